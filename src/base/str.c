@@ -1,0 +1,127 @@
+#include "base/str.h"
+
+bool str_starts(struct str s, struct str prefix)
+{
+    return s.n >= prefix.n && str_eq((struct str){ s.p, prefix.n }, prefix);
+}
+
+bool str_ends(struct str s, struct str suffix)
+{
+    return s.n >= suffix.n && str_eq((struct str){ s.p + s.n - suffix.n, suffix.n }, suffix);
+}
+
+size_t str_find(struct str s, char c)
+{
+    const char *at = s.n ? memchr(s.p, c, s.n) : NULL;
+
+    return at ? (size_t)(at - s.p) : s.n;
+}
+
+struct str str_cut(struct str s, char c, struct str *head)
+{
+    size_t at = str_find(s, c);
+
+    *head = (struct str){ s.p, at };
+    if (at == s.n)
+        return (struct str){ NULL, 0 };
+    return (struct str){ s.p + at + 1, s.n - at - 1 };
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+struct str str_trim(struct str s)
+{
+    while (s.n && is_blank(s.p[0])) {
+        s.p++;
+        s.n--;
+    }
+    while (s.n && is_blank(s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+bool str_copy(struct str s, char *dst, size_t cap)
+{
+    if (s.n >= cap || (s.n && memchr(s.p, '\0', s.n)))
+        return false;
+    if (s.n)
+        memcpy(dst, s.p, s.n);
+    dst[s.n] = '\0';
+    return true;
+}
+
+bool str_to_u64(struct str s, uint64_t *ret)
+{
+    uint64_t v = 0;
+
+    if (s.n == 0)
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] < '0' || s.p[i] > '9')
+            return false;
+        if (__builtin_mul_overflow(v, UINT64_C(10), &v) ||
+            __builtin_add_overflow(v, (uint64_t)(s.p[i] - '0'), &v))
+            return false;
+    }
+    *ret = v;
+    return true;
+}
+
+bool str_to_i64(struct str s, int64_t *ret)
+{
+    bool negative = s.n && s.p[0] == '-';
+    uint64_t v;
+
+    if (!str_to_u64(negative ? (struct str){ s.p + 1, s.n - 1 } : s, &v))
+        return false;
+    if (v > (uint64_t)INT64_MAX + (negative ? 1 : 0))
+        return false;
+    *ret = negative ? (int64_t)(0 - v) : (int64_t)v;
+    return true;
+}
+
+/* Length of the well-formed sequence at p, or 0 (Unicode 15, table 3-7). */
+static size_t utf8_sequence(const unsigned char *p, size_t n)
+{
+    unsigned char lo = 0x80, hi = 0xBF;
+    size_t len;
+
+    if (p[0] < 0x80)
+        return 1;
+    if (p[0] < 0xC2 || p[0] > 0xF4)
+        return 0;
+    len = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    if (n < len)
+        return 0;
+    if (p[0] == 0xE0)
+        lo = 0xA0;
+    else if (p[0] == 0xED)
+        hi = 0x9F;
+    else if (p[0] == 0xF0)
+        lo = 0x90;
+    else if (p[0] == 0xF4)
+        hi = 0x8F;
+    if (p[1] < lo || p[1] > hi)
+        return 0;
+    for (size_t i = 2; i < len; i++)
+        if (p[i] < 0x80 || p[i] > 0xBF)
+            return 0;
+    return len;
+}
+
+bool str_is_utf8(struct str s)
+{
+    const unsigned char *p = (const unsigned char *)s.p;
+
+    for (size_t i = 0; i < s.n;) {
+        size_t len = utf8_sequence(p + i, s.n - i);
+
+        if (len == 0)
+            return false;
+        i += len;
+    }
+    return true;
+}

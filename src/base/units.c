@@ -1,0 +1,195 @@
+#include "base/units.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+
+struct unit {
+    const char *name;
+    int64_t scale;
+};
+
+static const struct unit byte_units[] = {
+    { "", 1 },
+    { "B", 1 },
+    { "K", INT64_C(1) << 10 },
+    { "KB", INT64_C(1) << 10 },
+    { "KiB", INT64_C(1) << 10 },
+    { "M", INT64_C(1) << 20 },
+    { "MB", INT64_C(1) << 20 },
+    { "MiB", INT64_C(1) << 20 },
+    { "G", INT64_C(1) << 30 },
+    { "GB", INT64_C(1) << 30 },
+    { "GiB", INT64_C(1) << 30 },
+    { "T", INT64_C(1) << 40 },
+    { "TB", INT64_C(1) << 40 },
+    { "TiB", INT64_C(1) << 40 },
+};
+
+static const struct unit time_units[] = {
+    { "ms", NS_PER_MS },         { "s", NS_PER_S },         { "m", 60 * NS_PER_S },
+    { "h", 60 * 60 * NS_PER_S }, { "d", 86400 * NS_PER_S },
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool same_word(struct str s, const char *name)
+{
+    struct str word = str_from(name);
+
+    if (s.n != word.n)
+        return false;
+    for (size_t i = 0; i < s.n; i++)
+        if ((s.p[i] | 0x20) != (word.p[i] | 0x20))
+            return false;
+    return true;
+}
+
+static const struct unit *find_unit(struct str s, const struct unit *units, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (same_word(s, units[i].name))
+            return &units[i];
+    return NULL;
+}
+
+/* A decimal with up to six digits after the point, as millionths: "1.5" -> 1500000. Advances *s. */
+static bool take_millionths(struct str *s, int64_t *ret)
+{
+    size_t n = 0;
+    uint64_t whole, part = 0;
+    int64_t scale = 1000000;
+
+    while (n < s->n && is_digit(s->p[n]))
+        n++;
+    if (!str_to_u64((struct str){ s->p, n }, &whole) || whole > INT64_MAX / 2000000)
+        return false;
+    s->p += n;
+    s->n -= n;
+    if (s->n && s->p[0] == '.') {
+        for (n = 1; n < s->n && is_digit(s->p[n]); n++) {
+            scale /= 10;
+            if (scale == 0)
+                return false;
+            part += (uint64_t)(s->p[n] - '0') * (uint64_t)scale;
+        }
+        if (n == 1)
+            return false;
+        s->p += n;
+        s->n -= n;
+    }
+    *ret = (int64_t)(whole * 1000000 + part);
+    return true;
+}
+
+static size_t word_length(struct str s)
+{
+    size_t n = 0;
+
+    while (n < s.n && !is_digit(s.p[n]))
+        n++;
+    return n;
+}
+
+/* One "number unit" pair; advances *s past it. */
+static bool take_quantity(struct str *s, const struct unit *units, size_t count, int64_t *ret)
+{
+    const struct unit *unit;
+    __int128 value;
+    int64_t number;
+    size_t n;
+
+    if (!take_millionths(s, &number))
+        return false;
+    n = word_length(*s);
+    unit = find_unit((struct str){ s->p, n }, units, count);
+    if (!unit)
+        return false;
+    s->p += n;
+    s->n -= n;
+    value = (__int128)number * unit->scale / 1000000;
+    if (value > INT64_MAX)
+        return false;
+    *ret = (int64_t)value;
+    return true;
+}
+
+int units_bytes(struct str s, const char *what, uint64_t *ret, struct err *e)
+{
+    struct str rest = s;
+    int64_t v;
+
+    if (!take_quantity(&rest, byte_units, COUNT_OF(byte_units), &v) || rest.n || v <= 0)
+        return err_set(e, ERR_INVALID,
+                       "%s: '" STR_FMT
+                       "' is not a size; write a number above 0 with an optional unit "
+                       "K, M, G or T, as in 64M",
+                       what, STR_ARG(s));
+    *ret = (uint64_t)v;
+    return 0;
+}
+
+int units_duration(struct str s, const char *what, int64_t *ret, struct err *e)
+{
+    struct str rest = s;
+    int64_t total = 0, v;
+
+    do {
+        if (!take_quantity(&rest, time_units, COUNT_OF(time_units), &v) ||
+            __builtin_add_overflow(total, v, &total))
+            goto bad;
+    } while (rest.n);
+    if (total <= 0)
+        goto bad;
+    *ret = total;
+    return 0;
+bad:
+    return err_set(e, ERR_INVALID,
+                   "%s: '" STR_FMT
+                   "' is not a duration; write a number above 0 with a unit ms, s, m, h "
+                   "or d, as in 2s or 1h30m",
+                   what, STR_ARG(s));
+}
+
+int units_milli(struct str s, const char *what, uint32_t *ret, struct err *e)
+{
+    struct str rest = s;
+    int64_t v;
+
+    if (!take_millionths(&rest, &v) || rest.n || v < 1000 || v / 1000 > UINT32_MAX)
+        return err_set(e, ERR_INVALID, "%s: '" STR_FMT "' is not a number above 0, as in 0.5 or 2",
+                       what, STR_ARG(s));
+    *ret = (uint32_t)(v / 1000);
+    return 0;
+}
+
+int units_count(struct str s, const char *what, uint64_t min, uint64_t max, uint64_t *ret,
+                struct err *e)
+{
+    uint64_t v;
+
+    if (!str_to_u64(s, &v) || v < min || v > max)
+        return err_set(e, ERR_INVALID, "%s: '" STR_FMT "' is not a whole number from %llu to %llu",
+                       what, STR_ARG(s), (unsigned long long)min, (unsigned long long)max);
+    *ret = v;
+    return 0;
+}
+
+void units_show_bytes(uint64_t bytes, char out[static 24])
+{
+    static const char names[] = "KMGT";
+    int at = -1;
+
+    while (at < 3 && bytes >= 1024 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        at++;
+    }
+    if (at < 0)
+        snprintf(out, 24, "%llu", (unsigned long long)bytes);
+    else
+        snprintf(out, 24, "%llu%c", (unsigned long long)bytes, names[at]);
+}

@@ -1,0 +1,107 @@
+/* Linux calls that libc does not wrap everywhere we build (glibc and musl), and constants newer
+ * than the headers of Debian 12. Each returns what the system call does: -1 and errno on failure.
+ */
+#ifndef PROC_SYS_H
+#define PROC_SYS_H
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+/* fcntl.h and linux/mount.h overlap differently in the two C libraries. */
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+#ifndef MOUNT_ATTR_IDMAP
+#define MOUNT_ATTR_IDMAP 0x00100000
+#endif
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS   1033
+#define F_SEAL_SEAL   1
+#define F_SEAL_SHRINK 2
+#define F_SEAL_GROW   4
+#define F_SEAL_WRITE  8
+#endif
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10U
+#endif
+
+static inline int sys_openat2(int dir, const char *path, uint64_t flags, uint64_t mode,
+                              uint64_t resolve)
+{
+    struct open_how how = { .flags = flags | O_CLOEXEC, .mode = mode, .resolve = resolve };
+
+    return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+}
+
+static inline pid_t sys_clone3(struct clone_args *args)
+{
+    return (pid_t)syscall(SYS_clone3, args, sizeof *args);
+}
+
+static inline int sys_pidfd_open(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static inline int sys_pidfd_send_signal(int pidfd, int sig)
+{
+    return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
+}
+
+static inline int sys_close_range(unsigned first, unsigned last)
+{
+    return (int)syscall(SYS_close_range, first, last, 0);
+}
+
+static inline int sys_pivot_root(const char *new_root, const char *put_old)
+{
+    return (int)syscall(SYS_pivot_root, new_root, put_old);
+}
+
+static inline int sys_open_tree(int dir, const char *path, unsigned flags)
+{
+    return (int)syscall(SYS_open_tree, dir, path, flags);
+}
+
+static inline int sys_move_mount(int from_dir, const char *from, int to_dir, const char *to,
+                                 unsigned flags)
+{
+    return (int)syscall(SYS_move_mount, from_dir, from, to_dir, to, flags);
+}
+
+static inline int sys_fsopen(const char *fs)
+{
+    return (int)syscall(SYS_fsopen, fs, FSOPEN_CLOEXEC);
+}
+
+static inline int sys_fsconfig(int fs, unsigned cmd, const char *key, const void *value, int aux)
+{
+    return (int)syscall(SYS_fsconfig, fs, cmd, key, value, aux);
+}
+
+static inline int sys_fsmount(int fs, unsigned attrs)
+{
+    return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attrs);
+}
+
+static inline int sys_mount_setattr(int dir, const char *path, unsigned flags,
+                                    struct mount_attr *attr)
+{
+    return (int)syscall(SYS_mount_setattr, dir, path, flags, attr, sizeof *attr);
+}
+
+static inline int sys_execveat(int dir, const char *path, char *const argv[], char *const envp[],
+                               int flags)
+{
+    return (int)syscall(SYS_execveat, dir, path, argv, envp, flags);
+}
+
+#endif
