@@ -53,7 +53,7 @@ void *arena_alloc(struct arena *a, size_t n)
     struct arena_block_ *b = a->last_;
     void *p;
 
-    if (n > a->max || n > SIZE_MAX - align)
+    if (n > PTRDIFF_MAX) /* so that neither rounding up nor the block's header can wrap around */
         return NULL;
     n = (n + align - 1) & ~(align - 1);
     if (n > a->max || a->used > a->max - n)

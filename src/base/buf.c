@@ -20,9 +20,9 @@ int buf_room(struct buf *b, size_t n, char **ret)
 {
     size_t need, cap;
 
-    if (n > b->max || b->n > b->max - n)
+    if (__builtin_add_overflow(b->n, n, &need) || need > b->max || need == SIZE_MAX)
         return -(int)ERR_TOO_BIG;
-    need = b->n + n + 1;
+    need++; /* the NUL */
     if (need > b->cap_) {
         cap = b->cap_ ? b->cap_ * 2 : 64;
         if (cap < need)

@@ -7,7 +7,12 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-enum { LINE_MAX_BYTES = 4096 };
+enum {
+    LINE_MAX_BYTES = 4096,
+    TAIL_BYTES = 64, /* kept free for the end of the line */
+    VALUE_MAX_BYTES = 1024,
+    SHOWN_MAX = 8, /* one character, escaped, and NUL */
+};
 
 static enum log_level most_ = LOG_WARN;
 static enum log_format format_ = LOG_PLAIN;
@@ -20,60 +25,97 @@ void log_setup(enum log_level most, enum log_format format)
     format_ = format;
 }
 
-void log_printable(struct str s, char *out, size_t cap)
+static bool is_c1(struct str s)
 {
-    static const char hex[] = "0123456789abcdef";
+    return s.n >= 2 && (unsigned char)s.p[0] == 0xC2 && (unsigned char)s.p[1] < 0xA0 &&
+           (unsigned char)s.p[1] >= 0x80;
+}
+
+/* Length of the character s starts with if it may be shown as it is, else 0. Bytes that are not
+ * UTF-8 may not: 80 to 9F are controls (C1) to a terminal that reads Latin-1. Nor may C2 80 to C2
+ * 9F, which are the same controls in UTF-8. */
+static size_t harmless(struct str s)
+{
+    unsigned char c = (unsigned char)s.p[0];
+    size_t n = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+
+    if (c < 0x80)
+        return c >= 0x20 && c != 0x7F;
+    return n <= s.n && str_is_utf8((struct str){ s.p, n }) && !is_c1(s) ? n : 0;
+}
+
+/* Writes the character s starts with in a form that is safe to show, and returns its length in s.
+ */
+typedef size_t show_fn(struct str s, char out[static SHOWN_MAX]);
+
+static size_t show_as_it_is(struct str s, size_t n, char *out)
+{
+    memcpy(out, s.p, n);
+    out[n] = '\0';
+    return n;
+}
+
+static size_t show_plain(struct str s, char out[static SHOWN_MAX])
+{
+    size_t n = harmless(s);
+
+    if (n && s.p[0] != '\\')
+        return show_as_it_is(s, n, out);
+    snprintf(out, SHOWN_MAX, "\\x%02x", (unsigned char)s.p[0]);
+    return 1;
+}
+
+static size_t show_json(struct str s, char out[static SHOWN_MAX])
+{
+    unsigned char c = (unsigned char)s.p[0];
+    size_t n = harmless(s);
+
+    if (c == '"' || c == '\\')
+        *out++ = '\\';
+    if (n)
+        return show_as_it_is(s, n, out);
+    if (is_c1(s)) {
+        snprintf(out, SHOWN_MAX, "\\u%04x", (unsigned char)s.p[1]);
+        return 2;
+    }
+    snprintf(out, SHOWN_MAX, "\\u%04x", c < 0x80 ? c : 0xFFFDU);
+    return 1;
+}
+
+/* As many whole characters as fit. */
+static void escape(struct str s, show_fn *show, char *out, size_t cap)
+{
+    char shown[SHOWN_MAX];
     size_t at = 0;
 
-    for (size_t i = 0; i < s.n && at + 5 < cap; i++) {
-        unsigned char c = (unsigned char)s.p[i];
+    for (size_t i = 0; i < s.n;) {
+        size_t n;
 
-        /* C1 controls hide in UTF-8 as C2 80 … C2 9F: terminals act on them. */
-        bool c1 = c == 0xC2 && i + 1 < s.n && (unsigned char)s.p[i + 1] < 0xA0;
-
-        if ((c >= 0x20 && c != 0x7F && !c1 && c != '\\') || (c >= 0x80 && !c1)) {
-            out[at++] = (char)c;
-            continue;
-        }
-        if (c1) {
-            i++;
-            c = (unsigned char)s.p[i];
-        }
-        out[at++] = '\\';
-        out[at++] = 'x';
-        out[at++] = hex[c >> 4];
-        out[at++] = hex[c & 15];
+        i += show((struct str){ s.p + i, s.n - i }, shown);
+        n = strlen(shown);
+        if (at + n >= cap)
+            break;
+        memcpy(out + at, shown, n);
+        at += n;
     }
     if (cap)
         out[at] = '\0';
 }
 
-static void add_value(struct buf *b, struct str s, bool json)
+void log_printable(struct str s, char *out, size_t cap)
 {
-    static const char hex[] = "0123456789abcdef";
-    char shown[1024];
+    escape(s, show_plain, out, cap);
+}
 
-    if (!json) {
-        log_printable(s, shown, sizeof shown);
-        buf_add(b, str_from(shown));
-        return;
-    }
-    buf_add_c(b, '"');
-    for (size_t i = 0; i < s.n && i < sizeof shown; i++) {
-        unsigned char c = (unsigned char)s.p[i];
+/* The whole field or, past the ceiling, nothing. */
+static int add_field(struct buf *b, const struct log_field *f, bool json)
+{
+    char value[VALUE_MAX_BYTES];
 
-        if (c == '"' || c == '\\') {
-            buf_add_c(b, '\\');
-            buf_add_c(b, (char)c);
-        } else if (c < 0x20 || c >= 0x7F) {
-            char u[7] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15], '\0' };
-
-            buf_add(b, str_from(u));
-        } else {
-            buf_add_c(b, (char)c);
-        }
-    }
-    buf_add_c(b, '"');
+    if (f->is_number)
+        return buf_addf(b, json ? ",\"%s\":%lld" : " %s=%lld", f->key, (long long)f->number);
+    escape(f->text, json ? show_json : show_plain, value, sizeof value);
+    return buf_addf(b, json ? ",\"%s\":\"%s\"" : " %s=%s", f->key, value);
 }
 
 static void add_time(struct buf *b)
@@ -88,9 +130,21 @@ static void add_time(struct buf *b)
     buf_addf(b, "%s.%03dZ", text, (int)(now / NS_PER_MS % 1000));
 }
 
+static void add_fields(struct buf *b, const struct log_field *fields, size_t n, bool json)
+{
+    int64_t lost = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (fields[i].key && add_field(b, &fields[i], json) < 0)
+            lost++;
+    b->max += TAIL_BYTES;
+    if (lost)
+        add_field(b, &LOG_I("lost_fields", lost), json);
+}
+
 void log_write_(enum log_level level, const char *event, const struct log_field *fields, size_t n)
 {
-    struct buf b = BUF_INIT(LINE_MAX_BYTES);
+    struct buf b = BUF_INIT(LINE_MAX_BYTES - TAIL_BYTES);
     bool json = format_ == LOG_JSON;
 
     if (level > most_)
@@ -99,15 +153,7 @@ void log_write_(enum log_level level, const char *event, const struct log_field 
     add_time(&b);
     buf_addf(&b, json ? "\",\"level\":\"%s\",\"event\":\"%s\"" : " %s %s", level_names[level],
              event);
-    for (size_t i = 0; i < n; i++) {
-        if (!fields[i].key)
-            continue;
-        buf_addf(&b, json ? ",\"%s\":" : " %s=", fields[i].key);
-        if (fields[i].is_number)
-            buf_addf(&b, "%lld", (long long)fields[i].number);
-        else
-            add_value(&b, fields[i].text, json);
-    }
+    add_fields(&b, fields, n, json);
     buf_addf(&b, json ? "}\n" : "\n");
     if (write(STDERR_FILENO, b.p, b.n) < 0) {
         /* Nobody left to tell. */

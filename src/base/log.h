@@ -3,7 +3,8 @@
  *     LOG(INFO, "sandbox.ready", LOG_S("id", id), LOG_I("us", took));
  *
  * Event names are listed in docs/events.md. Values that come from outside are escaped, so that no
- * sandbox writes control characters to an operator's terminal. */
+ * sandbox writes control characters to an operator's terminal. A line has at most 4096 bytes, a
+ * value 1023: longer values are cut, fields that do not fit are counted in lost_fields. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

@@ -7,7 +7,9 @@ bool str_starts(struct str s, struct str prefix)
 
 bool str_ends(struct str s, struct str suffix)
 {
-    return s.n >= suffix.n && str_eq((struct str){ s.p + s.n - suffix.n, suffix.n }, suffix);
+    if (s.n < suffix.n || suffix.n == 0)
+        return suffix.n == 0;
+    return memcmp(s.p + s.n - suffix.n, suffix.p, suffix.n) == 0;
 }
 
 size_t str_find(struct str s, char c)

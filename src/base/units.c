@@ -57,32 +57,46 @@ static const struct unit *find_unit(struct str s, const struct unit *units, size
     return NULL;
 }
 
-/* A decimal with up to six digits after the point, as millionths: "1.5" -> 1500000. Advances *s. */
-static bool take_millionths(struct str *s, int64_t *ret)
+struct decimal {
+    uint64_t whole, millionths;
+};
+
+/* Digits behind the point, at most six; advances *s past them. */
+static bool take_fraction(struct str *s, uint64_t *ret)
 {
+    uint64_t scale = 1000000, v = 0;
+    size_t n;
+
+    for (n = 0; n < s->n && is_digit(s->p[n]); n++) {
+        scale /= 10;
+        if (scale == 0)
+            return false;
+        v += (uint64_t)(s->p[n] - '0') * scale;
+    }
+    if (n == 0)
+        return false;
+    *s = (struct str){ s->p + n, s->n - n };
+    *ret = v;
+    return true;
+}
+
+/* "1.5" -> { 1, 500000 }; advances *s past it. */
+static bool take_decimal(struct str *s, struct decimal *ret)
+{
+    struct decimal d = { 0 };
     size_t n = 0;
-    uint64_t whole, part = 0;
-    int64_t scale = 1000000;
 
     while (n < s->n && is_digit(s->p[n]))
         n++;
-    if (!str_to_u64((struct str){ s->p, n }, &whole) || whole > INT64_MAX / 2000000)
+    if (!str_to_u64((struct str){ s->p, n }, &d.whole))
         return false;
-    s->p += n;
-    s->n -= n;
+    *s = (struct str){ s->p + n, s->n - n };
     if (s->n && s->p[0] == '.') {
-        for (n = 1; n < s->n && is_digit(s->p[n]); n++) {
-            scale /= 10;
-            if (scale == 0)
-                return false;
-            part += (uint64_t)(s->p[n] - '0') * (uint64_t)scale;
-        }
-        if (n == 1)
+        *s = (struct str){ s->p + 1, s->n - 1 };
+        if (!take_fraction(s, &d.millionths))
             return false;
-        s->p += n;
-        s->n -= n;
     }
-    *ret = (int64_t)(whole * 1000000 + part);
+    *ret = d;
     return true;
 }
 
@@ -99,11 +113,11 @@ static size_t word_length(struct str s)
 static bool take_quantity(struct str *s, const struct unit *units, size_t count, int64_t *ret)
 {
     const struct unit *unit;
+    struct decimal d;
     __int128 value;
-    int64_t number;
     size_t n;
 
-    if (!take_millionths(s, &number))
+    if (!take_decimal(s, &d))
         return false;
     n = word_length(*s);
     unit = find_unit((struct str){ s->p, n }, units, count);
@@ -111,7 +125,7 @@ static bool take_quantity(struct str *s, const struct unit *units, size_t count,
         return false;
     s->p += n;
     s->n -= n;
-    value = (__int128)number * unit->scale / 1000000;
+    value = (__int128)d.whole * unit->scale + (__int128)d.millionths * unit->scale / 1000000;
     if (value > INT64_MAX)
         return false;
     *ret = (int64_t)value;
@@ -158,12 +172,15 @@ bad:
 int units_milli(struct str s, const char *what, uint32_t *ret, struct err *e)
 {
     struct str rest = s;
-    int64_t v;
+    struct decimal d;
+    uint64_t v = 0;
 
-    if (!take_millionths(&rest, &v) || rest.n || v < 1000 || v / 1000 > UINT32_MAX)
+    if (take_decimal(&rest, &d) && d.whole <= UINT32_MAX)
+        v = d.whole * 1000 + d.millionths / 1000;
+    if (rest.n || v < 1 || v > UINT32_MAX)
         return err_set(e, ERR_INVALID, "%s: '" STR_FMT "' is not a number above 0, as in 0.5 or 2",
                        what, STR_ARG(s));
-    *ret = (uint32_t)(v / 1000);
+    *ret = (uint32_t)v;
     return 0;
 }
 
@@ -182,14 +199,15 @@ int units_count(struct str s, const char *what, uint64_t min, uint64_t max, uint
 void units_show_bytes(uint64_t bytes, char out[static 24])
 {
     static const char names[] = "KMGT";
-    int at = -1;
 
-    while (at < 3 && bytes >= 1024 && bytes % 1024 == 0) {
-        bytes /= 1024;
-        at++;
+    for (int at = 3; at >= 0; at--) {
+        uint64_t unit = UINT64_C(1) << (10 * (at + 1));
+
+        if (bytes < unit || bytes % (unit / 2) != 0)
+            continue;
+        snprintf(out, 24, "%llu%s%c", (unsigned long long)(bytes / unit), bytes % unit ? ".5" : "",
+                 names[at]);
+        return;
     }
-    if (at < 0)
-        snprintf(out, 24, "%llu", (unsigned long long)bytes);
-    else
-        snprintf(out, 24, "%llu%c", (unsigned long long)bytes, names[at]);
+    snprintf(out, 24, "%llu", (unsigned long long)bytes);
 }

@@ -62,3 +62,58 @@ TEST(errors_name_the_value_and_the_cure)
     CHECK(strstr(e.msg, "--memory") && strstr(e.msg, "'lots'") && strstr(e.msg, "64M"));
     CHECK_INT(v, 7);
 }
+
+TEST(sizes_up_to_the_last_that_fits)
+{
+    CHECK_INT(bytes("9223372036854775807"), INT64_MAX);
+    CHECK_INT(bytes("9223372036854775808"), 0);
+    CHECK_INT(bytes("8388607T"), INT64_C(8388607) << 40);
+    CHECK_INT(bytes("8388608T"), 0);
+    CHECK_INT(bytes("18446744073709551615T"), 0);
+    CHECK_INT(bytes("0.000001M"), 1);
+    CHECK_INT(bytes("0.0000001M"), 0);
+    CHECK_INT(bytes("0.1"), 0);
+}
+
+TEST(thousandths)
+{
+    static const char *const bad[] = { "", "0", "0.0009", "-1", "1.", ".5", "1x", "4294967.296" };
+    uint32_t v = 0;
+
+    CHECK(units_milli(STR("0.5"), "--cpus", &v, NULL) == 0 && v == 500);
+    CHECK(units_milli(STR("2"), "--cpus", &v, NULL) == 0 && v == 2000);
+    CHECK(units_milli(STR("4294967.295"), "--cpus", &v, NULL) == 0 && v == UINT32_MAX);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (units_milli(str_from(bad[i]), "--cpus", &v, NULL) != -ERR_INVALID)
+            FAIL("accepted '%s'", bad[i]);
+}
+
+TEST(counts)
+{
+    uint64_t v = 0;
+
+    CHECK(units_count(STR("3"), "--n", 1, 3, &v, NULL) == 0 && v == 3);
+    CHECK_INT(units_count(STR("4"), "--n", 1, 3, &v, NULL), -ERR_INVALID);
+    CHECK_INT(units_count(STR("0"), "--n", 1, 3, &v, NULL), -ERR_INVALID);
+    CHECK_INT(units_count(STR("x"), "--n", 1, 3, &v, NULL), -ERR_INVALID);
+    CHECK_INT(v, 3);
+}
+
+static struct str shown(uint64_t n)
+{
+    static char out[24];
+
+    units_show_bytes(n, out);
+    return str_from(out);
+}
+
+TEST(sizes_for_messages)
+{
+    CHECK_STR(shown(0), "0");
+    CHECK_STR(shown(1000), "1000");
+    CHECK_STR(shown(64 << 20), "64M");
+    CHECK_STR(shown(UINT64_C(3) << 29), "1.5G");
+    CHECK_STR(shown((1 << 20) + 1), "1048577");
+    CHECK_STR(shown(UINT64_C(2048) << 40), "2048T");
+    CHECK_STR(shown(UINT64_MAX), "18446744073709551615");
+}

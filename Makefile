@@ -1,0 +1,72 @@
+# Short names for what meson, ninja and the scripts do. `./dev TARGET` installs what they need first.
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 600
+SOAK_SECONDS ?= 600
+
+# One build with clang serves three ends: its warnings, ASan with UBSan, and libFuzzer.
+CLANG := $(BUILD)-clang
+CLANG_FLAGS := -fsanitize=fuzzer-no-link -fno-sanitize-recover=all
+ANALYZER := $(BUILD)-analyzer
+TALLY := $(BUILD)/tally.json
+RUN := tests/run --json $(TALLY)
+
+export UBSAN_OPTIONS = print_stacktrace=1
+
+.PHONY: all run check asan fuzz soak lint bench install clean with-clang
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet
+
+run: all
+	$(BUILD)/sandboxer canary
+
+# Goes on after a failure, so that one run shows them all; the last line decides.
+check:
+	@mkdir -p $(BUILD) && rm -f $(TALLY)
+	@$(RUN) --step self-tests sh -c 'tests/run --self-test && tools/layers --self-test'; true
+	@$(RUN) --step 'build with gcc' $(MAKE) all && $(RUN) --build $(BUILD); true
+	@$(RUN) --step 'build with clang' $(MAKE) with-clang && \
+		$(RUN) --build $(CLANG) --only unit,fuzz --fuzz-seconds 5; true
+	@$(MAKE) $(ANALYZER)/build.ninja >/dev/null; true
+	@for check in layers format cppcheck tidy analyzer; do \
+		$(RUN) --step "lint: $$check" tools/lint $(BUILD) $$check; done; true
+	@tests/run --sum $(TALLY)
+
+asan: with-clang
+	@tests/run --build $(CLANG) --only unit,fuzz --fuzz-seconds 1
+
+fuzz: with-clang
+	@tests/run --build $(CLANG) --only fuzz --fuzz-seconds $(FUZZ_SECONDS)
+
+soak: all
+	@if [ -e tests/soak ]; then BUILD=$(abspath $(BUILD)) SOAK_SECONDS=$(SOAK_SECONDS) tests/soak; \
+	else echo 'soak: there is no tests/soak yet; nothing was run'; fi
+
+lint: with-clang $(ANALYZER)/build.ninja
+	@tools/lint $(BUILD)
+
+bench: all
+	BUILD=$(abspath $(BUILD)) bench/run
+
+install: $(BUILD)/build.ninja
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@ninja -C $(BUILD) --quiet
+	DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
+
+clean:
+	rm -rf $(BUILD) $(CLANG) $(ANALYZER)
+
+with-clang: $(CLANG)/build.ninja
+	@ninja -C $(CLANG) --quiet
+
+$(BUILD)/build.ninja:
+	@meson setup $(BUILD)
+
+$(CLANG)/build.ninja:
+	@CC=clang meson setup $(CLANG) -Dsmall_libc=false -Dfuzz=true -Db_lundef=false \
+		-Db_sanitize=address,undefined -Dc_args='$(CLANG_FLAGS)'
+
+$(ANALYZER)/build.ninja:
+	@CC=gcc meson setup $(ANALYZER) -Dsmall_libc=false -Dc_args=-fanalyzer

@@ -1,0 +1,150 @@
+#include "cli/image_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/id.h"
+#include "base/own.h"
+#include "image/import.h"
+#include "tree/remove.h"
+
+static const char prefix[] = "unpacked-";
+
+/* $SANDBOXER_STATE, else the place for state of root or of this user. */
+static int state_path(char *out, size_t cap, struct err *e)
+{
+    const char *state = getenv("SANDBOXER_STATE"), *data = getenv("XDG_DATA_HOME");
+    const char *home = getenv("HOME");
+    int n;
+
+    if (state && state[0] == '/')
+        n = snprintf(out, cap, "%s", state);
+    else if (geteuid() == 0)
+        n = snprintf(out, cap, "/var/lib/sandboxer");
+    else if (data && data[0] == '/')
+        n = snprintf(out, cap, "%s/sandboxer", data);
+    else if (home && home[0] == '/')
+        n = snprintf(out, cap, "%s/.local/share/sandboxer", home);
+    else
+        return err_set(e, ERR_INVALID, "no place for state: set SANDBOXER_STATE to a directory");
+    return n < (int)cap ? 0 : err_set(e, ERR_TOO_BIG, "the state directory's path is too long");
+}
+
+static int open_state(int *ret, struct err *e)
+{
+    char path[PATH_MAX];
+    int r = state_path(path, sizeof path, e);
+
+    if (r < 0)
+        return r;
+    for (char *at = path + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(path, 0755) < 0 && errno != EEXIST)
+            return err_sys(e, "making %s", path);
+        *at = '/';
+    }
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "making %s", path);
+    *ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *ret < 0 ? err_sys(e, "opening %s", path) : 0;
+}
+
+/* What a run that was killed has left: nobody holds its lock any more. */
+static void sweep(int state)
+{
+    int copy = fcntl(state, F_DUPFD_CLOEXEC, 0);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    const struct dirent *entry;
+
+    if (!dir) {
+        drop_fd(&copy);
+        return;
+    }
+    while ((entry = readdir(dir))) {
+        AUTO_CLOSE int lock = -1;
+
+        if (strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0)
+            continue;
+        lock = openat(state, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+            tree_remove(state, entry->d_name, NULL);
+    }
+    closedir(dir);
+}
+
+static int make_directory(struct image_dir *d, int *ret_root, struct err *e)
+{
+    char id[ID_MAX];
+    int r = id_make("", id, e);
+
+    if (r < 0)
+        return r;
+    snprintf(d->name, sizeof d->name, "%s%.20s", prefix, id);
+    if (mkdirat(d->parent, d->name, 0700) < 0)
+        return err_sys(e, "making a directory for the image");
+    d->lock = openat(d->parent, d->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (d->lock < 0 || flock(d->lock, LOCK_SH | LOCK_NB) < 0 || mkdirat(d->lock, "root", 0755) < 0)
+        return err_sys(e, "preparing a directory for the image");
+    *ret_root = openat(d->lock, "root", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return *ret_root < 0 ? err_sys(e, "opening the directory for the image") : 0;
+}
+
+static int unpack(struct image_dir *d, int archive, bool squash_owners, struct err *e)
+{
+    struct image_import_options o = { .unpack = { .keep_setid = true } };
+    struct tree_report report;
+    AUTO_CLOSE int root = -1;
+    int r = open_state(&d->parent, e);
+
+    if (r < 0)
+        return r;
+    sweep(d->parent);
+    o.unpack.owners = squash_owners    ? TREE_OWNERS_SQUASH
+                      : geteuid() == 0 ? TREE_OWNERS_KEEP
+                                       : TREE_OWNERS_REQUIRE;
+    r = make_directory(d, &root, e);
+    if (r >= 0)
+        r = image_import(archive, root, &o, &report, e);
+    if (r < 0)
+        return r;
+    d->fd = take_fd(&root);
+    return 0;
+}
+
+int image_dir_open(struct image_dir *d, const char *path, bool squash_owners, struct err *e)
+{
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    int r;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, "image '%s'", path);
+    if (S_ISDIR(st.st_mode)) {
+        d->fd = take_fd(&fd);
+        return 0;
+    }
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_INVALID, "image '%s' is neither a directory nor an archive file",
+                       path);
+    r = unpack(d, fd, squash_owners, e);
+    return err_wrap(e, r, "image '%s'", path);
+}
+
+void image_dir_done(struct image_dir *d)
+{
+    drop_fd(&d->fd);
+    drop_fd(&d->lock);
+    if (d->parent >= 0 && d->name[0])
+        tree_remove(d->parent, d->name, NULL);
+    drop_fd(&d->parent);
+}

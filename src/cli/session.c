@@ -1,0 +1,364 @@
+#include "cli/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/units.h"
+#include "cli/stream.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+#include "ipc/channel.h"
+
+enum { TAG = 1, FORCE_AFTER_SIGNALS = 3 };
+enum { STREAM_IN, STREAM_OUT, STREAM_ERR, STREAMS };
+
+/* What we wait for, and what happened so far. */
+struct run {
+    struct session *s;
+    const struct supervisor_start *start;
+    struct stream streams[STREAMS];
+    struct terminal terminal;
+    int signals;
+    uint32_t proc; /* 0 until it started */
+    int master;    /* the terminal's, with CONTROL_TTY; owned by streams[STREAM_OUT] */
+    bool ended;    /* the program is over, one way or the other */
+    bool destroying, destroyed;
+    int n_signals; /* how often somebody asked us to stop */
+    int status;    /* our exit status */
+    bool killed;   /* by SIGKILL: was it the memory limit? */
+    uint32_t oom_kills;
+};
+
+int session_init(struct session *s, struct err *e)
+{
+    int r;
+
+    *s = (struct session){ .control = -1, .launcher = { .sock = -1 } };
+    r = launcher_start(&s->launcher, e);
+    if (r >= 0)
+        r = plan_init(&s->plan, e);
+    s->plan.flags = PLAN_EPHEMERAL;
+    return r;
+}
+
+void session_done(struct session *s)
+{
+    for (uint32_t i = 0; i < s->plan.n_layers + s->plan.n_mounts; i++)
+        drop_fd(&s->fds[i]);
+    drop_fd(&s->control);
+    launcher_done(&s->launcher);
+}
+
+int session_add_layer(struct session *s, int dir, struct err *e)
+{
+    if (s->plan.n_layers == PLAN_LAYERS_MAX || s->plan.n_mounts)
+        return err_set(e, ERR_BUG, "a layer too many or too late");
+    s->fds[s->plan.n_layers++] = dir;
+    return 0;
+}
+
+int session_add_mount(struct session *s, const char *source, const char *target, bool writable,
+                      struct err *e)
+{
+    struct plan_mount *m = &s->plan.mounts[s->plan.n_mounts];
+    int fd, r = plan_check_target(target, e);
+
+    if (r < 0)
+        return r;
+    if (s->plan.n_mounts == PLAN_MOUNTS_MAX)
+        return err_set(e, ERR_TOO_BIG, "more than %d mounts", PLAN_MOUNTS_MAX);
+    fd = open(source, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, "mount source '%s'", source);
+    snprintf(m->target, sizeof m->target, "%s", target);
+    m->flags = writable ? PLAN_MOUNT_RW : 0;
+    s->fds[s->plan.n_layers + s->plan.n_mounts++] = fd;
+    return 0;
+}
+
+/* Both requests go out at once: PID 1 finds its first one waiting when it starts. */
+static int send_requests(struct run *r, struct err *e)
+{
+    struct session *s = r->s;
+    int fds[1 + PLAN_LAYERS_MAX + PLAN_MOUNTS_MAX], pair[2], n = 1, ret = ipc_pair(pair, e);
+
+    if (ret < 0)
+        return ret;
+    s->control = pair[0];
+    fds[0] = pair[1];
+    for (uint32_t i = 0; i < s->plan.n_layers + s->plan.n_mounts; i++)
+        fds[n++] = s->fds[i];
+    ret = supervisor_start(s->control, TAG, r->start, e);
+    if (ret >= 0)
+        ret = launcher_create(&s->launcher, &s->plan, fds, (size_t)n, e);
+    close(pair[1]);
+    return ret;
+}
+
+static void destroy(struct run *r)
+{
+    struct err e;
+
+    r->ended = true;
+    stream_close(&r->streams[STREAM_IN]);
+    if (r->destroying)
+        return;
+    r->destroying = true;
+    if (launcher_destroy(&r->s->launcher, r->s->plan.id, &e) < 0)
+        r->destroyed = true;
+}
+
+static void fail(struct run *r, int status, const char *what)
+{
+    if (!r->ended || status != EXIT_OURS)
+        say("%s", what);
+    r->status = status;
+    destroy(r);
+}
+
+static void note_unenforced(const struct run *r, uint32_t what)
+{
+    char memory[24];
+
+    if (!what || r->s->quiet)
+        return;
+    units_show_bytes(r->s->plan.memory, memory);
+    say("note: not enforced here:%s%s%s%s%s; --strict makes this an error",
+        what & LAUNCH_NO_MEMORY ? " memory limit " : "", what & LAUNCH_NO_MEMORY ? memory : "",
+        what & LAUNCH_NO_PIDS ? " pids limit" : "", what & LAUNCH_NO_CPU ? " cpu limit" : "",
+        geteuid() == 0 ? "" : " (cgroups are not delegated to this user)");
+}
+
+/* The launcher died: another one finds what is left by the sandbox's id. */
+static void clean_up_after_launcher(struct run *r)
+{
+    struct session *s = r->s;
+    union launch_answer answer;
+    struct err e;
+
+    drop_fd(&s->control); /* PID 1 ends with it */
+    launcher_done(&s->launcher);
+    if (launcher_start(&s->launcher, &e) < 0 || launcher_destroy(&s->launcher, s->plan.id, &e) < 0)
+        return;
+    launcher_answer(&s->launcher, &answer, NULL, &e);
+}
+
+static void hear_launcher(struct run *r)
+{
+    union launch_answer answer;
+    AUTO_CLOSE int pidfd = -1;
+    struct err e = { 0 };
+
+    if (launcher_answer(&r->s->launcher, &answer, &pidfd, &e) < 0) {
+        fail(r, EXIT_OURS, e.msg);
+        r->destroyed = true;
+        if (e.code == ERR_UPSTREAM)
+            clean_up_after_launcher(r);
+        return;
+    }
+    if (answer.head.type == LAUNCH_CREATED)
+        note_unenforced(r, answer.created.unenforced);
+    if (answer.head.type == LAUNCH_DESTROYED) {
+        r->destroyed = true;
+        r->oom_kills = answer.destroyed.oom_kills;
+        if (answer.destroyed.leftover)
+            say("note: %u cgroups of %s could not be removed", answer.destroyed.leftover,
+                r->s->plan.id);
+    }
+}
+
+static void begin(struct run *r, const struct control_started *m, struct ipc_fds *fds)
+{
+    static char room[STREAMS][STREAM_BUFFER];
+    size_t expected = r->start->flags & CONTROL_TTY ? 1 : r->start->flags & CONTROL_STDIN ? 3 : 2;
+    size_t at = 0;
+
+    if (fds->n != expected) {
+        fail(r, EXIT_OURS, "the sandbox sent another number of descriptors than expected");
+        return;
+    }
+    r->proc = m->proc;
+    if (r->start->flags & CONTROL_TTY) {
+        int input = fcntl(fds->fd[0], F_DUPFD_CLOEXEC, 0);
+
+        r->master = take_fd(&fds->fd[0]);
+        stream_init(&r->streams[STREAM_IN], STDIN_FILENO, input, false, room[STREAM_IN]);
+        stream_init(&r->streams[STREAM_OUT], r->master, STDOUT_FILENO, true, room[STREAM_OUT]);
+        if (terminal_is(STDIN_FILENO))
+            terminal_raw(&r->terminal);
+        return;
+    }
+    if (r->start->flags & CONTROL_STDIN)
+        stream_init(&r->streams[STREAM_IN], STDIN_FILENO, take_fd(&fds->fd[at++]), false,
+                    room[STREAM_IN]);
+    stream_init(&r->streams[STREAM_OUT], take_fd(&fds->fd[at]), STDOUT_FILENO, true,
+                room[STREAM_OUT]);
+    stream_init(&r->streams[STREAM_ERR], take_fd(&fds->fd[at + 1]), STDERR_FILENO, true,
+                room[STREAM_ERR]);
+}
+
+static void start_failed(struct run *r, const struct control_failed *m)
+{
+    bool program = strcmp(m->step, "program") == 0;
+
+    fail(r, !program ? EXIT_OURS : m->sys == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, m->msg);
+}
+
+static void program_ended(struct run *r, const struct control_exited *m)
+{
+    switch (m->how) {
+    case CONTROL_BY_TIMEOUT:
+        r->status = EXIT_TIMED_OUT;
+        terminal_restore(&r->terminal);
+        say("timed out after %lld ms", (long long)(r->start->timeout_ns / 1000000));
+        break;
+    case CONTROL_BY_SIGNAL:
+        r->status = EXIT_SIGNALLED + m->status;
+        r->killed = m->status == SIGKILL;
+        break;
+    default:
+        r->status = m->status & 0xff;
+    }
+    destroy(r);
+}
+
+static void hear_supervisor(struct run *r)
+{
+    struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
+    static union supervisor_message m;
+    struct err e = { 0 };
+    int got = supervisor_next(r->s->control, &m, &fds, &e);
+
+    if (got <= 0) {
+        drop_fd(&r->s->control);
+        /* While it is being built, the launcher says why. */
+        if (!r->ended && (got < 0 || r->proc)) {
+            r->killed = true;
+            fail(r, EXIT_OURS, got < 0 ? e.msg : "the sandbox ended before its program did");
+        }
+        return;
+    }
+    if (m.head.type == CONTROL_STARTED)
+        begin(r, &m.started, &fds);
+    else if (m.head.type == CONTROL_FAILED)
+        start_failed(r, &m.failed);
+    else if (m.head.type == CONTROL_EXITED)
+        program_ended(r, &m.exited);
+}
+
+/* Somebody asks us to stop: so does the program, and at the third time it is not asked any more. */
+static void pass_signal(struct run *r, int sig)
+{
+    struct err e;
+
+    r->n_signals++;
+    if (!r->proc || r->n_signals >= FORCE_AFTER_SIGNALS) {
+        r->status = EXIT_SIGNALLED + sig;
+        destroy(r);
+        return;
+    }
+    supervisor_kill(r->s->control, TAG, r->proc, sig, false, &e);
+}
+
+static void hear_signal(struct run *r)
+{
+    struct signalfd_siginfo info;
+
+    if (read(r->signals, &info, sizeof info) != (ssize_t)sizeof info || r->ended)
+        return;
+    if (info.ssi_signo == SIGWINCH) {
+        if (r->master >= 0)
+            terminal_resize(r->master);
+        return;
+    }
+    pass_signal(r, (int)info.ssi_signo);
+}
+
+static int open_signals(struct run *r, struct err *e)
+{
+    static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < COUNT_OF(list); i++)
+        sigaddset(&set, list[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an ordinary end of a stream */
+    r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return r->signals < 0 ? err_sys(e, "opening a signal descriptor") : 0;
+}
+
+static bool finished(const struct run *r)
+{
+    return r->ended && r->destroyed && !stream_open(&r->streams[STREAM_OUT]) &&
+           !stream_open(&r->streams[STREAM_ERR]);
+}
+
+static void loop(struct run *r)
+{
+    enum { LAUNCHER, SUPERVISOR, SIGNALS, FIRST_STREAM, WAITS = FIRST_STREAM + STREAMS };
+    struct pollfd waits[WAITS];
+
+    while (!finished(r)) {
+        waits[LAUNCHER] =
+            (struct pollfd){ .fd = r->destroyed ? -1 : r->s->launcher.sock, .events = POLLIN };
+        waits[SUPERVISOR] = (struct pollfd){ .fd = r->s->control, .events = POLLIN };
+        waits[SIGNALS] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
+        for (int i = 0; i < STREAMS; i++)
+            stream_poll(&r->streams[i], &waits[FIRST_STREAM + i]);
+        if (poll(waits, WAITS, -1) < 0 && errno != EINTR)
+            break;
+        for (int i = 0; i < STREAMS; i++)
+            if (waits[FIRST_STREAM + i].revents)
+                stream_move(&r->streams[i]);
+        if (waits[SUPERVISOR].revents && r->s->control >= 0)
+            hear_supervisor(r);
+        if (waits[LAUNCHER].revents)
+            hear_launcher(r);
+        if (waits[SIGNALS].revents)
+            hear_signal(r);
+    }
+}
+
+static void note_oom(const struct run *r)
+{
+    char limit[24];
+
+    if (!r->oom_kills)
+        return;
+    units_show_bytes(r->s->plan.memory, limit);
+    if (r->killed)
+        say("killed: out of memory (limit %s)", limit);
+    else if (!r->s->quiet)
+        say("note: %u process%s killed: out of memory (limit %s)", r->oom_kills,
+            r->oom_kills == 1 ? " was" : "es were", limit);
+}
+
+int session_run(struct session *s, const struct supervisor_start *start)
+{
+    struct run r = { .s = s, .start = start, .signals = -1, .master = -1, .status = EXIT_OURS };
+    struct err e = { 0 };
+    int ret;
+
+    for (int i = 0; i < STREAMS; i++)
+        stream_init(&r.streams[i], -1, -1, false, NULL);
+    ret = open_signals(&r, &e);
+    if (ret >= 0)
+        ret = send_requests(&r, &e);
+    if (ret < 0) {
+        say("%s", e.msg);
+        return EXIT_OURS;
+    }
+    loop(&r);
+    terminal_restore(&r.terminal);
+    note_oom(&r);
+    drop_fd(&r.signals);
+    return r.status;
+}

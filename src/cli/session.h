@@ -1,0 +1,34 @@
+/* One program in one sandbox, without a daemon: this process is the whole control plane. */
+#ifndef CLI_SESSION_H
+#define CLI_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "runtime/launcher.h"
+#include "runtime/plan.h"
+#include "runtime/supervisor.h"
+
+struct session {
+    struct launcher launcher;
+    struct plan plan;
+    int fds[PLAN_LAYERS_MAX + PLAN_MOUNTS_MAX]; /* layers, then mounts; in the plan's order */
+    int control;
+    bool quiet; /* no notes about limits */
+};
+
+/* Starts the launcher, so that it gets ready while the caller fills in the plan. */
+int session_init(struct session *s, struct err *e);
+void session_done(struct session *s);
+
+int session_add_layer(struct session *s, int dir, struct err *e); /* takes dir; before any mount */
+/* Opens source with our own rights. */
+int session_add_mount(struct session *s, const char *source, const char *target, bool writable,
+                      struct err *e);
+
+/* Builds the sandbox, runs the program with our stdin, stdout and stderr, and takes everything down
+ * again. Returns the exit status for our caller; what went wrong has been said on stderr. */
+int session_run(struct session *s, const struct supervisor_start *start);
+
+#endif

@@ -1,0 +1,122 @@
+#include "cli/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/own.h"
+
+enum {
+    SPLICE_MAX = 1 << 20,
+    LARGE_PIPE = 1 << 20,
+    LARGE_AFTER = 256 << 10, /* small outputs do not pay for a large pipe */
+    SAFE_WRITE = 4096,       /* what a descriptor that polls writable takes without blocking */
+    ROUNDS = 16,             /* before the other streams get their turn */
+};
+
+void stream_init(struct stream *s, int from, int to, bool owns_from, char *data)
+{
+    *s = (struct stream){ .from = from, .to = to, .owns_from = owns_from, .data = data };
+}
+
+bool stream_open(const struct stream *s)
+{
+    return s->from >= 0;
+}
+
+void stream_close(struct stream *s)
+{
+    if (stream_open(s))
+        close(s->owns_from ? s->from : s->to);
+    s->from = s->to = -1;
+}
+
+void stream_poll(const struct stream *s, struct pollfd *ret)
+{
+    *ret = (struct pollfd){ .fd = -1 };
+    if (!stream_open(s))
+        return;
+    if (s->wait_out || s->n)
+        *ret = (struct pollfd){ .fd = s->to, .events = POLLOUT };
+    else
+        *ret = (struct pollfd){ .fd = s->from, .events = POLLIN };
+}
+
+/* A pipe at its default size makes a copier switch context every 64 KiB. */
+static void widen(struct stream *s, size_t more)
+{
+    bool was_small = s->moved < LARGE_AFTER;
+
+    s->moved += more;
+    if (was_small && s->moved >= LARGE_AFTER) {
+        fcntl(s->from, F_SETPIPE_SZ, LARGE_PIPE);
+        fcntl(s->to, F_SETPIPE_SZ, LARGE_PIPE);
+    }
+}
+
+/* True if there may be more to do at once. */
+static bool move_pages(struct stream *s)
+{
+    ssize_t n = splice(s->from, NULL, s->to, NULL, SPLICE_MAX, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+    struct pollfd in = { .fd = s->from, .events = POLLIN };
+
+    if (n > 0) {
+        widen(s, (size_t)n);
+        return true;
+    }
+    if (n < 0 && errno == EAGAIN) {
+        /* Either side can be the reason. */
+        s->wait_out = poll(&in, 1, 0) == 1 && (in.revents & POLLIN);
+        return false;
+    }
+    if (n < 0 && errno == EINVAL) {
+        s->no_splice = true;
+        return true;
+    }
+    if (n < 0 && errno == EINTR)
+        return true;
+    stream_close(s); /* end of file, or nobody reads */
+    return false;
+}
+
+static bool fill(struct stream *s)
+{
+    ssize_t n = read(s->from, s->data, STREAM_BUFFER);
+
+    if (n > 0) {
+        s->at = 0;
+        s->n = (size_t)n;
+        return true;
+    }
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    stream_close(s); /* a terminal whose last user left reads as EIO */
+    return false;
+}
+
+static bool drain(struct stream *s)
+{
+    struct pollfd out = { .fd = s->to, .events = POLLOUT };
+    ssize_t n;
+
+    if (poll(&out, 1, 0) != 1)
+        return false;
+    n = write(s->to, s->data + s->at, s->n < SAFE_WRITE ? s->n : SAFE_WRITE);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n < 0) {
+        stream_close(s);
+        return false;
+    }
+    s->at += (size_t)n;
+    s->n -= (size_t)n;
+    return true;
+}
+
+void stream_move(struct stream *s)
+{
+    s->wait_out = false;
+    for (int i = 0; i < ROUNDS && stream_open(s); i++)
+        if (!(s->no_splice ? (s->n ? drain(s) : fill(s)) : move_pages(s)))
+            return;
+}

@@ -1,0 +1,22 @@
+/* The caller's terminal, lent to a program in a sandbox. */
+#ifndef CLI_TERMINAL_H
+#define CLI_TERMINAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <termios.h>
+
+struct terminal {
+    bool raw;
+    struct termios before;
+};
+
+bool terminal_is(int fd);
+void terminal_size(uint16_t *ret_rows, uint16_t *ret_cols);
+/* Passes the caller's size on to a terminal in a sandbox. */
+void terminal_resize(int master);
+/* Every key goes to the program inside; terminal_restore() must follow, however we end. */
+void terminal_raw(struct terminal *t);
+void terminal_restore(struct terminal *t);
+
+#endif

@@ -1,0 +1,330 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/units.h"
+#include "cli/image_dir.h"
+#include "cli/session.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+#include "proc/caps.h"
+
+enum { VARIABLES_MAX = 1024, DEFAULT_PIDS = 1024 };
+
+#define DEFAULT_MEMORY (UINT64_C(4) << 30)
+#define DEFAULT_DISK   (UINT64_C(1) << 30)
+
+struct run_options {
+    const char *image;
+    bool squash_owners, strict, tty, quiet, writable;
+    const char *workdir, *hostname;
+    const char *user; /* a name; NULL: uid and gid */
+    uint32_t uid, gid;
+    uint64_t memory, disk, pids, caps;
+    uint32_t cpu_milli;
+    int64_t timeout_ns;
+    const char *mounts[PLAN_MOUNTS_MAX];
+    size_t n_mounts;
+    const char *env[VARIABLES_MAX + 4];
+    size_t n_env;
+};
+
+static int set_image(void *to, const char *value, struct err *e)
+{
+    struct run_options *o = to;
+
+    o->image = value;
+    return value[0] ? 0 : err_set(e, ERR_INVALID, "--image: give a directory or a tar archive");
+}
+
+static int set_mount(void *to, const char *value, struct err *e)
+{
+    struct run_options *o = to;
+
+    if (o->n_mounts == PLAN_MOUNTS_MAX)
+        return err_set(e, ERR_TOO_BIG, "--mount: more than %d mounts", PLAN_MOUNTS_MAX);
+    o->mounts[o->n_mounts++] = value;
+    return 0;
+}
+
+static int set_env(void *to, const char *value, struct err *e)
+{
+    struct run_options *o = to;
+    static char passed[16][4096];
+    static size_t n_passed;
+    const char *equals = strchr(value, '='), *ours;
+
+    if (equals == value || !value[0])
+        return err_set(e, ERR_INVALID, "--env: '%s' has no name; write NAME=VALUE or NAME", value);
+    if (o->n_env == VARIABLES_MAX || (!equals && n_passed == COUNT_OF(passed)))
+        return err_set(e, ERR_TOO_BIG, "--env: too many variables");
+    if (!equals) {
+        ours = getenv(value);
+        if (!ours)
+            return 0;
+        if (snprintf(passed[n_passed], sizeof passed[0], "%s=%s", value, ours) >=
+            (int)sizeof passed[0])
+            return err_set(e, ERR_TOO_BIG, "--env %s: its value is too long; write NAME=VALUE",
+                           value);
+        value = passed[n_passed++];
+    }
+    o->env[o->n_env++] = value;
+    return 0;
+}
+
+static int set_workdir(void *to, const char *value, struct err *e)
+{
+    struct run_options *o = to;
+
+    if (value[0] != '/')
+        return err_set(e, ERR_INVALID, "--workdir: '%s' is not an absolute path", value);
+    o->workdir = value;
+    return 0;
+}
+
+/* UID, UID:GID, or a name that the sandbox's /etc/passwd knows. */
+static int set_user(void *to, const char *value, struct err *e)
+{
+    struct run_options *o = to;
+    struct str uid, gid = str_cut(str_from(value), ':', &uid);
+    uint64_t u, g;
+    int r;
+
+    if (value[0] < '0' || value[0] > '9') {
+        if (!value[0] || gid.p || strlen(value) > 32)
+            return err_set(e, ERR_INVALID, "--user: '%s' is not UID, UID:GID or a name", value);
+        o->user = value;
+        return 0;
+    }
+    r = units_count(uid, "--user", 0, PLAN_IDS - 1, &u, e);
+    g = u;
+    if (r >= 0 && gid.p)
+        r = units_count(gid, "--user", 0, PLAN_IDS - 1, &g, e);
+    if (r < 0)
+        return r;
+    o->user = NULL;
+    o->uid = (uint32_t)u;
+    o->gid = (uint32_t)g;
+    return 0;
+}
+
+static int set_hostname(void *to, const char *value, struct err *e)
+{
+    struct run_options *o = to;
+
+    if (!value[0] || strlen(value) >= sizeof((struct plan *)0)->hostname)
+        return err_set(e, ERR_INVALID, "--hostname: '%s' is empty or too long", value);
+    o->hostname = value;
+    return 0;
+}
+
+static int set_memory(void *to, const char *value, struct err *e)
+{
+    return units_bytes(str_from(value), "--memory", &((struct run_options *)to)->memory, e);
+}
+
+static int set_disk(void *to, const char *value, struct err *e)
+{
+    return units_bytes(str_from(value), "--disk", &((struct run_options *)to)->disk, e);
+}
+
+static int set_pids(void *to, const char *value, struct err *e)
+{
+    return units_count(str_from(value), "--pids", 2, PLAN_PIDS_MAX,
+                       &((struct run_options *)to)->pids, e);
+}
+
+static int set_cpu(void *to, const char *value, struct err *e)
+{
+    return units_milli(str_from(value), "--cpu", &((struct run_options *)to)->cpu_milli, e);
+}
+
+static int set_timeout(void *to, const char *value, struct err *e)
+{
+    return units_duration(str_from(value), "--timeout", &((struct run_options *)to)->timeout_ns, e);
+}
+
+static int set_cap(void *to, const char *value, struct err *e)
+{
+    int cap;
+
+    if (!caps_from_name(str_from(value), &cap) || !(plan_grantable_caps() & CAP_BIT(cap)))
+        return err_set(
+            e, ERR_INVALID,
+            "--cap: '%s' cannot be granted; CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETUID, "
+            "SETGID and KILL can",
+            value);
+    ((struct run_options *)to)->caps |= CAP_BIT(cap);
+    return 0;
+}
+
+#define FLAG(name)                                                                                 \
+    static int set_##name(void *to, const char *value, struct err *e)                              \
+    {                                                                                              \
+        (void)value;                                                                               \
+        (void)e;                                                                                   \
+        ((struct run_options *)to)->name = true;                                                   \
+        return 0;                                                                                  \
+    }
+FLAG(squash_owners)
+FLAG(strict)
+FLAG(tty)
+FLAG(quiet)
+FLAG(writable)
+
+static const struct option_spec options[] = {
+    { "image", 0, "PATH",
+      "root file system: a directory or a tar archive (default: the host's\n"
+      "                             system directories, read-only)",
+      set_image },
+    { "squash-owners", 0, NULL, "all files of an archive belong to the sandbox's root",
+      set_squash_owners },
+    { "writable", 0, NULL, "system directories take writes, kept in the sandbox", set_writable },
+    { "mount", 0, "SRC:DST[:rw]", "show a file or directory inside, read-only unless :rw",
+      set_mount },
+    { "env", 'e', "NAME[=VALUE]", "set a variable, or pass on ours", set_env },
+    { "workdir", 'w', "DIR", "working directory (default: the user's home)", set_workdir },
+    { "user", 'u', "USER", "UID, UID:GID or a name inside (default: 0, without capabilities)",
+      set_user },
+    { "hostname", 0, "NAME", "hostname inside (default: sandbox)", set_hostname },
+    { "memory", 'm', "SIZE", "memory limit (default: 4G)", set_memory },
+    { "pids", 0, "N", "process limit (default: 1024)", set_pids },
+    { "cpu", 0, "N.N", "processors it may use (default: all)", set_cpu },
+    { "disk", 0, "SIZE", "what it may write outside of mounts (default: 1G, in memory)", set_disk },
+    { "timeout", 0, "DURATION", "end it after 2s, 5m, 1h30m: SIGTERM, a second later SIGKILL",
+      set_timeout },
+    { "cap", 0, "NAME", "let programs hold a capability inside (CHOWN, SETUID, …)", set_cap },
+    { "strict", 0, NULL, "fail if a limit cannot be enforced here", set_strict },
+    { "tty", 't', NULL, "run in a terminal of its own", set_tty },
+    { "quiet", 'q', NULL, "no notes on stderr", set_quiet },
+};
+
+/* SRC:DST, SRC:DST:ro or SRC:DST:rw. SRC may hold colons if DST and mode are given behind it. */
+static int add_mount(struct session *s, const char *text, struct err *e)
+{
+    struct str rest = str_from(text);
+    bool writable = str_ends(rest, STR(":rw"));
+    char source[4096], target[PLAN_TARGET_MAX];
+    size_t colon;
+
+    if (writable || str_ends(rest, STR(":ro")))
+        rest.n -= 3;
+    for (colon = rest.n; colon > 0 && rest.p[colon - 1] != ':'; colon--)
+        ;
+    if (colon < 2 || !str_copy((struct str){ rest.p, colon - 1 }, source, sizeof source) ||
+        !str_copy((struct str){ rest.p + colon, rest.n - colon }, target, sizeof target))
+        return err_set(e, ERR_INVALID,
+                       "--mount: '%s' is not SOURCE:TARGET, SOURCE:TARGET:ro or "
+                       "SOURCE:TARGET:rw",
+                       text);
+    return err_wrap(e, session_add_mount(s, source, target, writable, e), "--mount %s", text);
+}
+
+static int fill_plan(struct session *s, const struct run_options *o, struct image_dir *image,
+                     struct err *e)
+{
+    struct plan *p = &s->plan;
+    int r = 0;
+
+    p->flags |= (o->strict ? PLAN_STRICT : 0) | (o->writable ? PLAN_WRITABLE_SYSTEM : 0);
+    p->memory = o->memory;
+    p->disk = o->disk;
+    p->pids = (uint32_t)o->pids;
+    p->cpu_milli = o->cpu_milli;
+    p->caps = o->caps;
+    p->uid = o->uid;
+    p->gid = o->gid;
+    if (o->hostname)
+        snprintf(p->hostname, sizeof p->hostname, "%s", o->hostname);
+    if (o->image) {
+        r = image_dir_open(image, o->image, o->squash_owners, e);
+        if (r >= 0)
+            r = session_add_layer(s, take_fd(&image->fd), e);
+    }
+    for (size_t i = 0; i < o->n_mounts && r >= 0; i++)
+        r = add_mount(s, o->mounts[i], e);
+    return r < 0 ? r : plan_check(p, sizeof *p, e);
+}
+
+static void fill_start(struct supervisor_start *start, struct run_options *o, char **argv)
+{
+    const char *term = getenv("TERM");
+    static char term_variable[128];
+
+    o->env[o->n_env++] = "LANG=C.UTF-8";
+    if (o->tty && term &&
+        snprintf(term_variable, sizeof term_variable, "TERM=%s", term) < (int)sizeof term_variable)
+        o->env[o->n_env++] = term_variable;
+    *start = (struct supervisor_start){ .what = CONTROL_PROGRAM,
+                                        .flags = o->tty ? CONTROL_TTY : CONTROL_STDIN,
+                                        .uid = o->uid,
+                                        .gid = o->gid,
+                                        .user = o->user,
+                                        .timeout_ns = o->timeout_ns,
+                                        .grace_ns = NS_PER_S,
+                                        .cwd = o->workdir,
+                                        .argv = (const char *const *)argv,
+                                        .envp = o->env };
+    if (o->tty)
+        terminal_size(&start->rows, &start->cols);
+}
+
+static int run_command(struct run_options *o, char **argv)
+{
+    struct image_dir image AUTO(image_dir_done) = IMAGE_DIR_NONE;
+    struct session s AUTO(session_done) = { .control = -1 };
+    struct supervisor_start start;
+    struct err e;
+    int r = session_init(&s, &e);
+
+    s.quiet = o->quiet;
+    if (r >= 0)
+        r = fill_plan(&s, o, &image, &e);
+    if (r < 0) {
+        say("%s", e.msg);
+        return EXIT_OURS;
+    }
+    fill_start(&start, o, argv);
+    return session_run(&s, &start);
+}
+
+static int run(const struct verb *v, int argc, char **argv)
+{
+    static struct run_options o = { .memory = DEFAULT_MEMORY,
+                                    .disk = DEFAULT_DISK,
+                                    .pids = DEFAULT_PIDS };
+    int first = verb_options(v, argc, argv, &o);
+
+    if (first <= 0)
+        return first < 0 ? EXIT_OURS : 0;
+    if (first >= argc) {
+        say("run: give a command to run: sandboxer run [OPTION…] -- COMMAND [ARGUMENT…]");
+        return EXIT_OURS;
+    }
+    return run_command(&o, argv + first);
+}
+
+const struct verb verb_run = {
+    .name = "run",
+    .arguments = "[--] COMMAND [ARGUMENT…]",
+    .summary = "run a command in a new sandbox and take it down again",
+    .text =
+        "The command sees its own file system, processes and network (loopback only), none of\n"
+        "ours, and holds no capability. stdin, stdout and stderr are passed through.\n"
+        "\n"
+        "Exit status: the command's own; 128+N if signal N ended it; 124 after a timeout; 125 if\n"
+        "sandboxer failed; 126 if the command cannot be executed, 127 if it is not there.\n"
+        "\n"
+        "  sandboxer run -- python3 -c 'print(40+2)'\n"
+        "  sandboxer run --memory 64M --pids 32 --cpu 0.5 --timeout 2s -- ./job\n"
+        "  sandboxer run --mount ./src:/work --workdir /work --user 1000 -- make\n"
+        "  sandboxer run -t -- bash\n"
+        "  sandboxer run --image rootfs.tar -- sh\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .run = run,
+};

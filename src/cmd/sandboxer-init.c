@@ -1,0 +1,21 @@
+/* PID 1 of a sandbox: see init/init.h. Its arguments come from the launcher:
+ * capabilities of the workload, flags of the plan, process limit; numbers in hex. */
+#include <stdlib.h>
+
+#include "init/init.h"
+#include "runtime/plan.h"
+
+int main(int argc, char **argv)
+{
+    struct init_options o = { 0 };
+    unsigned long flags;
+
+    if (argc != 4)
+        return 125;
+    o.caps = strtoull(argv[1], NULL, 16);
+    flags = strtoul(argv[2], NULL, 16);
+    o.ephemeral = flags & PLAN_EPHEMERAL;
+    o.listens = flags & PLAN_LISTENER;
+    o.pids = (uint32_t)strtoul(argv[3], NULL, 16);
+    return init_run(&o);
+}

@@ -1,0 +1,6 @@
+#include "cli/verb.h"
+
+int main(int argc, char **argv)
+{
+    return cli_main(argc, argv);
+}

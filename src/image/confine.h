@@ -1,0 +1,31 @@
+/* What a forked child gives up before it touches input that nobody should trust. */
+#ifndef IMAGE_CONFINE_H
+#define IMAGE_CONFINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+enum { CONFINE_FDS_MAX = 8 };
+
+/* fds[i] becomes descriptor i; -1 is /dev/null; nothing else stays open. At most CONFINE_FDS_MAX.
+ * On failure no descriptor is where anybody would expect it: exit. */
+int confine_fds(const int *fds, int n, struct err *e);
+
+struct confine {
+    pid_t parent;      /* whom it shall not outlive */
+    int dir;           /* descriptor of the only directory it can reach; -1: it can reach, and only
+                          read and execute, the programs of the system */
+    uint64_t caps;     /* capabilities that it keeps if it has them */
+    uint64_t file_max; /* bytes of a file that it writes */
+};
+
+/* For the child, right after fork() and confine_fds(). No new privileges, no other capabilities, no
+ * core dumps, signals at their defaults (but files that grow too large give EFBIG, not SIGXFSZ).
+ * With `dir`: a root directory of its own there, if we are root. Without: the user nobody, if we
+ * are root and there is one. Landlock on top where the kernel has it. Nothing allocates. */
+int confine_enter(const struct confine *c, struct err *e);
+
+#endif

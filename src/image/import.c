@@ -1,0 +1,342 @@
+#include "image/import.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "image/confine.h"
+#include "proc/caps.h"
+#include "proc/spawn.h"
+
+enum { MAGIC_MAX = 6, PEEK_PAUSE_MS = 5 };
+
+static const struct format {
+    const char *program;
+    struct str magic;
+    char *const argv[4];
+} formats[] = {
+    { "gzip", STR("\x1f\x8b"), { (char[]){ "gzip" }, (char[]){ "-dc" }, NULL } },
+    { "xz",
+      STR("\xfd"
+          "7zXZ\0"),
+      { (char[]){ "xz" }, (char[]){ "-dc" }, (char[]){ "-T1" }, NULL } },
+    { "zstd", STR("\x28\xb5\x2f\xfd"), { (char[]){ "zstd" }, (char[]){ "-dc" }, NULL } },
+};
+
+static char *const environment[] = { (char[]){ "LC_ALL=C" }, NULL };
+
+/* What a child has to say, in one write. */
+struct word {
+    int r;
+    struct err e;
+    struct tree_report report;
+};
+
+struct child {
+    pid_t pid; /* 0: none, or it was waited for */
+    int fd;    /* where its word comes from */
+};
+
+#define CHILD_NONE ((struct child){ .fd = -1 })
+
+static void child_end(struct child *c)
+{
+    int status;
+
+    drop_fd(&c->fd);
+    if (c->pid <= 0)
+        return;
+    kill(c->pid, SIGKILL);
+    (void)spawn_wait(c->pid, &status, NULL);
+    c->pid = 0;
+}
+
+static int child_wait(struct child *c, int *ret_status, struct err *e)
+{
+    int r = spawn_wait(c->pid, ret_status, e);
+
+    c->pid = 0;
+    return r;
+}
+
+/* The child may have been taken over by what it read: what it says is checked like any input. */
+static void check_word(struct word *w)
+{
+    w->e.msg[sizeof w->e.msg - 1] = '\0';
+    for (char *p = w->e.msg; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7F)
+            *p = '?';
+    if (w->r > 0 || w->r <= -(int)ERR_CODE_COUNT_)
+        w->r = -(int)ERR_BUG;
+    w->e.code = (enum err_code) - w->r;
+}
+
+/* 1 and its word, or 0 if it closed the pipe without one. */
+static int child_listen(const struct child *c, struct word *ret, struct err *e)
+{
+    size_t n = 0;
+
+    while (n < sizeof *ret) {
+        ssize_t got = read(c->fd, (char *)ret + n, sizeof *ret - n);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_sys(e, "reading from a child");
+        if (got == 0)
+            return 0;
+        n += (size_t)got;
+    }
+    check_word(ret);
+    return 1;
+}
+
+/* Copies the first bytes of a pipe without taking them out. They may come one by one. */
+static ssize_t peek_pipe(int fd, char *head, size_t n)
+{
+    for (;;) {
+        AUTO_CLOSE int from = -1, to = -1;
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+        int fds[2];
+        ssize_t got;
+
+        if (pipe2(fds, O_CLOEXEC) < 0)
+            return -1;
+        from = fds[0];
+        to = fds[1];
+        got = tee(fd, to, n, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0 || (size_t)got == n || poll(&p, 1, 0) < 0 || (p.revents & POLLHUP))
+            return got <= 0 ? got : read(from, head, (size_t)got);
+        nanosleep(&(struct timespec){ .tv_nsec = PEEK_PAUSE_MS * NS_PER_MS }, NULL);
+    }
+}
+
+/* NULL for an archive that is not compressed, or none at all. */
+static int recognise(int fd, const struct format **ret, struct err *e)
+{
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    char head[MAGIC_MAX];
+    ssize_t n = at < 0 ? peek_pipe(fd, head, sizeof head) : pread(fd, head, sizeof head, at);
+
+    if (n < 0 && at < 0 && errno == EINVAL)
+        return err_set(e, ERR_UNSUPPORTED, "the archive is neither a file nor a pipe");
+    if (n < 0)
+        return err_sys(e, "reading the archive");
+    *ret = NULL;
+    for (size_t i = 0; i < COUNT_OF(formats); i++)
+        if (str_starts((struct str){ head, (size_t)n }, formats[i].magic))
+            *ret = &formats[i];
+    return 0;
+}
+
+static int find_program(const struct format *f, char *out, size_t cap, struct err *e)
+{
+    static const char *const places[] = { "/usr/bin", "/bin" };
+
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        snprintf(out, cap, "%s/%s", places[i], f->program);
+        if (access(out, X_OK) == 0)
+            return 0;
+    }
+    return err_set(e, ERR_UNSUPPORTED,
+                   "the archive is compressed with %s, but there is no %s in /usr/bin or /bin",
+                   f->program, f->program);
+}
+
+/* Both children: their descriptors, and then what they are for. Neither returns. */
+enum { WORD_FD = 3, ARCHIVE_FD, DEST_FD };
+
+static void __attribute__((noreturn)) speak_and_exit(const struct word *w)
+{
+    _exit(write(WORD_FD, w, sizeof *w) == (ssize_t)sizeof *w ? 0 : 1);
+}
+
+static void __attribute__((noreturn)) run_program(const struct format *f, const int *fds, int n,
+                                                  const char *program, const struct confine *c)
+{
+    struct word w = { 0 };
+
+    if (confine_fds(fds, n, NULL) < 0)
+        _exit(1);
+    w.r = confine_enter(c, &w.e);
+    if (w.r < 0)
+        speak_and_exit(&w);
+    fcntl(WORD_FD, F_SETFD, FD_CLOEXEC); /* its end, without a word, means that all went well */
+    execve(program, f->argv, environment);
+    w.r = err_sys(&w.e, "starting %s", program);
+    speak_and_exit(&w);
+}
+
+static void __attribute__((noreturn))
+run_unpack(const int *fds, int n, const struct confine *c, const struct tree_unpack_options *o)
+{
+    struct word w = { 0 };
+
+    if (confine_fds(fds, n, NULL) < 0)
+        _exit(1);
+    w.r = confine_enter(c, &w.e);
+    if (w.r >= 0)
+        w.r = tree_unpack(ARCHIVE_FD, DEST_FD, o, &w.report, &w.e);
+    speak_and_exit(&w);
+}
+
+/* Forks: 1 in the parent, 0 in the child, which gets the writing end of the pipe for its word. */
+static int child_fork(struct child *c, int *ret_word, struct err *e)
+{
+    AUTO_CLOSE int from = -1, to = -1;
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return err_sys(e, "making a pipe");
+    from = fds[0];
+    to = fds[1];
+    c->pid = fork();
+    if (c->pid < 0)
+        return err_sys(e, "forking");
+    if (c->pid == 0) {
+        *ret_word = take_fd(&to);
+        return 0;
+    }
+    c->fd = take_fd(&from);
+    return 1;
+}
+
+/* Starts the program and makes sure that it runs; *ret_plain is its output. */
+static int start_decompressor(struct child *c, const struct format *f, int archive_fd,
+                              int *ret_plain, struct err *e)
+{
+    const struct confine limits = { .parent = getpid(), .dir = -1 };
+    AUTO_CLOSE int from = -1, to = -1;
+    char program[32];
+    struct word w;
+    int fds[2], word, r = find_program(f, program, sizeof program, e);
+
+    if (r < 0)
+        return r;
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return err_sys(e, "making a pipe");
+    from = fds[0];
+    to = fds[1];
+    r = child_fork(c, &word, e);
+    if (r == 0)
+        run_program(f, (const int[]){ archive_fd, to, -1, word }, WORD_FD + 1, program, &limits);
+    if (r > 0)
+        r = child_listen(c, &w, e);
+    if (r > 0 && e)
+        *e = w.e;
+    if (r != 0)
+        return r > 0 ? w.r : r;
+    *ret_plain = take_fd(&from);
+    return 0;
+}
+
+static uint64_t wanted_caps(const struct tree_unpack_options *o)
+{
+    if (o->owners != TREE_OWNERS_KEEP)
+        return 0;
+    return CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_FOWNER) | CAP_BIT(CAP_DAC_OVERRIDE) |
+           CAP_BIT(CAP_FSETID);
+}
+
+static uint64_t largest_file(const struct tree_limits *l)
+{
+    uint64_t bytes = l->bytes ? l->bytes : TREE_BYTES_DEFAULT, sum;
+
+    return __builtin_add_overflow(bytes, TREE_SPOOL_MAX, &sum) ? UINT64_MAX : sum;
+}
+
+static int start_unpacker(struct child *c, int archive_fd, int dest_dir,
+                          const struct tree_unpack_options *o, struct err *e)
+{
+    const struct confine limits = { .parent = getpid(),
+                                    .dir = DEST_FD,
+                                    .caps = wanted_caps(o),
+                                    .file_max = largest_file(&o->limits) };
+    int word, r = child_fork(c, &word, e);
+
+    if (r == 0)
+        run_unpack((const int[]){ -1, -1, -1, word, archive_fd, dest_dir }, DEST_FD + 1, &limits,
+                   o);
+    return r;
+}
+
+/* Its word, and -ERR_BUG if it died without one. */
+static int finish_unpacker(struct child *c, struct word *ret, struct err *e)
+{
+    int status, said = child_listen(c, ret, e), r = said;
+
+    if (said >= 0)
+        r = child_wait(c, &status, e);
+    if (r < 0)
+        return r;
+    if (said == 0)
+        return err_set(e, ERR_BUG, "the process that unpacks the archive died (%s %d)",
+                       WIFSIGNALED(status) ? "signal" : "exit status",
+                       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    if (ret->r < 0 && e)
+        *e = ret->e;
+    return ret->r;
+}
+
+/* SIGPIPE is how it ends when the unpacker did not want more. */
+static int finish_decompressor(struct child *c, const struct format *f, struct err *e)
+{
+    int status, r = child_wait(c, &status, e);
+
+    if (r < 0)
+        return r;
+    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGPIPE)
+        return err_set(e, ERR_INVALID, "%s died while it decompressed the archive (signal %d)",
+                       f->program, WTERMSIG(status));
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+        return err_set(e, ERR_INVALID, "%s cannot decompress the archive; it is damaged or cut off",
+                       f->program);
+    return 0;
+}
+
+/* An archive that looks broken because its decompression failed is told as what it is. */
+static int finish(struct child *unpacker, struct child *decompressor, const struct format *f,
+                  struct tree_report *ret, struct err *e)
+{
+    struct err other;
+    struct word w;
+    int r = finish_unpacker(unpacker, &w, e), damaged = 0;
+
+    if (f && (r >= 0 || r == -ERR_INVALID))
+        damaged = finish_decompressor(decompressor, f, &other);
+    if (damaged < 0) {
+        if (e)
+            *e = other;
+        return damaged;
+    }
+    if (r >= 0)
+        *ret = w.report;
+    return r;
+}
+
+int image_import(int archive_fd, int dest_dir, const struct image_import_options *o,
+                 struct tree_report *ret, struct err *e)
+{
+    AUTO(child_end) struct child unpacker = CHILD_NONE;
+    AUTO(child_end) struct child decompressor = CHILD_NONE;
+    AUTO_CLOSE int plain = -1;
+    const struct format *f = NULL;
+    int r = recognise(archive_fd, &f, e);
+
+    if (r >= 0 && f)
+        r = start_decompressor(&decompressor, f, archive_fd, &plain, e);
+    if (r >= 0)
+        r = start_unpacker(&unpacker, f ? plain : archive_fd, dest_dir, &o->unpack, e);
+    drop_fd(&plain); /* so that the decompressor notices when the unpacker is gone */
+    return r < 0 ? r : finish(&unpacker, &decompressor, f, ret, e);
+}

@@ -1,0 +1,257 @@
+/* The child of PID 1 that becomes a program, or carries out a file operation. Its steps are in the
+ * order in which rights are given up; the program starts with nothing that is not its own. */
+#include "init/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "proc/sys.h"
+
+enum { SYNC = 3, EXTRA_VARIABLES = 4 };
+
+extern char **environ;
+
+struct child {
+    const struct init_options *options;
+    const struct control_start *start;
+    int text_fd, sync;
+    const char *text, *name, *cwd;
+    char **argv, **envp;
+    struct user user;
+    int inner[3];
+};
+
+static void say(int sync, enum child_word word, const char *step, const struct err *e,
+                uint64_t mark, const int *fds, int n)
+{
+    struct child_message m = { .word = word, .mark = mark };
+
+    snprintf(m.step, sizeof m.step, "%s", step);
+    if (e) {
+        m.sys = e->sys;
+        m.code = e->code;
+        snprintf(m.msg, sizeof m.msg, "%.*s", (int)sizeof m.msg - 1, e->msg);
+    }
+    ipc_send(sync, &m, sizeof m, fds, (size_t)n, NULL);
+}
+
+void exec_fail(int sync, const char *step, const struct err *e)
+{
+    say(sync, CHILD_FAILED, step, e, 0, NULL, 0);
+    _exit(126);
+}
+
+/* Long text lies in a memfd: it must be sealed, or it could change while we read it. */
+static int map_text(struct child *c, struct err *e)
+{
+    size_t size = c->start->text_size;
+    int seals = fcntl(c->text_fd, F_GET_SEALS);
+    struct stat st;
+    void *p;
+
+    if (seals < 0 || !(seals & F_SEAL_WRITE) || !(seals & F_SEAL_SHRINK) ||
+        fstat(c->text_fd, &st) < 0 || st.st_size != (off_t)size)
+        return err_set(e, ERR_INVALID, "text that is not sealed, or of another size");
+    p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, c->text_fd, 0);
+    if (p == MAP_FAILED)
+        return err_sys(e, "reading the text of a request");
+    c->text = p;
+    return control_check_text(c->start, p, size, e);
+}
+
+static int read_text(struct child *c, struct err *e)
+{
+    static char *strings[2 * CONTROL_STRINGS_MAX + EXTRA_VARIABLES + 2];
+    const char *at;
+    int r = c->start->flags & CONTROL_TEXT_FD ? map_text(c, e) : 0;
+
+    if (r < 0)
+        return r;
+    at = c->text;
+    c->name = c->start->flags & CONTROL_USER_NAME ? control_next_string(&at) : NULL;
+    c->cwd = control_next_string(&at);
+    c->argv = strings;
+    c->envp = strings + c->start->argc + 1;
+    for (uint32_t i = 0; i < c->start->argc + c->start->envc; i++) {
+        const char *s = control_next_string(&at);
+
+        memcpy(&strings[i < c->start->argc ? i : i + 1], &s, sizeof s);
+    }
+    return 0;
+}
+
+static int find_user(struct child *c, struct err *e)
+{
+    return user_find(c->name, c->start->uid, c->start->gid, &c->user, e);
+}
+
+static int become_user(struct child *c, struct err *e)
+{
+    return user_become(&c->user, c->options->caps, e);
+}
+
+static int make_stdio(struct child *c, struct err *e)
+{
+    int outer[INIT_STDIO_MAX], n, r = stdio_make(c->start, outer, &n, c->inner, e);
+
+    if (r < 0)
+        return r;
+    say(c->sync, CHILD_READY, "", NULL, kill_own_mark(), outer, n);
+    return 0;
+}
+
+static int arrange(struct child *c, struct err *e)
+{
+    int r;
+
+    /* The sync socket must survive the arrangement of 0, 1, 2 and be the only one left above them.
+     */
+    c->sync = fcntl(c->sync, F_DUPFD_CLOEXEC, SYNC);
+    if (c->sync < 0)
+        return err_sys(e, "arranging descriptors");
+    r = stdio_arrange(c->start, c->inner, e);
+    if (r < 0)
+        return r;
+    if (c->sync != SYNC && dup3(c->sync, SYNC, O_CLOEXEC) < 0)
+        return err_sys(e, "arranging descriptors");
+    c->sync = SYNC;
+    return sys_close_range(SYNC + 1, ~0u) < 0 ? err_sys(e, "closing descriptors") : 0;
+}
+
+static bool has_variable(char *const *envp, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (; *envp; envp++)
+        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=')
+            return true;
+    return false;
+}
+
+static void default_variable(struct child *c, uint32_t *at, char *room, size_t cap,
+                             const char *name, const char *value)
+{
+    if (!value[0] || has_variable(c->envp, name))
+        return;
+    snprintf(room, cap, "%s=%s", name, value);
+    c->envp[(*at)++] = room;
+    c->envp[*at] = NULL;
+}
+
+/* Every program has a home and a name, whoever asked for it. */
+static int fill_environment(struct child *c, struct err *e)
+{
+    static char home[300], user[80], logname[80], path[96];
+    uint32_t at = c->start->envc;
+
+    (void)e;
+    default_variable(c, &at, home, sizeof home, "HOME", c->user.home);
+    default_variable(c, &at, user, sizeof user, "USER", c->user.name);
+    default_variable(c, &at, logname, sizeof logname, "LOGNAME", c->user.name);
+    default_variable(c, &at, path, sizeof path, "PATH",
+                     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    return 0;
+}
+
+static int enter_directory(struct child *c, struct err *e)
+{
+    if (c->cwd[0])
+        return chdir(c->cwd) < 0 ? err_sys(e, "working directory %s", c->cwd) : 0;
+    if (chdir(c->user.home) < 0 && chdir("/") < 0)
+        return err_sys(e, "working directory /");
+    return 0;
+}
+
+static int set_limits(struct child *c, struct err *e)
+{
+    /* A handler that takes cores through a pipe ignores 0, but not 1. */
+    struct rlimit core = { 1, 1 }, processes = { c->options->pids, c->options->pids };
+
+    umask(022);
+    if (setrlimit(RLIMIT_CORE, &core) < 0)
+        return err_sys(e, "turning core dumps off");
+    if (c->options->pids && setrlimit(RLIMIT_NPROC, &processes) < 0)
+        return err_sys(e, "limiting processes");
+    return 0;
+}
+
+static int start_clean(struct child *c, struct err *e)
+{
+    struct sigaction dfl = { .sa_handler = SIG_DFL };
+    sigset_t none;
+
+    (void)c;
+    for (int sig = 1; sig < 32; sig++)
+        sigaction(sig, &dfl, NULL);
+    sigemptyset(&none);
+    if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+        return err_sys(e, "unblocking signals");
+    return 0;
+}
+
+static int guard(struct child *c, struct err *e)
+{
+    (void)c;
+    return filter_guard(e);
+}
+
+static int start_program(struct child *c, struct err *e)
+{
+    environ = c->envp;
+    execvp(c->argv[0], c->argv);
+    return err_sys(e, "%s", c->argv[0]);
+}
+
+/* How a file operation went is its last word; its exit status only says whether. */
+static int run_file_operation(struct child *c, struct err *e)
+{
+    int r = files_run((enum control_what)c->start->what, c->start->mode, c->argv, e);
+
+    if (r >= 0)
+        _exit(0);
+    say(c->sync, CHILD_RESULT, "files", e, 0, NULL, 0);
+    _exit(1);
+}
+
+struct child_step {
+    const char *name;
+    int (*run)(struct child *c, struct err *e);
+};
+
+static const struct child_step program_steps[] = {
+    { "request", read_text }, { "user", find_user },          { "user", become_user },
+    { "stdio", make_stdio },  { "stdio", arrange },           { "environment", fill_environment },
+    { "limits", set_limits }, { "workdir", enter_directory }, { "signals", start_clean },
+    { "filter", guard },      { "program", start_program },
+};
+
+static const struct child_step file_steps[] = {
+    { "request", read_text },       { "user", find_user },      { "user", become_user },
+    { "stdio", make_stdio },        { "stdio", arrange },       { "limits", set_limits },
+    { "workdir", enter_directory }, { "signals", start_clean }, { "files", run_file_operation },
+};
+
+void exec_child(const struct init_options *o, const struct control_start *s, int text_fd, int sync)
+{
+    struct child c = {
+        .options = o, .start = s, .text_fd = text_fd, .sync = sync, .text = s->text
+    };
+    bool program = s->what == CONTROL_PROGRAM;
+    const struct child_step *steps = program ? program_steps : file_steps;
+    size_t n = program ? COUNT_OF(program_steps) : COUNT_OF(file_steps);
+    struct err e = { 0 };
+
+    for (size_t i = 0; i < n; i++)
+        if (steps[i].run(&c, &e) < 0)
+            exec_fail(c.sync, steps[i].name, &e);
+    _exit(126);
+}

@@ -1,0 +1,408 @@
+/* File operations, in a forked child with the target user's rights, inside the sandbox: there is no
+ * outside that a symlink could lead to. stdin and stdout carry the data; nothing allocates. */
+#include "init/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "tree/pack.h"
+#include "tree/remove.h"
+#include "tree/unpack.h"
+
+enum { CHUNK = 64 << 10, SENDFILE_MAX = 1 << 20, TEMP_TRIES = 100 };
+
+static int write_all(int fd, const void *data, size_t n, const char *what, struct err *e)
+{
+    const char *p = data;
+
+    while (n) {
+        ssize_t put = write(fd, p, n);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return err_sys(e, "writing %s", what);
+        p += put;
+        n -= (size_t)put;
+    }
+    return 0;
+}
+
+/* Fills all n bytes: n, or 0 at end of file before the first. */
+static ssize_t read_all(int fd, void *data, size_t n, struct err *e)
+{
+    size_t have = 0;
+
+    while (have < n) {
+        ssize_t got = read(fd, (char *)data + have, n - have);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_sys(e, "reading what to write");
+        if (got == 0 && have == 0)
+            return 0;
+        if (got == 0)
+            return err_set(e, ERR_INVALID, "the data ended in the middle");
+        have += (size_t)got;
+    }
+    return (ssize_t)n;
+}
+
+static int open_regular(const char *path, struct err *e)
+{
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, "opening %s", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_INVALID, "%s is not a regular file", path);
+    return take_fd(&fd);
+}
+
+static int run_read(uint32_t mode, char *const *paths, struct err *e)
+{
+    AUTO_CLOSE int fd = open_regular(paths[0], e);
+    ssize_t n;
+
+    (void)mode;
+    if (fd < 0)
+        return fd;
+    while ((n = sendfile(STDOUT_FILENO, fd, NULL, SENDFILE_MAX)) != 0)
+        if (n < 0 && errno != EINTR)
+            return err_sys(e, "reading %s", paths[0]);
+    return 0;
+}
+
+/* Splits a path into the directory (opened) and the last name (borrowed from path). */
+static int open_parent(const char *path, int *ret_dir, const char **ret_name, struct err *e)
+{
+    char parent[CONTROL_PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    struct str dir = slash ? (struct str){ path, (size_t)(slash - path) } : STR(".");
+
+    if (slash == path)
+        dir = STR("/");
+    if (!name[0] || !strcmp(name, ".") || !strcmp(name, "..") ||
+        !str_copy(dir, parent, sizeof parent))
+        return err_set(e, ERR_INVALID, "'%s' does not name a file", path);
+    *ret_dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (*ret_dir < 0)
+        return err_sys(e, "opening %s", parent);
+    *ret_name = name;
+    return 0;
+}
+
+static int open_temporary(int dir, char *name, size_t cap, mode_t mode, struct err *e)
+{
+    for (int i = 0; i < TEMP_TRIES; i++) {
+        int fd;
+
+        snprintf(name, cap, ".sandboxer-%d-%llx", (int)getpid(), (unsigned long long)clock_mono());
+        fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0 && fchmod(fd, mode) < 0) {
+            close(fd);
+            unlinkat(dir, name, 0);
+            return err_sys(e, "setting the mode");
+        }
+        if (fd >= 0 || errno != EEXIST)
+            return fd >= 0 ? fd : err_sys(e, "making a temporary file");
+    }
+    return err_set(e, ERR_BUSY, "somebody makes every temporary file before us");
+}
+
+/* The data comes as lengths and bytes; a length of 0 says that it is complete. A client that dies
+ * half way sends no such thing, and the file stays as it was. */
+static int copy_chunks(int fd, struct err *e)
+{
+    static char chunk[CHUNK];
+    uint32_t left;
+
+    for (;;) {
+        ssize_t n = read_all(STDIN_FILENO, &left, sizeof left, e);
+
+        if (n < 0)
+            return (int)n;
+        if (n == 0)
+            return err_set(e, ERR_INVALID, "the data ended before it was complete");
+        if (left == 0)
+            return 0;
+        while (left) {
+            size_t want = left < sizeof chunk ? left : sizeof chunk;
+            int r;
+
+            n = read_all(STDIN_FILENO, chunk, want, e);
+            if (n <= 0)
+                return n < 0 ? (int)n : err_set(e, ERR_INVALID, "the data ended in the middle");
+            r = write_all(fd, chunk, want, "the file", e);
+            if (r < 0)
+                return r;
+            left -= (uint32_t)want;
+        }
+    }
+}
+
+static int run_write(uint32_t mode, char *const *paths, struct err *e)
+{
+    AUTO_CLOSE int dir = -1, fd = -1;
+    const char *name;
+    char temporary[64];
+    int r = open_parent(paths[0], &dir, &name, e);
+
+    if (r < 0)
+        return r;
+    fd = open_temporary(dir, temporary, sizeof temporary, mode ? mode & 0777 : 0644, e);
+    if (fd < 0)
+        return fd;
+    r = copy_chunks(fd, e);
+    if (r >= 0 && renameat(dir, temporary, dir, name) < 0)
+        r = err_sys(e, "putting %s in its place", paths[0]);
+    if (r < 0)
+        unlinkat(dir, temporary, 0);
+    return r;
+}
+
+static char out[CHUNK];
+static size_t out_n;
+
+static int flush(struct err *e)
+{
+    int r = write_all(STDOUT_FILENO, out, out_n, "the answer", e);
+
+    out_n = 0;
+    return r;
+}
+
+static int put(const void *data, size_t n, struct err *e)
+{
+    if (out_n + n > sizeof out) {
+        int r = flush(e);
+
+        if (r < 0)
+            return r;
+    }
+    memcpy(out + out_n, data, n);
+    out_n += n;
+    return 0;
+}
+
+static int put_entry(int dir, const char *path, const char *name, struct err *e)
+{
+    static char target[CONTROL_PATH_MAX];
+    struct control_entry entry = { .name_len = (uint16_t)strlen(name) };
+    struct stat st;
+    ssize_t n = 0;
+    int r;
+
+    if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(e, "looking at %s", name);
+    if (S_ISLNK(st.st_mode))
+        n = readlinkat(dir, path, target, sizeof target);
+    entry.size = (uint64_t)st.st_size;
+    entry.mtime_ns = (int64_t)st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+    entry.mode = st.st_mode;
+    entry.uid = st.st_uid;
+    entry.gid = st.st_gid;
+    entry.nlink = (uint32_t)st.st_nlink;
+    entry.link_len = n > 0 ? (uint16_t)n : 0;
+    r = put(&entry, sizeof entry, e);
+    if (r >= 0)
+        r = put(name, entry.name_len, e);
+    return r < 0 ? r : put(target, entry.link_len, e);
+}
+
+static int run_stat(uint32_t mode, char *const *paths, struct err *e)
+{
+    const char *slash = strrchr(paths[0], '/');
+    int r;
+
+    (void)mode;
+    r = put_entry(AT_FDCWD, paths[0], slash && slash[1] ? slash + 1 : paths[0], e);
+    return r < 0 ? r : flush(e);
+}
+
+struct dents64 {
+    uint64_t ino;
+    int64_t off;
+    uint16_t reclen;
+    uint8_t type;
+    char name[];
+};
+
+static int list_batch(int dir, const char *batch, long n, struct err *e)
+{
+    for (long at = 0; at < n;) {
+        const struct dents64 *d = (const void *)(batch + at);
+        struct err gone;
+        int r;
+
+        at += d->reclen;
+        if (!strcmp(d->name, ".") || !strcmp(d->name, ".."))
+            continue;
+        r = put_entry(dir, d->name, d->name, &gone);
+        if (r < 0 && gone.sys != ENOENT) { /* removed meanwhile is not an error */
+            *e = gone;
+            return r;
+        }
+    }
+    return 0;
+}
+
+static int run_list(uint32_t mode, char *const *paths, struct err *e)
+{
+    static char batch[CHUNK] __attribute__((aligned(8)));
+    AUTO_CLOSE int dir = open(paths[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    long n;
+    int r = 0;
+
+    (void)mode;
+    if (dir < 0)
+        return err_sys(e, "opening %s", paths[0]);
+    while (r >= 0 && (n = syscall(SYS_getdents64, dir, batch, sizeof batch)) != 0)
+        r = n < 0 ? err_sys(e, "listing %s", paths[0]) : list_batch(dir, batch, n, e);
+    return r < 0 ? r : flush(e);
+}
+
+static int run_mkdir(uint32_t mode, char *const *paths, struct err *e)
+{
+    char *path = paths[0];
+    struct stat st;
+
+    for (char *at = path + 1; path[0] && *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(path, 0755) < 0 && errno != EEXIST)
+            return err_sys(e, "making %s", path);
+        *at = '/';
+    }
+    if (mkdir(path, mode ? mode & 0777 : 0755) == 0)
+        return 0;
+    if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return 0;
+    return err_sys(e, "making %s", path);
+}
+
+static int run_remove(uint32_t mode, char *const *paths, struct err *e)
+{
+    AUTO_CLOSE int dir = -1;
+    const char *name;
+    int r = open_parent(paths[0], &dir, &name, e);
+
+    (void)mode;
+    return r < 0 ? r : tree_remove(dir, name, e);
+}
+
+static int run_rename(uint32_t mode, char *const *paths, struct err *e)
+{
+    (void)mode;
+    if (rename(paths[0], paths[1]) < 0)
+        return err_sys(e, "renaming %s to %s", paths[0], paths[1]);
+    return 0;
+}
+
+static int put_events(const char *batch, ssize_t n, struct err *e)
+{
+    int r = 0;
+
+    for (ssize_t at = 0; at < n && r >= 0;) {
+        const struct inotify_event *i = (const void *)(batch + at);
+        struct control_event event = { .mask = i->mask, .cookie = i->cookie };
+
+        event.name_len = i->len ? (uint32_t)strnlen(i->name, i->len) : 0;
+        r = put(&event, sizeof event, e);
+        if (r >= 0)
+            r = put(i->name, event.name_len, e);
+        at += (ssize_t)(sizeof *i + i->len);
+    }
+    return r < 0 ? r : flush(e);
+}
+
+static int run_watch(uint32_t mode, char *const *paths, struct err *e)
+{
+    static char batch[CHUNK] __attribute__((aligned(8)));
+    AUTO_CLOSE int fd = inotify_init1(IN_CLOEXEC);
+    struct pollfd waits[] = { { .fd = fd, .events = POLLIN }, { .fd = STDOUT_FILENO } };
+    int r = 0;
+
+    (void)mode;
+    if (fd < 0 || inotify_add_watch(fd, paths[0],
+                                    IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | IN_MOVE |
+                                        IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF) < 0)
+        return err_sys(e, "watching %s", paths[0]);
+    /* An empty record says that the watch stands: what happens from now on is reported. */
+    r = put(&(struct control_event){ 0 }, sizeof(struct control_event), e);
+    if (r >= 0)
+        r = flush(e);
+    while (r >= 0) {
+        ssize_t n;
+
+        if (poll(waits, 2, -1) < 0 && errno != EINTR)
+            return err_sys(e, "watching %s", paths[0]);
+        if (waits[1].revents)
+            return 0; /* nobody reads any more */
+        n = read(fd, batch, sizeof batch);
+        if (n > 0)
+            r = put_events(batch, n, e);
+    }
+    return r;
+}
+
+static int run_pack(uint32_t mode, char *const *paths, struct err *e)
+{
+    AUTO_CLOSE int dir = -1;
+    struct tree_pack_options options = { 0 };
+    struct tree_report report;
+    const char *name = ".";
+    int r = 0;
+
+    (void)mode;
+    if (strcmp(paths[0], "/") == 0)
+        dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    else
+        r = open_parent(paths[0], &dir, &name, e);
+    if (r >= 0 && dir < 0)
+        r = err_sys(e, "opening /");
+    return r < 0 ? r : tree_pack(STDOUT_FILENO, dir, name, &options, &report, e);
+}
+
+static int run_unpack(uint32_t mode, char *const *paths, struct err *e)
+{
+    AUTO_CLOSE int dir = open(paths[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct tree_unpack_options options = { .devices = TREE_SKIP,
+                                           .owners = TREE_OWNERS_SQUASH,
+                                           .keep_root = true };
+    struct tree_report report;
+
+    (void)mode;
+    if (dir < 0)
+        return err_sys(e, "opening %s", paths[0]);
+    return tree_unpack(STDIN_FILENO, dir, &options, &report, e);
+}
+
+static int (*const operations[CONTROL_WHAT_COUNT_])(uint32_t mode, char *const *paths,
+                                                    struct err *e) = {
+    [CONTROL_READ] = run_read,     [CONTROL_WRITE] = run_write, [CONTROL_LIST_DIR] = run_list,
+    [CONTROL_STAT] = run_stat,     [CONTROL_MKDIR] = run_mkdir, [CONTROL_REMOVE] = run_remove,
+    [CONTROL_RENAME] = run_rename, [CONTROL_WATCH] = run_watch, [CONTROL_PACK] = run_pack,
+    [CONTROL_UNPACK] = run_unpack,
+};
+
+int files_run(enum control_what what, uint32_t mode, char *const *paths, struct err *e)
+{
+    if (!operations[what])
+        return err_set(e, ERR_UNSUPPORTED, "not a file operation");
+    return operations[what](mode, paths, e);
+}

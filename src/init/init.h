@@ -1,0 +1,121 @@
+/* PID 1 of a sandbox: init, reaper, supervisor, and the server end of the control channel.
+ *
+ * It never allocates and never exits on an error. Everything it starts is a row in one table; all
+ * it does is wait for something to happen and update rows. What needs the target user's rights
+ * (programs, file operations) happens in forked children. */
+#ifndef INIT_INIT_H
+#define INIT_INIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "ipc/channel.h"
+#include "ipc/control.h"
+
+/* Descriptors as the launcher leaves them. */
+enum { INIT_CONTROL = 3, INIT_LISTENER = 4 };
+
+enum {
+    INIT_CONNECTIONS_MAX = 16,
+    INIT_STDIO_MAX = 3,
+    INIT_KILL_RETRY_MS = 2, /* between two looks for what a kill has missed */
+    INIT_SEND_RETRY_MS = 5, /* for a client that does not read */
+};
+
+struct init_options {
+    uint64_t caps;  /* what workload processes may hold */
+    bool ephemeral; /* ends with its first connection */
+    bool listens;
+    uint32_t pids; /* RLIMIT_NPROC, for a plain caller's sandbox; 0: none */
+};
+
+enum proc_state {
+    PROC_FREE,
+    PROC_STARTING, /* forked; has not said yet how its start went */
+    PROC_RUNNING,
+    PROC_ENDED, /* its status is known and not yet delivered */
+};
+
+/* One thing that was started. */
+struct proc {
+    enum proc_state state;
+    uint32_t id, tag;
+    int conn; /* who is told; -1 when that connection is gone */
+    enum control_what what;
+    pid_t pid;
+    uint64_t
+        mark; /* inode of the UTS namespace that it and all it starts live in, whatever they do */
+    int sync; /* its end of the start; -1 when that is over */
+    int stdio[INIT_STDIO_MAX];
+    int n_stdio;
+    bool started; /* CONTROL_STARTED was sent */
+    bool failed;  /* CONTROL_FAILED was, or will be, its last word */
+    int64_t started_ns;
+    int64_t deadline; /* 0: none */
+    int64_t grace_ns;
+    bool timed_out;
+    bool killing; /* until a look finds nothing more with its mark */
+    struct control_exited end;
+    struct control_failed failure;
+};
+
+/* What a starting child says to PID 1 over its sync socket. */
+enum child_word { CHILD_READY, CHILD_FAILED, CHILD_RESULT };
+struct child_message {
+    uint32_t word;
+    int32_t sys;
+    uint32_t code;
+    uint64_t mark; /* CHILD_READY */
+    char step[24];
+    char msg[200];
+};
+
+/* procs.c: the table */
+struct proc *procs_add(void); /* NULL when full */
+void procs_release(struct proc *p);
+struct proc *procs_by_pid(pid_t pid);
+struct proc *procs_by_id(uint32_t id);
+struct proc *procs_by_sync(int fd);
+struct proc *procs_next(struct proc *after); /* every row in use; NULL starts and ends */
+
+/* exec.c: in the forked child; never returns */
+void exec_child(const struct init_options *o, const struct control_start *s, int text_fd, int sync)
+    __attribute__((noreturn));
+void exec_fail(int sync, const char *step, const struct err *e) __attribute__((noreturn));
+
+/* user.c: who the child becomes */
+struct user {
+    uint32_t uid, gid;
+    char name[64];
+    char home[256];
+};
+/* By name if `name` is not NULL, else by number; a number that is not in /etc/passwd is fine. */
+int user_find(const char *name, uint32_t uid, uint32_t gid, struct user *ret, struct err *e);
+int user_become(const struct user *u, uint64_t caps, struct err *e);
+
+/* stdio.c: pipes or a terminal, made by the child as the target user. Fills outer[] with what the
+ * client gets and arranges 0, 1 and 2. */
+int stdio_make(const struct control_start *s, int outer[INIT_STDIO_MAX], int *ret_n, int inner[3],
+               struct err *e);
+int stdio_arrange(const struct control_start *s, int inner[3], struct err *e);
+
+/* kill.c */
+uint64_t kill_own_mark(void);
+/* Signals everything with that mark; the number of processes found. SIGKILL stops them first, so
+ * that those still found count against the process limit and nobody outruns the search. */
+int kill_marked(const struct proc *p, int sig);
+
+/* filter.c, landlock.c */
+int filter_load(bool may_set_ids, struct err *e); /* once, in PID 1: for it and all it starts */
+int filter_guard(struct err *e);                  /* in a child that becomes a program */
+int landlock_enter(struct err *e);
+
+/* files.c: the file operations; the strings of the request are its paths. */
+int files_run(enum control_what what, uint32_t mode, char *const *paths, struct err *e);
+
+/* init.c */
+int init_run(const struct init_options *o);
+
+#endif

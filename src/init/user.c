@@ -1,0 +1,105 @@
+#include "init/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "proc/caps.h"
+
+enum { PASSWD_MAX = 256 << 10, FIELDS = 7 };
+
+/* name:x:uid:gid:text:home:shell; false for a line that is not one. */
+static bool read_line(struct str line, struct str name, uint32_t uid, struct user *ret)
+{
+    struct str field[FIELDS];
+    uint64_t u, g;
+
+    for (int i = 0; i < FIELDS; i++)
+        line = str_cut(line, ':', &field[i]);
+    if (!str_to_u64(field[2], &u) || !str_to_u64(field[3], &g) || u >= UINT32_MAX ||
+        g >= UINT32_MAX)
+        return false;
+    if (name.n ? !str_eq(field[0], name) : u != uid)
+        return false;
+    ret->uid = (uint32_t)u;
+    ret->gid = (uint32_t)g;
+    return str_copy(field[0], ret->name, sizeof ret->name) &&
+           str_copy(field[5], ret->home, sizeof ret->home);
+}
+
+static bool search(struct str name, uint32_t uid, struct user *ret)
+{
+    static char text[PASSWD_MAX];
+    AUTO_CLOSE int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
+    struct str rest = { text, n < 0 ? 0 : (size_t)n }, line;
+
+    while (rest.n) {
+        struct user found = { 0 };
+
+        rest = str_cut(rest, '\n', &line);
+        if (read_line(line, name, uid, &found)) {
+            *ret = found;
+            return true;
+        }
+    }
+    return false;
+}
+
+int user_find(const char *name, uint32_t uid, uint32_t gid, struct user *ret, struct err *e)
+{
+    struct user u = { 0 };
+
+    if (name) {
+        if (!search(str_from(name), 0, &u))
+            return err_set(e, ERR_NOT_FOUND, "there is no user '%s' in the sandbox's /etc/passwd",
+                           name);
+        *ret = u;
+        return 0;
+    }
+    if (!search((struct str){ NULL, 0 }, uid, &u))
+        snprintf(u.home, sizeof u.home, "/");
+    u.uid = uid;
+    u.gid = gid;
+    *ret = u;
+    return 0;
+}
+
+/* In a sandbox of a plain caller there is one identity, and no right to change groups. */
+static int switch_ids(const struct user *u, struct err *e)
+{
+    gid_t group = u->gid;
+
+    if (getuid() == u->uid && getgid() == u->gid && setgroups(0, NULL) < 0 && errno == EPERM)
+        return 0;
+    if (setgroups(1, &group) < 0 && errno != EPERM)
+        return err_sys(e, "setting groups");
+    if (setresgid(u->gid, u->gid, u->gid) < 0 || setresuid(u->uid, u->uid, u->uid) < 0)
+        return errno == EINVAL
+                   ? err_set(e, ERR_UNSUPPORTED,
+                             "this sandbox has only the identity %u:%u, not %u:%u; run as root or "
+                             "start the sandbox with --user %u:%u",
+                             getuid(), getgid(), u->uid, u->gid, u->uid, u->gid)
+                   : err_sys(e, "becoming user %u:%u", u->uid, u->gid);
+    return 0;
+}
+
+int user_become(const struct user *u, uint64_t caps, struct err *e)
+{
+    int r = caps_bound(caps, e);
+
+    if (r < 0)
+        return r;
+    if (caps && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+        return err_sys(e, "keeping capabilities");
+    r = switch_ids(u, e);
+    if (r >= 0)
+        r = caps_set(caps, caps, e);
+    return r < 0 ? r : caps_ambient(caps, e);
+}

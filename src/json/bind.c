@@ -1,0 +1,502 @@
+#include "json/bind.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "json/number.h"
+#include "json/place.h"
+
+enum { UNITS_TEXT = 32 }; /* bytes, longer than any quantity people write */
+
+/* What every reader of a value needs besides it. */
+struct bind {
+    struct arena *arena;
+    struct err *e;
+};
+
+static int fail_room(const struct bind *b)
+{
+    return err_set(b->e, ERR_TOO_BIG, "the document needs more memory than the allowed %zu bytes",
+                   b->arena->max);
+}
+
+static bool limited(const struct json_field *f)
+{
+    return f->min || f->max;
+}
+
+static bool limited_above(const struct json_field *f)
+{
+    return limited(f) && f->max >= f->min;
+}
+
+static bool within(const struct json_field *f, __int128 n)
+{
+    return !limited(f) || (n >= f->min && (!limited_above(f) || n <= f->max));
+}
+
+typedef void shower(int64_t n, char out[static 24]);
+
+static void show_number(int64_t n, char out[static 24])
+{
+    snprintf(out, 24, "%" PRId64, n);
+}
+
+static void show_size(int64_t n, char out[static 24])
+{
+    units_show_bytes((uint64_t)n, out);
+}
+
+static void show_seconds(int64_t ns, char out[static 24])
+{
+    snprintf(out, 24, "%.9gs", (double)ns / (double)NS_PER_S);
+}
+
+static int fail_limits(const struct bind *b, const struct json_place *at, const struct json *v,
+                       const struct json_field *f, const char *noun, shower *show)
+{
+    char min[24], max[24];
+
+    show(f->min, min);
+    show(f->max, max);
+    if (limited_above(f))
+        return json_place_fail(at, v, b->e, "must be %s from %s to %s", noun, min, max);
+    return json_place_fail(at, v, b->e, "must be %s of at least %s", noun, min);
+}
+
+static int check_count(const struct bind *b, const struct json_place *at, const struct json *v,
+                       const struct json_field *f, size_t n, const char *what)
+{
+    bool below = (__int128)n < f->min;
+
+    if (within(f, (__int128)n))
+        return 0;
+    return json_place_fail(at, v, b->e, "the %s must be at %s %" PRId64 ", not %zu", what,
+                           below ? "least" : "most", below ? f->min : f->max, n);
+}
+
+typedef int reader(const struct bind *b, const struct json_place *at, const struct json *v,
+                   const struct json_field *f, void *out);
+
+static int read_bool(const struct bind *b, const struct json_place *at, const struct json *v,
+                     const struct json_field *f, void *out)
+{
+    (void)f;
+    if (v->type != JSON_BOOL)
+        return json_place_expected(at, v, "true or false", b->e);
+    memcpy(out, &v->b, sizeof v->b);
+    return 0;
+}
+
+/* Stores the low bytes of the value; the caller made sure that they are all of it. */
+static void store(uint64_t value, size_t size, void *out)
+{
+    uint8_t u8 = (uint8_t)value;
+    uint16_t u16 = (uint16_t)value;
+    uint32_t u32 = (uint32_t)value;
+
+    switch (size) {
+    case sizeof u8:
+        memcpy(out, &u8, sizeof u8);
+        break;
+    case sizeof u16:
+        memcpy(out, &u16, sizeof u16);
+        break;
+    case sizeof u32:
+        memcpy(out, &u32, sizeof u32);
+        break;
+    default:
+        memcpy(out, &value, sizeof value);
+        break;
+    }
+}
+
+static void show_wide(__int128 n, char out[static 24])
+{
+    if (n < 0)
+        snprintf(out, 24, "%" PRId64, (int64_t)n);
+    else
+        snprintf(out, 24, "%" PRIu64, (uint64_t)n);
+}
+
+/* Both limits hold: what the table allows and what the member can store. */
+static int check_whole(const struct bind *b, const struct json_place *at, const struct json *v,
+                       const struct json_field *f, __int128 least, __int128 most)
+{
+    __int128 n = v->type == JSON_UINT ? (__int128)v->u : (__int128)v->i;
+    char min[24], max[24];
+
+    if (limited(f) && f->min > least)
+        least = f->min;
+    if (limited_above(f) && f->max < most)
+        most = f->max;
+    if (n >= least && n <= most)
+        return 0;
+    show_wide(least, min);
+    show_wide(most, max);
+    return json_place_fail(at, v, b->e, "must be a whole number from %s to %s", min, max);
+}
+
+static int read_whole(const struct bind *b, const struct json_place *at, const struct json *v,
+                      const struct json_field *f, void *out)
+{
+    size_t size = json_member_size_(f);
+    unsigned bits = (unsigned)size * 8;
+    bool is_signed = f->kind == JSON_KIND_INT;
+    __int128 least = is_signed ? -((__int128)1 << (bits - 1)) : 0;
+    __int128 most = ((__int128)1 << (is_signed ? bits - 1 : bits)) - 1;
+    int r;
+
+    if (v->type != JSON_INT && v->type != JSON_UINT)
+        return json_place_expected(at, v, "a whole number", b->e);
+    r = check_whole(b, at, v, f, least, most);
+    if (r < 0)
+        return r;
+    store(v->u, size, out);
+    return 0;
+}
+
+static double as_double(const struct json *v)
+{
+    return v->type == JSON_INT ? (double)v->i : v->type == JSON_UINT ? (double)v->u : v->d;
+}
+
+static int read_double(const struct bind *b, const struct json_place *at, const struct json *v,
+                       const struct json_field *f, void *out)
+{
+    double d;
+
+    if (v->type < JSON_INT || v->type > JSON_DOUBLE)
+        return json_place_expected(at, v, "a number", b->e);
+    d = as_double(v);
+    if (limited(f) && (d < (double)f->min || (limited_above(f) && d > (double)f->max)))
+        return fail_limits(b, at, v, f, "a number", show_number);
+    memcpy(out, &d, sizeof d);
+    return 0;
+}
+
+/* A C string on the arena. */
+static int copy_str(const struct bind *b, const struct json_place *at, const struct json *v,
+                    struct str s, const char **ret)
+{
+    char *copy;
+
+    if (s.n && memchr(s.p, '\0', s.n))
+        return json_place_fail(at, v, b->e, "must not hold a NUL character");
+    copy = arena_dup(b->arena, s);
+    if (!copy)
+        return fail_room(b);
+    *ret = copy;
+    return 0;
+}
+
+static int read_str(const struct bind *b, const struct json_place *at, const struct json *v,
+                    const struct json_field *f, void *out)
+{
+    int r;
+
+    if (v->type != JSON_STR)
+        return json_place_expected(at, v, "a string", b->e);
+    r = check_count(b, at, v, f, v->s.n, "length in bytes");
+    return r < 0 ? r : copy_str(b, at, v, v->s, out);
+}
+
+static int read_bytes(const struct bind *b, const struct json_place *at, const struct json *v,
+                      const struct json_field *f, void *out)
+{
+    uint64_t n = 0;
+
+    if (v->type == JSON_INT || v->type == JSON_UINT) {
+        if (v->type == JSON_INT && v->i < 0)
+            return json_place_fail(at, v, b->e, "a size cannot be negative");
+        n = v->u;
+    } else if (v->type != JSON_STR || v->s.n > UNITS_TEXT || units_bytes(v->s, "", &n, NULL) < 0) {
+        return json_place_expected(at, v, "a size such as \"64M\" or a number of bytes", b->e);
+    }
+    if (!within(f, (__int128)n))
+        return fail_limits(b, at, v, f, "a size", show_size);
+    memcpy(out, &n, sizeof n);
+    return 0;
+}
+
+/* Whole or broken seconds as nanoseconds; false if they are negative or too many. */
+static bool seconds_to_ns(const struct json *v, int64_t *ret)
+{
+    double ns = as_double(v) * (double)NS_PER_S + 0.5;
+
+    if (v->type == JSON_INT)
+        return v->i >= 0 && !__builtin_mul_overflow(v->i, NS_PER_S, ret);
+    if (v->type != JSON_DOUBLE || v->d < 0 || ns >= (double)INT64_MAX)
+        return false;
+    *ret = (int64_t)ns;
+    return true;
+}
+
+static int read_duration(const struct bind *b, const struct json_place *at, const struct json *v,
+                         const struct json_field *f, void *out)
+{
+    int64_t ns = 0;
+    bool good = v->type == JSON_STR
+                    ? v->s.n <= UNITS_TEXT && units_duration(v->s, "", &ns, NULL) == 0
+                    : seconds_to_ns(v, &ns);
+
+    if (!good)
+        return json_place_expected(
+            at, v, "a duration such as \"90s\" or \"1h30m\", or a number of seconds", b->e);
+    if (!within(f, ns))
+        return fail_limits(b, at, v, f, "a duration", show_seconds);
+    memcpy(out, &ns, sizeof ns);
+    return 0;
+}
+
+static int read_enum(const struct bind *b, const struct json_place *at, const struct json *v,
+                     const struct json_field *f, void *out)
+{
+    char words[128] = "", wanted[144];
+
+    for (size_t i = 0; f->names[i]; i++) {
+        if (v->type == JSON_STR && str_eq(v->s, str_from(f->names[i]))) {
+            store(i, json_member_size_(f), out);
+            return 0;
+        }
+        json_place_add_word(words, sizeof words, f->names[i]);
+    }
+    snprintf(wanted, sizeof wanted, "one of: %s", words);
+    return json_place_expected(at, v, wanted, b->e);
+}
+
+static int read_strs(const struct bind *b, const struct json_place *at, const struct json *v,
+                     const struct json_field *f, void *out)
+{
+    struct json_strs list = { 0 };
+    const char **strs;
+    int r;
+
+    if (v->type != JSON_ARRAY)
+        return json_place_expected(at, v, "a list of strings", b->e);
+    r = check_count(b, at, v, f, v->list.n, "number of items");
+    if (r < 0)
+        return r;
+    strs = arena_array(b->arena, v->list.n, sizeof *strs);
+    if (!strs)
+        return fail_room(b);
+    for (const struct json *item = json_first(v); item != json_end(v); item++) {
+        struct json_place here = json_place_item(at, list.n);
+
+        r = item->type == JSON_STR ? copy_str(b, &here, item, item->s, &strs[list.n])
+                                   : json_place_expected(&here, item, "a string", b->e);
+        if (r < 0)
+            return r;
+        list.n++;
+    }
+    list.p = strs;
+    memcpy(out, &list, sizeof list);
+    return 0;
+}
+
+static int read_pair(const struct bind *b, const struct json_place *at, const struct json *member,
+                     struct json_pair *out)
+{
+    struct json_place here = json_place_member(at, member->key);
+    int r;
+
+    if (member->type != JSON_STR)
+        return json_place_expected(&here, member, "a string", b->e);
+    r = copy_str(b, &here, member, member->key, &out->key);
+    return r < 0 ? r : copy_str(b, &here, member, member->s, &out->value);
+}
+
+static int read_map(const struct bind *b, const struct json_place *at, const struct json *v,
+                    const struct json_field *f, void *out)
+{
+    struct json_map map = { 0 };
+    struct json_pair *pairs;
+    int r;
+
+    if (v->type != JSON_OBJECT)
+        return json_place_expected(at, v, "an object of strings", b->e);
+    r = check_count(b, at, v, f, v->list.n, "number of members");
+    if (r < 0)
+        return r;
+    pairs = arena_array(b->arena, v->list.n, sizeof *pairs);
+    if (!pairs)
+        return fail_room(b);
+    for (const struct json *member = json_first(v); member != json_end(v); member++) {
+        r = read_pair(b, at, member, &pairs[map.n++]);
+        if (r < 0)
+            return r;
+    }
+    map.p = pairs;
+    memcpy(out, &map, sizeof map);
+    return 0;
+}
+
+static int bind_object(const struct bind *b, const struct json_place *at, const struct json *v,
+                       const struct json_field *fields, size_t n, void *out);
+
+static int read_object(const struct bind *b, const struct json_place *at, const struct json *v,
+                       const struct json_field *f, void *out)
+{
+    return bind_object(b, at, v, f->fields, f->field_count, out);
+}
+
+static int read_objects(const struct bind *b, const struct json_place *at, const struct json *v,
+                        const struct json_field *f, void *out)
+{
+    struct json_objects list = { 0 };
+    int r;
+
+    if (v->type != JSON_ARRAY)
+        return json_place_expected(at, v, "a list of objects", b->e);
+    r = check_count(b, at, v, f, v->list.n, "number of items");
+    if (r < 0)
+        return r;
+    list.p = arena_array(b->arena, v->list.n, f->item_size);
+    if (!list.p)
+        return fail_room(b);
+    for (const struct json *item = json_first(v); item != json_end(v); item++) {
+        struct json_place here = json_place_item(at, list.n);
+        char *to = (char *)list.p + list.n++ * f->item_size;
+
+        r = bind_object(b, &here, item, f->fields, f->field_count, to);
+        if (r < 0)
+            return r;
+    }
+    memcpy(out, &list, sizeof list);
+    return 0;
+}
+
+static int read_any(const struct bind *b, const struct json_place *at, const struct json *v,
+                    const struct json_field *f, void *out)
+{
+    (void)b;
+    (void)at;
+    (void)f;
+    memcpy(out, &v, sizeof v);
+    return 0;
+}
+
+static const struct {
+    reader *read;
+    size_t size;  /* of the largest member type */
+    bool as_text; /* the preset is a string, whatever it looks like */
+} kinds[JSON_KIND_COUNT_] = {
+    [JSON_KIND_BOOL] = { read_bool, sizeof(bool), false },
+    [JSON_KIND_INT] = { read_whole, sizeof(int64_t), false },
+    [JSON_KIND_UINT] = { read_whole, sizeof(uint64_t), false },
+    [JSON_KIND_DOUBLE] = { read_double, sizeof(double), false },
+    [JSON_KIND_STR] = { read_str, sizeof(char *), true },
+    [JSON_KIND_BYTES] = { read_bytes, sizeof(uint64_t), true },
+    [JSON_KIND_DURATION] = { read_duration, sizeof(int64_t), true },
+    [JSON_KIND_ENUM] = { read_enum, sizeof(int), true },
+    [JSON_KIND_STRS] = { read_strs, sizeof(struct json_strs), false },
+    [JSON_KIND_MAP] = { read_map, sizeof(struct json_map), false },
+    [JSON_KIND_OBJECT] = { read_object, 0, false },
+    [JSON_KIND_OBJECTS] = { read_objects, sizeof(struct json_objects), false },
+    [JSON_KIND_ANY] = { read_any, sizeof(struct json *), false },
+};
+
+size_t json_member_size_(const struct json_field *f)
+{
+    return f->size ? f->size : kinds[f->kind].size;
+}
+
+bool json_preset_(const struct json_field *f, struct json *ret)
+{
+    struct str text = str_from(f->preset);
+    struct json v = { .type = JSON_STR, .s = text };
+    const char *why, *end;
+
+    if (f->kind == JSON_KIND_BOOL) {
+        v = (struct json){ .type = JSON_BOOL, .b = str_eq(text, STR("true")) };
+        if (!v.b && !str_eq(text, STR("false")))
+            return false;
+    } else if (!kinds[f->kind].as_text) {
+        end = json_number(text.p, &v, &why);
+        if (!end || *end || f->kind > JSON_KIND_DOUBLE)
+            return false;
+    }
+    *ret = v;
+    return true;
+}
+
+static int bind_absent(const struct bind *b, const struct json_place *at,
+                       const struct json_field *f, char *member)
+{
+    struct json v;
+    int r = 0;
+
+    if (f->kind == JSON_KIND_OBJECT) {
+        for (size_t i = 0; i < f->field_count && r >= 0; i++)
+            r = bind_absent(b, at, &f->fields[i], member + f->fields[i].offset);
+        return r;
+    }
+    if (!f->preset)
+        return 0;
+    if (!json_preset_(f, &v))
+        return err_set(b->e, ERR_BUG, "the preset '%s' of '%s' is no value", f->preset, f->name);
+    return kinds[f->kind].read(b, at, &v, f, member);
+}
+
+static int bind_field(const struct bind *b, const struct json_place *up, const struct json *object,
+                      const struct json_field *f, char *out)
+{
+    const struct json *v = json_get(object, str_from(f->name));
+    struct json_place at = json_place_member(up, str_from(f->name));
+    bool there = v && v->type != JSON_NULL;
+
+    if (f->seen)
+        memcpy(out + f->seen, &there, sizeof there);
+    if (there)
+        return kinds[f->kind].read(b, &at, v, f, out + f->offset);
+    if (f->required)
+        return json_place_fail(&at, object, b->e, "is required");
+    return bind_absent(b, &at, f, out + f->offset);
+}
+
+static int fail_unknown(const struct bind *b, const struct json_place *up, const struct json *v,
+                        const struct json_field *fields, size_t n)
+{
+    struct json_place at = json_place_member(up, v->key);
+    char names[128] = "";
+
+    for (size_t i = 0; i < n; i++)
+        json_place_add_word(names, sizeof names, fields[i].name);
+    return json_place_fail(&at, v, b->e, "no such field; there are: %s", names);
+}
+
+static bool known(struct str name, const struct json_field *fields, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(name, str_from(fields[i].name)))
+            return true;
+    return false;
+}
+
+static int bind_object(const struct bind *b, const struct json_place *at, const struct json *v,
+                       const struct json_field *fields, size_t n, void *out)
+{
+    if (v->type != JSON_OBJECT)
+        return json_place_expected(at, v, "an object", b->e);
+    for (const struct json *member = json_first(v); member != json_end(v); member++)
+        if (!known(member->key, fields, n))
+            return fail_unknown(b, at, member, fields, n);
+    for (size_t i = 0; i < n; i++) {
+        int r = bind_field(b, at, v, &fields[i], out);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int json_bind(const struct json *v, const struct json_field *fields, size_t n, void *out,
+              struct arena *a, struct err *e)
+{
+    struct bind b = { .arena = a, .e = e };
+    struct json_place document = { 0 };
+
+    return bind_object(&b, &document, v, fields, n, out);
+}

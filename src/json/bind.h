@@ -1,0 +1,103 @@
+/* Structs from documents and back, by one table.
+ *
+ *     static const char *const scopes[] = { "read", "write", NULL };
+ *     static const struct json_field create_fields[] = {
+ *         { "profile", JSON_KIND_STR, JSON_AT(struct create, profile), .max = 128, .required = true
+ * }, { "ttl", JSON_KIND_DURATION, JSON_AT(struct create, ttl), .preset = "2h" }, { "scope",
+ * JSON_KIND_ENUM, JSON_AT(struct create, scope), .names = scopes },
+ *     };
+ *     struct create c = { 0 };
+ *     r = json_bind(tree, create_fields, COUNT_OF(create_fields), &c, &arena, e);
+ *
+ * The same table reads JSON and YAML, writes JSON, and describes itself as a JSON Schema. */
+#ifndef JSON_BIND_H
+#define JSON_BIND_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/own.h"
+#include "json/value.h"
+#include "json/writer.h"
+
+/* What a field is in the document, what type the member has, and what min and max limit. */
+enum json_kind {
+    JSON_KIND_BOOL,     /* true or false; bool */
+    JSON_KIND_INT,      /* whole number; a signed type of any size; its value */
+    JSON_KIND_UINT,     /* whole number; an unsigned type of any size; its value */
+    JSON_KIND_DOUBLE,   /* any number; double; its value */
+    JSON_KIND_STR,      /* string without NUL; const char *; its length in bytes */
+    JSON_KIND_BYTES,    /* "64M" or a number of bytes; uint64_t; bytes */
+    JSON_KIND_DURATION, /* "2h" or a number of seconds; int64_t nanoseconds; nanoseconds */
+    JSON_KIND_ENUM,     /* one of .names; an enum or unsigned of any size: the index */
+    JSON_KIND_STRS,     /* array of strings; struct json_strs; how many */
+    JSON_KIND_MAP,      /* object of strings, as labels are; struct json_map; how many */
+    JSON_KIND_OBJECT,   /* object by .fields; the struct itself */
+    JSON_KIND_OBJECTS,  /* array of objects by .fields; struct json_objects; how many */
+    JSON_KIND_ANY,      /* anything; const struct json *, borrowed from the tree */
+    JSON_KIND_COUNT_,
+};
+
+struct json_field {
+    const char *name;
+    enum json_kind kind;
+    size_t offset, size;      /* of the member: JSON_AT(); size 0 is the kind's largest type */
+    int64_t min, max;         /* both 0: no limits; min > max: no upper limit */
+    const char *const *names; /* ENUM: the words in order of value, ended by NULL */
+    const struct json_field *fields; /* OBJECT, OBJECTS: JSON_FIELDS() */
+    size_t field_count;
+    size_t item_size;   /* OBJECTS: size of one struct */
+    size_t seen;        /* offset of a bool that says whether the field was there; 0: none */
+    const char *preset; /* for an absent field, as YAML would write it: "true", "5", "2h" */
+    const char *doc;    /* one sentence, for schemas and help */
+    bool required;
+};
+
+#define JSON_AT(type, member)                                                                      \
+    .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
+#define JSON_FIELDS(table) .fields = (table), .field_count = COUNT_OF(table)
+
+struct json_strs {
+    const char *const *p;
+    size_t n;
+};
+
+struct json_pair {
+    const char *key, *value;
+};
+
+struct json_map {
+    const struct json_pair *p;
+    size_t n;
+};
+
+struct json_objects {
+    void *p; /* n structs, as .fields describes them */
+    size_t n;
+};
+
+/* Fills out from an object. A field that is absent or null gets its preset, and without one the
+ * member stays as it is: give a zeroed struct, or one with defaults. A field that the table does
+ * not know, or that does not fit, is -ERR_INVALID with a message that names its path, its line
+ * where the tree has places, and what would be right. Everything out points to is on the arena,
+ * except for JSON_KIND_ANY. After a failure out may be partly filled; there is nothing to release.
+ */
+int json_bind(const struct json *v, const struct json_field *fields, size_t n, void *out,
+              struct arena *a, struct err *e);
+
+/* Writes the struct as an object that json_bind() reads back as the same struct. Left out: strings
+ * and trees that are NULL, and fields whose `seen` is false. Sizes are written in bytes, durations
+ * in seconds where they are whole. */
+void json_unbind(const void *in, const struct json_field *fields, size_t n, struct json_writer *w);
+
+/* Writes a JSON Schema (2020-12) for the table. It never refuses what json_bind() takes, apart from
+ * null; what a schema cannot say, such as the bounds of "64M", is left to json_bind(). */
+void json_schema(const struct json_field *fields, size_t n, struct json_writer *w);
+
+/* The value that the field's preset stands for. False, and *ret untouched, if it stands for none,
+ * which is a mistake in the table. */
+bool json_preset_(const struct json_field *f, struct json *ret);
+
+/* The member's size: what the table says, or the size of the kind's largest type. */
+size_t json_member_size_(const struct json_field *f);
+
+#endif

@@ -1,0 +1,220 @@
+#include "json/bind.h"
+
+/* The words that limit a value of a kind, in terms of the schema. */
+struct limit_words {
+    const char *min, *max;
+    bool counts; /* so that a lower limit of 0 need not be said */
+};
+
+static const struct limit_words of_number = { "minimum", "maximum", false };
+static const struct limit_words of_array = { "minItems", "maxItems", true };
+static const struct limit_words of_map = { "minProperties", "maxProperties", true };
+
+static void put_pair(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, str_from(key));
+    json_put_str(w, str_from(value));
+}
+
+static void put_limits(struct json_writer *w, const struct json_field *f, struct limit_words words)
+{
+    if (!f->min && !f->max)
+        return;
+    if (f->min || !words.counts) {
+        json_key(w, str_from(words.min));
+        json_put_int(w, f->min);
+    }
+    if (f->max >= f->min) {
+        json_key(w, str_from(words.max));
+        json_put_int(w, f->max);
+    }
+}
+
+typedef void describer(struct json_writer *w, const struct json_field *f);
+
+static void describe_bool(struct json_writer *w, const struct json_field *f)
+{
+    (void)f;
+    put_pair(w, "type", "boolean");
+}
+
+static void describe_whole(struct json_writer *w, const struct json_field *f)
+{
+    put_pair(w, "type", "integer");
+    if (f->min || f->max) {
+        put_limits(w, f, of_number);
+    } else if (f->kind == JSON_KIND_UINT) {
+        json_key(w, STR("minimum"));
+        json_put_int(w, 0);
+    }
+}
+
+static void describe_double(struct json_writer *w, const struct json_field *f)
+{
+    put_pair(w, "type", "number");
+    put_limits(w, f, of_number);
+}
+
+/* A schema counts characters, we count bytes, of which there are at least as many: the upper limit
+ * holds for both, of the lower one only that the string is not empty. */
+static void describe_str(struct json_writer *w, const struct json_field *f)
+{
+    put_pair(w, "type", "string");
+    if (f->min > 0) {
+        json_key(w, STR("minLength"));
+        json_put_int(w, 1);
+    }
+    if (f->max && f->max >= f->min) {
+        json_key(w, STR("maxLength"));
+        json_put_int(w, f->max);
+    }
+}
+
+/* Text with a unit, or a number. */
+static void describe_units(struct json_writer *w, const char *number, const char *pattern)
+{
+    json_key(w, STR("type"));
+    json_begin_array(w);
+    json_put_str(w, STR("string"));
+    json_put_str(w, str_from(number));
+    json_end_array(w);
+    put_pair(w, "pattern", pattern);
+    json_key(w, STR("minimum"));
+    json_put_int(w, 0);
+}
+
+static void describe_bytes(struct json_writer *w, const struct json_field *f)
+{
+    (void)f;
+    describe_units(w, "integer", "^[0-9]+(\\.[0-9]+)?([KMGTkmgt]([Ii]?[Bb])?|[Bb])?$");
+}
+
+static void describe_duration(struct json_writer *w, const struct json_field *f)
+{
+    (void)f;
+    describe_units(w, "number", "^([0-9]+(\\.[0-9]+)?([Mm][Ss]|[SsMmHhDd]))+$");
+}
+
+static void describe_enum(struct json_writer *w, const struct json_field *f)
+{
+    put_pair(w, "type", "string");
+    json_key(w, STR("enum"));
+    json_begin_array(w);
+    for (size_t i = 0; f->names[i]; i++)
+        json_put_str(w, str_from(f->names[i]));
+    json_end_array(w);
+}
+
+/* {"type":"string"} under a key. */
+static void put_string_type(struct json_writer *w, const char *key)
+{
+    json_key(w, str_from(key));
+    json_begin_object(w);
+    put_pair(w, "type", "string");
+    json_end_object(w);
+}
+
+static void describe_strs(struct json_writer *w, const struct json_field *f)
+{
+    put_pair(w, "type", "array");
+    put_string_type(w, "items");
+    put_limits(w, f, of_array);
+}
+
+static void describe_map(struct json_writer *w, const struct json_field *f)
+{
+    put_pair(w, "type", "object");
+    put_string_type(w, "additionalProperties");
+    put_limits(w, f, of_map);
+}
+
+static void put_shape(struct json_writer *w, const struct json_field *fields, size_t n);
+
+static void describe_object(struct json_writer *w, const struct json_field *f)
+{
+    put_shape(w, f->fields, f->field_count);
+}
+
+static void describe_objects(struct json_writer *w, const struct json_field *f)
+{
+    put_pair(w, "type", "array");
+    json_key(w, STR("items"));
+    json_schema(f->fields, f->field_count, w);
+    put_limits(w, f, of_array);
+}
+
+static void describe_any(struct json_writer *w, const struct json_field *f)
+{
+    (void)w; /* a schema that says nothing allows everything */
+    (void)f;
+}
+
+static describer *const describers[JSON_KIND_COUNT_] = {
+    [JSON_KIND_BOOL] = describe_bool,         [JSON_KIND_INT] = describe_whole,
+    [JSON_KIND_UINT] = describe_whole,        [JSON_KIND_DOUBLE] = describe_double,
+    [JSON_KIND_STR] = describe_str,           [JSON_KIND_BYTES] = describe_bytes,
+    [JSON_KIND_DURATION] = describe_duration, [JSON_KIND_ENUM] = describe_enum,
+    [JSON_KIND_STRS] = describe_strs,         [JSON_KIND_MAP] = describe_map,
+    [JSON_KIND_OBJECT] = describe_object,     [JSON_KIND_OBJECTS] = describe_objects,
+    [JSON_KIND_ANY] = describe_any,
+};
+
+static void put_preset(struct json_writer *w, const struct json_field *f)
+{
+    struct json v;
+
+    if (!json_preset_(f, &v)) {
+        json_writer_fail(w, ERR_BUG, "the preset '%s' of '%s' is no value", f->preset, f->name);
+        return;
+    }
+    json_key(w, STR("default"));
+    json_put_tree(w, &v);
+}
+
+static void put_property(struct json_writer *w, const struct json_field *f)
+{
+    json_key(w, str_from(f->name));
+    json_begin_object(w);
+    describers[f->kind](w, f);
+    if (f->doc)
+        put_pair(w, "description", f->doc);
+    if (f->preset)
+        put_preset(w, f);
+    json_end_object(w);
+}
+
+static void put_required(struct json_writer *w, const struct json_field *fields, size_t n)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < n; i++)
+        any |= fields[i].required;
+    if (!any)
+        return;
+    json_key(w, STR("required"));
+    json_begin_array(w);
+    for (size_t i = 0; i < n; i++)
+        if (fields[i].required)
+            json_put_str(w, str_from(fields[i].name));
+    json_end_array(w);
+}
+
+static void put_shape(struct json_writer *w, const struct json_field *fields, size_t n)
+{
+    put_pair(w, "type", "object");
+    json_key(w, STR("properties"));
+    json_begin_object(w);
+    for (size_t i = 0; i < n; i++)
+        put_property(w, &fields[i]);
+    json_end_object(w);
+    put_required(w, fields, n);
+    json_key(w, STR("additionalProperties"));
+    json_put_bool(w, false);
+}
+
+void json_schema(const struct json_field *fields, size_t n, struct json_writer *w)
+{
+    json_begin_object(w);
+    put_shape(w, fields, n);
+    json_end_object(w);
+}

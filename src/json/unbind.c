@@ -1,0 +1,168 @@
+#include "json/bind.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+
+typedef void writer(struct json_writer *w, const struct json_field *f, const void *in);
+
+static void write_bool(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    (void)f;
+    json_put_bool(w, *(const bool *)in);
+}
+
+static uint64_t load_unsigned(const void *in, size_t size)
+{
+    switch (size) {
+    case sizeof(uint8_t):
+        return *(const uint8_t *)in;
+    case sizeof(uint16_t):
+        return *(const uint16_t *)in;
+    case sizeof(uint32_t):
+        return *(const uint32_t *)in;
+    default:
+        return *(const uint64_t *)in;
+    }
+}
+
+static void write_int(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    size_t size = json_member_size_(f);
+    uint64_t low = load_unsigned(in, size);
+    unsigned above = 64 - 8 * (unsigned)size;
+
+    json_put_int(w, (int64_t)(low << above) >> above); /* carries the sign to the top */
+}
+
+static void write_uint(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    json_put_uint(w, load_unsigned(in, json_member_size_(f)));
+}
+
+static void write_double(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    (void)f;
+    json_put_double(w, *(const double *)in);
+}
+
+static void write_str(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    (void)f;
+    json_put_str(w, str_from(*(const char *const *)in));
+}
+
+/* Seconds as a number where they are whole. A double could not hold every other duration, text can:
+ * "1s500ms", "0.000001ms". */
+static void write_duration(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    int64_t ns = *(const int64_t *)in, s = ns / NS_PER_S, rest = ns % NS_PER_S;
+    char text[64], whole[24] = "";
+
+    (void)f;
+    if (ns < 0) {
+        json_writer_fail(w, ERR_BUG, "negative duration written as JSON");
+    } else if (rest == 0) {
+        json_put_int(w, s);
+    } else {
+        if (s)
+            snprintf(whole, sizeof whole, "%" PRId64 "s", s);
+        if (rest % NS_PER_MS)
+            snprintf(text, sizeof text, "%s%" PRId64 ".%06" PRId64 "ms", whole, rest / NS_PER_MS,
+                     rest % NS_PER_MS);
+        else
+            snprintf(text, sizeof text, "%s%" PRId64 "ms", whole, rest / NS_PER_MS);
+        json_put_str(w, str_from(text));
+    }
+}
+
+static void write_enum(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    uint64_t value = load_unsigned(in, json_member_size_(f));
+
+    for (uint64_t i = 0; f->names[i]; i++)
+        if (i == value) {
+            json_put_str(w, str_from(f->names[i]));
+            return;
+        }
+    json_writer_fail(w, ERR_BUG, "%s: the value %" PRIu64 " has no name", f->name, value);
+}
+
+static void write_strs(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    const struct json_strs *strs = in;
+
+    (void)f;
+    json_begin_array(w);
+    for (size_t i = 0; i < strs->n; i++)
+        json_put_str(w, str_from(strs->p[i]));
+    json_end_array(w);
+}
+
+static void write_map(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    const struct json_map *map = in;
+
+    (void)f;
+    json_begin_object(w);
+    for (size_t i = 0; i < map->n; i++) {
+        json_key(w, str_from(map->p[i].key));
+        json_put_str(w, str_from(map->p[i].value));
+    }
+    json_end_object(w);
+}
+
+static void write_object(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    json_unbind(in, f->fields, f->field_count, w);
+}
+
+static void write_objects(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    const struct json_objects *objects = in;
+
+    json_begin_array(w);
+    for (size_t i = 0; i < objects->n; i++)
+        json_unbind((const char *)objects->p + i * f->item_size, f->fields, f->field_count, w);
+    json_end_array(w);
+}
+
+static void write_any(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    (void)f;
+    json_put_tree(w, *(const struct json *const *)in);
+}
+
+static writer *const writers[JSON_KIND_COUNT_] = {
+    [JSON_KIND_BOOL] = write_bool,         [JSON_KIND_INT] = write_int,
+    [JSON_KIND_UINT] = write_uint,         [JSON_KIND_DOUBLE] = write_double,
+    [JSON_KIND_STR] = write_str,           [JSON_KIND_BYTES] = write_uint,
+    [JSON_KIND_DURATION] = write_duration, [JSON_KIND_ENUM] = write_enum,
+    [JSON_KIND_STRS] = write_strs,         [JSON_KIND_MAP] = write_map,
+    [JSON_KIND_OBJECT] = write_object,     [JSON_KIND_OBJECTS] = write_objects,
+    [JSON_KIND_ANY] = write_any,
+};
+
+static bool is_there(const struct json_field *f, const char *in)
+{
+    if (f->seen && !*(const bool *)(in + f->seen))
+        return false;
+    if (f->kind == JSON_KIND_STR || f->kind == JSON_KIND_ANY)
+        return *(const void *const *)(const void *)(in + f->offset) != NULL;
+    return true;
+}
+
+void json_unbind(const void *in, const struct json_field *fields, size_t n, struct json_writer *w)
+{
+    json_begin_object(w);
+    for (size_t i = 0; i < n; i++) {
+        const struct json_field *f = &fields[i];
+
+        if (!is_there(f, in))
+            continue;
+        json_key(w, str_from(f->name));
+        writers[f->kind](w, f, (const char *)in + f->offset);
+    }
+    json_end_object(w);
+}

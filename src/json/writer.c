@@ -1,0 +1,295 @@
+#include "json/writer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "json/number.h"
+#include "json/text.h"
+
+/* What the writer knows of each open list; level 0 is the document. */
+enum {
+    IS_OBJECT = 1,
+    HAS_ITEMS = 2,
+    HAS_KEY = 4, /* a key was written, its value was not */
+};
+
+void json_writer_init(struct json_writer *w, struct buf *out, enum json_style style)
+{
+    *w = (struct json_writer){ .out = out, .style = style, .from_ = out->n };
+}
+
+void json_writer_fail(struct json_writer *w, enum err_code code, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (w->err_.code != ERR_OK)
+        return;
+    w->err_.code = code;
+    va_start(ap, fmt);
+    vsnprintf(w->err_.msg, sizeof w->err_.msg, fmt, ap);
+    va_end(ap);
+}
+
+int json_writer_finish(struct json_writer *w, struct err *e)
+{
+    if (w->depth_ > 0 || !(w->levels_[0] & HAS_ITEMS))
+        json_writer_fail(w, ERR_BUG, "the JSON value written is not complete");
+    if (w->err_.code == ERR_OK)
+        return 0;
+    w->out->n = w->from_;
+    buf_grew(w->out, 0);
+    return err_set(e, w->err_.code, "%s", w->err_.msg);
+}
+
+static void put(struct json_writer *w, struct str s)
+{
+    if (w->err_.code == ERR_OK && buf_add(w->out, s) < 0)
+        json_writer_fail(w, ERR_TOO_BIG, "the JSON text needs more than the allowed %zu bytes",
+                         w->out->max);
+}
+
+static void put_line(struct json_writer *w)
+{
+    put(w, STR("\n"));
+    for (unsigned i = 0; i < w->depth_; i++)
+        put(w, STR("  "));
+}
+
+/* The comma before an item or key that is not the first, and the start of its line. */
+static void put_gap(struct json_writer *w, unsigned char *level)
+{
+    if (*level & HAS_ITEMS)
+        put(w, STR(","));
+    *level |= HAS_ITEMS;
+    if (w->style == JSON_PRETTY && w->depth_ > 0)
+        put_line(w);
+}
+
+/* Every value starts here. */
+static void start_value(struct json_writer *w)
+{
+    unsigned char *level = &w->levels_[w->depth_];
+
+    if (*level & HAS_KEY) {
+        *level &= (unsigned char)~HAS_KEY;
+        return;
+    }
+    if (*level & IS_OBJECT)
+        json_writer_fail(w, ERR_BUG, "JSON value written without a key");
+    if (w->depth_ == 0 && *level & HAS_ITEMS)
+        json_writer_fail(w, ERR_BUG, "second JSON value written behind the first");
+    put_gap(w, level);
+}
+
+static void begin(struct json_writer *w, struct str bracket, unsigned char level)
+{
+    start_value(w);
+    if (w->depth_ == JSON_DEPTH_MAX)
+        json_writer_fail(w, ERR_TOO_BIG, "JSON value written more than %d levels deep",
+                         JSON_DEPTH_MAX);
+    if (w->err_.code != ERR_OK)
+        return;
+    put(w, bracket);
+    w->levels_[++w->depth_] = level;
+}
+
+static void end(struct json_writer *w, struct str bracket, unsigned char kind)
+{
+    unsigned char level = w->levels_[w->depth_];
+
+    if (w->depth_ == 0 || (level & IS_OBJECT) != kind || level & HAS_KEY)
+        json_writer_fail(w, ERR_BUG, "'" STR_FMT "' written where it closes nothing",
+                         STR_ARG(bracket));
+    if (w->err_.code != ERR_OK)
+        return;
+    w->depth_--;
+    if (w->style == JSON_PRETTY && level & HAS_ITEMS)
+        put_line(w);
+    put(w, bracket);
+}
+
+void json_begin_object(struct json_writer *w)
+{
+    begin(w, STR("{"), IS_OBJECT);
+}
+
+void json_end_object(struct json_writer *w)
+{
+    end(w, STR("}"), IS_OBJECT);
+}
+
+void json_begin_array(struct json_writer *w)
+{
+    begin(w, STR("["), 0);
+}
+
+void json_end_array(struct json_writer *w)
+{
+    end(w, STR("]"), 0);
+}
+
+/* A character that cannot stand in a string as it is. */
+static void put_escape(struct json_writer *w, unsigned char c)
+{
+    static const char letters[256] = { ['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
+                                       ['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't' };
+    char text[8];
+
+    if (letters[c])
+        snprintf(text, sizeof text, "\\%c", letters[c]);
+    else
+        snprintf(text, sizeof text, "\\u%04x", c);
+    put(w, str_from(text));
+}
+
+/* What stands between the quotes. */
+static void put_text(struct json_writer *w, struct str s)
+{
+    bool high = false;
+
+    for (size_t at = 0; at < s.n; at++) {
+        size_t run = json_plain_run_(s.p + at, s.n - at, &high);
+
+        put(w, (struct str){ s.p + at, run });
+        at += run;
+        if (at < s.n)
+            put_escape(w, (unsigned char)s.p[at]);
+    }
+    if (high && !str_is_utf8(s))
+        json_writer_fail(w, ERR_INVALID, "JSON string written that is not UTF-8");
+}
+
+static void put_quoted(struct json_writer *w, struct str s)
+{
+    put(w, STR("\""));
+    put_text(w, s);
+    put(w, STR("\""));
+}
+
+void json_key(struct json_writer *w, struct str key)
+{
+    unsigned char *level = &w->levels_[w->depth_];
+
+    if (!(*level & IS_OBJECT) || *level & HAS_KEY)
+        json_writer_fail(w, ERR_BUG, "JSON key written where a value belongs");
+    put_gap(w, level);
+    *level |= HAS_KEY;
+    put_quoted(w, key);
+    put(w, w->style == JSON_PRETTY ? STR(": ") : STR(":"));
+}
+
+static void put_scalar(struct json_writer *w, struct str text)
+{
+    start_value(w);
+    put(w, text);
+}
+
+void json_put_null(struct json_writer *w)
+{
+    put_scalar(w, STR("null"));
+}
+
+void json_put_bool(struct json_writer *w, bool b)
+{
+    put_scalar(w, b ? STR("true") : STR("false"));
+}
+
+void json_put_int(struct json_writer *w, int64_t i)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRId64, i);
+    put_scalar(w, str_from(text));
+}
+
+void json_put_uint(struct json_writer *w, uint64_t u)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, u);
+    put_scalar(w, str_from(text));
+}
+
+void json_put_double(struct json_writer *w, double d)
+{
+    char text[JSON_DOUBLE_TEXT] = "";
+
+    if (isfinite(d))
+        json_double_text(d, text);
+    else
+        json_writer_fail(w, ERR_INVALID, "JSON has no number for infinity or NaN");
+    put_scalar(w, str_from(text));
+}
+
+void json_put_str(struct json_writer *w, struct str s)
+{
+    start_value(w);
+    put_quoted(w, s);
+}
+
+void json_put_lossy(struct json_writer *w, struct str s)
+{
+    start_value(w);
+    put(w, STR("\""));
+    while (s.n) {
+        size_t good = json_utf8_prefix_(s);
+
+        put_text(w, (struct str){ s.p, good });
+        if (good < s.n) {
+            put(w, STR("\xEF\xBF\xBD"));
+            good++;
+        }
+        s = (struct str){ s.p + good, s.n - good };
+    }
+    put(w, STR("\""));
+}
+
+static void put_members(struct json_writer *w, const struct json *object)
+{
+    json_begin_object(w);
+    for (const struct json *member = json_first(object); member != json_end(object); member++) {
+        json_key(w, member->key);
+        json_put_tree(w, member);
+    }
+    json_end_object(w);
+}
+
+static void put_items(struct json_writer *w, const struct json *array)
+{
+    json_begin_array(w);
+    for (const struct json *item = json_first(array); item != json_end(array); item++)
+        json_put_tree(w, item);
+    json_end_array(w);
+}
+
+void json_put_tree(struct json_writer *w, const struct json *v)
+{
+    switch (v->type) {
+    case JSON_BOOL:
+        json_put_bool(w, v->b);
+        break;
+    case JSON_INT:
+        json_put_int(w, v->i);
+        break;
+    case JSON_UINT:
+        json_put_uint(w, v->u);
+        break;
+    case JSON_DOUBLE:
+        json_put_double(w, v->d);
+        break;
+    case JSON_STR:
+        json_put_str(w, v->s);
+        break;
+    case JSON_ARRAY:
+        put_items(w, v);
+        break;
+    case JSON_OBJECT:
+        put_members(w, v);
+        break;
+    default:
+        json_put_null(w);
+        break;
+    }
+}

@@ -1,0 +1,142 @@
+#include "loop/fd.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include "base/own.h"
+
+enum { CAN_WANT = LOOP_READ | LOOP_WRITE | LOOP_HALF, UNASKED = LOOP_HUP | LOOP_ERROR };
+
+static const struct {
+    unsigned ours;
+    uint32_t epoll;
+} event_bits[] = {
+    { LOOP_READ, EPOLLIN }, { LOOP_WRITE, EPOLLOUT }, { LOOP_HALF, EPOLLRDHUP },
+    { LOOP_HUP, EPOLLHUP }, { LOOP_ERROR, EPOLLERR },
+};
+
+static uint32_t to_epoll(unsigned ours)
+{
+    uint32_t bits = 0;
+
+    for (size_t i = 0; i < COUNT_OF(event_bits); i++)
+        if (ours & event_bits[i].ours)
+            bits |= event_bits[i].epoll;
+    return bits;
+}
+
+static unsigned from_epoll(uint32_t epoll)
+{
+    unsigned bits = 0;
+
+    for (size_t i = 0; i < COUNT_OF(event_bits); i++)
+        if (epoll & event_bits[i].epoll)
+            bits |= event_bits[i].ours;
+    return bits;
+}
+
+/* epoll holds a descriptor exactly while something is wanted of it. */
+static int tell_epoll(struct loop_fd *s, unsigned want)
+{
+    struct epoll_event ev = { .events = to_epoll(want), .data.ptr = s };
+    int op = !s->want ? EPOLL_CTL_ADD : !want ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
+
+    return want == s->want ? 0 : epoll_ctl(s->loop->epoll_, op, s->fd, &ev);
+}
+
+static void list_as_always_ready(struct loop_fd *s, unsigned want)
+{
+    link_leave(&s->always_link_);
+    if (want & (LOOP_READ | LOOP_WRITE))
+        list_append(&s->loop->always_, &s->always_link_);
+}
+
+static int set_want(struct loop_fd *s, unsigned want, struct err *e)
+{
+    if (want & ~(unsigned)CAN_WANT)
+        return err_set(e, ERR_BUG, "a descriptor source cannot want events 0x%x", want);
+    if (!s->always_ready_ && tell_epoll(s, want) < 0) {
+        if (errno != EPERM)
+            return err_sys(e, "watching descriptor %d", s->fd);
+        s->always_ready_ = true;
+    }
+    if (s->always_ready_)
+        list_as_always_ready(s, want);
+    s->want = want;
+    return 0;
+}
+
+int loop_fd_start(struct loop *l, struct loop_fd *s, int fd, unsigned want, loop_fd_fn *call,
+                  struct err *e)
+{
+    int r;
+
+    if (s->on_)
+        return err_set(e, ERR_CONFLICT, "descriptor %d is already watched by this source", s->fd);
+    *s = (struct loop_fd){ .loop = l, .fd = fd, .call_ = call };
+    r = set_want(s, want, e);
+    if (r < 0)
+        return r;
+    s->on_ = true;
+    return 0;
+}
+
+int loop_fd_want(struct loop_fd *s, unsigned want, struct err *e)
+{
+    if (!s->on_)
+        return err_set(e, ERR_CONFLICT, "the descriptor source is not started");
+    return set_want(s, want, e);
+}
+
+void loop_fd_stop(struct loop_fd *s)
+{
+    if (!s->on_)
+        return;
+    set_want(s, 0, NULL); /* fails only for an owner who closed the descriptor too early */
+    link_leave(&s->always_link_);
+    link_leave(&s->ready_link_);
+    s->want = 0;
+    s->on_ = false;
+}
+
+static void make_ready(struct loop_fd *s, unsigned events)
+{
+    s->ready_ = events;
+    list_append(&s->loop->ready_, &s->ready_link_);
+}
+
+void loop_fd_collect_(struct loop_fd *s, uint32_t events)
+{
+    make_ready(s, from_epoll(events));
+}
+
+void loop_fd_collect_always_(struct loop *l)
+{
+    for (struct link *m = list_first(&l->always_); m; m = list_after(&l->always_, m)) {
+        struct loop_fd *s = container_of(m, struct loop_fd, always_link_);
+
+        make_ready(s, s->want & (LOOP_READ | LOOP_WRITE));
+    }
+}
+
+/* What is still wanted of what became ready: callbacks before this one may have changed it. */
+static unsigned still_wanted(const struct loop_fd *s)
+{
+    return s->want ? s->ready_ & (s->want | UNASKED) : 0;
+}
+
+int loop_fd_run_(struct loop *l)
+{
+    int called = 0;
+
+    for (struct link *m; (m = list_take(&l->ready_));) {
+        struct loop_fd *s = container_of(m, struct loop_fd, ready_link_);
+        unsigned events = still_wanted(s);
+
+        if (!events)
+            continue;
+        s->call_(s, events);
+        called++;
+    }
+    return called;
+}

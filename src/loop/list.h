@@ -1,0 +1,75 @@
+/* Lists whose links are members of what they hold: joining and leaving allocate nothing and cost
+ * O(1). A zeroed `struct list` is an empty list, a zeroed `struct link` is in none; a list with
+ * members must not be moved. container_of() leads from a link to its owner. */
+#ifndef LOOP_LIST_H
+#define LOOP_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct link {
+    struct link *prev_, *next_;
+};
+
+struct list {
+    struct link ring_; /* its next_ is the first member, its prev_ the last */
+};
+
+static inline bool link_joined(const struct link *m)
+{
+    return m->next_ != NULL;
+}
+
+/* The first member, or NULL. */
+static inline struct link *list_first(struct list *l)
+{
+    return l->ring_.next_ == &l->ring_ ? NULL : l->ring_.next_;
+}
+
+/* The member behind m, or NULL. */
+static inline struct link *list_after(struct list *l, const struct link *m)
+{
+    return m->next_ == &l->ring_ ? NULL : m->next_;
+}
+
+/* Joins at the end. m must not be in a list. */
+static inline void list_append(struct list *l, struct link *m)
+{
+    struct link *ring = &l->ring_;
+
+    if (!ring->next_)
+        ring->prev_ = ring->next_ = ring;
+    m->prev_ = ring->prev_;
+    m->next_ = ring;
+    m->prev_->next_ = m;
+    ring->prev_ = m;
+}
+
+/* Leaves whatever list m is in, if any. */
+static inline void link_leave(struct link *m)
+{
+    if (!m->next_)
+        return;
+    m->prev_->next_ = m->next_;
+    m->next_->prev_ = m->prev_;
+    m->prev_ = m->next_ = NULL;
+}
+
+/* Takes the first member off the list; NULL if there is none. */
+static inline struct link *list_take(struct list *l)
+{
+    struct link *m = list_first(l);
+
+    if (m)
+        link_leave(m);
+    return m;
+}
+
+/* Moves every member to the end of `to`, in order. */
+static inline void list_move(struct list *from, struct list *to)
+{
+    for (struct link *m; (m = list_take(from));)
+        list_append(to, m);
+}
+
+#endif

@@ -1,0 +1,108 @@
+#include "proc/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "proc/sys.h"
+
+/* Between vfork() and execve(): only system calls, and no descriptor below `high` is needed again.
+ */
+static int arrange_fds(const struct spawn *s)
+{
+    int high[SPAWN_FDS_MAX];
+
+    for (int i = 0; i < s->n_fds; i++) {
+        high[i] = s->fds[i] < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : s->fds[i];
+        high[i] = fcntl(high[i], F_DUPFD_CLOEXEC, SPAWN_FDS_MAX);
+        if (high[i] < 0)
+            return -1;
+    }
+    for (int i = 0; i < s->n_fds; i++)
+        if (dup2(high[i], i) < 0)
+            return -1;
+    return sys_close_range((unsigned)s->n_fds, ~0u);
+}
+
+static void reset_signals(void)
+{
+    struct sigaction dfl = { .sa_handler = SIG_DFL };
+    sigset_t none;
+
+    for (int sig = 1; sig < 32; sig++)
+        sigaction(sig, &dfl, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+int spawn_start(const struct spawn *s, pid_t *ret, struct err *e)
+{
+    volatile int failed = 0;
+    sigset_t all, old;
+    pid_t pid;
+
+    if (s->n_fds > SPAWN_FDS_MAX)
+        return err_set(e, ERR_BUG, "%d descriptors for one program", s->n_fds);
+    /* vfork() shares our memory until execve(): no signal handler may run there. */
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &old);
+    pid = vfork();
+    if (pid == 0) {
+        reset_signals();
+        if (arrange_fds(s) == 0)
+            execve(s->path, s->argv, s->envp);
+        failed = errno;
+        _exit(127);
+    }
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    if (pid < 0)
+        return err_sys(e, "starting %s", s->path);
+    if (failed) {
+        waitpid(pid, NULL, 0);
+        errno = failed;
+        return err_sys(e, "starting %s", s->path);
+    }
+    *ret = pid;
+    return 0;
+}
+
+int spawn_wait(pid_t pid, int *ret_status, struct err *e)
+{
+    pid_t got;
+
+    do
+        got = waitpid(pid, ret_status, 0);
+    while (got < 0 && errno == EINTR);
+    return got < 0 ? err_sys(e, "waiting for process %d", (int)pid) : 0;
+}
+
+int spawn_find(const char *name, char *out, size_t cap, struct err *e)
+{
+    static const char *const places[] = { "", "../libexec/sandboxer/" };
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *slash;
+
+    if (n < 0)
+        return err_sys(e, "finding our own program");
+    self[n] = '\0';
+    slash = strrchr(self, '/');
+    if (slash)
+        slash[1] = '\0';
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        if (snprintf(out, cap, "%s%s%s", self, places[i], name) >= (int)cap)
+            continue;
+        if (access(out, X_OK) == 0)
+            return 0;
+    }
+    return err_set(e, ERR_NOT_FOUND,
+                   "%s is neither beside the sandboxer program nor in ../libexec/sandboxer; the "
+                   "installation is incomplete",
+                   name);
+}

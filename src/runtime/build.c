@@ -1,0 +1,207 @@
+#include "runtime/build.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "ipc/channel.h"
+#include "proc/sys.h"
+#include "runtime/network.h"
+
+/* A test makes a step fail by name; nobody gains anything by it but an error. */
+static bool told_to_fail(const char *step)
+{
+    const char *name = SANDBOXER_TEST_HOOKS ? getenv("SANDBOXER_TEST_FAIL_STEP") : NULL;
+
+    return name && strcmp(name, step) == 0;
+}
+
+int build_run(struct build *b, const struct build_step *steps, size_t n, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        int r;
+
+        snprintf(b->step, sizeof b->step, "%s", steps[i].name);
+        r = told_to_fail(steps[i].name) ? err_set(e, ERR_BUSY, "told to fail by a test")
+                                        : steps[i].run(b, e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int open_sources(struct build *b, struct err *e)
+{
+    return b->is_root ? build_sources(b, e) : 0; /* a plain caller's child does it itself */
+}
+
+static int make_identity(struct build *b, struct err *e)
+{
+    return identity_make(b->is_root, b->plan->uid, b->plan->gid, b->plan->pids, &b->identity, e);
+}
+
+/* A plain user's process limit does not need a cgroup: its user namespace has one. */
+static unsigned tolerable(const struct build *b, unsigned missing)
+{
+    return b->is_root ? missing : missing & ~(1u << CGROUP_PIDS);
+}
+
+static int refuse_missing(const struct build *b, struct err *e)
+{
+    return err_set(e, ERR_UNSUPPORTED, "not enforceable here:%s%s%s%s",
+                   b->unenforced & LAUNCH_NO_MEMORY ? " memory" : "",
+                   b->unenforced & LAUNCH_NO_PIDS ? " pids" : "",
+                   b->unenforced & LAUNCH_NO_CPU ? " cpu" : "",
+                   b->is_root ? "" : " (cgroups are not delegated to this user)");
+}
+
+static int make_cgroup(struct build *b, struct err *e)
+{
+    struct cgroup_limits limits = { b->plan->memory, b->plan->pids, b->plan->cpu_milli };
+    unsigned missing;
+    int r = cgroup_make(b->cgroups, b->plan->id, &limits, &b->cgroup, &missing, e);
+
+    if (r < 0)
+        return r;
+    b->unenforced = tolerable(b, missing); /* the bits of both enums agree */
+    return b->unenforced && (b->plan->flags & PLAN_STRICT) ? refuse_missing(b, e) : 0;
+}
+
+static int start_child(struct build *b, struct err *e)
+{
+    struct clone_args args = { .flags = (uint64_t)(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
+                                                   CLONE_NEWUTS | CLONE_PIDFD),
+                               .pidfd = (uint64_t)(uintptr_t)&b->pidfd,
+                               .exit_signal = SIGCHLD };
+    int sync[2], r = ipc_pair(sync, e);
+
+    if (r < 0)
+        return r;
+    b->launcher_sync = sync[0];
+    b->child_sync = sync[1];
+    if (b->cgroup.unified >= 0) {
+        args.flags |= (uint64_t)CLONE_INTO_CGROUP;
+        args.cgroup = (unsigned)b->cgroup.unified;
+    }
+    b->pid = sys_clone3(&args);
+    if (b->pid < 0) {
+        b->pid = 0;
+        return err_sys(e, "making the sandbox's first process");
+    }
+    if (b->pid == 0) {
+        drop_fd(&b->launcher_sync);
+        build_child(b);
+    }
+    drop_fd(&b->child_sync);
+    return 0;
+}
+
+static int make_network(struct build *b, struct err *e)
+{
+    return network_make(b->home_net, &b->network, e);
+}
+
+/* Tells the child that its half may be entered; `sys` says which cgroups the descriptors are for.
+ */
+static int release_child(struct build *b, struct err *e)
+{
+    struct err go = { .code = ERR_OK };
+    int fds[1 + CGROUP_CONTROLLERS_] = { b->network };
+    size_t n = 1;
+    int r;
+
+    for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
+        if (b->cgroup.tasks[i] >= 0) {
+            go.sys |= 1 << i;
+            fds[n++] = b->cgroup.tasks[i];
+        }
+    r = ipc_send(b->launcher_sync, &go, sizeof go, fds, n, e);
+    return r == -(int)ERR_UPSTREAM ? 0 : r; /* it failed: what it said is read next */
+}
+
+/* End of file is the good answer: the descriptor closed because PID 1's program started. */
+static int await_child(struct build *b, struct err *e)
+{
+    struct build_failure failure;
+    ssize_t n = ipc_recv(b->launcher_sync, &failure, sizeof failure, NULL, e);
+    siginfo_t info = { 0 };
+
+    if (n < 0)
+        return (int)n;
+    if (n == (ssize_t)sizeof failure) {
+        memcpy(b->step, failure.step, sizeof b->step);
+        if (e)
+            *e = failure.err;
+        return -(int)failure.err.code;
+    }
+    if (waitid(P_PIDFD, (id_t)b->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid)
+        return err_set(e, ERR_UPSTREAM, "the sandbox's first process died with %s %d",
+                       info.si_code == CLD_EXITED ? "status" : "signal", info.si_status);
+    return 0;
+}
+
+static const struct build_step launcher_steps[] = {
+    { "open", open_sources }, { "identity", make_identity }, { "limits", make_cgroup },
+    { "clone", start_child }, { "namespace", make_network }, { "release", release_child },
+    { "await", await_child },
+};
+
+const char *build_step_name(size_t i)
+{
+    if (i < COUNT_OF(launcher_steps))
+        return launcher_steps[i].name;
+    i -= COUNT_OF(launcher_steps);
+    return i < build_child_step_count ? build_child_steps[i].name : NULL;
+}
+
+/* A step here may fail because the child failed first: then the child's own words are the reason.
+ */
+static void prefer_childs_reason(struct build *b, struct err *e)
+{
+    struct build_failure failure;
+    int flags = b->launcher_sync < 0 ? -1 : fcntl(b->launcher_sync, F_GETFL);
+
+    if (flags < 0 || fcntl(b->launcher_sync, F_SETFL, flags | O_NONBLOCK) < 0)
+        return;
+    if (ipc_recv(b->launcher_sync, &failure, sizeof failure, NULL, NULL) != (ssize_t)sizeof failure)
+        return;
+    memcpy(b->step, failure.step, sizeof b->step);
+    if (e)
+        *e = failure.err;
+}
+
+static void unwind(struct build *b, struct err *e)
+{
+    prefer_childs_reason(b, e);
+    if (b->pid > 0) {
+        kill(b->pid, SIGKILL);
+        waitpid(b->pid, NULL, 0);
+    }
+    drop_fd(&b->pidfd);
+    if (b->cgroup.name[0])
+        cgroup_remove(b->cgroups, b->plan->id);
+    cgroup_close(&b->cgroup);
+    identity_done(&b->identity);
+}
+
+int build_sandbox(struct build *b, struct err *e)
+{
+    int r;
+
+    b->identity = (struct identity){ .range_lock = -1, .userns = -1 };
+    b->cgroup = (struct cgroup){ .unified = -1, .tasks = { -1, -1, -1 } };
+    b->network = b->child_sync = b->launcher_sync = b->pidfd = b->storage = b->root = -1;
+    r = build_run(b, launcher_steps, COUNT_OF(launcher_steps), e);
+    if (r < 0)
+        unwind(b, e);
+    drop_fd(&b->child_sync);
+    drop_fd(&b->launcher_sync);
+    drop_fd(&b->network);
+    return r;
+}

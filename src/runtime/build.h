@@ -1,0 +1,78 @@
+/* The building of one sandbox, inside the launcher.
+ *
+ * The order of the steps is a security property: nothing of the workload runs before mounts,
+ * network, limits and filters are in force, and a step that fails ends the building. Two processes
+ * share the work: the launcher makes what needs its namespaces (identity, cgroups, network), the
+ * child makes the sandbox's file system at the same time, then waits for the launcher ("join"),
+ * enters the user namespace last and becomes PID 1's program. Each side is a list of named steps.
+ */
+#ifndef RUNTIME_BUILD_H
+#define RUNTIME_BUILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "runtime/cgroup.h"
+#include "runtime/identity.h"
+#include "runtime/launch.h"
+#include "runtime/plan.h"
+
+struct build {
+    const struct plan *plan;
+    bool is_root; /* built by root of the machine; else by a plain user's outer namespace */
+    int init_fd;  /* the sealed program of PID 1 */
+    int home_net; /* the launcher's own network namespace; -1 for a plain caller */
+    const struct cgroup_host *cgroups;
+
+    int control, listener; /* handed to PID 1 */
+    /* The caller's descriptors, then (step "sources") detached copies of the trees they name. */
+    int layers[PLAN_LAYERS_MAX];
+    int mounts[PLAN_MOUNTS_MAX];
+
+    struct identity identity;
+    struct cgroup cgroup;
+    unsigned unenforced;
+    int network;
+    int child_sync, launcher_sync; /* the two ends of what the sides say to each other */
+    int32_t pid;
+    int pidfd;
+
+    /* in the child */
+    int storage;   /* the writable tmpfs everything stands on */
+    int root;      /* the new root directory */
+    uint32_t self; /* owner of what is made for the sandbox's root */
+    char step[LAUNCH_STEP_MAX];
+};
+
+struct build_step {
+    const char *name;
+    int (*run)(struct build *b, struct err *e);
+};
+
+/* Runs steps in order; on failure b->step names the one that failed. */
+int build_run(struct build *b, const struct build_step *steps, size_t n, struct err *e);
+
+/* All of it: on success the sandbox runs, and b holds pid, pidfd, identity and cgroup. On failure
+ * nothing is left. */
+int build_sandbox(struct build *b, struct err *e);
+
+/* Names of all steps, in order, for tests and people: NULL at the end. */
+const char *build_step_name(size_t i);
+
+/* The child's side: runs its steps and becomes PID 1's program. Returns only if that failed. */
+void build_child(struct build *b);
+extern const struct build_step build_child_steps[];
+extern const size_t build_child_step_count;
+
+/* Turns the descriptors a caller opened into detached trees (sources.c). */
+int build_sources(struct build *b, struct err *e);
+
+/* What the child tells the launcher when a step fails; end of file instead means that PID 1 runs.
+ */
+struct build_failure {
+    char step[LAUNCH_STEP_MAX];
+    struct err err;
+};
+
+#endif

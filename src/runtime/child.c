@@ -1,0 +1,170 @@
+/* The child's side of building a sandbox. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "ipc/channel.h"
+#include "proc/caps.h"
+#include "proc/sys.h"
+#include "runtime/build.h"
+#include "runtime/rootfs.h"
+
+/* Descriptors as PID 1's program finds them. */
+enum { INIT_CONTROL = 3, INIT_LISTENER = 4, INIT_RANGE_LOCK = 5, INIT_FIRST_FREE = 6, HIGH = 100 };
+
+/* What PID 1 needs inside its user namespace: to switch users, to signal and look at its children,
+ * to tag what they start (a UTS namespace each), and to take the rest away from them. */
+static const uint64_t init_caps = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_SETPCAP) |
+                                  CAP_BIT(CAP_KILL) | CAP_BIT(CAP_SYS_PTRACE) |
+                                  CAP_BIT(CAP_SYS_ADMIN);
+
+static int sources(struct build *b, struct err *e)
+{
+    return b->is_root ? 0 : build_sources(b, e); /* root did it before the child was made */
+}
+
+static int set_hostname(struct build *b, struct err *e)
+{
+    if (sethostname(b->plan->hostname, strlen(b->plan->hostname)) < 0)
+        return err_sys(e, "setting the hostname");
+    return 0;
+}
+
+/* The launcher's half is done when it sends the network namespace and the cgroups to join. */
+static int join(struct build *b, struct err *e)
+{
+    struct ipc_fds fds = { .n = 0 };
+    struct err said;
+    ssize_t n = ipc_recv(b->child_sync, &said, sizeof said, &fds, e);
+
+    if (n < 0)
+        return (int)n;
+    if (n != sizeof said || said.code != ERR_OK || fds.n < 1) {
+        ipc_fds_done(&fds);
+        return err_set(e, ERR_UPSTREAM, "the launcher gave up");
+    }
+    b->network = take_fd(&fds.fd[0]);
+    for (size_t i = 0, at = 1; i < CGROUP_CONTROLLERS_; i++)
+        b->cgroup.tasks[i] = at < fds.n && (said.sys & (1 << i)) ? take_fd(&fds.fd[at++]) : -1;
+    return 0;
+}
+
+static int enter_cgroup(struct build *b, struct err *e)
+{
+    int r = cgroup_join(&b->cgroup, e);
+
+    if (r < 0)
+        return r;
+    /* Only now: the namespace's root is where we are. */
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return err_sys(e, "making a cgroup namespace");
+    return 0;
+}
+
+static int enter_network(struct build *b, struct err *e)
+{
+    if (setns(b->network, CLONE_NEWNET) < 0)
+        return err_sys(e, "entering the network namespace");
+    return 0;
+}
+
+static int enter_user(struct build *b, struct err *e)
+{
+    if (b->is_root && setgroups(0, NULL) < 0)
+        return err_sys(e, "dropping groups");
+    if (setns(b->identity.userns, CLONE_NEWUSER) < 0)
+        return err_sys(e, "entering the user namespace");
+    if (b->is_root && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
+        return err_sys(e, "becoming the sandbox's root");
+    return 0;
+}
+
+static int reduce_caps(struct build *b, struct err *e)
+{
+    uint64_t keep = init_caps | b->plan->caps;
+    int r = caps_bound(keep, e);
+
+    if (r >= 0)
+        r = caps_set(keep, keep, e);
+    return r < 0 ? r : caps_ambient(keep, e);
+}
+
+static int place_fd(int *fd, int number)
+{
+    return *fd < 0 ? 0 : dup3(*fd, number, 0) < 0 ? -1 : 0;
+}
+
+/* PID 1 has these descriptors and no other; the sync socket closes by itself when the program
+ * starts. */
+static int arrange_descriptors(struct build *b, struct err *e)
+{
+    int *moved[] = { &b->control, &b->listener, &b->identity.range_lock, &b->init_fd,
+                     &b->child_sync };
+    AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (size_t i = 0; i < COUNT_OF(moved); i++) {
+        if (*moved[i] < 0)
+            continue;
+        *moved[i] = fcntl(*moved[i], F_DUPFD_CLOEXEC, HIGH);
+        if (*moved[i] < 0)
+            return err_sys(e, "moving a descriptor");
+    }
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
+        return err_sys(e, "opening /dev/null");
+    if (sys_close_range(3, HIGH - 1) < 0)
+        return err_sys(e, "closing descriptors");
+    null = -1;
+    if (place_fd(&b->control, INIT_CONTROL) < 0 || place_fd(&b->listener, INIT_LISTENER) < 0 ||
+        place_fd(&b->identity.range_lock, INIT_RANGE_LOCK) < 0)
+        return err_sys(e, "arranging descriptors");
+    return 0;
+}
+
+static int become_init(struct build *b, struct err *e)
+{
+    char caps[24], flags[16], pids[16];
+    char name[] = "sandboxer-init";
+    char *argv[] = { name, caps, flags, pids, NULL };
+    char *envp[] = { NULL };
+    int r = arrange_descriptors(b, e);
+
+    if (r < 0)
+        return r;
+    snprintf(caps, sizeof caps, "%llx", (unsigned long long)b->plan->caps);
+    snprintf(flags, sizeof flags, "%x", b->plan->flags);
+    snprintf(pids, sizeof pids, "%x", b->is_root ? 0 : b->plan->pids);
+    sys_execveat(b->init_fd, "", argv, envp, AT_EMPTY_PATH);
+    return err_sys(e, "starting PID 1's program");
+}
+
+const struct build_step build_child_steps[] = {
+    { "sources", sources },        { "private", rootfs_private }, { "storage", rootfs_storage },
+    { "root", rootfs_root },       { "system", rootfs_system },   { "etc", rootfs_etc },
+    { "scratch", rootfs_scratch }, { "dev", rootfs_dev },         { "proc", rootfs_proc },
+    { "mounts", rootfs_mounts },   { "hostname", set_hostname },  { "join", join },
+    { "cgroup", enter_cgroup },    { "network", enter_network },  { "sys", rootfs_sys },
+    { "pivot", rootfs_pivot },     { "user", enter_user },        { "capabilities", reduce_caps },
+    { "init", become_init },
+};
+const size_t build_child_step_count = COUNT_OF(build_child_steps);
+
+void build_child(struct build *b)
+{
+    struct build_failure failure = { 0 };
+
+    /* If the launcher dies while we build, so do we; later PID 1 has rules of its own. */
+    prctl(PR_SET_PDEATHSIG, 9);
+    umask(022);
+    b->self = b->is_root ? b->identity.first : 0;
+    build_run(b, build_child_steps, build_child_step_count, &failure.err);
+    memcpy(failure.step, b->step, sizeof failure.step);
+    ipc_send(b->child_sync, &failure, sizeof failure, NULL, 0, NULL);
+    _exit(125);
+}

@@ -1,0 +1,181 @@
+#include "runtime/identity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "runtime/plan.h"
+
+/* Ranges live above every id that Debian, systemd or container tools hand out, and below the 32-bit
+ * sign bit, which some programs still stumble over. */
+enum { RANGE_FIRST = 0x40000000, RANGE_COUNT = 0x3f00, OWN_PROCESSES = 4, STACK_BYTES = 16384 };
+
+static const char lock_dir[] = "/run/sandboxer";
+static const char lock_file[] = "/run/sandboxer/id-ranges";
+
+static int lock_slot(int fd, uint32_t slot)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1 };
+
+    return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+/* A range belongs to whoever holds a lock on its byte; the kernel gives it back when the last
+ * process that has the descriptor is gone, however it went. */
+static int take_range(uint32_t *ret_first, int *ret_lock, struct err *e)
+{
+    AUTO_CLOSE int fd = -1;
+    uint32_t start = (uint32_t)getpid();
+
+    if (mkdir(lock_dir, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "making %s", lock_dir);
+    fd = open(lock_file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return err_sys(e, "opening %s", lock_file);
+    for (uint32_t i = 0; i < RANGE_COUNT; i++) {
+        uint32_t slot = (start + i) % RANGE_COUNT;
+
+        if (lock_slot(fd, slot) == 0) {
+            *ret_first = RANGE_FIRST + slot * PLAN_IDS;
+            *ret_lock = take_fd(&fd);
+            return 0;
+        }
+    }
+    return err_set(e, ERR_BUSY, "all %d id ranges are taken by live sandboxes", RANGE_COUNT);
+}
+
+static int write_map(const char *file, uint32_t inside, uint32_t outside, uint32_t count,
+                     struct err *e)
+{
+    AUTO_CLOSE int fd = open(file, O_WRONLY | O_CLOEXEC);
+    char line[64];
+    int n = snprintf(line, sizeof line, "%u %u %u\n", inside, outside, count);
+
+    if (fd < 0 || write(fd, line, (size_t)n) != n)
+        return err_sys(e, "writing %s", file);
+    return 0;
+}
+
+static int hold_namespace(void *unused)
+{
+    (void)unused;
+    for (;;)
+        pause();
+    return 0;
+}
+
+/* A process that does nothing but keep a new user namespace alive while its maps are written. It
+ * shares our memory, so making it costs no page table. */
+static pid_t start_holder(void)
+{
+    static char alignas(16) stack[STACK_BYTES];
+
+    return clone(hold_namespace, stack + sizeof stack, CLONE_NEWUSER | CLONE_VM | SIGCHLD, NULL);
+}
+
+static int map_holder(pid_t pid, const uint32_t inside[2], uint32_t outside, uint32_t count,
+                      int *ret, struct err *e)
+{
+    char path[64];
+    int r;
+
+    snprintf(path, sizeof path, "/proc/%d/uid_map", (int)pid);
+    r = write_map(path, inside[0], outside, count, e);
+    if (r < 0)
+        return r;
+    snprintf(path, sizeof path, "/proc/%d/gid_map", (int)pid);
+    r = write_map(path, inside[1], outside, count, e);
+    if (r < 0)
+        return r;
+    snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+    *ret = open(path, O_RDONLY | O_CLOEXEC);
+    return *ret < 0 ? err_sys(e, "opening %s", path) : 0;
+}
+
+static int make_userns(const uint32_t inside[2], uint32_t outside, uint32_t count, int *ret,
+                       struct err *e)
+{
+    pid_t pid = start_holder();
+    int r;
+
+    if (pid < 0 && (errno == EPERM || errno == ENOSPC))
+        return err_set(
+            e, ERR_UNSUPPORTED,
+            "making a user namespace: not allowed here (see sysctl user.max_user_namespaces "
+            "and kernel.unprivileged_userns_clone)");
+    if (pid < 0)
+        return err_sys(e, "making a user namespace");
+    r = map_holder(pid, inside, outside, count, ret, e);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    return r;
+}
+
+/* The kernel remembers the maker's RLIMIT_NPROC as the new namespace's ceiling. */
+static int make_limited_userns(const uint32_t inside[2], uint32_t pids, int *ret, struct err *e)
+{
+    struct rlimit old, low;
+    int r;
+
+    if (getrlimit(RLIMIT_NPROC, &old) < 0)
+        return err_sys(e, "reading RLIMIT_NPROC");
+    low = old;
+    if (pids && (low.rlim_cur == RLIM_INFINITY || low.rlim_cur > pids + OWN_PROCESSES))
+        low.rlim_cur = pids + OWN_PROCESSES;
+    setrlimit(RLIMIT_NPROC, &low);
+    r = make_userns(inside, 0, 1, ret, e);
+    setrlimit(RLIMIT_NPROC, &old);
+    return r;
+}
+
+int identity_make(bool is_root, uint32_t uid, uint32_t gid, uint32_t pids, struct identity *ret,
+                  struct err *e)
+{
+    struct identity id = { .range_lock = -1, .userns = -1 };
+    int r;
+
+    if (is_root) {
+        r = take_range(&id.first, &id.range_lock, e);
+        if (r >= 0)
+            r = make_userns((uint32_t[2]){ 0, 0 }, id.first, PLAN_IDS, &id.userns, e);
+    } else {
+        r = make_limited_userns((uint32_t[2]){ uid, gid }, pids, &id.userns, e);
+    }
+    if (r < 0) {
+        identity_done(&id);
+        return r;
+    }
+    *ret = id;
+    return 0;
+}
+
+void identity_done(struct identity *i)
+{
+    drop_fd(&i->range_lock);
+    drop_fd(&i->userns);
+}
+
+int identity_become_outer_root(struct err *e)
+{
+    uint32_t uid = geteuid(), gid = getegid();
+    AUTO_CLOSE int fd = -1;
+    int r;
+
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+        return err_sys(e, "making a user namespace (a plain user needs "
+                          "user.max_user_namespaces > 0 and kernel.unprivileged_userns_clone = 1)");
+    fd = open("/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, "deny", 4) != 4)
+        return err_sys(e, "writing /proc/self/setgroups");
+    r = write_map("/proc/self/uid_map", 0, uid, 1, e);
+    return r < 0 ? r : write_map("/proc/self/gid_map", 0, gid, 1, e);
+}

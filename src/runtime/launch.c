@@ -1,0 +1,35 @@
+#include "runtime/launch.h"
+
+static const size_t sizes[] = {
+    [LAUNCH_CREATE] = sizeof(struct launch_create),
+    [LAUNCH_DESTROY] = sizeof(struct launch_destroy),
+    [LAUNCH_CREATED] = sizeof(struct launch_created),
+    [LAUNCH_FAILED] = sizeof(struct launch_failed),
+    [LAUNCH_DESTROYED] = sizeof(struct launch_destroyed),
+};
+
+void launch_fill(struct launch_head *h, enum launch_type type, size_t size)
+{
+    *h = (struct launch_head){ .magic = LAUNCH_MAGIC,
+                               .version = LAUNCH_VERSION,
+                               .type = (uint16_t)type,
+                               .size = (uint32_t)size };
+}
+
+int launch_check(const void *message, size_t n, struct err *e)
+{
+    const struct launch_head *h = message;
+
+    if (n < sizeof *h || h->magic != LAUNCH_MAGIC)
+        return err_set(e, ERR_INVALID, "not a launcher message");
+    if (h->version != LAUNCH_VERSION)
+        return err_set(e, ERR_UNSUPPORTED, "launcher protocol %u; this is %d", h->version,
+                       LAUNCH_VERSION);
+    if (h->type >= sizeof sizes / sizeof sizes[0] || sizes[h->type] == 0 || n != sizes[h->type] ||
+        h->size != n)
+        return err_set(e, ERR_INVALID, "a launcher message of type %u with %zu bytes", h->type, n);
+    if (h->type == LAUNCH_DESTROY &&
+        !memchr(((const struct launch_destroy *)message)->id, '\0', ID_MAX))
+        return err_set(e, ERR_INVALID, "a string that does not end");
+    return 0;
+}

@@ -1,0 +1,185 @@
+#include "runtime/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/own.h"
+#include "proc/caps.h"
+
+/* Places that belong to the runtime; a mount may not cover them, nor anything below them. */
+static const char *const reserved[] = { "/proc", "/sys", "/dev" };
+
+int plan_init(struct plan *p, struct err *e)
+{
+    *p = (struct plan){ .magic = PLAN_MAGIC, .version = PLAN_VERSION, .size = sizeof *p };
+    snprintf(p->hostname, sizeof p->hostname, "sandbox");
+    return id_make("sbx_", p->id, e);
+}
+
+uint64_t plan_grantable_caps(void)
+{
+    return CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_FOWNER) |
+           CAP_BIT(CAP_FSETID) | CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_KILL);
+}
+
+static bool component_is_normal(struct str c)
+{
+    return c.n > 0 && c.n < 256 && !str_eq(c, STR(".")) && !str_eq(c, STR(".."));
+}
+
+static bool is_below(struct str path, const char *top)
+{
+    struct str t = str_from(top);
+
+    return str_starts(path, t) && (path.n == t.n || path.p[t.n] == '/');
+}
+
+int plan_check_target(const char *target, struct err *e)
+{
+    struct str path = str_from(target), rest, part;
+
+    if (path.n < 2 || path.p[0] != '/' || path.n >= PLAN_TARGET_MAX)
+        return err_set(
+            e, ERR_INVALID,
+            "'%s' is not a place for a mount: give an absolute path shorter than %d bytes", target,
+            PLAN_TARGET_MAX);
+    rest = (struct str){ path.p + 1, path.n - 1 };
+    do {
+        bool more = str_find(rest, '/') < rest.n;
+
+        rest = str_cut(rest, '/', &part);
+        if (!component_is_normal(part) || (more && rest.n == 0))
+            return err_set(
+                e, ERR_INVALID,
+                "'%s' is not a place for a mount: give it without '.', '..', empty parts "
+                "or a slash at the end",
+                target);
+    } while (rest.n);
+    for (size_t i = 0; i < COUNT_OF(reserved); i++)
+        if (is_below(path, reserved[i]))
+            return err_set(e, ERR_DENIED,
+                           "'%s' is not a place for a mount: %s belongs to the sandbox", target,
+                           reserved[i]);
+    return 0;
+}
+
+static int check_hostname(const char *name, struct err *e)
+{
+    size_t n = strlen(name);
+
+    if (n == 0 || name[0] == '-' || name[0] == '.' || name[n - 1] == '-' || name[n - 1] == '.')
+        goto bad;
+    for (size_t i = 0; i < n; i++)
+        if (!((name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
+              (name[i] >= '0' && name[i] <= '9') || name[i] == '-' || name[i] == '.'))
+            goto bad;
+    return 0;
+bad:
+    return err_set(e, ERR_INVALID, "'%s' is not a hostname: letters, digits, '-' and '.' make one",
+                   name);
+}
+
+static int check_strings(const struct plan *p, struct err *e)
+{
+    if (!memchr(p->id, '\0', sizeof p->id) || !memchr(p->hostname, '\0', sizeof p->hostname))
+        return err_set(e, ERR_INVALID, "a string in the plan does not end");
+    if (!id_valid("sbx_", str_from(p->id)))
+        return err_set(e, ERR_INVALID, "the plan's id is not a sandbox id");
+    for (uint32_t i = 0; i < p->n_mounts; i++)
+        if (!memchr(p->mounts[i].target, '\0', PLAN_TARGET_MAX))
+            return err_set(e, ERR_INVALID, "a string in the plan does not end");
+    return check_hostname(p->hostname, e);
+}
+
+static int check_limits(const struct plan *p, struct err *e)
+{
+    if (p->memory && p->memory < (UINT64_C(1) << 20))
+        return err_set(e, ERR_INVALID, "a memory limit below 1M leaves no room to start anything");
+    if (p->disk && p->disk < (UINT64_C(64) << 10))
+        return err_set(e, ERR_INVALID, "a disk limit below 64K leaves no room to start anything");
+    if (p->memory > INT64_MAX || p->disk > INT64_MAX)
+        return err_set(e, ERR_INVALID, "a limit larger than any machine");
+    if (p->pids && (p->pids < 2 || p->pids > PLAN_PIDS_MAX))
+        return err_set(e, ERR_INVALID, "a pids limit goes from 2 (the supervisor is one) to %d",
+                       PLAN_PIDS_MAX);
+    if (p->cpu_milli && (p->cpu_milli < 10 || p->cpu_milli > 1024000))
+        return err_set(e, ERR_INVALID, "a cpu limit goes from 0.01 to 1024 processors");
+    if (p->caps & ~plan_grantable_caps())
+        return err_set(e, ERR_DENIED, "a capability that no sandbox is given");
+    if (p->uid >= PLAN_IDS || p->gid >= PLAN_IDS)
+        return err_set(e, ERR_INVALID, "user and group ids in a sandbox go from 0 to %d",
+                       PLAN_IDS - 1);
+    return 0;
+}
+
+int plan_check(const struct plan *p, size_t size, struct err *e)
+{
+    int r;
+
+    if (size < sizeof p->magic + sizeof p->version || p->magic != PLAN_MAGIC)
+        return err_set(e, ERR_INVALID, "not a launch plan");
+    if (p->version != PLAN_VERSION)
+        return err_set(e, ERR_UNSUPPORTED, "a launch plan of version %u; this launcher knows %d",
+                       p->version, PLAN_VERSION);
+    if (size != sizeof *p || p->size != sizeof *p)
+        return err_set(e, ERR_INVALID, "a launch plan of another size");
+    if ((p->flags & ~(uint32_t)PLAN_FLAGS_ALL_) || p->n_layers > PLAN_LAYERS_MAX ||
+        p->n_mounts > PLAN_MOUNTS_MAX)
+        return err_set(e, ERR_INVALID, "a launch plan with unknown flags or too many parts");
+    r = check_strings(p, e);
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; i < p->n_mounts; i++) {
+        if (p->mounts[i].flags & ~(uint32_t)PLAN_MOUNT_FLAGS_ALL_)
+            return err_set(e, ERR_INVALID, "a mount with unknown flags");
+        r = plan_check_target(p->mounts[i].target, e);
+        if (r < 0)
+            return r;
+    }
+    return check_limits(p, e);
+}
+
+static int check_socket(int fd, struct err *e)
+{
+    int domain = 0, type = 0;
+    socklen_t n = sizeof domain;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || domain != AF_UNIX ||
+        type != SOCK_SEQPACKET)
+        return err_set(e, ERR_INVALID, "a control descriptor that is no seqpacket socket");
+    return 0;
+}
+
+static int check_file(int fd, bool dir_only, const char *what, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, "looking at %s", what);
+    if (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && !dir_only))
+        return 0;
+    return err_set(e, ERR_INVALID, "%s is not a directory%s", what,
+                   dir_only ? "" : " or a regular file");
+}
+
+int plan_check_fds(const struct plan *p, const int *fds, size_t n, struct err *e)
+{
+    size_t sockets = p->flags & PLAN_LISTENER ? 2 : 1;
+    int r = 0;
+
+    if (n != sockets + p->n_layers + p->n_mounts)
+        return err_set(e, ERR_INVALID, "%zu descriptors came with a plan that needs %zu", n,
+                       sockets + p->n_layers + p->n_mounts);
+    for (size_t i = 0; i < sockets && r >= 0; i++)
+        r = check_socket(fds[i], e);
+    fds += sockets;
+    for (uint32_t i = 0; i < p->n_layers && r >= 0; i++)
+        r = check_file(fds[i], true, "an image layer", e);
+    fds += p->n_layers;
+    for (uint32_t i = 0; i < p->n_mounts && r >= 0; i++)
+        r = check_file(fds[i], false, p->mounts[i].target, e);
+    return r;
+}

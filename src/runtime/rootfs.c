@@ -1,0 +1,320 @@
+#include "runtime/rootfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "runtime/mounts.h"
+
+enum {
+    LOCKED_DOWN = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+    READ_ONLY = LOCKED_DOWN | MOUNT_ATTR_RDONLY
+};
+
+/* Files made for the sandbox belong to its root. Changing the file-system uid also takes the
+ * capabilities over files away; for_us() brings them back. */
+static void for_sandbox(const struct build *b)
+{
+    setfsgid(b->self);
+    setfsuid(b->self);
+}
+
+static void for_us(void)
+{
+    setfsuid(0);
+    setfsgid(0);
+}
+
+int rootfs_private(struct build *b, struct err *e)
+{
+    struct mount_attr attr = { .propagation = MS_PRIVATE };
+
+    (void)b;
+    if (sys_mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &attr) < 0)
+        return err_sys(e, "making our mounts private");
+    return 0;
+}
+
+int rootfs_storage(struct build *b, struct err *e)
+{
+    char size[32], inodes[32], owner[16];
+    uint64_t bytes = b->plan->disk ? b->plan->disk : UINT64_C(1) << 30;
+    struct mount_option options[] = {
+        { "size", size }, { "nr_inodes", inodes }, { "mode", "0755" },
+        { "uid", owner }, { "gid", owner },        { NULL, NULL },
+    };
+    int r;
+
+    snprintf(size, sizeof size, "%llu", (unsigned long long)bytes);
+    snprintf(inodes, sizeof inodes, "%llu", (unsigned long long)(bytes / 4096 + 4096));
+    snprintf(owner, sizeof owner, "%u", b->self);
+    r = mounts_make("tmpfs", options, LOCKED_DOWN, &b->storage, e);
+    if (r < 0)
+        return r;
+    /* It covers the host's root in our namespace; whatever we still need from there is reached by
+     * absolute paths, which start below the cover. */
+    if (sys_move_mount(b->storage, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return err_sys(e, "attaching the writable layer");
+    return 0;
+}
+
+struct place {
+    const char *path;
+    mode_t mode;
+};
+
+static int make_places(const struct build *b, int dir, const struct place *places, size_t n,
+                       struct err *e)
+{
+    int r = 0;
+
+    for_sandbox(b);
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        if (mkdirat(dir, places[i].path, places[i].mode & 0777) < 0 && errno != EEXIST)
+            r = err_sys(e, "making /%s", places[i].path);
+        else if ((places[i].mode & 07000) && fchmodat(dir, places[i].path, places[i].mode, 0) < 0)
+            r = err_sys(e, "setting the mode of /%s", places[i].path);
+    }
+    for_us();
+    return r;
+}
+
+/* An image's layers, each attached below the storage so that overlayfs finds them by a short name.
+ */
+static int attach_layers(struct build *b, char *lower, size_t cap, struct err *e)
+{
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < b->plan->n_layers; i++) {
+        char name[16];
+        int r;
+
+        snprintf(name, sizeof name, "layer%u", i);
+        if (mkdirat(b->storage, name, 0700) < 0)
+            return err_sys(e, "making a place for an image layer");
+        r = mounts_restrict(b->layers[i], READ_ONLY, b->is_root ? b->identity.userns : -1, e);
+        if (r >= 0)
+            r = mounts_attach(b->layers[i], b->storage, name, e);
+        if (r < 0)
+            return err_wrap(e, r, "image layer");
+        at += (size_t)snprintf(lower + at, cap - at, "%s%s", i ? ":" : "", name);
+    }
+    return 0;
+}
+
+static int mount_overlay(struct build *b, const char *lower, const char *upper, const char *work,
+                         int *ret, struct err *e)
+{
+    struct mount_option options[] = {
+        { "lowerdir", lower }, { "upperdir", upper },   { "workdir", work },
+        { "userxattr", NULL }, { "source", "sandbox" }, { NULL, NULL },
+    };
+
+    if (fchdir(b->storage) < 0)
+        return err_sys(e, "entering the writable layer");
+    return mounts_make("overlay", options, LOCKED_DOWN, ret, e);
+}
+
+static int image_root(struct build *b, struct err *e)
+{
+    static const struct place parts[] = { { "upper", 0755 }, { "work", 0755 }, { "root", 0755 },
+                                          { "tmp", 01777 },  { "run", 0755 },  { "shm", 01777 } };
+    static const char *const needed[] = { "proc", "sys", "dev", "tmp", "run" };
+    AUTO_CLOSE int overlay = -1;
+    char lower[256];
+    int r = make_places(b, b->storage, parts, COUNT_OF(parts), e);
+
+    if (r >= 0)
+        r = attach_layers(b, lower, sizeof lower, e);
+    if (r >= 0)
+        r = mount_overlay(b, lower, "upper", "work", &overlay, e);
+    if (r >= 0)
+        r = mounts_attach(overlay, b->storage, "root", e);
+    if (r < 0)
+        return r;
+    b->root = take_fd(&overlay);
+    for_sandbox(b);
+    for (size_t i = 0; i < COUNT_OF(needed) && r >= 0; i++)
+        r = mounts_place_dir(b->root, needed[i], 0755, e);
+    for_us();
+    return r;
+}
+
+static int storage_as_root(struct build *b, struct err *e)
+{
+    b->root = fcntl(b->storage, F_DUPFD_CLOEXEC, 0);
+    return b->root < 0 ? err_sys(e, "duplicating a descriptor") : 0;
+}
+
+/* Where system directories are overlays, the layers they write to must not be visible inside: the
+ * root is then a directory of the storage and not the storage itself. */
+static int separate_root(struct build *b, struct err *e)
+{
+    static const struct place parts[] = { { "root", 0755 } };
+    int r = make_places(b, b->storage, parts, COUNT_OF(parts), e);
+
+    if (r >= 0)
+        r = mounts_copy(b->storage, "root", &b->root, e);
+    return r < 0 ? r : mounts_attach(b->root, b->storage, "root", e);
+}
+
+static int host_root(struct build *b, struct err *e)
+{
+    static const struct place skeleton[] = {
+        { "dev", 0755 },       { "dev/shm", 01777 }, { "etc", 0755 },      { "home", 0755 },
+        { "home/user", 0755 }, { "mnt", 0755 },      { "opt", 0755 },      { "proc", 0555 },
+        { "root", 0700 },      { "run", 0755 },      { "srv", 0755 },      { "sys", 0555 },
+        { "tmp", 01777 },      { "usr", 0755 },      { "var", 0755 },      { "var/lib", 0755 },
+        { "var/cache", 0755 }, { "var/log", 0755 },  { "var/tmp", 01777 },
+    };
+    int r = b->plan->flags & PLAN_WRITABLE_SYSTEM ? separate_root(b, e) : storage_as_root(b, e);
+
+    if (r >= 0)
+        r = make_places(b, b->root, skeleton, COUNT_OF(skeleton), e);
+    if (r >= 0 && b->is_root &&
+        fchownat(b->root, "home/user", b->self + 1000, b->self + 1000, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(e, "giving /home/user to its owner");
+    return r;
+}
+
+int rootfs_root(struct build *b, struct err *e)
+{
+    return b->plan->n_layers ? image_root(b, e) : host_root(b, e);
+}
+
+/* With PLAN_WRITABLE_SYSTEM a system directory is an overlay: the host's below, the sandbox's
+ * above. */
+static int system_overlay(struct build *b, const char *name, int tree, struct err *e)
+{
+    AUTO_CLOSE int overlay = -1;
+    char lower[48], upper[48], work[48];
+    const struct place places[] = { { lower, 0755 }, { upper, 0755 }, { work, 0755 } };
+    int r;
+
+    snprintf(lower, sizeof lower, "%s-lower", name);
+    snprintf(upper, sizeof upper, "%s-upper", name);
+    snprintf(work, sizeof work, "%s-work", name);
+    r = make_places(b, b->storage, places, COUNT_OF(places), e);
+    if (r >= 0)
+        r = mounts_attach(tree, b->storage, lower, e);
+    if (r >= 0)
+        r = mount_overlay(b, lower, upper, work, &overlay, e);
+    if (r >= 0)
+        r = mounts_attach(overlay, b->root, name, e);
+    return r;
+}
+
+static int system_directory(struct build *b, const char *name, struct err *e)
+{
+    AUTO_CLOSE int tree = -1;
+    char path[32];
+    int r;
+
+    snprintf(path, sizeof path, "/%s", name);
+    r = mounts_copy(AT_FDCWD, path, &tree, e);
+    if (r >= 0)
+        r = mounts_restrict(tree, READ_ONLY, b->is_root ? b->identity.userns : -1, e);
+    if (r < 0)
+        return r;
+    for_sandbox(b);
+    r = mounts_place_dir(b->root, name, 0755, e);
+    for_us();
+    if (r < 0)
+        return r;
+    return b->plan->flags & PLAN_WRITABLE_SYSTEM ? system_overlay(b, name, tree, e)
+                                                 : mounts_attach(tree, b->root, name, e);
+}
+
+int rootfs_system(struct build *b, struct err *e)
+{
+    static const char *const names[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
+
+    if (b->plan->n_layers)
+        return 0;
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        char path[32], target[64];
+        struct stat st;
+        ssize_t n;
+        int r;
+
+        snprintf(path, sizeof path, "/%s", names[i]);
+        if (lstat(path, &st) < 0)
+            continue;
+        if (S_ISDIR(st.st_mode)) {
+            r = system_directory(b, names[i], e);
+            if (r < 0)
+                return r;
+        } else if (S_ISLNK(st.st_mode) && (n = readlink(path, target, sizeof target - 1)) > 0) {
+            target[n] = '\0';
+            for_sandbox(b);
+            r = symlinkat(target, b->root, names[i]);
+            for_us();
+            if (r < 0)
+                return err_sys(e, "making /%s", names[i]);
+        }
+    }
+    return 0;
+}
+
+/* Host-based roots have /tmp and /run in the writable layer already. */
+int rootfs_scratch(struct build *b, struct err *e)
+{
+    static const char *const names[] = { "tmp", "run" };
+
+    if (b->plan->n_layers == 0)
+        return 0;
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        AUTO_CLOSE int tree = -1;
+        int r = mounts_copy(b->storage, names[i], &tree, e);
+
+        if (r >= 0)
+            r = mounts_attach(tree, b->root, names[i], e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int rootfs_mounts(struct build *b, struct err *e)
+{
+    for (uint32_t i = 0; i < b->plan->n_mounts; i++) {
+        const struct plan_mount *m = &b->plan->mounts[i];
+        struct stat st;
+        int r;
+
+        if (fstat(b->mounts[i], &st) < 0)
+            return err_sys(e, "looking at the source of %s", m->target);
+        for_sandbox(b);
+        r = S_ISDIR(st.st_mode) ? mounts_place_dir(b->root, m->target, 0755, e)
+                                : mounts_place_file(b->root, m->target, e);
+        for_us();
+        if (r >= 0)
+            r = mounts_restrict(b->mounts[i], m->flags & PLAN_MOUNT_RW ? LOCKED_DOWN : READ_ONLY,
+                                b->is_root ? b->identity.userns : -1, e);
+        if (r >= 0)
+            r = mounts_attach(b->mounts[i], b->root, m->target, e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int rootfs_pivot(struct build *b, struct err *e)
+{
+    if (fchdir(b->root) < 0)
+        return err_sys(e, "entering the new root");
+    if (sys_pivot_root(".", ".") < 0)
+        return err_sys(e, "making it the root");
+    /* The old root is now on top of the new one, at "."; this takes it away. */
+    if (umount2(".", MNT_DETACH) < 0)
+        return err_sys(e, "letting go of the old root");
+    if (chdir("/") < 0)
+        return err_sys(e, "entering /");
+    return 0;
+}

@@ -1,0 +1,20 @@
+/* The sandbox's file system, step by step; each runs in the child, in its new mount namespace. */
+#ifndef RUNTIME_ROOTFS_H
+#define RUNTIME_ROOTFS_H
+
+#include "runtime/build.h"
+
+int rootfs_private(struct build *b, struct err *e); /* nothing we mount is seen outside */
+int rootfs_storage(struct build *b, struct err *e); /* the writable layer */
+int rootfs_root(struct build *b,
+                struct err *e); /* image overlay, or skeleton for the host's system */
+int rootfs_system(struct build *b, struct err *e); /* the host's system directories */
+int rootfs_etc(struct build *b, struct err *e);
+int rootfs_scratch(struct build *b, struct err *e); /* /tmp and /run */
+int rootfs_dev(struct build *b, struct err *e);
+int rootfs_proc(struct build *b, struct err *e);
+int rootfs_sys(struct build *b, struct err *e);
+int rootfs_mounts(struct build *b, struct err *e); /* what the plan grants */
+int rootfs_pivot(struct build *b, struct err *e);
+
+#endif

@@ -1,0 +1,191 @@
+/* The parts of the root that the kernel fills: /dev, /proc, /sys. */
+#include "runtime/rootfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "runtime/mounts.h"
+
+enum { QUIET = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC };
+
+static const struct node {
+    const char *name;
+    unsigned major, minor;
+} nodes[] = {
+    { "null", 1, 3 },   { "zero", 1, 5 },    { "full", 1, 7 },
+    { "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
+};
+
+static const struct link {
+    const char *name, *target;
+} links[] = {
+    { "ptmx", "pts/ptmx" },          { "fd", "/proc/self/fd" },
+    { "stdin", "/proc/self/fd/0" },  { "stdout", "/proc/self/fd/1" },
+    { "stderr", "/proc/self/fd/2" },
+};
+
+/* A plain user may not make device nodes; the host's own are bound instead. */
+static int borrow_node(int dev, const struct node *n, struct err *e)
+{
+    AUTO_CLOSE int tree = -1;
+    char path[32];
+    int r;
+
+    snprintf(path, sizeof path, "/dev/%s", n->name);
+    r = mounts_copy(AT_FDCWD, path, &tree, e);
+    if (r >= 0)
+        r = mounts_place_file(dev, n->name, e);
+    if (r >= 0)
+        r = mounts_attach(tree, dev, n->name, e);
+    return r;
+}
+
+static int make_node(int dev, const struct node *n, struct err *e)
+{
+    if (mknodat(dev, n->name, S_IFCHR | 0666, makedev(n->major, n->minor)) < 0)
+        return errno == EPERM ? borrow_node(dev, n, e) : err_sys(e, "making /dev/%s", n->name);
+    if (fchmodat(dev, n->name, 0666, 0) < 0)
+        return err_sys(e, "opening /dev/%s to everybody", n->name);
+    return 0;
+}
+
+static int fill_dev(int dev, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < COUNT_OF(nodes) && r >= 0; i++)
+        r = make_node(dev, &nodes[i], e);
+    for (size_t i = 0; i < COUNT_OF(links) && r >= 0; i++)
+        if (symlinkat(links[i].target, dev, links[i].name) < 0)
+            r = err_sys(e, "making /dev/%s", links[i].name);
+    if (r >= 0 && (mkdirat(dev, "pts", 0755) < 0 || mkdirat(dev, "shm", 01777) < 0))
+        r = err_sys(e, "making directories in /dev");
+    return r;
+}
+
+static int attach_pts(int dev, struct err *e)
+{
+    static const struct mount_option options[] = {
+        { "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode", "0620" }, { NULL, NULL }
+    };
+    AUTO_CLOSE int pts = -1;
+    int r = mounts_make("devpts", options, QUIET, &pts, e);
+
+    return r < 0 ? r : mounts_attach(pts, dev, "pts", e);
+}
+
+/* /dev itself is a small file system of its own, read-only once it is filled; /dev/shm is a piece
+ * of the writable layer, so that one quota counts everything. */
+int rootfs_dev(struct build *b, struct err *e)
+{
+    static const struct mount_option options[] = { { "mode", "0755" },
+                                                   { "size", "64k" },
+                                                   { NULL, NULL } };
+    struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
+    AUTO_CLOSE int dev = -1, shm = -1;
+    int r = b->plan->n_layers ? mounts_copy(b->storage, "shm", &shm, e)
+                              : mounts_copy(b->root, "dev/shm", &shm, e);
+
+    if (r >= 0)
+        r = mounts_make("tmpfs", options, QUIET, &dev, e);
+    if (r >= 0)
+        r = mounts_attach(dev, b->root, "dev", e);
+    if (r >= 0)
+        r = fill_dev(dev, e);
+    if (r >= 0)
+        r = attach_pts(dev, e);
+    if (r >= 0)
+        r = mounts_attach(shm, dev, "shm", e);
+    if (r < 0)
+        return r;
+    if (sys_mount_setattr(dev, "", AT_EMPTY_PATH, &read_only) < 0)
+        return err_sys(e, "making /dev read-only");
+    return 0;
+}
+
+/* What a kernel file system shows that is not a sandbox's business. Paths that are not there are
+ * left out. Root-only files need no mask: their owner has no number in the sandbox. */
+enum mask { MASK_READ_ONLY, MASK_FILE, MASK_DIR };
+
+struct masked {
+    const char *path;
+    enum mask how;
+};
+
+static int mask_one(const struct build *b, int fs, const struct masked *m, struct err *e)
+{
+    AUTO_CLOSE int tree = -1;
+    struct stat st;
+    int r;
+
+    if (fstatat(fs, m->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    if (m->how == MASK_READ_ONLY)
+        r = mounts_copy(fs, m->path, &tree, e);
+    else if (m->how == MASK_FILE)
+        r = mounts_copy(b->root, "dev/null", &tree, e);
+    else
+        r = mounts_make(
+            "tmpfs",
+            (const struct mount_option[]){ { "mode", "0555" }, { "size", "4k" }, { NULL, NULL } },
+            QUIET | MOUNT_ATTR_NODEV, &tree, e);
+    if (r >= 0 && m->how != MASK_FILE)
+        r = mounts_restrict(tree, MOUNT_ATTR_RDONLY, -1, e);
+    if (r >= 0)
+        r = mounts_attach(tree, fs, m->path, e);
+    return err_wrap(e, r, "masking %s", m->path);
+}
+
+static int mask_all(const struct build *b, int fs, const struct masked *list, size_t n,
+                    struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = mask_one(b, fs, &list[i], e);
+    return r;
+}
+
+/* hidepid: a process sees only processes it could ptrace, so PID 1 does not exist for the workload.
+ */
+int rootfs_proc(struct build *b, struct err *e)
+{
+    static const struct mount_option options[] = { { "hidepid", "invisible" }, { NULL, NULL } };
+    static const struct masked list[] = {
+        { "sys", MASK_READ_ONLY },  { "bus", MASK_READ_ONLY },      { "fs", MASK_READ_ONLY },
+        { "irq", MASK_READ_ONLY },  { "kcore", MASK_FILE },         { "keys", MASK_FILE },
+        { "key-users", MASK_FILE }, { "sysrq-trigger", MASK_FILE }, { "timer_list", MASK_FILE },
+        { "kallsyms", MASK_FILE },  { "acpi", MASK_DIR },           { "asound", MASK_DIR },
+        { "scsi", MASK_DIR },
+    };
+    AUTO_CLOSE int proc = -1;
+    int r = mounts_make("proc", options, QUIET | MOUNT_ATTR_NODEV, &proc, e);
+
+    if (r >= 0)
+        r = mounts_attach(proc, b->root, "proc", e);
+    return r < 0 ? r : mask_all(b, proc, list, COUNT_OF(list), e);
+}
+
+/* sysfs shows the devices of the network namespace it is mounted from: the sandbox's own. */
+int rootfs_sys(struct build *b, struct err *e)
+{
+    static const struct masked list[] = {
+        { "firmware", MASK_DIR },
+        { "kernel", MASK_DIR },
+        { "power", MASK_DIR },
+        { "fs", MASK_DIR },
+        { "devices/virtual/dmi", MASK_DIR },
+    };
+    AUTO_CLOSE int sys = -1;
+    int r = mounts_make("sysfs", NULL, QUIET | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, &sys, e);
+
+    if (r >= 0)
+        r = mounts_attach(sys, b->root, "sys", e);
+    return r < 0 ? r : mask_all(b, sys, list, COUNT_OF(list), e);
+}

@@ -1,0 +1,307 @@
+#include "runtime/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "ipc/channel.h"
+#include "proc/caps.h"
+#include "proc/spawn.h"
+#include "proc/sys.h"
+#include "runtime/build.h"
+#include "runtime/launch.h"
+
+/* What building needs; everything else root had is given up before the first request is read. */
+static const uint64_t kept_caps =
+    CAP_BIT(CAP_SYS_ADMIN) | CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_SETPCAP) |
+    CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_FOWNER) | CAP_BIT(CAP_FSETID) |
+    CAP_BIT(CAP_MKNOD) | CAP_BIT(CAP_NET_ADMIN) | CAP_BIT(CAP_KILL) | CAP_BIT(CAP_SYS_PTRACE) |
+    CAP_BIT(CAP_SETFCAP) | CAP_BIT(CAP_SYS_CHROOT);
+
+struct sandbox {
+    struct sandbox *next;
+    char id[ID_MAX];
+    pid_t pid;
+    int pidfd;
+    bool ephemeral;
+    struct identity identity;
+    struct cgroup cgroup;
+};
+
+struct server {
+    int sock;
+    bool is_root;
+    int init_fd, home_net;
+    struct cgroup_host cgroups;
+    struct sandbox *live;
+};
+
+/* PID 1's program in memory, sealed: it can be executed in any root file system and written by
+ * nobody. */
+static int seal_program(const char *name, int *ret, struct err *e)
+{
+    AUTO_CLOSE int from = -1, to = -1;
+    char path[4096];
+    struct stat st;
+    int r = spawn_find(name, path, sizeof path, e);
+
+    if (r < 0)
+        return r;
+    from = open(path, O_RDONLY | O_CLOEXEC);
+    if (from < 0 || fstat(from, &st) < 0)
+        return err_sys(e, "opening %s", path);
+    to = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+    if (to < 0 && errno == EINVAL)
+        to = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING); /* before Linux 6.3 */
+    if (to < 0)
+        return err_sys(e, "making memory for %s", name);
+    for (off_t left = st.st_size; left > 0;) {
+        ssize_t n = sendfile(to, from, NULL, (size_t)left);
+
+        if (n <= 0)
+            return err_sys(e, "reading %s", path);
+        left -= n;
+    }
+    if (fcntl(to, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return err_sys(e, "sealing %s", name);
+    *ret = take_fd(&to);
+    return 0;
+}
+
+static int server_init(struct server *s, int sock, struct err *e)
+{
+    int r;
+
+    *s = (struct server){ .sock = sock, .is_root = geteuid() == 0, .init_fd = -1, .home_net = -1 };
+    cgroup_host_open(&s->cgroups, "/sys/fs/cgroup");
+    r = seal_program("sandboxer-init", &s->init_fd, e);
+    if (r < 0)
+        return r;
+    if (!s->is_root)
+        return identity_become_outer_root(e);
+    s->home_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (s->home_net < 0)
+        return err_sys(e, "opening /proc/self/ns/net");
+    r = caps_bound(kept_caps, e);
+    return r < 0 ? r : caps_set(kept_caps, 0, e);
+}
+
+static void answer_failure(const struct server *s, const char *step, const struct err *why)
+{
+    struct launch_failed m = { .err = *why };
+
+    launch_fill(&m.head, LAUNCH_FAILED, sizeof m);
+    snprintf(m.step, sizeof m.step, "%s", step);
+    ipc_send(s->sock, &m, sizeof m, NULL, 0, NULL);
+}
+
+static struct sandbox **find(struct server *s, const char *id)
+{
+    struct sandbox **at = &s->live;
+
+    while (*at && strcmp((*at)->id, id) != 0)
+        at = &(*at)->next;
+    return at;
+}
+
+static void keep(struct server *s, const struct build *b)
+{
+    struct sandbox *box = calloc(1, sizeof *box);
+
+    if (!box)
+        abort();
+    memcpy(box->id, b->plan->id, sizeof box->id);
+    box->pid = b->pid;
+    box->pidfd = b->pidfd;
+    box->ephemeral = b->plan->flags & PLAN_EPHEMERAL;
+    box->identity = b->identity;
+    box->cgroup = b->cgroup;
+    box->next = s->live;
+    s->live = box;
+}
+
+/* Moves what the plan's descriptors are to their places in the build. */
+static void place_fds(struct build *b, struct ipc_fds *fds)
+{
+    size_t at = 0;
+
+    b->control = take_fd(&fds->fd[at++]);
+    b->listener = b->plan->flags & PLAN_LISTENER ? take_fd(&fds->fd[at++]) : -1;
+    for (uint32_t i = 0; i < b->plan->n_layers; i++)
+        b->layers[i] = take_fd(&fds->fd[at++]);
+    for (uint32_t i = 0; i < b->plan->n_mounts; i++)
+        b->mounts[i] = take_fd(&fds->fd[at++]);
+}
+
+static void drop_fds(struct build *b)
+{
+    drop_fd(&b->control);
+    drop_fd(&b->listener);
+    for (uint32_t i = 0; i < b->plan->n_layers; i++)
+        drop_fd(&b->layers[i]);
+    for (uint32_t i = 0; i < b->plan->n_mounts; i++)
+        drop_fd(&b->mounts[i]);
+}
+
+static void create(struct server *s, const void *message, struct ipc_fds *fds)
+{
+    const struct launch_create *m = message;
+    struct build b = { .plan = &m->plan,
+                       .is_root = s->is_root,
+                       .init_fd = s->init_fd,
+                       .home_net = s->home_net,
+                       .cgroups = &s->cgroups };
+    struct launch_created done = { 0 };
+    struct err e = { 0 };
+    int r = plan_check(&m->plan, sizeof m->plan, &e);
+
+    if (r >= 0)
+        r = plan_check_fds(&m->plan, fds->fd, fds->n, &e);
+    if (r >= 0 && *find(s, m->plan.id))
+        r = err_set(&e, ERR_CONFLICT, "there is a sandbox %s already", m->plan.id);
+    if (r < 0) {
+        answer_failure(s, "", &e);
+        return;
+    }
+    place_fds(&b, fds);
+    r = build_sandbox(&b, &e);
+    drop_fds(&b);
+    if (r < 0) {
+        answer_failure(s, b.step, &e);
+        return;
+    }
+    keep(s, &b);
+    launch_fill(&done.head, LAUNCH_CREATED, sizeof done);
+    done.pid = b.pid;
+    done.unenforced = b.unenforced;
+    ipc_send(s->sock, &done, sizeof done, &b.pidfd, 1, NULL);
+}
+
+/* Killing PID 1 kills its whole pid namespace; once it is reaped, nothing of it runs. */
+static void end_processes(const struct server *s, struct sandbox *box)
+{
+    kill(box->pid, SIGKILL);
+    cgroup_kill(&s->cgroups, box->id);
+    waitpid(box->pid, NULL, 0);
+    drop_fd(&box->pidfd);
+}
+
+static void destroy_sandbox(struct server *s, struct sandbox **at, struct launch_destroyed *report)
+{
+    struct sandbox *box = *at;
+    struct cgroup_usage usage;
+
+    end_processes(s, box);
+    cgroup_read(&s->cgroups, box->id, &usage);
+    cgroup_close(&box->cgroup);
+    report->oom_kills = usage.oom_kills;
+    report->peak_bytes = usage.peak_bytes;
+    report->leftover = (uint32_t)cgroup_remove(&s->cgroups, box->id);
+    identity_done(&box->identity);
+    *at = box->next;
+    free(box);
+}
+
+/* A sandbox we never made, or whose launcher died: everything of it is found by its id. */
+static void destroy_stranger(struct server *s, const char *id, struct launch_destroyed *report)
+{
+    cgroup_kill(&s->cgroups, id);
+    report->leftover = (uint32_t)cgroup_remove(&s->cgroups, id);
+}
+
+static void destroy(struct server *s, const void *message, struct ipc_fds *fds)
+{
+    const struct launch_destroy *m = message;
+    struct launch_destroyed done = { 0 };
+    struct sandbox **at = find(s, m->id);
+    struct err e;
+
+    (void)fds;
+    if (!id_valid("sbx_", str_from(m->id))) {
+        (void)err_set(&e, ERR_INVALID, "not a sandbox id");
+        answer_failure(s, "", &e);
+        return;
+    }
+    if (*at)
+        destroy_sandbox(s, at, &done);
+    else
+        destroy_stranger(s, m->id, &done);
+    launch_fill(&done.head, LAUNCH_DESTROYED, sizeof done);
+    ipc_send(s->sock, &done, sizeof done, NULL, 0, NULL);
+}
+
+/* What may be asked. A message that is not here is refused before anything reads it. */
+static const struct {
+    void (*serve)(struct server *s, const void *message, struct ipc_fds *fds);
+    bool takes_fds;
+} requests[] = {
+    [LAUNCH_CREATE] = { create, true },
+    [LAUNCH_DESTROY] = { destroy, false },
+};
+
+static int serve_one(struct server *s, const void *message, size_t n, struct ipc_fds *fds,
+                     struct err *e)
+{
+    const struct launch_head *h = message;
+    int r = launch_check(message, n, e);
+
+    if (r < 0)
+        return r;
+    if (h->type >= COUNT_OF(requests) || !requests[h->type].serve)
+        return err_set(e, ERR_DENIED, "the launcher does not take messages of type %u", h->type);
+    if (fds->n && !requests[h->type].takes_fds)
+        return err_set(e, ERR_DENIED, "descriptors with a request that takes none");
+    requests[h->type].serve(s, message, fds);
+    return 0;
+}
+
+static void server_done(struct server *s)
+{
+    struct launch_destroyed unused;
+
+    for (struct sandbox **at = &s->live; *at;) {
+        if ((*at)->ephemeral)
+            destroy_sandbox(s, at, &unused);
+        else
+            at = &(*at)->next;
+    }
+    cgroup_host_done(&s->cgroups);
+    drop_fd(&s->init_fd);
+    drop_fd(&s->home_net);
+}
+
+int server_run(int sock, struct err *e)
+{
+    static union {
+        struct launch_create largest;
+        char bytes[sizeof(struct launch_create) + 1];
+    } message;
+    struct server s;
+    struct err refused;
+    int r = server_init(&s, sock, e);
+
+    if (r < 0)
+        answer_failure(&s, "launcher", e ? e : &(struct err){ .code = ERR_SYS });
+    while (r >= 0) {
+        struct ipc_fds fds = { .n = 0 };
+        ssize_t n = ipc_recv(sock, &message, sizeof message, &fds, &refused);
+
+        if (n == 0 || n == -(int)ERR_SYS)
+            break;
+        if ((n < 0 ? (int)n : serve_one(&s, &message, (size_t)n, &fds, &refused)) < 0)
+            answer_failure(&s, "", &refused);
+        ipc_fds_done(&fds);
+    }
+    server_done(&s);
+    return r;
+}

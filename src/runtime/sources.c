@@ -1,0 +1,60 @@
+/* Image layers and mounts: from descriptors that the caller opened to trees that can be mounted. */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "runtime/build.h"
+#include "runtime/mounts.h"
+
+/* A plain caller's launcher lives in a mount namespace of its own, where descriptors from before
+ * cannot be mounted. The same object is looked up again by the path the kernel has for it, and must
+ * be the same object: nothing is gained by moving things around meanwhile, and the rights are the
+ * caller's own. */
+static int reopen(int fd, int *ret, struct err *e)
+{
+    AUTO_CLOSE int again = -1;
+    char link[64], path[PATH_MAX];
+    struct stat before, after;
+    ssize_t n;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    n = readlink(link, path, sizeof path - 1);
+    if (n < 0)
+        return err_sys(e, "finding the path of a mount's source");
+    path[n] = '\0';
+    again = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (again < 0 || fstat(fd, &before) < 0 || fstat(again, &after) < 0)
+        return err_sys(e, "opening %s again", path);
+    if (before.st_dev != after.st_dev || before.st_ino != after.st_ino)
+        return err_set(e, ERR_CONFLICT, "%s was replaced while the sandbox was being built", path);
+    *ret = take_fd(&again);
+    return 0;
+}
+
+static int replace_by_tree(const struct build *b, int *fd, struct err *e)
+{
+    AUTO_CLOSE int again = -1;
+    int tree, r = b->is_root ? 0 : reopen(*fd, &again, e);
+
+    if (r >= 0)
+        r = mounts_copy(b->is_root ? *fd : again, "", &tree, e);
+    if (r < 0)
+        return r;
+    close(*fd);
+    *fd = tree;
+    return 0;
+}
+
+int build_sources(struct build *b, struct err *e)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; i < b->plan->n_layers && r >= 0; i++)
+        r = replace_by_tree(b, &b->layers[i], e);
+    for (uint32_t i = 0; i < b->plan->n_mounts && r >= 0; i++)
+        r = replace_by_tree(b, &b->mounts[i], e);
+    return r;
+}

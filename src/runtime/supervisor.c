@@ -1,0 +1,152 @@
+#include "runtime/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+#include "proc/sys.h"
+
+static int add_string(struct buf *b, const char *s)
+{
+    return buf_add(b, (struct str){ s, strlen(s) + 1 });
+}
+
+static int add_strings(struct buf *b, const char *const *list, uint32_t *count)
+{
+    int r = 0;
+
+    for (*count = 0; list && list[*count] && r >= 0; (*count)++)
+        r = add_string(b, list[*count]);
+    return r;
+}
+
+static int add_text(struct buf *b, const struct supervisor_start *s, uint32_t *argc, uint32_t *envc,
+                    struct err *e)
+{
+    int r = s->user ? add_string(b, s->user) : 0;
+
+    if (r >= 0)
+        r = add_string(b, s->cwd ? s->cwd : "");
+    if (r >= 0)
+        r = add_strings(b, s->argv, argc);
+    if (r >= 0)
+        r = add_strings(b, s->envp, envc);
+    return r < 0 ? err_set(e, ERR_TOO_BIG, "arguments and environment take more than %d bytes",
+                           CONTROL_TEXT_MAX)
+                 : 0;
+}
+
+/* Text too long for a packet travels in a sealed memfd. */
+static int text_in_memfd(struct str text, int *ret, struct err *e)
+{
+    AUTO_CLOSE int fd = memfd_create("arguments", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return err_sys(e, "making memory for the arguments");
+    while (text.n) {
+        ssize_t n = write(fd, text.p, text.n);
+
+        if (n < 0)
+            return err_sys(e, "writing the arguments");
+        text = (struct str){ text.p + n, text.n - (size_t)n };
+    }
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+        return err_sys(e, "sealing the arguments");
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, struct err *e)
+{
+    struct buf m AUTO(buf_done) = BUF_INIT(CONTROL_TEXT_MAX + sizeof(struct control_start));
+    struct control_start head = { .what = s->what,
+                                  .flags = s->flags | (s->user ? CONTROL_USER_NAME : 0),
+                                  .uid = s->uid,
+                                  .gid = s->gid,
+                                  .mode = s->mode,
+                                  .rows = s->rows,
+                                  .cols = s->cols,
+                                  .timeout_ns = s->timeout_ns,
+                                  .grace_ns = s->grace_ns };
+    AUTO_CLOSE int text = -1;
+    size_t size;
+    int r = buf_add(&m, (struct str){ (const char *)&head, sizeof head });
+
+    if (r >= 0)
+        r = add_text(&m, s, &head.argc, &head.envc, e);
+    if (r < 0)
+        return r;
+    size = m.n;
+    head.text_size = (uint32_t)(m.n - sizeof head);
+    if (m.n > IPC_MESSAGE_MAX) {
+        r = text_in_memfd((struct str){ m.p + sizeof head, head.text_size }, &text, e);
+        if (r < 0)
+            return r;
+        head.flags |= CONTROL_TEXT_FD;
+        size = sizeof head;
+    }
+    control_fill(&head.head, CONTROL_START, tag, size);
+    memcpy(m.p, &head, sizeof head);
+    return ipc_send(sock, m.p, size, &text, text >= 0 ? 1 : 0, e);
+}
+
+int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, bool tree, struct err *e)
+{
+    struct control_kill m = { .proc = proc, .sig = sig, .tree = tree };
+
+    control_fill(&m.head, CONTROL_KILL, tag, sizeof m);
+    return ipc_send(sock, &m, sizeof m, NULL, 0, e);
+}
+
+int supervisor_ask(int sock, uint32_t tag, enum control_type type, struct err *e)
+{
+    struct control_head m;
+
+    control_fill(&m, type, tag, sizeof m);
+    return ipc_send(sock, &m, sizeof m, NULL, 0, e);
+}
+
+/* A sandbox could hand out anything; only pipes and terminals are taken, and they never block us.
+ */
+static int accept_stdio(struct ipc_fds *fds, struct err *e)
+{
+    for (size_t i = 0; i < fds->n; i++) {
+        struct stat st;
+        int flags = fcntl(fds->fd[i], F_GETFL);
+
+        if (flags < 0 || fstat(fds->fd[i], &st) < 0)
+            return err_sys(e, "looking at a descriptor from the sandbox");
+        if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
+            return err_set(e, ERR_DENIED,
+                           "the sandbox sent a descriptor that is no pipe or terminal");
+        if (fcntl(fds->fd[i], F_SETFL, flags | O_NONBLOCK) < 0)
+            return err_sys(e, "preparing a descriptor from the sandbox");
+    }
+    return 0;
+}
+
+int supervisor_next(int sock, union supervisor_message *ret, struct ipc_fds *ret_fds, struct err *e)
+{
+    struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
+    ssize_t n = ipc_recv(sock, ret, sizeof *ret, &fds, e);
+    int r;
+
+    if (n <= 0)
+        return (int)n;
+    r = control_check(ret, (size_t)n, e);
+    if (r >= 0 && fds.n && ret->head.type != CONTROL_STARTED)
+        r = err_set(e, ERR_DENIED, "the sandbox sent descriptors nobody asked for");
+    if (r >= 0)
+        r = accept_stdio(&fds, e);
+    if (r < 0)
+        return r;
+    *ret_fds = fds;
+    fds.n = 0;
+    return 1;
+}

@@ -1,0 +1,45 @@
+/* The client's end of a sandbox's control channel: what is asked of PID 1, and what it answers. */
+#ifndef RUNTIME_SUPERVISOR_H
+#define RUNTIME_SUPERVISOR_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "ipc/channel.h"
+#include "ipc/control.h"
+
+struct supervisor_start {
+    enum control_what what;
+    uint32_t flags; /* enum control_start_flags, without CONTROL_TEXT_FD and CONTROL_USER_NAME */
+    uint32_t uid, gid;
+    const char *user; /* a name to look up inside instead of uid and gid; or NULL */
+    uint32_t mode;
+    uint16_t rows, cols;
+    int64_t timeout_ns, grace_ns;
+    const char *cwd;         /* NULL or "": the user's home, or / */
+    const char *const *argv; /* NULL-terminated; for file operations, the paths */
+    const char *const *envp; /* NULL-terminated, or NULL */
+};
+
+/* Sends the request; what becomes of it arrives under the tag. */
+int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, struct err *e);
+int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, bool tree, struct err *e);
+int supervisor_ask(int sock, uint32_t tag, enum control_type type, struct err *e); /* PING, LIST */
+
+union supervisor_message {
+    struct control_head head;
+    struct control_started started;
+    struct control_failed failed;
+    struct control_exited exited;
+    struct control_killed killed;
+    struct control_procs procs;
+    char room_[sizeof(struct control_procs) + CONTROL_PROCS_MAX * sizeof(struct control_proc)];
+};
+
+/* The next message from PID 1, checked: 1, or 0 when the sandbox is gone. Descriptors that came
+ * with it are of the kind expected of them, or the message is refused. */
+int supervisor_next(int sock, union supervisor_message *ret, struct ipc_fds *ret_fds,
+                    struct err *e);
+
+#endif

@@ -1,0 +1,430 @@
+#include "tree/reader.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "tree/path.h"
+
+/* Members of an entry that extended headers set; the plain header then has no say. */
+enum {
+    KNOWN_PATH = 1 << 0,
+    KNOWN_LINK = 1 << 1,
+    KNOWN_SIZE = 1 << 2,
+    KNOWN_UID = 1 << 3,
+    KNOWN_GID = 1 << 4,
+    KNOWN_MTIME = 1 << 5,
+};
+
+static ssize_t read_fd(void *ctx, void *p, size_t n)
+{
+    return read(*(const int *)ctx, p, n);
+}
+
+void tar_reader_init(struct tar_reader *t, tar_read_fn *read_fn, void *ctx)
+{
+    t->entry.path[0] = t->entry.link[0] = '\0';
+    t->number = 0;
+    t->read_ = read_fn;
+    t->ctx_ = ctx;
+    t->fd_ = -1;
+    t->is_tar_ = false;
+    t->known_ = 0;
+    t->left_ = 0;
+    t->padding_ = t->at_ = t->n_ = 0;
+}
+
+void tar_reader_init_fd(struct tar_reader *t, int fd)
+{
+    tar_reader_init(t, read_fd, &t->fd_);
+    t->fd_ = fd;
+}
+
+static int truncated(struct err *e)
+{
+    return err_set(e, ERR_INVALID, "the archive is truncated");
+}
+
+/* Brings at least `want` unread bytes together at in_ + at_: 1, or 0 if the input ends first. */
+static int need(struct tar_reader *t, size_t want, struct err *e)
+{
+    while (t->n_ - t->at_ < want) {
+        ssize_t got;
+
+        memmove(t->in_, t->in_ + t->at_, t->n_ - t->at_);
+        t->n_ -= t->at_;
+        t->at_ = 0;
+        got = t->read_(t->ctx_, t->in_ + t->n_, sizeof t->in_ - t->n_);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_sys(e, "reading the archive");
+        if (got == 0)
+            return 0;
+        t->n_ += (size_t)got;
+    }
+    return 1;
+}
+
+static int skip(struct tar_reader *t, uint64_t n, struct err *e)
+{
+    while (n > 0) {
+        int r = need(t, 1, e);
+        size_t step = t->n_ - t->at_;
+
+        if (r <= 0)
+            return r < 0 ? r : truncated(e);
+        if (step > n)
+            step = (size_t)n;
+        t->at_ += step;
+        n -= step;
+    }
+    return 0;
+}
+
+static int skip_content(struct tar_reader *t, struct err *e)
+{
+    int r = skip(t, t->left_, e);
+
+    if (r >= 0)
+        r = skip(t, t->padding_, e);
+    t->left_ = t->padding_ = 0;
+    return r;
+}
+
+int tar_data(struct tar_reader *t, struct str *ret, struct err *e)
+{
+    size_t n;
+    int r;
+
+    if (t->left_ == 0)
+        return 0;
+    r = need(t, 1, e);
+    if (r <= 0)
+        return r < 0 ? r : truncated(e);
+    n = t->n_ - t->at_;
+    if (n > t->left_)
+        n = (size_t)t->left_;
+    *ret = (struct str){ t->in_ + t->at_, n };
+    t->at_ += n;
+    t->left_ -= n;
+    return 1;
+}
+
+/* Behind the first block of zeros: only more of them. */
+static int read_trailer(struct tar_reader *t, struct err *e)
+{
+    size_t seen = 0;
+    int r;
+
+    while ((r = need(t, 1, e)) > 0) {
+        seen += t->n_ - t->at_;
+        if (!tar_is_zero(t->in_ + t->at_, t->n_ - t->at_) || seen > TAR_TRAILER_MAX)
+            return err_set(e, ERR_INVALID,
+                           "something follows the end of the archive; only one can be read");
+        t->at_ = t->n_;
+    }
+    return r;
+}
+
+/* 1 and a header whose slices are good until more is read, 0 at the end of the archive. */
+static int read_header(struct tar_reader *t, struct tar_header *ret, struct err *e)
+{
+    const char *block;
+    int r = need(t, TAR_BLOCK, e);
+
+    if (r < 0)
+        return r;
+    if (r == 0 && !t->is_tar_)
+        return err_set(e, ERR_INVALID, "not a tar archive: the input is %s",
+                       t->n_ == t->at_ ? "empty" : "too short");
+    if (r == 0)
+        return truncated(e);
+    block = t->in_ + t->at_;
+    t->at_ += TAR_BLOCK;
+    if (tar_is_zero(block, TAR_BLOCK))
+        return read_trailer(t, e);
+    r = tar_header_parse(block, ret, e);
+    if (r < 0)
+        return t->is_tar_ ? r : err_wrap(e, r, "not a tar archive");
+    t->is_tar_ = true;
+    return 1;
+}
+
+static int set_text(struct tar_reader *t, char *to, struct str value, unsigned bit, struct err *e)
+{
+    if (memchr(value.p, '\0', value.n))
+        return err_set(e, ERR_INVALID, "a name in an extended header contains a NUL byte");
+    if (!str_copy(value, to, TREE_PATH_MAX))
+        return err_set(e, ERR_TOO_BIG, "a name in an extended header is longer than %d bytes",
+                       TREE_PATH_MAX - 1);
+    t->known_ |= bit;
+    return 0;
+}
+
+static int bad_value(struct err *e, const char *what)
+{
+    return err_set(e, ERR_INVALID, "its %s is not a number that can be used", what);
+}
+
+/* (uid_t)-1 is not an owner: chown() takes it for "leave as it is". */
+static int set_id(uint32_t *to, int64_t v, const char *what, struct err *e)
+{
+    if (v < 0 || v >= UINT32_MAX)
+        return bad_value(e, what);
+    *to = (uint32_t)v;
+    return 0;
+}
+
+static int set_size(struct tar_reader *t, int64_t v, struct err *e)
+{
+    if (v < 0)
+        return bad_value(e, "size");
+    t->entry.size = (uint64_t)v;
+    return 0;
+}
+
+static int pax_path(struct tar_reader *t, struct str v, struct err *e)
+{
+    return set_text(t, t->entry.path, v, KNOWN_PATH, e);
+}
+
+static int pax_link(struct tar_reader *t, struct str v, struct err *e)
+{
+    return set_text(t, t->entry.link, v, KNOWN_LINK, e);
+}
+
+static int pax_size(struct tar_reader *t, struct str v, struct err *e)
+{
+    int64_t n;
+
+    t->known_ |= KNOWN_SIZE;
+    return str_to_i64(v, &n) ? set_size(t, n, e) : bad_value(e, "size");
+}
+
+static int pax_uid(struct tar_reader *t, struct str v, struct err *e)
+{
+    int64_t n;
+
+    t->known_ |= KNOWN_UID;
+    return str_to_i64(v, &n) ? set_id(&t->entry.uid, n, "uid", e) : bad_value(e, "uid");
+}
+
+static int pax_gid(struct tar_reader *t, struct str v, struct err *e)
+{
+    int64_t n;
+
+    t->known_ |= KNOWN_GID;
+    return str_to_i64(v, &n) ? set_id(&t->entry.gid, n, "gid", e) : bad_value(e, "gid");
+}
+
+static int pax_mtime(struct tar_reader *t, struct str v, struct err *e)
+{
+    t->known_ |= KNOWN_MTIME;
+    return tar_pax_time(v, &t->entry.mtime) ? 0 : bad_value(e, "mtime");
+}
+
+static const struct {
+    const char *key;
+    unsigned bit;
+    int (*set)(struct tar_reader *t, struct str value, struct err *e);
+} pax_keys[] = {
+    { "path", KNOWN_PATH, pax_path }, { "linkpath", KNOWN_LINK, pax_link },
+    { "size", KNOWN_SIZE, pax_size }, { "uid", KNOWN_UID, pax_uid },
+    { "gid", KNOWN_GID, pax_gid },    { "mtime", KNOWN_MTIME, pax_mtime },
+};
+
+static int sparse(struct err *e)
+{
+    return err_set(e, ERR_UNSUPPORTED,
+                   "it is a GNU sparse file; create the archive without --sparse");
+}
+
+static int set_pax(struct tar_reader *t, bool global, struct str key, struct str value,
+                   struct err *e)
+{
+    if (str_starts(key, STR("GNU.sparse.")))
+        return sparse(e);
+    for (size_t i = 0; i < COUNT_OF(pax_keys); i++) {
+        if (!str_eq(key, str_from(pax_keys[i].key)))
+            continue;
+        if (global)
+            return err_set(e, ERR_UNSUPPORTED, "a global pax header sets '%s' of all entries",
+                           pax_keys[i].key);
+        if (value.n > 0)
+            return pax_keys[i].set(t, value, e);
+        t->known_ &= ~pax_keys[i].bit; /* an empty value takes back what an earlier record said */
+    }
+    return 0;
+}
+
+static int read_pax(struct tar_reader *t, bool global, struct str rest, struct err *e)
+{
+    struct str key, value;
+    int r;
+
+    while ((r = tar_pax_next(&rest, &key, &value, e)) > 0) {
+        r = set_pax(t, global, key, value, e);
+        if (r < 0)
+            return r;
+    }
+    return r;
+}
+
+static int read_long_name(struct tar_reader *t, char type, struct str s, struct err *e)
+{
+    while (s.n > 0 && s.p[s.n - 1] == '\0')
+        s.n--;
+    return type == 'L' ? pax_path(t, s, e) : pax_link(t, s, e);
+}
+
+/* Extended headers are entries too, whose content describes the next one. */
+static int read_meta(struct tar_reader *t, const struct tar_header *h, struct err *e)
+{
+    struct str piece, all = { t->meta_, 0 };
+    char type = h->type;
+    int r;
+
+    if (h->size < 0)
+        return bad_value(e, "size");
+    if (h->size > TAR_META_MAX)
+        return err_set(e, ERR_TOO_BIG, "an extended header is larger than %d bytes", TAR_META_MAX);
+    t->left_ = (uint64_t)h->size;
+    t->padding_ = tar_padding(t->left_);
+    while ((r = tar_data(t, &piece, e)) > 0) {
+        memcpy(t->meta_ + all.n, piece.p, piece.n);
+        all.n += piece.n;
+    }
+    if (r < 0)
+        return r;
+    if (type == 'L' || type == 'K')
+        return read_long_name(t, type, all, e);
+    return read_pax(t, type == 'g', all, e);
+}
+
+static bool is_meta(char type)
+{
+    return type == 'x' || type == 'g' || type == 'L' || type == 'K';
+}
+
+static int set_type(struct tar_entry *entry, char type, struct err *e)
+{
+    size_t n = strlen(entry->path);
+
+    if (type == 'S')
+        return sparse(e);
+    if (type == '7') /* contiguous: a file that some systems laid out in one piece */
+        type = '0';
+    if (type < '0' || type > '6')
+        return err_set(e, ERR_UNSUPPORTED, "type 0x%02x of entries is not supported",
+                       (unsigned)(unsigned char)type);
+    entry->type = (enum tar_type)(type - '0');
+    if (entry->type == TAR_FILE && n > 0 && entry->path[n - 1] == '/') /* v7 had no other way */
+        entry->type = TAR_DIR;
+    if (entry->type != TAR_FILE && entry->size > 0)
+        return err_set(e, ERR_INVALID, "it is a %s, but carries content",
+                       tar_type_name(entry->type));
+    return 0;
+}
+
+static void set_names(struct tar_reader *t, const struct tar_header *h)
+{
+    size_t n = 0;
+
+    if (!(t->known_ & KNOWN_PATH)) { /* 155 + 1 + 100 bytes at most */
+        memcpy(t->entry.path, h->prefix.p ? h->prefix.p : "", h->prefix.n);
+        n = h->prefix.n;
+        if (n > 0)
+            t->entry.path[n++] = '/';
+        memcpy(t->entry.path + n, h->name.p, h->name.n);
+        t->entry.path[n + h->name.n] = '\0';
+    }
+    if (!(t->known_ & KNOWN_LINK)) {
+        memcpy(t->entry.link, h->link.p, h->link.n);
+        t->entry.link[h->link.n] = '\0';
+    }
+}
+
+static int set_numbers(struct tar_reader *t, const struct tar_header *h, struct err *e)
+{
+    struct tar_entry *entry = &t->entry;
+    int r = 0;
+
+    entry->mode = (mode_t)(h->mode & 07777);
+    if (!(t->known_ & KNOWN_MTIME))
+        entry->mtime = (struct timespec){ .tv_sec = h->mtime };
+    if (!(t->known_ & KNOWN_SIZE))
+        r = set_size(t, h->size, e);
+    if (r >= 0 && !(t->known_ & KNOWN_UID))
+        r = set_id(&entry->uid, h->uid, "uid", e);
+    if (r >= 0 && !(t->known_ & KNOWN_GID))
+        r = set_id(&entry->gid, h->gid, "gid", e);
+    if (r >= 0)
+        r = set_id(&entry->major, h->major, "device number", e);
+    if (r >= 0)
+        r = set_id(&entry->minor, h->minor, "device number", e);
+    return r;
+}
+
+static int set_entry(struct tar_reader *t, const struct tar_header *h, struct err *e)
+{
+    int r;
+
+    set_names(t, h);
+    r = set_numbers(t, h, e);
+    if (r >= 0)
+        r = set_type(&t->entry, h->type, e);
+    if (r < 0)
+        return r;
+    t->left_ = t->entry.size;
+    t->padding_ = tar_padding(t->left_);
+    return 1;
+}
+
+static int next_entry(struct tar_reader *t, struct err *e)
+{
+    struct tar_header h;
+    int r;
+
+    for (int metas = 0; metas <= TAR_META_COUNT; metas++) {
+        r = read_header(t, &h, e);
+        if (r == 0 && metas > 0)
+            return err_set(e, ERR_INVALID, "an extended header is followed by no entry");
+        if (r <= 0)
+            return r;
+        if (!is_meta(h.type))
+            return set_entry(t, &h, e);
+        r = read_meta(t, &h, e);
+        if (r >= 0)
+            r = skip_content(t, e);
+        if (r < 0)
+            return r;
+    }
+    return err_set(e, ERR_TOO_BIG, "more than %d extended headers in front of it", TAR_META_COUNT);
+}
+
+int tar_wrap(const struct tar_reader *t, int r, struct err *e)
+{
+    char shown[TREE_SHOWN_MAX];
+
+    if (r >= 0)
+        return r;
+    if (t->entry.path[0] == '\0')
+        return err_wrap(e, r, "entry %llu", (unsigned long long)t->number);
+    tree_path_show(str_from(t->entry.path), shown);
+    return err_wrap(e, r, "entry %llu '%s'", (unsigned long long)t->number, shown);
+}
+
+int tar_next(struct tar_reader *t, struct err *e)
+{
+    int r = skip_content(t, e);
+
+    if (r < 0)
+        return tar_wrap(t, r, e);
+    t->number++;
+    t->known_ = 0;
+    t->entry.path[0] = t->entry.link[0] = '\0';
+    r = next_entry(t, e);
+    return t->is_tar_ ? tar_wrap(t, r, e) : r;
+}

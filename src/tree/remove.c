@@ -1,0 +1,131 @@
+#include "tree/remove.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "tree/at.h"
+#include "tree/path.h"
+#include "tree/walk.h"
+
+struct removal {
+    int dir; /* where the tree is */
+    unsigned races;
+    unsigned hoisted;
+    struct walk walk;
+};
+
+static void removal_done(struct removal *m)
+{
+    walk_done(&m->walk);
+}
+
+static int in_use(struct err *e)
+{
+    if (errno == EXDEV || errno == EBUSY)
+        return err_set(e, ERR_BUSY, "something is mounted there");
+    return err_sys(e, "removing");
+}
+
+/* Moves a directory that is too deep to the first level, which is read again from its start. */
+static int hoist(struct removal *m, const char *name, struct err *e)
+{
+    struct walk_level *first = &m->walk.levels[0];
+    char to[32];
+
+    for (int i = 0; i < TREE_RACES_MAX; i++) {
+        snprintf(to, sizeof to, ".deep-%u", m->hoisted++);
+        if (renameat(walk_top(&m->walk)->fd, name, first->fd, to) == 0 || errno == ENOENT) {
+            first->resume = 0;
+            return 0;
+        }
+        if (errno != ENOTDIR && errno != ENOTEMPTY && errno != EEXIST) /* that name is taken */
+            return err_sys(e, "moving a directory that is too deep");
+    }
+    return err_set(e, ERR_BUSY, "no name is left to move a deep directory to");
+}
+
+/* A directory: to be emptied before it can be removed. */
+static int descend(struct removal *m, int dir, const char *name, struct err *e)
+{
+    char copy[TREE_NAME_MAX + 1]; /* the walk's own buffer changes when it enters */
+    AUTO_CLOSE int fd = at_open_dir(dir, name, true);
+
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+        return 0; /* replaced since; whoever finds the parent not empty comes back */
+    if (fd < 0)
+        return in_use(e);
+    if (m->walk.depth == TREE_DEPTH_MAX)
+        return hoist(m, name, e);
+    if (!str_copy(str_from(name), copy, sizeof copy))
+        return err_set(e, ERR_TOO_BIG, "a name is longer than %d bytes", TREE_NAME_MAX);
+    return walk_enter(&m->walk, take_fd(&fd), copy, e);
+}
+
+static int remove_name(struct removal *m, int dir, const char *name, struct err *e)
+{
+    if (at_clear(dir, name) == 0)
+        return 0;
+    if (errno == ENOTEMPTY || errno == EEXIST)
+        return descend(m, dir, name, e);
+    return in_use(e);
+}
+
+/* The deepest level has been emptied: takes it out of its parent. */
+static int ascend(struct removal *m, struct err *e)
+{
+    char name[TREE_NAME_MAX + 1];
+    int parent;
+
+    memcpy(name, walk_top(&m->walk)->name, sizeof name);
+    walk_leave(&m->walk);
+    parent = m->walk.depth > 0 ? walk_top(&m->walk)->fd : m->dir;
+    if (m->walk.depth > 0) /* what came before is gone, and file systems differ on how they count */
+        walk_top(&m->walk)->resume = 0;
+    if (at_clear(parent, name) == 0)
+        return 0;
+    if (errno != ENOTEMPTY && errno != EEXIST)
+        return in_use(e);
+    if (++m->races > TREE_RACES_MAX)
+        return err_set(e, ERR_BUSY, "somebody keeps adding files");
+    return descend(m, parent, name, e);
+}
+
+static int remove_all(struct removal *m, const char *name, struct err *e)
+{
+    int r = remove_name(m, m->dir, name, e);
+
+    while (r >= 0 && m->walk.depth > 0) {
+        const char *inner;
+
+        r = walk_next(&m->walk, &inner, e);
+        if (r > 0)
+            r = remove_name(m, walk_top(&m->walk)->fd, inner, e);
+        else if (r == 0)
+            r = ascend(m, e);
+    }
+    return r;
+}
+
+int tree_remove(int dir, const char *name, struct err *e)
+{
+    AUTO(removal_done) struct removal m;
+    char shown[TREE_SHOWN_MAX];
+    struct stat st;
+    int r;
+
+    m.dir = dir;
+    m.races = m.hoisted = 0;
+    walk_init(&m.walk);
+    tree_path_show(str_from(name), shown);
+    if (name[0] == '\0' || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return err_set(e, ERR_INVALID, "'%s' is not the name of something to remove", shown);
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "'%s' does not exist", shown);
+    r = remove_all(&m, name, e);
+    return err_wrap(e, r, "removing '%s'", shown);
+}

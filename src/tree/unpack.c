@@ -1,0 +1,452 @@
+#include "tree/unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "tree/at.h"
+#include "tree/path.h"
+#include "tree/reader.h"
+#include "tree/spool.h"
+
+enum { SETID = S_ISUID | S_ISGID };
+
+struct unpack {
+    int dest;
+    struct tree_unpack_options o;
+    uid_t uid; /* the caller */
+    gid_t gid;
+    uint64_t made; /* what counts against limits.entries */
+    struct tree_report report;
+    struct spool dirs;
+    struct tar_reader in;
+
+    /* The current entry. */
+    struct tree_path path;
+    int parent; /* the directory it goes to, an O_PATH descriptor; -1 for "." itself */
+};
+
+static void unpack_done(struct unpack *u)
+{
+    drop_fd(&u->parent);
+    spool_done(&u->dirs);
+}
+
+static const char *entry_name(const struct unpack *u)
+{
+    return tree_path_name(&u->path);
+}
+
+static int count_one(struct unpack *u, struct err *e)
+{
+    if (u->made == u->o.limits.entries)
+        return err_set(e, ERR_TOO_BIG, "the archive makes more than %llu files and directories",
+                       (unsigned long long)u->o.limits.entries);
+    u->made++;
+    return 0;
+}
+
+static int check_names(const struct unpack *u, const struct tree_path *p, struct err *e)
+{
+    struct str rest = { p->text, p->n }, name;
+
+    if (p->depth > u->o.limits.depth)
+        return err_set(e, ERR_TOO_BIG, "the path has more than %u components", u->o.limits.depth);
+    while (rest.n > 0) {
+        rest = str_cut(rest, '/', &name);
+        if (name.n > u->o.limits.name)
+            return err_set(e, ERR_TOO_BIG, "a name is longer than %u bytes", u->o.limits.name);
+    }
+    return 0;
+}
+
+/* The directory `name` in `above`, made if it is not there. */
+static int make_parent(struct unpack *u, int above, const char *name, struct err *e)
+{
+    int fd, r = 0;
+
+    if (mkdirat(above, name, 0755) == 0)
+        r = count_one(u, e);
+    else if (errno != EEXIST)
+        r = err_sys(e, "making its directory");
+    if (r < 0)
+        return r;
+    fd = at_open(above, name, O_PATH | O_DIRECTORY, 0);
+    return fd < 0 ? at_error(e, "opening its directory") : fd;
+}
+
+static int make_parents(struct unpack *u, const char *path, struct err *e)
+{
+    AUTO_CLOSE int at = at_open(u->dest, ".", O_PATH | O_DIRECTORY, 0);
+    struct str rest = str_from(path), component;
+
+    if (at < 0)
+        return at_error(e, "opening the destination");
+    while (rest.n > 0) {
+        char name[TREE_NAME_MAX + 1];
+        int next;
+
+        rest = str_cut(rest, '/', &component);
+        if (!str_copy(component, name, sizeof name))
+            return err_set(e, ERR_BUG, "its path was not checked");
+        next = make_parent(u, at, name, e);
+        if (next < 0)
+            return next;
+        drop_fd(&at);
+        at = next;
+    }
+    return take_fd(&at);
+}
+
+static int open_parent(struct unpack *u, struct err *e)
+{
+    char parent[TREE_PATH_MAX];
+    int fd;
+
+    tree_path_parent(&u->path, parent);
+    fd = at_open(u->dest, parent, O_PATH | O_DIRECTORY, 0);
+    if (fd < 0)
+        fd = errno == ENOENT ? make_parents(u, parent, e) : at_error(e, "opening its directory");
+    u->parent = fd < 0 ? -1 : fd;
+    return fd < 0 ? fd : 0;
+}
+
+/* Removes what is in the entry's place, after a call failed because of it. */
+static int make_way(struct unpack *u, struct err *e)
+{
+    if (at_clear(u->parent, entry_name(u)) == 0)
+        return 0;
+    if (errno == ENOTEMPTY || errno == EEXIST)
+        return err_set(e, ERR_CONFLICT, "a directory that is not empty is in its place");
+    return err_sys(e, "removing what is in its place");
+}
+
+/* Calls `make` until nothing is in the way any more; it returns what the system call did. */
+static int place(struct unpack *u, int (*make)(struct unpack *u), struct err *e)
+{
+    for (int i = 0; i < TREE_RACES_MAX; i++) {
+        int r = make(u);
+
+        if (r >= 0)
+            return r;
+        if (errno != EEXIST)
+            return at_error(e, "making it");
+        r = make_way(u, e);
+        if (r < 0)
+            return r;
+    }
+    return err_set(e, ERR_BUSY, "something keeps appearing in its place");
+}
+
+static mode_t wanted_mode(const struct unpack *u)
+{
+    const struct tar_entry *entry = &u->in.entry;
+
+    /* On directories, setgid only says which group new files get. */
+    return u->o.keep_setid || entry->type == TAR_DIR ? entry->mode : entry->mode & ~(mode_t)SETID;
+}
+
+/* The owner first: changing it takes setuid bits away. */
+static int set_attributes(const struct unpack *u, int fd, mode_t mode, uid_t uid, gid_t gid,
+                          struct timespec mtime, struct err *e)
+{
+    struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, mtime };
+
+    if (u->o.owners == TREE_OWNERS_KEEP && fchown(fd, uid, gid) < 0)
+        return err_sys(e, "setting its owner to %u:%u", (unsigned)uid, (unsigned)gid);
+    if (fchmod(fd, mode) < 0)
+        return err_sys(e, "setting its mode");
+    if (futimens(fd, times) < 0)
+        return err_sys(e, "setting its time");
+    return 0;
+}
+
+static int make_file(struct unpack *u)
+{
+    return at_open(u->parent, entry_name(u), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+}
+
+static int copy_content(struct unpack *u, int fd, struct err *e)
+{
+    struct str piece;
+    int r;
+
+    while ((r = tar_data(&u->in, &piece, e)) > 0) {
+        r = at_write(fd, piece.p, piece.n, e);
+        if (r < 0)
+            return r;
+    }
+    return r;
+}
+
+static int unpack_file(struct unpack *u, struct err *e)
+{
+    const struct tar_entry *entry = &u->in.entry;
+    AUTO_CLOSE int fd = -1;
+    int r;
+
+    if (entry->size > u->o.limits.bytes - u->report.bytes)
+        return err_set(e, ERR_TOO_BIG, "the files of the archive have more than %llu bytes",
+                       (unsigned long long)u->o.limits.bytes);
+    fd = place(u, make_file, e);
+    if (fd < 0)
+        return fd;
+    r = copy_content(u, fd, e);
+    if (r < 0)
+        return r;
+    u->report.bytes += entry->size;
+    return set_attributes(u, fd, wanted_mode(u), entry->uid, entry->gid, entry->mtime, e);
+}
+
+static int make_symlink(struct unpack *u)
+{
+    return symlinkat(u->in.entry.link, u->parent, entry_name(u));
+}
+
+static int unpack_symlink(struct unpack *u, struct err *e)
+{
+    const struct tar_entry *entry = &u->in.entry;
+    struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, entry->mtime };
+    AUTO_CLOSE int fd = -1;
+    struct stat st;
+    int r;
+
+    if (entry->link[0] == '\0')
+        return err_set(e, ERR_INVALID, "the symbolic link points to nothing");
+    r = place(u, make_symlink, e);
+    if (r < 0)
+        return r;
+    fd = at_open(u->parent, entry_name(u), O_PATH | O_NOFOLLOW, 0);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, "opening the link");
+    if (!S_ISLNK(st.st_mode))
+        return err_set(e, ERR_BUSY, "something took its place");
+    if (u->o.owners == TREE_OWNERS_KEEP &&
+        fchownat(fd, "", entry->uid, entry->gid, AT_EMPTY_PATH) < 0)
+        return err_sys(e, "setting its owner to %u:%u", (unsigned)entry->uid, (unsigned)entry->gid);
+    if (utimensat(fd, "", times, AT_EMPTY_PATH) < 0)
+        return err_sys(e, "setting its time");
+    return 0;
+}
+
+static bool same_file(int dir_a, const char *a, int dir_b, const char *b)
+{
+    struct stat sa, sb;
+
+    return fstatat(dir_a, a, &sa, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstatat(dir_b, b, &sb, AT_SYMLINK_NOFOLLOW) == 0 && sa.st_dev == sb.st_dev &&
+           sa.st_ino == sb.st_ino;
+}
+
+/* linkat() without AT_SYMLINK_FOLLOW takes the last component as it is; the way to it is open. */
+static int link_from(struct unpack *u, int dir, const char *name, struct err *e)
+{
+    for (int i = 0; i < TREE_RACES_MAX; i++) {
+        int r;
+
+        if (linkat(dir, name, u->parent, entry_name(u), 0) == 0)
+            return 0;
+        if (errno == ENOENT)
+            return err_set(e, ERR_NOT_FOUND, "nothing is there to link to");
+        if (errno != EEXIST)
+            return err_sys(e, "making the hard link");
+        if (same_file(dir, name, u->parent, entry_name(u)))
+            return 0; /* also a link to itself, which must not remove itself */
+        r = make_way(u, e);
+        if (r < 0)
+            return r;
+    }
+    return err_set(e, ERR_BUSY, "something keeps appearing in its place");
+}
+
+static int unpack_hardlink(struct unpack *u, struct err *e)
+{
+    AUTO_CLOSE int dir = -1;
+    struct tree_path target;
+    char parent[TREE_PATH_MAX], shown[TREE_SHOWN_MAX];
+    int r = tree_path(str_from(u->in.entry.link), &target, e);
+
+    if (r >= 0) {
+        tree_path_parent(&target, parent);
+        dir = at_open(u->dest, parent, O_PATH | O_DIRECTORY, 0);
+        r = dir < 0 ? at_error(e, "opening the directory")
+                    : link_from(u, dir, tree_path_name(&target), e);
+    }
+    tree_path_show(str_from(u->in.entry.link), shown);
+    return err_wrap(e, r, "hard link to '%s'", shown);
+}
+
+static int make_dir(struct unpack *u)
+{
+    return mkdirat(u->parent, entry_name(u), 0700);
+}
+
+/* 1 if a directory is there already; it is then one that we can fill. */
+static int reuse_dir(struct unpack *u, struct err *e)
+{
+    AUTO_CLOSE int fd = at_open_dir(u->parent, entry_name(u), false);
+
+    if (fd >= 0)
+        return 1;
+    if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
+        return 0;
+    return err_sys(e, "opening the directory in its place");
+}
+
+static int unpack_dir(struct unpack *u, struct err *e)
+{
+    const struct tar_entry *entry = &u->in.entry;
+    struct spool_dir d;
+    int r = 1;
+
+    d.mode = wanted_mode(u);
+    d.uid = entry->uid;
+    d.gid = entry->gid;
+    d.mtime = entry->mtime;
+    if (u->path.n == 0 && u->o.keep_root)
+        return 0;
+    if (u->path.n > 0)
+        r = reuse_dir(u, e);
+    if (r == 0)
+        r = place(u, make_dir, e);
+    return r < 0 ? r : spool_add(&u->dirs, u->dest, &u->path, &d, e);
+}
+
+/* One that was replaced by a later entry is none of our business any more. */
+static int finish_dir(void *ctx, const struct spool_dir *d, struct err *e)
+{
+    const struct unpack *u = ctx;
+    AUTO_CLOSE int fd = at_open_dir(u->dest, d->path, false);
+    char shown[TREE_SHOWN_MAX];
+    int r;
+
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+        return 0;
+    if (fd < 0)
+        r = err_sys(e, "opening it");
+    else
+        r = set_attributes(u, fd, d->mode, d->uid, d->gid, d->mtime, e);
+    tree_path_show(str_from(d->path), shown);
+    return err_wrap(e, r, "directory '%s'", shown);
+}
+
+static int unpack_unwanted(struct unpack *u, struct err *e)
+{
+    bool fifo = u->in.entry.type == TAR_FIFO;
+
+    if ((fifo ? u->o.fifos : u->o.devices) == TREE_REFUSE)
+        return err_set(e, ERR_DENIED, "it is a %s, which is not allowed here",
+                       tar_type_name(u->in.entry.type));
+    *(fifo ? &u->report.fifos_skipped : &u->report.devices_skipped) += 1;
+    return 0;
+}
+
+static const struct {
+    int (*unpack)(struct unpack *u, struct err *e);
+    bool unwanted;
+} kinds[TAR_TYPE_COUNT_] = {
+    [TAR_FILE] = { unpack_file, false },        [TAR_HARDLINK] = { unpack_hardlink, false },
+    [TAR_SYMLINK] = { unpack_symlink, false },  [TAR_CHAR] = { unpack_unwanted, true },
+    [TAR_BLOCKDEV] = { unpack_unwanted, true }, [TAR_DIR] = { unpack_dir, false },
+    [TAR_FIFO] = { unpack_unwanted, true },
+};
+
+static int check_owner(const struct unpack *u, struct err *e)
+{
+    const struct tar_entry *entry = &u->in.entry;
+
+    if (u->o.owners != TREE_OWNERS_REQUIRE || (entry->uid == 0 && entry->gid == 0) ||
+        (entry->uid == u->uid && entry->gid == u->gid))
+        return 0;
+    return err_set(e, ERR_DENIED,
+                   "belongs to %u:%u, but only one identity can be used here; "
+                   "squash owners to store it as yours",
+                   (unsigned)entry->uid, (unsigned)entry->gid);
+}
+
+static int unpack_placed(struct unpack *u, struct err *e)
+{
+    enum tar_type type = u->in.entry.type;
+    int r = 0;
+
+    if (u->path.n > 0)
+        r = open_parent(u, e);
+    else if (type != TAR_DIR)
+        return err_set(e, ERR_INVALID, "it is a %s without a name", tar_type_name(type));
+    if (r >= 0)
+        r = kinds[type].unpack(u, e);
+    drop_fd(&u->parent);
+    if (r >= 0)
+        u->report.entries++;
+    return r;
+}
+
+static int unpack_entry(struct unpack *u, struct err *e)
+{
+    enum tar_type type = u->in.entry.type;
+    int r = tree_path(str_from(u->in.entry.path), &u->path, e);
+
+    if (r >= 0)
+        r = check_names(u, &u->path, e);
+    if (r >= 0)
+        r = count_one(u, e);
+    if (r >= 0 && kinds[type].unwanted)
+        return unpack_unwanted(u, e);
+    if (r >= 0)
+        r = check_owner(u, e);
+    return r < 0 ? r : unpack_placed(u, e);
+}
+
+static int unpack_all(struct unpack *u, struct err *e)
+{
+    int r;
+
+    while ((r = tar_next(&u->in, e)) > 0) {
+        r = unpack_entry(u, e);
+        if (r < 0)
+            return tar_wrap(&u->in, r, e);
+    }
+    return r < 0 ? r : spool_each(&u->dirs, finish_dir, u, e);
+}
+
+static unsigned at_most(unsigned v, unsigned most)
+{
+    return v == 0 || v > most ? most : v;
+}
+
+static struct tree_limits effective(struct tree_limits l)
+{
+    return (struct tree_limits){
+        .entries = l.entries ? l.entries : TREE_ENTRIES_DEFAULT,
+        .bytes = l.bytes ? l.bytes : TREE_BYTES_DEFAULT,
+        .depth = at_most(l.depth, TREE_DEPTH_MAX),
+        .name = at_most(l.name, TREE_NAME_MAX),
+    };
+}
+
+int tree_unpack(int in_fd, int dest_dir, const struct tree_unpack_options *o,
+                struct tree_report *ret, struct err *e)
+{
+    AUTO(unpack_done) struct unpack u; /* not zeroed: most of it is buffers */
+    int r;
+
+    u.dest = dest_dir;
+    u.o = *o;
+    u.o.limits = effective(o->limits);
+    u.uid = geteuid();
+    u.gid = getegid();
+    u.made = 0;
+    u.report = (struct tree_report){ 0 };
+    u.parent = -1;
+    spool_init(&u.dirs);
+    tar_reader_init_fd(&u.in, in_fd);
+    if (o->owners == TREE_OWNERS_KEEP && u.uid != 0)
+        return err_set(e, ERR_DENIED, "only root can keep the owners of an archive");
+    r = unpack_all(&u, e);
+    if (r < 0)
+        return r;
+    *ret = u.report;
+    return 0;
+}

@@ -1,0 +1,325 @@
+#include "yaml/reader.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <yaml.h>
+
+#include "base/own.h"
+#include "json/build.h"
+#include "yaml/scalar.h"
+
+struct reader {
+    yaml_parser_t parser;
+    yaml_event_t event; /* the current one; owned, replaced by next_event() */
+    struct str text;
+    unsigned depth;
+    struct json_limits limits;
+    struct json_build build;
+    struct err *e;
+};
+
+static void reader_done(struct reader *r)
+{
+    yaml_event_delete(&r->event);
+    yaml_parser_delete(&r->parser);
+    json_build_done(&r->build);
+}
+
+__attribute__((format(printf, 4, 5))) static int fail_at(struct reader *r, yaml_mark_t at,
+                                                         enum err_code code, const char *fmt, ...)
+{
+    char reason[160];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(reason, sizeof reason, fmt, ap);
+    va_end(ap);
+    return err_set(r->e, code, "line %zu, column %zu: %s", at.line + 1, at.column + 1, reason);
+}
+
+/* About the current event. */
+#define fail(r, ...) fail_at((r), (r)->event.start_mark, ERR_INVALID, __VA_ARGS__)
+
+static int fail_room(struct reader *r)
+{
+    return err_set(r->e, ERR_TOO_BIG, "the document needs more memory than the allowed %zu bytes",
+                   r->build.arena->max);
+}
+
+/* The place of a byte, for the errors that the library gives no mark. */
+static yaml_mark_t mark_of(struct str text, size_t offset)
+{
+    yaml_mark_t mark = { .index = offset };
+
+    for (size_t i = 0; i < offset && i < text.n; i++) {
+        mark.column++;
+        if (text.p[i] == '\n') {
+            mark.line++;
+            mark.column = 0;
+        }
+    }
+    return mark;
+}
+
+static int fail_parser(struct reader *r)
+{
+    const yaml_parser_t *p = &r->parser;
+    const char *problem = p->problem ? p->problem : "not valid YAML";
+
+    if (p->error == YAML_MEMORY_ERROR)
+        abort();
+    if (p->error == YAML_READER_ERROR)
+        return fail_at(r, mark_of(r->text, p->problem_offset), ERR_INVALID, "%s", problem);
+    if (p->context)
+        return fail_at(r, p->problem_mark, ERR_INVALID, "%s: %s", p->context, problem);
+    return fail_at(r, p->problem_mark, ERR_INVALID, "%s", problem);
+}
+
+static int next_event(struct reader *r)
+{
+    yaml_event_delete(&r->event);
+    return yaml_parser_parse(&r->parser, &r->event) ? 0 : fail_parser(r);
+}
+
+static void note_place(struct reader *r, struct json *v)
+{
+    yaml_mark_t at = r->event.start_mark;
+
+    v->line = at.line < UINT32_MAX ? (uint32_t)at.line + 1 : UINT32_MAX;
+    v->column = at.column < UINT16_MAX ? (uint16_t)(at.column + 1) : UINT16_MAX;
+}
+
+static int copy_str(struct reader *r, struct str s, struct str *ret)
+{
+    const char *copy = arena_dup(r->build.arena, s);
+
+    if (!copy)
+        return fail_room(r);
+    *ret = (struct str){ copy, s.n };
+    return 0;
+}
+
+static struct str scalar_text(const struct reader *r)
+{
+    const void *text = r->event.data.scalar.value;
+
+    return (struct str){ text, r->event.data.scalar.length };
+}
+
+static bool is_plain(const struct reader *r)
+{
+    return r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+}
+
+static int read_scalar(struct reader *r, struct json *v)
+{
+    struct str text = scalar_text(r);
+    const char *why;
+
+    if (is_plain(r)) {
+        if (!yaml_plain(text, v, &why))
+            return fail(r, "%s", why);
+        if (v->type != JSON_STR)
+            return 0;
+    }
+    v->type = JSON_STR;
+    return copy_str(r, text, &v->s);
+}
+
+/* What may decorate a value in YAML and may not here. */
+static int check_plainness(struct reader *r, const yaml_char_t *anchor, const yaml_char_t *tag)
+{
+    if (anchor)
+        return fail(r, "anchors (&name) are not supported; write the value out");
+    if (tag)
+        return fail(r, "tags (!name) are not supported; leave it out");
+    return 0;
+}
+
+/* The current event has to be the key of a member. */
+static int read_key(struct reader *r, struct str *ret)
+{
+    struct str text = scalar_text(r);
+    struct json v = { 0 };
+    const char *why;
+    int rc;
+
+    if (r->event.type != YAML_SCALAR_EVENT)
+        return fail(r, "a key has to be a string");
+    rc = check_plainness(r, r->event.data.scalar.anchor, r->event.data.scalar.tag);
+    if (rc < 0)
+        return rc;
+    if (is_plain(r) && str_eq(text, STR("<<")))
+        return fail(r, "merge keys (<<) are not supported; write the members out");
+    if (is_plain(r) && (!yaml_plain(text, &v, &why) || v.type != JSON_STR))
+        return fail(r, "a key has to be a string; put it in quotes");
+    return copy_str(r, text, ret);
+}
+
+static int read_value(struct reader *r, struct json *v);
+
+/* The current event is the first of an item or member; onto the pile of its list with it. */
+static int read_item(struct reader *r, bool keyed)
+{
+    struct json v = { 0 };
+    int rc = 0;
+
+    note_place(r, &v);
+    if (keyed) {
+        rc = read_key(r, &v.key);
+        if (rc >= 0)
+            rc = next_event(r);
+    }
+    if (rc >= 0)
+        rc = read_value(r, &v);
+    if (rc < 0)
+        return rc;
+    return json_build_push(&r->build, &v) < 0 ? fail_room(r) : 0;
+}
+
+static int read_items(struct reader *r, bool keyed)
+{
+    yaml_event_type_t end = keyed ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
+
+    for (;;) {
+        int rc = next_event(r);
+
+        if (rc < 0 || r->event.type == end)
+            return rc;
+        rc = read_item(r, keyed);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+static int check_keys(struct reader *r, const struct json *object)
+{
+    const struct json *twice = json_build_twice(&r->build, object);
+
+    if (!twice)
+        return 0;
+    return err_set(r->e, ERR_INVALID, "line %u, column %u: this key appears twice in the mapping",
+                   twice->line, twice->column);
+}
+
+static int read_list(struct reader *r, struct json *v, enum json_type type)
+{
+    size_t mark = json_build_mark(&r->build);
+    int rc;
+
+    if (r->depth == r->limits.depth)
+        return fail_at(r, r->event.start_mark, ERR_TOO_BIG,
+                       "lists and mappings are more than %u levels deep", r->limits.depth);
+    r->depth++;
+    rc = read_items(r, type == JSON_OBJECT);
+    if (rc < 0)
+        return rc;
+    r->depth--;
+    v->type = type;
+    if (json_build_close(&r->build, mark, v) < 0)
+        return fail_room(r);
+    return type == JSON_OBJECT ? check_keys(r, v) : 0;
+}
+
+/* The value that the current event begins; afterwards the current event is its last. */
+static int read_value(struct reader *r, struct json *v)
+{
+    const yaml_event_t *ev = &r->event;
+    int rc;
+
+    switch (ev->type) {
+    case YAML_SCALAR_EVENT:
+        rc = check_plainness(r, ev->data.scalar.anchor, ev->data.scalar.tag);
+        return rc < 0 ? rc : read_scalar(r, v);
+    case YAML_SEQUENCE_START_EVENT:
+        rc = check_plainness(r, ev->data.sequence_start.anchor, ev->data.sequence_start.tag);
+        return rc < 0 ? rc : read_list(r, v, JSON_ARRAY);
+    case YAML_MAPPING_START_EVENT:
+        rc = check_plainness(r, ev->data.mapping_start.anchor, ev->data.mapping_start.tag);
+        return rc < 0 ? rc : read_list(r, v, JSON_OBJECT);
+    case YAML_ALIAS_EVENT:
+        return fail(r, "aliases (*name) are not supported; write the value out");
+    default:
+        return fail(r, "expected a value");
+    }
+}
+
+static bool has_directives(const yaml_event_t *start)
+{
+    return start->data.document_start.version_directive ||
+           start->data.document_start.tag_directives.start !=
+               start->data.document_start.tag_directives.end;
+}
+
+/* From the start of the document to its end; both are events of their own. */
+static int read_document(struct reader *r, struct json *v)
+{
+    int rc;
+
+    if (has_directives(&r->event))
+        return fail(r, "directives (%%YAML, %%TAG) are not supported; leave them out");
+    rc = next_event(r);
+    if (rc < 0)
+        return rc;
+    note_place(r, v);
+    rc = read_value(r, v);
+    return rc < 0 ? rc : next_event(r);
+}
+
+static int read_stream(struct reader *r, struct json *v)
+{
+    int rc = next_event(r); /* the start of the stream … */
+
+    if (rc >= 0)
+        rc = next_event(r); /* … and of the document */
+    if (rc >= 0 && r->event.type == YAML_DOCUMENT_START_EVENT) {
+        rc = read_document(r, v);
+        if (rc >= 0)
+            rc = next_event(r);
+    }
+    if (rc < 0)
+        return rc;
+    return r->event.type == YAML_STREAM_END_EVENT ? 0 : fail(r, "only one document is allowed");
+}
+
+static int check_text(struct str text, size_t allowed, struct err *e)
+{
+    if (text.n > allowed)
+        return err_set(e, ERR_TOO_BIG, "the document has %zu bytes; %zu are allowed", text.n,
+                       allowed);
+    if (str_starts(text, STR("\xEF\xBB\xBF")))
+        return err_set(e, ERR_INVALID,
+                       "line 1, column 1: the text starts with a byte order mark; leave it out");
+    return 0;
+}
+
+static void reader_init(struct reader *r, struct arena *a)
+{
+    if (!yaml_parser_initialize(&r->parser))
+        abort();
+    yaml_parser_set_encoding(&r->parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&r->parser, (const unsigned char *)r->text.p, r->text.n);
+    json_build_init(&r->build, a);
+    if (r->limits.depth > JSON_DEPTH_MAX)
+        r->limits.depth = JSON_DEPTH_MAX;
+}
+
+int yaml_read(struct str text, struct json_limits limits, struct arena *a, const struct json **ret,
+              struct err *e)
+{
+    AUTO(reader_done) struct reader r = { .text = text, .limits = limits, .e = e };
+    struct json *root;
+    int rc = check_text(text, limits.bytes, e);
+
+    if (rc < 0)
+        return rc;
+    reader_init(&r, a);
+    root = arena_alloc(a, sizeof *root);
+    if (!root)
+        return fail_room(&r);
+    rc = read_stream(&r, root);
+    if (rc < 0)
+        return rc;
+    *ret = root;
+    return 0;
+}

@@ -1,0 +1,166 @@
+#include "yaml/scalar.h"
+
+#include "base/own.h"
+#include "json/number.h"
+
+static const struct word {
+    const char *text;
+    enum json_type type;
+    bool b;
+} words[] = {
+    { "", JSON_NULL, false },      { "~", JSON_NULL, false },     { "null", JSON_NULL, false },
+    { "Null", JSON_NULL, false },  { "NULL", JSON_NULL, false },  { "true", JSON_BOOL, true },
+    { "True", JSON_BOOL, true },   { "TRUE", JSON_BOOL, true },   { "false", JSON_BOOL, false },
+    { "False", JSON_BOOL, false }, { "FALSE", JSON_BOOL, false },
+};
+
+static const char *const not_finite[] = { ".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN" };
+
+static const struct word *find_word(struct str s)
+{
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (str_eq(s, str_from(words[i].text)))
+            return &words[i];
+    return NULL;
+}
+
+static struct str without_sign(struct str s)
+{
+    return s.n && (s.p[0] == '-' || s.p[0] == '+') ? (struct str){ s.p + 1, s.n - 1 } : s;
+}
+
+static bool is_not_finite(struct str s)
+{
+    for (size_t i = 0; i < COUNT_OF(not_finite); i++)
+        if (str_eq(s, str_from(not_finite[i])))
+            return true;
+    return false;
+}
+
+static size_t count_digits(struct str s)
+{
+    size_t n = 0;
+
+    while (n < s.n && s.p[n] >= '0' && s.p[n] <= '9')
+        n++;
+    return n;
+}
+
+static struct str behind(struct str s, size_t n)
+{
+    return (struct str){ s.p + n, s.n - n };
+}
+
+/* [0-9]* ( . [0-9]* )? ( [eE] [-+]? [0-9]+ )? with a digit before the exponent. */
+static bool looks_decimal(struct str s)
+{
+    size_t whole = count_digits(s), places = 0;
+
+    s = behind(s, whole);
+    if (s.n && s.p[0] == '.') {
+        places = count_digits(behind(s, 1));
+        s = behind(s, 1 + places);
+    }
+    if (whole + places == 0)
+        return false;
+    if (s.n && (s.p[0] | 0x20) == 'e') {
+        s = without_sign(behind(s, 1));
+        whole = count_digits(s);
+        return whole > 0 && whole == s.n;
+    }
+    return s.n == 0;
+}
+
+static int digit_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+}
+
+/* 0x1F and 0o755, without a sign. */
+static bool looks_based(struct str s, unsigned *ret_bits)
+{
+    unsigned bits = str_starts(s, STR("0x")) ? 4 : str_starts(s, STR("0o")) ? 3 : 0;
+
+    if (!bits || s.n == 2)
+        return false;
+    for (size_t i = 2; i < s.n; i++)
+        if (digit_value(s.p[i]) >= 1 << bits)
+            return false;
+    *ret_bits = bits;
+    return true;
+}
+
+static bool read_based(struct str s, unsigned bits, struct json *v, const char **why)
+{
+    uint64_t u = 0;
+
+    for (size_t i = 2; i < s.n; i++) {
+        if (u >> (64 - bits)) {
+            *why = "the whole number does not fit in 64 bits; quote it if it is a string";
+            return false;
+        }
+        u = u << bits | (uint64_t)digit_value(s.p[i]);
+    }
+    v->type = u > INT64_MAX ? JSON_UINT : JSON_INT;
+    v->u = u;
+    return true;
+}
+
+/* YAML lets a number start or end with the point, JSON does not: the digit is put in. */
+static bool read_decimal(struct str s, bool negative, struct json *v, const char **why)
+{
+    char text[512];
+    size_t n = 0;
+
+    if (s.n > sizeof text - 4) {
+        *why = "the number has too many digits; quote it if it is a string";
+        return false;
+    }
+    if (negative)
+        text[n++] = '-';
+    if (s.p[0] == '.')
+        text[n++] = '0';
+    for (size_t i = 0; i < s.n; i++) {
+        text[n++] = s.p[i];
+        if (s.p[i] == '.' && count_digits(behind(s, i + 1)) == 0)
+            text[n++] = '0';
+    }
+    text[n] = '\0';
+    return json_number(text, v, why) != NULL;
+}
+
+static bool read_number(struct str s, bool negative, struct json *v, const char **why)
+{
+    if (s.n > 1 && s.p[0] == '0' && s.p[1] >= '0' && s.p[1] <= '9') {
+        *why = "a number must not start with 0: write 0o755 for octal, or quote it";
+        return false;
+    }
+    return read_decimal(s, negative, v, why);
+}
+
+bool yaml_plain(struct str text, struct json *v, const char **why)
+{
+    const struct word *word = find_word(text);
+    struct str s = without_sign(text);
+    unsigned bits;
+
+    if (word) {
+        v->type = word->type;
+        v->b = word->b;
+        return true;
+    }
+    if (is_not_finite(s)) {
+        *why = "infinity and NaN are not supported; quote it if it is a string";
+        return false;
+    }
+    if (looks_decimal(s))
+        return read_number(s, text.p[0] == '-', v, why);
+    if (looks_based(text, &bits))
+        return read_based(text, bits, v, why);
+    v->type = JSON_STR;
+    v->s = text;
+    return true;
+}

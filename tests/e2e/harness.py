@@ -1,0 +1,413 @@
+"""The end-to-end harness: tests drive the built programs as a person would, and print TAP.
+
+    from harness import main, test
+
+    @test
+    def streams_are_separate(c):
+        c.sh("echo out; echo err >&2").expect(0, out=b"out\\n", err=b"err\\n")
+
+    main()
+
+Every test runs twice, as root and as a plain user (uid 1000, no groups, no subordinate ids); `c` is that
+caller. After each test nothing of it may be left: no process, mount, control group or file. Arguments of
+a test program select tests by a part of their name; `--as root` or `--as plain` selects the caller.
+BUILD names the build directory.
+"""
+
+import contextlib
+import ctypes
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("BUILD", REPO / "build")).resolve()
+PROGRAMS = ("sandboxer", "sandboxer-launch", "sandboxer-init")
+PLAIN = 1000
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+RUN_SECONDS = 60        # no run may take longer, unless its test says so
+TEST_SECONDS = 180      # nor a whole test
+GONE_SECONDS = 15       # until everything of a finished test is gone
+CLONE_NEWNS, MS_REC, MS_SLAVE, MS_SHARED, PR_SET_CHILD_SUBREAPER = 0x20000, 0x4000, 1 << 19, 1 << 20, 36
+
+
+class Failure(AssertionError):
+    """What a test expected and did not get."""
+
+
+class Skip(Exception):
+    """Why this machine cannot run a test."""
+
+
+def check(condition, message):
+    if not condition:
+        raise Failure(message)
+
+
+def equal(got, want, what):
+    check(got == want, f"{what} is {got!r}, not {want!r}")
+
+
+def wait_for(condition, what, seconds=20):
+    """The first true value of condition(); fails after a deadline that only a defect reaches."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        check(time.monotonic() < deadline, f"not within {seconds} s: {what}")
+        time.sleep(0.005)
+
+
+# ---- runs -------------------------------------------------------------------------------------------
+
+
+class Result:
+    """A finished run."""
+
+    def __init__(self, argv, code, out, err):
+        self.argv, self.code, self.out, self.err = argv, code, out, err
+
+    @property
+    def text(self):
+        return self.out.decode(errors="replace").strip()
+
+    @property
+    def notes(self):
+        return self.err.decode(errors="replace")
+
+    def expect(self, code=0, out=None, err=None, says=()):
+        """Exit status, exact streams, and words that stderr must contain."""
+        codes = (code,) if isinstance(code, int) else code
+        check(self.code in codes, f"exit status is {self.code}, not {code}\n{self}")
+        check(out is None or self.out == out, f"stdout is {self.out[:400]!r}, not {out!r}\n{self}")
+        check(err is None or self.err == err, f"stderr is {self.err[:400]!r}, not {err!r}\n{self}")
+        for words in (says,) if isinstance(says, str) else says:
+            check(re.search(words, self.notes), f"stderr does not say {words!r}\n{self}")
+        return self
+
+    def __str__(self):
+        def short(data):
+            return data[-1500:].decode(errors="replace").rstrip()
+        return (f"argv: {' '.join(map(str, self.argv))[:600]}\nstatus: {self.code}\n"
+                f"stdout: {short(self.out)}\nstderr: {short(self.err)}")
+
+
+class Caller:
+    """Who runs the programs. `dir` is scratch of the running test, owned by the caller."""
+
+    def __init__(self, name, uid, programs, base):
+        self.name, self.uid, self.programs = name, uid, programs
+        self.base = base / name
+        self.home, self.tmp = self.base / "home", self.base / "tmp"
+        self.started = []
+        for directory in (self.base, self.home, self.tmp):
+            self.mkdir(directory)
+        self.dir = None
+
+    @property
+    def root(self):
+        return self.uid == 0
+
+    def mkdir(self, path):
+        path.mkdir(parents=True, exist_ok=True)
+        return self.own(path)
+
+    def own(self, path):
+        if os.getuid() == 0:
+            os.chown(path, self.uid, self.uid, follow_symlinks=False)
+        return path
+
+    def write(self, name, data=b"", mode=0o644):
+        """A file in the test's scratch directory."""
+        path = self.dir / name
+        if not path.parent.exists():
+            self.mkdir(path.parent)
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        path.chmod(mode)
+        return self.own(path)
+
+    @property
+    def environment(self):
+        return {"PATH": PATH, "HOME": str(self.home), "TMPDIR": str(self.tmp), "LANG": "C.UTF-8"}
+
+    def identity(self):
+        """The arguments of Popen that make the child this caller."""
+        if os.getuid() == self.uid:
+            return {}
+        return {"user": self.uid, "group": self.uid, "extra_groups": []}
+
+    def program(self, name="sandboxer"):
+        return str(self.programs / name)
+
+    def start(self, argv, env=None, **options):
+        """Starts a program as this caller; the test's end kills what still runs."""
+        for stream in ("stdin", "stdout", "stderr"):
+            options.setdefault(stream, subprocess.PIPE)
+        process = subprocess.Popen([str(a) for a in argv], env={**self.environment, **(env or {})},
+                                   cwd=options.pop("cwd", self.dir), **self.identity(), **options)
+        self.started.append(process)
+        return process
+
+    def execute(self, argv, stdin=b"", env=None, seconds=RUN_SECONDS, **options):
+        process = self.start(argv, env, **options)
+        try:
+            out, err = process.communicate(stdin, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = b"", b""
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                out, err = process.communicate(timeout=5)
+            raise Failure(f"still running after {seconds} s\n{Result(argv, None, out, err)}") from None
+        return Result(argv, process.returncode if process.returncode >= 0 else 128 - process.returncode,
+                      out or b"", err or b"")
+
+    def cli(self, *argv, **options):
+        return self.execute([self.program(), *argv], **options)
+
+    def run(self, *argv, **options):
+        return self.cli("run", *argv, **options)
+
+    def sh(self, script, *flags, **options):
+        return self.run(*flags, "--", "/bin/sh", "-c", script, **options)
+
+    def start_sh(self, script, *flags, **options):
+        return self.start([self.program(), "run", *flags, "--", "/bin/sh", "-c", script], **options)
+
+    def end_started(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+        self.started.clear()
+
+
+# ---- what a test may not leave behind ---------------------------------------------------------------
+
+
+def processes():
+    """pid -> (parent, name), zombies not counted."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                line = Path("/proc", entry, "stat").read_text(errors="replace")
+                name, rest = line[line.index("(") + 1:line.rindex(")")], line[line.rindex(")") + 2:].split()
+                if rest[0] not in "ZX":
+                    found[int(entry)] = (int(rest[1]), name)
+    return found
+
+
+def descendants(of=None):
+    """pid -> name of every living process below `of` (default: this one). Orphans come to us, because we
+    are a subreaper: whatever a test started is found here, however often it forked."""
+    table, found, todo = processes(), {}, [of or os.getpid()]
+    while todo:
+        parent = todo.pop()
+        for pid, (ppid, name) in table.items():
+            if ppid == parent and pid not in found:
+                found[pid] = name
+                todo.append(pid)
+    return found
+
+
+def strays(known):
+    """Programs of ours that became children of init since `known`: they escaped even the subreaper."""
+    return {f"{name} ({pid})" for pid, (ppid, name) in processes().items()
+            if ppid == 1 and name.startswith("sandboxer") and pid not in known}
+
+
+def reap():
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def mounts():
+    return set(Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def control_groups():
+    """Ours, anywhere. The common parent that holds them may stay; what is in it may not."""
+    found = set()
+    for at, directories, _ in os.walk("/sys/fs/cgroup"):
+        found.update(os.path.join(at, d) for d in directories if "sandboxer" in os.path.join(at, d))
+    return {path for path in found if os.path.basename(path) != "sandboxer"}
+
+
+def files(caller):
+    """In the caller's home and temporary directory, and wherever we might keep state."""
+    roots = [caller.home, caller.tmp]
+    for place in ("/run", "/var/lib", "/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"):
+        with contextlib.suppress(OSError):
+            roots += [Path(place, name) for name in os.listdir(place) if name.startswith(("sandboxer", ".sandboxer"))]
+    found = set()
+    for root in roots:
+        for at, directories, names in os.walk(root):
+            found.update(os.path.join(at, name) for name in directories + names)
+        if root not in (caller.home, caller.tmp):
+            found.add(str(root))
+    return found
+
+
+class Footprint:
+    """What was there before; left() says what is there now and was not."""
+
+    def __init__(self, caller):
+        self.caller = caller
+        self.known = set(processes())
+        self.before = self.take()
+
+    def take(self):
+        return {
+            "process": {f"{name} ({pid})" for pid, name in descendants().items()} | strays(self.known),
+            "mount": mounts(),
+            "control group": control_groups(),
+            "file": files(self.caller),
+        }
+
+    def left(self):
+        reap()
+        now = self.take()
+        return {f"{kind}: {thing}" for kind in now for thing in now[kind] - self.before[kind]}
+
+    def check(self):
+        """Fails if something stays. What comes and goes meanwhile belongs to somebody else's run."""
+        deadline = time.monotonic() + GONE_SECONDS
+        staying = self.left()
+        while staying:
+            if time.monotonic() > deadline:
+                raise Failure("left behind:\n" + "\n".join(sorted(staying)[:20]))
+            time.sleep(0.01)
+            staying &= self.left()
+
+
+# ---- the machine ------------------------------------------------------------------------------------
+
+
+def others_may_enter(path):
+    return all(p.stat().st_mode & stat.S_IXOTH for p in [path, *path.parents])
+
+
+def programs_for_all(base):
+    """The directory of the programs; a copy, if the plain caller cannot reach the build directory."""
+    missing = [name for name in PROGRAMS if not (BUILD / name).exists()]
+    if missing:
+        print(f"Bail out! {BUILD / missing[0]} does not exist; build first, or set BUILD")
+        sys.exit(1)
+    if others_may_enter(BUILD):
+        return BUILD
+    copies = base / "bin"
+    copies.mkdir()
+    for name in PROGRAMS:
+        shutil.copy(BUILD / name, copies / name)
+        (copies / name).chmod(0o755)
+    return copies
+
+
+def isolate():
+    """A mount namespace of our own, shared within as on any machine with systemd: what leaks out of a
+    sandbox shows, and what others mount meanwhile does not."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if os.getuid() == 0:
+        for result in (libc.unshare(CLONE_NEWNS), libc.mount(b"none", b"/", None, MS_REC | MS_SLAVE, None),
+                       libc.mount(b"none", b"/", None, MS_REC | MS_SHARED, None)):
+            check(result == 0, f"own mount namespace: {os.strerror(ctypes.get_errno())}")
+
+
+# ---- tests ------------------------------------------------------------------------------------------
+
+tests = []
+
+
+def test(function=None, *, only=None, because="", seconds=TEST_SECONDS):
+    """Registers a test. only="root" or "plain": the other half is skipped, `because`."""
+    def register(f):
+        tests.append((f, only, because, seconds))
+        return f
+    return register(function) if function else register
+
+
+def title(function):
+    return function.__name__.replace("_", " ")
+
+
+def too_long(*_):
+    raise Failure("the test is still running at its deadline")
+
+
+def diagnose(message):
+    for line in str(message).splitlines():
+        print(f"# {line}")
+
+
+def run_one(number, function, caller, seconds):
+    name = f"{number} - {caller.name}: {title(function)}"
+    caller.dir = caller.mkdir(caller.base / "work")
+    footprint = Footprint(caller)
+    problem, skipped = None, None
+    signal.alarm(seconds)
+    try:
+        function(caller)
+    except Skip as why:
+        skipped = why
+    except Failure as failure:
+        problem = str(failure)
+    except Exception:  # a broken test must not hide the others
+        problem = traceback.format_exc()
+    signal.alarm(0)
+    try:
+        caller.end_started()
+        footprint.check()
+    except Failure as failure:
+        problem = f"{problem}\n{failure}" if problem else str(failure)
+    shutil.rmtree(caller.dir, ignore_errors=True)
+    if skipped and not problem:
+        print(f"ok {name} # SKIP {skipped}", flush=True)
+        return True
+    print(f"{'not ok' if problem else 'ok'} {name}", flush=True)
+    if problem:
+        diagnose(problem)
+    return not problem
+
+
+def callers(base, programs, wanted):
+    found = [Caller("root", 0, programs, base)] if os.getuid() == 0 else []
+    found.append(Caller("plain", PLAIN if os.getuid() == 0 else os.getuid(), programs, base))
+    return [c for c in found if wanted in (None, c.name)]
+
+
+def main():
+    arguments = sys.argv[1:]
+    wanted = arguments.pop(arguments.index("--as") + 1) if "--as" in arguments else None
+    words = [a for a in arguments if a != "--as"]
+    signal.signal(signal.SIGALRM, too_long)
+    isolate()
+    number = failed = 0
+    with tempfile.TemporaryDirectory(prefix="e2e-", ignore_cleanup_errors=True) as name:
+        base = Path(name)
+        base.chmod(0o755)
+        for caller in callers(base, programs_for_all(base), wanted):
+            for function, only, because, seconds in tests:
+                if words and not any(word in function.__name__ or word in title(function) for word in words):
+                    continue
+                number += 1
+                if only not in (None, caller.name):
+                    print(f"ok {number} - {caller.name}: {title(function)} # SKIP {because}", flush=True)
+                elif not run_one(number, function, caller, seconds):
+                    failed += 1
+    print(f"1..{number}", flush=True)
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,70 @@
+#include "base/id.h"
+
+#include "base/own.h"
+#include "harness/tap.h"
+
+TEST(made_ids_are_valid_and_differ)
+{
+    char a[ID_MAX], b[ID_MAX];
+    struct err e;
+
+    for (int i = 0; i < 1000; i++) {
+        CHECK_OK(id_make("sbx_", a, &e), e);
+        CHECK_OK(id_make("sbx_", b, &e), e);
+        CHECK_INT(strlen(a), 4 + ID_RANDOM_CHARS);
+        CHECK(id_valid("sbx_", str_from(a)));
+        CHECK(strcmp(a, b) != 0);
+    }
+}
+
+TEST(every_letter_comes_up)
+{
+    bool seen[256] = { false };
+    char id[ID_MAX];
+    int letters = 0;
+
+    for (int i = 0; i < 200; i++) {
+        CHECK_INT(id_make("", id, NULL), 0);
+        for (const char *p = id; *p; p++)
+            seen[(unsigned char)*p] = true;
+    }
+    for (size_t i = 0; i < COUNT_OF(seen); i++)
+        letters += seen[i];
+    CHECK_INT(letters, 32);
+    CHECK(!seen['i'] && !seen['l'] && !seen['o'] && !seen['u']);
+}
+
+TEST(a_prefix_that_does_not_fit)
+{
+    char id[ID_MAX] = "untouched";
+    struct err e;
+
+    CHECK_OK(id_make("elevenchar_", id, &e), e);
+    CHECK_INT(strlen(id), ID_MAX - 1);
+    memcpy(id, "untouched", 10);
+    CHECK_INT(id_make("twelve_chars", id, &e), -ERR_BUG);
+    CHECK_STR(str_from(id), "untouched");
+}
+
+TEST(not_ids)
+{
+    static const char *const bad[] = {
+        "",
+        "sbx_",
+        "sbx_0123456789abcdefghj",   /* 19 */
+        "sbx_0123456789abcdefghjkm", /* 21 */
+        "img_0123456789abcdefghjk",  /* another type */
+        "sbx_0123456789abcdefghjK",  /* upper case */
+        "sbx_0123456789abcdefghji",  /* not in the alphabet */
+        "sbx_0123456789abcdefgh/.",  /* a path */
+        "sbx-0123456789abcdefghjk",
+    };
+    char nul[24] = "sbx_0123456789abcdefghjk";
+
+    CHECK(id_valid("sbx_", (struct str){ nul, sizeof nul }));
+    nul[23] = '\0';
+    CHECK(!id_valid("sbx_", (struct str){ nul, sizeof nul }));
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        if (id_valid("sbx_", str_from(bad[i])))
+            FAIL("accepted '%s'", bad[i]);
+}
