@@ -25,16 +25,14 @@ enum {
                          */
 
 #define ACCESS_TRUNCATE (UINT64_C(1) << 14) /* newer than the headers of Debian 12 */
-#define ACCESS_READ                                                                                \
-    (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define ACCESS_FILL                                                                                \
-    (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_WRITE_FILE |  \
-     LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |                              \
-     LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM |     \
-     LANDLOCK_ACCESS_FS_REFER)
-#define ACCESS_ALL                                                                                 \
-    (ACCESS_READ | ACCESS_FILL | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK |    \
-     LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO)
+#define ACCESS_READ     (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define ACCESS_CHANGE                                                                              \
+    (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |                               \
+     LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |  \
+     LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REFER)
+#define ACCESS_NEVER                                                                               \
+    (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SOCK | \
+     LANDLOCK_ACCESS_FS_MAKE_FIFO)
 
 int confine_fds(const int *fds, int n, struct err *e)
 {
@@ -75,7 +73,7 @@ static int set_signals(const struct confine *c, struct err *e)
 /* A system call, because the two C libraries differ on the type of `what`. */
 static int limit(unsigned what, uint64_t most, struct err *e)
 {
-    struct rlimit64 now, new;
+    struct rlimit now, new;
 
     if (syscall(SYS_prlimit64, 0, what, NULL, &now) < 0)
         return err_sys(e, "reading resource limit %u", what);
@@ -158,7 +156,7 @@ static int allow_programs(int ruleset, struct err *e)
 
     for (size_t i = 0; i < COUNT_OF(places); i++) {
         AUTO_CLOSE int dir = open(places[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-        int r = dir < 0 ? 0 : allow(ruleset, dir, ACCESS_READ, e);
+        int r = dir < 0 ? 0 : allow(ruleset, dir, ACCESS_READ | LANDLOCK_ACCESS_FS_EXECUTE, e);
 
         if (r < 0)
             return r;
@@ -169,8 +167,9 @@ static int allow_programs(int ruleset, struct err *e)
 static int set_landlock(const struct confine *c, struct err *e)
 {
     int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-    uint64_t truncate = abi >= ABI_TRUNCATE ? ACCESS_TRUNCATE : 0;
-    struct landlock_ruleset_attr attr = { .handled_access_fs = ACCESS_ALL | truncate };
+    uint64_t fill = ACCESS_READ | ACCESS_CHANGE | (abi >= ABI_TRUNCATE ? ACCESS_TRUNCATE : 0);
+    struct landlock_ruleset_attr attr = { .handled_access_fs =
+                                              fill | LANDLOCK_ACCESS_FS_EXECUTE | ACCESS_NEVER };
     AUTO_CLOSE int ruleset = -1;
     int r;
 
@@ -179,7 +178,7 @@ static int set_landlock(const struct confine *c, struct err *e)
     ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr.handled_access_fs, 0);
     if (ruleset < 0)
         return err_sys(e, "making a Landlock ruleset");
-    r = c->dir < 0 ? allow_programs(ruleset, e) : allow(ruleset, c->dir, ACCESS_FILL | truncate, e);
+    r = c->dir < 0 ? allow_programs(ruleset, e) : allow(ruleset, c->dir, fill, e);
     if (r >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
         r = err_sys(e, "entering the Landlock ruleset");
     return r;

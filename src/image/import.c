@@ -47,6 +47,17 @@ struct child {
 
 #define CHILD_NONE ((struct child){ .fd = -1 })
 
+static int make_pipe(int *ret_from, int *ret_to)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -1;
+    *ret_from = fds[0];
+    *ret_to = fds[1];
+    return 0;
+}
+
 static void child_end(struct child *c)
 {
     int status;
@@ -105,13 +116,10 @@ static ssize_t peek_pipe(int fd, char *head, size_t n)
     for (;;) {
         AUTO_CLOSE int from = -1, to = -1;
         struct pollfd p = { .fd = fd, .events = POLLIN };
-        int fds[2];
         ssize_t got;
 
-        if (pipe2(fds, O_CLOEXEC) < 0)
+        if (make_pipe(&from, &to) < 0)
             return -1;
-        from = fds[0];
-        to = fds[1];
         got = tee(fd, to, n, 0);
         if (got < 0 && errno == EINTR)
             continue;
@@ -194,12 +202,9 @@ run_unpack(const int *fds, int n, const struct confine *c, const struct tree_unp
 static int child_fork(struct child *c, int *ret_word, struct err *e)
 {
     AUTO_CLOSE int from = -1, to = -1;
-    int fds[2];
 
-    if (pipe2(fds, O_CLOEXEC) < 0)
+    if (make_pipe(&from, &to) < 0)
         return err_sys(e, "making a pipe");
-    from = fds[0];
-    to = fds[1];
     c->pid = fork();
     if (c->pid < 0)
         return err_sys(e, "forking");
@@ -219,14 +224,12 @@ static int start_decompressor(struct child *c, const struct format *f, int archi
     AUTO_CLOSE int from = -1, to = -1;
     char program[32];
     struct word w;
-    int fds[2], word, r = find_program(f, program, sizeof program, e);
+    int word, r = find_program(f, program, sizeof program, e);
 
     if (r < 0)
         return r;
-    if (pipe2(fds, O_CLOEXEC) < 0)
+    if (make_pipe(&from, &to) < 0)
         return err_sys(e, "making a pipe");
-    from = fds[0];
-    to = fds[1];
     r = child_fork(c, &word, e);
     if (r == 0)
         run_program(f, (const int[]){ archive_fd, to, -1, word }, WORD_FD + 1, program, &limits);
@@ -308,7 +311,7 @@ static int finish_decompressor(struct child *c, const struct format *f, struct e
 static int finish(struct child *unpacker, struct child *decompressor, const struct format *f,
                   struct tree_report *ret, struct err *e)
 {
-    struct err other;
+    struct err other = { 0 };
     struct word w;
     int r = finish_unpacker(unpacker, &w, e), damaged = 0;
 

@@ -57,10 +57,10 @@ int rootfs_storage(struct build *b, struct err *e)
     r = mounts_make("tmpfs", options, LOCKED_DOWN, &b->storage, e);
     if (r < 0)
         return r;
-    /* It covers the host's root in our namespace; whatever we still need from there is reached by
-     * absolute paths, which start below the cover. */
-    if (sys_move_mount(b->storage, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
-        return err_sys(e, "attaching the writable layer");
+    /* Any directory of the host does that we do not need again. Not its root: what covers a root is in
+     * the way when the root itself must go. */
+    if (sys_move_mount(b->storage, "", AT_FDCWD, "/sys", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return err_sys(e, "attaching the writable layer to /sys");
     return 0;
 }
 
@@ -305,16 +305,28 @@ int rootfs_mounts(struct build *b, struct err *e)
     return 0;
 }
 
+/* Nothing may be left above our root: a mount there would be one ".." away. */
+static int check_alone(struct err *e)
+{
+    struct stat root, above;
+
+    if (stat("/", &root) < 0 || stat("/..", &above) < 0)
+        return err_sys(e, "looking at the new root");
+    if (root.st_dev != above.st_dev || root.st_ino != above.st_ino)
+        return err_set(e, ERR_BUG, "something is mounted above the new root");
+    return 0;
+}
+
 int rootfs_pivot(struct build *b, struct err *e)
 {
     if (fchdir(b->root) < 0)
         return err_sys(e, "entering the new root");
     if (sys_pivot_root(".", ".") < 0)
         return err_sys(e, "making it the root");
-    /* The old root is now on top of the new one, at "."; this takes it away. */
+    /* The old root is now on top of the new one, at "."; this takes it away, and all that is in it. */
     if (umount2(".", MNT_DETACH) < 0)
         return err_sys(e, "letting go of the old root");
     if (chdir("/") < 0)
         return err_sys(e, "entering /");
-    return 0;
+    return check_alone(e);
 }

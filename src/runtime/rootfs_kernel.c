@@ -46,21 +46,21 @@ static int borrow_node(int dev, const struct node *n, struct err *e)
     return r;
 }
 
-static int make_node(int dev, const struct node *n, struct err *e)
+static int make_node(const struct build *b, int dev, const struct node *n, struct err *e)
 {
     if (mknodat(dev, n->name, S_IFCHR | 0666, makedev(n->major, n->minor)) < 0)
         return errno == EPERM ? borrow_node(dev, n, e) : err_sys(e, "making /dev/%s", n->name);
-    if (fchmodat(dev, n->name, 0666, 0) < 0)
+    if (fchmodat(dev, n->name, 0666, 0) < 0 || fchownat(dev, n->name, b->self, b->self, 0) < 0)
         return err_sys(e, "opening /dev/%s to everybody", n->name);
     return 0;
 }
 
-static int fill_dev(int dev, struct err *e)
+static int fill_dev(const struct build *b, int dev, struct err *e)
 {
     int r = 0;
 
     for (size_t i = 0; i < COUNT_OF(nodes) && r >= 0; i++)
-        r = make_node(dev, &nodes[i], e);
+        r = make_node(b, dev, &nodes[i], e);
     for (size_t i = 0; i < COUNT_OF(links) && r >= 0; i++)
         if (symlinkat(links[i].target, dev, links[i].name) < 0)
             r = err_sys(e, "making /dev/%s", links[i].name);
@@ -84,20 +84,22 @@ static int attach_pts(int dev, struct err *e)
  * of the writable layer, so that one quota counts everything. */
 int rootfs_dev(struct build *b, struct err *e)
 {
-    static const struct mount_option options[] = { { "mode", "0755" },
-                                                   { "size", "64k" },
-                                                   { NULL, NULL } };
+    char owner[16];
+    const struct mount_option options[] = {
+        { "mode", "0755" }, { "size", "64k" }, { "uid", owner }, { "gid", owner }, { NULL, NULL }
+    };
     struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
     AUTO_CLOSE int dev = -1, shm = -1;
     int r = b->plan->n_layers ? mounts_copy(b->storage, "shm", &shm, e)
                               : mounts_copy(b->root, "dev/shm", &shm, e);
 
+    snprintf(owner, sizeof owner, "%u", b->self);
     if (r >= 0)
         r = mounts_make("tmpfs", options, QUIET, &dev, e);
     if (r >= 0)
         r = mounts_attach(dev, b->root, "dev", e);
     if (r >= 0)
-        r = fill_dev(dev, e);
+        r = fill_dev(b, dev, e);
     if (r >= 0)
         r = attach_pts(dev, e);
     if (r >= 0)

@@ -1,7 +1,7 @@
 /* File trees as tar streams: what the functions of this module have in common.
  *
  * Nothing here allocates: buffers are fixed and live on the stack (the largest frame, that of
- * tree_unpack(), is about 180 KiB), so it all runs in a forked helper of PID 1 as well as in a
+ * tree_unpack(), is about 150 KiB), so it all runs in a forked helper of PID 1 as well as in a
  * server. Descriptors are opened close-on-exec, and at most TREE_DEPTH_MAX plus a few at once.
  *
  * Nothing here trusts a tree or an archive: names are resolved by the kernel beneath the directory

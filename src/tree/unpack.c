@@ -205,22 +205,15 @@ static int make_symlink(struct unpack *u)
     return symlinkat(u->in.entry.link, u->parent, entry_name(u));
 }
 
-static int unpack_symlink(struct unpack *u, struct err *e)
+/* Through a descriptor, because the name may mean something else by now. */
+static int set_link_attributes(const struct unpack *u, int fd, struct err *e)
 {
     const struct tar_entry *entry = &u->in.entry;
     struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, entry->mtime };
-    AUTO_CLOSE int fd = -1;
     struct stat st;
-    int r;
 
-    if (entry->link[0] == '\0')
-        return err_set(e, ERR_INVALID, "the symbolic link points to nothing");
-    r = place(u, make_symlink, e);
-    if (r < 0)
-        return r;
-    fd = at_open(u->parent, entry_name(u), O_PATH | O_NOFOLLOW, 0);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(e, "opening the link");
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, "looking at it");
     if (!S_ISLNK(st.st_mode))
         return err_set(e, ERR_BUSY, "something took its place");
     if (u->o.owners == TREE_OWNERS_KEEP &&
@@ -229,6 +222,20 @@ static int unpack_symlink(struct unpack *u, struct err *e)
     if (utimensat(fd, "", times, AT_EMPTY_PATH) < 0)
         return err_sys(e, "setting its time");
     return 0;
+}
+
+static int unpack_symlink(struct unpack *u, struct err *e)
+{
+    AUTO_CLOSE int fd = -1;
+    int r;
+
+    if (u->in.entry.link[0] == '\0')
+        return err_set(e, ERR_INVALID, "the symbolic link points to nothing");
+    r = place(u, make_symlink, e);
+    if (r < 0)
+        return r;
+    fd = at_open(u->parent, entry_name(u), O_PATH | O_NOFOLLOW, 0);
+    return fd < 0 ? at_error(e, "opening the link") : set_link_attributes(u, fd, e);
 }
 
 static bool same_file(int dir_a, const char *a, int dir_b, const char *b)

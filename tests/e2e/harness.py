@@ -91,7 +91,7 @@ class Result:
         check(out is None or self.out == out, f"stdout is {self.out[:400]!r}, not {out!r}\n{self}")
         check(err is None or self.err == err, f"stderr is {self.err[:400]!r}, not {err!r}\n{self}")
         for words in (says,) if isinstance(says, str) else says:
-            check(re.search(words, self.notes), f"stderr does not say {words!r}\n{self}")
+            check(re.search(words, self.notes, re.MULTILINE), f"stderr does not say {words!r}\n{self}")
         return self
 
     def __str__(self):
@@ -248,18 +248,17 @@ def control_groups():
 
 
 def files(caller):
-    """In the caller's home and temporary directory, and wherever we might keep state."""
+    """In the caller's home and temporary directory, and wherever we might keep state. The state directory
+    itself may stay; what is in it may not."""
     roots = [caller.home, caller.tmp]
     for place in ("/run", "/var/lib", "/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"):
         with contextlib.suppress(OSError):
             roots += [Path(place, name) for name in os.listdir(place) if name.startswith(("sandboxer", ".sandboxer"))]
-    found = set()
+    found = {str(root) for root in roots if root.name != "sandboxer"}
     for root in roots:
         for at, directories, names in os.walk(root):
             found.update(os.path.join(at, name) for name in directories + names)
-        if root not in (caller.home, caller.tmp):
-            found.add(str(root))
-    return found
+    return found - {str(caller.home / part) for part in (".local", ".local/share", ".local/share/sandboxer")}
 
 
 class Footprint:
@@ -356,7 +355,7 @@ def diagnose(message):
 
 def run_one(number, function, caller, seconds):
     name = f"{number} - {caller.name}: {title(function)}"
-    caller.dir = caller.mkdir(caller.base / "work")
+    caller.dir = caller.mkdir(caller.base / f"test{number}")
     footprint = Footprint(caller)
     problem, skipped = None, None
     signal.alarm(seconds)

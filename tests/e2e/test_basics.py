@@ -6,6 +6,8 @@ import signal
 
 from harness import PATH, check, equal, main, test
 
+BASE = {"PATH": PATH, "HOME": "/root", "USER": "root", "LOGNAME": "root", "LANG": "C.UTF-8"}
+
 # ---- exit statuses ----
 
 
@@ -79,7 +81,7 @@ def canary_succeeds(c):
 
 @test
 def streams_are_separate(c):
-    c.sh("echo out; echo err >&2").expect(0, out=b"out\n", err=b"err\n")
+    c.sh("echo out; echo err >&2", "-q").expect(0, out=b"out\n", err=b"err\n")
 
 
 @test
@@ -108,7 +110,7 @@ def closing_stdin_is_seen_while_the_command_runs(c):
 @test
 def the_standard_streams_can_be_reopened(c):
     for user in ("0", "1000"):
-        c.sh("echo o > /dev/stdout; echo e > /dev/stderr", "--user", user).expect(0, out=b"o\n", err=b"e\n")
+        c.sh("echo o > /dev/stdout; echo e > /dev/stderr", "-q", "--user", user).expect(0, out=b"o\n", err=b"e\n")
 
 
 @test
@@ -120,20 +122,30 @@ def a_background_process_does_not_hold_the_run(c):
 # ---- environment ----
 
 
+def environment(result):
+    pairs = [line.split("=", 1) for line in result.expect(0).text.splitlines()]
+    equal(len(pairs), len(dict(pairs)), f"number of variables, none twice, in {pairs}")
+    return dict(pairs)
+
+
 @test
 def the_environment_is_not_the_callers(c):
-    lines = c.run("--", "env", env={"SECRET_CANARY": "x", "LD_PRELOAD": "", "PYTHONPATH": "/x"}).expect(0).text
-    equal(dict(line.split("=", 1) for line in lines.splitlines()),
-          {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8"}, "environment")
+    result = c.run("--", "env", env={"SECRET_CANARY": "x", "LD_PRELOAD": "", "PYTHONPATH": "/x"})
+    equal(environment(result), BASE, "environment")
 
 
 @test
 def env_sets_and_passes(c):
-    result = c.run("--env", "ONE=1", "--env", "TWO=a=b c", "--env", "EMPTY=", "--env", "PASSED",
-                   "--env", "MISSING", "--env", "LANG=C", "--", "env", env={"PASSED": "from outside"}).expect(0)
-    got = dict(line.split("=", 1) for line in result.text.splitlines())
-    equal(got, {"PATH": PATH, "HOME": "/root", "LANG": "C", "ONE": "1", "TWO": "a=b c", "EMPTY": "",
-                "PASSED": "from outside"}, "environment")
+    result = c.run("--env", "ONE=1", "--env", "TWO=a=b c", "--env", "EMPTY=", "--env", "PASSED", "--env", "MISSING",
+                   "--", "env", env={"PASSED": "from outside"})
+    equal(environment(result), {**BASE, "ONE": "1", "TWO": "a=b c", "EMPTY": "", "PASSED": "from outside"},
+          "environment")
+
+
+@test
+def env_comes_before_our_defaults(c):
+    result = c.run("--env", "LANG=C", "--env", "PATH=/usr/bin:/bin", "--env", "X=1", "--env", "X=2", "--", "env")
+    equal(environment(result), {**BASE, "LANG": "C", "PATH": "/usr/bin:/bin", "X": "2"}, "environment")
 
 
 # ---- place and identity ----

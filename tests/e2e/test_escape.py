@@ -11,7 +11,8 @@ import socket
 import subprocess
 from pathlib import Path
 
-from harness import BUILD, REPO, Failure, Skip, check, equal, main, test
+from harness import BUILD, REPO, Skip, check, equal, main, test
+from terminal import Terminal
 
 NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
 HOST_DIRECTORIES = ("/", "/root", "/home", "/var", "/etc", "/tmp", "/run", "/dev", "/dev/shm", "/dev/pts", "/opt", "/work")
@@ -83,7 +84,7 @@ def streams():
     with contextlib.ExitStack() as stack:
         pipes = [os.pipe() for _ in range(3)]
         for fd in (fd for pair in pipes for fd in pair):
-            stack.callback(lambda fd=fd: contextlib.suppress(OSError).__enter__() or _close(fd))
+            stack.callback(_close, fd)
         extra = [os.open("/", os.O_RDONLY), os.open("/etc/hostname", os.O_RDONLY)]
         for fd in extra:
             stack.callback(_close, fd)
@@ -95,13 +96,12 @@ def _close(fd):
         os.close(fd)
 
 
-def attack(c, before, after=(), cap=False, facts_more=None):
+def attack(c, before):
     """Runs the attacks with `before` as the way in; the lines of TAP they print."""
     directory = attacker(c)
     with bait(c) as facts, streams() as (pipes, extra):
         (inp, inp_w), (out_r, out), (err_r, err) = pipes
         facts["ESCAPE_STDIO"] = ",".join(str(os.fstat(fd).st_ino) for fd in (inp, out, err))
-        facts.update(facts_more or {})
         process = c.start(before(directory, facts), stdin=inp, stdout=out, stderr=err, pass_fds=extra, preexec_fn=dirty,
                           env={"SECRET_CANARY": SECRET}, start_new_session=True)
         for fd in (inp, out, err, inp_w):
@@ -151,6 +151,15 @@ def attacks_under_limits_are_held(c):
     all_held(c, "--memory", "256M", "--pids", "64", "--cpu", "1", "--disk", "16M", "--hostname", "box", "-q")
 
 
+@test
+def attacks_on_the_terminal_are_held(c):
+    with Terminal(c, "-q", "--mount", f"{attacker(c)}:/attacks", "--env", "ESCAPE_CONFINED=1", "--", "/attacks/escape",
+                  "terminal", "console", "descriptor") as t:
+        t.expect(b"1..")
+        t.end()
+        check(b"not ok" not in t.before and b"SKIP" not in t.before, t.before.decode(errors="replace"))
+
+
 @test(only="root", because="needs the privileges that the attacks are after")
 def unconfined_the_attacks_succeed(c):
     if not shutil.which("setpriv"):
@@ -167,12 +176,12 @@ def rehearsal(directory, facts):
     """A pid, mount and uts namespace of its own, so that nothing done there outlives it, and otherwise
     root with everything. The shell stays pid 1; /tmp is the attacks' own."""
     script = ('mount --bind "$1" /tmp && cd /tmp && setpriv --inh-caps=+chown --ambient-caps=+chown --groups 4 '
-              '/tmp/escape; exit 0')
-    facts.update(ESCAPE_REHEARSAL="1", ESCAPE_READ_ONLY="/tmp/victim", SECRET_CANARY=SECRET, ESCAPE_HOST_FILE="/etc/hostname")
-    facts.pop("ESCAPE_UNIX_PATH")
+              '/tmp/attacks/escape; exit 0')
+    facts.update(ESCAPE_REHEARSAL="1", ESCAPE_READ_ONLY="/tmp/attacks/victim", ESCAPE_HOST_FILE="/tmp/hostfile",
+                 ESCAPE_UNIX_PATH="/tmp/socket", SECRET_CANARY=SECRET)
     return ["env", *(f"{k}={v}" for k, v in facts.items()), "timeout", "-k", "5", "120", "unshare", "--pid", "--fork",
-            "--kill-child", "--mount", "--uts", "--propagation", "private", "--mount-proc", "/bin/sh", "-c", script, SECRET,
-            str(directory)]
+            "--kill-child", "--mount", "--uts", "--propagation", "private", "--mount-proc", "/bin/bash", "-c", script, SECRET,
+            str(directory.parent)]
 
 
 main()

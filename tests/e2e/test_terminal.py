@@ -2,76 +2,12 @@
 """-t: a terminal inside, and the caller's terminal as it was afterwards."""
 
 import contextlib
-import fcntl
 import os
-import pty
-import select
 import signal
-import struct
 import subprocess
-import termios
-import time
 
-from harness import Failure, check, equal, main, test, wait_for
-
-
-class Terminal:
-    """A run on a terminal of its own, as its session's leader would see it."""
-
-    def __init__(self, c, *argv, size=(24, 80)):
-        self.outer, self.inner = pty.openpty()
-        self.resize(*size)
-        if os.getuid() == 0:
-            os.fchown(self.inner, c.uid, -1)
-        self.modes = termios.tcgetattr(self.inner)
-        self.seen = b""
-        # setsid -c makes our terminal the controlling one; it execs, so its pid is the CLI's.
-        self.process = c.start(["setsid", "-c", c.program(), "run", "-t", *argv], stdin=self.inner,
-                               stdout=self.inner, stderr=self.inner, env={"TERM": "vt100"})
-
-    def resize(self, rows, columns):
-        fcntl.ioctl(self.outer, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def read(self, seconds):
-        if select.select([self.outer], [], [], seconds)[0]:
-            with contextlib.suppress(OSError):
-                self.seen += os.read(self.outer, 65536)
-
-    def expect(self, words, seconds=20):
-        """Waits for words and forgets everything up to them."""
-        deadline = time.monotonic() + seconds
-        while words not in self.seen:
-            check(time.monotonic() < deadline, f"{words!r} did not appear, but {self.seen!r}")
-            check(self.process.poll() is None or select.select([self.outer], [], [], 0)[0],
-                  f"ended with {self.process.returncode}; seen {self.seen!r}")
-            self.read(0.05)
-        before, self.seen = self.seen.split(words, 1)
-        return before
-
-    def send(self, data):
-        os.write(self.outer, data)
-
-    def end(self, seconds=20):
-        deadline = time.monotonic() + seconds
-        while self.process.poll() is None:
-            if time.monotonic() > deadline:
-                raise Failure(f"does not end; seen {self.seen!r}")
-            self.read(0.02)
-        code = self.process.returncode
-        return code if code >= 0 else 128 - code
-
-    def restored(self):
-        return termios.tcgetattr(self.inner) == self.modes
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self.inner)
-        os.close(self.outer)
+from harness import check, descendants, equal, main, test, wait_for
+from terminal import Terminal
 
 
 SH = ("--", "/bin/sh", "-c")
@@ -192,7 +128,6 @@ def the_terminal_is_restored_after_a_signal(c):
 
 @test
 def the_terminal_is_restored_when_the_launcher_dies(c):
-    from harness import descendants
     with Terminal(c, *SH, "echo up; exec sleep 1000") as t:
         t.expect(b"up")
         below = descendants(t.process.pid)
