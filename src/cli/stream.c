@@ -81,8 +81,13 @@ static bool move_pages(struct stream *s)
 
 static bool fill(struct stream *s)
 {
-    ssize_t n = read(s->from, s->data, STREAM_BUFFER);
+    struct pollfd in = { .fd = s->from, .events = POLLIN };
+    ssize_t n;
 
+    /* Descriptors of our caller block, and are not ours to change. */
+    if (poll(&in, 1, 0) != 1)
+        return false;
+    n = read(s->from, s->data, STREAM_BUFFER);
     if (n > 0) {
         s->at = 0;
         s->n = (size_t)n;

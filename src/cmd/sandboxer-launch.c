@@ -27,6 +27,8 @@ int main(int argc, char **argv)
                         "  --list-steps   name the steps of building a sandbox\n");
         return 2;
     }
+    /* Signals from our caller's terminal are for our caller, who tells us what to do about them. */
+    setsid();
     /* A plain user's launcher must be able to write its own id maps, which belong to it only while
      * it is dumpable; and it has nothing that its user has not. */
     if (geteuid() == 0)

@@ -31,9 +31,9 @@ struct child {
 };
 
 static void say(int sync, enum child_word word, const char *step, const struct err *e,
-                uint64_t mark, const int *fds, int n)
+                const int *fds, int n)
 {
-    struct child_message m = { .word = word, .mark = mark };
+    struct child_message m = { .word = word };
 
     snprintf(m.step, sizeof m.step, "%s", step);
     if (e) {
@@ -46,7 +46,7 @@ static void say(int sync, enum child_word word, const char *step, const struct e
 
 void exec_fail(int sync, const char *step, const struct err *e)
 {
-    say(sync, CHILD_FAILED, step, e, 0, NULL, 0);
+    say(sync, CHILD_FAILED, step, e, NULL, 0);
     _exit(126);
 }
 
@@ -61,7 +61,8 @@ static int map_text(struct child *c, struct err *e)
     if (seals < 0 || !(seals & F_SEAL_WRITE) || !(seals & F_SEAL_SHRINK) ||
         fstat(c->text_fd, &st) < 0 || st.st_size != (off_t)size)
         return err_set(e, ERR_INVALID, "text that is not sealed, or of another size");
-    p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, c->text_fd, 0);
+    /* Writable, as text in a message is: some operations cut paths into their parts. */
+    p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, c->text_fd, 0);
     if (p == MAP_FAILED)
         return err_sys(e, "reading the text of a request");
     c->text = p;
@@ -105,7 +106,7 @@ static int make_stdio(struct child *c, struct err *e)
 
     if (r < 0)
         return r;
-    say(c->sync, CHILD_READY, "", NULL, kill_own_mark(), outer, n);
+    say(c->sync, CHILD_READY, "", NULL, outer, n);
     return 0;
 }
 
@@ -218,7 +219,7 @@ static int run_file_operation(struct child *c, struct err *e)
 
     if (r >= 0)
         _exit(0);
-    say(c->sync, CHILD_RESULT, "files", e, 0, NULL, 0);
+    say(c->sync, CHILD_RESULT, "files", e, NULL, 0);
     _exit(1);
 }
 

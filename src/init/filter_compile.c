@@ -1,174 +1,342 @@
-/* Build tool: compiles filter_table.h with libseccomp into BPF programs, as a C header on stdout.
- * Run time then needs neither the library nor its 2 ms per filter. */
-#include <errno.h>
-#include <fcntl.h>
+/* Build tool: compiles filter_table.h into BPF programs, as a C header on stdout.
+ *
+ * What a filter costs a sandbox is its length: the kernel checks, translates and compiles every
+ * instruction at each load. libseccomp compares one number at a time; here neighbouring numbers
+ * with the same fate are one leaf of a binary search, which takes a sixth of the instructions.
+ * libseccomp only translates names to numbers, and judges the result in test_filter.c. */
 #include <linux/filter.h>
-#include <linux/sched.h>
 #include <seccomp.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "base/own.h"
 #include "init/filter_table.h"
 
-static scmp_filter_ctx ctx;
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of an argument is first");
 
-static void must(int r, const char *what)
+enum {
+    NUMBERS = 1024, /* system calls from here on have the default rule */
+    FATES_MAX = 32,
+    ODD_MAX = 4, /* no deeper than the part of the tree that they save */
+    JUMP_MAX = 255,
+    REUSE_MAX = JUMP_MAX / 2, /* leaves room for what stands between a jump and its target */
+};
+
+#define X32_BIT  UINT32_C(0x40000000)
+#define SKIPPED  UINT32_MAX /* what a tracer writes to cancel a call; libseccomp spares it too */
+#define AT(what) ((uint32_t)offsetof(struct seccomp_data, what))
+
+/* What happens to a system call: filter_rule without the name, so that calls can share it. */
+struct fate {
+    struct filter_test tests[FILTER_TESTS_MAX];
+    uint32_t otherwise;
+};
+
+struct policy {
+    struct fate fates[FATES_MAX]; /* [0] is the default */
+    size_t n_fates;
+    size_t fate_of[NUMBERS]; /* index into fates */
+};
+
+/* Numbers from `first` up to the next leaf. All have one fate but for a few single ones. */
+struct leaf {
+    uint32_t first;
+    size_t fate;
+    struct {
+        uint32_t number;
+        size_t fate;
+    } odd[ODD_MAX];
+    size_t n_odd;
+};
+
+/* Written from its end, so that the target of every jump is known. A label is the distance from the
+ * end. */
+struct program {
+    struct sock_filter code[BPF_MAXINSNS];
+    size_t n;
+    size_t label_of_fate[FATES_MAX]; /* 0: not written yet, for at the end there is a return */
+};
+
+static void fail(const char *what, const char *why)
 {
-    if (r >= 0)
-        return;
-    fprintf(stderr, "filter_compile: %s: %s\n", what, strerror(-r));
+    fprintf(stderr, "filter_compile: %s: %s\n", what, why);
     exit(1);
 }
 
-static int number_of(const char *name, bool *optional)
+static bool fate_equals(const struct fate *a, const struct fate *b)
 {
-    *optional = name[0] == '?';
-    return seccomp_syscall_resolve_name(name + *optional);
+    for (size_t i = 0; i < FILTER_TESTS_MAX; i++) {
+        const struct filter_test *s = &a->tests[i], *t = &b->tests[i];
+
+        if (s->argument != t->argument || s->op != t->op || s->value != t->value ||
+            s->action != t->action)
+            return false;
+    }
+    return a->otherwise == b->otherwise;
 }
 
-static void add_list(const char *const *names, size_t n, uint32_t action)
+/* Its index; added if no call had it yet. */
+static size_t policy_fate(struct policy *p, struct fate f)
+{
+    for (size_t i = 0; i < p->n_fates; i++)
+        if (fate_equals(&p->fates[i], &f))
+            return i;
+    if (p->n_fates == FATES_MAX)
+        fail("FATES_MAX", "too small");
+    p->fates[p->n_fates] = f;
+    return p->n_fates++;
+}
+
+static void policy_set(struct policy *p, const char *name, struct fate f)
+{
+    bool optional = name[0] == '?';
+    int nr = seccomp_syscall_resolve_name(name + optional);
+
+    if (nr == __NR_SCMP_ERROR && !optional)
+        fail(name, "no such system call");
+    if (nr < 0)
+        return; /* unknown, or another architecture's */
+    if (nr >= NUMBERS || p->fate_of[nr] != 0)
+        fail(name, "in two lists, or NUMBERS is too small");
+    p->fate_of[nr] = policy_fate(p, f);
+}
+
+static void policy_init(struct policy *p, uint32_t action)
+{
+    *p = (struct policy){ .fates[0].otherwise = action, .n_fates = 1 };
+}
+
+static void policy_add_names(struct policy *p, const char *const *names, size_t n, uint32_t action)
+{
+    for (size_t i = 0; i < n; i++)
+        policy_set(p, names[i], (struct fate){ .otherwise = action });
+}
+
+static void policy_add_rules(struct policy *p, const struct filter_rule *rules, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        bool optional;
-        int nr = number_of(names[i], &optional);
+        struct fate f = { .otherwise = rules[i].otherwise };
 
-        if (nr == __NR_SCMP_ERROR && optional)
-            continue;
-        must(nr == __NR_SCMP_ERROR ? -EINVAL : 0, names[i]);
-        if (nr < 0)
-            continue; /* another architecture's */
-        must(seccomp_rule_add(ctx, action, nr, 0), names[i]);
+        memcpy(f.tests, rules[i].tests, sizeof f.tests);
+        policy_set(p, rules[i].name, f);
     }
 }
 
-static void add_bits(const char *name, unsigned argument, uint64_t forbidden, int error)
+static void policy_add_modes(struct policy *p, bool may_set_ids)
 {
-    int nr = seccomp_syscall_resolve_name(name);
+    for (size_t i = 0; i < COUNT_OF(filter_modes); i++) {
+        struct fate f = { .otherwise = FILTER_ALLOW };
 
-    if (nr < 0)
-        return;
-    must(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
-                          SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, forbidden, 0)),
-         name);
-    for (int bit = 0; bit < 32; bit++)
-        if (forbidden >> bit & 1)
-            must(seccomp_rule_add(ctx, SCMP_ACT_ERRNO((uint16_t)error), nr, 1,
-                                  SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, UINT64_C(1) << bit,
-                                           UINT64_C(1) << bit)),
-                 name);
-}
-
-/* New UTS namespaces need a capability that no workload has, and PID 1 tags what it starts with
- * them. */
-static void add_clone(void)
-{
-    add_bits("clone", 0,
-             CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-                 CLONE_NEWCGROUP,
-             EPERM);
-}
-
-static bool family_allowed(int family)
-{
-    for (size_t i = 0; i < COUNT_OF(filter_families); i++)
-        if (filter_families[i] == family)
-            return true;
-    return false;
-}
-
-static void add_socket(void)
-{
-    int nr = SCMP_SYS(socket);
-
-    for (int family = 0; family < 64; family++) {
-        if (family == AF_NETLINK)
-            continue;
-        must(seccomp_rule_add(
-                 ctx, family_allowed(family) ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EAFNOSUPPORT), nr, 1,
-                 SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)family)),
-             "socket");
+        if (!may_set_ids)
+            f.tests[0] = (struct filter_test){ filter_modes[i].argument, FILTER_HAS_ANY,
+                                               FILTER_SET_IDS, FILTER_REFUSE(EPERM) };
+        policy_set(p, filter_modes[i].name, f);
     }
-    /* Route queries list the sandbox's own interfaces; the other netlink families are kernel
-     * surface. */
-    must(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
-                          SCMP_A2(SCMP_CMP_EQ, 0)),
-         "socket");
-    must(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), nr, 2,
-                          SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_NE, 0)),
-         "socket");
 }
 
-static void add_own_limits(void)
+/* Puts a number into the last leaf, if that has its fate or goes on right behind it. */
+static bool leaf_takes(struct leaf *last, const struct policy *p, uint32_t nr)
 {
-    must(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_EQ, 0)),
-         "prlimit64");
-    must(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 1,
-                          SCMP_A0(SCMP_CMP_NE, 0)),
-         "prlimit64");
-    /* PRIO_PROCESS and PRIO_PGRP; PRIO_USER would reach PID 1. */
-    for (unsigned which = 0; which < 2; which++)
-        must(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(setpriority), 1,
-                              SCMP_A0(SCMP_CMP_EQ, which)),
-             "setpriority");
-    must(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(setpriority), 1,
-                          SCMP_A0(SCMP_CMP_GT, 1)),
-         "setpriority");
+    size_t fate = p->fate_of[nr];
+
+    if (fate == last->fate)
+        return true;
+    if (last->n_odd == ODD_MAX || nr + 1 == NUMBERS || p->fate_of[nr + 1] != last->fate)
+        return false;
+    last->odd[last->n_odd].number = nr;
+    last->odd[last->n_odd++].fate = fate;
+    return true;
 }
 
-static void add_personality(void)
+/* The leaves of a policy in order; `leaves` has room for one a number and one more. */
+static size_t policy_leaves(struct policy *p, struct leaf *leaves)
 {
-    static const uint32_t harmless[] = { 0, 0x20000 /* UNAME26 */, 0xffffffff /* query */ };
+    size_t n = 1;
 
-    for (size_t i = 0; i < COUNT_OF(harmless); i++)
-        must(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(personality), 1,
-                              SCMP_A0(SCMP_CMP_EQ, harmless[i])),
-             "personality");
+    leaves[0] = (struct leaf){ .first = 0, .fate = p->fate_of[0] };
+    for (uint32_t nr = 1; nr < NUMBERS; nr++)
+        if (!leaf_takes(&leaves[n - 1], p, nr))
+            leaves[n++] = (struct leaf){ .first = nr, .fate = p->fate_of[nr] };
+    if (leaves[n - 1].fate != 0)
+        fail("NUMBERS", "too small");
+    /* x32 calls report the architecture of x86_64 and can be told by their numbers only. */
+    if (seccomp_arch_native() == SCMP_ARCH_X86_64)
+        leaves[n++] = (struct leaf){
+            .first = X32_BIT,
+            .fate = policy_fate(p, (struct fate){ .otherwise = SECCOMP_RET_KILL_PROCESS }),
+            .odd[0] = { .number = SKIPPED, .fate = 0 },
+            .n_odd = 1,
+        };
+    return n;
 }
 
-static void build(bool may_set_ids)
+static size_t put(struct program *p, struct sock_filter s)
 {
-    ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-    if (!ctx)
-        must(-ENOMEM, "seccomp_init");
-    must(seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "bad architecture");
-    must(seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2), "optimize");
-    add_list(filter_allowed, COUNT_OF(filter_allowed), SCMP_ACT_ALLOW);
-    add_list(filter_denied, COUNT_OF(filter_denied), SCMP_ACT_ERRNO(EPERM));
-    for (size_t i = 0; i < COUNT_OF(filter_modes); i++)
-        add_bits(filter_modes[i].name, filter_modes[i].argument, may_set_ids ? 0 : 06000, EPERM);
-    add_clone();
-    add_socket();
-    add_own_limits();
-    add_personality();
+    if (p->n == COUNT_OF(p->code))
+        fail("program", "too long");
+    p->code[p->n] = s;
+    return p->n++;
 }
 
-static void print_program(const char *name)
+static size_t put_load(struct program *p, uint32_t at)
 {
-    int fd = memfd_create("bpf", MFD_CLOEXEC);
-    struct sock_filter one;
+    return put(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at));
+}
 
-    must(fd < 0 ? -errno : seccomp_export_bpf(ctx, fd), "export");
-    must(lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0, "rewind");
+static size_t distance(const struct program *p, size_t label)
+{
+    return p->n - label - 1;
+}
+
+/* The label itself, or that of an unconditional jump to it, which may be longer. */
+static size_t near(struct program *p, size_t label)
+{
+    if (distance(p, label) < JUMP_MAX) /* one less: the other target may need such a jump, too */
+        return label;
+    return put(p, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)distance(p, label)));
+}
+
+static size_t put_jump(struct program *p, uint16_t test, uint32_t value, size_t yes, size_t no)
+{
+    yes = near(p, yes);
+    no = near(p, no);
+    return put(p,
+               (struct sock_filter)BPF_JUMP(BPF_JMP | test | BPF_K, value,
+                                            (uint8_t)distance(p, yes), (uint8_t)distance(p, no)));
+}
+
+static size_t put_return(struct program *p, uint32_t action)
+{
+    for (size_t i = p->n; i-- > 0 && distance(p, i) < REUSE_MAX;)
+        if (p->code[i].code == (BPF_RET | BPF_K) && p->code[i].k == action)
+            return i;
+    return put(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action));
+}
+
+static size_t put_test(struct program *p, const struct filter_test *t, size_t next)
+{
+    size_t yes = put_return(p, t->action);
+
+    switch (t->op) {
+    case FILTER_IS:
+        return put_jump(p, BPF_JEQ, t->value, yes, next);
+    case FILTER_IS_NOT:
+        return put_jump(p, BPF_JEQ, t->value, next, yes);
+    case FILTER_AT_LEAST:
+        return put_jump(p, BPF_JGE, t->value, yes, next);
+    case FILTER_HAS_ANY:
+        return put_jump(p, BPF_JSET, t->value, yes, next);
+    case FILTER_END:
+        break;
+    }
+    return next;
+}
+
+/* The tests load arguments over the number, which is why they can only be the end of a search. */
+static size_t put_tests(struct program *p, const struct fate *f)
+{
+    size_t label = put_return(p, f->otherwise);
+
+    for (size_t i = FILTER_TESTS_MAX; i-- > 0;) {
+        if (f->tests[i].op == FILTER_END)
+            continue;
+        label = put_test(p, &f->tests[i], label);
+        if (i == 0 || f->tests[i - 1].argument != f->tests[i].argument)
+            label = put_load(p, AT(args) + 8 * f->tests[i].argument);
+    }
+    return label;
+}
+
+static size_t put_fate(struct program *p, const struct policy *policy, size_t fate)
+{
+    size_t *label = &p->label_of_fate[fate];
+
+    if (*label == 0 || distance(p, *label) >= REUSE_MAX)
+        *label = put_tests(p, &policy->fates[fate]);
+    return *label;
+}
+
+static size_t put_leaf(struct program *p, const struct policy *policy, const struct leaf *l)
+{
+    size_t label = put_fate(p, policy, l->fate);
+
+    for (size_t i = l->n_odd; i-- > 0;)
+        label = put_jump(p, BPF_JEQ, l->odd[i].number, put_fate(p, policy, l->odd[i].fate), label);
+    return label;
+}
+
+static size_t put_tree(struct program *p, const struct policy *policy, const struct leaf *leaves,
+                       size_t n)
+{
+    size_t half = n / 2, low, high;
+
+    if (n == 1)
+        return put_leaf(p, policy, leaves);
+    high = put_tree(p, policy, leaves + half, n - half);
+    low = put_tree(p, policy, leaves, half);
+    return put_jump(p, BPF_JGE, leaves[half].first, high, low);
+}
+
+static void put_search(struct program *p, struct policy *policy)
+{
+    static struct leaf leaves[NUMBERS + 1];
+    size_t n = policy_leaves(policy, leaves), kill, tree;
+
+    kill = put_return(p, SECCOMP_RET_KILL_PROCESS);
+    /* All together at the end, so that nothing stands between the jumps of the tree. */
+    for (size_t i = 0; i < policy->n_fates; i++)
+        put_fate(p, policy, i);
+    tree = put_tree(p, policy, leaves, n);
+    if (distance(p, tree) > 0) /* the load falls through to it */
+        fail("policy", "without differences");
+    tree = put_load(p, AT(nr));
+    put_jump(p, BPF_JEQ, seccomp_arch_native(), tree, kill);
+    put_load(p, AT(arch));
+}
+
+static void print_program(const char *name, struct policy *policy)
+{
+    static struct program p;
+
+    p = (struct program){ .n = 0 };
+    put_search(&p, policy);
     printf("static const struct sock_filter %s[] = {\n", name);
-    while (read(fd, &one, sizeof one) == (ssize_t)sizeof one)
-        printf("    { 0x%04x, %u, %u, 0x%08x },\n", one.code, one.jt, one.jf, one.k);
+    for (size_t i = p.n; i-- > 0;)
+        printf("    { 0x%04x, %u, %u, 0x%08x },\n", p.code[i].code, p.code[i].jt, p.code[i].jf,
+               p.code[i].k);
     printf("};\n");
-    close(fd);
-    seccomp_release(ctx);
+}
+
+static void print_filter(const char *name, bool may_set_ids)
+{
+    static struct policy p;
+
+    policy_init(&p, FILTER_REFUSE(ENOSYS));
+    policy_add_names(&p, filter_allowed, COUNT_OF(filter_allowed), FILTER_ALLOW);
+    policy_add_names(&p, filter_denied, COUNT_OF(filter_denied), FILTER_REFUSE(EPERM));
+    policy_add_rules(&p, filter_rules, COUNT_OF(filter_rules));
+    policy_add_modes(&p, may_set_ids);
+    print_program(name, &p);
+}
+
+static void print_guard(const char *name)
+{
+    static struct policy p;
+
+    policy_init(&p, FILTER_ALLOW);
+    policy_add_rules(&p, filter_guard_rules, COUNT_OF(filter_guard_rules));
+    print_program(name, &p);
 }
 
 int main(void)
 {
     printf("/* Made by filter_compile.c from filter_table.h. */\n");
-    build(false);
-    print_program("filter_plain");
-    build(true);
-    print_program("filter_with_set_ids");
+    print_filter("filter_plain", false);
+    print_filter("filter_with_set_ids", true);
+    print_guard("filter_for_programs");
     return 0;
 }

@@ -5,6 +5,15 @@
 #ifndef INIT_FILTER_TABLE_H
 #define INIT_FILTER_TABLE_H
 
+#include <errno.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define FILTER_ALLOW         SECCOMP_RET_ALLOW
+#define FILTER_REFUSE(error) (SECCOMP_RET_ERRNO | (error))
+
 /* Allowed whatever the arguments. A leading '?' may be unknown to the build's libseccomp. */
 static const char *const filter_allowed[] = {
     /* files */
@@ -362,8 +371,96 @@ static const struct {
     { "chmod", 1 }, { "fchmod", 1 },  { "fchmodat", 2 }, { "creat", 1 },
     { "mknod", 1 }, { "mknodat", 2 }, { "open", 2 },     { "openat", 3 },
 };
+enum { FILTER_SET_IDS = 06000, FILTER_TESTS_MAX = 6 };
 
-/* Address families that stay inside the network namespace. Others (vsock above all) do not. */
-static const int filter_families[] = { 1 /* unix */, 2 /* inet */, 10 /* inet6 */ };
+/* A question about one argument. Only its low 32 bits are looked at, because that is all the kernel
+ * looks at where it expects an int, a process id, a mode or clone's flags: what a program leaves in
+ * the upper half neither opens nor closes anything. */
+enum filter_op {
+    FILTER_END, /* no further test */
+    FILTER_IS,
+    FILTER_IS_NOT,
+    FILTER_AT_LEAST,
+    FILTER_HAS_ANY, /* bits */
+};
+
+struct filter_test {
+    uint32_t argument;
+    enum filter_op op;
+    uint32_t value;
+    uint32_t action; /* if the answer is yes; otherwise the next test is asked */
+};
+
+struct filter_rule {
+    const char *name;
+    struct filter_test tests[FILTER_TESTS_MAX];
+    uint32_t otherwise;
+};
+
+/* For everything in a sandbox, PID 1 included. */
+static const struct filter_rule filter_rules[] = {
+    /* New UTS namespaces need a capability that no workload has, and PID 1 tags what it starts with
+     * them. */
+    { .name = "clone",
+      .tests = { { 0, FILTER_HAS_ANY,
+                   CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+                       CLONE_NEWCGROUP,
+                   FILTER_REFUSE(EPERM) } },
+      .otherwise = FILTER_ALLOW },
+    /* Address families that stay inside the network namespace. Others (vsock above all) do not.
+     * Route queries list the sandbox's own interfaces; the other netlink families are kernel
+     * surface. */
+    { .name = "socket",
+      .tests = { { 0, FILTER_IS, AF_UNIX, FILTER_ALLOW },
+                 { 0, FILTER_IS, AF_INET, FILTER_ALLOW },
+                 { 0, FILTER_IS, AF_INET6, FILTER_ALLOW },
+                 { 0, FILTER_AT_LEAST, 64, FILTER_REFUSE(ENOSYS) },
+                 { 0, FILTER_IS_NOT, AF_NETLINK, FILTER_REFUSE(EAFNOSUPPORT) },
+                 { 2, FILTER_IS_NOT, 0 /* route */, FILTER_REFUSE(EPROTONOSUPPORT) } },
+      .otherwise = FILTER_ALLOW },
+    { .name = "prlimit64",
+      .tests = { { 0, FILTER_IS_NOT, 0 /* the caller */, FILTER_REFUSE(EPERM) } },
+      .otherwise = FILTER_ALLOW },
+    /* PRIO_PROCESS and PRIO_PGRP; PRIO_USER would reach PID 1. */
+    { .name = "setpriority",
+      .tests = { { 0, FILTER_AT_LEAST, 2, FILTER_REFUSE(EPERM) } },
+      .otherwise = FILTER_ALLOW },
+    { .name = "personality",
+      .tests = { { 0, FILTER_IS, 0, FILTER_ALLOW },
+                 { 0, FILTER_IS, 0x20000 /* UNAME26 */, FILTER_ALLOW },
+                 { 0, FILTER_IS, 0xffffffff /* query */, FILTER_ALLOW } },
+      .otherwise = FILTER_REFUSE(ENOSYS) },
+};
+
+#define FILTER_SPARE_PID_1(argument)                                                               \
+    {                                                                                              \
+        (argument), FILTER_IS, 1, FILTER_REFUSE(EPERM)                                             \
+    }
+
+/* In addition, for programs only: what PID 1 and its file operations still need. No call may name
+ * PID 1. */
+static const struct filter_rule filter_guard_rules[] = {
+    /* Its mode, and so a set-user-id bit, is behind a pointer. */
+    { .name = "openat2", .otherwise = FILTER_REFUSE(ENOSYS) },
+    { .name = "kill", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
+    { .name = "tkill", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
+    { .name = "tgkill",
+      .tests = { FILTER_SPARE_PID_1(0), FILTER_SPARE_PID_1(1) },
+      .otherwise = FILTER_ALLOW },
+    { .name = "rt_sigqueueinfo", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
+    { .name = "rt_tgsigqueueinfo", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
+    { .name = "pidfd_open", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
+    { .name = "sched_setaffinity", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
+    { .name = "sched_setscheduler", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
+    { .name = "sched_setparam", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
+    { .name = "sched_setattr", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
+    { .name = "setpriority", .tests = { FILTER_SPARE_PID_1(1) }, .otherwise = FILTER_ALLOW },
+    { .name = "ioprio_set", .tests = { FILTER_SPARE_PID_1(1) }, .otherwise = FILTER_ALLOW },
+    /* Both can type into the terminal, for whoever reads it after the program. */
+    { .name = "ioctl",
+      .tests = { { 1, FILTER_IS, 0x5412 /* TIOCSTI */, FILTER_REFUSE(EPERM) },
+                 { 1, FILTER_IS, 0x541C /* TIOCLINUX */, FILTER_REFUSE(EPERM) } },
+      .otherwise = FILTER_ALLOW },
+};
 
 #endif

@@ -108,6 +108,26 @@ static pid_t fork_marked(void)
     return (pid_t)syscall(SYS_clone, CLONE_NEWUTS | SIGCHLD, NULL, NULL, NULL, NULL);
 }
 
+/* Later than any clock if need be: a client may ask for the longest time there is. */
+static int64_t deadline_after(int64_t ns)
+{
+    int64_t now = clock_mono();
+
+    return ns > INT64_MAX - now ? INT64_MAX : now + ns;
+}
+
+/* The kernel gives the number of a namespace that is gone to a new one: then nothing of its former
+ * holder is alive, and whoever still looks for it would find the new one's processes. */
+static void mark(struct proc *p)
+{
+    uint64_t own = kill_mark_of(p->pid);
+
+    for (struct proc *old = procs_next(NULL); old; old = procs_next(old))
+        if (old->mark == own)
+            old->mark = 0;
+    p->mark = own;
+}
+
 static int start(int conn, const struct control_start *s, const struct ipc_fds *fds, struct err *e)
 {
     bool wants_fd = s->flags & CONTROL_TEXT_FD;
@@ -140,7 +160,8 @@ static int start(int conn, const struct control_start *s, const struct ipc_fds *
     p->what = (enum control_what)s->what;
     p->started_ns = clock_read_(CLOCK_BOOTTIME);
     p->grace_ns = s->grace_ns;
-    p->deadline = s->timeout_ns ? clock_mono() + s->timeout_ns : 0;
+    p->deadline = s->timeout_ns ? deadline_after(s->timeout_ns) : 0;
+    mark(p);
     return 0;
 failed:
     p->pid = 0;
@@ -148,19 +169,27 @@ failed:
     return r;
 }
 
-static void announce_start(struct proc *p)
+/* False if the client's queue is full and it must be said again. */
+static bool announce_start(struct proc *p)
 {
     struct control_started m = { .proc = p->id, .pid = p->pid };
 
-    if (p->started || p->failed)
-        return;
+    if (!p->ready || p->started || p->failed)
+        return true;
     control_fill(&m.head, CONTROL_STARTED, p->tag, sizeof m);
-    if (p->conn >= 0)
-        ipc_send(p->conn, &m, sizeof m, p->stdio, (size_t)p->n_stdio, NULL);
+    if (p->conn >= 0 && ipc_send(p->conn, &m, sizeof m, p->stdio, (size_t)p->n_stdio, NULL) ==
+                            -(int)ERR_BUSY)
+        return false;
     for (int i = 0; i < p->n_stdio; i++)
         drop_fd(&p->stdio[i]);
     p->n_stdio = 0;
-    p->started = true;
+    return p->started = true;
+}
+
+/* What dies before it has anything to hand out does not start: its end is all there is to say. */
+static void note_start(struct proc *p)
+{
+    p->ready = p->n_stdio > 0;
     if (p->state == PROC_STARTING)
         p->state = PROC_RUNNING;
 }
@@ -169,12 +198,11 @@ static void hear_child(struct proc *p, const struct child_message *m, struct ipc
 {
     switch (m->word) {
     case CHILD_READY:
-        p->mark = m->mark;
         for (p->n_stdio = 0; (size_t)p->n_stdio < fds->n && p->n_stdio < INIT_STDIO_MAX;
              p->n_stdio++)
             p->stdio[p->n_stdio] = take_fd(&fds->fd[p->n_stdio]);
         if (p->what != CONTROL_PROGRAM)
-            announce_start(p); /* a program has started when its execve() has */
+            note_start(p); /* a program has started when its execve() has */
         break;
     case CHILD_FAILED:
         if (p->started)
@@ -213,7 +241,7 @@ static void read_sync(struct proc *p)
         }
         ipc_fds_done(&fds);
         drop_fd(&p->sync);
-        announce_start(p);
+        note_start(p);
         return;
     }
 }
@@ -232,10 +260,10 @@ static bool deliver(struct proc *p)
     return r != -(int)ERR_BUSY;
 }
 
-static void deliver_ends(void)
+static void deliver_news(void)
 {
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
-        if (p->state == PROC_ENDED && !p->killing && deliver(p))
+        if (announce_start(p) && p->state == PROC_ENDED && !p->killing && deliver(p))
             procs_release(p);
 }
 
@@ -245,9 +273,10 @@ static void note_end(struct proc *p, int status, const struct rusage *used)
         read_sync(p);
     if (p->sync >= 0) { /* a helper's RESULT has been read; nothing else can come */
         drop_fd(&p->sync);
-        announce_start(p);
+        note_start(p);
     }
     p->state = PROC_ENDED;
+    p->deadline = 0;
     control_fill(&p->end.head, CONTROL_EXITED, p->tag, sizeof p->end);
     p->end.proc = p->id;
     p->end.how = p->timed_out          ? CONTROL_BY_TIMEOUT
@@ -286,9 +315,9 @@ static void enforce_deadlines(void)
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p)) {
         if (!p->deadline || p->deadline > now || p->state == PROC_ENDED)
             continue;
-        if (!p->timed_out && p->grace_ns && p->mark) {
+        if (!p->timed_out && p->grace_ns) {
             kill_marked(p, SIGTERM);
-            p->deadline = now + p->grace_ns;
+            p->deadline = deadline_after(p->grace_ns);
         } else {
             p->killing = true;
             p->deadline = 0;
@@ -299,13 +328,9 @@ static void enforce_deadlines(void)
 
 static void continue_kills(void)
 {
-    for (struct proc *p = procs_next(NULL); p; p = procs_next(p)) {
-        if (!p->killing)
-            continue;
-        if (p->mark == 0 && p->state != PROC_ENDED)
-            kill(p->pid, SIGKILL); /* it has not come far enough to have started anything */
-        p->killing = p->mark ? kill_marked(p, SIGKILL) > 0 : false;
-    }
+    for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
+        if (p->killing)
+            p->killing = kill_marked(p, SIGKILL) > 0;
 }
 
 /* requests */
@@ -408,7 +433,7 @@ static int next_wait_ms(void)
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p)) {
         if (p->killing)
             return INIT_KILL_RETRY_MS;
-        if (p->state == PROC_ENDED && p->conn >= 0)
+        if (p->conn >= 0 && (p->state == PROC_ENDED || (p->ready && !p->started)))
             return INIT_SEND_RETRY_MS;
         if (p->deadline && (!nearest || p->deadline < nearest))
             nearest = p->deadline;
@@ -441,7 +466,7 @@ static void loop(void)
             dispatch(events[i].data.fd);
         enforce_deadlines();
         continue_kills();
-        deliver_ends();
+        deliver_news();
     }
 }
 

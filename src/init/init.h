@@ -45,12 +45,14 @@ struct proc {
     int conn; /* who is told; -1 when that connection is gone */
     enum control_what what;
     pid_t pid;
-    uint64_t
-        mark; /* inode of the UTS namespace that it and all it starts live in, whatever they do */
+    /* Inode of the UTS namespace that it and all it starts live in, whatever they do; 0 when that is
+     * known to be gone. */
+    uint64_t mark;
     int sync; /* its end of the start; -1 when that is over */
     int stdio[INIT_STDIO_MAX];
     int n_stdio;
-    bool started; /* CONTROL_STARTED was sent */
+    bool ready;   /* CONTROL_STARTED is due */
+    bool started; /* and was sent */
     bool failed;  /* CONTROL_FAILED was, or will be, its last word */
     int64_t started_ns;
     int64_t deadline; /* 0: none */
@@ -67,7 +69,6 @@ struct child_message {
     uint32_t word;
     int32_t sys;
     uint32_t code;
-    uint64_t mark; /* CHILD_READY */
     char step[24];
     char msg[200];
 };
@@ -102,8 +103,8 @@ int stdio_make(const struct control_start *s, int outer[INIT_STDIO_MAX], int *re
 int stdio_arrange(const struct control_start *s, int inner[3], struct err *e);
 
 /* kill.c */
-uint64_t kill_own_mark(void);
-/* Signals everything with that mark; the number of processes found. SIGKILL stops them first, so
+uint64_t kill_mark_of(pid_t pid); /* 0 if it is gone, or hides */
+/* Signals the first process and everything with its mark; the number of processes found. SIGKILL stops them first, so
  * that those still found count against the process limit and nobody outruns the search. */
 int kill_marked(const struct proc *p, int sig);
 

@@ -29,40 +29,33 @@ struct dents64 {
     char name[];
 };
 
-uint64_t kill_own_mark(void)
-{
-    struct stat st;
-
-    return stat("/proc/self/ns/uts", &st) < 0 ? 0 : st.st_ino;
-}
-
-static uint64_t mark_of(pid_t pid, bool *ret_visible)
+uint64_t kill_mark_of(pid_t pid)
 {
     char path[48];
     struct stat st;
 
     snprintf(path, sizeof path, "/proc/%d/ns/uts", (int)pid);
-    if (stat(path, &st) == 0)
-        return st.st_ino;
-    snprintf(path, sizeof path, "/proc/%d", (int)pid);
-    *ret_visible = stat(path, &st) == 0;
-    return 0;
+    return stat(path, &st) < 0 ? 0 : st.st_ino;
 }
 
 /* The pidfd makes sure that what is signalled is what was looked at. */
 static bool signal_if_marked(pid_t pid, uint64_t mark, int sig)
 {
     AUTO_CLOSE int fd = sys_pidfd_open(pid);
-    bool visible;
 
-    if (fd < 0 || mark_of(pid, &visible) != mark)
+    if (fd < 0 || kill_mark_of(pid) != mark)
         return false;
     if (sig == SIGKILL)
         sys_pidfd_send_signal(fd, SIGSTOP);
     return sys_pidfd_send_signal(fd, sig) == 0;
 }
 
-static int signal_visible(uint64_t mark, int sig)
+static bool is_first(const struct proc *p, pid_t pid)
+{
+    return p->pid == pid && p->state != PROC_ENDED;
+}
+
+static int signal_visible(const struct proc *p, int sig)
 {
     static char room[DENTS] __attribute__((aligned(8)));
     AUTO_CLOSE int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -75,10 +68,31 @@ static int signal_visible(uint64_t mark, int sig)
             uint64_t pid;
 
             at += d->reclen;
-            if (str_to_u64(str_from(d->name), &pid) && pid > 1)
-                found += signal_if_marked((pid_t)pid, mark, sig);
+            if (str_to_u64(str_from(d->name), &pid) && pid > 1 && !is_first(p, (pid_t)pid))
+                found += signal_if_marked((pid_t)pid, p->mark, sig);
         }
     return found;
+}
+
+static bool is_hidden(pid_t pid)
+{
+    char path[32];
+    struct stat st;
+
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    return stat(path, &st) < 0;
+}
+
+/* The kernel hands the list out a page at a time. */
+static size_t read_children(char *out, size_t cap)
+{
+    AUTO_CLOSE int fd = open("/proc/self/task/1/children", O_RDONLY | O_CLOEXEC);
+    size_t have = 0;
+    ssize_t n;
+
+    while (fd >= 0 && have < cap && (n = read(fd, out + have, cap - have)) > 0)
+        have += (size_t)n;
+    return have;
 }
 
 /* A program that its user may not read hides its process from us as from everybody. When its parent
@@ -86,19 +100,14 @@ static int signal_visible(uint64_t mark, int sig)
 static int signal_hidden_orphans(int sig)
 {
     static char list[CHILDREN_MAX];
-    AUTO_CLOSE int fd = open("/proc/self/task/1/children", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, list, sizeof list);
-    struct str rest = { list, n < 0 ? 0 : (size_t)n }, word;
+    struct str rest = { list, read_children(list, sizeof list) }, word;
     int found = 0;
 
     while (rest.n) {
-        bool visible = true;
         uint64_t pid;
 
         rest = str_cut(rest, ' ', &word);
-        if (!str_to_u64(word, &pid) || procs_by_pid((pid_t)pid))
-            continue;
-        if (mark_of((pid_t)pid, &visible) == 0 && !visible)
+        if (str_to_u64(word, &pid) && !procs_by_pid((pid_t)pid) && is_hidden((pid_t)pid))
             found += kill((pid_t)pid, sig) == 0;
     }
     return found;
@@ -106,9 +115,11 @@ static int signal_hidden_orphans(int sig)
 
 int kill_marked(const struct proc *p, int sig)
 {
-    int found = signal_visible(p->mark, sig);
+    /* The first process is a child of ours: until it is reaped its number is its own, and it is
+     * reached even if it hides. */
+    int found = is_first(p, p->pid) && kill(p->pid, sig) == 0;
 
-    if (sig != SIGKILL)
-        return found;
-    return found + signal_hidden_orphans(sig);
+    if (p->mark)
+        found += signal_visible(p, sig);
+    return sig == SIGKILL ? found + signal_hidden_orphans(sig) : found;
 }

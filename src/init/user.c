@@ -57,7 +57,7 @@ int user_find(const char *name, uint32_t uid, uint32_t gid, struct user *ret, st
     struct user u = { 0 };
 
     if (name) {
-        if (!search(str_from(name), 0, &u))
+        if (!name[0] || !search(str_from(name), 0, &u))
             return err_set(e, ERR_NOT_FOUND, "there is no user '%s' in the sandbox's /etc/passwd",
                            name);
         *ret = u;

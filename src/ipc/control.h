@@ -51,7 +51,7 @@ enum control_type {
     CONTROL_PONG = 64,
     CONTROL_STARTED, /* with descriptors: [stdin] stdout stderr, or the terminal's master */
     CONTROL_FAILED,  /* the request with this tag did nothing */
-    CONTROL_EXITED,
+    CONTROL_EXITED,  /* the last word; the only one about what was killed before it had started */
     CONTROL_KILLED,
     CONTROL_PROCS,
 };

@@ -239,11 +239,19 @@ def mounts():
     return set(Path("/proc/self/mountinfo").read_text().splitlines())
 
 
+def members(path):
+    with contextlib.suppress(OSError):
+        return set(map(int, Path(path, "cgroup.procs").read_text().split()))
+    return set()
+
+
 def control_groups():
-    """Ours, anywhere. The common parent that holds them may stay; what is in it may not."""
-    found = set()
+    """Ours, anywhere. The common parent that holds them may stay; what is in it may not. A group with
+    processes that are not ours is somebody else's live sandbox."""
+    ours, found = set(descendants()), set()
     for at, directories, _ in os.walk("/sys/fs/cgroup"):
-        found.update(os.path.join(at, d) for d in directories if "sandboxer" in os.path.join(at, d))
+        paths = [os.path.join(at, d) for d in directories]
+        found.update(path for path in paths if "sandboxer" in path and not members(path) - ours)
     return {path for path in found if os.path.basename(path) != "sandboxer"}
 
 
@@ -253,7 +261,8 @@ def files(caller):
     roots = [caller.home, caller.tmp]
     for place in ("/run", "/var/lib", "/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"):
         with contextlib.suppress(OSError):
-            roots += [Path(place, name) for name in os.listdir(place) if name.startswith(("sandboxer", ".sandboxer"))]
+            roots += [Path(place, name) for name in os.listdir(place)
+                      if name.startswith(("sandboxer", ".sandboxer")) and "bench" not in name]
     found = {str(root) for root in roots if root.name != "sandboxer"}
     for root in roots:
         for at, directories, names in os.walk(root):
@@ -365,6 +374,8 @@ def run_one(number, function, caller, seconds):
         skipped = why
     except Failure as failure:
         problem = str(failure)
+    except subprocess.TimeoutExpired as late:
+        problem = f"does not end within {late.timeout} s: {' '.join(late.cmd)[:600]}"
     except Exception:  # a broken test must not hide the others
         problem = traceback.format_exc()
     signal.alarm(0)

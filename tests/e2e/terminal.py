@@ -23,7 +23,7 @@ class Terminal:
         self.modes = termios.tcgetattr(self.inner)
         self.before = self.seen = b""
         # setsid -c makes our terminal the controlling one; it execs, so its pid is the CLI's.
-        self.process = c.start(["setsid", "-c", c.program(), "run", "-t", *argv], stdin=self.inner,
+        self.process = c.start(["setsid", "-c", c.program(), "run", "-q", "-t", *argv], stdin=self.inner,
                                stdout=self.inner, stderr=self.inner, env={"TERM": "vt100"})
 
     def resize(self, rows, columns):

@@ -13,8 +13,8 @@ from harness import check, descendants, equal, main, test, wait_for
 TREE = "setsid sleep 1000 & (sleep 1000 &) ; echo up; sleep 1000"
 
 
-def up(c, script=TREE, *flags):
-    process = c.start_sh(script, *flags)
+def up(c, script=TREE, **options):
+    process = c.start_sh(script, **options)
     equal(process.stdout.readline(), b"up\n", "first line")
     return process
 
@@ -29,8 +29,8 @@ def named(process, part):
     return [pid for pid, name in descendants(process.pid).items() if part in name]
 
 
-def status(process, seconds=20):
-    code = process.wait(seconds)
+def status(process):
+    code = process.wait(20)
     return code if code >= 0 else 128 - code
 
 
@@ -73,12 +73,53 @@ def the_sandbox_is_killed_from_outside(c):
     equal(status(process), 137, "exit status")
 
 
+def ends_by(c, number, send):
+    process = up(c, start_new_session=True)
+    send(process.pid, number)
+    equal(status(process), 128 + number, "exit status")
+
+
 @test
-def a_signal_to_the_cli_ends_the_run(c):
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-        process = up(c)
-        process.send_signal(number)
-        equal(status(process), 128 + number, f"exit status after signal {number}")
+def sigterm_to_the_cli_ends_the_run(c):
+    ends_by(c, signal.SIGTERM, os.kill)
+
+
+@test
+def sigint_to_the_cli_ends_the_run(c):
+    ends_by(c, signal.SIGINT, os.kill)
+
+
+@test
+def sighup_to_the_cli_ends_the_run(c):
+    ends_by(c, signal.SIGHUP, os.kill)
+
+
+@test
+def sigquit_to_the_cli_ends_the_run(c):
+    ends_by(c, signal.SIGQUIT, os.kill)
+
+
+@test
+def control_c_on_the_callers_terminal_ends_the_run(c):
+    """The whole foreground group gets it: our own helpers too, and they must still clean up."""
+    ends_by(c, signal.SIGINT, os.killpg)
+
+
+@test
+def a_hangup_of_the_callers_terminal_ends_the_run(c):
+    ends_by(c, signal.SIGHUP, os.killpg)
+
+
+@test
+def sigterm_to_the_whole_group_ends_the_run(c):
+    ends_by(c, signal.SIGTERM, os.killpg)
+
+
+@test
+def the_whole_group_is_killed(c):
+    process = up(c, start_new_session=True)
+    os.killpg(process.pid, signal.SIGKILL)
+    status(process)
 
 
 @test

@@ -19,13 +19,15 @@ except OSError as e:
 STUBBORN = """
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+first = os.getpid()
 for generation in range(3):
     if os.fork() == 0:
         os.setsid()
         if os.fork():
             os._exit(0)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print('up', flush=True)
+if os.getpid() == first:
+    print('up', flush=True)
 time.sleep(1000)
 """
 

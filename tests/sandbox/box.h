@@ -1,0 +1,134 @@
+/* A real sandbox under test, driven as the command line and the daemon drive it.
+ *
+ *     BOX_TEST(a_program_exits)
+ *     {
+ *         struct box b;
+ *
+ *         box_open(&b);
+ *         CHECK_SH(&b, "echo hi; exit 3", 3, "hi\n");
+ *         box_close(&b);
+ *     }
+ *
+ * Every BOX_TEST is two tests: its body runs as root of the machine and as a plain user, and each
+ * time nothing may be left of it: no process, no control group, no descriptor. */
+#ifndef TESTS_SANDBOX_BOX_H
+#define TESTS_SANDBOX_BOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/own.h"
+#include "harness/tap.h"
+#include "ipc/channel.h"
+#include "ipc/control.h"
+#include "runtime/launcher.h"
+#include "runtime/plan.h"
+#include "runtime/supervisor.h"
+
+enum { BOX_PLAIN_ID = 1000, BOX_WAIT_MS = 20000, BOX_PIDS = 300 };
+
+struct box {
+    struct launcher launcher;
+    struct plan plan;
+    int fds[2 + PLAN_LAYERS_MAX + PLAN_MOUNTS_MAX]; /* the plan's, in its order */
+    int control;                                    /* our end */
+    int pidfd;
+    int32_t pid; /* PID 1, as seen from here */
+    uint32_t tag;
+    struct heard *stash; /* messages for somebody who has not asked yet */
+};
+
+/* Something that was started. */
+struct job {
+    uint32_t tag, proc;
+    int32_t pid; /* as seen inside */
+    int in, out, err;
+};
+
+/* How it went, and what it said. */
+struct outcome {
+    bool failed; /* it did not start: `failure` says why; otherwise `end` says how it ended */
+    struct control_failed failure;
+    struct control_exited end;
+    struct buf out, err;
+};
+
+void outcome_done(struct outcome *o);
+
+void box_test_(void (*body)(void), bool as_root);
+bool box_is_root(void);
+
+/* In steps, for tests that change something in between… */
+void box_prepare(struct box *b); /* starts the launcher and fills a plan */
+void box_mount(struct box *b, const char *source, const char *target, bool writable);
+void box_build(struct box *b); /* the sandbox runs */
+/* …or at once. */
+void box_open(struct box *b);
+void box_close(struct box *b);
+
+/* One more sandbox from the launcher of b. */
+void box_open_beside(struct box *ret, const struct box *b);
+void box_destroy(struct box *b);      /* without ending the launcher */
+void box_expect_gone(const char *id); /* no control group of that id is left */
+void box_reap_orphans(void); /* waits for what a dead launcher left to us, which must be dying */
+
+/* Requests. box_hear() waits for the next message with that tag; what comes for others is kept. */
+int box_hear(struct box *b, uint32_t tag, union supervisor_message *ret, struct ipc_fds *ret_fds);
+void box_ping(struct box *b);
+uint32_t box_count_procs(struct box *b);                        /* rows in PID 1's table */
+int box_kill(struct box *b, uint32_t proc, int sig, bool tree); /* 0 or an errno */
+
+/* Starting. A start that fails is false, and *ret_failure, if given, says why. */
+bool job_start(struct box *b, const struct supervisor_start *s, struct job *ret,
+               struct control_failed *ret_failure);
+void job_close(struct job *j); /* its descriptors */
+void job_end(struct box *b, struct job *j, struct control_exited *ret);
+/* Feeds input, collects both outputs until they end, and waits for the end. */
+void job_finish(struct box *b, struct job *j, struct str input, struct outcome *ret);
+/* All of it. */
+void box_run(struct box *b, const struct supervisor_start *s, struct str input,
+             struct outcome *ret);
+
+/* A shell script as the sandbox's root: how it is started, or its whole life. */
+struct supervisor_start sh_start(const char *script);
+bool sh_job(struct box *b, const char *script, struct job *ret);
+void sh_run(struct box *b, const char *script, struct outcome *ret);
+
+/* A file operation. */
+void box_file(struct box *b, enum control_what what, const char *path, const char *to,
+              struct str input, struct outcome *ret);
+
+/* Reads until n bytes are there, end of file or BOX_WAIT_MS: the number read. */
+size_t read_some(int fd, char *out, size_t n);
+/* Waits until the descriptor says `word`. */
+void await_word(int fd, const char *word);
+int64_t process_cpu_ms(pid_t pid);
+int count_descriptors(pid_t pid);
+
+#define BOX_TEST(id)                                                                               \
+    static void body_##id(void);                                                                   \
+    TEST(id##_as_root)                                                                             \
+    {                                                                                              \
+        box_test_(body_##id, true);                                                                \
+    }                                                                                              \
+    TEST(id##_as_user)                                                                             \
+    {                                                                                              \
+        box_test_(body_##id, false);                                                               \
+    }                                                                                              \
+    static void body_##id(void)
+
+#define CHECK_SH(b, script, status, said)                                                          \
+    do {                                                                                           \
+        struct outcome o_ AUTO(outcome_done) = { 0 };                                              \
+                                                                                                   \
+        sh_run((b), (script), &o_);                                                                \
+        check_end_(__FILE__, __LINE__, (script), &o_, (status), (said));                           \
+    } while (0)
+
+void check_end_(const char *file, int line, const char *script, const struct outcome *o, int status,
+                const char *said);
+
+#endif

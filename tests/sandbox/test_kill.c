@@ -1,0 +1,263 @@
+/* Ending: timeouts and kills reach everything that one start has set free, and nothing else. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "box.h"
+
+enum { MS = 1000000 };
+
+static struct supervisor_start inside(const char *verb)
+{
+    static const char *argv[3];
+
+    argv[0] = "/opt/inside";
+    argv[1] = verb;
+    return (struct supervisor_start){ .what = CONTROL_PROGRAM, .argv = argv };
+}
+
+/* Nothing but PID 1 and the program that looks. */
+static void expect_empty(struct box *b)
+{
+    struct supervisor_start s = inside("count");
+    struct outcome o AUTO(outcome_done) = { 0 };
+
+    box_run(b, &s, STR(""), &o);
+    CHECK_STR(buf_str(&o.out), "0 0\n");
+}
+
+BOX_TEST(a_timeout_is_told_as_one)
+{
+    struct supervisor_start s = sh_start("exec sleep 100");
+    struct outcome o AUTO(outcome_done) = { 0 };
+    int64_t begin;
+    struct box b;
+
+    box_open(&b);
+    s.timeout_ns = 50 * MS;
+    s.grace_ns = 5 * NS_PER_S;
+    begin = clock_mono();
+    box_run(&b, &s, STR(""), &o);
+    CHECK_INT(o.end.how, CONTROL_BY_TIMEOUT);
+    CHECK_INT(o.end.status, SIGTERM);
+    CHECK(clock_mono() - begin < 4 * NS_PER_S);
+    CHECK(clock_mono() - begin >= 50 * MS);
+    expect_empty(&b);
+    box_close(&b);
+}
+
+BOX_TEST(a_program_may_use_its_grace)
+{
+    struct supervisor_start s =
+        sh_start("trap 'sleep 0.1; echo bye; exit 9' TERM; while :; do sleep 0.02; done");
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_open(&b);
+    s.timeout_ns = 100 * MS;
+    s.grace_ns = 10 * NS_PER_S;
+    box_run(&b, &s, STR(""), &o);
+    CHECK_INT(o.end.how, CONTROL_BY_TIMEOUT);
+    CHECK_INT(o.end.status, 9);
+    CHECK_STR(buf_str(&o.out), "bye\n");
+    box_close(&b);
+}
+
+/* One that ignores SIGTERM, with a child, a session of its own and a daemon. */
+static void run_escaping(struct box *b, int64_t timeout, int64_t grace, struct job *ret)
+{
+    struct supervisor_start s = inside("escape");
+
+    s.timeout_ns = timeout;
+    s.grace_ns = grace;
+    CHECK(job_start(b, &s, ret, NULL));
+    await_word(ret->out, "ready");
+}
+
+BOX_TEST(a_timeout_ends_the_whole_tree)
+{
+    struct control_exited end;
+    struct box b;
+    struct job j;
+
+    box_open(&b);
+    run_escaping(&b, 300 * MS, 100 * MS, &j);
+    CHECK_SH(&b, "exec /opt/inside count", 0, "4 0\n");
+    job_end(&b, &j, &end);
+    CHECK_INT(end.how, CONTROL_BY_TIMEOUT);
+    CHECK_INT(end.status, SIGKILL);
+    expect_empty(&b);
+    run_escaping(&b, 300 * MS, 0, &j); /* no grace */
+    job_end(&b, &j, &end);
+    CHECK_INT(end.status, SIGKILL);
+    expect_empty(&b);
+    box_close(&b);
+}
+
+BOX_TEST(a_timeout_before_the_start_is_one_too)
+{
+    struct box b;
+
+    box_open(&b);
+    for (int64_t ns = 1; ns < 4 * MS; ns = ns * 2 + 1) {
+        struct supervisor_start s = sh_start("exec sleep 100");
+        static union supervisor_message m;
+        struct ipc_fds fds;
+        struct err e;
+
+        s.timeout_ns = ns;
+        CHECK_OK(supervisor_start(b.control, ++b.tag, &s, &e), e);
+        if (box_hear(&b, b.tag, &m, &fds) == CONTROL_STARTED) {
+            CHECK_INT(fds.n, 2);
+            ipc_fds_done(&fds);
+            box_hear(&b, b.tag, &m, &fds);
+        }
+        CHECK_INT(m.head.type, CONTROL_EXITED);
+        CHECK_INT(m.exited.how, CONTROL_BY_TIMEOUT);
+    }
+    CHECK_INT(box_count_procs(&b), 0);
+    box_close(&b);
+}
+
+BOX_TEST(a_kill_ends_its_tree_and_no_other)
+{
+    struct job first, second, plain;
+    struct control_exited end;
+    struct box b;
+
+    box_open(&b);
+    run_escaping(&b, 0, 0, &first);
+    run_escaping(&b, 0, 0, &second);
+    CHECK(sh_job(&b, "exec sleep 100", &plain));
+    CHECK_SH(&b, "exec /opt/inside count", 0, "9 0\n");
+    CHECK_INT(box_kill(&b, first.proc, SIGKILL, true), 0);
+    job_end(&b, &first, &end);
+    CHECK_INT(end.how, CONTROL_BY_SIGNAL);
+    CHECK_INT(end.status, SIGKILL);
+    CHECK_SH(&b, "exec /opt/inside count", 0, "5 0\n");
+    CHECK_INT(box_kill(&b, second.proc, SIGKILL, false), 0); /* SIGKILL means the tree */
+    job_end(&b, &second, &end);
+    CHECK_SH(&b, "exec /opt/inside count", 0, "1 0\n");
+    CHECK_INT(box_kill(&b, plain.proc, SIGTERM, false), 0);
+    job_end(&b, &plain, &end);
+    CHECK_INT(end.status, SIGTERM);
+    expect_empty(&b);
+    box_close(&b);
+}
+
+BOX_TEST(signals_to_one_or_to_all)
+{
+    struct control_exited end;
+    struct box b;
+    struct job j;
+
+    box_open(&b);
+    CHECK(sh_job(&b, "trap 'echo got; exit 3' USR1; sleep 100 & echo ready; wait", &j));
+    await_word(j.out, "ready");
+    CHECK_INT(box_kill(&b, j.proc, 0, false), 0);
+    CHECK_INT(box_kill(&b, j.proc, SIGUSR1, false), 0);
+    await_word(j.out, "got");
+    job_end(&b, &j, &end);
+    CHECK_INT(end.status, 3);
+    CHECK_SH(&b, "exec /opt/inside count; ", 0, "1 0\n"); /* the sleep was not asked to go */
+    CHECK(sh_job(&b, "sleep 100 & echo ready; wait", &j));
+    await_word(j.out, "ready");
+    CHECK_INT(box_kill(&b, j.proc, SIGTERM, true), 0);
+    job_end(&b, &j, &end);
+    CHECK_INT(end.status, SIGTERM);
+    CHECK_SH(&b, "exec /opt/inside count", 0, "1 0\n");
+    CHECK_INT(box_kill(&b, j.proc, SIGTERM, true), ESRCH);
+    CHECK_INT(box_kill(&b, 4711, SIGKILL, true), ESRCH);
+    box_close(&b);
+}
+
+/* What marks a tree is a number the kernel gives to somebody else when the tree is gone. */
+BOX_TEST(a_kill_does_not_reach_what_starts_right_after_it)
+{
+    struct supervisor_start next = sh_start("sleep 0.01; echo lived");
+    struct box b;
+
+    box_open(&b);
+    for (int i = 0; i < 150; i++) {
+        struct job j, after = { .in = -1, .out = -1, .err = -1, .tag = 1000000 + (uint32_t)i };
+        struct outcome o AUTO(outcome_done) = { 0 };
+        static union supervisor_message m;
+        struct ipc_fds fds;
+        struct err e;
+
+        CHECK(sh_job(&b, "exec sleep 100", &j));
+        CHECK_OK(supervisor_kill(b.control, 999999, j.proc, SIGKILL, true, &e), e);
+        if (i % 2)
+            usleep((useconds_t)(i * 20));
+        CHECK_OK(supervisor_start(b.control, after.tag, &next, &e), e);
+        CHECK_INT(box_hear(&b, 999999, &m, &fds), CONTROL_KILLED);
+        job_end(&b, &j, NULL);
+        CHECK_INT(box_hear(&b, after.tag, &m, &fds), CONTROL_STARTED);
+        CHECK_INT(fds.n, 2);
+        after.proc = m.started.proc;
+        after.out = fds.fd[0];
+        after.err = fds.fd[1];
+        job_finish(&b, &after, STR(""), &o);
+        if (o.end.how != CONTROL_BY_EXIT || o.end.status != 0)
+            FAIL("round %d: the next program ended %u/%d", i, o.end.how, o.end.status);
+        CHECK_STR(buf_str(&o.out), "lived\n");
+    }
+    box_close(&b);
+}
+
+BOX_TEST(a_fork_bomb_is_killed)
+{
+    struct supervisor_start bomb = inside("bomb");
+    struct control_exited end;
+    struct job j, quiet;
+    struct box b;
+
+    box_prepare(&b);
+    b.plan.pids = 120;
+    box_build(&b);
+    CHECK(sh_job(&b, "exec sleep 100", &quiet));
+    CHECK(job_start(&b, &bomb, &j, NULL));
+    await_word(j.out, "ready");
+    usleep(200000);
+    CHECK_INT(box_kill(&b, j.proc, SIGKILL, true), 0);
+    job_end(&b, &j, &end);
+    CHECK_INT(end.status, SIGKILL);
+    CHECK_SH(&b, "exec /opt/inside count", 0, "1 0\n");
+    CHECK_INT(box_kill(&b, quiet.proc, SIGTERM, false), 0);
+    job_end(&b, &quiet, NULL);
+    box_close(&b);
+}
+
+BOX_TEST(a_fork_bomb_runs_into_its_timeout)
+{
+    struct supervisor_start bomb = inside("bomb");
+    struct control_exited end;
+    struct box b;
+    struct job j;
+
+    bomb.timeout_ns = 200 * MS;
+    bomb.grace_ns = 50 * MS;
+    box_prepare(&b);
+    b.plan.pids = 120;
+    box_build(&b);
+    CHECK(job_start(&b, &bomb, &j, NULL));
+    job_end(&b, &j, &end);
+    CHECK_INT(end.how, CONTROL_BY_TIMEOUT);
+    expect_empty(&b);
+    box_close(&b);
+}
+
+BOX_TEST(destroying_ends_everything)
+{
+    struct box b;
+    struct job j;
+
+    box_open(&b);
+    run_escaping(&b, 0, 0, &j);
+    job_close(&j);
+    box_destroy(&b);
+    CHECK_INT(kill(b.pid, 0), -1);
+    launcher_done(&b.launcher);
+}
