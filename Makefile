@@ -14,7 +14,7 @@ RUN := tests/run --json $(TALLY)
 
 export UBSAN_OPTIONS = print_stacktrace=1
 
-.PHONY: all run check asan fuzz soak lint bench install clean with-clang
+.PHONY: all run check asan fuzz soak lint bench install clean with-tests with-clang
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -26,7 +26,7 @@ run: all
 check:
 	@mkdir -p $(BUILD) && rm -f $(TALLY)
 	@$(RUN) --step self-tests sh -c 'tests/run --self-test && tools/layers --self-test'; true
-	@$(RUN) --step 'build with gcc' $(MAKE) all && $(RUN) --build $(BUILD); true
+	@$(RUN) --step 'build with gcc' $(MAKE) with-tests && $(RUN) --build $(BUILD); true
 	@$(RUN) --step 'build with clang' $(MAKE) with-clang && \
 		$(RUN) --build $(CLANG) --only unit,fuzz --fuzz-seconds 5; true
 	@$(MAKE) $(ANALYZER)/build.ninja >/dev/null; true
@@ -40,9 +40,8 @@ asan: with-clang
 fuzz: with-clang
 	@tests/run --build $(CLANG) --only fuzz --fuzz-seconds $(FUZZ_SECONDS)
 
-soak: all
-	@if [ -e tests/soak ]; then BUILD=$(abspath $(BUILD)) SOAK_SECONDS=$(SOAK_SECONDS) tests/soak; \
-	else echo 'soak: there is no tests/soak yet; nothing was run'; fi
+soak: with-tests
+	@BUILD=$(abspath $(BUILD)) SOAK_SECONDS=$(SOAK_SECONDS) tests/soak
 
 lint: with-clang $(ANALYZER)/build.ninja
 	@tools/lint $(BUILD)
@@ -58,15 +57,19 @@ install: $(BUILD)/build.ninja
 clean:
 	rm -rf $(BUILD) $(CLANG) $(ANALYZER)
 
+with-tests: $(BUILD)/build.ninja
+	@meson configure $(BUILD) -Dtests=true
+	@ninja -C $(BUILD) --quiet
+
 with-clang: $(CLANG)/build.ninja
 	@ninja -C $(CLANG) --quiet
 
 $(BUILD)/build.ninja:
-	@meson setup $(BUILD)
+	@meson setup $(BUILD) -Dtests=false
 
 $(CLANG)/build.ninja:
 	@CC=clang meson setup $(CLANG) -Dsmall_libc=false -Dfuzz=true -Db_lundef=false \
 		-Db_sanitize=address,undefined -Dc_args='$(CLANG_FLAGS)'
 
 $(ANALYZER)/build.ninja:
-	@CC=gcc meson setup $(ANALYZER) -Dsmall_libc=false -Dc_args=-fanalyzer
+	@CC=gcc meson setup $(ANALYZER) -Dsmall_libc=false -Dtests=false -Dc_args=-fanalyzer

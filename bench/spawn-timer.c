@@ -107,11 +107,11 @@ static int child(void *arg)
 static void drain(void)
 {
     expired = 0;
-    alarm(DRAIN_SECONDS);
+    alarm(stop ? 1 : DRAIN_SECONDS);
     while (!expired && (waitpid(-1, NULL, 0) >= 0 || errno == EINTR))
         ;
     alarm(0);
-    if (expired)
+    if (expired && !stop)
         fprintf(stderr, "spawn-timer: something still runs after %d s\n", DRAIN_SECONDS);
 }
 

@@ -40,8 +40,10 @@ int session_init(struct session *s, struct err *e)
 {
     int r;
 
-    *s = (struct session){ .control = -1, .launcher = { .sock = -1 } };
-    r = launcher_start(&s->launcher, e);
+    *s = (struct session){ .boundary = boundary_find("namespace"),
+                           .control = -1,
+                           .launcher = { .sock = -1 } };
+    r = s->boundary->open(&s->launcher, e);
     if (r >= 0)
         r = plan_init(&s->plan, e);
     s->plan.flags = PLAN_EPHEMERAL;
@@ -53,7 +55,8 @@ void session_done(struct session *s)
     for (uint32_t i = 0; i < s->plan.n_layers + s->plan.n_mounts; i++)
         drop_fd(&s->fds[i]);
     drop_fd(&s->control);
-    launcher_done(&s->launcher);
+    if (s->boundary)
+        s->boundary->close(&s->launcher);
 }
 
 int session_add_layer(struct session *s, int dir, struct err *e)
@@ -95,9 +98,9 @@ static int send_requests(struct run *r, struct err *e)
     fds[0] = pair[1];
     for (uint32_t i = 0; i < s->plan.n_layers + s->plan.n_mounts; i++)
         fds[n++] = s->fds[i];
-    ret = supervisor_start(s->control, TAG, r->start, e);
+    ret = s->boundary->start(s->control, TAG, r->start, e);
     if (ret >= 0)
-        ret = launcher_create(&s->launcher, &s->plan, fds, (size_t)n, e);
+        ret = s->boundary->create(&s->launcher, &s->plan, fds, (size_t)n, e);
     close(pair[1]);
     return ret;
 }
@@ -111,7 +114,7 @@ static void destroy(struct run *r)
     if (r->destroying)
         return;
     r->destroying = true;
-    if (launcher_destroy(&r->s->launcher, r->s->plan.id, &e) < 0)
+    if (r->s->boundary->destroy(&r->s->launcher, r->s->plan.id, &e) < 0)
         r->destroyed = true;
 }
 
@@ -144,10 +147,11 @@ static void clean_up_after_launcher(struct run *r)
     struct err e;
 
     drop_fd(&s->control); /* PID 1 ends with it */
-    launcher_done(&s->launcher);
-    if (launcher_start(&s->launcher, &e) < 0 || launcher_destroy(&s->launcher, s->plan.id, &e) < 0)
+    s->boundary->close(&s->launcher);
+    if (s->boundary->open(&s->launcher, &e) < 0 ||
+        s->boundary->destroy(&s->launcher, s->plan.id, &e) < 0)
         return;
-    launcher_answer(&s->launcher, &answer, NULL, &e);
+    s->boundary->answer(&s->launcher, &answer, NULL, &e);
 }
 
 static void hear_launcher(struct run *r)
@@ -156,7 +160,7 @@ static void hear_launcher(struct run *r)
     AUTO_CLOSE int pidfd = -1;
     struct err e = { 0 };
 
-    if (launcher_answer(&r->s->launcher, &answer, &pidfd, &e) < 0) {
+    if (r->s->boundary->answer(&r->s->launcher, &answer, &pidfd, &e) < 0) {
         fail(r, EXIT_OURS, e.msg);
         r->destroyed = true;
         if (e.code == ERR_UPSTREAM)
@@ -234,7 +238,7 @@ static void hear_supervisor(struct run *r)
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
     static union supervisor_message m;
     struct err e = { 0 };
-    int got = supervisor_next(r->s->control, &m, &fds, &e);
+    int got = r->s->boundary->next(r->s->control, &m, &fds, &e);
 
     if (got <= 0) {
         drop_fd(&r->s->control);
@@ -264,7 +268,7 @@ static void pass_signal(struct run *r, int sig)
         destroy(r);
         return;
     }
-    supervisor_kill(r->s->control, TAG, r->proc, sig, false, &e);
+    r->s->boundary->kill(r->s->control, TAG, r->proc, sig, false, &e);
 }
 
 static void hear_signal(struct run *r)

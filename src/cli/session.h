@@ -6,11 +6,10 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "runtime/launcher.h"
-#include "runtime/plan.h"
-#include "runtime/supervisor.h"
+#include "runtime/boundary.h"
 
 struct session {
+    const struct boundary_ops *boundary;
     struct launcher launcher;
     struct plan plan;
     int fds[PLAN_LAYERS_MAX + PLAN_MOUNTS_MAX]; /* layers, then mounts; in the plan's order */

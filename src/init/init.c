@@ -177,8 +177,8 @@ static bool announce_start(struct proc *p)
     if (!p->ready || p->started || p->failed)
         return true;
     control_fill(&m.head, CONTROL_STARTED, p->tag, sizeof m);
-    if (p->conn >= 0 && ipc_send(p->conn, &m, sizeof m, p->stdio, (size_t)p->n_stdio, NULL) ==
-                            -(int)ERR_BUSY)
+    if (p->conn >= 0 &&
+        ipc_send(p->conn, &m, sizeof m, p->stdio, (size_t)p->n_stdio, NULL) == -(int)ERR_BUSY)
         return false;
     for (int i = 0; i < p->n_stdio; i++)
         drop_fd(&p->stdio[i]);

@@ -45,8 +45,8 @@ struct proc {
     int conn; /* who is told; -1 when that connection is gone */
     enum control_what what;
     pid_t pid;
-    /* Inode of the UTS namespace that it and all it starts live in, whatever they do; 0 when that is
-     * known to be gone. */
+    /* Inode of the UTS namespace that it and all it starts live in, whatever they do; 0 when that
+     * is known to be gone. */
     uint64_t mark;
     int sync; /* its end of the start; -1 when that is over */
     int stdio[INIT_STDIO_MAX];
@@ -104,8 +104,9 @@ int stdio_arrange(const struct control_start *s, int inner[3], struct err *e);
 
 /* kill.c */
 uint64_t kill_mark_of(pid_t pid); /* 0 if it is gone, or hides */
-/* Signals the first process and everything with its mark; the number of processes found. SIGKILL stops them first, so
- * that those still found count against the process limit and nobody outruns the search. */
+/* Signals the first process and everything with its mark; the number of processes found. SIGKILL
+ * stops them first, so that those still found count against the process limit and nobody outruns
+ * the search. */
 int kill_marked(const struct proc *p, int sig);
 
 /* filter.c, landlock.c */

@@ -15,7 +15,7 @@ def one_after_the_other(c):
 @test(seconds=600)
 def all_at_once(c):
     for _ in range(ROUNDS):
-        started = [c.start_sh(f"read x; echo {i} $x > ~/f; cat ~/f; exit {i}") for i in range(PARALLEL)]
+        started = [c.start_sh(f"read x; echo {i} $x > ~/f; cat ~/f; exit {i}", "-q") for i in range(PARALLEL)]
         for i, process in enumerate(started):  # all are alive before the first may go on
             process.stdin.write(f"word{i}\n".encode())
             process.stdin.flush()

@@ -92,7 +92,8 @@ void job_finish(struct box *b, struct job *j, struct str input, struct outcome *
 void box_run(struct box *b, const struct supervisor_start *s, struct str input,
              struct outcome *ret);
 
-/* A shell script as the sandbox's root: how it is started, or its whole life. */
+/* A shell script as the sandbox's root: how it is started (good until the next such call), or its
+ * whole life. */
 struct supervisor_start sh_start(const char *script);
 bool sh_job(struct box *b, const char *script, struct job *ret);
 void sh_run(struct box *b, const char *script, struct outcome *ret);

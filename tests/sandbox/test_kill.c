@@ -176,7 +176,7 @@ BOX_TEST(signals_to_one_or_to_all)
 /* What marks a tree is a number the kernel gives to somebody else when the tree is gone. */
 BOX_TEST(a_kill_does_not_reach_what_starts_right_after_it)
 {
-    struct supervisor_start next = sh_start("sleep 0.01; echo lived");
+    struct supervisor_start next;
     struct box b;
 
     box_open(&b);
@@ -191,6 +191,7 @@ BOX_TEST(a_kill_does_not_reach_what_starts_right_after_it)
         CHECK_OK(supervisor_kill(b.control, 999999, j.proc, SIGKILL, true, &e), e);
         if (i % 2)
             usleep((useconds_t)(i * 20));
+        next = sh_start("sleep 0.01; echo lived");
         CHECK_OK(supervisor_start(b.control, after.tag, &next, &e), e);
         CHECK_INT(box_hear(&b, 999999, &m, &fds), CONTROL_KILLED);
         job_end(&b, &j, NULL);
@@ -243,9 +244,43 @@ BOX_TEST(a_fork_bomb_runs_into_its_timeout)
     b.plan.pids = 120;
     box_build(&b);
     CHECK(job_start(&b, &bomb, &j, NULL));
+    await_word(j.out, "ready");
     job_end(&b, &j, &end);
     CHECK_INT(end.how, CONTROL_BY_TIMEOUT);
     expect_empty(&b);
+    box_close(&b);
+}
+
+/* Its user may not read it, so its processes hide from everybody's /proc; they hold our pipe. */
+BOX_TEST(a_kill_reaches_what_hides)
+{
+    static const char *const argv[] = { "/tmp/hidden", "escape", NULL };
+    struct supervisor_start s = { .what = CONTROL_PROGRAM, .argv = argv };
+    struct control_exited end;
+    char rest[2];
+    struct box b;
+    struct job j, other;
+
+    box_open(&b);
+    CHECK_SH(&b, "cp /opt/inside /tmp/hidden && chmod 0111 /tmp/hidden", 0, "");
+    CHECK(sh_job(&b, "exec sleep 100", &other));
+    CHECK(job_start(&b, &s, &j, NULL));
+    await_word(j.out, "ready");
+    CHECK_SH(&b, "exec /opt/inside count", 0, "1 0\n");
+    CHECK_INT(box_kill(&b, j.proc, SIGKILL, true), 0);
+    CHECK_INT(read_some(j.out, rest, 2), 1); /* the line's end, and then nobody is left */
+    job_end(&b, &j, &end);
+    CHECK_INT(end.status, SIGKILL);
+    CHECK_SH(&b, "exec /opt/inside count", 0, "1 0\n");
+    s.timeout_ns = 200 * MS;
+    s.grace_ns = 50 * MS;
+    CHECK(job_start(&b, &s, &j, NULL));
+    await_word(j.out, "ready");
+    CHECK_INT(read_some(j.out, rest, 2), 1);
+    job_end(&b, &j, &end);
+    CHECK_INT(end.how, CONTROL_BY_TIMEOUT);
+    CHECK_INT(box_kill(&b, other.proc, SIGTERM, false), 0);
+    job_end(&b, &other, &end);
     box_close(&b);
 }
 

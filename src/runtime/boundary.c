@@ -1,0 +1,29 @@
+#include "runtime/boundary.h"
+
+#include <string.h>
+
+#include "base/own.h"
+
+static const struct boundary_ops kinds[] = {
+    {
+        .name = "namespace",
+        .can = BOUNDARY_LIMITS | BOUNDARY_MOUNTS | BOUNDARY_TERMINALS,
+        .open = launcher_start,
+        .create = launcher_create,
+        .destroy = launcher_destroy,
+        .answer = launcher_answer,
+        .close = launcher_done,
+        .start = supervisor_start,
+        .kill = supervisor_kill,
+        .ask = supervisor_ask,
+        .next = supervisor_next,
+    },
+};
+
+const struct boundary_ops *boundary_find(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    return NULL;
+}

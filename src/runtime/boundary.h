@@ -1,0 +1,43 @@
+/* The isolation boundary, as the control plane sees it: one table of functions per kind.
+ *
+ * The provisioning face builds and removes boundaries; requests are sent without waiting and answered in
+ * order on `sock`. The runtime face talks to the PID 1 inside: the same supervisor everywhere, whose
+ * messages (ipc/control.h) travel on a descriptor here and may travel on something else elsewhere. A new
+ * kind of boundary is a new row, not another supervisor. */
+#ifndef RUNTIME_BOUNDARY_H
+#define RUNTIME_BOUNDARY_H
+
+#include "base/err.h"
+#include "runtime/launcher.h"
+#include "runtime/plan.h"
+#include "runtime/supervisor.h"
+
+enum boundary_can {
+    BOUNDARY_LIMITS = 1 << 0,    /* memory, pids and cpu can be limited */
+    BOUNDARY_MOUNTS = 1 << 1,    /* host directories can be shown inside */
+    BOUNDARY_TERMINALS = 1 << 2, /* programs can run in a terminal */
+};
+
+struct boundary_ops {
+    const char *name;
+    unsigned can; /* enum boundary_can */
+
+    /* provisioning face; called by whoever owns the sandboxes */
+    int (*open)(struct launcher *l, struct err *e);
+    int (*create)(const struct launcher *l, const struct plan *p, const int *fds, size_t n,
+                  struct err *e);
+    int (*destroy)(const struct launcher *l, const char *id, struct err *e);
+    int (*answer)(const struct launcher *l, union launch_answer *ret, int *ret_pidfd, struct err *e);
+    void (*close)(struct launcher *l);
+
+    /* runtime face; called by whoever holds a sandbox's control channel */
+    int (*start)(int sock, uint32_t tag, const struct supervisor_start *s, struct err *e);
+    int (*kill)(int sock, uint32_t tag, uint32_t proc, int sig, bool tree, struct err *e);
+    int (*ask)(int sock, uint32_t tag, enum control_type type, struct err *e);
+    int (*next)(int sock, union supervisor_message *ret, struct ipc_fds *ret_fds, struct err *e);
+};
+
+/* NULL if there is no such kind. */
+const struct boundary_ops *boundary_find(const char *name);
+
+#endif

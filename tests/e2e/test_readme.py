@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+# parallel
+"""README's tour, run as it stands there: commands after `$`, then what they print, then [exit status]."""
+
+import re
+
+from harness import REPO, equal, main, test
+
+
+def tour():
+    """(command, expected output, expected status) of every console block."""
+    for block in re.findall(r"```console\n(.*?)```", (REPO / "README.md").read_text(), re.S):
+        for step in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, rest = step.partition("\n")
+            status = re.search(r"^\[(\d+)\]\n", rest, re.M)
+            yield command, re.sub(r"^\[\d+\]\n", "", rest, flags=re.M), int(status[1]) if status else 0
+
+
+@test
+def the_tour_is_true(c):
+    steps = list(tour())
+    equal(len(steps) > 5, True, "a tour with steps")
+    for command, output, status in steps:
+        result = c.execute(["/bin/sh", "-c", f"{{ {command} ; }} 2>&1"], cwd=REPO,
+                           env={"PATH": f"{c.programs}:/usr/bin:/bin"})
+        said = "".join(line + "\n" for line in result.out.decode().splitlines() if "note: not enforced" not in line)
+        equal((said, result.code), (output, status), command)
+
+
+@test
+def the_two_commands_are_there(c):
+    text = (REPO / "README.md").read_text()
+    equal(["./dev run" in text, "./dev check" in text], [True, True], "./dev run and ./dev check")
+
+
+main()
