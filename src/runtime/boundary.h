@@ -1,9 +1,9 @@
 /* The isolation boundary, as the control plane sees it: one table of functions per kind.
  *
- * The provisioning face builds and removes boundaries; requests are sent without waiting and answered in
- * order on `sock`. The runtime face talks to the PID 1 inside: the same supervisor everywhere, whose
- * messages (ipc/control.h) travel on a descriptor here and may travel on something else elsewhere. A new
- * kind of boundary is a new row, not another supervisor. */
+ * The provisioning face builds and removes boundaries; requests are sent without waiting and
+ * answered in order on `sock`. The runtime face talks to the PID 1 inside: the same supervisor
+ * everywhere, whose messages (ipc/control.h) travel on a descriptor here and may travel on
+ * something else elsewhere. A new kind of boundary is a new row, not another supervisor. */
 #ifndef RUNTIME_BOUNDARY_H
 #define RUNTIME_BOUNDARY_H
 
@@ -27,7 +27,8 @@ struct boundary_ops {
     int (*create)(const struct launcher *l, const struct plan *p, const int *fds, size_t n,
                   struct err *e);
     int (*destroy)(const struct launcher *l, const char *id, struct err *e);
-    int (*answer)(const struct launcher *l, union launch_answer *ret, int *ret_pidfd, struct err *e);
+    int (*answer)(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
+                  struct err *e);
     void (*close)(struct launcher *l);
 
     /* runtime face; called by whoever holds a sandbox's control channel */

@@ -43,7 +43,9 @@ static int open_sources(struct build *b, struct err *e)
 
 static int make_identity(struct build *b, struct err *e)
 {
-    return identity_make(b->is_root, b->plan->uid, b->plan->gid, b->plan->pids, &b->identity, e);
+    struct identity_want want = { b->plan->uid, b->plan->gid, b->plan->pids };
+
+    return identity_make(b->supply, &want, &b->identity, e);
 }
 
 /* A plain user's process limit does not need a cgroup: its user namespace has one. */

@@ -21,6 +21,7 @@
 struct build {
     const struct plan *plan;
     bool is_root; /* built by root of the machine; else by a plain user's outer namespace */
+    enum identity_supply supply;
     int init_fd;  /* the sealed program of PID 1 */
     int home_net; /* the launcher's own network namespace; -1 for a plain caller */
     const struct cgroup_host *cgroups;

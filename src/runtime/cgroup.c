@@ -1,5 +1,6 @@
 #include "runtime/cgroup.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -8,12 +9,19 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "base/str.h"
 
-enum { CPU_PERIOD_US = 100000, REMOVE_TRIES = 200, REMOVE_WAIT_MS = 10, PATH_BYTES = 512 };
+enum {
+    CPU_PERIOD_US = 100000,
+    REMOVE_TRIES = 200,
+    REMOVE_WAIT_MS = 10,
+    STALE_SECONDS = 60,
+    PATH_BYTES = 512
+};
 
 static const char *const controller_names[] = { "memory", "pids", "cpu" };
 
@@ -392,6 +400,35 @@ int cgroup_remove(const struct cgroup_host *h, const char *id)
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
         stayed += !remove_group(h->legacy[i], name);
     return stayed;
+}
+
+/* A live sandbox's groups hold its PID 1 from a moment after they are made, and the kernel does not
+ * remove a group with processes in it. */
+static void sweep_below(int parent)
+{
+    int copy = parent < 0 ? -1 : openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    time_t now = time(NULL);
+    const struct dirent *d;
+    struct stat st;
+
+    if (!dir) {
+        drop_fd(&copy);
+        return;
+    }
+    while ((d = readdir(dir)))
+        if (strncmp(d->d_name, "sandboxer-sbx_", 14) == 0 &&
+            fstatat(parent, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            st.st_mtim.tv_sec + STALE_SECONDS < now)
+            (void)unlinkat(parent, d->d_name, AT_REMOVEDIR);
+    closedir(dir);
+}
+
+void cgroup_sweep(const struct cgroup_host *h)
+{
+    sweep_below(h->unified);
+    for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
+        sweep_below(h->legacy[i]);
 }
 
 void cgroup_close(struct cgroup *c)

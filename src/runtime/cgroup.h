@@ -60,6 +60,9 @@ void cgroup_read(const struct cgroup_host *h, const char *id, struct cgroup_usag
  */
 int cgroup_remove(const struct cgroup_host *h, const char *id);
 
+/* Removes groups of ours that are old and empty: somebody was killed who should have done it. */
+void cgroup_sweep(const struct cgroup_host *h);
+
 void cgroup_close(struct cgroup *c); /* closes descriptors only */
 
 #endif

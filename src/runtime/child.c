@@ -77,11 +77,13 @@ static int enter_network(struct build *b, struct err *e)
 
 static int enter_user(struct build *b, struct err *e)
 {
-    if (b->is_root && setgroups(0, NULL) < 0)
+    bool many = b->supply != IDENTITY_ONE;
+
+    if (many && setgroups(0, NULL) < 0)
         return err_sys(e, "dropping groups");
     if (setns(b->identity.userns, CLONE_NEWUSER) < 0)
         return err_sys(e, "entering the user namespace");
-    if (b->is_root && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
+    if (many && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
         return err_sys(e, "becoming the sandbox's root");
     return 0;
 }
@@ -137,6 +139,7 @@ static int become_init(struct build *b, struct err *e)
 
     if (r < 0)
         return r;
+    prctl(PR_SET_PDEATHSIG, 0); /* a plain caller's would outlive the change of program */
     snprintf(caps, sizeof caps, "%llx", (unsigned long long)b->plan->caps);
     snprintf(flags, sizeof flags, "%x", b->plan->flags);
     snprintf(pids, sizeof pids, "%x", b->is_root ? 0 : b->plan->pids);

@@ -14,6 +14,7 @@
 
 #include "base/own.h"
 #include "runtime/plan.h"
+#include "runtime/subids.h"
 
 /* Ranges live above every id that Debian, systemd or container tools hand out, and below the 32-bit
  * sign bit, which some programs still stumble over. */
@@ -53,14 +54,19 @@ static int take_range(uint32_t *ret_first, int *ret_lock, struct err *e)
     return err_set(e, ERR_BUSY, "all %d id ranges are taken by live sandboxes", RANGE_COUNT);
 }
 
+/* One identity is one line. More are two: ours, which stands for root, and the rest; a line may not
+ * reach across the lines of the namespace around it, and there they are two for a plain caller. */
 static int write_map(const char *file, uint32_t inside, uint32_t outside, uint32_t count,
                      struct err *e)
 {
     AUTO_CLOSE int fd = open(file, O_WRONLY | O_CLOEXEC);
-    char line[64];
-    int n = snprintf(line, sizeof line, "%u %u %u\n", inside, outside, count);
+    char lines[128];
+    int n = snprintf(lines, sizeof lines, "%u %u 1\n", inside, outside);
 
-    if (fd < 0 || write(fd, line, (size_t)n) != n)
+    if (count > 1)
+        n += snprintf(lines + n, sizeof lines - (size_t)n, "%u %u %u\n", inside + 1, outside + 1,
+                      count - 1);
+    if (fd < 0 || write(fd, lines, (size_t)n) != n)
         return err_sys(e, "writing %s", file);
     return 0;
 }
@@ -121,7 +127,8 @@ static int make_userns(const uint32_t inside[2], uint32_t outside, uint32_t coun
 }
 
 /* The kernel remembers the maker's RLIMIT_NPROC as the new namespace's ceiling. */
-static int make_limited_userns(const uint32_t inside[2], uint32_t pids, int *ret, struct err *e)
+static int make_limited_userns(const uint32_t inside[2], uint32_t count, uint32_t pids, int *ret,
+                               struct err *e)
 {
     struct rlimit old, low;
     int r;
@@ -132,23 +139,27 @@ static int make_limited_userns(const uint32_t inside[2], uint32_t pids, int *ret
     if (pids && (low.rlim_cur == RLIM_INFINITY || low.rlim_cur > pids + OWN_PROCESSES))
         low.rlim_cur = pids + OWN_PROCESSES;
     setrlimit(RLIMIT_NPROC, &low);
-    r = make_userns(inside, 0, 1, ret, e);
+    r = make_userns(inside, 0, count, ret, e);
     setrlimit(RLIMIT_NPROC, &old);
     return r;
 }
 
-int identity_make(bool is_root, uint32_t uid, uint32_t gid, uint32_t pids, struct identity *ret,
-                  struct err *e)
+int identity_make(enum identity_supply supply, const struct identity_want *want,
+                  struct identity *ret, struct err *e)
 {
+    static const uint32_t zero[2] = { 0, 0 };
     struct identity id = { .range_lock = -1, .userns = -1 };
     int r;
 
-    if (is_root) {
+    if (supply == IDENTITY_RANGES) {
         r = take_range(&id.first, &id.range_lock, e);
         if (r >= 0)
-            r = make_userns((uint32_t[2]){ 0, 0 }, id.first, PLAN_IDS, &id.userns, e);
+            r = make_userns(zero, id.first, PLAN_IDS, &id.userns, e);
+    } else if (supply == IDENTITY_MANY) {
+        r = make_limited_userns(zero, PLAN_IDS, want->pids, &id.userns, e);
     } else {
-        r = make_limited_userns((uint32_t[2]){ uid, gid }, pids, &id.userns, e);
+        r = make_limited_userns((uint32_t[2]){ want->uid, want->gid }, 1, want->pids, &id.userns,
+                                e);
     }
     if (r < 0) {
         identity_done(&id);
@@ -164,18 +175,35 @@ void identity_done(struct identity *i)
     drop_fd(&i->userns);
 }
 
-int identity_become_outer_root(struct err *e)
+static int map_only_ourselves(uint32_t uid, uint32_t gid, struct err *e)
 {
-    uint32_t uid = geteuid(), gid = getegid();
-    AUTO_CLOSE int fd = -1;
+    AUTO_CLOSE int fd = open("/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
     int r;
 
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-        return err_sys(e, "making a user namespace (a plain user needs "
-                          "user.max_user_namespaces > 0 and kernel.unprivileged_userns_clone = 1)");
-    fd = open("/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write(fd, "deny", 4) != 4)
         return err_sys(e, "writing /proc/self/setgroups");
     r = write_map("/proc/self/uid_map", 0, uid, 1, e);
     return r < 0 ? r : write_map("/proc/self/gid_map", 0, gid, 1, e);
+}
+
+int identity_become_outer_root(enum identity_supply *ret, struct err *e)
+{
+    uint32_t uid = geteuid(), gid = getegid();
+    struct subids ids;
+    bool many = subids_find(uid, PLAN_IDS - 1, &ids);
+    pid_t mapper = 0;
+    int r = many ? subids_start_mapper(&ids, uid, gid, &mapper, e) : 0;
+
+    if (r < 0)
+        return r;
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) {
+        r = err_sys(e,
+                    "making a user namespace (a plain user needs user.max_user_namespaces > 0 and "
+                    "kernel.unprivileged_userns_clone = 1)");
+        if (many)
+            subids_cancel(&ids, mapper);
+        return r;
+    }
+    *ret = many ? IDENTITY_MANY : IDENTITY_ONE;
+    return many ? subids_finish(&ids, mapper, e) : map_only_ourselves(uid, gid, e);
 }

@@ -13,14 +13,28 @@ struct identity {
     int userns;     /* the namespace, to be entered last */
 };
 
-/* As root: takes a free range of 65,536 ids and makes its user namespace. As a plain caller, who is
- * already root of its own outer namespace: maps that one identity to uid:gid, with at most `pids`
- * processes (0: no limit), since RLIMIT_NPROC is the one limit such a namespace can have. */
-int identity_make(bool is_root, uint32_t uid, uint32_t gid, uint32_t pids, struct identity *ret,
-                  struct err *e);
+/* What the launcher has to give. */
+enum identity_supply {
+    IDENTITY_RANGES, /* root of the machine: a range of 65,536 ids for each sandbox */
+    IDENTITY_MANY,   /* a plain caller with subordinate ids: one such range, shared by its sandboxes
+                      */
+    IDENTITY_ONE,    /* a plain caller: itself */
+};
+
+struct identity_want {
+    uint32_t uid, gid; /* IDENTITY_ONE: which number it has inside */
+    uint32_t pids; /* a plain caller's process limit (0: none): RLIMIT_NPROC is the one limit that a
+                      user namespace can have */
+};
+
+/* Takes ids and makes the user namespace that maps them. */
+int identity_make(enum identity_supply supply, const struct identity_want *want,
+                  struct identity *ret, struct err *e);
 void identity_done(struct identity *i);
 
-/* Makes a plain caller root of a new user and mount namespace that holds only itself. */
-int identity_become_outer_root(struct err *e);
+/* Makes a plain caller root of a new user and mount namespace that holds itself and, where
+ * /etc/subuid, /etc/subgid and the newuidmap and newgidmap programs give them, its subordinate ids.
+ */
+int identity_become_outer_root(enum identity_supply *ret, struct err *e);
 
 #endif

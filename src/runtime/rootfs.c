@@ -57,8 +57,8 @@ int rootfs_storage(struct build *b, struct err *e)
     r = mounts_make("tmpfs", options, LOCKED_DOWN, &b->storage, e);
     if (r < 0)
         return r;
-    /* Any directory of the host does that we do not need again. Not its root: what covers a root is in
-     * the way when the root itself must go. */
+    /* Any directory of the host does that we do not need again. Not its root: what covers a root is
+     * in the way when the root itself must go. */
     if (sys_move_mount(b->storage, "", AT_FDCWD, "/sys", MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return err_sys(e, "attaching the writable layer to /sys");
     return 0;
@@ -177,7 +177,7 @@ static int host_root(struct build *b, struct err *e)
 
     if (r >= 0)
         r = make_places(b, b->root, skeleton, COUNT_OF(skeleton), e);
-    if (r >= 0 && b->is_root &&
+    if (r >= 0 && b->supply != IDENTITY_ONE &&
         fchownat(b->root, "home/user", b->self + 1000, b->self + 1000, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys(e, "giving /home/user to its owner");
     return r;
@@ -323,7 +323,8 @@ int rootfs_pivot(struct build *b, struct err *e)
         return err_sys(e, "entering the new root");
     if (sys_pivot_root(".", ".") < 0)
         return err_sys(e, "making it the root");
-    /* The old root is now on top of the new one, at "."; this takes it away, and all that is in it. */
+    /* The old root is now on top of the new one, at "."; this takes it away, and all that is in it.
+     */
     if (umount2(".", MNT_DETACH) < 0)
         return err_sys(e, "letting go of the old root");
     if (chdir("/") < 0)

@@ -41,6 +41,7 @@ struct sandbox {
 struct server {
     int sock;
     bool is_root;
+    enum identity_supply supply;
     int init_fd, home_net;
     struct cgroup_host cgroups;
     struct sandbox *live;
@@ -88,7 +89,7 @@ static int server_init(struct server *s, int sock, struct err *e)
     if (r < 0)
         return r;
     if (!s->is_root)
-        return identity_become_outer_root(e);
+        return identity_become_outer_root(&s->supply, e);
     s->home_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (s->home_net < 0)
         return err_sys(e, "opening /proc/self/ns/net");
@@ -158,6 +159,7 @@ static void create(struct server *s, const void *message, struct ipc_fds *fds)
     const struct launch_create *m = message;
     struct build b = { .plan = &m->plan,
                        .is_root = s->is_root,
+                       .supply = s->supply,
                        .init_fd = s->init_fd,
                        .home_net = s->home_net,
                        .cgroups = &s->cgroups };
@@ -275,6 +277,7 @@ static void server_done(struct server *s)
         else
             at = &(*at)->next;
     }
+    cgroup_sweep(&s->cgroups);
     cgroup_host_done(&s->cgroups);
     drop_fd(&s->init_fd);
     drop_fd(&s->home_net);

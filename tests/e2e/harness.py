@@ -252,7 +252,7 @@ def control_groups():
     for at, directories, _ in os.walk("/sys/fs/cgroup"):
         paths = [os.path.join(at, d) for d in directories]
         found.update(path for path in paths if "sandboxer" in path and not members(path) - ours)
-    return {path for path in found if os.path.basename(path) != "sandboxer"}
+    return {path for path in found if os.path.basename(path) != "sandboxer" and "bench" not in path}
 
 
 def files(caller):
@@ -297,9 +297,23 @@ class Footprint:
         staying = self.left()
         while staying:
             if time.monotonic() > deadline:
+                self.sweep()
                 raise Failure("left behind:\n" + "\n".join(sorted(staying)[:20]))
             time.sleep(0.01)
             staying &= self.left()
+
+    def sweep(self):
+        """Ends what a failed test left, so that the next one starts clean."""
+        for pid in set(descendants()) - self.known:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + 5
+        while set(descendants()) - self.known and time.monotonic() < deadline:
+            reap()
+            time.sleep(0.01)
+        for path in sorted(control_groups() - self.before["control group"], reverse=True):
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
 
 
 # ---- the machine ------------------------------------------------------------------------------------

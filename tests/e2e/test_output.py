@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from harness import Failure, check, equal, main, test, wait_for
+from harness import check, equal, main, test, wait_for
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -29,7 +29,7 @@ def resident(pid):
     for line in open(f"/proc/{pid}/status"):
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) << 10
-    raise Failure(f"process {pid} has no memory")
+    return 0  # it has just ended
 
 
 @test(seconds=600)
@@ -84,7 +84,7 @@ def both_streams_carry_binary_exactly(c):
     data = os.urandom(48 * MIB)
     path = c.write("random", data)
     want = (len(data), hashlib.sha256(data).hexdigest())
-    process = c.start_sh("cat /random & cat /random >&2; wait", "--mount", f"{path}:/random", stdin=subprocess.DEVNULL)
+    process = c.start_sh("cat /random & cat /random >&2; wait", "-q", "--mount", f"{path}:/random", stdin=subprocess.DEVNULL)
     got = {}
     readers = [threading.Thread(target=lambda name=name: got.update({name: digest(getattr(process, name))}))
                for name in ("stdout", "stderr")]
@@ -98,7 +98,8 @@ def both_streams_carry_binary_exactly(c):
 
 @test
 def a_full_pipe_on_one_stream_does_not_stop_the_other(c):
-    process = c.start_sh(f"({FLOOD} | head -c {8 * MIB}) >&2 & echo first; wait; echo last", stdin=subprocess.DEVNULL)
+    process = c.start_sh(f"({FLOOD} | head -c {8 * MIB}) >&2 & echo first; wait; echo last", "-q",
+                         stdin=subprocess.DEVNULL)
     equal(process.stdout.readline(), b"first\n", "stdout, while nobody reads stderr")
     equal(digest(process.stderr)[0], 8 * MIB, "bytes on stderr")
     equal(process.stdout.read(), b"last\n", "stdout")
@@ -120,7 +121,7 @@ def much_input_that_nobody_reads_does_not_hang(c):
 @test
 def the_last_words_are_not_lost(c):
     for _ in range(20):
-        result = c.sh("head -c 300000 /dev/zero; echo end >&2").expect(0, err=b"end\n")
+        result = c.sh("head -c 300000 /dev/zero; echo end >&2", "-q").expect(0, err=b"end\n")
         equal(len(result.out), 300000, "bytes")
 
 
@@ -156,7 +157,7 @@ def a_file_as_stdout_keeps_everything(c):
 
 @test
 def stdout_and_stderr_may_be_one_file(c):
-    result = c.sh("echo one; echo two >&2; echo three", stderr=subprocess.STDOUT).expect(0)
+    result = c.sh("echo one; echo two >&2; echo three", "-q", stderr=subprocess.STDOUT).expect(0)
     equal(sorted(result.out.split()), [b"one", b"three", b"two"], "lines")
 
 

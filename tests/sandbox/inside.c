@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "ipc/control.h"
 
 static char state_of(const char *pid)
 {
@@ -130,14 +131,22 @@ static int swap_names(char **argv)
     return 0;
 }
 
-static int try_connect(const struct sockaddr_un *to, socklen_t n)
+/* How many bytes PID 1 answers to a ping there; the negative errno if nobody can be reached. */
+static int ping(const struct sockaddr_un *to, socklen_t n)
 {
     AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    struct control_head m = { CONTROL_MAGIC, CONTROL_VERSION, CONTROL_PING, 1, sizeof m };
+    ssize_t got;
 
-    return fd >= 0 && connect(fd, (const struct sockaddr *)to, n) == 0 ? 0 : errno;
+    if (fd < 0 || connect(fd, (const struct sockaddr *)to, n) < 0)
+        return -errno;
+    if (send(fd, &m, sizeof m, MSG_NOSIGNAL) < 0)
+        return 0;
+    got = recv(fd, &m, sizeof m, 0);
+    return got < 0 ? 0 : (int)got;
 }
 
-/* A seqpacket server by path and by abstract name: why neither can be reached. */
+/* A control socket by path, and by the same abstract name. */
 static int reach(char **argv)
 {
     struct sockaddr_un path = { .sun_family = AF_UNIX }, abstract = path;
@@ -146,8 +155,8 @@ static int reach(char **argv)
 
     memcpy(path.sun_path, argv[0], n + 1);
     memcpy(abstract.sun_path + 1, argv[0], n);
-    by_path = try_connect(&path, sizeof path);
-    by_name = try_connect(&abstract, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n));
+    by_path = ping(&path, sizeof path);
+    by_name = ping(&abstract, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n));
     printf("%d %d\n", by_path, by_name);
     return 0;
 }

@@ -1,1 +1,398 @@
+/* File operations of PID 1, with the rights of the user they are for. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "box.h"
+
+/* Data as WRITE takes it: lengths and bytes, and a length of 0 at the end. */
+static struct str chunks(struct buf *room, struct str data, size_t chunk, bool complete)
+{
+    uint32_t end = 0;
+
+    buf_clear(room);
+    while (data.n) {
+        uint32_t n = (uint32_t)(data.n < chunk ? data.n : chunk);
+
+        CHECK(buf_add(room, (struct str){ (const char *)&n, sizeof n }) >= 0);
+        CHECK(buf_add(room, (struct str){ data.p, n }) >= 0);
+        data = (struct str){ data.p + n, data.n - n };
+    }
+    if (complete)
+        CHECK(buf_add(room, (struct str){ (const char *)&end, sizeof end }) >= 0);
+    return buf_str(room);
+}
+
+static void write_file(struct box *b, const char *path, struct str data, struct outcome *ret)
+{
+    struct buf room AUTO(buf_done) = BUF_INIT(32 << 20);
+
+    box_file(b, CONTROL_WRITE, path, NULL, chunks(&room, data, 100000, true), ret);
+}
+
+static bool good(const struct outcome *o)
+{
+    return !o->failed && o->end.how == CONTROL_BY_EXIT && o->end.status == 0;
+}
+
+#define CHECK_GOOD(o)                                                                              \
+    do {                                                                                           \
+        if (!good(&(o)))                                                                           \
+            FAIL("%s: %u/%d %s", (o).failed ? (o).failure.msg : "it started", (o).end.how,         \
+                 (o).end.status, (o).end.msg);                                                     \
+    } while (0)
+
+/* It ran, failed, and says why. */
+#define CHECK_BAD(o, errnum)                                                                       \
+    do {                                                                                           \
+        CHECK(!(o).failed);                                                                        \
+        CHECK_INT((o).end.status, 1);                                                              \
+        CHECK_INT((o).end.sys, (errnum));                                                          \
+        CHECK((o).end.msg[0]);                                                                     \
+    } while (0)
+
+BOX_TEST(what_is_written_is_read)
+{
+    static char big[(3 << 20) + 17];
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    for (size_t i = 0; i < sizeof big; i++)
+        big[i] = (char)(i ^ (i >> 9));
+    box_open(&b);
+    write_file(&b, "/tmp/big", (struct str){ big, sizeof big }, &o);
+    CHECK_GOOD(o);
+    box_file(&b, CONTROL_READ, "/tmp/big", NULL, STR(""), &o);
+    CHECK_GOOD(o);
+    CHECK(o.out.n == sizeof big && memcmp(o.out.p, big, sizeof big) == 0);
+    write_file(&b, "/tmp/empty", STR(""), &o);
+    CHECK_GOOD(o);
+    box_file(&b, CONTROL_READ, "/tmp/empty", NULL, STR(""), &o);
+    CHECK(good(&o) && o.out.n == 0);
+    CHECK_SH(&b, "stat -c %a /tmp/big; ls -A /tmp | wc -l", 0, "644\n2\n");
+    box_close(&b);
+}
+
+BOX_TEST(reading_what_is_no_file)
+{
+    static const struct {
+        const char *path;
+        int sys;
+    } cases[] = {
+        { "/tmp/none", ENOENT }, { "/tmp", EIO }, /* not a regular file: no errno of its own */
+        { "/dev/null", EIO },                     /* nor is a device, */
+        { "/tmp/fifo", EIO },                     /* nor a pipe, which must not be waited for */
+        { "/tmp/loop", ELOOP },  { "/etc/shadow-", ENOENT },
+    };
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b, "mkfifo /tmp/fifo; ln -s loop /tmp/loop", 0, "");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct outcome o AUTO(outcome_done) = { 0 };
+
+        box_file(&b, CONTROL_READ, cases[i].path, NULL, STR(""), &o);
+        if (o.failed || o.end.status != 1 || o.end.sys != cases[i].sys)
+            FAIL("%s: status %d, errno %d, %s", cases[i].path, o.end.status, o.end.sys, o.end.msg);
+    }
+    box_close(&b);
+}
+
+BOX_TEST(a_client_that_leaves_early_changes_nothing)
+{
+    static const char *const path[] = { "/tmp/file", NULL };
+    struct supervisor_start s = {
+        .what = CONTROL_WRITE, .argv = path, .cwd = "/", .flags = CONTROL_STDIN
+    };
+    struct buf room AUTO(buf_done) = BUF_INIT(1 << 20);
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct str data = STR("new content");
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b, "printf old >/tmp/file", 0, "");
+    for (size_t n = 0; n <= data.n; n += 3) { /* nothing, or some whole chunks */
+        box_run(&b, &s, chunks(&room, (struct str){ data.p, n }, 3, false), &o);
+        CHECK_BAD(o, EIO);
+    }
+    chunks(&room, data, 4, true);
+    box_run(&b, &s, (struct str){ room.p, 2 }, &o); /* half a length */
+    CHECK_BAD(o, EIO);
+    box_run(&b, &s, (struct str){ room.p, 6 }, &o); /* half a chunk */
+    CHECK_BAD(o, EIO);
+    CHECK_SH(&b, "cat /tmp/file; ls -A /tmp", 0, "oldfile\n");
+    write_file(&b, "/tmp/file", data, &o);
+    CHECK_GOOD(o);
+    CHECK_SH(&b, "cat /tmp/file; ls -A /tmp", 0, "new contentfile\n");
+    box_close(&b);
+}
+
+/* Whoever reads while it is being replaced sees the old or the new, whole. */
+BOX_TEST(a_file_is_replaced_at_once)
+{
+    enum { SIZE = 1 << 20, ROUNDS = 20 };
+    static char data[2][SIZE];
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct control_exited end;
+    struct box b;
+    struct job j;
+
+    memset(data[0], 'a', SIZE);
+    memset(data[1], 'b', SIZE);
+    box_open(&b);
+    write_file(&b, "/tmp/file", (struct str){ data[0], SIZE }, &o);
+    CHECK(sh_job(&b,
+                 "echo ready; while :; do n=$(tr -d a </tmp/file | wc -c); "
+                 "[ $n = 0 ] || [ $n = 1048576 ] || exit 1; [ -e /tmp/stop ] && exit 0; done",
+                 &j));
+    await_word(j.out, "ready");
+    for (int i = 0; i < ROUNDS; i++) {
+        write_file(&b, "/tmp/file", (struct str){ data[i % 2], SIZE }, &o);
+        CHECK_GOOD(o);
+    }
+    write_file(&b, "/tmp/stop", STR(""), &o);
+    job_end(&b, &j, &end);
+    CHECK_INT(end.status, 0);
+    box_close(&b);
+}
+
+BOX_TEST(writing_where_it_cannot_be)
+{
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b, "mkdir /tmp/dir; touch /tmp/dir/x; echo keep >/tmp/target; ln -s target /tmp/link",
+             0, "");
+    write_file(&b, "/tmp/none/file", STR("x"), &o);
+    CHECK_BAD(o, ENOENT);
+    write_file(&b, "/tmp/dir", STR("x"), &o);
+    CHECK_BAD(o, EISDIR);
+    write_file(&b, "/tmp/dir/", STR("x"), &o);
+    CHECK_BAD(o, EIO);
+    write_file(&b, "/tmp/dir/..", STR("x"), &o);
+    CHECK_BAD(o, EIO);
+    write_file(&b, "", STR("x"), &o);
+    CHECK_BAD(o, EIO);
+    write_file(&b, "/usr/bin/new", STR("x"), &o);
+    CHECK(!good(&o));
+    write_file(&b, "/tmp/link", STR("x"), &o); /* replaces the link, not what it leads to */
+    CHECK_GOOD(o);
+    CHECK_SH(&b, "cat /tmp/target /tmp/link; ls -A /tmp", 0, "keep\nxdir\nlink\ntarget\n");
+    box_close(&b);
+}
+
+/* One record of LIST or STAT. */
+static const struct control_entry *next_entry(struct str *rest, struct str *name, struct str *link)
+{
+    static struct control_entry e;
+
+    if (rest->n == 0)
+        return NULL;
+    CHECK(rest->n >= sizeof e);
+    memcpy(&e, rest->p, sizeof e);
+    CHECK(rest->n >= sizeof e + e.name_len + e.link_len);
+    *name = (struct str){ rest->p + sizeof e, e.name_len };
+    *link = (struct str){ name->p + name->n, e.link_len };
+    *rest = (struct str){ link->p + link->n, rest->n - sizeof e - e.name_len - e.link_len };
+    return &e;
+}
+
+BOX_TEST(stat_says_what_is_there)
+{
+    struct outcome o AUTO(outcome_done) = { 0 };
+    const struct control_entry *e;
+    struct str rest, name, link;
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b,
+             "printf 12345 >/tmp/file; chmod 640 /tmp/file; touch -d @1700000000 /tmp/file; "
+             "ln -s /some/where /tmp/link",
+             0, "");
+    box_file(&b, CONTROL_STAT, "/tmp/file", NULL, STR(""), &o);
+    CHECK_GOOD(o);
+    rest = buf_str(&o.out);
+    e = next_entry(&rest, &name, &link);
+    CHECK(e && e->size == 5 && e->mode == (S_IFREG | 0640) && e->uid == 0 && e->nlink == 1);
+    CHECK(e->mtime_ns == INT64_C(1700000000) * 1000000000 && rest.n == 0 && link.n == 0);
+    CHECK_STR(name, "file");
+    box_file(&b, CONTROL_STAT, "/tmp/link", NULL, STR(""), &o);
+    rest = buf_str(&o.out);
+    e = next_entry(&rest, &name, &link);
+    CHECK(e && S_ISLNK(e->mode));
+    CHECK_STR(link, "/some/where");
+    box_file(&b, CONTROL_STAT, "/tmp/none", NULL, STR(""), &o);
+    CHECK_BAD(o, ENOENT);
+    box_file(&b, CONTROL_STAT, "/", NULL, STR(""), &o);
+    CHECK_GOOD(o);
+    box_close(&b);
+}
+
+/* More entries than one buffer takes, with names as long as names can be. */
+BOX_TEST(a_list_is_complete)
+{
+    enum { FILES = 1500 };
+    static bool seen[FILES];
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct str rest, name, link;
+    struct box b;
+    int n = 0;
+
+    box_open(&b);
+    CHECK_SH(&b,
+             "mkdir /tmp/d; cd /tmp/d; p=$(printf %0200d 0); i=0; "
+             "while [ $i -lt 1500 ]; do : >$p.$i; i=$((i+1)); done",
+             0, "");
+    box_file(&b, CONTROL_LIST_DIR, "/tmp/d", NULL, STR(""), &o);
+    CHECK_GOOD(o);
+    for (rest = buf_str(&o.out); next_entry(&rest, &name, &link); n++) {
+        uint64_t number;
+
+        CHECK(name.n > 201 && str_to_u64((struct str){ name.p + 201, name.n - 201 }, &number));
+        CHECK(number < FILES && !seen[number]);
+        seen[number] = true;
+    }
+    CHECK_INT(n, FILES);
+    box_file(&b, CONTROL_LIST_DIR, "/etc/passwd", NULL, STR(""), &o);
+    CHECK_BAD(o, ENOTDIR);
+    box_close(&b);
+}
+
+BOX_TEST(directories_are_made_and_trees_removed)
+{
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_open(&b);
+    box_file(&b, CONTROL_MKDIR, "/tmp/a/b/c", NULL, STR(""), &o);
+    CHECK_GOOD(o);
+    box_file(&b, CONTROL_MKDIR, "/tmp/a/b/c", NULL, STR(""), &o); /* it is there */
+    CHECK_GOOD(o);
+    CHECK_SH(&b, "stat -c %a /tmp/a/b; echo x >/tmp/a/file; ln -s /etc /tmp/a/b/etc", 0, "755\n");
+    box_file(&b, CONTROL_MKDIR, "/tmp/a/file/d", NULL, STR(""), &o);
+    CHECK_BAD(o, ENOTDIR);
+    box_file(&b, CONTROL_MKDIR, "/tmp/a/file", NULL, STR(""), &o);
+    CHECK_BAD(o, EEXIST);
+    box_file(&b, CONTROL_MKDIR, "", NULL, STR(""), &o);
+    CHECK_BAD(o, ENOENT);
+    box_file(&b, CONTROL_REMOVE, "/tmp/a", NULL, STR(""), &o);
+    CHECK_GOOD(o);
+    CHECK_SH(&b, "ls -A /tmp; test -e /etc/passwd", 0, "");
+    box_file(&b, CONTROL_REMOVE, "/tmp/a", NULL, STR(""), &o);
+    CHECK(!good(&o));
+    box_file(&b, CONTROL_REMOVE, "/", NULL, STR(""), &o);
+    CHECK(!good(&o));
+    box_close(&b);
+}
+
+BOX_TEST(renames)
+{
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b, "echo one >/tmp/one; echo two >/tmp/two", 0, "");
+    box_file(&b, CONTROL_RENAME, "/tmp/one", "/tmp/two", STR(""), &o);
+    CHECK_GOOD(o);
+    CHECK_SH(&b, "cat /tmp/two; ls -A /tmp", 0, "one\ntwo\n");
+    box_file(&b, CONTROL_RENAME, "/tmp/one", "/tmp/three", STR(""), &o);
+    CHECK_BAD(o, ENOENT);
+    box_close(&b);
+}
+
+BOX_TEST(a_watch_tells_what_happens)
+{
+    static const char *const path[] = { "/tmp", NULL };
+    struct supervisor_start s = { .what = CONTROL_WATCH, .argv = path, .cwd = "/" };
+    struct control_exited end;
+    unsigned seen = 0;
+    struct box b;
+    struct job j;
+
+    box_open(&b);
+    CHECK(job_start(&b, &s, &j, NULL));
+    for (bool ready = false; seen != (IN_CREATE | IN_CLOSE_WRITE | IN_DELETE);) {
+        struct control_event event;
+        char name[256] = "";
+
+        CHECK_INT(read_some(j.out, (char *)&event, sizeof event), sizeof event);
+        CHECK(event.name_len < sizeof name);
+        CHECK_INT(read_some(j.out, name, event.name_len), event.name_len);
+        if (!ready) { /* the first record says that the watch stands */
+            CHECK(event.mask == 0 && event.name_len == 0);
+            CHECK_SH(&b, "echo x >/tmp/seen; rm /tmp/seen", 0, "");
+            ready = true;
+            continue;
+        }
+        CHECK_STR(str_from(name), "seen");
+        seen |= event.mask & (IN_CREATE | IN_CLOSE_WRITE | IN_DELETE);
+    }
+    job_end(&b, &j, &end); /* nobody reads any more: it ends by itself */
+    CHECK(end.how == CONTROL_BY_EXIT || end.status == SIGPIPE);
+    box_close(&b);
+}
+
+BOX_TEST(a_tree_survives_packing_and_unpacking)
+{
+    struct outcome packed AUTO(outcome_done) = { 0 }, o AUTO(outcome_done) = { 0 };
+    struct outcome before AUTO(outcome_done) = { 0 }, after AUTO(outcome_done) = { 0 };
+    static const char look[] = "cd /tmp/%s && find . -printf '%%p %%m %%s %%l %%T@\\n' | sort && "
+                               "find . -type f -exec cksum {} + | sort";
+    char script[300];
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b,
+             "mkdir -p /tmp/from/d/e /tmp/to && cd /tmp/from && head -c 300000 /bin/sh >d/data && "
+             "ln -s d/data link && ln -s /etc/passwd out && printf x >d/e/one && chmod 600 d/e/one "
+             "&& : >empty && touch -d @1600000000 d/data d/e d",
+             0, "");
+    box_file(&b, CONTROL_PACK, "/tmp/from", NULL, STR(""), &packed);
+    CHECK_GOOD(packed);
+    CHECK(packed.out.n > 300000);
+    box_file(&b, CONTROL_UNPACK, "/tmp/to", NULL, buf_str(&packed.out), &o);
+    CHECK_GOOD(o);
+    snprintf(script, sizeof script, look, "from");
+    sh_run(&b, script, &before);
+    snprintf(script, sizeof script, look, "to/from");
+    sh_run(&b, script, &after);
+    if (!str_eq(buf_str(&before.out), buf_str(&after.out)))
+        FAIL("before: " STR_FMT " after: " STR_FMT, STR_ARG(buf_str(&before.out)),
+             STR_ARG(buf_str(&after.out)));
+    CHECK(before.out.n > 100);
+    /* cut short */
+    box_file(&b, CONTROL_UNPACK, "/tmp/to", NULL, (struct str){ packed.out.p, packed.out.n / 2 },
+             &o);
+    CHECK(!good(&o));
+    box_close(&b);
+}
+
+/* In root's sandbox other users are real: their operations have their rights. */
+BOX_TEST(operations_have_the_rights_of_their_user)
+{
+    static const char *const secret[] = { "/tmp/secret", NULL };
+    struct supervisor_start s = {
+        .what = CONTROL_READ, .argv = secret, .cwd = "/", .uid = 1234, .gid = 1234
+    };
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    if (!box_is_root())
+        SKIP("a plain user's sandbox has one identity");
+    box_open(&b);
+    CHECK_SH(&b, "echo secret >/tmp/secret; chmod 600 /tmp/secret", 0, "");
+    box_run(&b, &s, STR(""), &o);
+    CHECK_BAD(o, EACCES);
+    CHECK_INT(o.out.n, 0);
+    s.what = CONTROL_REMOVE;
+    box_run(&b, &s, STR(""), &o);
+    CHECK(!good(&o)); /* /tmp is sticky */
+    CHECK_SH(&b, "cat /tmp/secret", 0, "secret\n");
+    box_close(&b);
+}

@@ -49,9 +49,9 @@ BOX_TEST(orphans_leave_no_zombies)
     box_open(&b);
     CHECK_SH(&b, "i=0; while [ $i -lt 50 ]; do (setsid sh -c true &) ; i=$((i+1)); done", 0, "");
     CHECK_SH(&b,
-             "for i in 1 2 3 4 5 6 7 8 9; do n=$(/opt/inside count); [ \"$n\" = '2 0' ] && break; "
+             "for i in 1 2 3 4 5 6 7 8 9; do n=$(/opt/inside count); [ \"$n\" = '1 0' ] && break; "
              "sleep 0.1; done; echo $n",
-             0, "2 0\n"); /* the shell and its subshell */
+             0, "1 0\n"); /* the shell */
     CHECK_INT(box_count_procs(&b), 0);
     box_close(&b);
 }
@@ -119,7 +119,8 @@ BOX_TEST(the_process_limit_is_an_error_that_passes)
     s = sh_start("exec sleep 100");
     while (n < 20 && job_start(&b, &s, &jobs[n], &f))
         n++;
-    if (n < 8 || n > 12)
+    /* A plain user's limit leaves PID 1 and the launcher some processes of their own. */
+    if (n < 8 || n > (box_is_root() ? 12 : 16))
         FAIL("%d processes with a limit of 12", n);
     CHECK_INT(f.code, ERR_BUSY);
     box_ping(&b);

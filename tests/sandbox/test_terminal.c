@@ -21,6 +21,14 @@ static void type(const struct job *j, const char *text)
     CHECK(write(j->out, text, strlen(text)) == (ssize_t)strlen(text));
 }
 
+/* Not job_end() at once: closing the master would hang it up. */
+static void end_by_itself(struct box *b, struct job *j, struct control_exited *ret)
+{
+    for (char c; read_some(j->out, &c, 1) == 1;)
+        ;
+    job_end(b, j, ret);
+}
+
 BOX_TEST(it_is_a_terminal_of_the_size_asked_for)
 {
     struct control_exited end;
@@ -31,7 +39,7 @@ BOX_TEST(it_is_a_terminal_of_the_size_asked_for)
     start_shell(&b, "test -t 0 && test -t 1 && test -t 2 && stty size && tty && exit 4", &j);
     await_word(j.out, "33 77");
     await_word(j.out, "/dev/pts/");
-    job_end(&b, &j, &end);
+    end_by_itself(&b, &j, &end);
     CHECK_INT(end.status, 4);
     box_close(&b);
 }
@@ -48,7 +56,7 @@ BOX_TEST(a_new_size_is_told_to_the_program)
     await_word(j.out, "ready");
     CHECK(ioctl(j.out, TIOCSWINSZ, &size) == 0);
     await_word(j.out, "40 120");
-    job_end(&b, &j, &end);
+    end_by_itself(&b, &j, &end);
     CHECK_INT(end.status, 6);
     box_close(&b);
 }
@@ -65,10 +73,7 @@ BOX_TEST(typing_is_read_and_control_c_interrupts)
     type(&j, "abc\n");
     await_word(j.out, "got-abc");
     type(&j, "\003");
-    /* Not job_end() yet: closing the master would hang it up as well. */
-    for (char c; read_some(j.out, &c, 1) == 1;)
-        ;
-    job_end(&b, &j, &end);
+    end_by_itself(&b, &j, &end);
     CHECK_INT(end.how, CONTROL_BY_SIGNAL);
     CHECK_INT(end.status, SIGINT);
     box_close(&b);
