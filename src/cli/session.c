@@ -56,7 +56,7 @@ void session_done(struct session *s)
         drop_fd(&s->fds[i]);
     drop_fd(&s->control);
     if (s->boundary)
-        s->boundary->close(&s->launcher);
+        s->boundary->leave(&s->launcher);
 }
 
 int session_add_layer(struct session *s, int dir, struct err *e)

@@ -189,7 +189,7 @@ static int set_caps(const struct confine *c, struct err *e)
     int r = 0;
 
     if (caps_permitted() & CAP_BIT(CAP_SETPCAP))
-        r = caps_bound(c->caps, e);
+        r = caps_bound(UINT64_MAX, c->caps, e);
     if (r >= 0)
         r = caps_ambient(0, e);
     return r < 0 ? r : caps_set(c->caps, 0, e);

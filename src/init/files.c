@@ -62,7 +62,7 @@ static ssize_t read_all(int fd, void *data, size_t n, struct err *e)
 
 static int open_regular(const char *path, struct err *e)
 {
-    AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    AUTO_CLOSE int fd = openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0)
@@ -98,7 +98,7 @@ static int open_parent(const char *path, int *ret_dir, const char **ret_name, st
     if (!name[0] || !strcmp(name, ".") || !strcmp(name, "..") ||
         !str_copy(dir, parent, sizeof parent))
         return err_set(e, ERR_INVALID, "'%s' does not name a file", path);
-    *ret_dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    *ret_dir = openat(AT_FDCWD, parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (*ret_dir < 0)
         return err_sys(e, "opening %s", parent);
     *ret_name = name;
@@ -263,7 +263,7 @@ static int list_batch(int dir, const char *batch, long n, struct err *e)
 static int run_list(uint32_t mode, char *const *paths, struct err *e)
 {
     static char batch[CHUNK] __attribute__((aligned(8)));
-    AUTO_CLOSE int dir = open(paths[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int dir = openat(AT_FDCWD, paths[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     long n;
     int r = 0;
 
@@ -370,7 +370,7 @@ static int run_pack(uint32_t mode, char *const *paths, struct err *e)
 
     (void)mode;
     if (strcmp(paths[0], "/") == 0)
-        dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        dir = openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     else
         r = open_parent(paths[0], &dir, &name, e);
     if (r >= 0 && dir < 0)
@@ -380,7 +380,7 @@ static int run_pack(uint32_t mode, char *const *paths, struct err *e)
 
 static int run_unpack(uint32_t mode, char *const *paths, struct err *e)
 {
-    AUTO_CLOSE int dir = open(paths[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int dir = openat(AT_FDCWD, paths[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct tree_unpack_options options = { .devices = TREE_SKIP,
                                            .owners = TREE_OWNERS_SQUASH,
                                            .keep_root = true };

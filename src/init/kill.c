@@ -58,7 +58,7 @@ static bool is_first(const struct proc *p, pid_t pid)
 static int signal_visible(const struct proc *p, int sig)
 {
     static char room[DENTS] __attribute__((aligned(8)));
-    AUTO_CLOSE int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int proc = openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int found = 0;
     long n;
 
@@ -86,7 +86,7 @@ static bool is_hidden(pid_t pid)
 /* The kernel hands the list out a page at a time. */
 static size_t read_children(char *out, size_t cap)
 {
-    AUTO_CLOSE int fd = open("/proc/self/task/1/children", O_RDONLY | O_CLOEXEC);
+    AUTO_CLOSE int fd = openat(AT_FDCWD, "/proc/self/task/1/children", O_RDONLY | O_CLOEXEC);
     size_t have = 0;
     ssize_t n;
 

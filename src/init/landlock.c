@@ -34,7 +34,7 @@ static int abi(void)
 
 static int allow(int ruleset, const char *path, uint64_t access, struct err *e)
 {
-    AUTO_CLOSE int dir = open(path, O_PATH | O_CLOEXEC);
+    AUTO_CLOSE int dir = openat(AT_FDCWD, path, O_PATH | O_CLOEXEC);
     struct landlock_path_beneath_attr rule = { .allowed_access = access, .parent_fd = dir };
 
     if (dir < 0 ||

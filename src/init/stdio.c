@@ -15,7 +15,7 @@
 static int make_terminal(const struct control_start *s, int *ret_master, int inner[3],
                          struct err *e)
 {
-    AUTO_CLOSE int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    AUTO_CLOSE int master = openat(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
     struct winsize size = { .ws_row = s->rows, .ws_col = s->cols };
     int unlock = 0;
 
@@ -56,7 +56,7 @@ int stdio_make(const struct control_start *s, int outer[INIT_STDIO_MAX], int *re
         int r;
 
         if (stream == 0 && !(s->flags & CONTROL_STDIN)) {
-            inner[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+            inner[0] = openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC);
             r = inner[0] < 0 ? err_sys(e, "opening /dev/null") : 0;
         } else {
             r = make_pipe(stream, &outer[n], &inner[stream], e);

@@ -36,7 +36,7 @@ static bool read_line(struct str line, struct str name, uint32_t uid, struct use
 static bool search(struct str name, uint32_t uid, struct user *ret)
 {
     static char text[PASSWD_MAX];
-    AUTO_CLOSE int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    AUTO_CLOSE int fd = openat(AT_FDCWD, "/etc/passwd", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
     struct str rest = { text, n < 0 ? 0 : (size_t)n }, line;
 
@@ -92,7 +92,7 @@ static int switch_ids(const struct user *u, struct err *e)
 
 int user_become(const struct user *u, uint64_t caps, struct err *e)
 {
-    int r = caps_bound(caps, e);
+    int r = caps_bound(caps_permitted(), caps, e); /* the launcher left us no others */
 
     if (r < 0)
         return r;

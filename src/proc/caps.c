@@ -85,10 +85,10 @@ int caps_set(uint64_t mask, uint64_t inheritable, struct err *e)
     return 0;
 }
 
-int caps_bound(uint64_t keep, struct err *e)
+int caps_bound(uint64_t have, uint64_t keep, struct err *e)
 {
     for (int cap = 0; cap <= CAP_KERNEL_MAX; cap++) {
-        if (keep & CAP_BIT(cap))
+        if (!(have & ~keep & CAP_BIT(cap)))
             continue;
         if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
             continue;

@@ -19,7 +19,7 @@ static int arrange_fds(const struct spawn *s)
     int high[SPAWN_FDS_MAX];
 
     for (int i = 0; i < s->n_fds; i++) {
-        high[i] = s->fds[i] < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : s->fds[i];
+        high[i] = s->fds[i] < 0 ? openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC) : s->fds[i];
         high[i] = fcntl(high[i], F_DUPFD_CLOEXEC, SPAWN_FDS_MAX);
         if (high[i] < 0)
             return -1;

@@ -13,6 +13,7 @@ static const struct boundary_ops kinds[] = {
         .destroy = launcher_destroy,
         .answer = launcher_answer,
         .close = launcher_done,
+        .leave = launcher_leave,
         .start = supervisor_start,
         .kill = supervisor_kill,
         .ask = supervisor_ask,

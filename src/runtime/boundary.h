@@ -30,6 +30,7 @@ struct boundary_ops {
     int (*answer)(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
                   struct err *e);
     void (*close)(struct launcher *l);
+    void (*leave)(struct launcher *l); /* close, for a caller that exits now */
 
     /* runtime face; called by whoever holds a sandbox's control channel */
     int (*start)(int sock, uint32_t tag, const struct supervisor_start *s, struct err *e);

@@ -36,16 +36,33 @@ int build_run(struct build *b, const struct build_step *steps, size_t n, struct 
     return 0;
 }
 
+/* One of the two messages that the child waits for; `what` says which descriptors these are. */
+static int tell_child(const struct build *b, int what, const int *fds, size_t n, struct err *e)
+{
+    struct err go = { .code = ERR_OK, .sys = what };
+    int r = ipc_send(b->launcher_sync, &go, sizeof go, fds, n, e);
+
+    return r == -(int)ERR_UPSTREAM ? 0 : r; /* it failed: what it said is read at the end */
+}
+
 static int open_sources(struct build *b, struct err *e)
 {
     return b->is_root ? build_sources(b, e) : 0; /* a plain caller's child does it itself */
 }
 
-static int make_identity(struct build *b, struct err *e)
+static int take_identity(struct build *b, struct err *e)
+{
+    return identity_take(b->supply, &b->identity, e);
+}
+
+/* The child is on its way meanwhile: it needs the namespace only when it comes to mapping owners.
+ */
+static int map_identity(struct build *b, struct err *e)
 {
     struct identity_want want = { b->plan->uid, b->plan->gid, b->plan->pids };
+    int r = identity_map(b->supply, &want, &b->identity, e);
 
-    return identity_make(b->supply, &want, &b->identity, e);
+    return r < 0 ? r : tell_child(b, 0, &b->identity.userns, 1, e);
 }
 
 /* A plain user's process limit does not need a cgroup: its user namespace has one. */
@@ -109,22 +126,18 @@ static int make_network(struct build *b, struct err *e)
     return network_make(b->home_net, &b->network, e);
 }
 
-/* Tells the child that its half may be entered; `sys` says which cgroups the descriptors are for.
- */
+/* Our half is done: the network namespace, and the cgroups to join, with a bit for each. */
 static int release_child(struct build *b, struct err *e)
 {
-    struct err go = { .code = ERR_OK };
-    int fds[1 + CGROUP_CONTROLLERS_] = { b->network };
+    int fds[1 + CGROUP_CONTROLLERS_] = { b->network }, joined = 0;
     size_t n = 1;
-    int r;
 
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
         if (b->cgroup.tasks[i] >= 0) {
-            go.sys |= 1 << i;
+            joined |= 1 << i;
             fds[n++] = b->cgroup.tasks[i];
         }
-    r = ipc_send(b->launcher_sync, &go, sizeof go, fds, n, e);
-    return r == -(int)ERR_UPSTREAM ? 0 : r; /* it failed: what it said is read next */
+    return tell_child(b, joined, fds, n, e);
 }
 
 /* End of file is the good answer: the descriptor closed because PID 1's program started. */
@@ -149,9 +162,9 @@ static int await_child(struct build *b, struct err *e)
 }
 
 static const struct build_step launcher_steps[] = {
-    { "open", open_sources }, { "identity", make_identity }, { "limits", make_cgroup },
-    { "clone", start_child }, { "namespace", make_network }, { "release", release_child },
-    { "await", await_child },
+    { "open", open_sources },     { "ids", take_identity },     { "limits", make_cgroup },
+    { "clone", start_child },     { "identity", map_identity }, { "namespace", make_network },
+    { "release", release_child }, { "await", await_child },
 };
 
 const char *build_step_name(size_t i)
@@ -198,7 +211,8 @@ int build_sandbox(struct build *b, struct err *e)
 
     b->identity = (struct identity){ .range_lock = -1, .userns = -1 };
     b->cgroup = (struct cgroup){ .unified = -1, .tasks = { -1, -1, -1 } };
-    b->network = b->child_sync = b->launcher_sync = b->pidfd = b->storage = b->root = -1;
+    b->network = b->child_sync = b->launcher_sync = b->pidfd = -1;
+    b->storage = b->root = b->empty = -1;
     r = build_run(b, launcher_steps, COUNT_OF(launcher_steps), e);
     if (r < 0)
         unwind(b, e);

@@ -42,6 +42,7 @@ struct build {
     /* in the child */
     int storage;   /* the writable tmpfs everything stands on */
     int root;      /* the new root directory */
+    int empty;     /* a directory to hide others with */
     uint32_t self; /* owner of what is made for the sandbox's root */
     char step[LAUNCH_STEP_MAX];
 };

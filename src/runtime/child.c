@@ -37,22 +37,43 @@ static int set_hostname(struct build *b, struct err *e)
     return 0;
 }
 
-/* The launcher's half is done when it sends the network namespace and the cgroups to join. */
-static int join(struct build *b, struct err *e)
+/* What the launcher makes meanwhile arrives in two messages. */
+static int hear_launcher(struct build *b, int *ret_what, struct ipc_fds *ret, struct err *e)
 {
-    struct ipc_fds fds = { .n = 0 };
     struct err said;
-    ssize_t n = ipc_recv(b->child_sync, &said, sizeof said, &fds, e);
+    ssize_t n = ipc_recv(b->child_sync, &said, sizeof said, ret, e);
 
     if (n < 0)
         return (int)n;
-    if (n != sizeof said || said.code != ERR_OK || fds.n < 1) {
-        ipc_fds_done(&fds);
-        return err_set(e, ERR_UPSTREAM, "the launcher gave up");
+    if (n == sizeof said && said.code == ERR_OK && ret->n >= 1) {
+        *ret_what = said.sys;
+        return 0;
     }
+    ipc_fds_done(ret);
+    return err_set(e, ERR_UPSTREAM, "the launcher gave up");
+}
+
+static int receive_user(struct build *b, struct err *e)
+{
+    struct ipc_fds fds = { .n = 0 };
+    int what, r = hear_launcher(b, &what, &fds, e);
+
+    if (r >= 0)
+        b->identity.userns = take_fd(&fds.fd[0]);
+    return r;
+}
+
+/* The launcher's half is done: the network namespace, and the cgroups to join. */
+static int join(struct build *b, struct err *e)
+{
+    struct ipc_fds fds = { .n = 0 };
+    int joined, r = hear_launcher(b, &joined, &fds, e);
+
+    if (r < 0)
+        return r;
     b->network = take_fd(&fds.fd[0]);
     for (size_t i = 0, at = 1; i < CGROUP_CONTROLLERS_; i++)
-        b->cgroup.tasks[i] = at < fds.n && (said.sys & (1 << i)) ? take_fd(&fds.fd[at++]) : -1;
+        b->cgroup.tasks[i] = at < fds.n && (joined & (1 << i)) ? take_fd(&fds.fd[at++]) : -1;
     return 0;
 }
 
@@ -91,7 +112,7 @@ static int enter_user(struct build *b, struct err *e)
 static int reduce_caps(struct build *b, struct err *e)
 {
     uint64_t keep = init_caps | b->plan->caps;
-    int r = caps_bound(keep, e);
+    int r = caps_bound(UINT64_MAX, keep, e);
 
     if (r >= 0)
         r = caps_set(keep, keep, e);
@@ -109,7 +130,7 @@ static int arrange_descriptors(struct build *b, struct err *e)
 {
     int *moved[] = { &b->control, &b->listener, &b->identity.range_lock, &b->init_fd,
                      &b->child_sync };
-    AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    AUTO_CLOSE int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
 
     for (size_t i = 0; i < COUNT_OF(moved); i++) {
         if (*moved[i] < 0)
@@ -148,12 +169,25 @@ static int become_init(struct build *b, struct err *e)
 }
 
 const struct build_step build_child_steps[] = {
-    { "sources", sources },        { "private", rootfs_private }, { "storage", rootfs_storage },
-    { "root", rootfs_root },       { "system", rootfs_system },   { "etc", rootfs_etc },
-    { "scratch", rootfs_scratch }, { "dev", rootfs_dev },         { "proc", rootfs_proc },
-    { "mounts", rootfs_mounts },   { "hostname", set_hostname },  { "join", join },
-    { "cgroup", enter_cgroup },    { "network", enter_network },  { "sys", rootfs_sys },
-    { "pivot", rootfs_pivot },     { "user", enter_user },        { "capabilities", reduce_caps },
+    { "sources", sources },
+    { "private", rootfs_private },
+    { "storage", rootfs_storage },
+    { "mapping", receive_user },
+    { "root", rootfs_root },
+    { "system", rootfs_system },
+    { "etc", rootfs_etc },
+    { "scratch", rootfs_scratch },
+    { "dev", rootfs_dev },
+    { "proc", rootfs_proc },
+    { "mounts", rootfs_mounts },
+    { "hostname", set_hostname },
+    { "join", join },
+    { "cgroup", enter_cgroup },
+    { "network", enter_network },
+    { "sys", rootfs_sys },
+    { "pivot", rootfs_pivot },
+    { "user", enter_user },
+    { "capabilities", reduce_caps },
     { "init", become_init },
 };
 const size_t build_child_step_count = COUNT_OF(build_child_steps);

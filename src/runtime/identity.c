@@ -39,7 +39,7 @@ static int take_range(uint32_t *ret_first, int *ret_lock, struct err *e)
 
     if (mkdir(lock_dir, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "making %s", lock_dir);
-    fd = open(lock_file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    fd = openat(AT_FDCWD, lock_file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return err_sys(e, "opening %s", lock_file);
     for (uint32_t i = 0; i < RANGE_COUNT; i++) {
@@ -59,7 +59,7 @@ static int take_range(uint32_t *ret_first, int *ret_lock, struct err *e)
 static int write_map(const char *file, uint32_t inside, uint32_t outside, uint32_t count,
                      struct err *e)
 {
-    AUTO_CLOSE int fd = open(file, O_WRONLY | O_CLOEXEC);
+    AUTO_CLOSE int fd = openat(AT_FDCWD, file, O_WRONLY | O_CLOEXEC);
     char lines[128];
     int n = snprintf(lines, sizeof lines, "%u %u 1\n", inside, outside);
 
@@ -103,7 +103,7 @@ static int map_holder(pid_t pid, const uint32_t inside[2], uint32_t outside, uin
     if (r < 0)
         return r;
     snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
-    *ret = open(path, O_RDONLY | O_CLOEXEC);
+    *ret = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     return *ret < 0 ? err_sys(e, "opening %s", path) : 0;
 }
 
@@ -144,29 +144,25 @@ static int make_limited_userns(const uint32_t inside[2], uint32_t count, uint32_
     return r;
 }
 
-int identity_make(enum identity_supply supply, const struct identity_want *want,
-                  struct identity *ret, struct err *e)
+int identity_take(enum identity_supply supply, struct identity *ret, struct err *e)
 {
-    static const uint32_t zero[2] = { 0, 0 };
-    struct identity id = { .range_lock = -1, .userns = -1 };
-    int r;
+    *ret = (struct identity){ .range_lock = -1, .userns = -1 };
+    return supply == IDENTITY_RANGES ? take_range(&ret->first, &ret->range_lock, e) : 0;
+}
 
-    if (supply == IDENTITY_RANGES) {
-        r = take_range(&id.first, &id.range_lock, e);
-        if (r >= 0)
-            r = make_userns(zero, id.first, PLAN_IDS, &id.userns, e);
-    } else if (supply == IDENTITY_MANY) {
-        r = make_limited_userns(zero, PLAN_IDS, want->pids, &id.userns, e);
-    } else {
-        r = make_limited_userns((uint32_t[2]){ want->uid, want->gid }, 1, want->pids, &id.userns,
-                                e);
+int identity_map(enum identity_supply supply, const struct identity_want *want, struct identity *i,
+                 struct err *e)
+{
+    uint32_t zero[2] = { 0, 0 }, wanted[2] = { want->uid, want->gid };
+
+    switch (supply) {
+    case IDENTITY_RANGES:
+        return make_userns(zero, i->first, PLAN_IDS, &i->userns, e);
+    case IDENTITY_MANY:
+        return make_limited_userns(zero, PLAN_IDS, want->pids, &i->userns, e);
+    default:
+        return make_limited_userns(wanted, 1, want->pids, &i->userns, e);
     }
-    if (r < 0) {
-        identity_done(&id);
-        return r;
-    }
-    *ret = id;
-    return 0;
 }
 
 void identity_done(struct identity *i)
@@ -177,7 +173,7 @@ void identity_done(struct identity *i)
 
 static int map_only_ourselves(uint32_t uid, uint32_t gid, struct err *e)
 {
-    AUTO_CLOSE int fd = open("/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
+    AUTO_CLOSE int fd = openat(AT_FDCWD, "/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
     int r;
 
     if (fd < 0 || write(fd, "deny", 4) != 4)

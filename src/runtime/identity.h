@@ -27,9 +27,11 @@ struct identity_want {
                       user namespace can have */
 };
 
-/* Takes ids and makes the user namespace that maps them. */
-int identity_make(enum identity_supply supply, const struct identity_want *want,
-                  struct identity *ret, struct err *e);
+/* Takes ids; quick. */
+int identity_take(enum identity_supply supply, struct identity *ret, struct err *e);
+/* Makes the user namespace that maps them; on failure the ids are still the caller's. */
+int identity_map(enum identity_supply supply, const struct identity_want *want, struct identity *i,
+                 struct err *e);
 void identity_done(struct identity *i);
 
 /* Makes a plain caller root of a new user and mount namespace that holds itself and, where

@@ -52,6 +52,12 @@ void launcher_done(struct launcher *l)
     l->pid = 0;
 }
 
+void launcher_leave(struct launcher *l)
+{
+    drop_fd(&l->sock);
+    l->pid = 0;
+}
+
 int launcher_create(const struct launcher *l, const struct plan *p, const int *fds, size_t n,
                     struct err *e)
 {

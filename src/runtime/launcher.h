@@ -24,6 +24,8 @@ int launcher_start(struct launcher *ret, struct err *e);
 /* Closes the connection, on which the launcher destroys every ephemeral sandbox, and waits for it.
  */
 void launcher_done(struct launcher *l);
+/* The same without waiting, for a caller that is about to exit and has had its answers. */
+void launcher_leave(struct launcher *l);
 
 /* fds are the plan's, in its order; they stay the caller's. */
 int launcher_create(const struct launcher *l, const struct plan *p, const int *fds, size_t n,

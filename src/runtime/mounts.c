@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "base/own.h"
@@ -99,6 +100,28 @@ int mounts_attach(int tree, int root, const char *path, struct err *e)
         return r;
     if (sys_move_mount(tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
         return err_sys(e, "mounting on %s", path);
+    return 0;
+}
+
+int mounts_attach_known(int tree, int dir, const char *path, struct err *e)
+{
+    if (sys_move_mount(tree, "", dir, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return err_sys(e, "mounting on %s", path);
+    return 0;
+}
+
+int mounts_new(const char *kind, int root, const char *path, unsigned long flags, const char *data,
+               struct err *e)
+{
+    AUTO_CLOSE int place = -1;
+    char target[32];
+    int r = mounts_find(root, path, &place, e);
+
+    if (r < 0)
+        return r;
+    snprintf(target, sizeof target, "/proc/self/fd/%d", place);
+    if (mount("none", target, kind, flags, data) < 0)
+        return err_sys(e, "mounting %s on %s", kind, path);
     return 0;
 }
 

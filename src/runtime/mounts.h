@@ -27,6 +27,12 @@ int mounts_restrict(int tree, uint64_t attributes, int userns, struct err *e);
 
 /* Puts a detached mount at path below root; the place must be there. */
 int mounts_attach(int tree, int root, const char *path, struct err *e);
+/* The same where every part of path was made by us or by the kernel: no link can be in the way. */
+int mounts_attach_known(int tree, int dir, const char *path, struct err *e);
+
+/* A new file system at path below root, in one step; flags are MS_*. */
+int mounts_new(const char *kind, int root, const char *path, unsigned long flags, const char *data,
+               struct err *e);
 
 /* A directory (an empty file) at path below root, with its parents. What is already there stays; a
  * symlink on the way is an error that names it. */

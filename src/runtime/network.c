@@ -25,7 +25,7 @@ static int raise_loopback(struct err *e)
 
 static int fill_namespace(int *ret, struct err *e)
 {
-    AUTO_CLOSE int net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    AUTO_CLOSE int net = openat(AT_FDCWD, "/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     int r;
 
     if (net < 0)

@@ -43,8 +43,8 @@ int plan_check_target(const char *target, struct err *e)
     if (path.n < 2 || path.p[0] != '/' || path.n >= PLAN_TARGET_MAX)
         return err_set(
             e, ERR_INVALID,
-            "'%s' is not a place for a mount: give an absolute path shorter than %d bytes", target,
-            PLAN_TARGET_MAX);
+            "'%.80s' is not a place for a mount: give an absolute path shorter than %d bytes",
+            target, PLAN_TARGET_MAX);
     rest = (struct str){ path.p + 1, path.n - 1 };
     do {
         bool more = str_find(rest, '/') < rest.n;
@@ -53,7 +53,7 @@ int plan_check_target(const char *target, struct err *e)
         if (!component_is_normal(part) || (more && rest.n == 0))
             return err_set(
                 e, ERR_INVALID,
-                "'%s' is not a place for a mount: give it without '.', '..', empty parts "
+                "'%.80s' is not a place for a mount: give it without '.', '..', empty parts "
                 "or a slash at the end",
                 target);
     } while (rest.n);

@@ -100,7 +100,7 @@ static int attach_layers(struct build *b, char *lower, size_t cap, struct err *e
             return err_sys(e, "making a place for an image layer");
         r = mounts_restrict(b->layers[i], READ_ONLY, b->is_root ? b->identity.userns : -1, e);
         if (r >= 0)
-            r = mounts_attach(b->layers[i], b->storage, name, e);
+            r = mounts_attach_known(b->layers[i], b->storage, name, e);
         if (r < 0)
             return err_wrap(e, r, "image layer");
         at += (size_t)snprintf(lower + at, cap - at, "%s%s", i ? ":" : "", name);
@@ -135,7 +135,7 @@ static int image_root(struct build *b, struct err *e)
     if (r >= 0)
         r = mount_overlay(b, lower, "upper", "work", &overlay, e);
     if (r >= 0)
-        r = mounts_attach(overlay, b->storage, "root", e);
+        r = mounts_attach_known(overlay, b->storage, "root", e);
     if (r < 0)
         return r;
     b->root = take_fd(&overlay);
@@ -161,7 +161,7 @@ static int separate_root(struct build *b, struct err *e)
 
     if (r >= 0)
         r = mounts_copy(b->storage, "root", &b->root, e);
-    return r < 0 ? r : mounts_attach(b->root, b->storage, "root", e);
+    return r < 0 ? r : mounts_attach_known(b->root, b->storage, "root", e);
 }
 
 static int host_root(struct build *b, struct err *e)
@@ -202,11 +202,11 @@ static int system_overlay(struct build *b, const char *name, int tree, struct er
     snprintf(work, sizeof work, "%s-work", name);
     r = make_places(b, b->storage, places, COUNT_OF(places), e);
     if (r >= 0)
-        r = mounts_attach(tree, b->storage, lower, e);
+        r = mounts_attach_known(tree, b->storage, lower, e);
     if (r >= 0)
         r = mount_overlay(b, lower, upper, work, &overlay, e);
     if (r >= 0)
-        r = mounts_attach(overlay, b->root, name, e);
+        r = mounts_attach_known(overlay, b->root, name, e);
     return r;
 }
 
@@ -222,13 +222,11 @@ static int system_directory(struct build *b, const char *name, struct err *e)
         r = mounts_restrict(tree, READ_ONLY, b->is_root ? b->identity.userns : -1, e);
     if (r < 0)
         return r;
-    for_sandbox(b);
-    r = mounts_place_dir(b->root, name, 0755, e);
-    for_us();
+    r = make_places(b, b->root, &(struct place){ name, 0755 }, 1, e);
     if (r < 0)
         return r;
     return b->plan->flags & PLAN_WRITABLE_SYSTEM ? system_overlay(b, name, tree, e)
-                                                 : mounts_attach(tree, b->root, name, e);
+                                                 : mounts_attach_known(tree, b->root, name, e);
 }
 
 int rootfs_system(struct build *b, struct err *e)

@@ -18,7 +18,7 @@
 enum { COPY_MAX = 1 << 20 };
 
 static const char *const copied[] = {
-    "ld.so.cache", "ld.so.conf", "protocols", "services", "ssl/openssl.cnf", "mime.types",
+    "ld.so.cache", "ld.so.conf", "protocols", "services", "ssl/openssl.cnf",
 };
 
 static const char *const bound[] = {
@@ -103,7 +103,7 @@ static int copy_file(const struct build *b, const char *name, struct err *e)
     struct stat st;
 
     snprintf(path, sizeof path, "/etc/%s", name);
-    from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    from = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (from < 0 || fstat(from, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > COPY_MAX)
         return 0; /* not on this host */
     to = openat(b->root, path + 1, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -147,9 +147,9 @@ static int bind_directory(const struct build *b, const char *name, struct err *e
     if (r >= 0)
         r = mounts_restrict(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY,
                             b->is_root ? b->identity.userns : -1, e);
-    if (r >= 0)
-        r = mounts_place_dir(b->root, path + 1, 0755, e);
-    return r < 0 ? r : mounts_attach(tree, b->root, path + 1, e);
+    if (r >= 0 && mkdirat(b->root, path + 1, 0755) < 0)
+        r = err_sys(e, "making %s", path);
+    return r < 0 ? r : mounts_attach_known(tree, b->root, path + 1, e);
 }
 
 static int fill_etc(const struct build *b, struct err *e)

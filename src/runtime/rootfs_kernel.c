@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 #include "base/own.h"
 #include "runtime/mounts.h"
 
-enum { QUIET = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC };
+enum { QUIET = MS_NOSUID | MS_NOEXEC };
 
 static const struct node {
     const char *name;
@@ -42,7 +43,7 @@ static int borrow_node(int dev, const struct node *n, struct err *e)
     if (r >= 0)
         r = mounts_place_file(dev, n->name, e);
     if (r >= 0)
-        r = mounts_attach(tree, dev, n->name, e);
+        r = mounts_attach_known(tree, dev, n->name, e);
     return r;
 }
 
@@ -69,41 +70,27 @@ static int fill_dev(const struct build *b, int dev, struct err *e)
     return r;
 }
 
-static int attach_pts(int dev, struct err *e)
-{
-    static const struct mount_option options[] = {
-        { "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode", "0620" }, { NULL, NULL }
-    };
-    AUTO_CLOSE int pts = -1;
-    int r = mounts_make("devpts", options, QUIET, &pts, e);
-
-    return r < 0 ? r : mounts_attach(pts, dev, "pts", e);
-}
-
 /* /dev itself is a small file system of its own, read-only once it is filled; /dev/shm is a piece
  * of the writable layer, so that one quota counts everything. */
 int rootfs_dev(struct build *b, struct err *e)
 {
-    char owner[16];
-    const struct mount_option options[] = {
-        { "mode", "0755" }, { "size", "64k" }, { "uid", owner }, { "gid", owner }, { NULL, NULL }
-    };
     struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
     AUTO_CLOSE int dev = -1, shm = -1;
+    char options[80];
     int r = b->plan->n_layers ? mounts_copy(b->storage, "shm", &shm, e)
                               : mounts_copy(b->root, "dev/shm", &shm, e);
 
-    snprintf(owner, sizeof owner, "%u", b->self);
+    snprintf(options, sizeof options, "mode=0755,size=64k,uid=%u,gid=%u", b->self, b->self);
     if (r >= 0)
-        r = mounts_make("tmpfs", options, QUIET, &dev, e);
+        r = mounts_new("tmpfs", b->root, "dev", QUIET, options, e);
     if (r >= 0)
-        r = mounts_attach(dev, b->root, "dev", e);
+        r = mounts_find(b->root, "dev", &dev, e);
     if (r >= 0)
         r = fill_dev(b, dev, e);
     if (r >= 0)
-        r = attach_pts(dev, e);
+        r = mounts_new("devpts", dev, "pts", QUIET, "newinstance,ptmxmode=0666,mode=0620", e);
     if (r >= 0)
-        r = mounts_attach(shm, dev, "shm", e);
+        r = mounts_attach_known(shm, dev, "shm", e);
     if (r < 0)
         return r;
     if (sys_mount_setattr(dev, "", AT_EMPTY_PATH, &read_only) < 0)
@@ -120,7 +107,37 @@ struct masked {
     enum mask how;
 };
 
-static int mask_one(const struct build *b, int fs, const struct masked *m, struct err *e)
+/* One empty directory serves for all that are hidden. */
+static int open_empty(struct build *b, struct err *e)
+{
+    static const struct mount_option options[] = { { "mode", "0555" },
+                                                   { "size", "4k" },
+                                                   { NULL, NULL } };
+
+    return b->empty >= 0 ? 0
+                         : mounts_make("tmpfs", options,
+                                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV |
+                                           MOUNT_ATTR_RDONLY,
+                                       &b->empty, e);
+}
+
+static int mask_source(struct build *b, int fs, const struct masked *m, int *ret, struct err *e)
+{
+    int r;
+
+    switch (m->how) {
+    case MASK_READ_ONLY:
+        r = mounts_copy(fs, m->path, ret, e);
+        return r < 0 ? r : mounts_restrict(*ret, MOUNT_ATTR_RDONLY, -1, e);
+    case MASK_FILE:
+        return mounts_copy(b->root, "dev/null", ret, e);
+    default:
+        r = open_empty(b, e);
+        return r < 0 ? r : mounts_copy(b->empty, "", ret, e);
+    }
+}
+
+static int mask_one(struct build *b, int fs, const struct masked *m, struct err *e)
 {
     AUTO_CLOSE int tree = -1;
     struct stat st;
@@ -128,26 +145,17 @@ static int mask_one(const struct build *b, int fs, const struct masked *m, struc
 
     if (fstatat(fs, m->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    if (m->how == MASK_READ_ONLY)
-        r = mounts_copy(fs, m->path, &tree, e);
-    else if (m->how == MASK_FILE)
-        r = mounts_copy(b->root, "dev/null", &tree, e);
-    else
-        r = mounts_make(
-            "tmpfs",
-            (const struct mount_option[]){ { "mode", "0555" }, { "size", "4k" }, { NULL, NULL } },
-            QUIET | MOUNT_ATTR_NODEV, &tree, e);
-    if (r >= 0 && m->how != MASK_FILE)
-        r = mounts_restrict(tree, MOUNT_ATTR_RDONLY, -1, e);
+    r = mask_source(b, fs, m, &tree, e);
     if (r >= 0)
-        r = mounts_attach(tree, fs, m->path, e);
+        r = mounts_attach_known(tree, fs, m->path, e);
     return err_wrap(e, r, "masking %s", m->path);
 }
 
-static int mask_all(const struct build *b, int fs, const struct masked *list, size_t n,
+static int mask_all(struct build *b, const char *path, const struct masked *list, size_t n,
                     struct err *e)
 {
-    int r = 0;
+    AUTO_CLOSE int fs = -1;
+    int r = mounts_find(b->root, path, &fs, e);
 
     for (size_t i = 0; i < n && r >= 0; i++)
         r = mask_one(b, fs, &list[i], e);
@@ -158,20 +166,14 @@ static int mask_all(const struct build *b, int fs, const struct masked *list, si
  */
 int rootfs_proc(struct build *b, struct err *e)
 {
-    static const struct mount_option options[] = { { "hidepid", "invisible" }, { NULL, NULL } };
     static const struct masked list[] = {
-        { "sys", MASK_READ_ONLY },  { "bus", MASK_READ_ONLY },      { "fs", MASK_READ_ONLY },
-        { "irq", MASK_READ_ONLY },  { "kcore", MASK_FILE },         { "keys", MASK_FILE },
-        { "key-users", MASK_FILE }, { "sysrq-trigger", MASK_FILE }, { "timer_list", MASK_FILE },
-        { "kallsyms", MASK_FILE },  { "acpi", MASK_DIR },           { "asound", MASK_DIR },
+        { "sys", MASK_READ_ONLY }, { "keys", MASK_FILE }, { "key-users", MASK_FILE },
+        { "kallsyms", MASK_FILE }, { "acpi", MASK_DIR },  { "asound", MASK_DIR },
         { "scsi", MASK_DIR },
     };
-    AUTO_CLOSE int proc = -1;
-    int r = mounts_make("proc", options, QUIET | MOUNT_ATTR_NODEV, &proc, e);
+    int r = mounts_new("proc", b->root, "proc", QUIET | MS_NODEV, "hidepid=invisible", e);
 
-    if (r >= 0)
-        r = mounts_attach(proc, b->root, "proc", e);
-    return r < 0 ? r : mask_all(b, proc, list, COUNT_OF(list), e);
+    return r < 0 ? r : mask_all(b, "proc", list, COUNT_OF(list), e);
 }
 
 /* sysfs shows the devices of the network namespace it is mounted from: the sandbox's own. */
@@ -184,10 +186,7 @@ int rootfs_sys(struct build *b, struct err *e)
         { "fs", MASK_DIR },
         { "devices/virtual/dmi", MASK_DIR },
     };
-    AUTO_CLOSE int sys = -1;
-    int r = mounts_make("sysfs", NULL, QUIET | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, &sys, e);
+    int r = mounts_new("sysfs", b->root, "sys", QUIET | MS_NODEV | MS_RDONLY, NULL, e);
 
-    if (r >= 0)
-        r = mounts_attach(sys, b->root, "sys", e);
-    return r < 0 ? r : mask_all(b, sys, list, COUNT_OF(list), e);
+    return r < 0 ? r : mask_all(b, "sys", list, COUNT_OF(list), e);
 }

@@ -58,7 +58,7 @@ static int seal_program(const char *name, int *ret, struct err *e)
 
     if (r < 0)
         return r;
-    from = open(path, O_RDONLY | O_CLOEXEC);
+    from = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (from < 0 || fstat(from, &st) < 0)
         return err_sys(e, "opening %s", path);
     to = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
@@ -90,11 +90,10 @@ static int server_init(struct server *s, int sock, struct err *e)
         return r;
     if (!s->is_root)
         return identity_become_outer_root(&s->supply, e);
-    s->home_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    s->home_net = openat(AT_FDCWD, "/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (s->home_net < 0)
         return err_sys(e, "opening /proc/self/ns/net");
-    r = caps_bound(kept_caps, e);
-    return r < 0 ? r : caps_set(kept_caps, 0, e);
+    return caps_set(kept_caps, 0, e);
 }
 
 static void answer_failure(const struct server *s, const char *step, const struct err *why)

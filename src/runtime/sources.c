@@ -25,7 +25,7 @@ static int reopen(int fd, int *ret, struct err *e)
     if (n < 0)
         return err_sys(e, "finding the path of a mount's source");
     path[n] = '\0';
-    again = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    again = openat(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (again < 0 || fstat(fd, &before) < 0 || fstat(again, &after) < 0)
         return err_sys(e, "opening %s again", path);
     if (before.st_dev != after.st_dev || before.st_ino != after.st_ino)

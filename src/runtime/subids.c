@@ -34,7 +34,7 @@ static bool find_in(const char *file, struct str name, struct str number, uint32
                     uint32_t *ret)
 {
     static char text[FILE_MAX_BYTES];
-    AUTO_CLOSE int fd = open(file, O_RDONLY | O_CLOEXEC);
+    AUTO_CLOSE int fd = openat(AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
     struct str rest = { text, n < 0 ? 0 : (size_t)n }, line;
 

@@ -245,13 +245,15 @@ def members(path):
     return set()
 
 
-def control_groups():
-    """Ours, anywhere. The common parent that holds them may stay; what is in it may not. A group with
+def control_groups(caller):
+    """The caller's, anywhere. The common parent that holds them may stay; what is in it may not. A group with
     processes that are not ours is somebody else's live sandbox."""
     ours, found = set(descendants()), set()
     for at, directories, _ in os.walk("/sys/fs/cgroup"):
-        paths = [os.path.join(at, d) for d in directories]
-        found.update(path for path in paths if "sandboxer" in path and not members(path) - ours)
+        for path in (os.path.join(at, name) for name in directories if "sandboxer" in os.path.join(at, name)):
+            with contextlib.suppress(OSError):
+                if os.stat(path).st_uid == caller.uid and not members(path) - ours:
+                    found.add(path)
     return {path for path in found if os.path.basename(path) != "sandboxer" and "bench" not in path}
 
 
@@ -282,7 +284,7 @@ class Footprint:
         return {
             "process": {f"{name} ({pid})" for pid, name in descendants().items()} | strays(self.known),
             "mount": mounts(),
-            "control group": control_groups(),
+            "control group": control_groups(self.caller),
             "file": files(self.caller),
         }
 
@@ -311,7 +313,7 @@ class Footprint:
         while set(descendants()) - self.known and time.monotonic() < deadline:
             reap()
             time.sleep(0.01)
-        for path in sorted(control_groups() - self.before["control group"], reverse=True):
+        for path in sorted(control_groups(self.caller) - self.before["control group"], reverse=True):
             with contextlib.suppress(OSError):
                 os.rmdir(path)
 

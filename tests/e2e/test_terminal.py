@@ -71,9 +71,10 @@ def control_c_is_the_programs_to_handle(c):
 
 @test
 def control_d_is_the_end_of_input(c):
-    with Terminal(c, "--", "cat") as t:
+    with Terminal(c, *SH, "echo up; exec cat") as t:
+        t.expect(b"up")
         t.send(b"line\n")
-        t.expect(b"line")
+        t.expect(b"line\r\nline")
         t.send(b"\x04")
         equal(t.end(), 0, "exit status")
 

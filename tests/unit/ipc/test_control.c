@@ -1,0 +1,290 @@
+#include "ipc/control.h"
+
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "harness/tap.h"
+
+enum { ROOM = 8192 };
+
+/* A message under construction. */
+static union {
+    struct control_head head;
+    struct control_start start;
+    struct control_kill kill;
+    struct control_failed failed;
+    struct control_exited exited;
+    struct control_procs procs;
+    char room[ROOM];
+} m;
+static size_t size;
+
+/* Checked in a heap block of just its size: a look behind its end is found by the sanitizer. */
+static int check(void)
+{
+    AUTO_FREE char *copy = malloc(size ? size : 1);
+
+    CHECK(copy);
+    memcpy(copy, &m, size);
+    return control_check(copy, size, NULL);
+}
+
+static void plain(enum control_type type, size_t n)
+{
+    memset(&m, 0, sizeof m);
+    size = n;
+    control_fill(&m.head, type, 7, n);
+}
+
+/* A start with these strings, each ended by a NUL. */
+static void start(enum control_what what, uint32_t argc, uint32_t envc, const char *text, size_t n)
+{
+    plain(CONTROL_START, sizeof m.start + n);
+    m.start.what = what;
+    m.start.argc = argc;
+    m.start.envc = envc;
+    m.start.text_size = (uint32_t)n;
+    memcpy(m.start.text, text, n);
+}
+#define START(what, argc, envc, text) start(what, argc, envc, text, sizeof(text))
+
+TEST(every_plain_message)
+{
+    static const struct {
+        enum control_type type;
+        size_t size;
+    } types[] = {
+        { CONTROL_PING, sizeof(struct control_head) },
+        { CONTROL_KILL, sizeof(struct control_kill) },
+        { CONTROL_LIST, sizeof(struct control_head) },
+        { CONTROL_PONG, sizeof(struct control_head) },
+        { CONTROL_STARTED, sizeof(struct control_started) },
+        { CONTROL_FAILED, sizeof(struct control_failed) },
+        { CONTROL_EXITED, sizeof(struct control_exited) },
+        { CONTROL_KILLED, sizeof(struct control_killed) },
+        { CONTROL_PROCS, sizeof(struct control_procs) },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        plain(types[i].type, types[i].size);
+        if (check() != 0)
+            FAIL("a good message of type %d is refused", types[i].type);
+        for (size_t n = 0; n < types[i].size; n++) { /* cut, and saying so or not */
+            size = n;
+            if (check() != -ERR_INVALID)
+                FAIL("type %d with %zu bytes of %zu passes", types[i].type, n, types[i].size);
+            m.head.size = (uint32_t)n;
+            if (check() != -ERR_INVALID)
+                FAIL("type %d with %zu bytes passes", types[i].type, n);
+            m.head.size = (uint32_t)types[i].size;
+        }
+        plain(types[i].type, types[i].size + 1);
+        if (check() != -ERR_INVALID)
+            FAIL("type %d with a byte too many passes", types[i].type);
+    }
+}
+
+TEST(every_type_there_is_not)
+{
+    for (unsigned type = 0; type < 65536; type++) {
+        bool known = (type >= CONTROL_PING && type <= CONTROL_LIST) ||
+                     (type >= CONTROL_PONG && type <= CONTROL_PROCS);
+
+        plain((enum control_type)type, sizeof m.head);
+        if (!known && check() != -ERR_INVALID)
+            FAIL("type %u passes", type);
+    }
+}
+
+TEST(heads_that_are_not_ours)
+{
+    plain(CONTROL_PING, sizeof m.head);
+    CHECK_INT(check(), 0);
+    m.head.magic ^= 1;
+    CHECK_INT(check(), -ERR_INVALID);
+    plain(CONTROL_PING, sizeof m.head);
+    m.head.version++;
+    CHECK_INT(check(), -ERR_UNSUPPORTED);
+    plain(CONTROL_PING, sizeof m.head);
+    m.head.size++;
+    CHECK_INT(check(), -ERR_INVALID);
+}
+
+TEST(starts)
+{
+    START(CONTROL_PROGRAM, 1, 0, "/\0true");
+    CHECK_INT(check(), 0);
+    START(CONTROL_PROGRAM, 2, 2, "\0sh\0-x\0A=1\0B=");
+    CHECK_INT(check(), 0);
+    START(CONTROL_PROGRAM, 1, 0, "root\0/\0id");
+    m.start.flags = CONTROL_USER_NAME | CONTROL_STDIN;
+    CHECK_INT(check(), 0);
+    START(CONTROL_RENAME, 2, 0, "/\0a\0b");
+    CHECK_INT(check(), 0);
+    plain(CONTROL_START, sizeof m.start);
+    m.start.argc = 1;
+    m.start.flags = CONTROL_TEXT_FD;
+    m.start.text_size = CONTROL_TEXT_MAX;
+    CHECK_INT(check(), 0);
+}
+
+/* Every operation with every number of paths. */
+TEST(numbers_of_paths)
+{
+    for (unsigned what = 0; what < CONTROL_WHAT_COUNT_ + 2u; what++)
+        for (uint32_t argc = 0; argc < 4; argc++) {
+            uint32_t want = what == CONTROL_RENAME ? 2 : 1;
+            bool good =
+                what == CONTROL_PROGRAM ? argc > 0 : what < CONTROL_WHAT_COUNT_ && argc == want;
+
+            start((enum control_what)what, argc, 0, "/\0a\0b\0c", 2 + 2 * argc);
+            if ((check() == 0) != good)
+                FAIL("operation %u with %u paths", what, argc);
+        }
+}
+
+#define BREAK(name, statement)                                                                     \
+    static void break_##name(void)                                                                 \
+    {                                                                                              \
+        statement;                                                                                 \
+    }
+BREAK(what, m.start.what = CONTROL_WHAT_COUNT_)
+BREAK(what_far, m.start.what = UINT32_MAX)
+BREAK(flags, m.start.flags = CONTROL_FLAGS_ALL_ + 1)
+BREAK(no_argument, m.start.argc = 0)
+BREAK(argc, m.start.argc = 3)
+BREAK(argc_far, m.start.argc = UINT32_MAX)
+BREAK(envc, m.start.envc = 1)
+BREAK(envc_far, m.start.envc = UINT32_MAX)
+BREAK(counts_that_wrap, m.start.argc = 2; m.start.envc = UINT32_MAX)
+BREAK(timeout, m.start.timeout_ns = -1)
+BREAK(grace, m.start.grace_ns = INT64_MIN)
+BREAK(uid, m.start.uid = UINT32_MAX)
+BREAK(gid, m.start.gid = UINT32_MAX)
+BREAK(mode, m.start.mode = 010000)
+BREAK(text_size, m.start.text_size--)
+BREAK(text_size_far, m.start.text_size = UINT32_MAX)
+BREAK(no_end, m.start.text[m.start.text_size - 1] = 'x')
+BREAK(user_name, m.start.flags = CONTROL_USER_NAME)
+BREAK(text_twice, m.start.flags = CONTROL_TEXT_FD)
+
+TEST(starts_that_are_wrong_in_one_place)
+{
+    static void (*const damages[])(void) = {
+        break_what,          break_what_far, break_flags,
+        break_no_argument,   break_argc,     break_argc_far,
+        break_envc,          break_envc_far, break_counts_that_wrap,
+        break_timeout,       break_grace,    break_uid,
+        break_gid,           break_mode,     break_text_size,
+        break_text_size_far, break_no_end,   break_user_name,
+        break_text_twice,
+    };
+
+    for (size_t i = 0; i < COUNT_OF(damages); i++) {
+        START(CONTROL_PROGRAM, 2, 0, "/\0sh\0x");
+        CHECK_INT(check(), 0);
+        damages[i]();
+        if (check() != -ERR_INVALID)
+            FAIL("damage %zu passes", i);
+    }
+}
+
+TEST(text_beside_the_message_is_not_longer_than_text_may_be)
+{
+    plain(CONTROL_START, sizeof m.start);
+    m.start.argc = 1;
+    m.start.flags = CONTROL_TEXT_FD;
+    m.start.text_size = CONTROL_TEXT_MAX + 1;
+    CHECK_INT(check(), -ERR_INVALID);
+}
+
+static int check_long(enum control_what what, size_t n)
+{
+    static char text[1 + CONTROL_PATH_MAX + 1];
+
+    memset(text + 1, 'x', n);
+    text[1 + n] = '\0';
+    start(what, 1, 0, text, n + 2); /* no directory, and one string of n bytes */
+    return check();
+}
+
+TEST(paths_have_a_length)
+{
+    CHECK_INT(check_long(CONTROL_READ, CONTROL_PATH_MAX - 1), 0);
+    CHECK_INT(check_long(CONTROL_READ, CONTROL_PATH_MAX), -ERR_TOO_BIG);
+    CHECK_INT(check_long(CONTROL_PROGRAM, CONTROL_PATH_MAX), 0); /* an argument may be longer */
+}
+
+TEST(text_that_came_in_memory)
+{
+    struct control_start s = { .what = CONTROL_PROGRAM, .argc = 2, .envc = 1 };
+
+    CHECK_INT(control_check_text(&s, "/\0a\0b\0C=1", 10, NULL), 0);
+    CHECK_INT(control_check_text(&s, "/\0a\0b\0C=1", 9, NULL), -ERR_INVALID);
+    CHECK_INT(control_check_text(&s, "/\0a\0b\0", 6, NULL), -ERR_INVALID);
+    CHECK_INT(control_check_text(&s, "", 0, NULL), -ERR_INVALID);
+    CHECK_INT(control_check_text(&s, "\0\0\0\0", 5, NULL), -ERR_INVALID);
+    CHECK_INT(control_check_text(&s, "\0\0\0", 4, NULL), 0);
+}
+
+TEST(strings_are_walked_in_order)
+{
+    static const char text[] = "one\0\0three";
+    const char *at = text;
+
+    CHECK_STR(str_from(control_next_string(&at)), "one");
+    CHECK_STR(str_from(control_next_string(&at)), "");
+    CHECK_STR(str_from(control_next_string(&at)), "three");
+    CHECK(at == text + sizeof text);
+}
+
+TEST(kills)
+{
+    static const struct {
+        int sig, want;
+    } cases[] = { { 0, 0 },
+                  { 9, 0 },
+                  { 64, 0 },
+                  { 65, -ERR_INVALID },
+                  { -1, -ERR_INVALID },
+                  { INT32_MIN, -ERR_INVALID } };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        plain(CONTROL_KILL, sizeof m.kill);
+        m.kill.sig = cases[i].sig;
+        if (check() != cases[i].want)
+            FAIL("signal %d", cases[i].sig);
+    }
+}
+
+TEST(lists)
+{
+    for (uint32_t count = 0; count < 5; count++) {
+        plain(CONTROL_PROCS, sizeof m.procs + count * sizeof m.procs.list[0]);
+        m.procs.count = count;
+        CHECK_INT(check(), 0);
+        m.procs.count = count + 1;
+        CHECK_INT(check(), -ERR_INVALID);
+        m.procs.count = UINT32_MAX;
+        CHECK_INT(check(), -ERR_INVALID);
+    }
+    plain(CONTROL_PROCS, sizeof m.procs);
+    m.procs.count = 0x20000000; /* times the size of a row, it is 0 again in 32 bits */
+    CHECK_INT(check(), -ERR_INVALID);
+}
+
+TEST(strings_in_answers_end)
+{
+    plain(CONTROL_EXITED, sizeof m.exited);
+    memset(m.exited.msg, 'x', sizeof m.exited.msg);
+    CHECK_INT(check(), -ERR_INVALID);
+    m.exited.msg[sizeof m.exited.msg - 1] = '\0';
+    CHECK_INT(check(), 0);
+    plain(CONTROL_FAILED, sizeof m.failed);
+    memset(m.failed.step, 'x', sizeof m.failed.step);
+    CHECK_INT(check(), -ERR_INVALID);
+    m.failed.step[0] = '\0';
+    CHECK_INT(check(), 0);
+    memset(m.failed.msg, 'x', sizeof m.failed.msg);
+    CHECK_INT(check(), -ERR_INVALID);
+}

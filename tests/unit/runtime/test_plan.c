@@ -1,0 +1,291 @@
+#include "runtime/plan.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "harness/tap.h"
+#include "ipc/channel.h"
+#include "proc/caps.h"
+
+static struct plan good_plan(void)
+{
+    struct plan p;
+    struct err e;
+
+    CHECK_OK(plan_init(&p, &e), e);
+    return p;
+}
+
+TEST(a_new_plan_is_good_and_has_its_own_id)
+{
+    struct plan a = good_plan(), b = good_plan();
+
+    CHECK_INT(plan_check(&a, sizeof a, NULL), 0);
+    CHECK(strcmp(a.id, b.id) != 0);
+    CHECK_STR(str_from(a.hostname), "sandbox");
+}
+
+#define CHANGE(name, statement)                                                                    \
+    static void set_##name(struct plan *p)                                                         \
+    {                                                                                              \
+        statement;                                                                                 \
+    }
+CHANGE(magic, p->magic = 0)
+CHANGE(version, p->version = 2)
+CHANGE(size, p->size++)
+CHANGE(flags, p->flags = PLAN_FLAGS_ALL_ + 1)
+CHANGE(all_flags, p->flags = PLAN_FLAGS_ALL_)
+CHANGE(layers, p->n_layers = PLAN_LAYERS_MAX + 1)
+CHANGE(all_layers, p->n_layers = PLAN_LAYERS_MAX)
+CHANGE(mounts, p->n_mounts = PLAN_MOUNTS_MAX + 1)
+CHANGE(mount_without_target, p->n_mounts = 1)
+CHANGE(id_open, memset(p->id, 'a', sizeof p->id))
+CHANGE(id_empty, p->id[0] = '\0')
+CHANGE(id_prefix, p->id[0] = 'x')
+CHANGE(id_letter, p->id[6] = 'U')
+CHANGE(id_long, snprintf(p->id + strlen(p->id), 2, "0"))
+CHANGE(host_open, memset(p->hostname, 'a', sizeof p->hostname))
+CHANGE(host_longest, memset(p->hostname, 'a', sizeof p->hostname - 1))
+CHANGE(host_empty, p->hostname[0] = '\0')
+CHANGE(host_dash, snprintf(p->hostname, sizeof p->hostname, "-a"))
+CHANGE(host_dot_end, snprintf(p->hostname, sizeof p->hostname, "a."))
+CHANGE(host_blank, snprintf(p->hostname, sizeof p->hostname, "a b"))
+CHANGE(host_line, snprintf(p->hostname, sizeof p->hostname, "a\nb"))
+CHANGE(host_high, snprintf(p->hostname, sizeof p->hostname, "\xc3\xa4"))
+CHANGE(host_good, snprintf(p->hostname, sizeof p->hostname, "A-1.example"))
+CHANGE(memory_low, p->memory = (1 << 20) - 1)
+CHANGE(memory_least, p->memory = 1 << 20)
+CHANGE(memory_most, p->memory = INT64_MAX)
+CHANGE(memory_high, p->memory = (uint64_t)INT64_MAX + 1)
+CHANGE(disk_low, p->disk = (64 << 10) - 1)
+CHANGE(disk_least, p->disk = 64 << 10)
+CHANGE(disk_high, p->disk = UINT64_MAX)
+CHANGE(pids_low, p->pids = 1)
+CHANGE(pids_least, p->pids = 2)
+CHANGE(pids_most, p->pids = PLAN_PIDS_MAX)
+CHANGE(pids_high, p->pids = PLAN_PIDS_MAX + 1)
+CHANGE(cpu_low, p->cpu_milli = 9)
+CHANGE(cpu_least, p->cpu_milli = 10)
+CHANGE(cpu_high, p->cpu_milli = 1024001)
+CHANGE(caps_admin, p->caps = CAP_BIT(CAP_SYS_ADMIN))
+CHANGE(caps_one_more, p->caps = plan_grantable_caps() | CAP_BIT(CAP_NET_ADMIN))
+CHANGE(caps_unknown, p->caps = UINT64_C(1) << 63)
+CHANGE(caps_all, p->caps = plan_grantable_caps())
+CHANGE(uid, p->uid = PLAN_IDS)
+CHANGE(gid, p->gid = UINT32_MAX)
+CHANGE(last_ids, p->uid = p->gid = PLAN_IDS - 1)
+
+TEST(each_field_at_its_bounds)
+{
+    static const struct {
+        const char *name;
+        void (*change)(struct plan *p);
+        int want;
+    } cases[] = {
+#define CASE(name, want) { #name, set_##name, want }
+        CASE(magic, -ERR_INVALID),
+        CASE(version, -ERR_UNSUPPORTED),
+        CASE(size, -ERR_INVALID),
+        CASE(flags, -ERR_INVALID),
+        CASE(all_flags, 0),
+        CASE(layers, -ERR_INVALID),
+        CASE(all_layers, 0),
+        CASE(mounts, -ERR_INVALID),
+        CASE(mount_without_target, -ERR_INVALID),
+        CASE(id_open, -ERR_INVALID),
+        CASE(id_empty, -ERR_INVALID),
+        CASE(id_prefix, -ERR_INVALID),
+        CASE(id_letter, -ERR_INVALID),
+        CASE(id_long, -ERR_INVALID),
+        CASE(host_open, -ERR_INVALID),
+        CASE(host_longest, 0),
+        CASE(host_empty, -ERR_INVALID),
+        CASE(host_dash, -ERR_INVALID),
+        CASE(host_dot_end, -ERR_INVALID),
+        CASE(host_blank, -ERR_INVALID),
+        CASE(host_line, -ERR_INVALID),
+        CASE(host_high, -ERR_INVALID),
+        CASE(host_good, 0),
+        CASE(memory_low, -ERR_INVALID),
+        CASE(memory_least, 0),
+        CASE(memory_most, 0),
+        CASE(memory_high, -ERR_INVALID),
+        CASE(disk_low, -ERR_INVALID),
+        CASE(disk_least, 0),
+        CASE(disk_high, -ERR_INVALID),
+        CASE(pids_low, -ERR_INVALID),
+        CASE(pids_least, 0),
+        CASE(pids_most, 0),
+        CASE(pids_high, -ERR_INVALID),
+        CASE(cpu_low, -ERR_INVALID),
+        CASE(cpu_least, 0),
+        CASE(cpu_high, -ERR_INVALID),
+        CASE(caps_admin, -ERR_DENIED),
+        CASE(caps_one_more, -ERR_DENIED),
+        CASE(caps_unknown, -ERR_DENIED),
+        CASE(caps_all, 0),
+        CASE(uid, -ERR_INVALID),
+        CASE(gid, -ERR_INVALID),
+        CASE(last_ids, 0),
+#undef CASE
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct plan p = good_plan();
+        int r;
+
+        cases[i].change(&p);
+        r = plan_check(&p, sizeof p, NULL);
+        if (r != cases[i].want)
+            FAIL("%s gives %d, not %d", cases[i].name, r, cases[i].want);
+    }
+}
+
+TEST(a_plan_of_another_length)
+{
+    struct plan p = good_plan();
+
+    for (size_t n = 0; n < sizeof p; n++)
+        if (plan_check(&p, n, NULL) != -ERR_INVALID)
+            FAIL("%zu bytes pass", n);
+    CHECK_INT(plan_check(&p, sizeof p + 1, NULL), -ERR_INVALID);
+}
+
+TEST(mount_targets)
+{
+    static char longest[PLAN_TARGET_MAX + 1], part[300];
+    static const struct {
+        const char *target;
+        int want;
+    } cases[] = {
+        { "/work", 0 },
+        { "/a/b/c", 0 },
+        { "/procs", 0 }, /* only begins like a reserved name */
+        { "/system/proc", 0 },
+        { "/...", 0 },
+        { "/a b/ä", 0 },
+        { "", -ERR_INVALID },
+        { "/", -ERR_INVALID },
+        { "work", -ERR_INVALID },
+        { "./work", -ERR_INVALID },
+        { "//work", -ERR_INVALID },
+        { "/work/", -ERR_INVALID },
+        { "/a//b", -ERR_INVALID },
+        { "/a/./b", -ERR_INVALID },
+        { "/a/../b", -ERR_INVALID },
+        { "/..", -ERR_INVALID },
+        { "/.", -ERR_INVALID },
+        { "/proc", -ERR_DENIED },
+        { "/proc/self", -ERR_DENIED },
+        { "/sys/fs/cgroup", -ERR_DENIED },
+        { "/dev", -ERR_DENIED },
+        { "/dev/shm/x", -ERR_DENIED },
+        { longest, -ERR_INVALID },
+        { part, -ERR_INVALID },
+    };
+
+    memset(longest, 'a', sizeof longest - 1);
+    longest[0] = '/';
+    snprintf(part, sizeof part, "/%0256d", 0); /* a name longer than any file system's */
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct err e = { 0 };
+        int r = plan_check_target(cases[i].target, &e);
+
+        if (r != cases[i].want)
+            FAIL("'%s' gives %d, not %d", cases[i].target, r, cases[i].want);
+        if (r < 0 && !strstr(e.msg, "is not a place for a mount"))
+            FAIL("'%s' gives '%s'", cases[i].target, e.msg);
+    }
+    longest[PLAN_TARGET_MAX - 1] = '\0';
+    CHECK_INT(plan_check_target(longest, NULL), 0);
+}
+
+TEST(mounts_of_a_plan_are_checked_one_by_one)
+{
+    struct plan p = good_plan();
+
+    p.n_mounts = 2;
+    snprintf(p.mounts[0].target, PLAN_TARGET_MAX, "/a");
+    snprintf(p.mounts[1].target, PLAN_TARGET_MAX, "/b");
+    CHECK_INT(plan_check(&p, sizeof p, NULL), 0);
+    p.mounts[1].flags = PLAN_MOUNT_FLAGS_ALL_ + 1;
+    CHECK_INT(plan_check(&p, sizeof p, NULL), -ERR_INVALID);
+    p.mounts[1].flags = PLAN_MOUNT_RW;
+    CHECK_INT(plan_check(&p, sizeof p, NULL), 0);
+    memset(p.mounts[1].target, '/', PLAN_TARGET_MAX); /* does not end */
+    CHECK_INT(plan_check(&p, sizeof p, NULL), -ERR_INVALID);
+    snprintf(p.mounts[1].target, PLAN_TARGET_MAX, "/dev/x");
+    CHECK_INT(plan_check(&p, sizeof p, NULL), -ERR_DENIED);
+}
+
+enum kind { SEQPACKET, STREAM, INTERNET, DIRECTORY, REGULAR, DEVICE, PIPE, CLOSED, KINDS };
+
+static int open_kind(enum kind k)
+{
+    int ends[2];
+    struct err e;
+
+    switch (k) {
+    case SEQPACKET:
+        CHECK_OK(ipc_pair(ends, &e), e);
+        return ends[0];
+    case STREAM:
+        return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    case INTERNET:
+        return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    case DIRECTORY:
+        return open("/tmp", O_PATH | O_CLOEXEC);
+    case REGULAR:
+        return open("/proc/self/exe", O_PATH | O_CLOEXEC);
+    case DEVICE:
+        return open("/dev/null", O_RDONLY | O_CLOEXEC);
+    case PIPE:
+        CHECK(pipe2(ends, O_CLOEXEC) == 0);
+        return ends[0];
+    default:
+        return -1;
+    }
+}
+
+/* Each place takes the kinds it is for, and no other. */
+TEST(kinds_of_descriptors)
+{
+    struct plan p = good_plan();
+    int fds[4], good[4] = { open_kind(SEQPACKET), open_kind(SEQPACKET), open_kind(DIRECTORY),
+                            open_kind(REGULAR) };
+
+    p.flags = PLAN_LISTENER;
+    p.n_layers = p.n_mounts = 1;
+    snprintf(p.mounts[0].target, PLAN_TARGET_MAX, "/x");
+    CHECK_INT(plan_check_fds(&p, good, 4, NULL), 0);
+    for (size_t place = 0; place < 4; place++)
+        for (enum kind k = 0; k < KINDS; k++) {
+            bool want = place < 2    ? k == SEQPACKET
+                        : place == 2 ? k == DIRECTORY
+                                     : k == DIRECTORY || k == REGULAR;
+
+            memcpy(fds, good, sizeof fds);
+            fds[place] = open_kind(k);
+            if ((plan_check_fds(&p, fds, 4, NULL) == 0) != want)
+                FAIL("place %zu and kind %d", place, k);
+        }
+}
+
+TEST(numbers_of_descriptors)
+{
+    struct plan p = good_plan();
+    int fds[3] = { open_kind(SEQPACKET), open_kind(SEQPACKET), open_kind(DIRECTORY) };
+
+    CHECK_INT(plan_check_fds(&p, fds, 1, NULL), 0);
+    CHECK_INT(plan_check_fds(&p, fds, 0, NULL), -ERR_INVALID);
+    CHECK_INT(plan_check_fds(&p, fds, 2, NULL), -ERR_INVALID);
+    p.flags = PLAN_LISTENER;
+    CHECK_INT(plan_check_fds(&p, fds, 1, NULL), -ERR_INVALID);
+    CHECK_INT(plan_check_fds(&p, fds, 2, NULL), 0);
+    p.n_layers = 1;
+    CHECK_INT(plan_check_fds(&p, fds, 2, NULL), -ERR_INVALID);
+    CHECK_INT(plan_check_fds(&p, fds, 3, NULL), 0);
+}
