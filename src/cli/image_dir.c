@@ -9,12 +9,15 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/id.h"
 #include "base/own.h"
 #include "image/import.h"
 #include "tree/remove.h"
+
+enum { STALE_SECONDS = 60 };
 
 static const char prefix[] = "unpacked-";
 
@@ -41,6 +44,7 @@ static int state_path(char *out, size_t cap, struct err *e)
 static int open_state(int *ret, struct err *e)
 {
     char path[PATH_MAX];
+    struct stat st;
     int r = state_path(path, sizeof path, e);
 
     if (r < 0)
@@ -56,7 +60,23 @@ static int open_state(int *ret, struct err *e)
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "making %s", path);
     *ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return *ret < 0 ? err_sys(e, "opening %s", path) : 0;
+    if (*ret < 0 || fstat(*ret, &st) < 0)
+        return err_sys(e, "opening %s", path);
+    if (st.st_uid != geteuid() || (st.st_mode & 022))
+        return err_set(
+            e, ERR_DENIED,
+            "%s belongs to user %u with mode %o; state must be ours and writable by nobody "
+            "else",
+            path, st.st_uid, st.st_mode & 07777);
+    return 0;
+}
+
+/* One that was just made may not be locked yet. */
+static bool is_old(int dir)
+{
+    struct stat st;
+
+    return fstat(dir, &st) == 0 && st.st_mtim.tv_sec + STALE_SECONDS < time(NULL);
 }
 
 /* What a run that was killed has left: nobody holds its lock any more. */
@@ -76,7 +96,7 @@ static void sweep(int state)
         if (strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0)
             continue;
         lock = openat(state, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+        if (lock >= 0 && is_old(lock) && flock(lock, LOCK_EX | LOCK_NB) == 0)
             tree_remove(state, entry->d_name, NULL);
     }
     closedir(dir);

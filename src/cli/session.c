@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "base/units.h"
 #include "cli/stream.h"
@@ -17,6 +18,7 @@
 #include "ipc/channel.h"
 
 enum { TAG = 1, FORCE_AFTER_SIGNALS = 3 };
+#define BACKSTOP_NS NS_PER_S
 enum { STREAM_IN, STREAM_OUT, STREAM_ERR, STREAMS };
 
 /* What we wait for, and what happened so far. */
@@ -26,9 +28,11 @@ struct run {
     struct stream streams[STREAMS];
     struct terminal terminal;
     int signals;
-    uint32_t proc; /* 0 until it started */
-    int master;    /* the terminal's, with CONTROL_TTY; owned by streams[STREAM_OUT] */
-    bool ended;    /* the program is over, one way or the other */
+    uint32_t proc;    /* 0 until it started */
+    int master;       /* the terminal's, with CONTROL_TTY; owned by streams[STREAM_OUT] */
+    bool ended;       /* the program is over, one way or the other */
+    bool created;     /* the launcher has done its part */
+    int64_t deadline; /* by when PID 1 must have ended a program that timed out; 0: none */
     bool destroying, destroyed;
     int n_signals; /* how often somebody asked us to stop */
     int status;    /* our exit status */
@@ -167,8 +171,12 @@ static void hear_launcher(struct run *r)
             clean_up_after_launcher(r);
         return;
     }
-    if (answer.head.type == LAUNCH_CREATED)
+    if (answer.head.type == LAUNCH_CREATED) {
+        r->created = true;
         note_unenforced(r, answer.created.unenforced);
+        if (r->s->control < 0 && !r->ended)
+            fail(r, EXIT_OURS, "the sandbox's supervisor died");
+    }
     if (answer.head.type == LAUNCH_DESTROYED) {
         r->destroyed = true;
         r->oom_kills = answer.destroyed.oom_kills;
@@ -189,6 +197,8 @@ static void begin(struct run *r, const struct control_started *m, struct ipc_fds
         return;
     }
     r->proc = m->proc;
+    if (r->start->timeout_ns)
+        r->deadline = clock_mono() + r->start->timeout_ns + r->start->grace_ns + BACKSTOP_NS;
     if (r->start->flags & CONTROL_TTY) {
         int input = fcntl(fds->fd[0], F_DUPFD_CLOEXEC, 0);
 
@@ -215,14 +225,21 @@ static void start_failed(struct run *r, const struct control_failed *m)
     fail(r, !program ? EXIT_OURS : m->sys == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, m->msg);
 }
 
+/* PID 1 shares the program's processors and may be late; the launcher does not. */
+static void give_up(struct run *r)
+{
+    r->status = EXIT_TIMED_OUT;
+    terminal_restore(&r->terminal);
+    say("timed out after %lld ms", (long long)(r->start->timeout_ns / NS_PER_MS));
+    destroy(r);
+}
+
 static void program_ended(struct run *r, const struct control_exited *m)
 {
     switch (m->how) {
     case CONTROL_BY_TIMEOUT:
-        r->status = EXIT_TIMED_OUT;
-        terminal_restore(&r->terminal);
-        say("timed out after %lld ms", (long long)(r->start->timeout_ns / 1000000));
-        break;
+        give_up(r);
+        return;
     case CONTROL_BY_SIGNAL:
         r->status = EXIT_SIGNALLED + m->status;
         r->killed = m->status == SIGKILL;
@@ -243,7 +260,7 @@ static void hear_supervisor(struct run *r)
     if (got <= 0) {
         drop_fd(&r->s->control);
         /* While it is being built, the launcher says why. */
-        if (!r->ended && (got < 0 || r->proc)) {
+        if (!r->ended && (got < 0 || r->proc || r->created)) {
             r->killed = true;
             fail(r, EXIT_OURS, got < 0 ? e.msg : "the sandbox ended before its program did");
         }
@@ -317,8 +334,10 @@ static void loop(struct run *r)
         waits[SIGNALS] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
         for (int i = 0; i < STREAMS; i++)
             stream_poll(&r->streams[i], &waits[FIRST_STREAM + i]);
-        if (poll(waits, WAITS, -1) < 0 && errno != EINTR)
+        if (poll(waits, WAITS, r->ended ? -1 : clock_poll_ms(r->deadline)) < 0 && errno != EINTR)
             break;
+        if (r->deadline && !r->ended && clock_mono() >= r->deadline)
+            give_up(r);
         for (int i = 0; i < STREAMS; i++)
             if (waits[FIRST_STREAM + i].revents)
                 stream_move(&r->streams[i]);

@@ -54,19 +54,29 @@ static void widen(struct stream *s, size_t more)
     }
 }
 
+static bool readable(const struct stream *s)
+{
+    struct pollfd in = { .fd = s->from, .events = POLLIN };
+
+    return poll(&in, 1, 0) == 1;
+}
+
 /* True if there may be more to do at once. */
 static bool move_pages(struct stream *s)
 {
-    ssize_t n = splice(s->from, NULL, s->to, NULL, SPLICE_MAX, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
-    struct pollfd in = { .fd = s->from, .events = POLLIN };
+    ssize_t n;
 
+    /* Descriptors of our caller block, whatever splice() is told, and are not ours to change. */
+    if (!s->owns_from && !readable(s))
+        return false;
+    n = splice(s->from, NULL, s->to, NULL, SPLICE_MAX, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
     if (n > 0) {
         widen(s, (size_t)n);
         return true;
     }
     if (n < 0 && errno == EAGAIN) {
         /* Either side can be the reason. */
-        s->wait_out = poll(&in, 1, 0) == 1 && (in.revents & POLLIN);
+        s->wait_out = readable(s);
         return false;
     }
     if (n < 0 && errno == EINVAL) {
@@ -81,11 +91,9 @@ static bool move_pages(struct stream *s)
 
 static bool fill(struct stream *s)
 {
-    struct pollfd in = { .fd = s->from, .events = POLLIN };
     ssize_t n;
 
-    /* Descriptors of our caller block, and are not ours to change. */
-    if (poll(&in, 1, 0) != 1)
+    if (!readable(s))
         return false;
     n = read(s->from, s->data, STREAM_BUFFER);
     if (n > 0) {

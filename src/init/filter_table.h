@@ -245,12 +245,6 @@ static const char *const filter_allowed[] = {
     "sigaltstack",
     "signalfd",
     "signalfd4",
-    "io_cancel",
-    "io_destroy",
-    "io_getevents",
-    "io_pgetevents",
-    "io_setup",
-    "io_submit",
     /* sockets and pipes */
     "accept",
     "accept4",
@@ -414,7 +408,6 @@ static const struct filter_rule filter_rules[] = {
       .tests = { { 0, FILTER_IS, AF_UNIX, FILTER_ALLOW },
                  { 0, FILTER_IS, AF_INET, FILTER_ALLOW },
                  { 0, FILTER_IS, AF_INET6, FILTER_ALLOW },
-                 { 0, FILTER_AT_LEAST, 64, FILTER_REFUSE(ENOSYS) },
                  { 0, FILTER_IS_NOT, AF_NETLINK, FILTER_REFUSE(EAFNOSUPPORT) },
                  { 2, FILTER_IS_NOT, 0 /* route */, FILTER_REFUSE(EPROTONOSUPPORT) } },
       .otherwise = FILTER_ALLOW },
@@ -428,6 +421,7 @@ static const struct filter_rule filter_rules[] = {
     { .name = "personality",
       .tests = { { 0, FILTER_IS, 0, FILTER_ALLOW },
                  { 0, FILTER_IS, 0x20000 /* UNAME26 */, FILTER_ALLOW },
+                 { 0, FILTER_IS, 0x40000 /* ADDR_NO_RANDOMIZE */, FILTER_ALLOW },
                  { 0, FILTER_IS, 0xffffffff /* query */, FILTER_ALLOW } },
       .otherwise = FILTER_REFUSE(ENOSYS) },
 };
@@ -448,7 +442,9 @@ static const struct filter_rule filter_guard_rules[] = {
       .tests = { FILTER_SPARE_PID_1(0), FILTER_SPARE_PID_1(1) },
       .otherwise = FILTER_ALLOW },
     { .name = "rt_sigqueueinfo", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
-    { .name = "rt_tgsigqueueinfo", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
+    { .name = "rt_tgsigqueueinfo",
+      .tests = { FILTER_SPARE_PID_1(0), FILTER_SPARE_PID_1(1) },
+      .otherwise = FILTER_ALLOW },
     { .name = "pidfd_open", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
     { .name = "sched_setaffinity", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
     { .name = "sched_setscheduler", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
@@ -459,7 +455,8 @@ static const struct filter_rule filter_guard_rules[] = {
     /* Both can type into the terminal, for whoever reads it after the program. */
     { .name = "ioctl",
       .tests = { { 1, FILTER_IS, 0x5412 /* TIOCSTI */, FILTER_REFUSE(EPERM) },
-                 { 1, FILTER_IS, 0x541C /* TIOCLINUX */, FILTER_REFUSE(EPERM) } },
+                 { 1, FILTER_IS, 0x541C /* TIOCLINUX */, FILTER_REFUSE(EPERM) },
+                 { 1, FILTER_IS, 0x5423 /* TIOCSETD */, FILTER_REFUSE(EPERM) } },
       .otherwise = FILTER_ALLOW },
 };
 

@@ -328,9 +328,12 @@ static void enforce_deadlines(void)
 
 static void continue_kills(void)
 {
-    for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
-        if (p->killing)
-            p->killing = kill_marked(p, SIGKILL) > 0;
+    for (struct proc *p = procs_next(NULL); p; p = procs_next(p)) {
+        if (!p->killing)
+            continue;
+        p->killing =
+            (p->looks++ < INIT_KILL_LOOKS ? kill_marked(p, SIGKILL) : kill_at_standstill(p)) > 0;
+    }
 }
 
 /* requests */
@@ -504,7 +507,7 @@ static int confine(struct err *e)
         r = caps_set(keep, 0, e);
     if (r >= 0)
         r = landlock_enter(e);
-    return r < 0 ? r : filter_load(options->caps != 0, e);
+    return r < 0 ? r : filter_load(options->may_set_ids, e);
 }
 
 int init_run(const struct init_options *o)

@@ -20,6 +20,7 @@ enum { INIT_CONTROL = 3, INIT_LISTENER = 4 };
 enum {
     INIT_CONNECTIONS_MAX = 16,
     INIT_STDIO_MAX = 3,
+    INIT_KILL_LOOKS = 3,    /* before the sandbox is made to stand still */
     INIT_KILL_RETRY_MS = 2, /* between two looks for what a kill has missed */
     INIT_SEND_RETRY_MS = 5, /* for a client that does not read */
 };
@@ -28,7 +29,8 @@ struct init_options {
     uint64_t caps;  /* what workload processes may hold */
     bool ephemeral; /* ends with its first connection */
     bool listens;
-    uint32_t pids; /* RLIMIT_NPROC, for a plain caller's sandbox; 0: none */
+    bool may_set_ids; /* set-user-id bits on files */
+    uint32_t pids;    /* RLIMIT_NPROC, for a plain caller's sandbox; 0: none */
 };
 
 enum proc_state {
@@ -59,6 +61,7 @@ struct proc {
     int64_t grace_ns;
     bool timed_out;
     bool killing; /* until a look finds nothing more with its mark */
+    int looks;    /* how often that look has found something */
     struct control_exited end;
     struct control_failed failure;
 };
@@ -104,10 +107,10 @@ int stdio_arrange(const struct control_start *s, int inner[3], struct err *e);
 
 /* kill.c */
 uint64_t kill_mark_of(pid_t pid); /* 0 if it is gone, or hides */
-/* Signals the first process and everything with its mark; the number of processes found. SIGKILL
- * stops them first, so that those still found count against the process limit and nobody outruns
- * the search. */
+/* Signals the first process and everything with its mark; the number of processes found. */
 int kill_marked(const struct proc *p, int sig);
+/* SIGKILL to all of it while the whole sandbox stands still, for what outruns kill_marked(). */
+int kill_at_standstill(const struct proc *p);
 
 /* filter.c, landlock.c */
 int filter_load(bool may_set_ids, struct err *e); /* once, in PID 1: for it and all it starts */

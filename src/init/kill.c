@@ -19,7 +19,7 @@
 #include "base/str.h"
 #include "proc/sys.h"
 
-enum { DENTS = 32 << 10, CHILDREN_MAX = 64 << 10 };
+enum { DENTS = 32 << 10, THREAD_DENTS = 4096, CHILDREN_MAX = 64 << 10 };
 
 struct dents64 {
     uint64_t ino;
@@ -29,13 +29,45 @@ struct dents64 {
     char name[];
 };
 
+static uint64_t mark_at(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
+/* A process whose first thread has ended shows no namespaces, but its other threads do. */
+static uint64_t mark_of_threads(pid_t pid)
+{
+    static char room[THREAD_DENTS] __attribute__((aligned(8)));
+    char path[64];
+    AUTO_CLOSE int dir = -1;
+    uint64_t mark = 0;
+    long n;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    dir = openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (dir >= 0 && !mark && (n = syscall(SYS_getdents64, dir, room, sizeof room)) > 0)
+        for (long at = 0; at < n && !mark;) {
+            const struct dents64 *d = (const void *)(room + at);
+
+            at += d->reclen;
+            if (d->name[0] == '.')
+                continue;
+            snprintf(path, sizeof path, "/proc/%d/task/%.10s/ns/uts", (int)pid, d->name);
+            mark = mark_at(path);
+        }
+    return mark;
+}
+
 uint64_t kill_mark_of(pid_t pid)
 {
     char path[48];
-    struct stat st;
+    uint64_t mark;
 
     snprintf(path, sizeof path, "/proc/%d/ns/uts", (int)pid);
-    return stat(path, &st) < 0 ? 0 : st.st_ino;
+    mark = mark_at(path);
+    return mark ? mark : mark_of_threads(pid);
 }
 
 /* The pidfd makes sure that what is signalled is what was looked at. */
@@ -45,8 +77,6 @@ static bool signal_if_marked(pid_t pid, uint64_t mark, int sig)
 
     if (fd < 0 || kill_mark_of(pid) != mark)
         return false;
-    if (sig == SIGKILL)
-        sys_pidfd_send_signal(fd, SIGSTOP);
     return sys_pidfd_send_signal(fd, sig) == 0;
 }
 
@@ -110,6 +140,18 @@ static int signal_hidden_orphans(int sig)
         if (str_to_u64(word, &pid) && !procs_by_pid((pid_t)pid) && is_hidden((pid_t)pid))
             found += kill((pid_t)pid, sig) == 0;
     }
+    return found;
+}
+
+/* Whoever forks faster than we look is stopped, and everybody else for that moment: one call that
+ * the kernel makes in one walk. Then nothing new appears while we look. */
+int kill_at_standstill(const struct proc *p)
+{
+    int found;
+
+    kill(-1, SIGSTOP);
+    found = kill_marked(p, SIGKILL);
+    kill(-1, SIGCONT);
     return found;
 }
 

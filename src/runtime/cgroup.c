@@ -19,6 +19,7 @@ enum {
     CPU_PERIOD_US = 100000,
     REMOVE_TRIES = 200,
     REMOVE_WAIT_MS = 10,
+    SETTINGS_MAX = 3,
     STALE_SECONDS = 60,
     PATH_BYTES = 512
 };
@@ -73,11 +74,23 @@ static unsigned controllers_in(int dir, const char *file)
     return has;
 }
 
-/* Turns on for our groups what the parent has and does not pass on yet. It may refuse (processes
- * live in it): then the limit counts as missing. */
+/* Whether `dir` can pass controllers on to groups in it: it has no processes of its own, or it is
+ * the root of the hierarchy, which alone has no type. The kernel refuses memory otherwise, but not
+ * pids and cpu: those would turn `dir` into a domain of threads, in which no process can be
+ * started. */
+static bool may_pass_on(int dir)
+{
+    char text[64];
+
+    return faccessat(dir, "cgroup.type", F_OK, 0) < 0 ||
+           (read_file(dir, "cgroup.procs", text, sizeof text) && !text[0]);
+}
+
+/* Turns on for our groups what the parent has and does not pass on yet. Where that cannot be, the
+ * limit counts as missing. */
 static unsigned enable_controllers(int dir)
 {
-    unsigned all = controllers_in(dir, "cgroup.controllers");
+    unsigned all = may_pass_on(dir) ? controllers_in(dir, "cgroup.controllers") : 0;
 
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++) {
         char word[16];
@@ -140,12 +153,24 @@ static bool is_fs(int fd, long magic)
     return fd >= 0 && fstatfs(fd, &fs) == 0 && (long)fs.f_type == magic;
 }
 
+/* Groups in a domain of threads, which somebody else may have made of it, take no processes. */
+static bool takes_processes(int dir)
+{
+    char type[32];
+
+    return !read_file(dir, "cgroup.type", type, sizeof type) ||
+           str_eq(str_trim(str_from(type)), STR("domain"));
+}
+
 static void open_unified(struct cgroup_host *h, int top)
 {
     int dir = geteuid() == 0 ? fcntl(top, F_DUPFD_CLOEXEC, 0) : delegated_dir(top);
 
-    if (dir < 0)
+    /* Containers often show their root a tree that is mounted read-only. */
+    if (dir < 0 || faccessat(dir, ".", W_OK, AT_EACCESS) < 0 || !takes_processes(dir)) {
+        drop_fd(&dir);
         return;
+    }
     h->unified = dir;
     h->unified_has = enable_controllers(dir);
 }
@@ -195,15 +220,17 @@ struct setting {
 };
 
 static int settings_v1(enum cgroup_controller c, const struct cgroup_limits *l,
-                       struct setting out[2])
+                       struct setting out[SETTINGS_MAX])
 {
     switch (c) {
     case CGROUP_MEMORY:
         out[0] = (struct setting){ .file = "memory.limit_in_bytes" };
         out[1] = (struct setting){ .file = "memory.memsw.limit_in_bytes", .optional = true };
         snprintf(out[0].value, sizeof out[0].value, "%llu", (unsigned long long)l->memory);
-        snprintf(out[1].value, sizeof out[1].value, "%llu", (unsigned long long)l->memory);
-        return 2;
+        out[2] = (struct setting){ .file = "memory.kmem.tcp.limit_in_bytes", .optional = true };
+        for (int i = 1; i < 3; i++)
+            memcpy(out[i].value, out[0].value, sizeof out[i].value);
+        return 3;
     case CGROUP_PIDS:
         out[0] = (struct setting){ .file = "pids.max" };
         snprintf(out[0].value, sizeof out[0].value, "%u", l->pids);
@@ -219,7 +246,7 @@ static int settings_v1(enum cgroup_controller c, const struct cgroup_limits *l,
 }
 
 static int settings_v2(enum cgroup_controller c, const struct cgroup_limits *l,
-                       struct setting out[2])
+                       struct setting out[SETTINGS_MAX])
 {
     switch (c) {
     case CGROUP_MEMORY:
@@ -259,7 +286,7 @@ static int make_legacy(const struct cgroup_host *h, enum cgroup_controller c,
                        const struct cgroup_limits *limits, struct cgroup *g, struct err *e)
 {
     AUTO_CLOSE int dir = -1;
-    struct setting s[2];
+    struct setting s[SETTINGS_MAX];
     int r = make_group(h->legacy[c], g->name, &dir, e);
 
     if (r < 0)
@@ -281,7 +308,7 @@ static bool wanted(const struct cgroup_limits *l, enum cgroup_controller c)
 static int make_all(const struct cgroup_host *h, const struct cgroup_limits *limits,
                     struct cgroup *g, unsigned *missing, struct err *e)
 {
-    struct setting s[2];
+    struct setting s[SETTINGS_MAX];
     int r = 0;
 
     if (h->unified >= 0)

@@ -150,11 +150,21 @@ static int arrange_descriptors(struct build *b, struct err *e)
     return 0;
 }
 
+/* Package installs set such bits, where a plan lets them. Never together with a mount that is
+ * written through: there the file would be somebody's way up outside. */
+static bool may_set_ids(const struct plan *p)
+{
+    for (uint32_t i = 0; i < p->n_mounts; i++)
+        if (p->mounts[i].flags & PLAN_MOUNT_RW)
+            return false;
+    return p->caps & (CAP_BIT(CAP_FSETID) | CAP_BIT(CAP_SETUID));
+}
+
 static int become_init(struct build *b, struct err *e)
 {
     char caps[24], flags[16], pids[16];
-    char name[] = "sandboxer-init";
-    char *argv[] = { name, caps, flags, pids, NULL };
+    char name[] = "sandboxer-init", yes[] = "1", no[] = "0";
+    char *argv[] = { name, caps, flags, pids, may_set_ids(b->plan) ? yes : no, NULL };
     char *envp[] = { NULL };
     int r = arrange_descriptors(b, e);
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "proc/caps.h"
 #include "runtime/plan.h"
 #include "runtime/subids.h"
 
@@ -79,6 +80,21 @@ static int hold_namespace(void *unused)
     return 0;
 }
 
+/* The kernel counts what a namespace uses (inotify instances, pending signals, locked memory, …)
+ * also for the user who made it. Made as the sandbox's own root, whom nobody else is, one sandbox
+ * cannot use up what all of them and the host's root have. */
+static int become_maker(uint32_t uid, struct err *e)
+{
+    if (uid == 0 || (seteuid(uid) == 0 && caps_set(UINT64_MAX, 0, e) >= 0))
+        return 0;
+    return err_sys(e, "becoming user %u for a moment", uid);
+}
+
+static int become_ourselves(uint32_t uid, struct err *e)
+{
+    return uid == 0 || seteuid(0) == 0 ? 0 : err_sys(e, "becoming root again");
+}
+
 /* A process that does nothing but keep a new user namespace alive while its maps are written. It
  * shares our memory, so making it costs no page table. */
 static pid_t start_holder(void)
@@ -110,9 +126,15 @@ static int map_holder(pid_t pid, const uint32_t inside[2], uint32_t outside, uin
 static int make_userns(const uint32_t inside[2], uint32_t outside, uint32_t count, int *ret,
                        struct err *e)
 {
-    pid_t pid = start_holder();
-    int r;
+    pid_t pid;
+    int saved, r = become_maker(outside, e);
 
+    if (r < 0)
+        return r;
+    pid = start_holder();
+    saved = errno;
+    r = become_ourselves(outside, e);
+    errno = saved;
     if (pid < 0 && (errno == EPERM || errno == ENOSPC))
         return err_set(
             e, ERR_UNSUPPORTED,
@@ -120,7 +142,8 @@ static int make_userns(const uint32_t inside[2], uint32_t outside, uint32_t coun
             "and kernel.unprivileged_userns_clone)");
     if (pid < 0)
         return err_sys(e, "making a user namespace");
-    r = map_holder(pid, inside, outside, count, ret, e);
+    if (r >= 0)
+        r = map_holder(pid, inside, outside, count, ret, e);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     return r;

@@ -62,7 +62,9 @@ int mounts_copy(int dir, const char *path, int *ret, struct err *e)
 
 int mounts_restrict(int tree, uint64_t attributes, int userns, struct err *e)
 {
-    struct mount_attr attr = { .attr_set = attributes };
+    /* Out of the host's peer group: what is mounted there later, or here, must not show elsewhere.
+     */
+    struct mount_attr attr = { .attr_set = attributes, .propagation = MS_PRIVATE };
 
     if (userns >= 0) {
         attr.attr_set |= MOUNT_ATTR_IDMAP;
@@ -71,7 +73,7 @@ int mounts_restrict(int tree, uint64_t attributes, int userns, struct err *e)
             return 0;
         if (errno != EINVAL && errno != EPERM)
             return err_sys(e, "mapping owners");
-        attr = (struct mount_attr){ .attr_set = attributes };
+        attr = (struct mount_attr){ .attr_set = attributes, .propagation = MS_PRIVATE };
     }
     if (sys_mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
         return err_sys(e, "restricting a mount");

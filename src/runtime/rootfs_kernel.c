@@ -88,7 +88,8 @@ int rootfs_dev(struct build *b, struct err *e)
     if (r >= 0)
         r = fill_dev(b, dev, e);
     if (r >= 0)
-        r = mounts_new("devpts", dev, "pts", QUIET, "newinstance,ptmxmode=0666,mode=0620", e);
+        r = mounts_new("devpts", dev, "pts", QUIET, "newinstance,ptmxmode=0666,mode=0620,max=256",
+                       e);
     if (r >= 0)
         r = mounts_attach_known(shm, dev, "shm", e);
     if (r < 0)
@@ -107,18 +108,24 @@ struct masked {
     enum mask how;
 };
 
-/* One empty directory serves for all that are hidden. */
-static int open_empty(struct build *b, struct err *e)
+/* One empty directory serves for all that are hidden. The first gets the directory itself, the
+ * others copies: before Linux 6.15 only what is attached somewhere can be copied. */
+static int take_empty(struct build *b, int *ret, struct err *e)
 {
     static const struct mount_option options[] = { { "mode", "0555" },
                                                    { "size", "4k" },
                                                    { NULL, NULL } };
+    int r;
 
-    return b->empty >= 0 ? 0
-                         : mounts_make("tmpfs", options,
-                                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV |
-                                           MOUNT_ATTR_RDONLY,
-                                       &b->empty, e);
+    if (b->empty >= 0)
+        return mounts_copy(b->empty, "", ret, e);
+    r = mounts_make("tmpfs", options,
+                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY,
+                    &b->empty, e);
+    if (r < 0)
+        return r;
+    *ret = fcntl(b->empty, F_DUPFD_CLOEXEC, 0);
+    return *ret < 0 ? err_sys(e, "duplicating a descriptor") : 0;
 }
 
 static int mask_source(struct build *b, int fs, const struct masked *m, int *ret, struct err *e)
@@ -132,8 +139,7 @@ static int mask_source(struct build *b, int fs, const struct masked *m, int *ret
     case MASK_FILE:
         return mounts_copy(b->root, "dev/null", ret, e);
     default:
-        r = open_empty(b, e);
-        return r < 0 ? r : mounts_copy(b->empty, "", ret, e);
+        return take_empty(b, ret, e);
     }
 }
 
@@ -167,8 +173,10 @@ static int mask_all(struct build *b, const char *path, const struct masked *list
 int rootfs_proc(struct build *b, struct err *e)
 {
     static const struct masked list[] = {
-        { "sys", MASK_READ_ONLY }, { "keys", MASK_FILE }, { "key-users", MASK_FILE },
-        { "kallsyms", MASK_FILE }, { "acpi", MASK_DIR },  { "asound", MASK_DIR },
+        { "sys", MASK_READ_ONLY },   { "keys", MASK_FILE },    { "key-users", MASK_FILE },
+        { "kallsyms", MASK_FILE },   { "cmdline", MASK_FILE }, { "config.gz", MASK_FILE },
+        { "interrupts", MASK_FILE }, { "iomem", MASK_FILE },   { "ioports", MASK_FILE },
+        { "pressure", MASK_DIR },    { "acpi", MASK_DIR },     { "asound", MASK_DIR },
         { "scsi", MASK_DIR },
     };
     int r = mounts_new("proc", b->root, "proc", QUIET | MS_NODEV, "hidepid=invisible", e);

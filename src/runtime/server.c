@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,13 +80,30 @@ static int seal_program(const char *name, int *ret, struct err *e)
     return 0;
 }
 
+/* A descriptor is only worth what its sender may do, and O_PATH ones prove nothing: what root
+ * builds from them is for root alone. */
+static int check_peer(int sock, struct err *e)
+{
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
+        return err_sys(e, "asking who is at the other end");
+    if (peer.uid != geteuid())
+        return err_set(e, ERR_DENIED, "a launcher of user %u does not serve user %u", geteuid(),
+                       peer.uid);
+    return 0;
+}
+
 static int server_init(struct server *s, int sock, struct err *e)
 {
     int r;
 
     *s = (struct server){ .sock = sock, .is_root = geteuid() == 0, .init_fd = -1, .home_net = -1 };
     cgroup_host_open(&s->cgroups, "/sys/fs/cgroup");
-    r = seal_program("sandboxer-init", &s->init_fd, e);
+    r = check_peer(sock, e);
+    if (r >= 0)
+        r = seal_program("sandboxer-init", &s->init_fd, e);
     if (r < 0)
         return r;
     if (!s->is_root)

@@ -36,7 +36,8 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN_SECONDS = 60        # no run may take longer, unless its test says so
 TEST_SECONDS = 180      # nor a whole test
 GONE_SECONDS = 15       # until everything of a finished test is gone
-CLONE_NEWNS, MS_REC, MS_SLAVE, MS_SHARED, PR_SET_CHILD_SUBREAPER = 0x20000, 0x4000, 1 << 19, 1 << 20, 36
+CLONE_NEWNS, MS_REC, MS_SLAVE, MS_SHARED, MNT_DETACH = 0x20000, 0x4000, 1 << 19, 1 << 20, 2
+PR_SET_CHILD_SUBREAPER = 36
 
 
 class Failure(AssertionError):
@@ -313,6 +314,8 @@ class Footprint:
         while set(descendants()) - self.known and time.monotonic() < deadline:
             reap()
             time.sleep(0.01)
+        for line in mounts() - self.before["mount"]:
+            ctypes.CDLL(None).umount2(line.split()[4].encode(), MNT_DETACH)
         for path in sorted(control_groups(self.caller) - self.before["control group"], reverse=True):
             with contextlib.suppress(OSError):
                 os.rmdir(path)

@@ -52,7 +52,7 @@ def mounts_can_be_many_and_nested(c):
 
 
 @test
-def a_mount_inside_a_read_only_one_is_the_callers_problem_only(c):
+def a_mount_inside_another_does_not_show_on_the_host(c):
     c.mkdir(c.dir / "outer/inner")
     c.write("other/name", "other\n")
     c.sh("cat /o/inner/name", "--mount", f"{c.dir}/outer:/o", "--mount", f"{c.dir}/other:/o/inner").expect(

@@ -141,6 +141,7 @@ static void oracle_socket(scmp_filter_ctx ctx)
             rule_if(ctx, allowed ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket",
                     test_of(0, SCMP_CMP_EQ, family, 0));
     }
+    rule_if(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", test_of(0, SCMP_CMP_GE, 64, 0));
     rule(ctx, SCMP_ACT_ALLOW, "socket", 2, route);
     rule(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), "socket", 2, other);
 }
@@ -154,6 +155,7 @@ static void oracle_numbers(scmp_filter_ctx ctx)
     rule_if(ctx, SCMP_ACT_ERRNO(EPERM), "setpriority", test_of(0, SCMP_CMP_GT, 1, 0));
     rule_if(ctx, SCMP_ACT_ALLOW, "personality", test_of(0, SCMP_CMP_EQ, 0, 0));
     rule_if(ctx, SCMP_ACT_ALLOW, "personality", test_of(0, SCMP_CMP_EQ, 0x20000, 0));
+    rule_if(ctx, SCMP_ACT_ALLOW, "personality", test_of(0, SCMP_CMP_EQ, 0x40000, 0));
     rule_if(ctx, SCMP_ACT_ALLOW, "personality", test_of(0, SCMP_CMP_EQ, 0xffffffff, 0));
 }
 
@@ -210,9 +212,9 @@ static void compare(struct program ours, struct program theirs, const struct sec
 /* Every value in every argument, the others 0. */
 static void compare_arguments(struct program ours, struct program theirs, uint32_t nr)
 {
-    static const uint32_t edges[] = { 04755,      02755,      DENIED_BITS, 07777,     0x5412,
-                                      0x541c,     0x1ffff,    0x20000,     0x20001,   0x7e020000,
-                                      0x7fffffff, 0x80000001, UINT32_MAX,  0xfffffffe };
+    static const uint32_t edges[] = { 04755,      02755,      DENIED_BITS, 07777,      0x5412,
+                                      0x541c,     0x1ffff,    0x20000,     0x40000,    0x20001,
+                                      0x7e020000, 0x7fffffff, 0x80000001,  UINT32_MAX, 0xfffffffe };
 
     for (size_t i = 0; i < ARGUMENTS; i++) {
         struct seccomp_data d = call_of(nr);
@@ -373,7 +375,6 @@ static unsigned spares_pid_1(int nr)
     case SYS_kill:
     case SYS_tkill:
     case SYS_rt_sigqueueinfo:
-    case SYS_rt_tgsigqueueinfo:
     case SYS_pidfd_open:
     case SYS_sched_setaffinity:
     case SYS_sched_setscheduler:
@@ -384,6 +385,7 @@ static unsigned spares_pid_1(int nr)
     case SYS_ioprio_set:
         return 2;
     case SYS_tgkill:
+    case SYS_rt_tgsigqueueinfo:
         return 3;
     default:
         return 0;
@@ -398,7 +400,7 @@ static uint32_t guard_should(const struct seccomp_data *d)
     for (unsigned i = 0; i < 2; i++)
         if (spares_pid_1(d->nr) >> i & 1 && (uint32_t)d->args[i] == 1)
             return FILTER_REFUSE(EPERM);
-    if (d->nr == SYS_ioctl && (second == 0x5412 || second == 0x541c))
+    if (d->nr == SYS_ioctl && (second == 0x5412 || second == 0x541c || second == 0x5423))
         return FILTER_REFUSE(EPERM);
     return d->nr == SYS_openat2 ? FILTER_REFUSE(ENOSYS) : FILTER_ALLOW;
 }
@@ -407,7 +409,8 @@ TEST(guard_spares_pid_1_and_the_terminal)
 {
     static const uint64_t values[] = { 0,      1,          2,      0x5412,        0x5413,
                                        0x541c, UINT32_MAX, DIRT,   DIRT | 1,      DIRT | 0x5412,
-                                       7,      1000,       0x8001, DIRT | 0x541c, 0x80000001 };
+                                       7,      1000,       0x8001, DIRT | 0x541c, 0x80000001,
+                                       0x5423 };
 
     for (uint32_t nr = 0; nr < NUMBERS; nr++)
         for (size_t a = 0; a < COUNT_OF(values); a++)
