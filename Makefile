@@ -14,7 +14,7 @@ RUN := tests/run --json $(TALLY)
 
 export UBSAN_OPTIONS = print_stacktrace=1
 
-.PHONY: all run check asan fuzz soak lint bench install clean with-tests with-clang
+.PHONY: all run check asan fuzz soak vm lint bench install clean with-tests with-clang
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -42,6 +42,9 @@ fuzz: with-clang
 
 soak: with-tests
 	@BUILD=$(abspath $(BUILD)) SOAK_SECONDS=$(SOAK_SECONDS) tests/soak
+
+vm: with-tests
+	@BUILD=$(abspath $(BUILD)) tests/vm/run
 
 lint: with-clang $(ANALYZER)/build.ninja
 	@tools/lint $(BUILD)

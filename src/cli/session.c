@@ -50,7 +50,7 @@ int session_init(struct session *s, struct err *e)
     r = s->boundary->open(&s->launcher, e);
     if (r >= 0)
         r = plan_init(&s->plan, e);
-    s->plan.flags = PLAN_EPHEMERAL;
+    s->plan.flags = PLAN_EPHEMERAL | PLAN_ONE_SHOT;
     return r;
 }
 

@@ -16,6 +16,7 @@ int main(int argc, char **argv)
     o.caps = strtoull(argv[1], NULL, 16);
     flags = strtoul(argv[2], NULL, 16);
     o.ephemeral = flags & PLAN_EPHEMERAL;
+    o.one_shot = flags & PLAN_ONE_SHOT;
     o.listens = flags & PLAN_LISTENER;
     o.pids = (uint32_t)strtoul(argv[3], NULL, 16);
     o.may_set_ids = argv[4][0] == '1';

@@ -263,8 +263,11 @@ static bool deliver(struct proc *p)
 static void deliver_news(void)
 {
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
-        if (announce_start(p) && p->state == PROC_ENDED && !p->killing && deliver(p))
+        if (announce_start(p) && p->state == PROC_ENDED && !p->killing && deliver(p)) {
+            if (options->one_shot)
+                _exit(0); /* taking us down goes on while the client reads the news */
             procs_release(p);
+        }
 }
 
 static void note_end(struct proc *p, int status, const struct rusage *used)

@@ -28,6 +28,7 @@ enum {
 struct init_options {
     uint64_t caps;  /* what workload processes may hold */
     bool ephemeral; /* ends with its first connection */
+    bool one_shot;  /* ends when it has told the first end */
     bool listens;
     bool may_set_ids; /* set-user-id bits on files */
     uint32_t pids;    /* RLIMIT_NPROC, for a plain caller's sandbox; 0: none */

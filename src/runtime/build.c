@@ -13,6 +13,7 @@
 #include "ipc/channel.h"
 #include "proc/sys.h"
 #include "runtime/network.h"
+#include "runtime/program.h"
 
 /* A test makes a step fail by name; nobody gains anything by it but an error. */
 static bool told_to_fail(const char *step)
@@ -80,11 +81,16 @@ static int refuse_missing(const struct build *b, struct err *e)
                    b->is_root ? "" : " (cgroups are not delegated to this user)");
 }
 
-static int make_cgroup(struct build *b, struct err *e)
+static int make_group(struct build *b, struct err *e)
+{
+    return cgroup_make(b->cgroups, b->plan->id, &b->cgroup, e);
+}
+
+static int set_limits(struct build *b, struct err *e)
 {
     struct cgroup_limits limits = { b->plan->memory, b->plan->pids, b->plan->cpu_milli };
     unsigned missing;
-    int r = cgroup_make(b->cgroups, b->plan->id, &limits, &b->cgroup, &missing, e);
+    int r = cgroup_limit(b->cgroups, &limits, &b->cgroup, &missing, e);
 
     if (r < 0)
         return r;
@@ -121,6 +127,13 @@ static int start_child(struct build *b, struct err *e)
     return 0;
 }
 
+/* PID 1's program in memory, sealed: it can be executed in any root file system and written by
+ * nobody. Made for the first sandbox, and kept. */
+static int seal_program(struct build *b, struct err *e)
+{
+    return *b->init_fd >= 0 ? 0 : program_seal("sandboxer-init", b->init_fd, e);
+}
+
 static int make_network(struct build *b, struct err *e)
 {
     return network_make(b->home_net, &b->network, e);
@@ -129,8 +142,8 @@ static int make_network(struct build *b, struct err *e)
 /* Our half is done: the network namespace, and the cgroups to join, with a bit for each. */
 static int release_child(struct build *b, struct err *e)
 {
-    int fds[1 + CGROUP_CONTROLLERS_] = { b->network }, joined = 0;
-    size_t n = 1;
+    int fds[2 + CGROUP_CONTROLLERS_] = { b->network, *b->init_fd }, joined = 0;
+    size_t n = 2;
 
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
         if (b->cgroup.tasks[i] >= 0) {
@@ -161,10 +174,12 @@ static int await_child(struct build *b, struct err *e)
     return 0;
 }
 
+/* What stands before "clone" keeps the child waiting; the rest is done while it works. */
 static const struct build_step launcher_steps[] = {
-    { "open", open_sources },     { "ids", take_identity },     { "limits", make_cgroup },
-    { "clone", start_child },     { "identity", map_identity }, { "namespace", make_network },
-    { "release", release_child }, { "await", await_child },
+    { "open", open_sources },    { "ids", take_identity },      { "group", make_group },
+    { "clone", start_child },    { "identity", map_identity },  { "limits", set_limits },
+    { "program", seal_program }, { "namespace", make_network }, { "release", release_child },
+    { "await", await_child },
 };
 
 const char *build_step_name(size_t i)

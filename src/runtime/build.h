@@ -22,7 +22,7 @@ struct build {
     const struct plan *plan;
     bool is_root; /* built by root of the machine; else by a plain user's outer namespace */
     enum identity_supply supply;
-    int init_fd;  /* the sealed program of PID 1 */
+    int *init_fd; /* the sealed program of PID 1; made when it is first needed */
     int home_net; /* the launcher's own network namespace; -1 for a plain caller */
     const struct cgroup_host *cgroups;
 

@@ -305,44 +305,33 @@ static bool wanted(const struct cgroup_limits *l, enum cgroup_controller c)
                               : l->cpu_milli != 0;
 }
 
-static int make_all(const struct cgroup_host *h, const struct cgroup_limits *limits,
-                    struct cgroup *g, unsigned *missing, struct err *e)
+int cgroup_make(const struct cgroup_host *h, const char *id, struct cgroup *ret, struct err *e)
 {
-    struct setting s[SETTINGS_MAX];
-    int r = 0;
-
-    if (h->unified >= 0)
-        r = make_group(h->unified, g->name, &g->unified, e);
-    for (enum cgroup_controller c = 0; c < CGROUP_CONTROLLERS_ && r >= 0; c++) {
-        if (!wanted(limits, c))
-            continue;
-        if (h->unified_has & (1u << c))
-            r = apply(g->unified, s, settings_v2(c, limits, s), e);
-        else if (h->legacy[c] >= 0)
-            r = make_legacy(h, c, limits, g, e);
-        else
-            *missing |= 1u << c;
-    }
-    return r;
+    *ret = (struct cgroup){ .unified = -1, .tasks = { -1, -1, -1 } };
+    group_name(id, ret->name, sizeof ret->name);
+    return h->unified >= 0 ? make_group(h->unified, ret->name, &ret->unified, e) : 0;
 }
 
-int cgroup_make(const struct cgroup_host *h, const char *id, const struct cgroup_limits *limits,
-                struct cgroup *ret, unsigned *ret_missing, struct err *e)
+int cgroup_limit(const struct cgroup_host *h, const struct cgroup_limits *limits, struct cgroup *c,
+                 unsigned *ret_missing, struct err *e)
 {
-    struct cgroup g = { .unified = -1, .tasks = { -1, -1, -1 } };
+    struct setting s[SETTINGS_MAX];
     unsigned missing = 0;
-    int r;
+    int r = 0;
 
-    group_name(id, g.name, sizeof g.name);
-    r = make_all(h, limits, &g, &missing, e);
-    if (r < 0) {
-        cgroup_close(&g);
-        cgroup_remove(h, id);
-        return r;
+    for (enum cgroup_controller i = 0; i < CGROUP_CONTROLLERS_ && r >= 0; i++) {
+        if (!wanted(limits, i))
+            continue;
+        if (h->unified_has & (1u << i))
+            r = apply(c->unified, s, settings_v2(i, limits, s), e);
+        else if (h->legacy[i] >= 0)
+            r = make_legacy(h, i, limits, c, e);
+        else
+            missing |= 1u << i;
     }
-    *ret = g;
-    *ret_missing = missing;
-    return 0;
+    if (r >= 0)
+        *ret_missing = missing;
+    return r;
 }
 
 int cgroup_join(const struct cgroup *c, struct err *e)

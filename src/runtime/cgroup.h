@@ -43,10 +43,14 @@ struct cgroup_usage {
 void cgroup_host_open(struct cgroup_host *h, const char *root_path);
 void cgroup_host_done(struct cgroup_host *h);
 
-/* Makes the groups and sets the limits; *ret_missing gets a bit per controller whose limit is asked
- * for and cannot be enforced. On failure nothing is left. */
-int cgroup_make(const struct cgroup_host *h, const char *id, const struct cgroup_limits *limits,
-                struct cgroup *ret, unsigned *ret_missing, struct err *e);
+/* Makes the v2 group, where there is v2, and fills in the rest as empty: so that a process can be
+ * cloned into it while limits are still being set. */
+int cgroup_make(const struct cgroup_host *h, const char *id, struct cgroup *ret, struct err *e);
+
+/* Sets the limits, with a v1 group for each that v2 does not have; *ret_missing gets a bit per
+ * controller whose limit is asked for and cannot be enforced. On failure call cgroup_remove(). */
+int cgroup_limit(const struct cgroup_host *h, const struct cgroup_limits *limits, struct cgroup *c,
+                 unsigned *ret_missing, struct err *e);
 
 /* Moves the calling, single-threaded process into the v1 groups. */
 int cgroup_join(const struct cgroup *c, struct err *e);

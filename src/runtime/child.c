@@ -71,8 +71,13 @@ static int join(struct build *b, struct err *e)
 
     if (r < 0)
         return r;
+    if (fds.n < 2) {
+        ipc_fds_done(&fds);
+        return err_set(e, ERR_BUG, "too few descriptors from the launcher");
+    }
     b->network = take_fd(&fds.fd[0]);
-    for (size_t i = 0, at = 1; i < CGROUP_CONTROLLERS_; i++)
+    *b->init_fd = take_fd(&fds.fd[1]);
+    for (size_t i = 0, at = 2; i < CGROUP_CONTROLLERS_; i++)
         b->cgroup.tasks[i] = at < fds.n && (joined & (1 << i)) ? take_fd(&fds.fd[at++]) : -1;
     return 0;
 }
@@ -128,7 +133,7 @@ static int place_fd(int *fd, int number)
  * starts. */
 static int arrange_descriptors(struct build *b, struct err *e)
 {
-    int *moved[] = { &b->control, &b->listener, &b->identity.range_lock, &b->init_fd,
+    int *moved[] = { &b->control, &b->listener, &b->identity.range_lock, b->init_fd,
                      &b->child_sync };
     AUTO_CLOSE int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -174,7 +179,7 @@ static int become_init(struct build *b, struct err *e)
     snprintf(caps, sizeof caps, "%llx", (unsigned long long)b->plan->caps);
     snprintf(flags, sizeof flags, "%x", b->plan->flags);
     snprintf(pids, sizeof pids, "%x", b->is_root ? 0 : b->plan->pids);
-    sys_execveat(b->init_fd, "", argv, envp, AT_EMPTY_PATH);
+    sys_execveat(*b->init_fd, "", argv, envp, AT_EMPTY_PATH);
     return err_sys(e, "starting PID 1's program");
 }
 

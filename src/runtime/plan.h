@@ -33,7 +33,8 @@ enum plan_flags {
     PLAN_STRICT = 1 << 2,    /* a limit that cannot be enforced is an error */
     PLAN_WRITABLE_SYSTEM =
         1 << 3, /* without layers: system directories take writes into the sandbox's layer */
-    PLAN_FLAGS_ALL_ = (1 << 4) - 1,
+    PLAN_ONE_SHOT = 1 << 4, /* … or as soon as the first end of a start has been told */
+    PLAN_FLAGS_ALL_ = (1 << 5) - 1,
 };
 
 enum plan_mount_flags {

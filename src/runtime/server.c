@@ -1,24 +1,17 @@
 #include "runtime/server.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "ipc/channel.h"
 #include "proc/caps.h"
-#include "proc/spawn.h"
-#include "proc/sys.h"
 #include "runtime/build.h"
 #include "runtime/launch.h"
 
@@ -48,38 +41,6 @@ struct server {
     struct sandbox *live;
 };
 
-/* PID 1's program in memory, sealed: it can be executed in any root file system and written by
- * nobody. */
-static int seal_program(const char *name, int *ret, struct err *e)
-{
-    AUTO_CLOSE int from = -1, to = -1;
-    char path[4096];
-    struct stat st;
-    int r = spawn_find(name, path, sizeof path, e);
-
-    if (r < 0)
-        return r;
-    from = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-    if (from < 0 || fstat(from, &st) < 0)
-        return err_sys(e, "opening %s", path);
-    to = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
-    if (to < 0 && errno == EINVAL)
-        to = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING); /* before Linux 6.3 */
-    if (to < 0)
-        return err_sys(e, "making memory for %s", name);
-    for (off_t left = st.st_size; left > 0;) {
-        ssize_t n = sendfile(to, from, NULL, (size_t)left);
-
-        if (n <= 0)
-            return err_sys(e, "reading %s", path);
-        left -= n;
-    }
-    if (fcntl(to, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        return err_sys(e, "sealing %s", name);
-    *ret = take_fd(&to);
-    return 0;
-}
-
 /* A descriptor is only worth what its sender may do, and O_PATH ones prove nothing: what root
  * builds from them is for root alone. */
 static int check_peer(int sock, struct err *e)
@@ -102,8 +63,6 @@ static int server_init(struct server *s, int sock, struct err *e)
     *s = (struct server){ .sock = sock, .is_root = geteuid() == 0, .init_fd = -1, .home_net = -1 };
     cgroup_host_open(&s->cgroups, "/sys/fs/cgroup");
     r = check_peer(sock, e);
-    if (r >= 0)
-        r = seal_program("sandboxer-init", &s->init_fd, e);
     if (r < 0)
         return r;
     if (!s->is_root)
@@ -177,7 +136,7 @@ static void create(struct server *s, const void *message, struct ipc_fds *fds)
     struct build b = { .plan = &m->plan,
                        .is_root = s->is_root,
                        .supply = s->supply,
-                       .init_fd = s->init_fd,
+                       .init_fd = &s->init_fd,
                        .home_net = s->home_net,
                        .cgroups = &s->cgroups };
     struct launch_created done = { 0 };
@@ -215,6 +174,18 @@ static void end_processes(const struct server *s, struct sandbox *box)
     drop_fd(&box->pidfd);
 }
 
+/* What we hold of it; a sandbox that stays does so without us. */
+static void forget_sandbox(struct sandbox **at)
+{
+    struct sandbox *box = *at;
+
+    drop_fd(&box->pidfd);
+    cgroup_close(&box->cgroup);
+    identity_done(&box->identity);
+    *at = box->next;
+    free(box);
+}
+
 static void destroy_sandbox(struct server *s, struct sandbox **at, struct launch_destroyed *report)
 {
     struct sandbox *box = *at;
@@ -222,13 +193,10 @@ static void destroy_sandbox(struct server *s, struct sandbox **at, struct launch
 
     end_processes(s, box);
     cgroup_read(&s->cgroups, box->id, &usage);
-    cgroup_close(&box->cgroup);
     report->oom_kills = usage.oom_kills;
     report->peak_bytes = usage.peak_bytes;
     report->leftover = (uint32_t)cgroup_remove(&s->cgroups, box->id);
-    identity_done(&box->identity);
-    *at = box->next;
-    free(box);
+    forget_sandbox(at);
 }
 
 /* A sandbox we never made, or whose launcher died: everything of it is found by its id. */
@@ -288,11 +256,11 @@ static void server_done(struct server *s)
 {
     struct launch_destroyed unused;
 
-    for (struct sandbox **at = &s->live; *at;) {
-        if ((*at)->ephemeral)
-            destroy_sandbox(s, at, &unused);
+    while (s->live) {
+        if (s->live->ephemeral)
+            destroy_sandbox(s, &s->live, &unused);
         else
-            at = &(*at)->next;
+            forget_sandbox(&s->live);
     }
     cgroup_sweep(&s->cgroups);
     cgroup_host_done(&s->cgroups);

@@ -19,8 +19,8 @@ enum { OUTPUT_MAX = 64 << 20, IDS_MAX = 64 };
 
 struct heard {
     struct heard *next;
-    union supervisor_message m;
     struct ipc_fds fds;
+    union supervisor_message m;
 };
 
 /* Every id of this test, for the search of leftovers. */

@@ -83,13 +83,11 @@ BOX_TEST(other_versions_types_and_sizes_are_refused)
 
 BOX_TEST(descriptors_nobody_asked_for_do_not_stay)
 {
-    struct {
+    static const char text[] = "/\0/bin/true";
+    static union {
         struct control_start start;
-        char text[16];
-    } m = {
-        .start = { .what = CONTROL_PROGRAM, .argc = 1, .text_size = 16 },
-        .text = "/\0/bin/true\0\0\0\0",
-    };
+        char room[sizeof(struct control_start) + sizeof text];
+    } m = { .start = { .what = CONTROL_PROGRAM, .argc = 1, .text_size = sizeof text } };
     struct control_head ping;
     static union supervisor_message said;
     AUTO_CLOSE int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -102,10 +100,10 @@ BOX_TEST(descriptors_nobody_asked_for_do_not_stay)
     box_open(&b);
     if (box_is_root())
         before = count_descriptors(b.pid);
-    m.start.envc = 3; /* the empty strings at the end */
-    control_fill(&m.start.head, CONTROL_START, 5, sizeof m);
-    expect_refused(&b, send_raw(&b, &m, sizeof m, fds, 1), ERR_INVALID);
-    expect_refused(&b, send_raw(&b, &m, sizeof m, fds, IPC_FDS_MAX), ERR_INVALID);
+    memcpy(m.room + sizeof m.start, text, sizeof text);
+    control_fill(&m.start.head, CONTROL_START, 5, sizeof m.start + sizeof text);
+    expect_refused(&b, send_raw(&b, &m, m.start.head.size, fds, 1), ERR_INVALID);
+    expect_refused(&b, send_raw(&b, &m, m.start.head.size, fds, IPC_FDS_MAX), ERR_INVALID);
     m.start.flags = CONTROL_TEXT_FD; /* and now it does not come */
     control_fill(&m.start.head, CONTROL_START, 6, sizeof m.start);
     expect_refused(&b, send_raw(&b, &m, sizeof m.start, NULL, 0), ERR_INVALID);

@@ -13,6 +13,22 @@
 #include "base/own.h"
 #include "harness/tap.h"
 
+/* Both halves of making a group, as the launcher does them. */
+static int make_limited(const struct cgroup_host *h, const char *id,
+                        const struct cgroup_limits *limits, struct cgroup *ret, unsigned *missing,
+                        struct err *e)
+{
+    int r = cgroup_make(h, id, ret, e);
+
+    if (r >= 0)
+        r = cgroup_limit(h, limits, ret, missing, e);
+    if (r < 0) {
+        cgroup_close(ret);
+        cgroup_remove(h, id);
+    }
+    return r;
+}
+
 static const char real[] = "/sys/fs/cgroup";
 static const struct cgroup_limits limits = { .memory = 64 << 20, .pids = 33, .cpu_milli = 250 };
 
@@ -86,7 +102,7 @@ TEST(a_machine_without_control_groups)
 
     cgroup_host_open(&h, "/no/such/place");
     CHECK(h.unified == -1 && h.legacy[CGROUP_MEMORY] == -1 && h.unified_has == 0);
-    CHECK_OK(cgroup_make(&h, "sbx_test", &limits, &g, &missing, &e), e);
+    CHECK_OK(make_limited(&h, "sbx_test", &limits, &g, &missing, &e), e);
     CHECK_INT(missing, 1 << CGROUP_MEMORY | 1 << CGROUP_PIDS | 1 << CGROUP_CPU);
     CHECK_OK(cgroup_join(&g, &e), e);
     cgroup_kill(&h, "sbx_test");
@@ -106,9 +122,9 @@ TEST(only_what_is_asked_for_can_be_missing)
     struct err e;
 
     cgroup_host_open(&h, "/no/such/place");
-    CHECK_OK(cgroup_make(&h, "sbx_test", &memory_only, &g, &missing, &e), e);
+    CHECK_OK(make_limited(&h, "sbx_test", &memory_only, &g, &missing, &e), e);
     CHECK_INT(missing, 1 << CGROUP_MEMORY);
-    CHECK_OK(cgroup_make(&h, "sbx_test", &none, &g, &missing, &e), e);
+    CHECK_OK(make_limited(&h, "sbx_test", &none, &g, &missing, &e), e);
     CHECK_INT(missing, 0);
 }
 
@@ -159,7 +175,7 @@ TEST(a_failure_leaves_nothing)
     CHECK(mkdir(under(fake, "memory", "", ""), 0755) == 0);
     cgroup_host_open(&h, fake);
     before = count_open();
-    CHECK_INT(cgroup_make(&h, "sbx_test", &limits, &g, &missing, &e), -ERR_SYS);
+    CHECK_INT(make_limited(&h, "sbx_test", &limits, &g, &missing, &e), -ERR_SYS);
     CHECK(strstr(e.msg, "memory.limit_in_bytes"));
     CHECK_INT(missing, 77);
     CHECK(!there(under(fake, "memory", "sandboxer-sbx_test", "")));
@@ -242,13 +258,13 @@ TEST(limits_land_in_the_files)
     open_real(&h);
     if (h.legacy[CGROUP_MEMORY] < 0 || h.legacy[CGROUP_PIDS] < 0 || h.legacy[CGROUP_CPU] < 0)
         SKIP("this machine has not all v1 hierarchies");
-    CHECK_OK(cgroup_make(&h, id, &limits, &g, &missing, &e), e);
+    CHECK_OK(make_limited(&h, id, &limits, &g, &missing, &e), e);
     CHECK_INT(missing, 0);
     CHECK_STR(get(real_file("memory", "memory.limit_in_bytes")), "67108864");
     CHECK_STR(get(real_file("pids", "pids.max")), "33");
     CHECK_STR(get(real_file("cpu", "cpu.cfs_period_us")), "100000");
     CHECK_STR(get(real_file("cpu", "cpu.cfs_quota_us")), "25000");
-    CHECK_INT(cgroup_make(&h, id, &limits, &g, &missing, &e), -ERR_SYS); /* the same name again */
+    CHECK_INT(make_limited(&h, id, &limits, &g, &missing, &e), -ERR_SYS); /* the same name again */
     CHECK_INT(e.sys, EEXIST);
     cgroup_close(&g);
     CHECK_INT(cgroup_remove(&h, id), 0);
@@ -267,7 +283,7 @@ TEST(groups_are_made_only_for_limits)
     open_real(&h);
     if (h.legacy[CGROUP_PIDS] < 0 || h.legacy[CGROUP_MEMORY] < 0)
         SKIP("this machine has no v1 hierarchies");
-    CHECK_OK(cgroup_make(&h, id, &pids_only, &g, &missing, &e), e);
+    CHECK_OK(make_limited(&h, id, &pids_only, &g, &missing, &e), e);
     CHECK(there(real_file("pids", "")) && !there(real_file("memory", "")));
     CHECK(g.tasks[CGROUP_PIDS] >= 0 && g.tasks[CGROUP_MEMORY] == -1);
     cgroup_close(&g);
@@ -323,7 +339,7 @@ TEST(processes_join_and_are_killed_together)
     open_real(&h);
     if (h.unified < 0 || h.legacy[CGROUP_PIDS] < 0 || h.legacy[CGROUP_MEMORY] < 0)
         SKIP("this machine is not a hybrid one");
-    CHECK_OK(cgroup_make(&h, id, &limits, &g, &missing, &e), e);
+    CHECK_OK(make_limited(&h, id, &limits, &g, &missing, &e), e);
     pid = start_member(&g);
     await_member("unified", pid);
     await_member("pids", pid);
@@ -348,7 +364,7 @@ TEST(removal_waits_for_the_dying_but_not_for_the_living)
     open_real(&h);
     if (h.unified < 0)
         SKIP("this machine has no cgroup2");
-    CHECK_OK(cgroup_make(&h, id, &limits, &g, &missing, &e), e);
+    CHECK_OK(make_limited(&h, id, &limits, &g, &missing, &e), e);
     pid = start_member(&g);
     await_member("unified", pid);
     CHECK(cgroup_remove(&h, id) > 0);

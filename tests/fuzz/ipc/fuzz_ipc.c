@@ -1,0 +1,155 @@
+/* Messages of both protocols and launch plans. The first byte says what the rest is; what a check
+ * passes must be as good as the check promises. Everything lies in a heap block of just its size,
+ * so that a look behind its end does not go unseen. */
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "ipc/control.h"
+#include "runtime/launch.h"
+
+enum { KIND_CONTROL, KIND_TEXT, KIND_LAUNCH, KIND_PLAN, KINDS };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool good)
+{
+    if (!good)
+        abort();
+}
+
+static void *copy(const uint8_t *data, size_t size)
+{
+    void *p = malloc(size ? size : 1);
+
+    must(p);
+    memcpy(p, data, size);
+    return p;
+}
+
+/* All strings are there, and end where the text does. */
+static void walk_text(const struct control_start *s, const char *text, size_t n)
+{
+    uint32_t count = s->argc + s->envc + 1 + (s->flags & CONTROL_USER_NAME ? 1 : 0);
+    uint32_t paths = count - s->envc;
+    const char *at = text;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const char *string = control_next_string(&at);
+
+        must(at > string && at <= text + n);
+        if (s->what != CONTROL_PROGRAM && i < paths)
+            must((size_t)(at - string) <= CONTROL_PATH_MAX);
+    }
+    must(at == text + n);
+}
+
+static void check_start(const struct control_start *s, size_t n)
+{
+    must(n >= sizeof *s && s->what < CONTROL_WHAT_COUNT_);
+    must(s->argc >= 1 && s->argc <= CONTROL_STRINGS_MAX && s->envc <= CONTROL_STRINGS_MAX);
+    must(s->timeout_ns >= 0 && s->grace_ns >= 0);
+    must(s->uid != UINT32_MAX && s->gid != UINT32_MAX && s->mode <= 07777);
+    if (s->flags & CONTROL_TEXT_FD)
+        must(s->text_size <= CONTROL_TEXT_MAX && n == sizeof *s);
+    else
+        walk_text(s, s->text, n - sizeof *s);
+}
+
+static void check_procs(const struct control_procs *p, size_t n)
+{
+    uint32_t sum = 0;
+
+    must(p->count <= CONTROL_PROCS_MAX && n == sizeof *p + p->count * sizeof p->list[0]);
+    for (uint32_t i = 0; i < p->count; i++)
+        sum += p->list[i].proc; /* is there to be read */
+    (void)*(volatile uint32_t *)&sum;
+}
+
+static void fuzz_control(const uint8_t *data, size_t size)
+{
+    AUTO_FREE void *m = copy(data, size);
+    const struct control_head *h = m;
+    const struct control_failed *f = m;
+    const struct control_exited *x = m;
+
+    if (control_check(m, size, NULL) < 0)
+        return;
+    must(h->magic == CONTROL_MAGIC && h->version == CONTROL_VERSION && h->size == size);
+    if (h->type == CONTROL_START)
+        check_start(m, size);
+    else if (h->type == CONTROL_PROCS)
+        check_procs(m, size);
+    else if (h->type == CONTROL_FAILED)
+        must(strlen(f->step) < sizeof f->step && strlen(f->msg) < sizeof f->msg);
+    else if (h->type == CONTROL_EXITED)
+        must(strlen(x->msg) < sizeof x->msg);
+    else if (h->type == CONTROL_KILL)
+        must(((const struct control_kill *)m)->sig >= 0);
+}
+
+/* A start whose text came beside it. */
+static void fuzz_text(const uint8_t *data, size_t size)
+{
+    AUTO_FREE void *head = NULL, *text = NULL;
+    const struct control_start *s;
+
+    if (size < sizeof *s)
+        return;
+    s = head = copy(data, sizeof *s);
+    if (control_check(head, sizeof *s, NULL) < 0 || s->head.type != CONTROL_START)
+        return;
+    text = copy(data + sizeof *s, size - sizeof *s);
+    if (control_check_text(s, text, size - sizeof *s, NULL) == 0)
+        walk_text(s, text, size - sizeof *s);
+}
+
+static void check_plan(const struct plan *p)
+{
+    must(strlen(p->id) < sizeof p->id && strlen(p->hostname) < sizeof p->hostname);
+    must(p->n_layers <= PLAN_LAYERS_MAX && p->n_mounts <= PLAN_MOUNTS_MAX);
+    must(p->uid < PLAN_IDS && p->gid < PLAN_IDS && !(p->caps & ~plan_grantable_caps()));
+    for (uint32_t i = 0; i < p->n_mounts; i++) {
+        const char *t = p->mounts[i].target;
+
+        must(strlen(t) < PLAN_TARGET_MAX && t[0] == '/' && t[1] && !strstr(t, "//"));
+        must(!strstr(t, "/../") && !strstr(t, "/./") && t[strlen(t) - 1] != '/');
+        must(strcmp(t, "/proc") != 0 && strncmp(t, "/proc/", 6) != 0);
+    }
+}
+
+static void fuzz_launch(const uint8_t *data, size_t size)
+{
+    AUTO_FREE void *m = copy(data, size);
+    const struct launch_head *h = m;
+
+    if (launch_check(m, size, NULL) < 0)
+        return;
+    must(h->magic == LAUNCH_MAGIC && h->size == size);
+    if (h->type == LAUNCH_DESTROY)
+        must(strlen(((const struct launch_destroy *)m)->id) < ID_MAX);
+    else if (h->type == LAUNCH_CREATE &&
+             plan_check(&((const struct launch_create *)m)->plan, sizeof(struct plan), NULL) == 0)
+        check_plan(&((const struct launch_create *)m)->plan);
+}
+
+static void fuzz_plan(const uint8_t *data, size_t size)
+{
+    AUTO_FREE void *p = copy(data, size);
+
+    if (plan_check(p, size, NULL) == 0)
+        check_plan(p);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static void (*const kinds[KINDS])(const uint8_t *data, size_t size) = {
+        [KIND_CONTROL] = fuzz_control,
+        [KIND_TEXT] = fuzz_text,
+        [KIND_LAUNCH] = fuzz_launch,
+        [KIND_PLAN] = fuzz_plan,
+    };
+
+    if (size > 0)
+        kinds[data[0] % KINDS](data + 1, size - 1);
+    return 0;
+}
