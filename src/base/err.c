@@ -58,7 +58,7 @@ void err_put_sys_(struct err *e, const char *fmt, ...)
 
 int err_wrap(struct err *e, int r, const char *fmt, ...)
 {
-    char cause[sizeof e->msg];
+    char cause[sizeof((struct err *)0)->msg];
     va_list ap;
     int n;
 

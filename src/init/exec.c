@@ -18,8 +18,6 @@
 
 enum { SYNC = 3, EXTRA_VARIABLES = 4 };
 
-extern char **environ;
-
 struct child {
     const struct init_options *options;
     const struct control_start *start;

@@ -17,8 +17,8 @@ int caps_set(uint64_t mask, uint64_t inheritable, struct err *e);
 
 uint64_t caps_permitted(void);
 
-/* Takes everything not in `keep` from a bounding set that is `have` or less (UINT64_MAX: whatever the
- * kernel knows); one system call for each. Needs CAP_SETPCAP. */
+/* Takes everything not in `keep` from a bounding set that is `have` or less (UINT64_MAX: whatever
+ * the kernel knows); one system call for each. Needs CAP_SETPCAP. */
 int caps_bound(uint64_t have, uint64_t keep, struct err *e);
 
 /* Makes the ambient set exactly `mask`, so that it survives an execve() of any user. */

@@ -135,7 +135,7 @@ static int arrange_descriptors(struct build *b, struct err *e)
 {
     int *moved[] = { &b->control, &b->listener, &b->identity.range_lock, b->init_fd,
                      &b->child_sync };
-    AUTO_CLOSE int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
+    int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
 
     for (size_t i = 0; i < COUNT_OF(moved); i++) {
         if (*moved[i] < 0)
@@ -148,7 +148,6 @@ static int arrange_descriptors(struct build *b, struct err *e)
         return err_sys(e, "opening /dev/null");
     if (sys_close_range(3, HIGH - 1) < 0)
         return err_sys(e, "closing descriptors");
-    null = -1;
     if (place_fd(&b->control, INIT_CONTROL) < 0 || place_fd(&b->listener, INIT_LISTENER) < 0 ||
         place_fd(&b->identity.range_lock, INIT_RANGE_LOCK) < 0)
         return err_sys(e, "arranging descriptors");

@@ -181,7 +181,7 @@ static const struct attack attacks[] = {
     CALL("name_to_handle_at", SYS_name_to_handle_at, AT_FDCWD, P("/"), P(buffer), P(buffer + 512),
          0),
     CALL("open_by_handle_at", SYS_open_by_handle_at, AT_FDCWD, P(buffer), O_RDONLY),
-    CALL("personality ADDR_NO_RANDOMIZE", SYS_personality, ADDR_NO_RANDOMIZE),
+    CALL("personality MMAP_PAGE_ZERO", SYS_personality, MMAP_PAGE_ZERO),
     CALL("personality READ_IMPLIES_EXEC", SYS_personality, READ_IMPLIES_EXEC),
     CALL("sethostname", SYS_sethostname, P("escaped"), 7),
     CALL("setdomainname", SYS_setdomainname, P("escaped"), 7),

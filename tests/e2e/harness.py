@@ -230,6 +230,10 @@ def strays(known):
             if ppid == 1 and name.startswith("sandboxer") and pid not in known}
 
 
+# What benchmarks and other tests of ours make, perhaps at the same time.
+NOT_OURS = ("sandboxer-bench", "sandboxer-test")
+
+
 def reap():
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
@@ -255,7 +259,7 @@ def control_groups(caller):
             with contextlib.suppress(OSError):
                 if os.stat(path).st_uid == caller.uid and not members(path) - ours:
                     found.add(path)
-    return {path for path in found if os.path.basename(path) != "sandboxer" and "bench" not in path}
+    return {path for path in found if os.path.basename(path) != "sandboxer" and not any(name in path for name in NOT_OURS)}
 
 
 def files(caller):
@@ -265,7 +269,7 @@ def files(caller):
     for place in ("/run", "/var/lib", "/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"):
         with contextlib.suppress(OSError):
             roots += [Path(place, name) for name in os.listdir(place)
-                      if name.startswith(("sandboxer", ".sandboxer")) and "bench" not in name]
+                      if name.startswith(("sandboxer", ".sandboxer")) and not name.startswith(NOT_OURS)]
     found = {str(root) for root in roots if root.name != "sandboxer"}
     for root in roots:
         for at, directories, names in os.walk(root):

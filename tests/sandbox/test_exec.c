@@ -332,3 +332,18 @@ BOX_TEST(the_end_of_the_first_connection_ends_the_sandbox)
     CHECK_INT(poll(&gone, 1, BOX_WAIT_MS), 1);
     box_close(&b);
 }
+
+BOX_TEST(a_one_shot_ends_when_it_has_told_how_its_program_ended)
+{
+    struct pollfd gone = { .events = POLLIN };
+    struct box b;
+
+    box_prepare(&b);
+    b.plan.flags |= PLAN_ONE_SHOT;
+    box_build(&b);
+    gone.fd = b.pidfd;
+    CHECK_INT(poll(&gone, 1, 50), 0);
+    CHECK_SH(&b, "sleep 0.1; echo done; exit 3", 3, "done\n");
+    CHECK_INT(poll(&gone, 1, BOX_WAIT_MS), 1);
+    box_close(&b);
+}

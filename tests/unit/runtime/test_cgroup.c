@@ -225,6 +225,39 @@ TEST(what_cannot_be_removed_is_counted)
     remove_fake();
 }
 
+/* Old, empty and ours: only what is all three goes. */
+TEST(a_sweep_removes_what_nobody_will)
+{
+    static const struct {
+        const char *name;
+        bool old, filled, stays;
+    } groups[] = {
+        { "sandboxer-sbx_old", true, false, false },
+        { "sandboxer-sbx_new", false, false, true },
+        { "sandboxer-sbx_full", true, true, true },
+        { "somebody-elses", true, false, true },
+    };
+    struct timespec long_ago[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
+    struct cgroup_host h;
+
+    make_fake();
+    CHECK(mkdir(under(fake, "pids", "", ""), 0755) == 0);
+    for (size_t i = 0; i < COUNT_OF(groups); i++) {
+        CHECK(mkdir(under(fake, "pids", groups[i].name, ""), 0755) == 0);
+        if (groups[i].filled)
+            put(under(fake, "pids", groups[i].name, "file"), "x");
+        if (groups[i].old)
+            CHECK(utimensat(AT_FDCWD, under(fake, "pids", groups[i].name, ""), long_ago, 0) == 0);
+    }
+    cgroup_host_open(&h, fake);
+    cgroup_sweep(&h);
+    for (size_t i = 0; i < COUNT_OF(groups); i++)
+        if (there(under(fake, "pids", groups[i].name, "")) != groups[i].stays)
+            FAIL("%s", groups[i].name);
+    cgroup_host_done(&h);
+    remove_fake();
+}
+
 /* for real */
 
 static char id[ID_MAX];
