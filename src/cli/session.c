@@ -34,6 +34,7 @@ struct run {
     bool created;     /* the launcher has done its part */
     int64_t deadline; /* by when PID 1 must have ended a program that timed out; 0: none */
     bool destroying, destroyed;
+    bool said;     /* why it failed */
     int n_signals; /* how often somebody asked us to stop */
     int status;    /* our exit status */
     bool killed;   /* by SIGKILL: was it the memory limit? */
@@ -124,8 +125,9 @@ static void destroy(struct run *r)
 
 static void fail(struct run *r, int status, const char *what)
 {
-    if (!r->ended || status != EXIT_OURS)
+    if (!r->said) /* the first reason is the reason */
         say("%s", what);
+    r->said = true;
     r->status = status;
     destroy(r);
 }
@@ -134,13 +136,14 @@ static void note_unenforced(const struct run *r, uint32_t what)
 {
     char memory[24];
 
+    what &= r->s->asked_limits;
     if (!what || r->s->quiet)
         return;
     units_show_bytes(r->s->plan.memory, memory);
     say("note: not enforced here:%s%s%s%s%s; --strict makes this an error",
         what & LAUNCH_NO_MEMORY ? " memory limit " : "", what & LAUNCH_NO_MEMORY ? memory : "",
         what & LAUNCH_NO_PIDS ? " pids limit" : "", what & LAUNCH_NO_CPU ? " cpu limit" : "",
-        geteuid() == 0 ? "" : " (cgroups are not delegated to this user)");
+        geteuid() == 0 ? "" : " (this user has no cgroup to use)");
 }
 
 /* The launcher died: another one finds what is left by the sandbox's id. */
@@ -236,6 +239,10 @@ static void give_up(struct run *r)
 
 static void program_ended(struct run *r, const struct control_exited *m)
 {
+    if (!r->proc && m->how == CONTROL_BY_EXIT) {
+        fail(r, EXIT_OURS, "the program could not be started");
+        return;
+    }
     switch (m->how) {
     case CONTROL_BY_TIMEOUT:
         give_up(r);
@@ -285,7 +292,7 @@ static void pass_signal(struct run *r, int sig)
         destroy(r);
         return;
     }
-    r->s->boundary->kill(r->s->control, TAG, r->proc, sig, false, &e);
+    r->s->boundary->kill(r->s->control, TAG, r->proc, sig, CONTROL_GROUP, &e);
 }
 
 static void hear_signal(struct run *r)
@@ -350,6 +357,20 @@ static void loop(struct run *r)
     }
 }
 
+/* Output that could not be written is lost: whatever the program thinks, this was no success. */
+static void check_outputs(struct run *r)
+{
+    static const char *const names[STREAMS] = { "stdin", "stdout", "stderr" };
+
+    for (int i = STREAM_OUT; i < STREAMS; i++) {
+        if (!r->streams[i].error)
+            continue;
+        say("writing to our %s: %s", names[i], strerror(r->streams[i].error));
+        if (r->status == 0)
+            r->status = EXIT_OURS;
+    }
+}
+
 static void note_oom(const struct run *r)
 {
     char limit[24];
@@ -381,6 +402,7 @@ int session_run(struct session *s, const struct supervisor_start *start)
     }
     loop(&r);
     terminal_restore(&r.terminal);
+    check_outputs(&r);
     note_oom(&r);
     drop_fd(&r.signals);
     return r.status;

@@ -14,7 +14,8 @@ struct session {
     struct plan plan;
     int fds[PLAN_LAYERS_MAX + PLAN_MOUNTS_MAX]; /* layers, then mounts; in the plan's order */
     int control;
-    bool quiet; /* no notes about limits */
+    bool quiet;            /* no notes */
+    unsigned asked_limits; /* enum launch_unenforced: those that somebody asked for */
 };
 
 /* Starts the launcher, so that it gets ready while the caller fills in the plan. */

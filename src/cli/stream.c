@@ -42,6 +42,15 @@ void stream_poll(const struct stream *s, struct pollfd *ret)
         *ret = (struct pollfd){ .fd = s->from, .events = POLLIN };
 }
 
+/* A reader that went away is no error: the program gets SIGPIPE, as it would without us. Nor is a
+ * terminal whose last user left, which reads as EIO. */
+static void end(struct stream *s, int error)
+{
+    if (error != EPIPE && error != EIO && error != ECONNRESET)
+        s->error = error;
+    stream_close(s);
+}
+
 /* A pipe at its default size makes a copier switch context every 64 KiB. */
 static void widen(struct stream *s, size_t more)
 {
@@ -85,7 +94,7 @@ static bool move_pages(struct stream *s)
     }
     if (n < 0 && errno == EINTR)
         return true;
-    stream_close(s); /* end of file, or nobody reads */
+    end(s, n < 0 ? errno : 0);
     return false;
 }
 
@@ -103,7 +112,7 @@ static bool fill(struct stream *s)
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    stream_close(s); /* a terminal whose last user left reads as EIO */
+    stream_close(s);
     return false;
 }
 
@@ -118,7 +127,7 @@ static bool drain(struct stream *s)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n < 0) {
-        stream_close(s);
+        end(s, errno);
         return false;
     }
     s->at += (size_t)n;

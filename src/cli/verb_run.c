@@ -12,6 +12,8 @@
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "proc/caps.h"
+#include "proc/passwd.h"
+#include "proc/sys.h"
 
 enum { VARIABLES_MAX = 1024, DEFAULT_PIDS = 1024 };
 
@@ -26,6 +28,7 @@ struct run_options {
     uint32_t uid, gid;
     uint64_t memory, disk, pids, caps;
     uint32_t cpu_milli;
+    unsigned asked; /* enum launch_unenforced: limits that were written, not defaults */
     int64_t timeout_ns;
     const char *mounts[PLAN_MOUNTS_MAX];
     size_t n_mounts;
@@ -51,6 +54,25 @@ static int set_mount(void *to, const char *value, struct err *e)
     return 0;
 }
 
+static const char **find_variable(struct run_options *o, const char *name, size_t n)
+{
+    size_t i = 0;
+
+    while (i < o->n_env && (strncmp(o->env[i], name, n) != 0 || o->env[i][n] != '='))
+        i++;
+    return &o->env[i];
+}
+
+/* NAME=VALUE; the last one of a name counts. */
+static void put_variable(struct run_options *o, const char *text)
+{
+    const char **at = find_variable(o, text, strcspn(text, "="));
+
+    if (at == &o->env[o->n_env])
+        o->n_env++;
+    *at = text;
+}
+
 static int set_env(void *to, const char *value, struct err *e)
 {
     struct run_options *o = to;
@@ -72,7 +94,7 @@ static int set_env(void *to, const char *value, struct err *e)
                            value);
         value = passed[n_passed++];
     }
-    o->env[o->n_env++] = value;
+    put_variable(o, value);
     return 0;
 }
 
@@ -124,6 +146,7 @@ static int set_hostname(void *to, const char *value, struct err *e)
 
 static int set_memory(void *to, const char *value, struct err *e)
 {
+    ((struct run_options *)to)->asked |= LAUNCH_NO_MEMORY;
     return units_bytes(str_from(value), "--memory", &((struct run_options *)to)->memory, e);
 }
 
@@ -134,12 +157,14 @@ static int set_disk(void *to, const char *value, struct err *e)
 
 static int set_pids(void *to, const char *value, struct err *e)
 {
+    ((struct run_options *)to)->asked |= LAUNCH_NO_PIDS;
     return units_count(str_from(value), "--pids", 2, PLAN_PIDS_MAX,
                        &((struct run_options *)to)->pids, e);
 }
 
 static int set_cpu(void *to, const char *value, struct err *e)
 {
+    ((struct run_options *)to)->asked |= LAUNCH_NO_CPU;
     return units_milli(str_from(value), "--cpu", &((struct run_options *)to)->cpu_milli, e);
 }
 
@@ -191,7 +216,7 @@ static const struct option_spec options[] = {
     { "user", 'u', "USER", "UID, UID:GID or a name inside (default: 0, without capabilities)",
       set_user },
     { "hostname", 0, "NAME", "hostname inside (default: sandbox)", set_hostname },
-    { "memory", 'm', "SIZE", "memory limit (default: 4G)", set_memory },
+    { "memory", 'm', "SIZE", "memory limit (default: 4G, where it can be enforced)", set_memory },
     { "pids", 0, "N", "process limit (default: 1024)", set_pids },
     { "cpu", 0, "N.N", "processors it may use (default: all)", set_cpu },
     { "disk", 0, "SIZE", "what it may write outside of mounts (default: 1G, in memory)", set_disk },
@@ -224,6 +249,29 @@ static int add_mount(struct session *s, const char *text, struct err *e)
     return err_wrap(e, session_add_mount(s, source, target, writable, e), "--mount %s", text);
 }
 
+/* Where there may be one identity only, a name must be known before it gets its number: from the
+ * image, never through a link out of it. On the host's system directories the names are ours. */
+static int choose_identity(struct session *s, const struct run_options *o, struct err *e)
+{
+    struct passwd_entry user = { .uid = o->uid, .gid = o->gid };
+    AUTO_CLOSE int file = -1;
+
+    if (o->user && s->plan.n_layers) {
+        file = sys_openat2(s->fds[0], "etc/passwd", O_RDONLY | O_NONBLOCK, 0,
+                           RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+        if (file < 0 || !passwd_find(file, str_from(o->user), 0, &user))
+            return err_set(e, ERR_NOT_FOUND, "there is no user '%s' in the image's /etc/passwd",
+                           o->user);
+    } else if (o->user && strcmp(o->user, "user") == 0) {
+        user.uid = user.gid = 1000;
+    } else if (o->user && strcmp(o->user, "nobody") == 0) {
+        user.uid = user.gid = 65534;
+    }
+    s->plan.uid = user.uid;
+    s->plan.gid = user.gid;
+    return 0;
+}
+
 static int fill_plan(struct session *s, const struct run_options *o, struct image_dir *image,
                      struct err *e)
 {
@@ -236,8 +284,6 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     p->pids = (uint32_t)o->pids;
     p->cpu_milli = o->cpu_milli;
     p->caps = o->caps;
-    p->uid = o->uid;
-    p->gid = o->gid;
     if (o->hostname)
         snprintf(p->hostname, sizeof p->hostname, "%s", o->hostname);
     if (o->image) {
@@ -245,6 +291,8 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
         if (r >= 0)
             r = session_add_layer(s, take_fd(&image->fd), e);
     }
+    if (r >= 0)
+        r = choose_identity(s, o, e);
     for (size_t i = 0; i < o->n_mounts && r >= 0; i++)
         r = add_mount(s, o->mounts[i], e);
     return r < 0 ? r : plan_check(p, sizeof *p, e);
@@ -255,10 +303,11 @@ static void fill_start(struct supervisor_start *start, struct run_options *o, ch
     const char *term = getenv("TERM");
     static char term_variable[128];
 
-    o->env[o->n_env++] = "LANG=C.UTF-8";
+    if (!*find_variable(o, "LANG", 4))
+        put_variable(o, "LANG=C.UTF-8");
     if (o->tty && term &&
         snprintf(term_variable, sizeof term_variable, "TERM=%s", term) < (int)sizeof term_variable)
-        o->env[o->n_env++] = term_variable;
+        put_variable(o, term_variable);
     *start = (struct supervisor_start){ .what = CONTROL_PROGRAM,
                                         .flags = o->tty ? CONTROL_TTY : CONTROL_STDIN,
                                         .uid = o->uid,
@@ -282,6 +331,7 @@ static int run_command(struct run_options *o, char **argv)
     int r = session_init(&s, &e);
 
     s.quiet = o->quiet;
+    s.asked_limits = o->asked;
     if (r >= 0)
         r = fill_plan(&s, o, &image, &e);
     if (r < 0) {

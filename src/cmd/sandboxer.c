@@ -1,6 +1,18 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "cli/verb.h"
+
+/* Whoever closed 0, 1 or 2 before starting us must not make a socket of ours take that place. */
+static int fill_stdio(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && openat(AT_FDCWD, "/dev/null", O_RDWR) != fd)
+            return -1;
+    return 0;
+}
 
 int main(int argc, char **argv)
 {
-    return cli_main(argc, argv);
+    return fill_stdio() < 0 ? EXIT_OURS : cli_main(argc, argv);
 }

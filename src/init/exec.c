@@ -24,12 +24,12 @@ struct child {
     int text_fd, sync;
     const char *text, *name, *cwd;
     char **argv, **envp;
-    struct user user;
+    struct passwd_entry user;
     int inner[3];
 };
 
-static void say(int sync, enum child_word word, const char *step, const struct err *e,
-                const int *fds, int n)
+static int say(int sync, enum child_word word, const char *step, const struct err *e,
+               const int *fds, int n)
 {
     struct child_message m = { .word = word };
 
@@ -39,7 +39,7 @@ static void say(int sync, enum child_word word, const char *step, const struct e
         m.code = e->code;
         snprintf(m.msg, sizeof m.msg, "%.*s", (int)sizeof m.msg - 1, e->msg);
     }
-    ipc_send(sync, &m, sizeof m, fds, (size_t)n, NULL);
+    return ipc_send(sync, &m, sizeof m, fds, (size_t)n, NULL);
 }
 
 void exec_fail(int sync, const char *step, const struct err *e)
@@ -104,8 +104,9 @@ static int make_stdio(struct child *c, struct err *e)
 
     if (r < 0)
         return r;
-    say(c->sync, CHILD_READY, "", NULL, outer, n);
-    return 0;
+    return say(c->sync, CHILD_READY, "", NULL, outer, n) < 0
+               ? err_set(e, ERR_SYS, "handing out the program's stdin, stdout and stderr")
+               : 0;
 }
 
 static int arrange(struct child *c, struct err *e)

@@ -248,7 +248,7 @@ static void read_sync(struct proc *p)
 
 /* ending */
 
-/* The last word about a start; false if the client's queue is full and it must be said again. */
+/* The last word about a start; false if it could not be said and must be said again. */
 static bool deliver(struct proc *p)
 {
     int r;
@@ -257,7 +257,7 @@ static bool deliver(struct proc *p)
         return false;
     r = p->failed ? ipc_send(p->conn, &p->failure, sizeof p->failure, NULL, 0, NULL)
                   : ipc_send(p->conn, &p->end, sizeof p->end, NULL, 0, NULL);
-    return r != -(int)ERR_BUSY;
+    return r >= 0 || r == -(int)ERR_UPSTREAM;
 }
 
 static void deliver_news(void)
@@ -350,10 +350,10 @@ static void serve_kill(int conn, const struct control_kill *k)
         m.sys = ESRCH;
     else if (k->sig == SIGKILL)
         p->killing = true;
-    else if (k->tree)
+    else if (k->scope == CONTROL_TREE)
         m.sys = kill_marked(p, k->sig) > 0 ? 0 : ESRCH;
     else
-        m.sys = kill(p->pid, k->sig) < 0 ? errno : 0;
+        m.sys = kill(k->scope == CONTROL_GROUP ? -p->pid : p->pid, k->sig) < 0 ? errno : 0;
     control_fill(&m.head, CONTROL_KILLED, k->head.tag, sizeof m);
     ipc_send(conn, &m, sizeof m, NULL, 0, NULL);
 }

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "ipc/channel.h"
 #include "ipc/control.h"
+#include "proc/passwd.h"
 
 /* Descriptors as the launcher leaves them. */
 enum { INIT_CONTROL = 3, INIT_LISTENER = 4 };
@@ -91,14 +92,10 @@ void exec_child(const struct init_options *o, const struct control_start *s, int
 void exec_fail(int sync, const char *step, const struct err *e) __attribute__((noreturn));
 
 /* user.c: who the child becomes */
-struct user {
-    uint32_t uid, gid;
-    char name[64];
-    char home[256];
-};
 /* By name if `name` is not NULL, else by number; a number that is not in /etc/passwd is fine. */
-int user_find(const char *name, uint32_t uid, uint32_t gid, struct user *ret, struct err *e);
-int user_become(const struct user *u, uint64_t caps, struct err *e);
+int user_find(const char *name, uint32_t uid, uint32_t gid, struct passwd_entry *ret,
+              struct err *e);
+int user_become(const struct passwd_entry *u, uint64_t caps, struct err *e);
 
 /* stdio.c: pipes or a terminal, made by the child as the target user. Fills outer[] with what the
  * client gets and arranges 0, 1 and 2. */

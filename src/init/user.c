@@ -11,50 +11,18 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "proc/caps.h"
+#include "proc/passwd.h"
 
-enum { PASSWD_MAX = 256 << 10, FIELDS = 7 };
-
-/* name:x:uid:gid:text:home:shell; false for a line that is not one. */
-static bool read_line(struct str line, struct str name, uint32_t uid, struct user *ret)
+static bool search(struct str name, uint32_t uid, struct passwd_entry *ret)
 {
-    struct str field[FIELDS];
-    uint64_t u, g;
-
-    for (int i = 0; i < FIELDS; i++)
-        line = str_cut(line, ':', &field[i]);
-    if (!str_to_u64(field[2], &u) || !str_to_u64(field[3], &g) || u >= UINT32_MAX ||
-        g >= UINT32_MAX)
-        return false;
-    if (name.n ? !str_eq(field[0], name) : u != uid)
-        return false;
-    ret->uid = (uint32_t)u;
-    ret->gid = (uint32_t)g;
-    return str_copy(field[0], ret->name, sizeof ret->name) &&
-           str_copy(field[5], ret->home, sizeof ret->home);
-}
-
-static bool search(struct str name, uint32_t uid, struct user *ret)
-{
-    static char text[PASSWD_MAX];
     AUTO_CLOSE int fd = openat(AT_FDCWD, "/etc/passwd", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
-    struct str rest = { text, n < 0 ? 0 : (size_t)n }, line;
 
-    while (rest.n) {
-        struct user found = { 0 };
-
-        rest = str_cut(rest, '\n', &line);
-        if (read_line(line, name, uid, &found)) {
-            *ret = found;
-            return true;
-        }
-    }
-    return false;
+    return fd >= 0 && passwd_find(fd, name, uid, ret);
 }
 
-int user_find(const char *name, uint32_t uid, uint32_t gid, struct user *ret, struct err *e)
+int user_find(const char *name, uint32_t uid, uint32_t gid, struct passwd_entry *ret, struct err *e)
 {
-    struct user u = { 0 };
+    struct passwd_entry u = { 0 };
 
     if (name) {
         if (!name[0] || !search(str_from(name), 0, &u))
@@ -72,7 +40,7 @@ int user_find(const char *name, uint32_t uid, uint32_t gid, struct user *ret, st
 }
 
 /* In a sandbox of a plain caller there is one identity, and no right to change groups. */
-static int switch_ids(const struct user *u, struct err *e)
+static int switch_ids(const struct passwd_entry *u, struct err *e)
 {
     gid_t group = u->gid;
 
@@ -90,7 +58,7 @@ static int switch_ids(const struct user *u, struct err *e)
     return 0;
 }
 
-int user_become(const struct user *u, uint64_t caps, struct err *e)
+int user_become(const struct passwd_entry *u, uint64_t caps, struct err *e)
 {
     int r = caps_bound(caps_permitted(), caps, e); /* the launcher left us no others */
 

@@ -113,6 +113,13 @@ static int check_ends(const char *s, size_t cap, struct err *e)
     return memchr(s, '\0', cap) ? 0 : err_set(e, ERR_INVALID, "a string that does not end");
 }
 
+static int check_kill(const struct control_kill *k, struct err *e)
+{
+    if (k->sig < 0 || k->sig > 64 || k->scope >= CONTROL_SCOPE_COUNT_)
+        return err_set(e, ERR_INVALID, "an impossible signal or scope");
+    return 0;
+}
+
 static int check_body(const struct control_head *h, size_t n, struct err *e)
 {
     const void *m = h;
@@ -134,9 +141,7 @@ static int check_body(const struct control_head *h, size_t n, struct err *e)
         return check_ends(((const struct control_failed *)m)->msg,
                           sizeof((const struct control_failed *)m)->msg, e);
     case CONTROL_KILL:
-        if (((const struct control_kill *)m)->sig < 0 || ((const struct control_kill *)m)->sig > 64)
-            return err_set(e, ERR_INVALID, "an impossible signal");
-        return 0;
+        return check_kill(m, e);
     default:
         return 0;
     }

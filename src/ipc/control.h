@@ -106,11 +106,18 @@ struct control_start {
 _Static_assert(offsetof(struct control_start, text) == sizeof(struct control_start),
                "text follows the struct at once");
 
+enum control_scope {
+    CONTROL_ONE,   /* the process that was started */
+    CONTROL_GROUP, /* its process group, as a terminal's ^C would */
+    CONTROL_TREE,  /* everything it started, whatever it did to hide; SIGKILL always means this */
+    CONTROL_SCOPE_COUNT_,
+};
+
 struct control_kill {
     struct control_head head;
     uint32_t proc;
     int32_t sig;
-    uint32_t tree; /* 1: everything it started, whatever it did to hide; SIGKILL means tree */
+    uint32_t scope; /* enum control_scope */
 };
 
 struct control_started {

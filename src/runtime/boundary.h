@@ -34,7 +34,8 @@ struct boundary_ops {
 
     /* runtime face; called by whoever holds a sandbox's control channel */
     int (*start)(int sock, uint32_t tag, const struct supervisor_start *s, struct err *e);
-    int (*kill)(int sock, uint32_t tag, uint32_t proc, int sig, bool tree, struct err *e);
+    int (*kill)(int sock, uint32_t tag, uint32_t proc, int sig, enum control_scope scope,
+                struct err *e);
     int (*ask)(int sock, uint32_t tag, enum control_type type, struct err *e);
     int (*next)(int sock, union supervisor_message *ret, struct ipc_fds *ret_fds, struct err *e);
 };

@@ -78,7 +78,7 @@ static int refuse_missing(const struct build *b, struct err *e)
                    b->unenforced & LAUNCH_NO_MEMORY ? " memory" : "",
                    b->unenforced & LAUNCH_NO_PIDS ? " pids" : "",
                    b->unenforced & LAUNCH_NO_CPU ? " cpu" : "",
-                   b->is_root ? "" : " (cgroups are not delegated to this user)");
+                   b->is_root ? "" : " (this user has no cgroup to use)");
 }
 
 static int make_group(struct build *b, struct err *e)

@@ -34,6 +34,7 @@ struct sandbox {
 
 struct server {
     int sock;
+    bool mute; /* an answer could not be sent: whoever waits for it must see us go */
     bool is_root;
     enum identity_supply supply;
     int init_fd, home_net;
@@ -73,13 +74,19 @@ static int server_init(struct server *s, int sock, struct err *e)
     return caps_set(kept_caps, 0, e);
 }
 
-static void answer_failure(const struct server *s, const char *step, const struct err *why)
+static void answer(struct server *s, const void *message, size_t n, const int *fds, size_t n_fds)
+{
+    if (ipc_send(s->sock, message, n, fds, n_fds, NULL) < 0)
+        s->mute = true;
+}
+
+static void answer_failure(struct server *s, const char *step, const struct err *why)
 {
     struct launch_failed m = { .err = *why };
 
     launch_fill(&m.head, LAUNCH_FAILED, sizeof m);
     snprintf(m.step, sizeof m.step, "%s", step);
-    ipc_send(s->sock, &m, sizeof m, NULL, 0, NULL);
+    answer(s, &m, sizeof m, NULL, 0);
 }
 
 static struct sandbox **find(struct server *s, const char *id)
@@ -162,7 +169,7 @@ static void create(struct server *s, const void *message, struct ipc_fds *fds)
     launch_fill(&done.head, LAUNCH_CREATED, sizeof done);
     done.pid = b.pid;
     done.unenforced = b.unenforced;
-    ipc_send(s->sock, &done, sizeof done, &b.pidfd, 1, NULL);
+    answer(s, &done, sizeof done, &b.pidfd, 1);
 }
 
 /* Killing PID 1 kills its whole pid namespace; once it is reaped, nothing of it runs. */
@@ -224,7 +231,7 @@ static void destroy(struct server *s, const void *message, struct ipc_fds *fds)
     else
         destroy_stranger(s, m->id, &done);
     launch_fill(&done.head, LAUNCH_DESTROYED, sizeof done);
-    ipc_send(s->sock, &done, sizeof done, NULL, 0, NULL);
+    answer(s, &done, sizeof done, NULL, 0);
 }
 
 /* What may be asked. A message that is not here is refused before anything reads it. */
@@ -280,7 +287,7 @@ int server_run(int sock, struct err *e)
 
     if (r < 0)
         answer_failure(&s, "launcher", e ? e : &(struct err){ .code = ERR_SYS });
-    while (r >= 0) {
+    while (r >= 0 && !s.mute) {
         struct ipc_fds fds = { .n = 0 };
         ssize_t n = ipc_recv(sock, &message, sizeof message, &fds, &refused);
 

@@ -96,9 +96,10 @@ int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, s
     return ipc_send(sock, m.p, size, &text, text >= 0 ? 1 : 0, e);
 }
 
-int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, bool tree, struct err *e)
+int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, enum control_scope scope,
+                    struct err *e)
 {
-    struct control_kill m = { .proc = proc, .sig = sig, .tree = tree };
+    struct control_kill m = { .proc = proc, .sig = sig, .scope = scope };
 
     control_fill(&m.head, CONTROL_KILL, tag, sizeof m);
     return ipc_send(sock, &m, sizeof m, NULL, 0, e);

@@ -24,7 +24,8 @@ struct supervisor_start {
 
 /* Sends the request; what becomes of it arrives under the tag. */
 int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, struct err *e);
-int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, bool tree, struct err *e);
+int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, enum control_scope scope,
+                    struct err *e);
 int supervisor_ask(int sock, uint32_t tag, enum control_type type, struct err *e); /* PING, LIST */
 
 union supervisor_message {

@@ -312,7 +312,7 @@ int box_kill(struct box *b, uint32_t proc, int sig, bool tree)
     uint32_t tag = ++b->tag;
     struct err e;
 
-    CHECK_OK(supervisor_kill(b->control, tag, proc, sig, tree, &e), e);
+    CHECK_OK(supervisor_kill(b->control, tag, proc, sig, tree ? CONTROL_TREE : CONTROL_ONE, &e), e);
     CHECK_INT(box_hear(b, tag, &m, &fds), CONTROL_KILLED);
     CHECK_INT(m.killed.proc, proc);
     return m.killed.sys;

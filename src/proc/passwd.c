@@ -1,0 +1,42 @@
+#include "proc/passwd.h"
+
+#include <unistd.h>
+
+enum { FIELDS = 7 };
+
+/* name:x:uid:gid:text:home:shell; false for a line that is not one, or not the one. */
+static bool read_line(struct str line, struct str name, uint32_t uid, struct passwd_entry *ret)
+{
+    struct str field[FIELDS];
+    uint64_t u, g;
+
+    for (int i = 0; i < FIELDS; i++)
+        line = str_cut(line, ':', &field[i]);
+    if (!str_to_u64(field[2], &u) || !str_to_u64(field[3], &g) || u >= UINT32_MAX ||
+        g >= UINT32_MAX)
+        return false;
+    if (name.p ? !str_eq(field[0], name) : u != uid)
+        return false;
+    ret->uid = (uint32_t)u;
+    ret->gid = (uint32_t)g;
+    return str_copy(field[0], ret->name, sizeof ret->name) &&
+           str_copy(field[5], ret->home, sizeof ret->home);
+}
+
+bool passwd_find(int fd, struct str name, uint32_t uid, struct passwd_entry *ret)
+{
+    static char text[PASSWD_MAX];
+    ssize_t n = read(fd, text, sizeof text);
+    struct str rest = { text, n < 0 ? 0 : (size_t)n }, line;
+
+    while (rest.n) {
+        struct passwd_entry found = { 0 };
+
+        rest = str_cut(rest, '\n', &line);
+        if (read_line(line, name, uid, &found)) {
+            *ret = found;
+            return true;
+        }
+    }
+    return false;
+}
