@@ -83,16 +83,23 @@ static int hold_namespace(void *unused)
 /* The kernel counts what a namespace uses (inotify instances, pending signals, locked memory, …)
  * also for the user who made it. Made as the sandbox's own root, whom nobody else is, one sandbox
  * cannot use up what all of them and the host's root have. */
-static int become_maker(uint32_t uid, struct err *e)
-{
-    if (uid == 0 || (seteuid(uid) == 0 && caps_set(UINT64_MAX, 0, e) >= 0))
-        return 0;
-    return err_sys(e, "becoming user %u for a moment", uid);
-}
-
 static int become_ourselves(uint32_t uid, struct err *e)
 {
     return uid == 0 || seteuid(0) == 0 ? 0 : err_sys(e, "becoming root again");
+}
+
+static int become_maker(uint32_t uid, struct err *e)
+{
+    int r;
+
+    if (uid == 0)
+        return 0;
+    if (seteuid(uid) < 0)
+        return err_sys(e, "becoming user %u for a moment", uid);
+    r = caps_set(UINT64_MAX, 0, e);
+    if (r < 0)
+        become_ourselves(uid, NULL);
+    return r;
 }
 
 /* A process that does nothing but keep a new user namespace alive while its maps are written. It
