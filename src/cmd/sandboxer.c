@@ -6,10 +6,12 @@
 /* Whoever closed 0, 1 or 2 before starting us must not make a socket of ours take that place. */
 static int fill_stdio(void)
 {
-    for (int fd = 0; fd < 3; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && openat(AT_FDCWD, "/dev/null", O_RDWR) != fd)
-            return -1;
-    return 0;
+    int opened = 0;
+
+    for (int fd = 0; fd < 3 && opened >= 0; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            opened = openat(AT_FDCWD, "/dev/null", O_RDWR); /* the lowest that is free: this one */
+    return opened < 0 ? -1 : 0;
 }
 
 int main(int argc, char **argv)

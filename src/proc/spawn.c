@@ -30,13 +30,20 @@ static int arrange_fds(const struct spawn *s)
     return sys_close_range((unsigned)s->n_fds, ~0u);
 }
 
+/* By the kernel's own interface: the C library keeps some real-time signals to itself, and whoever
+ * started us may have ignored them all the same. */
 static void reset_signals(void)
 {
-    struct sigaction dfl = { .sa_handler = SIG_DFL };
+    static const struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } dfl; /* all zeros: SIG_DFL */
     sigset_t none;
 
-    for (int sig = 1; sig < 32; sig++)
-        sigaction(sig, &dfl, NULL);
+    for (int sig = 1; sig <= 64; sig++)
+        syscall(SYS_rt_sigaction, sig, &dfl, NULL, sizeof dfl.mask);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }

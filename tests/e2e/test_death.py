@@ -74,6 +74,8 @@ def the_sandbox_is_killed_from_outside(c):
 
 def ends_by(c, number, send):
     process = up(c, start_new_session=True)
+    # Between two commands dash takes a SIGINT for itself and forgets it.
+    wait_for(lambda: list(descendants(process.pid).values()).count("sleep") == 3, "all of it runs")
     send(process.pid, number)
     equal(status(process), 128 + number, "exit status")
 
