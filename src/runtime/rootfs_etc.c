@@ -18,11 +18,14 @@
 enum { COPY_MAX = 1 << 20 };
 
 static const char *const copied[] = {
-    "ld.so.cache", "ld.so.conf", "protocols", "services", "ssl/openssl.cnf",
+    "ld.so.conf",
+    "protocols",
+    "ssl/openssl.cnf",
 };
 
 static const char *const bound[] = {
-    "alternatives", "ssl/certs", "fonts", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
+    "ld.so.cache", "services",        "alternatives",    "ssl/certs",
+    "fonts",       "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
 };
 
 static const struct {
@@ -133,7 +136,7 @@ static int copy_timezone(const struct build *b, struct err *e)
                                                            : 0;
 }
 
-static int bind_directory(const struct build *b, const char *name, struct err *e)
+static int bind_entry(const struct build *b, const char *name, struct err *e)
 {
     AUTO_CLOSE int tree = -1;
     char path[64];
@@ -141,13 +144,14 @@ static int bind_directory(const struct build *b, const char *name, struct err *e
     int r;
 
     snprintf(path, sizeof path, "/etc/%s", name);
-    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+    if (lstat(path, &st) < 0 || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)))
         return 0;
     r = mounts_copy(AT_FDCWD, path, &tree, e);
     if (r >= 0)
         r = mounts_restrict(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY,
                             b->is_root ? b->identity.userns : -1, e);
-    if (r >= 0 && mkdirat(b->root, path + 1, 0755) < 0)
+    if (r >= 0 && (S_ISDIR(st.st_mode) ? mkdirat(b->root, path + 1, 0755)
+                                       : mknodat(b->root, path + 1, S_IFREG | 0644, 0)) < 0)
         r = err_sys(e, "making %s", path);
     return r < 0 ? r : mounts_attach_known(tree, b->root, path + 1, e);
 }
@@ -168,7 +172,7 @@ static int fill_etc(const struct build *b, struct err *e)
     for (size_t i = 0; i < COUNT_OF(copied) && r >= 0; i++)
         r = copy_file(b, copied[i], e);
     for (size_t i = 0; i < COUNT_OF(bound) && r >= 0; i++)
-        r = bind_directory(b, bound[i], e);
+        r = bind_entry(b, bound[i], e);
     return r;
 }
 

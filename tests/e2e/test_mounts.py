@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """--mount and --image: what the caller lends a sandbox, and how."""
 
+import contextlib
 import os
+import subprocess
 import tarfile
 
 import images
@@ -175,6 +177,43 @@ def a_write_through_a_link_in_an_archive_stays_inside(c):
     result = c.sh("true", "--image", images.archive(c, extra=extra), "--squash-owners")
     check(result.code in (0, 125), str(result))
     equal(os.listdir(outside), [], "the directory outside")
+
+
+@contextlib.contextmanager
+def mounted(*arguments):
+    """A mount of the harness's own namespace, for as long as the block lasts."""
+    subprocess.run(["mount", *map(str, arguments)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(arguments[-1])], check=True)
+
+
+@test(only="root", because="only root mounts file systems for a test")
+def state_may_lie_on_tmpfs_or_overlay(c):
+    """An unpacked image is a lower layer wherever the state directory is."""
+    image, state = images.archive(c), c.mkdir(c.dir / "state")
+    lower, upper, work = (c.mkdir(c.dir / name) for name in ("lower", "upper", "work"))
+    for how in (("-t", "tmpfs", "none", state),
+                ("-t", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", "none", state)):
+        with mounted(*how):
+            state.chmod(0o700)
+            c.run("--image", image, "--", "sh", "-c", "echo x > /new && cat /new",
+                  env={"SANDBOXER_STATE": str(state)}).expect(0, out=b"x\n")
+
+
+@test
+def the_host_is_not_above_any_root(c):
+    for how in ((), ("--writable",), ("--image", images.directory(c))):
+        inside = c.run("-q", *how, "--", "ls", "/").expect(0).out
+        equal(c.run("-q", *how, "--", "ls", "/..").expect(0).out, inside, f"/.. with {how}")
+
+
+@test(only="root", because="the host's directories belong to nobody whom a plain user's sandbox knows")
+def writable_system_directories_keep_their_writes_to_themselves(c):
+    c.sh("echo mine > /usr/bin/made && cat /usr/bin/made && rm /usr/bin/env && ls /usr/bin/env", "--writable").expect(
+        2, out=b"mine\n")
+    equal([os.path.exists("/usr/bin/made"), os.path.exists("/usr/bin/env")], [False, True], "the host's /usr/bin")
 
 
 main()
