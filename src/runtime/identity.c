@@ -143,10 +143,10 @@ static int make_userns(const uint32_t inside[2], uint32_t outside, uint32_t coun
     r = become_ourselves(outside, e);
     errno = saved;
     if (pid < 0 && (errno == EPERM || errno == ENOSPC))
-        return err_set(
-            e, ERR_UNSUPPORTED,
-            "making a user namespace: not allowed here (see sysctl user.max_user_namespaces "
-            "and kernel.unprivileged_userns_clone)");
+        return err_set(e, ERR_UNSUPPORTED,
+                       "making a user namespace: not allowed here (not in a chroot; see sysctl "
+                       "user.max_user_namespaces "
+                       "and kernel.unprivileged_userns_clone)");
     if (pid < 0)
         return err_sys(e, "making a user namespace");
     if (r >= 0)
