@@ -41,7 +41,7 @@ fuzz: with-clang
 	@tests/run --build $(CLANG) --only fuzz --fuzz-seconds $(FUZZ_SECONDS)
 
 soak: with-tests
-	@SOAK=1 $(BUILD)/tests/sandbox-test_many
+	@SOAK=1 tests/run --build $(BUILD) --only unit -k sandbox-test_many
 	@BUILD=$(abspath $(BUILD)) SOAK_SECONDS=$(SOAK_SECONDS) tests/soak
 
 vm: with-tests

@@ -169,7 +169,9 @@ def unconfined_the_attacks_succeed(c):
     must = {name for name in listed.splitlines() if not name.startswith("-")}
     seen = {name for name in must for line in lines if line.startswith("not ok") and f"- {name}:" in line}
     print(f"# {len(seen)} of {len(listed.splitlines())} attacks seen to succeed, {len(must)} must be")
-    check(must == seen, "vacuous here:\n" + "\n".join(sorted(must - seen)))
+    # What the host does not have cannot be seen to be read; a minimal Debian has no machine-id.
+    lacking = {name for name in must for line in lines if f"- {name} # SKIP the host has no" in line}
+    check(must == seen | lacking, "vacuous here:\n" + "\n".join(sorted(must - seen - lacking)))
 
 
 def rehearsal(directory, facts):
