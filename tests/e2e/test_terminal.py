@@ -87,7 +87,8 @@ def a_shell_has_job_control(c):
         wait_for(lambda: _foreground(t), "sleep runs in the foreground")
         t.send(b"\x1a")
         t.expect(b"Stopped")
-        t.send(b"kill %1; wait; echo jobs$((40+2))\n")
+        # Not a plain `kill`: now and then bash forgets to continue a job that it has just seen stop.
+        t.send(b"kill -KILL %1; wait %1; echo jobs$((40+2))\n")
         t.expect(b"jobs42")
         check(b"no job control" not in t.seen, t.seen.decode(errors="replace"))
         t.send(b"exit 6\n")
