@@ -25,23 +25,33 @@ void log_setup(enum log_level most, enum log_format format)
     format_ = format;
 }
 
-static bool is_c1(struct str s)
+/* The code of a character of more than one byte that acts on how others are shown, else 0: C1
+ * controls, and those that turn the direction of writing, with which a name can pose as another. */
+static uint16_t acting(struct str s, size_t *ret_n)
 {
-    return s.n >= 2 && (unsigned char)s.p[0] == 0xC2 && (unsigned char)s.p[1] < 0xA0 &&
-           (unsigned char)s.p[1] >= 0x80;
+    unsigned char a = s.n > 0 ? (unsigned char)s.p[0] : 0, b = s.n > 1 ? (unsigned char)s.p[1] : 0;
+    unsigned char c = s.n > 2 ? (unsigned char)s.p[2] : 0;
+
+    *ret_n = a == 0xC2 ? 2 : 3;
+    if (a == 0xC2 && b >= 0x80 && b < 0xA0)
+        return b;
+    if (a == 0xE2 &&
+        ((b == 0x80 && c >= 0xAA && c <= 0xAE) || (b == 0x81 && c >= 0xA6 && c <= 0xA9)))
+        return (uint16_t)(0x2000 | (b & 0x3F) << 6 | (c & 0x3F));
+    return 0;
 }
 
 /* Length of the character s starts with if it may be shown as it is, else 0. Bytes that are not
- * UTF-8 may not: 80 to 9F are controls (C1) to a terminal that reads Latin-1. Nor may C2 80 to C2
- * 9F, which are the same controls in UTF-8. */
+ * UTF-8 may not: 80 to 9F are controls (C1) to a terminal that reads Latin-1. Nor may characters
+ * that act on others. */
 static size_t harmless(struct str s)
 {
     unsigned char c = (unsigned char)s.p[0];
-    size_t n = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+    size_t n = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4, ignored;
 
     if (c < 0x80)
         return c >= 0x20 && c != 0x7F;
-    return n <= s.n && str_is_utf8((struct str){ s.p, n }) && !is_c1(s) ? n : 0;
+    return n <= s.n && str_is_utf8((struct str){ s.p, n }) && !acting(s, &ignored) ? n : 0;
 }
 
 /* Writes the character s starts with in a form that is safe to show, and returns its length in s.
@@ -69,14 +79,16 @@ static size_t show_json(struct str s, char out[static SHOWN_MAX])
 {
     unsigned char c = (unsigned char)s.p[0];
     size_t n = harmless(s);
+    uint16_t code;
 
     if (c == '"' || c == '\\')
         *out++ = '\\';
     if (n)
         return show_as_it_is(s, n, out);
-    if (is_c1(s)) {
-        snprintf(out, SHOWN_MAX, "\\u%04x", (unsigned char)s.p[1]);
-        return 2;
+    code = acting(s, &n);
+    if (code) {
+        snprintf(out, SHOWN_MAX, "\\u%04x", code);
+        return n;
     }
     snprintf(out, SHOWN_MAX, "\\u%04x", c < 0x80 ? c : 0xFFFDU);
     return 1;

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "image/confine.h"
+#include "proc/confine.h"
 #include "proc/caps.h"
 #include "proc/spawn.h"
 

@@ -40,6 +40,7 @@ enum json_kind {
 struct json_field {
     const char *name;
     enum json_kind kind;
+    bool required;
     size_t offset, size;      /* of the member: JSON_AT(); size 0 is the kind's largest type */
     int64_t min, max;         /* both 0: no limits; min > max: no upper limit */
     const char *const *names; /* ENUM: the words in order of value, ended by NULL */
@@ -49,7 +50,6 @@ struct json_field {
     size_t seen;        /* offset of a bool that says whether the field was there; 0: none */
     const char *preset; /* for an absent field, as YAML would write it: "true", "5", "2h" */
     const char *doc;    /* one sentence, for schemas and help */
-    bool required;
 };
 
 #define JSON_AT(type, member)                                                                      \

@@ -32,6 +32,11 @@ static inline struct link *list_after(struct list *l, const struct link *m)
     return m->next_ == &l->ring_ ? NULL : m->next_;
 }
 
+/* gcc's analyzer takes what a list holds for lost. */
+#pragma GCC diagnostic push
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
 /* Joins at the end. m must not be in a list. */
 static inline void list_append(struct list *l, struct link *m)
 {
@@ -44,6 +49,7 @@ static inline void list_append(struct list *l, struct link *m)
     m->prev_->next_ = m;
     ring->prev_ = m;
 }
+#pragma GCC diagnostic pop
 
 /* Leaves whatever list m is in, if any. */
 static inline void link_leave(struct link *m)

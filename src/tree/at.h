@@ -1,5 +1,5 @@
 /* System calls on names beneath a directory that nobody can lure elsewhere: not with "..", not with
- * symbolic links and not by renaming while we look. Private to the module. */
+ * symbolic links and not by renaming while we look. Private to this module and mirror. */
 #ifndef TREE_AT_H
 #define TREE_AT_H
 

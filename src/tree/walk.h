@@ -7,7 +7,7 @@
  *         else walk_leave(&w);
  *
  * Names are handed out while the directory may change; each name that stays is seen once. Private
- * to the module. */
+ * to this module and mirror. */
 #ifndef TREE_WALK_H
 #define TREE_WALK_H
 

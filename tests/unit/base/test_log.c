@@ -57,6 +57,15 @@ TEST(controls_are_escaped)
     CHECK_STR(printable(STR("\\x1b")), "\\x5cx1b"); /* cannot be taken for an escape of ours */
 }
 
+TEST(turns_of_the_direction_of_writing_are_escaped)
+{
+    CHECK_STR(printable(STR("a\xE2\x80\xAE"
+                            "b")),
+              "a\\xe2\\x80\\xaeb");
+    CHECK_STR(printable(STR("\xE2\x81\xA6\xE2\x81\xA9")), "\\xe2\\x81\\xa6\\xe2\\x81\\xa9");
+    CHECK_STR(printable(STR("\xE2\x80\xA9\xE2\x81\xAA")), "\xE2\x80\xA9\xE2\x81\xAA");
+}
+
 TEST(c1_controls_are_escaped)
 {
     CHECK_STR(printable(STR("\xC2\x9B"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "harness/tap.h"
-#include "image/confine.h"
+#include "proc/confine.h"
 #include "proc/caps.h"
 #include "unit/tree/scratch.h"
 

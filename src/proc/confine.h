@@ -1,6 +1,6 @@
 /* What a forked child gives up before it touches input that nobody should trust. */
-#ifndef IMAGE_CONFINE_H
-#define IMAGE_CONFINE_H
+#ifndef PROC_CONFINE_H
+#define PROC_CONFINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 
-enum { CONFINE_FDS_MAX = 8 };
+enum { CONFINE_FDS_MAX = 8, CONFINE_OPEN_DEFAULT = 64 };
 
 /* fds[i] becomes descriptor i; -1 is /dev/null; nothing else stays open. At most CONFINE_FDS_MAX.
  * On failure no descriptor is where anybody would expect it: exit. */
@@ -20,12 +20,17 @@ struct confine {
                           read and execute, the programs of the system */
     uint64_t caps;     /* capabilities that it keeps if it has them */
     uint64_t file_max; /* bytes of a file that it writes */
+    unsigned fds_max;  /* descriptors that it may have open; 0: CONFINE_OPEN_DEFAULT */
+    bool become;       /* with `dir`: be uid:gid without other groups, or fail */
+    uid_t uid;
+    gid_t gid;
 };
 
 /* For the child, right after fork() and confine_fds(). No new privileges, no other capabilities, no
  * core dumps, signals at their defaults (but files that grow too large give EFBIG, not SIGXFSZ).
- * With `dir`: a root directory of its own there, if we are root. Without: the user nobody, if we
- * are root and there is one. Landlock on top where the kernel has it. Nothing allocates. */
+ * With `dir`: a root directory of its own there, if we are root, and the user that is asked for.
+ * Without: the user nobody, if we are root and there is one. Landlock on top where the kernel has
+ * it. Nothing allocates. */
 int confine_enter(const struct confine *c, struct err *e);
 
 #endif

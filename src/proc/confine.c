@@ -1,4 +1,4 @@
-#include "image/confine.h"
+#include "proc/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,6 @@
 
 enum {
     NOBODY = 65534,
-    OPEN_FILES_MAX = 64,
     ABI_REFER = 2, /* the first Landlock that can allow hard links between directories */
     ABI_TRUNCATE = 3,
 };
@@ -90,7 +89,7 @@ static int set_limits(const struct confine *c, struct err *e)
     if (r >= 0)
         r = limit(RLIMIT_FSIZE, c->file_max, e);
     if (r >= 0)
-        r = limit(RLIMIT_NOFILE, OPEN_FILES_MAX, e);
+        r = limit(RLIMIT_NOFILE, c->fds_max ? c->fds_max : CONFINE_OPEN_DEFAULT, e);
     if (r >= 0 && c->dir < 0)
         r = limit(RLIMIT_AS, MEMORY_MAX, e);
     return r;
@@ -108,9 +107,25 @@ static int set_root(const struct confine *c, struct err *e)
     return 0;
 }
 
+/* Other groups can only be given up by root; to a plain user they are what it already had. */
+static int become(const struct confine *c, struct err *e)
+{
+    if (geteuid() != 0 && (geteuid() != c->uid || getegid() != c->gid))
+        return err_set(e, ERR_DENIED, "only root can become user %u:%u", c->uid, c->gid);
+    if (geteuid() == 0 && setgroups(0, NULL) < 0)
+        return err_sys(e, "giving up groups");
+    if (setresgid(c->gid, c->gid, c->gid) < 0)
+        return err_sys(e, "becoming group %u", c->gid);
+    if (setresuid(c->uid, c->uid, c->uid) < 0)
+        return err_sys(e, "becoming user %u", c->uid);
+    return 0;
+}
+
 /* A user namespace may lack both the right to change groups and nobody; then it stays who it is. */
 static int set_user(const struct confine *c, struct err *e)
 {
+    if (c->become)
+        return become(c, e);
     if (c->dir >= 0 || geteuid() != 0)
         return 0;
     if (setgroups(0, NULL) < 0 && errno != EPERM)
