@@ -4,6 +4,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 600
+SOAK_SEQUENCES ?= 1000
 
 # One build with clang serves three ends: its warnings, ASan with UBSan, and libFuzzer.
 CLANG := $(BUILD)-clang
@@ -14,7 +15,7 @@ RUN := tests/run --json $(TALLY)
 
 export UBSAN_OPTIONS = print_stacktrace=1
 
-.PHONY: all run check asan fuzz soak vm lint bench install clean with-tests with-clang
+.PHONY: all run check asan fuzz soak vm lint bench install clean with-tests with-clang openssl
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -43,6 +44,8 @@ fuzz: with-clang
 soak: with-tests
 	@SOAK=1 tests/run --build $(BUILD) --only unit -k sandbox-test_many
 	@BUILD=$(abspath $(BUILD)) SOAK_SECONDS=$(SOAK_SECONDS) tests/soak
+	@BUILD=$(abspath $(BUILD)) tests/model/test_points.py --every
+	@BUILD=$(abspath $(BUILD)) tests/model/test_sequences.py --sequences $(SOAK_SEQUENCES) --seed $$(date +%s)
 
 vm: with-tests
 	@BUILD=$(abspath $(BUILD)) tests/vm/run
@@ -67,6 +70,12 @@ with-tests: $(BUILD)/build.ninja
 
 with-clang: $(CLANG)/build.ninja
 	@ninja -C $(CLANG) --quiet
+
+# meson runs it too, but is silent for as long as it takes.
+openssl:
+	@tools/openssl35 >/dev/null
+
+$(BUILD)/build.ninja $(CLANG)/build.ninja $(ANALYZER)/build.ninja: | openssl
 
 $(BUILD)/build.ninja:
 	@meson setup $(BUILD) -Dtests=false

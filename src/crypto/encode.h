@@ -1,0 +1,24 @@
+/* Bytes as text: hexadecimal, base64, base64url (RFC 4648).
+ *
+ * Reading is strict: one text for one value, so that a token or digest cannot be written in two
+ * ways. Hexadecimal is lower case; base64 is padded, base64url is not; there are no blanks or line
+ * breaks, and the bits behind the last byte are zero.
+ *
+ * All of them append to the buffer, and leave it as it was on failure: -ERR_TOO_BIG past its
+ * ceiling, -ERR_INVALID for text that is none. Neither takes a constant time. */
+#ifndef CRYPTO_ENCODE_H
+#define CRYPTO_ENCODE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+
+int crypto_hex(struct str bytes, struct buf *out);
+int crypto_base64(struct str bytes, struct buf *out);
+int crypto_base64url(struct str bytes, struct buf *out);
+
+int crypto_unhex(struct str text, struct buf *out, struct err *e);
+int crypto_unbase64(struct str text, struct buf *out, struct err *e);
+int crypto_unbase64url(struct str text, struct buf *out, struct err *e);
+
+#endif

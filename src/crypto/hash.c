@@ -1,0 +1,78 @@
+#include "crypto/hash.h"
+
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Looked up once: by name, every digest would search the providers anew, under a lock. */
+static struct {
+    pthread_once_t once;
+    EVP_MD *sha1, *sha256;
+} digests = { .once = PTHREAD_ONCE_INIT };
+
+static void must(bool good)
+{
+    if (!good)
+        abort();
+}
+
+static void look_up(void)
+{
+    digests.sha1 = EVP_MD_fetch(NULL, "SHA1", NULL);
+    digests.sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+    must(digests.sha1 && digests.sha256);
+}
+
+static const EVP_MD *sha1(void)
+{
+    pthread_once(&digests.once, look_up);
+    return digests.sha1;
+}
+
+static const EVP_MD *sha256(void)
+{
+    pthread_once(&digests.once, look_up);
+    return digests.sha256;
+}
+
+void crypto_sha1(struct str in, unsigned char out[static CRYPTO_SHA1_SIZE])
+{
+    must(EVP_Digest(in.p, in.n, out, NULL, sha1(), NULL));
+}
+
+void crypto_sha256(struct str in, unsigned char out[static CRYPTO_SHA256_SIZE])
+{
+    must(EVP_Digest(in.p, in.n, out, NULL, sha256(), NULL));
+}
+
+static EVP_MD_CTX *begun(struct crypto_sha256 *h)
+{
+    if (!h->context_) {
+        h->context_ = EVP_MD_CTX_new();
+        must(h->context_ && EVP_DigestInit_ex(h->context_, sha256(), NULL));
+    }
+    return h->context_;
+}
+
+void crypto_sha256_add(struct crypto_sha256 *h, struct str piece)
+{
+    must(EVP_DigestUpdate(begun(h), piece.p, piece.n));
+}
+
+void crypto_sha256_end(struct crypto_sha256 *h, unsigned char out[static CRYPTO_SHA256_SIZE])
+{
+    must(EVP_DigestFinal_ex(begun(h), out, NULL));
+    crypto_sha256_done(h);
+}
+
+void crypto_sha256_done(struct crypto_sha256 *h)
+{
+    EVP_MD_CTX_free(h->context_);
+    h->context_ = NULL;
+}
+
+void crypto_hmac_sha256(struct str key, struct str in, unsigned char out[static CRYPTO_SHA256_SIZE])
+{
+    must(EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, key.n ? key.p : "", key.n,
+                   (const unsigned char *)in.p, in.n, out, CRYPTO_SHA256_SIZE, NULL));
+}

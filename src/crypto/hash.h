@@ -1,0 +1,36 @@
+/* Digests and authentication codes. They cannot fail: what would make them fail is running out of
+ * memory, which aborts. Any thread may call them. */
+#ifndef CRYPTO_HASH_H
+#define CRYPTO_HASH_H
+
+#include "base/str.h"
+
+enum { CRYPTO_SHA1_SIZE = 20, CRYPTO_SHA256_SIZE = 32 };
+
+/* Broken as a digest; here for protocols that demand it: WebSocket's accept key. */
+void crypto_sha1(struct str in, unsigned char out[static CRYPTO_SHA1_SIZE]);
+
+void crypto_sha256(struct str in, unsigned char out[static CRYPTO_SHA256_SIZE]);
+
+/* SHA-256 of what comes in pieces:
+ *
+ *     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
+ *
+ *     crypto_sha256_add(&h, piece);
+ *     …
+ *     crypto_sha256_end(&h, out);
+ *
+ * A zeroed one is ready to be added to, and is so again after its end. */
+struct crypto_sha256 {
+    void *context_;
+};
+
+void crypto_sha256_add(struct crypto_sha256 *h, struct str piece);
+void crypto_sha256_end(struct crypto_sha256 *h, unsigned char out[static CRYPTO_SHA256_SIZE]);
+void crypto_sha256_done(struct crypto_sha256 *h);
+
+/* Compare what comes out with crypto_equal() (crypto/secret.h), never with memcmp(). */
+void crypto_hmac_sha256(struct str key, struct str in,
+                        unsigned char out[static CRYPTO_SHA256_SIZE]);
+
+#endif
