@@ -1,0 +1,212 @@
+#include "fetch/fetch.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "fetch/exchange.h"
+#include "loop/fd.h"
+
+/* A socket that libcurl wants watched. */
+struct watched {
+    struct fetch *fetch;
+    struct loop_fd source;
+    struct link link;
+};
+
+static void leave(struct fetch_exchange_ *x)
+{
+    curl_multi_remove_handle(x->fetch->multi_, x->easy);
+    link_leave(&x->link);
+    x->fetch->running--;
+    x->request->exchange_ = NULL;
+}
+
+/* The callback may start and cancel requests, this one too, so nothing of it is used afterwards. */
+static void finish(struct fetch_exchange_ *x, CURLcode code)
+{
+    struct fetch_request *r = x->request;
+    struct fetch_answer answer;
+
+    leave(x);
+    answer = fetch_exchange_answer(x, code);
+    r->done(r, &answer);
+    fetch_exchange_free(x);
+}
+
+static void finish_all(struct fetch *f)
+{
+    CURLMsg *m;
+    int left;
+
+    while ((m = curl_multi_info_read(f->multi_, &left))) {
+        struct fetch_exchange_ *x = NULL;
+
+        if (m->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&x);
+        finish(x, m->data.result);
+    }
+}
+
+static void act(struct fetch *f, curl_socket_t fd, int events)
+{
+    int running;
+
+    curl_multi_socket_action(f->multi_, fd, events, &running);
+    finish_all(f);
+}
+
+/* libcurl may stop watching the socket, and free this source, before it returns. */
+static void on_socket(struct loop_fd *s, unsigned events)
+{
+    struct watched *w = container_of(s, struct watched, source);
+    int told = 0;
+
+    if (events & (LOOP_READ | LOOP_HUP))
+        told |= CURL_CSELECT_IN;
+    if (events & LOOP_WRITE)
+        told |= CURL_CSELECT_OUT;
+    if (events & LOOP_ERROR)
+        told |= CURL_CSELECT_ERR;
+    act(w->fetch, s->fd, told);
+}
+
+static void on_timer(struct loop_timer *t)
+{
+    act(container_of(t, struct fetch, timer_), CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int set_timer(CURLM *multi, long ms, void *fetch)
+{
+    struct fetch *f = fetch;
+
+    (void)multi;
+    loop_timer_stop(&f->timer_);
+    if (ms >= 0)
+        loop_timer_start(f->loop, &f->timer_, clock_mono() + ms * NS_PER_MS, on_timer, NULL);
+    return 0;
+}
+
+static void unwatch(struct watched *w)
+{
+    loop_fd_stop(&w->source);
+    link_leave(&w->link);
+    free(w);
+}
+
+static int watch(struct fetch *f, curl_socket_t fd, unsigned want, struct err *e)
+{
+    struct watched *w = calloc(1, sizeof *w);
+    int r;
+
+    if (!w)
+        abort();
+    w->fetch = f;
+    r = loop_fd_start(f->loop, &w->source, fd, want, on_socket, e);
+    if (r < 0) {
+        free(w);
+        return r;
+    }
+    list_append(&f->sockets_, &w->link);
+    curl_multi_assign(f->multi_, fd, w);
+    return 0;
+}
+
+/* Where watching fails, the request ends with its timeout, and with this error. */
+static int set_socket(CURL *easy, curl_socket_t fd, int what, void *fetch, void *watched)
+{
+    struct watched *w = watched;
+    struct fetch_exchange_ *x = NULL;
+    unsigned want =
+        (what & CURL_POLL_IN ? LOOP_READ : 0u) | (what & CURL_POLL_OUT ? LOOP_WRITE : 0u);
+    struct err e;
+    int r;
+
+    if (what == CURL_POLL_REMOVE) {
+        if (w)
+            unwatch(w);
+        return 0;
+    }
+    r = w ? loop_fd_want(&w->source, want, &e) : watch(fetch, fd, want, &e);
+    if (r < 0 && !curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&x) && x)
+        x->own = e;
+    return 0;
+}
+
+int fetch_init(struct fetch *f, struct loop *l, struct fetch_limits limits, struct err *e)
+{
+    *f = (struct fetch){ .loop = l, .limits = limits };
+    if (curl_global_init(CURL_GLOBAL_DEFAULT))
+        return err_set(e, ERR_UNSUPPORTED, "libcurl cannot be initialised");
+    f->multi_ = curl_multi_init();
+    if (!f->multi_)
+        abort();
+    curl_multi_setopt(f->multi_, CURLMOPT_SOCKETFUNCTION, set_socket);
+    curl_multi_setopt(f->multi_, CURLMOPT_SOCKETDATA, f);
+    curl_multi_setopt(f->multi_, CURLMOPT_TIMERFUNCTION, set_timer);
+    curl_multi_setopt(f->multi_, CURLMOPT_TIMERDATA, f);
+    curl_multi_setopt(f->multi_, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)limits.connections);
+    curl_multi_setopt(f->multi_, CURLMOPT_MAX_HOST_CONNECTIONS, (long)limits.per_host);
+    return 0;
+}
+
+void fetch_done(struct fetch *f)
+{
+    struct link *m;
+
+    if (!f->multi_)
+        return;
+    while ((m = list_first(&f->exchanges_)))
+        fetch_cancel(container_of(m, struct fetch_exchange_, link)->request);
+    curl_multi_cleanup(f->multi_);
+    f->multi_ = NULL;
+    while ((m = list_first(&f->sockets_)))
+        unwatch(container_of(m, struct watched, link));
+    loop_timer_stop(&f->timer_);
+    curl_global_cleanup();
+}
+
+int fetch_start(struct fetch *f, struct fetch_request *r, struct err *e)
+{
+    struct fetch_exchange_ *x;
+    int bad;
+
+    if (r->exchange_)
+        return err_set(e, ERR_CONFLICT, "the request is running");
+    if (f->running >= f->limits.requests)
+        return err_set(e, ERR_BUSY, "%u requests are running already", f->running);
+    bad = fetch_exchange_new(r, &x, e);
+    if (bad < 0)
+        return bad;
+    x->fetch = f;
+    r->exchange_ = x;
+    list_append(&f->exchanges_, &x->link);
+    f->running++;
+    if (curl_multi_add_handle(f->multi_, x->easy)) {
+        fetch_cancel(r);
+        return err_set(e, ERR_BUG, "libcurl does not take the request");
+    }
+    return 0;
+}
+
+void fetch_cancel(struct fetch_request *r)
+{
+    struct fetch_exchange_ *x = r->exchange_;
+
+    if (!x)
+        return;
+    leave(x);
+    fetch_exchange_free(x);
+}
+
+struct str fetch_answer_header(const struct fetch_answer *a, const char *name)
+{
+    struct curl_header *h;
+
+    if (curl_easy_header(a->easy_, name, 0, CURLH_HEADER, -1, &h))
+        return (struct str){ NULL, 0 };
+    if (h->amount > 1 && curl_easy_header(a->easy_, name, h->amount - 1, CURLH_HEADER, -1, &h))
+        return (struct str){ NULL, 0 };
+    return str_from(h->value);
+}

@@ -1,0 +1,252 @@
+#include "telemetry/metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "telemetry/table.h"
+
+static bool has_name(const struct metric_set *s, const char *name)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (strcmp(s->table[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_registered(struct metrics *m, const char *name)
+{
+    for (struct link *l = list_first(&m->sets_); l; l = list_after(&m->sets_, l))
+        if (has_name(container_of(l, struct metric_set, link_), name))
+            return true;
+    return false;
+}
+
+static int check_table(struct metrics *m, const struct metric *table, size_t count, struct err *e)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct metric_set before = { .table = table, .count = i };
+        int r = metric_check(&table[i], e);
+
+        if (r < 0)
+            return r;
+        if (is_registered(m, table[i].name) || has_name(&before, table[i].name))
+            return err_set(e, ERR_CONFLICT, "metric %s is registered already", table[i].name);
+    }
+    return 0;
+}
+
+static void *zeroed(size_t count, size_t size)
+{
+    void *p = calloc(count, size);
+
+    if (!p)
+        abort();
+    return p;
+}
+
+int metrics_register(struct metrics *m, struct metric_set *s, const struct metric *table,
+                     size_t count, struct err *e)
+{
+    int r;
+
+    if (s->cells_)
+        return err_set(e, ERR_CONFLICT, "these metrics are registered already");
+    r = check_table(m, table, count, e);
+    if (r < 0)
+        return r;
+    s->metrics = m;
+    s->table = table;
+    s->count = count;
+    s->cells_ = zeroed(count + 1, sizeof *s->cells_);
+    for (size_t i = 0; i < count; i++)
+        s->cells_[i] = zeroed(metric_series(&table[i]) * metric_width(&table[i]), sizeof(double));
+    list_append(&m->sets_, &s->link_);
+    return 0;
+}
+
+void metrics_unregister(struct metric_set *s)
+{
+    for (size_t i = 0; s->cells_ && i < s->count; i++)
+        free(s->cells_[i]);
+    free(s->cells_);
+    s->cells_ = NULL;
+    link_leave(&s->link_);
+}
+
+/* The series' first cell; NULL if the table has none such. */
+static double *find(const struct metric_set *s, size_t metric, struct metric_at at)
+{
+    const struct metric *m;
+    size_t series = 0;
+
+    if (metric >= s->count)
+        return NULL;
+    m = &s->table[metric];
+    for (size_t i = 0; i < METRIC_LABELS_MAX; i++) {
+        size_t values = m->labels[i] ? m->labels[i]->count : 1;
+
+        if (at.value[i] >= values)
+            return NULL;
+        series = series * values + at.value[i];
+    }
+    return &s->cells_[metric][series * metric_width(m)];
+}
+
+/* The same for an update, which must be of a kind (a bit each) and with a number. */
+static double *find_for_update(struct metric_set *s, unsigned kinds, size_t metric,
+                               struct metric_at at, double value)
+{
+    double *cell;
+
+    if (!s->cells_)
+        return NULL;
+    cell = find(s, metric, at);
+    if (cell && (kinds & 1u << s->table[metric].kind) && isfinite(value))
+        return cell;
+    s->metrics->bad_updates_++;
+    return NULL;
+}
+
+#define COUNTER   (1u << METRIC_COUNTER)
+#define GAUGE     (1u << METRIC_GAUGE)
+#define HISTOGRAM (1u << METRIC_HISTOGRAM)
+
+void metric_add(struct metric_set *s, size_t metric, struct metric_at at, double n)
+{
+    double *cell = find_for_update(s, n < 0 ? GAUGE : GAUGE | COUNTER, metric, at, n);
+
+    if (cell)
+        *cell += n;
+}
+
+void metric_set_to(struct metric_set *s, size_t metric, struct metric_at at, double value)
+{
+    double *cell = find_for_update(s, GAUGE, metric, at, value);
+
+    if (cell)
+        *cell = value;
+}
+
+void metric_raise_to(struct metric_set *s, size_t metric, struct metric_at at, double value)
+{
+    double *cell = find_for_update(s, COUNTER, metric, at, value);
+
+    if (cell && value >= *cell)
+        *cell = value;
+    else if (cell)
+        s->metrics->bad_updates_++;
+}
+
+void metric_observe(struct metric_set *s, size_t metric, struct metric_at at, double value)
+{
+    double *cells = find_for_update(s, HISTOGRAM, metric, at, value);
+    size_t bucket = 0;
+
+    if (!cells)
+        return;
+    while (bucket < s->table[metric].bound_count && value > s->table[metric].bounds[bucket])
+        bucket++;
+    cells[bucket]++;
+    cells[s->table[metric].bound_count + 1] += value;
+}
+
+double metric_get(const struct metric_set *s, size_t metric, struct metric_at at)
+{
+    const double *cell = s->cells_ ? find(s, metric, at) : NULL;
+
+    return cell ? *cell : 0;
+}
+
+/* Doubles hold whole numbers exactly up to 2^53, and 17 digits hold any double. */
+static int write_number(struct buf *out, double value)
+{
+    return buf_addf(out, fabs(value) < 0x1p53 && value == trunc(value) ? "%.0f" : "%.17g", value);
+}
+
+static int write_line(struct buf *out, const struct metric *m, const char *ending, size_t series,
+                      const char *le, double value)
+{
+    size_t second = m->labels[0] && m->labels[1] ? m->labels[1]->count : 1;
+    size_t at[METRIC_LABELS_MAX] = { series / second, series % second };
+    const char *before = "{";
+
+    if (buf_addf(out, "%s%s", m->name, ending) < 0)
+        return -ERR_TOO_BIG;
+    for (size_t i = 0; i < METRIC_LABELS_MAX && m->labels[i]; i++, before = ",")
+        if (buf_addf(out, "%s%s=\"%s\"", before, m->labels[i]->name, m->labels[i]->values[at[i]]) <
+            0)
+            return -ERR_TOO_BIG;
+    if (le && buf_addf(out, "%sle=\"%s\"", before, le) < 0)
+        return -ERR_TOO_BIG;
+    if (buf_add(out, le || *before == ',' ? STR("} ") : STR(" ")) < 0 ||
+        write_number(out, value) < 0 || buf_add_c(out, '\n') < 0)
+        return -ERR_TOO_BIG;
+    return 0;
+}
+
+/* Buckets are counted apart, and told as Prometheus wants them: each with all below it. */
+static int write_histogram(struct buf *out, const struct metric *m, size_t series,
+                           const double *cells)
+{
+    double total = 0;
+    char le[32];
+
+    for (size_t i = 0; i <= m->bound_count; i++) {
+        total += cells[i];
+        if (i < m->bound_count)
+            snprintf(le, sizeof le, "%.15g", m->bounds[i]);
+        if (write_line(out, m, "_bucket", series, i < m->bound_count ? le : "+Inf", total) < 0)
+            return -ERR_TOO_BIG;
+    }
+    if (write_line(out, m, "_sum", series, NULL, cells[m->bound_count + 1]) < 0)
+        return -ERR_TOO_BIG;
+    return write_line(out, m, "_count", series, NULL, total);
+}
+
+static int write_metric(struct buf *out, const struct metric *m, const double *cells)
+{
+    static const char *const kinds[] = {
+        [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"
+    };
+    size_t n = metric_series(m), width = metric_width(m);
+    int r =
+        buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", m->name, m->help, m->name, kinds[m->kind]);
+
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = m->kind == METRIC_HISTOGRAM ? write_histogram(out, m, i, cells + i * width)
+                                        : write_line(out, m, "", i, NULL, cells[i]);
+    return r;
+}
+
+static int write_set(struct buf *out, struct metric_set *s)
+{
+    int r = 0;
+
+    if (s->refresh)
+        s->refresh(s);
+    for (size_t i = 0; i < s->count && r >= 0; i++)
+        r = write_metric(out, &s->table[i], s->cells_[i]);
+    return r;
+}
+
+int metrics_write(struct metrics *m, struct buf *out)
+{
+    static const struct metric bad = {
+        .kind = METRIC_COUNTER,
+        .name = "sandboxer_metrics_bad_updates_total",
+        .help = "Updates that no table has a metric for: each is a bug.",
+    };
+    size_t before = out->n;
+    int r = 0;
+
+    for (struct link *l = list_first(&m->sets_); l && r >= 0; l = list_after(&m->sets_, l))
+        r = write_set(out, container_of(l, struct metric_set, link_));
+    if (r >= 0)
+        r = write_metric(out, &bad, &m->bad_updates_);
+    if (r < 0) {
+        out->n = before;
+        buf_grew(out, 0);
+    }
+    return r;
+}

@@ -1,0 +1,16 @@
+/* Private to telemetry: whether a table of metrics is one that Prometheus takes. */
+#ifndef TELEMETRY_TABLE_H
+#define TELEMETRY_TABLE_H
+
+#include "telemetry/metrics.h"
+
+/* Looks at one metric alone. */
+int metric_check(const struct metric *m, struct err *e);
+
+/* The number of its series. */
+size_t metric_series(const struct metric *m);
+
+/* The number of cells that one series has. */
+size_t metric_width(const struct metric *m);
+
+#endif
