@@ -1,0 +1,532 @@
+#include "http/connection.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+
+static void on_timer(struct loop_timer *t);
+static void on_kick(struct loop_later *s);
+static void connection_run(struct connection *c, struct str *in);
+
+/* --- The end --- */
+
+static void exchange_free(struct connection *c)
+{
+    struct http_exchange *x = take_ptr(c->x);
+
+    if (!x)
+        return;
+    buf_done(&x->collected);
+    free(x);
+    c->server->n_exchanges--;
+}
+
+/* The handler hears of it unless it has finished itself. */
+static void exchange_lost(struct connection *c)
+{
+    struct http_exchange *x = c->x;
+
+    if (!x || x->answered)
+        return;
+    x->answered = true;
+    if (x->on_gone)
+        x->on_gone(x);
+}
+
+static void on_bury(struct loop_later *s)
+{
+    free(container_of(s, struct connection, bury));
+}
+
+static void connection_close(struct connection *c)
+{
+    struct http_server *s = c->server;
+
+    if (c->state == CONNECTION_DEAD)
+        return;
+    c->state = CONNECTION_DEAD;
+    loop_fd_stop(&c->socket);
+    loop_timer_stop(&c->timer);
+    loop_later_stop(&c->kick);
+    drop_fd(&c->fd);
+    exchange_free(c);
+    buf_done(&c->in);
+    output_done(&c->out);
+    link_leave(&c->link);
+    link_leave(&c->waiting);
+    link_leave(&c->bucket);
+    loop_later(s->loop, &c->bury, on_bury, NULL);
+    server_connection_gone(s);
+}
+
+void connection_cut(struct connection *c)
+{
+    struct linger reset = { .l_onoff = 1 };
+
+    if (c->state == CONNECTION_DEAD)
+        return;
+    exchange_lost(c);
+    /* The client of a body that ends with the connection must see that this is not its end. */
+    if (!c->peer.is_unix && c->x && c->x->begun)
+        setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    connection_close(c);
+}
+
+/* --- What is waited for, and how long --- */
+
+static bool body_wanted(const struct http_exchange *x)
+{
+    return !x->body.ended && !x->paused && (x->mode != BODY_UNDECIDED || x->answered);
+}
+
+static unsigned wanted(const struct connection *c)
+{
+    unsigned want;
+
+    if (c->state == CONNECTION_CLOSING)
+        return LOOP_WRITE;
+    if (c->state == CONNECTION_LINGERING)
+        return LOOP_READ;
+    want = !c->x || body_wanted(c->x) ? LOOP_READ : LOOP_HALF;
+    if (output_queued(&c->out) > 0)
+        want |= LOOP_WRITE;
+    return want;
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a == 0 ? b : b == 0 ? a : a < b ? a : b;
+}
+
+/* The timer is only moved forward: one that is early looks again. So a busy connection does not
+ * touch it with every request. */
+static void arm_timer(struct connection *c)
+{
+    int64_t deadline = sooner(c->read_deadline, c->write_deadline);
+
+    if (deadline == 0)
+        return;
+    if (loop_timer_started(&c->timer)) {
+        if (c->timer.deadline <= deadline)
+            return;
+        loop_timer_stop(&c->timer);
+    }
+    loop_timer_start(c->server->loop, &c->timer, deadline, on_timer, NULL);
+}
+
+static void wait_for_input(struct connection *c, int64_t ns)
+{
+    c->read_deadline = ns > 0 ? clock_mono() + ns : 0;
+}
+
+static void connection_watch(struct connection *c)
+{
+    if (c->state == CONNECTION_DEAD)
+        return;
+    if (output_queued(&c->out) == 0)
+        c->write_deadline = 0;
+    else if (c->write_deadline == 0)
+        c->write_deadline = clock_mono() + c->server->config.write_ns;
+    if (loop_fd_want(&c->socket, wanted(c), NULL) < 0) {
+        connection_cut(c);
+        return;
+    }
+    arm_timer(c);
+}
+
+/* --- Output --- */
+
+static void flush(struct connection *c, const struct str *parts, size_t n)
+{
+    int64_t sent = output_send(&c->out, c->fd, parts, n, NULL);
+
+    if (sent < 0)
+        c->broken = true;
+    if (sent > 0)
+        c->write_deadline = 0; /* progress: counted anew */
+}
+
+void connection_send(struct connection *c, const struct str *parts, size_t n)
+{
+    flush(c, parts, n);
+    if (c->broken || !c->running)
+        connection_kick(c);
+}
+
+void connection_kick(struct connection *c)
+{
+    if (c->state != CONNECTION_DEAD)
+        loop_later(c->server->loop, &c->kick, on_kick, NULL); /* pending already is as good */
+}
+
+/* Our side is finished: what is queued goes out, then we wait for the client to close. */
+static void connection_shut(struct connection *c)
+{
+    if (c->state == CONNECTION_DEAD)
+        return;
+    exchange_free(c);
+    buf_done(&c->in);
+    link_leave(&c->waiting);
+    c->read_deadline = 0;
+    c->state = CONNECTION_CLOSING;
+    if (output_queued(&c->out) > 0)
+        return;
+    c->state = CONNECTION_LINGERING;
+    if (shutdown(c->fd, SHUT_WR) < 0) {
+        connection_close(c);
+        return;
+    }
+    wait_for_input(c, c->server->config.linger_ns);
+}
+
+/* The server's own answer to what a client did. */
+static void refuse(struct connection *c, int status, struct str why)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(H1_HEAD_MAX);
+    struct http_exchange *x = c->x;
+    bool is_head = x && x->request.method == H1_HEAD;
+    struct str part;
+
+    c->server->stats.refused++;
+    if (x && x->begun) {
+        connection_cut(c);
+        return;
+    }
+    exchange_lost(c);
+    answer_error(c->server, status, why, !is_head, &out);
+    part = buf_str(&out);
+    flush(c, &part, 1);
+    if (c->broken)
+        connection_close(c);
+    else
+        connection_shut(c);
+}
+
+/* --- Requests --- */
+
+static struct http_exchange *exchange_new(struct connection *c, const char *head, size_t n)
+{
+    struct http_server *s = c->server;
+    struct http_exchange *x = malloc(sizeof(*x) + n);
+
+    if (!x)
+        abort();
+    memset(x, 0, offsetof(struct http_exchange, request));
+    memset((char *)x + offsetof(struct http_exchange, state), 0,
+           sizeof(*x) - offsetof(struct http_exchange, state));
+    x->c = c;
+    x->request = s->parsed;
+    memcpy(x->head, head, n);
+    h1_move_request(&x->request, head, x->head);
+    body_start(&x->body, x->request.head.framing, x->request.head.length);
+    x->body_told = x->body.ended;
+    x->continue_due = x->request.expects_continue;
+    x->patience = s->config.body_ns;
+    x->no_body = x->request.method == H1_HEAD;
+    return x;
+}
+
+/* The next request's head: true if there is now an exchange. */
+static bool take_request(struct connection *c, struct str *in)
+{
+    struct http_server *s = c->server;
+    bool fresh = c->scan.seen_ == 0;
+    struct err e;
+    int status = 0, n;
+
+    if (in->n == 0)
+        return false;
+    n = h1_parse_request(&c->scan, *in, &s->config.limits, &s->parsed, &status, &e);
+    if (n < 0) {
+        refuse(c, status, str_from(e.msg));
+        return false;
+    }
+    if (n == 0) {
+        if (fresh)
+            wait_for_input(c, s->config.head_ns);
+        return false;
+    }
+    c->scan = (struct h1_scan){ 0 };
+    c->read_deadline = 0;
+    link_leave(&c->waiting);
+    s->stats.requests++;
+    c->x = exchange_new(c, in->p, (size_t)n);
+    s->n_exchanges++;
+    *in = (struct str){ in->p + n, in->n - (size_t)n };
+    if (s->n_exchanges > s->config.exchanges) {
+        refuse(c, 503, STR("too many requests at once; try again"));
+        return false;
+    }
+    s->config.on_request(c->x);
+    return true;
+}
+
+static bool answered_and_read(const struct http_exchange *x)
+{
+    return x->answered && (x->body.ended || x->close);
+}
+
+/* The exchange is over: true if the connection goes on to the next request. */
+static bool next_exchange(struct connection *c)
+{
+    struct http_server *s = c->server;
+
+    if (output_queued(&c->out) > 0)
+        return false; /* a client that does not read gets nothing more to do */
+    if (c->x->close) {
+        connection_shut(c);
+        return false;
+    }
+    exchange_free(c);
+    if (s->stopping) { /* its stop came after the answer's head */
+        connection_shut(c);
+        return false;
+    }
+    list_append(&s->waiting, &c->waiting);
+    wait_for_input(c, s->config.idle_ns);
+    return true;
+}
+
+/* --- Bodies --- */
+
+static void refuse_size(struct connection *c)
+{
+    refuse(c, 413, STR("the body is larger than this request may have"));
+}
+
+static bool promises_too_much(const struct http_exchange *x)
+{
+    return x->mode == BODY_COLLECT && !x->answered && x->body.framing == H1_LENGTH &&
+           x->body.left > x->collected.max - x->collected.n;
+}
+
+static void take_piece(struct http_exchange *x, struct str data)
+{
+    struct connection *c = x->c;
+
+    if (x->answered) {
+        x->drained += data.n;
+        if (x->drained > HTTP_DRAIN_MAX)
+            x->close = true;
+        return;
+    }
+    if (x->mode == BODY_COLLECT) {
+        if (buf_add(&x->collected, data) < 0)
+            refuse_size(c);
+        return;
+    }
+    wait_for_input(c, x->mode == BODY_RAW ? 0 : x->patience);
+    x->on_body(x, data);
+}
+
+static void body_complete(struct http_exchange *x)
+{
+    x->c->read_deadline = 0;
+    x->body_told = true;
+    if (!x->answered)
+        x->on_body(x, x->mode == BODY_COLLECT ? buf_str(&x->collected) : (struct str){ "", 0 });
+}
+
+/* True if something happened. */
+static bool take_body(struct connection *c, struct str *in)
+{
+    struct http_exchange *x = c->x;
+    struct str data;
+    struct err e;
+    int r;
+
+    if (x->body_told || x->paused || (x->mode == BODY_UNDECIDED && !x->answered))
+        return false;
+    if (promises_too_much(x)) {
+        refuse_size(c);
+        return true;
+    }
+    r = body_next(&x->body, in, &data, &e);
+    if (r < 0) {
+        if (x->answered)
+            x->close = true;
+        else
+            refuse(c, 400, str_from(e.msg));
+        return true;
+    }
+    if (r == BODY_DATA)
+        take_piece(x, data);
+    if (r == BODY_END)
+        body_complete(x);
+    return r != BODY_MORE;
+}
+
+static bool step(struct connection *c, struct str *in)
+{
+    if (c->state != CONNECTION_OPEN)
+        return false;
+    if (c->broken) {
+        connection_cut(c);
+        return false;
+    }
+    if (!c->x)
+        return take_request(c, in);
+    if (answered_and_read(c->x))
+        return next_exchange(c);
+    return take_body(c, in);
+}
+
+/* Goes as far as the input goes. */
+static void connection_run(struct connection *c, struct str *in)
+{
+    c->running = true;
+    while (step(c, in))
+        ;
+    c->running = false;
+    connection_watch(c);
+}
+
+/* The same with what was left over before, and keeping what is left over now. */
+static void run_with(struct connection *c, struct str fresh)
+{
+    struct str in = fresh;
+
+    if (c->in.n > 0) {
+        buf_add(&c->in, fresh); /* its ceiling is above what is read before it is used up */
+        in = buf_str(&c->in);
+    }
+    bool kept = c->in.n > 0;
+
+    connection_run(c, &in);
+    if (c->state != CONNECTION_OPEN)
+        return;
+    if (kept)
+        buf_drop(&c->in, c->in.n - in.n);
+    else if (in.n > 0)
+        buf_add(&c->in, in);
+    if (c->in.n == 0)
+        buf_done(&c->in);
+}
+
+static void tell_drained(struct connection *c)
+{
+    struct http_exchange *x = c->x;
+
+    if (!x || x->answered || !x->wants_drain || output_queued(&c->out) > HTTP_QUEUE_SOFT / 2)
+        return;
+    x->wants_drain = false;
+    if (x->on_drain)
+        x->on_drain(x);
+}
+
+static void on_kick(struct loop_later *s)
+{
+    struct connection *c = container_of(s, struct connection, kick);
+
+    if (!c->broken && output_queued(&c->out) > 0)
+        flush(c, NULL, 0);
+    if (c->state == CONNECTION_OPEN && !c->broken)
+        tell_drained(c); /* with nothing queued the socket is not asked, and would not tell */
+    if (c->state == CONNECTION_OPEN)
+        run_with(c, (struct str){ "", 0 });
+    else if (c->broken)
+        connection_close(c);
+}
+
+/* --- Events --- */
+
+static void linger(struct connection *c)
+{
+    ssize_t n = read(c->fd, c->server->input, sizeof(c->server->input));
+
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        connection_close(c);
+}
+
+static void on_writable(struct connection *c)
+{
+    flush(c, NULL, 0);
+    if (c->broken) {
+        connection_cut(c);
+    } else if (c->state == CONNECTION_CLOSING) {
+        if (output_queued(&c->out) == 0)
+            connection_shut(c);
+        connection_watch(c);
+    } else {
+        tell_drained(c);
+        run_with(c, (struct str){ "", 0 });
+    }
+}
+
+/* read() and not recvmsg(): the kernel closes descriptors that nobody has made room for. */
+static void on_readable(struct connection *c)
+{
+    char *input = c->server->input;
+    ssize_t n = read(c->fd, input, READ_MAX);
+
+    if (n > 0)
+        run_with(c, (struct str){ input, (size_t)n });
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        connection_cut(c);
+}
+
+static void on_socket(struct loop_fd *s, unsigned events)
+{
+    struct connection *c = container_of(s, struct connection, socket);
+
+    if (c->state == CONNECTION_LINGERING) {
+        linger(c);
+        return;
+    }
+    if (events & LOOP_WRITE)
+        on_writable(c);
+    if (c->state != CONNECTION_OPEN)
+        return;
+    if (events & LOOP_READ && c->socket.want & LOOP_READ)
+        on_readable(c);
+    else if (events & (LOOP_HALF | LOOP_HUP | LOOP_ERROR))
+        connection_cut(c);
+}
+
+static void on_timer(struct loop_timer *t)
+{
+    struct connection *c = container_of(t, struct connection, timer);
+    int64_t now = clock_mono();
+
+    if (c->write_deadline && now >= c->write_deadline) {
+        connection_cut(c);
+    } else if (c->read_deadline && now >= c->read_deadline) {
+        c->read_deadline = 0;
+        if (c->state != CONNECTION_OPEN || (!c->x && c->in.n == 0))
+            connection_close(c);
+        else if (c->x && c->x->answered)
+            connection_shut(c);
+        else
+            refuse(c, 408, STR("the request did not arrive in time"));
+    }
+    connection_watch(c);
+}
+
+int connection_open(struct http_server *s, int fd, const struct http_peer *peer,
+                    struct list *bucket, struct err *e)
+{
+    struct connection *c = calloc(1, sizeof(*c));
+    int r;
+
+    if (!c)
+        abort();
+    c->server = s;
+    c->fd = fd;
+    c->peer = *peer;
+    buf_init(&c->in, s->config.limits.head + READ_MAX);
+    output_init(&c->out);
+    r = loop_fd_start(s->loop, &c->socket, fd, LOOP_READ, on_socket, e);
+    if (r < 0) {
+        free(c);
+        return r;
+    }
+    list_append(&s->connections, &c->link);
+    list_append(&s->waiting, &c->waiting);
+    if (bucket)
+        list_append(bucket, &c->bucket);
+    s->n_connections++;
+    wait_for_input(c, s->config.idle_ns);
+    arm_timer(c);
+    return 0;
+}

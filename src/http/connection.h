@@ -1,0 +1,113 @@
+/* Server, connection and exchange from the inside. Private to http.
+ *
+ * A connection is OPEN (with or without an exchange), CLOSING (sending its last bytes), LINGERING
+ * (our side is shut; what still comes is dropped, so that no reset overtakes the last answer) or
+ * DEAD (freed at the end of the batch). Everything a handler does only records; the connection
+ * moves on in connection_run(), which is never on the stack twice. */
+#ifndef HTTP_CONNECTION_H
+#define HTTP_CONNECTION_H
+
+#include "http/body.h"
+#include "http/output.h"
+#include "http/server.h"
+#include "loop/fd.h"
+#include "loop/timer.h"
+
+enum { READ_MAX = 64 << 10, BUCKETS = 1024 };
+
+struct http_server {
+    struct loop *loop;
+    struct http_config config;
+    struct list listeners;
+    struct list connections;
+    struct list waiting;          /* connections without an exchange, longest first */
+    struct list buckets[BUCKETS]; /* TCP connections by address */
+    uint64_t seed;
+    unsigned n_connections, n_exchanges;
+    struct http_stats stats;
+    struct loop_timer accept_again, stop_timer;
+    struct loop_later stopped;
+    http_stopped_fn *on_stopped;
+    bool stopping, paused;
+    int64_t date_s; /* the second that `date` shows */
+    char date[32];
+    struct h1_request parsed;
+    char input[READ_MAX]; /* shared: what is not used up at once is copied to its connection */
+};
+
+enum connection_state {
+    CONNECTION_OPEN,
+    CONNECTION_CLOSING,
+    CONNECTION_LINGERING,
+    CONNECTION_DEAD
+};
+
+struct connection {
+    struct http_server *server;
+    enum connection_state state;
+    struct loop_fd socket;
+    struct loop_timer timer;
+    struct loop_later kick, bury;
+    struct link link, waiting, bucket;
+    int fd;
+    struct http_peer peer;
+    int64_t read_deadline, write_deadline; /* 0: none */
+    struct h1_scan scan;
+    struct buf in; /* input that was not used up */
+    struct output out;
+    struct http_exchange *x;
+    bool running; /* connection_run() is on the stack */
+    bool broken;  /* to be cut as soon as no handler is on the stack */
+};
+
+enum body_mode { BODY_UNDECIDED, BODY_COLLECT, BODY_STREAM, BODY_RAW };
+
+struct http_exchange {
+    struct connection *c;
+    struct h1_request request;
+    void *state;
+    http_exchange_fn *on_gone, *on_drain;
+
+    struct body body;
+    enum body_mode mode;
+    http_body_fn *on_body;
+    struct buf collected;
+    uint64_t drained;
+    int64_t patience;
+    bool paused, body_told, continue_due;
+
+    bool begun, answered; /* the answer's head was made; its end was */
+    bool chunked, no_body, close, wants_drain;
+    int64_t promised; /* bytes still to be written, or HTTP_UNKNOWN */
+
+    char head[]; /* the request's head: `request` points here */
+};
+
+/* Takes over fd, which is non-blocking. bucket: where to be found by address, or NULL. */
+int connection_open(struct http_server *s, int fd, const struct http_peer *peer,
+                    struct list *bucket, struct err *e);
+/* Ends it now; a handler is told. Not from inside a handler. */
+void connection_cut(struct connection *c);
+/* Lets it move on at the end of the batch. */
+void connection_kick(struct connection *c);
+/* Sends what is queued and the parts. */
+void connection_send(struct connection *c, const struct str *parts, size_t n);
+
+/* A head, in `out`. length: HTTP_UNKNOWN for none to be written. */
+struct answer_head {
+    int status;
+    const struct h1_field *fields;
+    size_t n;
+    int64_t length;
+    bool chunked, close, upgrade;
+};
+int answer_write_head(struct http_server *s, const struct answer_head *h, struct buf *out,
+                      struct err *e);
+/* The server's own error answer, as application/problem+json; the connection closes after it. */
+void answer_error(struct http_server *s, int status, struct str why, bool with_body,
+                  struct buf *out);
+
+void server_connection_gone(struct http_server *s);
+bool server_evict(struct http_server *s); /* the longest waiting connection, if there is one */
+
+#endif

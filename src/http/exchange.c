@@ -1,0 +1,394 @@
+#include <fcntl.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "http/connection.h"
+
+const struct h1_request *http_request(const struct http_exchange *x)
+{
+    return &x->request;
+}
+
+const struct http_peer *http_peer(const struct http_exchange *x)
+{
+    return &x->c->peer;
+}
+
+struct loop *http_loop(const struct http_exchange *x)
+{
+    return x->c->server->loop;
+}
+
+void *http_user(const struct http_exchange *x)
+{
+    return x->c->server->config.user;
+}
+
+void http_set_state(struct http_exchange *x, void *state)
+{
+    x->state = state;
+}
+
+void *http_state(const struct http_exchange *x)
+{
+    return x->state;
+}
+
+void http_on_gone(struct http_exchange *x, http_exchange_fn *on_gone)
+{
+    x->on_gone = on_gone;
+}
+
+void http_on_drain(struct http_exchange *x, http_exchange_fn *on_drain)
+{
+    x->on_drain = on_drain;
+}
+
+size_t http_queued(const struct http_exchange *x)
+{
+    return output_queued(&x->c->out);
+}
+
+/* From inside connection_run() it goes on by itself. */
+static void go_on(struct http_exchange *x)
+{
+    if (!x->c->running)
+        connection_kick(x->c);
+}
+
+/* --- The request's body --- */
+
+static void set_patience(struct http_exchange *x)
+{
+    bool waits = !x->body.ended && !x->paused && x->patience > 0;
+
+    x->c->read_deadline = waits ? clock_mono() + x->patience : 0;
+}
+
+static void want_body(struct http_exchange *x, enum body_mode mode, http_body_fn *call)
+{
+    x->mode = mode;
+    x->on_body = call;
+    x->body_told = false; /* also of an empty body the end is told */
+    if (x->continue_due) {
+        struct str go = STR("HTTP/1.1 100 Continue\r\n\r\n");
+
+        x->continue_due = false;
+        connection_send(x->c, &go, 1);
+    }
+    set_patience(x);
+    go_on(x);
+}
+
+void http_collect(struct http_exchange *x, size_t max, http_body_fn *done)
+{
+    buf_init(&x->collected, max);
+    if (x->body.framing == H1_LENGTH && x->body.left > max)
+        x->continue_due = false; /* 413 is the better answer to somebody who asked first */
+    want_body(x, BODY_COLLECT, done);
+}
+
+void http_stream(struct http_exchange *x, http_body_fn *piece)
+{
+    want_body(x, BODY_STREAM, piece);
+}
+
+void http_body_pause(struct http_exchange *x)
+{
+    x->paused = true;
+    x->c->read_deadline = 0;
+    go_on(x);
+}
+
+void http_body_resume(struct http_exchange *x)
+{
+    if (!x->paused)
+        return;
+    x->paused = false;
+    if (x->mode == BODY_STREAM)
+        set_patience(x);
+    go_on(x);
+}
+
+void http_body_patience(struct http_exchange *x, int64_t ns)
+{
+    x->patience = ns;
+    if (x->mode != BODY_UNDECIDED && x->mode != BODY_RAW)
+        set_patience(x);
+    go_on(x);
+}
+
+/* --- The answer --- */
+
+/* Whether the client could go on sending a body that nobody wants for longer than we want to read.
+ */
+static bool body_in_the_way(const struct http_exchange *x)
+{
+    return x->continue_due ||
+           (x->body.framing == H1_LENGTH && !x->body.ended && x->body.left > HTTP_DRAIN_MAX);
+}
+
+static bool must_close(const struct http_exchange *x)
+{
+    return !x->request.head.keep_alive || x->c->server->stopping || body_in_the_way(x);
+}
+
+static bool status_has_no_body(int status)
+{
+    return status == 204 || status == 304;
+}
+
+static int check_unanswered(const struct http_exchange *x, struct err *e)
+{
+    return x->begun || x->answered ? err_set(e, ERR_BUG, "the request was answered before") : 0;
+}
+
+/* Writes the head to `out` and settles how the body goes. */
+static int make_head(struct http_exchange *x, int status, const struct h1_field *fields, size_t n,
+                     int64_t length, struct buf *out, struct err *e)
+{
+    struct answer_head h = { .status = status, .fields = fields, .n = n, .length = length };
+    int r = check_unanswered(x, e);
+
+    if (r < 0)
+        return r;
+    h.close = must_close(x);
+    if (status_has_no_body(status))
+        h.length = HTTP_UNKNOWN;
+    else if (length == HTTP_UNKNOWN && x->request.head.minor == 1)
+        h.chunked = true;
+    else if (length == HTTP_UNKNOWN)
+        h.close = true;
+    r = answer_write_head(x->c->server, &h, out, e);
+    if (r < 0)
+        return r;
+    x->begun = true;
+    x->close = h.close;
+    x->chunked = h.chunked;
+    x->no_body = x->no_body || status_has_no_body(status);
+    x->promised = length;
+    return 0;
+}
+
+static void finish(struct http_exchange *x)
+{
+    x->answered = true;
+    x->paused = false;
+    if (!x->body.ended) /* dropping what is left of it is a favour, and short */
+        x->c->read_deadline = clock_mono() + x->c->server->config.linger_ns;
+    go_on(x);
+}
+
+int http_respond(struct http_exchange *x, int status, const struct h1_field *fields, size_t n,
+                 struct str body, struct err *e)
+{
+    AUTO(buf_done) struct buf head = BUF_INIT(H1_HEAD_MAX);
+    struct str parts[2];
+    int r;
+
+    if (body.n > HTTP_RESPONSE_MAX)
+        return err_set(e, ERR_TOO_BIG, "an answer of %zu bytes must be streamed", body.n);
+    r = make_head(x, status, fields, n, (int64_t)body.n, &head, e);
+    if (r < 0)
+        return r;
+    parts[0] = buf_str(&head);
+    parts[1] = body;
+    connection_send(x->c, parts, x->no_body ? 1 : 2);
+    finish(x);
+    return 0;
+}
+
+/* The head waits for the first bytes of the body, but not longer than this batch. */
+int http_begin(struct http_exchange *x, int status, const struct h1_field *fields, size_t n,
+               int64_t length, struct err *e)
+{
+    AUTO(buf_done) struct buf head = BUF_INIT(H1_HEAD_MAX);
+    int r = make_head(x, status, fields, n, length, &head, e);
+
+    if (r < 0)
+        return r;
+    r = output_add(&x->c->out, buf_str(&head), e);
+    connection_kick(x->c);
+    return r;
+}
+
+static int check_write(struct http_exchange *x, size_t n, struct err *e)
+{
+    if (!x->begun || x->answered)
+        return err_set(e, ERR_BUG, "writing outside of an answer");
+    if (x->promised >= 0 && (uint64_t)x->promised < n)
+        return err_set(e, ERR_BUG, "more was written than the answer's length");
+    if (output_queued(&x->c->out) + n + BODY_CHUNK_LINE_MAX + 2 > HTTP_QUEUE_HARD) {
+        x->wants_drain = true;
+        return err_set(e, ERR_BUSY, "the client has %zu bytes of output waiting",
+                       output_queued(&x->c->out));
+    }
+    return 0;
+}
+
+static int after_write(struct http_exchange *x, size_t n)
+{
+    if (x->promised >= 0)
+        x->promised -= (int64_t)n;
+    if (output_queued(&x->c->out) > HTTP_QUEUE_SOFT) {
+        x->wants_drain = true;
+        return 1;
+    }
+    if (x->wants_drain) /* somebody else waits for this, as a WebSocket's pong finds it */
+        connection_kick(x->c);
+    return 0;
+}
+
+/* What data is on the wire. Returns how many parts that makes. */
+static size_t frame_data(const struct http_exchange *x, const struct str *data, size_t n,
+                         char line[static BODY_CHUNK_LINE_MAX],
+                         struct str parts[static OUTPUT_PARTS_MAX])
+{
+    size_t total = 0, count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        total += data[i].n;
+    if (total == 0 || x->no_body)
+        return 0;
+    if (x->chunked)
+        parts[count++] = body_chunk_line(line, total);
+    for (size_t i = 0; i < n; i++)
+        parts[count++] = data[i];
+    if (x->chunked)
+        parts[count++] = BODY_CHUNK_AFTER;
+    return count;
+}
+
+int http_write_parts(struct http_exchange *x, const struct str *data, size_t n, struct err *e)
+{
+    char line[BODY_CHUNK_LINE_MAX];
+    struct str parts[OUTPUT_PARTS_MAX];
+    size_t total = 0;
+    int r;
+
+    if (n > OUTPUT_PARTS_MAX - 2)
+        return err_set(e, ERR_BUG, "%zu parts in one write", n);
+    for (size_t i = 0; i < n; i++)
+        total += data[i].n;
+    r = check_write(x, total, e);
+    if (r < 0)
+        return r;
+    n = frame_data(x, data, n, line, parts);
+    if (n > 0)
+        connection_send(x->c, parts, n);
+    return after_write(x, total);
+}
+
+int http_write(struct http_exchange *x, struct str data, struct err *e)
+{
+    return http_write_parts(x, &data, 1, e);
+}
+
+static int duplicate(const int *fds, size_t n, int *copies, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        copies[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+        if (copies[i] < 0) {
+            int r = err_sys(e, "duplicating a descriptor for a client");
+
+            while (i > 0)
+                close(copies[--i]);
+            return r;
+        }
+    }
+    return 0;
+}
+
+int http_write_fds(struct http_exchange *x, struct str data, const int *fds, size_t n,
+                   struct err *e)
+{
+    char line[BODY_CHUNK_LINE_MAX];
+    struct str parts[OUTPUT_PARTS_MAX];
+    int copies[HTTP_FDS_MAX], r = check_write(x, data.n, e);
+
+    if (r < 0)
+        return r;
+    if (!x->c->peer.is_unix || x->no_body)
+        return err_set(e, ERR_UNSUPPORTED, "descriptors go with a body to a local client only");
+    if (data.n == 0 || n == 0 || n > HTTP_FDS_MAX)
+        return err_set(e, ERR_BUG, "1 to %d descriptors go with at least one byte", HTTP_FDS_MAX);
+    r = duplicate(fds, n, copies, e);
+    if (r < 0)
+        return r;
+    output_add_fds(&x->c->out, copies, n, NULL);
+    for (size_t i = 0, count = frame_data(x, &data, 1, line, parts); i < count; i++)
+        output_add(&x->c->out, parts[i], NULL);
+    connection_send(x->c, NULL, 0);
+    return after_write(x, data.n);
+}
+
+void http_end(struct http_exchange *x)
+{
+    struct str last = BODY_LAST_CHUNK;
+
+    if (!x->begun || (x->promised > 0 && !x->no_body)) {
+        http_cut(x);
+        return;
+    }
+    if (x->mode == BODY_RAW)
+        x->close = true;
+    connection_send(x->c, &last, x->chunked && !x->no_body ? 1 : 0);
+    finish(x);
+}
+
+void http_cut(struct http_exchange *x)
+{
+    x->begun = x->answered = true;
+    x->c->broken = true;
+    connection_kick(x->c);
+}
+
+void http_fail(struct http_exchange *x, int status, struct str why)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(H1_HEAD_MAX);
+    struct str part;
+
+    if (x->begun) {
+        http_cut(x);
+        return;
+    }
+    x->begun = x->close = true;
+    answer_error(x->c->server, status, why, !x->no_body, &out);
+    part = buf_str(&out);
+    connection_send(x->c, &part, 1);
+    finish(x);
+}
+
+int http_upgrade(struct http_exchange *x, const struct h1_field *fields, size_t n,
+                 http_body_fn *piece, struct err *e)
+{
+    AUTO(buf_done) struct buf head = BUF_INIT(H1_HEAD_MAX);
+    bool tunnel = x->request.method == H1_CONNECT;
+    struct answer_head h = {
+        .status = tunnel ? 200 : 101,
+        .fields = fields,
+        .n = n,
+        .upgrade = !tunnel,
+        .length = HTTP_UNKNOWN,
+    };
+    int r = check_unanswered(x, e);
+
+    if (r < 0)
+        return r;
+    if (!tunnel && !x->request.head.upgrade)
+        return err_set(e, ERR_INVALID, "the request does not ask for an upgrade");
+    if (x->body.framing != H1_EMPTY && !x->body_told)
+        return err_set(e, ERR_INVALID, "the request's body comes before the upgrade");
+    r = answer_write_head(x->c->server, &h, &head, e);
+    if (r < 0)
+        return r;
+    x->begun = true;
+    x->promised = HTTP_UNKNOWN;
+    x->no_body = x->body_told = false;
+    body_start(&x->body, H1_UNTIL_CLOSE, 0);
+    x->patience = 0;
+    r = output_add(&x->c->out, buf_str(&head), e);
+    want_body(x, BODY_RAW, piece);
+    connection_kick(x->c);
+    return r;
+}
