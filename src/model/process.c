@@ -1,0 +1,56 @@
+#include "model/process.h"
+
+#include <limits.h>
+
+#define AT(member) JSON_AT(struct process_request, member)
+
+const struct json_field process_request_fields[] = {
+    { "argv", JSON_KIND_STRS, AT(argv), .min = 1, .max = PROCESS_ARGS_MAX, .required = true,
+      .doc = "The program and its arguments." },
+    { "env", JSON_KIND_MAP, AT(env), .max = PROCESS_ENV_MAX, .doc = "Variables to set." },
+    { "cwd", JSON_KIND_STR, AT(cwd), .min = 1, .max = PATH_MAX - 1,
+      .doc = "Working directory, absolute." },
+    { "user", JSON_KIND_STR, AT(user), .min = 1, .max = 64,
+      .doc = "UID, UID:GID or a name inside." },
+    { "stdin", JSON_KIND_BOOL, AT(stdin_), .doc = "It reads from us; otherwise end of file." },
+    { "tty", JSON_KIND_BOOL, AT(tty), .doc = "It runs in a terminal." },
+    { "rows", JSON_KIND_UINT, AT(rows), .min = 1, .max = 10000, .preset = "24" },
+    { "cols", JSON_KIND_UINT, AT(cols), .min = 1, .max = 10000, .preset = "80" },
+    { "timeout", JSON_KIND_DURATION, AT(timeout_ns), .min = 0, .max = INT64_C(604800000000000),
+      .doc = "It is ended after this; 0: never." },
+    { "grace", JSON_KIND_DURATION, AT(grace_ns), .min = 0, .max = INT64_C(60000000000),
+      .preset = "1s", .doc = "Between SIGTERM and SIGKILL." },
+    { "background", JSON_KIND_BOOL, AT(background), .doc = "It outlives this request." },
+};
+const size_t process_request_field_count = COUNT_OF(process_request_fields);
+
+static size_t text_size(const struct process_request *q)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < q->argv.n; i++)
+        n += strlen(q->argv.p[i]) + 1;
+    for (size_t i = 0; i < q->env.n; i++)
+        n += strlen(q->env.p[i].key) + strlen(q->env.p[i].value) + 2;
+    return n;
+}
+
+int process_request_read(const struct json *v, struct process_request *ret, struct arena *a,
+                         struct err *e)
+{
+    struct process_request q = { 0 };
+    int r = json_bind(v, process_request_fields, process_request_field_count, &q, a, e);
+
+    if (r >= 0 && !q.argv.p[0][0])
+        r = err_set(e, ERR_INVALID, "argv[0]: is empty; give a program");
+    if (r >= 0 && q.cwd && q.cwd[0] != '/')
+        r = err_set(e, ERR_INVALID, "cwd: '%s' is not an absolute path", q.cwd);
+    for (size_t i = 0; r >= 0 && i < q.env.n; i++)
+        if (!q.env.p[i].key[0] || strchr(q.env.p[i].key, '='))
+            r = err_set(e, ERR_INVALID, "env: '%s' is no name of a variable", q.env.p[i].key);
+    if (r >= 0 && text_size(&q) > PROCESS_TEXT_MAX)
+        r = err_set(e, ERR_TOO_BIG, "argv and env: more than %d bytes", PROCESS_TEXT_MAX);
+    if (r >= 0)
+        *ret = q;
+    return r < 0 ? r : 0;
+}

@@ -1,0 +1,28 @@
+/* What a caller asks for when it starts a process, and the table that checks it. */
+#ifndef MODEL_PROCESS_H
+#define MODEL_PROCESS_H
+
+#include "json/bind.h"
+
+enum {
+    PROCESS_ARGS_MAX = 4096,
+    PROCESS_ENV_MAX = 1024,
+    PROCESS_TEXT_MAX = 2 << 20, /* bytes of all arguments and variables */
+};
+
+struct process_request {
+    struct json_strs argv;
+    struct json_map env;
+    const char *cwd, *user;
+    bool stdin_, tty, background;
+    uint16_t rows, cols;
+    int64_t timeout_ns, grace_ns;
+};
+
+extern const struct json_field process_request_fields[];
+extern const size_t process_request_field_count;
+
+int process_request_read(const struct json *v, struct process_request *ret, struct arena *a,
+                         struct err *e);
+
+#endif

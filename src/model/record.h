@@ -1,0 +1,90 @@
+/* What the store keeps: the rows, as plain structs. Texts are borrowed: from an arena when they
+ * were read, from whoever fills them in when they are written. */
+#ifndef MODEL_RECORD_H
+#define MODEL_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/id.h"
+#include "json/bind.h"
+#include "model/actor.h"
+#include "model/state.h"
+
+enum {
+    RECORD_NAME_MAX = 128, /* profile, extension, host */
+    RECORD_REASON_MAX = 256,
+    RECORD_BOOT_MAX = 40,
+};
+
+/* A sandbox. Times are wall clock nanoseconds, 0 for never; `deadline_ns` is on CLOCK_BOOTTIME of
+ * the boot that `boot` names, so that setting the clock neither kills a sandbox nor keeps it. */
+struct sandbox_record {
+    char id[ID_MAX];
+    char owner[OWNER_MAX];
+    enum sandbox_state state;
+    char profile[RECORD_NAME_MAX];
+    int64_t profile_version;
+    char extension[RECORD_NAME_MAX];
+    char host[RECORD_NAME_MAX];
+    int64_t created_ns, updated_ns, ready_ns, finished_ns;
+    int64_t ttl_ns, ttl_max_ns, idle_ns; /* idle_ns 0: not reaped when idle */
+    int64_t deadline_ns;
+    char boot[RECORD_BOOT_MAX];
+    char reason[RECORD_REASON_MAX]; /* of the last move */
+    char step[32];                  /* that failed, or "" */
+    struct str request;             /* JSON: the create request, resolved against the profile */
+    struct str detail;              /* JSON object: notes, telemetry, actuals, handle */
+    struct json_map labels;
+};
+
+/* One thing that happened. `seq` is given by the store. */
+struct event_record {
+    int64_t seq, time_ns;
+    char type[40];        /* "sandbox.ready" */
+    char sandbox[ID_MAX]; /* "" if it concerns none */
+    char owner[OWNER_MAX];
+    int from, to; /* enum sandbox_state, or -1 where it is no move */
+    struct actor actor;
+    char reason[RECORD_REASON_MAX];
+    struct str detail; /* JSON object, or empty */
+};
+
+/* A process that outlives its request: started in the background. */
+struct process_record {
+    char sandbox[ID_MAX];
+    uint32_t proc;
+    struct str spec; /* JSON: the start request */
+    int64_t started_ns, exited_ns;
+    bool ended;
+    int how, status; /* enum control_how and what goes with it */
+};
+
+struct token_record {
+    char id[ID_MAX];        /* "tok_…" */
+    unsigned char hash[32]; /* SHA-256 of the secret */
+    char name[64];
+    char owner[OWNER_MAX]; /* for whom it acts */
+    enum actor_kind actor;
+    uint64_t verbs; /* bits of enum token_verb */
+    struct json_map labels;
+    bool gateway; /* may pass X-Trust-Level on */
+    int64_t created_ns, expires_ns, revoked_ns;
+};
+
+struct host_record {
+    char name[64];
+    char address[RECORD_NAME_MAX]; /* "local", "ssh://user@host" */
+    int64_t added_ns;
+    struct json_map labels;
+};
+
+struct idempotency_record {
+    char owner[OWNER_MAX];
+    char key[128];
+    unsigned char body[32]; /* SHA-256 of the request */
+    char sandbox[ID_MAX];
+    int64_t created_ns;
+};
+
+#endif

@@ -1,0 +1,116 @@
+#include "model/request.h"
+
+const char *const actor_kind_names[] = { "adm", "agt", "atm", NULL };
+const char *const request_scope_names[] = { "", "session", "agent", "shared", NULL };
+const char *const workspace_mode_names[] = { "", "mirror", "remote-canonical", NULL };
+const char *const workspace_access_names[] = { "", "none", "ro", "rw", NULL };
+
+#define AT(member) JSON_AT(struct create_request, member)
+#define TEXT(field, member, help)                                                                  \
+    {                                                                                              \
+        field, JSON_KIND_STR, AT(member), .min = 1, .max = REQUEST_TEXT_MAX, .doc = help           \
+    }
+
+static const struct json_field workspace_fields[] = {
+    { "mode", JSON_KIND_ENUM, AT(workspace.mode), .names = workspace_mode_names,
+      .doc = "Copied from the host and back, or living in the sandbox only." },
+    { "access", JSON_KIND_ENUM, AT(workspace.access), .names = workspace_access_names,
+      .doc = "What the sandbox may do with it." },
+};
+
+static const struct json_field setup_fields[] = {
+    TEXT("instructions_ref", setup.instructions_ref, "Where the instructions are kept."),
+    { "secret_refs", JSON_KIND_STRS, AT(setup.secret_refs), .max = 32,
+      .doc = "Names of secrets; never their values." },
+};
+
+static const struct json_field capability_fields[] = {
+    { "network", JSON_KIND_BOOL, AT(capabilities.network), .doc = "Needs to reach the network." },
+    { "filesystem", JSON_KIND_ENUM, AT(capabilities.filesystem), .names = workspace_access_names,
+      .doc = "What it needs to do with the workspace." },
+    { "duration_s", JSON_KIND_INT, AT(capabilities.duration_s), .min = 1, .max = 1800,
+      .doc = "Seconds it needs to live." },
+    { "memory_mb", JSON_KIND_INT, AT(capabilities.memory_mb), .min = 16, .max = 4096,
+      .doc = "Memory it needs, in MiB." },
+    { "cpu_quota", JSON_KIND_DOUBLE, AT(capabilities.cpu_quota), .doc = "Processors, 0.1 to 4." },
+};
+
+static const struct json_field consumer_fields[] = {
+    { "actor", JSON_KIND_ENUM, AT(consumer.actor), .names = actor_kind_names,
+      .seen = offsetof(struct create_request, consumer.actor_given),
+      .doc = "Administrator, agent or automation." },
+    TEXT("harness", consumer.harness, "What drives the agent."),
+    TEXT("session_id", consumer.session_id, "The session this is for."),
+    TEXT("run_id", consumer.run_id, "The run this is for."),
+    TEXT("job_id", consumer.job_id, "The job this is for."),
+};
+
+/* The tables of nested objects hold offsets from the whole request, so the member is at 0. */
+#define NESTED(name, table, help)                                                                  \
+    {                                                                                              \
+        name, JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct create_request), .doc = help,   \
+                                JSON_FIELDS(table)                                                 \
+    }
+
+const struct json_field create_request_fields[] = {
+    TEXT("profile", profile, "The recipe; profile.NAME or profile.NAME@VERSION."),
+    { "scope", JSON_KIND_ENUM, AT(scope), .names = request_scope_names,
+      .doc = "Who shares the sandbox." },
+    NESTED("workspace", workspace_fields, "How files get in and out."),
+    { "inputs", JSON_KIND_MAP, AT(inputs), .max = REQUEST_INPUTS_MAX,
+      .doc = "Named inputs; repo is the host directory of the workspace." },
+    { "labels", JSON_KIND_MAP, AT(labels), .max = REQUEST_LABELS_MAX,
+      .doc = "Names and values to find it by." },
+    { "ttl", JSON_KIND_DURATION, AT(ttl_ns), .min = 1000000000, .max = INT64_C(31536000000000000),
+      .doc = "How long it may live; never past the profile's max." },
+    NESTED("setup_metadata", setup_fields, "References for whoever sets it up."),
+    { "capabilities", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct create_request),
+      .seen = offsetof(struct create_request, capabilities.given),
+      .doc = "What the code needs; the tier of trust follows from it.",
+      JSON_FIELDS(capability_fields) },
+    NESTED("consumer", consumer_fields, "On whose behalf."),
+};
+const size_t create_request_field_count = COUNT_OF(create_request_fields);
+
+static bool is_label_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || strchr("._/-", c);
+}
+
+int label_check(struct str key, struct str value, struct err *e)
+{
+    if (key.n == 0 || key.n > 63)
+        return err_set(e, ERR_INVALID, "labels: a name has 1 to 63 characters");
+    for (size_t i = 0; i < key.n; i++)
+        if (!key.p[i] || !is_label_char(key.p[i]))
+            return err_set(e, ERR_INVALID,
+                           "labels: '" STR_FMT "': names are made of a-z 0-9 . _ / -",
+                           STR_ARG(key));
+    if (value.n > REQUEST_TEXT_MAX)
+        return err_set(e, ERR_INVALID, "labels." STR_FMT ": longer than %d bytes", STR_ARG(key),
+                       REQUEST_TEXT_MAX);
+    for (size_t i = 0; i < value.n; i++)
+        if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f)
+            return err_set(e, ERR_INVALID, "labels." STR_FMT ": has a control character",
+                           STR_ARG(key));
+    return 0;
+}
+
+int create_request_read(const struct json *v, struct create_request *ret, struct arena *a,
+                        struct err *e)
+{
+    struct create_request q = { 0 };
+    int r = json_bind(v, create_request_fields, create_request_field_count, &q, a, e);
+
+    for (size_t i = 0; r >= 0 && i < q.labels.n; i++)
+        r = label_check(str_from(q.labels.p[i].key), str_from(q.labels.p[i].value), e);
+    for (size_t i = 0; r >= 0 && i < q.inputs.n; i++)
+        if (strlen(q.inputs.p[i].value) >= 4096)
+            r = err_set(e, ERR_INVALID, "inputs.%s: longer than 4095 bytes", q.inputs.p[i].key);
+    if (r >= 0 && q.capabilities.cpu_quota != 0 &&
+        (q.capabilities.cpu_quota < 0.1 || q.capabilities.cpu_quota > 4.0))
+        r = err_set(e, ERR_INVALID, "capabilities.cpu_quota: must be 0.1 to 4.0");
+    if (r >= 0)
+        *ret = q;
+    return r < 0 ? r : 0;
+}

@@ -1,0 +1,66 @@
+/* What a caller asks for when it creates a sandbox, and the table that checks it. */
+#ifndef MODEL_REQUEST_H
+#define MODEL_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "json/bind.h"
+#include "model/actor.h"
+
+enum {
+    REQUEST_LABELS_MAX = 32,
+    REQUEST_INPUTS_MAX = 8,
+    REQUEST_TEXT_MAX = 256,
+    REQUEST_JSON_MAX = 64 << 10,
+};
+
+/* 0 is "as the profile says"; the others are the profile's own values plus one. */
+enum request_scope { ASK_SCOPE_PROFILE, ASK_SCOPE_SESSION, ASK_SCOPE_AGENT, ASK_SCOPE_SHARED };
+enum workspace_mode { ASK_MODE_PROFILE, ASK_MODE_MIRROR, ASK_MODE_REMOTE_CANONICAL };
+enum workspace_access { ASK_ACCESS_PROFILE, ASK_ACCESS_NONE, ASK_ACCESS_RO, ASK_ACCESS_RW };
+
+/* Their words; the one of 0 is empty. */
+extern const char *const request_scope_names[];
+extern const char *const workspace_mode_names[];
+extern const char *const workspace_access_names[];
+
+struct create_request {
+    const char *profile; /* NULL: profile.sandbox-canary */
+    enum request_scope scope;
+    struct {
+        enum workspace_mode mode;
+        enum workspace_access access;
+    } workspace;
+    struct json_map inputs; /* name → host path or value */
+    struct json_map labels;
+    int64_t ttl_ns; /* 0: the profile's default */
+    struct {
+        const char *instructions_ref;
+        struct json_strs secret_refs;
+    } setup;
+    struct {
+        bool given, network;
+        enum workspace_access filesystem;
+        int64_t duration_s; /* 0: not given; the same below */
+        int64_t memory_mb;
+        double cpu_quota;
+    } capabilities;
+    struct {
+        bool actor_given;
+        enum actor_kind actor;
+        const char *harness, *session_id, *run_id, *job_id;
+    } consumer;
+};
+
+extern const struct json_field create_request_fields[];
+extern const size_t create_request_field_count;
+
+/* Binds and checks what a table cannot: label names, paths of inputs. */
+int create_request_read(const struct json *v, struct create_request *ret, struct arena *a,
+                        struct err *e);
+
+/* One label: name of [a-z0-9._/-], value without control characters. */
+int label_check(struct str key, struct str value, struct err *e);
+
+#endif
