@@ -1,0 +1,234 @@
+/* What the table of fields cannot say. */
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/own.h"
+#include "config/sources.h"
+#include "profile/words.h"
+
+struct check {
+    struct config *c;
+    const struct sources *sources;
+    struct err *e;
+};
+
+#define fail(k, field, ...) sources_fail((k)->sources, (field), (k)->e, __VA_ARGS__)
+
+static bool is_printable(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] <= ' ' || s.p[i] > '~')
+            return false;
+    return s.n > 0;
+}
+
+static bool is_socket(struct str s)
+{
+    return s.n <= CONFIG_SOCKET_MAX && s.n > 1 && word_path(s);
+}
+
+static bool is_mode(struct str s)
+{
+    if (s.n < 3 || s.n > 4 || (s.n == 4 && s.p[0] != '0'))
+        return false;
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] < '0' || s.p[i] > '7')
+            return false;
+    return true;
+}
+
+static bool is_account(struct str s)
+{
+    uint64_t id;
+
+    if (s.n && s.p[0] >= '0' && s.p[0] <= '9')
+        return str_to_u64(s, &id) && id < UINT32_MAX;
+    return word_user(s);
+}
+
+/* Without a user or password: it is shown and logged. */
+static bool is_url(struct str s)
+{
+    struct str rest, authority;
+
+    if (str_starts(s, STR("https://")))
+        rest = (struct str){ s.p + 8, s.n - 8 };
+    else if (str_starts(s, STR("http://")))
+        rest = (struct str){ s.p + 7, s.n - 7 };
+    else
+        return false;
+    str_cut(rest, '/', &authority);
+    return authority.n && is_printable(s) && str_find(authority, '@') == authority.n;
+}
+
+/* "/" would be no restriction at all. */
+static bool is_below_root(struct str s)
+{
+    return s.n > 1 && word_path(s);
+}
+
+/* ssh gets it as an argument. */
+static bool is_destination(struct str s)
+{
+    return is_printable(s) && s.p[0] != '-';
+}
+
+typedef bool word_rule(struct str s);
+
+static const struct text_rule {
+    const char *field;
+    size_t offset;
+    word_rule *good;
+    const char *wanted;
+    bool list;
+} text_rules[] = {
+#define TEXT(path, member, good, wanted)                                                           \
+    {                                                                                              \
+        path, offsetof(struct config, member), good, wanted, 0                                     \
+    }
+#define LIST(path, member, good, wanted)                                                           \
+    {                                                                                              \
+        path, offsetof(struct config, member), good, wanted, 1                                     \
+    }
+    TEXT("socket.path", socket.path, is_socket, "an absolute path of at most 107 bytes"),
+    TEXT("socket.mode", socket.mode, is_mode, "octal digits in quotes, as in \"0660\""),
+    TEXT("socket.group", socket.group, is_account, "a group's name or number"),
+    TEXT("state", state, is_below_root, "an absolute path without '.', '..' and '//'"),
+    TEXT("user", user, is_account, "a user's name or number"),
+    TEXT("host", host, word_place, "the name of a host"),
+    TEXT("hub.url", hub.url, is_url, "an http:// or https:// URL without user and password"),
+    TEXT("hub.headers_file", hub.headers_file, is_below_root, "an absolute path"),
+    TEXT("gateway.token_file", gateway.token_file, is_below_root, "an absolute path"),
+    LIST("profiles.dirs", profiles.dirs, is_below_root, "an absolute path"),
+    LIST("workspaces.roots", workspaces.roots, is_below_root, "an absolute path below /"),
+#undef TEXT
+#undef LIST
+};
+
+static int check_list(const struct check *k, const struct text_rule *rule,
+                      const struct json_strs *list)
+{
+    char field[64];
+
+    for (size_t i = 0; i < list->n; i++) {
+        snprintf(field, sizeof field, "%s[%zu]", rule->field, i);
+        if (!rule->good(str_from(list->p[i])))
+            return fail(k, field, "must be %s", rule->wanted);
+    }
+    return 0;
+}
+
+static int check_text(const struct check *k, const struct text_rule *rule, const char *text)
+{
+    if (!text || rule->good(str_from(text)))
+        return 0;
+    return fail(k, rule->field, "must be %s", rule->wanted);
+}
+
+static int check_texts(const struct check *k)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < COUNT_OF(text_rules) && r >= 0; i++) {
+        const void *member = (const char *)k->c + text_rules[i].offset;
+
+        r = text_rules[i].list ? check_list(k, &text_rules[i], member)
+                               : check_text(k, &text_rules[i], *(const char *const *)member);
+    }
+    return r;
+}
+
+static int check_socket(const struct check *k)
+{
+    unsigned mode = 0;
+
+    for (const char *digit = k->c->socket.mode; *digit; digit++)
+        mode = mode * 8 + (unsigned)(*digit - '0');
+    k->c->socket_mode = mode;
+    return 0;
+}
+
+int config_address_read(struct str text, struct config_address *ret, struct err *e)
+{
+    size_t colon = text.n;
+    struct str ip, port;
+    unsigned char bytes[16];
+    uint64_t number;
+    bool six;
+
+    while (colon && text.p[colon - 1] != ':')
+        colon--;
+    ip = (struct str){ text.p, colon ? colon - 1 : 0 };
+    port = (struct str){ text.p + colon, text.n - colon };
+    six = ip.n > 2 && ip.p[0] == '[' && ip.p[ip.n - 1] == ']';
+    if (six)
+        ip = (struct str){ ip.p + 1, ip.n - 2 };
+    if (!str_copy(ip, ret->ip, sizeof ret->ip) ||
+        inet_pton(six ? AF_INET6 : AF_INET, ret->ip, bytes) != 1 || !str_to_u64(port, &number) ||
+        number < 1 || number > UINT16_MAX)
+        return err_set(e, ERR_INVALID, "must be an address and a port, as in %s or [::1]:7700",
+                       CONFIG_LISTEN_DEFAULT);
+    ret->port = (uint16_t)number;
+    return 0;
+}
+
+static int check_listen(const struct check *k)
+{
+    struct err why = { 0 };
+
+    if (!k->c->listen || config_address_read(str_from(k->c->listen), &k->c->address, &why) >= 0)
+        return 0;
+    return fail(k, "listen", "%s", why.msg);
+}
+
+static int check_pool(const struct check *k)
+{
+    if (k->c->pool.total_max <= k->c->limits.sandboxes_max)
+        return 0;
+    return fail(k, "pool.total_max",
+                "must not be more than limits.sandboxes_max, which is %" PRIu32,
+                k->c->limits.sandboxes_max);
+}
+
+static bool host_known(const struct config *c, const char *name, size_t among)
+{
+    const struct config_host *hosts = c->hosts.p;
+
+    for (size_t i = 0; i < among; i++)
+        if (strcmp(hosts[i].name, name) == 0)
+            return true;
+    return strcmp(name, CONFIG_HOST_LOCAL) == 0;
+}
+
+static int check_hosts(const struct check *k)
+{
+    const struct config_host *hosts = k->c->hosts.p;
+    char field[64];
+
+    for (size_t i = 0; i < k->c->hosts.n; i++) {
+        snprintf(field, sizeof field, "hosts[%zu].name", i);
+        if (!word_place(str_from(hosts[i].name)))
+            return fail(k, field, "must be labels of a-z, 0-9 and '-' with dots between them");
+        if (host_known(k->c, hosts[i].name, i))
+            return fail(k, field, "there is a host '%s' already", hosts[i].name);
+        snprintf(field, sizeof field, "hosts[%zu].address", i);
+        if (!is_destination(str_from(hosts[i].address)))
+            return fail(k, field, "must be a destination as ssh takes it, as in user@build1");
+    }
+    if (k->c->host && !host_known(k->c, k->c->host, k->c->hosts.n))
+        return fail(k, "host", "there is no host '%s' in hosts", k->c->host);
+    return 0;
+}
+
+int config_check_(struct config *c, const struct sources *s, struct err *e)
+{
+    static int (*const checks[])(const struct check *) = { check_texts, check_socket, check_listen,
+                                                           check_pool, check_hosts };
+    struct check k = { .c = c, .sources = s, .e = e };
+    int r = 0;
+
+    for (size_t i = 0; i < COUNT_OF(checks) && r >= 0; i++)
+        r = checks[i](&k);
+    return r;
+}

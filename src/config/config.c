@@ -1,0 +1,149 @@
+#include "config/config.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "config/paths.h"
+#include "config/sources.h"
+
+#define HOUR (3600 * NS_PER_S)
+#define DAY  (24 * HOUR)
+
+static const char system_file[] = "/etc/sandboxer/sandboxer.yaml";
+
+/* Each list is in the order of its enum. */
+static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
+static const char *const formats[] = { "plain", "json", NULL };
+static const char *const trusts[] = { "apprentice", "journeyman", "master", NULL };
+
+/* Objects are members of struct config, so their fields' offsets count from the member. */
+#define IN(object, member) JSON_AT(__typeof__(((struct config *)NULL)->object), member)
+#define AT(member)         JSON_AT(struct config, member)
+
+static const struct json_field socket_fields[] = {
+    { "path", JSON_KIND_STR, IN(socket, path), .max = CONFIG_SOCKET_MAX,
+      .doc = "Unix socket of the API; `SANDBOXER_SOCKET` overrides." },
+    { "mode", JSON_KIND_STR, IN(socket, mode), .max = 4, .preset = "0600",
+      .doc = "Its permissions, as octal digits in quotes." },
+    { "group", JSON_KIND_STR, IN(socket, group), .max = 32,
+      .doc = "Group that the socket belongs to." },
+};
+
+static const struct json_field hub_fields[] = {
+    { "url", JSON_KIND_STR, IN(hub, url), .max = 2048,
+      .doc = "Where lifecycle events are sent; `SANDBOXER_HUB_URL` overrides." },
+    { "headers_file", JSON_KIND_STR, IN(hub, headers_file), .max = 255,
+      .doc = "File with a header a line to send along, such as a bearer token; mode 0600, the "
+             "daemon's user's." },
+    { "timeout", JSON_KIND_DURATION, IN(hub, timeout), .min = 100 * NS_PER_MS, .max = HOUR,
+      .preset = "10s", .doc = "How long one delivery may take." },
+};
+
+static const struct json_field log_fields[] = {
+    { "level", JSON_KIND_ENUM, IN(log, level), .names = levels, .preset = "info",
+      .doc = "The least important lines that are written." },
+    { "format", JSON_KIND_ENUM, IN(log, format), .names = formats, .preset = "plain",
+      .doc = "Lines for people or for programs." },
+};
+
+static const struct json_field limit_fields[] = {
+    { "connections", JSON_KIND_UINT, IN(limits, connections), .min = 1, .max = 100000,
+      .preset = "1024", .doc = "Connections to the API at once." },
+    { "requests_in_flight", JSON_KIND_UINT, IN(limits, requests_in_flight), .min = 1, .max = 100000,
+      .preset = "256", .doc = "Requests being worked on at once." },
+    { "body_bytes", JSON_KIND_BYTES, IN(limits, body_bytes), .min = 1024, .max = INT64_C(1) << 40,
+      .preset = "8M", .doc = "Body of a request, unless it is a stream." },
+    { "sandboxes_max", JSON_KIND_UINT, IN(limits, sandboxes_max), .min = 1, .max = 1000000,
+      .preset = "1000", .doc = "Sandboxes alive at once, prepared ones included." },
+    { "events_keep", JSON_KIND_UINT, IN(limits, events_keep), .min = 1000, .max = 1000000000,
+      .preset = "1000000", .doc = "Events kept at most; the oldest go first." },
+};
+
+static const struct json_field pool_fields[] = {
+    { "enabled", JSON_KIND_BOOL, IN(pool, enabled), .preset = "true",
+      .doc = "Whether sandboxes are prepared ahead, as profiles ask for." },
+    { "total_max", JSON_KIND_UINT, IN(pool, total_max), .min = 0, .max = 1000000, .preset = "16",
+      .doc = "Prepared sandboxes of all profiles together." },
+};
+
+static const struct json_field profiles_fields[] = {
+    { "dirs", JSON_KIND_STRS, IN(profiles, dirs), .max = 16,
+      .doc = "More directories of profiles; they win over the usual ones." },
+};
+
+static const struct json_field workspaces_fields[] = {
+    { "roots", JSON_KIND_STRS, IN(workspaces, roots), .max = 16,
+      .seen = offsetof(__typeof__(((struct config *)NULL)->workspaces), given),
+      .doc = "Directories below which requests to root's daemon may name paths of this machine; "
+             "by default where people keep their work." },
+};
+
+static const struct json_field ttl_fields[] = {
+    { "max", JSON_KIND_DURATION, IN(ttl, max), .min = NS_PER_S, .max = 30 * DAY, .preset = "7d",
+      .doc = "The longest life of any sandbox, whatever its profile says." },
+    { "grace", JSON_KIND_DURATION, IN(ttl, grace), .min = 0, .max = HOUR, .preset = "10s",
+      .doc = "Time between telling the programs of an expired sandbox and killing them." },
+};
+
+static const struct json_field retention_fields[] = {
+    { "sandboxes", JSON_KIND_DURATION, IN(retention, sandboxes), .min = 60 * NS_PER_S,
+      .max = 3650 * DAY, .preset = "7d", .doc = "How long finished sandboxes stay on record." },
+    { "events", JSON_KIND_DURATION, IN(retention, events), .min = 60 * NS_PER_S, .max = 3650 * DAY,
+      .preset = "30d", .doc = "How long events stay on record." },
+};
+
+static const struct json_field host_fields[] = {
+    { "name", JSON_KIND_STR, JSON_AT(struct config_host, name), .max = 253, .required = true,
+      .doc = "What profiles and requests call it; `local` is this machine." },
+    { "address", JSON_KIND_STR, JSON_AT(struct config_host, address), .max = 255, .required = true,
+      .doc = "Destination as ssh takes it: `build1`, `user@build1`." },
+    { "labels", JSON_KIND_MAP, JSON_AT(struct config_host, labels), .max = 32,
+      .doc = "Whatever placement is to know of it." },
+};
+
+static const struct json_field gateway_fields[] = {
+    { "token_file", JSON_KIND_STR, IN(gateway, token_file), .max = 255,
+      .doc = "File with the token of a gateway on this machine; without it none is believed." },
+    { "trust", JSON_KIND_ENUM, IN(gateway, trust), .names = trusts, .preset = "apprentice",
+      .doc = "The most that a gateway's word on a caller can give." },
+};
+
+const struct json_field config_fields[] = {
+    { "listen", JSON_KIND_STR, AT(listen), .max = 64,
+      .doc = "Address and port for TCP, as in `127.0.0.1:7700`; without it there is none." },
+    { "socket", JSON_KIND_OBJECT, AT(socket), JSON_FIELDS(socket_fields) },
+    { "state", JSON_KIND_STR, AT(state), .max = 255,
+      .doc = "Directory for everything that stays; `SANDBOXER_STATE` overrides." },
+    { "user", JSON_KIND_STR, AT(user), .max = 32,
+      .doc = "Who root's daemon becomes for all that needs no privilege: a name or number." },
+    { "host", JSON_KIND_STR, AT(host), .max = 253,
+      .doc = "Host that sandboxes go to, whatever profiles prefer; `SANDBOXER_HOST` overrides." },
+    { "hub", JSON_KIND_OBJECT, AT(hub), JSON_FIELDS(hub_fields) },
+    { "log", JSON_KIND_OBJECT, AT(log), JSON_FIELDS(log_fields) },
+    { "limits", JSON_KIND_OBJECT, AT(limits), JSON_FIELDS(limit_fields) },
+    { "pool", JSON_KIND_OBJECT, AT(pool), JSON_FIELDS(pool_fields) },
+    { "profiles", JSON_KIND_OBJECT, AT(profiles), JSON_FIELDS(profiles_fields) },
+    { "workspaces", JSON_KIND_OBJECT, AT(workspaces), JSON_FIELDS(workspaces_fields) },
+    { "ttl", JSON_KIND_OBJECT, AT(ttl), JSON_FIELDS(ttl_fields) },
+    { "retention", JSON_KIND_OBJECT, AT(retention), JSON_FIELDS(retention_fields) },
+    { "hosts", JSON_KIND_OBJECTS, AT(hosts), .max = CONFIG_HOSTS_MAX, JSON_FIELDS(host_fields),
+      .item_size = sizeof(struct config_host), .doc = "Machines that sandboxes can be placed on." },
+    { "gateway", JSON_KIND_OBJECT, AT(gateway), JSON_FIELDS(gateway_fields) },
+};
+const size_t config_field_count = COUNT_OF(config_fields);
+
+int config_load(const char *path, struct config *ret, struct arena *a, struct err *e)
+{
+    struct sources s = { 0 };
+    char user_file[PATH_MAX];
+
+    if (path) {
+        s.files[s.n++] = (struct source){ .path = path, .required = true };
+    } else {
+        s.files[s.n++] = (struct source){ .path = system_file, .foreign = geteuid() != 0 };
+        if (paths_user_config(user_file, sizeof user_file, NULL) >= 0)
+            s.files[s.n++] = (struct source){ .path = user_file };
+    }
+    return sources_load(&s, ret, a, e);
+}

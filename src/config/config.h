@@ -1,0 +1,114 @@
+/* The daemon's configuration. Nothing has to be configured: every field has a default.
+ *
+ * What is said later wins, field by field (a list as a whole):
+ *
+ *     1. the defaults of config_fields
+ *     2. /etc/sandboxer/sandboxer.yaml
+ *     3. unless we are root, $XDG_CONFIG_HOME/sandboxer/sandboxer.yaml
+ *     4. SANDBOXER_SOCKET, SANDBOXER_STATE, SANDBOXER_HUB_URL, SANDBOXER_HOST
+ *
+ * A file that the caller names stands in for 2 and 3. A plain user's daemon does not take over
+ * where root's daemon listens, who it runs as and where it keeps its state. */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "json/bind.h"
+
+#define CONFIG_LISTEN_DEFAULT "127.0.0.1:7700" /* of a --listen without an address */
+#define CONFIG_HOST_LOCAL     "local"          /* this machine, as a host's name */
+
+enum {
+    CONFIG_BYTES_MAX = 256 << 10, /* of a file */
+    CONFIG_DEPTH_MAX = 8,
+    CONFIG_SOCKET_MAX = 107, /* bytes of a unix socket's path */
+    CONFIG_HOSTS_MAX = 256,
+};
+
+enum config_trust { TRUST_APPRENTICE, TRUST_JOURNEYMAN, TRUST_MASTER };
+
+struct config_host {
+    const char *name;
+    const char *address; /* as ssh takes it: host, user@host */
+    struct json_map labels;
+};
+
+struct config_address {
+    char ip[46]; /* text, IPv4 or IPv6 without brackets */
+    uint16_t port;
+};
+
+struct config {
+    const char *listen; /* NULL: no TCP; else in `address` too */
+    struct {
+        const char *path;
+        const char *mode;  /* octal digits; in `socket_mode` too */
+        const char *group; /* NULL: that of the daemon */
+    } socket;
+    const char *state;
+    const char *user; /* NULL: who started the daemon */
+    const char *host; /* NULL: where the profile says */
+    struct {
+        const char *url;          /* NULL: no hub */
+        const char *headers_file; /* NULL: none */
+        int64_t timeout;
+    } hub;
+    struct {
+        enum log_level level;
+        enum log_format format;
+    } log;
+    struct {
+        uint32_t connections, requests_in_flight;
+        uint64_t body_bytes;
+        uint32_t sandboxes_max;
+        uint64_t events_keep;
+    } limits;
+    struct {
+        bool enabled;
+        uint32_t total_max;
+    } pool;
+    struct {
+        struct json_strs dirs;
+    } profiles;
+    struct {
+        struct json_strs roots;
+        bool given;
+    } workspaces;
+    struct {
+        int64_t max, grace;
+    } ttl;
+    struct {
+        int64_t sandboxes, events;
+    } retention;
+    struct json_objects hosts; /* of struct config_host */
+    struct {
+        const char *token_file; /* NULL: no gateway is believed */
+        enum config_trust trust;
+    } gateway;
+
+    struct config_address address;
+    unsigned socket_mode;
+};
+
+extern const struct json_field config_fields[];
+extern const size_t config_field_count;
+
+/* path NULL: the usual files, which need not be there. Everything *ret points to is on the arena. A
+ * message names file, line and field, or the variable of the environment. */
+int config_load(const char *path, struct config *ret, struct arena *a, struct err *e);
+
+/* "127.0.0.1:7700", "[::1]:7700": an address, no name. */
+int config_address_read(struct str text, struct config_address *ret, struct err *e);
+
+enum config_format {
+    CONFIG_YAML, /* with a comment for each field; fields without a value are comments too */
+    CONFIG_JSON,
+};
+
+/* What holds, as a file that config_load() takes. */
+int config_write(const struct config *c, enum config_format format, struct buf *out, struct err *e);
+
+#endif

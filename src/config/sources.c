@@ -1,0 +1,237 @@
+#include "config/sources.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "config/paths.h"
+#include "yaml/file.h"
+
+static const struct json_limits limits = {
+    .bytes = CONFIG_BYTES_MAX,
+    .depth = CONFIG_DEPTH_MAX,
+    .places = true,
+};
+
+/* Where root's daemon is and who it is: no other daemon can be there or be that. */
+static const char *const daemons_own[] = { "listen", "socket", "state", "user" };
+
+static const struct override {
+    const char *variable, *field;
+    size_t offset;
+    bool skip_relative; /* as everything else does that looks for the state */
+} overrides[] = {
+    { "SANDBOXER_SOCKET", "socket.path", offsetof(struct config, socket.path), false },
+    { "SANDBOXER_STATE", "state", offsetof(struct config, state), true },
+    { "SANDBOXER_HUB_URL", "hub.url", offsetof(struct config, hub.url), false },
+    { "SANDBOXER_HOST", "host", offsetof(struct config, host), false },
+};
+
+static const char *override_value(const struct override *o)
+{
+    const char *value = getenv(o->variable);
+
+    if (!value || !value[0] || (o->skip_relative && value[0] != '/'))
+        return NULL;
+    return value;
+}
+
+static int fail_room(struct err *e)
+{
+    return err_set(e, ERR_TOO_BIG, "the configuration needs more memory than is allowed");
+}
+
+/* ---- files ---- */
+
+/* How people know the file; the end of a path says more than its beginning. */
+static int wrap_file(struct err *e, int r, const char *path)
+{
+    enum { SHOWN = 80 };
+    size_t n = strlen(path);
+
+    return err_wrap(e, r, "%s%s", n > SHOWN ? "…" : "", n > SHOWN ? path + n - SHOWN : path);
+}
+
+static bool is_daemons_own(struct str key)
+{
+    for (size_t i = 0; i < COUNT_OF(daemons_own); i++)
+        if (str_eq(key, str_from(daemons_own[i])))
+            return true;
+    return false;
+}
+
+static int without_daemons_own(const struct json **document, struct arena *a, struct err *e)
+{
+    struct json *all = arena_alloc(a, sizeof *all);
+    struct json *members = arena_array(a, (*document)->list.n, sizeof *members);
+
+    if (!all || !members)
+        return fail_room(e);
+    *all = **document;
+    all->list.p = members;
+    all->list.n = 0;
+    for (const struct json *m = json_first(*document); m != json_end(*document); m++)
+        if (!is_daemons_own(m->key))
+            members[all->list.n++] = *m;
+    *document = all;
+    return 0;
+}
+
+/* Each file has to be right by itself, so that a mistake is found in the file that has it. */
+static int read_source(struct source *s, struct arena *a, struct err *e)
+{
+    struct config alone = { 0 };
+    const struct json *document;
+    int r = yaml_file_read(AT_FDCWD, s->path, 0, limits, a, &document, e);
+
+    if (r == -ERR_NOT_FOUND && !s->required)
+        return 0;
+    if (r < 0)
+        return r;
+    if (document->type == JSON_NULL)
+        return 0; /* nothing but comments */
+    r = json_bind(document, config_fields, config_field_count, &alone, a, e);
+    if (r >= 0 && s->foreign)
+        r = without_daemons_own(&document, a, e);
+    if (r < 0)
+        return r;
+    s->document = document;
+    return 0;
+}
+
+/* ---- one over the other ---- */
+
+static int merge(const struct json *under, const struct json *over, struct arena *a,
+                 struct json *ret, struct err *e)
+{
+    size_t n = 0;
+    struct json *members;
+
+    *ret = *over;
+    if (under->type != JSON_OBJECT || over->type != JSON_OBJECT)
+        return 0;
+    members = arena_array(a, under->list.n + over->list.n, sizeof *members);
+    if (!members)
+        return fail_room(e);
+    for (const struct json *m = json_first(under); m != json_end(under); m++)
+        if (!json_get(over, m->key))
+            members[n++] = *m;
+    for (const struct json *m = json_first(over); m != json_end(over); m++) {
+        const struct json *below = json_get(under, m->key);
+        int r = below ? merge(below, m, a, &members[n], e) : 0;
+
+        if (r < 0)
+            return r;
+        if (!below)
+            members[n] = *m;
+        n++;
+    }
+    ret->list.p = members;
+    ret->list.n = n;
+    return 0;
+}
+
+static int merge_all(const struct sources *s, struct arena *a, struct json *ret, struct err *e)
+{
+    int r = 0;
+
+    *ret = (struct json){ .type = JSON_OBJECT };
+    for (size_t i = 0; i < s->n && r >= 0; i++) {
+        struct json under = *ret;
+
+        if (s->files[i].document)
+            r = merge(&under, s->files[i].document, a, ret, e);
+    }
+    return r;
+}
+
+/* ---- variables and places ---- */
+
+static int apply_overrides(struct config *c, struct arena *a, struct err *e)
+{
+    for (size_t i = 0; i < COUNT_OF(overrides); i++) {
+        const char *value = override_value(&overrides[i]);
+        const char *copy = value ? arena_dup(a, str_from(value)) : NULL;
+
+        if (!value)
+            continue;
+        if (!copy)
+            return fail_room(e);
+        memcpy((char *)c + overrides[i].offset, &copy, sizeof copy);
+    }
+    return 0;
+}
+
+static int fill_places(struct config *c, struct arena *a, struct err *e)
+{
+    char path[PATH_MAX];
+    int r = 0;
+
+    if (!c->state) {
+        r = paths_state(path, sizeof path, e);
+        c->state = r < 0 ? NULL : arena_dup(a, str_from(path));
+    }
+    if (c->state && !c->socket.path) {
+        r = paths_socket(c->state, path, sizeof path, e);
+        c->socket.path = r < 0 ? NULL : arena_dup(a, str_from(path));
+    }
+    return r < 0 ? r : c->state && c->socket.path ? 0 : fail_room(e);
+}
+
+int sources_load(struct sources *s, struct config *ret, struct arena *a, struct err *e)
+{
+    struct config c = { 0 };
+    struct json all;
+    int r = 0;
+
+    for (size_t i = 0; i < s->n && r >= 0; i++)
+        r = wrap_file(e, read_source(&s->files[i], a, e), s->files[i].path);
+    if (r >= 0)
+        r = merge_all(s, a, &all, e);
+    if (r >= 0)
+        r = json_bind(&all, config_fields, config_field_count, &c, a, e);
+    if (r >= 0)
+        r = apply_overrides(&c, a, e);
+    if (r >= 0)
+        r = fill_places(&c, a, e);
+    if (r >= 0)
+        r = config_check_(&c, s, e);
+    if (r < 0)
+        return r;
+    *ret = c;
+    return 0;
+}
+
+static const char *overriding_variable(const char *field)
+{
+    for (size_t i = 0; i < COUNT_OF(overrides); i++)
+        if (strcmp(overrides[i].field, field) == 0 && override_value(&overrides[i]))
+            return overrides[i].variable;
+    return NULL;
+}
+
+int sources_fail(const struct sources *s, const char *field, struct err *e, const char *fmt, ...)
+{
+    const char *variable = overriding_variable(field);
+    char reason[sizeof e->msg];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(reason, sizeof reason, fmt, ap);
+    va_end(ap);
+    if (variable)
+        return err_set(e, ERR_INVALID, "%s: %s", variable, reason);
+    for (size_t i = s->n; i-- > 0;) {
+        const struct source *file = &s->files[i];
+        bool whole = false;
+
+        if (file->document)
+            yaml_file_at(file->document, field, &whole);
+        if (whole)
+            return wrap_file(e, yaml_file_fail(file->document, field, e, "%s", reason), file->path);
+    }
+    return err_set(e, ERR_INVALID, "%s: %s", field, reason);
+}

@@ -1,0 +1,283 @@
+#include "profile/catalog.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "profile/dirs.h"
+#include "profile/words.h"
+#include "yaml/file.h"
+
+enum {
+    PROBLEMS_MAX = CATALOG_FILES_MAX + CATALOG_DIRS_MAX, /* one a file, one a directory */
+    MEMORY_MAX = 32 << 20,
+};
+
+/* A catalog while it is made: its entries in the order they were found in. */
+struct loading {
+    struct catalog *c;
+    size_t rank;  /* of the directory: the later one wins */
+    size_t files; /* read so far */
+};
+
+/* The limits of this module are chosen so that everything fits: NULL is no room on the machine. */
+static void *must(void *p)
+{
+    if (!p)
+        abort();
+    return p;
+}
+
+static const struct catalog_problem *add_problem(struct catalog *c, const char *file,
+                                                 const struct err *e)
+{
+    struct catalog_problem *p = &c->problems[c->problem_count++];
+
+    *p = (struct catalog_problem){ .file = file, .err = *e };
+    return p;
+}
+
+static const char *join(struct catalog *c, const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return must(arena_dup(&c->arena_, str_from(path)));
+}
+
+static void load_file(struct loading *l, int dir, const char *name, const char *path,
+                      unsigned flags)
+{
+    struct catalog_entry entry = { .file = path, .rank_ = l->rank };
+    struct err e = { 0 };
+
+    if (profile_read_file(dir, name, flags, &entry.profile, &entry.name, &e) < 0)
+        entry.problem = add_problem(l->c, path, &e);
+    if (entry.name.version)
+        l->c->entries[l->c->n++] = entry;
+}
+
+static int is_profile_file(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && str_ends(str_from(entry->d_name), STR(".yaml"));
+}
+
+static void free_names(struct dirent **names, int n)
+{
+    for (int i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+}
+
+/* In the order of their names, so that the same files always make the same catalog. */
+static int load_files(struct loading *l, int fd, const char *dir, unsigned flags, struct err *e)
+{
+    struct dirent **names = NULL;
+    int n = scandirat(fd, ".", &names, is_profile_file, alphasort);
+    int r = 0;
+
+    if (n < 0)
+        return err_sys(e, "cannot be listed");
+    for (int i = 0; i < n && r >= 0; i++) {
+        if (l->files++ < CATALOG_FILES_MAX)
+            load_file(l, fd, names[i]->d_name, join(l->c, dir, names[i]->d_name), flags);
+        else
+            r = err_set(e, ERR_TOO_BIG,
+                        "there are more than %d profiles; '%s' and the rest are not read",
+                        CATALOG_FILES_MAX, names[i]->d_name);
+    }
+    free_names(names, n);
+    return r;
+}
+
+/* Who can write to the directory of the shipped profiles could have changed this program. */
+static unsigned flags_of(const char *dir)
+{
+    char shipped[PATH_MAX];
+
+    dirs_shipped(shipped, sizeof shipped);
+    return YAML_FILE_NO_LINK | (strcmp(dir, shipped) == 0 ? YAML_FILE_ANY_OWNER : 0);
+}
+
+static int load_dir(struct loading *l, const char *dir, struct err *e)
+{
+    AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    unsigned flags = flags_of(dir);
+    struct stat st;
+    int r;
+
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, "cannot be opened");
+    r = flags & YAML_FILE_ANY_OWNER ? 0 : yaml_file_trusted(&st, e);
+    return r < 0 ? r : load_files(l, fd, dir, flags, e);
+}
+
+static int compare_names(const struct profile_name *a, const struct profile_name *b)
+{
+    int order = strcmp(a->id, b->id);
+
+    return order ? order : (a->version > b->version) - (a->version < b->version);
+}
+
+static int compare_entries(const void *pa, const void *pb)
+{
+    const struct catalog_entry *a = pa, *b = pb;
+    int order = compare_names(&a->name, &b->name);
+
+    if (order == 0)
+        order = (a->rank_ > b->rank_) - (a->rank_ < b->rank_);
+    return order ? order : strcmp(a->file, b->file);
+}
+
+static void drop(struct catalog *c, const struct catalog_entry *old, const struct catalog_entry *by)
+{
+    struct err e;
+
+    if (old->rank_ == by->rank_ && !old->problem) {
+        (void)err_set(&e, ERR_CONFLICT, "%s@%u is already in %s", old->name.id, old->name.version,
+                      by->file);
+        add_problem(c, old->file, &e);
+    }
+    profile_unref(old->profile);
+}
+
+/* Of entries with one name, the first file of the last directory stays. */
+static void keep_one_each(struct catalog *c)
+{
+    size_t kept = 0;
+
+    qsort(c->entries, c->n, sizeof *c->entries, compare_entries);
+    for (size_t i = 0; i < c->n; i++) {
+        struct catalog_entry *now = &c->entries[i], *last = kept ? &c->entries[kept - 1] : NULL;
+
+        if (!last || compare_names(&last->name, &now->name) != 0) {
+            c->entries[kept++] = *now;
+        } else if (now->rank_ > last->rank_) {
+            drop(c, last, now);
+            *last = *now;
+        } else {
+            drop(c, now, last);
+        }
+    }
+    c->n = kept;
+}
+
+static struct catalog *catalog_new(void)
+{
+    struct arena a = ARENA_INIT(MEMORY_MAX);
+    struct catalog *c = must(arena_alloc(&a, sizeof *c));
+
+    c->entries = must(arena_array(&a, CATALOG_FILES_MAX, sizeof *c->entries));
+    c->problems = must(arena_array(&a, PROBLEMS_MAX, sizeof *c->problems));
+    c->arena_ = a;
+    return c;
+}
+
+int catalog_load(struct json_strs dirs, struct catalog **ret, struct err *e)
+{
+    struct loading l = { 0 };
+
+    if (dirs.n > CATALOG_DIRS_MAX)
+        return err_set(e, ERR_TOO_BIG, "there are %zu directories of profiles; %d are allowed",
+                       dirs.n, CATALOG_DIRS_MAX);
+    l.c = catalog_new();
+    for (l.rank = 0; l.rank < dirs.n; l.rank++) {
+        struct err why = { 0 };
+
+        if (load_dir(&l, dirs.p[l.rank], &why) < 0)
+            add_problem(l.c, must(arena_dup(&l.c->arena_, str_from(dirs.p[l.rank]))), &why);
+    }
+    keep_one_each(l.c);
+    *ret = l.c;
+    return 0;
+}
+
+void catalog_free(struct catalog *c)
+{
+    struct arena a;
+
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->n; i++)
+        profile_unref(c->entries[i].profile);
+    a = c->arena_; /* the catalog itself lies on it */
+    arena_done(&a);
+}
+
+void catalog_freep_(struct catalog **c)
+{
+    catalog_free(*c);
+}
+
+int catalog_reload(struct catalog **c, struct json_strs dirs, struct err *e)
+{
+    struct catalog *new;
+    int r = catalog_load(dirs, &new, e);
+
+    if (r < 0)
+        return r;
+    catalog_free(*c);
+    *c = new;
+    return 0;
+}
+
+/* "profile.x@2"; version UINT32_MAX, which none has, where it is left out. */
+static int read_name(struct str text, struct profile_name *ret, struct err *e)
+{
+    struct str id, version = str_cut(text, '@', &id);
+    uint64_t number = UINT32_MAX;
+
+    if (!word_profile(id) || !str_copy(id, ret->id, sizeof ret->id))
+        return err_set(e, ERR_INVALID,
+                       "a profile's name looks like profile.NAME or profile.NAME@2");
+    if (version.p && (!str_to_u64(version, &number) || number < 1 || number > PROFILE_VERSION_MAX))
+        return err_set(e, ERR_INVALID, "%s: the version after '@' is a whole number from 1 to %d",
+                       ret->id, PROFILE_VERSION_MAX);
+    ret->version = (uint32_t)number;
+    return 0;
+}
+
+/* The last entry that is not behind the name, or NULL. */
+static const struct catalog_entry *last_until(const struct catalog *c,
+                                              const struct profile_name *name)
+{
+    size_t from = 0, to = c->n;
+
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        if (compare_names(&c->entries[middle].name, name) <= 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from ? &c->entries[from - 1] : NULL;
+}
+
+int catalog_find(const struct catalog *c, struct str name, struct profile **ret, struct err *e)
+{
+    const struct catalog_entry *found;
+    struct profile_name wanted;
+    int r = read_name(name, &wanted, e);
+
+    if (r < 0)
+        return r;
+    found = last_until(c, &wanted);
+    if (!found || strcmp(found->name.id, wanted.id) != 0)
+        return err_set(e, ERR_NOT_FOUND, "there is no %s", wanted.id);
+    if (wanted.version != UINT32_MAX && found->name.version != wanted.version)
+        return err_set(e, ERR_NOT_FOUND, "there is no version %u of %s", wanted.version, wanted.id);
+    if (found->problem)
+        return err_set(e, ERR_INVALID, "%s cannot be used: %s: %s", wanted.id, found->file,
+                       found->problem->err.msg);
+    *ret = profile_ref(found->profile);
+    return 0;
+}

@@ -1,0 +1,111 @@
+#include "profile/dirs.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "profile/catalog.h"
+#include "profile/shipped.h"
+
+struct list {
+    const char *p[CATALOG_DIRS_MAX];
+    size_t n;
+    struct arena *arena;
+    struct err *e;
+};
+
+static int add(struct list *l, struct str dir)
+{
+    const char *copy;
+
+    if (dir.n == 0 || dir.p[0] != '/')
+        return err_set(l->e, ERR_INVALID,
+                       "'" STR_FMT "' is no directory for profiles: write an absolute path",
+                       STR_ARG(dir));
+    if (l->n == CATALOG_DIRS_MAX)
+        return err_set(l->e, ERR_TOO_BIG, "more than %d directories of profiles", CATALOG_DIRS_MAX);
+    copy = arena_dup(l->arena, dir);
+    if (!copy)
+        return err_set(l->e, ERR_TOO_BIG, "no memory for the directories of profiles");
+    l->p[l->n++] = copy;
+    return 0;
+}
+
+void dirs_shipped(char *out, size_t cap)
+{
+    ssize_t n = readlink("/proc/self/exe", out, cap - 1);
+    struct stat st;
+    char *slash;
+
+    out[n > 0 ? n : 0] = '\0';
+    slash = strrchr(out, '/');
+    if (slash) {
+        size_t left = cap - (size_t)(slash - out);
+
+        if (snprintf(slash, left, "/profiles") < (int)left && stat(out, &st) == 0 &&
+            S_ISDIR(st.st_mode))
+            return;
+    }
+    snprintf(out, cap, "%s", PROFILE_SHIPPED_DIR);
+}
+
+static int add_user(struct list *l)
+{
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    char path[PATH_MAX];
+
+    if (geteuid() == 0)
+        return 0; /* root's place is /etc, and its HOME may be somebody else's */
+    if (config && config[0] == '/')
+        snprintf(path, sizeof path, "%s/sandboxer/profiles", config);
+    else if (home && home[0] == '/')
+        snprintf(path, sizeof path, "%s/.config/sandboxer/profiles", home);
+    else
+        return 0;
+    return add(l, str_from(path));
+}
+
+static int add_default(struct list *l)
+{
+    char shipped[PATH_MAX];
+    int r;
+
+    dirs_shipped(shipped, sizeof shipped);
+    r = add(l, str_from(shipped));
+    if (r >= 0)
+        r = add(l, STR("/etc/sandboxer/profiles"));
+    return r < 0 ? r : add_user(l);
+}
+
+static int add_named(struct list *l, struct str dirs)
+{
+    struct str dir;
+    int r = 0;
+
+    while (dirs.n && r >= 0) {
+        dirs = str_cut(dirs, ':', &dir);
+        r = add(l, dir);
+    }
+    return err_wrap(l->e, r, "SANDBOXER_PROFILES");
+}
+
+int dirs_list(struct json_strs more, struct arena *a, struct json_strs *ret, struct err *e)
+{
+    const char *named = getenv("SANDBOXER_PROFILES");
+    struct list l = { .arena = a, .e = e };
+    const char **copy;
+    int r = named && named[0] ? add_named(&l, str_from(named)) : add_default(&l);
+
+    for (size_t i = 0; i < more.n && r >= 0; i++)
+        r = add(&l, str_from(more.p[i]));
+    if (r < 0)
+        return r;
+    copy = arena_array(a, l.n, sizeof *copy);
+    if (!copy)
+        return err_set(e, ERR_TOO_BIG, "no memory for the directories of profiles");
+    memcpy(copy, l.p, l.n * sizeof *copy);
+    *ret = (struct json_strs){ copy, l.n };
+    return 0;
+}

@@ -1,0 +1,251 @@
+#include "profile/profile.h"
+
+#include "base/clock.h"
+#include "profile/egress.h"
+#include "profile/words.h"
+#include "yaml/file.h"
+#include "yaml/reader.h"
+
+#define MINUTE (60 * NS_PER_S)
+#define DAY    (24 * 60 * MINUTE)
+
+static const struct json_limits limits = {
+    .bytes = PROFILE_BYTES_MAX,
+    .depth = PROFILE_DEPTH_MAX,
+    .places = true,
+};
+
+/* Each list is in the order of its enum. */
+static const char *const levels[] = { "process", "container", "gvisor", "microvm", "policy", NULL };
+static const char *const networks[] = { "deny", NULL };
+static const char *const workspace_modes[] = { "mirror", "remote-canonical", NULL };
+static const char *const workspace_accesses[] = { "none", "ro", "rw", NULL };
+static const char *const scopes[] = { "session", "agent", "shared", NULL };
+static const char *const reachabilities[] = { "exec", "ssh", "http", NULL };
+static const char *const strategies[] = { "prefer-self-hosted", "lowest-cost", "lowest-latency",
+                                          "explicit", NULL };
+static const char *const costs[] = { "self-hosted", "saas-metered", NULL };
+static const char *const latencies[] = { "instant", "seconds", "minutes", NULL };
+
+/* Objects are members of struct profile, so their fields' offsets count from the member. */
+#define IN(object, member) JSON_AT(__typeof__(((struct profile *)NULL)->object), member)
+#define AT(member)         JSON_AT(struct profile, member)
+
+static const struct json_field isolation_fields[] = {
+    { "level", JSON_KIND_ENUM, IN(isolation, level), .names = levels, .preset = "process",
+      .doc = "What stands between the workload and the machine." },
+};
+
+static const struct json_field network_fields[] = {
+    { "default", JSON_KIND_ENUM, IN(network, otherwise), .names = networks, .preset = "deny",
+      .doc = "What happens to what no egress entry allows." },
+    { "egress", JSON_KIND_OBJECTS, IN(network, egress), .max = EGRESS_ENDPOINTS_MAX,
+      JSON_FIELDS(egress_fields), .item_size = sizeof(struct egress_endpoint),
+      .doc = "What may be reached." },
+};
+
+static const struct json_field workspace_fields[] = {
+    { "mode", JSON_KIND_ENUM, IN(workspace, mode), .names = workspace_modes, .preset = "mirror",
+      .doc = "Whether the caller's copy of the workspace is the true one, or the sandbox's." },
+    { "access", JSON_KIND_ENUM, IN(workspace, access), .names = workspace_accesses,
+      .preset = "none", .doc = "What the workload may do with the workspace." },
+};
+
+static const struct json_field ttl_fields[] = {
+    { "default", JSON_KIND_DURATION, IN(ttl, usual), .min = NS_PER_S, .max = 30 * DAY,
+      .preset = "1h", .doc = "Time to live of a sandbox whose creator names none." },
+    { "max", JSON_KIND_DURATION, IN(ttl, max), .min = NS_PER_S, .max = 30 * DAY, .preset = "24h",
+      .doc = "The most that a creator or an extension of the time can get." },
+    { "idle_reap", JSON_KIND_DURATION, IN(ttl, idle_reap), .min = 0, .max = 30 * DAY,
+      .preset = "30m", .doc = "Idle time after which it is reaped; 0 means never." },
+};
+
+static const struct json_field resource_fields[] = {
+    { "cpu", JSON_KIND_DOUBLE, IN(resources, cpu), .min = 0, .max = 1024, .preset = "1",
+      .doc = "Processors, also in parts: 0.5." },
+    { "memory_mb", JSON_KIND_UINT, IN(resources, memory_mb), .min = 8, .max = 16 << 20,
+      .preset = "512", .doc = "Memory in MiB." },
+    { "pids", JSON_KIND_UINT, IN(resources, pids), .min = 4, .max = 1 << 22, .preset = "256",
+      .doc = "Processes and threads." },
+    { "disk_mb", JSON_KIND_UINT, IN(resources, disk_mb), .min = 1, .max = 64 << 20,
+      .preset = "1024", .doc = "What the workload can write, in MiB." },
+};
+
+static const struct json_field setup_fields[] = {
+    { "instructions", JSON_KIND_STR, IN(setup, instructions), .max = 16 << 10,
+      .doc = "What who uses the sandbox has to know or to do first." },
+    { "secret_refs", JSON_KIND_STRS, IN(setup, secret_refs), .max = 64,
+      .doc = "Names of the secrets it needs; never the secrets." },
+};
+
+static const struct json_field placement_fields[] = {
+    { "prefer", JSON_KIND_STR, IN(placement, prefer), .max = 253,
+      .doc = "Host (`local` is this machine) or extension to try first." },
+    { "fallback", JSON_KIND_STRS, IN(placement, fallback), .max = 16,
+      .doc = "Hosts or extensions to try after it, in this order." },
+};
+
+static const struct json_field route_fields[] = {
+    { "strategy", JSON_KIND_ENUM, IN(route, strategy), .names = strategies,
+      .preset = "prefer-self-hosted", .doc = "How one backend is chosen of several." },
+    { "max_cost_per_hour", JSON_KIND_UINT, IN(route, max_cost_per_hour), .min = 0, .max = INT64_MAX,
+      .doc = "The most it may cost, in micro-credits; 0 means no limit." },
+    { "require_isolation", JSON_KIND_ENUM, IN(route, require_isolation), .names = levels,
+      .seen = offsetof(__typeof__(((struct profile *)NULL)->route), has_require_isolation),
+      .doc = "The isolation that another backend must have too." },
+    { "region", JSON_KIND_STR, IN(route, region), .max = 63, .doc = "Where it has to run." },
+    { "gpu", JSON_KIND_STR, IN(route, gpu), .max = 63, .doc = "The GPU it needs, such as `a10g`." },
+    { "attestation", JSON_KIND_BOOL, IN(route, attestation), .preset = "false",
+      .doc = "Whether the backend has to prove what it runs." },
+};
+
+static const struct json_field pool_fields[] = {
+    { "min", JSON_KIND_UINT, IN(pool, min), .min = 0, .max = 1024, .preset = "0",
+      .doc = "Sandboxes to keep prepared." },
+    { "max", JSON_KIND_UINT, IN(pool, max), .min = 0, .max = 1024, .preset = "0",
+      .doc = "Sandboxes to prepare at most when many are asked for." },
+};
+
+static const struct json_field metadata_fields[] = {
+    { "cost_class", JSON_KIND_ENUM, IN(metadata, cost_class), .names = costs,
+      .preset = "self-hosted", .doc = "Whether somebody sends a bill." },
+    { "latency_class", JSON_KIND_ENUM, IN(metadata, latency_class), .names = latencies,
+      .preset = "instant", .doc = "How long a create takes." },
+};
+
+const struct json_field profile_fields[] = {
+    { "id", JSON_KIND_STR, AT(id), .max = 128, .required = true,
+      .doc = "`profile.NAME`; NAME has lower-case letters, digits and `-`." },
+    { "version", JSON_KIND_UINT, AT(version), .min = 1, .max = PROFILE_VERSION_MAX,
+      .required = true, .doc = "Whole number; the largest one of an id is its default." },
+    { "description", JSON_KIND_STR, AT(description), .max = 1024, .doc = "What it is for." },
+    { "extension", JSON_KIND_STR, AT(extension), .max = 128, .preset = "ext.local",
+      .doc = "The backend that fulfils it: `ext.NAME`." },
+    { "isolation", JSON_KIND_OBJECT, AT(isolation), JSON_FIELDS(isolation_fields) },
+    { "network", JSON_KIND_OBJECT, AT(network), JSON_FIELDS(network_fields) },
+    { "workspace", JSON_KIND_OBJECT, AT(workspace), JSON_FIELDS(workspace_fields) },
+    { "scope_default", JSON_KIND_ENUM, AT(scope_default), .names = scopes, .preset = "session",
+      .doc = "Who shares a sandbox, where a create does not say." },
+    { "ttl", JSON_KIND_OBJECT, AT(ttl), JSON_FIELDS(ttl_fields) },
+    { "resources", JSON_KIND_OBJECT, AT(resources), JSON_FIELDS(resource_fields) },
+    { "image", JSON_KIND_STR, AT(image), .max = 512,
+      .doc = "Root file system; without it, the host's system directories, read-only." },
+    { "writable_system", JSON_KIND_BOOL, AT(writable_system), .preset = "false",
+      .doc = "Without an image: system directories take writes into the sandbox's own layer." },
+    { "workdir", JSON_KIND_STR, AT(workdir), .max = 255,
+      .doc = "Where programs start; by default in the home of the user." },
+    { "user", JSON_KIND_STR, AT(user), .max = 32, .preset = "root",
+      .doc = "Who programs run as inside: a name or a number up to 65535." },
+    { "env", JSON_KIND_MAP, AT(env), .max = 128, .doc = "Variables of every program." },
+    { "caps", JSON_KIND_STRS, AT(caps), .max = 7,
+      .doc = "Of CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETUID, SETGID, KILL; inside only." },
+    { "setup", JSON_KIND_OBJECT, AT(setup), JSON_FIELDS(setup_fields) },
+    { "placement", JSON_KIND_OBJECT, AT(placement), JSON_FIELDS(placement_fields) },
+    { "reachability", JSON_KIND_ENUM, AT(reachability), .names = reachabilities, .preset = "exec",
+      .doc = "How it is reached: our own exec, ssh to a host, or a provider's HTTP API." },
+    { "route", JSON_KIND_OBJECT, AT(route), JSON_FIELDS(route_fields) },
+    { "pool", JSON_KIND_OBJECT, AT(pool), JSON_FIELDS(pool_fields) },
+    { "metadata", JSON_KIND_OBJECT, AT(metadata), JSON_FIELDS(metadata_fields) },
+};
+const size_t profile_field_count = COUNT_OF(profile_fields);
+
+/* Takes the arena over if it succeeds: the profile lies on it, and so does the document. */
+static int bind(struct arena *a, const struct json *document, struct profile **ret, struct err *e)
+{
+    struct profile *p = arena_alloc(a, sizeof *p);
+    int r;
+
+    if (!p)
+        return err_set(e, ERR_TOO_BIG, "the profile needs more memory than is allowed");
+    r = json_bind(document, profile_fields, profile_field_count, p, a, e);
+    if (r >= 0)
+        r = profile_check_(p, document, a, e);
+    if (r < 0)
+        return r;
+    p->arena_ = *a;
+    p->refs_ = 1;
+    *a = (struct arena){ 0 };
+    *ret = p;
+    return 0;
+}
+
+int profile_read(struct str yaml, struct profile **ret, struct err *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(PROFILE_MEMORY_MAX);
+    const struct json *document;
+    int r = yaml_read(yaml, limits, &a, &document, e);
+
+    return r < 0 ? r : bind(&a, document, ret, e);
+}
+
+static void read_name(const struct json *document, struct profile_name *ret)
+{
+    const struct json *id = json_get(document, STR("id"));
+    const struct json *version = json_get(document, STR("version"));
+
+    if (!id || id->type != JSON_STR || !word_profile(id->s))
+        return;
+    if (!version || version->type != JSON_INT || version->i < 1 || version->i > PROFILE_VERSION_MAX)
+        return;
+    if (str_copy(id->s, ret->id, sizeof ret->id))
+        ret->version = (uint32_t)version->i;
+}
+
+int profile_read_file(int dir, const char *file, unsigned flags, struct profile **ret,
+                      struct profile_name *ret_name, struct err *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(PROFILE_MEMORY_MAX);
+    const struct json *document;
+    int r;
+
+    *ret_name = (struct profile_name){ 0 };
+    r = yaml_file_read(dir, file, flags, limits, &a, &document, e);
+    if (r < 0)
+        return r;
+    read_name(document, ret_name);
+    return bind(&a, document, ret, e);
+}
+
+struct profile *profile_ref(struct profile *p)
+{
+    __atomic_add_fetch(&p->refs_, 1, __ATOMIC_RELAXED);
+    return p;
+}
+
+void profile_unref(struct profile *p)
+{
+    struct arena a;
+
+    if (!p || __atomic_sub_fetch(&p->refs_, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    a = p->arena_; /* p itself lies on it */
+    arena_done(&a);
+}
+
+void profile_unrefp_(struct profile **p)
+{
+    profile_unref(*p);
+}
+
+int profile_available(const struct profile *p, struct json_strs extensions, struct err *e)
+{
+    for (size_t i = 0; i < extensions.n; i++)
+        if (strcmp(extensions.p[i], p->extension) == 0)
+            return 0;
+    return err_set(e, ERR_UNSUPPORTED, "extension %s is not part of this build", p->extension);
+}
+
+void profile_write(const struct profile *p, struct json_writer *w)
+{
+    json_unbind(p, profile_fields, profile_field_count, w);
+}
+
+void profile_schema(struct json_writer *w)
+{
+    json_schema(profile_fields, profile_field_count, w);
+}
+
+uint32_t profile_cpu_milli(const struct profile *p)
+{
+    return (uint32_t)(p->resources.cpu * 1000 + 0.5);
+}

@@ -1,0 +1,141 @@
+/* A profile: the named, versioned recipe of a sandbox, as a YAML file says it.
+ *
+ *     id: profile.agent-dev
+ *     version: 1
+ *     ttl: { default: 2h, max: 24h }
+ *
+ * profile_fields is the one table behind it: it reads the YAML, writes the JSON, gives the JSON
+ * Schema, and docs/profiles.md is checked against it. A profile never changes after it was read;
+ * who works with one holds a reference, so that a reload of the catalog takes nothing away. */
+#ifndef PROFILE_PROFILE_H
+#define PROFILE_PROFILE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "json/bind.h"
+#include "json/writer.h"
+
+enum {
+    PROFILE_BYTES_MAX = 64 << 10,  /* of a file */
+    PROFILE_MEMORY_MAX = 2 << 20,  /* of a profile in memory, its document included */
+    PROFILE_DEPTH_MAX = 8,         /* of the document */
+    PROFILE_ID_MAX = 72,           /* with its NUL */
+    PROFILE_VERSION_MAX = 1000000, /* a version is a whole number, and the larger one is newer */
+};
+
+enum profile_isolation {
+    ISOLATION_PROCESS,
+    ISOLATION_CONTAINER,
+    ISOLATION_GVISOR,
+    ISOLATION_MICROVM,
+    ISOLATION_POLICY,
+};
+enum profile_network { NETWORK_DENY };
+enum profile_workspace_mode { WORKSPACE_MIRROR, WORKSPACE_REMOTE_CANONICAL };
+enum profile_workspace_access { WORKSPACE_NONE, WORKSPACE_RO, WORKSPACE_RW };
+enum profile_scope { SCOPE_SESSION, SCOPE_AGENT, SCOPE_SHARED };
+enum profile_reachability { REACH_EXEC, REACH_SSH, REACH_HTTP };
+enum profile_strategy {
+    ROUTE_PREFER_SELF_HOSTED,
+    ROUTE_LOWEST_COST,
+    ROUTE_LOWEST_LATENCY,
+    ROUTE_EXPLICIT,
+};
+enum profile_cost { COST_SELF_HOSTED, COST_SAAS_METERED };
+enum profile_latency { LATENCY_INSTANT, LATENCY_SECONDS, LATENCY_MINUTES };
+
+struct profile {
+    const char *id; /* "profile.NAME" */
+    uint32_t version;
+    const char *description; /* NULL: none */
+    const char *extension;   /* "ext.NAME" */
+    struct {
+        enum profile_isolation level;
+    } isolation;
+    struct {
+        enum profile_network otherwise; /* network.default */
+        struct json_objects egress;     /* of struct egress_endpoint, egress.h */
+    } network;
+    struct {
+        enum profile_workspace_mode mode;
+        enum profile_workspace_access access;
+    } workspace;
+    enum profile_scope scope_default;
+    struct {
+        int64_t usual; /* ttl.default; nanoseconds, as the other two */
+        int64_t max;
+        int64_t idle_reap; /* 0: never */
+    } ttl;
+    struct {
+        double cpu;
+        uint32_t memory_mb, pids, disk_mb;
+    } resources;
+    const char *image;    /* NULL: the host's system directories */
+    bool writable_system; /* … take writes into the sandbox's own layer */
+    const char *workdir, *user;
+    struct json_map env;
+    struct json_strs caps; /* as proc/caps.h names them */
+    struct {
+        const char *instructions; /* NULL: none */
+        struct json_strs secret_refs;
+    } setup;
+    struct {
+        const char *prefer; /* NULL: no preference */
+        struct json_strs fallback;
+    } placement;
+    enum profile_reachability reachability;
+    struct {
+        enum profile_strategy strategy;
+        uint64_t max_cost_per_hour; /* micro-credits; 0: no limit */
+        enum profile_isolation require_isolation;
+        bool has_require_isolation;
+        const char *region, *gpu; /* NULL: any; none */
+        bool attestation;
+    } route;
+    struct {
+        uint32_t min, max;
+    } pool;
+    struct {
+        enum profile_cost cost_class;
+        enum profile_latency latency_class;
+    } metadata;
+
+    struct arena arena_;
+    unsigned refs_;
+};
+
+extern const struct json_field profile_fields[];
+extern const size_t profile_field_count;
+
+/* *ret gets the first reference. A message names line and field: "line 4: ttl.max: …". */
+int profile_read(struct str yaml, struct profile **ret, struct err *e);
+
+/* What a profile is called: "profile.NAME@VERSION". */
+struct profile_name {
+    char id[PROFILE_ID_MAX];
+    uint32_t version; /* 0: unknown, and so is the id */
+};
+
+/* The same for a file below the directory dir; flags as in yaml/file.h. *ret_name is set even if
+ * the file is wrong, as long as it says which profile it wants to be. */
+int profile_read_file(int dir, const char *file, unsigned flags, struct profile **ret,
+                      struct profile_name *ret_name, struct err *e);
+
+/* References are counted across threads: the catalog may be read in one and used in another. */
+struct profile *profile_ref(struct profile *p);
+void profile_unref(struct profile *p);
+void profile_unrefp_(struct profile **p); /* for AUTO() */
+
+/* 0 if one of these extensions ("ext.local", …) can fulfil it, else -ERR_UNSUPPORTED and why. */
+int profile_available(const struct profile *p, struct json_strs extensions, struct err *e);
+
+void profile_write(const struct profile *p, struct json_writer *w);
+void profile_schema(struct json_writer *w);
+
+/* Thousandths of a processor. */
+uint32_t profile_cpu_milli(const struct profile *p);
+
+/* What the table cannot check. Private to the module. */
+int profile_check_(struct profile *p, const struct json *document, struct arena *a, struct err *e);
+
+#endif

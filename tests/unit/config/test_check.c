@@ -1,0 +1,84 @@
+#include "base/own.h"
+#include "harness/tap.h"
+#include "unit/config/yaml_files.h"
+
+static struct arena arena = ARENA_INIT(8 << 20);
+
+TEST(bad_files_say_file_line_and_field)
+{
+    static const struct {
+        const char *yaml, *message;
+    } rows[] = {
+        { "[]", "0.yaml: line 1: expected an object" },
+        { "a: [", "0.yaml: line " },
+        { "nonsense: 1\n", "0.yaml: line 1: nonsense: no such field" },
+        { "limits:\n  conections: 1\n", "0.yaml: line 2: limits.conections: no such field" },
+        { "limits:\n  connections: 0\n", "0.yaml: line 2: limits.connections: must be" },
+        { "limits:\n  body_bytes: much\n", "0.yaml: line 2: limits.body_bytes: expected a size" },
+        { "listen: 7700\n", "0.yaml: line 1: listen: expected a string" },
+        { "listen: localhost:7700\n", "0.yaml: line 1: listen: must be an address and a port" },
+        { "listen: 127.0.0.1\n", "0.yaml: line 1: listen: must be an address" },
+        { "listen: 127.0.0.1:0\n", "0.yaml: line 1: listen: must be an address" },
+        { "listen: ::1:7700\n", "0.yaml: line 1: listen: must be an address" },
+        { "socket:\n  path: here.sock\n", "0.yaml: line 2: socket.path: must be an absolute" },
+        { "socket:\n  mode: 0660\n", "0.yaml: line 2, column 9: a number must not start with 0" },
+        { "socket:\n  mode: '0999'\n", "0.yaml: line 2: socket.mode: must be octal digits" },
+        { "socket:\n  mode: '4755'\n", "0.yaml: line 2: socket.mode: must be octal digits" },
+        { "socket:\n  group: 'a b'\n", "0.yaml: line 2: socket.group: must be a group's" },
+        { "state: /\n", "0.yaml: line 1: state: must be an absolute path" },
+        { "state: /a/../b\n", "0.yaml: line 1: state: must be an absolute path" },
+        { "user: -x\n", "0.yaml: line 1: user: must be a user's name" },
+        { "hub:\n  url: ftp://x\n", "0.yaml: line 2: hub.url: must be an http://" },
+        { "hub:\n  url: https://\n", "0.yaml: line 2: hub.url: must be an http://" },
+        { "hub:\n  url: https://me:secret@x/\n", "0.yaml: line 2: hub.url: must be an http://" },
+        { "hub:\n  headers_file: secrets\n", "0.yaml: line 2: hub.headers_file: must be" },
+        { "log:\n  level: loud\n", "0.yaml: line 2: log.level: expected one of: error, warn" },
+        { "profiles:\n  dirs:\n  - /a\n  - b\n", "0.yaml: line 4: profiles.dirs[1]: must be" },
+        { "workspaces:\n  roots: [/]\n", "0.yaml: line 2: workspaces.roots[0]: must be an abs" },
+        { "pool:\n  total_max: 5000\n",
+          "0.yaml: line 2: pool.total_max: must not be more than limits.sandboxes_max, which is" },
+        { "ttl:\n  max: 0\n", "0.yaml: line 2: ttl.max: must be a duration" },
+        { "host: build1\n", "0.yaml: line 1: host: there is no host 'build1'" },
+        { "hosts:\n- name: a\n", "0.yaml: line 2: hosts[0].address: is required" },
+        { "hosts:\n- {name: A, address: a}\n", "0.yaml: line 2: hosts[0].name: must be labels" },
+        { "hosts:\n- {name: local, address: a}\n",
+          "line 2: hosts[0].name: there is a host 'local'" },
+        { "hosts:\n- {name: a, address: a}\n- {name: a, address: b}\n",
+          "0.yaml: line 3: hosts[1].name: there is a host 'a' already" },
+        { "hosts:\n- {name: a, address: -oProxyCommand=x}\n",
+          "0.yaml: line 2: hosts[0].address: must be a destination" },
+        { "gateway:\n  token_file: t\n", "0.yaml: line 2: gateway.token_file: must be" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        AUTO(yaml_files_done) struct yaml_files f = { 0 };
+        struct config c = { .state = "untouched" };
+        struct sources s;
+        struct err e = { 0 };
+
+        yaml_files_make(&f);
+        yaml_files_add(&f, rows[i].yaml);
+        s = yaml_files_sources(&f);
+        if (sources_load(&s, &c, &arena, &e) >= 0)
+            FAIL("accepted: %s", rows[i].yaml);
+        if (!strstr(e.msg, rows[i].message))
+            FAIL("%s says '%s', not '%s'", rows[i].yaml, e.msg, rows[i].message);
+        CHECK_STR(str_from(c.state), "untouched");
+    }
+}
+
+TEST(addresses)
+{
+    struct config_address a;
+    struct err e;
+
+    CHECK_OK(config_address_read(STR(CONFIG_LISTEN_DEFAULT), &a, &e), e);
+    CHECK_STR(str_from(a.ip), "127.0.0.1");
+    CHECK_INT(a.port, 7700);
+    CHECK_OK(config_address_read(STR("[2001:db8::1]:80"), &a, &e), e);
+    CHECK_STR(str_from(a.ip), "2001:db8::1");
+    CHECK_INT(config_address_read(STR(""), &a, &e), -ERR_INVALID);
+    CHECK_INT(config_address_read(STR(":"), &a, &e), -ERR_INVALID);
+    CHECK_INT(config_address_read(STR("[127.0.0.1]:80"), &a, &e), -ERR_INVALID);
+    CHECK_INT(config_address_read(STR("127.0.0.1:65536"), &a, &e), -ERR_INVALID);
+}

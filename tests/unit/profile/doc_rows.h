@@ -1,0 +1,14 @@
+/* A page of docs/ has one row for each field of a table, and no others:
+ *
+ *     | `ttl.max` | duration | `24h` | The most that … |
+ */
+#ifndef TESTS_DOC_ROWS_H
+#define TESTS_DOC_ROWS_H
+
+#include "json/bind.h"
+
+/* Prints the rows as they should be and fails the test. page is relative to the source directory.
+ */
+void check_doc_rows(const char *page, const struct json_field *fields, size_t n);
+
+#endif

@@ -1,0 +1,72 @@
+#include "profile/dirs.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "harness/tap.h"
+#include "profile/catalog.h"
+
+static struct arena arena = ARENA_INIT(1 << 20);
+
+static struct json_strs list(struct json_strs more)
+{
+    struct json_strs dirs = { 0 };
+    struct err e;
+
+    CHECK_OK(dirs_list(more, &arena, &dirs, &e), e);
+    return dirs;
+}
+
+TEST(the_variable_replaces_the_defaults)
+{
+    static const char *const more[] = { "/more" };
+    struct json_strs dirs;
+
+    setenv("SANDBOXER_PROFILES", "/a:/b", 1);
+    dirs = list((struct json_strs){ more, 1 });
+    CHECK_INT(dirs.n, 3);
+    CHECK_STR(str_from(dirs.p[0]), "/a");
+    CHECK_STR(str_from(dirs.p[1]), "/b");
+    CHECK_STR(str_from(dirs.p[2]), "/more");
+}
+
+TEST(defaults_by_user)
+{
+    struct json_strs dirs;
+    char shipped[PATH_MAX];
+
+    unsetenv("SANDBOXER_PROFILES");
+    setenv("XDG_CONFIG_HOME", "/x", 1);
+    dirs_shipped(shipped, sizeof shipped);
+    dirs = list((struct json_strs){ 0 });
+    CHECK_STR(str_from(dirs.p[0]), shipped);
+    CHECK_STR(str_from(dirs.p[1]), "/etc/sandboxer/profiles");
+    if (geteuid() == 0) {
+        CHECK_INT(dirs.n, 2);
+        CHECK(seteuid(65534) == 0);
+        dirs = list((struct json_strs){ 0 });
+    }
+    CHECK_INT(dirs.n, 3);
+    CHECK_STR(str_from(dirs.p[2]), "/x/sandboxer/profiles");
+    setenv("XDG_CONFIG_HOME", "relative", 1);
+    setenv("HOME", "/home/u", 1);
+    CHECK_STR(str_from(list((struct json_strs){ 0 }).p[2]), "/home/u/.config/sandboxer/profiles");
+    CHECK(seteuid(getuid()) == 0); /* for whoever looks for leaks */
+}
+
+TEST(bad_lists)
+{
+    struct json_strs dirs;
+    struct err e;
+    char many[CATALOG_DIRS_MAX * 3 + 3] = "/a";
+
+    setenv("SANDBOXER_PROFILES", "/a:b", 1);
+    CHECK_INT(dirs_list((struct json_strs){ 0 }, &arena, &dirs, &e), -ERR_INVALID);
+    CHECK(strstr(e.msg, "SANDBOXER_PROFILES: 'b' is no directory"));
+    for (size_t i = 0; i < CATALOG_DIRS_MAX; i++)
+        memcpy(many + 2 + i * 3, ":/a", 4);
+    setenv("SANDBOXER_PROFILES", many, 1);
+    CHECK_INT(dirs_list((struct json_strs){ 0 }, &arena, &dirs, &e), -ERR_TOO_BIG);
+}
