@@ -1,0 +1,113 @@
+#include "store/backup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "store/file.h"
+
+enum { PAGES = 256, PIECE = 64 << 10 }; /* at a time: copied, and sent */
+
+/* The read transaction stays open, so that every piece is of the same moment. It holds up neither
+ * commits nor other readers; only the log cannot be emptied meanwhile. */
+static int open_from(struct backup *b, const char *path, struct err *e)
+{
+    int r = db_open(&b->from, path, e);
+
+    return r < 0 ? r : db_exec(&b->from, "BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1", e);
+}
+
+static int open_to(struct backup *b, const char *path, int dir, struct err *e)
+{
+    char copy[STORE_FILE_PATH_MAX + sizeof ".copy"];
+    int r;
+
+    b->file = openat(dir, STORE_FILE_COPY, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (b->file < 0)
+        return err_sys(e, "making %s", STORE_FILE_COPY);
+    snprintf(copy, sizeof copy, "%s.copy", path);
+    r = db_open(&b->to, copy, e);
+    return r < 0 ? r : db_exec(&b->to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", e);
+}
+
+static int start(struct backup *b, const char *path, int dir, struct err *e)
+{
+    int r;
+
+    b->file = -1;
+    b->dir = dir;
+    b->started = true;
+    r = open_to(b, path, dir, e);
+    if (r >= 0)
+        r = open_from(b, path, e);
+    if (r < 0)
+        return r;
+    b->copy = sqlite3_backup_init(b->to.h, "main", b->from.h, "main");
+    return b->copy ? 1 : db_fail(&b->to, sqlite3_errcode(b->to.h), e);
+}
+
+static int copy_piece(struct backup *b, struct err *e)
+{
+    int rc = sqlite3_backup_step(b->copy, PAGES), end;
+
+    if (rc == SQLITE_OK)
+        return 1;
+    end = sqlite3_backup_finish(take_ptr(b->copy));
+    db_close(&b->from);
+    if (rc == SQLITE_DONE)
+        rc = end;
+    if (rc != SQLITE_OK)
+        return db_fail(&b->to, rc, e);
+    db_close(&b->to);
+    unlinkat(b->dir, STORE_FILE_COPY, 0); /* SQLite wants a name, we do not */
+    return 1;
+}
+
+static int write_all(int out, const char *p, size_t n, struct err *e)
+{
+    while (n > 0) {
+        ssize_t done = write(out, p, n);
+
+        if (done < 0 && errno != EINTR)
+            return err_sys(e, "writing the backup");
+        if (done > 0) {
+            p += done;
+            n -= (size_t)done;
+        }
+    }
+    return 0;
+}
+
+static int send_piece(struct backup *b, int out, struct err *e)
+{
+    char piece[PIECE];
+    ssize_t n = pread(b->file, piece, sizeof piece, b->sent);
+    int r;
+
+    if (n <= 0)
+        return n < 0 ? err_sys(e, "reading the backup") : 0;
+    r = write_all(out, piece, (size_t)n, e);
+    b->sent += n;
+    return r < 0 ? r : 1;
+}
+
+int backup_step(struct backup *b, const char *path, int dir, int out, struct err *e)
+{
+    if (!b->started)
+        return start(b, path, dir, e);
+    return b->copy ? copy_piece(b, e) : send_piece(b, out, e);
+}
+
+void backup_done(struct backup *b)
+{
+    if (!b->started)
+        return;
+    sqlite3_backup_finish(b->copy);
+    db_close(&b->from);
+    db_close(&b->to);
+    drop_fd(&b->file);
+    unlinkat(b->dir, STORE_FILE_COPY, 0);
+    *b = (struct backup){ 0 };
+}

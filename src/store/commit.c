@@ -1,0 +1,102 @@
+/* Group commit: everything that waits becomes one transaction of SQLite's, with a savepoint for
+ * each, so that one that is refused does not take the others with it. */
+#include "base/hook.h"
+#include "store/inside.h"
+
+static void fail_txn(struct store_txn *t, int r, const struct err *e)
+{
+    t->result_ = r;
+    t->err_ = *e;
+    t->first_seq = t->last_seq = 0;
+}
+
+/* All of them: nothing of the batch is on disk. Those that failed by themselves keep their reason.
+ */
+static void fail_all(struct list *batch, int r, const struct err *e)
+{
+    for (struct link *m = list_first(batch); m; m = list_after(batch, m))
+        if (txn_of(m)->result_ >= 0)
+            fail_txn(txn_of(m), r, e);
+}
+
+static int undo_one(struct db *d, struct err *e)
+{
+    int r = db_run(d, SQL_ROLLBACK_TO, e);
+
+    return r < 0 ? r : db_run(d, SQL_RELEASE, e);
+}
+
+/* Fails only if the whole batch has to: after a failed write SQLite may have given up all of it. */
+static int apply_one(struct db *d, struct store_txn *t, struct err *e)
+{
+    int r = db_run(d, SQL_SAVEPOINT, e);
+
+    if (r < 0)
+        return r;
+    r = txn_apply(t, d, e);
+    if (r >= 0)
+        return db_run(d, SQL_RELEASE, e);
+    fail_txn(t, r, e);
+    return r == -ERR_SYS || sqlite3_get_autocommit(d->h) ? r : undo_one(d, e);
+}
+
+static int apply_all(struct db *d, struct list *batch, struct err *e)
+{
+    int r = db_run(d, SQL_BEGIN, e);
+
+    for (struct link *m = list_first(batch); r >= 0 && m; m = list_after(batch, m))
+        if (txn_of(m)->result_ >= 0)
+            r = apply_one(d, txn_of(m), e);
+    if (r < 0)
+        return r;
+    hook_point("store.commit.before");
+    r = db_run(d, SQL_COMMIT, e);
+    hook_point("store.commit.after");
+    return r;
+}
+
+/* The keeper did not keep up. Here, where nothing is appended meanwhile, the log can be written
+ * back to its end, so that the next commit begins it anew; unless somebody reads from it for long.
+ */
+static void bound_log(struct store *s)
+{
+    if (s->log_pages < s->log_pages_next)
+        return;
+    pthread_mutex_lock(&s->keeper.lock); /* two cannot do it at once */
+    sqlite3_wal_checkpoint_v2(s->writer.db.h, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    pthread_mutex_unlock(&s->keeper.lock);
+    s->log_pages_next = s->log_pages + STORE_LOG_PAGES_MAX / 4;
+}
+
+void commit_batch(struct store *s, struct list *batch)
+{
+    struct db *d = &s->writer.db;
+    struct err e = { 0 };
+    int r = apply_all(d, batch, &e);
+
+    if (r < 0) {
+        if (!sqlite3_get_autocommit(d->h))
+            db_run(d, SQL_ROLLBACK, NULL);
+        fail_all(batch, r, &e);
+        return;
+    }
+    bound_log(s);
+}
+
+static int on_log(void *store, sqlite3 *h, const char *name, int pages)
+{
+    struct store *s = store;
+
+    (void)h;
+    (void)name;
+    s->log_pages = pages;
+    if (pages < STORE_LOG_PAGES_MAX)
+        s->log_pages_next = STORE_LOG_PAGES_MAX;
+    return SQLITE_OK;
+}
+
+void commit_init(struct store *s)
+{
+    s->log_pages_next = STORE_LOG_PAGES_MAX;
+    sqlite3_wal_hook(s->writer.db.h, on_log, s);
+}

@@ -1,0 +1,344 @@
+/* The questions: a function a kind, run on a reader's connection. */
+#include "base/own.h"
+#include "store/inside.h"
+#include "store/row.h"
+
+enum { FIRST_ROWS = 16, PREFIX_ROWS = 2, PREFIX_SEEN_MAX = 1000 };
+
+/* Room for one more record behind the others. */
+static void *add_row(struct store_query *q, const struct row_shape *s)
+{
+    if (q->n == 0 || (q->n >= FIRST_ROWS && (q->n & (q->n - 1)) == 0)) {
+        size_t room = q->n == 0 ? FIRST_ROWS : q->n * 2;
+        void *grown = arena_array(&q->arena, room, s->size);
+
+        if (!grown)
+            return NULL;
+        if (q->n)
+            memcpy(grown, q->rows, q->n * s->size);
+        q->rows = grown;
+    }
+    return (char *)q->rows + q->n * s->size;
+}
+
+static int read_one(struct store_query *q, const struct row_shape *s, sqlite3_stmt *st,
+                    struct err *e)
+{
+    void *record = add_row(q, s);
+    int r;
+
+    if (!record)
+        return err_set(e, ERR_TOO_BIG, "the answer has more than %zu bytes", q->arena.max);
+    r = row_read(s, st, &q->arena, record, e);
+    if (r >= 0)
+        q->n++;
+    return r;
+}
+
+static int read_all(struct store_query *q, const struct row_shape *s, struct db *d,
+                    sqlite3_stmt *st, struct err *e)
+{
+    int r;
+
+    while ((r = db_step(d, st, e)) > 0) {
+        r = read_one(q, s, st, e);
+        if (r < 0) {
+            db_end(st);
+            return r;
+        }
+    }
+    return r;
+}
+
+static int limit_of(const struct store_query *q)
+{
+    return q->limit > 0 ? q->limit : -1;
+}
+
+/* ---- sandboxes */
+
+static int find_sandbox(struct db *d, struct store_query *q, struct str id, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_SANDBOX, &st, e);
+
+    if (r < 0)
+        return r;
+    db_bind(st, 1, id);
+    db_bind(st, 2, q->owner);
+    return read_all(q, &sandbox_shape, d, st, e);
+}
+
+static int ask_sandbox(struct db *d, struct store_query *q, struct err *e)
+{
+    return find_sandbox(d, q, q->text, e);
+}
+
+/* Keeps two: destroyed ones as they come, live ones before them. True when no better can follow. */
+static bool keep_best(struct store_query *q, const struct sandbox_record *b)
+{
+    size_t lives = 0;
+
+    while (lives < q->n && q->sandboxes[lives].state != SANDBOX_DESTROYED)
+        lives++;
+    if (b->state != SANDBOX_DESTROYED) {
+        q->sandboxes[1] = q->sandboxes[lives];
+        q->sandboxes[lives++] = *b;
+        q->n += q->n < PREFIX_ROWS;
+    } else if (q->n < PREFIX_ROWS) {
+        q->sandboxes[q->n++] = *b;
+    }
+    return lives == PREFIX_ROWS;
+}
+
+/* Looks at every id that fits. 1 if two live ones were found before the last. */
+static int walk_prefix(struct db *d, struct store_query *q, sqlite3_stmt *st, struct err *e)
+{
+    int r;
+
+    for (int seen = 0; (r = db_step(d, st, e)) > 0; seen++) {
+        struct sandbox_record b = { 0 };
+
+        if (seen == PREFIX_SEEN_MAX)
+            return err_set(e, ERR_INVALID,
+                           "'" STR_FMT
+                           "' begins the ids of more than %d sandboxes; give more of it",
+                           STR_ARG(q->text), PREFIX_SEEN_MAX);
+        r = row_read(&sandbox_shape, st, &q->arena, &b, e);
+        if (r < 0)
+            return r;
+        if ((!q->owner.n || str_eq(q->owner, str_from(b.owner))) && keep_best(q, &b))
+            return 1;
+    }
+    return r;
+}
+
+static int ask_prefix(struct db *d, struct store_query *q, struct err *e)
+{
+    char end[ID_MAX + 1];
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_PREFIX, &st, e);
+
+    if (r < 0 || q->text.n >= ID_MAX) /* no id is as long */
+        return r;
+    q->sandboxes = arena_array(&q->arena, PREFIX_ROWS, sizeof *q->sandboxes);
+    if (!q->sandboxes)
+        return err_set(e, ERR_TOO_BIG, "the answer has more than %zu bytes", q->arena.max);
+    if (q->text.n)
+        memcpy(end, q->text.p, q->text.n);
+    end[q->text.n] = (char)0xff; /* above everything an id may go on with */
+    db_bind(st, 1, q->text);
+    db_bind(st, 2, (struct str){ end, q->text.n + 1 });
+    r = walk_prefix(d, q, st, e);
+    db_end(st);
+    return r < 0 ? r : 0;
+}
+
+static bool has_label(const struct sandbox_record *b, const struct json_pair *wanted)
+{
+    for (size_t i = 0; i < b->labels.n; i++)
+        if (strcmp(b->labels.p[i].key, wanted->key) == 0)
+            return strcmp(b->labels.p[i].value, wanted->value) == 0;
+    return false;
+}
+
+/* What the index that is walked does not know. */
+static bool fits(const struct store_query *q, const struct sandbox_record *b)
+{
+    if (q->states && !(q->states & 1u << b->state))
+        return false;
+    if (q->profile.n && !str_eq(q->profile, str_from(b->profile)))
+        return false;
+    for (size_t i = 0; i < q->labels.n; i++)
+        if (!has_label(b, &q->labels.p[i]))
+            return false;
+    return true;
+}
+
+static int prepare_page(struct db *d, const struct store_query *q, sqlite3_stmt **ret,
+                        struct err *e)
+{
+    const uint32_t dead = 1u << SANDBOX_DESTROYED;
+    bool tag = q->labels.n || q->profile.n;
+    enum sql sql = tag ? (q->owner.n ? SQL_PAGE_TAG_OWNER : SQL_PAGE_TAG)
+                       : (q->owner.n ? SQL_PAGE_OWNER : SQL_PAGE);
+    sqlite3_stmt *st;
+    int r = db_prepare(d, sql, &st, e);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_int(st, 1, !q->states || q->states & ~dead);
+    sqlite3_bind_int(st, 2, !q->states || q->states & dead);
+    sqlite3_bind_int64(st, 3, q->after.id[0] ? q->after.created_ns : INT64_MAX);
+    db_bind(st, 4, str_from(q->after.id));
+    if (q->owner.n)
+        db_bind(st, 5, q->owner);
+    if (tag) {
+        db_bind(st, 6, q->labels.n ? str_from(q->labels.p[0].key) : STR(""));
+        db_bind(st, 7, q->labels.n ? str_from(q->labels.p[0].value) : q->profile);
+    }
+    *ret = st;
+    return 0;
+}
+
+static int add_if_fit(struct db *d, struct store_query *q, struct str id, struct err *e)
+{
+    size_t before = q->n;
+    int r = find_sandbox(d, q, id, e);
+
+    if (r >= 0 && q->n > before && !fits(q, &q->sandboxes[before])) {
+        q->sandboxes[before] = (struct sandbox_record){ 0 };
+        q->n = before;
+    }
+    return r;
+}
+
+static int ask_page(struct db *d, struct store_query *q, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r;
+
+    for (size_t i = 0; i < q->labels.n; i++)
+        if (!*q->labels.p[i].key)
+            return err_set(e, ERR_INVALID, "a label has a name");
+    r = prepare_page(d, q, &st, e);
+    if (r < 0)
+        return r;
+    while ((q->limit <= 0 || q->n < (size_t)q->limit) && (r = db_step(d, st, e)) > 0) {
+        r = add_if_fit(d, q, str_from((const char *)sqlite3_column_text(st, 1)), e);
+        if (r < 0)
+            break;
+    }
+    db_end(st);
+    return r < 0 ? r : 0;
+}
+
+/* ---- lists that need nothing but a limit */
+
+static int ask_list(struct db *d, struct store_query *q, enum sql sql, const struct row_shape *s,
+                    struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, sql, &st, e);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_int(st, 1, limit_of(q));
+    return read_all(q, s, d, st, e);
+}
+
+static int ask_live(struct db *d, struct store_query *q, struct err *e)
+{
+    return ask_list(d, q, SQL_LIVE, &sandbox_shape, e);
+}
+
+static int ask_due(struct db *d, struct store_query *q, struct err *e)
+{
+    return ask_list(d, q, SQL_DUE, &sandbox_shape, e);
+}
+
+static int ask_tokens(struct db *d, struct store_query *q, struct err *e)
+{
+    return ask_list(d, q, SQL_TOKENS, &token_shape, e);
+}
+
+static int ask_hosts(struct db *d, struct store_query *q, struct err *e)
+{
+    return ask_list(d, q, SQL_HOSTS, &host_shape, e);
+}
+
+/* ---- events */
+
+static int ask_events(struct db *d, struct store_query *q, struct err *e)
+{
+    enum sql sql = q->sandbox.n ? SQL_EVENTS_SANDBOX : q->owner.n ? SQL_EVENTS_OWNER : SQL_EVENTS;
+    sqlite3_stmt *st;
+    int r = db_prepare(d, sql, &st, e);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(st, 1, q->after_seq);
+    sqlite3_bind_int(st, 2, limit_of(q));
+    if (q->sandbox.n)
+        db_bind(st, 3, q->sandbox);
+    if (sql != SQL_EVENTS)
+        db_bind(st, 4, q->owner);
+    return read_all(q, &event_shape, d, st, e);
+}
+
+static int ask_outbox(struct db *d, struct store_query *q, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_OUTBOX, &st, e);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(st, 1, q->after_seq);
+    sqlite3_bind_int(st, 2, limit_of(q));
+    return read_all(q, &event_shape, d, st, e);
+}
+
+/* ---- the others */
+
+static int ask_processes(struct db *d, struct store_query *q, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_PROCESSES, &st, e);
+
+    if (r < 0)
+        return r;
+    db_bind(st, 1, q->sandbox);
+    sqlite3_bind_int(st, 2, limit_of(q));
+    return read_all(q, &process_shape, d, st, e);
+}
+
+static int ask_idempotency(struct db *d, struct store_query *q, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_IDEMPOTENCY, &st, e);
+
+    if (r < 0)
+        return r;
+    db_bind(st, 1, q->owner);
+    db_bind(st, 2, q->text);
+    return read_all(q, &idempotency_shape, d, st, e);
+}
+
+static int ask_setting(struct db *d, struct store_query *q, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_SETTING, &st, e);
+
+    if (r < 0)
+        return r;
+    db_bind(st, 1, q->text);
+    r = db_step(d, st, e);
+    if (r <= 0)
+        return r;
+    q->setting = arena_dup(&q->arena, str_from((const char *)sqlite3_column_text(st, 0)));
+    q->n = 1;
+    db_end(st);
+    return q->setting ? 0 : err_set(e, ERR_TOO_BIG, "the setting is too large");
+}
+
+static int (*const asks[])(struct db *d, struct store_query *q, struct err *e) = {
+    [STORE_SANDBOX] = ask_sandbox,
+    [STORE_PREFIX] = ask_prefix,
+    [STORE_SANDBOXES] = ask_page,
+    [STORE_LIVE] = ask_live,
+    [STORE_DUE] = ask_due,
+    [STORE_EVENTS] = ask_events,
+    [STORE_PROCESSES] = ask_processes,
+    [STORE_TOKENS] = ask_tokens,
+    [STORE_HOSTS] = ask_hosts,
+    [STORE_IDEMPOTENCY] = ask_idempotency,
+    [STORE_OUTBOX] = ask_outbox,
+    [STORE_SETTING] = ask_setting,
+};
+
+int query_run(struct db *d, struct store_query *q, struct err *e)
+{
+    if (q->kind >= COUNT_OF(asks))
+        return err_set(e, ERR_BUG, "the store knows no question %d", (int)q->kind);
+    return asks[q->kind](d, q, e);
+}

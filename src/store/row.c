@@ -1,0 +1,311 @@
+#include "store/row.h"
+
+#include "base/buf.h"
+#include "base/own.h"
+#include "json/reader.h"
+#include "json/writer.h"
+#include "model/record.h"
+
+enum { MAP_TEXT_MAX = 1 << 20 };
+
+#define AT_(type, member, k, c)                                                                    \
+    {                                                                                              \
+        .kind = (k), .offset = offsetof(struct type, member),                                      \
+        .size = sizeof(((struct type *)NULL)->member), .count = (c)                                \
+    }
+
+#define IN(member, kind)     AT_(sandbox_record, member, ROW_##kind, 0)
+#define IN_ENUM(member, end) AT_(sandbox_record, member, ROW_ENUM, end)
+static const struct row_column sandbox_columns[] = {
+    IN(id, TEXT),        IN(owner, TEXT),          IN_ENUM(state, SANDBOX_STATE_COUNT_),
+    IN(profile, TEXT),   IN(profile_version, I64), IN(extension, TEXT),
+    IN(host, TEXT),      IN(created_ns, I64),      IN(updated_ns, I64),
+    IN(ready_ns, I64),   IN(finished_ns, I64),     IN(ttl_ns, I64),
+    IN(ttl_max_ns, I64), IN(idle_ns, I64),         IN(deadline_ns, I64),
+    IN(boot, TEXT),      IN(reason, TEXT),         IN(step, TEXT),
+    IN(request, STR),    IN(detail, STR),          IN(labels, MAP),
+};
+#undef IN
+#undef IN_ENUM
+
+#define IN(member, kind)     AT_(event_record, member, ROW_##kind, 0)
+#define IN_ENUM(member, end) AT_(event_record, member, ROW_ENUM, end)
+static const struct row_column event_columns[] = {
+    IN(seq, SEQ),       IN(time_ns, I64), IN(type, TEXT),  IN(sandbox, TEXT),
+    IN(owner, TEXT),    IN(from, INT),    IN(to, INT),     IN_ENUM(actor.kind, ACTOR_KIND_COUNT_),
+    IN(actor.id, TEXT), IN(reason, TEXT), IN(detail, STR),
+};
+#undef IN
+#undef IN_ENUM
+
+#define IN(member, kind) AT_(process_record, member, ROW_##kind, 0)
+static const struct row_column process_columns[] = {
+    IN(sandbox, TEXT),  IN(proc, U32),   IN(spec, STR), IN(started_ns, I64),
+    IN(exited_ns, I64), IN(ended, BOOL), IN(how, INT),  IN(status, INT),
+};
+#undef IN
+
+#define IN(member, kind)     AT_(token_record, member, ROW_##kind, 0)
+#define IN_ENUM(member, end) AT_(token_record, member, ROW_ENUM, end)
+static const struct row_column token_columns[] = {
+    IN(id, TEXT),
+    IN(hash, BYTES),
+    IN(name, TEXT),
+    IN(owner, TEXT),
+    IN_ENUM(actor, ACTOR_KIND_COUNT_),
+    IN(verbs, I64),
+    IN(labels, MAP),
+    IN(gateway, BOOL),
+    IN(created_ns, I64),
+    IN(expires_ns, I64),
+    IN(revoked_ns, I64),
+};
+#undef IN
+#undef IN_ENUM
+
+#define IN(member, kind) AT_(host_record, member, ROW_##kind, 0)
+static const struct row_column host_columns[] = {
+    IN(name, TEXT),
+    IN(address, TEXT),
+    IN(added_ns, I64),
+    IN(labels, MAP),
+};
+#undef IN
+
+#define IN(member, kind) AT_(idempotency_record, member, ROW_##kind, 0)
+static const struct row_column idempotency_columns[] = {
+    IN(owner, TEXT), IN(key, TEXT), IN(body, BYTES), IN(sandbox, TEXT), IN(created_ns, I64),
+};
+#undef IN
+
+#define SHAPE(text, columns, type)                                                                 \
+    {                                                                                              \
+        (text), (columns), (int)COUNT_OF(columns), sizeof(type)                                    \
+    }
+const struct row_shape sandbox_shape = SHAPE("sandbox", sandbox_columns, struct sandbox_record);
+const struct row_shape event_shape = SHAPE("event", event_columns, struct event_record);
+const struct row_shape process_shape = SHAPE("process", process_columns, struct process_record);
+const struct row_shape token_shape = SHAPE("token", token_columns, struct token_record);
+const struct row_shape host_shape = SHAPE("host", host_columns, struct host_record);
+const struct row_shape idempotency_shape =
+    SHAPE("idempotency key", idempotency_columns, struct idempotency_record);
+
+/* ---- copying */
+
+static bool copy_map(struct json_map *m, struct arena *a)
+{
+    struct json_pair *p = arena_array(a, m->n, sizeof *p);
+
+    if (!p)
+        return false;
+    for (size_t i = 0; i < m->n; i++) {
+        p[i].key = arena_dup(a, str_from(m->p[i].key));
+        p[i].value = arena_dup(a, str_from(m->p[i].value));
+        if (!p[i].key || !p[i].value)
+            return false;
+    }
+    m->p = p;
+    return true;
+}
+
+void *row_copy(const struct row_shape *s, const void *record, struct arena *a)
+{
+    char *copy = arena_alloc(a, s->size);
+    bool good = copy != NULL;
+
+    if (good)
+        memcpy(copy, record, s->size);
+    for (int i = 0; good && i < s->n; i++) {
+        void *member = copy + s->columns[i].offset;
+
+        if (s->columns[i].kind == ROW_STR) {
+            struct str *text = member;
+
+            text->p = arena_dup(a, *text);
+            good = text->p != NULL;
+        } else if (s->columns[i].kind == ROW_MAP) {
+            good = copy_map(member, a);
+        }
+    }
+    return good ? copy : NULL;
+}
+
+/* ---- writing */
+
+static int bind_map(const struct json_map *m, sqlite3_stmt *st, int at, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(MAP_TEXT_MAX);
+    struct json_writer w;
+    int r;
+
+    if (m->n == 0)
+        return sqlite3_bind_text(st, at, "{}", 2, SQLITE_STATIC);
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_begin_object(&w);
+    for (size_t i = 0; i < m->n; i++) {
+        json_key(&w, str_from(m->p[i].key));
+        json_put_str(&w, str_from(m->p[i].value));
+    }
+    json_end_object(&w);
+    r = json_writer_finish(&w, e);
+    if (r < 0)
+        return r;
+    return sqlite3_bind_text64(st, at, text.p, text.n, SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
+static int bind_text(const char *text, size_t size, sqlite3_stmt *st, int at)
+{
+    return sqlite3_bind_text(st, at, text, (int)strnlen(text, size), SQLITE_STATIC);
+}
+
+static int bind_str(const struct str *s, sqlite3_stmt *st, int at)
+{
+    return sqlite3_bind_text64(st, at, s->n ? s->p : "", s->n, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+/* SQLite's codes are positive, ours negative. */
+static int bind_member(const struct row_column *c, const void *member, sqlite3_stmt *st, int at,
+                       struct err *e)
+{
+    switch (c->kind) {
+    case ROW_TEXT:
+        return bind_text(member, c->size, st, at);
+    case ROW_BYTES:
+        return sqlite3_bind_blob(st, at, member, (int)c->size, SQLITE_STATIC);
+    case ROW_STR:
+        return bind_str(member, st, at);
+    case ROW_MAP:
+        return bind_map(member, st, at, e);
+    case ROW_I64:
+        return sqlite3_bind_int64(st, at, *(const int64_t *)member);
+    case ROW_INT:
+    case ROW_ENUM:
+        return sqlite3_bind_int(st, at, *(const int *)member);
+    case ROW_U32:
+        return sqlite3_bind_int64(st, at, *(const uint32_t *)member);
+    case ROW_BOOL:
+        return sqlite3_bind_int(st, at, *(const bool *)member);
+    case ROW_SEQ:
+        break;
+    }
+    return sqlite3_bind_null(st, at);
+}
+
+int row_bind(const struct row_shape *s, const void *record, sqlite3_stmt *st, struct err *e)
+{
+    for (int i = 0; i < s->n; i++) {
+        const struct row_column *c = &s->columns[i];
+        int r = bind_member(c, (const char *)record + c->offset, st, i + 1, e);
+
+        if (r > 0)
+            return err_set(e, ERR_TOO_BIG, "a %s is too large for the store: %s", s->name,
+                           sqlite3_errstr(r));
+        if (r < 0)
+            return err_wrap(e, r, "writing the labels of a %s", s->name);
+    }
+    return 0;
+}
+
+/* ---- reading */
+
+static struct str column_str(sqlite3_stmt *st, int at)
+{
+    const void *p = sqlite3_column_blob(st, at); /* as it is, no conversion */
+
+    return (struct str){ p, p ? (size_t)sqlite3_column_bytes(st, at) : 0 };
+}
+
+/* Each of these returns 0, -ERR_INVALID for what cannot have been written by us, or -ERR_TOO_BIG
+ * where the arena is full. */
+
+static int read_map(struct str text, struct arena *a, struct json_map *ret)
+{
+    const struct json_limits limits = { .bytes = MAP_TEXT_MAX, .depth = JSON_DEPTH_MAX };
+    const struct json *tree;
+    struct json_pair *p;
+    size_t n = 0;
+    int r = json_read(text, limits, a, &tree, NULL);
+
+    if (r < 0)
+        return r;
+    if (tree->type != JSON_OBJECT)
+        return -ERR_INVALID;
+    p = arena_array(a, tree->list.n, sizeof *p);
+    if (!p)
+        return -ERR_TOO_BIG;
+    for (const struct json *m = json_first(tree); m != json_end(tree); m++) {
+        if (m->type != JSON_STR)
+            return -ERR_INVALID;
+        p[n++] = (struct json_pair){ m->key.p, m->s.p };
+    }
+    *ret = (struct json_map){ p, n };
+    return 0;
+}
+
+static int read_str(struct str text, struct arena *a, struct str *ret)
+{
+    *ret = (struct str){ arena_dup(a, text), text.n };
+    return ret->p ? 0 : -ERR_TOO_BIG;
+}
+
+static int read_bytes(struct str bytes, size_t size, void *ret)
+{
+    if (bytes.n != size)
+        return -ERR_INVALID;
+    memcpy(ret, bytes.p, size);
+    return 0;
+}
+
+static int read_number(const struct row_column *c, int64_t number, void *ret)
+{
+    bool fits = true;
+
+    if (c->kind == ROW_INT) {
+        fits = number >= INT32_MIN && number <= INT32_MAX;
+        *(int *)ret = (int)number;
+    } else if (c->kind == ROW_ENUM) {
+        fits = number >= 0 && number < c->count;
+        *(unsigned *)ret = (unsigned)number;
+    } else if (c->kind == ROW_U32) {
+        fits = number >= 0 && number <= UINT32_MAX;
+        *(uint32_t *)ret = (uint32_t)number;
+    } else if (c->kind == ROW_BOOL) {
+        *(bool *)ret = number != 0;
+    } else {
+        *(int64_t *)ret = number;
+    }
+    return fits ? 0 : -ERR_INVALID;
+}
+
+static int read_member(const struct row_column *c, sqlite3_stmt *st, int at, struct arena *a,
+                       void *member)
+{
+    switch (c->kind) {
+    case ROW_TEXT:
+        return str_copy(column_str(st, at), member, c->size) ? 0 : -ERR_INVALID;
+    case ROW_BYTES:
+        return read_bytes(column_str(st, at), c->size, member);
+    case ROW_STR:
+        return read_str(column_str(st, at), a, member);
+    case ROW_MAP:
+        return read_map(column_str(st, at), a, member);
+    default:
+        return read_number(c, sqlite3_column_int64(st, at), member);
+    }
+}
+
+int row_read(const struct row_shape *s, sqlite3_stmt *st, struct arena *a, void *record,
+             struct err *e)
+{
+    for (int i = 0; i < s->n; i++) {
+        const struct row_column *c = &s->columns[i];
+        int r = read_member(c, st, i, a, (char *)record + c->offset);
+
+        if (r == -ERR_TOO_BIG)
+            return err_set(e, ERR_TOO_BIG, "the answer has more than %zu bytes", a->max);
+        if (r < 0)
+            return err_set(e, ERR_INVALID, "a %s in the store has an unreadable '%s'", s->name,
+                           sqlite3_column_name(st, i));
+    }
+    return 0;
+}

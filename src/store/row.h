@@ -1,0 +1,51 @@
+/* Records and rows: which member is which column, once for copying, writing and reading. The order
+ * is that of the column lists in sql.c. */
+#ifndef STORE_ROW_H
+#define STORE_ROW_H
+
+#include <sqlite3.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+enum row_kind {
+    ROW_TEXT,  /* char[] */
+    ROW_BYTES, /* unsigned char[], always full */
+    ROW_STR,   /* struct str */
+    ROW_MAP,   /* struct json_map, as a JSON object */
+    ROW_I64,   /* int64_t, uint64_t */
+    ROW_INT,   /* int, any value */
+    ROW_ENUM,  /* an enum: 0 to below `count` */
+    ROW_U32,
+    ROW_BOOL,
+    ROW_SEQ, /* int64_t that SQLite gives: not written */
+};
+
+struct row_column {
+    enum row_kind kind;
+    uint32_t offset, size;
+    uint32_t count;
+};
+
+struct row_shape {
+    const char *name;
+    const struct row_column *columns;
+    int n;
+    size_t size; /* of the record */
+};
+
+extern const struct row_shape sandbox_shape, event_shape, process_shape, token_shape, host_shape,
+    idempotency_shape;
+
+/* A copy with everything it points to; NULL where the arena is full. */
+void *row_copy(const struct row_shape *s, const void *record, struct arena *a);
+
+/* Binds the record to the parameters from ?1 on; it must stay until the statement is finished. */
+int row_bind(const struct row_shape *s, const void *record, sqlite3_stmt *st, struct err *e);
+
+/* Fills a zeroed record from the current row. What does not fit is a damaged row: -ERR_INVALID. */
+int row_read(const struct row_shape *s, sqlite3_stmt *st, struct arena *a, void *record,
+             struct err *e);
+
+#endif

@@ -1,0 +1,128 @@
+#include "store/schema.h"
+
+#include <assert.h>
+
+#include "base/own.h"
+#include "model/state.h"
+
+/* States are kept as numbers; what is kept must not change its meaning. */
+static_assert(SANDBOX_REQUESTED == 0 && SANDBOX_DESTROYED == 8, "new states go behind the old");
+
+/* `live` is 1 until a sandbox is destroyed. It leads the indexes instead of the state, because it
+ * changes once in a life: most moves touch no index at all.
+ *
+ * `tags` holds, for searching, what the sandbox's row holds as well: its labels, and its profile
+ * under the empty key. A sandbox's tags are found by what its row says, not by an index. */
+static const char first[] =
+    "CREATE TABLE sandboxes ("
+    " n INTEGER PRIMARY KEY,"
+    " id TEXT NOT NULL,"
+    " owner TEXT NOT NULL,"
+    " state INTEGER NOT NULL,"
+    " live INTEGER NOT NULL,"
+    " profile TEXT NOT NULL,"
+    " profile_version INTEGER NOT NULL,"
+    " extension TEXT NOT NULL,"
+    " host TEXT NOT NULL,"
+    " created_ns INTEGER NOT NULL,"
+    " updated_ns INTEGER NOT NULL,"
+    " ready_ns INTEGER NOT NULL,"
+    " finished_ns INTEGER NOT NULL,"
+    " ttl_ns INTEGER NOT NULL,"
+    " ttl_max_ns INTEGER NOT NULL,"
+    " idle_ns INTEGER NOT NULL,"
+    " deadline_ns INTEGER NOT NULL,"
+    " boot TEXT NOT NULL,"
+    " reason TEXT NOT NULL,"
+    " step TEXT NOT NULL,"
+    " request TEXT NOT NULL,"
+    " detail TEXT NOT NULL,"
+    " labels TEXT NOT NULL"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX sandboxes_id ON sandboxes (id);"
+    "CREATE INDEX sandboxes_page ON sandboxes (live, created_ns DESC, id);"
+    "CREATE INDEX sandboxes_owner_page ON sandboxes (owner, live, created_ns DESC, id);"
+    "CREATE INDEX sandboxes_due ON sandboxes (deadline_ns) WHERE live = 1;"
+    "CREATE INDEX sandboxes_old ON sandboxes (updated_ns) WHERE live = 0;"
+
+    "CREATE TABLE tags ("
+    " key TEXT NOT NULL,"
+    " value TEXT NOT NULL,"
+    " owner TEXT NOT NULL,"
+    " live INTEGER NOT NULL,"
+    " created_ns INTEGER NOT NULL,"
+    " id TEXT NOT NULL,"
+    " PRIMARY KEY (key, value, owner, live, created_ns DESC, id)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX tags_page ON tags (key, value, live, created_ns DESC, id);"
+
+    "CREATE TABLE events ("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " time_ns INTEGER NOT NULL,"
+    " type TEXT NOT NULL,"
+    " sandbox TEXT NOT NULL,"
+    " owner TEXT NOT NULL,"
+    " from_state INTEGER NOT NULL,"
+    " to_state INTEGER NOT NULL,"
+    " actor_kind INTEGER NOT NULL,"
+    " actor TEXT NOT NULL,"
+    " reason TEXT NOT NULL,"
+    " detail TEXT NOT NULL"
+    ") STRICT;"
+    "CREATE INDEX events_sandbox ON events (sandbox);" /* each ends with seq */
+    "CREATE INDEX events_owner ON events (owner);"
+
+    "CREATE TABLE outbox (seq INTEGER PRIMARY KEY) STRICT;"
+
+    "CREATE TABLE processes ("
+    " sandbox TEXT NOT NULL REFERENCES sandboxes (id) ON DELETE CASCADE,"
+    " proc INTEGER NOT NULL,"
+    " spec TEXT NOT NULL,"
+    " started_ns INTEGER NOT NULL,"
+    " exited_ns INTEGER NOT NULL,"
+    " ended INTEGER NOT NULL,"
+    " how INTEGER NOT NULL,"
+    " status INTEGER NOT NULL,"
+    " PRIMARY KEY (sandbox, proc)"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE tokens ("
+    " id TEXT NOT NULL PRIMARY KEY,"
+    " hash BLOB NOT NULL,"
+    " name TEXT NOT NULL,"
+    " owner TEXT NOT NULL,"
+    " actor INTEGER NOT NULL,"
+    " verbs INTEGER NOT NULL,"
+    " labels TEXT NOT NULL,"
+    " gateway INTEGER NOT NULL,"
+    " created_ns INTEGER NOT NULL,"
+    " expires_ns INTEGER NOT NULL,"
+    " revoked_ns INTEGER NOT NULL"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE UNIQUE INDEX tokens_hash ON tokens (hash);"
+
+    "CREATE TABLE hosts ("
+    " name TEXT NOT NULL PRIMARY KEY,"
+    " address TEXT NOT NULL,"
+    " added_ns INTEGER NOT NULL,"
+    " labels TEXT NOT NULL"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE idempotency ("
+    " owner TEXT NOT NULL,"
+    " key TEXT NOT NULL,"
+    " body BLOB NOT NULL,"
+    " sandbox TEXT NOT NULL,"
+    " created_ns INTEGER NOT NULL,"
+    " PRIMARY KEY (owner, key)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX idempotency_sandbox ON idempotency (sandbox);"
+
+    "CREATE TABLE settings (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)"
+    " STRICT, WITHOUT ROWID;";
+
+static const struct migration migrations[] = {
+    { 1, first },
+};
+
+const struct schema store_schema = { migrations, COUNT_OF(migrations) };

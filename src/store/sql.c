@@ -1,0 +1,106 @@
+#include "store/sql.h"
+
+/* The columns in the order of the shapes in row.c. */
+#define SANDBOX                                                                                    \
+    "id, owner, state, profile, profile_version, extension, host, created_ns, updated_ns, "        \
+    "ready_ns, finished_ns, ttl_ns, ttl_max_ns, idle_ns, deadline_ns, boot, reason, step, "        \
+    "request, detail, labels"
+#define EVENT                                                                                      \
+    "seq, time_ns, type, sandbox, owner, from_state, to_state, actor_kind, actor, reason, detail"
+#define PROCESS "sandbox, proc, spec, started_ns, exited_ns, ended, how, status"
+#define TOKEN                                                                                      \
+    "id, hash, name, owner, actor, verbs, labels, gateway, created_ns, expires_ns, revoked_ns"
+#define HOST        "name, address, added_ns, labels"
+#define IDEMPOTENCY "owner, key, body, sandbox, created_ns"
+
+/* A page, newest first: destroyed sandboxes and live ones are walked in order, each along its part
+ * of the index, and merged. ?1 and ?2 say whether live and destroyed ones are wanted, ?3 and ?4 are
+ * the row to go on behind. */
+#define PAGE_PART(wanted, live, from, where)                                                       \
+    "SELECT created_ns, id FROM " from " WHERE " wanted " AND " where " live = " live              \
+    " AND created_ns <= ?3 AND (created_ns < ?3 OR id > ?4)"
+#define PAGE(from, where)                                                                          \
+    PAGE_PART("?1", "1", from, where)                                                              \
+    " UNION ALL " PAGE_PART("?2", "0", from, where) " ORDER BY created_ns DESC, id"
+
+const char *const sql_texts[SQL_COUNT_] = {
+    [SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [SQL_COMMIT] = "COMMIT",
+    [SQL_ROLLBACK] = "ROLLBACK",
+    [SQL_SAVEPOINT] = "SAVEPOINT txn",
+    [SQL_RELEASE] = "RELEASE txn",
+    [SQL_ROLLBACK_TO] = "ROLLBACK TO txn",
+
+    [SQL_MOVE_SANDBOX] =
+        "UPDATE sandboxes SET state = ?3, profile_version = ?5, extension = ?6, host = ?7,"
+        " updated_ns = ?9, ready_ns = ?10, finished_ns = ?11, ttl_ns = ?12, ttl_max_ns = ?13,"
+        " idle_ns = ?14, boot = ?16, reason = ?17, step = ?18, request = ?19, detail = ?20"
+        " WHERE id = ?1 AND live = ?22 AND owner = ?2 AND profile = ?4 AND created_ns = ?8"
+        " AND deadline_ns = ?15 AND labels = ?21",
+    [SQL_PUT_SANDBOX] =
+        "INSERT INTO sandboxes (" SANDBOX ", live) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
+        " ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
+        " ON CONFLICT (id) DO UPDATE SET owner = ?2, state = ?3, profile = ?4,"
+        " profile_version = ?5, extension = ?6, host = ?7, created_ns = ?8, updated_ns = ?9,"
+        " ready_ns = ?10, finished_ns = ?11, ttl_ns = ?12, ttl_max_ns = ?13, idle_ns = ?14,"
+        " deadline_ns = ?15, boot = ?16, reason = ?17, step = ?18, request = ?19, detail = ?20,"
+        " labels = ?21, live = ?22",
+    [SQL_DROP_TAG] = "DELETE FROM tags WHERE key = ?1 AND value = ?2 AND owner = ?3 AND live = ?4"
+                     " AND created_ns = ?5 AND id = ?6",
+    [SQL_PUT_TAG] = "INSERT INTO tags (key, value, owner, live, created_ns, id)"
+                    " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    [SQL_ADD_EVENT] =
+        "INSERT INTO events (" EVENT ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    [SQL_ADD_OUTBOX] = "INSERT INTO outbox (seq) VALUES (?1)",
+    [SQL_DROP_OUTBOX] = "DELETE FROM outbox WHERE seq = ?1",
+    [SQL_PUT_PROCESS] =
+        "INSERT INTO processes (" PROCESS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+        " ON CONFLICT (sandbox, proc) DO UPDATE SET spec = ?3, started_ns = ?4,"
+        " exited_ns = ?5, ended = ?6, how = ?7, status = ?8",
+    [SQL_PUT_TOKEN] =
+        "INSERT INTO tokens (" TOKEN ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+        " ON CONFLICT (id) DO UPDATE SET hash = ?2, name = ?3, owner = ?4, actor = ?5,"
+        " verbs = ?6, labels = ?7, gateway = ?8, created_ns = ?9, expires_ns = ?10,"
+        " revoked_ns = ?11",
+    [SQL_PUT_HOST] = "INSERT INTO hosts (" HOST ") VALUES (?1, ?2, ?3, ?4)"
+                     " ON CONFLICT (name) DO UPDATE SET address = ?2, added_ns = ?3, labels = ?4",
+    [SQL_DROP_HOST] = "DELETE FROM hosts WHERE name = ?1",
+    [SQL_ADD_IDEMPOTENCY] = "INSERT INTO idempotency (" IDEMPOTENCY ") VALUES (?1, ?2, ?3, ?4, ?5)",
+    [SQL_PUT_SETTING] = "INSERT INTO settings (key, value) VALUES (?1, ?2)"
+                        " ON CONFLICT (key) DO UPDATE SET value = ?2",
+    [SQL_OLD_SANDBOXES] =
+        "SELECT id FROM sandboxes INDEXED BY sandboxes_old WHERE live = 0 AND updated_ns < ?1"
+        " ORDER BY updated_ns LIMIT ?2",
+    [SQL_DROP_IDEMPOTENCY] = "DELETE FROM idempotency WHERE sandbox = ?1",
+    [SQL_DROP_SANDBOX] = "DELETE FROM sandboxes WHERE id = ?1",
+    [SQL_OLD_EVENTS] = "SELECT events.seq, time_ns, outbox.seq IS NOT NULL FROM events"
+                       " LEFT JOIN outbox ON outbox.seq = events.seq"
+                       " WHERE events.seq > ?1 ORDER BY events.seq",
+    [SQL_DROP_EVENT] = "DELETE FROM events WHERE seq = ?1",
+
+    [SQL_SANDBOX] = "SELECT " SANDBOX " FROM sandboxes WHERE id = ?1 AND (?2 = '' OR owner = ?2)",
+    [SQL_PREFIX] = "SELECT " SANDBOX " FROM sandboxes WHERE id >= ?1 AND id < ?2"
+                   " ORDER BY id",
+    [SQL_PAGE] = PAGE("sandboxes", ""),
+    [SQL_PAGE_OWNER] = PAGE("sandboxes", "owner = ?5 AND"),
+    [SQL_PAGE_TAG] = PAGE("tags", "key = ?6 AND value = ?7 AND"),
+    [SQL_PAGE_TAG_OWNER] = PAGE("tags", "key = ?6 AND value = ?7 AND owner = ?5 AND"),
+    [SQL_LIVE] = "SELECT " SANDBOX " FROM sandboxes WHERE live = 1 ORDER BY created_ns DESC, id"
+                 " LIMIT ?1",
+    [SQL_DUE] = "SELECT " SANDBOX " FROM sandboxes INDEXED BY sandboxes_due WHERE live = 1"
+                " AND deadline_ns > 0"
+                " ORDER BY deadline_ns LIMIT ?1",
+    [SQL_EVENTS] = "SELECT " EVENT " FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+    [SQL_EVENTS_SANDBOX] = "SELECT " EVENT " FROM events WHERE seq > ?1 AND sandbox = ?3"
+                           " AND (?4 = '' OR owner = ?4) ORDER BY seq LIMIT ?2",
+    [SQL_EVENTS_OWNER] = "SELECT " EVENT " FROM events WHERE seq > ?1 AND owner = ?4"
+                         " ORDER BY seq LIMIT ?2",
+    [SQL_PROCESSES] = "SELECT " PROCESS " FROM processes WHERE sandbox = ?1 ORDER BY proc LIMIT ?2",
+    [SQL_TOKENS] = "SELECT " TOKEN " FROM tokens ORDER BY id LIMIT ?1",
+    [SQL_HOSTS] = "SELECT " HOST " FROM hosts ORDER BY name LIMIT ?1",
+    [SQL_IDEMPOTENCY] = "SELECT " IDEMPOTENCY " FROM idempotency WHERE owner = ?1 AND key = ?2",
+    [SQL_OUTBOX] =
+        "SELECT " EVENT " FROM events WHERE seq IN (SELECT seq FROM outbox WHERE seq > ?1"
+        " ORDER BY seq LIMIT ?2) ORDER BY seq",
+    [SQL_SETTING] = "SELECT value FROM settings WHERE key = ?1",
+};

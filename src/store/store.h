@@ -1,0 +1,144 @@
+/* The control plane's memory on disk: SQLite, one writer, behind asynchronous calls.
+ *
+ * A change is a transaction that its owner fills and commits. Commits run in order on the pool's
+ * thread, everything that waits is committed together (one write for many callers), and `done` is
+ * called from the loop when the change is on disk, or was refused and nothing of it happened:
+ *
+ *     store_txn_begin(&x->txn, s);
+ *     store_put_sandbox(&x->txn, &record);
+ *     store_add_event(&x->txn, &event);
+ *     store_commit(&x->txn, on_committed);
+ *
+ * Everything put into a transaction is copied. A query likewise belongs to its owner and fills
+ * an arena of its own. No call blocks the loop's thread, except open and close. A failed write
+ * (disk full, I/O error, locked by somebody else) fails its transaction with a clear error and
+ * leaves the store usable. */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "loop/loop.h"
+#include "model/record.h"
+#include "work/work.h"
+
+struct store;
+
+/* Opens or makes DIR/sandboxer.db (0600), upgrades an older schema, one backup copy before. Refused
+ * with a clear message and the file untouched: a newer schema, a damaged file, somebody else's
+ * file. Another daemon that has it open is -ERR_BUSY. Blocks. */
+int store_open(int dir, struct loop *l, struct work_pool *w, struct store **ret, struct err *e);
+/* Finishes what was committed and asked (their dones and answers are called), then closes. Blocks.
+ * Before the pool and the loop are gone, not from inside a done or an answer. */
+void store_close(struct store *s);
+
+/* Whether there is a hub that takes events. Events added while there is one wait in the outbox
+ * until store_outbox_sent(); without one, which is how a store starts, nothing is kept for it. */
+void store_hub(struct store *s, bool on);
+
+struct store_txn;
+typedef void store_done_fn(struct store_txn *t, int r, const struct err *e);
+
+/* A member of its owner. */
+struct store_txn {
+    struct store *store;
+    store_done_fn *done_;
+    struct link link_;
+    struct arena arena_;
+    struct list ops_;
+    int64_t first_seq, last_seq; /* of its events, set before done; 0 without events */
+    int result_;
+    struct err err_;
+};
+
+void store_txn_begin(struct store_txn *t, struct store *s);
+void store_txn_cancel(
+    struct store_txn *t); /* one that was not committed; harmless on a zeroed one */
+void store_commit(struct store_txn *t, store_done_fn *done);
+
+void store_put_sandbox(struct store_txn *t, const struct sandbox_record *r); /* insert or replace */
+/* The event's seq is given at commit and ascends in the order of commits: see first_seq, last_seq.
+ */
+void store_add_event(struct store_txn *t, const struct event_record *r);
+void store_put_process(struct store_txn *t, const struct process_record *r);
+void store_put_token(struct store_txn *t, const struct token_record *r);
+void store_put_host(struct store_txn *t, const struct host_record *r);
+void store_remove_host(struct store_txn *t, const char *name);
+/* Fails the whole transaction with -ERR_CONFLICT if owner and key are there already. */
+void store_put_idempotency(struct store_txn *t, const struct idempotency_record *r);
+void store_set(struct store_txn *t, const char *key,
+               const char *value); /* small settings and cursors */
+/* The hub has taken this event. */
+void store_outbox_sent(struct store_txn *t, int64_t seq);
+/* Removes sandboxes that were destroyed before that time with all that belongs to them, and the
+ * oldest events up to the first that is not before its time. While there is a hub, events that it
+ * has not taken stay. At most `limit` of either at a time. */
+void store_prune(struct store_txn *t, int64_t sandboxes_before_ns, int64_t events_before_ns,
+                 int limit);
+
+/* Reads. */
+enum store_query_kind {
+    STORE_SANDBOX,   /* by id */
+    STORE_PREFIX,    /* ids that start with text, at most 2, live ones first; -ERR_INVALID if it is
+                        so short that more than a thousand sandboxes have to be looked at */
+    STORE_SANDBOXES, /* a page by filter, newest first */
+    STORE_LIVE,      /* everything that is not destroyed, for the start */
+    STORE_DUE,       /* unfinished ones, by deadline */
+    STORE_EVENTS,    /* after seq, of one sandbox and owner or of all, ascending */
+    STORE_PROCESSES, /* of a sandbox */
+    STORE_TOKENS,
+    STORE_HOSTS,
+    STORE_IDEMPOTENCY, /* by owner and key */
+    STORE_OUTBOX,      /* events not taken by the hub yet, ascending */
+    STORE_SETTING,     /* by key */
+    STORE_BACKUP, /* writes the whole store as of now to the file descriptor fd, which blocks */
+};
+
+struct store_query;
+typedef void store_answer_fn(struct store_query *q, int r, const struct err *e);
+
+struct store_query {
+    enum store_query_kind kind;
+    /* what to look for; texts are borrowed until the answer */
+    struct str text;  /* id, prefix or key */
+    struct str owner; /* empty: everybody's */
+    struct str sandbox;
+    struct str profile;
+    uint32_t states; /* bits of enum sandbox_state; 0: all */
+    struct json_map labels;
+    struct {
+        int64_t created_ns;
+        char id[ID_MAX];
+    } after; /* paging: the last row of the page before; id "": from the start */
+    int64_t after_seq;
+    int limit; /* rows; 0: all */
+    int fd;
+    /* the answer */
+    struct arena arena; /* holds everything below; arena_done() by the owner */
+    union {
+        struct sandbox_record *sandboxes;
+        struct event_record *events;
+        struct process_record *processes;
+        struct token_record *tokens;
+        struct host_record *hosts;
+        struct idempotency_record *idempotency;
+        const char *setting; /* NULL: not set */
+        void *rows;
+    };
+    size_t n;
+    /* private */
+    struct link link_;
+    store_answer_fn *answer_;
+    int result_;
+    struct err err_;
+};
+
+/* Runs on the pool; the answer comes from the loop, once. Reads see every commit whose done was
+ * called before. -ERR_BUSY if too many wait. */
+int store_ask(struct store *s, struct store_query *q, store_answer_fn *answer, struct err *e);
+/* Blocks; for the start, before the loop runs. */
+int store_ask_now(struct store *s, struct store_query *q, struct err *e);
+/* Blocks; the same for a change. */
+int store_commit_now(struct store_txn *t, struct err *e);
+
+#endif

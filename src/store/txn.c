@@ -1,0 +1,432 @@
+/* What a transaction can do: each thing as it is asked for on the loop's thread, and as it is done
+ * on the writer's. */
+#include "store/inside.h"
+#include "store/row.h"
+
+struct op;
+typedef int op_fn(const struct op *op, struct store_txn *t, struct db *d, struct err *e);
+
+struct op {
+    struct link link;
+    op_fn *apply;
+    const void *record;
+    struct str key, value;
+    int64_t number, other;
+    int limit;
+    bool hub;
+};
+
+void store_txn_begin(struct store_txn *t, struct store *s)
+{
+    *t = (struct store_txn){ .store = s };
+    arena_init(&t->arena_, STORE_TXN_MAX);
+}
+
+void store_txn_cancel(struct store_txn *t)
+{
+    arena_done(&t->arena_);
+    *t = (struct store_txn){ 0 };
+}
+
+static void fail_too_big(struct store_txn *t)
+{
+    t->result_ = err_set(&t->err_, ERR_TOO_BIG, "a change of the store has more than %d bytes",
+                         STORE_TXN_MAX);
+}
+
+static struct op *add(struct store_txn *t, op_fn *apply)
+{
+    static struct op none; /* takes what a failed transaction is told */
+    struct op *op = arena_alloc(&t->arena_, sizeof *op);
+
+    if (!op) {
+        fail_too_big(t);
+        return &none;
+    }
+    op->apply = apply;
+    list_append(&t->ops_, &op->link);
+    return op;
+}
+
+static void add_record(struct store_txn *t, op_fn *apply, const struct row_shape *s,
+                       const void *record)
+{
+    const void *copy = row_copy(s, record, &t->arena_);
+
+    if (copy)
+        add(t, apply)->record = copy;
+    else
+        fail_too_big(t);
+}
+
+static struct str keep(struct store_txn *t, const char *text)
+{
+    struct str s = str_from(text);
+
+    s.p = arena_dup(&t->arena_, s);
+    if (!s.p)
+        fail_too_big(t);
+    return s;
+}
+
+int txn_apply(struct store_txn *t, struct db *d, struct err *e)
+{
+    int r = 0;
+
+    for (struct link *m = list_first(&t->ops_); m && r >= 0; m = list_after(&t->ops_, m)) {
+        const struct op *op = container_of(m, struct op, link);
+
+        r = op->apply(op, t, d, e);
+    }
+    return r;
+}
+
+/* ---- records, as they are */
+
+static int put_row(struct db *d, enum sql sql, const struct row_shape *s, const void *record,
+                   struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, sql, &st, e);
+
+    if (r < 0)
+        return r;
+    r = row_bind(s, record, st, e);
+    if (r < 0) {
+        db_end(st);
+        return r;
+    }
+    return db_finish(d, st, e);
+}
+
+/* A statement with one text or one number. */
+static int put_text(struct db *d, enum sql sql, struct str text, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, sql, &st, e);
+
+    if (r < 0)
+        return r;
+    db_bind(st, 1, text);
+    return db_finish(d, st, e);
+}
+
+static int put_number(struct db *d, enum sql sql, int64_t number, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, sql, &st, e);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(st, 1, number);
+    return db_finish(d, st, e);
+}
+
+/* ---- sandboxes */
+
+static int put_tag(const struct sandbox_record *b, enum sql sql, const char *key, const char *value,
+                   struct db *d, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, sql, &st, e);
+
+    if (r < 0)
+        return r;
+    db_bind(st, 1, str_from(key));
+    db_bind(st, 2, str_from(value));
+    db_bind(st, 3, str_from(b->owner));
+    sqlite3_bind_int(st, 4, b->state != SANDBOX_DESTROYED);
+    sqlite3_bind_int64(st, 5, b->created_ns);
+    db_bind(st, 6, str_from(b->id));
+    return db_finish(d, st, e);
+}
+
+/* Adds or drops them all. */
+static int put_tags(const struct sandbox_record *b, enum sql sql, struct db *d, struct err *e)
+{
+    int r = put_tag(b, sql, "", b->profile, d, e);
+
+    for (size_t i = 0; r >= 0 && i < b->labels.n; i++)
+        r = put_tag(b, sql, b->labels.p[i].key, b->labels.p[i].value, d, e);
+    return r;
+}
+
+/* Each has a name of its own. There are few. */
+static int check_labels(const struct sandbox_record *b, struct err *e)
+{
+    const struct json_pair *p = b->labels.p;
+
+    for (size_t i = 0; i < b->labels.n; i++) {
+        if (!*p[i].key)
+            return err_set(e, ERR_INVALID, "a label of %s has no name", b->id);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(p[i].key, p[k].key) == 0)
+                return err_set(e, ERR_INVALID, "%s has the label '%s' twice", b->id, p[i].key);
+    }
+    return 0;
+}
+
+/* The tags of the sandbox as it is in the store, if it is there. */
+static int drop_tags(const char *id, struct store_txn *t, struct db *d, struct err *e)
+{
+    struct sandbox_record *old = arena_alloc(&t->arena_, sizeof *old);
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_SANDBOX, &st, e);
+
+    if (!old)
+        return err_set(e, ERR_TOO_BIG, "the change is too large");
+    if (r < 0)
+        return r;
+    db_bind(st, 1, str_from(id));
+    db_bind(st, 2, STR(""));
+    r = db_step(d, st, e);
+    if (r <= 0)
+        return r;
+    r = row_read(&sandbox_shape, st, &t->arena_, old, e);
+    db_end(st);
+    return r < 0 ? r : put_tags(old, SQL_DROP_TAG, d, e);
+}
+
+static int put_sandbox_row(const struct sandbox_record *b, enum sql sql, struct db *d,
+                           struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, sql, &st, e);
+
+    if (r < 0)
+        return r;
+    r = row_bind(&sandbox_shape, b, st, e);
+    if (r < 0) {
+        db_end(st);
+        return r;
+    }
+    sqlite3_bind_int(st, sandbox_shape.n + 1, b->state != SANDBOX_DESTROYED);
+    return db_finish(d, st, e);
+}
+
+static int put_sandbox(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    const struct sandbox_record *b = op->record;
+    int r = put_sandbox_row(b, SQL_MOVE_SANDBOX, d, e);
+
+    if (r < 0 || sqlite3_changes(d->h) > 0)
+        return r;
+    r = check_labels(b, e);
+    if (r >= 0)
+        r = drop_tags(b->id, t, d, e);
+    if (r >= 0)
+        r = put_sandbox_row(b, SQL_PUT_SANDBOX, d, e);
+    return r < 0 ? r : put_tags(b, SQL_PUT_TAG, d, e);
+}
+
+void store_put_sandbox(struct store_txn *t, const struct sandbox_record *r)
+{
+    add_record(t, put_sandbox, &sandbox_shape, r);
+}
+
+/* ---- events */
+
+static int add_event(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    int r = put_row(d, SQL_ADD_EVENT, &event_shape, op->record, e);
+
+    if (r < 0)
+        return r;
+    t->last_seq = sqlite3_last_insert_rowid(d->h);
+    if (!t->first_seq)
+        t->first_seq = t->last_seq;
+    return op->hub ? put_number(d, SQL_ADD_OUTBOX, t->last_seq, e) : 0;
+}
+
+void store_add_event(struct store_txn *t, const struct event_record *r)
+{
+    const void *copy = row_copy(&event_shape, r, &t->arena_);
+    struct op *op = add(t, add_event);
+
+    op->record = copy;
+    op->hub = t->store->hub;
+    if (!copy)
+        fail_too_big(t);
+}
+
+static int outbox_sent(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_number(d, SQL_DROP_OUTBOX, op->number, e);
+}
+
+void store_outbox_sent(struct store_txn *t, int64_t seq)
+{
+    add(t, outbox_sent)->number = seq;
+}
+
+/* ---- the others */
+
+static int put_process(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_row(d, SQL_PUT_PROCESS, &process_shape, op->record, e);
+}
+
+void store_put_process(struct store_txn *t, const struct process_record *r)
+{
+    add_record(t, put_process, &process_shape, r);
+}
+
+static int put_token(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_row(d, SQL_PUT_TOKEN, &token_shape, op->record, e);
+}
+
+void store_put_token(struct store_txn *t, const struct token_record *r)
+{
+    add_record(t, put_token, &token_shape, r);
+}
+
+static int put_host(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_row(d, SQL_PUT_HOST, &host_shape, op->record, e);
+}
+
+void store_put_host(struct store_txn *t, const struct host_record *r)
+{
+    add_record(t, put_host, &host_shape, r);
+}
+
+static int remove_host(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_text(d, SQL_DROP_HOST, op->key, e);
+}
+
+void store_remove_host(struct store_txn *t, const char *name)
+{
+    add(t, remove_host)->key = keep(t, name);
+}
+
+static int put_idempotency(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    const struct idempotency_record *i = op->record;
+    int r = put_row(d, SQL_ADD_IDEMPOTENCY, &idempotency_shape, i, e);
+
+    (void)t;
+    if (r == -ERR_CONFLICT)
+        return err_set(e, ERR_CONFLICT, "the idempotency key '%s' is taken", i->key);
+    return r;
+}
+
+void store_put_idempotency(struct store_txn *t, const struct idempotency_record *r)
+{
+    add_record(t, put_idempotency, &idempotency_shape, r);
+}
+
+static int set(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_PUT_SETTING, &st, e);
+
+    (void)t;
+    if (r < 0)
+        return r;
+    db_bind(st, 1, op->key);
+    db_bind(st, 2, op->value);
+    return db_finish(d, st, e);
+}
+
+void store_set(struct store_txn *t, const char *key, const char *value)
+{
+    struct op *op = add(t, set);
+
+    op->key = keep(t, key);
+    op->value = keep(t, value);
+}
+
+/* ---- pruning */
+
+/* The ids first: a statement should not walk what another removes. */
+static int find_old(const struct op *op, struct store_txn *t, struct db *d, char (**ret)[ID_MAX],
+                    struct err *e)
+{
+    char(*ids)[ID_MAX] = arena_array(&t->arena_, (size_t)op->limit, ID_MAX);
+    sqlite3_stmt *st;
+    int n = 0, r = db_prepare(d, SQL_OLD_SANDBOXES, &st, e);
+
+    if (!ids)
+        return err_set(e, ERR_TOO_BIG, "%d sandboxes are too many to prune at once", op->limit);
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(st, 1, op->number);
+    sqlite3_bind_int(st, 2, op->limit);
+    while ((r = db_step(d, st, e)) > 0 && n < op->limit)
+        if (str_copy(str_from((const char *)sqlite3_column_text(st, 0)), ids[n], ID_MAX))
+            n++;
+    *ret = ids;
+    return r < 0 ? r : n;
+}
+
+static int prune_sandboxes(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    char(*ids)[ID_MAX];
+    int n = find_old(op, t, d, &ids, e), r = n;
+
+    for (int i = 0; r >= 0 && i < n; i++) {
+        r = drop_tags(ids[i], t, d, e);
+        if (r >= 0)
+            r = put_text(d, SQL_DROP_IDEMPOTENCY, str_from(ids[i]), e);
+        if (r >= 0)
+            r = put_text(d, SQL_DROP_SANDBOX, str_from(ids[i]), e);
+    }
+    return r;
+}
+
+static int drop_event(struct db *d, int64_t seq, bool in_outbox, struct err *e)
+{
+    int r = in_outbox ? put_number(d, SQL_DROP_OUTBOX, seq, e) : 0;
+
+    return r < 0 ? r : put_number(d, SQL_DROP_EVENT, seq, e);
+}
+
+/* Walks from the oldest on and removes behind itself. */
+static int prune_events(const struct op *op, struct db *d, struct err *e)
+{
+    sqlite3_stmt *st;
+    int left = op->limit, r = db_prepare(d, SQL_OLD_EVENTS, &st, e);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(st, 1, 0);
+    while (left > 0 && (r = db_step(d, st, e)) > 0) {
+        bool in_outbox = sqlite3_column_int(st, 2);
+
+        if (sqlite3_column_int64(st, 1) >= op->other)
+            break;
+        if (in_outbox && op->hub)
+            continue;
+        r = drop_event(d, sqlite3_column_int64(st, 0), in_outbox, e);
+        if (r < 0)
+            break;
+        left--;
+    }
+    db_end(st);
+    return r < 0 ? r : 0;
+}
+
+static int prune(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    int r = prune_sandboxes(op, t, d, e);
+
+    return r < 0 ? r : prune_events(op, d, e);
+}
+
+void store_prune(struct store_txn *t, int64_t sandboxes_before_ns, int64_t events_before_ns,
+                 int limit)
+{
+    struct op *op = add(t, prune);
+
+    op->number = sandboxes_before_ns;
+    op->other = events_before_ns;
+    op->limit = limit < 0 ? 0 : limit;
+    op->hub = t->store->hub;
+}

@@ -1,0 +1,750 @@
+#include "store/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "fixture.h"
+#include "store/inside.h"
+
+static void put_labelled(int n, const char *owner, struct json_map labels)
+{
+    struct sandbox_record b = sandbox(n);
+    struct store_txn t;
+
+    CHECK(str_copy(str_from(owner), b.owner, sizeof b.owner));
+    b.labels = labels;
+    store_txn_begin(&t, fix.store);
+    store_put_sandbox(&t, &b);
+    commit(&t);
+}
+
+TEST(what_was_committed_is_there_after_opening_again)
+{
+    struct store_query q = { .kind = STORE_SANDBOX, .text = STR("sbx_00000000000000000001") };
+
+    fix_open();
+    put_sandboxes(1, 2, "tok_owner", SANDBOX_READY);
+    fix_close();
+    fix_open();
+    ask(&q);
+    CHECK_INT(q.n, 1);
+    CHECK_STR(str_from(q.sandboxes[0].id), "sbx_00000000000000000001");
+    arena_done(&q.arena);
+    CHECK_INT(mode_of(fix.scratch.dir, "sandboxer.db"), 0600);
+    CHECK_INT(mode_of(fix.scratch.dir, "sandboxer.db-wal"), 0600);
+    fix_close();
+    CHECK(!exists(fix.scratch.dir, "sandboxer.db-wal")); /* an orderly end leaves one file */
+    CHECK(!exists(fix.scratch.dir, "sandboxer.db-shm"));
+}
+
+TEST(a_sandbox_is_replaced_with_everything_that_finds_it)
+{
+    static const struct json_pair old[] = { { "a", "1" }, { "b", "2" } }, new[] = { { "a", "3" } };
+    struct sandbox_record b = sandbox(1);
+    struct store_query q = { .kind = STORE_SANDBOX, .text = str_from(b.id) };
+    struct store_txn t;
+
+    fix_open();
+    put_labelled(1, "one", (struct json_map){ old, 2 });
+    put_labelled(1, "two", (struct json_map){ new, 1 });
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES, .labels = { old, 1 } }), 0);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES, .labels = { new, 1 } }), 1);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES, .owner = STR("one") }), 0);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES, .owner = STR("two") }), 1);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_LIVE }), 1);
+    b.state = SANDBOX_DESTROYED;
+    b.labels = (struct json_map){ new, 1 };
+    store_txn_begin(&t, fix.store);
+    store_put_sandbox(&t, &b);
+    commit(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_LIVE }), 0);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_DUE }), 0);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES, .labels = { new, 1 } }), 1);
+    ask(&q);
+    CHECK_INT(q.sandboxes[0].state, SANDBOX_DESTROYED);
+    CHECK_INT(q.sandboxes[0].labels.n, 1);
+    arena_done(&q.arena);
+    fix_close();
+}
+
+TEST(a_move_changes_what_it_moves)
+{
+    struct sandbox_record b = sandbox(1);
+    struct store_query q = { .kind = STORE_SANDBOX, .text = str_from(b.id) };
+    struct store_txn t;
+
+    fix_open();
+    put_sandboxes(1, 2, b.owner, SANDBOX_REQUESTED);
+    b.state = SANDBOX_FAILED;
+    b.updated_ns = 77;
+    b.detail = STR("{\"x\":1}");
+    CHECK(str_copy(STR("network"), b.step, sizeof b.step));
+    store_txn_begin(&t, fix.store);
+    store_put_sandbox(&t, &b);
+    commit(&t);
+    ask(&q);
+    CHECK_INT(q.sandboxes[0].state, SANDBOX_FAILED);
+    CHECK_INT(q.sandboxes[0].updated_ns, 77);
+    CHECK_STR(q.sandboxes[0].detail, "{\"x\":1}");
+    CHECK_STR(str_from(q.sandboxes[0].step), "network");
+    arena_done(&q.arena);
+    fix_close();
+}
+
+/* Pages of 7 through all that q finds, in order and each once. */
+static int walk(struct store_query q)
+{
+    int64_t last = INT64_MAX;
+    int total = 0;
+
+    q.limit = 7;
+    for (;;) {
+        struct store_query page = q;
+
+        ask(&page);
+        for (size_t i = 0; i < page.n; i++) {
+            CHECK(page.sandboxes[i].created_ns < last);
+            last = page.sandboxes[i].created_ns;
+        }
+        total += (int)page.n;
+        if (page.n > 0) {
+            q.after.created_ns = last;
+            memcpy(q.after.id, page.sandboxes[page.n - 1].id, ID_MAX);
+        }
+        arena_done(&page.arena);
+        if (page.n < 7)
+            return total;
+    }
+}
+
+#define BIT(s) (1u << SANDBOX_##s)
+
+TEST(pages_by_every_filter)
+{
+    static const struct json_pair team[] = { { "team", "red" }, { "env", "test" } };
+
+    fix_open();
+    put_sandboxes(0, 40, "one", SANDBOX_DESTROYED);
+    put_sandboxes(40, 50, "one", SANDBOX_READY);
+    put_sandboxes(50, 55, "one", SANDBOX_FAILED);
+    put_sandboxes(55, 75, "two", SANDBOX_DESTROYED);
+    put_sandboxes(75, 80, "two", SANDBOX_READY);
+    for (int i = 100; i < 120; i++)
+        put_labelled(i, i % 2 ? "one" : "two", (struct json_map){ team, i % 4 ? 1 : 2 });
+
+    CHECK_INT(walk((struct store_query){ .kind = STORE_SANDBOXES }), 100);
+    CHECK_INT(walk((struct store_query){ .kind = STORE_SANDBOXES, .owner = STR("one") }), 65);
+    CHECK_INT(walk((struct store_query){ .kind = STORE_SANDBOXES, .owner = STR("nobody") }), 0);
+    CHECK_INT(walk((struct store_query){ .kind = STORE_SANDBOXES, .states = BIT(READY) }), 35);
+    CHECK_INT(walk((struct store_query){ .kind = STORE_SANDBOXES, .states = BIT(DESTROYED) }), 60);
+    CHECK_INT(walk((struct store_query){ .kind = STORE_SANDBOXES,
+                                         .states = BIT(DESTROYED) | BIT(FAILED),
+                                         .owner = STR("one") }),
+              45);
+    CHECK_INT(walk((struct store_query){ .kind = STORE_SANDBOXES, .profile = STR("python") }), 100);
+    CHECK_INT(walk((struct store_query){ .kind = STORE_SANDBOXES, .profile = STR("perl") }), 0);
+    CHECK_INT(walk((struct store_query){ .kind = STORE_SANDBOXES, .labels = { team, 1 } }), 20);
+    CHECK_INT(walk((struct store_query){ .kind = STORE_SANDBOXES, .labels = { team, 2 } }), 5);
+    CHECK_INT(walk((struct store_query){
+                  .kind = STORE_SANDBOXES, .labels = { team, 1 }, .owner = STR("one") }),
+              10);
+    CHECK_INT(walk((struct store_query){ .kind = STORE_SANDBOXES,
+                                         .labels = { team, 2 },
+                                         .owner = STR("two"),
+                                         .profile = STR("python"),
+                                         .states = BIT(READY) }),
+              5);
+    CHECK_INT(walk((struct store_query){
+                  .kind = STORE_SANDBOXES, .labels = { team, 2 }, .owner = STR("one") }),
+              0);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_LIVE }), 40);
+    fix_close();
+}
+
+TEST(sandboxes_of_one_moment_are_paged_by_id)
+{
+    struct store_query q = { .kind = STORE_SANDBOXES, .limit = 1 };
+    struct store_txn t;
+    char seen[5][ID_MAX];
+
+    fix_open();
+    store_txn_begin(&t, fix.store);
+    for (int i = 0; i < 5; i++) {
+        struct sandbox_record b = sandbox(i);
+
+        b.created_ns = 42;
+        b.state = i % 2 ? SANDBOX_DESTROYED : SANDBOX_READY;
+        store_put_sandbox(&t, &b);
+    }
+    commit(&t);
+    for (int i = 0; i < 5; i++) {
+        ask(&q);
+        CHECK_INT(q.n, 1);
+        memcpy(seen[i], q.sandboxes[0].id, ID_MAX);
+        CHECK(i == 0 || strcmp(seen[i - 1], seen[i]) < 0);
+        q.after.created_ns = 42;
+        memcpy(q.after.id, seen[i], ID_MAX);
+        arena_done(&q.arena);
+    }
+    ask(&q);
+    CHECK_INT(q.n, 0);
+    arena_done(&q.arena);
+    fix_close();
+}
+
+TEST(prefixes_find_at_most_two_live_ones_first)
+{
+    struct store_query q = { .kind = STORE_PREFIX, .text = STR("sbx_0000000000000000000") };
+
+    fix_open();
+    put_sandboxes(1, 9, "one", SANDBOX_DESTROYED);
+    put_sandboxes(9, 10, "one", SANDBOX_READY);
+    put_sandboxes(10, 20, "two", SANDBOX_READY);
+    ask(&q);
+    CHECK_INT(q.n, 2);
+    CHECK_STR(str_from(q.sandboxes[0].id), "sbx_00000000000000000009");
+    CHECK_STR(str_from(q.sandboxes[1].id), "sbx_00000000000000000001");
+    arena_done(&q.arena);
+    q.text = STR("sbx_");
+    q.owner = STR("one");
+    ask(&q);
+    CHECK_INT(q.n, 2);
+    CHECK_STR(str_from(q.sandboxes[0].id), "sbx_00000000000000000009");
+    arena_done(&q.arena);
+    q.owner = STR("two");
+    ask(&q);
+    CHECK_STR(str_from(q.sandboxes[0].id), "sbx_00000000000000000010");
+    arena_done(&q.arena);
+    q.text = STR("sbx_00000000000000000003");
+    CHECK_INT(count_of(q), 0); /* it is somebody else's */
+    q.owner = STR("one");
+    CHECK_INT(count_of(q), 1);
+    q.text = STR("sbx_000000000000000000030");
+    CHECK_INT(count_of(q), 0);
+    q.text = STR("sbx_0000000000000000000300000000000000000000000000000000");
+    CHECK_INT(count_of(q), 0);
+    q.text = STR("");
+    CHECK_INT(count_of(q), 2);
+    fix_close();
+}
+
+TEST(a_prefix_of_too_many_is_refused)
+{
+    struct store_query q = { .kind = STORE_PREFIX, .text = STR("sbx_") };
+
+    fix_open();
+    put_sandboxes(0, 1000, "one", SANDBOX_DESTROYED);
+    CHECK_OK(store_ask_now(fix.store, &q, &e), e);
+    CHECK_INT(q.n, 2);
+    arena_done(&q.arena);
+    put_sandboxes(1000, 1001, "two", SANDBOX_DESTROYED);
+    CHECK_INT(store_ask_now(fix.store, &q, &e), -ERR_INVALID);
+    CHECK(strstr(e.msg, "give more"));
+    arena_done(&q.arena);
+    put_sandboxes(0, 2, "one", SANDBOX_READY); /* two live ones are answer enough */
+    CHECK_OK(store_ask_now(fix.store, &q, &e), e);
+    CHECK_INT(q.n, 2);
+    CHECK_INT(q.sandboxes[1].state, SANDBOX_READY);
+    arena_done(&q.arena);
+    fix_close();
+}
+
+TEST(one_is_found_by_its_owner_only)
+{
+    struct store_query q = { .kind = STORE_SANDBOX, .text = STR("sbx_00000000000000000001") };
+
+    fix_open();
+    put_sandboxes(1, 2, "one", SANDBOX_READY);
+    CHECK_INT(count_of(q), 1);
+    q.owner = STR("one");
+    CHECK_INT(count_of(q), 1);
+    q.owner = STR("two");
+    CHECK_INT(count_of(q), 0);
+    fix_close();
+}
+
+TEST(the_due_come_by_deadline)
+{
+    struct store_query q = { .kind = STORE_DUE, .limit = 2 };
+    struct store_txn t;
+
+    fix_open();
+    store_txn_begin(&t, fix.store);
+    for (int i = 0; i < 4; i++) {
+        struct sandbox_record b = sandbox(i);
+
+        b.deadline_ns = (int64_t[]){ 30, 0, 10, 20 }[i];
+        store_put_sandbox(&t, &b);
+    }
+    commit(&t);
+    ask(&q);
+    CHECK_INT(q.n, 2);
+    CHECK_INT(q.sandboxes[0].deadline_ns, 10);
+    CHECK_INT(q.sandboxes[1].deadline_ns, 20);
+    arena_done(&q.arena);
+    q.limit = 0;
+    CHECK_INT(count_of(q), 3);
+    fix_close();
+}
+
+/* ---- events */
+
+static int64_t add_events(int from, int to)
+{
+    struct store_txn t;
+
+    store_txn_begin(&t, fix.store);
+    for (int i = from; i < to; i++) {
+        struct event_record v = event(i % 3, "sandbox.ready");
+
+        v.time_ns = i;
+        snprintf(v.owner, sizeof v.owner, "owner%d", i % 2);
+        store_add_event(&t, &v);
+    }
+    commit(&t);
+    CHECK_INT(t.last_seq - t.first_seq, to - from - 1);
+    return t.last_seq;
+}
+
+TEST(events_come_in_order_by_sandbox_and_owner)
+{
+    struct store_query q = { .kind = STORE_EVENTS };
+
+    fix_open();
+    CHECK_INT(add_events(0, 12), 12);
+    ask(&q);
+    CHECK_INT(q.n, 12);
+    for (size_t i = 0; i < q.n; i++)
+        CHECK_INT(q.events[i].seq, (int)i + 1);
+    arena_done(&q.arena);
+    q.after_seq = 10;
+    CHECK_INT(count_of(q), 2);
+    q.after_seq = 0;
+    q.sandbox = STR("sbx_00000000000000000001");
+    CHECK_INT(count_of(q), 4);
+    q.owner = STR("owner1");
+    CHECK_INT(count_of(q), 2);
+    q.sandbox = STR("");
+    CHECK_INT(count_of(q), 6);
+    q.limit = 5;
+    CHECK_INT(count_of(q), 5);
+    fix_close();
+}
+
+TEST(a_number_is_never_given_twice)
+{
+    struct store_txn t;
+
+    fix_open();
+    CHECK_INT(add_events(0, 10), 10);
+    store_txn_begin(&t, fix.store);
+    store_prune(&t, 0, 100, 100);
+    commit(&t);
+    CHECK_INT(t.first_seq, 0);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_EVENTS }), 0);
+    fix_close();
+    fix_open();
+    CHECK_INT(add_events(0, 1), 11);
+    fix_close();
+}
+
+TEST(the_outbox_fills_only_for_a_hub)
+{
+    struct store_query q = { .kind = STORE_OUTBOX, .limit = 3 };
+    struct store_txn t;
+
+    fix_open();
+    add_events(0, 5);
+    CHECK_INT(count_of(q), 0);
+    store_hub(fix.store, true);
+    add_events(5, 10);
+    ask(&q);
+    CHECK_INT(q.n, 3);
+    for (size_t i = 0; i < 3; i++)
+        CHECK_INT(q.events[i].seq, 6 + (int)i);
+    arena_done(&q.arena);
+    store_txn_begin(&t, fix.store);
+    store_outbox_sent(&t, 7); /* exactly this one */
+    commit(&t);
+    ask(&q);
+    CHECK_INT(q.events[0].seq, 6);
+    CHECK_INT(q.events[1].seq, 8);
+    arena_done(&q.arena);
+    q.after_seq = 8;
+    CHECK_INT(count_of(q), 2);
+    fix_close();
+    fix_open();
+    q.after_seq = 0;
+    q.limit = 0;
+    CHECK_INT(count_of(q), 4); /* it outlives the daemon */
+    fix_close();
+}
+
+TEST(pruning_spares_what_the_hub_has_not_taken)
+{
+    struct store_txn t;
+
+    fix_open();
+    add_events(0, 3);
+    store_hub(fix.store, true);
+    add_events(3, 6);
+    add_events(1000, 1003);
+    store_txn_begin(&t, fix.store);
+    store_outbox_sent(&t, 5);
+    store_prune(&t, 0, 500, 3);
+    commit(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_EVENTS }), 6);
+    store_txn_begin(&t, fix.store);
+    store_prune(&t, 0, 500, 3);
+    commit(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_EVENTS }), 5);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_OUTBOX }), 5);
+    store_hub(fix.store, false); /* nobody will ever take them */
+    store_txn_begin(&t, fix.store);
+    store_prune(&t, 0, 500, 30);
+    commit(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_EVENTS }), 3);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_OUTBOX }), 3);
+    fix_close();
+}
+
+TEST(pruning_removes_destroyed_sandboxes_with_what_is_theirs)
+{
+    struct process_record p = { .sandbox = "sbx_00000000000000000001", .proc = 1 };
+    struct idempotency_record i = { .owner = "one",
+                                    .key = "k",
+                                    .sandbox = "sbx_00000000000000000001" };
+    struct store_txn t;
+
+    fix_open();
+    put_sandboxes(1, 6, "one", SANDBOX_DESTROYED);
+    put_sandboxes(6, 8, "one", SANDBOX_READY);
+    store_txn_begin(&t, fix.store);
+    store_put_process(&t, &p);
+    store_put_idempotency(&t, &i);
+    commit(&t);
+    store_txn_begin(&t, fix.store);
+    store_prune(&t, INT64_MAX, 0, 3);
+    commit(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES }), 4);
+    CHECK_INT(
+        count_of((struct store_query){ .kind = STORE_PROCESSES, .sandbox = str_from(p.sandbox) }),
+        0);
+    CHECK_INT(count_of((struct store_query){
+                  .kind = STORE_IDEMPOTENCY, .owner = STR("one"), .text = STR("k") }),
+              0);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES, .profile = STR("python") }),
+              4);
+    store_txn_begin(&t, fix.store);
+    store_prune(&t, INT64_C(5000000005), 0, 100); /* 5 was destroyed at that very time */
+    commit(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES }), 3);
+    store_txn_begin(&t, fix.store);
+    store_prune(&t, INT64_MAX, INT64_MAX, 0);
+    store_prune(&t, INT64_MAX, INT64_MAX, -5);
+    commit(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES }), 3);
+    fix_close();
+}
+
+/* ---- the small tables */
+
+TEST(processes_of_a_sandbox)
+{
+    struct process_record p = { .sandbox = "sbx_00000000000000000001",
+                                .proc = UINT32_MAX,
+                                .spec = STR("{}"),
+                                .started_ns = 5 };
+    struct store_query q = { .kind = STORE_PROCESSES, .sandbox = str_from(p.sandbox) };
+    struct store_txn t;
+
+    fix_open();
+    store_txn_begin(&t, fix.store);
+    store_put_process(&t, &p);
+    CHECK_INT(try_commit(&t), -ERR_CONFLICT); /* there is no such sandbox */
+    put_sandboxes(1, 2, "one", SANDBOX_READY);
+    store_txn_begin(&t, fix.store);
+    store_put_process(&t, &p);
+    p.proc = 2;
+    store_put_process(&t, &p);
+    p.ended = true;
+    p.how = 1;
+    p.status = -9;
+    store_put_process(&t, &p);
+    commit(&t);
+    ask(&q);
+    CHECK_INT(q.n, 2);
+    CHECK(q.processes[0].proc == 2 && q.processes[0].ended && q.processes[0].status == -9);
+    CHECK(q.processes[1].proc == UINT32_MAX && !q.processes[1].ended);
+    CHECK_STR(q.processes[0].spec, "{}");
+    arena_done(&q.arena);
+    fix_close();
+}
+
+TEST(tokens_hosts_and_settings)
+{
+    static const struct json_pair pair[] = { { "k", "v\n\"é" } };
+    struct token_record k = { .id = "tok_1",
+                              .name = "n",
+                              .owner = "o",
+                              .actor = ACTOR_ATM,
+                              .verbs = UINT64_MAX,
+                              .labels = { pair, 1 } };
+    struct host_record h = { .name = "h", .address = "local", .labels = { pair, 1 } };
+    struct store_query q = { .kind = STORE_TOKENS };
+    struct store_txn t;
+
+    memset(k.hash, 0xab, sizeof k.hash);
+    fix_open();
+    store_txn_begin(&t, fix.store);
+    store_put_token(&t, &k);
+    store_put_host(&t, &h);
+    store_set(&t, "cursor", "1");
+    store_set(&t, "cursor", "2");
+    commit(&t);
+    ask(&q);
+    CHECK_INT(q.n, 1);
+    CHECK(q.tokens[0].verbs == UINT64_MAX && q.tokens[0].actor == ACTOR_ATM);
+    CHECK(memcmp(q.tokens[0].hash, k.hash, sizeof k.hash) == 0);
+    CHECK_STR(str_from(q.tokens[0].labels.p[0].value), pair[0].value);
+    arena_done(&q.arena);
+    q.kind = STORE_HOSTS;
+    CHECK_INT(count_of(q), 1);
+    q.kind = STORE_SETTING;
+    q.text = STR("cursor");
+    ask(&q);
+    CHECK_STR(str_from(q.setting), "2");
+    arena_done(&q.arena);
+    q.text = STR("none");
+    ask(&q);
+    CHECK(!q.setting);
+    arena_done(&q.arena);
+    k.revoked_ns = 9;
+    store_txn_begin(&t, fix.store);
+    store_put_token(&t, &k);
+    store_remove_host(&t, "h");
+    store_remove_host(&t, "nobody");
+    commit(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_HOSTS }), 0);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_TOKENS }), 1);
+    fix_close();
+}
+
+TEST(a_key_is_taken_once)
+{
+    struct idempotency_record i = { .owner = "one", .key = "k", .sandbox = "sbx_1" };
+    struct sandbox_record b = sandbox(5);
+    struct store_txn t;
+
+    fix_open();
+    store_txn_begin(&t, fix.store);
+    store_put_idempotency(&t, &i);
+    commit(&t);
+    store_txn_begin(&t, fix.store);
+    store_put_sandbox(&t, &b);
+    store_put_idempotency(&t, &i);
+    CHECK_INT(try_commit(&t), -ERR_CONFLICT);
+    CHECK_STR(str_from(e.msg), "the idempotency key 'k' is taken");
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES }), 0); /* nothing of it */
+    CHECK(str_copy(STR("two"), i.owner, sizeof i.owner));
+    store_txn_begin(&t, fix.store);
+    store_put_idempotency(&t, &i);
+    commit(&t);
+    fix_close();
+}
+
+/* ---- limits, and ends */
+
+TEST(a_change_has_a_limit)
+{
+    struct sandbox_record b = sandbox(1);
+    struct store_txn t;
+    AUTO_FREE char *big = calloc(1, STORE_TXN_MAX + 1);
+
+    fix_open();
+    b.detail = (struct str){ big, STORE_TXN_MAX + 1 };
+    store_txn_begin(&t, fix.store);
+    store_put_sandbox(&t, &b);
+    CHECK_INT(try_commit(&t), -ERR_TOO_BIG);
+    store_txn_begin(&t, fix.store);
+    for (int i = 0; i < 200000; i++)
+        store_outbox_sent(&t, i);
+    CHECK_INT(try_commit(&t), -ERR_TOO_BIG);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES }), 0);
+    fix_close();
+}
+
+TEST(what_was_not_committed_can_be_cancelled)
+{
+    struct store_txn t = { 0 };
+    struct sandbox_record b = sandbox(1);
+
+    fix_open();
+    store_txn_cancel(&t);
+    store_txn_begin(&t, fix.store);
+    store_put_sandbox(&t, &b);
+    store_txn_cancel(&t);
+    store_txn_cancel(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES }), 0);
+    fix_close();
+}
+
+static int answers;
+
+static void count_answer(struct store_query *q, int r, const struct err *err)
+{
+    (void)err;
+    CHECK_INT(r, 0);
+    answers++;
+    arena_done(&q->arena);
+}
+
+TEST(questions_have_a_limit)
+{
+    static struct store_query q[STORE_ASKED_MAX + 1];
+
+    fix_open();
+    for (int i = 0; i < STORE_ASKED_MAX; i++) {
+        q[i].kind = i % 2 ? STORE_HOSTS : STORE_LIVE;
+        CHECK_OK(store_ask(fix.store, &q[i], count_answer, &e), e);
+    }
+    CHECK_INT(store_ask(fix.store, &q[STORE_ASKED_MAX], count_answer, &e), -ERR_BUSY);
+    while (answers < STORE_ASKED_MAX)
+        turn();
+    CHECK_OK(store_ask(fix.store, &q[STORE_ASKED_MAX], count_answer, &e), e);
+    while (answers < STORE_ASKED_MAX + 1)
+        turn();
+    fix_close();
+}
+
+static int commits, chained;
+static struct store_txn chain;
+
+static void on_chained(struct store_txn *t, int r, const struct err *err)
+{
+    (void)t;
+    CHECK_OK(r, *err);
+    chained++;
+}
+
+/* In order; the last one starts another from inside. */
+static void on_commit(struct store_txn *t, int r, const struct err *err)
+{
+    CHECK_OK(r, *err);
+    CHECK_INT(t->first_seq, ++commits);
+    if (commits < 2000)
+        return;
+    store_txn_begin(&chain, fix.store);
+    store_set(&chain, "k", "v");
+    store_commit(&chain, on_chained);
+}
+
+TEST(closing_finishes_what_was_begun)
+{
+    static struct store_txn t[2000];
+    static struct store_query q[100];
+
+    fix_open();
+    for (int i = 0; i < 2000; i++) {
+        struct event_record v = event(i, "x");
+
+        store_txn_begin(&t[i], fix.store);
+        store_add_event(&t[i], &v);
+        store_commit(&t[i], on_commit);
+    }
+    for (int i = 0; i < 100; i++) {
+        q[i].kind = STORE_EVENTS;
+        CHECK_OK(store_ask(fix.store, &q[i], count_answer, &e), e);
+    }
+    fix_close();
+    CHECK_INT(commits, 2000);
+    CHECK_INT(answers, 100);
+    CHECK_INT(chained, 1);
+    fix_open();
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_EVENTS }), 2000);
+    fix_close();
+}
+
+TEST(a_full_pool_delays_and_loses_nothing)
+{
+    static struct store_txn t[2000];
+    static struct store_query q[100];
+
+    fix_dir();
+    CHECK_OK(loop_init(&fix.loop, &e), e);
+    CHECK_OK(work_pool_init(&fix.pool, &fix.loop, 1, 1, &e), e);
+    CHECK_OK(store_open(fix.scratch.dir, &fix.loop, &fix.pool, &fix.store, &e), e);
+    for (int i = 0; i < 100; i++) {
+        q[i].kind = STORE_EVENTS;
+        CHECK_OK(store_ask(fix.store, &q[i], count_answer, &e), e);
+    }
+    for (int i = 0; i < 2000; i++) {
+        struct event_record v = event(i, "x");
+
+        store_txn_begin(&t[i], fix.store);
+        store_add_event(&t[i], &v);
+        store_commit(&t[i], on_commit);
+    }
+    while (commits < 2000 || answers < 100 || !chained)
+        turn();
+    fix_close();
+}
+
+TEST(the_pool_may_end_first)
+{
+    static struct store_txn t[2000];
+
+    fix_open();
+    for (int i = 0; i < 2000; i++) {
+        struct event_record v = event(i, "x");
+
+        store_txn_begin(&t[i], fix.store);
+        store_add_event(&t[i], &v);
+        store_commit(&t[i], on_commit);
+    }
+    work_pool_done(&fix.pool);
+    store_close(fix.store);
+    loop_done(&fix.loop);
+    CHECK_INT(commits, 2000);
+    CHECK_INT(chained, 1);
+}
+
+TEST(a_bad_label_is_refused)
+{
+    static const struct json_pair nameless[] = { { "", "x" } }, bytes[] = { { "a", "\xff" } },
+                                  twice[] = { { "a", "1" }, { "b", "2" }, { "a", "3" } };
+    const struct json_map bad[] = { { nameless, 1 }, { bytes, 1 }, { twice, 3 } };
+    struct sandbox_record b = sandbox(1);
+    struct store_txn t;
+
+    fix_open();
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        b.labels = bad[i];
+        store_txn_begin(&t, fix.store);
+        store_put_sandbox(&t, &b);
+        CHECK_INT(try_commit(&t), -ERR_INVALID);
+    }
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES }), 0);
+    fix_close();
+}
+
+TEST(calls_that_block)
+{
+    struct store_query q = { .kind = STORE_LIVE };
+    struct sandbox_record b = sandbox(1);
+    struct idempotency_record i = { .owner = "one", .key = "k" };
+    struct store_txn t;
+
+    fix_open();
+    for (int turn = 0; turn < 2; turn++) {
+        store_txn_begin(&t, fix.store);
+        store_put_sandbox(&t, &b);
+        store_put_idempotency(&t, &i);
+        CHECK_INT(store_commit_now(&t, &e), turn ? -ERR_CONFLICT : 0);
+    }
+    CHECK_OK(store_ask_now(fix.store, &q, &e), e);
+    CHECK_INT(q.n, 1);
+    arena_done(&q.arena);
+    fix_close();
+}
