@@ -171,6 +171,19 @@ static int enter_directory(struct child *c, struct err *e)
     return 0;
 }
 
+static struct rlimit files; /* what programs get, once PID 1 has more */
+
+uint64_t exec_raise_files(void)
+{
+    struct rlimit more;
+
+    if (files.rlim_cur == 0 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        more = (struct rlimit){ files.rlim_max, files.rlim_max };
+        setrlimit(RLIMIT_NOFILE, &more);
+    }
+    return getrlimit(RLIMIT_NOFILE, &more) == 0 ? more.rlim_cur : 0;
+}
+
 static int set_limits(struct child *c, struct err *e)
 {
     /* A handler that takes cores through a pipe ignores 0, but not 1. */
@@ -179,6 +192,8 @@ static int set_limits(struct child *c, struct err *e)
     umask(022);
     if (setrlimit(RLIMIT_CORE, &core) < 0)
         return err_sys(e, "turning core dumps off");
+    if (files.rlim_cur && setrlimit(RLIMIT_NOFILE, &files) < 0)
+        return err_sys(e, "limiting descriptors");
     if (c->options->pids && setrlimit(RLIMIT_NPROC, &processes) < 0)
         return err_sys(e, "limiting processes");
     return 0;
@@ -238,11 +253,10 @@ static const struct child_step file_steps[] = {
     { "workdir", enter_directory }, { "signals", start_clean }, { "files", run_file_operation },
 };
 
-void exec_child(const struct init_options *o, const struct control_start *s, int text_fd, int sync)
+void exec_child(const struct init_options *o, const struct control_start *s, const char *text,
+                int text_fd, int sync)
 {
-    struct child c = {
-        .options = o, .start = s, .text_fd = text_fd, .sync = sync, .text = s->text
-    };
+    struct child c = { .options = o, .start = s, .text_fd = text_fd, .sync = sync, .text = text };
     bool program = s->what == CONTROL_PROGRAM;
     const struct child_step *steps = program ? program_steps : file_steps;
     size_t n = program ? COUNT_OF(program_steps) : COUNT_OF(file_steps);

@@ -23,7 +23,7 @@ enum {
     INIT_STDIO_MAX = 3,
     INIT_KILL_LOOKS = 3,    /* before the sandbox is made to stand still */
     INIT_KILL_RETRY_MS = 2, /* between two looks for what a kill has missed */
-    INIT_SEND_RETRY_MS = 5, /* for a client that does not read */
+    INIT_SPARE_FDS = 64,    /* beside what kept processes and starts under way may hold */
 };
 
 struct init_options {
@@ -39,25 +39,29 @@ enum proc_state {
     PROC_FREE,
     PROC_STARTING, /* forked; has not said yet how its start went */
     PROC_RUNNING,
-    PROC_ENDED, /* its status is known and not yet delivered */
+    PROC_ENDED, /* its status is known; not yet delivered or, if kept, not yet forgotten */
 };
 
 /* One thing that was started. */
 struct proc {
     enum proc_state state;
     uint32_t id, tag;
-    int conn; /* who is told; -1 when that connection is gone */
+    uint64_t cookie;
+    int conn;     /* who is told; -1 when that connection is gone */
+    bool adopted; /* that is not the connection of its start, so the tag means nothing there */
     enum control_what what;
+    uint32_t flags; /* of its start; CONTROL_STDIN only while there is one to hand out */
     pid_t pid;
     /* Inode of the UTS namespace that it and all it starts live in, whatever they do; 0 when that
      * is known to be gone. */
     uint64_t mark;
-    int sync; /* its end of the start; -1 when that is over */
-    int stdio[INIT_STDIO_MAX];
+    int sync;                  /* its end of the start; -1 when that is over */
+    int stdio[INIT_STDIO_MAX]; /* outer ends: until they are sent or, if kept, forgotten */
     int n_stdio;
     bool ready;   /* CONTROL_STARTED is due */
     bool started; /* and was sent */
     bool failed;  /* CONTROL_FAILED was, or will be, its last word */
+    bool told;    /* the last word was said to `conn` or somebody before */
     int64_t started_ns;
     int64_t deadline; /* 0: none */
     int64_t grace_ns;
@@ -81,15 +85,60 @@ struct child_message {
 /* procs.c: the table */
 struct proc *procs_add(void); /* NULL when full */
 void procs_release(struct proc *p);
+uint32_t procs_last(void); /* the id given last */
 struct proc *procs_by_pid(pid_t pid);
 struct proc *procs_by_id(uint32_t id);
 struct proc *procs_by_sync(int fd);
 struct proc *procs_next(struct proc *after); /* every row in use; NULL starts and ends */
 
+/* conns.c: connections, each with its queue in the kernel. When one is full, the connection is not
+ * read from until it has drained; an answer that found it full waits in the connection. */
+void conns_init(int epoll);
+bool conns_add(int fd); /* false when there is no place or the peer is inside */
+void conns_accept(void);
+bool conns_has(int fd);
+void conns_drop(int fd);
+/* Says something: 1, or 0 if the queue is full and it must be said again when conns_ready() was
+ * called, or -1 if the peer is gone (which reading from it will say next). */
+int conns_tell(int fd, const void *message, size_t n, const int *fds, int n_fds);
+/* Answers the request that was just read. */
+void conns_answer(int fd, const void *message, size_t n);
+/* Answers with what `again` tells, now or when there is room: for answers that are large or carry
+ * descriptors. It returns what conns_tell() does. */
+typedef int conn_again(int fd, const struct control_one *request);
+void conns_answer_by(int fd, conn_again *again, const struct control_one *request);
+/* An event on a connection: true if it may be read from. */
+bool conns_ready(int fd);
+void conns_fail(int fd, uint32_t tag, const char *step, const struct err *e);
+
+/* starts.c: the life of a row, from the request to the last word */
+int starts_add(const struct init_options *o, int conn, const struct control_start *s,
+               const char *text, const struct ipc_fds *fds, struct err *e);
+void starts_hear(struct proc *p); /* its sync socket has something */
+void starts_reap(void);           /* everything that has ended */
+void starts_orphan(int conn);     /* the connection is gone */
+void starts_adopt(struct proc *p, int conn);
+void starts_enforce(void); /* deadlines, and kills that are not complete */
+void starts_tell(const struct init_options *o);
+void starts_forget(struct proc *p); /* an ended one */
+int starts_wait_ms(void);           /* until the next of all this is due; -1: nothing is */
+void starts_kill_all(int sig, int64_t grace_ns, struct control_killed *ret);
+
+/* requests.c */
+void requests_read(const struct init_options *o, int conn);
+
+/* usage.c */
+void usage_read(struct control_used *ret);
+
 /* exec.c: in the forked child; never returns */
-void exec_child(const struct init_options *o, const struct control_start *s, int text_fd, int sync)
-    __attribute__((noreturn));
+/* The text is in the memfd if there is one. */
+void exec_child(const struct init_options *o, const struct control_start *s, const char *text,
+                int text_fd, int sync) __attribute__((noreturn));
 void exec_fail(int sync, const char *step, const struct err *e) __attribute__((noreturn));
+
+/* Once there are processes to keep: PID 1 may hold more descriptors than what it starts. The number
+ * it may hold. */
+uint64_t exec_raise_files(void);
 
 /* user.c: who the child becomes */
 /* By name if `name` is not NULL, else by number; a number that is not in /etc/passwd is fine. */
@@ -110,6 +159,18 @@ int kill_marked(const struct proc *p, int sig);
 /* SIGKILL to all of it while the whole sandbox stands still, for what outruns kill_marked(). */
 int kill_at_standstill(const struct proc *p);
 
+/* The same for everything inside except PID 1, its file operations, and starts after `last`. */
+int kill_others(uint32_t last, int sig);
+int kill_others_at_standstill(uint32_t last);
+
+/* A walk over the processes in /proc, without allocating. */
+struct pids {
+    int dir;
+    long at, n;
+};
+void pids_open(struct pids *w);
+pid_t pids_next(struct pids *w); /* never 1; 0 at the end, when it is closed too */
+
 /* filter.c, landlock.c */
 int filter_load(bool may_set_ids, struct err *e); /* once, in PID 1: for it and all it starts */
 int filter_guard(struct err *e);                  /* in a child that becomes a program */
@@ -119,6 +180,7 @@ int landlock_enter(struct err *e);
 int files_run(enum control_what what, uint32_t mode, char *const *paths, struct err *e);
 
 /* init.c */
+void init_watch(int fd); /* for something to read, until it is closed */
 int init_run(const struct init_options *o);
 
 #endif

@@ -85,22 +85,44 @@ static bool is_first(const struct proc *p, pid_t pid)
     return p->pid == pid && p->state != PROC_ENDED;
 }
 
+static char walk_room[DENTS] __attribute__((aligned(8))); /* there is one walk at a time */
+
+void pids_open(struct pids *w)
+{
+    *w = (struct pids){ .dir = openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
+}
+
+pid_t pids_next(struct pids *w)
+{
+    for (;;) {
+        const struct dents64 *d;
+        uint64_t pid;
+
+        if (w->at >= w->n) {
+            w->at = 0;
+            w->n = w->dir < 0 ? 0 : syscall(SYS_getdents64, w->dir, walk_room, sizeof walk_room);
+            if (w->n <= 0) {
+                drop_fd(&w->dir);
+                return 0;
+            }
+        }
+        d = (const void *)(walk_room + w->at);
+        w->at += d->reclen;
+        if (str_to_u64(str_from(d->name), &pid) && pid > 1)
+            return (pid_t)pid;
+    }
+}
+
 static int signal_visible(const struct proc *p, int sig)
 {
-    static char room[DENTS] __attribute__((aligned(8)));
-    AUTO_CLOSE int proc = openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct pids walk;
     int found = 0;
-    long n;
+    pid_t pid;
 
-    while (proc >= 0 && (n = syscall(SYS_getdents64, proc, room, sizeof room)) > 0)
-        for (long at = 0; at < n;) {
-            const struct dents64 *d = (const void *)(room + at);
-            uint64_t pid;
-
-            at += d->reclen;
-            if (str_to_u64(str_from(d->name), &pid) && pid > 1 && !is_first(p, (pid_t)pid))
-                found += signal_if_marked((pid_t)pid, p->mark, sig);
-        }
+    pids_open(&walk);
+    while ((pid = pids_next(&walk)))
+        if (!is_first(p, pid))
+            found += signal_if_marked(pid, p->mark, sig);
     return found;
 }
 
@@ -164,4 +186,49 @@ int kill_marked(const struct proc *p, int sig)
     if (p->mark)
         found += signal_visible(p, sig);
     return sig == SIGKILL ? found + signal_hidden_orphans(sig) : found;
+}
+
+static bool is_spared(const struct proc *p, uint32_t last)
+{
+    return p->what != CONTROL_PROGRAM || p->id > last;
+}
+
+/* A zombie shows no mark: it is not counted, or the last of them would never be found gone. */
+static bool signal_other(pid_t pid, uint32_t last, int sig)
+{
+    AUTO_CLOSE int fd = sys_pidfd_open(pid);
+    uint64_t mark = fd < 0 ? 0 : kill_mark_of(pid);
+
+    if (!mark)
+        return false;
+    for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
+        if (p->mark == mark && is_spared(p, last))
+            return false;
+    return sys_pidfd_send_signal(fd, sig) == 0;
+}
+
+int kill_others(uint32_t last, int sig)
+{
+    struct pids walk;
+    int found = 0;
+    pid_t pid;
+
+    pids_open(&walk);
+    while ((pid = pids_next(&walk)))
+        found += signal_other(pid, last, sig);
+    /* First processes may hide, but are children of ours. */
+    for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
+        if (!is_spared(p, last) && p->state != PROC_ENDED && is_hidden(p->pid))
+            found += kill(p->pid, sig) == 0;
+    return sig == SIGKILL ? found + signal_hidden_orphans(sig) : found;
+}
+
+int kill_others_at_standstill(uint32_t last)
+{
+    int found;
+
+    kill(-1, SIGSTOP);
+    found = kill_others(last, SIGKILL);
+    kill(-1, SIGCONT);
+    return found;
 }

@@ -22,6 +22,11 @@ struct proc *procs_add(void)
     return &table[i];
 }
 
+uint32_t procs_last(void)
+{
+    return last_id;
+}
+
 void procs_release(struct proc *p)
 {
     drop_fd(&p->sync);

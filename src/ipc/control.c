@@ -1,22 +1,30 @@
 #include "ipc/control.h"
 
 #include <limits.h>
+#include <stdbool.h>
+#include <string.h>
 
-/* Whether a type is fixed in size, and how large its fixed part is. */
-static const struct {
-    size_t size;
-    bool open_ended;
-} layouts[] = {
-    [CONTROL_PING] = { sizeof(struct control_head), false },
-    [CONTROL_START] = { sizeof(struct control_start), true },
-    [CONTROL_KILL] = { sizeof(struct control_kill), false },
-    [CONTROL_LIST] = { sizeof(struct control_head), false },
-    [CONTROL_PONG] = { sizeof(struct control_head), false },
-    [CONTROL_STARTED] = { sizeof(struct control_started), false },
-    [CONTROL_FAILED] = { sizeof(struct control_failed), false },
-    [CONTROL_EXITED] = { sizeof(struct control_exited), false },
-    [CONTROL_KILLED] = { sizeof(struct control_killed), false },
-    [CONTROL_PROCS] = { sizeof(struct control_procs), true },
+/* The least that a message of each type has: its first layout. What was added later is behind it.
+ */
+static const size_t layouts[] = {
+    [CONTROL_PING] = sizeof(struct control_head),
+    [CONTROL_START] = offsetof(struct control_start, cookie),
+    [CONTROL_KILL] = offsetof(struct control_kill, grace_ns),
+    [CONTROL_LIST] = sizeof(struct control_head),
+    [CONTROL_ATTACH] = sizeof(struct control_one),
+    [CONTROL_CLOSE_STDIN] = sizeof(struct control_one),
+    [CONTROL_FORGET] = sizeof(struct control_one),
+    [CONTROL_USAGE] = sizeof(struct control_head),
+    [CONTROL_END] = sizeof(struct control_head),
+    [CONTROL_PONG] = sizeof(struct control_head),
+    [CONTROL_STARTED] = sizeof(struct control_started),
+    [CONTROL_FAILED] = sizeof(struct control_failed),
+    [CONTROL_EXITED] = sizeof(struct control_exited),
+    [CONTROL_KILLED] = sizeof(struct control_killed),
+    [CONTROL_PROCS] = sizeof(struct control_procs),
+    [CONTROL_ATTACHED] = sizeof(struct control_attached),
+    [CONTROL_DONE] = sizeof(struct control_one),
+    [CONTROL_USED] = sizeof(struct control_used),
 };
 
 /* How many strings each operation takes. */
@@ -80,10 +88,24 @@ int control_check_text(const struct control_start *s, const char *text, size_t n
     return 0;
 }
 
+static int check_place_of_text(const struct control_start *s, size_t n, struct err *e)
+{
+    if (s->text_at < layouts[CONTROL_START] || s->text_at > n)
+        return err_set(e, ERR_INVALID, "text at a place that the request does not have");
+    if (s->flags & CONTROL_TEXT_FD)
+        return n == s->text_at && s->text_size <= CONTROL_TEXT_MAX
+                   ? 0
+                   : err_set(e, ERR_INVALID, "text both in and beside the message");
+    if (s->text_size != n - s->text_at)
+        return err_set(e, ERR_INVALID, "text of another size than announced");
+    return control_check_text(s, (const char *)s + s->text_at, s->text_size, e);
+}
+
 static int check_start(const struct control_start *s, size_t n, struct err *e)
 {
     if (s->what >= CONTROL_WHAT_COUNT_ || (s->flags & ~(uint32_t)CONTROL_FLAGS_ALL_))
-        return err_set(e, ERR_INVALID, "a start of an unknown kind");
+        return err_set(e, ERR_UNSUPPORTED, "a start of an unknown kind (%u, flags %x)", s->what,
+                       s->flags);
     if (s->argc < arguments[s->what].least || s->argc > arguments[s->what].most ||
         s->envc > CONTROL_STRINGS_MAX)
         return err_set(e, ERR_INVALID, "a start with %u arguments and %u variables", s->argc,
@@ -92,18 +114,16 @@ static int check_start(const struct control_start *s, size_t n, struct err *e)
         return err_set(e, ERR_INVALID, "a negative timeout");
     if (s->uid == UINT32_MAX || s->gid == UINT32_MAX || (s->mode & ~07777u))
         return err_set(e, ERR_INVALID, "an impossible user, group or mode");
-    if (s->flags & CONTROL_TEXT_FD)
-        return n == sizeof *s && s->text_size <= CONTROL_TEXT_MAX
-                   ? 0
-                   : err_set(e, ERR_INVALID, "text both in and beside the message");
-    if (s->text_size != n - sizeof *s)
-        return err_set(e, ERR_INVALID, "text of another size than announced");
-    return control_check_text(s, s->text, s->text_size, e);
+    return check_place_of_text(s, n, e);
 }
+
+enum { FIRST_ENTRY = sizeof(struct control_proc) };
 
 static int check_procs(const struct control_procs *p, size_t n, struct err *e)
 {
-    if (p->count > CONTROL_PROCS_MAX || n - sizeof *p != p->count * sizeof p->list[0])
+    if (p->count > CONTROL_PROCS_MAX || p->entry_size < FIRST_ENTRY ||
+        p->entry_size > IPC_MESSAGE_MAX || p->entry_size % _Alignof(struct control_proc) ||
+        n - sizeof *p != p->count * (size_t)p->entry_size)
         return err_set(e, ERR_INVALID, "a list of another length than announced");
     return 0;
 }
@@ -113,10 +133,17 @@ static int check_ends(const char *s, size_t cap, struct err *e)
     return memchr(s, '\0', cap) ? 0 : err_set(e, ERR_INVALID, "a string that does not end");
 }
 
-static int check_kill(const struct control_kill *k, struct err *e)
+static int check_kill(const void *message, struct err *e)
 {
-    if (k->sig < 0 || k->sig > 64 || k->scope >= CONTROL_SCOPE_COUNT_)
-        return err_set(e, ERR_INVALID, "an impossible signal or scope");
+    struct control_kill k;
+
+    control_read(message, &k, sizeof k);
+    if (k.scope >= CONTROL_SCOPE_COUNT_)
+        return err_set(e, ERR_UNSUPPORTED, "a signal to a scope %u that is not known", k.scope);
+    if (k.sig < 0 || k.sig > 64)
+        return err_set(e, ERR_INVALID, "an impossible signal");
+    if (k.grace_ns < 0 || (k.scope == CONTROL_ALL ? k.proc != 0 : k.grace_ns != 0))
+        return err_set(e, ERR_INVALID, "a signal with a process or time that its scope has not");
     return 0;
 }
 
@@ -147,6 +174,23 @@ static int check_body(const struct control_head *h, size_t n, struct err *e)
     }
 }
 
+void control_read(const void *message, void *ret, size_t size)
+{
+    const struct control_head *h = message;
+    size_t has = h->size < size ? h->size : size;
+
+    memcpy(ret, message, has);
+    memset((char *)ret + has, 0, size - has);
+}
+
+void control_procs_at(const struct control_procs *p, uint32_t i, struct control_proc *ret)
+{
+    size_t has = p->entry_size < sizeof *ret ? p->entry_size : sizeof *ret;
+
+    memset(ret, 0, sizeof *ret);
+    memcpy(ret, (const char *)p->list + i * (size_t)p->entry_size, has);
+}
+
 int control_check(const void *message, size_t n, struct err *e)
 {
     const struct control_head *h = message;
@@ -156,9 +200,12 @@ int control_check(const void *message, size_t n, struct err *e)
     if (h->version != CONTROL_VERSION)
         return err_set(e, ERR_UNSUPPORTED, "control protocol %u; this is %d", h->version,
                        CONTROL_VERSION);
-    if (h->size != n || h->type >= sizeof layouts / sizeof layouts[0] || !layouts[h->type].size)
-        return err_set(e, ERR_INVALID, "a control message of type %u with %zu bytes", h->type, n);
-    if (layouts[h->type].open_ended ? n < layouts[h->type].size : n != layouts[h->type].size)
+    if (h->size != n || n > IPC_MESSAGE_MAX)
+        return err_set(e, ERR_INVALID, "a control message of %u bytes in a packet of %zu", h->size,
+                       n);
+    if (h->type >= sizeof layouts / sizeof layouts[0] || !layouts[h->type])
+        return err_set(e, ERR_UNSUPPORTED, "a control message of the unknown type %u", h->type);
+    if (n < layouts[h->type])
         return err_set(e, ERR_INVALID, "a control message of type %u with %zu bytes", h->type, n);
     return check_body(h, n, e);
 }

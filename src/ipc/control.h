@@ -21,6 +21,28 @@
  *
  * A chunk is a uint32_t length and that many bytes; length 0 ends the data. Without it (the client
  * died) nothing is written.
+ *
+ * A client that dies. What is started with CONTROL_KEEP survives its client: PID 1 holds the outer
+ * ends of its stdio and, after its end, how it ended, until CONTROL_FORGET. A client that comes
+ * back connects, sends CONTROL_LIST, recognises its own by their cookies and takes the descriptors
+ * again with CONTROL_ATTACH; bytes that nobody has read are still in the pipes. The list also makes
+ * this connection the one that is told about everything whose own connection is gone: what ended
+ * meanwhile (or was told to somebody who then died) is told now, under tag 0. Without CONTROL_KEEP
+ * a process loses its stdio with its client, and its end is told once: to its connection or, if
+ * that is gone, to the next one that lists. No end is ever told to a third connection, or made up.
+ *
+ * A client that does not read. PID 1 reads no further request from a connection whose queue is full
+ * until it has drained; every answer and every news is then sent, in order. So whoever sends many
+ * requests must read meanwhile.
+ *
+ * Versions. Sandboxes outlive an upgrade, so a client must get along with an older PID 1, and the
+ * other way round. CONTROL_VERSION changes only if that cannot be. Otherwise:
+ *   - messages and the entries of lists grow at their ends: what is longer than known is taken and
+ *     its end ignored, what is shorter (but not than its first layout) is read as if followed by
+ *     zeros; control_read() and control_procs_at() do both;
+ *   - a new meaning is a new type, flag, scope or `what`; one that PID 1 does not know is answered
+ *     with CONTROL_FAILED and ERR_UNSUPPORTED, and the connection goes on;
+ *   - PID 1 sends nothing but answers to, and news of, what was asked of it.
  */
 #ifndef IPC_CONTROL_H
 #define IPC_CONTROL_H
@@ -34,26 +56,36 @@
 
 enum {
     CONTROL_MAGIC = 0x43585342, /* "BSXC" */
-    CONTROL_VERSION = 1,
+    CONTROL_VERSION = 2,
     CONTROL_TEXT_MAX = 4 << 20, /* argv and environment, when they travel in a memfd */
     CONTROL_STRINGS_MAX = 65536,
     CONTROL_PATH_MAX = 4096,
-    CONTROL_PROCS_MAX = 1024, /* started and not yet collected, in one sandbox */
+    CONTROL_PROCS_MAX = 1024,  /* started and not yet told or, if kept, not yet forgotten */
+    CONTROL_FIRST_ANSWER = 64, /* types below are requests */
 };
 
 enum control_type {
-    /* to PID 1 */
-    CONTROL_PING = 1,
-    CONTROL_START,
-    CONTROL_KILL,
-    CONTROL_LIST,
-    /* from PID 1 */
-    CONTROL_PONG = 64,
+    /* to PID 1                       answered with */
+    CONTROL_PING = 1,    /*           PONG */
+    CONTROL_START,       /*           STARTED, later EXITED; or FAILED */
+    CONTROL_KILL,        /*           KILLED */
+    CONTROL_LIST,        /*           PROCS, then news of what it adopted */
+    CONTROL_ATTACH,      /* kept:     ATTACHED */
+    CONTROL_CLOSE_STDIN, /* kept:     DONE; PID 1 has a write end too, so closing one's own is not
+                            enough for the program to read end of file */
+    CONTROL_FORGET,      /* ended:    DONE; the record and PID 1's descriptors are gone */
+    CONTROL_USAGE,       /*           USED */
+    CONTROL_END,         /*           the connection's end: PID 1 exits, and with it everything */
+    /* from PID 1; to any request also FAILED */
+    CONTROL_PONG = CONTROL_FIRST_ANSWER,
     CONTROL_STARTED, /* with descriptors: [stdin] stdout stderr, or the terminal's master */
     CONTROL_FAILED,  /* the request with this tag did nothing */
     CONTROL_EXITED,  /* the last word; the only one about what was killed before it had started */
     CONTROL_KILLED,
     CONTROL_PROCS,
+    CONTROL_ATTACHED, /* with descriptors, as STARTED; without a stdin that was closed */
+    CONTROL_DONE,
+    CONTROL_USED,
 };
 
 enum control_what {
@@ -76,7 +108,8 @@ enum control_start_flags {
     CONTROL_TTY = 1 << 1,       /* one terminal instead of three pipes */
     CONTROL_TEXT_FD = 1 << 2,   /* the text is in the attached memfd */
     CONTROL_USER_NAME = 1 << 3, /* the first string is a user's name, looked up inside */
-    CONTROL_FLAGS_ALL_ = (1 << 4) - 1,
+    CONTROL_KEEP = 1 << 4,      /* survives its client; see above */
+    CONTROL_FLAGS_ALL_ = (1 << 5) - 1,
 };
 
 struct control_head {
@@ -87,8 +120,8 @@ struct control_head {
     uint32_t size; /* of the whole message */
 };
 
-/* text holds NUL-terminated strings: [user name], working directory, argc arguments, envc
- * variables. */
+/* The text holds NUL-terminated strings: [user name], working directory, argc arguments, envc
+ * variables. It begins text_at bytes into the message: behind the struct as its sender knows it. */
 struct control_start {
     struct control_head head;
     uint32_t what; /* enum control_what */
@@ -100,16 +133,15 @@ struct control_start {
     int64_t grace_ns;    /* between SIGTERM and SIGKILL after a timeout */
     uint32_t argc, envc;
     uint32_t text_size;
-    uint32_t pad;
-    char text[];
+    uint32_t text_at;
+    uint64_t cookie; /* the client's own name for it, returned in everything about it */
 };
-_Static_assert(offsetof(struct control_start, text) == sizeof(struct control_start),
-               "text follows the struct at once");
 
 enum control_scope {
     CONTROL_ONE,   /* the process that was started */
     CONTROL_GROUP, /* its process group, as a terminal's ^C would */
     CONTROL_TREE,  /* everything it started, whatever it did to hide; SIGKILL always means this */
+    CONTROL_ALL,   /* proc is 0: everything inside now but PID 1 and its file operations */
     CONTROL_SCOPE_COUNT_,
 };
 
@@ -118,12 +150,30 @@ struct control_kill {
     uint32_t proc;
     int32_t sig;
     uint32_t scope; /* enum control_scope */
+    uint32_t pad;
+    int64_t grace_ns; /* CONTROL_ALL: SIGKILL to what is there after this time; 0: never */
 };
 
+/* ATTACH, CLOSE_STDIN, FORGET; and the answer DONE. */
+struct control_one {
+    struct control_head head;
+    uint32_t proc;
+    uint32_t pad;
+};
+
+/* STARTED, FAILED and EXITED carry the tag of the CONTROL_START, or 0 if that came on another
+ * connection. */
 struct control_started {
     struct control_head head;
     uint32_t proc; /* its name in this sandbox from now on; never reused */
     int32_t pid;   /* as seen inside */
+    uint64_t cookie;
+};
+
+struct control_attached {
+    struct control_head head;
+    uint32_t proc;
+    uint32_t flags; /* CONTROL_STDIN if that is the first descriptor; CONTROL_TTY */
 };
 
 struct control_failed {
@@ -132,6 +182,7 @@ struct control_failed {
     int32_t sys;
     char step[24]; /* "user", "workdir", "program", … */
     char msg[200];
+    uint64_t cookie; /* of the start that failed; else 0 */
 };
 
 enum control_how { CONTROL_BY_EXIT, CONTROL_BY_SIGNAL, CONTROL_BY_TIMEOUT };
@@ -145,6 +196,7 @@ struct control_exited {
     int64_t cpu_ns;
     int64_t peak_bytes;
     char msg[200]; /* file operations: why it failed */
+    uint64_t cookie;
 };
 
 struct control_killed {
@@ -153,20 +205,46 @@ struct control_killed {
     int32_t sys; /* 0, or why not */
 };
 
+struct control_used {
+    struct control_head head;
+    int64_t cpu_ns;     /* by everything inside so far; never less than it was */
+    uint32_t processes; /* alive inside, without PID 1 */
+    uint32_t programs;  /* started and running */
+};
+
+enum control_state { CONTROL_STARTING, CONTROL_RUNNING, CONTROL_ENDED };
+
+enum control_proc_flags {
+    CONTROL_TOLD =
+        1 << 16, /* its end has been told to a connection; beside the flags of its start */
+};
+
 struct control_proc {
     uint32_t proc;
     int32_t pid;
     uint32_t what;
-    uint32_t tag;
+    uint32_t tag;       /* of its CONTROL_START, on whichever connection that was */
     int64_t started_ns; /* CLOCK_BOOTTIME */
+    uint64_t cookie;
+    uint32_t flags; /* CONTROL_STDIN (until it is closed), _TTY, _KEEP, _TOLD */
+    uint32_t state; /* enum control_state */
+    /* once it has ended, as in control_exited */
+    uint32_t how;
+    int32_t status, sys;
+    uint32_t pad;
+    int64_t cpu_ns, peak_bytes;
 };
 
+/* All of them, in the order of their start. */
 struct control_procs {
     struct control_head head;
     uint32_t count;
-    uint32_t pad;
-    struct control_proc list[];
+    uint32_t entry_size;        /* as the sender knows it */
+    struct control_proc list[]; /* use control_procs_at() */
 };
+_Static_assert(sizeof(struct control_procs) + CONTROL_PROCS_MAX * sizeof(struct control_proc) <=
+                   IPC_MESSAGE_MAX,
+               "a full list is one packet");
 
 /* Records of LIST and STAT on stdout: the struct, then name and link target without NUL. */
 struct control_entry {
@@ -184,8 +262,15 @@ struct control_event {
 };
 
 /* Checks a received message completely: magic, version, a known type, sizes that agree, strings
- * that end, counts within limits. After it, every field may be used as it is. */
+ * that end, counts within limits. After it, fields may be used as control_read() gives them.
+ * -ERR_UNSUPPORTED for what a newer peer may mean by it. */
 int control_check(const void *message, size_t n, struct err *e);
+
+/* The first `size` bytes of a checked message, whatever its sender's idea of its length: what it
+ * does not have is zero. */
+void control_read(const void *message, void *ret, size_t size);
+/* Entry i < count of a checked list, likewise. */
+void control_procs_at(const struct control_procs *p, uint32_t i, struct control_proc *ret);
 
 /* The strings of a control_start: walks NUL-terminated strings in a text that control_check() or
  * control_check_text() passed. */

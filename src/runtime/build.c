@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,18 +10,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "ipc/channel.h"
 #include "proc/sys.h"
 #include "runtime/network.h"
 #include "runtime/program.h"
 
-/* A test makes a step fail by name; nobody gains anything by it but an error. */
-static bool told_to_fail(const char *step)
+/* A sandbox takes milliseconds; something hangs that takes longer than this to build, or to die. */
+enum { BUILD_MS = 30000, REAP_MS = 10000 };
+
+/* A test makes a step fail, or whoever comes to it die, by name; nobody gains anything by it but an
+ * error. */
+static bool told_to(const char *variable, const char *step)
 {
-    const char *name = SANDBOXER_TEST_HOOKS ? getenv("SANDBOXER_TEST_FAIL_STEP") : NULL;
+    const char *name = SANDBOXER_TEST_HOOKS ? getenv(variable) : NULL;
 
     return name && strcmp(name, step) == 0;
+}
+
+/* The first process of a pid namespace does not hear its own signals. */
+static void die(void)
+{
+    if (getpid() != 1)
+        raise(SIGKILL);
+    _exit(128 + SIGKILL);
 }
 
 int build_run(struct build *b, const struct build_step *steps, size_t n, struct err *e)
@@ -29,8 +43,11 @@ int build_run(struct build *b, const struct build_step *steps, size_t n, struct 
         int r;
 
         snprintf(b->step, sizeof b->step, "%s", steps[i].name);
-        r = told_to_fail(steps[i].name) ? err_set(e, ERR_BUSY, "told to fail by a test")
-                                        : steps[i].run(b, e);
+        if (told_to("SANDBOXER_TEST_DIE_STEP", steps[i].name))
+            die();
+        r = told_to("SANDBOXER_TEST_FAIL_STEP", steps[i].name)
+                ? err_set(e, ERR_BUSY, "told to fail by a test")
+                : steps[i].run(b, e);
         if (r < 0)
             return r;
     }
@@ -48,7 +65,7 @@ static int tell_child(const struct build *b, int what, const int *fds, size_t n,
 
 static int open_sources(struct build *b, struct err *e)
 {
-    return b->is_root ? build_sources(b, e) : 0; /* a plain caller's child does it itself */
+    return b->is_root ? build_sources(b, false, e) : 0; /* a plain caller's child does it itself */
 }
 
 static int take_identity(struct build *b, struct err *e)
@@ -153,21 +170,54 @@ static int release_child(struct build *b, struct err *e)
     return tell_child(b, joined, fds, n, e);
 }
 
-/* End of file is the good answer: the descriptor closed because PID 1's program started. */
+static bool waits_longer_than(int fd, int ms)
+{
+    struct pollfd in = { .fd = fd, .events = POLLIN };
+    int64_t end = clock_mono() + ms * NS_PER_MS;
+    int r;
+
+    do
+        r = poll(&in, 1, clock_poll_ms(end));
+    while (r < 0 && errno == EINTR);
+    return r == 0;
+}
+
+/* The child's next word: 1, 0 at the end of file. */
+static int hear_child(const struct build *b, struct build_failure *ret, struct err *e)
+{
+    ssize_t n;
+
+    if (waits_longer_than(b->launcher_sync, BUILD_MS))
+        return err_set(e, ERR_TIMEOUT,
+                       "the sandbox's file system is not ready after %d s: does one of its mounts "
+                       "hang?",
+                       BUILD_MS / 1000);
+    n = ipc_recv(b->launcher_sync, ret, sizeof *ret, NULL, e);
+    return n < 0 ? (int)n : n == (ssize_t)sizeof *ret;
+}
+
+/* Takes over what the child said about its failure. */
+static int take_reason(struct build *b, const struct build_failure *f, struct err *e)
+{
+    memcpy(b->step, f->step, sizeof b->step);
+    if (e)
+        *e = f->err;
+    return -(int)f->err.code;
+}
+
 static int await_child(struct build *b, struct err *e)
 {
-    struct build_failure failure;
-    ssize_t n = ipc_recv(b->launcher_sync, &failure, sizeof failure, NULL, e);
+    struct build_failure said;
     siginfo_t info = { 0 };
+    bool ready = false;
+    int r;
 
-    if (n < 0)
-        return (int)n;
-    if (n == (ssize_t)sizeof failure) {
-        memcpy(b->step, failure.step, sizeof b->step);
-        if (e)
-            *e = failure.err;
-        return -(int)failure.err.code;
-    }
+    while ((r = hear_child(b, &said, e)) > 0 && said.err.code == ERR_OK)
+        ready = true;
+    if (r != 0)
+        return r < 0 ? r : take_reason(b, &said, e);
+    if (!ready)
+        return err_set(e, ERR_UPSTREAM, "the sandbox's first process was killed");
     /* Status 0 is an end in order: a short run may be over before we look. */
     if (waitid(P_PIDFD, (id_t)b->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid &&
         (info.si_code != CLD_EXITED || info.si_status != 0))
@@ -201,11 +251,16 @@ static void prefer_childs_reason(struct build *b, struct err *e)
 
     if (flags < 0 || fcntl(b->launcher_sync, F_SETFL, flags | O_NONBLOCK) < 0)
         return;
-    if (ipc_recv(b->launcher_sync, &failure, sizeof failure, NULL, NULL) != (ssize_t)sizeof failure)
-        return;
-    memcpy(b->step, failure.step, sizeof b->step);
-    if (e)
-        *e = failure.err;
+    while (ipc_recv(b->launcher_sync, &failure, sizeof failure, NULL, NULL) ==
+           (ssize_t)sizeof failure)
+        if (failure.err.code != ERR_OK)
+            (void)take_reason(b, &failure, e);
+}
+
+void build_reap(pid_t pid, int pidfd)
+{
+    if (!waits_longer_than(pidfd, REAP_MS))
+        waitpid(pid, NULL, 0);
 }
 
 static void unwind(struct build *b, struct err *e)
@@ -213,7 +268,7 @@ static void unwind(struct build *b, struct err *e)
     prefer_childs_reason(b, e);
     if (b->pid > 0) {
         kill(b->pid, SIGKILL);
-        waitpid(b->pid, NULL, 0);
+        build_reap(b->pid, b->pidfd);
     }
     drop_fd(&b->pidfd);
     if (b->cgroup.name[0])

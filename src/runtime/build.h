@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "runtime/cgroup.h"
@@ -20,6 +21,7 @@
 
 struct build {
     const struct plan *plan;
+    const char *const *roots; /* what the plan's roots are, from the first */
     bool is_root; /* built by root of the machine; else by a plain user's outer namespace */
     enum identity_supply supply;
     int *init_fd; /* the sealed program of PID 1; made when it is first needed */
@@ -27,7 +29,9 @@ struct build {
     const struct cgroup_host *cgroups;
 
     int control, listener; /* handed to PID 1 */
-    /* The caller's descriptors, then (step "sources") detached copies of the trees they name. */
+    /* The caller's descriptors, then (steps "open" and "sources") detached copies of the trees they
+     * name. What the plan has as a path is opened by the child: then a file system that hangs is
+     * the child's problem, which has a deadline. */
     int layers[PLAN_LAYERS_MAX];
     int mounts[PLAN_MOUNTS_MAX];
 
@@ -67,11 +71,14 @@ void build_child(struct build *b);
 extern const struct build_step build_child_steps[];
 extern const size_t build_child_step_count;
 
-/* Turns the descriptors a caller opened into detached trees (sources.c). */
-int build_sources(struct build *b, struct err *e);
+/* Turns the descriptors a caller opened, or the paths it named, into detached trees (sources.c). */
+int build_sources(struct build *b, bool by_path, struct err *e);
 
-/* What the child tells the launcher when a step fails; end of file instead means that PID 1 runs.
- */
+/* Collects a process that was sent SIGKILL; gives up when the kernel does not let go of it. */
+void build_reap(pid_t pid, int pidfd);
+
+/* What the child tells the launcher: which step failed and why, or (ERR_OK) that it is about to
+ * become PID 1's program. End of file after that means that it has; without it, that it died. */
 struct build_failure {
     char step[LAUNCH_STEP_MAX];
     struct err err;

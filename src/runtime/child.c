@@ -27,7 +27,9 @@ static const uint64_t init_caps = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CA
 
 static int sources(struct build *b, struct err *e)
 {
-    return b->is_root ? 0 : build_sources(b, e); /* root did it before the child was made */
+    int r = b->is_root ? 0 : build_sources(b, false, e); /* root did it before we were made */
+
+    return r < 0 ? r : build_sources(b, true, e);
 }
 
 static int set_hostname(struct build *b, struct err *e)
@@ -170,8 +172,12 @@ static int become_init(struct build *b, struct err *e)
     char name[] = "sandboxer-init", yes[] = "1", no[] = "0";
     char *argv[] = { name, caps, flags, pids, may_set_ids(b->plan) ? yes : no, NULL };
     char *envp[] = { NULL };
+    static const struct build_failure ready = { .step = "init" };
     int r = arrange_descriptors(b, e);
 
+    if (r < 0)
+        return r;
+    r = ipc_send(b->child_sync, &ready, sizeof ready, NULL, 0, e);
     if (r < 0)
         return r;
     prctl(PR_SET_PDEATHSIG, 0); /* a plain caller's would outlive the change of program */

@@ -7,6 +7,7 @@
 #include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -72,10 +73,11 @@ static int write_map(const char *file, uint32_t inside, uint32_t outside, uint32
     return 0;
 }
 
-static int hold_namespace(void *unused)
+/* Ends with the launcher, even if that is killed: also before we have said so. */
+static int hold_namespace(void *launcher)
 {
-    (void)unused;
-    for (;;)
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (getppid() == *(const pid_t *)launcher)
         pause();
     return 0;
 }
@@ -107,8 +109,11 @@ static int become_maker(uint32_t uid, struct err *e)
 static pid_t start_holder(void)
 {
     static char alignas(16) stack[STACK_BYTES];
+    static pid_t launcher;
 
-    return clone(hold_namespace, stack + sizeof stack, CLONE_NEWUSER | CLONE_VM | SIGCHLD, NULL);
+    launcher = getpid();
+    return clone(hold_namespace, stack + sizeof stack, CLONE_NEWUSER | CLONE_VM | SIGCHLD,
+                 &launcher);
 }
 
 static int map_holder(pid_t pid, const uint32_t inside[2], uint32_t outside, uint32_t count,

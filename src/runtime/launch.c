@@ -1,7 +1,8 @@
 #include "runtime/launch.h"
 
+/* Of a plan only what it uses travels; plan_check() looks at its size. */
 static const size_t sizes[] = {
-    [LAUNCH_CREATE] = sizeof(struct launch_create),
+    [LAUNCH_CREATE] = offsetof(struct launch_create, plan.mounts),
     [LAUNCH_DESTROY] = sizeof(struct launch_destroy),
     [LAUNCH_CREATED] = sizeof(struct launch_created),
     [LAUNCH_FAILED] = sizeof(struct launch_failed),
@@ -25,8 +26,9 @@ int launch_check(const void *message, size_t n, struct err *e)
     if (h->version != LAUNCH_VERSION)
         return err_set(e, ERR_UNSUPPORTED, "launcher protocol %u; this is %d", h->version,
                        LAUNCH_VERSION);
-    if (h->type >= sizeof sizes / sizeof sizes[0] || sizes[h->type] == 0 || n != sizes[h->type] ||
-        h->size != n)
+    if (h->type >= sizeof sizes / sizeof sizes[0] || sizes[h->type] == 0 || h->size != n ||
+        (h->type == LAUNCH_CREATE ? n < sizes[h->type] || n > sizeof(struct launch_create)
+                                  : n != sizes[h->type]))
         return err_set(e, ERR_INVALID, "a launcher message of type %u with %zu bytes", h->type, n);
     if (h->type == LAUNCH_DESTROY &&
         !memchr(((const struct launch_destroy *)message)->id, '\0', ID_MAX))

@@ -1,4 +1,9 @@
-/* Between the control plane and the launcher: requests and answers on one seqpacket socket. */
+/* Between the control plane and the launcher: requests and answers on one seqpacket socket.
+ *
+ * Requests are served one after the other and answered in that order; any number may be under way.
+ * A request that names a sandbox is answered with its id. Building has a deadline, so one sandbox
+ * whose sources hang (a dead file server) delays the others but does not stop them. DESTROY may
+ * follow CREATE at once, and may name what is not there: afterwards nothing of that id is. */
 #ifndef RUNTIME_LAUNCH_H
 #define RUNTIME_LAUNCH_H
 
@@ -7,7 +12,7 @@
 #include "base/err.h"
 #include "runtime/plan.h"
 
-enum { LAUNCH_MAGIC = 0x434e4c53 /* "SLNC" */, LAUNCH_VERSION = 1, LAUNCH_STEP_MAX = 24 };
+enum { LAUNCH_MAGIC = 0x434e4c53 /* "SLNC" */, LAUNCH_VERSION = 2, LAUNCH_STEP_MAX = 24 };
 
 enum launch_type {
     LAUNCH_CREATE = 1, /* + descriptors of the plan */
@@ -34,7 +39,7 @@ struct launch_head {
 struct launch_create {
     struct launch_head head;
     uint32_t pad;
-    struct plan plan;
+    struct plan plan; /* plan_size() bytes of it */
 };
 
 struct launch_destroy {
@@ -46,11 +51,13 @@ struct launch_created {
     struct launch_head head;
     int32_t pid;
     uint32_t unenforced; /* enum launch_unenforced */
+    char id[ID_MAX];
 };
 
 struct launch_failed {
     struct launch_head head;
     char step[LAUNCH_STEP_MAX]; /* empty: the request itself was refused */
+    char id[ID_MAX];            /* empty: the request names no sandbox */
     struct err err;
 };
 
@@ -59,6 +66,7 @@ struct launch_destroyed {
     uint32_t oom_kills;
     uint32_t leftover; /* cgroups that could not be removed */
     int64_t peak_bytes;
+    char id[ID_MAX];
 };
 
 void launch_fill(struct launch_head *h, enum launch_type type, size_t size);

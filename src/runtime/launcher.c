@@ -11,37 +11,70 @@
 #include "ipc/channel.h"
 #include "proc/spawn.h"
 
-/* The launcher inherits no environment: nothing of ours may be found in its /proc entry. */
-static void test_environment(char *out, size_t cap, char **envp)
-{
-    const char *step = SANDBOXER_TEST_HOOKS ? getenv("SANDBOXER_TEST_FAIL_STEP") : NULL;
+enum { VARIABLE_MAX = 128, VARIABLES = 3 };
 
-    envp[0] = NULL;
-    if (step && snprintf(out, cap, "SANDBOXER_TEST_FAIL_STEP=%s", step) < (int)cap)
-        envp[0] = out;
+/* The launcher inherits no environment: nothing of ours may be found in its /proc entry. */
+static void test_environment(char variables[][VARIABLE_MAX], char **envp)
+{
+    static const char *const names[VARIABLES] = { "SANDBOXER_TEST_FAIL_STEP",
+                                                  "SANDBOXER_TEST_DIE_STEP", "SANDBOXER_DIE_AT" };
+    size_t n = 0;
+
+    for (size_t i = 0; SANDBOXER_TEST_HOOKS && i < VARIABLES; i++) {
+        const char *step = getenv(names[i]);
+
+        if (step && snprintf(variables[n], VARIABLE_MAX, "%s=%s", names[i], step) < VARIABLE_MAX) {
+            envp[n] = variables[n];
+            n++;
+        }
+    }
+    envp[n] = NULL;
 }
 
-int launcher_start(struct launcher *ret, struct err *e)
+/* An argument vector for execve(), which writes to none of it. */
+static void add_argument(char **argv, size_t *n, const char *s)
+{
+    memcpy(&argv[(*n)++], &s, sizeof s);
+}
+
+int launcher_start_with(const struct launcher_options *o, struct launcher *ret, struct err *e)
 {
     AUTO_CLOSE int ours = -1, theirs = -1;
-    char path[PATH_MAX], variable[128], name[] = "sandboxer-launch";
-    char *argv[] = { name, NULL }, *envp[2] = { NULL, NULL };
+    char path[PATH_MAX], variables[VARIABLES][VARIABLE_MAX];
+    char *argv[4 + 2 * PLAN_ROOTS_MAX] = { NULL }, *envp[VARIABLES + 1];
     struct spawn s = { .path = path, .argv = argv, .envp = envp, .n_fds = 4 };
-    int pair[2], r = spawn_find(name, path, sizeof path, e);
+    size_t n = 0;
+    int pair[2], r = spawn_find("sandboxer-launch", path, sizeof path, e);
 
+    if (r >= 0 && o->n_roots > PLAN_ROOTS_MAX)
+        r = err_set(e, ERR_TOO_BIG, "more than %d roots for a launcher", PLAN_ROOTS_MAX);
     if (r >= 0)
         r = ipc_pair(pair, e);
     if (r < 0)
         return r;
     ours = pair[0];
     theirs = pair[1];
-    test_environment(variable, sizeof variable, envp);
+    add_argument(argv, &n, "sandboxer-launch");
+    if (o->untrusted) {
+        add_argument(argv, &n, "--peer");
+        add_argument(argv, &n, "untrusted");
+    }
+    for (size_t i = 0; i < o->n_roots; i++) {
+        add_argument(argv, &n, "--root");
+        add_argument(argv, &n, o->roots[i]);
+    }
+    test_environment(variables, envp);
     s.fds = (const int[]){ -1, -1, STDERR_FILENO, theirs };
     r = spawn_start(&s, &ret->pid, e);
     if (r < 0)
         return r;
     ret->sock = take_fd(&ours);
     return 0;
+}
+
+int launcher_start(struct launcher *ret, struct err *e)
+{
+    return launcher_start_with(&(struct launcher_options){ 0 }, ret, e);
 }
 
 void launcher_done(struct launcher *l)
@@ -61,10 +94,13 @@ void launcher_leave(struct launcher *l)
 int launcher_create(const struct launcher *l, const struct plan *p, const int *fds, size_t n,
                     struct err *e)
 {
-    struct launch_create m = { .plan = *p };
+    struct launch_create m;
+    size_t size = offsetof(struct launch_create, plan) + plan_size(p);
 
-    launch_fill(&m.head, LAUNCH_CREATE, sizeof m);
-    return ipc_send(l->sock, &m, sizeof m, fds, n, e);
+    memcpy(&m.plan, p, plan_size(p));
+    m.pad = 0;
+    launch_fill(&m.head, LAUNCH_CREATE, size);
+    return ipc_send(l->sock, &m, size, fds, n, e);
 }
 
 int launcher_destroy(const struct launcher *l, const char *id, struct err *e)
@@ -76,7 +112,7 @@ int launcher_destroy(const struct launcher *l, const char *id, struct err *e)
     return ipc_send(l->sock, &m, sizeof m, NULL, 0, e);
 }
 
-static int failure(const struct launch_failed *f, struct err *e)
+int launcher_failure(const struct launch_failed *f, struct err *e)
 {
     int code =
         f->err.code > ERR_OK && f->err.code < ERR_CODE_COUNT_ ? (int)f->err.code : (int)ERR_BUG;
@@ -90,8 +126,7 @@ static int failure(const struct launch_failed *f, struct err *e)
                       : -code;
 }
 
-int launcher_answer(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
-                    struct err *e)
+int launcher_next(const struct launcher *l, union launch_answer *ret, int *ret_pidfd, struct err *e)
 {
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
     union launch_answer a;
@@ -105,10 +140,21 @@ int launcher_answer(const struct launcher *l, union launch_answer *ret, int *ret
     r = launch_check(&a, (size_t)n, e);
     if (r < 0)
         return r;
-    if (a.head.type == LAUNCH_FAILED)
-        return failure(&a.failed, e);
     if (a.head.type == LAUNCH_CREATED && ret_pidfd && fds.n)
         *ret_pidfd = take_fd(&fds.fd[0]);
     *ret = a;
     return 0;
+}
+
+int launcher_answer(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
+                    struct err *e)
+{
+    union launch_answer a = { 0 };
+    int r = launcher_next(l, &a, ret_pidfd, e);
+
+    if (r >= 0 && a.head.type == LAUNCH_FAILED)
+        r = launcher_failure(&a.failed, e);
+    if (r >= 0)
+        *ret = a;
+    return r;
 }

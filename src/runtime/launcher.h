@@ -3,6 +3,7 @@
 #ifndef RUNTIME_LAUNCHER_H
 #define RUNTIME_LAUNCHER_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -20,7 +21,18 @@ union launch_answer {
     struct launch_destroyed destroyed;
 };
 
-int launcher_start(struct launcher *ret, struct err *e);
+struct launcher_options {
+    bool untrusted; /* whoever holds `sock` is not to use the launcher's own file rights: layers and
+                       mounts only below roots */
+    const char *const *roots; /* directories that plans may name, as 1, 2, …; absolute */
+    size_t n_roots;
+};
+
+/* Starts sandboxer-launch with a new socket pair. It serves whoever holds the other end, as long as
+ * that was made by the launcher's own user (SO_PEERCRED): so a small parent of root may start it
+ * and give `sock` to a control plane that is not root. */
+int launcher_start_with(const struct launcher_options *o, struct launcher *ret, struct err *e);
+int launcher_start(struct launcher *ret, struct err *e); /* trusted, no roots */
 /* Closes the connection, on which the launcher destroys every ephemeral sandbox, and waits for it.
  */
 void launcher_done(struct launcher *l);
@@ -32,8 +44,14 @@ int launcher_create(const struct launcher *l, const struct plan *p, const int *f
                     struct err *e);
 int launcher_destroy(const struct launcher *l, const char *id, struct err *e);
 
-/* The next answer. LAUNCH_FAILED is returned as the error it carries, with the failed step in
- * front. ret_pidfd, which may be NULL, gets the pidfd of LAUNCH_CREATED. */
+/* The next answer, whatever it is. ret_pidfd, which may be NULL, gets the pidfd of LAUNCH_CREATED.
+ * -ERR_UPSTREAM if the launcher is gone, -ERR_BUSY if there is none and the socket does not block.
+ */
+int launcher_next(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
+                  struct err *e);
+/* The error that a LAUNCH_FAILED carries, with the failed step in front. */
+int launcher_failure(const struct launch_failed *f, struct err *e);
+/* Both, for a caller with one request under way. */
 int launcher_answer(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
                     struct err *e);
 

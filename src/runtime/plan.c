@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "base/own.h"
 #include "proc/caps.h"
@@ -24,9 +25,65 @@ uint64_t plan_grantable_caps(void)
            CAP_BIT(CAP_FSETID) | CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_KILL);
 }
 
+size_t plan_size(const struct plan *p)
+{
+    size_t n = p->n_mounts < PLAN_MOUNTS_MAX ? p->n_mounts : PLAN_MOUNTS_MAX;
+
+    return offsetof(struct plan, mounts) + n * sizeof p->mounts[0];
+}
+
+int plan_add_layer(struct plan *p, uint32_t root, const char *path, struct err *e)
+{
+    struct plan_layer *l = &p->layers[p->n_layers];
+
+    if (p->n_layers == PLAN_LAYERS_MAX)
+        return err_set(e, ERR_TOO_BIG, "more than %d image layers", PLAN_LAYERS_MAX);
+    if (!str_copy(str_from(path), l->path, sizeof l->path))
+        return err_set(e, ERR_TOO_BIG, "the path of an image layer is longer than %d bytes",
+                       PLAN_LAYER_MAX - 1);
+    l->root = root;
+    p->n_layers++;
+    return 0;
+}
+
+int plan_add_mount(struct plan *p, uint32_t root, const char *source, const char *target,
+                   uint32_t flags, struct err *e)
+{
+    struct plan_mount *m = &p->mounts[p->n_mounts];
+    int r = plan_check_target(target, e);
+
+    if (r < 0)
+        return r;
+    if (p->n_mounts == PLAN_MOUNTS_MAX)
+        return err_set(e, ERR_TOO_BIG, "more than %d mounts", PLAN_MOUNTS_MAX);
+    if (!str_copy(str_from(source), m->source, sizeof m->source))
+        return err_set(e, ERR_TOO_BIG, "the source of the mount %s is longer than %d bytes", target,
+                       PLAN_SOURCE_MAX - 1);
+    snprintf(m->target, sizeof m->target, "%s", target);
+    m->flags = flags;
+    m->root = root;
+    p->n_mounts++;
+    return 0;
+}
+
 static bool component_is_normal(struct str c)
 {
     return c.n > 0 && c.n < 256 && !str_eq(c, STR(".")) && !str_eq(c, STR(".."));
+}
+
+/* A relative path of normal components only. */
+static bool is_normal(struct str rest)
+{
+    struct str part;
+
+    do {
+        bool more = str_find(rest, '/') < rest.n;
+
+        rest = str_cut(rest, '/', &part);
+        if (!component_is_normal(part) || (more && rest.n == 0))
+            return false;
+    } while (rest.n);
+    return true;
 }
 
 static bool is_below(struct str path, const char *top)
@@ -38,25 +95,18 @@ static bool is_below(struct str path, const char *top)
 
 int plan_check_target(const char *target, struct err *e)
 {
-    struct str path = str_from(target), rest, part;
+    struct str path = str_from(target);
 
     if (path.n < 2 || path.p[0] != '/' || path.n >= PLAN_TARGET_MAX)
         return err_set(
             e, ERR_INVALID,
             "'%.80s' is not a place for a mount: give an absolute path shorter than %d bytes",
             target, PLAN_TARGET_MAX);
-    rest = (struct str){ path.p + 1, path.n - 1 };
-    do {
-        bool more = str_find(rest, '/') < rest.n;
-
-        rest = str_cut(rest, '/', &part);
-        if (!component_is_normal(part) || (more && rest.n == 0))
-            return err_set(
-                e, ERR_INVALID,
-                "'%.80s' is not a place for a mount: give it without '.', '..', empty parts "
-                "or a slash at the end",
-                target);
-    } while (rest.n);
+    if (!is_normal((struct str){ path.p + 1, path.n - 1 }))
+        return err_set(e, ERR_INVALID,
+                       "'%.80s' is not a place for a mount: give it without '.', '..', empty parts "
+                       "or a slash at the end",
+                       target);
     for (size_t i = 0; i < COUNT_OF(reserved); i++)
         if (is_below(path, reserved[i]))
             return err_set(e, ERR_DENIED,
@@ -88,7 +138,11 @@ static int check_strings(const struct plan *p, struct err *e)
     if (!id_valid("sbx_", str_from(p->id)))
         return err_set(e, ERR_INVALID, "the plan's id is not a sandbox id");
     for (uint32_t i = 0; i < p->n_mounts; i++)
-        if (!memchr(p->mounts[i].target, '\0', PLAN_TARGET_MAX))
+        if (!memchr(p->mounts[i].target, '\0', PLAN_TARGET_MAX) ||
+            !memchr(p->mounts[i].source, '\0', PLAN_SOURCE_MAX))
+            return err_set(e, ERR_INVALID, "a string in the plan does not end");
+    for (uint32_t i = 0; i < p->n_layers; i++)
+        if (!memchr(p->layers[i].path, '\0', PLAN_LAYER_MAX))
             return err_set(e, ERR_INVALID, "a string in the plan does not end");
     return check_hostname(p->hostname, e);
 }
@@ -114,6 +168,38 @@ static int check_limits(const struct plan *p, struct err *e)
     return 0;
 }
 
+/* A source is a descriptor and has no path, or is below a root and has one that stays there. */
+static int check_source(uint32_t root, const char *path, const char *what, struct err *e)
+{
+    if (root > PLAN_ROOTS_MAX)
+        return err_set(e, ERR_INVALID, "%s below a root %u that cannot be", what, root);
+    if (root == 0 ? path[0] == '\0' : strcmp(path, ".") == 0 || is_normal(str_from(path)))
+        return 0;
+    return err_set(e, ERR_INVALID,
+                   root ? "%s: '%.80s' is not a path below a root: give it relative, without '.', "
+                          "'..', empty parts or a slash at the end"
+                        : "%s: '%.80s' is a path, but below no root",
+                   what, path);
+}
+
+static int check_parts(const struct plan *p, struct err *e)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; i < p->n_layers && r >= 0; i++)
+        r = check_source(p->layers[i].root, p->layers[i].path, "an image layer", e);
+    for (uint32_t i = 0; i < p->n_mounts && r >= 0; i++) {
+        const struct plan_mount *m = &p->mounts[i];
+
+        if (m->flags & ~(uint32_t)PLAN_MOUNT_FLAGS_ALL_)
+            return err_set(e, ERR_INVALID, "a mount with unknown flags");
+        r = plan_check_target(m->target, e);
+        if (r >= 0)
+            r = check_source(m->root, m->source, m->target, e);
+    }
+    return r;
+}
+
 int plan_check(const struct plan *p, size_t size, struct err *e)
 {
     int r;
@@ -123,22 +209,41 @@ int plan_check(const struct plan *p, size_t size, struct err *e)
     if (p->version != PLAN_VERSION)
         return err_set(e, ERR_UNSUPPORTED, "a launch plan of version %u; this launcher knows %d",
                        p->version, PLAN_VERSION);
-    if (size != sizeof *p || p->size != sizeof *p)
+    if (size < offsetof(struct plan, mounts) || size > sizeof *p || p->size != sizeof *p)
         return err_set(e, ERR_INVALID, "a launch plan of another size");
     if ((p->flags & ~(uint32_t)PLAN_FLAGS_ALL_) || p->n_layers > PLAN_LAYERS_MAX ||
         p->n_mounts > PLAN_MOUNTS_MAX)
         return err_set(e, ERR_INVALID, "a launch plan with unknown flags or too many parts");
+    if (size < plan_size(p))
+        return err_set(e, ERR_INVALID, "a launch plan that was cut short");
     r = check_strings(p, e);
-    if (r < 0)
-        return r;
-    for (uint32_t i = 0; i < p->n_mounts; i++) {
-        if (p->mounts[i].flags & ~(uint32_t)PLAN_MOUNT_FLAGS_ALL_)
-            return err_set(e, ERR_INVALID, "a mount with unknown flags");
-        r = plan_check_target(p->mounts[i].target, e);
-        if (r < 0)
-            return r;
-    }
-    return check_limits(p, e);
+    if (r >= 0)
+        r = check_parts(p, e);
+    return r < 0 ? r : check_limits(p, e);
+}
+
+static int check_supply(uint32_t root, const char *what, size_t n_roots, bool trusted,
+                        struct err *e)
+{
+    if (root > n_roots)
+        return err_set(e, ERR_DENIED, "%s is below root %u; this launcher has %zu", what, root,
+                       n_roots);
+    if (root == 0 && !trusted)
+        return err_set(e, ERR_DENIED,
+                       "%s comes as a descriptor; this launcher takes only paths below its roots",
+                       what);
+    return 0;
+}
+
+int plan_check_sources(const struct plan *p, size_t n_roots, bool trusted, struct err *e)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; i < p->n_layers && r >= 0; i++)
+        r = check_supply(p->layers[i].root, "an image layer", n_roots, trusted, e);
+    for (uint32_t i = 0; i < p->n_mounts && r >= 0; i++)
+        r = check_supply(p->mounts[i].root, p->mounts[i].target, n_roots, trusted, e);
+    return r;
 }
 
 static int check_socket(int fd, struct err *e)
@@ -153,7 +258,24 @@ static int check_socket(int fd, struct err *e)
     return 0;
 }
 
-static int check_file(int fd, bool dir_only, const char *what, struct err *e)
+/* PID 1 will listen on it, which works once and on a socket that has a name. */
+static int check_listener(int fd, struct err *e)
+{
+    struct sockaddr_un name = { 0 };
+    socklen_t n = sizeof name;
+    int r = check_socket(fd, e);
+
+    if (r < 0)
+        return r;
+    if (getsockname(fd, (struct sockaddr *)&name, &n) < 0 || n <= sizeof name.sun_family)
+        return err_set(e, ERR_INVALID, "a listening descriptor that is not bound");
+    n = sizeof name;
+    if (getpeername(fd, (struct sockaddr *)&name, &n) == 0)
+        return err_set(e, ERR_INVALID, "a listening descriptor that is connected");
+    return 0;
+}
+
+int plan_check_file(int fd, bool dir_only, const char *what, struct err *e)
 {
     struct stat st;
 
@@ -165,21 +287,32 @@ static int check_file(int fd, bool dir_only, const char *what, struct err *e)
                    dir_only ? "" : " or a regular file");
 }
 
+static size_t count_fds(const struct plan *p)
+{
+    size_t n = p->flags & PLAN_LISTENER ? 2 : 1;
+
+    for (uint32_t i = 0; i < p->n_layers; i++)
+        n += p->layers[i].root == 0;
+    for (uint32_t i = 0; i < p->n_mounts; i++)
+        n += p->mounts[i].root == 0;
+    return n;
+}
+
 int plan_check_fds(const struct plan *p, const int *fds, size_t n, struct err *e)
 {
-    size_t sockets = p->flags & PLAN_LISTENER ? 2 : 1;
-    int r = 0;
+    int r;
 
-    if (n != sockets + p->n_layers + p->n_mounts)
+    if (n != count_fds(p))
         return err_set(e, ERR_INVALID, "%zu descriptors came with a plan that needs %zu", n,
-                       sockets + p->n_layers + p->n_mounts);
-    for (size_t i = 0; i < sockets && r >= 0; i++)
-        r = check_socket(fds[i], e);
-    fds += sockets;
+                       count_fds(p));
+    r = check_socket(*fds++, e);
+    if (r >= 0 && (p->flags & PLAN_LISTENER))
+        r = check_listener(*fds++, e);
     for (uint32_t i = 0; i < p->n_layers && r >= 0; i++)
-        r = check_file(fds[i], true, "an image layer", e);
-    fds += p->n_layers;
+        if (p->layers[i].root == 0)
+            r = plan_check_file(*fds++, true, "an image layer", e);
     for (uint32_t i = 0; i < p->n_mounts && r >= 0; i++)
-        r = check_file(fds[i], false, p->mounts[i].target, e);
+        if (p->mounts[i].root == 0)
+            r = plan_check_file(*fds++, false, p->mounts[i].target, e);
     return r;
 }

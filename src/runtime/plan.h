@@ -1,17 +1,29 @@
 /* The launch plan: everything the launcher needs to know to build a sandbox, in one fixed layout.
  *
- * The caller fills it, opens every file it names with its own rights and attaches the descriptors;
- * the launcher checks it completely before it does anything, and resolves no path that the caller
- * wrote except below the new sandbox's own root. Descriptors travel in this order:
+ * The caller fills it, and the launcher checks it completely before it does anything. Files of the
+ * host come in by one of two ways:
+ *
+ *   - as descriptors, which the caller opened with its own rights; only from a caller that the
+ *     launcher trusts, because a descriptor alone does not prove what its sender may do;
+ *   - as a path below one of the directories that the launcher was started with (--root, named by
+ *     their position, from 1). The path is resolved in the launcher, beneath that directory and
+ *     through no symbolic link.
+ *
+ * No other path that the caller wrote is resolved, except below the new sandbox's own root.
+ * Descriptors travel in this order:
  *
  *     control               the sandbox's end of the first control connection
- *     [listener]            with PLAN_LISTENER: a bound, not yet listening control socket
- *     layers…               directories of the image, uppermost first
- *     mounts…               one per plan_mount
+ *     [listener]            with PLAN_LISTENER: a bound control socket, on which PID 1 will listen
+ *     layers…               one per layer with root 0, uppermost first
+ *     mounts…               one per mount with root 0
+ *
+ * Only the mounts that are used travel: the first plan_size() bytes.
  */
 #ifndef RUNTIME_PLAN_H
 #define RUNTIME_PLAN_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -19,10 +31,13 @@
 
 enum {
     PLAN_MAGIC = 0x4e4c5053, /* "SPLN" */
-    PLAN_VERSION = 1,
+    PLAN_VERSION = 2,
     PLAN_LAYERS_MAX = 12,
     PLAN_MOUNTS_MAX = 32,
     PLAN_TARGET_MAX = 256,
+    PLAN_ROOTS_MAX = 16,
+    PLAN_SOURCE_MAX = 512,
+    PLAN_LAYER_MAX = 128,
     PLAN_IDS = 65536, /* user and group ids in one sandbox */
     PLAN_PIDS_MAX = 1 << 22,
 };
@@ -45,13 +60,19 @@ enum plan_mount_flags {
 struct plan_mount {
     char target[PLAN_TARGET_MAX]; /* absolute and normal: no ".", "..", "//", trailing slash */
     uint32_t flags;
-    uint32_t pad;
+    uint32_t root;                /* 0: the source is a descriptor; else which root it is below */
+    char source[PLAN_SOURCE_MAX]; /* below that root: relative and normal, or "." for all of it */
+};
+
+struct plan_layer {
+    uint32_t root; /* as of a mount */
+    char path[PLAN_LAYER_MAX];
 };
 
 struct plan {
     uint32_t magic;
     uint32_t version;
-    uint32_t size;
+    uint32_t size; /* of this struct */
     uint32_t flags;
     char id[ID_MAX];
     char hostname[64];
@@ -63,16 +84,31 @@ struct plan {
     uint32_t uid, gid; /* the sandbox's usual user: the one identity there is, for a plain caller */
     uint32_t n_layers; /* 0: the host's system directories */
     uint32_t n_mounts;
+    struct plan_layer layers[PLAN_LAYERS_MAX];
     struct plan_mount mounts[PLAN_MOUNTS_MAX];
 };
 
 /* A plan with an id of its own, "sandbox" as hostname and nothing else set. */
 int plan_init(struct plan *p, struct err *e);
 
-/* Everything that can be checked without the descriptors. */
+/* Bytes up to the last mount that is used. */
+size_t plan_size(const struct plan *p);
+
+/* Fills in a layer or mount below a root; -ERR_TOO_BIG if there is no room for it. */
+int plan_add_layer(struct plan *p, uint32_t root, const char *path, struct err *e);
+int plan_add_mount(struct plan *p, uint32_t root, const char *source, const char *target,
+                   uint32_t flags, struct err *e);
+
+/* Everything that can be checked without the descriptors; of `p` there are `size` bytes. */
 int plan_check(const struct plan *p, size_t size, struct err *e);
 /* The descriptors: their number, and that each is of the kind its place asks for. */
 int plan_check_fds(const struct plan *p, const int *fds, size_t n, struct err *e);
+/* What a layer (dir_only) or a mount may be: a directory, or a regular file. */
+int plan_check_file(int fd, bool dir_only, const char *what, struct err *e);
+
+/* What depends on the launcher: which roots there are, and whether descriptors of files are taken.
+ */
+int plan_check_sources(const struct plan *p, size_t n_roots, bool trusted, struct err *e);
 
 /* Checks a mount target as the plan wants it; shared with whoever reads it from a person. */
 int plan_check_target(const char *target, struct err *e);

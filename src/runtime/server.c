@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/hook.h"
 #include "base/own.h"
 #include "ipc/channel.h"
 #include "proc/caps.h"
@@ -36,6 +37,7 @@ struct sandbox {
 
 struct server {
     int sock;
+    const struct server_options *options;
     bool mute; /* an answer could not be sent: whoever waits for it must see us go */
     bool is_root;
     enum identity_supply supply;
@@ -45,7 +47,8 @@ struct server {
 };
 
 /* A descriptor is only worth what its sender may do, and O_PATH ones prove nothing: what root
- * builds from them is for root alone. */
+ * builds from them is for root alone. Whoever made the socket is what the kernel tells; a parent of
+ * ours that gave it to somebody else has said so with server_options.untrusted. */
 static int check_peer(int sock, struct err *e)
 {
     struct ucred peer;
@@ -59,11 +62,13 @@ static int check_peer(int sock, struct err *e)
     return 0;
 }
 
-static int server_init(struct server *s, int sock, struct err *e)
+static int server_init(struct server *s, int sock, const struct server_options *o, struct err *e)
 {
     int r;
 
-    *s = (struct server){ .sock = sock, .is_root = geteuid() == 0, .init_fd = -1, .home_net = -1 };
+    *s = (struct server){
+        .sock = sock, .options = o, .is_root = geteuid() == 0, .init_fd = -1, .home_net = -1
+    };
     cgroup_host_open(&s->cgroups, "/sys/fs/cgroup");
     r = check_peer(sock, e);
     if (r < 0)
@@ -78,16 +83,20 @@ static int server_init(struct server *s, int sock, struct err *e)
 
 static void answer(struct server *s, const void *message, size_t n, const int *fds, size_t n_fds)
 {
+    hook_point("launch.answer");
     if (ipc_send(s->sock, message, n, fds, n_fds, NULL) < 0)
         s->mute = true;
+    hook_point("launch.answer");
 }
 
-static void answer_failure(struct server *s, const char *step, const struct err *why)
+static void answer_failure(struct server *s, const char *id, const char *step,
+                           const struct err *why)
 {
     struct launch_failed m = { .err = *why };
 
     launch_fill(&m.head, LAUNCH_FAILED, sizeof m);
     snprintf(m.step, sizeof m.step, "%s", step);
+    snprintf(m.id, sizeof m.id, "%s", id);
     answer(s, &m, sizeof m, NULL, 0);
 }
 
@@ -119,14 +128,15 @@ static void keep(struct server *s, const struct build *b)
 /* Moves what the plan's descriptors are to their places in the build. */
 static void place_fds(struct build *b, struct ipc_fds *fds)
 {
+    const struct plan *p = b->plan;
     size_t at = 0;
 
     b->control = take_fd(&fds->fd[at++]);
-    b->listener = b->plan->flags & PLAN_LISTENER ? take_fd(&fds->fd[at++]) : -1;
-    for (uint32_t i = 0; i < b->plan->n_layers; i++)
-        b->layers[i] = take_fd(&fds->fd[at++]);
-    for (uint32_t i = 0; i < b->plan->n_mounts; i++)
-        b->mounts[i] = take_fd(&fds->fd[at++]);
+    b->listener = p->flags & PLAN_LISTENER ? take_fd(&fds->fd[at++]) : -1;
+    for (uint32_t i = 0; i < p->n_layers; i++)
+        b->layers[i] = p->layers[i].root ? -1 : take_fd(&fds->fd[at++]);
+    for (uint32_t i = 0; i < p->n_mounts; i++)
+        b->mounts[i] = p->mounts[i].root ? -1 : take_fd(&fds->fd[at++]);
 }
 
 static void drop_fds(struct build *b)
@@ -139,10 +149,31 @@ static void drop_fds(struct build *b)
         drop_fd(&b->mounts[i]);
 }
 
+static int check_create(struct server *s, const struct launch_create *m, const struct ipc_fds *fds,
+                        struct err *e)
+{
+    int r = plan_check(&m->plan, m->head.size - offsetof(struct launch_create, plan), e);
+
+    if (r >= 0)
+        r = plan_check_sources(&m->plan, s->options->n_roots, !s->options->untrusted, e);
+    if (r >= 0)
+        r = plan_check_fds(&m->plan, fds->fd, fds->n, e);
+    if (r >= 0 && *find(s, m->plan.id))
+        r = err_set(e, ERR_CONFLICT, "there is a sandbox %s already", m->plan.id);
+    return r;
+}
+
+/* The plan's id, if that is one: so that a refusal finds whom it concerns. */
+static const char *id_of(const struct plan *p)
+{
+    return memchr(p->id, '\0', sizeof p->id) && id_valid("sbx_", str_from(p->id)) ? p->id : "";
+}
+
 static void create(struct server *s, const void *message, struct ipc_fds *fds)
 {
     const struct launch_create *m = message;
     struct build b = { .plan = &m->plan,
+                       .roots = s->options->roots,
                        .is_root = s->is_root,
                        .supply = s->supply,
                        .init_fd = &s->init_fd,
@@ -150,28 +181,25 @@ static void create(struct server *s, const void *message, struct ipc_fds *fds)
                        .cgroups = &s->cgroups };
     struct launch_created done = { 0 };
     struct err e = { 0 };
-    int r = plan_check(&m->plan, sizeof m->plan, &e);
+    int r = check_create(s, m, fds, &e);
 
-    if (r >= 0)
-        r = plan_check_fds(&m->plan, fds->fd, fds->n, &e);
-    if (r >= 0 && *find(s, m->plan.id))
-        r = err_set(&e, ERR_CONFLICT, "there is a sandbox %s already", m->plan.id);
-    if (r < 0) {
-        answer_failure(s, "", &e);
-        return;
+    if (r >= 0) {
+        place_fds(&b, fds);
+        r = build_sandbox(&b, &e);
+        drop_fds(&b);
     }
-    place_fds(&b, fds);
-    r = build_sandbox(&b, &e);
-    drop_fds(&b);
     if (r < 0) {
-        answer_failure(s, b.step, &e);
+        answer_failure(s, id_of(&m->plan), b.step, &e);
         return;
     }
     keep(s, &b);
     launch_fill(&done.head, LAUNCH_CREATED, sizeof done);
     done.pid = b.pid;
     done.unenforced = b.unenforced;
+    snprintf(done.id, sizeof done.id, "%s", m->plan.id);
     answer(s, &done, sizeof done, &b.pidfd, 1);
+    if (s->mute) /* whoever asked is gone and looks for it before it is there: it ends with us */
+        s->live->ephemeral = true;
 }
 
 /* Killing PID 1 kills its whole pid namespace; once it is reaped, nothing of it runs. */
@@ -179,7 +207,7 @@ static void end_processes(const struct server *s, struct sandbox *box)
 {
     kill(box->pid, SIGKILL);
     cgroup_kill(&s->cgroups, box->id);
-    waitpid(box->pid, NULL, 0);
+    build_reap(box->pid, box->pidfd);
     drop_fd(&box->pidfd);
 }
 
@@ -225,7 +253,7 @@ static void destroy(struct server *s, const void *message, struct ipc_fds *fds)
     (void)fds;
     if (!id_valid("sbx_", str_from(m->id))) {
         (void)err_set(&e, ERR_INVALID, "not a sandbox id");
-        answer_failure(s, "", &e);
+        answer_failure(s, "", "", &e);
         return;
     }
     if (*at)
@@ -233,6 +261,7 @@ static void destroy(struct server *s, const void *message, struct ipc_fds *fds)
     else
         destroy_stranger(s, m->id, &done);
     launch_fill(&done.head, LAUNCH_DESTROYED, sizeof done);
+    snprintf(done.id, sizeof done.id, "%s", m->id);
     answer(s, &done, sizeof done, NULL, 0);
 }
 
@@ -278,7 +307,7 @@ static void server_done(struct server *s)
     drop_fd(&s->home_net);
 }
 
-int server_run(int sock, struct err *e)
+int server_run(int sock, const struct server_options *o, struct err *e)
 {
     static union {
         struct launch_create largest;
@@ -286,18 +315,19 @@ int server_run(int sock, struct err *e)
     } message;
     struct server s;
     struct err refused;
-    int r = server_init(&s, sock, e);
+    int r = server_init(&s, sock, o, e);
 
     if (r < 0)
-        answer_failure(&s, "launcher", e ? e : &(struct err){ .code = ERR_SYS });
+        answer_failure(&s, "", "launcher", e ? e : &(struct err){ .code = ERR_SYS });
     while (r >= 0 && !s.mute) {
         struct ipc_fds fds = { .n = 0 };
         ssize_t n = ipc_recv(sock, &message, sizeof message, &fds, &refused);
 
         if (n == 0 || n == -(int)ERR_SYS)
             break;
+        hook_point("launch.request");
         if ((n < 0 ? (int)n : serve_one(&s, &message, (size_t)n, &fds, &refused)) < 0)
-            answer_failure(&s, "", &refused);
+            answer_failure(&s, "", "", &refused);
         ipc_fds_done(&fds);
     }
     server_done(&s);

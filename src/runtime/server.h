@@ -2,9 +2,18 @@
 #ifndef RUNTIME_SERVER_H
 #define RUNTIME_SERVER_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
+#include "runtime/plan.h"
+
+struct server_options {
+    bool untrusted; /* the peer is not to use our file rights: layers and mounts only below roots */
+    const char *roots[PLAN_ROOTS_MAX];
+    size_t n_roots;
+};
 
 /* Serves requests on sock until the peer closes it, then destroys every ephemeral sandbox. */
-int server_run(int sock, struct err *e);
+int server_run(int sock, const struct server_options *o, struct err *e);
 
 #endif

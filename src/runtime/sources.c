@@ -1,4 +1,6 @@
-/* Image layers and mounts: from descriptors that the caller opened to trees that can be mounted. */
+/* Image layers and mounts: from descriptors that the caller opened, or paths below the launcher's
+ * roots, to trees that can be mounted. */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -6,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "proc/sys.h"
 #include "runtime/build.h"
 #include "runtime/mounts.h"
 
@@ -48,13 +51,51 @@ static int replace_by_tree(const struct build *b, int *fd, struct err *e)
     return 0;
 }
 
-int build_sources(struct build *b, struct err *e)
+/* What the caller wrote leads nowhere but down, and through nothing that somebody could replace by
+ * a link meanwhile. */
+static int open_below(const char *root, const char *path, int *ret, struct err *e)
 {
+    AUTO_CLOSE int dir = openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd;
+
+    if (dir < 0)
+        return err_sys(e, "opening the root %s", root);
+    fd = sys_openat2(dir, path, O_PATH, 0,
+                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    if (fd < 0 && (errno == ELOOP || errno == EXDEV))
+        return err_set(e, ERR_DENIED, "'%s' below %s is, or leads through, a symbolic link", path,
+                       root);
+    if (fd < 0)
+        return err_sys(e, "opening %s below %s", path, root);
+    *ret = fd;
+    return 0;
+}
+
+static int tree_below(const struct build *b, uint32_t root, const char *path, bool dir_only,
+                      int *ret, struct err *e)
+{
+    AUTO_CLOSE int fd = -1;
+    int r = open_below(b->roots[root - 1], path, &fd, e);
+
+    if (r >= 0)
+        r = plan_check_file(fd, dir_only, path, e);
+    return r < 0 ? r : mounts_copy(fd, "", ret, e);
+}
+
+int build_sources(struct build *b, bool by_path, struct err *e)
+{
+    const struct plan *p = b->plan;
     int r = 0;
 
-    for (uint32_t i = 0; i < b->plan->n_layers && r >= 0; i++)
-        r = replace_by_tree(b, &b->layers[i], e);
-    for (uint32_t i = 0; i < b->plan->n_mounts && r >= 0; i++)
-        r = replace_by_tree(b, &b->mounts[i], e);
+    for (uint32_t i = 0; i < p->n_layers && r >= 0; i++)
+        if (by_path && p->layers[i].root)
+            r = tree_below(b, p->layers[i].root, p->layers[i].path, true, &b->layers[i], e);
+        else if (!by_path && !p->layers[i].root)
+            r = replace_by_tree(b, &b->layers[i], e);
+    for (uint32_t i = 0; i < p->n_mounts && r >= 0; i++)
+        if (by_path && p->mounts[i].root)
+            r = tree_below(b, p->mounts[i].root, p->mounts[i].source, false, &b->mounts[i], e);
+        else if (!by_path && !p->mounts[i].root)
+            r = replace_by_tree(b, &b->mounts[i], e);
     return r;
 }

@@ -73,7 +73,9 @@ int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, s
                                   .rows = s->rows,
                                   .cols = s->cols,
                                   .timeout_ns = s->timeout_ns,
-                                  .grace_ns = s->grace_ns };
+                                  .grace_ns = s->grace_ns,
+                                  .text_at = sizeof head,
+                                  .cookie = s->cookie };
     AUTO_CLOSE int text = -1;
     size_t size;
     int r = buf_add(&m, (struct str){ (const char *)&head, sizeof head });
@@ -105,11 +107,27 @@ int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, enum control
     return ipc_send(sock, &m, sizeof m, NULL, 0, e);
 }
 
+int supervisor_kill_all(int sock, uint32_t tag, int sig, int64_t grace_ns, struct err *e)
+{
+    struct control_kill m = { .sig = sig, .scope = CONTROL_ALL, .grace_ns = grace_ns };
+
+    control_fill(&m.head, CONTROL_KILL, tag, sizeof m);
+    return ipc_send(sock, &m, sizeof m, NULL, 0, e);
+}
+
 int supervisor_ask(int sock, uint32_t tag, enum control_type type, struct err *e)
 {
     struct control_head m;
 
     control_fill(&m, type, tag, sizeof m);
+    return ipc_send(sock, &m, sizeof m, NULL, 0, e);
+}
+
+int supervisor_ask_one(int sock, uint32_t tag, enum control_type type, uint32_t proc, struct err *e)
+{
+    struct control_one m = { .proc = proc };
+
+    control_fill(&m.head, type, tag, sizeof m);
     return ipc_send(sock, &m, sizeof m, NULL, 0, e);
 }
 
@@ -132,6 +150,23 @@ static int accept_stdio(struct ipc_fds *fds, struct err *e)
     return 0;
 }
 
+static bool brings_descriptors(const struct control_head *h)
+{
+    return h->type == CONTROL_STARTED || h->type == CONTROL_ATTACHED;
+}
+
+_Static_assert(sizeof(struct control_exited) >= sizeof(struct control_failed),
+               "the largest message that is no list");
+
+/* Zeros behind what an older PID 1 has sent, up to where this build may read. */
+static void complete(union supervisor_message *m, size_t n)
+{
+    enum { KNOWN = sizeof(struct control_exited) };
+
+    if (m->head.type != CONTROL_PROCS && n < KNOWN)
+        memset(m->room_ + n, 0, KNOWN - n);
+}
+
 int supervisor_next(int sock, union supervisor_message *ret, struct ipc_fds *ret_fds, struct err *e)
 {
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
@@ -141,7 +176,9 @@ int supervisor_next(int sock, union supervisor_message *ret, struct ipc_fds *ret
     if (n <= 0)
         return (int)n;
     r = control_check(ret, (size_t)n, e);
-    if (r >= 0 && fds.n && ret->head.type != CONTROL_STARTED)
+    if (r >= 0)
+        complete(ret, (size_t)n);
+    if (r >= 0 && fds.n && !brings_descriptors(&ret->head))
         r = err_set(e, ERR_DENIED, "the sandbox sent descriptors nobody asked for");
     if (r >= 0)
         r = accept_stdio(&fds, e);

@@ -20,14 +20,23 @@ struct supervisor_start {
     const char *cwd;         /* NULL or "": the user's home, or / */
     const char *const *argv; /* NULL-terminated; for file operations, the paths */
     const char *const *envp; /* NULL-terminated, or NULL */
+    uint64_t cookie;         /* by which a client that comes back knows it */
 };
 
 /* Sends the request; what becomes of it arrives under the tag. */
 int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, struct err *e);
 int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, enum control_scope scope,
                     struct err *e);
-int supervisor_ask(int sock, uint32_t tag, enum control_type type, struct err *e); /* PING, LIST */
+/* Everything inside: `sig`, and after grace_ns (0: never) SIGKILL. */
+int supervisor_kill_all(int sock, uint32_t tag, int sig, int64_t grace_ns, struct err *e);
+/* PING, LIST, USAGE, END */
+int supervisor_ask(int sock, uint32_t tag, enum control_type type, struct err *e);
+/* ATTACH, CLOSE_STDIN, FORGET */
+int supervisor_ask_one(int sock, uint32_t tag, enum control_type type, uint32_t proc,
+                       struct err *e);
 
+/* Every message is as this build knows it, whatever the age of the PID 1 that sent it; entries of
+ * `procs` are still read with control_procs_at(). */
 union supervisor_message {
     struct control_head head;
     struct control_started started;
@@ -35,11 +44,16 @@ union supervisor_message {
     struct control_exited exited;
     struct control_killed killed;
     struct control_procs procs;
-    char room_[sizeof(struct control_procs) + CONTROL_PROCS_MAX * sizeof(struct control_proc)];
+    struct control_attached attached;
+    struct control_one done;
+    struct control_used used;
+    char room_[IPC_MESSAGE_MAX];
 };
 
 /* The next message from PID 1, checked: 1, or 0 when the sandbox is gone. Descriptors that came
- * with it are of the kind expected of them, or the message is refused. */
+ * with it are of the kind expected of them, or the message is refused; they do not block.
+ * -ERR_BUSY if there is none and the socket does not block. After another error the connection is
+ * no longer worth anything, but another may be made. */
 int supervisor_next(int sock, union supervisor_message *ret, struct ipc_fds *ret_fds,
                     struct err *e);
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -134,13 +135,18 @@ static void mount_inside(struct box *b)
     box_mount(b, path, "/opt/inside", false);
 }
 
-void box_prepare(struct box *b)
+void box_prepare_with(struct box *b, const struct launcher_options *o)
 {
     struct err e;
 
     *b = (struct box){ 0 };
-    CHECK_OK(launcher_start(&b->launcher, &e), e);
+    CHECK_OK(launcher_start_with(o, &b->launcher, &e), e);
     new_plan(b);
+}
+
+void box_prepare(struct box *b)
+{
+    box_prepare_with(b, &(struct launcher_options){ 0 });
     mount_inside(b);
 }
 
@@ -153,7 +159,8 @@ void box_mount(struct box *b, const char *source, const char *target, bool writa
         FAIL("opening %s: %s", source, strerror(errno));
     snprintf(m->target, sizeof m->target, "%s", target);
     m->flags = writable ? PLAN_MOUNT_RW : 0;
-    b->fds[1 + b->plan.n_mounts++] = fd;
+    b->plan.n_mounts++;
+    b->fds[1 + b->n_lent++] = fd;
 }
 
 static void create(struct box *b)
@@ -165,11 +172,12 @@ static void create(struct box *b)
     CHECK_OK(ipc_pair(pair, &e), e);
     b->control = pair[0];
     b->fds[0] = pair[1];
-    CHECK_OK(launcher_create(&b->launcher, &b->plan, b->fds, 1 + b->plan.n_mounts, &e), e);
-    for (size_t i = 0; i < 1 + b->plan.n_mounts; i++)
+    CHECK_OK(launcher_create(&b->launcher, &b->plan, b->fds, 1 + b->n_lent, &e), e);
+    for (size_t i = 0; i < 1 + b->n_lent; i++)
         drop_fd(&b->fds[i]);
     CHECK_OK(launcher_answer(&b->launcher, &answer, &b->pidfd, &e), e);
     CHECK_INT(answer.head.type, LAUNCH_CREATED);
+    CHECK(strcmp(answer.created.id, b->plan.id) == 0);
     CHECK(b->pidfd >= 0);
     b->pid = answer.created.pid;
 }
@@ -485,6 +493,69 @@ void check_end_(const char *file, int line, const char *script, const struct out
     if (!str_eq(buf_str(&o->out), str_from(said)))
         tap_fail(file, line, "'%s' said '" STR_FMT "', not '%s'; stderr: " STR_FMT, script,
                  STR_ARG(buf_str(&o->out)), said, STR_ARG(buf_str(&o->err)));
+}
+
+/* listening ones */
+
+void place_init(struct place *p)
+{
+    *p = (struct place){ .dir = "/tmp/sandboxer-test-XXXXXX", .address.sun_family = AF_UNIX };
+    CHECK(mkdtemp(p->dir));
+    snprintf(p->address.sun_path, sizeof p->address.sun_path, "%s/control", p->dir);
+    p->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    CHECK(p->sock >= 0);
+    CHECK(bind(p->sock, (const struct sockaddr *)&p->address, sizeof p->address) == 0);
+}
+
+void place_done(struct place *p)
+{
+    drop_fd(&p->sock);
+    unlink(p->address.sun_path);
+    CHECK(rmdir(p->dir) == 0);
+}
+
+int place_connect(const struct place *p)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    CHECK(fd >= 0);
+    CHECK(connect(fd, (const struct sockaddr *)&p->address, sizeof p->address) == 0);
+    return fd;
+}
+
+void box_build_listening(struct box *b, const struct place *p, uint32_t flags)
+{
+    union launch_answer answer;
+    int pair[2], fds[8];
+    struct err e;
+
+    b->plan.flags = PLAN_LISTENER | flags;
+    CHECK_OK(ipc_pair(pair, &e), e);
+    fds[0] = pair[1];
+    fds[1] = p->sock;
+    memcpy(fds + 2, b->fds + 1, b->n_lent * sizeof fds[0]);
+    CHECK_OK(launcher_create(&b->launcher, &b->plan, fds, 2 + b->n_lent, &e), e);
+    close(pair[1]);
+    for (size_t i = 1; i <= b->n_lent; i++)
+        drop_fd(&b->fds[i]);
+    b->control = pair[0];
+    CHECK_OK(launcher_answer(&b->launcher, &answer, &b->pidfd, &e), e);
+    b->pid = answer.created.pid;
+    box_ping(b);
+}
+
+void box_open_listening(struct box *b, const struct place *p, uint32_t flags)
+{
+    box_prepare(b);
+    box_build_listening(b, p, flags);
+}
+
+void box_reconnect(struct box *b, const struct place *p)
+{
+    drop_fd(&b->control);
+    drop_stash(b);
+    b->control = place_connect(p);
+    box_ping(b);
 }
 
 /* small helpers */

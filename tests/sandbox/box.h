@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/un.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -34,6 +35,7 @@ struct box {
     struct launcher launcher;
     struct plan plan;
     int fds[2 + PLAN_LAYERS_MAX + PLAN_MOUNTS_MAX]; /* the plan's, in its order */
+    size_t n_lent;                                  /* of these, mounts */
     int control;                                    /* our end */
     int pidfd;
     int32_t pid; /* PID 1, as seen from here */
@@ -63,6 +65,7 @@ bool box_is_root(void);
 
 /* In steps, for tests that change something in between… */
 void box_prepare(struct box *b); /* starts the launcher and fills a plan */
+void box_prepare_with(struct box *b, const struct launcher_options *o); /* without /opt/inside */
 void box_mount(struct box *b, const char *source, const char *target, bool writable);
 void box_build(struct box *b); /* the sandbox runs */
 /* …or at once. */
@@ -74,6 +77,21 @@ void box_open_beside(struct box *ret, const struct box *b);
 void box_destroy(struct box *b);      /* without ending the launcher */
 void box_expect_gone(const char *id); /* no control group of that id is left */
 void box_reap_orphans(void); /* waits for what a dead launcher left to us, which must be dying */
+
+/* Sandboxes that listen, and may outlive their connections; the first one is still open. */
+/* A directory of ours with a bound socket in it. */
+struct place {
+    char dir[64];
+    struct sockaddr_un address;
+    int sock;
+};
+
+void place_init(struct place *p);
+void place_done(struct place *p);
+int place_connect(const struct place *p);
+void box_build_listening(struct box *b, const struct place *p, uint32_t flags);
+void box_open_listening(struct box *b, const struct place *p, uint32_t flags);
+void box_reconnect(struct box *b, const struct place *p); /* what was not yet heard is lost */
 
 /* Requests. box_hear() waits for the next message with that tag; what comes for others is kept. */
 int box_hear(struct box *b, uint32_t tag, union supervisor_message *ret, struct ipc_fds *ret_fds);

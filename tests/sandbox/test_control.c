@@ -1,5 +1,8 @@
 /* PID 1 and what clients should not send it. */
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -61,9 +64,9 @@ BOX_TEST(other_versions_types_and_sizes_are_refused)
     } cases[] = {
         { CONTROL_VERSION + 1, CONTROL_PING, 16, ERR_UNSUPPORTED },
         { 0, CONTROL_PING, 16, ERR_UNSUPPORTED },
-        { CONTROL_VERSION, 0, 16, ERR_INVALID },
-        { CONTROL_VERSION, 63, 16, ERR_INVALID },
-        { CONTROL_VERSION, 9999, 16, ERR_INVALID },
+        { CONTROL_VERSION, 0, 16, ERR_UNSUPPORTED },
+        { CONTROL_VERSION, 63, 16, ERR_UNSUPPORTED }, /* perhaps a newer client knows it */
+        { CONTROL_VERSION, 9999, 16, ERR_UNSUPPORTED },
         { CONTROL_VERSION, CONTROL_PING, 17, ERR_INVALID },
         { CONTROL_VERSION, CONTROL_START, 16, ERR_INVALID },
         { CONTROL_VERSION, CONTROL_PONG, 16, ERR_DENIED }, /* an answer, not a request */
@@ -87,7 +90,10 @@ BOX_TEST(descriptors_nobody_asked_for_do_not_stay)
     static union {
         struct control_start start;
         char room[sizeof(struct control_start) + sizeof text];
-    } m = { .start = { .what = CONTROL_PROGRAM, .argc = 1, .text_size = sizeof text } };
+    } m = { .start = { .what = CONTROL_PROGRAM,
+                       .argc = 1,
+                       .text_size = sizeof text,
+                       .text_at = sizeof(struct control_start) } };
     struct control_head ping;
     static union supervisor_message said;
     AUTO_CLOSE int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -145,44 +151,106 @@ BOX_TEST(too_many_descriptors_are_refused)
     box_close(&b);
 }
 
-/* Its queue is full long before the last answer; nothing that matters is lost when it reads again,
- * and meanwhile PID 1 goes on reaping and killing. */
-BOX_TEST(a_client_that_does_not_read_stops_nobody)
+/* As many requests as both queues take, with nobody reading the answers. */
+static uint32_t flood(struct box *b, uint32_t most, int (*ask)(struct box *b, uint32_t tag))
+{
+    int flags = fcntl(b->control, F_GETFL);
+    uint32_t sent = 0;
+
+    CHECK(fcntl(b->control, F_SETFL, flags | O_NONBLOCK) == 0);
+    for (int stuck = 0; sent < most && stuck < 1000; stuck++)
+        if (ask(b, sent) >= 0) {
+            sent++;
+            stuck = 0;
+        } else
+            usleep(100);
+    CHECK(fcntl(b->control, F_SETFL, flags) == 0);
+    return sent;
+}
+
+static int ask_ping(struct box *b, uint32_t tag)
+{
+    return supervisor_ask(b->control, 1000 + tag, CONTROL_PING, NULL);
+}
+
+static int ask_mixed(struct box *b, uint32_t tag)
+{
+    static const enum control_type types[] = { CONTROL_PING, CONTROL_LIST, CONTROL_USAGE };
+
+    return tag % 4 == 3 ? supervisor_ask_one(b->control, 1000 + tag, CONTROL_ATTACH, 1, NULL)
+                        : supervisor_ask(b->control, 1000 + tag, types[tag % 4], NULL);
+}
+
+/* Every request that was taken is answered, in order, and every start has its news; meanwhile PID 1
+ * goes on reaping and killing. */
+static void expect_all(struct box *b, uint32_t programs, uint32_t asked)
+{
+    static union supervisor_message m;
+    uint32_t started = 0, exited = 0, answered = 0;
+    struct err e;
+
+    while (exited < programs || answered < asked) {
+        struct pollfd in = { .fd = b->control, .events = POLLIN };
+        struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
+
+        if (poll(&in, 1, BOX_WAIT_MS) != 1)
+            FAIL("%u of %u answers and %u of %u ends", answered, asked, exited, programs);
+        CHECK_INT(supervisor_next(b->control, &m, &fds, &e), 1);
+        started += m.head.type == CONTROL_STARTED;
+        exited += m.head.type == CONTROL_EXITED;
+        if (m.head.type == CONTROL_STARTED || m.head.type == CONTROL_ATTACHED)
+            CHECK_INT(fds.n, 2);
+        if (m.head.tag >= 1000)
+            CHECK_INT(m.head.tag, 1000 + answered++);
+        CHECK(exited <= started);
+    }
+    CHECK_INT(started, programs);
+    box_ping(b);
+}
+
+BOX_TEST(a_client_that_does_not_read_loses_nothing)
 {
     enum { PROGRAMS = 60, PINGS = 4000 };
     static const char *const argv[] = { "/bin/true", NULL };
     struct supervisor_start s = { .what = CONTROL_PROGRAM, .argv = argv };
-    static union supervisor_message m;
-    int flags, started = 0, exited = 0;
+    uint32_t pings;
     struct box b;
     struct err e;
 
     box_open(&b);
-    flags = fcntl(b.control, F_GETFL);
-    CHECK(fcntl(b.control, F_SETFL, flags | O_NONBLOCK) == 0);
-    for (int i = 0, sent = 0; i < PINGS && sent < 1000; i++) {
-        sent = supervisor_ask(b.control, 1, CONTROL_PING, &e) < 0 ? sent + 1 : 0;
-        if (sent)
-            usleep(100);
-    }
-    CHECK(fcntl(b.control, F_SETFL, flags) == 0);
     for (uint32_t i = 0; i < PROGRAMS; i++)
         CHECK_OK(supervisor_start(b.control, 2, &s, &e), e);
+    pings = flood(&b, PINGS, ask_ping);
+    CHECK(pings > 200);
     usleep(500000);
-    while (exited < PROGRAMS) {
-        struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
-        int r = supervisor_next(b.control, &m, &fds, &e);
-
-        CHECK_OK(r, e);
-        CHECK(r > 0);
-        started += m.head.type == CONTROL_STARTED;
-        exited += m.head.type == CONTROL_EXITED;
-        if (m.head.type == CONTROL_STARTED)
-            CHECK_INT(fds.n, 2);
-        CHECK(exited <= started);
-    }
-    CHECK_INT(started, PROGRAMS);
+    expect_all(&b, PROGRAMS, pings);
     CHECK_INT(box_count_procs(&b), 0);
+    box_close(&b);
+}
+
+/* The same with answers that are large, or carry descriptors. */
+BOX_TEST(answers_of_every_size_wait_for_a_client_that_does_not_read)
+{
+    enum { PROGRAMS = 200, REQUESTS = 400 };
+    struct supervisor_start s;
+    static union supervisor_message m;
+    struct ipc_fds fds;
+    struct box b;
+    struct job j;
+    uint32_t asked;
+
+    box_open(&b);
+    s = sh_start("exec sleep 100");
+    s.flags = CONTROL_KEEP;
+    for (uint32_t n = 0; n < PROGRAMS; n++) {
+        CHECK(job_start(&b, &s, &j, NULL));
+        job_close(&j);
+    }
+    asked = flood(&b, REQUESTS, ask_mixed);
+    CHECK(asked > 20);
+    expect_all(&b, 0, asked);
+    CHECK(supervisor_kill_all(b.control, 9, SIGKILL, 0, NULL) >= 0);
+    CHECK_INT(box_hear(&b, 9, &m, &fds), CONTROL_KILLED);
     box_close(&b);
 }
 
@@ -199,5 +267,60 @@ BOX_TEST(as_many_starts_as_the_table_holds)
         job_close(&j);
     CHECK_INT(n, 200);
     CHECK_INT(box_count_procs(&b), 200);
+    box_close(&b);
+}
+
+/* Messages as an older and a newer build of a client would make them. */
+struct aged_start {
+    struct control_start start;
+    char future[24];
+    char text[sizeof "/\0/bin/sh\0-c\0exit 3"];
+};
+
+static int run_aged(struct box *b, size_t text_at, uint32_t flags, union supervisor_message *ret)
+{
+    static const char text[] = "/\0/bin/sh\0-c\0exit 3";
+    struct aged_start m = { .start = { .what = CONTROL_PROGRAM,
+                                       .flags = flags,
+                                       .argc = 3,
+                                       .text_size = sizeof text,
+                                       .text_at = (uint32_t)text_at,
+                                       .cookie = 0xc00c1e } };
+    struct ipc_fds fds;
+    int type;
+
+    memcpy((char *)&m + text_at, text, sizeof text);
+    control_fill(&m.start.head, CONTROL_START, ++b->tag, text_at + sizeof text);
+    send_raw(b, &m, text_at + sizeof text, NULL, 0);
+    type = box_hear(b, m.start.head.tag, ret, &fds);
+    ipc_fds_done(&fds);
+    return type == CONTROL_STARTED ? box_hear(b, m.start.head.tag, ret, &fds) : type;
+}
+
+BOX_TEST(clients_of_other_ages_are_understood)
+{
+    static union supervisor_message m;
+    struct {
+        struct control_kill kill;
+        char future[32];
+    } kill = { .kill = { .proc = 4711, .sig = SIGTERM } };
+    struct ipc_fds fds;
+    struct box b;
+
+    box_open(&b);
+    CHECK_INT(run_aged(&b, offsetof(struct control_start, cookie), 0, &m), CONTROL_EXITED);
+    CHECK(m.exited.status == 3 && m.exited.cookie == 0); /* it had none, whatever was there */
+    CHECK_INT(run_aged(&b, sizeof(struct control_start), 0, &m), CONTROL_EXITED);
+    CHECK(m.exited.status == 3 && m.exited.cookie == 0xc00c1e);
+    CHECK_INT(run_aged(&b, offsetof(struct aged_start, text), 0, &m), CONTROL_EXITED);
+    CHECK(m.exited.status == 3 && m.exited.cookie == 0xc00c1e);
+    CHECK_INT(run_aged(&b, sizeof(struct control_start), 1u << 30, &m), CONTROL_FAILED);
+    CHECK_INT(m.failed.code, ERR_UNSUPPORTED);
+    for (size_t n = offsetof(struct control_kill, grace_ns); n <= sizeof kill; n += 8) {
+        control_fill(&kill.kill.head, CONTROL_KILL, 9, n);
+        send_raw(&b, &kill, n, NULL, 0);
+        CHECK_INT(box_hear(&b, 9, &m, &fds), CONTROL_KILLED);
+        CHECK_INT(m.killed.sys, ESRCH);
+    }
     box_close(&b);
 }

@@ -248,9 +248,11 @@ BOX_TEST(more_arguments_than_a_sandbox_takes)
 static bool start_with_memfd(struct box *b, enum control_what what, struct str text, uint32_t argc,
                              unsigned seals, struct control_exited *ret_end)
 {
-    struct control_start m = {
-        .what = what, .flags = CONTROL_TEXT_FD, .argc = argc, .text_size = (uint32_t)text.n
-    };
+    struct control_start m = { .what = what,
+                               .flags = CONTROL_TEXT_FD,
+                               .argc = argc,
+                               .text_size = (uint32_t)text.n,
+                               .text_at = sizeof m };
     AUTO_CLOSE int fd = memfd_create("text", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     static union supervisor_message said;
     struct ipc_fds fds;

@@ -84,9 +84,9 @@ BOX_TEST(reading_what_is_no_file)
         const char *path;
         int sys;
     } cases[] = {
-        { "/tmp/none", ENOENT }, { "/tmp", EIO }, /* not a regular file: no errno of its own */
-        { "/dev/null", EIO },                     /* nor is a device, */
-        { "/tmp/fifo", EIO },                     /* nor a pipe, which must not be waited for */
+        { "/tmp/none", ENOENT }, { "/tmp", EINVAL }, /* not a regular file */
+        { "/dev/null", EINVAL },                     /* nor is a device, */
+        { "/tmp/fifo", EINVAL },                     /* nor a pipe, which must not be waited for */
         { "/tmp/loop", ELOOP },  { "/etc/shadow-", ENOENT },
     };
     struct box b;
@@ -118,13 +118,13 @@ BOX_TEST(a_client_that_leaves_early_changes_nothing)
     CHECK_SH(&b, "printf old >/tmp/file", 0, "");
     for (size_t n = 0; n <= data.n; n += 3) { /* nothing, or some whole chunks */
         box_run(&b, &s, chunks(&room, (struct str){ data.p, n }, 3, false), &o);
-        CHECK_BAD(o, EIO);
+        CHECK_BAD(o, EINVAL);
     }
     chunks(&room, data, 4, true);
     box_run(&b, &s, (struct str){ room.p, 2 }, &o); /* half a length */
-    CHECK_BAD(o, EIO);
+    CHECK_BAD(o, EINVAL);
     box_run(&b, &s, (struct str){ room.p, 6 }, &o); /* half a chunk */
-    CHECK_BAD(o, EIO);
+    CHECK_BAD(o, EINVAL);
     CHECK_SH(&b, "cat /tmp/file; ls -A /tmp", 0, "oldfile\n");
     write_file(&b, "/tmp/file", data, &o);
     CHECK_GOOD(o);
@@ -174,11 +174,11 @@ BOX_TEST(writing_where_it_cannot_be)
     write_file(&b, "/tmp/dir", STR("x"), &o);
     CHECK_BAD(o, EISDIR);
     write_file(&b, "/tmp/dir/", STR("x"), &o);
-    CHECK_BAD(o, EIO);
+    CHECK_BAD(o, EINVAL);
     write_file(&b, "/tmp/dir/..", STR("x"), &o);
-    CHECK_BAD(o, EIO);
+    CHECK_BAD(o, EINVAL);
     write_file(&b, "", STR("x"), &o);
-    CHECK_BAD(o, EIO);
+    CHECK_BAD(o, EINVAL);
     write_file(&b, "/usr/bin/new", STR("x"), &o);
     CHECK(!good(&o));
     write_file(&b, "/tmp/link", STR("x"), &o); /* replaces the link, not what it leads to */

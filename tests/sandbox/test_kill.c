@@ -185,7 +185,7 @@ BOX_TEST(signals_to_one_or_to_all)
     CHECK_INT(box_kill(&b, j.proc, SIGTERM, true), 0);
     job_end(&b, &j, &end);
     CHECK_INT(end.status, SIGTERM);
-    CHECK_SH(&b, "exec /opt/inside count", 0, "1 0\n");
+    await_count(&b, "1 0\n");
     CHECK_INT(box_kill(&b, j.proc, SIGTERM, true), ESRCH);
     CHECK_INT(box_kill(&b, 4711, SIGKILL, true), ESRCH);
     box_close(&b);
@@ -352,4 +352,83 @@ BOX_TEST(destroying_ends_everything)
     box_destroy(&b);
     CHECK_INT(kill(b.pid, 0), -1);
     launcher_done(&b.launcher);
+}
+
+static void kill_all(struct box *b, int sig, int64_t grace_ns, int want)
+{
+    static union supervisor_message m;
+    struct ipc_fds fds;
+    uint32_t tag = ++b->tag;
+    struct err e;
+
+    CHECK_OK(supervisor_kill_all(b->control, tag, sig, grace_ns, &e), e);
+    CHECK_INT(box_hear(b, tag, &m, &fds), CONTROL_KILLED);
+    CHECK(m.killed.proc == 0 && m.killed.sys == want);
+}
+
+/* Programs, what they left behind, and what hides; a file operation goes on. */
+BOX_TEST(everything_inside_is_killed_at_once)
+{
+    static const char *const path[] = { "/tmp", NULL };
+    struct supervisor_start watch = { .what = CONTROL_WATCH, .argv = path, .cwd = "/" };
+    struct control_exited end;
+    struct job watcher, first, second;
+    struct box b;
+
+    box_open(&b);
+    kill_all(&b, SIGTERM, 0, ESRCH);
+    CHECK(job_start(&b, &watch, &watcher, NULL));
+    CHECK_SH(&b, "setsid sleep 100 >/dev/null 2>&1 & setsid -f sleep 100 >/dev/null 2>&1", 0, "");
+    CHECK(sh_job(&b, "trap '' TERM; echo ready; while :; do sleep 0.01; done", &first));
+    CHECK(sh_job(&b, "exec sleep 100", &second));
+    await_word(first.out, "ready");
+    kill_all(&b, SIGKILL, 0, 0);
+    job_end(&b, &first, &end);
+    CHECK(end.how == CONTROL_BY_SIGNAL && end.status == SIGKILL);
+    job_end(&b, &second, &end);
+    CHECK(end.how == CONTROL_BY_SIGNAL && end.status == SIGKILL);
+    await_count(&b, "0 0\n");
+    CHECK_INT(box_count_procs(&b), 1); /* the watcher, which nobody inside sees */
+    CHECK_INT(box_kill(&b, watcher.proc, SIGKILL, true), 0);
+    job_end(&b, &watcher, NULL);
+    CHECK_SH(&b, "echo as before", 0, "as before\n");
+    box_close(&b);
+}
+
+BOX_TEST(everything_inside_has_time_to_end)
+{
+    struct control_exited end;
+    struct job polite, stubborn;
+    struct box b;
+
+    box_open(&b);
+    CHECK(sh_job(&b,
+                 "exec 2>/dev/null; trap 'exit 4' TERM; echo ready; while :; do sleep 0.01; done",
+                 &polite));
+    CHECK(sh_job(&b, "trap '' TERM; echo ready; while :; do sleep 0.01; done", &stubborn));
+    await_word(polite.out, "ready");
+    await_word(stubborn.out, "ready");
+    kill_all(&b, SIGTERM, 300000000, 0);
+    job_end(&b, &polite, &end);
+    if (end.how != CONTROL_BY_EXIT || end.status != 4)
+        FAIL("it ended %u/%d", end.how, end.status);
+    job_end(&b, &stubborn, &end);
+    CHECK(end.how == CONTROL_BY_SIGNAL && end.status == SIGKILL);
+    await_count(&b, "0 0\n");
+    box_close(&b);
+}
+
+BOX_TEST(what_forks_as_fast_as_it_can_is_killed_with_everything)
+{
+    struct job j;
+    struct box b;
+
+    box_open(&b);
+    CHECK(sh_job(&b, "f() { while :; do (f) >/dev/null 2>&1 & done; }; echo ready; f", &j));
+    await_word(j.out, "ready");
+    usleep(50000);
+    kill_all(&b, SIGKILL, 0, 0);
+    job_end(&b, &j, NULL);
+    await_count(&b, "0 0\n");
+    box_close(&b);
 }

@@ -64,16 +64,16 @@ BOX_TEST(other_versions_types_and_sizes_are_refused)
         size_t size;
         int want;
     } cases[] = {
-        { 2, LAUNCH_DESTROY, sizeof(struct launch_destroy), -ERR_UNSUPPORTED },
-        { 1, 0, sizeof(struct launch_destroy), -ERR_INVALID },
-        { 1, 3, sizeof(struct launch_destroy), -ERR_INVALID },
-        { 1, 60000, sizeof(struct launch_destroy), -ERR_INVALID },
-        { 1, LAUNCH_DESTROY, sizeof(struct launch_destroy) - 1, -ERR_INVALID },
-        { 1, LAUNCH_DESTROY, sizeof(struct launch_destroy) + 1, -ERR_INVALID },
-        { 1, LAUNCH_CREATE, sizeof(struct launch_destroy), -ERR_INVALID },
-        { 1, LAUNCH_CREATED, sizeof(struct launch_created), -ERR_DENIED },
-        { 1, LAUNCH_FAILED, sizeof(struct launch_failed), -ERR_DENIED },
-        { 1, LAUNCH_DESTROYED, sizeof(struct launch_destroyed), -ERR_DENIED },
+        { LAUNCH_VERSION + 1, LAUNCH_DESTROY, sizeof(struct launch_destroy), -ERR_UNSUPPORTED },
+        { LAUNCH_VERSION, 0, sizeof(struct launch_destroy), -ERR_INVALID },
+        { LAUNCH_VERSION, 3, sizeof(struct launch_destroy), -ERR_INVALID },
+        { LAUNCH_VERSION, 60000, sizeof(struct launch_destroy), -ERR_INVALID },
+        { LAUNCH_VERSION, LAUNCH_DESTROY, sizeof(struct launch_destroy) - 1, -ERR_INVALID },
+        { LAUNCH_VERSION, LAUNCH_DESTROY, sizeof(struct launch_destroy) + 1, -ERR_INVALID },
+        { LAUNCH_VERSION, LAUNCH_CREATE, sizeof(struct launch_destroy), -ERR_INVALID },
+        { LAUNCH_VERSION, LAUNCH_CREATED, sizeof(struct launch_created), -ERR_DENIED },
+        { LAUNCH_VERSION, LAUNCH_FAILED, sizeof(struct launch_failed), -ERR_DENIED },
+        { LAUNCH_VERSION, LAUNCH_DESTROYED, sizeof(struct launch_destroyed), -ERR_DENIED },
     };
     static union {
         struct launch_head head;

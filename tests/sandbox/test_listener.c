@@ -12,84 +12,16 @@
 #include "base/clock.h"
 #include "box.h"
 
-/* A directory of ours with a bound socket in it. */
-struct place {
-    char dir[64];
-    struct sockaddr_un address;
-    int sock;
-};
-
-static void place_init(struct place *p)
-{
-    *p = (struct place){ .dir = "/tmp/sandboxer-test-XXXXXX", .address.sun_family = AF_UNIX };
-    CHECK(mkdtemp(p->dir));
-    snprintf(p->address.sun_path, sizeof p->address.sun_path, "%s/control", p->dir);
-    p->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    CHECK(p->sock >= 0);
-    CHECK(bind(p->sock, (const struct sockaddr *)&p->address, sizeof p->address) == 0);
-}
-
-static void place_done(struct place *p)
-{
-    drop_fd(&p->sock);
-    unlink(p->address.sun_path);
-    CHECK(rmdir(p->dir) == 0);
-}
-
-static int connect_to(const struct place *p)
-{
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-    CHECK(fd >= 0);
-    CHECK(connect(fd, (const struct sockaddr *)&p->address, sizeof p->address) == 0);
-    return fd;
-}
-
-/* A sandbox that may outlive its connections, with its first one still open. */
-static void build_listening(struct box *b, const struct place *p, uint32_t flags)
-{
-    union launch_answer answer;
-    int pair[2], fds[8];
-    struct err e;
-
-    b->plan.flags = PLAN_LISTENER | flags;
-    CHECK_OK(ipc_pair(pair, &e), e);
-    fds[0] = pair[1];
-    fds[1] = p->sock;
-    memcpy(fds + 2, b->fds + 1, b->plan.n_mounts * sizeof fds[0]);
-    CHECK_OK(launcher_create(&b->launcher, &b->plan, fds, 2 + b->plan.n_mounts, &e), e);
-    close(pair[1]);
-    for (uint32_t i = 1; i <= b->plan.n_mounts; i++)
-        drop_fd(&b->fds[i]);
-    b->control = pair[0];
-    CHECK_OK(launcher_answer(&b->launcher, &answer, &b->pidfd, &e), e);
-    b->pid = answer.created.pid;
-    box_ping(b);
-}
-
-static void open_listening(struct box *b, const struct place *p, uint32_t flags)
-{
-    box_prepare(b);
-    build_listening(b, p, flags);
-}
-
-static void reconnect(struct box *b, const struct place *p)
-{
-    drop_fd(&b->control);
-    b->control = connect_to(p);
-    box_ping(b);
-}
-
 BOX_TEST(connections_come_and_go)
 {
     struct place p;
     struct box b;
 
     place_init(&p);
-    open_listening(&b, &p, 0);
+    box_open_listening(&b, &p, 0);
     CHECK_SH(&b, "echo first", 0, "first\n");
     for (int i = 0; i < 40; i++)
-        reconnect(&b, &p);
+        box_reconnect(&b, &p);
     CHECK_SH(&b, "echo last", 0, "last\n");
     box_close(&b);
     place_done(&p);
@@ -102,9 +34,9 @@ BOX_TEST(several_connections_at_once_have_their_own_answers)
     struct job j;
 
     place_init(&p);
-    open_listening(&b, &p, 0);
+    box_open_listening(&b, &p, 0);
     second = b;
-    second.control = connect_to(&p);
+    second.control = place_connect(&p);
     CHECK(sh_job(&b, "exec sleep 100", &j));
     CHECK_SH(&second, "echo mine", 0, "mine\n");
     CHECK_INT(box_count_procs(&second), 1);
@@ -124,9 +56,9 @@ BOX_TEST(more_connections_than_there_are_places)
     struct box b;
 
     place_init(&p);
-    open_listening(&b, &p, 0);
+    box_open_listening(&b, &p, 0);
     for (int i = 0; i < MORE; i++)
-        extra[i] = connect_to(&p);
+        extra[i] = place_connect(&p);
     for (int i = 0; i < MORE; i++) {
         struct pollfd closed = { .fd = extra[i], .events = POLLIN };
 
@@ -136,7 +68,7 @@ BOX_TEST(more_connections_than_there_are_places)
     box_ping(&b);
     for (int i = 0; i < MORE; i++)
         close(extra[i]);
-    reconnect(&b, &p);
+    box_reconnect(&b, &p);
     box_close(&b);
     place_done(&p);
 }
@@ -151,27 +83,33 @@ BOX_TEST(a_list_adopts_what_an_earlier_connection_started)
     struct err e;
 
     place_init(&p);
-    open_listening(&b, &p, 0);
+    box_open_listening(&b, &p, 0);
     CHECK(sh_job(&b, "trap 'exit 5' TERM; echo ready; while :; do sleep 0.02; done", &running));
     await_word(running.out, "ready");
     CHECK(sh_job(&b, "sleep 0.2; exit 6", &ended));
     job_close(&ended);
-    reconnect(&b, &p);
+    box_reconnect(&b, &p);
     usleep(400000); /* the second ends while nobody is there to be told */
     CHECK_OK(supervisor_ask(b.control, 500, CONTROL_LIST, &e), e);
     CHECK_INT(box_hear(&b, 500, &m, &fds), CONTROL_PROCS);
     CHECK_INT(m.procs.count, 2);
     for (uint32_t i = 0; i < 2; i++) {
-        const struct control_proc *row = &m.procs.list[i];
-        const struct job *j = row->proc == running.proc ? &running : &ended;
+        struct control_proc row;
+        const struct job *j;
 
-        CHECK(row->proc == j->proc && row->pid == j->pid && row->tag == j->tag);
-        CHECK_INT(row->what, CONTROL_PROGRAM);
-        CHECK(row->started_ns > 0);
+        control_procs_at(&m.procs, i, &row);
+        j = row.proc == running.proc ? &running : &ended;
+        CHECK(row.proc == j->proc && row.pid == j->pid && row.tag == j->tag);
+        CHECK_INT(row.what, CONTROL_PROGRAM);
+        CHECK_INT(row.state, j == &running ? CONTROL_RUNNING : CONTROL_ENDED);
+        CHECK_INT(row.status, j == &running ? 0 : 6);
+        CHECK(row.started_ns > 0 && !(row.flags & CONTROL_TOLD));
     }
-    CHECK_INT(box_hear(&b, ended.tag, &m, &fds), CONTROL_EXITED);
-    CHECK_INT(m.exited.status, 6);
+    /* Its tag was another connection's: here it is told under none. */
+    CHECK_INT(box_hear(&b, 0, &m, &fds), CONTROL_EXITED);
+    CHECK(m.exited.proc == ended.proc && m.exited.status == 6);
     CHECK_INT(box_kill(&b, running.proc, SIGTERM, false), 0);
+    running.tag = 0;
     job_end(&b, &running, NULL);
     CHECK_INT(box_count_procs(&b), 0);
     box_close(&b);
@@ -188,7 +126,7 @@ BOX_TEST(an_end_that_waits_for_a_client_is_quiet)
     int64_t before;
 
     place_init(&p);
-    open_listening(&b, &p, 0);
+    box_open_listening(&b, &p, 0);
     s = sh_start("sleep 0.1");
     s.timeout_ns = 300 * NS_PER_MS;
     CHECK(job_start(&b, &s, &j, NULL));
@@ -200,7 +138,7 @@ BOX_TEST(an_end_that_waits_for_a_client_is_quiet)
     if (process_cpu_ms(b.pid) - before > 50)
         FAIL("PID 1 used %lld ms of processor time in half a second",
              (long long)(process_cpu_ms(b.pid) - before));
-    b.control = connect_to(&p);
+    b.control = place_connect(&p);
     CHECK_INT(box_count_procs(&b), 1);
     box_close(&b);
     place_done(&p);
@@ -233,7 +171,7 @@ BOX_TEST(nobody_inside_reaches_the_socket)
     CHECK(bind(named, (const struct sockaddr *)&abstract,
                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) == 0);
     CHECK(listen(named, 1) == 0);
-    open_listening(&b, &p, 0);
+    box_open_listening(&b, &p, 0);
     expect_reached(&b, p.address.sun_path, -ENOENT, -ECONNREFUSED);
     box_close(&b);
     place_done(&p);
@@ -251,9 +189,9 @@ BOX_TEST(whoever_is_inside_is_turned_away)
     CHECK(chmod(p.dir, 0777) == 0 && chmod(p.address.sun_path, 0777) == 0);
     box_prepare(&b);
     box_mount(&b, p.dir, "/opt/leak", true);
-    build_listening(&b, &p, 0);
+    box_build_listening(&b, &p, 0);
     expect_reached(&b, "/opt/leak/control", 0, -ECONNREFUSED);
-    reconnect(&b, &p); /* while from outside it works */
+    box_reconnect(&b, &p); /* while from outside it works */
     box_close(&b);
     place_done(&p);
 }
@@ -267,10 +205,10 @@ BOX_TEST(an_ephemeral_one_ends_with_its_first_connection_only)
     int second;
 
     place_init(&p);
-    open_listening(&b, &p, PLAN_EPHEMERAL);
-    second = connect_to(&p);
+    box_open_listening(&b, &p, PLAN_EPHEMERAL);
+    second = place_connect(&p);
     close(second);
-    second = connect_to(&p);
+    second = place_connect(&p);
     box_ping(&b);
     drop_fd(&b.control);
     gone.fd = b.pidfd;

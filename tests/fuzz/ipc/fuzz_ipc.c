@@ -45,24 +45,37 @@ static void walk_text(const struct control_start *s, const char *text, size_t n)
 
 static void check_start(const struct control_start *s, size_t n)
 {
-    must(n >= sizeof *s && s->what < CONTROL_WHAT_COUNT_);
+    must(s->what < CONTROL_WHAT_COUNT_ && s->text_at <= n);
     must(s->argc >= 1 && s->argc <= CONTROL_STRINGS_MAX && s->envc <= CONTROL_STRINGS_MAX);
     must(s->timeout_ns >= 0 && s->grace_ns >= 0);
     must(s->uid != UINT32_MAX && s->gid != UINT32_MAX && s->mode <= 07777);
     if (s->flags & CONTROL_TEXT_FD)
-        must(s->text_size <= CONTROL_TEXT_MAX && n == sizeof *s);
+        must(s->text_size <= CONTROL_TEXT_MAX && n == s->text_at);
     else
-        walk_text(s, s->text, n - sizeof *s);
+        walk_text(s, (const char *)s + s->text_at, n - s->text_at);
 }
 
 static void check_procs(const struct control_procs *p, size_t n)
 {
     uint32_t sum = 0;
 
-    must(p->count <= CONTROL_PROCS_MAX && n == sizeof *p + p->count * sizeof p->list[0]);
-    for (uint32_t i = 0; i < p->count; i++)
-        sum += p->list[i].proc; /* is there to be read */
+    must(p->count <= CONTROL_PROCS_MAX && n == sizeof *p + p->count * (size_t)p->entry_size);
+    for (uint32_t i = 0; i < p->count; i++) {
+        struct control_proc row;
+
+        control_procs_at(p, i, &row); /* is there to be read */
+        sum += row.proc;
+    }
     (void)*(volatile uint32_t *)&sum;
+}
+
+static void check_kill(const void *message)
+{
+    struct control_kill k;
+
+    control_read(message, &k, sizeof k);
+    must(k.sig >= 0 && k.grace_ns >= 0 && k.scope < CONTROL_SCOPE_COUNT_);
+    must(k.scope == CONTROL_ALL ? k.proc == 0 : k.grace_ns == 0);
 }
 
 static void fuzz_control(const uint8_t *data, size_t size)
@@ -84,7 +97,7 @@ static void fuzz_control(const uint8_t *data, size_t size)
     else if (h->type == CONTROL_EXITED)
         must(strlen(x->msg) < sizeof x->msg);
     else if (h->type == CONTROL_KILL)
-        must(((const struct control_kill *)m)->sig >= 0);
+        check_kill(m);
 }
 
 /* A start whose text came beside it. */
@@ -103,6 +116,13 @@ static void fuzz_text(const uint8_t *data, size_t size)
         walk_text(s, text, size - sizeof *s);
 }
 
+static void check_source(uint32_t root, const char *path)
+{
+    must(root <= PLAN_ROOTS_MAX && (root == 0) == (path[0] == '\0'));
+    must(path[0] != '/' && strcmp(path, "..") != 0 && strncmp(path, "../", 3) != 0);
+    must(!strstr(path, "/../") && !strstr(path, "//"));
+}
+
 static void check_plan(const struct plan *p)
 {
     must(strlen(p->id) < sizeof p->id && strlen(p->hostname) < sizeof p->hostname);
@@ -114,6 +134,12 @@ static void check_plan(const struct plan *p)
         must(strlen(t) < PLAN_TARGET_MAX && t[0] == '/' && t[1] && !strstr(t, "//"));
         must(!strstr(t, "/../") && !strstr(t, "/./") && t[strlen(t) - 1] != '/');
         must(strcmp(t, "/proc") != 0 && strncmp(t, "/proc/", 6) != 0);
+        must(strlen(p->mounts[i].source) < PLAN_SOURCE_MAX);
+        check_source(p->mounts[i].root, p->mounts[i].source);
+    }
+    for (uint32_t i = 0; i < p->n_layers; i++) {
+        must(strlen(p->layers[i].path) < PLAN_LAYER_MAX);
+        check_source(p->layers[i].root, p->layers[i].path);
     }
 }
 
@@ -128,7 +154,8 @@ static void fuzz_launch(const uint8_t *data, size_t size)
     if (h->type == LAUNCH_DESTROY)
         must(strlen(((const struct launch_destroy *)m)->id) < ID_MAX);
     else if (h->type == LAUNCH_CREATE &&
-             plan_check(&((const struct launch_create *)m)->plan, sizeof(struct plan), NULL) == 0)
+             plan_check(&((const struct launch_create *)m)->plan,
+                        size - offsetof(struct launch_create, plan), NULL) == 0)
         check_plan(&((const struct launch_create *)m)->plan);
 }
 

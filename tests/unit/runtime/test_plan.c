@@ -34,7 +34,7 @@ TEST(a_new_plan_is_good_and_has_its_own_id)
         statement;                                                                                 \
     }
 CHANGE(magic, p->magic = 0)
-CHANGE(version, p->version = 2)
+CHANGE(version, p->version++)
 CHANGE(size, p->size++)
 CHANGE(flags, p->flags = PLAN_FLAGS_ALL_ + 1)
 CHANGE(all_flags, p->flags = PLAN_FLAGS_ALL_)
@@ -148,10 +148,91 @@ TEST(a_plan_of_another_length)
 {
     struct plan p = good_plan();
 
-    for (size_t n = 0; n < sizeof p; n++)
+    for (size_t n = 0; n < plan_size(&p); n++)
         if (plan_check(&p, n, NULL) != -ERR_INVALID)
-            FAIL("%zu bytes pass", n);
+            FAIL("%zu bytes of a plan pass", n);
+    CHECK_INT(plan_check(&p, plan_size(&p), NULL), 0);
     CHECK_INT(plan_check(&p, sizeof p + 1, NULL), -ERR_INVALID);
+    p.n_mounts = 2; /* more than came */
+    CHECK_INT(plan_check(&p, plan_size(&p) - 1, NULL), -ERR_INVALID);
+    p.n_mounts = UINT32_MAX;
+    CHECK(plan_size(&p) == sizeof p);
+}
+
+TEST(sources_below_roots)
+{
+    static const struct {
+        uint32_t root;
+        const char *source;
+        int want;
+    } cases[] = {
+        { 1, "a", 0 },
+        { PLAN_ROOTS_MAX, "a/b.c/..d", 0 },
+        { 1, ".", 0 },
+        { 0, "", 0 },
+        { 0, "a", -ERR_INVALID },
+        { 1, "", -ERR_INVALID },
+        { 1, "/", -ERR_INVALID },
+        { 1, "/etc", -ERR_INVALID },
+        { 1, "..", -ERR_INVALID },
+        { 1, "../etc", -ERR_INVALID },
+        { 1, "a/../../etc", -ERR_INVALID },
+        { 1, "a/..", -ERR_INVALID },
+        { 1, "./a", -ERR_INVALID },
+        { 1, "a//b", -ERR_INVALID },
+        { 1, "a/", -ERR_INVALID },
+        { PLAN_ROOTS_MAX + 1, "a", -ERR_INVALID },
+        { UINT32_MAX, "a", -ERR_INVALID },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct plan mounts = good_plan(), layers = mounts;
+
+        CHECK_INT(plan_add_mount(&mounts, cases[i].root, cases[i].source, "/x", 0, NULL), 0);
+        CHECK_INT(plan_add_layer(&layers, cases[i].root, cases[i].source, NULL), 0);
+        if (plan_check(&mounts, sizeof mounts, NULL) != cases[i].want ||
+            plan_check(&layers, sizeof layers, NULL) != cases[i].want)
+            FAIL("'%s' below root %u", cases[i].source, cases[i].root);
+    }
+}
+
+TEST(sources_that_do_not_end)
+{
+    struct plan p = good_plan(), q = p;
+
+    CHECK_INT(plan_add_mount(&p, 1, "a", "/x", 0, NULL), 0);
+    memset(p.mounts[0].source, 'a', PLAN_SOURCE_MAX);
+    CHECK_INT(plan_check(&p, sizeof p, NULL), -ERR_INVALID);
+    CHECK_INT(plan_add_layer(&q, 1, "a", NULL), 0);
+    memset(q.layers[0].path, 'a', PLAN_LAYER_MAX);
+    CHECK_INT(plan_check(&q, sizeof q, NULL), -ERR_INVALID);
+}
+
+TEST(more_parts_than_there_is_room_for)
+{
+    static char path[PLAN_SOURCE_MAX + 1];
+    struct plan p = good_plan();
+
+    memset(path, 'a', PLAN_SOURCE_MAX);
+    CHECK_INT(plan_add_mount(&p, 1, path, "/x", 0, NULL), -ERR_TOO_BIG);
+    CHECK_INT(plan_add_layer(&p, 1, path, NULL), -ERR_TOO_BIG);
+    for (int i = 0; i < PLAN_MOUNTS_MAX; i++)
+        CHECK_INT(plan_add_mount(&p, 1, "a", "/x", 0, NULL), 0);
+    CHECK_INT(plan_add_mount(&p, 1, "a", "/x", 0, NULL), -ERR_TOO_BIG);
+    CHECK_INT(plan_add_mount(&p, 1, "a", "/proc", 0, NULL), -ERR_DENIED);
+}
+
+TEST(who_may_give_what)
+{
+    struct plan by_fd = good_plan(), below = by_fd;
+
+    CHECK_INT(plan_add_mount(&by_fd, 0, "", "/x", 0, NULL), 0);
+    CHECK_INT(plan_add_layer(&below, 2, "a", NULL), 0);
+    CHECK_INT(plan_check_sources(&by_fd, 0, true, NULL), 0);
+    CHECK_INT(plan_check_sources(&by_fd, 2, false, NULL), -ERR_DENIED);
+    CHECK_INT(plan_check_sources(&below, 2, false, NULL), 0);
+    CHECK_INT(plan_check_sources(&below, 2, true, NULL), 0);
+    CHECK_INT(plan_check_sources(&below, 1, true, NULL), -ERR_DENIED);
 }
 
 TEST(mount_targets)
@@ -221,7 +302,19 @@ TEST(mounts_of_a_plan_are_checked_one_by_one)
     CHECK_INT(plan_check(&p, sizeof p, NULL), -ERR_DENIED);
 }
 
-enum kind { SEQPACKET, STREAM, INTERNET, DIRECTORY, REGULAR, DEVICE, PIPE, CLOSED, KINDS };
+enum kind {
+    SEQPACKET,
+    BOUND,
+    UNBOUND,
+    STREAM,
+    INTERNET,
+    DIRECTORY,
+    REGULAR,
+    DEVICE,
+    PIPE,
+    CLOSED,
+    KINDS
+};
 
 static int open_kind(enum kind k)
 {
@@ -231,6 +324,13 @@ static int open_kind(enum kind k)
     switch (k) {
     case SEQPACKET:
         CHECK_OK(ipc_pair(ends, &e), e);
+        return ends[0];
+    case BOUND:
+    case UNBOUND:
+        ends[0] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        CHECK(ends[0] >= 0); /* a name of the kernel's choice, in no file system */
+        CHECK(k == UNBOUND || bind(ends[0], (const struct sockaddr *)&(sa_family_t){ AF_UNIX },
+                                   sizeof(sa_family_t)) == 0);
         return ends[0];
     case STREAM:
         return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -254,7 +354,7 @@ static int open_kind(enum kind k)
 TEST(kinds_of_descriptors)
 {
     struct plan p = good_plan();
-    int fds[4], good[4] = { open_kind(SEQPACKET), open_kind(SEQPACKET), open_kind(DIRECTORY),
+    int fds[4], good[4] = { open_kind(SEQPACKET), open_kind(BOUND), open_kind(DIRECTORY),
                             open_kind(REGULAR) };
 
     p.flags = PLAN_LISTENER;
@@ -263,7 +363,8 @@ TEST(kinds_of_descriptors)
     CHECK_INT(plan_check_fds(&p, good, 4, NULL), 0);
     for (size_t place = 0; place < 4; place++)
         for (enum kind k = 0; k < KINDS; k++) {
-            bool want = place < 2    ? k == SEQPACKET
+            bool want = place == 0   ? k == SEQPACKET || k == BOUND || k == UNBOUND
+                        : place == 1 ? k == BOUND
                         : place == 2 ? k == DIRECTORY
                                      : k == DIRECTORY || k == REGULAR;
 
@@ -277,7 +378,7 @@ TEST(kinds_of_descriptors)
 TEST(numbers_of_descriptors)
 {
     struct plan p = good_plan();
-    int fds[3] = { open_kind(SEQPACKET), open_kind(SEQPACKET), open_kind(DIRECTORY) };
+    int fds[3] = { open_kind(SEQPACKET), open_kind(BOUND), open_kind(DIRECTORY) };
 
     CHECK_INT(plan_check_fds(&p, fds, 1, NULL), 0);
     CHECK_INT(plan_check_fds(&p, fds, 0, NULL), -ERR_INVALID);

@@ -1,0 +1,278 @@
+/* What clients ask of PID 1. */
+#include "init/init.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+
+static union {
+    struct control_head head;
+    char room[IPC_MESSAGE_MAX];
+} request;
+
+/* To the ended, only what they left behind can be signalled. */
+static int signal_one(struct proc *p, const struct control_kill *k)
+{
+    bool tree = k->scope == CONTROL_TREE || k->sig == SIGKILL;
+
+    if (p->state == PROC_ENDED && !(tree && kill_marked(p, k->sig) > 0))
+        return ESRCH;
+    if (k->sig == SIGKILL)
+        p->killing = true;
+    else if (p->state == PROC_ENDED)
+        return 0;
+    else if (tree)
+        return kill_marked(p, k->sig) > 0 ? 0 : ESRCH;
+    else
+        return kill(k->scope == CONTROL_GROUP ? -p->pid : p->pid, k->sig) < 0 ? errno : 0;
+    return 0;
+}
+
+static int serve_kill(int conn, struct err *e)
+{
+    struct control_kill k;
+    struct control_killed m = { 0 };
+    struct proc *p;
+
+    (void)e;
+    control_read(&request, &k, sizeof k);
+    m.proc = k.proc;
+    p = procs_by_id(k.proc);
+    if (k.scope == CONTROL_ALL)
+        starts_kill_all(k.sig, k.grace_ns, &m);
+    else
+        m.sys = p ? signal_one(p, &k) : ESRCH;
+    control_fill(&m.head, CONTROL_KILLED, k.head.tag, sizeof m);
+    conns_answer(conn, &m, sizeof m);
+    return 0;
+}
+
+static int serve_ping(int conn, struct err *e)
+{
+    struct control_head pong;
+
+    (void)e;
+    control_fill(&pong, CONTROL_PONG, request.head.tag, sizeof pong);
+    conns_answer(conn, &pong, sizeof pong);
+    return 0;
+}
+
+static struct control_proc describe(const struct proc *p)
+{
+    static const enum control_state states[] = { [PROC_STARTING] = CONTROL_STARTING,
+                                                 [PROC_RUNNING] = CONTROL_RUNNING,
+                                                 [PROC_ENDED] = CONTROL_ENDED };
+
+    return (struct control_proc){ .proc = p->id,
+                                  .pid = p->pid,
+                                  .what = p->what,
+                                  .tag = p->tag,
+                                  .started_ns = p->started_ns,
+                                  .cookie = p->cookie,
+                                  .flags = p->flags | (p->told ? CONTROL_TOLD : 0),
+                                  .state = states[p->state],
+                                  .how = p->end.how,
+                                  .status = p->end.status,
+                                  .sys = p->end.sys,
+                                  .cpu_ns = p->end.cpu_ns,
+                                  .peak_bytes = p->end.peak_bytes };
+}
+
+static int send_list(int conn, const struct control_one *asked)
+{
+    static union {
+        struct control_procs m;
+        char room[sizeof(struct control_procs) + CONTROL_PROCS_MAX * sizeof(struct control_proc)];
+    } out;
+    size_t n = 0;
+    int said;
+
+    for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
+        out.m.list[n++] = describe(p);
+    out.m.count = (uint32_t)n;
+    out.m.entry_size = sizeof out.m.list[0];
+    control_fill(&out.m.head, CONTROL_PROCS, asked->head.tag,
+                 sizeof out.m + n * sizeof out.m.list[0]);
+    said = conns_tell(conn, &out, out.m.head.size, NULL, 0);
+    for (struct proc *p = procs_next(NULL); p && said > 0; p = procs_next(p))
+        starts_adopt(p, conn);
+    return said;
+}
+
+static int serve_list(int conn, struct err *e)
+{
+    struct control_one asked = { .head = request.head };
+
+    (void)e;
+    conns_answer_by(conn, send_list, &asked);
+    return 0;
+}
+
+static int send_stdio(int conn, const struct control_one *asked)
+{
+    struct control_attached m = { .proc = asked->proc };
+    struct proc *p = procs_by_id(asked->proc);
+
+    if (!p) { /* forgotten by somebody while the answer waited */
+        struct err gone;
+
+        (void)err_set(&gone, ERR_NOT_FOUND, "there is no process %u", asked->proc);
+        conns_fail(conn, asked->head.tag, "process", &gone);
+        return 1;
+    }
+    m.flags = p->flags & (CONTROL_STDIN | CONTROL_TTY);
+    control_fill(&m.head, CONTROL_ATTACHED, asked->head.tag, sizeof m);
+    return conns_tell(conn, &m, sizeof m, p->stdio, p->n_stdio);
+}
+
+/* The kept process that a request names. */
+static int find_kept(struct control_one *asked, struct proc **ret, struct err *e)
+{
+    struct proc *p;
+
+    control_read(&request, asked, sizeof *asked);
+    p = procs_by_id(asked->proc);
+    if (!p)
+        return err_set(e, ERR_NOT_FOUND, "there is no process %u", asked->proc);
+    if (!(p->flags & CONTROL_KEEP))
+        return err_set(e, ERR_INVALID, "process %u is not a kept one", asked->proc);
+    *ret = p;
+    return 0;
+}
+
+static int serve_attach(int conn, struct err *e)
+{
+    struct control_one asked;
+    struct proc *p;
+    int r = find_kept(&asked, &p, e);
+
+    if (r < 0)
+        return r;
+    if (!p->ready)
+        return err_set(e, ERR_BUSY, "process %u has not started yet, or never did", asked.proc);
+    conns_answer_by(conn, send_stdio, &asked);
+    return 0;
+}
+
+static void answer_done(int conn, const struct control_one *asked)
+{
+    struct control_one m = { .proc = asked->proc };
+
+    control_fill(&m.head, CONTROL_DONE, asked->head.tag, sizeof m);
+    conns_answer(conn, &m, sizeof m);
+}
+
+static int serve_close_stdin(int conn, struct err *e)
+{
+    struct control_one asked;
+    struct proc *p;
+    int r = find_kept(&asked, &p, e);
+
+    if (r < 0)
+        return r;
+    if (p->flags & CONTROL_TTY)
+        return err_set(e, ERR_INVALID, "a terminal's input is not closed; send it ^D");
+    if (!p->started)
+        return err_set(e, ERR_BUSY, "process %u has not started yet", asked.proc);
+    if (p->flags & CONTROL_STDIN) {
+        close(p->stdio[0]);
+        memmove(p->stdio, p->stdio + 1, (size_t)--p->n_stdio * sizeof p->stdio[0]);
+        p->flags &= ~(uint32_t)CONTROL_STDIN;
+    }
+    answer_done(conn, &asked);
+    return 0;
+}
+
+static int serve_forget(int conn, struct err *e)
+{
+    struct control_one asked;
+    struct proc *p;
+
+    control_read(&request, &asked, sizeof asked);
+    p = procs_by_id(asked.proc);
+    if (!p)
+        return err_set(e, ERR_NOT_FOUND, "there is no process %u", asked.proc);
+    if (p->state != PROC_ENDED)
+        return err_set(e, ERR_CONFLICT, "process %u has not ended", asked.proc);
+    starts_forget(p);
+    answer_done(conn, &asked);
+    return 0;
+}
+
+static int serve_usage(int conn, struct err *e)
+{
+    struct control_used m = { 0 };
+
+    (void)e;
+    usage_read(&m);
+    control_fill(&m.head, CONTROL_USED, request.head.tag, sizeof m);
+    conns_answer(conn, &m, sizeof m);
+    return 0;
+}
+
+static int serve_end(int conn, struct err *e)
+{
+    (void)conn;
+    (void)e;
+    _exit(0);
+}
+
+/* A failure is answered with the error; otherwise the function has answered. */
+static int (*const requests[])(int conn, struct err *e) = {
+    [CONTROL_PING] = serve_ping,     [CONTROL_KILL] = serve_kill,
+    [CONTROL_LIST] = serve_list,     [CONTROL_ATTACH] = serve_attach,
+    [CONTROL_FORGET] = serve_forget, [CONTROL_CLOSE_STDIN] = serve_close_stdin,
+    [CONTROL_USAGE] = serve_usage,   [CONTROL_END] = serve_end,
+};
+
+static int serve_start(const struct init_options *o, int conn, const struct ipc_fds *fds,
+                       struct err *e)
+{
+    struct control_start s;
+
+    control_read(&request, &s, sizeof s);
+    /* Beyond its end the request has no cookie: those bytes are text. */
+    if (s.text_at < sizeof s)
+        memset((char *)&s + s.text_at, 0, sizeof s - s.text_at);
+    return starts_add(o, conn, &s, request.room + s.text_at, fds, e);
+}
+
+static int serve(const struct init_options *o, int conn, const struct ipc_fds *fds, struct err *e)
+{
+    uint16_t type = request.head.type;
+
+    if (type == CONTROL_START)
+        return serve_start(o, conn, fds, e);
+    if (type < COUNT_OF(requests) && requests[type])
+        return requests[type](conn, e);
+    return err_set(e, ERR_DENIED, "PID 1 does not take messages of type %u", type);
+}
+
+void requests_read(const struct init_options *o, int conn)
+{
+    struct ipc_fds fds = { .n = 0 };
+    struct err e;
+    ssize_t n = ipc_recv(conn, &request, sizeof request, &fds, &e);
+    const char *step = "request";
+    int r;
+
+    if (n == -(int)ERR_BUSY)
+        return;
+    if (n == 0 || n == -(int)ERR_SYS) {
+        if (conn == INIT_CONTROL && o->ephemeral)
+            _exit(0); /* and with us, everything in here */
+        conns_drop(conn);
+        return;
+    }
+    r = n < 0 ? (int)n : control_check(&request, (size_t)n, &e);
+    if (r >= 0) {
+        step = request.head.type == CONTROL_START ? "start" : "request";
+        r = serve(o, conn, &fds, &e);
+    }
+    if (r < 0)
+        conns_fail(conn, n >= (ssize_t)sizeof request.head ? request.head.tag : 0, step, &e);
+    ipc_fds_done(&fds);
+}
