@@ -1,0 +1,156 @@
+#include "mirror/content.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "tree/at.h"
+
+struct reading {
+    struct content *c;
+    const struct found *f;
+    enum content_store store;
+    int host; /* the host's file as long as it says the same; -1 */
+    struct sip hash;
+    struct sip_key key;
+};
+
+static void reading_done(struct reading *rd)
+{
+    drop_fd(&rd->host);
+}
+
+static void give_up(struct content *c, int r)
+{
+    if (c->trouble == 0)
+        c->trouble = r;
+    drop_fd(&c->fd);
+}
+
+/* Reads n bytes at an offset, or fewer at the end of the file. */
+static ssize_t read_at(int fd, char *to, size_t n, uint64_t at)
+{
+    size_t have = 0;
+
+    while (have < n) {
+        ssize_t got = pread(fd, to + have, n - have, (off_t)(at + have));
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        have += (size_t)got;
+    }
+    return (ssize_t)have;
+}
+
+static int open_temp(struct reading *rd, struct err *e)
+{
+    struct content *c = rd->c;
+    int r = host_temp_name(c->temp, e);
+
+    if (r < 0)
+        return r;
+    c->fd = host_open(rd->f->parent, c->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    if (c->fd < 0) {
+        c->temp[0] = '\0';
+        return err_sys(e, "making a file beside it");
+    }
+    return 0;
+}
+
+/* Everything up to here was the same on the host, so it comes from there; unless the host changed
+ * it since, which the hash tells. */
+static int copy_start(struct reading *rd, struct err *e)
+{
+    uint64_t left = rd->hash.n_, at = 0;
+    char chunk[TREE_CHUNK];
+    struct sip copied;
+
+    sip_init(&copied, &rd->key);
+    while (left > 0) {
+        size_t n = left < sizeof chunk ? (size_t)left : sizeof chunk;
+        int r;
+
+        if (read_at(rd->host, chunk, n, at) != (ssize_t)n)
+            break;
+        r = at_write(rd->c->fd, chunk, n, e);
+        if (r < 0)
+            return r;
+        sip_add(&copied, (struct str){ chunk, n });
+        at += n;
+        left -= n;
+    }
+    if (!sip_eq(&copied, &rd->hash))
+        return err_set(e, ERR_BUSY, "it changed on the host while it was compared");
+    return 0;
+}
+
+static void start_writing(struct reading *rd)
+{
+    int r;
+
+    if (rd->store == CONTENT_HASH)
+        return;
+    r = open_temp(rd, &rd->c->why);
+    if (r >= 0 && rd->host >= 0)
+        r = copy_start(rd, &rd->c->why);
+    if (r < 0)
+        give_up(rd->c, r);
+}
+
+static bool host_says(const struct reading *rd, struct str piece)
+{
+    char chunk[TREE_CHUNK];
+
+    return read_at(rd->host, chunk, piece.n, rd->hash.n_) == (ssize_t)piece.n &&
+           memcmp(chunk, piece.p, piece.n) == 0;
+}
+
+static void take_piece(struct reading *rd, struct str piece)
+{
+    int r = 0;
+
+    if (rd->host >= 0 && !host_says(rd, piece)) {
+        start_writing(rd);
+        drop_fd(&rd->host);
+    }
+    if (rd->c->fd >= 0)
+        r = at_write(rd->c->fd, piece.p, piece.n, &rd->c->why);
+    if (r < 0)
+        give_up(rd->c, r);
+    sip_add(&rd->hash, piece);
+}
+
+int content_read(struct content *c, struct tar_reader *t, const struct sip_key *key,
+                 const struct found *f, enum content_store store, struct err *e)
+{
+    AUTO(reading_done)
+    struct reading rd = { .c = c, .f = f, .store = store, .host = -1, .key = *key };
+    struct str piece;
+    int r;
+
+    sip_init(&rd.hash, key);
+    if (f->kind == KIND_FILE && (uint64_t)f->st.st_size == t->entry.size)
+        rd.host = host_open(f->parent, f->name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
+    if (rd.host < 0)
+        start_writing(&rd);
+    while ((r = tar_data(t, &piece, e)) > 0)
+        take_piece(&rd, piece);
+    c->hash = sip_end(&rd.hash);
+    c->same = r == 0 && rd.host >= 0;
+    if (c->same && store == CONTENT_ALWAYS)
+        start_writing(&rd);
+    return r;
+}
+
+void content_done(struct content *c, const struct found *f)
+{
+    drop_fd(&c->fd);
+    if (c->temp[0])
+        (void)at_clear(f->parent, c->temp);
+}

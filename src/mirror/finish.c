@@ -1,0 +1,155 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "mirror/receive.h"
+#include "mirror/sensitive.h"
+#include "tree/at.h"
+
+/* A directory goes when it is empty. If it is not, the host has more in it than it got from the
+ * sandbox or gave to it, and then the directory is the host's alone. */
+static void delete_dir(struct receive *rc, struct item *it, enum mirror_action action)
+{
+    bool done =
+        has_flag(rc, MIRROR_DRY_RUN) || unlinkat(it->host.parent, it->host.name, AT_REMOVEDIR) == 0;
+
+    if (!done && errno != ENOTEMPTY && errno != EEXIST) {
+        receive_note(rc, MIRROR_FAILED, it->entry->path, "the directory cannot be removed");
+        return;
+    }
+    it->entry->recorded = false;
+    if (done)
+        receive_note(rc, action, it->entry->path, "");
+    else
+        receive_note(rc, MIRROR_CONFLICT, it->entry->path,
+                     "deleted inside, but the host has more in it");
+}
+
+static void delete_item(struct receive *rc, struct item *it, enum mirror_action action)
+{
+    struct err e = { 0 };
+    int r = HOST_DONE;
+
+    if (it->host.kind == KIND_DIR) {
+        delete_dir(rc, it, action);
+        return;
+    }
+    if (rc->o->pause)
+        rc->o->pause(rc->o->ctx, it->path.text);
+    if (!has_flag(rc, MIRROR_DRY_RUN))
+        r = host_remove(&it->host, &e);
+    if (r < 0 || r == HOST_LOST) {
+        receive_note(rc, MIRROR_FAILED, it->entry->path, e.msg);
+    } else if (r == HOST_RACED) {
+        receive_note(rc, MIRROR_CONFLICT, it->entry->path,
+                     "the host changed it while it was being deleted");
+    } else {
+        it->entry->recorded = false;
+        receive_note(rc, action, it->entry->path, "");
+    }
+}
+
+/* Deleted inside. */
+static void settle_gone(struct receive *rc, struct item *it)
+{
+    const struct decision *d = mirror_decide(item_host_state(it, rc), BOX_GONE);
+    bool forced = d->step == STEP_CONFLICT && has_flag(rc, MIRROR_FORCE);
+    const char *sensitive = it->host.kind == KIND_DIR ? NULL : sensitive_reason(it->entry->path);
+
+    if (d->step == STEP_FORGET)
+        it->entry->recorded = false;
+    else if (d->step == STEP_CONFLICT && !forced)
+        receive_note(rc, MIRROR_CONFLICT, it->entry->path, d->reason);
+    else if (!has_flag(rc, MIRROR_DELETE))
+        receive_note(rc, MIRROR_KEPT, it->entry->path, "deleted inside");
+    else if (sensitive && !has_flag(rc, MIRROR_ALLOW_SENSITIVE))
+        receive_note(rc, MIRROR_SENSITIVE, it->entry->path, sensitive);
+    else
+        delete_item(rc, it, forced ? MIRROR_OVERWRITTEN : MIRROR_DELETED);
+}
+
+/* A file or link that waits for a directory to be empty. */
+static void settle_temp(struct receive *rc, struct item *it, bool complete)
+{
+    struct mirror_entry *x = it->entry;
+    struct err e = { 0 };
+    int r = HOST_RACED;
+
+    if (complete && it->host.kind == KIND_DIR &&
+        unlinkat(it->host.parent, it->host.name, AT_REMOVEDIR) == 0) {
+        it->host.there = false;
+        r = host_put(&it->host, x->temp, &e);
+    }
+    if (r == HOST_DONE) {
+        receive_record(x, &x->due, (struct mirror_identity){ 0 });
+        receive_note(rc, x->due_action, x->path, "");
+        return;
+    }
+    if (it->host.parent >= 0)
+        (void)at_clear(it->host.parent, x->temp);
+    if (r < 0)
+        receive_note(rc, MIRROR_FAILED, x->path, e.msg);
+    else
+        receive_note(rc, MIRROR_CONFLICT, x->path,
+                     complete ? "the host has a directory there that is not empty"
+                              : "the host has a directory there, and the stream ended early");
+}
+
+static void settle_mode(struct receive *rc, struct item *it)
+{
+    AUTO_CLOSE int fd =
+        it->host.kind == KIND_DIR
+            ? host_open(it->host.parent, it->host.name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0)
+            : -1;
+
+    /* The host's own setgid and sticky bits stay. */
+    if (fd < 0 || fchmod(fd, (it->host.st.st_mode & 07000) | it->entry->due.mode) < 0)
+        receive_note(rc, MIRROR_FAILED, it->entry->path, "the directory's mode cannot be set");
+}
+
+static int settle(struct receive *rc, const struct tree_path *path, bool complete, struct err *e)
+{
+    AUTO(item_done) struct item it;
+    const struct mirror_entry *x;
+    int r = item_init(&it, rc, path, e);
+
+    if (r < 0)
+        return r;
+    x = it.entry;
+    if (it.veto_reason) /* the host did not let us look */
+        receive_note(rc, it.veto, x->path, it.veto_reason);
+    else if (!x->seen)
+        settle_gone(rc, &it);
+    else if (x->temp)
+        settle_temp(rc, &it, complete);
+    else
+        settle_mode(rc, &it);
+    return 0;
+}
+
+static int finish_entry(struct receive *rc, const struct mirror_entry *x, bool complete,
+                        struct err *e)
+{
+    bool gone = complete && x->recorded && !x->seen;
+    struct tree_path path;
+    int r;
+
+    if (!gone && !x->temp && !x->mode_due)
+        return 0;
+    r = tree_path(x->path, &path, e);
+    return r < 0 ? r : settle(rc, &path, complete, e);
+}
+
+/* Backwards: what is in a directory comes before it. */
+int receive_finish(struct receive *rc, bool complete, struct err *e)
+{
+    AUTO_FREE struct mirror_entry **list = NULL;
+    int r = mirror_manifest_sorted(&rc->manifest, &list, e);
+
+    for (uint64_t i = rc->manifest.count; r >= 0 && i-- > 0;)
+        r = finish_entry(rc, list[i], complete, e);
+    return r;
+}

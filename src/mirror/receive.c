@@ -1,0 +1,373 @@
+#include "mirror/receive.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "mirror/link.h"
+#include "mirror/sensitive.h"
+
+enum { PERMISSIONS = 0777, IMPLIED_MODE = 0755 };
+
+void receive_note(struct receive *rc, enum mirror_action action, struct str path,
+                  const char *reason)
+{
+    rc->report->count[action]++;
+    if (rc->o->line)
+        rc->o->line(rc->o->ctx, &(struct mirror_line){ action, path, reason });
+}
+
+void receive_record(struct mirror_entry *x, const struct mirror_value *v,
+                    struct mirror_identity identity)
+{
+    x->recorded = true;
+    x->value = *v;
+    x->identity = identity;
+}
+
+static void veto(struct item *it, enum mirror_action action, const char *reason)
+{
+    if (!it->veto_reason) {
+        it->veto = action;
+        it->veto_reason = reason;
+    }
+}
+
+int item_init(struct item *it, struct receive *rc, const struct tree_path *path, struct err *e)
+{
+    struct err trouble = { 0 };
+    int r;
+
+    *it = (struct item){ .path = *path, .content = { .fd = -1 }, .host = { .parent = -1 } };
+    r = mirror_manifest_add(&rc->manifest, (struct str){ path->text, path->n }, &it->entry, e);
+    if (r < 0)
+        return r;
+    if (host_find(rc->dir, &it->path, &it->host, &trouble) < 0)
+        veto(it, MIRROR_FAILED, "the host's file system does not let us look at it");
+    return 0;
+}
+
+void item_done(struct item *it)
+{
+    content_done(&it->content, &it->host);
+    found_done(&it->host);
+}
+
+enum host_state item_host_state(const struct item *it, const struct receive *rc)
+{
+    if (!it->host.there)
+        return it->entry->recorded ? HOST_GONE : HOST_NONE;
+    if (!it->entry->recorded)
+        return HOST_NEW;
+    return host_unchanged(&it->host, it->entry, &rc->manifest.key) ? HOST_SAME : HOST_CHANGED;
+}
+
+static enum box_state box_state(const struct item *it)
+{
+    if (!it->entry->recorded)
+        return BOX_NEW;
+    return mirror_value_eq(&it->box, &it->entry->value) ? BOX_SAME : BOX_CHANGED;
+}
+
+/* What keeps it from the host, whatever it holds. */
+static void judge_name(struct receive *rc, struct item *it)
+{
+    const char *sensitive = NULL;
+
+    if (it->box.kind != KIND_DIR || (it->host.there && it->host.kind != KIND_DIR))
+        sensitive = sensitive_reason(it->entry->path);
+    if (host_is_temp(tree_path_name(&it->path)))
+        veto(it, MIRROR_REFUSED, "this program keeps such names for itself");
+    if (sensitive && !has_flag(rc, MIRROR_ALLOW_SENSITIVE))
+        veto(it, MIRROR_SENSITIVE, sensitive);
+    if (it->box.kind == KIND_LINK && link_leads_out(str_from(it->target), it->path.depth - 1))
+        veto(it, MIRROR_REFUSED, "a link that leads out of the directory");
+}
+
+static bool same_mode(const struct item *it)
+{
+    return it->host.kind == it->box.kind && (it->host.st.st_mode & PERMISSIONS) == it->box.mode;
+}
+
+static bool same_target(const struct item *it)
+{
+    char target[TREE_PATH_MAX];
+
+    return it->host.kind == KIND_LINK && host_target(it->host.parent, it->host.name, target) >= 0 &&
+           strcmp(target, it->target) == 0;
+}
+
+/* The directory it goes to is there, or would be. */
+static bool has_parent(const struct receive *rc, const struct item *it)
+{
+    const struct mirror_entry *parent;
+
+    if (it->host.parent >= 0 || it->path.name == 0)
+        return true;
+    parent = mirror_manifest_find(&rc->manifest, (struct str){ it->path.text, it->path.name - 1 });
+    return has_flag(rc, MIRROR_DRY_RUN) && parent && parent->made;
+}
+
+/* A file is replaced as a whole, so another mode needs the content too. */
+static enum content_store what_to_store(const struct receive *rc, const struct item *it)
+{
+    if (has_flag(rc, MIRROR_DRY_RUN) || it->veto_reason || it->host.parent < 0)
+        return CONTENT_HASH;
+    return same_mode(it) ? CONTENT_IF_DIFFERENT : CONTENT_ALWAYS;
+}
+
+/* Fills in what the sandbox has, and whether the host has the same. */
+static int take_value(struct receive *rc, struct item *it, struct err *e)
+{
+    int r;
+
+    switch (it->box.kind) {
+    case KIND_FILE:
+        r = content_read(&it->content, &rc->in, &rc->manifest.key, &it->host, what_to_store(rc, it),
+                         e);
+        if (r < 0)
+            return r;
+        it->box.hash = it->content.hash;
+        it->same = it->content.same && same_mode(it);
+        return 0;
+    case KIND_LINK:
+        it->box.hash = sip_str(&rc->manifest.key, str_from(it->target));
+        it->same = same_target(it);
+        return 0;
+    default:
+        it->same = same_mode(it);
+        return 0;
+    }
+}
+
+static enum mirror_action action_of(enum step step)
+{
+    return step == STEP_CREATE ? MIRROR_CREATED : MIRROR_REPLACED;
+}
+
+/* The table's word, the vetoes, and then the deed. */
+static void act(struct receive *rc, struct item *it)
+{
+    const struct decision *d = mirror_decide(item_host_state(it, rc), box_state(it));
+    enum step step = d->step;
+    enum mirror_action action;
+
+    if (step == STEP_CONFLICT && has_flag(rc, MIRROR_FORCE))
+        step = d->forced;
+    action = d->step == STEP_CONFLICT ? MIRROR_OVERWRITTEN : action_of(step);
+    if (step == STEP_NOTHING)
+        return;
+    if (step == STEP_CONFLICT)
+        receive_note(rc, MIRROR_CONFLICT, it->entry->path, d->reason);
+    else if (it->veto_reason)
+        receive_note(rc, it->veto, it->entry->path, it->veto_reason);
+    else if (!has_parent(rc, it))
+        receive_note(rc, MIRROR_CONFLICT, it->entry->path, "its directory is not on the host");
+    else
+        receive_apply(rc, it, action);
+}
+
+static int receive_item(struct receive *rc, struct item *it, struct err *e)
+{
+    int r;
+
+    it->entry->seen = true;
+    it->entry->box_kind = it->box.kind;
+    if (it->veto_reason) { /* the host did not let us look */
+        receive_note(rc, it->veto, it->entry->path, it->veto_reason);
+        return 0;
+    }
+    judge_name(rc, it);
+    r = take_value(rc, it, e);
+    if (r < 0)
+        return r;
+    if (it->same)
+        receive_record(it->entry, &it->box, mirror_identity_of(&it->host.st, it->host.now_ns));
+    else
+        act(rc, it);
+    return 0;
+}
+
+/* A directory that the stream leaves unsaid. */
+static int imply_dir(struct receive *rc, const struct tree_path *path, struct err *e)
+{
+    AUTO(item_done) struct item it;
+    int r = item_init(&it, rc, path, e);
+
+    if (r < 0)
+        return r;
+    it.box.kind = KIND_DIR;
+    it.box.mode = it.entry->recorded && it.entry->value.kind == KIND_DIR ? it.entry->value.mode
+                                                                         : IMPLIED_MODE;
+    return receive_item(rc, &it, e);
+}
+
+/* Makes sure that everything above a path is a directory of the stream: 1, or 0 if it is not. */
+static int enter_parents(struct receive *rc, const struct tree_path *path, struct err *e)
+{
+    for (size_t n = 0; n < path->name; n++) {
+        struct str above = { path->text, n };
+        const struct mirror_entry *x;
+        struct tree_path parent;
+        int r = 0;
+
+        if (path->text[n] != '/')
+            continue;
+        x = mirror_manifest_find(&rc->manifest, above);
+        if (!x || !x->seen)
+            r = tree_path(above, &parent, e);
+        if (r >= 0 && (!x || !x->seen))
+            r = imply_dir(rc, &parent, e);
+        if (r < 0)
+            return r;
+        if (x && x->seen && x->box_kind != KIND_DIR)
+            return 0;
+    }
+    return 1;
+}
+
+static enum mirror_kind kind_of(enum tar_type type)
+{
+    switch (type) {
+    case TAR_FILE:
+        return KIND_FILE;
+    case TAR_DIR:
+        return KIND_DIR;
+    case TAR_SYMLINK:
+        return KIND_LINK;
+    default:
+        return KIND_NONE;
+    }
+}
+
+static int receive_entry(struct receive *rc, const struct tree_path *path, struct err *e)
+{
+    const struct tar_entry *t = &rc->in.entry;
+    AUTO(item_done) struct item it = { .content = { .fd = -1 }, .host = { .parent = -1 } };
+    int placed = enter_parents(rc, path, e), r;
+
+    if (placed < 0)
+        return placed;
+    r = item_init(&it, rc, path, e);
+    if (r < 0)
+        return r;
+    it.box.kind = kind_of(t->type);
+    it.box.mode = it.box.kind == KIND_LINK ? 0 : t->mode & PERMISSIONS;
+    it.target = t->link;
+    it.mtime = t->mtime;
+    if (placed > 0 && it.box.kind != KIND_NONE && !it.entry->seen)
+        return receive_item(rc, &it, e);
+    receive_note(rc, MIRROR_REFUSED, it.entry->path,
+                 placed == 0               ? "what is above it in the stream is no directory"
+                 : it.entry->seen          ? "the stream has it twice"
+                 : t->type == TAR_HARDLINK ? "a hard link to another name in the stream"
+                                           : "neither a file, a directory nor a symbolic link");
+    it.entry->seen = true;
+    return 0;
+}
+
+/* Cuts off the directory at the top, and checks the limits. */
+static int stream_path(struct receive *rc, struct tree_path *ret, struct err *e)
+{
+    const struct mirror_limits *l = &rc->manifest.limits;
+    struct str top = str_from(rc->o->top), rest;
+    struct tree_path whole;
+    int r = tree_path(str_from(rc->in.entry.path), &whole, e);
+
+    if (r < 0)
+        return r;
+    rest = (struct str){ whole.text, whole.n };
+    if (top.n > 0 && (!str_starts(rest, top) || (rest.n > top.n && rest.p[top.n] != '/')))
+        return err_set(e, ERR_INVALID, "it is not beneath '%s', where all must be", rc->o->top);
+    if (top.n > 0)
+        rest = (struct str){ rest.p + top.n, rest.n - top.n };
+    r = tree_path(rest.n > 0 ? rest : STR("."), ret, e);
+    if (r >= 0 && (ret->n > l->path || ret->depth > l->depth))
+        return err_set(e, ERR_TOO_BIG, "the path is longer than %u bytes or deeper than %u",
+                       l->path, l->depth);
+    return r;
+}
+
+static int receive_next(struct receive *rc, struct err *e)
+{
+    struct tree_path path;
+    int r = stream_path(rc, &path, e);
+
+    if (r < 0)
+        return r;
+    if (rc->in.entry.size > rc->manifest.limits.bytes - rc->bytes)
+        return err_set(e, ERR_TOO_BIG, "the files have more than %llu bytes together",
+                       (unsigned long long)rc->manifest.limits.bytes);
+    rc->bytes += rc->in.entry.size;
+    if (path.n == 0) /* the mirrored directory itself keeps its attributes */
+        return 0;
+    rc->report->entries++;
+    return receive_entry(rc, &path, e);
+}
+
+static int receive_stream(struct receive *rc, struct err *e)
+{
+    int r;
+
+    while ((r = tar_next(&rc->in, e)) > 0) {
+        r = tar_wrap(&rc->in, receive_next(rc, e), e);
+        if (r < 0)
+            return r;
+    }
+    return r;
+}
+
+static int save(struct receive *rc, int manifest_out, struct err *e)
+{
+    int r;
+
+    if (manifest_out < 0 || has_flag(rc, MIRROR_DRY_RUN))
+        return 0;
+    r = mirror_manifest_save(&rc->manifest, manifest_out, e);
+    rc->report->manifest = r >= 0;
+    return r;
+}
+
+static int run(struct receive *rc, int manifest_in, int manifest_out, struct err *e)
+{
+    struct err later = { 0 };
+    int r = manifest_in < 0 ? 0 : mirror_manifest_load(&rc->manifest, manifest_in, e), end;
+
+    if (r >= 0 && !has_flag(rc, MIRROR_DRY_RUN))
+        r = host_sweep(rc->dir, e);
+    if (r < 0)
+        return r;
+    r = receive_stream(rc, e);
+    end = receive_finish(rc, r >= 0, &later);
+    if (end >= 0)
+        end = save(rc, manifest_out, &later);
+    if (r >= 0 && end < 0 && e)
+        *e = later;
+    return r < 0 ? r : end;
+}
+
+int mirror_receive(int dir, int tar_in, int manifest_in, int manifest_out,
+                   const struct mirror_options *o, struct mirror_report *ret, struct err *e)
+{
+    AUTO_CLOSE int lock = -1;
+    struct receive rc; /* not zeroed: most of it is buffers */
+    int r;
+
+    *ret = (struct mirror_report){ 0 };
+    r = host_lock(dir, &lock, e);
+    if (r < 0)
+        return r;
+    rc.dir = lock;
+    rc.o = o;
+    rc.report = ret;
+    rc.bytes = 0;
+    tar_reader_init_fd(&rc.in, tar_in);
+    r = mirror_manifest_init(&rc.manifest, &o->limits, e);
+    if (r >= 0)
+        r = run(&rc, manifest_in, manifest_out, e);
+    mirror_manifest_done(&rc.manifest);
+    return r;
+}

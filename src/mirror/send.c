@@ -1,0 +1,328 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "mirror/host.h"
+#include "mirror/manifest.h"
+#include "mirror/mirror.h"
+#include "mirror/sink.h"
+#include "tree/at.h"
+#include "tree/tar.h"
+#include "tree/walk.h"
+
+struct send {
+    const struct mirror_options *o;
+    struct mirror_report *report;
+    struct mirror_manifest manifest;
+    struct walk walk;
+    size_t path_n;
+    struct tar_entry entry; /* its path is that of the name at hand */
+    struct mirror_sink out;
+};
+
+static void note_name(struct send *s, enum mirror_action action, const char *reason)
+{
+    s->report->count[action]++;
+    if (s->o->line)
+        s->o->line(s->o->ctx,
+                   &(struct mirror_line){ action, { s->entry.path, s->path_n }, reason });
+}
+
+/* What vanished since its name was read was never there. */
+static int note_errno(struct send *s)
+{
+    if (errno == EXDEV)
+        note_name(s, MIRROR_SKIPPED, "another file system");
+    else if (errno != ENOENT)
+        note_name(s, MIRROR_FAILED, strerror(errno));
+    return 0;
+}
+
+static int add_name(struct send *s, const char *name, struct err *e)
+{
+    const struct mirror_limits *l = &s->manifest.limits;
+    size_t n = strlen(name);
+
+    /* One more byte is kept free for the slash behind a directory. */
+    if (s->path_n + 1 + n > l->path || s->path_n + 1 + n + 2 > sizeof s->entry.path)
+        return err_set(e, ERR_TOO_BIG, "a path is longer than %u bytes", l->path);
+    if (s->walk.depth > l->depth)
+        return err_set(e, ERR_TOO_BIG, "more than %u directories inside each other", l->depth);
+    if (s->path_n > 0)
+        s->entry.path[s->path_n++] = '/';
+    memcpy(s->entry.path + s->path_n, name, n + 1);
+    s->path_n += n;
+    return 0;
+}
+
+static void cut_name(struct send *s, size_t path_n)
+{
+    s->path_n = path_n;
+    s->entry.path[path_n] = '\0';
+}
+
+static void leave_dir(struct send *s)
+{
+    const char *slash = strrchr(s->entry.path, '/');
+
+    walk_leave(&s->walk);
+    cut_name(s, slash ? (size_t)(slash - s->entry.path) : 0);
+}
+
+/* The header of the entry at hand, whose path and link are set. */
+static int put_header(struct send *s, enum tar_type type, const struct stat *st, struct err *e)
+{
+    char head[TAR_HEAD_MAX];
+
+    s->entry.type = type;
+    s->entry.mode = st->st_mode & 0777;
+    s->entry.size = type == TAR_FILE ? (uint64_t)st->st_size : 0;
+    s->entry.mtime = st->st_mtim;
+    s->report->entries++;
+    return mirror_sink_put(&s->out, (struct str){ head, tar_encode(&s->entry, head) }, e);
+}
+
+static int record_name(struct send *s, const struct mirror_value *v,
+                       struct mirror_identity identity, struct err *e)
+{
+    struct mirror_entry *x;
+    int r = mirror_manifest_add(&s->manifest, (struct str){ s->entry.path, s->path_n }, &x, e);
+
+    if (r < 0)
+        return r;
+    x->recorded = true;
+    x->value = *v;
+    x->identity = identity;
+    return 0;
+}
+
+/* Exactly as many bytes as were announced. What the file does not have any more is zeros, and
+ * hashed as such: the manifest has what the sandbox got. */
+static int put_content(struct send *s, int fd, uint64_t size, struct sip *h, struct err *e)
+{
+    char chunk[TREE_CHUNK];
+    uint64_t left = size;
+    bool ended = false;
+
+    while (left > 0) {
+        size_t want = left < sizeof chunk ? (size_t)left : sizeof chunk;
+        ssize_t got = ended ? 0 : read(fd, chunk, want);
+        int r;
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            note_errno(s);
+        if (got <= 0) {
+            ended = true;
+            memset(chunk, 0, want);
+            got = (ssize_t)want;
+        }
+        sip_add(h, (struct str){ chunk, (size_t)got });
+        r = mirror_sink_put(&s->out, (struct str){ chunk, (size_t)got }, e);
+        if (r < 0)
+            return r;
+        left -= (size_t)got;
+    }
+    return mirror_sink_zeros(&s->out, tar_padding(size), e);
+}
+
+static bool same_times(const struct stat *a, const struct stat *b)
+{
+    return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+           a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* The identity of a file that was just read, or none if it changed meanwhile. */
+static struct mirror_identity stable_identity(struct send *s, int fd, const struct stat *before,
+                                              int64_t now_ns)
+{
+    struct stat after;
+
+    if (s->o->pause)
+        s->o->pause(s->o->ctx, s->entry.path);
+    if (fstat(fd, &after) == 0 && same_times(before, &after))
+        return mirror_identity_of(before, now_ns);
+    note_name(s, MIRROR_UNSTABLE, "it changed while it was read");
+    return (struct mirror_identity){ 0 };
+}
+
+static int count_bytes(struct send *s, uint64_t size, struct err *e)
+{
+    if (size > s->manifest.limits.bytes - s->report->bytes)
+        return err_set(e, ERR_TOO_BIG, "the files have more than %llu bytes together",
+                       (unsigned long long)s->manifest.limits.bytes);
+    s->report->bytes += size;
+    return 0;
+}
+
+static int send_file(struct send *s, int dir, const char *name, struct err *e)
+{
+    int64_t now = clock_wall();
+    AUTO_CLOSE int fd = host_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0);
+    struct mirror_value v = { .kind = KIND_FILE };
+    struct sip h;
+    struct stat st;
+    int r;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return note_errno(s);
+    if (!S_ISREG(st.st_mode)) {
+        note_name(s, MIRROR_UNSTABLE, "it changed into something else");
+        return 0;
+    }
+    sip_init(&h, &s->manifest.key);
+    r = count_bytes(s, (uint64_t)st.st_size, e);
+    if (r >= 0)
+        r = put_header(s, TAR_FILE, &st, e);
+    if (r >= 0)
+        r = put_content(s, fd, (uint64_t)st.st_size, &h, e);
+    if (r < 0)
+        return r;
+    v.mode = st.st_mode & 0777;
+    v.hash = sip_end(&h);
+    return record_name(s, &v, stable_identity(s, fd, &st, now), e);
+}
+
+static int send_link(struct send *s, int dir, const char *name, const struct stat *st,
+                     struct err *e)
+{
+    struct mirror_value v = { .kind = KIND_LINK };
+    ssize_t n = host_target(dir, name, s->entry.link);
+    int r;
+
+    if (n < 0) {
+        s->entry.link[0] = '\0';
+        return note_errno(s);
+    }
+    v.hash = sip_str(&s->manifest.key, (struct str){ s->entry.link, (size_t)n });
+    r = put_header(s, TAR_SYMLINK, st, e);
+    s->entry.link[0] = '\0';
+    return r < 0 ? r : record_name(s, &v, (struct mirror_identity){ 0 }, e);
+}
+
+/* Its entry; what is in it follows when the walk comes to it. */
+static int send_dir(struct send *s, int dir, const char *name, struct err *e)
+{
+    AUTO_CLOSE int fd = host_open(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    struct mirror_value v = { .kind = KIND_DIR };
+    struct stat st;
+    int r;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return note_errno(s);
+    v.mode = st.st_mode & 0777;
+    r = record_name(s, &v, (struct mirror_identity){ 0 }, e);
+    if (r < 0)
+        return r;
+    memcpy(s->entry.path + s->path_n, "/", 2);
+    r = put_header(s, TAR_DIR, &st, e);
+    s->entry.path[s->path_n] = '\0';
+    return r < 0 ? r : walk_enter(&s->walk, take_fd(&fd), "", e);
+}
+
+static int send_kind(struct send *s, int dir, const char *name, struct err *e)
+{
+    struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return note_errno(s);
+    switch (host_kind(&st)) {
+    case KIND_FILE:
+        return send_file(s, dir, name, e);
+    case KIND_DIR:
+        return send_dir(s, dir, name, e);
+    case KIND_LINK:
+        return send_link(s, dir, name, &st, e);
+    default:
+        note_name(s, MIRROR_SKIPPED, "neither a file, a directory nor a symbolic link");
+        return 0;
+    }
+}
+
+static int send_name(struct send *s, const char *name, struct err *e)
+{
+    int dir = walk_top(&s->walk)->fd, r;
+    unsigned depth = s->walk.depth;
+    size_t path_n = s->path_n;
+
+    if (host_is_temp(name)) { /* left over by a run that was killed */
+        (void)at_clear(dir, name);
+        return 0;
+    }
+    r = add_name(s, name, e);
+    if (r >= 0)
+        r = send_kind(s, dir, name, e);
+    if (r >= 0 && s->walk.depth == depth) /* else its content comes next */
+        cut_name(s, path_n);
+    return r;
+}
+
+static int send_all(struct send *s, struct err *e)
+{
+    char shown[TREE_SHOWN_MAX];
+    int r = 0;
+
+    while (r >= 0 && s->walk.depth > 0) {
+        const char *name;
+
+        r = walk_next(&s->walk, &name, e);
+        if (r > 0)
+            r = send_name(s, name, e);
+        else if (r == 0)
+            leave_dir(s);
+    }
+    tree_path_show(str_from(s->entry.path), shown);
+    return err_wrap(e, r, "sending '%s'", shown);
+}
+
+static int run(struct send *s, int dir, int manifest_out, struct err *e)
+{
+    int r = walk_enter(&s->walk, dir, "", e);
+
+    if (r >= 0)
+        r = mirror_manifest_init(&s->manifest, &s->o->limits, e);
+    if (r >= 0)
+        r = send_all(s, e);
+    if (r >= 0)
+        r = mirror_sink_zeros(&s->out, (uint64_t)(2 * TAR_BLOCK), e);
+    if (r >= 0)
+        r = mirror_sink_flush(&s->out, e);
+    if (r >= 0 && manifest_out >= 0) {
+        r = mirror_manifest_save(&s->manifest, manifest_out, e);
+        s->report->manifest = r >= 0;
+    }
+    return r;
+}
+
+int mirror_send(int dir, int tar_out, int manifest_out, const struct mirror_options *o,
+                struct mirror_report *ret, struct err *e)
+{
+    AUTO_CLOSE int lock = -1;
+    struct send s; /* not zeroed: most of it is buffers */
+    int r, top;
+
+    *ret = (struct mirror_report){ 0 };
+    r = host_lock(dir, &lock, e);
+    if (r < 0)
+        return r;
+    top = host_open(lock, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (top < 0)
+        return err_sys(e, "opening the directory");
+    s.o = o;
+    s.report = ret;
+    s.path_n = 0;
+    s.entry = (struct tar_entry){ 0 };
+    s.manifest = (struct mirror_manifest){ 0 };
+    walk_init(&s.walk);
+    mirror_sink_init(&s.out, tar_out);
+    r = run(&s, top, manifest_out, e);
+    walk_done(&s.walk);
+    mirror_manifest_done(&s.manifest);
+    return r;
+}

@@ -1,0 +1,52 @@
+#include "mirror/sink.h"
+
+#include <string.h>
+
+#include "tree/at.h"
+
+void mirror_sink_init(struct mirror_sink *s, int fd)
+{
+    s->fd = fd;
+    s->n = 0;
+}
+
+int mirror_sink_flush(struct mirror_sink *s, struct err *e)
+{
+    size_t n = s->n;
+
+    s->n = 0;
+    return at_write(s->fd, s->bytes, n, e);
+}
+
+int mirror_sink_put(struct mirror_sink *s, struct str bytes, struct err *e)
+{
+    while (bytes.n > 0) {
+        size_t room = sizeof s->bytes - s->n, step = bytes.n < room ? bytes.n : room;
+        int r = 0;
+
+        memcpy(s->bytes + s->n, bytes.p, step);
+        s->n += step;
+        bytes.p += step;
+        bytes.n -= step;
+        if (s->n == sizeof s->bytes)
+            r = mirror_sink_flush(s, e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int mirror_sink_zeros(struct mirror_sink *s, uint64_t n, struct err *e)
+{
+    static const char zeros[512];
+
+    while (n > 0) {
+        size_t step = n < sizeof zeros ? (size_t)n : sizeof zeros;
+        int r = mirror_sink_put(s, (struct str){ zeros, step }, e);
+
+        if (r < 0)
+            return r;
+        n -= step;
+    }
+    return 0;
+}

@@ -1,0 +1,157 @@
+#include "mirror/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "harness/tap.h"
+#include "tree/pack.h"
+#include "tree/unpack.h"
+#include "world.h"
+
+static struct err e;
+static struct mirror_report report;
+static unsigned lines;
+
+static void count_line(void *ctx, const struct mirror_line *line)
+{
+    (void)ctx;
+    (void)line;
+    lines++;
+}
+
+static int run(struct mirror_job *job)
+{
+    AUTO(mirror_child_end) struct mirror_child c = MIRROR_CHILD_NONE;
+
+    lines = 0;
+    CHECK_OK(mirror_child_start(job, &c, &e), e);
+    return mirror_child_wait(&c, count_line, NULL, &report, &e);
+}
+
+static void there_and_back(struct world *w, uid_t uid, gid_t gid)
+{
+    static const struct tree_unpack_options unpack = { .keep_root = true };
+    static const struct tree_pack_options pack;
+    struct tree_report tree;
+    struct mirror_job job = { .dir = w->host,
+                              .tar = memory_file(),
+                              .manifest_in = -1,
+                              .manifest_out = memory_file(),
+                              .uid = uid,
+                              .gid = gid };
+
+    CHECK_OK(run(&job), e);
+    CHECK(report.manifest && lines == 0);
+    rewind_file(job.tar);
+    rewind_file(job.manifest_out);
+    CHECK_OK(tree_unpack(job.tar, w->box, &unpack, &tree, &e), e);
+    CHECK(shell("cd %s/box && echo 2 >f && mkdir n && echo 3 >n/g && ln -s /x out && rm gone",
+                w->s.path));
+    job.receive = true;
+    job.tar = memory_file();
+    CHECK_OK(tree_pack(job.tar, w->s.dir, "box", &pack, &tree, &e), e);
+    rewind_file(job.tar);
+    job.manifest_in = job.manifest_out;
+    job.manifest_out = memory_file();
+    job.options.top = "box";
+    job.options.flags = MIRROR_DELETE;
+    CHECK_OK(run(&job), e);
+    CHECK(report.manifest && lines == 5);
+    CHECK_INT(report.count[MIRROR_REFUSED], 1);
+    CHECK(shell("cd %s && rm box/out && diff -r host box", w->s.path));
+}
+
+static void fill(struct world *w)
+{
+    make_file(w->host, "f", "1");
+    make_file(w->host, "gone", "1");
+}
+
+TEST(as_ourselves)
+{
+    struct world *w = world_make();
+
+    fill(w);
+    there_and_back(w, geteuid(), getegid());
+}
+
+TEST(as_a_plain_user)
+{
+    struct world *w;
+
+    become_user();
+    w = world_make();
+    fill(w);
+    there_and_back(w, USER, USER);
+}
+
+TEST(root_becomes_the_owner)
+{
+    struct world *w;
+    struct stat st;
+
+    need_root();
+    w = world_make();
+    fill(w);
+    CHECK(shell("chown -R %d:%d %s/host", USER, USER, w->s.path));
+    there_and_back(w, USER, USER);
+    CHECK(fstatat(w->host, "n/g", &st, 0) == 0 && st.st_uid == USER && st.st_gid == USER);
+    CHECK(fstatat(w->host, "f", &st, 0) == 0 && st.st_uid == USER);
+}
+
+TEST(a_user_cannot_become_another)
+{
+    struct world *w;
+    struct mirror_job job;
+
+    become_user();
+    w = world_make();
+    job = (struct mirror_job){ .dir = w->host,
+                               .tar = memory_file(),
+                               .manifest_in = -1,
+                               .manifest_out = -1,
+                               .uid = 0,
+                               .gid = 0 };
+    CHECK_INT(run(&job), -ERR_DENIED);
+}
+
+TEST(its_errors_are_ours)
+{
+    struct world *w = world_make();
+    struct mirror_job job = { .receive = true,
+                              .dir = w->host,
+                              .tar = memory_file(),
+                              .manifest_in = -1,
+                              .manifest_out = memory_file(),
+                              .uid = geteuid(),
+                              .gid = getegid() };
+
+    CHECK(write(job.tar, "not an archive", 14) == 14);
+    rewind_file(job.tar);
+    CHECK_INT(run(&job), -ERR_INVALID);
+    CHECK(e.code == ERR_INVALID && e.msg[0]);
+}
+
+TEST(one_that_dies)
+{
+    struct world *w = world_make();
+    int fds[2];
+    struct mirror_child c = MIRROR_CHILD_NONE;
+    struct mirror_job job = { .receive = true,
+                              .dir = w->host,
+                              .manifest_in = -1,
+                              .manifest_out = -1,
+                              .uid = geteuid(),
+                              .gid = getegid() };
+
+    CHECK(pipe2(fds, O_CLOEXEC) == 0); /* nobody writes: it waits */
+    job.tar = fds[0];
+    CHECK_OK(mirror_child_start(&job, &c, &e), e);
+    CHECK(kill(c.pid, SIGKILL) == 0);
+    CHECK_INT(mirror_child_wait(&c, NULL, NULL, &report, &e), -ERR_BUG);
+    CHECK(c.pid == 0 && c.report == -1);
+}

@@ -1,0 +1,669 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "harness/tap.h"
+#include "mirror/mirror.h"
+#include "world.h"
+
+/* What one side does to "x", which is a file that says "base" or, in rows that say so, not there.
+ */
+enum deed { LEAVE, WRITE_A, WRITE_B, REMOVE, CHMOD, TO_DIR, TO_LINK, TOUCH };
+
+static void commit(int dir, enum deed deed)
+{
+    switch (deed) {
+    case LEAVE:
+        return;
+    case WRITE_A:
+        make_file(dir, "x", "AAAA");
+        return;
+    case WRITE_B:
+        make_file(dir, "x", "a longer text");
+        return;
+    case REMOVE:
+        CHECK(unlinkat(dir, "x", 0) == 0);
+        return;
+    case CHMOD:
+        CHECK(fchmodat(dir, "x", 0755, 0) == 0);
+        return;
+    case TO_DIR:
+        (void)unlinkat(dir, "x", 0);
+        make_file(make_dir(dir, "x"), "inner", "in");
+        return;
+    case TO_LINK:
+        (void)unlinkat(dir, "x", 0);
+        CHECK(symlinkat("elsewhere", dir, "x") == 0);
+        return;
+    case TOUCH:
+        CHECK(utimensat(dir, "x", NULL, 0) == 0);
+        return;
+    }
+}
+
+/* What "x" is, as a short text. */
+static const char *state_of(int dir)
+{
+    static char text[128];
+    struct stat st;
+
+    if (fstatat(dir, "x", &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return "nothing";
+    if (S_ISDIR(st.st_mode))
+        return exists(dir, "x/inner") ? "directory" : "empty directory";
+    if (S_ISLNK(st.st_mode))
+        return "link";
+    snprintf(text, sizeof text, STR_FMT " %o", STR_ARG(content_of(dir, "x")), st.st_mode & 07777);
+    return text;
+}
+
+enum { NO_LINE = MIRROR_ACTION_COUNT_, D = MIRROR_DELETE, F = MIRROR_FORCE };
+#define NEW true
+
+static const struct row {
+    bool is_new; /* "x" was on neither side when both agreed */
+    enum deed host, box;
+    unsigned flags;
+    int action;
+    const char *then; /* what the host has */
+} table[] = {
+    /* Only the sandbox did something. */
+    { false, LEAVE, LEAVE, D, NO_LINE, "base 644" },
+    { false, LEAVE, TOUCH, D, NO_LINE, "base 644" },
+    { false, LEAVE, WRITE_A, 0, MIRROR_REPLACED, "AAAA 644" },
+    { false, LEAVE, WRITE_B, 0, MIRROR_REPLACED, "a longer text 644" },
+    { false, LEAVE, CHMOD, 0, MIRROR_REPLACED, "base 755" },
+    { false, LEAVE, TO_LINK, 0, MIRROR_REPLACED, "link" },
+    { false, LEAVE, TO_DIR, 0, MIRROR_REPLACED, "directory" },
+    { false, LEAVE, REMOVE, 0, MIRROR_KEPT, "base 644" },
+    { false, LEAVE, REMOVE, D, MIRROR_DELETED, "nothing" },
+    { NEW, LEAVE, WRITE_A, 0, MIRROR_CREATED, "AAAA 644" },
+    { NEW, LEAVE, TO_LINK, 0, MIRROR_CREATED, "link" },
+    { NEW, LEAVE, TO_DIR, 0, MIRROR_CREATED, "directory" },
+    /* Only the host did something. */
+    { false, WRITE_A, LEAVE, D | F, NO_LINE, "AAAA 644" },
+    { false, WRITE_B, LEAVE, D | F, NO_LINE, "a longer text 644" },
+    { false, CHMOD, LEAVE, D | F, NO_LINE, "base 755" },
+    { false, REMOVE, LEAVE, D | F, NO_LINE, "nothing" },
+    { false, TO_DIR, LEAVE, D | F, NO_LINE, "directory" },
+    { false, TO_LINK, LEAVE, D | F, NO_LINE, "link" },
+    { NEW, WRITE_A, LEAVE, D | F, NO_LINE, "AAAA 644" },
+    /* Both did the same. */
+    { false, WRITE_A, WRITE_A, D, NO_LINE, "AAAA 644" },
+    { false, REMOVE, REMOVE, D, NO_LINE, "nothing" },
+    { NEW, WRITE_A, WRITE_A, D, NO_LINE, "AAAA 644" },
+    { NEW, TO_LINK, TO_LINK, D, NO_LINE, "link" },
+    /* A time is no change. */
+    { false, TOUCH, WRITE_A, 0, MIRROR_REPLACED, "AAAA 644" },
+    { false, TOUCH, REMOVE, D, MIRROR_DELETED, "nothing" },
+    /* Both did something. */
+    { false, WRITE_A, WRITE_B, D, MIRROR_CONFLICT, "AAAA 644" },
+    { false, WRITE_B, WRITE_A, D, MIRROR_CONFLICT, "a longer text 644" },
+    { false, CHMOD, WRITE_A, D, MIRROR_CONFLICT, "base 755" },
+    { false, WRITE_A, REMOVE, D, MIRROR_CONFLICT, "AAAA 644" },
+    { false, WRITE_A, REMOVE, 0, MIRROR_CONFLICT, "AAAA 644" },
+    { false, REMOVE, WRITE_A, D, MIRROR_CONFLICT, "nothing" },
+    { false, TO_LINK, WRITE_A, D, MIRROR_CONFLICT, "link" },
+    { false, WRITE_A, TO_LINK, D, MIRROR_CONFLICT, "AAAA 644" },
+    { false, TO_DIR, WRITE_A, D, MIRROR_CONFLICT, "directory" },
+    { false, WRITE_A, TO_DIR, D, MIRROR_CONFLICT, "AAAA 644" },
+    { NEW, WRITE_A, WRITE_B, D, MIRROR_CONFLICT, "AAAA 644" },
+    { NEW, TO_DIR, WRITE_B, D, MIRROR_CONFLICT, "directory" },
+    { NEW, WRITE_A, TO_DIR, D, MIRROR_CONFLICT, "AAAA 644" },
+    /* And the sandbox shall win. */
+    { false, WRITE_A, WRITE_B, F, MIRROR_OVERWRITTEN, "a longer text 644" },
+    { false, CHMOD, WRITE_A, F, MIRROR_OVERWRITTEN, "AAAA 644" },
+    { false, WRITE_A, REMOVE, F, MIRROR_KEPT, "AAAA 644" },
+    { false, WRITE_A, REMOVE, F | D, MIRROR_OVERWRITTEN, "nothing" },
+    { false, REMOVE, WRITE_A, F, MIRROR_OVERWRITTEN, "AAAA 644" },
+    { false, TO_LINK, WRITE_A, F, MIRROR_OVERWRITTEN, "AAAA 644" },
+    { false, WRITE_A, TO_LINK, F, MIRROR_OVERWRITTEN, "link" },
+    { false, WRITE_A, TO_DIR, F, MIRROR_OVERWRITTEN, "directory" },
+    { NEW, WRITE_A, WRITE_B, F, MIRROR_OVERWRITTEN, "a longer text 644" },
+    /* But what the host put into a directory is never in the way of a file. */
+    { false, TO_DIR, WRITE_A, F | D, MIRROR_CONFLICT, "directory" },
+    { NEW, TO_DIR, WRITE_A, F | D, MIRROR_CONFLICT, "directory" },
+};
+
+static struct world *prepare(const struct row *row)
+{
+    struct world *w = world_make();
+
+    if (!row->is_new)
+        make_file(w->host, "x", "base");
+    make_file(w->host, "other", "other");
+    world_send(w);
+    commit(w->host, row->host);
+    commit(w->box, row->box);
+    return w;
+}
+
+static void check_line(const struct row *row, size_t i)
+{
+    if (row->action == NO_LINE ? lines_said() != 0 : !said((enum mirror_action)row->action, "x"))
+        FAIL("row %zu: %u lines", i, lines_said());
+}
+
+/* Each row as it is, then again: an agreement stays one, and a conflict does too. */
+TEST(the_table)
+{
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        const struct row *row = &table[i];
+        struct world *w = prepare(row);
+
+        CHECK_OK(world_receive(w, row->flags), w->e);
+        check_line(row, i);
+        if (strcmp(state_of(w->host), row->then) != 0)
+            FAIL("row %zu: the host has %s, not %s", i, state_of(w->host), row->then);
+        CHECK(w->report.manifest);
+        CHECK_OK(world_receive(w, row->flags), w->e);
+        if (row->action == MIRROR_CONFLICT || row->action == MIRROR_KEPT)
+            check_line(row, i);
+        else if (lines_said() != 0)
+            FAIL("row %zu: %u lines the second time", i, lines_said());
+        if (strcmp(state_of(w->host), row->then) != 0)
+            FAIL("row %zu: the host has %s the second time", i, state_of(w->host));
+        CHECK_STR(content_of(w->host, "other"), "other");
+        CHECK(shell("test -z \"$(find %s/host -name '.sandboxer*')\"", w->s.path));
+    }
+}
+
+TEST(the_table_without_doing_it)
+{
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        const struct row *row = &table[i];
+        struct world *w = prepare(row);
+        char before[128];
+
+        CHECK(str_copy(str_from(state_of(w->host)), before, sizeof before));
+        CHECK_OK(world_receive(w, row->flags | MIRROR_DRY_RUN), w->e);
+        CHECK(!w->report.manifest);
+        if (strcmp(row->then, "directory") != 0) /* whether it is empty shows only in the end */
+            check_line(row, i);
+        CHECK_STR(str_from(state_of(w->host)), before);
+    }
+}
+
+TEST(there_and_back_without_a_change)
+{
+    struct world *w = world_make();
+
+    sample_tree(&w->s);
+    CHECK(shell("cd %s && rm -r host && mv src host", w->s.path));
+    w->host = open_dir(w->s.dir, "host");
+    CHECK(shell("cd %s && cp -a host before", w->s.path));
+    world_send(w);
+    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK_INT(lines_said(), 0);
+    CHECK(shell("cd %s && diff -r --no-dereference before host", w->s.path));
+}
+
+TEST(a_session)
+{
+    struct world *w = world_make();
+
+    CHECK(shell("cd %s/host && mkdir -p src/deep old && echo 1 >src/a && echo 2 >src/deep/b &&"
+                " echo 3 >old/c && ln -s src/a link && head -c 200000 /dev/zero >big",
+                w->s.path));
+    world_send(w);
+    CHECK(shell("cd %s/box && echo changed >src/a && mkdir -p new/dir && echo n >new/dir/f &&"
+                " rm -r old && chmod +x src/deep/b && ln -sf src/deep/b link &&"
+                " printf x | dd of=big bs=1 seek=150000 conv=notrunc 2>/dev/null &&"
+                " chmod 700 src && touch -d @1000000 src/a",
+                w->s.path));
+    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK(shell("cd %s && diff -r --no-dereference host box", w->s.path));
+    CHECK(shell("cd %s && test \"$(stat -c %%Y host/src/a)\" = 1000000", w->s.path));
+    CHECK_INT(mode_of(w->host, "src/deep/b"), 0755);
+    CHECK_INT(mode_of(w->host, "src"), 0700);
+    CHECK(said(MIRROR_DELETED, "old/c") && said(MIRROR_DELETED, "old"));
+    CHECK(said(MIRROR_CREATED, "new/dir/f") && said(MIRROR_REPLACED, "big"));
+    CHECK_INT(w->report.count[MIRROR_CONFLICT] + w->report.count[MIRROR_FAILED], 0);
+}
+
+TEST(a_directory_becomes_a_file)
+{
+    struct world *w = world_make();
+
+    CHECK(
+        shell("cd %s/host && mkdir -p d/e && echo 1 >d/e/f && mkdir k && echo 1 >k/f", w->s.path));
+    world_send(w);
+    CHECK(shell("cd %s/box && rm -r d k && echo file >d && ln -s d k", w->s.path));
+    make_file(w->host, "k/mine", "x");
+    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK_STR(content_of(w->host, "d"), "file\n");
+    CHECK(said(MIRROR_REPLACED, "d") && said(MIRROR_DELETED, "d/e/f"));
+    CHECK(said(MIRROR_CONFLICT, "k"));
+    CHECK_STR(content_of(w->host, "k/mine"), "x");
+    CHECK(shell("test -z \"$(find %s/host -name '.sandboxer*')\"", w->s.path));
+}
+
+TEST(a_directory_with_files_of_the_host_is_not_deleted)
+{
+    struct world *w = world_make();
+
+    CHECK(shell("cd %s/host && mkdir d && echo 1 >d/f", w->s.path));
+    world_send(w);
+    CHECK(shell("cd %s && rm -r box/d && echo 2 >host/d/mine", w->s.path));
+    CHECK_OK(world_receive(w, MIRROR_DELETE | MIRROR_FORCE), w->e);
+    CHECK(!exists(w->host, "d/f") && exists(w->host, "d/mine"));
+    CHECK(said(MIRROR_CONFLICT, "d"));
+    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK_INT(lines_said(), 0);
+}
+
+TEST(what_the_host_deleted_stays_deleted)
+{
+    struct world *w = world_make();
+
+    CHECK(shell("cd %s/host && mkdir d && echo 1 >d/f && echo 2 >d/g", w->s.path));
+    world_send(w);
+    CHECK(shell("cd %s && rm -r host/d && echo changed >box/d/g && echo new >box/d/h", w->s.path));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+        CHECK(!exists(w->host, "d"));
+        CHECK(said(MIRROR_CONFLICT, "d/g") && said(MIRROR_CONFLICT, "d/h"));
+        CHECK_INT(lines_said(), 2);
+    }
+}
+
+TEST(sensitive_names_need_a_flag_of_their_own)
+{
+    struct world *w = world_make();
+
+    CHECK(shell("cd %s/host && mkdir -p .git/hooks .git/refs/heads && echo a >.git/config &&"
+                " echo a >.git/hooks/pre-commit && echo a >.git/refs/heads/main",
+                w->s.path));
+    world_send(w);
+    CHECK(shell("cd %s/box && echo evil >.git/config && echo evil >.git/hooks/post-checkout &&"
+                " rm .git/hooks/pre-commit && echo b >.git/refs/heads/main && mkdir sub &&"
+                " echo 'gitdir: evil' >sub/.git && ln -s x .envrc",
+                w->s.path));
+    CHECK_OK(world_receive(w, MIRROR_DELETE | MIRROR_FORCE), w->e);
+    CHECK_STR(content_of(w->host, ".git/config"), "a\n");
+    CHECK(!exists(w->host, ".git/hooks/post-checkout") && !exists(w->host, "sub/.git"));
+    CHECK(exists(w->host, ".git/hooks/pre-commit") && !exists(w->host, ".envrc"));
+    CHECK_STR(content_of(w->host, ".git/refs/heads/main"), "b\n");
+    CHECK_INT(w->report.count[MIRROR_SENSITIVE], 5);
+    CHECK_OK(world_receive(w, MIRROR_DELETE | MIRROR_ALLOW_SENSITIVE), w->e);
+    CHECK_INT(w->report.count[MIRROR_SENSITIVE], 0);
+    CHECK_STR(content_of(w->host, ".git/config"), "evil\n");
+    CHECK(!exists(w->host, ".git/hooks/pre-commit"));
+}
+
+TEST(a_git_directory_cannot_be_replaced_by_a_pointer)
+{
+    struct world *w = world_make();
+
+    CHECK(shell("cd %s/host && mkdir .git && echo a >.git/index", w->s.path));
+    world_send(w);
+    CHECK(shell("cd %s/box && rm -r .git && mkdir evil && ln -s evil .git", w->s.path));
+    CHECK_OK(world_receive(w, MIRROR_FORCE), w->e);
+    CHECK(said(MIRROR_SENSITIVE, ".git"));
+    CHECK(exists(w->host, ".git/index"));
+}
+
+TEST(links_that_lead_out)
+{
+    struct world *w = world_make();
+
+    CHECK(symlinkat("/etc", w->host, "mine") == 0);
+    world_send(w);
+    CHECK(shell("cd %s/box && ln -s /etc/passwd abs && mkdir d && ln -s ../../x d/up &&"
+                " ln -s ../ok d/in && ln -s a/../../x tricky",
+                w->s.path));
+    CHECK_OK(world_receive(w, MIRROR_FORCE | MIRROR_DELETE), w->e);
+    CHECK(said(MIRROR_REFUSED, "abs") && said(MIRROR_REFUSED, "d/up"));
+    CHECK(said(MIRROR_REFUSED, "tricky") && said(MIRROR_CREATED, "d/in"));
+    CHECK(!exists(w->host, "abs") && !exists(w->host, "d/up") && !exists(w->host, "tricky"));
+    CHECK_STR(target_of(w->host, "mine"), "/etc");
+}
+
+TEST(modes_lose_what_gives_rights)
+{
+    struct world *w = world_make();
+    struct archive *a = archive_new();
+
+    a->mode = 06755;
+    archive_file(a, "f", "x");
+    a->mode = 07755;
+    archive_dir(a, "d");
+    a->mode = 0500;
+    archive_dir(a, "ro");
+    archive_file(a, "ro/f", "y");
+    archive_end(a);
+    CHECK_OK(world_receive_archive(w, a, 0), w->e);
+    CHECK_INT(mode_of(w->host, "f"), 0755);
+    CHECK_INT(mode_of(w->host, "d"), 0755);
+    CHECK_INT(mode_of(w->host, "ro"), 0500);
+    CHECK_STR(content_of(w->host, "ro/f"), "y");
+}
+
+/* --- hostile streams -------------------------------------------------------------------------- */
+
+TEST(paths_that_lead_out)
+{
+    static const char *const paths[] = { "../x", "a/../../x", "..", "/../x" };
+
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        struct world *w = world_make();
+        struct archive *a = archive_new();
+
+        archive_file(a, paths[i], "evil");
+        archive_end(a);
+        CHECK_INT(world_receive_archive(w, a, MIRROR_FORCE), -ERR_DENIED);
+        CHECK(!exists(w->s.dir, "x"));
+    }
+}
+
+TEST(an_absolute_path_is_beneath_the_directory)
+{
+    struct world *w = world_make();
+    struct archive *a = archive_new();
+
+    archive_file(a, "/abs/f", "x");
+    archive_end(a);
+    CHECK_OK(world_receive_archive(w, a, 0), w->e);
+    CHECK_STR(content_of(w->host, "abs/f"), "x");
+}
+
+TEST(what_is_not_beneath_the_top)
+{
+    struct world *w = world_make();
+    struct archive *a = archive_new();
+
+    archive_dir(a, "box/");
+    archive_file(a, "boxes/f", "x");
+    archive_end(a);
+    w->options.top = "box";
+    CHECK_INT(world_receive_fd(w, archive_fd(a), 0), -ERR_INVALID);
+    CHECK(!exists(w->host, "f") && !exists(w->host, "es"));
+}
+
+TEST(a_file_through_a_link)
+{
+    struct world *w = world_make();
+    struct archive *a = archive_new();
+
+    make_dir(w->host, "victim");
+    CHECK(symlinkat("victim", w->host, "hosts") == 0);
+    archive_dir(a, "real");
+    archive_link(a, '2', "link", "real");
+    archive_file(a, "link/f", "evil");
+    archive_file(a, "hosts/f", "evil");
+    archive_end(a);
+    CHECK_OK(world_receive_archive(w, a, 0), w->e);
+    CHECK(said(MIRROR_REFUSED, "link/f") && said(MIRROR_CONFLICT, "hosts"));
+    CHECK(said(MIRROR_CONFLICT, "hosts/f"));
+    CHECK(!exists(w->host, "real/f") && !exists(w->host, "victim/f"));
+    CHECK_STR(target_of(w->host, "hosts"), "victim");
+}
+
+TEST(names_that_come_twice)
+{
+    struct world *w = world_make();
+    struct archive *a = archive_new();
+
+    archive_file(a, "f", "first");
+    archive_file(a, "f", "second");
+    archive_dir(a, "f");
+    archive_file(a, "f/x", "x");
+    archive_end(a);
+    CHECK_OK(world_receive_archive(w, a, MIRROR_FORCE), w->e);
+    CHECK_STR(content_of(w->host, "f"), "first");
+    CHECK_INT(w->report.count[MIRROR_REFUSED], 3);
+}
+
+TEST(what_is_not_mirrored)
+{
+    struct world *w = world_make();
+    struct archive *a = archive_new();
+
+    archive_link(a, '3', "char", "");
+    archive_link(a, '4', "block", "");
+    archive_link(a, '6', "fifo", "");
+    archive_file(a, "f", "x");
+    archive_link(a, '1', "hard", "f");
+    archive_file(a, ".sandboxer-mirror-0123456789abcdef", "x");
+    archive_end(a);
+    CHECK_OK(world_receive_archive(w, a, MIRROR_FORCE), w->e);
+    CHECK_INT(w->report.count[MIRROR_REFUSED], 5);
+    CHECK(shell("test \"$(ls -A %s/host)\" = f", w->s.path));
+}
+
+TEST(limits_end_the_call)
+{
+    struct world *w = world_make();
+    struct archive *a = archive_new();
+
+    archive_file(a, "a/b/c", "12345678");
+    archive_file(a, "d", "12345678");
+    archive_end(a);
+    w->options.limits = (struct mirror_limits){ .bytes = 15 };
+    CHECK_INT(world_receive_archive(w, a, 0), -ERR_TOO_BIG);
+    w->options.limits = (struct mirror_limits){ .entries = 3 };
+    CHECK_INT(world_receive_archive(w, a, 0), -ERR_TOO_BIG);
+    w->options.limits = (struct mirror_limits){ .depth = 2 };
+    CHECK_INT(world_receive_archive(w, a, 0), -ERR_TOO_BIG);
+    w->options.limits = (struct mirror_limits){ .path = 4 };
+    CHECK_INT(world_receive_archive(w, a, 0), -ERR_TOO_BIG);
+    w->options.limits = (struct mirror_limits){ .path = 5, .depth = 3, .entries = 4, .bytes = 16 };
+    CHECK_OK(world_receive_archive(w, a, 0), w->e);
+}
+
+TEST(a_size_that_nobody_has)
+{
+    struct world *w = world_make();
+    struct archive *a = archive_new();
+
+    archive_head(a, '0', "huge", "", 077777777777LL);
+    archive_data(a, "x", 1);
+    archive_end(a);
+    CHECK_INT(world_receive_archive(w, a, 0), -ERR_INVALID); /* 8 GiB, and then not there */
+    archive_new();
+    archive_pax(a, "size", "9000000000000000000");
+    archive_head(a, '0', "huge", "", 0);
+    archive_end(a);
+    CHECK_INT(world_receive_archive(w, a, 0), -ERR_TOO_BIG);
+    CHECK(shell("test -z \"$(ls -A %s/host)\"", w->s.path));
+}
+
+TEST(a_stream_that_is_cut_off_deletes_nothing)
+{
+    struct world *w = world_make();
+    struct archive *a = archive_new();
+    size_t whole;
+
+    make_file(w->host, "keep", "k");
+    make_file(w->host, "f", "old");
+    make_file(make_dir(w->host, "dir"), "inner", "i");
+    world_send(w);
+    archive_file(a, "f", "new content");
+    archive_file(a, "dir", "now a file");
+    whole = a->n;
+    archive_end(a);
+    for (size_t n = 0; n < whole + 1; n += 256) {
+        int fd = archive_fd(a);
+
+        CHECK(ftruncate(fd, (off_t)n) == 0);
+        w->options.top = NULL;
+        CHECK(world_receive_fd(w, fd, MIRROR_DELETE | MIRROR_FORCE) < 0);
+        CHECK(exists(w->host, "keep") && exists(w->host, "dir/inner"));
+        CHECK(w->report.manifest);
+        CHECK(shell("test -z \"$(find %s/host -name '.sandboxer*')\"", w->s.path));
+        close(fd);
+    }
+    CHECK_STR(content_of(w->host, "f"), "new content");
+    CHECK_OK(world_receive_archive(w, a, MIRROR_DELETE), w->e);
+    CHECK_STR(content_of(w->host, "dir"), "now a file");
+    CHECK(!exists(w->host, "keep"));
+}
+
+/* --- others at work --------------------------------------------------------------------------- */
+
+static enum deed pause_deed;
+
+static void act_in_pause(void *ctx, const char *path)
+{
+    const struct world *w = ctx;
+
+    if (strcmp(path, "x") == 0)
+        commit(w->host, pause_deed);
+}
+
+static struct world *raced(bool is_new, enum deed box, enum deed host)
+{
+    struct row row = { .is_new = is_new, .box = box };
+    struct world *w = prepare(&row);
+
+    pause_deed = host;
+    w->options.pause = act_in_pause;
+    w->options.ctx = w;
+    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    return w;
+}
+
+TEST(the_host_writes_at_the_last_moment)
+{
+    static const struct {
+        bool is_new;
+        enum deed box, host;
+        const char *then;
+    } races[] = {
+        { false, WRITE_A, WRITE_B, "a longer text 644" },
+        { false, WRITE_A, REMOVE, "nothing" },
+        { false, WRITE_A, TO_DIR, "directory" },
+        { false, WRITE_A, CHMOD, "base 755" },
+        { false, TO_DIR, WRITE_B, "a longer text 644" },
+        { false, TO_LINK, WRITE_B, "a longer text 644" },
+        { false, REMOVE, WRITE_B, "a longer text 644" },
+        { false, REMOVE, TO_DIR, "directory" },
+        { NEW, WRITE_A, WRITE_B, "a longer text 644" },
+        { NEW, TO_LINK, TO_DIR, "directory" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(races); i++) {
+        struct world *w = raced(races[i].is_new, races[i].box, races[i].host);
+
+        if (!said(MIRROR_CONFLICT, "x"))
+            FAIL("race %zu: no conflict", i);
+        if (strcmp(state_of(w->host), races[i].then) != 0)
+            FAIL("race %zu: the host has %s, not %s", i, state_of(w->host), races[i].then);
+        CHECK(shell("test -z \"$(find %s/host -name '.sandboxer*')\"", w->s.path));
+    }
+}
+
+static void stop_in_pause(void *ctx, const char *path)
+{
+    if (strcmp(path, ctx) == 0)
+        raise(SIGKILL);
+}
+
+static void die_at(struct world *w, const char *name)
+{
+    char copy[8];
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        CHECK(str_copy(str_from(name), copy, sizeof copy));
+        w->options.pause = stop_in_pause;
+        w->options.ctx = copy;
+        world_receive(w, MIRROR_DELETE);
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+}
+
+/* Dies right before a file is exchanged, or deleted; the next run finishes the work. */
+TEST(death_at_any_file)
+{
+    static const char *const names[] = { "a", "b", "gone" };
+
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct world *w = world_make();
+
+        CHECK(shell("cd %s/host && echo old | tee a b gone >/dev/null", w->s.path));
+        world_send(w);
+        CHECK(shell("cd %s/box && echo newer | tee a b >/dev/null && rm gone", w->s.path));
+        die_at(w, names[i]);
+        CHECK_STR(content_of(w->host, names[i]), "old\n");
+        CHECK(shell("test $(find %s/host -name '.sandboxer-mirror-*' | wc -l) = %d", w->s.path,
+                    strcmp(names[i], "gone") != 0));
+        CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+        CHECK(shell("cd %s && diff -r host box", w->s.path));
+        CHECK_INT(w->report.count[MIRROR_CONFLICT], 0);
+    }
+}
+
+/* Killed after a random number of system calls' time; whatever happened, files are whole. */
+TEST(death_at_any_time)
+{
+    struct world *w = world_make();
+
+    CHECK(shell("cd %s/host && for i in $(seq 60); do printf old >f$i; done", w->s.path));
+    world_send(w);
+    CHECK(
+        shell("cd %s/box && for i in $(seq 60); do printf newer >f$i; done; rm f7 f8", w->s.path));
+    for (int i = 0; i < 20; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            world_receive(w, MIRROR_DELETE);
+            _exit(0);
+        }
+        usleep((useconds_t)i * 200);
+        kill(pid, SIGKILL);
+        CHECK(waitpid(pid, NULL, 0) == pid);
+        CHECK(
+            shell("cd %s/host && for f in f*; do case $(cat $f) in old|newer) ;; *) exit 1;; esac;"
+                  " done && test $(ls | wc -l) -ge 58",
+                  w->s.path));
+    }
+    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK(shell("cd %s && diff -r host box && test -z \"$(find host -name '.sandboxer*')\"",
+                w->s.path));
+    CHECK_INT(w->report.count[MIRROR_CONFLICT], 0);
+}
+
+TEST(one_at_a_time)
+{
+    struct world *w = world_make();
+    int other = open_dir(w->s.dir, "host");
+
+    CHECK(flock(other, LOCK_EX) == 0);
+    CHECK_INT(world_receive(w, 0), -ERR_BUSY);
+}
+
+TEST(a_directory_that_is_closed_to_us)
+{
+    struct world *w;
+
+    become_user();
+    w = world_make();
+    CHECK(shell("cd %s/host && mkdir ro && echo 1 >ro/f && echo 1 >g", w->s.path));
+    world_send(w);
+    CHECK(shell("cd %s && chmod 555 host/ro box/ro && echo 22 >box/ro/f && echo 22 >box/g",
+                w->s.path));
+    CHECK_OK(world_receive(w, 0), w->e);
+    CHECK(said(MIRROR_FAILED, "ro/f") && said(MIRROR_REPLACED, "g"));
+    CHECK_STR(content_of(w->host, "ro/f"), "1\n");
+    CHECK(shell("chmod 755 %s/host/ro %s/box/ro", w->s.path, w->s.path));
+}
+
+TEST(a_manifest_that_is_none_changes_nothing)
+{
+    struct world *w = world_make();
+
+    make_file(w->box, "f", "x");
+    w->manifest = memory_file();
+    CHECK_INT(world_receive(w, 0), -ERR_INVALID);
+    CHECK(!exists(w->host, "f") && !w->report.manifest);
+}
