@@ -1,0 +1,260 @@
+/* The extension contract: what a backend of sandboxes is to the control plane.
+ *
+ * An extension is a row of functions. It makes boxes: a box is one sandbox as its backend sees it,
+ * and belongs to the control plane from ext_box_new() to ext_box_free(). Every call returns at
+ * once; what becomes of it is told through the box's events, from the loop, never from inside the
+ * call, each exactly once. A backend that cannot do something leaves out its bit in `can`; the
+ * control plane asks the bits, never whether a function is there.
+ *
+ *     provision → events.provisioned     resources exist; the handle names them after a restart
+ *     wait_ready → events.ready          a probe ran inside and answered
+ *     adopt → events.adopted             the same for a box of an earlier life of the daemon
+ *     teardown → events.torn_down        nothing is left; allowed at any time, also before
+ * `provisioned`, which is then not told any more (by itself) → events.gone          it died;
+ * teardown is still due
+ *
+ * One conformance suite (tests/conformance) runs on every row. */
+#ifndef EXTENSIONS_EXTENSION_H
+#define EXTENSIONS_EXTENSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/id.h"
+#include "json/bind.h"
+#include "loop/loop.h"
+#include "profile/profile.h"
+#include "work/work.h"
+
+enum {
+    EXT_HANDLE_MAX = 256,
+    EXT_MOUNTS_MAX = 8,
+    EXT_STDIO_MAX = 3,
+};
+
+enum ext_can {
+    EXT_CAN_EXEC = 1 << 0,
+    EXT_CAN_FILES = 1 << 1,
+    EXT_CAN_REATTACH = 1 << 2, /* processes survive the daemon and can be found again */
+    EXT_CAN_POOL = 1 << 3,     /* boxes can be made before anybody asks for them */
+    EXT_CAN_MOUNTS = 1 << 4,   /* host directories can be shown inside */
+    EXT_CAN_USAGE = 1 << 5,    /* says how much CPU was used inside */
+    EXT_CAN_SNAPSHOT = 1 << 6,
+    EXT_CAN_PAUSE = 1 << 7,
+};
+
+/* What a caller can choose by. */
+struct ext_vector {
+    unsigned isolation;                            /* bits of the profile's isolation levels */
+    const char *const *regions, *const *languages; /* ended by NULL */
+    bool gpu, persistence, egress_policy, attestation;
+    const char *pricing; /* "self-hosted", "per-second", … */
+};
+
+/* A price, in whole micro-credits. */
+struct ext_quote {
+    int64_t per_hour, per_create, total; /* total: for the duration asked about */
+};
+
+struct ext_mount {
+    const char *source; /* host path; checked and opened by whoever has the right to */
+    const char *target;
+    bool writable;
+};
+
+/* Everything a backend needs to know to make a box; borrowed during the call. */
+struct ext_spec {
+    const struct profile *profile;
+    uint64_t memory, disk; /* bytes; 0: no limit */
+    uint32_t pids, cpu_milli;
+    const struct ext_mount *mounts;
+    size_t n_mounts;
+    const char *host; /* placement; "local" */
+};
+
+struct ext_report {
+    uint32_t oom_kills;
+    uint32_t
+        leftover; /* things that could not be removed; they are tried again at the next start */
+    int64_t cpu_ns, peak_bytes;
+};
+
+struct ext_usage {
+    int64_t cpu_ns; /* used inside so far; never goes back */
+    uint32_t processes;
+};
+
+/* Limits that a backend may be unable to enforce on this machine. */
+enum ext_limit { EXT_LIMIT_MEMORY = 1 << 0, EXT_LIMIT_PIDS = 1 << 1, EXT_LIMIT_CPU = 1 << 2 };
+
+struct ext_box;
+struct ext_process;
+
+/* How a process is found again after a restart of the daemon. */
+struct ext_found {
+    uint32_t proc;
+    int pid;
+    uint64_t cookie; /* as given at its start */
+    bool ended, tty, has_stdin;
+    int how, status;
+    int64_t cpu_ns, peak_bytes;
+};
+
+struct ext_box_events {
+    void (*provisioned)(struct ext_box *b, int r, const struct err *e);
+    void (*ready)(struct ext_box *b, int r, const struct err *e);
+    /* r < 0: it is not there any more, or cannot be reached; found: its kept processes */
+    void (*adopted)(struct ext_box *b, int r, const struct err *e, const struct ext_found *found,
+                    size_t n);
+    void (*torn_down)(struct ext_box *b, int r, const struct err *e,
+                      const struct ext_report *report);
+    void (*gone)(struct ext_box *b, const char *reason);
+    void (*usage)(struct ext_box *b, int r, const struct ext_usage *u);
+};
+
+struct ext_box {
+    const struct extension_ops *ops;
+    struct extension *ext;
+    char id[ID_MAX];
+    char handle[EXT_HANDLE_MAX];         /* set by provision; given back to adopt and teardown */
+    char step[32];                       /* where provisioning failed */
+    unsigned unenforced;                 /* bits of enum ext_limit that do not hold for this box */
+    const struct ext_box_events *events; /* may be replaced when a pooled box changes hands */
+    void *owner;
+};
+
+enum ext_what {
+    EXT_PROGRAM,
+    EXT_READ,
+    EXT_WRITE,
+    EXT_LIST,
+    EXT_STAT,
+    EXT_MKDIR,
+    EXT_REMOVE,
+    EXT_RENAME,
+    EXT_WATCH,
+    EXT_PACK,
+    EXT_UNPACK,
+    EXT_WHAT_COUNT_,
+};
+
+enum ext_start_flags {
+    EXT_STDIN = 1 << 0,
+    EXT_TTY = 1 << 1,
+    EXT_KEEP = 1 << 2, /* survives our death, is found by adopt(), stays until forget() */
+};
+
+struct ext_start {
+    enum ext_what what;
+    unsigned flags;
+    const char *user;        /* "0", "1000:1000", a name; NULL: the profile's */
+    const char *cwd;         /* NULL: the profile's */
+    const char *const *argv; /* NULL-terminated; for file operations, the paths */
+    const char *const *envp; /* NULL-terminated, or NULL; added to the profile's */
+    uint32_t mode;
+    uint16_t rows, cols;
+    int64_t timeout_ns, grace_ns;
+    uint64_t cookie;
+};
+
+enum ext_how { EXT_EXITED, EXT_SIGNALLED, EXT_TIMED_OUT, EXT_LOST /* the box went first */ };
+
+struct ext_end {
+    enum ext_how how;
+    int status;      /* exit status or signal */
+    int sys;         /* file operations: errno */
+    const char *msg; /* file operations: why */
+    int64_t cpu_ns, peak_bytes;
+};
+
+struct ext_process_events {
+    /* r < 0: it never ran; e->msg says why, sys holds errno. Else stdio holds non-blocking
+     * descriptors that are the owner's: [stdin] stdout stderr, or the terminal. */
+    void (*started)(struct ext_process *p, int r, const struct err *e);
+    void (*ended)(struct ext_process *p, const struct ext_end *end); /* the last word */
+};
+
+/* A process or file operation in a box; a member of its owner. From start (or reattach) until
+ * `started` with r < 0 or `ended` it is the extension's; ext_process_drop() lets go of it earlier.
+ */
+struct ext_process {
+    struct ext_box *box; /* NULL: not under way */
+    const struct ext_process_events *events;
+    uint32_t proc; /* its name inside the box, once started */
+    char step[24]; /* where its start failed: "program", "user", "workdir", …; or "" */
+    int pid;
+    int stdio[EXT_STDIO_MAX]; /* of `started`; -1 where there is none: [0] stdin or terminal, [1]
+                                 stdout, [2] stderr */
+    uint32_t tag_;
+};
+
+enum ext_scope { EXT_SCOPE_ONE, EXT_SCOPE_GROUP, EXT_SCOPE_TREE };
+
+/* What an extension gets from the daemon; outlives it. */
+struct ext_context {
+    struct loop *loop;
+    struct work_pool *work;
+    int state;                /* the daemon's state directory */
+    const char *const *roots; /* host directories that requests may name, NULL-terminated, in the
+                                 launcher's order */
+    bool roots_only;          /* the launcher takes host directories below these roots only */
+    /* A connected socket to a new launcher process; blocks for a moment. */
+    int (*launcher)(void *user, int *ret_sock, struct err *e);
+    void *user;
+};
+
+struct extension_ops {
+    const char *id; /* "ext.local" */
+    const char *version;
+    unsigned can;
+    struct ext_vector vector;
+
+    /* The instance. `sweep` is called once after every live box was adopted: what is left on this
+     * machine of boxes that `known` does not know and that belong to this state directory is
+     * removed, nothing else. */
+    int (*open)(const struct ext_context *c, struct extension **ret, struct err *e);
+    void (*close)(struct extension *x); /* boxes live on; every box was freed before */
+    void (*sweep)(struct extension *x, bool (*known)(void *user, const char *id), void *user);
+    /* Ids of what sweep would remove: calls `each` for every one. For `inspect stale`. */
+    int (*stale)(struct extension *x, bool (*known)(void *user, const char *id),
+                 void (*each)(void *user, const char *id, const char *what), void *user,
+                 struct err *e);
+
+    struct ext_box *(*box_new)(struct extension *x, const char *id,
+                               const struct ext_box_events *events, void *owner);
+    /* Lets go: nothing is told any more. What was provisioned and not torn down stays. */
+    void (*box_free)(struct ext_box *b);
+
+    void (*provision)(struct ext_box *b, const struct ext_spec *s);
+    void (*wait_ready)(struct ext_box *b);
+    /* What was started in an earlier life and not to be kept is killed. */
+    void (*adopt)(struct ext_box *b, const char *handle);
+    /* Idempotent; also of a box that is new in this life, without adopt. Whatever else is waited
+     * for is told, as lost or failed, before torn_down. After a failure it may be asked again. */
+    void (*teardown)(struct ext_box *b);
+    void (*usage)(struct ext_box *b); /* EXT_CAN_USAGE */
+    /* Whether it is there, as far as can be told without waiting; `gone` may be on its way. */
+    bool (*alive)(struct ext_box *b);
+
+    /* EXT_CAN_EXEC, EXT_CAN_FILES */
+    void (*start)(struct ext_box *b, struct ext_process *p, const struct ext_start *s);
+    void (*signal)(struct ext_process *p, int sig, enum ext_scope scope);
+    void (*signal_all)(struct ext_box *b, int sig);
+    void (*close_stdin)(struct ext_process *p);
+    /* Nothing is told of it any more. A kept one stays and can be reattached; another is killed. */
+    void (*drop)(struct ext_process *p);
+    /* EXT_CAN_REATTACH */
+    void (*reattach)(struct ext_box *b, struct ext_process *p, uint32_t proc); /* → started */
+    void (*forget)(struct ext_box *b, uint32_t proc); /* a kept process whose end is on record */
+
+    int (*estimate)(const struct profile *p, int64_t duration_ns, struct ext_quote *ret,
+                    struct err *e);
+};
+
+/* The registry. */
+const struct extension_ops *extension_find(struct str id); /* NULL: not part of this build */
+extern const struct extension_ops *const extensions[];     /* ended by NULL */
+extern const struct extension_ops extension_local;
+
+#endif

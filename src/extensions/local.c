@@ -1,0 +1,180 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "extensions/local.h"
+
+/* the instance */
+
+static int local_open(const struct ext_context *c, struct extension **ret, struct err *e)
+{
+    struct extension *x = calloc(1, sizeof *x);
+    int r;
+
+    if (!x)
+        abort();
+    x->c = c;
+    r = run_dir_open(&x->run, c->state, e);
+    if (r < 0) {
+        free(x);
+        return r;
+    }
+    for (size_t i = 0; i < LOCAL_LAUNCHERS; i++)
+        local_lane_init(&x->lanes[i], x);
+    *ret = x;
+    return 0;
+}
+
+static void free_all(struct list *boxes)
+{
+    for (struct link *m; (m = list_first(boxes));)
+        local_box_free(&container_of(m, struct local_box, link)->ext);
+}
+
+static void local_close(struct extension *x)
+{
+    free_all(&x->strays);
+    free_all(&x->sweeping);
+    for (size_t i = 0; i < LOCAL_LAUNCHERS; i++)
+        local_lane_done(&x->lanes[i]);
+    run_dir_done(&x->run);
+    free(x);
+}
+
+/* what is left of earlier lives */
+
+struct search {
+    struct extension *x;
+    bool (*known)(void *user, const char *id);
+    void (*each)(void *user, const char *id, const char *what);
+    void *user;
+};
+
+static void sweep_next(struct extension *x);
+
+static void on_swept(struct ext_box *ext, int r, const struct err *e,
+                     const struct ext_report *report)
+{
+    struct extension *x = ext->ext;
+
+    (void)report;
+    if (r < 0)
+        LOG(WARN, "sweep.failed", LOG_S("sandbox", ext->id), LOG_S("error", e->msg));
+    else
+        LOG(INFO, "sandbox.swept", LOG_S("sandbox", ext->id));
+    local_box_free(ext);
+    x->n_sweeping--;
+    sweep_next(x);
+}
+
+static void sweep_next(struct extension *x)
+{
+    for (struct link *m; x->n_sweeping < LOCAL_SWEEP_AT_ONCE && (m = list_take(&x->strays));) {
+        list_append(&x->sweeping, m);
+        x->n_sweeping++;
+        local_teardown(&container_of(m, struct local_box, link)->ext);
+    }
+}
+
+static void add_stray(void *user, const char *id)
+{
+    static const struct ext_box_events events = { .torn_down = on_swept };
+    struct search *s = user;
+
+    if (!s->known(s->user, id))
+        list_append(&s->x->strays, &local_box_of(local_box_new(s->x, id, &events, NULL))->link);
+}
+
+static void local_sweep(struct extension *x, bool (*known)(void *user, const char *id), void *user)
+{
+    struct search s = { .x = x, .known = known, .user = user };
+    struct err e = { 0 };
+
+    if (run_dir_each(&x->run, add_stray, &s, &e) < 0)
+        LOG(WARN, "sweep.failed", LOG_S("error", e.msg));
+    sweep_next(x);
+}
+
+static void name_stray(void *user, const char *id)
+{
+    struct search *s = user;
+
+    if (!s->known(s->user, id))
+        s->each(s->user, id, "sandbox");
+}
+
+static int local_stale(struct extension *x, bool (*known)(void *user, const char *id),
+                       void (*each)(void *user, const char *id, const char *what), void *user,
+                       struct err *e)
+{
+    struct search s = { .x = x, .known = known, .each = each, .user = user };
+
+    return run_dir_each(&x->run, name_stray, &s, e);
+}
+
+/* the row */
+
+static void local_start(struct ext_box *b, struct ext_process *p, const struct ext_start *s)
+{
+    local_process_start(local_box_of(b), p, s);
+}
+
+static void local_signal_all(struct ext_box *b, int sig)
+{
+    local_channel_post_kill(local_box_of(b), 0, sig, CONTROL_ALL);
+}
+
+static void local_reattach(struct ext_box *b, struct ext_process *p, uint32_t proc)
+{
+    local_process_reattach(local_box_of(b), p, proc);
+}
+
+static void local_forget(struct ext_box *b, uint32_t proc)
+{
+    local_process_forget(local_box_of(b), proc);
+}
+
+/* Whoever runs it has paid for it. */
+static int local_estimate(const struct profile *p, int64_t duration_ns, struct ext_quote *ret,
+                          struct err *e)
+{
+    (void)p;
+    (void)duration_ns;
+    (void)e;
+    *ret = (struct ext_quote){ 0 };
+    return 0;
+}
+
+static const char *const regions[] = { "local", NULL };
+static const char *const languages[] = { NULL }; /* whatever the image has */
+
+const struct extension_ops extension_local = {
+    .id = "ext.local",
+    .version = SANDBOXER_VERSION,
+    .can = EXT_CAN_EXEC | EXT_CAN_FILES | EXT_CAN_REATTACH | EXT_CAN_POOL | EXT_CAN_MOUNTS |
+           EXT_CAN_USAGE,
+    .vector = { .isolation = 1u << ISOLATION_PROCESS,
+                .regions = regions,
+                .languages = languages,
+                .pricing = "self-hosted" },
+    .open = local_open,
+    .close = local_close,
+    .sweep = local_sweep,
+    .stale = local_stale,
+    .box_new = local_box_new,
+    .box_free = local_box_free,
+    .provision = local_provision,
+    .wait_ready = local_wait_ready,
+    .adopt = local_adopt,
+    .teardown = local_teardown,
+    .usage = local_usage,
+    .alive = local_alive,
+    .start = local_start,
+    .signal = local_process_signal,
+    .signal_all = local_signal_all,
+    .close_stdin = local_process_close_stdin,
+    .drop = local_process_drop,
+    .reattach = local_reattach,
+    .forget = local_forget,
+    .estimate = local_estimate,
+};

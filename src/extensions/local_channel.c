@@ -1,0 +1,181 @@
+/* The control connection of one box: a queue in front of it, and who gets what comes out of it. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "extensions/local.h"
+
+enum { MESSAGES_AT_ONCE = 16 }; /* from one box, before the others have their turn */
+
+struct packet {
+    struct link link;
+    size_t n;
+    char bytes[];
+};
+
+static void on_channel(struct loop_fd *s, unsigned events);
+
+int local_channel_open(struct local_box *b, int sock, struct err *e)
+{
+    int flags = fcntl(sock, F_GETFL), r;
+
+    if (flags < 0 || fcntl(sock, F_SETFL, flags | O_NONBLOCK) < 0)
+        r = err_sys(e, "preparing a control connection");
+    else
+        r = loop_fd_start(b->x->c->loop, &b->control, sock, LOOP_READ, on_channel, e);
+    if (r < 0) {
+        close(sock);
+        b->control.fd = -1;
+    }
+    return r;
+}
+
+void local_channel_close(struct local_box *b)
+{
+    for (struct link *m; (m = list_take(&b->outbox));)
+        free(container_of(m, struct packet, link));
+    b->n_outbox = 0;
+    loop_fd_stop(&b->control);
+    drop_fd(&b->control.fd);
+}
+
+static void keep(struct local_box *b, const void *message, size_t n)
+{
+    struct packet *p;
+
+    /* A PID 1 that has not read for so long is taken for dead when its connection ends. */
+    if (b->n_outbox == LOCAL_OUTBOX_MAX)
+        return;
+    p = malloc(sizeof *p + n);
+    if (!p)
+        abort();
+    *p = (struct packet){ .n = n };
+    memcpy(p->bytes, message, n);
+    list_append(&b->outbox, &p->link);
+    b->n_outbox++;
+    loop_fd_want(&b->control, LOOP_READ | LOOP_WRITE, NULL);
+}
+
+void local_channel_post(struct local_box *b, const void *message, size_t n)
+{
+    if (!local_channel_is_open(b))
+        return;
+    /* Any other failure means that the connection is at its end, which the loop will tell. */
+    if (b->n_outbox || ipc_send(b->control.fd, message, n, NULL, 0, NULL) == -(int)ERR_BUSY)
+        keep(b, message, n);
+}
+
+void local_channel_post_ask(struct local_box *b, enum control_type type, uint32_t tag)
+{
+    struct control_head m;
+
+    control_fill(&m, type, tag, sizeof m);
+    local_channel_post(b, &m, sizeof m);
+}
+
+void local_channel_post_one(struct local_box *b, enum control_type type, uint32_t tag,
+                            uint32_t proc)
+{
+    struct control_one m = { .proc = proc };
+
+    control_fill(&m.head, type, tag, sizeof m);
+    local_channel_post(b, &m, sizeof m);
+}
+
+void local_channel_post_kill(struct local_box *b, uint32_t proc, int sig, enum control_scope scope)
+{
+    struct control_kill m = { .proc = proc, .sig = sig, .scope = scope };
+
+    control_fill(&m.head, CONTROL_KILL, TAG_NOBODY, sizeof m);
+    local_channel_post(b, &m, sizeof m);
+}
+
+int local_channel_start(struct local_box *b, uint32_t tag, const struct supervisor_start *s,
+                        struct err *e)
+{
+    int r = b->n_outbox ? -(int)ERR_BUSY : supervisor_start(b->control.fd, tag, s, e);
+
+    return r == -(int)ERR_BUSY
+               ? err_set(e, ERR_BUSY, "the sandbox has too many requests waiting; try again")
+               : r;
+}
+
+static void flush(struct local_box *b)
+{
+    for (struct link *m; (m = list_first(&b->outbox));) {
+        struct packet *p = container_of(m, struct packet, link);
+
+        if (ipc_send(b->control.fd, p->bytes, p->n, NULL, 0, NULL) == -(int)ERR_BUSY)
+            return;
+        link_leave(m);
+        free(p);
+        b->n_outbox--;
+    }
+    loop_fd_want(&b->control, LOOP_READ, NULL);
+}
+
+static void on_failed(struct local_box *b, const struct control_failed *m)
+{
+    if (m->head.tag == TAG_LIST || m->head.tag == TAG_USAGE || m->head.tag == TAG_LAST_USAGE)
+        local_on_refused(b, m);
+    else
+        local_process_on_failed(b, m);
+}
+
+static void dispatch(struct local_box *b, const union supervisor_message *m, struct ipc_fds *fds)
+{
+    switch (m->head.type) {
+    case CONTROL_STARTED:
+        local_process_on_started(b, &m->started, fds);
+        return;
+    case CONTROL_ATTACHED:
+        local_process_on_attached(b, &m->attached, fds);
+        return;
+    case CONTROL_EXITED:
+        local_process_on_exited(b, &m->exited);
+        return;
+    case CONTROL_FAILED:
+        on_failed(b, &m->failed);
+        return;
+    case CONTROL_PROCS:
+        local_on_procs(b, &m->procs);
+        return;
+    case CONTROL_USED:
+        local_on_used(b, &m->used);
+        return;
+    default: /* PONG, KILLED, DONE: nobody waits for them */
+        return;
+    }
+}
+
+/* 1: a message was handled; else there is none, or no connection any more. */
+static int hear(struct local_box *b)
+{
+    static union supervisor_message m; /* large, and used up before the next one is read */
+    struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
+    struct err e = { 0 };
+    int r = supervisor_next(b->control.fd, &m, &fds, &e);
+
+    if (r == -(int)ERR_BUSY)
+        return 0;
+    if (r > 0) {
+        dispatch(b, &m, &fds);
+        return 1;
+    }
+    local_channel_close(b);
+    local_on_end(b, r, &e);
+    return 0;
+}
+
+static void on_channel(struct loop_fd *s, unsigned events)
+{
+    struct local_box *b = container_of(s, struct local_box, control);
+
+    local_hold(b);
+    if (events & LOOP_WRITE)
+        flush(b);
+    for (int i = 0; i < MESSAGES_AT_ONCE && local_channel_is_open(b) && hear(b) > 0; i++)
+        ;
+    local_release(b);
+}

@@ -1,0 +1,193 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "extensions/local.h"
+#include "proc/caps.h"
+#include "proc/passwd.h"
+#include "proc/sys.h"
+
+void local_plan_free(struct local_plan *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n; i++)
+        drop_fd(&p->fds[i]);
+    free(p);
+}
+
+void local_plan_freep_(struct local_plan **p)
+{
+    local_plan_free(*p);
+}
+
+/* The part of path below root: "" for root itself; NULL if it is elsewhere. */
+static const char *below(const char *root, const char *path)
+{
+    size_t n = strlen(root);
+
+    while (n > 0 && root[n - 1] == '/')
+        n--;
+    if (strncmp(root, path, n) != 0 || (path[n] && path[n] != '/'))
+        return NULL;
+    return path[n] ? path + n + 1 : path + n;
+}
+
+/* A file of the host, as the launcher gets to see it. */
+struct source {
+    uint32_t root; /* 0: fd */
+    const char *path;
+    int fd;
+};
+
+static int find_root(const struct ext_context *c, const char *path, struct source *ret,
+                     struct err *e)
+{
+    size_t shortest = SIZE_MAX; /* of several roots, the innermost */
+
+    for (uint32_t i = 0; c->roots && c->roots[i]; i++) {
+        const char *rest = below(c->roots[i], path);
+
+        if (!rest || strlen(rest) >= shortest)
+            continue;
+        shortest = strlen(rest);
+        *ret = (struct source){ .root = i + 1, .path = rest[0] ? rest : ".", .fd = -1 };
+    }
+    return shortest < SIZE_MAX
+               ? 0
+               : err_set(e, ERR_DENIED, "'%.120s' is below none of the configured roots", path);
+}
+
+static int find_source(const struct ext_context *c, const char *path, struct source *ret,
+                       struct err *e)
+{
+    if (path[0] != '/')
+        return err_set(e, ERR_INVALID, "'%.120s' is not an absolute path", path);
+    if (c->roots_only)
+        return find_root(c, path, ret, e);
+    *ret = (struct source){ .path = "", .fd = open(path, O_PATH | O_CLOEXEC) };
+    return ret->fd < 0 ? err_sys(e, "'%.120s'", path) : 0;
+}
+
+static void keep_source(struct local_plan *p, const struct source *s)
+{
+    if (s->root == 0)
+        p->fds[p->n++] = s->fd;
+}
+
+static int add_mount(const struct ext_context *c, struct local_plan *p, const struct ext_mount *m,
+                     struct err *e)
+{
+    struct source s;
+    int r = plan_check_target(m->target, e);
+
+    if (r >= 0)
+        r = find_source(c, m->source, &s, e);
+    if (r < 0)
+        return r;
+    keep_source(p, &s);
+    return plan_add_mount(&p->plan, s.root, s.path, m->target, m->writable ? PLAN_MOUNT_RW : 0, e);
+}
+
+static int add_image(const struct ext_context *c, struct local_plan *p, const char *image,
+                     struct err *e)
+{
+    struct source s;
+    int r = find_source(c, image, &s, e);
+
+    if (r < 0)
+        return r;
+    keep_source(p, &s);
+    return plan_add_layer(&p->plan, s.root, s.path, e);
+}
+
+static int add_caps(struct plan *p, struct json_strs names, struct err *e)
+{
+    for (size_t i = 0; i < names.n; i++) {
+        int cap;
+
+        if (!caps_from_name(str_from(names.p[i]), &cap) || !(plan_grantable_caps() & CAP_BIT(cap)))
+            return err_set(e, ERR_INVALID, "caps: '%.40s' cannot be granted", names.p[i]);
+        p->caps |= CAP_BIT(cap);
+    }
+    return 0;
+}
+
+/* A plain user's sandbox may have one identity only, which is this one: so a name must have its
+ * number already. On the host's system directories the names are the runtime's own. */
+static int choose_identity(struct local_plan *p, const char *text, struct err *e)
+{
+    static const struct {
+        const char *name;
+        uint32_t id;
+    } known[] = { { "root", 0 }, { "user", 1000 }, { "nobody", 65534 } };
+    struct local_user u;
+    struct passwd_entry found = { 0 };
+    AUTO_CLOSE int file = -1;
+    int r = local_user_parse(text, &u, e);
+
+    if (r < 0)
+        return r;
+    if (u.name && p->plan.n_layers && p->plan.layers[0].root == 0) {
+        file = sys_openat2(p->fds[LOCAL_FD_LISTENER + 1], "etc/passwd", O_RDONLY | O_NONBLOCK, 0,
+                           RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+        if (file >= 0 && passwd_find(file, str_from(u.name), 0, &found)) {
+            u.uid = found.uid;
+            u.gid = found.gid;
+        }
+    } else if (u.name) {
+        for (size_t i = 0; i < COUNT_OF(known); i++)
+            if (strcmp(known[i].name, u.name) == 0)
+                u.uid = u.gid = known[i].id;
+    }
+    p->plan.uid = u.uid;
+    p->plan.gid = u.gid;
+    return 0;
+}
+
+static void set_limits(struct plan *p, const struct ext_spec *s)
+{
+    p->memory = s->memory;
+    p->disk = s->disk;
+    p->pids = s->pids;
+    p->cpu_milli = s->cpu_milli;
+}
+
+static int fill(const struct ext_context *c, const char *id, const struct ext_spec *s,
+                struct local_plan *p, struct err *e)
+{
+    const struct profile *of = s->profile;
+    int r = plan_init(&p->plan, e);
+
+    if (r < 0)
+        return r;
+    snprintf(p->plan.id, sizeof p->plan.id, "%s", id);
+    p->plan.flags = PLAN_LISTENER | (of->writable_system ? PLAN_WRITABLE_SYSTEM : 0);
+    set_limits(&p->plan, s);
+    r = add_caps(&p->plan, of->caps, e);
+    if (r >= 0 && of->image)
+        r = err_wrap(e, add_image(c, p, of->image, e), "image");
+    if (r >= 0)
+        r = choose_identity(p, of->user ? of->user : "0", e);
+    for (size_t i = 0; i < s->n_mounts && r >= 0; i++)
+        r = err_wrap(e, add_mount(c, p, &s->mounts[i], e), "mount");
+    return r < 0 ? r : plan_check(&p->plan, sizeof p->plan, e);
+}
+
+int local_plan_new(const struct ext_context *c, const char *id, const struct ext_spec *s,
+                   struct local_plan **ret, struct err *e)
+{
+    AUTO(local_plan_freep_) struct local_plan *p = calloc(1, sizeof *p);
+    int r;
+
+    if (!p)
+        abort();
+    p->fds[LOCAL_FD_CONTROL] = p->fds[LOCAL_FD_LISTENER] = -1;
+    p->n = LOCAL_FD_LISTENER + 1;
+    r = fill(c, id, s, p, e);
+    if (r >= 0)
+        *ret = take_ptr(p);
+    return r;
+}

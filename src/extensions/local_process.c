@@ -1,0 +1,527 @@
+/* What runs in a box: a table of slots, one for each start that is not over. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/own.h"
+#include "extensions/local.h"
+
+#if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists and tables own */
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
+
+enum { FIRST_SLOTS = 4, START_TEXT_MAX = CONTROL_TEXT_MAX, SLOT_MASK = (1 << TAG_SLOT_BITS) - 1 };
+
+/* the table */
+
+static uint16_t *bucket(struct process_table *t, uint32_t proc)
+{
+    return &t->buckets[proc % t->cap];
+}
+
+static void join_bucket(struct process_table *t, uint16_t i)
+{
+    uint16_t *at = bucket(t, t->slots[i - 1].proc);
+
+    t->slots[i - 1].next = *at;
+    *at = i;
+}
+
+static void leave_bucket(struct process_table *t, uint16_t i)
+{
+    uint16_t *at = bucket(t, t->slots[i - 1].proc);
+
+    while (*at && *at != i)
+        at = &t->slots[*at - 1].next;
+    if (*at)
+        *at = t->slots[i - 1].next;
+}
+
+static void *grown(void *p, size_t n, size_t size)
+{
+    p = reallocarray(p, n, size);
+    if (!p)
+        abort();
+    return p;
+}
+
+static void grow(struct process_table *t)
+{
+    uint16_t old = t->cap;
+
+    if (old >= LOCAL_SLOTS_MAX)
+        abort(); /* more starts in one batch than this process can have clients */
+    t->cap = old ? (uint16_t)(2 * old) : FIRST_SLOTS;
+    t->slots = grown(t->slots, t->cap, sizeof *t->slots);
+    t->buckets = grown(t->buckets, t->cap, sizeof *t->buckets);
+    memset(t->slots + old, 0, (size_t)(t->cap - old) * sizeof *t->slots);
+    memset(t->buckets, 0, t->cap * sizeof *t->buckets);
+    for (uint16_t i = t->cap; i > old; i--) {
+        t->slots[i - 1].next = t->free;
+        t->free = i;
+    }
+    for (uint16_t i = 1; i <= old; i++)
+        if (t->slots[i - 1].used && t->slots[i - 1].proc)
+            join_bucket(t, i);
+}
+
+static uint16_t take_slot(struct process_table *t)
+{
+    uint16_t i;
+    struct slot *s;
+
+    if (!t->free)
+        grow(t);
+    i = t->free;
+    s = &t->slots[i - 1];
+    t->free = s->next;
+    *s = (struct slot){ .used = true, .turn = s->turn + 1 };
+    return i;
+}
+
+static void free_slot(struct process_table *t, uint16_t i)
+{
+    struct slot *s = &t->slots[i - 1];
+
+    if (s->proc)
+        leave_bucket(t, i);
+    free(s->failed);
+    *s = (struct slot){ .turn = s->turn, .next = t->free };
+    t->free = i;
+}
+
+static uint32_t tag_of(const struct process_table *t, uint16_t i)
+{
+    return t->slots[i - 1].turn << TAG_SLOT_BITS | i;
+}
+
+/* The slot of a tag, or 0 if what it was given to is over. */
+static uint16_t by_tag(const struct process_table *t, uint32_t tag)
+{
+    uint16_t i = (uint16_t)(tag & SLOT_MASK);
+
+    return i && i <= t->cap && t->slots[i - 1].used && tag_of(t, i) == tag ? i : 0;
+}
+
+static uint16_t by_proc(struct process_table *t, uint32_t proc)
+{
+    uint16_t i = t->cap && proc ? *bucket(t, proc) : 0;
+
+    while (i && t->slots[i - 1].proc != proc)
+        i = t->slots[i - 1].next;
+    return i;
+}
+
+static void name_slot(struct process_table *t, uint16_t i, uint32_t proc)
+{
+    if (t->slots[i - 1].proc || !proc)
+        return;
+    t->slots[i - 1].proc = proc;
+    join_bucket(t, i);
+}
+
+void local_process_table_done(struct local_box *b)
+{
+    struct process_table *t = &b->processes;
+
+    for (uint16_t i = 1; i <= t->cap; i++) {
+        if (t->slots[i - 1].p)
+            t->slots[i - 1].p->box = NULL;
+        free(t->slots[i - 1].failed);
+    }
+    free(t->slots);
+    free(t->buckets);
+    *t = (struct process_table){ 0 };
+}
+
+/* telling the owner */
+
+static struct ext_process *give_up(struct slot *s)
+{
+    struct ext_process *p = s->p;
+
+    s->p = NULL;
+    p->box = NULL;
+    return p;
+}
+
+static void tell_not_started(struct slot *s, int r, const struct err *e)
+{
+    struct ext_process *p = give_up(s);
+
+    p->events->started(p, r, e);
+}
+
+/* Of a slot that has an owner and has ended; a slot that is not kept is over before it is told. */
+static void tell_ended(struct local_box *b, uint16_t i, const char *msg)
+{
+    struct process_table *t = &b->processes;
+    struct slot *s = &t->slots[i - 1];
+    struct ext_end end = { .how = (enum ext_how)s->how,
+                           .status = s->status,
+                           .sys = s->sys,
+                           .msg = msg && msg[0] ? msg : NULL,
+                           .cpu_ns = s->cpu_ns,
+                           .peak_bytes = s->peak_bytes };
+    struct ext_process *p = give_up(s);
+
+    if (!s->kept)
+        free_slot(t, i);
+    p->events->ended(p, &end);
+}
+
+/* starting */
+
+static void adopt_owner(struct local_box *b, uint16_t i, struct ext_process *p)
+{
+    b->processes.slots[i - 1].p = p;
+    p->box = &b->ext;
+    p->tag_ = tag_of(&b->processes, i);
+    p->proc = 0;
+    p->pid = 0;
+    for (int k = 0; k < EXT_STDIO_MAX; k++)
+        p->stdio[k] = -1;
+}
+
+static void fail_soon(struct local_box *b, uint16_t i, const struct err *e)
+{
+    struct process_table *t = &b->processes;
+    struct slot *s = &t->slots[i - 1];
+
+    s->failed = malloc(sizeof *s->failed);
+    if (!s->failed)
+        abort();
+    *s->failed = *e;
+    s->next_failed = t->failed;
+    t->failed = i;
+    local_soon(b);
+}
+
+void local_process_tell_failed(struct local_box *b)
+{
+    struct process_table *t = &b->processes;
+
+    while (t->failed && !b->freed) {
+        uint16_t i = t->failed;
+        struct slot *s = &t->slots[i - 1];
+        struct err e = *s->failed;
+        struct ext_process *p = s->p ? give_up(s) : NULL;
+
+        t->failed = s->next_failed;
+        free_slot(t, i);
+        if (p)
+            p->events->started(p, -(int)e.code, &e);
+    }
+}
+
+static int send_start(struct local_box *b, uint16_t i, const struct ext_start *s, struct err *e)
+{
+    struct arena a AUTO(arena_done) = ARENA_INIT(START_TEXT_MAX);
+    struct supervisor_start start;
+    int r;
+
+    if (!local_channel_is_open(b))
+        return err_set(e, ERR_CONFLICT, "the sandbox is not running");
+    r = local_start_fill(buf_str(&b->defaults), s, &a, &start, e);
+    return r < 0 ? r : local_channel_start(b, tag_of(&b->processes, i), &start, e);
+}
+
+void local_process_start(struct local_box *b, struct ext_process *p, const struct ext_start *s)
+{
+    uint16_t i = take_slot(&b->processes);
+    struct slot *slot = &b->processes.slots[i - 1];
+    struct err e = { 0 };
+
+    adopt_owner(b, i, p);
+    slot->kept = s->flags & EXT_KEEP;
+    slot->tty = s->flags & EXT_TTY;
+    slot->has_stdin = s->flags & EXT_STDIN && !slot->tty;
+    if (send_start(b, i, s, &e) < 0)
+        fail_soon(b, i, &e);
+}
+
+void local_process_reattach(struct local_box *b, struct ext_process *p, uint32_t proc)
+{
+    struct process_table *t = &b->processes;
+    uint16_t i = by_proc(t, proc);
+    struct err e = { 0 };
+
+    if (i && local_channel_is_open(b) && !t->slots[i - 1].p && t->slots[i - 1].kept) {
+        adopt_owner(b, i, p);
+        t->slots[i - 1].attaching = true;
+        local_channel_post_one(b, CONTROL_ATTACH, p->tag_, proc);
+        return;
+    }
+    if (i && t->slots[i - 1].p)
+        (void)err_set(&e, ERR_CONFLICT, "process %u is attached already", proc);
+    else
+        (void)err_set(&e, ERR_NOT_FOUND, "there is no process %u to attach to", proc);
+    i = take_slot(t);
+    adopt_owner(b, i, p);
+    fail_soon(b, i, &e);
+}
+
+/* asking something of one */
+
+static struct slot *slot_of(struct ext_process *p)
+{
+    struct local_box *b = p->box ? local_box_of(p->box) : NULL;
+    uint16_t i = b ? by_tag(&b->processes, p->tag_) : 0;
+
+    return i ? &b->processes.slots[i - 1] : NULL;
+}
+
+static const enum control_scope scopes[] = { [EXT_SCOPE_ONE] = CONTROL_ONE,
+                                             [EXT_SCOPE_GROUP] = CONTROL_GROUP,
+                                             [EXT_SCOPE_TREE] = CONTROL_TREE };
+
+/* Before it has a name, a signal waits; SIGKILL is not replaced by a milder one. */
+static void signal_slot(struct local_box *b, struct slot *s, int sig, enum control_scope scope)
+{
+    if (s->proc && !s->ended)
+        local_channel_post_kill(b, s->proc, sig, scope);
+    else if (!s->proc && s->sig != SIGKILL) {
+        s->sig = (int16_t)sig;
+        s->scope = (uint8_t)scope;
+    }
+}
+
+void local_process_signal(struct ext_process *p, int sig, enum ext_scope scope)
+{
+    struct slot *s = slot_of(p);
+
+    if (s)
+        signal_slot(local_box_of(p->box), s, sig, scopes[scope]);
+}
+
+/* Only of what is kept does PID 1 have a write end too. */
+static void close_stdin_of(struct local_box *b, struct slot *s)
+{
+    s->close_stdin = !s->proc;
+    if (s->proc && s->kept)
+        local_channel_post_one(b, CONTROL_CLOSE_STDIN, TAG_NOBODY, s->proc);
+}
+
+void local_process_close_stdin(struct ext_process *p)
+{
+    struct slot *s = slot_of(p);
+
+    if (s)
+        close_stdin_of(local_box_of(p->box), s);
+}
+
+void local_process_drop(struct ext_process *p)
+{
+    struct slot *s = slot_of(p);
+
+    if (!s)
+        return;
+    if (!s->kept && !s->failed)
+        signal_slot(local_box_of(p->box), s, SIGKILL, CONTROL_TREE);
+    give_up(s);
+}
+
+void local_process_forget(struct local_box *b, uint32_t proc)
+{
+    uint16_t i = by_proc(&b->processes, proc);
+    struct slot *s = i ? &b->processes.slots[i - 1] : NULL;
+
+    local_channel_post_one(b, CONTROL_FORGET, TAG_NOBODY, proc);
+    if (!s || !s->ended)
+        return;
+    if (s->p)
+        give_up(s);
+    free_slot(&b->processes, i);
+}
+
+/* news */
+
+static bool take_stdio(struct ext_process *p, struct ipc_fds *fds, bool tty, bool has_stdin)
+{
+    size_t at = 0;
+
+    if (fds->n != (tty ? 1 : has_stdin ? 3 : 2))
+        return false;
+    if (tty || has_stdin)
+        p->stdio[0] = take_fd(&fds->fd[at++]);
+    if (!tty) {
+        p->stdio[1] = take_fd(&fds->fd[at++]);
+        p->stdio[2] = take_fd(&fds->fd[at]);
+    }
+    return true;
+}
+
+/* What was asked before there was a name to ask for it by. */
+static void catch_up(struct local_box *b, struct slot *s)
+{
+    if (s->sig)
+        local_channel_post_kill(b, s->proc, s->sig, (enum control_scope)s->scope);
+    if (s->close_stdin)
+        close_stdin_of(b, s);
+    s->sig = 0;
+}
+
+void local_process_on_started(struct local_box *b, const struct control_started *m,
+                              struct ipc_fds *fds)
+{
+    uint16_t i = by_tag(&b->processes, m->head.tag);
+    struct slot *s = i ? &b->processes.slots[i - 1] : NULL;
+    struct ext_process *p;
+    struct err e = { 0 };
+
+    if (!s || s->started)
+        return;
+    name_slot(&b->processes, i, m->proc);
+    s->started = true;
+    s->pid = m->pid;
+    catch_up(b, s);
+    p = s->p;
+    if (!p)
+        return;
+    if (!take_stdio(p, fds, s->tty, s->has_stdin)) {
+        int r = err_set(&e, ERR_UPSTREAM, "the sandbox sent %zu descriptors", fds->n);
+
+        signal_slot(b, s, SIGKILL, CONTROL_TREE);
+        tell_not_started(s, r, &e);
+        return;
+    }
+    p->proc = m->proc;
+    p->pid = s->pid;
+    p->events->started(p, 0, NULL);
+}
+
+void local_process_on_attached(struct local_box *b, const struct control_attached *m,
+                               struct ipc_fds *fds)
+{
+    uint16_t i = by_tag(&b->processes, m->head.tag);
+    struct slot *s = i ? &b->processes.slots[i - 1] : NULL;
+    struct ext_process *p;
+    struct err e = { 0 };
+
+    if (!s || !s->attaching)
+        return;
+    s->attaching = false;
+    p = s->p;
+    if (!p)
+        return;
+    if (!take_stdio(p, fds, m->flags & CONTROL_TTY, m->flags & CONTROL_STDIN)) {
+        tell_not_started(s, err_set(&e, ERR_UPSTREAM, "the sandbox sent %zu descriptors", fds->n),
+                         &e);
+        return;
+    }
+    p->proc = s->proc;
+    p->pid = s->pid;
+    p->events->started(p, 0, NULL);
+    i = by_tag(&b->processes, m->head.tag); /* the callback may have changed everything */
+    if (i && b->processes.slots[i - 1].p == p && b->processes.slots[i - 1].ended)
+        tell_ended(b, i, NULL);
+}
+
+void local_process_on_failed(struct local_box *b, const struct control_failed *m)
+{
+    struct process_table *t = &b->processes;
+    uint16_t i = by_tag(t, m->head.tag);
+    struct slot *s = i ? &t->slots[i - 1] : NULL;
+    struct ext_process *p;
+    struct err e = { .code = m->code > ERR_OK && m->code < ERR_CODE_COUNT_ ? m->code : ERR_UPSTREAM,
+                     .sys = m->sys };
+
+    if (!s || (s->started && !s->attaching))
+        return;
+    snprintf(e.msg, sizeof e.msg, "%.23s: %.199s", m->step, m->msg);
+    p = s->p ? give_up(s) : NULL;
+    if (s->attaching)
+        s->attaching = false; /* the process itself is as it was */
+    else
+        free_slot(t, i);
+    if (!p)
+        return;
+    snprintf(p->step, sizeof p->step, "%.23s", m->step);
+    p->events->started(p, -(int)e.code, &e);
+}
+
+int local_process_how(uint32_t how)
+{
+    static const enum ext_how hows[] = { [CONTROL_BY_EXIT] = EXT_EXITED,
+                                         [CONTROL_BY_SIGNAL] = EXT_SIGNALLED,
+                                         [CONTROL_BY_TIMEOUT] = EXT_TIMED_OUT };
+
+    return how < COUNT_OF(hows) ? (int)hows[how] : EXT_LOST;
+}
+
+static void note_end(struct slot *s, uint32_t how, int status, int sys, int64_t cpu_ns,
+                     int64_t peak_bytes)
+{
+    s->ended = true;
+    s->how = (uint32_t)local_process_how(how);
+    s->status = status;
+    s->sys = sys;
+    s->cpu_ns = cpu_ns;
+    s->peak_bytes = peak_bytes;
+}
+
+/* The end of what was killed before it had started is the only word about it. */
+static void tell_never_started(struct local_box *b, uint16_t i)
+{
+    struct slot *s = &b->processes.slots[i - 1];
+    struct ext_process *p = give_up(s);
+    struct err e = { 0 };
+    int r = err_set(&e, ERR_CONFLICT, "it was killed before it had started");
+
+    free_slot(&b->processes, i);
+    p->events->started(p, r, &e);
+}
+
+void local_process_on_exited(struct local_box *b, const struct control_exited *m)
+{
+    struct process_table *t = &b->processes;
+    uint16_t i = m->head.tag ? by_tag(t, m->head.tag) : by_proc(t, m->proc);
+    struct slot *s = i ? &t->slots[i - 1] : NULL;
+
+    if (!s || s->ended)
+        return;
+    note_end(s, m->how, m->status, m->sys, m->cpu_ns, m->peak_bytes);
+    if (s->p && !s->started)
+        tell_never_started(b, i);
+    else if (s->p && !s->attaching)
+        tell_ended(b, i, m->msg);
+    else if (!s->p && !s->kept)
+        free_slot(t, i);
+}
+
+void local_process_adopt(struct local_box *b, const struct control_proc *p)
+{
+    uint16_t i = take_slot(&b->processes);
+    struct slot *s = &b->processes.slots[i - 1];
+
+    s->kept = s->started = true;
+    s->tty = p->flags & CONTROL_TTY;
+    s->has_stdin = p->flags & CONTROL_STDIN;
+    s->pid = p->pid;
+    name_slot(&b->processes, i, p->proc);
+    if (p->state == CONTROL_ENDED)
+        note_end(s, p->how, p->status, p->sys, p->cpu_ns, p->peak_bytes);
+}
+
+/* Owners may start, drop and free from inside; what they start now fails by itself. */
+void local_process_lose_all(struct local_box *b, const char *why)
+{
+    struct process_table *t = &b->processes;
+
+    for (uint16_t i = 1; i <= t->cap && !b->freed; i++) {
+        struct slot *s = &t->slots[i - 1];
+        struct ext_process *p = s->used && !s->failed && s->p ? give_up(s) : NULL;
+        bool started = s->started && !s->attaching;
+        struct err e = { 0 };
+
+        if (!s->used || s->failed)
+            continue;
+        free_slot(t, i);
+        if (p && started)
+            p->events->ended(p, &(struct ext_end){ .how = EXT_LOST, .msg = why });
+        else if (p)
+            p->events->started(p, err_set(&e, ERR_UPSTREAM, "%s", why), &e);
+    }
+}

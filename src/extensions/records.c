@@ -1,0 +1,51 @@
+#include "extensions/records.h"
+
+#include "ipc/control.h"
+
+_Static_assert(sizeof(uint32_t) == EXT_CHUNK_HEAD, "a chunk's head is its length");
+_Static_assert(sizeof(struct control_entry) + 2 * UINT16_MAX <= EXT_RECORD_MAX, "room for any");
+
+ssize_t ext_entry_read(struct str in, struct ext_entry *ret)
+{
+    struct control_entry v;
+    const char *text = in.p + sizeof v;
+
+    if (in.n < sizeof v)
+        return 0;
+    memcpy(&v, in.p, sizeof v);
+    if (in.n < sizeof v + v.name_len + v.link_len)
+        return 0;
+    *ret = (struct ext_entry){
+        .size = v.size,
+        .mtime_ns = v.mtime_ns,
+        .mode = v.mode,
+        .uid = v.uid,
+        .gid = v.gid,
+        .nlink = v.nlink,
+        .name = { text, v.name_len },
+        .target = { text + v.name_len, v.link_len },
+    };
+    return (ssize_t)(sizeof v + v.name_len + v.link_len);
+}
+
+ssize_t ext_change_read(struct str in, struct ext_change *ret)
+{
+    struct control_event v;
+
+    if (in.n < sizeof v)
+        return 0;
+    memcpy(&v, in.p, sizeof v);
+    if (v.name_len > CONTROL_PATH_MAX)
+        return -(int)ERR_INVALID;
+    if (in.n < sizeof v + v.name_len)
+        return 0;
+    *ret = (struct ext_change){ .mask = v.mask,
+                                .cookie = v.cookie,
+                                .name = { in.p + sizeof v, v.name_len } };
+    return (ssize_t)(sizeof v + v.name_len);
+}
+
+void ext_chunk_head(uint32_t n, char ret[static EXT_CHUNK_HEAD])
+{
+    memcpy(ret, &n, sizeof n);
+}

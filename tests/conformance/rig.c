@@ -1,0 +1,434 @@
+#include "conformance/rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "profile/profile.h"
+#include "sandbox/box.h"
+
+/* the rig */
+
+static int take_launcher(void *user, int *ret, struct err *e)
+{
+    struct rig *r = user;
+    struct launcher *l = &r->launchers[r->n_launchers];
+    int result;
+
+    if (r->refuse_launchers > 0) {
+        r->refuse_launchers--;
+        return err_set(e, ERR_UPSTREAM, "none is to be had today");
+    }
+    CHECK(r->n_launchers < RIG_LAUNCHERS_MAX);
+    if (r->die_times > 0 && r->die_times--)
+        setenv("SANDBOXER_TEST_DIE_STEP", r->die_step, 1);
+    result = launcher_start(l, e);
+    unsetenv("SANDBOXER_TEST_DIE_STEP");
+    if (result < 0)
+        return result;
+    r->n_launchers++;
+    *ret = take_fd(&l->sock);
+    return 0;
+}
+
+static void open_instance(struct rig *r)
+{
+    struct err e;
+
+    CHECK_OK(loop_init(&r->loop, &e), e);
+    r->context.loop = &r->loop;
+    CHECK_OK(r->ops->open(&r->context, &r->x, &e), e);
+}
+
+void rig_open(struct rig *r, const struct extension_ops *ops)
+{
+    static const char yaml[] = "id: profile.test\nversion: 1\nworkdir: /tmp\n"
+                               "env: { FROM_PROFILE: yes-it-is, BOTH: profile }\n";
+    struct err e;
+
+    *r = (struct rig){ .ops = ops };
+    snprintf(r->path, sizeof r->path, "/tmp/conformance-XXXXXX");
+    CHECK(mkdtemp(r->path));
+    r->context = (struct ext_context){ .state = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                                       .launcher = take_launcher,
+                                       .user = r };
+    CHECK(r->context.state >= 0);
+    CHECK_OK(profile_read(str_from(yaml), &r->profile, &e), e);
+    open_instance(r);
+}
+
+/* Launchers end with their connections, sandboxes of theirs become our children. */
+void rig_reap(struct rig *r, bool wait)
+{
+    for (size_t i = 0; i < r->n_launchers; i++) {
+        if (r->launchers[i].pid > 0 && waitpid(r->launchers[i].pid, NULL, wait ? 0 : WNOHANG) > 0)
+            r->launchers[i].pid = 0;
+    }
+}
+
+static void close_instance(struct rig *r)
+{
+    r->ops->close(r->x);
+    rig_reap(r, true);
+    loop_done(&r->loop);
+}
+
+void rig_restart(struct rig *r)
+{
+    close_instance(r);
+    open_instance(r);
+}
+
+void rig_close(struct rig *r)
+{
+    char run[80];
+
+    close_instance(r);
+    snprintf(run, sizeof run, "%s/run", r->path);
+    if (rmdir(run) < 0)
+        FAIL("%s: %s", run, strerror(errno));
+    CHECK(rmdir(r->path) == 0);
+    profile_unref(r->profile);
+    close(r->context.state);
+}
+
+void rig_kill_launchers(struct rig *r)
+{
+    for (size_t i = 0; i < r->n_launchers; i++) {
+        if (r->launchers[i].pid <= 0)
+            continue;
+        kill(r->launchers[i].pid, SIGKILL);
+        waitpid(r->launchers[i].pid, NULL, 0);
+        r->launchers[i].pid = 0;
+    }
+}
+
+void rig_await(struct rig *r, const int *counter, int n, const char *what)
+{
+    int64_t end = clock_mono() + RIG_PATIENCE;
+    struct err e;
+
+    while (*counter < n) {
+        CHECK_OK(loop_run_once(&r->loop, 100 * NS_PER_MS, &e), e);
+        if (clock_mono() > end)
+            FAIL("waited in vain for %s", what);
+    }
+}
+
+void rig_idle(struct rig *r, int64_t time)
+{
+    int64_t end = clock_mono() + time, left;
+    struct err e;
+
+    while ((left = end - clock_mono()) > 0)
+        CHECK_OK(loop_run_once(&r->loop, left, &e), e);
+}
+
+bool rig_has_dir(struct rig *r, const char *id)
+{
+    char path[160];
+
+    snprintf(path, sizeof path, "%s/run/%s", r->path, id);
+    return access(path, F_OK) == 0;
+}
+
+/* subjects */
+
+static void note(struct subject *s, int *counter, int r, const struct err *e)
+{
+    ++*counter;
+    s->r = r;
+    s->e = e ? *e : (struct err){ 0 };
+    CHECK(r >= 0 || (e && e->msg[0] && -(int)e->code == r));
+}
+
+static void on_provisioned(struct ext_box *b, int r, const struct err *e)
+{
+    struct subject *s = b->owner;
+
+    note(s, &s->provisioned, r, e);
+    if (s->on_provisioned)
+        s->on_provisioned(s);
+}
+
+static void on_ready(struct ext_box *b, int r, const struct err *e)
+{
+    struct subject *s = b->owner;
+
+    CHECK_INT(s->torn_down, 0);
+    note(s, &s->ready, r, e);
+}
+
+static void on_adopted(struct ext_box *b, int r, const struct err *e, const struct ext_found *found,
+                       size_t n)
+{
+    struct subject *s = b->owner;
+
+    CHECK(n <= RIG_FOUND_MAX);
+    s->n_found = n;
+    if (n)
+        memcpy(s->found, found, n * sizeof *found);
+    note(s, &s->adopted, r, e);
+}
+
+static void on_torn_down(struct ext_box *b, int r, const struct err *e,
+                         const struct ext_report *report)
+{
+    struct subject *s = b->owner;
+
+    s->report = *report;
+    note(s, &s->torn_down, r, e);
+}
+
+static void on_gone(struct ext_box *b, const char *reason)
+{
+    struct subject *s = b->owner;
+
+    CHECK_INT(s->torn_down, 0);
+    s->gone++;
+    snprintf(s->reason, sizeof s->reason, "%s", reason);
+}
+
+static void on_usage(struct ext_box *b, int r, const struct ext_usage *u)
+{
+    struct subject *s = b->owner;
+
+    s->used++;
+    s->r = r;
+    if (r >= 0)
+        s->usage = *u;
+}
+
+static const struct ext_box_events subject_events = {
+    .provisioned = on_provisioned,
+    .ready = on_ready,
+    .adopted = on_adopted,
+    .torn_down = on_torn_down,
+    .gone = on_gone,
+    .usage = on_usage,
+};
+
+void subject_init_id(struct rig *r, struct subject *s, const char *id)
+{
+    *s = (struct subject){ .rig = r };
+    snprintf(s->id, sizeof s->id, "%s", id);
+    s->b = r->ops->box_new(r->x, s->id, &subject_events, s);
+}
+
+void subject_init(struct rig *r, struct subject *s)
+{
+    char id[ID_MAX];
+    struct err e;
+
+    CHECK_OK(id_make("sbx_", id, &e), e);
+    subject_init_id(r, s, id);
+}
+
+struct ext_spec subject_spec(struct rig *r)
+{
+    return (
+        struct ext_spec){ .profile = r->profile, .disk = 64 << 20, .pids = 64, .host = "local" };
+}
+
+void subject_provision(struct subject *s)
+{
+    struct ext_spec spec = subject_spec(s->rig);
+
+    s->rig->ops->provision(s->b, &spec);
+    CHECK_INT(s->provisioned, 0); /* never from inside the call */
+}
+
+static void check_good(const struct subject *s, const char *what)
+{
+    if (s->r < 0)
+        FAIL("%s: %d: %s", what, s->r, s->e.msg);
+}
+
+void subject_ready(struct rig *r, struct subject *s)
+{
+    subject_init(r, s);
+    subject_provision(s);
+    AWAIT(r, s->provisioned);
+    check_good(s, "provisioned");
+    r->ops->wait_ready(s->b);
+    CHECK_INT(s->ready, 0);
+    AWAIT(r, s->ready);
+    check_good(s, "ready");
+}
+
+void subject_teardown(struct subject *s)
+{
+    int before = s->torn_down;
+
+    s->rig->ops->teardown(s->b);
+    CHECK_INT(s->torn_down, before);
+    rig_await(s->rig, &s->torn_down, before + 1, "torn_down");
+    check_good(s, "torn_down");
+    CHECK_INT(s->report.leftover, 0);
+    CHECK(!rig_has_dir(s->rig, s->id));
+    box_expect_gone(s->id);
+}
+
+void subject_free(struct subject *s)
+{
+    s->rig->ops->box_free(s->b);
+    s->b = NULL;
+}
+
+void subject_end(struct subject *s)
+{
+    subject_teardown(s);
+    subject_free(s);
+}
+
+void subject_adopt(struct rig *r, struct subject *s, const char *id)
+{
+    char handle[EXT_HANDLE_MAX];
+
+    subject_init_id(r, s, id);
+    snprintf(handle, sizeof handle, "run/%s", id);
+    r->ops->adopt(s->b, handle);
+    CHECK_INT(s->adopted, 0);
+    AWAIT(r, s->adopted);
+}
+
+/* tasks */
+
+static void on_started(struct ext_process *p, int r, const struct err *e)
+{
+    struct task *j = container_of(p, struct task, p);
+
+    j->started++;
+    j->r = r;
+    if (e)
+        j->e = *e;
+    CHECK((r < 0) == (p->box == NULL));
+    CHECK(r >= 0 || (e && e->msg[0]));
+}
+
+static void on_ended(struct ext_process *p, const struct ext_end *end)
+{
+    struct task *j = container_of(p, struct task, p);
+
+    CHECK(!p->box);
+    j->ended++;
+    j->end = *end;
+    snprintf(j->msg, sizeof j->msg, "%s", end->msg ? end->msg : "");
+}
+
+void task_init(struct task *j, struct subject *s)
+{
+    static const struct ext_process_events events = { on_started, on_ended };
+
+    *j = (struct task){ .rig = s->rig, .p = { .events = &events } };
+    buf_init(&j->out, 16 << 20);
+    buf_init(&j->err, 16 << 20);
+}
+
+void task_start(struct subject *s, struct task *j, const struct ext_start *start)
+{
+    task_init(j, s);
+    s->rig->ops->start(s->b, &j->p, start);
+    CHECK_INT(j->started, 0);
+    CHECK(j->p.box == s->b);
+}
+
+static void collect(int *fd, struct buf *to)
+{
+    char *room;
+    ssize_t n = 0;
+
+    while (*fd >= 0) {
+        CHECK(buf_room(to, 64 << 10, &room) >= 0);
+        n = read(*fd, room, 64 << 10);
+        if (n > 0)
+            buf_grew(to, (size_t)n);
+        else if (n < 0 && errno == EAGAIN)
+            return;
+        else
+            drop_fd(fd);
+    }
+}
+
+void task_drain(struct task *j)
+{
+    int64_t end = clock_mono() + RIG_PATIENCE;
+    bool tty = j->p.stdio[1] < 0 && j->p.stdio[0] >= 0;
+    int *out = tty ? &j->p.stdio[0] : &j->p.stdio[1];
+
+    while (*out >= 0 || j->p.stdio[2] >= 0) {
+        rig_idle(j->rig, NS_PER_MS);
+        collect(out, &j->out);
+        collect(&j->p.stdio[2], &j->err);
+        if (clock_mono() > end)
+            FAIL("the output does not end");
+    }
+}
+
+void task_follow(struct task *j)
+{
+    AWAIT(j->rig, j->started);
+    if (j->r < 0)
+        return;
+    task_drain(j);
+    AWAIT(j->rig, j->ended);
+}
+
+struct ext_start sh(const char *script)
+{
+    static const char *argv[4];
+
+    argv[0] = "/bin/sh";
+    argv[1] = "-c";
+    argv[2] = script;
+    return (struct ext_start){ .what = EXT_PROGRAM, .argv = argv };
+}
+
+void task_sh(struct subject *s, struct task *j, const char *script)
+{
+    struct ext_start start = sh(script);
+
+    task_start(s, j, &start);
+    task_follow(j);
+}
+
+void task_done(struct task *j)
+{
+    for (int i = 0; i < EXT_STDIO_MAX && j->started && j->r >= 0; i++)
+        drop_fd(&j->p.stdio[i]);
+    buf_done(&j->out);
+    buf_done(&j->err);
+}
+
+/* every row */
+
+static void (*conformance_body)(struct rig *r);
+
+static void run_rows(void)
+{
+    for (size_t i = 0; extensions[i]; i++) {
+        struct rig *r = calloc(1, sizeof *r);
+
+        CHECK(r);
+        rig_open(r, extensions[i]);
+        conformance_body(r);
+        rig_close(r);
+        box_reap_orphans();
+        free(r);
+    }
+}
+
+void conformance_(void (*body)(struct rig *r), bool as_root)
+{
+    conformance_body = body;
+    log_setup(LOG_ERROR, LOG_PLAIN);
+    box_test_(run_rows, as_root);
+}

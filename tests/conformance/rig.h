@@ -1,0 +1,129 @@
+/* A backend under test, driven through the contract as the control plane drives it.
+ *
+ *     CONFORMANCE(a_program_exits)
+ *     {
+ *         struct subject s;
+ *         struct task j;
+ *
+ *         subject_ready(r, &s);
+ *         task_sh(&s, &j, "exit 7");
+ *         CHECK_ENDED(&j, EXT_EXITED, 7);
+ *         subject_end(&s);
+ *     }
+ *
+ * Every CONFORMANCE test runs on every row of the registry, as root and as a plain user, and each
+ * time nothing may be left of it: no process, control group, directory or descriptor. */
+#ifndef TESTS_CONFORMANCE_RIG_H
+#define TESTS_CONFORMANCE_RIG_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "extensions/extension.h"
+#include "harness/tap.h"
+#include "loop/loop.h"
+#include "runtime/launcher.h"
+
+enum { RIG_LAUNCHERS_MAX = 256, RIG_FOUND_MAX = 8 };
+#define RIG_PATIENCE (20 * NS_PER_S)
+
+/* One life of the daemon, as far as a backend sees it. */
+struct rig {
+    const struct extension_ops *ops;
+    struct ext_context context;
+    struct loop loop;
+    struct extension *x;
+    struct profile *profile;
+    char path[64];
+    struct launcher launchers[RIG_LAUNCHERS_MAX]; /* all there ever were; the socket is not here */
+    size_t n_launchers;
+    int refuse_launchers; /* so many times a launcher cannot be had */
+    const char *die_step; /* where the next die_times launchers die */
+    int die_times;
+};
+
+/* A box, and what was told about it. */
+struct subject {
+    struct rig *rig;
+    struct ext_box *b;
+    int provisioned, ready, adopted, torn_down, gone, used; /* how often */
+    int r;                                                  /* of the last one */
+    struct err e;
+    struct ext_found found[RIG_FOUND_MAX];
+    size_t n_found;
+    struct ext_report report;
+    struct ext_usage usage;
+    char reason[256];
+    char id[ID_MAX];
+    void (*on_provisioned)(struct subject *s); /* called from inside */
+};
+
+/* A process, its output, and what was told about it. */
+struct task {
+    struct rig *rig;
+    struct ext_process p;
+    int started, ended, r;
+    struct err e;
+    struct ext_end end;
+    char msg[240];
+    struct buf out, err;
+};
+
+void rig_open(struct rig *r, const struct extension_ops *ops);
+void rig_close(struct rig *r);   /* and nothing may be left */
+void rig_restart(struct rig *r); /* the daemon dies and comes back; boxes were freed */
+void rig_kill_launchers(struct rig *r);
+void rig_reap(struct rig *r, bool wait); /* what launchers left to us */
+/* Runs the loop until the counter is at least n. */
+void rig_await(struct rig *r, const int *counter, int n, const char *what);
+void rig_idle(struct rig *r, int64_t time);
+bool rig_has_dir(struct rig *r, const char *id);
+
+#define AWAIT(r, counter) rig_await((r), &(counter), 1, #counter)
+
+void subject_init(struct rig *r, struct subject *s); /* a new box, nothing asked yet */
+void subject_init_id(struct rig *r, struct subject *s, const char *id);
+struct ext_spec subject_spec(struct rig *r);
+void subject_provision(struct subject *s);            /* asked */
+void subject_ready(struct rig *r, struct subject *s); /* … and answered, and ready */
+void subject_teardown(struct subject *s);             /* until it is down, without failure */
+void subject_end(struct subject *s);                  /* and freed */
+void subject_free(struct subject *s);                 /* lives on */
+void subject_adopt(struct rig *r, struct subject *s, const char *id);
+
+void task_init(struct task *j, struct subject *s);
+void task_start(struct subject *s, struct task *j, const struct ext_start *start); /* asked */
+void task_sh(struct subject *s, struct task *j, const char *script); /* … and followed to its end */
+void task_follow(struct task *j); /* reads until both outputs and the process have ended */
+void task_drain(struct task *j);  /* reads until both outputs have ended */
+void task_done(struct task *j);
+struct ext_start sh(const char *script); /* good until the next call */
+
+#define CHECK_ENDED(j, how_, status_)                                                              \
+    do {                                                                                           \
+        if ((j)->r < 0)                                                                            \
+            FAIL("it did not start: %s", (j)->e.msg);                                              \
+        CHECK_INT((j)->started, 1);                                                                \
+        CHECK_INT((j)->ended, 1);                                                                  \
+        CHECK_INT((j)->end.how, (how_));                                                           \
+        CHECK_INT((j)->end.status, (status_));                                                     \
+    } while (0)
+
+void conformance_(void (*body)(struct rig *r), bool as_root);
+
+#define CONFORMANCE(id)                                                                            \
+    static void body_##id(struct rig *r);                                                          \
+    TEST(id##_as_root)                                                                             \
+    {                                                                                              \
+        conformance_(body_##id, true);                                                             \
+    }                                                                                              \
+    TEST(id##_as_user)                                                                             \
+    {                                                                                              \
+        conformance_(body_##id, false);                                                            \
+    }                                                                                              \
+    static void body_##id(struct rig *r)
+
+#endif

@@ -1,0 +1,611 @@
+#include "harness/fake_extension.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "harness/tap.h"
+
+enum { WORLDS_MAX = 64, INSIDE_MAX = 600 };
+
+/* What is there, whether a control plane looks or not. */
+struct world {
+    char id[ID_MAX];
+    struct fake_process *process[INSIDE_MAX];
+    uint32_t n;
+};
+
+struct extension {
+    struct ext_context context;
+};
+
+struct fake_box {
+    struct ext_box ext;
+    struct world *world; /* NULL: not provisioned */
+    struct list news;    /* struct news */
+};
+
+/* Something that is told in the next turn of the loop. */
+struct news {
+    struct loop_later later;
+    struct link link;
+    struct fake_box *box;
+    void (*tell)(struct news *n);
+    struct ext_process *process;
+    struct fake_process *inside;
+    const char *failure;
+};
+
+struct fake_plan fake_plan;
+static struct world *worlds[WORLDS_MAX];
+
+const struct extension_ops *const extensions[] = { &extension_fake, NULL };
+
+const struct extension_ops *extension_find(struct str id)
+{
+    return str_eq(id, str_from(extension_fake.id)) ? &extension_fake : NULL;
+}
+
+/* --- the inside --- */
+
+static struct world *find_world(const char *id)
+{
+    for (size_t i = 0; i < WORLDS_MAX; i++)
+        if (worlds[i] && strcmp(worlds[i]->id, id) == 0)
+            return worlds[i];
+    return NULL;
+}
+
+static struct world *make_world(const char *id)
+{
+    for (size_t i = 0; i < WORLDS_MAX; i++)
+        if (!worlds[i]) {
+            worlds[i] = calloc(1, sizeof *worlds[i]);
+            CHECK(worlds[i]);
+            snprintf(worlds[i]->id, ID_MAX, "%s", id);
+            return worlds[i];
+        }
+    FAIL("too many boxes");
+}
+
+static void close_inside(struct fake_process *p)
+{
+    drop_fd(&p->in);
+    drop_fd(&p->out);
+    drop_fd(&p->err);
+}
+
+static void free_process(struct fake_process *p)
+{
+    close_inside(p);
+    for (int i = 0; i < 3; i++)
+        drop_fd(&p->outer[i]);
+    free(p);
+}
+
+static void end_world(struct world *w)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        free_process(w->process[i]);
+    for (size_t i = 0; i < WORLDS_MAX; i++)
+        if (worlds[i] == w)
+            worlds[i] = NULL;
+    free(w);
+}
+
+void fake_forget_all(void)
+{
+    for (size_t i = 0; i < WORLDS_MAX; i++)
+        if (worlds[i])
+            end_world(worlds[i]);
+}
+
+size_t fake_box_count(void)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < WORLDS_MAX; i++)
+        n += worlds[i] != NULL;
+    return n;
+}
+
+struct fake_process *fake_find(const char *box, uint32_t proc)
+{
+    struct world *w = find_world(box);
+
+    return w && proc >= 1 && proc <= w->n ? w->process[proc - 1] : NULL;
+}
+
+struct fake_process *fake_last(const char *box)
+{
+    struct world *w = find_world(box);
+
+    return w ? fake_find(box, w->n) : NULL;
+}
+
+void fake_write(struct fake_process *p, int channel, const char *text)
+{
+    int fd = channel == 2 ? p->err : p->out;
+
+    CHECK_INT(write(fd, text, strlen(text)), strlen(text));
+}
+
+static void make_pipe(int *reader, int *writer, bool outer_reads)
+{
+    int fd[2];
+
+    CHECK(pipe2(fd, O_CLOEXEC) == 0);
+    *reader = fd[0];
+    *writer = fd[1];
+    CHECK(fcntl(outer_reads ? fd[0] : fd[1], F_SETFL, O_NONBLOCK) == 0);
+}
+
+static void make_stdio(struct fake_process *p)
+{
+    int fd[2];
+
+    p->in = p->out = p->err = p->outer[0] = p->outer[1] = p->outer[2] = -1;
+    if (p->flags & EXT_TTY) {
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == 0);
+        CHECK(fcntl(fd[0], F_SETFL, O_NONBLOCK) == 0);
+        p->outer[0] = fd[0];
+        p->in = fd[1];
+        p->out = fcntl(fd[1], F_DUPFD_CLOEXEC, 3);
+        return;
+    }
+    if (p->flags & EXT_STDIN)
+        make_pipe(&p->in, &p->outer[0], false);
+    make_pipe(&p->outer[1], &p->out, true);
+    make_pipe(&p->outer[2], &p->err, true);
+}
+
+static struct fake_process *make_process(struct world *w, const struct ext_start *s)
+{
+    struct fake_process *p = calloc(1, sizeof *p);
+
+    CHECK(p && w->n < INSIDE_MAX);
+    p->flags = s->flags;
+    p->cookie = s->cookie;
+    make_stdio(p);
+    w->process[w->n++] = p;
+    p->proc = w->n;
+    return p;
+}
+
+/* --- telling --- */
+
+static struct fake_box *of(struct ext_box *b)
+{
+    return container_of(b, struct fake_box, ext);
+}
+
+static void on_news(struct loop_later *l)
+{
+    struct news *n = container_of(l, struct news, later);
+
+    link_leave(&n->link);
+    n->tell(n);
+    free(n);
+}
+
+static struct news *tell_later(struct fake_box *b, void (*tell)(struct news *n))
+{
+    struct news *n = calloc(1, sizeof *n);
+
+    CHECK(n);
+    n->box = b;
+    n->tell = tell;
+    list_append(&b->news, &n->link);
+    CHECK(loop_later(b->ext.ext->context.loop, &n->later, on_news, NULL) >= 0);
+    return n;
+}
+
+static int failure(const struct news *n, struct err *e)
+{
+    return n->failure ? err_set(e, ERR_UPSTREAM, "%s", n->failure) : 0;
+}
+
+static void tell_provisioned(struct news *n)
+{
+    struct ext_box *b = &n->box->ext;
+    struct err e;
+    int r = failure(n, &e);
+
+    b->events->provisioned(b, r, &e);
+}
+
+static void tell_ready(struct news *n)
+{
+    struct ext_box *b = &n->box->ext;
+    struct err e;
+    int r = failure(n, &e);
+
+    b->events->ready(b, r, &e);
+}
+
+static void tell_adopted(struct news *n)
+{
+    struct ext_box *b = &n->box->ext;
+    struct world *w = find_world(b->id);
+    struct ext_found found[INSIDE_MAX];
+    size_t count = 0;
+    struct err e;
+
+    if (!w) {
+        b->events->adopted(b, err_set(&e, ERR_NOT_FOUND, "there is no box %s", b->id), &e, NULL, 0);
+        return;
+    }
+    n->box->world = w;
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct fake_process *p = w->process[i];
+
+        if ((p->flags & EXT_KEEP) && !p->forgotten)
+            found[count++] = (struct ext_found){ .proc = p->proc,
+                                                 .pid = (int)p->proc + 100,
+                                                 .cookie = p->cookie,
+                                                 .ended = p->ended,
+                                                 .tty = p->flags & EXT_TTY,
+                                                 .has_stdin = p->flags & EXT_STDIN,
+                                                 .how = (int)p->end.how,
+                                                 .status = p->end.status };
+    }
+    b->events->adopted(b, 0, NULL, found, count);
+}
+
+static void tell_usage(struct news *n)
+{
+    n->box->ext.events->usage(&n->box->ext, 0, &(struct ext_usage){ 0 });
+}
+
+static struct ext_process *let_go(struct fake_process *p)
+{
+    struct ext_process *x = p->owner;
+
+    p->owner = NULL;
+    x->box = NULL;
+    return x;
+}
+
+static void tell_ended(struct news *n)
+{
+    struct fake_process *p = n->inside;
+
+    if (p->owner && p->ended)
+        n->process = let_go(p), n->process->events->ended(n->process, &p->end);
+}
+
+static void hand_out(struct fake_process *p, struct ext_process *x)
+{
+    for (int i = 0; i < 3; i++)
+        x->stdio[i] = p->outer[i] < 0 ? -1 : fcntl(p->outer[i], F_DUPFD_CLOEXEC, 3);
+    x->proc = p->proc;
+    x->pid = (int)p->proc + 100;
+}
+
+static void tell_started(struct news *n)
+{
+    struct fake_process *p = n->inside;
+    struct ext_process *x = n->process;
+    struct err e;
+    int r = failure(n, &e);
+
+    if (x->box != &n->box->ext || (p && p->owner != x))
+        return; /* dropped meanwhile */
+    if (r < 0) {
+        if (p)
+            p->owner = NULL;
+        x->box = NULL;
+        x->events->started(x, r, &e);
+        return;
+    }
+    hand_out(p, x);
+    x->events->started(x, 0, NULL);
+    if (p->ended && p->owner)
+        tell_later(n->box, tell_ended)->inside = p;
+}
+
+static void lose_all(struct fake_box *b)
+{
+    for (uint32_t i = 0; b->world && i < b->world->n; i++) {
+        struct fake_process *p = b->world->process[i];
+
+        close_inside(p);
+        if (!p->ended)
+            p->end = (struct ext_end){ .how = EXT_LOST };
+        p->ended = true;
+        if (p->owner) {
+            struct ext_process *x = let_go(p);
+
+            x->events->ended(x, &p->end);
+        }
+    }
+}
+
+static void tell_torn_down(struct news *n)
+{
+    struct ext_box *b = &n->box->ext;
+    struct world *w = find_world(b->id);
+
+    lose_all(n->box);
+    n->box->world = NULL;
+    if (w)
+        end_world(w);
+    b->events->torn_down(b, 0, NULL, &(struct ext_report){ 0 });
+}
+
+static void tell_gone(struct news *n)
+{
+    lose_all(n->box);
+    n->box->ext.events->gone(&n->box->ext, "it was killed by a test");
+}
+
+/* --- what tests do to it --- */
+
+static struct fake_box *box_of_process(const struct fake_process *p)
+{
+    return p->owner ? of(p->owner->box) : NULL;
+}
+
+void fake_end(struct fake_process *p, enum ext_how how, int status, bool keep_open)
+{
+    struct fake_box *b = box_of_process(p);
+
+    p->ended = true;
+    p->end = (struct ext_end){ .how = how, .status = status };
+    if (!keep_open)
+        close_inside(p);
+    if (b)
+        tell_later(b, tell_ended)->inside = p;
+}
+
+static struct fake_box *boxes[WORLDS_MAX];
+
+void fake_kill_box(const char *id)
+{
+    for (size_t i = 0; i < WORLDS_MAX; i++)
+        if (boxes[i] && strcmp(boxes[i]->ext.id, id) == 0) {
+            tell_later(boxes[i], tell_gone);
+            return;
+        }
+    FAIL("there is no box %s", id);
+}
+
+/* --- the row --- */
+
+static int fake_open(const struct ext_context *c, struct extension **ret, struct err *e)
+{
+    struct extension *x = calloc(1, sizeof *x);
+
+    (void)e;
+    CHECK(x);
+    x->context = *c;
+    *ret = x;
+    return 0;
+}
+
+static void fake_close(struct extension *x)
+{
+    free(x);
+}
+
+static void fake_sweep(struct extension *x, bool (*known)(void *user, const char *id), void *user)
+{
+    (void)x;
+    for (size_t i = 0; i < WORLDS_MAX; i++)
+        if (worlds[i] && !known(user, worlds[i]->id))
+            end_world(worlds[i]);
+}
+
+static int fake_stale(struct extension *x, bool (*known)(void *user, const char *id),
+                      void (*each)(void *user, const char *id, const char *what), void *user,
+                      struct err *e)
+{
+    (void)x;
+    (void)e;
+    for (size_t i = 0; i < WORLDS_MAX; i++)
+        if (worlds[i] && !known(user, worlds[i]->id))
+            each(user, worlds[i]->id, "box");
+    return 0;
+}
+
+static struct ext_box *fake_box_new(struct extension *x, const char *id,
+                                    const struct ext_box_events *events, void *owner)
+{
+    struct fake_box *b = calloc(1, sizeof *b);
+
+    CHECK(b);
+    b->ext = (struct ext_box){ .ops = &extension_fake, .ext = x, .events = events, .owner = owner };
+    snprintf(b->ext.id, sizeof b->ext.id, "%s", id);
+    for (size_t i = 0; i < WORLDS_MAX; i++)
+        if (!boxes[i]) {
+            boxes[i] = b;
+            return &b->ext;
+        }
+    FAIL("too many boxes");
+}
+
+static void fake_box_free(struct ext_box *x)
+{
+    struct fake_box *b = of(x);
+
+    for (struct link *m; (m = list_take(&b->news));) {
+        struct news *n = container_of(m, struct news, link);
+
+        loop_later_stop(&n->later);
+        if (n->process)
+            n->process->box = NULL;
+        free(n);
+    }
+    for (uint32_t i = 0; b->world && i < b->world->n; i++)
+        if (b->world->process[i]->owner)
+            let_go(b->world->process[i]);
+    for (size_t i = 0; i < WORLDS_MAX; i++)
+        if (boxes[i] == b)
+            boxes[i] = NULL;
+    free(b);
+}
+
+static void fake_provision(struct ext_box *x, const struct ext_spec *s)
+{
+    struct fake_box *b = of(x);
+
+    (void)s;
+    if (!fake_plan.fail_provision)
+        b->world = make_world(x->id);
+    snprintf(x->handle, sizeof x->handle, "fake:%s", x->id);
+    snprintf(x->step, sizeof x->step, "%s", fake_plan.fail_provision ? "fake" : "");
+    tell_later(b, tell_provisioned)->failure = fake_plan.fail_provision;
+}
+
+static void fake_wait_ready(struct ext_box *x)
+{
+    tell_later(of(x), tell_ready)->failure = fake_plan.fail_ready;
+}
+
+static void fake_adopt(struct ext_box *x, const char *handle)
+{
+    snprintf(x->handle, sizeof x->handle, "%s", handle);
+    tell_later(of(x), tell_adopted);
+}
+
+static void fake_teardown(struct ext_box *x)
+{
+    tell_later(of(x), tell_torn_down);
+}
+
+static bool fake_alive(struct ext_box *x)
+{
+    (void)x;
+    return true;
+}
+
+static void fake_usage(struct ext_box *x)
+{
+    tell_later(of(x), tell_usage);
+}
+
+static void fake_start(struct ext_box *x, struct ext_process *p, const struct ext_start *s)
+{
+    struct fake_box *b = of(x);
+    struct news *n = tell_later(b, tell_started);
+
+    *p = (struct ext_process){ .box = x, .events = p->events, .stdio = { -1, -1, -1 } };
+    n->process = p;
+    n->failure = b->world ? fake_plan.fail_start : "the box is not running";
+    if (n->failure)
+        return;
+    n->inside = make_process(b->world, s);
+    n->inside->owner = p;
+}
+
+static struct fake_process *inside_of(struct ext_process *x)
+{
+    struct world *w = x->box ? of(x->box)->world : NULL;
+
+    for (uint32_t i = 0; w && i < w->n; i++)
+        if (w->process[i]->owner == x)
+            return w->process[i];
+    return NULL;
+}
+
+static void fake_signal(struct ext_process *x, int sig, enum ext_scope scope)
+{
+    struct fake_process *p = inside_of(x);
+
+    if (!p || p->ended)
+        return;
+    p->sig = sig;
+    p->scope = scope;
+    if (sig == SIGKILL)
+        fake_end(p, EXT_SIGNALLED, SIGKILL, false);
+}
+
+static void fake_signal_all(struct ext_box *x, int sig)
+{
+    struct world *w = of(x)->world;
+
+    for (uint32_t i = 0; w && i < w->n; i++)
+        w->process[i]->sig = sig;
+}
+
+static void fake_close_stdin(struct ext_process *x)
+{
+    struct fake_process *p = inside_of(x);
+
+    if (p && !(p->flags & EXT_TTY))
+        drop_fd(&p->outer[0]);
+}
+
+static void fake_drop(struct ext_process *x)
+{
+    struct fake_process *p = inside_of(x);
+
+    if (p)
+        p->owner = NULL;
+    x->box = NULL;
+}
+
+static void fake_reattach(struct ext_box *x, struct ext_process *p, uint32_t proc)
+{
+    struct fake_box *b = of(x);
+    struct news *n = tell_later(b, tell_started);
+
+    *p = (struct ext_process){ .box = x, .events = p->events, .stdio = { -1, -1, -1 } };
+    n->process = p;
+    n->inside = fake_find(x->id, proc);
+    n->failure = n->inside ? fake_plan.fail_reattach : "there is no such process";
+    if (n->inside)
+        n->inside->owner = p;
+}
+
+static void fake_forget(struct ext_box *x, uint32_t proc)
+{
+    struct fake_process *p = fake_find(x->id, proc);
+
+    if (p)
+        p->forgotten = true;
+}
+
+static int fake_estimate(const struct profile *p, int64_t duration_ns, struct ext_quote *ret,
+                         struct err *e)
+{
+    (void)p;
+    (void)duration_ns;
+    (void)e;
+    *ret = (struct ext_quote){ 0 };
+    return 0;
+}
+
+static const char *const nothing[] = { NULL };
+
+const struct extension_ops extension_fake = {
+    .id = "ext.fake",
+    .version = "1",
+    .can = EXT_CAN_EXEC | EXT_CAN_FILES | EXT_CAN_REATTACH | EXT_CAN_POOL | EXT_CAN_USAGE,
+    .vector = { .regions = nothing, .languages = nothing, .pricing = "none" },
+    .open = fake_open,
+    .close = fake_close,
+    .sweep = fake_sweep,
+    .stale = fake_stale,
+    .box_new = fake_box_new,
+    .box_free = fake_box_free,
+    .provision = fake_provision,
+    .wait_ready = fake_wait_ready,
+    .adopt = fake_adopt,
+    .teardown = fake_teardown,
+    .usage = fake_usage,
+    .alive = fake_alive,
+    .start = fake_start,
+    .signal = fake_signal,
+    .signal_all = fake_signal_all,
+    .close_stdin = fake_close_stdin,
+    .drop = fake_drop,
+    .reattach = fake_reattach,
+    .forget = fake_forget,
+    .estimate = fake_estimate,
+};

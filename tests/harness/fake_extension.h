@@ -1,0 +1,39 @@
+/* An extension in memory: boxes without a sandbox, processes that are pipes. It is the whole
+ * registry of the program that links it. What runs in its boxes outlives control planes of the same
+ * program, as it outlives daemons in earnest: close one, open another, and it is found again. */
+#ifndef TESTS_FAKE_EXTENSION_H
+#define TESTS_FAKE_EXTENSION_H
+
+#include "extensions/extension.h"
+
+extern const struct extension_ops extension_fake; /* "ext.fake" */
+
+/* A process as it is inside. */
+struct fake_process {
+    uint32_t proc;
+    uint64_t cookie;
+    unsigned flags;
+    bool ended, forgotten;
+    struct ext_end end;
+    int in, out, err; /* its own ends; a terminal is all three, as a socket */
+    int outer[3];     /* what the box keeps of the other ends, as PID 1 does */
+    int sig;          /* the last signal it was sent */
+    enum ext_scope scope;
+    struct ext_process *owner;
+};
+
+/* How the next ones go. */
+extern struct fake_plan {
+    const char *fail_provision, *fail_ready, *fail_start, *fail_reattach; /* NULL: they work */
+} fake_plan;
+
+size_t fake_box_count(void); /* that were provisioned and not torn down */
+struct fake_process *fake_find(const char *box, uint32_t proc); /* NULL: there is none */
+struct fake_process *fake_last(const char *box);
+void fake_write(struct fake_process *p, int channel, const char *text);
+/* It ends, and so do its descriptors. With `keep_open` somebody it started holds on to them. */
+void fake_end(struct fake_process *p, enum ext_how how, int status, bool keep_open);
+void fake_kill_box(const char *box); /* → gone */
+void fake_forget_all(void);
+
+#endif

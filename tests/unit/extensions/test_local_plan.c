@@ -1,0 +1,116 @@
+#include <fcntl.h>
+#include <string.h>
+
+#include "extensions/local.h"
+#include "harness/tap.h"
+#include "profile/profile.h"
+
+static const char id[] = "sbx_00000000000000000000";
+
+static struct profile *read_profile(const char *more)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(4096);
+    struct profile *p = NULL;
+    struct err e;
+
+    CHECK(buf_addf(&text, "id: profile.x\nversion: 1\n%s", more) >= 0);
+    CHECK_OK(profile_read(buf_str(&text), &p, &e), e);
+    return p;
+}
+
+TEST(profile_and_spec_become_a_plan)
+{
+    AUTO(profile_unrefp_)
+    struct profile *p =
+        read_profile("user: \"1000\"\ncaps: [CHOWN, KILL]\nwritable_system: true\n");
+    struct ext_spec s = { .profile = p, .memory = 64 << 20, .disk = 1 << 20, .pids = 33 };
+    AUTO(local_plan_freep_) struct local_plan *plan = NULL;
+    struct err e = { 0 };
+
+    CHECK_OK(local_plan_new(&(struct ext_context){ 0 }, id, &s, &plan, &e), e);
+    CHECK_STR(str_from(plan->plan.id), id);
+    CHECK_INT(plan->plan.flags, PLAN_LISTENER | PLAN_WRITABLE_SYSTEM);
+    CHECK_INT(plan->plan.memory, 64 << 20);
+    CHECK_INT(plan->plan.pids, 33);
+    CHECK_INT(plan->plan.uid, 1000);
+    CHECK_INT(__builtin_popcountll(plan->plan.caps), 2);
+    CHECK_INT(plan->n, 2);
+}
+
+/* One mount in a context with these roots: how it is named to the launcher. */
+static int plan_mount(const char *source, struct plan_mount *ret, struct err *e)
+{
+    static const char *const roots[] = { "/srv", "/home/", "/srv/deep", NULL };
+    static const struct ext_context c = { .roots = roots, .roots_only = true };
+    AUTO(profile_unrefp_) struct profile *p = read_profile("");
+    AUTO(local_plan_freep_) struct local_plan *plan = NULL;
+    struct ext_mount m = { source, "/mnt/x", true };
+    struct ext_spec s = { .profile = p, .mounts = &m, .n_mounts = 1 };
+    int r = local_plan_new(&c, id, &s, &plan, e);
+
+    if (r < 0)
+        return r;
+    *ret = plan->plan.mounts[0];
+    CHECK_INT(plan->n, 2); /* no descriptor */
+    return 0;
+}
+
+TEST(mounts_are_named_below_roots)
+{
+    static const struct {
+        const char *source;
+        unsigned root;
+        const char *below;
+    } cases[] = {
+        { "/srv", 1, "." },
+        { "/srv/a/b", 1, "a/b" },
+        { "/home/me", 2, "me" },
+        { "/home", 2, "." },
+        { "/srv/deep", 3, "." },
+        { "/srv/deep/x", 3, "x" },
+        { "/srv/deeper", 1, "deeper" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct plan_mount m;
+        struct err e = { 0 };
+
+        CHECK_OK(plan_mount(cases[i].source, &m, &e), e);
+        CHECK_INT(m.root, cases[i].root);
+        CHECK_STR(str_from(m.source), cases[i].below);
+        CHECK_INT(m.flags, PLAN_MOUNT_RW);
+    }
+}
+
+TEST(mounts_from_elsewhere_are_refused)
+{
+    static const char *const bad[] = { "/", "/etc",        "/srvx",   "/homes/x", "srv/a",
+                                       "",  "/srv/../etc", "/srv//a", "/srv/./a", "/srv/a/" };
+
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        struct plan_mount m;
+        struct err e = { 0 };
+
+        if (plan_mount(bad[i], &m, &e) >= 0)
+            FAIL("'%s' is taken as root %u, '%s'", bad[i], m.root, m.source);
+        CHECK(e.msg[0]);
+    }
+}
+
+TEST(names_of_users_have_their_numbers)
+{
+    static const struct {
+        const char *text;
+        unsigned uid;
+    } cases[] = { { "user: root\n", 0 }, { "user: nobody\n", 65534 }, { "user: user\n", 1000 } };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        AUTO(profile_unrefp_) struct profile *p = read_profile(cases[i].text);
+        AUTO(local_plan_freep_) struct local_plan *plan = NULL;
+        struct ext_spec s = { .profile = p };
+        struct err e = { 0 };
+
+        CHECK_OK(local_plan_new(&(struct ext_context){ 0 }, id, &s, &plan, &e), e);
+        CHECK_INT(plan->plan.uid, cases[i].uid);
+    }
+}

@@ -1,0 +1,48 @@
+#include "extensions/records.h"
+
+#include "harness/tap.h"
+#include "ipc/control.h"
+
+static size_t put_entry(char *out, const char *name, const char *target)
+{
+    struct control_entry v = { .size = 5,
+                               .mode = 0100644,
+                               .name_len = (uint16_t)strlen(name),
+                               .link_len = (uint16_t)strlen(target) };
+
+    memcpy(out, &v, sizeof v);
+    memcpy(out + sizeof v, name, v.name_len);
+    memcpy(out + sizeof v + v.name_len, target, v.link_len);
+    return sizeof v + v.name_len + v.link_len;
+}
+
+TEST(an_entry_is_taken_when_all_of_it_is_there)
+{
+    struct ext_entry v;
+    char bytes[256];
+    size_t n = put_entry(bytes, "name", "target");
+
+    for (size_t i = 0; i < n; i++)
+        CHECK_INT(ext_entry_read((struct str){ bytes, i }, &v), 0);
+    CHECK_INT(ext_entry_read((struct str){ bytes, sizeof bytes }, &v), n);
+    CHECK_STR(v.name, "name");
+    CHECK_STR(v.target, "target");
+    CHECK_INT(v.size, 5);
+}
+
+TEST(a_change_with_and_without_a_name)
+{
+    struct control_event v = { .mask = 2, .name_len = 3 };
+    struct ext_change c;
+    char bytes[64];
+
+    memcpy(bytes, &v, sizeof v);
+    memcpy(bytes + sizeof v, "abc", 3);
+    CHECK_INT(ext_change_read((struct str){ bytes, sizeof v + 2 }, &c), 0);
+    CHECK_INT(ext_change_read((struct str){ bytes, sizeof v + 3 }, &c), sizeof v + 3);
+    CHECK_STR(c.name, "abc");
+    CHECK_INT(c.mask, 2);
+    v.name_len = UINT32_MAX;
+    memcpy(bytes, &v, sizeof v);
+    CHECK(ext_change_read((struct str){ bytes, sizeof bytes }, &c) < 0);
+}
