@@ -1,0 +1,24 @@
+/* Who asks, and what of: made once per request at the edge, asked everywhere. */
+#ifndef CONTROL_CALLER_H
+#define CONTROL_CALLER_H
+
+#include "json/bind.h"
+#include "model/actor.h"
+#include "model/token.h"
+
+struct caller {
+    char owner[OWNER_MAX]; /* whose sandboxes: "uid:1000" */
+    struct actor actor;
+    uint64_t verbs;         /* VERB_BIT()s it may use */
+    struct json_map labels; /* a token's: only sandboxes that have all of them */
+    bool admin;             /* sees everybody's */
+    bool host_paths;        /* may name directories of this machine: an administrator */
+    bool trusted;           /* unix socket, or a token that was not lowered */
+};
+
+static inline bool caller_may(const struct caller *c, enum token_verb v)
+{
+    return (c->verbs >> v) & 1;
+}
+
+#endif

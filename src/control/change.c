@@ -1,0 +1,179 @@
+#include "control/change.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/plane.h"
+#include "control/sandbox.h"
+
+enum { AGAIN_MS = 500 }; /* until a stubborn change is tried again */
+
+struct change *change_new(struct sandbox *s, const struct actor *who, const char *reason)
+{
+    struct change *c = calloc(1, sizeof *c);
+
+    if (!c)
+        abort();
+    c->sandbox = sandbox_ref(s);
+    c->actor = *who;
+    snprintf(c->reason, sizeof c->reason, "%s", reason ? reason : "");
+    return c;
+}
+
+void change_to(struct change *c, enum sandbox_state to)
+{
+    c->to[c->n_to++] = to;
+}
+
+static void begin(struct change *c);
+
+/* The change at the head of its sandbox's queue is over; the next one's turn. */
+static void finish(struct change *c, int r, const struct err *e)
+{
+    struct sandbox *s = c->sandbox;
+    struct link *next;
+
+    s->control->changes--;
+    if (c->done)
+        c->done(c, r, e); /* still at the head: what is submitted from here waits for us */
+    link_leave(&c->link_);
+    free(c);
+    next = list_first(&s->changes);
+    if (next)
+        begin(container_of(next, struct change, link_));
+    sandbox_unref(s);
+}
+
+static void fill_event(const struct change *c, enum sandbox_state from, int to,
+                       struct event_record *v)
+{
+    const struct sandbox_record *n = &c->next_;
+
+    *v = (struct event_record){ .time_ns = n->updated_ns,
+                                .from = to < 0 ? -1 : (int)from,
+                                .to = to,
+                                .actor = c->actor,
+                                .detail = c->detail };
+    if (to < 0)
+        snprintf(v->type, sizeof v->type, "%s", c->type);
+    else
+        snprintf(v->type, sizeof v->type, "sandbox.%s", sandbox_state_names[to]);
+    snprintf(v->sandbox, sizeof v->sandbox, "%s", n->id);
+    snprintf(v->owner, sizeof v->owner, "%s", n->owner);
+    snprintf(v->reason, sizeof v->reason, "%s", c->reason);
+}
+
+/* Calls fn for each event of the change, in order. */
+static void each_event(struct change *c, void (*fn)(struct change *c, struct event_record *v))
+{
+    enum sandbox_state from = c->sandbox->record.state;
+    struct event_record v;
+
+    for (unsigned i = 0; i < c->n_to; from = c->to[i++]) {
+        /* A sandbox that is new has no state before its first. */
+        fill_event(c, from, (int)c->to[i], &v);
+        if (c->to[i] == SANDBOX_REQUESTED)
+            v.from = -1;
+        fn(c, &v);
+    }
+    if (c->type) {
+        fill_event(c, from, -1, &v);
+        fn(c, &v);
+    }
+}
+
+static void put_event(struct change *c, struct event_record *v)
+{
+    store_add_event(&c->txn_, v);
+}
+
+static void tell_event(struct change *c, struct event_record *v)
+{
+    v->seq = c->txn_.first_seq++;
+    control_publish(c->sandbox->control, v);
+}
+
+static void again(struct loop_timer *t)
+{
+    begin(container_of(t, struct change, again_));
+}
+
+static void committed(struct store_txn *t, int r, const struct err *e)
+{
+    struct change *c = container_of(t, struct change, txn_);
+    struct sandbox *s = c->sandbox;
+
+    if (r < 0 && c->stubborn) {
+        LOG(ERROR, "store.failed", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
+        if (loop_timer_start(s->control->loop, &c->again_, clock_mono() + AGAIN_MS * NS_PER_MS,
+                             again, NULL) >= 0)
+            return;
+    }
+    if (r >= 0) {
+        each_event(c, tell_event);
+        sandbox_changed(s, &c->next_);
+    }
+    finish(c, r, e);
+}
+
+static bool may_move(const struct change *c, struct err *e)
+{
+    enum sandbox_state from = c->sandbox->record.state;
+
+    for (unsigned i = 0; i < c->n_to; from = c->to[i++])
+        if (!(c->to[i] == SANDBOX_REQUESTED && !c->sandbox->stored) &&
+            !sandbox_state_may(from, c->to[i])) {
+            (void)err_set(e, ERR_CONFLICT, "sandbox %s is %s: it cannot become %s",
+                          c->sandbox->record.id, sandbox_state_names[from],
+                          sandbox_state_names[c->to[i]]);
+            return false;
+        }
+    return true;
+}
+
+static void begin(struct change *c)
+{
+    struct sandbox *s = c->sandbox;
+    struct err e;
+
+    loop_later_stop(&c->later_); /* submitted from the done of the one before it */
+    if (!may_move(c, &e) || (c->check && c->check(c, &e) < 0)) {
+        finish(c, -(int)e.code, &e);
+        return;
+    }
+    c->next_ = s->record;
+    c->next_.updated_ns = clock_wall();
+    if (c->n_to) {
+        c->next_.state = c->to[c->n_to - 1];
+        snprintf(c->next_.reason, sizeof c->next_.reason, "%s", c->reason);
+        if (c->step[0])
+            snprintf(c->next_.step, sizeof c->next_.step, "%s", c->step);
+    }
+    if (c->edit)
+        c->edit(c, &c->next_);
+    store_txn_begin(&c->txn_, s->control->store);
+    store_put_sandbox(&c->txn_, &c->next_);
+    each_event(c, put_event);
+    if (c->also)
+        c->also(c, &c->txn_);
+    store_commit(&c->txn_, committed);
+}
+
+/* So that `done` is never called from inside change_submit(). */
+static void begin_later(struct loop_later *l)
+{
+    begin(container_of(l, struct change, later_));
+}
+
+void change_submit(struct change *c)
+{
+    struct sandbox *s = c->sandbox;
+    bool first = !list_first(&s->changes);
+
+    s->control->changes++;
+    list_append(&s->changes, &c->link_);
+    if (first && loop_later(s->control->loop, &c->later_, begin_later, NULL) < 0)
+        abort(); /* it is new: it cannot be pending */
+}

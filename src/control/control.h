@@ -1,0 +1,228 @@
+/* The control plane: sandboxes and what happens to them, over extensions and a store.
+ *
+ * Everything here runs on the loop's thread. An operation is a struct that its owner embeds, starts
+ * with a call, and hears from once through `done`, never from inside the starting call. Whoever
+ * wants to know how a thing goes on listens to events. Nothing is told before it is on disk. */
+#ifndef CONTROL_CONTROL_H
+#define CONTROL_CONTROL_H
+
+#include "config/config.h"
+#include "control/caller.h"
+#include "extensions/extension.h"
+#include "loop/timer.h"
+#include "model/process.h"
+#include "model/record.h"
+#include "model/request.h"
+#include "profile/catalog.h"
+#include "store/store.h"
+
+struct control; /* control/plane.h has its members; only this module looks inside */
+struct sandbox;
+
+/* A workspace to be copied by a process with the rights of the directory's owner; descriptors stay
+ * ours. */
+struct control_mirror {
+    bool receive;   /* sandbox to host */
+    unsigned flags; /* enum mirror_flag */
+    const char *path, *top;
+    uid_t uid;                          /* on whose behalf: root's, or of the directory's owner */
+    int tar, manifest_in, manifest_out; /* -1: none */
+};
+
+struct control_setup {
+    struct loop *loop;
+    struct work_pool *work;
+    const struct config *config;
+    int state;                     /* the state directory */
+    struct json_strs profiles;     /* directories; the later count */
+    struct ext_context extensions; /* loop, work and state are filled in from here */
+    /* Starts such a process: what it reports comes from *ret_report. */
+    int (*mirror)(void *user, const struct control_mirror *m, int *ret_report, struct err *e);
+    void (*on_open)(void *user);
+    void *user;
+};
+
+/* Opens the store, loads profiles and takes up what an earlier life left: reconnects, finishes or
+ * unwinds. Blocks until the store is read; reconnecting goes on in the loop, and on_open is called
+ * when every sandbox has been heard of. Requests come after that. */
+int control_open(const struct control_setup *s, struct control **ret, struct err *e);
+/* Lets sandboxes live on. Calls done when nothing is under way any more. */
+void control_close(struct control *c, void (*on_closed)(void *user));
+
+/* Reads the profiles again; the old ones stay if that fails. */
+void control_reload(struct control *c);
+
+/* --- Sandboxes. --- */
+
+/* A view for whoever shows it; borrowed until the next turn of the loop. */
+struct sandbox_view {
+    const struct sandbox_record *record;
+    int64_t expires_ns; /* wall clock as of now; 0: has no deadline any more */
+};
+
+/* Finds one by id or unique prefix, within what the caller may see; dead ones too. */
+struct find_op {
+    const struct caller *caller;
+    struct str id;
+    /* out: a live one, referenced for the owner … */
+    struct sandbox *sandbox;
+    /* … or the record of one that is finished */
+    struct sandbox_record *record;
+    void (*done)(struct find_op *op, int r, const struct err *e);
+    /* private */
+    struct control *control_;
+    struct store_query query_;
+    struct loop_later later_;
+    struct err busy_;
+    char text_[ID_MAX];
+};
+/* It cannot be cancelled: the owner stays until done, which is soon. */
+void control_find(struct control *c, struct find_op *op);
+/* True, and *ret is referenced, if a full id of a live sandbox was given: no waiting. */
+bool control_find_now(struct control *c, const struct caller *who, struct str id,
+                      struct sandbox **ret);
+void find_op_done(struct find_op *op); /* releases what done was given */
+
+/* create: `ready` (or failed) is the end of it; with no_wait, `requested` is. */
+struct create_op {
+    /* in */
+    const struct caller *caller;
+    const struct create_request *request;
+    struct str body;            /* the request as it came, for the idempotency key */
+    struct str idempotency_key; /* empty: none */
+    bool no_wait;
+    const char *recreated_from; /* an id, or NULL */
+    bool one_shot;              /* the caller destroys it; so does the daemon's next start */
+    /* out */
+    struct sandbox_record
+        *record;   /* on the arena below; also of a failed one; NULL if there is none */
+    bool repeated; /* the key was used before: this is the first one's */
+    struct arena arena;
+    void (*done)(struct create_op *op, int r, const struct err *e);
+    int64_t expires_ns; /* of the record, wall clock as of done */
+    /* private */
+    struct control *control_;
+    struct sandbox *sandbox_;
+    struct store_query query_;
+    struct find_op find_;
+    struct loop_later later_;
+    struct link link_;
+    unsigned char digest_[32];
+    char first_[ID_MAX];
+};
+/* What op points to must stay until done. It cannot be cancelled: if the client leaves, the owner
+ * waits for done all the same. */
+void control_create(struct control *c, struct create_op *op);
+
+struct sandbox *sandbox_ref(struct sandbox *s);
+void sandbox_unref(struct sandbox *s);
+struct sandbox_view sandbox_view(const struct sandbox *s);
+enum sandbox_state sandbox_state(const struct sandbox *s);
+/* When a record's time is over, as the wall clock stands now; 0: not ticking. */
+int64_t control_expires_ns(const struct control *c, const struct sandbox_record *r);
+
+/* One operation on a sandbox. */
+struct sandbox_op;
+typedef void sandbox_op_fn(struct sandbox_op *op, int r, const struct err *e);
+struct sandbox_op {
+    struct sandbox *sandbox; /* referenced while it is under way */
+    sandbox_op_fn *done;
+    struct link link_;
+    struct loop_later later_;
+    int r_;
+    struct err err_;
+};
+void sandbox_op_cancel(struct sandbox_op *op); /* nothing is told any more; it goes on */
+
+enum destroy_sync { DESTROY_SYNC, DESTROY_NO_SYNC, DESTROY_FORCE_SYNC };
+/* Ends when it is destroyed. Any number at once. */
+void sandbox_destroy(struct sandbox *s, const struct actor *who, const char *reason,
+                     enum destroy_sync sync, struct sandbox_op *op);
+/* Live for `duration` from now; not past max, not less than before. */
+void sandbox_extend(struct sandbox *s, const struct actor *who, int64_t duration_ns,
+                    struct sandbox_op *op);
+
+/* A page of the list: as the store's query, within what the caller sees. */
+int control_list(struct control *c, const struct caller *who, struct store_query *q,
+                 store_answer_fn *answer, struct err *e);
+
+/* What a sandbox like this would cost for its time; nothing is made. */
+int control_estimate(struct control *c, const struct caller *who, const struct create_request *q,
+                     struct ext_quote *ret, struct err *e);
+
+/* --- The end of sandboxes. --- */
+
+/* Each one that the caller sees and whose time is over, or that nobody uses; with `apply`, that one
+ * is ended now and not only when it is next looked at. */
+typedef void due_fn(void *user, const struct sandbox_view *v, const char *reason);
+void control_due(struct control *c, const struct caller *who, bool apply, due_fn *each, void *user);
+
+/* What dead sandboxes left on this machine: things of no sandbox that we know. Looks at all of it.
+ */
+typedef void stale_fn(void *user, const char *extension, const char *id, const char *what);
+int control_stale(struct control *c, stale_fn *each, void *user, struct err *e);
+void control_reap_stale(struct control *c); /* begins to remove it; goes on by itself */
+
+/* --- Being in use: as long as one is held, a sandbox is not idle. --- */
+void sandbox_attach(struct sandbox *s);
+void sandbox_detach(struct sandbox *s);
+void sandbox_touch(struct sandbox *s); /* a request came */
+
+/* --- Processes. --- */
+
+/* A program or file operation of a request: its descriptors and its end go to the owner as they
+ * come. The sandbox becomes active, durably, before `started` is told. */
+struct run_op;
+struct run_op_events {
+    void (*started)(struct run_op *op, int r, const struct err *e);
+    void (*ended)(struct run_op *op, const struct ext_end *end);
+};
+struct run_op {
+    struct ext_process process; /* stdio and proc are in here */
+    const struct run_op_events *events;
+    const struct actor *actor; /* who starts it; NULL: the daemon */
+    struct sandbox *sandbox;   /* referenced while it is under way */
+    struct sandbox_op active_;
+    int waits_;
+    int r_;
+    struct err err_;
+    struct link link_;
+    struct loop_later later_;
+    bool counts_, told_, ended_;
+    struct ext_end end_;
+    char end_msg_[200];
+};
+void sandbox_run(struct sandbox *s, const struct ext_start *start, struct run_op *op);
+void run_op_signal(struct run_op *op, int sig, enum ext_scope scope);
+/* The owner goes: a program is killed with everything it started, nothing is told any more. */
+void run_op_cancel(struct run_op *op);
+
+/* Fills a start from a checked request; texts are on the arena. */
+int process_start_fill(const struct process_request *q, struct arena *a, struct ext_start *ret,
+                       struct err *e);
+
+/* --- Events. --- */
+
+/* A subscriber hears of events that were committed after it started; for what was before, ask the
+ * store first. */
+struct event_subscriber;
+typedef void event_fn(struct event_subscriber *s, const struct event_record *v);
+struct event_subscriber {
+    event_fn *on_event;
+    struct link link_;
+};
+void control_subscribe(struct control *c, struct event_subscriber *s, event_fn *fn);
+void event_unsubscribe(struct event_subscriber *s);
+bool event_visible(const struct caller *who, const struct event_record *v);
+
+/* --- For the edges. --- */
+struct store *control_store(struct control *c);
+struct loop *control_loop(struct control *c);
+struct work_pool *control_work(struct control *c);
+const struct config *control_config(const struct control *c);
+struct catalog *control_catalog(struct control *c);
+struct metrics *control_metrics(struct control *c);
+/* A file without a name in the state directory: a descriptor. */
+int control_scratch(struct control *c, struct err *e);
+
+#endif

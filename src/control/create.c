@@ -1,0 +1,400 @@
+/* Creating: what was asked for, resolved against the profile, becomes a sandbox on disk. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "control/sandbox.h"
+#include "control/spec.h"
+#include "crypto/hash.h"
+
+/* The profile's max, within the operator's. */
+static int64_t longest_life(const struct control *c, const struct profile *p)
+{
+    return p->ttl.max < c->config->ttl.max ? p->ttl.max : c->config->ttl.max;
+}
+
+/* The request with everything filled in that the profile says. */
+static int resolve(const struct control *c, const struct profile *p, const struct caller *who,
+                   struct create_request *q, struct err *e)
+{
+    int64_t max = longest_life(c, p), ttl = q->ttl_ns ? q->ttl_ns : p->ttl.usual;
+
+    if (q->ttl_ns > max)
+        return err_set(e, ERR_INVALID, "ttl: %lld s is more than the %lld s that %s allows",
+                       (long long)(ttl / NS_PER_S), (long long)(max / NS_PER_S), p->id);
+    ttl = ttl > max ? max : ttl;
+    if (q->capabilities.duration_s && !q->ttl_ns && q->capabilities.duration_s * NS_PER_S < ttl)
+        ttl = q->capabilities.duration_s * NS_PER_S;
+    q->ttl_ns = ttl;
+    if (!q->scope)
+        q->scope = (enum request_scope)(p->scope_default + 1);
+    if (!q->workspace.mode)
+        q->workspace.mode = (enum workspace_mode)(p->workspace.mode + 1);
+    if (!q->workspace.access)
+        q->workspace.access = (enum workspace_access)(p->workspace.access + 1);
+    if (q->workspace.access > (enum workspace_access)(p->workspace.access + 1))
+        return err_set(e, ERR_DENIED, "workspace.access: %s allows no more than %s", p->id,
+                       workspace_access_names[p->workspace.access + 1]);
+    if (!q->consumer.actor_given) {
+        q->consumer.actor_given = true;
+        q->consumer.actor = who->actor.kind;
+    }
+    q->profile = p->id;
+    return 0;
+}
+
+/* The daemon would open it with more rights than who asks may have. */
+static int check_paths(const struct caller *who, const struct create_request *q, struct err *e)
+{
+    if (who->host_paths || q->workspace.access == ASK_ACCESS_NONE || !spec_repo(q))
+        return 0;
+    return err_set(e, ERR_DENIED,
+                   "inputs.repo: names a directory of this machine, which only its administrators "
+                   "may");
+}
+
+/* A token's labels are on everything it makes. */
+static int add_labels(const struct caller *who, struct create_request *q, struct arena *a,
+                      struct err *e)
+{
+    struct json_pair *all = arena_array(a, q->labels.n + who->labels.n + 1, sizeof *all);
+    size_t n = 0;
+
+    if (!all)
+        return err_set(e, ERR_TOO_BIG, "labels: too many");
+    for (size_t i = 0; i < who->labels.n; i++)
+        all[n++] = who->labels.p[i];
+    for (size_t i = 0; i < q->labels.n; i++) {
+        size_t k = 0;
+
+        while (k < who->labels.n && strcmp(all[k].key, q->labels.p[i].key) != 0)
+            k++;
+        if (k == who->labels.n)
+            all[n++] = q->labels.p[i];
+        else if (strcmp(all[k].value, q->labels.p[i].value) != 0)
+            return err_set(e, ERR_DENIED, "labels.%s: this token only makes sandboxes with '%s'",
+                           all[k].key, all[k].value);
+    }
+    q->labels = (struct json_map){ all, n };
+    return 0;
+}
+
+static int write_request(const struct create_request *q, struct arena *a, struct str *ret,
+                         struct err *e)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(REQUEST_JSON_MAX);
+    struct json_writer w;
+    int r;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_unbind(q, create_request_fields, create_request_field_count, &w);
+    r = json_writer_finish(&w, e);
+    if (r < 0)
+        return r;
+    ret->p = arena_dup(a, buf_str(&text));
+    ret->n = text.n;
+    return ret->p ? 0 : err_set(e, ERR_TOO_BIG, "the request is too big");
+}
+
+static void fill_times(const struct control *c, const struct profile *p,
+                       const struct create_request *q, struct sandbox_record *r)
+{
+    r->created_ns = r->updated_ns = clock_wall();
+    r->ttl_ns = q->ttl_ns;
+    r->ttl_max_ns = longest_life(c, p);
+    r->idle_ns = p->ttl.idle_reap;
+}
+
+static int find_profile(struct control *c, const struct create_request *q, struct profile **ret,
+                        struct err *e)
+{
+    const char *name = q->profile ? q->profile : CATALOG_DEFAULT_PROFILE;
+    const struct extension_ops *ops;
+    int r = catalog_find(c->catalog, str_from(name), ret, e);
+
+    if (r >= 0 && !control_extension(c, (*ret)->extension, &ops)) {
+        r = err_set(e, ERR_UNSUPPORTED, "%s needs %s, which is not part of this build", (*ret)->id,
+                    (*ret)->extension);
+        profile_unref(take_ptr(*ret));
+    }
+    return r;
+}
+
+int control_estimate(struct control *c, const struct caller *who, const struct create_request *q,
+                     struct ext_quote *ret, struct err *e)
+{
+    AUTO(profile_unrefp_) struct profile *p = NULL;
+    const struct extension_ops *ops;
+    struct create_request resolved = *q;
+    int r = find_profile(c, q, &p, e);
+
+    if (r >= 0)
+        r = resolve(c, p, who, &resolved, e);
+    if (r < 0)
+        return r;
+    control_extension(c, p->extension, &ops);
+    return ops->estimate(p, resolved.ttl_ns, ret, e);
+}
+
+/* A prepared box has its id already. */
+static int choose_id(struct control *c, struct profile *p, const struct create_request *q,
+                     struct ext_box **ret_box, char ret[static ID_MAX], struct err *e)
+{
+    *ret_box = pool_take(c, p, q);
+    if (!*ret_box)
+        return id_make("sbx_", ret, e);
+    snprintf(ret, ID_MAX, "%s", (*ret_box)->id);
+    return 0;
+}
+
+/* The sandbox for a request, in memory only. */
+static int prepare(struct control *c, struct create_op *op, struct sandbox **ret, struct err *e)
+{
+    AUTO(profile_unrefp_) struct profile *p = NULL;
+    AUTO(arena_done) struct arena a = ARENA_INIT(SANDBOX_ARENA_MAX);
+    struct create_request q = *op->request;
+    struct sandbox_record record = { .state = SANDBOX_REQUESTED, .host = "local" };
+    struct ext_box *box = NULL;
+    int r = find_profile(c, op->request, &p, e);
+
+    if (r >= 0)
+        r = resolve(c, p, op->caller, &q, e);
+    if (r >= 0)
+        r = workspace_check(c, op->caller, &q, e);
+    if (r >= 0)
+        r = check_paths(op->caller, &q, e);
+    if (r >= 0)
+        r = add_labels(op->caller, &q, &a, e);
+    if (r >= 0)
+        r = write_request(&q, &a, &record.request, e);
+    if (r >= 0)
+        r = choose_id(c, p, &q, &box, record.id, e);
+    if (r < 0)
+        return r;
+    snprintf(record.owner, sizeof record.owner, "%s", op->caller->owner);
+    snprintf(record.profile, sizeof record.profile, "%s", p->id);
+    snprintf(record.extension, sizeof record.extension, "%s", p->extension);
+    record.profile_version = p->version;
+    record.labels = q.labels;
+    record.detail = STR("{}");
+    fill_times(c, p, &q, &record);
+    r = sandbox_new(c, &record, ret, e);
+    if (r < 0) {
+        pool_discard(c, box);
+        return r;
+    }
+    if (op->recreated_from)
+        (*ret)->facts.recreated_from = arena_dup(&(*ret)->arena, str_from(op->recreated_from));
+    (*ret)->facts.one_shot = op->one_shot;
+    sandbox_take_box(*ret, box);
+    (*ret)->profile = take_ptr(p);
+    control_extension(c, record.extension, &(*ret)->ops);
+    return 0;
+}
+
+/* The answer is a copy: the sandbox may be gone before it is read. */
+static struct sandbox_record *copy_record(const struct sandbox_record *from, struct arena *a)
+{
+    struct sandbox_record *r = arena_alloc(a, sizeof *r);
+    struct json_pair *labels = arena_array(a, from->labels.n + 1, sizeof *labels);
+    char *request = arena_dup(a, from->request), *detail = arena_dup(a, from->detail);
+
+    if (!r || !labels || !request || !detail)
+        return NULL;
+    *r = *from;
+    r->request.p = request;
+    r->detail.p = detail;
+    for (size_t i = 0; i < from->labels.n; i++)
+        labels[i] = (struct json_pair){ arena_dup(a, str_from(from->labels.p[i].key)),
+                                        arena_dup(a, str_from(from->labels.p[i].value)) };
+    r->labels.p = labels;
+    return r;
+}
+
+static void finish(struct create_op *op, int r, const struct err *e)
+{
+    struct sandbox *s = take_ptr(op->sandbox_);
+
+    link_leave(&op->link_);
+    if (s && s->stored) {
+        op->record = copy_record(&s->record, &op->arena);
+        op->expires_ns = sandbox_view(s).expires_ns;
+    }
+    op->done(op, r, e);
+    if (s)
+        sandbox_unref(s);
+}
+
+void sandbox_tell_creators(struct sandbox *s, int r, const struct err *e)
+{
+    for (struct link *m; (m = list_take(&s->creators));)
+        finish(container_of(m, struct create_op, link_), r, e);
+}
+
+/* Where it stands when somebody asks for its end: there, or wait for it. */
+static void join(struct create_op *op, struct sandbox *s)
+{
+    if (op->sandbox_ != s) {
+        sandbox_unref(op->sandbox_);
+        op->sandbox_ = sandbox_ref(s);
+    }
+    if (s->record.state <= SANDBOX_PROVISIONING && !op->no_wait) {
+        list_append(&s->creators, &op->link_);
+        sandbox_retry_now(s);
+    } else {
+        finish(op, 0, NULL);
+    }
+}
+
+static void look_for_key(struct create_op *op);
+
+static void put_key(struct change *c, struct store_txn *t)
+{
+    const struct create_op *op = c->user;
+    struct idempotency_record key = { .created_ns = clock_wall() };
+
+    if (!op || !op->idempotency_key.n)
+        return;
+    snprintf(key.owner, sizeof key.owner, "%s", op->caller->owner);
+    str_copy(op->idempotency_key, key.key, sizeof key.key);
+    snprintf(key.sandbox, sizeof key.sandbox, "%s", c->sandbox->record.id);
+    memcpy(key.body, op->digest_, sizeof key.body);
+    store_put_idempotency(t, &key);
+}
+
+/* It is on disk: the sandbox exists from now on. */
+static void requested(struct change *ch, int r, const struct err *e)
+{
+    struct create_op *op = ch->user;
+    struct sandbox *s = ch->sandbox;
+
+    if (r < 0) {
+        pool_discard(s->control, take_ptr(s->box));
+        sandbox_unref(s); /* the index's */
+        if (r == -(int)ERR_CONFLICT && op->idempotency_key.n) {
+            sandbox_unref(take_ptr(op->sandbox_));
+            look_for_key(op); /* somebody was faster with the same key */
+        } else {
+            finish(op, r, e);
+        }
+        return;
+    }
+    if (s->record.state == SANDBOX_READY)
+        ttl_start(s);
+    else
+        sandbox_make(s);
+    join(op, s);
+}
+
+static void enter_ready(struct change *c, struct sandbox_record *next)
+{
+    struct sandbox *s = c->sandbox;
+
+    if (next->state == SANDBOX_READY)
+        sandbox_enter_ready(s, next);
+}
+
+static void begin(struct create_op *op)
+{
+    struct control *c = op->control_;
+    struct sandbox *s = NULL;
+    struct change *ch;
+    struct err e;
+    int r = 0;
+
+    if (c->index.n - c->failed >= c->config->limits.sandboxes_max)
+        r = err_set(&e, ERR_BUSY, "there are %zu sandboxes, as many as are allowed",
+                    c->index.n - c->failed);
+    if (r >= 0)
+        r = prepare(c, op, &s, &e);
+    if (r < 0) {
+        finish(op, r, &e);
+        return;
+    }
+    op->sandbox_ = sandbox_ref(s);
+    ch = change_new(s, &op->caller->actor, "create");
+    change_to(ch, SANDBOX_REQUESTED);
+    change_to(ch, SANDBOX_PROVISIONING);
+    if (s->box)
+        change_to(ch, SANDBOX_READY);
+    ch->edit = enter_ready;
+    ch->also = put_key;
+    ch->done = requested;
+    ch->user = op;
+    change_submit(ch);
+}
+
+static void first_found(struct find_op *f, int r, const struct err *e)
+{
+    struct create_op *op = container_of(f, struct create_op, find_);
+
+    if (r >= 0 && f->sandbox) {
+        join(op, f->sandbox);
+    } else {
+        if (r >= 0)
+            op->record = copy_record(f->record, &op->arena);
+        finish(op, r, e);
+    }
+    find_op_done(f);
+}
+
+static void key_answered(struct store_query *q, int r, const struct err *e)
+{
+    struct create_op *op = container_of(q, struct create_op, query_);
+    struct err other;
+
+    if (r < 0) {
+        finish(op, r, e);
+    } else if (q->n == 0) {
+        begin(op);
+    } else if (memcmp(q->idempotency[0].body, op->digest_, sizeof op->digest_) != 0) {
+        r = err_set(&other, ERR_CONFLICT, "Idempotency-Key: was used with another request, for %s",
+                    q->idempotency[0].sandbox);
+        finish(op, r, &other);
+    } else {
+        op->repeated = true;
+        memcpy(op->first_, q->idempotency[0].sandbox, sizeof op->first_);
+        op->find_ = (struct find_op){ .caller = op->caller,
+                                      .id = str_from(op->first_),
+                                      .done = first_found };
+        control_find(op->control_, &op->find_);
+    }
+    arena_done(&q->arena);
+}
+
+static void look_for_key(struct create_op *op)
+{
+    struct err e;
+    int r;
+
+    op->query_ = (struct store_query){ .kind = STORE_IDEMPOTENCY,
+                                       .text = op->idempotency_key,
+                                       .owner = str_from(op->caller->owner),
+                                       .limit = 1 };
+    arena_init(&op->query_.arena, CONTROL_ARENA_MAX);
+    r = store_ask(op->control_->store, &op->query_, key_answered, &e);
+    if (r < 0)
+        finish(op, r, &e);
+}
+
+static void start(struct loop_later *l)
+{
+    struct create_op *op = container_of(l, struct create_op, later_);
+
+    if (!op->idempotency_key.n) {
+        begin(op);
+        return;
+    }
+    crypto_sha256(op->body, op->digest_);
+    look_for_key(op);
+}
+
+void control_create(struct control *c, struct create_op *op)
+{
+    op->control_ = c;
+    op->sandbox_ = NULL;
+    op->record = NULL;
+    op->repeated = false;
+    arena_init(&op->arena, CONTROL_ARENA_MAX);
+    loop_later(c->loop, &op->later_, start, NULL);
+}

@@ -1,0 +1,54 @@
+#include "control/facts.h"
+
+#include "json/reader.h"
+
+enum { FACTS_MAX = 64 << 10 };
+
+#define AT(member) JSON_AT(struct facts, member)
+
+static const struct json_field actual_fields[] = {
+    { "wall_ns", JSON_KIND_INT, AT(actuals.wall_ns) },
+    { "cpu_ns", JSON_KIND_INT, AT(actuals.cpu_ns) },
+    { "peak_bytes", JSON_KIND_INT, AT(actuals.peak_bytes) },
+    { "oom_kills", JSON_KIND_UINT, AT(actuals.oom_kills) },
+};
+
+const struct json_field facts_fields[] = {
+    { "handle", JSON_KIND_STR, AT(handle) },
+    { "unenforced", JSON_KIND_UINT, AT(unenforced) },
+    { "telemetry", JSON_KIND_ANY, AT(telemetry) },
+    { "mirror", JSON_KIND_STR, AT(mirror) },
+    { "recreated_from", JSON_KIND_STR, AT(recreated_from) },
+    { "sync", JSON_KIND_UINT, AT(sync) },
+    { "one_shot", JSON_KIND_BOOL, AT(one_shot) },
+    { "actuals", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
+      .seen = offsetof(struct facts, has_actuals), JSON_FIELDS(actual_fields) },
+};
+const size_t facts_field_count = COUNT_OF(facts_fields);
+
+int facts_read(struct str detail, struct facts *ret, struct arena *a, struct err *e)
+{
+    const struct json_limits limits = { .bytes = FACTS_MAX, .depth = 16 };
+    struct facts f = { 0 };
+    const struct json *v;
+    int r = detail.n ? json_read(detail, limits, a, &v, e) : 0;
+
+    if (r >= 0 && detail.n)
+        r = json_bind(v, facts_fields, facts_field_count, &f, a, e);
+    if (r >= 0)
+        *ret = f;
+    return r < 0 ? r : 0;
+}
+
+struct str facts_write(const struct facts *f, struct arena *a)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(FACTS_MAX);
+    struct json_writer w;
+    const char *p;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_unbind(f, facts_fields, facts_field_count, &w);
+    if (json_writer_finish(&w, NULL) < 0 || !(p = arena_dup(a, buf_str(&text))))
+        return (struct str){ NULL, 0 };
+    return (struct str){ p, text.n };
+}

@@ -1,0 +1,29 @@
+/* What is known of a sandbox beside its row's columns: the record's `detail`, one JSON object. */
+#ifndef CONTROL_FACTS_H
+#define CONTROL_FACTS_H
+
+#include "json/bind.h"
+
+struct facts {
+    const char *handle;           /* the extension's name for it */
+    uint32_t unenforced;          /* limits that do not hold; enum ext_limit */
+    const struct json *telemetry; /* of the host, when it was made */
+    const char *mirror;           /* host directory that the workspace is a copy of */
+    const char *recreated_from;
+    uint32_t sync; /* enum destroy_sync, once it is being destroyed */
+    bool one_shot; /* for one program; without it there is no use for it */
+    bool has_actuals;
+    struct {
+        int64_t wall_ns, cpu_ns, peak_bytes;
+        uint32_t oom_kills;
+    } actuals;
+};
+
+extern const struct json_field facts_fields[];
+extern const size_t facts_field_count;
+
+int facts_read(struct str detail, struct facts *ret, struct arena *a, struct err *e);
+/* The text is on the arena; empty with p == NULL if there is no room. */
+struct str facts_write(const struct facts *f, struct arena *a);
+
+#endif

@@ -1,0 +1,101 @@
+#include "control/host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "control/plane.h"
+#include "json/reader.h"
+
+enum { TELEMETRY_MAX = 8 << 10 };
+
+static void put_text(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, str_from(key));
+    json_put_lossy(w, str_from(value));
+}
+
+static void put_number(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_key(w, str_from(key));
+    json_put_uint(w, value);
+}
+
+static void put_kernel(struct json_writer *w)
+{
+    struct utsname u;
+
+    if (uname(&u) < 0)
+        return;
+    put_text(w, "hostname", u.nodename);
+    put_text(w, "kernel", u.release);
+    put_text(w, "machine", u.machine);
+}
+
+static void put_load(struct json_writer *w)
+{
+    double load[3] = { 0 };
+
+    json_key(w, STR("load"));
+    json_begin_array(w);
+    if (getloadavg(load, 3) == 3)
+        for (int i = 0; i < 3; i++)
+            json_put_double(w, load[i]);
+    json_end_array(w);
+}
+
+static void put_memory(struct json_writer *w)
+{
+    struct sysinfo s;
+
+    if (sysinfo(&s) < 0)
+        return;
+    put_number(w, "memory_bytes", (uint64_t)s.totalram * s.mem_unit);
+    put_number(w, "memory_free_bytes", (uint64_t)(s.freeram + s.bufferram) * s.mem_unit);
+    put_number(w, "processes", s.procs);
+    put_number(w, "uptime_seconds", (uint64_t)s.uptime);
+}
+
+static void put_disk(struct json_writer *w, int state)
+{
+    struct statvfs v;
+
+    if (fstatvfs(state, &v) < 0)
+        return;
+    put_number(w, "state_bytes", (uint64_t)v.f_blocks * v.f_frsize);
+    put_number(w, "state_free_bytes", (uint64_t)v.f_bavail * v.f_frsize);
+}
+
+void host_write(struct control *c, struct json_writer *w)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+    json_begin_object(w);
+    put_text(w, "host", "local");
+    put_kernel(w);
+    put_number(w, "cpus", cpus > 0 ? (uint64_t)cpus : 1);
+    put_load(w);
+    put_memory(w);
+    put_disk(w, c->context.state);
+    put_number(w, "sandboxes", c->index.n);
+    put_number(w, "pool_ready", c->pool.total);
+    put_text(w, "version", SANDBOXER_VERSION);
+    json_end_object(w);
+}
+
+const struct json *host_telemetry(struct control *c, struct arena *a)
+{
+    const struct json_limits limits = { .bytes = TELEMETRY_MAX, .depth = 4 };
+    struct buf text AUTO(buf_done) = BUF_INIT(TELEMETRY_MAX);
+    const struct json *v = NULL;
+    struct json_writer w;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    host_write(c, &w);
+    if (json_writer_finish(&w, NULL) < 0 || json_read(buf_str(&text), limits, a, &v, NULL) < 0)
+        return NULL;
+    return v;
+}

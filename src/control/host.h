@@ -1,0 +1,17 @@
+/* The machine we run on, in numbers. */
+#ifndef CONTROL_HOST_H
+#define CONTROL_HOST_H
+
+#include "json/writer.h"
+
+struct control;
+struct arena;
+struct json;
+
+/* One object: kernel, processors, load, memory, disk, sandboxes, pool, limits that can be enforced.
+ */
+void host_write(struct control *c, struct json_writer *w);
+/* The same as a tree on the arena; NULL if there is no room for it. */
+const struct json *host_telemetry(struct control *c, struct arena *a);
+
+#endif

@@ -1,0 +1,121 @@
+#include "control/hosts.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "control/plane.h"
+
+bool hosts_configured(const struct control *c, const char *name)
+{
+    const struct config_host *h = c->config->hosts.p;
+
+    if (strcmp(name, CONFIG_HOST_LOCAL) == 0)
+        return true;
+    for (size_t i = 0; i < c->config->hosts.n; i++)
+        if (strcmp(name, h[i].name) == 0)
+            return true;
+    return false;
+}
+
+static void finish(struct host_op *op, int r, const struct err *e)
+{
+    arena_done(&op->query_.arena);
+    op->done(op, r, e);
+}
+
+static void committed(struct store_txn *t, int r, const struct err *e)
+{
+    struct host_op *op = container_of(t, struct host_op, txn_);
+
+    if (r >= 0) {
+        op->event_.seq = t->first_seq;
+        control_publish(op->control_, &op->event_);
+    }
+    finish(op, r, e);
+}
+
+static void commit(struct host_op *op)
+{
+    store_txn_begin(&op->txn_, op->control_->store);
+    if (op->add_)
+        store_put_host(&op->txn_, &op->record);
+    else
+        store_remove_host(&op->txn_, op->record.name);
+    store_add_event(&op->txn_, &op->event_);
+    store_commit(&op->txn_, committed);
+}
+
+static bool is_stored(const struct store_query *q, const char *name)
+{
+    for (size_t i = 0; i < q->n; i++)
+        if (strcmp(q->hosts[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static int check(const struct host_op *op, struct err *e)
+{
+    const char *name = op->record.name;
+    bool there = is_stored(&op->query_, name);
+
+    if (hosts_configured(op->control_, name))
+        return err_set(e, ERR_CONFLICT, "host %s is not ours to change: the configuration has it",
+                       name);
+    if (op->add_ && there)
+        return err_set(e, ERR_CONFLICT, "there is a host %s already; remove it first", name);
+    if (op->add_ && op->query_.n >= CONFIG_HOSTS_MAX)
+        return err_set(e, ERR_TOO_BIG, "there are %d hosts already", CONFIG_HOSTS_MAX);
+    return op->add_ || there ? 0 : err_set(e, ERR_NOT_FOUND, "there is no host %s", name);
+}
+
+static void answered(struct store_query *q, int r, const struct err *e)
+{
+    struct host_op *op = container_of(q, struct host_op, query_);
+    struct err refused;
+
+    if (r < 0) {
+        finish(op, r, e);
+        return;
+    }
+    r = check(op, &refused);
+    if (r < 0)
+        finish(op, r, &refused);
+    else
+        commit(op);
+}
+
+static void busy(struct loop_later *l)
+{
+    struct host_op *op = container_of(l, struct host_op, later_);
+
+    finish(op, -(int)op->err_.code, &op->err_);
+}
+
+static void start(struct control *c, const struct caller *who, struct host_op *op, bool add)
+{
+    struct event_record *v = &op->event_;
+
+    op->control_ = c;
+    op->add_ = add;
+    op->record.added_ns = clock_wall();
+    *v = (struct event_record){
+        .time_ns = op->record.added_ns, .from = -1, .to = -1, .actor = who->actor
+    };
+    snprintf(v->type, sizeof v->type, "%s", add ? "host.added" : "host.removed");
+    snprintf(v->owner, sizeof v->owner, "%s", who->owner);
+    snprintf(v->reason, sizeof v->reason, "%s", op->record.name);
+    op->query_ = (struct store_query){ .kind = STORE_HOSTS };
+    arena_init(&op->query_.arena, CONTROL_ARENA_MAX);
+    if (store_ask(c->store, &op->query_, answered, &op->err_) < 0)
+        loop_later(c->loop, &op->later_, busy, NULL);
+}
+
+void hosts_add(struct control *c, const struct caller *who, struct host_op *op)
+{
+    start(c, who, op, true);
+}
+
+void hosts_remove(struct control *c, const struct caller *who, struct host_op *op)
+{
+    start(c, who, op, false);
+}

@@ -1,0 +1,28 @@
+/* Placement targets: this machine, those of the configuration, and those that were added. */
+#ifndef CONTROL_HOSTS_H
+#define CONTROL_HOSTS_H
+
+#include "control/control.h"
+
+/* Adds or removes one of the store's. */
+struct host_op {
+    struct host_record record; /* in: name, and to add: address, labels, borrowed until done */
+    void (*done)(struct host_op *op, int r, const struct err *e);
+    /* private */
+    struct control *control_;
+    bool add_;
+    struct store_query query_;
+    struct store_txn txn_;
+    struct event_record event_;
+    struct loop_later later_;
+    struct err err_;
+};
+/* It cannot be cancelled: the owner stays until done. -ERR_CONFLICT if the name is taken. */
+void hosts_add(struct control *c, const struct caller *who, struct host_op *op);
+/* -ERR_NOT_FOUND; -ERR_CONFLICT for one that the configuration names. */
+void hosts_remove(struct control *c, const struct caller *who, struct host_op *op);
+
+/* Whether it is this machine or one of the configuration's. */
+bool hosts_configured(const struct control *c, const char *name);
+
+#endif

@@ -1,0 +1,134 @@
+/* From provisioning to ready: the backend builds, a probe answers, and only then it is told. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "control/host.h"
+#include "control/sandbox.h"
+#include "control/spec.h"
+
+void sandbox_take_box(struct sandbox *s, struct ext_box *b)
+{
+    s->box = b;
+    if (!b)
+        return;
+    b->owner = s;
+    b->events = &sandbox_box_events;
+}
+
+static void set_facts(struct sandbox *s)
+{
+    s->facts.handle = arena_dup(&s->arena, str_from(s->box->handle));
+    s->facts.unenforced = s->box->unenforced;
+    if (strcmp(s->record.profile, CATALOG_DEFAULT_PROFILE) == 0)
+        s->facts.telemetry = host_telemetry(s->control, &s->arena);
+}
+
+void sandbox_enter_ready(struct sandbox *s, struct sandbox_record *next)
+{
+    set_facts(s);
+    next->ready_ns = next->updated_ns;
+    next->deadline_ns = clock_boot() + next->ttl_ns;
+    snprintf(next->boot, sizeof next->boot, "%s", s->control->boot);
+    sandbox_put_facts(s, next);
+}
+
+static void edit_ready(struct change *c, struct sandbox_record *next)
+{
+    sandbox_enter_ready(c->sandbox, next);
+}
+
+static void told_ready(struct change *c, int r, const struct err *e)
+{
+    struct sandbox *s = c->sandbox;
+
+    if (r >= 0) {
+        ttl_start(s);
+        sandbox_tell_creators(s, 0, NULL);
+    } else if (!s->destroying) {
+        sandbox_fail(s, "record", e->msg);
+    }
+}
+
+static void become_ready(struct sandbox *s)
+{
+    struct change *c = change_new(s, &ACTOR_DAEMON, "the probe answered");
+
+    change_to(c, SANDBOX_READY);
+    c->edit = edit_ready;
+    c->done = told_ready;
+    change_submit(c);
+}
+
+static void copied_in(struct workspace_op *op, int r, const struct err *e)
+{
+    struct sandbox *s = container_of(op, struct sandbox, mirroring);
+
+    workspace_op_done(op);
+    if (s->destroying || s->after_teardown)
+        return;
+    if (r < 0)
+        sandbox_refuse(s, "workspace", e);
+    else
+        become_ready(s);
+}
+
+static void on_ready(struct ext_box *b, int r, const struct err *e)
+{
+    struct sandbox *s = b->owner;
+
+    if (s->destroying)
+        return;
+    if (r < 0) {
+        sandbox_fail(s, "probe", e->msg);
+    } else if (workspace_mirrored(s)) {
+        s->mirroring = (struct workspace_op){ .done = copied_in };
+        workspace_copy_in(s, &s->mirroring);
+    } else {
+        become_ready(s);
+    }
+}
+
+static void on_provisioned(struct ext_box *b, int r, const struct err *e)
+{
+    struct sandbox *s = b->owner;
+
+    if (s->destroying)
+        return;
+    if (r < 0)
+        sandbox_refuse(s, b->step[0] ? b->step : "provision", e);
+    else
+        b->ops->wait_ready(b);
+}
+
+static void on_gone(struct ext_box *b, const char *reason)
+{
+    struct sandbox *s = b->owner;
+
+    if (!s->destroying)
+        sandbox_fail(s, "", reason);
+}
+
+const struct ext_box_events sandbox_box_events = {
+    .provisioned = on_provisioned,
+    .ready = on_ready,
+    .adopted = sandbox_adopted,
+    .torn_down = sandbox_torn_down,
+    .gone = on_gone,
+    .usage = ttl_usage,
+};
+
+void sandbox_make(struct sandbox *s)
+{
+    struct extension *ext = control_extension(s->control, s->record.extension, &s->ops);
+    struct ext_spec spec;
+    struct err e;
+
+    if (s->destroying)
+        return;
+    if (spec_fill(s->profile, &s->request, !s->control->context.roots_only, &spec, &e) < 0) {
+        sandbox_refuse(s, "request", &e);
+        return;
+    }
+    sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
+    s->ops->provision(s->box, &spec);
+}

@@ -1,0 +1,101 @@
+#include "control/meters.h"
+
+#include "base/clock.h"
+#include "control/sandbox.h"
+#include "telemetry/process.h"
+
+enum { SANDBOXES, MOVES, OTHER_EVENTS, CREATE_SECONDS, POOL_TAKES, POOL_BOXES };
+enum { TAKE_HIT, TAKE_MISS };
+
+static const struct metric_label states =
+    METRIC_LABEL("state", "requested", "provisioning", "ready", "active", "paused", "expired",
+                 "failed", "destroying", "destroyed");
+static const struct metric_label outcomes = METRIC_LABEL("outcome", "hit", "miss");
+static const double seconds[] = { 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30 };
+
+static const struct metric table[] = {
+    [SANDBOXES] = { .kind = METRIC_GAUGE,
+                    .name = "sandboxer_sandboxes",
+                    .help = "Sandboxes that are not destroyed.",
+                    .labels = { &states } },
+    [MOVES] = { .kind = METRIC_COUNTER,
+                .name = "sandboxer_sandbox_moves_total",
+                .help = "Moves of sandboxes into a state.",
+                .labels = { &states } },
+    [OTHER_EVENTS] = { .kind = METRIC_COUNTER,
+                       .name = "sandboxer_other_events_total",
+                       .help = "Events that are no move of a sandbox." },
+    [CREATE_SECONDS] = { .kind = METRIC_HISTOGRAM,
+                         .name = "sandboxer_create_seconds",
+                         .help = "From the request for a sandbox until it is ready.",
+                         METRIC_BUCKETS(seconds) },
+    [POOL_TAKES] = { .kind = METRIC_COUNTER,
+                     .name = "sandboxer_pool_takes_total",
+                     .help = "Creations that a prepared sandbox would do for.",
+                     .labels = { &outcomes } },
+    [POOL_BOXES] = { .kind = METRIC_GAUGE,
+                     .name = "sandboxer_pool_boxes",
+                     .help = "Sandboxes in the pool, also those being made." },
+};
+
+static void count_state(struct index_entry *v, void *user)
+{
+    size_t *n = user;
+
+    n[container_of(v, struct sandbox, entry)->record.state]++;
+}
+
+static void refresh(struct metric_set *s)
+{
+    struct control *c = container_of(s, struct control, meters.control);
+    size_t n[SANDBOX_STATE_COUNT_] = { 0 };
+
+    index_each(&c->index, count_state, n);
+    for (size_t i = 0; i < SANDBOX_STATE_COUNT_; i++)
+        metric_set_to(s, SANDBOXES, METRIC_AT(i), (double)n[i]);
+    metric_raise_to(s, POOL_TAKES, METRIC_AT(TAKE_HIT), (double)c->pool.hits);
+    metric_raise_to(s, POOL_TAKES, METRIC_AT(TAKE_MISS), (double)c->pool.misses);
+    metric_set_to(s, POOL_BOXES, METRIC_ALONE, c->pool.total);
+}
+
+int meters_open(struct control *c, struct err *e)
+{
+    struct meters *m = &c->meters;
+    int r = metrics_register(&m->registry, &m->control, table, COUNT_OF(table), e);
+
+    m->control.refresh = refresh;
+    return r < 0 ? r : process_metrics_register(&m->registry, &m->process, e);
+}
+
+void meters_close(struct control *c)
+{
+    metrics_unregister(&c->meters.control);
+    metrics_unregister(&c->meters.process);
+}
+
+static void time_creation(struct control *c, const struct event_record *v)
+{
+    struct index_entry *at = index_find(&c->index, str_from(v->sandbox));
+    int64_t took =
+        at ? v->time_ns - container_of(at, struct sandbox, entry)->record.created_ns : -1;
+
+    if (took >= 0) /* the wall clock may have been set back */
+        metric_observe(&c->meters.control, CREATE_SECONDS, METRIC_ALONE,
+                       (double)took / (double)NS_PER_S);
+}
+
+void meters_event(struct control *c, const struct event_record *v)
+{
+    if (v->to < 0) {
+        metric_add(&c->meters.control, OTHER_EVENTS, METRIC_ALONE, 1);
+        return;
+    }
+    metric_add(&c->meters.control, MOVES, METRIC_AT((size_t)v->to), 1);
+    if (v->to == SANDBOX_READY && v->from == SANDBOX_PROVISIONING)
+        time_creation(c, v);
+}
+
+struct metrics *control_metrics(struct control *c)
+{
+    return &c->meters.registry;
+}

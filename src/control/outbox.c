@@ -1,0 +1,599 @@
+#include "control/outbox.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/plane.h"
+#include "fetch/fetch.h"
+#include "model/event.h"
+#include "model/time.h"
+
+#if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists and tables own */
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
+
+enum {
+    SCAN_PAGE = 256,
+    HEADERS_MAX = 16,
+    HEADERS_BYTES = 16 << 10,
+    BODY_MAX = 1 << 20,
+    ANSWER_MAX = 64 << 10,
+    FIRST_REST_MS = 500,
+    REST_MAX_S = 60,
+    RETRY_AFTER_MAX_S = 300,
+    SOURCE_MAX = 128,
+};
+
+struct lane {
+    struct outbox *outbox;
+    struct index_entry entry;
+    char id[ID_MAX];  /* of the sandbox, or "#" and the seq of the only event */
+    int64_t sent;     /* everything up to here was taken */
+    bool single;      /* of no sandbox */
+    bool busy;        /* holds one of the places */
+    bool in_store;    /* the store will answer */
+    bool more;        /* something happened since the store was asked */
+    bool unreachable; /* why it rests */
+    unsigned failures;
+    struct loop_timer rest;
+    struct link link; /* waits for a place */
+
+    /* while it is busy */
+    struct store_query page;
+    size_t at;
+    struct store_txn txn;
+    struct fetch_request request;
+    struct fetch_header headers[HEADERS_MAX + 1];
+    struct buf head, body;
+};
+
+struct outbox {
+    struct control *control;
+    struct fetch fetch;
+    struct event_subscriber events;
+    char source[SOURCE_MAX];
+    struct index lanes;
+    struct list ready;
+    unsigned busy;
+    bool unreachable; /* said so */
+    bool closing;
+    struct {
+        struct store_query query;
+        bool asked, again; /* under way; from the start, as soon as there is room */
+    } scan;
+    struct loop_later later;
+    size_t in_store; /* answers to wait for */
+};
+
+static void scan(struct outbox *o);
+static void turn(struct loop_later *l);
+
+/* --- lanes --- */
+
+static void soon(struct outbox *o)
+{
+    /* -ERR_CONFLICT: it is coming already */
+    (void)loop_later(o->control->loop, &o->later, turn, NULL);
+}
+
+static struct lane *find_lane(struct outbox *o, const char *id)
+{
+    struct index_entry *v = index_find(&o->lanes, str_from(id));
+
+    return v ? container_of(v, struct lane, entry) : NULL;
+}
+
+static void make_ready(struct lane *l)
+{
+    loop_timer_stop(&l->rest);
+    list_append(&l->outbox->ready, &l->link);
+    soon(l->outbox);
+}
+
+/* There is an event that waits: its lane takes care of it. */
+static void note(struct outbox *o, const struct event_record *v)
+{
+    char id[ID_MAX];
+    struct lane *l;
+
+    if (v->sandbox[0])
+        snprintf(id, sizeof id, "%s", v->sandbox);
+    else
+        snprintf(id, sizeof id, "#%lld", (long long)v->seq);
+    l = find_lane(o, id);
+    if (l) {
+        l->more = true;
+        return;
+    }
+    if (o->lanes.n >= OUTBOX_LANES_MAX) {
+        o->scan.again = true;
+        return;
+    }
+    l = calloc(1, sizeof *l);
+    if (!l)
+        abort();
+    l->outbox = o;
+    snprintf(l->id, sizeof l->id, "%s", id);
+    l->entry.id = l->id;
+    l->single = !v->sandbox[0];
+    l->sent = v->seq - 1;
+    index_add(&o->lanes, &l->entry);
+    make_ready(l);
+}
+
+static void release(struct lane *l)
+{
+    arena_done(&l->page.arena);
+    buf_done(&l->head);
+    buf_done(&l->body);
+    if (l->busy)
+        l->outbox->busy--;
+    l->busy = false;
+    soon(l->outbox);
+}
+
+static void lane_free(struct lane *l)
+{
+    struct outbox *o = l->outbox;
+
+    release(l);
+    fetch_cancel(&l->request);
+    loop_timer_stop(&l->rest);
+    link_leave(&l->link);
+    index_remove(&o->lanes, &l->entry);
+    free(l);
+}
+
+static void rested(struct loop_timer *t)
+{
+    make_ready(container_of(t, struct lane, rest));
+}
+
+/* Between half and all of it, so that lanes do not come back in step. */
+static int64_t jitter(int64_t ns)
+{
+    uint32_t random = 0;
+
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
+        random = (uint32_t)clock_mono();
+    return ns / 2 + random % (ns / 2);
+}
+
+static void take_rest(struct lane *l, int64_t at_least_ns)
+{
+    int64_t ns = FIRST_REST_MS * NS_PER_MS;
+
+    for (unsigned i = 0; i < l->failures && ns < REST_MAX_S * NS_PER_S; i++)
+        ns *= 2;
+    ns = jitter(ns > REST_MAX_S * NS_PER_S ? REST_MAX_S * NS_PER_S : ns);
+    l->failures++;
+    release(l);
+    loop_timer_start(l->outbox->control->loop, &l->rest,
+                     clock_mono() + (ns > at_least_ns ? ns : at_least_ns), rested, NULL);
+}
+
+static void wake_lane(struct index_entry *v, void *user)
+{
+    struct lane *l = container_of(v, struct lane, entry);
+
+    (void)user;
+    if (l->unreachable && loop_timer_started(&l->rest))
+        make_ready(l);
+    l->unreachable = false;
+}
+
+static void reached(struct outbox *o)
+{
+    if (!o->unreachable)
+        return;
+    o->unreachable = false;
+    LOG(INFO, "hub.reachable", LOG_I("waiting", (int64_t)o->lanes.n));
+    index_each(&o->lanes, wake_lane, NULL);
+}
+
+/* --- an event as the hub gets it --- */
+
+static void put(struct json_writer *w, struct str key, const char *value)
+{
+    json_key(w, key);
+    json_put_lossy(w, str_from(value));
+}
+
+static int write_body(struct lane *l, const struct event_record *v, struct err *e)
+{
+    char id[24], time[TIME_TEXT], type[sizeof v->type + 16];
+    struct json_writer w;
+
+    snprintf(id, sizeof id, "%lld", (long long)v->seq);
+    snprintf(type, sizeof type, "dev.sandboxer.%s", v->type);
+    time_text(v->time_ns, time);
+    buf_init(&l->body, BODY_MAX);
+    json_writer_init(&w, &l->body, JSON_COMPACT);
+    json_begin_object(&w);
+    put(&w, STR("specversion"), "1.0");
+    put(&w, STR("id"), id);
+    put(&w, STR("source"), l->outbox->source);
+    put(&w, STR("type"), type);
+    if (v->sandbox[0])
+        put(&w, STR("subject"), v->sandbox);
+    put(&w, STR("time"), time);
+    put(&w, STR("datacontenttype"), "application/json");
+    json_key(&w, STR("data"));
+    event_write(&w, v);
+    json_end_object(&w);
+    return json_writer_finish(&w, e);
+}
+
+/* --- headers that the operator wants sent along --- */
+
+static int read_head(const char *path, struct buf *out, struct err *e)
+{
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    char *room;
+    ssize_t n;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, "hub.headers_file: opening %s", path);
+    if (!S_ISREG(st.st_mode) || (st.st_mode & 077))
+        return err_set(
+            e, ERR_DENIED,
+            "hub.headers_file: %s must be a file that only its owner can read: chmod 0600", path);
+    buf_init(out, HEADERS_BYTES);
+    if (st.st_size >= HEADERS_BYTES || buf_room(out, (size_t)st.st_size + 1, &room) < 0)
+        return err_set(e, ERR_TOO_BIG, "hub.headers_file: %s has more than %d bytes", path,
+                       HEADERS_BYTES);
+    n = read(fd, room, (size_t)st.st_size + 1);
+    if (n < 0)
+        return err_sys(e, "hub.headers_file: reading %s", path);
+    buf_grew(out, (size_t)n);
+    return 0;
+}
+
+static int split_head(struct str text, struct fetch_header *ret, size_t *n, struct err *e)
+{
+    for (size_t number = 1; text.n; number++) {
+        struct str line, name;
+        struct str rest = str_cut(text, '\n', &line);
+        struct str value;
+
+        text = rest;
+        line = str_trim(line);
+        if (!line.n || line.p[0] == '#')
+            continue;
+        value = str_cut(line, ':', &name);
+        if (!value.p || !name.n || *n == HEADERS_MAX + 1)
+            return err_set(e, ERR_INVALID,
+                           "hub.headers_file: line %zu: write 'Name: value', at most %d of them",
+                           number, HEADERS_MAX);
+        ret[(*n)++] = (struct fetch_header){ str_trim(name), str_trim(value) };
+    }
+    return 0;
+}
+
+/* Read for each attempt: a credential may have been replaced meanwhile. */
+static int fill_headers(struct lane *l, struct err *e)
+{
+    const char *path = l->outbox->control->config->hub.headers_file;
+    int r = 0;
+
+    buf_done(&l->head);
+    l->headers[0] = (struct fetch_header){ STR("Content-Type"),
+                                           STR("application/cloudevents+json; charset=utf-8") };
+    l->request.header_count = 1;
+    if (path)
+        r = read_head(path, &l->head, e);
+    if (r >= 0 && path)
+        r = split_head(buf_str(&l->head), l->headers, &l->request.header_count, e);
+    return r;
+}
+
+/* --- delivering --- */
+
+static void deliver(struct lane *l);
+static void ask(struct lane *l);
+
+static void failed(struct lane *l, const struct err *e)
+{
+    if (!l->failures)
+        LOG(WARN, "hub.failed", LOG_S("lane", l->id), LOG_S("error", e->msg));
+    take_rest(l, 0);
+}
+
+/* An answer of the store came. True if the outbox still wants it. */
+static bool from_store(struct lane *l)
+{
+    struct outbox *o = l->outbox;
+
+    l->in_store = false;
+    o->in_store--;
+    if (!o->closing)
+        return true;
+    lane_free(l);
+    soon(o);
+    return false;
+}
+
+static void to_store(struct lane *l)
+{
+    l->in_store = true;
+    l->outbox->in_store++;
+}
+
+static void noted_sent(struct store_txn *t, int r, const struct err *e)
+{
+    struct lane *l = container_of(t, struct lane, txn);
+
+    if (!from_store(l))
+        return;
+    if (r < 0) { /* it will be sent again, which is better than never */
+        failed(l, e);
+        return;
+    }
+    l->failures = 0;
+    l->sent = l->page.events[l->at++].seq;
+    if (l->at < l->page.n) {
+        deliver(l);
+    } else if (l->single) {
+        lane_free(l);
+    } else { /* the others' turn */
+        release(l);
+        make_ready(l);
+    }
+}
+
+/* How long the hub wants to be left alone. */
+static int64_t retry_after(const struct fetch_answer *a)
+{
+    uint64_t seconds;
+
+    if (!str_to_u64(str_trim(fetch_answer_header(a, "retry-after")), &seconds))
+        return 0;
+    return (int64_t)(seconds > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S : seconds) * NS_PER_S;
+}
+
+static void not_taken(struct lane *l, const struct fetch_answer *a)
+{
+    struct outbox *o = l->outbox;
+
+    l->unreachable = a->err.code != ERR_OK;
+    if (l->unreachable && !o->unreachable)
+        LOG(WARN, "hub.unreachable", LOG_S("error", a->err.msg));
+    else if (!l->unreachable && !l->failures)
+        LOG(WARN, "hub.refused", LOG_S("lane", l->id), LOG_I("status", a->status),
+            LOG_I("seq", l->page.events[l->at].seq));
+    o->unreachable = o->unreachable || l->unreachable;
+    take_rest(l, l->unreachable ? 0 : retry_after(a));
+}
+
+static void on_answer(struct fetch_request *q, const struct fetch_answer *a)
+{
+    struct lane *l = container_of(q, struct lane, request);
+
+    if (a->err.code == ERR_OK)
+        reached(l->outbox);
+    if (a->err.code != ERR_OK || a->status < 200 || a->status > 299) {
+        not_taken(l, a);
+        return;
+    }
+    to_store(l);
+    store_txn_begin(&l->txn, l->outbox->control->store);
+    store_outbox_sent(&l->txn, l->page.events[l->at].seq);
+    store_commit(&l->txn, noted_sent);
+}
+
+static void deliver(struct lane *l)
+{
+    const struct config *config = l->outbox->control->config;
+    struct err e;
+    int r;
+
+    buf_done(&l->body);
+    l->request = (struct fetch_request){ .method = FETCH_POST,
+                                         .url = config->hub.url,
+                                         .headers = l->headers,
+                                         .timeout = config->hub.timeout,
+                                         .max_body = ANSWER_MAX,
+                                         .done = on_answer };
+    r = fill_headers(l, &e);
+    if (r >= 0)
+        r = write_body(l, &l->page.events[l->at], &e);
+    l->request.body = buf_str(&l->body);
+    if (r >= 0)
+        r = fetch_start(&l->outbox->fetch, &l->request, &e);
+    if (r < 0)
+        failed(l, &e);
+}
+
+static void answered(struct store_query *q, int r, const struct err *e)
+{
+    struct lane *l = container_of(q, struct lane, page);
+
+    if (!from_store(l))
+        return;
+    if (r < 0)
+        failed(l, e);
+    else if (q->n)
+        deliver(l);
+    else if (l->more)
+        ask(l);
+    else
+        lane_free(l);
+}
+
+/* Everything that comes after what was sent: a sandbox's events are taken in order. */
+static void ask(struct lane *l)
+{
+    struct str sandbox = str_from(l->single ? "" : l->id);
+    struct err e;
+
+    l->more = false;
+    l->at = 0;
+    arena_done(&l->page.arena);
+    l->page = (struct store_query){ .kind = STORE_EVENTS,
+                                    .sandbox = sandbox,
+                                    .after_seq = l->sent,
+                                    .limit = l->single ? 1 : OUTBOX_PAGE };
+    arena_init(&l->page.arena, CONTROL_ARENA_MAX);
+    if (store_ask(l->outbox->control->store, &l->page, answered, &e) < 0)
+        failed(l, &e);
+    else
+        to_store(l);
+}
+
+/* --- finding what waits in the store --- */
+
+static void scanned(struct store_query *q, int r, const struct err *e)
+{
+    struct outbox *o = container_of(q, struct outbox, scan.query);
+    int64_t after = q->n && r >= 0 ? q->events[q->n - 1].seq : 0;
+
+    o->in_store--;
+    o->scan.asked = false;
+    if (r < 0)
+        LOG(WARN, "hub.failed", LOG_S("error", e->msg));
+    o->scan.again = r < 0;
+    for (size_t i = 0; r >= 0 && !o->closing && i < q->n && !o->scan.again; i++)
+        note(o, &q->events[i]);
+    arena_done(&q->arena);
+    soon(o);
+    if (r < 0 || o->closing || o->scan.again || q->n < SCAN_PAGE)
+        return;
+    q->after_seq = after;
+    scan(o);
+}
+
+static void scan(struct outbox *o)
+{
+    struct store_query *q = &o->scan.query;
+
+    *q =
+        (struct store_query){ .kind = STORE_OUTBOX, .after_seq = q->after_seq, .limit = SCAN_PAGE };
+    arena_init(&q->arena, CONTROL_ARENA_MAX);
+    o->scan.asked = store_ask(o->control->store, q, scanned, NULL) >= 0;
+    o->scan.again = !o->scan.asked;
+    if (o->scan.asked)
+        o->in_store++;
+}
+
+/* --- opening, closing, and what is next --- */
+
+static void outbox_free(struct outbox *o)
+{
+    index_done(&o->lanes);
+    free(o);
+}
+
+static void turn(struct loop_later *later)
+{
+    struct outbox *o = container_of(later, struct outbox, later);
+
+    if (o->closing) {
+        if (!o->in_store)
+            outbox_free(o);
+        return;
+    }
+    while (o->busy < OUTBOX_BUSY_MAX) {
+        struct link *m = list_take(&o->ready);
+        struct lane *l;
+
+        if (!m)
+            break;
+        l = container_of(m, struct lane, link);
+        l->busy = true;
+        o->busy++;
+        ask(l);
+    }
+    if (o->scan.again && !o->scan.asked && o->lanes.n < OUTBOX_LANES_MAX / 2) {
+        o->scan.query.after_seq = 0;
+        scan(o);
+    }
+}
+
+static void on_event(struct event_subscriber *s, const struct event_record *v)
+{
+    note(container_of(s, struct outbox, events), v);
+}
+
+static void name_source(struct outbox *o)
+{
+    char host[64] = "";
+
+    if (gethostname(host, sizeof host - 1) < 0 || !host[0])
+        snprintf(host, sizeof host, "localhost");
+    snprintf(o->source, sizeof o->source, "/sandboxer/%s", host);
+}
+
+static int check_headers(struct control *c, struct err *e)
+{
+    AUTO(buf_done) struct buf head = { 0 };
+    struct fetch_header headers[HEADERS_MAX + 1];
+    size_t n = 1;
+    int r;
+
+    if (!c->config->hub.headers_file)
+        return 0;
+    r = read_head(c->config->hub.headers_file, &head, e);
+    return r < 0 ? r : split_head(buf_str(&head), headers, &n, e);
+}
+
+int outbox_open(struct control *c, struct err *e)
+{
+    struct outbox *o;
+    int r;
+
+    if (!c->config->hub.url)
+        return 0;
+    r = check_headers(c, e);
+    if (r < 0)
+        return r;
+    o = calloc(1, sizeof *o);
+    if (!o)
+        abort();
+    o->control = c;
+    r = fetch_init(&o->fetch, c->loop,
+                   (struct fetch_limits){ .requests = OUTBOX_BUSY_MAX,
+                                          .connections = OUTBOX_BUSY_MAX,
+                                          .per_host = OUTBOX_BUSY_MAX },
+                   e);
+    if (r < 0) {
+        free(o);
+        return r;
+    }
+    name_source(o);
+    c->outbox = o;
+    store_hub(c->store, true);
+    control_subscribe(c, &o->events, on_event);
+    scan(o);
+    return 0;
+}
+
+static void close_lane(struct index_entry *v, void *user)
+{
+    struct lane *l = container_of(v, struct lane, entry);
+
+    (void)user;
+    if (l->in_store)
+        loop_timer_stop(&l->rest);
+    else
+        lane_free(l);
+}
+
+void outbox_close(struct control *c)
+{
+    struct outbox *o = take_ptr(c->outbox);
+
+    if (!o)
+        return;
+    o->closing = true;
+    event_unsubscribe(&o->events);
+    index_each(&o->lanes, close_lane, NULL);
+    fetch_done(&o->fetch);
+    soon(o); /* or when the store has answered the last of them */
+}

@@ -1,0 +1,350 @@
+#include "control/output.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/own.h"
+
+static const char magic[8] = "sbxout1\n";
+
+struct file_head {
+    char magic[8];
+    uint64_t base;
+};
+
+struct record_head {
+    uint32_t n;
+    uint32_t channel;
+};
+
+enum { HEAD = sizeof(struct file_head), RECORD_HEAD = sizeof(struct record_head) };
+
+static bool write_at(int fd, const void *p, size_t n, uint64_t at)
+{
+    return pwrite(fd, p, n, (off_t)at) == (ssize_t)n;
+}
+
+static bool read_at(int fd, void *p, size_t n, uint64_t at)
+{
+    return pread(fd, p, n, (off_t)at) == (ssize_t)n;
+}
+
+static bool read_record(const struct output_file *f, uint64_t at, struct record_head *ret)
+{
+    return at + RECORD_HEAD <= f->size && read_at(f->fd, ret, sizeof *ret, at) && ret->n &&
+           ret->n <= OUTPUT_RECORD_MAX && (ret->channel == 1 || ret->channel == 2) &&
+           at + RECORD_HEAD + ret->n <= f->size;
+}
+
+/* --- taking up --- */
+
+/* Finds out what whole records a file holds and cuts off the rest. */
+static void scan(struct output_file *f, const char *name)
+{
+    struct file_head head;
+    struct record_head rec;
+    struct stat st;
+    uint64_t at = HEAD;
+
+    if (fstat(f->fd, &st) < 0 || st.st_size < HEAD || !read_at(f->fd, &head, sizeof head, 0) ||
+        memcmp(head.magic, magic, sizeof magic) != 0)
+        return;
+    f->base = head.base;
+    f->size = (uint64_t)st.st_size;
+    for (; read_record(f, at, &rec); at += RECORD_HEAD + rec.n) {
+        f->n += rec.n;
+        f->last.at = at;
+        f->last.n = rec.n;
+        f->last.channel = (int)rec.channel;
+    }
+    f->size = at;
+    if (at != (uint64_t)st.st_size && ftruncate(f->fd, (off_t)at) < 0)
+        LOG(WARN, "output.truncate_failed", LOG_S("file", name));
+}
+
+static int open_files(struct output *o, int state, enum output_mode mode, struct err *e)
+{
+    char name[sizeof o->name_ + 2];
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%s.%d", o->name_, i);
+        o->file[i].fd =
+            openat(state, name,
+                   O_RDWR | O_CLOEXEC | O_NOFOLLOW | (mode == OUTPUT_MAKE ? O_CREAT : 0), 0600);
+        if (o->file[i].fd < 0)
+            return err_sys(e, "opening %s", name);
+    }
+    return 0;
+}
+
+static void make_dirs(int state, const char *sandbox)
+{
+    char name[ID_MAX + 16];
+
+    snprintf(name, sizeof name, "output/%s", sandbox);
+    (void)!mkdirat(state, "output", 0700); /* opening the files tells what is wrong */
+    (void)!mkdirat(state, name, 0700);
+}
+
+int output_open(struct output *o, int state, const char *sandbox, uint32_t proc,
+                enum output_mode mode, struct err *e)
+{
+    struct output_file *older, *newer;
+    int r;
+
+    *o = OUTPUT_INIT;
+    snprintf(o->name_, sizeof o->name_, "output/%s/%u", sandbox, proc);
+    if (mode == OUTPUT_MAKE)
+        make_dirs(state, sandbox);
+    r = open_files(o, state, mode, e);
+    if (r < 0) {
+        output_close(o);
+        return r;
+    }
+    scan(&o->file[0], o->name_);
+    scan(&o->file[1], o->name_);
+    o->now_ = o->file[1].size && (!o->file[0].size || o->file[1].base >= o->file[0].base);
+    newer = &o->file[o->now_];
+    older = &o->file[1 - o->now_];
+    o->total = newer->base + newer->n;
+    if (older->size && older->base + older->n != newer->base)
+        older->size = older->n = 0;
+    return 0;
+}
+
+void output_close(struct output *o)
+{
+    drop_fd(&o->file[0].fd);
+    drop_fd(&o->file[1].fd);
+}
+
+bool output_is_open(const struct output *o)
+{
+    return o->file[0].fd >= 0;
+}
+
+/* --- writing --- */
+
+/* Starts a file over, with what comes next. */
+static bool begin(struct output *o, unsigned which)
+{
+    struct output_file *f = &o->file[which];
+    struct file_head head = { .base = o->total };
+
+    memcpy(head.magic, magic, sizeof magic);
+    o->now_ = which;
+    f->last.channel = 0;
+    f->base = o->total;
+    f->size = f->n = 0;
+    if (ftruncate(f->fd, 0) < 0 || !write_at(f->fd, &head, sizeof head, 0))
+        return false;
+    f->size = HEAD;
+    return true;
+}
+
+static bool add_record(struct output_file *f, int channel, struct str data)
+{
+    struct record_head head = { .n = (uint32_t)data.n, .channel = (uint32_t)channel };
+    struct iovec v[2] = { { &head, sizeof head }, { (void *)(uintptr_t)data.p, data.n } };
+
+    if (pwritev(f->fd, v, 2, (off_t)f->size) != (ssize_t)(sizeof head + data.n))
+        return false;
+    f->last.at = f->size;
+    f->last.n = head.n;
+    f->last.channel = channel;
+    f->size += sizeof head + data.n;
+    return true;
+}
+
+/* Bytes first, then the length that makes them count. */
+static bool grow_record(struct output_file *f, struct str data)
+{
+    struct record_head head = { .n = f->last.n + (uint32_t)data.n,
+                                .channel = (uint32_t)f->last.channel };
+
+    if (!write_at(f->fd, data.p, data.n, f->size) ||
+        !write_at(f->fd, &head, sizeof head, f->last.at))
+        return false;
+    f->last.n = head.n;
+    f->size += data.n;
+    return true;
+}
+
+static bool add_some(struct output *o, int channel, struct str *data)
+{
+    struct output_file *f = &o->file[o->now_];
+    bool grows = f->last.channel == channel && f->last.n < OUTPUT_RECORD_MAX;
+    size_t max = OUTPUT_RECORD_MAX - (grows ? f->last.n : 0);
+    struct str piece = { data->p, data->n < max ? data->n : max };
+
+    if (!(grows ? grow_record(f, piece) : add_record(f, channel, piece)))
+        return false;
+    f->n += piece.n;
+    o->total += piece.n;
+    data->p += piece.n;
+    data->n -= piece.n;
+    return true;
+}
+
+/* Nothing is kept any more: better none than a gap that looks like none. */
+static void lose(struct output *o, size_t n)
+{
+    if (!o->failing_)
+        LOG(WARN, "output.lost", LOG_S("file", o->name_),
+            LOG_I("errno", output_is_open(o) ? errno : EBADF));
+    o->failing_ = true;
+    o->total += n;
+    for (int i = 0; i < 2; i++) {
+        o->file[i].size = o->file[i].n = 0;
+        o->file[i].base = o->total;
+        if (o->file[i].fd >= 0)
+            (void)!ftruncate(o->file[i].fd, 0);
+    }
+}
+
+void output_append(struct output *o, int channel, struct str data)
+{
+    while (data.n) {
+        struct output_file *f = &o->file[o->now_];
+        bool ok = output_is_open(o);
+
+        if (ok && !f->size)
+            ok = begin(o, o->now_);
+        else if (ok && f->size >= OUTPUT_FILE_MAX)
+            ok = begin(o, 1 - o->now_);
+        if (!ok || !add_some(o, channel, &data)) {
+            lose(o, data.n);
+            return;
+        }
+    }
+}
+
+/* --- reading --- */
+
+uint64_t output_start(const struct output *o)
+{
+    const struct output_file *older = &o->file[1 - o->now_];
+
+    return older->size ? older->base : o->file[o->now_].base;
+}
+
+static const struct output_file *file_of(const struct output *o, uint64_t at)
+{
+    for (int i = 0; i < 2; i++)
+        if (o->file[i].size && at >= o->file[i].base && at < o->file[i].base + o->file[i].n)
+            return &o->file[i];
+    return NULL;
+}
+
+/* Moves the cursor to the record of `at`; false if the file does not hold what it should. */
+static bool find_record(const struct output_file *f, struct output_cursor *c,
+                        struct record_head *ret)
+{
+    if (!c->record_ || c->base_ != f->base) {
+        c->base_ = c->first_ = f->base;
+        c->record_ = HEAD;
+    }
+    while (read_record(f, c->record_, ret)) {
+        if (c->at < c->first_ + ret->n)
+            return true;
+        c->record_ += RECORD_HEAD + ret->n;
+        c->first_ += ret->n;
+    }
+    return false;
+}
+
+static ssize_t read_some(const struct output_file *f, struct output_cursor *c, int *ret_channel,
+                         char *ret, size_t cap)
+{
+    struct record_head rec;
+    uint64_t within, left;
+
+    if (!find_record(f, c, &rec))
+        return -1;
+    within = c->at - c->first_;
+    left = rec.n - within;
+    *ret_channel = (int)rec.channel;
+    return pread(f->fd, ret, left < cap ? (size_t)left : cap,
+                 (off_t)(c->record_ + RECORD_HEAD + within));
+}
+
+size_t output_read(const struct output *o, struct output_cursor *c, int *ret_channel, char *ret,
+                   size_t cap)
+{
+    const struct output_file *f;
+
+    if (c->at < output_start(o))
+        c->at = output_start(o);
+    while (output_is_open(o) && (f = file_of(o, c->at))) {
+        ssize_t n = read_some(f, c, ret_channel, ret, cap);
+
+        if (n > 0) {
+            c->at += (size_t)n;
+            return (size_t)n;
+        }
+        c->at = f->base + f->n; /* somebody damaged the file: that part is lost */
+    }
+    return 0;
+}
+
+/* --- removing --- */
+
+void output_remove(int state, const char *sandbox, uint32_t proc)
+{
+    char name[ID_MAX + 40];
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "output/%s/%u.%d", sandbox, proc, i);
+        (void)!unlinkat(state, name, 0);
+    }
+}
+
+static void close_dir(DIR **d)
+{
+    if (*d)
+        closedir(*d);
+}
+
+static DIR *open_dir(int at, const char *name)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!d && fd >= 0)
+        close(fd);
+    return d;
+}
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+void output_remove_all(int state, const char *sandbox)
+{
+    char name[ID_MAX + 16];
+    AUTO(close_dir) DIR *d = NULL;
+
+    snprintf(name, sizeof name, "output/%s", sandbox);
+    d = open_dir(state, name);
+    for (struct dirent *v; d && (v = readdir(d));)
+        if (!is_dots(v->d_name))
+            (void)!unlinkat(dirfd(d), v->d_name, 0);
+    if (unlinkat(state, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        LOG(WARN, "output.not_removed", LOG_S("sandbox", sandbox), LOG_I("errno", errno));
+}
+
+void output_sweep(int state, bool (*known)(void *user, const char *id), void *user)
+{
+    AUTO(close_dir) DIR *d = open_dir(state, "output");
+
+    for (struct dirent *v; d && (v = readdir(d));)
+        if (id_valid("sbx_", str_from(v->d_name)) && !known(user, v->d_name))
+            output_remove_all(state, v->d_name);
+}

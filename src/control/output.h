@@ -1,0 +1,78 @@
+/* What a process wrote, kept on disk: two files that take turns, so that the last PROCESS_KEEP
+ * bytes at least are there and the disk holds a bounded amount.
+ *
+ * A file begins with the position of its first byte among everything the process ever wrote; then
+ * come records: a channel, a length, bytes. Records are only added at the end, or the last one
+ * grows, so whatever moment we die at leaves whole records and perhaps a torn end, which is cut off
+ * when the file is taken up again. What cannot be written (a full disk) is lost and counted as
+ * such, and nothing else happens: output must not hold up its process. */
+#ifndef CONTROL_OUTPUT_H
+#define CONTROL_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/id.h"
+#include "base/str.h"
+
+enum {
+    OUTPUT_RECORD_MAX = 64 << 10,
+    OUTPUT_KEEP = 1 << 20,                           /* at least this much is kept; */
+    OUTPUT_FILE_MAX = OUTPUT_KEEP + OUTPUT_KEEP / 16 /* of each file, with what frames the bytes */
+};
+
+struct output_file {
+    int fd;
+    uint64_t base, n; /* position of its first byte, and how many */
+    uint64_t size;    /* of the file; 0: it has not been begun */
+    struct {
+        uint64_t at;
+        uint32_t n;
+        int channel; /* 0: there is none */
+    } last;          /* record */
+};
+
+/* All -1 and 0: OUTPUT_INIT. Positions stay known when it is closed. */
+struct output {
+    struct output_file file[2];
+    unsigned now_;  /* the one that grows */
+    uint64_t total; /* position behind the last byte */
+    bool failing_;  /* said so already */
+    char name_[ID_MAX + 32];
+};
+
+#define OUTPUT_INIT ((struct output){ .file = { { .fd = -1 }, { .fd = -1 } } })
+
+enum output_mode { OUTPUT_READ, OUTPUT_MAKE };
+
+/* Takes up what is there below STATE/output/SANDBOX, or makes it. */
+int output_open(struct output *o, int state, const char *sandbox, uint32_t proc,
+                enum output_mode mode, struct err *e);
+void output_close(struct output *o);
+bool output_is_open(const struct output *o);
+
+void output_append(struct output *o, int channel, struct str data);
+
+/* The first position that can be read. */
+uint64_t output_start(const struct output *o);
+
+/* A place to read from; zeroed it is the very beginning. */
+struct output_cursor {
+    uint64_t at;
+    uint64_t base_, record_, first_; /* where that is, as far as known; record_ 0: not */
+};
+
+/* Up to `cap` bytes of one channel, and moves on; 0: there is no more. What is not kept any more is
+ * skipped. */
+size_t output_read(const struct output *o, struct output_cursor *c, int *ret_channel, char *ret,
+                   size_t cap);
+
+/* Removes the files of one process, or of all of a sandbox. Nothing to remove is no error. */
+void output_remove(int state, const char *sandbox, uint32_t proc);
+void output_remove_all(int state, const char *sandbox);
+/* Removes everything of sandboxes that `known` does not know. */
+void output_sweep(int state, bool (*known)(void *user, const char *id), void *user);
+
+#endif

@@ -1,0 +1,231 @@
+#include "control/plane.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/outbox.h"
+#include "control/prune.h"
+#include "control/sandbox.h"
+
+enum { CLOSE_LOOK_MS = 2, CLOSE_MAX_S = 5 };
+
+struct store *control_store(struct control *c)
+{
+    return c->store;
+}
+
+struct loop *control_loop(struct control *c)
+{
+    return c->loop;
+}
+
+struct work_pool *control_work(struct control *c)
+{
+    return c->work;
+}
+
+const struct config *control_config(const struct control *c)
+{
+    return c->config;
+}
+
+int control_scratch(struct control *c, struct err *e)
+{
+    int fd = openat(c->context.state, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+    return fd < 0 ? err_sys(e, "making a file in the state directory") : fd;
+}
+
+struct catalog *control_catalog(struct control *c)
+{
+    return c->catalog;
+}
+
+struct extension *control_extension(struct control *c, const char *id,
+                                    const struct extension_ops **ret)
+{
+    for (size_t i = 0; extensions[i]; i++)
+        if (strcmp(extensions[i]->id, id) == 0) {
+            *ret = extensions[i];
+            return c->instances[i];
+        }
+    return NULL;
+}
+
+/* --- events --- */
+
+void control_subscribe(struct control *c, struct event_subscriber *s, event_fn *fn)
+{
+    s->on_event = fn;
+    list_append(&c->subscribers, &s->link_);
+}
+
+void event_unsubscribe(struct event_subscriber *s)
+{
+    link_leave(&s->link_);
+}
+
+bool event_visible(const struct caller *who, const struct event_record *v)
+{
+    return who->admin || strcmp(who->owner, v->owner) == 0;
+}
+
+static void log_event(const struct event_record *v)
+{
+    LOG(INFO, v->type, LOG_I("seq", v->seq), LOG_S("sandbox", v->sandbox),
+        LOG_S("from", v->from < 0 ? "" : sandbox_state_names[v->from]), LOG_S("actor", v->actor.id),
+        LOG_S("reason", v->reason));
+}
+
+void control_publish(struct control *c, const struct event_record *v)
+{
+    struct link *next;
+
+    log_event(v);
+    meters_event(c, v);
+    for (struct link *m = list_first(&c->subscribers); m; m = next) {
+        struct event_subscriber *s = container_of(m, struct event_subscriber, link_);
+
+        next = list_after(&c->subscribers, m);
+        s->on_event(s, v);
+    }
+}
+
+/* --- opening and closing --- */
+
+static int read_boot(char ret[static RECORD_BOOT_MAX], struct err *e)
+{
+    AUTO_CLOSE int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, ret, RECORD_BOOT_MAX - 1);
+
+    if (n <= 0)
+        return err_sys(e, "reading the boot id");
+    ret[n] = 0;
+    ret[strcspn(ret, "\n")] = 0;
+    return 0;
+}
+
+static void warn_of_profiles(const struct catalog *c)
+{
+    for (size_t i = 0; i < c->problem_count; i++)
+        LOG(WARN, "profile.invalid", LOG_S("file", c->problems[i].file),
+            LOG_S("error", c->problems[i].err.msg));
+}
+
+void control_reload(struct control *c)
+{
+    struct err e;
+
+    if (catalog_reload(&c->catalog, c->profiles, &e) < 0) {
+        LOG(ERROR, "profile.reload_failed", LOG_S("error", e.msg));
+        return;
+    }
+    warn_of_profiles(c->catalog);
+    pool_reload(c);
+}
+
+static int open_extensions(struct control *c, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && extensions[i]; i++) {
+        r = extensions[i]->open(&c->context, &c->instances[i], e);
+        err_wrap(e, r, "opening %s", extensions[i]->id);
+    }
+    return r;
+}
+
+/* The box stays as it is; the next start finds it. */
+static void let_live(struct index_entry *v, void *user)
+{
+    (void)user;
+    sandbox_unref(container_of(v, struct sandbox, entry));
+}
+
+static void control_free(struct control *c)
+{
+    loop_later_stop(&c->later);
+    outbox_close(c);
+    prune_close(c);
+    if (c->store)
+        store_close(c->store); /* what is under way is told while there is somebody to tell */
+    meters_close(c);
+    pool_done(c);
+    index_each(&c->index, let_live, NULL);
+    for (size_t i = 0; extensions[i]; i++)
+        if (c->instances[i])
+            extensions[i]->close(c->instances[i]);
+    catalog_free(c->catalog);
+    index_done(&c->index);
+    free(c);
+}
+
+int control_open(const struct control_setup *s, struct control **ret, struct err *e)
+{
+    struct control *c = calloc(1, sizeof *c);
+    int r;
+
+    if (!c)
+        abort();
+    c->loop = s->loop;
+    c->work = s->work;
+    c->config = s->config;
+    c->profiles = s->profiles;
+    c->context = s->extensions;
+    c->context.loop = s->loop;
+    c->context.work = s->work;
+    c->context.state = s->state;
+    c->mirror = s->mirror;
+    c->on_open = s->on_open;
+    c->user = s->user;
+    r = meters_open(c, e);
+    if (r >= 0)
+        r = read_boot(c->boot, e);
+    if (r >= 0)
+        r = store_open(s->state, s->loop, s->work, &c->store, e);
+    if (r >= 0)
+        r = outbox_open(c, e); /* before anything happens that it must tell */
+    if (r >= 0)
+        r = catalog_load(c->profiles, &c->catalog, e);
+    if (r >= 0)
+        warn_of_profiles(c->catalog);
+    if (r >= 0)
+        r = open_extensions(c, e);
+    if (r >= 0)
+        r = control_recover(c, e);
+    if (r < 0) {
+        control_free(c);
+        return r;
+    }
+    prune_open(c);
+    *ret = c;
+    return 0;
+}
+
+/* Nothing under way any more? Looked at until it is so. */
+static void on_closing(struct loop_timer *t)
+{
+    struct control *c = container_of(t, struct control, closing);
+    void (*on_closed)(void *) = c->on_closed;
+    void *user = c->user;
+
+    if ((c->changes || c->pool.total) && clock_mono() < c->close_by) {
+        loop_timer_start(c->loop, t, clock_mono() + CLOSE_LOOK_MS * NS_PER_MS, on_closing, NULL);
+        return;
+    }
+    control_free(c);
+    on_closed(user);
+}
+
+void control_close(struct control *c, void (*on_closed)(void *user))
+{
+    c->on_closed = on_closed;
+    c->close_by = clock_mono() + CLOSE_MAX_S * NS_PER_S;
+    pool_close(c);
+    outbox_close(c);
+    loop_timer_start(c->loop, &c->closing, clock_mono(), on_closing, NULL);
+}

@@ -1,0 +1,64 @@
+/* The control plane's inside, for the files of this module. */
+#ifndef CONTROL_PLANE_H
+#define CONTROL_PLANE_H
+
+#include "control/control.h"
+#include "control/index.h"
+#include "control/meters.h"
+#include "control/pool.h"
+
+enum {
+    EXTENSIONS_MAX = 16,
+    CONTROL_ARENA_MAX = 8 << 20, /* of one request's answers */
+};
+
+struct control {
+    struct loop *loop;
+    struct work_pool *work;
+    const struct config *config;
+    struct store *store;
+    struct catalog *catalog;
+    struct json_strs profiles; /* directories */
+    struct ext_context context;
+    int (*mirror)(void *user, const struct control_mirror *m, int *ret_report, struct err *e);
+    struct extension *instances[EXTENSIONS_MAX]; /* beside extensions[] */
+    struct index index;                          /* every sandbox that is not destroyed */
+    struct list subscribers;
+    struct pool pool;
+    struct meters meters;
+    char boot[RECORD_BOOT_MAX];
+
+    /* the start: how many boxes of an earlier life have not answered yet */
+    size_t adopting;
+    bool open;
+    bool unreadable; /* a record was: what it stands for cannot be told from what is nobody's */
+    size_t failed;   /* sandboxes in the index that have no box any more */
+    struct loop_timer prune;
+    void (*on_open)(void *user);
+    void (*on_closed)(void *user);
+    void *user;
+    struct loop_later later;
+
+    struct outbox *outbox; /* NULL: there is no hub */
+    size_t changes;        /* under way */
+    struct loop_timer closing;
+    int64_t close_by;
+};
+
+/* The instance of an extension; NULL if it is none of ours. */
+struct extension *control_extension(struct control *c, const char *id,
+                                    const struct extension_ops **ret);
+
+/* Whether a box of that id is ours: a sandbox's, or one of the pool. */
+bool control_knows(void *control, const char *id);
+
+/* Tells an event that is on disk to whoever listens. */
+void control_publish(struct control *c, const struct event_record *v);
+
+/* Takes up what an earlier life of the daemon left. */
+int control_recover(struct control *c, struct err *e);
+void control_adopted(struct control *c); /* one box less to wait for */
+
+int64_t clock_boot(void);
+
+#endif

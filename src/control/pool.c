@@ -1,0 +1,371 @@
+#include "control/pool.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/plane.h"
+#include "control/spec.h"
+
+enum {
+    TICK_S = 5,      /* how often demand is looked at */
+    MAKING_MAX = 4,  /* boxes being made at once: creates that miss the pool come first */
+    FAILURES_MAX = 5 /* in a row, then a shelf rests until the next tick */
+};
+
+struct shelf {
+    struct control *control;
+    struct profile *profile;
+    const struct extension_ops *ops;
+    struct extension *ext;
+    struct list ready; /* struct boxed, the longest waiting first */
+    unsigned n_ready, making, target, taken, failures;
+    unsigned boxes; /* that belong here, in whatever state */
+    bool retired;
+    struct link link;
+};
+
+enum boxed_state { BOXED_MAKING, BOXED_READY, BOXED_LEAVING };
+
+struct boxed {
+    struct ext_box *box;
+    struct control *control;
+    struct shelf *shelf; /* NULL: was taken and came back */
+    enum boxed_state state;
+    struct link link; /* on its shelf */
+    struct link all;  /* in the pool */
+};
+
+static void refill_later(struct control *c);
+
+static void leave(struct boxed *b)
+{
+    struct shelf *f = b->shelf;
+
+    link_leave(&b->link);
+    if (f && b->state == BOXED_MAKING)
+        f->making--;
+    if (f && b->state == BOXED_READY)
+        f->n_ready--;
+    b->state = BOXED_LEAVING;
+}
+
+static void tear_down(struct boxed *b)
+{
+    leave(b);
+    b->box->ops->teardown(b->box);
+}
+
+static void shelf_free(struct shelf *f)
+{
+    link_leave(&f->link);
+    profile_unref(f->profile);
+    free(f);
+}
+
+static void free_if_empty(struct shelf *f)
+{
+    if (f->retired && !f->boxes && !f->control->pool.closing)
+        shelf_free(f);
+}
+
+static void forget(struct boxed *b)
+{
+    link_leave(&b->all);
+    b->control->pool.total--;
+    free(b);
+}
+
+static void free_boxed(struct boxed *b)
+{
+    struct control *c = b->control;
+    struct shelf *f = b->shelf;
+
+    b->box->ops->box_free(b->box);
+    forget(b);
+    if (f) {
+        f->boxes--;
+        free_if_empty(f);
+    }
+    refill_later(c);
+}
+
+static void on_provisioned(struct ext_box *x, int r, const struct err *e)
+{
+    struct boxed *b = x->owner;
+
+    if (b->state == BOXED_LEAVING)
+        return;
+    if (r >= 0) {
+        x->ops->wait_ready(x);
+        return;
+    }
+    LOG(WARN, "pool.failed", LOG_S("profile", b->shelf->profile->id), LOG_S("error", e->msg));
+    b->shelf->failures++;
+    tear_down(b);
+}
+
+static void on_ready(struct ext_box *x, int r, const struct err *e)
+{
+    struct boxed *b = x->owner;
+
+    if (b->state == BOXED_LEAVING)
+        return;
+    if (r < 0) {
+        on_provisioned(x, r, e);
+        return;
+    }
+    if (b->shelf->retired) {
+        tear_down(b);
+        return;
+    }
+    leave(b);
+    b->state = BOXED_READY;
+    b->shelf->failures = 0;
+    b->shelf->n_ready++;
+    list_append(&b->shelf->ready, &b->link);
+    refill_later(b->control);
+}
+
+static void on_torn_down(struct ext_box *x, int r, const struct err *e,
+                         const struct ext_report *report)
+{
+    (void)report;
+    if (r < 0)
+        LOG(WARN, "pool.leftover", LOG_S("sandbox", x->id), LOG_S("error", e->msg));
+    free_boxed(x->owner);
+}
+
+static void on_gone(struct ext_box *x, const char *reason)
+{
+    struct boxed *b = x->owner;
+
+    LOG(WARN, "pool.died", LOG_S("sandbox", x->id), LOG_S("reason", reason));
+    if (b->state != BOXED_LEAVING)
+        tear_down(b);
+}
+
+static const struct ext_box_events events = {
+    .provisioned = on_provisioned,
+    .ready = on_ready,
+    .torn_down = on_torn_down,
+    .gone = on_gone,
+};
+
+static struct boxed *boxed_new(struct control *c, struct shelf *f, struct ext_box *x)
+{
+    struct boxed *b = calloc(1, sizeof *b);
+
+    if (!b)
+        abort();
+    *b = (struct boxed){ .box = x, .control = c, .shelf = f };
+    x->owner = b;
+    x->events = &events;
+    list_append(&c->pool.boxes, &b->all);
+    c->pool.total++;
+    return b;
+}
+
+static void make_one(struct shelf *f)
+{
+    const struct create_request nothing = { 0 };
+    struct control *c = f->control;
+    struct ext_spec spec;
+    struct ext_box *x;
+    char id[ID_MAX];
+
+    if (id_make("sbx_", id, NULL) < 0 || spec_fill(f->profile, &nothing, false, &spec, NULL) < 0)
+        return;
+    x = f->ops->box_new(f->ext, id, &events, NULL);
+    boxed_new(c, f, x);
+    f->boxes++;
+    f->making++;
+    f->ops->provision(x, &spec);
+}
+
+static bool wants_more(const struct shelf *f)
+{
+    const struct control *c = f->control;
+
+    return f->n_ready + f->making < f->target && f->making < MAKING_MAX &&
+           f->failures < FAILURES_MAX && c->pool.total < c->config->pool.total_max;
+}
+
+static void refill(struct loop_later *l)
+{
+    struct control *c = container_of(l, struct control, pool.refill);
+
+    if (c->pool.closing)
+        return;
+    for (struct link *m = list_first(&c->pool.shelves); m; m = list_after(&c->pool.shelves, m)) {
+        struct shelf *f = container_of(m, struct shelf, link);
+
+        while (wants_more(f))
+            make_one(f);
+    }
+}
+
+static void refill_later(struct control *c)
+{
+    if (!c->pool.closing)
+        loop_later(c->loop, &c->pool.refill, refill, NULL); /* pending already: as good */
+}
+
+static unsigned clamp(unsigned v, unsigned min, unsigned max)
+{
+    return v < min ? min : v > max ? max : v;
+}
+
+/* As many as were taken since the last look, and some for a burst; less by and by when it is quiet.
+ */
+static void look_at_demand(struct shelf *f)
+{
+    unsigned want = f->taken * 2;
+    struct link *m;
+
+    if (want < f->target)
+        want = f->target - (f->target - want + 3) / 4;
+    f->target = f->retired ? 0 : clamp(want, f->profile->pool.min, f->profile->pool.max);
+    f->taken = 0;
+    f->failures = 0;
+    while (f->n_ready > f->target && (m = list_first(&f->ready)))
+        tear_down(container_of(m, struct boxed, link));
+}
+
+static void on_tick(struct loop_timer *t)
+{
+    struct control *c = container_of(t, struct control, pool.tick);
+
+    for (struct link *m = list_first(&c->pool.shelves); m; m = list_after(&c->pool.shelves, m))
+        look_at_demand(container_of(m, struct shelf, link));
+    refill_later(c);
+    loop_timer_start(c->loop, t, clock_mono() + TICK_S * NS_PER_S, on_tick, NULL);
+}
+
+static struct shelf *find_shelf(struct control *c, const struct profile *p)
+{
+    for (struct link *m = list_first(&c->pool.shelves); m; m = list_after(&c->pool.shelves, m)) {
+        struct shelf *f = container_of(m, struct shelf, link);
+
+        if (f->profile == p)
+            return f;
+    }
+    return NULL;
+}
+
+static void retire(struct shelf *f)
+{
+    struct link *m;
+
+    f->target = 0;
+    f->retired = true;
+    while ((m = list_first(&f->ready)))
+        tear_down(container_of(m, struct boxed, link));
+}
+
+static void add_shelf(struct control *c, struct profile *p)
+{
+    const struct extension_ops *ops;
+    struct extension *ext = control_extension(c, p->extension, &ops);
+    struct shelf *f;
+
+    if (!p->pool.max || !ext || !(ops->can & EXT_CAN_POOL))
+        return;
+    f = calloc(1, sizeof *f);
+    if (!f)
+        abort();
+    *f = (struct shelf){
+        .control = c, .profile = profile_ref(p), .ops = ops, .ext = ext, .target = p->pool.min
+    };
+    list_append(&c->pool.shelves, &f->link);
+}
+
+void pool_open(struct control *c)
+{
+    if (!c->config->pool.enabled)
+        return;
+    for (size_t i = 0; i < c->catalog->n; i++)
+        if (c->catalog->entries[i].profile)
+            add_shelf(c, c->catalog->entries[i].profile);
+    refill_later(c);
+    loop_timer_start(c->loop, &c->pool.tick, clock_mono() + TICK_S * NS_PER_S, on_tick, NULL);
+}
+
+/* Shelves of the catalog before run empty, and go with their last box. */
+void pool_reload(struct control *c)
+{
+    struct link *next;
+
+    if (!c->config->pool.enabled)
+        return;
+    for (struct link *m = list_first(&c->pool.shelves); m; m = next) {
+        struct shelf *f = container_of(m, struct shelf, link);
+
+        next = list_after(&c->pool.shelves, m);
+        retire(f);
+        free_if_empty(f);
+    }
+    for (size_t i = 0; i < c->catalog->n; i++)
+        if (c->catalog->entries[i].profile && !find_shelf(c, c->catalog->entries[i].profile))
+            add_shelf(c, c->catalog->entries[i].profile);
+    refill_later(c);
+}
+
+/* Boxes that are being made are torn down when they tell of themselves. */
+void pool_close(struct control *c)
+{
+    c->pool.closing = true;
+    loop_timer_stop(&c->pool.tick);
+    loop_later_stop(&c->pool.refill);
+    for (struct link *m = list_first(&c->pool.shelves); m; m = list_after(&c->pool.shelves, m))
+        retire(container_of(m, struct shelf, link));
+}
+
+struct ext_box *pool_take(struct control *c, struct profile *p, const struct create_request *q)
+{
+    struct shelf *f = find_shelf(c, p);
+    struct link *m;
+    struct boxed *b;
+    struct ext_box *x;
+
+    if (!f || !spec_is_plain(q))
+        return NULL;
+    f->taken++;
+    if (f->taken > f->target && f->target < p->pool.max)
+        f->target = clamp(f->taken * 2, p->pool.min, p->pool.max);
+    refill_later(c);
+    while ((m = list_first(&f->ready)) && !f->ops->alive(container_of(m, struct boxed, link)->box))
+        tear_down(container_of(m, struct boxed, link));
+    if (!m) {
+        c->pool.misses++;
+        return NULL;
+    }
+    c->pool.hits++;
+    b = container_of(m, struct boxed, link);
+    leave(b);
+    x = b->box;
+    f->boxes--;
+    forget(b);
+    return x;
+}
+
+void pool_discard(struct control *c, struct ext_box *x)
+{
+    if (!x)
+        return;
+    tear_down(boxed_new(c, NULL, x));
+}
+
+bool pool_knows(struct control *c, const char *id)
+{
+    for (struct link *m = list_first(&c->pool.boxes); m; m = list_after(&c->pool.boxes, m))
+        if (strcmp(container_of(m, struct boxed, all)->box->id, id) == 0)
+            return true;
+    return false;
+}
+
+void pool_done(struct control *c)
+{
+    for (struct link *m; (m = list_first(&c->pool.shelves));)
+        shelf_free(container_of(m, struct shelf, link));
+}

@@ -1,0 +1,183 @@
+/* The descriptors of a background process: reading what it writes, writing what it reads. */
+#include <sys/ioctl.h>
+
+#include "control/process.h"
+
+enum { READ_MAX = 64 << 10, DRAIN_READS = 64 };
+
+static void close_stream(struct process_stream *m)
+{
+    loop_fd_stop(&m->source);
+    drop_fd(&m->fd);
+    m->writing = false;
+}
+
+bool io_reads(const struct process *p)
+{
+    for (int i = 0; i < EXT_STDIO_MAX; i++)
+        if (p->stream[i].fd >= 0 && p->stream[i].channel)
+            return true;
+    return false;
+}
+
+/* One read. False: there is nothing now, or never again. */
+static bool read_some(struct process *p, struct process_stream *m)
+{
+    static char bytes[READ_MAX]; /* the loop has one thread */
+    ssize_t n = read(m->fd, bytes, sizeof bytes);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n <= 0) { /* EIO is how a terminal ends */
+        close_stream(m);
+        return false;
+    }
+    output_append(&p->output, m->channel, (struct str){ bytes, (size_t)n });
+    return true;
+}
+
+static void on_stream(struct loop_fd *source, unsigned events)
+{
+    struct process_stream *m = container_of(source, struct process_stream, source);
+    struct process *p = m->process;
+
+    if (m->writing && (events & (LOOP_WRITE | LOOP_HUP | LOOP_ERROR))) {
+        m->writing = false;
+        watchers_room(p);
+    }
+    if (m->channel && (events & ~(unsigned)LOOP_WRITE) && read_some(p, m))
+        watchers_wake(p);
+    io_update(p);
+    if (p->phase == PROCESS_DRAINING && !io_reads(p))
+        process_finish(p);
+}
+
+void io_update(struct process *p)
+{
+    bool reads = !p->held || p->phase != PROCESS_RUNNING;
+
+    for (int i = 0; i < EXT_STDIO_MAX; i++) {
+        struct process_stream *m = &p->stream[i];
+
+        if (m->fd >= 0 && m->source.on_)
+            loop_fd_want(&m->source,
+                         (m->channel && reads ? LOOP_READ : 0u) | (m->writing ? LOOP_WRITE : 0u),
+                         NULL);
+    }
+}
+
+void io_take(struct process *p)
+{
+    for (int i = 0; i < EXT_STDIO_MAX; i++) {
+        p->stream[i].process = p;
+        p->stream[i].fd = take_fd(&p->ext.stdio[i]);
+        p->stream[i].channel = i == 0 && p->request.tty ? 1 : i;
+    }
+}
+
+void io_start(struct process *p)
+{
+    for (int i = 0; i < EXT_STDIO_MAX; i++) {
+        struct process_stream *m = &p->stream[i];
+
+        if (m->fd >= 0 && loop_fd_start(p->control->loop, &m->source, m->fd,
+                                        m->channel ? LOOP_READ : 0u, on_stream, NULL) < 0)
+            close_stream(m);
+    }
+}
+
+void io_drain(struct process *p)
+{
+    for (int i = 0; i < EXT_STDIO_MAX; i++) {
+        struct process_stream *m = &p->stream[i];
+        int reads = 0;
+
+        while (m->fd >= 0 && m->channel && reads++ < DRAIN_READS && read_some(p, m))
+            ;
+    }
+}
+
+void io_close(struct process *p)
+{
+    for (int i = 0; i < EXT_STDIO_MAX; i++)
+        close_stream(&p->stream[i]);
+}
+
+/* --- what callers ask for --- */
+
+static int check_runs(const struct process *p, struct err *e)
+{
+    if (p->phase != PROCESS_RUNNING)
+        return err_set(e, ERR_CONFLICT, "process %u has ended", p->proc);
+    return 0;
+}
+
+static int check_stdin(const struct process *p, struct err *e)
+{
+    int r = check_runs(p, e);
+
+    if (r >= 0 && p->stream[0].fd < 0)
+        r = err_set(e, ERR_CONFLICT, "process %u: %s", p->proc,
+                    p->request.stdin_ || p->request.tty ? "its stdin is closed"
+                                                        : "it was started without stdin");
+    return r;
+}
+
+ssize_t process_stdin(struct process *p, struct str data, struct err *e)
+{
+    int r = check_stdin(p, e);
+    ssize_t n;
+
+    if (r < 0)
+        return r;
+    n = write(p->stream[0].fd, data.p, data.n);
+    if (n >= 0)
+        return n;
+    if (errno == EAGAIN || errno == EINTR) {
+        p->stream[0].writing = true;
+        io_update(p);
+        return 0;
+    }
+    if (errno == EPIPE)
+        return err_set(e, ERR_CONFLICT, "process %u has closed its stdin", p->proc);
+    return err_sys(e, "writing to process %u", p->proc);
+}
+
+int process_close_stdin(struct process *p, struct err *e)
+{
+    int r = check_runs(p, e);
+
+    if (r >= 0 && p->request.tty)
+        return err_set(e, ERR_INVALID,
+                       "process %u has a terminal, which is not closed: send the byte 4 (^D)",
+                       p->proc);
+    if (r < 0 || p->stream[0].fd < 0)
+        return r;
+    close_stream(&p->stream[0]);
+    if (p->ext.box) /* it holds an end too, so that stdin survives us */
+        p->ext.box->ops->close_stdin(&p->ext);
+    return 0;
+}
+
+int process_resize(struct process *p, uint16_t rows, uint16_t cols, struct err *e)
+{
+    struct winsize size = { .ws_row = rows, .ws_col = cols };
+    int r = check_runs(p, e);
+
+    if (r < 0)
+        return r;
+    if (!p->request.tty || p->stream[0].fd < 0)
+        return err_set(e, ERR_CONFLICT, "process %u has no terminal", p->proc);
+    if (ioctl(p->stream[0].fd, TIOCSWINSZ, &size) < 0)
+        return err_sys(e, "resizing the terminal of process %u", p->proc);
+    return 0;
+}
+
+int process_signal(struct process *p, int sig, enum ext_scope scope, struct err *e)
+{
+    int r = check_runs(p, e);
+
+    if (r >= 0 && p->ext.box)
+        p->ext.box->ops->signal(&p->ext, sig, scope);
+    return r;
+}

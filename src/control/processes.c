@@ -1,0 +1,549 @@
+#include "control/process.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "crypto/random.h"
+#include "json/reader.h"
+
+enum {
+    SPEC_MAX = 1 << 20,
+    ARENA_MAX = 8 << 20,
+    DRAIN_MS =
+        1000, /* for output behind the end: something it started may hold the pipe for ever */
+};
+
+/* --- the object --- */
+
+struct process *process_ref(struct process *p)
+{
+    p->refs++;
+    return p;
+}
+
+void process_unref(struct process *p)
+{
+    if (!p || --p->refs)
+        return;
+    io_close(p);
+    output_close(&p->output);
+    loop_timer_stop(&p->drain);
+    loop_timer_stop(&p->stall);
+    arena_done(&p->arena);
+    buf_done(&p->detail);
+    buf_done(&p->spec);
+    free(p);
+}
+
+struct process *process_new(struct sandbox *s)
+{
+    struct process *p = calloc(1, sizeof *p);
+
+    if (!p)
+        abort();
+    p->refs = 1;
+    p->control = s->control;
+    p->sandbox = s;
+    p->output = OUTPUT_INIT;
+    p->ext = (struct ext_process){ .events = &process_ext_events, .stdio = { -1, -1, -1 } };
+    for (int i = 0; i < EXT_STDIO_MAX; i++)
+        p->stream[i].fd = -1;
+    arena_init(&p->arena, ARENA_MAX);
+    buf_init(&p->detail, SPEC_MAX);
+    buf_init(&p->spec, SPEC_MAX);
+    list_append(&s->processes, &p->link);
+    return p;
+}
+
+void process_count(struct process *p)
+{
+    p->counts = p->sandbox;
+    if (p->counts)
+        p->sandbox->programs++;
+}
+
+static void uncount(struct process *p)
+{
+    if (p->counts && p->sandbox)
+        sandbox_program_ended(p->sandbox);
+    p->counts = false;
+}
+
+void process_remove(struct process *p)
+{
+    io_close(p);
+    link_leave(&p->active.link_);
+    link_leave(&p->link);
+    uncount(p);
+    p->sandbox = NULL;
+    process_unref(p);
+}
+
+bool process_is_shown(const struct process *p)
+{
+    return p->phase != PROCESS_STARTING && p->phase != PROCESS_DOOMED;
+}
+
+void process_view(const struct process *p, struct process_view *ret)
+{
+    *ret = (struct process_view){
+        .proc = p->proc,
+        .pid = p->pid,
+        .request = &p->request,
+        .started_ns = p->started_ns,
+        .exited_ns = p->phase == PROCESS_ENDED ? p->exited_ns : 0,
+        .ended = p->phase == PROCESS_ENDED,
+        .end = p->end,
+        .lost_bytes = p->output.total > PROCESS_KEEP ? p->output.total - PROCESS_KEEP : 0,
+    };
+}
+
+struct process *process_find(struct sandbox *s, uint32_t proc)
+{
+    for (struct link *m = list_first(&s->processes); m; m = list_after(&s->processes, m)) {
+        struct process *p = container_of(m, struct process, link);
+
+        if (p->proc == proc && process_is_shown(p))
+            return process_ref(p);
+    }
+    return NULL;
+}
+
+void process_each(struct sandbox *s, void (*each)(void *user, struct process *p), void *user)
+{
+    for (struct link *m = list_first(&s->processes); m; m = list_after(&s->processes, m)) {
+        struct process *p = container_of(m, struct process, link);
+
+        if (process_is_shown(p))
+            each(user, p);
+    }
+}
+
+/* --- its row --- */
+
+int process_write_spec(const struct process_request *q, uint64_t cookie, int pid, struct buf *out,
+                       struct err *e)
+{
+    struct json_writer w;
+
+    buf_clear(out);
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_begin_object(&w);
+    json_key(&w, STR("cookie"));
+    json_put_uint(&w, cookie);
+    json_key(&w, STR("pid"));
+    json_put_int(&w, pid);
+    json_key(&w, STR("request"));
+    json_unbind(q, process_request_fields, process_request_field_count, &w);
+    json_end_object(&w);
+    return json_writer_finish(&w, e);
+}
+
+struct spec {
+    uint64_t cookie;
+    int pid;
+    const struct json *request;
+};
+
+static const struct json_field spec_fields[] = {
+    { "cookie", JSON_KIND_UINT, JSON_AT(struct spec, cookie), .required = true },
+    { "pid", JSON_KIND_INT, JSON_AT(struct spec, pid), .required = true },
+    { "request", JSON_KIND_ANY, JSON_AT(struct spec, request), .required = true },
+};
+
+int process_read_spec(struct process *p, struct str text, struct err *e)
+{
+    const struct json_limits limits = { .bytes = SPEC_MAX, .depth = 8 };
+    struct spec spec = { 0 };
+    const struct json *v;
+    int r = json_read(text, limits, &p->arena, &v, e);
+
+    if (r >= 0)
+        r = json_bind(v, spec_fields, COUNT_OF(spec_fields), &spec, &p->arena, e);
+    if (r >= 0)
+        r = process_request_read(spec.request, &p->request, &p->arena, e);
+    if (r < 0)
+        return r;
+    p->cookie = spec.cookie;
+    p->pid = spec.pid;
+    return 0;
+}
+
+static void write_detail(struct process *p)
+{
+    struct json_writer w;
+
+    buf_clear(&p->detail);
+    json_writer_init(&w, &p->detail, JSON_COMPACT);
+    json_begin_object(&w);
+    json_key(&w, STR("process"));
+    json_put_uint(&w, p->proc);
+    json_key(&w, STR("program"));
+    json_put_lossy(&w, str_from(p->request.argv.p[0]));
+    if (p->over) {
+        json_key(&w, STR("exit_code"));
+        if (p->end.how == EXT_EXITED)
+            json_put_int(&w, p->end.status);
+        else
+            json_put_null(&w);
+        json_key(&w, STR("signal"));
+        json_put_int(&w, p->end.how == EXT_SIGNALLED ? p->end.status : 0);
+        json_key(&w, STR("timed_out"));
+        json_put_bool(&w, p->end.how == EXT_TIMED_OUT);
+        json_key(&w, STR("lost"));
+        json_put_bool(&w, p->end.how == EXT_LOST);
+    }
+    json_end_object(&w);
+    (void)json_writer_finish(&w, NULL); /* empty if it is too long */
+}
+
+static void put_row(struct change *c, struct store_txn *t)
+{
+    const struct process *p = c->user;
+    struct process_record r = {
+        .proc = p->proc,
+        .spec = buf_str(&p->spec),
+        .started_ns = p->started_ns,
+    };
+
+    snprintf(r.sandbox, sizeof r.sandbox, "%s", c->sandbox->record.id);
+    if (p->phase == PROCESS_RECORDING) {
+        r.ended = true;
+        r.exited_ns = p->exited_ns;
+        r.how = (int)p->end.how;
+        r.status = p->end.status;
+    }
+    store_put_process(t, &r);
+}
+
+/* Row and event in one change; the process stays until it is done. */
+static int submit(struct process *p, const struct actor *who, const char *type,
+                  change_done_fn *done, bool stubborn, struct err *e)
+{
+    struct change *c;
+    int r = process_write_spec(&p->request, p->cookie, p->pid, &p->spec, e);
+
+    if (r < 0)
+        return r;
+    write_detail(p);
+    c = change_new(p->sandbox, who, "");
+    c->type = type;
+    c->detail = buf_str(&p->detail);
+    c->also = put_row;
+    c->done = done;
+    c->stubborn = stubborn;
+    c->user = process_ref(p);
+    change_submit(c);
+    return 0;
+}
+
+/* --- the end --- */
+
+static void end_recorded(struct change *c, int r, const struct err *e)
+{
+    struct process *p = c->user;
+    struct sandbox *s = p->sandbox;
+
+    if (r < 0) /* only if it cannot be tried again: the next start of the daemon finds it */
+        LOG(ERROR, "process.end_not_recorded", LOG_S("sandbox", c->sandbox->record.id),
+            LOG_S("error", e->msg));
+    if (s) {
+        p->phase = PROCESS_ENDED;
+        if (r >= 0 && s->box && (s->ops->can & EXT_CAN_REATTACH))
+            s->ops->forget(s->box, p->proc);
+        uncount(p);
+        if (!list_first(&p->watchers))
+            output_close(&p->output);
+        watchers_wake(p);
+    }
+    process_unref(p);
+}
+
+void process_finish(struct process *p)
+{
+    struct err e;
+
+    io_drain(p);
+    io_close(p);
+    loop_timer_stop(&p->drain);
+    loop_timer_stop(&p->stall);
+    watchers_wake(p);
+    p->phase = PROCESS_RECORDING;
+    if (submit(p, &ACTOR_DAEMON, "process.exited", end_recorded, true, &e) < 0)
+        LOG(ERROR, "process.end_not_recorded", LOG_S("sandbox", p->sandbox->record.id),
+            LOG_S("error", e.msg)); /* its spec was recorded once: this cannot be */
+}
+
+static void on_drained(struct loop_timer *t)
+{
+    process_finish(container_of(t, struct process, drain));
+}
+
+static void begin_drain(struct process *p)
+{
+    p->phase = PROCESS_DRAINING;
+    p->held = false;
+    if (!io_reads(p) || loop_timer_start(p->control->loop, &p->drain,
+                                         clock_mono() + DRAIN_MS * NS_PER_MS, on_drained, NULL) < 0)
+        process_finish(p);
+    else
+        io_update(p);
+}
+
+void process_over(struct process *p, const struct ext_end *end)
+{
+    p->over = true;
+    p->exited_ns = clock_wall();
+    p->end = *end;
+    snprintf(p->end_msg, sizeof p->end_msg, "%s", end->msg ? end->msg : "");
+    p->end.msg = end->msg ? p->end_msg : NULL;
+    if (p->phase == PROCESS_RUNNING)
+        begin_drain(p);
+}
+
+/* --- what must not run --- */
+
+static void forget(struct process *p)
+{
+    struct sandbox *s = p->sandbox;
+
+    if (s->box && p->proc && (s->ops->can & EXT_CAN_REATTACH))
+        s->ops->forget(s->box, p->proc);
+    process_remove(p);
+}
+
+void process_doom(struct process *p)
+{
+    p->phase = PROCESS_DOOMED;
+    io_close(p);
+    if (!p->ext.box)
+        forget(p);
+    else
+        p->ext.box->ops->signal(&p->ext, SIGKILL, EXT_SCOPE_TREE);
+}
+
+/* --- the start --- */
+
+static void give_up(struct process *p)
+{
+    struct process_op *op = take_ptr(p->op);
+    struct err e = p->err;
+    int r = p->r;
+
+    process_doom(p);
+    op->done(op, r, &e);
+}
+
+static void fail(struct process *p, int r, const struct err *e)
+{
+    if (p->r < 0)
+        return; /* the first reason is the reason */
+    p->r = r;
+    p->err = *e;
+}
+
+static void open_output(struct process *p)
+{
+    struct err e;
+
+    if (output_open(&p->output, p->control->context.state, p->sandbox->record.id, p->proc,
+                    OUTPUT_MAKE, &e) < 0)
+        LOG(WARN, "output.lost", LOG_S("sandbox", p->sandbox->record.id), LOG_S("error", e.msg));
+}
+
+static void start_recorded(struct change *c, int r, const struct err *e)
+{
+    struct process *p = c->user;
+    struct process_op *op;
+
+    if (!p->op) { /* the sandbox went meanwhile, and said so */
+        process_unref(p);
+        return;
+    }
+    if (r < 0) {
+        fail(p, r, e);
+        give_up(p);
+        process_unref(p);
+        return;
+    }
+    op = take_ptr(p->op);
+    p->phase = PROCESS_RUNNING;
+    open_output(p);
+    io_start(p);
+    op->process = process_ref(p);
+    op->done(op, 0, NULL);
+    if (p->over && p->phase == PROCESS_RUNNING)
+        begin_drain(p);
+    process_unref(p);
+}
+
+/* The box and the disk have answered: what runs in an active sandbox goes on record. */
+static void step(struct process *p)
+{
+    if (p->waits)
+        return;
+    if (p->r >= 0) {
+        int r = submit(p, &p->who, "process.started", start_recorded, false, &p->err);
+
+        p->r = r;
+    }
+    if (p->r < 0)
+        give_up(p);
+}
+
+void process_not_started(struct process *p)
+{
+    struct err e;
+
+    fail(p, err_set(&e, ERR_CONFLICT, "the sandbox is gone"), &e);
+    p->waits--;
+    step(p);
+}
+
+static void on_active(struct sandbox_op *a, int r, const struct err *e)
+{
+    struct process *p = container_of(a, struct process, active);
+
+    p->waits--;
+    if (r < 0)
+        fail(p, r, e);
+    step(p);
+}
+
+static void on_attached(struct process *p, int r, const struct err *e)
+{
+    if (p->phase == PROCESS_DOOMED) {
+        process_doom(p);
+        return;
+    }
+    if (r < 0) {
+        LOG(WARN, "process.lost", LOG_S("sandbox", p->sandbox->record.id),
+            LOG_I("process", p->proc), LOG_S("error", e->msg));
+        process_over(p, &p->end); /* as it was found, or lost */
+        return;
+    }
+    io_take(p);
+    io_start(p);
+}
+
+static void on_started(struct ext_process *x, int r, const struct err *e)
+{
+    struct process *p = container_of(x, struct process, ext);
+
+    if (p->phase != PROCESS_STARTING) {
+        on_attached(p, r, e);
+        return;
+    }
+    p->waits--;
+    if (r < 0) {
+        fail(p, r, e);
+    } else {
+        p->proc = x->proc;
+        p->pid = x->pid;
+        p->started_ns = clock_wall();
+        io_take(p);
+    }
+    step(p);
+}
+
+static void on_ended(struct ext_process *x, const struct ext_end *end)
+{
+    struct process *p = container_of(x, struct process, ext);
+
+    if (p->phase == PROCESS_DOOMED)
+        forget(p);
+    else
+        process_over(p, end);
+}
+
+const struct ext_process_events process_ext_events = { .started = on_started, .ended = on_ended };
+
+/* The oldest one that has ended makes room for a new one. */
+static int make_room(struct sandbox *s, struct err *e)
+{
+    struct process *oldest = NULL;
+    size_t n = 0;
+
+    for (struct link *m = list_first(&s->processes); m; m = list_after(&s->processes, m), n++) {
+        struct process *p = container_of(m, struct process, link);
+
+        if (!oldest && p->phase == PROCESS_ENDED)
+            oldest = p;
+    }
+    if (n < PROCESSES_MAX)
+        return 0;
+    if (!oldest)
+        return err_set(e, ERR_BUSY,
+                       "sandbox %s has %d background processes: no more can be started",
+                       s->record.id, PROCESSES_MAX);
+    output_remove(s->control->context.state, s->record.id, oldest->proc);
+    process_remove(oldest);
+    return 0;
+}
+
+static int prepare(struct sandbox *s, const struct process_request *q, struct process **ret,
+                   struct err *e)
+{
+    AUTO(buf_done) struct buf spec = BUF_INIT(SPEC_MAX);
+    const struct ext_start probe = { .what = EXT_PROGRAM };
+    struct process *p;
+    uint64_t cookie;
+    int r = sandbox_check_usable(s, &probe, e);
+
+    if (r >= 0)
+        r = make_room(s, e);
+    if (r >= 0)
+        r = crypto_random(&cookie, sizeof cookie, e);
+    if (r >= 0)
+        r = process_write_spec(q, cookie, 0, &spec, e);
+    if (r < 0)
+        return r;
+    p = process_new(s);
+    r = process_read_spec(p, buf_str(&spec), e); /* a copy that is ours */
+    if (r < 0) {
+        process_remove(p);
+        return r;
+    }
+    *ret = p;
+    return 0;
+}
+
+static void refused(struct sandbox_op *a, int r, const struct err *e)
+{
+    struct process_op *op = container_of(a, struct process_op, op_);
+
+    op->done(op, r, e);
+}
+
+void process_start(struct sandbox *s, const struct actor *who, struct process_op *op)
+{
+    AUTO(arena_done) struct arena texts = ARENA_INIT(ARENA_MAX);
+    struct ext_start start;
+    struct process *p;
+    struct err e;
+    int r = prepare(s, op->request, &p, &e);
+
+    op->process = NULL;
+    if (r >= 0 && process_start_fill(&p->request, &texts, &start, &e) < 0) {
+        process_remove(p);
+        r = -(int)e.code;
+    }
+    if (r < 0) {
+        op->op_.done = refused;
+        sandbox_op_finish(&op->op_, s, r, &e);
+        return;
+    }
+    p->op = op;
+    p->who = *who;
+    p->waits = 1;
+    p->active.done = on_active;
+    process_count(p);
+    if (!sandbox_activate(s, &p->who, &p->active))
+        p->waits++;
+    start.flags |= EXT_KEEP;
+    start.cookie = p->cookie;
+    s->ops->start(s->box, &p->ext, &start);
+}

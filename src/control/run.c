@@ -1,0 +1,267 @@
+/* Programs and file operations of requests. A program makes the sandbox active, on disk, before
+ * anybody hears that it runs; when none has run for a moment it is ready again. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "control/sandbox.h"
+
+enum { QUIET_MS = 250 }; /* so that one exec after another does not write two moves each */
+
+static void on_quiet(struct loop_timer *t)
+{
+    struct sandbox *s = container_of(t, struct sandbox, quiet);
+    struct change *c;
+
+    if (s->programs || s->record.state != SANDBOX_ACTIVE || s->destroying)
+        return;
+    c = change_new(s, &ACTOR_DAEMON, "nothing runs any more");
+    change_to(c, SANDBOX_READY);
+    change_submit(c);
+}
+
+void sandbox_settle(struct sandbox *s)
+{
+    if (!s->programs && s->expiring && !s->destroying)
+        ttl_hurry(s);
+    if (s->programs || s->record.state == SANDBOX_DESTROYED || s->after_teardown)
+        return;
+    loop_timer_stop(&s->quiet);
+    loop_timer_start(s->control->loop, &s->quiet, clock_mono() + QUIET_MS * NS_PER_MS, on_quiet,
+                     NULL);
+}
+
+void sandbox_program_ended(struct sandbox *s)
+{
+    s->programs--;
+    sandbox_settle(s);
+}
+
+/* Lets go of everything; the owner has heard the last of it. */
+static struct sandbox *leave(struct run_op *op)
+{
+    struct sandbox *s = take_ptr(op->sandbox);
+
+    link_leave(&op->link_);
+    loop_later_stop(&op->later_);
+    if (op->counts_)
+        sandbox_program_ended(s);
+    op->counts_ = false;
+    sandbox_detach(s);
+    return s;
+}
+
+static void drop_stdio(struct run_op *op)
+{
+    for (int i = 0; i < EXT_STDIO_MAX; i++)
+        drop_fd(&op->process.stdio[i]);
+}
+
+/* Both the box and the disk have answered. */
+static void tell_started(struct run_op *op)
+{
+    struct sandbox *s = op->sandbox;
+
+    if (op->waits_)
+        return;
+    if (op->r_ < 0) {
+        drop_stdio(op);
+        leave(op);
+        op->events->started(op, op->r_, &op->err_);
+        sandbox_unref(s);
+        return;
+    }
+    sandbox_ref(s);
+    op->told_ = true;
+    op->events->started(op, 0, NULL);
+    if (op->sandbox == s && op->ended_) {
+        leave(op);
+        op->events->ended(op, &op->end_);
+        sandbox_unref(s);
+    }
+    sandbox_unref(s);
+}
+
+static void on_active(struct sandbox_op *a, int r, const struct err *e)
+{
+    struct run_op *op = container_of(a, struct run_op, active_);
+
+    op->waits_--;
+    if (r < 0 && op->r_ >= 0) { /* it must not run if that is not on record */
+        op->r_ = r;
+        op->err_ = *e;
+        if (op->process.box) {
+            op->process.box->ops->signal(&op->process, SIGKILL, EXT_SCOPE_TREE);
+            op->process.box->ops->drop(&op->process);
+            op->waits_ = 0;
+        }
+    }
+    tell_started(op);
+}
+
+static void told_active(struct change *c, int r, const struct err *e)
+{
+    struct sandbox *s = c->sandbox;
+
+    /* Somebody else's program made it active meanwhile: that is what was wanted. */
+    if (r == -(int)ERR_CONFLICT && s->record.state == SANDBOX_ACTIVE)
+        r = 0;
+    s->activating = false;
+    for (struct link *m; (m = list_take(&s->activations));) {
+        struct sandbox_op *op = container_of(m, struct sandbox_op, link_);
+
+        op->done(op, r, e);
+    }
+}
+
+bool sandbox_activate(struct sandbox *s, const struct actor *who, struct sandbox_op *op)
+{
+    struct change *c;
+
+    loop_timer_stop(&s->quiet);
+    if (s->record.state == SANDBOX_ACTIVE && !list_first(&s->changes))
+        return true;
+    list_append(&s->activations, &op->link_);
+    if (s->activating)
+        return false;
+    s->activating = true;
+    c = change_new(s, who ? who : &ACTOR_DAEMON, "a program was started");
+    change_to(c, SANDBOX_ACTIVE);
+    c->done = told_active;
+    change_submit(c);
+    return false;
+}
+
+static void on_started(struct ext_process *p, int r, const struct err *e)
+{
+    struct run_op *op = container_of(p, struct run_op, process);
+
+    op->waits_--;
+    if (r < 0 && op->r_ >= 0) {
+        op->r_ = r;
+        op->err_ = *e;
+    }
+    tell_started(op);
+}
+
+static void on_ended(struct ext_process *p, const struct ext_end *end)
+{
+    struct run_op *op = container_of(p, struct run_op, process);
+    struct sandbox *s = op->sandbox;
+
+    if (!op->told_) { /* what it says first comes first */
+        op->ended_ = true;
+        op->end_ = *end;
+        snprintf(op->end_msg_, sizeof op->end_msg_, "%s", end->msg ? end->msg : "");
+        op->end_.msg = op->end_msg_;
+        return;
+    }
+    leave(op);
+    op->events->ended(op, end);
+    sandbox_unref(s);
+}
+
+static const struct ext_process_events events = { .started = on_started, .ended = on_ended };
+
+static void refused(struct loop_later *l)
+{
+    struct run_op *op = container_of(l, struct run_op, later_);
+
+    tell_started(op);
+}
+
+int sandbox_check_usable(const struct sandbox *s, const struct ext_start *start, struct err *e)
+{
+    if (!sandbox_state_usable(s->record.state) || s->destroying || s->after_teardown || !s->box)
+        return err_set(e, ERR_CONFLICT, "sandbox %s is %s: nothing can be started in it",
+                       s->record.id,
+                       s->destroying ? "being destroyed" : sandbox_state_names[s->record.state]);
+    if (!(s->ops->can & (start->what == EXT_PROGRAM ? EXT_CAN_EXEC : EXT_CAN_FILES)))
+        return err_set(e, ERR_UNSUPPORTED, "%s cannot do this", s->ops->id);
+    return 0;
+}
+
+void sandbox_run(struct sandbox *s, const struct ext_start *start, struct run_op *op)
+{
+    op->sandbox = sandbox_ref(s);
+    op->active_.done = on_active;
+    op->process = (struct ext_process){ .events = &events, .stdio = { -1, -1, -1 } };
+    op->told_ = op->ended_ = op->counts_ = false;
+    op->waits_ = 0;
+    sandbox_attach(s);
+    op->r_ = sandbox_check_usable(s, start, &op->err_);
+    if (op->r_ < 0) {
+        loop_later(s->control->loop, &op->later_, refused, NULL);
+        return;
+    }
+    list_append(&s->runs, &op->link_);
+    op->waits_ = 1;
+    if (start->what == EXT_PROGRAM) {
+        op->counts_ = true;
+        s->programs++;
+        if (!sandbox_activate(s, op->actor, &op->active_))
+            op->waits_++;
+    }
+    s->ops->start(s->box, &op->process, start);
+}
+
+void run_op_signal(struct run_op *op, int sig, enum ext_scope scope)
+{
+    if (op->sandbox && op->process.box)
+        op->process.box->ops->signal(&op->process, sig, scope);
+}
+
+void run_op_cancel(struct run_op *op)
+{
+    struct sandbox *s = op->sandbox;
+
+    if (!s)
+        return;
+    link_leave(&op->active_.link_);
+    if (op->process.box) {
+        op->process.box->ops->signal(&op->process, SIGKILL, EXT_SCOPE_TREE);
+        op->process.box->ops->drop(&op->process);
+    }
+    drop_stdio(op);
+    leave(op);
+    sandbox_unref(s);
+}
+
+static const char *variable(const struct json_pair *v, struct arena *a)
+{
+    size_t n = strlen(v->key) + strlen(v->value) + 2;
+    char *text = arena_alloc(a, n);
+
+    if (text)
+        snprintf(text, n, "%s=%s", v->key, v->value);
+    return text;
+}
+
+int process_start_fill(const struct process_request *q, struct arena *a, struct ext_start *ret,
+                       struct err *e)
+{
+    const char **argv = arena_array(a, q->argv.n + 1, sizeof *argv);
+    const char **envp = arena_array(a, q->env.n + 1, sizeof *envp);
+    bool fits = argv && envp;
+
+    for (size_t i = 0; fits && i < q->argv.n; i++)
+        argv[i] = q->argv.p[i];
+    for (size_t i = 0; fits && i < q->env.n; i++)
+        fits = (envp[i] = variable(&q->env.p[i], a));
+    if (!fits)
+        return err_set(e, ERR_TOO_BIG, "arguments and variables are too long");
+    *ret = (struct ext_start){
+        .what = EXT_PROGRAM,
+        .flags = (q->stdin_ ? EXT_STDIN : 0u) | (q->tty ? EXT_TTY : 0u) |
+                 (q->background ? EXT_KEEP : 0u),
+        .user = q->user,
+        .cwd = q->cwd,
+        .argv = argv,
+        .envp = envp,
+        .rows = q->rows,
+        .cols = q->cols,
+        .timeout_ns = q->timeout_ns,
+        .grace_ns = q->grace_ns,
+    };
+    return 0;
+}

@@ -1,0 +1,172 @@
+#include "control/sandbox.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "control/processes.h"
+#include "json/reader.h"
+
+static const struct json_limits request_limits = { .bytes = REQUEST_JSON_MAX, .depth = 8 };
+
+struct sandbox *sandbox_ref(struct sandbox *s)
+{
+    s->refs++;
+    return s;
+}
+
+void sandbox_unref(struct sandbox *s)
+{
+    if (!s || --s->refs)
+        return;
+    ttl_stop(s);
+    loop_timer_stop(&s->retry);
+    processes_leave(s);
+    loop_timer_stop(&s->quiet);
+    if (s->box)
+        s->ops->box_free(s->box);
+    index_remove(&s->control->index, &s->entry);
+    profile_unref(s->profile);
+    arena_done(&s->arena);
+    free(s);
+}
+
+enum sandbox_state sandbox_state(const struct sandbox *s)
+{
+    return s->record.state;
+}
+
+/* Everything the record points to goes to our arena. */
+static int copy_texts(struct sandbox *s, struct err *e)
+{
+    struct sandbox_record *r = &s->record;
+    struct json_pair *labels = arena_array(&s->arena, r->labels.n, sizeof *labels);
+    char *request = arena_dup(&s->arena, r->request), *detail = arena_dup(&s->arena, r->detail);
+
+    if (!request || !detail || (r->labels.n && !labels))
+        return err_set(e, ERR_TOO_BIG, "sandbox %s: its record is too big", r->id);
+    for (size_t i = 0; i < r->labels.n; i++) {
+        labels[i].key = arena_dup(&s->arena, str_from(r->labels.p[i].key));
+        labels[i].value = arena_dup(&s->arena, str_from(r->labels.p[i].value));
+        if (!labels[i].key || !labels[i].value)
+            return err_set(e, ERR_TOO_BIG, "sandbox %s: its labels are too long", r->id);
+    }
+    r->request.p = request;
+    r->detail.p = detail;
+    r->labels.p = labels;
+    return 0;
+}
+
+/* What the texts say, as structs. */
+static int read_texts(struct sandbox *s, struct err *e)
+{
+    const struct json *v;
+    int r = facts_read(s->record.detail, &s->facts, &s->arena, e);
+
+    if (r >= 0)
+        r = json_read(s->record.request, request_limits, &s->arena, &v, e);
+    if (r >= 0)
+        r = create_request_read(v, &s->request, &s->arena, e);
+    return err_wrap(e, r, "the record of %s", s->record.id);
+}
+
+int sandbox_new(struct control *c, const struct sandbox_record *record, struct sandbox **ret,
+                struct err *e)
+{
+    struct sandbox *s = calloc(1, sizeof *s);
+    int r;
+
+    if (!s)
+        abort();
+    s->refs = 1;
+    s->control = c;
+    s->record = *record;
+    arena_init(&s->arena, SANDBOX_ARENA_MAX);
+    r = copy_texts(s, e);
+    if (r >= 0)
+        r = read_texts(s, e);
+    if (r < 0) {
+        arena_done(&s->arena);
+        free(s);
+        return r;
+    }
+    s->entry.id = s->record.id;
+    index_add(&c->index, &s->entry);
+    s->used_ns = clock_boot();
+    *ret = s;
+    return 0;
+}
+
+void sandbox_changed(struct sandbox *s, const struct sandbox_record *now)
+{
+    s->control->failed += (size_t)(now->state == SANDBOX_FAILED);
+    s->control->failed -= (size_t)(s->record.state == SANDBOX_FAILED);
+    s->record = *now;
+    s->stored = true;
+}
+
+void sandbox_put_facts(struct sandbox *s, struct sandbox_record *next)
+{
+    struct str text = facts_write(&s->facts, &s->arena);
+
+    if (text.p)
+        next->detail = text;
+}
+
+int64_t control_expires_ns(const struct control *c, const struct sandbox_record *r)
+{
+    if (!r->deadline_ns || r->state >= SANDBOX_EXPIRED || strcmp(r->boot, c->boot) != 0)
+        return 0;
+    return clock_wall() + (r->deadline_ns - clock_boot());
+}
+
+struct sandbox_view sandbox_view(const struct sandbox *s)
+{
+    return (struct sandbox_view){ .record = &s->record,
+                                  .expires_ns = control_expires_ns(s->control, &s->record) };
+}
+
+static bool has_label(const struct json_map *labels, const struct json_pair *wanted)
+{
+    for (size_t i = 0; i < labels->n; i++)
+        if (strcmp(labels->p[i].key, wanted->key) == 0)
+            return strcmp(labels->p[i].value, wanted->value) == 0;
+    return false;
+}
+
+bool sandbox_visible(const struct caller *who, const struct sandbox_record *r)
+{
+    if (!who->admin && strcmp(who->owner, r->owner) != 0)
+        return false;
+    for (size_t i = 0; i < who->labels.n; i++)
+        if (!has_label(&r->labels, &who->labels.p[i]))
+            return false;
+    return true;
+}
+
+void sandbox_op_cancel(struct sandbox_op *op)
+{
+    if (!op->sandbox)
+        return;
+    link_leave(&op->link_);
+    loop_later_stop(&op->later_);
+    sandbox_unref(take_ptr(op->sandbox));
+}
+
+static void finish_op(struct loop_later *l)
+{
+    struct sandbox_op *op = container_of(l, struct sandbox_op, later_);
+    struct sandbox *s = take_ptr(op->sandbox);
+
+    op->done(op, op->r_, op->r_ < 0 ? &op->err_ : NULL);
+    sandbox_unref(s);
+}
+
+void sandbox_op_finish(struct sandbox_op *op, struct sandbox *s, int r, const struct err *e)
+{
+    op->sandbox = sandbox_ref(s);
+    op->r_ = r;
+    if (e)
+        op->err_ = *e;
+    loop_later(s->control->loop, &op->later_, finish_op, NULL);
+}

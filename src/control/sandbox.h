@@ -1,0 +1,120 @@
+/* A sandbox in memory, as the files of this module see it. */
+#ifndef CONTROL_SANDBOX_H
+#define CONTROL_SANDBOX_H
+
+#include "control/change.h"
+#include "control/facts.h"
+#include "control/plane.h"
+#include "control/workspace.h"
+
+enum { SANDBOX_ARENA_MAX = 512 << 10 };
+
+struct sandbox {
+    struct control *control;
+    struct index_entry entry;
+    struct arena arena;           /* what record, facts and request point to */
+    struct sandbox_record record; /* as it is on disk */
+    struct create_request request;
+    struct facts facts;      /* what record.detail says */
+    struct profile *profile; /* NULL if it is not in the catalog any more */
+    const struct extension_ops *ops;
+    struct ext_box *box; /* NULL: not made, or gone for good */
+
+    struct list changes;     /* struct change: submitted, the first one under way */
+    struct list creators;    /* struct create_op that wait for the end of the creation */
+    struct list destroyers;  /* struct sandbox_op that wait for the end */
+    struct list activations; /* struct sandbox_op that wait until it is active on disk */
+    struct list runs;        /* struct run_op */
+    struct list processes;   /* struct process, processes.h */
+
+    /* making and unmaking */
+    struct loop_later no_extension;
+    struct loop_timer retry;
+    struct transfer *transfer;     /* of its workspace, under way */
+    struct workspace_op mirroring; /* our own: before it is ready, before it is destroyed */
+    void (*after_teardown)(struct sandbox *s); /* NULL: no teardown is under way */
+
+    /* its time; clock_boot() */
+    struct loop_timer quiet; /* since when nothing runs: active → ready */
+    struct loop_timer due;
+    int64_t failed_ns;
+    int64_t used_ns;
+    int64_t idle_cpu_ns; /* what was used inside when it was last looked at */
+    int64_t looked_ns;
+
+    struct err failure; /* told when everything is removed */
+    struct actor destroyer;
+    enum destroy_sync sync;
+    unsigned refs, tries;
+    unsigned programs; /* that run */
+    unsigned attached; /* clients that use it */
+    char failed_step[32];
+    char expire_reason[64];
+    bool stored;         /* it is on disk at all */
+    bool destroying;     /* asked for; nothing else matters any more */
+    bool untold_failure; /* everything is removed, but a destroy came first */
+    bool activating;
+    bool asked_usage; /* and not heard yet */
+    bool expiring;    /* told so; killed after a grace period */
+};
+
+/* A sandbox for this record, whose texts are copied; in the index, with one reference. */
+int sandbox_new(struct control *c, const struct sandbox_record *r, struct sandbox **ret,
+                struct err *e);
+
+/* The record is on disk now. */
+void sandbox_changed(struct sandbox *s, const struct sandbox_record *now);
+
+/* Writes the facts into the record that is about to be stored. */
+void sandbox_put_facts(struct sandbox *s, struct sandbox_record *next);
+
+/* Ends an operation that needs nothing more, from the loop. */
+void sandbox_op_finish(struct sandbox_op *op, struct sandbox *s, int r, const struct err *e);
+
+/* Whether a caller sees it. */
+bool sandbox_visible(const struct caller *who, const struct sandbox_record *r);
+
+/* --- make.c --- */
+extern const struct ext_box_events sandbox_box_events;
+void sandbox_take_box(struct sandbox *s, struct ext_box *b); /* b may be NULL */
+void sandbox_make(struct sandbox *s); /* provision, probe, ready; or failed */
+/* Fills in what a record says from the moment it is ready. */
+void sandbox_enter_ready(struct sandbox *s, struct sandbox_record *next);
+
+/* --- create.c --- */
+void sandbox_tell_creators(struct sandbox *s, int r, const struct err *e);
+
+/* --- unmake.c --- */
+void sandbox_unmake(struct sandbox *s); /* its state is `destroying` on disk: goes on from there */
+/* Removes what there is of it, whatever it takes, then calls after. */
+void sandbox_teardown(struct sandbox *s, void (*after)(struct sandbox *s));
+/* Somebody waits for a removal that has failed so far: it is tried at once, and they are told. */
+void sandbox_retry_now(struct sandbox *s);
+void sandbox_torn_down(struct ext_box *b, int r, const struct err *e, const struct ext_report *rep);
+void sandbox_tell_stuck(struct sandbox *s, const struct err *e);
+/* It died, or cannot be used any more: removes the rest, then it is `failed`. */
+void sandbox_fail(struct sandbox *s, const char *step, const char *reason);
+/* The same while it is made; what the request itself got wrong stays the asker's mistake. */
+void sandbox_refuse(struct sandbox *s, const char *step, const struct err *e);
+
+/* --- run.c --- */
+/* Whether a start like this can be made in it now. */
+int sandbox_check_usable(const struct sandbox *s, const struct ext_start *start, struct err *e);
+/* True if it is active already; else op hears when it is. */
+bool sandbox_activate(struct sandbox *s, const struct actor *who, struct sandbox_op *op);
+void sandbox_settle(struct sandbox *s);        /* becomes ready in a moment if nothing runs */
+void sandbox_program_ended(struct sandbox *s); /* s->programs was counted up for it */
+
+/* --- ttl.c --- */
+void ttl_start(struct sandbox *s); /* it is ready, or was found again */
+void ttl_hurry(struct sandbox *s); /* it is expiring, and what ran has ended */
+void ttl_stop(struct sandbox *s);
+void ttl_resume(struct sandbox *s);      /* a destroy did not happen after all */
+void ttl_keep_failed(struct sandbox *s); /* for people to look at; not for ever */
+void ttl_usage(struct ext_box *b, int r, const struct ext_usage *u);
+
+/* --- recover.c --- */
+void sandbox_adopted(struct ext_box *b, int r, const struct err *e, const struct ext_found *found,
+                     size_t n);
+
+#endif

@@ -1,0 +1,58 @@
+#include "control/spec.h"
+
+#include <string.h>
+
+static const char *input(const struct create_request *q, const char *name)
+{
+    for (size_t i = 0; i < q->inputs.n; i++)
+        if (strcmp(q->inputs.p[i].key, name) == 0)
+            return q->inputs.p[i].value;
+    return NULL;
+}
+
+const char *spec_repo(const struct create_request *q)
+{
+    return input(q, "repo");
+}
+
+/* A workspace that may only be read is shown as it is; one that may be written is a copy. */
+static bool shows_host(const struct create_request *q, bool may_show)
+{
+    return may_show && spec_repo(q) && q->workspace.access == ASK_ACCESS_RO;
+}
+
+bool spec_is_plain(const struct create_request *q)
+{
+    return !spec_repo(q) && !q->capabilities.memory_mb && q->capabilities.cpu_quota == 0;
+}
+
+static uint64_t narrowed(uint64_t limit, uint64_t asked)
+{
+    return asked && (!limit || asked < limit) ? asked : limit;
+}
+
+int spec_fill(const struct profile *p, const struct create_request *q, bool may_show,
+              struct ext_spec *ret, struct err *e)
+{
+    static struct ext_mount mounts[EXT_MOUNTS_MAX];
+    const char *repo = spec_repo(q);
+
+    *ret = (struct ext_spec){
+        .profile = p,
+        .memory = narrowed((uint64_t)p->resources.memory_mb << 20,
+                           (uint64_t)q->capabilities.memory_mb << 20),
+        .disk = (uint64_t)p->resources.disk_mb << 20,
+        .pids = p->resources.pids,
+        .cpu_milli =
+            (uint32_t)narrowed(profile_cpu_milli(p), (uint64_t)(q->capabilities.cpu_quota * 1000)),
+        .mounts = mounts,
+        .host = "local",
+    };
+    if (repo && repo[0] != '/')
+        return err_set(e, ERR_INVALID, "inputs.repo: '%s' is not an absolute path", repo);
+    if (!shows_host(q, may_show))
+        return 0;
+    mounts[ret->n_mounts++] =
+        (struct ext_mount){ .source = spec_repo(q), .target = WORKSPACE_PATH };
+    return 0;
+}

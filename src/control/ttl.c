@@ -1,0 +1,336 @@
+/* The end of a sandbox's time: its deadline, or nobody using it.
+ *
+ * Deadlines are on CLOCK_BOOTTIME, which goes on through sleep and is not set by anybody. Timers
+ * run on the monotonic clock, which stops in sleep, so none is longer than a minute. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/sandbox.h"
+
+#define LOOK_MAX_NS    (60 * NS_PER_S)
+#define LOOK_MIN_NS    (NS_PER_S / 2)
+#define USAGE_WAIT_NS  (2 * NS_PER_S)
+#define FAILED_KEEP_NS (3600 * NS_PER_S)
+#define BUSY_PER_MILLE 2 /* of one processor: what counts as work inside */
+
+int64_t clock_boot(void)
+{
+    return clock_read_(CLOCK_BOOTTIME);
+}
+
+static void on_due(struct loop_timer *t);
+
+static void look_again(struct sandbox *s, int64_t in_ns)
+{
+    int64_t wait = in_ns > LOOK_MAX_NS ? LOOK_MAX_NS : in_ns < 0 ? 0 : in_ns;
+
+    loop_timer_stop(&s->due);
+    loop_timer_start(s->control->loop, &s->due, clock_mono() + wait, on_due, NULL);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* When the next look is due: at the deadline, or often enough to see idleness end in time. */
+static void plan_next(struct sandbox *s)
+{
+    int64_t wait = s->record.deadline_ns - clock_boot();
+
+    if (s->record.idle_ns) {
+        int64_t step = s->record.idle_ns / 4;
+
+        wait = smaller(wait, step < LOOK_MIN_NS ? LOOK_MIN_NS : step);
+    }
+    look_again(s, wait);
+}
+
+void ttl_start(struct sandbox *s)
+{
+    s->used_ns = s->looked_ns = clock_boot();
+    s->expiring = false;
+    plan_next(s);
+}
+
+void ttl_stop(struct sandbox *s)
+{
+    loop_timer_stop(&s->due);
+}
+
+void ttl_keep_failed(struct sandbox *s)
+{
+    s->failed_ns = clock_boot();
+    look_again(s, FAILED_KEEP_NS);
+}
+
+static void told_expired(struct change *c, int r, const struct err *e)
+{
+    struct sandbox *s = c->sandbox;
+
+    (void)e;
+    if (r < 0) {
+        look_again(s, NS_PER_S);
+        return;
+    }
+    sandbox_destroy(s, &ACTOR_DAEMON, c->reason, DESTROY_SYNC, NULL);
+}
+
+static void expire(struct sandbox *s)
+{
+    struct change *c = change_new(s, &ACTOR_DAEMON, s->expire_reason);
+
+    change_to(c, SANDBOX_EXPIRED);
+    c->done = told_expired;
+    change_submit(c);
+}
+
+/* It is on record that it ends: now what runs inside is asked to end. */
+static void told_expiring(struct change *c, int r, const struct err *e)
+{
+    struct sandbox *s = c->sandbox;
+    int64_t grace = s->control->config->ttl.grace;
+
+    (void)e;
+    if (s->destroying || s->after_teardown)
+        return;
+    if (r < 0) {
+        s->expiring = false;
+        look_again(s, NS_PER_S);
+        return;
+    }
+    if (!s->expiring) { /* it was given more time meanwhile */
+        plan_next(s);
+        return;
+    }
+    if (s->programs && s->box)
+        s->ops->signal_all(s->box, SIGTERM);
+    else
+        grace = 0; /* nobody to wait for */
+    look_again(s, grace);
+}
+
+void ttl_hurry(struct sandbox *s)
+{
+    if (loop_timer_started(&s->due))
+        look_again(s, 0);
+}
+
+static void begin_expiry(struct sandbox *s, const char *reason)
+{
+    struct change *c = change_new(s, &ACTOR_DAEMON, reason);
+
+    s->expiring = true;
+    snprintf(s->expire_reason, sizeof s->expire_reason, "%s", reason);
+    c->type = "sandbox.expiring";
+    c->done = told_expiring;
+    change_submit(c);
+}
+
+static bool is_idle(const struct sandbox *s)
+{
+    return s->record.idle_ns && !s->attached && clock_boot() - s->used_ns >= s->record.idle_ns;
+}
+
+static void look(struct sandbox *s)
+{
+    if (clock_boot() >= s->record.deadline_ns)
+        begin_expiry(s, "its time is over");
+    else if (is_idle(s))
+        begin_expiry(s, "nobody used it");
+    else
+        plan_next(s);
+}
+
+void ttl_usage(struct ext_box *b, int r, const struct ext_usage *u)
+{
+    struct sandbox *s = b->owner;
+    int64_t now = clock_boot();
+
+    if (s->destroying || s->after_teardown || s->expiring || !s->asked_usage)
+        return;
+    s->asked_usage = false;
+    if (r >= 0 && u->cpu_ns - s->idle_cpu_ns > (now - s->looked_ns) / 1000 * BUSY_PER_MILLE)
+        s->used_ns = now;
+    if (r >= 0)
+        s->idle_cpu_ns = u->cpu_ns;
+    s->looked_ns = now;
+    look(s);
+}
+
+static void look_at_failed(struct sandbox *s)
+{
+    int64_t left = FAILED_KEEP_NS - (clock_boot() - s->failed_ns);
+
+    if (left <= 0)
+        sandbox_destroy(s, &ACTOR_DAEMON, "failed an hour ago", DESTROY_NO_SYNC, NULL);
+    else
+        look_again(s, left);
+}
+
+static void on_due(struct loop_timer *t)
+{
+    struct sandbox *s = container_of(t, struct sandbox, due);
+    bool over = clock_boot() >= s->record.deadline_ns;
+
+    if (s->destroying || s->after_teardown)
+        return; /* if that fails, ttl_resume() comes */
+    if (s->record.state == SANDBOX_FAILED) {
+        look_at_failed(s);
+    } else if (s->record.state == SANDBOX_EXPIRED) {
+        sandbox_destroy(s, &ACTOR_DAEMON, s->record.reason, DESTROY_SYNC, NULL);
+    } else if (s->expiring) {
+        expire(s);
+    } else if (!over && s->record.idle_ns && s->box && (s->ops->can & EXT_CAN_USAGE)) {
+        /* Whoever does not answer has used nothing, and the deadline does not wait for it. */
+        if (!s->asked_usage) {
+            s->asked_usage = true;
+            look_again(s, smaller(USAGE_WAIT_NS, s->record.deadline_ns - clock_boot()));
+            s->ops->usage(s->box); /* → ttl_usage */
+        } else {
+            s->asked_usage = false;
+            look(s);
+        }
+    } else {
+        look(s);
+    }
+}
+
+/* A destroy did not get onto disk: its time goes on. */
+void ttl_resume(struct sandbox *s)
+{
+    look_again(s, NS_PER_S);
+}
+
+void sandbox_touch(struct sandbox *s)
+{
+    s->used_ns = clock_boot();
+}
+
+void sandbox_attach(struct sandbox *s)
+{
+    s->attached++;
+    sandbox_touch(s);
+}
+
+void sandbox_detach(struct sandbox *s)
+{
+    s->attached--;
+    sandbox_touch(s);
+}
+
+/* --- those that are due --- */
+
+static const char *why_due(const struct sandbox *s)
+{
+    if (s->destroying || s->after_teardown)
+        return NULL;
+    if (s->expiring)
+        return s->expire_reason;
+    if (!sandbox_state_usable(s->record.state) && s->record.state != SANDBOX_PAUSED)
+        return NULL;
+    if (clock_boot() >= s->record.deadline_ns)
+        return "its time is over";
+    return is_idle(s) ? "nobody used it" : NULL;
+}
+
+struct due_walk {
+    const struct caller *who;
+    bool apply;
+    due_fn *each;
+    void *user;
+};
+
+static void walk_due(struct index_entry *v, void *user)
+{
+    struct sandbox *s = container_of(v, struct sandbox, entry);
+    const struct due_walk *w = user;
+    const char *why = s->stored && sandbox_visible(w->who, &s->record) ? why_due(s) : NULL;
+    const struct sandbox_view view = sandbox_view(s);
+
+    if (!why)
+        return;
+    w->each(w->user, &view, why);
+    if (w->apply && !s->expiring)
+        begin_expiry(s, why);
+}
+
+void control_due(struct control *c, const struct caller *who, bool apply, due_fn *each, void *user)
+{
+    struct due_walk w = { .who = who, .apply = apply, .each = each, .user = user };
+
+    index_each(&c->index, walk_due, &w);
+}
+
+/* --- extending --- */
+
+/* How far the deadline can be moved: counted from the moment it was ready, whatever the wall clock
+ * did since. */
+static int64_t last_deadline(const struct sandbox_record *r)
+{
+    return r->deadline_ns - r->ttl_ns + r->ttl_max_ns;
+}
+
+static void edit_deadline(struct change *c, struct sandbox_record *next)
+{
+    int64_t wanted = smaller(clock_boot() + c->number, last_deadline(next));
+
+    if (wanted > next->deadline_ns) {
+        next->ttl_ns += wanted - next->deadline_ns;
+        next->deadline_ns = wanted;
+    }
+}
+
+/* Its time may be over for good: then what was begun goes on. */
+static void told_extended(struct change *c, int r, const struct err *e)
+{
+    struct sandbox *s = c->sandbox;
+    struct sandbox_op *op = c->user;
+    struct err late;
+
+    if (r >= 0 && !s->destroying && !s->after_teardown) {
+        if (clock_boot() < s->record.deadline_ns) {
+            s->expiring = false;
+            sandbox_touch(s);
+            plan_next(s);
+        } else {
+            r = err_set(&late, ERR_CONFLICT, "sandbox %s has lived as long as its profile allows",
+                        s->record.id);
+            e = &late;
+        }
+    }
+    link_leave(&op->link_);
+    if (op->sandbox)
+        sandbox_unref(take_ptr(op->sandbox));
+    if (op->done)
+        op->done(op, r, e);
+}
+
+/* Asked when its turn comes: what was before it in the queue may have ended the sandbox. */
+static int check_extendable(const struct change *c, struct err *e)
+{
+    const struct sandbox *s = c->sandbox;
+
+    if (s->destroying || s->after_teardown ||
+        !(sandbox_state_usable(s->record.state) || s->record.state == SANDBOX_PAUSED))
+        return err_set(e, ERR_CONFLICT, "sandbox %s is %s: its time cannot be extended",
+                       s->record.id, sandbox_state_names[s->record.state]);
+    return 0;
+}
+
+void sandbox_extend(struct sandbox *s, const struct actor *who, int64_t duration_ns,
+                    struct sandbox_op *op)
+{
+    struct change *c = change_new(s, who, "extend-ttl");
+
+    op->sandbox = sandbox_ref(s);
+    c->type = "sandbox.ttl_extended";
+    c->number = duration_ns;
+    c->check = check_extendable;
+    c->edit = edit_deadline;
+    c->done = told_extended;
+    c->user = op;
+    change_submit(c);
+}

@@ -1,0 +1,296 @@
+/* Failing and destroying: what there is of a sandbox is removed first, then it is told. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/processes.h"
+#include "control/sandbox.h"
+
+enum { TEARDOWN_TRIES = 3, RETRY_FIRST_MS = 200, RETRY_LATER_S = 30 };
+
+static void over(struct sandbox *s)
+{
+    void (*after)(struct sandbox *) = s->after_teardown;
+
+    s->after_teardown = NULL;
+    after(s);
+    sandbox_unref(s);
+}
+
+static void torn_down_without(struct loop_later *l)
+{
+    over(container_of(l, struct sandbox, no_extension));
+}
+
+static void tear_down(struct sandbox *s)
+{
+    struct extension *ext = control_extension(s->control, s->record.extension, &s->ops);
+
+    if (!ext) { /* of another build: nobody here can reach what may be left of it */
+        loop_later(s->control->loop, &s->no_extension, torn_down_without, NULL);
+        return;
+    }
+    if (!s->box) {
+        sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
+        if (s->facts.handle)
+            snprintf(s->box->handle, sizeof s->box->handle, "%s", s->facts.handle);
+    }
+    s->ops->teardown(s->box);
+}
+
+static void retry(struct loop_timer *t)
+{
+    tear_down(container_of(t, struct sandbox, retry));
+}
+
+void sandbox_retry_now(struct sandbox *s)
+{
+    if (!loop_timer_started(&s->retry))
+        return;
+    loop_timer_stop(&s->retry);
+    loop_timer_start(s->control->loop, &s->retry, clock_mono(), retry, NULL);
+}
+
+void sandbox_teardown(struct sandbox *s, void (*after)(struct sandbox *s))
+{
+    bool under_way = s->after_teardown;
+
+    s->after_teardown = after;
+    ttl_stop(s);
+    loop_timer_stop(&s->quiet);
+    if (under_way) {
+        sandbox_retry_now(s);
+    } else {
+        s->tries = 0;
+        sandbox_ref(s);
+        tear_down(s);
+    }
+}
+
+static void keep_report(struct sandbox *s, const struct ext_report *rep)
+{
+    int64_t from = s->record.ready_ns ? s->record.ready_ns : s->record.created_ns;
+
+    s->facts.has_actuals = true;
+    s->facts.actuals.wall_ns = clock_wall() > from ? clock_wall() - from : 0;
+    s->facts.actuals.cpu_ns = rep->cpu_ns;
+    s->facts.actuals.peak_bytes = rep->peak_bytes;
+    s->facts.actuals.oom_kills = rep->oom_kills;
+}
+
+void sandbox_torn_down(struct ext_box *b, int r, const struct err *e, const struct ext_report *rep)
+{
+    struct sandbox *s = b->owner;
+    int64_t wait =
+        ++s->tries < TEARDOWN_TRIES ? RETRY_FIRST_MS * NS_PER_MS : RETRY_LATER_S * NS_PER_S;
+
+    if (r < 0) {
+        LOG(WARN, "sandbox.leftover", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
+        s->box = NULL;
+        b->ops->box_free(b);
+        if (s->tries >= TEARDOWN_TRIES)
+            sandbox_tell_stuck(s, e);
+        loop_timer_start(s->control->loop, &s->retry, clock_mono() + wait, retry, NULL);
+        return;
+    }
+    if (rep)
+        keep_report(s, rep);
+    processes_lost(s);
+    s->box = NULL;
+    b->ops->box_free(b);
+    over(s);
+}
+
+static void tell_destroyers(struct sandbox *s, int r, const struct err *e)
+{
+    for (struct link *m; (m = list_take(&s->destroyers));) {
+        struct sandbox_op *op = container_of(m, struct sandbox_op, link_);
+
+        op->sandbox = NULL; /* the owner may free op from inside done */
+        op->done(op, r, e);
+        sandbox_unref(s);
+    }
+}
+
+/* Those who wait are told the truth; the removal goes on being tried. */
+void sandbox_tell_stuck(struct sandbox *s, const struct err *e)
+{
+    struct err why = *e;
+    int r = err_wrap(&why, -(int)e->code, "%s is not removed yet, it is tried again", s->record.id);
+
+    tell_destroyers(s, r, &why);
+    sandbox_tell_creators(s, r, &why);
+}
+
+/* --- failing --- */
+
+static void told_failed(struct change *c, int r, const struct err *e)
+{
+    struct sandbox *s = c->sandbox;
+
+    (void)r;
+    (void)e;
+    sandbox_tell_creators(s, -(int)s->failure.code, &s->failure);
+    ttl_keep_failed(s);
+}
+
+static void edit_facts(struct change *c, struct sandbox_record *next)
+{
+    next->deadline_ns = 0;
+    sandbox_put_facts(c->sandbox, next);
+}
+
+static void failed(struct sandbox *s)
+{
+    struct change *c;
+
+    if (s->destroying) { /* asked for meanwhile: its own way ends in destroyed, or back here */
+        s->untold_failure = true;
+        return;
+    }
+    s->untold_failure = false;
+    c = change_new(s, &ACTOR_DAEMON, s->failure.msg);
+    change_to(c, SANDBOX_FAILED);
+    snprintf(c->step, sizeof c->step, "%s", s->failed_step);
+    c->edit = edit_facts;
+    c->done = told_failed;
+    c->stubborn = true;
+    change_submit(c);
+}
+
+static void fail(struct sandbox *s, const char *step, enum err_code code, const char *reason)
+{
+    if (s->after_teardown)
+        return; /* the first reason is the reason */
+    (void)err_set(&s->failure, code, "%s%s%s", step, step[0] ? ": " : "", reason);
+    snprintf(s->failed_step, sizeof s->failed_step, "%s", step);
+    sandbox_teardown(s, failed);
+}
+
+void sandbox_fail(struct sandbox *s, const char *step, const char *reason)
+{
+    fail(s, step, s->record.state < SANDBOX_READY ? ERR_UPSTREAM : ERR_CONFLICT, reason);
+}
+
+void sandbox_refuse(struct sandbox *s, const char *step, const struct err *e)
+{
+    if (e->code == ERR_INVALID || e->code == ERR_DENIED)
+        fail(s, step, e->code, e->msg);
+    else
+        sandbox_fail(s, step, e->msg);
+}
+
+/* --- destroying --- */
+
+static void edit_destroyed(struct change *c, struct sandbox_record *next)
+{
+    next->finished_ns = next->updated_ns;
+    edit_facts(c, next);
+}
+
+static void told_destroyed(struct change *c, int r, const struct err *e)
+{
+    struct sandbox *s = c->sandbox;
+
+    processes_drop(s);
+    tell_destroyers(s, r, e);
+    workspace_forget(s);
+    index_remove(&s->control->index, &s->entry);
+    sandbox_unref(s); /* the index's */
+}
+
+static void destroyed(struct sandbox *s)
+{
+    struct change *c = change_new(s, &s->destroyer, s->record.reason);
+
+    change_to(c, SANDBOX_DESTROYED);
+    c->edit = edit_destroyed;
+    c->done = told_destroyed;
+    c->stubborn = true;
+    change_submit(c);
+}
+
+static void synced(struct workspace_op *op, int r, const struct err *e)
+{
+    struct sandbox *s = container_of(op, struct sandbox, mirroring);
+
+    if (r < 0)
+        LOG(WARN, "workspace.unsynced", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
+    workspace_op_done(op);
+    sandbox_teardown(s, destroyed);
+    sandbox_unref(s);
+}
+
+/* What was written inside and is wanted outside is brought there first. */
+static void sync_then_teardown(struct sandbox *s)
+{
+    s->mirroring = (struct workspace_op){
+        .flags = MIRROR_DELETE | (s->sync == DESTROY_FORCE_SYNC ? MIRROR_FORCE : 0), .done = synced
+    };
+    sandbox_ref(s);
+    workspace_sync(s, &s->destroyer, &s->mirroring);
+}
+
+void sandbox_unmake(struct sandbox *s)
+{
+    struct err e;
+    int r = err_set(&e, ERR_CONFLICT, "%s was destroyed while it was being made", s->record.id);
+
+    s->destroying = true;
+    sandbox_tell_creators(s, r, &e);
+    if (workspace_syncs(s) && s->record.ready_ns && s->box && !s->after_teardown &&
+        s->sync != DESTROY_NO_SYNC)
+        sync_then_teardown(s);
+    else
+        sandbox_teardown(s, destroyed);
+}
+
+/* What was said about the workspace holds for the next life of the daemon too. */
+static void edit_destroying(struct change *c, struct sandbox_record *next)
+{
+    c->sandbox->facts.sync = (uint32_t)c->sandbox->sync;
+    sandbox_put_facts(c->sandbox, next);
+}
+
+static void told_destroying(struct change *c, int r, const struct err *e)
+{
+    struct sandbox *s = c->sandbox;
+
+    if (r >= 0) {
+        sandbox_unmake(s);
+        return;
+    }
+    s->destroying = false;
+    tell_destroyers(s, r, e);
+    if (s->untold_failure)
+        failed(s);
+    else
+        ttl_resume(s);
+}
+
+void sandbox_destroy(struct sandbox *s, const struct actor *who, const char *reason,
+                     enum destroy_sync sync, struct sandbox_op *op)
+{
+    struct change *c;
+
+    if (op && s->record.state == SANDBOX_DESTROYED) {
+        sandbox_op_finish(op, s, 0, NULL);
+        return;
+    }
+    if (op) {
+        op->sandbox = sandbox_ref(s);
+        list_append(&s->destroyers, &op->link_);
+    }
+    if (s->destroying) {
+        sandbox_retry_now(s);
+        return;
+    }
+    s->destroying = true;
+    s->destroyer = *who;
+    s->sync = sync;
+    c = change_new(s, who, reason);
+    change_to(c, SANDBOX_DESTROYING);
+    c->edit = edit_destroying;
+    c->done = told_destroying;
+    change_submit(c);
+}

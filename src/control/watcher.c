@@ -1,0 +1,189 @@
+/* Those who watch a background process. Each reads the kept output at its own pace; one place tells
+ * it everything, once per turn of the loop, so that whatever it does in return disturbs nobody. */
+#include "base/clock.h"
+#include "control/process.h"
+
+enum {
+    CHUNK_MAX = 64 << 10,
+    LAG_MAX = PROCESS_KEEP / 2, /* from here on the process waits for a watcher … */
+    STALL_S = 5,                /* … that takes nothing, for this long */
+};
+
+static void on_turn(struct loop_later *l);
+static void update_hold(struct process *p);
+
+static void wake(struct watcher *w)
+{
+    /* -ERR_CONFLICT: it is woken already */
+    (void)loop_later(w->process->control->loop, &w->later_, on_turn, NULL);
+}
+
+static bool lags(const struct watcher *w)
+{
+    return w->process->output.total - w->cursor_.at > LAG_MAX;
+}
+
+/* Its process, referenced no more for it: the caller's to release. */
+static struct process *detach(struct watcher *w)
+{
+    struct process *p = take_ptr(w->process);
+
+    link_leave(&w->link_);
+    loop_later_stop(&w->later_);
+    if (p->sandbox)
+        sandbox_detach(p->sandbox);
+    update_hold(p);
+    if (p->phase == PROCESS_ENDED && !list_first(&p->watchers))
+        output_close(&p->output);
+    return p;
+}
+
+/* --- holding up the process --- */
+
+static void on_stall(struct loop_timer *t)
+{
+    struct process *p = process_ref(container_of(t, struct process, stall));
+    int64_t since = clock_mono() - STALL_S * NS_PER_S;
+    struct link *m = list_first(&p->watchers);
+
+    while (m) {
+        struct watcher *w = container_of(m, struct watcher, link_);
+
+        m = list_after(&p->watchers, m);
+        if (w->full_ && lags(w) && w->full_since_ <= since) {
+            process_unref(detach(w));
+            w->events->fell_behind(w);
+            m = list_first(&p->watchers); /* it may have stopped others */
+        }
+    }
+    update_hold(p);
+    process_unref(p);
+}
+
+static void update_hold(struct process *p)
+{
+    bool held = false;
+
+    for (struct link *m = list_first(&p->watchers); m; m = list_after(&p->watchers, m))
+        held = held || lags(container_of(m, struct watcher, link_));
+    p->held = held && p->phase == PROCESS_RUNNING;
+    if (!p->held)
+        loop_timer_stop(&p->stall);
+    else if (!loop_timer_started(&p->stall))
+        loop_timer_start(p->control->loop, &p->stall, clock_mono() + NS_PER_S, on_stall, NULL);
+    io_update(p);
+}
+
+/* --- telling --- */
+
+/* One piece of output. True if there may be more. */
+static bool tell_output(struct watcher *w)
+{
+    static char bytes[CHUNK_MAX]; /* the loop has one thread */
+    struct process *p = w->process;
+    int channel;
+    size_t n = output_read(&p->output, &w->cursor_, &channel, bytes, sizeof bytes);
+
+    if (!n)
+        return false;
+    if (!w->events->output(w, channel, (struct str){ bytes, n }) && w->process) {
+        w->full_ = true;
+        w->full_since_ = clock_mono();
+    }
+    return true;
+}
+
+static void on_turn(struct loop_later *l)
+{
+    struct watcher *w = container_of(l, struct watcher, later_);
+    struct process *p = process_ref(w->process);
+    bool more = false;
+
+    if (w->room_) {
+        w->room_ = false;
+        if (w->events->room)
+            w->events->room(w);
+    }
+    if (w->process && !w->full_)
+        more = tell_output(w);
+    if (w->process && more) {
+        if (!w->full_)
+            wake(w);
+        update_hold(p);
+    } else if (w->process && !w->full_ && p->phase == PROCESS_ENDED) {
+        process_unref(detach(w));
+        w->events->ended(w, &p->end);
+    } else if (w->process && !w->full_ && w->events->caught_up) {
+        w->events->caught_up(w);
+    }
+    process_unref(p);
+}
+
+void watchers_wake(struct process *p)
+{
+    for (struct link *m = list_first(&p->watchers); m; m = list_after(&p->watchers, m)) {
+        struct watcher *w = container_of(m, struct watcher, link_);
+
+        if (!w->full_)
+            wake(w);
+    }
+    update_hold(p);
+}
+
+void watchers_room(struct process *p)
+{
+    for (struct link *m = list_first(&p->watchers); m; m = list_after(&p->watchers, m)) {
+        struct watcher *w = container_of(m, struct watcher, link_);
+
+        w->room_ = true;
+        wake(w);
+    }
+}
+
+void watchers_leave(struct process *p)
+{
+    for (struct link *m; (m = list_first(&p->watchers));)
+        process_unref(detach(container_of(m, struct watcher, link_)));
+}
+
+/* --- for the owner --- */
+
+void process_watch(struct process *p, struct watcher *w, bool live_only)
+{
+    *w = (struct watcher){ .events = w->events, .process = process_ref(p) };
+    if (p->sandbox) {
+        sandbox_attach(p->sandbox);
+        if (!output_is_open(&p->output)) /* it has ended; if it fails, there is nothing to show */
+            (void)output_open(&p->output, p->control->context.state, p->sandbox->record.id, p->proc,
+                              OUTPUT_READ, NULL);
+    }
+    if (live_only)
+        w->cursor_.at = p->output.total;
+    else if (p->output.total > PROCESS_KEEP)
+        w->cursor_.at = p->output.total - PROCESS_KEEP;
+    list_append(&p->watchers, &w->link_);
+    wake(w);
+    update_hold(p);
+}
+
+void watcher_pause(struct watcher *w)
+{
+    if (!w->process || w->full_)
+        return;
+    w->full_ = true;
+    w->full_since_ = clock_mono();
+}
+
+void watcher_resume(struct watcher *w)
+{
+    if (!w->process || !w->full_)
+        return;
+    w->full_ = false;
+    wake(w);
+}
+
+void watcher_stop(struct watcher *w)
+{
+    if (w->process)
+        process_unref(detach(w));
+}

@@ -1,0 +1,384 @@
+#include "control/workspace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "control/sandbox.h"
+#include "control/spec.h"
+#include "json/writer.h"
+#include "loop/fd.h"
+#include "mirror/report.h"
+
+enum { LINES_BYTES_MAX = 1 << 20 };
+
+enum phase { PHASE_MKDIR, PHASE_MOVE };
+
+/* One copy, either way. It is over when the process inside and the one outside both are. */
+struct transfer {
+    struct sandbox *sandbox;
+    struct workspace_op *op;
+    struct actor actor;
+    bool receive; /* sandbox to host */
+    enum phase phase;
+    struct ext_process process;
+    bool inside_open, outside_open;
+    struct loop_fd report_source;
+    int report;
+    struct mirror_report_reader reader;
+    struct json_writer lines;
+    unsigned n_lines;
+    struct loop_later later;
+    struct err err; /* the first thing that went wrong */
+};
+
+int workspace_check(const struct control *c, const struct caller *who,
+                    const struct create_request *q, struct err *e)
+{
+    const char *repo = spec_repo(q);
+
+    if (!repo || q->workspace.access == ASK_ACCESS_NONE)
+        return 0;
+    if (repo[0] != '/')
+        return err_set(e, ERR_INVALID, "inputs.repo: '%s' is not an absolute path", repo);
+    if (q->workspace.mode != ASK_MODE_MIRROR)
+        return err_set(e, ERR_INVALID, "inputs.repo: a %s workspace mirrors no directory",
+                       workspace_mode_names[q->workspace.mode]);
+    if (c->context.roots_only && strncmp(who->owner, "uid:", 4) != 0)
+        return err_set(e, ERR_DENIED, "inputs.repo: %s has no files on this machine", who->owner);
+    return 0;
+}
+
+bool workspace_syncs(const struct sandbox *s)
+{
+    return s->request.workspace.access == ASK_ACCESS_RW &&
+           s->request.workspace.mode == ASK_MODE_MIRROR && spec_repo(&s->request);
+}
+
+bool workspace_mirrored(const struct sandbox *s)
+{
+    return workspace_syncs(s) || (s->control->context.roots_only && spec_repo(&s->request) &&
+                                  s->request.workspace.access == ASK_ACCESS_RO);
+}
+
+void workspace_op_done(struct workspace_op *op)
+{
+    buf_done(&op->lines);
+}
+
+/* --- the manifest: mirror/ID below the state directory --- */
+
+static int open_manifest(const struct sandbox *s, const char *suffix, int flags)
+{
+    char name[64 + ID_MAX];
+    int state = s->control->context.state;
+
+    if (mkdirat(state, "mirror", 0700) < 0 && errno != EEXIST)
+        return -1;
+    snprintf(name, sizeof name, "mirror/%s%s", s->record.id, suffix);
+    return openat(state, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+static void take_manifest(const struct sandbox *s)
+{
+    char from[64 + ID_MAX], to[64 + ID_MAX];
+    int state = s->control->context.state;
+
+    snprintf(from, sizeof from, "mirror/%s.new", s->record.id);
+    snprintf(to, sizeof to, "mirror/%s", s->record.id);
+    if (renameat(state, from, state, to) < 0)
+        LOG(WARN, "workspace.manifest", LOG_S("sandbox", s->record.id),
+            LOG_S("error", strerror(errno)));
+}
+
+void workspace_forget(struct sandbox *s)
+{
+    static const char *const suffixes[] = { "", ".new" };
+    char name[64 + ID_MAX];
+
+    for (size_t i = 0; workspace_mirrored(s) && i < COUNT_OF(suffixes); i++) {
+        snprintf(name, sizeof name, "mirror/%s%s", s->record.id, suffixes[i]);
+        unlinkat(s->control->context.state, name, 0);
+    }
+}
+
+/* --- the end --- */
+
+static void note(struct transfer *t, int r, const struct err *e)
+{
+    if (r < 0 && !t->err.code)
+        t->err = *e;
+}
+
+static void close_lines(struct transfer *t)
+{
+    json_end_array(&t->lines);
+    if (json_writer_finish(&t->lines, NULL) < 0)
+        buf_done(&t->op->lines);
+}
+
+static void tell(struct transfer *t)
+{
+    struct workspace_op *op = t->op;
+    struct sandbox *s = t->sandbox;
+    struct err e = t->err;
+
+    close_lines(t);
+    op->report = t->reader.end.report;
+    if (op->report.manifest && !(op->flags & MIRROR_DRY_RUN))
+        take_manifest(s);
+    if (s->transfer == t)
+        s->transfer = NULL;
+    free(t);
+    op->done(op, e.code ? -(int)e.code : 0, e.code ? &e : NULL);
+    sandbox_unref(s);
+}
+
+static void synced(struct change *c, int r, const struct err *e)
+{
+    struct transfer *t = c->user;
+
+    note(t, r, e);
+    free((void *)(uintptr_t)c->detail.p);
+    tell(t);
+}
+
+/* What came back, and above all what did not, is on record. */
+static void record_sync(struct transfer *t)
+{
+    const struct mirror_report *rep = &t->reader.end.report;
+    struct change *c = change_new(t->sandbox, &t->actor, t->err.code ? t->err.msg : "sync");
+    struct buf text AUTO(buf_done) = BUF_INIT(4096);
+    struct json_writer w;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_begin_object(&w);
+    for (unsigned i = 0; i < MIRROR_ACTION_COUNT_; i++) {
+        json_key(&w, str_from(mirror_action_name((enum mirror_action)i)));
+        json_put_uint(&w, rep->count[i]);
+    }
+    json_end_object(&w);
+    json_writer_finish(&w, NULL);
+    c->type = "sandbox.synced";
+    c->detail = (struct str){ strdup(text.p), text.n };
+    c->done = synced;
+    c->user = t;
+    change_submit(c);
+}
+
+static void over(struct transfer *t)
+{
+    if (t->inside_open || t->outside_open)
+        return;
+    if (t->receive && !(t->op->flags & MIRROR_DRY_RUN))
+        record_sync(t);
+    else
+        tell(t);
+}
+
+static void over_later(struct loop_later *l)
+{
+    over(container_of(l, struct transfer, later));
+}
+
+/* --- outside: the report of the process that copies --- */
+
+static void on_line(void *ctx, const struct mirror_line *line)
+{
+    struct transfer *t = ctx;
+
+    if (t->n_lines++ >= SYNC_LINES_MAX)
+        return;
+    json_begin_object(&t->lines);
+    json_key(&t->lines, STR("action"));
+    json_put_str(&t->lines, str_from(mirror_action_name(line->action)));
+    json_key(&t->lines, STR("path"));
+    json_put_lossy(&t->lines, line->path);
+    json_key(&t->lines, STR("reason"));
+    json_put_lossy(&t->lines, str_from(line->reason));
+    json_end_object(&t->lines);
+}
+
+static void outside_over(struct transfer *t)
+{
+    struct err e;
+    int r = 0;
+
+    loop_fd_stop(&t->report_source);
+    drop_fd(&t->report);
+    if (!t->reader.ended)
+        r = err_set(&e, ERR_UPSTREAM, "the process that copies the workspace died");
+    else if (t->reader.end.r < 0)
+        note(t, t->reader.end.r, &t->reader.end.e);
+    note(t, r, &e);
+    t->outside_open = false;
+    if (t->err.code && t->inside_open && t->process.box)
+        t->process.box->ops->signal(&t->process, SIGKILL, EXT_SCOPE_TREE);
+    over(t);
+}
+
+static void on_report(struct loop_fd *f, unsigned events)
+{
+    struct transfer *t = container_of(f, struct transfer, report_source);
+    char room[16 << 10];
+    ssize_t n = read(t->report, room, sizeof room);
+    struct err e;
+
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n > 0 && mirror_report_feed(&t->reader, (struct str){ room, (size_t)n }, &e) >= 0)
+        return;
+    outside_over(t);
+}
+
+/* "uid:1000": a sandbox's owner is a user of this machine. */
+static uid_t owner_uid(const struct sandbox *s)
+{
+    uint64_t uid;
+
+    return str_to_u64(str_from(s->record.owner + 4), &uid) ? (uid_t)uid : (uid_t)-1;
+}
+
+static int start_outside(struct transfer *t, int tar, struct err *e)
+{
+    struct sandbox *s = t->sandbox;
+    AUTO_CLOSE int in = t->receive ? open_manifest(s, "", O_RDONLY) : -1;
+    AUTO_CLOSE int out = open_manifest(s, ".new", O_RDWR | O_CREAT | O_TRUNC);
+    const struct control_mirror ask = { .receive = t->receive,
+                                        .flags = t->op->flags,
+                                        .path = spec_repo(&s->request),
+                                        .uid = owner_uid(s),
+                                        .top = t->receive ? &WORKSPACE_PATH[1] : "",
+                                        .tar = tar,
+                                        .manifest_in = in,
+                                        .manifest_out = out };
+    int r;
+
+    if (out < 0)
+        return err_sys(e, "opening the workspace's manifest");
+    r = s->control->mirror(s->control->user, &ask, &t->report, e);
+    if (r < 0)
+        return r;
+    fcntl(t->report, F_SETFL, O_NONBLOCK);
+    t->outside_open = true;
+    return loop_fd_start(s->control->loop, &t->report_source, t->report, LOOP_READ, on_report, e);
+}
+
+/* --- inside: MKDIR, then UNPACK or PACK --- */
+
+static void start_inside(struct transfer *t);
+
+/* The stream's descriptor goes to the process outside, which waits on it as on any pipe. */
+static void hand_over(struct transfer *t)
+{
+    int *fd = &t->process.stdio[t->receive ? 1 : 0];
+    struct err e;
+    int r;
+
+    fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_NONBLOCK);
+    r = start_outside(t, *fd, &e);
+    note(t, r, &e);
+    for (int i = 0; i < EXT_STDIO_MAX; i++)
+        drop_fd(&t->process.stdio[i]);
+}
+
+static void on_started(struct ext_process *p, int r, const struct err *e)
+{
+    struct transfer *t = container_of(p, struct transfer, process);
+
+    if (r < 0) {
+        note(t, r, e);
+        t->inside_open = false;
+        over(t);
+    } else if (t->phase == PHASE_MOVE) {
+        hand_over(t);
+    }
+}
+
+static void on_ended(struct ext_process *p, const struct ext_end *end)
+{
+    struct transfer *t = container_of(p, struct transfer, process);
+    bool good = end->how == EXT_EXITED && end->status == 0;
+    struct err e;
+
+    for (int i = 0; i < EXT_STDIO_MAX; i++)
+        drop_fd(&t->process.stdio[i]);
+    if (!good)
+        note(t,
+             err_set(&e, ERR_UPSTREAM, "inside: %s",
+                     end->msg && end->msg[0] ? end->msg : "it ended"),
+             &e);
+    if (good && t->phase == PHASE_MKDIR && !t->err.code) {
+        t->phase = PHASE_MOVE;
+        start_inside(t);
+        return;
+    }
+    t->inside_open = false;
+    over(t);
+}
+
+static const struct ext_process_events events = { .started = on_started, .ended = on_ended };
+
+static void start_inside(struct transfer *t)
+{
+    static const char *const path[] = { WORKSPACE_PATH, NULL };
+    const struct ext_start start = {
+        .what = t->phase == PHASE_MKDIR ? EXT_MKDIR
+                : t->receive            ? EXT_PACK
+                                        : EXT_UNPACK,
+        .flags = t->phase == PHASE_MOVE && !t->receive ? EXT_STDIN : 0,
+        .user = "0",
+        .argv = path,
+        .mode = 0755,
+    };
+
+    t->process = (struct ext_process){ .events = &events, .stdio = { -1, -1, -1 } };
+    t->inside_open = true;
+    t->sandbox->ops->start(t->sandbox->box, &t->process, &start);
+}
+
+static void begin(struct sandbox *s, const struct actor *who, bool receive, struct workspace_op *op)
+{
+    struct transfer *t = calloc(1, sizeof *t);
+    int r = 0;
+
+    if (!t)
+        abort();
+    *t = (struct transfer){
+        .sandbox = sandbox_ref(s), .op = op, .actor = *who, .receive = receive, .report = -1
+    };
+    buf_init(&op->lines, LINES_BYTES_MAX);
+    json_writer_init(&t->lines, &op->lines, JSON_COMPACT);
+    json_begin_array(&t->lines);
+    mirror_report_reader_init(&t->reader, on_line, t);
+    if (!(receive ? workspace_syncs(s) : workspace_mirrored(s)))
+        r = err_set(&t->err, ERR_CONFLICT, "sandbox %s mirrors no directory", s->record.id);
+    else if (s->transfer)
+        r = err_set(&t->err, ERR_BUSY, "the workspace of %s is being copied", s->record.id);
+    else if (!s->box || s->after_teardown)
+        r = err_set(&t->err, ERR_CONFLICT, "sandbox %s is not there any more", s->record.id);
+    if (r < 0) {
+        t->op->flags |= MIRROR_DRY_RUN; /* nothing to record */
+        loop_later(s->control->loop, &t->later, over_later, NULL);
+        return;
+    }
+    s->transfer = t;
+    t->phase = receive ? PHASE_MOVE : PHASE_MKDIR;
+    start_inside(t);
+}
+
+void workspace_copy_in(struct sandbox *s, struct workspace_op *op)
+{
+    begin(s, &ACTOR_DAEMON, false, op);
+}
+
+void workspace_sync(struct sandbox *s, const struct actor *who, struct workspace_op *op)
+{
+    begin(s, who, true, op);
+}

@@ -1,0 +1,164 @@
+#include "fixture.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+
+struct fixture fix;
+struct err e;
+
+static bool opened, closed;
+
+static const char profile[] = "id: profile.fake\n"
+                              "version: 1\n"
+                              "description: For tests.\n"
+                              "extension: ext.fake\n"
+                              "isolation:\n  level: container\n"
+                              "ttl:\n  default: 1h\n  max: 2h\n";
+
+void turn(void)
+{
+    CHECK_OK(loop_run_once(&fix.loop, -1, &e), e);
+}
+
+static void on_open(void *user)
+{
+    (void)user;
+    opened = true;
+}
+
+static void on_closed(void *user)
+{
+    (void)user;
+    closed = true;
+}
+
+static void make_place(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    fix.scratch = scratch_make();
+    make_dir(fix.scratch.dir, "profiles");
+    make_file(fix.scratch.dir, "profiles/fake.yaml", profile);
+    make_dir(fix.scratch.dir, "state");
+    fix.caller = (struct caller){ .owner = "uid:1000",
+                                  .actor = { .kind = ACTOR_ADM, .id = "uid:1000" },
+                                  .verbs = VERBS_ALL };
+    fix.config.limits.sandboxes_max = 100;
+    fix.config.limits.events_keep = 100000;
+    fix.config.ttl.max = 7 * 86400 * NS_PER_S;
+}
+
+void plane_open(void)
+{
+    char dir[sizeof fix.scratch.path + 16];
+    const char *dirs[] = { dir };
+    struct control_setup s = { .loop = &fix.loop,
+                               .work = &fix.work,
+                               .config = &fix.config,
+                               .profiles = { dirs, 1 },
+                               .on_open = on_open };
+
+    if (!fix.scratch.path[0])
+        make_place();
+    snprintf(dir, sizeof dir, "%s/profiles", fix.scratch.path);
+    s.state = open_dir(fix.scratch.dir, "state");
+    CHECK_OK(loop_init(&fix.loop, &e), e);
+    CHECK_OK(work_pool_init(&fix.work, &fix.loop, 3, 1000, &e), e);
+    opened = false;
+    CHECK_OK(control_open(&s, &fix.control, &e), e);
+    WAIT_FOR(opened);
+}
+
+void plane_close(void)
+{
+    closed = false;
+    control_close(fix.control, on_closed);
+    WAIT_FOR(closed);
+    loop_stop(&fix.loop); /* what is left to be freed later */
+    CHECK_OK(loop_run(&fix.loop, &e), e);
+    work_pool_done(&fix.work);
+    loop_done(&fix.loop);
+}
+
+static int created;
+
+static void on_created(struct create_op *op, int r, const struct err *why)
+{
+    (void)op;
+    if (r < 0)
+        FAIL("creating: %s", why->msg);
+    created++;
+}
+
+struct sandbox *new_sandbox(void)
+{
+    struct create_request q = { .profile = "profile.fake" };
+    struct create_op op = { .caller = &fix.caller, .request = &q, .done = on_created };
+    struct sandbox *s;
+    int before = created;
+
+    control_create(fix.control, &op);
+    WAIT_FOR(created > before);
+    CHECK(op.record);
+    s = find_sandbox(op.record->id);
+    CHECK(s);
+    arena_done(&op.arena);
+    return s;
+}
+
+struct sandbox *find_sandbox(const char *id)
+{
+    struct sandbox *s;
+
+    return control_find_now(fix.control, &fix.caller, str_from(id), &s) ? s : NULL;
+}
+
+const char *id_of(struct sandbox *s)
+{
+    return sandbox_view(s).record->id;
+}
+
+static bool destroyed;
+
+static void on_destroyed(struct sandbox_op *op, int r, const struct err *why)
+{
+    (void)op;
+    if (r < 0)
+        FAIL("destroying: %s", why->msg);
+    destroyed = true;
+}
+
+void destroy(struct sandbox *s)
+{
+    struct sandbox_op op = { .done = on_destroyed };
+
+    destroyed = false;
+    sandbox_destroy(s, &fix.caller.actor, "test", DESTROY_NO_SYNC, &op);
+    WAIT_FOR(destroyed);
+}
+
+static bool answered;
+
+static void on_answer(struct store_query *q, int r, const struct err *why)
+{
+    (void)q;
+    if (r < 0)
+        FAIL("asking: %s", why->msg);
+    answered = true;
+}
+
+size_t count_events(const char *type)
+{
+    struct store_query q = { .kind = STORE_EVENTS };
+    size_t n = 0;
+
+    arena_init(&q.arena, 64 << 20);
+    answered = false;
+    CHECK_OK(store_ask(control_store(fix.control), &q, on_answer, &e), e);
+    WAIT_FOR(answered);
+    for (size_t i = 0; i < q.n; i++)
+        n += strcmp(q.events[i].type, type) == 0;
+    arena_done(&q.arena);
+    return n;
+}

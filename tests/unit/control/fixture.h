@@ -1,0 +1,37 @@
+/* What the tests of the control plane share: a whole one over the fake extension, in a directory of
+ * its own, that can be closed and opened again as a daemon that was restarted. */
+#ifndef TESTS_CONTROL_FIXTURE_H
+#define TESTS_CONTROL_FIXTURE_H
+
+#include "control/control.h"
+#include "harness/fake_extension.h"
+#include "harness/tap.h"
+#include "../tree/scratch.h"
+
+extern struct fixture {
+    struct scratch scratch;
+    struct loop loop;
+    struct work_pool work;
+    struct config config;
+    struct control *control;
+    struct caller caller;
+} fix;
+extern struct err e;
+
+void plane_open(void); /* and waits until it is open */
+void plane_close(void);
+void turn(void); /* one batch of the loop */
+#define WAIT_FOR(cond)                                                                             \
+    while (!(cond))                                                                                \
+    turn()
+
+/* A ready sandbox of the profile that uses the fake extension; referenced. */
+struct sandbox *new_sandbox(void);
+struct sandbox *find_sandbox(const char *id); /* referenced; NULL */
+const char *id_of(struct sandbox *s);
+void destroy(struct sandbox *s); /* and waits */
+
+/* How many events of this type the store has. */
+size_t count_events(const char *type);
+
+#endif
