@@ -1,0 +1,257 @@
+#include "api/api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/inside.h"
+#include "api/route.h"
+#include "base/clock.h"
+#include "control/tokens.h"
+#include "json/reader.h"
+
+static void client_left(struct http_exchange *x)
+{
+    struct call *c = http_state(x);
+
+    c->x = NULL;
+    meters_ended(c, CALL_LEFT);
+    if (c->on_gone)
+        c->on_gone(c);
+    call_unref(c);
+}
+
+static void found(struct find_op *f, int r, const struct err *e)
+{
+    struct call *c = container_of(f, struct call, find);
+    struct err gone;
+
+    if (!c->x) {
+        call_unref(c);
+        return;
+    }
+    if (r >= 0 && f->sandbox) {
+        c->sandbox = sandbox_ref(f->sandbox);
+        sandbox_touch(c->sandbox);
+    } else if (r >= 0 && (c->route->flags & ROUTE_LIVE)) {
+        r = err_set(&gone, ERR_CONFLICT, "sandbox %s is %s", f->record->id,
+                    sandbox_state_names[f->record->state]);
+        e = &gone;
+    }
+    if (r < 0)
+        call_fail(c, e);
+    else
+        c->route->handle(c);
+    call_unref(c);
+}
+
+static void dispatch(struct call *c)
+{
+    struct sandbox *s;
+
+    if (!(c->route->flags & ROUTE_SANDBOX)) {
+        c->route->handle(c);
+        return;
+    }
+    if (control_find_now(c->api->control, &c->caller, c->params[0], &s)) {
+        c->sandbox = s;
+        sandbox_touch(s);
+        c->route->handle(c);
+        return;
+    }
+    c->find = (struct find_op){ .caller = &c->caller, .id = c->params[0], .done = found };
+    call_ref(c);
+    control_find(c->api->control, &c->find);
+}
+
+static void body_came(struct http_exchange *x, struct str body)
+{
+    const struct json_limits limits = { .bytes = CALL_ARENA_MAX, .depth = 16 };
+    struct call *c = http_state(x);
+    struct err e;
+
+    c->body = body;
+    if (!(c->route->flags & ROUTE_JSON)) {
+        dispatch(c);
+        return;
+    }
+    if (json_read(body.n ? body : STR("{}"), limits, &c->arena, &c->json, &e) < 0) {
+        err_wrap(&e, -1, "the body");
+        call_fail(c, &e);
+    } else {
+        dispatch(c);
+    }
+}
+
+static void fail_unrouted(struct call *c, unsigned allowed)
+{
+    call_fail_with(c, allowed ? 405 : 404, allowed ? "invalid" : "not_found",
+                   allowed ? "this path has other methods; GET /openapi.json lists them"
+                           : "there is no such path; GET /openapi.json lists them all");
+}
+
+/* A parameter that nobody reads is a mistake that its sender should hear of. */
+static bool query_known(struct call *c)
+{
+    struct str rest = c->query, name;
+    struct url_pair p;
+    struct err e;
+
+    while (url_next(&rest, &p)) {
+        if (url_decode(p.name, true, &c->arena, &name, &e) < 0) {
+            call_fail(c, &e);
+            return false;
+        }
+        if (route_takes(c->route, name))
+            continue;
+        (void)err_set(&e, ERR_INVALID, "there is no parameter '%.40s' here; this takes: %s",
+                      name.n ? name.p : "", c->route->query ? c->route->query : "none");
+        call_fail(c, &e);
+        return false;
+    }
+    return true;
+}
+
+static bool find_route(struct call *c)
+{
+    const struct h1_request *q = http_request(c->x);
+    struct url u = url_split(q->path);
+    unsigned allowed = 0;
+    struct err e;
+
+    if (q->form != H1_ORIGIN || url_path(u.path, &c->arena, &c->path, &e) < 0) {
+        call_fail_with(c, 400, "invalid", q->form != H1_ORIGIN ? "this is no proxy" : e.msg);
+        return false;
+    }
+    c->query = u.query;
+    c->route = route_find(q->method, &c->path, c->params, &allowed);
+    if (!c->route)
+        fail_unrouted(c, allowed);
+    return c->route;
+}
+
+/* Those who only listen do not keep those who ask from being answered. */
+static bool admit(struct call *c)
+{
+    struct err e;
+
+    if (c->route->flags & ROUTE_LONG) {
+        list_append(&c->api->listening, &c->listening);
+        return true;
+    }
+    if (c->api->in_flight >= c->api->config->limits.requests_in_flight) {
+        (void)err_set(&e, ERR_BUSY, "%u requests are under way", c->api->in_flight);
+        call_fail(c, &e);
+        return false;
+    }
+    c->in_flight = true;
+    c->api->in_flight++;
+    return true;
+}
+
+static void on_request(struct http_exchange *x)
+{
+    struct call *c = calloc(1, sizeof *c);
+
+    if (!c)
+        abort();
+    c->api = http_user(x);
+    c->loop = c->api->loop;
+    c->began_ns = clock_mono();
+    c->x = x;
+    c->refs = 2; /* the exchange's and ours */
+    arena_init(&c->arena, CALL_ARENA_MAX);
+    http_set_state(x, c);
+    http_on_gone(x, client_left);
+    if (find_route(c) && call_authenticate(c) && query_known(c) && admit(c)) {
+        if (c->route->flags & (ROUTE_JSON | ROUTE_TEXT))
+            http_collect(x, c->api->config->limits.body_bytes, body_came);
+        else
+            dispatch(c);
+    }
+    call_unref(c);
+}
+
+static void api_free(struct api *a)
+{
+    if (a->server)
+        http_server_free(a->server);
+    metrics_unregister(&a->meters);
+    tokens_close(a->tokens);
+    buf_done(&a->openapi);
+    free(a);
+}
+
+int api_open(const struct api_setup *s, struct api **ret, struct err *e)
+{
+    const struct http_config http = { .on_request = on_request,
+                                      .user = NULL,
+                                      .connections = s->config->limits.connections,
+                                      .exchanges = s->config->limits.connections };
+    struct http_config with = http;
+    struct api *a = calloc(1, sizeof *a);
+    int r;
+
+    if (!a)
+        abort();
+    a->loop = s->loop;
+    a->control = s->control;
+    a->config = s->config;
+    a->owner = s->owner;
+    buf_init(&a->openapi, 4 << 20);
+    with.user = a;
+    r = tokens_open(s->control, &a->tokens, e);
+    if (r >= 0)
+        r = meters_register(a, e);
+    if (r >= 0)
+        r = http_server_new(s->loop, &with, &a->server, e);
+    if (r < 0) {
+        api_free(a);
+        return r;
+    }
+    *ret = a;
+    return 0;
+}
+
+int api_listen(struct api *a, int fd, struct err *e)
+{
+    return http_server_listen(a->server, fd, e);
+}
+
+static void stopped(struct http_server *server, void *user)
+{
+    struct api *a = user;
+    void (*on_closed)(void *) = a->on_closed;
+    void *whose = a->user;
+
+    (void)server;
+    api_free(a);
+    on_closed(whose);
+}
+
+/* Whoever only listens would listen until the deadline. Programs in the foreground may still end.
+ */
+static void hang_up_on_listeners(struct api *a)
+{
+    struct link *next;
+
+    for (struct link *m = list_first(&a->listening); m; m = next) {
+        struct call *c = container_of(m, struct call, listening);
+
+        next = list_after(&a->listening, m);
+        if (!c->x || c->route->method != H1_GET)
+            continue;
+        call_ref(c);
+        http_cut(call_take_exchange(c));
+        if (c->on_gone)
+            c->on_gone(c);
+        call_unref(c);
+    }
+}
+
+void api_close(struct api *a, int64_t deadline, void (*on_closed)(void *user), void *user)
+{
+    a->on_closed = on_closed;
+    a->user = user;
+    hang_up_on_listeners(a);
+    http_server_stop(a->server, deadline, stopped);
+}

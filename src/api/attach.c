@@ -1,0 +1,283 @@
+/* /v1/sandboxes/{id}/processes/{n}/attach: a background process's output, as lines or messages.
+ *
+ * Whoever leaves lets the process go on. */
+#include <signal.h>
+#include <stdlib.h>
+
+#include "api/exec.h"
+#include "api/processes.h"
+#include "http/websocket.h"
+#include "json/reader.h"
+#include "proc/signals.h"
+
+enum { CHUNK = 64 << 10, EVENT_MAX = 1 << 20, INPUT_MAX = 1 << 20 };
+enum { CLOSE_DONE = 1000, CLOSE_UNSUPPORTED = 1003, CLOSE_BEHIND = 1008, CLOSE_FAILED = 1011 };
+
+struct attach {
+    struct call *call;
+    struct watcher watcher;
+    struct process *process;
+    bool is_ws;
+    struct ws ws;
+    struct buf input; /* of the last message: it did not fit */
+};
+
+static void attach_end(struct call *c)
+{
+    struct attach *a = c->state;
+
+    watcher_stop(&a->watcher);
+    process_unref(a->process);
+    buf_done(&a->input);
+    free(a);
+}
+
+static void attach_gone(struct call *c)
+{
+    struct attach *a = c->state;
+
+    watcher_stop(&a->watcher);
+}
+
+/* --- telling --- */
+
+/* What http_write() and ws_send() return; at a failure the client is cut off. */
+static int sent(struct attach *a, int r)
+{
+    if (r >= 0)
+        return r;
+    watcher_stop(&a->watcher);
+    if (a->is_ws)
+        ws_close(&a->ws, CLOSE_FAILED, STR("output could not be told"));
+    else
+        http_cut(call_take_exchange(a->call));
+    return r;
+}
+
+static int tell(struct attach *a, call_write_fn *write, const void *what)
+{
+    struct buf line AUTO(buf_done) = BUF_INIT(EVENT_MAX);
+    struct json_writer w;
+
+    json_writer_init(&w, &line, JSON_COMPACT);
+    write(&w, what);
+    json_writer_finish(&w, NULL);
+    if (a->is_ws)
+        return sent(a, ws_send(&a->ws, FRAME_TEXT, buf_str(&line), NULL));
+    buf_add_c(&line, '\n');
+    return sent(a, http_write(a->call->x, buf_str(&line), NULL));
+}
+
+struct piece {
+    int channel;
+    struct str data;
+};
+
+static void write_piece(struct json_writer *w, const void *what)
+{
+    const struct piece *p = what;
+
+    exec_write_output(w, p->channel, p->data);
+}
+
+static bool on_output(struct watcher *w, int channel, struct str data)
+{
+    static char message[1 + CHUNK];
+    struct attach *a = container_of(w, struct attach, watcher);
+
+    if (!a->is_ws)
+        return tell(a, write_piece, &(struct piece){ channel, data }) == 0;
+    message[0] = (char)channel;
+    memcpy(message + 1, data.p, data.n);
+    return sent(a, ws_send(&a->ws, FRAME_BINARY, (struct str){ message, data.n + 1 }, NULL)) == 0;
+}
+
+static void write_ended(struct json_writer *w, const void *what)
+{
+    exec_write_ended(w, what);
+}
+
+static void on_ended(struct watcher *w, const struct ext_end *end)
+{
+    struct attach *a = container_of(w, struct attach, watcher);
+
+    if (tell(a, write_ended, end) < 0)
+        return;
+    if (a->is_ws)
+        ws_close(&a->ws, CLOSE_DONE, STR(""));
+    else
+        http_end(call_take_exchange(a->call));
+}
+
+/* A stream without a last line was cut. */
+static void on_behind(struct watcher *w)
+{
+    struct attach *a = container_of(w, struct attach, watcher);
+
+    if (a->is_ws)
+        ws_close(&a->ws, CLOSE_BEHIND, STR("too slow"));
+    else
+        http_cut(call_take_exchange(a->call));
+}
+
+static void on_room(struct watcher *w);
+
+static const struct watcher_events events = {
+    .output = on_output,
+    .ended = on_ended,
+    .fell_behind = on_behind,
+    .room = on_room,
+};
+
+static void write_started(struct json_writer *w, const void *what)
+{
+    json_begin_object(w);
+    json_key(w, STR("event"));
+    json_put_str(w, STR("started"));
+    json_key(w, STR("process"));
+    process_write(w, what);
+    json_end_object(w);
+}
+
+/* --- what comes in over a WebSocket --- */
+
+/* False: there is no room. What nobody reads any more is dropped: its end is told. */
+static bool give(struct attach *a)
+{
+    while (a->input.n) {
+        ssize_t n = process_stdin(a->process, buf_str(&a->input), NULL);
+
+        if (n == 0)
+            return false;
+        buf_drop(&a->input, n < 0 ? a->input.n : (size_t)n);
+    }
+    return true;
+}
+
+static void on_room(struct watcher *w)
+{
+    struct attach *a = container_of(w, struct attach, watcher);
+
+    if (a->is_ws && a->input.n && give(a))
+        ws_resume(&a->ws);
+}
+
+static void control(struct attach *a, struct str text)
+{
+    struct exec_message m;
+
+    if (exec_message_read(text, &m) < 0)
+        return;
+    if (m.op == EXEC_RESIZE)
+        (void)process_resize(a->process, m.rows, m.cols, NULL);
+    else if (m.op == EXEC_CLOSE_STDIN)
+        (void)process_close_stdin(a->process, NULL);
+    else
+        (void)process_signal(a->process, m.signal,
+                             m.signal == SIGKILL ? EXT_SCOPE_TREE : EXT_SCOPE_GROUP, NULL);
+}
+
+static void on_message(struct ws *w, enum frame_op op, struct str data)
+{
+    struct attach *a = container_of(w, struct attach, ws);
+
+    if (op == FRAME_TEXT) {
+        control(a, data);
+    } else if (!data.n || data.p[0] != 0) {
+        ws_close(w, CLOSE_UNSUPPORTED, STR("only channel 0 goes in"));
+    } else if (buf_add(&a->input, (struct str){ data.p + 1, data.n - 1 }) < 0) {
+        ws_close(w, CLOSE_FAILED, STR("a message is too big"));
+    } else if (!give(a)) {
+        ws_pause(w);
+    }
+}
+
+static void on_closed(struct ws *w, int code)
+{
+    struct attach *a = container_of(w, struct attach, ws);
+    struct call *c = a->call;
+
+    (void)code;
+    c->x = NULL;
+    meters_ended(c, CALL_STREAMED);
+    watcher_stop(&a->watcher);
+    call_unref(c); /* the exchange's */
+}
+
+static void on_ws_drain(struct ws *w)
+{
+    watcher_resume(&container_of(w, struct attach, ws)->watcher);
+}
+
+static void on_drain(struct http_exchange *x)
+{
+    struct call *c = http_state(x);
+    struct attach *a = c->state;
+
+    watcher_resume(&a->watcher);
+}
+
+/* --- beginning --- */
+
+static int begin(struct attach *a, struct err *e)
+{
+    static const struct h1_field fields[] = {
+        { { "Content-Type", 12 }, { "application/x-ndjson", 20 } },
+        { { "Cache-Control", 13 }, { "no-store", 8 } },
+    };
+    const struct ws_config config = { .on_message = on_message,
+                                      .on_closed = on_closed,
+                                      .on_drain = on_ws_drain };
+    struct http_exchange *x = a->call->x;
+    int r;
+
+    if (a->is_ws)
+        return ws_accept(&a->ws, x, &config, e);
+    r = http_begin(x, 200, fields, COUNT_OF(fields), HTTP_UNKNOWN, e);
+    if (r >= 0)
+        http_on_drain(x, on_drain);
+    return r;
+}
+
+static int read_replay(struct call *c, bool *ret_live_only)
+{
+    struct str v;
+    int r = call_query(c, "replay", &v);
+
+    if (r > 0 && !str_eq(v, STR("yes")) && !str_eq(v, STR("no"))) {
+        call_fail_with(c, 400, "invalid", "replay: must be yes or no");
+        return -1;
+    }
+    *ret_live_only = r > 0 && v.n == 2;
+    return r;
+}
+
+void process_attach(struct call *c)
+{
+    struct process *p = process_of_call(c);
+    struct attach *a;
+    bool live_only;
+    struct err e;
+
+    if (!p)
+        return;
+    a = calloc(1, sizeof *a);
+    if (!a)
+        abort();
+    a->call = c;
+    a->process = p;
+    a->watcher.events = &events;
+    a->is_ws = ws_wanted(http_request(c->x));
+    buf_init(&a->input, INPUT_MAX);
+    c->state = a;
+    c->on_end = attach_end;
+    c->on_gone = attach_gone;
+    if (read_replay(c, &live_only) < 0)
+        return;
+    if (begin(a, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    if (tell(a, write_started, p) >= 0)
+        process_watch(p, &a->watcher, live_only);
+}

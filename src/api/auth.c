@@ -1,0 +1,193 @@
+/* Who asks: by the kernel's word on a unix socket, by a token on TCP. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "api/inside.h"
+#include "api/route.h"
+#include "control/tokens.h"
+
+static void by_uid(struct call *c, uid_t uid)
+{
+    struct caller *who = &c->caller;
+
+    snprintf(who->owner, sizeof who->owner, "uid:%u", (unsigned)uid);
+    who->actor.kind = ACTOR_ADM;
+    snprintf(who->actor.id, sizeof who->actor.id, "uid:%u", (unsigned)uid);
+    who->verbs = VERBS_ALL;
+    who->admin = who->host_paths = uid == 0 || uid == c->api->owner;
+    who->trusted = true;
+}
+
+static bool is_loopback(const struct sockaddr_storage *a)
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)a;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)a;
+
+    if (a->ss_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    return a->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+static bool same_name(struct str a, const char *b)
+{
+    return a.n == strlen(b) && strncasecmp(a.p, b, a.n) == 0;
+}
+
+/* The host a browser thinks it talks to must be one that only we can be. */
+static bool host_is_ours(const struct http_peer *p, const struct h1_host *h)
+{
+    char text[INET6_ADDRSTRLEN] = "";
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&p->local;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&p->local;
+    bool is4 = p->local.ss_family == AF_INET;
+    uint16_t port = ntohs(is4 ? v4->sin_port : v6->sin6_port);
+
+    if ((h->port ? h->port : 80) != port)
+        return false;
+    if (is_loopback(&p->local) && same_name(h->name, "localhost"))
+        return true;
+    inet_ntop(p->local.ss_family, is4 ? (const void *)&v4->sin_addr : (const void *)&v6->sin6_addr,
+              text, sizeof text);
+    return same_name(h->name, text);
+}
+
+/* A web page's script sends its own origin; only pages of ours may talk to us. */
+static bool origin_is_ours(const struct call *c)
+{
+    struct str origin = call_header(c, "Origin"), host = call_header(c, "Host");
+
+    if (!origin.p)
+        return true;
+    return str_starts(origin, STR("http://")) &&
+           str_eq((struct str){ origin.p + 7, origin.n - 7 }, host);
+}
+
+/* What a gateway may say of a caller, and what it leaves of the token's rights. */
+static const struct {
+    const char *name;
+    uint64_t verbs;
+} trusts[] = {
+    [TRUST_APPRENTICE] = { "apprentice", VERB_BIT(VERB_READ) },
+    [TRUST_JOURNEYMAN] = { "journeyman",
+                           VERBS_ALL & ~(VERB_BIT(VERB_ADMIN) | VERB_BIT(VERB_DESTROY)) },
+    [TRUST_MASTER] = { "master", VERBS_ALL },
+};
+
+/* The level that the header names; the lowest for what is no level, or said twice. */
+static enum config_trust read_trust(const struct call *c, struct str level)
+{
+    size_t i = COUNT_OF(trusts) - 1;
+
+    if (h1_count(&http_request(c->x)->head, STR("X-Trust-Level")) > 1)
+        return TRUST_APPRENTICE;
+    while (i > 0 && !same_name(level, trusts[i].name))
+        i--;
+    return (enum config_trust)i;
+}
+
+/* Believed from a gateway on this machine only, up to what the configuration gives it, and only
+ * downwards. From anybody else it is ignored, and makes the caller an untrusted one. */
+static void lower_trust(struct call *c, const struct token_record *t)
+{
+    struct str level = call_header(c, "X-Trust-Level");
+    enum config_trust trust, most = c->api->config->gateway.trust;
+
+    if (!level.p)
+        return;
+    c->caller.trusted = c->caller.host_paths = false;
+    if (!t->gateway || !is_loopback(&http_peer(c->x)->remote))
+        return;
+    trust = read_trust(c, level);
+    c->caller.verbs &= trusts[trust < most ? trust : most].verbs;
+    if (!caller_may(&c->caller, VERB_ADMIN))
+        c->caller.admin = false;
+}
+
+/* Whether an owner's uid is an administrator's. */
+static bool owner_is_admin(const struct api *a, const char *owner)
+{
+    char own[OWNER_MAX];
+
+    snprintf(own, sizeof own, "uid:%u", (unsigned)a->owner);
+    return strcmp(owner, "uid:0") == 0 || strcmp(owner, own) == 0;
+}
+
+/* The token may be gone before the request is. */
+static bool copy_labels(struct call *c, const struct json_map *from)
+{
+    struct json_pair *to = arena_array(&c->arena, from->n + 1, sizeof *to);
+
+    for (size_t i = 0; to && i < from->n; i++) {
+        to[i].key = arena_dup(&c->arena, str_from(from->p[i].key));
+        to[i].value = arena_dup(&c->arena, str_from(from->p[i].value));
+        if (!to[i].key || !to[i].value)
+            return false;
+    }
+    c->caller.labels = (struct json_map){ to, from->n };
+    return to;
+}
+
+static bool by_token(struct call *c)
+{
+    struct str given = call_header(c, "Authorization");
+    const struct token_record *t;
+
+    if (given.n < 7 || strncasecmp(given.p, "Bearer ", 7) != 0) {
+        call_fail_with(c, 401, "unauthenticated",
+                       "send Authorization: Bearer TOKEN; `sandboxer token create` makes one");
+        return false;
+    }
+    t = tokens_find(c->api->tokens, (struct str){ given.p + 7, given.n - 7 });
+    if (!t) {
+        call_fail_with(c, 401, "unauthenticated", "the token is unknown, expired or revoked");
+        return false;
+    }
+    snprintf(c->caller.owner, sizeof c->caller.owner, "%s", t->owner);
+    c->caller.actor.kind = t->actor;
+    snprintf(c->caller.actor.id, sizeof c->caller.actor.id, "%s", t->id);
+    c->caller.verbs = t->verbs;
+    c->caller.trusted = true;
+    if (!copy_labels(c, &t->labels)) {
+        call_fail_with(c, 413, "too_big", "the token's labels are too long");
+        return false;
+    }
+    /* Whatever its verbs: it stands for its owner, and cannot see more than that. */
+    c->caller.host_paths = owner_is_admin(c->api, t->owner);
+    c->caller.admin = caller_may(&c->caller, VERB_ADMIN) && c->caller.host_paths;
+    lower_trust(c, t);
+    return true;
+}
+
+static bool may_use(struct call *c)
+{
+    char text[128];
+
+    if ((c->route->flags & ROUTE_ADMIN) && !c->caller.admin) {
+        call_fail_with(c, 403, "denied", "this is about everybody: for administrators only");
+        return false;
+    }
+    if (caller_may(&c->caller, c->route->verb))
+        return true;
+    snprintf(text, sizeof text, "this token does not allow '%s'", token_verb_names[c->route->verb]);
+    call_fail_with(c, 403, "denied", text);
+    return false;
+}
+
+bool call_authenticate(struct call *c)
+{
+    const struct http_peer *p = http_peer(c->x);
+
+    if (p->is_unix) {
+        by_uid(c, p->cred.uid);
+        return may_use(c);
+    }
+    if (!host_is_ours(p, &http_request(c->x)->host) || !origin_is_ours(c)) {
+        call_fail_with(c, 403, "denied", "Host and Origin must name the address we listen on");
+        return false;
+    }
+    if (c->route->flags & ROUTE_OPEN)
+        return true;
+    return by_token(c) && may_use(c);
+}

@@ -1,0 +1,327 @@
+#include "api/call.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "api/inside.h"
+#include "api/route.h"
+
+struct call *call_ref(struct call *c)
+{
+    c->refs++;
+    return c;
+}
+
+static void call_free(struct loop_later *l)
+{
+    struct call *c = container_of(l, struct call, later);
+
+    if (c->on_end)
+        c->on_end(c);
+    link_leave(&c->listening);
+    if (c->in_flight)
+        c->api->in_flight--;
+    if (c->one_shot)
+        sandbox_destroy(c->sandbox, &c->caller.actor, "its program ended", DESTROY_NO_SYNC, NULL);
+    if (c->sandbox)
+        sandbox_unref(c->sandbox);
+    find_op_done(&c->find);
+    arena_done(&c->arena);
+    free(c);
+}
+
+/* Later: whoever is on the stack may be about to look at its operation again, to see that it was
+ * cancelled. */
+void call_unref(struct call *c)
+{
+    if (--c->refs == 0)
+        loop_later(c->loop, &c->later, call_free, NULL);
+}
+
+/* --- answers --- */
+
+/* The exchange is over; what is still under way finds nobody to answer. */
+struct http_exchange *call_take_exchange(struct call *c)
+{
+    struct http_exchange *x = take_ptr(c->x);
+
+    meters_ended(c, CALL_STREAMED);
+    call_unref(c); /* the exchange's */
+    return x;
+}
+
+static void respond(struct call *c, int status, const struct h1_field *fields, size_t n,
+                    struct str body)
+{
+    struct err e;
+
+    call_ref(c);
+    meters_ended(c, (enum call_outcome)(status / 100 - 2));
+    if (http_respond(c->x, status, fields, n, body, &e) < 0)
+        http_fail(c->x, 500, str_from(e.msg));
+    call_take_exchange(c);
+    call_unref(c);
+}
+
+#define FIELD(name, value) ((struct h1_field){ STR(name), str_from(value) })
+
+static void answer(struct call *c, int status, const char *type, const char *location,
+                   struct str body)
+{
+    struct h1_field fields[4] = { FIELD("Content-Type", type), FIELD("Cache-Control", "no-store") };
+    size_t n = 2;
+
+    if (location)
+        fields[n++] = FIELD("Location", location);
+    if (status == 503)
+        fields[n++] = FIELD("Retry-After", "1");
+    if (status == 401)
+        fields[n++] = FIELD("WWW-Authenticate", "Bearer");
+    respond(c, status, fields, n, body);
+}
+
+void call_answer_bytes(struct call *c, int status, const char *type, struct str body)
+{
+    if (c->x)
+        answer(c, status, type, NULL, body);
+}
+
+void call_answer_empty(struct call *c)
+{
+    static const struct h1_field fields[] = { { { "Cache-Control", 13 }, { "no-store", 8 } } };
+
+    if (c->x)
+        respond(c, 204, fields, COUNT_OF(fields), STR(""));
+}
+
+void call_answer_at(struct call *c, int status, const char *location, call_write_fn *write,
+                    const void *what)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(CALL_ANSWER_MAX);
+    struct json_writer w;
+    struct err e;
+
+    if (!c->x)
+        return;
+    json_writer_init(&w, &text, JSON_COMPACT);
+    write(&w, what);
+    if (json_writer_finish(&w, &e) < 0 || buf_add_c(&text, '\n') < 0)
+        call_fail(c, &e);
+    else
+        answer(c, status, "application/json", location, buf_str(&text));
+}
+
+void call_answer(struct call *c, int status, call_write_fn *write, const void *what)
+{
+    call_answer_at(c, status, NULL, write, what);
+}
+
+/* --- problems --- */
+
+static const struct {
+    int status;
+    const char *code, *title;
+} problems[ERR_CODE_COUNT_] = {
+    [ERR_OK] = { 500, "bug", "Internal error" },
+    [ERR_INVALID] = { 400, "invalid", "Invalid request" },
+    [ERR_DENIED] = { 403, "denied", "Not allowed" },
+    [ERR_NOT_FOUND] = { 404, "not_found", "Not found" },
+    [ERR_CONFLICT] = { 409, "conflict", "Conflict" },
+    [ERR_TOO_BIG] = { 413, "too_big", "Too big" },
+    [ERR_BUSY] = { 503, "busy", "Busy" },
+    [ERR_UNSUPPORTED] = { 501, "unsupported", "Not supported" },
+    [ERR_UPSTREAM] = { 502, "upstream", "Failed upstream" },
+    [ERR_TIMEOUT] = { 504, "timeout", "Timed out" },
+    [ERR_SYS] = { 500, "system", "System error" },
+    [ERR_BUG] = { 500, "bug", "Internal error" },
+};
+
+int problem_status(enum err_code code)
+{
+    return problems[code < ERR_CODE_COUNT_ ? code : ERR_BUG].status;
+}
+
+const char *problem_code(enum err_code code)
+{
+    return problems[code < ERR_CODE_COUNT_ ? code : ERR_BUG].code;
+}
+
+/* What the system says of files and programs inside is about the request, not about us. */
+enum err_code problem_kind(const struct err *e)
+{
+    if (e->code != ERR_SYS)
+        return e->code;
+    switch (e->sys) {
+    case ENOENT:
+        return ERR_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return ERR_DENIED;
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case EINVAL:
+    case ENAMETOOLONG:
+    case ENOEXEC:
+        return ERR_INVALID;
+    case EEXIST:
+    case ENOTEMPTY:
+    case EBUSY:
+        return ERR_CONFLICT;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return ERR_TOO_BIG;
+    default:
+        return ERR_SYS;
+    }
+}
+
+static const char *title_of(const char *code)
+{
+    for (size_t i = 1; i < ERR_CODE_COUNT_; i++)
+        if (strcmp(problems[i].code, code) == 0)
+            return problems[i].title;
+    return "Not authenticated";
+}
+
+static void put(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, str_from(key));
+    json_put_lossy(w, str_from(value));
+}
+
+void problem_write(struct json_writer *w, const struct err *e, int status, const char *code,
+                   const char *id, const char *step)
+{
+    json_begin_object(w);
+    put(w, "type", "about:blank");
+    put(w, "title", title_of(code));
+    json_key(w, STR("status"));
+    json_put_int(w, status);
+    put(w, "code", code);
+    put(w, "detail", e->msg);
+    if (e->code == ERR_SYS && e->sys && strerrorname_np(e->sys))
+        put(w, "errno", strerrorname_np(e->sys));
+    if (id && id[0])
+        put(w, "sandbox_id", id);
+    if (step && step[0])
+        put(w, "step", step);
+    json_end_object(w);
+}
+
+static void fail(struct call *c, const struct err *e, int status, const char *code, const char *id,
+                 const char *step)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(16 << 10);
+    struct json_writer w;
+
+    if (!c->x)
+        return;
+    json_writer_init(&w, &text, JSON_COMPACT);
+    problem_write(&w, e, status, code, id, step);
+    json_writer_finish(&w, NULL);
+    buf_add_c(&text, '\n');
+    answer(c, status, "application/problem+json", NULL, buf_str(&text));
+}
+
+void call_fail_sandbox(struct call *c, const struct err *e, const char *id, const char *step)
+{
+    enum err_code code = problem_kind(e);
+
+    fail(c, e, problem_status(code), problem_code(code), id, step);
+}
+
+void call_fail(struct call *c, const struct err *e)
+{
+    call_fail_sandbox(c, e, NULL, NULL);
+}
+
+void call_fail_with(struct call *c, int status, const char *code, const char *detail)
+{
+    struct err e;
+
+    (void)err_set(&e, ERR_INVALID, "%s", detail);
+    fail(c, &e, status, code, NULL, NULL);
+}
+
+/* --- what was asked --- */
+
+int call_query(struct call *c, const char *name, struct str *ret)
+{
+    struct err e;
+    int r = url_query(c->query, str_from(name), &c->arena, ret, &e);
+
+    if (r < 0) {
+        call_fail(c, &e);
+        return -1;
+    }
+    return r;
+}
+
+static int bad_query(struct call *c, const char *name, const char *wanted)
+{
+    struct err e;
+
+    (void)err_set(&e, ERR_INVALID, "%s: must be %s", name, wanted);
+    call_fail(c, &e);
+    return -1;
+}
+
+int call_query_bool(struct call *c, const char *name, bool *ret)
+{
+    struct str v;
+    int r = call_query(c, name, &v);
+
+    if (r <= 0)
+        return r;
+    if (!str_eq(v, STR("true")) && !str_eq(v, STR("false")))
+        return bad_query(c, name, "true or false");
+    *ret = v.p[0] == 't';
+    return 1;
+}
+
+int call_query_number(struct call *c, const char *name, uint64_t max, uint64_t *ret)
+{
+    char wanted[48];
+    struct str v;
+    uint64_t n;
+    int r = call_query(c, name, &v);
+
+    if (r <= 0)
+        return r;
+    if (!str_to_u64(v, &n) || n > max) {
+        snprintf(wanted, sizeof wanted, "a number up to %llu", (unsigned long long)max);
+        return bad_query(c, name, wanted);
+    }
+    *ret = n;
+    return 1;
+}
+
+struct str call_header(const struct call *c, const char *name)
+{
+    const struct h1_head *h = &http_request(c->x)->head;
+
+    for (size_t i = 0; i < h->n; i++)
+        if (h->fields[i].name.n == strlen(name) &&
+            strncasecmp(h->fields[i].name.p, name, h->fields[i].name.n) == 0)
+            return h->fields[i].value;
+    return (struct str){ NULL, 0 };
+}
+
+bool call_accepts(const struct call *c, const char *type)
+{
+    struct str accept = call_header(c, "Accept"), part;
+
+    while (accept.p) {
+        accept = str_cut(accept, ',', &part);
+        str_cut(part, ';', &part);
+        part = str_trim(part);
+        if (part.n == strlen(type) && strncasecmp(part.p, type, part.n) == 0)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,85 @@
+/* One request on its way through the interface: who asks, what for, and the answer.
+ *
+ * A call is counted: the exchange holds it until it is answered or the client is gone, and every
+ * operation under way holds it until it is told. `x` is NULL from the moment there is nobody to
+ * answer. */
+#ifndef API_CALL_H
+#define API_CALL_H
+
+#include "api/api.h"
+#include "http/url.h"
+#include "json/writer.h"
+
+enum { CALL_ARENA_MAX = 16 << 20, CALL_ANSWER_MAX = 32 << 20 };
+
+struct route;
+
+struct call {
+    struct api *api;
+    struct http_exchange *x;
+    unsigned refs;
+    int64_t began_ns;
+    bool counted; /* in the metrics */
+    struct loop *loop;
+    struct loop_later later; /* frees it; the api may be gone by then */
+    struct arena arena;
+    struct caller caller;
+    const struct route *route;
+    struct url_path path;            /* decoded */
+    struct str query;                /* encoded */
+    struct str params[2];            /* the path's variable segments */
+    struct str body;                 /* as it came, where the route takes JSON */
+    const struct json *json;         /* the same, read */
+    struct find_op find;             /* of a route with ROUTE_SANDBOX … */
+    struct sandbox *sandbox;         /* … the live one, referenced */
+    struct link listening;           /* of a long one: in the api's list */
+    bool in_flight;                  /* counted as one of requests_in_flight */
+    bool one_shot;                   /* … made for this call, and destroyed with it */
+    void *state;                     /* the handler's own, freed by on_end */
+    void (*on_gone)(struct call *c); /* the client left before it was answered; may be NULL */
+    void (*on_end)(struct call *c);  /* just before the call is freed; may be NULL */
+};
+
+struct call *call_ref(struct call *c);
+void call_unref(struct call *c);
+
+/* --- answers: each ends the exchange; without a client they do nothing --- */
+
+typedef void call_write_fn(struct json_writer *w, const void *what);
+void call_answer(struct call *c, int status, call_write_fn *write, const void *what);
+/* The same with a Location. */
+void call_answer_at(struct call *c, int status, const char *location, call_write_fn *write,
+                    const void *what);
+void call_answer_bytes(struct call *c, int status, const char *type, struct str body);
+void call_answer_empty(struct call *c); /* 204 */
+/* application/problem+json for an error. */
+void call_fail(struct call *c, const struct err *e);
+void call_fail_with(struct call *c, int status, const char *code, const char *detail);
+/* Of a sandbox that failed: with its id and step. */
+void call_fail_sandbox(struct call *c, const struct err *e, const char *id, const char *step);
+
+/* For a handler that streams: call it just before http_end(), http_fail() or http_cut() on the
+ * exchange it returns. */
+struct http_exchange *call_take_exchange(struct call *c);
+
+/* --- what was asked --- */
+
+/* A parameter of the query: 1, or 0 if it is not there; a bad one is answered, and -1. */
+int call_query(struct call *c, const char *name, struct str *ret);
+int call_query_bool(struct call *c, const char *name, bool *ret);
+int call_query_number(struct call *c, const char *name, uint64_t max, uint64_t *ret);
+/* A field of the head; empty with p == NULL if it is not there. */
+struct str call_header(const struct call *c, const char *name);
+bool call_accepts(const struct call *c, const char *type); /* Accept names it */
+
+/* What an error is to a client; its status, and its stable name. */
+enum err_code problem_kind(const struct err *e);
+int problem_status(enum err_code code);
+const char *problem_code(enum err_code code);
+void problem_write(struct json_writer *w, const struct err *e, int status, const char *code,
+                   const char *id, const char *step);
+
+/* Who asks. False: it is answered. */
+bool call_authenticate(struct call *c);
+
+#endif

@@ -1,0 +1,301 @@
+/* /v1/events and /v1/sandboxes/{id}/events: what happened, and what happens.
+ *
+ * A stream reads pages from the store until it has everything, then takes events as they are
+ * published. Whenever it cannot take one at once (a page is being read, or the client is slow), it
+ * only remembers that there is more and goes back to reading pages: so there are no gaps, no
+ * repetitions, and nothing grows. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/inside.h"
+#include "api/route.h"
+#include "base/clock.h"
+#include "http/sse.h"
+#include "model/event.h"
+
+enum { PAGE = 64, POLL_DEFAULT = 100, POLL_MAX = 1000, WAIT_MAX = 60, HEARTBEAT_S = 15 };
+enum { PAGE_BYTES_MAX = 16 << 20, EVENT_BYTES_MAX = 512 << 10 };
+
+struct stream {
+    struct call *call;
+    struct store_query query;
+    struct event_subscriber subscriber;
+    struct loop_timer timer; /* the next heartbeat, or the end of the wait */
+    char sandbox[ID_MAX];    /* "": all */
+    int64_t at;              /* the last one that was told */
+    int64_t wait_until;      /* of a poll; clock_mono() */
+    int limit;
+    bool sse, reading, full, more;
+};
+
+static void read_page(struct stream *s);
+
+static void stop(struct stream *s)
+{
+    loop_timer_stop(&s->timer);
+    event_unsubscribe(&s->subscriber);
+}
+
+static void stream_end(struct call *c)
+{
+    struct stream *s = c->state;
+
+    stop(s);
+    arena_done(&s->query.arena);
+    free(s);
+}
+
+static void stream_gone(struct call *c)
+{
+    stop(c->state);
+}
+
+/* --- server-sent events --- */
+
+static void cut(struct stream *s)
+{
+    stop(s);
+    http_cut(call_take_exchange(s->call));
+}
+
+/* False: the client has enough, or is cut off. */
+static bool send_event(struct stream *s, const struct event_record *v)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(EVENT_BYTES_MAX);
+    struct sse_event out = { .event = str_from(v->type) };
+    struct json_writer w;
+    char id[24];
+    int r;
+
+    snprintf(id, sizeof id, "%lld", (long long)v->seq);
+    out.id = str_from(id);
+    json_writer_init(&w, &text, JSON_COMPACT);
+    event_write(&w, v);
+    r = json_writer_finish(&w, NULL);
+    out.data = buf_str(&text);
+    if (r >= 0)
+        r = sse_send(s->call->x, &out, NULL);
+    if (r < 0) { /* never left out silently */
+        cut(s);
+        return false;
+    }
+    s->at = v->seq;
+    s->full = r > 0;
+    return !s->full;
+}
+
+static void on_drain(struct http_exchange *x)
+{
+    struct call *c = http_state(x);
+    struct stream *s = c->state;
+
+    s->full = false;
+    if (s->more)
+        read_page(s);
+}
+
+static void on_heartbeat(struct loop_timer *t)
+{
+    struct stream *s = container_of(t, struct stream, timer);
+
+    if (!s->full)
+        sse_heartbeat(s->call->x, NULL);
+    loop_timer_start(s->call->loop, t, clock_mono() + HEARTBEAT_S * NS_PER_S, on_heartbeat, NULL);
+}
+
+static void send_page(struct stream *s)
+{
+    const struct store_query *q = &s->query;
+    size_t i = 0;
+
+    while (i < q->n && send_event(s, &q->events[i]))
+        i++;
+    if (!s->call->x)
+        return;
+    if (i < q->n || q->n == (size_t)q->limit)
+        s->more = true;
+    if (s->more && !s->full)
+        read_page(s);
+}
+
+/* --- one answer --- */
+
+static void write_page(struct json_writer *w, const void *what)
+{
+    const struct stream *s = what;
+    size_t n = s->query.n;
+
+    json_begin_object(w);
+    json_key(w, STR("events"));
+    json_begin_array(w);
+    for (size_t i = 0; i < n; i++)
+        event_write(w, &s->query.events[i]);
+    json_end_array(w);
+    json_key(w, STR("next"));
+    json_put_int(w, n ? s->query.events[n - 1].seq : s->at);
+    json_end_object(w);
+}
+
+static void answer(struct stream *s)
+{
+    stop(s);
+    call_answer(s->call, 200, write_page, s);
+}
+
+static void waited(struct loop_timer *t)
+{
+    struct stream *s = container_of(t, struct stream, timer);
+
+    if (!s->reading) /* else the page will answer */
+        answer(s);
+}
+
+static void answer_or_wait(struct stream *s)
+{
+    if (s->query.n || clock_mono() >= s->wait_until)
+        answer(s);
+    else if (s->more)
+        read_page(s);
+}
+
+/* --- both --- */
+
+static void page_came(struct store_query *q, int r, const struct err *e)
+{
+    struct stream *s = container_of(q, struct stream, query);
+    struct call *c = s->call;
+
+    s->reading = false;
+    if (c->x && r < 0 && s->sse)
+        cut(s);
+    else if (c->x && r < 0)
+        stop(s), call_fail(c, e);
+    else if (c->x && s->sse)
+        send_page(s);
+    else if (c->x)
+        answer_or_wait(s);
+    call_unref(c);
+}
+
+static void read_page(struct stream *s)
+{
+    const struct caller *who = &s->call->caller;
+    struct err e;
+
+    arena_done(&s->query.arena);
+    s->query = (struct store_query){
+        .kind = STORE_EVENTS,
+        .sandbox = str_from(s->sandbox),
+        .owner = who->admin || s->sandbox[0] ? STR("") : str_from(who->owner),
+        .after_seq = s->at,
+        .limit = s->limit,
+    };
+    arena_init(&s->query.arena, PAGE_BYTES_MAX);
+    s->more = false;
+    if (store_ask(control_store(s->call->api->control), &s->query, page_came, &e) < 0) {
+        if (s->sse)
+            cut(s);
+        else
+            stop(s), call_fail(s->call, &e);
+        return;
+    }
+    s->reading = true;
+    call_ref(s->call);
+}
+
+static void on_event(struct event_subscriber *sub, const struct event_record *v)
+{
+    struct stream *s = container_of(sub, struct stream, subscriber);
+
+    if (v->seq <= s->at ||
+        (s->sandbox[0] ? strcmp(s->sandbox, v->sandbox) != 0 : !event_visible(&s->call->caller, v)))
+        return;
+    if (s->sse && !s->reading && !s->full)
+        send_event(s, v);
+    else if (s->sse || s->reading)
+        s->more = true;
+    else
+        read_page(s);
+}
+
+static bool read_query(struct call *c, struct stream *s)
+{
+    struct str last = call_header(c, "Last-Event-ID");
+    uint64_t after = 0, limit = POLL_DEFAULT, wait = 0;
+
+    if (last.n && (!str_to_u64(last, &after) || after > INT64_MAX)) {
+        call_fail_with(c, 400, "invalid", "Last-Event-ID: is none of ours");
+        return false;
+    }
+    if (call_query_number(c, "after", INT64_MAX, &after) < 0 ||
+        call_query_number(c, "limit", POLL_MAX, &limit) < 0 ||
+        call_query_number(c, "wait", WAIT_MAX, &wait) < 0)
+        return false;
+    if (!limit) {
+        call_fail_with(c, 400, "invalid", "limit: must be at least 1");
+        return false;
+    }
+    s->at = (int64_t)after;
+    s->limit = s->sse ? PAGE : (int)limit;
+    s->wait_until = clock_mono() + (int64_t)wait * NS_PER_S;
+    return true;
+}
+
+static void begin(struct stream *s)
+{
+    struct call *c = s->call;
+    struct err e;
+
+    if (s->sse && sse_begin(c->x, NULL, 0, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    if (s->sse) {
+        http_on_drain(c->x, on_drain);
+        sse_heartbeat(c->x, NULL); /* the head is on its way: the client knows that it is heard */
+        loop_timer_start(c->loop, &s->timer, clock_mono() + HEARTBEAT_S * NS_PER_S, on_heartbeat,
+                         NULL);
+    } else {
+        loop_timer_start(c->loop, &s->timer, s->wait_until, waited, NULL);
+    }
+    control_subscribe(c->api->control, &s->subscriber, on_event);
+    read_page(s);
+}
+
+static void start(struct call *c, const char *sandbox)
+{
+    struct stream *s = calloc(1, sizeof *s);
+
+    if (!s)
+        abort();
+    s->call = c;
+    s->sse = call_accepts(c, "text/event-stream");
+    snprintf(s->sandbox, sizeof s->sandbox, "%s", sandbox);
+    c->state = s;
+    c->on_end = stream_end;
+    c->on_gone = stream_gone;
+    if (read_query(c, s))
+        begin(s);
+}
+
+static void all(struct call *c)
+{
+    if (c->caller.labels.n)
+        call_fail_with(c, 403, "denied",
+                       "this token is for sandboxes with its labels: ask for one sandbox's events");
+    else
+        start(c, "");
+}
+
+static void of_sandbox(struct call *c)
+{
+    start(c, c->sandbox ? sandbox_view(c->sandbox).record->id : c->find.record->id);
+}
+
+const struct route routes_events[] = {
+    { H1_GET, VERB_READ, "/v1/events", ROUTE_LONG, all, "What happened to all sandboxes",
+      .answer = "EventList", .query = "after limit wait" },
+    { H1_GET, VERB_READ, "/v1/sandboxes/{id}/events", ROUTE_SANDBOX | ROUTE_LONG, of_sandbox,
+      "What happened to a sandbox", .answer = "EventList", .query = "after limit wait" },
+    { .path = NULL },
+};

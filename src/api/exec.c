@@ -1,0 +1,381 @@
+#include "api/exec.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "proc/signals.h"
+#include "base/clock.h"
+#include "json/reader.h"
+
+enum { LINGER_MS = 300, INPUT_MAX = 1 << 20 };
+
+static void pump_close(struct exec_pump *p)
+{
+    loop_fd_stop(&p->source);
+    drop_fd(&p->fd);
+}
+
+static void stop_all(struct exec *x)
+{
+    for (int i = 0; i < 2; i++)
+        pump_close(&x->pumps[i]);
+    loop_fd_stop(&x->input);
+    loop_timer_stop(&x->linger);
+    drop_fd(&x->op.process.stdio[0]);
+}
+
+/* Freed with its call, when nobody uses either any more. */
+static void exec_end(struct call *c)
+{
+    struct exec *x = c->state;
+
+    stop_all(x);
+    buf_done(&x->pending);
+    buf_done(&x->out[0]);
+    buf_done(&x->out[1]);
+    free(x);
+}
+
+static void finish_if_over(struct exec *x)
+{
+    if (!x->ended || x->pumps[0].fd >= 0 || x->pumps[1].fd >= 0)
+        return;
+    loop_timer_stop(&x->linger);
+    loop_fd_stop(&x->input);
+    drop_fd(&x->op.process.stdio[0]);
+    if (x->call->x)
+        x->face->ended(x, &x->end);
+}
+
+static void give_up_output(struct loop_timer *t)
+{
+    struct exec *x = container_of(t, struct exec, linger);
+
+    if (x->full) { /* the client is slow, not the program silent */
+        loop_timer_start(x->call->api->loop, t, clock_mono() + LINGER_MS * NS_PER_MS,
+                         give_up_output, NULL);
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        pump_close(&x->pumps[i]);
+    finish_if_over(x);
+}
+
+static void on_readable(struct loop_fd *s, unsigned events)
+{
+    static char room[EXEC_CHUNK];
+    struct exec_pump *p = container_of(s, struct exec_pump, source);
+    struct exec *x = p->exec;
+    ssize_t n = read(p->fd, room, sizeof room);
+
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    call_ref(x->call);
+    if (n <= 0) { /* a terminal says EIO when its last program has closed it */
+        pump_close(p);
+        finish_if_over(x);
+    } else if (x->face->output(x, p->channel, (struct str){ room, (size_t)n })) {
+        /* the client takes more */
+    } else if (!x->call->x) { /* the face gave the client up */
+        exec_gone(x);
+    } else {
+        x->full = true;
+        for (int i = 0; i < 2; i++)
+            loop_fd_stop(&x->pumps[i].source);
+    }
+    call_unref(x->call);
+}
+
+static void pump_run(struct exec_pump *p)
+{
+    if (p->fd >= 0)
+        loop_fd_start(p->exec->call->api->loop, &p->source, p->fd, LOOP_READ, on_readable, NULL);
+}
+
+void exec_resume(struct exec *x)
+{
+    if (!x->full)
+        return;
+    x->full = false;
+    for (int i = 0; i < 2; i++)
+        pump_run(&x->pumps[i]);
+}
+
+/* Output goes through us, unless the face hands the descriptors on. */
+static void start_pumps(struct exec *x)
+{
+    int *stdio = x->op.process.stdio;
+
+    x->pumps[0].channel = 1;
+    x->pumps[1].channel = 2;
+    if (x->request.tty) {
+        x->pumps[0].fd = dup(stdio[0]);
+    } else {
+        x->pumps[0].fd = take_fd(&stdio[1]);
+        x->pumps[1].fd = take_fd(&stdio[2]);
+    }
+    for (int i = 0; i < 2; i++)
+        pump_run(&x->pumps[i]);
+}
+
+static void on_started(struct run_op *op, int r, const struct err *e)
+{
+    struct exec *x = container_of(op, struct exec, op);
+    struct call *c = x->call;
+
+    if (!c->x) {
+        if (r >= 0)
+            run_op_cancel(op);
+        call_unref(c);
+        return;
+    }
+    if (r < 0) {
+        x->face->failed(x, e);
+        call_unref(c);
+        return;
+    }
+    x->running = true;
+    if (!x->face->started(x) || !c->x)
+        exec_gone(x);
+    else if (x->face->output)
+        start_pumps(x);
+}
+
+static void on_ended(struct run_op *op, const struct ext_end *end)
+{
+    struct exec *x = container_of(op, struct exec, op);
+
+    x->running = false;
+    x->ended = true;
+    x->end = *end;
+    loop_timer_start(x->call->api->loop, &x->linger, clock_mono() + LINGER_MS * NS_PER_MS,
+                     give_up_output, NULL);
+    finish_if_over(x);
+    call_unref(x->call); /* the operation's */
+}
+
+static const struct run_op_events events = { .started = on_started, .ended = on_ended };
+
+void exec_gone(struct exec *x)
+{
+    stop_all(x);
+    if (!x->running)
+        return; /* starting: on_started finds nobody; ended: nothing to do */
+    x->running = false;
+    run_op_cancel(&x->op);
+    call_unref(x->call);
+}
+
+static void client_gone(struct call *c)
+{
+    exec_gone(c->state);
+}
+
+void exec_start(struct call *c, const struct process_request *q, const struct exec_face *face)
+{
+    struct exec *x = calloc(1, sizeof *x);
+    struct ext_start start;
+    struct err e;
+
+    if (!x)
+        abort();
+    x->call = call_ref(c);
+    x->face = face;
+    x->request = *q;
+    x->op.events = &events;
+    x->op.actor = &c->caller.actor;
+    for (int i = 0; i < 2; i++)
+        x->pumps[i] = (struct exec_pump){ .exec = x, .fd = -1 };
+    buf_init(&x->pending, INPUT_MAX);
+    c->state = x;
+    c->on_end = exec_end;
+    c->on_gone = client_gone;
+    if (process_start_fill(q, &c->arena, &start, &e) < 0) {
+        face->failed(x, &e);
+        call_unref(c);
+        return;
+    }
+    sandbox_run(c->sandbox, &start, &x->op);
+}
+
+/* --- stdin --- */
+
+static void on_writable(struct loop_fd *s, unsigned events_);
+
+static void input_over(struct exec *x)
+{
+    loop_fd_stop(&x->input);
+    buf_done(&x->pending);
+    if (!x->request.tty)
+        drop_fd(&x->op.process.stdio[0]);
+}
+
+static void input_move(struct exec *x)
+{
+    int fd = x->op.process.stdio[0];
+    ssize_t n = 1;
+
+    while (fd >= 0 && x->pending.n && n > 0) {
+        n = write(fd, x->pending.p, x->pending.n);
+        if (n > 0)
+            buf_drop(&x->pending, (size_t)n);
+        else if (errno != EAGAIN && errno != EINTR)
+            input_over(x); /* nobody reads: what is left has no taker */
+    }
+    if (x->pending.n && x->op.process.stdio[0] >= 0) {
+        loop_fd_start(x->call->api->loop, &x->input, fd, LOOP_WRITE, on_writable, NULL);
+        return;
+    }
+    loop_fd_stop(&x->input);
+    if (x->close_input)
+        input_over(x);
+}
+
+static void on_writable(struct loop_fd *s, unsigned events_)
+{
+    struct exec *x = container_of(s, struct exec, input);
+
+    (void)events_;
+    loop_fd_stop(s);
+    input_move(x);
+    if (!x->pending.n && x->on_input_room)
+        x->on_input_room(x);
+}
+
+bool exec_input(struct exec *x, struct str data)
+{
+    if (x->close_input || x->op.process.stdio[0] < 0 || buf_add(&x->pending, data) < 0)
+        return true; /* nobody to give it to */
+    loop_fd_stop(&x->input);
+    input_move(x);
+    return x->pending.n == 0;
+}
+
+void exec_close_input(struct exec *x)
+{
+    static const char end_of_file = 4;
+
+    if (x->request.tty) {
+        exec_input(x, (struct str){ &end_of_file, 1 });
+        return;
+    }
+    x->close_input = true;
+    if (!x->pending.n)
+        input_over(x);
+}
+
+/* --- control messages --- */
+
+struct control_message {
+    unsigned op;
+    const char *signal;
+    uint16_t rows, cols;
+};
+
+static const char *const message_ops[] = { "resize", "signal", "close_stdin", NULL };
+
+static const struct json_field message_fields[] = {
+    { "op", JSON_KIND_ENUM, JSON_AT(struct control_message, op), .required = true,
+      .names = message_ops },
+    { "signal", JSON_KIND_STR, JSON_AT(struct control_message, signal), .max = 32 },
+    { "rows", JSON_KIND_UINT, JSON_AT(struct control_message, rows), .min = 1, .max = 10000 },
+    { "cols", JSON_KIND_UINT, JSON_AT(struct control_message, cols), .min = 1, .max = 10000 },
+};
+
+int exec_message_read(struct str text, struct exec_message *ret)
+{
+    const struct json_limits limits = { .bytes = 4096, .depth = 3 };
+    AUTO(arena_done) struct arena a = ARENA_INIT(64 << 10);
+    struct control_message m = { 0 };
+    const struct json *v;
+    int sig = 0;
+
+    if (json_read(text, limits, &a, &v, NULL) < 0 ||
+        json_bind(v, message_fields, COUNT_OF(message_fields), &m, &a, NULL) < 0)
+        return -(int)ERR_INVALID;
+    if (m.op == EXEC_SIGNAL)
+        sig = m.signal ? signal_number(str_from(m.signal)) : 0;
+    if ((m.op == EXEC_SIGNAL && !sig) || (m.op == EXEC_RESIZE && (!m.rows || !m.cols)))
+        return -(int)ERR_INVALID;
+    *ret = (struct exec_message){ .op = m.op, .signal = sig, .rows = m.rows, .cols = m.cols };
+    return 0;
+}
+
+static void resize(struct exec *x, uint16_t rows, uint16_t cols)
+{
+    const struct winsize size = { .ws_row = rows, .ws_col = cols };
+
+    if (x->request.tty && x->op.process.stdio[0] >= 0)
+        ioctl(x->op.process.stdio[0], TIOCSWINSZ, &size);
+}
+
+void exec_control(struct exec *x, struct str text)
+{
+    struct exec_message m;
+
+    if (exec_message_read(text, &m) < 0)
+        return;
+    if (m.op == EXEC_RESIZE)
+        resize(x, m.rows, m.cols);
+    else if (m.op == EXEC_CLOSE_STDIN)
+        exec_close_input(x);
+    else
+        run_op_signal(&x->op, m.signal, m.signal == SIGKILL ? EXT_SCOPE_TREE : EXT_SCOPE_GROUP);
+}
+
+/* --- what is told --- */
+
+/* Real-time signals have no names: their number's text. */
+static const char *signal_text(int sig, char number[static 16])
+{
+    const char *name = signal_name(sig);
+
+    snprintf(number, 16, "%d", sig);
+    return name ? name : number;
+}
+
+void exec_end_fields(struct json_writer *w, const struct ext_end *end)
+{
+    char number[16];
+
+    json_key(w, STR("exit_code"));
+    if (end->how == EXT_EXITED)
+        json_put_int(w, end->status);
+    else
+        json_put_null(w);
+    json_key(w, STR("signal"));
+    json_put_str(w, str_from(end->how == EXT_SIGNALLED ? signal_text(end->status, number) : ""));
+    json_key(w, STR("timed_out"));
+    json_put_bool(w, end->how == EXT_TIMED_OUT);
+    json_key(w, STR("lost"));
+    json_put_bool(w, end->how == EXT_LOST);
+}
+
+void exec_write_ended(struct json_writer *w, const struct ext_end *end)
+{
+    json_begin_object(w);
+    json_key(w, STR("event"));
+    json_put_str(w, STR("exited"));
+    exec_end_fields(w, end);
+    json_end_object(w);
+}
+
+void exec_write_started(struct json_writer *w, const struct exec *x)
+{
+    json_begin_object(w);
+    json_key(w, STR("event"));
+    json_put_str(w, STR("started"));
+    json_key(w, STR("process"));
+    json_begin_object(w);
+    json_key(w, STR("process"));
+    json_put_uint(w, x->op.process.proc);
+    json_key(w, STR("pid"));
+    json_put_int(w, x->op.process.pid);
+    json_end_object(w);
+    json_end_object(w);
+}

@@ -1,0 +1,238 @@
+/* /v1/hosts and /v1/inspect/host: where sandboxes can be placed. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/inside.h"
+#include "api/route.h"
+#include "control/host.h"
+#include "control/hosts.h"
+
+enum { HOSTS_BYTES_MAX = 4 << 20 };
+
+static void put(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, str_from(key));
+    json_put_lossy(w, str_from(value));
+}
+
+static void put_host(struct json_writer *w, const char *name, const char *address,
+                     const char *source, const struct json_map *labels, int64_t added_ns)
+{
+    json_begin_object(w);
+    put(w, "name", name);
+    put(w, "address", address);
+    put(w, "source", source);
+    json_key(w, STR("labels"));
+    json_begin_object(w);
+    for (size_t i = 0; labels && i < labels->n; i++)
+        put(w, labels->p[i].key, labels->p[i].value);
+    json_end_object(w);
+    time_write(w, "added_at", added_ns);
+    json_end_object(w);
+}
+
+/* --- list --- */
+
+struct host_list {
+    struct call *call;
+    struct store_query query;
+};
+
+static void list_end(struct call *c)
+{
+    struct host_list *l = c->state;
+
+    arena_done(&l->query.arena);
+    free(l);
+}
+
+static void write_hosts(struct json_writer *w, const void *what)
+{
+    const struct host_list *l = what;
+    const struct json_objects *configured = &l->call->api->config->hosts;
+    const struct config_host *h = configured->p;
+
+    json_begin_object(w);
+    json_key(w, STR("hosts"));
+    json_begin_array(w);
+    put_host(w, CONFIG_HOST_LOCAL, CONFIG_HOST_LOCAL, "built-in", NULL, 0);
+    for (size_t i = 0; i < configured->n; i++)
+        put_host(w, h[i].name, h[i].address, "configuration", &h[i].labels, 0);
+    for (size_t i = 0; i < l->query.n; i++) {
+        const struct host_record *r = &l->query.hosts[i];
+
+        if (!hosts_configured(l->call->api->control, r->name))
+            put_host(w, r->name, r->address, "added", &r->labels, r->added_ns);
+    }
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static void listed(struct store_query *q, int r, const struct err *e)
+{
+    struct host_list *l = container_of(q, struct host_list, query);
+
+    if (r < 0)
+        call_fail(l->call, e);
+    else
+        call_answer(l->call, 200, write_hosts, l);
+    call_unref(l->call);
+}
+
+static void list(struct call *c)
+{
+    struct host_list *l = calloc(1, sizeof *l);
+    struct err e;
+
+    if (!l)
+        abort();
+    l->call = c;
+    l->query.kind = STORE_HOSTS;
+    arena_init(&l->query.arena, HOSTS_BYTES_MAX);
+    c->state = l;
+    c->on_end = list_end;
+    if (store_ask(control_store(c->api->control), &l->query, listed, &e) < 0)
+        call_fail(c, &e);
+    else
+        call_ref(c);
+}
+
+/* --- add and remove --- */
+
+struct host_request {
+    const char *name, *address;
+    struct json_map labels;
+};
+
+static const struct json_field host_fields[] = {
+    { "name", JSON_KIND_STR, JSON_AT(struct host_request, name), .required = true, .min = 1,
+      .max = 63, .doc = "What it is called here: letters, digits, '.', '_' and '-'." },
+    { "address", JSON_KIND_STR, JSON_AT(struct host_request, address), .required = true, .min = 1,
+      .max = RECORD_NAME_MAX - 1, .doc = "As ssh takes it: host or user@host." },
+    { "labels", JSON_KIND_MAP, JSON_AT(struct host_request, labels), .max = REQUEST_LABELS_MAX,
+      .doc = "For choosing among hosts." },
+};
+static const size_t host_field_count = COUNT_OF(host_fields);
+
+struct host_change {
+    struct call *call;
+    struct host_op op;
+    bool add;
+};
+
+static void change_end(struct call *c)
+{
+    free(c->state);
+}
+
+static void write_changed(struct json_writer *w, const void *what)
+{
+    const struct host_record *r = what;
+
+    put_host(w, r->name, r->address, "added", &r->labels, r->added_ns);
+}
+
+static void changed(struct host_op *op, int r, const struct err *e)
+{
+    struct host_change *h = container_of(op, struct host_change, op);
+
+    if (r < 0)
+        call_fail(h->call, e);
+    else if (h->add)
+        call_answer(h->call, 201, write_changed, &op->record);
+    else
+        call_answer_empty(h->call);
+    call_unref(h->call);
+}
+
+static struct host_change *change_new(struct call *c, bool add)
+{
+    struct host_change *h = calloc(1, sizeof *h);
+
+    if (!h)
+        abort();
+    h->call = c;
+    h->add = add;
+    h->op.done = changed;
+    c->state = h;
+    c->on_end = change_end;
+    return h;
+}
+
+static bool is_word(struct str s, const char *also)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!((s.p[i] >= 'a' && s.p[i] <= 'z') || (s.p[i] >= 'A' && s.p[i] <= 'Z') ||
+              (s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] && strchr(also, s.p[i]))))
+            return false;
+    return s.n && s.p[0] != '-' && s.p[0] != '.';
+}
+
+/* Addresses become arguments of ssh: nothing that it could take for an option. */
+static int read_host(struct call *c, struct host_request *q)
+{
+    struct err e;
+    int r = json_bind(c->json, host_fields, host_field_count, q, &c->arena, &e);
+
+    if (r >= 0 && !is_word(str_from(q->name), "._-"))
+        r = err_set(&e, ERR_INVALID, "name: must be letters, digits, '.', '_' and '-'");
+    if (r >= 0 && !is_word(str_from(q->address), "._-@:[]%/"))
+        r = err_set(&e, ERR_INVALID, "address: must be one that ssh takes: host or user@host");
+    for (size_t i = 0; r >= 0 && i < q->labels.n; i++)
+        r = label_check(str_from(q->labels.p[i].key), str_from(q->labels.p[i].value), &e);
+    if (r < 0)
+        call_fail(c, &e);
+    return r;
+}
+
+static void add(struct call *c)
+{
+    struct host_request q = { 0 };
+    struct host_change *h;
+
+    if (read_host(c, &q) < 0)
+        return;
+    h = change_new(c, true);
+    snprintf(h->op.record.name, sizeof h->op.record.name, "%s", q.name);
+    snprintf(h->op.record.address, sizeof h->op.record.address, "%s", q.address);
+    h->op.record.labels = q.labels;
+    call_ref(c);
+    hosts_add(c->api->control, &c->caller, &h->op);
+}
+
+static void remove_host(struct call *c)
+{
+    struct host_change *h;
+
+    if (!is_word(c->params[0], "._-") || c->params[0].n >= sizeof h->op.record.name) {
+        call_fail_with(c, 404, "not_found", "there is no host of that name");
+        return;
+    }
+    h = change_new(c, false);
+    str_copy(c->params[0], h->op.record.name, sizeof h->op.record.name);
+    call_ref(c);
+    hosts_remove(c->api->control, &c->caller, &h->op);
+}
+
+static void write_inspection(struct json_writer *w, const void *what)
+{
+    const struct call *c = what;
+
+    host_write(c->api->control, w);
+}
+
+static void inspect(struct call *c)
+{
+    call_answer(c, 200, write_inspection, c);
+}
+
+const struct route routes_hosts[] = {
+    { H1_GET, VERB_ADMIN, "/v1/hosts", 0, list, "List placement targets", .answer = "HostList" },
+    { H1_POST, VERB_ADMIN, "/v1/hosts", ROUTE_JSON | ROUTE_ADMIN, add, "Add a placement target",
+      host_fields, &host_field_count, .answer = "Host", .status = 201 },
+    { H1_DELETE, VERB_ADMIN, "/v1/hosts/{name}", ROUTE_ADMIN, remove_host,
+      "Remove a placement target", .status = 204 },
+    { H1_GET, VERB_ADMIN, "/v1/inspect/host", 0, inspect, "This machine, in numbers",
+      .answer = "HostTelemetry" },
+    { .path = NULL },
+};

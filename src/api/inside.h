@@ -1,0 +1,37 @@
+/* The interface's inside, for the files of this module. */
+#ifndef API_INSIDE_H
+#define API_INSIDE_H
+
+#include "api/call.h"
+#include "api/meters.h"
+#include "model/process.h"
+#include "telemetry/metrics.h"
+
+struct tokens;
+
+struct api {
+    struct loop *loop;
+    struct control *control;
+    const struct config *config;
+    struct http_server *server;
+    struct tokens *tokens;
+    uid_t owner;
+    unsigned in_flight;    /* calls that are not long ones … */
+    struct list listening; /* … and those that are */
+    struct metric_set meters;
+    struct buf openapi; /* written once, when it is first asked for */
+    void (*on_closed)(void *user);
+    void *user;
+};
+
+/* Writes a sandbox: record and expiry. */
+struct sandbox_shown {
+    const struct sandbox_record *record;
+    int64_t expires_ns;
+};
+void sandbox_write(struct json_writer *w, const void *shown); /* struct sandbox_shown */
+void quote_write(struct json_writer *w, const struct ext_quote *q);
+void bytes_write(struct json_writer *w, const char *key, const char *key_b64, struct str data);
+void time_write(struct json_writer *w, const char *key, int64_t wall_ns); /* RFC 3339; 0: nothing */
+
+#endif

@@ -1,0 +1,177 @@
+/* The daemon about itself: health, version, metrics, its interface, its store. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/inside.h"
+#include "api/openapi.h"
+#include "api/route.h"
+#include "telemetry/metrics.h"
+
+enum { METRICS_MAX = 4 << 20, PIECE = 64 << 10 };
+
+static void put(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, str_from(key));
+    json_put_str(w, str_from(value));
+}
+
+static void write_health(struct json_writer *w, const void *what)
+{
+    (void)what;
+    json_begin_object(w);
+    put(w, "status", "ok");
+    json_end_object(w);
+}
+
+static void health(struct call *c)
+{
+    call_answer(c, 200, write_health, NULL);
+}
+
+static void write_version(struct json_writer *w, const void *what)
+{
+    (void)what;
+    json_begin_object(w);
+    put(w, "name", "sandboxer");
+    put(w, "version", SANDBOXER_VERSION);
+    put(w, "api", "v1");
+    json_end_object(w);
+}
+
+static void version(struct call *c)
+{
+    call_answer(c, 200, write_version, NULL);
+}
+
+static void metrics(struct call *c)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(METRICS_MAX);
+
+    if (metrics_write(control_metrics(c->api->control), &text) < 0)
+        call_fail_with(c, 500, "bug", "the metrics take more than 4 MiB");
+    else
+        call_answer_bytes(c, 200, METRICS_CONTENT_TYPE, buf_str(&text));
+}
+
+static void openapi(struct call *c)
+{
+    struct buf *text = &c->api->openapi;
+    struct err e;
+
+    if (!text->n && openapi_write(text, &e) < 0)
+        call_fail(c, &e);
+    else
+        call_answer_bytes(c, 200, "application/json", buf_str(text));
+}
+
+/* --- backup --- */
+
+struct backup {
+    struct call *call;
+    struct store_query query;
+    off_t at, size;
+};
+
+static void backup_end(struct call *c)
+{
+    struct backup *b = c->state;
+
+    drop_fd(&b->query.fd);
+    arena_done(&b->query.arena);
+    free(b);
+}
+
+static void send_on(struct backup *b)
+{
+    static char room[PIECE];
+    struct call *c = b->call;
+    int r = 0;
+
+    while (r == 0 && b->at < b->size) {
+        ssize_t n = pread(b->query.fd, room, sizeof room, b->at);
+
+        r = n <= 0 ? -1 : http_write(c->x, (struct str){ room, (size_t)n }, NULL);
+        if (r >= 0)
+            b->at += n;
+    }
+    if (r < 0)
+        http_cut(call_take_exchange(c));
+    else if (b->at == b->size)
+        http_end(call_take_exchange(c));
+}
+
+static void on_drain(struct http_exchange *x)
+{
+    struct call *c = http_state(x);
+
+    send_on(c->state);
+}
+
+static int begin(struct backup *b, struct err *e)
+{
+    static const struct h1_field fields[] = {
+        { { "Content-Type", 12 }, { "application/vnd.sqlite3", 23 } },
+        { { "Content-Disposition", 19 }, { "attachment; filename=\"sandboxer.db\"", 34 } },
+        { { "Cache-Control", 13 }, { "no-store", 8 } },
+    };
+    struct stat st;
+
+    if (fstat(b->query.fd, &st) < 0)
+        return err_sys(e, "looking at the copy");
+    b->size = st.st_size;
+    return http_begin(b->call->x, 200, fields, COUNT_OF(fields), b->size, e);
+}
+
+static void copied(struct store_query *q, int r, const struct err *e)
+{
+    struct backup *b = container_of(q, struct backup, query);
+    struct call *c = b->call;
+    struct err mine;
+
+    if (c->x && r >= 0) {
+        r = begin(b, &mine);
+        e = &mine;
+    }
+    if (c->x && r < 0) {
+        call_fail(c, e);
+    } else if (c->x) {
+        http_on_drain(c->x, on_drain);
+        send_on(b);
+    }
+    call_unref(c);
+}
+
+static void backup(struct call *c)
+{
+    struct backup *b = calloc(1, sizeof *b);
+    struct err e;
+    int r;
+
+    if (!b)
+        abort();
+    b->call = c;
+    b->query.kind = STORE_BACKUP;
+    c->state = b;
+    c->on_end = backup_end;
+    b->query.fd = r = control_scratch(c->api->control, &e);
+    if (r >= 0)
+        r = store_ask(control_store(c->api->control), &b->query, copied, &e);
+    if (r < 0)
+        call_fail(c, &e);
+    else
+        call_ref(c);
+}
+
+const struct route routes_meta[] = {
+    { H1_GET, VERB_READ, "/healthz", ROUTE_OPEN, health, "Whether it works", .answer = "Health" },
+    { H1_GET, VERB_READ, "/version", ROUTE_OPEN, version, "Which one it is", .answer = "Version" },
+    { H1_GET, VERB_READ, "/openapi.json", ROUTE_OPEN, openapi, "This description",
+      .answer = "application/json" },
+    { H1_GET, VERB_ADMIN, "/metrics", ROUTE_ADMIN, metrics, "What it counts, for Prometheus",
+      .answer = "text/plain" },
+    { H1_GET, VERB_ADMIN, "/v1/backup", ROUTE_ADMIN, backup, "A consistent copy of the store",
+      .answer = "application/vnd.sqlite3" },
+    { .path = NULL },
+};

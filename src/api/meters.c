@@ -1,0 +1,58 @@
+#include "api/meters.h"
+
+#include "api/inside.h"
+#include "base/clock.h"
+
+enum { REQUESTS, SECONDS, CONNECTIONS, IN_FLIGHT };
+
+static const struct metric_label outcomes =
+    METRIC_LABEL("outcome", "2xx", "3xx", "4xx", "5xx", "stream", "gone");
+static const double seconds[] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                  0.1,    0.25,  0.5,    1,     5,    30 };
+
+static const struct metric table[] = {
+    [REQUESTS] = { .kind = METRIC_COUNTER,
+                   .name = "sandboxer_requests_total",
+                   .help = "Requests, by how they ended: a class of status, an answer that was "
+                           "streamed, or a client that left.",
+                   .labels = { &outcomes } },
+    [SECONDS] = { .kind = METRIC_HISTOGRAM,
+                  .name = "sandboxer_request_seconds",
+                  .help = "From a request's head to its answer, of those not streamed.",
+                  METRIC_BUCKETS(seconds) },
+    [CONNECTIONS] = { .kind = METRIC_GAUGE,
+                      .name = "sandboxer_connections",
+                      .help = "Connections of clients." },
+    [IN_FLIGHT] = { .kind = METRIC_GAUGE,
+                    .name = "sandboxer_requests_in_flight",
+                    .help = "Requests that are not answered completely." },
+};
+
+static void refresh(struct metric_set *s)
+{
+    const struct api *a = container_of(s, struct api, meters);
+    struct http_stats now;
+
+    http_server_stats(a->server, &now);
+    metric_set_to(s, CONNECTIONS, METRIC_ALONE, now.connections);
+    metric_set_to(s, IN_FLIGHT, METRIC_ALONE, now.exchanges);
+}
+
+int meters_register(struct api *a, struct err *e)
+{
+    int r = metrics_register(control_metrics(a->control), &a->meters, table, COUNT_OF(table), e);
+
+    a->meters.refresh = refresh;
+    return r;
+}
+
+void meters_ended(struct call *c, enum call_outcome o)
+{
+    if (c->counted)
+        return;
+    c->counted = true;
+    metric_add(&c->api->meters, REQUESTS, METRIC_AT(o), 1);
+    if (o < CALL_STREAMED)
+        metric_observe(&c->api->meters, SECONDS, METRIC_ALONE,
+                       (double)(clock_mono() - c->began_ns) / (double)NS_PER_S);
+}

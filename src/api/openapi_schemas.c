@@ -1,0 +1,212 @@
+/* What answers look like. Requests are described by the tables that check them; answers are written
+ * by hand, so they are described by hand, in a notation as short as it can be:
+ *
+ *     name       a string              name=a|b   one of these strings
+ *     name#      a whole number        name{}     an object of strings
+ *     name~      the same, or null
+ *     name%      a number              name*      an object of anything
+ *     name?      true or false         name:Other as that schema
+ *     name@      a moment, RFC 3339    name[]     a list of strings
+ *     !…         always there          name[Other] a list of that schema
+ *
+ * A client must expect more fields than these. */
+#include "api/openapi.h"
+
+#include "base/own.h"
+#include "json/writer.h"
+
+static const struct {
+    const char *name, *fields;
+} schemas[] = {
+    { "Problem", "!type !title !status# !code=invalid|unauthenticated|denied|not_found|conflict|"
+                 "too_big|busy|unsupported|upstream|timeout|system|bug !detail errno sandbox_id "
+                 "step" },
+    { "Sandbox", "!sandbox_id !state=requested|provisioning|ready|active|paused|expired|failed|"
+                 "destroying|destroyed !profile profile_version# extension host !owner scope "
+                 "!labels{} inputs{} workspace* consumer* capabilities* setup_metadata* "
+                 "!created_at@ updated_at@ ready_at@ expires_at@ finished_at@ ttl# ttl_max# "
+                 "idle_reap# reachability* events_url quote:Quote notes[] recreated_from "
+                 "telemetry* actuals:Actuals reason step" },
+    { "SyncReport", "!sandbox_id !dry_run? !bytes# !counts* !changes[SyncChange]" },
+    { "SyncChange", "!action=created|replaced|deleted|overwritten|conflict|kept|sensitive|refused|"
+                    "failed|skipped|unstable !path !reason" },
+    { "SandboxList", "!sandboxes[Sandbox] next" },
+    { "Actuals", "wall_seconds% cpu_seconds% peak_bytes# oom_kills#" },
+    { "Quote", "!currency !per_hour# per_create# total#" },
+    { "Process", "!process# pid# argv[] state=running|exited started_at@ exited_at@ exit_code~ "
+                 "signal timed_out? lost? tty? background? lost_bytes#" },
+    { "ProcessList", "!processes[Process]" },
+    { "File", "name name_b64 !kind=file|dir|link|other !size# !mode !uid# !gid# nlink# !mtime@ "
+              "target target_b64" },
+    { "FileList", "!entries[File]" },
+    { "Actor", "!kind=adm|agt|atm !id" },
+    { "Event", "!seq# !time@ !type sandbox_id from to !actor:Actor reason detail*" },
+    { "EventList", "!events[Event] !next#" },
+    { "Profile", "!id !version# description extension isolation* network* workspace* ttl* "
+                 "resources* !available? unavailable_reason" },
+    { "ProfileList", "!profiles[Profile]" },
+    { "ProfileProblem", "line# field !message" },
+    { "ProfileVerdict", "!valid? !problems[ProfileProblem] id version# available? "
+                        "unavailable_reason" },
+    { "Host", "!name !address !source=built-in|configuration|added !labels{} added_at@" },
+    { "HostList", "!hosts[Host]" },
+    { "HostTelemetry", "!host hostname kernel machine cpus# memory_bytes# memory_free_bytes# "
+                       "processes# uptime_seconds# state_bytes# state_free_bytes# sandboxes# "
+                       "pool_ready# version" },
+    { "Due", "!sandbox_id !state !reason expires_at@" },
+    { "DueList", "!due[Due] !applied?" },
+    { "Stale", "!extension !id !what" },
+    { "StaleList", "!stale[Stale] !applied?" },
+    { "Token", "!id !name !owner !actor=adm|agt|atm !verbs[] !labels{} gateway? !created_at@ "
+               "expires_at@ revoked_at@" },
+    { "TokenList", "!tokens[Token]" },
+    { "NewToken", "!id !name !owner !actor=adm|agt|atm !verbs[] !labels{} gateway? !created_at@ "
+                  "expires_at@ !token" },
+    { "Health", "!status=ok" },
+    { "Version", "!name !version !api" },
+};
+
+static void put(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, str_from(key));
+    json_put_str(w, str_from(value));
+}
+
+static void put_reference(struct json_writer *w, struct str name)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(256);
+
+    buf_addf(&text, "#/components/schemas/" STR_FMT, STR_ARG(name));
+    json_key(w, STR("$ref"));
+    json_put_str(w, buf_str(&text));
+}
+
+static void put_words(struct json_writer *w, struct str words)
+{
+    struct str word;
+
+    put(w, "type", "string");
+    json_key(w, STR("enum"));
+    json_begin_array(w);
+    while (words.p) {
+        words = str_cut(words, '|', &word);
+        json_put_str(w, word);
+    }
+    json_end_array(w);
+}
+
+static void put_list(struct json_writer *w, struct str of)
+{
+    put(w, "type", "array");
+    json_key(w, STR("items"));
+    json_begin_object(w);
+    if (of.n)
+        put_reference(w, of);
+    else
+        put(w, "type", "string");
+    json_end_object(w);
+}
+
+static void put_type(struct json_writer *w, struct str how)
+{
+    struct str rest = { how.p + 1, how.n ? how.n - 1 : 0 };
+
+    switch (how.n ? how.p[0] : 0) {
+    case '#':
+        put(w, "type", "integer");
+        break;
+    case '~':
+        json_key(w, STR("type"));
+        json_begin_array(w);
+        json_put_str(w, STR("integer"));
+        json_put_str(w, STR("null"));
+        json_end_array(w);
+        break;
+    case '%':
+        put(w, "type", "number");
+        break;
+    case '?':
+        put(w, "type", "boolean");
+        break;
+    case '@':
+        put(w, "type", "string");
+        put(w, "format", "date-time");
+        break;
+    case '=':
+        put_words(w, rest);
+        break;
+    case ':':
+        put_reference(w, rest);
+        break;
+    case '[':
+        put_list(w, (struct str){ rest.p, rest.n - 1 });
+        break;
+    case '{':
+        put(w, "type", "object");
+        json_key(w, STR("additionalProperties"));
+        json_begin_object(w);
+        put(w, "type", "string");
+        json_end_object(w);
+        break;
+    case '*':
+        put(w, "type", "object");
+        break;
+    default:
+        put(w, "type", "string");
+    }
+}
+
+/* The next field: false at the end. */
+static bool next_field(struct str *rest, struct str *ret_name, struct str *ret_how, bool *ret_must)
+{
+    struct str field;
+
+    if (!rest->p || !rest->n)
+        return false;
+    *rest = str_cut(*rest, ' ', &field);
+    *ret_must = field.p[0] == '!';
+    if (*ret_must)
+        field = (struct str){ field.p + 1, field.n - 1 };
+    ret_name->p = field.p;
+    ret_name->n = 0;
+    while (ret_name->n < field.n && str_find(STR("#~%?@=:[{*"), field.p[ret_name->n]) == 10)
+        ret_name->n++;
+    *ret_how = (struct str){ field.p + ret_name->n, field.n - ret_name->n };
+    return true;
+}
+
+static void put_schema(struct json_writer *w, const char *fields)
+{
+    struct str rest = str_from(fields), name, how;
+    bool must, any = false;
+
+    json_begin_object(w);
+    put(w, "type", "object");
+    json_key(w, STR("properties"));
+    json_begin_object(w);
+    while (next_field(&rest, &name, &how, &must)) {
+        any |= must;
+        json_key(w, name);
+        json_begin_object(w);
+        put_type(w, how);
+        json_end_object(w);
+    }
+    json_end_object(w);
+    if (any) {
+        json_key(w, STR("required"));
+        json_begin_array(w);
+        for (rest = str_from(fields); next_field(&rest, &name, &how, &must);)
+            if (must)
+                json_put_str(w, name);
+        json_end_array(w);
+    }
+    json_end_object(w);
+}
+
+void openapi_schemas_write(struct json_writer *w)
+{
+    for (size_t i = 0; i < COUNT_OF(schemas); i++) {
+        json_key(w, str_from(schemas[i].name));
+        put_schema(w, schemas[i].fields);
+    }
+}

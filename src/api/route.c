@@ -1,0 +1,55 @@
+#include "api/route.h"
+
+const struct route *const route_tables[] = {
+    routes_sandboxes, routes_run,    routes_processes, routes_files, routes_events, routes_profiles,
+    routes_hosts,     routes_expire, routes_tokens,    routes_sync,  routes_meta,   NULL,
+};
+
+bool route_takes(const struct route *r, struct str name)
+{
+    struct str rest = str_from(r->query), word;
+
+    while (rest.p) {
+        rest = str_cut(rest, ' ', &word);
+        if (word.n && (word.p[word.n - 1] == '*' || word.p[word.n - 1] == '!'))
+            word.n--;
+        if (word.n && str_eq(word, name))
+            return true;
+    }
+    return false;
+}
+
+/* Compares "/v1/sandboxes/{id}" with decoded segments; variable ones go to params. */
+static bool matches(const char *pattern, const struct url_path *p, struct str params[2])
+{
+    struct str rest = { pattern + 1, strlen(pattern + 1) }, part;
+    size_t n_params = 0;
+
+    for (size_t i = 0; i < p->n; i++) {
+        if (!rest.p)
+            return false;
+        rest = str_cut(rest, '/', &part);
+        if (part.n && part.p[0] == '{')
+            params[n_params++] = p->segments[i];
+        else if (!str_eq(part, p->segments[i]))
+            return false;
+    }
+    return !rest.p && !p->slash;
+}
+
+const struct route *route_find(enum h1_method m, const struct url_path *p, struct str params[2],
+                               unsigned *ret_allowed)
+{
+    *ret_allowed = 0;
+    if (m == H1_HEAD)
+        m = H1_GET;
+    for (size_t t = 0; route_tables[t]; t++)
+        for (const struct route *r = route_tables[t]; r->path; r++) {
+            if (!matches(r->path, p, params))
+                continue;
+            if (r->method == m)
+                return r;
+            *ret_allowed |= 1u << r->method;
+        }
+    return NULL;
+}

@@ -1,0 +1,47 @@
+/* The table of routes. The same rows answer requests and describe themselves in OpenAPI. */
+#ifndef API_ROUTE_H
+#define API_ROUTE_H
+
+#include "api/call.h"
+#include "http/h1.h"
+
+enum route_flags {
+    ROUTE_JSON = 1 << 0,    /* takes a JSON body, by .fields; an empty one is {} */
+    ROUTE_STREAM = 1 << 1,  /* takes a body of any length; the handler reads it */
+    ROUTE_SANDBOX = 1 << 2, /* {id} is a sandbox, found before the handler is called … */
+    ROUTE_LIVE = 1 << 3,    /* … and it must not be destroyed */
+    ROUTE_OPEN = 1 << 4,    /* for everybody, without a token */
+    ROUTE_TEXT = 1 << 5,    /* takes a body that is not JSON, all of it at once */
+    ROUTE_ADMIN = 1 << 6,   /* for administrators: it is about everybody */
+    ROUTE_LONG = 1 << 7,    /* lasts as long as somebody listens: not one of requests_in_flight */
+};
+
+struct route {
+    enum h1_method method;
+    enum token_verb verb;
+    const char *path; /* "/v1/sandboxes/{id}/processes/{n}" */
+    uint64_t flags;   /* enum route_flags */
+    void (*handle)(struct call *c);
+    const char *summary;             /* one line, for people */
+    const struct json_field *fields; /* of the body */
+    const size_t *field_count;
+    const char *answer; /* what comes back: the name of a schema, or a media type */
+    const char *query;  /* parameters it takes: "path! limit state*": required, once, repeatable */
+    int64_t status;     /* of success; 0: 200 */
+};
+
+/* One array per resource, ended by a row without a path. */
+extern const struct route routes_sandboxes[], routes_run[], routes_processes[], routes_files[],
+    routes_events[], routes_profiles[], routes_hosts[], routes_expire[], routes_tokens[],
+    routes_sync[], routes_meta[];
+extern const struct route *const route_tables[]; /* ended by NULL */
+
+/* Whether the route takes a parameter of that name. */
+bool route_takes(const struct route *r, struct str name);
+
+/* The route for a method and path. NULL: *ret_allowed is 0 if the path is unknown, else bits of the
+ * methods it has. */
+const struct route *route_find(enum h1_method m, const struct url_path *p, struct str params[2],
+                               unsigned *ret_allowed);
+
+#endif

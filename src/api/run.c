@@ -1,0 +1,73 @@
+/* POST /v1/run: a sandbox for one program, gone with it. What `sandboxer run` asks of a daemon. */
+#include <stdlib.h>
+
+#include "api/exec.h"
+#include "api/route.h"
+
+#define RUN_PROFILE "profile.run"
+
+struct one_shot {
+    struct call *call;
+    struct create_op op;
+    struct create_request request;
+    struct process_request process;
+    const struct exec_face *face;
+};
+
+static void one_shot_free(struct one_shot *o)
+{
+    arena_done(&o->op.arena);
+    free(o);
+}
+
+static void created(struct create_op *op, int r, const struct err *e)
+{
+    struct one_shot *o = container_of(op, struct one_shot, op);
+    struct call *c = o->call;
+
+    if (r < 0)
+        call_fail_sandbox(c, e, op->record ? op->record->id : NULL,
+                          op->record ? op->record->step : NULL);
+    else if (control_find_now(c->api->control, &c->caller, str_from(op->record->id), &c->sandbox))
+        c->one_shot = true;
+    if (r >= 0 && c->sandbox && c->x)
+        exec_start(c, &o->process, o->face);
+    else if (r >= 0)
+        call_fail_with(c, 502, "upstream", "the sandbox ended before its program began");
+    one_shot_free(o);
+    call_unref(c);
+}
+
+static void run(struct call *c)
+{
+    struct one_shot *o = calloc(1, sizeof *o);
+    struct err e;
+
+    if (!o)
+        abort();
+    o->call = c;
+    o->face = exec_face_for(c);
+    if (!caller_may(&c->caller, VERB_CREATE)) {
+        call_fail_with(c, 403, "denied", "this caller may not 'create'");
+        free(o);
+        return;
+    }
+    if (process_request_read(c->json, &o->process, &c->arena, &e) < 0) {
+        call_fail(c, &e);
+        free(o);
+        return;
+    }
+    o->request.profile = RUN_PROFILE;
+    o->op = (struct create_op){
+        .caller = &c->caller, .request = &o->request, .one_shot = true, .done = created
+    };
+    call_ref(c);
+    control_create(c->api->control, &o->op);
+}
+
+const struct route routes_run[] = {
+    { H1_POST, VERB_EXEC, "/v1/run", ROUTE_JSON | ROUTE_LONG, run,
+      "Run a program in a sandbox of its own", .fields = process_request_fields,
+      .field_count = &process_request_field_count, .answer = "application/x-ndjson" },
+    { .path = NULL },
+};

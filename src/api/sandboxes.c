@@ -1,0 +1,402 @@
+/* /v1/sandboxes: create, list, get, destroy, recreate, extend. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/inside.h"
+#include "api/route.h"
+#include "json/reader.h"
+
+enum { LIST_DEFAULT = 100, LIST_MAX = 1000, KEY_MAX = 127 };
+
+static void show(struct call *c, int status, const struct sandbox_record *r, int64_t expires_ns)
+{
+    const struct sandbox_shown s = { .record = r, .expires_ns = expires_ns };
+
+    call_answer(c, status, sandbox_write, &s);
+}
+
+/* The sandbox the call is about, live or finished. */
+static void show_found(struct call *c, int status)
+{
+    struct sandbox_view v;
+
+    if (!c->sandbox) {
+        show(c, status, c->find.record, 0);
+        return;
+    }
+    v = sandbox_view(c->sandbox);
+    show(c, status, v.record, v.expires_ns);
+}
+
+/* --- create --- */
+
+struct creation {
+    struct call *call;
+    struct create_op op;
+    struct create_request request;
+};
+
+static void creation_end(struct call *c)
+{
+    struct creation *n = c->state;
+
+    arena_done(&n->op.arena);
+}
+
+static void created(struct create_op *op, int r, const struct err *e)
+{
+    struct creation *n = container_of(op, struct creation, op);
+    struct call *c = n->call;
+    const struct sandbox_shown s = { .record = op->record, .expires_ns = op->expires_ns };
+    char location[96];
+
+    if (r < 0) {
+        call_fail_sandbox(c, e, op->record ? op->record->id : NULL,
+                          op->record ? op->record->step : NULL);
+    } else if (!op->record) {
+        call_fail_with(c, 500, "bug", "the sandbox is there, but its record is too big to show");
+    } else {
+        snprintf(location, sizeof location, "/v1/sandboxes/%s", op->record->id);
+        call_answer_at(c,
+                       op->no_wait    ? 202
+                       : op->repeated ? 200
+                                      : 201,
+                       location, sandbox_write, &s);
+    }
+    call_unref(c);
+}
+
+static void start_creation(struct call *c, const struct json *request, const char *from)
+{
+    struct creation *n = arena_alloc(&c->arena, sizeof *n);
+    struct str prefer = call_header(c, "Prefer");
+    struct err e;
+
+    if (!n)
+        abort();
+    n->call = c;
+    c->state = n;
+    c->on_end = creation_end;
+    n->op = (struct create_op){ .caller = &c->caller,
+                                .request = &n->request,
+                                .body = c->body,
+                                .idempotency_key = call_header(c, "Idempotency-Key"),
+                                .no_wait = str_eq(prefer, STR("respond-async")),
+                                .recreated_from = from,
+                                .done = created };
+    if (n->op.idempotency_key.n > KEY_MAX) {
+        call_fail_with(c, 400, "invalid", "Idempotency-Key: longer than 127 bytes");
+    } else if (create_request_read(request, &n->request, &c->arena, &e) < 0) {
+        call_fail(c, &e);
+    } else {
+        call_ref(c);
+        control_create(c->api->control, &n->op);
+    }
+}
+
+static void create(struct call *c)
+{
+    start_creation(c, c->json, NULL);
+}
+
+/* --- list --- */
+
+struct listing {
+    struct call *call;
+    struct store_query query;
+};
+
+static void listing_end(struct call *c)
+{
+    struct listing *l = c->state;
+
+    arena_done(&l->query.arena);
+    free(l);
+}
+
+/* A cursor is the place of the last row: its time and id; NULL: there is no other page. */
+static void put_cursor(struct json_writer *w, const struct sandbox_record *last)
+{
+    char text[64 + ID_MAX];
+
+    json_key(w, STR("next"));
+    if (!last) {
+        json_put_null(w);
+        return;
+    }
+    snprintf(text, sizeof text, "%lld.%s", (long long)last->created_ns, last->id);
+    json_put_str(w, str_from(text));
+}
+
+static void write_list(struct json_writer *w, const void *what)
+{
+    const struct listing *l = what;
+    size_t n = l->query.n;
+    bool more = n == (size_t)l->query.limit;
+
+    n -= more; /* one was asked for beyond the page, to know whether there is another */
+    json_begin_object(w);
+    json_key(w, STR("sandboxes"));
+    json_begin_array(w);
+    for (size_t i = 0; i < n; i++) {
+        const struct sandbox_record *r = &l->query.sandboxes[i];
+
+        sandbox_write(w,
+                      &(struct sandbox_shown){ r, control_expires_ns(l->call->api->control, r) });
+    }
+    json_end_array(w);
+    put_cursor(w, more && n ? &l->query.sandboxes[n - 1] : NULL);
+    json_end_object(w);
+}
+
+static void listed(struct store_query *q, int r, const struct err *e)
+{
+    struct listing *l = container_of(q, struct listing, query);
+
+    if (r < 0)
+        call_fail(l->call, e);
+    else
+        call_answer(l->call, 200, write_list, l);
+    call_unref(l->call);
+}
+
+static int read_cursor(struct call *c, struct store_query *q)
+{
+    struct str text, time, id;
+    int r = call_query(c, "cursor", &text);
+
+    if (r <= 0)
+        return r;
+    id = str_cut(text, '.', &time);
+    if (!str_to_i64(time, &q->after.created_ns) || !id_valid("sbx_", id) ||
+        !str_copy(id, q->after.id, sizeof q->after.id)) {
+        call_fail_with(c, 400, "invalid", "cursor: is not one that we gave");
+        return -1;
+    }
+    return 0;
+}
+
+static int add_state(struct call *c, struct str name, uint32_t *states)
+{
+    enum sandbox_state s;
+    char text[64];
+
+    if (str_eq(name, STR("all"))) {
+        *states = (1u << SANDBOX_STATE_COUNT_) - 1;
+        return 0;
+    }
+    if (!sandbox_state_find(name, &s)) {
+        snprintf(text, sizeof text, "state: there is no state '%.20s'", name.n ? name.p : "");
+        call_fail_with(c, 400, "invalid", text);
+        return -1;
+    }
+    *states |= 1u << s;
+    return 0;
+}
+
+/* Repeated parameters: state=a&state=b, label=k=v. */
+static int read_filters(struct call *c, struct store_query *q)
+{
+    struct json_pair *labels = arena_array(&c->arena, REQUEST_LABELS_MAX * 2, sizeof *labels);
+    struct str rest = c->query, value, key;
+    struct url_pair p;
+    size_t n = 0;
+    struct err e;
+
+    for (size_t i = 0; i < c->caller.labels.n && n < REQUEST_LABELS_MAX; i++)
+        labels[n++] = c->caller.labels.p[i];
+    while (url_next(&rest, &p)) {
+        if (!str_eq(p.name, STR("state")) && !str_eq(p.name, STR("label")))
+            continue;
+        if (url_decode(p.value, true, &c->arena, &value, &e) < 0) {
+            call_fail(c, &e);
+            return -1;
+        }
+        if (p.name.p[0] == 's') {
+            if (add_state(c, value, &q->states) < 0)
+                return -1;
+            continue;
+        }
+        value = str_cut(value, '=', &key);
+        if (!value.p || n >= REQUEST_LABELS_MAX * 2) {
+            call_fail_with(c, 400, "invalid", "label: write NAME=VALUE, 32 times at most");
+            return -1;
+        }
+        labels[n++] = (struct json_pair){ arena_dup(&c->arena, key), arena_dup(&c->arena, value) };
+    }
+    q->labels = (struct json_map){ labels, n };
+    if (!q->states)
+        q->states = ((1u << SANDBOX_STATE_COUNT_) - 1) & ~(1u << SANDBOX_DESTROYED);
+    return 0;
+}
+
+static void list(struct call *c)
+{
+    struct listing *l = calloc(1, sizeof *l);
+    uint64_t limit = LIST_DEFAULT;
+    struct err e;
+
+    if (!l)
+        abort();
+    l->call = c;
+    c->state = l;
+    c->on_end = listing_end;
+    if (read_filters(c, &l->query) < 0 || read_cursor(c, &l->query) < 0 ||
+        call_query(c, "profile", &l->query.profile) < 0 ||
+        call_query_number(c, "limit", LIST_MAX, &limit) < 0)
+        return;
+    l->query.limit = (int)limit + 1;
+    if (control_list(c->api->control, &c->caller, &l->query, listed, &e) < 0)
+        call_fail(c, &e);
+    else
+        call_ref(c);
+}
+
+/* --- one --- */
+
+static void get(struct call *c)
+{
+    show_found(c, 200);
+}
+
+struct one_op {
+    struct call *call;
+    struct sandbox_op op;
+    bool then_create;
+};
+
+static void one_end(struct call *c)
+{
+    free(c->state);
+}
+
+static struct one_op *one_new(struct call *c, sandbox_op_fn *done)
+{
+    struct one_op *o = calloc(1, sizeof *o);
+
+    if (!o)
+        abort();
+    o->call = c;
+    o->op.done = done;
+    c->state = o;
+    c->on_end = one_end;
+    return o;
+}
+
+static void recreate_now(struct call *c);
+
+static void one_done(struct sandbox_op *op, int r, const struct err *e)
+{
+    struct one_op *o = container_of(op, struct one_op, op);
+    struct call *c = o->call;
+
+    if (r < 0)
+        call_fail(c, e);
+    else if (o->then_create)
+        recreate_now(c);
+    else
+        show_found(c, 200);
+    call_unref(c);
+}
+
+static void begin_destroy(struct call *c, bool then_create)
+{
+    static const char *const words[] = { "yes", "no", "force", NULL };
+    enum destroy_sync sync = DESTROY_SYNC;
+    struct one_op *o;
+    struct str v;
+    int r = call_query(c, "sync", &v);
+
+    if (r < 0)
+        return;
+    while (r > 0 && words[sync] && !str_eq(v, str_from(words[sync])))
+        sync++;
+    if (!words[sync]) {
+        call_fail_with(c, 400, "invalid", "sync: must be yes, no or force");
+        return;
+    }
+    o = one_new(c, one_done);
+    o->then_create = then_create;
+    call_ref(c);
+    sandbox_destroy(c->sandbox, &c->caller.actor, then_create ? "recreate" : "destroy", sync,
+                    &o->op);
+}
+
+static void destroy(struct call *c)
+{
+    if (c->sandbox)
+        begin_destroy(c, false);
+    else
+        show_found(c, 200); /* it is gone: as often as one likes */
+}
+
+/* The record's request, as it was resolved, is a request again. */
+static void recreate_now(struct call *c)
+{
+    const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 8 };
+    const struct sandbox_record *r = c->sandbox ? sandbox_view(c->sandbox).record : c->find.record;
+    const struct json *v;
+    struct err e;
+
+    if (!c->x)
+        return;
+    free(c->state);
+    c->state = NULL;
+    c->on_end = NULL;
+    if (json_read(r->request, limits, &c->arena, &v, &e) < 0)
+        call_fail(c, &e);
+    else
+        start_creation(c, v, r->id);
+}
+
+static void recreate(struct call *c)
+{
+    if (!caller_may(&c->caller, VERB_CREATE))
+        call_fail_with(c, 403, "denied", "this token does not allow 'create'");
+    else if (c->sandbox)
+        begin_destroy(c, true);
+    else
+        recreate_now(c);
+}
+
+struct extend_request {
+    int64_t duration_ns;
+};
+
+static const struct json_field extend_fields[] = {
+    { "duration", JSON_KIND_DURATION, JSON_AT(struct extend_request, duration_ns), .required = true,
+      .min = 1000000000, .max = INT64_C(31536000000000000), .doc = "How long to live from now." },
+};
+static const size_t extend_field_count = COUNT_OF(extend_fields);
+
+static void extend(struct call *c)
+{
+    struct extend_request q = { 0 };
+    struct one_op *o;
+    struct err e;
+
+    if (json_bind(c->json, extend_fields, extend_field_count, &q, &c->arena, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    o = one_new(c, one_done);
+    call_ref(c);
+    sandbox_extend(c->sandbox, &c->caller.actor, q.duration_ns, &o->op);
+}
+
+const struct route routes_sandboxes[] = {
+    { H1_POST, VERB_CREATE, "/v1/sandboxes", ROUTE_JSON, create, "Create a sandbox",
+      create_request_fields, &create_request_field_count, "Sandbox", NULL, 201 },
+    { H1_GET, VERB_READ, "/v1/sandboxes", 0, list, "List sandboxes", .answer = "SandboxList",
+      .query = "state* label* profile limit cursor" },
+    { H1_GET, VERB_READ, "/v1/sandboxes/{id}", ROUTE_SANDBOX, get, "Show a sandbox",
+      .answer = "Sandbox" },
+    { H1_DELETE, VERB_DESTROY, "/v1/sandboxes/{id}", ROUTE_SANDBOX, destroy, "Destroy a sandbox",
+      .answer = "Sandbox", .query = "sync" },
+    { H1_POST, VERB_DESTROY, "/v1/sandboxes/{id}/recreate", ROUTE_SANDBOX, recreate,
+      "Destroy a sandbox and create another like it", .answer = "Sandbox", .status = 201 },
+    { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/extend-ttl",
+      ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE, extend, "Let a sandbox live longer",
+      .fields = extend_fields, .field_count = &extend_field_count, .answer = "Sandbox" },
+    { .path = NULL },
+};

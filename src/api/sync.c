@@ -1,0 +1,119 @@
+/* /v1/sandboxes/{id}/sync: the changes of a mirrored workspace, brought back. */
+#include <stdlib.h>
+
+#include "api/inside.h"
+#include "api/route.h"
+#include "control/workspace.h"
+#include "json/reader.h"
+
+struct sync_request {
+    bool force, dry_run;
+};
+
+static const struct json_field sync_fields[] = {
+    { "force", JSON_KIND_BOOL, JSON_AT(struct sync_request, force),
+      .doc = "Where both sides changed, the sandbox wins." },
+    { "dry_run", JSON_KIND_BOOL, JSON_AT(struct sync_request, dry_run),
+      .doc = "Only say what would be done." },
+};
+static const size_t sync_field_count = COUNT_OF(sync_fields);
+
+struct sync {
+    struct call *call;
+    struct workspace_op op;
+    bool dry_run;
+};
+
+static void sync_end(struct call *c)
+{
+    struct sync *s = c->state;
+
+    workspace_op_done(&s->op);
+    free(s);
+}
+
+static void put_counts(struct json_writer *w, const struct mirror_report *r)
+{
+    json_key(w, STR("counts"));
+    json_begin_object(w);
+    for (unsigned i = 0; i < MIRROR_ACTION_COUNT_; i++) {
+        if (!r->count[i])
+            continue;
+        json_key(w, str_from(mirror_action_name((enum mirror_action)i)));
+        json_put_uint(w, r->count[i]);
+    }
+    json_end_object(w);
+}
+
+/* The lines are text by now: they were written while they came. */
+static void put_changes(struct json_writer *w, const struct sync *s)
+{
+    const struct json_limits limits = { .bytes = s->op.lines.n, .depth = 4 };
+    const struct json *lines;
+
+    json_key(w, STR("changes"));
+    if (json_read(buf_str(&s->op.lines), limits, &s->call->arena, &lines, NULL) >= 0) {
+        json_put_tree(w, lines);
+    } else {
+        json_begin_array(w);
+        json_end_array(w);
+    }
+}
+
+static void write_sync(struct json_writer *w, const void *what)
+{
+    const struct sync *s = what;
+    const struct mirror_report *r = &s->op.report;
+
+    json_begin_object(w);
+    json_key(w, STR("sandbox_id"));
+    json_put_str(w, str_from(sandbox_view(s->call->sandbox).record->id));
+    json_key(w, STR("dry_run"));
+    json_put_bool(w, s->dry_run);
+    json_key(w, STR("bytes"));
+    json_put_uint(w, r->bytes);
+    put_counts(w, r);
+    put_changes(w, s);
+    json_end_object(w);
+}
+
+static void synced(struct workspace_op *op, int r, const struct err *e)
+{
+    struct sync *s = container_of(op, struct sync, op);
+    struct call *c = s->call;
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer(c, 200, write_sync, s);
+    call_unref(c);
+}
+
+/* As when it is destroyed, what was deleted inside is deleted outside. */
+static void bring_back(struct call *c)
+{
+    struct sync_request q = { 0 };
+    struct sync *s;
+    struct err e;
+
+    if (json_bind(c->json, sync_fields, sync_field_count, &q, &c->arena, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    s = calloc(1, sizeof *s);
+    if (!s)
+        abort();
+    *s = (struct sync){ .call = call_ref(c), .dry_run = q.dry_run };
+    s->op.flags = MIRROR_DELETE | (q.force ? MIRROR_FORCE : 0u) | (q.dry_run ? MIRROR_DRY_RUN : 0u);
+    s->op.done = synced;
+    c->state = s;
+    c->on_end = sync_end;
+    workspace_sync(c->sandbox, &c->caller.actor, &s->op);
+}
+
+const struct route routes_sync[] = {
+    { H1_POST, VERB_FILES, "/v1/sandboxes/{id}/sync", ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE,
+      bring_back, "Bring the changes of a mirrored workspace back", .fields = sync_fields,
+      .field_count = &sync_field_count, .answer = "SyncReport" },
+    { .path = NULL },
+};

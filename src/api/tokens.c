@@ -1,0 +1,263 @@
+/* /v1/tokens: secrets for others, never more than who makes them may. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/inside.h"
+#include "api/route.h"
+#include "base/clock.h"
+#include "control/tokens.h"
+
+static void put(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, str_from(key));
+    json_put_lossy(w, str_from(value));
+}
+
+/* The members, without the braces. */
+static void put_token(struct json_writer *w, const struct token_record *r)
+{
+    put(w, "id", r->id);
+    put(w, "name", r->name);
+    put(w, "owner", r->owner);
+    put(w, "actor", actor_kind_names[r->actor]);
+    json_key(w, STR("verbs"));
+    json_begin_array(w);
+    for (unsigned v = 0; v < TOKEN_VERB_COUNT_; v++)
+        if (r->verbs & VERB_BIT(v))
+            json_put_str(w, str_from(token_verb_names[v]));
+    json_end_array(w);
+    json_key(w, STR("labels"));
+    json_begin_object(w);
+    for (size_t i = 0; i < r->labels.n; i++)
+        put(w, r->labels.p[i].key, r->labels.p[i].value);
+    json_end_object(w);
+    json_key(w, STR("gateway"));
+    json_put_bool(w, r->gateway);
+    time_write(w, "created_at", r->created_ns);
+    time_write(w, "expires_at", r->expires_ns);
+    time_write(w, "revoked_at", r->revoked_ns);
+}
+
+/* --- list --- */
+
+struct token_list {
+    const struct call *call;
+    struct json_writer *w;
+};
+
+static void put_one(void *user, const struct token_record *r)
+{
+    const struct token_list *l = user;
+
+    if (!l->call->caller.admin && strcmp(l->call->caller.owner, r->owner) != 0)
+        return;
+    json_begin_object(l->w);
+    put_token(l->w, r);
+    json_end_object(l->w);
+}
+
+static void write_list(struct json_writer *w, const void *what)
+{
+    struct token_list l = { .call = what, .w = w };
+
+    json_begin_object(w);
+    json_key(w, STR("tokens"));
+    json_begin_array(w);
+    tokens_each(l.call->api->tokens, put_one, &l);
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static void list(struct call *c)
+{
+    call_answer(c, 200, write_list, c);
+}
+
+/* --- create --- */
+
+struct token_request {
+    const char *name;
+    struct json_strs verbs;
+    struct json_map labels;
+    int64_t ttl_ns;
+    enum actor_kind actor;
+    bool gateway;
+};
+
+static const struct json_field token_fields[] = {
+    { "name", JSON_KIND_STR, JSON_AT(struct token_request, name), .required = true, .min = 1,
+      .max = 63, .doc = "What it is for." },
+    { "verbs", JSON_KIND_STRS, JSON_AT(struct token_request, verbs), .max = TOKEN_VERB_COUNT_,
+      .doc = "What it is good for: read, create, exec, files, extend, destroy, admin. Without any: "
+             "all that its maker may, but for admin." },
+    { "labels", JSON_KIND_MAP, JSON_AT(struct token_request, labels), .max = REQUEST_LABELS_MAX,
+      .doc = "Only for sandboxes that have all of these; those that it makes get them." },
+    { "ttl", JSON_KIND_DURATION, JSON_AT(struct token_request, ttl_ns), .min = 1000000000,
+      .max = INT64_C(315360000000000000), .preset = "30d", .doc = "How long it is good for." },
+    { "actor", JSON_KIND_ENUM, JSON_AT(struct token_request, actor), .names = actor_kind_names,
+      .preset = "agt", .doc = "As whom its holder is recorded." },
+    { "gateway", JSON_KIND_BOOL, JSON_AT(struct token_request, gateway),
+      .doc = "Whether its holder's word on the trust in a caller counts." },
+};
+static const size_t token_field_count = COUNT_OF(token_fields);
+
+struct token_call {
+    struct call *call;
+    struct token_op op;
+};
+
+static void token_end(struct call *c)
+{
+    struct token_call *t = c->state;
+
+    explicit_bzero(t->op.secret, sizeof t->op.secret);
+    free(t);
+}
+
+static struct token_call *token_new(struct call *c,
+                                    void (*done)(struct token_op *op, int r, const struct err *e))
+{
+    struct token_call *t = calloc(1, sizeof *t);
+
+    if (!t)
+        abort();
+    t->call = c;
+    t->op.done = done;
+    c->state = t;
+    c->on_end = token_end;
+    return t;
+}
+
+static void write_created(struct json_writer *w, const void *what)
+{
+    const struct token_op *op = what;
+
+    json_begin_object(w);
+    put_token(w, &op->record);
+    put(w, "token", op->secret);
+    json_end_object(w);
+}
+
+static void created(struct token_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct token_call, op)->call;
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer(c, 201, write_created, op);
+    call_unref(c);
+}
+
+/* Without a word, what `who` may, but nobody is made an administrator by silence. */
+static int read_verbs(const struct json_strs *words, const struct caller *who, uint64_t *ret,
+                      struct err *e)
+{
+    *ret = words->n ? 0 : who->verbs & VERBS_ALL & ~VERB_BIT(VERB_ADMIN);
+    for (size_t i = 0; i < words->n; i++) {
+        unsigned v = 0;
+
+        while (v < TOKEN_VERB_COUNT_ && strcmp(words->p[i], token_verb_names[v]) != 0)
+            v++;
+        if (v == TOKEN_VERB_COUNT_)
+            return err_set(e, ERR_INVALID, "verbs[%zu]: there is no verb '%.20s'", i, words->p[i]);
+        *ret |= VERB_BIT(v);
+    }
+    return 0;
+}
+
+/* A token's labels bind those that are made with it. */
+static int check_labels(const struct json_map *asked, const struct json_map *own, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < asked->n; i++)
+        r = label_check(str_from(asked->p[i].key), str_from(asked->p[i].value), e);
+    for (size_t i = 0; r >= 0 && i < own->n; i++) {
+        size_t k = 0;
+
+        while (k < asked->n && (strcmp(asked->p[k].key, own->p[i].key) != 0 ||
+                                strcmp(asked->p[k].value, own->p[i].value) != 0))
+            k++;
+        if (k == asked->n)
+            r = err_set(e, ERR_DENIED, "labels: must have %s=%s, as the token that asks",
+                        own->p[i].key, own->p[i].value);
+    }
+    return r;
+}
+
+static int check_rights(const struct caller *who, const struct token_request *q, uint64_t verbs,
+                        struct err *e)
+{
+    if (verbs & ~who->verbs)
+        return err_set(e, ERR_DENIED, "verbs: a token cannot make one that may do more");
+    if (q->gateway && !who->admin)
+        return err_set(e, ERR_DENIED, "gateway: only an administrator's word makes a gateway");
+    if (!who->trusted)
+        return err_set(e, ERR_DENIED, "an untrusted caller makes no tokens");
+    return check_labels(&q->labels, &who->labels, e);
+}
+
+static void create(struct call *c)
+{
+    struct token_request q = { 0 };
+    struct token_record *r;
+    struct token_call *t;
+    uint64_t verbs;
+    struct err e;
+
+    if (json_bind(c->json, token_fields, token_field_count, &q, &c->arena, &e) < 0 ||
+        read_verbs(&q.verbs, &c->caller, &verbs, &e) < 0 ||
+        check_rights(&c->caller, &q, verbs, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    t = token_new(c, created);
+    r = &t->op.record;
+    snprintf(r->name, sizeof r->name, "%s", q.name);
+    snprintf(r->owner, sizeof r->owner, "%s", c->caller.owner);
+    r->actor = q.actor;
+    r->verbs = verbs;
+    r->labels = q.labels;
+    r->gateway = q.gateway;
+    r->expires_ns = clock_wall() + q.ttl_ns;
+    call_ref(c);
+    tokens_create(c->api->tokens, &c->caller.actor, &t->op);
+}
+
+/* --- revoke --- */
+
+static void revoked(struct token_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct token_call, op)->call;
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer_empty(c);
+    call_unref(c);
+}
+
+static void revoke_token(struct call *c)
+{
+    struct token_call *t;
+
+    if (!id_valid("tok_", c->params[0])) {
+        call_fail_with(c, 404, "not_found", "there is no such token");
+        return;
+    }
+    t = token_new(c, revoked);
+    str_copy(c->params[0], t->op.record.id, sizeof t->op.record.id);
+    if (!c->caller.admin)
+        snprintf(t->op.record.owner, sizeof t->op.record.owner, "%s", c->caller.owner);
+    call_ref(c);
+    tokens_revoke(c->api->tokens, &c->caller.actor, &t->op);
+}
+
+const struct route routes_tokens[] = {
+    { H1_GET, VERB_ADMIN, "/v1/tokens", 0, list, "List tokens", .answer = "TokenList" },
+    { H1_POST, VERB_ADMIN, "/v1/tokens", ROUTE_JSON, create, "Make a token", token_fields,
+      &token_field_count, .answer = "NewToken", .status = 201 },
+    { H1_DELETE, VERB_ADMIN, "/v1/tokens/{id}", 0, revoke_token, "Revoke a token", .status = 204 },
+    { .path = NULL },
+};
