@@ -1,0 +1,244 @@
+/* The daemon: reads its configuration, opens what needs the rights it was started with, then splits
+ * into the warden, which keeps them, and the control plane, which gives them up. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/own.h"
+#include "config/config.h"
+#include "daemon/listen.h"
+#include "daemon/options.h"
+#include "daemon/privilege.h"
+#include "daemon/serve.h"
+#include "daemon/state.h"
+#include "daemon/warden.h"
+#include "ipc/channel.h"
+#include "profile/dirs.h"
+#include "runtime/plan.h"
+
+enum { EXIT_BUSY = 75 };
+
+struct daemon {
+    struct daemon_options options;
+    bool background; /* whoever started us waits for a word, and says it */
+    struct arena arena;
+    struct config config;
+    struct identity_choice who;
+    struct listeners listeners;
+    int state;
+    uid_t owner;
+    const char *roots[PLAN_ROOTS_MAX + 1];
+    struct launcher_options launcher;
+    struct json_strs profiles;
+};
+
+static int complain(const struct daemon *d, int r, const struct err *e)
+{
+    if (!d->background)
+        fprintf(stderr, "sandboxerd: %s\n", e->msg);
+    serve_tell(d->options.ready_fd, e->msg);
+    return r == -(int)ERR_BUSY ? EXIT_BUSY : 1;
+}
+
+static int load_config(struct daemon *d, struct err *e)
+{
+    int r = config_load(d->options.config, &d->config, &d->arena, e);
+
+    if (r >= 0 && d->options.listen) {
+        d->config.listen = d->options.listen;
+        r = config_address_read(str_from(d->options.listen), &d->config.address, e);
+        err_wrap(e, r, "--listen");
+    }
+    return r;
+}
+
+static int print_config(const struct daemon *d)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(1 << 20);
+    struct err e;
+    int r = config_write(&d->config, CONFIG_YAML, &text, &e);
+
+    if (r < 0)
+        return complain(d, r, &e);
+    fwrite(text.p, 1, text.n, stdout);
+    return 0;
+}
+
+/* Root's control plane gives its rights up, so that it names host directories below roots only.
+ * Nobody has to configure any as long as nobody but root can ask. */
+static int set_launcher(struct daemon *d, struct err *e)
+{
+    static const char *const usual[] = { "/home", "/root", "/srv",    "/mnt",
+                                         "/opt",  "/tmp",  "/var/tmp" };
+    const struct json_strs standard = { usual, COUNT_OF(usual) };
+    bool only_root = !d->config.listen && !(d->config.socket_mode & 077);
+    const struct json_strs *roots =
+        !d->config.workspaces.given && only_root ? &standard : &d->config.workspaces.roots;
+
+    if (roots->n > PLAN_ROOTS_MAX)
+        return err_set(e, ERR_TOO_BIG, "workspaces.roots: more than %d", PLAN_ROOTS_MAX);
+    for (size_t i = 0; i < roots->n; i++)
+        d->roots[i] = roots->p[i];
+    d->launcher = (struct launcher_options){ .untrusted = d->owner != d->who.uid,
+                                             .roots = d->roots,
+                                             .n_roots = roots->n };
+    return 0;
+}
+
+static int open_all(struct daemon *d, struct err *e)
+{
+    /* Found with the rights and the environment of whoever started us. */
+    int r = dirs_list(d->config.profiles.dirs, &d->arena, &d->profiles, e);
+
+    if (r >= 0)
+        r = privilege_choose(d->config.user, &d->who, e);
+
+    if (r >= 0)
+        r = set_launcher(d, e);
+    if (r >= 0)
+        r = state_open(d->config.state, &d->who, &d->state, e);
+    if (r >= 0)
+        r = listeners_open(&d->config, &d->listeners, e);
+    return r;
+}
+
+/* The control plane's process. */
+static int control_plane(struct daemon *d, int warden, pid_t parent)
+{
+    const struct serve_setup setup = { .config = &d->config,
+                                       .listeners = &d->listeners,
+                                       .state = d->state,
+                                       .warden = warden,
+                                       .ready_fd = d->options.ready_fd,
+                                       .owner = d->owner,
+                                       .launcher = d->launcher,
+                                       .profiles = d->profiles };
+    struct err e;
+    int r = privilege_drop(&d->who, &e);
+
+    /* After the change of user, which forgets it; and if the warden was faster, it is too late. */
+    if (r >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        r = err_sys(&e, "tying us to the warden");
+    if (r < 0)
+        return complain(d, r, &e);
+    if (getppid() != parent)
+        return 1;
+    return serve_run(&setup);
+}
+
+static int split(struct daemon *d)
+{
+    pid_t self = getpid(), child;
+    struct err e;
+    int pair[2], r = ipc_pair(pair, &e);
+
+    if (r < 0)
+        return complain(d, r, &e);
+    child = fork();
+    if (child < 0) {
+        r = err_sys(&e, "starting the control plane");
+        return complain(d, r, &e);
+    }
+    if (child == 0) {
+        close(pair[1]);
+        exit(control_plane(d, pair[0], self));
+    }
+    close(pair[0]);
+    listeners_close_fds(&d->listeners);
+    close(d->state);
+    if (d->options.ready_fd >= 0)
+        close(d->options.ready_fd);
+    r = warden_run(pair[1], child, &d->launcher);
+    listeners_remove(&d->listeners); /* the control plane may not have the right to */
+    return r;
+}
+
+/* Waits for what the daemon says of itself: a line break, or why it does not serve. */
+static int await_ready(int fd, pid_t child)
+{
+    char text[512];
+    ssize_t n = read(fd, text, sizeof text - 1);
+    int status;
+
+    if (n > 0 && text[0] == '\n')
+        return 0;
+    if (n > 0)
+        fprintf(stderr, "sandboxerd: %.*s\n", (int)n, text);
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* To the background, but not before it serves. True in the process that goes on. */
+static bool go_to_background(struct daemon *d, int *ret_status)
+{
+    int ready[2], null;
+    pid_t child;
+
+    if (pipe2(ready, O_CLOEXEC) < 0 || (child = fork()) < 0) {
+        perror("sandboxerd: going to the background");
+        *ret_status = 1;
+        return false;
+    }
+    if (child > 0) {
+        close(ready[1]);
+        *ret_status = await_ready(ready[0], child);
+        return false;
+    }
+    close(ready[0]);
+    d->options.ready_fd = ready[1];
+    d->background = true;
+    setsid();
+    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+    }
+    return chdir("/") == 0;
+}
+
+/* In the background the log has a file, and nothing of the caller's is held open. */
+static int log_to_file(const struct daemon *d, struct err *e)
+{
+    AUTO_CLOSE int log = -1;
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/sandboxerd.log", d->config.state);
+    log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (log < 0 || dup2(log, STDERR_FILENO) < 0)
+        return err_sys(e, "opening %s", path);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct daemon d = { .arena = { .max = 1 << 20 }, .state = -1 };
+    struct err e;
+    int status, r;
+
+    if (!daemon_options_read(argc, argv, &d.options, &status))
+        return status;
+    d.owner = geteuid();
+    if (d.options.ready_fd >= 0)
+        fcntl(d.options.ready_fd, F_SETFD, FD_CLOEXEC);
+    r = load_config(&d, &e);
+    if (r < 0)
+        return complain(&d, r, &e);
+    if (d.options.check_config)
+        return print_config(&d);
+    log_setup(d.config.log.level, d.config.log.format);
+    if (!d.options.foreground && d.options.ready_fd < 0 && !go_to_background(&d, &status))
+        return status;
+    r = open_all(&d, &e);
+    if (r >= 0 && d.background)
+        r = log_to_file(&d, &e);
+    if (r < 0)
+        return complain(&d, r, &e);
+    return split(&d);
+}

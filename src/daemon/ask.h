@@ -1,0 +1,38 @@
+/* What the control plane asks of the warden: one fixed layout, checked completely. */
+#ifndef DAEMON_ASK_H
+#define DAEMON_ASK_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "runtime/launcher.h"
+
+enum warden_kind { WARDEN_LAUNCHER = 1, WARDEN_MIRROR };
+
+struct warden_ask {
+    uint32_t kind;
+    uint32_t receive;
+    uint32_t flags; /* enum mirror_flag */
+    uint32_t uid;   /* on whose behalf */
+    uint32_t root;  /* position of a configured root, from 1; 0: path is absolute */
+    char path[1024];
+    char top[64];
+};
+
+struct warden_answer {
+    int32_t r;
+    struct err err;
+};
+
+int ask_check(const struct warden_ask *a, struct err *e);
+/* The stream, the new manifest, and maybe the old one: of the kinds that they must be. */
+int ask_check_fds(const struct warden_ask *a, const int *fds, size_t n, struct err *e);
+
+/* Names a host directory as the warden will take it. -ERR_DENIED if it is below no root. */
+int ask_name_dir(struct warden_ask *a, const struct launcher_options *o, const char *path,
+                 struct err *e);
+/* Opens it with our rights, through no link. */
+int ask_open_dir(const struct warden_ask *a, const struct launcher_options *o, int *ret,
+                 struct err *e);
+
+#endif

@@ -1,0 +1,182 @@
+#include "daemon/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/own.h"
+
+enum { BACKLOG = 1024, SYSTEMD_FIRST = 3 };
+
+static void add(struct listeners *l, int fd)
+{
+    l->fd[l->n++] = fd;
+}
+
+/* LISTEN_PID and LISTEN_FDS, as sd_listen_fds(3) has them. */
+static void take_systemd(struct listeners *l)
+{
+    const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+    uint64_t p, n;
+
+    if (!pid || !fds || !str_to_u64(str_from(pid), &p) || p != (uint64_t)getpid() ||
+        !str_to_u64(str_from(fds), &n))
+        return;
+    for (uint64_t i = 0; i < n && l->n < LISTEN_MAX; i++) {
+        fcntl(SYSTEMD_FIRST + (int)i, F_SETFD, FD_CLOEXEC);
+        add(l, SYSTEMD_FIRST + (int)i);
+    }
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+}
+
+/* Makes the socket's directory where it is ours to make: /run/sandboxer. */
+static int make_parent(const char *path, struct err *e)
+{
+    char dir[108];
+    char *slash;
+
+    snprintf(dir, sizeof dir, "%s", path);
+    slash = strrchr(dir, '/');
+    if (!slash || slash == dir)
+        return 0;
+    *slash = 0;
+    if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+        return err_sys(e, "making %s for the socket", dir);
+    return 0;
+}
+
+/* Two daemons that start at once must not both think that the path is free. */
+static int lock_path(const char *path, int *ret, struct err *e)
+{
+    char name[120];
+    AUTO_CLOSE int fd = -1;
+
+    snprintf(name, sizeof name, "%s.lock", path);
+    fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return err_sys(e, "opening %s", name);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return err_set(e, ERR_BUSY, "another sandboxerd listens on %s", path);
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+static int set_access(const struct config *c, const char *path, struct err *e)
+{
+    const struct group *g = c->socket.group ? getgrnam(c->socket.group) : NULL;
+
+    if (c->socket.group && !g)
+        return err_set(e, ERR_INVALID, "socket.group: there is no group '%s'", c->socket.group);
+    if (g && chown(path, (uid_t)-1, g->gr_gid) < 0)
+        return err_sys(e, "giving %s to the group %s", path, c->socket.group);
+    if (chmod(path, c->socket_mode) < 0)
+        return err_sys(e, "setting the mode of %s", path);
+    return 0;
+}
+
+static int listen_unix(const struct config *c, struct listeners *l, struct err *e)
+{
+    struct sockaddr_un a = { .sun_family = AF_UNIX };
+    AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    mode_t before;
+    int r = make_parent(c->socket.path, e);
+
+    if (r >= 0)
+        r = lock_path(c->socket.path, &l->lock, e);
+    if (r < 0)
+        return r;
+    if (fd < 0 || !str_copy(str_from(c->socket.path), a.sun_path, sizeof a.sun_path))
+        return err_set(e, ERR_INVALID, "socket.path: '%s' is too long", c->socket.path);
+    unlink(a.sun_path); /* whoever held it before us held the lock too */
+    before = umask(0177);
+    r = bind(fd, (struct sockaddr *)&a, sizeof a);
+    umask(before);
+    if (r < 0 || listen(fd, BACKLOG) < 0)
+        return err_sys(e, "listening on %s", a.sun_path);
+    snprintf(l->path, sizeof l->path, "%s", a.sun_path);
+    r = set_access(c, a.sun_path, e);
+    if (r >= 0)
+        add(l, take_fd(&fd));
+    return r;
+}
+
+static socklen_t fill_address(const struct config_address *from, struct sockaddr_storage *ret)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
+
+    if (inet_pton(AF_INET, from->ip, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(from->port);
+        return sizeof *v4;
+    }
+    if (inet_pton(AF_INET6, from->ip, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(from->port);
+        return sizeof *v6;
+    }
+    return 0;
+}
+
+static int listen_tcp(const struct config *c, struct listeners *l, struct err *e)
+{
+    struct sockaddr_storage a = { 0 };
+    socklen_t n = fill_address(&c->address, &a);
+    AUTO_CLOSE int fd = -1;
+    int on = 1;
+
+    if (!n)
+        return err_set(e, ERR_INVALID, "listen: '%s' is not an address", c->listen);
+    fd = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_sys(e, "making a socket for %s", c->listen);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(fd, (struct sockaddr *)&a, n) < 0 || listen(fd, BACKLOG) < 0)
+        return err_sys(e, "listening on %s", c->listen);
+    add(l, take_fd(&fd));
+    return 0;
+}
+
+int listeners_open(const struct config *c, struct listeners *ret, struct err *e)
+{
+    int r = 0;
+
+    *ret = (struct listeners){ .lock = -1 };
+    take_systemd(ret);
+    if (ret->n == 0)
+        r = listen_unix(c, ret, e);
+    if (r >= 0 && c->listen)
+        r = listen_tcp(c, ret, e);
+    if (r < 0)
+        listeners_close(ret);
+    return r;
+}
+
+void listeners_close_fds(struct listeners *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        drop_fd(&l->fd[i]);
+    l->n = 0;
+}
+
+void listeners_close(struct listeners *l)
+{
+    listeners_close_fds(l);
+    drop_fd(&l->lock);
+}
+
+void listeners_remove(struct listeners *l)
+{
+    if (l->path[0])
+        unlink(l->path);
+    listeners_close(l);
+}

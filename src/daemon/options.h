@@ -1,0 +1,17 @@
+/* The command line of sandboxerd. */
+#ifndef DAEMON_OPTIONS_H
+#define DAEMON_OPTIONS_H
+
+#include <stdbool.h>
+
+struct daemon_options {
+    bool foreground, check_config;
+    const char *listen; /* NULL: as configured */
+    const char *config; /* NULL: the usual files */
+    int ready_fd;       /* gets one byte when we serve, or a message; -1: none */
+};
+
+/* True: go on. False: *ret_status is what to exit with. */
+bool daemon_options_read(int argc, char **argv, struct daemon_options *ret, int *ret_status);
+
+#endif

@@ -1,0 +1,24 @@
+/* Giving up the rights of root. */
+#ifndef DAEMON_PRIVILEGE_H
+#define DAEMON_PRIVILEGE_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* Of systemd's range for services without a user of their own: whom the control plane runs as if
+ * neither the configuration nor the system names somebody. */
+enum { PRIVILEGE_UID = 61741 };
+
+struct identity_choice {
+    uid_t uid;
+    gid_t gid;
+};
+
+/* `user` is a name or a number; NULL: the user "sandboxer" if there is one, else PRIVILEGE_UID. For
+ * a plain user it is that user, and `user` must not name another. */
+int privilege_choose(const char *user, struct identity_choice *ret, struct err *e);
+/* Becomes that user for good: no capabilities, no way back. */
+int privilege_drop(const struct identity_choice *to, struct err *e);
+
+#endif

@@ -1,0 +1,244 @@
+#include "daemon/serve.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "api/api.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/control.h"
+#include "daemon/warden.h"
+#include "loop/signal.h"
+
+enum { THREADS = 4, JOBS_MAX = 4096, STOP_S = 10 };
+
+struct serve {
+    const struct serve_setup *setup;
+    struct loop loop;
+    struct work_pool work;
+    struct control *control;
+    struct api *api;
+    struct loop_signal term, intr, hup;
+    struct loop_fd warden;
+    bool stopping;
+    int status;
+};
+
+void serve_tell(int ready_fd, const char *message)
+{
+    ssize_t n = 0;
+
+    if (ready_fd >= 0)
+        n = message ? write(ready_fd, message, strlen(message)) : write(ready_fd, "\n", 1);
+    if (n < 0 || !message)
+        return;
+}
+
+/* sd_notify(3), without the library. */
+static void tell_systemd(const char *state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un a = { .sun_family = AF_UNIX };
+    AUTO_CLOSE int fd = -1;
+    socklen_t n;
+
+    if (!path || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof a.sun_path)
+        return;
+    memcpy(a.sun_path, path, strlen(path));
+    n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+    if (path[0] == '@')
+        a.sun_path[0] = 0;
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&a, n) < 0)
+        LOG(WARN, "daemon.notify_failed", LOG_S("socket", path));
+}
+
+static void stop(struct serve *s);
+
+static void control_closed(void *user)
+{
+    struct serve *s = user;
+
+    s->control = NULL;
+    loop_stop(&s->loop);
+}
+
+static void api_closed(void *user)
+{
+    struct serve *s = user;
+
+    s->api = NULL;
+    control_close(s->control, control_closed);
+}
+
+static void on_signal(struct loop_signal *sig, const struct signalfd_siginfo *info)
+{
+    struct serve *s = sig->signo == SIGTERM ? container_of(sig, struct serve, term)
+                                            : container_of(sig, struct serve, intr);
+
+    LOG(INFO, "daemon.stopping", LOG_I("signal", (int64_t)info->ssi_signo));
+    stop(s);
+}
+
+static void on_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
+{
+    struct serve *s = container_of(sig, struct serve, hup);
+
+    (void)info;
+    control_reload(s->control);
+}
+
+static void on_warden(struct loop_fd *f, unsigned events)
+{
+    struct serve *s = container_of(f, struct serve, warden);
+
+    (void)events;
+    LOG(ERROR, "daemon.warden_gone", LOG_S("action", "stopping"));
+    s->status = 1;
+    loop_fd_stop(f);
+    stop(s);
+}
+
+static void stop(struct serve *s)
+{
+    if (s->stopping)
+        return;
+    s->stopping = true;
+    tell_systemd("STOPPING=1");
+    if (s->api)
+        api_close(s->api, clock_mono() + STOP_S * NS_PER_S, api_closed, s);
+    else
+        control_close(s->control, control_closed);
+}
+
+static int listen_all(struct serve *s, struct err *e)
+{
+    struct listeners *l = s->setup->listeners;
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < l->n; i++)
+        r = api_listen(s->api, take_fd(&l->fd[i]), e);
+    return r;
+}
+
+/* Every sandbox of an earlier life has been heard of: requests may come. */
+static void on_open(void *user)
+{
+    struct serve *s = user;
+    const struct api_setup setup = { .loop = &s->loop,
+                                     .control = s->control,
+                                     .config = s->setup->config,
+                                     .owner = s->setup->owner };
+    struct err e;
+    int r = s->stopping ? 0 : api_open(&setup, &s->api, &e);
+
+    if (s->stopping)
+        return;
+    if (r >= 0)
+        r = listen_all(s, &e);
+    if (r < 0) {
+        LOG(ERROR, "daemon.failed", LOG_S("error", e.msg));
+        serve_tell(s->setup->ready_fd, e.msg);
+        s->status = 1;
+        stop(s);
+        return;
+    }
+    LOG(INFO, "daemon.ready", LOG_S("version", SANDBOXER_VERSION),
+        LOG_S("socket", s->setup->listeners->path));
+    tell_systemd("READY=1");
+    serve_tell(s->setup->ready_fd, NULL);
+}
+
+static int new_launcher(void *user, int *ret, struct err *e)
+{
+    struct serve *s = user;
+
+    return warden_launcher(s->setup->warden, ret, e);
+}
+
+static int new_mirror(void *user, const struct control_mirror *m, int *ret, struct err *e)
+{
+    struct serve *s = user;
+
+    return warden_mirror(s->setup->warden, &s->setup->launcher, m, ret, e);
+}
+
+static int open_control(struct serve *s, struct err *e)
+{
+    const struct serve_setup *u = s->setup;
+    const struct control_setup setup = {
+        .loop = &s->loop,
+        .work = &s->work,
+        .config = u->config,
+        .state = u->state,
+        .profiles = u->profiles,
+        .extensions = { .roots = u->launcher.roots,
+                        .roots_only = u->launcher.untrusted,
+                        .launcher = new_launcher,
+                        .user = s },
+        .mirror = new_mirror,
+        .on_open = on_open,
+        .user = s,
+    };
+
+    return control_open(&setup, &s->control, e);
+}
+
+/* Connections and sandboxes cost descriptors, and the usual soft limit is for programs that use
+ * select(). Ours alone: launchers come from the warden. */
+static void allow_descriptors(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
+static int open_all(struct serve *s, struct err *e)
+{
+    int r = loop_init(&s->loop, e);
+
+    signal(SIGPIPE, SIG_IGN);
+    allow_descriptors();
+    if (r >= 0)
+        r = loop_signal_start(&s->loop, &s->term, SIGTERM, on_signal, e);
+    if (r >= 0)
+        r = loop_signal_start(&s->loop, &s->intr, SIGINT, on_signal, e);
+    if (r >= 0)
+        r = loop_signal_start(&s->loop, &s->hup, SIGHUP, on_hup, e);
+    if (r >= 0)
+        r = work_pool_init(&s->work, &s->loop, THREADS, JOBS_MAX, e);
+    if (r >= 0)
+        r = open_control(s, e);
+    /* Only its end is watched: answers are read where they are asked for. */
+    if (r >= 0)
+        r = loop_fd_start(&s->loop, &s->warden, s->setup->warden, LOOP_READ, on_warden, e);
+    return r;
+}
+
+int serve_run(const struct serve_setup *setup)
+{
+    static struct serve s;
+    struct err e;
+    int r;
+
+    s.setup = setup;
+    r = open_all(&s, &e);
+    if (r < 0) {
+        fprintf(stderr, "sandboxerd: %s\n", e.msg);
+        serve_tell(setup->ready_fd, e.msg);
+        return r == -(int)ERR_BUSY ? 75 : 1;
+    }
+    r = loop_run(&s.loop, &e);
+    if (r < 0)
+        LOG(ERROR, "daemon.failed", LOG_S("error", e.msg));
+    work_pool_done(&s.work);
+    listeners_remove(setup->listeners);
+    LOG(INFO, "daemon.stopped", LOG_I("status", s.status));
+    return r < 0 ? 1 : s.status;
+}

@@ -1,0 +1,11 @@
+/* The daemon's state directory: `daemon` below the configured one, for the control plane alone. */
+#ifndef DAEMON_STATE_H
+#define DAEMON_STATE_H
+
+#include "base/err.h"
+#include "daemon/privilege.h"
+
+/* Makes what is missing and opens it. -ERR_DENIED if somebody else could write there. */
+int state_open(const char *path, const struct identity_choice *who, int *ret, struct err *e);
+
+#endif

@@ -1,0 +1,192 @@
+#include "daemon/warden.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/log.h"
+#include "base/own.h"
+#include "daemon/ask.h"
+#include "ipc/channel.h"
+#include "mirror/child.h"
+
+/* --- launchers --- */
+
+/* Who is not trusted shows no host directory at all: its workspaces are copies. */
+static int give_launcher(const struct launcher_options *o, int *ret, struct err *e)
+{
+    const struct launcher_options none = { .untrusted = true };
+    struct launcher l = { .sock = -1 };
+    int r = launcher_start_with(o->untrusted ? &none : o, &l, e);
+
+    if (r >= 0)
+        *ret = l.sock;
+    return r;
+}
+
+/* --- workspaces --- */
+
+static int start_mirror(const struct launcher_options *o, const struct warden_ask *ask,
+                        struct ipc_fds *fds, int *ret, struct err *e)
+{
+    AUTO_CLOSE int dir = -1;
+    struct mirror_child child = MIRROR_CHILD_NONE;
+    struct mirror_job job;
+    struct stat st;
+    int r = ask_check_fds(ask, fds->fd, fds->n, e);
+
+    if (r >= 0)
+        r = ask_open_dir(ask, o, &dir, e);
+    if (r < 0)
+        return r;
+    if (fstat(dir, &st) < 0)
+        return err_sys(e, "looking at the workspace");
+    if (ask->uid != 0 && ask->uid != st.st_uid)
+        return err_set(e, ERR_DENIED, "the workspace belongs to uid %u, not to uid %u",
+                       (unsigned)st.st_uid, (unsigned)ask->uid);
+    job = (struct mirror_job){ .receive = ask->receive,
+                               .dir = dir,
+                               .tar = fds->fd[0],
+                               .manifest_out = fds->fd[1],
+                               .manifest_in = fds->n > 2 ? fds->fd[2] : -1,
+                               .uid = geteuid() == 0 ? st.st_uid : geteuid(),
+                               .gid = geteuid() == 0 ? st.st_gid : getegid(),
+                               .options = { .flags = ask->flags, .top = ask->top } };
+    r = mirror_child_start(&job, &child, e);
+    if (r >= 0)
+        *ret = child.report;
+    return r;
+}
+
+/* --- serving --- */
+
+static void serve_one(int sock, const struct launcher_options *o, const struct warden_ask *ask,
+                      struct ipc_fds *fds)
+{
+    struct warden_answer answer = { 0 };
+    AUTO_CLOSE int fd = -1;
+    int r = ask_check(ask, &answer.err);
+
+    if (r >= 0)
+        r = ask->kind == WARDEN_LAUNCHER ? give_launcher(o, &fd, &answer.err)
+                                         : start_mirror(o, ask, fds, &fd, &answer.err);
+    answer.r = r;
+    if (r < 0)
+        LOG(ERROR, "warden.failed", LOG_S("error", answer.err.msg));
+    ipc_send(sock, &answer, sizeof answer, &fd, r < 0 ? 0 : 1, NULL);
+}
+
+/* Collects what was started too. True when the control plane is among the dead. */
+static bool reap(pid_t child, int *ret_status)
+{
+    int status;
+    pid_t pid;
+    bool ended = false;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        if (pid == child) {
+            *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+            ended = true;
+        }
+    return ended;
+}
+
+static int open_signals(void)
+{
+    static const int list[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < COUNT_OF(list); i++)
+        sigaddset(&set, list[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void pass_signals(int signals, pid_t child)
+{
+    struct signalfd_siginfo info;
+
+    while (read(signals, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo != SIGCHLD)
+            kill(child, (int)info.ssi_signo);
+}
+
+int warden_run(int sock, pid_t child, const struct launcher_options *o)
+{
+    AUTO_CLOSE int signals = open_signals();
+    struct pollfd waits[2] = { { .fd = sock, .events = POLLIN },
+                               { .fd = signals, .events = POLLIN } };
+    int status = 1;
+
+    while (!reap(child, &status)) {
+        struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
+        struct warden_ask ask;
+
+        if (poll(waits, 2, -1) < 0 && errno != EINTR)
+            break;
+        pass_signals(signals, child);
+        if (!waits[0].revents)
+            continue;
+        if (ipc_recv(sock, &ask, sizeof ask, &fds, NULL) == (ssize_t)sizeof ask)
+            serve_one(sock, o, &ask, &fds);
+        else
+            waits[0].fd = -1; /* it is about to end */
+    }
+    return status;
+}
+
+/* --- the control plane's side --- */
+
+static int ask_for(int sock, const struct warden_ask *ask, const int *fds, size_t n, int *ret,
+                   struct err *e)
+{
+    struct ipc_fds got AUTO(ipc_fds_done) = { .n = 0 };
+    struct warden_answer answer;
+    ssize_t size;
+    int r = ipc_send(sock, ask, sizeof *ask, fds, n, e);
+
+    if (r < 0)
+        return err_wrap(e, r, "asking the warden");
+    size = ipc_recv(sock, &answer, sizeof answer, &got, e);
+    if (size < 0)
+        return err_wrap(e, (int)size, "asking the warden");
+    if (size == (ssize_t)sizeof answer && answer.r < 0) {
+        if (e)
+            *e = answer.err;
+        return answer.r;
+    }
+    if (size != (ssize_t)sizeof answer || got.n != 1)
+        return err_set(e, ERR_UPSTREAM, "the warden is gone");
+    *ret = take_fd(&got.fd[0]);
+    return 0;
+}
+
+int warden_launcher(int sock, int *ret, struct err *e)
+{
+    const struct warden_ask ask = { .kind = WARDEN_LAUNCHER };
+
+    return ask_for(sock, &ask, NULL, 0, ret, e);
+}
+
+int warden_mirror(int sock, const struct launcher_options *o, const struct control_mirror *m,
+                  int *ret_report, struct err *e)
+{
+    int fds[3] = { m->tar, m->manifest_out, m->manifest_in };
+    struct warden_ask ask = {
+        .kind = WARDEN_MIRROR, .receive = m->receive, .flags = m->flags, .uid = m->uid
+    };
+    int r = ask_name_dir(&ask, o, m->path, e);
+
+    if (r < 0)
+        return r;
+    snprintf(ask.top, sizeof ask.top, "%s", m->top);
+    return ask_for(sock, &ask, fds, m->manifest_in < 0 ? 2 : 3, ret_report, e);
+}
