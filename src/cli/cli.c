@@ -3,36 +3,95 @@
 
 #include "base/own.h"
 #include "cli/verb.h"
+#include "cli/verbs.h"
 
-static const struct verb *const verbs[] = { &verb_run, &verb_canary };
+const struct verb *const cli_verbs[] = {
+    &verb_run,        &verb_canary,        &verb_create,       &verb_exec,
+    &verb_shell,      &verb_attach,        &verb_ps,           &verb_kill,
+    &verb_cp,         &verb_logs,          &verb_get,          &verb_list,
+    &verb_events,     &verb_destroy,       &verb_recreate,     &verb_extend_ttl,
+    &verb_expire,     &verb_sync,          &verb_inspect_host, &verb_inspect_stale,
+    &verb_reap_stale, &verb_profiles_list, &verb_profiles_get, &verb_profiles_validate,
+    &verb_hosts_list, &verb_hosts_add,     &verb_hosts_remove, &verb_token_create,
+    &verb_token_list, &verb_token_revoke,  &verb_doctor,       &verb_backup,
+    &verb_version,    &verb_completion,    &verb_help,         NULL,
+};
 
-static void print_help(FILE *to)
+/* How many of the words make up the name: all of it, or 0. */
+static int words_of_name(const char *name, int argc, char **argv)
+{
+    struct str rest = str_from(name), word;
+    int n = 0;
+
+    while (rest.p) {
+        rest = str_cut(rest, ' ', &word);
+        if (n == argc || !str_eq(word, str_from(argv[n])))
+            return 0;
+        n++;
+    }
+    return n;
+}
+
+const struct verb *verb_find(int argc, char **argv, int *ret_words)
+{
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        *ret_words = words_of_name(cli_verbs[i]->name, argc, argv);
+        if (*ret_words)
+            return cli_verbs[i];
+    }
+    return NULL;
+}
+
+void cli_print_help(FILE *to)
 {
     fprintf(to, "Usage: sandboxer VERB [OPTION…] …\n\n"
                 "Runs programs where they can do no harm.\n\nVerbs:\n");
-    for (size_t i = 0; i < COUNT_OF(verbs); i++)
-        fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+    for (size_t i = 0; cli_verbs[i]; i++)
+        fprintf(to, "  %-17s  %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
     fprintf(to, "\n'sandboxer VERB --help' explains one of them; --version names this version.\n");
+}
+
+/* "profiles: say which: list, get, validate", if the word begins some verbs' names. */
+static bool suggest(const char *word)
+{
+    struct str first, second;
+    char list[256] = "";
+    size_t at = 0;
+
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        second = str_cut(str_from(cli_verbs[i]->name), ' ', &first);
+        if (second.p && str_eq(first, str_from(word)) && at < sizeof list)
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", second.p);
+    }
+    if (at)
+        say("%s: say which: %s", word, list);
+    return at > 0;
+}
+
+int verb_unknown(const char *word)
+{
+    if (!suggest(word))
+        say("unknown verb '%s'; 'sandboxer --help' lists them", word);
+    return EXIT_USAGE;
 }
 
 int cli_main(int argc, char **argv)
 {
+    const struct verb *v;
+    int words;
+
     if (argc < 2) {
-        print_help(stderr);
-        return EXIT_OURS;
+        cli_print_help(stderr);
+        return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
-        print_help(stdout);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        cli_print_help(stdout);
         return 0;
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("sandboxer %s\n", SANDBOXER_VERSION);
         return 0;
     }
-    for (size_t i = 0; i < COUNT_OF(verbs); i++)
-        if (strcmp(argv[1], verbs[i]->name) == 0)
-            return verbs[i]->run(verbs[i], argc - 1, argv + 1);
-    say("unknown verb '%s'; 'sandboxer --help' lists them", argv[1]);
-    return EXIT_OURS;
+    v = verb_find(argc - 1, argv + 1, &words);
+    return v ? v->run(v, argc - words, argv + words) : verb_unknown(argv[1]);
 }

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,62 +13,13 @@
 
 #include "base/id.h"
 #include "base/own.h"
+#include "cli/state_dir.h"
 #include "image/import.h"
 #include "tree/remove.h"
 
 enum { STALE_SECONDS = 60 };
 
 static const char prefix[] = "unpacked-";
-
-/* $SANDBOXER_STATE, else the place for state of root or of this user. */
-static int state_path(char *out, size_t cap, struct err *e)
-{
-    const char *state = getenv("SANDBOXER_STATE"), *data = getenv("XDG_DATA_HOME");
-    const char *home = getenv("HOME");
-    int n;
-
-    if (state && state[0] == '/')
-        n = snprintf(out, cap, "%s", state);
-    else if (geteuid() == 0)
-        n = snprintf(out, cap, "/var/lib/sandboxer");
-    else if (data && data[0] == '/')
-        n = snprintf(out, cap, "%s/sandboxer", data);
-    else if (home && home[0] == '/')
-        n = snprintf(out, cap, "%s/.local/share/sandboxer", home);
-    else
-        return err_set(e, ERR_INVALID, "no place for state: set SANDBOXER_STATE to a directory");
-    return n < (int)cap ? 0 : err_set(e, ERR_TOO_BIG, "the state directory's path is too long");
-}
-
-static int open_state(int *ret, struct err *e)
-{
-    char path[PATH_MAX];
-    struct stat st;
-    int r = state_path(path, sizeof path, e);
-
-    if (r < 0)
-        return r;
-    for (char *at = path + 1; *at; at++) {
-        if (*at != '/')
-            continue;
-        *at = '\0';
-        if (mkdir(path, 0755) < 0 && errno != EEXIST)
-            return err_sys(e, "making %s", path);
-        *at = '/';
-    }
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "making %s", path);
-    *ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*ret < 0 || fstat(*ret, &st) < 0)
-        return err_sys(e, "opening %s", path);
-    if (st.st_uid != geteuid() || (st.st_mode & 022))
-        return err_set(
-            e, ERR_DENIED,
-            "%s belongs to user %u with mode %o; state must be ours and writable by nobody "
-            "else",
-            path, st.st_uid, st.st_mode & 07777);
-    return 0;
-}
 
 /* One that was just made may not be locked yet. */
 static bool is_old(int dir)
@@ -124,7 +74,7 @@ static int unpack(struct image_dir *d, int archive, bool squash_owners, struct e
     struct image_import_options o = { .unpack = { .keep_setid = true } };
     struct tree_report report;
     AUTO_CLOSE int root = -1;
-    int r = open_state(&d->parent, e);
+    int r = state_dir_open(&d->parent, e);
 
     if (r < 0)
         return r;

@@ -4,10 +4,27 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "base/str.h"
+#include "base/units.h"
 #include "cli/verb.h"
 
-enum { HELP_COLUMN = 26 };
+/* Options that flags bring. */
+static const struct {
+    unsigned flag; /* 0: every verb has it */
+    struct option_spec option;
+} shared[] = {
+    { VERB_FORMAT,
+      { "output", 'o', "FORMAT", "print json or yaml, for programs", .kind = OPTION_WORD,
+        .at = offsetof(struct common, format), .words = "json yaml" } },
+    { VERB_QUIET,
+      { "quiet", 'q', NULL, "print ids only, or nothing", .kind = OPTION_FLAG,
+        .at = offsetof(struct common, quiet) } },
+    { VERB_REMOTE,
+      { "server", 0, "URL", "ask this daemon: http://HOST:PORT or unix:PATH", .kind = OPTION_TEXT,
+        .at = offsetof(struct common, server) } },
+    { 0, { "help", 'h', NULL, "show this help", .kind = OPTION_FLAG } },
+};
 
 void say(const char *fmt, ...)
 {
@@ -21,57 +38,150 @@ void say(const char *fmt, ...)
     dprintf(STDERR_FILENO, "sandboxer: %s\n", shown);
 }
 
-static void print_option(const struct option_spec *o)
+enum format common_format(const struct common *c)
 {
-    char left[64];
-
-    snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->letter ? '-' : ' ',
-             o->letter ? o->letter : ' ', o->letter ? ", " : "  ", o->name, o->value ? " " : "",
-             o->value ? o->value : "");
-    printf("  %-*s %s\n", HELP_COLUMN, left, o->help);
+    if (!c->format)
+        return FORMAT_TEXT;
+    return strcmp(c->format, "json") == 0 ? FORMAT_JSON : FORMAT_YAML;
 }
 
-static void print_help(const struct verb *v)
+int verb_misused(const struct verb *v, const char *fmt, ...)
 {
-    printf("Usage: sandboxer %s [OPTION…] %s\n\n%s\n\nOptions:\n", v->name, v->arguments,
-           v->summary);
-    for (size_t i = 0; i < v->n_options; i++)
-        print_option(&v->options[i]);
-    print_option(&(struct option_spec){ .name = "help", .letter = 'h', .help = "show this help" });
-    if (v->text)
-        printf("\n%s", v->text);
+    char text[768];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    say("%s: %s", v->name, text);
+    return v->flags & VERB_COMMAND ? EXIT_OURS : EXIT_USAGE;
+}
+
+const struct option_spec *verb_option(const struct verb *v, size_t i)
+{
+    if (i < v->n_options)
+        return &v->options[i];
+    i -= v->n_options;
+    for (size_t at = 0; at < COUNT_OF(shared); at++)
+        if ((!shared[at].flag || (v->flags & shared[at].flag)) && i-- == 0)
+            return &shared[at].option;
+    return NULL;
+}
+
+static bool is_help(const struct option_spec *o)
+{
+    return o == &shared[COUNT_OF(shared) - 1].option;
 }
 
 static const struct option_spec *find_long(const struct verb *v, struct str name)
 {
-    for (size_t i = 0; i < v->n_options; i++)
-        if (str_eq(name, str_from(v->options[i].name)))
-            return &v->options[i];
+    const struct option_spec *o;
+
+    for (size_t i = 0; (o = verb_option(v, i)); i++)
+        if (str_eq(name, str_from(o->name)))
+            return o;
     return NULL;
 }
 
 static const struct option_spec *find_letter(const struct verb *v, char letter)
 {
-    for (size_t i = 0; i < v->n_options; i++)
-        if (v->options[i].letter == letter)
-            return &v->options[i];
+    const struct option_spec *o;
+
+    for (size_t i = 0; (o = verb_option(v, i)); i++)
+        if (o->letter == letter)
+            return o;
     return NULL;
 }
 
 static int unknown(const struct verb *v, const char *argument)
 {
-    say("%s: unknown option '%s'; 'sandboxer %s --help' lists them", v->name, argument, v->name);
+    verb_misused(v, "unknown option '%s'; 'sandboxer %s --help' lists them", argument, v->name);
     return -1;
 }
 
+static int check_word(const struct option_spec *o, const char *value, struct err *e)
+{
+    struct str rest = str_from(o->words), word;
+
+    while (rest.p) {
+        rest = str_cut(rest, ' ', &word);
+        if (str_eq(word, str_from(value)))
+            return 0;
+    }
+    return err_set(e, ERR_INVALID, "--%s: '%s' is none of: %s", o->name, value, o->words);
+}
+
+static int add_to_list(const struct option_spec *o, struct option_list *list, const char *value,
+                       struct err *e)
+{
+    if (!value)
+        return err_set(e, ERR_INVALID, "--%s: needs a value", o->name);
+    if (list->n == OPTION_LIST_MAX)
+        return err_set(e, ERR_TOO_BIG, "--%s: more than %d of them", o->name, OPTION_LIST_MAX);
+    if (o->words && check_word(o, value, e) < 0)
+        return -ERR_INVALID;
+    if (o->kind == OPTION_PAIRS && (value[0] == '=' || !strchr(value, '=')))
+        return err_set(e, ERR_INVALID, "--%s: '%s' is not %s", o->name, value, o->value);
+    list->p[list->n++] = value;
+    return 0;
+}
+
+static int check_value(const struct option_spec *o, const char *value, struct err *e)
+{
+    char what[64];
+    int64_t duration;
+    uint64_t count;
+
+    if (!value)
+        return err_set(e, ERR_INVALID, "--%s: needs a value", o->name);
+    snprintf(what, sizeof what, "--%s", o->name);
+    switch (o->kind) {
+    case OPTION_WORD:
+        return check_word(o, value, e);
+    case OPTION_DURATION:
+        return units_duration(str_from(value), what, &duration, e);
+    case OPTION_COUNT:
+        return units_count(str_from(value), what, 0, INT64_MAX, &count, e);
+    default:
+        return value[0] ? 0 : err_set(e, ERR_INVALID, "--%s: the value is empty", o->name);
+    }
+}
+
+static int store(const struct option_spec *o, void *options, const char *value, struct err *e)
+{
+    void *member = (char *)options + o->at;
+    int r;
+
+    switch (o->kind) {
+    case OPTION_CALL:
+        return o->set(options, value, e);
+    case OPTION_FLAG:
+        *(bool *)member = true;
+        return 0;
+    case OPTION_LIST:
+    case OPTION_PAIRS:
+        return add_to_list(o, member, value, e);
+    default:
+        r = check_value(o, value, e);
+        if (r >= 0)
+            *(const char **)member = value;
+        return r;
+    }
+}
+
+/* 1: that was --help, and it is printed. */
 static int apply(const struct verb *v, const struct option_spec *o, const char *value,
                  void *options)
 {
     struct err e;
 
-    if (o->set(options, value, &e) >= 0)
+    if (is_help(o)) {
+        verb_print_help(v);
+        return 1;
+    }
+    if (store(o, options, value, &e) >= 0)
         return 0;
-    say("%s: %s", v->name, e.msg);
+    verb_misused(v, "%s", e.msg);
     return -1;
 }
 
@@ -84,11 +194,11 @@ static int long_option(const struct verb *v, int argc, char **argv, int *at, voi
     if (!o)
         return unknown(v, argv[*at]);
     if (!o->value && value.p) {
-        say("%s: option '--%s' takes no value", v->name, o->name);
+        verb_misused(v, "option '--%s' takes no value", o->name);
         return -1;
     }
     if (o->value && !value.p && *at + 1 >= argc) {
-        say("%s: option '--%s' needs a value: --%s %s", v->name, o->name, o->name, o->value);
+        verb_misused(v, "option '--%s' needs a value: --%s %s", o->name, o->name, o->value);
         return -1;
     }
     if (o->value && !value.p)
@@ -102,37 +212,73 @@ static int short_options(const struct verb *v, int argc, char **argv, int *at, v
     for (const char *p = argv[*at] + 1; *p; p++) {
         const struct option_spec *o = find_letter(v, *p);
         const char *value = NULL;
+        int r;
 
         if (!o)
             return unknown(v, argv[*at]);
         if (o->value && !p[1] && *at + 1 >= argc) {
-            say("%s: option '-%c' needs a value: -%c %s", v->name, *p, *p, o->value);
+            verb_misused(v, "option '-%c' needs a value: -%c %s", *p, *p, o->value);
             return -1;
         }
         if (o->value)
             value = p[1] ? p + 1 : argv[++*at];
-        if (apply(v, o, value, options) < 0)
-            return -1;
-        if (o->value)
-            return 0;
+        r = apply(v, o, value, options);
+        if (r || o->value)
+            return r;
     }
     return 0;
 }
 
+static bool is_option(const char *argument)
+{
+    return argument[0] == '-' && argument[1];
+}
+
 int verb_options(const struct verb *v, int argc, char **argv, void *options)
 {
-    int at = 1;
+    int at = 1, kept = 0; /* argv[1 … kept] are arguments that came before options */
 
-    for (; at < argc && argv[at][0] == '-' && argv[at][1]; at++) {
-        if (strcmp(argv[at], "--") == 0)
-            return at + 1;
-        if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
-            print_help(v);
-            return 0;
+    for (; at < argc; at++) {
+        int r;
+
+        if (!is_option(argv[at]) && (v->flags & VERB_COMMAND))
+            break;
+        if (!is_option(argv[at])) {
+            argv[++kept] = argv[at];
+            continue;
         }
-        if ((argv[at][1] == '-' ? long_option(v, argc, argv, &at, options)
-                                : short_options(v, argc, argv, &at, options)) < 0)
-            return -1;
+        if (strcmp(argv[at], "--") == 0) {
+            at++;
+            break;
+        }
+        r = argv[at][1] == '-' ? long_option(v, argc, argv, &at, options)
+                               : short_options(v, argc, argv, &at, options);
+        if (r)
+            return r < 0 ? -1 : 0;
     }
-    return at;
+    memmove(&argv[at - kept], &argv[1], (size_t)kept * sizeof argv[0]);
+    return at - kept;
+}
+
+bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, int *ret_status)
+{
+    int first = verb_options(v, *argc, *argv, options), n = *argc - first;
+
+    if (first <= 0) {
+        *ret_status = first == 0 ? 0 : v->flags & VERB_COMMAND ? EXIT_OURS : EXIT_USAGE;
+        return false;
+    }
+    *ret_status = 0;
+    *argc = n;
+    *argv += first;
+    if (n > v->max_arguments) {
+        *ret_status = verb_misused(v, "unexpected argument '%s'", (*argv)[v->max_arguments]);
+        return false;
+    }
+    if (n < v->min_arguments) {
+        *ret_status =
+            verb_misused(v, "too few arguments: sandboxer %s [OPTION…] %s", v->name, v->arguments);
+        return false;
+    }
+    return true;
 }

@@ -1,4 +1,5 @@
-/* A verb of the command line: one file each, one row in the table of cli.c. */
+/* A verb of the command line: one file each, one row in the table of cli.c. Parsing, --help, the
+ * man pages and shell completion all come from these tables. */
 #ifndef CLI_VERB_H
 #define CLI_VERB_H
 
@@ -6,41 +7,111 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "cli/status.h"
 
-/* Exit statuses beside a program's own, as in the shell and its relatives. */
-enum {
-    EXIT_TIMED_OUT = 124,
-    EXIT_OURS = 125, /* we failed, not the program */
-    EXIT_NOT_EXECUTABLE = 126,
-    EXIT_NOT_FOUND = 127,
-    EXIT_SIGNALLED = 128, /* plus the signal's number */
+/* What a shell may offer where a value is expected. */
+enum complete {
+    COMPLETE_NOTHING,
+    COMPLETE_FILE,
+    COMPLETE_SANDBOX, /* ids of sandboxes, as `list -q` prints them */
+    COMPLETE_PROFILE,
+    COMPLETE_HOST,
+    COMPLETE_TOKEN,
+    COMPLETE_VERB,
+    COMPLETE_SANDBOX_OR_FILE, /* cp */
 };
 
-/* One option. `set` stores the value (NULL for a flag) in the verb's own options struct. */
+/* How a value is checked and what the member at `at` is. */
+enum option_kind {
+    OPTION_CALL,     /* whatever `set` does */
+    OPTION_FLAG,     /* bool */
+    OPTION_TEXT,     /* const char *, not empty */
+    OPTION_WORD,     /* const char *, one of `words` */
+    OPTION_DURATION, /* const char *: 30s, 2h, 1h30m */
+    OPTION_COUNT,    /* const char *: a whole number from 0 */
+    OPTION_LIST,     /* struct option_list, of any texts or of `words` */
+    OPTION_PAIRS,    /* struct option_list of NAME=VALUE */
+};
+
+/* One option. */
 struct option_spec {
     const char *name;  /* without the dashes */
     char letter;       /* 0: none */
     const char *value; /* what to call the value in the help; NULL: takes none */
     const char *help;
+    /* OPTION_CALL: stores the value (NULL for a flag) in the verb's own options struct. */
     int (*set)(void *options, const char *value, struct err *e);
+    enum option_kind kind;
+    enum complete complete;
+    size_t at;         /* offset in the verb's options struct */
+    const char *words; /* OPTION_WORD, OPTION_LIST: what it may be, separated by blanks */
 };
 
+enum { OPTION_LIST_MAX = 256 };
+
+struct option_list {
+    const char *p[OPTION_LIST_MAX];
+    size_t n;
+};
+
+enum verb_flags {
+    VERB_REMOTE = 1 << 0,  /* asks the daemon: takes --server */
+    VERB_FORMAT = 1 << 1,  /* takes -o */
+    VERB_QUIET = 1 << 2,   /* takes -q */
+    VERB_COMMAND = 1 << 3, /* ends with a program's exit status: options end at the first argument,
+                              and what is wrong with them is EXIT_OURS, not EXIT_USAGE */
+};
+
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_YAML };
+
+/* What options struct of a verb with one of the first three flags begins with. */
+struct common {
+    const char *server;
+    const char *format; /* a word of its option, or NULL */
+    bool quiet;
+};
+
+enum format common_format(const struct common *c);
+
+enum { ARGUMENTS_ANY = 1 << 20 };
+
 struct verb {
-    const char *name;
+    const char *name;      /* "create"; "profiles list" has two words */
     const char *arguments; /* "[--] COMMAND [ARGUMENT…]" */
     const char *summary;   /* one line */
-    const char *text;      /* what --help says below the options */
+    const char *text;      /* what --help says below the options: paragraphs; lines that begin with
+                              blanks are examples */
     const struct option_spec *options;
     size_t n_options;
     int (*run)(const struct verb *v, int argc, char **argv); /* argv[0] is the verb; exit status */
+    unsigned flags;                                          /* enum verb_flags */
+    int min_arguments, max_arguments;                        /* for verb_parse() */
+    enum complete complete;                                  /* of the arguments */
 };
 
-extern const struct verb verb_run;
-extern const struct verb verb_canary;
+/* All verbs, in the order of the help; ended by NULL. */
+extern const struct verb *const cli_verbs[];
 
-/* Reads options up to "--" or the first argument that is none. Returns the index of the first
- * argument behind them, -1 after printing what is wrong, or 0 after printing the help. */
+/* The verb that the words begin with, and how many words its name has; NULL if there is none. */
+const struct verb *verb_find(int argc, char **argv, int *ret_words);
+
+/* Its i-th option: its own, then those its flags bring, then --help; NULL behind the last. */
+const struct option_spec *verb_option(const struct verb *v, size_t i);
+
+/* Reads options up to "--" or, with VERB_COMMAND, the first argument that is none; otherwise
+ * arguments may come before options and are moved behind them. Returns the index of the first
+ * argument, -1 after printing what is wrong, or 0 after printing the help. */
 int verb_options(const struct verb *v, int argc, char **argv, void *options);
+
+/* The same for verbs with min_arguments and max_arguments, which are checked: true, and argv are
+ * the arguments alone and *ret_status is 0; or false, and *ret_status is what to exit with. */
+bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, int *ret_status);
+
+/* What is wrong with how a verb was called: says it with the verb's name in front, and returns the
+ * exit status for that. */
+int verb_misused(const struct verb *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+void verb_print_help(const struct verb *v);
 
 /* "sandboxer: …" on stderr, free of anything a terminal could act on. */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "cli/session.h"
-#include "cli/verb.h"
+#include "cli/verbs.h"
 
 struct canary_options {
     bool inside;
@@ -34,7 +34,7 @@ static int set_inside(void *to, const char *value, struct err *e)
 }
 
 static const struct option_spec options[] = {
-    { "inside", 0, NULL, "the probing half, run by canary in its sandbox", set_inside },
+    { "inside", 0, NULL, "the probing half, run by canary in its sandbox", .set = set_inside },
 };
 
 /* Each attempt says whether it succeeded; errno says why not. */

@@ -8,9 +8,10 @@
 #include "base/own.h"
 #include "base/units.h"
 #include "cli/image_dir.h"
+#include "cli/remote.h"
 #include "cli/session.h"
 #include "cli/terminal.h"
-#include "cli/verb.h"
+#include "cli/verbs.h"
 #include "proc/caps.h"
 #include "proc/passwd.h"
 #include "proc/sys.h"
@@ -205,27 +206,31 @@ static const struct option_spec options[] = {
     { "image", 0, "PATH",
       "root file system: a directory or a tar archive (default: the host's\n"
       "                             system directories, read-only)",
-      set_image },
+      .set = set_image, .complete = COMPLETE_FILE },
     { "squash-owners", 0, NULL, "all files of an archive belong to the sandbox's root",
-      set_squash_owners },
-    { "writable", 0, NULL, "system directories take writes, kept in the sandbox", set_writable },
+      .set = set_squash_owners },
+    { "writable", 0, NULL, "system directories take writes, kept in the sandbox",
+      .set = set_writable },
     { "mount", 0, "SRC:DST[:rw]", "show a file or directory inside, read-only unless :rw",
-      set_mount },
-    { "env", 'e', "NAME[=VALUE]", "set a variable, or pass on ours", set_env },
-    { "workdir", 'w', "DIR", "working directory (default: the user's home)", set_workdir },
+      .set = set_mount },
+    { "env", 'e', "NAME[=VALUE]", "set a variable, or pass on ours", .set = set_env },
+    { "workdir", 'w', "DIR", "working directory (default: the user's home)", .set = set_workdir },
     { "user", 'u', "USER", "UID, UID:GID or a name inside (default: 0, without capabilities)",
-      set_user },
-    { "hostname", 0, "NAME", "hostname inside (default: sandbox)", set_hostname },
-    { "memory", 'm', "SIZE", "memory limit (default: 4G, where it can be enforced)", set_memory },
-    { "pids", 0, "N", "process limit (default: 1024)", set_pids },
-    { "cpu", 0, "N.N", "processors it may use (default: all)", set_cpu },
-    { "disk", 0, "SIZE", "what it may write outside of mounts (default: 1G, in memory)", set_disk },
+      .set = set_user },
+    { "hostname", 0, "NAME", "hostname inside (default: sandbox)", .set = set_hostname },
+    { "memory", 'm', "SIZE", "memory limit (default: 4G, where it can be enforced)",
+      .set = set_memory },
+    { "pids", 0, "N", "process limit (default: 1024)", .set = set_pids },
+    { "cpu", 0, "N.N", "processors it may use (default: all)", .set = set_cpu },
+    { "disk", 0, "SIZE", "what it may write outside of mounts (default: 1G, in memory)",
+      .set = set_disk },
     { "timeout", 0, "DURATION", "end it after 2s, 5m, 1h30m: SIGTERM, a second later SIGKILL",
-      set_timeout },
-    { "cap", 0, "NAME", "let programs hold a capability inside (CHOWN, SETUID, …)", set_cap },
-    { "strict", 0, NULL, "fail if a limit cannot be enforced here", set_strict },
-    { "tty", 't', NULL, "run in a terminal of its own", set_tty },
-    { "quiet", 'q', NULL, "no notes on stderr", set_quiet },
+      .set = set_timeout },
+    { "cap", 0, "NAME", "let programs hold a capability inside (CHOWN, SETUID, …)",
+      .set = set_cap },
+    { "strict", 0, NULL, "fail if a limit cannot be enforced here", .set = set_strict },
+    { "tty", 't', NULL, "run in a terminal of its own", .set = set_tty },
+    { "quiet", 'q', NULL, "no notes on stderr", .set = set_quiet },
 };
 
 /* SRC:DST, SRC:DST:ro or SRC:DST:rw. SRC may hold colons if DST and mode are given behind it. */
@@ -298,7 +303,7 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     return r < 0 ? r : plan_check(p, sizeof *p, e);
 }
 
-static void fill_start(struct supervisor_start *start, struct run_options *o, char **argv)
+static void fill_environment(struct run_options *o)
 {
     const char *term = getenv("TERM");
     static char term_variable[128];
@@ -308,6 +313,10 @@ static void fill_start(struct supervisor_start *start, struct run_options *o, ch
     if (o->tty && term &&
         snprintf(term_variable, sizeof term_variable, "TERM=%s", term) < (int)sizeof term_variable)
         put_variable(o, term_variable);
+}
+
+static void fill_start(struct supervisor_start *start, struct run_options *o, char **argv)
+{
     *start = (struct supervisor_start){ .what = CONTROL_PROGRAM,
                                         .flags = o->tty ? CONTROL_TTY : CONTROL_STDIN,
                                         .uid = o->uid,
@@ -320,6 +329,49 @@ static void fill_start(struct supervisor_start *start, struct run_options *o, ch
                                         .envp = o->env };
     if (o->tty)
         terminal_size(&start->rows, &start->cols);
+}
+
+static bool is_text(const char *const *list)
+{
+    size_t i = 0;
+
+    while (list[i] && str_is_utf8(str_from(list[i])))
+        i++;
+    return !list[i];
+}
+
+/* Nothing was asked for that a prepared sandbox does not have, and a request can carry all of it.
+ */
+static bool can_be_served(const struct run_options *o, char **argv)
+{
+    return !o->image && !o->writable && !o->strict && !o->hostname && !o->caps && !o->asked &&
+           !o->n_mounts && o->disk == DEFAULT_DISK && o->n_env <= OPTION_LIST_MAX &&
+           is_text((const char *const *)argv) && is_text(o->env) && !getenv("SANDBOXER_NO_DAEMON");
+}
+
+static bool run_served(const struct verb *v, const struct run_options *o, char **argv, int *ret)
+{
+    static struct option_list env;
+    char user[32], timeout[32];
+    struct remote_start s = { .argv = argv,
+                              .env = &env,
+                              .user = o->user ? o->user : user,
+                              .workdir = o->workdir,
+                              .timeout = o->timeout_ns ? timeout : NULL,
+                              .stdin_ = !o->tty,
+                              .tty = o->tty };
+
+    if (!can_be_served(o, argv))
+        return false;
+    snprintf(user, sizeof user, "%u:%u", o->uid, o->gid);
+    snprintf(timeout, sizeof timeout, "%lldms", (long long)(o->timeout_ns / NS_PER_MS));
+    for (env.n = 0; env.n < o->n_env; env.n++)
+        env.p[env.n] = o->env[env.n];
+    if (!remote_run(v, &s, ret))
+        return false;
+    if (*ret == EXIT_TIMED_OUT && o->timeout_ns)
+        say("timed out after %lld ms", (long long)(o->timeout_ns / NS_PER_MS));
+    return true;
 }
 
 static int run_command(struct run_options *o, char **argv)
@@ -347,7 +399,7 @@ static int run(const struct verb *v, int argc, char **argv)
     static struct run_options o = { .memory = DEFAULT_MEMORY,
                                     .disk = DEFAULT_DISK,
                                     .pids = DEFAULT_PIDS };
-    int first = verb_options(v, argc, argv, &o);
+    int first = verb_options(v, argc, argv, &o), status;
 
     if (first <= 0)
         return first < 0 ? EXIT_OURS : 0;
@@ -355,6 +407,9 @@ static int run(const struct verb *v, int argc, char **argv)
         say("run: give a command to run: sandboxer run [OPTION…] -- COMMAND [ARGUMENT…]");
         return EXIT_OURS;
     }
+    fill_environment(&o);
+    if (run_served(v, &o, argv + first, &status))
+        return status;
     return run_command(&o, argv + first);
 }
 
@@ -377,4 +432,5 @@ const struct verb verb_run = {
     .options = options,
     .n_options = COUNT_OF(options),
     .run = run,
+    .flags = VERB_COMMAND,
 };

@@ -1,0 +1,183 @@
+#include "cli/answer.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/own.h"
+
+static const struct json nothing = { .type = JSON_OBJECT };
+
+const struct json *answer_rows(const struct json *tree, const struct kind *k)
+{
+    const struct json *rows = tree && tree->type == JSON_ARRAY ? tree : show_at(tree, k->rows);
+
+    return rows && rows->type == JSON_ARRAY ? rows : &nothing;
+}
+
+static void print_text(struct str s)
+{
+    char shown[1024];
+
+    log_printable(s, shown, sizeof shown);
+    printf("%s\n", shown);
+}
+
+/* Ids are texts or numbers. */
+static void print_id(const struct json *row, const struct kind *k)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(512);
+
+    show_text(show_at(row, k->id), 0, &text);
+    print_text(buf_str(&text));
+}
+
+int answer_flush(const struct call *c)
+{
+    struct err e;
+
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    (void)err_sys(&e, "writing to stdout");
+    return call_failed(c, &e);
+}
+
+static int finish(const struct call *c, int r, const struct err *e)
+{
+    return r < 0 ? call_failed(c, e) : answer_flush(c);
+}
+
+int answer_list(const struct call *c, const struct json *tree, const struct kind *k)
+{
+    const struct json *rows = answer_rows(tree, k);
+    enum format format = common_format(c->common);
+    struct look look = look_for(fileno(stdout));
+    struct err e;
+    int r = 0;
+
+    if (format != FORMAT_TEXT)
+        r = tree_print(stdout, format, false, tree ? tree : &nothing, &e);
+    else if (c->common->quiet)
+        for (const struct json *row = json_first(rows); row != json_end(rows); row++)
+            print_id(row, k);
+    else
+        r = table_print(stdout, &look, rows, k->columns, k->n, &e);
+    return finish(c, r, &e);
+}
+
+int answer_record(const struct call *c, const struct json *v, const struct kind *k)
+{
+    enum format format = common_format(c->common);
+    struct look look = look_for(fileno(stdout));
+    struct err e;
+    int r = 0;
+
+    if (!v)
+        v = &nothing;
+    if (format != FORMAT_TEXT)
+        r = tree_print(stdout, format, false, v, &e);
+    else if (c->common->quiet)
+        print_id(v, k);
+    else
+        r = record_print(stdout, &look, v, k->columns, k->n, &e);
+    return finish(c, r, &e);
+}
+
+int answer_done(const struct call *c, const struct json *tree, const char *fmt, ...)
+{
+    enum format format = common_format(c->common);
+    char text[1024];
+    struct err e;
+    va_list ap;
+    int r = 0;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (format != FORMAT_TEXT)
+        r = tree_print(stdout, format, false, tree ? tree : &nothing, &e);
+    else if (!c->common->quiet)
+        print_text(str_from(text));
+    return finish(c, r, &e);
+}
+
+int answer_simple(const struct verb *v, int argc, char **argv, const struct simple *s)
+{
+    struct common common = { 0 };
+    AUTO(call_done) struct call c;
+    int status;
+
+    call_init(&c, v, &common, s->method);
+    if (!verb_parse(v, &argc, &argv, &common, &status))
+        return status;
+    buf_add(&c.target, str_from(s->before));
+    if (argc)
+        call_path(&c, "%s", argv[0]);
+    buf_add(&c.target, str_from(s->after));
+    c.doing = s->doing;
+    status = call_run(&c);
+    if (status)
+        return status;
+    if (s->done)
+        return answer_done(&c, c.answer, "%s %s", argv[0], s->done);
+    return (s->list ? answer_list : answer_record)(&c, c.answer, s->kind);
+}
+
+static const struct column sandbox_columns[] = {
+    COLUMN("ID", "sandbox_id"),
+    COLUMN("STATE", "state", .state = true),
+    COLUMN("PROFILE", "profile", .most = 32),
+    COLUMN("HOST", "host", .most = 20),
+    COLUMN("OWNER", "owner", .most = 20, .alone = true),
+    COLUMN("SCOPE", "scope", .alone = true),
+    COLUMN("CREATED", "created_at", .show = show_age),
+    COLUMN("READY", "ready_at", .show = show_age, .alone = true),
+    COLUMN("EXPIRES", "expires_at", .show = show_until),
+    COLUMN("TTL", "ttl", .show = show_seconds, .alone = true),
+    COLUMN("TTL MAX", "ttl_max", .show = show_seconds, .alone = true),
+    COLUMN("IDLE REAP", "idle_reap", .show = show_seconds, .alone = true),
+    COLUMN("LABELS", "labels", .most = 40),
+    COLUMN("INPUTS", "inputs", .alone = true),
+    COLUMN("WORKSPACE", "workspace", .alone = true),
+    COLUMN("CONSUMER", "consumer", .alone = true),
+    COLUMN("CAPABILITIES", "capabilities", .alone = true),
+    COLUMN("REACHABLE", "reachability.url", .alone = true),
+    COLUMN("STEP", "step", .alone = true),
+    COLUMN("REASON", "reason", .alone = true),
+    COLUMN("NOTES", "notes", .alone = true),
+    COLUMN("TELEMETRY", "telemetry", .alone = true, .block = true),
+    COLUMN("ACTUALS", "actuals", .alone = true, .block = true),
+};
+const struct kind kind_sandbox = { "sandboxes", "sandbox_id", sandbox_columns,
+                                   COUNT_OF(sandbox_columns) };
+
+static const struct column event_columns[] = {
+    COLUMN("SEQ", "seq"),
+    COLUMN("TIME", "time"),
+    COLUMN("TYPE", "type"),
+    COLUMN("SANDBOX", "sandbox_id"),
+    COLUMN("FROM", "from", .state = true),
+    COLUMN("TO", "to", .state = true),
+    COLUMN("ACTOR", "actor.id", .most = 24),
+    COLUMN("REASON", "reason", .most = 60),
+};
+const struct kind kind_event = { "events", "seq", event_columns, COUNT_OF(event_columns) };
+
+static const struct column process_columns[] = {
+    COLUMN("PROCESS", "process"),
+    COLUMN("PID", "pid"),
+    COLUMN("STATE", "", .show = show_outcome),
+    COLUMN("STARTED", "started_at", .show = show_age),
+    COLUMN("COMMAND", "argv", .show = show_command, .most = 60),
+};
+const struct kind kind_process = { "processes", "process", process_columns,
+                                   COUNT_OF(process_columns) };
+
+static const struct column stale_columns[] = {
+    COLUMN("ID", "id"),
+    COLUMN("EXTENSION", "extension"),
+    COLUMN("WHAT", "what", .most = 60),
+};
+const struct kind kind_stale = { "stale", "id", stale_columns, COUNT_OF(stale_columns) };

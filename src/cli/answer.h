@@ -1,0 +1,45 @@
+/* What a verb prints of an answer: for people by its columns, for programs the tree itself (-o), or
+ * the ids alone (-q). Each returns an exit status. */
+#ifndef CLI_ANSWER_H
+#define CLI_ANSWER_H
+
+#include "cli/call.h"
+#include "cli/table.h"
+
+/* How a kind of thing is shown. */
+struct kind {
+    const char *rows; /* the list's member in an answer */
+    const char *id;   /* the member that -q prints */
+    const struct column *columns;
+    size_t n;
+};
+
+/* The rows of a list: the named member, or the tree where it is a list itself. */
+const struct json *answer_rows(const struct json *tree, const struct kind *k);
+
+int answer_list(const struct call *c, const struct json *tree, const struct kind *k);
+int answer_record(const struct call *c, const struct json *v, const struct kind *k);
+
+/* For verbs that just do something: a line for people, the tree with -o, nothing with -q. */
+int answer_done(const struct call *c, const struct json *tree, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* What was printed has reached stdout: else EXIT_OURS, said. */
+int answer_flush(const struct call *c);
+
+/* A verb without options of its own: one request, the first argument (if there is one) in its path,
+ * and what is shown of the answer. */
+struct simple {
+    const char *method;
+    const char *before, *after; /* of the argument in the path */
+    const struct kind *kind;
+    bool list;         /* it answers with rows */
+    const char *done;  /* "removed": for people, a line "ARGUMENT removed" instead of a record */
+    const char *doing; /* shown while it lasts */
+};
+int answer_simple(const struct verb *v, int argc, char **argv, const struct simple *s);
+
+/* The kinds that several verbs show. */
+extern const struct kind kind_sandbox, kind_event, kind_process, kind_stale;
+
+#endif

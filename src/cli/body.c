@@ -1,0 +1,58 @@
+#include "cli/body.h"
+
+void body_text(struct json_writer *w, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    json_key(w, str_from(name));
+    json_put_str(w, str_from(value));
+}
+
+void body_flag(struct json_writer *w, const char *name, bool value)
+{
+    if (!value)
+        return;
+    json_key(w, str_from(name));
+    json_put_bool(w, true);
+}
+
+/* The last one of a name counts. */
+static bool is_overridden(const struct option_list *pairs, size_t at, struct str name)
+{
+    for (size_t i = at + 1; i < pairs->n; i++) {
+        struct str other;
+
+        str_cut(str_from(pairs->p[i]), '=', &other);
+        if (str_eq(name, other))
+            return true;
+    }
+    return false;
+}
+
+void body_pairs(struct json_writer *w, const char *name, const struct option_list *pairs)
+{
+    if (pairs->n == 0)
+        return;
+    json_key(w, str_from(name));
+    json_begin_object(w);
+    for (size_t i = 0; i < pairs->n; i++) {
+        struct str key, value = str_cut(str_from(pairs->p[i]), '=', &key);
+
+        if (is_overridden(pairs, i, key))
+            continue;
+        json_key(w, key);
+        json_put_str(w, value);
+    }
+    json_end_object(w);
+}
+
+void body_list(struct json_writer *w, const char *name, const struct option_list *list)
+{
+    if (list->n == 0)
+        return;
+    json_key(w, str_from(name));
+    json_begin_array(w);
+    for (size_t i = 0; i < list->n; i++)
+        json_put_str(w, str_from(list->p[i]));
+    json_end_array(w);
+}

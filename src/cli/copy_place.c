@@ -1,0 +1,107 @@
+#include "cli/copy_place.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+static bool is_id_character(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+}
+
+static bool is_id(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!is_id_character(s.p[i]))
+            return false;
+    return s.n > 0 && s.n < COPY_SANDBOX_MAX;
+}
+
+int copy_end(const char *text, struct copy_end *ret, struct err *e)
+{
+    struct str id, path = str_cut(str_from(text), ':', &id);
+
+    *ret = (struct copy_end){ .path = text };
+    if (!text[0])
+        return err_set(e, ERR_INVALID, "an empty path");
+    if (strcmp(text, "-") == 0) {
+        ret->stream = true;
+        return 0;
+    }
+    if (!path.p || !is_id(id))
+        return 0;
+    if (path.n == 0 || path.p[0] != '/')
+        return err_set(
+            e, ERR_INVALID,
+            "'%s': a path in a sandbox is absolute (ID:/PATH); a file here whose name has "
+            "a colon is ./%s",
+            text, text);
+    str_copy(id, ret->sandbox, sizeof ret->sandbox);
+    ret->path = path.p;
+    return 0;
+}
+
+/* Without slashes at the end, unless it is the root directory. */
+static struct str without_slashes(struct str s)
+{
+    while (s.n > 1 && s.p[s.n - 1] == '/')
+        s.n--;
+    return s;
+}
+
+/* Cuts the last component off: *dir is what is before it, "." or "/" where nothing is. */
+static struct str last_component(const char *path, struct str *dir)
+{
+    struct str s = without_slashes(str_from(path)), name;
+    size_t at = s.n;
+
+    while (at > 0 && s.p[at - 1] != '/')
+        at--;
+    name = (struct str){ s.p + at, s.n - at };
+    if (dir)
+        *dir = at == 0 ? STR(".") : without_slashes((struct str){ s.p, at });
+    return name;
+}
+
+/* "x/.", "..", "/": there is no name to give it. */
+static bool has_no_name(struct str name)
+{
+    return name.n == 0 || str_eq(name, STR(".")) || str_eq(name, STR("..")) ||
+           str_eq(name, STR("/"));
+}
+
+static int set(struct copy_place *ret, struct str dir, struct str top, struct err *e)
+{
+    if (str_copy(dir, ret->dir, sizeof ret->dir) && str_copy(top, ret->top, sizeof ret->top))
+        return 0;
+    return err_set(e, ERR_TOO_BIG, "the path is too long");
+}
+
+/* The target's last component becomes the name of the copy. */
+static int place_as(const struct copy_target *t, struct copy_place *ret, struct err *e)
+{
+    struct str dir, name = last_component(t->path, &dir);
+
+    if (has_no_name(name))
+        return err_set(e, ERR_INVALID, "'%s' is no directory", t->path);
+    return set(ret, dir, name, e);
+}
+
+int copy_place(const struct copy_source *s, const struct copy_target *t, struct copy_place *ret,
+               struct err *e)
+{
+    struct str name = last_component(s->path, NULL), target = str_from(t->path);
+    bool slash = target.n && target.p[target.n - 1] == '/';
+
+    if (t->kind == COPY_DIR)
+        return set(ret, target, has_no_name(name) ? STR("") : name, e);
+    if (t->several)
+        return err_set(e, ERR_INVALID, "several sources, but '%s' is no directory", t->path);
+    if (t->kind == COPY_FILE && s->is_dir)
+        return err_set(e, ERR_INVALID, "'%s' is a directory, but '%s' is a file", s->path, t->path);
+    if (slash && !s->is_dir)
+        return err_set(e, ERR_INVALID, "'%s' is no directory", t->path);
+    return place_as(t, ret, e);
+}

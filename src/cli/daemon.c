@@ -1,0 +1,171 @@
+#include "cli/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/state_dir.h"
+#include "proc/spawn.h"
+#include "proc/sys.h"
+
+enum { READY_FD = 3, WORDS_MAX = 200 };
+
+#define READY_PATIENCE (30 * NS_PER_S)
+
+static const char name[] = "sandboxerd";
+static const char log_name[] = "sandboxerd.log";
+
+static bool find_in_path(char *out, size_t cap)
+{
+    struct str rest = str_from(getenv("PATH")), dir;
+
+    while (rest.p) {
+        rest = str_cut(rest, ':', &dir);
+        if (dir.n && dir.p[0] == '/' &&
+            snprintf(out, cap, STR_FMT "/%s", STR_ARG(dir), name) < (int)cap &&
+            access(out, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+int daemon_find(char *out, size_t cap, struct err *e)
+{
+    if (spawn_find(name, out, cap, NULL) >= 0 || find_in_path(out, cap))
+        return 0;
+    return err_set(e, ERR_NOT_FOUND,
+                   "no daemon is running, and %s is neither beside this program nor in "
+                   "../libexec/sandboxer nor in PATH",
+                   name);
+}
+
+/* For its last words; without a state directory they are lost. */
+static int open_log(void)
+{
+    AUTO_CLOSE int state = -1;
+    int log = -1;
+
+    if (state_dir_open(&state, NULL) >= 0)
+        log = openat(state, log_name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return log >= 0 ? log : open("/dev/null", O_WRONLY | O_CLOEXEC);
+}
+
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    for (int sig = 1; sig < NSIG; sig++)
+        signal(sig, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* In the child: only system calls from here on. */
+static _Noreturn void become(const char *path, int null, int log, int ready)
+{
+    static char program[] = "sandboxerd", option[] = "--ready-fd", number[] = "3"; /* READY_FD */
+    char *argv[] = { program, option, number, NULL };
+    int high[] = { null, log, log, ready };
+
+    setsid();
+    reset_signals();
+    for (size_t i = 0; i < COUNT_OF(high); i++)
+        high[i] = fcntl(high[i], F_DUPFD_CLOEXEC, READY_FD + 1);
+    for (size_t i = 0; i < COUNT_OF(high); i++)
+        if (dup2(high[i], (int)i) < 0)
+            _exit(EXIT_FAILURE);
+    sys_close_range(READY_FD + 1, ~0u);
+    if (chdir("/") == 0)
+        execve(path, argv, environ);
+    dprintf(READY_FD, "starting %s: %s", path, strerror(errno));
+    _exit(EXIT_FAILURE);
+}
+
+/* Reads until the end or until there is no room: how much. */
+static size_t read_rest(int fd, char *out, size_t at, size_t cap)
+{
+    ssize_t n;
+
+    while (at < cap && (n = read(fd, out + at, cap - at)) != 0) {
+        if (n < 0 && errno != EINTR)
+            break;
+        at += n > 0 ? (size_t)n : 0;
+    }
+    return at;
+}
+
+static bool wait_readable(int fd)
+{
+    int64_t deadline = clock_mono() + READY_PATIENCE;
+    struct pollfd in = { .fd = fd, .events = POLLIN };
+    int n;
+
+    do
+        n = poll(&in, 1, clock_poll_ms(deadline));
+    while (n < 0 && errno == EINTR);
+    return n > 0;
+}
+
+/* One byte says that it listens. Anything else is why it does not, and then it ends. */
+static int await(pid_t pid, int ready, struct err *e)
+{
+    char words[WORDS_MAX + 1];
+    ssize_t n;
+    size_t said;
+    int status = 0;
+
+    if (!wait_readable(ready)) {
+        kill(pid, SIGTERM);
+        return err_set(e, ERR_TIMEOUT, "%s (process %d) does not get ready", name, (int)pid);
+    }
+    do
+        n = read(ready, words, WORDS_MAX);
+    while (n < 0 && errno == EINTR);
+    if (n == 1)
+        return 1;
+    said = read_rest(ready, words, n > 0 ? (size_t)n : 0, WORDS_MAX);
+    words[said] = '\0';
+    if (spawn_wait(pid, &status, e) < 0)
+        return -ERR_SYS;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == DAEMON_NOT_FIRST)
+        return 0;
+    if (said)
+        return err_set(e, ERR_UPSTREAM, "%s: %s", name, words);
+    return err_set(e, ERR_UPSTREAM, "%s ended with %s %d; %s in the state directory may say why",
+                   name, WIFSIGNALED(status) ? "signal" : "status",
+                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), log_name);
+}
+
+int daemon_start(struct err *e)
+{
+    AUTO_CLOSE int null = open("/dev/null", O_RDONLY | O_CLOEXEC), log = -1;
+    AUTO_CLOSE int ready = -1, ready_write = -1;
+    char path[PATH_MAX];
+    int ends[2], r = daemon_find(path, sizeof path, e);
+    pid_t pid;
+
+    if (r < 0)
+        return r;
+    log = open_log();
+    if (null < 0 || log < 0 || pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(e, "starting %s", path);
+    ready = ends[0];
+    ready_write = ends[1];
+    pid = fork();
+    if (pid < 0)
+        return err_sys(e, "starting %s", path);
+    if (pid == 0)
+        become(path, null, log, ready_write);
+    drop_fd(&ready_write);
+    return await(pid, ready, e);
+}

@@ -1,0 +1,24 @@
+/* Events in their order, without losing one: asked for again and again, each time from where the
+ * last answer ended. */
+#ifndef CLI_FOLLOW_H
+#define CLI_FOLLOW_H
+
+#include "cli/call.h"
+
+enum { FOLLOW_PAGE = 1000, FOLLOW_WAIT_S = 30 };
+
+struct follow {
+    const struct verb *verb;
+    const struct common *common;
+    const char *sandbox; /* NULL: all */
+    int64_t after;       /* the last event that was seen; moved by follow_next() */
+};
+
+/* Asks for the next events and, with `wait`, waits for news up to FOLLOW_WAIT_S. c is initialised
+ * here and is the caller's to release; *ret are the events, none at the end. */
+int follow_next(struct follow *f, bool wait, struct call *c, const struct json **ret);
+
+/* Goes past everything that has happened so far. */
+int follow_skip(struct follow *f);
+
+#endif

@@ -1,0 +1,18 @@
+/* What a process wrote, out of the events that carry it. */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include "base/buf.h"
+#include "json/value.h"
+
+/* The bytes of a "stdout" or "stderr" event ("data" or "data_b64"), and the descriptor of ours that
+ * they belong on: 1 or 2. 0: the event carries none. */
+int output_of(const struct json *event, struct buf *bytes, struct err *e);
+
+/* The same of a line of a log ("stream", and "line" or "line_b64"), with its end. */
+int output_line(const struct json *line, struct buf *bytes, struct err *e);
+
+/* The same bytes for a terminal that shall not act on them: line ends and tabs stay. */
+int output_clean(struct str bytes, struct buf *out);
+
+#endif

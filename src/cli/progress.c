@@ -1,0 +1,104 @@
+#include "cli/progress.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+
+enum { FIRST_MS = 300, AGAIN_MS = 500, LINE = 160 };
+
+static struct {
+    char what[LINE / 2];
+    int64_t began;
+    volatile uint64_t bytes;
+    volatile sig_atomic_t drawn;
+    bool on;
+} line;
+
+/* For the signal's handler, where printf() may not be used. */
+static size_t add_text(char *out, size_t at, const char *text)
+{
+    for (; *text && at < LINE - 1; text++)
+        out[at++] = *text;
+    return at;
+}
+
+static size_t add_number(char *out, size_t at, uint64_t value)
+{
+    char digits[20];
+    size_t n = 0;
+
+    do
+        digits[n++] = (char)('0' + value % 10);
+    while (value /= 10);
+    while (n && at < LINE - 1)
+        out[at++] = digits[--n];
+    return at;
+}
+
+static void draw(int sig)
+{
+    char text[LINE];
+    size_t at = add_text(text, 0, "\r\033[K");
+    int saved = errno;
+
+    (void)sig;
+    at = add_text(text, at, line.what);
+    at = add_text(text, at, "… ");
+    at = add_number(text, at, (uint64_t)((clock_mono() - line.began) / NS_PER_S));
+    at = add_text(text, at, "s");
+    if (line.bytes) {
+        at = add_text(text, at, ", ");
+        at = add_number(text, at, line.bytes >> 10);
+        at = add_text(text, at, " KiB");
+    }
+    if (write(STDERR_FILENO, text, at) > 0)
+        line.drawn = 1;
+    errno = saved;
+}
+
+static void set_timer(int first_ms, int again_ms)
+{
+    struct itimerval t = { .it_value = { .tv_usec = first_ms * 1000 },
+                           .it_interval = { .tv_usec = again_ms * 1000 } };
+
+    setitimer(ITIMER_REAL, &t, NULL);
+}
+
+void progress_begin(const char *what)
+{
+    struct sigaction action = { .sa_handler = draw, .sa_flags = SA_RESTART };
+
+    if (line.on || isatty(STDERR_FILENO) != 1)
+        return;
+    line.on = true;
+    line.bytes = 0;
+    line.drawn = 0;
+    line.began = clock_mono();
+    memset(line.what, 0, sizeof line.what);
+    memcpy(line.what, what, strnlen(what, sizeof line.what - 1));
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGALRM, &action, NULL);
+    set_timer(FIRST_MS, AGAIN_MS);
+}
+
+void progress_moved(uint64_t bytes)
+{
+    line.bytes += bytes;
+}
+
+void progress_end(void)
+{
+    if (!line.on)
+        return;
+    set_timer(0, 0);
+    signal(SIGALRM, SIG_IGN); /* one that is on its way */
+    line.on = false;
+    if (line.drawn && write(STDERR_FILENO, "\r\033[K", 4) < 0)
+        line.drawn = 0;
+}

@@ -1,0 +1,14 @@
+/* Where this user's state is: $SANDBOXER_STATE, else root's place or the user's own. */
+#ifndef CLI_STATE_DIR_H
+#define CLI_STATE_DIR_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+int state_dir_path(char *out, size_t cap, struct err *e);
+
+/* Opens it, made if it is not there; refused unless it is ours and writable by nobody else. */
+int state_dir_open(int *ret, struct err *e);
+
+#endif

@@ -1,0 +1,302 @@
+#include "cli/table.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "cli/yaml_text.h"
+#include "json/writer.h"
+
+enum {
+    CELL_MAX = 16 << 10, /* bytes of one value */
+    TEXT_MAX = 64 << 20, /* bytes of all of them */
+    COLUMNS_MAX = 24,
+    GAP = 2,
+};
+
+/* All cells of a table, one behind the other, each ended by NUL. */
+struct cells {
+    struct buf text;
+    size_t n; /* columns in use */
+    const struct column *columns[COLUMNS_MAX];
+    size_t widths[COLUMNS_MAX];
+};
+
+#define CELLS_INIT ((struct cells){ .text = BUF_INIT(TEXT_MAX) })
+
+static void cells_done(struct cells *t)
+{
+    buf_done(&t->text);
+}
+
+struct look look_for(int fd)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    bool terminal = isatty(fd) == 1;
+
+    return (struct look){ .terminal = terminal,
+                          .colour =
+                              terminal && !(no && no[0]) && !(term && strcmp(term, "dumb") == 0),
+                          .now = clock_wall() };
+}
+
+/* Characters, as far as their number is their width. */
+static size_t width_of(struct str s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s.n; i++)
+        n += ((unsigned char)s.p[i] & 0xC0) != 0x80;
+    return n;
+}
+
+/* At most `most` characters, the last one "…" if something is missing. */
+static int add_cut(struct buf *out, struct str s, size_t most)
+{
+    size_t at = 0;
+
+    if (most == 0 || width_of(s) <= most)
+        return buf_add(out, s);
+    for (size_t seen = 0; at < s.n; at++) {
+        seen += ((unsigned char)s.p[at] & 0xC0) != 0x80;
+        if (seen == most)
+            break;
+    }
+    if (buf_add(out, (struct str){ s.p, at }) < 0)
+        return -ERR_TOO_BIG;
+    return buf_add(out, STR("…"));
+}
+
+/* The value as text, clean; empty if there is none. */
+static int cell(const struct column *c, const struct look *look, const struct json *row,
+                struct buf *out)
+{
+    AUTO(buf_done) struct buf raw = BUF_INIT(CELL_MAX);
+    AUTO_FREE char *shown = malloc(4 * CELL_MAX + 1);
+
+    if (!shown)
+        return -ERR_TOO_BIG;
+    (c->show ? c->show : show_text)(show_at(row, c->path), look->now, &raw);
+    log_printable(buf_str(&raw), shown, 4 * CELL_MAX + 1);
+    return add_cut(out, str_from(shown), look->terminal ? c->most : 0);
+}
+
+static void choose(struct cells *t, const struct column *columns, size_t n, bool alone)
+{
+    t->n = 0;
+    for (size_t i = 0; i < n && t->n < COLUMNS_MAX; i++)
+        if (alone || !columns[i].alone)
+            t->columns[t->n++] = &columns[i];
+}
+
+static int add_row(struct cells *t, const struct look *look, const struct json *row)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        size_t from = t->text.n, width;
+        int r = cell(t->columns[i], look, row, &t->text);
+
+        if (r >= 0 && t->text.n == from)
+            r = buf_add_c(&t->text, '-');
+        if (r < 0)
+            return r;
+        width = width_of((struct str){ t->text.p + from, t->text.n - from });
+        if (width > t->widths[i])
+            t->widths[i] = width;
+        r = buf_add_c(&t->text, '\0');
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static const char *colour_of(const char *state)
+{
+    static const struct {
+        const char *state, *colour;
+    } colours[] = {
+        { "ready", "32" },        { "active", "32" }, { "ok", "32" },        { "requested", "33" },
+        { "provisioning", "33" }, { "paused", "33" }, { "warn", "33" },      { "expired", "33" },
+        { "failed", "31" },       { "fail", "31" },   { "destroying", "2" }, { "destroyed", "2" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(colours); i++)
+        if (strcmp(state, colours[i].state) == 0)
+            return colours[i].colour;
+    return NULL;
+}
+
+static void put_cell(FILE *to, const struct look *look, const struct column *c, const char *text,
+                     size_t pad)
+{
+    const char *colour = c->state && look->colour ? colour_of(text) : NULL;
+
+    if (colour)
+        fprintf(to, "\033[%sm%s\033[0m", colour, text);
+    else
+        fputs(text, to);
+    fprintf(to, "%*s", (int)pad, "");
+}
+
+/* Writes one line of cells from *at on, which moves behind them. */
+static void put_row(FILE *to, const struct look *look, const struct cells *t, const char **at)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        size_t width = width_of(str_from(*at));
+        bool last = i + 1 == t->n;
+
+        put_cell(to, look, t->columns[i], *at,
+                 last || width >= t->widths[i] ? (last ? 0 : GAP) : t->widths[i] - width + GAP);
+        *at += strlen(*at) + 1;
+    }
+    fputc('\n', to);
+}
+
+static void put_titles(FILE *to, const struct cells *t)
+{
+    for (size_t i = 0; i + 1 < t->n; i++)
+        fprintf(to, "%-*s", (int)(t->widths[i] + GAP), t->columns[i]->title);
+    fprintf(to, "%s\n", t->columns[t->n - 1]->title);
+}
+
+static int too_big(struct err *e)
+{
+    return err_set(e, ERR_TOO_BIG, "the answer is too long to show; use -o json");
+}
+
+int table_print(FILE *to, const struct look *look, const struct json *rows,
+                const struct column *columns, size_t n, struct err *e)
+{
+    AUTO(cells_done) struct cells t = CELLS_INIT;
+    const char *at;
+
+    choose(&t, columns, n, false);
+    for (size_t i = 0; i < t.n; i++)
+        t.widths[i] = width_of(str_from(t.columns[i]->title));
+    for (const struct json *row = json_first(rows); row != json_end(rows); row++)
+        if (add_row(&t, look, row) < 0)
+            return too_big(e);
+    put_titles(to, &t);
+    at = t.text.p;
+    for (const struct json *row = json_first(rows); at && row != json_end(rows); row++)
+        put_row(to, look, &t, &at);
+    return 0;
+}
+
+int table_row(FILE *to, const struct look *look, const struct json *row,
+              const struct column *columns, size_t n, struct err *e)
+{
+    AUTO(cells_done) struct cells t = CELLS_INIT;
+    const char *at;
+
+    choose(&t, columns, n, false);
+    if (add_row(&t, look, row) < 0)
+        return too_big(e);
+    memset(t.widths, 0, sizeof t.widths);
+    at = t.text.p;
+    if (at)
+        put_row(to, look, &t, &at);
+    return 0;
+}
+
+/* An object or list with all its members, indented below its title. YAML has nothing in it that a
+ * terminal would act on. */
+static int put_block(FILE *to, const char *title, const struct json *v, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
+    struct str rest, text_line;
+
+    if (yaml_text(&text, v) < 0)
+        return too_big(e);
+    fprintf(to, "%s:\n", title);
+    for (rest = str_trim(buf_str(&text)); rest.p;) {
+        rest = str_cut(rest, '\n', &text_line);
+        fprintf(to, "  " STR_FMT "\n", STR_ARG(text_line));
+    }
+    return 0;
+}
+
+static bool has_members(const struct json *v)
+{
+    return v && json_first(v) != json_end(v);
+}
+
+int record_print(FILE *to, const struct look *look, const struct json *v,
+                 const struct column *columns, size_t n, struct err *e)
+{
+    const struct look whole = { .colour = look->colour, .now = look->now };
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
+    size_t width = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (width_of(str_from(columns[i].title)) > width)
+            width = width_of(str_from(columns[i].title));
+    for (size_t i = 0; i < n; i++) {
+        const struct json *value = show_at(v, columns[i].path);
+
+        buf_clear(&text);
+        if (columns[i].block && has_members(value)) {
+            if (put_block(to, columns[i].title, value, e) < 0)
+                return -ERR_TOO_BIG;
+            continue;
+        }
+        if (cell(&columns[i], &whole, v, &text) < 0)
+            return too_big(e);
+        if (text.n == 0)
+            continue;
+        fprintf(to, "%s:%*s", columns[i].title,
+                (int)(width - width_of(str_from(columns[i].title)) + GAP), "");
+        put_cell(to, look, &columns[i], text.p, 0);
+        fputc('\n', to);
+    }
+    return 0;
+}
+
+/* JSON may hold DEL and the controls from U+0080 to U+009F as they are, but they are a terminal's.
+ * They stand in strings only, where an escape means the same. */
+static void put_clean(FILE *to, struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i], next = i + 1 < s.n ? (unsigned char)s.p[i + 1] : 0;
+
+        if (c == 0x7F) {
+            fputs("\\u007f", to);
+        } else if (c == 0xC2 && next >= 0x80 && next < 0xA0) {
+            fprintf(to, "\\u%04x", next);
+            i++;
+        } else {
+            fputc(c, to);
+        }
+    }
+}
+
+static int print_json(FILE *to, bool stream, const struct json *v, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
+    struct json_writer w;
+    int r;
+
+    json_writer_init(&w, &text, stream ? JSON_COMPACT : JSON_PRETTY);
+    json_put_tree(&w, v);
+    r = json_writer_finish(&w, e);
+    if (r < 0)
+        return r;
+    put_clean(to, buf_str(&text));
+    fputc('\n', to);
+    return 0;
+}
+
+int tree_print(FILE *to, enum format format, bool stream, const struct json *v, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
+
+    if (format != FORMAT_YAML)
+        return print_json(to, stream, v, e);
+    if (yaml_text(&text, v) < 0)
+        return err_set(e, ERR_TOO_BIG, "the answer is too long for YAML; use -o json");
+    if (stream)
+        fputs("---\n", to);
+    fwrite(text.p, 1, text.n, to);
+    return 0;
+}

@@ -1,0 +1,146 @@
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "cli/answer.h"
+#include "cli/body.h"
+#include "cli/verbs.h"
+
+struct create_options {
+    struct common common;
+    const char *profile, *ttl, *scope, *mode, *access;
+    const char *actor, *harness, *session_id, *run_id, *job_id;
+    const char *idempotency_key;
+    struct option_list inputs, labels;
+    bool no_wait;
+};
+
+#define AT(member) .at = offsetof(struct create_options, member)
+
+static const struct option_spec options[] = {
+    { "profile", 'p', "PROFILE", "what it is for (default: profile.sandbox-canary)",
+      .kind = OPTION_TEXT, AT(profile), .complete = COMPLETE_PROFILE },
+    { "ttl", 0, "DURATION", "how long it lives: 30m, 2h (default: the profile's)",
+      .kind = OPTION_DURATION, AT(ttl) },
+    { "input", 'i', "NAME=PATH", "an input of the profile; can be repeated", .kind = OPTION_PAIRS,
+      AT(inputs), .complete = COMPLETE_FILE },
+    { "label", 'l', "KEY=VALUE", "a label to find it by; can be repeated", .kind = OPTION_PAIRS,
+      AT(labels) },
+    { "scope", 0, "SCOPE", "who shares it: session, agent or shared", .kind = OPTION_WORD,
+      AT(scope), .words = "session agent shared" },
+    { "workspace", 0, "MODE", "mirror or remote-canonical", .kind = OPTION_WORD, AT(mode),
+      .words = "mirror remote-canonical" },
+    { "access", 0, "ACCESS", "to the workspace: none, ro or rw", .kind = OPTION_WORD, AT(access),
+      .words = "none ro rw" },
+    { "actor", 0, "KIND", "who asks: adm, agt or atm", .kind = OPTION_WORD, AT(actor),
+      .words = "adm agt atm" },
+    { "harness", 0, "NAME", "the agent's harness, for the record", .kind = OPTION_TEXT,
+      AT(harness) },
+    { "session-id", 0, "ID", "the agent's session, for the record", .kind = OPTION_TEXT,
+      AT(session_id) },
+    { "run-id", 0, "ID", "the run, for the record", .kind = OPTION_TEXT, AT(run_id) },
+    { "job-id", 0, "ID", "the job, for the record", .kind = OPTION_TEXT, AT(job_id) },
+    { "idempotency-key", 0, "KEY", "within a day, the same key gives the same sandbox",
+      .kind = OPTION_TEXT, AT(idempotency_key) },
+    { "no-wait", 0, NULL, "do not wait until it is ready", .kind = OPTION_FLAG, AT(no_wait) },
+};
+
+/* The daemon has another working directory: what is a path here becomes an absolute one. */
+static char *resolve_input(const char *pair)
+{
+    size_t name = strcspn(pair, "=") + 1, n;
+    const char *value = pair[name - 1] ? pair + name : "";
+    char path[PATH_MAX], *ret;
+
+    if (value[0] == '/' || !value[0] || !realpath(value, path))
+        return NULL;
+    n = name + strlen(path) + 1;
+    ret = malloc(n);
+    if (ret)
+        snprintf(ret, n, "%.*s%s", (int)name, pair, path);
+    return ret;
+}
+
+static void resolve_inputs(struct option_list *inputs)
+{
+    for (size_t i = 0; i < inputs->n; i++) {
+        const char *resolved = resolve_input(inputs->p[i]); /* lives as long as we do */
+
+        if (resolved)
+            inputs->p[i] = resolved;
+    }
+}
+
+static void put_object(struct json_writer *w, const char *name, const char *const (*members)[2],
+                       size_t n)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < n; i++)
+        any |= members[i][1] != NULL;
+    if (!any)
+        return;
+    json_key(w, str_from(name));
+    json_begin_object(w);
+    for (size_t i = 0; i < n; i++)
+        body_text(w, members[i][0], members[i][1]);
+    json_end_object(w);
+}
+
+static void put_request(struct json_writer *w, const struct create_options *o)
+{
+    const char *const workspace[][2] = { { "mode", o->mode }, { "access", o->access } };
+    const char *const consumer[][2] = { { "actor", o->actor },
+                                        { "harness", o->harness },
+                                        { "session_id", o->session_id },
+                                        { "run_id", o->run_id },
+                                        { "job_id", o->job_id } };
+
+    json_begin_object(w);
+    body_text(w, "profile", o->profile);
+    body_text(w, "scope", o->scope);
+    put_object(w, "workspace", workspace, COUNT_OF(workspace));
+    body_pairs(w, "inputs", &o->inputs);
+    body_text(w, "ttl", o->ttl);
+    body_pairs(w, "labels", &o->labels);
+    put_object(w, "consumer", consumer, COUNT_OF(consumer));
+    json_end_object(w);
+}
+
+static int run(const struct verb *v, int argc, char **argv)
+{
+    static struct create_options o;
+    AUTO(call_done) struct call c;
+    int status;
+
+    call_init(&c, v, &o.common, "POST");
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    resolve_inputs(&o.inputs);
+    call_path(&c, "/v1/sandboxes");
+    call_field(&c, "Idempotency-Key", o.idempotency_key);
+    call_field(&c, "Prefer", o.no_wait ? "respond-async" : NULL);
+    put_request(call_json(&c), &o);
+    c.doing = "creating a sandbox";
+    status = call_run(&c);
+    return status ? status : answer_record(&c, c.answer, &kind_sandbox);
+}
+
+const struct verb verb_create = {
+    .name = "create",
+    .arguments = "",
+    .summary = "create a sandbox and wait until it is ready",
+    .text = "Without options it is a canary: a small sandbox that shows what this host can do.\n"
+            "\n"
+            "  sandboxer create\n"
+            "  id=$(sandboxer create -q --profile profile.agent-dev --ttl 2h)\n"
+            "  sandboxer create -p profile.build --input repo=./src --label team=web -o json\n"
+            "\n"
+            "An input that names a file or directory here is sent as its absolute path.\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .run = run,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+};

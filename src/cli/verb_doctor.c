@@ -1,0 +1,358 @@
+/* What this machine offers, and what is missing: each check is a row. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/units.h"
+#include "cli/answer.h"
+#include "cli/body.h"
+#include "cli/daemon.h"
+#include "cli/state_dir.h"
+#include "cli/verbs.h"
+#include "json/reader.h"
+#include "proc/spawn.h"
+#include "proc/sys.h"
+
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#endif
+
+enum { TEXT = 256, DOCUMENT = 64 << 10, LANDLOCK_VERSION = 1 };
+enum { OLDEST_MAJOR = 5, OLDEST_MINOR = 12 };
+
+#define DAEMON_PATIENCE (5 * NS_PER_S)
+#define LITTLE_SPACE    (UINT64_C(1) << 30)
+#define NO_SPACE        (UINT64_C(100) << 20)
+
+enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
+
+struct finding {
+    enum verdict verdict;
+    char what[TEXT]; /* was found */
+    char todo[TEXT]; /* about it; "" where nothing is */
+};
+
+struct patient {
+    const struct verb *verb;
+    const struct common *common;
+};
+
+static void note(struct finding *f, enum verdict verdict, const char *todo, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static void note(struct finding *f, enum verdict verdict, const char *todo, const char *fmt, ...)
+{
+    va_list ap;
+
+    f->verdict = verdict;
+    snprintf(f->todo, sizeof f->todo, "%s", todo);
+    va_start(ap, fmt);
+    vsnprintf(f->what, sizeof f->what, fmt, ap);
+    va_end(ap);
+}
+
+/* The start of a small file, without its line end; "" if it cannot be read. */
+static void read_text(const char *path, char out[static TEXT])
+{
+    AUTO_CLOSE int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = file < 0 ? 0 : read(file, out, TEXT - 1);
+
+    out[n > 0 ? n : 0] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+}
+
+static void check_kernel(const struct patient *p, struct finding *f)
+{
+    struct utsname name;
+    unsigned long major, minor;
+    char *end;
+
+    (void)p;
+    uname(&name);
+    major = strtoul(name.release, &end, 10);
+    minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+    if (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR))
+        note(f, VERDICT_FAIL, "boot Linux 5.12 or newer; 6.1 is what we test on", "Linux %s",
+             name.release);
+    else
+        note(f, VERDICT_OK, "", "Linux %s", name.release);
+}
+
+/* Whether a child of ours can make one. */
+static bool can_unshare(int flags)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0)
+        _exit(unshare(flags) == 0 ? 0 : 1);
+    return pid > 0 && spawn_wait(pid, &status, NULL) >= 0 && status == 0;
+}
+
+static void check_user_namespaces(const struct patient *p, struct finding *f)
+{
+    char most[TEXT], clone[TEXT], apparmor[TEXT];
+
+    (void)p;
+    read_text("/proc/sys/user/max_user_namespaces", most);
+    read_text("/proc/sys/kernel/unprivileged_userns_clone", clone);
+    read_text("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", apparmor);
+    if (strcmp(most, "0") == 0)
+        note(f, VERDICT_FAIL, "sysctl user.max_user_namespaces=15000", "forbidden by a limit of 0");
+    else if (can_unshare(CLONE_NEWUSER))
+        note(f, VERDICT_OK, "", "can be made (at most %s)", most);
+    else if (strcmp(clone, "0") == 0)
+        note(f, VERDICT_FAIL, "sysctl kernel.unprivileged_userns_clone=1",
+             "forbidden to plain users");
+    else if (strcmp(apparmor, "1") == 0)
+        note(f, VERDICT_FAIL, "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile",
+             "forbidden by AppArmor");
+    else
+        note(f, VERDICT_FAIL, "look for a seccomp filter or a container around this machine",
+             "cannot be made here");
+}
+
+static void check_landlock(const struct patient *p, struct finding *f)
+{
+    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION);
+
+    (void)p;
+    if (version > 0)
+        note(f, VERDICT_OK, "", "version %ld", version);
+    else
+        note(f, VERDICT_WARN, "add landlock to the kernel's lsm= parameter",
+             "not there: one layer of defence less");
+}
+
+static void check_seccomp(const struct patient *p, struct finding *f)
+{
+    (void)p;
+    if (prctl(PR_GET_SECCOMP) < 0 && errno == EINVAL)
+        note(f, VERDICT_FAIL, "boot a kernel with CONFIG_SECCOMP_FILTER", "not there");
+    else
+        note(f, VERDICT_OK, "", "there");
+}
+
+/* The group we are in, below a hierarchy. Line "0::/path" for v2. */
+static bool own_group_writable(void)
+{
+    AUTO_FREE char *line = NULL;
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    char path[4096];
+    size_t cap = 0;
+    bool writable = false;
+
+    while (file && getline(&line, &cap, file) > 0)
+        if (strncmp(line, "0::", 3) == 0) {
+            line[strcspn(line, "\n")] = '\0';
+            writable = snprintf(path, sizeof path, "/sys/fs/cgroup%s/cgroup.procs", line + 3) <
+                           (int)sizeof path &&
+                       access(path, W_OK) == 0;
+        }
+    if (file)
+        fclose(file);
+    return writable;
+}
+
+static void check_cgroups(const struct patient *p, struct finding *f)
+{
+    char controllers[TEXT];
+    bool v2, v1 = access("/sys/fs/cgroup/memory", F_OK) == 0;
+
+    (void)p;
+    read_text("/sys/fs/cgroup/cgroup.controllers", controllers);
+    v2 = strstr(controllers, "memory") && strstr(controllers, "pids");
+    if (!v2 && !v1)
+        note(f, VERDICT_WARN, "mount cgroup2 on /sys/fs/cgroup", "no memory or process limits");
+    else if (geteuid() == 0)
+        note(f, VERDICT_OK, "", "version %d", v2 ? 2 : 1);
+    else if (v2 && own_group_writable())
+        note(f, VERDICT_OK, "", "version 2, delegated to us");
+    else
+        note(f, VERDICT_WARN, "systemd-run --user --scope -p Delegate=yes …, or run as root",
+             "not delegated to us: memory and cpu limits are not enforced");
+}
+
+static void check_programs(const struct patient *p, struct finding *f)
+{
+    static const char *const ours[] = { "sandboxer-launch", "sandboxer-init" };
+    char path[4096];
+    struct err e;
+
+    (void)p;
+    note(f, VERDICT_OK, "", "all there");
+    for (size_t i = 0; i < COUNT_OF(ours); i++)
+        if (spawn_find(ours[i], path, sizeof path, &e) < 0)
+            note(f, VERDICT_FAIL, "install the package again", "%.*s", TEXT - 1, e.msg);
+    if (f->verdict == VERDICT_OK && daemon_find(path, sizeof path, &e) < 0)
+        note(f, VERDICT_WARN, "install the package again; 'run' and 'canary' work without it",
+             "sandboxerd is not there");
+}
+
+static void check_state(const struct patient *p, struct finding *f)
+{
+    AUTO_CLOSE int dir = -1;
+    struct statvfs space;
+    char path[4096], shown[24];
+    uint64_t left;
+    struct err e;
+
+    (void)p;
+    if (state_dir_path(path, sizeof path, &e) >= 0 && access(path, F_OK) < 0 && errno == ENOENT) {
+        note(f, VERDICT_OK, "", "%.150s is made when it is needed", path);
+        return;
+    }
+    if (state_dir_path(path, sizeof path, &e) < 0 || state_dir_open(&dir, &e) < 0) {
+        note(f, VERDICT_FAIL, "give it to us (chown), or set SANDBOXER_STATE", "%.*s", TEXT - 1,
+             e.msg);
+        return;
+    }
+    left = fstatvfs(dir, &space) < 0 ? 0 : (uint64_t)space.f_bavail * space.f_frsize;
+    units_show_bytes(left >> 20 << 20, shown);
+    if (left < LITTLE_SPACE)
+        note(f, left < NO_SPACE ? VERDICT_FAIL : VERDICT_WARN, "make room there",
+             "%.150s: only %s free", path, shown);
+    else
+        note(f, VERDICT_OK, "", "%.150s: %s free", path, shown);
+}
+
+static void ask(const struct patient *p, struct call *c, const char *path)
+{
+    call_init(c, p->verb, p->common, "GET");
+    buf_add(&c->target, str_from(path));
+    c->start = CONTACT_ONLY;
+    c->patience = DAEMON_PATIENCE;
+}
+
+static void check_daemon(const struct patient *p, struct finding *f)
+{
+    AUTO(call_done) struct call c;
+    struct str version;
+    struct err e = { 0 };
+
+    ask(p, &c, "/version");
+    if (call_answers(&c, &e)) {
+        version = show_string(c.answer, "version");
+        if (str_eq(version, str_from(SANDBOXER_VERSION)))
+            note(f, VERDICT_OK, "", "version " STR_FMT " runs", STR_ARG(version));
+        else
+            note(f, VERDICT_WARN, "restart the daemon", "runs in version %.*s, this is %s",
+                 version.n < 40 ? (int)version.n : 40, version.p ? version.p : "",
+                 SANDBOXER_VERSION);
+    } else if (e.code == ERR_NOT_FOUND && !c.contact.place.tcp) {
+        note(f, VERDICT_OK, "", "does not run; it is started when it is needed");
+    } else {
+        note(f, VERDICT_FAIL, "see 'sandboxer help --man' for where it is looked for", "%.*s",
+             TEXT - 1, e.msg);
+    }
+}
+
+static void check_profiles(const struct patient *p, struct finding *f)
+{
+    AUTO(call_done) struct call c;
+    static const struct kind kind = { .rows = "profiles" };
+    const struct json *rows, *available;
+    unsigned n = 0, good = 0;
+
+    ask(p, &c, "/v1/profiles");
+    if (!call_answers(&c, NULL)) {
+        note(f, VERDICT_OK, "", "not looked at: the daemon does not run");
+        return;
+    }
+    rows = answer_rows(c.answer, &kind);
+    for (const struct json *row = json_first(rows); row != json_end(rows); row++, n++) {
+        available = show_at(row, "available");
+        good += available && available->type == JSON_BOOL && available->b;
+    }
+    note(f, good == n ? VERDICT_OK : VERDICT_WARN,
+         good == n ? "" : "'sandboxer profiles list' says why not", "%u of %u can be used here",
+         good, n);
+}
+
+static const struct check {
+    const char *name;
+    void (*run)(const struct patient *p, struct finding *f);
+} checks[] = {
+    { "kernel", check_kernel },     { "user namespaces", check_user_namespaces },
+    { "landlock", check_landlock }, { "seccomp", check_seccomp },
+    { "cgroups", check_cgroups },   { "programs", check_programs },
+    { "state", check_state },       { "daemon", check_daemon },
+    { "profiles", check_profiles },
+};
+
+static const struct column columns[] = {
+    COLUMN("", "state", .state = true),
+    COLUMN("CHECK", "check"),
+    COLUMN("FOUND", "found"),
+    COLUMN("WHAT TO DO", "todo"),
+};
+static const struct kind kind = { "checks", "check", columns, COUNT_OF(columns) };
+
+/* Runs them all; the number of failures. */
+static int examine(const struct patient *p, struct json_writer *w)
+{
+    static const char *const verdicts[] = { "ok", "warn", "fail" };
+    int failures = 0;
+
+    json_begin_object(w);
+    json_key(w, STR("checks"));
+    json_begin_array(w);
+    for (size_t i = 0; i < COUNT_OF(checks); i++) {
+        struct finding f = { .verdict = VERDICT_FAIL };
+
+        checks[i].run(p, &f);
+        failures += f.verdict == VERDICT_FAIL;
+        json_begin_object(w);
+        body_text(w, "check", checks[i].name);
+        body_text(w, "state", verdicts[f.verdict]);
+        json_key(w, STR("found"));
+        json_put_lossy(w, str_from(f.what));
+        body_text(w, "todo", f.todo[0] ? f.todo : NULL);
+        json_end_object(w);
+    }
+    json_end_array(w);
+    json_end_object(w);
+    return failures;
+}
+
+static int run(const struct verb *v, int argc, char **argv)
+{
+    struct common common = { 0 };
+    struct patient p = { .verb = v, .common = &common };
+    AUTO(buf_done) struct buf text = BUF_INIT(DOCUMENT);
+    AUTO(call_done) struct call c;
+    struct json_writer w;
+    struct err e;
+    int status, failures;
+
+    call_init(&c, v, &common, "GET");
+    if (!verb_parse(v, &argc, &argv, &common, &status))
+        return status;
+    json_writer_init(&w, &text, JSON_COMPACT);
+    failures = examine(&p, &w);
+    if (json_writer_finish(&w, &e) < 0 || call_read_json(&c, buf_str(&text), &c.answer, &e) < 0)
+        return call_failed(&c, &e);
+    status = answer_list(&c, c.answer, &kind);
+    return status ? status : failures ? EXIT_REPORTED : 0;
+}
+
+const struct verb verb_doctor = {
+    .name = "doctor",
+    .arguments = "",
+    .summary = "check what this machine offers, and say what to do about what is missing",
+    .text = "Starts nothing and changes nothing. Exit status 1 if something does not work.\n"
+            "\n"
+            "  sandboxer doctor\n"
+            "  sandboxer doctor -o json | jq '.checks[] | select(.state != \"ok\")'\n",
+    .run = run,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+};

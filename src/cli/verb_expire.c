@@ -1,0 +1,81 @@
+/* `expire` and `reap-stale`: both show what would go, and take it away with --apply. */
+#include "base/own.h"
+#include "cli/answer.h"
+#include "cli/verbs.h"
+
+struct reap_options {
+    struct common common;
+    bool apply;
+};
+
+static const struct option_spec options[] = {
+    { "apply", 0, NULL, "do it, instead of showing what would be done", .kind = OPTION_FLAG,
+      .at = offsetof(struct reap_options, apply) },
+};
+
+static const struct column due_columns[] = {
+    COLUMN("ID", "sandbox_id"),
+    COLUMN("STATE", "state", .state = true),
+    COLUMN("EXPIRES", "expires_at", .show = show_until),
+    COLUMN("REASON", "reason", .most = 60),
+};
+static const struct kind kind_due = { "due", "sandbox_id", due_columns, COUNT_OF(due_columns) };
+
+/* `what` is the last part of the path. */
+static int reap(const struct verb *v, int argc, char **argv, const char *what,
+                const struct kind *kind)
+{
+    struct reap_options o = { 0 };
+    AUTO(call_done) struct call c;
+    struct json_writer *w;
+    int status;
+
+    call_init(&c, v, &o.common, "POST");
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    call_path(&c, "/v1/%s", what);
+    w = call_json(&c);
+    json_begin_object(w);
+    json_key(w, STR("apply"));
+    json_put_bool(w, o.apply);
+    json_end_object(w);
+    c.doing = o.apply ? "cleaning up" : NULL;
+    status = call_run(&c);
+    return status ? status : answer_list(&c, c.answer, kind);
+}
+
+static int run_expire(const struct verb *v, int argc, char **argv)
+{
+    return reap(v, argc, argv, "expire", &kind_due);
+}
+
+const struct verb verb_expire = {
+    .name = "expire",
+    .arguments = "",
+    .summary = "show which sandboxes are due, and reap them with --apply",
+    .text = "The daemon does this by itself; this is for looking, and for now.\n"
+            "\n"
+            "  sandboxer expire\n"
+            "  sandboxer expire --apply\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .run = run_expire,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+};
+
+static int run_reap_stale(const struct verb *v, int argc, char **argv)
+{
+    return reap(v, argc, argv, "reap-stale", &kind_stale);
+}
+
+const struct verb verb_reap_stale = {
+    .name = "reap-stale",
+    .arguments = "",
+    .summary = "show what dead sandboxes have left, and remove it with --apply",
+    .text = "  sandboxer reap-stale\n"
+            "  sandboxer reap-stale --apply\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .run = run_reap_stale,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+};

@@ -1,0 +1,26 @@
+#include "cli/answer.h"
+#include "cli/verbs.h"
+
+static int run(const struct verb *v, int argc, char **argv)
+{
+    static const struct simple simple = { .method = "GET",
+                                          .before = "/v1/sandboxes/",
+                                          .kind = &kind_sandbox };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_get = {
+    .name = "get",
+    .arguments = "ID",
+    .summary = "show everything about a sandbox",
+    .text = "The start of an id will do wherever one is asked for, if it is the only one.\n"
+            "\n"
+            "  sandboxer get sbx_4k7\n"
+            "  sandboxer get sbx_4k7 -o json | jq -r .state\n",
+    .run = run,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_SANDBOX,
+};

@@ -1,0 +1,216 @@
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "cli/answer.h"
+#include "cli/follow.h"
+#include "cli/verbs.h"
+#include "json/build.h"
+
+enum { ROWS_MEMORY = 256 << 20 };
+
+struct list_options {
+    struct common common;
+    struct option_list states, labels;
+    const char *profile;
+    bool watch;
+};
+
+#define AT(member) .at = offsetof(struct list_options, member)
+
+static const struct option_spec options[] = {
+    { "state", 's', "STATE", "in this state; can be repeated; 'all' includes destroyed ones",
+      .kind = OPTION_LIST, AT(states),
+      .words =
+          "all requested provisioning ready active paused expired failed destroying destroyed" },
+    { "label", 'l', "KEY=VALUE", "with this label; can be repeated", .kind = OPTION_PAIRS,
+      AT(labels) },
+    { "profile", 'p', "PROFILE", "made from this profile", .kind = OPTION_TEXT, AT(profile),
+      .complete = COMPLETE_PROFILE },
+    { "watch", 'w', NULL, "go on showing changes", .kind = OPTION_FLAG, AT(watch) },
+};
+
+static int fetch_page(struct call *c, const struct verb *v, const struct list_options *o,
+                      const char *cursor)
+{
+    call_init(c, v, &o->common, "GET");
+    call_path(c, "/v1/sandboxes");
+    for (size_t i = 0; i < o->states.n; i++)
+        call_query(c, "state", o->states.p[i]);
+    for (size_t i = 0; i < o->labels.n; i++)
+        call_query(c, "label", o->labels.p[i]);
+    call_query(c, "profile", o->profile);
+    call_query(c, "limit", "1000");
+    call_query(c, "cursor", cursor);
+    return call_run(c);
+}
+
+/* All pages as one answer: {"sandboxes":[…]}. Each page keeps the memory of its rows. */
+struct pages {
+    struct page {
+        struct call call;
+        struct page *before;
+    } * last;
+    struct arena arena;
+    struct json_build rows;
+    struct json list, answer;
+};
+
+static void pages_init(struct pages *p)
+{
+    *p = (struct pages){ .arena = ARENA_INIT(ROWS_MEMORY) };
+    json_build_init(&p->rows, &p->arena);
+}
+
+static void pages_done(struct pages *p)
+{
+    while (p->last) {
+        struct page *page = p->last;
+
+        p->last = page->before;
+        call_done(&page->call);
+        free(page);
+    }
+    json_build_done(&p->rows);
+    arena_done(&p->arena);
+}
+
+static struct call *new_page(struct pages *p)
+{
+    struct page *page = calloc(1, sizeof *page);
+
+    if (!page)
+        abort();
+    page->before = p->last;
+    p->last = page;
+    return &page->call;
+}
+
+static int too_many(const struct call *c)
+{
+    struct err e;
+
+    (void)err_set(&e, ERR_TOO_BIG, "the list is too long");
+    return call_failed(c, &e);
+}
+
+/* *cursor becomes that of the next page, or NULL. */
+static int add_page(struct pages *p, const struct verb *v, const struct list_options *o,
+                    const char **cursor)
+{
+    struct call *c = new_page(p);
+    const struct json *rows;
+    int status = fetch_page(c, v, o, *cursor);
+
+    if (status)
+        return status;
+    rows = answer_rows(c->answer, &kind_sandbox);
+    for (const struct json *row = json_first(rows); row != json_end(rows); row++)
+        if (json_build_push(&p->rows, row) < 0)
+            return too_many(c);
+    *cursor = json_first(rows) == json_end(rows) ? NULL : show_string(c->answer, "next").p;
+    return 0;
+}
+
+static int fetch(struct pages *p, const struct verb *v, const struct list_options *o)
+{
+    const char *cursor = NULL;
+    int status;
+
+    do
+        status = add_page(p, v, o, &cursor);
+    while (status == 0 && cursor);
+    if (status)
+        return status;
+    if (json_build_close(&p->rows, 0, &p->list) < 0)
+        return too_many(&p->last->call);
+    p->list.type = JSON_ARRAY;
+    p->list.key = str_from(kind_sandbox.rows);
+    p->answer = (struct json){ .type = JSON_OBJECT, .list = { &p->list, 1 } };
+    return 0;
+}
+
+static int print_all(const struct verb *v, const struct list_options *o, bool clear)
+{
+    AUTO(pages_done) struct pages p;
+    int status;
+
+    pages_init(&p);
+    status = fetch(&p, v, o);
+    if (status)
+        return status;
+    if (clear)
+        fputs("\033[H\033[2J", stdout);
+    return answer_list(&p.last->call, &p.answer, &kind_sandbox);
+}
+
+static const struct column change_columns[] = {
+    COLUMN("TIME", "time"),
+    COLUMN("ID", "sandbox_id"),
+    COLUMN("STATE", "to", .state = true),
+    COLUMN("REASON", "reason"),
+};
+
+/* Not for a terminal: a line for each change. */
+static int print_changes(const struct call *c, const struct json *events)
+{
+    enum format format = common_format(c->common);
+    struct look look = look_for(fileno(stdout));
+    struct err e;
+    int r = 0;
+
+    for (const struct json *event = json_first(events); event != json_end(events) && r >= 0;
+         event++) {
+        if (!show_at(event, "to"))
+            continue;
+        r = format != FORMAT_TEXT
+                ? tree_print(stdout, format, true, event, &e)
+                : table_row(stdout, &look, event, change_columns, COUNT_OF(change_columns), &e);
+    }
+    return r < 0 ? call_failed(c, &e) : answer_flush(c);
+}
+
+static int watch(const struct verb *v, const struct list_options *o)
+{
+    struct follow f = { .verb = v, .common = &o->common };
+    bool redraw = isatty(STDOUT_FILENO) == 1 && common_format(&o->common) == FORMAT_TEXT;
+    int status = follow_skip(&f);
+
+    if (status == 0)
+        status = print_all(v, o, redraw);
+    while (status == 0) {
+        AUTO(call_done) struct call c;
+        const struct json *events;
+
+        status = follow_next(&f, true, &c, &events);
+        if (status == 0)
+            status = redraw ? print_all(v, o, true) : print_changes(&c, events);
+    }
+    return status;
+}
+
+static int run(const struct verb *v, int argc, char **argv)
+{
+    static struct list_options o;
+    int status;
+
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    return o.watch ? watch(v, &o) : print_all(v, &o, false);
+}
+
+const struct verb verb_list = {
+    .name = "list",
+    .arguments = "",
+    .summary = "list sandboxes",
+    .text = "Without --state, all that are not destroyed. With --watch a terminal shows the list "
+            "as it\n"
+            "changes; otherwise the list is followed by a line for each change.\n"
+            "\n"
+            "  sandboxer list --state ready --label team=web\n"
+            "  sandboxer destroy $(sandboxer list -q --profile profile.build)\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .run = run,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+};

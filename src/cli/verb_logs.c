@@ -1,0 +1,109 @@
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "cli/answer.h"
+#include "cli/lines.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "cli/write.h"
+#include "json/reader.h"
+
+struct logs_options {
+    struct common common;
+    bool follow, raw;
+    const char *process, *tail;
+};
+
+#define AT(member) .at = offsetof(struct logs_options, member)
+
+static const struct option_spec options[] = {
+    { "follow", 'f', NULL, "go on with what is written from now on", .kind = OPTION_FLAG,
+      AT(follow) },
+    { "process", 'p', "N", "only of this process (see 'ps')", .kind = OPTION_COUNT, AT(process) },
+    { "tail", 'n', "LINES", "only the last lines", .kind = OPTION_COUNT, AT(tail) },
+    { "raw", 0, NULL, "let control sequences through to a terminal", .kind = OPTION_FLAG, AT(raw) },
+};
+
+static int print_output(const struct logs_options *o, const struct json *event, struct err *e)
+{
+    AUTO(buf_done) struct buf bytes = BUF_INIT(LINES_MAX);
+    AUTO(buf_done) struct buf clean = BUF_INIT(4 * LINES_MAX);
+    int fd = output_line(event, &bytes, e);
+
+    if (fd <= 0)
+        return fd;
+    if (o->raw || isatty(fd) != 1)
+        return write_all(fd, buf_str(&bytes), e);
+    output_clean(buf_str(&bytes), &clean);
+    return write_all(fd, buf_str(&clean), e);
+}
+
+/* One line of the stream, in memory that is given back at once: the stream may never end. */
+static int print_line(const struct logs_options *o, struct str line, struct err *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)8 * LINES_MAX);
+    struct json_limits limits = { .bytes = LINES_MAX, .depth = 16 };
+    enum format format = common_format(&o->common);
+    const struct json *event;
+    int r = json_read(line, limits, &a, &event, e);
+
+    if (r < 0)
+        return err_wrap(e, r, "the daemon's answer");
+    if (format == FORMAT_TEXT)
+        return print_output(o, event, e);
+    r = tree_print(stdout, format, true, event, e);
+    return r < 0 || fflush(stdout) == 0 ? r : err_sys(e, "writing to stdout");
+}
+
+static int print_stream(struct call *c, const struct logs_options *o)
+{
+    AUTO(lines_done) struct lines lines = LINES_INIT;
+    struct str piece, line;
+    struct err e;
+    int status = 0;
+
+    while (call_next(c, &piece, &status) > 0) {
+        int r = lines_feed(&lines, piece, &e);
+
+        while (r >= 0 && lines_next(&lines, &line))
+            r = print_line(o, line, &e);
+        if (r < 0)
+            return call_failed(c, &e);
+    }
+    return status;
+}
+
+static int run(const struct verb *v, int argc, char **argv)
+{
+    struct logs_options o = { 0 };
+    AUTO(call_done) struct call c;
+    int status;
+
+    call_init(&c, v, &o.common, "GET");
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    call_path(&c, "/v1/sandboxes/%s/logs", argv[0]);
+    call_query(&c, "follow", o.follow ? "true" : NULL);
+    call_query(&c, "process", o.process);
+    call_query(&c, "tail", o.tail);
+    status = call_open(&c);
+    return status ? status : print_stream(&c, &o);
+}
+
+const struct verb verb_logs = {
+    .name = "logs",
+    .arguments = "ID",
+    .summary = "show what background processes have written",
+    .text = "The last mebibyte of each is kept. A terminal gets it without control sequences.\n"
+            "\n"
+            "  sandboxer logs -f sbx_4k7\n"
+            "  sandboxer logs --process 3 --tail 20 sbx_4k7\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .run = run,
+    .flags = VERB_REMOTE | VERB_FORMAT,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_SANDBOX,
+};

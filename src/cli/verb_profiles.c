@@ -1,0 +1,127 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "cli/answer.h"
+#include "cli/verbs.h"
+
+static const struct column columns[] = {
+    COLUMN("ID", "id"),
+    COLUMN("VERSION", "version"),
+    COLUMN("AVAILABLE", "available"),
+    COLUMN("WHY NOT", "unavailable_reason", .most = 60),
+    COLUMN("DESCRIPTION", "description", .most = 60),
+    COLUMN("PROFILE", "", .alone = true, .block = true),
+};
+static const struct kind kind = { "profiles", "id", columns, COUNT_OF(columns) };
+
+static int run_list(const struct verb *v, int argc, char **argv)
+{
+    static const struct simple simple = {
+        .method = "GET", .before = "/v1/profiles", .kind = &kind, .list = true
+    };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_profiles_list = {
+    .name = "profiles list",
+    .arguments = "",
+    .summary = "list the profiles, and which of them this host can serve",
+    .text = "  sandboxer profiles list\n",
+    .run = run_list,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+};
+
+static int run_get(const struct verb *v, int argc, char **argv)
+{
+    static const struct simple simple = { .method = "GET",
+                                          .before = "/v1/profiles/",
+                                          .kind = &kind };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_profiles_get = {
+    .name = "profiles get",
+    .arguments = "PROFILE",
+    .summary = "show a profile",
+    .text = "  sandboxer profiles get profile.agent-dev -o yaml\n",
+    .run = run_get,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_PROFILE,
+};
+
+static const struct column problem_columns[] = {
+    COLUMN("LINE", "line"),
+    COLUMN("FIELD", "field"),
+    COLUMN("PROBLEM", "message"),
+};
+static const struct kind problems = { "problems", "message", problem_columns,
+                                      COUNT_OF(problem_columns) };
+
+static int read_file(const char *path, struct buf *out, struct err *e)
+{
+    AUTO_CLOSE int file =
+        strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (file < 0)
+        return err_sys(e, "%s", path);
+    do {
+        enum { PIECE = 16 << 10 };
+        char *room;
+
+        if (buf_room(out, PIECE, &room) < 0)
+            return err_set(e, ERR_TOO_BIG, "%s is larger than any profile", path);
+        n = read(file, room, PIECE);
+        if (n < 0 && errno != EINTR)
+            return err_sys(e, "reading %s", path);
+        buf_grew(out, n > 0 ? (size_t)n : 0);
+    } while (n != 0);
+    return 0;
+}
+
+static int run_validate(const struct verb *v, int argc, char **argv)
+{
+    struct common common = { 0 };
+    AUTO(call_done) struct call c;
+    const struct json *valid;
+    struct err e;
+    int status;
+
+    call_init(&c, v, &common, "POST");
+    if (!verb_parse(v, &argc, &argv, &common, &status))
+        return status;
+    if (read_file(argv[0], &c.body, &e) < 0)
+        return call_failed(&c, &e);
+    call_path(&c, "/v1/profiles/validate");
+    call_field(&c, "Content-Type", "application/yaml");
+    status = call_run(&c);
+    if (status)
+        return status;
+    valid = show_at(c.answer, "valid");
+    if (valid && valid->type == JSON_BOOL && valid->b)
+        return answer_done(&c, c.answer, "%s is valid", argv[0]);
+    status = answer_list(&c, c.answer, &problems);
+    return status ? status : EXIT_REPORTED;
+}
+
+const struct verb verb_profiles_validate = {
+    .name = "profiles validate",
+    .arguments = "FILE",
+    .summary = "check a profile that you are writing",
+    .text = "Shows what is wrong with it, and where; the exit status is 1 then. '-' is stdin.\n"
+            "\n"
+            "  sandboxer profiles validate my-profile.yaml\n",
+    .run = run_validate,
+    .flags = VERB_REMOTE | VERB_FORMAT,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_FILE,
+};

@@ -1,0 +1,79 @@
+#include "base/own.h"
+#include "cli/answer.h"
+#include "cli/verbs.h"
+
+struct sync_options {
+    struct common common;
+    bool force, dry_run;
+};
+
+#define AT(member) .at = offsetof(struct sync_options, member)
+
+static const struct option_spec options[] = {
+    { "force", 'f', NULL, "overwrite what has changed here in the meantime", .kind = OPTION_FLAG,
+      AT(force) },
+    { "dry-run", 'n', NULL, "only show what would be changed", .kind = OPTION_FLAG, AT(dry_run) },
+};
+
+static const struct column columns[] = {
+    COLUMN("ACTION", "action", .state = true),
+    COLUMN("PATH", "path"),
+    COLUMN("REASON", "reason", .most = 60),
+};
+static const struct kind kind = { "changes", "path", columns, COUNT_OF(columns) };
+
+/* What somebody has to look at: it was not brought back. */
+static bool left_out(const struct json *answer)
+{
+    static const char *const actions[] = { "counts.conflict", "counts.sensitive", "counts.refused",
+                                           "counts.failed" };
+    bool any = false;
+
+    for (size_t i = 0; i < COUNT_OF(actions); i++)
+        any |= show_at(answer, actions[i]) != NULL;
+    return any;
+}
+
+static int run(const struct verb *v, int argc, char **argv)
+{
+    struct sync_options o = { 0 };
+    AUTO(call_done) struct call c;
+    struct json_writer *w;
+    int status;
+
+    call_init(&c, v, &o.common, "POST");
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    call_path(&c, "/v1/sandboxes/%s/sync", argv[0]);
+    w = call_json(&c);
+    json_begin_object(w);
+    json_key(w, STR("force"));
+    json_put_bool(w, o.force);
+    json_key(w, STR("dry_run"));
+    json_put_bool(w, o.dry_run);
+    json_end_object(w);
+    c.doing = "bringing changes back";
+    status = call_run(&c);
+    if (status == 0)
+        status = answer_list(&c, c.answer, &kind);
+    return status ? status : left_out(c.answer) ? EXIT_CONFLICT : 0;
+}
+
+const struct verb verb_sync = {
+    .name = "sync",
+    .arguments = "ID",
+    .summary = "bring the changes of a mirrored workspace back",
+    .text = "A file that was changed on both sides is a conflict: nothing is overwritten, unless\n"
+            "--force says so. What the host would run by itself, such as git hooks, stays inside.\n"
+            "Exit status 4 if something was not brought back.\n"
+            "\n"
+            "  sandboxer sync sbx_4k7 --dry-run\n"
+            "  sandboxer sync sbx_4k7\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .run = run,
+    .flags = VERB_REMOTE | VERB_FORMAT,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_SANDBOX,
+};

@@ -1,0 +1,118 @@
+#include "base/own.h"
+#include "cli/answer.h"
+#include "cli/body.h"
+#include "cli/verbs.h"
+
+static const struct column columns[] = {
+    COLUMN("ID", "id"),
+    COLUMN("NAME", "name", .most = 32),
+    COLUMN("OWNER", "owner", .most = 20),
+    COLUMN("ACTOR", "actor"),
+    COLUMN("VERBS", "verbs", .most = 40),
+    COLUMN("LABELS", "labels", .most = 40),
+    COLUMN("CREATED", "created_at", .show = show_age),
+    COLUMN("EXPIRES", "expires_at", .show = show_until),
+    COLUMN("SECRET", "token", .alone = true),
+};
+static const struct kind kind = { "tokens", "id", columns, COUNT_OF(columns) };
+/* With -q, a new token is its secret. */
+static const struct kind kind_secret = { "tokens", "token", columns, COUNT_OF(columns) };
+
+struct create_options {
+    struct common common;
+    struct option_list verbs, labels;
+    const char *ttl, *actor;
+    bool gateway;
+};
+
+#define AT(member) .at = offsetof(struct create_options, member)
+
+static const struct option_spec create_options[] = {
+    { "verb", 0, "VERB", "what it may do; can be repeated (default: everything but admin)",
+      .kind = OPTION_LIST, AT(verbs), .words = "read create exec files extend destroy admin" },
+    { "label", 'l', "KEY=VALUE", "only for sandboxes with this label; can be repeated",
+      .kind = OPTION_PAIRS, AT(labels) },
+    { "ttl", 0, "DURATION", "how long it is good for", .kind = OPTION_DURATION, AT(ttl) },
+    { "actor", 0, "KIND", "who uses it: adm, agt or atm", .kind = OPTION_WORD, AT(actor),
+      .words = "adm agt atm" },
+    { "gateway", 0, NULL, "its bearer vouches for others", .kind = OPTION_FLAG, AT(gateway) },
+};
+
+static int run_create(const struct verb *v, int argc, char **argv)
+{
+    static struct create_options o;
+    AUTO(call_done) struct call c;
+    struct json_writer *w;
+    int status;
+
+    call_init(&c, v, &o.common, "POST");
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    call_path(&c, "/v1/tokens");
+    w = call_json(&c);
+    json_begin_object(w);
+    body_text(w, "name", argv[0]);
+    body_list(w, "verbs", &o.verbs);
+    body_pairs(w, "labels", &o.labels);
+    body_text(w, "ttl", o.ttl);
+    body_text(w, "actor", o.actor);
+    body_flag(w, "gateway", o.gateway);
+    json_end_object(w);
+    status = call_run(&c);
+    return status ? status : answer_record(&c, c.answer, &kind_secret);
+}
+
+const struct verb verb_token_create = {
+    .name = "token create",
+    .arguments = "NAME",
+    .summary = "make a token for the daemon's TCP address",
+    .text =
+        "The secret is shown once and cannot be shown again; -q prints nothing else.\n"
+        "\n"
+        "  SANDBOXER_TOKEN=$(sandboxer token create -q ci --verb create --verb exec --ttl 1h)\n",
+    .options = create_options,
+    .n_options = COUNT_OF(create_options),
+    .run = run_create,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+};
+
+static int run_list(const struct verb *v, int argc, char **argv)
+{
+    static const struct simple simple = {
+        .method = "GET", .before = "/v1/tokens", .kind = &kind, .list = true
+    };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_token_list = {
+    .name = "token list",
+    .arguments = "",
+    .summary = "list tokens, without their secrets",
+    .text = "  sandboxer token list\n",
+    .run = run_list,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+};
+
+static int run_revoke(const struct verb *v, int argc, char **argv)
+{
+    static const struct simple simple = { .method = "DELETE",
+                                          .before = "/v1/tokens/",
+                                          .done = "revoked" };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_token_revoke = {
+    .name = "token revoke",
+    .arguments = "ID",
+    .summary = "make a token useless",
+    .text = "  sandboxer token revoke tok_4k7\n",
+    .run = run_revoke,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_TOKEN,
+};

@@ -1,0 +1,24 @@
+/* The verbs, for the table of cli.c, and what the verb `help` shares with it. */
+#ifndef CLI_VERBS_H
+#define CLI_VERBS_H
+
+#include <stdio.h>
+
+#include "cli/verb.h"
+
+extern const struct verb verb_run, verb_canary;
+extern const struct verb verb_create, verb_get, verb_list, verb_events, verb_destroy, verb_recreate;
+extern const struct verb verb_exec, verb_shell, verb_attach, verb_ps, verb_kill, verb_cp, verb_logs;
+extern const struct verb verb_extend_ttl, verb_expire, verb_sync;
+extern const struct verb verb_inspect_host, verb_inspect_stale, verb_reap_stale;
+extern const struct verb verb_profiles_list, verb_profiles_get, verb_profiles_validate;
+extern const struct verb verb_hosts_list, verb_hosts_add, verb_hosts_remove;
+extern const struct verb verb_token_create, verb_token_list, verb_token_revoke;
+extern const struct verb verb_doctor, verb_backup, verb_version, verb_completion, verb_help;
+
+void cli_print_help(FILE *to);
+
+/* Says that there is no such verb, and what there is instead: the exit status. */
+int verb_unknown(const char *word);
+
+#endif

@@ -1,0 +1,41 @@
+#include "cli/output.h"
+
+#include "base/own.h"
+#include "harness/tap.h"
+#include "json/reader.h"
+
+enum { MEMORY = 1 << 20 };
+
+static int output(const char *json, struct buf *bytes)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(MEMORY);
+    const struct json *v;
+    struct err e;
+
+    CHECK_OK(json_read(str_from(json), (struct json_limits){ MEMORY, 64, false }, &a, &v, &e), e);
+    return output_of(v, bytes, &e);
+}
+
+TEST(output_out_of_events)
+{
+    AUTO(buf_done) struct buf bytes = BUF_INIT(64);
+
+    CHECK_INT(output("{\"event\":\"stdout\",\"data\":\"a\\n\"}", &bytes), 1);
+    CHECK_INT(output("{\"event\":\"stderr\",\"data_b64\":\"/w==\"}", &bytes), 2);
+    CHECK_STR(buf_str(&bytes), "a\n\xff");
+    CHECK_INT(output("{\"event\":\"exited\"}", &bytes), 0);
+    CHECK_INT(output("{\"event\":\"stdout\",\"data_b64\":\"!\"}", &bytes), -ERR_UPSTREAM);
+}
+
+TEST(output_for_a_terminal_has_lines_and_tabs_only)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(8192);
+    char much[3000];
+
+    CHECK_INT(output_clean(STR("a\tb\n\033[31mc\r\n"), &out), 0);
+    CHECK_STR(buf_str(&out), "a\tb\n\\x1b[31mc\\x0d\n");
+    buf_clear(&out);
+    memset(much, 'x', sizeof much);
+    CHECK_INT(output_clean((struct str){ much, sizeof much }, &out), 0);
+    CHECK_INT(out.n, sizeof much);
+}
