@@ -55,6 +55,7 @@ lint: with-clang $(ANALYZER)/build.ninja
 
 bench: all
 	BUILD=$(abspath $(BUILD)) bench/run
+	BUILD=$(abspath $(BUILD)) bench/daemon
 
 install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

@@ -30,7 +30,7 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BUILD", REPO / "build")).resolve()
-PROGRAMS = ("sandboxer", "sandboxer-launch", "sandboxer-init")
+PROGRAMS = ("sandboxer", "sandboxer-launch", "sandboxer-init", "sandboxerd")
 PLAIN = 1000
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN_SECONDS = 60        # no run may take longer, unless its test says so
@@ -136,6 +136,10 @@ class Caller:
         path.chmod(mode)
         return self.own(path)
 
+    def own_link(self, path, target):
+        os.symlink(target, path)
+        return self.own(path)
+
     @property
     def environment(self):
         return {"PATH": PATH, "HOME": str(self.home), "TMPDIR": str(self.tmp), "LANG": "C.UTF-8"}
@@ -224,14 +228,22 @@ def descendants(of=None):
     return found
 
 
+def program_of(pid):
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/exe")
+    return ""
+
+
 def strays(known):
-    """Programs of ours that became children of init since `known`: they escaped even the subreaper."""
+    """Programs of this build that became children of init since `known`: they escaped even the subreaper. Those
+    of another build are somebody else's, who works on the same machine."""
     return {f"{name} ({pid})" for pid, (ppid, name) in processes().items()
-            if ppid == 1 and name.startswith("sandboxer") and pid not in known}
+            if ppid == 1 and name.startswith("sandboxer") and pid not in known
+            and program_of(pid).startswith(str(BUILD))}
 
 
 # What benchmarks and other tests of ours make, perhaps at the same time.
-NOT_OURS = ("sandboxer-bench", "sandboxer-test")
+NOT_OURS = ("sandboxer-bench", "sandboxer-test", "sandboxer-fake")
 
 
 def reap():
@@ -345,6 +357,7 @@ def programs_for_all(base):
     for name in PROGRAMS:
         shutil.copy(BUILD / name, copies / name)
         (copies / name).chmod(0o755)
+    shutil.copytree(BUILD / "profiles", copies / "profiles")
     return copies
 
 

@@ -13,9 +13,9 @@ from harness import Failure, check
 
 
 class Terminal:
-    """`sandboxer run -t ARGV` as the leader of a session; `outer` is the person's side."""
+    """`sandboxer run -t ARGV`, or another verb, as the leader of a session; `outer` is the person's side."""
 
-    def __init__(self, c, *argv, size=(24, 80)):
+    def __init__(self, c, *argv, size=(24, 80), verb=("run", "-q", "-t"), env=None):
         self.outer, self.inner = pty.openpty()
         self.resize(*size)
         if os.getuid() == 0:
@@ -23,8 +23,8 @@ class Terminal:
         self.modes = termios.tcgetattr(self.inner)
         self.before = self.seen = b""
         # setsid -c makes our terminal the controlling one; it execs, so its pid is the CLI's.
-        self.process = c.start(["setsid", "-c", c.program(), "run", "-q", "-t", *argv], stdin=self.inner,
-                               stdout=self.inner, stderr=self.inner, env={"TERM": "vt100"})
+        self.process = c.start(["setsid", "-c", c.program(), *verb, *argv], stdin=self.inner,
+                               stdout=self.inner, stderr=self.inner, env={"TERM": "vt100", **(env or {})})
 
     def resize(self, rows, columns):
         fcntl.ioctl(self.outer, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

@@ -89,7 +89,7 @@ def mounts(c):
 
 @test
 def no_verb_or_an_unknown_one(c):
-    c.cli("frobnicate").expect(125, says=("^sandboxer: ", "frobnicate"))
+    c.cli("frobnicate").expect(2, says=("^sandboxer: ", "frobnicate"))
     check(c.cli().code != 0, "no arguments at all is a success")
 
 

@@ -2,9 +2,12 @@
 # parallel
 """README's tour, run as it stands there: commands after `$`, then what they print, then [exit status]."""
 
+import os
 import re
+import signal
 
-from harness import REPO, equal, main, test
+from client import listener
+from harness import REPO, equal, main, processes, test, wait_for
 
 
 def tour():
@@ -21,11 +24,22 @@ def the_tour_is_true(c):
     steps = list(tour())
     equal(len(steps) > 5, True, "a tour with steps")
     c.mkdir(c.dir / "src/base")  # what the tour shows to a sandbox; the checkout may be closed to the caller
-    for command, output, status in steps:
-        result = c.execute(["/bin/sh", "-c", f"{{ {command} ; }} 2>&1"], cwd=c.dir,
-                           env={"PATH": f"{c.programs}:/usr/bin:/bin"})
-        said = "".join(line + "\n" for line in result.out.decode().splitlines() if "note: not enforced" not in line)
-        equal((said, result.code), (output, status), command)
+    env = {"PATH": f"{c.programs}:/usr/bin:/bin", "SANDBOXER_SOCKET": str(c.dir / "sock"), "SANDBOXER_STATE": str(c.dir / "state")}
+    try:
+        for command, output, status in steps:
+            result = c.execute(["/bin/sh", "-c", f"{{ {command} ; }} 2>&1; s=$?; echo id=$id >&2; exit $s"], cwd=c.dir, env=env)
+            said = "".join(line + "\n" for line in result.out.decode().splitlines() if "note: not enforced" not in line)
+            equal((said, result.code), (output, status), command)
+            env["id"] = re.search(r"^id=(.*)$", result.notes, re.M)[1]  # what was exported, for the next step
+    finally:
+        stop_daemon(c.dir / "sock")
+
+
+def stop_daemon(path):
+    pid = listener(path)
+    if pid:
+        os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: pid not in processes(), "the daemon ends")
 
 
 @test

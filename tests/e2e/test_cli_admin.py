@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+# parallel
+"""Profiles, hosts, tokens, backups, doctor, help; and the daemon that the command line starts."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+
+from client import Client, listener
+from daemon import PROFILES, Daemon
+from harness import REPO, Skip, check, equal, main, processes, test, wait_for
+
+
+# ---- what the daemon knows ----------------------------------------------------------------------------
+
+
+@test
+def profiles_are_listed_and_shown(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        equal(cli.lines("profiles", "list", "-q"), sorted(PROFILES), "profiles")
+        shown = cli.json("profiles", "get", "profile.pooled")
+        equal((shown["available"], shown["resources"]["memory_mb"]), (True, 128), "the profile")
+        cli("profiles", "get", "profile.none").expect(3, says="profile.none")
+
+
+@test
+def a_wrong_profile_is_told_by_line_and_field(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        c.write("good.yaml", "id: profile.mine\nversion: 1\n")
+        cli("profiles", "validate", "good.yaml").expect(0, out=b"good.yaml is valid\n")
+        for text, line, field in (("id: profile.mine\nversion: 1\nttll: 3\n", 3, "ttll"),
+                                  ("id: profile.mine\nversion: 1\nttl:\n  default: soon\n", 4, "ttl.default"),
+                                  ("id: mine\nversion: 1\n", 1, "id"),
+                                  ("id: profile.mine\nversion: 1\nnetwork:\n  default: allow\n", 4, "network.default")):
+            c.write("bad.yaml", text)
+            verdict = cli.json("profiles", "validate", "bad.yaml", code=1)
+            problem = verdict["problems"][0]
+            equal((verdict["valid"], problem.get("line"), problem.get("field")), (False, line, field), f"the verdict on {text!r}: {verdict}")
+            shown = cli("profiles", "validate", "bad.yaml").expect(1).text
+            check(field in shown and str(line) in shown, f"not shown: {shown}")
+        cli("profiles", "validate", "-", stdin=b"a: [").expect(1)
+        cli("profiles", "validate", "none.yaml").expect((1, 125), says="none.yaml")
+
+
+@test
+def profiles_of_a_user_are_found(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        c.write("daemon/profiles/mine.yaml", "id: profile.mine\nversion: 2\nenv: {HELLO: world}\nworkdir: /tmp\nttl: {default: 5m, max: 10m}\n")
+        d.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "profile.mine" in cli.lines("profiles", "list", "-q"), "SIGHUP reads profiles again")
+        box = cli.create("-p", "profile.mine")
+        cli.sh(box, "echo $HELLO; pwd").expect(0, out=b"world\n/tmp\n")
+        c.write("daemon/profiles/mine.yaml", "id: profile.mine\nversion: 2\nnonsense: 1\n")
+        d.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: cli("create", "-p", "profile.mine").code != 0, "a file that became wrong is not used any more")
+        check("mine.yaml" in d.tail() and "nonsense" in d.tail(), f"the log does not say why:\n{d.tail()}")
+        cli.sh(box, "true").expect(0)
+
+
+@test
+def hosts_come_and_go(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        equal(cli.lines("hosts", "list", "-q"), ["local"], "hosts")
+        cli("hosts", "add", "build1", "me@build1.example", "--label", "gpu=no").expect(0)
+        host = next(h for h in cli.json("hosts", "list")["hosts"] if h["name"] == "build1")
+        equal((host["address"], host["labels"]), ("me@build1.example", {"gpu": "no"}), "the host")
+        cli("hosts", "add", "build1", "again").expect(4)
+        cli("hosts", "add", "bad name", "x").expect(2)
+        d.stop()
+        d.start()
+        check("build1" in cli.lines("hosts", "list", "-q"), "a host does not survive a restart")
+        cli("hosts", "remove", "build1").expect(0)
+        cli("hosts", "remove", "build1").expect(3)
+        cli("hosts", "remove", "local").expect((2, 4, 5))
+
+
+@test
+def tokens_are_made_and_revoked(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        secret = cli("token", "create", "-q", "ci", "--verb", "read", "--ttl", "1h").expect(0).text
+        check(secret.startswith("sbt_"), f"token create -q prints {secret!r}")
+        token = cli.json("token", "list")["tokens"][0]
+        equal((token["name"], token["verbs"], token["owner"]), ("ci", ["read"], f"uid:{c.uid}"), "the token")
+        every = cli.json("token", "create", "all")
+        equal(set(every["verbs"]), {"read", "create", "exec", "files", "extend", "destroy"}, "verbs that are not said")
+        kept = b"".join(p.read_bytes() for p in (d.state / "daemon").iterdir() if p.is_file()) + d.log_path.read_bytes()
+        check(b"ci" in kept and secret[4:].encode() not in kept and every["token"][4:].encode() not in kept, "a secret is kept")
+        cli("token", "revoke", token["id"]).expect(0)
+        equal(cli.lines("token", "list", "-q"), [every["id"]], "tokens")
+        cli("token", "create", "x", "--verb", "fly").expect(2, says="fly")
+
+
+@test
+def a_backup_opens_and_has_the_rows(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        made = {cli.create("-l", f"n={n}") for n in range(3)}
+        cli("destroy", min(made)).expect(0)
+        c.write("copy.db", "old")
+        cli("backup", "copy.db").expect(0)
+        equal((c.dir / "copy.db").stat().st_mode & 0o777, 0o600, "mode")
+        with contextlib.closing(sqlite3.connect(c.dir / "copy.db")) as db:
+            equal(db.execute("PRAGMA integrity_check").fetchone(), ("ok",), "integrity")
+            equal({row[0] for row in db.execute("SELECT id FROM sandboxes")}, made, "sandboxes")
+            check(db.execute("SELECT count(*) FROM events").fetchone()[0] >= 9, "events are missing")
+        piped = cli("backup", "-").expect(0).out
+        check(piped.startswith(b"SQLite format 3"), f"backup - prints {piped[:20]!r}")
+        cli("backup", "/nowhere/copy.db").expect((1, 125), says="/nowhere")
+        equal(sorted(os.listdir(c.dir)), ["copy.db", "daemon"], "files")
+
+
+@test
+def doctor_and_version_know_the_daemon(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        checks = {row["check"]: row for row in cli.json("doctor")["checks"]}
+        equal((checks["daemon"]["state"], checks["profiles"]["state"]), ("ok", "ok"), "doctor")
+        versions = [line.split() for line in cli.lines("version")]
+        equal([name for name, _ in versions], ["sandboxer:", "sandboxerd:"], "version")
+        equal(versions[0][1], versions[1][1], "the daemon's version")
+    dead = c.cli("doctor", "-o", "json", env={"SANDBOXER_STATE": str(c.dir / "none"), "SANDBOXER_SOCKET": str(c.dir / "none.sock")})
+    check({r["check"]: r for r in json.loads(dead.out)["checks"]}["daemon"]["state"] == "ok", "doctor without a daemon")
+    equal(sorted(os.listdir(c.dir)), ["daemon"], "files that doctor made")
+
+
+# ---- without a daemon ---------------------------------------------------------------------------------
+
+
+@test
+def every_verb_has_help(c):
+    listed = c.cli("--help").expect(0).text.split("Verbs:\n")[1].split("\n\n")[0]
+    names = [line[2:19].strip() for line in listed.splitlines()]
+    check(len(names) > 30, f"verbs: {names}")
+    for name in names:
+        text = c.cli(*name.split(), "--help").expect(0).text
+        check(text.startswith(f"Usage: sandboxer {name}"), f"help of {name}: {text[:80]}")
+        equal(c.cli("help", *name.split()).expect(0).text, text, f"help {name}")
+    c.cli("nonsense").expect(2, says="unknown verb 'nonsense'")
+    c.cli("profiles").expect(2, says="list, get, validate")
+
+
+@test
+def completion_scripts_are_scripts(c):
+    for shell in ("bash", "zsh", "fish"):
+        script = c.cli("completion", shell).expect(0).out
+        check(b"extend-ttl" in script, f"the script for {shell} does not know the verbs")
+        if shutil.which(shell):
+            c.execute([shell, "-n"], stdin=script).expect(0, err=b"")
+    c.cli("completion", "tcsh").expect(2, says="tcsh")
+
+
+@test
+def bash_completes_verbs_and_options(c):
+    script = c.cli("completion", "bash").expect(0).text
+    ask = """
+COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); COMPREPLY=()
+f=$(complete -p sandboxer | sed 's/.*-F \\([^ ]*\\).*/\\1/'); $f sandboxer "${COMP_WORDS[COMP_CWORD]}" "" 2>/dev/null
+printf '%%s\\n' "${COMPREPLY[@]}"
+"""
+    for words, wanted in (("sandboxer cre", "create"), ("sandboxer create --la", "--label"), ("sandboxer profiles va", "validate")):
+        said = c.execute(["bash", "--norc"], stdin=(script + ask % words).encode(), env={"SANDBOXER_NO_DAEMON": "1"}).expect(0).text
+        check(wanted in said.split(), f"{words!r} completes to {said!r}")
+
+
+@test
+def manual_pages_render_without_a_warning(c):
+    if not shutil.which("groff"):
+        raise Skip("groff is not installed")
+    pages = [c.cli("help", "--man").expect(0).out, (REPO / "man/sandboxerd.8").read_bytes()]
+    for page in pages:
+        result = c.execute(["groff", "-ww", "-Kutf8", "-man", "-Tutf8", "-P-c"], stdin=page).expect(0, err=b"")
+        check(len(result.out) > 1000, "an empty page")
+
+
+# ---- the daemon that is started when it is needed ------------------------------------------------------
+
+
+def on_demand(c):
+    return {"SANDBOXER_STATE": str(c.dir / "state"), "SANDBOXER_SOCKET": str(c.dir / "sock"), "SANDBOXER_PROFILES": str(c.dir / "profiles")}
+
+
+def stop(c, pid):
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: pid not in processes(), "the daemon ends")
+
+
+@test
+def ten_at_once_start_one_daemon(c):
+    env = on_demand(c)
+    c.write("profiles/canary.yaml", "id: profile.sandbox-canary\nversion: 1\n")
+    running = [c.start([c.program(), "create", "-q"], env=env) for _ in range(10)]
+    made = set()
+    for process in running:
+        out, err = process.communicate(timeout=60)
+        equal(process.returncode, 0, f"exit status ({err!r})")
+        made.add(out.decode().strip())
+    equal(len(made), 10, "sandboxes")
+    pid = listener(c.dir / "sock")
+    ours = [p for p, (_, name) in processes().items() if name == "sandboxerd" and str(c.dir / "state").encode() in environment(p)]
+    equal(pid in ours and len(ours), 2, f"processes of the daemon ({ours}): warden and control plane, of one")
+    equal(set(c.cli("list", "-q", env=env).expect(0).text.split()), made, "list")
+    c.cli("destroy", *made, env=env).expect(0)
+    check(os.getpgid(pid) == pid, "the daemon is not its own session's")
+    stop(c, pid)
+
+
+def environment(pid):
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as f:
+            return f.read()
+    except OSError:
+        return b""
+
+
+@test
+def no_daemon_is_started_against_the_will(c):
+    env = {**on_demand(c), "SANDBOXER_NO_DAEMON": "1"}
+    c.cli("list", env=env).expect(125, says="no daemon listens")
+    c.cli("list", "--server", f"unix:{c.dir}/other", env=on_demand(c)).expect(125, says="no daemon listens")
+    equal(os.listdir(c.dir), [], "files")
+
+
+@test
+def a_daemon_that_cannot_start_says_why(c):
+    env = on_demand(c)
+    c.write("state/daemon", "in the way")
+    result = c.cli("list", env=env).expect(125, says="sandboxerd: ")
+    check("state" in result.notes, f"why: {result.notes}")
+
+
+@test
+def a_bad_server_is_named(c):
+    for url, words in (("ftp://x", "neither http://HOST:PORT nor unix:/PATH"), ("https://x", "TLS"), ("unix:relative", "unix:/PATH"),
+                       ("http://127.0.0.1:1", "127.0.0.1:1")):
+        c.cli("list", "--server", url).expect((2, 125), says=words)
+
+
+main()

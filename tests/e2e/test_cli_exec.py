@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Programs in a sandbox, by the command line: exec, shell, ps, attach, kill, logs."""
+
+import hashlib
+import json
+import os
+import signal
+
+from client import Client
+from daemon import Daemon
+from harness import check, equal, main, test, wait_for
+from terminal import Terminal
+
+STDIN_BYTES = 100 << 20
+
+
+@test
+def a_program_has_its_streams_and_status(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        cli.sh(box, "echo out; echo err >&2; exit 7").expect(7, out=b"out\n", err=b"err\n")
+        cli.sh(box, "kill -TERM $$").expect(143)
+        cli.sh(box, "cat").expect(0, out=b"", err=b"")
+        cli.sh(box, "cat", "-i", stdin=b"in").expect(0, out=b"in")
+        cli("exec", box, "echo", "no", "dashes").expect(0, out=b"no dashes\n")
+
+
+@test
+def a_program_gets_what_was_asked_for(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        cli.sh(box, 'echo "$A-$B"; pwd; id -u', "--env", "A=1", "-e", "B=x y", "--workdir", "/tmp").expect(0, out=b"1-x y\n/tmp\n0\n")
+        if c.root:
+            cli.sh(box, "id -u", "--user", "1000").expect(0, out=b"1000\n")
+        cli.sh(box, "sleep 1000", "--timeout", "200ms").expect(124)
+        cli.sh(box, "true", "--user", "nobody-here").expect((125, 126, 127), says="nobody-here")
+        cli.sh(box, "true", "--workdir", "/nowhere").expect((125, 126, 127), says="/nowhere")
+        cli("exec", box, "--", "no-such-program").expect(127, says="no-such-program")
+        cli("exec", box, "--", "/etc/passwd").expect(126)
+        cli("exec", "sbx_nothing", "--", "true").expect(125, says="sbx_nothing")
+        cli("exec", box).expect(125, says="give a command")
+        cli("exec", "-d", "-i", box, "--", "true").expect(125, says="--detach excludes")
+
+
+@test
+def a_hundred_megabytes_go_through(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        data = c.write("data", os.urandom(1 << 20) * (STDIN_BYTES >> 20))
+        with open(data, "rb") as source:
+            running = cli.start("exec", "-i", box, "--", "cat", stdin=source)
+            got = hashlib.sha256()
+            while piece := running.stdout.read(1 << 20):
+                got.update(piece)
+        equal(running.wait(60), 0, "exit status")
+        with open(data, "rb") as source:
+            equal(got.hexdigest(), hashlib.sha256(source.read()).hexdigest(), "hash of what came back")
+
+
+@test
+def a_program_ends_with_its_client(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+            running = cli.start("exec", box, "--", "/bin/sh", "-c", "echo up; sleep 1111 & wait")
+            equal(running.stdout.readline(), b"up\n", "its first line")
+            running.send_signal(number)
+            running.wait(20)
+            wait_for(lambda: b"sleep 1111" not in cli.sh(box, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").out,
+                     f"everything of it ends after {number!r}")
+
+
+@test
+def a_lost_daemon_is_125(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        running = cli.start("exec", box, "--", "/bin/sh", "-c", "echo up; sleep 1111")
+        equal(running.stdout.readline(), b"up\n", "its first line")
+        d.kill()
+        equal(running.wait(20), 125, "exit status")
+        check(b"sandboxer: exec: " in running.stderr.read(), "nothing is said")
+        cli("list").expect(125, says="no daemon listens")
+        d.start()
+        cli.sh(box, "echo back").expect(0, out=b"back\n")
+
+
+@test
+def twenty_at_once_are_not_mixed_up(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        running = [cli.start("exec", "-i", box, "--", "/bin/sh", "-c", f"read x; echo {n} $x; exit {n}") for n in range(20)]
+        for n, process in reversed(list(enumerate(running))):
+            out, err = process.communicate(f"line {n}\n".encode(), timeout=60)
+            equal((out, err, process.returncode), (f"{n} line {n}\n".encode(), b"", n), f"program {n}")
+
+
+# ---- terminals ----------------------------------------------------------------------------------------
+
+
+def on_terminal(cli, *verb, size=(24, 80)):
+    return Terminal(cli.c, verb=verb, env=cli.env, size=size)
+
+
+@test
+def a_shell_on_a_terminal(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        with on_terminal(cli, "shell", box, size=(30, 100)) as t:
+            t.expect(b"# ")
+            t.send(b"stty size; tty; echo mark$((1+1))\r")
+            t.expect(b"mark2")
+            check(b"30 100" in t.before, f"stty says {t.before!r}")
+            check(b"/dev/pts/" in t.before, f"tty says {t.before!r}")
+            t.resize(50, 132)
+            t.process.send_signal(signal.SIGWINCH)
+            t.send(b"sleep 0.1; stty size; echo mark$((2+1))\r")
+            t.expect(b"mark3")
+            check(b"50 132" in t.before, f"stty says {t.before!r}")
+            t.send(b"exit 9\r")
+            equal(t.end(), 9, "exit status")
+            check(t.restored(), "the terminal is not as it was")
+
+
+@test
+def a_shell_reads_commands_from_a_pipe(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        cli("shell", box, stdin=b"echo one\nexit 4\n").expect(4, out=b"one\n")
+        cli("shell", box, "/bin/sh", stdin=b"echo $0\n").expect(0, out=b"/bin/sh\n")
+
+
+@test
+def exec_t_gives_a_terminal(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        with on_terminal(cli, "exec", "-it", box, "--", "/bin/sh", "-c", "test -t 0 && test -t 1 && test -t 2 && echo all; exit 5") as t:
+            t.expect(b"all")
+            equal(t.end(), 5, "exit status")
+        with on_terminal(cli, "exec", "-it", box, "--", "/bin/sh", "-c", "trap 'exit 6' INT; echo up; while :; do sleep 0.02; done") as t:
+            t.expect(b"up")
+            t.send(b"\x03")
+            equal(t.end(), 6, "exit status after ^C")
+            check(t.restored(), "the terminal is not as it was")
+        cli("exec", "-t", box, "--", "/bin/sh", "-c", "tty").expect(0)
+
+
+# ---- in the background --------------------------------------------------------------------------------
+
+
+@test
+def background_processes_are_listed(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        n = cli.spawn(box, "sleep 1000")
+        cli.sh(box, "true").expect(0)
+        row = cli.json("ps", box)["processes"][0]
+        equal((str(row["process"]), row["state"]), (n, "running"), "ps")
+        equal(cli.state(box), "active", "state")
+        check("sleep 1000" in cli("ps", box).expect(0).text, "ps does not show the command")
+        cli("kill", box, "4711").expect(3, says="process")
+        cli("kill", box, n).expect(0)
+        wait_for(lambda: cli.state(box) == "ready", "nothing runs any more")
+
+
+@test
+def logs_and_attach_show_what_was_written(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        n = cli.spawn(box, "mkfifo /tmp/go; echo one; echo two >&2; read x < /tmp/go; echo $x; exit 3")
+        wait_for(lambda: cli("logs", box).err == b"two\n", "logs show it")
+        following = cli.start("logs", "-f", box)
+        attached = cli.start("attach", box, n)
+        equal((following.stdout.readline(), following.stderr.readline()), (b"one\n", b"two\n"), "logs -f")
+        equal(attached.stdout.readline(), b"one\n", "attach")
+        cli.sh(box, "echo three > /tmp/go").expect(0)
+        equal(following.stdout.readline(), b"three\n", "logs -f, live")
+        equal(attached.communicate(timeout=20), (b"three\n", b"two\n"), "attach, live")
+        equal(attached.returncode, 3, "attach's exit status")
+        following.kill()
+        equal(cli("attach", "--no-replay", box, n).expect(3).out, b"", "attach after the end, without what is kept")
+        equal(cli("logs", box, "--tail", "1").expect(0).out, b"three\n", "logs --tail")
+        kinds = [(e["stream"], e["line"]) for e in map(json.loads, cli.lines("logs", box, "-o", "json"))]
+        equal(sorted(kinds), [("stderr", "two"), ("stdout", "one"), ("stdout", "three")], "logs as json")
+        row = cli.json("ps", box)["processes"][0]
+        equal((row["state"], row["exit_code"]), ("exited", 3), "ps")
+
+
+@test
+def signals_reach_a_background_process(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        n = cli.spawn(box, "trap 'exit 5' USR1; echo up; while :; do sleep 0.05; done")
+        wait_for(lambda: b"up" in cli("logs", box, "--process", n).out, "it is up")
+        cli("kill", "-s", "USR1", "--scope", "process", box, n).expect(0)
+        found = wait_for(lambda: [p for p in cli.json("ps", box)["processes"] if p["state"] == "exited"], "it ends")
+        equal(found[0]["exit_code"], 5, "exit status")
+        n = cli.spawn(box, "setsid sleep 2222 & sleep 2222")
+        cli("kill", "-s", "KILL", box, n).expect(0)
+        wait_for(lambda: b"sleep 2222" not in cli.sh(box, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").out, "the whole tree ends")
+        cli("kill", "-s", "NOSUCH", box, n).expect(2, says="NOSUCH")
+
+
+@test
+def logs_show_no_escapes_on_a_terminal(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        cli.spawn(box, "printf 'x\\033]0;owned\\007y\\n'")
+        wait_for(lambda: b"y" in cli("logs", box).out, "it is written")
+        with on_terminal(cli, "logs", box) as t:
+            t.expect(b"y")
+            check(b"\x1b" not in t.before, f"the terminal gets {t.before!r}")
+        check(b"\x1b]0;owned" in cli("logs", "--raw", box).out, "--raw is not raw")
+
+
+main()

@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+# parallel
+"""Making, finding, showing and ending sandboxes with the command line."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import threading
+
+from client import Client, same
+from daemon import Daemon
+from harness import check, equal, main, test, wait_for
+from tiny_yaml import read as read_yaml
+
+
+# ---- create -------------------------------------------------------------------------------------------
+
+
+@test
+def a_bare_create_is_a_canary_that_reports_its_host(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        shown = cli("create").expect(0).text
+        for words in (r"^ID: +sbx_\w+$", r"^STATE: +ready$", r"^PROFILE: +profile.sandbox-canary$", r"kernel: ", r"cpus: "):
+            check(re.search(words, shown, re.M), f"create does not show {words!r}:\n{shown}")
+        box = cli.json("create")
+        equal((box["state"], box["profile"], box["owner"]), ("ready", "profile.sandbox-canary", f"uid:{c.uid}"), "the answer")
+        check(box["telemetry"]["memory_bytes"] > 0, "telemetry without memory")
+        check(not cli.json("create", "--profile", "profile.pooled").get("telemetry"), "only a canary reports its host")
+
+
+@test
+def create_says_what_was_asked_for(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.json("create", "--profile", "profile.pooled@1", "--ttl", "20m", "--label", "team=web", "-l", "n=1",
+                       "--scope", "agent", "--actor", "agt", "--harness", "h", "--session-id", "s1", "--run-id", "r1",
+                       "--job-id", "j1")
+        got = {k: box[k] for k in ("profile", "ttl", "labels", "scope")}
+        equal(got, {"profile": "profile.pooled", "ttl": 1200, "labels": {"team": "web", "n": "1"}, "scope": "agent"}, "the answer")
+        equal(box["consumer"], {"actor": "agt", "harness": "h", "session_id": "s1", "run_id": "r1", "job_id": "j1"}, "consumer")
+
+
+@test
+def yaml_and_json_say_the_same(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create("-l", "a=on", "-l", "b=1.0", "-l", "c=null", "-l", "d=- x: 'y' #")
+        for verb in (("get", box), ("list",), ("profiles", "list"), ("profiles", "get", "profile.pooled")):
+            same(read_yaml(cli(*verb, "-o", "yaml").expect(0).out.decode()), cli.json(*verb), f"{verb} as yaml")
+
+
+@test
+def what_cannot_be_created_is_said(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        cli("create", "--profile", "profile.nope").expect(3, says="profile.nope")
+        cli("create", "--ttl", "soon").expect(2, says="--ttl")
+        cli("create", "--label", "novalue").expect(2, says="KEY=VALUE")
+        cli("create", "--scope", "world").expect(2, says="session agent shared")
+        cli("create", "extra").expect(2, says="unexpected argument 'extra'")
+        cli("create", "--ttl", "2h").expect(2, says="more than the 3600 s")
+        equal(cli.lines("list", "-q"), [], "sandboxes")
+
+
+@test
+def a_repeated_key_makes_nothing_new(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        first = cli.create("--idempotency-key", "k1", "--label", "a=b")
+        equal(cli.create("--idempotency-key", "k1", "--label", "a=b"), first, "the second answer")
+        cli("create", "--idempotency-key", "k1", "--label", "a=c").expect(4)
+
+
+@test
+def no_wait_answers_before_it_is_ready(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.json("create", "--no-wait")
+        wait_for(lambda: cli.state(box["sandbox_id"]) == "ready", "it gets ready by itself")
+
+
+# ---- get, list ----------------------------------------------------------------------------------------
+
+
+@test
+def a_unique_start_of_an_id_is_enough(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        one, two = cli.create(), cli.create()
+        at = next(i for i in range(len(one)) if one[i] != two[i])
+        equal(cli.json("get", one[:at + 1])["sandbox_id"], one, "by its start")
+        cli("get", one[:at]).expect(4, says="start of several")
+        cli("get", "sbx_nothing").expect(3, says="sbx_nothing")
+        cli.sh(one[:at + 1], "true").expect(0)
+
+
+@test
+def lists_are_filtered(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        a, b, p = cli.create("-l", "k=1", "-l", "x=y"), cli.create("-l", "k=2"), cli.create("-p", "profile.pooled")
+        gone = cli.create("-l", "k=1")
+        cli("destroy", gone).expect(0)
+
+        def ids(*options):
+            return set(cli.lines("list", "-q", *options))
+        equal(ids(), {a, b, p}, "list")
+        equal(ids("--label", "k=1"), {a}, "label")
+        equal(ids("--label", "k=1", "--label", "x=y"), {a}, "two labels")
+        equal(ids("--label", "k=1", "--label", "x=z"), set(), "labels that none has")
+        equal(ids("--profile", "profile.pooled"), {p}, "profile")
+        equal(ids("--state", "destroyed"), {gone}, "state")
+        equal(ids("--state", "all"), {a, b, p, gone}, "all")
+        equal(ids("--state", "ready", "--state", "destroyed", "--label", "k=1"), {a, gone}, "two states")
+        cli("list", "--state", "asleep").expect(2, says="asleep")
+
+
+@test
+def lists_come_in_pages(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        made = {cli.create() for _ in range(5)}
+        seen, cursor = [], ""
+        while cursor is not None:
+            page = d.api.get(f"/v1/sandboxes?limit=2{cursor and '&cursor=' + cursor}").expect(200).json
+            check(len(page["sandboxes"]) <= 2, "a page has at most two")
+            seen += [s["sandbox_id"] for s in page["sandboxes"]]
+            cursor = page["next"]
+        equal((len(seen), set(seen)), (5, made), "all pages together")
+        d.api.get("/v1/sandboxes?cursor=%00nonsense").expect(400, code="invalid")
+
+
+@test
+def a_watch_shows_every_change(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        watching = cli.start("list", "--watch", "-o", "json")
+        first = b""
+        while not first.rstrip().endswith(b"}"):
+            first += watching.stdout.readline()
+        box = cli.create()
+        cli("destroy", box).expect(0)
+        seen = []
+        while "destroyed" not in seen:
+            seen.append(json.loads(watching.stdout.readline())["to"])
+        equal(seen, ["requested", "provisioning", "ready", "destroying", "destroyed"], "the changes")
+
+
+# ---- the end ------------------------------------------------------------------------------------------
+
+
+@test
+def destroy_takes_several_and_does_it_again(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        one, two, three = (cli.create() for _ in range(3))
+        cli("destroy", one, two).expect(0, out=f"{one} destroyed\n{two} destroyed\n".encode())
+        cli("destroy", one, "-q").expect(0)
+        cli("destroy", "sbx_unknown", three).expect(3, says="sbx_unknown")
+        equal(cli.state(three), "destroyed", "the one behind an unknown one")
+        box = cli.json("get", one)
+        check(box["actuals"]["wall_seconds"] >= 0, "no actuals")
+        cli.sh(one, "true").expect(125, says="destroyed")
+        equal(cli.lines("list", "-q"), [], "sandboxes")
+
+
+@test
+def recreate_makes_another_of_the_same_request(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        old = cli.create("--label", "a=b", "--ttl", "17m")
+        cli.sh(old, "echo old > /tmp/file").expect(0)
+        new = cli.json("recreate", old)
+        check(new["sandbox_id"] != old, "it has the same id")
+        equal((new["labels"], new["ttl"], new["recreated_from"]), ({"a": "b"}, 1020, old), "the new one")
+        equal(cli.state(old), "destroyed", "the old one's state")
+        cli.sh(new["sandbox_id"], "test ! -e /tmp/file").expect(0)
+
+
+@test
+def time_is_added_up_to_the_most(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create("--ttl", "1m")
+        before = cli.json("get", box)["expires_at"]
+        later = cli.json("extend-ttl", box, "--duration", "30m")
+        check(later["expires_at"] > before, "it does not live longer")
+        equal(cli.json("extend-ttl", box, "-d", "1m")["expires_at"], later["expires_at"], "asking for less")
+        most = cli.json("extend-ttl", box, "-d", "40d")
+        check(most["ttl"] <= most["ttl_max"], f"ttl is {most['ttl']}, past {most['ttl_max']}")
+        cli("extend-ttl", box).expect(2)
+        cli("extend-ttl", "sbx_nothing", "-d", "1m").expect(3)
+
+
+@test
+def nothing_is_due_and_nothing_stale(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        cli.create()
+        equal(cli.json("expire"), {"due": [], "applied": False}, "expire")
+        equal(cli.json("expire", "--apply")["due"], [], "expire --apply")
+        equal(cli.json("inspect", "stale")["stale"], [], "inspect stale")
+        equal(cli.json("reap-stale", "--apply"), {"stale": [], "applied": True}, "reap-stale")
+        host = cli.json("inspect", "host")
+        check(host["cpus"] >= 1 and host["sandboxes"] == 1, f"inspect host: {host}")
+
+
+# ---- events -------------------------------------------------------------------------------------------
+
+
+@test
+def events_are_followed(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        following = cli.start("events", "-f", "-o", "json", box)
+        types = [json.loads(following.stdout.readline())["type"] for _ in range(3)]
+        equal(types, ["sandbox.requested", "sandbox.provisioning", "sandbox.ready"], "what was")
+        cli.sh(box, "true").expect(0)
+        cli("destroy", box).expect(0)
+        while types[-1] != "sandbox.destroyed":
+            types.append(json.loads(following.stdout.readline())["type"])
+        following.send_signal(signal.SIGINT)
+        following.wait(20)
+        listed = [json.loads(line) for line in cli.lines("events", box, "-o", "json")]
+        equal([e["type"] for e in listed], types, "listed and followed")
+        check(all(e["reason"] and e["actor"]["id"] for e in listed), f"an event without actor or reason: {listed}")
+        seq = listed[2]["seq"]
+        equal([json.loads(x)["seq"] > seq for x in cli.lines("events", box, "--after", str(seq), "-o", "json")],
+              [True] * (len(listed) - 3), "--after")
+
+
+# ---- hostile names ------------------------------------------------------------------------------------
+
+
+EVIL = "a\x1b]0;owned\x07\x1b[2Jb\x9b1m\u202ec"
+
+
+def clean(result):
+    """Nothing of what it prints makes a terminal do something, or what is for people read backwards."""
+    for_people = "-o" not in result.argv
+    for what, data in (("stdout", result.out), ("stderr", result.err)):
+        bad = [ch for ch in data.decode(errors="replace")
+               if ch != "\n" and (ord(ch) < 32 or 127 <= ord(ch) < 160 or (for_people and ch == "\u202e"))]
+        equal(bad, [], f"control characters on {what}\n{result}\nthem")
+
+
+@test
+def escapes_never_reach_the_terminal(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        cli("create", "--label", f"x={EVIL}").expect(2, says="control character")
+        box = cli.create("--label", "x=\u202e")
+        cli("exec", "-d", box, "--", "sleep", "100", EVIL).expect(0)
+        for verb in (("ps", box), ("ps", box, "-o", "yaml"), ("ps", box, "-o", "json"), ("events",), ("list",),
+                     ("get", box), ("destroy", f"sbx_{EVIL}"), ("create", "-p", EVIL), (EVIL,), ("get", f"--{EVIL}"),
+                     ("exec", box, "--", EVIL), ("cp", EVIL, f"{box}:/tmp")):
+            clean(cli(*verb))
+
+
+@test
+def not_even_from_a_daemon_that_lies(c):
+    box = {"sandbox_id": f"sbx_{EVIL}", "state": EVIL, "profile": EVIL, "labels": {EVIL: EVIL}, "reason": EVIL,
+           "telemetry": {EVIL: [EVIL, {EVIL: EVIL}]}}
+    answers = [({"sandboxes": [box], "next": None}, ["list"]), (box, ["get", "x"]), (box, ["get", "x", "-o", "yaml"]),
+               (box, ["get", "x", "-q"]),
+               ({"type": "about:blank", "title": EVIL, "status": 404, "code": EVIL, "detail": EVIL}, ["get", "x"])]
+    for answer, argv in answers:
+        with liar(c.dir / "liar", answer) as path:
+            clean(c.cli(*argv, "--server", f"unix:{path}"))
+
+
+@contextlib.contextmanager
+def liar(path, answer):
+    """A server that gives one answer to whatever it is asked."""
+    body = json.dumps(answer).encode()
+    status = answer.get("status", 200)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+        s.bind(str(path))
+        os.chmod(path, 0o777)
+        s.listen()
+        thread = threading.Thread(target=lie, args=(s, status, body), daemon=True)
+        thread.start()
+        yield path
+        s.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    os.unlink(path)
+
+
+def lie(s, status, body):
+    with contextlib.suppress(OSError):
+        while True:
+            peer = s.accept()[0]
+            with peer:
+                peer.recv(65536)
+                kind = "application/problem+json" if status >= 400 else "application/json"
+                peer.sendall(f"HTTP/1.1 {status} OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+                             "Connection: close\r\n\r\n".encode() + body)
+
+
+main()

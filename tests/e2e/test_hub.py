@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# parallel
+"""Lifecycle events to a hub: in order, none lost, nothing waits for it.
+
+Delivery is at least once: an event may come again if the daemon dies between a hub's answer and noting it.
+"""
+
+import contextlib
+import http.server
+import json
+import os
+import threading
+
+from daemon import Daemon
+from harness import check, equal, main, test, wait_for
+
+LIFE = ["sandbox.requested", "sandbox.provisioning", "sandbox.ready", "sandbox.destroying", "sandbox.destroyed"]
+
+
+class Hub:
+    """Takes events; `moods` are the statuses of its next answers, None hangs up without one."""
+
+    def __init__(self):
+        self.taken, self.refused, self.moods, self.headers = [], 0, [], []
+        self.always = 200
+        self.lock = threading.Lock()
+        self.server = None
+        self.port = 0
+
+    def open(self):
+        hub = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status = hub.answer(dict(self.headers), body)
+                if status is None:
+                    self.close_connection = True
+                    return
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def close(self):
+        if self.server:
+            self.server.shutdown()
+            self.server.server_close()
+            self.server = None
+
+    def answer(self, headers, body):
+        with self.lock:
+            status = self.moods.pop(0) if self.moods else self.always
+            if status == 200:
+                self.headers.append(headers)
+                self.taken.append(json.loads(body))
+            else:
+                self.refused += 1
+            return status
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/events"
+
+    def of(self, box):
+        """The types of a sandbox's events, in the order they came, without repetitions."""
+        with self.lock:
+            seen, types = set(), []
+            for event in self.taken:
+                if event.get("subject") == box and event["id"] not in seen:
+                    seen.add(event["id"])
+                    types.append(event["type"].removeprefix("dev.sandboxer."))
+            return types
+
+
+@contextlib.contextmanager
+def hub_and_daemon(c, is_open=True):
+    hub = Hub().open()
+    if not is_open:
+        hub.close()
+    try:
+        with Daemon(c, config=f"hub: {{url: {hub.url}, timeout: 2s}}") as d:
+            yield hub, d
+    finally:
+        hub.close()
+
+
+def life(d):
+    box = d.create()
+    d.destroy(box)
+    return box
+
+
+@test
+def events_come_as_cloudevents_in_order(c):
+    with hub_and_daemon(c) as (hub, d):
+        boxes = [life(d) for _ in range(5)]
+        wait_for(lambda: all(hub.of(box)[-1:] == LIFE[-1:] for box in boxes), "the hub has everything")
+        for box in boxes:
+            equal(hub.of(box), LIFE, f"events of {box}")
+        event = hub.taken[0]
+        equal((event["specversion"], event["datacontenttype"]), ("1.0", "application/json"), "the envelope")
+        check(event["source"].startswith("/sandboxer/") and event["time"].endswith("Z"), f"the envelope: {event}")
+        equal((event["data"]["sandbox_id"], str(event["data"]["seq"])), (event["subject"], event["id"]), "the event in it")
+        check(hub.headers[0]["Content-Type"].startswith("application/cloudevents+json"), f"{hub.headers[0]}")
+        ids = [e["id"] for e in hub.taken]
+        equal(len(ids), len(set(ids)), "events that came twice, without a reason")
+
+
+@test
+def a_hub_that_fails_loses_nothing(c):
+    with hub_and_daemon(c) as (hub, d):
+        hub.moods = [500, 200, 503, None, 429, 404, 200, 500]
+        box = life(d)
+        wait_for(lambda: hub.of(box)[-1:] == LIFE[-1:], "everything comes in the end", 60)
+        equal(hub.of(box), LIFE, "events")
+        check(hub.refused >= 4, f"the hub refused {hub.refused} times only")
+
+
+@test
+def a_hub_that_is_away_holds_nothing_up(c):
+    with hub_and_daemon(c, is_open=False) as (hub, d):
+        boxes = [life(d) for _ in range(3)]
+        d.works(d.create())
+        hub.open()
+        wait_for(lambda: all(hub.of(box)[-1:] == LIFE[-1:] for box in boxes), "everything comes when it is back", 90)
+        for box in boxes:
+            equal(hub.of(box), LIFE, f"events of {box}")
+
+
+@test
+def a_restart_in_between_loses_nothing(c):
+    with hub_and_daemon(c) as (hub, d):
+        hub.always = 503
+        first = life(d)
+        d.kill()
+        d.start()
+        second = life(d)
+        d.stop()
+        hub.always = 200
+        d.start()
+        wait_for(lambda: all(hub.of(box)[-1:] == LIFE[-1:] for box in (first, second)), "everything comes after restarts", 90)
+        for box in (first, second):
+            equal(hub.of(box), LIFE, f"events of {box}")
+
+
+def reader(c):
+    """Who reads secrets: the control plane, which root's daemon gives a user of its own."""
+    with Daemon(c, name="other") as d:
+        st = (d.state / "daemon").stat()
+        return st.st_uid, st.st_gid
+
+
+@test
+def headers_of_the_operator_are_sent(c):
+    hub = Hub().open()
+    try:
+        headers = c.write("headers", "# for the hub\nAuthorization: Bearer hub-secret\nX-Env: test\n", 0o600)
+        os.chown(headers, *reader(c))
+        with Daemon(c, config=f"hub: {{url: {hub.url}, headers_file: {headers}}}") as d:
+            box = life(d)
+            wait_for(lambda: hub.of(box)[-1:] == LIFE[-1:], "the hub has everything")
+            equal((hub.headers[0]["Authorization"], hub.headers[0]["X-Env"]), ("Bearer hub-secret", "test"), "headers")
+            check("hub-secret" not in d.log_path.read_text(), "the log has the secret")
+    finally:
+        hub.close()
+
+
+main()

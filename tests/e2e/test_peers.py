@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# parallel
+"""Programs of others as judges of what we speak: a WebSocket client, an OpenAPI validator, Prometheus' own checker.
+
+The npm packages below are installed once into a cache; where they cannot be had, the test says so and is skipped.
+"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from daemon import Daemon
+from harness import Skip, check, equal, main, test
+
+PACKAGES = ("ws@8.18.3", "@seriousme/openapi-schema-validator@2.4.1")
+INSTALL_SECONDS = 120
+ONLY = {"only": "root", "because": "the judges are the same for everybody"}
+
+TERMINAL = """
+const WebSocket = require('ws');
+const [socket, box] = process.argv.slice(2);
+const ws = new WebSocket(`ws+unix:${socket}:/v1/sandboxes/${box}/processes/new`);
+let seen = '', step = 0;
+const steps = [
+    [/[#$] $/, 'stty size; echo mark$((1+1))\\n'],
+    [/24 80\\r\\nmark2/, () => { ws.send(JSON.stringify({op: 'resize', rows: 50, cols: 132})); type('sleep 0.1; stty size; echo mark$((2+1))\\n'); }],
+    [/50 132\\r\\nmark3/, 'exit 7\\n'],
+];
+const type = (text) => ws.send(Buffer.concat([Buffer.from([0]), Buffer.from(text)]));
+ws.on('open', () => ws.send(JSON.stringify({argv: ['/bin/sh', '-i'], tty: true, rows: 24, cols: 80, env: {PS1: '# '}})));
+ws.on('message', (data, binary) => {
+    if (!binary) {
+        console.log(data.toString());
+        return;
+    }
+    seen += data.subarray(1).toString();
+    while (step < steps.length && steps[step][0].test(seen)) {
+        const what = steps[step++][1];
+        seen = '';
+        typeof what === 'function' ? what() : type(what);
+    }
+});
+ws.on('error', (e) => { console.log(JSON.stringify({event: 'failed', why: String(e)})); process.exit(2); });
+ws.on('close', (code) => { console.log(JSON.stringify({event: 'closed', code, step})); process.exit(0); });
+setTimeout(() => { console.log(JSON.stringify({event: 'stuck', step, seen})); process.exit(3); }, 30000);
+"""
+
+VALIDATE = """
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { readFileSync } from 'node:fs';
+const result = await new Validator().validate(JSON.parse(readFileSync(0, 'utf8')));
+console.log(result.valid ? 'valid' : JSON.stringify(result.errors, null, 1));
+"""
+
+
+def cache():
+    base = pathlib.Path("/var/cache/sandboxer" if os.getuid() == 0 else os.path.expanduser("~/.cache/sandboxer"))
+    return base / ("npm-" + "-".join(p.rpartition("/")[2].replace("@", "-") for p in PACKAGES))
+
+
+def modules():
+    """The directory with the packages. They are installed beside it, so that a half is never found."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        raise Skip("node or npm is not installed")
+    place = cache()
+    if not place.exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".npm-") as new:
+            try:
+                done = subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", new, *PACKAGES],
+                                      capture_output=True, check=False, timeout=INSTALL_SECONDS, stdin=subprocess.DEVNULL)
+            except subprocess.TimeoutExpired:
+                raise Skip(f"npm did not install {', '.join(PACKAGES)} within {INSTALL_SECONDS} s") from None
+            if done.returncode:
+                raise Skip(f"npm could not install {', '.join(PACKAGES)}: is the registry reachable?")
+            with contextlib.suppress(OSError):  # somebody was faster
+                os.rename(new, place)
+            os.makedirs(new, exist_ok=True)
+    return place
+
+
+def node(c, script, *argv, kind="js", stdin=b""):
+    place = modules()
+    file = c.write(f"script.{kind}", script)
+    os.symlink(place / "node_modules", c.dir / "node_modules")
+    return c.execute(["node", file, *argv], stdin=stdin, env={"PATH": os.environ["PATH"]})
+
+
+@test(**ONLY)
+def a_terminal_over_a_websocket(c):
+    with Daemon(c) as d:
+        result = node(c, TERMINAL, d.socket, d.create())
+        events = [line for line in result.text.splitlines() if line.startswith("{")]
+        check(len(events) >= 3 and '"event":"started"' in events[0], f"events: {events}\n{result}")
+        check('"event":"exited"' in events[-2] and '"exit_code":7' in events[-2], f"the end: {events}")
+        equal(events[-1], '{"event":"closed","code":1000,"step":3}', f"the close\n{result}")
+
+
+@test(**ONLY)
+def the_description_is_openapi(c):
+    with Daemon(c) as d:
+        document = d.api.get("/openapi.json").expect(200).data
+        equal(node(c, VALIDATE, kind="mjs", stdin=document).expect(0).text, "valid", "the validator's verdict")
+
+
+@test(**ONLY)
+def the_metrics_are_prometheus(c):
+    if not shutil.which("promtool"):
+        raise Skip("promtool is not installed")
+    with Daemon(c) as d:
+        d.works(d.create(profile="profile.pooled"))
+        metrics = d.api.get("/metrics").expect(200)
+        check(metrics.headers["Content-Type"].startswith("text/plain; version=0.0.4"), f"{metrics.headers['Content-Type']}")
+        c.execute([shutil.which("promtool"), "check", "metrics"], stdin=metrics.data).expect(0, err=b"")
+
+
+main()

@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+"""The daemon dies or is replaced: sandboxes live on, programs are told the truth about, half-done things are
+finished or undone, and nothing is left."""
+
+import contextlib
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from pathlib import Path
+
+from daemon import Cut, Daemon, Stream
+from harness import Failure, Skip, check, descendants, equal, main, processes, test, wait_for
+
+
+NO_POOL = "pool: {enabled: false}"
+
+
+def first_process(d, box):
+    """The pid of its PID 1, as we see it: the parent of what runs in it."""
+    word = str(time.monotonic_ns())
+    with Stream(d.api, box, ["/bin/sh", "-c", "echo up; read x", word], stdin=True) as program:
+        program.until("stdout")
+        for pid, (parent, _) in processes().items():
+            with contextlib.suppress(OSError):
+                if word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    return parent
+    raise Failure(f"nothing runs in {box}")
+
+
+def kill_launchers(d):
+    for pid in d.launchers:
+        os.kill(pid, signal.SIGKILL)
+
+
+def kill_all(d):
+    kill_launchers(d)
+    d.kill()
+
+
+WAYS = {
+    "the warden is killed": lambda d: d.kill(),
+    "the control plane is killed": lambda d: d.kill(d.plane),
+    "all of it is killed": kill_all,
+    "it is stopped in good order": lambda d: d.stop(),
+}
+
+
+def survive(c, way):
+    with Daemon(c) as d:
+        boxes = [d.create() for _ in range(3)]
+        d.api.run(boxes[0], ["/bin/sh", "-c", "echo kept >/tmp/mark"]).expect(200)
+        way(d)
+        d.start()
+        equal({b["sandbox_id"]: b["state"] in ("ready", "active") for b in d.list()}, dict.fromkeys(boxes, True),
+              "the list")
+        for box in boxes:
+            d.works(box)
+        equal(d.api.run(boxes[0], ["cat", "/tmp/mark"]).json["stdout"], "kept\n", "the file")
+
+
+@test
+def sandboxes_outlive_the_warden(c):
+    survive(c, WAYS["the warden is killed"])
+
+
+@test
+def sandboxes_outlive_the_control_plane(c):
+    survive(c, WAYS["the control plane is killed"])
+
+
+@test
+def sandboxes_outlive_everything_but_themselves(c):
+    survive(c, WAYS["all of it is killed"])
+
+
+@test
+def an_upgrade_keeps_sandboxes(c):
+    survive(c, WAYS["it is stopped in good order"])
+
+
+@test
+def launchers_that_die_are_replaced(c):
+    with Daemon(c) as d:
+        box = d.create()
+        kill_launchers(d)
+        d.works(box)
+        other = d.create()
+        d.works(other)
+        kill_launchers(d)
+        d.destroy(box)
+        d.destroy(other)
+
+
+@test
+def a_foreground_program_ends_with_the_daemon(c):
+    """Nobody hears it any more, so it is ended when the daemon is back; and nobody is told that it succeeded."""
+    for way in WAYS.values():
+        with Daemon(c) as d:
+            box = d.create()
+            with Stream(d.api, box, ["/bin/sh", "-c", "echo up; sleep 1000; exit 0"]) as program:
+                program.until("stdout")
+                way(d)
+                try:
+                    end = program.until("exited")
+                    check(end["exit_code"] is None, f"a program that was cut off was told to have ended: {end}")
+                except Cut:
+                    pass
+            d.start()
+            wait_for(lambda: "sleep" not in descendants().values(), "the program ends")
+            d.works(box)
+        shutil.rmtree(d.dir)
+
+
+def background(d, box, script):
+    return d.api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["/bin/sh", "-c", script], "background": True}) \
+        .expect(201).json["process"]
+
+
+def process(d, box, number):
+    return d.api.get(f"/v1/sandboxes/{box}/processes/{number}").expect(200).json
+
+
+def output(d, box, number):
+    """Everything that is kept of an ended one."""
+    events = d.api.get(f"/v1/sandboxes/{box}/processes/{number}/attach").expect(200).lines
+    return "".join(e.get("data", "") for e in events if e["event"] == "stdout")
+
+
+@test
+def a_background_program_outlives_the_daemon(c):
+    """It runs on, ends meanwhile or afterwards, and its output and status are what they are."""
+    for way in WAYS.values():
+        with Daemon(c) as d:
+            box = d.create()
+            runs = background(d, box, "echo before; while ! [ -e /tmp/go ]; do sleep 0.02; done; echo after; exit 7")
+            ends = background(d, box, "echo short; while ! [ -e /tmp/end ]; do sleep 0.02; done; exit 8")
+            first = process(d, box, runs)["pid"]
+            d.api.run(box, ["/bin/sh", "-c", "(sleep 0.3; touch /tmp/end) >/dev/null 2>&1 &"])
+            way(d)
+            time.sleep(0.5)
+            d.start()
+            equal((process(d, box, runs)["state"], process(d, box, runs)["pid"]), ("running", first), "it")
+            wait_for(lambda: process(d, box, ends)["state"] == "exited", "the other one ended meanwhile")
+            equal(process(d, box, ends)["exit_code"], 8, "its status")
+            d.api.run(box, ["touch", "/tmp/go"]).expect(200)
+            wait_for(lambda: process(d, box, runs)["state"] == "exited", "it ends")
+            equal(process(d, box, runs)["exit_code"], 7, "its status")
+            equal(output(d, box, runs), "before\nafter\n", "its output")
+        shutil.rmtree(d.dir)
+
+
+@test
+def a_client_that_vanishes_takes_its_program_along(c):
+    with Daemon(c) as d:
+        box = d.create()
+        for script in ("echo up; sleep 1000", "trap '' TERM HUP; echo up; (setsid sleep 1000 &); sleep 1000"):
+            program = Stream(d.api, box, ["/bin/sh", "-c", script])
+            program.until("stdout")
+            wait_for(lambda: "sleep" in descendants().values(), "the program runs")
+            program.close()
+            wait_for(lambda: "sleep" not in descendants().values(), "the program ends")
+        d.works(box)
+
+
+@test
+def the_first_process_of_a_sandbox_is_killed(c):
+    """That is its end, with a reason, and it can be removed."""
+    with Daemon(c) as d:
+        box = d.create()
+        os.kill(first_process(d, box), signal.SIGKILL)
+        wait_for(lambda: d.get(box)["state"] == "failed", "it has failed")
+        check(d.get(box)["reason"], "it has failed for no reason")
+        d.api.run(box, ["true"]).expect(409, code="conflict")
+        d.destroy(box)
+
+
+@test
+def a_sandbox_dies_while_the_daemon_is_away(c):
+    with Daemon(c) as d:
+        box, other = d.create(), d.create()
+        first = first_process(d, box)
+        kill_all(d)
+        os.kill(first, signal.SIGKILL)
+        d.start()
+        wait_for(lambda: d.get(box)["state"] == "failed", "it has failed")
+        check(d.get(box)["reason"], "it has failed for no reason")
+        d.works(other)
+
+
+@test
+def a_create_that_was_cut_is_settled(c):
+    """Wherever the daemon died in it: afterwards it is ready or failed with a reason, and can be removed."""
+    for point in ("store.commit.before", "store.commit.after", "launcher.send", "launcher.recv"):
+        for count in (1, 2):
+            d = Daemon(c, f"{point}-{count}", NO_POOL)
+            d.start(SANDBOXER_DIE_AT=f"{point}:{count}")
+            try:
+                d.create(labels={"a": "b"})
+            except Cut:
+                pass
+            equal(d.process.poll() is None or d.wait() == 137, True, "the daemon died as it was told to")
+            if d.alive:
+                d.kill()
+            d.start()
+            for box in d.list():
+                state = wait_for(lambda: (s := d.get(box["sandbox_id"])["state"]) in ("ready", "failed") and s,
+                                 f"{point}:{count}: it is settled")
+                check(state == "ready" or d.get(box["sandbox_id"])["reason"], "it has failed for no reason")
+            d.clear()
+
+
+@test
+def a_destroy_that_was_cut_is_finished(c):
+    for point in ("store.commit.before", "store.commit.after", "launcher.send", "launcher.recv"):
+        for count in (1, 2):
+            d = Daemon(c, f"{point}-{count}", NO_POOL).start()
+            box = d.create()
+            d.stop()
+            d.start(SANDBOXER_DIE_AT=f"{point}:{count}")
+            try:
+                d.destroy(box)
+            except Cut:
+                d.wait()
+            if d.alive:
+                d.kill()
+            d.start()
+            if point != "store.commit.before" or count > 1:  # else nothing of the request is on disk
+                wait_for(lambda: d.get(box)["state"] == "destroyed", f"{point}:{count}: it is finished")
+            d.clear()
+
+
+@test
+def time_goes_on_while_the_daemon_is_away(c):
+    with Daemon(c) as d:
+        box = d.create(ttl="1s")
+        d.kill()
+        time.sleep(1.2)
+        d.start()
+        wait_for(lambda: d.get(box)["state"] == "destroyed", "it ends after its time")
+        equal(d.get(box)["reason"], "its time is over", "the reason")
+
+
+@test
+def asking_for_more_time_than_there_is_puts_nothing_off(c):
+    """A program that ignores being told to end, and a client that asks again and again."""
+    with Daemon(c) as d:
+        box = d.create(profile="profile.short")
+        with Stream(d.api, box, ["/bin/sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.1; done"]) as program:
+            program.until("stdout")
+
+            def asks_in_vain():
+                answer = d.api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "1h"})
+                check(answer.status in (200, 409), f"the answer is {answer}")
+                return answer.status == 409
+
+            wait_for(asks_in_vain, "its time is over")
+        wait_for(lambda: d.get(box)["state"] == "destroyed", "it ends")
+
+
+@test
+def two_daemons_do_not_touch_each_other(c):
+    with Daemon(c, "one") as one, Daemon(c, "two") as two:
+        mine, theirs = one.create(), two.create()
+        for way in WAYS.values():
+            way(one)
+            two.works(theirs)
+            one.start()
+            one.works(mine)
+        equal([b["sandbox_id"] for b in one.list()], [mine], "one's list")
+        equal([b["sandbox_id"] for b in two.list()], [theirs], "two's list")
+        one.destroy(mine)
+        two.works(theirs)
+
+
+@test
+def a_second_daemon_for_the_same_place_is_refused(c):
+    with Daemon(c) as d:
+        box = d.create()
+        second = Daemon(c)
+        equal(second.spawn(), False, "the second one serves")
+        equal(second.process.wait(20), 75, "its exit status")
+        d.works(box)
+
+
+@test
+def a_damaged_store_is_refused_and_kept(c):
+    d = Daemon(c).start()
+    d.clear()
+    path = d.state / "daemon/sandboxer.db"
+    whole = path.read_bytes()
+    path.write_bytes(b"this is not a database" * 100)
+    equal(d.spawn(), False, "it serves")
+    check(d.wait() not in (0, 75), "the exit status says that all is well")
+    check("sandboxer.db" in d.tail() or "store" in d.tail(), f"the message names no file: {d.tail()}")
+    equal(path.read_bytes()[:22], b"this is not a database", "the file's beginning")
+    path.write_bytes(whole)
+    with d.start():
+        d.works(d.create())
+
+
+# ---- the disk ---------------------------------------------------------------------------------------
+
+
+def tracer():
+    path = shutil.which("strace")
+    if not path:
+        raise Skip("strace is not installed")
+    return path
+
+
+class Faults:
+    """Makes system calls of the control plane fail for as long as it is entered. Only calls on the store."""
+
+    def __init__(self, c, d, call, error):
+        self.c, self.d, self.call, self.error = c, d, call, error
+
+    def __enter__(self):
+        log = self.c.dir / "trace"
+        paths = [f"-P{self.d.state}/daemon/{name}" for name in ("sandboxer.db", "sandboxer.db-wal")]
+        self.process = self.c.start([tracer(), "-f", "-qq", "-o", log, *paths, "-e", f"trace={self.call}", "-e",
+                                     "signal=none", "-e", f"inject={self.call}:error={self.error}", "-p",
+                                     self.d.plane])
+        tasks = f"/proc/{self.d.plane}/task"
+        wait_for(lambda: self.process.poll() is not None or all(
+            "TracerPid:\t0" not in open(f"{tasks}/{t}/status").read() for t in os.listdir(tasks)), "strace is there")
+        if self.process.poll() is not None:
+            raise Skip(f"strace cannot attach: {self.process.stderr.read()[-200:]!r}")
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(20)
+
+
+def fail_writes(c, call, error):
+    with Daemon(c) as d:
+        box = d.create()
+        with Faults(c, d, call, error):
+            answer = d.api.post("/v1/sandboxes", {}).expect(500, 503)
+            check(answer.code in ("system", "busy"), f"code is {answer.code}: {answer}")
+            equal(d.get(box)["state"] in ("ready", "active"), True, "what is there can be looked at")
+        d.works(box)
+        d.works(d.create())
+        equal(len(d.list()), 2, "sandboxes")
+        d.kill()
+        d.start()
+        d.works(box)
+
+
+@test(only="root", because="the control plane of a plain user can be traced only by root here")
+def a_full_disk_is_an_error_and_then_over(c):
+    fail_writes(c, "pwrite64", "ENOSPC")
+
+
+@test(only="root", because="the control plane of a plain user can be traced only by root here")
+def a_broken_disk_is_an_error_and_then_over(c):
+    fail_writes(c, "pwrite64", "EIO")
+
+
+@test(only="root", because="the control plane of a plain user can be traced only by root here")
+def a_destroy_on_a_full_disk_can_be_repeated(c):
+    with Daemon(c) as d:
+        box = d.create()
+        with Faults(c, d, "pwrite64", "ENOSPC"):
+            d.api.delete(f"/v1/sandboxes/{box}").expect(500, 503)
+        d.works(box)
+        d.destroy(box)
+
+
+@test
+def a_store_that_somebody_locks_is_an_error_and_then_over(c):
+    with Daemon(c) as d:
+        box = d.create()
+        lock = sqlite3.connect(d.state / "daemon/sandboxer.db", isolation_level=None)
+        lock.execute("BEGIN IMMEDIATE")
+        answer = d.api.post("/v1/sandboxes", {}).expect(500, 503)
+        check(answer.code in ("system", "busy"), f"code is {answer.code}: {answer}")
+        lock.execute("ROLLBACK")
+        lock.close()
+        d.works(box)
+        d.works(d.create())
+
+
+main()

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+# parallel
+"""Tokens on TCP: who may do what, and what a web page may not."""
+
+import contextlib
+import http.client
+import json
+import os
+import socket
+import subprocess
+
+from client import Client
+from daemon import Answer, Daemon
+from harness import PLAIN, check, equal, main, test, wait_for
+
+EVERYTHING = ["read", "create", "exec", "files", "extend", "destroy", "admin"]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Tcp:
+    """The interface on TCP, as the holder of a token."""
+
+    def __init__(self, port, token=None):
+        self.port, self.token = port, token
+
+    def request(self, method, path, body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        if self.token:
+            headers.setdefault("Authorization", f"Bearer {self.token}")
+        with contextlib.closing(connection):
+            connection.putrequest(method, path, skip_host="Host" in headers)
+            data = b"" if body is None else json.dumps(body).encode()
+            for name, value in {**headers, "Content-Length": len(data)}.items():
+                connection.putheader(name.replace("_", "-"), value)
+            connection.endheaders(data)
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+
+    def get(self, path, **headers):
+        return self.request("GET", path, **headers)
+
+    def post(self, path, body=None, **headers):
+        return self.request("POST", path, body or {}, **headers)
+
+    def delete(self, path, **headers):
+        return self.request("DELETE", path, **headers)
+
+
+@contextlib.contextmanager
+def serving(c, config=""):
+    """A daemon on TCP, and how to have a token of it."""
+    d, port = Daemon(c, config=config), free_port()
+    d.start(args=("--listen", f"127.0.0.1:{port}"))
+
+    def token(*verbs, **request):
+        made = d.api.post("/v1/tokens", {"name": "t", "verbs": list(verbs) or EVERYTHING, **request}).expect(201).json
+        return Tcp(port, made["token"]), made["id"]
+    with d:
+        yield d, port, token
+
+
+@test
+def without_a_token_there_is_nothing(c):
+    with serving(c) as (_, port, token):
+        for path in ("/v1/sandboxes", "/v1/profiles", "/v1/events", "/v1/tokens", "/metrics"):
+            answer = Tcp(port).get(path).expect(401, code="unauthenticated")
+            check("WWW-Authenticate" in answer.headers, f"{path}: no WWW-Authenticate")
+        good, _ = token()
+        good.get("/v1/sandboxes").expect(200)
+        for wrong in ("sbt_wrong", good.token[:-1], good.token + "x", good.token.upper(), ""):
+            Tcp(port).get("/v1/sandboxes", Authorization=f"Bearer {wrong}").expect(401)
+        Tcp(port).get("/v1/sandboxes", Authorization=f"Basic {good.token}").expect(401)
+        Tcp(port).get(f"/v1/sandboxes?token={good.token}").expect(401)
+        Tcp(port).get("/healthz").expect(200)
+
+
+@test
+def verbs_are_kept_to(c):
+    with serving(c) as (d, _, token):
+        box = d.create()
+        needs = {
+            "read": [("GET", f"/v1/sandboxes/{box}", None), ("GET", "/v1/events", None)],
+            "create": [("POST", "/v1/sandboxes", {})],
+            "exec": [("POST", f"/v1/sandboxes/{box}/processes", {"argv": ["true"]})],
+            "files": [("GET", f"/v1/sandboxes/{box}/files?path=/etc/passwd", None)],
+            "extend": [("POST", f"/v1/sandboxes/{box}/extend-ttl", {"duration": "11m"})],
+            "admin": [("GET", "/v1/tokens", None), ("GET", "/v1/backup", None), ("GET", "/metrics", None)],
+            "destroy": [("DELETE", f"/v1/sandboxes/{box}", None)],
+        }
+        for verb, requests in needs.items():
+            others, _ = token(*(v for v in EVERYTHING if v != verb))
+            for request in requests:
+                others.request(*request).expect(403, code="denied")
+        for verb, requests in needs.items():
+            alone, _ = token(verb)
+            for request in requests:
+                alone.request(*request).expect(200, 201)
+
+
+@test
+def labels_bind_what_a_token_sees_and_makes(c):
+    with serving(c) as (d, _, token):
+        theirs, ours = d.create(labels={"team": "b"}), d.create(labels={"team": "a", "x": "y"})
+        bound, _ = token(labels={"team": "a"})
+        equal([s["sandbox_id"] for s in bound.get("/v1/sandboxes").expect(200).json["sandboxes"]], [ours], "list")
+        for request in (("GET", f"/v1/sandboxes/{theirs}"), ("DELETE", f"/v1/sandboxes/{theirs}"),
+                        ("GET", f"/v1/sandboxes/{theirs}/events"), ("GET", f"/v1/sandboxes/{theirs}/files?path=/")):
+            bound.request(*request).expect(404, code="not_found")
+        made = bound.post("/v1/sandboxes", {}).expect(201).json
+        equal(made["labels"], {"team": "a"}, "labels of what it makes")
+        bound.post("/v1/sandboxes", {"labels": {"team": "b"}}).expect(403)
+        bound.get("/v1/events").expect(403, code="denied")
+        seen = {e["sandbox_id"] for e in bound.get(f"/v1/sandboxes/{ours}/events").expect(200).json["events"]}
+        equal(seen, {ours}, "events")
+        bound.post("/v1/tokens", {"name": "wider", "verbs": ["read"]}).expect(403)
+        equal(d.get(theirs)["state"], "ready", "the other's sandbox")
+
+
+@test
+def tokens_end(c):
+    with serving(c) as (d, _, token):
+        short, _ = token("read", ttl="1s")
+        wait_for(lambda: short.get("/v1/sandboxes").status == 401, "it expires")
+        good, which = token("read")
+        good.get("/v1/sandboxes").expect(200)
+        d.stop()
+        d.start(args=("--listen", f"127.0.0.1:{good.port}"))
+        good.get("/v1/sandboxes").expect(200)
+        d.api.delete(f"/v1/tokens/{which}").expect(204)
+        good.get("/v1/sandboxes").expect(401)
+        types = [e["type"] for e in d.api.get("/v1/events?limit=1000").json["events"]]
+        check("token.created" in types and "token.revoked" in types, f"events: {types}")
+
+
+@test
+def a_token_makes_none_that_may_more(c):
+    with serving(c) as (_, __, token):
+        weak, _ = token("admin", "read")
+        weak.post("/v1/tokens", {"name": "x", "verbs": ["destroy"]}).expect(403, code="denied")
+        weak.post("/v1/tokens", {"name": "x", "verbs": ["read"]}).expect(201)
+
+
+@test(only="root", because="other users reach only root's daemon")
+def what_others_own_looks_like_nothing(c):
+    with serving(c, "socket: {mode: \"0666\"}") as (d, port, token):
+        os.chmod(d.dir, 0o755)
+        roots = d.create()
+        as_other = {"user": PLAIN, "group": PLAIN, "extra_groups": [], "env": {**c.environment, **Client(d).env},
+                    "capture_output": True, "check": False, "cwd": "/"}
+
+        def other(*argv):
+            return subprocess.run([c.program(), *argv], **as_other)
+        made = other("create", "-q")
+        equal(made.returncode, 0, f"create by another user ({made.stderr})")
+        box = made.stdout.decode().strip()
+        equal(d.get(box)["owner"], f"uid:{PLAIN}", "owner")
+        equal(other("list", "-q").stdout.decode().split(), [box], "list")
+        for argv in (("get", roots), ("exec", roots, "--", "true"), ("destroy", roots), ("logs", roots), ("recreate", roots),
+                     ("cp", f"{roots}:/etc/passwd", "-"), ("extend-ttl", roots, "-d", "1m"), ("events", roots)):
+            result = other(*argv)
+            check(result.returncode in (3, 125) and b"not_found" in result.stderr, f"{argv}: {result}")
+            unknown = other(argv[0], *(x.replace(roots, "sbx_" + "0" * 20) for x in argv[1:]))
+            equal(result.stderr.replace(roots.encode(), b"ID"), unknown.stderr.replace(b"sbx_" + b"0" * 20, b"ID"),
+                  f"how {argv[0]} speaks of another's and of nothing")
+        equal(other("get", roots[:6]).returncode, 3, "by a prefix")
+        for argv in (("backup", "-"), ("token", "create", "x", "--gateway"), ("inspect", "stale"), ("hosts", "add", "a", "b")):
+            equal(other(*argv).returncode, 5, f"{argv} by somebody who is no administrator")
+        secret = other("token", "create", "-q", "mine").stdout.decode().strip()
+        if secret:
+            Tcp(port, secret).get(f"/v1/sandboxes/{roots}").expect(404)
+        equal(d.get(roots)["state"], "ready", "root's sandbox")
+
+
+@test
+def a_web_page_cannot_reach_it(c):
+    with serving(c) as (d, port, token):
+        good, _ = token()
+        good.get("/v1/sandboxes", Host=f"127.0.0.1:{port}").expect(200)
+        good.get("/v1/sandboxes", Host=f"localhost:{port}").expect(200)
+        good.get("/v1/sandboxes", Host=f"localhost:{port}", Origin=f"http://localhost:{port}").expect(200)
+        for host in (f"evil.example:{port}", "localhost:1", "127.0.0.1", f"127.0.0.1.evil.example:{port}", f"[::1]:{port}"):
+            good.get("/v1/sandboxes", Host=host).expect(403, 400)
+            Tcp(port).get("/healthz", Host=host).expect(403, 400)
+        for origin in ("http://evil.example", "null", f"https://127.0.0.1:{port}", f"http://127.0.0.1:{port}.evil.example"):
+            good.get("/v1/sandboxes", Origin=origin).expect(403)
+            Tcp(port).get("/openapi.json", Origin=origin).expect(403)
+        check("Access-Control-Allow-Origin" not in good.get("/v1/sandboxes").headers, "it lets other origins read")
+        equal(len(d.list()), 0, "sandboxes")
+
+
+@test
+def trust_is_only_lowered_and_only_by_a_gateway(c):
+    with serving(c, "gateway: {trust: journeyman}") as (_, __, token):
+        plain, _ = token()
+        gate, _ = token(gateway=True)
+        # Ignored from anybody else, who is then an untrusted caller: it makes no tokens.
+        box = plain.post("/v1/sandboxes", {}, X_Trust_Level="master").expect(201).json["sandbox_id"]
+        plain.post("/v1/tokens", {"name": "x", "verbs": ["read"]}, X_Trust_Level="master").expect(403)
+        plain.post("/v1/tokens", {"name": "x", "verbs": ["read"]}).expect(201)
+        # A gateway's word lowers, up to what the configuration gives it.
+        gate.get("/v1/sandboxes", X_Trust_Level="apprentice").expect(200)
+        gate.post("/v1/sandboxes", {}, X_Trust_Level="apprentice").expect(403)
+        gate.post("/v1/sandboxes", {}, X_Trust_Level="no such level").expect(403)
+        gate.post(f"/v1/sandboxes/{box}/processes", {"argv": ["true"]}, X_Trust_Level="journeyman").expect(200)
+        gate.delete(f"/v1/sandboxes/{box}", X_Trust_Level="journeyman").expect(403)
+        gate.delete(f"/v1/sandboxes/{box}", X_Trust_Level="master").expect(403)
+        gate.get("/v1/tokens", X_Trust_Level="master").expect(403)
+        gate.delete(f"/v1/sandboxes/{box}").expect(200)
+
+
+@test
+def the_command_line_works_by_token(c):
+    with serving(c) as (d, port, token):
+        good, _ = token(labels={"team": "a"})
+        cli = Client(d, SANDBOXER_URL=f"http://127.0.0.1:{port}", SANDBOXER_TOKEN=good.token)
+        box = cli.create()
+        cli.sh(box, "cat; echo err >&2; exit 3", "-i", stdin=b"over tcp\n").expect(3, out=b"over tcp\n", err=b"err\n")
+        c.write("file", "content")
+        cli("cp", "file", f"{box}:/tmp/file").expect(0)
+        cli("cp", f"{box}:/tmp/file", "back").expect(0)
+        equal((c.dir / "back").read_bytes(), b"content", "the file that came back")
+        n = cli.spawn(box, "echo hello")
+        wait_for(lambda: cli("logs", box).out == b"hello\n", "logs")
+        cli("attach", box, n).expect(0, out=b"hello\n")
+        cli("destroy", box).expect(0)
+        Client(d, SANDBOXER_URL=f"http://127.0.0.1:{port}")("list").expect((1, 5, 125), says="token")
+
+
+main()

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# parallel
+"""The end of a sandbox's time: told, then ended; not before, and not while somebody uses it."""
+
+import contextlib
+import time
+
+from daemon import Daemon, Stream
+from harness import check, equal, main, test, wait_for
+
+TTL = """\
+id: profile.ttl-{name}
+version: 1
+ttl: {{default: {default}, max: {most}, idle_reap: {idle}}}
+resources: {{cpu: 1, memory_mb: 128, pids: 64, disk_mb: 32}}
+"""
+
+
+@contextlib.contextmanager
+def daemon(c, grace=1, **profiles):
+    """A daemon with profiles of these (default, max, idle) times."""
+    for name, (default, most, idle) in profiles.items():
+        c.write(f"daemon/profiles/ttl-{name}.yaml", TTL.format(name=name, default=default, most=most, idle=idle))
+    with Daemon(c, grace=grace) as d:
+        yield d
+
+
+def types(d, box):
+    return [e["type"] for e in d.api.get(f"/v1/sandboxes/{box}/events?limit=1000").expect(200).json["events"]]
+
+
+def gone(d, box):
+    """Asked by the list: to ask for a sandbox itself is to use it."""
+    return box in {b["sandbox_id"] for b in d.list("?state=destroyed&limit=1000")}
+
+
+def state(d, box):
+    return next(b["state"] for b in d.list("?state=all&limit=1000") if b["sandbox_id"] == box)
+
+
+@test
+def an_expired_sandbox_is_reaped_by_itself(c):
+    with daemon(c, short=("1s", "1h", 0)) as d:
+        before = time.monotonic()
+        box = d.create(profile="profile.ttl-short")
+        wait_for(lambda: gone(d, box), "it is reaped")
+        check(time.monotonic() - before >= 1, "it was reaped before its time")
+        seen = types(d, box)
+        equal([t for t in seen if t in ("sandbox.ready", "sandbox.expired", "sandbox.destroyed")],
+              ["sandbox.ready", "sandbox.expired", "sandbox.destroyed"], f"events ({seen})")
+
+
+@test
+def work_in_flight_is_told_before_it_is_killed(c):
+    with daemon(c, grace=2, short=("1s", "1h", 0)) as d:
+        box = d.create(profile="profile.ttl-short")
+        script = "trap 'echo told' TERM; echo up; while :; do sleep 0.05; done"
+        with Stream(d.api, box, ["/bin/sh", "-c", script]) as program:
+            heard = ""
+            while event := program.next():
+                heard += event.get("data", "")
+                if event["event"] in ("exited", "error"):
+                    break
+        check(heard.startswith("up") and "told" in heard, f"it wrote {heard!r}")
+        wait_for(lambda: gone(d, box), "it is reaped")
+        check("sandbox.expiring" in types(d, box), f"no warning: {types(d, box)}")
+
+
+@test
+def programs_that_end_when_told_have_their_own_end(c):
+    with daemon(c, grace=3, short=("1s", "1h", 0)) as d:
+        box = d.create(profile="profile.ttl-short")
+        with Stream(d.api, box, ["/bin/sh", "-c", "trap 'echo saved; exit 7' TERM; while :; do sleep 0.05; done"]) as program:
+            equal(program.until("exited")["exit_code"], 7, "its exit status")
+        wait_for(lambda: gone(d, box), "it is reaped")
+
+
+@test
+def time_can_be_added_during_grace(c):
+    with daemon(c, grace=20, short=("1s", "1h", 0)) as d:
+        box = d.create(profile="profile.ttl-short")
+        with Stream(d.api, box, ["/bin/sh", "-c", "trap 'echo told' TERM; while :; do sleep 0.05; done"]) as program:
+            program.until("stdout")
+            answer = d.api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "10m"})
+            if answer.status != 200:
+                answer.expect(409, code="conflict")  # it is expired: that is the table's last word
+                return
+            d.works(box)
+            equal(d.get(box)["state"], "active", "its state")
+        d.destroy(box)
+
+
+@test
+def extending_keeps_it_alive(c):
+    with daemon(c, short=("2s", "1h", 0)) as d:
+        box = d.create(profile="profile.ttl-short")
+        other = d.create(profile="profile.ttl-short")
+        d.api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "30m"}).expect(200)
+        wait_for(lambda: gone(d, other), "the other one is reaped")
+        d.works(box)
+        check("sandbox.ttl_extended" in types(d, box), "no event")
+
+
+@test
+def nobody_lives_past_the_most(c):
+    with daemon(c, bounded=("1s", "3s", 0)) as d:
+        d.api.post("/v1/sandboxes", {"profile": "profile.ttl-bounded", "ttl": "10s"}).expect(400, code="invalid")
+        box = d.create(profile="profile.ttl-bounded")
+        answer = d.api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "1h"}).expect(200).json
+        check(answer["ttl"] <= 3, f"ttl is {answer['ttl']}")
+        wait_for(lambda: gone(d, box), "it is reaped all the same")
+
+
+@test
+def time_goes_on_while_the_daemon_is_away(c):
+    with daemon(c, short=("1s", "1h", 0)) as d:
+        box = d.create(profile="profile.ttl-short")
+        d.kill()
+        time.sleep(1.2)
+        d.start()
+        wait_for(lambda: gone(d, box), "it is reaped after the restart")
+
+
+@test
+def an_idle_sandbox_is_reaped(c):
+    with daemon(c, idle=("10m", "1h", "2s")) as d:
+        box = d.create(profile="profile.ttl-idle")
+        wait_for(lambda: gone(d, box), "it is reaped", 40)
+        check(any("nobody used it" in (e.get("reason") or "") for e in d.api.get(f"/v1/sandboxes/{box}/events").json["events"]), "no reason")
+
+
+@test
+def what_is_used_is_not_idle(c):
+    with daemon(c, idle=("10m", "1h", "1s")) as d:
+        idle, attached, working = (d.create(profile="profile.ttl-idle") for _ in range(3))
+        busy = d.api.post(f"/v1/sandboxes/{working}/processes", {"argv": ["/bin/sh", "-c", "while :; do :; done"], "background": True})
+        busy.expect(201)
+        with Stream(d.api, attached, ["/bin/sh", "-c", "echo up; exec sleep 1000"]) as program:
+            program.until("stdout")
+            wait_for(lambda: gone(d, idle), "the idle one is reaped", 40)
+            time.sleep(2)
+            equal([state(d, b) for b in (attached, working)], ["active", "active"], "those that are used")
+        wait_for(lambda: gone(d, attached), "it is reaped when nobody is attached any more", 40)
+        d.destroy(working)
+
+
+main()

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# parallel
+"""A host directory as a workspace: copied in, brought back, and what stays where it is."""
+
+import os
+import subprocess
+
+from client import Client
+from daemon import Daemon
+from harness import PLAIN, check, equal, main, test
+
+ROOTS = "workspaces: {{roots: [{}]}}"
+
+
+def workspace(c, name="work/repo"):
+    c.write(f"{name}/a.txt", "host a\n")
+    c.write(f"{name}/b.txt", "host b\n")
+    c.write(f"{name}/dir/c.txt", "host c\n")
+    c.write(f"{name}/run.sh", "#!/bin/sh\n", 0o755)
+    return c.dir / name
+
+
+def daemon_for(c, config=""):
+    """Its root is the directory that workspaces of this test are in."""
+    c.write("daemon/profiles/work.yaml", "id: profile.work\nversion: 1\nworkspace: {mode: mirror, access: rw}\n")
+    return Daemon(c, config=f"{ROOTS.format(c.mkdir(c.dir / 'work'))}\n{config}")
+
+
+def mirrored(cli, path, *more):
+    return cli.create("-p", "profile.work", "--input", f"repo={path}", *more)
+
+
+def changes(report):
+    return {line["path"]: line["action"] for line in report["changes"]}
+
+
+@test
+def a_workspace_is_a_copy_until_it_is_brought_back(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        box = mirrored(cli, host)
+        cli.sh(box, "cat a.txt dir/c.txt && test -x run.sh", "--workdir", "/workspace").expect(0, out=b"host a\nhost c\n")
+        cli.sh(box, "cd /workspace && echo inside > a.txt && rm b.txt && mkdir new && echo n > new/file && chmod 755 dir/c.txt").expect(0)
+        equal((host / "a.txt").read_text(), "host a\n", "the host's file before")
+        wanted = {"a.txt": "replaced", "b.txt": "deleted", "new": "created", "new/file": "created", "dir/c.txt": "replaced"}
+        dry = cli.json("sync", box, "--dry-run")
+        equal((changes(dry), dry["dry_run"]), (wanted, True), "what would be done")
+        equal((host / "a.txt").read_text(), "host a\n", "the host's file after a dry run")
+        equal(changes(cli.json("sync", box)), wanted, "what was done")
+        equal(((host / "a.txt").read_text(), (host / "b.txt").exists(), (host / "new/file").read_text()), ("inside\n", False, "n\n"), "the host")
+        check((host / "dir/c.txt").stat().st_mode & 0o100, "the mode was not brought back")
+        equal({(host / p).stat().st_uid for p in ("a.txt", "new", "new/file")}, {c.uid}, "owners")
+        equal(changes(cli.json("sync", box)), {}, "a second time")
+        check("synced" in cli("events", box).text, "no event")
+
+
+@test
+def conflicts_leave_the_host_alone(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        box = mirrored(cli, host)
+        cli.sh(box, "cd /workspace && echo inside > a.txt && echo inside > b.txt").expect(0)
+        (host / "a.txt").write_text("changed here\n")
+        report = cli.json("sync", box, code=4)
+        equal(changes(report), {"a.txt": "conflict", "b.txt": "replaced"}, "the report")
+        equal((host / "a.txt").read_text(), "changed here\n", "the host's file")
+        check("conflict" in cli("sync", box).expect(4).text, "the conflict is not shown again")
+        equal(changes(cli.json("sync", box, "--force")), {"a.txt": "overwritten"}, "with --force")
+        equal((host / "a.txt").read_text(), "inside\n", "the host's file after --force")
+
+
+@test
+def destroy_brings_it_back(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        box = mirrored(cli, host)
+        cli.sh(box, "echo kept > /workspace/a.txt").expect(0)
+        cli("destroy", box).expect(0)
+        equal((host / "a.txt").read_text(), "kept\n", "after destroy")
+        box = mirrored(cli, host)
+        cli.sh(box, "echo lost > /workspace/a.txt").expect(0)
+        cli("destroy", box, "--no-sync").expect(0)
+        equal((host / "a.txt").read_text(), "kept\n", "after destroy --no-sync")
+        box = mirrored(cli, host)
+        cli.sh(box, "echo inside > /workspace/a.txt").expect(0)
+        (host / "a.txt").write_text("changed here\n")
+        cli("destroy", box).expect(0)
+        equal((host / "a.txt").read_text(), "changed here\n", "after a conflict")
+        equal([p for p in (d.state / "daemon/mirror").iterdir()], [], "manifests that are left")
+
+
+@test
+def what_the_host_would_run_stays_inside(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        c.write("work/repo/.git/config", "[core]\n")
+        box = mirrored(cli, host)
+        cli.sh(box, "cd /workspace && mkdir -p .git/hooks .git/objects/ab && echo evil > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit"
+               " && echo '[core] fsmonitor = evil' > .git/config && echo blob > .git/objects/ab/cd && echo evil > .envrc && echo x > ok").expect(0)
+        done = changes(cli.json("sync", box, code=4))
+        for path in (".git/hooks/pre-commit", ".git/config", ".envrc"):
+            equal(done.get(path), "sensitive", f"what became of {path}: {done}")
+        cli("sync", box, "--force").expect(4)
+        equal(((host / ".git/config").read_text(), (host / ".git/hooks/pre-commit").exists(), (host / ".envrc").exists()),
+              ("[core]\n", False, False), "what the host has")
+        equal(((host / ".git/objects/ab/cd").exists(), (host / "ok").exists()), (True, True), "what is harmless")
+
+
+@test
+def links_and_devices_do_not_come_out(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        c.write("work/outside", "outside\n")
+        box = mirrored(cli, host)
+        cli.sh(box, "cd /workspace && ln -s ../outside out && ln -s /etc/passwd abs && ln -s a.txt fine && mkfifo pipe && rm -r dir && ln -s .. dir").expect(0)
+        done = changes(cli.json("sync", box, code=4))
+        equal({p: done.get(p) for p in ("out", "abs", "fine")}, {"out": "refused", "abs": "refused", "fine": "created"}, f"links ({done})")
+        check(not os.path.lexists(host / "out") and not os.path.lexists(host / "abs") and not os.path.lexists(host / "pipe"), "something came out")
+        equal((c.dir / "work/outside").read_text(), "outside\n", "the file beside the workspace")
+
+
+@test(only="plain", because="root's daemon shows no directory of the host, it copies")
+def a_read_only_workspace_is_the_directory_itself(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        box = cli.create("-p", "profile.work", "--input", f"repo={host}", "--access", "ro")
+        (host / "a.txt").write_text("later\n")
+        cli.sh(box, "cat /workspace/a.txt").expect(0, out=b"later\n")
+        cli.sh(box, "echo x > /workspace/a.txt").expect((1, 2), says="Read-only")
+        cli("sync", box).expect(4, says="mirrors no directory")
+
+
+@test(only="root", because="a plain user's daemon shows the directory itself")
+def a_read_only_workspace_of_root_is_a_copy(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        before = (host / "a.txt").read_bytes()
+        box = cli.create("-p", "profile.work", "--input", f"repo={host}", "--access", "ro")
+        cli.sh(box, "cat /workspace/a.txt; echo x > /workspace/a.txt").expect(0, out=before)
+        cli("sync", box).expect(4, says="mirrors no directory")
+        cli("destroy", box).expect(0)
+        check((host / "a.txt").read_bytes() == before, "what was written inside came back")
+
+
+@test
+def what_is_no_directory_is_refused(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        c.own_link(c.dir / "work/link", str(host))
+        c.own_link(c.dir / "work/up", "/etc")
+        before = set(cli.lines("list", "-q", "--state", "all"))
+        for path, codes in (("/nowhere/at/all", (2, 3, 5)), (f"{c.dir}/work/none", (2, 3, 5)), (f"{host}/a.txt", (1, 2, 5))):
+            cli("create", "-p", "profile.work", "--input", f"repo={path}").expect(codes)
+        cli("create", "-p", "profile.work", "--input", "repo=none/../..", "--access", "rw").expect((1, 2, 3, 5))
+        after = {box: cli.state(box) for box in set(cli.lines("list", "-q", "--state", "all")) - before}
+        check(set(after.values()) <= {"failed", "destroyed"}, f"states: {after}")
+
+
+@test(only="root", because="a plain user's daemon has the user's own rights")
+def roots_daemon_keeps_to_its_roots(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        c.own_link(c.dir / "work/link", str(host))
+        c.own_link(c.dir / "work/up", "/etc")
+        outside = c.mkdir(c.dir / "elsewhere")
+        for path in ("/etc", "/root", str(outside), f"{c.dir}/work/../elsewhere", f"{c.dir}/work/link", f"{c.dir}/work/up", f"{c.dir}/work/up/ssl", "/"):
+            for access in ("ro", "rw"):
+                answer = d.api.post("/v1/sandboxes", {"profile": "profile.work", "inputs": {"repo": path}, "workspace": {"mode": "mirror", "access": access}})
+                inside = path.startswith(f"{c.dir}/work")
+                check(answer.status >= 400 if inside else answer.status == 403, f"{path} ({access}): {answer}")
+        box = mirrored(cli, host)
+        os.rename(host, c.dir / "work/moved")
+        os.symlink("/etc", host)
+        cli.sh(box, "echo evil > /workspace/passwd").expect(0)
+        check(cli("sync", box).code != 0, "a workspace that became a link is followed")
+        check("evil" not in open("/etc/passwd").read(), "/etc was written to")
+        os.unlink(host)
+        cli("destroy", box, "--no-sync").expect(0)
+
+
+@test(only="root", because="other users reach only root's daemon")
+def nobody_reads_through_roots_daemon_what_is_not_theirs(c):
+    d = daemon_for(c, 'socket: {mode: "0666"}')
+    secret = c.write("work/private/secret", "root's\n", 0o600)
+    os.chmod(secret.parent, 0o700)
+    with d:
+        os.chmod(d.dir, 0o755)
+        for access in ("ro", "rw"):
+            result = subprocess.run([c.program(), "create", "-q", "-p", "profile.work", "--input", f"repo={secret.parent}", "--access", access], user=PLAIN, group=PLAIN,
+                                    extra_groups=[], env={**c.environment, **Client(d).env}, capture_output=True, check=False, cwd="/")
+            equal(result.returncode, 5, f"uid {PLAIN} names root's directory ({access}): {result}")
+
+
+main()
