@@ -65,7 +65,7 @@ TEST(endpoints_are_read)
     struct err e;
 
     CHECK_OK(profile_read(STR("id: profile.x\nversion: 1\nnetwork:\n  egress:\n"
-                              "  - host: deb.debian.org\n    ports: [80, 443]\n"
+                              "  - host: packages.example.org\n    ports: [80, 443]\n"
                               "    protocol: rest\n    access: read-only\n"
                               "    binaries: [/usr/bin/apt]\n    allowed_ips: [192.0.2.0/24]\n"
                               "  - {host: example.com, ports: [22]}\n"),
@@ -73,7 +73,7 @@ TEST(endpoints_are_read)
              e);
     CHECK_INT(p->network.egress.n, 2);
     ep = p->network.egress.p;
-    CHECK_STR(str_from(ep[0].host), "deb.debian.org");
+    CHECK_STR(str_from(ep[0].host), "packages.example.org");
     CHECK_INT(ep[0].port_count, 2);
     CHECK_INT(ep[0].ports[1], 443);
     CHECK_INT(ep[0].protocol, EGRESS_REST);
