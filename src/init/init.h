@@ -47,8 +47,7 @@ struct proc {
     enum proc_state state;
     uint32_t id, tag;
     uint64_t cookie;
-    int conn;     /* who is told; -1 when that connection is gone */
-    bool adopted; /* that is not the connection of its start, so the tag means nothing there */
+    int conn; /* who is told; -1 when that connection is gone */
     enum control_what what;
     uint32_t flags; /* of its start; CONTROL_STDIN only while there is one to hand out */
     pid_t pid;
@@ -58,16 +57,17 @@ struct proc {
     int sync;                  /* its end of the start; -1 when that is over */
     int stdio[INIT_STDIO_MAX]; /* outer ends: until they are sent or, if kept, forgotten */
     int n_stdio;
+    int64_t started_ns;
+    int64_t deadline; /* 0: none */
+    int64_t grace_ns;
+    int looks;    /* how often a look has found something with its mark */
+    bool killing; /* until one finds nothing more */
+    bool timed_out;
+    bool adopted; /* `conn` is not the connection of its start, so the tag means nothing there */
     bool ready;   /* CONTROL_STARTED is due */
     bool started; /* and was sent */
     bool failed;  /* CONTROL_FAILED was, or will be, its last word */
     bool told;    /* the last word was said to `conn` or somebody before */
-    int64_t started_ns;
-    int64_t deadline; /* 0: none */
-    int64_t grace_ns;
-    bool timed_out;
-    bool killing; /* until a look finds nothing more with its mark */
-    int looks;    /* how often that look has found something */
     struct control_exited end;
     struct control_failed failure;
 };
