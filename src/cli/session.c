@@ -16,6 +16,7 @@
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "ipc/channel.h"
+#include "proc/signals.h"
 
 enum { TAG = 1, FORCE_AFTER_SIGNALS = 3 };
 #define BACKSTOP_NS NS_PER_S
@@ -312,15 +313,9 @@ static void hear_signal(struct run *r)
 static int open_signals(struct run *r, struct err *e)
 {
     static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
-    sigset_t set;
 
-    sigemptyset(&set);
-    for (size_t i = 0; i < COUNT_OF(list); i++)
-        sigaddset(&set, list[i]);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an ordinary end of a stream */
-    r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return r->signals < 0 ? err_sys(e, "opening a signal descriptor") : 0;
+    r->signals = signals_open(list, COUNT_OF(list), e);
+    return r->signals < 0 ? r->signals : 0;
 }
 
 static bool finished(const struct run *r)

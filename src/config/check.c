@@ -74,23 +74,10 @@ static bool is_destination(struct str s)
     return is_printable(s) && s.p[0] != '-';
 }
 
-typedef bool word_rule(struct str s);
-
-static const struct text_rule {
-    const char *field;
-    size_t offset;
-    word_rule *good;
-    const char *wanted;
-    bool list;
-} text_rules[] = {
-#define TEXT(path, member, good, wanted)                                                           \
-    {                                                                                              \
-        path, offsetof(struct config, member), good, wanted, 0                                     \
-    }
-#define LIST(path, member, good, wanted)                                                           \
-    {                                                                                              \
-        path, offsetof(struct config, member), good, wanted, 1                                     \
-    }
+/* Texts, and lists of texts, that have to look like something. */
+#define TEXT(...) WORD_TEXT(struct config, __VA_ARGS__)
+#define LIST(...) WORD_LIST(struct config, __VA_ARGS__)
+static const struct word_rule text_rules[] = {
     TEXT("socket.path", socket.path, is_socket, "an absolute path of at most 107 bytes"),
     TEXT("socket.mode", socket.mode, is_mode, "octal digits in quotes, as in \"0660\""),
     TEXT("socket.group", socket.group, is_account, "a group's name or number"),
@@ -102,41 +89,16 @@ static const struct text_rule {
     TEXT("gateway.token_file", gateway.token_file, is_below_root, "an absolute path"),
     LIST("profiles.dirs", profiles.dirs, is_below_root, "an absolute path"),
     LIST("workspaces.roots", workspaces.roots, is_below_root, "an absolute path below /"),
+};
 #undef TEXT
 #undef LIST
-};
-
-static int check_list(const struct check *k, const struct text_rule *rule,
-                      const struct json_strs *list)
-{
-    char field[64];
-
-    for (size_t i = 0; i < list->n; i++) {
-        snprintf(field, sizeof field, "%s[%zu]", rule->field, i);
-        if (!rule->good(str_from(list->p[i])))
-            return fail(k, field, "must be %s", rule->wanted);
-    }
-    return 0;
-}
-
-static int check_text(const struct check *k, const struct text_rule *rule, const char *text)
-{
-    if (!text || rule->good(str_from(text)))
-        return 0;
-    return fail(k, rule->field, "must be %s", rule->wanted);
-}
 
 static int check_texts(const struct check *k)
 {
-    int r = 0;
+    char path[WORD_RULE_PATH];
+    const char *wanted = word_rules_broken(text_rules, COUNT_OF(text_rules), k->c, path);
 
-    for (size_t i = 0; i < COUNT_OF(text_rules) && r >= 0; i++) {
-        const void *member = (const char *)k->c + text_rules[i].offset;
-
-        r = text_rules[i].list ? check_list(k, &text_rules[i], member)
-                               : check_text(k, &text_rules[i], *(const char *const *)member);
-    }
-    return r;
+    return wanted ? fail(k, path, "must be %s", wanted) : 0;
 }
 
 static int check_socket(const struct check *k)

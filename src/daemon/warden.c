@@ -15,6 +15,7 @@
 #include "daemon/ask.h"
 #include "ipc/channel.h"
 #include "mirror/child.h"
+#include "proc/signals.h"
 
 /* --- launchers --- */
 
@@ -100,14 +101,8 @@ static bool reap(pid_t child, int *ret_status)
 static int open_signals(void)
 {
     static const int list[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
-    sigset_t set;
 
-    sigemptyset(&set);
-    for (size_t i = 0; i < COUNT_OF(list); i++)
-        sigaddset(&set, list[i]);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return signals_open(list, COUNT_OF(list), NULL);
 }
 
 static void pass_signals(int signals, pid_t child)

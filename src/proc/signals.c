@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <strings.h>
+#include <sys/signalfd.h>
 
 #include "base/own.h"
 
@@ -39,4 +40,18 @@ const char *signal_name(int number)
         if (signals[i].number == number)
             return signals[i].name;
     return NULL;
+}
+
+int signals_open(const int *list, size_t n, struct err *e)
+{
+    sigset_t set;
+    int fd;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < n; i++)
+        sigaddset(&set, list[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? err_sys(e, "opening a signal descriptor") : fd;
 }

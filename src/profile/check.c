@@ -18,24 +18,10 @@ struct check {
 
 #define fail(c, path, ...) yaml_file_fail((c)->document, (path), (c)->e, __VA_ARGS__)
 
-typedef bool word_rule(struct str s);
-
-/* Strings, and lists of strings, that have to look like something. */
-static const struct text_rule {
-    const char *path;
-    size_t offset;
-    word_rule *good;
-    const char *wanted;
-    bool list;
-} text_rules[] = {
-#define TEXT(path, member, good, wanted)                                                           \
-    {                                                                                              \
-        path, offsetof(struct profile, member), good, wanted, 0                                    \
-    }
-#define LIST(path, member, good, wanted)                                                           \
-    {                                                                                              \
-        path, offsetof(struct profile, member), good, wanted, 1                                    \
-    }
+/* Texts, and lists of texts, that have to look like something. */
+#define TEXT(...) WORD_TEXT(struct profile, __VA_ARGS__)
+#define LIST(...) WORD_LIST(struct profile, __VA_ARGS__)
+static const struct word_rule text_rules[] = {
     TEXT("id", id, word_profile, "'profile.NAME', NAME of a-z, 0-9 and '-'"),
     TEXT("extension", extension, word_extension, "'ext.NAME', NAME of a-z, 0-9 and '-'"),
     TEXT("image", image, word_image, "a path or reference without blanks"),
@@ -48,43 +34,16 @@ static const struct text_rule {
     LIST("setup.secret_refs", setup.secret_refs, word_secret, "a name of letters, digits, _./:-"),
     LIST("caps", caps, word_capability,
          "one of CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETUID, SETGID, KILL"),
+};
 #undef TEXT
 #undef LIST
-};
-
-static int check_text(const struct check *c, const char *path, const struct text_rule *rule,
-                      const char *text)
-{
-    if (!text || rule->good(str_from(text)))
-        return 0;
-    return fail(c, path, "must be %s", rule->wanted);
-}
-
-static int check_list(const struct check *c, const struct text_rule *rule,
-                      const struct json_strs *list)
-{
-    char path[64];
-    int r = 0;
-
-    for (size_t i = 0; i < list->n && r >= 0; i++) {
-        snprintf(path, sizeof path, "%s[%zu]", rule->path, i);
-        r = check_text(c, path, rule, list->p[i]);
-    }
-    return r;
-}
 
 static int check_texts(const struct check *c)
 {
-    int r = 0;
+    char path[WORD_RULE_PATH];
+    const char *wanted = word_rules_broken(text_rules, COUNT_OF(text_rules), c->p, path);
 
-    for (size_t i = 0; i < COUNT_OF(text_rules) && r >= 0; i++) {
-        const struct text_rule *rule = &text_rules[i];
-        const void *member = (const char *)c->p + rule->offset;
-
-        r = rule->list ? check_list(c, rule, member)
-                       : check_text(c, rule->path, rule, *(const char *const *)member);
-    }
-    return r;
+    return wanted ? fail(c, path, "must be %s", wanted) : 0;
 }
 
 static int check_env(const struct check *c)

@@ -1,6 +1,9 @@
 #include "profile/words.h"
 
+#include <stdio.h>
+
 #include "base/own.h"
+#include "json/bind.h"
 
 enum { SECRET_MAX = 128, USER_MAX = 32, VARIABLE_MAX = 128, IMAGE_MAX = 512 };
 
@@ -123,4 +126,38 @@ bool word_capability(struct str s)
         if (str_eq(s, str_from(capabilities[i])))
             return true;
     return false;
+}
+
+static const char *broken_in_list(const struct word_rule *rule, const struct json_strs *list,
+                                  char ret_path[static WORD_RULE_PATH])
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (!rule->good(str_from(list->p[i]))) {
+            snprintf(ret_path, WORD_RULE_PATH, "%s[%zu]", rule->path, i);
+            return rule->wanted;
+        }
+    return NULL;
+}
+
+static const char *broken_text(const struct word_rule *rule, const char *text,
+                               char ret_path[static WORD_RULE_PATH])
+{
+    if (!text || rule->good(str_from(text)))
+        return NULL;
+    snprintf(ret_path, WORD_RULE_PATH, "%s", rule->path);
+    return rule->wanted;
+}
+
+const char *word_rules_broken(const struct word_rule *rules, size_t n, const void *of,
+                              char ret_path[static WORD_RULE_PATH])
+{
+    const char *wanted = NULL;
+
+    for (size_t i = 0; i < n && !wanted; i++) {
+        const void *member = (const char *)of + rules[i].offset;
+
+        wanted = rules[i].list ? broken_in_list(&rules[i], member, ret_path)
+                               : broken_text(&rules[i], *(const char *const *)member, ret_path);
+    }
+    return wanted;
 }

@@ -19,4 +19,28 @@ bool word_variable(struct str s);   /* a name of the environment */
 bool word_image(struct str s);      /* printable ASCII without blanks, not starting with '-' */
 bool word_capability(struct str s); /* CHOWN, …: what a sandbox can be given at all */
 
+/* Members of a struct that have to look like something: a text that may be NULL, or a list of them.
+ */
+struct word_rule {
+    const char *path; /* as messages name it: "route.gpu" */
+    size_t offset;
+    bool (*good)(struct str s);
+    const char *wanted; /* "a name of a-z, 0-9 and '-'" */
+    bool list;          /* struct json_strs; else const char * */
+};
+#define WORD_TEXT(type, path, member, good, wanted)                                                \
+    {                                                                                              \
+        path, offsetof(type, member), good, wanted, false                                          \
+    }
+#define WORD_LIST(type, path, member, good, wanted)                                                \
+    {                                                                                              \
+        path, offsetof(type, member), good, wanted, true                                           \
+    }
+
+enum { WORD_RULE_PATH = 64 };
+
+/* What the first member that is not good should have been, and its path; NULL if all are. */
+const char *word_rules_broken(const struct word_rule *rules, size_t n, const void *of,
+                              char ret_path[static WORD_RULE_PATH]);
+
 #endif
