@@ -13,7 +13,8 @@
  * Descriptors travel in this order:
  *
  *     control               the sandbox's end of the first control connection
- *     [listener]            with PLAN_LISTENER: a bound control socket, on which PID 1 will listen
+ *     [listener]            with PLAN_LISTENER: a bound control socket, on which PID 1 will listen;
+ *                           best one that listens already, so that no moment refuses a connection
  *     layers…               one per layer with root 0, uppermost first
  *     mounts…               one per mount with root 0
  *

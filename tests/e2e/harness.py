@@ -235,11 +235,11 @@ def program_of(pid):
 
 
 def strays(known):
-    """Programs of this build that became children of init since `known`: they escaped even the subreaper. Those
-    of another build are somebody else's, who works on the same machine."""
+    """Programs of ours that became children of init since `known`: they escaped even the subreaper. Those of another
+    build are somebody else's, who works on the same machine; a PID 1 runs from memory and is taken for ours."""
+    ours = (str(BUILD), "/memfd:sandboxer")
     return {f"{name} ({pid})" for pid, (ppid, name) in processes().items()
-            if ppid == 1 and name.startswith("sandboxer") and pid not in known
-            and program_of(pid).startswith(str(BUILD))}
+            if ppid == 1 and name.startswith("sandboxer") and pid not in known and program_of(pid).startswith(ours)}
 
 
 # What benchmarks and other tests of ours make, perhaps at the same time.

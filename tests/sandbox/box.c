@@ -505,6 +505,8 @@ void place_init(struct place *p)
     p->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     CHECK(p->sock >= 0);
     CHECK(bind(p->sock, (const struct sockaddr *)&p->address, sizeof p->address) == 0);
+    /* From now on, so that even one that is still on its way to be PID 1 can be told to end. */
+    CHECK(listen(p->sock, BOX_BACKLOG) == 0);
 }
 
 void place_done(struct place *p)
