@@ -211,12 +211,6 @@ static int start_clean(struct child *c, struct err *e)
     return 0;
 }
 
-static int guard(struct child *c, struct err *e)
-{
-    (void)c;
-    return filter_guard(e);
-}
-
 static int start_program(struct child *c, struct err *e)
 {
     environ = c->envp;
@@ -241,10 +235,11 @@ struct child_step {
 };
 
 static const struct child_step program_steps[] = {
-    { "request", read_text }, { "user", find_user },          { "user", become_user },
-    { "stdio", make_stdio },  { "stdio", arrange },           { "environment", fill_environment },
-    { "limits", set_limits }, { "workdir", enter_directory }, { "signals", start_clean },
-    { "filter", guard },      { "program", start_program },
+    { "request", read_text },   { "user", find_user },
+    { "user", become_user },    { "stdio", make_stdio },
+    { "stdio", arrange },       { "environment", fill_environment },
+    { "limits", set_limits },   { "workdir", enter_directory },
+    { "signals", start_clean }, { "program", start_program },
 };
 
 static const struct child_step file_steps[] = {

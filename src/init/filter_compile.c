@@ -323,20 +323,10 @@ static void print_filter(const char *name, bool may_set_ids)
     print_program(name, &p);
 }
 
-static void print_guard(const char *name)
-{
-    static struct policy p;
-
-    policy_init(&p, FILTER_ALLOW);
-    policy_add_rules(&p, filter_guard_rules, COUNT_OF(filter_guard_rules));
-    print_program(name, &p);
-}
-
 int main(void)
 {
     printf("/* Made by filter_compile.c from filter_table.h. */\n");
     print_filter("filter_plain", false);
     print_filter("filter_with_set_ids", true);
-    print_guard("filter_for_programs");
     return 0;
 }

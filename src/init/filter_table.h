@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "init/filter_pass.h"
+
 #define FILTER_ALLOW         SECCOMP_RET_ALLOW
 #define FILTER_REFUSE(error) (SECCOMP_RET_ERRNO | (error))
 
@@ -66,7 +68,6 @@ static const char *const filter_allowed[] = {
     "mkdir",
     "mkdirat",
     "newfstatat",
-    "openat2",
     "pread64",
     "preadv",
     "preadv2",
@@ -105,7 +106,6 @@ static const char *const filter_allowed[] = {
     "vmsplice",
     "write",
     "writev",
-    "ioctl",
     "memfd_create",
     /* memory */
     "brk",
@@ -154,12 +154,10 @@ static const char *const filter_allowed[] = {
     "getsid",
     "gettid",
     "getuid",
-    "kill",
     "?landlock_add_rule",
     "?landlock_create_ruleset",
     "?landlock_restrict_self",
     "pause",
-    "pidfd_open",
     "pidfd_send_signal",
     "prctl",
     "restart_syscall",
@@ -180,14 +178,11 @@ static const char *const filter_allowed[] = {
     "setrlimit",
     "setsid",
     "setuid",
-    "tgkill",
-    "tkill",
     "vfork",
     "wait4",
     "waitid",
     "times",
     "ioprio_get",
-    "ioprio_set",
     "getcpu",
     /* scheduling and time */
     "alarm",
@@ -204,10 +199,6 @@ static const char *const filter_allowed[] = {
     "sched_getparam",
     "sched_getscheduler",
     "sched_rr_get_interval",
-    "sched_setaffinity",
-    "sched_setattr",
-    "sched_setparam",
-    "sched_setscheduler",
     "sched_yield",
     "setitimer",
     "time",
@@ -236,11 +227,9 @@ static const char *const filter_allowed[] = {
     "rt_sigaction",
     "rt_sigpending",
     "rt_sigprocmask",
-    "rt_sigqueueinfo",
     "rt_sigreturn",
     "rt_sigsuspend",
     "rt_sigtimedwait",
-    "rt_tgsigqueueinfo",
     "select",
     "sigaltstack",
     "signalfd",
@@ -391,6 +380,11 @@ struct filter_rule {
     uint32_t otherwise;
 };
 
+#define FILTER_SPARE_PID_1(argument)                                                               \
+    {                                                                                              \
+        (argument), FILTER_IS, 1, FILTER_REFUSE(EPERM)                                             \
+    }
+
 /* For everything in a sandbox, PID 1 included. */
 static const struct filter_rule filter_rules[] = {
     /* New UTS namespaces need a capability that no workload has, and PID 1 tags what it starts with
@@ -416,7 +410,7 @@ static const struct filter_rule filter_rules[] = {
       .otherwise = FILTER_ALLOW },
     /* PRIO_PROCESS and PRIO_PGRP; PRIO_USER would reach PID 1. */
     { .name = "setpriority",
-      .tests = { { 0, FILTER_AT_LEAST, 2, FILTER_REFUSE(EPERM) } },
+      .tests = { { 0, FILTER_AT_LEAST, 2, FILTER_REFUSE(EPERM) }, FILTER_SPARE_PID_1(1) },
       .otherwise = FILTER_ALLOW },
     { .name = "personality",
       .tests = { { 0, FILTER_IS, 0, FILTER_ALLOW },
@@ -424,18 +418,13 @@ static const struct filter_rule filter_rules[] = {
                  { 0, FILTER_IS, 0x40000 /* ADDR_NO_RANDOMIZE */, FILTER_ALLOW },
                  { 0, FILTER_IS, 0xffffffff /* query */, FILTER_ALLOW } },
       .otherwise = FILTER_REFUSE(ENOSYS) },
-};
-
-#define FILTER_SPARE_PID_1(argument)                                                               \
-    {                                                                                              \
-        (argument), FILTER_IS, 1, FILTER_REFUSE(EPERM)                                             \
-    }
-
-/* In addition, for programs only: what PID 1 and its file operations still need. No call may name
- * PID 1. */
-static const struct filter_rule filter_guard_rules[] = {
-    /* Its mode, and so a set-user-id bit, is behind a pointer. */
-    { .name = "openat2", .otherwise = FILTER_REFUSE(ENOSYS) },
+    /* Its mode, and so a set-user-id bit, is behind a pointer: only for PID 1's file operations,
+     * which write the pass where the call has no more arguments (sys_openat2). */
+    { .name = "openat2",
+      .tests = { { 4, FILTER_IS_NOT, FILTER_PASS_FIRST, FILTER_REFUSE(ENOSYS) },
+                 { 5, FILTER_IS_NOT, FILTER_PASS_SECOND, FILTER_REFUSE(ENOSYS) } },
+      .otherwise = FILTER_ALLOW },
+    /* No call may name PID 1; it does not name itself. */
     { .name = "kill", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
     { .name = "tkill", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
     { .name = "tgkill",
@@ -450,7 +439,6 @@ static const struct filter_rule filter_guard_rules[] = {
     { .name = "sched_setscheduler", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
     { .name = "sched_setparam", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
     { .name = "sched_setattr", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
-    { .name = "setpriority", .tests = { FILTER_SPARE_PID_1(1) }, .otherwise = FILTER_ALLOW },
     { .name = "ioprio_set", .tests = { FILTER_SPARE_PID_1(1) }, .otherwise = FILTER_ALLOW },
     /* Both can type into the terminal, for whoever reads it after the program. */
     { .name = "ioctl",

@@ -15,11 +15,21 @@ enum { EVENTS = 32 };
 static const struct init_options *options;
 static int epoll_fd, signal_fd;
 
-void init_watch(int fd)
+static void watch(int fd, uint32_t events)
 {
-    struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+    struct epoll_event event = { .events = events, .data.fd = fd };
 
     epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+void init_watch(int fd)
+{
+    watch(fd, EPOLLIN);
+}
+
+void init_watch_end(int fd)
+{
+    watch(fd, EPOLLRDHUP);
 }
 
 static void reap(void)
@@ -88,7 +98,10 @@ static int confine(struct err *e)
     /* Nobody inside reads our memory, environment or descriptors. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(e, "setting process attributes");
-    r = caps_ambient(0, e);
+    /* What PID 1 holds it keeps; what programs can ever get is settled here, once for all. */
+    r = caps_bound(keep, options->caps, e);
+    if (r >= 0)
+        r = caps_ambient(0, e);
     if (r >= 0)
         r = caps_set(keep, 0, e);
     if (r >= 0)

@@ -173,14 +173,14 @@ pid_t pids_next(struct pids *w); /* never 1; 0 at the end, when it is closed too
 
 /* filter.c, landlock.c */
 int filter_load(bool may_set_ids, struct err *e); /* once, in PID 1: for it and all it starts */
-int filter_guard(struct err *e);                  /* in a child that becomes a program */
 int landlock_enter(struct err *e);
 
 /* files.c: the file operations; the strings of the request are its paths. */
 int files_run(enum control_what what, uint32_t mode, char *const *paths, struct err *e);
 
 /* init.c */
-void init_watch(int fd); /* for something to read, until it is closed */
+void init_watch(int fd);     /* for something to read, until it is closed */
+void init_watch_end(int fd); /* only for the other end to close */
 int init_run(const struct init_options *o);
 
 #endif

@@ -114,7 +114,11 @@ int starts_add(const struct init_options *o, int conn, const struct control_star
         goto failed;
     }
     fcntl(sync[0], F_SETFL, O_NONBLOCK);
-    init_watch(sync[0]);
+    /* A program has nothing to say that is wanted before its execve(), which closes the socket. */
+    if (s->what == CONTROL_PROGRAM)
+        init_watch_end(sync[0]);
+    else
+        init_watch(sync[0]);
     p->sync = sync[0];
     fill(p, conn, s);
     mark(p);

@@ -60,10 +60,8 @@ static int switch_ids(const struct passwd_entry *u, struct err *e)
 
 int user_become(const struct passwd_entry *u, uint64_t caps, struct err *e)
 {
-    int r = caps_bound(caps_permitted(), caps, e); /* the launcher left us no others */
+    int r;
 
-    if (r < 0)
-        return r;
     if (caps && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
         return err_sys(e, "keeping capabilities");
     r = switch_ids(u, e);

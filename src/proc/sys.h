@@ -33,12 +33,17 @@
 #define MFD_EXEC 0x10U
 #endif
 
+/* Travels with every openat2() in registers that the call does not have. 0 but in PID 1 of a
+ * sandbox and its children, whose system call filter asks for it (init/filter_table.h). */
+extern uint32_t sys_openat2_pass[2];
+
 static inline int sys_openat2(int dir, const char *path, uint64_t flags, uint64_t mode,
                               uint64_t resolve)
 {
     struct open_how how = { .flags = flags | O_CLOEXEC, .mode = mode, .resolve = resolve };
 
-    return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+    return (int)syscall(SYS_openat2, dir, path, &how, sizeof how,
+                        (unsigned long)sys_openat2_pass[0], (unsigned long)sys_openat2_pass[1]);
 }
 
 static inline pid_t sys_clone3(struct clone_args *args)
