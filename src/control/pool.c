@@ -9,6 +9,7 @@
 
 enum {
     TICK_S = 5,      /* how often demand is looked at */
+    LULL_MS = 3,     /* without haste, a hand-over is finished before its shelf is filled again */
     MAKING_MAX = 4,  /* boxes being made at once: creates that miss the pool come first */
     FAILURES_MAX = 5 /* in a row, then a shelf rests until the next tick */
 };
@@ -36,7 +37,7 @@ struct boxed {
     struct link all;  /* in the pool */
 };
 
-static void refill_later(struct control *c);
+static void refill_soon(struct control *c);
 
 static void leave(struct boxed *b)
 {
@@ -87,7 +88,7 @@ static void free_boxed(struct boxed *b)
         f->boxes--;
         free_if_empty(f);
     }
-    refill_later(c);
+    refill_soon(c);
 }
 
 static void on_provisioned(struct ext_box *x, int r, const struct err *e)
@@ -124,7 +125,7 @@ static void on_ready(struct ext_box *x, int r, const struct err *e)
     b->shelf->failures = 0;
     b->shelf->n_ready++;
     list_append(&b->shelf->ready, &b->link);
-    refill_later(b->control);
+    refill_soon(b->control);
 }
 
 static void on_torn_down(struct ext_box *x, int r, const struct err *e,
@@ -191,12 +192,10 @@ static bool wants_more(const struct shelf *f)
            f->failures < FAILURES_MAX && c->pool.total < c->config->pool.total_max;
 }
 
-static void refill(struct loop_later *l)
+static void refill(struct loop_timer *t)
 {
-    struct control *c = container_of(l, struct control, pool.refill);
+    struct control *c = container_of(t, struct control, pool.refill);
 
-    if (c->pool.closing)
-        return;
     for (struct link *m = list_first(&c->pool.shelves); m; m = list_after(&c->pool.shelves, m)) {
         struct shelf *f = container_of(m, struct shelf, link);
 
@@ -205,10 +204,27 @@ static void refill(struct loop_later *l)
     }
 }
 
-static void refill_later(struct control *c)
+static void refill_at(struct control *c, int64_t when)
 {
-    if (!c->pool.closing)
-        loop_later(c->loop, &c->pool.refill, refill, NULL); /* pending already: as good */
+    if (c->pool.closing || (loop_timer_started(&c->pool.refill) && c->pool.refill_at <= when))
+        return;
+    loop_timer_stop(&c->pool.refill);
+    c->pool.refill_at = when;
+    loop_timer_start(c->loop, &c->pool.refill, when, refill, NULL);
+}
+
+static void refill_soon(struct control *c)
+{
+    refill_at(c, clock_mono());
+}
+
+/* Building takes a processor and the disk from whoever is being served: it can wait a moment, but
+ * not while the shelf runs empty. */
+static void refill_after(struct shelf *f)
+{
+    bool haste = f->n_ready < f->target / 2;
+
+    refill_at(f->control, clock_mono() + (haste ? 0 : LULL_MS * NS_PER_MS));
 }
 
 static unsigned clamp(unsigned v, unsigned min, unsigned max)
@@ -238,7 +254,7 @@ static void on_tick(struct loop_timer *t)
 
     for (struct link *m = list_first(&c->pool.shelves); m; m = list_after(&c->pool.shelves, m))
         look_at_demand(container_of(m, struct shelf, link));
-    refill_later(c);
+    refill_soon(c);
     loop_timer_start(c->loop, t, clock_mono() + TICK_S * NS_PER_S, on_tick, NULL);
 }
 
@@ -287,7 +303,7 @@ void pool_open(struct control *c)
     for (size_t i = 0; i < c->catalog->n; i++)
         if (c->catalog->entries[i].profile)
             add_shelf(c, c->catalog->entries[i].profile);
-    refill_later(c);
+    refill_soon(c);
     loop_timer_start(c->loop, &c->pool.tick, clock_mono() + TICK_S * NS_PER_S, on_tick, NULL);
 }
 
@@ -308,7 +324,7 @@ void pool_reload(struct control *c)
     for (size_t i = 0; i < c->catalog->n; i++)
         if (c->catalog->entries[i].profile && !find_shelf(c, c->catalog->entries[i].profile))
             add_shelf(c, c->catalog->entries[i].profile);
-    refill_later(c);
+    refill_soon(c);
 }
 
 /* Boxes that are being made are torn down when they tell of themselves. */
@@ -316,7 +332,7 @@ void pool_close(struct control *c)
 {
     c->pool.closing = true;
     loop_timer_stop(&c->pool.tick);
-    loop_later_stop(&c->pool.refill);
+    loop_timer_stop(&c->pool.refill);
     for (struct link *m = list_first(&c->pool.shelves); m; m = list_after(&c->pool.shelves, m))
         retire(container_of(m, struct shelf, link));
 }
@@ -333,16 +349,17 @@ struct ext_box *pool_take(struct control *c, struct profile *p, const struct cre
     f->taken++;
     if (f->taken > f->target && f->target < p->pool.max)
         f->target = clamp(f->taken * 2, p->pool.min, p->pool.max);
-    refill_later(c);
     while ((m = list_first(&f->ready)) && !f->ops->alive(container_of(m, struct boxed, link)->box))
         tear_down(container_of(m, struct boxed, link));
-    if (!m) {
+    b = m ? container_of(m, struct boxed, link) : NULL;
+    if (b)
+        leave(b);
+    refill_after(f);
+    if (!b) {
         c->pool.misses++;
         return NULL;
     }
     c->pool.hits++;
-    b = container_of(m, struct boxed, link);
-    leave(b);
     x = b->box;
     f->boxes--;
     forget(b);

@@ -20,7 +20,8 @@ struct pool {
     struct list boxes; /* all of them, also those being made and on their way out */
     unsigned total;
     struct loop_timer tick;
-    struct loop_later refill;
+    struct loop_timer refill;
+    int64_t refill_at;
     bool closing;
     uint64_t hits, misses;
 };
