@@ -124,7 +124,8 @@ static int mount_overlay(struct build *b, const char *lower, const char *upper, 
 static int image_root(struct build *b, struct err *e)
 {
     static const struct place parts[] = { { "upper", 0755 }, { "work", 0755 }, { "root", 0755 },
-                                          { "tmp", 01777 },  { "run", 0755 },  { "shm", 01777 } };
+                                          { "tmp", 01777 },  { "run", 0755 },  { "shm", 01777 },
+                                          { "dev", 0755 } };
     static const char *const needed[] = { "proc", "sys", "dev", "tmp", "run" };
     AUTO_CLOSE int overlay = -1;
     char lower[256];

@@ -58,6 +58,7 @@ static int make_node(const struct build *b, int dev, const struct node *n, struc
 
 static int fill_dev(const struct build *b, int dev, struct err *e)
 {
+    static const char *const places[] = { "pts", "shm" };
     int r = 0;
 
     for (size_t i = 0; i < COUNT_OF(nodes) && r >= 0; i++)
@@ -65,26 +66,40 @@ static int fill_dev(const struct build *b, int dev, struct err *e)
     for (size_t i = 0; i < COUNT_OF(links) && r >= 0; i++)
         if (symlinkat(links[i].target, dev, links[i].name) < 0)
             r = err_sys(e, "making /dev/%s", links[i].name);
-    if (r >= 0 && (mkdirat(dev, "pts", 0755) < 0 || mkdirat(dev, "shm", 01777) < 0))
-        r = err_sys(e, "making directories in /dev");
+    for (size_t i = 0; i < COUNT_OF(places) && r >= 0; i++)
+        if (mkdirat(dev, places[i], 0755) < 0 && errno != EEXIST)
+            r = err_sys(e, "making /dev/%s", places[i]);
     return r;
 }
 
-/* /dev itself is a small file system of its own, read-only once it is filled; /dev/shm is a piece
- * of the writable layer, so that one quota counts everything. */
+/* Device nodes work in this piece of the writable layer and nowhere else. */
+static int attach_dev(const struct build *b, int *ret, struct err *e)
+{
+    struct mount_attr quiet = { .attr_set = MOUNT_ATTR_NOEXEC, .attr_clr = MOUNT_ATTR_NODEV };
+    AUTO_CLOSE int dev = -1;
+    int r = mounts_copy(b->plan->n_layers ? b->storage : b->root, "dev", &dev, e);
+
+    if (r < 0)
+        return r;
+    if (sys_mount_setattr(dev, "", AT_EMPTY_PATH, &quiet) < 0)
+        return err_sys(e, "allowing devices in /dev");
+    r = mounts_attach(dev, b->root, "dev", e);
+    if (r >= 0)
+        *ret = take_fd(&dev);
+    return r;
+}
+
+/* /dev and /dev/shm are pieces of the writable layer: a file system of their own would cost a
+ * sandbox more than all its files. /dev is read-only once it is filled. */
 int rootfs_dev(struct build *b, struct err *e)
 {
     struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
     AUTO_CLOSE int dev = -1, shm = -1;
-    char options[80];
     int r = b->plan->n_layers ? mounts_copy(b->storage, "shm", &shm, e)
                               : mounts_copy(b->root, "dev/shm", &shm, e);
 
-    snprintf(options, sizeof options, "mode=0755,size=64k,uid=%u,gid=%u", b->self, b->self);
     if (r >= 0)
-        r = mounts_new("tmpfs", b->root, "dev", QUIET, options, e);
-    if (r >= 0)
-        r = mounts_find(b->root, "dev", &dev, e);
+        r = attach_dev(b, &dev, e);
     if (r >= 0)
         r = fill_dev(b, dev, e);
     if (r >= 0)
@@ -108,24 +123,34 @@ struct masked {
     enum mask how;
 };
 
-/* One empty directory serves for all that are hidden. The first gets the directory itself, the
- * others copies: before Linux 6.15 only what is attached somewhere can be copied. */
+static const char empty_name[] = ".empty";
+
+/* One empty directory serves for all that are hidden: a read-only piece of the writable layer. The
+ * first gets the directory itself, the others copies: before Linux 6.15 only what is attached
+ * somewhere can be copied. */
 static int take_empty(struct build *b, int *ret, struct err *e)
 {
-    static const struct mount_option options[] = { { "mode", "0555" },
-                                                   { "size", "4k" },
-                                                   { NULL, NULL } };
     int r;
 
     if (b->empty >= 0)
         return mounts_copy(b->empty, "", ret, e);
-    r = mounts_make("tmpfs", options,
-                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY,
-                    &b->empty, e);
+    if (mkdirat(b->storage, empty_name, 0555) < 0)
+        return err_sys(e, "making an empty directory");
+    r = mounts_copy(b->storage, empty_name, &b->empty, e);
+    if (r >= 0)
+        r = mounts_restrict(b->empty, MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, -1, e);
     if (r < 0)
         return r;
     *ret = fcntl(b->empty, F_DUPFD_CLOEXEC, 0);
     return *ret < 0 ? err_sys(e, "duplicating a descriptor") : 0;
+}
+
+/* Its name goes when the last has its copy: nobody finds it any more or puts anything into it. */
+static int seal_empty(const struct build *b, struct err *e)
+{
+    if (b->empty >= 0 && unlinkat(b->storage, empty_name, AT_REMOVEDIR) < 0)
+        return err_sys(e, "removing the name of the empty directory");
+    return 0;
 }
 
 static int mask_source(struct build *b, int fs, const struct masked *m, int *ret, struct err *e)
@@ -184,7 +209,8 @@ int rootfs_proc(struct build *b, struct err *e)
     return r < 0 ? r : mask_all(b, "proc", list, COUNT_OF(list), e);
 }
 
-/* sysfs shows the devices of the network namespace it is mounted from: the sandbox's own. */
+/* sysfs shows the devices of the network namespace it is mounted from: the sandbox's own. The last
+ * step that hides anything. */
 int rootfs_sys(struct build *b, struct err *e)
 {
     static const struct masked list[] = {
@@ -196,5 +222,7 @@ int rootfs_sys(struct build *b, struct err *e)
     };
     int r = mounts_new("sysfs", b->root, "sys", QUIET | MS_NODEV | MS_RDONLY, NULL, e);
 
-    return r < 0 ? r : mask_all(b, "sys", list, COUNT_OF(list), e);
+    if (r >= 0)
+        r = mask_all(b, "sys", list, COUNT_OF(list), e);
+    return r < 0 ? r : seal_empty(b, e);
 }

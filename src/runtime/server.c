@@ -31,8 +31,6 @@ struct sandbox {
     pid_t pid;
     int pidfd;
     bool ephemeral;
-    struct identity identity;
-    struct cgroup cgroup;
 };
 
 struct server {
@@ -109,7 +107,9 @@ static struct sandbox **find(struct server *s, const char *id)
     return at;
 }
 
-static void keep(struct server *s, const struct build *b)
+/* One descriptor a sandbox: every child that is made later begins with a copy of our table. The
+ * control groups are found by name, and PID 1 itself holds the lock of its ids. */
+static void keep(struct server *s, struct build *b)
 {
     struct sandbox *box = calloc(1, sizeof *box);
 
@@ -119,10 +119,10 @@ static void keep(struct server *s, const struct build *b)
     box->pid = b->pid;
     box->pidfd = b->pidfd;
     box->ephemeral = b->plan->flags & PLAN_EPHEMERAL;
-    box->identity = b->identity;
-    box->cgroup = b->cgroup;
     box->next = s->live;
     s->live = box;
+    cgroup_close(&b->cgroup);
+    identity_done(&b->identity);
 }
 
 /* Moves what the plan's descriptors are to their places in the build. */
@@ -217,8 +217,6 @@ static void forget_sandbox(struct sandbox **at)
     struct sandbox *box = *at;
 
     drop_fd(&box->pidfd);
-    cgroup_close(&box->cgroup);
-    identity_done(&box->identity);
     *at = box->next;
     free(box);
 }
