@@ -46,15 +46,15 @@ enum proc_state {
 struct proc {
     enum proc_state state;
     uint32_t id, tag;
-    uint64_t cookie;
     int conn; /* who is told; -1 when that connection is gone */
+    uint64_t cookie;
     enum control_what what;
     uint32_t flags; /* of its start; CONTROL_STDIN only while there is one to hand out */
     pid_t pid;
+    int sync; /* its end of the start; -1 when that is over */
     /* Inode of the UTS namespace that it and all it starts live in, whatever they do; 0 when that
      * is known to be gone. */
     uint64_t mark;
-    int sync;                  /* its end of the start; -1 when that is over */
     int stdio[INIT_STDIO_MAX]; /* outer ends: until they are sent or, if kept, forgotten */
     int n_stdio;
     int64_t started_ns;
