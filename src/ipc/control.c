@@ -16,6 +16,7 @@ static const size_t layouts[] = {
     [CONTROL_FORGET] = sizeof(struct control_one),
     [CONTROL_USAGE] = sizeof(struct control_head),
     [CONTROL_END] = sizeof(struct control_head),
+    [CONTROL_LISTENERS] = sizeof(struct control_head),
     [CONTROL_PONG] = sizeof(struct control_head),
     [CONTROL_STARTED] = sizeof(struct control_started),
     [CONTROL_FAILED] = sizeof(struct control_failed),
@@ -25,6 +26,7 @@ static const size_t layouts[] = {
     [CONTROL_ATTACHED] = sizeof(struct control_attached),
     [CONTROL_DONE] = sizeof(struct control_one),
     [CONTROL_USED] = sizeof(struct control_used),
+    [CONTROL_LISTENING] = sizeof(struct control_listening),
 };
 
 /* How many strings each operation takes. */

@@ -76,6 +76,7 @@ enum control_type {
     CONTROL_FORGET,      /* ended:    DONE; the record and PID 1's descriptors are gone */
     CONTROL_USAGE,       /*           USED */
     CONTROL_END,         /*           the connection's end: PID 1 exits, and with it everything */
+    CONTROL_LISTENERS,   /*           LISTENING; FAILED without a network boundary */
     /* from PID 1; to any request also FAILED */
     CONTROL_PONG = CONTROL_FIRST_ANSWER,
     CONTROL_STARTED, /* with descriptors: [stdin] stdout stderr, or the terminal's master */
@@ -86,6 +87,7 @@ enum control_type {
     CONTROL_ATTACHED, /* with descriptors, as STARTED; without a stdin that was closed */
     CONTROL_DONE,
     CONTROL_USED,
+    CONTROL_LISTENING, /* with descriptors: ipc/listeners.h */
 };
 
 enum control_what {
@@ -210,6 +212,12 @@ struct control_used {
     int64_t cpu_ns;     /* by everything inside so far; never less than it was */
     uint32_t processes; /* alive inside, without PID 1 */
     uint32_t programs;  /* started and running */
+};
+
+struct control_listening {
+    struct control_head head;
+    uint32_t slots; /* of enum listener_slot, a bit each: which descriptors are there */
+    uint32_t pad;
 };
 
 enum control_state { CONTROL_STARTING, CONTROL_RUNNING, CONTROL_ENDED };
