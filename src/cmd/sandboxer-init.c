@@ -1,6 +1,6 @@
 /* PID 1 of a sandbox: see init/init.h. Its arguments come from the launcher:
- * capabilities of the workload, flags of the plan, process limit (numbers in hex), and whether
- * files may get set-user-id bits (1 or 0). */
+ * capabilities of the workload, flags of the plan, process limit, whether files may get set-user-id
+ * bits (1 or 0), and which listeners there are; numbers are in hex. */
 #include <stdlib.h>
 
 #include "init/init.h"
@@ -11,7 +11,7 @@ int main(int argc, char **argv)
     struct init_options o = { 0 };
     unsigned long flags;
 
-    if (argc != 5)
+    if (argc != 6)
         return 125;
     o.caps = strtoull(argv[1], NULL, 16);
     flags = strtoul(argv[2], NULL, 16);
@@ -20,5 +20,6 @@ int main(int argc, char **argv)
     o.listens = flags & PLAN_LISTENER;
     o.pids = (uint32_t)strtoul(argv[3], NULL, 16);
     o.may_set_ids = argv[4][0] == '1';
+    o.listeners = (uint32_t)strtoul(argv[5], NULL, 16);
     return init_run(&o);
 }

@@ -13,10 +13,11 @@
 #include "base/err.h"
 #include "ipc/channel.h"
 #include "ipc/control.h"
+#include "ipc/listeners.h"
 #include "proc/passwd.h"
 
 /* Descriptors as the launcher leaves them. */
-enum { INIT_CONTROL = 3, INIT_LISTENER = 4 };
+enum { INIT_CONTROL = 3, INIT_LISTENER = 4, INIT_LISTENERS = 6 /* and following */ };
 
 enum {
     INIT_CONNECTIONS_MAX = 16,
@@ -31,8 +32,9 @@ struct init_options {
     bool ephemeral; /* ends with its first connection */
     bool one_shot;  /* ends when it has told the first end */
     bool listens;
-    bool may_set_ids; /* set-user-id bits on files */
-    uint32_t pids;    /* RLIMIT_NPROC, for a plain caller's sandbox; 0: none */
+    bool may_set_ids;   /* set-user-id bits on files */
+    uint32_t pids;      /* RLIMIT_NPROC, for a plain caller's sandbox; 0: none */
+    uint32_t listeners; /* a bit for each of enum listener_slot that is there */
 };
 
 enum proc_state {
@@ -126,6 +128,10 @@ void starts_kill_all(int sig, int64_t grace_ns, struct control_killed *ret);
 
 /* requests.c */
 void requests_read(const struct init_options *o, int conn);
+
+/* boundary.c: the network boundary's sockets, kept for whoever serves them */
+void boundary_keep(uint32_t slots);
+int boundary_serve(int conn, const struct control_head *asked, struct err *e);
 
 /* usage.c */
 void usage_read(struct control_used *ret);

@@ -213,6 +213,11 @@ static int serve_usage(int conn, struct err *e)
     return 0;
 }
 
+static int serve_listeners(int conn, struct err *e)
+{
+    return boundary_serve(conn, &request.head, e);
+}
+
 static int serve_end(int conn, struct err *e)
 {
     (void)conn;
@@ -222,10 +227,11 @@ static int serve_end(int conn, struct err *e)
 
 /* A failure is answered with the error; otherwise the function has answered. */
 static int (*const requests[])(int conn, struct err *e) = {
-    [CONTROL_PING] = serve_ping,     [CONTROL_KILL] = serve_kill,
-    [CONTROL_LIST] = serve_list,     [CONTROL_ATTACH] = serve_attach,
-    [CONTROL_FORGET] = serve_forget, [CONTROL_CLOSE_STDIN] = serve_close_stdin,
-    [CONTROL_USAGE] = serve_usage,   [CONTROL_END] = serve_end,
+    [CONTROL_PING] = serve_ping,           [CONTROL_KILL] = serve_kill,
+    [CONTROL_LIST] = serve_list,           [CONTROL_ATTACH] = serve_attach,
+    [CONTROL_FORGET] = serve_forget,       [CONTROL_CLOSE_STDIN] = serve_close_stdin,
+    [CONTROL_USAGE] = serve_usage,         [CONTROL_END] = serve_end,
+    [CONTROL_LISTENERS] = serve_listeners,
 };
 
 static int serve_start(const struct init_options *o, int conn, const struct ipc_fds *fds,

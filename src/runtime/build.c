@@ -14,8 +14,10 @@
 #include "base/own.h"
 #include "ipc/channel.h"
 #include "proc/sys.h"
+#include "runtime/listen.h"
 #include "runtime/network.h"
 #include "runtime/program.h"
+#include "runtime/rules.h"
 
 /* A sandbox takes milliseconds; something hangs that takes longer than this to build, or to die. */
 enum { BUILD_MS = 30000, REAP_MS = 10000 };
@@ -156,18 +158,69 @@ static int make_network(struct build *b, struct err *e)
     return network_make(b->home_net, &b->network, e);
 }
 
-/* Our half is done: the network namespace, and the cgroups to join, with a bit for each. */
+/* Does something inside the new network namespace, for a sandbox that has a boundary there. */
+static int inside_network(struct build *b, int (*run)(struct build *b, struct err *e),
+                          struct err *e)
+{
+    int r, home;
+
+    if (!(b->plan->flags & PLAN_EGRESS))
+        return 0;
+    r = network_enter(b->home_net, b->network, e);
+    if (r < 0)
+        return r;
+    r = run(b, e);
+    home = network_leave(b->home_net, r < 0 ? NULL : e);
+    return r < 0 ? r : home;
+}
+
+static int route(struct build *b, struct err *e)
+{
+    (void)b;
+    return network_route(e);
+}
+
+static int add_routes(struct build *b, struct err *e)
+{
+    return inside_network(b, route, e);
+}
+
+static int load(struct build *b, struct err *e)
+{
+    (void)b;
+    return rules_load(e);
+}
+
+static int load_rules(struct build *b, struct err *e)
+{
+    return inside_network(b, load, e);
+}
+
+static int listen_inside(struct build *b, struct err *e)
+{
+    return listen_open(&b->listeners, e);
+}
+
+static int open_listeners(struct build *b, struct err *e)
+{
+    return inside_network(b, listen_inside, e);
+}
+
+/* Our half is done: the network namespace, the cgroups to join, and the listeners, with a bit for
+ * each of these. */
 static int release_child(struct build *b, struct err *e)
 {
-    int fds[2 + CGROUP_CONTROLLERS_] = { b->network, *b->init_fd }, joined = 0;
+    int fds[2 + CGROUP_CONTROLLERS_ + LISTENER_COUNT_] = { b->network, *b->init_fd }, what = 0;
+    uint32_t slots;
     size_t n = 2;
 
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
         if (b->cgroup.tasks[i] >= 0) {
-            joined |= 1 << i;
+            what |= 1 << i;
             fds[n++] = b->cgroup.tasks[i];
         }
-    return tell_child(b, joined, fds, n, e);
+    n += listeners_pack(&b->listeners, fds + n, &slots);
+    return tell_child(b, what | (int)slots << CGROUP_CONTROLLERS_, fds, n, e);
 }
 
 static bool waits_longer_than(int fd, int ms)
@@ -228,9 +281,10 @@ static int await_child(struct build *b, struct err *e)
 
 /* What stands before "clone" keeps the child waiting; the rest is done while it works. */
 static const struct build_step launcher_steps[] = {
-    { "open", open_sources },    { "ids", take_identity },      { "group", make_group },
-    { "clone", start_child },    { "identity", map_identity },  { "limits", set_limits },
-    { "program", seal_program }, { "namespace", make_network }, { "release", release_child },
+    { "open", open_sources },    { "ids", take_identity },        { "group", make_group },
+    { "clone", start_child },    { "identity", map_identity },    { "limits", set_limits },
+    { "program", seal_program }, { "namespace", make_network },   { "routes", add_routes },
+    { "rules", load_rules },     { "listeners", open_listeners }, { "release", release_child },
     { "await", await_child },
 };
 
@@ -284,6 +338,7 @@ int build_sandbox(struct build *b, struct err *e)
     b->identity = (struct identity){ .range_lock = -1, .userns = -1 };
     b->cgroup = (struct cgroup){ .unified = -1, .tasks = { -1, -1, -1 } };
     b->network = b->child_sync = b->launcher_sync = b->pidfd = -1;
+    listeners_init(&b->listeners);
     b->storage = b->root = b->empty = -1;
     r = build_run(b, launcher_steps, COUNT_OF(launcher_steps), e);
     if (r < 0)
@@ -291,5 +346,6 @@ int build_sandbox(struct build *b, struct err *e)
     drop_fd(&b->child_sync);
     drop_fd(&b->launcher_sync);
     drop_fd(&b->network);
+    listeners_done(&b->listeners);
     return r;
 }

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "ipc/listeners.h"
 #include "runtime/cgroup.h"
 #include "runtime/identity.h"
 #include "runtime/launch.h"
@@ -39,6 +40,7 @@ struct build {
     struct cgroup cgroup;
     unsigned unenforced;
     int network;
+    struct listeners listeners;    /* with PLAN_EGRESS: on their way to PID 1, who keeps them */
     int child_sync, launcher_sync; /* the two ends of what the sides say to each other */
     int32_t pid;
     int pidfd;

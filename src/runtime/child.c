@@ -17,7 +17,7 @@
 #include "runtime/rootfs.h"
 
 /* Descriptors as PID 1's program finds them. */
-enum { INIT_CONTROL = 3, INIT_LISTENER = 4, INIT_RANGE_LOCK = 5, INIT_FIRST_FREE = 6, HIGH = 100 };
+enum { INIT_CONTROL = 3, INIT_LISTENER = 4, INIT_RANGE_LOCK = 5, INIT_LISTENERS = 6, HIGH = 100 };
 
 /* What PID 1 needs inside its user namespace: to switch users, to signal and look at its children,
  * to tag what they start (a UTS namespace each), and to take the rest away from them. */
@@ -65,11 +65,19 @@ static int receive_user(struct build *b, struct err *e)
     return r;
 }
 
-/* The launcher's half is done: the network namespace, and the cgroups to join. */
+/* What is there of `count` things, each with a bit. */
+static void take_those(struct ipc_fds *fds, size_t *at, int *things, size_t count, unsigned there)
+{
+    for (size_t i = 0; i < count; i++)
+        things[i] = *at < fds->n && (there & (1u << i)) ? take_fd(&fds->fd[(*at)++]) : -1;
+}
+
+/* The launcher's half is done: the network namespace, the cgroups to join, the listeners. */
 static int join(struct build *b, struct err *e)
 {
     struct ipc_fds fds = { .n = 0 };
-    int joined, r = hear_launcher(b, &joined, &fds, e);
+    size_t at = 2;
+    int what, r = hear_launcher(b, &what, &fds, e);
 
     if (r < 0)
         return r;
@@ -79,8 +87,8 @@ static int join(struct build *b, struct err *e)
     }
     b->network = take_fd(&fds.fd[0]);
     *b->init_fd = take_fd(&fds.fd[1]);
-    for (size_t i = 0, at = 2; i < CGROUP_CONTROLLERS_; i++)
-        b->cgroup.tasks[i] = at < fds.n && (joined & (1 << i)) ? take_fd(&fds.fd[at++]) : -1;
+    take_those(&fds, &at, b->cgroup.tasks, CGROUP_CONTROLLERS_, (unsigned)what);
+    take_those(&fds, &at, b->listeners.fd, LISTENER_COUNT_, (unsigned)what >> CGROUP_CONTROLLERS_);
     return 0;
 }
 
@@ -131,27 +139,42 @@ static int place_fd(int *fd, int number)
     return *fd < 0 ? 0 : dup3(*fd, number, 0) < 0 ? -1 : 0;
 }
 
+static int move_up(int *fd, struct err *e)
+{
+    if (*fd >= 0 && (*fd = fcntl(*fd, F_DUPFD_CLOEXEC, HIGH)) < 0)
+        return err_sys(e, "moving a descriptor");
+    return 0;
+}
+
+static int place_listeners(struct build *b)
+{
+    int r = 0;
+
+    for (int i = 0; i < LISTENER_COUNT_ && r >= 0; i++)
+        r = place_fd(&b->listeners.fd[i], INIT_LISTENERS + i);
+    return r;
+}
+
 /* PID 1 has these descriptors and no other; the sync socket closes by itself when the program
  * starts. */
 static int arrange_descriptors(struct build *b, struct err *e)
 {
     int *moved[] = { &b->control, &b->listener, &b->identity.range_lock, b->init_fd,
                      &b->child_sync };
-    int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
+    int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC), r = 0;
 
-    for (size_t i = 0; i < COUNT_OF(moved); i++) {
-        if (*moved[i] < 0)
-            continue;
-        *moved[i] = fcntl(*moved[i], F_DUPFD_CLOEXEC, HIGH);
-        if (*moved[i] < 0)
-            return err_sys(e, "moving a descriptor");
-    }
+    for (size_t i = 0; i < COUNT_OF(moved) && r >= 0; i++)
+        r = move_up(moved[i], e);
+    for (size_t i = 0; i < LISTENER_COUNT_ && r >= 0; i++)
+        r = move_up(&b->listeners.fd[i], e);
+    if (r < 0)
+        return r;
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
         return err_sys(e, "opening /dev/null");
     if (sys_close_range(3, HIGH - 1) < 0)
         return err_sys(e, "closing descriptors");
     if (place_fd(&b->control, INIT_CONTROL) < 0 || place_fd(&b->listener, INIT_LISTENER) < 0 ||
-        place_fd(&b->identity.range_lock, INIT_RANGE_LOCK) < 0)
+        place_fd(&b->identity.range_lock, INIT_RANGE_LOCK) < 0 || place_listeners(b) < 0)
         return err_sys(e, "arranging descriptors");
     return 0;
 }
@@ -168,12 +191,13 @@ static bool may_set_ids(const struct plan *p)
 
 static int become_init(struct build *b, struct err *e)
 {
-    char caps[24], flags[16], pids[16];
+    char caps[24], flags[16], pids[16], listeners[16];
     char name[] = "sandboxer-init", yes[] = "1", no[] = "0";
-    char *argv[] = { name, caps, flags, pids, may_set_ids(b->plan) ? yes : no, NULL };
+    char *argv[] = { name, caps, flags, pids, may_set_ids(b->plan) ? yes : no, listeners, NULL };
     char *envp[] = { NULL };
     static const struct build_failure ready = { .step = "init" };
-    int r = arrange_descriptors(b, e);
+    int unused[LISTENER_COUNT_], r = arrange_descriptors(b, e);
+    uint32_t slots;
 
     if (r < 0)
         return r;
@@ -184,6 +208,8 @@ static int become_init(struct build *b, struct err *e)
     snprintf(caps, sizeof caps, "%llx", (unsigned long long)b->plan->caps);
     snprintf(flags, sizeof flags, "%x", b->plan->flags);
     snprintf(pids, sizeof pids, "%x", b->is_root ? 0 : b->plan->pids);
+    listeners_pack(&b->listeners, unused, &slots);
+    snprintf(listeners, sizeof listeners, "%x", slots);
     sys_execveat(*b->init_fd, "", argv, envp, AT_EMPTY_PATH);
     return err_sys(e, "starting PID 1's program");
 }

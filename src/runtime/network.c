@@ -1,7 +1,11 @@
 #include "runtime/network.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -9,6 +13,9 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "runtime/netlink.h"
+
+enum { LOOPBACK = 1 }; /* its index, in every namespace */
 
 static int raise_loopback(struct err *e)
 {
@@ -50,4 +57,56 @@ int network_make(int home, int *ret, struct err *e)
     if (r >= 0)
         *ret = take_fd(&net);
     return r;
+}
+
+int network_enter(int home, int net, struct err *e)
+{
+    if (home >= 0 && setns(net, CLONE_NEWNET) < 0)
+        return err_sys(e, "entering the sandbox's network namespace");
+    return 0;
+}
+
+int network_leave(int home, struct err *e)
+{
+    if (home >= 0 && setns(home, CLONE_NEWNET) < 0)
+        return err_sys(e, "returning to our own network namespace");
+    return 0;
+}
+
+bool network_has_six(void)
+{
+    AUTO_CLOSE int sock = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in6 loopback = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+
+    return sock >= 0 && bind(sock, (const struct sockaddr *)&loopback, sizeof loopback) == 0;
+}
+
+/* `local default dev lo`, in the table where the namespace's other own addresses are. */
+static void add_route(struct netlink *m, uint8_t family)
+{
+    struct rtmsg route = { .rtm_family = family,
+                           .rtm_table = RT_TABLE_LOCAL,
+                           .rtm_protocol = RTPROT_BOOT,
+                           .rtm_scope = RT_SCOPE_HOST,
+                           .rtm_type = RTN_LOCAL };
+
+    netlink_begin(m, RTM_NEWROUTE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &route, sizeof route);
+    netlink_put_u32(m, RTA_OIF, LOOPBACK);
+    if (family == AF_INET)
+        netlink_put_u32(m, RTA_PREFSRC, htonl(INADDR_LOOPBACK));
+}
+
+int network_route(struct err *e)
+{
+    struct netlink m;
+    AUTO_CLOSE int sock = -1;
+    int r = netlink_socket(NETLINK_ROUTE, &sock, e);
+
+    if (r < 0)
+        return r;
+    netlink_init(&m);
+    add_route(&m, AF_INET);
+    if (network_has_six())
+        add_route(&m, AF_INET6);
+    return err_wrap(e, netlink_talk(sock, &m, e), "making every address local");
 }

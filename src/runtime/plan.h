@@ -50,7 +50,9 @@ enum plan_flags {
     PLAN_WRITABLE_SYSTEM =
         1 << 3, /* without layers: system directories take writes into the sandbox's layer */
     PLAN_ONE_SHOT = 1 << 4, /* … or as soon as the first end of a start has been told */
-    PLAN_FLAGS_ALL_ = (1 << 5) - 1,
+    PLAN_EGRESS = 1 << 5,   /* a network boundary with listeners (ipc/listeners.h); without it the
+                               sandbox has loopback and nothing else */
+    PLAN_FLAGS_ALL_ = (1 << 6) - 1,
 };
 
 enum plan_mount_flags {

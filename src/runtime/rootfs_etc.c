@@ -96,7 +96,11 @@ static int generate_names(const struct build *b, struct err *e)
                       "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: "
                       "files\n",
                       e);
-    return r < 0 ? r : write_etc(b->root, "etc/resolv.conf", "", e);
+    return r < 0
+               ? r
+               : write_etc(
+                     b->root, "etc/resolv.conf",
+                     b->plan->flags & PLAN_EGRESS ? "nameserver " LISTENERS_RESOLVER "\n" : "", e);
 }
 
 static int copy_file(const struct build *b, const char *name, struct err *e)

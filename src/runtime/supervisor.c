@@ -150,7 +150,7 @@ static int accept_stdio(struct ipc_fds *fds, struct err *e)
     return 0;
 }
 
-static bool brings_descriptors(const struct control_head *h)
+static bool brings_stdio(const struct control_head *h)
 {
     return h->type == CONTROL_STARTED || h->type == CONTROL_ATTACHED;
 }
@@ -178,10 +178,10 @@ int supervisor_next(int sock, union supervisor_message *ret, struct ipc_fds *ret
     r = control_check(ret, (size_t)n, e);
     if (r >= 0)
         complete(ret, (size_t)n);
-    if (r >= 0 && fds.n && !brings_descriptors(&ret->head))
-        r = err_set(e, ERR_DENIED, "the sandbox sent descriptors nobody asked for");
-    if (r >= 0)
+    if (r >= 0 && brings_stdio(&ret->head))
         r = accept_stdio(&fds, e);
+    else if (r >= 0 && fds.n && ret->head.type != CONTROL_LISTENING)
+        r = err_set(e, ERR_DENIED, "the sandbox sent descriptors nobody asked for");
     if (r < 0)
         return r;
     *ret_fds = fds;

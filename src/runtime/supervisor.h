@@ -29,7 +29,7 @@ int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, enum control
                     struct err *e);
 /* Everything inside: `sig`, and after grace_ns (0: never) SIGKILL. */
 int supervisor_kill_all(int sock, uint32_t tag, int sig, int64_t grace_ns, struct err *e);
-/* PING, LIST, USAGE, END */
+/* PING, LIST, USAGE, LISTENERS, END */
 int supervisor_ask(int sock, uint32_t tag, enum control_type type, struct err *e);
 /* ATTACH, CLOSE_STDIN, FORGET */
 int supervisor_ask_one(int sock, uint32_t tag, enum control_type type, uint32_t proc,
@@ -47,11 +47,13 @@ union supervisor_message {
     struct control_attached attached;
     struct control_one done;
     struct control_used used;
+    struct control_listening listening;
     char room_[IPC_MESSAGE_MAX];
 };
 
 /* The next message from PID 1, checked: 1, or 0 when the sandbox is gone. Descriptors that came
- * with it are of the kind expected of them, or the message is refused; they do not block.
+ * with it are of the kind expected of them, or the message is refused; they do not block. Those of
+ * LISTENING are checked by listeners_take().
  * -ERR_BUSY if there is none and the socket does not block. After another error the connection is
  * no longer worth anything, but another may be made. */
 int supervisor_next(int sock, union supervisor_message *ret, struct ipc_fds *ret_fds,

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "inside.h"
 #include "ipc/control.h"
 
 static char state_of(const char *pid)
@@ -194,7 +195,10 @@ static const struct {
     { "count", 0, count_processes }, { "escape", 0, escape_parents },
     { "bomb", 0, fork_bomb },        { "swap", 2, swap_names },
     { "reach", 1, reach },           { "descriptors", 0, count_own_descriptors },
-    { "signals", 0, show_signals },
+    { "signals", 0, show_signals },  { "ask", 4, net_ask },
+    { "send", 2, net_send },         { "sockets", 0, net_sockets },
+    { "loopback", 0, net_loopback }, { "take", 0, net_take },
+    { "change", 0, net_change },
 };
 
 int main(int argc, char **argv)

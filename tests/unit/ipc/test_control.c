@@ -71,6 +71,8 @@ TEST(every_plain_message)
         { CONTROL_ATTACHED, sizeof(struct control_attached) },
         { CONTROL_DONE, sizeof(struct control_one) },
         { CONTROL_USED, sizeof(struct control_used) },
+        { CONTROL_LISTENERS, sizeof(struct control_head) },
+        { CONTROL_LISTENING, sizeof(struct control_listening) },
     };
 
     for (size_t i = 0; i < COUNT_OF(types); i++) {
@@ -95,8 +97,8 @@ TEST(every_plain_message)
 TEST(every_type_there_is_not)
 {
     for (unsigned type = 0; type < 65536; type++) {
-        bool known = (type >= CONTROL_PING && type <= CONTROL_END) ||
-                     (type >= CONTROL_PONG && type <= CONTROL_USED);
+        bool known = (type >= CONTROL_PING && type <= CONTROL_LISTENERS) ||
+                     (type >= CONTROL_PONG && type <= CONTROL_LISTENING);
 
         plain((enum control_type)type, sizeof m.head);
         if (!known && check() != -ERR_UNSUPPORTED)

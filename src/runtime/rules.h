@@ -1,0 +1,41 @@
+/* The packet rules of a sandbox with egress: one table, loaded as one transaction.
+ *
+ *     table inet sandboxer {
+ *         chain capture {
+ *             type filter hook prerouting priority mangle; policy accept;
+ *             ip daddr 127.0.0.0/8 return
+ *             ip6 daddr ::1 return
+ *             tcp dport 53 return
+ *             meta l4proto tcp tproxy to :3129
+ *         }
+ *         chain guard {
+ *             type filter hook output priority filter; policy drop;
+ *             ip daddr 127.0.0.1 tcp dport 3129 reject with tcp reset
+ *             ip6 daddr ::1 tcp dport 3129 reject with tcp reset
+ *             ip daddr 127.0.0.0/8 accept
+ *             ip6 daddr ::1 accept
+ *             meta l4proto tcp accept
+ *             udp dport 53 accept
+ *             udp sport 53 accept
+ *             limit rate 10/second burst 20 packets log prefix "egress" group 1 snaplen 128
+ *         }
+ *     }
+ *
+ * Everything a program sends meets `guard` first. What is dropped there fails in the call that sent
+ * it (EPERM), at once and for every protocol: no answer has to find its way back. TCP goes through
+ * to `capture`, which hands what belongs to no connection yet to the capture listener: without
+ * address translation and without connection tracking, which would cost each packet of the
+ * sandbox's own loopback traffic, and unaccounted kernel memory. Port 53 needs no capture: the DNS
+ * listeners are bound to it on every address. Nobody inside can send from it: it is a privileged
+ * port of a namespace that the sandbox does not own. */
+#ifndef RUNTIME_RULES_H
+#define RUNTIME_RULES_H
+
+#include "base/err.h"
+#include "runtime/netlink.h"
+
+void rules_build(struct netlink *m);
+/* Into the network namespace we are in. -ERR_UNSUPPORTED if the kernel lacks what they use. */
+int rules_load(struct err *e);
+
+#endif
