@@ -225,6 +225,53 @@ static enum verdict nft_batch(const void *with)
     return refused(r, "beginning an nft batch");
 }
 
+static enum verdict new_address(const void *with)
+{
+    struct {
+        struct nlmsghdr head;
+        struct ifaddrmsg address;
+    } q = { { sizeof q, RTM_NEWADDR, NLM_F_REQUEST | NLM_F_ACK, 1, 0 },
+            { .ifa_family = AF_INET, .ifa_index = 0x7fffffff } };
+
+    (void)with;
+    return refused(netlink_ask(NETLINK_ROUTE, &q, sizeof q), "RTM_NEWADDR");
+}
+
+/* Of a group that nobody has: whoever may ask is told so. */
+static enum verdict packet_log(const void *with)
+{
+    struct {
+        struct nlmsghdr head;
+        uint8_t family, version;
+        uint16_t group;
+    } q = { { sizeof q, 4 << 8 | 1, NLM_F_REQUEST | NLM_F_ACK, 1, 0 }, 0, 0, htons(0xfff0) };
+
+    (void)with;
+    return refused(netlink_ask(NETLINK_NETFILTER, &q, sizeof q), "configuring a packet log");
+}
+
+/* With it a socket takes connections to addresses that are not its own. */
+static enum verdict transparent(const void *with)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)with;
+    return refused(setsockopt(fd, IPPROTO_IP, 19 /* IP_TRANSPARENT */, &(int){ 1 }, sizeof(int)),
+                   "IP_TRANSPARENT");
+}
+
+/* A name server of one's own would answer for the sandbox's. */
+static enum verdict low_port(const void *with)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET,
+                              .sin_port = htons(53),
+                              .sin_addr.s_addr = inet_addr("127.0.0.99") };
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    (void)with;
+    return refused(bind(fd, (struct sockaddr *)&at, sizeof at), "port 53");
+}
+
 /* ---- lies and leftovers ---- */
 
 static enum verdict forged_credentials(const void *with)
@@ -287,7 +334,11 @@ static const struct attack attacks[] = {
     { "sockets: interface flags", loopback_down, NULL, SEEN },
     { "sockets: netlink new route", new_route, NULL, SEEN },
     { "sockets: netlink delete link", delete_link, NULL, SEEN },
+    { "sockets: netlink new address", new_address, NULL, SEEN },
     { "sockets: netlink nft batch", nft_batch, NULL, SEEN },
+    { "sockets: netlink packet log", packet_log, NULL, UNSEEN }, /* not in every kernel */
+    { "sockets: transparent socket", transparent, NULL, SEEN },
+    { "sockets: privileged port", low_port, NULL, UNSEEN }, /* a sysctl of the machine */
     { "sockets: forged credentials", forged_credentials, NULL, SEEN },
     { "sockets: System V memory of the host", host_shared_memory, NULL, SEEN },
     NO_SOCKET("raw IPv4 socket", AF_INET, SOCK_RAW, IPPROTO_ICMP),
