@@ -73,7 +73,7 @@ static void die_at(const char *step)
     CHECK_OK(launcher_start(&l, &e), e);
     CHECK(unsetenv("SANDBOXER_TEST_DIE_STEP") == 0);
     CHECK_OK(plan_init(&p, &e), e);
-    p.flags = PLAN_LISTENER;
+    p.flags = PLAN_LISTENER | PLAN_EGRESS;
     p.pids = BOX_PIDS;
     p.memory = 64 << 20;
     CHECK_OK(ipc_pair(pair, &e), e);
