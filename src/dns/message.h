@@ -1,0 +1,100 @@
+/* DNS messages (RFC 1035, EDNS0 of RFC 6891), as far as a stub resolver and a policy server need
+ * them. Nothing is allocated, nothing borrowed: results hold copies.
+ *
+ * Names are text without the last dot, lower case, of letters, digits, '-' and '_'; the root is
+ * "". Everything else in a name makes it a name that equals no other and cannot be asked for. */
+#ifndef DNS_MESSAGE_H
+#define DNS_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "net/address.h"
+
+enum dns_type { DNS_A = 1, DNS_CNAME = 5, DNS_AAAA = 28, DNS_OPT = 41 };
+enum { DNS_IN = 1 };
+
+enum dns_rcode {
+    DNS_NOERROR = 0,
+    DNS_FORMERR = 1,
+    DNS_SERVFAIL = 2,
+    DNS_NXDOMAIN = 3,
+    DNS_NOTIMP = 4,
+    DNS_REFUSED = 5,
+    DNS_BADVERS = 16, /* needs EDNS */
+};
+
+enum {
+    DNS_NAME_MAX = 253,      /* bytes of a name as text */
+    DNS_UDP_MIN = 512,       /* what everybody takes over UDP */
+    DNS_UDP_MAX = 1232,      /* what we send over UDP to who takes more */
+    DNS_MESSAGE_MAX = 65535, /* over TCP, behind the two bytes of its length */
+    DNS_QUERY_MAX = 12 + 255 + 4,
+    DNS_ADDRESSES_MAX = 16, /* of one answer */
+    DNS_HOPS_MAX = 8,       /* CNAMEs of one answer */
+};
+
+struct dns_question {
+    char name[DNS_NAME_MAX + 1];
+    uint16_t type, class;
+};
+
+struct dns_query {
+    uint16_t id;
+    bool recursion_desired;
+    bool has_edns;
+    uint16_t edns_size; /* as the client said; see dns_udp_size() */
+    struct dns_question question;
+    uint8_t wire_[255 + 4]; /* the question as it came, letter case too: answers repeat it */
+    size_t wire_n_;
+};
+
+/* One question of class IN, nothing answered in it, at most an OPT record behind it, and nothing
+ * after that.
+ *
+ * On failure *refuse is what to answer with dns_build_answer(), for which *ret holds what was
+ * understood; or DNS_NOERROR, if the message must not be answered at all: it is no query, or
+ * shorter than a header. Types are not judged but for those that ask for something else than a
+ * record (ANY, AXFR and their like: DNS_NOTIMP). */
+int dns_parse_query(struct str message, struct dns_query *ret, enum dns_rcode *refuse,
+                    struct err *e);
+
+/* The largest answer to q over UDP. */
+size_t dns_udp_size(const struct dns_query *q);
+
+/* Writes the answer and returns its length. Of the addresses those are taken that the question's
+ * type asks for; none with an rcode other than DNS_NOERROR. If they do not all fit in `size` none
+ * is written and the answer is marked as truncated. 0 if not even that fits: DNS_UDP_MIN does. */
+size_t dns_build_answer(const struct dns_query *q, enum dns_rcode rcode,
+                        const struct address *addresses, size_t n, uint32_t ttl, void *out,
+                        size_t size);
+
+/* A query for a record of class IN, with recursion, without EDNS: its length, or 0 if `name` is not
+ * a canonical name. */
+size_t dns_build_query(uint16_t id, struct str name, enum dns_type type,
+                       uint8_t out[static DNS_QUERY_MAX]);
+
+struct dns_answer {
+    enum dns_rcode rcode; /* without EDNS' upper bits */
+    bool truncated;       /* ask again over TCP; nothing below is filled */
+    unsigned hops;        /* CNAMEs followed */
+    uint32_t ttl;         /* the least of chain and addresses; 0 without addresses */
+    size_t n;
+    struct address addresses[DNS_ADDRESSES_MAX];
+};
+
+/* Follows the CNAMEs of the message from the name that was asked and takes the addresses at their
+ * end, and no other record's. A chain that ends without addresses, or in a name whose records are
+ * not in the message, has none (n == 0).
+ *
+ * -ERR_CONFLICT: not the answer to this question (id, question, direction); the right one may still
+ * come. -ERR_INVALID: the answer, and malformed: lengths, compression, two CNAMEs of one name.
+ * -ERR_TOO_BIG: more than DNS_HOPS_MAX hops, as every loop has, or more addresses than
+ * DNS_ADDRESSES_MAX: what was not looked at cannot be vouched for. */
+int dns_parse_answer(struct str message, const struct dns_question *asked, uint16_t id,
+                     struct dns_answer *ret, struct err *e);
+
+#endif

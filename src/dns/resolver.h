@@ -1,0 +1,95 @@
+/* Looks names up at DNS servers, on the loop: no search list, no hosts file, no cache, no
+ * environment. One lookup asks for A and AAAA at once.
+ *
+ *     lookup->… zeroed, a member of its owner
+ *     r = dns_lookup_start(resolver, &c->lookup, STR("example.com"), on_found, e);
+ *
+ * Every question has a random id and a socket of its own, and so a random port. A server that does
+ * not answer within the timeout, answers SERVFAIL, REFUSED or nonsense, is followed by the next,
+ * for `attempts` rounds. Truncated answers are asked for again over TCP. Messages that do not
+ * belong to the question are passed over.
+ *
+ * A lookup is all or nothing: if one of the two families cannot be asked, the whole fails, since a
+ * verdict about a name is one about all its addresses. NXDOMAIN for one family beside addresses of
+ * the other counts as none of that family: servers that say so are wrong, and common. */
+#ifndef DNS_RESOLVER_H
+#define DNS_RESOLVER_H
+
+#include "base/buf.h"
+#include "dns/message.h"
+#include "loop/fd.h"
+#include "loop/timer.h"
+
+enum { DNS_SERVERS_MAX = 3, DNS_PORT = 53 };
+
+struct dns_server {
+    struct address address;
+    uint16_t port;
+};
+
+struct dns_resolver {
+    struct loop *loop;
+    size_t n;
+    struct dns_server servers[DNS_SERVERS_MAX];
+    int64_t timeout;   /* of one question to one server */
+    unsigned attempts; /* rounds over all servers */
+};
+
+/* 1 to DNS_SERVERS_MAX servers; timeout 2 s, 2 attempts: both may be changed afterwards. There is
+ * nothing to free. Lookups hold a pointer to it. */
+int dns_resolver_init(struct dns_resolver *r, struct loop *l, const struct dns_server *servers,
+                      size_t n, struct err *e);
+
+enum dns_outcome {
+    DNS_LOOKUP_FOUND,
+    DNS_LOOKUP_NXDOMAIN, /* there is no such name */
+    DNS_LOOKUP_NODATA,   /* there is, without addresses */
+    DNS_LOOKUP_SERVFAIL, /* the last server tried failed, refused, or answered nonsense */
+    DNS_LOOKUP_TIMEOUT,  /* the last server tried did not answer */
+};
+const char *dns_outcome_name(enum dns_outcome o); /* "found", "nxdomain", …: stable */
+
+struct dns_lookup;
+typedef void dns_lookup_fn(struct dns_lookup *l);
+
+struct dns_ask_ { /* one family's way through the servers */
+    struct dns_lookup *lookup;
+    struct dns_question question;
+    uint16_t id;
+    unsigned tries;
+    int fd;
+    bool tcp, settled;
+    struct loop_fd socket;
+    struct loop_timer timer;
+    struct buf out, in; /* of TCP */
+    enum dns_outcome outcome;
+    struct dns_answer answer;
+};
+
+struct dns_lookup {
+    struct dns_resolver *resolver;
+    enum dns_outcome outcome;
+    uint32_t ttl; /* the least of all; 0 unless found */
+    size_t n;     /* IPv4 first, each family in the server's order; 0 unless found */
+    struct address addresses[2 * DNS_ADDRESSES_MAX];
+
+    dns_lookup_fn *done_;
+    bool running_;
+    struct dns_ask_ asks_[2];
+    struct loop_later later_;
+};
+
+/* `name` is canonical, as in struct host, and is copied. `done` is called once, from the loop,
+ * never from inside this call; it may free the lookup's owner or start the lookup again. After a
+ * failure it is not called: -ERR_INVALID for the name, -ERR_CONFLICT while running, -ERR_SYS. */
+int dns_lookup_start(struct dns_resolver *r, struct dns_lookup *l, struct str name,
+                     dns_lookup_fn *done, struct err *e);
+
+/* `done` is not called any more. Harmless if nothing runs, and on a zeroed lookup. */
+void dns_lookup_cancel(struct dns_lookup *l);
+
+/* The `nameserver` lines of a resolv.conf: how many servers, the first DNS_SERVERS_MAX of them.
+ * Other lines and addresses with a zone are passed over. */
+size_t resolv_conf_parse(struct str text, struct dns_server ret[static DNS_SERVERS_MAX]);
+
+#endif

@@ -1,0 +1,37 @@
+/* A destination as a client wrote it, in one canonical form, so that policy, DNS, SNI, audit and
+ * dialling never see two spellings of one place.
+ *
+ * Names are ASCII, lower case, labels of letters, digits, '-' and '_' of at most 63 bytes that
+ * neither begin nor end with '-', 253 bytes in all. IDNs are written as A-labels by whoever asks.
+ * One dot at the end is dropped: "example.com." is "example.com" everywhere. The last label does
+ * not begin with a digit, so no resolver can take a name for an address; what does is either an
+ * IPv4 address in its canonical spelling or refused. */
+#ifndef NET_HOST_H
+#define NET_HOST_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "net/address.h"
+
+enum { HOST_NAME_MAX_ = 253, HOST_LABEL_MAX = 63 };
+
+struct host {
+    bool is_address;
+    struct address address;        /* if is_address */
+    char name[HOST_NAME_MAX_ + 1]; /* always: the name, or the address as address_text() has it */
+};
+
+/* `bracketed`: s stood between '[' and ']', which are not part of it: an IPv6 address without a
+ * zone, nothing else. Without brackets: a name or an IPv4 address, no IPv6. Messages hold no bytes
+ * of the input. */
+int host_parse(struct str s, bool bracketed, struct host *ret, struct err *e);
+
+/* host, host:port, [v6], [v6]:port. Ports are 1 to 65535, without sign or leading zero. Without a
+ * port it is default_port, or an error if that is 0. A colon must be followed by a port. */
+int authority_parse(struct str s, uint16_t default_port, struct host *ret, uint16_t *ret_port,
+                    struct err *e);
+
+/* A metadata service by its address or by one of its names. */
+bool host_is_metadata(const struct host *h);
+
+#endif
