@@ -52,18 +52,20 @@ const char *dns_outcome_name(enum dns_outcome o); /* "found", "nxdomain", …: s
 struct dns_lookup;
 typedef void dns_lookup_fn(struct dns_lookup *l);
 
-struct dns_ask_ { /* one family's way through the servers */
+struct dns_ask_ { /* one family's way through the servers: ask.h */
+    struct dns_resolver *resolver;
     struct dns_lookup *lookup;
+    void (*settled)(struct dns_ask_ *a);
     struct dns_question question;
     uint16_t id;
-    unsigned tries;
+    unsigned tries; /* that failed */
+    bool is_settled;
     int fd;
-    bool tcp, settled;
     struct loop_fd socket;
     struct loop_timer timer;
     struct buf out, in; /* of TCP */
     enum dns_outcome outcome;
-    struct dns_answer answer;
+    struct dns_answer answer; /* if found */
 };
 
 struct dns_lookup {
@@ -81,7 +83,7 @@ struct dns_lookup {
 
 /* `name` is canonical, as in struct host, and is copied. `done` is called once, from the loop,
  * never from inside this call; it may free the lookup's owner or start the lookup again. After a
- * failure it is not called: -ERR_INVALID for the name, -ERR_CONFLICT while running, -ERR_SYS. */
+ * failure it is not called: -ERR_INVALID for the name, -ERR_CONFLICT while running. */
 int dns_lookup_start(struct dns_resolver *r, struct dns_lookup *l, struct str name,
                      dns_lookup_fn *done, struct err *e);
 

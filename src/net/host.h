@@ -13,12 +13,12 @@
 #include "base/str.h"
 #include "net/address.h"
 
-enum { HOST_NAME_MAX_ = 253, HOST_LABEL_MAX = 63 };
+enum { HOST_MAX = 253, HOST_LABEL_MAX = 63 };
 
 struct host {
     bool is_address;
-    struct address address;        /* if is_address */
-    char name[HOST_NAME_MAX_ + 1]; /* always: the name, or the address as address_text() has it */
+    struct address address;  /* if is_address */
+    char name[HOST_MAX + 1]; /* always: the name, or the address as address_text() has it */
 };
 
 /* `bracketed`: s stood between '[' and ']', which are not part of it: an IPv6 address without a

@@ -1,0 +1,249 @@
+#include "dns/ask.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "crypto/random.h"
+
+enum {
+    UDP_TAKEN = 4096, /* of a datagram; without EDNS nobody may send more than DNS_UDP_MIN */
+    TCP_HEAD = 2,     /* the length before a message */
+    TCP_PIECE = 4096, /* read at once */
+};
+
+static void try_on(struct dns_ask_ *a);
+
+static void close_socket(struct dns_ask_ *a)
+{
+    loop_fd_stop(&a->socket);
+    loop_timer_stop(&a->timer);
+    drop_fd(&a->fd);
+    buf_done(&a->out);
+    buf_done(&a->in);
+}
+
+void dns_ask_stop(struct dns_ask_ *a)
+{
+    close_socket(a);
+    a->is_settled = true;
+}
+
+static void settle(struct dns_ask_ *a, enum dns_outcome outcome)
+{
+    dns_ask_stop(a);
+    a->outcome = outcome;
+    a->settled(a);
+}
+
+/* This server is no use: the next. */
+static void fail(struct dns_ask_ *a, enum dns_outcome outcome)
+{
+    close_socket(a);
+    a->outcome = outcome;
+    a->tries++;
+    try_on(a);
+}
+
+static void on_timeout(struct loop_timer *t)
+{
+    fail(container_of(t, struct dns_ask_, timer), DNS_LOOKUP_TIMEOUT);
+}
+
+static void use_answer(struct dns_ask_ *a)
+{
+    if (a->answer.rcode == DNS_NXDOMAIN)
+        settle(a, DNS_LOOKUP_NXDOMAIN);
+    else if (a->answer.rcode != DNS_NOERROR)
+        fail(a, DNS_LOOKUP_SERVFAIL);
+    else
+        settle(a, a->answer.n ? DNS_LOOKUP_FOUND : DNS_LOOKUP_NODATA);
+}
+
+/* --- Asking --- */
+
+static int watch(struct dns_ask_ *a, unsigned want, loop_fd_fn *call, struct err *e)
+{
+    struct dns_resolver *r = a->resolver;
+    int ok = loop_fd_start(r->loop, &a->socket, a->fd, want, call, e);
+
+    if (ok >= 0)
+        ok = loop_timer_start(r->loop, &a->timer, clock_mono() + r->timeout, on_timeout, e);
+    return ok;
+}
+
+/* A socket connected to the server whose turn it is; for TCP, on its way there. */
+static int open_socket(struct dns_ask_ *a, int type, struct err *e)
+{
+    const struct dns_server *s = &a->resolver->servers[a->tries % a->resolver->n];
+    struct sockaddr_storage to;
+    socklen_t n = address_to_sockaddr(&s->address, s->port, &to);
+
+    a->fd = socket(to.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (a->fd < 0)
+        return err_sys(e, "opening a socket for DNS");
+    if (connect(a->fd, (struct sockaddr *)&to, n) < 0 && errno != EINPROGRESS)
+        return err_sys(e, "connecting to the DNS server");
+    return 0;
+}
+
+/* With a new id each time. */
+static int make_query(struct dns_ask_ *a, uint8_t out[static DNS_QUERY_MAX], size_t *ret_n,
+                      struct err *e)
+{
+    int r = crypto_random(&a->id, sizeof a->id, e);
+
+    if (r < 0)
+        return r;
+    *ret_n = dns_build_query(a->id, str_from(a->question.name), a->question.type, out);
+    return 0;
+}
+
+/* --- TCP --- */
+
+static void read_message(struct dns_ask_ *a, struct str message)
+{
+    if (dns_parse_answer(message, &a->question, a->id, &a->answer, NULL) < 0 || a->answer.truncated)
+        fail(a, DNS_LOOKUP_SERVFAIL);
+    else
+        use_answer(a);
+}
+
+/* The length of what is awaited, with its head; the head's alone until that is there. */
+static size_t awaited(const struct buf *in)
+{
+    if (in->n < TCP_HEAD)
+        return TCP_HEAD;
+    return TCP_HEAD + ((size_t)(uint8_t)in->p[0] << 8 | (uint8_t)in->p[1]);
+}
+
+static void read_tcp(struct dns_ask_ *a)
+{
+    size_t room = awaited(&a->in) - a->in.n;
+    ssize_t n;
+    char *to;
+
+    room = room < TCP_PIECE ? room : TCP_PIECE;
+    n = buf_room(&a->in, room, &to) < 0 ? 0 : recv(a->fd, to, room, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        fail(a, DNS_LOOKUP_SERVFAIL);
+        return;
+    }
+    buf_grew(&a->in, (size_t)n);
+    if (a->in.n == awaited(&a->in))
+        read_message(a, (struct str){ a->in.p + TCP_HEAD, a->in.n - TCP_HEAD });
+}
+
+static void write_tcp(struct dns_ask_ *a)
+{
+    ssize_t n = send(a->fd, a->out.p, a->out.n, MSG_NOSIGNAL);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < 0) {
+        fail(a, DNS_LOOKUP_SERVFAIL);
+        return;
+    }
+    buf_drop(&a->out, (size_t)n);
+    if (a->out.n == 0 && loop_fd_want(&a->socket, LOOP_READ, NULL) < 0)
+        fail(a, DNS_LOOKUP_SERVFAIL);
+}
+
+static void on_tcp(struct loop_fd *s, unsigned events)
+{
+    struct dns_ask_ *a = container_of(s, struct dns_ask_, socket);
+
+    (void)events; /* errors are told by the call that meets them */
+    if (a->out.n > 0)
+        write_tcp(a);
+    else
+        read_tcp(a);
+}
+
+static int ask_tcp(struct dns_ask_ *a, struct err *e)
+{
+    uint8_t query[TCP_HEAD + DNS_QUERY_MAX];
+    size_t n = 0;
+    int r = open_socket(a, SOCK_STREAM, e);
+
+    if (r >= 0)
+        r = make_query(a, query + TCP_HEAD, &n, e);
+    if (r < 0)
+        return r;
+    query[0] = (uint8_t)(n >> 8);
+    query[1] = (uint8_t)n;
+    buf_init(&a->out, sizeof query);
+    buf_init(&a->in, TCP_HEAD + DNS_MESSAGE_MAX);
+    buf_add(&a->out, (struct str){ (const char *)query, TCP_HEAD + n });
+    return watch(a, LOOP_WRITE, on_tcp, e);
+}
+
+static void go_over_to_tcp(struct dns_ask_ *a)
+{
+    close_socket(a);
+    if (ask_tcp(a, NULL) < 0)
+        fail(a, DNS_LOOKUP_SERVFAIL);
+}
+
+/* --- UDP --- */
+
+static void on_udp(struct loop_fd *s, unsigned events)
+{
+    struct dns_ask_ *a = container_of(s, struct dns_ask_, socket);
+    char message[UDP_TAKEN];
+    ssize_t n = recv(a->fd, message, sizeof message, MSG_TRUNC);
+    int r;
+
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < 0 || (size_t)n > sizeof message) {
+        fail(a, DNS_LOOKUP_SERVFAIL);
+        return;
+    }
+    r = dns_parse_answer((struct str){ message, (size_t)n }, &a->question, a->id, &a->answer, NULL);
+    if (r == -ERR_CONFLICT)
+        return; /* somebody else's; the answer may still come */
+    if (r < 0)
+        fail(a, DNS_LOOKUP_SERVFAIL);
+    else if (a->answer.truncated)
+        go_over_to_tcp(a);
+    else
+        use_answer(a);
+}
+
+static int ask_udp(struct dns_ask_ *a, struct err *e)
+{
+    uint8_t query[DNS_QUERY_MAX];
+    size_t n = 0;
+    int r = open_socket(a, SOCK_DGRAM, e);
+
+    if (r >= 0)
+        r = make_query(a, query, &n, e);
+    if (r < 0)
+        return r;
+    if (send(a->fd, query, n, MSG_NOSIGNAL) < 0)
+        return err_sys(e, "sending to the DNS server");
+    return watch(a, LOOP_READ, on_udp, e);
+}
+
+/* Asks the first of the servers left that can be asked. */
+static void try_on(struct dns_ask_ *a)
+{
+    for (; a->tries < a->resolver->attempts * a->resolver->n; a->tries++) {
+        if (ask_udp(a, NULL) >= 0)
+            return;
+        close_socket(a);
+        a->outcome = DNS_LOOKUP_SERVFAIL;
+    }
+    settle(a, a->outcome);
+}
+
+void dns_ask_start(struct dns_ask_ *a)
+{
+    a->outcome = DNS_LOOKUP_SERVFAIL;
+    try_on(a);
+}

@@ -1,0 +1,28 @@
+#include "dns/resolver.h"
+
+/* The word at the front of *rest, which moves behind it. */
+static struct str next_word(struct str *rest)
+{
+    struct str s = str_trim(*rest);
+    size_t n = 0;
+
+    while (n < s.n && s.p[n] != ' ' && s.p[n] != '\t')
+        n++;
+    *rest = (struct str){ s.p + n, s.n - n };
+    return (struct str){ s.p, n };
+}
+
+size_t resolv_conf_parse(struct str text, struct dns_server ret[static DNS_SERVERS_MAX])
+{
+    size_t n = 0;
+
+    while (text.p && n < DNS_SERVERS_MAX) {
+        struct str line;
+        struct address a;
+
+        text = str_cut(text, '\n', &line);
+        if (str_eq(next_word(&line), STR("nameserver")) && address_parse(next_word(&line), &a))
+            ret[n++] = (struct dns_server){ a, DNS_PORT };
+    }
+    return n;
+}

@@ -1,0 +1,221 @@
+#include "net/address.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+/* --- Text --- */
+
+static int digit_of(char c, int base)
+{
+    int v = c >= '0' && c <= '9'   ? c - '0'
+            : c >= 'a' && c <= 'f' ? c - 'a' + 10
+            : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                   : 16;
+
+    return v < base ? v : -1;
+}
+
+/* One part of a dotted quad. */
+static bool parse_octet(struct str s, uint8_t *ret)
+{
+    int v = 0;
+
+    if (s.n == 0 || s.n > 3 || (s.n > 1 && s.p[0] == '0'))
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        int d = digit_of(s.p[i], 10);
+
+        if (d < 0)
+            return false;
+        v = v * 10 + d;
+    }
+    *ret = (uint8_t)v;
+    return v <= UINT8_MAX;
+}
+
+static bool parse_quad(struct str s, uint8_t ret[static 4])
+{
+    for (size_t i = 0; i < 4; i++) {
+        struct str part;
+
+        s = str_cut(s, '.', &part);
+        if (!parse_octet(part, &ret[i]) || (i < 3) != (s.p != NULL))
+            return false;
+    }
+    return true;
+}
+
+static bool parse_group(struct str s, uint8_t ret[static 2])
+{
+    unsigned v = 0;
+
+    if (s.n == 0 || s.n > 4)
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        int d = digit_of(s.p[i], 16);
+
+        if (d < 0)
+            return false;
+        v = v << 4 | (unsigned)d;
+    }
+    ret[0] = (uint8_t)(v >> 8);
+    ret[1] = (uint8_t)v;
+    return true;
+}
+
+/* Groups between colons, the last maybe a dotted quad, into at most `room` bytes; how many were
+ * filled, or -1. */
+static int parse_groups(struct str s, bool quad_allowed, uint8_t *ret, size_t room)
+{
+    size_t n = 0;
+
+    while (s.p) {
+        struct str part;
+
+        s = str_cut(s, ':', &part);
+        if (!s.p && quad_allowed && str_find(part, '.') < part.n) {
+            if (room - n < 4 || !parse_quad(part, ret + n))
+                return -1;
+            return (int)n + 4;
+        }
+        if (room - n < 2 || !parse_group(part, ret + n))
+            return -1;
+        n += 2;
+    }
+    return (int)n;
+}
+
+/* Position of "::", or s.n. */
+static size_t find_gap(struct str s)
+{
+    for (size_t i = 0; i + 1 < s.n; i++)
+        if (s.p[i] == ':' && s.p[i + 1] == ':')
+            return i;
+    return s.n;
+}
+
+/* A gap stands for one group of zeros at least, so what is written has 14 bytes at most. */
+static bool parse_v6(struct str s, uint8_t ret[static 16])
+{
+    size_t gap = find_gap(s);
+    struct str head = { s.p, gap }, tail = { s.p + gap + 2, s.n - gap - 2 };
+    uint8_t behind[14];
+    int before = 0, after = 0;
+
+    if (gap == s.n)
+        return parse_groups(s, true, ret, 16) == 16;
+    if (head.n > 0)
+        before = parse_groups(head, false, ret, 14);
+    if (before >= 0 && tail.n > 0)
+        after = parse_groups(tail, true, behind, 14 - (size_t)before);
+    if (before < 0 || after < 0)
+        return false;
+    memset(ret + before, 0, 16 - (size_t)before);
+    memcpy(ret + 16 - after, behind, (size_t)after);
+    return true;
+}
+
+bool address_parse(struct str s, struct address *ret)
+{
+    struct address a = { .v6 = s.n && str_find(s, ':') < s.n };
+
+    if (s.n == 0 || s.n >= ADDRESS_TEXT_MAX)
+        return false;
+    if (a.v6 ? !parse_v6(s, a.bytes) : !parse_quad(s, a.bytes))
+        return false;
+    *ret = a;
+    return true;
+}
+
+struct str address_text(const struct address *a, char out[static ADDRESS_TEXT_MAX])
+{
+    inet_ntop(a->v6 ? AF_INET6 : AF_INET, a->bytes, out, ADDRESS_TEXT_MAX);
+    return str_from(out);
+}
+
+/* --- Comparison --- */
+
+static size_t width(const struct address *a)
+{
+    return a->v6 ? 16 : 4;
+}
+
+bool address_equal(const struct address *a, const struct address *b)
+{
+    return a->v6 == b->v6 && memcmp(a->bytes, b->bytes, width(a)) == 0;
+}
+
+static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned bits)
+{
+    unsigned whole = bits / 8, rest = bits % 8;
+
+    return memcmp(a, b, whole) == 0 && (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
+}
+
+bool prefix_has(const struct prefix *p, const struct address *a)
+{
+    return p->base.v6 == a->v6 && same_bits(p->base.bytes, a->bytes, p->bits);
+}
+
+static bool bits_behind(const struct prefix *p)
+{
+    for (unsigned i = p->bits; i < 8 * width(&p->base); i++)
+        if (p->base.bytes[i / 8] & 0x80 >> i % 8)
+            return true;
+    return false;
+}
+
+bool prefix_parse(struct str s, struct prefix *ret)
+{
+    struct str text, bits = str_cut(s, '/', &text);
+    struct prefix p;
+    uint64_t n;
+
+    if (!address_parse(text, &p.base))
+        return false;
+    n = 8 * width(&p.base);
+    if (bits.p && (bits.n > 3 || (bits.n > 1 && bits.p[0] == '0') || !str_to_u64(bits, &n)))
+        return false;
+    if (n > 8 * width(&p.base))
+        return false;
+    p.bits = (unsigned)n;
+    if (bits_behind(&p))
+        return false;
+    *ret = p;
+    return true;
+}
+
+/* --- Sockets --- */
+
+socklen_t address_to_sockaddr(const struct address *a, uint16_t port, struct sockaddr_storage *ret)
+{
+    struct sockaddr_in *in = (struct sockaddr_in *)ret;
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
+
+    memset(ret, 0, sizeof *ret);
+    if (a->v6) {
+        in6->sin6_family = AF_INET6;
+        in6->sin6_port = htons(port);
+        memcpy(&in6->sin6_addr, a->bytes, 16);
+        return sizeof *in6;
+    }
+    in->sin_family = AF_INET;
+    in->sin_port = htons(port);
+    memcpy(&in->sin_addr, a->bytes, 4);
+    return sizeof *in;
+}
+
+bool address_from_sockaddr(const struct sockaddr *sa, struct address *ret, uint16_t *port)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)sa;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)sa;
+    struct address a = { .v6 = sa->sa_family == AF_INET6 };
+
+    if (sa->sa_family != AF_INET && !a.v6)
+        return false;
+    memcpy(a.bytes, a.v6 ? (const void *)&in6->sin6_addr : &in->sin_addr, width(&a));
+    if (port)
+        *port = ntohs(a.v6 ? in6->sin6_port : in->sin_port);
+    *ret = a;
+    return true;
+}

@@ -1,0 +1,164 @@
+#include "net/host.h"
+
+#include "base/own.h"
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* The byte in lower case, or 0 if it may not stand in a name. */
+static char canonical_byte(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return (char)(c - 'A' + 'a');
+    return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '_' ? c : '\0';
+}
+
+static int check_label(struct str label, struct err *e)
+{
+    if (label.n == 0)
+        return err_set(e, ERR_INVALID, "the host name has an empty label");
+    if (label.n > HOST_LABEL_MAX)
+        return err_set(e, ERR_INVALID, "a label of the host name is longer than %d bytes",
+                       HOST_LABEL_MAX);
+    for (size_t i = 0; i < label.n; i++)
+        if (!canonical_byte(label.p[i]))
+            return err_set(e, ERR_INVALID,
+                           "byte 0x%02x cannot stand in a host name; write IDNs as A-labels (xn--)",
+                           (unsigned char)label.p[i]);
+    if (label.p[0] == '-' || label.p[label.n - 1] == '-')
+        return err_set(e, ERR_INVALID, "a label of the host name begins or ends with '-'");
+    return 0;
+}
+
+static int check_name(struct str name, struct err *e)
+{
+    struct str label = { 0 };
+
+    if (name.n > HOST_MAX)
+        return err_set(e, ERR_INVALID, "the host name is longer than %d bytes", HOST_MAX);
+    for (struct str rest = name; rest.p;) {
+        int r;
+
+        rest = str_cut(rest, '.', &label);
+        r = check_label(label, e);
+        if (r < 0)
+            return r;
+    }
+    if (label.n > 0 && is_digit(label.p[0]))
+        return err_set(e, ERR_INVALID,
+                       "the host is neither an IPv4 address as a.b.c.d nor a name: its last label "
+                       "begins with a digit");
+    return 0;
+}
+
+static void set_address(struct host *h, const struct address *a)
+{
+    char text[ADDRESS_TEXT_MAX];
+
+    *h = (struct host){ .is_address = true, .address = *a };
+    str_copy(address_text(a, text), h->name, sizeof h->name);
+}
+
+static int parse_v6(struct str s, struct host *ret, struct err *e)
+{
+    struct address a;
+
+    if (!address_parse(s, &a) || !a.v6)
+        return err_set(e, ERR_INVALID,
+                       "what stands in brackets is not an IPv6 address (without a zone)");
+    set_address(ret, &a);
+    return 0;
+}
+
+int host_parse(struct str s, bool bracketed, struct host *ret, struct err *e)
+{
+    struct address a;
+    int r;
+
+    if (s.n == 0)
+        return err_set(e, ERR_INVALID, "the host is empty");
+    if (bracketed)
+        return parse_v6(s, ret, e);
+    if (address_parse(s, &a)) {
+        if (a.v6)
+            return err_set(e, ERR_INVALID, "an IPv6 address stands in brackets: [::1]");
+        set_address(ret, &a);
+        return 0;
+    }
+    if (s.p[s.n - 1] == '.')
+        s.n--;
+    r = check_name(s, e);
+    if (r < 0)
+        return r;
+    *ret = (struct host){ 0 };
+    for (size_t i = 0; i < s.n; i++)
+        ret->name[i] = s.p[i] == '.' ? '.' : canonical_byte(s.p[i]);
+    return 0;
+}
+
+static int parse_port(struct str s, uint16_t *ret, struct err *e)
+{
+    uint64_t v;
+
+    if (s.n > 5 || !str_to_u64(s, &v) || s.p[0] == '0' || v > UINT16_MAX)
+        return err_set(e, ERR_INVALID, "the port is not a number from 1 to 65535");
+    *ret = (uint16_t)v;
+    return 0;
+}
+
+/* Splits off the host; *rest is empty or begins with what follows it. */
+static int cut_host(struct str s, struct str *host, struct str *rest, struct err *e)
+{
+    bool bracketed = s.n > 0 && s.p[0] == '[';
+    size_t end = str_find(s, bracketed ? ']' : ':');
+
+    if (bracketed && end == s.n)
+        return err_set(e, ERR_INVALID, "the host's '[' is not closed");
+    *host = (struct str){ s.p + bracketed, end - bracketed };
+    end += bracketed;
+    *rest = (struct str){ s.p + end, s.n - end };
+    return bracketed;
+}
+
+int authority_parse(struct str s, uint16_t default_port, struct host *ret, uint16_t *ret_port,
+                    struct err *e)
+{
+    struct str host, rest;
+    struct host h;
+    uint16_t port = default_port;
+    int bracketed = cut_host(s, &host, &rest, e), r = bracketed;
+
+    if (r >= 0)
+        r = host_parse(host, bracketed, &h, e);
+    if (r < 0)
+        return r;
+    if (rest.n == 0 && default_port == 0)
+        return err_set(e, ERR_INVALID, "the port is missing: write HOST:PORT");
+    if (rest.n > 0 && rest.p[0] != ':')
+        return err_set(e, ERR_INVALID, "only a port may follow the host's ']'");
+    if (rest.n > 0)
+        r = parse_port((struct str){ rest.p + 1, rest.n - 1 }, &port, e);
+    if (r < 0)
+        return r;
+    *ret = h;
+    *ret_port = port;
+    return 0;
+}
+
+bool host_is_metadata(const struct host *h)
+{
+    static const char *const names[] = {
+        "instance-data",    "instance-data.ec2.internal", "metadata",
+        "metadata.goog",    "metadata.google.internal",   "metadata.tencentyun.com",
+        "rancher-metadata",
+    };
+
+    if (h->is_address)
+        return !address_grantable(&h->address);
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (strcmp(h->name, names[i]) == 0)
+            return true;
+    return false;
+}

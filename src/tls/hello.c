@@ -1,0 +1,318 @@
+#include "tls/hello.h"
+
+#include <stdint.h>
+
+enum {
+    HANDSHAKE = 22,
+    CLIENT_HELLO = 1,
+    RECORD_MAX = 1 << 14,
+    MESSAGE_HEAD = 4, /* type and length of a handshake message */
+    RANDOM = 32,
+    SESSION_ID_MAX = 32,
+};
+
+enum extension {
+    SERVER_NAME = 0,
+    ALPN = 16,
+    ENCRYPTED_HELLO = 0xfe0d,
+    ENCRYPTED_NAME = 0xffce, /* what came before it */
+};
+
+static unsigned byte_at(struct str s, size_t i)
+{
+    return (uint8_t)s.p[i];
+}
+
+static unsigned pair_at(struct str s, size_t i)
+{
+    return byte_at(s, i) << 8 | byte_at(s, i + 1);
+}
+
+/* --- Records --- */
+
+static bool is_head_byte(size_t at, unsigned c)
+{
+    switch (at) {
+    case 0:
+        return c == HANDSHAKE;
+    case 1:
+        return c == 3;
+    case 2:
+        return c >= 1 && c <= 4; /* 3.0 is SSL */
+    case TLS_RECORD_HEAD:
+        return c == CLIENT_HELLO;
+    default:
+        return true;
+    }
+}
+
+bool tls_looks_like(struct str first)
+{
+    for (size_t i = 0; i < first.n && i <= TLS_RECORD_HEAD; i++)
+        if (!is_head_byte(i, byte_at(first, i)))
+            return false;
+    return first.n > 0;
+}
+
+/* The length of the record at `at`, 0 if its head is not there yet. */
+static int record_length(struct str in, size_t at, struct err *e)
+{
+    struct str head = { in.p + at, in.n - at < TLS_RECORD_HEAD ? in.n - at : TLS_RECORD_HEAD };
+    unsigned n;
+
+    if (head.n > 0 && !tls_looks_like(head))
+        return err_set(e, ERR_INVALID, "not a TLS handshake");
+    if (head.n < TLS_RECORD_HEAD)
+        return 0;
+    n = pair_at(head, 3);
+    if (n == 0 || n > RECORD_MAX)
+        return err_set(e, ERR_INVALID, "a TLS record of %u bytes", n);
+    return (int)n;
+}
+
+/* The message's bytes one by one, over the heads of records, which scan() has checked. */
+struct reader {
+    struct str in;
+    size_t at;     /* in `in` */
+    size_t record; /* bytes left of the record */
+    size_t left;   /* bytes that may be read: of the message, or of a vector in it */
+};
+
+/* Whoever calls has looked at `left`. */
+static unsigned next(struct reader *r)
+{
+    if (r->record == 0) {
+        r->record = pair_at(r->in, r->at + 3);
+        r->at += TLS_RECORD_HEAD;
+    }
+    r->record--;
+    r->left--;
+    return byte_at(r->in, r->at++);
+}
+
+static bool read_bytes(struct reader *r, char *ret, size_t n)
+{
+    if (r->left < n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        ret[i] = (char)next(r);
+    return true;
+}
+
+static bool skip(struct reader *r, size_t n)
+{
+    if (r->left < n)
+        return false;
+    while (n-- > 0)
+        next(r);
+    return true;
+}
+
+static bool read_number(struct reader *r, size_t bytes, size_t *ret)
+{
+    size_t v = 0;
+
+    if (r->left < bytes)
+        return false;
+    while (bytes-- > 0)
+        v = v << 8 | next(r);
+    *ret = v;
+    return true;
+}
+
+/* Reads a length of so many bytes and confines the reader to what it announces; *outside is what
+ * leave() needs to go on behind it. */
+static bool enter(struct reader *r, size_t bytes, size_t *outside)
+{
+    size_t n;
+
+    if (!read_number(r, bytes, &n) || n > r->left)
+        return false;
+    *outside = r->left - n;
+    r->left = n;
+    return true;
+}
+
+static bool leave(struct reader *r, size_t outside)
+{
+    if (r->left > 0)
+        return false;
+    r->left = outside;
+    return true;
+}
+
+/* Passes over a vector; its length is between min and max. */
+static bool skip_vector(struct reader *r, size_t bytes, size_t min, size_t max, size_t *ret)
+{
+    size_t n;
+
+    if (!read_number(r, bytes, &n) || n < min || n > max || !skip(r, n))
+        return false;
+    *ret = n;
+    return true;
+}
+
+/* --- Extensions --- */
+
+static bool is_name_byte(char c)
+{
+    return c > ' ' && c < 0x7f;
+}
+
+/* A dot at the end; or an address, as names do not have a colon or a last label that begins with a
+ * digit. */
+static bool is_odd(const char *sni)
+{
+    const char *dot = strrchr(sni, '.'), *last = dot ? dot + 1 : sni;
+
+    return *last == '\0' || strchr(sni, ':') || (*last >= '0' && *last <= '9');
+}
+
+/* One name: whatever `list` or `name` leaves outside would be a second. */
+static bool read_sni(struct reader *r, struct tls_hello *h)
+{
+    size_t list, type, name, n;
+
+    if (h->has_sni || !enter(r, 2, &list) || list > 0 || !read_number(r, 1, &type) || type != 0 ||
+        !enter(r, 2, &name) || name > 0)
+        return false;
+    n = r->left;
+    if (n == 0 || n >= sizeof h->sni || !read_bytes(r, h->sni, n))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!is_name_byte(h->sni[i]))
+            return false;
+    h->has_sni = true;
+    h->sni_odd = is_odd(h->sni);
+    return true;
+}
+
+static bool read_alpn(struct reader *r, struct tls_hello *h)
+{
+    size_t list;
+
+    if (h->has_alpn || !enter(r, 2, &list) || list > 0 || r->left == 0)
+        return false;
+    h->has_alpn = true;
+    while (r->left > 0) {
+        char name[UINT8_MAX];
+        struct str s = { name, 0 };
+
+        if (!read_number(r, 1, &s.n) || s.n == 0 || !read_bytes(r, name, s.n))
+            return false;
+        h->alpn_h2 |= str_eq(s, STR("h2"));
+        h->alpn_http1 |= str_eq(s, STR("http/1.1")) || str_eq(s, STR("http/1.0"));
+    }
+    return true;
+}
+
+static bool read_extension(struct reader *r, struct tls_hello *h)
+{
+    size_t type, outside;
+    bool good = true;
+
+    if (!read_number(r, 2, &type) || !enter(r, 2, &outside))
+        return false;
+    switch (type) {
+    case SERVER_NAME:
+        good = read_sni(r, h);
+        break;
+    case ALPN:
+        good = read_alpn(r, h);
+        break;
+    case ENCRYPTED_HELLO:
+    case ENCRYPTED_NAME:
+        h->ech = true;
+        good = skip(r, r->left);
+        break;
+    default:
+        good = skip(r, r->left);
+    }
+    return good && leave(r, outside);
+}
+
+/* --- The message --- */
+
+static bool read_hello(struct reader *r, struct tls_hello *h)
+{
+    size_t version, outside, n;
+
+    if (!skip(r, MESSAGE_HEAD) || !read_number(r, 2, &version) || version < 0x0301 ||
+        version > 0x0304 || !skip(r, RANDOM) || !skip_vector(r, 1, 0, SESSION_ID_MAX, &n))
+        return false;
+    if (!skip_vector(r, 2, 2, TLS_HELLO_MAX, &n) || n % 2 || !skip_vector(r, 1, 1, UINT8_MAX, &n))
+        return false;
+    if (r->left == 0)
+        return true; /* before TLS 1.2 there need not be extensions */
+    if (!enter(r, 2, &outside) || outside > 0)
+        return false;
+    while (r->left > 0)
+        if (!read_extension(r, h))
+            return false;
+    return true;
+}
+
+/* The handshake message's length once its head is in what was gathered, which may be over several
+ * records; 0 before. */
+static int message_length(struct str in, size_t gathered, struct err *e)
+{
+    struct reader r = { .in = in, .left = gathered };
+    size_t type, n;
+
+    if (!read_number(&r, 1, &type))
+        return 0;
+    if (type != CLIENT_HELLO)
+        return err_set(e, ERR_INVALID, "not a TLS ClientHello");
+    if (!read_number(&r, 3, &n))
+        return 0;
+    if (n > TLS_HELLO_MAX - MESSAGE_HEAD)
+        return err_set(e, ERR_TOO_BIG, "the TLS ClientHello is longer than %d bytes",
+                       TLS_HELLO_MAX);
+    return (int)n + MESSAGE_HEAD;
+}
+
+/* Finds the end of the hello, or 0, and checks the records up to it. */
+static int scan(struct str in, int *ret_message, struct err *e)
+{
+    size_t at = 0, gathered = 0;
+
+    for (int i = 0; i < TLS_HELLO_RECORDS; i++) {
+        int n = record_length(in, at, e), message;
+        size_t there;
+
+        if (n <= 0)
+            return n;
+        at += TLS_RECORD_HEAD;
+        there = in.n - at < (size_t)n ? in.n - at : (size_t)n;
+        gathered += there;
+        at += there;
+        message = message_length(in, gathered, e);
+        if (message < 0)
+            return message;
+        if (message > 0 && gathered - there + (size_t)n > (size_t)message)
+            return err_set(e, ERR_INVALID, "something follows the TLS ClientHello in its record");
+        if (there < (size_t)n)
+            return 0;
+        if (message > 0 && gathered == (size_t)message) {
+            *ret_message = message;
+            return (int)at;
+        }
+    }
+    return err_set(e, ERR_TOO_BIG, "the TLS ClientHello is cut into more than %d records",
+                   TLS_HELLO_RECORDS);
+}
+
+int tls_hello_parse(struct str in, struct tls_hello *ret, struct err *e)
+{
+    struct tls_hello h = { 0 };
+    struct reader r = { .in = in };
+    int message = 0, n = scan(in, &message, e);
+
+    if (n <= 0)
+        return n;
+    r.left = (size_t)message;
+    if (!read_hello(&r, &h))
+        return err_set(e, ERR_INVALID, "the TLS ClientHello is malformed");
+    *ret = h;
+    return n;
+}
