@@ -44,7 +44,7 @@ static size_t read_pointer(struct str m, size_t *at, size_t before)
 
 bool dns_name_read(struct str m, size_t *at, bool compressed, struct dns_name *ret)
 {
-    size_t i = *at, began = *at, end = 0, wire = 1;
+    size_t i = *at, began = i, end = 0, wire = 1;
 
     *ret = (struct dns_name){ 0 };
     for (;;) {

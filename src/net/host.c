@@ -114,6 +114,8 @@ static int cut_host(struct str s, struct str *host, struct str *rest, struct err
     bool bracketed = s.n > 0 && s.p[0] == '[';
     size_t end = str_find(s, bracketed ? ']' : ':');
 
+    if (s.n == 0)
+        return err_set(e, ERR_INVALID, "the host is empty");
     if (bracketed && end == s.n)
         return err_set(e, ERR_INVALID, "the host's '[' is not closed");
     *host = (struct str){ s.p + bracketed, end - bracketed };

@@ -193,24 +193,22 @@ TEST(malformed_answers)
     }
 }
 
+#define HOP(from, to) ALIAS(AT(from), TTL("\1"), to)
+#define FOUR          ALIAS(SELF, TTL("\1"), "b") HOP("b", "c") HOP("c", "d") HOP("d", "e")
+#define FOUR_MORE     HOP("e", "f") HOP("f", "g") HOP("g", "h") HOP("h", "i")
+
 TEST(loops_and_long_chains)
 {
     CHECK_INT(parse(STR(GOOD("\1") SELF "\0\5\0\1\0\0\0\1\0\2" SELF)), -ERR_TOO_BIG);
     CHECK_INT(
         parse(STR(GOOD("\2") ALIAS(SELF, TTL("\1"), "b") AT("b") "\0\5\0\1\0\0\0\1\0\2" SELF)),
         -ERR_TOO_BIG);
-#define EIGHT                                                                                      \
-    ALIAS(SELF, TTL("\1"), "b")                                                                    \
-    ALIAS(AT("b"), TTL("\1"), "c")                                                                 \
-    ALIAS(AT("c"), TTL("\1"), "d")                                                                 \
-    ALIAS(AT("d"), TTL("\1"), "e") ALIAS(AT("e"), TTL("\1"), "f") ALIAS(AT("f"), TTL("\1"), "g")   \
-        ALIAS(AT("g"), TTL("\1"), "h") ALIAS(AT("h"), TTL("\1"), "i")
-    CHECK_OK(parse(STR(GOOD("\x09") EIGHT A(AT("i"), TTL("\1"), "\1"))), e);
+    CHECK_OK(parse(STR(GOOD("\x09") FOUR FOUR_MORE A(AT("i"), TTL("\1"), "\1"))), e);
     CHECK_INT(a.hops, 8);
     CHECK_INT(a.n, 1);
-    CHECK_INT(
-        parse(STR(GOOD("\x0a") EIGHT ALIAS(AT("i"), TTL("\1"), "j") A(AT("j"), TTL("\1"), "\1"))),
-        -ERR_TOO_BIG);
+    CHECK_INT(parse(STR(GOOD("\x0a") FOUR FOUR_MORE ALIAS(AT("i"), TTL("\1"), "j")
+                            A(AT("j"), TTL("\1"), "\1"))),
+              -ERR_TOO_BIG);
 }
 
 /* The message with n times the same address. */

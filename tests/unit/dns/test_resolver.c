@@ -47,9 +47,20 @@ static void tear_down(void)
     loop_done(&loop);
 }
 
+/* The same before and after: no descriptor was lost. */
+static int lowest_free_fd(void)
+{
+    int fd = dup(0);
+
+    close(fd);
+    return fd;
+}
+
 /* A lookup with this server ends so. */
 static void check(serving_fn *script, int64_t timeout, enum dns_outcome outcome)
 {
+    int free_fd = lowest_free_fd();
+
     set_up(script);
     resolver.timeout = timeout;
     run();
@@ -57,6 +68,7 @@ static void check(serving_fn *script, int64_t timeout, enum dns_outcome outcome)
     if (outcome != DNS_LOOKUP_FOUND)
         CHECK(lookup.n == 0 && lookup.ttl == 0);
     tear_down();
+    CHECK_INT(lowest_free_fd(), free_fd);
 }
 
 #define QUICK (100 * NS_PER_MS)
@@ -488,6 +500,8 @@ TEST(cancelled_lookups_are_not_told)
 
 TEST(cancelled_at_any_moment)
 {
+    int free_fd = lowest_free_fd();
+
     set_up(then_tcp);
     for (int batches = 0; batches < 16; batches++) {
         done = 0;
@@ -503,6 +517,7 @@ TEST(cancelled_at_any_moment)
         resolver.servers[0] = server.at;
     }
     tear_down();
+    CHECK_INT(lowest_free_fd(), free_fd);
 }
 
 static int rounds;
