@@ -15,6 +15,7 @@
 #include "proc/caps.h"
 #include "proc/passwd.h"
 #include "proc/sys.h"
+#include "runtime/user.h"
 
 enum { VARIABLES_MAX = 1024, DEFAULT_PIDS = 1024 };
 
@@ -25,8 +26,7 @@ struct run_options {
     const char *image;
     bool squash_owners, strict, tty, quiet, writable;
     const char *workdir, *hostname;
-    const char *user; /* a name; NULL: uid and gid */
-    uint32_t uid, gid;
+    struct user user;
     uint64_t memory, disk, pids, caps;
     uint32_t cpu_milli;
     unsigned asked; /* enum launch_unenforced: limits that were written, not defaults */
@@ -109,30 +109,9 @@ static int set_workdir(void *to, const char *value, struct err *e)
     return 0;
 }
 
-/* UID, UID:GID, or a name that the sandbox's /etc/passwd knows. */
 static int set_user(void *to, const char *value, struct err *e)
 {
-    struct run_options *o = to;
-    struct str uid, gid = str_cut(str_from(value), ':', &uid);
-    uint64_t u, g;
-    int r;
-
-    if (value[0] < '0' || value[0] > '9') {
-        if (!value[0] || gid.p || strlen(value) > 32)
-            return err_set(e, ERR_INVALID, "--user: '%s' is not UID, UID:GID or a name", value);
-        o->user = value;
-        return 0;
-    }
-    r = units_count(uid, "--user", 0, PLAN_IDS - 1, &u, e);
-    g = u;
-    if (r >= 0 && gid.p)
-        r = units_count(gid, "--user", 0, PLAN_IDS - 1, &g, e);
-    if (r < 0)
-        return r;
-    o->user = NULL;
-    o->uid = (uint32_t)u;
-    o->gid = (uint32_t)g;
-    return 0;
+    return err_wrap(e, user_parse(value, &((struct run_options *)to)->user, e), "--user");
 }
 
 static int set_hostname(void *to, const char *value, struct err *e)
@@ -258,22 +237,23 @@ static int add_mount(struct session *s, const char *text, struct err *e)
  * image, never through a link out of it. On the host's system directories the names are ours. */
 static int choose_identity(struct session *s, const struct run_options *o, struct err *e)
 {
-    struct passwd_entry user = { .uid = o->uid, .gid = o->gid };
+    struct user u = o->user;
+    struct passwd_entry found;
     AUTO_CLOSE int file = -1;
 
-    if (o->user && s->plan.n_layers) {
+    if (u.name && s->plan.n_layers) {
         file = sys_openat2(s->fds[0], "etc/passwd", O_RDONLY | O_NONBLOCK, 0,
                            RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
-        if (file < 0 || !passwd_find(file, str_from(o->user), 0, &user))
+        if (file < 0 || !passwd_find(file, str_from(u.name), 0, &found))
             return err_set(e, ERR_NOT_FOUND, "there is no user '%s' in the image's /etc/passwd",
-                           o->user);
-    } else if (o->user && strcmp(o->user, "user") == 0) {
-        user.uid = user.gid = 1000;
-    } else if (o->user && strcmp(o->user, "nobody") == 0) {
-        user.uid = user.gid = 65534;
+                           u.name);
+        u.uid = found.uid;
+        u.gid = found.gid;
+    } else {
+        user_number(&u);
     }
-    s->plan.uid = user.uid;
-    s->plan.gid = user.gid;
+    s->plan.uid = u.uid;
+    s->plan.gid = u.gid;
     return 0;
 }
 
@@ -319,9 +299,9 @@ static void fill_start(struct supervisor_start *start, struct run_options *o, ch
 {
     *start = (struct supervisor_start){ .what = CONTROL_PROGRAM,
                                         .flags = o->tty ? CONTROL_TTY : CONTROL_STDIN,
-                                        .uid = o->uid,
-                                        .gid = o->gid,
-                                        .user = o->user,
+                                        .uid = o->user.uid,
+                                        .gid = o->user.gid,
+                                        .user = o->user.name,
                                         .timeout_ns = o->timeout_ns,
                                         .grace_ns = NS_PER_S,
                                         .cwd = o->workdir,
@@ -355,7 +335,7 @@ static bool run_served(const struct verb *v, const struct run_options *o, char *
     char user[32], timeout[32];
     struct remote_start s = { .argv = argv,
                               .env = &env,
-                              .user = o->user ? o->user : user,
+                              .user = o->user.name ? o->user.name : user,
                               .workdir = o->workdir,
                               .timeout = o->timeout_ns ? timeout : NULL,
                               .stdin_ = !o->tty,
@@ -363,7 +343,7 @@ static bool run_served(const struct verb *v, const struct run_options *o, char *
 
     if (!can_be_served(o, argv))
         return false;
-    snprintf(user, sizeof user, "%u:%u", o->uid, o->gid);
+    snprintf(user, sizeof user, "%u:%u", o->user.uid, o->user.gid);
     snprintf(timeout, sizeof timeout, "%lldms", (long long)(o->timeout_ns / NS_PER_MS));
     for (env.n = 0; env.n < o->n_env; env.n++)
         env.p[env.n] = o->env[env.n];

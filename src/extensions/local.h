@@ -90,14 +90,6 @@ void local_plan_free(struct local_plan *p);
 void local_plan_freep_(struct local_plan **p);
 
 /* --- Starts (local_start.c). --- */
-struct local_user {
-    const char *name; /* NULL: by number */
-    uint32_t uid, gid;
-};
-
-/* "NAME", "UID" or "UID:GID"; what a gid of its own is not given gets the uid's number. */
-int local_user_parse(const char *text, struct local_user *ret, struct err *e);
-
 /* What every start in a box begins with: strings, each ended by NUL: user, working directory,
  * variables. It is kept on disk, because a box outlives the profile that it was made from. */
 int local_defaults_write(const struct profile *p, struct buf *ret, struct err *e);

@@ -8,6 +8,7 @@
 #include "proc/caps.h"
 #include "proc/passwd.h"
 #include "proc/sys.h"
+#include "runtime/user.h"
 
 void local_plan_free(struct local_plan *p)
 {
@@ -119,14 +120,10 @@ static int add_caps(struct plan *p, struct json_strs names, struct err *e)
  * number already. On the host's system directories the names are the runtime's own. */
 static int choose_identity(struct local_plan *p, const char *text, struct err *e)
 {
-    static const struct {
-        const char *name;
-        uint32_t id;
-    } known[] = { { "root", 0 }, { "user", 1000 }, { "nobody", 65534 } };
-    struct local_user u;
+    struct user u;
     struct passwd_entry found = { 0 };
     AUTO_CLOSE int file = -1;
-    int r = local_user_parse(text, &u, e);
+    int r = user_parse(text, &u, e);
 
     if (r < 0)
         return r;
@@ -137,10 +134,8 @@ static int choose_identity(struct local_plan *p, const char *text, struct err *e
             u.uid = found.uid;
             u.gid = found.gid;
         }
-    } else if (u.name) {
-        for (size_t i = 0; i < COUNT_OF(known); i++)
-            if (strcmp(known[i].name, u.name) == 0)
-                u.uid = u.gid = known[i].id;
+    } else {
+        user_number(&u);
     }
     p->plan.uid = u.uid;
     p->plan.gid = u.gid;

@@ -3,26 +3,7 @@
 
 #include "base/own.h"
 #include "extensions/local.h"
-
-enum { USER_NAME_MAX = 32 };
-
-int local_user_parse(const char *text, struct local_user *ret, struct err *e)
-{
-    struct str uid, gid = str_cut(str_from(text), ':', &uid);
-    uint64_t u = 0, g;
-
-    if (text[0] && (text[0] < '0' || text[0] > '9') && !gid.p && strlen(text) <= USER_NAME_MAX) {
-        *ret = (struct local_user){ .name = text };
-        return 0;
-    }
-    if (!str_to_u64(uid, &u) || u >= PLAN_IDS || !(gid.p ? str_to_u64(gid, &g) : (g = u, true)) ||
-        g >= PLAN_IDS)
-        return err_set(e, ERR_INVALID,
-                       "'%.40s' is no user: give a name, UID or UID:GID with numbers below %d",
-                       text, PLAN_IDS);
-    *ret = (struct local_user){ .uid = (uint32_t)u, .gid = (uint32_t)g };
-    return 0;
-}
+#include "runtime/user.h"
 
 static int add_string(struct buf *b, const char *s)
 {
@@ -126,12 +107,12 @@ int local_start_fill(struct str defaults, const struct ext_start *s, struct aren
 {
     const char *usual_user = next_string(&defaults), *usual_cwd = next_string(&defaults);
     struct variables v = { 0 };
-    struct local_user u;
+    struct user u;
     int r;
 
     if ((unsigned)s->what >= EXT_WHAT_COUNT_ || !s->argv)
         return err_set(e, ERR_BUG, "a start without arguments or of an unknown kind");
-    r = local_user_parse(s->user ? s->user : usual_user, &u, e);
+    r = user_parse(s->user ? s->user : usual_user, &u, e);
     if (r >= 0 && s->what == EXT_PROGRAM)
         r = merge_variables(defaults, s, a, &v, e);
     if (r < 0)

@@ -6,45 +6,6 @@
 static const char defaults_text[] = "root\0/work\0A=1\0B=2\0";
 #define DEFAULTS ((struct str){ defaults_text, sizeof defaults_text - 1 })
 
-TEST(users_by_name_and_number)
-{
-    struct local_user u;
-    struct err e;
-
-    CHECK_OK(local_user_parse("agent", &u, &e), e);
-    CHECK_STR(str_from(u.name), "agent");
-    CHECK_OK(local_user_parse("1000", &u, &e), e);
-    CHECK(!u.name && u.uid == 1000 && u.gid == 1000);
-    CHECK_OK(local_user_parse("1:0", &u, &e), e);
-    CHECK(!u.name && u.uid == 1 && u.gid == 0);
-}
-
-TEST(what_is_no_user_is_refused)
-{
-    static const char *const bad[] = { "",
-                                       ":",
-                                       "1:",
-                                       "a:b",
-                                       "65536",
-                                       "1:65536",
-                                       "1:2:3",
-                                       "-1",
-                                       "12x",
-                                       "99999999999999999999",
-                                       "a-name-that-is-longer-than-thirty-two-bytes" };
-
-    for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        struct local_user u;
-        struct err e = { 0 };
-        int r = local_user_parse(bad[i], &u, &e);
-
-        if (i == 7) /* a name, as far as we know; the sandbox will not know it */
-            CHECK_INT(r, 0);
-        else if (r != -ERR_INVALID)
-            FAIL("'%s' is taken for a user", bad[i]);
-    }
-}
-
 TEST(damaged_defaults_are_noticed)
 {
     CHECK(local_defaults_valid(DEFAULTS));
