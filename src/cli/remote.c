@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "base/units.h"
 #include "cli/body.h"
+#include "cli/ending.h"
 #include "cli/lines.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
@@ -36,6 +38,9 @@ struct remote {
     uint64_t process; /* 0 until it started */
     bool ended;       /* status is final */
     int status;
+    int64_t timeout_ns; /* as it was asked for; 0: not by us */
+    bool timed_out, quiet;
+    struct ending_memory memory;
 };
 
 static char room[STREAMS][STREAM_BUFFER];
@@ -80,18 +85,43 @@ static void fail(struct remote *r, const struct err *e)
 
 /* --- What the daemon says --- */
 
+static bool is_true(const struct json *event, const char *name)
+{
+    const struct json *v = show_at(event, name);
+
+    return v && v->type == JSON_BOOL && v->b;
+}
+
 int remote_status(const struct json *exited)
 {
     const struct json *code = show_at(exited, "exit_code");
-    const struct json *timed_out = show_at(exited, "timed_out");
     struct str signal = show_string(exited, "signal");
 
-    if (timed_out && timed_out->type == JSON_BOOL && timed_out->b)
+    if (is_true(exited, "timed_out"))
         return EXIT_TIMED_OUT;
     if (signal.n)
         return EXIT_SIGNALLED + signal_number(signal);
     return code && code->type == JSON_INT && code->i >= 0 && code->i <= 255 ? (int)code->i
                                                                             : EXIT_OURS;
+}
+
+static uint64_t number_of(const struct json *event, const char *name)
+{
+    const struct json *v = show_at(event, name);
+
+    return v && v->type == JSON_INT && v->i > 0 ? (uint64_t)v->i : 0;
+}
+
+static void hear_exit(struct remote *r, const struct json *event)
+{
+    uint64_t kills = number_of(event, "oom_kills");
+
+    end(r, remote_status(event));
+    r->timed_out = is_true(event, "timed_out");
+    r->memory = (struct ending_memory){ .kills = kills > UINT32_MAX ? UINT32_MAX : (uint32_t)kills,
+                                        .limit = number_of(event, "memory_limit"),
+                                        .killed = r->status == EXIT_SIGNALLED + SIGKILL ||
+                                                  is_true(event, "lost") };
 }
 
 static void hear_problem(struct remote *r, const struct json *event)
@@ -121,7 +151,7 @@ static void hear_event(struct remote *r, struct str text)
     if (str_eq(name, STR("started")) && number && number->type == JSON_INT)
         r->process = (uint64_t)number->i;
     else if (str_eq(name, STR("exited")))
-        end(r, remote_status(event));
+        hear_exit(r, event);
     else if (str_eq(name, STR("error")))
         hear_problem(r, event);
 }
@@ -357,6 +387,9 @@ static int finish(struct remote *r)
     loop(r);
     terminal_restore(&r->terminal);
     check_outputs(r);
+    if (r->timed_out)
+        ending_timed_out(r->timeout_ns);
+    ending_memory(&r->memory, r->quiet);
     return r->status;
 }
 
@@ -500,12 +533,21 @@ static int begin_websocket(struct remote *r, const struct remote_start *s)
     return 0;
 }
 
+/* What is said at its end. */
+static void take_start(struct remote *r, const struct remote_start *s)
+{
+    r->quiet = s->quiet;
+    if (s->timeout)
+        (void)units_duration(str_from(s->timeout), "--timeout", &r->timeout_ns, NULL);
+}
+
 int remote_exec(const struct verb *v, const struct common *common, const struct remote_start *s)
 {
     AUTO(remote_done) struct remote r;
     int status;
 
     remote_init(&r, v, common, s->sandbox, s->tty);
+    take_start(&r, s);
     status = call_connect(&r.call);
     if (status == 0)
         status = r.call.contact.place.tcp ? begin_websocket(&r, s) : begin_stdio(&r, s);
@@ -543,11 +585,11 @@ static bool start_refused(struct remote *r, int *ret_status)
         return false;
     step = show_string(r->call.answer, "step");
     detail = show_string(r->call.answer, "detail");
-    if (!str_starts(detail, step) || (!str_eq(step, STR("program")) && !str_eq(step, STR("user")) &&
-                                      !str_eq(step, STR("workdir"))))
+    if (!str_eq(step, STR("program")) && !str_eq(step, STR("user")) &&
+        !str_eq(step, STR("workdir")))
         return false;
     no = show_string(r->call.answer, "errno");
-    say(STR_FMT, (int)(detail.n - step.n - 2), detail.p + step.n + 2);
+    say(STR_FMT, STR_ARG(detail));
     *ret_status = !str_eq(step, STR("program")) ? EXIT_OURS
                   : str_eq(no, STR("ENOENT"))   ? EXIT_NOT_FOUND
                                                 : EXIT_NOT_EXECUTABLE;
@@ -561,6 +603,7 @@ bool remote_run(const struct verb *v, const struct remote_start *s, int *ret_sta
     struct err e;
 
     remote_init(&r, v, &common, "", s->tty);
+    take_start(&r, s);
     r.call.start = CONTACT_ONLY;
     call_path(&r.call, "/v1/run");
     if (!call_reaches(&r.call) || ask_stdio(&r, s, &e) != 0)

@@ -15,6 +15,7 @@ struct remote_start {
     const struct option_list *env;
     const char *user, *workdir, *timeout;
     bool stdin_, tty, background;
+    bool quiet; /* no notes */
 };
 
 /* The start request as a JSON object. */

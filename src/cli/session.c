@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/units.h"
+#include "cli/ending.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -234,7 +235,7 @@ static void give_up(struct run *r)
 {
     r->status = EXIT_TIMED_OUT;
     terminal_restore(&r->terminal);
-    say("timed out after %lld ms", (long long)(r->start->timeout_ns / NS_PER_MS));
+    ending_timed_out(r->start->timeout_ns);
     destroy(r);
 }
 
@@ -366,20 +367,6 @@ static void check_outputs(struct run *r)
     }
 }
 
-static void note_oom(const struct run *r)
-{
-    char limit[24];
-
-    if (!r->oom_kills)
-        return;
-    units_show_bytes(r->s->plan.memory, limit);
-    if (r->killed)
-        say("killed: out of memory (limit %s)", limit);
-    else if (!r->s->quiet)
-        say("note: %u process%s killed: out of memory (limit %s)", r->oom_kills,
-            r->oom_kills == 1 ? " was" : "es were", limit);
-}
-
 int session_run(struct session *s, const struct supervisor_start *start)
 {
     struct run r = { .s = s, .start = start, .signals = -1, .master = -1, .status = EXIT_OURS };
@@ -398,7 +385,7 @@ int session_run(struct session *s, const struct supervisor_start *start)
     loop(&r);
     terminal_restore(&r.terminal);
     check_outputs(&r);
-    note_oom(&r);
+    ending_memory(&(struct ending_memory){ r.oom_kills, s->plan.memory, r.killed }, s->quiet);
     drop_fd(&r.signals);
     return r.status;
 }

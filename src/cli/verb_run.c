@@ -339,7 +339,8 @@ static bool run_served(const struct verb *v, const struct run_options *o, char *
                               .workdir = o->workdir,
                               .timeout = o->timeout_ns ? timeout : NULL,
                               .stdin_ = !o->tty,
-                              .tty = o->tty };
+                              .tty = o->tty,
+                              .quiet = o->quiet };
 
     if (!can_be_served(o, argv))
         return false;
@@ -347,11 +348,7 @@ static bool run_served(const struct verb *v, const struct run_options *o, char *
     snprintf(timeout, sizeof timeout, "%lldms", (long long)(o->timeout_ns / NS_PER_MS));
     for (env.n = 0; env.n < o->n_env; env.n++)
         env.p[env.n] = o->env[env.n];
-    if (!remote_run(v, &s, ret))
-        return false;
-    if (*ret == EXIT_TIMED_OUT && o->timeout_ns)
-        say("timed out after %lld ms", (long long)(o->timeout_ns / NS_PER_MS));
-    return true;
+    return remote_run(v, &s, ret);
 }
 
 static int run_command(struct run_options *o, char **argv)

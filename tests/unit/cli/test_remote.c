@@ -61,6 +61,63 @@ TEST(descriptors_are_handed_over)
     CHECK(strstr(asked, "{\"argv\":[\"ls\"],\"timeout\":\"5s\"}") != NULL);
 }
 
+static void exit_late(int connection)
+{
+    tell(connection,
+         "{\"event\":\"exited\",\"exit_code\":null,\"signal\":\"\",\"timed_out\":true}\n");
+}
+
+TEST(a_timeout_is_said)
+{
+    struct fake_reply reply = {
+        .bytes = SWITCH, .fds = { pipe_with(""), pipe_with("") }, .n_fds = 2, .then = exit_late
+    };
+
+    fake_serve(&reply, 1);
+    CHECK_INT(fake_run("exec", "--timeout", "2s", "sbx_1", "--", "ls"), EXIT_TIMED_OUT);
+    CHECK_STR(buf_str(&fake_err), "sandboxer: timed out after 2000 ms\n");
+    fake_requests();
+}
+
+static void exit_like_timeout(int connection)
+{
+    tell(connection,
+         "{\"event\":\"exited\",\"exit_code\":124,\"signal\":\"\",\"timed_out\":false}\n");
+}
+
+TEST(a_status_of_124_is_no_timeout)
+{
+    struct fake_reply reply = { .bytes = SWITCH,
+                                .fds = { pipe_with(""), pipe_with("") },
+                                .n_fds = 2,
+                                .then = exit_like_timeout };
+
+    fake_serve(&reply, 1);
+    CHECK_INT(fake_run("exec", "--timeout", "2s", "sbx_1", "--", "ls"), EXIT_TIMED_OUT);
+    CHECK_STR(buf_str(&fake_err), "");
+    fake_requests();
+}
+
+static void exit_out_of_memory(int connection)
+{
+    tell(connection,
+         "{\"event\":\"exited\",\"exit_code\":null,\"signal\":\"KILL\",\"timed_out\":false,"
+         "\"oom_kills\":1,\"memory_limit\":67108864}\n");
+}
+
+TEST(what_ran_out_of_memory_is_said)
+{
+    struct fake_reply reply = { .bytes = SWITCH,
+                                .fds = { pipe_with(""), pipe_with(""), pipe_with("") },
+                                .n_fds = 3,
+                                .then = exit_out_of_memory };
+
+    fake_serve(&reply, 1);
+    CHECK_INT(fake_run("exec", "-i", "sbx_1", "ls"), EXIT_SIGNALLED + SIGKILL);
+    CHECK_STR(buf_str(&fake_err), "sandboxer: killed: out of memory (limit 64M)\n");
+    fake_requests();
+}
+
 static int stdin_end;
 
 /* What comes on stdin goes back as the exit code. */
