@@ -94,7 +94,7 @@ static bool on_output(struct watcher *w, int channel, struct str data)
 
 static void write_ended(struct json_writer *w, const void *what)
 {
-    exec_write_ended(w, what);
+    exec_write_ended(w, what, NULL);
 }
 
 static void on_ended(struct watcher *w, const struct ext_end *end)

@@ -194,10 +194,9 @@ static void put(struct json_writer *w, const char *key, const char *value)
     json_put_lossy(w, str_from(value));
 }
 
-void problem_write(struct json_writer *w, const struct err *e, int status, const char *code,
-                   const char *id, const char *step)
+void problem_fields(struct json_writer *w, const struct err *e, int status, const char *code,
+                    const char *id, const char *step)
 {
-    json_begin_object(w);
     put(w, "type", "about:blank");
     put(w, "title", title_of(code));
     json_key(w, STR("status"));
@@ -210,7 +209,6 @@ void problem_write(struct json_writer *w, const struct err *e, int status, const
         put(w, "sandbox_id", id);
     if (step && step[0])
         put(w, "step", step);
-    json_end_object(w);
 }
 
 static void fail(struct call *c, const struct err *e, int status, const char *code, const char *id,
@@ -222,7 +220,9 @@ static void fail(struct call *c, const struct err *e, int status, const char *co
     if (!c->x)
         return;
     json_writer_init(&w, &text, JSON_COMPACT);
-    problem_write(&w, e, status, code, id, step);
+    json_begin_object(&w);
+    problem_fields(&w, e, status, code, id, step);
+    json_end_object(&w);
     json_writer_finish(&w, NULL);
     buf_add_c(&text, '\n');
     answer(c, status, "application/problem+json", NULL, buf_str(&text));

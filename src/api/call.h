@@ -76,8 +76,9 @@ bool call_accepts(const struct call *c, const char *type); /* Accept names it */
 enum err_code problem_kind(const struct err *e);
 int problem_status(enum err_code code);
 const char *problem_code(enum err_code code);
-void problem_write(struct json_writer *w, const struct err *e, int status, const char *code,
-                   const char *id, const char *step);
+/* Members of an object; id and step may be NULL. */
+void problem_fields(struct json_writer *w, const struct err *e, int status, const char *code,
+                    const char *id, const char *step);
 
 /* Who asks. False: it is answered. */
 bool call_authenticate(struct call *c);

@@ -40,14 +40,42 @@ static void exec_end(struct call *c)
     free(x);
 }
 
+static void on_removed(struct sandbox_op *op, int r, const struct err *e)
+{
+    struct exec *x = container_of(op, struct exec, removal);
+    struct call *c = x->call;
+
+    (void)e;
+    x->own = r >= 0 ? c->sandbox : NULL;
+    if (c->x)
+        x->face->ended(x, &x->end);
+    call_unref(c);
+}
+
+/* What the memory limit did to a sandbox is known when it is gone. A good end need not wait. */
+static void remove_then_tell(struct exec *x)
+{
+    struct call *c = call_ref(x->call);
+
+    x->removal.done = on_removed;
+    sandbox_destroy(c->sandbox, &c->caller.actor, "its program ended", DESTROY_NO_SYNC,
+                    &x->removal);
+}
+
 static void finish_if_over(struct exec *x)
 {
-    if (!x->ended || x->pumps[0].fd >= 0 || x->pumps[1].fd >= 0)
+    bool good = x->end.how == EXT_EXITED && x->end.status == 0;
+
+    if (!x->ended || x->pumps[0].fd >= 0 || x->pumps[1].fd >= 0 || x->removal.done)
         return;
     loop_timer_stop(&x->linger);
     loop_fd_stop(&x->input);
     drop_fd(&x->op.process.stdio[0]);
-    if (x->call->x)
+    if (!x->call->x)
+        return;
+    if (x->call->one_shot && !good)
+        remove_then_tell(x);
+    else
         x->face->ended(x, &x->end);
 }
 
@@ -176,7 +204,8 @@ static void client_gone(struct call *c)
     exec_gone(c->state);
 }
 
-void exec_start(struct call *c, const struct process_request *q, const struct exec_face *face)
+void exec_start(struct call *c, const struct process_request *q, const struct exec_face *face,
+                struct ws_session *session)
 {
     struct exec *x = calloc(1, sizeof *x);
     struct ext_start start;
@@ -186,6 +215,7 @@ void exec_start(struct call *c, const struct process_request *q, const struct ex
         abort();
     x->call = call_ref(c);
     x->face = face;
+    x->session = session;
     x->request = *q;
     x->op.events = &events;
     x->op.actor = &c->caller.actor;
@@ -339,7 +369,19 @@ static const char *signal_text(int sig, char number[static 16])
     return name ? name : number;
 }
 
-void exec_end_fields(struct json_writer *w, const struct ext_end *end)
+static void put_memory(struct json_writer *w, const struct sandbox *own)
+{
+    struct sandbox_view v = sandbox_view(own);
+
+    if (!v.oom_kills)
+        return;
+    json_key(w, STR("oom_kills"));
+    json_put_uint(w, v.oom_kills);
+    json_key(w, STR("memory_limit"));
+    json_put_uint(w, v.memory);
+}
+
+void exec_end_fields(struct json_writer *w, const struct ext_end *end, const struct sandbox *own)
 {
     char number[16];
 
@@ -354,14 +396,33 @@ void exec_end_fields(struct json_writer *w, const struct ext_end *end)
     json_put_bool(w, end->how == EXT_TIMED_OUT);
     json_key(w, STR("lost"));
     json_put_bool(w, end->how == EXT_LOST);
+    if (own)
+        put_memory(w, own);
 }
 
-void exec_write_ended(struct json_writer *w, const struct ext_end *end)
+void exec_write_ended(struct json_writer *w, const struct ext_end *end, const struct sandbox *own)
 {
     json_begin_object(w);
     json_key(w, STR("event"));
     json_put_str(w, STR("exited"));
-    exec_end_fields(w, end);
+    exec_end_fields(w, end, own);
+    json_end_object(w);
+}
+
+void exec_process_field(struct json_writer *w, const struct exec *x)
+{
+    json_key(w, STR("process"));
+    json_begin_object(w);
+    json_key(w, STR("process"));
+    json_put_uint(w, x->op.process.proc);
+    json_key(w, STR("pid"));
+    json_put_int(w, x->op.process.pid);
+    json_key(w, STR("state"));
+    json_put_str(w, x->ended ? STR("exited") : STR("running"));
+    json_key(w, STR("tty"));
+    json_put_bool(w, x->request.tty);
+    json_key(w, STR("background"));
+    json_put_bool(w, false);
     json_end_object(w);
 }
 
@@ -370,12 +431,6 @@ void exec_write_started(struct json_writer *w, const struct exec *x)
     json_begin_object(w);
     json_key(w, STR("event"));
     json_put_str(w, STR("started"));
-    json_key(w, STR("process"));
-    json_begin_object(w);
-    json_key(w, STR("process"));
-    json_put_uint(w, x->op.process.proc);
-    json_key(w, STR("pid"));
-    json_put_int(w, x->op.process.pid);
-    json_end_object(w);
+    exec_process_field(w, x);
     json_end_object(w);
 }

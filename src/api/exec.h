@@ -39,7 +39,9 @@ struct exec {
     struct exec_pump pumps[2];
     bool full, running, ended;
     struct ext_end end;
-    struct loop_timer linger; /* for output that a grandchild keeps open */
+    struct sandbox_op removal; /* of a sandbox of its own, before a bad end is told */
+    const struct sandbox *own; /* … which is gone */
+    struct loop_timer linger;  /* for output that a grandchild keeps open */
     /* what has to reach its stdin */
     struct loop_fd input;
     struct buf pending;
@@ -51,8 +53,10 @@ struct exec {
     struct ws_session *session;
 };
 
-/* Starts what c->json asks for; the call's state is the exec from now on. */
-void exec_start(struct call *c, const struct process_request *q, const struct exec_face *face);
+/* Starts it; the call's state is the exec from now on. session: what exec_ws is to tell, which may
+ * be from inside; NULL for the others. */
+void exec_start(struct call *c, const struct process_request *q, const struct exec_face *face,
+                struct ws_session *session);
 void exec_resume(struct exec *x); /* the client takes bytes again */
 void exec_gone(struct exec *x);   /* the client left: so does the program */
 /* Bytes for its stdin; false: it has enough for now, on_input_room tells. */
@@ -71,8 +75,11 @@ int exec_message_read(struct str json, struct exec_message *ret);
 /* One event as JSON, without its line break. */
 void exec_write_started(struct json_writer *w, const struct exec *x);
 void exec_write_output(struct json_writer *w, int channel, struct str data);
-void exec_write_ended(struct json_writer *w, const struct ext_end *end);
-void exec_end_fields(struct json_writer *w, const struct ext_end *end);
+/* own: a sandbox that was made for it, and is gone; NULL: none is. */
+void exec_write_ended(struct json_writer *w, const struct ext_end *end, const struct sandbox *own);
+void exec_end_fields(struct json_writer *w, const struct ext_end *end, const struct sandbox *own);
+/* A member "process": one that is not in the background. Who asked knows its arguments. */
+void exec_process_field(struct json_writer *w, const struct exec *x);
 
 /* How this call wants it: by its Accept and Upgrade. */
 const struct exec_face *exec_face_for(const struct call *c);

@@ -88,7 +88,7 @@ static void ndjson_ended(struct exec *x, const struct ext_end *end)
     struct json_writer w;
 
     json_writer_init(&w, &line, JSON_COMPACT);
-    exec_write_ended(&w, end);
+    exec_write_ended(&w, end, x->own);
     json_writer_finish(&w, NULL);
     buf_add_c(&line, '\n');
     if (send_line(x, &line) >= 0)
@@ -133,9 +133,8 @@ static void write_collected(struct json_writer *w, const void *what)
     const struct exec *x = what;
 
     json_begin_object(w);
-    json_key(w, STR("process"));
-    json_put_uint(w, x->op.process.proc);
-    exec_end_fields(w, &x->end);
+    exec_process_field(w, x);
+    exec_end_fields(w, &x->end, x->own);
     bytes_write(w, "stdout", "stdout_b64", buf_str(&x->out[0]));
     bytes_write(w, "stderr", "stderr_b64", buf_str(&x->out[1]));
     json_key(w, STR("truncated"));

@@ -31,22 +31,28 @@ static void send_text(struct ws_session *s, event_write_fn *write, const void *w
         ws_close(&s->ws, CLOSE_FAILED, STR("an event could not be told"));
 }
 
+struct refusal {
+    const struct err *e;
+    const char *id, *step;
+};
+
 static void write_error(struct json_writer *w, const void *what)
 {
-    const struct err *e = what;
-    enum err_code code = problem_kind(e);
+    const struct refusal *f = what;
+    enum err_code code = problem_kind(f->e);
 
     json_begin_object(w);
     json_key(w, STR("event"));
     json_put_str(w, STR("error"));
-    json_key(w, STR("problem"));
-    problem_write(w, e, problem_status(code), problem_code(code), NULL, NULL);
+    problem_fields(w, f->e, problem_status(code), problem_code(code), f->id, f->step);
     json_end_object(w);
 }
 
-static void refuse(struct ws_session *s, const struct err *e)
+static void refuse(struct ws_session *s, const struct err *e, const char *step)
 {
-    send_text(s, write_error, e);
+    const char *id = sandbox_view(s->call->sandbox).record->id;
+
+    send_text(s, write_error, &(struct refusal){ e, id, step });
     s->over = true;
     ws_close(&s->ws, CLOSE_POLICY, STR("refused"));
 }
@@ -87,7 +93,7 @@ static bool face_output(struct exec *x, int channel, struct str data)
 
 static void write_ended(struct json_writer *w, const void *what)
 {
-    exec_write_ended(w, what);
+    exec_write_ended(w, what, NULL);
 }
 
 static void face_ended(struct exec *x, const struct ext_end *end)
@@ -99,7 +105,7 @@ static void face_ended(struct exec *x, const struct ext_end *end)
 
 static void face_failed(struct exec *x, const struct err *e)
 {
-    refuse(x->session, e);
+    refuse(x->session, e, x->op.process.step);
 }
 
 const struct exec_face exec_ws = {
@@ -131,14 +137,13 @@ static void first_message(struct ws_session *s, enum frame_op op, struct str dat
 
     if (op != FRAME_TEXT) {
         (void)err_set(&e, ERR_INVALID, "the first message is the request, as text");
-        refuse(s, &e);
+        refuse(s, &e, NULL);
     } else if (read_request(s->call, data, &q, &e) < 0) {
-        refuse(s, &e);
+        refuse(s, &e, NULL);
     } else {
         ws_pause(&s->ws); /* until it runs there is no stdin for what follows */
-        exec_start(s->call, &q, &exec_ws);
+        exec_start(s->call, &q, &exec_ws, s);
         s->exec = s->call->state;
-        s->exec->session = s;
     }
 }
 

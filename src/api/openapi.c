@@ -97,16 +97,14 @@ static void put_parameters(struct json_writer *w, const struct route *r)
 
 /* --- bodies --- */
 
-static void put_bytes(struct json_writer *w, const char *media)
+static void put_media(struct json_writer *w, const char *media)
 {
-    begin(w, "content");
     begin(w, media);
     begin(w, "schema");
     if (strcmp(media, "application/json") == 0)
         put(w, "type", "object");
     else
         put(w, "type", "string");
-    json_end_object(w);
     json_end_object(w);
     json_end_object(w);
 }
@@ -116,30 +114,55 @@ static void put_request(struct json_writer *w, const struct route *r)
     if (!(r->flags & (ROUTE_JSON | ROUTE_TEXT | ROUTE_STREAM)))
         return;
     begin(w, "requestBody");
+    begin(w, "content");
     if (r->flags & ROUTE_JSON) {
-        begin(w, "content");
         begin(w, "application/json");
         json_key(w, STR("schema"));
         json_schema(r->fields, r->field_count ? *r->field_count : 0, w);
         json_end_object(w);
-        json_end_object(w);
     } else {
-        put_bytes(w, r->flags & ROUTE_TEXT ? "application/yaml" : "application/octet-stream");
+        put_media(w, r->flags & ROUTE_TEXT ? "application/yaml" : "application/octet-stream");
     }
+    json_end_object(w);
     json_end_object(w);
 }
 
-static void put_schema_content(struct json_writer *w, const char *media, const char *name)
+static void put_schema(struct json_writer *w, const char *media, struct str name)
 {
     char reference[96];
 
-    snprintf(reference, sizeof reference, "#/components/schemas/%s", name);
-    begin(w, "content");
+    snprintf(reference, sizeof reference, "#/components/schemas/" STR_FMT, STR_ARG(name));
     begin(w, media);
     begin(w, "schema");
     put(w, "$ref", reference);
     json_end_object(w);
     json_end_object(w);
+}
+
+static void put_problem(struct json_writer *w, const char *status, const char *description)
+{
+    begin(w, status);
+    put(w, "description", description);
+    begin(w, "content");
+    put_schema(w, "application/problem+json", STR("Problem"));
+    json_end_object(w);
+    json_end_object(w);
+}
+
+/* Media types and names of schemas, one for each way to be answered. */
+static void put_answers(struct json_writer *w, const char *answers)
+{
+    struct str rest = str_from(answers), word;
+    char media[64];
+
+    begin(w, "content");
+    while (rest.p) {
+        rest = str_cut(rest, ' ', &word);
+        if (str_find(word, '/') == word.n)
+            put_schema(w, "application/json", word);
+        else if (str_copy(word, media, sizeof media))
+            put_media(w, media);
+    }
     json_end_object(w);
 }
 
@@ -151,19 +174,11 @@ static void put_responses(struct json_writer *w, const struct route *r)
     begin(w, "responses");
     begin(w, status);
     put(w, "description", r->status == 204 ? "Done." : "As asked.");
-    if (r->answer && strchr(r->answer, '/'))
-        put_bytes(w, r->answer);
-    else if (r->answer)
-        put_schema_content(w, "application/json", r->answer);
+    if (r->answer)
+        put_answers(w, r->answer);
     json_end_object(w);
-    begin(w, "4XX");
-    put(w, "description", "Refused; `code` says why.");
-    put_schema_content(w, "application/problem+json", "Problem");
-    json_end_object(w);
-    begin(w, "5XX");
-    put(w, "description", "Failed; `code` says why.");
-    put_schema_content(w, "application/problem+json", "Problem");
-    json_end_object(w);
+    put_problem(w, "4XX", "Refused; `code` says why.");
+    put_problem(w, "5XX", "Failed; `code` says why.");
     json_end_object(w);
 }
 

@@ -3,7 +3,7 @@
  *
  *     name       a string              name=a|b   one of these strings
  *     name#      a whole number        name{}     an object of strings
- *     name~      the same, or null
+ *     name~      the same, or null     name^      a string, or null
  *     name%      a number              name*      an object of anything
  *     name?      true or false         name:Other as that schema
  *     name@      a moment, RFC 3339    name[]     a list of strings
@@ -30,11 +30,13 @@ static const struct {
     { "SyncReport", "!sandbox_id !dry_run? !bytes# !counts* !changes[SyncChange]" },
     { "SyncChange", "!action=created|replaced|deleted|overwritten|conflict|kept|sensitive|refused|"
                     "failed|skipped|unstable !path !reason" },
-    { "SandboxList", "!sandboxes[Sandbox] next" },
+    { "SandboxList", "!sandboxes[Sandbox] !next^" },
     { "Actuals", "wall_seconds% cpu_seconds% peak_bytes# oom_kills#" },
     { "Quote", "!currency !per_hour# per_create# total#" },
     { "Process", "!process# pid# argv[] state=running|exited started_at@ exited_at@ exit_code~ "
                  "signal timed_out? lost? tty? background? lost_bytes#" },
+    { "Collected", "!process:Process !exit_code~ !signal !timed_out? !lost? oom_kills# "
+                   "memory_limit# stdout stdout_b64 stderr stderr_b64 !truncated?" },
     { "ProcessList", "!processes[Process]" },
     { "File", "name name_b64 !kind=file|dir|link|other !size# !mode !uid# !gid# nlink# !mtime@ "
               "target target_b64" },
@@ -116,9 +118,10 @@ static void put_type(struct json_writer *w, struct str how)
         put(w, "type", "integer");
         break;
     case '~':
+    case '^':
         json_key(w, STR("type"));
         json_begin_array(w);
-        json_put_str(w, STR("integer"));
+        json_put_str(w, how.p[0] == '~' ? STR("integer") : STR("string"));
         json_put_str(w, STR("null"));
         json_end_array(w);
         break;
@@ -159,6 +162,7 @@ static void put_type(struct json_writer *w, struct str how)
 /* The next field: false at the end. */
 static bool next_field(struct str *rest, struct str *ret_name, struct str *ret_how, bool *ret_must)
 {
+    static const char marks[] = "#~^%?@=:[{*";
     struct str field;
 
     if (!rest->p || !rest->n)
@@ -169,7 +173,7 @@ static bool next_field(struct str *rest, struct str *ret_name, struct str *ret_h
         field = (struct str){ field.p + 1, field.n - 1 };
     ret_name->p = field.p;
     ret_name->n = 0;
-    while (ret_name->n < field.n && str_find(STR("#~%?@=:[{*"), field.p[ret_name->n]) == 10)
+    while (ret_name->n < field.n && !strchr(marks, field.p[ret_name->n]))
         ret_name->n++;
     *ret_how = (struct str){ field.p + ret_name->n, field.n - ret_name->n };
     return true;

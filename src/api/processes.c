@@ -38,7 +38,7 @@ void process_write(struct json_writer *w, const void *process)
     time_write(w, "started_at", v.started_ns);
     time_write(w, "exited_at", v.exited_ns);
     if (v.ended)
-        exec_end_fields(w, &v.end);
+        exec_end_fields(w, &v.end, NULL);
     json_key(w, STR("tty"));
     json_put_bool(w, v.request->tty);
     json_key(w, STR("background"));
@@ -70,7 +70,7 @@ static void begun(struct process_op *op, int r, const struct err *e)
     struct call *c = container_of(op, struct background, op)->call;
 
     if (r < 0)
-        call_fail_sandbox(c, e, sandbox_view(c->sandbox).record->id, "start");
+        call_fail_sandbox(c, e, sandbox_view(c->sandbox).record->id, op->step);
     else
         call_answer(c, 201, process_write, op->process);
     call_unref(c);
@@ -100,7 +100,7 @@ static void start(struct call *c)
     else if (q.background)
         start_background(c, &q);
     else
-        exec_start(c, &q, exec_face_for(c));
+        exec_start(c, &q, exec_face_for(c), NULL);
 }
 
 /* --- list and get --- */
@@ -383,7 +383,7 @@ static void connect_new(struct call *c)
 const struct route routes_processes[] = {
     { H1_POST, VERB_EXEC, PROCESSES, LONG_INSIDE | ROUTE_JSON, start, "Start a process",
       .fields = process_request_fields, .field_count = &process_request_field_count,
-      .answer = "application/x-ndjson" },
+      .answer = "application/x-ndjson Collected" },
     { H1_GET, VERB_READ, PROCESSES, INSIDE, list, "List background processes",
       .answer = "ProcessList" },
     { H1_GET, VERB_EXEC, PROCESSES "/new", LONG_INSIDE, connect_new,

@@ -25,7 +25,7 @@ struct route {
     const char *summary;             /* one line, for people */
     const struct json_field *fields; /* of the body */
     const size_t *field_count;
-    const char *answer; /* what comes back: the name of a schema, or a media type */
+    const char *answer; /* what comes back: names of schemas and media types, separated by blanks */
     const char *query;  /* parameters it takes: "path! limit state*": required, once, repeatable */
     int64_t status;     /* of success; 0: 200 */
 };

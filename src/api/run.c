@@ -31,7 +31,7 @@ static void created(struct create_op *op, int r, const struct err *e)
     else if (control_find_now(c->api->control, &c->caller, str_from(op->record->id), &c->sandbox))
         c->one_shot = true;
     if (r >= 0 && c->sandbox && c->x)
-        exec_start(c, &o->process, o->face);
+        exec_start(c, &o->process, o->face, NULL);
     else if (r >= 0)
         call_fail_with(c, 502, "upstream", "the sandbox ended before its program began");
     one_shot_free(o);
@@ -68,6 +68,6 @@ static void run(struct call *c)
 const struct route routes_run[] = {
     { H1_POST, VERB_EXEC, "/v1/run", ROUTE_JSON | ROUTE_LONG, run,
       "Run a program in a sandbox of its own", .fields = process_request_fields,
-      .field_count = &process_request_field_count, .answer = "application/x-ndjson" },
+      .field_count = &process_request_field_count, .answer = "application/x-ndjson Collected" },
     { .path = NULL },
 };

@@ -58,6 +58,8 @@ void control_reload(struct control *c);
 struct sandbox_view {
     const struct sandbox_record *record;
     int64_t expires_ns; /* wall clock as of now; 0: has no deadline any more */
+    uint64_t memory;    /* its limit; 0: none, or not known any more */
+    uint32_t oom_kills; /* that the limit has cost it: told when everything of it is removed */
 };
 
 /* Finds one by id or unique prefix, within what the caller may see; dead ones too. */

@@ -333,6 +333,7 @@ static void give_up(struct process *p)
     struct err e = p->err;
     int r = p->r;
 
+    memcpy(op->step, p->ext.step, sizeof op->step);
     process_doom(p);
     op->done(op, r, &e);
 }
@@ -527,6 +528,7 @@ void process_start(struct sandbox *s, const struct actor *who, struct process_op
     int r = prepare(s, op->request, &p, &e);
 
     op->process = NULL;
+    op->step[0] = '\0';
     if (r >= 0 && process_start_fill(&p->request, &texts, &start, &e) < 0) {
         process_remove(p);
         r = -(int)e.code;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "control/processes.h"
+#include "control/spec.h"
 #include "json/reader.h"
 
 static const struct json_limits request_limits = { .bytes = REQUEST_JSON_MAX, .depth = 8 };
@@ -122,8 +123,12 @@ int64_t control_expires_ns(const struct control *c, const struct sandbox_record 
 
 struct sandbox_view sandbox_view(const struct sandbox *s)
 {
-    return (struct sandbox_view){ .record = &s->record,
-                                  .expires_ns = control_expires_ns(s->control, &s->record) };
+    return (struct sandbox_view){
+        .record = &s->record,
+        .expires_ns = control_expires_ns(s->control, &s->record),
+        .memory = s->profile ? spec_memory(s->profile, &s->request) : 0,
+        .oom_kills = s->facts.actuals.oom_kills,
+    };
 }
 
 static bool has_label(const struct json_map *labels, const struct json_pair *wanted)

@@ -31,6 +31,12 @@ static uint64_t narrowed(uint64_t limit, uint64_t asked)
     return asked && (!limit || asked < limit) ? asked : limit;
 }
 
+uint64_t spec_memory(const struct profile *p, const struct create_request *q)
+{
+    return narrowed((uint64_t)p->resources.memory_mb << 20,
+                    (uint64_t)q->capabilities.memory_mb << 20);
+}
+
 int spec_fill(const struct profile *p, const struct create_request *q, bool may_show,
               struct ext_spec *ret, struct err *e)
 {
@@ -39,8 +45,7 @@ int spec_fill(const struct profile *p, const struct create_request *q, bool may_
 
     *ret = (struct ext_spec){
         .profile = p,
-        .memory = narrowed((uint64_t)p->resources.memory_mb << 20,
-                           (uint64_t)q->capabilities.memory_mb << 20),
+        .memory = spec_memory(p, q),
         .disk = (uint64_t)p->resources.disk_mb << 20,
         .pids = p->resources.pids,
         .cpu_milli =

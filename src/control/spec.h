@@ -13,6 +13,9 @@ const char *spec_repo(const struct create_request *q);
 /* Nothing in the request changes what is built: a prepared box will do. */
 bool spec_is_plain(const struct create_request *q);
 
+/* The memory limit; 0: none. */
+uint64_t spec_memory(const struct profile *p, const struct create_request *q);
+
 /* may_show: a host directory that is only read may be mounted. Borrows from both. Mounts are
  * static: filled anew by each call. */
 int spec_fill(const struct profile *p, const struct create_request *q, bool may_show,

@@ -142,6 +142,7 @@ static void edit_facts(struct change *c, struct sandbox_record *next)
 
 static void failed(struct sandbox *s)
 {
+    struct err why = s->failure;
     struct change *c;
 
     if (s->destroying) { /* asked for meanwhile: its own way ends in destroyed, or back here */
@@ -149,7 +150,9 @@ static void failed(struct sandbox *s)
         return;
     }
     s->untold_failure = false;
-    c = change_new(s, &ACTOR_DAEMON, s->failure.msg);
+    if (s->failed_step[0]) /* events have no step beside it */
+        err_wrap(&why, -(int)why.code, "%s", s->failed_step);
+    c = change_new(s, &ACTOR_DAEMON, why.msg);
     change_to(c, SANDBOX_FAILED);
     snprintf(c->step, sizeof c->step, "%s", s->failed_step);
     c->edit = edit_facts;
@@ -162,7 +165,7 @@ static void fail(struct sandbox *s, const char *step, enum err_code code, const 
 {
     if (s->after_teardown)
         return; /* the first reason is the reason */
-    (void)err_set(&s->failure, code, "%s%s%s", step, step[0] ? ": " : "", reason);
+    (void)err_set(&s->failure, code, "%s", reason);
     snprintf(s->failed_step, sizeof s->failed_step, "%s", step);
     sandbox_teardown(s, failed);
 }

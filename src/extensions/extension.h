@@ -169,7 +169,7 @@ struct ext_end {
 };
 
 struct ext_process_events {
-    /* r < 0: it never ran; e->msg says why, sys holds errno. Else stdio holds non-blocking
+    /* r < 0: it never ran; e->msg says why, sys holds errno, `step` what of it. Else stdio holds non-blocking
      * descriptors that are the owner's: [stdin] stdout stderr, or the terminal. */
     void (*started)(struct ext_process *p, int r, const struct err *e);
     void (*ended)(struct ext_process *p, const struct ext_end *end); /* the last word */

@@ -430,7 +430,7 @@ void local_process_on_failed(struct local_box *b, const struct control_failed *m
 
     if (!s || (s->started && !s->attaching))
         return;
-    snprintf(e.msg, sizeof e.msg, "%.23s: %.199s", m->step, m->msg);
+    snprintf(e.msg, sizeof e.msg, "%.199s", m->msg);
     p = s->p ? give_up(s) : NULL;
     if (s->attaching)
         s->attaching = false; /* the process itself is as it was */

@@ -34,14 +34,55 @@ def a_program_gets_what_was_asked_for(c):
         cli.sh(box, 'echo "$A-$B"; pwd; id -u', "--env", "A=1", "-e", "B=x y", "--workdir", "/tmp").expect(0, out=b"1-x y\n/tmp\n0\n")
         if c.root:
             cli.sh(box, "id -u", "--user", "1000").expect(0, out=b"1000\n")
-        cli.sh(box, "sleep 1000", "--timeout", "200ms").expect(124)
+        cli.sh(box, "sleep 1000", "--timeout", "200ms").expect(124, err=b"sandboxer: timed out after 200 ms\n")
         cli.sh(box, "true", "--user", "nobody-here").expect((125, 126, 127), says="nobody-here")
         cli.sh(box, "true", "--workdir", "/nowhere").expect((125, 126, 127), says="/nowhere")
-        cli("exec", box, "--", "no-such-program").expect(127, says="no-such-program")
+        for flags in ((), ("-d",)):
+            cli("exec", *flags, box, "--", "no-such-program").expect(
+                127, err=f"sandboxer: exec: {box}: step program: no-such-program: No such file or directory (not_found)\n".encode())
         cli("exec", box, "--", "/etc/passwd").expect(126)
         cli("exec", "sbx_nothing", "--", "true").expect(125, says="sbx_nothing")
         cli("exec", box).expect(125, says="give a command")
         cli("exec", "-d", "-i", box, "--", "true").expect(125, says="--detach excludes")
+
+
+def run_served(d, *argv):
+    """`run`, which asks the daemon only where nothing forbids it."""
+    return d.c.cli("run", *argv, env={"SANDBOXER_SOCKET": str(d.socket), "SANDBOXER_STATE": str(d.state)})
+
+
+def same_without_daemon(d, *argv):
+    """A run says and returns the same, whoever serves it."""
+    served, alone = run_served(d, "--", *argv), d.c.run("--memory", "64M", "--", *argv)
+    equal((served.code, served.out, served.err), (alone.code, alone.out, alone.err), f"the run of {argv} by the daemon")
+    return served
+
+
+HOG = "b = bytearray(256 << 20); print('had it all')"
+
+
+@test(only="root", because="no delegated control group")
+def a_run_out_of_memory_is_named_by_the_daemon_too(c):
+    d = Daemon(c)
+    c.write("daemon/profiles/profile.run.yaml", "id: profile.run\nversion: 2\nresources: {memory_mb: 64, pids: 64, disk_mb: 32}\n")
+    with d:
+        same_without_daemon(d, "/usr/bin/python3", "-c", HOG).expect(137, err=b"sandboxer: killed: out of memory (limit 64M)\n")
+        same_without_daemon(d, "/bin/sh", "-c", f'/usr/bin/python3 -c "{HOG}" 2>/dev/null; exit 3').expect(
+            3, says=r"note: 1 process was killed: out of memory \(limit 64M\)")
+        same_without_daemon(d, "/bin/sh", "-c", "exit 4").expect(4, err=b"")
+        check(d.list("?state=all")[0]["profile"] == "profile.run", "the daemon did not serve it")
+
+
+@test
+def a_run_says_the_same_whoever_serves_it(c):
+    with Daemon(c) as d:
+        for argv, code in ((("no-such-program",), 127), (("/etc/passwd",), 126), (("/bin/sh", "-c", "kill -9 $$"), 137)):
+            served, alone = run_served(d, "--", *argv), c.run("--", *argv)
+            equal((served.code, served.err), (alone.code, alone.err), f"the run of {argv} by the daemon")
+            equal(served.code, code, f"the status of {argv}")
+        for result in (run_served(d, "--timeout", "200ms", "--", "sleep", "1000"), c.run("--timeout", "200ms", "--", "sleep", "1000")):
+            result.expect(124, err=b"sandboxer: timed out after 200 ms\n")
+        run_served(d, "--timeout", "9s", "--", "/bin/sh", "-c", "exit 124").expect(124, err=b"")
 
 
 @test

@@ -126,6 +126,42 @@ def _references(node):
         yield from _references(item)
 
 
+TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list, "null": type(None)}
+
+
+def described(api, value, schema, where):
+    """The value is what its schema in the description says."""
+    if "$ref" in schema:
+        schema = api["components"]["schemas"][schema["$ref"].split("/")[-1]]
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    check(any(isinstance(value, TYPES[t]) for t in types), f"{where} is {value!r}, not {types}")
+    check(value in schema.get("enum", [value]), f"{where} is {value!r}, none of {schema.get('enum')}")
+    if isinstance(value, dict):
+        missing = set(schema.get("required", ())) - set(value)
+        check(not missing, f"{where} has no {missing}")
+        for key, inner in value.items():
+            if key in schema.get("properties", {}):
+                described(api, inner, schema["properties"][key], f"{where}.{key}")
+    for i, inner in enumerate(value if isinstance(value, list) else ()):
+        described(api, inner, schema["items"], f"{where}[{i}]")
+
+
+@test
+def answers_are_as_described(c):
+    with Rest(c) as d:
+        api = d.get("/openapi.json").expect(200).json
+        box = d.create()
+        started = d.post(f"{box}/processes", {"argv": ["sleep", "1000"], "background": True}).expect(201).json
+        run = d.run(box, "sh", "-c", "exit 3")
+        lines = d.post(f"{box}/processes", {"argv": ["true"]}).expect(200).body.splitlines()
+        for value, name in ((d.get(box).json, "Sandbox"), (d.get("/v1/sandboxes").json, "SandboxList"), (started, "Process"),
+                            (d.get(f"{box}/processes").json, "ProcessList"), (run, "Collected"),
+                            (json.loads(lines[0])["process"], "Process"), (d.post("/v1/estimate", {}).json, "Quote"),
+                            (d.get("/v1/inspect/stale").json, "StaleList")):
+            described(api, value, {"$ref": f"#/components/schemas/{name}"}, name)
+        equal((run["process"]["state"], run["process"]["background"], run["exit_code"]), ("exited", False, 3), "what ran")
+
+
 @test
 def what_is_not_there_or_not_understood(c):
     with Rest(c) as d:

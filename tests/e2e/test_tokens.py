@@ -220,6 +220,8 @@ def the_command_line_works_by_token(c):
         cli = Client(d, SANDBOXER_URL=f"http://127.0.0.1:{port}", SANDBOXER_TOKEN=good.token)
         box = cli.create()
         cli.sh(box, "cat; echo err >&2; exit 3", "-i", stdin=b"over tcp\n").expect(3, out=b"over tcp\n", err=b"err\n")
+        cli("exec", box, "--", "no-such-program").expect(
+            127, err=f"sandboxer: exec: {box}: step program: no-such-program: No such file or directory (not_found)\n".encode())
         c.write("file", "content")
         cli("cp", "file", f"{box}:/tmp/file").expect(0)
         cli("cp", f"{box}:/tmp/file", "back").expect(0)
