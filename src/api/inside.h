@@ -24,10 +24,10 @@ struct api {
     void *user;
 };
 
-/* Writes a sandbox: record and expiry. */
 struct sandbox_shown {
     const struct sandbox_record *record;
     int64_t expires_ns;
+    const struct ext_quote *quote; /* NULL: nobody asked what it would cost */
 };
 void sandbox_write(struct json_writer *w, const void *shown); /* struct sandbox_shown */
 void quote_write(struct json_writer *w, const struct ext_quote *q);

@@ -47,9 +47,12 @@ static void created(struct create_op *op, int r, const struct err *e)
 {
     struct creation *n = container_of(op, struct creation, op);
     struct call *c = n->call;
-    const struct sandbox_shown s = { .record = op->record, .expires_ns = op->expires_ns };
+    struct sandbox_shown s = { .record = op->record, .expires_ns = op->expires_ns };
+    struct ext_quote quote;
     char location[96];
 
+    if (control_estimate(c->api->control, &c->caller, &n->request, &quote, NULL) >= 0)
+        s.quote = &quote;
     if (r < 0) {
         call_fail_sandbox(c, e, op->record ? op->record->id : NULL,
                           op->record ? op->record->step : NULL);
@@ -141,8 +144,9 @@ static void write_list(struct json_writer *w, const void *what)
     for (size_t i = 0; i < n; i++) {
         const struct sandbox_record *r = &l->query.sandboxes[i];
 
-        sandbox_write(w,
-                      &(struct sandbox_shown){ r, control_expires_ns(l->call->api->control, r) });
+        sandbox_write(
+            w, &(struct sandbox_shown){
+                   .record = r, .expires_ns = control_expires_ns(l->call->api->control, r) });
     }
     json_end_array(w);
     put_cursor(w, more && n ? &l->query.sandboxes[n - 1] : NULL);

@@ -166,8 +166,10 @@ void sandbox_write(struct json_writer *w, const void *what)
         put_request(w, request);
     put_times(w, s);
     put_links(w, r->id);
-    json_key(w, STR("quote"));
-    quote_write(w, &(struct ext_quote){ 0 });
+    if (s->quote) {
+        json_key(w, STR("quote"));
+        quote_write(w, s->quote);
+    }
     if (facts_read(r->detail, &facts, &a, NULL) >= 0)
         put_facts(w, &facts);
     put(w, "reason", r->reason);

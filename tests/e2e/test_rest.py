@@ -153,8 +153,14 @@ def answers_are_as_described(c):
         box = d.create()
         started = d.post(f"{box}/processes", {"argv": ["sleep", "1000"], "background": True}).expect(201).json
         run = d.run(box, "sh", "-c", "exit 3")
+        other = d.post("/v1/sandboxes", {"ttl": "1h"}).expect(201).json
+        again = d.post(f"/v1/sandboxes/{other['sandbox_id']}/recreate", {}).expect(201).json
         lines = d.post(f"{box}/processes", {"argv": ["true"]}).expect(200).body.splitlines()
-        for value, name in ((d.get(box).json, "Sandbox"), (d.get("/v1/sandboxes").json, "SandboxList"), (started, "Process"),
+        for value in (other, again):
+            equal(value["quote"], d.post("/v1/estimate", {"ttl": "1h"}).expect(200).json, "the quote")
+        for value in (d.get(box), *d.get("/v1/sandboxes").json["sandboxes"], d.delete(f"/v1/sandboxes/{again['sandbox_id']}")):
+            check("quote" not in (value if isinstance(value, dict) else value.json), f"a quote that nobody asked for: {value}")
+        for value, name in ((d.get(box).json, "Sandbox"), (again, "Sandbox"), (d.get("/v1/sandboxes").json, "SandboxList"), (started, "Process"),
                             (d.get(f"{box}/processes").json, "ProcessList"), (run, "Collected"),
                             (json.loads(lines[0])["process"], "Process"), (d.post("/v1/estimate", {}).json, "Quote"),
                             (d.get("/v1/inspect/stale").json, "StaleList")):
