@@ -278,6 +278,8 @@ void process_attach(struct call *c)
         call_fail(c, &e);
         return;
     }
+    if (!a->is_ws && call_end_head(c))
+        return;
     if (tell(a, write_started, p) >= 0)
         process_watch(p, &a->watcher, live_only);
 }

@@ -52,6 +52,19 @@ struct http_exchange *call_take_exchange(struct call *c)
     return x;
 }
 
+bool call_wants_head(const struct call *c)
+{
+    return http_request(c->x)->method == H1_HEAD;
+}
+
+bool call_end_head(struct call *c)
+{
+    if (!call_wants_head(c))
+        return false;
+    http_end(call_take_exchange(c));
+    return true;
+}
+
 static void respond(struct call *c, int status, const struct h1_field *fields, size_t n,
                     struct str body)
 {

@@ -61,6 +61,9 @@ void call_fail_sandbox(struct call *c, const struct err *e, const char *id, cons
 /* For a handler that streams: call it just before http_end(), http_fail() or http_cut() on the
  * exchange it returns. */
 struct http_exchange *call_take_exchange(struct call *c);
+bool call_wants_head(const struct call *c); /* and no body: nothing is waited for */
+/* For the same, once the head is begun: true, and the exchange is over, if that is all. */
+bool call_end_head(struct call *c);
 
 /* --- what was asked --- */
 

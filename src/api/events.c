@@ -237,7 +237,7 @@ static bool read_query(struct call *c, struct stream *s)
     }
     s->at = (int64_t)after;
     s->limit = s->sse ? PAGE : (int)limit;
-    s->wait_until = clock_mono() + (int64_t)wait * NS_PER_S;
+    s->wait_until = clock_mono() + (call_wants_head(c) ? 0 : (int64_t)wait * NS_PER_S);
     return true;
 }
 
@@ -250,6 +250,8 @@ static void begin(struct stream *s)
         call_fail(c, &e);
         return;
     }
+    if (s->sse && call_end_head(c))
+        return;
     if (s->sse) {
         http_on_drain(c->x, on_drain);
         sse_heartbeat(c->x, NULL); /* the head is on its way: the client knows that it is heard */

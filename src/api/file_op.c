@@ -150,7 +150,9 @@ static void on_output(struct loop_fd *s, unsigned events)
     if (n <= 0) {
         close_output(f);
         finish(f);
-    } else if (begin(f)) {
+    } else if (!begin(f) || call_end_head(f->call)) {
+        abandon(f);
+    } else {
         const struct str data = { room, (size_t)n };
 
         r = f->face->show ? send_records(f, data) : http_write(f->call->x, data, NULL);
@@ -158,8 +160,6 @@ static void on_output(struct loop_fd *s, unsigned events)
             cut(f);
         else if (r > 0)
             loop_fd_want(s, 0, NULL);
-    } else {
-        abandon(f);
     }
     call_unref(f->call);
 }

@@ -342,6 +342,8 @@ void process_logs(struct call *c)
         call_fail(c, &e);
         return;
     }
+    if (call_end_head(c))
+        return;
     http_on_drain(c->x, on_drain);
     process_each(c->sandbox, watch, l);
     if (l->follow)

@@ -126,6 +126,29 @@ def _references(node):
         yield from _references(item)
 
 
+@test
+def a_head_is_answered_at_once(c):
+    """Also where the body has no end: the connection is free for the next request."""
+    sse = {"Accept": "text/event-stream"}
+    with Rest(c) as d:
+        box = d.create()
+        n = d.post(f"{box}/processes", {"argv": ["sleep", "1000"], "background": True}).expect(201).json["process"]
+        connection = d.connect()
+        for path, headers, status in (
+                ("/v1/events", sse, 200), (f"{box}/events", sse, 200), (f"{box}/events?after=999999&wait=60", {}, 200),
+                (f"{box}/processes/{n}/attach", {}, 200), (f"{box}/processes/99/attach", {}, 404),
+                (f"{box}/logs?follow=true", {}, 200), (f"{box}/logs", {}, 200), (f"{box}/files/watch?path=/tmp", {}, 200),
+                (f"{box}/files?path=/etc/passwd", {}, 200), (f"{box}/files?path=/none", {}, 404),
+                (f"{box}/files/tar?path=/etc", {}, 200), (f"{box}/files/list?path=/", {}, 200), (box, {}, 200)):
+            for method, target, fields, wanted in (("HEAD", path, headers, status), ("GET", "/healthz", {}, 200)):
+                connection.request(method, target, headers=fields)
+                answer = connection.getresponse()
+                answer.read()
+                equal(answer.status, wanted, f"{method} {target} after HEAD {path}")
+        connection.close()
+        d.post(f"{box}/processes/{n}/signal", {"signal": "KILL"}).expect(200)
+
+
 TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list, "null": type(None)}
 
 
