@@ -96,10 +96,9 @@ static void write_stale(struct json_writer *w, const void *what)
     json_begin_object(w);
     json_key(w, STR("stale"));
     json_begin_array(w);
-    if (control_stale(l->call->api->control, put_stale, w, &e) < 0)
+    if ((l->apply ? control_reap_stale : control_stale)(l->call->api->control, put_stale, w, &e) <
+        0)
         json_writer_fail(w, e.code, "%s", e.msg);
-    else if (l->apply)
-        control_reap_stale(l->call->api->control);
     put_applied(w, l->apply);
 }
 

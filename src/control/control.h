@@ -160,10 +160,11 @@ typedef void due_fn(void *user, const struct sandbox_view *v, const char *reason
 void control_due(struct control *c, const struct caller *who, bool apply, due_fn *each, void *user);
 
 /* What dead sandboxes left on this machine: things of no sandbox that we know. Looks at all of it.
- */
+ * -ERR_CONFLICT where a record could not be read: its sandbox may be alive. */
 typedef void stale_fn(void *user, const char *extension, const char *id, const char *what);
 int control_stale(struct control *c, stale_fn *each, void *user, struct err *e);
-void control_reap_stale(struct control *c); /* begins to remove it; goes on by itself */
+/* Begins to remove it, which goes on by itself, and tells what was not on its way out already. */
+int control_reap_stale(struct control *c, stale_fn *each, void *user, struct err *e);
 
 /* --- Being in use: as long as one is held, a sandbox is not idle. --- */
 void sandbox_attach(struct sandbox *s);

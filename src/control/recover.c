@@ -7,13 +7,21 @@
 #include "control/processes.h"
 #include "control/sandbox.h"
 
+static void log_stale(void *user, const char *extension, const char *id, const char *what)
+{
+    (void)user;
+    LOG(INFO, "sweep.found", LOG_S("extension", extension), LOG_S("id", id), LOG_S("what", what));
+}
+
 static void opened(struct loop_later *l)
 {
     struct control *c = container_of(l, struct control, later);
+    struct err e;
 
     c->open = true;
     if (!c->unreadable) {
-        control_reap_stale(c);
+        if (control_reap_stale(c, log_stale, NULL, &e) < 0)
+            LOG(WARN, "sweep.failed", LOG_S("error", e.msg));
         output_sweep(c->context.state, control_knows, c);
     }
     pool_open(c);

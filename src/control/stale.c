@@ -29,23 +29,37 @@ static void found(void *user, const char *id, const char *what)
     s->each(s->user, s->ops->id, id, what);
 }
 
-int control_stale(struct control *c, stale_fn *each, void *user, struct err *e)
+/* A record that cannot be read stands for a sandbox that nobody here knows. */
+static int check_known(const struct control *c, struct err *e)
+{
+    if (!c->unreadable)
+        return 0;
+    return err_set(e, ERR_CONFLICT,
+                   "a sandbox's record could not be read, so what is nobody's "
+                   "cannot be told; the log names it");
+}
+
+/* Looks at, or begins to remove, what each extension has left. */
+static int search(struct control *c, bool sweep, stale_fn *each, void *user, struct err *e)
 {
     struct search s = { .control = c, .each = each, .user = user };
-    int r = 0;
+    int r = check_known(c, e);
 
     for (size_t i = 0; r >= 0 && extensions[i]; i++) {
         s.ops = extensions[i];
         if (c->instances[i])
-            r = s.ops->stale(c->instances[i], known, found, &s, e);
+            r = (sweep ? s.ops->sweep : s.ops->stale)(c->instances[i], known, found, &s, e);
         err_wrap(e, r, "looking for what %s left", s.ops->id);
     }
     return r;
 }
 
-void control_reap_stale(struct control *c)
+int control_stale(struct control *c, stale_fn *each, void *user, struct err *e)
 {
-    for (size_t i = 0; extensions[i]; i++)
-        if (c->instances[i])
-            extensions[i]->sweep(c->instances[i], control_knows, c);
+    return search(c, false, each, user, e);
+}
+
+int control_reap_stale(struct control *c, stale_fn *each, void *user, struct err *e)
+{
+    return search(c, true, each, user, e);
 }

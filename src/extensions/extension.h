@@ -169,8 +169,8 @@ struct ext_end {
 };
 
 struct ext_process_events {
-    /* r < 0: it never ran; e->msg says why, sys holds errno, `step` what of it. Else stdio holds non-blocking
-     * descriptors that are the owner's: [stdin] stdout stderr, or the terminal. */
+    /* r < 0: it never ran; e->msg says why, sys holds errno, `step` what of it. Else stdio holds
+     * non-blocking descriptors that are the owner's: [stdin] stdout stderr, or the terminal. */
     void (*started)(struct ext_process *p, int r, const struct err *e);
     void (*ended)(struct ext_process *p, const struct ext_end *end); /* the last word */
 };
@@ -204,21 +204,25 @@ struct ext_context {
     void *user;
 };
 
+typedef bool ext_known_fn(void *user, const char *id);
+typedef void ext_stale_fn(void *user, const char *id, const char *what);
+
 struct extension_ops {
     const char *id; /* "ext.local" */
     const char *version;
     unsigned can;
     struct ext_vector vector;
 
-    /* The instance. `sweep` is called once after every live box was adopted: what is left on this
-     * machine of boxes that `known` does not know and that belong to this state directory is
-     * removed, nothing else. */
+    /* The instance. */
     int (*open)(const struct ext_context *c, struct extension **ret, struct err *e);
     void (*close)(struct extension *x); /* boxes live on; every box was freed before */
-    void (*sweep)(struct extension *x, bool (*known)(void *user, const char *id), void *user);
-    /* Ids of what sweep would remove: calls `each` for every one. For `inspect stale`. */
-    int (*stale)(struct extension *x, bool (*known)(void *user, const char *id),
-                 void (*each)(void *user, const char *id, const char *what), void *user,
+    /* What is left on this machine of boxes that `known` does not know and that belong to this
+     * state directory: calls `each` for every one, with what it is. */
+    int (*stale)(struct extension *x, ext_known_fn *known, ext_stale_fn *each, void *user,
+                 struct err *e);
+    /* Begins to remove it, and nothing else: `each` is called for what was not on its way out
+     * already. Called after every live box was adopted, and any number of times then. */
+    int (*sweep)(struct extension *x, ext_known_fn *known, ext_stale_fn *each, void *user,
                  struct err *e);
 
     struct ext_box *(*box_new)(struct extension *x, const char *id,

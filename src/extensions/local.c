@@ -45,8 +45,8 @@ static void local_close(struct extension *x)
 
 struct search {
     struct extension *x;
-    bool (*known)(void *user, const char *id);
-    void (*each)(void *user, const char *id, const char *what);
+    ext_known_fn *known;
+    ext_stale_fn *each;
     void *user;
 };
 
@@ -76,23 +76,38 @@ static void sweep_next(struct extension *x)
     }
 }
 
+static bool has_box(struct list *boxes, const char *id)
+{
+    for (struct link *m = list_first(boxes); m; m = list_after(boxes, m))
+        if (strcmp(container_of(m, struct local_box, link)->ext.id, id) == 0)
+            return true;
+    return false;
+}
+
+static bool is_leaving(struct extension *x, const char *id)
+{
+    return has_box(&x->strays, id) || has_box(&x->sweeping, id);
+}
+
 static void add_stray(void *user, const char *id)
 {
     static const struct ext_box_events events = { .torn_down = on_swept };
     struct search *s = user;
 
-    if (!s->known(s->user, id))
-        list_append(&s->x->strays, &local_box_of(local_box_new(s->x, id, &events, NULL))->link);
+    if (s->known(s->user, id) || is_leaving(s->x, id))
+        return;
+    list_append(&s->x->strays, &local_box_of(local_box_new(s->x, id, &events, NULL))->link);
+    s->each(s->user, id, "sandbox");
 }
 
-static void local_sweep(struct extension *x, bool (*known)(void *user, const char *id), void *user)
+static int local_sweep(struct extension *x, ext_known_fn *known, ext_stale_fn *each, void *user,
+                       struct err *e)
 {
-    struct search s = { .x = x, .known = known, .user = user };
-    struct err e = { 0 };
+    struct search s = { .x = x, .known = known, .each = each, .user = user };
+    int r = run_dir_each(&x->run, add_stray, &s, e);
 
-    if (run_dir_each(&x->run, add_stray, &s, &e) < 0)
-        LOG(WARN, "sweep.failed", LOG_S("error", e.msg));
     sweep_next(x);
+    return r;
 }
 
 static void name_stray(void *user, const char *id)
@@ -100,11 +115,10 @@ static void name_stray(void *user, const char *id)
     struct search *s = user;
 
     if (!s->known(s->user, id))
-        s->each(s->user, id, "sandbox");
+        s->each(s->user, id, is_leaving(s->x, id) ? "sandbox, being removed" : "sandbox");
 }
 
-static int local_stale(struct extension *x, bool (*known)(void *user, const char *id),
-                       void (*each)(void *user, const char *id, const char *what), void *user,
+static int local_stale(struct extension *x, ext_known_fn *known, ext_stale_fn *each, void *user,
                        struct err *e)
 {
     struct search s = { .x = x, .known = known, .each = each, .user = user };

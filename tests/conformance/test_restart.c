@@ -282,11 +282,13 @@ static int count_stale(struct rig *r)
 static void live_and_sweep(struct rig *r, const char *place, int count)
 {
     int64_t end = clock_mono() + RIG_PATIENCE;
+    struct err e;
+    int n = 0;
 
     (void)place;
     (void)count;
     rig_restart(r);
-    r->ops->sweep(r->x, knows_nobody, NULL);
+    CHECK_OK(r->ops->sweep(r->x, knows_nobody, count_one, &n, &e), e);
     while (count_stale(r) > 0 && clock_mono() < end)
         rig_idle(r, NS_PER_MS);
     CHECK_INT(count_stale(r), 0);

@@ -382,4 +382,45 @@ def a_store_that_somebody_locks_is_an_error_and_then_over(c):
         d.works(d.create())
 
 
+@test
+def what_is_stale_is_reaped_once(c):
+    """A sweep that is asked for while one is under way takes up only what is new."""
+    with Daemon(c, config=NO_POOL) as d:
+        box, run = d.create(), d.state / "daemon/run"
+        owner = run.stat()
+        stale = [f"{box[:-2]}{a}{b}" for a in "abcdef" for b in "0123456789" if f"{a}{b}" != box[-2:]]
+        for name in stale:
+            (run / name).mkdir(mode=0o700)
+            os.chown(run / name, owner.st_uid, owner.st_gid)
+        equal({s["id"] for s in d.api.get("/v1/inspect/stale").expect(200).json["stale"]}, set(stale), "what is stale")
+        first, second = (d.api.post("/v1/reap-stale", {"apply": True}).expect(200).json["stale"] for _ in range(2))
+        equal({s["id"] for s in first}, set(stale), "what the first sweep took up")
+        equal(second, [], "what the second one took up")
+        wait_for(lambda: not d.api.get("/v1/inspect/stale").expect(200).json["stale"], "everything is gone")
+        equal(d.log_path.read_text().count("sandbox.swept"), len(stale), "how many were removed")
+        d.works(box)
+
+
+@test
+def nothing_is_swept_where_a_record_cannot_be_read(c):
+    with Daemon(c, config=NO_POOL) as d:
+        box, other = d.create(), d.create()
+
+        def rewrite(text):
+            d.stop()
+            with contextlib.closing(sqlite3.connect(d.state / "daemon/sandboxer.db")) as store, store:
+                store.execute("UPDATE sandboxes SET request = ? WHERE id = ?", (text, box))
+            d.start()
+
+        with contextlib.closing(sqlite3.connect(d.state / "daemon/sandboxer.db")) as store:
+            request = store.execute("SELECT request FROM sandboxes WHERE id = ?", (box,)).fetchone()[0]
+        rewrite("damaged")
+        for apply in (False, True):
+            d.api.post("/v1/reap-stale", {"apply": apply}).expect(409, code="conflict")
+        d.works(other)
+        rewrite(request)
+        d.works(box)
+        equal(d.api.post("/v1/reap-stale", {"apply": True}).expect(200).json["stale"], [], "what is stale")
+
+
 main()

@@ -393,16 +393,20 @@ static void fake_close(struct extension *x)
     free(x);
 }
 
-static void fake_sweep(struct extension *x, bool (*known)(void *user, const char *id), void *user)
+static int fake_sweep(struct extension *x, ext_known_fn *known, ext_stale_fn *each, void *user,
+                      struct err *e)
 {
     (void)x;
+    (void)e;
     for (size_t i = 0; i < WORLDS_MAX; i++)
-        if (worlds[i] && !known(user, worlds[i]->id))
+        if (worlds[i] && !known(user, worlds[i]->id)) {
+            each(user, worlds[i]->id, "box");
             end_world(worlds[i]);
+        }
+    return 0;
 }
 
-static int fake_stale(struct extension *x, bool (*known)(void *user, const char *id),
-                      void (*each)(void *user, const char *id, const char *what), void *user,
+static int fake_stale(struct extension *x, ext_known_fn *known, ext_stale_fn *each, void *user,
                       struct err *e)
 {
     (void)x;
