@@ -50,6 +50,7 @@ void process_write(struct json_writer *w, const void *process)
 
 /* --- start --- */
 
+/* An operation on a process that outlives its request. */
 struct background {
     struct call *call;
     struct process_op op;
@@ -76,17 +77,26 @@ static void begun(struct process_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-static void start_background(struct call *c, const struct process_request *q)
+static struct background *background_new(struct call *c, void (*done)(struct process_op *op, int r,
+                                                                      const struct err *e))
 {
     struct background *b = calloc(1, sizeof *b);
 
     if (!b)
         abort();
     b->call = call_ref(c);
-    b->request = *q;
-    b->op = (struct process_op){ .request = &b->request, .done = begun };
+    b->op.done = done;
     c->state = b;
     c->on_end = background_end;
+    return b;
+}
+
+static void start_background(struct call *c, const struct process_request *q)
+{
+    struct background *b = background_new(c, begun);
+
+    b->request = *q;
+    b->op.request = &b->request;
     process_start(c->sandbox, &c->caller.actor, &b->op);
 }
 
@@ -147,6 +157,31 @@ static void get(struct call *c)
         return;
     call_answer(c, 200, process_write, p);
     process_unref(p);
+}
+
+/* --- forget --- */
+
+static void forgotten(struct process_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct background, op)->call;
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer_empty(c);
+    call_unref(c);
+}
+
+static void forget(struct call *c)
+{
+    struct process *p = process_of_call(c);
+    struct background *b;
+
+    if (!p)
+        return;
+    b = background_new(c, forgotten);
+    b->op.process = p;
+    process_forget(&b->op, &c->caller.actor);
 }
 
 /* --- signal and resize --- */
@@ -390,6 +425,8 @@ const struct route routes_processes[] = {
       "Start a process over a WebSocket; its first message is the request", .status = 101 },
     { H1_GET, VERB_READ, PROCESSES "/{n}", INSIDE, get, "Show a background process",
       .answer = "Process" },
+    { H1_DELETE, VERB_EXEC, PROCESSES "/{n}", INSIDE, forget,
+      "Forget a background process that has ended, and its output", .status = 204 },
     { H1_GET, VERB_EXEC, PROCESSES "/{n}/attach", LONG_INSIDE, process_attach,
       "A background process's output, as lines or over a WebSocket",
       .answer = "application/x-ndjson", .query = "replay" },

@@ -67,7 +67,8 @@ struct process {
 
 /* --- processes.c --- */
 struct process *process_new(struct sandbox *s);
-void process_remove(struct process *p); /* from its sandbox */
+/* From its sandbox. Watchers read on, from files that may have no name any more, to its end. */
+void process_remove(struct process *p);
 /* Its row's `spec`: what was asked for, and how it is found again. */
 int process_write_spec(const struct process_request *q, uint64_t cookie, int pid, struct buf *out,
                        struct err *e);

@@ -217,7 +217,6 @@ void processes_leave(struct sandbox *s)
     each(s, leave);
 }
 
-/* Watchers read on from files that have no name any more, and then hear the end. */
 static void drop(struct process *p)
 {
     process_ref(p);
@@ -231,8 +230,6 @@ static void drop(struct process *p)
     p->over = true;
     p->phase = PROCESS_ENDED;
     p->exited_ns = p->exited_ns ? p->exited_ns : clock_wall();
-    for (struct link *m = list_first(&p->watchers); m; m = list_after(&p->watchers, m))
-        sandbox_detach(p->sandbox);
     process_remove(p);
     watchers_wake(p);
     process_unref(p);

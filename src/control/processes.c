@@ -78,6 +78,9 @@ void process_remove(struct process *p)
     link_leave(&p->active.link_);
     link_leave(&p->link);
     uncount(p);
+    for (struct link *m = list_first(&p->watchers); m && p->sandbox;
+         m = list_after(&p->watchers, m))
+        sandbox_detach(p->sandbox);
     p->sandbox = NULL;
     process_unref(p);
 }
@@ -462,6 +465,62 @@ static void on_ended(struct ext_process *x, const struct ext_end *end)
 
 const struct ext_process_events process_ext_events = { .started = on_started, .ended = on_ended };
 
+/* --- what is not kept any more --- */
+
+static void drop_row(struct change *c, struct store_txn *t)
+{
+    store_remove_process(t, c->sandbox->record.id, (uint32_t)c->number);
+}
+
+static struct change *row_dropping(const struct process *p, const struct actor *who)
+{
+    struct change *c = change_new(p->sandbox, who, "");
+
+    c->number = p->proc;
+    c->also = drop_row;
+    return c;
+}
+
+static void discard(struct process *p)
+{
+    output_remove(p->control->context.state, p->sandbox->record.id, p->proc);
+    process_remove(p);
+}
+
+static void row_dropped(struct change *c, int r, const struct err *e)
+{
+    struct process_op *op = c->user;
+
+    if (r >= 0 && op->process->sandbox) /* else somebody was faster */
+        discard(op->process);
+    op->done(op, r, e);
+}
+
+static void refused(struct sandbox_op *a, int r, const struct err *e)
+{
+    struct process_op *op = container_of(a, struct process_op, op_);
+
+    op->done(op, r, e);
+}
+
+void process_forget(struct process_op *op, const struct actor *who)
+{
+    struct process *p = op->process;
+    struct change *c;
+    struct err e;
+
+    if (p->phase != PROCESS_ENDED) {
+        op->op_.done = refused;
+        sandbox_op_finish(&op->op_, p->sandbox,
+                          err_set(&e, ERR_CONFLICT, "process %u has not ended", p->proc), &e);
+        return;
+    }
+    c = row_dropping(p, who);
+    c->done = row_dropped;
+    c->user = op;
+    change_submit(c);
+}
+
 /* The oldest one that has ended makes room for a new one. */
 static int make_room(struct sandbox *s, struct err *e)
 {
@@ -480,8 +539,8 @@ static int make_room(struct sandbox *s, struct err *e)
         return err_set(e, ERR_BUSY,
                        "sandbox %s has %d background processes: no more can be started",
                        s->record.id, PROCESSES_MAX);
-    output_remove(s->control->context.state, s->record.id, oldest->proc);
-    process_remove(oldest);
+    change_submit(row_dropping(oldest, &ACTOR_DAEMON));
+    discard(oldest);
     return 0;
 }
 
@@ -510,13 +569,6 @@ static int prepare(struct sandbox *s, const struct process_request *q, struct pr
     }
     *ret = p;
     return 0;
-}
-
-static void refused(struct sandbox_op *a, int r, const struct err *e)
-{
-    struct process_op *op = container_of(a, struct process_op, op_);
-
-    op->done(op, r, e);
 }
 
 void process_start(struct sandbox *s, const struct actor *who, struct process_op *op)

@@ -38,7 +38,7 @@ void process_view(const struct process *p, struct process_view *ret);
  * done. The request is copied. */
 struct process_op {
     const struct process_request *request;
-    struct process *process; /* out: referenced for the owner */
+    struct process *process; /* out of a start: referenced for the owner */
     char step[24];           /* out: where it failed, as in struct ext_process */
     void (*done)(struct process_op *op, int r, const struct err *e);
     struct sandbox_op op_;
@@ -48,6 +48,11 @@ void process_start(struct sandbox *s, const struct actor *who, struct process_op
 struct process *process_find(struct sandbox *s, uint32_t proc); /* NULL; referenced */
 /* In the order they were started; `each` must not start or stop any. */
 void process_each(struct sandbox *s, void (*each)(void *user, struct process *p), void *user);
+
+/* One that has ended, its output with it, is not there any more; -ERR_CONFLICT while it runs. Done
+ * when that is on disk. op->process is what to forget, of a sandbox that is there, and stays the
+ * owner's. */
+void process_forget(struct process_op *op, const struct actor *who);
 
 /* -ERR_CONFLICT from each of these where the process has ended. */
 int process_signal(struct process *p, int sig, enum ext_scope scope, struct err *e);

@@ -57,6 +57,7 @@ const char *const sql_texts[SQL_COUNT_] = {
         "INSERT INTO processes (" PROCESS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
         " ON CONFLICT (sandbox, proc) DO UPDATE SET spec = ?3, started_ns = ?4,"
         " exited_ns = ?5, ended = ?6, how = ?7, status = ?8",
+    [SQL_DROP_PROCESS] = "DELETE FROM processes WHERE sandbox = ?1 AND proc = ?2",
     [SQL_PUT_TOKEN] =
         "INSERT INTO tokens (" TOKEN ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
         " ON CONFLICT (id) DO UPDATE SET hash = ?2, name = ?3, owner = ?4, actor = ?5,"

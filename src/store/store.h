@@ -61,6 +61,8 @@ void store_put_sandbox(struct store_txn *t, const struct sandbox_record *r); /* 
  */
 void store_add_event(struct store_txn *t, const struct event_record *r);
 void store_put_process(struct store_txn *t, const struct process_record *r);
+/* Nothing there is fine. */
+void store_remove_process(struct store_txn *t, const char *sandbox, uint32_t proc);
 void store_put_token(struct store_txn *t, const struct token_record *r);
 void store_put_host(struct store_txn *t, const struct host_record *r);
 void store_remove_host(struct store_txn *t, const char *name);

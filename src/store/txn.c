@@ -273,6 +273,27 @@ void store_put_process(struct store_txn *t, const struct process_record *r)
     add_record(t, put_process, &process_shape, r);
 }
 
+static int remove_process(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_DROP_PROCESS, &st, e);
+
+    (void)t;
+    if (r < 0)
+        return r;
+    db_bind(st, 1, op->key);
+    sqlite3_bind_int64(st, 2, op->number);
+    return db_finish(d, st, e);
+}
+
+void store_remove_process(struct store_txn *t, const char *sandbox, uint32_t proc)
+{
+    struct op *op = add(t, remove_process);
+
+    op->key = keep(t, sandbox);
+    op->number = proc;
+}
+
 static int put_token(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     (void)t;

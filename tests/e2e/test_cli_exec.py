@@ -266,4 +266,22 @@ def logs_show_no_escapes_on_a_terminal(c):
         check(b"\x1b]0;owned" in cli("logs", "--raw", box).out, "--raw is not raw")
 
 
+@test
+def what_has_ended_can_be_forgotten(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        ended, runs = cli.spawn(box, "echo said"), cli.spawn(box, "exec sleep 1000")
+        wait_for(lambda: [p["state"] for p in cli.json("ps", box)["processes"]] == ["exited", "running"], "the first one ends")
+        cli("ps", box, "--forget", runs).expect(4, says="has not ended")
+        equal(cli.lines("ps", "-q", box, "--forget", ended), [runs], "what is left")
+        equal(cli.lines("ps", "-q", box), [runs], "what is left")
+        cli("ps", box, "--forget", ended).expect(3)
+        cli("attach", box, ended).expect((3, 125))
+        equal(cli("logs", box).expect(0).out, b"", "the logs")
+        d.kill()
+        d.start()
+        equal(cli.lines("ps", "-q", box), [runs], "what is left after a restart")
+
+
 main()

@@ -594,6 +594,61 @@ static void count(void *user, struct process *p)
     ++*(int *)user;
 }
 
+/* Twice at once: who is later finds it done. */
+static int try_forget(struct process *p)
+{
+    struct process_op ops[2] = { { .process = p, .done = on_done },
+                                 { .process = p, .done = on_done } };
+    int before = ends;
+
+    for (size_t i = 0; i < COUNT_OF(ops); i++)
+        process_forget(&ops[i], &fix.caller.actor);
+    CHECK_INT(ends, before);
+    WAIT_FOR(ends == before + 2);
+    return last;
+}
+
+TEST(what_has_ended_can_be_forgotten)
+{
+    struct sandbox *s;
+    struct process *p, *other;
+    struct eye *y;
+    char id[ID_MAX];
+    uint32_t proc;
+    int n = 0;
+
+    plane_open();
+    s = new_sandbox();
+    p = start(s, PLAIN);
+    other = start(s, PLAIN);
+    proc = view_of(p).proc;
+    snprintf(id, sizeof id, "%s", id_of(s));
+    CHECK_INT(try_forget(p), -ERR_CONFLICT);
+    fake_write(inside(s, p), 1, "said");
+    fake_end(inside(s, p), EXT_EXITED, 0, false);
+    wait_ended(p);
+    y = watch(p, false);
+    watcher_pause(&y->w); /* somebody has not read all of it yet … */
+    CHECK_INT(s->attached, 1);
+    CHECK_OK(try_forget(p), e);
+    CHECK(!process_find(s, proc));
+    CHECK_INT(s->attached, 0);
+    watcher_resume(&y->w);
+    WAIT_FOR(y->ended);
+    CHECK(sees(y, "1:said")); /* … and still can */
+    CHECK_INT(s->attached, 0);
+    process_unref(p);
+    process_unref(other);
+    sandbox_unref(s);
+    plane_close();
+    plane_open();
+    s = find_sandbox(id);
+    process_each(s, count, &n);
+    CHECK_INT(n, 1);
+    sandbox_unref(s);
+    plane_close();
+}
+
 TEST(the_oldest_ended_ones_make_room)
 {
     struct sandbox *s;

@@ -479,6 +479,15 @@ TEST(processes_of_a_sandbox)
     CHECK(q.processes[1].proc == UINT32_MAX && !q.processes[1].ended);
     CHECK_STR(q.processes[0].spec, "{}");
     arena_done(&q.arena);
+    store_txn_begin(&t, fix.store);
+    store_remove_process(&t, p.sandbox, 2);
+    store_remove_process(&t, p.sandbox, 3); /* is not there */
+    store_remove_process(&t, "sbx_00000000000000000002", UINT32_MAX);
+    commit(&t);
+    ask(&q);
+    CHECK_INT(q.n, 1);
+    CHECK_INT(q.processes[0].proc, UINT32_MAX);
+    arena_done(&q.arena);
     fix_close();
 }
 
