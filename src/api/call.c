@@ -131,6 +131,18 @@ void call_answer(struct call *c, int status, call_write_fn *write, const void *w
     call_answer_at(c, status, NULL, write, what);
 }
 
+void call_progress(struct call *c, const char *step, uint64_t bytes)
+{
+    struct h1_field fields[] = { FIELD("Progress-Step", step), FIELD("Progress-Bytes", "") };
+    char number[24];
+
+    if (!c->x || !call_prefers(c, "progress"))
+        return;
+    snprintf(number, sizeof number, "%llu", (unsigned long long)bytes);
+    fields[1].value = str_from(number);
+    (void)http_interim(c->x, fields, bytes ? 2 : 1, NULL); /* news only: the answer counts */
+}
+
 /* --- problems --- */
 
 static const struct {
@@ -325,16 +337,26 @@ struct str call_header(const struct call *c, const char *name)
     return (struct str){ NULL, 0 };
 }
 
-bool call_accepts(const struct call *c, const char *type)
+/* Whether a field that is a list, whose words may have parameters, has this word. */
+static bool header_lists(const struct call *c, const char *field, const char *word)
 {
-    struct str accept = call_header(c, "Accept"), part;
+    struct str rest = call_header(c, field), part;
 
-    while (accept.p) {
-        accept = str_cut(accept, ',', &part);
+    while (rest.p) {
+        rest = str_cut(rest, ',', &part);
         str_cut(part, ';', &part);
-        part = str_trim(part);
-        if (part.n == strlen(type) && strncasecmp(part.p, type, part.n) == 0)
+        if (h1_same(str_trim(part), str_from(word)))
             return true;
     }
     return false;
+}
+
+bool call_accepts(const struct call *c, const char *type)
+{
+    return header_lists(c, "Accept", type);
+}
+
+bool call_prefers(const struct call *c, const char *what)
+{
+    return header_lists(c, "Prefer", what);
 }

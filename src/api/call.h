@@ -65,6 +65,9 @@ bool call_wants_head(const struct call *c); /* and no body: nothing is waited fo
 /* For the same, once the head is begun: true, and the exchange is over, if that is all. */
 bool call_end_head(struct call *c);
 
+/* How far it is, to a client that prefers to know: a head before the answer's. */
+void call_progress(struct call *c, const char *step, uint64_t bytes);
+
 /* --- what was asked --- */
 
 /* A parameter of the query: 1, or 0 if it is not there; a bad one is answered, and -1. */
@@ -74,6 +77,7 @@ int call_query_number(struct call *c, const char *name, uint64_t max, uint64_t *
 /* A field of the head; empty with p == NULL if it is not there. */
 struct str call_header(const struct call *c, const char *name);
 bool call_accepts(const struct call *c, const char *type); /* Accept names it */
+bool call_prefers(const struct call *c, const char *what); /* Prefer does */
 
 /* What an error is to a client; its status, and its stable name. */
 enum err_code problem_kind(const struct err *e);

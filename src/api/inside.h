@@ -27,6 +27,7 @@ struct api {
 struct sandbox_shown {
     const struct sandbox_record *record;
     int64_t expires_ns;
+    const char *step;              /* that it is at; NULL or "": none */
     const struct ext_quote *quote; /* NULL: nobody asked what it would cost */
 };
 void sandbox_write(struct json_writer *w, const void *shown); /* struct sandbox_shown */

@@ -8,24 +8,21 @@
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 1000, KEY_MAX = 127 };
 
-static void show(struct call *c, int status, const struct sandbox_record *r, int64_t expires_ns)
-{
-    const struct sandbox_shown s = { .record = r, .expires_ns = expires_ns };
-
-    call_answer(c, status, sandbox_write, &s);
-}
-
 /* The sandbox the call is about, live or finished. */
 static void show_found(struct call *c, int status)
 {
+    struct sandbox_shown s = { 0 };
     struct sandbox_view v;
 
     if (!c->sandbox) {
-        show(c, status, c->find.record, 0);
-        return;
+        s.record = c->find.record;
+    } else {
+        v = sandbox_view(c->sandbox);
+        s = (struct sandbox_shown){ .record = v.record,
+                                    .expires_ns = v.expires_ns,
+                                    .step = v.step };
     }
-    v = sandbox_view(c->sandbox);
-    show(c, status, v.record, v.expires_ns);
+    call_answer(c, status, sandbox_write, &s);
 }
 
 /* --- create --- */
@@ -41,6 +38,11 @@ static void creation_end(struct call *c)
     struct creation *n = c->state;
 
     arena_done(&n->op.arena);
+}
+
+static void creating(struct create_op *op, const char *step, uint64_t bytes)
+{
+    call_progress(container_of(op, struct creation, op)->call, step, bytes);
 }
 
 static void created(struct create_op *op, int r, const struct err *e)
@@ -72,7 +74,6 @@ static void created(struct create_op *op, int r, const struct err *e)
 static void start_creation(struct call *c, const struct json *request, const char *from)
 {
     struct creation *n = arena_alloc(&c->arena, sizeof *n);
-    struct str prefer = call_header(c, "Prefer");
     struct err e;
 
     if (!n)
@@ -84,8 +85,9 @@ static void start_creation(struct call *c, const struct json *request, const cha
                                 .request = &n->request,
                                 .body = c->body,
                                 .idempotency_key = call_header(c, "Idempotency-Key"),
-                                .no_wait = str_eq(prefer, STR("respond-async")),
+                                .no_wait = call_prefers(c, "respond-async"),
                                 .recreated_from = from,
+                                .at = creating,
                                 .done = created };
     if (n->op.idempotency_key.n > KEY_MAX) {
         call_fail_with(c, 400, "invalid", "Idempotency-Key: longer than 127 bytes");

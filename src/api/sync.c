@@ -89,6 +89,11 @@ static void synced(struct workspace_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
+static void moved(struct workspace_op *op, uint64_t bytes)
+{
+    call_progress(container_of(op, struct sync, op)->call, "workspace", bytes);
+}
+
 /* As when it is destroyed, what was deleted inside is deleted outside. */
 static void bring_back(struct call *c)
 {
@@ -106,6 +111,7 @@ static void bring_back(struct call *c)
     *s = (struct sync){ .call = call_ref(c), .dry_run = q.dry_run };
     s->op.flags = MIRROR_DELETE | (q.force ? MIRROR_FORCE : 0u) | (q.dry_run ? MIRROR_DRY_RUN : 0u);
     s->op.done = synced;
+    s->op.moved = moved;
     c->state = s;
     c->on_end = sync_end;
     workspace_sync(c->sandbox, &c->caller.actor, &s->op);

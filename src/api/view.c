@@ -173,7 +173,7 @@ void sandbox_write(struct json_writer *w, const void *what)
     if (facts_read(r->detail, &facts, &a, NULL) >= 0)
         put_facts(w, &facts);
     put(w, "reason", r->reason);
-    if (r->step[0])
-        put(w, "step", r->step);
+    if (r->step[0] || (s->step && s->step[0]))
+        put(w, "step", r->step[0] ? r->step : s->step);
     json_end_object(w);
 }

@@ -232,18 +232,38 @@ int call_problem(struct call *c)
     return status;
 }
 
+static void hear_progress(void *user, const struct h1_response *head)
+{
+    uint64_t bytes;
+
+    (void)user;
+    progress_step(h1_value(&head->head, STR("Progress-Step")));
+    if (str_to_u64(h1_value(&head->head, STR("Progress-Bytes")), &bytes))
+        progress_at(bytes);
+}
+
+/* The daemon tells how far it is to those who show it. */
+static void ask_progress(struct call *c)
+{
+    if (!c->doing || !progress_wanted())
+        return;
+    call_field(c, "Prefer", "progress");
+    c->client.interim = hear_progress;
+    progress_begin(c->doing);
+}
+
 int call_open(struct call *c)
 {
     struct http_client_request q;
     struct err e;
     int status = call_connect(c);
 
-    if (status == 0)
-        status = call_request(c, &q);
     if (status)
         return status;
-    if (c->doing)
-        progress_begin(c->doing);
+    ask_progress(c);
+    status = call_request(c, &q);
+    if (status)
+        return status;
     if (http_client_send(&c->client, &q, &e) < 0 || http_client_head(&c->client, &c->head, &e) < 0)
         return call_failed(c, &e);
     return c->head->status >= HTTP_ERROR ? call_problem(c) : 0;

@@ -10,10 +10,11 @@
 #include "base/clock.h"
 #include "base/own.h"
 
-enum { FIRST_MS = 300, AGAIN_MS = 500, LINE = 160 };
+enum { FIRST_MS = 300, AGAIN_MS = 500, LINE = 160, STEP = 32 };
 
 static struct {
     char what[LINE / 2];
+    char step[STEP];
     int64_t began;
     volatile uint64_t bytes;
     volatile sig_atomic_t drawn;
@@ -49,6 +50,10 @@ static void draw(int sig)
 
     (void)sig;
     at = add_text(text, at, line.what);
+    if (line.step[0]) {
+        at = add_text(text, at, ": ");
+        at = add_text(text, at, line.step);
+    }
     at = add_text(text, at, "… ");
     at = add_number(text, at, (uint64_t)((clock_mono() - line.began) / NS_PER_S));
     at = add_text(text, at, "s");
@@ -70,14 +75,20 @@ static void set_timer(int first_ms, int again_ms)
     setitimer(ITIMER_REAL, &t, NULL);
 }
 
+bool progress_wanted(void)
+{
+    return isatty(STDERR_FILENO) == 1;
+}
+
 void progress_begin(const char *what)
 {
     struct sigaction action = { .sa_handler = draw, .sa_flags = SA_RESTART };
 
-    if (line.on || isatty(STDERR_FILENO) != 1)
+    if (line.on || !progress_wanted())
         return;
     line.on = true;
     line.bytes = 0;
+    line.step[0] = '\0';
     line.drawn = 0;
     line.began = clock_mono();
     memset(line.what, 0, sizeof line.what);
@@ -85,6 +96,33 @@ void progress_begin(const char *what)
     sigemptyset(&action.sa_mask);
     sigaction(SIGALRM, &action, NULL);
     set_timer(FIRST_MS, AGAIN_MS);
+}
+
+static bool is_word(struct str s)
+{
+    size_t i = 0;
+
+    while (i < s.n && ((s.p[i] >= 'a' && s.p[i] <= 'z') || s.p[i] == '-' || s.p[i] == ' '))
+        i++;
+    return i == s.n;
+}
+
+/* Whoever draws must not see half of it. */
+void progress_step(struct str step)
+{
+    sigset_t alarm, before;
+
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    sigprocmask(SIG_BLOCK, &alarm, &before);
+    if (!is_word(step) || !str_copy(step, line.step, sizeof line.step))
+        line.step[0] = '\0';
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+void progress_at(uint64_t bytes)
+{
+    line.bytes = bytes;
 }
 
 void progress_moved(uint64_t bytes)

@@ -3,11 +3,19 @@
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* Does nothing where stderr is no terminal. What is said from outside must not be in `what`. */
+#include "base/str.h"
+
+bool progress_wanted(void); /* stderr is a terminal; the others do nothing where it is not */
+/* What is said from outside must not be in `what`. */
 void progress_begin(const char *what);
+/* What it is at now; "" again: nothing that is known. May be from outside: what is no word is not
+ * shown. */
+void progress_step(struct str step);
 void progress_moved(uint64_t bytes); /* in addition to what moved so far */
+void progress_at(uint64_t bytes);    /* so much moved so far */
 void progress_end(void);             /* takes the line away; may be called without a begin */
 
 #endif

@@ -123,7 +123,7 @@ static int run(const struct verb *v, int argc, char **argv)
     call_field(&c, "Idempotency-Key", o.idempotency_key);
     call_field(&c, "Prefer", o.no_wait ? "respond-async" : NULL);
     put_request(call_json(&c), &o);
-    c.doing = "creating a sandbox";
+    c.doing = o.no_wait ? NULL : "creating a sandbox";
     status = call_run(&c);
     return status ? status : answer_record(&c, c.answer, &kind_sandbox);
 }

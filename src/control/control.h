@@ -58,6 +58,7 @@ void control_reload(struct control *c);
 struct sandbox_view {
     const struct sandbox_record *record;
     int64_t expires_ns; /* wall clock as of now; 0: has no deadline any more */
+    const char *step;   /* that it is at, while it is being made; "" */
     uint64_t memory;    /* its limit; 0: none, or not known any more */
     uint32_t oom_kills; /* that the limit has cost it: told when everything of it is removed */
 };
@@ -101,6 +102,9 @@ struct create_op {
     bool repeated; /* the key was used before: this is the first one's */
     struct arena arena;
     void (*done)(struct create_op *op, int r, const struct err *e);
+    /* How far it is, for who waits: "provision", "probe", "workspace" and what of that was copied
+     * so far. May be NULL. */
+    void (*at)(struct create_op *op, const char *step, uint64_t bytes);
     int64_t expires_ns; /* of the record, wall clock as of done */
     /* private */
     struct control *control_;

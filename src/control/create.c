@@ -231,6 +231,22 @@ void sandbox_tell_creators(struct sandbox *s, int r, const struct err *e)
         finish(container_of(m, struct create_op, link_), r, e);
 }
 
+static void tell_step(struct create_op *op)
+{
+    const struct sandbox *s = op->sandbox_;
+
+    if (op->at && s->step)
+        op->at(op, s->step, s->copied);
+}
+
+void sandbox_tell_step(struct sandbox *s, const char *step, uint64_t bytes)
+{
+    s->step = step;
+    s->copied = bytes;
+    for (struct link *m = list_first(&s->creators); m; m = list_after(&s->creators, m))
+        tell_step(container_of(m, struct create_op, link_));
+}
+
 /* Where it stands when somebody asks for its end: there, or wait for it. */
 static void join(struct create_op *op, struct sandbox *s)
 {
@@ -240,6 +256,7 @@ static void join(struct create_op *op, struct sandbox *s)
     }
     if (s->record.state <= SANDBOX_PROVISIONING && !op->no_wait) {
         list_append(&s->creators, &op->link_);
+        tell_step(op);
         sandbox_retry_now(s);
     } else {
         finish(op, 0, NULL);

@@ -59,6 +59,11 @@ static void become_ready(struct sandbox *s)
     change_submit(c);
 }
 
+static void copying(struct workspace_op *op, uint64_t bytes)
+{
+    sandbox_tell_step(container_of(op, struct sandbox, mirroring), "workspace", bytes);
+}
+
 static void copied_in(struct workspace_op *op, int r, const struct err *e)
 {
     struct sandbox *s = container_of(op, struct sandbox, mirroring);
@@ -81,11 +86,18 @@ static void on_ready(struct ext_box *b, int r, const struct err *e)
     if (r < 0) {
         sandbox_fail(s, "probe", e->msg);
     } else if (workspace_mirrored(s)) {
-        s->mirroring = (struct workspace_op){ .done = copied_in };
+        s->mirroring = (struct workspace_op){ .done = copied_in, .moved = copying };
+        sandbox_tell_step(s, "workspace", 0);
         workspace_copy_in(s, &s->mirroring);
     } else {
         become_ready(s);
     }
+}
+
+static void wait_ready(struct sandbox *s)
+{
+    sandbox_tell_step(s, "probe", 0);
+    s->ops->wait_ready(s->box);
 }
 
 static void on_provisioned(struct ext_box *b, int r, const struct err *e)
@@ -97,7 +109,7 @@ static void on_provisioned(struct ext_box *b, int r, const struct err *e)
     if (r < 0)
         sandbox_refuse(s, b->step[0] ? b->step : "provision", e);
     else
-        b->ops->wait_ready(b);
+        wait_ready(s);
 }
 
 static void on_gone(struct ext_box *b, const char *reason)
@@ -130,5 +142,6 @@ void sandbox_make(struct sandbox *s)
         return;
     }
     sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
+    sandbox_tell_step(s, "provision", 0);
     s->ops->provision(s->box, &spec);
 }

@@ -126,6 +126,7 @@ struct sandbox_view sandbox_view(const struct sandbox *s)
     return (struct sandbox_view){
         .record = &s->record,
         .expires_ns = control_expires_ns(s->control, &s->record),
+        .step = s->record.state == SANDBOX_PROVISIONING && s->step ? s->step : "",
         .memory = s->profile ? spec_memory(s->profile, &s->request) : 0,
         .oom_kills = s->facts.actuals.oom_kills,
     };

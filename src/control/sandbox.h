@@ -49,6 +49,8 @@ struct sandbox {
     unsigned programs; /* that run */
     unsigned attached; /* clients that use it */
     char failed_step[32];
+    const char *step; /* of being made: static; NULL: it is not, or has not begun */
+    uint64_t copied;  /* of its workspace, while that is the step */
     char expire_reason[64];
     bool stored;         /* it is on disk at all */
     bool destroying;     /* asked for; nothing else matters any more */
@@ -83,6 +85,8 @@ void sandbox_enter_ready(struct sandbox *s, struct sandbox_record *next);
 
 /* --- create.c --- */
 void sandbox_tell_creators(struct sandbox *s, int r, const struct err *e);
+/* It is at this step now, and so far into it. */
+void sandbox_tell_step(struct sandbox *s, const char *step, uint64_t bytes);
 
 /* --- unmake.c --- */
 void sandbox_unmake(struct sandbox *s); /* its state is `destroying` on disk: goes on from there */

@@ -204,6 +204,14 @@ static void on_line(void *ctx, const struct mirror_line *line)
     json_end_object(&t->lines);
 }
 
+static void on_moved(void *ctx, uint64_t bytes)
+{
+    const struct transfer *t = ctx;
+
+    if (t->op->moved)
+        t->op->moved(t->op, bytes);
+}
+
 static void outside_over(struct transfer *t)
 {
     struct err e;
@@ -357,6 +365,7 @@ static void begin(struct sandbox *s, const struct actor *who, bool receive, stru
     json_writer_init(&t->lines, &op->lines, JSON_COMPACT);
     json_begin_array(&t->lines);
     mirror_report_reader_init(&t->reader, on_line, t);
+    t->reader.moved = on_moved;
     if (!(receive ? workspace_syncs(s) : workspace_mirrored(s)))
         r = err_set(&t->err, ERR_CONFLICT, "sandbox %s mirrors no directory", s->record.id);
     else if (s->transfer)

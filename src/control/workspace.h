@@ -28,6 +28,7 @@ struct workspace_op {
     struct mirror_report report;
     struct buf lines; /* JSON: [{"action","path","reason"},…], at most SYNC_LINES_MAX of them */
     workspace_fn *done;
+    void (*moved)(struct workspace_op *op, uint64_t bytes); /* content so far; may be NULL */
     void *state_;
 };
 

@@ -9,7 +9,7 @@ static int check_fields(const struct answer_head *h, struct err *e)
     static const char *const ours[] = { "content-length", "transfer-encoding", "connection",
                                         "date" };
 
-    if (h->status != 101 && (h->status < 200 || h->status > 599))
+    if (h->status < 101 || (h->status > 102 && h->status < 200) || h->status > 599)
         return err_set(e, ERR_INVALID, "%d is no status to answer with", h->status);
     for (size_t i = 0; i < h->n; i++) {
         if (!h1_is_token(h->fields[i].name) || !h1_is_value(h->fields[i].value))

@@ -278,7 +278,7 @@ static int read_head(struct http_client *c, struct err *e)
 
 static int final_head(struct http_client *c, bool upgrade, struct err *e)
 {
-    for (int i = 0; i < HEADS_SKIPPED_MAX; i++) {
+    for (unsigned i = 0; i < HEADS_SKIPPED_MAX || c->interim; i++) {
         int r = read_head(c, e);
 
         if (r < 0)
@@ -287,6 +287,8 @@ static int final_head(struct http_client *c, bool upgrade, struct err *e)
             return err_set(e, ERR_UPSTREAM, "the server switched protocols unasked");
         if (c->response_.status >= 200 || c->response_.status == 101)
             return 0;
+        if (c->interim)
+            c->interim(c->interim_user, &c->response_);
     }
     return err_set(e, ERR_UPSTREAM, "the server sent more than %d heads before its answer",
                    HEADS_SKIPPED_MAX);

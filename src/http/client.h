@@ -17,10 +17,15 @@
 
 enum { HTTP_CLIENT_FDS_MAX = 8 };
 
+/* Hears of heads that come before the answer's. */
+typedef void http_client_interim_fn(void *user, const struct h1_response *head);
+
 struct http_client {
     int fd;           /* the caller's */
     int64_t patience; /* nanoseconds that one wait for the peer may last; 0: without end */
     bool reusable;    /* after a complete exchange: another may follow */
+    http_client_interim_fn *interim; /* NULL unless set after the init; then any number may come */
+    void *interim_user;
     struct buf in_;   /* what was received and not yet taken */
     size_t at_;       /* how much of in_ was taken */
     struct buf head_; /* the response's head: its slices point here */
@@ -54,9 +59,9 @@ struct http_client_request {
  * that is no error: read the answer. */
 int http_client_send(struct http_client *c, const struct http_client_request *q, struct err *e);
 
-/* The final response's head; 1xx before it are skipped. 101 is final if an upgrade was asked for,
- * else an error; what follows it is read like a body, up to the end of the stream. Valid until the
- * next request. */
+/* The final response's head; 1xx before it are skipped, or told to `interim`. 101 is final if an
+ * upgrade was asked for, else an error; what follows it is read like a body, up to the end of the
+ * stream. Valid until the next request. */
 int http_client_head(struct http_client *c, const struct h1_response **ret, struct err *e);
 
 /* The next piece of the body, valid until the next call: 1, or 0 at the end. */

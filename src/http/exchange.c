@@ -150,6 +150,8 @@ static int make_head(struct http_exchange *x, int status, const struct h1_field 
     struct answer_head h = { .status = status, .fields = fields, .n = n, .length = length };
     int r = check_unanswered(x, e);
 
+    if (r >= 0 && status < 200)
+        r = err_set(e, ERR_INVALID, "%d is no status to answer with", status);
     if (r < 0)
         return r;
     h.close = must_close(x);
@@ -195,6 +197,25 @@ int http_respond(struct http_exchange *x, int status, const struct h1_field *fie
     parts[1] = body;
     connection_send(x->c, parts, x->no_body ? 1 : 2);
     finish(x);
+    return 0;
+}
+
+int http_interim(struct http_exchange *x, const struct h1_field *fields, size_t n, struct err *e)
+{
+    AUTO(buf_done) struct buf head = BUF_INIT(H1_HEAD_MAX);
+    const struct answer_head h = {
+        .status = 102, .fields = fields, .n = n, .length = HTTP_UNKNOWN
+    };
+    struct str part;
+    int r = check_unanswered(x, e);
+
+    if (r < 0 || x->request.head.minor == 0 || output_queued(&x->c->out) > HTTP_QUEUE_SOFT)
+        return r;
+    r = answer_write_head(x->c->server, &h, &head, e);
+    if (r < 0)
+        return r;
+    part = buf_str(&head);
+    connection_send(x->c, &part, 1);
     return 0;
 }
 

@@ -53,6 +53,7 @@ static const struct {
 } reasons[] = {
     { 100, "Continue" },
     { 101, "Switching Protocols" },
+    { 102, "Processing" },
     { 200, "OK" },
     { 201, "Created" },
     { 202, "Accepted" },

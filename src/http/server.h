@@ -128,6 +128,10 @@ void http_body_patience(struct http_exchange *x, int64_t ns);
 int http_respond(struct http_exchange *x, int status, const struct h1_field *fields, size_t n,
                  struct str body, struct err *e);
 
+/* A head of its own before the answer's, for news of how far it is: 102 with these fields. A client
+ * that speaks HTTP/1.0 or has not taken what is queued is spared. */
+int http_interim(struct http_exchange *x, const struct h1_field *fields, size_t n, struct err *e);
+
 /* In pieces. length is what will be written, or HTTP_UNKNOWN: then it is chunked, or ends with the
  * connection for HTTP/1.0. */
 #define HTTP_UNKNOWN (-1)

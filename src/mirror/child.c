@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "mirror/report.h"
 #include "proc/confine.h"
@@ -17,6 +18,8 @@ enum { REPORT_FD = 3, DIR_FD, TAR_FD, MANIFEST_IN_FD, MANIFEST_OUT_FD, FD_COUNT 
 /* One for each level of a walk, and those of a name that is worked on. */
 enum { OPEN_MAX_HERE = TREE_DEPTH_MAX + 32 };
 
+#define TELL_NS (250 * NS_PER_MS)
+
 enum { RECORD_MAX = 64 }; /* bytes of a manifest's record without its path */
 
 /* A report that nobody reads is no reason to go on: the next line ends us by SIGPIPE anyway. */
@@ -27,6 +30,20 @@ static void send_line(void *ctx, const struct mirror_line *line)
         _exit(1);
 }
 
+/* Often enough for somebody who looks on. */
+static void send_moved(void *ctx, uint64_t bytes)
+{
+    static int64_t told;
+    int64_t now = clock_mono();
+
+    (void)ctx;
+    if (!bytes || (told && now - told < TELL_NS))
+        return;
+    told = now;
+    if (mirror_report_moved(REPORT_FD, bytes, NULL) < 0)
+        _exit(1);
+}
+
 static int work(const struct mirror_job *job, struct mirror_report *ret, struct err *e)
 {
     struct mirror_options o = job->options;
@@ -34,6 +51,7 @@ static int work(const struct mirror_job *job, struct mirror_report *ret, struct 
     int out = job->manifest_out < 0 ? -1 : MANIFEST_OUT_FD;
 
     o.line = send_line;
+    o.moved = send_moved;
     o.pause = NULL;
     if (job->receive)
         return mirror_receive(DIR_FD, TAR_FD, in, out, &o, ret, e);

@@ -81,6 +81,9 @@ enum { MIRROR_REASON_MAX = 232 }; /* bytes of a reason, with its NUL */
 
 typedef void mirror_line_fn(void *ctx, const struct mirror_line *line);
 
+/* How much content has gone through so far; never less than the time before. */
+typedef void mirror_moved_fn(void *ctx, uint64_t bytes);
+
 /* For tests of races: called between looking at a name and acting on what was seen. */
 typedef void mirror_pause_fn(void *ctx, const char *path);
 
@@ -89,7 +92,8 @@ struct mirror_options {
     const char *top; /* the directory at the top of the stream, which PACK names after the one it
                         packs; NULL or "": none */
     struct mirror_limits limits;
-    mirror_line_fn *line; /* may be NULL */
+    mirror_line_fn *line;   /* may be NULL */
+    mirror_moved_fn *moved; /* may be NULL; called often */
     mirror_pause_fn *pause;
     void *ctx;
 };

@@ -316,6 +316,8 @@ static int receive_stream(struct receive *rc, struct err *e)
         r = tar_wrap(&rc->in, receive_next(rc, e), e);
         if (r < 0)
             return r;
+        if (rc->o->moved)
+            rc->o->moved(rc->o->ctx, rc->bytes);
     }
     return r;
 }

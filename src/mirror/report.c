@@ -6,7 +6,7 @@
 #include "tree/at.h"
 #include "tree/path.h"
 
-enum { FRAME_LINE = 1, FRAME_END = 2 };
+enum { FRAME_LINE = 1, FRAME_END = 2, FRAME_MOVED = 3 };
 
 struct head {
     uint8_t kind, action;
@@ -38,6 +38,12 @@ int mirror_report_line(int fd, const struct mirror_line *line, struct err *e)
                      line->path, reason, e);
 }
 
+int mirror_report_moved(int fd, uint64_t bytes, struct err *e)
+{
+    return put_frame(fd, (struct head){ .kind = FRAME_MOVED }, (struct str){ 0 },
+                     (struct str){ (const char *)&bytes, sizeof bytes }, e);
+}
+
 int mirror_report_end(int fd, const struct mirror_report_end *end, struct err *e)
 {
     return put_frame(fd, (struct head){ .kind = FRAME_END }, (struct str){ 0 },
@@ -47,6 +53,7 @@ int mirror_report_end(int fd, const struct mirror_report_end *end, struct err *e
 void mirror_report_reader_init(struct mirror_report_reader *r, mirror_line_fn *line, void *ctx)
 {
     r->line = line;
+    r->moved = NULL;
     r->ctx = ctx;
     r->ended = false;
     r->n_ = 0;
@@ -59,8 +66,10 @@ static int foreign(struct err *e)
 
 static bool good_head(const struct head *h)
 {
-    if (h->kind == FRAME_END)
-        return h->action == 0 && h->path_n == 0 && h->reason_n == sizeof(struct mirror_report_end);
+    if (h->kind == FRAME_END || h->kind == FRAME_MOVED)
+        return h->action == 0 && h->path_n == 0 &&
+               h->reason_n ==
+                   (h->kind == FRAME_END ? sizeof(struct mirror_report_end) : sizeof(uint64_t));
     return h->kind == FRAME_LINE && h->action < MIRROR_ACTION_COUNT_ && h->path_n > 0 &&
            h->path_n < TREE_PATH_MAX && h->reason_n < MIRROR_REASON_MAX;
 }
@@ -85,6 +94,16 @@ static int take_line(struct mirror_report_reader *r, const struct head *h, struc
     make_printable(reason, h->reason_n);
     if (r->line)
         r->line(r->ctx, &(struct mirror_line){ (enum mirror_action)h->action, path, reason });
+    return 0;
+}
+
+static int take_moved(struct mirror_report_reader *r)
+{
+    uint64_t bytes;
+
+    memcpy(&bytes, r->frame_ + REPORT_HEAD, sizeof bytes);
+    if (r->moved)
+        r->moved(r->ctx, bytes);
     return 0;
 }
 
@@ -139,7 +158,9 @@ int mirror_report_feed(struct mirror_report_reader *r, struct str bytes, struct 
             return foreign(e);
         if (r->n_ < wanted(r, &h))
             continue;
-        done = h.kind == FRAME_END ? take_end(r, e) : take_line(r, &h, e);
+        done = h.kind == FRAME_END     ? take_end(r, e)
+               : h.kind == FRAME_MOVED ? take_moved(r)
+                                       : take_line(r, &h, e);
         if (done < 0)
             return done;
         r->n_ = 0;

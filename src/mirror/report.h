@@ -2,8 +2,8 @@
  * reader takes nothing for granted.
  *
  * A frame is its kind (1 byte), an action (1), the length of the path (2) and of the reason (2), in
- * the machine's byte order, the path, and the reason. The last frame has no path, and a struct
- * report_end for its reason. */
+ * the machine's byte order, the path, and the reason. Two have no path: how much has gone through,
+ * with a number of 8 bytes for its reason, and the last one, with a struct mirror_report_end. */
 #ifndef MIRROR_REPORT_H
 #define MIRROR_REPORT_H
 
@@ -30,13 +30,15 @@ enum {
     REPORT_FRAME_MAX = REPORT_HEAD + TREE_PATH_MAX + REPORT_REASON_MAX,
 };
 
-/* Both block until it is written. A reason that is too long is cut. */
+/* Each blocks until it is written. A reason that is too long is cut. */
 int mirror_report_line(int fd, const struct mirror_line *line, struct err *e);
+int mirror_report_moved(int fd, uint64_t bytes, struct err *e);
 int mirror_report_end(int fd, const struct mirror_report_end *end, struct err *e);
 
 /* Takes bytes as they come. */
 struct mirror_report_reader {
-    mirror_line_fn *line; /* gets a path that is relative and not empty, and a printable reason */
+    mirror_line_fn *line;   /* gets a path that is relative and not empty, and a printable reason */
+    mirror_moved_fn *moved; /* NULL unless set after the init */
     void *ctx;
     bool ended; /* end is set */
     struct mirror_report_end end;

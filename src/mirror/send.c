@@ -127,6 +127,8 @@ static int put_content(struct send *s, int fd, uint64_t size, struct sip *h, str
         if (r < 0)
             return r;
         left -= (size_t)got;
+        if (s->o->moved)
+            s->o->moved(s->o->ctx, s->report->bytes - left);
     }
     return mirror_sink_zeros(&s->out, tar_padding(size), e);
 }

@@ -13,6 +13,7 @@ import threading
 from client import Client, same
 from daemon import Daemon
 from harness import check, equal, main, test, wait_for
+from terminal import Terminal
 from tiny_yaml import read as read_yaml
 
 
@@ -194,6 +195,33 @@ def time_is_added_up_to_the_most(c):
         check(most["ttl"] <= most["ttl_max"], f"ttl is {most['ttl']}, past {most['ttl_max']}")
         cli("extend-ttl", box).expect(2)
         cli("extend-ttl", "sbx_nothing", "-d", "1m").expect(3)
+
+
+@test
+def a_terminal_shows_what_is_waited_for(c):
+    """And nothing else does: stderr is for what went wrong."""
+    with Daemon(c, config="pool: {enabled: false}") as d:
+        cli = Client(d)
+        while len(d.launchers) < 2:  # the second is started when the first one is busy
+            for making in [cli.start("create", "-q") for _ in range(4)]:
+                equal(making.wait(60), 0, "exit status")
+        for pid in d.launchers:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            quiet = cli.start("create", "-q")
+            with Terminal(c, verb=("create", "-q"), env=cli.env) as t:
+                t.expect("creating a sandbox: provision… 0s".encode())
+                making = [b["sandbox_id"] for b in d.list() if b["state"] == "provisioning"]
+                equal({d.get(box)["step"] for box in making}, {"provision"}, "the step of what is being made")
+                for pid in d.launchers:
+                    os.kill(pid, signal.SIGCONT)
+                t.expect(b"\r\x1b[Ksbx_")
+                equal(t.end(), 0, "exit status")
+            out, err = quiet.communicate(timeout=60)
+            equal((quiet.returncode, err), (0, b""), "create without a terminal")
+        finally:
+            for pid in d.launchers:
+                os.kill(pid, signal.SIGCONT)
 
 
 @test

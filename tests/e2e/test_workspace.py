@@ -2,7 +2,9 @@
 # parallel
 """A host directory as a workspace: copied in, brought back, and what stays where it is."""
 
+import json
 import os
+import socket
 import subprocess
 
 from client import Client
@@ -189,6 +191,39 @@ def nobody_reads_through_roots_daemon_what_is_not_theirs(c):
             result = subprocess.run([c.program(), "create", "-q", "-p", "profile.work", "--input", f"repo={secret.parent}", "--access", access], user=PLAIN, group=PLAIN,
                                     extra_groups=[], env={**c.environment, **Client(d).env}, capture_output=True, check=False, cwd="/")
             equal(result.returncode, 5, f"uid {PLAIN} names root's directory ({access}): {result}")
+
+
+def news_of(d, method, path, body):
+    """What is told before the answer to who prefers to know, and the answer's status."""
+    data, got = json.dumps(body).encode(), b""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(60)
+        s.connect(str(d.socket))
+        s.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nPrefer: x, Progress\r\n"
+                  f"Content-Length: {len(data)}\r\n\r\n".encode() + data)
+        while piece := s.recv(65536):
+            got += piece
+    heads = [head.splitlines() for head in got.decode().split("\r\n\r\n")[:-1]]
+    news = [dict(line.split(": ") for line in head[1:]) for head in heads if " 102 " in head[0]]
+    return news, int(heads[-1][0].split()[1]), json.loads(got.split(b"\r\n\r\n")[-1])
+
+
+@test
+def how_far_a_copy_is_can_be_heard(c):
+    with daemon_for(c) as d:
+        host = workspace(c)
+        c.write("work/repo/big", b"x" * (8 << 20))
+        request = {"profile": "profile.work", "inputs": {"repo": str(host)}}
+        news, status, box = news_of(d, "POST", "/v1/sandboxes", request)
+        equal(status, 201, "status")
+        steps = [n["Progress-Step"] for n in news]
+        equal(list(dict.fromkeys(steps)), ["provision", "probe", "workspace"], "the steps, in their order")
+        check(any(int(n.get("Progress-Bytes", 0)) > 0 for n in news), f"no bytes in {news}")
+        news, status, report = news_of(d, "POST", f"/v1/sandboxes/{box['sandbox_id']}/sync", {})
+        equal((status, {n["Progress-Step"] for n in news}), (200, {"workspace"}), "the news of a sync")
+        check(any(int(n["Progress-Bytes"]) > 0 for n in news), f"no bytes in {news}")
+        answer = d.api.post("/v1/sandboxes", request)
+        equal(answer.expect(201).json["state"], "ready", "who did not ask is only answered")
 
 
 main()

@@ -90,6 +90,36 @@ TEST(answers_are_whole_or_errors)
     }
 }
 
+static unsigned news;
+
+static void on_interim(void *user, const struct h1_response *head)
+{
+    CHECK(user == &news);
+    CHECK_INT(head->status, 102);
+    CHECK_STR(h1_value(&head->head, STR("Progress-Step")), "probe");
+    news++;
+}
+
+TEST(heads_before_the_answer_are_told_to_who_asks)
+{
+    static const char one[] = "HTTP/1.1 102 Processing\r\nProgress-Step: probe\r\n\r\n";
+    AUTO(buf_done) struct buf all = BUF_INIT(1 << 16);
+    const struct h1_response *p;
+
+    for (int i = 0; i < 100; i++)
+        CHECK(buf_add(&all, str_from(one)) == 0);
+    CHECK(buf_add(&all, STR("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")) == 0);
+    for (int listens = 0; listens < 2; listens++) {
+        say(buf_str(&all));
+        client.interim = listens ? on_interim : NULL;
+        client.interim_user = &news;
+        CHECK_OK(http_client_send(&client, &get, &e), e);
+        CHECK_INT(http_client_head(&client, &p, &e), listens ? 0 : -ERR_UPSTREAM);
+        http_client_done(&client);
+    }
+    CHECK_INT(news, 100);
+}
+
 TEST(a_silent_server_is_not_waited_for_forever)
 {
     const struct h1_response *p;

@@ -164,6 +164,17 @@ static void inject(struct http_exchange *x)
     hello(x);
 }
 
+static void news(struct http_exchange *x)
+{
+    const struct h1_field step = { STR("Progress-Step"), STR("probe") };
+    const struct h1_field bad = { STR("A"), STR("b\r\nSet-Cookie: c") };
+
+    CHECK_OK(http_interim(x, &step, 1, &e), e);
+    CHECK_INT(http_interim(x, &bad, 1, &e), http_request(x)->head.minor ? -ERR_INVALID : 0);
+    CHECK_INT(http_respond(x, 102, NULL, 0, STR("x"), &e), -ERR_INVALID);
+    hello(x);
+}
+
 static void who(struct http_exchange *x)
 {
     const struct http_peer *p = http_peer(x);
@@ -182,6 +193,7 @@ static const struct {
     { "/known", known },     { "/short", too_short }, { "/fail-late", fail_late },
     { "/fail", fail_early }, { "/204", no_content },  { "/upgrade", upgrade },
     { "/fd", give_fd },      { "/inject", inject },   { "/who", who },
+    { "/news", news },
 };
 
 static void route(struct http_exchange *x)
@@ -222,6 +234,20 @@ TEST(a_request_is_answered)
     check_has(serving_ask(STR(GET_CLOSE("/known"))), "Content-Length: 6\r\n");
     check_has(serving_ask(STR(GET_CLOSE("/known"))), "\r\n\r\nabcdef");
     check_has(serving_ask(STR(GET_CLOSE("/fail"))), "\"detail\":\"it \\\"broke\\\"\"}");
+    serving_stop();
+}
+
+TEST(news_come_before_the_answer)
+{
+    struct str got;
+
+    start((struct http_config){ 0 });
+    got = serving_ask(STR(GET_CLOSE("/news")));
+    CHECK(str_starts(got, STR("HTTP/1.1 102 Processing\r\nDate: ")));
+    check_has(got, "\r\nProgress-Step: probe\r\n\r\nHTTP/1.1 200 OK\r\n");
+    CHECK(!has(got, "Set-Cookie"));
+    got = serving_ask(STR("GET /news HTTP/1.0\r\n\r\n"));
+    CHECK(str_starts(got, STR("HTTP/1.1 200 OK\r\n")));
     serving_stop();
 }
 

@@ -50,6 +50,38 @@ static int feed(struct str s, size_t step, struct mirror_report_reader *r)
     return 0;
 }
 
+static uint64_t moved;
+
+static void on_moved(void *ctx, uint64_t bytes)
+{
+    (void)ctx;
+    moved = bytes;
+}
+
+TEST(how_much_has_moved)
+{
+    struct mirror_report_reader r;
+    char bytes[64];
+    int fd = memfd_create("report", MFD_CLOEXEC);
+    ssize_t n;
+
+    CHECK_OK(mirror_report_moved(fd, UINT64_C(5) << 40, &e), e);
+    n = pread(fd, bytes, sizeof bytes, 0);
+    CHECK_INT(n, REPORT_HEAD + 8);
+    for (int listens = 0; listens < 2; listens++) {
+        mirror_report_reader_init(&r, on_line, NULL);
+        r.moved = listens ? on_moved : NULL;
+        CHECK_OK(mirror_report_feed(&r, (struct str){ bytes, 9 }, &e), e);
+        CHECK_OK(mirror_report_feed(&r, (struct str){ bytes + 9, (size_t)n - 9 }, &e), e);
+        CHECK(moved == (listens ? UINT64_C(5) << 40 : 0));
+        CHECK(!r.ended);
+    }
+    bytes[4] = 7; /* a reason that is no number */
+    mirror_report_reader_init(&r, on_line, NULL);
+    CHECK_INT(mirror_report_feed(&r, (struct str){ bytes, (size_t)n }, &e), -ERR_INVALID);
+    close(fd);
+}
+
 TEST(any_pieces)
 {
     struct mirror_report_end end = { .r = -ERR_TOO_BIG,

@@ -24,6 +24,30 @@ TEST(a_tree)
     CHECK_INT(lines_said(), 0);
 }
 
+static uint64_t moved, moves;
+
+static void on_moved(void *ctx, uint64_t bytes)
+{
+    (void)ctx;
+    CHECK(bytes >= moved);
+    moved = bytes;
+    moves++;
+}
+
+TEST(how_much_has_moved_is_told_both_ways)
+{
+    struct world *w = world_make();
+
+    CHECK(shell("cd %s/host && head -c 3000000 /dev/zero >big && echo abc >small", w->s.path));
+    w->options.moved = on_moved;
+    world_send(w);
+    CHECK_INT(moved, 3000004);
+    CHECK(moves > 3); /* also while one file goes through */
+    moved = 0;
+    CHECK_OK(world_receive(w, 0), w->e);
+    CHECK_INT(moved, 3000004);
+}
+
 TEST(what_is_skipped)
 {
     struct world *w = world_make();

@@ -1,0 +1,102 @@
+#include "cli/progress.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "harness/tap.h"
+
+/* A terminal in the place of stderr: its other side. */
+static int terminal(void)
+{
+    int outer = posix_openpt(O_RDWR | O_NOCTTY), inner;
+
+    CHECK(outer >= 0 && grantpt(outer) == 0 && unlockpt(outer) == 0);
+    inner = open(ptsname(outer), O_RDWR | O_NOCTTY);
+    CHECK(inner >= 0 && dup2(inner, STDERR_FILENO) == STDERR_FILENO);
+    return outer;
+}
+
+static void wait_ms(int64_t ms)
+{
+    int64_t end = clock_mono() + ms * NS_PER_MS;
+
+    while (clock_mono() < end)
+        poll(NULL, 0, 10);
+}
+
+/* Waits until something was drawn, and returns all of it. */
+static const char *drawn(int outer)
+{
+    static char text[4096];
+    struct pollfd in = { .fd = outer, .events = POLLIN };
+    ssize_t n;
+
+    while (poll(&in, 1, 10000) < 0)
+        ;
+    n = read(outer, text, sizeof text - 1);
+    CHECK(n > 0);
+    text[n] = '\0';
+    return text;
+}
+
+TEST(what_is_waited_for_is_shown)
+{
+    int outer = terminal();
+    const char *text;
+
+    CHECK(progress_wanted());
+    progress_begin("creating");
+    text = drawn(outer);
+    CHECK(strstr(text, "creating… 0s"));
+    progress_step(STR("workspace"));
+    progress_at(2048 << 10);
+    progress_moved(1 << 10);
+    text = drawn(outer);
+    if (!strstr(text, "creating: workspace… ") || !strstr(text, "s, 2049 KiB"))
+        FAIL("'%s'", text);
+    progress_end();
+    CHECK(strcmp(drawn(outer), "\r\033[K") == 0);
+}
+
+TEST(what_is_no_word_is_not_shown)
+{
+    static const char *const bad[] = { "a\033[2J", "UPPER", "a\nb", "\xc3\xa4",
+                                       "a step that has more letters than any" };
+    int outer = terminal();
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *text;
+
+        progress_begin("creating");
+        progress_step(str_from(bad[i]));
+        text = drawn(outer);
+        if (!strstr(text, "creating… "))
+            FAIL("'%s'", text);
+        progress_end();
+        drawn(outer);
+    }
+}
+
+TEST(what_is_quick_or_not_looked_at_is_not_shown)
+{
+    struct pollfd in = { .fd = terminal(), .events = POLLIN };
+    int fds[2];
+
+    progress_begin("creating");
+    progress_end();
+    wait_ms(400);
+    CHECK_INT(poll(&in, 1, 0), 0);
+    CHECK(pipe(fds) == 0 && dup2(fds[1], STDERR_FILENO) == STDERR_FILENO);
+    CHECK(!progress_wanted());
+    progress_begin("creating");
+    progress_step(STR("workspace"));
+    wait_ms(400);
+    in.fd = fds[0];
+    CHECK_INT(poll(&in, 1, 0), 0);
+    progress_end();
+}
