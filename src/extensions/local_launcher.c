@@ -167,16 +167,21 @@ static void fail_all(struct lane *l)
     }
 }
 
+static int64_t rest(const struct lane *l)
+{
+    unsigned tries = l->tries < LOCAL_LAUNCHER_TRIES ? l->tries : LOCAL_LAUNCHER_TRIES;
+
+    return tries > 1 ? LOCAL_RETRY_NS << (tries - 2) : 0;
+}
+
+/* A lane that nobody waits for rests too: what was lost may come back in a moment, and would get
+ * one launcher after the other as fast as they die. */
 static void try_again(struct lane *l)
 {
-    int64_t wait = l->tries > 1 ? LOCAL_RETRY_NS << (l->tries - 2) : 0;
-
-    if (l->n == 0)
-        return;
-    if (l->tries >= LOCAL_LAUNCHER_TRIES)
+    if (l->n > 0 && l->tries >= LOCAL_LAUNCHER_TRIES)
         fail_all(l);
     else
-        loop_timer_start(l->x->c->loop, &l->timer, clock_mono() + wait, on_try, NULL);
+        loop_timer_start(l->x->c->loop, &l->timer, clock_mono() + rest(l), on_try, NULL);
 }
 
 static void on_silence(struct loop_timer *t);

@@ -12,10 +12,22 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "ipc/channel.h"
 #include "profile/profile.h"
 #include "sandbox/box.h"
 
 /* the rig */
+
+static int take_dead(int *ret, struct err *e)
+{
+    int pair[2], r = ipc_pair(pair, e);
+
+    if (r < 0)
+        return r;
+    close(pair[1]);
+    *ret = pair[0];
+    return 0;
+}
 
 static int take_launcher(void *user, int *ret, struct err *e)
 {
@@ -23,6 +35,13 @@ static int take_launcher(void *user, int *ret, struct err *e)
     struct launcher *l = &r->launchers[r->n_launchers];
     int result;
 
+    r->taken++;
+    if (r->on_take)
+        r->on_take(r);
+    if (r->dead_launchers > 0) {
+        r->dead_launchers--;
+        return take_dead(ret, e);
+    }
     if (r->refuse_launchers > 0) {
         r->refuse_launchers--;
         return err_set(e, ERR_UPSTREAM, "none is to be had today");

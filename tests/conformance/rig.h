@@ -40,8 +40,11 @@ struct rig {
     char path[64];
     struct launcher launchers[RIG_LAUNCHERS_MAX]; /* all there ever were; the socket is not here */
     size_t n_launchers;
-    int refuse_launchers; /* so many times a launcher cannot be had */
-    const char *die_step; /* where the next die_times launchers die */
+    int refuse_launchers;           /* so many times a launcher cannot be had */
+    int dead_launchers;             /* so many times it is one that died at once */
+    int taken;                      /* how often one was asked for */
+    void (*on_take)(struct rig *r); /* called from inside */
+    const char *die_step;           /* where the next die_times launchers die */
     int die_times;
 };
 

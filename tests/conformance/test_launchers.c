@@ -127,3 +127,31 @@ CONFORMANCE(without_a_launcher_everything_fails_and_can_be_tried_again)
     r->refuse_launchers = 0;
     subject_end(&s);
 }
+
+static struct subject *unwanted;
+
+static void want_no_more(struct rig *r)
+{
+    r->ops->teardown(unwanted->b);
+}
+
+/* Nobody waits when the launcher is found dead, and somebody asks again at once. */
+CONFORMANCE(launchers_that_die_while_nobody_waits_are_not_started_without_a_rest)
+{
+    struct subject s;
+
+    r->dead_launchers = 1 << 20;
+    r->on_take = want_no_more;
+    unwanted = &s;
+    for (int64_t end = clock_mono() + 400 * NS_PER_MS; clock_mono() < end;) {
+        subject_init(r, &s);
+        subject_provision(&s);
+        rig_idle(r, 2 * NS_PER_MS);
+        subject_end(&s);
+    }
+    CHECK(r->taken < 20);
+    r->on_take = NULL;
+    r->dead_launchers = 0;
+    subject_ready(r, &s);
+    subject_end(&s);
+}
