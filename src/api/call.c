@@ -1,6 +1,5 @@
 #include "api/call.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -173,38 +172,6 @@ const char *problem_code(enum err_code code)
     return problems[code < ERR_CODE_COUNT_ ? code : ERR_BUG].code;
 }
 
-/* What the system says of files and programs inside is about the request, not about us. */
-enum err_code problem_kind(const struct err *e)
-{
-    if (e->code != ERR_SYS)
-        return e->code;
-    switch (e->sys) {
-    case ENOENT:
-        return ERR_NOT_FOUND;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return ERR_DENIED;
-    case ENOTDIR:
-    case EISDIR:
-    case ELOOP:
-    case EINVAL:
-    case ENAMETOOLONG:
-    case ENOEXEC:
-        return ERR_INVALID;
-    case EEXIST:
-    case ENOTEMPTY:
-    case EBUSY:
-        return ERR_CONFLICT;
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-        return ERR_TOO_BIG;
-    default:
-        return ERR_SYS;
-    }
-}
-
 static const char *title_of(const char *code)
 {
     for (size_t i = 1; i < ERR_CODE_COUNT_; i++)
@@ -228,7 +195,7 @@ void problem_fields(struct json_writer *w, const struct err *e, int status, cons
     json_put_int(w, status);
     put(w, "code", code);
     put(w, "detail", e->msg);
-    if (e->code == ERR_SYS && e->sys && strerrorname_np(e->sys))
+    if (e->sys && strerrorname_np(e->sys))
         put(w, "errno", strerrorname_np(e->sys));
     if (id && id[0])
         put(w, "sandbox_id", id);
@@ -255,9 +222,7 @@ static void fail(struct call *c, const struct err *e, int status, const char *co
 
 void call_fail_sandbox(struct call *c, const struct err *e, const char *id, const char *step)
 {
-    enum err_code code = problem_kind(e);
-
-    fail(c, e, problem_status(code), problem_code(code), id, step);
+    fail(c, e, problem_status(e->code), problem_code(e->code), id, step);
 }
 
 void call_fail(struct call *c, const struct err *e)

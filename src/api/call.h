@@ -79,8 +79,9 @@ struct str call_header(const struct call *c, const char *name);
 bool call_accepts(const struct call *c, const char *type); /* Accept names it */
 bool call_prefers(const struct call *c, const char *what); /* Prefer does */
 
-/* What an error is to a client; its status, and its stable name. */
-enum err_code problem_kind(const struct err *e);
+/* What an error is to a client: its status, and its stable name. A failed system call is ours, and
+ * a 500; what the system said inside a sandbox has become another error by now
+ * (extensions/fault.h). */
 int problem_status(enum err_code code);
 const char *problem_code(enum err_code code);
 /* Members of an object; id and step may be NULL. */

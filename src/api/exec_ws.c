@@ -39,7 +39,7 @@ struct refusal {
 static void write_error(struct json_writer *w, const void *what)
 {
     const struct refusal *f = what;
-    enum err_code code = problem_kind(f->e);
+    enum err_code code = f->e->code;
 
     json_begin_object(w);
     json_key(w, STR("event"));

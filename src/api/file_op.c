@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "extensions/fault.h"
 #include "extensions/records.h"
 
 enum {
@@ -24,7 +25,7 @@ static void set_failure(struct file_op *f, const struct ext_end *end)
     else if (end->how != EXT_EXITED)
         (void)err_set(&f->failure, ERR_SYS, "the operation was killed");
     else if (end->status || end->sys) /* without an errno, it was refused for what it asks */
-        (void)err_set(&f->failure, end->sys ? ERR_SYS : ERR_INVALID, "%s", why);
+        (void)err_set(&f->failure, end->sys ? ext_fault_code(end->sys) : ERR_INVALID, "%s", why);
     f->failure.sys = end->sys;
 }
 

@@ -27,7 +27,7 @@ enum err_code {
 
 struct err {
     enum err_code code;
-    int sys; /* errno where code is ERR_SYS, else 0 */
+    int sys; /* errno where code is ERR_SYS, or was before somebody knew better; else 0 */
     char msg[232];
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/own.h"
+#include "extensions/fault.h"
 #include "extensions/local.h"
 
 #if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists and tables own */
@@ -430,6 +431,8 @@ void local_process_on_failed(struct local_box *b, const struct control_failed *m
 
     if (!s || (s->started && !s->attaching))
         return;
+    if (e.code == ERR_SYS)
+        e.code = ext_fault_code(e.sys);
     snprintf(e.msg, sizeof e.msg, "%.199s", m->msg);
     p = s->p ? give_up(s) : NULL;
     if (s->attaching)
