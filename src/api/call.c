@@ -160,6 +160,7 @@ static const struct {
     [ERR_TIMEOUT] = { 504, "timeout", "Timed out" },
     [ERR_SYS] = { 500, "system", "System error" },
     [ERR_BUG] = { 500, "bug", "Internal error" },
+    [ERR_QUOTA] = { 429, "quota", "Quota reached" },
 };
 
 int problem_status(enum err_code code)

@@ -19,8 +19,8 @@ static const struct {
     const char *name, *fields;
 } schemas[] = {
     { "Problem", "!type !title !status# !code=invalid|unauthenticated|denied|not_found|conflict|"
-                 "too_big|busy|unsupported|upstream|timeout|system|bug !detail errno sandbox_id "
-                 "step" },
+                 "too_big|quota|busy|unsupported|upstream|timeout|system|bug !detail errno "
+                 "sandbox_id step" },
     { "Sandbox", "!sandbox_id !state=requested|provisioning|ready|active|paused|expired|failed|"
                  "destroying|destroyed !profile profile_version# extension host !owner scope "
                  "!labels{} inputs{} workspace* consumer* capabilities* setup_metadata* "

@@ -18,6 +18,7 @@ static const char *const code_names[ERR_CODE_COUNT_] = {
     [ERR_TIMEOUT] = "timeout",
     [ERR_SYS] = "system",
     [ERR_BUG] = "bug",
+    [ERR_QUOTA] = "quota",
 };
 
 const char *err_code_name(enum err_code code)

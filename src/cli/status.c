@@ -8,7 +8,7 @@ static const struct {
 } problems[] = {
     { "invalid", EXIT_USAGE },     { "too_big", EXIT_USAGE }, { "not_found", EXIT_MISSING },
     { "conflict", EXIT_CONFLICT }, { "denied", EXIT_DENIED }, { "unauthenticated", EXIT_DENIED },
-    { "busy", EXIT_BUSY },         { "timeout", EXIT_BUSY },
+    { "busy", EXIT_BUSY },         { "timeout", EXIT_BUSY },  { "quota", EXIT_BUSY },
 };
 
 const struct status_meaning status_meanings[] = {
@@ -19,7 +19,7 @@ const struct status_meaning status_meanings[] = {
     { "3", "There is no such thing, or it belongs to somebody else." },
     { "4", "The state of the thing does not allow it." },
     { "5", "Not allowed, or not authenticated." },
-    { "6", "Busy, or it took too long: trying again later may help." },
+    { "6", "Busy, as many as are allowed, or it took too long: trying again later may help." },
     { "124", "A program was ended after its timeout (run, exec)." },
     { "125", "This program failed: no daemon, a lost connection, a full disk." },
     { "126", "A program cannot be executed (run, exec)." },

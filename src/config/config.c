@@ -56,6 +56,9 @@ static const struct json_field limit_fields[] = {
       .preset = "8M", .doc = "Body of a request, unless it is a stream." },
     { "sandboxes_max", JSON_KIND_UINT, IN(limits, sandboxes_max), .min = 1, .max = 1000000,
       .preset = "1000", .doc = "Sandboxes alive at once, prepared ones included." },
+    { "sandboxes_per_owner", JSON_KIND_UINT, IN(limits, sandboxes_per_owner), .min = 0,
+      .max = 1000000, .preset = "500",
+      .doc = "Of these, sandboxes of one owner; 0: as many as there may be." },
     { "events_keep", JSON_KIND_UINT, IN(limits, events_keep), .min = 1000, .max = 1000000000,
       .preset = "1000000", .doc = "Events kept at most; the oldest go first." },
 };

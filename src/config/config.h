@@ -63,7 +63,7 @@ struct config {
     struct {
         uint32_t connections, requests_in_flight;
         uint64_t body_bytes;
-        uint32_t sandboxes_max;
+        uint32_t sandboxes_max, sandboxes_per_owner; /* 0: no limit of its own */
         uint64_t events_keep;
     } limits;
     struct {

@@ -311,17 +311,27 @@ static void enter_ready(struct change *c, struct sandbox_record *next)
         sandbox_enter_ready(s, next);
 }
 
+static int check_room(const struct control *c, const struct caller *who, struct err *e)
+{
+    size_t all = c->index.n - c->failed, own = owner_count(&c->owners, who->owner);
+    uint32_t own_max = c->config->limits.sandboxes_per_owner;
+
+    if (own_max && own >= own_max)
+        return err_set(e, ERR_QUOTA, "%s has %zu sandboxes, as many as one owner may have",
+                       who->owner, own);
+    if (all >= c->config->limits.sandboxes_max)
+        return err_set(e, ERR_BUSY, "there are %zu sandboxes, as many as are allowed", all);
+    return 0;
+}
+
 static void begin(struct create_op *op)
 {
     struct control *c = op->control_;
     struct sandbox *s = NULL;
     struct change *ch;
     struct err e;
-    int r = 0;
+    int r = check_room(c, op->caller, &e);
 
-    if (c->index.n - c->failed >= c->config->limits.sandboxes_max)
-        r = err_set(&e, ERR_BUSY, "there are %zu sandboxes, as many as are allowed",
-                    c->index.n - c->failed);
     if (r >= 0)
         r = prepare(c, op, &s, &e);
     if (r < 0) {

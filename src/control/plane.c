@@ -161,6 +161,7 @@ static void control_free(struct control *c)
             extensions[i]->close(c->instances[i]);
     catalog_free(c->catalog);
     index_done(&c->index);
+    index_done(&c->owners);
     free(c);
 }
 

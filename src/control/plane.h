@@ -5,6 +5,7 @@
 #include "control/control.h"
 #include "control/index.h"
 #include "control/meters.h"
+#include "control/owners.h"
 #include "control/pool.h"
 
 enum {
@@ -23,6 +24,7 @@ struct control {
     int (*mirror)(void *user, const struct control_mirror *m, int *ret_report, struct err *e);
     struct extension *instances[EXTENSIONS_MAX]; /* beside extensions[] */
     struct index index;                          /* every sandbox that is not destroyed */
+    struct index owners;                         /* whose they are */
     struct list subscribers;
     struct pool pool;
     struct meters meters;

@@ -125,7 +125,6 @@ static void load_one(struct control *c, const struct sandbox_record *r)
         return;
     }
     s->stored = true;
-    c->failed += r->state == SANDBOX_FAILED;
     snprintf(name, sizeof name, "%s@%lld", r->profile, (long long)r->profile_version);
     if (catalog_find(c->catalog, str_from(name), &s->profile, NULL) < 0)
         s->profile = NULL;

@@ -27,6 +27,7 @@ void sandbox_unref(struct sandbox *s)
     if (s->box)
         s->ops->box_free(s->box);
     index_remove(&s->control->index, &s->entry);
+    owner_leave(&s->control->owners, s->owner);
     profile_unref(s->profile);
     arena_done(&s->arena);
     free(s);
@@ -71,6 +72,15 @@ static int read_texts(struct sandbox *s, struct err *e)
     return err_wrap(e, r, "the record of %s", s->record.id);
 }
 
+/* Those that have failed are kept for people to look at, and take nobody's place. */
+static void count_failed(struct sandbox *s, bool was, bool is)
+{
+    size_t more = (size_t)is - (size_t)was;
+
+    s->control->failed += more;
+    s->owner->failed += more;
+}
+
 int sandbox_new(struct control *c, const struct sandbox_record *record, struct sandbox **ret,
                 struct err *e)
 {
@@ -93,6 +103,8 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
     }
     s->entry.id = s->record.id;
     index_add(&c->index, &s->entry);
+    s->owner = owner_join(&c->owners, s->record.owner);
+    count_failed(s, false, s->record.state == SANDBOX_FAILED);
     s->used_ns = clock_boot();
     *ret = s;
     return 0;
@@ -100,8 +112,7 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
 
 void sandbox_changed(struct sandbox *s, const struct sandbox_record *now)
 {
-    s->control->failed += (size_t)(now->state == SANDBOX_FAILED);
-    s->control->failed -= (size_t)(s->record.state == SANDBOX_FAILED);
+    count_failed(s, s->record.state == SANDBOX_FAILED, now->state == SANDBOX_FAILED);
     s->record = *now;
     s->stored = true;
 }

@@ -12,6 +12,7 @@ enum { SANDBOX_ARENA_MAX = 512 << 10 };
 struct sandbox {
     struct control *control;
     struct index_entry entry;
+    struct owner *owner;
     struct arena arena;           /* what record, facts and request point to */
     struct sandbox_record record; /* as it is on disk */
     struct create_request request;

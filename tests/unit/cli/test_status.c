@@ -9,11 +9,11 @@ TEST(problems_have_statuses)
         const char *code;
         int status;
     } rows[] = {
-        { "invalid", 2 },  { "too_big", 2 },     { "not_found", 3 },
-        { "conflict", 4 }, { "denied", 5 },      { "unauthenticated", 5 },
-        { "busy", 6 },     { "timeout", 6 },     { "system", 1 },
-        { "bug", 1 },      { "unsupported", 1 }, { "upstream", 1 },
-        { "news", 1 },
+        { "invalid", 2 },  { "too_big", 2 }, { "not_found", 3 },
+        { "conflict", 4 }, { "denied", 5 },  { "unauthenticated", 5 },
+        { "quota", 6 },    { "busy", 6 },    { "timeout", 6 },
+        { "system", 1 },   { "bug", 1 },     { "unsupported", 1 },
+        { "upstream", 1 }, { "news", 1 },
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++)

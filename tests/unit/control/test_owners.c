@@ -1,0 +1,85 @@
+#include "control/owners.h"
+
+#include <stdio.h>
+
+#include "fixture.h"
+
+static struct index owners;
+
+TEST(each_owner_is_counted_for_itself)
+{
+    struct owner *a = owner_join(&owners, "uid:1"), *b = owner_join(&owners, "uid:2");
+
+    CHECK(a != b && owner_join(&owners, "uid:1") == a);
+    CHECK_INT(owner_count(&owners, "uid:1"), 2);
+    CHECK_INT(owner_count(&owners, "uid:2"), 1);
+    CHECK_INT(owner_count(&owners, "uid:3"), 0);
+    a->failed++;
+    CHECK_INT(owner_count(&owners, "uid:1"), 1);
+    a->failed--;
+    owner_leave(&owners, b);
+    owner_leave(&owners, a);
+    CHECK_INT(owner_count(&owners, "uid:2"), 0);
+    CHECK_INT(owners.n, 1);
+    owner_leave(&owners, a);
+    CHECK_INT(owners.n, 0);
+    index_done(&owners);
+}
+
+static int answered, result;
+static struct err why;
+
+static void on_created(struct create_op *op, int r, const struct err *told)
+{
+    (void)op;
+    answered++;
+    result = r;
+    why = told ? *told : (struct err){ 0 };
+}
+
+static int create_as(const char *owner)
+{
+    struct caller who = fix.caller;
+    struct create_request q = { .profile = "profile.fake" };
+    struct create_op op = { .caller = &who, .request = &q, .done = on_created };
+    int before = answered;
+
+    snprintf(who.owner, sizeof who.owner, "%s", owner);
+    control_create(fix.control, &op);
+    WAIT_FOR(answered > before);
+    arena_done(&op.arena);
+    return result;
+}
+
+TEST(one_who_has_enough_is_refused_and_others_are_not)
+{
+    struct sandbox *s;
+
+    plane_open();
+    fix.config.limits.sandboxes_per_owner = 2;
+    s = new_sandbox();
+    CHECK_INT(create_as("uid:1000"), 0);
+    CHECK_INT(create_as("uid:1000"), -ERR_QUOTA);
+    CHECK(strstr(why.msg, "uid:1000 has 2 sandboxes"));
+    CHECK_INT(create_as("uid:1001"), 0);
+    destroy(s);
+    sandbox_unref(s);
+    CHECK_INT(create_as("uid:1000"), 0);
+    CHECK_INT(create_as("uid:1000"), -ERR_QUOTA);
+    plane_close();
+    plane_open(); /* those of an earlier life count */
+    CHECK_INT(create_as("uid:1000"), -ERR_QUOTA);
+    CHECK_INT(create_as("uid:1001"), 0);
+    CHECK_INT(create_as("uid:1001"), -ERR_QUOTA);
+    plane_close();
+}
+
+TEST(without_a_limit_for_each_there_is_the_one_for_all)
+{
+    plane_open();
+    fix.config.limits.sandboxes_max = 2;
+    CHECK_INT(create_as("uid:1000"), 0);
+    CHECK_INT(create_as("uid:1000"), 0);
+    CHECK_INT(create_as("uid:1000"), -ERR_BUSY);
+    plane_close();
+}
