@@ -14,6 +14,7 @@ import tempfile
 
 from daemon import Daemon
 from harness import Skip, check, equal, main, test
+from tcp import serving
 
 PACKAGES = ("ws@8.18.3", "@seriousme/openapi-schema-validator@2.4.1")
 INSTALL_SECONDS = 120
@@ -21,8 +22,8 @@ ONLY = {"only": "root", "because": "the judges are the same for everybody"}
 
 TERMINAL = """
 const WebSocket = require('ws');
-const [socket, box] = process.argv.slice(2);
-const ws = new WebSocket(`ws+unix:${socket}:/v1/sandboxes/${box}/processes/new`);
+const [url, token] = process.argv.slice(2);
+const ws = new WebSocket(url, token ? {headers: {Authorization: `Bearer ${token}`}} : {});
 let seen = '', step = 0;
 const steps = [
     [/[#$] $/, 'stty size; echo mark$((1+1))\\n'],
@@ -46,6 +47,26 @@ ws.on('message', (data, binary) => {
 ws.on('error', (e) => { console.log(JSON.stringify({event: 'failed', why: String(e)})); process.exit(2); });
 ws.on('close', (code) => { console.log(JSON.stringify({event: 'closed', code, step})); process.exit(0); });
 setTimeout(() => { console.log(JSON.stringify({event: 'stuck', step, seen})); process.exit(3); }, 30000);
+"""
+
+ATTACH = """
+const WebSocket = require('ws');
+const [url, token] = process.argv.slice(2);
+const ws = new WebSocket(url, token ? {headers: {Authorization: `Bearer ${token}`}} : {});
+let seen = '';
+ws.on('message', (data, binary) => {
+    if (!binary) {
+        console.log(data.toString());
+        return;
+    }
+    seen += data.subarray(1).toString();
+    if (seen === 'before\\n')
+        ws.send(Buffer.concat([Buffer.from([0]), Buffer.from('word\\n')]));
+});
+ws.on('unexpected-response', (_, r) => { console.log(JSON.stringify({event: 'refused', status: r.statusCode})); process.exit(0); });
+ws.on('error', (e) => { console.log(JSON.stringify({event: 'failed', why: String(e)})); process.exit(2); });
+ws.on('close', (code) => { console.log(JSON.stringify({event: 'closed', code, seen})); process.exit(0); });
+setTimeout(() => { console.log(JSON.stringify({event: 'stuck', seen})); process.exit(3); }, 30000);
 """
 
 VALIDATE = """
@@ -85,18 +106,47 @@ def modules():
 def node(c, script, *argv, kind="js", stdin=b""):
     place = modules()
     file = c.write(f"script.{kind}", script)
-    os.symlink(place / "node_modules", c.dir / "node_modules")
+    with contextlib.suppress(FileExistsError):
+        os.symlink(place / "node_modules", c.dir / "node_modules")
     return c.execute(["node", file, *argv], stdin=stdin, env={"PATH": os.environ["PATH"]})
+
+
+def events_of(result):
+    return [line for line in result.text.splitlines() if line.startswith("{")]
+
+
+def check_terminal(result):
+    events = events_of(result)
+    check(len(events) >= 3 and '"event":"started"' in events[0], f"events: {events}\n{result}")
+    check('"event":"exited"' in events[-2] and '"exit_code":7' in events[-2], f"the end: {events}")
+    equal(events[-1], '{"event":"closed","code":1000,"step":3}', f"the close\n{result}")
 
 
 @test(**ONLY)
 def a_terminal_over_a_websocket(c):
     with Daemon(c) as d:
-        result = node(c, TERMINAL, d.socket, d.create())
-        events = [line for line in result.text.splitlines() if line.startswith("{")]
-        check(len(events) >= 3 and '"event":"started"' in events[0], f"events: {events}\n{result}")
-        check('"event":"exited"' in events[-2] and '"exit_code":7' in events[-2], f"the end: {events}")
-        equal(events[-1], '{"event":"closed","code":1000,"step":3}', f"the close\n{result}")
+        check_terminal(node(c, TERMINAL, f"ws+unix:{d.socket}:/v1/sandboxes/{d.create()}/processes/new"))
+
+
+@test(**ONLY)
+def a_terminal_over_a_websocket_on_tcp_with_a_token(c):
+    with serving(c) as (d, port, token):
+        url = f"ws://127.0.0.1:{port}/v1/sandboxes/{d.create()}/processes/new"
+        check_terminal(node(c, TERMINAL, url, token("exec", "read")[0].token))
+        for wrong, status in (("", 401), ("sbt_wrong", 401), (token("read")[0].token, 403)):
+            equal(events_of(node(c, ATTACH, url, wrong)), ['{"event":"refused","status":%d}' % status], f"what {wrong[:9]!r} gets")
+
+
+@test(**ONLY)
+def attaching_over_a_websocket_on_tcp_with_a_token(c):
+    with serving(c) as (d, port, token):
+        box = d.create()
+        script = "echo before; read x; echo after $x; exit 5"
+        n = d.api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["/bin/sh", "-c", script], "background": True, "stdin": True}).expect(201).json["process"]
+        result = node(c, ATTACH, f"ws://localhost:{port}/v1/sandboxes/{box}/processes/{n}/attach", token("exec", "read")[0].token)
+        events = events_of(result)
+        check('"event":"started"' in events[0] and '"exit_code":5' in events[-2], f"events: {events}\n{result}")
+        equal(events[-1], '{"event":"closed","code":1000,"seen":"before\\nafter word\\n"}', f"the close\n{result}")
 
 
 @test(**ONLY)

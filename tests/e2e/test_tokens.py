@@ -2,66 +2,12 @@
 # parallel
 """Tokens on TCP: who may do what, and what a web page may not."""
 
-import contextlib
-import http.client
-import json
 import os
-import socket
 import subprocess
 
 from client import Client
-from daemon import Answer, Daemon
 from harness import PLAIN, check, equal, main, test, wait_for
-
-EVERYTHING = ["read", "create", "exec", "files", "extend", "destroy", "admin"]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-class Tcp:
-    """The interface on TCP, as the holder of a token."""
-
-    def __init__(self, port, token=None):
-        self.port, self.token = port, token
-
-    def request(self, method, path, body=None, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        if self.token:
-            headers.setdefault("Authorization", f"Bearer {self.token}")
-        with contextlib.closing(connection):
-            connection.putrequest(method, path, skip_host="Host" in headers)
-            data = b"" if body is None else json.dumps(body).encode()
-            for name, value in {**headers, "Content-Length": len(data)}.items():
-                connection.putheader(name.replace("_", "-"), value)
-            connection.endheaders(data)
-            response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read())
-
-    def get(self, path, **headers):
-        return self.request("GET", path, **headers)
-
-    def post(self, path, body=None, **headers):
-        return self.request("POST", path, body or {}, **headers)
-
-    def delete(self, path, **headers):
-        return self.request("DELETE", path, **headers)
-
-
-@contextlib.contextmanager
-def serving(c, config=""):
-    """A daemon on TCP, and how to have a token of it."""
-    d, port = Daemon(c, config=config), free_port()
-    d.start(args=("--listen", f"127.0.0.1:{port}"))
-
-    def token(*verbs, **request):
-        made = d.api.post("/v1/tokens", {"name": "t", "verbs": list(verbs) or EVERYTHING, **request}).expect(201).json
-        return Tcp(port, made["token"]), made["id"]
-    with d:
-        yield d, port, token
+from tcp import EVERYTHING, Tcp, serving
 
 
 @test
@@ -174,6 +120,28 @@ def what_others_own_looks_like_nothing(c):
         if secret:
             Tcp(port, secret).get(f"/v1/sandboxes/{roots}").expect(404)
         equal(d.get(roots)["state"], "ready", "root's sandbox")
+
+
+@test(only="root", because="other users reach only root's daemon")
+def an_owner_has_no_more_than_its_share(c):
+    with serving(c, "socket: {mode: \"0666\"}\nlimits: {sandboxes_per_owner: 2}") as (d, _, token):
+        os.chmod(d.dir, 0o755)
+
+        def other():
+            return subprocess.run([c.program(), "create", "-q"], user=PLAIN, group=PLAIN, extra_groups=[], cwd="/",
+                                  env={**c.environment, **Client(d).env}, capture_output=True, check=False)
+        first, by_token = d.create(), token()[0].post("/v1/sandboxes").expect(201).json["sandbox_id"]
+        equal(d.get(by_token)["owner"], d.get(first)["owner"], "whose a token's sandbox is")
+        d.api.post("/v1/sandboxes", {}).expect(429, code="quota")
+        token()[0].post("/v1/sandboxes").expect(429, code="quota")
+        equal([other().returncode for _ in range(3)], [0, 0, 6], "how another user's creates end")
+        d.destroy(first)
+        d.create()
+        d.api.post("/v1/sandboxes", {}).expect(429, code="quota")
+        d.kill()
+        d.start()
+        d.api.post("/v1/sandboxes", {}).expect(429, code="quota")
+        equal(other().returncode, 6, "how another user's create ends after a restart")
 
 
 @test

@@ -1,0 +1,63 @@
+"""A daemon on TCP, and its interface as the holder of a token has it.
+
+    with serving(c) as (d, port, token):
+        reader, _ = token("read")
+        reader.get("/v1/sandboxes").expect(200)
+"""
+
+import contextlib
+import http.client
+import json
+import socket
+
+from daemon import Answer, Daemon
+
+EVERYTHING = ["read", "create", "exec", "files", "extend", "destroy", "admin"]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Tcp:
+    """The interface on TCP, as the holder of a token."""
+
+    def __init__(self, port, token=None):
+        self.port, self.token = port, token
+
+    def request(self, method, path, body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        if self.token:
+            headers.setdefault("Authorization", f"Bearer {self.token}")
+        with contextlib.closing(connection):
+            connection.putrequest(method, path, skip_host="Host" in headers)
+            data = b"" if body is None else json.dumps(body).encode()
+            for name, value in {**headers, "Content-Length": len(data)}.items():
+                connection.putheader(name.replace("_", "-"), value)
+            connection.endheaders(data)
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+
+    def get(self, path, **headers):
+        return self.request("GET", path, **headers)
+
+    def post(self, path, body=None, **headers):
+        return self.request("POST", path, body or {}, **headers)
+
+    def delete(self, path, **headers):
+        return self.request("DELETE", path, **headers)
+
+
+@contextlib.contextmanager
+def serving(c, config=""):
+    """A daemon on TCP, and how to have a token of it."""
+    d, port = Daemon(c, config=config), free_port()
+    d.start(args=("--listen", f"127.0.0.1:{port}"))
+
+    def token(*verbs, **request):
+        made = d.api.post("/v1/tokens", {"name": "t", "verbs": list(verbs) or EVERYTHING, **request}).expect(201).json
+        return Tcp(port, made["token"]), made["id"]
+    with d:
+        yield d, port, token
