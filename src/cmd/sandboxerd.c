@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include "daemon/warden.h"
 #include "ipc/channel.h"
 #include "profile/dirs.h"
+#include "runtime/cgroup.h"
 #include "runtime/plan.h"
 
 enum { EXIT_BUSY = 75 };
@@ -35,6 +37,7 @@ struct daemon {
     int state;
     uid_t owner;
     const char *roots[PLAN_ROOTS_MAX + 1];
+    char tag[CGROUP_TAG_MAX];
     struct launcher_options launcher;
     struct json_strs profiles;
 };
@@ -86,10 +89,23 @@ static int set_launcher(struct daemon *d, struct err *e)
         return err_set(e, ERR_TOO_BIG, "workspaces.roots: more than %d", PLAN_ROOTS_MAX);
     for (size_t i = 0; i < roots->n; i++)
         d->roots[i] = roots->p[i];
-    d->launcher = (struct launcher_options){ .untrusted = d->owner != d->who.uid,
-                                             .roots = d->roots,
-                                             .n_roots = roots->n };
+    d->launcher = (struct launcher_options){
+        .untrusted = d->owner != d->who.uid, .roots = d->roots, .n_roots = roots->n, .tag = d->tag
+    };
     return 0;
+}
+
+/* Sandboxes of this state directory, and of no other one on the machine. Groups do not outlive the
+ * machine, nor need this name. */
+static int set_tag(struct daemon *d, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(d->state, &st) < 0)
+        return err_sys(e, "looking at the state directory");
+    snprintf(d->tag, sizeof d->tag, "%llx.%llx", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino);
+    return cgroup_tag_valid(d->tag) ? 0 : err_set(e, ERR_BUG, "the tag '%s'", d->tag);
 }
 
 static int open_all(struct daemon *d, struct err *e)
@@ -104,6 +120,8 @@ static int open_all(struct daemon *d, struct err *e)
         r = set_launcher(d, e);
     if (r >= 0)
         r = state_open(d->config.state, &d->who, &d->state, e);
+    if (r >= 0)
+        r = set_tag(d, e);
     if (r >= 0)
         r = listeners_open(&d->config, &d->listeners, e);
     return r;

@@ -22,7 +22,7 @@
 /* Who is not trusted shows no host directory at all: its workspaces are copies. */
 static int give_launcher(const struct launcher_options *o, int *ret, struct err *e)
 {
-    const struct launcher_options none = { .untrusted = true };
+    const struct launcher_options none = { .untrusted = true, .tag = o->tag };
     struct launcher l = { .sock = -1 };
     int r = launcher_start_with(o->untrusted ? &none : o, &l, e);
 

@@ -175,12 +175,20 @@ static void open_unified(struct cgroup_host *h, int top)
     h->unified_has = enable_controllers(dir);
 }
 
-void cgroup_host_open(struct cgroup_host *h, const char *root_path)
+bool cgroup_tag_valid(const char *tag)
+{
+    size_t n = strspn(tag, "abcdefghijklmnopqrstuvwxyz0123456789.");
+
+    return n > 0 && n < CGROUP_TAG_MAX && !tag[n];
+}
+
+void cgroup_host_open(struct cgroup_host *h, const char *root_path, const char *tag)
 {
     AUTO_CLOSE int root = open_dir(AT_FDCWD, root_path);
     AUTO_CLOSE int unified = -1;
 
     *h = (struct cgroup_host){ .unified = -1, .legacy = { -1, -1, -1 } };
+    snprintf(h->tag, sizeof h->tag, "%s", tag ? tag : "");
     if (root < 0)
         return;
     if (is_fs(root, CGROUP2_SUPER_MAGIC)) {
@@ -207,9 +215,18 @@ void cgroup_host_done(struct cgroup_host *h)
         drop_fd(&h->legacy[i]);
 }
 
-static void group_name(const char *id, char *out, size_t cap)
+static void group_name(const struct cgroup_host *h, const char *id, char out[CGROUP_NAME_MAX])
 {
-    snprintf(out, cap, "sandboxer-%s", id);
+    snprintf(out, CGROUP_NAME_MAX, "sandboxer-%s%s%s", h->tag, h->tag[0] ? "-" : "", id);
+}
+
+/* What group_name() writes, for any tag. */
+static bool is_group_name(const char *name)
+{
+    const char *rest = strncmp(name, "sandboxer-", 10) == 0 ? name + 10 : "";
+    const char *dash = strchr(rest, '-');
+
+    return strncmp(dash ? dash + 1 : rest, "sbx_", 4) == 0;
 }
 
 /* One limit as the lines to write, per hierarchy version. */
@@ -308,7 +325,7 @@ static bool wanted(const struct cgroup_limits *l, enum cgroup_controller c)
 int cgroup_make(const struct cgroup_host *h, const char *id, struct cgroup *ret, struct err *e)
 {
     *ret = (struct cgroup){ .unified = -1, .tasks = { -1, -1, -1 } };
-    group_name(id, ret->name, sizeof ret->name);
+    group_name(h, id, ret->name);
     return h->unified >= 0 ? make_group(h->unified, ret->name, &ret->unified, e) : 0;
 }
 
@@ -345,9 +362,9 @@ int cgroup_join(const struct cgroup *c, struct err *e)
 void cgroup_kill(const struct cgroup_host *h, const char *id)
 {
     AUTO_CLOSE int dir = -1;
-    char name[ID_MAX + 16];
+    char name[CGROUP_NAME_MAX];
 
-    group_name(id, name, sizeof name);
+    group_name(h, id, name);
     dir = h->unified >= 0 ? open_dir(h->unified, name) : -1;
     if (dir >= 0)
         (void)write_file(dir, "cgroup.kill", "1");
@@ -379,10 +396,10 @@ void cgroup_read(const struct cgroup_host *h, const char *id, struct cgroup_usag
     bool v2 = h->unified_has & (1u << CGROUP_MEMORY);
     int parent = v2 ? h->unified : h->legacy[CGROUP_MEMORY];
     AUTO_CLOSE int dir = -1;
-    char name[ID_MAX + 16];
+    char name[CGROUP_NAME_MAX];
 
     *ret = (struct cgroup_usage){ 0 };
-    group_name(id, name, sizeof name);
+    group_name(h, id, name);
     dir = parent >= 0 ? open_dir(parent, name) : -1;
     if (dir < 0)
         return;
@@ -408,10 +425,10 @@ static bool remove_group(int parent, const char *name)
 
 int cgroup_remove(const struct cgroup_host *h, const char *id)
 {
-    char name[ID_MAX + 16];
+    char name[CGROUP_NAME_MAX];
     int stayed = 0;
 
-    group_name(id, name, sizeof name);
+    group_name(h, id, name);
     stayed += !remove_group(h->unified, name);
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
         stayed += !remove_group(h->legacy[i], name);
@@ -433,8 +450,7 @@ static void sweep_below(int parent)
         return;
     }
     while ((d = readdir(dir)))
-        if (strncmp(d->d_name, "sandboxer-sbx_", 14) == 0 &&
-            fstatat(parent, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        if (is_group_name(d->d_name) && fstatat(parent, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             st.st_mtim.tv_sec + STALE_SECONDS < now)
             (void)unlinkat(parent, d->d_name, AT_REMOVEDIR);
     closedir(dir);

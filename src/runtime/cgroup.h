@@ -1,6 +1,7 @@
 /* Control groups of sandboxes: limits, accounting, and a handle to kill all of one.
  *
- * A sandbox has one group per hierarchy, named after it at the top of what we may use. On cgroup v2
+ * A sandbox has one group per hierarchy, named after it and after whose it is (`tag`) at the top of
+ * what we may use: who has another tag neither finds nor harms it. On cgroup v2
  * that is one group; on v1 and hybrid machines one per limit that is set, plus a v2 group, which
  * has no limits there but gives cgroup.kill and clone-into. Whatever cannot be had is reported,
  * never guessed. */
@@ -13,6 +14,11 @@
 #include "base/err.h"
 #include "base/id.h"
 
+enum {
+    CGROUP_TAG_MAX = 32, /* bytes, with its NUL */
+    CGROUP_NAME_MAX = ID_MAX + CGROUP_TAG_MAX + 16,
+};
+
 enum cgroup_controller { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CONTROLLERS_ };
 
 /* Where groups can be made on this machine, by this user. Descriptors of directories, or -1. */
@@ -20,6 +26,7 @@ struct cgroup_host {
     int unified;                     /* v2: parent of our groups */
     unsigned unified_has;            /* bit per controller that children of `unified` get */
     int legacy[CGROUP_CONTROLLERS_]; /* v1 */
+    char tag[CGROUP_TAG_MAX];        /* "": none */
 };
 
 struct cgroup_limits {
@@ -29,7 +36,7 @@ struct cgroup_limits {
 };
 
 struct cgroup {
-    char name[ID_MAX + 16];
+    char name[CGROUP_NAME_MAX];
     int unified; /* directory of the v2 group, for CLONE_INTO_CGROUP and cgroup.kill; or -1 */
     int tasks[CGROUP_CONTROLLERS_]; /* v1 `tasks` files: a process joins by writing "0"; or -1 */
 };
@@ -39,8 +46,12 @@ struct cgroup_usage {
     int64_t peak_bytes;
 };
 
-/* root_path is where cgroup file systems are mounted: "/sys/fs/cgroup" outside of tests. */
-void cgroup_host_open(struct cgroup_host *h, const char *root_path);
+/* Letters a to z, digits and dots; not empty. */
+bool cgroup_tag_valid(const char *tag);
+
+/* root_path is where cgroup file systems are mounted: "/sys/fs/cgroup" outside of tests. `tag` is
+ * valid, or NULL: none. */
+void cgroup_host_open(struct cgroup_host *h, const char *root_path, const char *tag);
 void cgroup_host_done(struct cgroup_host *h);
 
 /* Makes the v2 group, where there is v2, and fills in the rest as empty: so that a process can be
@@ -64,7 +75,8 @@ void cgroup_read(const struct cgroup_host *h, const char *id, struct cgroup_usag
  */
 int cgroup_remove(const struct cgroup_host *h, const char *id);
 
-/* Removes groups of ours that are old and empty: somebody was killed who should have done it. */
+/* Removes groups of ours, whatever their tag, that are old and empty: somebody was killed who
+ * should have done it. */
 void cgroup_sweep(const struct cgroup_host *h);
 
 void cgroup_close(struct cgroup *c); /* closes descriptors only */

@@ -41,7 +41,7 @@ int launcher_start_with(const struct launcher_options *o, struct launcher *ret, 
 {
     AUTO_CLOSE int ours = -1, theirs = -1;
     char path[PATH_MAX], variables[VARIABLES][VARIABLE_MAX];
-    char *argv[4 + 2 * PLAN_ROOTS_MAX] = { NULL }, *envp[VARIABLES + 1];
+    char *argv[6 + 2 * PLAN_ROOTS_MAX] = { NULL }, *envp[VARIABLES + 1];
     struct spawn s = { .path = path, .argv = argv, .envp = envp, .n_fds = 4 };
     size_t n = 0;
     int pair[2], r = spawn_find("sandboxer-launch", path, sizeof path, e);
@@ -58,6 +58,10 @@ int launcher_start_with(const struct launcher_options *o, struct launcher *ret, 
     if (o->untrusted) {
         add_argument(argv, &n, "--peer");
         add_argument(argv, &n, "untrusted");
+    }
+    if (o->tag) {
+        add_argument(argv, &n, "--tag");
+        add_argument(argv, &n, o->tag);
     }
     for (size_t i = 0; i < o->n_roots; i++) {
         add_argument(argv, &n, "--root");

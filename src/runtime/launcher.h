@@ -26,6 +26,8 @@ struct launcher_options {
                        mounts only below roots */
     const char *const *roots; /* directories that plans may name, as 1, 2, …; absolute */
     size_t n_roots;
+    const char *tag; /* part of the names of its sandboxes' groups: those of other tags are out of
+                        its reach; NULL: none (runtime/cgroup.h) */
 };
 
 /* Starts sandboxer-launch with a new socket pair. It serves whoever holds the other end, as long as

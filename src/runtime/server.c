@@ -67,7 +67,7 @@ static int server_init(struct server *s, int sock, const struct server_options *
     *s = (struct server){
         .sock = sock, .options = o, .is_root = geteuid() == 0, .init_fd = -1, .home_net = -1
     };
-    cgroup_host_open(&s->cgroups, "/sys/fs/cgroup");
+    cgroup_host_open(&s->cgroups, "/sys/fs/cgroup", o->tag);
     r = check_peer(sock, e);
     if (r < 0)
         return r;

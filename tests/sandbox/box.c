@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
@@ -64,10 +65,12 @@ void box_expect_gone(const char *id)
 
     for (size_t i = 0; i < COUNT_OF(trees); i++) {
         char path[128];
+        glob_t found = { 0 };
 
-        snprintf(path, sizeof path, "/sys/fs/cgroup/%s/sandboxer-%s", trees[i], id);
-        if (access(path, F_OK) == 0)
-            FAIL("%s is left", path);
+        snprintf(path, sizeof path, "/sys/fs/cgroup/%s/sandboxer-*%s", trees[i], id);
+        if (glob(path, GLOB_NOSORT, NULL, &found) == 0)
+            FAIL("%s is left", found.gl_pathv[0]);
+        globfree(&found);
     }
 }
 

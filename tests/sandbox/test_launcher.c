@@ -428,3 +428,38 @@ BOX_TEST(a_failing_step_is_named_and_undone)
         launcher_done(&l);
     }
 }
+
+static void ask_to_destroy(const struct launcher_options *o, const char *id)
+{
+    struct launcher l;
+    union launch_answer a;
+    struct err e;
+
+    CHECK_OK(launcher_start_with(o, &l, &e), e);
+    CHECK_OK(launcher_destroy(&l, id, &e), e);
+    CHECK_OK(launcher_answer(&l, &a, NULL, &e), e);
+    CHECK_INT(a.head.type, LAUNCH_DESTROYED);
+    CHECK_INT(a.destroyed.leftover, 0);
+    launcher_done(&l);
+}
+
+/* Whoever took over a control plane knows ids, and gets a launcher of its own tag. */
+BOX_TEST(a_launcher_finds_no_sandboxes_of_another_tag)
+{
+    const struct launcher_options mine = { .tag = "fe01.1" }, theirs = { .tag = "fe01.2" };
+    struct pollfd death = { .events = POLLIN };
+    struct box b;
+
+    box_prepare_with(&b, &mine);
+    box_build(&b);
+    ask_to_destroy(&theirs, b.plan.id);
+    ask_to_destroy(&(struct launcher_options){ 0 }, b.plan.id);
+    death.fd = b.pidfd;
+    CHECK_INT(poll(&death, 1, 50), 0);
+    CHECK_SH(&b, "echo alive", 0, "alive\n");
+    if (access("/sys/fs/cgroup/unified/cgroup.procs", W_OK) == 0) {
+        ask_to_destroy(&mine, b.plan.id);
+        CHECK_INT(poll(&death, 1, BOX_WAIT_MS), 1);
+    }
+    box_close(&b);
+}

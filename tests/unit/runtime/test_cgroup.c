@@ -100,7 +100,7 @@ TEST(a_machine_without_control_groups)
     struct cgroup g;
     struct err e;
 
-    cgroup_host_open(&h, "/no/such/place");
+    cgroup_host_open(&h, "/no/such/place", NULL);
     CHECK(h.unified == -1 && h.legacy[CGROUP_MEMORY] == -1 && h.unified_has == 0);
     CHECK_OK(make_limited(&h, "sbx_test", &limits, &g, &missing, &e), e);
     CHECK_INT(missing, 1 << CGROUP_MEMORY | 1 << CGROUP_PIDS | 1 << CGROUP_CPU);
@@ -121,7 +121,7 @@ TEST(only_what_is_asked_for_can_be_missing)
     struct cgroup g;
     struct err e;
 
-    cgroup_host_open(&h, "/no/such/place");
+    cgroup_host_open(&h, "/no/such/place", NULL);
     CHECK_OK(make_limited(&h, "sbx_test", &memory_only, &g, &missing, &e), e);
     CHECK_INT(missing, 1 << CGROUP_MEMORY);
     CHECK_OK(make_limited(&h, "sbx_test", &none, &g, &missing, &e), e);
@@ -136,7 +136,7 @@ TEST(a_machine_that_has_only_some_hierarchies)
     make_fake();
     CHECK(mkdir(under(fake, "pids", "", ""), 0755) == 0);
     CHECK(mkdir(under(fake, "unified", "", ""), 0755) == 0); /* a directory, but no cgroup2 */
-    cgroup_host_open(&h, fake);
+    cgroup_host_open(&h, fake, NULL);
     CHECK(h.unified == -1 && h.legacy[CGROUP_PIDS] >= 0);
     CHECK(h.legacy[CGROUP_MEMORY] == -1 && h.legacy[CGROUP_CPU] == -1);
     cgroup_host_done(&h);
@@ -155,7 +155,7 @@ TEST(a_hierarchy_that_is_not_ours_to_write)
     } else {
         CHECK(chmod(under(fake, "memory", "", ""), 0555) == 0);
     }
-    cgroup_host_open(&h, fake);
+    cgroup_host_open(&h, fake, NULL);
     CHECK_INT(h.legacy[CGROUP_MEMORY], -1);
     cgroup_host_done(&h);
     CHECK(seteuid(getuid()) == 0);
@@ -173,7 +173,7 @@ TEST(a_failure_leaves_nothing)
 
     make_fake();
     CHECK(mkdir(under(fake, "memory", "", ""), 0755) == 0);
-    cgroup_host_open(&h, fake);
+    cgroup_host_open(&h, fake, NULL);
     before = count_open();
     CHECK_INT(make_limited(&h, "sbx_test", &limits, &g, &missing, &e), -ERR_SYS);
     CHECK(strstr(e.msg, "memory.limit_in_bytes"));
@@ -192,7 +192,7 @@ TEST(usage_is_read_from_the_files)
     make_fake();
     CHECK(mkdir(under(fake, "memory", "", ""), 0755) == 0);
     CHECK(mkdir(under(fake, "memory", "sandboxer-sbx_test", ""), 0755) == 0);
-    cgroup_host_open(&h, fake);
+    cgroup_host_open(&h, fake, NULL);
     cgroup_read(&h, "sbx_test", &usage);
     CHECK(usage.oom_kills == 0 && usage.peak_bytes == 0); /* no such files */
     put(under(fake, "memory", "sandboxer-sbx_test", "memory.oom_control"),
@@ -215,7 +215,7 @@ TEST(what_cannot_be_removed_is_counted)
     CHECK(mkdir(under(fake, "memory", "sandboxer-sbx_test", ""), 0755) == 0);
     CHECK(mkdir(under(fake, "pids", "sandboxer-sbx_test", ""), 0755) == 0);
     put(under(fake, "memory", "sandboxer-sbx_test", "file"), "in the way");
-    cgroup_host_open(&h, fake);
+    cgroup_host_open(&h, fake, NULL);
     CHECK_INT(cgroup_remove(&h, "sbx_test"), 1);
     CHECK(!there(under(fake, "pids", "sandboxer-sbx_test", "")));
     CHECK(unlink(under(fake, "memory", "sandboxer-sbx_test", "file")) == 0);
@@ -235,6 +235,10 @@ TEST(a_sweep_removes_what_nobody_will)
         { "sandboxer-sbx_old", true, false, false },
         { "sandboxer-sbx_new", false, false, true },
         { "sandboxer-sbx_full", true, true, true },
+        { "sandboxer-fe01.2a-sbx_old", true, false, false },
+        { "sandboxer-fe01.2a-sbx_new", false, false, true },
+        { "sandboxer-fe01.2a", true, false, true },
+        { "sandboxer-a-b-sbx_old", true, false, true },
         { "somebody-elses", true, false, true },
     };
     struct timespec long_ago[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
@@ -249,12 +253,42 @@ TEST(a_sweep_removes_what_nobody_will)
         if (groups[i].old)
             CHECK(utimensat(AT_FDCWD, under(fake, "pids", groups[i].name, ""), long_ago, 0) == 0);
     }
-    cgroup_host_open(&h, fake);
+    cgroup_host_open(&h, fake, NULL);
     cgroup_sweep(&h);
     for (size_t i = 0; i < COUNT_OF(groups); i++)
         if (there(under(fake, "pids", groups[i].name, "")) != groups[i].stays)
             FAIL("%s", groups[i].name);
     cgroup_host_done(&h);
+    remove_fake();
+}
+
+TEST(tags_are_words_without_a_dash)
+{
+    CHECK(cgroup_tag_valid("a") && cgroup_tag_valid("fe01.2a3b4c"));
+    CHECK(!cgroup_tag_valid("") && !cgroup_tag_valid("a-b") && !cgroup_tag_valid("a/b"));
+    CHECK(!cgroup_tag_valid("A") && !cgroup_tag_valid("a\n"));
+    CHECK(cgroup_tag_valid("0123456789012345678901234567890"));
+    CHECK(!cgroup_tag_valid("01234567890123456789012345678901"));
+}
+
+TEST(groups_of_another_tag_are_not_found)
+{
+    static const char *const tags[] = { "a", "b", NULL };
+    static const char *const names[] = { "sandboxer-a-sbx_test", "sandboxer-b-sbx_test",
+                                         "sandboxer-sbx_test" };
+    struct cgroup_host h;
+
+    make_fake();
+    CHECK(mkdir(under(fake, "memory", "", ""), 0755) == 0);
+    for (size_t i = 0; i < COUNT_OF(tags); i++)
+        CHECK(mkdir(under(fake, "memory", names[i], ""), 0755) == 0);
+    for (size_t i = 0; i < COUNT_OF(tags); i++) {
+        cgroup_host_open(&h, fake, tags[i]);
+        CHECK_INT(cgroup_remove(&h, "sbx_test"), 0);
+        cgroup_host_done(&h);
+        for (size_t k = 0; k < COUNT_OF(tags); k++)
+            CHECK_INT(there(under(fake, "memory", names[k], "")), k > i);
+    }
     remove_fake();
 }
 
@@ -268,7 +302,7 @@ static void open_real(struct cgroup_host *h)
 
     if (geteuid() != 0)
         SKIP("control groups of this machine belong to root");
-    cgroup_host_open(h, real);
+    cgroup_host_open(h, real, NULL);
     CHECK_OK(id_make("sbx_", id, &e), e);
 }
 
