@@ -11,40 +11,48 @@
 
 #include "base/str.h"
 
-enum { DEATHS_MAX = 8 };
+enum { WISHES_MAX = 8 };
 
-static struct death {
+static struct wish {
     struct str name;
+    int sig;
     atomic_uint_fast64_t left; /* visits until then */
-} deaths[DEATHS_MAX];
-static size_t death_count;
+} wishes[WISHES_MAX];
+static size_t wish_count;
 
 /* A wish that cannot be read must not look like a test that passed. */
 static void refuse(void)
 {
-    static const char text[] = "SANDBOXER_DIE_AT is not NAME:COUNT[,NAME:COUNT...]\n";
+    static const char text[] = "SANDBOXER_DIE_AT or _STOP_AT is not NAME:COUNT[,NAME:COUNT...]\n";
 
     if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
         abort();
     abort();
 }
 
-static void read_wishes(void)
+static void read_variable(const char *variable, int sig)
 {
-    struct str all = str_from(getenv("SANDBOXER_DIE_AT"));
+    struct str all = str_from(getenv(variable));
 
     while (all.n > 0) {
         struct str one, count;
         uint64_t n;
 
         all = str_cut(all, ',', &one);
-        if (death_count == DEATHS_MAX)
+        if (wish_count == WISHES_MAX)
             refuse();
-        count = str_cut(one, ':', &deaths[death_count].name);
+        count = str_cut(one, ':', &wishes[wish_count].name);
         if (!str_to_u64(count, &n) || n == 0)
             refuse();
-        atomic_store(&deaths[death_count++].left, n);
+        wishes[wish_count].sig = sig;
+        atomic_store(&wishes[wish_count++].left, n);
     }
+}
+
+static void read_wishes(void)
+{
+    read_variable("SANDBOXER_DIE_AT", SIGKILL);
+    read_variable("SANDBOXER_STOP_AT", SIGSTOP);
 }
 
 void hook_point(const char *name)
@@ -53,9 +61,9 @@ void hook_point(const char *name)
     struct str here = str_from(name);
 
     pthread_once(&once, read_wishes);
-    for (size_t i = 0; i < death_count; i++)
-        if (str_eq(deaths[i].name, here) && atomic_fetch_sub(&deaths[i].left, 1) == 1)
-            raise(SIGKILL);
+    for (size_t i = 0; i < wish_count; i++)
+        if (str_eq(wishes[i].name, here) && atomic_fetch_sub(&wishes[i].left, 1) == 1)
+            raise(wishes[i].sig);
 }
 
 #endif

@@ -154,6 +154,7 @@ static int control_plane(struct daemon *d, int warden, pid_t parent)
 static int split(struct daemon *d)
 {
     pid_t self = getpid(), child;
+    struct warden_options options;
     struct err e;
     int pair[2], r = ipc_pair(pair, &e);
 
@@ -173,7 +174,8 @@ static int split(struct daemon *d)
     close(d->state);
     if (d->options.ready_fd >= 0)
         close(d->options.ready_fd);
-    r = warden_run(pair[1], child, &d->launcher);
+    options = (struct warden_options){ d->launcher, d->config.hub.headers_file };
+    r = warden_run(pair[1], child, &options);
     listeners_remove(&d->listeners); /* the control plane may not have the right to */
     return r;
 }

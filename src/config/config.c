@@ -34,8 +34,9 @@ static const struct json_field hub_fields[] = {
     { "url", JSON_KIND_STR, IN(hub, url), .max = 2048,
       .doc = "Where lifecycle events are sent; `SANDBOXER_HUB_URL` overrides." },
     { "headers_file", JSON_KIND_STR, IN(hub, headers_file), .max = 255,
-      .doc = "File with a header a line to send along, such as a bearer token; mode 0600, the "
-             "daemon's user's." },
+      .doc =
+          "File with a header a line to send along, such as a bearer token; mode 0600, of whoever "
+          "starts the daemon; read at its start and at SIGHUP." },
     { "timeout", JSON_KIND_DURATION, IN(hub, timeout), .min = 100 * NS_PER_MS, .max = HOUR,
       .preset = "10s", .doc = "How long one delivery may take." },
 };

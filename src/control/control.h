@@ -27,6 +27,7 @@ struct control_mirror {
     const char *path, *top;
     uid_t uid;                          /* on whose behalf: root's, or of the directory's owner */
     int tar, manifest_in, manifest_out; /* -1: none */
+    int report; /* a pipe: what it does, and how it ends, or why it was not started */
 };
 
 struct control_setup {
@@ -36,8 +37,10 @@ struct control_setup {
     int state;                     /* the state directory */
     struct json_strs profiles;     /* directories; the later count */
     struct ext_context extensions; /* loop, work and state are filled in from here */
-    /* Starts such a process: what it reports comes from *ret_report. */
-    int (*mirror)(void *user, const struct control_mirror *m, int *ret_report, struct err *e);
+    /* Has such a process started, and does not wait for it. */
+    int (*mirror)(void *user, const struct control_mirror *m, struct err *e);
+    /* A descriptor to read what hub.headers_file says now. */
+    int (*headers)(void *user, int *ret, struct err *e);
     void (*on_open)(void *user);
     void *user;
 };
@@ -49,7 +52,7 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
 /* Lets sandboxes live on. Calls done when nothing is under way any more. */
 void control_close(struct control *c, void (*on_closed)(void *user));
 
-/* Reads the profiles again; the old ones stay if that fails. */
+/* Reads the profiles and the hub's headers again; the old ones stay if that fails. */
 void control_reload(struct control *c);
 
 /* --- Sandboxes. --- */

@@ -1,10 +1,8 @@
 #include "control/outbox.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -21,7 +19,8 @@
 enum {
     SCAN_PAGE = 256,
     HEADERS_MAX = 16,
-    HEADERS_BYTES = 16 << 10,
+    HEADERS_BYTES = 32 << 10,
+    HEADERS_STEP = 4 << 10,
     BODY_MAX = 1 << 20,
     ANSWER_MAX = 64 << 10,
     FIRST_REST_MS = 500,
@@ -58,6 +57,7 @@ struct outbox {
     struct fetch fetch;
     struct event_subscriber events;
     char source[SOURCE_MAX];
+    struct buf head; /* headers that the operator wants sent along, a line each; secret */
     struct index lanes;
     struct list ready;
     unsigned busy;
@@ -71,6 +71,7 @@ struct outbox {
     size_t in_store; /* answers to wait for */
 };
 
+static void forget(struct buf *head);
 static void scan(struct outbox *o);
 static void turn(struct loop_later *l);
 
@@ -130,7 +131,7 @@ static void note(struct outbox *o, const struct event_record *v)
 static void release(struct lane *l)
 {
     arena_done(&l->page.arena);
-    buf_done(&l->head);
+    forget(&l->head);
     buf_done(&l->body);
     if (l->busy)
         l->outbox->busy--;
@@ -232,28 +233,22 @@ static int write_body(struct lane *l, const struct event_record *v, struct err *
 
 /* --- headers that the operator wants sent along --- */
 
-static int read_head(const char *path, struct buf *out, struct err *e)
+static int read_head(struct control *c, struct buf *out, struct err *e)
 {
-    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st;
+    AUTO_CLOSE int fd = -1;
+    int r = c->headers(c->user, &fd, e);
+    ssize_t n = 0;
     char *room;
-    ssize_t n;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(e, "hub.headers_file: opening %s", path);
-    if (!S_ISREG(st.st_mode) || (st.st_mode & 077))
-        return err_set(
-            e, ERR_DENIED,
-            "hub.headers_file: %s must be a file that only its owner can read: chmod 0600", path);
     buf_init(out, HEADERS_BYTES);
-    if (st.st_size >= HEADERS_BYTES || buf_room(out, (size_t)st.st_size + 1, &room) < 0)
-        return err_set(e, ERR_TOO_BIG, "hub.headers_file: %s has more than %d bytes", path,
-                       HEADERS_BYTES);
-    n = read(fd, room, (size_t)st.st_size + 1);
+    while (r >= 0 && (r = buf_room(out, HEADERS_STEP, &room)) >= 0 &&
+           (n = read(fd, room, HEADERS_STEP)) > 0)
+        buf_grew(out, (size_t)n);
     if (n < 0)
-        return err_sys(e, "hub.headers_file: reading %s", path);
-    buf_grew(out, (size_t)n);
-    return 0;
+        return err_sys(e, "hub.headers_file");
+    if (r == -(int)ERR_TOO_BIG)
+        return err_set(e, ERR_TOO_BIG, "hub.headers_file: more than %d bytes", HEADERS_BYTES);
+    return r;
 }
 
 static int split_head(struct str text, struct fetch_header *ret, size_t *n, struct err *e)
@@ -277,21 +272,44 @@ static int split_head(struct str text, struct fetch_header *ret, size_t *n, stru
     return 0;
 }
 
-/* Read for each attempt: a credential may have been replaced meanwhile. */
+static void forget(struct buf *head)
+{
+    if (head->p)
+        explicit_bzero(head->p, head->n);
+    buf_done(head);
+}
+
+/* What every attempt takes from now on. */
+static int load_headers(struct outbox *o, struct err *e)
+{
+    AUTO(forget) struct buf head = { 0 };
+    struct fetch_header headers[HEADERS_MAX + 1];
+    size_t n = 1;
+    int r;
+
+    if (!o->control->config->hub.headers_file)
+        return 0;
+    r = read_head(o->control, &head, e);
+    if (r >= 0)
+        r = split_head(buf_str(&head), headers, &n, e);
+    if (r < 0)
+        return r;
+    forget(&o->head);
+    o->head = head;
+    head = (struct buf){ 0 };
+    return 0;
+}
+
+/* A copy: they may be replaced while it is on its way. */
 static int fill_headers(struct lane *l, struct err *e)
 {
-    const char *path = l->outbox->control->config->hub.headers_file;
-    int r = 0;
-
-    buf_done(&l->head);
+    forget(&l->head);
+    buf_init(&l->head, HEADERS_BYTES);
     l->headers[0] = (struct fetch_header){ STR("Content-Type"),
                                            STR("application/cloudevents+json; charset=utf-8") };
     l->request.header_count = 1;
-    if (path)
-        r = read_head(path, &l->head, e);
-    if (r >= 0 && path)
-        r = split_head(buf_str(&l->head), l->headers, &l->request.header_count, e);
-    return r;
+    buf_add(&l->head, buf_str(&l->outbox->head));
+    return split_head(buf_str(&l->head), l->headers, &l->request.header_count, e);
 }
 
 /* --- delivering --- */
@@ -486,6 +504,7 @@ static void scan(struct outbox *o)
 
 static void outbox_free(struct outbox *o)
 {
+    forget(&o->head);
     index_done(&o->lanes);
     free(o);
 }
@@ -530,19 +549,6 @@ static void name_source(struct outbox *o)
     snprintf(o->source, sizeof o->source, "/sandboxer/%s", host);
 }
 
-static int check_headers(struct control *c, struct err *e)
-{
-    AUTO(buf_done) struct buf head = { 0 };
-    struct fetch_header headers[HEADERS_MAX + 1];
-    size_t n = 1;
-    int r;
-
-    if (!c->config->hub.headers_file)
-        return 0;
-    r = read_head(c->config->hub.headers_file, &head, e);
-    return r < 0 ? r : split_head(buf_str(&head), headers, &n, e);
-}
-
 int outbox_open(struct control *c, struct err *e)
 {
     struct outbox *o;
@@ -550,20 +556,19 @@ int outbox_open(struct control *c, struct err *e)
 
     if (!c->config->hub.url)
         return 0;
-    r = check_headers(c, e);
-    if (r < 0)
-        return r;
     o = calloc(1, sizeof *o);
     if (!o)
         abort();
     o->control = c;
-    r = fetch_init(&o->fetch, c->loop,
-                   (struct fetch_limits){ .requests = OUTBOX_BUSY_MAX,
-                                          .connections = OUTBOX_BUSY_MAX,
-                                          .per_host = OUTBOX_BUSY_MAX },
-                   e);
+    r = load_headers(o, e);
+    if (r >= 0)
+        r = fetch_init(&o->fetch, c->loop,
+                       (struct fetch_limits){ .requests = OUTBOX_BUSY_MAX,
+                                              .connections = OUTBOX_BUSY_MAX,
+                                              .per_host = OUTBOX_BUSY_MAX },
+                       e);
     if (r < 0) {
-        free(o);
+        outbox_free(o);
         return r;
     }
     name_source(o);
@@ -572,6 +577,14 @@ int outbox_open(struct control *c, struct err *e)
     control_subscribe(c, &o->events, on_event);
     scan(o);
     return 0;
+}
+
+void outbox_reload(struct control *c)
+{
+    struct err e;
+
+    if (c->outbox && load_headers(c->outbox, &e) < 0)
+        LOG(ERROR, "hub.reload_failed", LOG_S("error", e.msg));
 }
 
 static void close_lane(struct index_entry *v, void *user)

@@ -20,6 +20,7 @@ enum {
 
 /* Starts if the configuration names a hub: before anything happens that it is to be told. */
 int outbox_open(struct control *c, struct err *e);
-void outbox_close(struct control *c); /* idempotent */
+void outbox_reload(struct control *c); /* the headers; the old ones stay if that fails */
+void outbox_close(struct control *c);  /* idempotent */
 
 #endif

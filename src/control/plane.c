@@ -120,6 +120,7 @@ void control_reload(struct control *c)
 {
     struct err e;
 
+    outbox_reload(c);
     if (catalog_reload(&c->catalog, c->profiles, &e) < 0) {
         LOG(ERROR, "profile.reload_failed", LOG_S("error", e.msg));
         return;
@@ -181,6 +182,7 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
     c->context.work = s->work;
     c->context.state = s->state;
     c->mirror = s->mirror;
+    c->headers = s->headers;
     c->on_open = s->on_open;
     c->user = s->user;
     r = meters_open(c, e);

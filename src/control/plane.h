@@ -21,7 +21,8 @@ struct control {
     struct catalog *catalog;
     struct json_strs profiles; /* directories */
     struct ext_context context;
-    int (*mirror)(void *user, const struct control_mirror *m, int *ret_report, struct err *e);
+    int (*mirror)(void *user, const struct control_mirror *m, struct err *e);
+    int (*headers)(void *user, int *ret, struct err *e);
     struct extension *instances[EXTENSIONS_MAX]; /* beside extensions[] */
     struct index index;                          /* every sandbox that is not destroyed */
     struct index owners;                         /* whose they are */

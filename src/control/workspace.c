@@ -34,7 +34,8 @@ struct transfer {
     struct json_writer lines;
     unsigned n_lines;
     struct loop_later later;
-    struct err err; /* the first thing that went wrong */
+    struct err err; /* what went wrong */
+    bool effect;    /* … maybe because the other side did */
 };
 
 int workspace_check(const struct control *c, const struct caller *who,
@@ -109,10 +110,14 @@ void workspace_forget(struct sandbox *s)
 
 /* --- the end --- */
 
-static void note(struct transfer *t, int r, const struct err *e)
+/* When one side fails, so does the other, and either may be heard first. Who reads the stream
+ * cannot know why it breaks off; who writes it is told by a broken pipe. */
+static void note(struct transfer *t, int r, const struct err *e, bool effect)
 {
-    if (r < 0 && !t->err.code)
-        t->err = *e;
+    if (r >= 0 || (t->err.code && (effect || !t->effect)))
+        return;
+    t->err = *e;
+    t->effect = effect;
 }
 
 static void close_lines(struct transfer *t)
@@ -134,6 +139,7 @@ static void tell(struct transfer *t)
         take_manifest(s);
     if (s->transfer == t)
         s->transfer = NULL;
+    drop_fd(&t->report);
     free(t);
     op->done(op, e.code ? -(int)e.code : 0, e.code ? &e : NULL);
     sandbox_unref(s);
@@ -143,7 +149,7 @@ static void synced(struct change *c, int r, const struct err *e)
 {
     struct transfer *t = c->user;
 
-    note(t, r, e);
+    note(t, r, e, false);
     free((void *)(uintptr_t)c->detail.p);
     tell(t);
 }
@@ -215,15 +221,13 @@ static void on_moved(void *ctx, uint64_t bytes)
 static void outside_over(struct transfer *t)
 {
     struct err e;
-    int r = 0;
 
     loop_fd_stop(&t->report_source);
     drop_fd(&t->report);
     if (!t->reader.ended)
-        r = err_set(&e, ERR_UPSTREAM, "the process that copies the workspace died");
-    else if (t->reader.end.r < 0)
-        note(t, t->reader.end.r, &t->reader.end.e);
-    note(t, r, &e);
+        note(t, err_set(&e, ERR_UPSTREAM, "the process that copies the workspace died"), &e, true);
+    else
+        note(t, t->reader.end.r, &t->reader.end.e, t->receive);
     t->outside_open = false;
     if (t->err.code && t->inside_open && t->process.box)
         t->process.box->ops->signal(&t->process, SIGKILL, EXT_SCOPE_TREE);
@@ -253,29 +257,44 @@ static uid_t owner_uid(const struct sandbox *s)
     return str_to_u64(str_from(s->record.owner + 4), &uid) ? (uid_t)uid : (uid_t)-1;
 }
 
+/* Our end does not block; the other one is for a process that may. */
+static int open_report(struct transfer *t, int *ret, struct err *e)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return err_sys(e, "making a pipe");
+    t->report = fds[0];
+    *ret = fds[1];
+    return fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? err_sys(e, "preparing a pipe") : 0;
+}
+
 static int start_outside(struct transfer *t, int tar, struct err *e)
 {
     struct sandbox *s = t->sandbox;
     AUTO_CLOSE int in = t->receive ? open_manifest(s, "", O_RDONLY) : -1;
     AUTO_CLOSE int out = open_manifest(s, ".new", O_RDWR | O_CREAT | O_TRUNC);
-    const struct control_mirror ask = { .receive = t->receive,
-                                        .flags = t->op->flags,
-                                        .path = spec_repo(&s->request),
-                                        .uid = owner_uid(s),
-                                        .top = t->receive ? &WORKSPACE_PATH[1] : "",
-                                        .tar = tar,
-                                        .manifest_in = in,
-                                        .manifest_out = out };
+    AUTO_CLOSE int report = -1;
+    struct control_mirror ask = { .receive = t->receive,
+                                  .flags = t->op->flags,
+                                  .path = spec_repo(&s->request),
+                                  .uid = owner_uid(s),
+                                  .top = t->receive ? &WORKSPACE_PATH[1] : "",
+                                  .tar = tar,
+                                  .manifest_in = in,
+                                  .manifest_out = out };
     int r;
 
     if (out < 0)
         return err_sys(e, "opening the workspace's manifest");
-    r = s->control->mirror(s->control->user, &ask, &t->report, e);
-    if (r < 0)
-        return r;
-    fcntl(t->report, F_SETFL, O_NONBLOCK);
-    t->outside_open = true;
-    return loop_fd_start(s->control->loop, &t->report_source, t->report, LOOP_READ, on_report, e);
+    r = open_report(t, &report, e);
+    ask.report = report;
+    if (r >= 0)
+        r = s->control->mirror(s->control->user, &ask, e);
+    if (r >= 0)
+        r = loop_fd_start(s->control->loop, &t->report_source, t->report, LOOP_READ, on_report, e);
+    t->outside_open = r >= 0;
+    return r;
 }
 
 /* --- inside: MKDIR, then UNPACK or PACK --- */
@@ -291,7 +310,7 @@ static void hand_over(struct transfer *t)
 
     fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_NONBLOCK);
     r = start_outside(t, *fd, &e);
-    note(t, r, &e);
+    note(t, r, &e, false);
     for (int i = 0; i < EXT_STDIO_MAX; i++)
         drop_fd(&t->process.stdio[i]);
 }
@@ -301,12 +320,17 @@ static void on_started(struct ext_process *p, int r, const struct err *e)
     struct transfer *t = container_of(p, struct transfer, process);
 
     if (r < 0) {
-        note(t, r, e);
+        note(t, r, e, false);
         t->inside_open = false;
         over(t);
     } else if (t->phase == PHASE_MOVE) {
         hand_over(t);
     }
+}
+
+static bool is_broken_pipe(const struct ext_end *end)
+{
+    return end->sys == EPIPE || (end->how == EXT_SIGNALLED && end->status == SIGPIPE);
 }
 
 static void on_ended(struct ext_process *p, const struct ext_end *end)
@@ -321,7 +345,7 @@ static void on_ended(struct ext_process *p, const struct ext_end *end)
         note(t,
              err_set(&e, ERR_UPSTREAM, "inside: %s",
                      end->msg && end->msg[0] ? end->msg : "it ended"),
-             &e);
+             &e, t->receive ? is_broken_pipe(end) : t->phase == PHASE_MOVE);
     if (good && t->phase == PHASE_MKDIR && !t->err.code) {
         t->phase = PHASE_MOVE;
         start_inside(t);

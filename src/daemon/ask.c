@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/hook.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "mirror/mirror.h"
@@ -18,7 +19,7 @@ static bool ends(const char *text, size_t cap)
 
 int ask_check(const struct warden_ask *a, struct err *e)
 {
-    if (a->kind == WARDEN_LAUNCHER)
+    if (a->kind == WARDEN_LAUNCHER || a->kind == WARDEN_HEADERS)
         return 0;
     if (a->kind != WARDEN_MIRROR || a->receive > 1 || (a->flags & ~(unsigned)MIRROR_FLAGS_ALL_) ||
         !ends(a->path, sizeof a->path) || !ends(a->top, sizeof a->top) || strchr(a->top, '/') ||
@@ -38,15 +39,14 @@ static int check_fd(int fd, bool pipe, struct err *e)
     return 0;
 }
 
-int ask_check_fds(const struct warden_ask *a, const int *fds, size_t n, struct err *e)
+int ask_check_fds(int tar, int manifest_out, int manifest_in, struct err *e)
 {
-    int r = 0;
+    int r = check_fd(tar, true, e);
 
-    (void)a;
-    if (n < 2 || n > 3)
-        return err_set(e, ERR_INVALID, "a copy needs two or three descriptors");
-    for (size_t i = 0; r >= 0 && i < n; i++)
-        r = check_fd(fds[i], i == 0, e);
+    if (r >= 0)
+        r = check_fd(manifest_out, false, e);
+    if (r >= 0 && manifest_in >= 0)
+        r = check_fd(manifest_in, false, e);
     return r;
 }
 
@@ -90,6 +90,7 @@ int ask_open_dir(const struct warden_ask *a, const struct launcher_options *o, i
 
     if (a->root > o->n_roots || (o->untrusted && !a->root))
         return err_set(e, ERR_DENIED, "there is no such root");
+    hook_point("ask.open");
     if (a->root) {
         root = open(o->roots[a->root - 1], O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root < 0)
@@ -101,6 +102,8 @@ int ask_open_dir(const struct warden_ask *a, const struct launcher_options *o, i
     if (fd < 0 && (errno == EXDEV || errno == ELOOP))
         return err_set(e, ERR_DENIED, "the workspace %s leads through a link or out of its root",
                        a->path);
+    if (fd < 0 && (errno == EACCES || errno == EPERM))
+        return err_set(e, ERR_DENIED, "the workspace %s is closed to us", a->path);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return err_set(e, ERR_INVALID, "the workspace %s is no directory", a->path);
     if (fd < 0)

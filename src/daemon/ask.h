@@ -7,7 +7,20 @@
 #include "base/err.h"
 #include "runtime/launcher.h"
 
-enum warden_kind { WARDEN_LAUNCHER = 1, WARDEN_MIRROR };
+enum warden_kind {
+    WARDEN_LAUNCHER = 1, /* answered: a launcher's socket */
+    WARDEN_HEADERS,      /* answered: what hub.headers_file says, as a file in memory */
+    WARDEN_MIRROR,       /* not answered: what becomes of it is in the report */
+};
+
+/* Descriptors of WARDEN_MIRROR, in this order; the last one may be left out. */
+enum {
+    ASK_FD_REPORT, /* a pipe, for frames of mirror/report.h */
+    ASK_FD_TAR,
+    ASK_FD_MANIFEST_OUT,
+    ASK_FD_MANIFEST_IN,
+    ASK_FDS_MAX,
+};
 
 struct warden_ask {
     uint32_t kind;
@@ -25,13 +38,13 @@ struct warden_answer {
 };
 
 int ask_check(const struct warden_ask *a, struct err *e);
-/* The stream, the new manifest, and maybe the old one: of the kinds that they must be. */
-int ask_check_fds(const struct warden_ask *a, const int *fds, size_t n, struct err *e);
+/* The stream, the new manifest, and the old one unless it is -1: of the kinds that they must be. */
+int ask_check_fds(int tar, int manifest_out, int manifest_in, struct err *e);
 
 /* Names a host directory as the warden will take it. -ERR_DENIED if it is below no root. */
 int ask_name_dir(struct warden_ask *a, const struct launcher_options *o, const char *path,
                  struct err *e);
-/* Opens it with our rights, through no link. */
+/* Opens it with our rights, through no link. Takes as long as the file system does. */
 int ask_open_dir(const struct warden_ask *a, const struct launcher_options *o, int *ret,
                  struct err *e);
 

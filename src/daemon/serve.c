@@ -159,11 +159,18 @@ static int new_launcher(void *user, int *ret, struct err *e)
     return warden_launcher(s->setup->warden, ret, e);
 }
 
-static int new_mirror(void *user, const struct control_mirror *m, int *ret, struct err *e)
+static int new_mirror(void *user, const struct control_mirror *m, struct err *e)
 {
     struct serve *s = user;
 
-    return warden_mirror(s->setup->warden, &s->setup->launcher, m, ret, e);
+    return warden_mirror(s->setup->warden, &s->setup->launcher, m, e);
+}
+
+static int read_headers(void *user, int *ret, struct err *e)
+{
+    struct serve *s = user;
+
+    return warden_headers(s->setup->warden, ret, e);
 }
 
 static int open_control(struct serve *s, struct err *e)
@@ -180,6 +187,7 @@ static int open_control(struct serve *s, struct err *e)
                         .launcher = new_launcher,
                         .user = s },
         .mirror = new_mirror,
+        .headers = read_headers,
         .on_open = on_open,
         .user = s,
     };

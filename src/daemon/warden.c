@@ -1,20 +1,18 @@
 #include "daemon/warden.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/log.h"
 #include "base/own.h"
 #include "daemon/ask.h"
+#include "daemon/copies.h"
+#include "daemon/headers.h"
 #include "ipc/channel.h"
-#include "mirror/child.h"
 #include "proc/signals.h"
 
 /* --- launchers --- */
@@ -31,70 +29,55 @@ static int give_launcher(const struct launcher_options *o, int *ret, struct err 
     return r;
 }
 
-/* --- workspaces --- */
-
-static int start_mirror(const struct launcher_options *o, const struct warden_ask *ask,
-                        struct ipc_fds *fds, int *ret, struct err *e)
-{
-    AUTO_CLOSE int dir = -1;
-    struct mirror_child child = MIRROR_CHILD_NONE;
-    struct mirror_job job;
-    struct stat st;
-    int r = ask_check_fds(ask, fds->fd, fds->n, e);
-
-    if (r >= 0)
-        r = ask_open_dir(ask, o, &dir, e);
-    if (r < 0)
-        return r;
-    if (fstat(dir, &st) < 0)
-        return err_sys(e, "looking at the workspace");
-    if (ask->uid != 0 && ask->uid != st.st_uid)
-        return err_set(e, ERR_DENIED, "the workspace belongs to uid %u, not to uid %u",
-                       (unsigned)st.st_uid, (unsigned)ask->uid);
-    job = (struct mirror_job){ .receive = ask->receive,
-                               .dir = dir,
-                               .tar = fds->fd[0],
-                               .manifest_out = fds->fd[1],
-                               .manifest_in = fds->n > 2 ? fds->fd[2] : -1,
-                               .uid = geteuid() == 0 ? st.st_uid : geteuid(),
-                               .gid = geteuid() == 0 ? st.st_gid : getegid(),
-                               .options = { .flags = ask->flags, .top = ask->top } };
-    r = mirror_child_start(&job, &child, e);
-    if (r >= 0)
-        *ret = child.report;
-    return r;
-}
-
 /* --- serving --- */
 
-static void serve_one(int sock, const struct launcher_options *o, const struct warden_ask *ask,
-                      struct ipc_fds *fds)
+struct warden {
+    int sock;
+    pid_t child;
+    const struct warden_options *options;
+    struct copies copies;
+};
+
+static int give_headers(const struct warden_options *o, int *ret, struct err *e)
+{
+    if (!o->headers_file)
+        return err_set(e, ERR_INVALID, "there is no hub.headers_file");
+    return headers_open(o->headers_file, ret, e);
+}
+
+static void serve_one(struct warden *w, const struct warden_ask *ask, struct ipc_fds *fds)
 {
     struct warden_answer answer = { 0 };
     AUTO_CLOSE int fd = -1;
     int r = ask_check(ask, &answer.err);
 
+    if (r >= 0 && ask->kind == WARDEN_MIRROR) {
+        copies_start(&w->copies, &w->options->launcher, ask, fds);
+        return;
+    }
     if (r >= 0)
-        r = ask->kind == WARDEN_LAUNCHER ? give_launcher(o, &fd, &answer.err)
-                                         : start_mirror(o, ask, fds, &fd, &answer.err);
+        r = ask->kind == WARDEN_LAUNCHER ? give_launcher(&w->options->launcher, &fd, &answer.err)
+                                         : give_headers(w->options, &fd, &answer.err);
     answer.r = r;
     if (r < 0)
         LOG(ERROR, "warden.failed", LOG_S("error", answer.err.msg));
-    ipc_send(sock, &answer, sizeof answer, &fd, r < 0 ? 0 : 1, NULL);
+    ipc_send(w->sock, &answer, sizeof answer, &fd, r < 0 ? 0 : 1, NULL);
 }
 
 /* Collects what was started too. True when the control plane is among the dead. */
-static bool reap(pid_t child, int *ret_status)
+static bool reap(struct warden *w, int *ret_status)
 {
     int status;
     pid_t pid;
     bool ended = false;
 
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        if (pid == child) {
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        copies_ended(&w->copies, pid);
+        if (pid == w->child) {
             *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
             ended = true;
         }
+    }
     return ended;
 }
 
@@ -114,14 +97,15 @@ static void pass_signals(int signals, pid_t child)
             kill(child, (int)info.ssi_signo);
 }
 
-int warden_run(int sock, pid_t child, const struct launcher_options *o)
+int warden_run(int sock, pid_t child, const struct warden_options *o)
 {
     AUTO_CLOSE int signals = open_signals();
+    struct warden w = { .sock = sock, .child = child, .options = o };
     struct pollfd waits[2] = { { .fd = sock, .events = POLLIN },
                                { .fd = signals, .events = POLLIN } };
     int status = 1;
 
-    while (!reap(child, &status)) {
+    while (!reap(&w, &status)) {
         struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
         struct warden_ask ask;
 
@@ -131,7 +115,7 @@ int warden_run(int sock, pid_t child, const struct launcher_options *o)
         if (!waits[0].revents)
             continue;
         if (ipc_recv(sock, &ask, sizeof ask, &fds, NULL) == (ssize_t)sizeof ask)
-            serve_one(sock, o, &ask, &fds);
+            serve_one(&w, &ask, &fds);
         else
             waits[0].fd = -1; /* it is about to end */
     }
@@ -171,10 +155,20 @@ int warden_launcher(int sock, int *ret, struct err *e)
     return ask_for(sock, &ask, NULL, 0, ret, e);
 }
 
-int warden_mirror(int sock, const struct launcher_options *o, const struct control_mirror *m,
-                  int *ret_report, struct err *e)
+int warden_headers(int sock, int *ret, struct err *e)
 {
-    int fds[3] = { m->tar, m->manifest_out, m->manifest_in };
+    const struct warden_ask ask = { .kind = WARDEN_HEADERS };
+
+    return ask_for(sock, &ask, NULL, 0, ret, e);
+}
+
+int warden_mirror(int sock, const struct launcher_options *o, const struct control_mirror *m,
+                  struct err *e)
+{
+    const int fds[ASK_FDS_MAX] = { [ASK_FD_REPORT] = m->report,
+                                   [ASK_FD_TAR] = m->tar,
+                                   [ASK_FD_MANIFEST_OUT] = m->manifest_out,
+                                   [ASK_FD_MANIFEST_IN] = m->manifest_in };
     struct warden_ask ask = {
         .kind = WARDEN_MIRROR, .receive = m->receive, .flags = m->flags, .uid = m->uid
     };
@@ -183,5 +177,7 @@ int warden_mirror(int sock, const struct launcher_options *o, const struct contr
     if (r < 0)
         return r;
     snprintf(ask.top, sizeof ask.top, "%s", m->top);
-    return ask_for(sock, &ask, fds, m->manifest_in < 0 ? 2 : 3, ret_report, e);
+    r = ipc_send(sock, &ask, sizeof ask, fds, m->manifest_in < 0 ? ASK_FDS_MAX - 1 : ASK_FDS_MAX,
+                 e);
+    return err_wrap(e, r, "asking the warden");
 }

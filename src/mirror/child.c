@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,15 +48,13 @@ static void send_moved(void *ctx, uint64_t bytes)
 static int work(const struct mirror_job *job, struct mirror_report *ret, struct err *e)
 {
     struct mirror_options o = job->options;
-    int in = job->manifest_in < 0 ? -1 : MANIFEST_IN_FD;
-    int out = job->manifest_out < 0 ? -1 : MANIFEST_OUT_FD;
 
     o.line = send_line;
     o.moved = send_moved;
     o.pause = NULL;
     if (job->receive)
-        return mirror_receive(DIR_FD, TAR_FD, in, out, &o, ret, e);
-    return mirror_send(DIR_FD, TAR_FD, out, &o, ret, e);
+        return mirror_receive(DIR_FD, TAR_FD, job->manifest_in, job->manifest_out, &o, ret, e);
+    return mirror_send(DIR_FD, TAR_FD, job->manifest_out, &o, ret, e);
 }
 
 /* A stream may be a file, and a manifest may be larger than what it describes. */
@@ -67,11 +66,20 @@ static uint64_t largest_file(const struct mirror_job *job)
     return !job->receive || bytes > UINT64_MAX - manifest ? UINT64_MAX : bytes + manifest;
 }
 
-static void __attribute__((noreturn)) run(const struct mirror_job *job, int report, pid_t parent)
+static int find_dir(struct mirror_job *job, struct err *e)
 {
-    const int fds[FD_COUNT] = {
-        -1, -1, -1, report, job->dir, job->tar, job->manifest_in, job->manifest_out
-    };
+    int r = job->find(job, e);
+
+    if (r < 0)
+        return r;
+    if (dup3(job->dir, DIR_FD, O_CLOEXEC) < 0)
+        return err_sys(e, "moving descriptor %d", job->dir);
+    close(job->dir);
+    return 0;
+}
+
+static int enter(const struct mirror_job *job, pid_t parent, struct err *e)
+{
     const struct confine c = { .parent = parent,
                                .dir = DIR_FD,
                                .file_max = largest_file(job),
@@ -79,31 +87,56 @@ static void __attribute__((noreturn)) run(const struct mirror_job *job, int repo
                                .become = true,
                                .uid = job->uid,
                                .gid = job->gid };
+
+    return confine_enter(&c, e);
+}
+
+static void __attribute__((noreturn)) run(struct mirror_job job, int report, pid_t parent)
+{
+    const int fds[FD_COUNT] = {
+        -1, -1, -1, report, job.find ? -1 : job.dir, job.tar, job.manifest_in, job.manifest_out
+    };
     struct mirror_report_end end = { 0 };
 
-    if (confine_fds(fds, FD_COUNT, NULL) < 0)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || confine_fds(fds, FD_COUNT, NULL) < 0)
         _exit(1);
-    end.r = confine_enter(&c, &end.e);
+    job.tar = TAR_FD;
+    job.manifest_in = job.manifest_in < 0 ? -1 : MANIFEST_IN_FD;
+    job.manifest_out = job.manifest_out < 0 ? -1 : MANIFEST_OUT_FD;
+    if (job.find)
+        end.r = find_dir(&job, &end.e);
     if (end.r >= 0)
-        end.r = work(job, &end.report, &end.e);
+        end.r = enter(&job, parent, &end.e);
+    if (end.r >= 0)
+        end.r = work(&job, &end.report, &end.e);
     _exit(mirror_report_end(REPORT_FD, &end, NULL) < 0 ? 1 : 0);
+}
+
+int mirror_child_fork(const struct mirror_job *job, int report, pid_t *ret, struct err *e)
+{
+    pid_t parent = getpid(), pid = fork();
+
+    if (pid < 0)
+        return err_sys(e, "forking");
+    if (pid == 0)
+        run(*job, report, parent);
+    *ret = pid;
+    return 0;
 }
 
 int mirror_child_start(const struct mirror_job *job, struct mirror_child *ret, struct err *e)
 {
     AUTO_CLOSE int from = -1, to = -1;
-    pid_t parent = getpid(), pid;
-    int fds[2];
+    pid_t pid;
+    int fds[2], r;
 
     if (pipe2(fds, O_CLOEXEC) < 0)
         return err_sys(e, "making a pipe");
     from = fds[0];
     to = fds[1];
-    pid = fork();
-    if (pid < 0)
-        return err_sys(e, "forking");
-    if (pid == 0)
-        run(job, to, parent);
+    r = mirror_child_fork(job, to, &pid, e);
+    if (r < 0)
+        return r;
     *ret = (struct mirror_child){ .pid = pid, .report = take_fd(&from) };
     return 0;
 }

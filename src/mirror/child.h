@@ -9,10 +9,18 @@
 #include "base/err.h"
 #include "mirror/mirror.h"
 
+struct mirror_job;
+/* Opens the directory and says whose rights the process gets: fills in dir, uid and gid. The other
+ * descriptors are the job's, wherever they are by now. */
+typedef int mirror_find_fn(struct mirror_job *job, struct err *e);
+
 struct mirror_job {
-    bool receive;                  /* else send */
-    int dir;                       /* may be O_PATH */
-    int tar;                       /* a stream: written by send, read by receive */
+    bool receive;         /* else send */
+    int dir;              /* may be O_PATH */
+    mirror_find_fn *find; /* NULL: that is done; else called in the process, before it gives
+                             anything up: a file system that hangs holds up nobody else */
+    const void *find_ctx; /* for find */
+    int tar;              /* a stream: written by send, read by receive */
     int manifest_in, manifest_out; /* as of mirror_receive(); -1: none */
     uid_t uid; /* as root, whom to become: who owns the directory; else it must be ourselves */
     gid_t gid;
@@ -28,6 +36,8 @@ struct mirror_child {
 /* Forks. The job's descriptors stay the caller's, which closes its end of the stream now, so that
  * each side sees the other's end. */
 int mirror_child_start(const struct mirror_job *job, struct mirror_child *ret, struct err *e);
+/* The same with a pipe for the report that somebody else reads: the child's pid. */
+int mirror_child_fork(const struct mirror_job *job, int report, pid_t *ret, struct err *e);
 
 /* Reads the report to its end and waits: what the call in the child returned. -ERR_BUG if it died
  * without a word. Blocks; a caller with a loop feeds a report_reader and waits by itself. */

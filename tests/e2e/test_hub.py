@@ -9,6 +9,7 @@ import contextlib
 import http.server
 import json
 import os
+import signal
 import threading
 
 from daemon import Daemon
@@ -151,26 +152,42 @@ def a_restart_in_between_loses_nothing(c):
             equal(hub.of(box), LIFE, f"events of {box}")
 
 
-def reader(c):
-    """Who reads secrets: the control plane, which root's daemon gives a user of its own."""
-    with Daemon(c, name="other") as d:
-        st = (d.state / "daemon").stat()
-        return st.st_uid, st.st_gid
-
-
 @test
 def headers_of_the_operator_are_sent(c):
     hub = Hub().open()
     try:
         headers = c.write("headers", "# for the hub\nAuthorization: Bearer hub-secret\nX-Env: test\n", 0o600)
-        os.chown(headers, *reader(c))
         with Daemon(c, config=f"hub: {{url: {hub.url}, headers_file: {headers}}}") as d:
             box = life(d)
             wait_for(lambda: hub.of(box)[-1:] == LIFE[-1:], "the hub has everything")
             equal((hub.headers[0]["Authorization"], hub.headers[0]["X-Env"]), ("Bearer hub-secret", "test"), "headers")
             check("hub-secret" not in d.log_path.read_text(), "the log has the secret")
+            headers.write_text("Authorization: Bearer next-secret\n")
+            d.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: hub.of(life(d)) is not None and hub.headers[-1]["Authorization"] == "Bearer next-secret", "the new secret is sent")
+            os.chmod(headers, 0o644)
+            d.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: "hub.reload_failed" in d.log_path.read_text(), "a secret that others can read is refused")
+            hub.headers.clear()
+            box = life(d)
+            wait_for(lambda: hub.of(box)[-1:] == LIFE[-1:], "the hub has everything")
+            equal(hub.headers[-1]["Authorization"], "Bearer next-secret", "the secret after a reload that failed")
     finally:
         hub.close()
+
+
+@test
+def headers_that_others_can_read_are_not_used(c):
+    headers = c.write("headers", "Authorization: Bearer hub-secret\n", 0o600)
+    os.symlink(headers, c.dir / "link")
+    d = Daemon(c, config=f"hub: {{url: 'http://127.0.0.1:1/', headers_file: {c.dir / 'link'}}}")
+    check(not d.spawn(), "it serves with a link for its secret")
+    d.wait()
+    os.chmod(headers, 0o640)
+    d = Daemon(c, config=f"hub: {{url: 'http://127.0.0.1:1/', headers_file: {headers}}}")
+    check(not d.spawn(), "it serves with a secret that others can read")
+    d.wait()
+    check("hub.headers_file" in d.tail(), f"what it says: {d.tail()}")
 
 
 main()

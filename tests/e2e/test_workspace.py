@@ -2,14 +2,16 @@
 # parallel
 """A host directory as a workspace: copied in, brought back, and what stays where it is."""
 
+import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 
 from client import Client
 from daemon import Daemon
-from harness import PLAIN, check, equal, main, test
+from harness import PLAIN, check, equal, main, processes, test, wait_for
 
 ROOTS = "workspaces: {{roots: [{}]}}"
 
@@ -224,6 +226,57 @@ def how_far_a_copy_is_can_be_heard(c):
         check(any(int(n["Progress-Bytes"]) > 0 for n in news), f"no bytes in {news}")
         answer = d.api.post("/v1/sandboxes", request)
         equal(answer.expect(201).json["state"], "ready", "who did not ask is only answered")
+
+
+def stopped(d):
+    """Processes of the warden that hang, as a file system may let them."""
+    def state(pid):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+                return f.read().rpartition(")")[2].split()[0]
+        return ""
+    return [pid for pid in d.parts("sandboxerd") if state(pid) == "T"]
+
+
+@test
+def a_file_system_that_hangs_holds_up_nobody_else(c):
+    d, host = daemon_for(c), workspace(c)
+    d.start(SANDBOXER_STOP_AT="ask.open:1")
+    asked = {"profile": "profile.work", "inputs": {"repo": str(host)}}
+    with d:
+        def create_stuck():
+            known = stopped(d)
+            box = d.api.post("/v1/sandboxes", asked, {"Prefer": "respond-async"}).expect(202).json["sandbox_id"]
+            wait_for(lambda: len(stopped(d)) > len(known), "the workspace is being opened")
+            return box, next(pid for pid in stopped(d) if pid not in known)
+        stuck, opens = create_stuck()
+        for pid in d.launchers:  # the warden is asked again
+            os.kill(pid, signal.SIGKILL)
+        for _ in range(2):
+            box = d.create()
+            d.works(box)
+            d.destroy(box)
+        equal(d.get(stuck)["state"], "provisioning", "the state of what waits")
+        other, opens_too = create_stuck()
+        d.destroy(other)  # nobody needs what hangs
+        os.kill(opens_too, signal.SIGCONT)
+        wait_for(lambda: opens_too not in processes(), "a copy for nobody ends")
+        os.kill(opens, signal.SIGCONT)
+        wait_for(lambda: d.get(stuck)["state"] == "ready", "the workspace is there")
+        equal(d.api.run(stuck, ["cat", "/workspace/a.txt"]).expect(200).json["stdout"], "host a\n", "a file of the workspace")
+        equal(d.api.delete(f"/v1/sandboxes/{stuck}?sync=no").expect(200).json["state"], "destroyed", "state")
+
+
+@test
+def a_failure_of_ours_is_not_the_callers(c):
+    with daemon_for(c) as d:
+        box, kept = mirrored(Client(d), workspace(c)), d.state / "daemon/mirror"
+        kept.rename(d.dir / "away")
+        kept.write_text("a file where our directory should be\n")
+        d.api.post(f"/v1/sandboxes/{box}/sync").expect(500, code="system")
+        kept.unlink()
+        (d.dir / "away").rename(kept)
+        d.api.post(f"/v1/sandboxes/{box}/sync").expect(200)
 
 
 main()

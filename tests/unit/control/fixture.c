@@ -1,5 +1,6 @@
 #include "fixture.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -34,6 +35,14 @@ static void on_closed(void *user)
     closed = true;
 }
 
+/* In place of the warden. */
+static int open_headers(void *user, int *ret, struct err *why)
+{
+    (void)user;
+    *ret = open(fix.config.hub.headers_file, O_RDONLY | O_CLOEXEC);
+    return *ret < 0 ? err_sys(why, "opening the headers") : 0;
+}
+
 static void make_place(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -51,12 +60,13 @@ static void make_place(void)
 
 void plane_open(void)
 {
-    char dir[sizeof fix.scratch.path + 16];
-    const char *dirs[] = { dir };
+    static char dir[sizeof fix.scratch.path + 16];
+    static const char *dirs[] = { dir }; /* read again by a reload */
     struct control_setup s = { .loop = &fix.loop,
                                .work = &fix.work,
                                .config = &fix.config,
                                .profiles = { dirs, 1 },
+                               .headers = open_headers,
                                .on_open = on_open };
 
     if (!fix.scratch.path[0])

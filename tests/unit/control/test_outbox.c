@@ -1,4 +1,5 @@
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -340,23 +341,30 @@ TEST(a_hub_that_comes_and_goes_gets_everything_in_the_end)
     hub_stop();
 }
 
-TEST(headers_of_the_file_are_sent_and_replaced_ones_too)
-{
-    char path[128];
-    struct sandbox *s;
+static char headers_path[128];
 
+/* A plane with a hub and a file of headers. */
+static void open_with_headers(const char *text)
+{
     hub_prepare();
     plane_open();
     plane_close();
-    snprintf(path, sizeof path, "%s/headers", fix.scratch.path);
-    make_file(fix.scratch.dir, "headers", "# the hub's\nAuthorization: Bearer old\n");
-    fix.config.hub.headers_file = path;
-    CHECK(chmod(path, 0600) == 0);
+    snprintf(headers_path, sizeof headers_path, "%s/headers", fix.scratch.path);
+    make_file(fix.scratch.dir, "headers", text);
+    fix.config.hub.headers_file = headers_path;
     plane_open();
+}
+
+TEST(headers_of_the_file_are_sent_and_new_ones_after_a_reload)
+{
+    struct sandbox *s;
+
+    open_with_headers("# the hub's\nAuthorization: Bearer old\n");
     s = new_sandbox();
     wait_delivered();
     CHECK_INT(hub->with_token, 0);
-    CHECK(shell("printf 'X-Other: 1\\nAuthorization: Bearer hush\\n' > %s", path));
+    CHECK(shell("printf 'X-Other: 1\\nAuthorization: Bearer hush\\n' > %s", headers_path));
+    control_reload(fix.control);
     destroy(s);
     sandbox_unref(s);
     wait_delivered();
@@ -365,23 +373,44 @@ TEST(headers_of_the_file_are_sent_and_replaced_ones_too)
     hub_stop();
 }
 
-TEST(a_file_of_headers_that_others_can_read_is_refused)
+TEST(a_reload_that_fails_leaves_the_headers_as_they_are)
 {
-    char path[128];
-    struct control c = { .config = &fix.config };
+    struct sandbox *s;
 
-    fix.scratch = scratch_make();
-    snprintf(path, sizeof path, "%s/headers", fix.scratch.path);
-    make_file(fix.scratch.dir, "headers", "Authorization: Bearer x\n");
+    open_with_headers("Authorization: Bearer hush\n");
+    CHECK(shell("echo nonsense > %s", headers_path));
+    control_reload(fix.control);
+    CHECK(shell("rm %s", headers_path));
+    control_reload(fix.control);
+    s = new_sandbox();
+    wait_delivered();
+    CHECK(hub->with_token > 0);
+    sandbox_unref(s);
+    plane_close();
+    hub_stop();
+}
+
+static const char *handed_over;
+
+static int hand_over(void *user, int *ret, struct err *why)
+{
+    (void)user;
+    *ret = open(handed_over, O_RDONLY | O_CLOEXEC);
+    return *ret < 0 ? err_sys(why, "opening %s", handed_over) : 0;
+}
+
+TEST(headers_that_are_none_are_refused_at_the_start)
+{
+    struct control c = { .config = &fix.config, .headers = hand_over };
+
     fix.config.hub.url = "http://127.0.0.1:1/";
-    fix.config.hub.headers_file = path;
-    CHECK(chmod(path, 0644) == 0);
-    CHECK_INT(outbox_open(&c, &e), -ERR_DENIED);
-    CHECK(chmod(path, 0600) == 0);
-    CHECK(shell("echo nonsense > %s", path));
-    CHECK_INT(outbox_open(&c, &e), -ERR_INVALID);
-    CHECK(shell("rm %s", path));
+    fix.config.hub.headers_file = "/as/the/warden/knows";
+    handed_over = "/etc/passwd/no";
     CHECK_INT(outbox_open(&c, &e), -ERR_SYS);
+    handed_over = "/dev/zero";
+    CHECK_INT(outbox_open(&c, &e), -ERR_TOO_BIG);
+    handed_over = "/proc/self/comm"; /* a word */
+    CHECK_INT(outbox_open(&c, &e), -ERR_INVALID);
 }
 
 TEST(without_a_hub_nothing_is_kept_for_one)

@@ -1,0 +1,77 @@
+#include "daemon/ask.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../tree/scratch.h"
+#include "base/own.h"
+#include "harness/tap.h"
+#include "mirror/mirror.h"
+
+static struct err e;
+
+TEST(what_is_no_question_is_refused)
+{
+    struct warden_ask good = { .kind = WARDEN_MIRROR }, a;
+
+    CHECK_OK(ask_check(&good, &e), e);
+    a = (struct warden_ask){ .kind = WARDEN_MIRROR + 1 };
+    CHECK_INT(ask_check(&a, &e), -ERR_INVALID);
+    a = (struct warden_ask){ .kind = WARDEN_MIRROR, .receive = 2 };
+    CHECK_INT(ask_check(&a, &e), -ERR_INVALID);
+    a = (struct warden_ask){ .kind = WARDEN_MIRROR, .flags = ~0u };
+    CHECK_INT(ask_check(&a, &e), -ERR_INVALID);
+    a = (struct warden_ask){ .kind = WARDEN_MIRROR, .top = ".." };
+    CHECK_INT(ask_check(&a, &e), -ERR_INVALID);
+    a = (struct warden_ask){ .kind = WARDEN_MIRROR, .top = "a/b" };
+    CHECK_INT(ask_check(&a, &e), -ERR_INVALID);
+    a = good;
+    memset(a.path, 'x', sizeof a.path);
+    CHECK_INT(ask_check(&a, &e), -ERR_INVALID);
+}
+
+TEST(descriptors_are_of_the_kinds_that_they_must_be)
+{
+    int fds[2], file = memfd_create("manifest", MFD_CLOEXEC), dir = open("/", O_PATH | O_CLOEXEC);
+
+    CHECK(pipe2(fds, O_CLOEXEC) == 0);
+    CHECK_OK(ask_check_fds(fds[0], file, -1, &e), e);
+    CHECK_OK(ask_check_fds(fds[0], file, file, &e), e);
+    CHECK_INT(ask_check_fds(file, file, -1, &e), -ERR_INVALID);
+    CHECK_INT(ask_check_fds(fds[0], fds[1], -1, &e), -ERR_INVALID);
+    CHECK_INT(ask_check_fds(fds[0], file, dir, &e), -ERR_INVALID);
+    CHECK_INT(ask_check_fds(-1, file, -1, &e), -ERR_SYS);
+}
+
+/* Below a root, and out of it by no way. */
+TEST(a_directory_is_found_below_its_root)
+{
+    struct scratch s = scratch_make();
+    const char *roots[] = { s.path };
+    const struct launcher_options o = { .untrusted = true, .roots = roots, .n_roots = 1 };
+    struct warden_ask a = { .kind = WARDEN_MIRROR };
+    char path[160];
+    int fd;
+
+    make_dir(s.dir, "work");
+    CHECK(symlinkat("work", s.dir, "link") == 0);
+    snprintf(path, sizeof path, "%s/work", s.path);
+    CHECK_OK(ask_name_dir(&a, &o, path, &e), e);
+    CHECK_INT(a.root, 1);
+    CHECK_OK(ask_open_dir(&a, &o, &fd, &e), e);
+    close(fd);
+    snprintf(a.path, sizeof a.path, "link");
+    CHECK_INT(ask_open_dir(&a, &o, &fd, &e), -ERR_DENIED);
+    snprintf(a.path, sizeof a.path, "../../etc");
+    CHECK_INT(ask_open_dir(&a, &o, &fd, &e), -ERR_DENIED);
+    snprintf(a.path, sizeof a.path, "none");
+    CHECK_INT(ask_open_dir(&a, &o, &fd, &e), -ERR_INVALID);
+    a.root = 2;
+    CHECK_INT(ask_open_dir(&a, &o, &fd, &e), -ERR_DENIED);
+    a.root = 0;
+    CHECK_INT(ask_open_dir(&a, &o, &fd, &e), -ERR_DENIED);
+    CHECK_INT(ask_name_dir(&a, &o, "/etc", &e), -ERR_DENIED);
+}
