@@ -4,6 +4,7 @@ finished or undone, and nothing is left."""
 
 import contextlib
 import os
+import pathlib
 import shutil
 import signal
 import sqlite3
@@ -300,6 +301,25 @@ def a_damaged_store_is_refused_and_kept(c):
         d.works(d.create())
 
 
+def tags(box):
+    """By which its control groups are told from those of other daemons."""
+    return {p.name.removeprefix("sandboxer-").removesuffix(box) for p in pathlib.Path("/sys/fs/cgroup").glob(f"**/sandboxer-*{box}")}
+
+
+@test(only="root", because="a plain user may have no control groups")
+def a_daemon_knows_its_control_groups_by_its_state_directory(c):
+    with Daemon(c, name="one") as one, Daemon(c, name="two") as two:
+        box, other = one.create(), two.create()
+        mine, theirs = tags(box), tags(other)
+        equal((len(mine), len(theirs), mine & theirs), (1, 1, set()), "tags")
+        one.kill()
+        one.start()
+        again = one.create()
+        equal(tags(again), mine, "the tag after a restart")
+        one.destroy(box)  # made by an earlier life's launcher
+        equal(tags(box), set(), "groups of what was destroyed")
+
+
 # ---- the disk ---------------------------------------------------------------------------------------
 
 
@@ -327,6 +347,7 @@ class Faults:
             "TracerPid:\t0" not in open(f"{tasks}/{t}/status").read() for t in os.listdir(tasks)), "strace is there")
         if self.process.poll() is not None:
             raise Skip(f"strace cannot attach: {self.process.stderr.read()[-200:]!r}")
+        return self
 
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGINT)
@@ -366,6 +387,61 @@ def a_destroy_on_a_full_disk_can_be_repeated(c):
             d.api.delete(f"/v1/sandboxes/{box}").expect(500, 503)
         d.works(box)
         d.destroy(box)
+
+
+class Syncs(Faults):
+    """Of those that wait for the disk; true when one has failed."""
+
+    def __init__(self, c, d, error):
+        super().__init__(c, d, "fsync,fdatasync", error)
+
+    def failed(self):
+        return "(INJECTED)" in (self.c.dir / "trace").read_text()
+
+
+def fail_syncs(c, error):
+    """Nothing is on the disk for good, while more is written than the log is let grow to."""
+    with Daemon(c) as d:
+        box, answers = d.create(), []
+        with Syncs(c, d, error) as faults:
+            def write_more():
+                answers.append(d.api.post("/v1/tokens", {"name": "n" * 60, "verbs": ["read"], "labels": {str(i): "v" * 60 for i in range(8)}}))
+                return faults.failed()
+            wait_for(write_more, "the log is written back", 120)
+            answers += [d.api.post("/v1/tokens", {"name": "last", "verbs": ["read"]}) for _ in range(20)]
+            equal(d.get(box)["state"], "ready", "what is there can be looked at")
+        announced = {a.json["id"] for a in answers if a.status == 201}
+        check(all(a.status == 201 or a.status in (500, 503) and a.code in ("system", "busy") for a in answers), f"answers: {answers[-1]}")
+
+        def kept():
+            return {t["id"] for t in d.api.get("/v1/tokens").expect(200).json["tokens"]}
+        check(announced and not announced - kept(), "something was announced that is not there")
+        d.kill()
+        d.start()
+        check(not announced - kept(), "something was announced that is not there after a crash")
+        d.works(box)
+        d.works(d.create())
+
+
+@test(only="root", because="the control plane of a plain user can be traced only by root here")
+def a_disk_that_cannot_sync_loses_nothing_that_was_announced(c):
+    fail_syncs(c, "EIO")
+
+
+@test(only="root", because="the control plane of a plain user can be traced only by root here")
+def a_disk_that_finds_out_late_that_it_is_full_loses_nothing_that_was_announced(c):
+    fail_syncs(c, "ENOSPC")
+
+
+@test(only="root", because="the control plane of a plain user can be traced only by root here")
+def a_store_that_cannot_be_synced_is_not_begun(c):
+    d = Daemon(c)
+    check(not d.spawn(prefix=(tracer(), "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO")),
+          "it serves although nothing reaches the disk")
+    d.wait()
+    check("Input/output error" in d.tail() or "disk" in d.tail(), f"what it says: {d.tail()}")
+    with d:
+        d.works(d.create())
 
 
 @test

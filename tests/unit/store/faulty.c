@@ -17,13 +17,15 @@ struct faulty_file {
 static sqlite3_vfs *real_vfs;
 static sqlite3_vfs vfs;
 static atomic_int kind, calls, first, times_left, failed;
-static atomic_bool only_database;
+/* Which calls count. */
+enum { OF_FILES = 1, OF_DATABASE = 2, OF_SYNC = 4 };
+static atomic_uint counted;
 
-static bool due(bool database)
+static bool due(unsigned of)
 {
     int n;
 
-    if (atomic_load(&only_database) && !database)
+    if (!(atomic_load(&counted) & of))
         return false;
     n = atomic_fetch_add(&calls, 1) + 1;
     if (atomic_load(&kind) == FAULT_NONE || n < atomic_load(&first))
@@ -39,9 +41,14 @@ static int fault(int io)
     return atomic_load(&kind) == FAULT_FULL ? SQLITE_FULL : io;
 }
 
+static unsigned place(sqlite3_file *f)
+{
+    return container_of(f, struct faulty_file, base)->database ? OF_DATABASE : OF_FILES;
+}
+
 static bool due_on(sqlite3_file *f)
 {
-    return due(container_of(f, struct faulty_file, base)->database);
+    return due(place(f));
 }
 
 static sqlite3_file *real(sqlite3_file *f)
@@ -75,7 +82,8 @@ static int f_truncate(sqlite3_file *f, sqlite3_int64 n)
 
 static int f_sync(sqlite3_file *f, int flags)
 {
-    return due_on(f) ? SQLITE_IOERR_FSYNC : real(f)->pMethods->xSync(real(f), flags);
+    return due(place(f) | OF_SYNC) ? fault(SQLITE_IOERR_FSYNC)
+                                   : real(f)->pMethods->xSync(real(f), flags);
 }
 
 static int f_size(sqlite3_file *f, sqlite3_int64 *n)
@@ -115,7 +123,7 @@ static int f_device(sqlite3_file *f)
 
 static int f_shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **ret)
 {
-    if (extend && due(false))
+    if (extend && due(OF_FILES))
         return SQLITE_IOERR_SHMSIZE;
     return real(f)->pMethods->xShmMap(real(f), page, size, extend, ret);
 }
@@ -162,7 +170,7 @@ static int v_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, 
 
     (void)v;
     f->pMethods = NULL;
-    if (due(false))
+    if (due(OF_FILES))
         return SQLITE_CANTOPEN;
     x->database = flags & SQLITE_OPEN_MAIN_DB;
     x->real = sqlite3_malloc(real_vfs->szOsFile);
@@ -178,7 +186,7 @@ static int v_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, 
 static int v_delete(sqlite3_vfs *v, const char *name, int sync)
 {
     (void)v;
-    return due(false) ? SQLITE_IOERR_DELETE : real_vfs->xDelete(real_vfs, name, sync);
+    return due(OF_FILES) ? SQLITE_IOERR_DELETE : real_vfs->xDelete(real_vfs, name, sync);
 }
 
 void faulty_install(void)
@@ -192,10 +200,10 @@ void faulty_install(void)
     CHECK_INT(sqlite3_vfs_register(&vfs, 1), SQLITE_OK);
 }
 
-static void arm(enum fault f, int n, int times, bool database)
+static void arm(enum fault f, int n, int times, unsigned of)
 {
     atomic_store(&kind, FAULT_NONE);
-    atomic_store(&only_database, database);
+    atomic_store(&counted, of);
     atomic_store(&calls, 0);
     atomic_store(&failed, 0);
     atomic_store(&first, n);
@@ -205,12 +213,17 @@ static void arm(enum fault f, int n, int times, bool database)
 
 void faulty_arm(enum fault f, int n, int times)
 {
-    arm(f, n, times, false);
+    arm(f, n, times, OF_FILES | OF_DATABASE);
 }
 
 void faulty_arm_database(enum fault f, int n, int times)
 {
-    arm(f, n, times, true);
+    arm(f, n, times, OF_DATABASE);
+}
+
+void faulty_arm_sync(enum fault f, int n, int times)
+{
+    arm(f, n, times, OF_SYNC);
 }
 
 int faulty_failed(void)

@@ -10,6 +10,8 @@ void faulty_install(void); /* every connection that is opened from now on */
 void faulty_arm(enum fault f, int n, int times);
 /* The same, of calls on the database itself: those that write the log back. */
 void faulty_arm_database(enum fault f, int n, int times);
+/* The same, of calls that wait for the disk: fsync() and fdatasync(), of whatever file. */
+void faulty_arm_sync(enum fault f, int n, int times);
 int faulty_failed(void); /* since then */
 
 #endif

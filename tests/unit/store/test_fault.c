@@ -189,6 +189,71 @@ TEST(faults_while_the_log_is_written_back)
     fix_close();
 }
 
+/* A log that cannot be begun takes no commits. One that has been does: commits do not wait for the
+ * disk. What is written back does, and without that the log stays. */
+static void nothing_syncs(enum fault f)
+{
+    int from = BATCH * ROUNDS;
+
+    faulty_install();
+    fix_open();
+    faulty_arm_sync(f, 1, 1000000);
+    CHECK_INT(scenario(0), 0);
+    check_whole(0);
+    faulty_arm(FAULT_NONE, 0, 0);
+    committed = scenario(0);
+    CHECK_INT(committed, from);
+    faulty_arm_sync(f, 1, 1000000);
+    from = fill_log(from, STORE_LOG_PAGES_MAX * 2);
+    CHECK(faulty_failed() > 2);
+    CHECK_INT(committed, from);
+    check_whole(committed);
+    fix_close();
+    faulty_arm(FAULT_NONE, 0, 0);
+    fix_open();
+    check_whole(committed);
+    while (fix.store->log_pages >= STORE_LOG_PAGES || fix.store->log_pages == 0) {
+        committed += scenario(from);
+        from += BATCH * ROUNDS;
+    }
+    CHECK_INT(committed, from);
+    check_whole(committed);
+    fix_close();
+}
+
+TEST(a_disk_that_cannot_sync)
+{
+    nothing_syncs(FAULT_IO);
+}
+
+TEST(a_disk_that_finds_out_late_that_it_is_full)
+{
+    nothing_syncs(FAULT_FULL);
+}
+
+/* The log's, the database's, and those of a log that is begun anew. */
+TEST(every_sync_fails_once)
+{
+    int from = 0;
+
+    faulty_install();
+    fix_open();
+    for (int n = 1; n <= 6; n++) {
+        faulty_arm_sync(n % 2 ? FAULT_IO : FAULT_FULL, n, 1);
+        while (!faulty_failed()) {
+            committed += scenario(from);
+            from += BATCH * ROUNDS;
+        }
+        faulty_arm(FAULT_NONE, 0, 0);
+        check_whole(committed);
+        fix_close();
+        fix_open();
+        check_whole(committed);
+    }
+    CHECK(committed >= from - 2 * BATCH * 6); /* a commit that begins the log anew may fail */
+    fix_close();
+}
+
 /* At the end, when the last connection writes it back. */
 TEST(faults_in_closing)
 {
