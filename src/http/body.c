@@ -3,11 +3,12 @@
 #include "base/own.h"
 
 enum state {
-    SIZE,      /* digits of a chunk's size */
-    EXTENSION, /* behind ';', until CR */
-    SIZE_LF,   /* behind the CR of the size's line */
-    CHUNK,     /* data */
-    CHUNK_CR,  /* behind the data */
+    SIZE,            /* digits of a chunk's size */
+    EXTENSION_NAME,  /* behind ';' */
+    EXTENSION_VALUE, /* behind '=' */
+    SIZE_LF,         /* behind the CR of the size's line */
+    CHUNK,           /* data */
+    CHUNK_CR,        /* behind the data */
     CHUNK_LF,
     TRAILER_START, /* at the beginning of a line */
     TRAILER_NAME,
@@ -49,12 +50,10 @@ static int size_byte(struct body *b, char c, struct err *e)
     }
     if (b->digits_ == 0)
         return bad(e, "a chunk's size is not hexadecimal");
-    if (c == ';')
-        b->state_ = EXTENSION;
-    else if (c == '\r')
-        b->state_ = SIZE_LF;
-    else
+    if (c != ';' && c != '\r')
         return bad(e, "something follows a chunk's size");
+    b->state_ = c == ';' ? EXTENSION_NAME : SIZE_LF;
+    b->part_n_ = 0;
     return 0;
 }
 
@@ -67,10 +66,14 @@ static int extension_byte(struct body *b, char c, struct err *e)
 {
     if (++b->line_extra_ > BODY_EXTENSION_MAX || ++b->all_extra_ > BODY_EXTENSIONS_MAX)
         return bad(e, "its chunk extensions are too long");
-    if (c == '\r')
-        b->state_ = SIZE_LF;
-    else if (!may_be_text(c))
-        return bad(e, "a control character in a chunk extension");
+    if (h1_is_token((struct str){ &c, 1 })) {
+        b->part_n_++;
+        return 0;
+    }
+    if (b->part_n_ == 0 || (c != '\r' && (b->state_ == EXTENSION_VALUE || (c != ';' && c != '='))))
+        return bad(e, "its chunk extensions are not NAME;NAME=VALUE");
+    b->state_ = c == '\r' ? SIZE_LF : c == '=' ? EXTENSION_VALUE : EXTENSION_NAME;
+    b->part_n_ = 0;
     return 0;
 }
 
@@ -149,7 +152,8 @@ static int framing_byte(struct body *b, char c, struct err *e)
     switch (b->state_) {
     case SIZE:
         return size_byte(b, c, e);
-    case EXTENSION:
+    case EXTENSION_NAME:
+    case EXTENSION_VALUE:
         return extension_byte(b, c, e);
     case SIZE_LF:
         return line_feed(b, c, b->left > 0 ? CHUNK : TRAILER_START, e);

@@ -1,8 +1,9 @@
 /* Bodies: what follows a head, taken apart as it arrives, without copying.
  *
  * Chunks are read as strictly as heads: hexadecimal sizes without sign, prefix or blank, CRLF and
- * nothing else, extensions bounded and ignored, trailers bounded, checked and dropped (a trailer
- * that names framing is refused). Who forwards a body writes chunks of its own. */
+ * nothing else, extensions (tokens, of which the last may have a value, a token) bounded and
+ * ignored, trailers bounded, checked and dropped (a trailer that names framing is refused). Who
+ * forwards a body writes chunks of its own. */
 #ifndef HTTP_BODY_H
 #define HTTP_BODY_H
 
@@ -27,7 +28,7 @@ struct body {
     uint64_t seen; /* bytes of data so far */
     bool ended;
     int state_;
-    unsigned digits_, name_n_;
+    unsigned digits_, part_n_, name_n_;
     size_t line_extra_, all_extra_, trailer_;
     char name_[18]; /* the current trailer's name, in lower case, as far as it matters */
 };

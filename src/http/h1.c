@@ -393,16 +393,36 @@ static int read_connection(struct str list, struct h1_head *h, struct framing *f
     return 0;
 }
 
+/* A tab before or behind a value, which some take for a part of it. The value is a slice of a line:
+ * a colon is before it, and CR behind. */
+static bool has_tab(struct str value)
+{
+    for (const char *p = value.p; p[-1] != ':'; p--)
+        if (p[-1] == '\t')
+            return true;
+    for (const char *p = value.p + value.n; *p != '\r'; p++)
+        if (*p == '\t')
+            return true;
+    return false;
+}
+
+/* How often a field counts that says how long the body is: a doubtful spelling is never a good one,
+ * like Content_Length. */
+static size_t weight(const struct h1_field *field)
+{
+    return memchr(field->name.p, '_', field->name.n) || has_tab(field->value) ? 2 : 1;
+}
+
 static int read_field(const struct h1_field *field, struct h1_head *h, struct framing *f,
                       int *status, struct err *e)
 {
     struct str name = field->name;
 
     if (looks_like(name, STR("content-length"))) {
-        f->lengths += memchr(name.p, '_', name.n) ? 2 : 1; /* Content_Length is never a good one */
+        f->lengths += weight(field);
         f->length = field->value;
     } else if (looks_like(name, STR("transfer-encoding"))) {
-        f->codings += memchr(name.p, '_', name.n) ? 2 : 1;
+        f->codings += weight(field);
         f->coding = field->value;
     } else if (h1_same(name, STR("connection"))) {
         return read_connection(field->value, h, f, status, e);
