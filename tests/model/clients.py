@@ -68,12 +68,15 @@ class Client(threading.Thread):
         answer, begun, ended = self.ask("POST", "/v1/sandboxes", {**body, "labels": {"n": label}}, headers)
         if answer.status in (200, 201):
             return self.reference.saw(answer.json, begun, ended), answer.json
-        self.check_failed_create(answer)
+        self.check_failed_create(answer, repeated=bool(headers))
         return None, None
 
-    def check_failed_create(self, answer):
-        """It may fail if launchers die, or if somebody who saw it in a list was quick to destroy it."""
+    def check_failed_create(self, answer, repeated):
+        """It may fail if launchers die, or if somebody who saw it in a list was quick to destroy it. Who repeats a
+        create that a daemon was killed in may be there when the next one settles it."""
         if answer.code == "conflict" and "destroyed while" in answer.json["detail"]:
+            return
+        if repeated and answer.code == "upstream" and "the daemon ended while" in answer.json["detail"]:
             return
         if not (self.launchers_die and answer.code in LAUNCHER_TROUBLE):
             raise Broken(f"create: the answer is {answer}")
@@ -204,7 +207,7 @@ class Client(threading.Thread):
         self.reference.ask_end(name, now())
         answer, begun, ended = self.ask("POST", f"/v1/sandboxes/{name}/recreate")
         if answer.status != 201:
-            self.check_failed_create(answer)
+            self.check_failed_create(answer, repeated=bool(headers))
             return
         if answer.json["sandbox_id"] == name:
             raise Broken(f"{name} was recreated as itself")
