@@ -14,7 +14,9 @@ static struct str problem(const struct err *e)
     buf_done(&text);
     buf_init(&text, 4096);
     json_writer_init(&w, &text, JSON_COMPACT);
-    problem_write(&w, e, problem_status(e->code), problem_code(e->code), NULL, NULL);
+    json_begin_object(&w);
+    problem_fields(&w, e, problem_status(e->code), problem_code(e->code), NULL, NULL);
+    json_end_object(&w);
     CHECK(json_writer_finish(&w, NULL) >= 0);
     return buf_str(&text);
 }
