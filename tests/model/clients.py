@@ -71,7 +71,7 @@ class Client(threading.Thread):
         self.check_failed_create(answer, repeated=bool(headers))
         return None, None
 
-    def check_failed_create(self, answer, repeated):
+    def check_failed_create(self, answer, repeated=False):
         """It may fail if launchers die, or if somebody who saw it in a list was quick to destroy it. Who repeats a
         create that a daemon was killed in may be there when the next one settles it."""
         if answer.code == "conflict" and "destroyed while" in answer.json["detail"]:
@@ -207,7 +207,7 @@ class Client(threading.Thread):
         self.reference.ask_end(name, now())
         answer, begun, ended = self.ask("POST", f"/v1/sandboxes/{name}/recreate")
         if answer.status != 201:
-            self.check_failed_create(answer, repeated=bool(headers))
+            self.check_failed_create(answer)
             return
         if answer.json["sandbox_id"] == name:
             raise Broken(f"{name} was recreated as itself")
