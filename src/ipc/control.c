@@ -17,6 +17,7 @@ static const size_t layouts[] = {
     [CONTROL_USAGE] = sizeof(struct control_head),
     [CONTROL_END] = sizeof(struct control_head),
     [CONTROL_LISTENERS] = sizeof(struct control_head),
+    [CONTROL_WHO] = sizeof(struct control_who),
     [CONTROL_PONG] = sizeof(struct control_head),
     [CONTROL_STARTED] = sizeof(struct control_started),
     [CONTROL_FAILED] = sizeof(struct control_failed),
@@ -27,6 +28,7 @@ static const size_t layouts[] = {
     [CONTROL_DONE] = sizeof(struct control_one),
     [CONTROL_USED] = sizeof(struct control_used),
     [CONTROL_LISTENING] = sizeof(struct control_listening),
+    [CONTROL_WHO_IS] = sizeof(struct control_who_is),
 };
 
 /* How many strings each operation takes. */
@@ -130,6 +132,65 @@ static int check_procs(const struct control_procs *p, size_t n, struct err *e)
     return 0;
 }
 
+enum { FIRST_HOLDER = sizeof(struct control_holder), FIRST_EXE = sizeof(struct control_exe) };
+
+static const char *paths_of(const struct control_who_is *m)
+{
+    return (const char *)(m + 1) + m->n_holders * (size_t)m->holder_size +
+           m->n_exes * (size_t)m->exe_size;
+}
+
+static int check_who_is_size(const struct control_who_is *m, size_t n, struct err *e)
+{
+    if (m->n_holders > CONTROL_HOLDERS_MAX || m->n_exes > CONTROL_EXES_MAX ||
+        m->holder_size < FIRST_HOLDER || m->holder_size > CONTROL_WHO_IS_MAX ||
+        m->exe_size < FIRST_EXE || m->exe_size > CONTROL_WHO_IS_MAX ||
+        m->text_size > CONTROL_WHO_IS_MAX ||
+        n != sizeof *m + m->n_holders * (size_t)m->holder_size + m->n_exes * (size_t)m->exe_size +
+                 m->text_size)
+        return err_set(e, ERR_INVALID, "holders of another number or size than announced");
+    return 0;
+}
+
+static int check_paths(const struct control_who_is *m, struct err *e)
+{
+    const char *text = paths_of(m), *at = text;
+
+    if (count_strings(text, m->text_size) != m->n_exes ||
+        (m->text_size && text[m->text_size - 1] != '\0'))
+        return err_set(e, ERR_INVALID, "executables with another number of paths");
+    while (at < text + m->text_size)
+        if (strlen(control_next_string(&at)) >= CONTROL_PATH_MAX)
+            return err_set(e, ERR_INVALID, "an executable's path is too long");
+    return 0;
+}
+
+static bool is_whole(const struct control_who_is *m, const struct control_holder *h)
+{
+    if (h->exe >= m->n_exes || h->n_ancestors > CONTROL_ANCESTORS_MAX)
+        return false;
+    for (uint32_t i = 0; i < h->n_ancestors; i++)
+        if (h->ancestors[i] >= m->n_exes)
+            return false;
+    return true;
+}
+
+static int check_who_is(const struct control_who_is *m, size_t n, struct err *e)
+{
+    int r = check_who_is_size(m, n, e);
+
+    if (r >= 0)
+        r = check_paths(m, e);
+    for (uint32_t i = 0; i < m->n_holders && r >= 0; i++) {
+        struct control_holder h;
+
+        control_holder_at(m, i, &h);
+        if (!is_whole(m, &h))
+            r = err_set(e, ERR_INVALID, "a holder with executables that are not there");
+    }
+    return r;
+}
+
 static int check_ends(const char *s, size_t cap, struct err *e)
 {
     return memchr(s, '\0', cap) ? 0 : err_set(e, ERR_INVALID, "a string that does not end");
@@ -159,6 +220,8 @@ static int check_body(const struct control_head *h, size_t n, struct err *e)
         return check_start(m, n, e);
     case CONTROL_PROCS:
         return check_procs(m, n, e);
+    case CONTROL_WHO_IS:
+        return check_who_is(m, n, e);
     case CONTROL_EXITED:
         return check_ends(((const struct control_exited *)m)->msg,
                           sizeof((const struct control_exited *)m)->msg, e);
@@ -185,12 +248,32 @@ void control_read(const void *message, void *ret, size_t size)
     memset((char *)ret + has, 0, size - has);
 }
 
+/* Entry i of a list whose entries have that size; `size` bytes of it are known. */
+static void read_entry(const void *list, uint32_t i, size_t entry_size, void *ret, size_t size)
+{
+    memset(ret, 0, size);
+    memcpy(ret, (const char *)list + i * entry_size, entry_size < size ? entry_size : size);
+}
+
 void control_procs_at(const struct control_procs *p, uint32_t i, struct control_proc *ret)
 {
-    size_t has = p->entry_size < sizeof *ret ? p->entry_size : sizeof *ret;
+    read_entry(p->list, i, p->entry_size, ret, sizeof *ret);
+}
 
-    memset(ret, 0, sizeof *ret);
-    memcpy(ret, (const char *)p->list + i * (size_t)p->entry_size, has);
+void control_holder_at(const struct control_who_is *m, uint32_t i, struct control_holder *ret)
+{
+    read_entry(m + 1, i, m->holder_size, ret, sizeof *ret);
+}
+
+const char *control_exe_at(const struct control_who_is *m, uint32_t i, struct control_exe *ret)
+{
+    const char *at = paths_of(m);
+
+    read_entry((const char *)(m + 1) + m->n_holders * (size_t)m->holder_size, i, m->exe_size, ret,
+               sizeof *ret);
+    while (i--)
+        control_next_string(&at);
+    return at;
 }
 
 int control_check(const void *message, size_t n, struct err *e)

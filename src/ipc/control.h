@@ -39,7 +39,7 @@
  * other way round. CONTROL_VERSION changes only if that cannot be. Otherwise:
  *   - messages and the entries of lists grow at their ends: what is longer than known is taken and
  *     its end ignored, what is shorter (but not than its first layout) is read as if followed by
- *     zeros; control_read() and control_procs_at() do both;
+ *     zeros; control_read() and the functions named …_at() do both;
  *   - a new meaning is a new type, flag, scope or `what`; one that PID 1 does not know is answered
  *     with CONTROL_FAILED and ERR_UNSUPPORTED, and the connection goes on;
  *   - PID 1 sends nothing but answers to, and news of, what was asked of it.
@@ -60,8 +60,13 @@ enum {
     CONTROL_TEXT_MAX = 4 << 20, /* argv and environment, when they travel in a memfd */
     CONTROL_STRINGS_MAX = 65536,
     CONTROL_PATH_MAX = 4096,
-    CONTROL_PROCS_MAX = 1024,  /* started and not yet told or, if kept, not yet forgotten */
-    CONTROL_FIRST_ANSWER = 64, /* types below are requests */
+    CONTROL_PROCS_MAX = 1024, /* started and not yet told or, if kept, not yet forgotten */
+    CONTROL_HOLDERS_MAX = 8,  /* of one socket; more are not told apart */
+    CONTROL_ANCESTORS_MAX = 16,
+    CONTROL_EXES_MAX = 24,      /* different ones in one answer */
+    CONTROL_WHO_MAX = 128,      /* questions that wait for their turn; of all connections */
+    CONTROL_WHO_IS_MAX = 32768, /* bytes of an answer, most of them paths */
+    CONTROL_FIRST_ANSWER = 64,  /* types below are requests */
 };
 
 enum control_type {
@@ -77,6 +82,7 @@ enum control_type {
     CONTROL_USAGE,       /*           USED */
     CONTROL_END,         /*           the connection's end: PID 1 exits, and with it everything */
     CONTROL_LISTENERS,   /*           LISTENING; FAILED without a network boundary */
+    CONTROL_WHO,         /*           WHO_IS, not always in the order of the questions */
     /* from PID 1; to any request also FAILED */
     CONTROL_PONG = CONTROL_FIRST_ANSWER,
     CONTROL_STARTED, /* with descriptors: [stdin] stdout stderr, or the terminal's master */
@@ -88,6 +94,7 @@ enum control_type {
     CONTROL_DONE,
     CONTROL_USED,
     CONTROL_LISTENING, /* with descriptors: ipc/listeners.h */
+    CONTROL_WHO_IS,    /* with descriptors: of the executables that could be opened, in order */
 };
 
 enum control_what {
@@ -220,6 +227,58 @@ struct control_listening {
     uint32_t pad;
 };
 
+/* Who holds a socket, by its inode number (sock_diag tells it of a connection's other end).
+ *
+ * The answer is what was found while PID 1 looked through the descriptors of every process, threads
+ * with tables of their own included. Nobody is an answer: whoever held it has closed it or ended,
+ * or hides (a program that its user may not read; without root also a process that is not
+ * dumpable). More holders, executables or bytes than fit, or more descriptors inside than can be
+ * looked at in reasonable time, are a failure: half an answer would be a wrong one.
+ *
+ * It says which programs were run, not whose will they do: a program can be made to load anything.
+ * So it is for logs and a second line of defence. */
+struct control_who {
+    struct control_head head;
+    uint64_t inode;
+};
+
+enum control_exe_flags {
+    CONTROL_EXE_FD = 1 << 0 /* its descriptor is there: regular, read-only */
+};
+
+/* One executable of an answer; all zeros if it could not be looked at. Its path, as it is called
+ * inside and "" if it has no name there any more, is among the strings at the end. */
+struct control_exe {
+    uint64_t dev, ino; /* as fstat() has them */
+    uint32_t flags;    /* enum control_exe_flags */
+    uint32_t pad;
+};
+
+enum control_holder_flags {
+    CONTROL_HOLDER_CUT = 1 << 0, /* it has more ancestors, or they went while we looked */
+};
+
+struct control_holder {
+    int32_t pid;  /* as seen inside */
+    uint32_t uid; /* effective; as seen inside */
+    uint32_t flags;
+    uint32_t exe; /* index of an executable */
+    uint32_t n_ancestors;
+    uint32_t ancestors[CONTROL_ANCESTORS_MAX]; /* indexes: its parent's first; without PID 1 */
+};
+
+/* Followed by the holders, the executables, and the paths of these, each ended by NUL. */
+struct control_who_is {
+    struct control_head head;
+    uint32_t n_holders, holder_size; /* sizes as the sender knows them */
+    uint32_t n_exes, exe_size;
+    uint32_t text_size;
+    uint32_t pad;
+};
+_Static_assert((int)CONTROL_WHO_IS_MAX <= (int)IPC_MESSAGE_MAX &&
+                   (int)CONTROL_EXES_MAX <= (int)IPC_FDS_MAX,
+               "an answer is one packet");
+
 enum control_state { CONTROL_STARTING, CONTROL_RUNNING, CONTROL_ENDED };
 
 enum control_proc_flags {
@@ -279,6 +338,9 @@ int control_check(const void *message, size_t n, struct err *e);
 void control_read(const void *message, void *ret, size_t size);
 /* Entry i < count of a checked list, likewise. */
 void control_procs_at(const struct control_procs *p, uint32_t i, struct control_proc *ret);
+void control_holder_at(const struct control_who_is *m, uint32_t i, struct control_holder *ret);
+/* The path is the message's; "" if it has none. */
+const char *control_exe_at(const struct control_who_is *m, uint32_t i, struct control_exe *ret);
 
 /* The strings of a control_start: walks NUL-terminated strings in a text that control_check() or
  * control_check_text() passed. */

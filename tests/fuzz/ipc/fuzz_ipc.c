@@ -69,6 +69,28 @@ static void check_procs(const struct control_procs *p, size_t n)
     (void)*(volatile uint32_t *)&sum;
 }
 
+/* Every index leads to an executable, every executable to a path that ends. */
+static void check_who_is(const struct control_who_is *w, size_t n)
+{
+    const char *end = (const char *)w + n;
+
+    must(w->n_holders <= CONTROL_HOLDERS_MAX && w->n_exes <= CONTROL_EXES_MAX);
+    for (uint32_t i = 0; i < w->n_exes; i++) {
+        struct control_exe x;
+        const char *path = control_exe_at(w, i, &x);
+
+        must(path < end && strlen(path) < (size_t)(end - path) && strlen(path) < CONTROL_PATH_MAX);
+    }
+    for (uint32_t i = 0; i < w->n_holders; i++) {
+        struct control_holder h;
+
+        control_holder_at(w, i, &h);
+        must(h.exe < w->n_exes && h.n_ancestors <= CONTROL_ANCESTORS_MAX);
+        for (uint32_t k = 0; k < h.n_ancestors; k++)
+            must(h.ancestors[k] < w->n_exes);
+    }
+}
+
 static void check_kill(const void *message)
 {
     struct control_kill k;
@@ -98,6 +120,8 @@ static void fuzz_control(const uint8_t *data, size_t size)
         must(strlen(x->msg) < sizeof x->msg);
     else if (h->type == CONTROL_KILL)
         check_kill(m);
+    else if (h->type == CONTROL_WHO_IS)
+        check_who_is(m, size);
 }
 
 /* A start whose text came beside it. */

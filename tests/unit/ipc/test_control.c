@@ -15,6 +15,7 @@ static union {
     struct control_failed failed;
     struct control_exited exited;
     struct control_procs procs;
+    struct control_who_is who_is;
     char room[ROOM];
 } m;
 static size_t size;
@@ -73,6 +74,7 @@ TEST(every_plain_message)
         { CONTROL_USED, sizeof(struct control_used) },
         { CONTROL_LISTENERS, sizeof(struct control_head) },
         { CONTROL_LISTENING, sizeof(struct control_listening) },
+        { CONTROL_WHO, sizeof(struct control_who) },
     };
 
     for (size_t i = 0; i < COUNT_OF(types); i++) {
@@ -97,8 +99,8 @@ TEST(every_plain_message)
 TEST(every_type_there_is_not)
 {
     for (unsigned type = 0; type < 65536; type++) {
-        bool known = (type >= CONTROL_PING && type <= CONTROL_LISTENERS) ||
-                     (type >= CONTROL_PONG && type <= CONTROL_LISTENING);
+        bool known = (type >= CONTROL_PING && type <= CONTROL_WHO) ||
+                     (type >= CONTROL_PONG && type <= CONTROL_WHO_IS);
 
         plain((enum control_type)type, sizeof m.head);
         if (!known && check() != -ERR_UNSUPPORTED)
@@ -397,5 +399,99 @@ TEST(strings_in_answers_end)
     m.failed.step[0] = '\0';
     CHECK_INT(check(), 0);
     memset(m.failed.msg, 'x', sizeof m.failed.msg);
+    CHECK_INT(check(), -ERR_INVALID);
+}
+
+/* Two holders and two executables, with room between and behind entries as a newer peer has. */
+static struct control_holder *holder_at(size_t i)
+{
+    return (void *)(m.room + sizeof m.who_is + i * m.who_is.holder_size);
+}
+
+static void who_is(uint32_t more, const char *text, uint32_t n)
+{
+    uint32_t holder_size = sizeof(struct control_holder) + more,
+             exe_size = sizeof(struct control_exe) + more;
+    size_t exes = sizeof m.who_is + 2 * holder_size, paths = exes + 2 * exe_size;
+
+    plain(CONTROL_WHO_IS, paths + n);
+    m.who_is.n_holders = m.who_is.n_exes = 2;
+    m.who_is.holder_size = holder_size;
+    m.who_is.exe_size = exe_size;
+    m.who_is.text_size = n;
+    *holder_at(0) = (struct control_holder){ .pid = 5, .exe = 1, .n_ancestors = 1 };
+    *holder_at(1) = (struct control_holder){ .pid = 6 };
+    memcpy(m.room + exes, &(struct control_exe){ .ino = 10 }, sizeof(struct control_exe));
+    memcpy(m.room + exes + exe_size, &(struct control_exe){ .ino = 11 },
+           sizeof(struct control_exe));
+    memcpy(m.room + paths, text, n);
+}
+#define WHO_IS(more, text) who_is(more, text, sizeof(text))
+
+TEST(holders_are_read_as_they_were_written)
+{
+    for (uint32_t more = 0; more <= 64; more += 8) {
+        struct control_holder h;
+        struct control_exe x;
+
+        WHO_IS(more, "/a\0/b\nb");
+        CHECK_INT(check(), 0);
+        control_holder_at(&m.who_is, 1, &h);
+        CHECK_INT(h.pid, 6);
+        control_holder_at(&m.who_is, 0, &h);
+        CHECK_INT(h.exe, 1);
+        CHECK_STR(str_from(control_exe_at(&m.who_is, h.exe, &x)), "/b\nb");
+        CHECK_INT(x.ino, 11);
+        CHECK_STR(str_from(control_exe_at(&m.who_is, h.ancestors[0], &x)), "/a");
+        CHECK_INT(x.ino, 10);
+    }
+}
+
+BREAK(holders, m.who_is.n_holders--)
+BREAK(holders_far, m.who_is.n_holders = UINT32_MAX)
+BREAK(holder_size, m.who_is.holder_size--)
+BREAK(holder_size_far, m.who_is.holder_size = UINT32_MAX)
+BREAK(exes, m.who_is.n_exes--)
+BREAK(exes_far, m.who_is.n_exes = UINT32_MAX)
+BREAK(exe_size, m.who_is.exe_size++)
+BREAK(exe_size_far, m.who_is.exe_size = UINT32_MAX)
+BREAK(text, m.who_is.text_size--)
+BREAK(text_far, m.who_is.text_size = UINT32_MAX)
+BREAK(exe, holder_at(1)->exe = 2)
+BREAK(ancestor, holder_at(0)->ancestors[0] = 2)
+BREAK(ancestors, holder_at(1)->n_ancestors = CONTROL_ANCESTORS_MAX + 1)
+BREAK(one_path, memcpy(m.room + size - 3, "xxx", 3))
+BREAK(three_paths, m.room[size - 3] = '\0')
+
+TEST(holders_that_are_wrong_in_one_place)
+{
+    static void (*const damages[])(void) = {
+        break_holders, break_holders_far, break_holder_size, break_holder_size_far,
+        break_exes,    break_exes_far,    break_exe_size,    break_exe_size_far,
+        break_text,    break_text_far,    break_exe,         break_ancestor,
+        break_no_end,  break_ancestors,   break_one_path,    break_three_paths,
+    };
+
+    for (size_t i = 0; i < COUNT_OF(damages); i++) {
+        WHO_IS(0, "/a\0/bb");
+        CHECK_INT(check(), 0);
+        damages[i]();
+        if (check() != -ERR_INVALID)
+            FAIL("damage %zu passes", i);
+    }
+}
+
+TEST(paths_longer_than_there_are)
+{
+    static char text[CONTROL_PATH_MAX + 2];
+
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = text[CONTROL_PATH_MAX - 1] = '\0'; /* the second one is empty */
+    who_is(0, text, CONTROL_PATH_MAX + 1);
+    m.room[size - 1] = '\0';
+    CHECK_INT(check(), 0);
+    text[CONTROL_PATH_MAX - 1] = 'x';
+    text[CONTROL_PATH_MAX] = '\0';
+    who_is(0, text, CONTROL_PATH_MAX + 2);
     CHECK_INT(check(), -ERR_INVALID);
 }
