@@ -87,6 +87,7 @@ void conns_drop(int fd)
     struct conn *c = find(fd);
 
     starts_orphan(fd);
+    looks_orphan(fd);
     if (c)
         c->fd = 0;
     close(fd);

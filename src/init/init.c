@@ -52,7 +52,7 @@ static void dispatch(int fd)
     else if (conns_has(fd)) {
         if (conns_ready(fd))
             requests_read(options, fd);
-    } else if ((p = procs_by_sync(fd)))
+    } else if (!looks_hear(fd) && (p = procs_by_sync(fd)))
         starts_hear(p);
 }
 
@@ -61,12 +61,14 @@ static void loop(void)
     struct epoll_event events[EVENTS];
 
     for (;;) {
-        int n = epoll_wait(epoll_fd, events, EVENTS, starts_wait_ms());
+        int n = epoll_wait(epoll_fd, events, EVENTS, starts_wait_ms(looks_deadline()));
 
         for (int i = 0; i < n; i++)
             dispatch(events[i].data.fd);
         starts_enforce();
         starts_tell(options);
+        looks_enforce();
+        looks_tell();
     }
 }
 

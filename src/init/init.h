@@ -24,7 +24,10 @@ enum {
     INIT_STDIO_MAX = 3,
     INIT_KILL_LOOKS = 3,    /* before the sandbox is made to stand still */
     INIT_KILL_RETRY_MS = 2, /* between two looks for what a kill has missed */
-    INIT_SPARE_FDS = 64,    /* beside what kept processes and starts under way may hold */
+    INIT_LOOKS_MAX = 4,     /* at the same time */
+    INIT_LOOK_MS = 2000,    /* for one, then it is given up */
+    /* beside what kept processes and starts under way may hold */
+    INIT_SPARE_FDS = 64 + INIT_LOOKS_MAX * CONTROL_EXES_MAX,
 };
 
 struct init_options {
@@ -122,8 +125,9 @@ void starts_orphan(int conn);     /* the connection is gone */
 void starts_adopt(struct proc *p, int conn);
 void starts_enforce(void); /* deadlines, and kills that are not complete */
 void starts_tell(const struct init_options *o);
-void starts_forget(struct proc *p); /* an ended one */
-int starts_wait_ms(void);           /* until the next of all this is due; -1: nothing is */
+void starts_forget(struct proc *p);  /* an ended one */
+int starts_wait_ms(int64_t nearest); /* until that time, or the next of all this is due (0: nothing
+                                        else is); -1: nothing is */
 void starts_kill_all(int sig, int64_t grace_ns, struct control_killed *ret);
 
 /* requests.c */
@@ -132,6 +136,20 @@ void requests_read(const struct init_options *o, int conn);
 /* boundary.c: the network boundary's sockets, kept for whoever serves them */
 void boundary_keep(uint32_t slots);
 int boundary_serve(int conn, const struct control_head *asked, struct err *e);
+
+/* looks.c: who holds a socket. A child of PID 1 looks, because there may be much to look at; PID 1
+ * hands on what it says. Some look at the same time, the others wait for their turn. */
+int looks_add(int conn, const struct control_who *asked, struct err *e);
+bool looks_hear(int fd); /* false if that is no socket of a look */
+void looks_orphan(int conn);
+void looks_enforce(void); /* ends what takes too long */
+void looks_tell(void);
+int64_t looks_deadline(void); /* of the next enforcement; 0: none */
+
+/* who.c: in that child, once. Writes the answer, without its head, and its descriptors. There is
+ * room for CONTROL_WHO_IS_MAX bytes. */
+int who_find(uint64_t inode, struct control_who_is *ret, size_t *ret_n, struct ipc_fds *ret_fds,
+             struct err *e);
 
 /* usage.c */
 void usage_read(struct control_used *ret);
@@ -169,13 +187,20 @@ int kill_at_standstill(const struct proc *p);
 int kill_others(uint32_t last, int sig);
 int kill_others_at_standstill(uint32_t last);
 
-/* A walk over the processes in /proc, without allocating. */
-struct pids {
+/* numbers.c: a walk over the entries of a directory of /proc that are numbers, without allocating.
+ * One that is not there has none. It is closed at its end, or before. */
+struct numbers {
     int dir;
     long at, n;
+    char *room; /* aligned as the kernel's entries */
+    size_t cap;
 };
-void pids_open(struct pids *w);
-pid_t pids_next(struct pids *w); /* never 1; 0 at the end, when it is closed too */
+void numbers_open(struct numbers *w, int at, const char *path, char *room, size_t cap);
+bool numbers_next(struct numbers *w, uint64_t *ret);
+void numbers_close(struct numbers *w);
+/* All processes; one such walk at a time. */
+void pids_open(struct numbers *w);
+pid_t pids_next(struct numbers *w); /* never 1; 0 at the end */
 
 /* filter.c, landlock.c */
 int filter_load(bool may_set_ids, struct err *e); /* once, in PID 1: for it and all it starts */

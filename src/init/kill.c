@@ -5,29 +5,19 @@
  * the mark by which all descendants are found, at no cost until somebody asks. */
 #include "init/init.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "base/str.h"
 #include "proc/sys.h"
 
-enum { DENTS = 32 << 10, THREAD_DENTS = 4096, CHILDREN_MAX = 64 << 10 };
-
-struct dents64 {
-    uint64_t ino;
-    int64_t off;
-    uint16_t reclen;
-    uint8_t type;
-    char name[];
-};
+enum { THREAD_DENTS = 4096, CHILDREN_MAX = 64 << 10 };
 
 static uint64_t mark_at(const char *path)
 {
@@ -41,22 +31,16 @@ static uint64_t mark_of_threads(pid_t pid)
 {
     static char room[THREAD_DENTS] __attribute__((aligned(8)));
     char path[64];
-    AUTO_CLOSE int dir = -1;
-    uint64_t mark = 0;
-    long n;
+    struct numbers threads;
+    uint64_t mark = 0, tid;
 
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    dir = openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (dir >= 0 && !mark && (n = syscall(SYS_getdents64, dir, room, sizeof room)) > 0)
-        for (long at = 0; at < n && !mark;) {
-            const struct dents64 *d = (const void *)(room + at);
-
-            at += d->reclen;
-            if (d->name[0] == '.')
-                continue;
-            snprintf(path, sizeof path, "/proc/%d/task/%.10s/ns/uts", (int)pid, d->name);
-            mark = mark_at(path);
-        }
+    numbers_open(&threads, AT_FDCWD, path, room, sizeof room);
+    while (!mark && numbers_next(&threads, &tid)) {
+        snprintf(path, sizeof path, "/proc/%d/task/%d/ns/uts", (int)pid, (int)tid);
+        mark = mark_at(path);
+    }
+    numbers_close(&threads);
     return mark;
 }
 
@@ -85,37 +69,9 @@ static bool is_first(const struct proc *p, pid_t pid)
     return p->pid == pid && p->state != PROC_ENDED;
 }
 
-static char walk_room[DENTS] __attribute__((aligned(8))); /* there is one walk at a time */
-
-void pids_open(struct pids *w)
-{
-    *w = (struct pids){ .dir = openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
-}
-
-pid_t pids_next(struct pids *w)
-{
-    for (;;) {
-        const struct dents64 *d;
-        uint64_t pid;
-
-        if (w->at >= w->n) {
-            w->at = 0;
-            w->n = w->dir < 0 ? 0 : syscall(SYS_getdents64, w->dir, walk_room, sizeof walk_room);
-            if (w->n <= 0) {
-                drop_fd(&w->dir);
-                return 0;
-            }
-        }
-        d = (const void *)(walk_room + w->at);
-        w->at += d->reclen;
-        if (str_to_u64(str_from(d->name), &pid) && pid > 1)
-            return (pid_t)pid;
-    }
-}
-
 static int signal_visible(const struct proc *p, int sig)
 {
-    struct pids walk;
+    struct numbers walk;
     int found = 0;
     pid_t pid;
 
@@ -209,7 +165,7 @@ static bool signal_other(pid_t pid, uint32_t last, int sig)
 
 int kill_others(uint32_t last, int sig)
 {
-    struct pids walk;
+    struct numbers walk;
     int found = 0;
     pid_t pid;
 

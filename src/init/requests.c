@@ -218,6 +218,14 @@ static int serve_listeners(int conn, struct err *e)
     return boundary_serve(conn, &request.head, e);
 }
 
+static int serve_who(int conn, struct err *e)
+{
+    struct control_who asked;
+
+    control_read(&request, &asked, sizeof asked);
+    return looks_add(conn, &asked, e);
+}
+
 static int serve_end(int conn, struct err *e)
 {
     (void)conn;
@@ -231,7 +239,7 @@ static int (*const requests[])(int conn, struct err *e) = {
     [CONTROL_LIST] = serve_list,           [CONTROL_ATTACH] = serve_attach,
     [CONTROL_FORGET] = serve_forget,       [CONTROL_CLOSE_STDIN] = serve_close_stdin,
     [CONTROL_USAGE] = serve_usage,         [CONTROL_END] = serve_end,
-    [CONTROL_LISTENERS] = serve_listeners,
+    [CONTROL_LISTENERS] = serve_listeners, [CONTROL_WHO] = serve_who,
 };
 
 static int serve_start(const struct init_options *o, int conn, const struct ipc_fds *fds,

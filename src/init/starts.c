@@ -419,10 +419,10 @@ void starts_kill_all(int sig, int64_t grace_ns, struct control_killed *ret)
     everything.deadline = grace_ns && sig != SIGKILL ? deadline_after(grace_ns) : 0;
 }
 
-int starts_wait_ms(void)
+int starts_wait_ms(int64_t nearest)
 {
-    int64_t nearest = everything.deadline;
-
+    if (everything.deadline && (!nearest || everything.deadline < nearest))
+        nearest = everything.deadline;
     if (everything.killing)
         return INIT_KILL_RETRY_MS;
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p)) {

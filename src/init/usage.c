@@ -66,7 +66,7 @@ void usage_read(struct control_used *ret)
 {
     static int64_t most;
     int64_t now = used_by_reaped();
-    struct pids walk;
+    struct numbers walk;
     pid_t pid;
 
     pids_open(&walk);

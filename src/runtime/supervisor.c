@@ -131,6 +131,14 @@ int supervisor_ask_one(int sock, uint32_t tag, enum control_type type, uint32_t 
     return ipc_send(sock, &m, sizeof m, NULL, 0, e);
 }
 
+int supervisor_ask_who(int sock, uint32_t tag, uint64_t inode, struct err *e)
+{
+    struct control_who m = { .inode = inode };
+
+    control_fill(&m.head, CONTROL_WHO, tag, sizeof m);
+    return ipc_send(sock, &m, sizeof m, NULL, 0, e);
+}
+
 /* A sandbox could hand out anything; only pipes and terminals are taken, and they never block us.
  */
 static int accept_stdio(struct ipc_fds *fds, struct err *e)
@@ -150,20 +158,60 @@ static int accept_stdio(struct ipc_fds *fds, struct err *e)
     return 0;
 }
 
-static bool brings_stdio(const struct control_head *h)
+static int accept_exe(int fd, const struct control_exe *x, struct err *e)
 {
-    return h->type == CONTROL_STARTED || h->type == CONTROL_ATTACHED;
+    struct stat st;
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, "looking at an executable from the sandbox");
+    if ((flags & (O_ACCMODE | O_PATH)) != O_RDONLY || !S_ISREG(st.st_mode) || st.st_dev != x->dev ||
+        st.st_ino != x->ino)
+        return err_set(e, ERR_DENIED, "the sandbox sent a descriptor that is not the executable");
+    return 0;
+}
+
+static int accept_exes(const struct control_who_is *m, const struct ipc_fds *fds, struct err *e)
+{
+    size_t at = 0;
+    int r = 0;
+
+    for (uint32_t i = 0; i < m->n_exes && r >= 0; i++) {
+        struct control_exe x;
+
+        control_exe_at(m, i, &x);
+        if (!(x.flags & CONTROL_EXE_FD))
+            continue;
+        r = at < fds->n ? accept_exe(fds->fd[at++], &x, e)
+                        : err_set(e, ERR_INVALID, "an executable without its descriptor");
+    }
+    return r < 0 || at == fds->n ? r : err_set(e, ERR_INVALID, "more descriptors than executables");
+}
+
+static int accept_fds(const union supervisor_message *m, struct ipc_fds *fds, struct err *e)
+{
+    switch (m->head.type) {
+    case CONTROL_STARTED:
+    case CONTROL_ATTACHED:
+        return accept_stdio(fds, e);
+    case CONTROL_WHO_IS:
+        return accept_exes(&m->who_is, fds, e);
+    case CONTROL_LISTENING:
+        return 0;
+    default:
+        return fds->n ? err_set(e, ERR_DENIED, "the sandbox sent descriptors nobody asked for") : 0;
+    }
 }
 
 _Static_assert(sizeof(struct control_exited) >= sizeof(struct control_failed),
-               "the largest message that is no list");
+               "the largest message that has no list");
 
 /* Zeros behind what an older PID 1 has sent, up to where this build may read. */
 static void complete(union supervisor_message *m, size_t n)
 {
     enum { KNOWN = sizeof(struct control_exited) };
 
-    if (m->head.type != CONTROL_PROCS && n < KNOWN)
+    if (m->head.type != CONTROL_PROCS && m->head.type != CONTROL_WHO_IS && n < KNOWN)
         memset(m->room_ + n, 0, KNOWN - n);
 }
 
@@ -178,10 +226,8 @@ int supervisor_next(int sock, union supervisor_message *ret, struct ipc_fds *ret
     r = control_check(ret, (size_t)n, e);
     if (r >= 0)
         complete(ret, (size_t)n);
-    if (r >= 0 && brings_stdio(&ret->head))
-        r = accept_stdio(&fds, e);
-    else if (r >= 0 && fds.n && ret->head.type != CONTROL_LISTENING)
-        r = err_set(e, ERR_DENIED, "the sandbox sent descriptors nobody asked for");
+    if (r >= 0)
+        r = accept_fds(ret, &fds, e);
     if (r < 0)
         return r;
     *ret_fds = fds;

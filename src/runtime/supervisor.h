@@ -34,9 +34,11 @@ int supervisor_ask(int sock, uint32_t tag, enum control_type type, struct err *e
 /* ATTACH, CLOSE_STDIN, FORGET */
 int supervisor_ask_one(int sock, uint32_t tag, enum control_type type, uint32_t proc,
                        struct err *e);
+/* Who holds the socket with this inode number. */
+int supervisor_ask_who(int sock, uint32_t tag, uint64_t inode, struct err *e);
 
 /* Every message is as this build knows it, whatever the age of the PID 1 that sent it; entries of
- * `procs` are still read with control_procs_at(). */
+ * `procs` and `who_is` are still read with control_procs_at() and the like. */
 union supervisor_message {
     struct control_head head;
     struct control_started started;
@@ -48,12 +50,13 @@ union supervisor_message {
     struct control_one done;
     struct control_used used;
     struct control_listening listening;
+    struct control_who_is who_is;
     char room_[IPC_MESSAGE_MAX];
 };
 
 /* The next message from PID 1, checked: 1, or 0 when the sandbox is gone. Descriptors that came
  * with it are of the kind expected of them, or the message is refused; they do not block. Those of
- * LISTENING are checked by listeners_take().
+ * LISTENING are checked by listeners_take(); those of WHO_IS are the files that it names.
  * -ERR_BUSY if there is none and the socket does not block. After another error the connection is
  * no longer worth anything, but another may be made. */
 int supervisor_next(int sock, union supervisor_message *ret, struct ipc_fds *ret_fds,

@@ -198,7 +198,7 @@ static const struct {
     { "signals", 0, show_signals },  { "ask", 4, net_ask },
     { "send", 2, net_send },         { "sockets", 0, net_sockets },
     { "loopback", 0, net_loopback }, { "take", 0, net_take },
-    { "change", 0, net_change },
+    { "change", 0, net_change },     { "hold", 2, hold },
 };
 
 int main(int argc, char **argv)

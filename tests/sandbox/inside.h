@@ -10,4 +10,7 @@ int net_loopback(char **argv); /* TCP and UDP with oneself, on every loopback ad
 int net_take(char **argv);     /* the ports of the listeners */
 int net_change(char **argv);   /* routes, links, addresses, rules, logs */
 
+/* inside_hold.c: WAY N. Says the inode number of a socket and holds it until its stdin ends. */
+int hold(char **argv);
+
 #endif
