@@ -33,7 +33,7 @@ struct daemon {
     struct arena arena;
     struct config config;
     struct identity_choice who;
-    struct listeners listeners;
+    struct doors doors;
     int state;
     uid_t owner;
     const char *roots[PLAN_ROOTS_MAX + 1];
@@ -123,7 +123,7 @@ static int open_all(struct daemon *d, struct err *e)
     if (r >= 0)
         r = set_tag(d, e);
     if (r >= 0)
-        r = listeners_open(&d->config, &d->listeners, e);
+        r = doors_open(&d->config, &d->doors, e);
     return r;
 }
 
@@ -131,7 +131,7 @@ static int open_all(struct daemon *d, struct err *e)
 static int control_plane(struct daemon *d, int warden, pid_t parent)
 {
     const struct serve_setup setup = { .config = &d->config,
-                                       .listeners = &d->listeners,
+                                       .doors = &d->doors,
                                        .state = d->state,
                                        .warden = warden,
                                        .ready_fd = d->options.ready_fd,
@@ -170,13 +170,13 @@ static int split(struct daemon *d)
         exit(control_plane(d, pair[0], self));
     }
     close(pair[0]);
-    listeners_close_fds(&d->listeners);
+    doors_close_fds(&d->doors);
     close(d->state);
     if (d->options.ready_fd >= 0)
         close(d->options.ready_fd);
     options = (struct warden_options){ d->launcher, d->config.hub.headers_file };
     r = warden_run(pair[1], child, &options);
-    listeners_remove(&d->listeners); /* the control plane may not have the right to */
+    doors_remove(&d->doors); /* the control plane may not have the right to */
     return r;
 }
 

@@ -16,13 +16,13 @@
 
 enum { BACKLOG = 1024, SYSTEMD_FIRST = 3 };
 
-static void add(struct listeners *l, int fd)
+static void add(struct doors *d, int fd)
 {
-    l->fd[l->n++] = fd;
+    d->fd[d->n++] = fd;
 }
 
 /* LISTEN_PID and LISTEN_FDS, as sd_listen_fds(3) has them. */
-static void take_systemd(struct listeners *l)
+static void take_systemd(struct doors *d)
 {
     const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
     uint64_t p, n;
@@ -30,9 +30,9 @@ static void take_systemd(struct listeners *l)
     if (!pid || !fds || !str_to_u64(str_from(pid), &p) || p != (uint64_t)getpid() ||
         !str_to_u64(str_from(fds), &n))
         return;
-    for (uint64_t i = 0; i < n && l->n < LISTEN_MAX; i++) {
+    for (uint64_t i = 0; i < n && d->n < LISTEN_MAX; i++) {
         fcntl(SYSTEMD_FIRST + (int)i, F_SETFD, FD_CLOEXEC);
-        add(l, SYSTEMD_FIRST + (int)i);
+        add(d, SYSTEMD_FIRST + (int)i);
     }
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
@@ -83,7 +83,7 @@ static int set_access(const struct config *c, const char *path, struct err *e)
     return 0;
 }
 
-static int listen_unix(const struct config *c, struct listeners *l, struct err *e)
+static int listen_unix(const struct config *c, struct doors *d, struct err *e)
 {
     struct sockaddr_un a = { .sun_family = AF_UNIX };
     AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -91,7 +91,7 @@ static int listen_unix(const struct config *c, struct listeners *l, struct err *
     int r = make_parent(c->socket.path, e);
 
     if (r >= 0)
-        r = lock_path(c->socket.path, &l->lock, e);
+        r = lock_path(c->socket.path, &d->lock, e);
     if (r < 0)
         return r;
     if (fd < 0 || !str_copy(str_from(c->socket.path), a.sun_path, sizeof a.sun_path))
@@ -102,10 +102,10 @@ static int listen_unix(const struct config *c, struct listeners *l, struct err *
     umask(before);
     if (r < 0 || listen(fd, BACKLOG) < 0)
         return err_sys(e, "listening on %s", a.sun_path);
-    snprintf(l->path, sizeof l->path, "%s", a.sun_path);
+    snprintf(d->path, sizeof d->path, "%s", a.sun_path);
     r = set_access(c, a.sun_path, e);
     if (r >= 0)
-        add(l, take_fd(&fd));
+        add(d, take_fd(&fd));
     return r;
 }
 
@@ -127,7 +127,7 @@ static socklen_t fill_address(const struct config_address *from, struct sockaddr
     return 0;
 }
 
-static int listen_tcp(const struct config *c, struct listeners *l, struct err *e)
+static int listen_tcp(const struct config *c, struct doors *d, struct err *e)
 {
     struct sockaddr_storage a = { 0 };
     socklen_t n = fill_address(&c->address, &a);
@@ -142,41 +142,41 @@ static int listen_tcp(const struct config *c, struct listeners *l, struct err *e
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, (struct sockaddr *)&a, n) < 0 || listen(fd, BACKLOG) < 0)
         return err_sys(e, "listening on %s", c->listen);
-    add(l, take_fd(&fd));
+    add(d, take_fd(&fd));
     return 0;
 }
 
-int listeners_open(const struct config *c, struct listeners *ret, struct err *e)
+int doors_open(const struct config *c, struct doors *ret, struct err *e)
 {
     int r = 0;
 
-    *ret = (struct listeners){ .lock = -1 };
+    *ret = (struct doors){ .lock = -1 };
     take_systemd(ret);
     if (ret->n == 0)
         r = listen_unix(c, ret, e);
     if (r >= 0 && c->listen)
         r = listen_tcp(c, ret, e);
     if (r < 0)
-        listeners_close(ret);
+        doors_close(ret);
     return r;
 }
 
-void listeners_close_fds(struct listeners *l)
+void doors_close_fds(struct doors *d)
 {
-    for (size_t i = 0; i < l->n; i++)
-        drop_fd(&l->fd[i]);
-    l->n = 0;
+    for (size_t i = 0; i < d->n; i++)
+        drop_fd(&d->fd[i]);
+    d->n = 0;
 }
 
-void listeners_close(struct listeners *l)
+void doors_close(struct doors *d)
 {
-    listeners_close_fds(l);
-    drop_fd(&l->lock);
+    doors_close_fds(d);
+    drop_fd(&d->lock);
 }
 
-void listeners_remove(struct listeners *l)
+void doors_remove(struct doors *d)
 {
-    if (l->path[0])
-        unlink(l->path);
-    listeners_close(l);
+    if (d->path[0])
+        unlink(d->path);
+    doors_close(d);
 }

@@ -7,7 +7,7 @@
 
 enum { LISTEN_MAX = 8 };
 
-struct listeners {
+struct doors {
     int fd[LISTEN_MAX];
     size_t n;
     int lock;       /* held while we own the unix socket's path; -1: it is systemd's */
@@ -15,10 +15,9 @@ struct listeners {
 };
 
 /* -ERR_BUSY if another daemon listens there. Sockets of a daemon that died are taken over. */
-int listeners_open(const struct config *c, struct listeners *ret, struct err *e);
-void listeners_close(struct listeners *l);     /* closes */
-void listeners_close_fds(struct listeners *l); /* all but the lock */
-void listeners_remove(
-    struct listeners *l); /* and removes the unix socket: nobody answers any more */
+int doors_open(const struct config *c, struct doors *ret, struct err *e);
+void doors_close(struct doors *d);     /* closes */
+void doors_close_fds(struct doors *d); /* all but the lock */
+void doors_remove(struct doors *d);    /* and removes the unix socket: nobody answers any more */
 
 #endif

@@ -116,11 +116,11 @@ static void stop(struct serve *s)
 
 static int listen_all(struct serve *s, struct err *e)
 {
-    struct listeners *l = s->setup->listeners;
+    struct doors *d = s->setup->doors;
     int r = 0;
 
-    for (size_t i = 0; r >= 0 && i < l->n; i++)
-        r = api_listen(s->api, take_fd(&l->fd[i]), e);
+    for (size_t i = 0; r >= 0 && i < d->n; i++)
+        r = api_listen(s->api, take_fd(&d->fd[i]), e);
     return r;
 }
 
@@ -147,7 +147,7 @@ static void on_open(void *user)
         return;
     }
     LOG(INFO, "daemon.ready", LOG_S("version", SANDBOXER_VERSION),
-        LOG_S("socket", s->setup->listeners->path));
+        LOG_S("socket", s->setup->doors->path));
     tell_systemd("READY=1");
     serve_tell(s->setup->ready_fd, NULL);
 }
@@ -246,7 +246,7 @@ int serve_run(const struct serve_setup *setup)
     if (r < 0)
         LOG(ERROR, "daemon.failed", LOG_S("error", e.msg));
     work_pool_done(&s.work);
-    listeners_remove(setup->listeners);
+    doors_remove(setup->doors);
     LOG(INFO, "daemon.stopped", LOG_I("status", s.status));
     return r < 0 ? 1 : s.status;
 }

@@ -10,7 +10,7 @@
 
 struct serve_setup {
     const struct config *config;
-    struct listeners *listeners;
+    struct doors *doors;
     int state;                        /* the state directory */
     int warden;                       /* socket to the warden */
     int ready_fd;                     /* -1: nobody waits */
