@@ -31,6 +31,7 @@ enum {
     EXT_HANDLE_MAX = 256,
     EXT_MOUNTS_MAX = 8,
     EXT_STDIO_MAX = 3,
+    EXT_ANCESTORS_MAX = 16,
 };
 
 enum ext_can {
@@ -42,6 +43,7 @@ enum ext_can {
     EXT_CAN_USAGE = 1 << 5,    /* says how much CPU was used inside */
     EXT_CAN_SNAPSHOT = 1 << 6,
     EXT_CAN_PAUSE = 1 << 7,
+    EXT_CAN_EGRESS = 1 << 8, /* all that leaves a box goes through sockets that we serve */
 };
 
 /* What a caller can choose by. */
@@ -71,6 +73,9 @@ struct ext_spec {
     const struct ext_mount *mounts;
     size_t n_mounts;
     const char *host; /* placement; "local" */
+    bool egress; /* a network boundary, whose sockets are told by `listeners`; programs are told
+                    of its proxy in the usual variables, unless the profile or the start has others
+                  */
 };
 
 struct ext_report {
@@ -85,11 +90,37 @@ struct ext_usage {
     uint32_t processes;
 };
 
+/* A program inside that has part in a connection. */
+struct ext_exe {
+    const char *path;  /* as it is called inside; NULL: it has no name there any more */
+    uint64_t dev, ino; /* both 0: not known */
+    int fd;            /* for reading, to hash it (it may be large, or change); -1: none */
+};
+
+struct ext_holder {
+    int pid; /* as seen inside, as is the uid */
+    uint32_t uid;
+    const struct ext_exe *exe;
+    const struct ext_exe *ancestors[EXT_ANCESTORS_MAX]; /* its parent first, PID 1 left out */
+    size_t n_ancestors;
+    bool cut; /* there are, or were, more */
+};
+
+/* Everybody who holds a socket, or nobody: then it was closed, or its holder hides. It says which
+ * programs run, not whose will they do: for logs, and as a second line of defence. */
+struct ext_who {
+    const struct ext_holder *holders;
+    size_t n;
+    const struct ext_exe *exes; /* each once */
+    size_t n_exes;
+};
+
 /* Limits that a backend may be unable to enforce on this machine. */
 enum ext_limit { EXT_LIMIT_MEMORY = 1 << 0, EXT_LIMIT_PIDS = 1 << 1, EXT_LIMIT_CPU = 1 << 2 };
 
 struct ext_box;
 struct ext_process;
+struct listeners; /* ipc/listeners.h */
 
 /* How a process is found again after a restart of the daemon. */
 struct ext_found {
@@ -111,6 +142,12 @@ struct ext_box_events {
                       const struct ext_report *report);
     void (*gone)(struct ext_box *b, const char *reason);
     void (*usage)(struct ext_box *b, int r, const struct ext_usage *u);
+    /* l is NULL if r < 0; else take_listeners(), what is left in it is closed. */
+    void (*listeners)(struct ext_box *b, int r, const struct err *e, struct listeners *l);
+    /* w and its descriptors are borrowed: dup() what is hashed later. r < 0: it could not be found
+     * out (-ERR_BUSY: it may be asked again), which is no better than nobody. */
+    void (*who)(struct ext_box *b, uint64_t tag, int r, const struct err *e,
+                const struct ext_who *w);
 };
 
 struct ext_box {
@@ -240,6 +277,13 @@ struct extension_ops {
     void (*usage)(struct ext_box *b); /* EXT_CAN_USAGE */
     /* Whether it is there, as far as can be told without waiting; `gone` may be on its way. */
     bool (*alive)(struct ext_box *b);
+
+    /* EXT_CAN_EGRESS, for boxes whose spec said so. May be asked at any time and again: whoever
+     * serves them may die, the box keeps them. */
+    void (*listeners)(struct ext_box *b);
+    /* Who holds a socket inside, by its inode number; `tag` is the owner's and returned. Answers
+     * come in any order. */
+    void (*who)(struct ext_box *b, uint64_t tag, uint64_t inode);
 
     /* EXT_CAN_EXEC, EXT_CAN_FILES */
     void (*start)(struct ext_box *b, struct ext_process *p, const struct ext_start *s);

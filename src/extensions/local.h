@@ -5,6 +5,7 @@
  *     local_channel.c    its control connection to the PID 1 inside
  *     local_process.c    what runs in it
  *     local_start.c      a start request as PID 1 wants it: user, environment
+ *     local_egress.c     the sockets of its network boundary, and who holds a connection
  *     local_end.c        how it is taken down
  *     local_launcher.c   the launchers, which build and remove
  *     local_plan.c       profile and spec as a launch plan
@@ -36,6 +37,7 @@ enum {
     LOCAL_SLOTS_MAX =
         1 << 15, /* PID 1 has fewer rows; the others failed and are told in this batch */
     LOCAL_DEFAULTS_MAX = 128 << 10,
+    LOCAL_WHO_MAX = CONTROL_WHO_MAX, /* questions that PID 1 has not answered yet */
 };
 
 #define LOCAL_READY_NS    (20 * NS_PER_S)   /* for the probe to run inside */
@@ -92,7 +94,7 @@ void local_plan_freep_(struct local_plan **p);
 /* --- Starts (local_start.c). --- */
 /* What every start in a box begins with: strings, each ended by NUL: user, working directory,
  * variables. It is kept on disk, because a box outlives the profile that it was made from. */
-int local_defaults_write(const struct profile *p, struct buf *ret, struct err *e);
+int local_defaults_write(const struct ext_spec *s, struct buf *ret, struct err *e);
 bool local_defaults_valid(struct str defaults);
 
 /* Texts are borrowed from both or on the arena. */
@@ -161,6 +163,9 @@ enum {
     TAG_LIST = 1 << TAG_SLOT_BITS,
     TAG_USAGE = 2 << TAG_SLOT_BITS,
     TAG_LAST_USAGE = 3 << TAG_SLOT_BITS,
+    TAG_LISTENERS = 4 << TAG_SLOT_BITS,
+    TAG_WHO_FIRST = 1 << 8, /* in the turn's place: one of the questions who holds a socket */
+    TAG_WHO_COUNT = (1 << 16) - TAG_WHO_FIRST,
 };
 
 void local_process_start(struct local_box *b, struct ext_process *p, const struct ext_start *s);
@@ -185,6 +190,26 @@ void local_process_adopt(struct local_box *b, const struct control_proc *p);
 void local_process_tell_failed(struct local_box *b); /* starts that were not sent */
 void local_process_lose_all(struct local_box *b, const char *why);
 void local_process_table_done(struct local_box *b); /* nothing is told */
+
+/* --- The network boundary (local_egress.c). --- */
+struct egress {
+    unsigned listeners, lost_listeners; /* answers that are due, and that will not come */
+    struct list asked, lost;            /* struct question */
+    unsigned n_asked;
+    uint32_t last; /* tag of a question */
+};
+
+void local_egress_listeners(struct ext_box *b);
+void local_egress_who(struct ext_box *b, uint64_t tag, uint64_t inode);
+void local_egress_on_listening(struct local_box *b, const struct control_listening *m,
+                               struct ipc_fds *fds);
+void local_egress_on_who_is(struct local_box *b, const struct control_who_is *m,
+                            const struct ipc_fds *fds);
+bool local_egress_on_failed(struct local_box *b,
+                            const struct control_failed *m); /* false: not asked here */
+void local_egress_lose_all(struct local_box *b);             /* what is due will not come */
+void local_egress_tell_lost(struct local_box *b);            /* from the loop */
+void local_egress_done(struct local_box *b);                 /* nothing is told */
 
 /* --- A box. --- */
 enum local_state {
@@ -215,6 +240,7 @@ struct local_box {
     bool gone;            /* it died by itself, and that was not told yet */
     unsigned usages;      /* answers that are due */
     unsigned lost_usages; /* … and will not come */
+    struct egress egress;
     int64_t cpu_ns;
     struct ext_report report; /* of the end of what was there */
     int r, end_r, probe_r;    /* of the last failure; of the last end; of the last probe */

@@ -75,6 +75,7 @@ void local_box_free(struct ext_box *ext)
     local_channel_close(b);
     close_probe(b);
     local_process_table_done(b);
+    local_egress_done(b);
     local_plan_free(take_ptr(b->plan));
     buf_done(&b->defaults);
     local_release(b);
@@ -89,7 +90,7 @@ static int begin_provision(struct local_box *b, const struct ext_spec *s, struct
 
     buf_clear(&b->defaults);
     if (r >= 0)
-        r = local_defaults_write(s->profile, &b->defaults, e);
+        r = local_defaults_write(s, &b->defaults, e);
     if (r >= 0)
         r = run_dir_make(&b->x->run, b->ext.id, e);
     if (r < 0)
@@ -508,6 +509,7 @@ static void lose_pending(struct local_box *b)
 {
     b->lost_usages += b->usages;
     b->usages = 0;
+    local_egress_lose_all(b);
     local_process_lose_all(b, b->r < 0 ? b->why.msg : "the sandbox was taken down");
 }
 
@@ -588,6 +590,7 @@ static void settle(struct local_box *b)
     tell_ready(b);
     tell_not_adopted(b);
     tell_lost_usages(b);
+    local_egress_tell_lost(b);
     tell_end(b);
     local_release(b);
 }

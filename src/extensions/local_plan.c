@@ -159,7 +159,8 @@ static int fill(const struct ext_context *c, const char *id, const struct ext_sp
     if (r < 0)
         return r;
     snprintf(p->plan.id, sizeof p->plan.id, "%s", id);
-    p->plan.flags = PLAN_LISTENER | (of->writable_system ? PLAN_WRITABLE_SYSTEM : 0);
+    p->plan.flags = PLAN_LISTENER | (of->writable_system ? PLAN_WRITABLE_SYSTEM : 0) |
+                    (s->egress ? PLAN_EGRESS : 0);
     set_limits(&p->plan, s);
     r = add_caps(&p->plan, of->caps, e);
     if (r >= 0 && of->image)

@@ -3,6 +3,7 @@
 
 #include "base/own.h"
 #include "extensions/local.h"
+#include "ipc/listeners.h"
 #include "runtime/user.h"
 
 static int add_string(struct buf *b, const char *s)
@@ -10,17 +11,61 @@ static int add_string(struct buf *b, const char *s)
     return buf_add(b, (struct str){ s, strlen(s) + 1 });
 }
 
-int local_defaults_write(const struct profile *p, struct buf *ret, struct err *e)
+static int add_variable(struct buf *b, const char *name, const char *value)
 {
+    int r = buf_addf(b, "%s=%s", name, value);
+
+    return r < 0 ? r : buf_add_c(b, '\0');
+}
+
+/* Programs read the proxy's variables in capital letters or small ones, so whoever sets one means
+ * both. */
+static bool is_same(const char *a, const char *b, size_t n)
+{
+    static const char end[] = "_proxy";
+    size_t m = sizeof end - 1;
+
+    return strncmp(a, b, n) == 0 ||
+           (n > m && strncasecmp(a + n - m, end, m) == 0 && strncasecmp(a, b, n) == 0);
+}
+
+static bool profile_has(const struct profile *p, const char *name)
+{
+    for (size_t i = 0; i < p->env.n; i++)
+        if (strlen(p->env.p[i].key) == strlen(name) && is_same(p->env.p[i].key, name, strlen(name)))
+            return true;
+    return false;
+}
+
+static int add_proxy(const struct profile *p, struct buf *ret)
+{
+    static const struct {
+        const char *name, *value;
+    } variables[] = {
+        { "HTTP_PROXY", LISTENERS_PROXY_URL },  { "http_proxy", LISTENERS_PROXY_URL },
+        { "HTTPS_PROXY", LISTENERS_PROXY_URL }, { "https_proxy", LISTENERS_PROXY_URL },
+        { "ALL_PROXY", LISTENERS_PROXY_URL },   { "all_proxy", LISTENERS_PROXY_URL },
+        { "NO_PROXY", LISTENERS_NO_PROXY },     { "no_proxy", LISTENERS_NO_PROXY },
+    };
+    int r = 0;
+
+    for (size_t i = 0; i < COUNT_OF(variables) && r >= 0; i++)
+        if (!profile_has(p, variables[i].name))
+            r = add_variable(ret, variables[i].name, variables[i].value);
+    return r;
+}
+
+int local_defaults_write(const struct ext_spec *s, struct buf *ret, struct err *e)
+{
+    const struct profile *p = s->profile;
     int r = add_string(ret, p->user ? p->user : "0");
 
     if (r >= 0)
         r = add_string(ret, p->workdir ? p->workdir : "");
-    for (size_t i = 0; i < p->env.n && r >= 0; i++) {
-        r = buf_addf(ret, "%s=%s", p->env.p[i].key, p->env.p[i].value);
-        if (r >= 0)
-            r = buf_add_c(ret, '\0');
-    }
+    for (size_t i = 0; i < p->env.n && r >= 0; i++)
+        r = add_variable(ret, p->env.p[i].key, p->env.p[i].value);
+    if (r >= 0 && s->egress)
+        r = add_proxy(p, ret);
     return r < 0 ? err_set(e, ERR_TOO_BIG, "the profile's environment takes more than %d bytes",
                            LOCAL_DEFAULTS_MAX)
                  : 0;
@@ -52,7 +97,7 @@ static bool has(const struct variables *v, size_t among, const char *text)
     size_t n = strcspn(text, "=");
 
     for (size_t i = 0; i < among; i++)
-        if (strncmp(v->list[i], text, n) == 0 && v->list[i][n] == '=')
+        if (is_same(v->list[i], text, n) && v->list[i][n] == '=')
             return true;
     return false;
 }

@@ -47,6 +47,14 @@ void listeners_done(struct listeners *l)
         drop_fd(&l->fd[i]);
 }
 
+struct listeners take_listeners(struct listeners *l)
+{
+    struct listeners taken = *l;
+
+    listeners_init(l);
+    return taken;
+}
+
 size_t listeners_pack(const struct listeners *l, int ret_fds[static LISTENER_COUNT_],
                       uint32_t *ret_slots)
 {

@@ -78,6 +78,7 @@ struct listeners {
 
 void listeners_init(struct listeners *l);
 void listeners_done(struct listeners *l);
+struct listeners take_listeners(struct listeners *l); /* l has none any more */
 
 /* For sending: the descriptors that are there, in order, and their mask. They stay l's. */
 size_t listeners_pack(const struct listeners *l, int ret_fds[static LISTENER_COUNT_],

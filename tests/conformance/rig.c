@@ -226,6 +226,47 @@ static void on_usage(struct ext_box *b, int r, const struct ext_usage *u)
         s->usage = *u;
 }
 
+static void on_listeners(struct ext_box *b, int r, const struct err *e, struct listeners *l)
+{
+    struct subject *s = b->owner;
+
+    CHECK_INT(s->torn_down, 0);
+    CHECK((r < 0) == !l);
+    if (l) {
+        listeners_done(&s->listeners);
+        s->listeners = take_listeners(l);
+    }
+    note(s, &s->listening, r, e);
+}
+
+/* Descriptors come with whatever can be opened. */
+static void check_who(const struct ext_who *w)
+{
+    for (size_t i = 0; i < w->n_exes; i++)
+        CHECK(w->exes[i].fd < 0 || (fcntl(w->exes[i].fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
+    for (size_t i = 0; i < w->n; i++)
+        CHECK(w->holders[i].exe >= w->exes && w->holders[i].exe < w->exes + w->n_exes);
+}
+
+static void on_who(struct ext_box *b, uint64_t tag, int r, const struct err *e,
+                   const struct ext_who *w)
+{
+    struct subject *s = b->owner;
+
+    CHECK_INT(s->torn_down, 0);
+    CHECK((r < 0) == !w);
+    s->tag = tag;
+    s->n_holders = w ? w->n : 0;
+    if (w)
+        check_who(w);
+    if (w && w->n) {
+        s->pid = w->holders[0].pid;
+        snprintf(s->exe, sizeof s->exe, "%s",
+                 w->holders[0].exe->path ? w->holders[0].exe->path : "");
+    }
+    note(s, &s->told, r, e);
+}
+
 static const struct ext_box_events subject_events = {
     .provisioned = on_provisioned,
     .ready = on_ready,
@@ -233,11 +274,14 @@ static const struct ext_box_events subject_events = {
     .torn_down = on_torn_down,
     .gone = on_gone,
     .usage = on_usage,
+    .listeners = on_listeners,
+    .who = on_who,
 };
 
 void subject_init_id(struct rig *r, struct subject *s, const char *id)
 {
     *s = (struct subject){ .rig = r };
+    listeners_init(&s->listeners);
     snprintf(s->id, sizeof s->id, "%s", id);
     s->b = r->ops->box_new(r->x, s->id, &subject_events, s);
 }
@@ -261,6 +305,7 @@ void subject_provision(struct subject *s)
 {
     struct ext_spec spec = subject_spec(s->rig);
 
+    spec.egress = s->egress;
     s->rig->ops->provision(s->b, &spec);
     CHECK_INT(s->provisioned, 0); /* never from inside the call */
 }
@@ -300,6 +345,7 @@ void subject_free(struct subject *s)
 {
     s->rig->ops->box_free(s->b);
     s->b = NULL;
+    listeners_done(&s->listeners);
 }
 
 void subject_end(struct subject *s)

@@ -24,6 +24,7 @@
 #include "base/own.h"
 #include "extensions/extension.h"
 #include "harness/tap.h"
+#include "ipc/listeners.h"
 #include "loop/loop.h"
 #include "runtime/launcher.h"
 
@@ -59,6 +60,13 @@ struct subject {
     size_t n_found;
     struct ext_report report;
     struct ext_usage usage;
+    bool egress;                /* asked for */
+    int listening, told;        /* how often listeners and who were */
+    struct listeners listeners; /* of the last one */
+    uint64_t tag;               /* of the last `who`, and what it said */
+    size_t n_holders;
+    char exe[256];
+    int pid;
     char reason[256];
     char id[ID_MAX];
     void (*on_provisioned)(struct subject *s); /* called from inside */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@ struct world {
     char id[ID_MAX];
     struct fake_process *process[INSIDE_MAX];
     uint32_t n;
+    struct listeners listeners;
+    int rejects; /* who could write to them */
 };
 
 struct extension {
@@ -39,6 +42,7 @@ struct news {
     struct ext_process *process;
     struct fake_process *inside;
     const char *failure;
+    uint64_t tag;
 };
 
 struct fake_plan fake_plan;
@@ -68,6 +72,8 @@ static struct world *make_world(const char *id)
             worlds[i] = calloc(1, sizeof *worlds[i]);
             CHECK(worlds[i]);
             snprintf(worlds[i]->id, ID_MAX, "%s", id);
+            listeners_init(&worlds[i]->listeners);
+            worlds[i]->rejects = -1;
             return worlds[i];
         }
     FAIL("too many boxes");
@@ -92,6 +98,8 @@ static void end_world(struct world *w)
 {
     for (uint32_t i = 0; i < w->n; i++)
         free_process(w->process[i]);
+    listeners_done(&w->listeners);
+    drop_fd(&w->rejects);
     for (size_t i = 0; i < WORLDS_MAX; i++)
         if (worlds[i] == w)
             worlds[i] = NULL;
@@ -177,6 +185,38 @@ static struct fake_process *make_process(struct world *w, const struct ext_start
     return p;
 }
 
+static int open_listener(int type)
+{
+    struct sockaddr_in loopback = { .sin_family = AF_INET,
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    CHECK(fd >= 0 && bind(fd, (const struct sockaddr *)&loopback, sizeof loopback) == 0);
+    CHECK(type != SOCK_STREAM || listen(fd, 16) == 0);
+    return fd;
+}
+
+static void open_boundary(struct world *w)
+{
+    static const enum listener_slot streams[] = { LISTENER_PROXY4, LISTENER_CAPTURE4,
+                                                  LISTENER_DNS_TCP4 };
+    int pair[2];
+
+    for (size_t i = 0; i < COUNT_OF(streams); i++)
+        w->listeners.fd[streams[i]] = open_listener(SOCK_STREAM);
+    w->listeners.fd[LISTENER_DNS_UDP4] = open_listener(SOCK_DGRAM);
+    CHECK(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
+    w->listeners.fd[LISTENER_REJECTS] = pair[0];
+    w->rejects = pair[1];
+}
+
+int fake_listener(const char *box, enum listener_slot slot)
+{
+    struct world *w = find_world(box);
+
+    return w ? w->listeners.fd[slot] : -1;
+}
+
 /* --- telling --- */
 
 static struct fake_box *of(struct ext_box *b)
@@ -260,6 +300,41 @@ static void tell_adopted(struct news *n)
 static void tell_usage(struct news *n)
 {
     n->box->ext.events->usage(&n->box->ext, 0, &(struct ext_usage){ 0 });
+}
+
+static void tell_listeners(struct news *n)
+{
+    struct ext_box *b = &n->box->ext;
+    struct listeners l;
+    struct err e;
+    int r = failure(n, &e);
+
+    if (r >= 0 && (!n->box->world || n->box->world->rejects < 0))
+        r = err_set(&e, ERR_NOT_FOUND, "the box is not running, or has no network boundary");
+    if (r < 0) {
+        b->events->listeners(b, r, &e, NULL);
+        return;
+    }
+    for (size_t i = 0; i < LISTENER_COUNT_; i++) {
+        int fd = n->box->world->listeners.fd[i];
+
+        l.fd[i] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    }
+    b->events->listeners(b, 0, NULL, &l);
+    listeners_done(&l);
+}
+
+static void tell_who(struct news *n)
+{
+    static const struct ext_who nobody = { 0 };
+    struct ext_box *b = &n->box->ext;
+    struct err e;
+    int r = failure(n, &e);
+
+    if (r < 0)
+        b->events->who(b, n->tag, r, &e, NULL);
+    else
+        b->events->who(b, n->tag, 0, NULL, fake_plan.who ? fake_plan.who : &nobody);
 }
 
 static struct ext_process *let_go(struct fake_process *p)
@@ -458,9 +533,10 @@ static void fake_provision(struct ext_box *x, const struct ext_spec *s)
 {
     struct fake_box *b = of(x);
 
-    (void)s;
     if (!fake_plan.fail_provision)
         b->world = make_world(x->id);
+    if (b->world && s->egress)
+        open_boundary(b->world);
     snprintf(x->handle, sizeof x->handle, "fake:%s", x->id);
     snprintf(x->step, sizeof x->step, "%s", fake_plan.fail_provision ? "fake" : "");
     tell_later(b, tell_provisioned)->failure = fake_plan.fail_provision;
@@ -491,6 +567,20 @@ static bool fake_alive(struct ext_box *x)
 static void fake_usage(struct ext_box *x)
 {
     tell_later(of(x), tell_usage);
+}
+
+static void fake_listeners(struct ext_box *x)
+{
+    tell_later(of(x), tell_listeners)->failure = fake_plan.fail_listeners;
+}
+
+static void fake_who(struct ext_box *x, uint64_t tag, uint64_t inode)
+{
+    struct news *n = tell_later(of(x), tell_who);
+
+    (void)inode;
+    n->tag = tag;
+    n->failure = of(x)->world ? fake_plan.fail_who : "the box is not running";
 }
 
 static void fake_start(struct ext_box *x, struct ext_process *p, const struct ext_start *s)
@@ -590,7 +680,8 @@ static const char *const nothing[] = { NULL };
 const struct extension_ops extension_fake = {
     .id = "ext.fake",
     .version = "1",
-    .can = EXT_CAN_EXEC | EXT_CAN_FILES | EXT_CAN_REATTACH | EXT_CAN_POOL | EXT_CAN_USAGE,
+    .can = EXT_CAN_EXEC | EXT_CAN_FILES | EXT_CAN_REATTACH | EXT_CAN_POOL | EXT_CAN_USAGE |
+           EXT_CAN_EGRESS,
     .vector = { .regions = nothing, .languages = nothing, .pricing = "none" },
     .open = fake_open,
     .close = fake_close,
@@ -604,6 +695,8 @@ const struct extension_ops extension_fake = {
     .teardown = fake_teardown,
     .usage = fake_usage,
     .alive = fake_alive,
+    .listeners = fake_listeners,
+    .who = fake_who,
     .start = fake_start,
     .signal = fake_signal,
     .signal_all = fake_signal_all,

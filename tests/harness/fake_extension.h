@@ -5,6 +5,7 @@
 #define TESTS_FAKE_EXTENSION_H
 
 #include "extensions/extension.h"
+#include "ipc/listeners.h"
 
 extern const struct extension_ops extension_fake; /* "ext.fake" */
 
@@ -25,6 +26,8 @@ struct fake_process {
 /* How the next ones go. */
 extern struct fake_plan {
     const char *fail_provision, *fail_ready, *fail_start, *fail_reattach; /* NULL: they work */
+    const char *fail_listeners, *fail_who;
+    const struct ext_who *who; /* what is answered; NULL: nobody holds it */
 } fake_plan;
 
 size_t fake_box_count(void); /* that were provisioned and not torn down */
@@ -33,6 +36,10 @@ struct fake_process *fake_last(const char *box);
 void fake_write(struct fake_process *p, int channel, const char *text);
 /* It ends, and so do its descriptors. With `keep_open` somebody it started holds on to them. */
 void fake_end(struct fake_process *p, enum ext_how how, int status, bool keep_open);
+/* A socket of the network boundary, as the box keeps it: TCP and UDP on a loopback address and a
+ * port of its own, without IPv6 and SOCKETS, and REJECTS without anything to read. -1: there is
+ * none. */
+int fake_listener(const char *box, enum listener_slot slot);
 void fake_kill_box(const char *box); /* → gone */
 void fake_forget_all(void);
 

@@ -37,6 +37,17 @@ TEST(profile_and_spec_become_a_plan)
     CHECK_INT(plan->n, 2);
 }
 
+TEST(egress_becomes_a_network_boundary)
+{
+    AUTO(profile_unrefp_) struct profile *p = read_profile("");
+    struct ext_spec s = { .profile = p, .egress = true };
+    AUTO(local_plan_freep_) struct local_plan *plan = NULL;
+    struct err e = { 0 };
+
+    CHECK_OK(local_plan_new(&(struct ext_context){ 0 }, id, &s, &plan, &e), e);
+    CHECK_INT(plan->plan.flags, PLAN_LISTENER | PLAN_EGRESS);
+}
+
 /* One mount in a context with these roots: how it is named to the launcher. */
 static int plan_mount(const char *source, struct plan_mount *ret, struct err *e)
 {

@@ -2,6 +2,7 @@
 
 #include "extensions/local.h"
 #include "harness/tap.h"
+#include "ipc/listeners.h"
 
 static const char defaults_text[] = "root\0/work\0A=1\0B=2\0";
 #define DEFAULTS ((struct str){ defaults_text, sizeof defaults_text - 1 })
@@ -44,6 +45,55 @@ TEST(the_request_wins_over_the_profile)
     CHECK(variable(&s, "TERM"));
     CHECK_STR(str_from(s.user), "root");
     CHECK_STR(str_from(s.cwd), "/work");
+}
+
+/* What a start finds in the defaults of a profile with this environment. */
+static void start_with(const char *env, bool egress, const char *const *envp, struct arena *a,
+                       struct buf *defaults, struct supervisor_start *ret)
+{
+    static const char *const argv[] = { "x", NULL };
+    AUTO(profile_unrefp_) struct profile *p = NULL;
+    struct buf yaml AUTO(buf_done) = BUF_INIT(4096);
+    struct err e;
+
+    CHECK(buf_addf(&yaml, "id: profile.x\nversion: 1\nenv: { %s }\n", env) >= 0);
+    CHECK_OK(profile_read(buf_str(&yaml), &p, &e), e);
+    CHECK_OK(
+        local_defaults_write(&(struct ext_spec){ .profile = p, .egress = egress }, defaults, &e),
+        e);
+    CHECK_OK(local_start_fill(buf_str(defaults), &(struct ext_start){ .argv = argv, .envp = envp },
+                              a, ret, &e),
+             e);
+}
+
+static void expect_proxy(const char *env, bool egress, const char *const *envp, const char *upper,
+                         const char *lower)
+{
+    struct arena a AUTO(arena_done) = ARENA_INIT(1 << 16);
+    struct buf defaults AUTO(buf_done) = BUF_INIT(LOCAL_DEFAULTS_MAX);
+    struct supervisor_start s;
+    const char *got[2];
+
+    start_with(env, egress, envp, &a, &defaults, &s);
+    got[0] = variable(&s, "HTTPS_PROXY");
+    got[1] = variable(&s, "https_proxy");
+    CHECK_STR(str_from(got[0] ? got[0] : "-"), upper);
+    CHECK_STR(str_from(got[1] ? got[1] : "-"), lower);
+    CHECK(!variable(&s, "NO_PROXY") == !egress && !variable(&s, "all_proxy") == !egress);
+}
+
+TEST(the_proxy_is_what_the_start_the_profile_or_the_boundary_says)
+{
+    static const char *const own[] = { "https_proxy=own", NULL }, *const none[] = { "HTTPS_PROXY=",
+                                                                                    NULL };
+
+    expect_proxy("A: b", false, NULL, "-", "-");
+    expect_proxy("A: b", true, NULL, LISTENERS_PROXY_URL, LISTENERS_PROXY_URL);
+    expect_proxy("HTTPS_PROXY: x", true, NULL, "x", "-");
+    expect_proxy("HTTPS_PROXY: x, https_proxy: y", true, NULL, "x", "y");
+    expect_proxy("A: b", true, own, "-", "own");
+    expect_proxy("HTTPS_PROXY: x", true, own, "-", "own");
+    expect_proxy("A: b", true, none, "", "-");
 }
 
 TEST(too_many_variables_are_refused)
