@@ -35,11 +35,12 @@ struct look {
 
 static struct look looks[INIT_LOOKS_MAX];
 
-/* In the order of their arrival. */
+/* In the order of their arrival. No connection takes another's places: what a client has asked is
+ * read to its end even if it has died. */
 static struct {
     int conn;
     struct control_who asked;
-} waiting[CONTROL_WHO_MAX];
+} waiting[INIT_CONNECTIONS_MAX * CONTROL_WHO_MAX];
 static size_t n_waiting;
 
 static size_t fail(union answer *a, uint32_t tag, const struct err *e)
@@ -104,13 +105,22 @@ static struct look *find_free(void)
     return NULL;
 }
 
+static size_t count_waiting(int conn)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_waiting; i++)
+        n += waiting[i].conn == conn;
+    return n;
+}
+
 int looks_add(int conn, const struct control_who *asked, struct err *e)
 {
     struct look *l = n_waiting ? NULL : find_free();
 
     if (l)
         return begin(l, conn, asked, e);
-    if (n_waiting == COUNT_OF(waiting))
+    if (n_waiting == COUNT_OF(waiting) || count_waiting(conn) >= CONTROL_WHO_MAX)
         return err_set(e, ERR_BUSY, "%d questions wait already", CONTROL_WHO_MAX);
     waiting[n_waiting].conn = conn;
     waiting[n_waiting++].asked = *asked;

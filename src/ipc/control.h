@@ -64,7 +64,7 @@ enum {
     CONTROL_HOLDERS_MAX = 8,  /* of one socket; more are not told apart */
     CONTROL_ANCESTORS_MAX = 16,
     CONTROL_EXES_MAX = 24,      /* different ones in one answer */
-    CONTROL_WHO_MAX = 128,      /* questions that wait for their turn; of all connections */
+    CONTROL_WHO_MAX = 128,      /* questions that wait for their turn; of one connection */
     CONTROL_WHO_IS_MAX = 32768, /* bytes of an answer, most of them paths */
     CONTROL_FIRST_ANSWER = 64,  /* types below are requests */
 };
