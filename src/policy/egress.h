@@ -1,0 +1,118 @@
+/* The egress policy as it is asked: one compiled, immutable snapshot, and the questions that
+ * adapters and relays have.
+ *
+ * A connection asks egress_connect(), then egress_addresses() with what the name resolved to, and,
+ * where the protocol is inspected, egress_request() for every request. A match borrows from its
+ * snapshot: hold a reference as long as the match, and compare generations before every write. A
+ * changed policy is a new snapshot; nothing decided under the old one may go on.
+ *
+ * No question allocates, and each costs what the asked name, port and path cost and what matches
+ * them, not what else the policy has. Whatever cannot be decided is denied. */
+#ifndef POLICY_EGRESS_H
+#define POLICY_EGRESS_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "net/address.h"
+#include "policy/egress_policy.h"
+
+struct egress_snapshot;
+
+/* Copies what it needs of a policy that egress_check() took. *e says why if NULL is returned. The
+ * first reference is the caller's; references are counted across threads. */
+struct egress_snapshot *egress_compile(const struct egress_policy *p, uint64_t generation,
+                                       struct err *e);
+struct egress_snapshot *egress_snapshot_ref(struct egress_snapshot *s);
+void egress_snapshot_unref(struct egress_snapshot *s);
+void egress_snapshot_unrefp_(struct egress_snapshot **s); /* for AUTO() */
+uint64_t egress_snapshot_generation(const struct egress_snapshot *s);
+
+enum egress_verdict {
+    EGRESS_DENIED, /* also what a zeroed answer is */
+    EGRESS_ALLOWED,
+    EGRESS_AUDITED, /* the policy says no and the endpoint only records it: let it pass */
+};
+
+/* Why, for people and agents. Texts are printable and hold nothing of a query. */
+struct egress_reason {
+    const char *code; /* stable, see docs/egress-policy.md: "policy_denied", "ssrf_denied", … */
+    char text[256];   /* what was denied, or what allows it */
+    char next[256];   /* what to do about it; empty if allowed */
+    struct str rule;  /* "network_policies.web.endpoints[0].deny_rules[2]"; of the snapshot; may be
+                         empty */
+};
+
+/* Who wants to go where. */
+struct egress_ask {
+    struct str host; /* as host_parse() makes it: a canonical name, or the address as text */
+    bool host_is_address;
+    struct address address; /* if host_is_address */
+    uint16_t port;
+    bool identity_known; /* the three below are evidence, not a guess */
+    struct str binary;   /* path of the program that holds the socket */
+    const struct str *ancestors;
+    size_t n_ancestors;
+};
+
+struct egress_endpoint_c; /* a compiled endpoint */
+
+/* More endpoints that apply to one connection are refused: a limit, so that a match has a size. */
+enum { EGRESS_MATCH_MAX = 64 };
+
+/* What applies to one connection. */
+struct egress_match {
+    const struct egress_endpoint_c *endpoint; /* the winner, which is reported; NULL: unlisted */
+    struct str policy;        /* its entry's name; "unlisted" if no endpoint names the host */
+    struct str endpoint_name; /* its own name, or its place: "network_policies.web.endpoints[0]" */
+    bool needs_identity;      /* the answer depends on the program: find out and ask again */
+    enum egress_protocol protocol;
+    enum egress_tls tls; /* EGRESS_TLS_AUTO or EGRESS_TLS_SKIP */
+    bool exact_host;     /* the winner names the host without wildcards */
+    bool encoded_slash;  /* for path_canonical(): any of the endpoints keeps %2F */
+    bool audit_only;     /* every inspected endpoint only records */
+    uint16_t port;
+    uint64_t generation;
+
+    const struct egress_snapshot *snapshot_;
+    struct address address_; /* the asked one … */
+    bool host_is_address_;   /* … if it was one */
+    const struct egress_endpoint_c *all_[EGRESS_MATCH_MAX];
+    size_t all_count_;
+    size_t steps_; /* that the trie took: for tests */
+};
+
+/* May this program open a connection there? The winner among the endpoints that apply is the one
+ * whose entry has the smallest name, then the first. Without an identity, a destination whose
+ * endpoints name programs is denied with needs_identity set. *ret and *why are always filled. */
+enum egress_verdict egress_connect(const struct egress_snapshot *s, const struct egress_ask *ask,
+                                   struct egress_match *ret, struct egress_reason *why);
+
+enum { EGRESS_NAME_PORTS_MAX = 256 };
+
+struct egress_ports {
+    bool any; /* every port; also if there are more than fit */
+    uint16_t p[EGRESS_NAME_PORTS_MAX];
+    size_t n; /* sorted, each once */
+    size_t steps_;
+};
+
+/* Policy DNS: is there an endpoint, for whichever program, that has this canonical name, and on
+ * which ports? Only what is allowed here may be asked upstream. Endpoints without a host do not
+ * count: through them every name would leave. */
+enum egress_verdict egress_name(const struct egress_snapshot *s, struct str name,
+                                struct egress_ports *ret, struct egress_reason *why);
+
+/* May the connection go to these addresses? One bad one refuses all, and so does an empty list.
+ * Metadata services and control-plane ports never; what is not public only if it was declared as
+ * one exact address. */
+enum egress_verdict egress_addresses(const struct egress_match *m, const struct address *list,
+                                     size_t n, struct egress_reason *why);
+
+/* May this request pass? path and query as path_canonical() made them: the query without its '?',
+ * p NULL if there is none. Over all endpoints that apply: at least one allows, none denies. For
+ * EGRESS_TCP there is nothing to ask and the answer is no. A query that cannot be decoded is denied
+ * even where an endpoint only records. */
+enum egress_verdict egress_request(const struct egress_match *m, struct str method, struct str path,
+                                   struct str query, struct egress_reason *why);
+
+#endif
