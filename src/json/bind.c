@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -251,13 +252,20 @@ static int read_duration(const struct bind *b, const struct json_place *at, cons
     return 0;
 }
 
+static bool is_word(const struct json_field *f, struct str s, const char *word)
+{
+    if (!f->loose)
+        return str_eq(s, str_from(word));
+    return s.n == strlen(word) && strncasecmp(s.p, word, s.n) == 0;
+}
+
 static int read_enum(const struct bind *b, const struct json_place *at, const struct json *v,
                      const struct json_field *f, void *out)
 {
     char words[128] = "", wanted[144];
 
     for (size_t i = 0; f->names[i]; i++) {
-        if (v->type == JSON_STR && str_eq(v->s, str_from(f->names[i]))) {
+        if (v->type == JSON_STR && is_word(f, v->s, f->names[i])) {
             store(i, json_member_size_(f), out);
             return 0;
         }
@@ -368,6 +376,34 @@ static int read_objects(const struct bind *b, const struct json_place *at, const
     return 0;
 }
 
+static int read_named(const struct bind *b, const struct json_place *at, const struct json *v,
+                      const struct json_field *f, void *out)
+{
+    struct json_objects list = { 0 };
+    int r;
+
+    if (v->type != JSON_OBJECT)
+        return json_place_expected(at, v, "an object of objects", b->e);
+    r = check_count(b, at, v, f, v->list.n, "number of members");
+    if (r < 0)
+        return r;
+    list.p = arena_array(b->arena, v->list.n, f->item_size);
+    if (!list.p)
+        return fail_room(b);
+    for (const struct json *member = json_first(v); member != json_end(v); member++) {
+        struct json_place here = json_place_member(at, member->key);
+        char *to = (char *)list.p + list.n++ * f->item_size;
+
+        r = copy_str(b, &here, member, member->key, (const char **)(void *)to);
+        if (r >= 0)
+            r = bind_object(b, &here, member, f->fields, f->field_count, to);
+        if (r < 0)
+            return r;
+    }
+    memcpy(out, &list, sizeof list);
+    return 0;
+}
+
 static int read_any(const struct bind *b, const struct json_place *at, const struct json *v,
                     const struct json_field *f, void *out)
 {
@@ -395,6 +431,7 @@ static const struct {
     [JSON_KIND_MAP] = { read_map, sizeof(struct json_map), false },
     [JSON_KIND_OBJECT] = { read_object, 0, false },
     [JSON_KIND_OBJECTS] = { read_objects, sizeof(struct json_objects), false },
+    [JSON_KIND_NAMED] = { read_named, sizeof(struct json_objects), false },
     [JSON_KIND_ANY] = { read_any, sizeof(struct json *), false },
 };
 
@@ -445,7 +482,7 @@ static int bind_field(const struct bind *b, const struct json_place *up, const s
 {
     const struct json *v = json_get(object, str_from(f->name));
     struct json_place at = json_place_member(up, str_from(f->name));
-    bool there = v && v->type != JSON_NULL;
+    bool there = v && v->type != JSON_NULL && !(f->loose && v->type == JSON_STR && v->s.n == 0);
 
     if (f->seen)
         memcpy(out + f->seen, &there, sizeof there);

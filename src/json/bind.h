@@ -33,7 +33,9 @@ enum json_kind {
     JSON_KIND_MAP,      /* object of strings, as labels are; struct json_map; how many */
     JSON_KIND_OBJECT,   /* object by .fields; the struct itself */
     JSON_KIND_OBJECTS,  /* array of objects by .fields; struct json_objects; how many */
-    JSON_KIND_ANY,      /* anything; const struct json *, borrowed from the tree */
+    JSON_KIND_NAMED, /* object of objects by .fields; struct json_objects, whose structs begin with
+                        the key, a const char *; how many */
+    JSON_KIND_ANY,   /* anything; const struct json *, borrowed from the tree */
     JSON_KIND_COUNT_,
 };
 
@@ -41,12 +43,13 @@ struct json_field {
     const char *name;
     enum json_kind kind;
     bool required;
+    bool loose;               /* ENUM: in any case, and "" is an absent field */
     size_t offset, size;      /* of the member: JSON_AT(); size 0 is the kind's largest type */
     int64_t min, max;         /* both 0: no limits; min > max: no upper limit */
     const char *const *names; /* ENUM: the words in order of value, ended by NULL */
-    const struct json_field *fields; /* OBJECT, OBJECTS: JSON_FIELDS() */
+    const struct json_field *fields; /* OBJECT, OBJECTS, NAMED: JSON_FIELDS() */
     size_t field_count;
-    size_t item_size;   /* OBJECTS: size of one struct */
+    size_t item_size;   /* OBJECTS, NAMED: size of one struct */
     size_t seen;        /* offset of a bool that says whether the field was there; 0: none */
     const char *preset; /* for an absent field, as YAML would write it: "true", "5", "2h" */
     const char *doc;    /* one sentence, for schemas and help */

@@ -98,6 +98,8 @@ static void describe_duration(struct json_writer *w, const struct json_field *f)
 static void describe_enum(struct json_writer *w, const struct json_field *f)
 {
     put_pair(w, "type", "string");
+    if (f->loose)
+        return; /* there are too many spellings to list */
     json_key(w, STR("enum"));
     json_begin_array(w);
     for (size_t i = 0; f->names[i]; i++)
@@ -143,6 +145,14 @@ static void describe_objects(struct json_writer *w, const struct json_field *f)
     put_limits(w, f, of_array);
 }
 
+static void describe_named(struct json_writer *w, const struct json_field *f)
+{
+    put_pair(w, "type", "object");
+    json_key(w, STR("additionalProperties"));
+    json_schema(f->fields, f->field_count, w);
+    put_limits(w, f, of_map);
+}
+
 static void describe_any(struct json_writer *w, const struct json_field *f)
 {
     (void)w; /* a schema that says nothing allows everything */
@@ -156,7 +166,7 @@ static describer *const describers[JSON_KIND_COUNT_] = {
     [JSON_KIND_DURATION] = describe_duration, [JSON_KIND_ENUM] = describe_enum,
     [JSON_KIND_STRS] = describe_strs,         [JSON_KIND_MAP] = describe_map,
     [JSON_KIND_OBJECT] = describe_object,     [JSON_KIND_OBJECTS] = describe_objects,
-    [JSON_KIND_ANY] = describe_any,
+    [JSON_KIND_NAMED] = describe_named,       [JSON_KIND_ANY] = describe_any,
 };
 
 static void put_preset(struct json_writer *w, const struct json_field *f)

@@ -128,6 +128,20 @@ static void write_objects(struct json_writer *w, const struct json_field *f, con
     json_end_array(w);
 }
 
+static void write_named(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    const struct json_objects *objects = in;
+
+    json_begin_object(w);
+    for (size_t i = 0; i < objects->n; i++) {
+        const void *item = (const char *)objects->p + i * f->item_size;
+
+        json_key(w, str_from(*(const char *const *)item));
+        json_unbind(item, f->fields, f->field_count, w);
+    }
+    json_end_object(w);
+}
+
 static void write_any(struct json_writer *w, const struct json_field *f, const void *in)
 {
     (void)f;
@@ -141,7 +155,7 @@ static writer *const writers[JSON_KIND_COUNT_] = {
     [JSON_KIND_DURATION] = write_duration, [JSON_KIND_ENUM] = write_enum,
     [JSON_KIND_STRS] = write_strs,         [JSON_KIND_MAP] = write_map,
     [JSON_KIND_OBJECT] = write_object,     [JSON_KIND_OBJECTS] = write_objects,
-    [JSON_KIND_ANY] = write_any,
+    [JSON_KIND_NAMED] = write_named,       [JSON_KIND_ANY] = write_any,
 };
 
 static bool is_there(const struct json_field *f, const char *in)

@@ -227,3 +227,98 @@ TEST(a_full_arena_is_an_error)
     CHECK(json_bind(v, sample_fields, COUNT_OF(sample_fields), &s, &small, &e) == -ERR_TOO_BIG);
     arena_done(&small);
 }
+
+struct depot {
+    const char *key;
+    enum scope scope;
+    uint16_t number;
+};
+
+struct world {
+    struct json_objects depots;
+};
+
+static const struct json_field depot_fields[] = {
+    { "scope", JSON_KIND_ENUM, JSON_AT(struct depot, scope), .names = scope_names, .loose = true,
+      .preset = "admin" },
+    { "number", JSON_KIND_UINT, JSON_AT(struct depot, number) },
+};
+
+static const struct json_field world_fields[] = {
+    { "depots", JSON_KIND_NAMED, JSON_AT(struct world, depots), JSON_FIELDS(depot_fields),
+      .item_size = sizeof(struct depot), .max = 2 },
+};
+
+static int bind_world(const char *text, struct world *ret, struct err *e)
+{
+    struct json_limits lines = { .bytes = 1 << 16, .depth = 16, .places = true };
+    const struct json *v;
+    int r = json_read(str_from(text), lines, &arena, &v, e);
+
+    return r < 0 ? r : json_bind(v, world_fields, COUNT_OF(world_fields), ret, &arena, e);
+}
+
+TEST(named_objects_keep_their_keys_and_order)
+{
+    struct world w = { 0 };
+    const struct depot *d;
+    struct err e;
+
+    CHECK_OK(
+        bind_world("{\"depots\":{\"b.c\":{\"scope\":\"WRITE\"},\"a\":{\"scope\":\"\"}}}", &w, &e),
+        e);
+    CHECK_INT(w.depots.n, 2);
+    d = w.depots.p;
+    CHECK_STR(str_from(d[0].key), "b.c");
+    CHECK_INT(d[0].scope, SCOPE_WRITE);
+    CHECK_STR(str_from(d[1].key), "a");
+    CHECK_INT(d[1].scope, SCOPE_ADMIN);
+}
+
+TEST(mistakes_in_named_objects_name_their_key)
+{
+    static const char *const rows[][2] = {
+        { "{\"depots\":[]}", "line 1: depots: expected an object of objects, not a list" },
+        { "{\"depots\":{\"a\":1}}", "line 1: depots.a: expected an object, not the number 1" },
+        { "{\"depots\":{\"a\":{\n\"number\":-1}}}",
+          "line 2: depots.a.number: must be a whole number from 0 to 65535" },
+        { "{\"depots\":{\"a\":{},\"b\":{},\"c\":{}}}",
+          "line 1: depots: the number of members must be at most 2, not 3" },
+        { "{\"depots\":{\"a\":{\"scope\":\"reader\"}}}",
+          "line 1: depots.a.scope: expected one of: read, write, admin, not the string 'reader'" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct world w = { 0 };
+        struct err e;
+
+        CHECK_INT(bind_world(rows[i][0], &w, &e), -ERR_INVALID);
+        CHECK_STR(str_from(e.msg), rows[i][1]);
+    }
+}
+
+TEST(named_objects_are_written_as_they_were_read)
+{
+    static const char text[] = "{\"depots\":{\"b\":{\"scope\":\"read\",\"number\":1},"
+                               "\"a\":{\"scope\":\"write\",\"number\":2}}}";
+    AUTO(buf_done) struct buf out = BUF_INIT(1 << 12);
+    struct world w = { 0 };
+    struct json_writer jw;
+    struct err e;
+
+    CHECK_OK(bind_world(text, &w, &e), e);
+    json_writer_init(&jw, &out, JSON_COMPACT);
+    json_unbind(&w, world_fields, COUNT_OF(world_fields), &jw);
+    CHECK_OK(json_writer_finish(&jw, &e), e);
+    CHECK_STR(buf_str(&out), text);
+    buf_clear(&out);
+    json_writer_init(&jw, &out, JSON_COMPACT);
+    json_schema(world_fields, COUNT_OF(world_fields), &jw);
+    CHECK_OK(json_writer_finish(&jw, &e), e);
+    CHECK_STR(
+        buf_str(&out),
+        "{\"type\":\"object\",\"properties\":{\"depots\":{\"type\":\"object\","
+        "\"additionalProperties\":{\"type\":\"object\",\"properties\":{\"scope\":{\"type\":"
+        "\"string\",\"default\":\"admin\"},\"number\":{\"type\":\"integer\",\"minimum\":0}},"
+        "\"additionalProperties\":false},\"maxProperties\":2}},\"additionalProperties\":false}");
+}
