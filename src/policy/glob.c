@@ -1,0 +1,550 @@
+#include "policy/glob.h"
+
+#include <stdlib.h>
+
+#include "base/own.h"
+
+/* A pattern becomes a small program whose states are followed all at once. Three operations stand
+ * for one character of a pattern at most, a few more for "**". */
+enum { OPS_MAX = 4 * GLOB_BYTES_MAX, RANGES_MAX = GLOB_BYTES_MAX, WORDS = OPS_MAX / 64 };
+
+enum op_kind { OP_CHAR, OP_ANY, OP_PART, OP_CLASS, OP_SPLIT, OP_JUMP, OP_MATCH };
+
+struct op {
+    enum op_kind kind;
+    uint32_t a, b; /* CHAR: which; CLASS: first range and how many; SPLIT, JUMP: where to */
+    bool negated;  /* CLASS */
+};
+
+struct range {
+    uint32_t lo, hi;
+};
+
+struct glob {
+    const struct op *ops;
+    size_t n;
+    const struct range *ranges;
+    uint32_t separator;
+    bool parts;
+    struct str prefix;
+    bool literal;
+};
+
+struct set {
+    uint64_t words[WORDS];
+};
+
+/* The next character, or a number beyond all of them for a byte that begins none. */
+static uint32_t next_char(struct str *s)
+{
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    unsigned char first = (unsigned char)s->p[0];
+    size_t n = first < 0x80   ? 1
+               : first < 0xc2 ? 0
+               : first < 0xe0 ? 2
+               : first < 0xf0 ? 3
+               : first < 0xf5 ? 4
+                              : 0;
+    uint32_t c = n == 1 ? first : first & (0xffu >> (n + 1));
+    bool good = n > 0 && n <= s->n;
+
+    for (size_t i = 1; good && i < n; i++) {
+        good = ((unsigned char)s->p[i] & 0xc0) == 0x80;
+        c = c << 6 | ((unsigned char)s->p[i] & 0x3f);
+    }
+    if (!good || c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) {
+        n = 1;
+        c = 0x110000u + first;
+    }
+    *s = (struct str){ s->p + n, s->n - n };
+    return c;
+}
+
+struct parser {
+    struct str rest;
+    enum glob_dialect dialect;
+    char separator;
+    unsigned depth; /* of braces */
+    struct op ops[OPS_MAX];
+    struct range ranges[RANGES_MAX];
+    size_t n, range_count;
+    bool full;
+    struct err *e;
+};
+
+static size_t emit(struct parser *p, enum op_kind kind, uint32_t a, uint32_t b)
+{
+    if (p->n == OPS_MAX) {
+        p->full = true;
+        return 0;
+    }
+    p->ops[p->n] = (struct op){ .kind = kind, .a = a, .b = b };
+    return p->n++;
+}
+
+static void emit_run(struct parser *p, enum op_kind what)
+{
+    uint32_t at = (uint32_t)p->n;
+
+    emit(p, OP_SPLIT, at + 1, at + 3);
+    emit(p, what, 0, 0);
+    emit(p, OP_JUMP, at, 0);
+}
+
+/* Nothing, or anything that ends with a separator. */
+static void emit_parts(struct parser *p)
+{
+    uint32_t at = (uint32_t)p->n;
+
+    emit(p, OP_SPLIT, at + 1, at + 5);
+    emit_run(p, OP_ANY);
+    emit(p, OP_CHAR, (unsigned char)p->separator, 0);
+}
+
+static bool at_char(const struct parser *p, size_t i, char c)
+{
+    return i < p->rest.n && p->rest.p[i] == c;
+}
+
+static void skip(struct parser *p, size_t n)
+{
+    p->rest = (struct str){ p->rest.p + n, p->rest.n - n };
+}
+
+/* Whether the pattern, or the alternative, ends i bytes from here. */
+static bool ends_at(const struct parser *p, size_t i)
+{
+    return i == p->rest.n || (p->depth && (at_char(p, i, ',') || at_char(p, i, '}')));
+}
+
+/* "**" i bytes from here as a whole part, given that a part begins there. */
+static bool stars_at(const struct parser *p, size_t i)
+{
+    return at_char(p, i, '*') && at_char(p, i + 1, '*') &&
+           (ends_at(p, i + 2) || at_char(p, i + 2, p->separator));
+}
+
+/* A separator and what follows it: "/", "/ ** /" or "/ **" at the end. */
+static void parse_separator(struct parser *p)
+{
+    bool stars = false;
+
+    while (stars_at(p, 1)) {
+        skip(p, 3);
+        stars = true;
+    }
+    if (!stars || !ends_at(p, 0)) {
+        emit(p, OP_CHAR, (unsigned char)p->separator, 0);
+        if (stars)
+            emit_parts(p);
+        skip(p, 1);
+        return;
+    }
+    if (p->dialect == GLOB_PLAIN) /* X itself, too */
+        emit(p, OP_SPLIT, (uint32_t)p->n + 1, (uint32_t)p->n + 5);
+    emit(p, OP_CHAR, (unsigned char)p->separator, 0);
+    emit_run(p, OP_ANY);
+}
+
+static void parse_start(struct parser *p)
+{
+    bool stars = false;
+
+    while (stars_at(p, 0)) {
+        stars = true;
+        skip(p, 2);
+        if (p->rest.n == 0) {
+            emit_run(p, OP_ANY);
+            return;
+        }
+        skip(p, 1);
+    }
+    if (stars)
+        emit_parts(p);
+}
+
+static void parse_star(struct parser *p)
+{
+    while (at_char(p, 0, '*'))
+        skip(p, 1);
+    emit_run(p, p->dialect == GLOB_PARTS ? OP_PART : OP_ANY);
+}
+
+static int add_range(struct parser *p, uint32_t lo, uint32_t hi)
+{
+    if (lo > hi)
+        return err_set(p->e, ERR_INVALID, "a range in [ ] goes backwards");
+    if (p->range_count == RANGES_MAX)
+        return err_set(p->e, ERR_TOO_BIG, "too many ranges in [ ]");
+    p->ranges[p->range_count++] = (struct range){ lo, hi };
+    return 0;
+}
+
+static int parse_class(struct parser *p)
+{
+    size_t from = p->range_count, op;
+    bool negated;
+    int r = 0;
+
+    skip(p, 1);
+    negated = at_char(p, 0, '!') || (p->dialect == GLOB_PARTS && at_char(p, 0, '^'));
+    if (negated)
+        skip(p, 1);
+    for (bool first = true; r >= 0 && (first || !at_char(p, 0, ']')); first = false) {
+        uint32_t lo, hi;
+
+        if (p->rest.n == 0)
+            return err_set(p->e, ERR_INVALID, "a '[' has no ']'");
+        lo = hi = next_char(&p->rest);
+        if (at_char(p, 0, '-') && p->rest.n > 1 && !at_char(p, 1, ']')) {
+            skip(p, 1);
+            hi = next_char(&p->rest);
+        }
+        r = add_range(p, lo, hi);
+    }
+    if (r < 0)
+        return r;
+    skip(p, 1);
+    op = emit(p, OP_CLASS, (uint32_t)from, (uint32_t)(p->range_count - from));
+    p->ops[op].negated = negated;
+    return 0;
+}
+
+static int parse_items(struct parser *p);
+
+/* Every alternative begins with a SPLIT to the next; the last one's becomes a JUMP. The jumps to
+ * the end form a chain until it is known. */
+static int parse_braces(struct parser *p)
+{
+    uint32_t chain = UINT32_MAX;
+
+    if (++p->depth > GLOB_DEPTH_MAX)
+        return err_set(p->e, ERR_INVALID, "braces are nested more than %d deep", GLOB_DEPTH_MAX);
+    for (bool last = false; !last;) {
+        size_t split, jump;
+        int r;
+
+        skip(p, 1); /* '{' or ',' */
+        if (at_char(p, 0, '*') && at_char(p, 1, '*'))
+            return err_set(p->e, ERR_INVALID, "an alternative begins with '**'; put it in front");
+        split = emit(p, OP_SPLIT, (uint32_t)p->n + 1, 0);
+        r = parse_items(p);
+        if (r < 0)
+            return r;
+        if (p->rest.n == 0)
+            return err_set(p->e, ERR_INVALID, "a '{' has no '}'");
+        last = at_char(p, 0, '}');
+        jump = emit(p, OP_JUMP, chain, 0);
+        chain = (uint32_t)jump;
+        if (last)
+            p->ops[split].kind = OP_JUMP;
+        else
+            p->ops[split].b = (uint32_t)p->n;
+        if (p->full)
+            return 0;
+    }
+    while (chain != UINT32_MAX) {
+        uint32_t up = p->ops[chain].a;
+
+        p->ops[chain].a = (uint32_t)p->n;
+        chain = up;
+    }
+    p->depth--;
+    skip(p, 1);
+    return 0;
+}
+
+static int parse_escape(struct parser *p)
+{
+    skip(p, 1);
+    if (p->rest.n == 0)
+        return err_set(p->e, ERR_INVALID, "nothing follows the '\\' at its end");
+    emit(p, OP_CHAR, next_char(&p->rest), 0);
+    return 0;
+}
+
+static int parse_item(struct parser *p)
+{
+    char c = p->rest.p[0];
+    int r = 0;
+
+    if (c == p->separator) {
+        parse_separator(p);
+    } else if (c == '*') {
+        parse_star(p);
+    } else if (c == '?') {
+        skip(p, 1);
+        emit(p, p->dialect == GLOB_PARTS ? OP_PART : OP_ANY, 0, 0);
+    } else if (c == '[') {
+        r = parse_class(p);
+    } else if (c == '{' && p->dialect == GLOB_PARTS) {
+        r = parse_braces(p);
+    } else if (c == '}' && p->dialect == GLOB_PARTS) {
+        r = err_set(p->e, ERR_INVALID, "a '}' has no '{'");
+    } else if (c == '\\' && p->dialect == GLOB_PARTS) {
+        r = parse_escape(p);
+    } else {
+        emit(p, OP_CHAR, next_char(&p->rest), 0);
+    }
+    return r;
+}
+
+static int parse_items(struct parser *p)
+{
+    int r = 0;
+
+    while (r >= 0 && !p->full && !ends_at(p, 0))
+        r = parse_item(p);
+    return r;
+}
+
+/* The characters that the program begins with, as the bytes they are. Nothing jumps into them: they
+ * stand before the first split. */
+static size_t prefix_bytes(const struct parser *p, struct str pattern, char out[GLOB_BYTES_MAX])
+{
+    size_t bytes = 0;
+    struct str rest = pattern;
+
+    for (size_t i = 0; i < p->n && p->ops[i].kind == OP_CHAR; i++) {
+        const char *from;
+        uint32_t c;
+
+        do { /* over the backslashes */
+            from = rest.p;
+            c = next_char(&rest);
+        } while (c != p->ops[i].a);
+        memcpy(out + bytes, from, (size_t)(rest.p - from));
+        bytes += (size_t)(rest.p - from);
+    }
+    return bytes;
+}
+
+static int finish(const struct parser *p, struct str pattern, struct arena *a,
+                  const struct glob **ret, struct err *e)
+{
+    struct glob *g = arena_alloc(a, sizeof *g);
+    struct op *ops = arena_array(a, p->n, sizeof *ops);
+    struct range *ranges = arena_array(a, p->range_count + 1, sizeof *ranges);
+    char bytes[GLOB_BYTES_MAX];
+    size_t n = prefix_bytes(p, pattern, bytes);
+    char *prefix = arena_dup(a, (struct str){ bytes, n });
+
+    if (!g || !ops || !ranges || !prefix)
+        return err_set(e, ERR_TOO_BIG, "the policy needs more memory than is allowed");
+    memcpy(ops, p->ops, p->n * sizeof *ops);
+    memcpy(ranges, p->ranges, p->range_count * sizeof *ranges);
+    *g = (struct glob){ .ops = ops,
+                        .n = p->n,
+                        .ranges = ranges,
+                        .separator = (unsigned char)p->separator,
+                        .parts = p->dialect == GLOB_PARTS,
+                        .prefix = { prefix, n } };
+    g->literal = true;
+    for (size_t i = 0; i + 1 < p->n; i++)
+        g->literal &= ops[i].kind == OP_CHAR;
+    *ret = g;
+    return 0;
+}
+
+int glob_compile(struct str pattern, enum glob_dialect dialect, char separator, struct arena *a,
+                 const struct glob **ret, struct err *e)
+{
+    AUTO_FREE struct parser *p = NULL;
+    int r;
+
+    if (pattern.n > GLOB_BYTES_MAX)
+        return err_set(e, ERR_INVALID, "is longer than %d bytes", GLOB_BYTES_MAX);
+    p = calloc(1, sizeof *p);
+    if (!p)
+        abort();
+    p->rest = pattern;
+    p->dialect = dialect;
+    p->separator = separator;
+    p->e = e;
+    parse_start(p);
+    r = parse_items(p);
+    if (r < 0)
+        return r;
+    emit(p, OP_MATCH, 0, 0);
+    if (p->full)
+        return err_set(e, ERR_INVALID, "has too many wildcards");
+    return finish(p, pattern, a, ret, e);
+}
+
+struct str glob_prefix(const struct glob *g)
+{
+    return g->prefix;
+}
+
+bool glob_is_literal(const struct glob *g)
+{
+    return g->literal;
+}
+
+static bool set_has(const struct set *s, size_t i)
+{
+    return s->words[i / 64] >> (i % 64) & 1;
+}
+
+/* Adds a state and what is reached from it without a character. */
+static void set_add(const struct glob *g, struct set *s, size_t at)
+{
+    while (!set_has(s, at)) {
+        const struct op *op = &g->ops[at];
+
+        s->words[at / 64] |= (uint64_t)1 << (at % 64);
+        if (op->kind == OP_SPLIT)
+            set_add(g, s, op->b);
+        if (op->kind != OP_SPLIT && op->kind != OP_JUMP)
+            return;
+        at = op->a;
+    }
+}
+
+static bool class_has(const struct glob *g, const struct op *op, uint32_t c)
+{
+    bool in = false;
+
+    if (g->parts && c == g->separator)
+        return false;
+    for (size_t i = 0; i < op->b && !in; i++)
+        in = c >= g->ranges[op->a + i].lo && c <= g->ranges[op->a + i].hi;
+    return in != op->negated;
+}
+
+static bool op_takes(const struct glob *g, const struct op *op, uint32_t c)
+{
+    switch (op->kind) {
+    case OP_CHAR:
+        return op->a == c;
+    case OP_ANY:
+        return true;
+    case OP_PART:
+        return c != g->separator;
+    case OP_CLASS:
+        return class_has(g, op, c);
+    default:
+        return false;
+    }
+}
+
+static void set_step(const struct glob *g, const struct set *from, uint32_t c, struct set *to)
+{
+    for (size_t w = 0; w <= g->n / 64; w++)
+        for (uint64_t bits = from->words[w]; bits; bits &= bits - 1) {
+            size_t at = w * 64 + (size_t)__builtin_ctzll(bits);
+
+            if (op_takes(g, &g->ops[at], c))
+                set_add(g, to, at + 1);
+        }
+}
+
+bool glob_match(const struct glob *g, struct str text)
+{
+    struct set now, next;
+    size_t used = (g->n / 64 + 1) * sizeof now.words[0];
+
+    if (g->literal)
+        return str_eq(text, g->prefix);
+    if (!str_starts(text, g->prefix))
+        return false;
+    memset(&now, 0, used);
+    set_add(g, &now, 0);
+    while (text.n) {
+        memset(&next, 0, used);
+        set_step(g, &now, next_char(&text), &next);
+        memcpy(&now, &next, used);
+    }
+    return set_has(&now, g->n - 1);
+}
+
+/* Where a set of characters can begin: the least one, and behind the ends of others. */
+static size_t first_chars(const struct glob *g, const struct op *op, size_t i, uint32_t out[2])
+{
+    if (op->kind == OP_CLASS && i < op->b) {
+        out[0] = g->ranges[op->a + i].lo;
+        out[1] = g->ranges[op->a + i].hi + 1;
+        return 2;
+    }
+    if (i > (op->kind == OP_CLASS ? op->b : 0))
+        return 0;
+    out[0] = op->kind == OP_CHAR ? op->a : 1;
+    out[1] = g->separator + 1;
+    return 2;
+}
+
+/* Whether some character is taken by both. */
+static bool ops_meet(const struct glob *a, const struct op *x, const struct glob *b,
+                     const struct op *y)
+{
+    uint32_t c[2];
+
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0, n; (n = side ? first_chars(b, y, i, c) : first_chars(a, x, i, c)); i++)
+            for (size_t k = 0; k < n; k++)
+                if (op_takes(a, x, c[k]) && op_takes(b, y, c[k]))
+                    return true;
+    return false;
+}
+
+/* Pairs of states still to look at; each is put in once. */
+struct pairs {
+    const struct glob *a, *b;
+    uint64_t *seen;
+    uint32_t *todo;
+    size_t n;
+};
+
+static void pairs_add(struct pairs *p, size_t x, size_t y)
+{
+    size_t at = x * p->b->n + y;
+
+    if (p->seen[at / 64] >> (at % 64) & 1)
+        return;
+    p->seen[at / 64] |= (uint64_t)1 << (at % 64);
+    p->todo[p->n++] = (uint32_t)at;
+}
+
+/* Steps that need no character; false if the state has none. */
+static bool pairs_slip(struct pairs *p, size_t x, size_t y)
+{
+    const struct op *a = &p->a->ops[x], *b = &p->b->ops[y];
+    bool of_a = a->kind == OP_SPLIT || a->kind == OP_JUMP;
+    const struct op *op = of_a ? a : b;
+
+    if (!of_a && b->kind != OP_SPLIT && b->kind != OP_JUMP)
+        return false;
+    pairs_add(p, of_a ? op->a : x, of_a ? y : op->a);
+    if (op->kind == OP_SPLIT)
+        pairs_add(p, of_a ? op->b : x, of_a ? y : op->b);
+    return true;
+}
+
+static bool pairs_search(struct pairs *p)
+{
+    pairs_add(p, 0, 0);
+    while (p->n) {
+        size_t at = p->todo[--p->n], x = at / p->b->n, y = at % p->b->n;
+        const struct op *a = &p->a->ops[x], *b = &p->b->ops[y];
+
+        if (pairs_slip(p, x, y))
+            continue;
+        if (a->kind == OP_MATCH && b->kind == OP_MATCH)
+            return true;
+        if (a->kind != OP_MATCH && b->kind != OP_MATCH && ops_meet(p->a, a, p->b, b))
+            pairs_add(p, x + 1, y + 1);
+    }
+    return false;
+}
+
+bool glob_overlap(const struct glob *a, const struct glob *b)
+{
+    size_t all = a->n * b->n;
+    AUTO_FREE uint64_t *seen = calloc(all / 64 + 1, sizeof *seen);
+    AUTO_FREE uint32_t *todo = calloc(all, sizeof *todo);
+    struct pairs p = { .a = a, .b = b, .seen = seen, .todo = todo };
+
+    if (!seen || !todo)
+        abort();
+    return pairs_search(&p);
+}

@@ -1,0 +1,204 @@
+#include "policy/glob.h"
+
+#include "base/own.h"
+#include "harness/tap.h"
+
+/* Lives as long as the test's process. */
+static struct arena arena = ARENA_INIT(64 << 20);
+
+static const struct glob *compiled(const char *pattern, enum glob_dialect dialect, char separator)
+{
+    const struct glob *g;
+    struct err e;
+
+    if (glob_compile(str_from(pattern), dialect, separator, &arena, &g, &e) < 0)
+        FAIL("'%s': %s", pattern, e.msg);
+    return g;
+}
+
+struct row {
+    const char *pattern, *text;
+    bool match;
+};
+
+static void check_rows(const struct row *rows, size_t n, enum glob_dialect dialect, char separator)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct glob *g = compiled(rows[i].pattern, dialect, separator);
+
+        if (glob_match(g, str_from(rows[i].text)) != rows[i].match)
+            FAIL("'%s' should %smatch '%s'", rows[i].pattern, rows[i].match ? "" : "not ",
+                 rows[i].text);
+    }
+}
+
+TEST(parts_of_paths)
+{
+    static const struct row rows[] = {
+        { "/a", "/a", true },
+        { "/a", "/A", false },
+        { "/a", "/ab", false },
+        { "/*", "/a", true },
+        { "/*", "/a/b", false },
+        { "/*", "/", true },
+        { "/repos/*/pulls", "/repos/x/pulls", true },
+        { "/repos/*/pulls", "/repos/x/y/pulls", false },
+        { "/?", "/a", true },
+        { "/?", "/é", true },
+        { "/?", "//", false },
+        { "/a/**", "/a/", true },
+        { "/a/**", "/a/b", true },
+        { "/a/**", "/a/b/c", true },
+        { "/a/**", "/a", false },
+        { "/a/**", "/ab", false },
+        { "/**", "/", true },
+        { "/**", "/a/b", true },
+        { "**", "", true },
+        { "**", "/a/b", true },
+        { "**/x", "x", true },
+        { "**/x", "/x", true },
+        { "**/x", "/a/b/x", true },
+        { "**/x", "/a/bx", false },
+        { "/a/**/b", "/a/b", true },
+        { "/a/**/b", "/a/x/y/b", true },
+        { "/a/**/b", "/ab", false },
+        { "/a/**/**/b", "/a/b", true },
+        { "/a**b", "/axb", true },
+        { "/a**b", "/ax/b", false },
+        { "/{a,b}/c", "/a/c", true },
+        { "/{a,b}/c", "/b/c", true },
+        { "/{a,b}/c", "/d/c", false },
+        { "/{a,b/**}", "/b/x/y", true },
+        { "/{a,{b,c}d}", "/cd", true },
+        { "/{a,}x", "/x", true },
+        { "/[a-c]", "/b", true },
+        { "/[a-c]", "/d", false },
+        { "/[!a-c]", "/d", true },
+        { "/[!a-c]", "/a", false },
+        { "/[^a]", "/b", true },
+        { "[!a]", "/", false },
+        { "/[]x]", "/]", true },
+        { "/[a-]", "/-", true },
+        { "/\\*", "/*", true },
+        { "/\\*", "/a", false },
+        { "/a,b", "/a,b", true },
+    };
+
+    check_rows(rows, COUNT_OF(rows), GLOB_PARTS, '/');
+}
+
+TEST(parts_of_values)
+{
+    static const struct row rows[] = {
+        { "1.*", "1.2", true },
+        { "1.*", "1.2.3", false },
+        { "foo-*", "foo-1.2", false },
+        { "foo-*", "foo-a/b", true },
+        { "foo-**", "foo-1", true },
+        { "v1.**", "v1.2.3", true },
+        { "*", "", true },
+        { "*", "a.b", false },
+        { "**", "a.b", true },
+    };
+
+    check_rows(rows, COUNT_OF(rows), GLOB_PARTS, '.');
+}
+
+TEST(plain_paths)
+{
+    static const struct row rows[] = {
+        { "/a/*", "/a/b/c", true },   { "/a*b", "/a/x/b", true },    { "/a/**", "/a", true },
+        { "/a/**", "/a/b", true },    { "/a/**", "/ab", false },     { "/**", "/x", true },
+        { "**", "/x", true },         { "/a?b", "/a/b", true },      { "/{a,b}", "/a", false },
+        { "/{a,b}", "/{a,b}", true }, { "/[!a]", "/b", true },       { "/[a]", "/a", true },
+        { "/a/**/b", "/a/b", true },  { "/a/**/b", "/a/x/b", true },
+    };
+
+    check_rows(rows, COUNT_OF(rows), GLOB_PLAIN, '/');
+}
+
+TEST(what_is_no_glob)
+{
+    static const char *const rows[][2] = {
+        { "/[a", "a '[' has no ']'" },
+        { "/[]", "a '[' has no ']'" },
+        { "/{a,b", "a '{' has no '}'" },
+        { "/a}", "a '}' has no '{'" },
+        { "/{**,a}", "an alternative begins with '**'; put it in front" },
+        { "/[b-a]", "a range in [ ] goes backwards" },
+        { "/a\\", "nothing follows the '\\' at its end" },
+        { "{{{{{{{{{a}}}}}}}}}", "braces are nested more than 8 deep" },
+    };
+    const struct glob *g;
+    struct err e;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        CHECK_INT(glob_compile(str_from(rows[i][0]), GLOB_PARTS, '/', &arena, &g, &e),
+                  -ERR_INVALID);
+        CHECK_STR(str_from(e.msg), rows[i][1]);
+    }
+}
+
+TEST(too_long_and_too_many)
+{
+    char pattern[GLOB_BYTES_MAX + 2];
+    const struct glob *g;
+    struct err e;
+
+    memset(pattern, 'a', sizeof pattern);
+    CHECK_INT(
+        glob_compile((struct str){ pattern, GLOB_BYTES_MAX + 1 }, GLOB_PARTS, '/', &arena, &g, &e),
+        -ERR_INVALID);
+    CHECK_OK(glob_compile((struct str){ pattern, GLOB_BYTES_MAX }, GLOB_PARTS, '/', &arena, &g, &e),
+             e);
+    CHECK(glob_is_literal(g));
+}
+
+/* With a matcher that goes back and tries again this takes longer than anybody waits. */
+TEST(many_stars_do_not_take_long)
+{
+    char pattern[201], text[4001];
+    const struct glob *g;
+
+    for (size_t i = 0; i < 100; i++)
+        memcpy(pattern + 2 * i, "a*", 2);
+    pattern[200] = '\0';
+    memset(text, 'a', 4000);
+    text[4000] = '\0';
+    g = compiled(pattern, GLOB_PARTS, '/');
+    CHECK(glob_match(g, str_from(text)));
+    text[3999] = '/';
+    CHECK(!glob_match(g, str_from(text)));
+}
+
+TEST(prefixes)
+{
+    CHECK_STR(glob_prefix(compiled("/a/*", GLOB_PARTS, '/')), "/a/");
+    CHECK_STR(glob_prefix(compiled("/a\\*b/*", GLOB_PARTS, '/')), "/a*b/");
+    CHECK_STR(glob_prefix(compiled("/a/**", GLOB_PLAIN, '/')), "/a");
+    CHECK_STR(glob_prefix(compiled("**/a", GLOB_PARTS, '/')), "");
+    CHECK(glob_is_literal(compiled("/a", GLOB_PARTS, '/')));
+    CHECK(!glob_is_literal(compiled("/a?", GLOB_PARTS, '/')));
+}
+
+TEST(overlaps)
+{
+    static const struct {
+        const char *a, *b;
+        bool overlap;
+    } rows[] = {
+        { "/a", "/a", true },         { "/a", "/b", false },         { "/a*", "/*b", true },
+        { "/a*c", "/b*", false },     { "/api/**", "/api", true },   { "/api/**", "/apis", false },
+        { "/[a-c]", "/[c-d]", true }, { "/[a-c]", "/[d-f]", false }, { "/[!a]", "/a", false },
+        { "/[!a]", "/[!b]", true },   { "/?", "/ab", false },        { "**", "/x", true },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct glob *a = compiled(rows[i].a, GLOB_PLAIN, '/');
+        const struct glob *b = compiled(rows[i].b, GLOB_PLAIN, '/');
+
+        if (glob_overlap(a, b) != rows[i].overlap || glob_overlap(b, a) != rows[i].overlap)
+            FAIL("'%s' and '%s' should %soverlap", rows[i].a, rows[i].b,
+                 rows[i].overlap ? "" : "not ");
+    }
+}
