@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "profile/egress.h"
+#include "policy/egress_sources.h"
 #include "profile/profile.h"
 #include "profile/words.h"
 #include "yaml/file.h"
@@ -134,7 +134,8 @@ static int check_placement(const struct check *c)
 
 static int check_egress(const struct check *c)
 {
-    return egress_check(&c->p->network.egress, c->document, c->arena, c->e);
+    return egress_from_profile(&c->p->network.egress, c->document, c->arena, &c->p->network.policy,
+                               c->e);
 }
 
 int profile_check_(struct profile *p, const struct json *document, struct arena *a, struct err *e)

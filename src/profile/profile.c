@@ -1,7 +1,6 @@
 #include "profile/profile.h"
 
 #include "base/clock.h"
-#include "profile/egress.h"
 #include "profile/words.h"
 #include "yaml/file.h"
 #include "yaml/reader.h"
@@ -39,9 +38,9 @@ static const struct json_field isolation_fields[] = {
 static const struct json_field network_fields[] = {
     { "default", JSON_KIND_ENUM, IN(network, otherwise), .names = networks, .preset = "deny",
       .doc = "What happens to what no egress entry allows." },
-    { "egress", JSON_KIND_OBJECTS, IN(network, egress), .max = EGRESS_ENDPOINTS_MAX,
-      JSON_FIELDS(egress_fields), .item_size = sizeof(struct egress_endpoint),
-      .doc = "What may be reached." },
+    { "egress", JSON_KIND_OBJECTS, IN(network, egress), .max = PROFILE_EGRESS_MAX,
+      JSON_FIELDS(egress_endpoint_fields), .item_size = sizeof(struct egress_endpoint),
+      .doc = "What may be reached: endpoints, as docs/egress-policy.md has them." },
 };
 
 static const struct json_field workspace_fields[] = {

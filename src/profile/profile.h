@@ -14,11 +14,13 @@
 #include "base/err.h"
 #include "json/bind.h"
 #include "json/writer.h"
+#include "policy/egress_policy.h"
 
 enum {
     PROFILE_BYTES_MAX = 64 << 10,  /* of a file */
     PROFILE_MEMORY_MAX = 2 << 20,  /* of a profile in memory, its document included */
-    PROFILE_DEPTH_MAX = 8,         /* of the document */
+    PROFILE_DEPTH_MAX = 12,        /* of the document */
+    PROFILE_EGRESS_MAX = 256,      /* endpoints */
     PROFILE_ID_MAX = 72,           /* with its NUL */
     PROFILE_VERSION_MAX = 1000000, /* a version is a whole number, and the larger one is newer */
 };
@@ -54,7 +56,8 @@ struct profile {
     } isolation;
     struct {
         enum profile_network otherwise; /* network.default */
-        struct json_objects egress;     /* of struct egress_endpoint, egress.h */
+        struct json_objects egress;     /* of struct egress_endpoint */
+        struct egress_policy policy;    /* the same, checked: for egress_join(), egress_compile() */
     } network;
     struct {
         enum profile_workspace_mode mode;

@@ -18,7 +18,8 @@ static const char *const kinds[JSON_KIND_COUNT_] = {
     [JSON_KIND_STRS] = "list of texts",
     [JSON_KIND_MAP] = "names and texts",
     [JSON_KIND_OBJECTS] = "list",
-    [JSON_KIND_ANY] = "list of numbers",
+    [JSON_KIND_NAMED] = "objects by name",
+    [JSON_KIND_ANY] = "see meaning",
 };
 
 static void add_kind(struct buf *out, const struct json_field *f)
@@ -31,6 +32,8 @@ static void add_kind(struct buf *out, const struct json_field *f)
         buf_addf(out, "%s`%s`", i ? ", " : "", f->names[i]);
 }
 
+const struct json_field *doc_rows_elsewhere;
+
 static void add_rows(struct buf *out, const char *prefix, const struct json_field *fields, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -40,6 +43,7 @@ static void add_rows(struct buf *out, const char *prefix, const struct json_fiel
         snprintf(name, sizeof name, "%s%s%s", prefix, f->name,
                  f->kind == JSON_KIND_OBJECT    ? "."
                  : f->kind == JSON_KIND_OBJECTS ? "[]."
+                 : f->kind == JSON_KIND_NAMED   ? ".NAME."
                                                 : "");
         if (f->kind != JSON_KIND_OBJECT) {
             buf_addf(out, "| `%s%s` | ", prefix, f->name);
@@ -51,7 +55,8 @@ static void add_rows(struct buf *out, const char *prefix, const struct json_fiel
                      f->preset ? f->preset : "");
             buf_addf(out, " | %s |\n", f->doc);
         }
-        add_rows(out, name, f->fields, f->field_count);
+        if (!f->fields || f->fields != doc_rows_elsewhere)
+            add_rows(out, name, f->fields, f->field_count);
     }
 }
 

@@ -11,4 +11,7 @@
  */
 void check_doc_rows(const char *page, const struct json_field *fields, size_t n);
 
+/* A table whose rows are on another page: only lists of it have a row. NULL: none. */
+extern const struct json_field *doc_rows_elsewhere;
+
 #endif

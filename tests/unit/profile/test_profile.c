@@ -44,7 +44,7 @@ static const char full[] =
     "id: profile.full\nversion: 2\ndescription: all of it\nextension: ext.mine\n"
     "isolation: {level: policy}\n"
     "network: {default: deny, egress: [{name: n, host: a.example.com, ports: [443],\n"
-    "  protocol: graphql, access: read-write, tls: auto, enforcement: audit,\n"
+    "  protocol: rest, access: read-write, tls: auto, enforcement: audit,\n"
     "  binaries: [/bin/x], allowed_ips: ['2001:db8::/32']}]}\n"
     "workspace: {mode: remote-canonical, access: rw}\nscope_default: shared\n"
     "ttl: {default: 1500ms, max: 3h, idle_reap: 0}\n"
@@ -127,5 +127,6 @@ TEST(large_and_deep_files_are_refused)
 
 TEST(the_page_says_what_the_table_says)
 {
+    doc_rows_elsewhere = egress_endpoint_fields;
     check_doc_rows("docs/profiles.md", profile_fields, profile_field_count);
 }

@@ -1,0 +1,297 @@
+/* Rules for requests, protocol by protocol. */
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/own.h"
+#include "policy/glob.h"
+#include "policy/path.h"
+#include "policy/spot.h"
+
+/* A rule of an endpoint: rules[i].allow or deny_rules[i]. */
+struct rule_spot {
+    const struct spot *s;
+    struct egress_rule *rule;
+    size_t index;
+    bool deny;
+};
+
+static int rule_fail(const struct rule_spot *r, const char *field, const char *why)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, r->deny ? "deny_rules[%zu]%s%s" : "rules[%zu].allow%s%s", r->index,
+             *field ? "." : "", field);
+    return spot_fail(r->s, path, "%s", why);
+}
+
+static int check_glob(const struct rule_spot *r, const char *field, const char *text,
+                      char separator)
+{
+    AUTO(arena_done) struct arena scratch = ARENA_INIT(1 << 20);
+    const struct glob *g;
+    struct err why;
+
+    if (glob_compile(str_from(text), GLOB_PARTS, separator, &scratch, &g, &why) < 0)
+        return rule_fail(r, field, why.msg);
+    return 0;
+}
+
+/* A glob, {any: [globs]} or {glob: glob}. */
+static int read_matcher(const struct rule_spot *r, const char *field, const struct json *v,
+                        struct json_strs *ret)
+{
+    const struct json *any = json_get(v, STR("any")), *one = json_get(v, STR("glob"));
+    const char **list;
+    int bad = 0;
+
+    if (v->type == JSON_OBJECT && (v->list.n != 1 || (!any && !one)))
+        return rule_fail(r, field, "must be a glob, {any: [globs]} or {glob: a glob}");
+    if (any && (any->type != JSON_ARRAY || any->list.n == 0 || any->list.n > EGRESS_ANY_MAX))
+        return rule_fail(r, field, "any must be a list of 1 to 32 globs");
+    if (!any)
+        one = v->type == JSON_OBJECT ? one : v;
+    ret->n = any ? any->list.n : 1;
+    list = arena_array(r->s->arena, ret->n, sizeof *list);
+    if (!list)
+        return spot_no_room(r->s);
+    for (size_t i = 0; i < ret->n && bad >= 0; i++) {
+        const struct json *item = any ? &any->list.p[i] : one;
+
+        if (item->type != JSON_STR || memchr(item->s.p, '\0', item->s.n))
+            return rule_fail(r, field, "a glob is a text without NUL");
+        list[i] = arena_dup(r->s->arena, item->s);
+        bad = list[i] ? check_glob(r, field, list[i], '.') : spot_no_room(r->s);
+    }
+    ret->p = list;
+    return bad;
+}
+
+static int read_query(const struct rule_spot *r)
+{
+    const struct json *query = r->rule->query_;
+    struct egress_matcher *list;
+    int bad = 0;
+
+    if (!query)
+        return 0;
+    if (query->type != JSON_OBJECT || query->list.n == 0 || query->list.n > EGRESS_QUERY_MAX)
+        return rule_fail(r, "query", "must be an object of 1 to 16 keys");
+    list = arena_array(r->s->arena, query->list.n, sizeof *list);
+    if (!list)
+        return spot_no_room(r->s);
+    for (size_t i = 0; i < query->list.n && bad >= 0; i++) {
+        const struct json *one = &query->list.p[i];
+
+        list[i].key = arena_dup(r->s->arena, one->key);
+        if (!list[i].key)
+            return spot_no_room(r->s);
+        bad = memchr(one->key.p, '\0', one->key.n)
+                  ? rule_fail(r, "query", "a key must not hold a NUL")
+                  : read_matcher(r, "query", one, &list[i].any);
+    }
+    r->rule->query = list;
+    r->rule->query_count = query->list.n;
+    return bad;
+}
+
+static bool is_token(const char *text)
+{
+    for (const char *c = text; *c; c++)
+        if (*c <= ' ' || *c > '~' || strchr("\"(),/:;<=>?@[\\]{}*", *c))
+            return false;
+    return *text;
+}
+
+static bool has_wildcard(const char *text)
+{
+    return strpbrk(text, "*?[{") != NULL;
+}
+
+static int check_rest(const struct rule_spot *r)
+{
+    const struct egress_rule *rule = r->rule;
+    const char *flaw;
+
+    if (rule->method && strcmp(rule->method, "*") != 0 && !is_token(rule->method))
+        return rule_fail(r, "method", "must be '*' or the name of a method");
+    if (!r->deny && !rule->method)
+        return rule_fail(r, "method", "is required; '*' is every method");
+    if (!r->deny && !rule->path)
+        return rule_fail(r, "path", "is required; '/**' is every path");
+    if (!rule->path)
+        return 0;
+    if (rule->path[0] != '/' && strcmp(rule->path, "**") != 0)
+        return rule_fail(r, "path", "must begin with '/' or be '**'");
+    flaw = path_pattern_flaw(str_from(rule->path));
+    return flaw ? rule_fail(r, "path", flaw) : check_glob(r, "path", rule->path, '/');
+}
+
+static bool has_operation(const struct egress_rule *rule)
+{
+    return rule->operation_type || rule->operation_name || rule->has_fields;
+}
+
+static int check_graphql(const struct rule_spot *r)
+{
+    static const char *const types[] = { "query", "mutation", "subscription" };
+    const struct egress_rule *rule = r->rule;
+    bool known = false;
+
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        known |= rule->operation_type && strcmp(rule->operation_type, types[i]) == 0;
+    if (!known)
+        return rule_fail(r, "operation_type", "must be query, mutation or subscription");
+    if (rule->has_fields && rule->fields.n == 0)
+        return rule_fail(r, "fields", "is empty; leave it out");
+    for (size_t i = 0; i < rule->fields.n; i++)
+        if (!*rule->fields.p[i])
+            return rule_fail(r, "fields", "has an empty name");
+    return 0;
+}
+
+static int check_websocket(const struct rule_spot *r)
+{
+    const struct egress_rule *rule = r->rule, *other;
+    const struct egress_allow *allows = r->s->ep->rules.p;
+
+    if (has_operation(rule)) {
+        if (rule->method || rule->path || rule->query_)
+            return rule_fail(r, "", "mixes an operation with method, path or query");
+        return check_graphql(r);
+    }
+    for (size_t i = 0; i < r->s->ep->rules.n; i++) {
+        other = &allows[i].allow;
+        if (!r->deny && has_operation(other) && rule->method &&
+            strcasecmp(rule->method, "WEBSOCKET_TEXT") == 0)
+            return rule_fail(r, "method",
+                             "WEBSOCKET_TEXT would let operations pass that other "
+                             "rules are about");
+    }
+    return check_rest(r);
+}
+
+static int check_sql(const struct rule_spot *r)
+{
+    return r->rule->command ? 0 : rule_fail(r, "command", "is required");
+}
+
+static int check_json_rpc(const struct rule_spot *r)
+{
+    const char *method = r->rule->method;
+
+    if (!method)
+        return rule_fail(r, "method", "is required");
+    if (strcmp(method, "*") != 0 && has_wildcard(method))
+        return rule_fail(r, "method", "must be '*' or the whole name of a method");
+    return 0;
+}
+
+static int check_tool(const struct rule_spot *r)
+{
+    const struct egress_rule *rule = r->rule;
+    const struct json *name = rule->params_ ? json_get(rule->params_, STR("name")) : NULL;
+    const struct json *tool = rule->tool_ ? rule->tool_ : name;
+    struct json_strs globs = { 0 };
+    int bad;
+
+    if (rule->params_ && (!name || rule->params_->list.n != 1))
+        return rule_fail(r, "params", "only params.name can be matched");
+    if (rule->tool_ && name)
+        return rule_fail(r, "tool", "and params.name cannot both be given");
+    if (rule->method && strcmp(rule->method, "tools/call") != 0)
+        return rule_fail(r, "tool", "needs method: tools/call");
+    bad = read_matcher(r, "tool", tool, &globs);
+    for (size_t i = 0; i < globs.n && bad >= 0; i++)
+        if (has_wildcard(globs.p[i]) && r->s->ep->has_mcp && !r->s->ep->mcp.strict_tool_names)
+            return rule_fail(r, "tool", "a wildcard needs mcp.strict_tool_names");
+    return bad;
+}
+
+static bool names_tool(const struct egress_rule *rule)
+{
+    return rule->tool_ || rule->params_;
+}
+
+/* One rule is for every tool while another names tools: the second would mean nothing. */
+static bool contradicts_tools(const struct rule_spot *r)
+{
+    const struct egress_allow *allows = r->s->ep->rules.p;
+    bool others = false;
+
+    for (size_t i = 0; i < r->s->ep->rules.n; i++)
+        others |= names_tool(&allows[i].allow);
+    return others && r->rule->method &&
+           (strcmp(r->rule->method, "tools/call") == 0 || strcmp(r->rule->method, "tools/*") == 0);
+}
+
+static int check_mcp(const struct rule_spot *r)
+{
+    const struct egress_rule *rule = r->rule;
+    bool all = r->s->ep->has_mcp && r->s->ep->mcp.allow_all_known_mcp_methods;
+
+    if (!rule->method && !all)
+        return rule_fail(r, "method", "is required");
+    if (rule->method && has_wildcard(rule->method) &&
+        !str_starts(str_from(rule->method), STR("tools/")))
+        return rule_fail(r, "method", "wildcards are only for methods below tools/");
+    if (names_tool(rule))
+        return check_tool(r);
+    if (contradicts_tools(r))
+        return rule_fail(r, "tool", "is required, because another rule names tools");
+    return 0;
+}
+
+enum {
+    R_METHOD = 1 << 0,
+    R_PATH = 1 << 1,
+    R_QUERY = 1 << 2,
+    R_COMMAND = 1 << 3,
+    R_OPERATION = 1 << 4,
+    R_TOOL = 1 << 5,
+};
+
+static unsigned said(const struct egress_rule *rule)
+{
+    return (rule->method ? R_METHOD : 0u) | (rule->path ? R_PATH : 0u) |
+           (rule->query_ ? R_QUERY : 0u) | (rule->command ? R_COMMAND : 0u) |
+           (has_operation(rule) ? R_OPERATION : 0u) | (names_tool(rule) ? R_TOOL : 0u);
+}
+
+static const struct {
+    unsigned may;
+    int (*check)(const struct rule_spot *r);
+} kinds[] = {
+    [EGRESS_REST] = { R_METHOD | R_PATH | R_QUERY, check_rest },
+    [EGRESS_WEBSOCKET] = { R_METHOD | R_PATH | R_QUERY | R_OPERATION, check_websocket },
+    [EGRESS_GRAPHQL] = { R_OPERATION, check_graphql },
+    [EGRESS_SQL] = { R_COMMAND, check_sql },
+    [EGRESS_JSON_RPC] = { R_METHOD, check_json_rpc },
+    [EGRESS_MCP] = { R_METHOD | R_TOOL, check_mcp },
+};
+
+static int check_rule(const struct rule_spot *r)
+{
+    enum egress_protocol protocol = r->s->ep->protocol;
+    unsigned has = said(r->rule);
+    int bad;
+
+    if (has == 0)
+        return rule_fail(r, "", r->deny ? "says nothing" : "says nothing and would allow nothing");
+    if (has & ~kinds[protocol].may)
+        return rule_fail(r, "", "has a field that means nothing with this protocol");
+    bad = kinds[protocol].check(r);
+    return bad < 0 ? bad : read_query(r);
+}
+
+int policy_check_rules_(const struct spot *s)
+{
+    struct egress_allow *allows = s->ep->rules.p;
+    struct egress_rule *denies = s->ep->deny_rules.p;
+    int r = 0;
+
+    for (size_t i = 0; i < s->ep->rules.n && r >= 0; i++)
+        r = check_rule(&(struct rule_spot){ .s = s, .rule = &allows[i].allow, .index = i });
+    for (size_t i = 0; i < s->ep->deny_rules.n && r >= 0; i++)
+        r = check_rule(&(struct rule_spot){ .s = s, .rule = &denies[i], .index = i, .deny = true });
+    return r;
+}

@@ -1,0 +1,115 @@
+#include "policy/compiled.h"
+
+/* Why an address may not be dialled; NULL: it may. */
+struct flaw {
+    const char *code, *text, *next;
+};
+
+static const struct flaw metadata = { "metadata_denied", "is a metadata service",
+                                      "No policy can allow it; get credentials from who made the "
+                                      "sandbox." };
+static const struct flaw not_public = {
+    "ssrf_denied", "is not a public address",
+    "If it is meant, declare it: an endpoint whose host, or one "
+    "of whose allowed_ips, is exactly this address."
+};
+static const struct flaw outside = { "address_not_allowed",
+                                     "is not one of the endpoint's allowed_ips",
+                                     "Add the address to allowed_ips, or find out why the name has "
+                                     "moved." };
+static const struct flaw another = { "address_not_allowed", "is not the address that was asked for",
+                                     "Connect to the address that the policy has." };
+static const struct flaw denied = { "address_not_allowed", "is in denied_ips",
+                                    "Take it out of denied_ips, or put it into allowed_ips." };
+static const struct flaw unlisted = { "policy_denied",
+                                      "is not in allowed_ips, and no endpoint names "
+                                      "the host",
+                                      "Add an endpoint with this host to the policy." };
+
+static bool is_exact(const struct prefix *p)
+{
+    return p->bits == (p->base.v6 ? 128u : 32u);
+}
+
+static bool is_in(const struct prefixes *list, const struct address *a)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (prefix_has(&list->p[i], a))
+            return true;
+    return false;
+}
+
+static bool is_declared(const struct prefixes *list, const struct address *a)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (is_exact(&list->p[i]) && prefix_has(&list->p[i], a))
+            return true;
+    return false;
+}
+
+static bool is_public(const struct address *a)
+{
+    return address_classify(a) == ADDRESS_PUBLIC;
+}
+
+static const struct flaw *endpoint_flaw(const struct egress_match *m, const struct address *a)
+{
+    const struct egress_endpoint_c *ep = m->endpoint;
+
+    if (ep->is_address && !address_equal(&ep->address, a))
+        return &another;
+    if (ep->allowed.n && !is_in(&ep->allowed, a))
+        return &outside;
+    if (ep->is_address || is_public(a) || is_declared(&ep->allowed, a))
+        return NULL;
+    return &not_public;
+}
+
+static const struct flaw *unlisted_flaw(const struct egress_snapshot *s, const struct address *a)
+{
+    bool in = is_in(&s->allowed, a);
+
+    if (is_declared(&s->allowed, a) || (in && is_public(a)))
+        return NULL;
+    if (!is_public(a))
+        return &not_public;
+    if (s->unlisted != EGRESS_UNLISTED_PUBLIC)
+        return &unlisted;
+    return is_in(&s->denied, a) ? &denied : NULL;
+}
+
+static const struct flaw *address_flaw(const struct egress_match *m, const struct address *a)
+{
+    if (!address_grantable(a))
+        return &metadata;
+    if (m->host_is_address_ && !address_equal(&m->address_, a))
+        return &another;
+    return m->endpoint ? endpoint_flaw(m, a) : unlisted_flaw(m->snapshot_, a);
+}
+
+enum egress_verdict egress_addresses(const struct egress_match *m, const struct address *list,
+                                     size_t n, struct egress_reason *why)
+{
+    struct str rule = m->endpoint ? m->endpoint->place : STR("unlisted");
+    char text[ADDRESS_TEXT_MAX];
+
+    if (n == 0 || !m->snapshot_ || port_control_plane(m->port)) {
+        egress_reason_set_(why, n ? "control_plane_port" : "no_address", rule, "Check the name.",
+                           n ? "Port %u is never allowed." : "The name has no address for port %u.",
+                           (unsigned)m->port);
+        return EGRESS_DENIED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct flaw *flaw = address_flaw(m, &list[i]);
+
+        if (!flaw)
+            continue;
+        address_text(&list[i], text);
+        egress_reason_set_(why, flaw->code, rule, flaw->next, "%s %s (%s)%s.", text, flaw->text,
+                           is_public(&list[i]) ? "public" : address_reason(&list[i]),
+                           n > 1 ? ", and one such address refuses all" : "");
+        return EGRESS_DENIED;
+    }
+    egress_reason_set_(why, "allowed", rule, "", "All %zu addresses may be dialled.", n);
+    return EGRESS_ALLOWED;
+}

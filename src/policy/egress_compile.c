@@ -1,0 +1,398 @@
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "policy/compiled.h"
+#include "policy/host_pattern.h"
+
+enum { MEMORY_MAX = 256 << 20, PLACE_TEXT = 256 };
+
+struct compiler {
+    struct egress_snapshot *s;
+    struct arena *a;
+    struct err *e;
+    size_t endpoints;
+};
+
+static int no_room(const struct compiler *c)
+{
+    return err_set(c->e, ERR_TOO_BIG, "the policy needs more memory than is allowed");
+}
+
+static int keep(const struct compiler *c, struct str text, struct str *ret)
+{
+    char *p = arena_dup(c->a, text);
+
+    if (!p)
+        return no_room(c);
+    *ret = (struct str){ p, text.n };
+    return 0;
+}
+
+static int keep_place(const struct compiler *c, struct str *ret, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int keep_place(const struct compiler *c, struct str *ret, const char *fmt, ...)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(PLACE_TEXT);
+    va_list ap;
+    int r;
+
+    va_start(ap, fmt);
+    r = buf_addv(&text, fmt, ap);
+    va_end(ap);
+    return r < 0 ? no_room(c) : keep(c, buf_str(&text), ret);
+}
+
+static int compile_prefixes(const struct compiler *c, const struct json_strs *list,
+                            struct prefixes *ret)
+{
+    ret->p = arena_array(c->a, list->n + 1, sizeof *ret->p);
+    if (!ret->p)
+        return no_room(c);
+    for (ret->n = 0; ret->n < list->n; ret->n++)
+        if (!prefix_parse(str_from(list->p[ret->n]), &ret->p[ret->n]))
+            return err_set(c->e, ERR_BUG, "an address passed the check that is none");
+    return 0;
+}
+
+static bool is_everybody(const char *path)
+{
+    return strcmp(path, "/**") == 0 || strcmp(path, "**") == 0;
+}
+
+/* paths: every step-th pointer is a path. */
+static int compile_programs(const struct compiler *c, const void *paths, size_t n, size_t step,
+                            const struct programs **ret)
+{
+    struct programs *who = arena_alloc(c->a, sizeof *who);
+    int r = 0;
+
+    if (!who || !(who->p = arena_array(c->a, n + 1, sizeof(struct glob *))))
+        return no_room(c);
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        const char *path = *(const char *const *)(const void *)((const char *)paths + i * step);
+
+        who->any |= is_everybody(path);
+        r = glob_compile(str_from(path), GLOB_PARTS, '/', c->a, &who->p[who->n++], c->e);
+    }
+    *ret = who;
+    return r;
+}
+
+static int compile_query(const struct compiler *c, const struct egress_rule *in,
+                         struct rule_c *rule)
+{
+    struct query_c *list = arena_array(c->a, in->query_count + 1, sizeof *list);
+    int r = 0;
+
+    if (!list)
+        return no_room(c);
+    for (size_t i = 0; i < in->query_count && r >= 0; i++) {
+        const struct egress_matcher *m = &in->query[i];
+
+        list[i].any = arena_array(c->a, m->any.n, sizeof *list[i].any);
+        if (!list[i].any)
+            return no_room(c);
+        r = keep(c, str_from(m->key), &list[i].key);
+        for (; list[i].n < m->any.n && r >= 0; list[i].n++)
+            r = glob_compile(str_from(m->any.p[list[i].n]), GLOB_PARTS, '.', c->a,
+                             &list[i].any[list[i].n], c->e);
+    }
+    rule->query = list;
+    rule->query_count = in->query_count;
+    return r;
+}
+
+static int keep_method(const struct compiler *c, const char *method, struct str *ret)
+{
+    char *upper;
+
+    if (!method || strcmp(method, "*") == 0)
+        return 0;
+    upper = arena_dup(c->a, str_from(method));
+    if (!upper)
+        return no_room(c);
+    for (char *p = upper; *p; p++)
+        if (*p >= 'a' && *p <= 'z')
+            *p = (char)(*p & ~0x20);
+    *ret = str_from(upper);
+    return 0;
+}
+
+/* Down the parts of its path that are written out: the rule can only match below them. */
+static uint32_t rule_node(struct egress_snapshot *s, uint32_t node, const struct glob *path)
+{
+    struct str rest = path ? glob_prefix(path) : (struct str){ 0 }, part;
+
+    if (rest.n == 0 || rest.p[0] != '/')
+        return node;
+    rest = (struct str){ rest.p + 1, rest.n - 1 };
+    while (rest.p) {
+        rest = str_cut(rest, '/', &part);
+        if (!rest.p && !glob_is_literal(path))
+            break; /* the last one may go on */
+        node = trie_add(&s->trie, node, TRIE_PART, part);
+    }
+    return node;
+}
+
+static int compile_rule(const struct compiler *c, const struct egress_rule *in, uint32_t root,
+                        struct str place)
+{
+    struct rule_c *rule = arena_alloc(c->a, sizeof *rule);
+    int r;
+
+    if (!rule)
+        return no_room(c);
+    rule->place = place;
+    r = keep_method(c, in->method, &rule->method);
+    if (r >= 0 && in->path)
+        r = glob_compile(str_from(in->path), GLOB_PARTS, '/', c->a, &rule->path, c->e);
+    if (r >= 0)
+        r = compile_query(c, in, rule);
+    if (r >= 0)
+        trie_put(&c->s->trie, rule_node(c->s, root, rule->path), rule);
+    return r;
+}
+
+static int compile_rules(const struct compiler *c, const struct egress_endpoint *in,
+                         struct egress_endpoint_c *ep)
+{
+    const struct egress_allow *allows = in->rules.p;
+    const struct egress_rule *denies = in->deny_rules.p;
+    struct str place;
+    int r = 0;
+
+    ep->allows = trie_node(&c->s->trie);
+    ep->denies = trie_node(&c->s->trie);
+    for (size_t i = 0; i < in->rules.n && r >= 0; i++) {
+        r = keep_place(c, &place, STR_FMT ".rules[%zu]", STR_ARG(ep->place), i);
+        if (r >= 0)
+            r = compile_rule(c, &allows[i].allow, ep->allows, place);
+    }
+    for (size_t i = 0; i < in->deny_rules.n && r >= 0; i++) {
+        r = keep_place(c, &place, STR_FMT ".deny_rules[%zu]", STR_ARG(ep->place), i);
+        if (r >= 0)
+            r = compile_rule(c, &denies[i], ep->denies, place);
+    }
+    return r;
+}
+
+static int compile_path(const struct compiler *c, const struct egress_endpoint *in,
+                        struct egress_endpoint_c *ep)
+{
+    for (const char *p = in->path; p && *p; p++)
+        ep->specificity += *p != '*';
+    if (!in->path)
+        return 0;
+    return glob_compile(str_from(in->path), GLOB_PLAIN, '/', c->a, &ep->path, c->e);
+}
+
+/* Who asks tries every shape there is, so each is put in once. */
+static int add_shape(const struct compiler *c, uint32_t node, const struct label *l)
+{
+    uint32_t shapes = trie_add(&c->s->trie, node, TRIE_SHAPES, STR(""));
+    uint32_t before = c->s->trie.nodes;
+    struct shape *shape = arena_alloc(c->a, sizeof *shape);
+
+    if (!shape)
+        return no_room(c);
+    *shape = (struct shape){ (uint8_t)l->prefix.n, (uint8_t)l->suffix.n };
+    trie_add(&c->s->trie, shapes, TRIE_SHAPES, (struct str){ (char *)shape, sizeof *shape });
+    if (c->s->trie.nodes > before)
+        trie_put(&c->s->trie, shapes, shape);
+    return 0;
+}
+
+static const enum trie_kind kinds[] = {
+    [LABEL_WORD] = TRIE_WORD,
+    [LABEL_STAR] = TRIE_STAR,
+    [LABEL_INFIX] = TRIE_INFIX,
+    [LABEL_STARS] = TRIE_STARS,
+};
+
+static int add_label(const struct compiler *c, uint32_t *node, const struct label *l)
+{
+    bool plain = l->kind == LABEL_STAR || l->kind == LABEL_STARS;
+    uint32_t up = *node;
+
+    *node = trie_add(&c->s->trie, up, kinds[l->kind], plain ? STR("") : l->text);
+    return l->kind == LABEL_INFIX ? add_shape(c, up, l) : 0;
+}
+
+static int host_node(const struct compiler *c, struct egress_endpoint_c *ep, uint32_t *ret)
+{
+    struct host_pattern p;
+    int r = 0;
+
+    *ret = c->s->hosts;
+    if (ep->host.n == 0) {
+        ep->wild = true;
+        return 0;
+    }
+    if (address_parse(ep->host, &ep->address)) {
+        ep->is_address = true;
+        *ret = trie_add(&c->s->trie, *ret, TRIE_ADDRESS, ep->host);
+        return 0;
+    }
+    if (host_pattern_parse(ep->host, &p))
+        return err_set(c->e, ERR_BUG, "a host passed the check that is none");
+    ep->wild = p.wild;
+    for (size_t i = 0; i < p.n && r >= 0; i++)
+        r = add_label(c, ret, &p.labels[i]);
+    return r;
+}
+
+static int place_endpoint(const struct compiler *c, struct egress_endpoint_c *ep)
+{
+    uint32_t node;
+    int r = host_node(c, ep, &node);
+
+    if (r < 0)
+        return r;
+    trie_put(&c->s->trie, node, ep);
+    for (size_t i = 0; i < ep->port_count; i++)
+        trie_put(&c->s->trie, trie_add(&c->s->trie, node, TRIE_PORT, port_key(&ep->ports[i])), ep);
+    return 0;
+}
+
+static int keep_ports(const struct compiler *c, const struct egress_endpoint *in,
+                      struct egress_endpoint_c *ep)
+{
+    uint16_t *ports = arena_array(c->a, in->port_count, sizeof *ports);
+
+    if (!ports)
+        return no_room(c);
+    memcpy(ports, in->ports, in->port_count * sizeof *ports);
+    ep->ports = ports;
+    ep->port_count = in->port_count;
+    return 0;
+}
+
+/* Names and places, for messages. */
+static int keep_names(const struct compiler *c, const struct egress_entry *entry, size_t index,
+                      struct egress_endpoint_c *ep)
+{
+    const struct egress_endpoint *in = (const struct egress_endpoint *)entry->endpoints.p + index;
+    int r = keep(c, str_from(entry->name ? entry->name : entry->key), &ep->policy);
+
+    if (r >= 0)
+        r = keep_place(c, &ep->place, "network_policies.%s.endpoints[%zu]", entry->key, index);
+    ep->name = ep->place;
+    if (r >= 0 && in->name)
+        r = keep(c, str_from(in->name), &ep->name);
+    if (r >= 0)
+        r = keep(c, str_from(in->host), &ep->host);
+    return r;
+}
+
+static int compile_endpoint(struct compiler *c, const struct egress_entry *entry, size_t index,
+                            const struct programs *who)
+{
+    const struct egress_endpoint *in = (const struct egress_endpoint *)entry->endpoints.p + index;
+    struct egress_endpoint_c *ep = arena_alloc(c->a, sizeof *ep);
+    int r;
+
+    if (!ep)
+        return no_room(c);
+    *ep = (struct egress_endpoint_c){
+        .order = c->endpoints++,
+        .who = who,
+        .protocol = in->protocol,
+        .tls = in->tls == EGRESS_TLS_SKIP ? EGRESS_TLS_SKIP : EGRESS_TLS_AUTO,
+        .access = in->access,
+        .audit = in->enforcement == EGRESS_AUDIT,
+        .encoded_slash = in->allow_encoded_slash,
+    };
+    r = keep_names(c, entry, index, ep);
+    if (r >= 0 && in->binaries.n)
+        r = compile_programs(c, in->binaries.p, in->binaries.n, sizeof in->binaries.p[0], &ep->who);
+    if (r >= 0)
+        r = keep_ports(c, in, ep);
+    if (r >= 0)
+        r = compile_prefixes(c, &in->allowed_ips, &ep->allowed);
+    if (r >= 0)
+        r = compile_path(c, in, ep);
+    if (r >= 0)
+        r = compile_rules(c, in, ep);
+    return r < 0 ? r : place_endpoint(c, ep);
+}
+
+static int compile_entries(struct compiler *c, const struct egress_policy *p)
+{
+    const struct egress_entry *entries = p->network_policies.p;
+    int r = 0;
+
+    for (size_t i = 0; i < p->network_policies.n && r >= 0; i++) {
+        const struct egress_binary *list = entries[i].binaries.p;
+        const struct programs *who = NULL;
+
+        r = compile_programs(c, list, list ? entries[i].binaries.n : 0, sizeof *list, &who);
+        for (size_t k = 0; k < entries[i].endpoints.n && r >= 0; k++)
+            r = compile_endpoint(c, &entries[i], k, who);
+    }
+    return r;
+}
+
+static int compile(struct compiler *c, const struct egress_policy *p)
+{
+    int r;
+
+    if (!p->checked_)
+        return err_set(c->e, ERR_BUG, "a policy is compiled that was not checked");
+    c->s->hosts = trie_node(&c->s->trie);
+    r = compile_entries(c, p);
+    if (r >= 0)
+        r = compile_prefixes(c, &p->unlisted.allowed_ips, &c->s->allowed);
+    if (r >= 0)
+        r = compile_prefixes(c, &p->unlisted.denied_ips, &c->s->denied);
+    c->s->unlisted = p->unlisted.access;
+    c->s->endpoint_count = c->endpoints;
+    trie_seal(&c->s->trie);
+    return r;
+}
+
+struct egress_snapshot *egress_compile(const struct egress_policy *p, uint64_t generation,
+                                       struct err *e)
+{
+    struct egress_snapshot *s = calloc(1, sizeof *s);
+    struct compiler c = { .s = s, .e = e };
+
+    if (!s)
+        abort();
+    s->arena = (struct arena)ARENA_INIT(MEMORY_MAX);
+    s->refs = 1;
+    s->generation = generation;
+    c.a = &s->arena;
+    if (compile(&c, p) < 0) {
+        egress_snapshot_unref(s);
+        return NULL;
+    }
+    return s;
+}
+
+struct egress_snapshot *egress_snapshot_ref(struct egress_snapshot *s)
+{
+    __atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
+    return s;
+}
+
+void egress_snapshot_unref(struct egress_snapshot *s)
+{
+    if (!s || __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    trie_done(&s->trie);
+    arena_done(&s->arena);
+    free(s);
+}
+
+void egress_snapshot_unrefp_(struct egress_snapshot **s)
+{
+    egress_snapshot_unref(*s);
+}
+
+uint64_t egress_snapshot_generation(const struct egress_snapshot *s)
+{
+    return s->generation;
+}

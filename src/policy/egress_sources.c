@@ -1,0 +1,370 @@
+#include "policy/egress_sources.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/own.h"
+#include "net/host.h"
+#include "policy/egress_check.h"
+
+static const struct egress_binary everybody[] = { { .path = "/**" } };
+static const uint16_t web_ports[] = { 80, 443 };
+
+static int no_room(struct err *e)
+{
+    return err_set(e, ERR_TOO_BIG, "the policy needs more memory than is allowed");
+}
+
+/* One entry for every program, with room for n endpoints. */
+static struct egress_entry *new_entry(struct arena *a, const char *key, size_t n,
+                                      struct egress_policy *p)
+{
+    struct egress_entry *entry = arena_alloc(a, sizeof *entry);
+    struct egress_endpoint *eps = arena_array(a, n + 1, sizeof *eps);
+    struct egress_binary *who = arena_array(a, 1, sizeof *who);
+
+    if (!entry || !eps || !who)
+        return NULL;
+    memcpy(who, everybody, sizeof everybody);
+    *entry = (struct egress_entry){ .key = key, .endpoints = { eps, 0 }, .binaries = { who, 1 } };
+    *p = (struct egress_policy){ .version = 1, .network_policies = { entry, n ? 1 : 0 } };
+    return entry;
+}
+
+static int set_ports(struct egress_endpoint *ep, const uint16_t *ports, size_t n, struct arena *a)
+{
+    struct json *list = arena_alloc(a, sizeof *list), *items = arena_array(a, n, sizeof *items);
+
+    if (!list || !items)
+        return -ERR_TOO_BIG;
+    for (size_t i = 0; i < n; i++)
+        items[i] = (struct json){ .type = JSON_INT, .i = ports[i] };
+    *list = (struct json){ .type = JSON_ARRAY, .list = { items, n } };
+    ep->ports_ = list;
+    return 0;
+}
+
+static int add_endpoint(struct egress_entry *entry, struct str host, const uint16_t *ports,
+                        size_t n, struct arena *a, struct err *e)
+{
+    struct egress_endpoint *ep = (struct egress_endpoint *)entry->endpoints.p + entry->endpoints.n;
+
+    ep->host = arena_dup(a, host);
+    if (!ep->host || set_ports(ep, ports, n, a) < 0)
+        return no_room(e);
+    entry->endpoints.n++;
+    return 0;
+}
+
+/* Host and the ports behind it; brackets are for IPv6 addresses only. */
+static bool cut_item(struct str item, struct str *ret_host, struct str *ret_ports)
+{
+    struct address address;
+    struct str rest;
+
+    *ret_ports = (struct str){ 0 };
+    if (item.n == 0 || item.p[0] != '[') {
+        *ret_ports = str_cut(item, ':', ret_host);
+        return !ret_ports->p || ret_ports->n > 0;
+    }
+    rest = str_cut((struct str){ item.p + 1, item.n - 1 }, ']', ret_host);
+    if (!rest.p || !address_parse(*ret_host, &address) || !address.v6)
+        return false;
+    if (rest.n)
+        *ret_ports = (struct str){ rest.p + 1, rest.n - 1 };
+    return rest.n == 0 || (rest.p[0] == ':' && rest.n > 1);
+}
+
+static bool read_ports(struct str text, uint16_t ports[EGRESS_PORTS_MAX], size_t *ret_n)
+{
+    struct str one;
+    uint64_t port;
+
+    *ret_n = 0;
+    while (text.p) {
+        text = str_cut(text, ',', &one);
+        if (!str_to_u64(one, &port) || port == 0 || port > UINT16_MAX || one.p[0] == '0' ||
+            *ret_n == EGRESS_PORTS_MAX)
+            return false;
+        ports[(*ret_n)++] = (uint16_t)port;
+    }
+    return true;
+}
+
+static int add_item(struct egress_entry *entry, const char *item, struct arena *a, struct err *e)
+{
+    uint16_t ports[EGRESS_PORTS_MAX] = { EGRESS_ALLOW_PORT };
+    char shown[80];
+    struct str host, list;
+    size_t n = 1;
+
+    log_printable(str_from(item), shown, sizeof shown);
+    if (!cut_item(str_from(item), &host, &list) || host.n == 0)
+        return err_set(e, ERR_INVALID, "'%s' is not HOST[:PORT[,PORT…]]", shown);
+    if (list.p && !read_ports(list, ports, &n))
+        return err_set(e, ERR_INVALID, "'%s': ports are numbers from 1 to 65535 with ',' between",
+                       shown);
+    return add_endpoint(entry, host, ports, n, a, e);
+}
+
+/* The check speaks of places in a file; here an item has to be named. */
+static int check_items(struct egress_policy *p, struct json_strs items, struct arena *a,
+                       struct err *e)
+{
+    const struct egress_entry *entry = p->network_policies.p;
+    char shown[80];
+
+    for (size_t i = 0; i < entry->endpoints.n; i++) {
+        struct egress_entry one = *entry;
+        struct egress_policy alone = { .version = 1, .network_policies = { &one, 1 } };
+        int r;
+
+        one.endpoints.p = (struct egress_endpoint *)entry->endpoints.p + i;
+        one.endpoints.n = 1;
+        log_printable(str_from(items.p[i]), shown, sizeof shown);
+        r = egress_check(&alone, (struct egress_places){ .list = "this" }, a, e);
+        if (r < 0)
+            return err_wrap(e, r, "'%s'", shown);
+    }
+    return egress_check(p, (struct egress_places){ 0 }, a, e);
+}
+
+int egress_from_allow(struct json_strs items, struct arena *a, struct egress_policy *ret,
+                      struct err *e)
+{
+    struct egress_policy p;
+    struct egress_entry *entry = new_entry(a, "allow", items.n, &p);
+    int r = entry ? 0 : no_room(e);
+
+    if (items.n > EGRESS_ENDPOINTS_MAX)
+        return err_set(e, ERR_TOO_BIG, "there are more than %d items", EGRESS_ENDPOINTS_MAX);
+    for (size_t i = 0; i < items.n && r >= 0; i++)
+        r = add_item(entry, items.p[i], a, e);
+    if (r >= 0)
+        r = check_items(&p, items, a, e);
+    if (r >= 0)
+        *ret = p;
+    return r;
+}
+
+/* "*.example.com" of such a list is every name below, which is "**.example.com" here. */
+static int add_name(struct egress_entry *entry, struct str name, struct arena *a, struct err *e)
+{
+    char deep[HOST_MAX + 2];
+
+    if (!str_starts(name, STR("*.")) || name.n > HOST_MAX)
+        return add_endpoint(entry, name, web_ports, COUNT_OF(web_ports), a, e);
+    snprintf(deep, sizeof deep, "*" STR_FMT, STR_ARG(name));
+    return add_endpoint(entry, str_from(deep), web_ports, COUNT_OF(web_ports), a, e);
+}
+
+static bool is_everything(const struct prefix *p)
+{
+    return p->bits == 0;
+}
+
+/* Lists while they are taken apart. */
+struct lists {
+    struct egress_policy *p;
+    struct egress_entry *entry;
+    const char **allowed, **denied, **names;
+    size_t n_allowed, n_denied, n_names;
+    bool public;
+};
+
+static int add_allowed(struct lists *l, const char *item, struct arena *a, struct err *e)
+{
+    struct prefix prefix;
+
+    if (!prefix_parse(str_from(item), &prefix)) {
+        l->names[l->n_names++] = item;
+        return add_name(l->entry, str_from(item), a, e);
+    }
+    if (is_everything(&prefix)) {
+        l->public = true;
+        l->n_denied = 0; /* allow beats deny */
+    } else {
+        l->allowed[l->n_allowed++] = item;
+    }
+    return 0;
+}
+
+static int add_denied(struct lists *l, const char *item, struct err *e)
+{
+    struct prefix prefix;
+    char shown[80];
+
+    log_printable(str_from(item), shown, sizeof shown);
+    if (!prefix_parse(str_from(item), &prefix))
+        return err_set(e, ERR_INVALID, "denyOut takes addresses and prefixes, not '%s'", shown);
+    if (is_everything(&prefix) && !prefix.base.v6)
+        l->public = false; /* in these lists it means all traffic */
+    l->denied[l->n_denied++] = item;
+    return 0;
+}
+
+static int take_lists(struct lists *l, struct json_strs allow_out, struct json_strs deny_out,
+                      struct arena *a, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < deny_out.n && r >= 0; i++)
+        r = add_denied(l, deny_out.p[i], e);
+    for (size_t i = 0; i < allow_out.n && r >= 0; i++)
+        r = add_allowed(l, allow_out.p[i], a, e);
+    l->p->unlisted.access = l->public ? EGRESS_UNLISTED_PUBLIC : EGRESS_UNLISTED_DENY;
+    l->p->unlisted.allowed_ips = (struct json_strs){ l->allowed, l->n_allowed };
+    l->p->unlisted.denied_ips = (struct json_strs){ l->denied, l->n_denied };
+    if (l->entry->endpoints.n == 0)
+        l->p->network_policies.n = 0;
+    if (r >= 0 && l->n_allowed + l->n_denied > EGRESS_ADDRESSES_MAX)
+        return err_set(e, ERR_TOO_BIG, "the lists have more than %d addresses",
+                       EGRESS_ADDRESSES_MAX);
+    return r;
+}
+
+int egress_from_lists(struct json_strs allow_out, struct json_strs deny_out, bool internet,
+                      struct arena *a, struct egress_policy *ret, struct err *e)
+{
+    struct egress_policy p;
+    struct lists l = { .p = &p, .public = internet };
+    int r;
+
+    if (allow_out.n > EGRESS_ENDPOINTS_MAX || deny_out.n > EGRESS_ENDPOINTS_MAX)
+        return err_set(e, ERR_TOO_BIG, "a list has more than %d items", EGRESS_ENDPOINTS_MAX);
+    l.entry = new_entry(a, "allowOut", allow_out.n, &p);
+    l.allowed = arena_array(a, allow_out.n + 1, sizeof *l.allowed);
+    l.names = arena_array(a, allow_out.n + 1, sizeof *l.names);
+    l.denied = arena_array(a, deny_out.n + 1, sizeof *l.denied);
+    if (!l.entry || !l.allowed || !l.names || !l.denied)
+        return no_room(e);
+    r = take_lists(&l, allow_out, deny_out, a, e);
+    if (r >= 0 && p.network_policies.n)
+        r = check_items(&p, (struct json_strs){ l.names, l.n_names }, a, e);
+    else if (r >= 0)
+        r = egress_check(&p, (struct egress_places){ 0 }, a, e);
+    if (r >= 0)
+        *ret = p;
+    return r;
+}
+
+int egress_from_profile(const struct json_objects *endpoints, const struct json *document,
+                        struct arena *a, struct egress_policy *ret, struct err *e)
+{
+    struct egress_places places = { .document = document, .list = "network.egress" };
+    struct egress_policy p;
+    struct egress_entry *entry = new_entry(a, "profile", endpoints->n, &p);
+    int r;
+
+    if (!entry)
+        return no_room(e);
+    entry->endpoints = *endpoints;
+    r = egress_check(&p, places, a, e);
+    if (r >= 0)
+        *ret = p;
+    return r;
+}
+
+static bool key_taken(const struct egress_entry *entries, size_t n, const char *key)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(entries[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+/* "web", or "web (2)" where another part has one of that key. */
+static const char *free_key(const struct egress_entry *entries, size_t n, const char *key,
+                            struct arena *a)
+{
+    char text[EGRESS_NAME_MAX + 1];
+    unsigned number = 1;
+
+    if (!key_taken(entries, n, key))
+        return key;
+    do
+        snprintf(text, sizeof text, "%.100s (%u)", key, ++number);
+    while (key_taken(entries, n, text));
+    return arena_dup(a, str_from(text));
+}
+
+static int copy_list(struct json_objects *list, size_t size, struct arena *a, struct err *e)
+{
+    void *copy = arena_array(a, list->n + 1, size);
+
+    if (!copy)
+        return no_room(e);
+    if (list->n)
+        memcpy(copy, list->p, list->n * size);
+    list->p = copy;
+    return 0;
+}
+
+/* The check writes into endpoints and rules, and those of a part are not ours. */
+static int copy_entry(struct egress_entry *entry, struct arena *a, struct err *e)
+{
+    struct egress_endpoint *eps;
+    int r = copy_list(&entry->endpoints, sizeof *eps, a, e);
+
+    eps = entry->endpoints.p;
+    for (size_t i = 0; i < entry->endpoints.n && r >= 0; i++) {
+        r = copy_list(&eps[i].rules, sizeof(struct egress_allow), a, e);
+        if (r >= 0)
+            r = copy_list(&eps[i].deny_rules, sizeof(struct egress_rule), a, e);
+    }
+    return r;
+}
+
+static int join_entries(const struct egress_policy *part, struct egress_entry *entries, size_t *n,
+                        struct arena *a, struct err *e)
+{
+    const struct egress_entry *from = part->network_policies.p;
+    size_t before = *n;
+    int r = 0;
+
+    for (size_t i = 0; i < part->network_policies.n && r >= 0; i++) {
+        struct egress_entry *to = &entries[*n];
+
+        *to = from[i];
+        to->key = free_key(entries, before, from[i].key, a);
+        if (!to->key)
+            return no_room(e);
+        r = copy_entry(to, a, e);
+        (*n)++;
+    }
+    return r;
+}
+
+static bool says_unlisted(const struct egress_policy *p)
+{
+    return p->unlisted.access != EGRESS_UNLISTED_DENY || p->unlisted.allowed_ips.n ||
+           p->unlisted.denied_ips.n;
+}
+
+int egress_join(const struct egress_policy *const *parts, size_t n, struct arena *a,
+                struct egress_policy *ret, struct err *e)
+{
+    struct egress_policy p = { .version = 1 };
+    struct egress_entry *entries;
+    size_t room = 1, used = 0;
+    int r = 0;
+
+    for (size_t i = 0; i < n; i++)
+        room += parts[i]->network_policies.n;
+    entries = arena_array(a, room, sizeof *entries);
+    if (!entries)
+        return no_room(e);
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        if (!parts[i]->checked_)
+            return err_set(e, ERR_BUG, "a policy is joined that was not checked");
+        if (says_unlisted(parts[i]))
+            p.unlisted = parts[i]->unlisted;
+        r = join_entries(parts[i], entries, &used, a, e);
+    }
+    p.network_policies = (struct json_objects){ entries, used };
+    if (r >= 0)
+        r = egress_check(&p, (struct egress_places){ 0 }, a, e);
+    if (r >= 0)
+        *ret = p;
+    return r;
+}

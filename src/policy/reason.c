@@ -1,0 +1,17 @@
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "policy/compiled.h"
+
+void egress_reason_set_(struct egress_reason *why, const char *code, struct str rule,
+                        const char *next, const char *fmt, ...)
+{
+    va_list ap;
+
+    why->code = code;
+    why->rule = rule;
+    snprintf(why->next, sizeof why->next, "%s", next);
+    va_start(ap, fmt);
+    vsnprintf(why->text, sizeof why->text, fmt, ap);
+    va_end(ap);
+}

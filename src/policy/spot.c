@@ -1,0 +1,121 @@
+#include "policy/spot.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "yaml/file.h"
+
+enum { NOTES_MAX = 64 };
+
+static size_t entry_index(const struct spot *s)
+{
+    return (size_t)(s->entry - (const struct egress_entry *)s->policy->network_policies.p);
+}
+
+static size_t endpoint_index(const struct spot *s)
+{
+    return (size_t)(s->ep - (const struct egress_endpoint *)s->entry->endpoints.p);
+}
+
+void spot_name(const struct spot *s, char out[static SPOT_TEXT])
+{
+    char key[EGRESS_NAME_MAX + 1];
+
+    out[0] = '\0';
+    if (!s->entry)
+        return;
+    log_printable(str_from(s->entry->key), key, sizeof key);
+    if (s->places.list && s->ep)
+        snprintf(out, SPOT_TEXT, "%s[%zu]", s->places.list, endpoint_index(s));
+    else if (s->places.list)
+        snprintf(out, SPOT_TEXT, "%s", s->places.list);
+    else if (s->ep)
+        snprintf(out, SPOT_TEXT, "network_policies.%s.endpoints[%zu]", key, endpoint_index(s));
+    else
+        snprintf(out, SPOT_TEXT, "network_policies.%s", key);
+}
+
+static const struct json *item_at(const struct json *list, size_t i)
+{
+    return list && list->type >= JSON_ARRAY && i < list->list.n ? &list->list.p[i] : NULL;
+}
+
+static const struct json *member_at(const struct json *object, struct str key)
+{
+    return object ? json_get(object, key) : NULL;
+}
+
+/* The value of the spot, by position: keys may hold any character. */
+static const struct json *spot_value(const struct spot *s)
+{
+    const struct json *v = s->places.document;
+
+    if (!v || !s->entry)
+        return v;
+    if (s->places.list) {
+        v = member_at(member_at(v, STR("network")), STR("egress"));
+        return s->ep ? item_at(v, endpoint_index(s)) : v;
+    }
+    v = item_at(member_at(v, STR("network_policies")), entry_index(s));
+    return v && s->ep ? item_at(member_at(v, STR("endpoints")), endpoint_index(s)) : v;
+}
+
+/* The line of the field where it is there, else of the deepest value that is. */
+static uint32_t spot_line(const struct spot *s, const char *field)
+{
+    const struct json *v = spot_value(s);
+    bool whole;
+
+    if (v && field)
+        v = yaml_file_at(v, field, &whole);
+    return v ? v->line : 0;
+}
+
+int spot_fail_(const struct spot *s, enum err_code code, const char *field, const char *fmt, ...)
+{
+    char name[SPOT_TEXT], line[24] = "", reason[sizeof s->e->msg];
+    uint32_t at = spot_line(s, field);
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(reason, sizeof reason, fmt, ap);
+    va_end(ap);
+    spot_name(s, name);
+    if (at)
+        snprintf(line, sizeof line, "line %" PRIu32 ": ", at);
+    return err_set(s->e, code, "%s%s%s%s: %s", line, name, field && *name ? "." : "",
+                   field ? field : "", reason);
+}
+
+int spot_no_room(const struct spot *s)
+{
+    return err_set(s->e, ERR_TOO_BIG, "the policy needs more memory than is allowed");
+}
+
+int spot_note(const struct spot *s, const char *fmt, ...)
+{
+    struct json_strs *notes = &s->policy->notes;
+    char name[SPOT_TEXT], reason[256], text[SPOT_TEXT + 256 + 4];
+    const char **list;
+    va_list ap;
+
+    if (notes->n == NOTES_MAX)
+        return 0;
+    va_start(ap, fmt);
+    vsnprintf(reason, sizeof reason, fmt, ap);
+    va_end(ap);
+    spot_name(s, name);
+    snprintf(text, sizeof text, "%s%s%s", name, *name ? ": " : "", reason);
+    list = arena_array(s->arena, notes->n + 1, sizeof *list);
+    if (!list)
+        return spot_no_room(s);
+    if (notes->n)
+        memcpy(list, notes->p, notes->n * sizeof *list);
+    list[notes->n] = arena_dup(s->arena, str_from(text));
+    if (!list[notes->n])
+        return spot_no_room(s);
+    *notes = (struct json_strs){ list, notes->n + 1 };
+    return 0;
+}

@@ -1,0 +1,95 @@
+#include "unit/policy/policies.h"
+
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+#include "harness/tap.h"
+#include "net/host.h"
+#include "policy/egress_file.h"
+#include "policy/path.h"
+
+static struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
+
+struct arena *policies_arena(void)
+{
+    return &arena;
+}
+
+int policy_try(const char *yaml, struct egress_policy *ret, struct err *e)
+{
+    return egress_policy_read(str_from(yaml), &arena, ret, e);
+}
+
+const struct egress_snapshot *snapshot_of(const struct egress_policy *p)
+{
+    static const struct egress_snapshot *kept[64]; /* so that they are not lost */
+    static size_t n;
+    struct err e;
+
+    CHECK(n < COUNT_OF(kept));
+    kept[n] = egress_compile(p, 7, &e);
+    if (!kept[n])
+        FAIL("%s", e.msg);
+    return kept[n++];
+}
+
+const struct egress_snapshot *policy_compiled(const char *yaml)
+{
+    struct egress_policy p;
+    struct err e;
+
+    CHECK_OK(policy_try(yaml, &p, &e), e);
+    return snapshot_of(&p);
+}
+
+struct egress_ask ask_for(const char *destination, const char *binary)
+{
+    struct host host;
+    struct egress_ask ask = { .identity_known = binary != NULL, .binary = str_from(binary) };
+    struct err e;
+
+    CHECK_OK(authority_parse(str_from(destination), 0, &host, &ask.port, &e), e);
+    ask.host = str_from(arena_dup(&arena, str_from(host.name)));
+    ask.host_is_address = host.is_address;
+    ask.address = host.address;
+    return ask;
+}
+
+const char *verdict_text(enum egress_verdict v, const struct egress_reason *why)
+{
+    static const char *const words[] = { "denied", "allowed", "audited" };
+    static char text[128];
+
+    if (v == EGRESS_ALLOWED)
+        return words[v];
+    CHECK(why->code && *why->text && *why->next);
+    snprintf(text, sizeof text, "%s %s", words[v], why->code);
+    return text;
+}
+
+const char *connect_text(const struct egress_snapshot *s, const char *destination,
+                         const char *binary)
+{
+    struct egress_ask ask = ask_for(destination, binary);
+    struct egress_match m;
+    struct egress_reason why;
+
+    return verdict_text(egress_connect(s, &ask, &m, &why), &why);
+}
+
+const char *request_text(const struct egress_snapshot *s, const char *destination,
+                         const char *method, const char *target)
+{
+    struct egress_ask ask = ask_for(destination, "/usr/bin/curl");
+    AUTO(buf_done) struct buf out = BUF_INIT(1 << 16);
+    struct egress_match m;
+    struct egress_reason why;
+    struct str path, query;
+    struct err e;
+
+    if (egress_connect(s, &ask, &m, &why) != EGRESS_ALLOWED)
+        return verdict_text(EGRESS_DENIED, &why);
+    CHECK_OK(path_canonical(str_from(target), m.encoded_slash, &out, &path, &query, &e), e);
+    return verdict_text(egress_request(&m, str_from(method), path, query, &why), &why);
+}

@@ -1,0 +1,66 @@
+#include "policy/egress_explain.h"
+
+#include "base/own.h"
+#include "harness/tap.h"
+#include "unit/policy/policies.h"
+
+static const char policy[] = "version: 1\nnetwork_policies:\n  web:\n    binaries: [{path: /**}]\n"
+                             "    endpoints: [{host: api.example.com, port: 443, protocol: rest, "
+                             "access: read-only}]\n";
+
+static void explain(const char *destination, const char *method, const char *address,
+                    struct egress_explanation *ret)
+{
+    struct egress_trial trial = { .ask = ask_for(destination, NULL),
+                                  .method = str_from(method),
+                                  .path = STR("/x") };
+    struct address a;
+
+    if (address) {
+        CHECK(address_parse(str_from(address), &a));
+        trial.addresses = &a;
+        trial.n_addresses = 1;
+    }
+    egress_explain(policy_compiled(policy), &trial, ret);
+}
+
+TEST(the_first_stage_that_denies_is_told)
+{
+    struct egress_explanation x;
+
+    explain("api.example.com:80", "GET", NULL, &x);
+    CHECK(x.verdict == EGRESS_DENIED && x.stage == EGRESS_STAGE_CONNECT && !x.request_judged);
+    explain("api.example.com:443", "GET", "10.0.0.1", &x);
+    CHECK(x.verdict == EGRESS_DENIED && x.stage == EGRESS_STAGE_ADDRESSES && !x.request_judged);
+    explain("api.example.com:443", "POST", "93.184.216.34", &x);
+    CHECK(x.verdict == EGRESS_DENIED && x.stage == EGRESS_STAGE_REQUEST && x.request_judged);
+    explain("api.example.com:443", "GET", "93.184.216.34", &x);
+    CHECK(x.verdict == EGRESS_ALLOWED && x.stage == EGRESS_STAGE_REQUEST);
+    explain("api.example.com:443", NULL, NULL, &x);
+    CHECK(x.verdict == EGRESS_ALLOWED && x.stage == EGRESS_STAGE_CONNECT);
+}
+
+TEST(as_text_and_as_json)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(1 << 12);
+    struct egress_explanation x;
+    struct json_writer w;
+    struct err e;
+
+    explain("api.example.com:443", "POST", NULL, &x);
+    CHECK_INT(egress_explain_text(&x, &out), 0);
+    CHECK_STR(buf_str(&out),
+              "verdict: denied\nstage: request\ncode: request_denied\n"
+              "reason: POST /x is not allowed by any rule.\n"
+              "rule: network_policies.web.endpoints[0]\npolicy: web\nprotocol: rest\ntls: auto\n"
+              "next: Use a method and path that a rule allows, or add a rule for this one.\n");
+    buf_clear(&out);
+    json_writer_init(&w, &out, JSON_COMPACT);
+    explain("x.example.com:443", NULL, NULL, &x);
+    egress_explain_json(&x, &w);
+    CHECK_OK(json_writer_finish(&w, &e), e);
+    CHECK_STR(buf_str(&out),
+              "{\"verdict\":\"denied\",\"stage\":\"connect\",\"code\":\"policy_denied\",\"reason\":"
+              "\"x.example.com:443 is not allowed by any policy.\",\"next\":\"Add an endpoint with "
+              "this host and port to the policy, or use one it has.\",\"generation\":7}");
+}
