@@ -102,6 +102,13 @@ struct egress_ports {
 enum egress_verdict egress_name(const struct egress_snapshot *s, struct str name,
                                 struct egress_ports *ret, struct egress_reason *why);
 
+/* Policy DNS, once a name that egress_name() allows is resolved: the ports of those of its
+ * endpoints, for whichever program, that take all of these addresses. If there are none it is
+ * denied, with the first endpoint's reason. A connection is asked about all the same. */
+enum egress_verdict egress_name_addresses(const struct egress_snapshot *s, struct str name,
+                                          const struct address *list, size_t n,
+                                          struct egress_ports *ret, struct egress_reason *why);
+
 /* May the connection go to these addresses? One bad one refuses all, and so does an empty list.
  * Metadata services and control-plane ports never; what is not public only if it was declared as
  * one exact address. */

@@ -19,6 +19,8 @@ struct found {
     size_t steps;
 };
 
+enum { ANY_PORT = 1 }; /* of a question about a name; no rule has to do with this one */
+
 static void note_host(struct found *f, uint32_t node)
 {
     size_t n;
@@ -369,7 +371,32 @@ static void add_port(struct egress_ports *ports, uint16_t port)
     ports->n++;
 }
 
-static void add_ports(const struct found *f, struct egress_ports *ports)
+/* Which endpoints of a name count: those that take all these addresses, or all if there are none
+ * to be taken. */
+struct chosen {
+    const struct egress_snapshot *s;
+    const struct egress_ask *ask;
+    const struct address *list;
+    size_t n;
+    struct egress_reason *why; /* the first that does not */
+    bool refused;
+};
+
+/* ep NULL: what is unlisted. */
+static bool chooses(struct chosen *c, const struct egress_endpoint_c *ep)
+{
+    struct egress_match m = { .endpoint = ep, .snapshot_ = c->s, .port = ANY_PORT };
+    struct egress_reason why;
+
+    if (!c->list || egress_addresses(&m, c->list, c->n, &why) != EGRESS_DENIED)
+        return true;
+    if (!c->refused)
+        *c->why = why;
+    c->refused = true;
+    return false;
+}
+
+static void add_ports(const struct found *f, struct chosen *c, struct egress_ports *ports)
 {
     for (size_t i = 0; i < f->n && !ports->any; i++) {
         size_t n;
@@ -378,26 +405,31 @@ static void add_ports(const struct found *f, struct egress_ports *ports)
         for (size_t k = 0; k < n && !ports->any; k++) {
             const struct egress_endpoint_c *ep = items[k].what;
 
+            if (!chooses(c, ep))
+                continue;
             for (size_t p = 0; p < ep->port_count; p++)
                 add_port(ports, ep->ports[p]);
         }
     }
+    if (is_unlisted(c->s, c->ask) && !ports->any)
+        ports->any = chooses(c, NULL);
 }
 
 enum egress_verdict egress_name(const struct egress_snapshot *s, struct str name,
                                 struct egress_ports *ret, struct egress_reason *why)
 {
-    struct egress_ask ask = { .host = name, .port = 1 };
+    struct egress_ask ask = { .host = name, .port = ANY_PORT };
+    struct chosen all = { .s = s, .ask = &ask };
     struct shown to = show(&ask);
     struct found f;
 
-    *ret = (struct egress_ports){ .any = is_unlisted(s, &ask) };
+    *ret = (struct egress_ports){ 0 };
     if (refuse_early(s, &ask, why) != EGRESS_ALLOWED)
         return EGRESS_DENIED;
     if (!find_hosts(s, name, false, &f))
         return refuse_name(&ask, why);
     ret->steps_ = f.steps;
-    add_ports(&f, ret);
+    add_ports(&f, &all, ret);
     if (!ret->any && ret->n == 0) {
         egress_reason_set_(why, "policy_denied", (struct str){ 0 },
                            "Add an endpoint with this host to the policy, or use one it has.",
@@ -405,5 +437,30 @@ enum egress_verdict egress_name(const struct egress_snapshot *s, struct str name
         return EGRESS_DENIED;
     }
     egress_reason_set_(why, "allowed", (struct str){ 0 }, "", "%s may be looked up.", to.host);
+    return EGRESS_ALLOWED;
+}
+
+enum egress_verdict egress_name_addresses(const struct egress_snapshot *s, struct str name,
+                                          const struct address *list, size_t n,
+                                          struct egress_ports *ret, struct egress_reason *why)
+{
+    struct egress_ask ask = { .host = name, .port = ANY_PORT };
+    struct chosen c = { .s = s, .ask = &ask, .list = list, .n = n, .why = why };
+    struct shown to = show(&ask);
+    struct found f;
+
+    *ret = (struct egress_ports){ 0 };
+    if (!list || !find_hosts(s, name, false, &f))
+        return refuse_name(&ask, why);
+    ret->steps_ = f.steps;
+    add_ports(&f, &c, ret);
+    if (!ret->any && ret->n == 0) {
+        if (!c.refused)
+            egress_name(s, name, ret, why); /* no endpoint has it: for the reason */
+        *ret = (struct egress_ports){ 0 };
+        return EGRESS_DENIED;
+    }
+    egress_reason_set_(why, "allowed", (struct str){ 0 }, "",
+                       "%s and its %zu addresses are allowed.", to.host, n);
     return EGRESS_ALLOWED;
 }
