@@ -1,0 +1,48 @@
+/* The audit record: OCSF 1.8 events, one JSON line each, appended to a descriptor with one write().
+ *
+ * Network Activity (4001) for connections and names, HTTP Activity (4002) for inspected requests;
+ * the shape is in docs/egress-audit.md. Never in an event: query strings, bodies, header values.
+ * Text from outside is bounded and escaped, so that a line is one event whatever a client sends.
+ *
+ * An allow must be on record before anything is dialled or forwarded: audit_allow() and
+ * audit_request() say whether it is, and a no means deny (fail closed: a full disk stops traffic).
+ * Denials that repeat (same destination, rule, code, program) are counted and written once a
+ * second as one event with `count`; the first of a kind is written at once. A flood of different
+ * ones is bounded, too: beyond AUDIT_KINDS_MAX kinds a second they are counted in one summary. */
+#ifndef EGRESS_AUDIT_H
+#define EGRESS_AUDIT_H
+
+#include "egress/authorize.h"
+
+struct audit;
+
+enum { AUDIT_KINDS_MAX = 64 };
+
+/* Takes the descriptor (O_APPEND; a pipe or socket is fine too, and must not block for long);
+ * fd -1: events go nowhere and all is well. */
+struct audit *audit_new(struct loop *l, const char *box_id, int fd);
+/* Writes what is being counted, and frees. NULL is fine. */
+void audit_free(struct audit *a);
+/* Another descriptor from now on (rotation). */
+void audit_set_fd(struct audit *a, int fd);
+uint64_t audit_written(const struct audit *a); /* bytes to the current descriptor */
+
+/* A connection (or, of EGRESS_BY_DNS, a name) was allowed; true if it is on record. */
+bool audit_allow(struct audit *a, const struct egress_intent *i, const struct egress_decision *d);
+void audit_deny(struct audit *a, const struct egress_intent *i, const struct egress_decision *d);
+/* A request under an allowed connection; denied ones as well. */
+bool audit_request(struct audit *a, const struct egress_intent *i, const struct egress_decision *d,
+                   enum egress_verdict v, struct str method, struct str path,
+                   const struct egress_reason *why);
+/* The end of a connection: bytes both ways, how long. */
+void audit_close(struct audit *a, const struct egress_intent *i, const struct egress_decision *d,
+                 uint64_t bytes_out, uint64_t bytes_in, int64_t took_ns, const char *how);
+/* A packet that the boundary's rules refused, as NFLOG shows it. */
+void audit_reject(struct audit *a, int protocol, const struct address *from, uint16_t from_port,
+                  const struct address *to, uint16_t to_port);
+/* A request that could not be understood: the adapter, and why (our words only). */
+void audit_malformed(struct audit *a, enum egress_adapter by, const char *why);
+/* A new policy is in force. */
+void audit_policy(struct audit *a, uint64_t generation);
+
+#endif

@@ -1,0 +1,332 @@
+#include "egress/authorize.h"
+
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "egress/audit.h"
+#include "egress/own_addresses.h"
+#include "egress/refuse.h"
+
+const char *egress_adapter_name(enum egress_adapter a)
+{
+    static const char *const names[] = {
+        [EGRESS_BY_CONNECT] = "connect",
+        [EGRESS_BY_FORWARD] = "forward",
+        [EGRESS_BY_TRANSPARENT] = "transparent",
+        [EGRESS_BY_DNS] = "dns",
+    };
+
+    return names[a];
+}
+
+void egress_decision_done(struct egress_decision *d)
+{
+    egress_snapshot_unref(take_ptr(d->snapshot));
+    free(take_ptr(d->who.ancestors));
+    d->who.n_ancestors = 0;
+}
+
+bool egress_decision_current(const struct egress_decision *d, const struct egress_box *b)
+{
+    return d->snapshot && d->snapshot == b->snapshot;
+}
+
+/* ---- steps: each returns false when the decision is made, and that is no ---- */
+
+#define DENY(d, st, code, next, ...)                                                               \
+    ((d)->verdict = EGRESS_DENIED, (d)->status = (st),                                             \
+     refuse_reason(&(d)->why, (code), (next), __VA_ARGS__), false)
+
+static bool check_policy(struct egress_box *b, struct egress_decision *d)
+{
+    if (!b->snapshot)
+        return DENY(d, 403, "policy_missing", "Wait until a policy is set, or set one.",
+                    "No egress policy is in force, so nothing is allowed.");
+    d->snapshot = egress_snapshot_ref(b->snapshot);
+    d->generation = b->generation;
+    return true;
+}
+
+static bool check_place(const struct egress_intent *i, struct egress_decision *d)
+{
+    if (host_is_metadata(&i->host))
+        return DENY(d, 403, "metadata_denied",
+                    "Metadata services cannot be reached from a sandbox.",
+                    "%s is a metadata service.", i->host.name);
+    if (port_control_plane(i->port))
+        return DENY(d, 403, "ssrf_denied", "Ports of control planes cannot be reached.",
+                    "Port %u belongs to cluster control planes.", i->port);
+    return true;
+}
+
+/* The ancestors as the policy wants to see them: `room` has EGRESS_ANCESTORS_MAX places. */
+static struct egress_ask make_ask(const struct egress_intent *i, const struct egress_who *who,
+                                  struct str *room)
+{
+    struct egress_ask ask = { .host = str_from(i->host.name),
+                              .host_is_address = i->host.is_address,
+                              .address = i->host.address,
+                              .port = i->port };
+
+    if (!who->known)
+        return ask;
+    for (size_t n = 0; n < who->n_ancestors; n++)
+        room[n] = str_from(who->ancestors[n]);
+    ask.identity_known = true;
+    ask.binary = str_from(who->binary);
+    ask.ancestors = room;
+    ask.n_ancestors = who->n_ancestors;
+    return ask;
+}
+
+static bool ask_policy(const struct egress_intent *i, struct egress_decision *d)
+{
+    struct str room[EGRESS_ANCESTORS_MAX];
+    struct egress_ask ask = make_ask(i, &d->who, room);
+
+    d->verdict = egress_connect(d->snapshot, &ask, &d->match, &d->why);
+    d->status = 403;
+    return d->verdict != EGRESS_DENIED;
+}
+
+/* Whether an endpoint declares exactly this address, as a literal host. */
+static bool declared(const struct egress_intent *i, const struct egress_decision *d,
+                     const struct address *a)
+{
+    return i->host.is_address && d->match.exact_host && address_equal(&i->host.address, a);
+}
+
+static bool check_addresses(const struct egress_box *b, const struct egress_intent *i,
+                            struct egress_decision *d, const struct address *list, size_t n)
+{
+    const struct own_addresses *own = b->egress->own;
+
+    d->status = 403;
+    d->verdict = egress_addresses(&d->match, list, n, &d->why);
+    if (d->verdict == EGRESS_DENIED)
+        return false;
+    for (size_t k = 0; own && k < n; k++)
+        if (own_addresses_has(own, &list[k]) && !declared(i, d, &list[k]))
+            return DENY(d, 403, "ssrf_denied",
+                        "To grant a service of this machine, declare its exact address.",
+                        "%s is an address of the machine that the sandbox runs on.", i->host.name);
+    return true;
+}
+
+static void keep_addresses(struct egress_decision *d, const struct address *list, size_t n)
+{
+    d->n = n < EGRESS_PINNED_MAX ? n : EGRESS_PINNED_MAX;
+    memcpy(d->addresses, list, d->n * sizeof *list);
+}
+
+/* ---- one authorization ---- */
+
+static void tell(struct loop_later *l)
+{
+    struct authorization *a = container_of(l, struct authorization, later_);
+
+    a->running_ = false;
+    a->done_(a);
+}
+
+static void finish_soon(struct authorization *a)
+{
+    loop_later(a->box->egress->loop, &a->later_, tell, NULL);
+}
+
+static void deny(struct authorization *a)
+{
+    a->decision.verdict = EGRESS_DENIED;
+    a->box->counters.denied++;
+    audit_deny(a->box->audit, &a->intent, &a->decision);
+    finish_soon(a);
+}
+
+/* The last step: all is allowed, by the policy that is in force now, and on record. */
+static void allow(struct authorization *a)
+{
+    struct egress_decision *d = &a->decision;
+
+    if (!egress_decision_current(d, a->box)) {
+        (void)DENY(d, 403, "stale_policy", "Try again.",
+                   "The policy changed while this was decided.");
+        deny(a);
+        return;
+    }
+    if (!audit_allow(a->box->audit, &a->intent, d)) {
+        (void)DENY(d, 503, "audit_unavailable", "Try again later; tell the operator.",
+                   "It cannot be put on record, so it is not allowed.");
+        deny(a);
+        return;
+    }
+    a->box->counters.allowed++;
+    finish_soon(a);
+}
+
+static void check_list(struct authorization *a, const struct address *list, size_t n)
+{
+    if (!check_addresses(a->box, &a->intent, &a->decision, list, n)) {
+        deny(a);
+        return;
+    }
+    keep_addresses(&a->decision, list, n);
+    allow(a);
+}
+
+static void deny_unresolved(struct authorization *a, enum dns_outcome why)
+{
+    bool late = why == DNS_LOOKUP_TIMEOUT;
+
+    (void)DENY(&a->decision, late ? 504 : 502, "resolution_failed",
+               "Check the name; if it is right, try again later.", "%s cannot be resolved: %s.",
+               a->intent.host.name, dns_outcome_name(why));
+    deny(a);
+}
+
+static void on_found(struct dns_lookup *l)
+{
+    struct authorization *a = container_of(l, struct authorization, lookup_);
+
+    if (l->outcome == DNS_LOOKUP_FOUND)
+        check_list(a, l->addresses, l->n);
+    else
+        deny_unresolved(a, l->outcome);
+}
+
+static void resolve(struct authorization *a)
+{
+    const struct egress_intent *i = &a->intent;
+
+    if (i->host.is_address)
+        check_list(a, &i->host.address, 1);
+    else if (i->n_pinned > 0)
+        check_list(a, i->pinned, i->n_pinned);
+    else if (dns_lookup_start(&a->box->egress->resolver, &a->lookup_, str_from(i->host.name),
+                              on_found, NULL) < 0)
+        deny_unresolved(a, DNS_LOOKUP_SERVFAIL);
+}
+
+void authorize_known(struct authorization *a, const struct egress_who *who)
+{
+    struct egress_decision *d = &a->decision;
+
+    a->who_ = NULL;
+    if (!who || !who->known) {
+        (void)DENY(d, 403, "identity_unknown", "Connect from a program that the rule names.",
+                   "A rule names programs, and it cannot be told which one asks for %s:%u.",
+                   a->intent.host.name, a->intent.port);
+        deny(a);
+        return;
+    }
+    d->who = *who;
+    if (ask_policy(&a->intent, d))
+        resolve(a);
+    else
+        deny(a);
+}
+
+static void decide(struct authorization *a)
+{
+    struct egress_decision *d = &a->decision;
+    bool yes = check_policy(a->box, d) && check_place(&a->intent, d) && ask_policy(&a->intent, d);
+    const struct egress_who_ops *who = a->box->egress->who;
+
+    if (yes)
+        resolve(a);
+    else if (!d->match.needs_identity)
+        deny(a);
+    else if (who)
+        who->ask(a);
+    else
+        authorize_known(a, NULL);
+}
+
+void authorize_start(struct authorization *a, struct egress_box *b, const struct egress_intent *i,
+                     authorization_fn *done)
+{
+    a->box = b;
+    a->intent = *i;
+    a->decision = (struct egress_decision){ .id = ++b->egress->decisions };
+    a->done_ = done;
+    a->running_ = true;
+    a->who_ = NULL;
+    decide(a);
+}
+
+void authorize_cancel(struct authorization *a)
+{
+    if (!a->box)
+        return;
+    if (a->who_)
+        a->box->egress->who->cancel(a);
+    a->who_ = NULL;
+    dns_lookup_cancel(&a->lookup_);
+    loop_later_stop(&a->later_);
+    a->running_ = false;
+    egress_decision_done(&a->decision);
+}
+
+/* ---- later questions ---- */
+
+/* What the decision is made of, by the policy that is in force now; the ancestors stay the old
+ * one's.
+ */
+static bool decide_again(struct egress_box *b, const struct egress_intent *i,
+                         const struct egress_decision *old, size_t first, size_t n,
+                         struct egress_decision *d)
+{
+    d->who = old->who;
+    if (!check_policy(b, d) || !check_place(i, d) || !ask_policy(i, d) ||
+        !check_addresses(b, i, d, old->addresses + first, n))
+        return false;
+    if (d->match.protocol != old->match.protocol)
+        return DENY(d, 403, "stale_policy", "Connect again.",
+                    "The new policy looks at connections to %s:%u in another way.", i->host.name,
+                    i->port);
+    return true;
+}
+
+bool authorize_again(struct egress_box *b, const struct egress_intent *i, struct egress_decision *d,
+                     size_t first, size_t n)
+{
+    struct egress_decision new = { .id = ++b->egress->decisions };
+    bool yes = decide_again(b, i, d, first, n, &new);
+
+    if (yes && audit_allow(b->audit, i, &new)) {
+        keep_addresses(&new, d->addresses, d->n);
+        egress_snapshot_unref(d->snapshot);
+        *d = new;
+        return true;
+    }
+    if (yes)
+        (void)DENY(&new, 503, "audit_unavailable", "Try again later; tell the operator.",
+                   "It cannot be put on record, so it is not allowed.");
+    b->counters.denied++;
+    audit_deny(b->audit, i, &new);
+    d->why = new.why;
+    d->why.rule = (struct str){ 0 }; /* the new snapshot's, which is not d's */
+    egress_snapshot_unref(new.snapshot);
+    return false;
+}
+
+enum egress_verdict authorize_request(struct egress_box *b, const struct egress_intent *i,
+                                      const struct egress_decision *d, struct str method,
+                                      struct str path, struct str query, struct egress_reason *why)
+{
+    enum egress_verdict v = egress_request(&d->match, method, path, query, why);
+
+    if (!egress_decision_current(d, b)) {
+        v = EGRESS_DENIED;
+        refuse_reason(why, "stale_policy", "Try again.", "The policy changed before this request.");
+    }
+    if (!audit_request(b->audit, i, d, v, method, path, why) && v != EGRESS_DENIED) {
+        v = EGRESS_DENIED;
+        refuse_reason(why, "audit_unavailable", "Try again later; tell the operator.",
+                      "It cannot be put on record, so it is not allowed.");
+    }
+    if (v == EGRESS_DENIED)
+        b->counters.denied++;
+    else
+        b->counters.allowed++;
+    return v;
+}

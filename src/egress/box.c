@@ -1,0 +1,281 @@
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "base/own.h"
+#include "egress/adapters/adapters.h"
+#include "egress/adapters/rejects.h"
+#include "egress/audit.h"
+#include "egress/egress.h"
+#include "egress/mapping.h"
+#include "egress/refuse.h"
+#include "loop/fd.h"
+#include "loop/timer.h"
+
+enum {
+    ACCEPTS = 16,   /* connections of one listener before it is others' turn */
+    PAUSE_MS = 100, /* without descriptors, or at a limit */
+};
+
+#define COMPLAIN_NS (60 * NS_PER_S)
+
+struct acceptor {
+    struct egress_box *box;
+    bool captures;
+    struct loop_fd fd;
+    struct loop_timer pause;
+};
+
+static const struct {
+    enum listener_slot slot;
+    bool captures;
+} doors[] = {
+    { LISTENER_PROXY4, false },
+    { LISTENER_PROXY6, false },
+    { LISTENER_CAPTURE4, true },
+    { LISTENER_CAPTURE6, true },
+};
+
+/* What a box has that only this file knows. */
+struct inside {
+    struct egress_box box;
+    struct acceptor acceptors[COUNT_OF(doors)];
+    struct dns_adapter *dns;
+    struct rejects *rejects;
+};
+
+void egress_open_join(struct egress_box *b, struct egress_open *o)
+{
+    list_append(&b->open, &o->link);
+    b->n_open++;
+}
+
+void egress_open_leave(struct egress_box *b, struct egress_open *o)
+{
+    if (!link_joined(&o->link))
+        return;
+    link_leave(&o->link);
+    b->n_open--;
+}
+
+/* ---- accepting ---- */
+
+static void on_pause_over(struct loop_timer *t)
+{
+    struct acceptor *a = container_of(t, struct acceptor, pause);
+
+    if (loop_fd_want(&a->fd, LOOP_READ, NULL) < 0)
+        loop_timer_start(t->loop, t, clock_mono() + PAUSE_MS * NS_PER_MS, on_pause_over, NULL);
+}
+
+/* Said now and then: whoever opens connections must not fill the log. */
+static void complain(const struct egress_box *b, int error)
+{
+    static int64_t said;
+    int64_t now = clock_mono();
+
+    if (said && now - said < COMPLAIN_NS)
+        return;
+    said = now;
+    LOG(WARN, "egress.accept_paused", LOG_S("sandbox", b->id), LOG_I("errno", error));
+}
+
+/* Connections wait in the backlog. A listener that stays readable must not keep us awake. */
+static void pause_accepting(struct acceptor *a)
+{
+    loop_fd_want(&a->fd, 0, NULL);
+    if (!loop_timer_started(&a->pause))
+        loop_timer_start(a->fd.loop, &a->pause, clock_mono() + PAUSE_MS * NS_PER_MS, on_pause_over,
+                         NULL);
+}
+
+static void accept_captured(struct egress_box *b, int fd, const struct address *from, uint16_t port)
+{
+    struct sockaddr_storage sa;
+    socklen_t n = sizeof sa;
+    struct address to;
+    uint16_t to_port;
+
+    if (getsockname(fd, (struct sockaddr *)&sa, &n) < 0 ||
+        !address_from_sockaddr((const struct sockaddr *)&sa, &to, &to_port)) {
+        refuse_reset(fd);
+        return;
+    }
+    transparent_accept(b, fd, from, port, &to, to_port);
+}
+
+/* Whether another may follow at once. */
+static bool accept_one(struct acceptor *a)
+{
+    struct sockaddr_storage sa;
+    socklen_t n = sizeof sa;
+    struct address from;
+    uint16_t port;
+    int fd = accept4(a->fd.fd, (struct sockaddr *)&sa, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    if (fd < 0) {
+        /* A connection that died in the backlog is an error, too: go on with the next. */
+        if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
+            return errno == ECONNABORTED;
+        complain(a->box, errno);
+        pause_accepting(a);
+        return false;
+    }
+    if (!address_from_sockaddr((const struct sockaddr *)&sa, &from, &port))
+        refuse_reset(fd);
+    else if (a->captures)
+        accept_captured(a->box, fd, &from, port);
+    else
+        proxy_accept(a->box, fd, &from, port);
+    return true;
+}
+
+static void on_connections(struct loop_fd *s, unsigned events)
+{
+    struct acceptor *a = container_of(s, struct acceptor, fd);
+
+    (void)events;
+    for (int i = 0; i < ACCEPTS; i++) {
+        if (a->box->n_open >= EGRESS_OPEN_MAX) {
+            pause_accepting(a);
+            return;
+        }
+        if (!accept_one(a))
+            return;
+    }
+}
+
+/* Accepted sockets inherit it: what a relay writes is complete and shall not wait. */
+static int open_door(struct acceptor *a, int fd, struct err *e)
+{
+    int yes = 1;
+
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) < 0)
+        return err_sys(e, "preparing a listener");
+    return loop_fd_start(a->box->egress->loop, &a->fd, fd, LOOP_READ, on_connections, e);
+}
+
+static int open_doors(struct inside *in, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < COUNT_OF(doors); i++) {
+        int fd = in->box.listeners.fd[doors[i].slot];
+
+        in->acceptors[i] = (struct acceptor){ .box = &in->box, .captures = doors[i].captures };
+        if (fd >= 0)
+            r = open_door(&in->acceptors[i], fd, e);
+    }
+    return r;
+}
+
+/* ---- a box ---- */
+
+static bool has(const struct egress_box *b, enum listener_slot slot)
+{
+    return b->listeners.fd[slot] >= 0;
+}
+
+static int serve(struct inside *in, struct err *e)
+{
+    int r = open_doors(in, e);
+
+    if (r >= 0 && has(&in->box, LISTENER_DNS_UDP4))
+        r = dns_adapter_new(&in->box, &in->dns, e);
+    if (r >= 0 && has(&in->box, LISTENER_REJECTS))
+        r = rejects_new(&in->box, &in->rejects, e);
+    return r;
+}
+
+int egress_box_new(struct egress *g, const char *id, struct listeners *listeners, int audit_fd,
+                   struct egress_box **ret, struct err *e)
+{
+    struct inside *in = calloc(1, sizeof *in);
+    struct egress_box *b;
+    int r;
+
+    if (!in)
+        abort();
+    b = &in->box;
+    b->egress = g;
+    snprintf(b->id, sizeof b->id, "%s", id);
+    b->listeners = *listeners;
+    listeners_init(listeners);
+    b->audit = audit_new(g->loop, b->id, audit_fd);
+    b->mapping = mapping_new();
+    list_append(&g->boxes, &b->link);
+    r = serve(in, e);
+    if (r < 0) {
+        egress_box_free(b);
+        return r;
+    }
+    *ret = b;
+    return 0;
+}
+
+static void close_doors(struct inside *in)
+{
+    for (size_t i = 0; i < COUNT_OF(doors); i++) {
+        loop_fd_stop(&in->acceptors[i].fd);
+        loop_timer_stop(&in->acceptors[i].pause);
+    }
+}
+
+static void close_open(struct egress_box *b)
+{
+    for (struct link *m; (m = list_first(&b->open));) {
+        struct egress_open *o = container_of(m, struct egress_open, link);
+
+        o->close(o);
+        egress_open_leave(b, o); /* it has: this only makes sure that the loop ends */
+    }
+}
+
+void egress_box_free(struct egress_box *b)
+{
+    struct inside *in;
+
+    if (!b)
+        return;
+    in = container_of(b, struct inside, box);
+    close_doors(in);
+    close_open(b);
+    dns_adapter_free(in->dns);
+    rejects_free(in->rejects);
+    link_leave(&b->link);
+    listeners_done(&b->listeners);
+    egress_snapshot_unref(b->snapshot);
+    mapping_free(b->mapping);
+    audit_free(b->audit);
+    free(in);
+}
+
+/* One may end others: each is taken from the list of those not asked yet. */
+static void reconsider_all(struct egress_box *b)
+{
+    struct list todo = { 0 };
+
+    list_move(&b->open, &todo);
+    for (struct link *m; (m = list_take(&todo));) {
+        struct egress_open *o = container_of(m, struct egress_open, link);
+
+        list_append(&b->open, m);
+        o->reconsider(o);
+    }
+}
+
+void egress_box_set_policy(struct egress_box *b, struct egress_snapshot *s)
+{
+    struct egress_snapshot *old = b->snapshot;
+
+    b->snapshot = s ? egress_snapshot_ref(s) : NULL;
+    b->generation = s ? egress_snapshot_generation(s) : 0;
+    if (s)
+        audit_policy(b->audit, b->generation);
+    reconsider_all(b);
+    egress_snapshot_unref(old);
+}

@@ -1,0 +1,39 @@
+/* What carries bytes once a decision is there. A relay takes over the client's socket, what was
+ * already read from it, and the decision; dials itself; and ends itself. */
+#ifndef EGRESS_RELAYS_RELAYS_H
+#define EGRESS_RELAYS_RELAYS_H
+
+#include "base/buf.h"
+#include "egress/authorize.h"
+
+struct relay_start {
+    struct egress_box *box;
+    int client; /* non-blocking, taken over */
+    const struct egress_intent *intent;
+    struct egress_decision *decision; /* taken over (the snapshot reference moves) */
+    struct str read;                  /* bytes of the client that came with the head: copied */
+    struct str
+        greeting; /* to be sent to the client when the connection stands: "HTTP/1.1 200 …" of a
+                     CONNECT; empty: none. If dialling fails, a greeting's stead is a 502/504. */
+};
+
+/* Bytes both ways: half-close, counters, idle limit, splice for bulk. The client's first bytes are
+ * held until they are known: those of a TLS hello are compared with the decision's host (absent or
+ * other SNI, ECH, or a name that is an address: closed, audited, no byte upstream); so is what only
+ * begins like TLS, and a hello in the form of SSL 2. Where the host is an address, there is no name
+ * to compare: a hello must have none. What is not TLS passes. A server that speaks first is heard
+ * at once. */
+void relay_tcp(const struct relay_start *s);
+
+/* An inspected endpoint (rest): HTTP/1.1 requests in origin form (a tunnel, or captured), each
+ * evaluated before anything of it is written upstream. `authority_port` requests must name the
+ * decision's host. TLS in place of a request is refused. */
+void relay_http(const struct relay_start *s);
+
+/* The proxy port's forward requests (absolute form): the same loop, in which every request may name
+ * another authority and gets a decision of its own; `read` begins with the first head. Owns the
+ * connection from its first byte. */
+void relay_forward(struct egress_box *b, int client, const struct address *from, uint16_t from_port,
+                   struct str read);
+
+#endif

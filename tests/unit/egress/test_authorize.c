@@ -1,0 +1,386 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "box_world.h"
+#include "egress/own_addresses.h"
+#include "harness/tap.h"
+
+#define ANYBODY "    binaries: [{path: /**}]\n"
+#define WEB                                                                                        \
+    "  web:\n    endpoints: [{host: api.example.com, port: 443}, {host: '*.wild.example.com', "    \
+    "port: 443}]\n" ANYBODY
+#define LITERAL                                                                                    \
+    "  literal:\n    endpoints: [{host: 93.184.216.35, port: 443}, {host: 10.1.2.3, port: 443, "   \
+    "allowed_ips: [10.1.2.3]}]\n" ANYBODY
+#define PROGRAMS                                                                                   \
+    "  programs:\n    endpoints: [{host: tool.example.com, port: 443}]\n"                          \
+    "    binaries: [{path: /usr/bin/curl}]\n"
+
+static struct egress_decision decide(const char *authority)
+{
+    struct egress_intent i = world_intent(authority);
+
+    return world_decide(&i);
+}
+
+/* The code of a denial, or "" . */
+static void expect(const char *authority, const char *code, int status)
+{
+    struct egress_decision d = decide(authority);
+
+    if (d.verdict != EGRESS_DENIED || strcmp(d.why.code, code) != 0 || d.status != status)
+        FAIL("%s: verdict %d, %s, status %d: %s", authority, d.verdict, d.why.code, d.status,
+             d.why.text);
+    CHECK(d.why.text[0] && d.why.next[0]);
+    egress_decision_done(&d);
+    egress_decision_done(&d);
+}
+
+TEST(an_allowed_name_is_resolved_once_and_its_addresses_are_kept)
+{
+    struct box_world *w = world_start(WEB);
+    struct address want = world_address("93.184.216.34"), six = world_address("2606:2800::1");
+    struct egress_decision d;
+
+    w->names[0].name = "api.example.com";
+    w->names[0].addresses[0] = "93.184.216.34";
+    w->names[0].addresses[1] = "2606:2800::1";
+    d = decide("api.example.com:443");
+    CHECK_INT(d.verdict, EGRESS_ALLOWED);
+    CHECK_INT(d.n, 2);
+    CHECK(address_equal(&d.addresses[0], &want) && address_equal(&d.addresses[1], &six));
+    CHECK_INT(w->dns.asked, 2); /* A and AAAA */
+    CHECK(egress_decision_current(&d, w->box));
+    CHECK_INT(w->box->counters.allowed, 1);
+    CHECK(world_audited("api.example.com") > 0); /* before anything is dialled */
+    world_policy(WEB);
+    CHECK(!egress_decision_current(&d, w->box));
+    egress_decision_done(&d);
+    world_end();
+}
+
+TEST(a_denied_name_is_never_asked_for)
+{
+    struct box_world *w = world_start(WEB LITERAL);
+
+    expect("secret.attacker.example:443", "policy_denied", 403);
+    expect("wild.example.com:443", "policy_denied", 403);
+    expect("metadata.google.internal:443", "metadata_denied", 403);
+    expect("169.254.169.254:443", "metadata_denied", 403);
+    expect("api.example.com:6443", "ssrf_denied", 403);
+    CHECK_INT(w->dns.asked, 0);
+    CHECK(w->box->counters.denied == 5 && world_audited("secret.attacker.example") > 0);
+    world_end();
+}
+
+TEST(without_a_policy_everything_is_denied)
+{
+    struct box_world *w = world_start(NULL);
+
+    expect("api.example.com:443", "policy_missing", 403);
+    CHECK_INT(w->dns.asked, 0);
+    world_end();
+}
+
+TEST(one_bad_address_refuses_all)
+{
+    static const char *const bad[] = { "127.0.0.1", "10.0.0.1",        "::1",      "fe80::1",
+                                       "0.0.0.0",   "64:ff9b::7f00:1", "224.0.0.1" };
+    struct box_world *w = world_start(WEB);
+
+    w->names[0].name = "a.wild.example.com";
+    w->names[0].addresses[0] = "93.184.216.34";
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        w->names[0].addresses[1] = bad[i];
+        expect("a.wild.example.com:443", "ssrf_denied", 403);
+    }
+    world_end();
+}
+
+TEST(an_address_behind_the_sixteenth_is_checked_too)
+{
+    static char room[16][32];
+    struct box_world *w = world_start(WEB);
+    struct egress_decision d;
+
+    w->names[0].name = "api.example.com";
+    for (int i = 0; i < 15; i++) {
+        snprintf(room[i], sizeof room[i], "93.184.216.%d", i + 1);
+        w->names[0].addresses[i] = room[i];
+    }
+    w->names[0].addresses[15] = "2606:2800::1";
+    w->names[0].addresses[16] = "2606:2800::2";
+    d = decide("api.example.com:443");
+    CHECK_INT(d.verdict, EGRESS_ALLOWED);
+    CHECK_INT(d.n, EGRESS_PINNED_MAX);
+    egress_decision_done(&d);
+    w->names[0].addresses[16] = "fd00::1";
+    expect("api.example.com:443", "ssrf_denied", 403);
+    world_end();
+}
+
+static void read_nothing(struct serving *s, const struct dns_query *q)
+{
+    (void)s;
+    (void)q;
+}
+
+TEST(names_that_do_not_resolve)
+{
+    struct box_world *w = world_start(WEB);
+
+    expect("api.example.com:443", "resolution_failed", 502);
+    w->names[0].name = "api.example.com"; /* without addresses */
+    expect("api.example.com:443", "resolution_failed", 502);
+    w->dns.script = read_nothing;
+    expect("api.example.com:443", "resolution_failed", 504);
+    world_end();
+}
+
+TEST(pinned_and_literal_addresses_need_no_lookup_and_are_checked)
+{
+    struct box_world *w = world_start(WEB LITERAL);
+    struct egress_intent i = world_intent("api.example.com:443");
+    struct egress_decision d;
+
+    i.pinned[0] = world_address("93.184.216.34");
+    i.n_pinned = 1;
+    d = world_decide(&i);
+    CHECK_INT(d.verdict, EGRESS_ALLOWED);
+    CHECK(d.n == 1 && address_equal(&d.addresses[0], &i.pinned[0]));
+    egress_decision_done(&d);
+    i.pinned[1] = world_address("192.168.1.1");
+    i.n_pinned = 2;
+    d = world_decide(&i);
+    CHECK_INT(d.verdict, EGRESS_DENIED);
+    egress_decision_done(&d);
+    d = decide("10.1.2.3:443");
+    CHECK_INT(d.verdict, EGRESS_ALLOWED);
+    egress_decision_done(&d);
+    expect("10.1.2.4:443", "policy_denied", 403);
+    CHECK_INT(w->dns.asked, 0);
+    world_end();
+}
+
+/* All that own_addresses_has() looks at. */
+static void pretend_to_own(struct box_world *w, struct own_addresses *o, struct address *list,
+                           size_t n)
+{
+    o->list = list;
+    o->n = n;
+    w->egress.own = o;
+}
+
+TEST(our_own_addresses_are_refused_unless_declared)
+{
+    struct box_world *w = world_start(WEB LITERAL);
+    struct own_addresses own = { 0 };
+    struct address list[] = { world_address("93.184.216.34"), world_address("93.184.216.35") };
+    struct egress_decision d;
+
+    pretend_to_own(w, &own, list, 2);
+    w->names[0].name = "a.wild.example.com";
+    w->names[0].addresses[0] = "93.184.216.35";
+    w->names[1].name = "api.example.com";
+    w->names[1].addresses[0] = "93.184.216.34";
+    expect("a.wild.example.com:443", "ssrf_denied", 403);
+    expect("api.example.com:443", "ssrf_denied", 403);
+    d = decide("93.184.216.35:443");
+    CHECK_INT(d.verdict, EGRESS_ALLOWED);
+    egress_decision_done(&d);
+    own.unknown = true;
+    w->names[0].addresses[0] = "93.184.216.99";
+    expect("a.wild.example.com:443", "ssrf_denied", 403);
+    world_end();
+}
+
+/* ---- who asks ---- */
+
+static struct authorization *asking;
+static unsigned cancelled;
+
+static void ask_later(struct authorization *a)
+{
+    asking = a;
+    a->who_ = &asking;
+}
+
+static void cancel_asking(struct authorization *a)
+{
+    CHECK(a == asking);
+    cancelled++;
+}
+
+static const struct egress_who_ops fake_who = { ask_later, cancel_asking };
+
+static bool done_;
+
+static void on_done(struct authorization *a)
+{
+    (void)a;
+    done_ = true;
+}
+
+TEST(programs_are_asked_about_only_where_a_rule_names_them)
+{
+    struct box_world *w = world_start(WEB PROGRAMS);
+    struct egress_intent i = world_intent("tool.example.com:443");
+    struct egress_who curl = { .known = true, .pid = 7, .binary = "/usr/bin/curl" };
+    struct egress_who other = { .known = true, .pid = 8, .binary = "/usr/bin/wget" };
+    const struct egress_who *const answers[] = { &curl, &other, NULL };
+    static const char *const codes[] = { NULL, "binary_not_allowed", "identity_unknown" };
+    struct authorization a;
+
+    expect("tool.example.com:443", "identity_unknown", 403); /* nobody to ask */
+    w->egress.who = &fake_who;
+    expect("evil.example.com:443", "policy_denied", 403);
+    CHECK(!asking);
+    w->names[0].name = "tool.example.com";
+    w->names[0].addresses[0] = "93.184.216.34";
+    for (size_t k = 0; k < COUNT_OF(answers); k++) {
+        a = (struct authorization){ 0 };
+        done_ = false;
+        authorize_start(&a, w->box, &i, on_done);
+        CHECK(asking == &a);
+        CHECK_INT(w->dns.asked, k ? 2 : 0);
+        authorize_known(&a, answers[k]);
+        world_run(&done_);
+        CHECK_INT(a.decision.verdict, codes[k] ? EGRESS_DENIED : EGRESS_ALLOWED);
+        if (codes[k])
+            CHECK_STR(str_from(a.decision.why.code), codes[k]);
+        else
+            CHECK_INT(a.decision.who.pid, 7);
+        egress_decision_done(&a.decision);
+        asking = NULL;
+    }
+    world_end();
+}
+
+TEST(cancelling_in_every_state_lets_go)
+{
+    struct box_world *w = world_start(WEB PROGRAMS);
+    struct egress_intent name = world_intent("api.example.com:443"),
+                         tool = world_intent("tool.example.com:443");
+    struct authorization a = { 0 };
+
+    authorize_cancel(&a);
+    w->egress.who = &fake_who;
+    done_ = false;
+    authorize_start(&a, w->box, &tool, on_done); /* being asked about */
+    authorize_cancel(&a);
+    CHECK_INT(cancelled, 1);
+    authorize_start(&a, w->box, &name, on_done); /* being looked up */
+    authorize_cancel(&a);
+    tool.host = world_intent("evil.example.com:443").host; /* decided, not told */
+    authorize_start(&a, w->box, &tool, on_done);
+    authorize_cancel(&a);
+    world_turn();
+    CHECK(!done_);
+    world_end();
+}
+
+/* ---- policies that change ---- */
+
+TEST(a_policy_that_changes_meanwhile_is_a_denial)
+{
+    struct box_world *w = world_start(WEB);
+    struct egress_intent i = world_intent("api.example.com:443");
+    struct authorization a = { 0 };
+
+    w->names[0].name = "api.example.com";
+    w->names[0].addresses[0] = "93.184.216.34";
+    done_ = false;
+    authorize_start(&a, w->box, &i, on_done);
+    world_policy(WEB); /* it says the same, and it is another */
+    world_run(&done_);
+    CHECK_INT(a.decision.verdict, EGRESS_DENIED);
+    CHECK_STR(str_from(a.decision.why.code), "stale_policy");
+    egress_decision_done(&a.decision);
+    world_end();
+}
+
+TEST(what_is_open_is_asked_about_again)
+{
+    static const char rest[] =
+        "  web:\n    endpoints: [{host: api.example.com, port: 443, protocol: "
+        "rest, access: full}]\n" ANYBODY;
+    struct box_world *w = world_start(WEB);
+    struct egress_intent i = world_intent("api.example.com:443");
+    struct egress_decision d;
+    uint64_t id;
+
+    i.pinned[0] = world_address("93.184.216.34");
+    i.n_pinned = 1;
+    d = world_decide(&i);
+    CHECK_INT(d.verdict, EGRESS_ALLOWED);
+    id = d.id;
+    world_policy(WEB PROGRAMS);
+    CHECK(authorize_again(w->box, &i, &d, 0, 1));
+    CHECK(egress_decision_current(&d, w->box) && d.id > id && d.n == 1);
+    world_policy(rest);
+    CHECK(!authorize_again(w->box, &i, &d, 0, 1));
+    CHECK_STR(str_from(d.why.code), "stale_policy");
+    CHECK(!egress_decision_current(&d, w->box));
+    world_policy(PROGRAMS);
+    CHECK(!authorize_again(w->box, &i, &d, 0, 1));
+    CHECK_STR(str_from(d.why.code), "policy_denied");
+    world_policy(NULL);
+    CHECK(!authorize_again(w->box, &i, &d, 0, 1));
+    CHECK_STR(str_from(d.why.code), "policy_missing");
+    egress_decision_done(&d);
+    world_end();
+}
+
+TEST(requests_are_evaluated_and_put_on_record)
+{
+    static const char rest[] =
+        "  web:\n    endpoints: [{host: api.example.com, port: 80, protocol: "
+        "rest, access: read-only}]\n" ANYBODY;
+    struct box_world *w = world_start(rest);
+    struct egress_intent i = world_intent("api.example.com:80");
+    struct egress_decision d;
+    struct egress_reason why;
+
+    i.pinned[0] = world_address("93.184.216.34");
+    i.n_pinned = 1;
+    d = world_decide(&i);
+    CHECK_INT(authorize_request(w->box, &i, &d, STR("GET"), STR("/seen"), STR("secret=1"), &why),
+              EGRESS_ALLOWED);
+    CHECK_INT(authorize_request(w->box, &i, &d, STR("POST"), STR("/seen"), (struct str){ 0 }, &why),
+              EGRESS_DENIED);
+    CHECK(world_audited("/seen") > 0 && world_audited("secret") == 0);
+    world_policy(rest);
+    CHECK_INT(authorize_request(w->box, &i, &d, STR("GET"), STR("/"), (struct str){ 0 }, &why),
+              EGRESS_DENIED);
+    CHECK_STR(str_from(why.code), "stale_policy");
+    egress_decision_done(&d);
+    world_end();
+}
+
+TEST(what_cannot_be_recorded_is_denied)
+{
+    struct box_world *w = world_start(NULL);
+    struct listeners none;
+    struct egress_intent i = world_intent("api.example.com:443");
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    struct egress_box *usual = w->box;
+    struct egress_decision d;
+    struct err e;
+
+    CHECK(full >= 0);
+    listeners_init(&none);
+    CHECK_OK(egress_box_new(&w->egress, "sbx_full", &none, full, &w->box, &e), e);
+    world_policy(WEB);
+    i.pinned[0] = world_address("93.184.216.34");
+    i.n_pinned = 1;
+    d = world_decide(&i);
+    CHECK_INT(d.verdict, EGRESS_DENIED);
+    CHECK_STR(str_from(d.why.code), "audit_unavailable");
+    CHECK_INT(d.status, 503);
+    egress_decision_done(&d);
+    egress_box_free(w->box);
+    w->box = usual;
+    world_end();
+}
