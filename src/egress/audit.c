@@ -1,0 +1,413 @@
+#include "egress/audit.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "egress/audit_event.h"
+#include "loop/timer.h"
+
+#define AUDIT_TICK_NS  NS_PER_S
+#define AUDIT_QUIET_NS (60 * NS_PER_S)
+
+/* Denials of one kind within a second. */
+struct kind {
+    unsigned char name[AUDIT_KIND_SIZE];
+    uint64_t count;         /* that no line has told of yet */
+    int64_t since;          /* when the first of those was */
+    struct audit_event *of; /* the first of those; NULL while count is 0 */
+};
+
+struct audit {
+    struct loop *loop;
+    char box_id[ID_MAX];
+    int fd;
+    uint64_t written;
+    uint64_t generation; /* of the last policy, for events without a decision */
+    struct buf torn;     /* the rest of a line whose begin a full disk or pipe took */
+    int64_t quiet_until; /* CLOCK_MONOTONIC: no log line before */
+    struct loop_timer tick;
+    struct kind kinds[AUDIT_KINDS_MAX];
+    size_t n;
+    uint64_t more; /* denials beyond them */
+    int64_t more_since;
+};
+
+struct audit *audit_new(struct loop *l, const char *box_id, int fd)
+{
+    struct audit *a = calloc(1, sizeof *a);
+
+    if (!a)
+        abort();
+    a->loop = l;
+    a->fd = fd;
+    buf_init(&a->torn, EGRESS_AUDIT_LINE_MAX);
+    snprintf(a->box_id, sizeof a->box_id, "%s", box_id);
+    return a;
+}
+
+uint64_t audit_written(const struct audit *a)
+{
+    return a->written;
+}
+
+/* --- Lines --- */
+
+/* A pipe whose reader is slow fails and recovers many times a second: said once a minute. */
+static bool fail(struct audit *a)
+{
+    int64_t now = clock_mono();
+
+    if (now >= a->quiet_until) {
+        LOG(ERROR, "audit.failing", LOG_S("sandbox", a->box_id), LOG_I("errno", errno));
+        a->quiet_until = now + AUDIT_QUIET_NS;
+    }
+    return false;
+}
+
+/* As much of it as the descriptor takes; false: not all. */
+static bool push(struct audit *a, struct str *line)
+{
+    while (line->n > 0) {
+        ssize_t n = write(a->fd, line->p, line->n);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return fail(a);
+        *line = (struct str){ line->p + n, line->n - (size_t)n };
+        a->written += (uint64_t)n;
+    }
+    return true;
+}
+
+/* A line that was begun is finished before another: its half cannot be taken back. */
+static bool finish_torn(struct audit *a)
+{
+    struct str rest = buf_str(&a->torn);
+    bool good = push(a, &rest);
+
+    buf_drop(&a->torn, a->torn.n - rest.n);
+    if (good)
+        buf_done(&a->torn);
+    return good;
+}
+
+static bool put(struct audit *a, const struct audit_event *ev)
+{
+    char bytes[EGRESS_AUDIT_LINE_MAX];
+    struct str line = { bytes, 0 };
+
+    if (a->fd < 0)
+        return true;
+    if (a->torn.n && !finish_torn(a))
+        return false;
+    line.n = audit_event_write(ev, a->box_id, bytes);
+    if (line.n == 0) {
+        errno = EMSGSIZE;
+        return fail(a);
+    }
+    if (push(a, &line))
+        return true;
+    if (line.p > bytes)
+        buf_add(&a->torn, line);
+    return false;
+}
+
+void audit_set_fd(struct audit *a, int fd)
+{
+    if (a->torn.n)
+        finish_torn(a);
+    buf_done(&a->torn);
+    drop_fd(&a->fd);
+    a->fd = fd;
+    a->written = 0;
+}
+
+/* --- Counting denials --- */
+
+static void on_tick(struct loop_timer *t);
+
+static void start_tick(struct audit *a)
+{
+    if (!loop_timer_started(&a->tick))
+        loop_timer_start(a->loop, &a->tick, clock_mono() + AUDIT_TICK_NS, on_tick, NULL);
+}
+
+/* Tells of what was counted; false: it is still to be told. */
+static bool tell_kind(struct audit *a, struct kind *k)
+{
+    k->of->count = k->count;
+    k->of->since = k->since;
+    k->of->time = clock_wall();
+    if (!put(a, k->of))
+        return false;
+    free(take_ptr(k->of));
+    k->count = 0;
+    return true;
+}
+
+static void tell_more(struct audit *a)
+{
+    struct audit_event ev = { .what = AUDIT_MORE,
+                              .adapter = AUDIT_NO_ADAPTER,
+                              .time = clock_wall(),
+                              .since = a->more_since,
+                              .count = a->more,
+                              .generation = a->generation,
+                              .text = { [AUDIT_CODE] = STR("more_denials"),
+                                        [AUDIT_WHY] = STR("More kinds of denials in a second than "
+                                                          "are told apart.") } };
+
+    if (a->more && put(a, &ev))
+        a->more = 0;
+}
+
+/* A kind that did not come again is forgotten; one that could not be told, or goes on, stays. */
+static void tell_counted(struct audit *a)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < a->n; i++) {
+        struct kind k = a->kinds[i];
+        bool again = k.count > 0;
+
+        if (again)
+            tell_kind(a, &k);
+        if (again)
+            a->kinds[kept++] = k;
+    }
+    a->n = kept;
+    tell_more(a);
+}
+
+static void on_tick(struct loop_timer *t)
+{
+    struct audit *a = container_of(t, struct audit, tick);
+
+    tell_counted(a);
+    if (a->n || a->more)
+        start_tick(a);
+}
+
+static struct kind *find_kind(struct audit *a, const unsigned char name[static AUDIT_KIND_SIZE])
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (memcmp(a->kinds[i].name, name, AUDIT_KIND_SIZE) == 0)
+            return &a->kinds[i];
+    return NULL;
+}
+
+static void count(struct kind *k, const struct audit_event *ev)
+{
+    if (!k->of) {
+        k->of = audit_event_dup(ev);
+        k->since = ev->time;
+    }
+    k->count++;
+}
+
+static void count_more(struct audit *a, int64_t now)
+{
+    if (!a->more)
+        a->more_since = now;
+    a->more++;
+}
+
+/* The first of a kind at once, the rest with the next tick. */
+static void put_denial(struct audit *a, const struct audit_event *ev)
+{
+    unsigned char name[AUDIT_KIND_SIZE];
+    struct kind *k;
+
+    audit_event_kind(ev, name);
+    k = find_kind(a, name);
+    start_tick(a);
+    if (k) {
+        count(k, ev);
+    } else if (a->n == AUDIT_KINDS_MAX) {
+        count_more(a, ev->time);
+    } else {
+        k = &a->kinds[a->n++];
+        *k = (struct kind){ 0 };
+        memcpy(k->name, name, sizeof name);
+        if (!put(a, ev))
+            count(k, ev);
+    }
+}
+
+void audit_free(struct audit *a)
+{
+    if (!a)
+        return;
+    loop_timer_stop(&a->tick);
+    tell_counted(a);
+    for (size_t i = 0; i < a->n; i++)
+        free(a->kinds[i].of);
+    if (a->torn.n)
+        finish_torn(a);
+    buf_done(&a->torn);
+    drop_fd(&a->fd);
+    free(a);
+}
+
+/* --- Events --- */
+
+static void take_intent(struct audit_event *ev, const struct egress_intent *i)
+{
+    ev->adapter = (int)i->adapter;
+    ev->protocol = i->adapter == EGRESS_BY_DNS ? 0 : IPPROTO_TCP;
+    ev->has_client = i->client_port != 0;
+    ev->client = i->client;
+    ev->client_port = i->client_port;
+    ev->port = i->port;
+    if (i->host.is_address) {
+        ev->has_to = true;
+        ev->to = i->host.address;
+    } else {
+        ev->text[AUDIT_HOST] = str_from(i->host.name);
+    }
+}
+
+static void take_who(struct audit_event *ev, const struct egress_who *who)
+{
+    ev->known = who->known;
+    if (!who->known)
+        return;
+    ev->pid = who->pid;
+    ev->uid = who->uid;
+    ev->text[AUDIT_BINARY] = str_from(who->binary);
+    ev->text[AUDIT_HASH] = str_from(who->hash);
+    if (who->n_ancestors)
+        ev->text[AUDIT_PARENT] = str_from(who->ancestors[0]);
+}
+
+static void take_reason(struct audit_event *ev, const struct egress_reason *why)
+{
+    ev->text[AUDIT_CODE] = str_from(why->code);
+    ev->text[AUDIT_WHY] = str_from(why->text);
+    ev->text[AUDIT_NEXT] = str_from(why->next);
+    ev->text[AUDIT_RULE] = why->rule;
+}
+
+static struct audit_event event_of(enum audit_what what, const struct egress_intent *i,
+                                   const struct egress_decision *d)
+{
+    struct audit_event ev = { .what = what,
+                              .verdict = d->verdict,
+                              .time = clock_wall(),
+                              .count = 1,
+                              .id = d->id,
+                              .generation = d->generation };
+
+    take_intent(&ev, i);
+    take_who(&ev, &d->who);
+    take_reason(&ev, &d->why);
+    ev.text[AUDIT_POLICY_NAME] = d->match.policy;
+    ev.text[AUDIT_ENDPOINT] = d->match.endpoint_name;
+    return ev;
+}
+
+bool audit_allow(struct audit *a, const struct egress_intent *i, const struct egress_decision *d)
+{
+    struct audit_event ev = event_of(AUDIT_ALLOW, i, d);
+
+    if (d->n) {
+        ev.has_to = true;
+        ev.to = d->addresses[0];
+    }
+    return put(a, &ev);
+}
+
+void audit_deny(struct audit *a, const struct egress_intent *i, const struct egress_decision *d)
+{
+    struct audit_event ev = event_of(AUDIT_DENY, i, d);
+
+    ev.verdict = EGRESS_DENIED;
+    put_denial(a, &ev);
+}
+
+bool audit_request(struct audit *a, const struct egress_intent *i, const struct egress_decision *d,
+                   enum egress_verdict v, struct str method, struct str path,
+                   const struct egress_reason *why)
+{
+    struct audit_event ev = event_of(AUDIT_REQUEST, i, d);
+
+    ev.verdict = v;
+    take_reason(&ev, why);
+    ev.text[AUDIT_METHOD] = method;
+    ev.text[AUDIT_PATH] = path;
+    if (v != EGRESS_DENIED)
+        return put(a, &ev);
+    put_denial(a, &ev);
+    return true;
+}
+
+void audit_close(struct audit *a, const struct egress_intent *i, const struct egress_decision *d,
+                 uint64_t bytes_out, uint64_t bytes_in, int64_t took_ns, const char *how)
+{
+    struct audit_event ev = event_of(AUDIT_CLOSE, i, d);
+
+    ev.text[AUDIT_CODE] = ev.text[AUDIT_WHY] = ev.text[AUDIT_NEXT] = (struct str){ 0 };
+    ev.text[AUDIT_HOW] = str_from(how);
+    ev.bytes_out = bytes_out;
+    ev.bytes_in = bytes_in;
+    ev.took_ns = took_ns;
+    put(a, &ev);
+}
+
+void audit_reject(struct audit *a, int protocol, const struct address *from, uint16_t from_port,
+                  const struct address *to, uint16_t to_port)
+{
+    struct audit_event ev = {
+        .what = AUDIT_REJECT,
+        .adapter = AUDIT_NO_ADAPTER,
+        .time = clock_wall(),
+        .count = 1,
+        .generation = a->generation,
+        .protocol = protocol,
+        .has_client = true,
+        .client = *from,
+        .client_port = from_port,
+        .has_to = true,
+        .to = *to,
+        .port = to_port,
+        .text = { [AUDIT_CODE] = STR("boundary_rejected"),
+                  [AUDIT_RULE] = STR("boundary"),
+                  [AUDIT_WHY] = STR("Only TCP, and DNS on port 53, leave a sandbox.") },
+    };
+
+    put_denial(a, &ev);
+}
+
+void audit_malformed(struct audit *a, enum egress_adapter by, const char *why)
+{
+    struct audit_event ev = { .what = AUDIT_MALFORMED,
+                              .adapter = (int)by,
+                              .time = clock_wall(),
+                              .count = 1,
+                              .generation = a->generation,
+                              .text = {
+                                  [AUDIT_CODE] = STR("malformed"), [AUDIT_WHY] = str_from(why) } };
+
+    put_denial(a, &ev);
+}
+
+void audit_policy(struct audit *a, uint64_t generation)
+{
+    struct audit_event ev = { .what = AUDIT_POLICY,
+                              .verdict = EGRESS_ALLOWED,
+                              .adapter = AUDIT_NO_ADAPTER,
+                              .time = clock_wall(),
+                              .count = 1,
+                              .generation = generation,
+                              .text = { [AUDIT_CODE] = STR("policy_in_force"),
+                                        [AUDIT_WHY] = STR("A new policy is in force.") } };
+
+    a->generation = generation;
+    put(a, &ev);
+}

@@ -1,0 +1,530 @@
+#include "egress/audit.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+#include "harness/tap.h"
+#include "unit/egress/records.h"
+
+static struct loop loop;
+static struct records records;
+static struct audit *audit;
+static struct err e;
+static struct egress_intent intent;
+static struct egress_decision decision;
+
+static const struct address inside = { .bytes = { 127, 0, 0, 1 } };
+static const struct address outside = { .bytes = { 93, 184, 216, 34 } };
+
+static void set_reason(const char *code, const char *text, const char *next)
+{
+    decision.why = (struct egress_reason){ .code = code, .rule = STR("network_policies.web") };
+    snprintf(decision.why.text, sizeof decision.why.text, "%s", text);
+    snprintf(decision.why.next, sizeof decision.why.next, "%s", next);
+}
+
+static void set_up_on(int fd)
+{
+    CHECK_OK(loop_init(&loop, &e), e);
+    audit = audit_new(&loop, "sbx_test", fd);
+    intent = (struct egress_intent){
+        .adapter = EGRESS_BY_CONNECT, .port = 443, .client = inside, .client_port = 40001
+    };
+    CHECK_OK(host_parse(STR("api.example.com"), false, &intent.host, &e), e);
+    decision = (struct egress_decision){ .verdict = EGRESS_ALLOWED, .id = 42, .generation = 3 };
+    decision.match.policy = STR("web");
+    decision.match.endpoint_name = STR("network_policies.web.endpoints[0]");
+    decision.addresses[0] = outside;
+    decision.n = 1;
+    set_reason("allowed", "It is allowed.", "");
+}
+
+static void set_up(void)
+{
+    set_up_on(records_open(&records));
+}
+
+static void tear_down(void)
+{
+    audit_free(audit);
+    loop_done(&loop);
+}
+
+static void deny(void)
+{
+    decision.verdict = EGRESS_DENIED;
+    set_reason("policy_denied", "It is not allowed.", "Add an endpoint.");
+    audit_deny(audit, &intent, &decision);
+}
+
+static void run_for(int64_t ns)
+{
+    int64_t until = clock_mono() + ns;
+
+    for (int64_t left; (left = until - clock_mono()) > 0;)
+        CHECK(loop_run_once(&loop, left, &e) >= 0);
+}
+
+/* --- The shape of every event --- */
+
+static void set_who(void)
+{
+    static char ancestors[1][EGRESS_PATH_MAX] = { "/bin/bash" };
+
+    decision.who = (struct egress_who){
+        .known = true, .pid = 7, .uid = 1000, .ancestors = ancestors, .n_ancestors = 1
+    };
+    snprintf(decision.who.binary, sizeof decision.who.binary, "/usr/bin/curl");
+    memset(decision.who.hash, 'a', 64);
+}
+
+/* What OCSF demands: of every event, of its class, and of the objects in it. */
+static const char *const of_all[] = {
+    "class_uid",
+    "class_name",
+    "category_uid",
+    "category_name",
+    "activity_id",
+    "activity_name",
+    "type_uid",
+    "type_name",
+    "time",
+    "severity_id",
+    "severity",
+    "metadata.version",
+    "metadata.product.name",
+    "metadata.product.vendor_name",
+    "metadata.product.version",
+    "metadata.profiles",
+    "container.uid",
+    "status_id",
+    "status",
+    "unmapped.generation",
+};
+static const char *const of_network[] = { "src_endpoint.instance_uid",
+                                          "connection_info.direction_id",
+                                          "action_id",
+                                          "action",
+                                          "disposition_id",
+                                          "disposition" };
+static const char *const of_http[] = { "http_request.http_method", "http_request.url.path",
+                                       "http_request.url.hostname", "http_request.url.port" };
+static const char *const of_state[] = { "device.type_id", "device.uid" };
+
+static void demand(const struct json *line, const char *const *paths, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!record_at(line, paths[i]))
+            FAIL("an event of class %lld has no %s", (long long)record_int(line, "class_uid"),
+                 paths[i]);
+}
+
+static void check_shape(const struct json *line)
+{
+    int64_t class = record_int(line, "class_uid");
+
+    demand(line, of_all, COUNT_OF(of_all));
+    CHECK_INT(record_int(line, "type_uid"), class * 100 + record_int(line, "activity_id"));
+    CHECK_INT(record_int(line, "category_uid"), class / 1000);
+    CHECK_STR(str_from(record_text(line, "metadata.version")), "1.8.0");
+    CHECK_STR(str_from(record_text(line, "metadata.product.name")), "sandboxer");
+    CHECK_STR(str_from(record_text(line, "container.uid")), "sbx_test");
+    if (class == 5019)
+        demand(line, of_state, COUNT_OF(of_state));
+    else
+        demand(line, of_network, COUNT_OF(of_network));
+    if (class == 4002)
+        demand(line, of_http, COUNT_OF(of_http));
+    if (record_at(line, "actor"))
+        CHECK(record_at(line, "actor.process.pid") && record_at(line, "actor.process.file.name") &&
+              record_at(line, "actor.process.file.type_id"));
+}
+
+/* One of each. */
+static void write_all(void)
+{
+    set_who();
+    CHECK(audit_allow(audit, &intent, &decision));
+    CHECK(audit_request(audit, &intent, &decision, EGRESS_ALLOWED, STR("GET"), STR("/v1/x"),
+                        &decision.why));
+    CHECK(audit_request(audit, &intent, &decision, EGRESS_AUDITED, STR("PURGE"), STR("/v1/x"),
+                        &decision.why));
+    audit_close(audit, &intent, &decision, 100, 2000, 3 * NS_PER_S, "client closed");
+    audit_policy(audit, 4);
+    CHECK(audit_request(audit, &intent, &decision, EGRESS_DENIED, STR("DELETE"), STR("/v1/x"),
+                        &decision.why));
+    deny();
+    audit_reject(audit, IPPROTO_UDP, &inside, 5000, &outside, 123);
+    audit_malformed(audit, EGRESS_BY_FORWARD, "the request has two Host fields");
+}
+
+TEST(every_event_has_what_ocsf_demands)
+{
+    set_up();
+    write_all();
+    records_read(&records);
+    CHECK_INT(records.n, 9);
+    for (size_t i = 0; i < records.n; i++)
+        check_shape(records.line[i]);
+    CHECK_INT(audit_written(audit), lseek(records.fd, 0, SEEK_END));
+    tear_down();
+}
+
+TEST(an_allow_says_who_where_and_why)
+{
+    const struct json *line;
+
+    set_up();
+    write_all();
+    records_read(&records);
+    line = records.line[0];
+    CHECK_INT(record_int(line, "class_uid"), 4001);
+    CHECK_STR(str_from(record_text(line, "activity_name")), "Open");
+    CHECK_STR(str_from(record_text(line, "action")), "Allowed");
+    CHECK_STR(str_from(record_text(line, "metadata.uid")), "42");
+    CHECK_STR(str_from(record_text(line, "src_endpoint.ip")), "127.0.0.1");
+    CHECK_INT(record_int(line, "src_endpoint.port"), 40001);
+    CHECK_STR(str_from(record_text(line, "dst_endpoint.hostname")), "api.example.com");
+    CHECK_STR(str_from(record_text(line, "dst_endpoint.ip")), "93.184.216.34");
+    CHECK_INT(record_int(line, "dst_endpoint.port"), 443);
+    CHECK_STR(str_from(record_text(line, "policy.name")), "web");
+    CHECK_STR(str_from(record_text(line, "firewall_rule.name")), "network_policies.web");
+    CHECK_STR(str_from(record_text(line, "actor.process.file.path")), "/usr/bin/curl");
+    CHECK_STR(str_from(record_text(line, "actor.process.user.uid")), "1000");
+    CHECK_STR(str_from(record_text(line, "unmapped.adapter")), "connect");
+    CHECK_STR(str_from(record_text(line, "unmapped.parent")), "/bin/bash");
+    CHECK_INT(record_int(line, "unmapped.generation"), 3);
+    tear_down();
+}
+
+TEST(the_others_say_what_they_are_about)
+{
+    set_up();
+    write_all();
+    records_read(&records);
+    CHECK_STR(str_from(record_text(records.line[1], "type_name")), "HTTP Activity: Get");
+    CHECK_STR(str_from(record_text(records.line[1], "http_request.url.path")), "/v1/x");
+    CHECK_STR(str_from(record_text(records.line[2], "action")), "Observed");
+    CHECK_INT(record_int(records.line[2], "activity_id"), 99);
+    CHECK_INT(record_int(records.line[3], "traffic.bytes_out"), 100);
+    CHECK_INT(record_int(records.line[3], "duration"), 3000);
+    CHECK_STR(str_from(record_text(records.line[3], "status_detail")), "client closed");
+    CHECK_INT(record_int(records.line[4], "unmapped.generation"), 4);
+    CHECK_STR(str_from(record_text(records.line[5], "action")), "Denied");
+    CHECK_STR(str_from(record_text(records.line[6], "unmapped.next")), "Add an endpoint.");
+    CHECK_INT(record_int(records.line[7], "connection_info.protocol_num"), IPPROTO_UDP);
+    CHECK_STR(str_from(record_text(records.line[7], "disposition")), "Rejected");
+    CHECK_STR(str_from(record_text(records.line[7], "dst_endpoint.ip")), "93.184.216.34");
+    CHECK_STR(str_from(record_text(records.line[8], "unmapped.adapter")), "forward");
+    tear_down();
+}
+
+/* --- The page --- */
+
+/* Every place in an event that holds a value, as the page writes it. */
+static void add_places(const struct json *v, const char *prefix, struct buf *out)
+{
+    char place[256];
+
+    if (v->type != JSON_OBJECT && v->type != JSON_ARRAY) {
+        buf_addf(out, "| `%s` |", prefix);
+        return;
+    }
+    for (const struct json *m = json_first(v); m != json_end(v); m++) {
+        if (v->type == JSON_ARRAY)
+            snprintf(place, sizeof place, "%s[]", prefix);
+        else
+            snprintf(place, sizeof place, "%s%s" STR_FMT, prefix, *prefix ? "." : "",
+                     STR_ARG(m->key));
+        add_places(m, place, out);
+    }
+}
+
+/* "| `field` |" of a row, and what stands behind it. */
+static struct str cut_row(struct str line)
+{
+    for (size_t i = 3; i + 1 < line.n; i++)
+        if (line.p[i] == '|')
+            return (struct str){ line.p, i + 1 };
+    return line;
+}
+
+static void check_row(struct str line, const struct buf *places, bool *ret_fields)
+{
+    struct str row;
+
+    *ret_fields |= str_eq(line, STR("| field | meaning |"));
+    if (!*ret_fields || !str_starts(line, STR("| `")))
+        return;
+    row = cut_row(line);
+    if (!memmem(places->p, places->n, row.p, row.n))
+        FAIL("no event has " STR_FMT, STR_ARG(row));
+}
+
+static void read_page(struct buf *out)
+{
+    AUTO_CLOSE int fd = open(SOURCE_ROOT "/docs/egress-audit.md", O_RDONLY | O_CLOEXEC);
+    char piece[4096];
+    ssize_t n;
+
+    CHECK(fd >= 0);
+    while ((n = read(fd, piece, sizeof piece)) > 0)
+        buf_add(out, (struct str){ piece, (size_t)n });
+}
+
+/* A place at a time: "| `time` || `class_uid` |…" */
+static void check_places(const struct buf *places, const struct buf *page)
+{
+    struct str rest = buf_str(places);
+
+    while (rest.n > 0) {
+        struct str row = cut_row(rest);
+
+        if (!memmem(page->p, page->n, row.p, row.n))
+            FAIL("the page has no row " STR_FMT, STR_ARG(row));
+        rest = (struct str){ rest.p + row.n, rest.n - row.n };
+    }
+}
+
+TEST(the_page_says_what_the_events_hold)
+{
+    AUTO(buf_done) struct buf page = BUF_INIT(1 << 20), places = BUF_INIT(1 << 20);
+    struct str rest, line;
+    bool fields = false;
+
+    set_up();
+    write_all();
+    deny(); /* counted */
+    tear_down();
+    records_read(&records);
+    read_page(&page);
+    for (size_t i = 0; i < records.n; i++)
+        add_places(records.line[i], "", &places);
+    check_places(&places, &page);
+    records.n = 0;
+    for (rest = buf_str(&page); rest.p;) {
+        rest = str_cut(rest, '\n', &line);
+        check_row(line, &places, &fields);
+        if (str_starts(line, STR("    {"))) /* an example; str_cut left its newline behind it */
+            records_take(&records, (struct str){ line.p + 4, line.n - 3 });
+    }
+    CHECK_INT(records.n, 4);
+    for (size_t i = 0; i < records.n; i++)
+        check_shape(records.line[i]);
+}
+
+/* --- Hostile texts --- */
+
+TEST(a_line_is_one_event_whatever_is_in_it)
+{
+    static const char *const texts[] = {
+        "/a\nb\r\n{\"class_uid\":4001}\n",
+        "/\"},\"action\":\"Allowed\",\"x\":{\"",
+        "/\x1b[31mred\x1b[0m\x07",
+        "/\xff\xfe\xc3\x28\xed\xa0\x80",
+        "/\xe2\x80\xae"
+        "gpj.exe",
+        "/\xc2\x9b"
+        "31m",
+        "/\\u0000\\",
+        "/\x7f\x01",
+    };
+
+    set_up();
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        CHECK(audit_request(audit, &intent, &decision, EGRESS_ALLOWED, STR("GET\n"),
+                            str_from(texts[i]), &decision.why));
+    CHECK(audit_request(audit, &intent, &decision, EGRESS_ALLOWED, STR("G\0T"), STR("/a\0b"),
+                        &decision.why));
+    records_read(&records); /* looks at the bytes */
+    CHECK_INT(records.n, COUNT_OF(texts) + 1);
+    for (size_t i = 0; i < records.n; i++)
+        CHECK_STR(str_from(record_text(records.line[i], "action")), "Allowed");
+    tear_down();
+}
+
+static void fill(char *out, size_t cap, char c)
+{
+    memset(out, c, cap - 1);
+    out[cap - 1] = '\0';
+}
+
+/* Every text as long as it can be, of bytes that grow when they are written. */
+static void check_worst(char c)
+{
+    static char path[1 << 20];
+    static char ancestors[1][EGRESS_PATH_MAX];
+
+    fill(path, sizeof path, c);
+    fill(ancestors[0], EGRESS_PATH_MAX, c);
+    set_who();
+    decision.who.ancestors = ancestors;
+    fill(decision.who.binary, EGRESS_PATH_MAX, c);
+    fill(decision.who.hash, sizeof decision.who.hash, c);
+    fill(intent.host.name, sizeof intent.host.name, c);
+    fill(decision.why.text, sizeof decision.why.text, c);
+    fill(decision.why.next, sizeof decision.why.next, c);
+    decision.why.rule = decision.match.policy = decision.match.endpoint_name =
+        (struct str){ path, 4096 };
+    decision.why.code = path;
+    decision.id = decision.generation = UINT64_MAX;
+    CHECK(audit_request(audit, &intent, &decision, EGRESS_ALLOWED, (struct str){ path, 4096 },
+                        (struct str){ path, sizeof path }, &decision.why));
+    CHECK(audit_allow(audit, &intent, &decision));
+    audit_close(audit, &intent, &decision, UINT64_MAX, UINT64_MAX, INT64_MAX, path);
+}
+
+TEST(the_longest_texts_fit_a_line)
+{
+    const char worst[] = { 'x', '"', '\\', '\n', '\x01', '\xff', '\0' };
+
+    set_up();
+    for (size_t i = 0; i < COUNT_OF(worst); i++)
+        check_worst(worst[i]);
+    records_read(&records);
+    CHECK_INT(records.n, 3 * COUNT_OF(worst));
+    tear_down();
+}
+
+/* --- Floods --- */
+
+TEST(equal_denials_are_counted)
+{
+    set_up();
+    for (int i = 0; i < 10000; i++) {
+        intent.client_port = (uint16_t)(1024 + i); /* what does not make another kind */
+        decision.id++;
+        deny();
+    }
+    records_read(&records);
+    CHECK_INT(records.n, 1); /* the first at once */
+    run_for(1100 * NS_PER_MS);
+    records_read(&records);
+    CHECK_INT(records.n, 2);
+    CHECK_INT(record_int(records.line[1], "count"), 9999);
+    CHECK(record_int(records.line[1], "start_time") > 0 &&
+          record_int(records.line[1], "start_time") <= record_int(records.line[1], "end_time"));
+    deny(); /* goes on: counted, not told at once */
+    records_read(&records);
+    CHECK_INT(records.n, 2);
+    tear_down(); /* tells what is left */
+    records_read(&records);
+    CHECK_INT(records_count(&records, "policy_denied"), 10001);
+    CHECK_INT(records.n, 3);
+}
+
+TEST(a_kind_that_paused_is_told_at_once_again)
+{
+    set_up();
+    deny();
+    run_for(1100 * NS_PER_MS);
+    records_read(&records);
+    CHECK_INT(records.n, 1);
+    deny();
+    records_read(&records);
+    CHECK_INT(records.n, 2);
+    tear_down();
+}
+
+TEST(different_denials_are_bounded_and_none_is_lost)
+{
+    set_up();
+    for (int i = 0; i < 20000; i++) {
+        snprintf(intent.host.name, sizeof intent.host.name, "h%d.example.com", i / 2);
+        deny();
+    }
+    records_read(&records);
+    CHECK_INT(records.n, AUDIT_KINDS_MAX);
+    run_for(1100 * NS_PER_MS);
+    records_read(&records);
+    CHECK_INT(records.n, 2 * AUDIT_KINDS_MAX + 1);
+    CHECK_INT(records_count(&records, "more_denials"), 20000 - 2 * AUDIT_KINDS_MAX);
+    CHECK_INT(records_count(&records, NULL), 20000);
+    tear_down();
+}
+
+TEST(what_differs_is_another_kind)
+{
+    set_up();
+    deny();
+    intent.port = 80;
+    deny();
+    set_who();
+    deny();
+    intent.adapter = EGRESS_BY_FORWARD;
+    deny();
+    audit_request(audit, &intent, &decision, EGRESS_DENIED, STR("GET"), STR("/a"), &decision.why);
+    audit_request(audit, &intent, &decision, EGRESS_DENIED, STR("GET"), STR("/b"), &decision.why);
+    audit_request(audit, &intent, &decision, EGRESS_DENIED, STR("PUT"), STR("/b"), &decision.why);
+    audit_malformed(audit, EGRESS_BY_DNS, "one");
+    audit_malformed(audit, EGRESS_BY_DNS, "two");
+    audit_reject(audit, IPPROTO_UDP, &inside, 1, &outside, 1);
+    audit_reject(audit, IPPROTO_SCTP, &inside, 1, &outside, 1);
+    audit_reject(audit, IPPROTO_SCTP, &inside, 2, &outside, 1); /* the same */
+    records_read(&records);
+    CHECK_INT(records.n, 11);
+    tear_down();
+}
+
+/* --- Descriptors that fail --- */
+
+TEST(what_cannot_be_recorded_is_not_allowed)
+{
+    set_up_on(open("/dev/full", O_WRONLY | O_CLOEXEC));
+    CHECK(!audit_allow(audit, &intent, &decision));
+    CHECK(!audit_request(audit, &intent, &decision, EGRESS_ALLOWED, STR("GET"), STR("/"),
+                         &decision.why));
+    for (int i = 0; i < 5; i++)
+        deny();
+    CHECK_INT(audit_written(audit), 0);
+    audit_set_fd(audit, records_open(&records)); /* there is room again */
+    decision.verdict = EGRESS_ALLOWED;
+    CHECK(audit_allow(audit, &intent, &decision));
+    run_for(1100 * NS_PER_MS);
+    records_read(&records);
+    CHECK_INT(records_count(&records, "policy_denied"), 6);
+    tear_down();
+}
+
+TEST(without_a_descriptor_all_is_well)
+{
+    set_up_on(-1);
+    CHECK(audit_allow(audit, &intent, &decision));
+    deny();
+    deny();
+    tear_down();
+    audit_free(NULL);
+}
+
+/* A reader that is slow, on a socket that takes parts of lines. */
+TEST(lines_are_never_torn)
+{
+    AUTO(buf_done) struct buf got = BUF_INIT(8 << 20);
+    int ends[2], small = 4096, yes = 0, asked = 0;
+    char piece[777];
+    ssize_t n;
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    CHECK(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small) == 0);
+    set_up_on(ends[0]);
+    for (; asked < 500; asked++) {
+        yes += audit_allow(audit, &intent, &decision);
+        if (asked % 2 == 0 && (n = recv(ends[1], piece, sizeof piece, 0)) > 0)
+            buf_add(&got, (struct str){ piece, (size_t)n });
+    }
+    CHECK(yes > 0 && yes < asked);
+    for (int last = 0; last < 2; last++) { /* a line that was begun is finished first */
+        while ((n = recv(ends[1], piece, sizeof piece, 0)) > 0)
+            buf_add(&got, (struct str){ piece, (size_t)n });
+        yes += !last && audit_allow(audit, &intent, &decision);
+    }
+    records_take(&records, buf_str(&got));
+    CHECK((int)records.n >= yes && (int)records.n <= asked + 1);
+    close(ends[1]);
+    tear_down();
+}
