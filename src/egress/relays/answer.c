@@ -1,0 +1,210 @@
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "base/own.h"
+#include "egress/relays/exchange.h"
+#include "egress/relays/rewrite.h"
+
+static const struct h1_limits limits = { EGRESS_HEAD_MAX, H1_TARGET_MAX, H1_FIELDS_MAX };
+
+static void advance(struct str *in, size_t n)
+{
+    in->p += n;
+    in->n -= n;
+}
+
+/* 1xx: passed on in order, but to those who cannot know them. */
+static int pass_interim(struct exchange *x, const struct h1_response *p, struct err *e)
+{
+    struct rewrite_answer how = { .asked = x->request.method, .framing = H1_EMPTY };
+
+    if (p->status == 101)
+        return err_set(e, ERR_UPSTREAM, "the destination changed the protocol unasked");
+    if (++x->answer.interim > EXCHANGE_INTERIM_MAX)
+        return err_set(e, ERR_UPSTREAM, "the destination sent more than %d interim answers",
+                       EXCHANGE_INTERIM_MAX);
+    if (!x->request.old && rewrite_response(p, &how, &x->down.bytes) < 0)
+        return err_set(e, ERR_UPSTREAM, "the head of an interim answer is too long");
+    return 1;
+}
+
+/* Chunks stay chunks, a length stays one; HTTP/1.0 knows no chunks, so there the end of the
+ * connection is the body's. */
+static int begin_answer(struct exchange *x, const struct h1_response *p, struct err *e)
+{
+    struct exchange_answer *a = &x->answer;
+    const struct exchange_request *q = &x->request;
+    struct rewrite_answer how = { .asked = q->method, .framing = p->head.framing };
+
+    if (q->old && how.framing == H1_CHUNKED)
+        how.framing = H1_UNTIL_CLOSE;
+    a->begun = true;
+    a->chunked = how.framing == H1_CHUNKED;
+    a->until_close = how.framing == H1_UNTIL_CLOSE;
+    a->close = how.close = !q->keep_alive || a->until_close || !exchange_sent(x);
+    a->reusable = p->head.keep_alive && !a->close;
+    body_start(&a->body, p->head.framing, p->head.length);
+    a->done = a->body.ended;
+    if (rewrite_response(p, &how, &x->down.bytes) < 0)
+        return err_set(e, ERR_UPSTREAM, "the head of the answer is too long");
+    return 1;
+}
+
+/* 1: took something; 0: more is needed. */
+static int take_head(struct exchange *x, struct str *in, struct err *e)
+{
+    struct h1_response p;
+    int r, n = h1_parse_response(&x->answer.scan, *in, &limits, x->request.method, &p, e);
+
+    if (n <= 0)
+        return n;
+    x->answer.scan = (struct h1_scan){ 0 };
+    r = p.status < 200 ? pass_interim(x, &p, e) : begin_answer(x, &p, e);
+    advance(in, (size_t)n);
+    return r;
+}
+
+static int add_piece(struct exchange *x, struct str piece)
+{
+    struct buf *out = &x->down.bytes;
+    char line[BODY_CHUNK_LINE_MAX];
+    int r = x->answer.chunked ? buf_add(out, body_chunk_line(line, piece.n)) : 0;
+
+    if (r >= 0)
+        r = buf_add(out, piece);
+    return r >= 0 && x->answer.chunked ? buf_add(out, BODY_CHUNK_AFTER) : r;
+}
+
+static int take_body(struct exchange *x, struct str *in, struct err *e)
+{
+    struct exchange_answer *a = &x->answer;
+    struct str piece;
+    int r = 0, event = body_next(&a->body, in, &piece, e);
+
+    if (event < 0)
+        return event;
+    if (event == BODY_DATA)
+        r = add_piece(x, piece);
+    a->done = a->body.ended;
+    if (a->done && a->chunked)
+        r = buf_add(&x->down.bytes, BODY_LAST_CHUNK);
+    if (r < 0)
+        return err_set(e, ERR_UPSTREAM, "the answer does not fit");
+    return event == BODY_MORE ? 0 : 1;
+}
+
+/* An answer that cannot be understood is not passed on, and not taken for a whole one. */
+static void refuse_answer(struct exchange *x, const char *text)
+{
+    struct exchange_no no;
+
+    if (x->answer.begun) {
+        exchange_abort(x, "answer malformed");
+        return;
+    }
+    exchange_say_no(&no, 502, "upstream_malformed", text, "");
+    exchange_refuse(x, &no, "answer malformed");
+}
+
+static void take_answer(struct exchange *x)
+{
+    struct exchange_answer *a = &x->answer;
+    struct str in = buf_str(&x->back);
+    struct err e = { 0 };
+    int r = 1;
+
+    while (r > 0 && in.n > 0 && !a->done)
+        r = a->begun ? take_body(x, &in, &e) : take_head(x, &in, &e);
+    if (r < 0) {
+        refuse_answer(x, e.msg);
+        return;
+    }
+    if (a->done && in.n > 0) { /* nobody asked for it: it must not answer the next request */
+        a->reusable = false;
+        in.n = 0;
+    }
+    buf_drop(&x->back, x->back.n - in.n);
+    if (in.n == 0)
+        buf_done(&x->back);
+    exchange_deliver(x);
+}
+
+/* Upstream closed, or broke. */
+static void lose_answer(struct exchange *x, bool broke)
+{
+    struct exchange_answer *a = &x->answer;
+
+    if (!a->begun && x->used && !a->heard) {
+        /* It had closed before it saw the request. The client sees the same: a connection that it
+         * had used before, closed without an answer, and knows whether it may ask again. */
+        exchange_end(x, "closed");
+    } else if (!a->begun) {
+        refuse_answer(x, "the destination closed the connection without an answer");
+    } else if (!broke && body_finish(&a->body, NULL) >= 0) {
+        a->done = true;
+        a->reusable = false;
+        exchange_deliver(x);
+    } else if (a->until_close) {
+        exchange_abort(x, "cut off");
+    } else {
+        exchange_linger(x, "cut off"); /* the framing shows what is missing */
+    }
+}
+
+void exchange_hear(struct exchange *x)
+{
+    size_t room = x->back.max - x->back.n;
+    char *at;
+    ssize_t n = -1;
+
+    if (buf_room(&x->back, room, &at) >= 0)
+        n = recv(x->upstream_fd, at, room, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        lose_answer(x, n < 0);
+        return;
+    }
+    buf_grew(&x->back, (size_t)n);
+    x->answer.heard = true;
+    x->bytes_in += (uint64_t)n;
+    x->box->counters.bytes_in += (uint64_t)n;
+    take_answer(x);
+}
+
+/* --- To the client --- */
+
+static void finish(struct exchange *x)
+{
+    struct exchange_request *q = &x->request;
+
+    if (x->answer.close || !exchange_sent(x)) {
+        exchange_linger(x, "closed");
+        return;
+    }
+    if (!x->answer.reusable || x->outdated)
+        exchange_drop_upstream(x, false, "closed");
+    x->used = true;
+    q->judged = false;
+    q->method_text[0] = '\0';
+    q->path = q->query = (struct str){ 0 };
+    buf_done(&q->target);
+    x->state = EXCHANGE_IDLE;
+    exchange_wait(x, EGRESS_KEEP_NS);
+    exchange_next(x);
+}
+
+void exchange_deliver(struct exchange *x)
+{
+    if (queue_send(&x->down, x->client_fd) < 0) {
+        exchange_abort(x, "client reset");
+    } else if (queue_left(&x->down) == 0 && x->state == EXCHANGE_LINGERING) {
+        shutdown(x->client_fd, SHUT_WR);
+        if (x->client_ended)
+            exchange_end(x, "closed");
+    } else if (queue_left(&x->down) == 0 && x->answer.done && x->state == EXCHANGE_RUNNING) {
+        finish(x);
+    } else if (x->state == EXCHANGE_RUNNING) {
+        exchange_moved(x);
+    }
+}

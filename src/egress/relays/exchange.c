@@ -1,0 +1,359 @@
+#include "egress/relays/exchange.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "egress/audit.h"
+#include "egress/refuse.h"
+#include "policy/path.h"
+
+enum {
+    IN_MAX = EGRESS_HEAD_MAX + 1,                     /* so that one byte too many can be seen */
+    OUT_MAX = EGRESS_HEAD_MAX + EGRESS_BUFFER + 4096, /* a head, what came with it, our framing */
+    TARGET_MAX = 3 * PATH_BYTES_MAX + PATH_QUERY_MAX,
+    GREETING_MAX = 256,
+};
+
+/* --- What is waited for --- */
+
+static unsigned client_wants(const struct exchange *x)
+{
+    unsigned want = queue_left(&x->down) > 0 ? LOOP_WRITE : 0;
+    bool reads = x->in.n < IN_MAX;
+
+    if (x->state == EXCHANGE_RUNNING && !x->request.body.ended)
+        reads = !x->request.lost && queue_left(&x->up) == 0;
+    return x->client_ended || !reads ? want : want | LOOP_READ;
+}
+
+/* An idle one is read from, too: to see it close, and because a server that speaks unasked must not
+ * be heard as the answer to the next request. */
+static unsigned upstream_wants(const struct exchange *x)
+{
+    unsigned want = queue_left(&x->up) > 0 ? LOOP_WRITE : 0;
+
+    if (x->state == EXCHANGE_RUNNING && (x->answer.done || queue_left(&x->down) > 0))
+        return want;
+    return want | LOOP_READ;
+}
+
+static bool want(struct loop_fd *s, unsigned what)
+{
+    return s->want == what || loop_fd_want(s, what, NULL) >= 0;
+}
+
+void exchange_settle(struct exchange *x)
+{
+    if (x->state == EXCHANGE_ENDED)
+        return;
+    if (x->in.n == 0)
+        buf_done(&x->in);
+    if (!want(&x->client, client_wants(x)) ||
+        (x->upstream_fd >= 0 && !want(&x->upstream, upstream_wants(x))))
+        exchange_abort(x, "error");
+}
+
+/* --- Time --- */
+
+static void on_timer(struct loop_timer *t);
+
+void exchange_wait(struct exchange *x, int64_t ns)
+{
+    int64_t now = clock_mono();
+
+    x->box->counters.last_ns = now;
+    x->deadline = now + ns;
+    /* A timer that comes too early finds out; most requests are over before and never move it. */
+    if (loop_timer_started(&x->timer) && x->timer.deadline <= x->deadline)
+        return;
+    loop_timer_stop(&x->timer);
+    loop_timer_start(x->box->egress->loop, &x->timer, x->deadline, on_timer, NULL);
+}
+
+void exchange_moved(struct exchange *x)
+{
+    bool theirs = exchange_sent(x) && queue_left(&x->down) == 0;
+
+    exchange_wait(x, theirs && !x->client_ended ? EGRESS_ANSWER_NS : EGRESS_STALL_NS);
+}
+
+static void refuse_late(struct exchange *x, int status, const char *text)
+{
+    struct exchange_no no;
+
+    exchange_say_no(&no, status, "timeout", text, "");
+    exchange_refuse(x, &no, "timeout");
+}
+
+static void run_out(struct exchange *x)
+{
+    bool clients = !x->request.body.ended && queue_left(&x->up) == 0 && !x->request.lost;
+
+    if (x->answer.begun)
+        exchange_abort(x, "timeout");
+    else if (clients)
+        refuse_late(x, 408, "the rest of the request did not come in time");
+    else
+        refuse_late(x, 504, "the destination did not answer in time");
+}
+
+static void time_out(struct exchange *x)
+{
+    switch (x->state) {
+    case EXCHANGE_IDLE:
+        if (x->in.n > 0)
+            refuse_late(x, 408, "the request's head did not come in time");
+        else
+            exchange_end(x, "idle");
+        return;
+    case EXCHANGE_DECIDING:
+    case EXCHANGE_DIALLING:
+        refuse_late(x, 504, "the destination could not be reached in time");
+        return;
+    case EXCHANGE_RUNNING:
+        run_out(x);
+        return;
+    case EXCHANGE_LINGERING:
+    case EXCHANGE_ENDED:
+        exchange_end(x, "timeout");
+        return;
+    }
+}
+
+static void on_timer(struct loop_timer *t)
+{
+    struct exchange *x = container_of(t, struct exchange, timer);
+
+    if (clock_mono() < x->deadline)
+        loop_timer_start(t->loop, t, x->deadline, on_timer, NULL);
+    else
+        time_out(x);
+    exchange_settle(x);
+}
+
+/* --- The client's socket --- */
+
+/* False: nothing came, or it is over. */
+static bool receive(struct exchange *x)
+{
+    size_t room = IN_MAX - x->in.n;
+    char *at;
+    ssize_t n;
+
+    if (buf_room(&x->in, room, &at) < 0)
+        return false;
+    n = recv(x->client_fd, at, room, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n < 0) {
+        exchange_abort(x, "client reset");
+        return false;
+    }
+    buf_grew(&x->in, (size_t)n);
+    x->client_ended = n == 0;
+    return true;
+}
+
+/* Until it has read what we said: a close before that resets the connection under it. */
+static void throw_away(struct exchange *x)
+{
+    char scrap[4096];
+    ssize_t n = recv(x->client_fd, scrap, sizeof(scrap), MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    x->client_ended = n <= 0;
+    x->thrown += n > 0 ? (size_t)n : 0;
+    if (n < 0 || x->thrown > EXCHANGE_LINGER_BYTES ||
+        (x->client_ended && queue_left(&x->down) == 0))
+        exchange_end(x, "closed");
+}
+
+static void hear_client(struct exchange *x)
+{
+    if (x->state == EXCHANGE_LINGERING) {
+        throw_away(x);
+        return;
+    }
+    if (!receive(x))
+        return;
+    if (x->state == EXCHANGE_IDLE)
+        exchange_next(x);
+    else if (x->state == EXCHANGE_RUNNING && !x->request.body.ended)
+        exchange_take(x);
+}
+
+static void on_client(struct loop_fd *s, unsigned events)
+{
+    struct exchange *x = container_of(s, struct exchange, client);
+    bool readable = s->want & LOOP_READ && events & (LOOP_READ | LOOP_HUP | LOOP_ERROR);
+
+    if (s->want & LOOP_WRITE && events & (LOOP_WRITE | LOOP_HUP | LOOP_ERROR))
+        exchange_deliver(x);
+    if (readable && x->state != EXCHANGE_ENDED)
+        hear_client(x);
+    exchange_settle(x);
+}
+
+/* --- The end --- */
+
+static void free_later(struct loop_later *s)
+{
+    free(container_of(s, struct exchange, later));
+}
+
+void exchange_drop_upstream(struct exchange *x, bool reset, const char *how)
+{
+    struct linger now = { .l_onoff = 1 };
+
+    if (x->upstream_fd < 0)
+        return;
+    loop_fd_stop(&x->upstream);
+    if (reset)
+        setsockopt(x->upstream_fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    drop_fd(&x->upstream_fd);
+    queue_done(&x->up);
+    buf_done(&x->back);
+    audit_close(x->box->audit, &x->intent, &x->decision, x->bytes_out, x->bytes_in,
+                clock_mono() - x->dialled, how);
+}
+
+static void forget_buffers(struct exchange *x)
+{
+    buf_done(&x->in);
+    buf_done(&x->back);
+    buf_done(&x->greeting);
+    buf_done(&x->request.target);
+    queue_done(&x->up);
+    queue_done(&x->down);
+}
+
+void exchange_end(struct exchange *x, const char *how)
+{
+    if (x->state == EXCHANGE_ENDED)
+        return;
+    x->state = EXCHANGE_ENDED;
+    exchange_cancel(x);
+    exchange_drop_upstream(x, false, how);
+    loop_fd_stop(&x->client);
+    loop_timer_stop(&x->timer);
+    drop_fd(&x->client_fd);
+    egress_open_leave(x->box, &x->open);
+    egress_decision_done(&x->decision);
+    forget_buffers(x);
+    loop_later(x->box->egress->loop, &x->later, free_later, NULL);
+}
+
+void exchange_abort(struct exchange *x, const char *how)
+{
+    struct linger now = { .l_onoff = 1 };
+
+    if (x->state == EXCHANGE_ENDED)
+        return;
+    setsockopt(x->client_fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    exchange_drop_upstream(x, true, how);
+    exchange_end(x, how);
+}
+
+void exchange_linger(struct exchange *x, const char *how)
+{
+    exchange_cancel(x);
+    exchange_drop_upstream(x, !exchange_sent(x), how);
+    buf_done(&x->in);
+    x->state = EXCHANGE_LINGERING;
+    exchange_wait(x, EXCHANGE_LINGER_NS);
+    exchange_deliver(x);
+}
+
+bool exchange_say_no(struct exchange_no *no, int status, const char *code, const char *text,
+                     const char *next)
+{
+    *no = (struct exchange_no){ .status = status, .why.code = code };
+    snprintf(no->why.text, sizeof(no->why.text), "%s", text);
+    snprintf(no->why.next, sizeof(no->why.next), "%s", next);
+    return false;
+}
+
+void exchange_refuse(struct exchange *x, const struct exchange_no *no, const char *how)
+{
+    char words[REFUSE_MAX];
+    const struct exchange_request *q = &x->request;
+    size_t n = refuse_render(no->status, &x->intent, x->decision.snapshot ? &x->decision : NULL,
+                             &no->why, str_from(q->method_text), q->path, words, sizeof(words));
+
+    buf_add(&x->down.bytes, (struct str){ words, n });
+    exchange_linger(x, how);
+}
+
+/* --- A new policy, and the end of the box --- */
+
+/* What is open goes on if it may; what is about to be opened is asked for anew. */
+static void on_policy(struct egress_open *o)
+{
+    struct exchange *x = container_of(o, struct exchange, open);
+    bool is_open = x->state == EXCHANGE_RUNNING || (x->state == EXCHANGE_IDLE && x->aimed);
+
+    if (x->state == EXCHANGE_LINGERING || x->state == EXCHANGE_ENDED)
+        return;
+    if (is_open && x->decision.snapshot && !exchange_reconsider(x)) {
+        exchange_abort(x, "policy changed");
+    } else if (x->state == EXCHANGE_IDLE && x->aimed) {
+        exchange_drop_upstream(x, false, "policy changed");
+    } else if (x->state != EXCHANGE_RUNNING) {
+        bool waits = x->state != EXCHANGE_IDLE;
+
+        exchange_cancel(x);
+        exchange_forget(x);
+        if (waits)
+            exchange_next(x);
+    }
+    exchange_settle(x);
+}
+
+static void on_box_end(struct egress_open *o)
+{
+    exchange_abort(container_of(o, struct exchange, open), "sandbox ended");
+}
+
+/* --- The beginning --- */
+
+static void init_buffers(struct exchange *x)
+{
+    buf_init(&x->in, IN_MAX);
+    buf_init(&x->back, IN_MAX);
+    buf_init(&x->greeting, GREETING_MAX);
+    buf_init(&x->request.target, TARGET_MAX);
+    queue_init(&x->up, OUT_MAX);
+    queue_init(&x->down, OUT_MAX);
+}
+
+struct exchange *exchange_new(struct egress_box *b, int client, struct str read,
+                              exchange_place_fn *place)
+{
+    struct exchange *x = calloc(1, sizeof(*x));
+
+    if (!x)
+        abort();
+    *x = (struct exchange){ .box = b, .client_fd = client, .upstream_fd = -1, .place = place };
+    setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 },
+               sizeof(int)); /* if it is TCP at all */
+    init_buffers(x);
+    body_start(&x->request.body, H1_EMPTY, 0);
+    if (buf_add(&x->in, read) < 0 ||
+        loop_fd_start(b->egress->loop, &x->client, client, LOOP_READ, on_client, NULL) < 0) {
+        forget_buffers(x);
+        close(client);
+        free(x);
+        return NULL;
+    }
+    x->open.reconsider = on_policy;
+    x->open.close = on_box_end;
+    egress_open_join(b, &x->open);
+    exchange_wait(x, EGRESS_KEEP_NS);
+    return x;
+}

@@ -1,0 +1,180 @@
+#include "egress/relays/flow.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/own.h"
+#include "egress/limits.h"
+#include "tls/hello.h"
+
+enum {
+    COPY_BYTES = 32 << 10, /* what fills this at once is bulk */
+    FULL_BYTES = 64 << 10, /* a splice of less has emptied its source */
+    TURNS = 4,             /* rounds of splicing before it is others' turn */
+    HELD_MAX = EGRESS_BUFFER + COPY_BYTES + TLS_HELLO_BYTES,
+};
+
+void flow_init(struct flow *f)
+{
+    *f = (struct flow){ .held = BUF_INIT(HELD_MAX), .pipe = { -1, -1 } };
+}
+
+static void give_pipe(struct flow *f)
+{
+    if (f->pipe.read >= 0)
+        pipes_give(&f->pipe, f->piped == 0);
+    f->piped = 0;
+}
+
+void flow_done(struct flow *f)
+{
+    give_pipe(f);
+    buf_done(&f->held);
+}
+
+void flow_put(struct flow *f, struct str bytes)
+{
+    if (buf_add(&f->held, bytes) < 0)
+        abort(); /* the ceiling is above what callers may have read */
+}
+
+static bool pending(const struct flow *f)
+{
+    return f->held.n > f->held_at || f->piped > 0;
+}
+
+bool flow_wants_read(const struct flow *f)
+{
+    return !f->ended && !pending(f);
+}
+
+bool flow_wants_write(const struct flow *f)
+{
+    return pending(f);
+}
+
+/* Whether a failed call only means "not now". */
+static bool later(void)
+{
+    return errno == EAGAIN || errno == EINTR;
+}
+
+static enum flow_result send_held(struct flow *f, int to)
+{
+    while (f->held.n > f->held_at) {
+        ssize_t n =
+            send(to, f->held.p + f->held_at, f->held.n - f->held_at, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n < 0)
+            return later() ? FLOW_WAIT : FLOW_BROKEN;
+        f->bytes += (uint64_t)n;
+        f->held_at += (size_t)n;
+    }
+    buf_done(&f->held);
+    f->held_at = 0;
+    return FLOW_WAIT;
+}
+
+static enum flow_result send_piped(struct flow *f, int to)
+{
+    while (f->piped > 0) {
+        ssize_t n =
+            splice(f->pipe.read, NULL, to, NULL, f->piped, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+
+        if (n < 0)
+            return later() ? FLOW_WAIT : FLOW_BROKEN;
+        f->bytes += (uint64_t)n;
+        f->piped -= (size_t)n;
+    }
+    return FLOW_WAIT;
+}
+
+/* How many bytes came into the pipe; 0: none, and not the end either. */
+static ssize_t fill_pipe(struct flow *f, int from)
+{
+    ssize_t n =
+        splice(from, NULL, f->pipe.write, NULL, PIPE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+
+    if (n < 0 && later())
+        return 0;
+    if (n == 0)
+        f->ended = true;
+    f->piped = n > 0 ? (size_t)n : 0;
+    return n;
+}
+
+static enum flow_result move_bulk(struct flow *f, int from, int to)
+{
+    enum flow_result r = FLOW_WAIT;
+    size_t moved = 0;
+    ssize_t n = FULL_BYTES;
+
+    for (int i = 0; i < TURNS && n >= FULL_BYTES && r == FLOW_WAIT && f->piped == 0; i++) {
+        n = fill_pipe(f, from);
+        moved += n > 0 ? (size_t)n : 0;
+        r = n < 0 ? FLOW_BROKEN : send_piped(f, to);
+    }
+    f->bulk = moved >= FULL_BYTES;
+    return r;
+}
+
+/* The usual case: a message comes, and goes in one piece. */
+static enum flow_result copy_once(struct flow *f, int from, int to)
+{
+    static char room[COPY_BYTES];
+    ssize_t n = recv(from, room, sizeof room, MSG_DONTWAIT), sent;
+
+    if (n < 0)
+        return later() ? FLOW_WAIT : FLOW_BROKEN;
+    if (n == 0) {
+        f->ended = true;
+        return FLOW_WAIT;
+    }
+    sent = send(to, room, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && !later())
+        return FLOW_BROKEN;
+    sent = sent < 0 ? 0 : sent;
+    f->bytes += (uint64_t)sent;
+    if (sent < n)
+        flow_put(f, (struct str){ room + sent, (size_t)(n - sent) });
+    if (n == sizeof room)
+        f->bulk = true;
+    return FLOW_WAIT;
+}
+
+static enum flow_result move_pending(struct flow *f, int to)
+{
+    enum flow_result r = FLOW_WAIT;
+
+    if (f->held.n > f->held_at)
+        r = send_held(f, to);
+    if (r == FLOW_WAIT && f->held.n == 0 && f->piped > 0)
+        r = send_piped(f, to);
+    return r;
+}
+
+static enum flow_result pass_end(struct flow *f, int to)
+{
+    if (!f->ended || f->passed || pending(f))
+        return FLOW_WAIT;
+    f->passed = true;
+    return !f->last && shutdown(to, SHUT_WR) < 0 ? FLOW_BROKEN : FLOW_WAIT;
+}
+
+static bool has_pipe(struct flow *f)
+{
+    return f->pipe.read >= 0 || pipes_take(&f->pipe);
+}
+
+enum flow_result flow_move(struct flow *f, int from, int to, bool may_read)
+{
+    enum flow_result r = move_pending(f, to);
+
+    if (r == FLOW_WAIT && may_read && flow_wants_read(f))
+        r = f->bulk && has_pipe(f) ? move_bulk(f, from, to) : copy_once(f, from, to);
+    if (f->piped == 0)
+        give_pipe(f);
+    return r == FLOW_WAIT ? pass_end(f, to) : r;
+}

@@ -1,0 +1,372 @@
+#include "base/own.h"
+#include "egress/audit.h"
+#include "egress/relays/exchange.h"
+#include "egress/relays/rewrite.h"
+#include "policy/path.h"
+
+static const struct h1_limits limits = { EGRESS_HEAD_MAX, H1_TARGET_MAX, H1_FIELDS_MAX };
+
+enum { HTTP_PORT = 80 };
+
+/* --- Reading a head --- */
+
+static bool looks_like_tls(const struct exchange *x)
+{
+    return x->in.p[0] == 0x16 || (unsigned char)x->in.p[0] >= 0x80;
+}
+
+/* To a client that does not speak HTTP nothing is said in it. */
+static void refuse_malformed(struct exchange *x, int status, const struct err *e)
+{
+    struct exchange_no no;
+
+    audit_malformed(x->box->audit, x->intent.adapter, e->msg);
+    x->box->counters.denied++;
+    exchange_say_no(&no, status, "request_malformed", e->msg,
+                    "Send one HTTP/1.1 request as RFC 9112 describes it.");
+    if (x->state == EXCHANGE_IDLE && looks_like_tls(x))
+        exchange_abort(x, "not http");
+    else
+        exchange_refuse(x, &no, "malformed");
+}
+
+/* The length of the head, or 0 if there is nothing to go on with. */
+static size_t read_head(struct exchange *x, struct h1_request *q)
+{
+    struct err e;
+    int status,
+        n = x->in.n ? h1_parse_request(&x->scan, buf_str(&x->in), &limits, q, &status, &e) : 0;
+
+    if (n > 0) {
+        x->scan = (struct h1_scan){ 0 };
+        return (size_t)n;
+    }
+    if (n < 0) {
+        refuse_malformed(x, status, &e);
+    } else if (x->client_ended) {
+        exchange_end(x, "closed");
+    } else if (x->in.n > 0 && !x->reading) {
+        x->reading = true;
+        exchange_wait(x, EGRESS_HEAD_NS);
+    }
+    return 0;
+}
+
+/* --- Judging it --- */
+
+static const struct str known_methods[] = {
+    { "GET", 3 },   { "HEAD", 4 },    { "POST", 4 },    { "PUT", 3 },   { "DELETE", 6 },
+    { "PATCH", 5 }, { "OPTIONS", 7 }, { "CONNECT", 7 }, { "TRACE", 5 },
+};
+
+/* `post` is another method than POST to us and the same to some server. */
+static bool is_misspelt(const struct h1_request *q)
+{
+    if (q->method != H1_OTHER)
+        return false;
+    for (size_t i = 0; i < COUNT_OF(known_methods); i++)
+        if (h1_same(q->method_text, known_methods[i]))
+            return true;
+    return false;
+}
+
+static bool takes_method(const struct h1_request *q, struct exchange_no *no)
+{
+    if (q->method == H1_CONNECT)
+        return exchange_say_no(no, 403, "method_denied", "CONNECT is not possible here",
+                               "Open a new connection to the proxy for CONNECT.");
+    if (q->method == H1_TRACE || is_misspelt(q))
+        return exchange_say_no(no, 403, "method_denied",
+                               "TRACE, and methods that are not spelt in capitals, are refused",
+                               "");
+    return true;
+}
+
+/* Some servers let a parameter of the query replace the method. */
+static bool overrides_method(struct str query)
+{
+    struct str key, value;
+    char name[16];
+    size_t n;
+
+    while (path_query_next(&query, &key, &value))
+        if (path_query_decode(key, name, sizeof(name), &n) &&
+            h1_same((struct str){ name, n }, STR("_method")))
+            return true;
+    return false;
+}
+
+static bool stays_inspectable(const struct exchange *x, const struct h1_request *q,
+                              struct exchange_no *no)
+{
+    if (rewrite_asks_upgrade(&q->head))
+        return exchange_say_no(no, 403, "upgrade_denied",
+                               "requests to this endpoint are inspected, so the connection cannot "
+                               "become another protocol's",
+                               "Ask again without Upgrade and HTTP2-Settings.");
+    if (overrides_method(x->request.query))
+        return exchange_say_no(no, 403, "method_override_denied",
+                               "a parameter of the query names another method",
+                               "Use the method itself.");
+    return true;
+}
+
+/* The path and query of the target, in one piece. */
+static bool find_target(const struct h1_request *q, struct buf *whole, struct str *ret)
+{
+    *ret = q->path;
+    if (q->form != H1_ABSOLUTE || (q->path.n > 0 && q->path.p[0] == '/'))
+        return q->form == H1_ORIGIN || q->form == H1_ABSOLUTE;
+    buf_add_c(whole, '/');
+    buf_add(whole, q->path);
+    *ret = buf_str(whole);
+    return true;
+}
+
+static int keep_as_it_is(struct str target, struct exchange_request *r)
+{
+    int ret = buf_add(&r->target, target);
+    size_t end = str_find(target, '?');
+
+    r->path = (struct str){ r->target.p, end };
+    r->query = (struct str){ 0 };
+    if (end < target.n)
+        r->query = (struct str){ r->target.p + end + 1, target.n - end - 1 };
+    return ret;
+}
+
+/* What is inspected has one spelling from here on; what is not stays as it is. */
+static bool make_target(struct exchange *x, const struct h1_request *q, struct exchange_no *no)
+{
+    AUTO(buf_done) struct buf whole = BUF_INIT(H1_TARGET_MAX + 1);
+    const struct egress_match *m = &x->decision.match;
+    struct exchange_request *r = &x->request;
+    struct str target;
+    struct err e = { 0 };
+    int ret;
+
+    buf_clear(&r->target);
+    if (!find_target(q, &whole, &target))
+        return exchange_say_no(no, 400, "path_invalid", "the target of the request is no path", "");
+    ret = exchange_inspected(m)
+              ? path_canonical(target, m->encoded_slash, &r->target, &r->path, &r->query, &e)
+              : keep_as_it_is(target, r);
+    if (ret >= 0)
+        return true;
+    r->path = r->query = (struct str){ 0 };
+    return exchange_say_no(no, 400, "path_invalid", e.msg,
+                           "Write the path in its plain form, without what servers read "
+                           "differently.");
+}
+
+static bool is_allowed(struct exchange *x, struct exchange_no *no)
+{
+    const struct exchange_request *r = &x->request;
+    const struct egress_decision *d = &x->decision;
+    struct str method = str_from(r->method_text);
+
+    no->status = 403;
+    if (exchange_inspected(&d->match))
+        return authorize_request(x->box, &x->intent, d, method, r->path, r->query, &no->why) !=
+               EGRESS_DENIED;
+    return audit_request(x->box->audit, &x->intent, d, d->verdict, method, r->path, &d->why) ||
+           exchange_say_no(no, 503, "audit_unavailable", "the request could not be put on record",
+                           "");
+}
+
+/* A no of our own is on record like one of the policy. */
+static void record_no(struct exchange *x, const struct exchange_no *no)
+{
+    const struct exchange_request *r = &x->request;
+
+    x->box->counters.denied++;
+    audit_request(x->box->audit, &x->intent, &x->decision, EGRESS_DENIED, str_from(r->method_text),
+                  r->path, &no->why);
+}
+
+/* A request that names no place of its own, or none that is clear, is nobody's. */
+static void refuse_unplaced(struct exchange *x, const struct exchange_no *no)
+{
+    if (x->aimed) {
+        record_no(x, no);
+    } else {
+        exchange_forget(x);
+        x->intent.host = (struct host){ 0 };
+        x->intent.port = 0;
+        x->box->counters.denied++;
+        audit_malformed(x->box->audit, x->intent.adapter, no->why.text);
+    }
+    exchange_refuse(x, no, "denied");
+}
+
+static bool judge(struct exchange *x, const struct h1_request *q)
+{
+    struct exchange_no no = { 0 };
+
+    if (!make_target(x, q, &no) ||
+        (exchange_inspected(&x->decision.match) && !stays_inspectable(x, q, &no)))
+        record_no(x, &no);
+    else
+        x->request.judged = is_allowed(x, &no);
+    if (!x->request.judged)
+        exchange_refuse(x, &no, "denied");
+    return x->request.judged;
+}
+
+/* --- Sending it --- */
+
+bool exchange_sent(const struct exchange *x)
+{
+    return x->request.body.ended && !x->request.lost && queue_left(&x->up) == 0;
+}
+
+void exchange_push(struct exchange *x)
+{
+    int64_t n;
+
+    if (!egress_decision_current(&x->decision, x->box)) {
+        exchange_abort(x, "policy changed");
+        return;
+    }
+    n = queue_send(&x->up, x->upstream_fd);
+    if (n < 0) { /* it may have answered all the same: to be read next */
+        x->request.lost = true;
+        queue_done(&x->up);
+    } else {
+        x->bytes_out += (uint64_t)n;
+        x->box->counters.bytes_out += (uint64_t)n;
+    }
+    exchange_moved(x);
+}
+
+/* A piece as a chunk of ours, or as it is. */
+static int add_piece(struct buf *out, bool chunked, struct str piece)
+{
+    char line[BODY_CHUNK_LINE_MAX];
+    int r = chunked ? buf_add(out, body_chunk_line(line, piece.n)) : 0;
+
+    if (r >= 0)
+        r = buf_add(out, piece);
+    return r >= 0 && chunked ? buf_add(out, BODY_CHUNK_AFTER) : r;
+}
+
+static int take_body(struct exchange *x, struct err *e)
+{
+    struct body *b = &x->request.body;
+    bool chunked = b->framing == H1_CHUNKED;
+    struct str in = buf_str(&x->in), piece;
+    int event = BODY_DATA, r = 0;
+
+    while (r >= 0 && event == BODY_DATA) {
+        event = body_next(b, &in, &piece, e);
+        if (event == BODY_DATA)
+            r = add_piece(&x->up.bytes, chunked, piece);
+        else if (event == BODY_END && chunked)
+            r = buf_add(&x->up.bytes, BODY_LAST_CHUNK);
+    }
+    buf_drop(&x->in, x->in.n - in.n);
+    if (r < 0)
+        return err_set(e, ERR_TOO_BIG, "the request's body does not fit");
+    return event < 0 ? event : 0;
+}
+
+void exchange_take(struct exchange *x)
+{
+    struct err e;
+
+    if (!x->request.body.ended && take_body(x, &e) < 0) {
+        if (x->answer.begun)
+            exchange_abort(x, "malformed");
+        else
+            refuse_malformed(x, 400, &e);
+    } else if (!x->request.body.ended && x->client_ended) {
+        exchange_abort(x, "client closed");
+    } else {
+        exchange_push(x);
+    }
+}
+
+static void begin(struct exchange *x, const struct h1_request *q, size_t n)
+{
+    struct exchange_request *r = &x->request;
+    struct rewrite_to to = { .host = &x->intent.host,
+                             .port = x->intent.port,
+                             .default_port = HTTP_PORT,
+                             .path = r->path,
+                             .query = r->query,
+                             .inspected = exchange_inspected(&x->decision.match) };
+    struct exchange_no no;
+
+    if (rewrite_request(q, &to, &x->up.bytes) < 0) {
+        exchange_say_no(&no, 431, "request_malformed", "the head is too long", "");
+        exchange_refuse(x, &no, "malformed");
+        return;
+    }
+    body_start(&r->body, q->head.framing, q->head.length);
+    r->lost = x->reading = false;
+    x->answer = (struct exchange_answer){ 0 };
+    x->state = EXCHANGE_RUNNING;
+    buf_drop(&x->in, n);
+    exchange_take(x); /* what came with the head is sent with it, or nothing is */
+}
+
+/* --- The way of a request --- */
+
+/* The tunnel's 200, once there is something behind it. */
+static bool greet(struct exchange *x)
+{
+    if (!egress_decision_current(&x->decision, x->box)) {
+        exchange_forget(x);
+        exchange_decide(x);
+        return false;
+    }
+    if (x->upstream_fd < 0) {
+        exchange_dial(x);
+        return false;
+    }
+    buf_add(&x->down.bytes, buf_str(&x->greeting));
+    buf_done(&x->greeting);
+    exchange_deliver(x);
+    exchange_wait(x, EGRESS_KEEP_NS);
+    return x->state == EXCHANGE_IDLE;
+}
+
+static void note(struct exchange_request *r, const struct h1_request *q)
+{
+    r->method = q->method;
+    r->keep_alive = q->head.keep_alive;
+    r->old = q->head.minor == 0;
+    str_copy(q->method_text, r->method_text, sizeof(r->method_text));
+}
+
+static void go_on(struct exchange *x, const struct h1_request *q, size_t n)
+{
+    struct exchange_no no;
+
+    note(&x->request, q);
+    if (!takes_method(q, &no) || !x->place(x, q, &no)) {
+        refuse_unplaced(x, &no);
+    } else if (!egress_decision_current(&x->decision, x->box)) {
+        exchange_forget(x);
+        exchange_decide(x);
+    } else if (!x->request.judged && !judge(x, q)) {
+        return;
+    } else if (x->upstream_fd < 0) {
+        exchange_dial(x);
+    } else {
+        begin(x, q, n);
+    }
+}
+
+void exchange_next(struct exchange *x)
+{
+    struct h1_request q;
+    size_t n;
+
+    x->state = EXCHANGE_IDLE;
+    if (x->greeting.n > 0 && !greet(x))
+        return;
+    n = read_head(x, &q);
+    if (n > 0)
+        go_on(x, &q, n);
+}

@@ -1,0 +1,179 @@
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "egress/dial.h"
+#include "egress/relays/exchange.h"
+
+/* Large, and there only while a connection is made. */
+struct exchange_setup {
+    struct exchange *x;
+    struct authorization authorization;
+    struct dial dial;
+    struct loop_later later;
+};
+
+static struct exchange_setup *setup_start(struct exchange *x, enum exchange_state state)
+{
+    struct exchange_setup *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        abort();
+    s->x = x;
+    x->setup = s;
+    x->state = state;
+    exchange_wait(x, EGRESS_STALL_NS);
+    return s;
+}
+
+static void free_later(struct loop_later *s)
+{
+    free(container_of(s, struct exchange_setup, later));
+}
+
+void exchange_cancel(struct exchange *x)
+{
+    struct exchange_setup *s = take_ptr(x->setup);
+
+    if (!s)
+        return;
+    authorize_cancel(&s->authorization);
+    dial_cancel(&s->dial);
+    loop_later(x->box->egress->loop, &s->later, free_later, NULL);
+}
+
+void exchange_forget(struct exchange *x)
+{
+    exchange_drop_upstream(x, false, "closed");
+    egress_decision_done(&x->decision);
+    x->decision = (struct egress_decision){ 0 };
+    x->request.judged = false;
+}
+
+void exchange_aim(struct exchange *x, const struct host *h, uint16_t port)
+{
+    if (x->decision.snapshot && x->intent.port == port &&
+        str_eq(str_from(h->name), str_from(x->intent.host.name)))
+        return;
+    exchange_forget(x);
+    x->intent.host = *h;
+    x->intent.port = port;
+}
+
+static void refuse_by(struct exchange *x, const struct egress_decision *d)
+{
+    struct exchange_no no = { d->status, d->why };
+
+    exchange_refuse(x, &no, "denied");
+}
+
+static void on_decided(struct authorization *a)
+{
+    struct exchange_setup *s = container_of(a, struct exchange_setup, authorization);
+    struct exchange *x = s->x;
+
+    x->decision = a->decision;
+    a->decision = (struct egress_decision){ 0 };
+    exchange_cancel(x);
+    if (x->decision.verdict == EGRESS_DENIED)
+        refuse_by(x, &x->decision);
+    else
+        exchange_next(x);
+    exchange_settle(x);
+}
+
+void exchange_decide(struct exchange *x)
+{
+    struct exchange_setup *s = setup_start(x, EXCHANGE_DECIDING);
+
+    authorize_start(&s->authorization, x->box, &x->intent, on_decided);
+}
+
+static void refuse_unreachable(struct exchange *x, const struct err *e)
+{
+    struct exchange_no no;
+
+    exchange_say_no(&no, e->code == ERR_TIMEOUT ? 504 : 502, "upstream_unreachable", e->msg, "");
+    exchange_refuse(x, &no, "unreachable");
+}
+
+static void on_upstream(struct loop_fd *s, unsigned events)
+{
+    struct exchange *x = container_of(s, struct exchange, upstream);
+
+    if (x->state != EXCHANGE_RUNNING) { /* it closed, or spoke unasked */
+        exchange_drop_upstream(x, false, "closed");
+        exchange_settle(x);
+        return;
+    }
+    if (s->want & LOOP_WRITE)
+        exchange_push(x);
+    if (x->state == EXCHANGE_RUNNING && s->want & LOOP_READ &&
+        events & (LOOP_READ | LOOP_HUP | LOOP_ERROR))
+        exchange_hear(x);
+    exchange_settle(x);
+}
+
+static void stand(struct exchange *x, int fd, size_t at)
+{
+    x->upstream_fd = fd;
+    x->at = at;
+    x->used = x->outdated = false;
+    x->bytes_out = x->bytes_in = 0;
+    x->dialled = clock_mono();
+    if (loop_fd_start(x->box->egress->loop, &x->upstream, fd, LOOP_READ, on_upstream, NULL) < 0)
+        exchange_abort(x, "error");
+    else
+        exchange_next(x);
+}
+
+static void on_dialled(struct dial *d, int fd, const struct err *e)
+{
+    struct exchange_setup *s = container_of(d, struct exchange_setup, dial);
+    struct exchange *x = s->x;
+    size_t at = d->at;
+
+    exchange_cancel(x);
+    if (fd < 0)
+        refuse_unreachable(x, e);
+    else
+        stand(x, fd, at);
+    exchange_settle(x);
+}
+
+void exchange_dial(struct exchange *x)
+{
+    struct exchange_setup *s = setup_start(x, EXCHANGE_DIALLING);
+
+    dial_start(&s->dial, x->box, &x->decision, on_dialled);
+}
+
+/* --- A new policy --- */
+
+bool exchange_inspected(const struct egress_match *m)
+{
+    return m->protocol != EGRESS_TCP;
+}
+
+/* The request under way has the canonical form that the old policy's paths had. */
+static bool is_still_allowed(struct exchange *x, bool encoded_slash)
+{
+    const struct exchange_request *q = &x->request;
+    const struct egress_match *m = &x->decision.match;
+    struct egress_reason why;
+
+    if (!exchange_inspected(m))
+        return true;
+    return m->encoded_slash == encoded_slash &&
+           authorize_request(x->box, &x->intent, &x->decision, str_from(q->method_text), q->path,
+                             q->query, &why) != EGRESS_DENIED;
+}
+
+bool exchange_reconsider(struct exchange *x)
+{
+    bool encoded_slash = x->decision.match.encoded_slash;
+
+    x->outdated = true;
+    if (!authorize_again(x->box, &x->intent, &x->decision, 0, x->decision.n))
+        return false;
+    return x->state != EXCHANGE_RUNNING || is_still_allowed(x, encoded_slash);
+}

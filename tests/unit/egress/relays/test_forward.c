@@ -1,0 +1,196 @@
+/* relay_forward(): the proxy port's requests for whole addresses. */
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "base/own.h"
+#include "harness/tap.h"
+#include "unit/egress/relays/world.h"
+
+#define RULES     "protocol: rest, rules: [{ allow: { method: GET, path: /ok/** } }]"
+#define GET(path) "GET http://{}" path " HTTP/1.1\r\nHost: {}\r\n\r\n"
+#define OK        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+
+static struct world w;
+
+static void begin(const char *rules, const char *read)
+{
+    world_start(&w, rules);
+    world_forward(&w, world_text(&w, read));
+}
+
+static void say(const char *text)
+{
+    world_say(&w, world_text(&w, text));
+}
+
+static void check_seen(const char *text)
+{
+    CHECK_STR(buf_str(&w.seen), world_text(&w, text).p);
+}
+
+TEST(forward_requests_go_up_in_origin_form)
+{
+    begin(RULES, "GET http://{}/ok/a?b HTTP/1.1\r\nHost: {}\r\nProxy-Connection: keep-alive\r\n"
+                 "Proxy-Authorization: Basic eA==\r\nAccept: x\r\n\r\n");
+    check_seen("GET /ok/a?b HTTP/1.1\r\nHost: {}\r\nAccept: x\r\n\r\n");
+    world_answer(&w, STR(OK));
+    CHECK_STR(buf_str(&w.heard), OK);
+    for (int i = 0; i < 3; i++) {
+        world_forget(&w);
+        say(GET("/ok/b"));
+        check_seen("GET /ok/b HTTP/1.1\r\nHost: {}\r\n\r\n");
+        world_answer(&w, STR(OK));
+        CHECK_STR(buf_str(&w.heard), OK);
+    }
+    CHECK_INT(w.accepted, 1);
+    CHECK_INT(w.egress.decisions, 1); /* of the same authority and policy: asked once */
+    world_stop(&w);
+}
+
+TEST(the_rules_of_an_endpoint_hold_here_too)
+{
+    static const char *const denied[] = {
+        GET("/secret"),
+        GET("/ok/../secret"),
+        "GET http://{} HTTP/1.1\r\nHost: {}\r\n\r\n",
+        "GET http://{}?/ok/ HTTP/1.1\r\nHost: {}\r\n\r\n",
+        "POST http://{}/ok/ HTTP/1.1\r\nHost: {}\r\nContent-Length: 1\r\n\r\nx",
+    };
+
+    for (size_t i = 0; i < COUNT_OF(denied); i++) {
+        begin(RULES, denied[i]);
+        CHECK_INT(world_status(&w), 403);
+        CHECK_INT(w.accepted, 0);
+        CHECK(w.client_ended);
+        world_stop(&w);
+    }
+}
+
+TEST(each_request_is_for_its_own_authority)
+{
+    begin(RULES, GET("/ok/1"));
+    world_answer(&w, STR(OK));
+    world_forget(&w);
+    say("GET http://93.184.216.34:1/ok/2 HTTP/1.1\r\nHost: 93.184.216.34:1\r\n\r\n");
+    CHECK_INT(world_status(&w), 403);
+    CHECK(world_has(&w.heard, "\"port\":1,"));
+    CHECK_INT(w.seen.n, 0);
+    CHECK(w.origin_ended);
+    world_stop(&w);
+}
+
+TEST(what_is_not_inspected_passes_as_it_is)
+{
+    begin("tls: skip", "PUT http://{}/a/%2F/..;x/b?_method=y HTTP/1.1\r\nHost: {}\r\n"
+                       "X-HTTP-Method-Override: DELETE\r\nUpgrade: h2c\r\nContent-Length: 1\r\n"
+                       "\r\nx");
+    check_seen("PUT /a/%2F/..;x/b?_method=y HTTP/1.1\r\nHost: {}\r\n"
+               "X-HTTP-Method-Override: DELETE\r\nContent-Length: 1\r\n\r\nx");
+    world_answer(&w, STR(OK));
+    CHECK_STR(buf_str(&w.heard), OK);
+    CHECK_INT(world_count(&(struct buf){ .p = (char *)(uintptr_t)world_audit(&w).p,
+                                         .n = world_audit(&w).n },
+                          "_method="),
+              0);
+    world_stop(&w);
+}
+
+TEST(an_address_without_a_path_is_the_root)
+{
+    begin("protocol: rest, access: full", "GET http://{} HTTP/1.1\r\nHost: {}\r\n\r\n");
+    check_seen("GET / HTTP/1.1\r\nHost: {}\r\n\r\n");
+    world_answer(&w, STR(OK));
+    world_forget(&w);
+    say("GET http://{}?a=/b HTTP/1.1\r\nHost: {}\r\n\r\n");
+    check_seen("GET /?a=/b HTTP/1.1\r\nHost: {}\r\n\r\n");
+    world_stop(&w);
+}
+
+TEST(what_is_no_forward_request_is_refused)
+{
+    static const struct {
+        const char *request;
+        unsigned status;
+    } rows[] = {
+        { "GET / HTTP/1.1\r\nHost: {}\r\n\r\n", 400 },
+        { "OPTIONS * HTTP/1.1\r\nHost: {}\r\n\r\n", 400 },
+        { "GET https://{}/ok/ HTTP/1.1\r\nHost: {}\r\n\r\n", 400 },
+        { "GET ftp://{}/ok/ HTTP/1.1\r\nHost: {}\r\n\r\n", 400 },
+        { "GET ws://{}/ok/ HTTP/1.1\r\nHost: {}\r\n\r\n", 400 },
+        { "GET HTTP://{}/ok/ HTTP/1.1\r\nHost: {}\r\n\r\n", 400 },
+        { "GET Http://{}/ok/ HTTP/1.1\r\nHost: {}\r\n\r\n", 400 },
+        { "GET file:/etc/passwd HTTP/1.1\r\nHost: {}\r\n\r\n", 400 },
+        { "GET file:///etc/passwd HTTP/1.1\r\nHost: {}\r\n\r\n", 400 },
+        { "GET http://{}/ok/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 400 },
+        { "GET http://{}/ok/ HTTP/1.1\r\nHost: 93.184.216.34\r\n\r\n", 400 },
+        { "CONNECT {} HTTP/1.1\r\nHost: {}\r\n\r\n", 403 },
+        { "TRACE http://{}/ok/ HTTP/1.1\r\nHost: {}\r\n\r\n", 403 },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        begin(RULES, rows[i].request);
+        CHECK_INT(world_status(&w), rows[i].status);
+        CHECK_INT(w.accepted, 0);
+        CHECK(w.client_ended);
+        world_stop(&w);
+    }
+}
+
+TEST(a_destination_that_does_not_listen_is_a_bad_gateway)
+{
+    world_start(&w, RULES);
+    CHECK_INT(shutdown(w.listener, SHUT_RDWR), 0);
+    world_forward(&w, world_text(&w, GET("/ok/")));
+    CHECK_INT(world_status(&w), 502);
+    CHECK(world_has(&w.heard, "upstream_unreachable"));
+    world_stop(&w);
+}
+
+TEST(a_policy_that_comes_in_between_decides)
+{
+    begin(RULES, GET("/ok/1"));
+    world_answer(&w, STR(OK));
+    world_policy(&w, RULES);
+    world_turn(&w);
+    CHECK(!w.client_ended && w.origin_ended);
+    world_forget(&w);
+    say(GET("/ok/2"));
+    world_answer(&w, STR(OK));
+    CHECK_STR(buf_str(&w.heard), OK);
+    CHECK_INT(w.accepted, 2);
+    world_policy(&w, NULL);
+    world_turn(&w);
+    CHECK(!w.client_ended); /* the proxy's port is still one: the next may be for somebody else */
+    world_forget(&w);
+    say(GET("/ok/3"));
+    CHECK_INT(world_status(&w), 403);
+    CHECK_INT(w.seen.n, 0);
+    world_stop(&w);
+}
+
+/* The policy changes at every moment between the first byte and the answer. */
+TEST(a_policy_that_comes_while_it_is_decided_or_dialled_is_asked_anew)
+{
+    struct err e;
+
+    for (int batches = 0; batches < 6; batches++)
+        for (int allowed = 0; allowed < 2; allowed++) {
+            world_start(&w, RULES);
+            world_forward(&w, STR(""));
+            CHECK(send(w.client, world_text(&w, GET("/ok/x")).p, world_text(&w, GET("/ok/x")).n,
+                       0) > 0);
+            for (int i = 0; i < batches; i++)
+                CHECK(loop_run_once(&w.loop, 0, &e) >= 0);
+            world_policy(&w, allowed ? RULES : NULL);
+            world_turn(&w);
+            if (allowed) {
+                CHECK_INT(world_count(&w.seen, "GET /ok/x "), 1);
+                world_answer(&w, STR(OK));
+                CHECK_STR(buf_str(&w.heard), OK);
+            } else {
+                CHECK(w.client_ended);
+                CHECK(w.seen.n == 0 || batches > 0);
+            }
+            world_stop(&w);
+        }
+}
