@@ -49,7 +49,6 @@ static inline void list_append(struct list *l, struct link *m)
     m->prev_->next_ = m;
     ring->prev_ = m;
 }
-#pragma GCC diagnostic pop
 
 /* Leaves whatever list m is in, if any. */
 static inline void link_leave(struct link *m)
@@ -60,6 +59,7 @@ static inline void link_leave(struct link *m)
     m->next_->prev_ = m->prev_;
     m->prev_ = m->next_ = NULL;
 }
+#pragma GCC diagnostic pop
 
 /* Takes the first member off the list; NULL if there is none. */
 static inline struct link *list_take(struct list *l)

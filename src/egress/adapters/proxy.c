@@ -1,0 +1,120 @@
+/* A connection to the proxy's port, until its first bytes say what it is. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/own.h"
+#include "egress/adapters/adapters.h"
+#include "egress/relays/relays.h"
+#include "loop/fd.h"
+#include "loop/timer.h"
+
+#define TUNNEL "CONNECT "
+
+struct guest {
+    struct egress_open open;
+    struct egress_box *box;
+    int fd;
+    struct address client;
+    uint16_t client_port;
+    size_t n;
+    char first[sizeof TUNNEL]; /* as long as they can still be a CONNECT's */
+    struct loop_fd socket;
+    struct loop_timer timer;
+    struct loop_later later;
+};
+
+static void guest_free(struct loop_later *l)
+{
+    free(container_of(l, struct guest, later));
+}
+
+/* Leaves; the descriptor is closed unless it was taken. */
+static void guest_end(struct guest *g)
+{
+    egress_open_leave(g->box, &g->open);
+    loop_fd_stop(&g->socket);
+    loop_timer_stop(&g->timer);
+    drop_fd(&g->fd);
+    loop_later(g->box->egress->loop, &g->later, guest_free, NULL);
+}
+
+static void on_close(struct egress_open *o)
+{
+    guest_end(container_of(o, struct guest, open));
+}
+
+static void on_reconsider(struct egress_open *o)
+{
+    (void)o; /* has asked for nothing yet */
+}
+
+static void on_time(struct loop_timer *t)
+{
+    guest_end(container_of(t, struct guest, timer));
+}
+
+static bool may_be_connect(struct str read)
+{
+    size_t n = read.n < sizeof TUNNEL - 1 ? read.n : sizeof TUNNEL - 1;
+
+    return memcmp(read.p, TUNNEL, n) == 0;
+}
+
+static void hand_over(struct guest *g, struct str read)
+{
+    struct egress_box *b = g->box;
+    struct address client = g->client;
+    uint16_t port = g->client_port;
+    int fd;
+
+    loop_fd_stop(&g->socket); /* before another watches it */
+    fd = take_fd(&g->fd);
+    guest_end(g);
+    if (may_be_connect(read))
+        connect_accept(b, fd, &client, port, read);
+    else
+        relay_forward(b, fd, &client, port, read);
+}
+
+static void on_bytes(struct loop_fd *s, unsigned events)
+{
+    static char room[EGRESS_HEAD_MAX];
+    struct guest *g = container_of(s, struct guest, socket);
+    ssize_t n;
+
+    (void)events;
+    memcpy(room, g->first, g->n);
+    n = recv(g->fd, room + g->n, sizeof room - g->n, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        guest_end(g);
+        return;
+    }
+    n += (ssize_t)g->n;
+    if ((size_t)n < sizeof TUNNEL - 1 && may_be_connect((struct str){ room, (size_t)n })) {
+        g->n = (size_t)n;
+        memcpy(g->first, room, g->n);
+        return;
+    }
+    hand_over(g, (struct str){ room, (size_t)n });
+}
+
+void proxy_accept(struct egress_box *b, int fd, const struct address *client, uint16_t client_port)
+{
+    struct loop *l = b->egress->loop;
+    struct guest *g = calloc(1, sizeof *g);
+
+    if (!g)
+        abort();
+    *g = (struct guest){ .open = { .reconsider = on_reconsider, .close = on_close },
+                         .box = b,
+                         .fd = fd,
+                         .client = *client,
+                         .client_port = client_port };
+    egress_open_join(b, &g->open);
+    if (loop_fd_start(l, &g->socket, fd, LOOP_READ, on_bytes, NULL) < 0 ||
+        loop_timer_start(l, &g->timer, clock_mono() + EGRESS_HEAD_NS, on_time, NULL) < 0)
+        guest_end(g);
+}

@@ -1,0 +1,228 @@
+#include "egress/options.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+
+#include "base/own.h"
+#include "base/units.h"
+
+static const char help[] =
+    "usage: sandboxer-egress --standalone [--listen ADDRESS:PORT] [--policy FILE] [--audit FILE]\n"
+    "                        [--resolver ADDRESS[:PORT]]... [--upstream URL]\n"
+    "\n"
+    "An HTTP proxy that lets out what a policy allows, and nothing else. Any program can use it:\n"
+    "\n"
+    "  sandboxer-egress --standalone --policy policy.yaml &\n"
+    "  HTTPS_PROXY=http://127.0.0.1:3128 curl https://api.example.com/\n"
+    "\n"
+    "  --standalone           the proxy alone, without a daemon\n"
+    "  --listen ADDR:PORT     where to listen (default 127.0.0.1:3128)\n"
+    "  --listen-anywhere      ADDR may be one that other machines can reach: whoever reaches it\n"
+    "                         has all the rights of the policy\n"
+    "  --policy FILE          the policy (sandboxer egress check FILE explains it); without one\n"
+    "                         nothing is allowed. SIGHUP reads it again; what the new one does\n"
+    "                         not allow is closed at once\n"
+    "  --on-bad-policy WHAT   when it cannot be read again: fail_closed (default: nothing is\n"
+    "                         allowed until it can) or retain (the old one stays in force)\n"
+    "  --audit FILE           append an event a decision, as lines of JSON; - is stdout\n"
+    "  --resolver ADDR[:PORT] ask this DNS server, at most 3 (default: /etc/resolv.conf)\n"
+    "  --upstream URL         go out through http://ADDR:PORT or socks5://ADDR:PORT\n"
+    "  --worker FD            serve a control plane on this socket (for sandboxerd)\n"
+    "  --version, --help\n"
+    "\n"
+    "Rules that name programs allow nothing here: nobody can tell who asks.\n"
+    "Signals: SIGHUP reads the policy again; SIGTERM and SIGINT end.\n"
+    "Exit status: 0, 1 for a failure, 2 for a wrong command line.\n";
+
+enum {
+    OPT_STANDALONE = 1,
+    OPT_LISTEN,
+    OPT_ANYWHERE,
+    OPT_POLICY,
+    OPT_BAD_POLICY,
+    OPT_AUDIT,
+    OPT_RESOLVER,
+    OPT_UPSTREAM,
+    OPT_WORKER,
+    OPT_VERSION,
+    OPT_HELP,
+};
+
+static const struct option table[] = {
+    { "standalone", no_argument, NULL, OPT_STANDALONE },
+    { "listen", required_argument, NULL, OPT_LISTEN },
+    { "listen-anywhere", no_argument, NULL, OPT_ANYWHERE },
+    { "policy", required_argument, NULL, OPT_POLICY },
+    { "on-bad-policy", required_argument, NULL, OPT_BAD_POLICY },
+    { "audit", required_argument, NULL, OPT_AUDIT },
+    { "resolver", required_argument, NULL, OPT_RESOLVER },
+    { "upstream", required_argument, NULL, OPT_UPSTREAM },
+    { "worker", required_argument, NULL, OPT_WORKER },
+    { "version", no_argument, NULL, OPT_VERSION },
+    { "help", no_argument, NULL, OPT_HELP },
+    { 0 },
+};
+
+/* ADDRESS:PORT, where names are not looked up. */
+static int read_place(const char *option, struct str text, uint16_t default_port,
+                      struct address *ret, uint16_t *ret_port, struct err *e)
+{
+    struct host host;
+    uint16_t port;
+    int r = authority_parse(text, default_port, &host, &port, e);
+
+    if (r >= 0 && !host.is_address)
+        r = err_set(e, ERR_INVALID, "an address is needed, names are not looked up");
+    if (r < 0)
+        return err_wrap(e, r, "%s '" STR_FMT "'", option, STR_ARG(text));
+    *ret = host.address;
+    *ret_port = port;
+    return 0;
+}
+
+static int read_resolver(struct egress_options *o, const char *text, struct err *e)
+{
+    struct dns_server *s = &o->servers[o->n_servers];
+
+    if (o->n_servers == DNS_SERVERS_MAX)
+        return err_set(e, ERR_INVALID, "--resolver: more than %d", DNS_SERVERS_MAX);
+    o->n_servers++;
+    if (address_parse(str_from(text), &s->address)) { /* IPv6 without brackets, too */
+        s->port = DNS_PORT;
+        return 0;
+    }
+    return read_place("--resolver", str_from(text), DNS_PORT, &s->address, &s->port, e);
+}
+
+static int read_upstream(struct egress_options *o, const char *text, struct err *e)
+{
+    static const struct {
+        struct str scheme;
+        enum upstream_kind kind;
+    } kinds[] = { { STR("http://"), UPSTREAM_CONNECT }, { STR("socks5://"), UPSTREAM_SOCKS5 } };
+    struct str s = str_from(text);
+
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        if (str_starts(s, kinds[i].scheme)) {
+            size_t n = kinds[i].scheme.n;
+
+            o->upstream.kind = kinds[i].kind;
+            return read_place("--upstream", (struct str){ s.p + n, s.n - n }, 0,
+                              &o->upstream.address, &o->upstream.port, e);
+        }
+    return err_set(e, ERR_INVALID, "--upstream '%s': not http://ADDR:PORT or socks5://ADDR:PORT",
+                   text);
+}
+
+static int read_bad_policy(struct egress_options *o, const char *text, struct err *e)
+{
+    o->retain = strcmp(text, "retain") == 0;
+    if (!o->retain && strcmp(text, "fail_closed") != 0)
+        return err_set(e, ERR_INVALID, "--on-bad-policy '%s': not fail_closed or retain", text);
+    return 0;
+}
+
+static int read_worker(struct egress_options *o, const char *text, struct err *e)
+{
+    uint64_t n;
+    int r = units_count(str_from(text), "--worker", 3, 1023, &n, e);
+
+    if (r >= 0)
+        o->worker = (int)n;
+    return r;
+}
+
+/* 1: it was --help or --version. */
+static int read_one(int c, struct egress_options *o, struct err *e)
+{
+    switch (c) {
+    case OPT_STANDALONE:
+        o->standalone = true;
+        return 0;
+    case OPT_LISTEN:
+        return read_place("--listen", str_from(optarg), 0, &o->listen, &o->port, e);
+    case OPT_ANYWHERE:
+        o->anywhere = true;
+        return 0;
+    case OPT_POLICY:
+        o->policy = optarg;
+        return 0;
+    case OPT_BAD_POLICY:
+        return read_bad_policy(o, optarg, e);
+    case OPT_AUDIT:
+        o->audit = optarg;
+        return 0;
+    case OPT_RESOLVER:
+        return read_resolver(o, optarg, e);
+    case OPT_UPSTREAM:
+        return read_upstream(o, optarg, e);
+    case OPT_WORKER:
+        return read_worker(o, optarg, e);
+    case OPT_VERSION:
+    case OPT_HELP:
+        fputs(c == OPT_HELP ? help : "sandboxer-egress " SANDBOXER_VERSION "\n", stdout);
+        return 1;
+    default:
+        return err_set(e, ERR_INVALID, "--help says what can be written");
+    }
+}
+
+static int check(const struct egress_options *o, int argc, char **argv, struct err *e)
+{
+    if (optind < argc)
+        return err_set(e, ERR_INVALID, "'%s' is not an option; --help says what is", argv[optind]);
+    if (o->standalone == (o->worker >= 0))
+        return err_set(e, ERR_INVALID, "one of --standalone and --worker is needed");
+    if (!o->anywhere && address_classify(&o->listen) != ADDRESS_LOOPBACK)
+        return err_set(e, ERR_INVALID,
+                       "--listen: others can reach this address, and whoever reaches it has all "
+                       "the rights of the policy; if that is meant, say --listen-anywhere");
+    return 0;
+}
+
+bool options_read(int argc, char **argv, struct egress_options *ret, int *ret_status)
+{
+    struct err e;
+    int c, r = 0;
+
+    *ret = (struct egress_options){ .worker = -1,
+                                    .listen = { .bytes = { 127, 0, 0, 1 } },
+                                    .port = LISTENERS_PROXY_PORT };
+    while (r == 0 && (c = getopt_long(argc, argv, "", table, NULL)) >= 0)
+        r = read_one(c, ret, &e);
+    if (r == 0)
+        r = check(ret, argc, argv, &e);
+    if (r < 0)
+        fprintf(stderr, "sandboxer-egress: %s\n", e.msg);
+    *ret_status = r < 0 ? 2 : 0;
+    return r == 0;
+}
+
+static size_t read_resolv_conf(struct dns_server ret[static DNS_SERVERS_MAX])
+{
+    AUTO_CLOSE int fd = open("/etc/resolv.conf", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char text[16 << 10];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
+    size_t found;
+
+    if (n < 0)
+        return 0;
+    found = resolv_conf_parse((struct str){ text, (size_t)n }, ret);
+    return found < DNS_SERVERS_MAX ? found : DNS_SERVERS_MAX;
+}
+
+int options_apply(const struct egress_options *o, struct loop *l, struct egress *ret, struct err *e)
+{
+    /* What the C library takes when nothing is configured. */
+    static const struct dns_server usual = { { .bytes = { 127, 0, 0, 1 } }, DNS_PORT };
+    struct dns_server found[DNS_SERVERS_MAX];
+    size_t n = o->n_servers ? 0 : read_resolv_conf(found);
+
+    ret->loop = l;
+    ret->upstream = o->upstream;
+    ret->standalone = o->standalone;
+    if (o->n_servers)
+        return dns_resolver_init(&ret->resolver, l, o->servers, o->n_servers, e);
+    return dns_resolver_init(&ret->resolver, l, n ? found : &usual, n ? n : 1, e);
+}

@@ -1,0 +1,213 @@
+#include "egress/standalone.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "egress/fence.h"
+#include "egress/own_addresses.h"
+#include "loop/signal.h"
+#include "policy/egress_file.h"
+
+enum { BACKLOG = 512 };
+
+struct standalone {
+    const struct egress_options *options;
+    struct egress egress;
+    struct own_addresses own;
+    struct egress_box *box;
+    uint64_t generation;
+    int dir; /* of the policy file */
+    const char *file;
+    char path[PATH_MAX];
+    struct loop_signal hup, term, interrupt;
+};
+
+/* ---- the policy ---- */
+
+static int read_policy(struct standalone *s, struct egress_snapshot **ret, struct err *e)
+{
+    AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
+    struct egress_policy policy;
+    int r = egress_policy_read_file(s->dir, s->file, 0, &arena, &policy, e);
+
+    if (r >= 0) {
+        *ret = egress_compile(&policy, s->generation + 1, e);
+        r = *ret ? 0 : -(int)(e->code ? e->code : ERR_BUG);
+    }
+    return err_wrap(e, r, "%s", s->options->policy);
+}
+
+static void apply(struct standalone *s, struct egress_snapshot *new)
+{
+    s->generation++;
+    egress_box_set_policy(s->box, new);
+    LOG(INFO, "egress.policy.applied", LOG_I("generation", (int64_t)s->generation));
+}
+
+static void on_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
+{
+    struct standalone *s = container_of(sig, struct standalone, hup);
+    AUTO(egress_snapshot_unrefp_) struct egress_snapshot *new = NULL;
+    struct err e;
+
+    (void)info;
+    if (!s->file)
+        return;
+    if (read_policy(s, &new, &e) >= 0) {
+        apply(s, new);
+        return;
+    }
+    LOG(ERROR, "egress.policy.failed", LOG_S("error", e.msg),
+        LOG_S("then", s->options->retain ? "retain" : "fail_closed"));
+    if (!s->options->retain)
+        egress_box_set_policy(s->box, NULL);
+}
+
+static int open_policy(struct standalone *s, struct err *e)
+{
+    char copy[PATH_MAX];
+
+    s->dir = -1;
+    if (!s->options->policy)
+        return 0;
+    if (!str_copy(str_from(s->options->policy), s->path, sizeof s->path))
+        return err_set(e, ERR_INVALID, "--policy: the path is too long");
+    memcpy(copy, s->path, sizeof copy);
+    s->dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->file = basename(s->path);
+    if (s->dir < 0)
+        return err_sys(e, "opening the directory of %s", s->options->policy);
+    return 0;
+}
+
+/* ---- what is open ---- */
+
+static int open_listener(const struct egress_options *o, struct listeners *ret, struct err *e)
+{
+    struct sockaddr_storage sa;
+    socklen_t n = address_to_sockaddr(&o->listen, o->port, &sa);
+    AUTO_CLOSE int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    char text[ADDRESS_TEXT_MAX];
+    int yes = 1;
+
+    listeners_init(ret);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0)
+        return err_sys(e, "opening a listener");
+    if (bind(fd, (const struct sockaddr *)&sa, n) < 0 || listen(fd, BACKLOG) < 0)
+        return err_sys(e, "listening on %s port %u", address_text(&o->listen, text).p, o->port);
+    ret->fd[o->listen.v6 ? LISTENER_PROXY6 : LISTENER_PROXY4] = take_fd(&fd);
+    return 0;
+}
+
+static int open_audit(const struct egress_options *o, int *ret, struct err *e)
+{
+    if (!o->audit)
+        return 0;
+    if (strcmp(o->audit, "-") == 0)
+        *ret = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    else
+        *ret = open(o->audit, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+    return *ret < 0 ? err_sys(e, "opening %s", o->audit) : 0;
+}
+
+static int open_box(struct standalone *s, struct err *e)
+{
+    AUTO(listeners_done) struct listeners listeners;
+    AUTO_CLOSE int audit = -1;
+    int r;
+
+    listeners_init(&listeners);
+    r = open_listener(s->options, &listeners, e);
+    if (r >= 0)
+        r = open_audit(s->options, &audit, e);
+    if (r >= 0)
+        r = egress_box_new(&s->egress, "standalone", &listeners, take_fd(&audit), &s->box, e);
+    return r;
+}
+
+static void on_end(struct loop_signal *sig, const struct signalfd_siginfo *info)
+{
+    (void)info;
+    loop_stop(sig->loop);
+}
+
+static int watch_signals(struct standalone *s, struct loop *l, struct err *e)
+{
+    int r = loop_signal_start(l, &s->hup, SIGHUP, on_hup, e);
+
+    signal(SIGPIPE, SIG_IGN);
+    if (r >= 0)
+        r = loop_signal_start(l, &s->term, SIGTERM, on_end, e);
+    return r < 0 ? r : loop_signal_start(l, &s->interrupt, SIGINT, on_end, e);
+}
+
+/* The policy first: nobody is let in to find that there is none. */
+static int start_serving(struct standalone *s, struct err *e)
+{
+    AUTO(egress_snapshot_unrefp_) struct egress_snapshot *first = NULL;
+    struct fence fence;
+    int r = open_policy(s, e);
+
+    if (r >= 0 && s->file)
+        r = read_policy(s, &first, e);
+    if (r >= 0)
+        r = open_box(s, e);
+    if (r >= 0 && first)
+        apply(s, first);
+    fence.readable = s->dir;
+    return r < 0 ? r : fence_enter(&fence, e);
+}
+
+static int start(struct standalone *s, struct loop *l, struct err *e)
+{
+    char text[ADDRESS_TEXT_MAX];
+    int r = options_apply(s->options, l, &s->egress, e);
+
+    if (r >= 0)
+        r = own_addresses_start(&s->own, l, e);
+    s->egress.own = &s->own;
+    if (r >= 0)
+        r = watch_signals(s, l, e);
+    if (r >= 0)
+        r = start_serving(s, e);
+    if (r >= 0)
+        LOG(INFO, "egress.ready", LOG_STR("address", address_text(&s->options->listen, text)),
+            LOG_I("port", s->options->port));
+    return r;
+}
+
+static void standalone_done(struct standalone *s)
+{
+    egress_box_free(take_ptr(s->box));
+    own_addresses_done(&s->own);
+    loop_signal_stop(&s->hup);
+    loop_signal_stop(&s->term);
+    loop_signal_stop(&s->interrupt);
+    drop_fd(&s->dir);
+}
+
+int standalone_run(const struct egress_options *o, struct err *e)
+{
+    static struct standalone s;
+    AUTO(loop_done) struct loop l = { 0 };
+    int r = loop_init(&l, e);
+
+    s.options = o;
+    s.dir = -1;
+    if (r >= 0)
+        r = start(&s, &l, e);
+    if (r >= 0)
+        r = loop_run(&l, e);
+    standalone_done(&s);
+    while (l.open_ && loop_run_once(&l, 0, NULL) > 0) /* what is on its way out */
+        ;
+    return r;
+}

@@ -1,0 +1,97 @@
+#include "egress/wire.h"
+
+#include <string.h>
+
+#include "base/own.h"
+
+/* Where every message has its id, if it has one. */
+#define ID_AT sizeof(struct wire_head)
+
+static const struct {
+    size_t size;
+    bool has_id;
+} kinds[] = {
+    [WIRE_ADD] = { sizeof(struct wire_add), true },
+    [WIRE_POLICY] = { sizeof(struct wire_box), true },
+    [WIRE_REMOVE] = { sizeof(struct wire_box), true },
+    [WIRE_AUDIT] = { sizeof(struct wire_box), true },
+    [WIRE_WHO_IS] = { sizeof(struct wire_who_is), false },
+    [WIRE_ADDED] = { sizeof(struct wire_box), true },
+    [WIRE_APPLIED] = { sizeof(struct wire_box), true },
+    [WIRE_FAILED] = { sizeof(struct wire_failed), true },
+    [WIRE_REMOVED] = { sizeof(struct wire_box), true },
+    [WIRE_WHO] = { sizeof(struct wire_who), true },
+    [WIRE_USED] = { sizeof(struct wire_used), true },
+    [WIRE_FULL] = { sizeof(struct wire_box), true },
+};
+
+void wire_fill(struct wire_head *h, enum wire_type type, uint32_t tag, size_t size)
+{
+    *h = (struct wire_head){ .magic = WIRE_MAGIC,
+                             .version = WIRE_VERSION,
+                             .type = (uint16_t)type,
+                             .size = (uint32_t)size,
+                             .tag = tag };
+}
+
+static int check_head(const struct wire_head *h, size_t n, struct err *e)
+{
+    if (h->magic != WIRE_MAGIC)
+        return err_set(e, ERR_INVALID, "not an egress message");
+    if (h->version != WIRE_VERSION)
+        return err_set(e, ERR_UNSUPPORTED, "egress protocol %u; this is %d", h->version,
+                       WIRE_VERSION);
+    if (h->type >= COUNT_OF(kinds) || kinds[h->type].size == 0)
+        return err_set(e, ERR_INVALID, "an egress message of unknown type %u", h->type);
+    if (h->size != n || n != kinds[h->type].size)
+        return err_set(e, ERR_INVALID, "an egress message of type %u with %zu bytes", h->type, n);
+    return 0;
+}
+
+static bool is_id(const char id[static ID_MAX])
+{
+    size_t n = strnlen(id, ID_MAX);
+
+    return n > 0 && n < ID_MAX && strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
+}
+
+static bool ends(const char *text, size_t cap)
+{
+    return memchr(text, 0, cap) != NULL;
+}
+
+static bool is_hash(const char *text)
+{
+    size_t n = strlen(text);
+
+    return n == 0 || (n == 64 && strspn(text, "0123456789abcdef") == n);
+}
+
+static int check_who_is(const struct wire_who_is *w, struct err *e)
+{
+    bool good = w->known <= 1 && w->n_ancestors <= WIRE_ANCESTORS_MAX &&
+                ends(w->binary, sizeof w->binary) && ends(w->hash, sizeof w->hash) &&
+                is_hash(w->hash) && (!w->known || w->binary[0] == '/');
+
+    for (size_t i = 0; good && i < w->n_ancestors; i++)
+        good = ends(w->ancestors[i], sizeof w->ancestors[i]) && w->ancestors[i][0] == '/';
+    return good ? 0 : err_set(e, ERR_INVALID, "an identity that is none");
+}
+
+int wire_check(const void *message, size_t n, struct err *e)
+{
+    const struct wire_head *h = message;
+    int r;
+
+    if (n < sizeof *h)
+        return err_set(e, ERR_INVALID, "an egress message of %zu bytes", n);
+    r = check_head(h, n, e);
+    if (r < 0)
+        return r;
+    if (kinds[h->type].has_id && !is_id((const char *)message + ID_AT))
+        return err_set(e, ERR_INVALID, "an egress message whose id is none");
+    if (h->type == WIRE_FAILED &&
+        !ends(((const struct wire_failed *)message)->msg, sizeof((struct wire_failed *)0)->msg))
+        return err_set(e, ERR_INVALID, "a text that does not end");
+    return h->type == WIRE_WHO_IS ? check_who_is(message, e) : 0;
+}

@@ -1,0 +1,120 @@
+/* Between the control plane and an egress worker: one message, one packet, on one seqpacket socket.
+ *
+ * All layouts are fixed, in host byte order, and checked by wire_check() before anything else looks
+ * at them, in both directions. Requests are served in their order. A worker ends when the socket
+ * closes, and its boxes with it: connections are reset, listeners wait for another worker.
+ *
+ *     to the worker                                   answered with
+ *     ADD      a box: listeners, then the audit       ADDED or FAILED
+ *              descriptor
+ *     POLICY   its policy, as JSON in a memfd         APPLIED, when it is in force and everything
+ *                                                     that it does not allow is closed; or FAILED:
+ *                                                     then the one before is in force still
+ *     REMOVE   a box, and all its connections         REMOVED, also if there was none
+ *     AUDIT    another audit descriptor               nothing
+ *     WHO_IS   the answer to WHO
+ *
+ *     from the worker
+ *     WHO      whose is this socket inside the box?   WHO_IS; without one within WIRE_WHO_NS
+ * nobody's USED     counters of a box that moved, at most every WIRE_USED_NS FULL     the audit
+ * file has passed audit_max: send another descriptor; told once for each
+ */
+#ifndef EGRESS_WIRE_H
+#define EGRESS_WIRE_H
+
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/id.h"
+
+enum {
+    WIRE_MAGIC = 0x52474553, /* "SEGR" */
+    WIRE_VERSION = 1,
+    WIRE_PATH_MAX = 256,
+    WIRE_ANCESTORS_MAX = 16,
+};
+#define WIRE_USED_NS (2 * NS_PER_S)
+#define WIRE_WHO_NS  (5 * NS_PER_S)
+
+enum wire_type {
+    WIRE_ADD = 1, /* + descriptors as listeners_pack() has them, + the audit file's if has_audit */
+    WIRE_POLICY,  /* + a memfd */
+    WIRE_REMOVE,
+    WIRE_AUDIT, /* + a descriptor */
+    WIRE_WHO_IS,
+    WIRE_ADDED = 64,
+    WIRE_APPLIED,
+    WIRE_FAILED,
+    WIRE_REMOVED,
+    WIRE_WHO,
+    WIRE_USED,
+    WIRE_FULL,
+};
+
+struct wire_head {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t type;
+    uint32_t size; /* of the whole message */
+    uint32_t tag;  /* WHO and WHO_IS: the same; else 0 */
+};
+
+struct wire_add {
+    struct wire_head head;
+    char id[ID_MAX];
+    uint32_t slots; /* which listeners: listeners_pack() */
+    uint32_t has_audit;
+    uint64_t audit_max; /* bytes after which FULL is told; 0: never */
+};
+
+/* REMOVE, AUDIT, ADDED, REMOVED, FULL; and POLICY and APPLIED, with the generation. */
+struct wire_box {
+    struct wire_head head;
+    char id[ID_MAX];
+    uint64_t generation; /* of POLICY: not 0 */
+};
+
+struct wire_failed {
+    struct wire_head head;
+    char id[ID_MAX];
+    uint32_t request;    /* enum wire_type */
+    uint32_t code;       /* enum err_code */
+    uint64_t generation; /* of a POLICY */
+    char msg[232];
+};
+
+struct wire_who {
+    struct wire_head head;
+    char id[ID_MAX];
+    uint64_t inode; /* of the socket */
+    uint32_t uid;   /* that the kernel has for it */
+    uint32_t pad;
+};
+
+struct wire_who_is {
+    struct wire_head head;
+    uint32_t known; /* 0: nobody knows, or not all who hold the socket are one program */
+    int32_t pid;
+    uint32_t n_ancestors;
+    uint32_t pad;
+    char binary[WIRE_PATH_MAX];
+    char hash[72]; /* 64 hexadecimal digits, or empty */
+    char ancestors[WIRE_ANCESTORS_MAX][WIRE_PATH_MAX];
+};
+
+struct wire_used {
+    struct wire_head head;
+    char id[ID_MAX];
+    uint64_t allowed, denied, connections, bytes_out, bytes_in;
+    int64_t last_ns; /* CLOCK_MONOTONIC of the last byte */
+    uint32_t open, pad;
+};
+
+void wire_fill(struct wire_head *h, enum wire_type type, uint32_t tag, size_t size);
+
+/* Magic, version, a known type and the size that goes with it, strings that end, an id of id
+ * characters, counts within limits. */
+int wire_check(const void *message, size_t n, struct err *e);
+
+#endif

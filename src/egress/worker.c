@@ -1,0 +1,412 @@
+#include "egress/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "egress/audit.h"
+#include "egress/fence.h"
+#include "egress/options.h"
+#include "ipc/channel.h"
+#include "policy/egress_file.h"
+
+enum { REQUESTS = 16 /* before it is others' turn */ };
+
+/* A box, and what the control plane knows of it. */
+struct member {
+    struct link link;
+    struct egress_box *box;
+    uint64_t audit_max;
+    bool told_full;
+    struct egress_counters told;
+};
+
+struct packet {
+    struct link link;
+    size_t n;
+    char bytes[];
+};
+
+static struct member *find(struct worker *w, const char *id)
+{
+    for (struct link *l = list_first(&w->boxes); l; l = list_after(&w->boxes, l)) {
+        struct member *m = container_of(l, struct member, link);
+
+        if (strcmp(m->box->id, id) == 0)
+            return m;
+    }
+    return NULL;
+}
+
+static void member_free(struct member *m)
+{
+    link_leave(&m->link);
+    egress_box_free(m->box);
+    free(m);
+}
+
+/* ---- sending ---- */
+
+/* While the control plane does not take our messages, we take none of its requests. */
+static void settle(struct worker *w)
+{
+    bool stuck = list_first(&w->out) != NULL;
+
+    loop_fd_want(&w->fd, stuck ? LOOP_WRITE : LOOP_READ, NULL);
+}
+
+static void keep(struct worker *w, const void *message, size_t n)
+{
+    struct packet *p = malloc(sizeof *p + n);
+
+    if (!p)
+        abort();
+    p->link = (struct link){ 0 };
+    p->n = n;
+    memcpy(p->bytes, message, n);
+    list_append(&w->out, &p->link);
+    settle(w);
+}
+
+void worker_send(struct worker *w, const void *message, size_t n)
+{
+    if (list_first(&w->out) || ipc_send(w->sock, message, n, NULL, 0, NULL) == -(int)ERR_BUSY)
+        keep(w, message, n);
+}
+
+static void send_kept(struct worker *w)
+{
+    for (struct link *l; (l = list_first(&w->out));) {
+        struct packet *p = container_of(l, struct packet, link);
+
+        if (ipc_send(w->sock, p->bytes, p->n, NULL, 0, NULL) == -(int)ERR_BUSY)
+            return;
+        link_leave(l);
+        free(p);
+    }
+    settle(w);
+}
+
+static void tell(struct worker *w, enum wire_type type, const char *id, uint64_t generation)
+{
+    struct wire_box m = { .generation = generation };
+
+    wire_fill(&m.head, type, 0, sizeof m);
+    snprintf(m.id, sizeof m.id, "%s", id);
+    worker_send(w, &m, sizeof m);
+}
+
+static void tell_failed(struct worker *w, const struct wire_head *request, const char *id,
+                        uint64_t generation, const struct err *e)
+{
+    struct wire_failed m = { .request = request->type, .code = e->code, .generation = generation };
+
+    _Static_assert(sizeof m.msg == sizeof e->msg, "all of a message");
+    wire_fill(&m.head, WIRE_FAILED, 0, sizeof m);
+    snprintf(m.id, sizeof m.id, "%s", id);
+    memcpy(m.msg, e->msg, sizeof m.msg);
+    worker_send(w, &m, sizeof m);
+}
+
+/* ---- what is told unasked ---- */
+
+static void tell_used(struct worker *w, struct member *m)
+{
+    const struct egress_counters *c = &m->box->counters;
+    struct wire_used u = { .allowed = c->allowed,
+                           .denied = c->denied,
+                           .connections = c->connections,
+                           .bytes_out = c->bytes_out,
+                           .bytes_in = c->bytes_in,
+                           .last_ns = c->last_ns,
+                           .open = m->box->n_open };
+
+    wire_fill(&u.head, WIRE_USED, 0, sizeof u);
+    memcpy(u.id, m->box->id, sizeof u.id);
+    m->told = *c;
+    worker_send(w, &u, sizeof u);
+}
+
+static bool moved(const struct egress_counters *a, const struct egress_counters *b)
+{
+    return a->allowed != b->allowed || a->denied != b->denied || a->connections != b->connections ||
+           a->bytes_out != b->bytes_out || a->bytes_in != b->bytes_in;
+}
+
+static void on_used(struct loop_timer *t)
+{
+    struct worker *w = container_of(t, struct worker, used);
+
+    for (struct link *l = list_first(&w->boxes); l; l = list_after(&w->boxes, l)) {
+        struct member *m = container_of(l, struct member, link);
+
+        if (list_first(&w->out)) /* next time: counters lose nothing */
+            break;
+        if (moved(&m->told, &m->box->counters))
+            tell_used(w, m);
+        if (m->audit_max && !m->told_full && audit_written(m->box->audit) > m->audit_max) {
+            m->told_full = true;
+            tell(w, WIRE_FULL, m->box->id, 0);
+        }
+    }
+    if (list_first(&w->boxes))
+        loop_timer_start(t->loop, t, clock_mono() + WIRE_USED_NS, on_used, NULL);
+}
+
+/* ---- requests ---- */
+
+static int add_member(struct worker *w, const struct wire_add *m, struct listeners *listeners,
+                      int *audit, struct err *e)
+{
+    struct member *new = calloc(1, sizeof *new);
+    int r;
+
+    if (!new)
+        abort();
+    r = egress_box_new(&w->egress, m->id, listeners, take_fd(audit), &new->box, e);
+    if (r < 0) {
+        free(new);
+        return r;
+    }
+    new->audit_max = m->audit_max;
+    list_append(&w->boxes, &new->link);
+    if (!loop_timer_started(&w->used))
+        r = loop_timer_start(w->egress.loop, &w->used, clock_mono() + WIRE_USED_NS, on_used, e);
+    return r;
+}
+
+static int serve_add(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e)
+{
+    const struct wire_add *m = message;
+    AUTO(listeners_done) struct listeners listeners;
+    AUTO_CLOSE int audit = -1;
+    int r;
+
+    listeners_init(&listeners);
+    if (find(w, m->id))
+        return err_set(e, ERR_CONFLICT, "the box is there already");
+    if (m->has_audit && fds->n > 0)
+        audit = take_fd(&fds->fd[--fds->n]);
+    if (m->has_audit && audit < 0)
+        return err_set(e, ERR_INVALID, "no audit descriptor came");
+    r = listeners_take(fds, m->slots, &listeners, e);
+    if (r >= 0)
+        r = add_member(w, m, &listeners, &audit, e);
+    if (r >= 0)
+        tell(w, WIRE_ADDED, m->id, 0);
+    return r;
+}
+
+/* What is in a file, from its beginning, at most EGRESS_JSON_BYTES_MAX. */
+static int read_all(int fd, struct buf *ret, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, "looking at the policy");
+    if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > EGRESS_JSON_BYTES_MAX)
+        return err_set(e, ERR_INVALID, "the policy is no file of 1 to %d bytes",
+                       EGRESS_JSON_BYTES_MAX);
+    for (size_t want = (size_t)st.st_size; ret->n < want;) {
+        char *to;
+        ssize_t n;
+
+        if (buf_room(ret, want - ret->n, &to) < 0)
+            return err_set(e, ERR_TOO_BIG, "the policy is too long");
+        n = pread(fd, to, want - ret->n, (off_t)ret->n);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return err_sys(e, "reading the policy");
+        buf_grew(ret, (size_t)n);
+    }
+    return 0;
+}
+
+static int read_policy(int fd, uint64_t generation, struct egress_snapshot **ret, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(EGRESS_JSON_BYTES_MAX);
+    AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
+    struct egress_policy policy;
+    int r = read_all(fd, &text, e);
+
+    if (r >= 0)
+        r = egress_policy_from_json(buf_str(&text), &arena, &policy, e);
+    if (r < 0)
+        return r;
+    *ret = egress_compile(&policy, generation, e);
+    return *ret ? 0 : -(int)(e->code ? e->code : ERR_BUG);
+}
+
+static int serve_policy(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e)
+{
+    const struct wire_box *m = message;
+    AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = NULL;
+    struct member *member = find(w, m->id);
+    int r;
+
+    if (!member)
+        return err_set(e, ERR_NOT_FOUND, "there is no such box");
+    if (fds->n != 1 || m->generation <= member->box->generation)
+        return err_set(e, ERR_INVALID, "a policy comes as one file, and is newer than the last");
+    r = read_policy(fds->fd[0], m->generation, &s, e);
+    if (r < 0)
+        return r;
+    egress_box_set_policy(member->box, s);
+    tell(w, WIRE_APPLIED, m->id, m->generation);
+    return 0;
+}
+
+static int serve_remove(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e)
+{
+    const struct wire_box *m = message;
+    struct member *member = find(w, m->id);
+
+    (void)fds;
+    (void)e;
+    if (member) {
+        if (moved(&member->told, &member->box->counters))
+            tell_used(w, member);
+        member_free(member);
+    }
+    tell(w, WIRE_REMOVED, m->id, 0);
+    return 0;
+}
+
+static int serve_audit(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e)
+{
+    const struct wire_box *m = message;
+    struct member *member = find(w, m->id);
+
+    if (!member || fds->n != 1)
+        return err_set(e, ERR_INVALID, "an audit descriptor for nobody");
+    audit_set_fd(member->box->audit, take_fd(&fds->fd[0]));
+    member->told_full = false;
+    return 0;
+}
+
+static int serve_who_is(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e)
+{
+    (void)fds;
+    (void)e;
+    worker_who_answer(w, message);
+    return 0;
+}
+
+typedef int serve_fn(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e);
+
+static serve_fn *const served[] = {
+    [WIRE_ADD] = serve_add,     [WIRE_POLICY] = serve_policy, [WIRE_REMOVE] = serve_remove,
+    [WIRE_AUDIT] = serve_audit, [WIRE_WHO_IS] = serve_who_is,
+};
+
+/* A request that fails is answered; one that is none ends the worker: whoever sent it is not the
+ * control plane we know. */
+static int serve_one(struct worker *w, const void *message, size_t n, struct ipc_fds *fds,
+                     struct err *e)
+{
+    const struct wire_head *h = message;
+    const struct wire_box *box = message; /* all that fail begin with an id */
+    struct err why = { 0 };
+    int r = wire_check(message, n, e);
+
+    if (r < 0)
+        return r;
+    if (h->type >= COUNT_OF(served) || !served[h->type])
+        return err_set(e, ERR_INVALID, "not a message for a worker");
+    r = served[h->type](w, message, fds, &why);
+    if (r < 0)
+        tell_failed(w, h, box->id, h->type == WIRE_POLICY ? box->generation : 0, &why);
+    return 0;
+}
+
+static int serve_next(struct worker *w, bool *ret_more, struct err *e)
+{
+    static union {
+        struct wire_head head;
+        struct wire_add add;
+        struct wire_who_is who_is;
+    } message;
+    AUTO(ipc_fds_done) struct ipc_fds fds = { .n = 0 };
+    ssize_t n = ipc_recv(w->sock, &message, sizeof message, &fds, e);
+
+    *ret_more = false;
+    if (n == -(ssize_t)ERR_BUSY)
+        return 0;
+    if (n <= 0) {
+        loop_stop(w->egress.loop);
+        return (int)n;
+    }
+    *ret_more = true;
+    return serve_one(w, &message, (size_t)n, &fds, e);
+}
+
+static void on_socket(struct loop_fd *s, unsigned events)
+{
+    struct worker *w = container_of(s, struct worker, fd);
+    bool more = true;
+    struct err e;
+
+    if (events & LOOP_WRITE)
+        send_kept(w);
+    for (int i = 0; more && i < REQUESTS && !list_first(&w->out); i++) {
+        if (serve_next(w, &more, &e) >= 0)
+            continue;
+        LOG(ERROR, "egress.worker.failed", LOG_S("error", e.msg));
+        loop_stop(w->egress.loop);
+        return;
+    }
+    if ((events & (LOOP_HUP | LOOP_ERROR)) && list_first(&w->out))
+        loop_stop(w->egress.loop);
+}
+
+/* ---- the whole ---- */
+
+static void worker_done(struct worker *w)
+{
+    for (struct link *l; (l = list_first(&w->boxes));)
+        member_free(container_of(l, struct member, link));
+    for (struct link *l; (l = list_take(&w->out));)
+        free(container_of(l, struct packet, link));
+    loop_fd_stop(&w->fd);
+    loop_timer_stop(&w->used);
+    own_addresses_done(&w->own);
+}
+
+static int start(struct worker *w, const struct egress_options *o, struct loop *l, struct err *e)
+{
+    const struct fence fence = { .readable = -1 };
+    int r = options_apply(o, l, &w->egress, e);
+
+    if (r >= 0)
+        r = own_addresses_start(&w->own, l, e);
+    w->egress.own = &w->own;
+    w->egress.who = &worker_who;
+    w->sock = o->worker;
+    if (r >= 0 && fcntl(w->sock, F_SETFL, O_NONBLOCK) < 0)
+        r = err_sys(e, "preparing the control plane's socket");
+    if (r >= 0)
+        r = loop_fd_start(l, &w->fd, w->sock, LOOP_READ, on_socket, e);
+    return r < 0 ? r : fence_enter(&fence, e);
+}
+
+int worker_run(const struct egress_options *o, struct err *e)
+{
+    static struct worker w;
+    AUTO(loop_done) struct loop l = { 0 };
+    int r = loop_init(&l, e);
+
+    if (r >= 0)
+        r = start(&w, o, &l, e);
+    if (r >= 0)
+        r = loop_run(&l, e);
+    worker_done(&w);
+    while (loop_run_once(&l, 0, NULL) > 0) /* what is on its way out */
+        ;
+    return r;
+}
