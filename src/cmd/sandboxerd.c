@@ -174,7 +174,13 @@ static int split(struct daemon *d)
     close(d->state);
     if (d->options.ready_fd >= 0)
         close(d->options.ready_fd);
-    options = (struct warden_options){ d->launcher, d->config.hub.headers_file };
+    options = (struct warden_options){
+        .launcher = d->launcher,
+        .headers_file = d->config.hub.headers_file,
+        .worker = { .who = privilege_choose_egress(),
+                    .resolvers = d->config.egress.resolvers,
+                    .upstream = d->config.egress.upstream },
+    };
     r = warden_run(pair[1], child, &options);
     doors_remove(&d->doors); /* the control plane may not have the right to */
     return r;

@@ -71,6 +71,20 @@ static const struct json_field pool_fields[] = {
       .doc = "Prepared sandboxes of all profiles together." },
 };
 
+static const struct json_field egress_fields[] = {
+    { "workers", JSON_KIND_UINT, IN(egress, workers), .min = 0, .max = 256, .preset = "0",
+      .doc = "Processes that let sandboxes' connections out; 0: as many as processors." },
+    { "audit_max", JSON_KIND_BYTES, IN(egress, audit_max), .min = 64 << 10, .max = INT64_C(1) << 40,
+      .preset = "16M",
+      .doc = "Size of a sandbox's egress log at which the next is begun; one older is kept." },
+    { "resolvers", JSON_KIND_STRS, IN(egress, resolvers), .max = CONFIG_RESOLVERS_MAX,
+      .doc = "DNS servers for names that sandboxes may reach, as `ADDRESS` or `ADDRESS:PORT`; by "
+             "default those of the system." },
+    { "upstream", JSON_KIND_STR, IN(egress, upstream), .max = 255,
+      .doc = "Proxy that everything allowed goes out through: `http://ADDRESS:PORT` or "
+             "`socks5://ADDRESS:PORT`." },
+};
+
 static const struct json_field profiles_fields[] = {
     { "dirs", JSON_KIND_STRS, IN(profiles, dirs), .max = 16,
       .doc = "More directories of profiles; they win over the usual ones." },
@@ -127,6 +141,7 @@ const struct json_field config_fields[] = {
     { "log", JSON_KIND_OBJECT, AT(log), JSON_FIELDS(log_fields) },
     { "limits", JSON_KIND_OBJECT, AT(limits), JSON_FIELDS(limit_fields) },
     { "pool", JSON_KIND_OBJECT, AT(pool), JSON_FIELDS(pool_fields) },
+    { "egress", JSON_KIND_OBJECT, AT(egress), JSON_FIELDS(egress_fields) },
     { "profiles", JSON_KIND_OBJECT, AT(profiles), JSON_FIELDS(profiles_fields) },
     { "workspaces", JSON_KIND_OBJECT, AT(workspaces), JSON_FIELDS(workspaces_fields) },
     { "ttl", JSON_KIND_OBJECT, AT(ttl), JSON_FIELDS(ttl_fields) },

@@ -26,6 +26,7 @@ enum {
     CONFIG_DEPTH_MAX = 8,
     CONFIG_SOCKET_MAX = 107, /* bytes of a unix socket's path */
     CONFIG_HOSTS_MAX = 256,
+    CONFIG_RESOLVERS_MAX = 3,
 };
 
 enum config_trust { TRUST_APPRENTICE, TRUST_JOURNEYMAN, TRUST_MASTER };
@@ -70,6 +71,12 @@ struct config {
         bool enabled;
         uint32_t total_max;
     } pool;
+    struct {
+        uint32_t workers;           /* 0: as many as processors */
+        uint64_t audit_max;         /* bytes of a sandbox's audit file, before the next */
+        struct json_strs resolvers; /* none: those of the system */
+        const char *upstream;       /* NULL: straight */
+    } egress;
     struct {
         struct json_strs dirs;
     } profiles;

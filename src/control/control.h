@@ -41,6 +41,8 @@ struct control_setup {
     int (*mirror)(void *user, const struct control_mirror *m, struct err *e);
     /* A descriptor to read what hub.headers_file says now. */
     int (*headers)(void *user, int *ret, struct err *e);
+    /* A connected socket to a new egress worker. */
+    int (*egress_worker)(void *user, int *ret, struct err *e);
     void (*on_open)(void *user);
     void *user;
 };

@@ -10,6 +10,7 @@
 enum warden_kind {
     WARDEN_LAUNCHER = 1, /* answered: a launcher's socket */
     WARDEN_HEADERS,      /* answered: what hub.headers_file says, as a file in memory */
+    WARDEN_EGRESS,       /* answered: an egress worker's socket */
     WARDEN_MIRROR,       /* not answered: what becomes of it is in the report */
 };
 

@@ -23,20 +23,31 @@ static int by_name(const char *user, struct identity_choice *ret, struct err *e)
     return 0;
 }
 
+static struct identity_choice named_or(const char *user, uid_t otherwise)
+{
+    const struct passwd *p = getpwnam(user);
+
+    return p ? (struct identity_choice){ p->pw_uid, p->pw_gid }
+             : (struct identity_choice){ otherwise, otherwise };
+}
+
 int privilege_choose(const char *user, struct identity_choice *ret, struct err *e)
 {
-    const struct passwd *own;
-
     if (geteuid() != 0) {
         *ret = (struct identity_choice){ geteuid(), getegid() };
         return 0;
     }
     if (user)
         return by_name(user, ret, e);
-    own = getpwnam("sandboxer");
-    *ret = own ? (struct identity_choice){ own->pw_uid, own->pw_gid }
-               : (struct identity_choice){ PRIVILEGE_UID, PRIVILEGE_UID };
+    *ret = named_or("sandboxer", PRIVILEGE_UID);
     return 0;
+}
+
+struct identity_choice privilege_choose_egress(void)
+{
+    if (geteuid() != 0)
+        return (struct identity_choice){ geteuid(), getegid() };
+    return named_or("sandboxer-egress", PRIVILEGE_EGRESS_UID);
 }
 
 int privilege_drop(const struct identity_choice *to, struct err *e)

@@ -6,9 +6,9 @@
 
 #include "base/err.h"
 
-/* Of systemd's range for services without a user of their own: whom the control plane runs as if
- * neither the configuration nor the system names somebody. */
-enum { PRIVILEGE_UID = 61741 };
+/* Of systemd's range for services without a user of their own: whom the control plane and
+ * egress workers run as if neither the configuration nor the system names somebody. */
+enum { PRIVILEGE_UID = 61741, PRIVILEGE_EGRESS_UID };
 
 struct identity_choice {
     uid_t uid;
@@ -18,6 +18,8 @@ struct identity_choice {
 /* `user` is a name or a number; NULL: the user "sandboxer" if there is one, else PRIVILEGE_UID. For
  * a plain user it is that user, and `user` must not name another. */
 int privilege_choose(const char *user, struct identity_choice *ret, struct err *e);
+/* The same for egress workers: the user "sandboxer-egress", else PRIVILEGE_EGRESS_UID. */
+struct identity_choice privilege_choose_egress(void);
 /* Becomes that user for good: no capabilities, no way back. */
 int privilege_drop(const struct identity_choice *to, struct err *e);
 

@@ -173,6 +173,13 @@ static int read_headers(void *user, int *ret, struct err *e)
     return warden_headers(s->setup->warden, ret, e);
 }
 
+static int new_worker(void *user, int *ret, struct err *e)
+{
+    struct serve *s = user;
+
+    return warden_egress(s->setup->warden, ret, e);
+}
+
 static int open_control(struct serve *s, struct err *e)
 {
     const struct serve_setup *u = s->setup;
@@ -188,6 +195,7 @@ static int open_control(struct serve *s, struct err *e)
                         .user = s },
         .mirror = new_mirror,
         .headers = read_headers,
+        .egress_worker = new_worker,
         .on_open = on_open,
         .user = s,
     };

@@ -18,8 +18,9 @@
 /* --- launchers --- */
 
 /* Who is not trusted shows no host directory at all: its workspaces are copies. */
-static int give_launcher(const struct launcher_options *o, int *ret, struct err *e)
+static int give_launcher(const struct warden_options *w, int *ret, struct err *e)
 {
+    const struct launcher_options *o = &w->launcher;
     const struct launcher_options none = { .untrusted = true, .tag = o->tag };
     struct launcher l = { .sock = -1 };
     int r = launcher_start_with(o->untrusted ? &none : o, &l, e);
@@ -45,6 +46,17 @@ static int give_headers(const struct warden_options *o, int *ret, struct err *e)
     return headers_open(o->headers_file, ret, e);
 }
 
+static int give_worker(const struct warden_options *o, int *ret, struct err *e)
+{
+    return worker_start(&o->worker, ret, e);
+}
+
+static int (*const give[])(const struct warden_options *o, int *ret, struct err *e) = {
+    [WARDEN_LAUNCHER] = give_launcher,
+    [WARDEN_HEADERS] = give_headers,
+    [WARDEN_EGRESS] = give_worker,
+};
+
 static void serve_one(struct warden *w, const struct warden_ask *ask, struct ipc_fds *fds)
 {
     struct warden_answer answer = { 0 };
@@ -56,8 +68,7 @@ static void serve_one(struct warden *w, const struct warden_ask *ask, struct ipc
         return;
     }
     if (r >= 0)
-        r = ask->kind == WARDEN_LAUNCHER ? give_launcher(&w->options->launcher, &fd, &answer.err)
-                                         : give_headers(w->options, &fd, &answer.err);
+        r = give[ask->kind](w->options, &fd, &answer.err);
     answer.r = r;
     if (r < 0)
         LOG(ERROR, "warden.failed", LOG_S("error", answer.err.msg));
@@ -148,18 +159,26 @@ static int ask_for(int sock, const struct warden_ask *ask, const int *fds, size_
     return 0;
 }
 
-int warden_launcher(int sock, int *ret, struct err *e)
+static int ask_kind(int sock, enum warden_kind kind, int *ret, struct err *e)
 {
-    const struct warden_ask ask = { .kind = WARDEN_LAUNCHER };
+    const struct warden_ask ask = { .kind = kind };
 
     return ask_for(sock, &ask, NULL, 0, ret, e);
 }
 
+int warden_launcher(int sock, int *ret, struct err *e)
+{
+    return ask_kind(sock, WARDEN_LAUNCHER, ret, e);
+}
+
 int warden_headers(int sock, int *ret, struct err *e)
 {
-    const struct warden_ask ask = { .kind = WARDEN_HEADERS };
+    return ask_kind(sock, WARDEN_HEADERS, ret, e);
+}
 
-    return ask_for(sock, &ask, NULL, 0, ret, e);
+int warden_egress(int sock, int *ret, struct err *e)
+{
+    return ask_kind(sock, WARDEN_EGRESS, ret, e);
 }
 
 int warden_mirror(int sock, const struct launcher_options *o, const struct control_mirror *m,

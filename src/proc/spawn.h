@@ -2,6 +2,7 @@
 #ifndef PROC_SPAWN_H
 #define PROC_SPAWN_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -13,6 +14,10 @@ struct spawn {
     const int
         *fds;  /* fds[i] becomes descriptor i in the child; -1 is /dev/null; nothing else is open */
     int n_fds; /* at most SPAWN_FDS_MAX */
+    /* For good, without groups, capabilities and a way to new privileges; false: as we are. */
+    bool become;
+    uid_t uid;
+    gid_t gid;
 };
 
 enum { SPAWN_FDS_MAX = 8 };
