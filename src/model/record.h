@@ -38,6 +38,14 @@ struct sandbox_record {
     struct json_map labels;
 };
 
+/* The egress policy that holds for a sandbox; without one it has no network. */
+struct egress_record {
+    char sandbox[ID_MAX];
+    uint64_t generation; /* from 1 */
+    uint32_t endpoints;
+    struct str policy; /* JSON, as egress_policy_to_json() writes it */
+};
+
 /* One thing that happened. `seq` is given by the store. */
 struct event_record {
     int64_t seq, time_ns;

@@ -292,6 +292,17 @@ static int ask_processes(struct db *d, struct store_query *q, struct err *e)
     return read_all(q, &process_shape, d, st, e);
 }
 
+static int ask_egress(struct db *d, struct store_query *q, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_EGRESS, &st, e);
+
+    if (r < 0)
+        return r;
+    db_bind(st, 1, q->sandbox);
+    return read_all(q, &egress_shape, d, st, e);
+}
+
 static int ask_idempotency(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
@@ -329,6 +340,7 @@ static int (*const asks[])(struct db *d, struct store_query *q, struct err *e) =
     [STORE_DUE] = ask_due,
     [STORE_EVENTS] = ask_events,
     [STORE_PROCESSES] = ask_processes,
+    [STORE_EGRESS] = ask_egress,
     [STORE_TOKENS] = ask_tokens,
     [STORE_HOSTS] = ask_hosts,
     [STORE_IDEMPOTENCY] = ask_idempotency,

@@ -45,6 +45,15 @@ static const struct row_column process_columns[] = {
 };
 #undef IN
 
+#define IN(member, kind) AT_(egress_record, member, ROW_##kind, 0)
+static const struct row_column egress_columns[] = {
+    IN(sandbox, TEXT),
+    IN(generation, I64),
+    IN(endpoints, U32),
+    IN(policy, STR),
+};
+#undef IN
+
 #define IN(member, kind)     AT_(token_record, member, ROW_##kind, 0)
 #define IN_ENUM(member, end) AT_(token_record, member, ROW_ENUM, end)
 static const struct row_column token_columns[] = {
@@ -84,6 +93,7 @@ static const struct row_column idempotency_columns[] = {
     }
 const struct row_shape sandbox_shape = SHAPE("sandbox", sandbox_columns, struct sandbox_record);
 const struct row_shape event_shape = SHAPE("event", event_columns, struct event_record);
+const struct row_shape egress_shape = SHAPE("egress policy", egress_columns, struct egress_record);
 const struct row_shape process_shape = SHAPE("process", process_columns, struct process_record);
 const struct row_shape token_shape = SHAPE("token", token_columns, struct token_record);
 const struct row_shape host_shape = SHAPE("host", host_columns, struct host_record);

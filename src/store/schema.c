@@ -121,8 +121,18 @@ static const char first[] =
     "CREATE TABLE settings (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)"
     " STRICT, WITHOUT ROWID;";
 
+/* A table of its own: lists of sandboxes read no policies. */
+static const char egress[] =
+    "CREATE TABLE egress ("
+    " sandbox TEXT NOT NULL PRIMARY KEY REFERENCES sandboxes (id) ON DELETE CASCADE,"
+    " generation INTEGER NOT NULL,"
+    " endpoints INTEGER NOT NULL,"
+    " policy TEXT NOT NULL"
+    ") STRICT;";
+
 static const struct migration migrations[] = {
     { 1, first },
+    { 2, egress },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

@@ -8,6 +8,7 @@
 #define EVENT                                                                                      \
     "seq, time_ns, type, sandbox, owner, from_state, to_state, actor_kind, actor, reason, detail"
 #define PROCESS "sandbox, proc, spec, started_ns, exited_ns, ended, how, status"
+#define EGRESS  "sandbox, generation, endpoints, policy"
 #define TOKEN                                                                                      \
     "id, hash, name, owner, actor, verbs, labels, gateway, created_ns, expires_ns, revoked_ns"
 #define HOST        "name, address, added_ns, labels"
@@ -58,6 +59,9 @@ const char *const sql_texts[SQL_COUNT_] = {
         " ON CONFLICT (sandbox, proc) DO UPDATE SET spec = ?3, started_ns = ?4,"
         " exited_ns = ?5, ended = ?6, how = ?7, status = ?8",
     [SQL_DROP_PROCESS] = "DELETE FROM processes WHERE sandbox = ?1 AND proc = ?2",
+    [SQL_PUT_EGRESS] = "INSERT INTO egress (" EGRESS ") VALUES (?1, ?2, ?3, ?4)"
+                       " ON CONFLICT (sandbox) DO UPDATE SET generation = ?2, endpoints = ?3,"
+                       " policy = ?4",
     [SQL_PUT_TOKEN] =
         "INSERT INTO tokens (" TOKEN ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
         " ON CONFLICT (id) DO UPDATE SET hash = ?2, name = ?3, owner = ?4, actor = ?5,"
@@ -97,6 +101,7 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_EVENTS_OWNER] = "SELECT " EVENT " FROM events WHERE seq > ?1 AND owner = ?4"
                          " ORDER BY seq LIMIT ?2",
     [SQL_PROCESSES] = "SELECT " PROCESS " FROM processes WHERE sandbox = ?1 ORDER BY proc LIMIT ?2",
+    [SQL_EGRESS] = "SELECT " EGRESS " FROM egress WHERE sandbox = ?1",
     [SQL_TOKENS] = "SELECT " TOKEN " FROM tokens ORDER BY id LIMIT ?1",
     [SQL_HOSTS] = "SELECT " HOST " FROM hosts ORDER BY name LIMIT ?1",
     [SQL_IDEMPOTENCY] = "SELECT " IDEMPOTENCY " FROM idempotency WHERE owner = ?1 AND key = ?2",

@@ -63,6 +63,7 @@ void store_add_event(struct store_txn *t, const struct event_record *r);
 void store_put_process(struct store_txn *t, const struct process_record *r);
 /* Nothing there is fine. */
 void store_remove_process(struct store_txn *t, const char *sandbox, uint32_t proc);
+void store_put_egress(struct store_txn *t, const struct egress_record *r);
 void store_put_token(struct store_txn *t, const struct token_record *r);
 void store_put_host(struct store_txn *t, const struct host_record *r);
 void store_remove_host(struct store_txn *t, const char *name);
@@ -88,6 +89,7 @@ enum store_query_kind {
     STORE_DUE,       /* unfinished ones, by deadline */
     STORE_EVENTS,    /* after seq, of one sandbox and owner or of all, ascending */
     STORE_PROCESSES, /* of a sandbox */
+    STORE_EGRESS,    /* of a sandbox */
     STORE_TOKENS,
     STORE_HOSTS,
     STORE_IDEMPOTENCY, /* by owner and key */
@@ -121,6 +123,7 @@ struct store_query {
         struct sandbox_record *sandboxes;
         struct event_record *events;
         struct process_record *processes;
+        struct egress_record *egress;
         struct token_record *tokens;
         struct host_record *hosts;
         struct idempotency_record *idempotency;

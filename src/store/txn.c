@@ -294,6 +294,17 @@ void store_remove_process(struct store_txn *t, const char *sandbox, uint32_t pro
     op->number = proc;
 }
 
+static int put_egress(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_row(d, SQL_PUT_EGRESS, &egress_shape, op->record, e);
+}
+
+void store_put_egress(struct store_txn *t, const struct egress_record *r)
+{
+    add_record(t, put_egress, &egress_shape, r);
+}
+
 static int put_token(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     (void)t;
