@@ -27,8 +27,9 @@ struct api {
 struct sandbox_shown {
     const struct sandbox_record *record;
     int64_t expires_ns;
-    const char *step;              /* that it is at; NULL or "": none */
-    const struct ext_quote *quote; /* NULL: nobody asked what it would cost */
+    const char *step;                    /* that it is at; NULL or "": none */
+    const struct ext_quote *quote;       /* NULL: nobody asked what it would cost */
+    const struct sandbox_egress *egress; /* as it is now; NULL: as the record has it, if at all */
 };
 void sandbox_write(struct json_writer *w, const void *shown); /* struct sandbox_shown */
 void quote_write(struct json_writer *w, const struct ext_quote *q);

@@ -26,7 +26,11 @@ static const struct {
                  "!labels{} inputs{} workspace* consumer* capabilities* setup_metadata* "
                  "!created_at@ updated_at@ ready_at@ expires_at@ finished_at@ ttl# ttl_max# "
                  "idle_reap# reachability* events_url quote:Quote notes[] recreated_from "
-                 "telemetry* actuals:Actuals reason step" },
+                 "telemetry* actuals:Actuals egress:Egress reason step" },
+    { "Egress",
+      "sandbox_id !generation# in_force# !endpoints# allowed# denied# bytes_out# bytes_in# "
+      "policy*" },
+    { "EgressVerdict", "!valid? endpoints# problem" },
     { "SyncReport", "!sandbox_id !dry_run? !bytes# !counts* !changes[SyncChange]" },
     { "SyncChange", "!action=created|replaced|deleted|overwritten|conflict|kept|sensitive|refused|"
                     "failed|skipped|unstable !path !reason" },

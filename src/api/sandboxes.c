@@ -12,6 +12,7 @@ enum { LIST_DEFAULT = 100, LIST_MAX = 1000, KEY_MAX = 127 };
 static void show_found(struct call *c, int status)
 {
     struct sandbox_shown s = { 0 };
+    struct sandbox_egress egress;
     struct sandbox_view v;
 
     if (!c->sandbox) {
@@ -21,6 +22,8 @@ static void show_found(struct call *c, int status)
         s = (struct sandbox_shown){ .record = v.record,
                                     .expires_ns = v.expires_ns,
                                     .step = v.step };
+        if (sandbox_egress(c->sandbox, &egress))
+            s.egress = &egress;
     }
     call_answer(c, status, sandbox_write, &s);
 }
@@ -339,7 +342,7 @@ static void destroy(struct call *c)
 /* The record's request, as it was resolved, is a request again. */
 static void recreate_now(struct call *c)
 {
-    const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 8 };
+    const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
     const struct sandbox_record *r = c->sandbox ? sandbox_view(c->sandbox).record : c->find.record;
     const struct json *v;
     struct err e;

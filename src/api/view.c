@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "api/egress.h"
 #include "base/clock.h"
 #include "control/facts.h"
 #include "control/spec.h"
@@ -106,6 +107,25 @@ static void put_facts(struct json_writer *w, const struct facts *f)
     json_end_object(w);
 }
 
+/* One that is not alive, or that nobody looked at, is as it was recorded last. */
+static void put_egress(struct json_writer *w, const struct sandbox_egress *now,
+                       const struct facts *f)
+{
+    const struct sandbox_egress recorded = { .generation = f->egress.generation,
+                                             .endpoints = f->egress.endpoints,
+                                             .allowed = f->egress.allowed,
+                                             .denied = f->egress.denied,
+                                             .bytes_out = f->egress.bytes_out,
+                                             .bytes_in = f->egress.bytes_in };
+
+    if (!now && !f->has_egress)
+        return;
+    json_key(w, STR("egress"));
+    json_begin_object(w);
+    egress_write(w, now ? now : &recorded);
+    json_end_object(w);
+}
+
 static void put_links(struct json_writer *w, const char *id)
 {
     char url[96];
@@ -146,7 +166,7 @@ static void put_times(struct json_writer *w, const struct sandbox_shown *s)
 
 void sandbox_write(struct json_writer *w, const void *what)
 {
-    const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 16 };
+    const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
     const struct sandbox_shown *s = what;
     const struct sandbox_record *r = s->record;
@@ -170,8 +190,10 @@ void sandbox_write(struct json_writer *w, const void *what)
         json_key(w, STR("quote"));
         quote_write(w, s->quote);
     }
-    if (facts_read(r->detail, &facts, &a, NULL) >= 0)
+    if (facts_read(r->detail, &facts, &a, NULL) >= 0) {
         put_facts(w, &facts);
+        put_egress(w, s->egress, &facts);
+    }
     put(w, "reason", r->reason);
     if (r->step[0] || (s->step && s->step[0]))
         put(w, "step", r->step[0] ? r->step : s->step);

@@ -18,6 +18,7 @@
 
 struct control; /* control/plane.h has its members; only this module looks inside */
 struct sandbox;
+struct policy_text;
 
 /* A workspace to be copied by a process with the rights of the directory's owner; descriptors stay
  * ours. */
@@ -58,6 +59,14 @@ void control_close(struct control *c, void (*on_closed)(void *user));
 void control_reload(struct control *c);
 
 /* --- Sandboxes. --- */
+
+/* What a sandbox reaches. */
+struct sandbox_egress {
+    uint64_t generation; /* of the policy that shall hold … */
+    uint64_t in_force;   /* … and that does; 0: none, nothing passes */
+    uint32_t endpoints;
+    uint64_t allowed, denied, bytes_out, bytes_in;
+};
 
 /* A view for whoever shows it; borrowed until the next turn of the loop. */
 struct sandbox_view {
@@ -156,6 +165,18 @@ void sandbox_extend(struct sandbox *s, const struct actor *who, int64_t duration
 /* A page of the list: as the store's query, within what the caller sees. */
 int control_list(struct control *c, const struct caller *who, struct store_query *q,
                  store_answer_fn *answer, struct err *e);
+
+/* --- Egress. --- */
+
+/* False: it has no network. */
+bool sandbox_egress(const struct sandbox *s, struct sandbox_egress *ret);
+struct str sandbox_policy(const struct sandbox *s); /* JSON; empty: none */
+/* Whole and at once, in place of the one before (control/policy_text.h). Done when it is on disk
+ * and in force; what it does not allow is closed then. -ERR_TIMEOUT: it is on disk, and nothing
+ * passes until a worker is there to hold it. */
+typedef void egress_set_fn(void *user, int r, const struct err *e);
+void sandbox_set_policy(struct sandbox *s, const struct actor *who, struct policy_text *t,
+                        egress_set_fn *done, void *user);
 
 /* What a sandbox like this would cost for its time; nothing is made. */
 int control_estimate(struct control *c, const struct caller *who, const struct create_request *q,

@@ -136,6 +136,24 @@ int control_estimate(struct control *c, const struct caller *who, const struct c
     return ops->estimate(p, resolved.ttl_ns, ret, e);
 }
 
+/* What it may reach; NULL: nothing, it has no network. */
+static int make_policy(struct control *c, const struct profile *p, const struct create_request *q,
+                       struct policy_text **ret, struct err *e)
+{
+    const struct extension_ops *ops = NULL;
+
+    *ret = NULL;
+    if (!policy_wanted(p, q))
+        return q->egress.given ? err_set(e, ERR_INVALID,
+                                         "egress: there is none with capabilities.network false")
+                               : 0;
+    control_extension(c, p->extension, &ops);
+    if (!(ops->can & EXT_CAN_EGRESS))
+        return err_set(e, ERR_UNSUPPORTED, "%s has no network that can be kept to a policy",
+                       p->extension);
+    return policy_text_make(p, q, ret, e);
+}
+
 /* A prepared box has its id already. */
 static int choose_id(struct control *c, struct profile *p, const struct create_request *q,
                      struct ext_box **ret_box, char ret[static ID_MAX], struct err *e)
@@ -152,6 +170,7 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
     AUTO(arena_done) struct arena a = ARENA_INIT(SANDBOX_ARENA_MAX);
+    AUTO(policy_text_unrefp_) struct policy_text *policy = NULL;
     struct create_request q = *op->request;
     struct sandbox_record record = { .state = SANDBOX_REQUESTED, .host = "local" };
     struct ext_box *box = NULL;
@@ -167,6 +186,8 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
         r = add_labels(op->caller, &q, &a, e);
     if (r >= 0)
         r = write_request(&q, &a, &record.request, e);
+    if (r >= 0)
+        r = make_policy(c, p, &q, &policy, e);
     if (r >= 0)
         r = choose_id(c, p, &q, &box, record.id, e);
     if (r < 0)
@@ -186,6 +207,7 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
     if (op->recreated_from)
         (*ret)->facts.recreated_from = arena_dup(&(*ret)->arena, str_from(op->recreated_from));
     (*ret)->facts.one_shot = op->one_shot;
+    sandbox_take_policy(*ret, policy, 1);
     sandbox_take_box(*ret, box);
     (*ret)->profile = take_ptr(p);
     control_extension(c, record.extension, &(*ret)->ops);
@@ -265,11 +287,12 @@ static void join(struct create_op *op, struct sandbox *s)
 
 static void look_for_key(struct create_op *op);
 
-static void put_key(struct change *c, struct store_txn *t)
+static void put_more(struct change *c, struct store_txn *t)
 {
     const struct create_op *op = c->user;
     struct idempotency_record key = { .created_ns = clock_wall() };
 
+    sandbox_put_policy(c->sandbox, t);
     if (!op || !op->idempotency_key.n)
         return;
     snprintf(key.owner, sizeof key.owner, "%s", op->caller->owner);
@@ -298,6 +321,8 @@ static void requested(struct change *ch, int r, const struct err *e)
     }
     if (s->record.state == SANDBOX_READY)
         ttl_start(s);
+    else if (s->box && !s->destroying)
+        sandbox_open_outlet(s);
     else
         sandbox_make(s);
     join(op, s);
@@ -342,10 +367,10 @@ static void begin(struct create_op *op)
     ch = change_new(s, &op->caller->actor, "create");
     change_to(ch, SANDBOX_REQUESTED);
     change_to(ch, SANDBOX_PROVISIONING);
-    if (s->box)
+    if (s->box && !s->policy) /* else it is ready when its policy is in force */
         change_to(ch, SANDBOX_READY);
     ch->edit = enter_ready;
-    ch->also = put_key;
+    ch->also = put_more;
     ch->done = requested;
     ch->user = op;
     change_submit(ch);

@@ -13,6 +13,15 @@ static const struct json_field actual_fields[] = {
     { "oom_kills", JSON_KIND_UINT, AT(actuals.oom_kills) },
 };
 
+static const struct json_field egress_fields[] = {
+    { "generation", JSON_KIND_UINT, AT(egress.generation) },
+    { "endpoints", JSON_KIND_UINT, AT(egress.endpoints) },
+    { "allowed", JSON_KIND_UINT, AT(egress.allowed) },
+    { "denied", JSON_KIND_UINT, AT(egress.denied) },
+    { "bytes_out", JSON_KIND_UINT, AT(egress.bytes_out) },
+    { "bytes_in", JSON_KIND_UINT, AT(egress.bytes_in) },
+};
+
 const struct json_field facts_fields[] = {
     { "handle", JSON_KIND_STR, AT(handle) },
     { "unenforced", JSON_KIND_UINT, AT(unenforced) },
@@ -21,6 +30,8 @@ const struct json_field facts_fields[] = {
     { "recreated_from", JSON_KIND_STR, AT(recreated_from) },
     { "sync", JSON_KIND_UINT, AT(sync) },
     { "one_shot", JSON_KIND_BOOL, AT(one_shot) },
+    { "egress", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
+      .seen = offsetof(struct facts, has_egress), JSON_FIELDS(egress_fields) },
     { "actuals", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
       .seen = offsetof(struct facts, has_actuals), JSON_FIELDS(actual_fields) },
 };

@@ -12,6 +12,12 @@ struct facts {
     const char *recreated_from;
     uint32_t sync; /* enum destroy_sync, once it is being destroyed */
     bool one_shot; /* for one program; without it there is no use for it */
+    struct {
+        uint64_t generation; /* of the policy; 0: it has no network */
+        uint32_t endpoints;
+        uint64_t allowed, denied, bytes_out, bytes_in; /* as of when the record was written */
+    } egress;
+    bool has_egress;
     bool has_actuals;
     struct {
         int64_t wall_ns, cpu_ns, peak_bytes;

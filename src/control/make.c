@@ -59,6 +59,32 @@ static void become_ready(struct sandbox *s)
     change_submit(c);
 }
 
+static void applied(struct outlet_op *op, int r, const struct err *e)
+{
+    struct sandbox *s = container_of(op, struct sandbox, applying);
+
+    if (s->destroying || s->after_teardown)
+        return;
+    if (r < 0)
+        sandbox_refuse(s, "egress", e);
+    else
+        become_ready(s);
+}
+
+void sandbox_open_outlet(struct sandbox *s)
+{
+    struct outlet *o = outlet_find(s->control, s->record.id); /* one of the pool has it already */
+
+    if (!s->policy) {
+        become_ready(s);
+        return;
+    }
+    sandbox_tell_step(s, "egress", 0);
+    s->applying = (struct outlet_op){ .done = applied };
+    outlet_set_policy(o ? o : outlet_new(s->control, s->box), s->policy, s->facts.egress.generation,
+                      &s->applying);
+}
+
 static void copying(struct workspace_op *op, uint64_t bytes)
 {
     sandbox_tell_step(container_of(op, struct sandbox, mirroring), "workspace", bytes);
@@ -74,7 +100,7 @@ static void copied_in(struct workspace_op *op, int r, const struct err *e)
     if (r < 0)
         sandbox_refuse(s, "workspace", e);
     else
-        become_ready(s);
+        sandbox_open_outlet(s);
 }
 
 static void on_ready(struct ext_box *b, int r, const struct err *e)
@@ -90,7 +116,7 @@ static void on_ready(struct ext_box *b, int r, const struct err *e)
         sandbox_tell_step(s, "workspace", 0);
         workspace_copy_in(s, &s->mirroring);
     } else {
-        become_ready(s);
+        sandbox_open_outlet(s);
     }
 }
 
@@ -120,6 +146,13 @@ static void on_gone(struct ext_box *b, const char *reason)
         sandbox_fail(s, "", reason);
 }
 
+static void on_listeners(struct ext_box *b, int r, const struct err *e, struct listeners *l)
+{
+    struct sandbox *s = b->owner;
+
+    outlet_listeners(s->control, b, r, e, l);
+}
+
 const struct ext_box_events sandbox_box_events = {
     .provisioned = on_provisioned,
     .ready = on_ready,
@@ -127,6 +160,7 @@ const struct ext_box_events sandbox_box_events = {
     .torn_down = sandbox_torn_down,
     .gone = on_gone,
     .usage = ttl_usage,
+    .listeners = on_listeners,
 };
 
 void sandbox_make(struct sandbox *s)

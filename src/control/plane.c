@@ -155,6 +155,7 @@ static void control_free(struct control *c)
     if (c->store)
         store_close(c->store); /* what is under way is told while there is somebody to tell */
     meters_close(c);
+    outlets_close(c);
     pool_done(c);
     index_each(&c->index, let_live, NULL);
     for (size_t i = 0; extensions[i]; i++)
@@ -183,6 +184,7 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
     c->context.state = s->state;
     c->mirror = s->mirror;
     c->headers = s->headers;
+    c->egress_worker = s->egress_worker;
     c->on_open = s->on_open;
     c->user = s->user;
     r = meters_open(c, e);
@@ -198,6 +200,8 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
         warn_of_profiles(c->catalog);
     if (r >= 0)
         r = open_extensions(c, e);
+    if (r >= 0)
+        r = outlets_open(c, e);
     if (r >= 0)
         r = control_recover(c, e);
     if (r < 0) {

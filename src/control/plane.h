@@ -5,6 +5,7 @@
 #include "control/control.h"
 #include "control/index.h"
 #include "control/meters.h"
+#include "control/outlet.h"
 #include "control/owners.h"
 #include "control/pool.h"
 
@@ -23,11 +24,13 @@ struct control {
     struct ext_context context;
     int (*mirror)(void *user, const struct control_mirror *m, struct err *e);
     int (*headers)(void *user, int *ret, struct err *e);
+    int (*egress_worker)(void *user, int *ret, struct err *e);
     struct extension *instances[EXTENSIONS_MAX]; /* beside extensions[] */
     struct index index;                          /* every sandbox that is not destroyed */
     struct index owners;                         /* whose they are */
     struct list subscribers;
     struct pool pool;
+    struct outlets outlets;
     struct meters meters;
     char boot[RECORD_BOOT_MAX];
 

@@ -23,6 +23,7 @@ struct shelf {
     unsigned n_ready, making, target, taken, failures;
     unsigned boxes; /* that belong here, in whatever state */
     bool retired;
+    bool egress; /* its boxes have a network */
     struct link link;
 };
 
@@ -54,6 +55,7 @@ static void leave(struct boxed *b)
 static void tear_down(struct boxed *b)
 {
     leave(b);
+    outlet_free(outlet_find(b->control, b->box->id));
     b->box->ops->teardown(b->box);
 }
 
@@ -121,6 +123,8 @@ static void on_ready(struct ext_box *x, int r, const struct err *e)
         return;
     }
     leave(b);
+    if (b->shelf->egress)
+        outlet_new(b->control, x); /* denies all, until somebody takes it */
     b->state = BOXED_READY;
     b->shelf->failures = 0;
     b->shelf->n_ready++;
@@ -146,11 +150,19 @@ static void on_gone(struct ext_box *x, const char *reason)
         tear_down(b);
 }
 
+static void on_listeners(struct ext_box *x, int r, const struct err *e, struct listeners *l)
+{
+    struct boxed *b = x->owner;
+
+    outlet_listeners(b->control, x, r, e, l);
+}
+
 static const struct ext_box_events events = {
     .provisioned = on_provisioned,
     .ready = on_ready,
     .torn_down = on_torn_down,
     .gone = on_gone,
+    .listeners = on_listeners,
 };
 
 static struct boxed *boxed_new(struct control *c, struct shelf *f, struct ext_box *x)
@@ -177,6 +189,7 @@ static void make_one(struct shelf *f)
 
     if (id_make("sbx_", id, NULL) < 0 || spec_fill(f->profile, &nothing, false, &spec, NULL) < 0)
         return;
+    f->egress = spec.egress;
     x = f->ops->box_new(f->ext, id, &events, NULL);
     boxed_new(c, f, x);
     f->boxes++;
@@ -281,11 +294,13 @@ static void retire(struct shelf *f)
 
 static void add_shelf(struct control *c, struct profile *p)
 {
+    const struct create_request nothing = { 0 };
     const struct extension_ops *ops;
     struct extension *ext = control_extension(c, p->extension, &ops);
     struct shelf *f;
 
-    if (!p->pool.max || !ext || !(ops->can & EXT_CAN_POOL))
+    if (!p->pool.max || !ext || !(ops->can & EXT_CAN_POOL) ||
+        (policy_wanted(p, &nothing) && !(ops->can & EXT_CAN_EGRESS)))
         return;
     f = calloc(1, sizeof *f);
     if (!f)
@@ -344,7 +359,7 @@ struct ext_box *pool_take(struct control *c, struct profile *p, const struct cre
     struct boxed *b;
     struct ext_box *x;
 
-    if (!f || !spec_is_plain(q))
+    if (!f || !spec_is_plain(p, q))
         return NULL;
     f->taken++;
     if (f->taken > f->target && f->target < p->pool.max)

@@ -61,6 +61,7 @@ void sandbox_adopted(struct ext_box *b, int r, const struct err *e, const struct
         LOG(INFO, "sandbox.found", LOG_S("sandbox", s->record.id), LOG_I("processes", (int64_t)n));
         s->box->unenforced = s->facts.unenforced;
         processes_found(s, found, n);
+        sandbox_reopen_outlet(s);
         ttl_start(s);
         sandbox_settle(s);
     }
@@ -128,6 +129,8 @@ static void load_one(struct control *c, const struct sandbox_record *r)
     snprintf(name, sizeof name, "%s@%lld", r->profile, (long long)r->profile_version);
     if (catalog_find(c->catalog, str_from(name), &s->profile, NULL) < 0)
         s->profile = NULL;
+    if (sandbox_load_policy(s, &e) < 0)
+        LOG(ERROR, "egress.policy_failed", LOG_S("sandbox", r->id), LOG_S("error", e.msg));
     take_up(s);
 }
 

@@ -8,7 +8,7 @@
 #include "control/spec.h"
 #include "json/reader.h"
 
-static const struct json_limits request_limits = { .bytes = REQUEST_JSON_MAX, .depth = 8 };
+static const struct json_limits request_limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
 
 struct sandbox *sandbox_ref(struct sandbox *s)
 {
@@ -29,6 +29,7 @@ void sandbox_unref(struct sandbox *s)
     index_remove(&s->control->index, &s->entry);
     owner_leave(&s->control->owners, s->owner);
     profile_unref(s->profile);
+    policy_text_unref(s->policy);
     arena_done(&s->arena);
     free(s);
 }
@@ -106,6 +107,10 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
     s->owner = owner_join(&c->owners, s->record.owner);
     count_failed(s, false, s->record.state == SANDBOX_FAILED);
     s->used_ns = clock_boot();
+    s->counted = (struct outlet_counters){ .allowed = s->facts.egress.allowed,
+                                           .denied = s->facts.egress.denied,
+                                           .bytes_out = s->facts.egress.bytes_out,
+                                           .bytes_in = s->facts.egress.bytes_in };
     *ret = s;
     return 0;
 }
@@ -119,8 +124,10 @@ void sandbox_changed(struct sandbox *s, const struct sandbox_record *now)
 
 void sandbox_put_facts(struct sandbox *s, struct sandbox_record *next)
 {
-    struct str text = facts_write(&s->facts, &s->arena);
+    struct str text;
 
+    sandbox_count_egress(s);
+    text = facts_write(&s->facts, &s->arena);
     if (text.p)
         next->detail = text;
 }

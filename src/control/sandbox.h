@@ -19,7 +19,9 @@ struct sandbox {
     struct facts facts;      /* what record.detail says */
     struct profile *profile; /* NULL if it is not in the catalog any more */
     const struct extension_ops *ops;
-    struct ext_box *box; /* NULL: not made, or gone for good */
+    struct ext_box *box;            /* NULL: not made, or gone for good */
+    struct outlet_counters counted; /* of what it reached, by an earlier life of the daemon */
+    struct policy_text *policy;     /* that holds for what it reaches; NULL: it has no network */
 
     struct list changes;     /* struct change: submitted, the first one under way */
     struct list creators;    /* struct create_op that wait for the end of the creation */
@@ -33,6 +35,7 @@ struct sandbox {
     struct loop_timer retry;
     struct transfer *transfer;     /* of its workspace, under way */
     struct workspace_op mirroring; /* our own: before it is ready, before it is destroyed */
+    struct outlet_op applying;     /* its policy, before it is ready */
     void (*after_teardown)(struct sandbox *s); /* NULL: no teardown is under way */
 
     /* its time; clock_boot() */
@@ -81,8 +84,18 @@ bool sandbox_visible(const struct caller *who, const struct sandbox_record *r);
 extern const struct ext_box_events sandbox_box_events;
 void sandbox_take_box(struct sandbox *s, struct ext_box *b); /* b may be NULL */
 void sandbox_make(struct sandbox *s); /* provision, probe, ready; or failed */
+/* The last step: what it may reach is in force. It has a box. */
+void sandbox_open_outlet(struct sandbox *s);
 /* Fills in what a record says from the moment it is ready. */
 void sandbox_enter_ready(struct sandbox *s, struct sandbox_record *next);
+
+/* --- egress.c --- */
+void sandbox_take_policy(struct sandbox *s, struct policy_text *t, uint64_t generation);
+void sandbox_put_policy(const struct sandbox *s, struct store_txn *t);
+int sandbox_load_policy(struct sandbox *s, struct err *e); /* of an earlier life; blocks */
+void sandbox_reopen_outlet(struct sandbox *s);             /* its box was found again */
+void sandbox_close_outlet(struct sandbox *s);
+void sandbox_count_egress(struct sandbox *s); /* into its facts */
 
 /* --- create.c --- */
 void sandbox_tell_creators(struct sandbox *s, int r, const struct err *e);

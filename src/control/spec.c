@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "control/policy_text.h"
+
 static const char *input(const struct create_request *q, const char *name)
 {
     for (size_t i = 0; i < q->inputs.n; i++)
@@ -21,9 +23,12 @@ static bool shows_host(const struct create_request *q, bool may_show)
     return may_show && spec_repo(q) && q->workspace.access == ASK_ACCESS_RO;
 }
 
-bool spec_is_plain(const struct create_request *q)
+bool spec_is_plain(const struct profile *p, const struct create_request *q)
 {
-    return !spec_repo(q) && !q->capabilities.memory_mb && q->capabilities.cpu_quota == 0;
+    const struct create_request nothing = { 0 };
+
+    return policy_wanted(p, q) == policy_wanted(p, &nothing) && !spec_repo(q) &&
+           !q->capabilities.memory_mb && q->capabilities.cpu_quota == 0;
 }
 
 static uint64_t narrowed(uint64_t limit, uint64_t asked)
@@ -52,6 +57,7 @@ int spec_fill(const struct profile *p, const struct create_request *q, bool may_
             (uint32_t)narrowed(profile_cpu_milli(p), (uint64_t)(q->capabilities.cpu_quota * 1000)),
         .mounts = mounts,
         .host = "local",
+        .egress = policy_wanted(p, q),
     };
     if (repo && repo[0] != '/')
         return err_set(e, ERR_INVALID, "inputs.repo: '%s' is not an absolute path", repo);

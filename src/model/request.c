@@ -25,7 +25,9 @@ static const struct json_field setup_fields[] = {
 };
 
 static const struct json_field capability_fields[] = {
-    { "network", JSON_KIND_BOOL, AT(capabilities.network), .doc = "Needs to reach the network." },
+    { "network", JSON_KIND_BOOL, AT(capabilities.network),
+      .seen = offsetof(struct create_request, capabilities.network_given),
+      .doc = "Needs to reach the network: what the profile lets out." },
     { "filesystem", JSON_KIND_ENUM, AT(capabilities.filesystem), .names = workspace_access_names,
       .doc = "What it needs to do with the workspace." },
     { "duration_s", JSON_KIND_INT, AT(capabilities.duration_s), .min = 1, .max = 1800,
@@ -33,6 +35,17 @@ static const struct json_field capability_fields[] = {
     { "memory_mb", JSON_KIND_INT, AT(capabilities.memory_mb), .min = 16, .max = 4096,
       .doc = "Memory it needs, in MiB." },
     { "cpu_quota", JSON_KIND_DOUBLE, AT(capabilities.cpu_quota), .doc = "Processors, 0.1 to 4." },
+};
+
+static const struct json_field egress_fields[] = {
+    { "allow", JSON_KIND_STRS, AT(egress.allow), .max = REQUEST_ALLOW_MAX,
+      .doc = "Destinations as HOST[:PORT[,PORT]]; without a port, 443." },
+    { "policy", JSON_KIND_ANY, AT(egress.policy),
+      .doc = "A policy as an object, or as a text of YAML or JSON." },
+    { "allow_out", JSON_KIND_STRS, AT(egress.allow_out), .max = REQUEST_ALLOW_MAX,
+      .doc = "Addresses, prefixes and names that may be reached whatever deny_out says." },
+    { "deny_out", JSON_KIND_STRS, AT(egress.deny_out), .max = REQUEST_ALLOW_MAX,
+      .doc = "Addresses and prefixes that may not; what is in neither list may, if there is one." },
 };
 
 static const struct json_field consumer_fields[] = {
@@ -68,6 +81,9 @@ const struct json_field create_request_fields[] = {
       .seen = offsetof(struct create_request, capabilities.given),
       .doc = "What the code needs; the tier of trust follows from it.",
       JSON_FIELDS(capability_fields) },
+    { "egress", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct create_request),
+      .seen = offsetof(struct create_request, egress.given),
+      .doc = "What it may reach, beside what its profile lets out.", JSON_FIELDS(egress_fields) },
     NESTED("consumer", consumer_fields, "On whose behalf."),
 };
 const size_t create_request_field_count = COUNT_OF(create_request_fields);

@@ -12,6 +12,7 @@ enum {
     REQUEST_LABELS_MAX = 32,
     REQUEST_INPUTS_MAX = 8,
     REQUEST_TEXT_MAX = 256,
+    REQUEST_ALLOW_MAX = 256,
     REQUEST_JSON_MAX = 64 << 10,
 };
 
@@ -40,12 +41,18 @@ struct create_request {
         struct json_strs secret_refs;
     } setup;
     struct {
-        bool given, network;
+        bool given, network, network_given;
         enum workspace_access filesystem;
         int64_t duration_s; /* 0: not given; the same below */
         int64_t memory_mb;
         double cpu_quota;
     } capabilities;
+    struct { /* what may be reached, beside what the profile lets out */
+        bool given;
+        struct json_strs allow;    /* HOST[:PORT[,PORT…]] */
+        const struct json *policy; /* a policy, or its text; NULL: none */
+        struct json_strs allow_out, deny_out;
+    } egress;
     struct {
         bool actor_given;
         enum actor_kind actor;

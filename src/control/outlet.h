@@ -1,0 +1,69 @@
+/* Outlets: the ways out of sandboxes, each a box's listeners in the hands of an egress worker.
+ *
+ * An outlet belongs to a box, whoever has that: a shelf of the pool, then a sandbox. From
+ * outlet_new() on a worker serves its listeners and denies everything; a policy is in force when
+ * the worker has said so. When a worker dies, its boxes have no network until the next one was
+ * given their listeners and policies again, which happens by itself. */
+#ifndef CONTROL_OUTLET_H
+#define CONTROL_OUTLET_H
+
+#include "control/egress_worker.h"
+#include "control/index.h"
+#include "control/policy_text.h"
+#include "extensions/extension.h"
+
+struct control;
+struct outlet;
+struct outlet_worker;
+
+/* Of all time, over all workers that an outlet had. */
+struct outlet_counters {
+    uint64_t allowed, denied, connections, bytes_out, bytes_in;
+};
+
+struct outlets {
+    struct outlet_worker *workers; /* each is started when it gets its first box */
+    size_t n;
+    struct index index;           /* outlets by the id of their box */
+    struct outlet_counters ended; /* of outlets that are gone */
+    int dir;                      /* of audit files */
+};
+
+int outlets_open(struct control *c, struct err *e);
+void outlets_close(struct control *c);
+struct outlet_counters outlets_counters(struct control *c);
+uint64_t outlets_restarts(const struct control *c);
+
+/* Its box is there, and stays until outlet_free(). */
+struct outlet *outlet_new(struct control *c, struct ext_box *b);
+/* The worker lets go of it, and closes its connections. Who waits is told. NULL is fine. */
+void outlet_free(struct outlet *o);
+struct outlet *outlet_find(struct control *c, const char *box); /* NULL: there is none */
+
+/* A wait for a policy to be in force. */
+struct outlet_op {
+    void (*done)(struct outlet_op *op, int r, const struct err *e);
+    /* private */
+    uint64_t generation_;
+    struct link link_;
+    struct loop_timer timer_;
+};
+/* In place of the one before. op may be NULL; done comes from the loop or from outlet_free(). */
+void outlet_set_policy(struct outlet *o, struct policy_text *t, uint64_t generation,
+                       struct outlet_op *op);
+
+struct outlet_counters outlet_counters(const struct outlet *o);
+uint64_t outlet_in_force(const struct outlet *o); /* generation; 0: none, nothing passes */
+
+/* For struct ext_box_events of whoever has the box. */
+void outlet_listeners(struct control *c, struct ext_box *b, int r, const struct err *e,
+                      struct listeners *l);
+
+/* The audit file of a box, and the one before it, for reading: -ERR_NOT_FOUND. */
+enum outlet_log { OUTLET_LOG_NOW, OUTLET_LOG_BEFORE };
+int outlet_open_log(const struct control *c, const char *box, enum outlet_log which, int *ret,
+                    struct err *e);
+/* Removes them where `known` does not know the box. */
+void outlet_sweep_logs(struct control *c, bool (*known)(void *user, const char *id), void *user);
+
+#endif
