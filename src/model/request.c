@@ -31,8 +31,10 @@ static const struct json_field capability_fields[] = {
     { "filesystem", JSON_KIND_ENUM, AT(capabilities.filesystem), .names = workspace_access_names,
       .doc = "What it needs to do with the workspace." },
     { "duration_s", JSON_KIND_INT, AT(capabilities.duration_s), .min = 1, .max = 1800,
+      .seen = offsetof(struct create_request, capabilities.duration_given),
       .doc = "Seconds it needs to live." },
     { "memory_mb", JSON_KIND_INT, AT(capabilities.memory_mb), .min = 16, .max = 4096,
+      .seen = offsetof(struct create_request, capabilities.memory_given),
       .doc = "Memory it needs, in MiB." },
     { "cpu_quota", JSON_KIND_DOUBLE, AT(capabilities.cpu_quota), .doc = "Processors, 0.1 to 4." },
 };

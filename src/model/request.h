@@ -45,6 +45,7 @@ struct create_request {
         enum workspace_access filesystem;
         int64_t duration_s; /* 0: not given; the same below */
         int64_t memory_mb;
+        bool duration_given, memory_given; /* what was not given is not written either */
         double cpu_quota;
     } capabilities;
     struct { /* what may be reached, beside what the profile lets out */

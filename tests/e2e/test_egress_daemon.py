@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+# parallel
+"""Egress through a daemon: what its sandboxes reach, and that nothing else does, come what may."""
+
+import json
+import os
+import signal
+
+from daemon import PROFILE, PROFILES, Daemon
+from egress_world import PUBLIC, PUBLIC_TOO, RESOLVER, World, echo
+from harness import check, equal, main, test, wait_for
+
+CONFIG = f"egress: {{workers: 1, resolvers: ['{RESOLVER}']}}"
+NAME, OTHER = "api.example.com", "other.example.com"
+NETWORK = f"network: {{egress: [{{host: {NAME}, port: 80}}]}}\n"
+
+# Without a proxy, as any program that has never heard of one.
+RAW = """
+import socket, sys
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)
+s.sendall(b"ping")
+print(s.recv(4).decode())
+"""
+
+
+def started(c, w, **more):
+    """A daemon inside the world."""
+    d = Daemon(c, config=CONFIG, **more)
+    w.dns.names.update({NAME: [PUBLIC], OTHER: [PUBLIC_TOO]})
+    return d
+
+
+class Inside:
+    """A daemon whose every start is in the world's namespace."""
+
+    def __init__(self, c, w):
+        self.d = started(c, w)
+        spawn = self.d.spawn
+        self.d.spawn = lambda *args, **options: w.inside.run(lambda: spawn(*args, **options))
+
+    def __enter__(self):
+        return self.d.__enter__()
+
+    def __exit__(self, *what):
+        return self.d.__exit__(*what)
+
+
+def curl(d, box, url, *flags):
+    return d.api.run(box, ["curl", "-sS", "-m", "5", *flags, url]).expect(200).json
+
+
+def reaches(d, box, url, *flags):
+    seen = curl(d, box, url, *flags)
+    equal((seen["exit_code"], seen["stdout"]), (0, "hello\n"), f"{url} in {box}: {seen}")
+
+
+def refused(d, box, url, *flags):
+    seen = curl(d, box, url, "-f", *flags)
+    check(seen["exit_code"] != 0, f"{url} in {box}: {seen}")
+
+
+def allowed(d, *items, **more):
+    return d.create(egress={"allow": list(items)}, **more)
+
+
+def workers(d):
+    return d.parts("sandboxer-egres")
+
+
+def put(d, box, policy):
+    return d.api.request("PUT", f"/v1/sandboxes/{box}/egress", policy.encode())
+
+
+def policy_of(host, port):
+    return f"version: 1\nnetwork_policies: {{a: {{endpoints: [{{host: {host}, port: {port}}}], " \
+           f"binaries: [{{path: /**}}]}}}}\n"
+
+
+@test
+def what_is_allowed_is_reached_and_nothing_else(c):
+    with World() as w:
+        w.http(PUBLIC, 80)
+        other = w.http(PUBLIC_TOO, 80)
+        w.origin(PUBLIC, 7, echo)
+        with Inside(c, w) as d:
+            box = allowed(d, f"{NAME}:80,7")
+            reaches(d, box, f"http://{NAME}/")
+            reaches(d, box, f"http://{NAME}/", "--noproxy", "*")
+            refused(d, box, f"http://{OTHER}/")
+            refused(d, box, f"http://{OTHER}/", "--noproxy", "*")
+            refused(d, box, f"http://{PUBLIC_TOO}/", "--noproxy", "*")
+            seen = d.api.run(box, ["python3", "-c", RAW, NAME, "7"]).json
+            equal(seen["stdout"], "ping\n", f"raw TCP: {seen}")
+            check(other.connections == 0, "the other origin was reached")
+            check((OTHER, "A") not in w.dns.asked, f"a name that is not allowed was asked for: {w.dns.asked}")
+            wait_for(lambda: d.get(box)["egress"]["denied"] >= 3, "denials are counted")
+            shown = d.get(box)["egress"]
+            equal((shown["generation"], shown["in_force"], shown["endpoints"]), (1, 1, 1), "egress")
+            check(shown["allowed"] >= 3 and shown["bytes_in"] > 0, f"counters: {shown}")
+
+
+@test
+def without_egress_there_is_no_network(c):
+    with World() as w:
+        web = w.http(PUBLIC, 80)
+        with Inside(c, w) as d:
+            box = d.create()
+            refused(d, box, f"http://{PUBLIC}/")
+            check("egress" not in d.get(box), "egress is shown")
+            d.api.get(f"/v1/sandboxes/{box}/egress").expect(409, code="conflict")
+            put(d, box, policy_of(NAME, 80)).expect(409, code="conflict")
+            equal(workers(d), [], "workers that nobody needs")
+            equal(web.connections, 0, "connections")
+
+
+@test
+def a_policy_that_cannot_be_kept_is_refused(c):
+    with World() as w:
+        with Inside(c, w) as d:
+            for egress in ({"allow": ["not a host"]}, {"policy": "version: 7"}, {"policy": {"version": 1, "x": 1}}):
+                d.api.post("/v1/sandboxes", {"egress": egress}).expect(400, code="invalid")
+            d.api.post("/v1/sandboxes", {"egress": {}, "capabilities": {"network": False}}).expect(400)
+            box = allowed(d, f"{NAME}:80")
+            answer = put(d, box, "version: 1\nnetwork_policies: {a: {endpoints: [{host: 'x y', port: 80}], binaries: [{path: '/**'}]}}\n")
+            check("endpoints[0].host" in answer.expect(400, code="invalid").json["detail"], str(answer))
+            equal(d.get(box)["egress"]["generation"], 1, "generation")
+            for text, valid in ((policy_of(NAME, 80), True), ("version: 1\nnope: 1\n", False)):
+                answer = d.api.request("POST", "/v1/egress/check", text.encode()).expect(200)
+                equal(answer.json["valid"], valid, f"verdict: {answer}")
+
+
+@test
+def a_new_policy_holds_at_once_and_ends_what_it_forbids(c):
+    with World() as w:
+        w.http(PUBLIC_TOO, 80)
+        origin = w.origin(PUBLIC, 7, echo)
+        with Inside(c, w) as d:
+            box = allowed(d, f"{NAME}:7")
+            hold = "import socket,sys\ns = socket.create_connection((sys.argv[1], 7), 5)\ns.sendall(b'x')\n" \
+                   "s.recv(1)\ns.settimeout(30)\ntry: print(len(s.recv(1)))\nexcept OSError as e: print(e.errno)\n"
+            d.api.post(f"/v1/sandboxes/{box}/processes",
+                       {"argv": ["python3", "-c", hold, NAME], "background": True}).expect(200, 201, 202)
+            wait_for(lambda: origin.bytes == b"x", "the tunnel stands")
+            answer = put(d, box, policy_of(OTHER, 80)).expect(200).json
+            equal((answer["generation"], answer["in_force"]), (2, 2), "generations")
+            wait_for(lambda: origin.closed == 1, "the tunnel is closed")
+            reaches(d, box, f"http://{OTHER}/")
+            equal([e["type"] for e in d.api.get(f"/v1/sandboxes/{box}/events").json["events"]].count("egress.policy"),
+                  1, "events")
+            got = d.api.get(f"/v1/sandboxes/{box}/egress").expect(200).json
+            equal(list(got["policy"]["network_policies"]), ["a"], "the policy")
+
+
+@test
+def two_sandboxes_have_two_policies(c):
+    with World() as w:
+        w.http(PUBLIC, 80)
+        w.http(PUBLIC_TOO, 80)
+        with Inside(c, w) as d:
+            one, two = allowed(d, f"{NAME}:80"), allowed(d, f"{OTHER}:80")
+            reaches(d, one, f"http://{NAME}/")
+            reaches(d, two, f"http://{OTHER}/")
+            refused(d, one, f"http://{OTHER}/")
+            refused(d, two, f"http://{NAME}/")
+            put(d, one, policy_of(OTHER, 80)).expect(200)
+            reaches(d, one, f"http://{OTHER}/")
+            refused(d, two, f"http://{NAME}/")
+
+
+@test
+def the_profile_says_what_its_sandboxes_reach(c):
+    with World() as w:
+        w.http(PUBLIC, 80)
+        w.http(PUBLIC_TOO, 80)
+        with Inside(c, w) as d:
+            c.write("daemon/profiles/net.yaml", PROFILE.format(id="profile.net", **{
+                **PROFILES["profile.pooled"], "pool": 1}) + NETWORK)
+            d.stop()
+            d.start()
+            wait_for(lambda: d.api.get("/v1/inspect/host").json["pool_ready"] >= 3, "the pool is filled")
+            box = d.create(profile="profile.net")
+            reaches(d, box, f"http://{NAME}/")
+            refused(d, box, f"http://{OTHER}/")
+            more = allowed(d, f"{OTHER}:80", profile="profile.net")
+            reaches(d, more, f"http://{NAME}/")
+            reaches(d, more, f"http://{OTHER}/")
+            none = d.create(profile="profile.net", capabilities={"network": False})
+            refused(d, none, f"http://{NAME}/")
+
+
+@test
+def a_dead_worker_is_replaced_and_nothing_passes_meanwhile(c):
+    with World() as w:
+        w.http(PUBLIC, 80)
+        with Inside(c, w) as d:
+            box = allowed(d, f"{NAME}:80")
+            reaches(d, box, f"http://{NAME}/")
+            old = workers(d)
+            equal(len(old), 1, "workers")
+            os.kill(old[0], signal.SIGKILL)
+            wait_for(lambda: workers(d) not in (old, []), "another worker")
+            wait_for(lambda: d.get(box)["egress"]["in_force"] == 1, "the policy is in force again")
+            reaches(d, box, f"http://{NAME}/")
+            refused(d, box, f"http://{OTHER}/")
+
+
+@test
+def the_network_is_back_after_the_daemon_was_killed(c):
+    with World() as w:
+        w.http(PUBLIC, 80)
+        w.http(PUBLIC_TOO, 80)
+        with Inside(c, w) as d:
+            box = allowed(d, f"{NAME}:80")
+            put(d, box, policy_of(OTHER, 80)).expect(200)
+            reaches(d, box, f"http://{OTHER}/")
+            d.kill()
+            d.start()
+            wait_for(lambda: d.get(box)["egress"]["in_force"] == 2, "the policy is in force again")
+            reaches(d, box, f"http://{OTHER}/")
+            refused(d, box, f"http://{NAME}/")
+
+
+@test
+def every_decision_is_on_record(c):
+    with World() as w:
+        w.http(PUBLIC, 80)
+        with Inside(c, w) as d:
+            box = allowed(d, f"{NAME}:80")
+            reaches(d, box, f"http://{NAME}/")
+            refused(d, box, f"http://{OTHER}/")
+            log = d.state / "daemon/egress" / f"{box}.jsonl"
+            wait_for(lambda: len(log.read_text().splitlines()) >= 2, "two lines")
+            equal(log.stat().st_mode & 0o777, 0o600, "mode")
+            hosts = [json.loads(line) for line in log.read_text().splitlines()]
+            check(any(OTHER in json.dumps(h) for h in hosts), f"the denial: {hosts}")
+
+
+main()
