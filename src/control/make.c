@@ -153,6 +153,14 @@ static void on_listeners(struct ext_box *b, int r, const struct err *e, struct l
     outlet_listeners(s->control, b, r, e, l);
 }
 
+static void on_who(struct ext_box *b, uint64_t tag, int r, const struct err *e,
+                   const struct ext_who *w)
+{
+    struct sandbox *s = b->owner;
+
+    outlet_who(s->control, b, tag, r, e, w);
+}
+
 const struct ext_box_events sandbox_box_events = {
     .provisioned = on_provisioned,
     .ready = on_ready,
@@ -161,6 +169,7 @@ const struct ext_box_events sandbox_box_events = {
     .gone = on_gone,
     .usage = ttl_usage,
     .listeners = on_listeners,
+    .who = on_who,
 };
 
 void sandbox_make(struct sandbox *s)

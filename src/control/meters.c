@@ -4,13 +4,27 @@
 #include "control/sandbox.h"
 #include "telemetry/process.h"
 
-enum { SANDBOXES, MOVES, OTHER_EVENTS, CREATE_SECONDS, POOL_TAKES, POOL_BOXES };
+enum {
+    SANDBOXES,
+    MOVES,
+    OTHER_EVENTS,
+    CREATE_SECONDS,
+    POOL_TAKES,
+    POOL_BOXES,
+    EGRESS_DECISIONS,
+    EGRESS_BYTES,
+    EGRESS_RESTARTS
+};
 enum { TAKE_HIT, TAKE_MISS };
+enum { VERDICT_ALLOWED, VERDICT_DENIED };
+enum { WAY_OUT, WAY_IN };
 
 static const struct metric_label states =
     METRIC_LABEL("state", "requested", "provisioning", "ready", "active", "paused", "expired",
                  "failed", "destroying", "destroyed");
 static const struct metric_label outcomes = METRIC_LABEL("outcome", "hit", "miss");
+static const struct metric_label verdicts = METRIC_LABEL("verdict", "allowed", "denied");
+static const struct metric_label ways = METRIC_LABEL("direction", "out", "in");
 static const double seconds[] = { 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30 };
 
 static const struct metric table[] = {
@@ -36,6 +50,17 @@ static const struct metric table[] = {
     [POOL_BOXES] = { .kind = METRIC_GAUGE,
                      .name = "sandboxer_pool_boxes",
                      .help = "Sandboxes in the pool, also those being made." },
+    [EGRESS_DECISIONS] = { .kind = METRIC_COUNTER,
+                           .name = "sandboxer_egress_decisions_total",
+                           .help = "Decisions on what sandboxes wanted to reach.",
+                           .labels = { &verdicts } },
+    [EGRESS_BYTES] = { .kind = METRIC_COUNTER,
+                       .name = "sandboxer_egress_bytes_total",
+                       .help = "Bytes that sandboxes sent out and got.",
+                       .labels = { &ways } },
+    [EGRESS_RESTARTS] = { .kind = METRIC_COUNTER,
+                          .name = "sandboxer_egress_worker_restarts_total",
+                          .help = "Egress workers that were started in place of a dead one." },
 };
 
 static void count_state(struct index_entry *v, void *user)
@@ -43,6 +68,17 @@ static void count_state(struct index_entry *v, void *user)
     size_t *n = user;
 
     n[container_of(v, struct sandbox, entry)->record.state]++;
+}
+
+static void refresh_egress(struct metric_set *s, struct control *c)
+{
+    struct outlet_counters n = outlets_counters(c);
+
+    metric_raise_to(s, EGRESS_DECISIONS, METRIC_AT(VERDICT_ALLOWED), (double)n.allowed);
+    metric_raise_to(s, EGRESS_DECISIONS, METRIC_AT(VERDICT_DENIED), (double)n.denied);
+    metric_raise_to(s, EGRESS_BYTES, METRIC_AT(WAY_OUT), (double)n.bytes_out);
+    metric_raise_to(s, EGRESS_BYTES, METRIC_AT(WAY_IN), (double)n.bytes_in);
+    metric_raise_to(s, EGRESS_RESTARTS, METRIC_ALONE, (double)outlets_restarts(c));
 }
 
 static void refresh(struct metric_set *s)
@@ -56,6 +92,7 @@ static void refresh(struct metric_set *s)
     metric_raise_to(s, POOL_TAKES, METRIC_AT(TAKE_HIT), (double)c->pool.hits);
     metric_raise_to(s, POOL_TAKES, METRIC_AT(TAKE_MISS), (double)c->pool.misses);
     metric_set_to(s, POOL_BOXES, METRIC_ALONE, c->pool.total);
+    refresh_egress(s, c);
 }
 
 int meters_open(struct control *c, struct err *e)

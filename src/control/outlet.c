@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/outlet_inside.h"
 #include "control/sandbox.h"
 #include "egress/wire.h"
 #include "ipc/listeners.h"
@@ -317,6 +318,14 @@ static void on_used(struct outlet *o, const void *message)
         sandbox_touch(container_of(at, struct sandbox, entry));
 }
 
+/* The answer is for the worker that asked: the next one's questions have the same tags. */
+static void on_who(struct outlet *o, const void *message)
+{
+    const struct wire_who *m = message;
+
+    o->box->ops->who(o->box, o->worker->process.starts << 32 | m->head.tag, m->inode);
+}
+
 static void on_full(struct outlet *o, const void *message)
 {
     (void)message;
@@ -326,7 +335,7 @@ static void on_full(struct outlet *o, const void *message)
 
 static void (*const answers[])(struct outlet *o, const void *message) = {
     [WIRE_ADDED] = on_added, [WIRE_APPLIED] = on_applied, [WIRE_FAILED] = on_failed,
-    [WIRE_USED] = on_used,   [WIRE_FULL] = on_full,
+    [WIRE_USED] = on_used,   [WIRE_FULL] = on_full,       [WIRE_WHO] = on_who,
 };
 
 /* A worker has a say in what it was given, and in nothing else. */
@@ -460,6 +469,11 @@ void outlet_set_policy(struct outlet *o, struct policy_text *t, uint64_t generat
         loop_timer_start(o->control->loop, &op->timer_, clock_mono() + APPLY_NS, on_time, NULL);
     }
     advance(o);
+}
+
+struct egress_worker *outlet_worker(struct outlet *o)
+{
+    return &o->worker->process;
 }
 
 struct outlet_counters outlet_counters(const struct outlet *o)

@@ -21,12 +21,25 @@ struct outlet_counters {
     uint64_t allowed, denied, connections, bytes_out, bytes_in;
 };
 
+/* A program's file, as far as its content depends on it, and its hash. */
+struct who_file {
+    uint64_t dev, ino, size;
+    int64_t mtime_ns, ctime_ns;
+};
+struct who_known {
+    struct who_file file;
+    char hash[72];
+};
+enum { WHO_CACHE_N = 64 };
+
 struct outlets {
     struct outlet_worker *workers; /* each is started when it gets its first box */
     size_t n;
     struct index index;           /* outlets by the id of their box */
     struct outlet_counters ended; /* of outlets that are gone */
     int dir;                      /* of audit files */
+    struct who_known known[WHO_CACHE_N];
+    unsigned hashing; /* programs that are being read */
 };
 
 int outlets_open(struct control *c, struct err *e);
@@ -58,6 +71,8 @@ uint64_t outlet_in_force(const struct outlet *o); /* generation; 0: none, nothin
 /* For struct ext_box_events of whoever has the box. */
 void outlet_listeners(struct control *c, struct ext_box *b, int r, const struct err *e,
                       struct listeners *l);
+void outlet_who(struct control *c, struct ext_box *b, uint64_t tag, int r, const struct err *e,
+                const struct ext_who *w);
 
 /* The audit file of a box, and the one before it, for reading: -ERR_NOT_FOUND. */
 enum outlet_log { OUTLET_LOG_NOW, OUTLET_LOG_BEFORE };

@@ -157,12 +157,21 @@ static void on_listeners(struct ext_box *x, int r, const struct err *e, struct l
     outlet_listeners(b->control, x, r, e, l);
 }
 
+static void on_who(struct ext_box *x, uint64_t tag, int r, const struct err *e,
+                   const struct ext_who *w)
+{
+    struct boxed *b = x->owner;
+
+    outlet_who(b->control, x, tag, r, e, w);
+}
+
 static const struct ext_box_events events = {
     .provisioned = on_provisioned,
     .ready = on_ready,
     .torn_down = on_torn_down,
     .gone = on_gone,
     .listeners = on_listeners,
+    .who = on_who,
 };
 
 static struct boxed *boxed_new(struct control *c, struct shelf *f, struct ext_box *x)

@@ -35,7 +35,7 @@ enum {
     WIRE_ANCESTORS_MAX = 16,
 };
 #define WIRE_USED_NS (2 * NS_PER_S)
-#define WIRE_WHO_NS  (5 * NS_PER_S)
+#define WIRE_WHO_NS  (2 * NS_PER_S)
 
 enum wire_type {
     WIRE_ADD = 1, /* + descriptors as listeners_pack() has them, + the audit file's if has_audit */

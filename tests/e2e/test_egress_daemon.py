@@ -2,6 +2,7 @@
 # parallel
 """Egress through a daemon: what its sandboxes reach, and that nothing else does, come what may."""
 
+import hashlib
 import json
 import os
 import signal
@@ -197,6 +198,9 @@ def a_dead_worker_is_replaced_and_nothing_passes_meanwhile(c):
             reaches(d, box, f"http://{NAME}/")
             old = workers(d)
             equal(len(old), 1, "workers")
+            status = dict(line.split(":", 1) for line in open(f"/proc/{old[0]}/status"))
+            check(int(status["Uid"].split()[0]) not in (0, 61741), "a worker is nobody else's user")
+            equal(int(status["CapPrm"], 16), 0, "its capabilities")
             os.kill(old[0], signal.SIGKILL)
             wait_for(lambda: workers(d) not in (old, []), "another worker")
             wait_for(lambda: d.get(box)["egress"]["in_force"] == 1, "the policy is in force again")
@@ -218,6 +222,26 @@ def the_network_is_back_after_the_daemon_was_killed(c):
             wait_for(lambda: d.get(box)["egress"]["in_force"] == 2, "the policy is in force again")
             reaches(d, box, f"http://{OTHER}/")
             refused(d, box, f"http://{NAME}/")
+
+
+@test
+def a_rule_for_a_program_is_for_that_program(c):
+    with World() as w:
+        w.http(PUBLIC, 80)
+        origin = w.origin(PUBLIC, 7, echo)
+        with Inside(c, w) as d:
+            box = d.create(egress={"policy": f"version: 1\nnetwork_policies: {{a: {{endpoints: [{{host: {NAME}, "
+                                             "ports: [7, 80]}], binaries: [{path: /usr/bin/curl}]}}\n"})
+            for _ in range(3):
+                reaches(d, box, f"http://{NAME}/")
+                reaches(d, box, f"http://{NAME}/", "--noproxy", "*")
+            seen = d.api.run(box, ["python3", "-c", RAW, NAME, "7"]).json
+            check(seen["exit_code"] != 0, f"another program: {seen}")
+            equal(origin.bytes, b"", "what the origin heard of it")
+            log = d.state / "daemon/egress" / f"{box}.jsonl"
+            wait_for(lambda: "/usr/bin/curl" in log.read_text(), "the program is on record")
+            digest = hashlib.sha256(open("/usr/bin/curl", "rb").read()).hexdigest()
+            check(digest in log.read_text().lower(), f"its hash is on record: {log.read_text()}")
 
 
 @test

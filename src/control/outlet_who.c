@@ -1,0 +1,210 @@
+/* Whose connection is this? A worker asks, the box says who holds the socket, and the program gets
+ * its SHA-256 before it is told: by content, since names inside are the sandbox's own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "control/outlet_inside.h"
+#include "control/plane.h"
+#include "crypto/hash.h"
+#include "egress/wire.h"
+
+enum {
+    HASHES_MAX = 64,           /* programs being read at once */
+    PIECE = 256 << 10,         /* bytes of one read */
+    PROGRAM_MAX = 1 << 30,     /* bytes of a program that has an identity */
+    CACHE_SLOTS = WHO_CACHE_N, /* a program has one place: the later one stays */
+};
+
+struct hashing {
+    struct work_job job;
+    struct control *control;
+    struct wire_who_is answer;
+    char box[ID_MAX];
+    uint64_t starts; /* which of its workers asked: others did not */
+    int fd;
+    struct who_file file;
+    bool good;
+};
+
+/* ---- what is known already ---- */
+
+static bool same_file(const struct who_file *a, const struct who_file *b)
+{
+    return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+           a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
+}
+
+/* Its owner can set mtime back, but not ctime. */
+static bool look_at(int fd, struct who_file *ret)
+{
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > PROGRAM_MAX)
+        return false;
+    *ret = (struct who_file){ .dev = st.st_dev,
+                              .ino = st.st_ino,
+                              .size = (uint64_t)st.st_size,
+                              .mtime_ns = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec,
+                              .ctime_ns = st.st_ctim.tv_sec * NS_PER_S + st.st_ctim.tv_nsec };
+    return true;
+}
+
+static struct who_known *slot_of(struct control *c, const struct who_file *f)
+{
+    return &c->outlets.known[(f->ino ^ f->dev ^ f->ino >> 16) % CACHE_SLOTS];
+}
+
+/* ---- reading ---- */
+
+static void put_hex(const unsigned char digest[static CRYPTO_SHA256_SIZE], char *ret)
+{
+    for (size_t i = 0; i < CRYPTO_SHA256_SIZE; i++)
+        snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+}
+
+/* On a thread of the pool. A file that changed meanwhile has no hash. */
+static void read_program(struct work_job *j)
+{
+    struct hashing *h = container_of(j, struct hashing, job);
+    AUTO(crypto_sha256_done) struct crypto_sha256 sum = { 0 };
+    unsigned char digest[CRYPTO_SHA256_SIZE];
+    struct who_file after;
+    char *piece = malloc(PIECE);
+    uint64_t at = 0;
+    ssize_t n = 1;
+
+    while (piece && n > 0 && at < h->file.size) {
+        n = pread(h->fd, piece, PIECE, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n > 0)
+            crypto_sha256_add(&sum, (struct str){ piece, (size_t)n }), at += (uint64_t)n;
+    }
+    free(piece);
+    h->good = at == h->file.size && look_at(h->fd, &after) && same_file(&h->file, &after);
+    if (!h->good)
+        return;
+    crypto_sha256_end(&sum, digest);
+    put_hex(digest, h->answer.hash);
+}
+
+/* ---- answering ---- */
+
+static void answer(struct control *c, const char *box, uint64_t starts, struct wire_who_is *m)
+{
+    struct outlet *o = outlet_find(c, box);
+    struct egress_worker *w = o ? outlet_worker(o) : NULL;
+
+    if (w && w->starts == starts)
+        egress_worker_send(w, m, sizeof *m, NULL, 0);
+}
+
+static void hashed(struct work_job *j, enum work_end end)
+{
+    struct hashing *h = container_of(j, struct hashing, job);
+    struct control *c = h->control;
+
+    if (end == WORK_RAN && h->good) {
+        struct who_known *k = slot_of(c, &h->file);
+
+        k->file = h->file;
+        memcpy(k->hash, h->answer.hash, sizeof k->hash);
+    } else {
+        h->answer.known = 0;
+    }
+    answer(c, h->box, h->starts, &h->answer);
+    drop_fd(&h->fd);
+    c->outlets.hashing--;
+    c->changes--;
+    free(h);
+}
+
+/* What all of them come from. */
+static bool is_ancestor(const struct ext_who *w, const struct ext_exe *x)
+{
+    for (size_t i = 1; i < w->n; i++) {
+        size_t k = 0;
+
+        while (k < w->holders[i].n_ancestors && w->holders[i].ancestors[k] != x)
+            k++;
+        if (k == w->holders[i].n_ancestors)
+            return false;
+    }
+    return true;
+}
+
+static bool fits(const char *path)
+{
+    return path && path[0] == '/' && strlen(path) < WIRE_PATH_MAX;
+}
+
+/* Everybody who holds the socket must be the same program. */
+static bool fill(struct wire_who_is *m, const struct ext_who *w)
+{
+    const struct ext_holder *first = w->holders;
+
+    _Static_assert((int)EXT_ANCESTORS_MAX <= (int)WIRE_ANCESTORS_MAX, "all of them");
+    for (size_t i = 0; i < w->n; i++)
+        if (!w->holders[i].exe || w->holders[i].exe != first->exe)
+            return false;
+    if (w->n == 0 || !fits(first->exe->path))
+        return false;
+    m->known = 1;
+    m->pid = first->pid;
+    snprintf(m->binary, sizeof m->binary, "%s", first->exe->path);
+    for (size_t i = 0; i < first->n_ancestors; i++)
+        if (first->ancestors[i] && fits(first->ancestors[i]->path) &&
+            is_ancestor(w, first->ancestors[i]))
+            snprintf(m->ancestors[m->n_ancestors++], WIRE_PATH_MAX, "%s",
+                     first->ancestors[i]->path);
+    return true;
+}
+
+static bool begin_hashing(struct control *c, const char *box, uint64_t starts,
+                          const struct wire_who_is *m, int fd, const struct who_file *f)
+{
+    struct hashing *h = c->outlets.hashing < HASHES_MAX ? calloc(1, sizeof *h) : NULL;
+
+    if (!h)
+        return false;
+    *h = (struct hashing){ .control = c, .answer = *m, .starts = starts, .file = *f };
+    snprintf(h->box, sizeof h->box, "%s", box);
+    h->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (h->fd < 0 || work_submit(c->work, &h->job, NULL, read_program, hashed, NULL) < 0) {
+        drop_fd(&h->fd);
+        free(h);
+        return false;
+    }
+    c->outlets.hashing++;
+    c->changes++; /* closing waits for it */
+    return true;
+}
+
+void outlet_who(struct control *c, struct ext_box *b, uint64_t tag, int r, const struct err *e,
+                const struct ext_who *w)
+{
+    struct wire_who_is m = { .known = 0 };
+    struct who_known *k;
+    struct who_file f;
+    uint64_t starts = tag >> 32;
+
+    (void)e;
+    wire_fill(&m.head, WIRE_WHO_IS, (uint32_t)tag, sizeof m);
+    if (r < 0 || !fill(&m, w) || !look_at(w->holders[0].exe->fd, &f)) {
+        m.known = 0;
+    } else {
+        k = slot_of(c, &f);
+        if (same_file(&k->file, &f))
+            memcpy(m.hash, k->hash, sizeof k->hash);
+        else if (begin_hashing(c, b->id, starts, &m, w->holders[0].exe->fd, &f))
+            return;
+        else
+            m.known = 0;
+    }
+    answer(c, b->id, starts, &m);
+}
