@@ -147,7 +147,7 @@ static void take(struct answer *a, const struct egress_endpoint_c *ep)
 {
     struct egress_match *m = a->m;
 
-    m->needs_identity |= !ep->who->any;
+    m->needs_identity |= !ep->who->any && !a->ask->identity_known;
     if (!who_matches(ep->who, a->ask)) {
         if (!a->barred || ep->order < a->barred->order)
             a->barred = ep;
