@@ -67,6 +67,7 @@ void plane_open(void)
                                .config = &fix.config,
                                .profiles = { dirs, 1 },
                                .headers = open_headers,
+                               .egress_worker = fix.egress_worker,
                                .on_open = on_open };
 
     if (!fix.scratch.path[0])

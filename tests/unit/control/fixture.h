@@ -15,6 +15,7 @@ extern struct fixture {
     struct config config;
     struct control *control;
     struct caller caller;
+    int (*egress_worker)(void *user, int *ret, struct err *e); /* NULL: there are none */
 } fix;
 extern struct err e;
 
