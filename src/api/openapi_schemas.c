@@ -30,6 +30,8 @@ static const struct {
     { "Egress",
       "sandbox_id !generation# in_force# !endpoints# allowed# denied# bytes_out# bytes_in# "
       "policy*" },
+    { "EgressDenial", "!host !port# !code message program !count# last_at@" },
+    { "EgressDenials", "!denials[EgressDenial]" },
     { "EgressVerdict", "!valid? endpoints# problem" },
     { "SyncReport", "!sandbox_id !dry_run? !bytes# !counts* !changes[SyncChange]" },
     { "SyncChange", "!action=created|replaced|deleted|overwritten|conflict|kept|sensitive|refused|"

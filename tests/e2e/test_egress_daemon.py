@@ -257,6 +257,20 @@ def every_decision_is_on_record(c):
             equal(log.stat().st_mode & 0o777, 0o600, "mode")
             hosts = [json.loads(line) for line in log.read_text().splitlines()]
             check(any(OTHER in json.dumps(h) for h in hosts), f"the denial: {hosts}")
+            path = f"/v1/sandboxes/{box}/egress"
+            equal(d.api.get(f"{path}/log").expect(200).data.decode(), log.read_text(), "the log")
+            equal(d.api.get(f"{path}/log?tail=1").lines, hosts[-1:], "its last line")
+            found = d.api.get(f"{path}/denials").expect(200).json["denials"]
+            equal([(x["host"], x["port"], x["code"]) for x in found], [(OTHER, 80, "policy_denied")], "denials")
+            connection, response = d.api.open("GET", f"{path}/log?follow=true&tail=1")
+            equal(json.loads(response.readline()), hosts[-1], "where it begins")
+            refused(d, box, "http://third.example.com/")
+            check("third.example.com" in response.readline().decode(), "what came while it was followed")
+            d.destroy(box)
+            response.read()
+            connection.close()
+            d.api.get(f"{path}/log").expect(200)
+            d.api.get(f"/v1/sandboxes/{d.create()}/egress/log").expect(404, code="not_found")
 
 
 main()
