@@ -4,7 +4,11 @@
 #include "api/route.h"
 #include "control/policy_text.h"
 #include "json/reader.h"
+#include "net/host.h"
+#include "policy/egress_explain.h"
 #include "policy/egress_file.h"
+#include "policy/egress_sources.h"
+#include "policy/path.h"
 
 static void put_number(struct json_writer *w, const char *key, uint64_t value)
 {
@@ -121,6 +125,83 @@ static void check(struct call *c)
     call_answer(c, 200, write_verdict, &v);
 }
 
+struct question {
+    const char *policy, *to, *method, *path, *binary;
+};
+
+static const struct json_field question_fields[] = {
+    { "policy", JSON_KIND_STR, JSON_AT(struct question, policy), .required = true,
+      .doc = "A text of YAML or JSON." },
+    { "to", JSON_KIND_STR, JSON_AT(struct question, to), .required = true, .max = 300,
+      .doc = "HOST:PORT; without a port, 443." },
+    { "method", JSON_KIND_STR, JSON_AT(struct question, method), .max = 32,
+      .doc = "Of a request there." },
+    { "path", JSON_KIND_STR, JSON_AT(struct question, path), .max = PATH_BYTES_MAX + PATH_QUERY_MAX,
+      .doc = "Of a request there, with its query; it must be as HTTP has it." },
+    { "binary", JSON_KIND_STR, JSON_AT(struct question, binary), .max = 255,
+      .doc = "Path of the program that asks; without it nobody knows which." },
+};
+static const size_t question_field_count = COUNT_OF(question_fields);
+
+static int compile(const struct question *q, struct arena *a, struct egress_snapshot **ret,
+                   struct err *e)
+{
+    AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
+    struct egress_policy policy;
+    int r = policy_text_read(str_from(q->policy), &t, e);
+
+    if (r >= 0)
+        r = egress_policy_from_json(t->json, a, &policy, e);
+    if (r < 0)
+        return err_wrap(e, r, "policy");
+    *ret = egress_compile(&policy, 1, e);
+    return *ret ? 0 : -(int)ERR_BUG;
+}
+
+static int fill_trial(const struct question *q, struct host *host, struct buf *room,
+                      struct egress_trial *ret, struct err *e)
+{
+    int r = authority_parse(str_from(q->to), EGRESS_ALLOW_PORT, host, &ret->ask.port, e);
+
+    if (r < 0)
+        return err_wrap(e, r, "to");
+    ret->ask.host = str_from(host->name);
+    ret->ask.host_is_address = host->is_address;
+    ret->ask.address = host->address;
+    ret->ask.identity_known = q->binary;
+    ret->ask.binary = str_from(q->binary);
+    if (!q->path)
+        return 0;
+    ret->method = str_from(q->method ? q->method : "GET");
+    r = path_canonical(str_from(q->path), false, room, &ret->path, &ret->query, e);
+    return err_wrap(e, r, "path");
+}
+
+static void write_explanation(struct json_writer *w, const void *what)
+{
+    egress_explain_json(what, w);
+}
+
+static void explain(struct call *c)
+{
+    AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = NULL;
+    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
+    AUTO(buf_done) struct buf room = BUF_INIT(2 * (PATH_BYTES_MAX + PATH_QUERY_MAX));
+    struct egress_trial trial = { .n_addresses = 0 };
+    struct egress_explanation x;
+    struct question q = { 0 };
+    struct host host;
+    struct err e;
+
+    if (json_bind(c->json, question_fields, question_field_count, &q, &c->arena, &e) < 0 ||
+        fill_trial(&q, &host, &room, &trial, &e) < 0 || compile(&q, &a, &s, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    egress_explain(s, &trial, &x);
+    call_answer(c, 200, write_explanation, &x);
+}
+
 const struct route routes_egress[] = {
     { H1_GET, VERB_READ, "/v1/sandboxes/{id}/egress", ROUTE_SANDBOX | ROUTE_LIVE, get,
       "Show what a sandbox may reach", .answer = "Egress" },
@@ -128,5 +209,8 @@ const struct route routes_egress[] = {
       set, "Change what a sandbox may reach, at once", .answer = "Egress" },
     { H1_POST, VERB_READ, "/v1/egress/check", ROUTE_TEXT, check, "Check an egress policy",
       .answer = "EgressVerdict" },
+    { H1_POST, VERB_READ, "/v1/egress/explain", ROUTE_JSON, explain,
+      "What a policy would say of a connection or request", .fields = question_fields,
+      .field_count = &question_field_count, .answer = "EgressExplanation" },
     { .path = NULL },
 };

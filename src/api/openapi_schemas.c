@@ -32,6 +32,8 @@ static const struct {
       "policy*" },
     { "EgressDenial", "!host !port# !code message program !count# last_at@" },
     { "EgressDenials", "!denials[EgressDenial]" },
+    { "EgressExplanation", "!verdict=denied|allowed|audited !stage=connect|addresses|request code "
+                           "reason rule policy protocol tls next generation#" },
     { "EgressVerdict", "!valid? endpoints# problem" },
     { "SyncReport", "!sandbox_id !dry_run? !bytes# !counts* !changes[SyncChange]" },
     { "SyncChange", "!action=created|replaced|deleted|overwritten|conflict|kept|sensitive|refused|"

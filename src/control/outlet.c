@@ -138,22 +138,46 @@ static void rotate(struct outlet *o)
     egress_worker_send(&o->worker->process, &m, sizeof m, &fd, 1);
 }
 
-void outlet_sweep_logs(struct control *c, bool (*known)(void *user, const char *id), void *user)
+/* The time of the file is that of the outlet's end, as the record's is. */
+static void date_log(const struct outlet *o)
+{
+    char name[ID_MAX + 16];
+
+    log_name(o->box->id, OUTLET_LOG_NOW, name);
+    (void)utimensat(o->control->outlets.dir, name, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+void outlet_remove_logs(struct control *c, const char *box)
+{
+    char name[ID_MAX + 16];
+
+    for (unsigned which = OUTLET_LOG_NOW; which <= OUTLET_LOG_BEFORE; which++) {
+        log_name(box, (enum outlet_log)which, name);
+        (void)unlinkat(c->outlets.dir, name, 0);
+    }
+}
+
+static void prune_log(struct control *c, const char *file, int64_t before_ns)
+{
+    struct str id;
+    char box[ID_MAX];
+    struct stat st;
+
+    str_cut(str_from(file), '.', &id);
+    if (!id_valid("sbx_", id) || !str_copy(id, box, sizeof box) || control_knows(c, box))
+        return;
+    if (fstatat(c->outlets.dir, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec < before_ns)
+        (void)unlinkat(c->outlets.dir, file, 0);
+}
+
+void outlets_prune_logs(struct control *c, int64_t before_ns)
 {
     int fd = openat(c->outlets.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
-    for (struct dirent *v; d && (v = readdir(d));) {
-        struct str id;
-
-        str_cut(str_from(v->d_name), '.', &id);
-        if (id_valid("sbx_", id)) {
-            char text[ID_MAX];
-
-            if (str_copy(id, text, sizeof text) && !known(user, text))
-                unlinkat(c->outlets.dir, v->d_name, 0);
-        }
-    }
+    for (struct dirent *v; d && (v = readdir(d));)
+        prune_log(c, v->d_name, before_ns);
     if (d)
         closedir(d);
     else if (fd >= 0)
@@ -443,6 +467,7 @@ void outlet_free(struct outlet *o)
     r = err_set(&e, ERR_CONFLICT, "%s is on its way out", o->box->id);
     wire_fill(&m.head, WIRE_REMOVE, 0, sizeof m);
     snprintf(m.id, sizeof m.id, "%s", o->box->id);
+    date_log(o);
     if (o->state >= OUTLET_ADDING)
         egress_worker_send(&o->worker->process, &m, sizeof m, NULL, 0);
     all = outlet_counters(o);

@@ -78,7 +78,9 @@ void outlet_who(struct control *c, struct ext_box *b, uint64_t tag, int r, const
 enum outlet_log { OUTLET_LOG_NOW, OUTLET_LOG_BEFORE };
 int outlet_open_log(const struct control *c, const char *box, enum outlet_log which, int *ret,
                     struct err *e);
-/* Removes them where `known` does not know the box. */
-void outlet_sweep_logs(struct control *c, bool (*known)(void *user, const char *id), void *user);
+void outlet_remove_logs(struct control *c, const char *box);
+/* Removes those that were not written since `before_ns` and whose box is nobody's: their sandbox is
+ * not on record any more either. */
+void outlets_prune_logs(struct control *c, int64_t before_ns);
 
 #endif

@@ -56,6 +56,7 @@ static void tear_down(struct boxed *b)
 {
     leave(b);
     outlet_free(outlet_find(b->control, b->box->id));
+    outlet_remove_logs(b->control, b->box->id);
     b->box->ops->teardown(b->box);
 }
 

@@ -40,6 +40,7 @@ static void on_due(struct loop_timer *t)
     store_prune(&p->txn, now - c->config->retention.sandboxes, now - c->config->retention.events,
                 PRUNE_ROWS);
     store_commit(&p->txn, pruned);
+    outlets_prune_logs(c, now - c->config->retention.sandboxes);
     again(c);
 }
 

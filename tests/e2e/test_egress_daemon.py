@@ -128,6 +128,11 @@ def a_policy_that_cannot_be_kept_is_refused(c):
             for text, valid in ((policy_of(NAME, 80), True), ("version: 1\nnope: 1\n", False)):
                 answer = d.api.request("POST", "/v1/egress/check", text.encode()).expect(200)
                 equal(answer.json["valid"], valid, f"verdict: {answer}")
+            for to, verdict in ((f"{NAME}:80", "allowed"), (f"{OTHER}:80", "denied"), (NAME, "denied")):
+                answer = d.api.post("/v1/egress/explain", {"policy": policy_of(NAME, 80), "to": to}).expect(200)
+                equal(answer.json["verdict"], verdict, f"{to}: {answer}")
+            d.api.post("/v1/egress/explain", {"policy": "x: 1", "to": NAME}).expect(400, code="invalid")
+            d.api.post("/v1/egress/explain", {"policy": policy_of(NAME, 80), "to": "a b"}).expect(400)
 
 
 @test

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "../tree/scratch.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "control/sandbox.h"
 #include "egress/wire.h"
@@ -427,6 +428,27 @@ TEST(a_full_log_is_put_aside)
     snprintf(name, sizeof name, "state/egress/%s.jsonl", id_of(s));
     CHECK(fstatat(fix.scratch.dir, name, &st, 0) == 0);
     CHECK_INT(st.st_mode & 0777, 0600);
+    finish(s);
+}
+
+TEST(a_log_goes_with_its_record)
+{
+    char id[ID_MAX];
+    struct sandbox *s;
+    int fd;
+
+    open_plane();
+    s = create();
+    snprintf(id, sizeof id, "%s", id_of(s));
+    outlets_prune_logs(fix.control, INT64_MAX);
+    CHECK_OK(outlet_open_log(fix.control, id, OUTLET_LOG_NOW, &fd, &e), e); /* it lives */
+    close(fd);
+    destroy(s);
+    outlets_prune_logs(fix.control, clock_wall() - 3600 * NS_PER_S);
+    CHECK_OK(outlet_open_log(fix.control, id, OUTLET_LOG_NOW, &fd, &e), e);
+    close(fd);
+    outlets_prune_logs(fix.control, INT64_MAX);
+    CHECK_INT(outlet_open_log(fix.control, id, OUTLET_LOG_NOW, &fd, &e), -ERR_NOT_FOUND);
     finish(s);
 }
 
