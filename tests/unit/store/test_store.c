@@ -491,6 +491,38 @@ TEST(processes_of_a_sandbox)
     fix_close();
 }
 
+TEST(the_policy_of_a_sandbox_goes_with_it)
+{
+    struct egress_record r = {
+        .sandbox = "sbx_00000000000000000001", .generation = 1, .endpoints = 3, .policy = STR("{}")
+    };
+    struct store_query q = { .kind = STORE_EGRESS, .sandbox = str_from(r.sandbox) };
+    struct store_txn t;
+
+    fix_open();
+    store_txn_begin(&t, fix.store);
+    store_put_egress(&t, &r);
+    CHECK_INT(try_commit(&t), -ERR_CONFLICT); /* there is no such sandbox */
+    put_sandboxes(1, 2, "one", SANDBOX_DESTROYED);
+    store_txn_begin(&t, fix.store);
+    store_put_egress(&t, &r);
+    r.generation = 2;
+    r.policy = STR("{\"version\":1}");
+    store_put_egress(&t, &r);
+    commit(&t);
+    ask(&q);
+    CHECK_INT(q.n, 1);
+    CHECK_INT(q.egress[0].generation, 2);
+    CHECK_INT(q.egress[0].endpoints, 3);
+    CHECK_STR(q.egress[0].policy, "{\"version\":1}");
+    arena_done(&q.arena);
+    store_txn_begin(&t, fix.store);
+    store_prune(&t, INT64_MAX, 0, 10);
+    commit(&t);
+    CHECK_INT(count_of(q), 0);
+    fix_close();
+}
+
 TEST(tokens_hosts_and_settings)
 {
     static const struct json_pair pair[] = { { "k", "v\n\"é" } };
