@@ -13,7 +13,10 @@
 
 #define PAUSE_MIN_NS (50 * NS_PER_MS)
 #define PAUSE_MAX_NS (10 * NS_PER_S)
-enum { MESSAGES = 64 /* before it is others' turn */ };
+enum {
+    MESSAGES = 64,  /* before it is others' turn */
+    KEPT_MAX = 4096 /* messages that it does not take: one that asks and does not listen is left */
+};
 
 struct packet {
     struct link link;
@@ -42,6 +45,7 @@ static void hang_up(struct egress_worker *w)
     drop_fd(&w->sock);
     for (struct link *l; (l = list_take(&w->out));)
         packet_free(container_of(l, struct packet, link));
+    w->kept = 0;
 }
 
 /* One that lived for a while has earned a quick successor. */
@@ -72,6 +76,8 @@ static void keep(struct egress_worker *w, const void *message, size_t n, const i
     for (; p->n_fds < n_fds; p->n_fds++)
         p->fds[p->n_fds] = fcntl(fds[p->n_fds], F_DUPFD_CLOEXEC, 3);
     list_append(&w->out, &p->link);
+    if (++w->kept > KEPT_MAX)
+        shutdown(w->sock, SHUT_RDWR);
     loop_fd_want(&w->fd, LOOP_READ | LOOP_WRITE, NULL);
 }
 
@@ -99,6 +105,7 @@ static int send_kept(struct egress_worker *w, struct err *e)
             return r == -(int)ERR_BUSY ? 0 : r;
         link_leave(l);
         packet_free(p);
+        w->kept--;
     }
     return loop_fd_want(&w->fd, LOOP_READ, e);
 }

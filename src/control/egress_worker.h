@@ -30,6 +30,7 @@ struct egress_worker {
     struct loop_timer again;
     int64_t pause_ns, up_ns;
     struct list out; /* struct packet, that it has not taken yet */
+    unsigned kept;   /* how many */
 };
 
 /* Begins to start one; `up` is told when it is there. The four members before `private` are set. */

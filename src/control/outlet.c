@@ -18,13 +18,18 @@
 
 #define APPLY_NS (10 * NS_PER_S) /* for a policy to be in force */
 #define REST_NS  NS_PER_S        /* until a box that failed is tried again */
-enum { WORKERS_MAX = 256 };
+enum {
+    WORKERS_MAX = 256,
+    ADDING_MAX = 64, /* boxes on their way to one worker: each is a dozen descriptors */
+};
 
 struct outlet_worker {
     struct egress_worker process;
     struct control *control;
     struct list outlets;
+    struct list waiting; /* those whose turn to be added has not come */
     size_t n;
+    unsigned adding;
     bool opened;
 };
 
@@ -40,6 +45,7 @@ struct outlet {
     struct ext_box *box;
     struct outlet_worker *worker;
     struct link link; /* in its worker */
+    struct link turn; /* in its worker's waiting ones */
     struct index_entry entry;
     enum outlet_state state;
     struct policy_text *policy; /* that shall hold; NULL: none */
@@ -223,12 +229,37 @@ static void send_policy(struct outlet *o)
     egress_worker_send(&o->worker->process, &m, sizeof m, &fd, 1);
 }
 
+static void advance(struct outlet *o);
+
+static bool is_adding(enum outlet_state s)
+{
+    return s == OUTLET_ASKING || s == OUTLET_ADDING;
+}
+
+static void enter(struct outlet *o, enum outlet_state s)
+{
+    struct outlet_worker *w = o->worker;
+    bool was = is_adding(o->state), is = is_adding(s);
+    struct link *next;
+
+    o->state = s;
+    w->adding += (unsigned)is - (unsigned)was;
+    if (was && !is && (next = list_take(&w->waiting)))
+        advance(container_of(next, struct outlet, turn));
+}
+
 static void advance(struct outlet *o)
 {
-    if (!egress_worker_is_up(&o->worker->process))
+    struct outlet_worker *w = o->worker;
+
+    if (!egress_worker_is_up(&w->process))
         return;
-    if (o->state == OUTLET_CLOSED) {
-        o->state = OUTLET_ASKING;
+    if (o->state == OUTLET_CLOSED && w->adding >= ADDING_MAX) {
+        if (!link_joined(&o->turn))
+            list_append(&w->waiting, &o->turn);
+    } else if (o->state == OUTLET_CLOSED) {
+        link_leave(&o->turn);
+        enter(o, OUTLET_ASKING);
         o->box->ops->listeners(o->box);
     } else if (o->state == OUTLET_OPEN && o->sent < o->generation) {
         send_policy(o);
@@ -250,8 +281,8 @@ static void rest(struct outlet *o)
 static void failed(struct outlet *o, const struct err *e)
 {
     LOG(ERROR, "egress.failed", LOG_S("sandbox", o->box->id), LOG_S("error", e->msg));
-    o->state = OUTLET_CLOSED;
     rest(o);
+    enter(o, OUTLET_CLOSED);
     finish_up_to(o, 0, -(int)e->code, e);
 }
 
@@ -271,7 +302,7 @@ static void send_add(struct outlet *o, const struct listeners *l)
     snprintf(m.id, sizeof m.id, "%s", o->box->id);
     m.has_audit = 1;
     fds[n++] = audit;
-    o->state = OUTLET_ADDING;
+    enter(o, OUTLET_ADDING);
     egress_worker_send(&o->worker->process, &m, sizeof m, fds, n);
 }
 
@@ -282,11 +313,12 @@ void outlet_listeners(struct control *c, struct ext_box *b, int r, const struct 
 
     if (!o || o->state != OUTLET_ASKING)
         return;
-    o->state = OUTLET_CLOSED;
     if (r < 0)
         failed(o, e);
-    else if (egress_worker_is_up(&o->worker->process)) /* else the next one is told of it */
+    else if (egress_worker_is_up(&o->worker->process))
         send_add(o, l);
+    else
+        enter(o, OUTLET_CLOSED); /* the next one is told of it */
 }
 
 /* ---- from the worker ---- */
@@ -296,7 +328,7 @@ static void on_added(struct outlet *o, const void *message)
     (void)message;
     if (o->state != OUTLET_ADDING)
         return;
-    o->state = OUTLET_OPEN;
+    enter(o, OUTLET_OPEN);
     advance(o);
 }
 
@@ -401,7 +433,7 @@ static void add_counters(struct outlet_counters *to, const struct outlet_counter
 static void lose(struct outlet *o)
 {
     if (o->state != OUTLET_ASKING)
-        o->state = OUTLET_CLOSED;
+        enter(o, OUTLET_CLOSED);
     o->sent = o->applied = 0;
     add_counters(&o->before, &o->now);
     o->now = (struct outlet_counters){ 0 };
@@ -472,6 +504,8 @@ void outlet_free(struct outlet *o)
         egress_worker_send(&o->worker->process, &m, sizeof m, NULL, 0);
     all = outlet_counters(o);
     add_counters(&o->control->outlets.ended, &all);
+    link_leave(&o->turn);
+    enter(o, OUTLET_CLOSED);
     link_leave(&o->link);
     o->worker->n--;
     index_remove(&o->control->outlets.index, &o->entry);
