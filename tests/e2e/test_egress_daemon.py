@@ -2,6 +2,7 @@
 # parallel
 """Egress through a daemon: what its sandboxes reach, and that nothing else does, come what may."""
 
+import concurrent.futures
 import hashlib
 import json
 import os
@@ -12,6 +13,7 @@ from egress_world import PUBLIC, PUBLIC_TOO, RESOLVER, World, echo
 from harness import check, equal, main, test, wait_for
 
 CONFIG = f"egress: {{workers: 1, resolvers: ['{RESOLVER}']}}"
+MANY = 100  # more than are handed over at once
 NAME, OTHER = "api.example.com", "other.example.com"
 NETWORK = f"network: {{egress: [{{host: {NAME}, port: 80}}]}}\n"
 
@@ -211,6 +213,23 @@ def a_dead_worker_is_replaced_and_nothing_passes_meanwhile(c):
             wait_for(lambda: d.get(box)["egress"]["in_force"] == 1, "the policy is in force again")
             reaches(d, box, f"http://{NAME}/")
             refused(d, box, f"http://{OTHER}/")
+
+
+@test
+def many_sandboxes_find_their_way_to_the_next_worker(c):
+    with World() as w:
+        w.http(PUBLIC, 80)
+        with Inside(c, w) as d:
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                boxes = list(pool.map(lambda n: allowed(d, f"{NAME}:80", f"n{n}.example.com:80"), range(MANY)))
+            old = workers(d)
+            os.kill(old[0], signal.SIGKILL)
+            wait_for(lambda: workers(d) not in (old, []), "another worker")
+            wait_for(lambda: all(d.get(box)["egress"]["in_force"] == 1 for box in boxes), "all have their policies")
+            for box in boxes[::20]:
+                reaches(d, box, f"http://{NAME}/")
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                list(pool.map(d.destroy, boxes))
 
 
 @test
