@@ -16,6 +16,7 @@ static const struct {
     [WIRE_REMOVE] = { sizeof(struct wire_box), true },
     [WIRE_AUDIT] = { sizeof(struct wire_box), true },
     [WIRE_WHO_IS] = { sizeof(struct wire_who_is), false },
+    [WIRE_TEXTS] = { sizeof(struct wire_texts), true },
     [WIRE_ADDED] = { sizeof(struct wire_box), true },
     [WIRE_APPLIED] = { sizeof(struct wire_box), true },
     [WIRE_FAILED] = { sizeof(struct wire_failed), true },
@@ -78,6 +79,11 @@ static int check_who_is(const struct wire_who_is *w, struct err *e)
     return good ? 0 : err_set(e, ERR_INVALID, "an identity that is none");
 }
 
+static int check_text(const char *text, size_t cap, struct err *e)
+{
+    return ends(text, cap) ? 0 : err_set(e, ERR_INVALID, "a text that does not end");
+}
+
 int wire_check(const void *message, size_t n, struct err *e)
 {
     const struct wire_head *h = message;
@@ -90,8 +96,11 @@ int wire_check(const void *message, size_t n, struct err *e)
         return r;
     if (kinds[h->type].has_id && !is_id((const char *)message + ID_AT))
         return err_set(e, ERR_INVALID, "an egress message whose id is none");
-    if (h->type == WIRE_FAILED &&
-        !ends(((const struct wire_failed *)message)->msg, sizeof((struct wire_failed *)0)->msg))
-        return err_set(e, ERR_INVALID, "a text that does not end");
+    if (h->type == WIRE_FAILED)
+        return check_text(((const struct wire_failed *)message)->msg,
+                          sizeof((struct wire_failed *)0)->msg, e);
+    if (h->type == WIRE_TEXTS)
+        return check_text(((const struct wire_texts *)message)->name,
+                          sizeof((struct wire_texts *)0)->name, e);
     return h->type == WIRE_WHO_IS ? check_who_is(message, e) : 0;
 }

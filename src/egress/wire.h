@@ -10,6 +10,7 @@
  *     POLICY   its policy, as JSON in a memfd         APPLIED, when it is in force and everything
  *                                                     that it does not allow is closed; or FAILED:
  *                                                     then the one before is in force still
+ *     TEXTS    the same, as people write it           as POLICY
  *     REMOVE   a box, and all its connections         REMOVED, also if there was none
  *     AUDIT    another audit descriptor               nothing
  *     WHO_IS   the answer to WHO
@@ -43,6 +44,7 @@ enum wire_type {
     WIRE_REMOVE,
     WIRE_AUDIT, /* + a descriptor */
     WIRE_WHO_IS,
+    WIRE_TEXTS, /* + a memfd with the file's text if has_file, + one with the items if has_allow */
     WIRE_ADDED = 64,
     WIRE_APPLIED,
     WIRE_FAILED,
@@ -75,12 +77,21 @@ struct wire_box {
     uint64_t generation; /* of POLICY: not 0 */
 };
 
+/* For a control plane that reads no YAML: a policy file, items as --allow has them, or both. */
+struct wire_texts {
+    struct wire_head head;
+    char id[ID_MAX];
+    uint64_t generation;
+    uint32_t has_file, has_allow; /* items: one a line */
+    char name[WIRE_PATH_MAX];     /* the file's, for messages */
+};
+
 struct wire_failed {
     struct wire_head head;
     char id[ID_MAX];
     uint32_t request;    /* enum wire_type */
     uint32_t code;       /* enum err_code */
-    uint64_t generation; /* of a POLICY */
+    uint64_t generation; /* of a POLICY or TEXTS */
     char msg[232];
 };
 

@@ -1,19 +1,16 @@
 #include "egress/worker.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
-#include "base/arena.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "egress/audit.h"
 #include "egress/fence.h"
 #include "egress/options.h"
+#include "egress/received.h"
 #include "ipc/channel.h"
-#include "policy/egress_file.h"
 
 enum { REQUESTS = 16 /* before it is others' turn */ };
 
@@ -202,47 +199,7 @@ static int serve_add(struct worker *w, const void *message, struct ipc_fds *fds,
     return r;
 }
 
-/* What is in a file, from its beginning, at most EGRESS_JSON_BYTES_MAX. */
-static int read_all(int fd, struct buf *ret, struct err *e)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return err_sys(e, "looking at the policy");
-    if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > EGRESS_JSON_BYTES_MAX)
-        return err_set(e, ERR_INVALID, "the policy is no file of 1 to %d bytes",
-                       EGRESS_JSON_BYTES_MAX);
-    for (size_t want = (size_t)st.st_size; ret->n < want;) {
-        char *to;
-        ssize_t n;
-
-        if (buf_room(ret, want - ret->n, &to) < 0)
-            return err_set(e, ERR_TOO_BIG, "the policy is too long");
-        n = pread(fd, to, want - ret->n, (off_t)ret->n);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return err_sys(e, "reading the policy");
-        buf_grew(ret, (size_t)n);
-    }
-    return 0;
-}
-
-static int read_policy(int fd, uint64_t generation, struct egress_snapshot **ret, struct err *e)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT(EGRESS_JSON_BYTES_MAX);
-    AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
-    struct egress_policy policy;
-    int r = read_all(fd, &text, e);
-
-    if (r >= 0)
-        r = egress_policy_from_json(buf_str(&text), &arena, &policy, e);
-    if (r < 0)
-        return r;
-    *ret = egress_compile(&policy, generation, e);
-    return *ret ? 0 : -(int)(e->code ? e->code : ERR_BUG);
-}
-
+/* POLICY and TEXTS begin in the same way. */
 static int serve_policy(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e)
 {
     const struct wire_box *m = message;
@@ -252,9 +209,10 @@ static int serve_policy(struct worker *w, const void *message, struct ipc_fds *f
 
     if (!member)
         return err_set(e, ERR_NOT_FOUND, "there is no such box");
-    if (fds->n != 1 || m->generation <= member->box->generation)
-        return err_set(e, ERR_INVALID, "a policy comes as one file, and is newer than the last");
-    r = read_policy(fds->fd[0], m->generation, &s, e);
+    if (m->generation <= member->box->generation)
+        return err_set(e, ERR_INVALID, "a policy is newer than the last");
+    r = m->head.type == WIRE_TEXTS ? received_texts(message, fds, &s, e)
+                                   : received_policy(m, fds, &s, e);
     if (r < 0)
         return r;
     egress_box_set_policy(member->box, s);
@@ -302,7 +260,7 @@ typedef int serve_fn(struct worker *w, const void *message, struct ipc_fds *fds,
 
 static serve_fn *const served[] = {
     [WIRE_ADD] = serve_add,     [WIRE_POLICY] = serve_policy, [WIRE_REMOVE] = serve_remove,
-    [WIRE_AUDIT] = serve_audit, [WIRE_WHO_IS] = serve_who_is,
+    [WIRE_AUDIT] = serve_audit, [WIRE_WHO_IS] = serve_who_is, [WIRE_TEXTS] = serve_policy,
 };
 
 /* A request that fails is answered; one that is none ends the worker: whoever sent it is not the
@@ -321,7 +279,8 @@ static int serve_one(struct worker *w, const void *message, size_t n, struct ipc
         return err_set(e, ERR_INVALID, "not a message for a worker");
     r = served[h->type](w, message, fds, &why);
     if (r < 0)
-        tell_failed(w, h, box->id, h->type == WIRE_POLICY ? box->generation : 0, &why);
+        tell_failed(w, h, box->id,
+                    h->type == WIRE_POLICY || h->type == WIRE_TEXTS ? box->generation : 0, &why);
     return 0;
 }
 
@@ -331,6 +290,7 @@ static int serve_next(struct worker *w, bool *ret_more, struct err *e)
         struct wire_head head;
         struct wire_add add;
         struct wire_who_is who_is;
+        struct wire_texts texts;
     } message;
     AUTO(ipc_fds_done) struct ipc_fds fds = { .n = 0 };
     ssize_t n = ipc_recv(w->sock, &message, sizeof message, &fds, e);

@@ -1,0 +1,110 @@
+#include "egress/received.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/own.h"
+#include "policy/egress_file.h"
+#include "policy/egress_sources.h"
+
+/* What is in a file, from its beginning. */
+static int read_all(int fd, struct buf *ret, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, "looking at the policy");
+    if (!S_ISREG(st.st_mode) || st.st_size < 0 || (uint64_t)st.st_size > ret->max)
+        return err_set(e, ERR_TOO_BIG, "a policy is a file of at most %zu bytes", ret->max);
+    for (size_t want = (size_t)st.st_size; ret->n < want;) {
+        char *to;
+        ssize_t n;
+
+        if (buf_room(ret, want - ret->n, &to) < 0)
+            return err_set(e, ERR_TOO_BIG, "the policy is too long");
+        n = pread(fd, to, want - ret->n, (off_t)ret->n);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return err_sys(e, "reading the policy");
+        buf_grew(ret, (size_t)n);
+    }
+    return 0;
+}
+
+static int compile(const struct egress_policy *p, uint64_t generation, struct egress_snapshot **ret,
+                   struct err *e)
+{
+    *ret = egress_compile(p, generation, e);
+    return *ret ? 0 : -(int)(e->code ? e->code : ERR_BUG);
+}
+
+int received_policy(const struct wire_box *m, const struct ipc_fds *fds,
+                    struct egress_snapshot **ret, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(EGRESS_JSON_BYTES_MAX);
+    AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
+    struct egress_policy policy;
+    int r = fds->n == 1 ? read_all(fds->fd[0], &text, e)
+                        : err_set(e, ERR_INVALID, "a policy comes as one file");
+
+    if (r >= 0)
+        r = egress_policy_from_json(buf_str(&text), &arena, &policy, e);
+    return r < 0 ? r : compile(&policy, m->generation, ret, e);
+}
+
+static int read_file(int fd, struct arena *a, struct egress_policy *ret, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(EGRESS_FILE_BYTES_MAX);
+    int r = read_all(fd, &text, e);
+
+    return r < 0 ? r : egress_policy_read(buf_str(&text), a, ret, e);
+}
+
+/* One item a line. */
+static int read_items(int fd, struct arena *a, struct egress_policy *ret, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(EGRESS_FILE_BYTES_MAX);
+    const char **items = arena_array(a, EGRESS_ENDPOINTS_MAX, sizeof *items);
+    struct str rest, line;
+    size_t n = 0;
+    int r = read_all(fd, &text, e);
+
+    if (r < 0)
+        return r;
+    for (rest = buf_str(&text); rest.p && rest.n;) {
+        rest = str_cut(rest, '\n', &line);
+        if (!items || n == EGRESS_ENDPOINTS_MAX)
+            return err_set(e, ERR_TOO_BIG, "more than %d items", EGRESS_ENDPOINTS_MAX);
+        items[n] = arena_dup(a, line);
+        if (!items[n++])
+            return err_set(e, ERR_TOO_BIG, "the items are too long");
+    }
+    return egress_from_allow((struct json_strs){ items, n }, a, ret, e);
+}
+
+int received_texts(const struct wire_texts *m, const struct ipc_fds *fds,
+                   struct egress_snapshot **ret, struct err *e)
+{
+    AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
+    struct egress_policy file, allow, all;
+    const struct egress_policy *parts[2];
+    size_t n = 0;
+    int r = 0;
+
+    if (fds->n != (m->has_file ? 1u : 0u) + (m->has_allow ? 1u : 0u))
+        return err_set(e, ERR_INVALID, "other texts came than were announced");
+    if (m->has_file) {
+        parts[n] = &file;
+        r = err_wrap(e, read_file(fds->fd[n++], &arena, &file, e), "%s", m->name);
+    }
+    if (r >= 0 && m->has_allow) {
+        parts[n] = &allow;
+        r = err_wrap(e, read_items(fds->fd[n++], &arena, &allow, e), "--allow");
+    }
+    if (r >= 0)
+        r = egress_join(parts, n, &arena, &all, e);
+    return r < 0 ? r : compile(&all, m->generation, ret, e);
+}
