@@ -19,8 +19,9 @@
 #include "ipc/channel.h"
 #include "proc/signals.h"
 
-enum { TAG = 1, FORCE_AFTER_SIGNALS = 3 };
+enum { TAG = 1, LISTENERS_TAG = 2, FORCE_AFTER_SIGNALS = 3 };
 #define BACKSTOP_NS NS_PER_S
+#define WHO_TAG     (UINT32_C(1) << 31) /* with the worker's own tag */
 enum { STREAM_IN, STREAM_OUT, STREAM_ERR, STREAMS };
 
 /* What we wait for, and what happened so far. */
@@ -62,6 +63,8 @@ void session_done(struct session *s)
     for (uint32_t i = 0; i < s->plan.n_layers + s->plan.n_mounts; i++)
         drop_fd(&s->fds[i]);
     drop_fd(&s->control);
+    if (s->network)
+        network_done(s->network);
     if (s->boundary)
         s->boundary->leave(&s->launcher);
 }
@@ -93,6 +96,16 @@ int session_add_mount(struct session *s, const char *source, const char *target,
     return 0;
 }
 
+/* With a network the program waits until the policy is in force. */
+static int send_first(struct run *r, struct err *e)
+{
+    struct session *s = r->s;
+
+    if (s->network)
+        return s->boundary->ask(s->control, LISTENERS_TAG, CONTROL_LISTENERS, e);
+    return s->boundary->start(s->control, TAG, r->start, e);
+}
+
 /* Both requests go out at once: PID 1 finds its first one waiting when it starts. */
 static int send_requests(struct run *r, struct err *e)
 {
@@ -105,7 +118,7 @@ static int send_requests(struct run *r, struct err *e)
     fds[0] = pair[1];
     for (uint32_t i = 0; i < s->plan.n_layers + s->plan.n_mounts; i++)
         fds[n++] = s->fds[i];
-    ret = s->boundary->start(s->control, TAG, r->start, e);
+    ret = send_first(r, e);
     if (ret >= 0)
         ret = s->boundary->create(&s->launcher, &s->plan, fds, (size_t)n, e);
     close(pair[1]);
@@ -259,6 +272,76 @@ static void program_ended(struct run *r, const struct control_exited *m)
     destroy(r);
 }
 
+/* --- The network, if there is one --- */
+
+static void serve_network(struct run *r, const struct control_listening *m, struct ipc_fds *fds)
+{
+    struct err e;
+
+    if (network_serve(r->s->network, r->s->plan.id, fds, m->slots, &e) < 0)
+        fail(r, EXIT_OURS, e.msg);
+}
+
+static void hear_who_is(struct run *r, uint32_t tag, const struct control_who_is *m)
+{
+    r->s->network->asked--;
+    network_answer(r->s->network, tag & ~WHO_TAG, m);
+}
+
+static void ask_who(struct run *r, const struct wire_who *who)
+{
+    struct network *n = r->s->network;
+
+    if (r->s->control < 0 || !network_may_ask(n) ||
+        r->s->boundary->ask_who(r->s->control, who->head.tag | WHO_TAG, who->inode, NULL) < 0) {
+        network_answer(n, who->head.tag, NULL);
+        return;
+    }
+    n->asked++;
+}
+
+static void start_program(struct run *r)
+{
+    struct err e;
+
+    if (r->s->control >= 0 && r->s->boundary->start(r->s->control, TAG, r->start, &e) < 0)
+        fail(r, EXIT_OURS, e.msg);
+}
+
+static void network_died(struct run *r)
+{
+    if (!r->proc)
+        fail(r, EXIT_OURS, "the egress worker died");
+    else if (!r->ended)
+        say("note: the egress worker died; there is no network any more");
+}
+
+static void hear_network(struct run *r)
+{
+    enum network_news news;
+    struct wire_who who;
+    struct err e;
+
+    if (network_hear(r->s->network, &news, &who, &e) < 0)
+        fail(r, EXIT_OURS, e.msg);
+    else if (news == NETWORK_READY)
+        start_program(r);
+    else if (news == NETWORK_WHO)
+        ask_who(r, &who);
+    else if (news == NETWORK_GONE)
+        network_died(r);
+}
+
+static void hear_failed(struct run *r, const struct control_failed *m)
+{
+    if (m->head.tag & WHO_TAG)
+        hear_who_is(r, m->head.tag, NULL);
+    else
+        start_failed(r, m);
+}
+
+/* --- PID 1 --- */
+
 static void hear_supervisor(struct run *r)
 {
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
@@ -278,7 +361,11 @@ static void hear_supervisor(struct run *r)
     if (m.head.type == CONTROL_STARTED)
         begin(r, &m.started, &fds);
     else if (m.head.type == CONTROL_FAILED)
-        start_failed(r, &m.failed);
+        hear_failed(r, &m.failed);
+    else if (m.head.type == CONTROL_LISTENING && r->s->network)
+        serve_network(r, &m.listening, &fds);
+    else if (m.head.type == CONTROL_WHO_IS && r->s->network)
+        hear_who_is(r, m.head.tag, &m.who_is);
     else if (m.head.type == CONTROL_EXITED)
         program_ended(r, &m.exited);
 }
@@ -327,7 +414,7 @@ static bool finished(const struct run *r)
 
 static void loop(struct run *r)
 {
-    enum { LAUNCHER, SUPERVISOR, SIGNALS, FIRST_STREAM, WAITS = FIRST_STREAM + STREAMS };
+    enum { LAUNCHER, SUPERVISOR, SIGNALS, NETWORK, FIRST_STREAM, WAITS = FIRST_STREAM + STREAMS };
     struct pollfd waits[WAITS];
 
     while (!finished(r)) {
@@ -335,6 +422,8 @@ static void loop(struct run *r)
             (struct pollfd){ .fd = r->destroyed ? -1 : r->s->launcher.sock, .events = POLLIN };
         waits[SUPERVISOR] = (struct pollfd){ .fd = r->s->control, .events = POLLIN };
         waits[SIGNALS] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
+        waits[NETWORK] =
+            (struct pollfd){ .fd = r->s->network ? r->s->network->sock : -1, .events = POLLIN };
         for (int i = 0; i < STREAMS; i++)
             stream_poll(&r->streams[i], &waits[FIRST_STREAM + i]);
         if (poll(waits, WAITS, r->ended ? -1 : clock_poll_ms(r->deadline)) < 0 && errno != EINTR)
@@ -348,6 +437,8 @@ static void loop(struct run *r)
             hear_supervisor(r);
         if (waits[LAUNCHER].revents)
             hear_launcher(r);
+        if (waits[NETWORK].revents)
+            hear_network(r);
         if (waits[SIGNALS].revents)
             hear_signal(r);
     }
@@ -385,6 +476,8 @@ int session_run(struct session *s, const struct supervisor_start *start)
     loop(&r);
     terminal_restore(&r.terminal);
     check_outputs(&r);
+    if (s->network)
+        network_end(s->network, s->quiet);
     ending_memory(&(struct ending_memory){ r.oom_kills, s->plan.memory, r.killed }, s->quiet);
     drop_fd(&r.signals);
     return r.status;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "cli/network.h"
 #include "runtime/boundary.h"
 
 struct session {
@@ -14,8 +15,9 @@ struct session {
     struct plan plan;
     int fds[PLAN_LAYERS_MAX + PLAN_MOUNTS_MAX]; /* layers, then mounts; in the plan's order */
     int control;
-    bool quiet;            /* no notes */
-    unsigned asked_limits; /* enum launch_unenforced: those that somebody asked for */
+    struct network *network; /* NULL: loopback only */
+    bool quiet;              /* no notes */
+    unsigned asked_limits;   /* enum launch_unenforced: those that somebody asked for */
 };
 
 /* Starts the launcher, so that it gets ready while the caller fills in the plan. */

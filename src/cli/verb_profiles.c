@@ -1,11 +1,6 @@
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/own.h"
 #include "cli/answer.h"
+#include "cli/text_file.h"
 #include "cli/verbs.h"
 
 static const struct column columns[] = {
@@ -65,28 +60,6 @@ static const struct column problem_columns[] = {
 static const struct kind problems = { "problems", "message", problem_columns,
                                       COUNT_OF(problem_columns) };
 
-static int read_file(const char *path, struct buf *out, struct err *e)
-{
-    AUTO_CLOSE int file =
-        strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n;
-
-    if (file < 0)
-        return err_sys(e, "%s", path);
-    do {
-        enum { PIECE = 16 << 10 };
-        char *room;
-
-        if (buf_room(out, PIECE, &room) < 0)
-            return err_set(e, ERR_TOO_BIG, "%s is larger than any profile", path);
-        n = read(file, room, PIECE);
-        if (n < 0 && errno != EINTR)
-            return err_sys(e, "reading %s", path);
-        buf_grew(out, n > 0 ? (size_t)n : 0);
-    } while (n != 0);
-    return 0;
-}
-
 static int run_validate(const struct verb *v, int argc, char **argv)
 {
     struct common common = { 0 };
@@ -98,7 +71,7 @@ static int run_validate(const struct verb *v, int argc, char **argv)
     call_init(&c, v, &common, "POST");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
-    if (read_file(argv[0], &c.body, &e) < 0)
+    if (text_file_read(argv[0], &c.body, &e) < 0)
         return call_failed(&c, &e);
     call_path(&c, "/v1/profiles/validate");
     call_field(&c, "Content-Type", "application/yaml");

@@ -17,7 +17,7 @@
 #include "proc/sys.h"
 #include "runtime/user.h"
 
-enum { VARIABLES_MAX = 1024, DEFAULT_PIDS = 1024 };
+enum { VARIABLES_MAX = 1024, DEFAULT_PIDS = 1024, RESOLVERS_MAX = 3 };
 
 #define DEFAULT_MEMORY (UINT64_C(4) << 30)
 #define DEFAULT_DISK   (UINT64_C(1) << 30)
@@ -33,8 +33,10 @@ struct run_options {
     int64_t timeout_ns;
     const char *mounts[PLAN_MOUNTS_MAX];
     size_t n_mounts;
-    const char *env[VARIABLES_MAX + 4];
+    const char *env[VARIABLES_MAX + 16];
     size_t n_env;
+    struct option_list allow, resolvers;
+    const char *policy, *upstream, *egress_log;
 };
 
 static int set_image(void *to, const char *value, struct err *e)
@@ -167,6 +169,36 @@ static int set_cap(void *to, const char *value, struct err *e)
     return 0;
 }
 
+static int add_to(struct option_list *l, const char *name, const char *value, size_t most,
+                  struct err *e)
+{
+    if (!value[0] || l->n == most)
+        return err_set(e, ERR_INVALID, value[0] ? "%s: more than %zu" : "%s: give a value", name,
+                       most);
+    l->p[l->n++] = value;
+    return 0;
+}
+
+static int set_allow(void *to, const char *value, struct err *e)
+{
+    return add_to(&((struct run_options *)to)->allow, "--allow", value, OPTION_LIST_MAX, e);
+}
+
+static int set_resolver(void *to, const char *value, struct err *e)
+{
+    return add_to(&((struct run_options *)to)->resolvers, "--resolver", value, RESOLVERS_MAX, e);
+}
+
+#define TEXT(name, option)                                                                         \
+    static int set_##name(void *to, const char *value, struct err *e)                              \
+    {                                                                                              \
+        ((struct run_options *)to)->name = value;                                                  \
+        return value[0] ? 0 : err_set(e, ERR_INVALID, "--" option ": give a value");               \
+    }
+TEXT(policy, "policy")
+TEXT(upstream, "upstream")
+TEXT(egress_log, "egress-log")
+
 #define FLAG(name)                                                                                 \
     static int set_##name(void *to, const char *value, struct err *e)                              \
     {                                                                                              \
@@ -207,6 +239,18 @@ static const struct option_spec options[] = {
       .set = set_timeout },
     { "cap", 0, "NAME", "let programs hold a capability inside (CHOWN, SETUID, …)",
       .set = set_cap },
+    { "allow", 0, "HOST[:PORT]",
+      "let it reach this host, and nothing else (default port: 443); can be\n"
+      "                             repeated: api.example.com, '*.example.com:80,443'",
+      .set = set_allow },
+    { "policy", 0, "FILE", "let it reach what this egress policy allows ('egress check FILE')",
+      .set = set_policy, .complete = COMPLETE_FILE },
+    { "egress-log", 0, "FILE", "append an event for every decision, as lines of JSON",
+      .set = set_egress_log, .complete = COMPLETE_FILE },
+    { "resolver", 0, "ADDR[:PORT]", "DNS server for what it may reach (default: the host's)",
+      .set = set_resolver },
+    { "upstream", 0, "URL", "go out through http://ADDR:PORT or socks5://ADDR:PORT",
+      .set = set_upstream },
     { "strict", 0, NULL, "fail if a limit cannot be enforced here", .set = set_strict },
     { "tty", 't', NULL, "run in a terminal of its own", .set = set_tty },
     { "quiet", 'q', NULL, "no notes on stderr", .set = set_quiet },
@@ -263,7 +307,8 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     struct plan *p = &s->plan;
     int r = 0;
 
-    p->flags |= (o->strict ? PLAN_STRICT : 0) | (o->writable ? PLAN_WRITABLE_SYSTEM : 0);
+    p->flags |= (o->strict ? PLAN_STRICT : 0) | (o->writable ? PLAN_WRITABLE_SYSTEM : 0) |
+                (s->network ? PLAN_EGRESS : 0);
     p->memory = o->memory;
     p->disk = o->disk;
     p->pids = (uint32_t)o->pids;
@@ -283,6 +328,26 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     return r < 0 ? r : plan_check(p, sizeof *p, e);
 }
 
+static bool wants_network(const struct run_options *o)
+{
+    return o->allow.n || o->policy;
+}
+
+/* Programs that know proxies use ours, and can show why something was refused. */
+static void add_proxy(struct run_options *o)
+{
+    static const char *const variables[] = {
+        "HTTP_PROXY=" LISTENERS_PROXY_URL,  "http_proxy=" LISTENERS_PROXY_URL,
+        "HTTPS_PROXY=" LISTENERS_PROXY_URL, "https_proxy=" LISTENERS_PROXY_URL,
+        "ALL_PROXY=" LISTENERS_PROXY_URL,   "all_proxy=" LISTENERS_PROXY_URL,
+        "NO_PROXY=" LISTENERS_NO_PROXY,     "no_proxy=" LISTENERS_NO_PROXY,
+    };
+
+    for (size_t i = 0; i < COUNT_OF(variables); i++)
+        if (!*find_variable(o, variables[i], strcspn(variables[i], "=")))
+            put_variable(o, variables[i]);
+}
+
 static void fill_environment(struct run_options *o)
 {
     const char *term = getenv("TERM");
@@ -293,6 +358,8 @@ static void fill_environment(struct run_options *o)
     if (o->tty && term &&
         snprintf(term_variable, sizeof term_variable, "TERM=%s", term) < (int)sizeof term_variable)
         put_variable(o, term_variable);
+    if (wants_network(o))
+        add_proxy(o);
 }
 
 static void fill_start(struct supervisor_start *start, struct run_options *o, char **argv)
@@ -324,9 +391,10 @@ static bool is_text(const char *const *list)
  */
 static bool can_be_served(const struct run_options *o, char **argv)
 {
-    return !o->image && !o->writable && !o->strict && !o->hostname && !o->caps && !o->asked &&
-           !o->n_mounts && o->disk == DEFAULT_DISK && o->n_env <= OPTION_LIST_MAX &&
-           is_text((const char *const *)argv) && is_text(o->env) && !getenv("SANDBOXER_NO_DAEMON");
+    return !wants_network(o) && !o->image && !o->writable && !o->strict && !o->hostname &&
+           !o->caps && !o->asked && !o->n_mounts && o->disk == DEFAULT_DISK &&
+           o->n_env <= OPTION_LIST_MAX && is_text((const char *const *)argv) && is_text(o->env) &&
+           !getenv("SANDBOXER_NO_DAEMON");
 }
 
 static bool run_served(const struct verb *v, const struct run_options *o, char **argv, int *ret)
@@ -351,8 +419,27 @@ static bool run_served(const struct verb *v, const struct run_options *o, char *
     return remote_run(v, &s, ret);
 }
 
+static int open_network(struct session *s, const struct run_options *o, struct network *n,
+                        struct err *e)
+{
+    const struct network_options how = { .policy = o->policy,
+                                         .allow = &o->allow,
+                                         .resolvers = &o->resolvers,
+                                         .upstream = o->upstream,
+                                         .log = o->egress_log };
+
+    if (!wants_network(o))
+        return o->egress_log || o->resolvers.n || o->upstream
+                   ? err_set(e, ERR_INVALID,
+                             "--egress-log, --resolver and --upstream go with --allow or --policy")
+                   : 0;
+    s->network = n;
+    return network_init(n, &how, e);
+}
+
 static int run_command(struct run_options *o, char **argv)
 {
+    static struct network network = NETWORK_NONE;
     struct image_dir image AUTO(image_dir_done) = IMAGE_DIR_NONE;
     struct session s AUTO(session_done) = { .control = -1 };
     struct supervisor_start start;
@@ -361,6 +448,8 @@ static int run_command(struct run_options *o, char **argv)
 
     s.quiet = o->quiet;
     s.asked_limits = o->asked;
+    if (r >= 0)
+        r = open_network(&s, o, &network, &e);
     if (r >= 0)
         r = fill_plan(&s, o, &image, &e);
     if (r < 0) {
@@ -398,6 +487,10 @@ const struct verb verb_run = {
         "The command sees its own file system, processes and network (loopback only), none of\n"
         "ours, and holds no capability. stdin, stdout and stderr are passed through.\n"
         "\n"
+        "With --allow or --policy it reaches what these name, by proxy variables or without, and\n"
+        "nothing else; what was refused is said at the end. The names it asks for are not\n"
+        "looked up unless they may be reached.\n"
+        "\n"
         "Exit status: the command's own; 128+N if signal N ended it; 124 after a timeout; 125 if\n"
         "sandboxer failed; 126 if the command cannot be executed, 127 if it is not there.\n"
         "\n"
@@ -405,7 +498,9 @@ const struct verb verb_run = {
         "  sandboxer run --memory 64M --pids 32 --cpu 0.5 --timeout 2s -- ./job\n"
         "  sandboxer run --mount ./src:/work --workdir /work --user 1000 -- make\n"
         "  sandboxer run -t -- bash\n"
-        "  sandboxer run --image rootfs.tar -- sh\n",
+        "  sandboxer run --image rootfs.tar -- sh\n"
+        "  sandboxer run --allow api.example.com -- curl https://api.example.com/\n"
+        "  sandboxer run --policy policy.yaml --egress-log log.jsonl -- ./agent\n",
     .options = options,
     .n_options = COUNT_OF(options),
     .run = run,

@@ -17,6 +17,7 @@ static const struct boundary_ops kinds[] = {
         .start = supervisor_start,
         .kill = supervisor_kill,
         .ask = supervisor_ask,
+        .ask_who = supervisor_ask_who,
         .next = supervisor_next,
     },
 };

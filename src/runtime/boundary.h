@@ -37,6 +37,7 @@ struct boundary_ops {
     int (*kill)(int sock, uint32_t tag, uint32_t proc, int sig, enum control_scope scope,
                 struct err *e);
     int (*ask)(int sock, uint32_t tag, enum control_type type, struct err *e);
+    int (*ask_who)(int sock, uint32_t tag, uint64_t inode, struct err *e);
     int (*next)(int sock, union supervisor_message *ret, struct ipc_fds *ret_fds, struct err *e);
 };
 

@@ -1,0 +1,143 @@
+#include "cli/denials.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/own.h"
+#include "cli/lines.h"
+#include "cli/show.h"
+#include "cli/verb.h"
+#include "json/reader.h"
+
+enum { ACTION_DENIED = 2, LINE_MEMORY = 256 << 10, TEXT_MAX = 4096 };
+
+static int64_t number_at(const struct json *v, const char *path, int64_t otherwise)
+{
+    const struct json *found = show_at(v, path);
+
+    return found && found->type == JSON_INT ? found->i : otherwise;
+}
+
+static bool same(const struct denial *a, const struct denial *b)
+{
+    return a->port == b->port && strcmp(a->host, b->host) == 0 && strcmp(a->code, b->code) == 0;
+}
+
+static void count(struct denials *d, const struct denial *new)
+{
+    size_t i = 0;
+
+    d->total += new->count;
+    while (i < d->n && !same(&d->list[i], new))
+        i++;
+    if (i < d->n)
+        d->list[i].count += new->count;
+    else if (d->n < DENIALS_MAX)
+        d->list[d->n++] = *new;
+}
+
+/* As the record has it: what it stands for, once the first of a kind was told, is in later ones. */
+void denials_add(struct denials *d, struct str line)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(LINE_MEMORY);
+    const struct json_limits limits = { .bytes = LINE_MEMORY / 4, .depth = 8 };
+    const struct json *event;
+    struct denial new = { .count = 1 };
+    struct str host;
+    int64_t port, times;
+
+    if (json_read(line, limits, &a, &event, NULL) < 0 ||
+        number_at(event, "action_id", 0) != ACTION_DENIED)
+        return;
+    host = show_string(event, "dst_endpoint.hostname");
+    if (!host.n)
+        host = show_string(event, "dst_endpoint.ip");
+    if (host.n)
+        str_copy(host, new.host, sizeof new.host);
+    port = number_at(event, "dst_endpoint.port", 0);
+    new.port = port > 0 && port <= UINT16_MAX ? (uint16_t)port : 0;
+    host = show_string(event, "status_code");
+    if (host.n)
+        str_copy(host, new.code, sizeof new.code);
+    times = number_at(event, "count", 1);
+    new.count = times > 0 ? (uint64_t)times : 1;
+    count(d, &new);
+}
+
+void denials_read(struct denials *d, int fd)
+{
+    AUTO(lines_done) struct lines lines = LINES_INIT;
+    char piece[64 << 10];
+    struct str line;
+    ssize_t n;
+
+    while ((n = pread(fd, piece, sizeof piece, d->at)) > 0 || (n < 0 && errno == EINTR)) {
+        if (n < 0)
+            continue;
+        d->at += n;
+        if (lines_feed(&lines, (struct str){ piece, (size_t)n }, NULL) < 0)
+            return;
+        while (lines_next(&lines, &line))
+            denials_add(d, line);
+    }
+}
+
+static int add_place(const struct denial *l, struct buf *out)
+{
+    const char *open = strchr(l->host, ':') ? "[" : "", *close = open[0] ? "]" : "";
+
+    if (!l->host[0])
+        return buf_addf(out, "what could not be read");
+    if (!l->port)
+        return buf_addf(out, "%s", l->host);
+    return buf_addf(out, "%s%s%s:%u", open, l->host, close, l->port);
+}
+
+static bool can_be_allowed(const struct denial *l)
+{
+    return l->host[0] && strcmp(l->code, "policy_denied") == 0;
+}
+
+static int add_hint(const struct denials *d, struct buf *out)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (can_be_allowed(&d->list[i])) {
+            int r = buf_addf(out, "; --allow ");
+
+            if (r >= 0)
+                r = add_place(&d->list[i], out);
+            return r < 0 ? r : buf_addf(out, " would allow %s", d->n == 1 ? "it" : "that");
+        }
+    return 0;
+}
+
+int denials_text(const struct denials *d, struct buf *out)
+{
+    int r;
+
+    if (!d->total)
+        return 0;
+    r = buf_addf(out, "%llu connection%s refused by policy: ", (unsigned long long)d->total,
+                 d->total == 1 ? "" : "s");
+    for (size_t i = 0; r >= 0 && i < d->n && i < DENIALS_SHOWN; i++) {
+        r = i ? buf_addf(out, ", ") : 0;
+        if (r >= 0)
+            r = add_place(&d->list[i], out);
+        if (r >= 0 && d->list[i].code[0])
+            r = buf_addf(out, " (%s)", d->list[i].code);
+    }
+    if (r >= 0 && d->n > DENIALS_SHOWN)
+        r = buf_addf(out, ", …");
+    return r < 0 ? r : add_hint(d, out);
+}
+
+void denials_say(const struct denials *d)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
+
+    if (denials_text(d, &text) >= 0 && text.n)
+        say(STR_FMT, STR_ARG(buf_str(&text)));
+}

@@ -1,0 +1,404 @@
+#include "cli/network.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "cli/text_file.h"
+#include "cli/write.h"
+#include "ipc/channel.h"
+#include "proc/spawn.h"
+
+enum {
+    WORKER_UID = 61742, /* as the daemon's workers, where the system names nobody for it */
+    WORKER_FD = 3,
+    ARGUMENTS_MAX = 12,
+    AUDIT_MAX = 16 << 20, /* bytes of events in memory; then they are counted and forgotten */
+    END_MS = 2000,
+};
+
+/* ---- the policy and the record ---- */
+
+static int seal_text(const char *name, struct str text, int *ret, struct err *e)
+{
+    AUTO_CLOSE int fd = memfd_create(name, MFD_CLOEXEC);
+    int r = fd < 0 ? err_sys(e, "making memory for the policy") : write_all(fd, text, e);
+
+    if (r >= 0)
+        *ret = take_fd(&fd);
+    return r;
+}
+
+static int take_file(struct network *n, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_FILE_MAX);
+    int r = text_file_read(n->options.policy, &text, e);
+
+    return r < 0 ? r : seal_text("policy", buf_str(&text), &n->file, e);
+}
+
+static int take_items(struct network *n, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_FILE_MAX);
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < n->options.allow->n; i++) {
+        if (strchr(n->options.allow->p[i], '\n'))
+            return err_set(e, ERR_INVALID, "--allow: a destination is one line");
+        r = buf_addf(&text, "%s\n", n->options.allow->p[i]);
+    }
+    if (r < 0)
+        return err_set(e, ERR_TOO_BIG, "--allow: too much");
+    return seal_text("allow", buf_str(&text), &n->items, e);
+}
+
+/* Events are wanted all the same: they say what was refused. */
+static int make_audit(struct network *n, struct err *e)
+{
+    drop_fd(&n->audit);
+    drop_fd(&n->seen);
+    n->audit = memfd_create("audit", MFD_CLOEXEC);
+    if (n->audit < 0)
+        return err_sys(e, "making memory for the egress log");
+    n->seen = fcntl(n->audit, F_DUPFD_CLOEXEC, 3);
+    return 0;
+}
+
+static int open_audit(struct network *n, struct err *e)
+{
+    struct stat st;
+
+    if (!n->options.log)
+        return make_audit(n, e);
+    n->audit = open(n->options.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+    if (n->audit < 0 || fstat(n->audit, &st) < 0)
+        return err_sys(e, "--egress-log %s", n->options.log);
+    if (!S_ISREG(st.st_mode))
+        return 0;
+    n->seen = open(n->options.log, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    n->denials.at = st.st_size;
+    return 0;
+}
+
+/* ---- the worker ---- */
+
+static void add_argument(char **argv, size_t *n, const char *s)
+{
+    memcpy(&argv[(*n)++], &s, sizeof s); /* execve() writes to none of it */
+}
+
+static int start_worker(struct network *n, struct err *e)
+{
+    AUTO_CLOSE int ours = -1, theirs = -1;
+    char path[PATH_MAX], *argv[ARGUMENTS_MAX + 1] = { NULL }, *envp[] = { NULL };
+    struct spawn s = { .path = path,
+                       .argv = argv,
+                       .envp = envp,
+                       .n_fds = WORKER_FD + 1,
+                       .become = geteuid() == 0,
+                       .uid = WORKER_UID,
+                       .gid = WORKER_UID };
+    size_t at = 0;
+    int pair[2], r = spawn_find("sandboxer-egress", path, sizeof path, e);
+
+    if (r >= 0)
+        r = ipc_pair(pair, e);
+    if (r < 0)
+        return r;
+    ours = pair[0];
+    theirs = pair[1];
+    add_argument(argv, &at, "sandboxer-egress");
+    add_argument(argv, &at, "--worker");
+    add_argument(argv, &at, "3");
+    for (size_t i = 0; i < n->options.resolvers->n && at + 2 < ARGUMENTS_MAX - 2; i++) {
+        add_argument(argv, &at, "--resolver");
+        add_argument(argv, &at, n->options.resolvers->p[i]);
+    }
+    if (n->options.upstream) {
+        add_argument(argv, &at, "--upstream");
+        add_argument(argv, &at, n->options.upstream);
+    }
+    s.fds = (const int[]){ -1, -1, STDERR_FILENO, theirs };
+    r = spawn_start(&s, &n->pid, e);
+    if (r >= 0 && fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
+        r = err_sys(e, "preparing the worker's socket");
+    if (r >= 0)
+        n->sock = take_fd(&ours);
+    return r;
+}
+
+int network_init(struct network *n, const struct network_options *o, struct err *e)
+{
+    int r = 0;
+
+    *n = (struct network){
+        .options = *o, .sock = -1, .file = -1, .items = -1, .audit = -1, .seen = -1
+    };
+    if (o->policy)
+        r = take_file(n, e);
+    if (r >= 0 && o->allow->n)
+        r = take_items(n, e);
+    if (r >= 0)
+        r = open_audit(n, e);
+    return r < 0 ? r : start_worker(n, e);
+}
+
+void network_done(struct network *n)
+{
+    drop_fd(&n->sock);
+    drop_fd(&n->file);
+    drop_fd(&n->items);
+    drop_fd(&n->audit);
+    drop_fd(&n->seen);
+    if (n->pid > 0)
+        spawn_wait(n->pid, &(int){ 0 }, NULL);
+    n->pid = 0;
+}
+
+/* ---- requests ---- */
+
+static int send_add(struct network *n, const struct listeners *l, struct err *e)
+{
+    struct wire_add m = { .has_audit = 1, .audit_max = n->options.log ? 0 : AUDIT_MAX };
+    int fds[LISTENER_COUNT_ + 1];
+    size_t n_fds = listeners_pack(l, fds, &m.slots);
+
+    fds[n_fds++] = n->audit;
+    wire_fill(&m.head, WIRE_ADD, 0, sizeof m);
+    memcpy(m.id, n->id, sizeof m.id);
+    return ipc_send(n->sock, &m, sizeof m, fds, n_fds, e);
+}
+
+static int send_texts(struct network *n, struct err *e)
+{
+    struct wire_texts m = { .generation = 1, .has_file = n->file >= 0, .has_allow = n->items >= 0 };
+    int fds[2];
+    size_t n_fds = 0;
+
+    if (n->file >= 0)
+        fds[n_fds++] = n->file;
+    if (n->items >= 0)
+        fds[n_fds++] = n->items;
+    wire_fill(&m.head, WIRE_TEXTS, 0, sizeof m);
+    memcpy(m.id, n->id, sizeof m.id);
+    if (n->options.policy)
+        snprintf(m.name, sizeof m.name, "%s", n->options.policy);
+    return ipc_send(n->sock, &m, sizeof m, fds, n_fds, e);
+}
+
+int network_serve(struct network *n, const char *id, struct ipc_fds *fds, uint32_t slots,
+                  struct err *e)
+{
+    AUTO(listeners_done) struct listeners l;
+    int r;
+
+    listeners_init(&l);
+    snprintf(n->id, sizeof n->id, "%s", id);
+    r = listeners_take(fds, slots, &l, e);
+    if (r >= 0)
+        r = send_add(n, &l, e);
+    if (r >= 0)
+        r = send_texts(n, e);
+    drop_fd(&n->file);
+    drop_fd(&n->items);
+    return err_wrap(e, r, "handing the sandbox's network to its worker");
+}
+
+/* ---- messages ---- */
+
+/* Beyond its ceiling, the record in memory begins again. */
+static void renew_audit(struct network *n)
+{
+    struct wire_box m = { .generation = 0 };
+
+    denials_read(&n->denials, n->seen);
+    n->denials.at = 0;
+    if (make_audit(n, NULL) < 0)
+        return;
+    wire_fill(&m.head, WIRE_AUDIT, 0, sizeof m);
+    memcpy(m.id, n->id, sizeof m.id);
+    ipc_send(n->sock, &m, sizeof m, &n->audit, 1, NULL);
+}
+
+union message {
+    struct wire_head head;
+    struct wire_box box;
+    struct wire_failed failed;
+    struct wire_who who;
+    struct wire_used used;
+};
+
+/* 1: it is there; 0: the worker is gone, or talks nonsense, which comes to the same. */
+static int receive(struct network *n, union message *m)
+{
+    ssize_t got = ipc_recv(n->sock, m, sizeof *m, NULL, NULL);
+
+    if (got == -(ssize_t)ERR_BUSY)
+        return -ERR_BUSY;
+    if (got > 0 && wire_check(m, (size_t)got, NULL) >= 0)
+        return 1;
+    drop_fd(&n->sock);
+    return 0;
+}
+
+int network_hear(struct network *n, enum network_news *ret, struct wire_who *who, struct err *e)
+{
+    union message m;
+    int r = receive(n, &m);
+
+    *ret = r == 0 ? NETWORK_GONE : NETWORK_NOTHING;
+    if (r <= 0)
+        return 0;
+    switch (m.head.type) {
+    case WIRE_APPLIED:
+        *ret = NETWORK_READY;
+        return 0;
+    case WIRE_WHO:
+        *ret = NETWORK_WHO;
+        *who = m.who;
+        return 0;
+    case WIRE_USED:
+        n->used = m.used;
+        return 0;
+    case WIRE_FULL:
+        renew_audit(n);
+        return 0;
+    case WIRE_FAILED:
+        return err_set(e,
+                       m.failed.code > ERR_OK && m.failed.code < ERR_CODE_COUNT_
+                           ? (enum err_code)m.failed.code
+                           : ERR_UPSTREAM,
+                       "%s", m.failed.msg);
+    default:
+        return 0;
+    }
+}
+
+/* ---- who holds a connection ---- */
+
+static bool has_ancestor(const struct control_holder *h, uint32_t exe)
+{
+    for (uint32_t i = 0; i < h->n_ancestors; i++)
+        if (h->ancestors[i] == exe)
+            return true;
+    return false;
+}
+
+/* A path that fits, or NULL. */
+static const char *path_of(const struct control_who_is *m, uint32_t exe)
+{
+    struct control_exe x;
+    const char *path = control_exe_at(m, exe, &x);
+
+    return path[0] == '/' && strlen(path) < WIRE_PATH_MAX ? path : NULL;
+}
+
+static bool all_have(const struct control_who_is *m, uint32_t exe)
+{
+    struct control_holder h;
+
+    for (uint32_t i = 1; i < m->n_holders; i++) {
+        control_holder_at(m, i, &h);
+        if (!has_ancestor(&h, exe))
+            return false;
+    }
+    return true;
+}
+
+static bool all_are(const struct control_who_is *m, uint32_t exe)
+{
+    struct control_holder h;
+
+    for (uint32_t i = 1; i < m->n_holders; i++) {
+        control_holder_at(m, i, &h);
+        if (h.exe != exe)
+            return false;
+    }
+    return true;
+}
+
+void network_who_is(const struct control_who_is *m, struct wire_who_is *ret)
+{
+    struct control_holder first;
+    const char *path;
+
+    *ret = (struct wire_who_is){ .known = 0 };
+    if (m->n_holders == 0)
+        return;
+    control_holder_at(m, 0, &first);
+    path = path_of(m, first.exe);
+    if (!path || !all_are(m, first.exe))
+        return;
+    ret->known = 1;
+    ret->pid = first.pid;
+    snprintf(ret->binary, sizeof ret->binary, "%s", path);
+    for (uint32_t i = 0; i < first.n_ancestors && ret->n_ancestors < WIRE_ANCESTORS_MAX; i++) {
+        path = path_of(m, first.ancestors[i]);
+        if (path && all_have(m, first.ancestors[i]))
+            snprintf(ret->ancestors[ret->n_ancestors++], WIRE_PATH_MAX, "%s", path);
+    }
+}
+
+/* More than PID 1 lets wait could make both of us wait for each other. */
+bool network_may_ask(const struct network *n)
+{
+    return n->asked < CONTROL_WHO_MAX;
+}
+
+/* An answer that the worker does not take in time counts as none: it denies. */
+void network_answer(struct network *n, uint32_t tag, const struct control_who_is *m)
+{
+    struct wire_who_is is = { .known = 0 };
+
+    if (n->sock < 0)
+        return;
+    if (m)
+        network_who_is(m, &is);
+    wire_fill(&is.head, WIRE_WHO_IS, tag, sizeof is);
+    ipc_send(n->sock, &is, sizeof is, NULL, 0, NULL);
+}
+
+/* ---- the end ---- */
+
+static void await_removed(struct network *n)
+{
+    int64_t deadline = clock_mono() + END_MS * NS_PER_MS;
+    struct pollfd in = { .fd = n->sock, .events = POLLIN };
+    union message m;
+
+    while (n->sock >= 0 && clock_mono() < deadline) {
+        int r = receive(n, &m);
+
+        if (r > 0 && m.head.type == WIRE_REMOVED)
+            return;
+        if (r > 0 && m.head.type == WIRE_USED)
+            n->used = m.used;
+        if (r < 0)
+            poll(&in, 1, clock_poll_ms(deadline));
+    }
+}
+
+void network_end(struct network *n, bool quiet)
+{
+    struct wire_box m = { .generation = 0 };
+
+    if (n->sock >= 0 && n->id[0]) {
+        wire_fill(&m.head, WIRE_REMOVE, 0, sizeof m);
+        memcpy(m.id, n->id, sizeof m.id);
+        if (ipc_send(n->sock, &m, sizeof m, NULL, 0, NULL) >= 0)
+            await_removed(n);
+    }
+    drop_fd(&n->sock);
+    if (quiet)
+        return;
+    if (n->seen >= 0)
+        denials_read(&n->denials, n->seen);
+    denials_say(&n->denials);
+}
