@@ -120,7 +120,7 @@ int denials_text(const struct denials *d, struct buf *out)
 
     if (!d->total)
         return 0;
-    r = buf_addf(out, "%llu connection%s refused by policy: ", (unsigned long long)d->total,
+    r = buf_addf(out, "%llu connection%s refused: ", (unsigned long long)d->total,
                  d->total == 1 ? "" : "s");
     for (size_t i = 0; r >= 0 && i < d->n && i < DENIALS_SHOWN; i++) {
         r = i ? buf_addf(out, ", ") : 0;

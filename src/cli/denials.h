@@ -30,7 +30,7 @@ void denials_add(struct denials *d, struct str line);
 /* All whole lines that are in the file from d->at. */
 void denials_read(struct denials *d, int fd);
 
-/* "2 connections refused by policy: evil.example:443 (policy_denied); --allow … would allow it";
+/* "2 connections refused: evil.example:443 (policy_denied); --allow … would allow it";
  * nothing if there was none. */
 int denials_text(const struct denials *d, struct buf *out);
 void denials_say(const struct denials *d); /* on stderr */

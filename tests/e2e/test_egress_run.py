@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# parallel
+"""sandboxer run --allow, --policy: real clients inside, recording origins outside."""
+
+import contextlib
+import json
+import os
+import shutil
+
+from egress_world import PUBLIC, PUBLIC_TOO, RESOLVER, World
+from harness import Skip, check, equal, main, test, wait_for
+
+EMBEDDED = {"SANDBOXER_NO_DAEMON": "1"}
+POLICY = """
+version: 1
+network_policies:
+  rest:
+    endpoints:
+      - host: api.example.com
+        port: 80
+        protocol: rest
+        access: read-only
+    binaries: [{path: "/**"}]
+  programs:
+    endpoints:
+      - host: programs.example.com
+        port: 80
+    binaries: [{path: "/**/curl"}]
+"""
+REFUSED = b"refused: "
+RAW = """
+import socket
+s = socket.create_connection(("%s", %d), 5)
+s.sendall(b"GET /raw HTTP/1.1\\r\\nHost: %s\\r\\nConnection: close\\r\\n\\r\\n")
+data = b""
+while not data.endswith(b"hello\\n"):
+    data += s.recv(65536)
+print("hello")
+"""
+
+
+def run(w, c, *argv, **options):
+    """In the world's network, without a daemon."""
+    return w.execute(c, [c.program(), "run", "--resolver", RESOLVER, *argv], env=EMBEDDED, **options)
+
+
+def sh(w, c, script, *flags):
+    return run(w, c, *flags, "--", "sh", "-c", script)
+
+
+def need(program):
+    if not shutil.which(program):
+        raise Skip(f"{program} is not installed")
+
+
+@contextlib.contextmanager
+def world():
+    with World() as w:
+        w.dns.names.update({"api.example.com": [PUBLIC], "programs.example.com": [PUBLIC],
+                            "evil.example": [PUBLIC_TOO]})
+        yield w
+
+
+CLIENTS = {
+    "curl": "curl -sS http://api.example.com/x",
+    "wget": "wget -qO- http://api.example.com/x",
+    "python3": "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://api.example.com/x\").read().decode(), end=\"\")'",
+    "node": "node -e 'fetch(\"http://api.example.com/x\").then(r => r.text()).then(t => process.stdout.write(t))'",
+}
+
+
+@test
+def every_client_reaches_what_is_allowed(c):
+    with world() as w:
+        origin = w.http()
+        for program, script in CLIENTS.items():
+            for before in ("", "unset HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy; "):
+                if not shutil.which(program):
+                    continue
+                seen = sh(w, c, before + script, "--allow", "api.example.com:80")
+                seen.expect(0, out=b"hello\n", err=b"")
+        check(b"GET /x HTTP/1.1" in origin.bytes, "the origin was asked")
+
+
+@test
+def every_client_is_refused_what_is_not(c):
+    with world() as w:
+        w.http(PUBLIC_TOO)
+        for program, script in CLIENTS.items():
+            for before in ("", "unset HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy; "):
+                if not shutil.which(program):
+                    continue
+                seen = sh(w, c, before + script.replace("api.example.com", "evil.example"), "--allow", "api.example.com:80")
+                check(REFUSED in seen.err and b"evil.example" in seen.err, f"{program}: {seen}")
+                check(b"hello" not in seen.out, f"{program}: {seen}")
+        w.nothing_got_out()
+
+
+@test
+def a_raw_socket_is_captured(c):
+    need("python3")
+    with world() as w:
+        w.http()
+        w.http(PUBLIC_TOO)
+        run(w, c, "--allow", "api.example.com:80", "--", "python3", "-c",
+            RAW % ("api.example.com", 80, "api.example.com")).expect(0, out=b"hello\n", err=b"")
+        seen = run(w, c, "--allow", "api.example.com:80", "--", "python3", "-c", RAW % (PUBLIC_TOO, 80, "x"))
+        check(seen.code == 1 and f"{PUBLIC_TOO}:80 (policy_denied)".encode() in seen.err, str(seen))
+        equal([o.connections for o in w.origins], [1, 0], "connections")
+
+
+@test
+def git_clones_through_it(c):
+    need("git")
+    with world() as w:
+        w.http()
+        seen = sh(w, c, "git ls-remote http://api.example.com/r.git; git ls-remote http://evil.example/r.git",
+                  "--allow", "api.example.com:80")
+        check(b"evil.example:80 (policy_denied)" in seen.err, str(seen))
+        check(b"GET /r.git/info/refs" in w.origins[0].bytes, "git asked the origin")
+
+
+@test
+def a_policy_file_rules_requests_and_programs(c):
+    policy = c.write("policy.yaml", POLICY)
+    log = c.dir / "log.jsonl"
+    with world() as w:
+        origin = w.http()
+        seen = sh(w, c, "curl -sS http://api.example.com/x; curl -sS -X DELETE http://api.example.com/x; "
+                        "curl -sS http://programs.example.com/p; wget -qO- http://programs.example.com/q",
+                  "--policy", policy, "--egress-log", log)
+        equal(seen.out.count(b"hello\n"), 2, f"answers in {seen}")
+        check(b"DELETE" not in origin.bytes and b"GET /q" not in origin.bytes, "only what is allowed got out")
+        check(REFUSED in seen.err, str(seen))
+        events = [json.loads(line) for line in log.read_text().splitlines()]
+        check(any(e.get("action_id") == 2 for e in events), "denials are on record")
+        check(any(e.get("actor", {}).get("process", {}).get("file", {}).get("name") == "curl" for e in events),
+              "programs are on record")
+
+
+@test
+def a_bad_policy_starts_nothing(c):
+    policy = c.write("policy.yaml", "version: 1\nnetwork_policies:\n  a:\n    endpoints:\n      - hosst: x\n")
+    for flags, says in ((["--policy", policy], r"line 5: network_policies\.a\.endpoints\[0\]\.hosst"),
+                        (["--policy", c.dir / "nowhere"], "nowhere"),
+                        (["--allow", "a b"], "--allow: 'a b'"),
+                        (["--egress-log", "x"], "go with --allow or --policy")):
+        c.execute([c.program(), "run", *flags, "--", "echo", "started"], env=EMBEDDED).expect(125, out=b"", says=[says])
+
+
+@test
+def without_a_word_nothing_is_reached(c):
+    seen = c.execute([c.program(), "run", "--allow", "api.example.com", "--", "sh", "-c",
+                      "curl -sS -m 5 https://evil.example/"], env=EMBEDDED)
+    check(seen.code != 0 and b"evil.example:443 (policy_denied); --allow evil.example:443 would allow it" in seen.err,
+          str(seen))
+
+
+@test
+def the_run_goes_on_when_its_worker_dies(c):
+    process = c.start([c.program(), "run", "--allow", "api.example.com", "--", "sh", "-c", "echo up; read x; echo $x"],
+                      env=EMBEDDED)
+    equal(process.stdout.readline(), b"up\n", "output")
+    worker = wait_for(lambda: children(process.pid, "sandboxer-egres"), "the worker is there")
+    os.kill(worker[0], 9)
+    out, err = process.communicate(b"on\n", timeout=20)
+    equal((process.returncode, out), (0, b"on\n"), "the program's end")
+    check(b"the egress worker died" in err, err.decode())
+
+
+def children(pid, name):
+    found = []
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        for child in file.read().split():
+            with open(f"/proc/{child}/comm", encoding="utf-8") as comm:
+                if comm.read().strip() == name:
+                    found.append(int(child))
+    return found
+
+
+main()
