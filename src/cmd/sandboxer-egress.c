@@ -3,6 +3,7 @@
 
 #include "egress/options.h"
 #include "egress/standalone.h"
+#include "egress/trial.h"
 #include "egress/worker.h"
 
 int main(int argc, char **argv)
@@ -13,7 +14,10 @@ int main(int argc, char **argv)
 
     if (!options_read(argc, argv, &options, &status))
         return status;
-    r = options.standalone ? standalone_run(&options, &e) : worker_run(&options, &e);
+    if (options.check || options.explain)
+        r = trial_run(&options, &e);
+    else
+        r = options.standalone ? standalone_run(&options, &e) : worker_run(&options, &e);
     if (r < 0)
         fprintf(stderr, "sandboxer-egress: %s\n", e.msg);
     return r < 0 ? 1 : 0;

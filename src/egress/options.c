@@ -29,6 +29,11 @@ static const char help[] =
     "  --resolver ADDR[:PORT] ask this DNS server, at most 3 (default: /etc/resolv.conf)\n"
     "  --upstream URL         go out through http://ADDR:PORT or socks5://ADDR:PORT\n"
     "  --worker FD            serve a control plane on this socket (for sandboxerd)\n"
+    "  --check FILE           say whether a policy is good, as JSON (sandboxer egress check)\n"
+    "  --explain FILE         say what a policy would decide, as JSON (sandboxer egress explain)\n"
+    "    --to HOST[:PORT]     about a connection there\n"
+    "    --method M --path P  about a request\n"
+    "    --binary PATH        of this program\n"
     "  --version, --help\n"
     "\n"
     "Rules that name programs allow nothing here: nobody can tell who asks.\n"
@@ -45,6 +50,12 @@ enum {
     OPT_RESOLVER,
     OPT_UPSTREAM,
     OPT_WORKER,
+    OPT_CHECK,
+    OPT_EXPLAIN,
+    OPT_TO,
+    OPT_METHOD,
+    OPT_PATH,
+    OPT_BINARY,
     OPT_VERSION,
     OPT_HELP,
 };
@@ -59,6 +70,12 @@ static const struct option table[] = {
     { "resolver", required_argument, NULL, OPT_RESOLVER },
     { "upstream", required_argument, NULL, OPT_UPSTREAM },
     { "worker", required_argument, NULL, OPT_WORKER },
+    { "check", required_argument, NULL, OPT_CHECK },
+    { "explain", required_argument, NULL, OPT_EXPLAIN },
+    { "to", required_argument, NULL, OPT_TO },
+    { "method", required_argument, NULL, OPT_METHOD },
+    { "path", required_argument, NULL, OPT_PATH },
+    { "binary", required_argument, NULL, OPT_BINARY },
     { "version", no_argument, NULL, OPT_VERSION },
     { "help", no_argument, NULL, OPT_HELP },
     { 0 },
@@ -133,9 +150,40 @@ static int read_worker(struct egress_options *o, const char *text, struct err *e
     return r;
 }
 
+/* Options that are texts, and what they fill. */
+static const char **text_of(int c, struct egress_options *o)
+{
+    switch (c) {
+    case OPT_POLICY:
+        return &o->policy;
+    case OPT_AUDIT:
+        return &o->audit;
+    case OPT_CHECK:
+        return &o->check;
+    case OPT_EXPLAIN:
+        return &o->explain;
+    case OPT_TO:
+        return &o->to;
+    case OPT_METHOD:
+        return &o->method;
+    case OPT_PATH:
+        return &o->path;
+    case OPT_BINARY:
+        return &o->binary;
+    default:
+        return NULL;
+    }
+}
+
 /* 1: it was --help or --version. */
 static int read_one(int c, struct egress_options *o, struct err *e)
 {
+    const char **text = text_of(c, o);
+
+    if (text) {
+        *text = optarg;
+        return 0;
+    }
     switch (c) {
     case OPT_STANDALONE:
         o->standalone = true;
@@ -145,14 +193,8 @@ static int read_one(int c, struct egress_options *o, struct err *e)
     case OPT_ANYWHERE:
         o->anywhere = true;
         return 0;
-    case OPT_POLICY:
-        o->policy = optarg;
-        return 0;
     case OPT_BAD_POLICY:
         return read_bad_policy(o, optarg, e);
-    case OPT_AUDIT:
-        o->audit = optarg;
-        return 0;
     case OPT_RESOLVER:
         return read_resolver(o, optarg, e);
     case OPT_UPSTREAM:
@@ -168,17 +210,30 @@ static int read_one(int c, struct egress_options *o, struct err *e)
     }
 }
 
+/* One thing is done at a time. */
+static int check_mode(const struct egress_options *o, struct err *e)
+{
+    bool asks = o->to || o->method || o->path || o->binary;
+
+    if (o->standalone + (o->worker >= 0) + (o->check != NULL) + (o->explain != NULL) != 1)
+        return err_set(e, ERR_INVALID,
+                       "one of --standalone, --worker, --check and --explain is needed");
+    if (o->explain && !o->to)
+        return err_set(e, ERR_INVALID, "--explain: say --to HOST:PORT");
+    if (asks && !o->explain)
+        return err_set(e, ERR_INVALID, "--to, --method, --path and --binary go with --explain");
+    return 0;
+}
+
 static int check(const struct egress_options *o, int argc, char **argv, struct err *e)
 {
     if (optind < argc)
         return err_set(e, ERR_INVALID, "'%s' is not an option; --help says what is", argv[optind]);
-    if (o->standalone == (o->worker >= 0))
-        return err_set(e, ERR_INVALID, "one of --standalone and --worker is needed");
     if (!o->anywhere && address_classify(&o->listen) != ADDRESS_LOOPBACK)
         return err_set(e, ERR_INVALID,
                        "--listen: others can reach this address, and whoever reaches it has all "
                        "the rights of the policy; if that is meant, say --listen-anywhere");
-    return 0;
+    return check_mode(o, e);
 }
 
 bool options_read(int argc, char **argv, struct egress_options *ret, int *ret_status)

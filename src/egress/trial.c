@@ -1,0 +1,251 @@
+#include "egress/trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/own.h"
+#include "json/writer.h"
+#include "policy/egress_explain.h"
+#include "policy/egress_file.h"
+#include "policy/path.h"
+
+enum { OUT_MAX = 64 << 20 };
+
+static const char *const protocols[] = {
+    [EGRESS_TCP] = "tcp",         [EGRESS_REST] = "rest", [EGRESS_WEBSOCKET] = "websocket",
+    [EGRESS_GRAPHQL] = "graphql", [EGRESS_SQL] = "sql",   [EGRESS_JSON_RPC] = "json-rpc",
+    [EGRESS_MCP] = "mcp",
+};
+static const char *const accesses[] = {
+    [EGRESS_ACCESS_NONE] = NULL,
+    [EGRESS_READ_ONLY] = "read-only",
+    [EGRESS_READ_WRITE] = "read-write",
+    [EGRESS_FULL] = "full",
+};
+
+/* ---- check ---- */
+
+static void put_text(struct json_writer *w, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    json_key(w, str_from(key));
+    json_put_lossy(w, str_from(value));
+}
+
+static void put_list(struct json_writer *w, const char *key, struct json_strs list)
+{
+    if (!list.n)
+        return;
+    json_key(w, str_from(key));
+    json_begin_array(w);
+    for (size_t i = 0; i < list.n; i++)
+        json_put_lossy(w, str_from(list.p[i]));
+    json_end_array(w);
+}
+
+static void put_ports(struct json_writer *w, const struct egress_endpoint *ep)
+{
+    if (!ep->port_count)
+        return;
+    json_key(w, STR("ports"));
+    json_begin_array(w);
+    for (size_t i = 0; i < ep->port_count; i++)
+        json_put_uint(w, ep->ports[i]);
+    json_end_array(w);
+}
+
+/* The endpoint's own programs, or else the entry's. */
+static void put_programs(struct json_writer *w, const struct egress_entry *entry,
+                         const struct egress_endpoint *ep)
+{
+    const struct egress_binary *list = entry->binaries.p;
+
+    if (ep->binaries.n) {
+        put_list(w, "binaries", ep->binaries);
+        return;
+    }
+    json_key(w, STR("binaries"));
+    json_begin_array(w);
+    for (size_t i = 0; i < entry->binaries.n; i++)
+        json_put_lossy(w, str_from(list[i].path));
+    json_end_array(w);
+}
+
+static void put_endpoint(struct json_writer *w, const struct egress_entry *entry,
+                         const struct egress_endpoint *ep)
+{
+    json_begin_object(w);
+    put_text(w, "policy", entry->name ? entry->name : entry->key);
+    put_text(w, "name", ep->name);
+    put_text(w, "host", ep->host ? ep->host : "*");
+    put_ports(w, ep);
+    put_text(w, "protocol", protocols[ep->protocol]);
+    put_text(w, "access", accesses[ep->access]);
+    put_text(w, "path", ep->path);
+    put_text(w, "enforcement", ep->enforcement == EGRESS_AUDIT ? "audit" : "enforce");
+    put_programs(w, entry, ep);
+    put_list(w, "allowed_ips", ep->allowed_ips);
+    json_key(w, STR("rules"));
+    json_put_uint(w, ep->rules.n + ep->deny_rules.n);
+    json_end_object(w);
+}
+
+static void put_policy(struct json_writer *w, const struct egress_policy *p)
+{
+    const struct egress_entry *entries = p->network_policies.p;
+
+    json_begin_object(w);
+    json_key(w, STR("valid"));
+    json_put_bool(w, true);
+    json_key(w, STR("endpoints"));
+    json_begin_array(w);
+    for (size_t i = 0; i < p->network_policies.n; i++) {
+        const struct egress_endpoint *list = entries[i].endpoints.p;
+
+        for (size_t k = 0; k < entries[i].endpoints.n; k++)
+            put_endpoint(w, &entries[i], &list[k]);
+    }
+    json_end_array(w);
+    put_list(w, "notes", p->notes);
+    json_end_object(w);
+}
+
+static void put_flaw(struct json_writer *w, const struct err *why)
+{
+    json_begin_object(w);
+    json_key(w, STR("valid"));
+    json_put_bool(w, false);
+    put_text(w, "message", why->msg);
+    json_end_object(w);
+}
+
+int trial_check(struct str yaml, struct buf *out, struct err *e)
+{
+    AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
+    AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = NULL;
+    struct egress_policy policy;
+    struct json_writer w;
+    struct err why = { 0 };
+
+    json_writer_init(&w, out, JSON_COMPACT);
+    if (egress_policy_read(yaml, &arena, &policy, &why) >= 0)
+        s = egress_compile(&policy, 1, &why);
+    if (s)
+        put_policy(&w, &policy);
+    else
+        put_flaw(&w, &why);
+    return json_writer_finish(&w, e);
+}
+
+/* ---- explain ---- */
+
+/* A request as the policy sees it, which depends on where it goes. */
+static int read_request(const struct egress_options *o, const struct egress_snapshot *s,
+                        struct egress_trial *trial, struct buf *room, struct err *e)
+{
+    struct egress_match match;
+    struct egress_reason why;
+    int r;
+
+    if (!o->method && !o->path)
+        return 0;
+    egress_connect(s, &trial->ask, &match, &why);
+    trial->method = str_from(o->method ? o->method : "GET");
+    r = path_canonical(str_from(o->path ? o->path : "/"), match.encoded_slash, room, &trial->path,
+                       &trial->query, e);
+    return err_wrap(e, r, "--path");
+}
+
+static int read_question(const struct egress_options *o, struct host *host,
+                         struct egress_trial *trial, struct err *e)
+{
+    enum { PORT = 443 };
+    uint16_t port;
+    int r = authority_parse(str_from(o->to), PORT, host, &port, e);
+
+    if (r < 0)
+        return err_wrap(e, r, "--to");
+    trial->ask = (struct egress_ask){ .host = str_from(host->name),
+                                      .host_is_address = host->is_address,
+                                      .address = host->address,
+                                      .port = port };
+    if (host->is_address) {
+        trial->addresses = &host->address;
+        trial->n_addresses = 1;
+    }
+    if (o->binary) {
+        trial->ask.identity_known = true;
+        trial->ask.binary = str_from(o->binary);
+    }
+    return 0;
+}
+
+int trial_explain(struct str yaml, const struct egress_options *o, struct buf *out, struct err *e)
+{
+    AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
+    AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = NULL;
+    AUTO(buf_done) struct buf room = BUF_INIT(PATH_BYTES_MAX + PATH_QUERY_MAX + 16);
+    struct egress_explanation x;
+    struct egress_trial trial = { 0 };
+    struct egress_policy policy;
+    struct json_writer w;
+    struct host host;
+    int r = egress_policy_read(yaml, &arena, &policy, e);
+
+    if (r < 0)
+        return r;
+    s = egress_compile(&policy, 1, e);
+    if (!s)
+        return -(int)(e->code ? e->code : ERR_BUG);
+    r = read_question(o, &host, &trial, e);
+    if (r >= 0)
+        r = read_request(o, s, &trial, &room, e);
+    if (r < 0)
+        return r;
+    egress_explain(s, &trial, &x);
+    json_writer_init(&w, out, JSON_COMPACT);
+    egress_explain_json(&x, &w);
+    return json_writer_finish(&w, e);
+}
+
+/* ---- the whole ---- */
+
+static int read_file(const char *path, struct buf *out, struct err *e)
+{
+    AUTO_CLOSE int fd = str_eq(str_from(path), STR("-"))
+                            ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                            : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    ssize_t n;
+
+    if (fd < 0)
+        return err_sys(e, "%s", path);
+    do {
+        enum { PIECE = 16 << 10 };
+        char piece[PIECE];
+
+        n = read(fd, piece, sizeof piece);
+        if (n < 0 && errno != EINTR)
+            return err_sys(e, "reading %s", path);
+        if (n > 0 && buf_add(out, (struct str){ piece, (size_t)n }) < 0)
+            return err_set(e, ERR_TOO_BIG, "%s: longer than %d bytes", path, EGRESS_FILE_BYTES_MAX);
+    } while (n != 0);
+    return 0;
+}
+
+int trial_run(const struct egress_options *o, struct err *e)
+{
+    AUTO(buf_done) struct buf yaml = BUF_INIT(EGRESS_FILE_BYTES_MAX);
+    AUTO(buf_done) struct buf out = BUF_INIT(OUT_MAX);
+    int r = read_file(o->check ? o->check : o->explain, &yaml, e);
+
+    if (r >= 0)
+        r = o->check ? trial_check(buf_str(&yaml), &out, e)
+                     : trial_explain(buf_str(&yaml), o, &out, e);
+    if (r < 0)
+        return r;
+    printf(STR_FMT "\n", STR_ARG(buf_str(&out)));
+    return fflush(stdout) == 0 ? 0 : err_sys(e, "writing to stdout");
+}
