@@ -6,15 +6,27 @@
 #include "cli/verbs.h"
 
 const struct verb *const cli_verbs[] = {
-    &verb_run,        &verb_canary,        &verb_create,       &verb_exec,
-    &verb_shell,      &verb_attach,        &verb_ps,           &verb_kill,
-    &verb_cp,         &verb_logs,          &verb_get,          &verb_list,
-    &verb_events,     &verb_destroy,       &verb_recreate,     &verb_extend_ttl,
-    &verb_expire,     &verb_sync,          &verb_inspect_host, &verb_inspect_stale,
-    &verb_reap_stale, &verb_profiles_list, &verb_profiles_get, &verb_profiles_validate,
-    &verb_hosts_list, &verb_hosts_add,     &verb_hosts_remove, &verb_token_create,
-    &verb_token_list, &verb_token_revoke,  &verb_doctor,       &verb_backup,
-    &verb_version,    &verb_completion,    &verb_help,         NULL,
+    &verb_run,          &verb_canary,
+    &verb_create,       &verb_exec,
+    &verb_shell,        &verb_attach,
+    &verb_ps,           &verb_kill,
+    &verb_cp,           &verb_logs,
+    &verb_get,          &verb_list,
+    &verb_events,       &verb_destroy,
+    &verb_recreate,     &verb_extend_ttl,
+    &verb_expire,       &verb_sync,
+    &verb_inspect_host, &verb_inspect_stale,
+    &verb_reap_stale,   &verb_profiles_list,
+    &verb_profiles_get, &verb_profiles_validate,
+    &verb_hosts_list,   &verb_hosts_add,
+    &verb_hosts_remove, &verb_token_create,
+    &verb_token_list,   &verb_token_revoke,
+    &verb_egress_check, &verb_egress_explain,
+    &verb_egress_get,   &verb_egress_set,
+    &verb_egress_log,   &verb_egress_denials,
+    &verb_doctor,       &verb_backup,
+    &verb_version,      &verb_completion,
+    &verb_help,         NULL,
 };
 
 /* How many of the words make up the name: all of it, or 0. */

@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/body.h"
+#include "cli/text_file.h"
 #include "cli/verbs.h"
 
 struct create_options {
@@ -13,7 +14,8 @@ struct create_options {
     const char *profile, *ttl, *scope, *mode, *access;
     const char *actor, *harness, *session_id, *run_id, *job_id;
     const char *idempotency_key;
-    struct option_list inputs, labels;
+    struct option_list inputs, labels, allow;
+    const char *policy;
     bool no_wait;
 };
 
@@ -28,6 +30,11 @@ static const struct option_spec options[] = {
       AT(inputs), .complete = COMPLETE_FILE },
     { "label", 'l', "KEY=VALUE", "a label to find it by; can be repeated", .kind = OPTION_PAIRS,
       AT(labels) },
+    { "allow", 0, "HOST[:PORT]",
+      "let it reach this host, beside what the profile allows; can be repeated",
+      .kind = OPTION_LIST, AT(allow) },
+    { "policy", 0, "FILE", "let it reach what this egress policy allows ('egress check FILE')",
+      .kind = OPTION_TEXT, AT(policy), .complete = COMPLETE_FILE },
     { "scope", 0, "SCOPE", "who shares it: session, agent or shared", .kind = OPTION_WORD,
       AT(scope), .words = "session agent shared" },
     { "workspace", 0, "MODE", "mirror or remote-canonical", .kind = OPTION_WORD, AT(mode),
@@ -89,7 +96,21 @@ static void put_object(struct json_writer *w, const char *name, const char *cons
     json_end_object(w);
 }
 
-static void put_request(struct json_writer *w, const struct create_options *o)
+static void put_egress(struct json_writer *w, const struct create_options *o, struct str policy)
+{
+    if (!o->allow.n && !o->policy)
+        return;
+    json_key(w, STR("egress"));
+    json_begin_object(w);
+    body_list(w, "allow", &o->allow);
+    if (o->policy) {
+        json_key(w, STR("policy"));
+        json_put_str(w, policy);
+    }
+    json_end_object(w);
+}
+
+static void put_request(struct json_writer *w, const struct create_options *o, struct str policy)
 {
     const char *const workspace[][2] = { { "mode", o->mode }, { "access", o->access } };
     const char *const consumer[][2] = { { "actor", o->actor },
@@ -106,23 +127,28 @@ static void put_request(struct json_writer *w, const struct create_options *o)
     body_text(w, "ttl", o->ttl);
     body_pairs(w, "labels", &o->labels);
     put_object(w, "consumer", consumer, COUNT_OF(consumer));
+    put_egress(w, o, policy);
     json_end_object(w);
 }
 
 static int run(const struct verb *v, int argc, char **argv)
 {
     static struct create_options o;
+    AUTO(buf_done) struct buf policy = BUF_INIT(TEXT_FILE_MAX);
     AUTO(call_done) struct call c;
+    struct err e;
     int status;
 
     call_init(&c, v, &o.common, "POST");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
+    if (o.policy && text_file_read(o.policy, &policy, &e) < 0)
+        return call_failed(&c, &e);
     resolve_inputs(&o.inputs);
     call_path(&c, "/v1/sandboxes");
     call_field(&c, "Idempotency-Key", o.idempotency_key);
     call_field(&c, "Prefer", o.no_wait ? "respond-async" : NULL);
-    put_request(call_json(&c), &o);
+    put_request(call_json(&c), &o, buf_str(&policy));
     c.doing = o.no_wait ? NULL : "creating a sandbox";
     status = call_run(&c);
     return status ? status : answer_record(&c, c.answer, &kind_sandbox);
@@ -137,6 +163,7 @@ const struct verb verb_create = {
             "  sandboxer create\n"
             "  id=$(sandboxer create -q --profile profile.agent-dev --ttl 2h)\n"
             "  sandboxer create -p profile.build --input repo=./src --label team=web -o json\n"
+            "  sandboxer create --allow api.example.com --allow '*.packages.example.org:443'\n"
             "\n"
             "An input that names a file or directory here is sent as its absolute path.\n",
     .options = options,

@@ -14,6 +14,8 @@ extern const struct verb verb_inspect_host, verb_inspect_stale, verb_reap_stale;
 extern const struct verb verb_profiles_list, verb_profiles_get, verb_profiles_validate;
 extern const struct verb verb_hosts_list, verb_hosts_add, verb_hosts_remove;
 extern const struct verb verb_token_create, verb_token_list, verb_token_revoke;
+extern const struct verb verb_egress_check, verb_egress_explain, verb_egress_get, verb_egress_set;
+extern const struct verb verb_egress_log, verb_egress_denials;
 extern const struct verb verb_doctor, verb_backup, verb_version, verb_completion, verb_help;
 
 void cli_print_help(FILE *to);

@@ -118,7 +118,7 @@ static void put_flaw(struct json_writer *w, const struct err *why)
     json_begin_object(w);
     json_key(w, STR("valid"));
     json_put_bool(w, false);
-    put_text(w, "message", why->msg);
+    put_text(w, "problem", why->msg);
     json_end_object(w);
 }
 

@@ -9,7 +9,7 @@
  * is no answer. */
 int trial_run(const struct egress_options *o, struct err *e);
 
-/* {"valid": false, "message": …}, or {"valid": true, "endpoints": […], "notes": […]}. */
+/* {"valid": false, "problem": …}, or {"valid": true, "endpoints": […], "notes": […]}. */
 int trial_check(struct str yaml, struct buf *out, struct err *e);
 /* What egress_explain_json() writes; -ERR_INVALID if the policy or the question is none. */
 int trial_explain(struct str yaml, const struct egress_options *o, struct buf *out, struct err *e);

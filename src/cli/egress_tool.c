@@ -1,0 +1,87 @@
+#include "cli/egress_tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "cli/write.h"
+#include "proc/spawn.h"
+
+enum { OPTIONS_MAX = 16, PIECE = 16 << 10, COMPLAINT_MAX = 512 };
+
+static const char prefix[] = "sandboxer-egress: ";
+
+/* All that is in a file, from its beginning. */
+static int read_file(int fd, struct buf *out, struct err *e)
+{
+    char *room;
+    ssize_t n;
+
+    do {
+        if (buf_room(out, PIECE, &room) < 0)
+            return err_set(e, ERR_TOO_BIG, "sandboxer-egress says too much");
+        n = pread(fd, room, PIECE, (off_t)out->n);
+        if (n < 0 && errno != EINTR)
+            return err_sys(e, "reading what sandboxer-egress says");
+        buf_grew(out, n > 0 ? (size_t)n : 0);
+    } while (n != 0);
+    return 0;
+}
+
+/* Its first line, without its name. */
+static int complain(int fd, int status, struct err *e)
+{
+    char text[COMPLAINT_MAX];
+    ssize_t n = pread(fd, text, sizeof text, 0);
+    struct str line = { text, n > 0 ? (size_t)n : 0 };
+
+    line.n = str_find(line, '\n');
+    if (str_starts(line, str_from(prefix)))
+        line = (struct str){ line.p + strlen(prefix), line.n - strlen(prefix) };
+    if (!line.n)
+        return err_set(e, ERR_UPSTREAM, "sandboxer-egress ended without a word (%d)", status);
+    return err_set(e, ERR_INVALID, STR_FMT, STR_ARG(line));
+}
+
+static int start(const char *const *options, const int fds[static 3], int *ret_status,
+                 struct err *e)
+{
+    char path[PATH_MAX], *argv[OPTIONS_MAX + 2] = { NULL }, *envp[] = { NULL };
+    struct spawn s = { .path = path, .argv = argv, .envp = envp, .fds = fds, .n_fds = 3 };
+    const char *name = "sandboxer-egress";
+    pid_t pid;
+    int r = spawn_find(name, path, sizeof path, e);
+
+    memcpy(&argv[0], &name, sizeof name); /* execve() writes to none of it */
+    for (size_t i = 0; options[i] && i < OPTIONS_MAX; i++)
+        memcpy(&argv[i + 1], &options[i], sizeof options[i]);
+    if (r >= 0)
+        r = spawn_start(&s, &pid, e);
+    return r < 0 ? r : spawn_wait(pid, ret_status, e);
+}
+
+int egress_tool_run(const char *const *options, struct str text, struct buf *out, struct err *e)
+{
+    AUTO_CLOSE int in = memfd_create("policy", MFD_CLOEXEC);
+    AUTO_CLOSE int said = memfd_create("answer", MFD_CLOEXEC);
+    AUTO_CLOSE int complaint = memfd_create("complaint", MFD_CLOEXEC);
+    int status = 0, r;
+
+    if (in < 0 || said < 0 || complaint < 0)
+        return err_sys(e, "making memory for sandboxer-egress");
+    r = write_all(in, text, e);
+    if (r >= 0 && lseek(in, 0, SEEK_SET) < 0)
+        r = err_sys(e, "handing over the policy");
+    if (r >= 0)
+        r = start(options, (const int[]){ in, said, complaint }, &status, e);
+    if (r < 0)
+        return r;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return complain(complaint, status, e);
+    return read_file(said, out, e);
+}

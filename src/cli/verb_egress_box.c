@@ -1,0 +1,218 @@
+/* What a sandbox of the daemon's may reach, and what it tried to. */
+#include <stdio.h>
+#include <time.h>
+
+#include "base/own.h"
+#include "cli/answer.h"
+#include "cli/lines.h"
+#include "cli/text_file.h"
+#include "cli/verbs.h"
+#include "json/reader.h"
+
+static const struct column columns[] = {
+    COLUMN("ID", "sandbox_id"),
+    COLUMN("GENERATION", "generation"),
+    COLUMN("IN FORCE", "in_force"),
+    COLUMN("ENDPOINTS", "endpoints"),
+    COLUMN("ALLOWED", "allowed"),
+    COLUMN("DENIED", "denied"),
+    COLUMN("SENT", "bytes_out", .show = show_bytes),
+    COLUMN("RECEIVED", "bytes_in", .show = show_bytes),
+    COLUMN("POLICY", "policy", .alone = true, .block = true),
+};
+static const struct kind kind = { "egress", "generation", columns, COUNT_OF(columns) };
+
+static int run_get(const struct verb *v, int argc, char **argv)
+{
+    static const struct simple simple = {
+        .method = "GET", .before = "/v1/sandboxes/", .after = "/egress", .kind = &kind
+    };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_egress_get = {
+    .name = "egress get",
+    .arguments = "ID",
+    .summary = "show the egress policy of a sandbox, and what passed",
+    .text = "  sandboxer egress get sbx_4k7\n"
+            "  sandboxer egress get sbx_4k7 -o yaml\n",
+    .run = run_get,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_SANDBOX,
+};
+
+static int run_set(const struct verb *v, int argc, char **argv)
+{
+    struct common common = { 0 };
+    AUTO(call_done) struct call c;
+    AUTO(buf_done) struct buf generation = BUF_INIT(32);
+    struct err e;
+    int status;
+
+    call_init(&c, v, &common, "PUT");
+    if (!verb_parse(v, &argc, &argv, &common, &status))
+        return status;
+    if (text_file_read(argv[1], &c.body, &e) < 0)
+        return call_failed(&c, &e);
+    call_path(&c, "/v1/sandboxes/%s/egress", argv[0]);
+    call_field(&c, "Content-Type", "application/yaml");
+    status = call_run(&c);
+    if (status)
+        return status;
+    show_text(show_at(c.answer, "generation"), 0, &generation);
+    return answer_done(&c, c.answer, "%s: generation " STR_FMT " of its policy", argv[0],
+                       STR_ARG(buf_str(&generation)));
+}
+
+const struct verb verb_egress_set = {
+    .name = "egress set",
+    .arguments = "ID FILE",
+    .summary = "give a sandbox another egress policy, at once",
+    .text = "The new policy takes the place of the old one as a whole, or, if something is wrong\n"
+            "with it, not at all. Connections that it does not allow are closed. '-' is stdin.\n"
+            "\n"
+            "  sandboxer egress set sbx_4k7 policy.yaml\n",
+    .run = run_set,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 2,
+    .max_arguments = 2,
+    .complete = COMPLETE_SANDBOX_OR_FILE,
+};
+
+/* --- what was tried --- */
+
+/* Milliseconds since 1970, as events have their time. */
+static void show_time(const struct json *v, int64_t now, struct buf *out)
+{
+    char text[32];
+    struct tm tm;
+    time_t s;
+
+    (void)now;
+    if (!v || v->type != JSON_INT || v->i < 0)
+        return;
+    s = (time_t)(v->i / 1000);
+    if (gmtime_r(&s, &tm) && strftime(text, sizeof text, "%FT%T", &tm))
+        buf_addf(out, "%s.%03dZ", text, (int)(v->i % 1000));
+}
+
+static const struct column log_columns[] = {
+    COLUMN("TIME", "time", .show = show_time),
+    COLUMN("ACTION", "action"),
+    COLUMN("ACTIVITY", "activity_name"),
+    COLUMN("HOST", "dst_endpoint.hostname", .most = 48),
+    COLUMN("ADDRESS", "dst_endpoint.ip"),
+    COLUMN("PORT", "dst_endpoint.port"),
+    COLUMN("CODE", "status_code"),
+    COLUMN("COUNT", "count"),
+    COLUMN("PROGRAM", "actor.process.file.path", .most = 40),
+    COLUMN("MESSAGE", "message", .most = 80),
+};
+
+struct log_options {
+    struct common common;
+    bool follow;
+};
+
+static const struct option_spec log_options[] = {
+    { "follow", 'f', NULL, "go on with what happens from now on", .kind = OPTION_FLAG,
+      .at = offsetof(struct log_options, follow) },
+};
+
+/* One line of the stream, in memory that is given back at once: the stream may never end. */
+static int print_line(const struct log_options *o, struct str line, struct err *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)8 * LINES_MAX);
+    const struct json_limits limits = { .bytes = LINES_MAX, .depth = 16 };
+    enum format format = common_format(&o->common);
+    struct look look = look_for(fileno(stdout));
+    const struct json *event;
+    int r = json_read(line, limits, &a, &event, e);
+
+    if (r < 0)
+        return err_wrap(e, r, "the daemon's answer");
+    r = format != FORMAT_TEXT
+            ? tree_print(stdout, format, true, event, e)
+            : table_row(stdout, &look, event, log_columns, COUNT_OF(log_columns), e);
+    return r < 0 || fflush(stdout) == 0 ? r : err_sys(e, "writing to stdout");
+}
+
+static int run_log(const struct verb *v, int argc, char **argv)
+{
+    struct log_options o = { 0 };
+    AUTO(lines_done) struct lines lines = LINES_INIT;
+    AUTO(call_done) struct call c;
+    struct str piece, line;
+    struct err e;
+    int status;
+
+    call_init(&c, v, &o.common, "GET");
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    call_path(&c, "/v1/sandboxes/%s/egress/log", argv[0]);
+    call_query(&c, "follow", o.follow ? "true" : NULL);
+    status = call_open(&c);
+    while (status == 0 && call_next(&c, &piece, &status) > 0) {
+        int r = lines_feed(&lines, piece, &e);
+
+        while (r >= 0 && lines_next(&lines, &line))
+            r = print_line(&o, line, &e);
+        if (r < 0)
+            return call_failed(&c, &e);
+    }
+    return status;
+}
+
+const struct verb verb_egress_log = {
+    .name = "egress log",
+    .arguments = "ID",
+    .summary = "show every decision about what leaves a sandbox",
+    .text = "A line has time, what was done, where to, why, how often, and by which program. With\n"
+            "-o json it is the whole event (OCSF), one a line.\n"
+            "\n"
+            "  sandboxer egress log -f sbx_4k7\n"
+            "  sandboxer egress log sbx_4k7 -o json | jq 'select(.action_id == 2)'\n",
+    .options = log_options,
+    .n_options = COUNT_OF(log_options),
+    .run = run_log,
+    .flags = VERB_REMOTE | VERB_FORMAT,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_SANDBOX,
+};
+
+static const struct column denial_columns[] = {
+    COLUMN("COUNT", "count"),
+    COLUMN("HOST", "host", .most = 48),
+    COLUMN("PORT", "port"),
+    COLUMN("CODE", "code"),
+    COLUMN("REASON", "reason", .most = 80),
+    COLUMN("NEXT", "next", .most = 80),
+};
+static const struct kind denials = { "denials", "host", denial_columns, COUNT_OF(denial_columns) };
+
+static int run_denials(const struct verb *v, int argc, char **argv)
+{
+    static const struct simple simple = { .method = "GET",
+                                          .before = "/v1/sandboxes/",
+                                          .after = "/egress/denials",
+                                          .kind = &denials,
+                                          .list = true };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_egress_denials = {
+    .name = "egress denials",
+    .arguments = "ID",
+    .summary = "show what a sandbox was refused, and what would allow it",
+    .text = "  sandboxer egress denials sbx_4k7\n",
+    .run = run_denials,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_SANDBOX,
+};
