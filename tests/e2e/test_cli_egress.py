@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# parallel
+"""sandboxer egress …: policies tried without a daemon, and those of the daemon's sandboxes."""
+
+import json
+
+from client import Client
+from daemon import Daemon
+from harness import check, equal, main, test
+
+POLICY = """
+version: 1
+network_policies:
+  web:
+    endpoints:
+      - host: api.example.com
+        port: 443
+      - host: rest.example.com
+        port: 80
+        protocol: rest
+        access: read-only
+    binaries: [{path: /**}]
+  programs:
+    endpoints:
+      - host: packages.example.org
+        port: 443
+    binaries: [{path: /usr/bin/pip}]
+"""
+BAD = "version: 1\nnetwork_policies:\n  a:\n    endpoints:\n      - hosst: x\n"
+
+
+@test
+def a_policy_is_checked_without_a_daemon(c):
+    good, bad = c.write("good.yaml", POLICY), c.write("bad.yaml", BAD)
+    shown = c.cli("egress", "check", good).expect(0).text
+    check(all(host in shown for host in ("api.example.com", "rest.example.com", "packages.example.org")), shown)
+    found = json.loads(c.cli("egress", "check", "-", "-o", "json", stdin=POLICY.encode()).expect(0).out)
+    equal((found["valid"], [e["host"] for e in found["endpoints"]]),
+          (True, ["api.example.com", "rest.example.com", "packages.example.org"]), "the verdict")
+    c.cli("egress", "check", bad).expect(1, out=b"", says=r"bad\.yaml: line 5: network_policies\.a\.endpoints\[0\]\.hosst")
+    equal(json.loads(c.cli("egress", "check", bad, "-o", "json").expect(1).out)["valid"], False, "the verdict")
+    c.cli("egress", "check", "nowhere").expect((1, 125), says="nowhere")
+    c.cli("egress", "check").expect(2)
+
+
+@test
+def a_decision_is_explained(c):
+    policy = c.write("policy.yaml", POLICY)
+    for flags, code, verdict in ((["--to", "api.example.com"], 0, "allowed"),
+                                 (["--to", "api.example.com:80"], 1, "port_not_allowed"),
+                                 (["--to", "evil.example"], 1, "policy_denied"),
+                                 (["--to", "rest.example.com:80", "--path", "/x"], 0, "allowed"),
+                                 (["--to", "rest.example.com:80", "--method", "PUT"], 1, "request_denied"),
+                                 (["--to", "packages.example.org", "--binary", "/usr/bin/pip"], 0, "allowed"),
+                                 (["--to", "packages.example.org", "--binary", "/usr/bin/curl"], 1, "binary_not_allowed")):
+        found = json.loads(c.cli("egress", "explain", policy, *flags, "-o", "json").expect(code).out)
+        equal(found["code"], verdict, f"the code for {flags}")
+    shown = c.cli("egress", "explain", policy, "--to", "evil.example").expect(1).text
+    check("denied" in shown and "evil.example" in shown and "NEXT" in shown, shown)
+    c.cli("egress", "explain", policy).expect(2, says="--to")
+    c.cli("egress", "explain", policy, "--to", "a b").expect(1, says="--to")
+
+
+@test
+def a_sandbox_gets_a_policy_and_another(c):
+    policy, bad = c.write("policy.yaml", POLICY), c.write("bad.yaml", BAD)
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create("--allow", "one.example.com", "--allow", "two.example.com:80")
+        found = cli.json("egress", "get", box)
+        equal((found["generation"], found["endpoints"]), (1, 2), "the first policy")
+        cli("egress", "set", box, policy).expect(0, out=f"{box}: generation 2 of its policy\n".encode())
+        equal(cli.json("egress", "get", box)["endpoints"], 3, "endpoints of the second")
+        cli("egress", "set", box, bad).expect((1, 2), says="line 5")
+        equal(cli.json("egress", "get", box)["generation"], 2, "what is in force after a bad one")
+        other = cli.create("--policy", policy)
+        equal(cli.json("egress", "get", other)["endpoints"], 3, "endpoints of the file")
+        cli("create", "--policy", bad).expect((1, 2), says="line 5")
+        cli("create", "--allow", "a b").expect((1, 2), says="a b")
+        cli("egress", "get", "sbx_none").expect(3)
+
+
+main()
