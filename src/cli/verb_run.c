@@ -12,6 +12,7 @@
 #include "cli/session.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "packages/packages.h"
 #include "proc/caps.h"
 #include "proc/passwd.h"
 #include "proc/sys.h"
@@ -36,6 +37,7 @@ struct run_options {
     const char *env[VARIABLES_MAX + 16];
     size_t n_env;
     struct option_list allow, resolvers;
+    bool allow_packages;
     const char *policy, *upstream, *egress_log;
 };
 
@@ -212,6 +214,7 @@ FLAG(strict)
 FLAG(tty)
 FLAG(quiet)
 FLAG(writable)
+FLAG(allow_packages)
 
 static const struct option_spec options[] = {
     { "image", 0, "PATH",
@@ -245,6 +248,9 @@ static const struct option_spec options[] = {
       .set = set_allow },
     { "policy", 0, "FILE", "let it reach what this egress policy allows ('egress check FILE')",
       .set = set_policy, .complete = COMPLETE_FILE },
+    { "allow-packages", 0, NULL,
+      "let it reach the hosts that its package managers are configured for",
+      .set = set_allow_packages },
     { "egress-log", 0, "FILE", "append an event for every decision, as lines of JSON",
       .set = set_egress_log, .complete = COMPLETE_FILE },
     { "resolver", 0, "ADDR[:PORT]", "DNS server for what it may reach (default: the host's)",
@@ -301,6 +307,11 @@ static int choose_identity(struct session *s, const struct run_options *o, struc
     return 0;
 }
 
+static bool wants_network(const struct run_options *o)
+{
+    return o->allow.n || o->policy || o->allow_packages;
+}
+
 static int fill_plan(struct session *s, const struct run_options *o, struct image_dir *image,
                      struct err *e)
 {
@@ -308,7 +319,7 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     int r = 0;
 
     p->flags |= (o->strict ? PLAN_STRICT : 0) | (o->writable ? PLAN_WRITABLE_SYSTEM : 0) |
-                (s->network ? PLAN_EGRESS : 0);
+                (wants_network(o) ? PLAN_EGRESS : 0);
     p->memory = o->memory;
     p->disk = o->disk;
     p->pids = (uint32_t)o->pids;
@@ -326,11 +337,6 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     for (size_t i = 0; i < o->n_mounts && r >= 0; i++)
         r = add_mount(s, o->mounts[i], e);
     return r < 0 ? r : plan_check(p, sizeof *p, e);
-}
-
-static bool wants_network(const struct run_options *o)
-{
-    return o->allow.n || o->policy;
 }
 
 /* Programs that know proxies use ours, and can show why something was refused. */
@@ -419,8 +425,26 @@ static bool run_served(const struct verb *v, const struct run_options *o, char *
     return remote_run(v, &s, ret);
 }
 
-static int open_network(struct session *s, const struct run_options *o, struct network *n,
-                        struct err *e)
+/* Of the image or, without one, of the system directories that it will see. */
+static int add_packages(const struct session *s, struct run_options *o, struct err *e)
+{
+    static struct packages found;
+    AUTO_CLOSE int system = s->plan.n_layers ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    packages_find(s->plan.n_layers ? s->fds[0] : system, s->plan.n_layers > 0, o->env, &found);
+    if (!found.n)
+        return err_set(e, ERR_NOT_FOUND,
+                       "--allow-packages: there is no package manager with a host inside");
+    for (size_t i = 0; i < found.n; i++) {
+        int r = set_allow(o, found.hosts[i], e);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int open_network(struct session *s, struct run_options *o, struct network *n, struct err *e)
 {
     const struct network_options how = { .policy = o->policy,
                                          .allow = &o->allow,
@@ -431,8 +455,15 @@ static int open_network(struct session *s, const struct run_options *o, struct n
     if (!wants_network(o))
         return o->egress_log || o->resolvers.n || o->upstream
                    ? err_set(e, ERR_INVALID,
-                             "--egress-log, --resolver and --upstream go with --allow or --policy")
+                             "--egress-log, --resolver and --upstream go with --allow, "
+                             "--allow-packages or --policy")
                    : 0;
+    if (o->allow_packages) {
+        int r = add_packages(s, o, e);
+
+        if (r < 0)
+            return r;
+    }
     s->network = n;
     return network_init(n, &how, e);
 }
@@ -449,9 +480,9 @@ static int run_command(struct run_options *o, char **argv)
     s.quiet = o->quiet;
     s.asked_limits = o->asked;
     if (r >= 0)
-        r = open_network(&s, o, &network, &e);
-    if (r >= 0)
         r = fill_plan(&s, o, &image, &e);
+    if (r >= 0)
+        r = open_network(&s, o, &network, &e);
     if (r < 0) {
         say("%s", e.msg);
         return EXIT_OURS;
@@ -500,7 +531,8 @@ const struct verb verb_run = {
         "  sandboxer run -t -- bash\n"
         "  sandboxer run --image rootfs.tar -- sh\n"
         "  sandboxer run --allow api.example.com -- curl https://api.example.com/\n"
-        "  sandboxer run --policy policy.yaml --egress-log log.jsonl -- ./agent\n",
+        "  sandboxer run --policy policy.yaml --egress-log log.jsonl -- ./agent\n"
+        "  sandboxer run --image rootfs.tar --allow-packages -- npm install x\n",
     .options = options,
     .n_options = COUNT_OF(options),
     .run = run,

@@ -1,0 +1,43 @@
+/* The hosts that package managers are configured for, so that a sandbox may be let to them and
+ * nowhere else.
+ *
+ * Configuration is whatever an image holds, so it is read as hostile: bounded, line by line, and
+ * nothing counts but http and https URLs whose authority is a host and a port. What else a line
+ * says is passed over. */
+#ifndef PACKAGES_PACKAGES_H
+#define PACKAGES_PACKAGES_H
+
+#include "base/str.h"
+#include "net/host.h"
+
+enum {
+    PACKAGES_HOSTS_MAX = 64,       /* of all managers together; further ones are left out */
+    PACKAGES_FILE_MAX = 256 << 10, /* bytes of a file; a longer one is passed over */
+    PACKAGES_FILES_MAX = 64,       /* of a directory of them */
+    PACKAGES_TEXT = HOST_MAX + 9,  /* "[address]:65535" */
+};
+
+struct packages {
+    char hosts[PACKAGES_HOSTS_MAX][PACKAGES_TEXT]; /* "packages.example.org:443", each once */
+    size_t n;
+};
+
+/* The host of an http or https URL; false if it is none, or there is no room. */
+bool packages_add_url(struct packages *p, struct str url);
+
+/* A manager's configuration. True if it names what the manager takes instead of its default. */
+typedef bool packages_fn(struct packages *p, struct str text);
+
+packages_fn packages_read_apt;    /* sources.list: "deb [options] URL suite …" */
+packages_fn packages_read_deb822; /* *.sources: "URIs: URL …" */
+packages_fn packages_read_pip;    /* pip.conf: index-url, extra-index-url, find-links */
+packages_fn packages_read_npm;    /* npmrc: registry, @scope:registry */
+packages_fn packages_read_cargo;  /* config.toml: index, registry, replace-with */
+packages_fn packages_read_go;     /* go env: GOPROXY */
+
+/* The managers below a root directory, which no link leads out of, with the variables that they
+ * will see (NULL-terminated, "NAME=VALUE"). home: root's own files are inside, too. A manager that
+ * is there and not configured brings its default hosts. */
+void packages_find(int root, bool home, const char *const *env, struct packages *ret);
+
+#endif

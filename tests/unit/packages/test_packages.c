@@ -1,0 +1,137 @@
+#include "packages/packages.h"
+
+#include <stdio.h>
+
+#include "base/own.h"
+#include "harness/tap.h"
+
+/* All hosts with a blank behind each. */
+static const char *shown(const struct packages *p)
+{
+    static char text[PACKAGES_HOSTS_MAX * PACKAGES_TEXT];
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < p->n; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s ", p->hosts[i]);
+    return text;
+}
+
+static void check(packages_fn *read, const char *text, bool replaces, const char *want)
+{
+    struct packages p = { .n = 0 };
+
+    CHECK(read(&p, str_from(text)) == replaces);
+    CHECK_STR(str_from(shown(&p)), want);
+}
+
+TEST(only_urls_with_a_host_count)
+{
+    static const struct {
+        const char *url, *want;
+    } rows[] = {
+        { "https://Example.ORG/simple", "example.org:443 " },
+        { "http://example.org:8080?x", "example.org:8080 " },
+        { "https://user:p@ss@example.org/", "example.org:443 " },
+        { "sparse+https://example.org/i", "example.org:443 " },
+        { "http://[2001:db8::1]:81/x", "[2001:db8::1]:81 " },
+        { "ftp://example.org", "" },
+        { "https://", "" },
+        { "https://a b/", "" },
+        { "https://${HOST}/", "" },
+        { "https://example.org:99999/", "" },
+        { "https://example.org:/", "" },
+        { "https://1.2.3", "" },
+        { "example.org", "" },
+        { "cdrom:[Debian]/", "" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct packages p = { .n = 0 };
+
+        CHECK(packages_add_url(&p, str_from(rows[i].url)) == (rows[i].want[0] != '\0'));
+        CHECK_STR(str_from(shown(&p)), rows[i].want);
+    }
+}
+
+TEST(a_nul_ends_no_host_early)
+{
+    struct packages p = { .n = 0 };
+
+    CHECK(!packages_add_url(&p, STR("https://example.org\0.evil.example/")));
+    CHECK(p.n == 0);
+}
+
+TEST(each_host_once_and_not_too_many)
+{
+    struct packages p = { .n = 0 };
+    char url[64];
+
+    for (int i = 0; i < PACKAGES_HOSTS_MAX + 5; i++) {
+        snprintf(url, sizeof url, "https://h%d.example.org", i % (PACKAGES_HOSTS_MAX + 3));
+        packages_add_url(&p, str_from(url));
+    }
+    CHECK(p.n == PACKAGES_HOSTS_MAX);
+    CHECK(packages_add_url(&p, STR("https://h0.example.org")));
+}
+
+TEST(apt_lines)
+{
+    check(packages_read_apt,
+          "# deb http://no.example.org x\n"
+          "deb http://a.example.org/debian stable main\n"
+          "deb [arch=amd64 signed-by=/k] https://b.example.org x\n"
+          "deb [trusted=yes] https://c.example.org:444 x\n"
+          "deb-src\thttp://a.example.org/ x\n"
+          "deb cdrom:[x]/ y\n"
+          "debx http://no.example.org x\n",
+          true, "a.example.org:80 b.example.org:443 c.example.org:444 ");
+    check(packages_read_apt, "deb [", false, "");
+    check(packages_read_apt, "", false, "");
+}
+
+TEST(apt_stanzas)
+{
+    check(packages_read_deb822,
+          "Types: deb\nuris: http://a.example.org https://b.example.org\n"
+          "# a comment between\n https://c.example.org\nSuites: x\n https://no.example.org\n",
+          true, "a.example.org:80 b.example.org:443 c.example.org:443 ");
+    check(packages_read_deb822, "Enabled: no\n", false, "");
+}
+
+TEST(pip_files)
+{
+    check(packages_read_pip,
+          "[global]\nindex-url = https://u:p@a.example.org/simple\n"
+          "extra-index-url =\n    https://b.example.org\n    https://c.example.org:8443\n"
+          "trusted-host = no.example.org\ntimeout = 3\n  https://no.example.org\n",
+          true, "a.example.org:443 b.example.org:443 c.example.org:8443 ");
+    check(packages_read_pip, "extra-index-url=https://b.example.org", false, "b.example.org:443 ");
+    check(packages_read_pip, "; index-url=https://no.example.org\n", false, "");
+}
+
+TEST(npm_files)
+{
+    check(packages_read_npm,
+          "registry = https://a.example.org/\n@x:registry=\"https://b.example.org\"\n"
+          "//a.example.org/:_authToken=s\nproxy=http://no.example.org\n",
+          true, "a.example.org:443 b.example.org:443 ");
+    check(packages_read_npm, "@x:registry=https://b.example.org", false, "b.example.org:443 ");
+}
+
+TEST(cargo_files)
+{
+    check(packages_read_cargo,
+          "[source.crates-io]\nreplace-with = \"m\"\n[source.m]\n"
+          "registry = \"sparse+https://a.example.org/i/\"\n",
+          true, "a.example.org:443 ");
+    check(packages_read_cargo, "[registries.x]\nindex = \"https://b.example.org\"\n", false,
+          "b.example.org:443 ");
+}
+
+TEST(go_files)
+{
+    check(packages_read_go, "GOPROXY=https://a.example.org,http://b.example.org|direct\nGOFLAGS=x",
+          true, "a.example.org:443 b.example.org:80 ");
+    check(packages_read_go, "GOPROXY=direct", false, "");
+}
