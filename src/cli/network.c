@@ -19,7 +19,7 @@
 enum {
     WORKER_UID = 61742, /* as the daemon's workers, where the system names nobody for it */
     WORKER_FD = 3,
-    ARGUMENTS_MAX = 12,
+    ARGUMENTS_MAX = 5 + 2 * NETWORK_RESOLVERS_MAX,
     AUDIT_MAX = 16 << 20, /* bytes of events in memory; then they are counted and forgotten */
     END_MS = 2000,
 };
@@ -39,7 +39,7 @@ static int seal_text(const char *name, struct str text, int *ret, struct err *e)
 static int take_file(struct network *n, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_FILE_MAX);
-    int r = text_file_read(n->options.policy, &text, e);
+    int r = text_file_read(n->options->policy, &text, e);
 
     return r < 0 ? r : seal_text("policy", buf_str(&text), &n->file, e);
 }
@@ -49,10 +49,10 @@ static int take_items(struct network *n, struct err *e)
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_FILE_MAX);
     int r = 0;
 
-    for (size_t i = 0; r >= 0 && i < n->options.allow->n; i++) {
-        if (strchr(n->options.allow->p[i], '\n'))
+    for (size_t i = 0; r >= 0 && i < n->options->allow.n; i++) {
+        if (strchr(n->options->allow.p[i], '\n'))
             return err_set(e, ERR_INVALID, "--allow: a destination is one line");
-        r = buf_addf(&text, "%s\n", n->options.allow->p[i]);
+        r = buf_addf(&text, "%s\n", n->options->allow.p[i]);
     }
     if (r < 0)
         return err_set(e, ERR_TOO_BIG, "--allow: too much");
@@ -75,14 +75,14 @@ static int open_audit(struct network *n, struct err *e)
 {
     struct stat st;
 
-    if (!n->options.log)
+    if (!n->options->log)
         return make_audit(n, e);
-    n->audit = open(n->options.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+    n->audit = open(n->options->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
     if (n->audit < 0 || fstat(n->audit, &st) < 0)
-        return err_sys(e, "--egress-log %s", n->options.log);
+        return err_sys(e, "--egress-log %s", n->options->log);
     if (!S_ISREG(st.st_mode))
         return 0;
-    n->seen = open(n->options.log, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    n->seen = open(n->options->log, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     n->denials.at = st.st_size;
     return 0;
 }
@@ -117,13 +117,13 @@ static int start_worker(struct network *n, struct err *e)
     add_argument(argv, &at, "sandboxer-egress");
     add_argument(argv, &at, "--worker");
     add_argument(argv, &at, "3");
-    for (size_t i = 0; i < n->options.resolvers->n && at + 2 < ARGUMENTS_MAX - 2; i++) {
+    for (size_t i = 0; i < n->options->resolvers.n; i++) {
         add_argument(argv, &at, "--resolver");
-        add_argument(argv, &at, n->options.resolvers->p[i]);
+        add_argument(argv, &at, n->options->resolvers.p[i]);
     }
-    if (n->options.upstream) {
+    if (n->options->upstream) {
         add_argument(argv, &at, "--upstream");
-        add_argument(argv, &at, n->options.upstream);
+        add_argument(argv, &at, n->options->upstream);
     }
     s.fds = (const int[]){ -1, -1, STDERR_FILENO, theirs };
     r = spawn_start(&s, &n->pid, e);
@@ -139,11 +139,11 @@ int network_init(struct network *n, const struct network_options *o, struct err 
     int r = 0;
 
     *n = (struct network){
-        .options = *o, .sock = -1, .file = -1, .items = -1, .audit = -1, .seen = -1
+        .options = o, .sock = -1, .file = -1, .items = -1, .audit = -1, .seen = -1
     };
     if (o->policy)
         r = take_file(n, e);
-    if (r >= 0 && o->allow->n)
+    if (r >= 0 && o->allow.n)
         r = take_items(n, e);
     if (r >= 0)
         r = open_audit(n, e);
@@ -166,7 +166,7 @@ void network_done(struct network *n)
 
 static int send_add(struct network *n, const struct listeners *l, struct err *e)
 {
-    struct wire_add m = { .has_audit = 1, .audit_max = n->options.log ? 0 : AUDIT_MAX };
+    struct wire_add m = { .has_audit = 1, .audit_max = n->options->log ? 0 : AUDIT_MAX };
     int fds[LISTENER_COUNT_ + 1];
     size_t n_fds = listeners_pack(l, fds, &m.slots);
 
@@ -188,8 +188,8 @@ static int send_texts(struct network *n, struct err *e)
         fds[n_fds++] = n->items;
     wire_fill(&m.head, WIRE_TEXTS, 0, sizeof m);
     memcpy(m.id, n->id, sizeof m.id);
-    if (n->options.policy)
-        snprintf(m.name, sizeof m.name, "%s", n->options.policy);
+    if (n->options->policy)
+        snprintf(m.name, sizeof m.name, "%s", n->options->policy);
     return ipc_send(n->sock, &m, sizeof m, fds, n_fds, e);
 }
 

@@ -7,21 +7,13 @@
 #include <sys/types.h>
 
 #include "cli/denials.h"
-#include "cli/verb.h"
+#include "cli/network_options.h"
 #include "egress/wire.h"
 #include "ipc/control.h"
 #include "ipc/listeners.h"
 
-struct network_options {
-    const char *policy;                  /* a file, "-" is stdin; NULL: none */
-    const struct option_list *allow;     /* HOST[:PORT] … */
-    const struct option_list *resolvers; /* ADDRESS[:PORT]; none: the host's */
-    const char *upstream;                /* a proxy to go through; NULL: none */
-    const char *log;                     /* a file for the audit events; NULL: none */
-};
-
 struct network {
-    struct network_options options;
+    const struct network_options *options;
     pid_t pid;
     int sock; /* readable when network_hear() has something to do; -1: the worker is gone */
     char id[ID_MAX];
@@ -45,7 +37,8 @@ enum network_news {
     NETWORK_GONE,  /* the worker died: there is no network any more */
 };
 
-/* Reads the policy's file and starts the worker, which gets ready meanwhile. */
+/* o stays the caller's, and where it is. Reads the policy's file and starts the worker, which gets
+ * ready meanwhile. */
 int network_init(struct network *n, const struct network_options *o, struct err *e);
 void network_done(struct network *n);
 

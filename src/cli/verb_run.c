@@ -12,13 +12,12 @@
 #include "cli/session.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "packages/packages.h"
 #include "proc/caps.h"
 #include "proc/passwd.h"
 #include "proc/sys.h"
 #include "runtime/user.h"
 
-enum { VARIABLES_MAX = 1024, DEFAULT_PIDS = 1024, RESOLVERS_MAX = 3 };
+enum { VARIABLES_MAX = 1024, DEFAULT_PIDS = 1024 };
 
 #define DEFAULT_MEMORY (UINT64_C(4) << 30)
 #define DEFAULT_DISK   (UINT64_C(1) << 30)
@@ -36,9 +35,7 @@ struct run_options {
     size_t n_mounts;
     const char *env[VARIABLES_MAX + 16];
     size_t n_env;
-    struct option_list allow, resolvers;
-    bool allow_packages;
-    const char *policy, *upstream, *egress_log;
+    struct network_options network;
 };
 
 static int set_image(void *to, const char *value, struct err *e)
@@ -171,36 +168,6 @@ static int set_cap(void *to, const char *value, struct err *e)
     return 0;
 }
 
-static int add_to(struct option_list *l, const char *name, const char *value, size_t most,
-                  struct err *e)
-{
-    if (!value[0] || l->n == most)
-        return err_set(e, ERR_INVALID, value[0] ? "%s: more than %zu" : "%s: give a value", name,
-                       most);
-    l->p[l->n++] = value;
-    return 0;
-}
-
-static int set_allow(void *to, const char *value, struct err *e)
-{
-    return add_to(&((struct run_options *)to)->allow, "--allow", value, OPTION_LIST_MAX, e);
-}
-
-static int set_resolver(void *to, const char *value, struct err *e)
-{
-    return add_to(&((struct run_options *)to)->resolvers, "--resolver", value, RESOLVERS_MAX, e);
-}
-
-#define TEXT(name, option)                                                                         \
-    static int set_##name(void *to, const char *value, struct err *e)                              \
-    {                                                                                              \
-        ((struct run_options *)to)->name = value;                                                  \
-        return value[0] ? 0 : err_set(e, ERR_INVALID, "--" option ": give a value");               \
-    }
-TEXT(policy, "policy")
-TEXT(upstream, "upstream")
-TEXT(egress_log, "egress-log")
-
 #define FLAG(name)                                                                                 \
     static int set_##name(void *to, const char *value, struct err *e)                              \
     {                                                                                              \
@@ -214,7 +181,8 @@ FLAG(strict)
 FLAG(tty)
 FLAG(quiet)
 FLAG(writable)
-FLAG(allow_packages)
+
+#define AT(member) .at = offsetof(struct run_options, member)
 
 static const struct option_spec options[] = {
     { "image", 0, "PATH",
@@ -245,18 +213,18 @@ static const struct option_spec options[] = {
     { "allow", 0, "HOST[:PORT]",
       "let it reach this host, and nothing else (default port: 443); can be\n"
       "                             repeated: api.example.com, '*.example.com:80,443'",
-      .set = set_allow },
-    { "policy", 0, "FILE", "let it reach what this egress policy allows ('egress check FILE')",
-      .set = set_policy, .complete = COMPLETE_FILE },
+      .kind = OPTION_LIST, AT(network.allow) },
     { "allow-packages", 0, NULL,
-      "let it reach the hosts that its package managers are configured for",
-      .set = set_allow_packages },
+      "let it reach the hosts that its package managers are configured for", .kind = OPTION_FLAG,
+      AT(network.packages) },
+    { "policy", 0, "FILE", "let it reach what this egress policy allows ('egress check FILE')",
+      .kind = OPTION_TEXT, AT(network.policy), .complete = COMPLETE_FILE },
     { "egress-log", 0, "FILE", "append an event for every decision, as lines of JSON",
-      .set = set_egress_log, .complete = COMPLETE_FILE },
+      .kind = OPTION_TEXT, AT(network.log), .complete = COMPLETE_FILE },
     { "resolver", 0, "ADDR[:PORT]", "DNS server for what it may reach (default: the host's)",
-      .set = set_resolver },
+      .kind = OPTION_LIST, AT(network.resolvers) },
     { "upstream", 0, "URL", "go out through http://ADDR:PORT or socks5://ADDR:PORT",
-      .set = set_upstream },
+      .kind = OPTION_TEXT, AT(network.upstream) },
     { "strict", 0, NULL, "fail if a limit cannot be enforced here", .set = set_strict },
     { "tty", 't', NULL, "run in a terminal of its own", .set = set_tty },
     { "quiet", 'q', NULL, "no notes on stderr", .set = set_quiet },
@@ -307,11 +275,6 @@ static int choose_identity(struct session *s, const struct run_options *o, struc
     return 0;
 }
 
-static bool wants_network(const struct run_options *o)
-{
-    return o->allow.n || o->policy || o->allow_packages;
-}
-
 static int fill_plan(struct session *s, const struct run_options *o, struct image_dir *image,
                      struct err *e)
 {
@@ -319,7 +282,7 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     int r = 0;
 
     p->flags |= (o->strict ? PLAN_STRICT : 0) | (o->writable ? PLAN_WRITABLE_SYSTEM : 0) |
-                (wants_network(o) ? PLAN_EGRESS : 0);
+                (network_wanted(&o->network) ? PLAN_EGRESS : 0);
     p->memory = o->memory;
     p->disk = o->disk;
     p->pids = (uint32_t)o->pids;
@@ -364,7 +327,7 @@ static void fill_environment(struct run_options *o)
     if (o->tty && term &&
         snprintf(term_variable, sizeof term_variable, "TERM=%s", term) < (int)sizeof term_variable)
         put_variable(o, term_variable);
-    if (wants_network(o))
+    if (network_wanted(&o->network))
         add_proxy(o);
 }
 
@@ -397,8 +360,8 @@ static bool is_text(const char *const *list)
  */
 static bool can_be_served(const struct run_options *o, char **argv)
 {
-    return !wants_network(o) && !o->image && !o->writable && !o->strict && !o->hostname &&
-           !o->caps && !o->asked && !o->n_mounts && o->disk == DEFAULT_DISK &&
+    return !network_wanted(&o->network) && !o->image && !o->writable && !o->strict &&
+           !o->hostname && !o->caps && !o->asked && !o->n_mounts && o->disk == DEFAULT_DISK &&
            o->n_env <= OPTION_LIST_MAX && is_text((const char *const *)argv) && is_text(o->env) &&
            !getenv("SANDBOXER_NO_DAEMON");
 }
@@ -425,47 +388,17 @@ static bool run_served(const struct verb *v, const struct run_options *o, char *
     return remote_run(v, &s, ret);
 }
 
-/* Of the image or, without one, of the system directories that it will see. */
-static int add_packages(const struct session *s, struct run_options *o, struct err *e)
-{
-    static struct packages found;
-    AUTO_CLOSE int system = s->plan.n_layers ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-    packages_find(s->plan.n_layers ? s->fds[0] : system, s->plan.n_layers > 0, o->env, &found);
-    if (!found.n)
-        return err_set(e, ERR_NOT_FOUND,
-                       "--allow-packages: there is no package manager with a host inside");
-    for (size_t i = 0; i < found.n; i++) {
-        int r = set_allow(o, found.hosts[i], e);
-
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
+/* Packages are those of the image or, without one, of the system directories that it will see. */
 static int open_network(struct session *s, struct run_options *o, struct network *n, struct err *e)
 {
-    const struct network_options how = { .policy = o->policy,
-                                         .allow = &o->allow,
-                                         .resolvers = &o->resolvers,
-                                         .upstream = o->upstream,
-                                         .log = o->egress_log };
+    bool image = s->plan.n_layers > 0;
+    AUTO_CLOSE int system = image ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int r = network_options_complete(&o->network, image ? s->fds[0] : system, image, o->env, e);
 
-    if (!wants_network(o))
-        return o->egress_log || o->resolvers.n || o->upstream
-                   ? err_set(e, ERR_INVALID,
-                             "--egress-log, --resolver and --upstream go with --allow, "
-                             "--allow-packages or --policy")
-                   : 0;
-    if (o->allow_packages) {
-        int r = add_packages(s, o, e);
-
-        if (r < 0)
-            return r;
-    }
+    if (r <= 0)
+        return r;
     s->network = n;
-    return network_init(n, &how, e);
+    return network_init(n, &o->network, e);
 }
 
 static int run_command(struct run_options *o, char **argv)
@@ -481,7 +414,7 @@ static int run_command(struct run_options *o, char **argv)
     s.asked_limits = o->asked;
     if (r >= 0)
         r = fill_plan(&s, o, &image, &e);
-    if (r >= 0)
+    if (r >= 0 && network_touched(&o->network))
         r = open_network(&s, o, &network, &e);
     if (r < 0) {
         say("%s", e.msg);

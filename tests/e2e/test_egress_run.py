@@ -139,12 +139,27 @@ def a_policy_file_rules_requests_and_programs(c):
 
 
 @test
+def package_managers_reach_what_they_are_configured_for(c):
+    variables = {"pip3": "PIP_INDEX_URL", "npm": "NPM_CONFIG_REGISTRY", "go": "GOPROXY"}
+    found = [name for program, name in variables.items() if os.path.exists(f"/usr/bin/{program}")]
+    if not found:
+        raise Skip(f"none of {', '.join(variables)} is in /usr/bin")
+    with world() as w:
+        w.http()
+        w.http(PUBLIC_TOO)
+        seen = sh(w, c, "curl -sS http://api.example.com/x; curl -sSf http://evil.example/x", "--allow-packages",
+                  "--env", f"{found[0]}=http://api.example.com/simple")
+        check(seen.out == b"hello\n" and b"evil.example:80 (policy_denied)" in seen.err, str(seen))
+        equal(w.origins[1].connections, 0, "connections elsewhere")
+
+
+@test
 def a_bad_policy_starts_nothing(c):
     policy = c.write("policy.yaml", "version: 1\nnetwork_policies:\n  a:\n    endpoints:\n      - hosst: x\n")
     for flags, says in ((["--policy", policy], r"line 5: network_policies\.a\.endpoints\[0\]\.hosst"),
                         (["--policy", c.dir / "nowhere"], "nowhere"),
                         (["--allow", "a b"], "--allow: 'a b'"),
-                        (["--egress-log", "x"], "go with --allow or --policy")):
+                        (["--egress-log", "x"], "go with --allow")):
         c.execute([c.program(), "run", *flags, "--", "echo", "started"], env=EMBEDDED).expect(125, out=b"", says=[says])
 
 

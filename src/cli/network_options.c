@@ -1,0 +1,45 @@
+#include "cli/network_options.h"
+
+#include "packages/packages.h"
+
+bool network_wanted(const struct network_options *o)
+{
+    return o->allow.n || o->policy || o->packages;
+}
+
+bool network_touched(const struct network_options *o)
+{
+    return network_wanted(o) || o->log || o->resolvers.n || o->upstream;
+}
+
+static int add_packages(struct network_options *o, int root, bool home, const char *const *env,
+                        struct err *e)
+{
+    static struct packages found; /* the list borrows from it */
+
+    packages_find(root, home, env, &found);
+    if (!found.n)
+        return err_set(e, ERR_NOT_FOUND,
+                       "--allow-packages: there is no package manager with a host inside");
+    if (o->allow.n + found.n > OPTION_LIST_MAX)
+        return err_set(e, ERR_TOO_BIG, "--allow: more than %d hosts", OPTION_LIST_MAX);
+    for (size_t i = 0; i < found.n; i++)
+        o->allow.p[o->allow.n++] = found.hosts[i];
+    return 0;
+}
+
+int network_options_complete(struct network_options *o, int root, bool home, const char *const *env,
+                             struct err *e)
+{
+    int r = 0;
+
+    if (!network_wanted(o) && network_touched(o))
+        return err_set(e, ERR_INVALID,
+                       "--egress-log, --resolver and --upstream go with --allow, "
+                       "--allow-packages or --policy");
+    if (o->resolvers.n > NETWORK_RESOLVERS_MAX)
+        return err_set(e, ERR_INVALID, "--resolver: more than %d", NETWORK_RESOLVERS_MAX);
+    if (o->packages)
+        r = add_packages(o, root, home, env, e);
+    return r < 0 ? r : network_wanted(o);
+}
