@@ -148,6 +148,7 @@ static const struct column sandbox_columns[] = {
     COLUMN("REASON", "reason", .alone = true),
     COLUMN("NOTES", "notes", .alone = true),
     COLUMN("TELEMETRY", "telemetry", .alone = true, .block = true),
+    COLUMN("EGRESS", "egress", .alone = true),
     COLUMN("ACTUALS", "actuals", .alone = true, .block = true),
 };
 const struct kind kind_sandbox = { "sandboxes", "sandbox_id", sandbox_columns,

@@ -115,11 +115,14 @@ static const struct column log_columns[] = {
 struct log_options {
     struct common common;
     bool follow;
+    const char *tail;
 };
 
 static const struct option_spec log_options[] = {
     { "follow", 'f', NULL, "go on with what happens from now on", .kind = OPTION_FLAG,
       .at = offsetof(struct log_options, follow) },
+    { "tail", 'n', "LINES", "only the last decisions", .kind = OPTION_COUNT,
+      .at = offsetof(struct log_options, tail) },
 };
 
 /* One line of the stream, in memory that is given back at once: the stream may never end. */
@@ -154,6 +157,7 @@ static int run_log(const struct verb *v, int argc, char **argv)
         return status;
     call_path(&c, "/v1/sandboxes/%s/egress/log", argv[0]);
     call_query(&c, "follow", o.follow ? "true" : NULL);
+    call_query(&c, "tail", o.tail);
     status = call_open(&c);
     while (status == 0 && call_next(&c, &piece, &status) > 0) {
         int r = lines_feed(&lines, piece, &e);
@@ -189,8 +193,9 @@ static const struct column denial_columns[] = {
     COLUMN("HOST", "host", .most = 48),
     COLUMN("PORT", "port"),
     COLUMN("CODE", "code"),
-    COLUMN("REASON", "reason", .most = 80),
-    COLUMN("NEXT", "next", .most = 80),
+    COLUMN("PROGRAM", "program", .most = 40),
+    COLUMN("LAST", "last_at", .show = show_age),
+    COLUMN("MESSAGE", "message", .most = 80),
 };
 static const struct kind denials = { "denials", "host", denial_columns, COUNT_OF(denial_columns) };
 
@@ -208,8 +213,10 @@ static int run_denials(const struct verb *v, int argc, char **argv)
 const struct verb verb_egress_denials = {
     .name = "egress denials",
     .arguments = "ID",
-    .summary = "show what a sandbox was refused, and what would allow it",
-    .text = "  sandboxer egress denials sbx_4k7\n",
+    .summary = "show what a sandbox was refused lately, and why",
+    .text = "Each destination once, the newest first, with how often it was refused.\n"
+            "\n"
+            "  sandboxer egress denials sbx_4k7\n",
     .run = run_denials,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,

@@ -80,4 +80,27 @@ def a_sandbox_gets_a_policy_and_another(c):
         cli("egress", "get", "sbx_none").expect(3)
 
 
+@test
+def what_was_refused_is_shown(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create("--allow", "one.example.com")
+        cli.sh(box, "curl -sS -m 5 https://evil.example/").expect(56)
+        equal([(x["host"], x["port"], x["code"]) for x in cli.json("egress", "denials", box)["denials"]],
+              [("evil.example", 443, "policy_denied")], "denials")
+        equal(cli.lines("egress", "denials", "-q", box), ["evil.example"], "hosts alone")
+        check("policy_denied" in cli("egress", "denials", box).expect(0).text, "the table has the code")
+        shown = cli("egress", "log", box).expect(0).text
+        check("Denied" in shown and "evil.example" in shown and "policy_denied" in shown, shown)
+        events = [json.loads(line) for line in cli("egress", "log", box, "-o", "json").expect(0).text.splitlines()]
+        equal(events[-1]["dst_endpoint"]["hostname"], "evil.example", "the last event's host")
+        equal(len(cli.lines("egress", "log", "-n", "1", box)), 1, "lines of the tail")
+        follower = cli.start("egress", "log", "-f", box)
+        cli.sh(box, "curl -sS -m 5 https://other.example/").expect(56)
+        while b"other.example" not in (line := follower.stdout.readline()):
+            check(line, "it follows")
+        cli("destroy", box).expect(0)
+        equal(follower.wait(20), 0, "the follower ends with the sandbox")
+
+
 main()
