@@ -58,7 +58,7 @@ static int start(const char *const *options, const int fds[static 3], int *ret_s
     int r = spawn_find(name, path, sizeof path, e);
 
     memcpy(&argv[0], &name, sizeof name); /* execve() writes to none of it */
-    for (size_t i = 0; options[i] && i < OPTIONS_MAX; i++)
+    for (size_t i = 0; i < OPTIONS_MAX && options[i]; i++)
         memcpy(&argv[i + 1], &options[i], sizeof options[i]);
     if (r >= 0)
         r = spawn_start(&s, &pid, e);

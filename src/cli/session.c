@@ -282,16 +282,19 @@ static void serve_network(struct run *r, const struct control_listening *m, stru
         fail(r, EXIT_OURS, e.msg);
 }
 
+/* What was not asked is not answered. */
 static void hear_who_is(struct run *r, uint32_t tag, const struct control_who_is *m)
-{
-    r->s->network->asked--;
-    network_answer(r->s->network, tag & ~WHO_TAG, m);
-}
-
-static void ask_who(struct run *r, const struct wire_who *who)
 {
     struct network *n = r->s->network;
 
+    if (!n || !n->asked)
+        return;
+    n->asked--;
+    network_answer(n, tag & ~WHO_TAG, m);
+}
+
+static void ask_who(struct run *r, struct network *n, const struct wire_who *who)
+{
     if (r->s->control < 0 || !network_may_ask(n) ||
         r->s->boundary->ask_who(r->s->control, who->head.tag | WHO_TAG, who->inode, NULL) < 0) {
         network_answer(n, who->head.tag, NULL);
@@ -316,18 +319,18 @@ static void network_died(struct run *r)
         say("note: the egress worker died; there is no network any more");
 }
 
-static void hear_network(struct run *r)
+static void hear_network(struct run *r, struct network *n)
 {
     enum network_news news;
     struct wire_who who;
     struct err e;
 
-    if (network_hear(r->s->network, &news, &who, &e) < 0)
+    if (network_hear(n, &news, &who, &e) < 0)
         fail(r, EXIT_OURS, e.msg);
     else if (news == NETWORK_READY)
         start_program(r);
     else if (news == NETWORK_WHO)
-        ask_who(r, &who);
+        ask_who(r, n, &who);
     else if (news == NETWORK_GONE)
         network_died(r);
 }
@@ -364,7 +367,7 @@ static void hear_supervisor(struct run *r)
         hear_failed(r, &m.failed);
     else if (m.head.type == CONTROL_LISTENING && r->s->network)
         serve_network(r, &m.listening, &fds);
-    else if (m.head.type == CONTROL_WHO_IS && r->s->network)
+    else if (m.head.type == CONTROL_WHO_IS)
         hear_who_is(r, m.head.tag, &m.who_is);
     else if (m.head.type == CONTROL_EXITED)
         program_ended(r, &m.exited);
@@ -437,8 +440,8 @@ static void loop(struct run *r)
             hear_supervisor(r);
         if (waits[LAUNCHER].revents)
             hear_launcher(r);
-        if (waits[NETWORK].revents)
-            hear_network(r);
+        if (waits[NETWORK].revents && r->s->network)
+            hear_network(r, r->s->network);
         if (waits[SIGNALS].revents)
             hear_signal(r);
     }

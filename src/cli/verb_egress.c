@@ -61,7 +61,7 @@ static int run_check(const struct verb *v, int argc, char **argv)
     static const char *const options[] = { "--check", "-", NULL };
     struct common common = { 0 };
     AUTO(call_done) struct call c;
-    const struct json *answer, *valid;
+    const struct json *answer = NULL, *valid;
     int status;
 
     call_init(&c, v, &common, "GET");
@@ -145,7 +145,7 @@ static int run_explain(const struct verb *v, int argc, char **argv)
     struct explain_options o = { 0 };
     AUTO(call_done) struct call c;
     const char *options[OPTIONS_MAX] = { NULL };
-    const struct json *answer;
+    const struct json *answer = NULL;
     size_t n = 0;
     int status;
 
