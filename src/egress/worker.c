@@ -1,6 +1,7 @@
 #include "egress/worker.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -338,6 +339,16 @@ static void worker_done(struct worker *w)
     own_addresses_done(&w->own);
 }
 
+/* What a terminal sends to all of its programs is for the one that is run, not for its network: we
+ * end with the socket. */
+static void ignore_signals(void)
+{
+    static const int list[] = { SIGPIPE, SIGINT, SIGQUIT, SIGHUP };
+
+    for (size_t i = 0; i < COUNT_OF(list); i++)
+        signal(list[i], SIG_IGN);
+}
+
 static int start(struct worker *w, const struct egress_options *o, struct loop *l, struct err *e)
 {
     const struct fence fence = { .readable = -1 };
@@ -347,6 +358,7 @@ static int start(struct worker *w, const struct egress_options *o, struct loop *
         r = own_addresses_start(&w->own, l, e);
     w->egress.own = &w->own;
     w->egress.who = &worker_who;
+    ignore_signals();
     w->sock = o->worker;
     if (r >= 0 && fcntl(w->sock, F_SETFL, O_NONBLOCK) < 0)
         r = err_sys(e, "preparing the control plane's socket");

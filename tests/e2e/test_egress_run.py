@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 
 from egress_world import PUBLIC, PUBLIC_TOO, RESOLVER, World
 from harness import Skip, check, equal, main, test, wait_for
@@ -181,6 +182,18 @@ def the_run_goes_on_when_its_worker_dies(c):
     out, err = process.communicate(b"on\n", timeout=20)
     equal((process.returncode, out), (0, b"on\n"), "the program's end")
     check(b"the egress worker died" in err, err.decode())
+
+
+@test
+def what_a_terminal_sends_does_not_end_the_network(c):
+    process = c.start([c.program(), "run", "--allow", "api.example.com", "--", "sh", "-c",
+                       "trap 'echo heard' INT; echo up; while ! read x; do :; done; curl -sS -m 5 https://evil.example/"],
+                      env=EMBEDDED, start_new_session=True)
+    equal(process.stdout.readline(), b"up\n", "output")
+    os.killpg(process.pid, signal.SIGINT)
+    equal(process.stdout.readline(), b"heard\n", "output")
+    _, err = process.communicate(b"on\n", timeout=20)
+    check(b"worker died" not in err and b"evil.example:443 (policy_denied)" in err, err.decode())
 
 
 def children(pid, name):
