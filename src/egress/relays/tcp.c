@@ -227,14 +227,17 @@ static bool check_hello(struct tunnel *t, const struct tls_hello *h)
     return false;
 }
 
+enum { RECORD_FIRST = 0x14, RECORD_LAST = 0x18 }; /* types of TLS records */
+
 /* What a TLS server might take for a hello without a name, or otherwise than we do: a hello in the
- * form of SSL 2, and a handshake record that our reader calls none. */
+ * form of SSL 2, a handshake record that our reader calls none, and any other record, such as a
+ * warning, behind which some servers still take a hello. */
 static bool is_odd_tls(struct str first)
 {
     const unsigned char *p = (const unsigned char *)first.p;
     bool old =
         (p[0] & 0x80) && (first.n < 3 || p[2] == 1) && (first.n < 4 || p[3] == 0 || p[3] == 3);
-    bool record = p[0] == 0x16 && (first.n < 2 || p[1] == 3);
+    bool record = p[0] >= RECORD_FIRST && p[0] <= RECORD_LAST && (first.n < 2 || p[1] == 3);
 
     return old || record;
 }

@@ -298,6 +298,16 @@ TEST(a_hello_of_ssl_2_is_refused)
     refused(STR("\x80\x2e\1\3\1\0\x15\0\0\0\x10"), "tls_malformed");
 }
 
+TEST(a_warning_before_a_hello_is_refused)
+{
+    refused(STR("\x15\3\1\0\2\1\x5a\x16\3\1\0\4\1\0\0\0"), "tls_malformed");
+}
+
+TEST(other_records_before_a_hello_are_refused)
+{
+    refused(STR("\x14\3\3\0\1\1\x16\3\1\0\4\1\0\0\0"), "tls_malformed");
+}
+
 TEST(a_hello_that_ends_early_is_refused)
 {
     struct str hello;
