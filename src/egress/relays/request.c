@@ -1,3 +1,6 @@
+#include <errno.h>
+#include <sys/socket.h>
+
 #include "base/own.h"
 #include "egress/audit.h"
 #include "egress/relays/exchange.h"
@@ -339,6 +342,17 @@ static void note(struct exchange_request *r, const struct h1_request *q)
     str_copy(q->method_text, r->method_text, sizeof(r->method_text));
 }
 
+/* A kept connection that was closed, or on which something waits that nobody asked for and that
+ * would be taken for the answer, is not used again. */
+static bool is_usable(const struct exchange *x)
+{
+    char c;
+
+    if (x->upstream_fd < 0 || !x->used)
+        return x->upstream_fd >= 0;
+    return recv(x->upstream_fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
 static void go_on(struct exchange *x, const struct h1_request *q, size_t n)
 {
     struct exchange_no no;
@@ -351,7 +365,8 @@ static void go_on(struct exchange *x, const struct h1_request *q, size_t n)
         exchange_decide(x);
     } else if (!x->request.judged && !judge(x, q)) {
         return;
-    } else if (x->upstream_fd < 0) {
+    } else if (!is_usable(x)) {
+        exchange_drop_upstream(x, false, "closed");
         exchange_dial(x);
     } else {
         begin(x, q, n);

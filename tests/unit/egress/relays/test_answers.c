@@ -1,5 +1,6 @@
 /* What an origin may send back, and what becomes of it. */
 #include <stdio.h>
+#include <sys/socket.h>
 
 #include "base/own.h"
 #include "harness/tap.h"
@@ -202,6 +203,25 @@ TEST(an_origin_that_speaks_unasked_is_not_heard)
     world_answer(&w, STR(OK));
     CHECK_STR(buf_str(&w.heard), OK);
     CHECK_INT(w.accepted, 2);
+    world_stop(&w);
+}
+
+/* Both wait when the relay looks, and it looks at the client first. */
+TEST(what_came_unasked_is_not_the_answer_to_a_request_that_comes_with_it)
+{
+    struct str request;
+
+    ask("GET");
+    world_answer(&w, STR(OK));
+    world_forget(&w);
+    request = world_text(&w, "GET /next HTTP/1.1\r\nHost: {}\r\n\r\n");
+    CHECK_INT(send(w.client, request.p, request.n, 0), (ssize_t)request.n);
+    CHECK(send(w.origin, OK, sizeof(OK) - 1, 0) > 0);
+    world_turn(&w);
+    CHECK_INT(w.accepted, 2);
+    CHECK_INT(w.heard.n, 0);
+    world_answer(&w, STR("HTTP/1.1 204 No Content\r\n\r\n"));
+    CHECK_INT(world_status(&w), 204);
     world_stop(&w);
 }
 
