@@ -15,9 +15,9 @@
  *
  * Where requests are inspected, what would make the judged request another one is taken away or
  * refused: fields that name another method or path go (rewrite.h); Upgrade, HTTP2-Settings and a
- * `_method` in the query are answered 403. A `_method` in a body is not seen: a server that heeds
- * it lets whoever may POST do all the rest. TRACE, CONNECT and methods like `post` are refused
- * everywhere.
+ * `_method` in the query are answered 403, and so is everything without TLS for port 443. A
+ * `_method` in a body is not seen: a server that heeds it lets whoever may POST do all the rest.
+ * TRACE, CONNECT and methods like `post` are refused everywhere.
  *
  * Private to relays. Files: exchange.c (sockets, time, the end), setup.c (decision, dialling),
  * request.c (client → upstream), answer.c (upstream → client). */

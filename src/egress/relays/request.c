@@ -9,7 +9,7 @@
 
 static const struct h1_limits limits = { EGRESS_HEAD_MAX, H1_TARGET_MAX, H1_FIELDS_MAX };
 
-enum { HTTP_PORT = 80 };
+enum { HTTP_PORT = 80, HTTPS_PORT = 443 };
 
 /* --- Reading a head --- */
 
@@ -102,6 +102,9 @@ static bool overrides_method(struct str query)
 static bool stays_inspectable(const struct exchange *x, const struct h1_request *q,
                               struct exchange_no *no)
 {
+    if (x->intent.port == HTTPS_PORT)
+        return exchange_say_no(no, 403, "plaintext_denied",
+                               "HTTP without TLS is not sent to port 443", "Use port 80.");
     if (rewrite_asks_upgrade(&q->head))
         return exchange_say_no(no, 403, "upgrade_denied",
                                "requests to this endpoint are inspected, so the connection cannot "
