@@ -78,6 +78,7 @@ BOX_TEST(a_list_adopts_what_an_earlier_connection_started)
     static union supervisor_message m;
     struct ipc_fds fds;
     struct job running, ended;
+    char until_gone[80];
     struct place p;
     struct box b;
     struct err e;
@@ -89,7 +90,10 @@ BOX_TEST(a_list_adopts_what_an_earlier_connection_started)
     CHECK(sh_job(&b, "sleep 0.2; exit 6", &ended));
     job_close(&ended);
     box_reconnect(&b, &p);
-    usleep(400000); /* the second ends while nobody is there to be told */
+    /* The second ends while nobody is there to be told. */
+    snprintf(until_gone, sizeof until_gone, "while kill -0 %d 2>&-; do sleep 0.02; done",
+             ended.pid);
+    CHECK_SH(&b, until_gone, 0, "");
     CHECK_OK(supervisor_ask(b.control, 500, CONTROL_LIST, &e), e);
     CHECK_INT(box_hear(&b, 500, &m, &fds), CONTROL_PROCS);
     CHECK_INT(m.procs.count, 2);
