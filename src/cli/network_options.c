@@ -20,7 +20,8 @@ static int add_packages(struct network_options *o, int root, bool home, const ch
     packages_find(root, home, env, &found);
     if (!found.n)
         return err_set(e, ERR_NOT_FOUND,
-                       "--allow-packages: there is no package manager with a host inside");
+                       "--allow-packages: no package manager inside is configured for a "
+                       "host; name one with --allow HOST");
     if (o->allow.n + found.n > OPTION_LIST_MAX)
         return err_set(e, ERR_TOO_BIG, "--allow: more than %d hosts", OPTION_LIST_MAX);
     for (size_t i = 0; i < found.n; i++)

@@ -27,16 +27,15 @@ static const struct manager {
     const char *programs[LIST];
     struct source sources[LIST];
     struct variable variables[LIST];
-    const char *defaults[LIST];
 } managers[] = {
     { .programs = { "usr/bin/apt-get", "usr/bin/apt" },
-      .sources = { { "etc/apt/sources.list", NULL, packages_read_apt },
-                   { "etc/apt/sources.list.d", ".list", packages_read_apt },
-                   { "etc/apt/sources.list.d", ".sources", packages_read_deb822 } } },
+      .sources = { { "etc/apt/sources.list", NULL, packages_read_apt, false },
+                   { "etc/apt/sources.list.d", ".list", packages_read_apt, false },
+                   { "etc/apt/sources.list.d", ".sources", packages_read_deb822, false } } },
     { .programs = { "usr/bin/pip3", "usr/bin/pip", "usr/local/bin/pip3", "usr/local/bin/pip",
                     "usr/local/bin/uv", "usr/bin/uv" },
-      .sources = { { "etc/pip.conf", NULL, packages_read_pip },
-                   { "etc/xdg/pip/pip.conf", NULL, packages_read_pip },
+      .sources = { { "etc/pip.conf", NULL, packages_read_pip, false },
+                   { "etc/xdg/pip/pip.conf", NULL, packages_read_pip, false },
                    { "root/.pip/pip.conf", NULL, packages_read_pip, true },
                    { "root/.config/pip/pip.conf", NULL, packages_read_pip, true } },
       .variables = { { "PIP_INDEX_URL", "index-url=", packages_read_pip },
@@ -44,18 +43,18 @@ static const struct manager {
                      { "UV_INDEX_URL", "index-url=", packages_read_pip } } },
     { .programs = { "usr/bin/npm", "usr/local/bin/npm", "usr/local/bin/yarn",
                     "usr/local/bin/pnpm" },
-      .sources = { { "etc/npmrc", NULL, packages_read_npm },
-                   { "usr/etc/npmrc", NULL, packages_read_npm },
-                   { "usr/local/etc/npmrc", NULL, packages_read_npm },
+      .sources = { { "etc/npmrc", NULL, packages_read_npm, false },
+                   { "usr/etc/npmrc", NULL, packages_read_npm, false },
+                   { "usr/local/etc/npmrc", NULL, packages_read_npm, false },
                    { "root/.npmrc", NULL, packages_read_npm, true } },
       .variables = { { "NPM_CONFIG_REGISTRY", "registry=", packages_read_npm },
                      { "npm_config_registry", "registry=", packages_read_npm } } },
     { .programs = { "usr/bin/cargo", "usr/local/cargo/bin/cargo", "root/.cargo/bin/cargo" },
-      .sources = { { "usr/local/cargo/config.toml", NULL, packages_read_cargo },
+      .sources = { { "usr/local/cargo/config.toml", NULL, packages_read_cargo, false },
                    { "root/.cargo/config.toml", NULL, packages_read_cargo, true },
                    { "root/.cargo/config", NULL, packages_read_cargo, true } } },
     { .programs = { "usr/bin/go", "usr/local/go/bin/go", "usr/lib/go/bin/go" },
-      .sources = { { "usr/local/go/go.env", NULL, packages_read_go },
+      .sources = { { "usr/local/go/go.env", NULL, packages_read_go, false },
                    { "root/.config/go/env", NULL, packages_read_go, true } },
       .variables = { { "GOPROXY", "GOPROXY=", packages_read_go } } },
 };
@@ -77,7 +76,7 @@ static bool is_there(int root, const struct manager *m, bool home)
     return false;
 }
 
-static bool read_file(struct packages *p, int fd, packages_fn *read_text)
+static void read_file(struct packages *p, int fd, packages_fn *read_text)
 {
     AUTO_FREE char *text = malloc(PACKAGES_FILE_MAX + 1);
     struct stat st;
@@ -86,17 +85,17 @@ static bool read_file(struct packages *p, int fd, packages_fn *read_text)
     if (!text)
         abort();
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return false;
+        return;
     n = read(fd, text, PACKAGES_FILE_MAX + 1);
-    return n > 0 && n <= PACKAGES_FILE_MAX && read_text(p, (struct str){ text, (size_t)n });
+    if (n > 0 && n <= PACKAGES_FILE_MAX)
+        read_text(p, (struct str){ text, (size_t)n });
 }
 
-static bool read_dir(struct packages *p, int root, const struct source *s)
+static void read_dir(struct packages *p, int root, const struct source *s)
 {
     int fd = open_inside(root, s->path, O_RDONLY | O_DIRECTORY);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
-    bool any = false;
 
     if (!dir && fd >= 0)
         close(fd);
@@ -106,33 +105,29 @@ static bool read_dir(struct packages *p, int root, const struct source *s)
         if (!str_ends(str_from(entry->d_name), str_from(s->suffix)))
             continue;
         file = open_inside(dirfd(dir), entry->d_name, READ | O_NOFOLLOW);
-        any |= read_file(p, file, s->read);
+        read_file(p, file, s->read);
     }
     if (dir)
         closedir(dir);
-    return any;
 }
 
-static bool read_sources(struct packages *p, int root, bool home, const struct manager *m)
+static void read_sources(struct packages *p, int root, bool home, const struct manager *m)
 {
-    bool replaced = false;
-
     for (const struct source *s = m->sources; s < m->sources + LIST && s->path; s++) {
         AUTO_CLOSE int fd = -1;
 
         if (s->home && !home)
             continue;
         if (s->suffix) {
-            replaced |= read_dir(p, root, s);
+            read_dir(p, root, s);
             continue;
         }
         fd = open_inside(root, s->path, READ);
-        replaced |= read_file(p, fd, s->read);
+        read_file(p, fd, s->read);
     }
-    return replaced;
 }
 
-static bool read_variable(struct packages *p, const struct variable *v, const char *const *env)
+static void read_variable(struct packages *p, const struct variable *v, const char *const *env)
 {
     size_t n = strlen(v->name);
     char line[4096];
@@ -141,23 +136,20 @@ static bool read_variable(struct packages *p, const struct variable *v, const ch
         if (strncmp(*env, v->name, n) == 0 && (*env)[n] == '=') {
             int size = snprintf(line, sizeof line, "%s%s", v->line, *env + n + 1);
 
-            return size < (int)sizeof line && v->read(p, (struct str){ line, (size_t)size });
+            if (size < (int)sizeof line)
+                v->read(p, (struct str){ line, (size_t)size });
+            return;
         }
-    return false;
 }
 
 void packages_find(int root, bool home, const char *const *env, struct packages *ret)
 {
     ret->n = 0;
     for (const struct manager *m = managers; m < managers + COUNT_OF(managers); m++) {
-        bool replaced;
-
         if (!is_there(root, m, home))
             continue;
-        replaced = read_sources(ret, root, home, m);
+        read_sources(ret, root, home, m);
         for (const struct variable *v = m->variables; v < m->variables + LIST && v->name; v++)
-            replaced |= read_variable(ret, v, env);
-        for (size_t i = 0; !replaced && i < LIST && m->defaults[i]; i++)
-            packages_add_url(ret, str_from(m->defaults[i]));
+            read_variable(ret, v, env);
     }
 }

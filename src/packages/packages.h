@@ -25,7 +25,7 @@ struct packages {
 /* The host of an http or https URL; false if it is none, or there is no room. */
 bool packages_add_url(struct packages *p, struct str url);
 
-/* A manager's configuration. True if it names what the manager takes instead of its default. */
+/* A manager's configuration. True if it names where the manager looks first. */
 typedef bool packages_fn(struct packages *p, struct str text);
 
 packages_fn packages_read_apt;    /* sources.list: "deb [options] URL suite …" */
@@ -37,7 +37,7 @@ packages_fn packages_read_go;     /* go env: GOPROXY */
 
 /* The managers below a root directory, which no link leads out of, with the variables that they
  * will see (NULL-terminated, "NAME=VALUE"). home: root's own files are inside, too. A manager that
- * is there and not configured brings its default hosts. */
+ * is not configured brings none: what it was built with is not known here. */
 void packages_find(int root, bool home, const char *const *env, struct packages *ret);
 
 #endif
