@@ -103,12 +103,12 @@ typedef void store_answer_fn(struct store_query *q, int r, const struct err *e);
 
 struct store_query {
     enum store_query_kind kind;
+    uint32_t states; /* bits of enum sandbox_state; 0: all */
     /* what to look for; texts are borrowed until the answer */
     struct str text;  /* id, prefix or key */
     struct str owner; /* empty: everybody's */
     struct str sandbox;
     struct str profile;
-    uint32_t states; /* bits of enum sandbox_state; 0: all */
     struct json_map labels;
     struct {
         int64_t created_ns;

@@ -118,7 +118,7 @@ CONFORMANCE(teardown_answers_what_was_asked)
 /* What a script has said about its connection. */
 static uint64_t socket_of(struct task *j)
 {
-    unsigned long long inode = 0;
+    uint64_t inode = 0;
     int64_t end = clock_mono() + RIG_PATIENCE;
 
     while (!memchr(j->out.p ? j->out.p : "", '\n', j->out.n) && clock_mono() < end) {
@@ -129,7 +129,8 @@ static uint64_t socket_of(struct task *j)
             CHECK(buf_add_c(&j->out, c) >= 0);
     }
     CHECK(buf_add_c(&j->out, '\0') >= 0);
-    CHECK(sscanf(j->out.p, "socket:[%llu]", &inode) == 1);
+    CHECK(strncmp(j->out.p, "socket:[", 8) == 0);
+    CHECK(str_to_u64((struct str){ j->out.p + 8, strcspn(j->out.p + 8, "]") }, &inode));
     return inode;
 }
 

@@ -371,7 +371,7 @@ static void tell_started(struct news *n)
 
     if (x->box != &n->box->ext || (p && p->owner != x))
         return; /* dropped meanwhile */
-    if (r < 0) {
+    if (r < 0 || !p) {
         if (p)
             p->owner = NULL;
         x->box = NULL;

@@ -73,12 +73,34 @@ BOX_TEST(more_connections_than_there_are_places)
     place_done(&p);
 }
 
+static void await_end(struct box *b, const struct job *j)
+{
+    char until_gone[80];
+
+    snprintf(until_gone, sizeof until_gone, "while kill -0 %d 2>&-; do sleep 0.02; done", j->pid);
+    CHECK_SH(b, until_gone, 0, "");
+}
+
+static void check_row(const struct control_procs *list, uint32_t i, const struct job *running,
+                      const struct job *ended)
+{
+    struct control_proc row;
+    const struct job *j;
+
+    control_procs_at(list, i, &row);
+    j = row.proc == running->proc ? running : ended;
+    CHECK(row.proc == j->proc && row.pid == j->pid && row.tag == j->tag);
+    CHECK_INT(row.what, CONTROL_PROGRAM);
+    CHECK_INT(row.state, j == running ? CONTROL_RUNNING : CONTROL_ENDED);
+    CHECK_INT(row.status, j == running ? 0 : 6);
+    CHECK(row.started_ns > 0 && !(row.flags & CONTROL_TOLD));
+}
+
 BOX_TEST(a_list_adopts_what_an_earlier_connection_started)
 {
     static union supervisor_message m;
     struct ipc_fds fds;
     struct job running, ended;
-    char until_gone[80];
     struct place p;
     struct box b;
     struct err e;
@@ -90,25 +112,12 @@ BOX_TEST(a_list_adopts_what_an_earlier_connection_started)
     CHECK(sh_job(&b, "sleep 0.2; exit 6", &ended));
     job_close(&ended);
     box_reconnect(&b, &p);
-    /* The second ends while nobody is there to be told. */
-    snprintf(until_gone, sizeof until_gone, "while kill -0 %d 2>&-; do sleep 0.02; done",
-             ended.pid);
-    CHECK_SH(&b, until_gone, 0, "");
+    await_end(&b, &ended); /* while nobody is there to be told */
     CHECK_OK(supervisor_ask(b.control, 500, CONTROL_LIST, &e), e);
     CHECK_INT(box_hear(&b, 500, &m, &fds), CONTROL_PROCS);
     CHECK_INT(m.procs.count, 2);
-    for (uint32_t i = 0; i < 2; i++) {
-        struct control_proc row;
-        const struct job *j;
-
-        control_procs_at(&m.procs, i, &row);
-        j = row.proc == running.proc ? &running : &ended;
-        CHECK(row.proc == j->proc && row.pid == j->pid && row.tag == j->tag);
-        CHECK_INT(row.what, CONTROL_PROGRAM);
-        CHECK_INT(row.state, j == &running ? CONTROL_RUNNING : CONTROL_ENDED);
-        CHECK_INT(row.status, j == &running ? 0 : 6);
-        CHECK(row.started_ns > 0 && !(row.flags & CONTROL_TOLD));
-    }
+    for (uint32_t i = 0; i < 2; i++)
+        check_row(&m.procs, i, &running, &ended);
     /* Its tag was another connection's: here it is told under none. */
     CHECK_INT(box_hear(&b, 0, &m, &fds), CONTROL_EXITED);
     CHECK(m.exited.proc == ended.proc && m.exited.status == 6);

@@ -37,7 +37,7 @@ static int ask_listeners(struct box *b, struct listeners *ret, struct control_fa
     type = box_hear(b, tag, &m, &fds);
     if (type == CONTROL_LISTENING)
         CHECK_OK(listeners_take(&fds, m.listening.slots, ret, &e), e);
-    else
+    else if (ret_failure)
         *ret_failure = m.failed;
     return type;
 }
@@ -109,7 +109,7 @@ static const char *text_of(const union address *a)
 static void serve_tcp(int listener, const char *want)
 {
     AUTO_CLOSE int conn = -1;
-    union address own;
+    union address own = { 0 };
     socklen_t n = sizeof own;
     char question[8] = "";
 
