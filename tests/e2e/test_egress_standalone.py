@@ -515,10 +515,13 @@ def cpu(pid):
 def it_is_confined(c):
     with World() as w:
         proxy = w.proxy(c, POLICY)
-        with open(f"/proc/{proxy.process.pid}/status", encoding="utf-8") as status:
-            facts = dict(line.split(":\t", 1) for line in status.read().splitlines() if ":\t" in line)
+
+        def read_facts():
+            with open(f"/proc/{proxy.process.pid}/status", encoding="utf-8") as status:
+                return dict(line.split(":\t", 1) for line in status.read().splitlines() if ":\t" in line)
+        wait_for(lambda: read_facts()["Seccomp"].strip() == "2", "it is confined, before it serves but after it listens")
+        facts = read_facts()
         equal(facts["NoNewPrivs"].strip(), "1", "NoNewPrivs")
-        equal(facts["Seccomp"].strip(), "2", "Seccomp")
         for kind in ("CapPrm", "CapEff", "CapInh", "CapAmb"):
             equal(int(facts[kind], 16), 0, kind)
 
