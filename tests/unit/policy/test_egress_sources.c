@@ -18,8 +18,8 @@ TEST(allow_items)
     struct egress_policy p;
     struct err e;
 
-    CHECK_OK(egress_from_allow(STRS("packages.example.org", "*.Example.com:80,443", "192.0.2.7:5432",
-                                    "[2001:db8::1]:25", "[2001:db8::2]"),
+    CHECK_OK(egress_from_allow(STRS("packages.example.org", "*.Example.com:80,443",
+                                    "192.0.2.7:5432", "[2001:db8::1]:25", "[2001:db8::2]"),
                                policies_arena(), &p, &e),
              e);
     CHECK_STR(str_from(text_of(&p, "packages.example.org:443")), "allowed");
