@@ -482,7 +482,8 @@ static int bind_field(const struct bind *b, const struct json_place *up, const s
 {
     const struct json *v = json_get(object, str_from(f->name));
     struct json_place at = json_place_member(up, str_from(f->name));
-    bool there = v && v->type != JSON_NULL && !(f->loose && v->type == JSON_STR && v->s.n == 0);
+    bool null = v && v->type == JSON_NULL && !f->no_null;
+    bool there = v && !null && !(f->loose && v->type == JSON_STR && v->s.n == 0);
 
     if (f->seen)
         memcpy(out + f->seen, &there, sizeof there);

@@ -44,6 +44,7 @@ struct json_field {
     enum json_kind kind;
     bool required;
     bool loose;               /* ENUM: in any case, and "" is an absent field */
+    bool no_null;             /* null is a bad value: absence would mean more, not less */
     size_t offset, size;      /* of the member: JSON_AT(); size 0 is the kind's largest type */
     int64_t min, max;         /* both 0: no limits; min > max: no upper limit */
     const char *const *names; /* ENUM: the words in order of value, ended by NULL */

@@ -158,13 +158,23 @@ static writer *const writers[JSON_KIND_COUNT_] = {
     [JSON_KIND_NAMED] = write_named,       [JSON_KIND_ANY] = write_any,
 };
 
+/* A list that may not be empty is absent if it is. */
+static bool is_absent_list(const struct json_field *f, const void *member)
+{
+    if (f->min <= 0)
+        return false;
+    if (f->kind == JSON_KIND_STRS)
+        return ((const struct json_strs *)member)->n == 0;
+    return f->kind == JSON_KIND_OBJECTS && ((const struct json_objects *)member)->n == 0;
+}
+
 static bool is_there(const struct json_field *f, const char *in)
 {
     if (f->seen && !*(const bool *)(in + f->seen))
         return false;
     if (f->kind == JSON_KIND_STR || f->kind == JSON_KIND_ANY)
         return *(const void *const *)(const void *)(in + f->offset) != NULL;
-    return true;
+    return !is_absent_list(f, in + f->offset);
 }
 
 void json_unbind(const void *in, const struct json_field *fields, size_t n, struct json_writer *w)

@@ -61,7 +61,7 @@ static bool is_everybody(const char *path)
     return strcmp(path, "/**") == 0 || strcmp(path, "**") == 0;
 }
 
-/* paths: every step-th pointer is a path. */
+/* paths: every step-th pointer is a path; none is everybody. */
 static int compile_programs(const struct compiler *c, const void *paths, size_t n, size_t step,
                             const struct programs **ret)
 {
@@ -70,6 +70,7 @@ static int compile_programs(const struct compiler *c, const void *paths, size_t 
 
     if (!who || !(who->p = arena_array(c->a, n + 1, sizeof(struct glob *))))
         return no_room(c);
+    who->any = n == 0;
     for (size_t i = 0; i < n && r >= 0; i++) {
         const char *path = *(const char *const *)(const void *)((const char *)paths + i * step);
 

@@ -18,7 +18,7 @@ static const struct json_field rule_fields[] = {
       .doc = "HTTP method, `*` is every one; `GET` covers `HEAD`." },
     { "path", JSON_KIND_STR, AT(path), .min = 1, .max = 512,
       .doc = "Glob for the canonical path; `*` stays in a part, `**` crosses." },
-    { "query", JSON_KIND_ANY, AT(query_),
+    { "query", JSON_KIND_ANY, AT(query_), .no_null = true,
       .doc = "Key to glob, or to `{any: [globs]}`; here `*` does not cross a `.`." },
     { "command", JSON_KIND_STR, AT(command), .max = 512, .doc = "For sql; not accepted yet." },
     { "operation_type", JSON_KIND_STR, AT(operation_type), .max = 32,
@@ -81,15 +81,15 @@ const struct json_field egress_endpoint_fields[EGRESS_ENDPOINT_FIELD_COUNT] = {
     { "enforcement", JSON_KIND_ENUM, AT(enforcement), HAS(enforcement), .names = enforcements,
       .loose = true, .preset = "enforce", .doc = "Refuse what is not allowed, or only record it." },
     { "rules", JSON_KIND_OBJECTS, AT(rules), HAS(rules), JSON_FIELDS(allow_fields),
-      .item_size = sizeof(struct egress_allow), .max = EGRESS_RULES_MAX,
+      .item_size = sizeof(struct egress_allow), .no_null = true, .max = EGRESS_RULES_MAX,
       .doc = "The requests that may pass, instead of `access`." },
     { "deny_rules", JSON_KIND_OBJECTS, AT(deny_rules), HAS(deny_rules), JSON_FIELDS(rule_fields),
-      .item_size = sizeof(struct egress_rule), .max = EGRESS_RULES_MAX,
+      .item_size = sizeof(struct egress_rule), .no_null = true, .max = EGRESS_RULES_MAX,
       .doc = "The requests that may not, whatever allows them." },
-    { "binaries", JSON_KIND_STRS, AT(binaries), .max = EGRESS_BINARIES_MAX,
-      .doc =
-          "Programs that may connect, instead of those of the entry; in a profile, none is all." },
-    { "allowed_ips", JSON_KIND_STRS, AT(allowed_ips), .max = EGRESS_ADDRESSES_MAX,
+    { "binaries", JSON_KIND_STRS, AT(binaries), .no_null = true, .min = 1,
+      .max = EGRESS_BINARIES_MAX,
+      .doc = "Programs that may connect, instead of those of the entry." },
+    { "allowed_ips", JSON_KIND_STRS, AT(allowed_ips), .no_null = true, .max = EGRESS_ADDRESSES_MAX,
       .doc = "Addresses or prefixes that the host must resolve to." },
     { "allow_encoded_slash", JSON_KIND_BOOL, AT(allow_encoded_slash), .preset = "false",
       .doc = "Whether a path may hold `%2F`." },
@@ -133,8 +133,9 @@ static const struct json_field entry_fields[] = {
       JSON_FIELDS(egress_endpoint_fields), .item_size = sizeof(struct egress_endpoint),
       .max = EGRESS_ENDPOINTS_MAX, .doc = "Where to." },
     { "binaries", JSON_KIND_OBJECTS, JSON_AT(struct egress_entry, binaries),
-      JSON_FIELDS(binary_fields), .item_size = sizeof(struct egress_binary),
-      .max = EGRESS_BINARIES_MAX, .doc = "Who may, itself or as a descendant." },
+      JSON_FIELDS(binary_fields), .item_size = sizeof(struct egress_binary), .no_null = true,
+      .min = 1, .max = EGRESS_BINARIES_MAX,
+      .doc = "Who may, itself or as a descendant; without the field, every program." },
 };
 
 #define AT(member) JSON_AT(struct egress_middleware, member)
@@ -180,7 +181,8 @@ static const struct json_field unlisted_fields[] = {
       .doc = "Whether public addresses that no endpoint names may be reached, on every port." },
     { "allowed_ips", JSON_KIND_STRS, IN(unlisted, allowed_ips), .max = EGRESS_ADDRESSES_MAX,
       .doc = "Addresses and prefixes that may be dialled as such in any case, on every port." },
-    { "denied_ips", JSON_KIND_STRS, IN(unlisted, denied_ips), .max = EGRESS_ADDRESSES_MAX,
+    { "denied_ips", JSON_KIND_STRS, IN(unlisted, denied_ips), .no_null = true,
+      .max = EGRESS_ADDRESSES_MAX,
       .doc = "Addresses and prefixes that may not; `allowed_ips` wins." },
 };
 

@@ -111,7 +111,7 @@ struct egress_entry {
     const char *key;               /* in network_policies */
     const char *name;              /* for people; NULL: the key */
     struct json_objects endpoints; /* of struct egress_endpoint */
-    struct json_objects binaries;  /* of struct egress_binary */
+    struct json_objects binaries;  /* of struct egress_binary; none is every program */
 };
 
 /* A stage that looks at requests. Checked, and refused as long as nothing runs it. */

@@ -7,7 +7,6 @@
 #include "net/host.h"
 #include "policy/egress_check.h"
 
-static const struct egress_binary everybody[] = { { .path = "/**" } };
 static const uint16_t web_ports[] = { 80, 443 };
 
 static int no_room(struct err *e)
@@ -21,12 +20,10 @@ static struct egress_entry *new_entry(struct arena *a, const char *key, size_t n
 {
     struct egress_entry *entry = arena_alloc(a, sizeof *entry);
     struct egress_endpoint *eps = arena_array(a, n + 1, sizeof *eps);
-    struct egress_binary *who = arena_array(a, 1, sizeof *who);
 
-    if (!entry || !eps || !who)
+    if (!entry || !eps)
         return NULL;
-    memcpy(who, everybody, sizeof everybody);
-    *entry = (struct egress_entry){ .key = key, .endpoints = { eps, 0 }, .binaries = { who, 1 } };
+    *entry = (struct egress_entry){ .key = key, .endpoints = { eps, 0 } };
     *p = (struct egress_policy){ .version = 1, .network_policies = { entry, n ? 1 : 0 } };
     return entry;
 }

@@ -99,6 +99,21 @@ TEST(names_that_are_none)
     }
 }
 
+TEST(an_entry_without_programs_is_for_all_of_them)
+{
+    static const struct row rows[] = { { "a.example.com:443", "allowed" },
+                                       { "b.example.com:443", "denied binary_not_allowed" } };
+
+    check_rows(
+        policy_compiled("version: 1\n"
+                        "network_policies:\n"
+                        "  all:\n"
+                        "    endpoints:\n"
+                        "    - {host: a.example.com, port: 443}\n"
+                        "    - {host: b.example.com, port: 443, binaries: [/usr/bin/git]}\n"),
+        rows, COUNT_OF(rows));
+}
+
 static const char programs[] = "version: 1\n"
                                "network_policies:\n"
                                "  b-git:\n"

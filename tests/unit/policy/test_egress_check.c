@@ -309,8 +309,8 @@ TEST(what_nothing_enforces_is_not_accepted)
 TEST(programs)
 {
     static const char *const rows[][2] = {
-        { "binaries: []", "network_policies.web.binaries: names no program" },
-        { "name: x", "network_policies.web.binaries: names no program" },
+        { "binaries: []", "network_policies.web.binaries: the number of items must be at least" },
+        { "binaries:", "network_policies.web.binaries: expected a list of objects, not null" },
         { "binaries: [{path: curl}]", "binaries[0]: the path of a program must be absolute" },
         { "binaries: [{path: /usr/../bin/curl}]", "binaries[0]: must not have '//'" },
         { "binaries: [{path: /usr/bin/}]", "binaries[0]: must not have '//'" },
