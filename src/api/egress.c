@@ -2,6 +2,7 @@
 #include "api/egress.h"
 
 #include "api/route.h"
+#include "base/clock.h"
 #include "control/policy_text.h"
 #include "json/reader.h"
 #include "net/host.h"
@@ -198,6 +199,7 @@ static void explain(struct call *c)
         call_fail(c, &e);
         return;
     }
+    egress_snapshot_expire(s, clock_wall());
     egress_explain(s, &trial, &x);
     call_answer(c, 200, write_explanation, &x);
 }

@@ -28,7 +28,7 @@ void egress_decision_done(struct egress_decision *d)
 
 bool egress_decision_current(const struct egress_decision *d, const struct egress_box *b)
 {
-    return d->snapshot && d->snapshot == b->snapshot;
+    return d->snapshot && d->snapshot == b->snapshot && !egress_match_ended(&d->match);
 }
 
 /* ---- steps: each returns false when the decision is made, and that is no ---- */
@@ -42,6 +42,7 @@ static bool check_policy(struct egress_box *b, struct egress_decision *d)
     if (!b->snapshot)
         return DENY(d, 403, "policy_missing", "Wait until a policy is set, or set one.",
                     "No egress policy is in force, so nothing is allowed.");
+    egress_box_expire(b);
     d->snapshot = egress_snapshot_ref(b->snapshot);
     d->generation = b->generation;
     return true;
@@ -150,6 +151,12 @@ static void allow(struct authorization *a)
     if (!egress_decision_current(d, a->box)) {
         (void)DENY(d, 403, "stale_policy", "Try again.",
                    "The policy changed while this was decided.");
+        deny(a);
+        return;
+    }
+    if (!egress_limit_use(d->match.limit)) {
+        egress_limit_refuse(d->match.limit, &d->why);
+        d->status = 403;
         deny(a);
         return;
     }
@@ -290,8 +297,11 @@ bool authorize_again(struct egress_box *b, const struct egress_intent *i, struct
                      size_t first, size_t n)
 {
     struct egress_decision new = { .id = ++b->egress->decisions };
-    bool yes = decide_again(b, i, d, first, n, &new);
+    bool yes;
 
+    if (egress_decision_current(d, b))
+        return true;
+    yes = decide_again(b, i, d, first, n, &new);
     if (yes && audit_allow(b->audit, i, &new)) {
         keep_addresses(&new, d->addresses, d->n);
         egress_snapshot_unref(d->snapshot);
@@ -318,6 +328,10 @@ enum egress_verdict authorize_request(struct egress_box *b, const struct egress_
     if (!egress_decision_current(d, b)) {
         v = EGRESS_DENIED;
         refuse_reason(why, "stale_policy", "Try again.", "The policy changed before this request.");
+    }
+    if (v == EGRESS_ALLOWED && !egress_limit_use(why->limit)) {
+        v = EGRESS_DENIED;
+        egress_limit_refuse(why->limit, why);
     }
     if (!audit_request(b->audit, i, d, v, method, path, why) && v != EGRESS_DENIED) {
         v = EGRESS_DENIED;

@@ -55,7 +55,8 @@ struct egress_decision {
 
 /* Lets go of the snapshot and the ancestors. Harmless on a zeroed one. */
 void egress_decision_done(struct egress_decision *d);
-/* Whether the box still has the policy that decided. Asked before every upstream write. */
+/* Whether the box still has the policy that decided, and what it decided by has not ended. Asked
+ * before every upstream write. */
 bool egress_decision_current(const struct egress_decision *d, const struct egress_box *b);
 
 struct authorization;

@@ -22,6 +22,7 @@ enum {
 };
 
 #define COMPLAIN_NS (60 * NS_PER_S)
+#define EXPIRY_NS   (60 * NS_PER_S) /* at the latest: the wall clock may be set */
 
 struct acceptor {
     struct egress_box *box;
@@ -46,6 +47,7 @@ struct inside {
     struct acceptor acceptors[COUNT_OF(doors)];
     struct dns_adapter *dns;
     struct rejects *rejects;
+    struct loop_timer expiry;
 };
 
 void egress_open_join(struct egress_box *b, struct egress_open *o)
@@ -202,6 +204,7 @@ int egress_box_new(struct egress *g, const char *id, struct listeners *listeners
         abort();
     b = &in->box;
     b->egress = g;
+    b->expires = INT64_MAX;
     snprintf(b->id, sizeof b->id, "%s", id);
     b->listeners = *listeners;
     listeners_init(listeners);
@@ -242,6 +245,7 @@ void egress_box_free(struct egress_box *b)
     if (!b)
         return;
     in = container_of(b, struct inside, box);
+    loop_timer_stop(&in->expiry);
     close_doors(in);
     close_open(b);
     dns_adapter_free(in->dns);
@@ -268,12 +272,44 @@ static void reconsider_all(struct egress_box *b)
     }
 }
 
+void egress_box_expire(struct egress_box *b)
+{
+    if (b->snapshot && b->expires < INT64_MAX && b->expires <= clock_wall())
+        b->expires = egress_snapshot_expire(b->snapshot, clock_wall());
+}
+
+static void watch_expiry(struct inside *in);
+
+static void on_expiry(struct loop_timer *t)
+{
+    struct inside *in = container_of(t, struct inside, expiry);
+
+    egress_box_expire(&in->box);
+    reconsider_all(&in->box);
+    watch_expiry(in);
+}
+
+static void watch_expiry(struct inside *in)
+{
+    int64_t left = in->box.expires - clock_wall();
+
+    loop_timer_stop(&in->expiry);
+    if (in->box.expires == INT64_MAX)
+        return;
+    if (left < 0)
+        left = 0;
+    loop_timer_start(in->box.egress->loop, &in->expiry,
+                     clock_mono() + (left < EXPIRY_NS ? left : EXPIRY_NS), on_expiry, NULL);
+}
+
 void egress_box_set_policy(struct egress_box *b, struct egress_snapshot *s)
 {
     struct egress_snapshot *old = b->snapshot;
 
     b->snapshot = s ? egress_snapshot_ref(s) : NULL;
     b->generation = s ? egress_snapshot_generation(s) : 0;
+    b->expires = s ? egress_snapshot_expire(s, clock_wall()) : INT64_MAX;
+    watch_expiry(container_of(b, struct inside, box));
     if (s)
         audit_policy(b->audit, b->generation);
     reconsider_all(b);

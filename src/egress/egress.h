@@ -68,6 +68,7 @@ struct egress_box {
     struct listeners listeners;
     struct egress_snapshot *snapshot; /* NULL: everything is denied */
     uint64_t generation;
+    int64_t expires; /* when an entry of the policy ends, by the wall clock; INT64_MAX: never */
     struct audit *audit;
     struct mapping *mapping; /* policy DNS's synthetic addresses */
     struct egress_counters counters;
@@ -84,6 +85,9 @@ void egress_box_free(struct egress_box *b);
 /* In force at once and for everything: what the new one does not allow is closed. Takes a
  * reference. NULL denies everything. */
 void egress_box_set_policy(struct egress_box *b, struct egress_snapshot *s);
+
+/* Ends the entries of the policy whose time has come. What they let through ends a moment later. */
+void egress_box_expire(struct egress_box *b);
 
 /* Joining and leaving the box's list, and its count. Leaving twice is harmless. */
 void egress_open_join(struct egress_box *b, struct egress_open *o);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "json/writer.h"
 #include "policy/egress_explain.h"
@@ -205,6 +206,7 @@ int trial_explain(struct str yaml, const struct egress_options *o, struct buf *o
         r = read_request(o, s, &trial, &room, e);
     if (r < 0)
         return r;
+    egress_snapshot_expire(s, clock_wall());
     egress_explain(s, &trial, &x);
     json_writer_init(&w, out, JSON_COMPACT);
     egress_explain_json(&x, &w);

@@ -31,10 +31,26 @@ struct rule_c {
     struct str place;
 };
 
+/* Of an entry that runs out. The one thing in a snapshot that changes, and never back. */
+struct egress_limit {
+    struct str policy, place;
+    struct str until_text; /* n == 0: by uses alone */
+    int64_t until;         /* INT64_MAX: by uses alone */
+    bool counted;
+    uint32_t uses, left;
+    bool ended; /* its time is over */
+};
+
+static inline bool limit_is_over(const struct egress_limit *l)
+{
+    return l && (l->ended || (l->counted && l->left == 0));
+}
+
 struct egress_endpoint_c {
     struct str policy, name, place;
-    struct str host; /* as messages show it */
-    size_t order;    /* of all endpoints */
+    struct egress_limit *limit; /* NULL: for ever */
+    struct str host;            /* as messages show it */
+    size_t order;               /* of all endpoints */
     const struct programs *who;
     enum egress_protocol protocol;
     enum egress_tls tls;
@@ -58,6 +74,8 @@ struct egress_snapshot {
     struct trie trie;
     uint32_t hosts; /* the node above all hosts; endpoints without one hang there */
     size_t endpoint_count;
+    struct egress_limit *limits;
+    size_t limit_count;
     enum egress_unlisted unlisted;
     struct prefixes allowed, denied; /* of what is unlisted */
 };

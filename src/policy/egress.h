@@ -17,6 +17,7 @@
 #include "policy/egress_policy.h"
 
 struct egress_snapshot;
+struct egress_limit;
 
 /* Copies what it needs of a policy that egress_check() took. *e says why if NULL is returned. The
  * first reference is the caller's; references are counted across threads. */
@@ -40,6 +41,7 @@ struct egress_reason {
     char next[256];   /* what to do about it; empty if allowed */
     struct str rule;  /* "network_policies.web.endpoints[0].deny_rules[2]"; of the snapshot; may be
                          empty */
+    struct egress_limit *limit; /* what an allowed request uses up; of the snapshot */
 };
 
 /* Who wants to go where. */
@@ -72,6 +74,8 @@ struct egress_match {
     bool audit_only;     /* every inspected endpoint only records */
     uint16_t port;
     uint64_t generation;
+    struct egress_limit *limit; /* what the connection uses up; where requests are inspected, they
+                                   do, and it is NULL */
 
     const struct egress_snapshot *snapshot_;
     struct address address_; /* the asked one … */
@@ -86,6 +90,19 @@ struct egress_match {
  * endpoints name programs is denied with needs_identity set. *ret and *why are always filled. */
 enum egress_verdict egress_connect(const struct egress_snapshot *s, const struct egress_ask *ask,
                                    struct egress_match *ret, struct egress_reason *why);
+
+/* Entries with `until` or `uses` run out and are then as if they were not there. A snapshot that
+ * has such is one sandbox's alone, and one thread's.
+ *
+ * Ends those whose time has come, by the wall clock. Returns when the next one does; INT64_MAX:
+ * none. */
+int64_t egress_snapshot_expire(struct egress_snapshot *s, int64_t now);
+/* Whether an entry that the match rests on has ended: ask again. One whose uses are spent has not,
+ * for what it let through. */
+bool egress_match_ended(const struct egress_match *m);
+/* Takes one use, just before it is made. False: there is none left. NULL always has one. */
+bool egress_limit_use(struct egress_limit *l);
+void egress_limit_refuse(const struct egress_limit *l, struct egress_reason *why);
 
 enum { EGRESS_NAME_PORTS_MAX = 256 };
 

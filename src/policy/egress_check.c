@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/moment.h"
 #include "base/own.h"
 #include "net/host.h"
 #include "policy/glob.h"
@@ -303,6 +304,15 @@ static int check_key(const struct spot *s)
     return r < 0 ? r : check_printable(s, "name", s->entry->name);
 }
 
+static int check_until(const struct spot *s)
+{
+    const char *text = s->entry->until_;
+
+    if (text && !moment_parse(str_from(text), &s->entry->until))
+        return spot_fail(s, "until", "must be a moment, as in 2026-01-02T03:04:05Z");
+    return 0;
+}
+
 static int check_entry(struct spot *s)
 {
     struct egress_endpoint *eps = s->entry->endpoints.p;
@@ -310,6 +320,8 @@ static int check_entry(struct spot *s)
 
     if (r >= 0)
         r = check_who(s);
+    if (r >= 0)
+        r = check_until(s);
     for (size_t i = 0; i < s->entry->endpoints.n && r >= 0; i++) {
         s->ep = &eps[i];
         r = check_endpoint(s);

@@ -288,8 +288,37 @@ static int keep_names(const struct compiler *c, const struct egress_entry *entry
     return r;
 }
 
+/* What is for ever has none. */
+static int compile_limit(const struct compiler *c, const struct egress_entry *entry,
+                         struct egress_limit **ret)
+{
+    struct egress_limit *l;
+    int r;
+
+    if (!entry->until_ && !entry->has_uses)
+        return 0;
+    l = &c->s->limits[c->s->limit_count++];
+    *l = (struct egress_limit){ .until = entry->until_ ? entry->until : INT64_MAX,
+                                .counted = entry->has_uses,
+                                .uses = entry->uses,
+                                .left = entry->uses };
+    r = keep(c, str_from(entry->name ? entry->name : entry->key), &l->policy);
+    if (r >= 0)
+        r = keep_place(c, &l->place, "network_policies.%s", entry->key);
+    if (r >= 0 && entry->until_)
+        r = keep(c, str_from(entry->until_), &l->until_text);
+    *ret = l;
+    return r;
+}
+
+/* Of an entry, what its endpoints share. */
+struct shared {
+    const struct programs *who;
+    struct egress_limit *limit;
+};
+
 static int compile_endpoint(struct compiler *c, const struct egress_entry *entry, size_t index,
-                            const struct programs *who)
+                            const struct shared *shared)
 {
     const struct egress_endpoint *in = (const struct egress_endpoint *)entry->endpoints.p + index;
     struct egress_endpoint_c *ep = arena_alloc(c->a, sizeof *ep);
@@ -299,7 +328,8 @@ static int compile_endpoint(struct compiler *c, const struct egress_entry *entry
         return no_room(c);
     *ep = (struct egress_endpoint_c){
         .order = c->endpoints++,
-        .who = who,
+        .who = shared->who,
+        .limit = shared->limit,
         .protocol = in->protocol,
         .tls = in->tls == EGRESS_TLS_SKIP ? EGRESS_TLS_SKIP : EGRESS_TLS_AUTO,
         .access = in->access,
@@ -325,13 +355,18 @@ static int compile_entries(struct compiler *c, const struct egress_policy *p)
     const struct egress_entry *entries = p->network_policies.p;
     int r = 0;
 
+    c->s->limits = arena_array(c->a, p->network_policies.n, sizeof *c->s->limits);
+    if (!c->s->limits)
+        return no_room(c);
     for (size_t i = 0; i < p->network_policies.n && r >= 0; i++) {
         const struct egress_binary *list = entries[i].binaries.p;
-        const struct programs *who = NULL;
+        struct shared shared = { 0 };
 
-        r = compile_programs(c, list, list ? entries[i].binaries.n : 0, sizeof *list, &who);
+        r = compile_programs(c, list, list ? entries[i].binaries.n : 0, sizeof *list, &shared.who);
+        if (r >= 0)
+            r = compile_limit(c, &entries[i], &shared.limit);
         for (size_t k = 0; k < entries[i].endpoints.n && r >= 0; k++)
-            r = compile_endpoint(c, &entries[i], k, who);
+            r = compile_endpoint(c, &entries[i], k, &shared);
     }
     return r;
 }

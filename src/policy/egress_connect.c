@@ -140,6 +140,7 @@ struct answer {
     const struct egress_ask *ask;
     struct egress_match *m;
     const struct egress_endpoint_c *barred; /* the first that has other programs */
+    const struct egress_limit *over;        /* the first that has run out */
     bool full;
 };
 
@@ -147,6 +148,11 @@ static void take(struct answer *a, const struct egress_endpoint_c *ep)
 {
     struct egress_match *m = a->m;
 
+    if (limit_is_over(ep->limit)) {
+        if (!a->over)
+            a->over = ep->limit;
+        return;
+    }
     m->needs_identity |= !ep->who->any && !a->ask->identity_known;
     if (!who_matches(ep->who, a->ask)) {
         if (!a->barred || ep->order < a->barred->order)
@@ -182,6 +188,8 @@ static bool wins(const struct egress_endpoint_c *a, const struct egress_endpoint
 {
     int r = compare_policies(a->policy, b->policy);
 
+    if (!a->limit != !b->limit)
+        return !a->limit; /* what lasts is not used up */
     return r ? r < 0 : a->order < b->order;
 }
 
@@ -205,6 +213,7 @@ static void settle(struct egress_match *m)
     }
     m->audit_only &= m->protocol != EGRESS_TCP;
     m->endpoint = best;
+    m->limit = m->protocol == EGRESS_TCP ? best->limit : NULL;
     m->policy = best->policy;
     m->endpoint_name = best->name;
     m->tls = best->tls;
@@ -231,7 +240,9 @@ static enum egress_verdict refuse(const struct answer *a, const struct found *f,
     struct shown to = show(a->ask);
     char program[SHOWN_HOST];
 
-    if (!a->barred && !f->named) {
+    if (!a->barred && a->over) {
+        egress_limit_refuse(a->over, why);
+    } else if (!a->barred && !f->named) {
         egress_reason_set_(
             why, "policy_denied", (struct str){ 0 },
             "Add an endpoint with this host and port to the policy, or use one it has.",
@@ -405,7 +416,7 @@ static void add_ports(const struct found *f, struct chosen *c, struct egress_por
         for (size_t k = 0; k < n && !ports->any; k++) {
             const struct egress_endpoint_c *ep = items[k].what;
 
-            if (!chooses(c, ep))
+            if (limit_is_over(ep->limit) || !chooses(c, ep))
                 continue;
             for (size_t p = 0; p < ep->port_count; p++)
                 add_port(ports, ep->ports[p]);

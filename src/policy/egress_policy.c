@@ -136,6 +136,11 @@ static const struct json_field entry_fields[] = {
       JSON_FIELDS(binary_fields), .item_size = sizeof(struct egress_binary), .no_null = true,
       .min = 1, .max = EGRESS_BINARIES_MAX,
       .doc = "Who may, itself or as a descendant; without the field, every program." },
+    { "until", JSON_KIND_STR, JSON_AT(struct egress_entry, until_), .no_null = true, .max = 40,
+      .doc = "When the entry ends, as in `2026-01-02T03:04:05Z`; what it let through is closed." },
+    { "uses", JSON_KIND_UINT, JSON_AT(struct egress_entry, uses), .no_null = true,
+      .seen = offsetof(struct egress_entry, has_uses), .min = 1, .max = EGRESS_USES_MAX,
+      .doc = "How often it may be used: connections, or requests where they are inspected." },
 };
 
 #define AT(member) JSON_AT(struct egress_middleware, member)

@@ -12,7 +12,8 @@
 enum {
     EGRESS_ENDPOINTS_MAX = 10000, /* of a policy, all entries together */
     EGRESS_ENTRIES_MAX = 10000,
-    EGRESS_PORTS_MAX = 32,      /* of an endpoint */
+    EGRESS_PORTS_MAX = 32, /* of an endpoint */
+    EGRESS_USES_MAX = 1000000,
     EGRESS_BINARIES_MAX = 256,  /* of an entry, or of an endpoint */
     EGRESS_ADDRESSES_MAX = 256, /* of an endpoint */
     EGRESS_RULES_MAX = 256,     /* of an endpoint, and as many that deny */
@@ -112,6 +113,10 @@ struct egress_entry {
     const char *name;              /* for people; NULL: the key */
     struct json_objects endpoints; /* of struct egress_endpoint */
     struct json_objects binaries;  /* of struct egress_binary; none is every program */
+    const char *until_;            /* as the document has it; NULL: for ever */
+    int64_t until;                 /* of the wall clock in ns; filled by the check; 0: for ever */
+    uint32_t uses;                 /* connections, or requests where they are inspected */
+    bool has_uses;
 };
 
 /* A stage that looks at requests. Checked, and refused as long as nothing runs it. */

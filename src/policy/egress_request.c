@@ -128,7 +128,8 @@ static const struct rule_c *find_rule(const struct request *r, uint32_t node, bo
 
 static bool applies(const struct request *r, const struct egress_endpoint_c *ep)
 {
-    return ep->protocol != EGRESS_TCP && (!ep->path || glob_match(ep->path, r->path));
+    return ep->protocol != EGRESS_TCP && (!ep->limit || !ep->limit->ended) &&
+           (!ep->path || glob_match(ep->path, r->path));
 }
 
 /* The endpoint whose path says most decides how the request is treated; those that say as much
@@ -156,22 +157,46 @@ static const struct rule_c *denying_rule(const struct request *r)
     return rule;
 }
 
+struct permit {
+    struct str place;                   /* of what allows; empty if nothing does */
+    struct egress_limit *limit;         /* what it uses up */
+    const struct egress_limit *nothing; /* would allow it, but has no use left */
+};
+
 /* The place of what allows it; empty if nothing does. */
-static struct str allowing_place(const struct request *r)
+static struct str allowing_place(const struct request *r, const struct egress_endpoint_c *ep)
 {
+    const struct rule_c *rule = NULL;
+
+    if (!applies(r, ep))
+        return (struct str){ 0 };
+    if (preset_allows(ep->access, r->method))
+        return ep->place;
+    rule = find_rule(r, ep->allows, false);
+    return rule ? rule->place : (struct str){ 0 };
+}
+
+/* The first that lasts, else the first that has a use left. */
+static struct permit find_permit(const struct request *r)
+{
+    struct permit found = { 0 };
+
     for (size_t i = 0; i < r->m->all_count_; i++) {
         const struct egress_endpoint_c *ep = r->m->all_[i];
-        const struct rule_c *rule;
+        struct str place = { 0 };
 
-        if (!applies(r, ep))
+        if (!found.place.n || !ep->limit)
+            place = allowing_place(r, ep);
+        if (!place.n)
             continue;
-        if (preset_allows(ep->access, r->method))
-            return ep->place;
-        rule = find_rule(r, ep->allows, false);
-        if (rule)
-            return rule->place;
+        if (limit_is_over(ep->limit))
+            found.nothing = ep->limit;
+        else
+            found = (struct permit){ .place = place, .limit = ep->limit };
+        if (found.place.n && !found.limit)
+            break;
     }
-    return (struct str){ 0 };
+    return found;
 }
 
 static bool query_is_good(struct str query)
@@ -221,14 +246,19 @@ static enum egress_verdict judge(const struct request *r, const struct egress_en
                                  struct egress_reason *why)
 {
     const struct rule_c *deny = denying_rule(r);
-    struct str allow = { 0 };
+    struct permit permit = { 0 };
     struct shown s = show(r);
 
     if (!deny)
-        allow = allowing_place(r);
-    if (allow.n) {
-        egress_reason_set_(why, "allowed", allow, "", "%s %s is allowed.", s.method, s.path);
+        permit = find_permit(r);
+    if (permit.place.n) {
+        egress_reason_set_(why, "allowed", permit.place, "", "%s %s is allowed.", s.method, s.path);
+        why->limit = permit.limit;
         return EGRESS_ALLOWED;
+    }
+    if (permit.nothing) {
+        egress_limit_refuse(permit.nothing, why);
+        return EGRESS_DENIED;
     }
     if (deny)
         egress_reason_set_(

@@ -383,6 +383,55 @@ def a_tunnel_that_becomes_inspected_is_closed(c):
         equal(client.closed(), "reset", "the end")
 
 
+def granted(limit, host="api.example.com", port=7, rest=""):
+    return f"network_policies: {{grant: {{{limit}, endpoints: [{{host: {host}, port: {port}{rest}}}]}}}}\nversion: 1\n"
+
+
+@test
+def a_grant_ends_at_its_time_and_takes_along_what_it_let_through(c):
+    with World() as w:
+        w.dns.names["api.example.com"] = [PUBLIC]
+        origin = w.origin(PUBLIC, 7, echo)
+        ends = time.gmtime(time.time() + 5)
+        proxy = w.proxy(c, granted(time.strftime("until: '%Y-%m-%dT%H:%M:%SZ'", ends)))
+        client, _ = proxy.tunnel("api.example.com:7")
+        equal(client.send(b"one").exactly(3), b"one", "before")
+        equal(client.closed(), "reset", "what was open")
+        refused = proxy.connect("api.example.com:7")
+        equal((refused.status, refused.json["error"]), (403, "policy_expired"), "another")
+        check("grant" in refused.json["detail"], refused.json)
+        equal(origin.bytes, b"one", "what went up")
+        proxy.reload(granted("until: 2000-01-01T00:00:00Z"))
+        equal(proxy.connect("api.example.com:7").json["error"], "policy_expired", "one that came too late")
+
+
+@test
+def a_grant_is_used_as_often_as_it_says(c):
+    with World() as w:
+        w.dns.names["api.example.com"] = [PUBLIC]
+        w.origin(PUBLIC, 7, echo)
+        proxy = w.proxy(c, granted("uses: 2"))
+        first, _ = proxy.tunnel("api.example.com:7")
+        second, _ = proxy.tunnel("api.example.com:7")
+        refused = proxy.connect("api.example.com:7")
+        equal((refused.status, refused.json["error"]), (403, "uses_spent"), "the third")
+        for client in (first, second):
+            equal(client.send(b"one").exactly(3), b"one", "what was let through goes on")
+
+
+@test
+def an_inspected_grant_is_used_by_the_request(c):
+    with World() as w:
+        w.dns.names["api.example.com"] = [PUBLIC]
+        origin = w.http()
+        proxy = w.proxy(c, granted("uses: 2", port=80, rest=", protocol: rest, access: full"))
+        urls = [f"http://api.example.com/{n}" for n in range(3)]
+        seen = w.execute(c, ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} ", "--proxy", "http://127.0.0.1:3128",
+                             urls[0], "-o", "/dev/null", urls[1], "-o", "/dev/null", urls[2]])
+        equal(seen.out, b"200 200 403 ", "three requests")
+        equal([b"GET /%d " % n in origin.bytes for n in range(3)], [True, True, False], "what went up")
+
+
 @test
 def a_bad_policy_fails_closed_or_is_not_taken(c):
     for flags, after in (((), 403), (("--on-bad-policy", "retain"), 200)):

@@ -172,6 +172,8 @@ bool exchange_reconsider(struct exchange *x)
 {
     bool encoded_slash = x->decision.match.encoded_slash;
 
+    if (egress_decision_current(&x->decision, x->box))
+        return true;
     x->outdated = true;
     if (!authorize_again(x->box, &x->intent, &x->decision, 0, x->decision.n))
         return false;
