@@ -11,11 +11,12 @@ CLANG := $(BUILD)-clang
 CLANG_FLAGS := -fsanitize=fuzzer-no-link -fno-sanitize-recover=all
 ANALYZER := $(BUILD)-analyzer
 TALLY := $(BUILD)/tally.json
+LINT_TALLY := $(BUILD)/lint-tally.json
 RUN := tests/run --json $(TALLY)
 
 export UBSAN_OPTIONS = print_stacktrace=1
 
-.PHONY: all run check asan fuzz soak vm lint bench install clean with-tests with-clang openssl
+.PHONY: all run check lints asan fuzz soak vm lint bench install clean with-tests with-clang openssl
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -23,17 +24,22 @@ all: $(BUILD)/build.ninja
 run: all
 	$(BUILD)/sandboxer canary
 
-# Goes on after a failure, so that one run shows them all; the last line decides.
+# Goes on after a failure, so that one run shows them all; the last line decides. The linters run beside the
+# tests, which mostly wait: their results are shown, and counted, at the end.
 check:
-	@mkdir -p $(BUILD) && rm -f $(TALLY)
+	@mkdir -p $(BUILD) && rm -f $(TALLY) $(LINT_TALLY)
 	@$(RUN) --step self-tests sh -c 'tests/run --self-test && tools/layers --self-test'; true
-	@$(RUN) --step 'build with gcc' $(MAKE) with-tests && $(RUN) --build $(BUILD); true
-	@$(RUN) --step 'build with clang' $(MAKE) with-clang && \
-		$(RUN) --build $(CLANG) --only unit,fuzz --fuzz-seconds 5; true
-	@$(MAKE) $(ANALYZER)/build.ninja >/dev/null; true
-	@for check in layers format cppcheck tidy analyzer; do \
-		$(RUN) --step "lint: $$check" tools/lint $(BUILD) $$check; done; true
+	@$(RUN) --step 'build with gcc' $(MAKE) with-tests; true
+	@$(RUN) --step 'build with clang' $(MAKE) with-clang; true
+	@nice $(MAKE) lints >$(BUILD)/lints.log 2>&1 & lints=$$!; \
+		$(RUN) --build $(BUILD); \
+		$(RUN) --build $(CLANG) --only unit,fuzz --fuzz-seconds 5; \
+		wait $$lints; cat $(BUILD)/lints.log; $(RUN) --merge $(LINT_TALLY); true
 	@tests/run --sum $(TALLY)
+
+lints: $(ANALYZER)/build.ninja
+	@for check in layers format cppcheck tidy analyzer; do \
+		tests/run --json $(LINT_TALLY) --step "lint: $$check" tools/lint $(BUILD) $$check; done; true
 
 asan: with-clang
 	@tests/run --build $(CLANG) --only unit,fuzz --fuzz-seconds 1
