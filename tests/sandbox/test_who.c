@@ -57,12 +57,14 @@ static void expect_holders(struct box *b, uint64_t inode, uint32_t n, struct ipc
     CHECK_INT(m.who_is.n_holders, n);
 }
 
-static void expect_failure(struct box *b, uint64_t inode, enum err_code code)
+/* There is more to look at than is allowed, in number or, on a slow machine, in time. */
+static void expect_too_much(struct box *b, uint64_t inode)
 {
     struct ipc_fds fds;
 
     CHECK_INT(ask(b, inode, &fds), CONTROL_FAILED);
-    CHECK_INT(m.failed.code, code);
+    if (m.failed.code != ERR_BUSY)
+        CHECK_INT(m.failed.code, ERR_TOO_BIG);
     CHECK_INT(fds.n, 0);
 }
 
@@ -235,7 +237,7 @@ BOX_TEST(several_holders_but_not_too_many)
     ipc_fds_done(&fds);
     end_holder(&b, &p);
     start_holder(&b, HOLD("together", "9"), 0, &p);
-    expect_failure(&b, p.inode, ERR_TOO_BIG);
+    expect_too_much(&b, p.inode);
     end_holder(&b, &p);
     box_close(&b);
 }
@@ -312,7 +314,7 @@ BOX_TEST(ten_thousand_descriptors)
     ipc_fds_done(&fds);
     end_holder(&b, &p);
     start_holder(&b, HOLD("many", "8"), 0, &p);
-    expect_failure(&b, 1, ERR_TOO_BIG);
+    expect_too_much(&b, 1);
     end_holder(&b, &p);
     box_close(&b);
 }
