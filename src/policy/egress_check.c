@@ -304,10 +304,12 @@ static int check_key(const struct spot *s)
     return r < 0 ? r : check_printable(s, "name", s->entry->name);
 }
 
-static int check_until(const struct spot *s)
+static int check_limits(const struct spot *s)
 {
     const char *text = s->entry->until_;
 
+    if (s->entry->spent && !s->entry->has_uses)
+        return spot_fail(s, "spent", "is for entries with uses");
     if (text && !moment_parse(str_from(text), &s->entry->until))
         return spot_fail(s, "until", "must be a moment, as in 2026-01-02T03:04:05Z");
     return 0;
@@ -321,7 +323,7 @@ static int check_entry(struct spot *s)
     if (r >= 0)
         r = check_who(s);
     if (r >= 0)
-        r = check_until(s);
+        r = check_limits(s);
     for (size_t i = 0; i < s->entry->endpoints.n && r >= 0; i++) {
         s->ep = &eps[i];
         r = check_endpoint(s);

@@ -301,7 +301,7 @@ static int compile_limit(const struct compiler *c, const struct egress_entry *en
     *l = (struct egress_limit){ .until = entry->until_ ? entry->until : INT64_MAX,
                                 .counted = entry->has_uses,
                                 .uses = entry->uses,
-                                .left = entry->uses };
+                                .left = entry->spent ? 0 : entry->uses };
     r = keep(c, str_from(entry->name ? entry->name : entry->key), &l->policy);
     if (r >= 0)
         r = keep_place(c, &l->place, "network_policies.%s", entry->key);

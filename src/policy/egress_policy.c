@@ -141,6 +141,8 @@ static const struct json_field entry_fields[] = {
     { "uses", JSON_KIND_UINT, JSON_AT(struct egress_entry, uses), .no_null = true,
       .seen = offsetof(struct egress_entry, has_uses), .min = 1, .max = EGRESS_USES_MAX,
       .doc = "How often it may be used: connections, or requests where they are inspected." },
+    { "spent", JSON_KIND_BOOL, JSON_AT(struct egress_entry, spent), .preset = "false",
+      .doc = "That nothing is left of `uses`; written where they may have been used." },
 };
 
 #define AT(member) JSON_AT(struct egress_middleware, member)

@@ -117,6 +117,7 @@ struct egress_entry {
     int64_t until;                 /* of the wall clock in ns; filled by the check; 0: for ever */
     uint32_t uses;                 /* connections, or requests where they are inspected */
     bool has_uses;
+    bool spent; /* none is left of them */
 };
 
 /* A stage that looks at requests. Checked, and refused as long as nothing runs it. */

@@ -84,6 +84,19 @@ TEST(a_connection_uses_one_and_keeps_it)
     egress_snapshot_unref(s);
 }
 
+TEST(spent_is_spent)
+{
+    const struct egress_snapshot *s =
+        policy_compiled("version: 1\n"
+                        "network_policies:\n"
+                        "  twice:\n"
+                        "    uses: 2\n"
+                        "    spent: true\n"
+                        "    endpoints: [{host: a.example.com, port: 443}]\n");
+
+    CHECK_STR(str_from(connect_text(s, "a.example.com:443", CURL)), "denied uses_spent");
+}
+
 TEST(what_lasts_is_used_first)
 {
     struct egress_snapshot *s = compiled("version: 1\n"
@@ -145,6 +158,7 @@ TEST(mistakes)
         { "uses: 1000001", "uses: must be" },
         { "uses:", "uses: expected" },
         { "uses: often", "uses: expected" },
+        { "spent: true", "spent: is for entries with uses" },
     };
     struct egress_policy p;
     char text[256];
