@@ -5,8 +5,7 @@
 /* --- Writing --- */
 
 enum {
-    RECORD = 12,    /* bytes of a record with a pointer for its name, without its data */
-    OPT_BYTES = 11, /* of an OPT record without options */
+    RECORD = 12, /* bytes of a record with a pointer for its name, without its data */
     TO_QUESTION = 0xc000 | DNS_HEAD,
 };
 
@@ -41,21 +40,12 @@ static void write_address(struct dns_writer *w, const struct address *a, uint32_
     dns_write_bytes(w, a->bytes, data_length(type));
 }
 
-static void write_opt(struct dns_writer *w, enum dns_rcode rcode)
-{
-    dns_write_bytes(w, "", 1); /* the root */
-    dns_write_u16(w, DNS_OPT);
-    dns_write_u16(w, DNS_UDP_MAX);
-    dns_write_u32(w, (uint32_t)rcode >> 4 << 24);
-    dns_write_u16(w, 0);
-}
-
 size_t dns_build_answer(const struct dns_query *q, enum dns_rcode rcode,
                         const struct address *addresses, size_t n, uint32_t ttl, void *out,
                         size_t size)
 {
     size_t count = rcode == DNS_NOERROR && q->wire_n_ > 0 ? count_asked(q, addresses, n) : 0;
-    size_t fixed = DNS_HEAD + q->wire_n_ + (q->has_edns ? OPT_BYTES : 0);
+    size_t fixed = DNS_HEAD + q->wire_n_ + (q->has_edns ? DNS_OPT_BYTES : 0);
     size_t each = RECORD + data_length(q->question.type);
     struct dns_head h = { .id = q->id, .questions = q->wire_n_ > 0, .others = q->has_edns };
     struct dns_writer w = { out, 0 };
@@ -74,7 +64,7 @@ size_t dns_build_answer(const struct dns_query *q, enum dns_rcode rcode,
         if (address_type(&addresses[i]) == q->question.type)
             write_address(&w, &addresses[i], ttl);
     if (q->has_edns)
-        write_opt(&w, rcode);
+        dns_write_opt(&w, rcode);
     return w.n;
 }
 
@@ -209,6 +199,51 @@ static int resolve(struct section s, struct dns_name *name, uint16_t type, struc
     return r;
 }
 
+/* --- Names without addresses --- */
+
+/* The last field of an SOA record, if it is one. */
+static bool read_minimum(struct str message, const struct record *rec, uint32_t *ret)
+{
+    enum { NUMBERS_BEFORE = 4 * 4 };
+    struct dns_reader in = { message, rec->data };
+    struct dns_name name;
+
+    return dns_name_read(message, &in.at, true, &name) &&
+           dns_name_read(message, &in.at, true, &name) && dns_skip(&in, NUMBERS_BEFORE) &&
+           dns_read_u32(&in, ret) && in.at == rec->data + rec->length;
+}
+
+/* Whether it is of the zone's name, or one below. */
+static bool is_below(const struct dns_name *name, const struct dns_name *zone)
+{
+    size_t before = name->n - zone->n;
+
+    return !name->odd && !zone->odd && name->n >= zone->n &&
+           memcmp(name->text + before, zone->text, zone->n) == 0 &&
+           (before == 0 || zone->n == 0 || name->text[before - 1] == '.');
+}
+
+/* How long `name` has nothing, as the SOA record of its zone says. Nobody need believe it, so one
+ * that is malformed is as good as none. `s` was checked and is followed by the authorities. */
+static uint32_t time_of_nothing(struct section s, unsigned authorities, const struct dns_name *name)
+{
+    struct record rec;
+    uint32_t minimum;
+
+    for (unsigned i = 0; i < s.n; i++)
+        read_record(&s.in, &rec);
+    for (unsigned i = 0; i < authorities && i < RECORDS_MAX; i++) {
+        if (!read_record(&s.in, &rec))
+            return 0;
+        if (rec.class == DNS_IN && rec.type == DNS_SOA && is_below(name, &rec.owner) &&
+            read_minimum(s.in.message, &rec, &minimum))
+            return minimum < rec.ttl ? minimum : rec.ttl;
+    }
+    return 0;
+}
+
+/* --- The whole --- */
+
 /* Whether the head and the question say that this answers what was asked. */
 static bool is_answer(struct dns_reader *in, const struct dns_question *asked, uint16_t id,
                       struct dns_head *h, struct dns_name *ret)
@@ -242,6 +277,8 @@ int dns_parse_answer(struct str message, const struct dns_question *asked, uint1
         return r;
     if (a.n == 0)
         a.ttl = 0;
+    if (a.n == 0 && !a.truncated && (a.rcode == DNS_NOERROR || a.rcode == DNS_NXDOMAIN))
+        a.ttl = time_of_nothing(s, h.authorities, &name);
     *ret = a;
     return 0;
 }

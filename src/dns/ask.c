@@ -8,14 +8,14 @@
 #include "crypto/random.h"
 
 enum {
-    UDP_TAKEN = 4096, /* of a datagram; without EDNS nobody may send more than DNS_UDP_MIN */
+    UDP_TAKEN = 4096, /* of a datagram; nobody may send more than DNS_UDP_MAX */
     TCP_HEAD = 2,     /* the length before a message */
     TCP_PIECE = 4096, /* read at once */
 };
 
-static void try_on(struct dns_ask_ *a);
+static void try_on(struct dns_ask *a);
 
-static void close_socket(struct dns_ask_ *a)
+static void close_socket(struct dns_ask *a)
 {
     loop_fd_stop(&a->socket);
     loop_timer_stop(&a->timer);
@@ -24,38 +24,51 @@ static void close_socket(struct dns_ask_ *a)
     buf_done(&a->in);
 }
 
-void dns_ask_stop(struct dns_ask_ *a)
+void dns_ask_stop(struct dns_ask *a)
 {
     close_socket(a);
     a->is_settled = true;
 }
 
-static void settle(struct dns_ask_ *a, enum dns_outcome outcome)
+static void settle(struct dns_ask *a, enum dns_outcome outcome)
 {
     dns_ask_stop(a);
     a->outcome = outcome;
     a->settled(a);
 }
 
-/* This server is no use: the next. */
-static void fail(struct dns_ask_ *a, enum dns_outcome outcome)
+/* This server is no use: the next. A server's dislike of EDNS is its own. */
+static void fail(struct dns_ask *a, enum dns_outcome outcome)
 {
     close_socket(a);
     a->outcome = outcome;
     a->tries++;
+    a->plain = false;
     try_on(a);
 }
 
 static void on_timeout(struct loop_timer *t)
 {
-    fail(container_of(t, struct dns_ask_, timer), DNS_LOOKUP_TIMEOUT);
+    fail(container_of(t, struct dns_ask, timer), DNS_LOOKUP_TIMEOUT);
 }
 
-static void use_answer(struct dns_ask_ *a)
+/* A server older than EDNS does not understand us: the same once more, as it was done before. */
+static void ask_without_edns(struct dns_ask *a)
 {
-    if (a->answer.rcode == DNS_NXDOMAIN)
+    close_socket(a);
+    a->plain = true;
+    try_on(a);
+}
+
+static void use_answer(struct dns_ask *a)
+{
+    enum dns_rcode rcode = a->answer.rcode;
+
+    if (rcode == DNS_NXDOMAIN)
         settle(a, DNS_LOOKUP_NXDOMAIN);
-    else if (a->answer.rcode != DNS_NOERROR)
+    else if (!a->plain && (rcode == DNS_FORMERR || rcode == DNS_NOTIMP))
+        ask_without_edns(a);
+    else if (rcode != DNS_NOERROR)
         fail(a, DNS_LOOKUP_SERVFAIL);
     else
         settle(a, a->answer.n ? DNS_LOOKUP_FOUND : DNS_LOOKUP_NODATA);
@@ -63,7 +76,7 @@ static void use_answer(struct dns_ask_ *a)
 
 /* --- Asking --- */
 
-static int watch(struct dns_ask_ *a, unsigned want, loop_fd_fn *call, struct err *e)
+static int watch(struct dns_ask *a, unsigned want, loop_fd_fn *call, struct err *e)
 {
     struct dns_resolver *r = a->resolver;
     int ok = loop_fd_start(r->loop, &a->socket, a->fd, want, call, e);
@@ -74,7 +87,7 @@ static int watch(struct dns_ask_ *a, unsigned want, loop_fd_fn *call, struct err
 }
 
 /* A socket connected to the server whose turn it is; for TCP, on its way there. */
-static int open_socket(struct dns_ask_ *a, int type, struct err *e)
+static int open_socket(struct dns_ask *a, int type, struct err *e)
 {
     const struct dns_server *s = &a->resolver->servers[a->tries % a->resolver->n];
     struct sockaddr_storage to;
@@ -88,21 +101,27 @@ static int open_socket(struct dns_ask_ *a, int type, struct err *e)
     return 0;
 }
 
-/* With a new id each time. */
-static int make_query(struct dns_ask_ *a, uint8_t out[static DNS_QUERY_MAX], size_t *ret_n,
-                      struct err *e)
+/* With a new id, and in new letters, each time. */
+static int make_query(struct dns_ask *a, struct err *e)
 {
-    int r = crypto_random(&a->id, sizeof a->id, e);
+    struct {
+        uint16_t id;
+        uint8_t bits[DNS_CASE_BYTES];
+    } chance;
+    int r = crypto_random(&chance, sizeof chance, e);
 
     if (r < 0)
         return r;
-    *ret_n = dns_build_query(a->id, str_from(a->question.name), a->question.type, out);
+    a->id = chance.id;
+    a->query_n =
+        dns_build_query(a->id, str_from(a->question.name), a->question.type, !a->plain, a->query);
+    dns_mix_case(a->query, a->query_n, chance.bits);
     return 0;
 }
 
 /* --- TCP --- */
 
-static void read_message(struct dns_ask_ *a, struct str message)
+static void read_message(struct dns_ask *a, struct str message)
 {
     if (dns_parse_answer(message, &a->question, a->id, &a->answer, NULL) < 0 || a->answer.truncated)
         fail(a, DNS_LOOKUP_SERVFAIL);
@@ -118,7 +137,7 @@ static size_t awaited(const struct buf *in)
     return TCP_HEAD + ((size_t)(uint8_t)in->p[0] << 8 | (uint8_t)in->p[1]);
 }
 
-static void read_tcp(struct dns_ask_ *a)
+static void read_tcp(struct dns_ask *a)
 {
     size_t room = awaited(&a->in) - a->in.n;
     ssize_t n;
@@ -137,7 +156,7 @@ static void read_tcp(struct dns_ask_ *a)
         read_message(a, (struct str){ a->in.p + TCP_HEAD, a->in.n - TCP_HEAD });
 }
 
-static void write_tcp(struct dns_ask_ *a)
+static void write_tcp(struct dns_ask *a)
 {
     ssize_t n = send(a->fd, a->out.p, a->out.n, MSG_NOSIGNAL);
 
@@ -154,7 +173,7 @@ static void write_tcp(struct dns_ask_ *a)
 
 static void on_tcp(struct loop_fd *s, unsigned events)
 {
-    struct dns_ask_ *a = container_of(s, struct dns_ask_, socket);
+    struct dns_ask *a = container_of(s, struct dns_ask, socket);
 
     (void)events; /* errors are told by the call that meets them */
     if (a->out.n > 0)
@@ -163,25 +182,25 @@ static void on_tcp(struct loop_fd *s, unsigned events)
         read_tcp(a);
 }
 
-static int ask_tcp(struct dns_ask_ *a, struct err *e)
+static int ask_tcp(struct dns_ask *a, struct err *e)
 {
-    uint8_t query[TCP_HEAD + DNS_QUERY_MAX];
-    size_t n = 0;
+    char length[TCP_HEAD];
     int r = open_socket(a, SOCK_STREAM, e);
 
     if (r >= 0)
-        r = make_query(a, query + TCP_HEAD, &n, e);
+        r = make_query(a, e);
     if (r < 0)
         return r;
-    query[0] = (uint8_t)(n >> 8);
-    query[1] = (uint8_t)n;
-    buf_init(&a->out, sizeof query);
+    length[0] = (char)(a->query_n >> 8);
+    length[1] = (char)a->query_n;
+    buf_init(&a->out, TCP_HEAD + DNS_QUERY_MAX);
     buf_init(&a->in, TCP_HEAD + DNS_MESSAGE_MAX);
-    buf_add(&a->out, (struct str){ (const char *)query, TCP_HEAD + n });
+    buf_add(&a->out, (struct str){ length, TCP_HEAD });
+    buf_add(&a->out, (struct str){ (const char *)a->query, a->query_n });
     return watch(a, LOOP_WRITE, on_tcp, e);
 }
 
-static void go_over_to_tcp(struct dns_ask_ *a)
+static void go_over_to_tcp(struct dns_ask *a)
 {
     close_socket(a);
     if (ask_tcp(a, NULL) < 0)
@@ -190,9 +209,19 @@ static void go_over_to_tcp(struct dns_ask_ *a)
 
 /* --- UDP --- */
 
+/* What belongs to the question. One in other letters is a forgery, or of a server that does not
+ * keep them: whoever answers over TCP is the one that we asked. */
+static void read_datagram(struct dns_ask *a, struct str message)
+{
+    if (a->answer.truncated || !dns_same_case(message, a->query, a->query_n))
+        go_over_to_tcp(a);
+    else
+        use_answer(a);
+}
+
 static void on_udp(struct loop_fd *s, unsigned events)
 {
-    struct dns_ask_ *a = container_of(s, struct dns_ask_, socket);
+    struct dns_ask *a = container_of(s, struct dns_ask, socket);
     char message[UDP_TAKEN];
     ssize_t n = recv(a->fd, message, sizeof message, MSG_TRUNC);
     int r;
@@ -209,29 +238,25 @@ static void on_udp(struct loop_fd *s, unsigned events)
         return; /* somebody else's; the answer may still come */
     if (r < 0)
         fail(a, DNS_LOOKUP_SERVFAIL);
-    else if (a->answer.truncated)
-        go_over_to_tcp(a);
     else
-        use_answer(a);
+        read_datagram(a, (struct str){ message, (size_t)n });
 }
 
-static int ask_udp(struct dns_ask_ *a, struct err *e)
+static int ask_udp(struct dns_ask *a, struct err *e)
 {
-    uint8_t query[DNS_QUERY_MAX];
-    size_t n = 0;
     int r = open_socket(a, SOCK_DGRAM, e);
 
     if (r >= 0)
-        r = make_query(a, query, &n, e);
+        r = make_query(a, e);
     if (r < 0)
         return r;
-    if (send(a->fd, query, n, MSG_NOSIGNAL) < 0)
+    if (send(a->fd, a->query, a->query_n, MSG_NOSIGNAL) < 0)
         return err_sys(e, "sending to the DNS server");
     return watch(a, LOOP_READ, on_udp, e);
 }
 
 /* Asks the first of the servers left that can be asked. */
-static void try_on(struct dns_ask_ *a)
+static void try_on(struct dns_ask *a)
 {
     for (; a->tries < a->resolver->attempts * a->resolver->n; a->tries++) {
         if (ask_udp(a, NULL) >= 0)
@@ -242,7 +267,7 @@ static void try_on(struct dns_ask_ *a)
     settle(a, a->outcome);
 }
 
-void dns_ask_start(struct dns_ask_ *a)
+void dns_ask_start(struct dns_ask *a)
 {
     a->outcome = DNS_LOOKUP_SERVFAIL;
     try_on(a);

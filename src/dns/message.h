@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "net/address.h"
 
-enum dns_type { DNS_A = 1, DNS_CNAME = 5, DNS_AAAA = 28, DNS_OPT = 41 };
+enum dns_type { DNS_A = 1, DNS_CNAME = 5, DNS_SOA = 6, DNS_AAAA = 28, DNS_OPT = 41 };
 enum { DNS_IN = 1 };
 
 enum dns_rcode {
@@ -32,7 +32,7 @@ enum {
     DNS_UDP_MIN = 512,       /* what everybody takes over UDP */
     DNS_UDP_MAX = 1232,      /* what we send over UDP to who takes more */
     DNS_MESSAGE_MAX = 65535, /* over TCP, behind the two bytes of its length */
-    DNS_QUERY_MAX = 12 + 255 + 4,
+    DNS_QUERY_MAX = 12 + 255 + 4 + 11,
     DNS_ADDRESSES_MAX = 16, /* of one answer */
     DNS_HOPS_MAX = 8,       /* CNAMEs of one answer */
 };
@@ -72,16 +72,25 @@ size_t dns_build_answer(const struct dns_query *q, enum dns_rcode rcode,
                         const struct address *addresses, size_t n, uint32_t ttl, void *out,
                         size_t size);
 
-/* A query for a record of class IN, with recursion, without EDNS: its length, or 0 if `name` is not
- * a canonical name. */
-size_t dns_build_query(uint16_t id, struct str name, enum dns_type type,
+/* A query for a record of class IN, with recursion: its length, or 0 if `name` is not a canonical
+ * name. With EDNS it says that we take DNS_UDP_MAX over UDP. */
+size_t dns_build_query(uint16_t id, struct str name, enum dns_type type, bool edns,
                        uint8_t out[static DNS_QUERY_MAX]);
+
+enum { DNS_CASE_BYTES = 32 }; /* a bit for each letter that a name can have */
+
+/* Writes the letters of a query's name large where `bits` say so. Servers repeat the question as it
+ * came, so that who forges an answer must guess these bits besides id and port. */
+void dns_mix_case(uint8_t *query, size_t n, const uint8_t bits[static DNS_CASE_BYTES]);
+/* Whether the answer, which dns_parse_answer() took, repeats the question letter by letter. */
+bool dns_same_case(struct str answer, const uint8_t *query, size_t n);
 
 struct dns_answer {
     enum dns_rcode rcode; /* without EDNS' upper bits */
     bool truncated;       /* ask again over TCP; nothing below is filled */
     unsigned hops;        /* CNAMEs followed */
-    uint32_t ttl;         /* the least of chain and addresses; 0 without addresses */
+    uint32_t ttl;         /* the least of chain and addresses; without addresses, how long that is
+                             so by the SOA record (RFC 2308): 0, if there is none */
     size_t n;
     struct address addresses[DNS_ADDRESSES_MAX];
 };

@@ -79,6 +79,15 @@ bool dns_name_same(const struct dns_name *a, const struct dns_name *b)
     return !a->odd && !b->odd && a->n == b->n && memcmp(a->text, b->text, a->n) == 0;
 }
 
+uint64_t dns_name_hash(uint64_t seed, struct str name)
+{
+    uint64_t h = seed;
+
+    for (size_t i = 0; i < name.n; i++)
+        h = (h ^ (uint8_t)name.p[i]) * UINT64_C(0x100000001b3);
+    return h ^ h >> 32;
+}
+
 size_t dns_name_write(struct str name, uint8_t out[static DNS_NAME_WIRE_MAX])
 {
     size_t n = 0;

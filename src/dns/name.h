@@ -20,6 +20,9 @@ bool dns_name_read(struct str message, size_t *at, bool compressed, struct dns_n
 /* Neither is odd, and they are the same. */
 bool dns_name_same(const struct dns_name *a, const struct dns_name *b);
 
+/* Spreads names over slots in a way that nobody outside can foresee who does not know the seed. */
+uint64_t dns_name_hash(uint64_t seed, struct str name);
+
 /* The bytes written, or 0 if the name is not canonical, or the root. */
 size_t dns_name_write(struct str name, uint8_t out[static DNS_NAME_WIRE_MAX]);
 

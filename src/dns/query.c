@@ -94,18 +94,37 @@ size_t dns_udp_size(const struct dns_query *q)
     return q->edns_size < DNS_UDP_MAX ? q->edns_size : DNS_UDP_MAX;
 }
 
-size_t dns_build_query(uint16_t id, struct str name, enum dns_type type,
+size_t dns_build_query(uint16_t id, struct str name, enum dns_type type, bool edns,
                        uint8_t out[static DNS_QUERY_MAX])
 {
     struct dns_writer w = { out, 0 };
     size_t n;
 
-    dns_write_head(&w, &(struct dns_head){ id, DNS_RECURSION_DESIRED, 1, 0, 0, 0 });
+    dns_write_head(&w, &(struct dns_head){ id, DNS_RECURSION_DESIRED, 1, 0, 0, edns });
     n = dns_name_write(name, out + w.n);
     if (n == 0)
         return 0;
     w.n += n;
     dns_write_u16(&w, (uint16_t)type);
     dns_write_u16(&w, DNS_IN);
+    if (edns)
+        dns_write_opt(&w, 0);
     return w.n;
+}
+
+/* Lengths of labels are no letters, so the name's bytes need no telling apart. */
+void dns_mix_case(uint8_t *query, size_t n, const uint8_t bits[static DNS_CASE_BYTES])
+{
+    uint8_t *name = query + DNS_HEAD;
+
+    for (size_t i = 0; i < n - DNS_HEAD && name[i]; i++)
+        if (name[i] >= 'a' && name[i] <= 'z' && bits[i / 8] >> i % 8 & 1)
+            name[i] = (uint8_t)(name[i] - 'a' + 'A');
+}
+
+bool dns_same_case(struct str answer, const uint8_t *query, size_t n)
+{
+    size_t name = strnlen((const char *)query + DNS_HEAD, n - DNS_HEAD);
+
+    return answer.n >= DNS_HEAD + name && memcmp(answer.p + DNS_HEAD, query + DNS_HEAD, name) == 0;
 }

@@ -2,7 +2,9 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "dns/ask.h"
+#include "dns/cache.h"
+#include "dns/flight.h"
+#include "dns/name.h"
 
 int dns_resolver_init(struct dns_resolver *r, struct loop *l, const struct dns_server *servers,
                       size_t n, struct err *e)
@@ -12,6 +14,7 @@ int dns_resolver_init(struct dns_resolver *r, struct loop *l, const struct dns_s
                        n);
     *r = (struct dns_resolver){ .loop = l, .n = n, .timeout = 2 * NS_PER_S, .attempts = 2 };
     memcpy(r->servers, servers, n * sizeof *servers);
+    r->cache_ = dns_cache_new();
     return 0;
 }
 
@@ -26,13 +29,17 @@ const char *dns_outcome_name(enum dns_outcome o)
     return (unsigned)o < COUNT_OF(names) ? names[o] : "unknown";
 }
 
-static void stop_asks(struct dns_lookup *l)
+static void take_result(struct dns_lookup *l, const struct dns_result *result)
 {
-    for (size_t i = 0; i < COUNT_OF(l->asks_); i++)
-        dns_ask_stop(&l->asks_[i]);
+    l->outcome = result->outcome;
+    l->ttl = result->ttl;
+    l->n = result->n;
+    memcpy(l->addresses, result->addresses, result->n * sizeof *result->addresses);
 }
 
-static void tell(struct loop_later *s)
+/* --- What is known --- */
+
+static void on_known(struct loop_later *s)
 {
     struct dns_lookup *l = container_of(s, struct dns_lookup, later_);
 
@@ -40,80 +47,114 @@ static void tell(struct loop_later *s)
     l->done_(l);
 }
 
-/* By way of the loop, so that `done` may free everything. */
-static void finish(struct dns_lookup *l, enum dns_outcome outcome)
+static bool find_known(struct dns_lookup *l, struct str name)
 {
-    stop_asks(l);
-    l->outcome = outcome;
-    loop_later(l->resolver->loop, &l->later_, tell, NULL);
+    struct dns_result known;
+
+    if (!dns_cache_find(l->resolver->cache_, name, clock_mono(), &known))
+        return false;
+    take_result(l, &known);
+    loop_later(l->resolver->loop, &l->later_, on_known, NULL);
+    return true;
 }
 
-static void take_addresses(struct dns_lookup *l, const struct dns_answer *a)
+/* --- What is asked --- */
+
+static struct list *slot_of(struct dns_resolver *r, struct str name)
 {
-    memcpy(l->addresses + l->n, a->addresses, a->n * sizeof *a->addresses);
-    l->ttl = l->n == 0 || a->ttl < l->ttl ? a->ttl : l->ttl;
-    l->n += a->n;
+    return &r->flights_[dns_name_hash(0, name) % COUNT_OF(r->flights_)];
 }
 
-static void merge(struct dns_lookup *l)
+static struct dns_flight *find_flight(struct dns_resolver *r, struct str name)
 {
-    enum dns_outcome outcome = DNS_LOOKUP_NODATA;
+    struct list *slot = slot_of(r, name);
 
-    for (size_t i = 0; i < COUNT_OF(l->asks_); i++) {
-        if (l->asks_[i].outcome == DNS_LOOKUP_FOUND)
-            take_addresses(l, &l->asks_[i].answer);
-        else if (l->asks_[i].outcome == DNS_LOOKUP_NXDOMAIN)
-            outcome = DNS_LOOKUP_NXDOMAIN;
+    for (struct link *m = list_first(slot); m; m = list_after(slot, m)) {
+        struct dns_flight *f = container_of(m, struct dns_flight, link);
+
+        if (str_eq(dns_flight_name(f), name))
+            return f;
     }
-    finish(l, l->n > 0 ? DNS_LOOKUP_FOUND : outcome);
+    return NULL;
 }
 
-static void on_settled(struct dns_ask_ *a)
+/* Whoever is told may cancel others who wait, and ask for the name again. */
+static void on_landed(struct dns_flight *f)
 {
-    struct dns_lookup *l = a->lookup;
+    link_leave(&f->link); /* so that nobody joins any more */
+    dns_cache_put(f->resolver->cache_, dns_flight_name(f), &f->result, clock_mono());
+    for (struct link *m; (m = list_take(&f->waiters));) {
+        struct dns_lookup *l = container_of(m, struct dns_lookup, link_);
 
-    if (a->outcome == DNS_LOOKUP_SERVFAIL || a->outcome == DNS_LOOKUP_TIMEOUT)
-        finish(l, a->outcome);
-    else if (l->asks_[0].is_settled && l->asks_[1].is_settled)
-        merge(l);
+        take_result(l, &f->result);
+        l->flight_ = NULL;
+        l->running_ = false;
+        l->done_(l);
+    }
+    dns_flight_free(f);
 }
+
+static void wait_for_flight(struct dns_lookup *l, struct str name)
+{
+    l->flight_ = find_flight(l->resolver, name);
+    if (!l->flight_) {
+        l->flight_ = dns_flight_new(l->resolver, name, on_landed);
+        list_append(slot_of(l->resolver, name), &l->flight_->link);
+    }
+    list_append(&l->flight_->waiters, &l->link_);
+}
+
+/* --- Lookups --- */
 
 static bool can_be_asked(struct str name)
 {
     uint8_t query[DNS_QUERY_MAX];
 
-    return dns_build_query(0, name, DNS_A, query) > 0;
+    return dns_build_query(0, name, DNS_A, false, query) > 0;
 }
 
 int dns_lookup_start(struct dns_resolver *r, struct dns_lookup *l, struct str name,
                      dns_lookup_fn *done, struct err *e)
 {
-    static const uint16_t types[] = { DNS_A, DNS_AAAA };
-
     if (l->running_)
         return err_set(e, ERR_CONFLICT, "the lookup is running");
     if (!can_be_asked(name))
         return err_set(e, ERR_INVALID, "not a name that DNS can be asked for");
     *l = (struct dns_lookup){ .resolver = r, .done_ = done, .running_ = true };
-    for (size_t i = 0; i < COUNT_OF(types); i++) {
-        struct dns_ask_ *a = &l->asks_[i];
-
-        *a = (struct dns_ask_){ .resolver = r, .lookup = l, .settled = on_settled, .fd = -1 };
-        a->question.type = types[i];
-        a->question.class = DNS_IN;
-        str_copy(name, a->question.name, sizeof a->question.name);
-    }
-    dns_ask_start(&l->asks_[0]);
-    if (!l->asks_[0].is_settled) /* else it failed, and the lookup with it */
-        dns_ask_start(&l->asks_[1]);
+    if (!find_known(l, name))
+        wait_for_flight(l, name);
     return 0;
 }
 
 void dns_lookup_cancel(struct dns_lookup *l)
 {
+    struct dns_flight *f = l->flight_;
+
     if (!l->running_)
         return;
     l->running_ = false;
+    l->flight_ = NULL;
     loop_later_stop(&l->later_);
-    stop_asks(l);
+    link_leave(&l->link_);
+    if (f && link_joined(&f->link) && !list_first(&f->waiters))
+        dns_flight_free(f); /* nobody wants to know; one that has landed is being freed */
+}
+
+static void end_flight(struct dns_flight *f)
+{
+    for (struct link *m; (m = list_take(&f->waiters));) {
+        struct dns_lookup *l = container_of(m, struct dns_lookup, link_);
+
+        l->flight_ = NULL;
+        l->running_ = false;
+    }
+    dns_flight_free(f);
+}
+
+void dns_resolver_done(struct dns_resolver *r)
+{
+    for (size_t i = 0; i < COUNT_OF(r->flights_); i++)
+        for (struct link *m; (m = list_first(&r->flights_[i]));)
+            end_flight(container_of(m, struct dns_flight, link));
+    dns_cache_free(take_ptr(r->cache_));
 }

@@ -1,26 +1,32 @@
-/* Looks names up at DNS servers, on the loop: no search list, no hosts file, no cache, no
- * environment. One lookup asks for A and AAAA at once.
+/* Looks names up at DNS servers, on the loop: no search list, no hosts file, no environment. One
+ * lookup asks for A and AAAA at once.
  *
  *     lookup->… zeroed, a member of its owner
  *     r = dns_lookup_start(resolver, &c->lookup, STR("example.com"), on_found, e);
  *
- * Every question has a random id and a socket of its own, and so a random port. A server that does
- * not answer within the timeout, answers SERVFAIL, REFUSED or nonsense, is followed by the next,
- * for `attempts` rounds. Truncated answers are asked for again over TCP. Messages that do not
- * belong to the question are passed over.
+ * Every question has a random id, letters of random case, and a socket of its own, and so a random
+ * port. A server that does not answer within the timeout, answers SERVFAIL, REFUSED or nonsense, is
+ * followed by the next, for `attempts` rounds. Answers that are truncated, or in other letters, are
+ * asked for again over TCP. Messages that do not belong to the question are passed over. Questions
+ * have EDNS, unless the server does not understand it.
  *
  * A lookup is all or nothing: if one of the two families cannot be asked, the whole fails, since a
  * verdict about a name is one about all its addresses. NXDOMAIN for one family beside addresses of
- * the other counts as none of that family: servers that say so are wrong, and common. */
+ * the other counts as none of that family: servers that say so are wrong, and common.
+ *
+ * Lookups of one name at a time share what is asked. What was found is kept as long as servers say,
+ * and at most for DNS_CACHE_TTL_MAX seconds; that there is nothing as long as the SOA record says,
+ * and at most for DNS_CACHE_NONE_MAX (cache.h); failures are not kept. */
 #ifndef DNS_RESOLVER_H
 #define DNS_RESOLVER_H
 
 #include "base/buf.h"
 #include "dns/message.h"
 #include "loop/fd.h"
+#include "loop/list.h"
 #include "loop/timer.h"
 
-enum { DNS_SERVERS_MAX = 3, DNS_PORT = 53 };
+enum { DNS_SERVERS_MAX = 3, DNS_PORT = 53, DNS_FLIGHT_SLOTS_ = 64 };
 
 struct dns_server {
     struct address address;
@@ -33,12 +39,17 @@ struct dns_resolver {
     struct dns_server servers[DNS_SERVERS_MAX];
     int64_t timeout;   /* of one question to one server */
     unsigned attempts; /* rounds over all servers */
+
+    struct dns_cache *cache_;
+    struct list flights_[DNS_FLIGHT_SLOTS_]; /* names that are being asked for */
 };
 
-/* 1 to DNS_SERVERS_MAX servers; timeout 2 s, 2 attempts: both may be changed afterwards. There is
- * nothing to free. Lookups hold a pointer to it. */
+/* 1 to DNS_SERVERS_MAX servers; timeout 2 s, 2 attempts: both may be changed afterwards. Lookups
+ * hold a pointer to it. */
 int dns_resolver_init(struct dns_resolver *r, struct loop *l, const struct dns_server *servers,
                       size_t n, struct err *e);
+/* No lookup runs any more, or none is told. Harmless on a zeroed one. */
+void dns_resolver_done(struct dns_resolver *r);
 
 enum dns_outcome {
     DNS_LOOKUP_FOUND,
@@ -52,32 +63,17 @@ const char *dns_outcome_name(enum dns_outcome o); /* "found", "nxdomain", …: s
 struct dns_lookup;
 typedef void dns_lookup_fn(struct dns_lookup *l);
 
-struct dns_ask_ { /* one family's way through the servers: ask.h */
-    struct dns_resolver *resolver;
-    struct dns_lookup *lookup;
-    void (*settled)(struct dns_ask_ *a);
-    struct dns_question question;
-    uint16_t id;
-    unsigned tries; /* that failed */
-    bool is_settled;
-    int fd;
-    struct loop_fd socket;
-    struct loop_timer timer;
-    struct buf out, in; /* of TCP */
-    enum dns_outcome outcome;
-    struct dns_answer answer; /* if found */
-};
-
 struct dns_lookup {
     struct dns_resolver *resolver;
     enum dns_outcome outcome;
-    uint32_t ttl; /* the least of all; 0 unless found */
+    uint32_t ttl; /* the least of all; if not found, how long that is so */
     size_t n;     /* IPv4 first, each family in the server's order; 0 unless found */
     struct address addresses[2 * DNS_ADDRESSES_MAX];
 
     dns_lookup_fn *done_;
     bool running_;
-    struct dns_ask_ asks_[2];
+    struct dns_flight *flight_; /* what it waits for; NULL: it is known already */
+    struct link link_;          /* of those who wait for it */
     struct loop_later later_;
 };
 

@@ -71,3 +71,13 @@ void dns_write_head(struct dns_writer *w, const struct dns_head *h)
     dns_write_u16(w, h->authorities);
     dns_write_u16(w, h->others);
 }
+
+/* RFC 6891: the class is the size, the first byte of the TTL is the rcode's. */
+void dns_write_opt(struct dns_writer *w, unsigned rcode)
+{
+    dns_write_bytes(w, "", 1); /* the root */
+    dns_write_u16(w, DNS_OPT);
+    dns_write_u16(w, DNS_UDP_MAX);
+    dns_write_u32(w, (uint32_t)rcode >> 4 << 24);
+    dns_write_u16(w, 0);
+}

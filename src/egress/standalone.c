@@ -188,6 +188,7 @@ static void standalone_done(struct standalone *s)
 {
     egress_box_free(take_ptr(s->box));
     own_addresses_done(&s->own);
+    dns_resolver_done(&s->egress.resolver);
     loop_signal_stop(&s->hup);
     loop_signal_stop(&s->term);
     loop_signal_stop(&s->interrupt);

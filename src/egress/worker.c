@@ -337,6 +337,7 @@ static void worker_done(struct worker *w)
     loop_fd_stop(&w->fd);
     loop_timer_stop(&w->used);
     own_addresses_done(&w->own);
+    dns_resolver_done(&w->egress.resolver);
 }
 
 /* What a terminal sends to all of its programs is for the one that is run, not for its network: we

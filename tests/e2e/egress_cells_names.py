@@ -42,7 +42,7 @@ def dot_by_forward(t, _):
                           "Connection: close\r\n\r\n")
         equal(found.status, status, path)
     check(b"Host: api.example.com\r\n" in t.news(), f"one form upstream: {t.news()!r}")
-    equal(t.names(), {API}, "names asked for")
+    check(t.names() <= {API}, f"names asked for, unless known by that name: {t.names()}")
     return "as without"
 
 
@@ -90,6 +90,8 @@ def mixed_answers(t, adapter):
 def rebinding(t, adapter):
     name = f"rebind{adapter}.wild.example.com"
     t.world.dns.names[name] = [[PUBLIC], ["127.0.0.1"]]
+    if adapter != "transparent":  # whose mapping is to outlive the connection
+        t.world.dns.ttls[name] = 0
     if adapter == "forward":
         found = t.box.raw(f"GET http://{name}/ok HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n")
         equal(found.status, 200, "the first")
@@ -124,6 +126,7 @@ def kept_forward(t, adapter):
     """The connection to one origin is not used for another, nor by a name that has moved."""
     name = "moved.wild.example.com"
     t.world.dns.names[name] = [[PUBLIC], ["10.0.0.1"]]
+    t.world.dns.ttls[name] = 0
     with t.http(adapter) as client:
         ask = f"GET http://{name}/ok HTTP/1.1\r\nHost: {name}\r\n\r\n"
         client.send(ask)

@@ -187,10 +187,10 @@ def tls(context, inner=answer()):
 class Names:
     """The DNS server, over UDP and TCP. names: name -> list of addresses of both families, or one of NXDOMAIN,
     SERVFAIL, DROP, or ("CNAME", name, ...addresses). A list of lists is for one question after the other (of one
-    type), the last for all that follow."""
+    type), the last for all that follow. ttls: name -> seconds, 60 where none is said."""
 
     def __init__(self, namespace, address):
-        self.names, self.asked, self.turns = {}, [], {}
+        self.names, self.asked, self.turns, self.ttls = {}, [], {}, {}
         self.udp = namespace.run(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         self.udp.bind((address, 53))
         self.udp.settimeout(0.1)
@@ -243,21 +243,21 @@ class Names:
         if entry == "DROP":
             return None
         code = {"NXDOMAIN": 3, "SERVFAIL": 2}.get(entry if isinstance(entry, str) else "", 0)
-        records = self.records(entry, kind) if code == 0 else []
+        records = self.records(entry, kind, self.ttls.get(name, 60)) if code == 0 else []
         return query[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(records), 0, 0) + question + b"".join(records)
 
     @staticmethod
-    def records(entry, kind):
+    def records(entry, kind, ttl):
         owner, found = b"\xc0\x0c", []
         if isinstance(entry, tuple):
             target = b"".join(bytes([len(label)]) + label.encode() for label in entry[1].split(".")) + b"\0"
-            found.append(owner + struct.pack("!HHIH", 5, 1, 60, len(target)) + target)
+            found.append(owner + struct.pack("!HHIH", 5, 1, ttl, len(target)) + target)
             owner, entry = target, entry[2:]
         for address in entry:
             six = ":" in address
             if (kind == "AAAA") == six and kind in TYPES.values():
                 data = socket.inet_pton(socket.AF_INET6 if six else socket.AF_INET, address)
-                found.append(owner + struct.pack("!HHIH", 28 if six else 1, 1, 60, len(data)) + data)
+                found.append(owner + struct.pack("!HHIH", 28 if six else 1, 1, ttl, len(data)) + data)
         return found
 
     def close(self):

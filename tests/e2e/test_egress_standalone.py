@@ -292,11 +292,27 @@ def a_name_is_asked_for_once_and_its_checked_address_is_dialled(c):
     with World() as w:
         origin = w.origin(PUBLIC, 7, echo)
         w.dns.names["api.example.com"] = [[PUBLIC], ["127.0.0.1"]]
+        w.dns.ttls["api.example.com"] = 0
         proxy = w.proxy(c, POLICY)
         equal(proxy.connect("api.example.com:7").status, 200, "the first")
         equal(len(w.dns.asked), 2, "questions (A and AAAA)")
         equal(proxy.connect("api.example.com:7").status, 403, "the rebound one")
         equal(origin.connections, 1, "connections")
+
+
+@test
+def an_answer_is_kept_as_long_as_its_ttl_and_judged_at_every_use(c):
+    with World() as w:
+        w.origin(PUBLIC, 7, echo)
+        w.dns.names["api.example.com"] = [PUBLIC]
+        proxy = w.proxy(c, POLICY)
+        for turn in ("the first", "the second"):
+            equal(proxy.connect("api.example.com:7").status, 200, turn)
+        equal(len(w.dns.asked), 2, "questions (A and AAAA)")
+        before = proxy.reload(POLICY.replace("[443, 80, 7, 9999]", "[7]\n        allowed_ips: [1.2.3.4]"))
+        wait_for(lambda: proxy.generation() > before, "the new policy is in force")
+        equal(proxy.connect("api.example.com:7").status, 403, "by a policy that does not take the address")
+        equal(len(w.dns.asked), 2, "questions")
 
 
 @test

@@ -20,7 +20,7 @@ static void check(struct str message, uint16_t type)
         return;
     must(a.n <= DNS_ADDRESSES_MAX && a.hops <= DNS_HOPS_MAX && a.ttl <= INT32_MAX);
     must(a.n == 0 || (a.rcode == DNS_NOERROR && !a.truncated));
-    must(a.n > 0 || a.ttl == 0);
+    must(a.ttl == 0 || (!a.truncated && (a.rcode == DNS_NOERROR || a.rcode == DNS_NXDOMAIN)));
     for (size_t i = 0; i < a.n; i++)
         must(a.addresses[i].v6 == (type == DNS_AAAA));
 }

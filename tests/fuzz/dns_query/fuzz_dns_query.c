@@ -32,12 +32,15 @@ static void check_answer(const struct dns_query *q)
     must(a.n == wanted && !a.truncated && (!wanted || a.ttl == 7));
     if (wanted)
         must(address_equal(&a.addresses[0], &both[q->question.type == DNS_AAAA]));
-    n = dns_build_query(q->id, str_from(q->question.name), q->question.type, query);
+    n = dns_build_query(q->id, str_from(q->question.name), q->question.type, q->has_edns, query);
     must((n == 0) == (q->question.name[0] == '\0'));
     if (n == 0)
         return;
+    dns_mix_case(query, n, q->wire_);
     must(dns_parse_query((struct str){ (char *)query, n }, &again, &refuse, NULL) == 0);
     must(strcmp(again.question.name, q->question.name) == 0 && again.id == q->id);
+    must(again.has_edns == q->has_edns);
+    must(dns_same_case((struct str){ (char *)query, n }, query, n));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -119,6 +119,45 @@ TEST(failures_and_no_data)
     CHECK_INT(a.n, 0);
 }
 
+/* An SOA record with this minimum, of a message without answers whose rcode is NXDOMAIN. */
+#define NO_SUCH(n)             "\x12\x34\x81\x83\0\1\0\0\0" n "\0\0" QUESTION
+#define SOA(owner, ttl, least) owner "\0\6\0\1" ttl "\0\x18" PARENT PARENT NUMBERS least
+#define NUMBERS                "\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4"
+
+static const struct {
+    struct str message;
+    uint32_t ttl;
+} nothing[] = {
+    { STR(NO_SUCH("\1") SOA(PARENT, TTL("\x3c"), TTL("\7"))), 7 },
+    { STR(NO_SUCH("\1") SOA(PARENT, TTL("\6"), TTL("\7"))), 6 },
+    { STR(NO_SUCH("\1") SOA(SELF, TTL("\6"), TTL("\7"))), 6 },
+    { STR(NO_SUCH("\1") SOA("\0", TTL("\6"), TTL("\7"))), 6 }, /* the root's */
+    { STR(NO_SUCH("\2") A(PARENT, TTL("\1"), "\1") SOA(PARENT, TTL("\6"), TTL("\7"))), 6 },
+    { STR("\x12\x34\x81\x80\0\1\0\0\0\1\0\0" QUESTION SOA(PARENT, TTL("\6"), TTL("\7"))), 6 },
+    { STR(NO_SUCH("\0")), 0 },
+    { STR(NO_SUCH("\0") SOA(PARENT, TTL("\6"), TTL("\7"))), 0 },
+    /* another's zone, another class, a failure */
+    { STR(NO_SUCH("\1") SOA("\2pi" PARENT, TTL("\6"), TTL("\7"))), 0 },
+    { STR(NO_SUCH("\1") SOA("\7example\3org\0", TTL("\6"), TTL("\7"))), 0 },
+    { STR(NO_SUCH("\1") SOA("\1x" SELF, TTL("\6"), TTL("\7"))), 0 },
+    { STR(NO_SUCH("\1") PARENT "\0\6\0\3\0\0\0\6\0\x18" PARENT PARENT NUMBERS TTL("\7")), 0 },
+    { STR("\x12\x34\x81\x82\0\1\0\0\0\1\0\0" QUESTION SOA(PARENT, TTL("\6"), TTL("\7"))), 0 },
+    /* malformed: cut short, too long, a name that leads nowhere */
+    { STR(NO_SUCH("\1") PARENT "\0\6\0\1\0\0\0\6\0\x18" PARENT PARENT NUMBERS "\0\0"), 0 },
+    { STR(NO_SUCH("\1") PARENT "\0\6\0\1\0\0\0\6\0\x17" PARENT PARENT NUMBERS "\0\0\1"), 0 },
+    { STR(NO_SUCH("\1") PARENT "\0\6\0\1\0\0\0\6\0\x19" PARENT PARENT NUMBERS TTL("\7") "x"), 0 },
+    { STR(NO_SUCH("\1") PARENT "\0\6\0\1\0\0\0\6\0\x18" PARENT "\xff\xff" NUMBERS TTL("\7")), 0 },
+};
+
+TEST(how_long_there_is_nothing)
+{
+    for (size_t i = 0; i < COUNT_OF(nothing); i++) {
+        CHECK_OK(parse(nothing[i].message), e);
+        if (a.n != 0 || a.ttl != nothing[i].ttl)
+            FAIL("message %zu: %u s", i, a.ttl);
+    }
+}
+
 TEST(a_truncated_answer_is_only_that)
 {
     CHECK_OK(parse(STR(HEAD("\x83\x80", "\2") QUESTION A(SELF, TTL("\1"), "\1"))), e);

@@ -129,7 +129,7 @@ TEST(the_longest_name)
         n += label;
     }
     message[n + 2] = message[n + 4] = 1;
-    CHECK_INT(n + 5, DNS_QUERY_MAX);
+    CHECK_INT(n + 5, 12 + 255 + 4);
     CHECK_OK(dns_parse_query((struct str){ (char *)message, n + 5 }, &q, &rcode, &e), e);
     CHECK_INT(strlen(q.question.name), 253);
     message[n - 62] = 62; /* one byte more */
@@ -209,7 +209,7 @@ TEST(queries_as_the_libc_makes_them)
         int want = res_mkquery(ns_o_query, names[i], ns_c_in, ns_t_aaaa, NULL, 0, NULL, theirs,
                                sizeof theirs);
         size_t n = dns_build_query((uint16_t)(theirs[0] << 8 | theirs[1]), str_from(names[i]),
-                                   DNS_AAAA, ours);
+                                   DNS_AAAA, false, ours);
 
         CHECK_INT(n, want);
         CHECK(memcmp(ours, theirs, n) == 0);
@@ -225,11 +225,46 @@ TEST(names_that_cannot_be_asked_for)
     char name[254];
 
     for (size_t i = 0; i < COUNT_OF(names); i++)
-        CHECK_INT(dns_build_query(1, names[i], DNS_A, out), 0);
+        CHECK_INT(dns_build_query(1, names[i], DNS_A, true, out), 0);
     memset(name, 'a', sizeof name);
-    CHECK_INT(dns_build_query(1, (struct str){ name, 64 }, DNS_A, out), 0);
+    CHECK_INT(dns_build_query(1, (struct str){ name, 64 }, DNS_A, true, out), 0);
     for (size_t i = 63; i < sizeof name; i += 64)
         name[i] = '.';
-    CHECK_INT(dns_build_query(1, (struct str){ name, 253 }, DNS_A, out), DNS_QUERY_MAX);
-    CHECK_INT(dns_build_query(1, (struct str){ name, 254 }, DNS_A, out), 0);
+    CHECK_INT(dns_build_query(1, (struct str){ name, 253 }, DNS_A, true, out), DNS_QUERY_MAX);
+    CHECK_INT(dns_build_query(1, (struct str){ name, 254 }, DNS_A, true, out), 0);
+}
+
+TEST(queries_with_edns_say_what_we_take)
+{
+    uint8_t out[DNS_QUERY_MAX];
+    size_t n = dns_build_query(7, STR("api.example.com"), DNS_A, true, out);
+
+    CHECK_OK(dns_parse_query((struct str){ (char *)out, n }, &q, &rcode, &e), e);
+    CHECK(q.has_edns);
+    CHECK_INT(q.edns_size, DNS_UDP_MAX);
+    n = dns_build_query(7, STR("api.example.com"), DNS_A, false, out);
+    CHECK_OK(dns_parse_query((struct str){ (char *)out, n }, &q, &rcode, &e), e);
+    CHECK(!q.has_edns);
+}
+
+TEST(letters_are_mixed_and_compared)
+{
+    static const uint8_t none[DNS_CASE_BYTES] = { 0 };
+    uint8_t query[DNS_QUERY_MAX], answer[DNS_UDP_MIN], all[DNS_CASE_BYTES];
+    size_t n = dns_build_query(7, STR("a-1.example.com"), DNS_A, true, query), got;
+    struct str name = { (const char *)query + 12, 16 };
+
+    memset(all, 0xff, sizeof all);
+    dns_mix_case(query, n, none);
+    CHECK(str_eq(name, STR("\3a-1\7example\3com")));
+    dns_mix_case(query, n, all);
+    CHECK(str_eq(name, STR("\3A-1\7EXAMPLE\3COM")));
+    CHECK_INT(query[12 + 17 + 3], 1); /* the class, and nothing else behind the name */
+    CHECK_OK(dns_parse_query((struct str){ (char *)query, n }, &q, &rcode, &e), e);
+    CHECK_STR(str_from(q.question.name), "a-1.example.com");
+    got = dns_build_answer(&q, DNS_NXDOMAIN, NULL, 0, 0, answer, sizeof answer);
+    CHECK(dns_same_case((struct str){ (char *)answer, got }, query, n));
+    answer[12 + 5] ^= 0x20;
+    CHECK(!dns_same_case((struct str){ (char *)answer, got }, query, n));
+    CHECK(!dns_same_case((struct str){ (char *)answer, 14 }, query, n));
 }

@@ -22,6 +22,12 @@ static void on_done(struct dns_lookup *l)
     loop_stop(&loop);
 }
 
+static void on_done_alone(struct dns_lookup *l)
+{
+    CHECK(l->outcome == DNS_LOOKUP_FOUND);
+    loop_stop(&loop);
+}
+
 static void set_up(serving_fn *script)
 {
     CHECK_OK(loop_init(&loop, &e), e);
@@ -41,6 +47,7 @@ static void run(void)
 
 static void tear_down(void)
 {
+    dns_resolver_done(&resolver);
     serving_stop(&server);
     if (second.loop)
         serving_stop(&second);
@@ -407,6 +414,214 @@ TEST(tcp_that_is_silent)
     check(then_tcp_silent, QUICK, DNS_LOOKUP_TIMEOUT);
 }
 
+/* --- Letters and EDNS --- */
+
+static void in_small_letters(struct serving *s, const struct dns_query *q)
+{
+    struct dns_query changed = *q;
+
+    for (size_t i = 0; i < changed.wire_n_ - 4; i++)
+        if (changed.wire_[i] >= 'A' && changed.wire_[i] <= 'Z')
+            changed.wire_[i] |= 0x20;
+    if (!s->is_tcp && memcmp(changed.wire_, q->wire_, q->wire_n_) == 0)
+        return; /* by chance all are small already: it asks again */
+    serving_answer(s, &changed, DNS_NOERROR);
+}
+
+TEST(another_case_is_asked_for_over_tcp)
+{
+    check(in_small_letters, 5 * NS_PER_S, DNS_LOOKUP_FOUND);
+    CHECK_INT(lookup.n, 2);
+    CHECK_INT(server.asked_tcp, 2);
+}
+
+static unsigned with_edns, capitals;
+
+static void look_at_the_question(struct serving *s, const struct dns_query *q)
+{
+    with_edns += q->has_edns && q->edns_size == DNS_UDP_MAX;
+    for (size_t i = 0; i < q->wire_n_ - 4; i++)
+        capitals += q->wire_[i] >= 'A' && q->wire_[i] <= 'Z';
+    servfail(s, q);
+}
+
+TEST(questions_have_edns_and_letters_of_both_cases)
+{
+    set_up(look_at_the_question);
+    resolver.attempts = 16;
+    run();
+    CHECK_INT(with_edns, server.asked);
+    CHECK(capitals > 0 && capitals < server.asked * 13); /* of api.example.com */
+    tear_down();
+}
+
+static void older_than_edns(struct serving *s, const struct dns_query *q)
+{
+    serving_answer(s, q, q->has_edns ? DNS_FORMERR : DNS_NOERROR);
+}
+
+static void formerr(struct serving *s, const struct dns_query *q)
+{
+    serving_answer(s, q, DNS_FORMERR);
+}
+
+TEST(a_server_without_edns)
+{
+    check(older_than_edns, 2 * NS_PER_S, DNS_LOOKUP_FOUND);
+    CHECK_INT(server.asked, 4);
+    done = 0;
+    check(formerr, 2 * NS_PER_S, DNS_LOOKUP_SERVFAIL);
+    CHECK(server.asked >= 4 && server.asked <= 8); /* with and without, twice a family at most */
+}
+
+/* --- What is kept, and what is shared --- */
+
+static void look_up_again(enum dns_outcome outcome, unsigned asked)
+{
+    done = 0;
+    run();
+    CHECK_INT(lookup.outcome, outcome);
+    CHECK_INT(server.asked, asked);
+}
+
+TEST(what_was_found_is_kept)
+{
+    set_up(good);
+    look_up_again(DNS_LOOKUP_FOUND, 2);
+    lookup = (struct dns_lookup){ 0 };
+    look_up_again(DNS_LOOKUP_FOUND, 2);
+    CHECK_INT(lookup.n, 2);
+    CHECK_STR(address_text(&lookup.addresses[1], text), "2001:db8::1");
+    CHECK(lookup.ttl <= 30);
+    tear_down();
+}
+
+TEST(other_servers_are_asked_again)
+{
+    struct dns_resolver other;
+    struct dns_lookup l = { 0 };
+
+    set_up(good);
+    look_up_again(DNS_LOOKUP_FOUND, 2);
+    CHECK_OK(dns_resolver_init(&other, &loop, &server.at, 1, &e), e);
+    CHECK_OK(dns_lookup_start(&other, &l, STR("api.example.com"), on_done_alone, &e), e);
+    CHECK_OK(loop_run(&loop, &e), e);
+    CHECK_INT(server.asked, 4);
+    dns_resolver_done(&other);
+    tear_down();
+}
+
+static void for_this_once(struct serving *s, const struct dns_query *q)
+{
+    static const struct address four = { .bytes = { 192, 0, 2, 1 } };
+    uint8_t out[DNS_UDP_MIN];
+
+    serving_send(s, out, dns_build_answer(q, DNS_NOERROR, &four, 1, 0, out, sizeof out));
+}
+
+TEST(what_is_not_kept_is_asked_again)
+{
+    static const struct {
+        serving_fn *script;
+        enum dns_outcome outcome;
+    } list[] = {
+        { for_this_once, DNS_LOOKUP_FOUND }, /* TTL 0 */
+        { nxdomain, DNS_LOOKUP_NXDOMAIN },   /* without an SOA record */
+        { no_data, DNS_LOOKUP_NODATA },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(list); i++) {
+        set_up(list[i].script);
+        look_up_again(list[i].outcome, 2);
+        look_up_again(list[i].outcome, 4);
+        tear_down();
+    }
+}
+
+/* NXDOMAIN, with the SOA record of example.com. */
+static void nxdomain_for_a_while(struct serving *s, const struct dns_query *q)
+{
+    static const char soa[] = "\xc0\x10\0\6\0\1\0\0\0\x3c\0\x18\xc0\x10\xc0\x10"
+                              "\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5";
+    struct dns_query plain = *q;
+    uint8_t out[DNS_UDP_MIN];
+    size_t n;
+
+    plain.has_edns = false;
+    n = dns_build_answer(&plain, DNS_NXDOMAIN, NULL, 0, 0, out, sizeof out);
+    memcpy(out + n, soa, sizeof soa - 1);
+    out[9] = 1; /* authorities */
+    serving_send(s, out, n + sizeof soa - 1);
+}
+
+TEST(that_there_is_nothing_is_kept)
+{
+    set_up(nxdomain_for_a_while);
+    look_up_again(DNS_LOOKUP_NXDOMAIN, 2);
+    CHECK_INT(lookup.ttl, 5);
+    look_up_again(DNS_LOOKUP_NXDOMAIN, 2);
+    CHECK_INT(lookup.n, 0);
+    tear_down();
+}
+
+enum { TOGETHER = 5 };
+static struct dns_lookup together[TOGETHER], late;
+
+static void on_one_of_many(struct dns_lookup *l)
+{
+    CHECK_INT(l->outcome, DNS_LOOKUP_FOUND);
+    CHECK_INT(l->n, l == &late ? 2 : 1);
+    if (++done == 1) {
+        dns_lookup_cancel(&together[TOGETHER - 1]); /* which would be told, too */
+        CHECK_OK(dns_lookup_start(&resolver, &late, STR("b.example"), on_one_of_many, &e), e);
+        server.script = good;
+    }
+    if (done == TOGETHER)
+        loop_stop(&loop);
+}
+
+TEST(lookups_of_one_name_share_the_questions)
+{
+    set_up(for_this_once);
+    for (size_t i = 0; i < TOGETHER; i++)
+        CHECK_OK(dns_lookup_start(&resolver, &together[i], STR("b.example"), on_one_of_many, &e),
+                 e);
+    CHECK_OK(loop_run(&loop, &e), e);
+    CHECK_INT(done, TOGETHER); /* one less, one more */
+    CHECK_INT(server.asked, 4);
+    tear_down();
+}
+
+TEST(one_who_goes_leaves_the_others)
+{
+    set_up(good);
+    for (size_t i = 0; i < 2; i++)
+        CHECK_OK(dns_lookup_start(&resolver, &together[i], STR("b.example"), on_done_alone, &e), e);
+    dns_lookup_cancel(&together[0]);
+    CHECK_OK(loop_run(&loop, &e), e);
+    CHECK_INT(together[1].outcome, DNS_LOOKUP_FOUND);
+    CHECK_INT(together[1].n, 2);
+    CHECK_INT(server.asked, 2);
+    tear_down();
+}
+
+TEST(the_end_of_the_resolver_is_the_end_of_what_runs)
+{
+    int free_fd = lowest_free_fd();
+
+    set_up(silence);
+    CHECK_OK(dns_lookup_start(&resolver, &lookup, STR("b.example"), on_done, &e), e);
+    dns_resolver_done(&resolver);
+    dns_lookup_cancel(&lookup);
+    dns_resolver_done(&resolver);
+    serving_stop(&server);
+    for (int i = 0; i < 5; i++)
+        CHECK(loop_run_once(&loop, 0, &e) >= 0);
+    loop_done(&loop);
+    CHECK_INT(done, 0);
+    CHECK_INT(lowest_free_fd(), free_fd);
+}
+
 /* --- Several servers --- */
 
 static void with_second(serving_fn *first, serving_fn *then)
@@ -417,6 +632,7 @@ static void with_second(serving_fn *first, serving_fn *then)
     serving_start(&second, &loop, then);
     both[0] = server.at;
     both[1] = second.at;
+    dns_resolver_done(&resolver);
     CHECK_OK(dns_resolver_init(&resolver, &loop, both, 2, &e), e);
     resolver.timeout = QUICK;
 }
@@ -446,6 +662,7 @@ TEST(the_next_server_answers_for_one_that_is_not_there)
     run();
     CHECK_INT(lookup.outcome, DNS_LOOKUP_FOUND);
     CHECK_INT(second.asked, 2);
+    dns_resolver_done(&resolver);
     serving_stop(&second);
     loop_done(&loop);
 }
@@ -475,6 +692,7 @@ TEST(nobody_can_be_asked)
     CHECK_OK(dns_resolver_init(&resolver, &loop, &broadcast, 1, &e), e);
     run();
     CHECK_INT(lookup.outcome, DNS_LOOKUP_SERVFAIL);
+    dns_resolver_done(&resolver);
     loop_done(&loop);
 }
 
@@ -503,8 +721,10 @@ TEST(cancelled_at_any_moment)
 
     set_up(then_tcp);
     for (int batches = 0; batches < 16; batches++) {
+        const char name[] = { (char)('a' + batches), 0 }; /* not one that is kept */
+
         done = 0;
-        CHECK_OK(dns_lookup_start(&resolver, &lookup, STR("a.example"), on_done, &e), e);
+        CHECK_OK(dns_lookup_start(&resolver, &lookup, str_from(name), on_done, &e), e);
         for (int i = 0; i < batches; i++)
             CHECK(loop_run_once(&loop, NS_PER_MS, &e) >= 0);
         if (!done)

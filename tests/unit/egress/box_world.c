@@ -29,7 +29,7 @@ static void answer_from_table(struct serving *s, const struct dns_query *q)
             list[n] = world_address(w.names[i].addresses[k]);
             n += list[n].v6 == (q->question.type == DNS_AAAA);
         }
-        serving_send(s, out, dns_build_answer(q, DNS_NOERROR, list, n, 60, out, sizeof out));
+        serving_send(s, out, dns_build_answer(q, DNS_NOERROR, list, n, 0, out, sizeof out));
         return;
     }
     serving_answer(s, q, DNS_NXDOMAIN);
@@ -86,6 +86,7 @@ struct box_world *world_start(const char *policy)
 void world_end(void)
 {
     egress_box_free(w.box);
+    dns_resolver_done(&w.egress.resolver);
     serving_stop(&w.dns);
     while (loop_run_once(&w.loop, 0, NULL) > 0)
         ;

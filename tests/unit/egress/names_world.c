@@ -157,6 +157,7 @@ void world_stop(void)
     egress_snapshot_unref(world.box.snapshot);
     mapping_free(world.box.mapping);
     audit_free(world.box.audit);
+    dns_resolver_done(&world.egress.resolver);
     serving_stop(&world.server);
     loop_done(&world.loop);
 }

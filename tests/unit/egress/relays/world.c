@@ -125,6 +125,7 @@ void world_stop(struct world *w)
     world_turn(w);
     egress_box_set_policy(&w->box, NULL);
     audit_free(w->box.audit);
+    dns_resolver_done(&w->egress.resolver);
     close(w->audit);
     close(w->listener);
     buf_done(&w->seen);

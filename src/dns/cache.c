@@ -1,0 +1,161 @@
+#include "dns/cache.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "crypto/random.h"
+#include "dns/name.h"
+#include "loop/list.h"
+
+enum { SLOTS = 1024 };
+
+struct kept {
+    struct link use; /* the first of the cache's is the one not asked for the longest */
+    struct kept *same_slot;
+    int64_t expires;
+    size_t bytes, name_n, n;
+    enum dns_outcome outcome;
+    struct address addresses[]; /* n, and behind them the name */
+};
+
+struct dns_cache {
+    uint64_t seed;
+    size_t n, bytes;
+    struct list uses;
+    struct kept *slots[SLOTS];
+};
+
+struct dns_cache *dns_cache_new(void)
+{
+    struct dns_cache *c = calloc(1, sizeof *c);
+    struct err e;
+
+    if (!c || crypto_random(&c->seed, sizeof c->seed, &e) < 0)
+        abort();
+    return c;
+}
+
+static char *name_room(struct kept *k)
+{
+    return (char *)(k->addresses + k->n);
+}
+
+static struct str name_of(struct kept *k)
+{
+    return (struct str){ name_room(k), k->name_n };
+}
+
+static struct kept **slot_of(struct dns_cache *c, struct str name)
+{
+    return &c->slots[dns_name_hash(c->seed, name) % SLOTS];
+}
+
+/* Where the pointer to it is; to NULL, if it is not kept. */
+static struct kept **find(struct dns_cache *c, struct str name)
+{
+    struct kept **at = slot_of(c, name);
+
+    while (*at && !str_eq(name_of(*at), name))
+        at = &(*at)->same_slot;
+    return at;
+}
+
+static void forget(struct dns_cache *c, struct kept **at)
+{
+    struct kept *k = *at;
+
+    *at = k->same_slot;
+    link_leave(&k->use);
+    c->n--;
+    c->bytes -= k->bytes;
+    free(k);
+}
+
+static void forget_least_used(struct dns_cache *c)
+{
+    forget(c, find(c, name_of(container_of(list_first(&c->uses), struct kept, use))));
+}
+
+void dns_cache_free(struct dns_cache *c)
+{
+    while (c && c->n > 0)
+        forget_least_used(c);
+    free(c);
+}
+
+/* Seconds. */
+static uint32_t lifetime(const struct dns_result *what)
+{
+    uint32_t max = what->outcome == DNS_LOOKUP_FOUND ? DNS_CACHE_TTL_MAX : DNS_CACHE_NONE_MAX;
+
+    if (what->outcome == DNS_LOOKUP_SERVFAIL || what->outcome == DNS_LOOKUP_TIMEOUT)
+        return 0;
+    return what->ttl < max ? what->ttl : max;
+}
+
+static void add(struct dns_cache *c, struct kept *k)
+{
+    struct kept **slot = slot_of(c, name_of(k));
+
+    k->same_slot = *slot;
+    *slot = k;
+    list_append(&c->uses, &k->use);
+    c->n++;
+    c->bytes += k->bytes;
+}
+
+void dns_cache_put(struct dns_cache *c, struct str name, const struct dns_result *what, int64_t now)
+{
+    size_t addresses = what->n * sizeof *what->addresses;
+    size_t bytes = sizeof(struct kept) + addresses + name.n;
+    struct kept **old = find(c, name), *k;
+    uint32_t life = lifetime(what);
+
+    if (*old)
+        forget(c, old);
+    if (life == 0)
+        return;
+    while (c->n == DNS_CACHE_NAMES_MAX || (c->n > 0 && c->bytes + bytes > DNS_CACHE_BYTES_MAX))
+        forget_least_used(c);
+    k = malloc(bytes);
+    if (!k)
+        abort();
+    *k = (struct kept){ .expires = now + (int64_t)life * NS_PER_S,
+                        .bytes = bytes,
+                        .name_n = name.n,
+                        .n = what->n,
+                        .outcome = what->outcome };
+    memcpy(k->addresses, what->addresses, addresses);
+    memcpy(name_room(k), name.p, name.n);
+    add(c, k);
+}
+
+bool dns_cache_find(struct dns_cache *c, struct str name, int64_t now, struct dns_result *ret)
+{
+    struct kept **at = find(c, name), *k = *at;
+
+    if (!k)
+        return false;
+    if (k->expires <= now) {
+        forget(c, at);
+        return false;
+    }
+    link_leave(&k->use);
+    list_append(&c->uses, &k->use);
+    ret->outcome = k->outcome;
+    ret->ttl = (uint32_t)((k->expires - now) / NS_PER_S);
+    ret->n = k->n;
+    memcpy(ret->addresses, k->addresses, k->n * sizeof *k->addresses);
+    return true;
+}
+
+size_t dns_cache_names(const struct dns_cache *c)
+{
+    return c->n;
+}
+
+size_t dns_cache_bytes(const struct dns_cache *c)
+{
+    return c->bytes;
+}

@@ -1,0 +1,106 @@
+#include "dns/flight.h"
+
+#include <stdlib.h>
+
+#include "base/own.h"
+
+static void stop_asks(struct dns_flight *f)
+{
+    for (size_t i = 0; i < COUNT_OF(f->asks_); i++)
+        dns_ask_stop(&f->asks_[i].ask);
+}
+
+static void on_landed(struct loop_later *s)
+{
+    struct dns_flight *f = container_of(s, struct dns_flight, later_);
+
+    f->landed(f);
+}
+
+/* By way of the loop, so that landed() may free everything. */
+static void finish(struct dns_flight *f, enum dns_outcome outcome)
+{
+    stop_asks(f);
+    f->result.outcome = outcome;
+    loop_later(f->resolver->loop, &f->later_, on_landed, NULL);
+}
+
+static void take_addresses(struct dns_result *to, const struct dns_answer *a)
+{
+    memcpy(to->addresses + to->n, a->addresses, a->n * sizeof *a->addresses);
+    to->ttl = to->n == 0 || a->ttl < to->ttl ? a->ttl : to->ttl;
+    to->n += a->n;
+}
+
+/* As long as both families have nothing. */
+static void take_nothing(struct dns_flight *f)
+{
+    uint32_t a = f->asks_[0].ask.answer.ttl, b = f->asks_[1].ask.answer.ttl;
+
+    f->result.ttl = a < b ? a : b;
+}
+
+static void merge(struct dns_flight *f)
+{
+    enum dns_outcome outcome = DNS_LOOKUP_NODATA;
+
+    for (size_t i = 0; i < COUNT_OF(f->asks_); i++) {
+        const struct dns_ask *a = &f->asks_[i].ask;
+
+        if (a->outcome == DNS_LOOKUP_FOUND)
+            take_addresses(&f->result, &a->answer);
+        else if (a->outcome == DNS_LOOKUP_NXDOMAIN)
+            outcome = DNS_LOOKUP_NXDOMAIN;
+    }
+    if (f->result.n == 0)
+        take_nothing(f);
+    finish(f, f->result.n > 0 ? DNS_LOOKUP_FOUND : outcome);
+}
+
+static void on_settled(struct dns_ask *a)
+{
+    struct dns_flight *f = container_of(a, struct dns_ask_pair, ask)->flight;
+
+    if (a->outcome == DNS_LOOKUP_SERVFAIL || a->outcome == DNS_LOOKUP_TIMEOUT)
+        finish(f, a->outcome);
+    else if (f->asks_[0].ask.is_settled && f->asks_[1].ask.is_settled)
+        merge(f);
+}
+
+struct dns_flight *dns_flight_new(struct dns_resolver *r, struct str name,
+                                  void (*landed)(struct dns_flight *f))
+{
+    static const uint16_t types[] = { DNS_A, DNS_AAAA };
+    struct dns_flight *f = calloc(1, sizeof *f);
+
+    if (!f)
+        abort();
+    f->resolver = r;
+    f->landed = landed;
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        struct dns_ask *a = &f->asks_[i].ask;
+
+        f->asks_[i].flight = f;
+        *a = (struct dns_ask){ .resolver = r, .settled = on_settled, .fd = -1 };
+        a->question.type = types[i];
+        a->question.class = DNS_IN;
+        str_copy(name, a->question.name, sizeof a->question.name);
+    }
+    dns_ask_start(&f->asks_[0].ask);
+    if (!f->asks_[0].ask.is_settled) /* else it failed, and the whole with it */
+        dns_ask_start(&f->asks_[1].ask);
+    return f;
+}
+
+void dns_flight_free(struct dns_flight *f)
+{
+    stop_asks(f);
+    loop_later_stop(&f->later_);
+    link_leave(&f->link);
+    free(f);
+}
+
+struct str dns_flight_name(const struct dns_flight *f)
+{
+    return str_from(f->asks_[0].ask.question.name);
+}
