@@ -12,7 +12,7 @@
 #include "policy/spot.h"
 
 /* Ranges that no list of addresses may touch, as the format has it. One exact address of them can
- * still be an endpoint's host. */
+ * still be an endpoint's host, and then stand in its list. */
 static const char *const never[] = {
     "127.0.0.0/8",
     "169.254.0.0/16",
@@ -63,13 +63,26 @@ static int note_private(const struct spot *s, const char *text)
                      text);
 }
 
+/* Whether it is the address that the endpoint has as its host already: the way to say that just
+ * this one is meant, whatever it is. */
+static bool repeats_host(const struct egress_endpoint *ep, const char *text)
+{
+    struct prefix p;
+    struct address host;
+
+    return ep && ep->host && address_parse(str_from(ep->host), &host) &&
+           prefix_parse(str_from(text), &p) && is_exact(&p) && address_equal(&p.base, &host) &&
+           address_grantable(&host);
+}
+
 static int check_addresses(const struct spot *s, const char *field, const struct json_strs *list)
 {
     char path[64];
     int r = 0;
 
     for (size_t i = 0; i < list->n && r >= 0; i++) {
-        const char *flaw = egress_address_flaw(str_from(list->p[i]));
+        const char *flaw =
+            repeats_host(s->ep, list->p[i]) ? NULL : egress_address_flaw(str_from(list->p[i]));
 
         snprintf(path, sizeof path, "%s[%zu]", field, i);
         r = flaw ? spot_fail(s, path, "%s", flaw) : note_private(s, list->p[i]);

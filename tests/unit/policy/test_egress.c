@@ -268,6 +268,7 @@ static const char addresses[] = "version: 1\n"
                                 "[93.184.216.0/24, 10.1.0.0/16, 10.2.0.1, 'fd00::5']}\n"
                                 "    - {host: 10.9.9.9, port: 443}\n"
                                 "    - {host: 127.0.0.1, port: 8080}\n"
+                                "    - {host: '::1', port: 81, allowed_ips: ['::1']}\n"
                                 "    - {port: 22, allowed_ips: [8.8.8.0/24]}\n";
 
 static const char *addresses_text(const struct egress_snapshot *s, const char *destination,
@@ -316,6 +317,7 @@ TEST(addresses_that_may_be_dialled)
         { "10.9.9.9:443", "10.9.9.9", "allowed" },
         { "10.9.9.9:443", "10.9.9.8", "denied address_not_allowed" },
         { "127.0.0.1:8080", "127.0.0.1", "allowed" },
+        { "[::1]:81", "::1", "allowed" },
         { "any.example.org:22", "8.8.8.8", "allowed" },
         { "any.example.org:22", "1.1.1.1", "denied address_not_allowed" },
         { "8.8.8.8:22", "8.8.8.8", "allowed" },

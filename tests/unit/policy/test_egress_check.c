@@ -97,6 +97,10 @@ TEST(addresses)
         { "{host: a.b, port: 1, allowed_ips: ['::ffff:127.0.0.1']}", "must not touch loopback" },
         { "{host: a.b, port: 1, allowed_ips: [192.0.2.1, 0.1.2.3]}", "allowed_ips[1]: must not" },
         { "{host: a.b, port: 1, allowed_ips: [100.100.100.200]}", "is a metadata service" },
+        { "{host: 127.0.0.1, port: 1, allowed_ips: [127.0.0.2]}", "must not touch loopback" },
+        { "{host: 127.0.0.1, port: 1, allowed_ips: [127.0.0.0/8]}", "must not touch loopback" },
+        { "{host: 127.0.0.1, port: 1, allowed_ips: [127.0.0.1, '::1']}", "allowed_ips[1]: must" },
+        { "{host: 100.100.100.200, port: 1, allowed_ips: [100.100.100.200]}", "is a metadata" },
     };
 
     check_rows(rows, COUNT_OF(rows));

@@ -1,8 +1,10 @@
 #include <errno.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "../box_world.h"
+#include "base/own.h"
 #include "egress/adapters/adapters.h"
 #include "egress/mapping.h"
 #include "harness/tap.h"
@@ -120,6 +122,144 @@ TEST(real_addresses_need_an_endpoint_that_declares_them)
     start();
     refused(&real, port);
     refused(&door, LISTENERS_CAPTURE_PORT);
+    finish();
+}
+
+/* --- Literal addresses --- */
+
+/* Of policies that let WORLD_PUBLIC be dialled as such; %u is the port. */
+static const char *const literal[] = {
+    "  far:\n    endpoints: [{host: " WORLD_PUBLIC ", port: %u}]\n    binaries: [{path: /**}]\n",
+    "  far:\n    endpoints: [{host: " WORLD_PUBLIC ", port: %u, allowed_ips: [" WORLD_PUBLIC
+    "]}]\n    binaries: [{path: /**}]\n",
+    "  far:\n    endpoints: [{port: %u, allowed_ips: [93.184.216.0/24]}]\n"
+    "    binaries: [{path: /**}]\n",
+    "  {}\nunlisted: {access: public}\n",
+    "  {}\nunlisted: {allowed_ips: [93.184.216.0/24]}\n",
+    "  {}\nunlisted: {access: public, denied_ips: [93.0.0.0/8], allowed_ips: [" WORLD_PUBLIC "]}\n",
+};
+
+/* … and of some that do not. */
+static const char *const not_literal[] = {
+    /* a name has no say about the address it stands for */
+    "  far:\n    endpoints: [{host: api.example.com, port: %u, allowed_ips: [" WORLD_PUBLIC
+    "]}]\n    binaries: [{path: /**}]\n",
+    "  far:\n    endpoints: [{host: \"**.example.com\", port: %u}]\n"
+    "    binaries: [{path: /**}]\n",
+    "  far:\n    endpoints: [{host: 93.184.216.35, port: %u}]\n    binaries: [{path: /**}]\n",
+    "  far:\n    endpoints: [{port: %u, allowed_ips: [93.184.216.128/25]}]\n"
+    "    binaries: [{path: /**}]\n",
+    "  {}\nunlisted: {access: public, denied_ips: [93.0.0.0/8]}\n",
+    "  {}\nunlisted: {allowed_ips: [93.184.216.35]}\n",
+};
+
+static void set_policy_with_port(const char *policy)
+{
+    char text[512], number[8];
+    const char *at = strstr(policy, "%u");
+
+    snprintf(number, sizeof number, "%u", port);
+    if (at)
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - policy), policy, number, at + 2);
+    world_policy(at ? text : policy);
+}
+
+static void reached(const struct address *to, int at)
+{
+    int client = capture(to, port), far = world_accept(at);
+    char byte;
+
+    CHECK(send(client, "x", 1, 0) == 1);
+    world_read(far, &byte, 1);
+    CHECK(byte == 'x');
+    close(client);
+    close(far);
+}
+
+TEST(a_literal_address_is_reached_where_the_policy_has_it)
+{
+    struct address real = world_address(WORLD_PUBLIC);
+
+    start();
+    for (size_t i = 0; i < COUNT_OF(literal); i++) {
+        set_policy_with_port(literal[i]);
+        reached(&real, listener);
+        CHECK_INT(w->dns.asked, 0);
+    }
+    CHECK_INT(w->box->counters.denied, 0);
+    finish();
+}
+
+TEST(a_literal_address_is_refused_where_it_has_not)
+{
+    struct address real = world_address(WORLD_PUBLIC);
+
+    start();
+    for (size_t i = 0; i < COUNT_OF(not_literal); i++) {
+        set_policy_with_port(not_literal[i]);
+        refused(&real, port);
+    }
+    CHECK_INT(w->box->counters.denied, COUNT_OF(not_literal));
+    set_policy_with_port(literal[0]);
+    refused(&real, (uint16_t)(port + 1));
+    finish();
+}
+
+TEST(what_is_never_public_needs_to_be_declared)
+{
+    static const char *const never[] = {
+        "10.0.0.1",       "127.0.0.1",     "169.254.1.1",     "100.64.0.1",      "0.0.0.0",
+        "224.0.0.1",      "::1",           "fe80::1",         "fc00::1",         "::ffff:127.0.0.1",
+        "64:ff9b::a00:1", "2002:a00:1::1", "169.254.169.254", "100.100.100.200", "fd00:ec2::254"
+    };
+    struct address loopback = world_address("127.0.0.1");
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int service;
+
+    start();
+    service = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    at.sin_port = htons(port);
+    CHECK(bind(service, (struct sockaddr *)&at, sizeof at) == 0 && listen(service, 4) == 0);
+    world_policy("  {}\nunlisted: {access: public}\n");
+    for (size_t i = 0; i < COUNT_OF(never); i++) {
+        struct address a = world_address(never[i]);
+
+        refused(&a, port);
+    }
+    CHECK(accept(service, NULL, NULL) < 0 && errno == EAGAIN);
+    set_policy_with_port("  near:\n    endpoints: [{host: 127.0.0.1, port: %u, allowed_ips: "
+                         "[127.0.0.1]}]\n    binaries: [{path: /**}]\n");
+    reached(&loopback, service);
+    close(service);
+    finish();
+}
+
+/* A hello is of a name or of none; where an address was allowed, no name was. */
+TEST(a_hello_that_names_a_host_is_refused_behind_a_literal_address)
+{
+    static const char hello[] =
+        "\x16\3\1\0\x42\1\0\0\x3e\3\3" /* 66 bytes of a handshake, of them 62 a hello */
+        "01234567890123456789012345678901"
+        "\0\0\2\x13\1\1\0" /* no session; one cipher; no compression */
+        "\0\x13\0\0\0\x0f\0\x0d\0\0\x0a"
+        "a.example\0"; /* the name's length is one more than it has: replaced below */
+    struct address real = world_address(WORLD_PUBLIC);
+    char bytes[sizeof hello];
+    int client, far;
+
+    memcpy(bytes, hello, sizeof hello);
+    bytes[sizeof hello - 2] = 'x'; /* a.examplex */
+    start();
+    set_policy_with_port(literal[0]);
+    client = capture(&real, port);
+    CHECK(send(client, bytes, sizeof hello - 1, 0) == (ssize_t)sizeof hello - 1);
+    CHECK_INT(world_end_of(client), -1);
+    CHECK(world_audited("sni_mismatch") > 0);
+    while ((far = accept(listener, NULL, NULL)) >= 0) {
+        CHECK(recv(far, bytes, 1, 0) <= 0);
+        close(far);
+    }
+    close(client);
     finish();
 }
 
