@@ -93,11 +93,21 @@ static struct ruleset_attr make_attr(int abi, size_t *ret_size)
     return a;
 }
 
+/* For what is below the directory; one that is not there needs nothing. */
+static int add_rule(int ruleset, int dir, uint64_t allowed, struct err *e)
+{
+    struct landlock_path_beneath_attr rule = { .allowed_access = allowed, .parent_fd = dir };
+
+    if (dir >= 0 &&
+        syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+        return err_sys(e, "adding a Landlock rule");
+    return 0;
+}
+
 static int set_landlock(const struct fence *f, struct err *e)
 {
     int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-    struct landlock_path_beneath_attr rule = { .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE,
-                                               .parent_fd = f->readable };
+    int r;
     size_t size;
     struct ruleset_attr attr = make_attr(abi, &size);
     AUTO_CLOSE int ruleset = -1;
@@ -107,9 +117,12 @@ static int set_landlock(const struct fence *f, struct err *e)
     ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
     if (ruleset < 0)
         return err_sys(e, "making a Landlock ruleset");
-    if (f->readable >= 0 &&
-        syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
-        return err_sys(e, "adding a Landlock rule");
+    r = add_rule(ruleset, f->readable, LANDLOCK_ACCESS_FS_READ_FILE, e);
+    if (r >= 0)
+        r = add_rule(ruleset, f->appendable,
+                     LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG, e);
+    if (r < 0)
+        return r;
     if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
         return err_sys(e, "entering the Landlock ruleset");
     return 0;
@@ -174,7 +187,7 @@ static int set_filter(const struct fence *fence, struct err *e)
     put(&f, LOAD((uint32_t)offsetof(struct seccomp_data, nr)));
     for (size_t i = 0; i < COUNT_OF(fence_calls); i++)
         put_allowed(&f, fence_calls[i]);
-    if (fence->readable >= 0)
+    if (fence->readable >= 0 || fence->appendable >= 0)
         put_allowed(&f, SYS_openat);
     put_no_exec(&f, SYS_mmap);
     put_no_exec(&f, SYS_mprotect);

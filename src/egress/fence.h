@@ -11,6 +11,9 @@ struct fence {
     /* A file below this directory (a descriptor; -1: none) can still be opened for reading: the
      * policy of a worker that stands alone, which is read again. */
     int readable;
+    /* A file below this directory (the same) can still be made, and opened for writing: the audit
+     * record of a worker that stands alone, which is moved away now and then. */
+    int appendable;
 };
 
 /* As many descriptors as are allowed, no core dumps, not to be traced by its own user, no new

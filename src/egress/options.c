@@ -25,7 +25,8 @@ static const char help[] =
     "                         not allow is closed at once\n"
     "  --on-bad-policy WHAT   when it cannot be read again: fail_closed (default: nothing is\n"
     "                         allowed until it can) or retain (the old one stays in force)\n"
-    "  --audit FILE           append an event a decision, as lines of JSON; - is stdout\n"
+    "  --audit FILE           append an event a decision, as lines of JSON; - is stdout. SIGHUP\n"
+    "                         opens it again, after it was moved away\n"
     "  --resolver ADDR[:PORT] ask this DNS server, at most 3 (default: /etc/resolv.conf)\n"
     "  --upstream URL         go out through http://ADDR:PORT or socks5://ADDR:PORT\n"
     "  --worker FD            serve a control plane on this socket (for sandboxerd)\n"
@@ -37,7 +38,7 @@ static const char help[] =
     "  --version, --help\n"
     "\n"
     "Rules that name programs allow nothing here: nobody can tell who asks.\n"
-    "Signals: SIGHUP reads the policy again; SIGTERM and SIGINT end.\n"
+    "Signals: SIGHUP opens record and policy again; SIGTERM and SIGINT end.\n"
     "Exit status: 0, 1 for a failure, 2 for a wrong command line.\n";
 
 enum {

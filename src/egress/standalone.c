@@ -7,10 +7,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "egress/audit.h"
 #include "egress/fence.h"
 #include "egress/own_addresses.h"
 #include "loop/signal.h"
@@ -18,17 +20,39 @@
 
 enum { BACKLOG = 512 };
 
+/* A file that is opened again: by its name in a directory that is held open, since the fence lets
+ * nothing else be found. */
+struct place {
+    int dir;          /* -1: there is none */
+    const char *name; /* in path; NULL: there is none */
+    char path[PATH_MAX];
+};
+
 struct standalone {
     const struct egress_options *options;
     struct egress egress;
     struct own_addresses own;
     struct egress_box *box;
     uint64_t generation;
-    int dir; /* of the policy file */
-    const char *file;
-    char path[PATH_MAX];
+    struct place policy, audit;
     struct loop_signal hup, term, interrupt;
 };
+
+static int place_open(struct place *p, const char *path, struct err *e)
+{
+    char copy[PATH_MAX];
+
+    if (!path)
+        return 0;
+    if (!str_copy(str_from(path), p->path, sizeof p->path))
+        return err_set(e, ERR_INVALID, "%.64s…: the path is too long", path);
+    memcpy(copy, p->path, sizeof copy);
+    p->dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (p->dir < 0)
+        return err_sys(e, "opening the directory of %s", path);
+    p->name = basename(p->path);
+    return 0;
+}
 
 /* ---- the policy ---- */
 
@@ -36,7 +60,7 @@ static int read_policy(struct standalone *s, struct egress_snapshot **ret, struc
 {
     AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
     struct egress_policy policy;
-    int r = egress_policy_read_file(s->dir, s->file, 0, &arena, &policy, e);
+    int r = egress_policy_read_file(s->policy.dir, s->policy.name, 0, &arena, &policy, e);
 
     if (r >= 0) {
         *ret = egress_compile(&policy, s->generation + 1, e);
@@ -52,15 +76,11 @@ static void apply(struct standalone *s, struct egress_snapshot *new)
     LOG(INFO, "egress.policy.applied", LOG_I("generation", (int64_t)s->generation));
 }
 
-static void on_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
+static void read_policy_again(struct standalone *s)
 {
-    struct standalone *s = container_of(sig, struct standalone, hup);
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *new = NULL;
     struct err e;
 
-    (void)info;
-    if (!s->file)
-        return;
     if (read_policy(s, &new, &e) >= 0) {
         apply(s, new);
         return;
@@ -71,21 +91,71 @@ static void on_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
         egress_box_set_policy(s->box, NULL);
 }
 
-static int open_policy(struct standalone *s, struct err *e)
-{
-    char copy[PATH_MAX];
+/* ---- the audit record ---- */
 
-    s->dir = -1;
-    if (!s->options->policy)
+static bool is_file(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Waits for nobody: a pipe that took the file's place may have no reader. */
+static int open_record(int dir, const char *path)
+{
+    return openat(dir, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+                  0600);
+}
+
+/* Only a file is moved away and begun anew: pipes and terminals stay what they are. */
+static int open_audit(struct standalone *s, int *ret, struct err *e)
+{
+    const char *path = s->options->audit;
+    AUTO_CLOSE int fd = -1;
+    int r = 0;
+
+    if (!path)
         return 0;
-    if (!str_copy(str_from(s->options->policy), s->path, sizeof s->path))
-        return err_set(e, ERR_INVALID, "--policy: the path is too long");
-    memcpy(copy, s->path, sizeof copy);
-    s->dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    s->file = basename(s->path);
-    if (s->dir < 0)
-        return err_sys(e, "opening the directory of %s", s->options->policy);
-    return 0;
+    if (strcmp(path, "-") == 0)
+        fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    else
+        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+    if (fd < 0)
+        return err_sys(e, "opening %s", path);
+    if (strcmp(path, "-") != 0 && is_file(fd))
+        r = place_open(&s->audit, path, e);
+    if (r >= 0)
+        *ret = take_fd(&fd);
+    return r;
+}
+
+/* The old one goes on where there is no new one: nothing is lost. */
+static void open_audit_again(struct standalone *s)
+{
+    AUTO_CLOSE int fd = open_record(s->audit.dir, s->audit.name);
+    struct err e;
+
+    if (fd >= 0 && is_file(fd)) {
+        audit_set_fd(s->box->audit, take_fd(&fd));
+        return;
+    }
+    if (fd >= 0)
+        (void)err_set(&e, ERR_INVALID, "%s is not a file any more", s->options->audit);
+    else
+        (void)err_sys(&e, "opening %s", s->options->audit);
+    LOG(ERROR, "egress.audit_failed", LOG_S("error", e.msg));
+}
+
+/* The record first: what becomes of the policy belongs into the new one. */
+static void on_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
+{
+    struct standalone *s = container_of(sig, struct standalone, hup);
+
+    (void)info;
+    if (s->audit.name)
+        open_audit_again(s);
+    if (s->policy.name)
+        read_policy_again(s);
 }
 
 /* ---- what is open ---- */
@@ -107,17 +177,6 @@ static int open_listener(const struct egress_options *o, struct listeners *ret, 
     return 0;
 }
 
-static int open_audit(const struct egress_options *o, int *ret, struct err *e)
-{
-    if (!o->audit)
-        return 0;
-    if (strcmp(o->audit, "-") == 0)
-        *ret = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    else
-        *ret = open(o->audit, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
-    return *ret < 0 ? err_sys(e, "opening %s", o->audit) : 0;
-}
-
 static int open_box(struct standalone *s, struct err *e)
 {
     AUTO(listeners_done) struct listeners listeners;
@@ -127,7 +186,7 @@ static int open_box(struct standalone *s, struct err *e)
     listeners_init(&listeners);
     r = open_listener(s->options, &listeners, e);
     if (r >= 0)
-        r = open_audit(s->options, &audit, e);
+        r = open_audit(s, &audit, e);
     if (r >= 0)
         r = egress_box_new(&s->egress, "standalone", &listeners, take_fd(&audit), &s->box, e);
     return r;
@@ -154,15 +213,15 @@ static int start_serving(struct standalone *s, struct err *e)
 {
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *first = NULL;
     struct fence fence;
-    int r = open_policy(s, e);
+    int r = place_open(&s->policy, s->options->policy, e);
 
-    if (r >= 0 && s->file)
+    if (r >= 0 && s->policy.name)
         r = read_policy(s, &first, e);
     if (r >= 0)
         r = open_box(s, e);
     if (r >= 0 && first)
         apply(s, first);
-    fence.readable = s->dir;
+    fence = (struct fence){ .readable = s->policy.dir, .appendable = s->audit.dir };
     return r < 0 ? r : fence_enter(&fence, e);
 }
 
@@ -192,7 +251,8 @@ static void standalone_done(struct standalone *s)
     loop_signal_stop(&s->hup);
     loop_signal_stop(&s->term);
     loop_signal_stop(&s->interrupt);
-    drop_fd(&s->dir);
+    drop_fd(&s->policy.dir);
+    drop_fd(&s->audit.dir);
 }
 
 int standalone_run(const struct egress_options *o, struct err *e)
@@ -202,7 +262,7 @@ int standalone_run(const struct egress_options *o, struct err *e)
     int r = loop_init(&l, e);
 
     s.options = o;
-    s.dir = -1;
+    s.policy.dir = s.audit.dir = -1;
     if (r >= 0)
         r = start(&s, &l, e);
     if (r >= 0)

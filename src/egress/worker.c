@@ -352,7 +352,7 @@ static void ignore_signals(void)
 
 static int start(struct worker *w, const struct egress_options *o, struct loop *l, struct err *e)
 {
-    const struct fence fence = { .readable = -1 };
+    const struct fence fence = { .readable = -1, .appendable = -1 };
     int r = options_apply(o, l, &w->egress, e);
 
     if (r >= 0)

@@ -355,6 +355,7 @@ class Proxy:
         self.world, self.caller = world, caller
         self.policy = caller.write("policy.yaml", policy) if policy is not None else None
         self.audit = caller.dir / "audit.jsonl"
+        self.log = ""
         argv = [caller.program("sandboxer-egress"), "--standalone", "--audit", self.audit, "--resolver", RESOLVER]
         argv += ["--policy", self.policy] if self.policy else []
         self.process = world.start(caller, [*argv, *flags])
@@ -369,6 +370,13 @@ class Proxy:
 
     def said(self):
         return self.process.stderr.read().decode() if self.process.poll() is not None else ""
+
+    def says(self, text):
+        """Whether its log has this by now."""
+        os.set_blocking(self.process.stderr.fileno(), False)
+        with contextlib.suppress(BlockingIOError):
+            self.log += os.read(self.process.stderr.fileno(), 65536).decode()
+        return text in self.log
 
     def open(self):
         return Client(self.world.inside.run(lambda: socket.create_connection(PROXY, ANSWER_SECONDS)))

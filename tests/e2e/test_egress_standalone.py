@@ -460,10 +460,46 @@ def a_bad_policy_fails_closed_or_is_not_taken(c):
             if after == 403:
                 equal(client.closed(), "reset", "the tunnel")
             else:
-                time.sleep(0.5)
+                wait_for(lambda proxy=proxy: proxy.says("egress.policy.failed"), "it says so")
                 equal(client.send(b"x").exactly(1), b"x", "the tunnel")
             equal(proxy.connect("api.example.com:7").status, after, f"after, with {flags}")
             proxy.end()
+
+
+@test
+def the_record_is_begun_anew_after_it_was_moved_away(c):
+    def denied_at(host):
+        return [e for e in denials(proxy) if e["dst_endpoint"].get("hostname") == host]
+    with World() as w:
+        proxy = w.proxy(c, POLICY)
+        equal(proxy.connect("first.example.net:443").status, 403, "before")
+        wait_for(lambda: denied_at("first.example.net"), "the first is on record")
+        moved = proxy.audit.rename(c.dir / "moved.jsonl")
+        before = moved.read_text()
+        proxy.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: proxy.generation() == 2, "the policy is read again, and that is on the new record")
+        equal(proxy.audit.stat().st_mode & 0o777, 0o600, "mode")
+        equal(proxy.connect("second.example.net:443").status, 403, "after")
+        wait_for(lambda: denied_at("second.example.net"), "the second is on the new record")
+        equal((denied_at("first.example.net"), moved.read_text()), ([], before), "the first is on the old one only")
+        proxy.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: proxy.generation() == 3, "the same file goes on")
+        check(denied_at("second.example.net"), "and nothing of it is lost")
+
+
+@test
+def a_record_that_cannot_be_begun_anew_goes_on(c):
+    with World() as w:
+        proxy = w.proxy(c, POLICY)
+        moved = proxy.audit.rename(c.dir / "moved.jsonl")
+        for number, make in enumerate((os.mkdir, os.mkfifo)):
+            make(proxy.audit)
+            proxy.log = ""
+            proxy.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: proxy.says("egress.audit_failed"), "it says so")
+            equal(proxy.connect(f"host{number}.example.net:443").status, 403, "a denial")
+            wait_for(lambda number=number: f"host{number}.example.net" in moved.read_text(), "it is on the old record")
+            proxy.audit.rename(c.dir / f"aside{number}")
 
 
 @test
