@@ -27,8 +27,10 @@ static int read_all(int fd, struct buf *ret, struct err *e)
         n = pread(fd, to, want - ret->n, (off_t)ret->n);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0)
+        if (n < 0)
             return err_sys(e, "reading the policy");
+        if (n == 0)
+            return err_set(e, ERR_INVALID, "the policy became shorter while it was read");
         buf_grew(ret, (size_t)n);
     }
     return 0;
@@ -78,6 +80,8 @@ static int read_items(int fd, struct arena *a, struct egress_policy *ret, struct
         rest = str_cut(rest, '\n', &line);
         if (!items || n == EGRESS_ENDPOINTS_MAX)
             return err_set(e, ERR_TOO_BIG, "more than %d items", EGRESS_ENDPOINTS_MAX);
+        if (memchr(line.p, 0, line.n))
+            return err_set(e, ERR_INVALID, "item %zu holds a NUL byte", n + 1);
         items[n] = arena_dup(a, line);
         if (!items[n++])
             return err_set(e, ERR_TOO_BIG, "the items are too long");

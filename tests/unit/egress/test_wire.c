@@ -68,3 +68,43 @@ TEST(an_identity_is_one)
     m.known = 0;
     CHECK_INT(check(&m, sizeof m), 0);
 }
+
+TEST(texts_end_within_their_message)
+{
+    struct wire_texts m = { .id = "sbx_a1", .generation = 1, .has_file = 1, .name = "p.yaml" };
+    struct wire_failed f = { .id = "sbx_a1", .msg = "no" };
+
+    wire_fill(&m.head, WIRE_TEXTS, 0, sizeof m);
+    CHECK_INT(check(&m, sizeof m), 0);
+    for (size_t n = 0; n < sizeof m; n++)
+        CHECK(check(&m, n) < 0);
+    m.name[0] = '\0'; /* a message without a file has none */
+    CHECK_INT(check(&m, sizeof m), 0);
+    memset(m.name, 'a', sizeof m.name);
+    CHECK_INT(check(&m, sizeof m), -ERR_INVALID);
+    m.name[sizeof m.name - 1] = '\0';
+    CHECK_INT(check(&m, sizeof m), 0);
+    m.id[0] = '/';
+    CHECK_INT(check(&m, sizeof m), -ERR_INVALID);
+    wire_fill(&f.head, WIRE_FAILED, 0, sizeof f);
+    CHECK_INT(check(&f, sizeof f), 0);
+    memset(f.msg, 'a', sizeof f.msg);
+    CHECK_INT(check(&f, sizeof f), -ERR_INVALID);
+}
+
+TEST(a_message_is_as_long_as_its_type_and_as_it_says)
+{
+    struct {
+        struct wire_texts m;
+        char more[8];
+    } longer = { .m = { .id = "sbx_a1", .generation = 1, .name = "p" } };
+
+    wire_fill(&longer.m.head, WIRE_TEXTS, 0, sizeof longer.m);
+    CHECK(check(&longer, sizeof longer) < 0);
+    longer.m.head.size = sizeof longer;
+    CHECK(check(&longer, sizeof longer) < 0);
+    longer.m.head.size = UINT32_MAX;
+    CHECK(check(&longer, sizeof longer.m) < 0);
+    longer.m.head.size = 0;
+    CHECK(check(&longer, sizeof longer.m) < 0);
+}

@@ -315,6 +315,88 @@ TEST(requests_that_cannot_be_served_are_answered_and_change_nothing)
     close(far);
 }
 
+static void send_texts(const char *file, const char *items, uint64_t generation)
+{
+    struct wire_texts m = { .generation = generation,
+                            .has_file = file != NULL,
+                            .has_allow = items != NULL,
+                            .name = "policy.yaml" };
+    const char *const texts[] = { file, items };
+    int fds[2];
+    size_t n = 0;
+    struct err e;
+
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        if (texts[i])
+            fds[n++] = memory_with(str_from(texts[i]));
+    wire_fill(&m.head, WIRE_TEXTS, 0, sizeof m);
+    snprintf(m.id, sizeof m.id, "%s", ID);
+    CHECK_OK(ipc_send(control, &m, sizeof m, fds, n, &e), e);
+    while (n > 0)
+        close(fds[--n]);
+}
+
+TEST(policies_are_taken_as_people_write_them)
+{
+    struct listeners l;
+    union message m;
+    int far;
+
+    add_box(&l, -1, 0);
+    far = listen_far();
+    send_texts(POLICY("7", "/**"), "x.example\n", 1);
+    expect(WIRE_APPLIED, &m);
+    CHECK_INT(m.box.generation, 1);
+    CHECK_INT(ask_status(PUBLIC ":7"), 200);
+    send_texts("version: 1\nwhat: 1\n", NULL, 2);
+    expect(WIRE_FAILED, &m);
+    CHECK(m.failed.request == WIRE_TEXTS && m.failed.generation == 2);
+    CHECK(strstr(m.failed.msg, "policy.yaml: line 2"));
+    CHECK_INT(ask_status(PUBLIC ":7"), 200); /* the one before is in force still */
+    send_texts(NULL, PUBLIC ":8\n", 2);
+    expect(WIRE_APPLIED, &m);
+    CHECK_INT(ask_status(PUBLIC ":7"), 403);
+    CHECK_INT(end_worker(), 0);
+    listeners_done(&l);
+    close(far);
+}
+
+/* Each is of a kind that a control plane sends, and none of them as it sends it. */
+TEST(messages_that_are_not_whole_end_the_worker)
+{
+    struct {
+        struct wire_texts m;
+        char more[4096];
+    } longer = { .m = { .id = ID, .generation = 1, .has_file = 1 } };
+    struct wire_texts endless = { .id = ID, .generation = 1, .has_file = 1 };
+    struct wire_box answer_of_ours = { .id = ID };
+    const struct {
+        const void *p;
+        size_t n;
+    } list[] = { { &longer, sizeof longer },
+                 { &longer, sizeof longer.m - 1 },
+                 { &longer, sizeof(struct wire_head) },
+                 { &longer, 1 },
+                 { &endless, sizeof endless },
+                 { &answer_of_ours, sizeof answer_of_ours } };
+
+    wire_fill(&longer.m.head, WIRE_TEXTS, 0, sizeof longer);
+    wire_fill(&endless.head, WIRE_TEXTS, 0, sizeof endless);
+    memset(endless.name, 'a', sizeof endless.name);
+    wire_fill(&answer_of_ours.head, WIRE_APPLIED, 0, sizeof answer_of_ours);
+    for (size_t i = 0; i < COUNT_OF(list); i++) {
+        struct listeners l;
+        int status;
+        struct err e;
+
+        add_box(&l, -1, 0);
+        CHECK_OK(ipc_send(control, list[i].p, list[i].n, NULL, 0, &e), e);
+        CHECK(waitpid(worker, &status, 0) == worker && WIFEXITED(status));
+        close(control);
+        listeners_done(&l);
+    }
+}
+
 TEST(nonsense_ends_the_worker)
 {
     struct wire_head odd = { .magic = 1 };
