@@ -54,7 +54,7 @@ MAGIC, VERSION = 0x52474553, 1
 ID = "sbx_cases"
 
 RCODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
-QTYPES = {"A": 1, "AAAA": 28, "TXT": 16, "HTTPS": 65, "ANY": 255, "AXFR": 252}
+QTYPES = {"A": 1, "AAAA": 28, "TXT": 16, "SVCB": 64, "HTTPS": 65, "ANY": 255, "AXFR": 252}
 
 
 def message(kind, body, tag=0):

@@ -8,7 +8,7 @@ import time
 from egress_box import RCODES, question
 from egress_cases import API, CASES, REFUSED, get, hello
 from egress_trial import ADAPTERS, OWN, POLICY, cell, lying, reaches, run_probes, send_address, wire
-from egress_world import PUBLIC
+from egress_world import PUBLIC, PUBLIC6
 from harness import Failure, check, equal, wait_for
 
 
@@ -290,20 +290,30 @@ def synthetic_answers(t, _):
     return "never twice"
 
 
+def send_datagram(family, to):
+    with socket.socket(family, socket.SOCK_DGRAM) as client:
+        client.sendto(b"x", to)
+
+
 @cell(23, "dns")
 def other_resolvers(t, adapter):
     """Whatever server is asked, ours answers; what may not be asked gets out by none."""
     names = [t.box.ask("c2VjcmV0.attacker.test", kind, server).rcode for server in ("8.8.8.8", "93.184.216.53", "::1",
-             "2001:4860:4860::8888") for kind in ("A", "TXT", "HTTPS", "ANY")]
+             "2001:4860:4860::8888") for kind in ("A", "AAAA", "TXT", "SVCB", "HTTPS", "ANY")]
     check(set(names) <= {"REFUSED", "NOTIMP"}, f"answers: {names}")
-    equal(t.box.ask_tcp(question("c2VjcmV0.attacker.test"), "8.8.8.8").rcode, "REFUSED", "over TCP")
-    check(t.box.ask(API, "HTTPS").rcode == "NOERROR" and not t.box.ask(API, "HTTPS").addresses, "HTTPS records")
-    for port in (5353, 853, 443, 123):
-        try:
-            t.box.run(lambda port=port: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", (PUBLIC, port)))
-            raise Failure(f"UDP port {port} takes a datagram")
-        except PermissionError:
-            pass
+    for server in ("8.8.8.8", "2001:4860:4860::8888"):
+        equal(t.box.ask_tcp(question("c2VjcmV0.attacker.test"), server).rcode, "REFUSED", f"over TCP at {server}")
+        equal(t.box.ask_tcp(question(API), server).addresses, t.box.ask(API).addresses, f"the answer over TCP at {server}")
+    for kind in ("HTTPS", "SVCB"):  # which could name another port, address or protocol
+        reply = t.box.ask(API, kind)
+        equal((reply.rcode, reply.data[6:12]), ("NOERROR", bytes(6)), f"{kind} records")
+    for family, address in ((socket.AF_INET, PUBLIC), (socket.AF_INET6, PUBLIC6)):
+        for port in (5353, 853, 443, 123):
+            try:
+                t.box.run(lambda to=(address, port), family=family: send_datagram(family, to))
+                raise Failure(f"UDP port {port} of {address} takes a datagram")
+            except PermissionError:
+                pass
     t.silent({API})
     return "REFUSED, EPERM"
 
@@ -312,8 +322,12 @@ def other_resolvers(t, adapter):
 def dials_are_on_record(t, adapter):
     time.sleep(1.1)  # of a flood only kinds are recorded, and a flood is what came before
     places = [("93.184.216.34", 443), ("8.8.8.8", 853), ("10.1.2.3", 22), ("2606:2800:220:1::34", 443)]
+    places += [(t.box.ask(API, kind).addresses[0], 853) for kind in ("A", "AAAA")]  # DNS over TLS, to a name's address
     equal({send_address(t, adapter, place) for place in places}, {"reset"}, "ends")
     recorded = {(e.get("dst_endpoint", {}).get("ip"), e.get("dst_endpoint", {}).get("port")) for e in t.box.events()
                 if e.get("action_id") == 2}
+    check(any(e.get("dst_endpoint", {}).get("hostname") == API and e["dst_endpoint"].get("port") == 853
+              for e in t.box.events()), "DNS over TLS to a name is not on record")
+    places = [place for place in places if not place[0].startswith(("198.1", "fd73:"))]  # known by their names
     check(set(places) <= recorded, f"not on record: {set(places) - recorded}")
     return "on record"
