@@ -2,22 +2,18 @@
 # parallel
 """Programs of others as judges of what we speak: a WebSocket client, an OpenAPI validator, Prometheus' own checker.
 
-The npm packages below are installed once into a cache; where they cannot be had, the test says so and is skipped.
+Where one of them cannot be had, the test says so and is skipped.
 """
 
 import contextlib
 import os
-import pathlib
 import shutil
-import subprocess
-import tempfile
 
 from daemon import Daemon
 from harness import Skip, check, equal, main, test
+from npm import modules
 from tcp import serving
 
-PACKAGES = ("ws@8.18.3", "@seriousme/openapi-schema-validator@2.4.1")
-INSTALL_SECONDS = 120
 ONLY = {"only": "root", "because": "the judges are the same for everybody"}
 
 TERMINAL = """
@@ -75,32 +71,6 @@ import { readFileSync } from 'node:fs';
 const result = await new Validator().validate(JSON.parse(readFileSync(0, 'utf8')));
 console.log(result.valid ? 'valid' : JSON.stringify(result.errors, null, 1));
 """
-
-
-def cache():
-    base = pathlib.Path("/var/cache/sandboxer" if os.getuid() == 0 else os.path.expanduser("~/.cache/sandboxer"))
-    return base / ("npm-" + "-".join(p.rpartition("/")[2].replace("@", "-") for p in PACKAGES))
-
-
-def modules():
-    """The directory with the packages. They are installed beside it, so that a half is never found."""
-    if not shutil.which("node") or not shutil.which("npm"):
-        raise Skip("node or npm is not installed")
-    place = cache()
-    if not place.exists():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".npm-") as new:
-            try:
-                done = subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", new, *PACKAGES],
-                                      capture_output=True, check=False, timeout=INSTALL_SECONDS, stdin=subprocess.DEVNULL)
-            except subprocess.TimeoutExpired:
-                raise Skip(f"npm did not install {', '.join(PACKAGES)} within {INSTALL_SECONDS} s") from None
-            if done.returncode:
-                raise Skip(f"npm could not install {', '.join(PACKAGES)}: is the registry reachable?")
-            with contextlib.suppress(OSError):  # somebody was faster
-                os.rename(new, place)
-            os.makedirs(new, exist_ok=True)
-    return place
 
 
 def node(c, script, *argv, kind="js", stdin=b""):
