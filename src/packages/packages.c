@@ -32,6 +32,14 @@ static struct str authority_of(struct str s)
     return (struct str){ s.p + n, s.n - n };
 }
 
+/* An image may say anything, and what it says is not what the person who runs it has declared: no
+ * address of the machine or of the networks around it, nor what no policy can grant. */
+static bool is_public(const struct host *h, uint16_t port)
+{
+    return (!h->is_address || address_classify(&h->address) == ADDRESS_PUBLIC) &&
+           !host_is_metadata(h) && !port_control_plane(port);
+}
+
 bool packages_add_url(struct packages *p, struct str url)
 {
     static const struct {
@@ -49,7 +57,7 @@ bool packages_add_url(struct packages *p, struct str url)
         if (str_starts(url, scheme))
             return authority_parse(authority_of((struct str){ url.p + scheme.n, url.n - scheme.n }),
                                    schemes[i].port, &host, &port, NULL) >= 0 &&
-                   add_host(p, &host, port);
+                   is_public(&host, port) && add_host(p, &host, port);
     }
     return false;
 }

@@ -3,7 +3,8 @@
  *
  * Configuration is whatever an image holds, so it is read as hostile: bounded, line by line, and
  * nothing counts but http and https URLs whose authority is a host and a port. What else a line
- * says is passed over. */
+ * says is passed over. Names that lead to places that are not public are refused where they are
+ * looked up. */
 #ifndef PACKAGES_PACKAGES_H
 #define PACKAGES_PACKAGES_H
 
@@ -22,7 +23,8 @@ struct packages {
     size_t n;
 };
 
-/* The host of an http or https URL; false if it is none, or there is no room. */
+/* The host of an http or https URL; false if it is none, if it is an address that is not public, a
+ * metadata service or a port that nobody may reach, or if there is no room. */
 bool packages_add_url(struct packages *p, struct str url);
 
 /* A manager's configuration. True if it names where the manager looks first. */
