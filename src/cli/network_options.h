@@ -13,6 +13,7 @@ struct network_options {
     struct option_list resolvers; /* ADDRESS[:PORT]; none: the host's */
     const char *upstream;         /* a proxy to go through; NULL: none */
     const char *log;              /* a file for the audit events; NULL: none */
+    char unknown[128];            /* package managers whose hosts are not known; "" if none */
 };
 
 /* Whether there is to be a network. */
@@ -20,9 +21,9 @@ bool network_wanted(const struct network_options *o);
 /* Whether anything was said about it at all. */
 bool network_touched(const struct network_options *o);
 
-/* Adds the hosts of package managers, if asked to; root, home and env as packages_find() has them.
+/* Adds the hosts of package managers, if asked to; root, whole and env as packages_find() has them.
  * 1, or 0 if there is to be no network; an error if the options do not go together. */
-int network_options_complete(struct network_options *o, int root, bool home, const char *const *env,
-                             struct err *e);
+int network_options_complete(struct network_options *o, int root, bool whole,
+                             const char *const *env, struct err *e);
 
 #endif

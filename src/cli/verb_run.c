@@ -215,8 +215,9 @@ static const struct option_spec options[] = {
       "                             repeated: api.example.com, '*.example.com:80,443'",
       .kind = OPTION_LIST, AT(network.allow) },
     { "allow-packages", 0, NULL,
-      "let it reach the hosts that its package managers are configured for", .kind = OPTION_FLAG,
-      AT(network.packages) },
+      "let it reach the hosts that its package managers are configured for or\n"
+      "                             were built to use",
+      .kind = OPTION_FLAG, AT(network.packages) },
     { "policy", 0, "FILE", "let it reach what this egress policy allows ('egress check FILE')",
       .kind = OPTION_TEXT, AT(network.policy), .complete = COMPLETE_FILE },
     { "egress-log", 0, "FILE", "append an event for every decision, as lines of JSON",
@@ -397,6 +398,9 @@ static int open_network(struct session *s, struct run_options *o, struct network
 
     if (r <= 0)
         return r;
+    if (o->network.unknown[0] && !o->quiet)
+        say("note: --allow-packages knows no host for %s; --allow HOST adds one",
+            o->network.unknown);
     s->network = n;
     return network_init(n, &o->network, e);
 }
@@ -465,7 +469,9 @@ const struct verb verb_run = {
         "  sandboxer run --image rootfs.tar -- sh\n"
         "  sandboxer run --allow api.example.com -- curl https://api.example.com/\n"
         "  sandboxer run --policy policy.yaml --egress-log log.jsonl -- ./agent\n"
-        "  sandboxer run --image rootfs.tar --allow-packages -- npm install x\n",
+        "  sandboxer run --allow-packages -- npm install x\n"
+        "  sandboxer run --image rootfs.tar --allow-packages -- apt-get -o APT::Sandbox::User=root "
+        "update\n",
     .options = options,
     .n_options = COUNT_OF(options),
     .run = run,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/own.h"
+#include "packages/inside.h"
 
 static bool add_host(struct packages *p, const struct host *h, uint16_t port)
 {
@@ -92,7 +93,7 @@ static bool next_line(struct str *rest, struct str *ret)
     return true;
 }
 
-static bool add_words(struct packages *p, struct str words)
+bool packages_add_words(struct packages *p, struct str words)
 {
     bool any = false;
 
@@ -110,6 +111,11 @@ static bool cut_pair(struct str line, char sign, struct str *key, struct str *va
         return false;
     *value = str_trim(*value);
     return true;
+}
+
+static bool is_key(struct str s, const char *name)
+{
+    return s.n == strlen(name) && strncasecmp(s.p, name, s.n) == 0;
 }
 
 static struct str unquote(struct str s)
@@ -141,23 +147,50 @@ bool packages_read_apt(struct packages *p, struct str text)
     return any;
 }
 
-bool packages_read_deb822(struct packages *p, struct str text)
+/* One stanza: its URIs, or nothing if it is switched off. */
+static bool read_stanza(struct packages *p, struct str stanza)
 {
     bool any = false, uris = false;
+    struct str text = stanza, line, key, value;
 
-    for (struct str line; next_line(&text, &line);) {
-        struct str key, value;
-
+    while (next_line(&text, &line))
+        if (line.n && !is_blank(line.p[0]) && cut_pair(line, ':', &key, &value) &&
+            is_key(key, "enabled") && (is_key(value, "no") || is_key(value, "false")))
+            return false;
+    while (next_line(&stanza, &line)) {
         if (line.n && line.p[0] == '#')
             continue;
         if (line.n && is_blank(line.p[0])) {
-            any |= uris && add_words(p, line);
+            any |= uris && packages_add_words(p, line);
             continue;
         }
-        uris =
-            cut_pair(line, ':', &key, &value) && key.n == 4 && strncasecmp(key.p, "uris", 4) == 0;
-        any |= uris && add_words(p, value);
+        uris = cut_pair(line, ':', &key, &value) && is_key(key, "uris");
+        any |= uris && packages_add_words(p, value);
     }
+    return any;
+}
+
+bool packages_read_deb822(struct packages *p, struct str text)
+{
+    bool any = false;
+
+    while (text.n) {
+        struct str stanza = { text.p, 0 }, line;
+
+        while (next_line(&text, &line) && str_trim(line).n)
+            stanza.n = (size_t)(line.p + line.n - stanza.p);
+        any |= read_stanza(p, stanza);
+    }
+    return any;
+}
+
+bool packages_read_list(struct packages *p, struct str text)
+{
+    bool any = false;
+
+    for (struct str line; next_line(&text, &line);)
+        if (!line.n || line.p[0] != '#')
+            any |= packages_add_words(p, line);
     return any;
 }
 
@@ -172,7 +205,7 @@ bool packages_read_pip(struct packages *p, struct str text)
             continue;
         if (line.n && is_blank(line.p[0])) { /* more of the value above */
             if (urls)
-                add_words(p, line);
+                packages_add_words(p, line);
             continue;
         }
         urls = false;
@@ -180,8 +213,22 @@ bool packages_read_pip(struct packages *p, struct str text)
             continue;
         urls = str_eq(key, STR("index-url")) || str_eq(key, STR("extra-index-url")) ||
                str_eq(key, STR("find-links"));
-        if (urls && add_words(p, value))
+        if (urls && packages_add_words(p, value))
             replaced |= str_eq(key, STR("index-url"));
+    }
+    return replaced;
+}
+
+bool packages_read_uv(struct packages *p, struct str text)
+{
+    bool replaced = false;
+
+    for (struct str line; next_line(&text, &line);) {
+        struct str key, value;
+
+        if (cut_pair(line, '=', &key, &value) &&
+            (str_eq(key, STR("index-url")) || str_eq(key, STR("url"))))
+            replaced |= packages_add_url(p, unquote(value)) && str_eq(key, STR("index-url"));
     }
     return replaced;
 }
@@ -220,8 +267,7 @@ bool packages_read_cargo(struct packages *p, struct str text)
     return replaced;
 }
 
-/* "https://one,https://two|direct" */
-static bool add_proxies(struct packages *p, struct str list)
+bool packages_add_proxies(struct packages *p, struct str list)
 {
     bool any = false;
 
@@ -245,7 +291,22 @@ bool packages_read_go(struct packages *p, struct str text)
         struct str key, value;
 
         if (cut_pair(line, '=', &key, &value) && str_eq(key, STR("GOPROXY")))
-            replaced |= add_proxies(p, value);
+            replaced |= packages_add_proxies(p, value);
     }
     return replaced;
+}
+
+bool packages_read_gem(struct packages *p, struct str text)
+{
+    bool any = false, sources = false;
+
+    for (struct str line; next_line(&text, &line);) {
+        struct str item = str_trim(line);
+
+        if (sources && str_starts(item, STR("-")))
+            any |= packages_add_url(p, unquote(str_trim((struct str){ item.p + 1, item.n - 1 })));
+        else
+            sources = str_eq(item, STR(":sources:"));
+    }
+    return any;
 }

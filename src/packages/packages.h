@@ -15,12 +15,16 @@ enum {
     PACKAGES_HOSTS_MAX = 64,       /* of all managers together; further ones are left out */
     PACKAGES_FILE_MAX = 256 << 10, /* bytes of a file; a longer one is passed over */
     PACKAGES_FILES_MAX = 64,       /* of a directory of them */
-    PACKAGES_TEXT = HOST_MAX + 9,  /* "[address]:65535" */
+    PACKAGES_MANAGERS_MAX = 16,
+    PACKAGES_TEXT = HOST_MAX + 9, /* "[address]:65535" */
 };
 
 struct packages {
     char hosts[PACKAGES_HOSTS_MAX][PACKAGES_TEXT]; /* "packages.example.org:443", each once */
     size_t n;
+    const char *unknown[PACKAGES_MANAGERS_MAX]; /* managers that are there, but nothing says where
+                                                   they look; literals */
+    size_t n_unknown;
 };
 
 /* The host of an http or https URL; false if it is none, if it is an address that is not public, a
@@ -31,15 +35,26 @@ bool packages_add_url(struct packages *p, struct str url);
 typedef bool packages_fn(struct packages *p, struct str text);
 
 packages_fn packages_read_apt;    /* sources.list: "deb [options] URL suite …" */
-packages_fn packages_read_deb822; /* *.sources: "URIs: URL …" */
+packages_fn packages_read_deb822; /* *.sources: "URIs: URL …", unless "Enabled: no" */
+packages_fn packages_read_list;   /* apt's mirrors, apk's repositories: a line each, URL first */
 packages_fn packages_read_pip;    /* pip.conf: index-url, extra-index-url, find-links */
+packages_fn packages_read_uv;     /* uv.toml: index-url, url */
 packages_fn packages_read_npm;    /* npmrc: registry, @scope:registry */
 packages_fn packages_read_cargo;  /* config.toml: index, registry, replace-with */
 packages_fn packages_read_go;     /* go env: GOPROXY */
+packages_fn packages_read_gem;    /* gemrc: the items of :sources: */
+
+/* The same of a manager's own program text, which says where it looks if nobody tells it. It is
+ * searched for one place; where that is not found, false. */
+packages_fn packages_built_in_pip; /* pip/_internal/models/index.py */
+packages_fn packages_built_in_npm; /* definitions.js */
+packages_fn packages_built_in_go;  /* cmd/go/internal/cfg/cfg.go */
+packages_fn packages_built_in_gem; /* rubygems/defaults.rb */
 
 /* The managers below a root directory, which no link leads out of, with the variables that they
- * will see (NULL-terminated, "NAME=VALUE"). home: root's own files are inside, too. A manager that
- * is not configured brings none: what it was built with is not known here. */
-void packages_find(int root, bool home, const char *const *env, struct packages *ret);
+ * will see (NULL-terminated, "NAME=VALUE"). Nothing of the root is executed. whole: a sandbox sees
+ * all of the root; else only its system directories, so that root's own files do not count, and
+ * what /etc says is added to what managers were built with instead of taking its place. */
+void packages_find(int root, bool whole, const char *const *env, struct packages *ret);
 
 #endif

@@ -1,6 +1,6 @@
 """Real servers in the outside half of a World: what a sandbox's clients talk to.
 
-    with World() as w, Servers(w, directory) as s:
+    with World() as w, Servers(w, directory, certificate, key) as s:
         s.missing        # server -> why it is not there
 
 All of them answer on GOOD's addresses; behind the same ports of EVIL's nobody answers, and everything is recorded.
@@ -194,8 +194,8 @@ def greet(connection, hear):
 
 
 class Servers:
-    def __init__(self, world, directory, certificate, key):
-        self.world, self.dir, self.missing = world, directory, {}
+    def __init__(self, world, directory, certificate, key, wanted=None):
+        self.world, self.dir, self.missing, self.wanted = world, directory, {}, wanted
         self.certificate, self.key = certificate, key
         self.processes, self.listeners = [], []
         self.log = None
@@ -210,7 +210,8 @@ class Servers:
             for name, start in (("http", self.start_web), ("postgres", self.start_postgres), ("redis", self.start_redis),
                                 ("ssh", self.start_ssh), ("git", self.start_git), ("ws", self.start_websocket)):
                 try:
-                    start()
+                    if self.wanted is None or name in self.wanted:
+                        start()
                 except Skip as why:
                     self.missing[name] = str(why)
             world.origin(PUBLIC, GREETER, greet)

@@ -24,9 +24,12 @@ static void check(const struct packages *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static packages_fn *const readers[] = { packages_read_apt,   packages_read_deb822,
-                                            packages_read_pip,   packages_read_npm,
-                                            packages_read_cargo, packages_read_go };
+    static packages_fn *const readers[] = {
+        packages_read_apt,     packages_read_deb822,  packages_read_list,    packages_read_pip,
+        packages_read_uv,      packages_read_npm,     packages_read_cargo,   packages_read_go,
+        packages_read_gem,     packages_built_in_pip, packages_built_in_npm, packages_built_in_go,
+        packages_built_in_gem,
+    };
     struct str text = { (const char *)data, size };
     struct packages p = { .n = 0 };
 

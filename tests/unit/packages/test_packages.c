@@ -105,7 +105,84 @@ TEST(apt_stanzas)
           "Types: deb\nuris: http://a.example.org https://b.example.org\n"
           "# a comment between\n https://c.example.org\nSuites: x\n https://no.example.org\n",
           true, "a.example.org:80 b.example.org:443 c.example.org:443 ");
+    check(
+        packages_read_deb822,
+        "URIs: http://no.example.org\nEnabled: no\n\n\nEnabled: yes\nURIs: http://a.example.org\n\n"
+        "Enabled: False\nURIs: http://no.example.org\n\nURIs: http://b.example.org\n Enabled: no",
+        true, "a.example.org:80 b.example.org:80 ");
     check(packages_read_deb822, "Enabled: no\n", false, "");
+}
+
+TEST(lists)
+{
+    check(
+        packages_read_list,
+        "# http://no.example.org\nhttp://a.example.org/x\tpriority:1\n@tag https://b.example.org\n",
+        true, "a.example.org:80 b.example.org:443 ");
+    check(packages_read_list, "/srv/packages\n", false, "");
+}
+
+TEST(uv_files)
+{
+    check(packages_read_uv,
+          "index-url = \"https://a.example.org/simple\"\n[[index]]\nurl = "
+          "\"https://b.example.org\"\n",
+          true, "a.example.org:443 b.example.org:443 ");
+    check(packages_read_uv, "[[index]]\nurl = \"https://b.example.org\"", false,
+          "b.example.org:443 ");
+}
+
+TEST(gem_files)
+{
+    check(packages_read_gem,
+          "---\n:verbose: true\n:sources:\n- https://a.example.org\n  - \"http://b.example.org/\"\n"
+          ":update_sources: true\n- https://no.example.org\n",
+          true, "a.example.org:443 b.example.org:80 ");
+    check(packages_read_gem, ":sources:\n", false, "");
+}
+
+TEST(pip_as_it_was_built)
+{
+    check(packages_built_in_pip,
+          "class PackageIndex:\n\nPyPI = PackageIndex(\n    \"https://a.example.org/\",\n"
+          "    file_storage_domain='b.example.org'\n)\n"
+          "TestPyPI = PackageIndex(\"https://no.example.org/\")\n",
+          true, "a.example.org:443 b.example.org:443 ");
+    check(packages_built_in_pip, "\nTestPyPI = PackageIndex(\"https://no.example.org/\")\n", false,
+          "");
+    check(packages_built_in_pip, "\nPyPI = PackageIndex(\"https://a.example.org/", false, "");
+    check(packages_built_in_pip, "\nPyPI = PackageIndex(", false, "");
+}
+
+TEST(npm_as_it_was_built)
+{
+    check(packages_built_in_npm,
+          "'replace-registry-host', {\n default: 'https://no.example.org',\n})\n"
+          "  registry: new Definition('registry', {\n    default: 'https://a.example.org/',\n",
+          true, "a.example.org:443 ");
+    check(packages_built_in_npm, "('registry', {\n}),\n x, {\n default: 'https://no.example.org'",
+          false, "");
+    check(packages_built_in_npm, "('registry', {\n default: '\nhttps://no.example.org'", false, "");
+}
+
+TEST(go_and_gem_as_they_were_built)
+{
+    check(packages_built_in_go, "GOPROXY = envOr(\"GOPROXY\", \"https://a.example.org,direct\")\n",
+          true, "a.example.org:443 ");
+    check(packages_built_in_go, "envOr(\"GOPROXY\", \"\")", false, "");
+    check(packages_built_in_gem,
+          "  def self.default_sources\n    %w[https://a.example.org/]\n  end\n", true,
+          "a.example.org:443 ");
+    check(packages_built_in_gem, "  def self.default_sources\n", false, "");
+}
+
+TEST(a_nul_in_a_name_of_a_program_text_is_no_end)
+{
+    struct packages p = { .n = 0 };
+
+    CHECK(!packages_built_in_pip(&p, STR("\nPyPI = PackageIndex(\"https://a.example.org\", "
+                                         "\"b.example.org\0.evil.example\")")));
+    CHECK(p.n == 1);
 }
 
 TEST(pip_files)
