@@ -231,6 +231,17 @@ static bool looks_like_ipv6(struct str s)
     return colon && s.n <= 45;
 }
 
+/* Of labels, none of them empty but for what a last dot leaves. */
+static bool is_name(struct str s)
+{
+    if (s.n == 0 || s.n > H1_HOST_MAX || s.p[0] == '.' || !is_all(s, HOST))
+        return false;
+    for (size_t i = 1; i < s.n; i++)
+        if (s.p[i] == '.' && s.p[i - 1] == '.')
+            return false;
+    return true;
+}
+
 bool h1_parse_host(struct str s, struct h1_host *ret)
 {
     struct h1_host h = { 0 };
@@ -250,7 +261,7 @@ bool h1_parse_host(struct str s, struct h1_host *ret)
         size_t end = str_find(s, ':');
 
         h.name = part(s, 0, end);
-        if (end == 0 || end > H1_HOST_MAX || !is_all(h.name, HOST))
+        if (!is_name(h.name))
             return false;
         rest = part(s, end, s.n);
     }
@@ -472,6 +483,8 @@ static int read_head(struct h1_head *h, bool response, int *status, struct err *
         if (r < 0)
             return r;
     }
+    if (h->upgrade && f.upgrades > 1)
+        return refuse(status, ERR_INVALID, 400, "Upgrade is there more than once");
     h->keep_alive = h->minor == 1 && !f.close;
     h->upgrade = h->upgrade && f.upgrades == 1 && h->minor == 1;
     return decide_framing(h, &f, response, status, e);
@@ -563,12 +576,13 @@ static int parse_request_line(struct str line, const struct h1_limits *l, struct
 static int check_host(struct h1_request *q, int *status, struct err *e)
 {
     size_t hosts = h1_count(&q->head, STR("host"));
+    const struct h1_field *f = h1_find(&q->head, STR("host"));
 
     if (hosts == 0 && q->head.minor == 0)
         return 0;
     if (hosts != 1)
         return refuse(status, ERR_INVALID, 400, "a request has exactly one Host, not %zu", hosts);
-    if (!h1_parse_host(h1_value(&q->head, STR("host")), &q->host))
+    if (has_tab(f->value) || !h1_parse_host(f->value, &q->host))
         return refuse(status, ERR_INVALID, 400, "Host is not a name or address with a port");
     return 0;
 }

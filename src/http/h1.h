@@ -5,9 +5,9 @@
  * to smuggle a request past one of them. Refused: bare LF, lone CR, folded lines, blanks before a
  * colon, control bytes, anything but one blank between the parts of the first line, a missing,
  * repeated or malformed Host, a repeated, signed, zero-padded or listed Content-Length, it together
- * with Transfer-Encoding, a tab beside the value of either, any transfer coding but `chunked`,
- * `Content_Length` and its like, HTTP/1.0 with Transfer-Encoding, CONNECT with a body, and
- * hop-by-hop lists that name framing fields. */
+ * with Transfer-Encoding, a tab beside the value of any of the three, any transfer coding but
+ * `chunked`, `Content_Length` and its like, HTTP/1.0 with Transfer-Encoding, CONNECT with a body,
+ * a second Upgrade, and hop-by-hop lists that name framing fields. */
 #ifndef HTTP_H1_H
 #define HTTP_H1_H
 

@@ -98,6 +98,7 @@ static const struct {
     { 400, STR("GET / HTTP/1.1\r\n" H "Connection: content-length\r\n\r\n") },
     { 400, STR("GET / HTTP/1.1\r\n" H "Connection: close, Host\r\n\r\n") },
     { 400, STR("GET / HTTP/1.1\r\n" H "Connection: a b\r\n\r\n") },
+    { 400, STR("GET / HTTP/1.1\r\n" H "Connection: upgrade\r\nUpgrade: a\r\nUpgrade: b\r\n\r\n") },
     { 417, STR("POST / HTTP/1.1\r\n" H "Content-Length: 1\r\nExpect: tea\r\n\r\n") },
     /* hosts */
     { 400, STR("GET / HTTP/1.1\r\n\r\n") },
@@ -115,6 +116,13 @@ static const struct {
     { 400, STR("GET / HTTP/1.1\r\nHost: \xd0\xb0pi\r\n\r\n") },
     { 400, STR("GET / HTTP/1.1\r\nHost: [::1]x\r\n\r\n") },
     { 400, STR("GET / HTTP/1.1\r\nHost: ::1\r\n\r\n") },
+    { 400, STR("GET / HTTP/1.1\r\nHost: a..b\r\n\r\n") },
+    { 400, STR("GET / HTTP/1.1\r\nHost: .a\r\n\r\n") },
+    { 400, STR("GET / HTTP/1.1\r\nHost: a..\r\n\r\n") },
+    { 400, STR("GET / HTTP/1.1\r\nHost: a\t\r\n\r\n") },
+    { 400, STR("GET / HTTP/1.1\r\nHost:\ta\r\n\r\n") },
+    { 400, STR("GET http://a..b/ HTTP/1.1\r\n" H "\r\n") },
+    { 400, STR("CONNECT .a:443 HTTP/1.1\r\n" H "\r\n") },
     /* lengths */
     { 400, STR("POST / HTTP/1.1\r\n" H "Content-Length: 5\r\nContent-Length: 5\r\n\r\n") },
     { 400, STR("POST / HTTP/1.1\r\n" H "Content-Length: 5\r\nContent-Length: 6\r\n\r\n") },
@@ -353,4 +361,5 @@ TEST(hosts_are_compared_with_their_ports)
     CHECK(h1_host_same(a, b, 80));
     CHECK(!h1_host_same(a, b, 443));
     CHECK(h1_parse_host(STR("[::1]"), &a) && !h1_host_same(a, b, 80));
+    CHECK(h1_parse_host(STR("example.com."), &a));
 }
