@@ -46,6 +46,7 @@ asan: with-clang
 
 fuzz: with-clang
 	@tests/run --build $(CLANG) --only fuzz --fuzz-seconds $(FUZZ_SECONDS)
+	@BUILD=$(abspath $(CLANG)) FUZZ_SECONDS=$(FUZZ_SECONDS) SEED=$$(date +%s) tests/e2e/test_http_peers.py what_we_take
 
 soak: with-tests
 	@SOAK=1 tests/run --build $(BUILD) --only unit -k sandbox-test_many
