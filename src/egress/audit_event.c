@@ -182,14 +182,23 @@ static void put_number(struct line *l, struct str key, uint64_t v)
 
 /* --- The parts of an event --- */
 
+/* The type of a request with that method; empty: OCSF knows no such method. */
+static struct str type_of_method(struct str method)
+{
+    for (size_t i = 0; i < COUNT_OF(requests); i++)
+        if (str_eq(method, requests[i].method))
+            return requests[i].type;
+    return (struct str){ 0 };
+}
+
 static struct str type_of(const struct audit_event *ev)
 {
+    struct str type;
+
     if (ev->what != AUDIT_REQUEST)
         return types[ev->what];
-    for (size_t i = 0; i < COUNT_OF(requests); i++)
-        if (str_eq(ev->text[AUDIT_METHOD], requests[i].method))
-            return requests[i].type;
-    return other_request;
+    type = type_of_method(ev->text[AUDIT_METHOD]);
+    return type.n ? type : other_request;
 }
 
 static uint64_t to_ms(int64_t ns)
@@ -229,10 +238,9 @@ static void put_origin(struct line *l, const struct audit_event *ev, struct str 
             "\"vendor_name\":\"sandboxer\",\"version\":\"" SANDBOXER_VERSION "\"},"
             "\"profiles\":[\"security_control\",\"host\",\"container\"]"));
     if (ev->id) {
-        put_number(l, STR(",\"uid\":\""), ev->id);
+        put_number(l, STR(",\"correlation_uid\":\""), ev->id);
         put(l, STR("\""));
     }
-    put_member(l, STR("},\"container\":{\"uid\":\""), box_id, ID_MAX);
     put(l, STR("}"));
     if (ev->what != AUDIT_POLICY)
         return;
@@ -244,6 +252,8 @@ static void put_origin(struct line *l, const struct audit_event *ev, struct str 
 static void put_source(struct line *l, const struct audit_event *ev, struct str box_id)
 {
     put_member(l, STR(",\"src_endpoint\":{\"instance_uid\":\""), box_id, ID_MAX);
+    put_member(l, STR(",\"container\":{\"uid\":\""), box_id, ID_MAX);
+    put(l, STR("}"));
     if (ev->has_client)
         put_address(l, STR(",\"ip\":\""), &ev->client);
     if (ev->client_port)
@@ -299,20 +309,31 @@ static struct str base_name(struct str path)
     return path;
 }
 
-static void put_actor(struct line *l, const struct audit_event *ev)
+/* A file has a name. */
+static void put_binary(struct line *l, const struct audit_event *ev)
 {
-    if (!ev->known)
+    struct str name = base_name(ev->text[AUDIT_BINARY]);
+
+    if (name.n == 0)
         return;
-    put_number(l, STR(",\"actor\":{\"process\":{\"pid\":"), ev->pid > 0 ? (uint64_t)ev->pid : 0);
     put(l, STR(",\"file\":{\"type_id\":1"));
-    put_member(l, STR(",\"name\":\""), base_name(ev->text[AUDIT_BINARY]), shown_max[AUDIT_BINARY]);
+    put_member(l, STR(",\"name\":\""), name, shown_max[AUDIT_BINARY]);
     put_text(l, STR(",\"path\":\""), ev, AUDIT_BINARY);
     if (ev->text[AUDIT_HASH].n) {
         put(l, STR(",\"hashes\":[{" NAMED("algorithm", 3, "SHA-256")));
         put_text(l, STR(",\"value\":\""), ev, AUDIT_HASH);
         put(l, STR("}]"));
     }
-    put_number(l, STR("},\"user\":{\"uid\":\""), ev->uid);
+    put(l, STR("}"));
+}
+
+static void put_actor(struct line *l, const struct audit_event *ev)
+{
+    if (!ev->known)
+        return;
+    put_number(l, STR(",\"actor\":{\"process\":{\"pid\":"), ev->pid > 0 ? (uint64_t)ev->pid : 0);
+    put_binary(l, ev);
+    put_number(l, STR(",\"user\":{\"uid\":\""), ev->uid);
     put(l, STR("\"}}}"));
 }
 
@@ -325,7 +346,8 @@ static void put_request(struct line *l, const struct audit_event *ev)
         put_address(l, STR(",\"hostname\":\""), &ev->to);
     put_text(l, STR(",\"path\":\""), ev, AUDIT_PATH);
     put(l, STR("}"));
-    put_text(l, STR(",\"http_method\":\""), ev, AUDIT_METHOD);
+    if (type_of_method(ev->text[AUDIT_METHOD]).n)
+        put_text(l, STR(",\"http_method\":\""), ev, AUDIT_METHOD);
     put(l, STR("}"));
 }
 
@@ -343,6 +365,8 @@ static void put_unmapped(struct line *l, const struct audit_event *ev)
     if (ev->adapter != AUDIT_NO_ADAPTER)
         put_member(l, STR(",\"adapter\":\""),
                    str_from(egress_adapter_name((enum egress_adapter)ev->adapter)), SHOWN_MAX);
+    if (ev->what == AUDIT_REQUEST && !type_of_method(ev->text[AUDIT_METHOD]).n)
+        put_text(l, STR(",\"method\":\""), ev, AUDIT_METHOD);
     put_text(l, STR(",\"endpoint\":\""), ev, AUDIT_ENDPOINT);
     put_text(l, STR(",\"parent\":\""), ev, AUDIT_PARENT);
     put_text(l, STR(",\"next\":\""), ev, AUDIT_NEXT);

@@ -18,6 +18,7 @@ from egress_cells_http import drip, start_slow
 from egress_trial import ADAPTERS, POLICY, Trial, cells, run_probes, table
 from egress_world import World
 from harness import Failure, check, diagnose, main, test
+from ocsf import flaws_of
 
 SECTIONS = ((1, 14), (15, 23), (24, 35), (36, 50), (60, 62))
 
@@ -56,6 +57,7 @@ def run_section(c, first, last, problems):
                 problems.append(f"case {case.number} by {adapter}: {problem}")
                 box.set_policy(POLICY)
                 t.web.script, box.program = [], "/usr/bin/curl"
+        problems += flaws_of(box.events())
 
 
 def run_all(c, problems):
