@@ -220,6 +220,11 @@ class Box:
     def dial(self, address, port, seconds=ANSWER_SECONDS):
         return Client(self.run(lambda: socket.create_connection((address, port), seconds)))
 
+    def datagram(self, data, address, port):
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with self.run(lambda: socket.socket(family, socket.SOCK_DGRAM)) as made:
+            made.sendto(data, (address, port))
+
     def open(self):
         return self.dial("127.0.0.1", 3128)
 
