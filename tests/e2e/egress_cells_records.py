@@ -28,6 +28,7 @@ def audit_is_whole(t, adapter):
                      "/secret/x?password=c2VjcmV0"):
             send_request(t, adapter, get("Authorization: Bearer c2VjcmV0", path=path))
         send_request(t, adapter, request(b'DEL"\x1b[31m <A>/x HTTP/1.1'))
+        send_request(t, adapter, get(path="/secret/" + "x" * (1 << 20)))
     wait_for(lambda: len(t.box.events()) > before, "events")
     text = t.box.audit.read_bytes()
     check(all(byte >= 32 or byte == 10 for byte in text) and text.decode(), "the record is text")
