@@ -357,6 +357,9 @@ static int parse_fields(struct str in, const struct h1_limits *l, struct h1_head
         if (!h1_is_token(name))
             return refuse(status, ERR_INVALID, 400, "the name of header field %zu is no token",
                           h->n + 1);
+        if (name.n > H1_NAME_MAX)
+            return refuse(status, ERR_TOO_BIG, 431, "the name of header field %zu is too long",
+                          h->n + 1);
         h->fields[h->n++] = (struct h1_field){ name, trim(value) };
     }
 }
@@ -614,6 +617,10 @@ static int parse_whole_request(struct str head, const struct h1_limits *l, struc
         return r;
     if (q->method == H1_CONNECT && q->head.framing != H1_EMPTY)
         return refuse(status, ERR_INVALID, 400, "CONNECT has no body");
+    if (q->head.minor == 0 && q->head.length > 0 &&
+        (q->method == H1_GET || q->method == H1_HEAD || q->method == H1_DELETE))
+        return refuse(status, ERR_INVALID, 400,
+                      "in HTTP/1.0 this method has no body, so some would not read it");
     r = check_host(q, status, e);
     if (r < 0)
         return r;

@@ -6,8 +6,9 @@
  * colon, control bytes, anything but one blank between the parts of the first line, a missing,
  * repeated or malformed Host, a repeated, signed, zero-padded or listed Content-Length, it together
  * with Transfer-Encoding, a tab beside the value of any of the three, any transfer coding but
- * `chunked`, `Content_Length` and its like, HTTP/1.0 with Transfer-Encoding, CONNECT with a body,
- * a second Upgrade, and hop-by-hop lists that name framing fields. */
+ * `chunked`, `Content_Length` and its like, HTTP/1.0 with Transfer-Encoding or with the body of a
+ * GET, HEAD or DELETE, CONNECT with a body, a second Upgrade, names of fields beyond 255 bytes, and
+ * hop-by-hop lists that name framing fields. */
 #ifndef HTTP_H1_H
 #define HTTP_H1_H
 
@@ -22,6 +23,7 @@ enum {
     H1_HEAD_MAX = 32 << 10,  /* bytes of a head, with its empty line: 431 */
     H1_TARGET_MAX = 8 << 10, /* bytes of a request target: 414 */
     H1_FIELDS_MAX = 100,     /* header fields of a head: 431 */
+    H1_NAME_MAX = 255,       /* bytes of a field's name: 431 */
     H1_METHOD_MAX = 32,      /* bytes of a method: 501 */
     H1_HOST_MAX = 255,       /* bytes of a host name: 400 */
 };

@@ -139,6 +139,8 @@ static const struct {
     { 400, STR("POST / HTTP/1.1\r\n" H "Content-Length: 18446744073709551621\r\n\r\n") },
     { 400, STR("POST / HTTP/1.1\r\n" H "Content-Length: 9223372036854775808\r\n\r\n") },
     { 400, STR("POST / HTTP/1.1\r\n" H "Content_Length: 5\r\n\r\n") },
+    { 400, STR("GET / HTTP/1.0\r\n" H "Content-Length: 5\r\n\r\n") },
+    { 400, STR("DELETE / HTTP/1.0\r\n" H "Content-Length: 1\r\n\r\n") },
     { 400, STR("POST / HTTP/1.1\r\n" H "Content-Length : 5\r\n\r\n") },
     /* codings */
     { 400, STR("POST / HTTP/1.1\r\n" H "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n") },
@@ -284,6 +286,11 @@ TEST(limits_have_their_status)
     for (int i = 0; i < H1_FIELDS_MAX; i++)
         n += snprintf(big + n, sizeof(big) - (size_t)n, "X: y\r\n");
     n += snprintf(big + n, sizeof(big) - (size_t)n, "\r\n");
+    CHECK(parse((struct str){ big, (size_t)n }) < 0);
+    CHECK_INT(status, 431);
+    n = snprintf(big, sizeof(big), "GET / HTTP/1.1\r\n" H "%0*d: a\r\n\r\n", H1_NAME_MAX, 0);
+    CHECK(parse((struct str){ big, (size_t)n }) > 0);
+    n = snprintf(big, sizeof(big), "GET / HTTP/1.1\r\n" H "%0*d: a\r\n\r\n", H1_NAME_MAX + 1, 0);
     CHECK(parse((struct str){ big, (size_t)n }) < 0);
     CHECK_INT(status, 431);
 }
