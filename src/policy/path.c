@@ -154,11 +154,11 @@ static int write_part(struct buf *out, struct str part)
 static const char *add_part(struct canonical *c, struct str part, bool last, bool slash)
 {
     struct decoded d;
-    struct str text;
-    const char *flaw;
+    struct str text, parameters = str_cut(part, ';', &part);
+    const char *flaw = decode_part(parameters, slash, &d);
 
-    str_cut(part, ';', &part);
-    flaw = decode_part(part, slash, &d);
+    if (!flaw)
+        flaw = decode_part(part, slash, &d);
     if (flaw)
         return flaw;
     text = (struct str){ d.bytes, d.n };

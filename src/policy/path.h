@@ -14,11 +14,11 @@ enum { PATH_BYTES_MAX = 4096, PATH_QUERY_MAX = 8192 };
  * '?') point into out and hold until it changes.
  *
  * Escapes are resolved once and written again in upper case where they are needed; ";parameters" of
- * a part are dropped; then "." and ".." are resolved and "//" is made one. Refused, -ERR_INVALID:
- * control characters, blanks, bytes beyond ASCII, '#', '\' in any spelling, broken escapes, escapes
- * that are not UTF-8, escapes of '.', '/', '\' or '%' within an escape, "%2F" unless
- * allow_encoded_slash, a ".." that leaves the root or stands behind a "%2F", anything that does not
- * begin with '/', more than PATH_BYTES_MAX or PATH_QUERY_MAX bytes. */
+ * a part are looked at likewise and dropped; then "." and ".." are resolved and "//" is made one.
+ * Refused, -ERR_INVALID: control characters, blanks, bytes beyond ASCII, '#', '\' in any spelling,
+ * broken escapes, escapes that are not UTF-8, escapes of '.', '/', '\' or '%' within an escape,
+ * "%2F" unless allow_encoded_slash, a ".." that leaves the root or stands behind a "%2F", anything
+ * that does not begin with '/', more than PATH_BYTES_MAX or PATH_QUERY_MAX bytes. */
 int path_canonical(struct str target, bool allow_encoded_slash, struct buf *out,
                    struct str *ret_path, struct str *ret_query, struct err *e);
 
