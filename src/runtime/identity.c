@@ -161,7 +161,8 @@ static int make_userns(const uint32_t inside[2], uint32_t outside, uint32_t coun
     return r;
 }
 
-/* The kernel remembers the maker's RLIMIT_NPROC as the new namespace's ceiling. */
+/* The kernel remembers the maker's RLIMIT_NPROC as the new namespace's ceiling, but holds it
+ * against all processes of the maker's, those of its other sandboxes too. */
 static int make_limited_userns(const uint32_t inside[2], uint32_t count, uint32_t pids, int *ret,
                                struct err *e)
 {
@@ -196,7 +197,7 @@ int identity_map(enum identity_supply supply, const struct identity_want *want, 
     case IDENTITY_MANY:
         return make_limited_userns(zero, PLAN_IDS, want->pids, &i->userns, e);
     default:
-        return make_limited_userns(wanted, 1, want->pids, &i->userns, e);
+        return make_userns(wanted, 0, 1, &i->userns, e);
     }
 }
 

@@ -23,8 +23,9 @@ enum identity_supply {
 
 struct identity_want {
     uint32_t uid, gid; /* IDENTITY_ONE: which number it has inside */
-    uint32_t pids; /* a plain caller's process limit (0: none): RLIMIT_NPROC is the one limit that a
-                      user namespace can have */
+    uint32_t pids; /* IDENTITY_MANY: process limit (0: none): RLIMIT_NPROC is the one limit that a
+                      user namespace can have. Who has one id needs none: a program's own limit
+                      counts all processes of that id in its namespace. */
 };
 
 /* Takes ids; quick. */
