@@ -726,6 +726,8 @@ int h1_parse_response(struct h1_scan *s, struct str in, const struct h1_limits *
     r = read_head(&ret->head, true, &status, e);
     if (r < 0)
         return r;
+    if (ret->status / 100 == 1 && (ret->head.framing == H1_CHUNKED || ret->head.length > 0))
+        return err_set(e, ERR_INVALID, "an interim answer has no body");
     decide_response_framing(ret, asked);
     return n;
 }

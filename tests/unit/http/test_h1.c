@@ -343,6 +343,8 @@ TEST(doubtful_responses_are_refused)
     static const struct str bad[] = {
         STR("HTTP/1.1 99 a\r\n\r\n"),
         STR("HTTP/1.1 2000 a\r\n\r\n"),
+        STR("HTTP/1.1 100 a\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        STR("HTTP/1.1 103 a\r\nContent-Length: 1\r\n\r\n"),
         STR("HTTP/1.1 +20 a\r\n\r\n"),
         STR("HTTP/1.1  200 a\r\n\r\n"),
         STR("HTTP/2.0 200 a\r\n\r\n"),
