@@ -64,6 +64,7 @@ lint: with-clang $(ANALYZER)/build.ninja
 bench: all
 	BUILD=$(abspath $(BUILD)) bench/run
 	BUILD=$(abspath $(BUILD)) bench/daemon
+	BUILD=$(abspath $(BUILD)) bench/egress
 
 install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
