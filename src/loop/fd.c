@@ -62,6 +62,8 @@ static int set_want(struct loop_fd *s, unsigned want, struct err *e)
     }
     if (s->always_ready_)
         list_as_always_ready(s, want);
+    if (s->want != want)
+        s->stirred_ = s->loop->batch_;
     s->want = want;
     return 0;
 }
@@ -90,18 +92,30 @@ int loop_fd_want(struct loop_fd *s, unsigned want, struct err *e)
 
 void loop_fd_stop(struct loop_fd *s)
 {
+    if (s->on_)
+        set_want(s, 0, NULL); /* fails only for an owner who closed the descriptor too early */
+    loop_fd_stop_to_close(s);
+}
+
+void loop_fd_stop_to_close(struct loop_fd *s)
+{
     if (!s->on_)
         return;
-    set_want(s, 0, NULL); /* fails only for an owner who closed the descriptor too early */
     link_leave(&s->always_link_);
     link_leave(&s->ready_link_);
     s->want = 0;
     s->on_ = false;
 }
 
+bool loop_fd_was_quiet(const struct loop_fd *s)
+{
+    return s->on_ && s->want && !s->loop->full_ && s->stirred_ != s->loop->batch_;
+}
+
 static void make_ready(struct loop_fd *s, unsigned events)
 {
     s->ready_ = events;
+    s->stirred_ = s->loop->batch_;
     list_append(&s->loop->ready_, &s->ready_link_);
 }
 

@@ -30,6 +30,7 @@ struct loop_fd {
     unsigned ready_;
     bool on_, always_ready_;
     loop_fd_fn *call_;
+    uint64_t stirred_; /* the last batch in which it was ready, or what it wants changed */
     struct link ready_link_, always_link_;
 };
 
@@ -46,6 +47,13 @@ int loop_fd_start(struct loop *l, struct loop_fd *s, int fd, unsigned want, loop
 int loop_fd_want(struct loop_fd *s, unsigned want, struct err *e);
 
 void loop_fd_stop(struct loop_fd *s);
+/* The same for an owner who closes the descriptor next, before the loop can wait again: closing
+ * takes it out of epoll, which saves a system call. Only where no duplicate of it stays open. */
+void loop_fd_stop_to_close(struct loop_fd *s);
+
+/* Whether nothing of what is wanted had happened when this batch began. Costs no system call; false
+ * where it is not known: what is wanted has changed since, or there was more than a batch takes. */
+bool loop_fd_was_quiet(const struct loop_fd *s);
 
 void loop_fd_collect_(struct loop_fd *s, uint32_t events);
 void loop_fd_collect_always_(struct loop *l);

@@ -57,6 +57,8 @@ static int collect(struct loop *l, int64_t timeout, struct err *e)
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return err_sys(e, "waiting for events");
+    l->batch_++;
+    l->full_ = n == BATCH;
     for (int i = 0; i < n; i++)
         loop_fd_collect_(events[i].data.ptr, events[i].events);
     loop_fd_collect_always_(l);

@@ -43,6 +43,7 @@ struct loop_timer;
 struct loop {
     int epoll_;
     bool open_, running_, stop_;
+    bool full_;          /* this batch has as many descriptors as fit: there may be more */
     struct list ready_;  /* loop_fd: called in this batch */
     struct list always_; /* loop_fd: descriptors that cannot be polled, ready by definition */
     struct list due_;    /* loop_timer: called in this batch */
@@ -50,6 +51,7 @@ struct loop {
     struct loop_timer *timers_;
     uint64_t timers_started_; /* among equal deadlines, the first started is the first called */
     uint64_t signals_;        /* bit n-1: signal n has a source */
+    uint64_t batch_;          /* which one this is */
 };
 
 /* A loop must not be moved after this. */

@@ -232,6 +232,62 @@ TEST(paused_by_another_in_the_same_batch)
     loop_done(&loop);
 }
 
+static void ask_other(struct loop_fd *s, unsigned events)
+{
+    struct wire *w = container_of(s, struct wire, source);
+
+    (void)events;
+    w->called = loop_fd_was_quiet(&w->other->source);
+}
+
+TEST(quiet_is_what_nothing_happened_to)
+{
+    struct wire a, b;
+
+    CHECK_OK(loop_init(&loop, &e), e);
+    wire_open(&a);
+    wire_open(&b);
+    a.other = &b;
+    CHECK(!loop_fd_was_quiet(&b.source)); /* is not watched */
+    watch(&b, LOOP_READ, record);
+    CHECK(!loop_fd_was_quiet(&b.source)); /* nobody looked yet */
+    watch(&a, LOOP_READ, ask_other);
+    poke(&a);
+    CHECK_INT(once(), 1);
+    CHECK_INT(a.called, 1);
+    poke(&b);
+    CHECK_INT(once(), 2); /* whichever is called first */
+    CHECK_INT(a.called, 0);
+    CHECK_OK(loop_fd_want(&b.source, LOOP_WRITE, &e), e);
+    CHECK_OK(loop_fd_want(&b.source, LOOP_READ, &e), e);
+    CHECK(!loop_fd_was_quiet(&b.source));
+    wire_close(&a);
+    wire_close(&b);
+    loop_done(&loop);
+}
+
+TEST(closing_leaves_the_loop)
+{
+    struct wire w;
+
+    CHECK_OK(loop_init(&loop, &e), e);
+    wire_open(&w);
+    watch(&w, LOOP_READ, record);
+    poke(&w);
+    loop_fd_stop_to_close(&w.source);
+    drop_fd(&w.near);
+    CHECK_INT(once(), 0);
+    CHECK_INT(w.called, 0);
+    loop_fd_stop_to_close(&w.source); /* harmless */
+    wire_close(&w);
+    wire_open(&w); /* the same number again */
+    watch(&w, LOOP_READ, record);
+    poke(&w);
+    CHECK_INT(once(), 1);
+    wire_close(&w);
+    loop_done(&loop);
+}
+
 static void free_wire(struct loop_later *s)
 {
     struct wire *w = container_of(s, struct wire, later);
