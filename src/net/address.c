@@ -127,9 +127,33 @@ bool address_parse(struct str s, struct address *ret)
     return true;
 }
 
+static char *put_byte(char *at, unsigned v)
+{
+    if (v >= 100)
+        *at++ = (char)('0' + v / 100);
+    if (v >= 10)
+        *at++ = (char)('0' + v / 10 % 10);
+    *at++ = (char)('0' + v % 10);
+    return at;
+}
+
+/* inet_ntop() goes through printf(), and every line of the audit record has two addresses. */
+static struct str quad_text(const uint8_t *bytes, char *out)
+{
+    char *at = out;
+
+    for (int i = 0; i < 4; i++) {
+        at = put_byte(at, bytes[i]);
+        *at++ = i < 3 ? '.' : '\0';
+    }
+    return (struct str){ out, (size_t)(at - out) - 1 };
+}
+
 struct str address_text(const struct address *a, char out[static ADDRESS_TEXT_MAX])
 {
-    inet_ntop(a->v6 ? AF_INET6 : AF_INET, a->bytes, out, ADDRESS_TEXT_MAX);
+    if (!a->v6)
+        return quad_text(a->bytes, out);
+    inet_ntop(AF_INET6, a->bytes, out, ADDRESS_TEXT_MAX);
     return str_from(out);
 }
 

@@ -11,7 +11,8 @@ void egress_reason_set_(struct egress_reason *why, const char *code, struct str 
     why->code = code;
     why->rule = rule;
     why->limit = NULL;
-    snprintf(why->next, sizeof why->next, "%s", next);
+    if (!str_copy(str_from(next), why->next, sizeof why->next)) /* printf() is slow */
+        snprintf(why->next, sizeof why->next, "%s", next);
     va_start(ap, fmt);
     vsnprintf(why->text, sizeof why->text, fmt, ap);
     va_end(ap);
