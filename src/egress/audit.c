@@ -11,6 +11,8 @@
 #include "egress/audit_event.h"
 #include "loop/timer.h"
 
+enum { HELD_MAX = 64 << 10 };
+
 #define AUDIT_TICK_NS  NS_PER_S
 #define AUDIT_QUIET_NS (60 * NS_PER_S)
 
@@ -28,7 +30,10 @@ struct audit {
     int fd;
     uint64_t written;
     uint64_t generation; /* of the last policy, for events without a decision */
+    struct buf held;     /* lines of this turn */
     struct buf torn;     /* the rest of a line whose begin a full disk or pipe took */
+    uint64_t lost;       /* times that lines could not be written */
+    struct loop_later later;
     int64_t quiet_until; /* CLOCK_MONOTONIC: no log line before */
     struct loop_timer tick;
     struct kind kinds[AUDIT_KINDS_MAX];
@@ -45,6 +50,7 @@ struct audit *audit_new(struct loop *l, const char *box_id, int fd)
         abort();
     a->loop = l;
     a->fd = fd;
+    buf_init(&a->held, HELD_MAX);
     buf_init(&a->torn, EGRESS_AUDIT_LINE_MAX);
     snprintf(a->box_id, sizeof a->box_id, "%s", box_id);
     return a;
@@ -97,29 +103,74 @@ static bool finish_torn(struct audit *a)
     return good;
 }
 
-static bool put(struct audit *a, const struct audit_event *ev)
+/* Of what could not be written, the rest of a line that was begun. */
+static void keep_torn(struct audit *a, struct str rest)
+{
+    if (rest.p > a->held.p && rest.p[-1] != '\n')
+        buf_add(&a->torn, (struct str){ rest.p, str_find(rest, '\n') + 1 });
+}
+
+/* All that is held, in one piece; false: some of it is lost. */
+static bool flush(struct audit *a)
+{
+    struct str rest = buf_str(&a->held);
+    bool good;
+
+    if (rest.n == 0)
+        return true;
+    good = (a->torn.n == 0 || finish_torn(a)) && push(a, &rest);
+    if (!good) {
+        keep_torn(a, rest);
+        a->lost++;
+    }
+    buf_done(&a->held);
+    return good;
+}
+
+static bool hold(struct audit *a, const struct audit_event *ev)
 {
     char bytes[EGRESS_AUDIT_LINE_MAX];
-    struct str line = { bytes, 0 };
+    struct str line = { bytes, audit_event_write(ev, a->box_id, bytes) };
 
-    if (a->fd < 0)
-        return true;
-    if (a->torn.n && !finish_torn(a))
-        return false;
-    line.n = audit_event_write(ev, a->box_id, bytes);
     if (line.n == 0) {
         errno = EMSGSIZE;
+        a->lost++;
         return fail(a);
     }
-    if (push(a, &line))
-        return true;
-    if (line.p > bytes)
-        buf_add(&a->torn, line);
-    return false;
+    if (line.n > HELD_MAX - a->held.n)
+        flush(a);
+    buf_add(&a->held, line);
+    return true;
+}
+
+static bool put(struct audit *a, const struct audit_event *ev)
+{
+    return a->fd < 0 || (hold(a, ev) && flush(a));
+}
+
+static void on_turn_over(struct loop_later *l)
+{
+    flush(container_of(l, struct audit, later));
+}
+
+/* With whatever else the turn has to tell. */
+static void put_soon(struct audit *a, const struct audit_event *ev)
+{
+    if (a->fd < 0)
+        return;
+    hold(a, ev);
+    loop_later(a->loop, &a->later, on_turn_over, NULL);
+}
+
+bool audit_kept(struct audit *a, uint64_t ticket)
+{
+    flush(a);
+    return a->lost == ticket;
 }
 
 void audit_set_fd(struct audit *a, int fd)
 {
+    flush(a);
     if (a->torn.n)
         finish_torn(a);
     buf_done(&a->torn);
@@ -245,6 +296,8 @@ void audit_free(struct audit *a)
     if (!a)
         return;
     loop_timer_stop(&a->tick);
+    loop_later_stop(&a->later);
+    flush(a);
     tell_counted(a);
     for (size_t i = 0; i < a->n; i++)
         free(a->kinds[i].of);
@@ -312,15 +365,23 @@ static struct audit_event event_of(enum audit_what what, const struct egress_int
     return ev;
 }
 
-bool audit_allow(struct audit *a, const struct egress_intent *i, const struct egress_decision *d)
+uint64_t audit_allow_soon(struct audit *a, const struct egress_intent *i,
+                          const struct egress_decision *d)
 {
     struct audit_event ev = event_of(AUDIT_ALLOW, i, d);
+    uint64_t ticket = a->lost;
 
     if (d->n) {
         ev.has_to = true;
         ev.to = d->addresses[0];
     }
-    return put(a, &ev);
+    put_soon(a, &ev);
+    return ticket;
+}
+
+bool audit_allow(struct audit *a, const struct egress_intent *i, const struct egress_decision *d)
+{
+    return audit_kept(a, audit_allow_soon(a, i, d));
 }
 
 void audit_deny(struct audit *a, const struct egress_intent *i, const struct egress_decision *d)
@@ -331,20 +392,22 @@ void audit_deny(struct audit *a, const struct egress_intent *i, const struct egr
     put_denial(a, &ev);
 }
 
-bool audit_request(struct audit *a, const struct egress_intent *i, const struct egress_decision *d,
-                   enum egress_verdict v, struct str method, struct str path,
-                   const struct egress_reason *why)
+uint64_t audit_request(struct audit *a, const struct egress_intent *i,
+                       const struct egress_decision *d, enum egress_verdict v, struct str method,
+                       struct str path, const struct egress_reason *why)
 {
     struct audit_event ev = event_of(AUDIT_REQUEST, i, d);
+    uint64_t ticket = a->lost;
 
     ev.verdict = v;
     take_reason(&ev, why);
     ev.text[AUDIT_METHOD] = method;
     ev.text[AUDIT_PATH] = path;
-    if (v != EGRESS_DENIED)
-        return put(a, &ev);
-    put_denial(a, &ev);
-    return true;
+    if (v == EGRESS_DENIED)
+        put_denial(a, &ev);
+    else
+        put_soon(a, &ev);
+    return ticket;
 }
 
 void audit_close(struct audit *a, const struct egress_intent *i, const struct egress_decision *d,
@@ -357,7 +420,7 @@ void audit_close(struct audit *a, const struct egress_intent *i, const struct eg
     ev.bytes_out = bytes_out;
     ev.bytes_in = bytes_in;
     ev.took_ns = took_ns;
-    put(a, &ev);
+    put_soon(a, &ev);
 }
 
 void audit_reject(struct audit *a, int protocol, const struct address *from, uint16_t from_port,

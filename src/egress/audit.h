@@ -1,11 +1,12 @@
-/* The audit record: OCSF 1.8 events, one JSON line each, appended to a descriptor with one write().
+/* The audit record: OCSF 1.8 events, one JSON line each, appended to a descriptor: at once, or with
+ * the others of the same turn of the loop in one write().
  *
  * Network Activity (4001) for connections and names, HTTP Activity (4002) for inspected requests;
  * the shape is in docs/egress-audit.md. Never in an event: query strings, bodies, header values.
  * Text from outside is bounded and escaped, so that a line is one event whatever a client sends.
  *
  * An allow must be on record before anything is dialled or forwarded: audit_allow() and
- * audit_request() say whether it is, and a no means deny (fail closed: a full disk stops traffic).
+ * audit_kept() say whether it is, and a no means deny (fail closed: a full disk stops traffic).
  * Denials that repeat (same destination, rule, code, program) are counted and written once a
  * second as one event with `count`; the first of a kind is written at once. A flood of different
  * ones is bounded, too: beyond AUDIT_KINDS_MAX kinds a second they are counted in one summary. */
@@ -29,12 +30,19 @@ uint64_t audit_written(const struct audit *a); /* bytes to the current descripto
 
 /* A connection (or, of EGRESS_BY_DNS, a name) was allowed; true if it is on record. */
 bool audit_allow(struct audit *a, const struct egress_intent *i, const struct egress_decision *d);
+/* The same, written with whatever else this turn has to tell: for the ticket, audit_kept() says
+ * later whether it is on record, and sees to it. Where one line of a turn is lost, it says no for
+ * the others, too. */
+uint64_t audit_allow_soon(struct audit *a, const struct egress_intent *i,
+                          const struct egress_decision *d);
+bool audit_kept(struct audit *a, uint64_t ticket);
 void audit_deny(struct audit *a, const struct egress_intent *i, const struct egress_decision *d);
-/* A request under an allowed connection; denied ones as well. */
-bool audit_request(struct audit *a, const struct egress_intent *i, const struct egress_decision *d,
-                   enum egress_verdict v, struct str method, struct str path,
-                   const struct egress_reason *why);
-/* The end of a connection: bytes both ways, how long. */
+/* A request under an allowed connection; denied ones as well. One that is allowed is written soon:
+ * this is its ticket. */
+uint64_t audit_request(struct audit *a, const struct egress_intent *i,
+                       const struct egress_decision *d, enum egress_verdict v, struct str method,
+                       struct str path, const struct egress_reason *why);
+/* The end of a connection: bytes both ways, how long. Written when the turn is over. */
 void audit_close(struct audit *a, const struct egress_intent *i, const struct egress_decision *d,
                  uint64_t bytes_out, uint64_t bytes_in, int64_t took_ns, const char *how);
 /* A packet that the boundary's rules refused, as NFLOG shows it. */

@@ -122,13 +122,7 @@ static void keep_addresses(struct egress_decision *d, const struct address *list
 
 /* ---- one authorization ---- */
 
-static void tell(struct loop_later *l)
-{
-    struct authorization *a = container_of(l, struct authorization, later_);
-
-    a->running_ = false;
-    a->done_(a);
-}
+static void tell(struct loop_later *l);
 
 static void finish_soon(struct authorization *a)
 {
@@ -143,7 +137,33 @@ static void deny(struct authorization *a)
     finish_soon(a);
 }
 
-/* The last step: all is allowed, by the policy that is in force now, and on record. */
+static bool is_kept(struct authorization *a)
+{
+    struct egress_decision *d = &a->decision;
+
+    if (audit_kept(a->box->audit, a->ticket_))
+        return true;
+    return DENY(d, 503, "audit_unavailable", "Try again later; tell the operator.",
+                "It cannot be put on record, so it is not allowed.");
+}
+
+/* Nobody hears of an allow that is not on record. */
+static void tell(struct loop_later *l)
+{
+    struct authorization *a = container_of(l, struct authorization, later_);
+    bool allowed = a->decision.verdict != EGRESS_DENIED;
+
+    if (allowed && !is_kept(a)) {
+        deny(a);
+        return;
+    }
+    if (allowed)
+        a->box->counters.allowed++;
+    a->running_ = false;
+    a->done_(a);
+}
+
+/* The last step: all is allowed, by the policy that is in force now. */
 static void allow(struct authorization *a)
 {
     struct egress_decision *d = &a->decision;
@@ -160,13 +180,7 @@ static void allow(struct authorization *a)
         deny(a);
         return;
     }
-    if (!audit_allow(a->box->audit, &a->intent, d)) {
-        (void)DENY(d, 503, "audit_unavailable", "Try again later; tell the operator.",
-                   "It cannot be put on record, so it is not allowed.");
-        deny(a);
-        return;
-    }
-    a->box->counters.allowed++;
+    a->ticket_ = audit_allow_soon(a->box->audit, &a->intent, d);
     finish_soon(a);
 }
 
@@ -321,7 +335,8 @@ bool authorize_again(struct egress_box *b, const struct egress_intent *i, struct
 
 enum egress_verdict authorize_request(struct egress_box *b, const struct egress_intent *i,
                                       const struct egress_decision *d, struct str method,
-                                      struct str path, struct str query, struct egress_reason *why)
+                                      struct str path, struct str query, struct egress_reason *why,
+                                      uint64_t *ret_ticket)
 {
     enum egress_verdict v = egress_request(&d->match, method, path, query, why);
 
@@ -333,11 +348,7 @@ enum egress_verdict authorize_request(struct egress_box *b, const struct egress_
         v = EGRESS_DENIED;
         egress_limit_refuse(why->limit, why);
     }
-    if (!audit_request(b->audit, i, d, v, method, path, why) && v != EGRESS_DENIED) {
-        v = EGRESS_DENIED;
-        refuse_reason(why, "audit_unavailable", "Try again later; tell the operator.",
-                      "It cannot be put on record, so it is not allowed.");
-    }
+    *ret_ticket = audit_request(b->audit, i, d, v, method, path, why);
     if (v == EGRESS_DENIED)
         b->counters.denied++;
     else

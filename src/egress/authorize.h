@@ -71,6 +71,7 @@ struct authorization {
 
     authorization_fn *done_;
     bool running_;
+    uint64_t ticket_; /* of the audit record */
     struct dns_lookup lookup_;
     struct loop_later later_;
     void *who_; /* a running question of egress_who_ops */
@@ -89,11 +90,13 @@ void authorize_cancel(struct authorization *a);
 bool authorize_again(struct egress_box *b, const struct egress_intent *i, struct egress_decision *d,
                      size_t first, size_t n);
 
-/* One request under a decision: egress_request() and its audit record. path and query are canonical
+/* One request under a decision: egress_request() and its audit record, of which nothing may go
+ * upstream until audit_kept() has said yes to the ticket. path and query are canonical
  * (policy/path.h). */
 enum egress_verdict authorize_request(struct egress_box *b, const struct egress_intent *i,
                                       const struct egress_decision *d, struct str method,
-                                      struct str path, struct str query, struct egress_reason *why);
+                                      struct str path, struct str query, struct egress_reason *why,
+                                      uint64_t *ret_ticket);
 
 /* Who finds out who asks: implemented by the worker (through its control plane and PID 1). */
 struct egress_who_ops {

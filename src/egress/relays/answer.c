@@ -153,19 +153,16 @@ static void lose_answer(struct exchange *x, bool broke)
 
 void exchange_hear(struct exchange *x)
 {
-    size_t room = x->back.max - x->back.n;
-    char *at;
-    ssize_t n = -1;
+    static char room[EXCHANGE_READ_MAX]; /* what came is mostly little, and kept for long by none */
+    ssize_t n = recv(x->upstream_fd, room, x->back.max - x->back.n, MSG_DONTWAIT);
 
-    if (buf_room(&x->back, room, &at) >= 0)
-        n = recv(x->upstream_fd, at, room, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
         lose_answer(x, n < 0);
         return;
     }
-    buf_grew(&x->back, (size_t)n);
+    buf_add(&x->back, (struct str){ room, (size_t)n });
     x->answer.heard = true;
     x->bytes_in += (uint64_t)n;
     x->box->counters.bytes_in += (uint64_t)n;

@@ -13,7 +13,6 @@
 #include "policy/path.h"
 
 enum {
-    IN_MAX = EGRESS_HEAD_MAX + 1,                     /* so that one byte too many can be seen */
     OUT_MAX = EGRESS_HEAD_MAX + EGRESS_BUFFER + 4096, /* a head, what came with it, our framing */
     TARGET_MAX = 3 * PATH_BYTES_MAX + PATH_QUERY_MAX,
     GREETING_MAX = 256,
@@ -24,7 +23,7 @@ enum {
 static unsigned client_wants(const struct exchange *x)
 {
     unsigned want = queue_left(&x->down) > 0 ? LOOP_WRITE : 0;
-    bool reads = x->in.n < IN_MAX;
+    bool reads = x->in.n < EXCHANGE_READ_MAX;
 
     if (x->state == EXCHANGE_RUNNING && !x->request.body.ended)
         reads = !x->request.lost && queue_left(&x->up) == 0;
@@ -35,7 +34,7 @@ static unsigned client_wants(const struct exchange *x)
  * be heard as the answer to the next request. */
 static unsigned upstream_wants(const struct exchange *x)
 {
-    unsigned want = queue_left(&x->up) > 0 ? LOOP_WRITE : 0;
+    unsigned want = queue_left(&x->up) > 0 && !x->request.waits ? LOOP_WRITE : 0;
 
     if (x->state == EXCHANGE_RUNNING && (x->answer.done || queue_left(&x->down) > 0))
         return want;
@@ -141,20 +140,16 @@ static void on_timer(struct loop_timer *t)
 /* False: nothing came, or it is over. */
 static bool receive(struct exchange *x)
 {
-    size_t room = IN_MAX - x->in.n;
-    char *at;
-    ssize_t n;
+    static char room[EXCHANGE_READ_MAX];
+    ssize_t n = recv(x->client_fd, room, x->in.max - x->in.n, MSG_DONTWAIT);
 
-    if (buf_room(&x->in, room, &at) < 0)
-        return false;
-    n = recv(x->client_fd, at, room, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n < 0) {
         exchange_abort(x, "client reset");
         return false;
     }
-    buf_grew(&x->in, (size_t)n);
+    buf_add(&x->in, (struct str){ room, (size_t)n });
     x->client_ended = n == 0;
     return true;
 }
@@ -213,7 +208,7 @@ void exchange_drop_upstream(struct exchange *x, bool reset, const char *how)
 
     if (x->upstream_fd < 0)
         return;
-    loop_fd_stop(&x->upstream);
+    loop_fd_stop_to_close(&x->upstream);
     if (reset)
         setsockopt(x->upstream_fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     drop_fd(&x->upstream_fd);
@@ -240,7 +235,7 @@ void exchange_end(struct exchange *x, const char *how)
     x->state = EXCHANGE_ENDED;
     exchange_cancel(x);
     exchange_drop_upstream(x, false, how);
-    loop_fd_stop(&x->client);
+    loop_fd_stop_to_close(&x->client);
     loop_timer_stop(&x->timer);
     drop_fd(&x->client_fd);
     egress_open_leave(x->box, &x->open);
@@ -324,8 +319,8 @@ static void on_box_end(struct egress_open *o)
 
 static void init_buffers(struct exchange *x)
 {
-    buf_init(&x->in, IN_MAX);
-    buf_init(&x->back, IN_MAX);
+    buf_init(&x->in, EXCHANGE_READ_MAX);
+    buf_init(&x->back, EXCHANGE_READ_MAX);
     buf_init(&x->greeting, GREETING_MAX);
     buf_init(&x->request.target, TARGET_MAX);
     queue_init(&x->up, OUT_MAX);
@@ -340,8 +335,6 @@ struct exchange *exchange_new(struct egress_box *b, int client, struct str read,
     if (!x)
         abort();
     *x = (struct exchange){ .box = b, .client_fd = client, .upstream_fd = -1, .place = place };
-    setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 },
-               sizeof(int)); /* if it is TCP at all */
     init_buffers(x);
     body_start(&x->request.body, H1_EMPTY, 0);
     if (buf_add(&x->in, read) < 0 ||

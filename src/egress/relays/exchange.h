@@ -40,8 +40,9 @@ enum exchange_state {
 };
 
 enum {
-    EXCHANGE_INTERIM_MAX = 32,         /* 1xx before an answer */
-    EXCHANGE_LINGER_BYTES = 256 << 10, /* thrown away before a connection is closed on them */
+    EXCHANGE_INTERIM_MAX = 32,               /* 1xx before an answer */
+    EXCHANGE_LINGER_BYTES = 256 << 10,       /* thrown away before a connection is closed on them */
+    EXCHANGE_READ_MAX = EGRESS_HEAD_MAX + 1, /* held of a side: one byte too many can be seen */
 };
 #define EXCHANGE_LINGER_NS (5 * NS_PER_S)
 
@@ -58,7 +59,9 @@ typedef bool exchange_place_fn(struct exchange *x, const struct h1_request *q,
                                struct exchange_no *no);
 
 struct exchange_request {
-    bool judged;          /* allowed and on record, under the current decision */
+    bool judged;          /* allowed, under the current decision */
+    bool waits;           /* nothing of it is sent before the turn is over and it is on record */
+    uint64_t ticket;      /* of the audit record */
     bool keep_alive, old; /* old: HTTP/1.0 */
     bool lost;            /* upstream takes no more of it */
     enum h1_method method;
@@ -115,7 +118,7 @@ struct exchange {
     size_t thrown;    /* bytes, while lingering */
     int64_t deadline; /* the timer may come earlier and looks again */
     struct loop_timer timer;
-    struct loop_later later;
+    struct loop_later kept, later;
 };
 
 /* --- exchange.c --- */
@@ -141,7 +144,7 @@ void exchange_drop_upstream(struct exchange *x, bool reset, const char *how);
 
 void exchange_decide(struct exchange *x);
 void exchange_dial(struct exchange *x);
-void exchange_cancel(struct exchange *x); /* whichever is running */
+void exchange_cancel(struct exchange *x); /* whichever is running, and a request that waits */
 void exchange_forget(struct exchange *x); /* the decision, and what was reached by it */
 /* The new intent's host and port. Another than before: nothing of the old one is used. */
 void exchange_aim(struct exchange *x, const struct host *h, uint16_t port);

@@ -167,17 +167,16 @@ static bool make_target(struct exchange *x, const struct h1_request *q, struct e
 
 static bool is_allowed(struct exchange *x, struct exchange_no *no)
 {
-    const struct exchange_request *r = &x->request;
+    struct exchange_request *r = &x->request;
     const struct egress_decision *d = &x->decision;
     struct str method = str_from(r->method_text);
 
     no->status = 403;
     if (exchange_inspected(&d->match))
-        return authorize_request(x->box, &x->intent, d, method, r->path, r->query, &no->why) !=
-               EGRESS_DENIED;
-    return audit_request(x->box->audit, &x->intent, d, d->verdict, method, r->path, &d->why) ||
-           exchange_say_no(no, 503, "audit_unavailable", "the request could not be put on record",
-                           "");
+        return authorize_request(x->box, &x->intent, d, method, r->path, r->query, &no->why,
+                                 &r->ticket) != EGRESS_DENIED;
+    r->ticket = audit_request(x->box->audit, &x->intent, d, d->verdict, method, r->path, &d->why);
+    return true;
 }
 
 /* A no of our own is on record like one of the policy. */
@@ -230,6 +229,8 @@ void exchange_push(struct exchange *x)
 {
     int64_t n;
 
+    if (x->request.waits)
+        return;
     if (!egress_decision_current(&x->decision, x->box)) {
         exchange_abort(x, "policy changed");
         return;
@@ -292,6 +293,31 @@ void exchange_take(struct exchange *x)
     }
 }
 
+/* Whether the request is on record; if not, it is refused. */
+static bool is_kept(struct exchange *x)
+{
+    struct exchange_no no;
+
+    if (audit_kept(x->box->audit, x->request.ticket))
+        return true;
+    exchange_say_no(&no, 503, "audit_unavailable",
+                    "the request cannot be put on record, so it is not allowed",
+                    "Try again later; tell the operator.");
+    record_no(x, &no);
+    exchange_refuse(x, &no, "denied");
+    return false;
+}
+
+static void on_kept(struct loop_later *l)
+{
+    struct exchange *x = container_of(l, struct exchange, kept);
+
+    x->request.waits = false;
+    if (is_kept(x))
+        exchange_push(x);
+    exchange_settle(x);
+}
+
 static void begin(struct exchange *x, const struct h1_request *q, size_t n)
 {
     struct exchange_request *r = &x->request;
@@ -313,6 +339,8 @@ static void begin(struct exchange *x, const struct h1_request *q, size_t n)
     x->answer = (struct exchange_answer){ 0 };
     x->state = EXCHANGE_RUNNING;
     buf_drop(&x->in, n);
+    r->waits = true;
+    loop_later(x->box->egress->loop, &x->kept, on_kept, NULL);
     exchange_take(x); /* what came with the head is sent with it, or nothing is */
 }
 
@@ -353,6 +381,8 @@ static bool is_usable(const struct exchange *x)
 
     if (x->upstream_fd < 0 || !x->used)
         return x->upstream_fd >= 0;
+    if (x->upstream.want & LOOP_READ && loop_fd_was_quiet(&x->upstream))
+        return true;
     return recv(x->upstream_fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
@@ -370,7 +400,8 @@ static void go_on(struct exchange *x, const struct h1_request *q, size_t n)
         return;
     } else if (!is_usable(x)) {
         exchange_drop_upstream(x, false, "closed");
-        exchange_dial(x);
+        if (is_kept(x))
+            exchange_dial(x);
     } else {
         begin(x, q, n);
     }

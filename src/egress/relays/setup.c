@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "base/own.h"
+#include "egress/audit.h"
 #include "egress/dial.h"
 #include "egress/relays/exchange.h"
 
@@ -34,6 +35,8 @@ void exchange_cancel(struct exchange *x)
 {
     struct exchange_setup *s = take_ptr(x->setup);
 
+    loop_later_stop(&x->kept);
+    x->request.waits = false;
     if (!s)
         return;
     authorize_cancel(&s->authorization);
@@ -160,12 +163,14 @@ static bool is_still_allowed(struct exchange *x, bool encoded_slash)
     const struct exchange_request *q = &x->request;
     const struct egress_match *m = &x->decision.match;
     struct egress_reason why;
+    uint64_t ticket;
 
     if (!exchange_inspected(m))
         return true;
     return m->encoded_slash == encoded_slash &&
            authorize_request(x->box, &x->intent, &x->decision, str_from(q->method_text), q->path,
-                             q->query, &why) != EGRESS_DENIED;
+                             q->query, &why, &ticket) != EGRESS_DENIED &&
+           audit_kept(x->box->audit, ticket);
 }
 
 bool exchange_reconsider(struct exchange *x)

@@ -55,6 +55,22 @@ static void tear_down(void)
     loop_done(&loop);
 }
 
+static uint64_t ask(enum egress_verdict v, struct str method, struct str path)
+{
+    return audit_request(audit, &intent, &decision, v, method, path, &decision.why);
+}
+
+/* A request that is on record at once. */
+static bool request(enum egress_verdict v, struct str method, struct str path)
+{
+    return audit_kept(audit, ask(v, method, path));
+}
+
+static void end_turn(void)
+{
+    CHECK(loop_run_once(&loop, 0, &e) >= 0);
+}
+
 static void deny(void)
 {
     decision.verdict = EGRESS_DENIED;
@@ -150,14 +166,11 @@ static void write_all(void)
 {
     set_who();
     CHECK(audit_allow(audit, &intent, &decision));
-    CHECK(audit_request(audit, &intent, &decision, EGRESS_ALLOWED, STR("GET"), STR("/v1/x"),
-                        &decision.why));
-    CHECK(audit_request(audit, &intent, &decision, EGRESS_AUDITED, STR("PURGE"), STR("/v1/x"),
-                        &decision.why));
+    CHECK(request(EGRESS_ALLOWED, STR("GET"), STR("/v1/x")));
+    CHECK(request(EGRESS_AUDITED, STR("PURGE"), STR("/v1/x")));
     audit_close(audit, &intent, &decision, 100, 2000, 3 * NS_PER_S, "client closed");
     audit_policy(audit, 4);
-    CHECK(audit_request(audit, &intent, &decision, EGRESS_DENIED, STR("DELETE"), STR("/v1/x"),
-                        &decision.why));
+    CHECK(request(EGRESS_DENIED, STR("DELETE"), STR("/v1/x")));
     deny();
     audit_reject(audit, IPPROTO_UDP, &inside, 5000, &outside, 123);
     audit_malformed(audit, EGRESS_BY_FORWARD, "the request has two Host fields");
@@ -342,10 +355,8 @@ TEST(a_line_is_one_event_whatever_is_in_it)
 
     set_up();
     for (size_t i = 0; i < COUNT_OF(texts); i++)
-        CHECK(audit_request(audit, &intent, &decision, EGRESS_ALLOWED, STR("GET\n"),
-                            str_from(texts[i]), &decision.why));
-    CHECK(audit_request(audit, &intent, &decision, EGRESS_ALLOWED, STR("G\0T"), STR("/a\0b"),
-                        &decision.why));
+        CHECK(request(EGRESS_ALLOWED, STR("GET\n"), str_from(texts[i])));
+    CHECK(request(EGRESS_ALLOWED, STR("G\0T"), STR("/a\0b")));
     records_read(&records); /* looks at the bytes */
     CHECK_INT(records.n, COUNT_OF(texts) + 1);
     for (size_t i = 0; i < records.n; i++)
@@ -378,8 +389,7 @@ static void check_worst(char c)
         (struct str){ path, 4096 };
     decision.why.code = path;
     decision.id = decision.generation = UINT64_MAX;
-    CHECK(audit_request(audit, &intent, &decision, EGRESS_ALLOWED, (struct str){ path, 4096 },
-                        (struct str){ path, sizeof path }, &decision.why));
+    CHECK(request(EGRESS_ALLOWED, (struct str){ path, 4096 }, (struct str){ path, sizeof path }));
     CHECK(audit_allow(audit, &intent, &decision));
     audit_close(audit, &intent, &decision, UINT64_MAX, UINT64_MAX, INT64_MAX, path);
 }
@@ -391,6 +401,7 @@ TEST(the_longest_texts_fit_a_line)
     set_up();
     for (size_t i = 0; i < COUNT_OF(worst); i++)
         check_worst(worst[i]);
+    end_turn();
     records_read(&records);
     CHECK_INT(records.n, 3 * COUNT_OF(worst));
     tear_down();
@@ -463,9 +474,9 @@ TEST(what_differs_is_another_kind)
     deny();
     intent.adapter = EGRESS_BY_FORWARD;
     deny();
-    audit_request(audit, &intent, &decision, EGRESS_DENIED, STR("GET"), STR("/a"), &decision.why);
-    audit_request(audit, &intent, &decision, EGRESS_DENIED, STR("GET"), STR("/b"), &decision.why);
-    audit_request(audit, &intent, &decision, EGRESS_DENIED, STR("PUT"), STR("/b"), &decision.why);
+    ask(EGRESS_DENIED, STR("GET"), STR("/a"));
+    ask(EGRESS_DENIED, STR("GET"), STR("/b"));
+    ask(EGRESS_DENIED, STR("PUT"), STR("/b"));
     audit_malformed(audit, EGRESS_BY_DNS, "one");
     audit_malformed(audit, EGRESS_BY_DNS, "two");
     audit_reject(audit, IPPROTO_UDP, &inside, 1, &outside, 1);
@@ -482,8 +493,7 @@ TEST(what_cannot_be_recorded_is_not_allowed)
 {
     set_up_on(open("/dev/full", O_WRONLY | O_CLOEXEC));
     CHECK(!audit_allow(audit, &intent, &decision));
-    CHECK(!audit_request(audit, &intent, &decision, EGRESS_ALLOWED, STR("GET"), STR("/"),
-                         &decision.why));
+    CHECK(!request(EGRESS_ALLOWED, STR("GET"), STR("/")));
     for (int i = 0; i < 5; i++)
         deny();
     CHECK_INT(audit_written(audit), 0);
@@ -496,10 +506,26 @@ TEST(what_cannot_be_recorded_is_not_allowed)
     tear_down();
 }
 
+TEST(nothing_of_a_turn_is_allowed_that_is_not_recorded)
+{
+    uint64_t first, second;
+
+    set_up_on(open("/dev/full", O_WRONLY | O_CLOEXEC));
+    first = ask(EGRESS_ALLOWED, STR("GET"), STR("/a"));
+    second = ask(EGRESS_ALLOWED, STR("GET"), STR("/b"));
+    end_turn();
+    CHECK(!audit_kept(audit, first) && !audit_kept(audit, second));
+    audit_set_fd(audit, records_open(&records));
+    CHECK(!audit_kept(audit, first));
+    CHECK(request(EGRESS_ALLOWED, STR("GET"), STR("/c")));
+    tear_down();
+}
+
 TEST(without_a_descriptor_all_is_well)
 {
     set_up_on(-1);
     CHECK(audit_allow(audit, &intent, &decision));
+    CHECK(request(EGRESS_ALLOWED, STR("GET"), STR("/")));
     deny();
     deny();
     tear_down();
@@ -530,6 +556,61 @@ TEST(lines_are_never_torn)
     }
     records_take(&records, buf_str(&got));
     CHECK((int)records.n >= yes && (int)records.n <= asked + 1);
+    close(ends[1]);
+    tear_down();
+}
+
+/* A packet is a write. */
+TEST(the_lines_of_a_turn_are_one_write)
+{
+    AUTO(buf_done) struct buf got = BUF_INIT(1 << 20);
+    char packet[64 << 10];
+    int ends[2];
+    ssize_t n;
+
+    CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    set_up_on(ends[0]);
+    ask(EGRESS_ALLOWED, STR("GET"), STR("/a"));
+    ask(EGRESS_ALLOWED, STR("GET"), STR("/b"));
+    audit_close(audit, &intent, &decision, 1, 2, NS_PER_S, "closed");
+    CHECK(recv(ends[1], packet, sizeof packet, 0) < 0);
+    end_turn();
+    n = recv(ends[1], packet, sizeof packet, 0);
+    CHECK(n > 0);
+    buf_add(&got, (struct str){ packet, (size_t)n });
+    records_take(&records, buf_str(&got));
+    CHECK_INT(records.n, 3);
+    CHECK(recv(ends[1], packet, sizeof packet, 0) < 0);
+    close(ends[1]);
+    tear_down();
+}
+
+/* The same slow reader, and several lines a turn. */
+TEST(lines_of_a_turn_are_never_torn)
+{
+    AUTO(buf_done) struct buf got = BUF_INIT(8 << 20);
+    int ends[2], small = 4096, yes = 0, turns = 0;
+    char piece[777];
+    ssize_t n;
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    CHECK(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small) == 0);
+    set_up_on(ends[0]);
+    for (; turns < 200; turns++) {
+        ask(EGRESS_ALLOWED, STR("GET"), STR("/a"));
+        ask(EGRESS_ALLOWED, STR("GET"), STR("/b"));
+        yes += request(EGRESS_ALLOWED, STR("GET"), STR("/c"));
+        if (turns % 2 == 0 && (n = recv(ends[1], piece, sizeof piece, 0)) > 0)
+            buf_add(&got, (struct str){ piece, (size_t)n });
+    }
+    CHECK(yes > 0 && yes < turns);
+    for (int last = 0; last < 2; last++) {
+        while ((n = recv(ends[1], piece, sizeof piece, 0)) > 0)
+            buf_add(&got, (struct str){ piece, (size_t)n });
+        yes += !last && request(EGRESS_ALLOWED, STR("GET"), STR("/c"));
+    }
+    records_take(&records, buf_str(&got));
+    CHECK((int)records.n >= 3 * yes - 2 && (int)records.n <= 3 * turns + 1);
     close(ends[1]);
     tear_down();
 }

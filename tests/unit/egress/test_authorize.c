@@ -4,6 +4,7 @@
 
 #include "base/own.h"
 #include "box_world.h"
+#include "egress/audit.h"
 #include "egress/own_addresses.h"
 #include "harness/tap.h"
 
@@ -342,18 +343,23 @@ TEST(requests_are_evaluated_and_put_on_record)
     struct egress_intent i = world_intent("api.example.com:80");
     struct egress_decision d;
     struct egress_reason why;
+    uint64_t ticket;
 
     i.pinned[0] = world_address("93.184.216.34");
     i.n_pinned = 1;
     d = world_decide(&i);
-    CHECK_INT(authorize_request(w->box, &i, &d, STR("GET"), STR("/seen"), STR("secret=1"), &why),
-              EGRESS_ALLOWED);
-    CHECK_INT(authorize_request(w->box, &i, &d, STR("POST"), STR("/seen"), (struct str){ 0 }, &why),
+    CHECK_INT(
+        authorize_request(w->box, &i, &d, STR("GET"), STR("/seen"), STR("secret=1"), &why, &ticket),
+        EGRESS_ALLOWED);
+    CHECK(audit_kept(w->box->audit, ticket));
+    CHECK_INT(authorize_request(w->box, &i, &d, STR("POST"), STR("/seen"), (struct str){ 0 }, &why,
+                                &ticket),
               EGRESS_DENIED);
     CHECK(world_audited("/seen") > 0 && world_audited("secret") == 0);
     world_policy(rest);
-    CHECK_INT(authorize_request(w->box, &i, &d, STR("GET"), STR("/"), (struct str){ 0 }, &why),
-              EGRESS_DENIED);
+    CHECK_INT(
+        authorize_request(w->box, &i, &d, STR("GET"), STR("/"), (struct str){ 0 }, &why, &ticket),
+        EGRESS_DENIED);
     CHECK_STR(str_from(why.code), "stale_policy");
     egress_decision_done(&d);
     world_end();

@@ -1,8 +1,10 @@
 /* relay_forward(): the proxy port's requests for whole addresses. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
 #include "base/own.h"
+#include "egress/audit.h"
 #include "harness/tap.h"
 #include "unit/egress/relays/world.h"
 
@@ -45,6 +47,24 @@ TEST(forward_requests_go_up_in_origin_form)
     CHECK_INT(w.accepted, 1);
     CHECK_INT(w.egress.decisions, 1); /* of the same authority and policy: asked once */
     world_stop(&w);
+}
+
+/* Both on a connection that stands and on one that would have to be opened. */
+TEST(what_cannot_be_recorded_is_not_forwarded)
+{
+    for (int kept = 0; kept < 2; kept++) {
+        begin(RULES, GET("/ok/a"));
+        world_answer(&w, kept ? STR(OK) : STR("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"));
+        world_forget(&w);
+        audit_set_fd(w.box.audit, open("/dev/full", O_WRONLY | O_CLOEXEC));
+        say(GET("/ok/b"));
+        CHECK_INT(world_status(&w), 503);
+        CHECK(world_has(&w.heard, "audit_unavailable"));
+        CHECK_INT(w.seen.n, 0);
+        CHECK_INT(w.accepted, 1);
+        CHECK(w.client_ended);
+        world_stop(&w);
+    }
 }
 
 TEST(the_rules_of_an_endpoint_hold_here_too)
