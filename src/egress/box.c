@@ -17,8 +17,8 @@
 #include "loop/timer.h"
 
 enum {
-    ACCEPTS = 16,   /* connections of one listener before it is others' turn */
     PAUSE_MS = 100, /* without descriptors, or at a limit */
+    SILENT_S = 1,   /* how long the kernel keeps a connection on which nothing was said */
 };
 
 #define COMPLAIN_NS (60 * NS_PER_S)
@@ -110,8 +110,7 @@ static void accept_captured(struct egress_box *b, int fd, const struct address *
     transparent_accept(b, fd, from, port, &to, to_port);
 }
 
-/* Whether another may follow at once. */
-static bool accept_one(struct acceptor *a)
+static void accept_one(struct acceptor *a)
 {
     struct sockaddr_storage sa;
     socklen_t n = sizeof sa;
@@ -120,12 +119,12 @@ static bool accept_one(struct acceptor *a)
     int fd = accept4(a->fd.fd, (struct sockaddr *)&sa, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd < 0) {
-        /* A connection that died in the backlog is an error, too: go on with the next. */
+        /* A connection that died in the backlog is an error, too: the next one's turn comes. */
         if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
-            return errno == ECONNABORTED;
+            return;
         complain(a->box, errno);
         pause_accepting(a);
-        return false;
+        return;
     }
     if (!address_from_sockaddr((const struct sockaddr *)&sa, &from, &port))
         refuse_reset(fd);
@@ -133,31 +132,48 @@ static bool accept_one(struct acceptor *a)
         accept_captured(a->box, fd, &from, port);
     else
         proxy_accept(a->box, fd, &from, port);
-    return true;
 }
 
+/* One a turn: asking whether there is another costs more than being told. */
 static void on_connections(struct loop_fd *s, unsigned events)
 {
     struct acceptor *a = container_of(s, struct acceptor, fd);
+    unsigned most = a->box->egress->standalone ? EGRESS_OPEN_ALONE_MAX : EGRESS_OPEN_MAX;
 
     (void)events;
-    for (int i = 0; i < ACCEPTS; i++) {
-        if (a->box->n_open >= EGRESS_OPEN_MAX) {
-            pause_accepting(a);
-            return;
-        }
-        if (!accept_one(a))
-            return;
-    }
+    if (a->box->n_open >= most)
+        pause_accepting(a);
+    else
+        accept_one(a);
 }
 
-/* Accepted sockets inherit it: what a relay writes is complete and shall not wait. */
+static bool is_local(int fd)
+{
+    struct sockaddr_storage sa;
+    socklen_t n = sizeof sa;
+    struct address at;
+    uint16_t port;
+
+    return getsockname(fd, (struct sockaddr *)&sa, &n) == 0 &&
+           address_from_sockaddr((const struct sockaddr *)&sa, &at, &port) &&
+           address_classify(&at) == ADDRESS_LOOPBACK;
+}
+
+/* Accepted sockets inherit what is set here. What a relay writes is complete and shall not wait. On
+ * one machine nothing is lost or late, and pacing (BBR) only costs. Who asks a proxy speaks first,
+ * so a connection comes with its first bytes; where a kernel has not the one or the other, it is
+ * slower. */
 static int open_door(struct acceptor *a, int fd, struct err *e)
 {
-    int yes = 1;
+    int yes = 1, silent = SILENT_S;
 
     if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) < 0)
         return err_sys(e, "preparing a listener");
+    if (is_local(fd))
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, EGRESS_LOCAL_TCP,
+                         sizeof EGRESS_LOCAL_TCP - 1);
+    if (!a->captures)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silent, sizeof silent);
     return loop_fd_start(a->box->egress->loop, &a->fd, fd, LOOP_READ, on_connections, e);
 }
 

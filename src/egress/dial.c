@@ -29,6 +29,8 @@ static void on_told(struct loop_later *l)
     struct dial *d = container_of(l, struct dial, later_);
     int fd = take_fd(&d->fd_);
 
+    if (fd < 0 && !d->why_.code)
+        (void)err_set(&d->why_, ERR_BUG, "there is no address to connect to");
     d->done_(d, fd, fd < 0 ? &d->why_ : NULL);
 }
 
@@ -230,10 +232,26 @@ static int say(struct dial *d, struct err *e)
 
 /* ---- the whole ---- */
 
-static int connected(struct dial *d, struct err *e)
+/* Who is called: the destination, or the proxy in front of it. */
+static const struct address *callee(const struct dial *d, uint16_t *ret_port)
 {
     const struct upstream *up = &d->box->egress->upstream;
     bool direct = up->kind == UPSTREAM_DIRECT;
+
+    *ret_port = direct ? d->decision->match.port : up->port;
+    return direct ? target(d) : &up->address;
+}
+
+static bool stands(const struct dial *d)
+{
+    uint16_t port;
+    const struct address *a = callee(d, &port);
+
+    return peer_is(d->fd_, a, port);
+}
+
+static int why_not(const struct dial *d, struct err *e)
+{
     int error = 0;
     socklen_t n = sizeof error;
 
@@ -241,10 +259,16 @@ static int connected(struct dial *d, struct err *e)
         errno = error ? error : errno;
         return err_sys(e, "connecting");
     }
-    if (!peer_is(d->fd_, direct ? target(d) : &up->address,
-                 direct ? d->decision->match.port : up->port))
-        return err_set(e, ERR_BUG, "connected to another place");
-    if (direct)
+    return err_set(e, ERR_BUG, "connected to another place");
+}
+
+static int connected(struct dial *d, struct err *e)
+{
+    const struct upstream *up = &d->box->egress->upstream;
+
+    if (!stands(d))
+        return why_not(d, e);
+    if (up->kind == UPSTREAM_DIRECT)
         return 1;
     if (up->kind == UPSTREAM_CONNECT)
         say_connect(d);
@@ -285,16 +309,18 @@ static void on_ready(struct loop_fd *s, unsigned events)
 
 static int open_socket(struct dial *d, struct err *e)
 {
-    const struct upstream *up = &d->box->egress->upstream;
-    bool direct = up->kind == UPSTREAM_DIRECT;
     struct sockaddr_storage sa;
-    socklen_t n = address_to_sockaddr(direct ? target(d) : &up->address,
-                                      direct ? d->decision->match.port : up->port, &sa);
+    uint16_t port;
+    const struct address *a = callee(d, &port);
+    socklen_t n = address_to_sockaddr(a, port, &sa);
     int yes = 1;
 
     d->fd_ = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (d->fd_ < 0 || setsockopt(d->fd_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) < 0)
         return err_sys(e, "opening a socket");
+    if (address_classify(a) == ADDRESS_LOOPBACK) /* a slower one works, too */
+        (void)setsockopt(d->fd_, IPPROTO_TCP, TCP_CONGESTION, EGRESS_LOCAL_TCP,
+                         sizeof EGRESS_LOCAL_TCP - 1);
     if (connect(d->fd_, (const struct sockaddr *)&sa, n) < 0 && errno != EINPROGRESS)
         return err_sys(e, "connecting");
     return 0;
@@ -308,6 +334,10 @@ static int try_address(struct dial *d, struct err *e)
     d->step_ = STEP_CONNECT;
     d->n_ = 0;
     r = open_socket(d, e);
+    if (r >= 0 && d->box->egress->upstream.kind == UPSTREAM_DIRECT && stands(d)) {
+        settle(d); /* a neighbour on this machine answers within connect() */
+        return 0;
+    }
     if (r >= 0)
         r = loop_fd_start(l, &d->socket_, d->fd_, LOOP_WRITE, on_ready, e);
     if (r >= 0)
@@ -337,7 +367,7 @@ void dial_start(struct dial *d, struct egress_box *b, const struct egress_decisi
     d->done_ = done;
     d->at = 0;
     d->fd_ = -1;
-    (void)err_set(&d->why_, ERR_BUG, "there is no address to connect to");
+    d->why_ = (struct err){ 0 };
     if (decision->verdict != EGRESS_DENIED)
         attempt(d);
     else

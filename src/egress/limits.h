@@ -6,6 +6,7 @@
 
 enum {
     EGRESS_OPEN_MAX = 2048,       /* connections of one box */
+    EGRESS_OPEN_ALONE_MAX = 9000, /* … where it has the worker to itself: two descriptors each */
     EGRESS_HEAD_MAX = 16 << 10,   /* of a request or response: 431, 502 */
     EGRESS_BUFFER = 16 << 10,     /* what a relay holds of one direction */
     EGRESS_MAPPINGS_MAX = 1024,   /* live synthetic addresses of one box */
@@ -22,6 +23,9 @@ enum {
     EGRESS_DNS_QUERY_MAX = 1024,   /* bytes; a question with all its padding needs less */
     EGRESS_DNS_TTL_MAX = 30,       /* seconds; the least is 1 */
 };
+
+/* Congestion control where no network is in between. */
+#define EGRESS_LOCAL_TCP "reno"
 
 #define EGRESS_HEAD_NS      (10 * NS_PER_S)   /* for a whole head from the client */
 #define EGRESS_HELLO_NS     (10 * NS_PER_S)   /* for a whole ClientHello once it has begun */

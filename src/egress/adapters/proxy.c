@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/own.h"
 #include "egress/adapters/adapters.h"
@@ -61,6 +62,20 @@ static bool may_be_connect(struct str read)
     return memcmp(read.p, TUNNEL, n) == 0;
 }
 
+static bool is_clear(struct str read)
+{
+    return read.n >= sizeof TUNNEL - 1 || !may_be_connect(read);
+}
+
+static void pass_on(struct egress_box *b, int fd, const struct address *client, uint16_t port,
+                    struct str read)
+{
+    if (may_be_connect(read))
+        connect_accept(b, fd, client, port, read);
+    else
+        relay_forward(b, fd, client, port, read);
+}
+
 static void hand_over(struct guest *g, struct str read)
 {
     struct egress_box *b = g->box;
@@ -71,10 +86,17 @@ static void hand_over(struct guest *g, struct str read)
     loop_fd_stop(&g->socket); /* before another watches it */
     fd = take_fd(&g->fd);
     guest_end(g);
-    if (may_be_connect(read))
-        connect_accept(b, fd, &client, port, read);
-    else
-        relay_forward(b, fd, &client, port, read);
+    pass_on(b, fd, &client, port, read);
+}
+
+/* What the client said at first, or more of it; 0: nothing yet; negative: it is gone. */
+static ssize_t receive(int fd, char *to, size_t room)
+{
+    ssize_t n = recv(fd, to, room, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    return n == 0 ? -1 : n;
 }
 
 static void on_bytes(struct loop_fd *s, unsigned events)
@@ -85,23 +107,22 @@ static void on_bytes(struct loop_fd *s, unsigned events)
 
     (void)events;
     memcpy(room, g->first, g->n);
-    n = recv(g->fd, room + g->n, sizeof room - g->n, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
+    n = receive(g->fd, room + g->n, sizeof room - g->n);
+    if (n < 0) {
         guest_end(g);
         return;
     }
     n += (ssize_t)g->n;
-    if ((size_t)n < sizeof TUNNEL - 1 && may_be_connect((struct str){ room, (size_t)n })) {
-        g->n = (size_t)n;
-        memcpy(g->first, room, g->n);
+    if (is_clear((struct str){ room, (size_t)n })) {
+        hand_over(g, (struct str){ room, (size_t)n });
         return;
     }
-    hand_over(g, (struct str){ room, (size_t)n });
+    g->n = (size_t)n;
+    memcpy(g->first, room, g->n);
 }
 
-void proxy_accept(struct egress_box *b, int fd, const struct address *client, uint16_t client_port)
+static void wait_for_more(struct egress_box *b, int fd, const struct address *client,
+                          uint16_t client_port, struct str read)
 {
     struct loop *l = b->egress->loop;
     struct guest *g = calloc(1, sizeof *g);
@@ -112,9 +133,26 @@ void proxy_accept(struct egress_box *b, int fd, const struct address *client, ui
                          .box = b,
                          .fd = fd,
                          .client = *client,
-                         .client_port = client_port };
+                         .client_port = client_port,
+                         .n = read.n };
+    memcpy(g->first, read.p, read.n);
     egress_open_join(b, &g->open);
     if (loop_fd_start(l, &g->socket, fd, LOOP_READ, on_bytes, NULL) < 0 ||
         loop_timer_start(l, &g->timer, clock_mono() + EGRESS_HEAD_NS, on_time, NULL) < 0)
         guest_end(g);
+}
+
+/* Mostly the whole head is there: a client of ours speaks first. */
+void proxy_accept(struct egress_box *b, int fd, const struct address *client, uint16_t client_port)
+{
+    static char room[EGRESS_HEAD_MAX];
+    ssize_t n = receive(fd, room, sizeof room);
+    struct str read = { room, n > 0 ? (size_t)n : 0 };
+
+    if (n < 0)
+        close(fd);
+    else if (n > 0 && is_clear(read))
+        pass_on(b, fd, client, client_port, read);
+    else
+        wait_for_more(b, fd, client, client_port, read);
 }
