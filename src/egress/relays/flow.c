@@ -12,13 +12,13 @@
 enum {
     COPY_BYTES = 32 << 10, /* what fills this at once is bulk */
     FULL_BYTES = 64 << 10, /* a splice of less has emptied its source */
-    TURNS = 4,             /* rounds of splicing before it is others' turn */
+    TURNS = 2,             /* rounds of splicing before it is others' turn */
     HELD_MAX = EGRESS_BUFFER + COPY_BYTES + TLS_HELLO_BYTES,
 };
 
 void flow_init(struct flow *f)
 {
-    *f = (struct flow){ .held = BUF_INIT(HELD_MAX), .pipe = { -1, -1 } };
+    *f = (struct flow){ .held = BUF_INIT(HELD_MAX), .pipe = PIPE_NONE };
 }
 
 static void give_pipe(struct flow *f)
@@ -120,7 +120,15 @@ static enum flow_result move_bulk(struct flow *f, int from, int to)
     return r;
 }
 
-/* The usual case: a message comes, and goes in one piece. */
+/* Whether nothing is behind the last bytes but the end. */
+static bool is_last(const struct flow *f, int from)
+{
+    char c;
+
+    return f->ending && recv(from, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* The usual case: a message comes, and goes in one piece; its end with it, if that has come. */
 static enum flow_result copy_once(struct flow *f, int from, int to)
 {
     static char room[COPY_BYTES];
@@ -128,11 +136,10 @@ static enum flow_result copy_once(struct flow *f, int from, int to)
 
     if (n < 0)
         return later() ? FLOW_WAIT : FLOW_BROKEN;
-    if (n == 0) {
-        f->ended = true;
+    f->ended = n == 0 || is_last(f, from);
+    if (n == 0)
         return FLOW_WAIT;
-    }
-    sent = send(to, room, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    sent = send(to, room, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT | (f->ended ? MSG_MORE : 0));
     if (sent < 0 && !later())
         return FLOW_BROKEN;
     sent = sent < 0 ? 0 : sent;

@@ -17,6 +17,7 @@ struct flow {
     bool ended;  /* the source will send no more */
     bool passed; /* … and the other end was told */
     bool last;   /* set by the owner: the other direction is over, so closing tells it */
+    bool ending; /* set by the owner: the source's end has come, behind what can be read */
 };
 
 enum flow_result {

@@ -9,10 +9,12 @@
 static struct {
     struct pipe_ends kept[PIPES_KEPT];
     size_t n;
-} pool; /* a process has one loop, and only that uses it */
+    size_t large; /* of all that there are */
+} pool;           /* a process has one loop, and only that uses it */
 
 bool pipes_take(struct pipe_ends *ret)
 {
+    struct pipe_ends made;
     int fd[2];
 
     if (pool.n > 0) {
@@ -21,9 +23,11 @@ bool pipes_take(struct pipe_ends *ret)
     }
     if (pipe2(fd, O_CLOEXEC | O_NONBLOCK) < 0)
         return false;
+    made = (struct pipe_ends){ .read = fd[0], .write = fd[1] };
     /* Fails beyond what a user may have of it; a smaller one works as well. */
-    (void)fcntl(fd[1], F_SETPIPE_SZ, PIPE_BYTES);
-    *ret = (struct pipe_ends){ fd[0], fd[1] };
+    made.large = pool.large < PIPES_LARGE && fcntl(fd[1], F_SETPIPE_SZ, PIPE_BYTES) >= 0;
+    pool.large += made.large;
+    *ret = made;
     return true;
 }
 
@@ -34,6 +38,7 @@ void pipes_give(struct pipe_ends *p, bool empty)
     } else {
         close(p->read);
         close(p->write);
+        pool.large -= p->large;
     }
-    *p = (struct pipe_ends){ -1, -1 };
+    *p = PIPE_NONE;
 }

@@ -76,8 +76,8 @@ static void end(struct tunnel *t, const char *how, bool reset)
 
     if (t->phase == PHASE_OVER)
         return;
-    loop_fd_stop(&t->client_fd);
-    loop_fd_stop(&t->upstream_fd);
+    loop_fd_stop_to_close(&t->client_fd);
+    loop_fd_stop_to_close(&t->upstream_fd);
     loop_timer_stop(&t->timer);
     for (int *fd = &t->client; fd; fd = fd == &t->client ? &t->upstream : NULL) {
         if (*fd >= 0 && reset)
@@ -144,6 +144,8 @@ static void set_time(struct tunnel *t)
 
 /* ---- bytes ---- */
 
+enum { LISTEN = LOOP_READ | LOOP_HALF };
+
 static void settle(struct tunnel *t)
 {
     bool held = t->phase == PHASE_HELLO || t->phase == PHASE_FIRST;
@@ -159,9 +161,9 @@ static void settle(struct tunnel *t)
         t->half = true;
         set_time(t);
     }
-    client |= held || flow_wants_read(&t->out) ? LOOP_READ : 0;
+    client |= held || flow_wants_read(&t->out) ? LISTEN : 0;
     client |= flow_wants_write(&t->in) ? LOOP_WRITE : 0;
-    upstream |= flow_wants_read(&t->in) ? LOOP_READ : 0;
+    upstream |= flow_wants_read(&t->in) ? LISTEN : 0;
     upstream |= !held && flow_wants_write(&t->out) ? LOOP_WRITE : 0;
     if (loop_fd_want(&t->client_fd, client, NULL) < 0 ||
         loop_fd_want(&t->upstream_fd, upstream, NULL) < 0)
@@ -325,6 +327,7 @@ static void on_client(struct loop_fd *s, unsigned events)
         read_first(t);
         begin_flow(t);
     } else {
+        t->out.ending = events & LOOP_HALF;
         move(t, events & READABLE, true, events & (LOOP_WRITE | LOOP_HUP | LOOP_ERROR), false);
     }
     settle(t);
@@ -335,6 +338,7 @@ static void on_upstream(struct loop_fd *s, unsigned events)
     struct tunnel *t = container_of(s, struct tunnel, upstream_fd);
     bool writable = (events & (LOOP_WRITE | LOOP_HUP | LOOP_ERROR)) && t->phase == PHASE_FLOW;
 
+    t->in.ending = events & LOOP_HALF;
     move(t, writable, false, events & READABLE, true);
     settle(t);
 }
@@ -361,9 +365,9 @@ static void dial_failed(struct tunnel *t, const struct err *e)
 static int watch(struct tunnel *t, struct err *e)
 {
     struct loop *l = t->box->egress->loop;
-    int r = loop_fd_start(l, &t->client_fd, t->client, LOOP_READ, on_client, e);
+    int r = loop_fd_start(l, &t->client_fd, t->client, LISTEN, on_client, e);
 
-    return r < 0 ? r : loop_fd_start(l, &t->upstream_fd, t->upstream, LOOP_READ, on_upstream, e);
+    return r < 0 ? r : loop_fd_start(l, &t->upstream_fd, t->upstream, LISTEN, on_upstream, e);
 }
 
 static void on_dialled(struct dial *d, int fd, const struct err *e)
