@@ -356,7 +356,8 @@ class Proxy:
         self.policy = caller.write("policy.yaml", policy) if policy is not None else None
         self.audit = caller.dir / "audit.jsonl"
         self.log = ""
-        argv = [caller.program("sandboxer-egress"), "--standalone", "--audit", self.audit, "--resolver", RESOLVER]
+        argv = [caller.program("sandboxer-egress"), "--standalone", "--audit", self.audit]
+        argv += ["--resolver", RESOLVER] if "--resolver" not in flags else []
         argv += ["--policy", self.policy] if self.policy else []
         self.process = world.start(caller, [*argv, *flags])
         wait_for(self.ready, "the proxy listens")
