@@ -204,13 +204,15 @@ static int resolve(struct section s, struct dns_name *name, uint16_t type, struc
 /* The last field of an SOA record, if it is one. */
 static bool read_minimum(struct str message, const struct record *rec, uint32_t *ret)
 {
-    enum { NUMBERS_BEFORE = 4 * 4 };
+    enum { NAMES_BEFORE = 2, NUMBERS_BEFORE = 4 * 4 };
     struct dns_reader in = { message, rec->data };
     struct dns_name name;
 
-    return dns_name_read(message, &in.at, true, &name) &&
-           dns_name_read(message, &in.at, true, &name) && dns_skip(&in, NUMBERS_BEFORE) &&
-           dns_read_u32(&in, ret) && in.at == rec->data + rec->length;
+    for (int i = 0; i < NAMES_BEFORE; i++)
+        if (!dns_name_read(message, &in.at, true, &name))
+            return false;
+    return dns_skip(&in, NUMBERS_BEFORE) && dns_read_u32(&in, ret) &&
+           in.at == rec->data + rec->length;
 }
 
 /* Whether it is of the zone's name, or one below. */
