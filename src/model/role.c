@@ -1,0 +1,5 @@
+#include "model/role.h"
+
+#include <stddef.h>
+
+const char *const role_names[] = { "apprentice", "journeyman", "master", NULL };

@@ -1,0 +1,350 @@
+#include "trust/bundle.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "crypto/hash.h"
+#include "yaml/file.h"
+#include "yaml/reader.h"
+
+enum { DEPTH_MAX = 8, MEMORY_MAX = 256 << 20, ARG_BYTES = 65536 };
+
+const char *const trust_mode_names[] = { "enforce", "audit", "off", NULL };
+static const char *const approvals[] = { "none", "master", NULL };
+static const char *const accesses[] = { "ro", "rw", NULL };
+
+#define AT(member) JSON_AT(struct trust_rate, member)
+static const struct json_field rate_fields[] = {
+    { "calls", JSON_KIND_UINT, AT(calls), .min = 1, .max = 1000000, .required = true,
+      .doc = "How many calls of the tool a peer may make …" },
+    { "per", JSON_KIND_DURATION, AT(per_ns), .min = NS_PER_S, .max = 86400 * NS_PER_S,
+      .preset = "1m", .doc = "… in this time." },
+    { "burst", JSON_KIND_UINT, AT(burst), .min = 1, .max = 1000000,
+      .doc = "How many of them at once; all of them if it is left out." },
+};
+#undef AT
+
+#define AT(member) JSON_AT(struct trust_arg, member)
+static const struct json_field arg_fields[] = {
+    { "required", JSON_KIND_BOOL, AT(required), .preset = "false",
+      .doc = "Whether the argument must be there." },
+    { "max_bytes", JSON_KIND_UINT, AT(max_bytes), .max = BUNDLE_TEXT_MAX, .preset = "65536",
+      .doc = "The longest text." },
+    { "pattern", JSON_KIND_STR, AT(pattern_text), .min = 1, .max = PATTERN_BYTES_MAX,
+      .doc = "Regular expression that the whole text, or each text of a list, must match." },
+};
+#undef AT
+
+#define TERMS(type)                                                                                \
+    { "tier",                                                                                      \
+      JSON_KIND_UINT,                                                                              \
+      JSON_AT(type, terms.tier),                                                                   \
+      .seen = offsetof(type, terms.tier_given),                                                    \
+      .max = TRUST_TIER_MAX,                                                                       \
+      .doc = "How much harm it can do, 0 to 4; 4 waits for a master." },                           \
+        { "role",                                                                                  \
+          JSON_KIND_ENUM,                                                                          \
+          JSON_AT(type, terms.role),                                                               \
+          .seen = offsetof(type, terms.role_given),                                                \
+          .names = role_names,                                                                     \
+          .doc =                                                                                   \
+              "The lowest role that may; by default apprentice below tier 2, else journeyman." },  \
+    {                                                                                              \
+        "approval", JSON_KIND_ENUM, JSON_AT(type, terms.approval),                                 \
+            .seen = offsetof(type, terms.approval_given), .names = approvals,                      \
+            .doc = "Whether each call waits for a master; by default in tier 4."                   \
+    }
+
+#define AT(member) JSON_AT(struct trust_when, member)
+static const struct json_field when_fields[] = {
+    { "network", JSON_KIND_BOOL, AT(network), .seen = offsetof(struct trust_when, network_given),
+      .doc = "Only where the sandbox reaches the network, or does not." },
+    { "filesystem", JSON_KIND_ENUM, AT(filesystem), .names = accesses,
+      .seen = offsetof(struct trust_when, filesystem_given),
+      .doc = "Only where the workspace is declared ro or rw." },
+    { "clients", JSON_KIND_STRS, AT(clients), .max = 64, .doc = "Only for these kinds of client." },
+    TERMS(struct trust_when),
+};
+#undef AT
+
+#define AT(member) JSON_AT(struct trust_rule, member)
+static const struct json_field rule_fields[] = {
+    { "note", JSON_KIND_STR, AT(note), .max = 256, .doc = "For people." },
+    TERMS(struct trust_rule),
+    { "effect", JSON_KIND_ENUM, AT(effect), .names = trust_effect_names, .required = true,
+      .doc = "What a call does to the world." },
+    { "creates", JSON_KIND_BOOL, AT(creates), .preset = "false",
+      .doc = "It makes a sandbox: `capabilities` are checked, and the peer's limits count." },
+    { "rate", JSON_KIND_OBJECT, AT(rate), JSON_FIELDS(rate_fields),
+      .doc = "How often a peer may call it." },
+    { "args", JSON_KIND_NAMED, AT(args), JSON_FIELDS(arg_fields),
+      .item_size = sizeof(struct trust_arg), .max = BUNDLE_ARGS_MAX,
+      .doc = "What its arguments must look like." },
+    { "when", JSON_KIND_NAMED, AT(when), JSON_FIELDS(when_fields),
+      .item_size = sizeof(struct trust_when), .max = BUNDLE_WHEN_MAX,
+      .doc = "Other terms for some calls; the first that fits counts." },
+};
+#undef AT
+
+#define AT(member) JSON_AT(struct trust_limits, member)
+static const struct json_field limit_fields[] = {
+    { "sandboxes_per_hour", JSON_KIND_INT, AT(sandboxes_per_hour), .max = 1000000,
+      .seen = offsetof(struct trust_limits, per_hour_given),
+      .doc = "Sandboxes made within an hour." },
+    { "minutes_per_day", JSON_KIND_INT, AT(minutes_per_day), .max = 10000000,
+      .seen = offsetof(struct trust_limits, per_day_given),
+      .doc = "Minutes that its sandboxes lived within a day, all together." },
+    { "concurrent", JSON_KIND_INT, AT(concurrent), .max = 1000000,
+      .seen = offsetof(struct trust_limits, concurrent_given),
+      .doc = "Sandboxes at the same time." },
+};
+#undef AT
+
+/* The tables of nested objects hold offsets from the whole bundle or its array. */
+static const struct json_field role_limit_fields[] = {
+    { "apprentice", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct trust_limits),
+      JSON_FIELDS(limit_fields) },
+    { "journeyman", JSON_KIND_OBJECT, .offset = sizeof(struct trust_limits),
+      .size = sizeof(struct trust_limits), JSON_FIELDS(limit_fields) },
+    { "master", JSON_KIND_OBJECT, .offset = 2 * sizeof(struct trust_limits),
+      .size = sizeof(struct trust_limits), JSON_FIELDS(limit_fields) },
+};
+
+#define AT(member) JSON_AT(struct trust_bundle, member)
+static const struct json_field approval_fields[] = {
+    { "expiry", JSON_KIND_DURATION,
+      JSON_AT(__typeof__(((struct trust_bundle *)0)->approvals), expiry_ns), .min = NS_PER_S,
+      .max = 30 * 86400 * NS_PER_S, .preset = "1h", .doc = "How long a call waits for a master." },
+    { "pending_per_peer", JSON_KIND_UINT,
+      JSON_AT(__typeof__(((struct trust_bundle *)0)->approvals), pending_per_peer), .min = 1,
+      .max = 1000, .preset = "16", .doc = "How many calls of a peer may wait at once." },
+};
+
+const struct json_field trust_bundle_fields[] = {
+    { "version", JSON_KIND_UINT, AT(format), .min = 1, .max = 1, .required = true,
+      .doc = "Version of the format: 1." },
+    { "mode", JSON_KIND_ENUM, AT(mode), .names = trust_mode_names, .preset = "enforce",
+      .doc = "Refuse, only record what would be refused, or do not ask at all." },
+    { "approvals", JSON_KIND_OBJECT, AT(approvals), JSON_FIELDS(approval_fields),
+      .doc = "How calls wait for a master." },
+    { "limits", JSON_KIND_OBJECT, AT(limits), JSON_FIELDS(role_limit_fields),
+      .doc = "What a peer may have, by its role." },
+    { "tools", JSON_KIND_NAMED, AT(tools), JSON_FIELDS(rule_fields), .required = true,
+      .item_size = sizeof(struct trust_rule), .max = BUNDLE_RULES_MAX,
+      .doc = "A rule a tool; a tool without one is denied." },
+};
+#undef AT
+const size_t trust_bundle_field_count = COUNT_OF(trust_bundle_fields);
+
+/* --- checking --- */
+
+struct check {
+    const struct json *document;
+    struct trust_bundle *bundle;
+    struct err *e;
+};
+
+static int fail_at(const struct check *c, const char *tool, const char *field, const char *why)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "tools.%s.%s", tool, field);
+    return yaml_file_fail(c->document, path, c->e, "%s", why);
+}
+
+static bool is_tool_name(const char *name)
+{
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)name[i]) && !strchr("_-./", name[i]))
+            return false;
+    return n > 0 && n < BUNDLE_NAME_MAX;
+}
+
+static int check_terms(const struct check *c, const char *tool, const char *prefix,
+                       struct trust_terms *t)
+{
+    char field[128];
+
+    if (!t->role_given)
+        t->role = t->tier < 2 ? ROLE_APPRENTICE : ROLE_JOURNEYMAN;
+    if (!t->approval_given)
+        t->approval = t->tier == TRUST_TIER_MAX ? GATE_MASTER : GATE_NONE;
+    if (t->tier < TRUST_TIER_MAX || t->approval == GATE_MASTER)
+        return 0;
+    snprintf(field, sizeof field, "%sapproval", prefix);
+    return fail_at(c, tool, field, "tier 4 is what waits for a master; take a lower tier");
+}
+
+/* What it leaves out is as the rule says. */
+static int check_when(const struct check *c, struct trust_rule *rule, struct trust_when *w)
+{
+    const struct trust_terms *base = &rule->terms;
+    struct trust_terms *t = &w->terms;
+    char prefix[128];
+
+    snprintf(prefix, sizeof prefix, "when.%.64s.", w->name);
+    if (!is_tool_name(w->name))
+        return fail_at(c, rule->tool, "when", "a name has letters, digits, '_', '-', '.' or '/'");
+    if (!t->tier_given) {
+        t->tier = base->tier;
+        if (!t->approval_given) {
+            t->approval_given = true;
+            t->approval = base->approval;
+        }
+    }
+    if (!t->role_given && base->role_given) {
+        t->role_given = true;
+        t->role = base->role;
+    }
+    return check_terms(c, rule->tool, prefix, t);
+}
+
+static int compile_arg(const struct check *c, const struct trust_rule *rule, struct trust_arg *a)
+{
+    char field[160];
+    struct err why;
+
+    if (!a->pattern_text)
+        return 0;
+    if (pattern_compile(str_from(a->pattern_text), &c->bundle->arena, &a->pattern, &why) >= 0)
+        return 0;
+    snprintf(field, sizeof field, "args.%.100s.pattern", a->name);
+    return fail_at(c, rule->tool, field, why.msg);
+}
+
+static int check_rule(const struct check *c, struct trust_rule *rule)
+{
+    struct trust_when *w = rule->when.p;
+    struct trust_arg *a = rule->args.p;
+    int r;
+
+    if (!is_tool_name(rule->tool))
+        return yaml_file_fail(c->document, "tools", c->e,
+                              "the name of a tool has up to %d letters, digits, '_', '-', '.', '/'",
+                              BUNDLE_NAME_MAX - 1);
+    if (!rule->terms.tier_given)
+        return fail_at(c, rule->tool, "tier", "is missing");
+    if (!rule->rate.burst)
+        rule->rate.burst = rule->rate.calls;
+    if (rule->rate.burst > rule->rate.calls)
+        return fail_at(c, rule->tool, "rate.burst", "is more than `calls`");
+    r = check_terms(c, rule->tool, "", &rule->terms);
+    for (size_t i = 0; r >= 0 && i < rule->when.n; i++)
+        r = check_when(c, rule, &w[i]);
+    for (size_t i = 0; r >= 0 && i < rule->args.n; i++)
+        r = compile_arg(c, rule, &a[i]);
+    return r;
+}
+
+/* --- the table --- */
+
+static size_t hash_name(struct str s)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < s.n; i++)
+        h = (h ^ (unsigned char)s.p[i]) * UINT64_C(0x100000001b3);
+    return (size_t)(h ^ h >> 32);
+}
+
+static int build_table(struct trust_bundle *b, struct err *e)
+{
+    struct trust_rule *rules = b->tools.p;
+    size_t slots = 8;
+
+    while (slots < 2 * b->tools.n)
+        slots *= 2;
+    b->table = arena_array(&b->arena, slots, sizeof *b->table);
+    if (!b->table)
+        return err_set(e, ERR_TOO_BIG, "the bundle needs more memory than is allowed");
+    b->mask = slots - 1;
+    for (size_t i = 0; i < b->tools.n; i++) {
+        size_t at = hash_name(str_from(rules[i].tool)) & b->mask;
+
+        while (b->table[at])
+            at = (at + 1) & b->mask;
+        b->table[at] = &rules[i];
+    }
+    return 0;
+}
+
+const struct trust_rule *trust_bundle_find(const struct trust_bundle *b, struct str tool)
+{
+    size_t at;
+
+    if (tool.n >= BUNDLE_NAME_MAX)
+        return NULL;
+    at = hash_name(tool) & b->mask;
+    while (b->table[at] && !str_eq(str_from(b->table[at]->tool), tool))
+        at = (at + 1) & b->mask;
+    return b->table[at];
+}
+
+/* --- reading --- */
+
+static void set_version(struct str yaml, char ret[static TRUST_VERSION_TEXT])
+{
+    unsigned char hash[CRYPTO_SHA256_SIZE];
+
+    crypto_sha256(yaml, hash);
+    for (size_t i = 0; i < (TRUST_VERSION_TEXT - 1) / 2; i++)
+        snprintf(ret + 2 * i, 3, "%02x", hash[i]);
+}
+
+static int read_bundle(struct str yaml, struct trust_bundle *b, struct err *e)
+{
+    const struct json_limits limits = { .bytes = BUNDLE_BYTES_MAX,
+                                        .depth = DEPTH_MAX,
+                                        .places = true };
+    struct check c = { .bundle = b, .e = e };
+    struct trust_rule *rules;
+    int r = yaml_read(yaml, limits, &b->arena, &c.document, e);
+
+    if (r < 0)
+        return r;
+    if (c.document->type == JSON_NULL)
+        return err_set(e, ERR_INVALID, "is empty; a bundle has at least 'version: 1' and 'tools'");
+    r = json_bind(c.document, trust_bundle_fields, trust_bundle_field_count, b, &b->arena, e);
+    rules = b->tools.p;
+    for (size_t i = 0; r >= 0 && i < b->tools.n; i++)
+        r = check_rule(&c, &rules[i]);
+    return r < 0 ? r : build_table(b, e);
+}
+
+int trust_bundle_read(struct str yaml, struct trust_bundle **ret, struct err *e)
+{
+    struct trust_bundle *b = calloc(1, sizeof *b);
+    int r;
+
+    if (!b)
+        abort();
+    b->refs = 1;
+    b->approvals.expiry_ns = 3600 * NS_PER_S; /* where the section is not there at all */
+    b->approvals.pending_per_peer = 16;
+    arena_init(&b->arena, MEMORY_MAX);
+    set_version(yaml, b->version);
+    r = read_bundle(yaml, b, e);
+    if (r < 0)
+        trust_bundle_unref(b);
+    else
+        *ret = b;
+    return r;
+}
+
+struct trust_bundle *trust_bundle_ref(struct trust_bundle *b)
+{
+    b->refs++;
+    return b;
+}
+
+void trust_bundle_unref(struct trust_bundle *b)
+{
+    if (!b || --b->refs)
+        return;
+    arena_done(&b->arena);
+    free(b);
+}

@@ -1,0 +1,87 @@
+#include "trust/capabilities.h"
+
+enum { HOSTS_MAX = 256 };
+
+/* What stands in the document, before `network` is looked at. */
+struct declared {
+    const struct json *network;
+    int64_t duration_s, memory_mb;
+    double cpu_quota;
+    unsigned filesystem; /* of accesses[] */
+    bool filesystem_given, cpu_given;
+};
+
+static const char *const accesses[] = { "ro", "rw", NULL };
+
+#define AT(member) JSON_AT(struct declared, member)
+const struct json_field trust_capability_fields[] = {
+    { "network", JSON_KIND_ANY, AT(network),
+      .doc = "Whether it reaches the network: true, false, or a list of HOST[:PORT]." },
+    { "filesystem", JSON_KIND_ENUM, AT(filesystem), .names = accesses,
+      .seen = offsetof(struct declared, filesystem_given),
+      .doc = "What it does with the workspace: ro or rw." },
+    { "duration_s", JSON_KIND_INT, AT(duration_s), .min = 1, .max = 1800,
+      .doc = "Seconds it lives." },
+    { "memory_mb", JSON_KIND_INT, AT(memory_mb), .min = 16, .max = 4096, .doc = "Memory, in MiB." },
+    { "cpu_quota", JSON_KIND_DOUBLE, AT(cpu_quota), .seen = offsetof(struct declared, cpu_given),
+      .doc = "Processors, 0.1 to 4.0." },
+};
+#undef AT
+const size_t trust_capability_field_count = COUNT_OF(trust_capability_fields);
+
+static int read_hosts(const struct json *v, struct trust_capabilities *ret, struct arena *a,
+                      struct err *e)
+{
+    const char **hosts = arena_array(a, v->list.n + 1, sizeof *hosts);
+    size_t n = 0;
+
+    if (!hosts || v->list.n > HOSTS_MAX)
+        return err_set(e, ERR_TOO_BIG, "network: more than %d hosts", HOSTS_MAX);
+    for (const struct json *m = json_first(v); m != json_end(v); m++) {
+        if (m->type != JSON_STR || !m->s.n || m->s.n > 255 || memchr(m->s.p, 0, m->s.n))
+            return err_set(e, ERR_INVALID, "network[%zu]: must be HOST[:PORT]", n);
+        hosts[n] = arena_dup(a, m->s);
+        if (!hosts[n++])
+            return err_set(e, ERR_TOO_BIG, "network: too long");
+    }
+    ret->hosts = (struct json_strs){ hosts, n };
+    ret->network = n > 0;
+    return 0;
+}
+
+static int read_network(const struct json *v, struct trust_capabilities *ret, struct arena *a,
+                        struct err *e)
+{
+    if (!v || v->type == JSON_NULL)
+        return 0;
+    if (v->type == JSON_ARRAY)
+        return read_hosts(v, ret, a, e);
+    if (v->type != JSON_BOOL)
+        return err_set(e, ERR_INVALID, "network: must be true, false or a list of HOST[:PORT]");
+    ret->network = v->b;
+    return 0;
+}
+
+int trust_capabilities_read(const struct json *v, struct trust_capabilities *ret, struct arena *a,
+                            struct err *e)
+{
+    struct trust_capabilities c = { 0 };
+    struct declared d = { 0 };
+    int r = 0;
+
+    if (v && v->type != JSON_NULL)
+        r = json_bind(v, trust_capability_fields, trust_capability_field_count, &d, a, e);
+    if (r >= 0)
+        r = read_network(d.network, &c, a, e);
+    if (r < 0)
+        return r;
+    if (d.cpu_given && !(d.cpu_quota >= 0.1 && d.cpu_quota <= 4.0))
+        return err_set(e, ERR_INVALID, "cpu_quota: must be 0.1 to 4.0");
+    if (d.filesystem_given)
+        c.filesystem = d.filesystem ? ASK_ACCESS_RW : ASK_ACCESS_RO;
+    c.duration_s = d.duration_s;
+    c.memory_mb = d.memory_mb;
+    c.cpu_quota = d.cpu_quota;
+    *ret = c;
+    return 0;
+}

@@ -1,0 +1,293 @@
+#include "trust/decide.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+const char *const trust_failure_names[] = { "static", "closed", "open", NULL };
+
+const char *const trust_check_names[] = { "bundle", "rule",   "capabilities", "role", "args",
+                                          "rate",   "limits", "approval",     NULL };
+
+enum { SCRATCH_MAX = 1 << 20, NAME_SHOWN = 64 };
+
+/* A case while it is looked at. */
+struct judging {
+    const struct trust_case *c;
+    struct trust_decision *d;
+    struct arena scratch;
+};
+
+/* --- saying it --- */
+
+static bool decided(struct judging *j, enum verdict_kind kind, const char *field, const char *fmt,
+                    ...) __attribute__((format(printf, 4, 5)));
+
+/* The rule is named as the place in the bundle that has it. */
+static bool decided(struct judging *j, enum verdict_kind kind, const char *field, const char *fmt,
+                    ...)
+{
+    struct verdict *v = &j->d->verdict;
+    const struct trust_when *w = j->d->when;
+    va_list ap;
+
+    v->kind = kind;
+    if (!j->d->rule)
+        snprintf(v->rule, sizeof v->rule, "%s", field);
+    else if (w && j->d->terms == &w->terms && strncmp(field, "args", 4) != 0)
+        snprintf(v->rule, sizeof v->rule, "tools.%.40s.when.%.32s.%s", j->d->rule->tool, w->name,
+                 field);
+    else
+        snprintf(v->rule, sizeof v->rule, "tools.%.48s.%.56s", j->d->rule->tool, field);
+    va_start(ap, fmt);
+    vsnprintf(v->reason, sizeof v->reason, fmt, ap);
+    va_end(ap);
+    return true;
+}
+
+#define DENY(j, field, ...) decided((j), VERDICT_DENY, (field), __VA_ARGS__)
+
+/* --- the checks: true if it decided --- */
+
+static bool check_bundle(struct judging *j)
+{
+    const struct trust_bundle *b = j->c->bundle;
+
+    if (b && b->mode != TRUST_OFF)
+        return false;
+    if (b)
+        return decided(j, VERDICT_ALLOW, "mode", "the policy is switched off");
+    if (j->c->failure == FAILURE_OPEN)
+        return decided(j, VERDICT_ALLOW, "failure",
+                       "no policy could be loaded, and the configuration says: open");
+    return DENY(j, "failure", "no policy could be loaded: nothing is allowed until one is");
+}
+
+static bool fits(const struct trust_when *w, const struct trust_capabilities *has,
+                 const char *client)
+{
+    bool rw = has->filesystem == ASK_ACCESS_RW;
+
+    if (w->network_given && w->network != has->network)
+        return false;
+    if (w->filesystem_given && (!has->filesystem || rw != (w->filesystem == 1)))
+        return false;
+    for (size_t i = 0; i < w->clients.n; i++)
+        if (strcmp(w->clients.p[i], client) == 0)
+            return true;
+    return w->clients.n == 0;
+}
+
+/* What the sandbox is declared to be: of the one there is, or of the one that is asked for. */
+static int read_capabilities(struct judging *j, struct trust_capabilities *ret, struct err *e)
+{
+    const struct json *args = j->c->args;
+
+    *ret = j->c->sandbox ? *j->c->sandbox : (struct trust_capabilities){ 0 };
+    if (!j->d->rule->creates || !args)
+        return 0;
+    return trust_capabilities_read(json_get(args, STR("capabilities")), ret, &j->scratch, e);
+}
+
+static bool check_rule(struct judging *j)
+{
+    struct trust_decision *d = j->d;
+    char shown[NAME_SHOWN + 1];
+
+    d->rule = trust_bundle_find(j->c->bundle, j->c->tool);
+    if (!d->rule) {
+        log_printable(j->c->tool, shown, sizeof shown);
+        return DENY(j, "tools", "there is no rule for a tool '%s'", shown);
+    }
+    d->terms = &d->rule->terms;
+    d->verdict.effect = d->rule->effect;
+    return false;
+}
+
+static bool check_capabilities(struct judging *j)
+{
+    const struct trust_when *when = j->d->rule->when.p;
+    const char *client = j->c->client ? j->c->client : "";
+    struct trust_capabilities has;
+    struct err e;
+
+    if (j->c->args && j->c->args->type != JSON_OBJECT)
+        return DENY(j, "args", "the arguments are not an object");
+    if (read_capabilities(j, &has, &e) < 0)
+        return DENY(j, "capabilities", "capabilities.%.200s", e.msg);
+    for (size_t i = 0; i < j->d->rule->when.n; i++)
+        if (fits(&when[i], &has, client)) {
+            j->d->when = &when[i];
+            j->d->terms = &when[i].terms;
+            break;
+        }
+    j->d->verdict.tier = (unsigned)j->d->terms->tier;
+    return false;
+}
+
+static bool check_role(struct judging *j)
+{
+    enum role need = j->d->terms->role;
+
+    if (j->c->role >= need)
+        return false;
+    return DENY(j, "role", "tier %u needs the role %s, and the caller is %s", j->d->verdict.tier,
+                role_names[need], role_names[j->c->role]);
+}
+
+static bool check_text(struct judging *j, const struct trust_arg *a, struct str text)
+{
+    char field[80];
+    int r;
+
+    snprintf(field, sizeof field, "args.%.64s", a->name);
+    if (text.n > a->max_bytes)
+        return DENY(j, field, "%.64s: has %zu bytes, %llu are allowed", a->name, text.n,
+                    (unsigned long long)a->max_bytes);
+    if (!a->pattern)
+        return false;
+    r = pattern_match(a->pattern, text);
+    if (r > 0)
+        return false;
+    return DENY(j, field,
+                r < 0 ? "%.64s: takes too long to compare with what is allowed"
+                      : "%.64s: is not what is allowed",
+                a->name);
+}
+
+/* Texts, and lists of texts; other values are the tool's own to check, unless a pattern is asked.
+ */
+static bool check_arg(struct judging *j, const struct trust_arg *a)
+{
+    const struct json *v = j->c->args ? json_get(j->c->args, str_from(a->name)) : NULL;
+    char field[80];
+
+    snprintf(field, sizeof field, "args.%.64s", a->name);
+    if (!v || v->type == JSON_NULL)
+        return a->required && DENY(j, field, "%.64s: is missing", a->name);
+    if (v->type == JSON_STR)
+        return check_text(j, a, v->s);
+    if (!a->pattern)
+        return false;
+    if (v->type != JSON_ARRAY)
+        return DENY(j, field, "%.64s: must be a text", a->name);
+    for (const struct json *m = json_first(v); m != json_end(v); m++) {
+        if (m->type != JSON_STR)
+            return DENY(j, field, "%.64s: must be a list of texts", a->name);
+        if (check_text(j, a, m->s))
+            return true;
+    }
+    return false;
+}
+
+static bool check_args(struct judging *j)
+{
+    const struct trust_arg *a = j->d->rule->args.p;
+
+    for (size_t i = 0; i < j->d->rule->args.n; i++)
+        if (check_arg(j, &a[i]))
+            return true;
+    return false;
+}
+
+/* One moment stands for the bucket: when it would be empty of what was used. Each call moves it by
+ * what a call costs; it may be ahead of now by a burst. */
+static bool check_rate(struct judging *j)
+{
+    const struct trust_rate *r = &j->d->rule->rate;
+    int64_t cost, ahead, from = j->c->rate_ns > j->c->now_ns ? j->c->rate_ns : j->c->now_ns;
+
+    if (!r->calls)
+        return false;
+    cost = r->per_ns / (int64_t)r->calls;
+    ahead = cost * (int64_t)r->burst;
+    if (from + cost - j->c->now_ns > ahead) {
+        j->d->verdict.retry_ns = from + cost - ahead - j->c->now_ns;
+        return decided(j, VERDICT_RATE_LIMIT, "rate",
+                       "%llu calls in %lld s are allowed: try again in %lld ms",
+                       (unsigned long long)r->calls, (long long)(r->per_ns / NS_PER_S),
+                       (long long)(j->d->verdict.retry_ns / NS_PER_MS + 1));
+    }
+    j->d->rate_ns = from + cost;
+    return false;
+}
+
+static bool over(struct judging *j, const char *what, bool given, int64_t has, int64_t most,
+                 const char *of)
+{
+    char field[64];
+
+    if (!given || has < most)
+        return false;
+    snprintf(field, sizeof field, "limits.%s.%s", role_names[j->c->role], what);
+    j->d->rule = NULL; /* it is not the tool's rule that decides */
+    j->d->rate_ns = j->c->rate_ns;
+    return decided(j, VERDICT_RATE_LIMIT, field, "%lld %s, of %lld that the role %s may have",
+                   (long long)has, of, (long long)most, role_names[j->c->role]);
+}
+
+static bool check_limits(struct judging *j)
+{
+    const struct trust_limits *l = &j->c->bundle->limits[j->c->role];
+    const struct trust_usage *u = &j->c->usage;
+
+    if (!j->d->rule->creates)
+        return false;
+    return over(j, "concurrent", l->concurrent_given, u->alive, l->concurrent,
+                "sandboxes are alive") ||
+           over(j, "sandboxes_per_hour", l->per_hour_given, u->made, l->sandboxes_per_hour,
+                "sandboxes were made within an hour") ||
+           over(j, "minutes_per_day", l->per_day_given, u->lived_ns / (60 * NS_PER_S),
+                l->minutes_per_day, "minutes were used within a day");
+}
+
+static bool check_approval(struct judging *j)
+{
+    if (j->d->terms->approval == GATE_NONE)
+        return false;
+    if (j->c->granted) {
+        j->d->used_grant = true;
+        return decided(j, VERDICT_ALLOW, "approval", "a master has granted this");
+    }
+    return decided(j, VERDICT_REQUIRE_APPROVAL, "approval", "tier %u waits for a master's approval",
+                   j->d->verdict.tier);
+}
+
+static bool (*const checks[CHECK_COUNT_])(struct judging *j) = {
+    [CHECK_BUNDLE] = check_bundle,
+    [CHECK_RULE] = check_rule,
+    [CHECK_CAPABILITIES] = check_capabilities,
+    [CHECK_ROLE] = check_role,
+    [CHECK_ARGS] = check_args,
+    [CHECK_RATE] = check_rate,
+    [CHECK_LIMITS] = check_limits,
+    [CHECK_APPROVAL] = check_approval,
+};
+
+/* In `audit` everything passes, and the verdict says what would not. */
+static void apply_mode(const struct trust_case *c, struct verdict *v)
+{
+    v->would = v->kind;
+    if (c->bundle && c->bundle->mode == TRUST_AUDIT)
+        v->kind = VERDICT_ALLOW;
+}
+
+void trust_decide(const struct trust_case *c, struct trust_decision *ret)
+{
+    struct judging j = { .c = c, .d = ret, .scratch = ARENA_INIT(SCRATCH_MAX) };
+    unsigned i = 0;
+
+    *ret = (struct trust_decision){ .rate_ns = c->rate_ns };
+    if (c->bundle)
+        memcpy(ret->verdict.version, c->bundle->version, sizeof ret->verdict.version);
+    while (i < CHECK_COUNT_ && !checks[i](&j))
+        i++;
+    ret->check = (enum trust_check)i;
+    if (i == CHECK_COUNT_)
+        (void)decided(&j, VERDICT_ALLOW, "tier", "tier %u is allowed to the role %s",
+                      ret->verdict.tier, role_names[c->role]);
+    arena_done(&j.scratch);
+    apply_mode(c, &ret->verdict);
+}

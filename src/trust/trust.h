@@ -1,0 +1,79 @@
+/* The one question before a tool runs: may this peer call it, like this, now?
+ *
+ *     op->ask = (struct trust_question){ .tool = name, .args = args, .peer = peer, … };
+ *     op->done = on_verdict;
+ *     trust_ask(t, op);
+ *
+ * Whoever serves calls of tools asks here and nowhere else, then does what the verdict says: runs
+ * the call, or answers with the verdict's code, reason and ids. A call that has to wait for a
+ * master is on disk with its arguments before the verdict is told; when it is approved, `run` of
+ * the trust_runner is called with them, once. Everything happens on the loop's thread. */
+#ifndef TRUST_TRUST_H
+#define TRUST_TRUST_H
+
+#include "control/control.h"
+#include "model/role.h"
+#include "trust/capabilities.h"
+#include "trust/verdict.h"
+
+struct trust;
+struct peer; /* trust/peers.h */
+
+/* --- Asking. --- */
+
+struct trust_question {
+    struct str tool;         /* "sandbox_exec" */
+    const struct json *args; /* an object: the tool's arguments; NULL: {} */
+    /* What the sandbox that the call is about has declared; NULL: it is about none, or makes one
+     * (then its arguments say so). */
+    const struct trust_capabilities *sandbox;
+    struct peer *peer;
+};
+
+struct trust_op {
+    /* in; borrowed until done */
+    struct trust_question ask;
+    /* Never from inside trust_ask(). r < 0: it could not be decided or recorded, which is a no. */
+    void (*done)(struct trust_op *op, int r, const struct err *e);
+    /* out */
+    struct verdict verdict;
+    /* private */
+    struct trust *trust_;
+    struct link link_;
+    struct loop_later later_;
+    struct store_txn txn_;
+    struct event_record event_;
+    struct buf text_;
+    int r_;
+    struct err err_;
+};
+void trust_ask(struct trust *t, struct trust_op *op);
+/* The owner goes: nothing is told any more. What was to be recorded is recorded. */
+void trust_op_cancel(struct trust_op *op);
+
+/* --- Running what was approved. --- */
+
+/* One approved call, to be run now with the arguments it was asked with. */
+struct trust_call {
+    char request_id[ID_MAX];
+    char tool[64];
+    const struct json *args;     /* on the call's own arena, until done */
+    const struct caller *caller; /* as whom: sees what the peer sees */
+    char peer[ID_MAX];
+    /* private */
+    struct arena arena_;
+    struct trust *trust_;
+    struct caller caller_;
+    struct link link_;
+};
+
+struct trust_runner {
+    /* Runs the call and tells with trust_call_done(), now or later. */
+    void (*run)(void *user, struct trust_call *c);
+    void *user;
+};
+void trust_set_runner(struct trust *t, const struct trust_runner *r);
+/* The result: JSON, what the tool answered. `failed`: it is an error. The call is freed. */
+void trust_call_done(struct trust_call *c, bool failed, struct str result);
+
+#endif

@@ -1,0 +1,282 @@
+#include "trust/decide.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "harness/tap.h"
+#include "json/reader.h"
+
+static struct arena arena = ARENA_INIT(16 << 20);
+static struct err e;
+
+static struct trust_bundle *read_text(const char *yaml)
+{
+    struct trust_bundle *b = NULL;
+
+    CHECK_OK(trust_bundle_read(str_from(yaml), &b, &e), e);
+    return b;
+}
+
+static const struct json *tree(const char *text)
+{
+    const struct json *v;
+
+    CHECK_OK(json_read(str_from(text), (struct json_limits){ .bytes = 1 << 20, .depth = 16 },
+                       &arena, &v, &e),
+             e);
+    return v;
+}
+
+/* What the shipped bundle says: per role, in their order, A allows, D denies, H holds for a master.
+ */
+static const struct tier_row {
+    const char *tool, *args;
+    bool network; /* of the sandbox it is about, or that is asked for */
+    const char *roles;
+    unsigned tier;
+} tier_rows[] = {
+    { "sandbox_list", "{}", false, "AAA", 0 },
+    { "sandbox_list", "{}", true, "AAA", 0 },
+    { "sandbox_read", "{\"sandbox_id\":\"sbx_a\",\"path\":\"/x\"}", false, "AAA", 1 },
+    { "sandbox_read", "{\"sandbox_id\":\"sbx_a\",\"path\":\"/x\"}", true, "AAA", 1 },
+    { "sandbox_create", "{}", false, "DAA", 2 },
+    { "sandbox_create", "{\"capabilities\":{\"network\":false}}", false, "DAA", 2 },
+    { "sandbox_create", "{\"capabilities\":{\"network\":true}}", true, "DAA", 3 },
+    { "sandbox_create", "{\"capabilities\":{\"network\":[\"a.b\"]}}", true, "DAA", 3 },
+    { "sandbox_write", "{\"sandbox_id\":\"sbx_a\",\"path\":\"/x\"}", false, "DAA", 2 },
+    { "sandbox_write", "{\"sandbox_id\":\"sbx_a\",\"path\":\"/x\"}", true, "DAA", 2 },
+    { "sandbox_exec", "{\"sandbox_id\":\"sbx_a\",\"command\":\"ls\"}", false, "DAA", 2 },
+    { "sandbox_exec", "{\"sandbox_id\":\"sbx_a\",\"command\":\"ls\"}", true, "DHH", 4 },
+    { "sandbox_install", "{\"sandbox_id\":\"sbx_a\"}", false, "DAA", 3 },
+    { "sandbox_install", "{\"sandbox_id\":\"sbx_a\"}", true, "DHH", 4 },
+    { "sandbox_destroy", "{\"sandbox_id\":\"sbx_a\"}", false, "DAA", 2 },
+    { "sandbox_destroy", "{\"sandbox_id\":\"sbx_a\"}", true, "DAA", 2 },
+};
+
+static void check_row(const struct tier_row *row, enum role role, const struct trust_bundle *b)
+{
+    static const enum verdict_kind kinds[] = {
+        ['A'] = VERDICT_ALLOW, ['D'] = VERDICT_DENY, ['H'] = VERDICT_REQUIRE_APPROVAL
+    };
+    enum verdict_kind want = kinds[(unsigned char)row->roles[role]];
+    struct trust_capabilities sandbox = { .network = row->network };
+    struct trust_case c = { .bundle = b,
+                            .tool = str_from(row->tool),
+                            .args = tree(row->args),
+                            .sandbox = strcmp(row->tool, "sandbox_create") != 0 ? &sandbox : NULL,
+                            .role = role,
+                            .now_ns = NS_PER_S };
+    struct trust_decision d;
+
+    trust_decide(&c, &d);
+    if (b->mode == TRUST_OFF)
+        want = VERDICT_ALLOW;
+    if (d.verdict.would != want ||
+        d.verdict.kind != (b->mode == TRUST_ENFORCE ? want : VERDICT_ALLOW))
+        FAIL("%s as %s, network %d, %s: %s, would %s: %s", row->tool, role_names[role],
+             row->network, trust_mode_names[b->mode], verdict_kind_names[d.verdict.kind],
+             verdict_kind_names[d.verdict.would], d.verdict.reason);
+    if (b->mode != TRUST_OFF)
+        CHECK_INT(d.verdict.tier, row->tier);
+    CHECK(d.verdict.rule[0] && d.verdict.reason[0]);
+    CHECK_STR(str_from(d.verdict.version), b->version);
+}
+
+TEST(each_tool_role_capability_and_mode)
+{
+    struct trust_bundle *b = read_text(trust_builtin_yaml);
+
+    for (unsigned mode = 0; mode < TRUST_MODE_COUNT_; mode++) {
+        b->mode = (enum trust_mode)mode;
+        for (unsigned role = 0; role < ROLE_COUNT_; role++)
+            for (size_t i = 0; i < COUNT_OF(tier_rows); i++)
+                check_row(&tier_rows[i], (enum role)role, b);
+    }
+    trust_bundle_unref(b);
+}
+
+TEST(codes_are_those_of_the_interface)
+{
+    CHECK_INT(verdict_code(VERDICT_ALLOW), 0);
+    CHECK_INT(verdict_code(VERDICT_DENY), -32000);
+    CHECK_INT(verdict_code(VERDICT_RATE_LIMIT), -32001);
+    CHECK_INT(verdict_code(VERDICT_REQUIRE_APPROVAL), -32002);
+}
+
+static struct trust_decision decide(const struct trust_bundle *b, const char *tool,
+                                    const char *args)
+{
+    struct trust_case c = { .bundle = b,
+                            .tool = str_from(tool),
+                            .args = args ? tree(args) : NULL,
+                            .role = ROLE_MASTER,
+                            .now_ns = 1 };
+    struct trust_decision d;
+
+    trust_decide(&c, &d);
+    return d;
+}
+
+TEST(without_a_bundle_the_failure_mode_counts)
+{
+    struct trust_case c = { .tool = STR("sandbox_list"), .role = ROLE_MASTER };
+    struct trust_decision d;
+
+    c.failure = FAILURE_CLOSED;
+    trust_decide(&c, &d);
+    CHECK_INT(d.verdict.kind, VERDICT_DENY);
+    c.failure = FAILURE_STATIC; /* whoever asks has the built-in one then: without it, nothing */
+    trust_decide(&c, &d);
+    CHECK_INT(d.verdict.kind, VERDICT_DENY);
+    c.failure = FAILURE_OPEN;
+    trust_decide(&c, &d);
+    CHECK_INT(d.verdict.kind, VERDICT_ALLOW);
+    CHECK_STR(str_from(d.verdict.rule), "failure");
+}
+
+TEST(bad_calls_are_refused_by_name)
+{
+    static const struct {
+        const char *tool, *args, *rule, *said;
+    } rows[] = {
+        { "sandbox_format_disk", "{}", "tools", "sandbox_format_disk" },
+        { "x\ny", "{}", "tools", "no rule" },
+        { "sandbox_read", "[]", "tools.sandbox_read.args", "not an object" },
+        { "sandbox_read", NULL, "tools.sandbox_read.args.sandbox_id", "missing" },
+        { "sandbox_read", "{\"sandbox_id\":null}", "tools.sandbox_read.args.sandbox_id",
+          "missing" },
+        { "sandbox_read", "{\"sandbox_id\":7}", "tools.sandbox_read.args.sandbox_id",
+          "must be a text" },
+        { "sandbox_read", "{\"sandbox_id\":\"../x\"}", "tools.sandbox_read.args.sandbox_id",
+          "not what is allowed" },
+        { "sandbox_read", "{\"sandbox_id\":\"sbx_a\",\"path\":\"a\\nb\"}",
+          "tools.sandbox_read.args.path", "not what is allowed" },
+        { "sandbox_read", "{\"sandbox_id\":\"sbx_a\",\"path\":\"a\\u0000b\"}",
+          "tools.sandbox_read.args.path", "not what is allowed" },
+        { "sandbox_create", "{\"capabilities\":{\"memory_mb\":4097}}",
+          "tools.sandbox_create.capabilities", "memory_mb" },
+        { "sandbox_create", "{\"capabilities\":{\"cpu_quota\":5}}",
+          "tools.sandbox_create.capabilities", "cpu_quota" },
+        { "sandbox_create", "{\"capabilities\":{\"duration_s\":2000}}",
+          "tools.sandbox_create.capabilities", "duration_s" },
+        { "sandbox_create", "{\"capabilities\":{\"network\":\"all\"}}",
+          "tools.sandbox_create.capabilities", "network" },
+    };
+    struct trust_bundle *b = read_text(trust_builtin_yaml);
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct trust_decision d = decide(b, rows[i].tool, rows[i].args);
+
+        CHECK_INT(d.verdict.kind, VERDICT_DENY);
+        CHECK_STR(str_from(d.verdict.rule), rows[i].rule);
+        if (!strstr(d.verdict.reason, rows[i].said) || strchr(d.verdict.reason, '\n'))
+            FAIL("%s: '%s' does not say '%s'", rows[i].tool, d.verdict.reason, rows[i].said);
+    }
+    trust_bundle_unref(b);
+}
+
+TEST(arguments_may_be_lists_and_have_a_length)
+{
+    struct trust_bundle *b =
+        read_text("version: 1\ntools:\n  t:\n    tier: 0\n    effect: none\n    args:\n"
+                  "      argv: { pattern: '[a-z]+', max_bytes: 4 }\n      n: { required: true }\n");
+
+    CHECK_INT(decide(b, "t", "{\"n\":1}").verdict.kind, VERDICT_ALLOW);
+    CHECK_INT(decide(b, "t", "{\"n\":1,\"argv\":[\"a\",\"b\"]}").verdict.kind, VERDICT_ALLOW);
+    CHECK_INT(decide(b, "t", "{\"n\":1,\"argv\":[\"a\",\"B\"]}").verdict.kind, VERDICT_DENY);
+    CHECK_INT(decide(b, "t", "{\"n\":1,\"argv\":[\"a\",[\"b\"]]}").verdict.kind, VERDICT_DENY);
+    CHECK_INT(decide(b, "t", "{\"n\":1,\"argv\":\"abcde\"}").verdict.kind, VERDICT_DENY);
+    CHECK_INT(decide(b, "t", "{\"n\":1,\"argv\":{}}").verdict.kind, VERDICT_DENY);
+    CHECK_INT(decide(b, "t", "{}").verdict.kind, VERDICT_DENY);
+    trust_bundle_unref(b);
+}
+
+/* Six calls in a minute, two of them at once. */
+TEST(rates_refill_with_time)
+{
+    struct trust_bundle *b = read_text("version: 1\ntools:\n  t: { tier: 0, effect: none, "
+                                       "rate: { calls: 6, per: 1m, burst: 2 } }\n");
+    struct trust_case c = { .bundle = b, .tool = STR("t"), .now_ns = 1000 * NS_PER_S };
+    struct trust_decision d;
+    int allowed = 0;
+
+    for (int i = 0; i < 4; i++) {
+        trust_decide(&c, &d);
+        allowed += d.verdict.kind == VERDICT_ALLOW;
+        c.rate_ns = d.rate_ns;
+    }
+    CHECK_INT(allowed, 2);
+    CHECK_INT(d.verdict.kind, VERDICT_RATE_LIMIT);
+    CHECK_INT(d.verdict.retry_ns, 10 * NS_PER_S);
+    CHECK_STR(str_from(d.verdict.rule), "tools.t.rate");
+    c.now_ns += d.verdict.retry_ns;
+    trust_decide(&c, &d);
+    CHECK_INT(d.verdict.kind, VERDICT_ALLOW);
+    for (allowed = 0; c.now_ns < 4600 * NS_PER_S; c.now_ns += NS_PER_S) {
+        c.rate_ns = d.rate_ns;
+        trust_decide(&c, &d);
+        allowed += d.verdict.kind == VERDICT_ALLOW;
+    }
+    CHECK(allowed >= 358 && allowed <= 360); /* of an hour, less what began it */
+    trust_bundle_unref(b);
+}
+
+TEST(limits_of_a_role_count_for_what_creates)
+{
+    struct trust_bundle *b = read_text("version: 1\nlimits:\n  journeyman: { sandboxes_per_hour: "
+                                       "5, minutes_per_day: 10, concurrent: 2 }\n"
+                                       "tools:\n  make: { tier: 2, effect: write, creates: true }\n"
+                                       "  use: { tier: 2, effect: write }\n");
+    static const struct {
+        struct trust_usage usage;
+        const char *rule;
+    } rows[] = {
+        { { 4, 599 * NS_PER_S, 1 }, "tools.make.tier" },
+        { { 4, 0, 2 }, "limits.journeyman.concurrent" },
+        { { 5, 0, 0 }, "limits.journeyman.sandboxes_per_hour" },
+        { { 0, 600 * NS_PER_S, 0 }, "limits.journeyman.minutes_per_day" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct trust_case c = { .bundle = b,
+                                .tool = STR("make"),
+                                .role = ROLE_JOURNEYMAN,
+                                .now_ns = 1,
+                                .usage = rows[i].usage };
+        struct trust_decision d;
+
+        trust_decide(&c, &d);
+        CHECK_STR(str_from(d.verdict.rule), rows[i].rule);
+        CHECK_INT(d.verdict.kind, i ? VERDICT_RATE_LIMIT : VERDICT_ALLOW);
+        c.tool = STR("use");
+        trust_decide(&c, &d);
+        CHECK_INT(d.verdict.kind, VERDICT_ALLOW);
+        c.tool = STR("make");
+        c.role = ROLE_MASTER;
+        trust_decide(&c, &d);
+        CHECK_INT(d.verdict.kind, VERDICT_ALLOW);
+    }
+    trust_bundle_unref(b);
+}
+
+TEST(a_grant_stands_in_for_an_approval)
+{
+    struct trust_bundle *b = read_text(trust_builtin_yaml);
+    struct trust_capabilities sandbox = { .network = true };
+    struct trust_case c = { .bundle = b,
+                            .tool = STR("sandbox_exec"),
+                            .args = tree("{\"sandbox_id\":\"sbx_a\"}"),
+                            .sandbox = &sandbox,
+                            .role = ROLE_JOURNEYMAN,
+                            .now_ns = 1,
+                            .granted = true };
+    struct trust_decision d;
+
+    trust_decide(&c, &d);
+    CHECK(d.verdict.kind == VERDICT_ALLOW && d.used_grant);
+    CHECK_STR(str_from(d.verdict.rule), "tools.sandbox_exec.when.network.approval");
+    c.role = ROLE_APPRENTICE; /* it stands in for nothing else */
+    trust_decide(&c, &d);
+    CHECK(d.verdict.kind == VERDICT_DENY && !d.used_grant);
+    trust_bundle_unref(b);
+}
