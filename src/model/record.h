@@ -9,12 +9,15 @@
 #include "base/id.h"
 #include "json/bind.h"
 #include "model/actor.h"
+#include "model/approval.h"
+#include "model/role.h"
 #include "model/state.h"
 
 enum {
     RECORD_NAME_MAX = 128, /* profile, extension, host */
     RECORD_REASON_MAX = 256,
     RECORD_BOOT_MAX = 40,
+    RECORD_TOOL_MAX = 64,
 };
 
 /* A sandbox. Times are wall clock nanoseconds, 0 for never; `deadline_ns` is on CLOCK_BOOTTIME of
@@ -76,8 +79,54 @@ struct token_record {
     enum actor_kind actor;
     uint64_t verbs; /* bits of enum token_verb */
     struct json_map labels;
-    bool gateway; /* may pass X-Trust-Level on */
+    bool gateway;   /* may pass X-Trust-Level on */
+    enum role role; /* of whoever holds it */
     int64_t created_ns, expires_ns, revoked_ns;
+};
+
+/* Somebody who calls tools: a session of a client. */
+struct peer_record {
+    char id[ID_MAX];        /* "peer_…" */
+    unsigned char hash[32]; /* SHA-256 of its session's token */
+    char owner[OWNER_MAX];
+    struct actor actor;
+    int64_t uid; /* of who registered it; -1: not known, it came with a token */
+    enum role role;
+    char client[RECORD_TOOL_MAX]; /* kind of client: what it calls itself */
+    int64_t created_ns, seen_ns;
+    int64_t ended_ns; /* its sandboxes are being released; 0: it lives */
+};
+
+/* A call that waits, or waited, for a master. */
+struct approval_record {
+    char id[ID_MAX]; /* "req_…" */
+    char peer[ID_MAX];
+    char owner[OWNER_MAX];
+    int64_t uid; /* of who asks, as in peer_record */
+    char tool[RECORD_TOOL_MAX];
+    char sandbox[ID_MAX]; /* that it is about, or "" */
+    char version[24];     /* of the policy that held it */
+    char rule[112];       /* … and its rule */
+    uint32_t tier;
+    enum approval_state state;
+    int64_t created_ns, expires_ns, decided_ns, finished_ns;
+    char approver[OWNER_MAX]; /* who decided, or "" */
+    char reason[RECORD_REASON_MAX];
+    bool failed;       /* it ran, and the tool's answer is an error */
+    struct str args;   /* JSON, as they came */
+    struct str result; /* JSON, or empty */
+};
+
+/* A yes in advance, to calls of one tool on one sandbox. */
+struct grant_record {
+    char id[ID_MAX]; /* "grant_…" */
+    char peer[ID_MAX];
+    char tool[RECORD_TOOL_MAX];
+    char sandbox[ID_MAX];
+    char version[24];
+    char approver[OWNER_MAX];
+    uint32_t uses; /* that are left; 0: as many as it likes */
+    int64_t expires_ns;
 };
 
 struct host_record {

@@ -315,6 +315,50 @@ static int ask_idempotency(struct db *d, struct store_query *q, struct err *e)
     return read_all(q, &idempotency_shape, d, st, e);
 }
 
+/* ---- trust */
+
+static int ask_peers(struct db *d, struct store_query *q, struct err *e)
+{
+    return ask_list(d, q, SQL_PEERS, &peer_shape, e);
+}
+
+static int ask_approval(struct db *d, struct store_query *q, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_APPROVAL, &st, e);
+
+    if (r < 0)
+        return r;
+    db_bind(st, 1, q->text);
+    db_bind(st, 2, q->owner);
+    return read_all(q, &approval_shape, d, st, e);
+}
+
+static int ask_approvals_open(struct db *d, struct store_query *q, struct err *e)
+{
+    return ask_list(d, q, SQL_APPROVALS_OPEN, &approval_shape, e);
+}
+
+static int ask_approvals(struct db *d, struct store_query *q, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, q->owner.n ? SQL_APPROVALS_OWNER : SQL_APPROVALS, &st, e);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_int(st, 1, limit_of(q));
+    sqlite3_bind_int64(st, 2, q->after.id[0] ? q->after.created_ns : INT64_MAX);
+    db_bind(st, 3, str_from(q->after.id));
+    if (q->owner.n)
+        db_bind(st, 4, q->owner);
+    return read_all(q, &approval_shape, d, st, e);
+}
+
+static int ask_grants(struct db *d, struct store_query *q, struct err *e)
+{
+    return ask_list(d, q, SQL_GRANTS, &grant_shape, e);
+}
+
 static int ask_setting(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
@@ -346,6 +390,11 @@ static int (*const asks[])(struct db *d, struct store_query *q, struct err *e) =
     [STORE_IDEMPOTENCY] = ask_idempotency,
     [STORE_OUTBOX] = ask_outbox,
     [STORE_SETTING] = ask_setting,
+    [STORE_PEERS] = ask_peers,
+    [STORE_APPROVAL] = ask_approval,
+    [STORE_APPROVALS_OPEN] = ask_approvals_open,
+    [STORE_APPROVALS] = ask_approvals,
+    [STORE_GRANTS] = ask_grants,
 };
 
 int query_run(struct db *d, struct store_query *q, struct err *e)

@@ -68,6 +68,7 @@ static const struct row_column token_columns[] = {
     IN(created_ns, I64),
     IN(expires_ns, I64),
     IN(revoked_ns, I64),
+    IN_ENUM(role, ROLE_COUNT_),
 };
 #undef IN
 #undef IN_ENUM
@@ -87,6 +88,48 @@ static const struct row_column idempotency_columns[] = {
 };
 #undef IN
 
+#define IN(member, kind)     AT_(peer_record, member, ROW_##kind, 0)
+#define IN_ENUM(member, end) AT_(peer_record, member, ROW_ENUM, end)
+static const struct row_column peer_columns[] = {
+    IN(id, TEXT),
+    IN(hash, BYTES),
+    IN(owner, TEXT),
+    IN_ENUM(actor.kind, ACTOR_KIND_COUNT_),
+    IN(actor.id, TEXT),
+    IN(uid, I64),
+    IN_ENUM(role, ROLE_COUNT_),
+    IN(client, TEXT),
+    IN(created_ns, I64),
+    IN(seen_ns, I64),
+    IN(ended_ns, I64),
+};
+#undef IN
+#undef IN_ENUM
+
+#define IN(member, kind)     AT_(approval_record, member, ROW_##kind, 0)
+#define IN_ENUM(member, end) AT_(approval_record, member, ROW_ENUM, end)
+static const struct row_column approval_columns[] = {
+    IN(id, TEXT),        IN(peer, TEXT),
+    IN(owner, TEXT),     IN(uid, I64),
+    IN(tool, TEXT),      IN(sandbox, TEXT),
+    IN(version, TEXT),   IN(rule, TEXT),
+    IN(tier, U32),       IN_ENUM(state, APPROVAL_STATE_COUNT_),
+    IN(created_ns, I64), IN(expires_ns, I64),
+    IN(decided_ns, I64), IN(finished_ns, I64),
+    IN(approver, TEXT),  IN(reason, TEXT),
+    IN(failed, BOOL),    IN(args, STR),
+    IN(result, STR),
+};
+#undef IN
+#undef IN_ENUM
+
+#define IN(member, kind) AT_(grant_record, member, ROW_##kind, 0)
+static const struct row_column grant_columns[] = {
+    IN(id, TEXT),      IN(peer, TEXT),     IN(tool, TEXT), IN(sandbox, TEXT),
+    IN(version, TEXT), IN(approver, TEXT), IN(uses, U32),  IN(expires_ns, I64),
+};
+#undef IN
+
 #define SHAPE(text, columns, type)                                                                 \
     {                                                                                              \
         (text), (columns), (int)COUNT_OF(columns), sizeof(type)                                    \
@@ -97,6 +140,10 @@ const struct row_shape egress_shape = SHAPE("egress policy", egress_columns, str
 const struct row_shape process_shape = SHAPE("process", process_columns, struct process_record);
 const struct row_shape token_shape = SHAPE("token", token_columns, struct token_record);
 const struct row_shape host_shape = SHAPE("host", host_columns, struct host_record);
+const struct row_shape peer_shape = SHAPE("peer", peer_columns, struct peer_record);
+const struct row_shape approval_shape =
+    SHAPE("held call", approval_columns, struct approval_record);
+const struct row_shape grant_shape = SHAPE("grant", grant_columns, struct grant_record);
 const struct row_shape idempotency_shape =
     SHAPE("idempotency key", idempotency_columns, struct idempotency_record);
 

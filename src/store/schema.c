@@ -3,6 +3,8 @@
 #include <assert.h>
 
 #include "base/own.h"
+#include "model/approval.h"
+#include "model/role.h"
 #include "model/state.h"
 
 /* States are kept as numbers; what is kept must not change its meaning. */
@@ -130,9 +132,70 @@ static const char egress[] =
     " policy TEXT NOT NULL"
     ") STRICT;";
 
+/* `state` below 3 is one that is under way. */
+static_assert(APPROVAL_PENDING == 0 && APPROVAL_RUNNING == 2 && APPROVAL_INTERRUPTED == 7,
+              "new states go behind the old");
+static_assert(ROLE_JOURNEYMAN == 1 && ROLE_MASTER == 2, "roles are kept as numbers");
+
+static const char trust[] =
+    "ALTER TABLE tokens ADD COLUMN role INTEGER NOT NULL DEFAULT 1;"
+
+    "CREATE TABLE peers ("
+    " id TEXT NOT NULL PRIMARY KEY,"
+    " hash BLOB NOT NULL,"
+    " owner TEXT NOT NULL,"
+    " actor_kind INTEGER NOT NULL,"
+    " actor TEXT NOT NULL,"
+    " uid INTEGER NOT NULL,"
+    " role INTEGER NOT NULL,"
+    " client TEXT NOT NULL,"
+    " created_ns INTEGER NOT NULL,"
+    " seen_ns INTEGER NOT NULL,"
+    " ended_ns INTEGER NOT NULL"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE approvals ("
+    " n INTEGER PRIMARY KEY,"
+    " id TEXT NOT NULL,"
+    " peer TEXT NOT NULL,"
+    " owner TEXT NOT NULL,"
+    " uid INTEGER NOT NULL,"
+    " tool TEXT NOT NULL,"
+    " sandbox TEXT NOT NULL,"
+    " version TEXT NOT NULL,"
+    " rule TEXT NOT NULL,"
+    " tier INTEGER NOT NULL,"
+    " state INTEGER NOT NULL,"
+    " created_ns INTEGER NOT NULL,"
+    " expires_ns INTEGER NOT NULL,"
+    " decided_ns INTEGER NOT NULL,"
+    " finished_ns INTEGER NOT NULL,"
+    " approver TEXT NOT NULL,"
+    " reason TEXT NOT NULL,"
+    " failed INTEGER NOT NULL,"
+    " args TEXT NOT NULL,"
+    " result TEXT NOT NULL"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX approvals_id ON approvals (id);"
+    "CREATE INDEX approvals_open ON approvals (created_ns, id) WHERE state < 3;"
+    "CREATE INDEX approvals_page ON approvals (created_ns DESC, id);"
+    "CREATE INDEX approvals_owner_page ON approvals (owner, created_ns DESC, id);"
+
+    "CREATE TABLE grants ("
+    " id TEXT NOT NULL PRIMARY KEY,"
+    " peer TEXT NOT NULL,"
+    " tool TEXT NOT NULL,"
+    " sandbox TEXT NOT NULL,"
+    " version TEXT NOT NULL,"
+    " approver TEXT NOT NULL,"
+    " uses INTEGER NOT NULL,"
+    " expires_ns INTEGER NOT NULL"
+    ") STRICT, WITHOUT ROWID;";
+
 static const struct migration migrations[] = {
     { 1, first },
     { 2, egress },
+    { 3, trust },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

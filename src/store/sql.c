@@ -10,8 +10,14 @@
 #define PROCESS "sandbox, proc, spec, started_ns, exited_ns, ended, how, status"
 #define EGRESS  "sandbox, generation, endpoints, policy"
 #define TOKEN                                                                                      \
-    "id, hash, name, owner, actor, verbs, labels, gateway, created_ns, expires_ns, revoked_ns"
-#define HOST        "name, address, added_ns, labels"
+    "id, hash, name, owner, actor, verbs, labels, gateway, created_ns, expires_ns, revoked_ns, "   \
+    "role"
+#define HOST "name, address, added_ns, labels"
+#define PEER "id, hash, owner, actor_kind, actor, uid, role, client, created_ns, seen_ns, ended_ns"
+#define APPROVAL                                                                                   \
+    "id, peer, owner, uid, tool, sandbox, version, rule, tier, state, created_ns, expires_ns, "    \
+    "decided_ns, finished_ns, approver, reason, failed, args, result"
+#define GRANT       "id, peer, tool, sandbox, version, approver, uses, expires_ns"
 #define IDEMPOTENCY "owner, key, body, sandbox, created_ns"
 
 /* A page, newest first: destroyed sandboxes and live ones are walked in order, each along its part
@@ -63,16 +69,35 @@ const char *const sql_texts[SQL_COUNT_] = {
                        " ON CONFLICT (sandbox) DO UPDATE SET generation = ?2, endpoints = ?3,"
                        " policy = ?4",
     [SQL_PUT_TOKEN] =
-        "INSERT INTO tokens (" TOKEN ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+        "INSERT INTO tokens (" TOKEN ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
+        " ?12)"
         " ON CONFLICT (id) DO UPDATE SET hash = ?2, name = ?3, owner = ?4, actor = ?5,"
         " verbs = ?6, labels = ?7, gateway = ?8, created_ns = ?9, expires_ns = ?10,"
-        " revoked_ns = ?11",
+        " revoked_ns = ?11, role = ?12",
     [SQL_PUT_HOST] = "INSERT INTO hosts (" HOST ") VALUES (?1, ?2, ?3, ?4)"
                      " ON CONFLICT (name) DO UPDATE SET address = ?2, added_ns = ?3, labels = ?4",
     [SQL_DROP_HOST] = "DELETE FROM hosts WHERE name = ?1",
     [SQL_ADD_IDEMPOTENCY] = "INSERT INTO idempotency (" IDEMPOTENCY ") VALUES (?1, ?2, ?3, ?4, ?5)",
     [SQL_PUT_SETTING] = "INSERT INTO settings (key, value) VALUES (?1, ?2)"
                         " ON CONFLICT (key) DO UPDATE SET value = ?2",
+    [SQL_PUT_PEER] =
+        "INSERT INTO peers (" PEER ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+        " ON CONFLICT (id) DO UPDATE SET hash = ?2, owner = ?3, actor_kind = ?4, actor = ?5,"
+        " uid = ?6, role = ?7, client = ?8, created_ns = ?9, seen_ns = ?10, ended_ns = ?11",
+    [SQL_DROP_PEER] = "DELETE FROM peers WHERE id = ?1",
+    [SQL_ADD_APPROVAL] =
+        "INSERT INTO approvals (" APPROVAL ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
+        " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+    [SQL_MOVE_APPROVAL] = "UPDATE approvals SET state = ?10, decided_ns = ?13, finished_ns = ?14,"
+                          " approver = ?15, reason = ?16, failed = ?17, result = ?19"
+                          " WHERE id = ?1 AND state = ?20",
+    [SQL_OLD_APPROVALS] = "SELECT id FROM approvals INDEXED BY approvals_page"
+                          " WHERE created_ns < ?1 AND state >= 3 ORDER BY created_ns DESC, id"
+                          " LIMIT ?2",
+    [SQL_DROP_APPROVAL] = "DELETE FROM approvals WHERE id = ?1",
+    [SQL_PUT_GRANT] = "INSERT INTO grants (" GRANT ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+                      " ON CONFLICT (id) DO UPDATE SET uses = ?7, expires_ns = ?8",
+    [SQL_DROP_GRANT] = "DELETE FROM grants WHERE id = ?1",
     [SQL_OLD_SANDBOXES] =
         "SELECT id FROM sandboxes INDEXED BY sandboxes_old WHERE live = 0 AND updated_ns < ?1"
         " ORDER BY updated_ns LIMIT ?2",
@@ -109,4 +134,14 @@ const char *const sql_texts[SQL_COUNT_] = {
         "SELECT " EVENT " FROM events WHERE seq IN (SELECT seq FROM outbox WHERE seq > ?1"
         " ORDER BY seq LIMIT ?2) ORDER BY seq",
     [SQL_SETTING] = "SELECT value FROM settings WHERE key = ?1",
+    [SQL_PEERS] = "SELECT " PEER " FROM peers ORDER BY id LIMIT ?1",
+    [SQL_APPROVAL] = "SELECT " APPROVAL " FROM approvals WHERE id = ?1 AND (?2 = '' OR owner = ?2)",
+    [SQL_APPROVALS_OPEN] = "SELECT " APPROVAL " FROM approvals INDEXED BY approvals_open"
+                           " WHERE state < 3 ORDER BY created_ns, id LIMIT ?1",
+    [SQL_APPROVALS] = "SELECT " APPROVAL " FROM approvals WHERE created_ns <= ?2"
+                      " AND (created_ns < ?2 OR id > ?3) ORDER BY created_ns DESC, id LIMIT ?1",
+    [SQL_APPROVALS_OWNER] = "SELECT " APPROVAL " FROM approvals WHERE owner = ?4"
+                            " AND created_ns <= ?2 AND (created_ns < ?2 OR id > ?3)"
+                            " ORDER BY created_ns DESC, id LIMIT ?1",
+    [SQL_GRANTS] = "SELECT " GRANT " FROM grants ORDER BY id LIMIT ?1",
 };

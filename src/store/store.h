@@ -67,6 +67,16 @@ void store_put_egress(struct store_txn *t, const struct egress_record *r);
 void store_put_token(struct store_txn *t, const struct token_record *r);
 void store_put_host(struct store_txn *t, const struct host_record *r);
 void store_remove_host(struct store_txn *t, const char *name);
+void store_put_peer(struct store_txn *t, const struct peer_record *r);
+void store_remove_peer(struct store_txn *t, const char *id);
+/* Fails the whole transaction with -ERR_CONFLICT if the id is there already. */
+void store_add_approval(struct store_txn *t, const struct approval_record *r);
+/* Writes its new state and what came with it. Fails the whole transaction with -ERR_CONFLICT if it
+ * is not in the state `from`. */
+void store_move_approval(struct store_txn *t, const struct approval_record *r,
+                         enum approval_state from);
+void store_put_grant(struct store_txn *t, const struct grant_record *r);
+void store_remove_grant(struct store_txn *t, const char *id);
 /* Fails the whole transaction with -ERR_CONFLICT if owner and key are there already. */
 void store_put_idempotency(struct store_txn *t, const struct idempotency_record *r);
 void store_set(struct store_txn *t, const char *key,
@@ -74,8 +84,9 @@ void store_set(struct store_txn *t, const char *key,
 /* The hub has taken this event. */
 void store_outbox_sent(struct store_txn *t, int64_t seq);
 /* Removes sandboxes that were destroyed before that time with all that belongs to them, and the
- * oldest events up to the first that is not before its time. While there is a hub, events that it
- * has not taken stay. At most `limit` of either at a time. */
+ * oldest events up to the first that is not before its time, and held calls that old that are
+ * decided. While there is a hub, events that it has not taken stay. At most `limit` of either at a
+ * time. */
 void store_prune(struct store_txn *t, int64_t sandboxes_before_ns, int64_t events_before_ns,
                  int limit);
 
@@ -95,6 +106,11 @@ enum store_query_kind {
     STORE_IDEMPOTENCY, /* by owner and key */
     STORE_OUTBOX,      /* events not taken by the hub yet, ascending */
     STORE_SETTING,     /* by key */
+    STORE_PEERS,
+    STORE_APPROVAL,       /* by id, and owner */
+    STORE_APPROVALS_OPEN, /* that are under way, oldest first */
+    STORE_APPROVALS,      /* a page, of an owner or of all, newest first */
+    STORE_GRANTS,
     STORE_BACKUP, /* writes the whole store as of now to the file descriptor fd, which blocks */
 };
 
@@ -127,6 +143,9 @@ struct store_query {
         struct token_record *tokens;
         struct host_record *hosts;
         struct idempotency_record *idempotency;
+        struct peer_record *peers;
+        struct approval_record *approvals;
+        struct grant_record *grants;
         const char *setting; /* NULL: not set */
         void *rows;
     };

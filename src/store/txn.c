@@ -354,6 +354,97 @@ void store_put_idempotency(struct store_txn *t, const struct idempotency_record 
     add_record(t, put_idempotency, &idempotency_shape, r);
 }
 
+/* ---- trust */
+
+static int put_peer(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_row(d, SQL_PUT_PEER, &peer_shape, op->record, e);
+}
+
+void store_put_peer(struct store_txn *t, const struct peer_record *r)
+{
+    add_record(t, put_peer, &peer_shape, r);
+}
+
+static int remove_peer(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_text(d, SQL_DROP_PEER, op->key, e);
+}
+
+void store_remove_peer(struct store_txn *t, const char *id)
+{
+    add(t, remove_peer)->key = keep(t, id);
+}
+
+static int add_approval(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_row(d, SQL_ADD_APPROVAL, &approval_shape, op->record, e);
+}
+
+void store_add_approval(struct store_txn *t, const struct approval_record *r)
+{
+    add_record(t, add_approval, &approval_shape, r);
+}
+
+static int move_approval(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    const struct approval_record *a = op->record;
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_MOVE_APPROVAL, &st, e);
+
+    (void)t;
+    if (r < 0)
+        return r;
+    r = row_bind(&approval_shape, a, st, e);
+    if (r < 0) {
+        db_end(st);
+        return r;
+    }
+    sqlite3_bind_int64(st, approval_shape.n + 1, op->number);
+    r = db_finish(d, st, e);
+    if (r >= 0 && sqlite3_changes(d->h) == 0)
+        return err_set(e, ERR_CONFLICT, "%s is not %s any more", a->id,
+                       approval_state_names[op->number]);
+    return r;
+}
+
+void store_move_approval(struct store_txn *t, const struct approval_record *r,
+                         enum approval_state from)
+{
+    const void *copy = row_copy(&approval_shape, r, &t->arena_);
+    struct op *op = add(t, move_approval);
+
+    op->record = copy;
+    op->number = from;
+    if (!copy)
+        fail_too_big(t);
+}
+
+static int put_grant(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_row(d, SQL_PUT_GRANT, &grant_shape, op->record, e);
+}
+
+void store_put_grant(struct store_txn *t, const struct grant_record *r)
+{
+    add_record(t, put_grant, &grant_shape, r);
+}
+
+static int remove_grant(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_text(d, SQL_DROP_GRANT, op->key, e);
+}
+
+void store_remove_grant(struct store_txn *t, const char *id)
+{
+    add(t, remove_grant)->key = keep(t, id);
+}
+
 static int set(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     sqlite3_stmt *st;
@@ -378,18 +469,18 @@ void store_set(struct store_txn *t, const char *key, const char *value)
 /* ---- pruning */
 
 /* The ids first: a statement should not walk what another removes. */
-static int find_old(const struct op *op, struct store_txn *t, struct db *d, char (**ret)[ID_MAX],
-                    struct err *e)
+static int find_old(const struct op *op, enum sql sql, int64_t before, struct store_txn *t,
+                    struct db *d, char (**ret)[ID_MAX], struct err *e)
 {
     char(*ids)[ID_MAX] = arena_array(&t->arena_, (size_t)op->limit, ID_MAX);
     sqlite3_stmt *st;
-    int n = 0, r = db_prepare(d, SQL_OLD_SANDBOXES, &st, e);
+    int n = 0, r = db_prepare(d, sql, &st, e);
 
     if (!ids)
-        return err_set(e, ERR_TOO_BIG, "%d sandboxes are too many to prune at once", op->limit);
+        return err_set(e, ERR_TOO_BIG, "%d rows are too many to prune at once", op->limit);
     if (r < 0)
         return r;
-    sqlite3_bind_int64(st, 1, op->number);
+    sqlite3_bind_int64(st, 1, before);
     sqlite3_bind_int(st, 2, op->limit);
     while ((r = db_step(d, st, e)) > 0 && n < op->limit)
         if (str_copy(str_from((const char *)sqlite3_column_text(st, 0)), ids[n], ID_MAX))
@@ -401,7 +492,7 @@ static int find_old(const struct op *op, struct store_txn *t, struct db *d, char
 static int prune_sandboxes(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     char(*ids)[ID_MAX];
-    int n = find_old(op, t, d, &ids, e), r = n;
+    int n = find_old(op, SQL_OLD_SANDBOXES, op->number, t, d, &ids, e), r = n;
 
     for (int i = 0; r >= 0 && i < n; i++) {
         r = drop_tags(ids[i], t, d, e);
@@ -410,6 +501,16 @@ static int prune_sandboxes(const struct op *op, struct store_txn *t, struct db *
         if (r >= 0)
             r = put_text(d, SQL_DROP_SANDBOX, str_from(ids[i]), e);
     }
+    return r;
+}
+
+static int prune_approvals(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    char(*ids)[ID_MAX];
+    int n = find_old(op, SQL_OLD_APPROVALS, op->other, t, d, &ids, e), r = n;
+
+    for (int i = 0; r >= 0 && i < n; i++)
+        r = put_text(d, SQL_DROP_APPROVAL, str_from(ids[i]), e);
     return r;
 }
 
@@ -449,6 +550,8 @@ static int prune(const struct op *op, struct store_txn *t, struct db *d, struct 
 {
     int r = prune_sandboxes(op, t, d, e);
 
+    if (r >= 0)
+        r = prune_approvals(op, t, d, e);
     return r < 0 ? r : prune_events(op, d, e);
 }
 

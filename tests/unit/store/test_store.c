@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "fixture.h"
 #include "store/inside.h"
@@ -787,5 +788,136 @@ TEST(calls_that_block)
     CHECK_OK(store_ask_now(fix.store, &q, &e), e);
     CHECK_INT(q.n, 1);
     arena_done(&q.arena);
+    fix_close();
+}
+
+static struct approval_record approval(int n, const char *owner)
+{
+    struct approval_record r = { .uid = -1,
+                                 .tool = "sandbox_exec",
+                                 .version = "0123456789abcdef",
+                                 .tier = 4,
+                                 .created_ns = n * NS_PER_S,
+                                 .expires_ns = INT64_MAX,
+                                 .args = STR("{\"command\":\"\xc3\xa9\"}"),
+                                 .result = STR("") };
+
+    snprintf(r.id, sizeof r.id, "req_%020d", n);
+    snprintf(r.owner, sizeof r.owner, "%s", owner);
+    return r;
+}
+
+static int move(struct approval_record *r, enum approval_state from, enum approval_state to)
+{
+    struct store_txn t;
+
+    r->state = to;
+    store_txn_begin(&t, fix.store);
+    store_move_approval(&t, r, from);
+    return try_commit(&t);
+}
+
+TEST(a_held_call_moves_from_where_it_is)
+{
+    struct approval_record r = approval(1, "one");
+    struct store_query q = { .kind = STORE_APPROVAL, .text = str_from(r.id) };
+    struct store_txn t;
+
+    fix_open();
+    store_txn_begin(&t, fix.store);
+    store_add_approval(&t, &r);
+    commit(&t);
+    store_txn_begin(&t, fix.store);
+    store_add_approval(&t, &r);
+    CHECK_INT(try_commit(&t), -ERR_CONFLICT);
+    CHECK_INT(move(&r, APPROVAL_APPROVED, APPROVAL_RUNNING), -ERR_CONFLICT);
+    CHECK_INT(move(&r, APPROVAL_PENDING, APPROVAL_APPROVED), 0);
+    CHECK_INT(move(&r, APPROVAL_PENDING, APPROVAL_APPROVED), -ERR_CONFLICT);
+    CHECK_INT(move(&r, APPROVAL_APPROVED, APPROVAL_RUNNING), 0);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_APPROVALS_OPEN }), 1);
+    r.result = STR("{}");
+    r.failed = true;
+    CHECK_INT(move(&r, APPROVAL_RUNNING, APPROVAL_DONE), 0);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_APPROVALS_OPEN }), 0);
+    ask(&q);
+    CHECK_INT(q.approvals[0].state, APPROVAL_DONE);
+    CHECK_STR(q.approvals[0].args, "{\"command\":\"\xc3\xa9\"}");
+    CHECK_STR(q.approvals[0].result, "{}");
+    CHECK(q.approvals[0].failed && q.approvals[0].uid == -1);
+    arena_done(&q.arena);
+    q.owner = STR("two");
+    CHECK_INT(count_of(q), 0);
+    fix_close();
+}
+
+TEST(held_calls_are_paged_and_pruned)
+{
+    struct store_query q = { .kind = STORE_APPROVALS, .limit = 3 };
+    struct store_txn t;
+
+    fix_open();
+    store_txn_begin(&t, fix.store);
+    for (int i = 0; i < 10; i++) {
+        struct approval_record r = approval(i, i % 2 ? "one" : "two");
+
+        r.state = i < 2 ? APPROVAL_PENDING : APPROVAL_REJECTED;
+        store_add_approval(&t, &r);
+    }
+    commit(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_APPROVALS, .owner = STR("one") }), 5);
+    ask(&q);
+    CHECK_INT(q.n, 3);
+    CHECK_INT(q.approvals[0].created_ns, 9 * NS_PER_S);
+    q.after.created_ns = q.approvals[2].created_ns;
+    memcpy(q.after.id, q.approvals[2].id, ID_MAX);
+    arena_done(&q.arena);
+    ask(&q);
+    CHECK_INT(q.approvals[0].created_ns, 6 * NS_PER_S);
+    arena_done(&q.arena);
+    store_txn_begin(&t, fix.store);
+    store_prune(&t, 0, 5 * NS_PER_S, 100);
+    commit(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_APPROVALS }), 7); /* two of them wait */
+    fix_close();
+}
+
+TEST(peers_and_grants)
+{
+    struct peer_record p = { .id = "peer_1",
+                             .hash = "0123456789abcdef0123456789abcde",
+                             .owner = "uid:1",
+                             .actor = { .kind = ACTOR_AGT, .id = "tok_1" },
+                             .uid = -1,
+                             .role = ROLE_MASTER,
+                             .client = "x",
+                             .created_ns = 5,
+                             .seen_ns = 6 };
+    struct grant_record g = { .id = "grant_1", .peer = "peer_1", .tool = "t", .uses = 2 };
+    struct store_query q = { .kind = STORE_PEERS };
+    struct store_txn t;
+
+    fix_open();
+    store_txn_begin(&t, fix.store);
+    store_put_peer(&t, &p);
+    p.ended_ns = 7;
+    store_put_peer(&t, &p);
+    store_put_grant(&t, &g);
+    g.uses = 1;
+    store_put_grant(&t, &g);
+    commit(&t);
+    ask(&q);
+    CHECK_INT(q.n, 1);
+    CHECK(memcmp(&q.peers[0], &p, sizeof p) == 0);
+    arena_done(&q.arena);
+    q.kind = STORE_GRANTS;
+    ask(&q);
+    CHECK(q.n == 1 && q.grants[0].uses == 1);
+    arena_done(&q.arena);
+    store_txn_begin(&t, fix.store);
+    store_remove_peer(&t, p.id);
+    store_remove_grant(&t, g.id);
+    commit(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_PEERS }), 0);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_GRANTS }), 0);
     fix_close();
 }
