@@ -246,6 +246,8 @@ struct event_subscriber {
 };
 void control_subscribe(struct control *c, struct event_subscriber *s, event_fn *fn);
 void event_unsubscribe(struct event_subscriber *s);
+/* Tells an event that is on disk to whoever listens. */
+void control_publish(struct control *c, const struct event_record *v);
 bool event_visible(const struct caller *who, const struct event_record *v);
 
 /* --- For the edges. --- */

@@ -58,9 +58,6 @@ struct extension *control_extension(struct control *c, const char *id,
 /* Whether a box of that id is ours: a sandbox's, or one of the pool. */
 bool control_knows(void *control, const char *id);
 
-/* Tells an event that is on disk to whoever listens. */
-void control_publish(struct control *c, const struct event_record *v);
-
 /* Takes up what an earlier life of the daemon left. */
 int control_recover(struct control *c, struct err *e);
 void control_adopted(struct control *c); /* one box less to wait for */

@@ -19,6 +19,27 @@
 struct trust;
 struct peer; /* trust/peers.h */
 
+struct trust_setup {
+    struct control *control;
+    const char *bundle; /* file; NULL: the built-in one. Borrowed, as long as it is open */
+    unsigned failure;   /* enum trust_failure: what holds if it cannot be loaded */
+    int64_t silence_ns; /* that ends a peer */
+    int64_t grace_ns;   /* for one whose client left to come back */
+};
+
+/* Loads the bundle and takes up peers and held calls of an earlier life. Blocks: before the loop
+ * runs, after control_open(). */
+int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e);
+/* Before the control plane; NULL is fine. Operations under way end without a word. */
+void trust_close(struct trust *t);
+
+/* Reads the bundle again: all of it is in force, or the last good one still is. 1 if it is another
+ * one, and then what waits for a master under the old one is invalid. */
+int trust_reload(struct trust *t, struct err *e);
+
+struct trust_policy;
+const struct trust_policy *trust_current(const struct trust *t); /* trust/policy.h */
+
 /* --- Asking. --- */
 
 struct trust_question {
@@ -41,9 +62,8 @@ struct trust_op {
     struct trust *trust_;
     struct link link_;
     struct loop_later later_;
-    struct store_txn txn_;
-    struct event_record event_;
-    struct buf text_;
+    struct trust_write *write_;
+    struct recording *recording_;
     int r_;
     struct err err_;
 };
@@ -63,6 +83,7 @@ struct trust_call {
     /* private */
     struct arena arena_;
     struct trust *trust_;
+    struct peer *peer_; /* referenced */
     struct caller caller_;
     struct link link_;
 };

@@ -1,0 +1,68 @@
+/* Quarantine: calls that wait for a master.
+ *
+ * A held call is on disk with its arguments and the version of the policy that held it. It runs
+ * once, with those arguments, when a master approves it; `running` is on disk before it runs, so
+ * that a daemon that dies then finds it and says `interrupted`, and does not run it again. Nobody
+ * approves what they asked for themselves, and nothing is approved under another policy than it was
+ * held by. */
+#ifndef TRUST_APPROVALS_H
+#define TRUST_APPROVALS_H
+
+#include "trust/trust.h"
+
+enum {
+    APPROVALS_MAX = 10000,       /* that wait, of all peers */
+    APPROVAL_ARGS_MAX = 1 << 20, /* bytes of JSON */
+    APPROVAL_RESULT_MAX = 1 << 20,
+    GRANTS_MAX = 10000,
+};
+
+/* Who decides. */
+struct trust_master {
+    struct actor actor;
+    char owner[OWNER_MAX];
+    enum role role;
+    bool by_token; /* that is a master's: good also for what its owner asked for */
+};
+
+struct approval_op {
+    /* in */
+    char id[ID_MAX];
+    struct trust_master master;
+    const char *reason; /* of a rejection, and for the record; may be NULL */
+    /* Approving only: the same tool on the same sandbox passes for so long, so often (0: as often
+     * as it likes). 0: this one call alone. */
+    int64_t grant_ns;
+    uint32_t grant_uses;
+    void (*done)(struct approval_op *op, int r, const struct err *e);
+    /* private */
+    struct trust *trust_;
+    struct grant_record grant_;
+    struct link link_;
+    struct loop_later later_;
+    int r_;
+    struct err err_;
+};
+/* Done when it is on disk; the call itself runs then. -ERR_NOT_FOUND; -ERR_DENIED: not by this one;
+ * -ERR_CONFLICT: it does not wait any more, or the policy has changed. They cannot be cancelled. */
+void approvals_approve(struct trust *t, struct approval_op *op);
+void approvals_reject(struct trust *t, struct approval_op *op);
+
+/* One that is under way; borrowed for the loop's turn. NULL: the store may have it, if it is
+ * decided.
+ */
+const struct approval_record *approvals_find(struct trust *t, struct str id);
+
+/* Hears of every change of a held call, when it is on disk. */
+struct approval_waiter {
+    char id[ID_MAX];
+    void (*changed)(struct approval_waiter *w, const struct approval_record *r);
+    struct link link_;
+};
+void approvals_wait(struct trust *t, struct approval_waiter *w);
+void approval_waiter_stop(struct approval_waiter *w);
+
+/* As JSON: what people and clients see; the arguments only for who may see them. */
+void approval_write(struct json_writer *w, const struct approval_record *r, bool args);
+
+#endif

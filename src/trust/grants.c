@@ -1,0 +1,163 @@
+/* A master's yes in advance: to one tool of one peer, on one sandbox, for a time or so many uses,
+ * under the policy that it was given under. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "trust/held.h"
+
+struct grant {
+    struct grant_record record;
+    struct index_entry entry;
+    struct link link;
+    char key[ID_MAX + RECORD_TOOL_MAX + ID_MAX];
+};
+
+static void make_key(char *out, size_t cap, const char *peer, const char *tool, const char *sandbox)
+{
+    snprintf(out, cap, "%s %s %s", peer, tool, sandbox);
+}
+
+static void add(struct trust *t, const struct grant_record *r)
+{
+    struct grant *g = calloc(1, sizeof *g);
+
+    if (!g)
+        abort();
+    g->record = *r;
+    make_key(g->key, sizeof g->key, r->peer, r->tool, r->sandbox);
+    g->entry.id = g->key;
+    index_add(&t->grant_keys, &g->entry);
+    list_append(&t->grants, &g->link);
+    t->n_grants++;
+}
+
+static void drop(struct trust *t, struct grant *g)
+{
+    index_remove(&t->grant_keys, &g->entry);
+    link_leave(&g->link);
+    t->n_grants--;
+    free(g);
+}
+
+static bool is_good(const struct trust *t, const struct grant_record *r)
+{
+    return clock_wall() < r->expires_ns && t->policy.bundle &&
+           strcmp(r->version, t->policy.bundle->version) == 0;
+}
+
+/* Those that are good for nothing any more, from memory and from the store. */
+static void sweep(struct trust *t, struct trust_write *w)
+{
+    struct link *next;
+
+    for (struct link *m = list_first(&t->grants); m; m = next) {
+        struct grant *g = container_of(m, struct grant, link);
+
+        next = list_after(&t->grants, m);
+        if (is_good(t, &g->record))
+            continue;
+        store_remove_grant(&w->txn, g->record.id);
+        drop(t, g);
+    }
+}
+
+static struct grant *grant_of(struct trust *t, const char *peer, const char *tool,
+                              const char *sandbox)
+{
+    char key[sizeof((struct grant *)NULL)->key];
+    struct index_entry *v;
+
+    make_key(key, sizeof key, peer, tool, sandbox);
+    v = index_find(&t->grant_keys, str_from(key));
+    return v ? container_of(v, struct grant, entry) : NULL;
+}
+
+int grant_put(const struct held *h, struct approval_op *op, struct trust_write *w, struct err *e)
+{
+    struct grant_record *r = &op->grant_;
+    struct grant *old;
+    int err;
+
+    sweep(h->trust, w);
+    if (h->trust->n_grants >= GRANTS_MAX)
+        return err_set(e, ERR_QUOTA, "there are %d grants already", GRANTS_MAX);
+    *r = (struct grant_record){ .uses = op->grant_uses, .expires_ns = clock_wall() + op->grant_ns };
+    err = id_make("grant_", r->id, e);
+    if (err < 0)
+        return err;
+    snprintf(r->peer, sizeof r->peer, "%s", h->record.peer);
+    snprintf(r->tool, sizeof r->tool, "%s", h->record.tool);
+    snprintf(r->sandbox, sizeof r->sandbox, "%s", h->record.sandbox);
+    snprintf(r->version, sizeof r->version, "%s", h->record.version);
+    snprintf(r->approver, sizeof r->approver, "%s", op->master.actor.id);
+    old = grant_of(h->trust, r->peer, r->tool, r->sandbox);
+    if (old) { /* the newer counts, and one is enough */
+        store_remove_grant(&w->txn, old->record.id);
+        drop(h->trust, old);
+    }
+    write_detail(w, "grant", r->id);
+    store_put_grant(&w->txn, r);
+    return 0;
+}
+
+void grant_stored(struct trust *t, const struct grant_record *r)
+{
+    add(t, r);
+}
+
+void grants_peer_ended(struct peer *p)
+{
+    struct link *next;
+
+    for (struct link *m = list_first(&p->trust->grants); m; m = next) {
+        struct grant *g = container_of(m, struct grant, link);
+
+        next = list_after(&p->trust->grants, m);
+        if (strcmp(g->record.peer, p->record.id) == 0)
+            g->record.expires_ns = 0; /* the next sweep takes it */
+    }
+}
+
+struct grant *grant_find(struct trust *t, const struct trust_question *q)
+{
+    char tool[RECORD_TOOL_MAX], sandbox[ID_MAX];
+    struct grant *g;
+
+    if (!str_copy(q->tool, tool, sizeof tool))
+        return NULL;
+    question_sandbox(q, sandbox);
+    g = grant_of(t, q->peer->record.id, tool, sandbox);
+    return g && is_good(t, &g->record) ? g : NULL;
+}
+
+/* It is used up here before that is on disk: if the change fails, so does the call. */
+void grant_use(struct trust *t, struct grant *g, struct trust_write *w)
+{
+    write_detail(w, "grant", g->record.id);
+    if (g->record.uses == 1) {
+        store_remove_grant(&w->txn, g->record.id);
+        drop(t, g);
+    } else if (g->record.uses) {
+        g->record.uses--;
+        store_put_grant(&w->txn, &g->record);
+    }
+}
+
+int grants_open(struct trust *t, struct err *e)
+{
+    struct store_query q = { .kind = STORE_GRANTS, .limit = GRANTS_MAX };
+    int r = store_ask_now(t->store, &q, e);
+
+    for (size_t i = 0; r >= 0 && i < q.n; i++)
+        add(t, &q.grants[i]);
+    arena_done(&q.arena);
+    return r;
+}
+
+void grants_close(struct trust *t)
+{
+    for (struct link *m; (m = list_first(&t->grants));)
+        drop(t, container_of(m, struct grant, link));
+    index_done(&t->grant_keys);
+}

@@ -1,0 +1,84 @@
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "json/writer.h"
+#include "trust/held.h"
+
+void question_sandbox(const struct trust_question *q, char ret[static ID_MAX])
+{
+    const struct json *v = q->args ? json_get(q->args, STR("sandbox_id")) : NULL;
+
+    ret[0] = 0;
+    if (v && v->type == JSON_STR)
+        (void)str_copy(v->s, ret, ID_MAX); /* what does not fit is no id */
+}
+
+static int write_args(const struct json *args, struct buf *out, struct err *e)
+{
+    struct json_writer w;
+    int r;
+
+    json_writer_init(&w, out, JSON_COMPACT);
+    if (args) {
+        json_put_tree(&w, args);
+    } else {
+        json_begin_object(&w);
+        json_end_object(&w);
+    }
+    r = json_writer_finish(&w, e);
+    return err_wrap(e, r, "the call cannot be held for a master");
+}
+
+static int check_room(const struct trust *t, const struct peer *p, struct err *e)
+{
+    uint64_t most = t->policy.bundle->approvals.pending_per_peer;
+
+    if (p->pending_ >= most)
+        return err_set(e, ERR_QUOTA, "%llu calls of yours wait for a master already",
+                       (unsigned long long)most);
+    if (t->n_held >= APPROVALS_MAX)
+        return err_set(e, ERR_BUSY, "%d calls wait for a master", APPROVALS_MAX);
+    return 0;
+}
+
+static void fill(const struct trust_op *op, const struct trust_decision *d, struct str args,
+                 struct approval_record *r)
+{
+    const struct peer_record *p = &op->ask.peer->record;
+
+    snprintf(r->peer, sizeof r->peer, "%s", p->id);
+    snprintf(r->owner, sizeof r->owner, "%s", p->owner);
+    r->uid = p->uid;
+    snprintf(r->tool, sizeof r->tool, "%s", d->rule->tool);
+    question_sandbox(&op->ask, r->sandbox);
+    snprintf(r->version, sizeof r->version, "%s", d->verdict.version);
+    snprintf(r->rule, sizeof r->rule, "%s", d->verdict.rule);
+    snprintf(r->reason, sizeof r->reason, "%s", d->verdict.reason);
+    r->tier = d->verdict.tier;
+    r->state = APPROVAL_PENDING;
+    r->created_ns = clock_wall();
+    r->expires_ns = r->created_ns + op->trust_->policy.bundle->approvals.expiry_ns;
+    r->args = args;
+}
+
+int hold(struct trust_op *op, const struct trust_decision *d, struct held **ret, struct err *e)
+{
+    struct buf args AUTO(buf_done) = BUF_INIT(APPROVAL_ARGS_MAX);
+    struct approval_record r = { .result = STR("") };
+    struct peer *p = op->ask.peer;
+    int err = check_room(op->trust_, p, e);
+
+    if (err >= 0)
+        err = write_args(op->ask.args, &args, e);
+    if (err >= 0)
+        err = id_make("req_", r.id, e);
+    if (err < 0)
+        return err;
+    fill(op, d, buf_str(&args), &r);
+    *ret = held_new(op->trust_, &r);
+    snprintf((*ret)->actor, sizeof(*ret)->actor, "%s", p->record.actor.id);
+    op->write_ = held_write(*ret, &r, &p->record.actor);
+    store_add_approval(&op->write_->txn, &r);
+    p->pending_++;
+    return 0;
+}

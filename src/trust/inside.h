@@ -1,0 +1,109 @@
+/* The module's inside, for its own files. */
+#ifndef TRUST_INSIDE_H
+#define TRUST_INSIDE_H
+
+#include "json/writer.h"
+#include "loop/timer.h"
+#include "trust/approvals.h"
+#include "trust/peers.h"
+#include "trust/policy.h"
+
+enum { PEER_BUCKETS = 1024, RESERVED_S = 60 };
+
+struct trust {
+    struct control *control;
+    struct loop *loop;
+    struct store *store;
+    struct trust_policy policy;
+    int64_t silence_ns, grace_ns;
+    const struct trust_runner *runner; /* NULL: there is none yet */
+    struct event_subscriber events;
+
+    struct list peers; /* struct peer, in the order they came */
+    size_t n_peers;
+    struct index peer_ids;
+    struct peer *buckets[PEER_BUCKETS];
+    struct index uses;    /* struct peer_use, by sandbox */
+    struct list endings;  /* struct peer_ending */
+    struct list fresh;    /* sandboxes that are new */
+    struct list peer_ops; /* under way */
+    struct list asks;     /* struct trust_op under way */
+
+    struct index held_ids;
+    struct list held; /* struct held: calls that wait, oldest first */
+    size_t n_held;
+    struct list held_ops;
+    struct list waiters;
+    struct list calls; /* struct trust_call that run */
+    struct list grants;
+    struct index grant_keys;
+    struct list writes; /* struct trust_write under way */
+    size_t n_grants;
+};
+
+/* How often a peer called a tool. */
+struct peer_rate {
+    struct index_entry entry;
+    int64_t rate_ns;
+    char tool[RECORD_TOOL_MAX];
+};
+
+/* A sandbox that a peer had. */
+struct peer_use {
+    struct index_entry entry;
+    struct link link;
+    struct peer *peer;
+    int64_t from_ns, to_ns; /* wall clock; to_ns 0: it lives */
+    char sandbox[ID_MAX];
+};
+
+/* --- peers.c --- */
+int peers_open(struct trust *t, struct err *e); /* blocks */
+void peers_silence(struct trust *t);            /* operations under way tell nothing any more */
+void peers_close(struct trust *t);
+/* Its rate for a tool that has a rule; made on first use. */
+struct peer_rate *peer_rate(struct peer *p, const char *tool);
+void peer_drop(struct peer *p); /* from all lists; its reference goes */
+
+/* --- uses.c --- */
+int uses_load(struct peer *p, struct err *e); /* blocks */
+void uses_event(struct trust *t, const struct event_record *v);
+void uses_forget(struct peer *p);
+void uses_close(struct trust *t);
+void uses_reserve(struct peer *p); /* a create was allowed */
+
+/* --- release.c --- */
+void release_start(struct peer *p);
+void release_cancel(struct peer *p);
+
+/* --- write.c --- */
+
+/* A change on its way to disk, with the event that tells of it. */
+struct trust_write;
+typedef void trust_write_fn(void *user, int r, const struct err *e);
+struct trust_write {
+    struct store_txn txn; /* to be filled */
+    struct event_record event;
+    struct buf detail;
+    struct json_writer json; /* in an object that is the event's detail */
+    struct trust *trust;     /* NULL: closed meanwhile */
+    trust_write_fn *done;    /* NULL: nobody wants to know */
+    void *user;
+    struct link link;
+};
+struct trust_write *write_new(struct trust *t, const char *type, const char *owner,
+                              const struct actor *who, const char *reason);
+void write_detail(struct trust_write *w, const char *key, const char *value);
+/* Gives it away. When it is on disk the event is told, then done is called. */
+void write_commit(struct trust_write *w, trust_write_fn *done, void *user);
+/* They go on; who waits is told that nobody will know. Before anything else is freed. */
+void writes_close(struct trust *t);
+
+/* --- approvals.c --- */
+int approvals_open(struct trust *t, struct err *e); /* blocks */
+void approvals_silence(struct trust *t);
+void approvals_close(struct trust *t);
+void approvals_policy_moved(struct trust *t);
+void approvals_peer_ended(struct peer *p);
+
+#endif

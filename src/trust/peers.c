@@ -1,0 +1,368 @@
+#include "trust/peers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "crypto/hash.h"
+#include "crypto/random.h"
+#include "crypto/secret.h"
+#include "trust/inside.h"
+
+enum { SECRET_CHARS = 40 /* of five random bits */ };
+
+/* --- the table --- */
+
+static struct peer **bucket(struct trust *t, const unsigned char *hash)
+{
+    return &t->buckets[(hash[0] | (unsigned)hash[1] << 8) % PEER_BUCKETS];
+}
+
+struct peer *peer_ref(struct peer *p)
+{
+    p->refs++;
+    return p;
+}
+
+static void free_rate(struct index_entry *v, void *user)
+{
+    (void)user;
+    free(container_of(v, struct peer_rate, entry));
+}
+
+void peer_unref(struct peer *p)
+{
+    if (!p || --p->refs)
+        return;
+    index_each(&p->rates_, free_rate, NULL);
+    index_done(&p->rates_);
+    free(p);
+}
+
+static struct peer *add(struct trust *t, const struct peer_record *r)
+{
+    struct peer *p = calloc(1, sizeof *p), **at;
+
+    if (!p)
+        abort();
+    p->record = *r;
+    p->refs = 1;
+    p->trust = t;
+    p->labels_[0] = (struct json_pair){ PEER_LABEL, p->record.id };
+    p->entry_.id = p->record.id;
+    index_add(&t->peer_ids, &p->entry_);
+    at = bucket(t, p->record.hash);
+    p->next_ = *at;
+    *at = p;
+    list_append(&t->peers, &p->link_);
+    t->n_peers++;
+    return p;
+}
+
+void peer_drop(struct peer *p)
+{
+    struct trust *t = p->trust;
+    struct peer **at = bucket(t, p->record.hash);
+
+    release_cancel(p);
+    loop_timer_stop(&p->watchdog_);
+    uses_forget(p);
+    while (*at != p)
+        at = &(*at)->next_;
+    *at = p->next_;
+    index_remove(&t->peer_ids, &p->entry_);
+    link_leave(&p->link_);
+    t->n_peers--;
+    p->trust = NULL;
+    peer_unref(p);
+}
+
+struct peer *peers_by_id(struct trust *t, struct str id)
+{
+    struct index_entry *v = index_find(&t->peer_ids, id);
+    struct peer *p = v ? container_of(v, struct peer, entry_) : NULL;
+
+    return p && !p->record.ended_ns ? p : NULL;
+}
+
+struct peer *peers_by_token(struct trust *t, struct str token)
+{
+    unsigned char hash[CRYPTO_SHA256_SIZE];
+
+    crypto_sha256(token, hash);
+    for (struct peer *p = *bucket(t, hash); p; p = p->next_)
+        if (memcmp(p->record.hash, hash, sizeof hash) == 0) /* nobody can choose a hash */
+            return p->record.ended_ns ? NULL : p;
+    return NULL;
+}
+
+void peers_each(struct trust *t, void (*each)(void *user, struct peer *p), void *user)
+{
+    struct link *next;
+
+    for (struct link *m = list_first(&t->peers); m; m = next) {
+        next = list_after(&t->peers, m);
+        each(user, container_of(m, struct peer, link_));
+    }
+}
+
+void peer_caller(const struct peer *p, struct caller *ret)
+{
+    *ret = (struct caller){ .actor = p->record.actor,
+                            .verbs = VERBS_ALL & ~VERB_BIT(VERB_ADMIN),
+                            .labels = { p->labels_, 1 } };
+    snprintf(ret->owner, sizeof ret->owner, "%s", p->record.owner);
+}
+
+struct peer_rate *peer_rate(struct peer *p, const char *tool)
+{
+    struct index_entry *v = index_find(&p->rates_, str_from(tool));
+    struct peer_rate *x;
+
+    if (v)
+        return container_of(v, struct peer_rate, entry);
+    x = calloc(1, sizeof *x);
+    if (!x)
+        abort();
+    snprintf(x->tool, sizeof x->tool, "%s", tool);
+    x->entry.id = x->tool;
+    index_add(&p->rates_, &x->entry);
+    return x;
+}
+
+/* --- the watchdog --- */
+
+static void watch(struct peer *p);
+
+static int64_t silent_by(const struct peer *p)
+{
+    int64_t patience = p->left ? p->trust->grace_ns : p->trust->silence_ns;
+
+    return p->seen_mono_ + patience;
+}
+
+static void on_watchdog(struct loop_timer *w)
+{
+    struct peer *p = container_of(w, struct peer, watchdog_);
+    const struct actor daemon = ACTOR_DAEMON;
+
+    if (clock_mono() < silent_by(p))
+        watch(p);
+    else
+        peer_end(p, &daemon, p->left ? "its client left" : "nothing was heard of it", NULL, NULL);
+}
+
+static void watch(struct peer *p)
+{
+    loop_timer_stop(&p->watchdog_);
+    (void)loop_timer_start(p->trust->loop, &p->watchdog_, silent_by(p), on_watchdog, NULL);
+}
+
+/* The timer stays where it is, and looks again when it is due: a call costs nothing. */
+void peer_seen(struct peer *p)
+{
+    bool back = p->left;
+
+    p->seen_mono_ = clock_mono();
+    p->record.seen_ns = clock_wall();
+    p->left = false;
+    if (back && p->trust && !p->record.ended_ns)
+        watch(p);
+}
+
+void peer_leave(struct peer *p)
+{
+    if (!p->trust || p->record.ended_ns || p->left)
+        return;
+    p->left = true;
+    p->seen_mono_ = clock_mono();
+    watch(p);
+}
+
+/* --- its end --- */
+
+struct peer_ending {
+    struct peer *peer; /* referenced */
+    peer_ended_fn *done;
+    void *user;
+    struct link link;
+};
+
+/* If it is not on disk it is good for nothing here all the same. */
+static void end_stored(void *user, int r, const struct err *e)
+{
+    struct peer_ending *x = user;
+
+    link_leave(&x->link);
+    if (x->peer->trust && !x->peer->release_)
+        release_start(x->peer);
+    if (x->done)
+        x->done(x->user, r, e);
+    peer_unref(x->peer);
+    free(x);
+}
+
+void peer_end(struct peer *p, const struct actor *who, const char *reason, peer_ended_fn *done,
+              void *user)
+{
+    struct trust_write *w;
+    struct peer_ending *x;
+
+    if (!p->trust || p->record.ended_ns)
+        return;
+    x = calloc(1, sizeof *x);
+    if (!x)
+        abort();
+    *x = (struct peer_ending){ .peer = peer_ref(p), .done = done, .user = user };
+    list_append(&p->trust->endings, &x->link);
+    p->record.ended_ns = clock_wall();
+    loop_timer_stop(&p->watchdog_);
+    approvals_peer_ended(p);
+    w = write_new(p->trust, "peer.ended", p->record.owner, who, reason);
+    write_detail(w, "peer", p->record.id);
+    write_detail(w, "client", p->record.client);
+    store_put_peer(&w->txn, &p->record);
+    write_commit(w, end_stored, x);
+}
+
+/* --- its beginning --- */
+
+static void finish(struct peer_op *op, int r, const struct err *e)
+{
+    link_leave(&op->link_);
+    op->trust_ = NULL;
+    op->done(op, r, e);
+}
+
+static void refused(struct loop_later *l)
+{
+    struct peer_op *op = container_of(l, struct peer_op, later_);
+
+    finish(op, op->r_, &op->err_);
+}
+
+static void registered(void *user, int r, const struct err *e)
+{
+    struct peer_op *op = user;
+
+    if (r < 0) {
+        peer_drop(op->peer);
+        peer_unref(take_ptr(op->peer));
+        crypto_wipe(op->token, sizeof op->token);
+    } else {
+        peer_seen(op->peer);
+        watch(op->peer);
+    }
+    if (op->trust_)
+        finish(op, r, e);
+}
+
+/* Letters and digits that are not mistaken for each other. */
+static int make_token(char ret[static PEER_TOKEN_MAX], struct err *e)
+{
+    static const char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
+    unsigned char random[SECRET_CHARS];
+    int r = crypto_random(random, sizeof random, e);
+
+    if (r < 0)
+        return r;
+    memcpy(ret, "sbp_", 4);
+    for (size_t i = 0; i < SECRET_CHARS; i++)
+        ret[4 + i] = alphabet[random[i] & 31];
+    ret[4 + SECRET_CHARS] = 0;
+    crypto_wipe(random, sizeof random);
+    return 0;
+}
+
+static size_t count_owned(struct trust *t, const char *owner)
+{
+    size_t n = 0;
+
+    for (struct link *m = list_first(&t->peers); m; m = list_after(&t->peers, m))
+        n += strcmp(container_of(m, struct peer, link_)->record.owner, owner) == 0;
+    return n;
+}
+
+static int prepare(struct trust *t, struct peer_op *op, struct peer_record *r, struct err *e)
+{
+    int err;
+
+    *r = (struct peer_record){
+        .actor = op->caller->actor, .uid = op->uid, .role = op->role, .created_ns = clock_wall()
+    };
+    r->seen_ns = r->created_ns;
+    snprintf(r->owner, sizeof r->owner, "%s", op->caller->owner);
+    log_printable(str_from(op->client ? op->client : ""), r->client, sizeof r->client);
+    if (t->n_peers >= PEERS_MAX || count_owned(t, r->owner) >= PEERS_PER_OWNER_MAX)
+        return err_set(e, ERR_QUOTA, "there are too many peers: %d of all, %d of an owner",
+                       PEERS_MAX, PEERS_PER_OWNER_MAX);
+    err = id_make("peer_", r->id, e);
+    if (err >= 0)
+        err = make_token(op->token, e);
+    if (err >= 0)
+        crypto_sha256(str_from(op->token), r->hash);
+    return err;
+}
+
+void peers_register(struct trust *t, struct peer_op *op)
+{
+    struct trust_write *w;
+    struct peer_record r;
+
+    op->peer = NULL;
+    op->trust_ = t;
+    list_append(&t->peer_ops, &op->link_);
+    op->r_ = prepare(t, op, &r, &op->err_);
+    if (op->r_ < 0) {
+        (void)loop_later(t->loop, &op->later_, refused, NULL);
+        return;
+    }
+    op->peer = peer_ref(add(t, &r));
+    w = write_new(t, "peer.registered", r.owner, &r.actor, role_names[r.role]);
+    write_detail(w, "peer", r.id);
+    write_detail(w, "client", r.client);
+    store_put_peer(&w->txn, &r);
+    write_commit(w, registered, op);
+}
+
+/* --- opening and closing --- */
+
+int peers_open(struct trust *t, struct err *e)
+{
+    struct store_query q = { .kind = STORE_PEERS };
+    int r = store_ask_now(t->store, &q, e);
+
+    for (size_t i = 0; r >= 0 && i < q.n; i++) {
+        struct peer *p = add(t, &q.peers[i]);
+
+        p->seen_mono_ = clock_mono(); /* it could not reach us while we were not there */
+        r = uses_load(p, e);
+        if (r >= 0 && p->record.ended_ns)
+            release_start(p);
+        else if (r >= 0)
+            watch(p);
+    }
+    arena_done(&q.arena);
+    return r;
+}
+
+void peers_silence(struct trust *t)
+{
+    for (struct link *m; (m = list_take(&t->peer_ops));) {
+        struct peer_op *op = container_of(m, struct peer_op, link_);
+
+        loop_later_stop(&op->later_);
+        op->trust_ = NULL;
+    }
+    for (struct link *m; (m = list_take(&t->endings));)
+        container_of(m, struct peer_ending, link)->done = NULL;
+}
+
+void peers_close(struct trust *t)
+{
+    for (struct link *m; (m = list_first(&t->peers));)
+        peer_drop(container_of(m, struct peer, link_));
+    index_done(&t->peer_ids);
+    uses_close(t);
+}

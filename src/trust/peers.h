@@ -1,0 +1,93 @@
+/* Peers: sessions of clients that call tools.
+ *
+ * A peer is registered by somebody whom the edge knows (by the socket's credentials or a token),
+ * and never gets more than that: it acts for the same owner, and sees only the sandboxes that it
+ * made, which carry its id as a label. It is ended by itself, by a watchdog when nothing is heard
+ * of it, or by an administrator; its sandboxes end with it, also when the daemon dies in between.
+ */
+#ifndef TRUST_PEERS_H
+#define TRUST_PEERS_H
+
+#include "control/index.h"
+#include "trust/decide.h"
+#include "trust/trust.h"
+
+/* The label that binds a sandbox to its peer. */
+#define PEER_LABEL "peer"
+
+enum {
+    PEERS_MAX = 4096,
+    PEERS_PER_OWNER_MAX = 512,
+    PEER_TOKEN_MAX = 64,
+};
+
+struct peer {
+    struct peer_record record;
+    unsigned refs;
+    bool left;           /* the client is gone; it may come back within the grace period */
+    struct trust *trust; /* NULL: closed */
+
+    /* private to the module */
+    struct index_entry entry_;
+    struct peer *next_; /* in its bucket, by hash of the token */
+    struct link link_;
+    struct loop_timer watchdog_;
+    int64_t seen_mono_;
+    struct json_pair labels_[1];
+    struct index rates_;  /* struct peer_rate */
+    struct list uses_;    /* struct peer_use: its sandboxes of the last day */
+    unsigned reserved_;   /* creates that were allowed and are not on disk yet … */
+    int64_t reserved_by_; /* … and until when that is waited for */
+    size_t pending_;      /* calls of it that wait for a master */
+    int64_t audited_ns_;  /* as rates are kept: how many refusals are recorded one by one */
+    uint64_t unrecorded_;
+    struct peer_release *release_;
+};
+
+struct peer *peer_ref(struct peer *p);
+void peer_unref(struct peer *p); /* NULL is fine */
+
+/* Who is registered, by the edge's own knowledge. */
+struct peer_op {
+    /* in */
+    const struct caller *caller; /* who registers it */
+    int64_t uid;                 /* of the socket's other end; -1: not known */
+    enum role role;
+    const char *client; /* what the client calls itself; cut and made printable */
+    void (*done)(struct peer_op *op, int r, const struct err *e);
+    /* out */
+    struct peer *peer;          /* referenced for the owner */
+    char token[PEER_TOKEN_MAX]; /* "sbp_…", told this once: wipe it */
+    /* private */
+    struct trust *trust_;
+    struct link link_;
+    struct loop_later later_;
+    int r_;
+    struct err err_;
+};
+/* It cannot be cancelled: the owner stays until done. */
+void peers_register(struct trust *t, struct peer_op *op);
+
+/* A peer that lives; NULL if there is none. Not referenced. */
+struct peer *peers_by_token(struct trust *t, struct str token);
+struct peer *peers_by_id(struct trust *t, struct str id);
+void peers_each(struct trust *t, void (*each)(void *user, struct peer *p), void *user);
+
+/* A sign of life: a heartbeat, or any call. */
+void peer_seen(struct peer *p);
+/* The client is gone without a word: it has the grace period to be seen again. */
+void peer_leave(struct peer *p);
+/* Ends it now: it is good for nothing any more when this returns, and for ever when that is on
+ * disk, which done is told of unless it is NULL; its sandboxes are destroyed then. Nothing for one
+ * that has ended. */
+typedef void peer_ended_fn(void *user, int r, const struct err *e);
+void peer_end(struct peer *p, const struct actor *who, const char *reason, peer_ended_fn *done,
+              void *user);
+
+/* As whom it acts; borrowed from the peer. */
+void peer_caller(const struct peer *p, struct caller *ret);
+
+/* How many sandboxes live for it now; what limits count. */
+struct trust_usage peer_usage(struct peer *p, int64_t wall_ns);
+
+#endif

@@ -1,0 +1,96 @@
+#include "trust/policy.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "yaml/file.h"
+
+static int read_fd(int fd, struct buf *out, struct err *e)
+{
+    for (;;) {
+        char *room;
+        ssize_t n;
+
+        if (buf_room(out, 4096, &room) < 0)
+            return err_set(e, ERR_TOO_BIG, "has more than %d bytes", BUNDLE_BYTES_MAX);
+        n = read(fd, room, 4096);
+        if (n == 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return err_sys(e, "reading it");
+        if (n > 0)
+            buf_grew(out, (size_t)n);
+    }
+}
+
+/* As yaml/file.h opens files, but what is hashed is the text. */
+static int read_file(const char *file, struct buf *out, struct err *e)
+{
+    AUTO_CLOSE int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    int r;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, "opening it");
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_INVALID, "is not a regular file");
+    r = yaml_file_trusted(&st, e);
+    return r < 0 ? r : read_fd(fd, out, e);
+}
+
+static int load(const struct trust_policy *p, struct trust_bundle **ret, struct err *e)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(BUNDLE_BYTES_MAX + 4096);
+    int r;
+
+    if (!p->file)
+        return trust_bundle_read((struct str){ trust_builtin_yaml, trust_builtin_size }, ret, e);
+    r = read_file(p->file, &text, e);
+    if (r >= 0)
+        r = trust_bundle_read(buf_str(&text), ret, e);
+    return err_wrap(e, r, "%s", p->file);
+}
+
+int trust_policy_reload(struct trust_policy *p, struct err *e)
+{
+    struct trust_bundle *next = NULL;
+    bool other;
+    int r = load(p, &next, &p->problem);
+
+    if (r < 0) {
+        LOG(ERROR, "trust.load_failed", LOG_S("error", p->problem.msg),
+            LOG_S("in_force", p->bundle ? p->bundle->version : ""));
+        if (e)
+            *e = p->problem;
+        return r;
+    }
+    other = !p->bundle || strcmp(p->bundle->version, next->version) != 0;
+    trust_bundle_unref(p->bundle);
+    p->bundle = next;
+    p->problem = (struct err){ 0 };
+    p->loaded_ns = clock_wall();
+    LOG(INFO, "trust.loaded", LOG_S("version", next->version),
+        LOG_S("mode", trust_mode_names[next->mode]), LOG_I("tools", (int64_t)next->tools.n));
+    return other;
+}
+
+void trust_policy_open(struct trust_policy *p, const char *file, enum trust_failure failure)
+{
+    struct trust_policy builtin = { .file = NULL };
+    struct err e;
+
+    *p = (struct trust_policy){ .file = file, .failure = failure };
+    if (trust_policy_reload(p, NULL) >= 0 || failure != FAILURE_STATIC)
+        return;
+    if (load(&builtin, &p->bundle, &e) < 0) /* a test reads it: then nothing is allowed */
+        LOG(ERROR, "trust.builtin_failed", LOG_S("error", e.msg));
+}
+
+void trust_policy_done(struct trust_policy *p)
+{
+    trust_bundle_unref(take_ptr(p->bundle));
+}

@@ -1,0 +1,295 @@
+#include "trust/trust.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "trust/held.h"
+
+/* Refusals that are recorded one by one; more of a peer's are counted, and told with the next. */
+enum { AUDIT_BURST = 32 };
+static const int64_t AUDIT_EVERY_NS = NS_PER_S;
+
+/* --- asking --- */
+
+/* What is known of the peer, beside the question. */
+static void make_case(const struct trust_op *op, struct trust_case *c)
+{
+    struct trust *t = op->trust_;
+    const struct trust_question *q = &op->ask;
+    const struct trust_rule *rule =
+        t->policy.bundle ? trust_bundle_find(t->policy.bundle, q->tool) : NULL;
+
+    *c = (struct trust_case){ .bundle = t->policy.bundle,
+                              .failure = t->policy.failure,
+                              .tool = q->tool,
+                              .args = q->args,
+                              .sandbox = q->sandbox,
+                              .role = q->peer->record.role,
+                              .client = q->peer->record.client,
+                              .now_ns = clock_mono() };
+    if (!rule)
+        return;
+    c->rate_ns = peer_rate(q->peer, rule->tool)->rate_ns;
+    c->granted = grant_find(t, q) != NULL;
+    if (rule->creates)
+        c->usage = peer_usage(q->peer, clock_wall());
+}
+
+static void finish(struct trust_op *op, int r, const struct err *e)
+{
+    link_leave(&op->link_);
+    op->trust_ = NULL;
+    op->done(op, r, e);
+}
+
+static void on_later(struct loop_later *l)
+{
+    struct trust_op *op = container_of(l, struct trust_op, later_);
+
+    finish(op, op->r_, &op->err_);
+}
+
+static void finish_later(struct trust_op *op)
+{
+    (void)loop_later(op->trust_->loop, &op->later_, on_later, NULL);
+}
+
+/* What a change that is on its way to disk has to do when it is there. The op may be gone by then.
+ */
+struct recording {
+    struct trust *trust;
+    struct trust_op *op; /* NULL: cancelled */
+    struct held *held;   /* to be added; NULL: none */
+    struct peer *peer;   /* referenced */
+    bool must;           /* without the record there is no such verdict */
+};
+
+static void recorded(void *user, int r, const struct err *e)
+{
+    struct recording *x = user;
+
+    if (x->held && r >= 0) {
+        held_add(x->held);
+        held_watch(x->held);
+    } else if (x->held) {
+        x->peer->pending_--;
+        held_free(x->held);
+    }
+    if (x->op) {
+        x->op->recording_ = NULL;
+        finish(x->op, x->must ? r : 0, e);
+    }
+    peer_unref(x->peer);
+    free(x);
+}
+
+static void record(struct trust_op *op, struct held *h, bool must)
+{
+    struct recording *x = calloc(1, sizeof *x);
+    struct trust_write *w = take_ptr(op->write_);
+
+    if (!x)
+        abort();
+    *x = (struct recording){
+        .trust = op->trust_, .op = op, .held = h, .peer = peer_ref(op->ask.peer), .must = must
+    };
+    op->recording_ = x;
+    write_detail(w, "audit", op->verdict.audit_id);
+    write_detail(w, "rule", op->verdict.rule);
+    write_commit(w, recorded, x);
+}
+
+static const char *const events[VERDICT_KIND_COUNT_] = {
+    [VERDICT_ALLOW] = "trust.allowed",
+    [VERDICT_DENY] = "trust.denied",
+    [VERDICT_RATE_LIMIT] = "trust.rate_limited",
+    [VERDICT_REQUIRE_APPROVAL] = "trust.held",
+};
+
+static void begin_write(struct trust_op *op, const char *type)
+{
+    const struct peer_record *p = &op->ask.peer->record;
+    char tool[RECORD_TOOL_MAX], count[24];
+
+    op->write_ = write_new(op->trust_, type, p->owner, &p->actor, op->verdict.reason);
+    log_printable(op->ask.tool, tool, sizeof tool);
+    write_detail(op->write_, "peer", p->id);
+    write_detail(op->write_, "tool", tool);
+    if (op->ask.peer->unrecorded_) {
+        snprintf(count, sizeof count, "%llu", (unsigned long long)op->ask.peer->unrecorded_);
+        write_detail(op->write_, "unrecorded", count);
+        op->ask.peer->unrecorded_ = 0;
+    }
+}
+
+/* Whether this refusal gets a row of its own: a peer cannot fill the disk by asking. */
+static bool may_record(struct peer *p)
+{
+    int64_t now = clock_mono(), from = p->audited_ns_ > now ? p->audited_ns_ : now;
+
+    if (from - now > AUDIT_BURST * AUDIT_EVERY_NS) {
+        p->unrecorded_++;
+        return false;
+    }
+    p->audited_ns_ = from + AUDIT_EVERY_NS;
+    return true;
+}
+
+static void log_verdict(const struct trust_op *op)
+{
+    const struct verdict *v = &op->verdict;
+    char tool[RECORD_TOOL_MAX];
+
+    log_printable(op->ask.tool, tool, sizeof tool);
+    LOG(INFO, "trust.verdict", LOG_S("audit", v->audit_id), LOG_S("peer", op->ask.peer->record.id),
+        LOG_S("tool", tool), LOG_S("verdict", verdict_kind_names[v->kind]),
+        LOG_S("would", verdict_kind_names[v->would]), LOG_S("rule", v->rule),
+        LOG_S("reason", v->reason));
+}
+
+/* Puts on disk what has to be there before it is told. True if something is under way. */
+static bool keep(struct trust_op *op, const struct trust_decision *d)
+{
+    struct verdict *v = &op->verdict;
+    struct grant *g = d->used_grant ? grant_find(op->trust_, &op->ask) : NULL;
+    struct held *h = NULL;
+
+    if (v->kind == VERDICT_REQUIRE_APPROVAL) {
+        op->r_ = hold(op, d, &h, &op->err_);
+        if (op->r_ < 0)
+            return false;
+        memcpy(v->request_id, h->record.id, sizeof v->request_id);
+        record(op, h, true);
+        return true;
+    }
+    if (g && v->kind == VERDICT_ALLOW) {
+        begin_write(op, "trust.grant_used");
+        grant_use(op->trust_, g, op->write_);
+        record(op, NULL, true);
+        return true;
+    }
+    if (v->would == VERDICT_ALLOW || !may_record(op->ask.peer))
+        return false;
+    begin_write(op, v->kind == v->would ? events[v->kind] : "trust.audited");
+    record(op, NULL, false);
+    return true;
+}
+
+static void deny_ended(struct trust_op *op)
+{
+    struct verdict *v = &op->verdict;
+
+    *v = (struct verdict){ .kind = VERDICT_DENY, .would = VERDICT_DENY };
+    snprintf(v->rule, sizeof v->rule, "peer");
+    snprintf(v->reason, sizeof v->reason, "the session has ended: register again");
+}
+
+static void judge(struct trust_op *op, struct trust_decision *d)
+{
+    struct peer *p = op->ask.peer;
+    struct trust_case c;
+
+    make_case(op, &c);
+    trust_decide(&c, d);
+    op->verdict = d->verdict;
+    if (d->rule)
+        peer_rate(p, d->rule->tool)->rate_ns = d->rate_ns;
+    if (d->rule && d->rule->creates && d->verdict.kind == VERDICT_ALLOW)
+        uses_reserve(p);
+    peer_seen(p);
+}
+
+void trust_ask(struct trust *t, struct trust_op *op)
+{
+    struct trust_decision d = { 0 };
+
+    op->trust_ = t;
+    op->write_ = NULL;
+    op->recording_ = NULL;
+    op->r_ = 0;
+    list_append(&t->asks, &op->link_);
+    if (op->ask.peer->record.ended_ns || !op->ask.peer->trust)
+        deny_ended(op);
+    else
+        judge(op, &d);
+    op->r_ = id_make("aud_", op->verdict.audit_id, &op->err_);
+    if (op->r_ < 0 || !op->ask.peer->trust || !keep(op, &d))
+        finish_later(op);
+    log_verdict(op);
+}
+
+void trust_op_cancel(struct trust_op *op)
+{
+    if (!op->trust_)
+        return;
+    loop_later_stop(&op->later_);
+    if (op->recording_)
+        op->recording_->op = NULL;
+    link_leave(&op->link_);
+    op->trust_ = NULL;
+}
+
+/* --- the policy --- */
+
+const struct trust_policy *trust_current(const struct trust *t)
+{
+    return &t->policy;
+}
+
+int trust_reload(struct trust *t, struct err *e)
+{
+    int r = trust_policy_reload(&t->policy, e);
+
+    if (r > 0)
+        approvals_policy_moved(t);
+    return r;
+}
+
+/* --- opening and closing --- */
+
+static void on_event(struct event_subscriber *s, const struct event_record *v)
+{
+    uses_event(container_of(s, struct trust, events), v);
+}
+
+int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e)
+{
+    struct trust *t = calloc(1, sizeof *t);
+    int r;
+
+    if (!t)
+        abort();
+    t->control = s->control;
+    t->loop = control_loop(s->control);
+    t->store = control_store(s->control);
+    t->silence_ns = s->silence_ns;
+    t->grace_ns = s->grace_ns;
+    trust_policy_open(&t->policy, s->bundle, (enum trust_failure)s->failure);
+    control_subscribe(t->control, &t->events, on_event);
+    r = peers_open(t, e);
+    if (r >= 0)
+        r = approvals_open(t, e);
+    if (r < 0)
+        trust_close(t);
+    else
+        *ret = t;
+    return r;
+}
+
+void trust_close(struct trust *t)
+{
+    if (!t)
+        return;
+    event_unsubscribe(&t->events);
+    for (struct link *m; (m = list_first(&t->asks));)
+        trust_op_cancel(container_of(m, struct trust_op, link_));
+    peers_silence(t);
+    approvals_silence(t);
+    writes_close(t);
+    approvals_close(t);
+    peers_close(t);
+    trust_policy_done(&t->policy);
+    free(t);
+}

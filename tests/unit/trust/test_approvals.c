@@ -1,0 +1,438 @@
+#include "trust/approvals.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "world.h"
+
+static const struct trust_capabilities networked = { .network = true };
+#define EXEC "{\"sandbox_id\":\"sbx_a\",\"command\":\"curl x\"}"
+
+/* --- who runs them --- */
+
+static int runs;
+static char ran_args[256], ran_peer[ID_MAX];
+static struct trust_call *running;
+static bool keep_running;
+
+static void run(void *user, struct trust_call *c)
+{
+    const struct json *v = json_get(c->args, STR("command"));
+
+    (void)user;
+    runs++;
+    snprintf(ran_args, sizeof ran_args, STR_FMT, STR_ARG(v->s));
+    memcpy(ran_peer, c->peer, sizeof ran_peer);
+    CHECK_STR(str_from(c->tool), "sandbox_exec");
+    CHECK(c->caller->labels.n == 1 && !c->caller->admin);
+    if (keep_running)
+        running = c;
+    else
+        trust_call_done(c, false, STR("{\"exit_code\":0}"));
+}
+
+static const struct trust_runner runner = { .run = run };
+
+/* --- deciding --- */
+
+static int ends, last;
+
+static void on_done(struct approval_op *op, int r, const struct err *why)
+{
+    (void)op;
+    if (r < 0)
+        e = *why;
+    last = r;
+    ends++;
+}
+
+static struct approval_op op_of(const char *id, const char *owner)
+{
+    struct approval_op op = { .master = { .actor = { .kind = ACTOR_ADM }, .role = ROLE_MASTER },
+                              .reason = "looked at it",
+                              .done = on_done };
+
+    snprintf(op.id, sizeof op.id, "%s", id);
+    snprintf(op.master.owner, sizeof op.master.owner, "%s", owner);
+    snprintf(op.master.actor.id, sizeof op.master.actor.id, "%s", owner);
+    return op;
+}
+
+static int decide(struct approval_op op, bool approve)
+{
+    int before = ends;
+
+    (approve ? approvals_approve : approvals_reject)(world.trust, &op);
+    CHECK_INT(ends, before);
+    WAIT_FOR(ends > before);
+    return last;
+}
+
+static int approve(const char *id, const char *owner)
+{
+    return decide(op_of(id, owner), true);
+}
+
+/* As the store has it. */
+static struct approval_record stored(const char *id)
+{
+    static struct store_query q;
+
+    arena_done(&q.arena);
+    q = (struct store_query){ .kind = STORE_APPROVAL, .text = str_from(id) };
+    CHECK_OK(store_ask_now(control_store(fix.control), &q, &e), e);
+    CHECK_INT(q.n, 1);
+    return q.approvals[0];
+}
+
+static struct verdict held_call(struct peer *p)
+{
+    struct verdict v = ask(p, "sandbox_exec", EXEC, &networked);
+
+    CHECK_INT(v.kind, VERDICT_REQUIRE_APPROVAL);
+    CHECK(id_valid("req_", str_from(v.request_id)));
+    CHECK_INT(v.tier, 4);
+    return v;
+}
+
+static struct verdict held_by_somebody(void)
+{
+    struct peer *p = new_peer();
+    struct verdict v = held_call(p);
+
+    peer_unref(p);
+    return v;
+}
+
+TEST(an_approved_call_runs_once_with_its_arguments)
+{
+    struct approval_record r;
+    struct verdict v;
+    struct peer *p;
+
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    p = new_peer();
+    v = held_call(p);
+    r = stored(v.request_id);
+    CHECK_INT(r.state, APPROVAL_PENDING);
+    CHECK_STR(r.args, EXEC);
+    CHECK_STR(str_from(r.version), v.version);
+    CHECK_OK(approve(v.request_id, "uid:0"), e);
+    WAIT_FOR(!approvals_find(world.trust, str_from(v.request_id)));
+    CHECK_INT(runs, 1);
+    CHECK_STR(str_from(ran_args), "curl x");
+    CHECK_STR(str_from(ran_peer), p->record.id);
+    r = stored(v.request_id);
+    CHECK_INT(r.state, APPROVAL_DONE);
+    CHECK_STR(r.result, "{\"exit_code\":0}");
+    CHECK_STR(str_from(r.approver), "uid:0");
+    CHECK_INT(approve(v.request_id, "uid:0"), -ERR_NOT_FOUND); /* replayed */
+    CHECK_INT(runs, 1);
+    CHECK_INT(count_events("approval.requested"), 1);
+    CHECK_INT(count_events("approval.approved"), 1);
+    CHECK_INT(count_events("approval.done"), 1);
+    peer_unref(p);
+    world_close();
+}
+
+TEST(nobody_decides_what_they_asked_for)
+{
+    struct approval_op op;
+    struct verdict v;
+    struct peer *p;
+
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    p = new_peer();
+    v = held_call(p);
+    CHECK_INT(approve(v.request_id, "uid:1000"), -ERR_DENIED);
+    CHECK(strstr(e.msg, "another user"));
+    CHECK_INT(decide(op_of(v.request_id, "uid:1000"), false), -ERR_DENIED);
+    op = op_of(v.request_id, "uid:0");
+    op.master.role = ROLE_JOURNEYMAN;
+    CHECK_INT(decide(op, true), -ERR_DENIED);
+    CHECK_INT(approve("req_00000000000000000000", "uid:0"), -ERR_NOT_FOUND);
+    CHECK_INT(stored(v.request_id).state, APPROVAL_PENDING);
+    CHECK_INT(runs, 0);
+    op = op_of(v.request_id, "uid:1000"); /* the same user, who holds a master's token */
+    op.master.by_token = true;
+    snprintf(op.master.actor.id, sizeof op.master.actor.id, "tok_x");
+    CHECK_OK(decide(op, true), e);
+    WAIT_FOR(runs == 1);
+    peer_unref(p);
+    world_close();
+}
+
+TEST(a_rejected_call_never_runs)
+{
+    struct verdict v;
+    struct peer *p;
+
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    p = new_peer();
+    v = held_call(p);
+    CHECK_OK(decide(op_of(v.request_id, "uid:0"), false), e);
+    CHECK_INT(stored(v.request_id).state, APPROVAL_REJECTED);
+    CHECK_STR(str_from(stored(v.request_id).reason), "looked at it");
+    CHECK_INT(approve(v.request_id, "uid:0"), -ERR_NOT_FOUND);
+    CHECK_INT(runs, 0);
+    peer_unref(p);
+    world_close();
+}
+
+static int changes;
+static enum approval_state seen[8];
+
+static void on_changed(struct approval_waiter *w, const struct approval_record *r)
+{
+    (void)w;
+    CHECK(changes < 8);
+    seen[changes++] = r->state;
+}
+
+TEST(whoever_waits_hears_of_every_step)
+{
+    struct approval_waiter w = { .changed = on_changed };
+    struct verdict v;
+    struct peer *p;
+
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    p = new_peer();
+    v = held_call(p);
+    memcpy(w.id, v.request_id, sizeof w.id);
+    approvals_wait(world.trust, &w);
+    CHECK_OK(approve(v.request_id, "uid:0"), e);
+    WAIT_FOR(changes == 3);
+    CHECK(seen[0] == APPROVAL_APPROVED && seen[1] == APPROVAL_RUNNING && seen[2] == APPROVAL_DONE);
+    approval_waiter_stop(&w);
+    peer_unref(p);
+    world_close();
+}
+
+#define BUNDLE(expiry)                                                                             \
+    "version: 1\napprovals: { expiry: " expiry ", pending_per_peer: 2 }\n"                         \
+    "tools:\n  sandbox_exec: { tier: 4, effect: execute }\n"
+
+TEST(nobody_waits_for_ever)
+{
+    struct verdict v;
+    struct peer *p;
+
+    write_bundle(BUNDLE("1s"));
+    world_open();
+    p = new_peer();
+    v = held_call(p);
+    WAIT_FOR(!approvals_find(world.trust, str_from(v.request_id)));
+    CHECK_INT(stored(v.request_id).state, APPROVAL_EXPIRED);
+    peer_unref(p);
+    world_close();
+}
+
+static int failed;
+
+static void on_verdict(struct trust_op *op, int r, const struct err *why)
+{
+    (void)op;
+    CHECK(r < 0);
+    e = *why;
+    failed = r;
+}
+
+TEST(few_wait_at_once)
+{
+    struct trust_op op = { .done = on_verdict };
+    struct peer *p;
+
+    write_bundle(BUNDLE("1h"));
+    world_open();
+    p = new_peer();
+    held_call(p);
+    held_call(p);
+    op.ask = (struct trust_question){ .tool = STR("sandbox_exec"), .args = tree(EXEC), .peer = p };
+    trust_ask(world.trust, &op);
+    WAIT_FOR(failed);
+    CHECK_INT(failed, -ERR_QUOTA);
+    peer_unref(p);
+    world_close();
+}
+
+TEST(another_policy_invalidates)
+{
+    struct verdict v;
+    struct peer *p;
+
+    write_bundle(BUNDLE("1h"));
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    p = new_peer();
+    v = held_call(p);
+    CHECK_INT(trust_reload(world.trust, &e), 0); /* the same again */
+    CHECK_INT(stored(v.request_id).state, APPROVAL_PENDING);
+    write_bundle("version: 1\ntools: [\n");
+    CHECK(trust_reload(world.trust, &e) < 0); /* the last good one stays */
+    CHECK(strstr(e.msg, "bundle.yaml"));
+    CHECK_STR(str_from(trust_current(world.trust)->bundle->version), v.version);
+    CHECK_INT(stored(v.request_id).state, APPROVAL_PENDING);
+    write_bundle(BUNDLE("2h"));
+    CHECK_INT(trust_reload(world.trust, &e), 1);
+    CHECK_INT(approve(v.request_id, "uid:0"), -ERR_CONFLICT);
+    WAIT_FOR(!approvals_find(world.trust, str_from(v.request_id)));
+    CHECK_INT(stored(v.request_id).state, APPROVAL_INVALID);
+    CHECK_INT(runs, 0);
+    peer_unref(p);
+    world_close();
+}
+
+TEST(a_peer_takes_what_waits_with_it)
+{
+    struct verdict v;
+    struct peer *p;
+
+    world_open();
+    p = new_peer();
+    v = held_call(p);
+    peer_end(p, &fix.caller.actor, "test", NULL, NULL);
+    WAIT_FOR(!approvals_find(world.trust, str_from(v.request_id)));
+    CHECK_INT(stored(v.request_id).state, APPROVAL_INVALID);
+    peer_unref(p);
+    world_close();
+}
+
+/* --- across restarts --- */
+
+TEST(what_waits_outlives_the_daemon)
+{
+    struct verdict v;
+
+    world_open();
+    v = held_by_somebody();
+    world_close();
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    CHECK(approvals_find(world.trust, str_from(v.request_id)));
+    CHECK_INT(approve(v.request_id, "uid:1000"), -ERR_DENIED);
+    CHECK_OK(approve(v.request_id, "uid:0"), e);
+    WAIT_FOR(runs == 1);
+    CHECK_STR(str_from(ran_args), "curl x");
+    WAIT_FOR(!approvals_find(world.trust, str_from(v.request_id)));
+    world_close();
+}
+
+TEST(what_was_approved_and_did_not_begin_runs_in_the_next_life)
+{
+    struct verdict v;
+
+    world_open(); /* without a runner */
+    v = held_by_somebody();
+    CHECK_OK(approve(v.request_id, "uid:0"), e);
+    CHECK_INT(stored(v.request_id).state, APPROVAL_APPROVED);
+    CHECK_INT(approve(v.request_id, "uid:0"), -ERR_CONFLICT);
+    world_close();
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    WAIT_FOR(!approvals_find(world.trust, str_from(v.request_id)));
+    CHECK_INT(runs, 1);
+    CHECK_INT(stored(v.request_id).state, APPROVAL_DONE);
+    world_close();
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    CHECK_INT(count_events("approval.running"), 1);
+    CHECK_INT(runs, 1);
+    world_close();
+}
+
+TEST(what_ran_when_the_daemon_ended_is_not_run_again)
+{
+    struct verdict v;
+
+    keep_running = true;
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    v = held_by_somebody();
+    CHECK_OK(approve(v.request_id, "uid:0"), e);
+    WAIT_FOR(running);
+    CHECK_INT(stored(v.request_id).state, APPROVAL_RUNNING);
+    world_close();
+    trust_call_done(running, false, STR("{}")); /* nobody hears of it any more */
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    WAIT_FOR(count_events("approval.interrupted") == 1);
+    CHECK_INT(stored(v.request_id).state, APPROVAL_INTERRUPTED);
+    CHECK_INT(runs, 1);
+    CHECK_INT(approve(v.request_id, "uid:0"), -ERR_NOT_FOUND);
+    world_close();
+}
+
+/* --- grants --- */
+
+TEST(a_grant_is_for_one_tool_on_one_sandbox)
+{
+    struct approval_op op;
+    struct verdict v;
+    struct peer *p, *q;
+
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    p = new_peer();
+    q = new_peer();
+    v = held_call(p);
+    op = op_of(v.request_id, "uid:0");
+    op.grant_ns = 600 * NS_PER_S;
+    op.grant_uses = 2;
+    CHECK_OK(decide(op, true), e);
+    CHECK_INT(ask(q, "sandbox_exec", EXEC, &networked).kind, VERDICT_REQUIRE_APPROVAL);
+    CHECK_INT(ask(p, "sandbox_install", "{\"sandbox_id\":\"sbx_a\"}", &networked).kind,
+              VERDICT_REQUIRE_APPROVAL);
+    CHECK_INT(ask(p, "sandbox_exec", "{\"sandbox_id\":\"sbx_b\"}", &networked).kind,
+              VERDICT_REQUIRE_APPROVAL);
+    CHECK_INT(ask(p, "sandbox_exec", EXEC, &networked).kind, VERDICT_ALLOW);
+    CHECK_INT(ask(p, "sandbox_exec", EXEC, &networked).kind, VERDICT_ALLOW);
+    CHECK_INT(ask(p, "sandbox_exec", EXEC, &networked).kind, VERDICT_REQUIRE_APPROVAL);
+    CHECK_INT(count_events("trust.grant_used"), 2);
+    peer_unref(p);
+    peer_unref(q);
+    world_close();
+}
+
+TEST(a_grant_outlives_the_daemon_and_ends_with_its_time)
+{
+    char token[PEER_TOKEN_MAX];
+    struct approval_op op;
+    struct verdict v;
+
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    v = held_by_somebody();
+    memcpy(token, last_token, sizeof token);
+    op = op_of(v.request_id, "uid:0");
+    op.grant_ns = 2 * NS_PER_S;
+    CHECK_OK(decide(op, true), e);
+    WAIT_FOR(!approvals_find(world.trust, str_from(v.request_id)));
+    world_close();
+    world_open();
+    for (enum verdict_kind k = VERDICT_ALLOW; k == VERDICT_ALLOW;)
+        k = ask(peers_by_token(world.trust, str_from(token)), "sandbox_exec", EXEC, &networked)
+                .kind;
+    CHECK(count_events("trust.grant_used") > 0);
+    world_close();
+}
+
+/* --- the record --- */
+
+TEST(refusals_are_on_record_and_cannot_fill_it)
+{
+    size_t n;
+    struct peer *p;
+
+    world_open();
+    p = new_peer_of("uid:1000", ROLE_APPRENTICE);
+    for (int i = 0; i < 200; i++)
+        CHECK_INT(ask(p, "sandbox_create", "{}", NULL).kind, VERDICT_DENY);
+    n = count_events("trust.denied");
+    CHECK(n >= 30 && n < 100);
+    peer_unref(p);
+    world_close();
+}

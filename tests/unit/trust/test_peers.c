@@ -1,0 +1,211 @@
+#include "trust/peers.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "crypto/hash.h"
+#include "world.h"
+
+static bool is_alive(const char *sandbox)
+{
+    const struct caller all = { .admin = true };
+    struct sandbox *s;
+
+    if (!control_find_now(fix.control, &all, str_from(sandbox), &s))
+        return false;
+    sandbox_unref(s);
+    return true;
+}
+
+static size_t stored_peers(void)
+{
+    struct store_query q = { .kind = STORE_PEERS };
+    size_t n;
+
+    CHECK_OK(store_ask_now(control_store(fix.control), &q, &e), e);
+    n = q.n;
+    arena_done(&q.arena);
+    return n;
+}
+
+TEST(is_known_by_its_token_alone)
+{
+    struct peer *p;
+
+    world_open();
+    p = new_peer();
+    CHECK(peers_by_token(world.trust, str_from(last_token)) == p);
+    CHECK(peers_by_id(world.trust, str_from(p->record.id)) == p);
+    CHECK(!peers_by_token(world.trust, STR("sbp_0000000000000000000000000000000000000000")));
+    CHECK(!peers_by_token(world.trust, str_from(p->record.id)));
+    CHECK(!peers_by_token(world.trust, STR("")));
+    CHECK(id_valid("peer_", str_from(p->record.id)));
+    CHECK_INT(p->record.role, ROLE_JOURNEYMAN);
+    CHECK(!strchr(p->record.client, '\n'));
+    CHECK_INT(count_events("peer.registered"), 1);
+    peer_unref(p);
+    world_close();
+}
+
+TEST(sees_its_own_sandboxes_only)
+{
+    struct caller one, two;
+    struct peer *p, *q;
+    struct sandbox *s;
+    char id[ID_MAX];
+
+    world_open();
+    p = new_peer();
+    q = new_peer();
+    create_as(p, id);
+    peer_caller(p, &one);
+    peer_caller(q, &two);
+    CHECK(!one.admin && !caller_may(&one, VERB_ADMIN));
+    CHECK(control_find_now(fix.control, &one, str_from(id), &s));
+    sandbox_unref(s);
+    CHECK(!control_find_now(fix.control, &two, str_from(id), &s));
+    CHECK(control_find_now(fix.control, &fix.caller, str_from(id), &s)); /* whose peers they are */
+    sandbox_unref(s);
+    peer_unref(p);
+    peer_unref(q);
+    world_close();
+}
+
+TEST(takes_its_sandboxes_with_it)
+{
+    char mine[2][ID_MAX], others[ID_MAX];
+    struct peer *p, *q;
+
+    world_open();
+    p = new_peer();
+    q = new_peer();
+    create_as(p, mine[0]);
+    create_as(p, mine[1]);
+    create_as(q, others);
+    peer_end(p, &fix.caller.actor, "test", NULL, NULL);
+    CHECK(peers_by_token(world.trust, str_from(last_token)) == q);
+    CHECK(!peers_by_id(world.trust, str_from(p->record.id)));
+    CHECK_INT(ask(p, "sandbox_list", "{}", NULL).kind, VERDICT_DENY);
+    WAIT_FOR(count_events("peer.released") == 1);
+    CHECK(!is_alive(mine[0]) && !is_alive(mine[1]) && is_alive(others));
+    CHECK_INT(stored_peers(), 1);
+    peer_end(p, &fix.caller.actor, "again", NULL, NULL);
+    peer_unref(p);
+    peer_unref(q);
+    world_close();
+}
+
+TEST(silence_ends_it)
+{
+    char id[ID_MAX];
+    struct peer *p;
+
+    world.setup.silence_ns = 200 * NS_PER_MS;
+    world_open();
+    p = new_peer();
+    create_as(p, id);
+    peer_seen(p);
+    WAIT_FOR(count_events("peer.ended") == 1);
+    WAIT_FOR(!is_alive(id));
+    peer_unref(p);
+    world_close();
+}
+
+TEST(may_come_back_in_time)
+{
+    struct peer *p, *q;
+
+    world.setup.grace_ns = 200 * NS_PER_MS;
+    world_open();
+    p = new_peer();
+    q = new_peer();
+    peer_leave(p);
+    peer_leave(q);
+    peer_seen(p);
+    WAIT_FOR(count_events("peer.ended") == 1);
+    CHECK(p->record.ended_ns == 0 && q->record.ended_ns);
+    peer_unref(p);
+    peer_unref(q);
+    world_close();
+}
+
+TEST(outlives_the_daemon)
+{
+    char token[PEER_TOKEN_MAX], peer[ID_MAX], id[ID_MAX];
+    struct peer *p;
+
+    world_open();
+    p = new_peer();
+    memcpy(token, last_token, sizeof token);
+    memcpy(peer, p->record.id, sizeof peer);
+    create_as(p, id);
+    peer_unref(p);
+    world_close();
+    world_open();
+    p = peers_by_token(world.trust, str_from(token));
+    CHECK(p && strcmp(p->record.id, peer) == 0);
+    CHECK_INT(p->record.role, ROLE_JOURNEYMAN);
+    CHECK_STR(str_from(p->record.owner), "uid:1000");
+    CHECK(is_alive(id));
+    peer_end(p, &fix.caller.actor, "test", NULL, NULL);
+    world_close(); /* in the middle of it */
+    world_open();
+    CHECK(!peers_by_token(world.trust, str_from(token)));
+    WAIT_FOR(count_events("peer.released") == 1);
+    CHECK(!is_alive(id));
+    CHECK_INT(stored_peers(), 0);
+    world_close();
+}
+
+TEST(what_it_used_is_counted_exactly)
+{
+    char ids[3][ID_MAX], token[PEER_TOKEN_MAX];
+    struct trust_usage u;
+    struct sandbox *s;
+    struct peer *p;
+
+    world_open();
+    p = new_peer();
+    memcpy(token, last_token, sizeof token);
+    for (int i = 0; i < 3; i++)
+        create_as(p, ids[i]);
+    s = find_sandbox(ids[1]);
+    destroy(s);
+    sandbox_unref(s);
+    for (int life = 0; life < 2; life++) {
+        int64_t now = clock_wall();
+
+        u = peer_usage(p, now);
+        CHECK_INT(u.made, 3);
+        CHECK_INT(u.alive, 2);
+        CHECK(u.lived_ns > 0);
+        u = peer_usage(p, now + 3600 * NS_PER_S); /* in an hour */
+        CHECK_INT(u.made, 0);
+        CHECK_INT(u.alive, 2);
+        CHECK(u.lived_ns > 7200 * NS_PER_S);
+        if (life == 0)
+            peer_unref(p);
+        world_close();
+        world_open();
+        p = peers_by_token(world.trust, str_from(token));
+        CHECK(p);
+    }
+    u = peer_usage(p, clock_wall() + 86400 * NS_PER_S * 2);
+    CHECK_INT(u.lived_ns / NS_PER_S, 2 * 86400); /* two that live, a day each */
+    world_close();
+}
+
+TEST(limits_hold_also_for_what_is_not_on_disk_yet)
+{
+    struct peer *p;
+
+    write_bundle("version: 1\nlimits: { journeyman: { concurrent: 2 } }\n"
+                 "tools:\n  make: { tier: 2, effect: write, creates: true }\n");
+    world_open();
+    p = new_peer();
+    CHECK_INT(ask(p, "make", "{}", NULL).kind, VERDICT_ALLOW);
+    CHECK_INT(ask(p, "make", "{}", NULL).kind, VERDICT_ALLOW);
+    CHECK_INT(ask(p, "make", "{}", NULL).kind, VERDICT_RATE_LIMIT);
+    peer_unref(p);
+    world_close();
+}

@@ -1,0 +1,33 @@
+/* What the tests of peers and held calls share: a control plane over the fake extension, trust on
+ * top of it, both of which can be closed and opened again as by a restart. */
+#ifndef TESTS_TRUST_WORLD_H
+#define TESTS_TRUST_WORLD_H
+
+#include "../control/fixture.h"
+#include "trust/approvals.h"
+#include "trust/peers.h"
+#include "trust/policy.h"
+
+extern struct world {
+    struct trust *trust;
+    struct trust_setup setup;
+    char bundle[512]; /* the file, if write_bundle() made one */
+} world;
+
+void world_open(void);
+void world_close(void); /* forgets nothing */
+void write_bundle(const char *yaml);
+
+/* A journeyman of uid 1000; referenced. The token is a static one of the last call. */
+struct peer *new_peer(void);
+struct peer *new_peer_of(const char *owner, enum role role);
+extern char last_token[PEER_TOKEN_MAX];
+
+/* Asks, and waits for the verdict. */
+struct verdict ask(struct peer *p, const char *tool, const char *args,
+                   const struct trust_capabilities *sandbox);
+/* A sandbox that the peer made. */
+void create_as(struct peer *p, char ret[static ID_MAX]);
+const struct json *tree(const char *text);
+
+#endif
