@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/guard.h"
 #include "api/inside.h"
 #include "api/route.h"
 #include "base/clock.h"
 #include "control/tokens.h"
 #include "json/reader.h"
+#include "trust/trust.h"
 
 static void client_left(struct http_exchange *x)
 {
@@ -40,7 +42,7 @@ static void found(struct find_op *f, int r, const struct err *e)
     if (r < 0)
         call_fail(c, e);
     else
-        c->route->handle(c);
+        guard_serve(c);
     call_unref(c);
 }
 
@@ -49,13 +51,13 @@ static void dispatch(struct call *c)
     struct sandbox *s;
 
     if (!(c->route->flags & ROUTE_SANDBOX)) {
-        c->route->handle(c);
+        guard_serve(c);
         return;
     }
     if (control_find_now(c->api->control, &c->caller, c->params[0], &s)) {
         c->sandbox = s;
         sandbox_touch(s);
-        c->route->handle(c);
+        guard_serve(c);
         return;
     }
     c->find = (struct find_op){ .caller = &c->caller, .id = c->params[0], .done = found };
@@ -176,9 +178,26 @@ static void api_free(struct api *a)
     if (a->server)
         http_server_free(a->server);
     metrics_unregister(&a->meters);
+    trust_close(a->trust);
     tokens_close(a->tokens);
     buf_done(&a->openapi);
     free(a);
+}
+
+static int open_trust(struct api *a, struct err *e)
+{
+    const struct trust_setup setup = { .control = a->control,
+                                       .bundle = a->config->trust.bundle,
+                                       .failure = a->config->trust.failure,
+                                       .silence_ns = a->config->trust.silence,
+                                       .grace_ns = a->config->trust.grace };
+
+    return trust_open(&setup, &a->trust, e);
+}
+
+void api_reload(struct api *a)
+{
+    (void)trust_reload(a->trust, NULL); /* which says what is wrong */
 }
 
 int api_open(const struct api_setup *s, struct api **ret, struct err *e)
@@ -200,6 +219,8 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
     buf_init(&a->openapi, 4 << 20);
     with.user = a;
     r = tokens_open(s->control, &a->tokens, e);
+    if (r >= 0)
+        r = open_trust(a, e);
     if (r >= 0)
         r = meters_register(a, e);
     if (r >= 0)

@@ -15,6 +15,8 @@ struct api_setup {
 };
 
 int api_open(const struct api_setup *s, struct api **ret, struct err *e);
+/* Reads again what it was told by files: the policy for tools. The old one stays if that fails. */
+void api_reload(struct api *a);
 /* Serves a listening socket, which becomes the api's. */
 int api_listen(struct api *a, int fd, struct err *e);
 /* Stops accepting, lets requests finish until the deadline (clock_mono()), frees itself, then

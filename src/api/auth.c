@@ -4,9 +4,21 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "api/guard.h"
 #include "api/inside.h"
 #include "api/route.h"
 #include "control/tokens.h"
+
+static bool is_master(const struct config *config, uid_t uid)
+{
+    const struct json_strs *all = &config->trust.masters;
+    uint64_t n;
+
+    for (size_t i = 0; i < all->n; i++)
+        if (str_to_u64(str_from(all->p[i]), &n) && n == uid)
+            return true;
+    return false;
+}
 
 static void by_uid(struct call *c, uid_t uid)
 {
@@ -17,6 +29,9 @@ static void by_uid(struct call *c, uid_t uid)
     snprintf(who->actor.id, sizeof who->actor.id, "uid:%u", (unsigned)uid);
     who->verbs = VERBS_ALL;
     who->admin = who->host_paths = uid == 0 || uid == c->api->owner;
+    who->role = who->admin || is_master(c->api->config, uid)
+                    ? ROLE_MASTER
+                    : (enum role)c->api->config->trust.role;
     who->trusted = true;
 }
 
@@ -97,10 +112,13 @@ static void lower_trust(struct call *c, const struct token_record *t)
     if (!level.p)
         return;
     c->caller.trusted = c->caller.host_paths = false;
+    c->caller.role = ROLE_APPRENTICE;
     if (!t->gateway || !is_loopback(&http_peer(c->x)->remote))
         return;
     trust = read_trust(c, level);
-    c->caller.verbs &= trusts[trust < most ? trust : most].verbs;
+    trust = trust < most ? trust : most;
+    c->caller.verbs &= trusts[trust].verbs;
+    c->caller.role = (enum role)trust < t->role ? (enum role)trust : t->role;
     if (!caller_may(&c->caller, VERB_ADMIN))
         c->caller.admin = false;
 }
@@ -148,6 +166,8 @@ static bool by_token(struct call *c)
     c->caller.actor.kind = t->actor;
     snprintf(c->caller.actor.id, sizeof c->caller.actor.id, "%s", t->id);
     c->caller.verbs = t->verbs;
+    c->caller.role = t->role;
+    c->caller.by_token = true;
     c->caller.trusted = true;
     if (!copy_labels(c, &t->labels)) {
         call_fail_with(c, 413, "too_big", "the token's labels are too long");
@@ -181,7 +201,7 @@ bool call_authenticate(struct call *c)
 
     if (p->is_unix) {
         by_uid(c, p->cred.uid);
-        return may_use(c);
+        return guard_identify(c) && may_use(c);
     }
     if (!host_is_ours(p, &http_request(c->x)->host) || !origin_is_ours(c)) {
         call_fail_with(c, 403, "denied", "Host and Origin must name the address we listen on");
@@ -189,5 +209,5 @@ bool call_authenticate(struct call *c)
     }
     if (c->route->flags & ROUTE_OPEN)
         return true;
-    return by_token(c) && may_use(c);
+    return by_token(c) && guard_identify(c) && may_use(c);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "api/guard.h"
 #include "api/inside.h"
 #include "api/route.h"
 
@@ -27,6 +28,7 @@ static void call_free(struct loop_later *l)
     if (c->sandbox)
         sandbox_unref(c->sandbox);
     find_op_done(&c->find);
+    guard_done(c);
     arena_done(&c->arena);
     free(c);
 }

@@ -13,6 +13,7 @@
 enum { CALL_ARENA_MAX = 16 << 20, CALL_ANSWER_MAX = 32 << 20 };
 
 struct route;
+struct guard;
 
 struct call {
     struct api *api;
@@ -35,6 +36,7 @@ struct call {
     struct link listening;           /* of a long one: in the api's list */
     bool in_flight;                  /* counted as one of requests_in_flight */
     bool one_shot;                   /* … made for this call, and destroyed with it */
+    struct guard *guard;             /* of a peer; NULL: it is none's */
     void *state;                     /* the handler's own, freed by on_end */
     void (*on_gone)(struct call *c); /* the client left before it was answered; may be NULL */
     void (*on_end)(struct call *c);  /* just before the call is freed; may be NULL */

@@ -8,6 +8,7 @@
 #include "telemetry/metrics.h"
 
 struct tokens;
+struct trust;
 
 struct api {
     struct loop *loop;
@@ -15,6 +16,7 @@ struct api {
     const struct config *config;
     struct http_server *server;
     struct tokens *tokens;
+    struct trust *trust;
     uid_t owner;
     unsigned in_flight;    /* calls that are not long ones … */
     struct list listening; /* … and those that are */

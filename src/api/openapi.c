@@ -22,6 +22,7 @@ static const struct {
     const char *name, *type, *doc;
 } parameters[] = {
     { "after", "integer", "Only events behind this sequence number." },
+    { "all", "boolean", "Those that are decided, too." },
     { "close", "boolean", "Close it afterwards." },
     { "cursor", "string", "Where the last page ended: its next_cursor." },
     { "follow", "boolean", "Go on with what comes." },

@@ -18,9 +18,10 @@
 static const struct {
     const char *name, *fields;
 } schemas[] = {
-    { "Problem", "!type !title !status# !code=invalid|unauthenticated|denied|not_found|conflict|"
-                 "too_big|quota|busy|unsupported|upstream|timeout|system|bug !detail errno "
-                 "sandbox_id step" },
+    { "Problem",
+      "!type !title !status# !code=invalid|unauthenticated|denied|not_found|conflict|"
+      "too_big|quota|busy|unsupported|upstream|timeout|system|bug !detail errno "
+      "sandbox_id step kind=deny|rate_limit|require_approval rule request_id audit_id rpc_code#" },
     { "Sandbox", "!sandbox_id !state=requested|provisioning|ready|active|paused|expired|failed|"
                  "destroying|destroyed !profile profile_version# extension host !owner scope "
                  "!labels{} inputs{} workspace* consumer* capabilities* setup_metadata* "
@@ -67,11 +68,37 @@ static const struct {
     { "DueList", "!due[Due] !applied?" },
     { "Stale", "!extension !id !what" },
     { "StaleList", "!stale[Stale] !applied?" },
-    { "Token", "!id !name !owner !actor=adm|agt|atm !verbs[] !labels{} gateway? !created_at@ "
+    { "Token", "!id !name !owner !actor=adm|agt|atm !verbs[] !labels{} role gateway? !created_at@ "
                "expires_at@ revoked_at@" },
     { "TokenList", "!tokens[Token]" },
-    { "NewToken", "!id !name !owner !actor=adm|agt|atm !verbs[] !labels{} gateway? !created_at@ "
-                  "expires_at@ !token" },
+    { "NewToken",
+      "!id !name !owner !actor=adm|agt|atm !verbs[] !labels{} role gateway? !created_at@ "
+      "expires_at@ !token" },
+    { "Peer",
+      "!id !owner !role=apprentice|journeyman|master client !state=alive|left|ending !created_at@ "
+      "seen_at@ !sandboxes# !made_last_hour# !minutes_last_day#" },
+    { "PeerList", "!peers[Peer]" },
+    { "NewPeer",
+      "!id !owner !role=apprentice|journeyman|master client !state=alive|left|ending !created_at@ "
+      "seen_at@ !sandboxes# !made_last_hour# !minutes_last_day# !token" },
+    { "Approval", "!request_id !state=pending|approved|running|done|rejected|expired|invalid|"
+                  "interrupted !tool sandbox_id !peer !owner !tier# rule !policy_version "
+                  "!created_at@ !expires_at@ decided_at@ finished_at@ decided_by reason args* "
+                  "failed? result*" },
+    { "ApprovalList", "!approvals[Approval]" },
+    { "Decided", "!request_id" },
+    { "Trust",
+      "!source version mode=enforce|audit|off failure=static|closed|open loaded_at@ problem "
+      "tools[TrustRule]" },
+    { "TrustRule", "!tool note !tier# !role !approval=none|master !effect calls# per_s# "
+                   "when[TrustWhen]" },
+    { "TrustWhen", "!name !tier# !role !approval=none|master" },
+    { "TrustVerdict", "!valid? version tools# problem" },
+    { "TrustExplanation",
+      "!verdict=allow|deny|rate_limit|require_approval !code# would !rule !reason "
+      "!as !effect tier# role approval when mode policy_version "
+      "!checks[TrustCheck]" },
+    { "TrustCheck", "!check !outcome" },
     { "Health", "!status=ok" },
     { "Version", "!name !version !api" },
 };

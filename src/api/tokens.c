@@ -31,6 +31,7 @@ static void put_token(struct json_writer *w, const struct token_record *r)
     for (size_t i = 0; i < r->labels.n; i++)
         put(w, r->labels.p[i].key, r->labels.p[i].value);
     json_end_object(w);
+    put(w, "role", role_names[r->role]);
     json_key(w, STR("gateway"));
     json_put_bool(w, r->gateway);
     time_write(w, "created_at", r->created_ns);
@@ -81,6 +82,7 @@ struct token_request {
     struct json_map labels;
     int64_t ttl_ns;
     enum actor_kind actor;
+    enum role role;
     bool gateway;
 };
 
@@ -96,6 +98,9 @@ static const struct json_field token_fields[] = {
       .max = INT64_C(315360000000000000), .preset = "30d", .doc = "How long it is good for." },
     { "actor", JSON_KIND_ENUM, JSON_AT(struct token_request, actor), .names = actor_kind_names,
       .preset = "agt", .doc = "As whom its holder is recorded." },
+    { "role", JSON_KIND_ENUM, JSON_AT(struct token_request, role), .names = role_names,
+      .preset = "journeyman",
+      .doc = "How far its holder's sessions are trusted; a master decides what waits for one." },
     { "gateway", JSON_KIND_BOOL, JSON_AT(struct token_request, gateway),
       .doc = "Whether its holder's word on the trust in a caller counts." },
 };
@@ -191,6 +196,9 @@ static int check_rights(const struct caller *who, const struct token_request *q,
 {
     if (verbs & ~who->verbs)
         return err_set(e, ERR_DENIED, "verbs: a token cannot make one that may do more");
+    if (q->role > who->role)
+        return err_set(e, ERR_DENIED, "role: %s does not make a %s", role_names[who->role],
+                       role_names[q->role]);
     if (q->gateway && !who->admin)
         return err_set(e, ERR_DENIED, "gateway: only an administrator's word makes a gateway");
     if (!who->trusted)
@@ -220,6 +228,7 @@ static void create(struct call *c)
     r->verbs = verbs;
     r->labels = q.labels;
     r->gateway = q.gateway;
+    r->role = q.role;
     r->expires_ns = clock_wall() + q.ttl_ns;
     call_ref(c);
     tokens_create(c->api->tokens, &c->caller.actor, &t->op);

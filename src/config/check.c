@@ -62,6 +62,13 @@ static bool is_url(struct str s)
     return authority.n && is_printable(s) && str_find(authority, '@') == authority.n;
 }
 
+static bool is_number(struct str s)
+{
+    uint64_t n;
+
+    return str_to_u64(s, &n) && n < UINT32_MAX;
+}
+
 /* "/" would be no restriction at all. */
 static bool is_below_root(struct str s)
 {
@@ -87,6 +94,8 @@ static const struct word_rule text_rules[] = {
     TEXT("hub.url", hub.url, is_url, "an http:// or https:// URL without user and password"),
     TEXT("hub.headers_file", hub.headers_file, is_below_root, "an absolute path"),
     TEXT("gateway.token_file", gateway.token_file, is_below_root, "an absolute path"),
+    TEXT("trust.bundle", trust.bundle, is_below_root, "an absolute path"),
+    LIST("trust.masters", trust.masters, is_number, "the number of a user"),
     LIST("profiles.dirs", profiles.dirs, is_below_root, "an absolute path"),
     LIST("workspaces.roots", workspaces.roots, is_below_root, "an absolute path below /"),
 };

@@ -15,6 +15,7 @@ static const char system_file[] = "/etc/sandboxer/sandboxer.yaml";
 /* Each list is in the order of its enum. */
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "plain", "json", NULL };
+static const char *const failures[] = { "static", "closed", "open", NULL };
 static const char *const trusts[] = { "apprentice", "journeyman", "master", NULL };
 
 /* Objects are members of struct config, so their fields' offsets count from the member. */
@@ -127,6 +128,22 @@ static const struct json_field gateway_fields[] = {
       .doc = "The most that a gateway's word on a caller can give." },
 };
 
+static const struct json_field trust_fields[] = {
+    { "bundle", JSON_KIND_STR, IN(trust, bundle), .max = 255,
+      .doc = "File that says who may call which tool; without it the built-in one." },
+    { "failure", JSON_KIND_ENUM, IN(trust, failure), .names = failures, .preset = "static",
+      .doc = "What holds if it cannot be read at the start: the built-in one, nothing or "
+             "everything." },
+    { "role", JSON_KIND_ENUM, IN(trust, role), .names = trusts, .preset = "journeyman",
+      .doc = "The role of sessions that users of the socket begin." },
+    { "masters", JSON_KIND_STRS, IN(trust, masters), .max = 64,
+      .doc = "Numbers of users who decide what waits for a master, besides administrators." },
+    { "silence", JSON_KIND_DURATION, IN(trust, silence), .min = NS_PER_S, .max = 7 * DAY,
+      .preset = "10m", .doc = "A session that nothing is heard of for so long ends." },
+    { "grace", JSON_KIND_DURATION, IN(trust, grace), .min = 0, .max = HOUR, .preset = "30s",
+      .doc = "How long a session waits for its client to come back." },
+};
+
 const struct json_field config_fields[] = {
     { "listen", JSON_KIND_STR, AT(listen), .max = 64,
       .doc = "Address and port for TCP, as in `127.0.0.1:7700`; without it there is none." },
@@ -149,6 +166,7 @@ const struct json_field config_fields[] = {
     { "hosts", JSON_KIND_OBJECTS, AT(hosts), .max = CONFIG_HOSTS_MAX, JSON_FIELDS(host_fields),
       .item_size = sizeof(struct config_host), .doc = "Machines that sandboxes can be placed on." },
     { "gateway", JSON_KIND_OBJECT, AT(gateway), JSON_FIELDS(gateway_fields) },
+    { "trust", JSON_KIND_OBJECT, AT(trust), JSON_FIELDS(trust_fields) },
 };
 const size_t config_field_count = COUNT_OF(config_fields);
 

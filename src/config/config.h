@@ -96,6 +96,14 @@ struct config {
         enum config_trust trust;
     } gateway;
 
+    struct {
+        const char *bundle;     /* file; NULL: the built-in one */
+        unsigned failure;       /* enum trust_failure (trust/decide.h) */
+        enum config_trust role; /* that sessions of users get */
+        struct json_strs masters;
+        int64_t silence, grace;
+    } trust;
+
     struct config_address address;
     unsigned socket_mode;
 };

@@ -4,6 +4,7 @@
 
 #include "json/bind.h"
 #include "model/actor.h"
+#include "model/role.h"
 #include "model/token.h"
 
 struct caller {
@@ -13,6 +14,8 @@ struct caller {
     struct json_map labels; /* a token's: only sandboxes that have all of them */
     bool admin;             /* sees everybody's */
     bool host_paths;        /* may name directories of this machine: an administrator */
+    enum role role;         /* what it may decide, and how far its sessions are trusted */
+    bool by_token;          /* known by one, and not by a socket's other end */
     bool trusted;           /* unix socket, or a token that was not lowered */
 };
 

@@ -89,6 +89,8 @@ static void on_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
 
     (void)info;
     control_reload(s->control);
+    if (s->api)
+        api_reload(s->api);
 }
 
 static void on_warden(struct loop_fd *f, unsigned events)

@@ -1,0 +1,348 @@
+/* /v1/approvals: calls of tools that wait for a master. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/inside.h"
+#include "api/route.h"
+#include "base/clock.h"
+#include "control/tokens.h"
+#include "trust/approvals.h"
+
+enum { LIST_DEFAULT = 100, LIST_MOST = 1000, WAIT_MOST_S = 60, ANSWER_BYTES = 64 << 20 };
+
+/* A master sees all of them, others those of their owner. */
+static struct str scope(const struct call *c)
+{
+    bool all = c->caller.role == ROLE_MASTER && c->caller.trusted;
+
+    return all || c->caller.admin ? STR("") : str_from(c->caller.owner);
+}
+
+/* --- list --- */
+
+struct approval_list {
+    struct call *call;
+    struct store_query query;
+    bool open; /* only those that are not decided */
+};
+
+static void list_end(struct call *c)
+{
+    struct approval_list *l = c->state;
+
+    arena_done(&l->query.arena);
+    free(l);
+}
+
+static void write_list(struct json_writer *w, const void *what)
+{
+    const struct approval_list *l = what;
+    struct str owner = scope(l->call);
+
+    json_begin_object(w);
+    json_key(w, STR("approvals"));
+    json_begin_array(w);
+    for (size_t i = 0; i < l->query.n; i++) {
+        const struct approval_record *r = &l->query.approvals[i];
+
+        if (!owner.n || str_eq(owner, str_from(r->owner)))
+            approval_write(w, r, false);
+    }
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static void listed(struct store_query *q, int r, const struct err *e)
+{
+    struct approval_list *l = container_of(q, struct approval_list, query);
+
+    if (r < 0)
+        call_fail(l->call, e);
+    else
+        call_answer(l->call, 200, write_list, l);
+    call_unref(l->call);
+}
+
+static void list(struct call *c)
+{
+    struct approval_list *l;
+    uint64_t limit = LIST_DEFAULT;
+    bool all = false;
+    struct err e;
+
+    if (call_query_number(c, "limit", LIST_MOST, &limit) < 0 || call_query_bool(c, "all", &all) < 0)
+        return;
+    l = calloc(1, sizeof *l);
+    if (!l)
+        abort();
+    l->call = c;
+    l->query = (struct store_query){ .kind = all ? STORE_APPROVALS : STORE_APPROVALS_OPEN,
+                                     .limit = all ? (int)limit : 0,
+                                     .owner = all ? scope(c) : STR("") };
+    arena_init(&l->query.arena, ANSWER_BYTES);
+    c->state = l;
+    c->on_end = list_end;
+    if (store_ask(control_store(c->api->control), &l->query, listed, &e) < 0)
+        call_fail(c, &e);
+    else
+        call_ref(c);
+}
+
+/* --- one of them, and waiting for it --- */
+
+struct approval_show {
+    struct call *call;
+    struct store_query query;
+    struct approval_waiter waiter;
+    struct loop_timer timer;
+    char id[ID_MAX];
+    bool waits;
+};
+
+static void show_stop(struct approval_show *s)
+{
+    approval_waiter_stop(&s->waiter);
+    loop_timer_stop(&s->timer);
+}
+
+static void show_end(struct call *c)
+{
+    struct approval_show *s = c->state;
+
+    show_stop(s);
+    arena_done(&s->query.arena);
+    free(s);
+}
+
+static void write_one(struct json_writer *w, const void *what)
+{
+    approval_write(w, what, true);
+}
+
+static void found(struct store_query *q, int r, const struct err *e)
+{
+    struct approval_show *s = container_of(q, struct approval_show, query);
+
+    if (r < 0)
+        call_fail(s->call, e);
+    else if (q->n == 0)
+        call_fail_with(s->call, 404, "not_found", "there is no such call");
+    else
+        call_answer(s->call, 200, write_one, &q->approvals[0]);
+    call_unref(s->call);
+}
+
+/* Takes over the reference of whoever waited. */
+static void look(struct approval_show *s)
+{
+    struct err e;
+
+    show_stop(s);
+    s->query = (struct store_query){ .kind = STORE_APPROVAL,
+                                     .text = str_from(s->id),
+                                     .owner = scope(s->call) };
+    arena_init(&s->query.arena, ANSWER_BYTES);
+    if (store_ask(control_store(s->call->api->control), &s->query, found, &e) >= 0)
+        return;
+    call_fail(s->call, &e);
+    call_unref(s->call);
+}
+
+static void on_time(struct loop_timer *t)
+{
+    look(container_of(t, struct approval_show, timer));
+}
+
+static void changed(struct approval_waiter *w, const struct approval_record *r)
+{
+    struct approval_show *s = container_of(w, struct approval_show, waiter);
+
+    if (!approval_is_open(r->state))
+        look(s);
+}
+
+static void gone(struct call *c)
+{
+    struct approval_show *s = c->state;
+
+    if (!s->waits || !link_joined(&s->waiter.link_))
+        return;
+    show_stop(s);
+    call_unref(c);
+}
+
+static bool is_visible(struct call *c, const struct approval_record *r)
+{
+    struct str owner = scope(c);
+
+    return r && (!owner.n || str_eq(owner, str_from(r->owner)));
+}
+
+static void show(struct call *c)
+{
+    struct approval_show *s;
+    uint64_t wait = 0;
+
+    if (call_query_number(c, "wait", WAIT_MOST_S, &wait) < 0)
+        return;
+    if (!id_valid("req_", c->params[0])) {
+        call_fail_with(c, 404, "not_found", "there is no such call");
+        return;
+    }
+    s = calloc(1, sizeof *s);
+    if (!s)
+        abort();
+    s->call = c;
+    str_copy(c->params[0], s->id, sizeof s->id);
+    c->state = s;
+    c->on_end = show_end;
+    c->on_gone = gone;
+    call_ref(c);
+    if (!wait || !is_visible(c, approvals_find(c->api->trust, c->params[0]))) {
+        look(s);
+        return;
+    }
+    s->waits = true;
+    memcpy(s->waiter.id, s->id, sizeof s->id);
+    s->waiter.changed = changed;
+    approvals_wait(c->api->trust, &s->waiter);
+    (void)loop_timer_start(c->loop, &s->timer, clock_mono() + (int64_t)wait * NS_PER_S, on_time,
+                           NULL);
+}
+
+/* --- deciding --- */
+
+struct decision_request {
+    const char *reason;
+    int64_t grant_ns;
+    uint64_t uses;
+};
+
+static const struct json_field approve_fields[] = {
+    { "reason", JSON_KIND_STR, JSON_AT(struct decision_request, reason),
+      .max = RECORD_REASON_MAX - 1, .doc = "For the record." },
+    { "grant", JSON_KIND_DURATION, JSON_AT(struct decision_request, grant_ns), .min = NS_PER_S,
+      .max = INT64_C(86400000000000),
+      .doc = "For so long, more calls of the tool on the sandbox pass." },
+    { "uses", JSON_KIND_UINT, JSON_AT(struct decision_request, uses), .max = 100000,
+      .doc = "How many of them; without it, any number." },
+};
+static const size_t approve_field_count = COUNT_OF(approve_fields);
+
+static const struct json_field reject_fields[] = {
+    { "reason", JSON_KIND_STR, JSON_AT(struct decision_request, reason), .min = 1,
+      .max = RECORD_REASON_MAX - 1, .required = true, .doc = "Why; its caller is told." },
+};
+static const size_t reject_field_count = COUNT_OF(reject_fields);
+
+struct decision_call {
+    struct call *call;
+    struct approval_op op;
+};
+
+static void decision_end(struct call *c)
+{
+    free(c->state);
+}
+
+static void write_decided(struct json_writer *w, const void *what)
+{
+    const struct approval_op *op = what;
+
+    json_begin_object(w);
+    json_key(w, STR("request_id"));
+    json_put_str(w, str_from(op->id));
+    json_end_object(w);
+}
+
+static void decided(struct approval_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct decision_call, op)->call;
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer(c, 200, write_decided, op);
+    call_unref(c);
+}
+
+/* Who decides: the caller, or the master whose token it shows beside. False: it is answered. */
+static bool read_master(struct call *c, struct trust_master *m)
+{
+    struct str shown = call_header(c, "Sandboxer-Master");
+    const struct token_record *t = shown.p ? tokens_find(c->api->tokens, shown) : NULL;
+
+    m->actor = c->caller.actor;
+    snprintf(m->owner, sizeof m->owner, "%s", c->caller.owner);
+    m->role = c->caller.trusted ? c->caller.role : ROLE_APPRENTICE;
+    m->by_token = c->caller.by_token;
+    if (!shown.p)
+        return true;
+    if (!t || t->gateway) {
+        call_fail_with(c, 401, "unauthenticated", "Sandboxer-Master is no token of a master");
+        return false;
+    }
+    m->actor.kind = t->actor;
+    snprintf(m->actor.id, sizeof m->actor.id, "%s", t->id);
+    snprintf(m->owner, sizeof m->owner, "%s", t->owner);
+    m->role = t->role;
+    m->by_token = true;
+    return true;
+}
+
+static void decide(struct call *c, bool approve)
+{
+    struct decision_request q = { 0 };
+    struct decision_call *d;
+    struct trust_master m;
+    struct err e;
+
+    if (json_bind(c->json, approve ? approve_fields : reject_fields,
+                  approve ? approve_field_count : reject_field_count, &q, &c->arena, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    if (!read_master(c, &m))
+        return;
+    if (!id_valid("req_", c->params[0]) ||
+        (m.role != ROLE_MASTER && !is_visible(c, approvals_find(c->api->trust, c->params[0])))) {
+        call_fail_with(c, 404, "not_found", "there is no such call that waits");
+        return;
+    }
+    d = calloc(1, sizeof *d);
+    if (!d)
+        abort();
+    d->call = c;
+    d->op = (struct approval_op){ .master = m,
+                                  .reason = q.reason,
+                                  .grant_ns = q.grant_ns,
+                                  .grant_uses = (uint32_t)q.uses,
+                                  .done = decided };
+    str_copy(c->params[0], d->op.id, sizeof d->op.id);
+    c->state = d;
+    c->on_end = decision_end;
+    call_ref(c);
+    (approve ? approvals_approve : approvals_reject)(c->api->trust, &d->op);
+}
+
+static void approve_call(struct call *c)
+{
+    decide(c, true);
+}
+
+static void reject_call(struct call *c)
+{
+    decide(c, false);
+}
+
+const struct route routes_approvals[] = {
+    { H1_GET, VERB_READ, "/v1/approvals", 0, list, "List calls that wait for a master",
+      .answer = "ApprovalList", .query = "all limit" },
+    { H1_GET, VERB_READ, "/v1/approvals/{id}", ROUTE_LONG, show,
+      "Show one, with its arguments and its result", .answer = "Approval", .query = "wait" },
+    { H1_POST, VERB_READ, "/v1/approvals/{id}/approve", ROUTE_JSON, approve_call,
+      "Let one run, once", approve_fields, &approve_field_count, .answer = "Decided" },
+    { H1_POST, VERB_READ, "/v1/approvals/{id}/reject", ROUTE_JSON, reject_call, "Refuse one",
+      reject_fields, &reject_field_count, .answer = "Decided" },
+    { .path = NULL },
+};

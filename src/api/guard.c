@@ -1,0 +1,177 @@
+#include "api/guard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/inside.h"
+#include "api/route.h"
+#include "trust/peers.h"
+
+/* What a request is to the policy. What is not here is not for peers. */
+static const struct {
+    enum h1_method method;
+    const char *path, *tool; /* NULL: needs no asking */
+} tools[] = {
+    { H1_GET, "/v1/sandboxes", "sandbox_list" },
+    { H1_GET, "/v1/sandboxes/{id}", "sandbox_list" },
+    { H1_POST, "/v1/sandboxes", "sandbox_create" },
+    { H1_DELETE, "/v1/sandboxes/{id}", "sandbox_destroy" },
+    { H1_POST, "/v1/sandboxes/{id}/processes", "sandbox_exec" },
+    { H1_GET, "/v1/sandboxes/{id}/processes", "sandbox_list" },
+    { H1_GET, "/v1/sandboxes/{id}/files", "sandbox_read" },
+    { H1_PUT, "/v1/sandboxes/{id}/files", "sandbox_write" },
+    { H1_GET, "/v1/approvals/{id}", NULL },
+    { H1_GET, "/v1/trust", NULL },
+};
+
+struct guard {
+    struct call *call;
+    struct peer *peer; /* referenced */
+    struct trust_op op;
+    struct trust_capabilities sandbox;
+    struct json args;
+};
+
+bool guard_identify(struct call *c)
+{
+    struct str token = call_header(c, "Sandboxer-Peer");
+    struct peer *p;
+    struct guard *g;
+
+    if (!token.p)
+        return true;
+    p = peers_by_token(c->api->trust, token);
+    if (!p || strcmp(p->record.owner, c->caller.owner) != 0) {
+        call_fail_with(c, 401, "unauthenticated", "Sandboxer-Peer: there is no such session");
+        return false;
+    }
+    g = calloc(1, sizeof *g);
+    if (!g)
+        abort();
+    g->call = c;
+    g->peer = peer_ref(p);
+    c->guard = g;
+    peer_caller(p, &c->caller);
+    return true;
+}
+
+void guard_done(struct call *c)
+{
+    if (!c->guard)
+        return;
+    peer_unref(c->guard->peer);
+    free(take_ptr(c->guard));
+}
+
+/* False: not for peers. */
+static bool find_tool(const struct route *r, const char **ret)
+{
+    for (size_t i = 0; i < COUNT_OF(tools); i++)
+        if (tools[i].method == r->method && strcmp(tools[i].path, r->path) == 0) {
+            *ret = tools[i].tool;
+            return true;
+        }
+    return false;
+}
+
+static struct json text_member(const char *key, struct str value)
+{
+    return (struct json){ .type = JSON_STR, .key = str_from(key), .s = value };
+}
+
+/* The arguments, as the tool of that name would have them: the body's, and what the path says. */
+static bool make_args(struct guard *g)
+{
+    struct call *c = g->call;
+    size_t n = 0, body = c->json && c->json->type == JSON_OBJECT ? c->json->list.n : 0;
+    struct json *all = arena_array(&c->arena, body + 2, sizeof *all);
+    struct str path;
+
+    if (!all)
+        return false;
+    if (c->sandbox)
+        all[n++] = text_member("sandbox_id", str_from(sandbox_view(c->sandbox).record->id));
+    if (route_takes(c->route, STR("path")) && call_query(c, "path", &path) > 0)
+        all[n++] = text_member("path", path);
+    for (size_t i = 0; i < body; i++)
+        if (!str_eq(c->json->list.p[i].key, STR("sandbox_id")))
+            all[n++] = c->json->list.p[i];
+    g->args = (struct json){ .type = JSON_OBJECT, .list = { all, n } };
+    return c->x; /* a bad query is answered */
+}
+
+static void put(struct json_writer *w, const char *key, const char *value)
+{
+    if (!value[0])
+        return;
+    json_key(w, str_from(key));
+    json_put_lossy(w, str_from(value));
+}
+
+/* A problem that says which verdict it is. */
+static void refuse(struct call *c, const struct verdict *v)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(16 << 10);
+    int status = v->kind == VERDICT_RATE_LIMIT ? 429 : 403;
+    struct json_writer w;
+    struct err e;
+
+    if (!c->x)
+        return;
+    (void)err_set(&e, ERR_DENIED, "%s", v->reason);
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_begin_object(&w);
+    problem_fields(&w, &e, status, status == 429 ? "quota" : "denied", NULL, NULL);
+    put(&w, "kind", verdict_kind_names[v->kind]);
+    put(&w, "rule", v->rule);
+    put(&w, "request_id", v->request_id);
+    put(&w, "audit_id", v->audit_id);
+    json_key(&w, STR("rpc_code"));
+    json_put_int(&w, verdict_code(v->kind));
+    json_end_object(&w);
+    (void)json_writer_finish(&w, NULL); /* it is short */
+    call_answer_bytes(c, status, "application/problem+json", buf_str(&text));
+}
+
+static void judged(struct trust_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct guard, op)->call;
+
+    if (!c->x)
+        ; /* nobody is there to be answered */
+    else if (r < 0)
+        call_fail(c, e);
+    else if (op->verdict.kind == VERDICT_ALLOW)
+        c->route->handle(c);
+    else
+        refuse(c, &op->verdict);
+    call_unref(c);
+}
+
+void guard_serve(struct call *c)
+{
+    struct sandbox_egress egress;
+    struct guard *g = c->guard;
+    const char *tool = NULL;
+
+    if (g && !find_tool(c->route, &tool)) {
+        call_fail_with(c, 403, "denied", "this is not for sessions of clients that call tools");
+        return;
+    }
+    if (!tool) {
+        c->route->handle(c);
+        return;
+    }
+    if (!make_args(g)) {
+        call_fail_with(c, 413, "too_big", "the request has too many members");
+        return;
+    }
+    g->sandbox.network = c->sandbox && sandbox_egress(c->sandbox, &egress);
+    g->op.ask = (struct trust_question){ .tool = str_from(tool),
+                                         .args = &g->args,
+                                         .sandbox = c->sandbox ? &g->sandbox : NULL,
+                                         .peer = g->peer };
+    g->op.done = judged;
+    call_ref(c);
+    trust_ask(c->api->trust, &g->op);
+}
