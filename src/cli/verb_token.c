@@ -8,6 +8,7 @@ static const struct column columns[] = {
     COLUMN("NAME", "name", .most = 32),
     COLUMN("OWNER", "owner", .most = 20),
     COLUMN("ACTOR", "actor"),
+    COLUMN("ROLE", "role"),
     COLUMN("VERBS", "verbs", .most = 40),
     COLUMN("LABELS", "labels", .most = 40),
     COLUMN("CREATED", "created_at", .show = show_age),
@@ -21,7 +22,7 @@ static const struct kind kind_secret = { "tokens", "token", columns, COUNT_OF(co
 struct create_options {
     struct common common;
     struct option_list verbs, labels;
-    const char *ttl, *actor;
+    const char *ttl, *actor, *role;
     bool gateway;
 };
 
@@ -35,6 +36,8 @@ static const struct option_spec create_options[] = {
     { "ttl", 0, "DURATION", "how long it is good for", .kind = OPTION_DURATION, AT(ttl) },
     { "actor", 0, "KIND", "who uses it: adm, agt or atm", .kind = OPTION_WORD, AT(actor),
       .words = "adm agt atm" },
+    { "role", 0, "ROLE", "how far its sessions are trusted; a master decides what waits for one",
+      .kind = OPTION_WORD, AT(role), .words = "apprentice journeyman master" },
     { "gateway", 0, NULL, "its bearer vouches for others", .kind = OPTION_FLAG, AT(gateway) },
 };
 
@@ -56,6 +59,7 @@ static int run_create(const struct verb *v, int argc, char **argv)
     body_pairs(w, "labels", &o.labels);
     body_text(w, "ttl", o.ttl);
     body_text(w, "actor", o.actor);
+    body_text(w, "role", o.role);
     body_flag(w, "gateway", o.gateway);
     json_end_object(w);
     status = call_run(&c);

@@ -1,0 +1,202 @@
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "cli/answer.h"
+#include "cli/body.h"
+#include "cli/verbs.h"
+#include "http/h1.h"
+
+static const struct column columns[] = {
+    COLUMN("ID", "request_id"),
+    COLUMN("STATE", "state", .state = true),
+    COLUMN("TOOL", "tool"),
+    COLUMN("SANDBOX", "sandbox_id"),
+    COLUMN("OWNER", "owner", .most = 20),
+    COLUMN("TIER", "tier"),
+    COLUMN("ASKED", "created_at", .show = show_age),
+    COLUMN("EXPIRES", "expires_at", .show = show_until),
+    COLUMN("DECIDED BY", "decided_by", .alone = true),
+    COLUMN("REASON", "reason", .alone = true),
+    COLUMN("RULE", "rule", .alone = true),
+    COLUMN("PEER", "peer", .alone = true),
+    COLUMN("POLICY", "policy_version", .alone = true),
+    COLUMN("ARGUMENTS", "args", .alone = true, .block = true),
+    COLUMN("RESULT", "result", .alone = true, .block = true),
+};
+static const struct kind kind = { "approvals", "request_id", columns, COUNT_OF(columns) };
+
+/* --- list --- */
+
+struct list_options {
+    struct common common;
+    bool all;
+};
+
+static const struct option_spec list_options[] = {
+    { "all", 'a', NULL, "those that are decided, too", .kind = OPTION_FLAG,
+      .at = offsetof(struct list_options, all) },
+};
+
+static int run_list(const struct verb *v, int argc, char **argv)
+{
+    static struct list_options o;
+    AUTO(call_done) struct call c;
+    int status;
+
+    call_init(&c, v, &o.common, "GET");
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    call_path(&c, "/v1/approvals");
+    call_query(&c, "all", o.all ? "true" : NULL);
+    status = call_run(&c);
+    return status ? status : answer_list(&c, c.answer, &kind);
+}
+
+const struct verb verb_approvals_list = {
+    .name = "approvals list",
+    .arguments = "",
+    .summary = "list calls of tools that wait for a master",
+    .text = "  sandboxer approvals list\n"
+            "  sandboxer approvals list --all\n",
+    .options = list_options,
+    .n_options = COUNT_OF(list_options),
+    .run = run_list,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+};
+
+/* --- show --- */
+
+static int run_show(const struct verb *v, int argc, char **argv)
+{
+    static const struct simple simple = { .method = "GET",
+                                          .before = "/v1/approvals/",
+                                          .kind = &kind };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_approvals_show = {
+    .name = "approvals show",
+    .arguments = "ID",
+    .summary = "show one, with its arguments and its result",
+    .text = "  sandboxer approvals show req_4k7\n",
+    .run = run_show,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_APPROVAL,
+};
+
+/* --- deciding --- */
+
+struct decide_options {
+    struct common common;
+    const char *reason, *grant, *uses;
+};
+
+#define AT(member) .at = offsetof(struct decide_options, member)
+#define MASTER_TEXT                                                                                \
+    "Who asked does not decide: another user does, or whoever holds a master's token, which is\n"  \
+    "taken from SANDBOXER_MASTER.\n"                                                               \
+    "\n"
+
+static const struct option_spec approve_options[] = {
+    { "reason", 0, "TEXT", "for the record", .kind = OPTION_TEXT, AT(reason) },
+    { "grant", 0, "DURATION", "let more calls of the tool on the sandbox pass for so long",
+      .kind = OPTION_DURATION, AT(grant) },
+    { "uses", 0, "N", "how many of them", .kind = OPTION_TEXT, AT(uses) },
+};
+
+static const struct option_spec reject_options[] = {
+    { "reason", 0, "TEXT", "why; its caller is told", .kind = OPTION_TEXT, AT(reason) },
+};
+
+/* A number as a number; what is none is left for the daemon to refuse. */
+static void put_uses(struct json_writer *w, const char *uses)
+{
+    uint64_t n;
+
+    if (!uses)
+        return;
+    json_key(w, STR("uses"));
+    if (str_to_u64(str_from(uses), &n))
+        json_put_uint(w, n);
+    else
+        json_put_lossy(w, str_from(uses));
+}
+
+/* NULL: there is none. */
+static int read_master(const char **ret, struct err *e)
+{
+    const char *token = getenv("SANDBOXER_MASTER");
+
+    if (token && !h1_is_value(str_from(token)))
+        return err_set(e, ERR_INVALID, "SANDBOXER_MASTER holds what no token can");
+    *ret = token && token[0] ? token : NULL;
+    return 0;
+}
+
+static int decide(const struct verb *v, int argc, char **argv, const char *how, const char *done)
+{
+    static struct decide_options o;
+    AUTO(call_done) struct call c;
+    struct json_writer *w;
+    const char *master;
+    struct err e;
+    int status;
+
+    call_init(&c, v, &o.common, "POST");
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    if (read_master(&master, &e) < 0)
+        return call_failed(&c, &e);
+    call_path(&c, "/v1/approvals/%s/%s", argv[0], how);
+    call_field(&c, "Sandboxer-Master", master);
+    w = call_json(&c);
+    json_begin_object(w);
+    body_text(w, "reason", o.reason);
+    body_text(w, "grant", o.grant);
+    put_uses(w, o.uses);
+    json_end_object(w);
+    status = call_run(&c);
+    return status ? status : answer_done(&c, c.answer, "%s %s", argv[0], done);
+}
+
+static int run_approve(const struct verb *v, int argc, char **argv)
+{
+    return decide(v, argc, argv, "approve", "approved");
+}
+
+const struct verb verb_approvals_approve = {
+    .name = "approvals approve",
+    .arguments = "ID",
+    .summary = "let a call run that waits for a master, once, as it was asked",
+    .text = MASTER_TEXT "  sandboxer approvals approve req_4k7\n"
+                        "  sandboxer approvals approve req_4k7 --grant 10m --uses 5\n",
+    .options = approve_options,
+    .n_options = COUNT_OF(approve_options),
+    .run = run_approve,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_APPROVAL,
+};
+
+static int run_reject(const struct verb *v, int argc, char **argv)
+{
+    return decide(v, argc, argv, "reject", "rejected");
+}
+
+const struct verb verb_approvals_reject = {
+    .name = "approvals reject",
+    .arguments = "ID",
+    .summary = "refuse a call that waits for a master",
+    .text = MASTER_TEXT "  sandboxer approvals reject req_4k7 --reason 'not that host'\n",
+    .options = reject_options,
+    .n_options = COUNT_OF(reject_options),
+    .run = run_reject,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_APPROVAL,
+};
