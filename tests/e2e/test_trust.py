@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+# parallel
+"""Peers, the policy for tools, and what waits for a master."""
+
+import concurrent.futures
+import contextlib
+
+from client import Client
+from daemon import Daemon
+from harness import check, equal, main, test, wait_for
+from tcp import serving
+
+HELD = """\
+version: 1
+approvals: {{expiry: {expiry}}}
+tools:
+  sandbox_list: {{tier: 4, effect: none}}
+  sandbox_create: {{tier: 2, effect: write, creates: true}}
+"""
+
+
+class Peer:
+    """A session of a client, and the interface as it has it."""
+
+    def __init__(self, api, client="test"):
+        self.api = api
+        made = api.post("/v1/peers", {"client": client}).expect(201).json
+        self.id, self.token, self.role = made["id"], made["token"], made["role"]
+
+    def request(self, method, path, body=None):
+        return self.api.request(method, path, body, {"Sandboxer-Peer": self.token})
+
+    def create(self, **request):
+        return self.request("POST", "/v1/sandboxes", request).expect(201).json["sandbox_id"]
+
+    def held(self):
+        """A call that waits: its id."""
+        answer = self.request("GET", "/v1/sandboxes").expect(403, code="denied").json
+        equal((answer["kind"], answer["rpc_code"]), ("require_approval", -32002), "the verdict")
+        check(answer["audit_id"].startswith("aud_"), f"no audit id: {answer}")
+        return answer["request_id"]
+
+
+@contextlib.contextmanager
+def holding(c, expiry="1h", more=""):
+    """A daemon under a policy that holds calls."""
+    bundle = c.write("bundle.yaml", HELD.format(expiry=expiry))
+    with Daemon(c, config=f"trust: {{bundle: '{bundle}'{more}}}") as d:
+        yield d, Client(d)
+
+
+def master_token(d):
+    return d.api.post("/v1/tokens", {"name": "m", "verbs": ["read"], "role": "master"}).expect(201).json["token"]
+
+
+def decide(d, request, how, token=None, **body):
+    return d.api.post(f"/v1/approvals/{request}/{how}", body, {"Sandboxer-Master": token} if token else {})
+
+
+@test
+def a_peer_has_its_own_sandboxes_and_takes_them_with_it(c):
+    with Daemon(c) as d:
+        one, two, other = Peer(d.api), Peer(d.api), d.create()
+        equal(one.role, "journeyman", "role")
+        mine = one.create()
+        equal([s["sandbox_id"] for s in one.request("GET", "/v1/sandboxes").expect(200).json["sandboxes"]], [mine], "list")
+        for peer, box in ((two, mine), (one, other)):
+            peer.request("GET", f"/v1/sandboxes/{box}").expect(404, code="not_found")
+            peer.request("DELETE", f"/v1/sandboxes/{box}").expect(404, code="not_found")
+        answer = one.api.post(f"/v1/sandboxes/{mine}/processes", {"argv": ["echo", "hi"]},
+                              {"Accept": "application/json", "Sandboxer-Peer": one.token}).expect(200).json
+        equal((answer["exit_code"], answer["stdout"]), (0, "hi\n"), "exec")
+        cli = Client(d)
+        shown = {p["id"]: p for p in cli.json("peers", "list")["peers"]}
+        equal((shown[one.id]["sandboxes"], shown[two.id]["sandboxes"]), (1, 0), "sandboxes of peers")
+        check("token" not in shown[one.id], "a token is shown")
+        cli("peers", "end", one.id).expect(0)
+        one.request("GET", "/v1/sandboxes").expect(401, code="unauthenticated")
+        wait_for(lambda: d.get(mine)["state"] == "destroyed", "its sandbox goes with it")
+        equal(d.get(other)["state"], "ready", "another's")
+        wait_for(lambda: cli.lines("peers", "list", "-q") == [two.id], "it is gone")
+
+
+@test
+def the_end_of_a_peer_survives_the_daemon(c):
+    with Daemon(c) as d:
+        peer = Peer(d.api)
+        box = peer.create()
+        d.kill()
+        d.start()
+        equal(peer.request("GET", f"/v1/sandboxes/{box}").expect(200).json["state"], "ready", "after a crash")
+        d.api.delete(f"/v1/peers/{peer.id}").expect(204)
+        d.kill()
+        d.start()
+        peer.request("GET", "/v1/sandboxes").expect(401)
+        wait_for(lambda: d.get(box)["state"] == "destroyed", "the next daemon finishes it")
+
+
+@test
+def silence_ends_a_peer(c):
+    with Daemon(c, config="trust: {silence: 2s}") as d:
+        quiet, loud = Peer(d.api), Peer(d.api)
+        box = quiet.create()
+
+        def gone():
+            d.api.post(f"/v1/peers/{loud.id}/heartbeat").expect(204)
+            return d.get(box)["state"] == "destroyed"
+
+        wait_for(gone, "the silent one's sandbox goes")
+        loud.request("GET", "/v1/sandboxes").expect(200)
+
+
+@test
+def what_is_no_session_is_refused(c):
+    with Daemon(c) as d:
+        peer = Peer(d.api)
+        for token in ("", "sbp_wrong", peer.token[:-1], peer.token + "0", peer.id):
+            d.api.get("/v1/sandboxes", **{"Sandboxer-Peer": token}).expect(401, code="unauthenticated")
+        for method, path in (("GET", "/v1/tokens"), ("POST", "/v1/tokens"), ("GET", "/v1/events"), ("GET", "/metrics"),
+                             ("POST", "/v1/trust/reload"), ("POST", "/v1/peers"), ("GET", "/v1/approvals")):
+            peer.request(method, path, {} if method == "POST" else None).expect(403, code="denied")
+
+
+@test
+def the_policy_is_asked_and_its_refusals_are_on_record(c):
+    with Daemon(c) as d:
+        peer = Peer(d.api)
+        for capabilities, field in (({"memory_mb": 4097}, "memory_mb"), ({"cpu_quota": 9}, "cpu_quota"),
+                                    ({"duration_s": 1801}, "duration_s"), ({"wings": 2}, "wings")):
+            answer = peer.request("POST", "/v1/sandboxes", {"capabilities": capabilities}).expect(403).json
+            equal((answer["kind"], answer["rpc_code"]), ("deny", -32000), "the verdict")
+            check(field in answer["detail"], f"{field} is not named: {answer['detail']}")
+        denied = [e for e in d.api.get("/v1/events?limit=1000").expect(200).json["events"] if e["type"] == "trust.denied"]
+        equal([e["detail"]["peer"] for e in denied], [peer.id] * 4, "events")
+        equal(d.list(), [], "sandboxes")
+
+
+@test
+def limits_hold_across_restarts(c):
+    bundle = c.write("bundle.yaml", "version: 1\nlimits: {journeyman: {sandboxes_per_hour: 2}}\n"
+                                    "tools:\n  sandbox_create: {tier: 2, effect: write, creates: true}\n"
+                                    "  sandbox_destroy: {tier: 2, effect: destroy}\n")
+    with Daemon(c, config=f"trust: {{bundle: '{bundle}'}}") as d:
+        peer = Peer(d.api)
+        peer.create()
+        peer.request("DELETE", f"/v1/sandboxes/{peer.create()}").expect(200)
+        for _ in range(2):
+            answer = peer.request("POST", "/v1/sandboxes", {}).expect(429, code="quota").json
+            equal((answer["kind"], answer["rule"]), ("rate_limit", "limits.journeyman.sandboxes_per_hour"), "the verdict")
+            d.kill()
+            d.start()
+        Peer(d.api).create()
+
+
+@test
+def nobody_decides_what_they_asked_for(c):
+    with holding(c) as (d, cli):
+        peer, secret = Peer(d.api), master_token(d)
+        request = peer.held()
+        equal(cli.lines("approvals", "list", "-q"), [request], "what waits")
+        answer = decide(d, request, "approve").expect(403, code="denied").json
+        check("nobody decides what they asked for" in answer["detail"], f"{answer}")
+        decide(d, request, "reject", reason="no").expect(403)
+        decide(d, request, "approve", token="sbt_forged").expect(401)
+        plain = d.api.post("/v1/tokens", {"name": "j", "verbs": ["read"]}).expect(201).json["token"]
+        decide(d, request, "approve", token=plain).expect(403, code="denied")
+        equal(cli.json("approvals", "show", request)["state"], "pending", "state")
+        cli("approvals", "approve", request, env={"SANDBOXER_MASTER": secret}).expect(0)
+        cli("approvals", "approve", request, env={"SANDBOXER_MASTER": secret}).expect((3, 4))
+        shown = cli.json("approvals", "show", request)
+        check(shown["decided_by"].startswith("tok_") and shown["state"] != "pending", f"it was decided: {shown}")
+
+
+@test
+def a_rejection_says_why(c):
+    with holding(c) as (d, cli):
+        peer, secret = Peer(d.api), master_token(d)
+        request = peer.held()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(peer.request, "GET", f"/v1/approvals/{request}?wait=60")
+            decide(d, request, "reject", token=secret).expect(400, code="invalid")  # without a reason
+            cli("approvals", "reject", request, "--reason", "not now", env={"SANDBOXER_MASTER": secret}).expect(0)
+            told = waiting.result().expect(200).json
+        equal((told["state"], told["reason"]), ("rejected", "not now"), "what the peer hears")
+        equal(cli.lines("approvals", "list", "-q"), [], "what waits")
+        check(request in cli.lines("approvals", "list", "--all", "-q"), "it is on record")
+
+
+@test
+def what_waits_survives_and_what_is_approved_is_not_lost(c):
+    with holding(c) as (d, cli):
+        peer, secret = Peer(d.api), {"SANDBOXER_MASTER": master_token(d)}
+        first, second = peer.held(), peer.held()
+        d.kill()
+        d.start(SANDBOXER_DIE_AT="trust.approved:1")
+        equal(sorted(cli.lines("approvals", "list", "-q")), sorted([first, second]), "what waits")
+        cli("approvals", "approve", first, env=secret).expect((1, 3, 6, 125))
+        d.wait()
+        d.start()
+        check(cli.json("approvals", "show", first)["state"] in ("approved", "running", "done"), "the approval is on disk")
+        equal(cli.json("approvals", "show", second)["state"], "pending", "the other")
+        cli("approvals", "approve", first, env=secret).expect((3, 4))
+
+
+@test
+def another_policy_invalidates_and_a_wrong_one_changes_nothing(c):
+    with holding(c) as (d, cli):
+        peer, secret = Peer(d.api), {"SANDBOXER_MASTER": master_token(d)}
+        request = peer.held()
+        version = cli.json("trust", "show")["version"]
+        c.write("bundle.yaml", "version: 1\ntools:\n  sandbox_list: {tier: 9, effect: none}\n")
+        cli("trust", "validate", "bundle.yaml").expect(1, out=None)
+        verdict = cli.json("trust", "validate", "bundle.yaml", code=1)
+        check("line 3" in verdict["problem"] and "tools.sandbox_list.tier" in verdict["problem"], f"{verdict}")
+        cli("trust", "reload").expect(2, says="line 3")
+        shown = cli.json("trust", "show")
+        equal(shown["version"], version, "the last good one")
+        check("line 3" in shown["problem"], f"the problem is not shown: {shown}")
+        c.write("bundle.yaml", HELD.format(expiry="2h"))
+        check(cli.json("trust", "reload")["version"] != version, "the version moves")
+        cli("approvals", "approve", request, env=secret).expect((3, 4))
+        wait_for(lambda: cli.json("approvals", "show", request)["state"] == "invalid", "it is invalid")
+
+
+@test
+def what_nobody_decides_expires(c):
+    with holding(c, expiry="1s") as (d, cli):
+        request = Peer(d.api).held()
+        wait_for(lambda: cli.json("approvals", "show", request)["state"] == "expired", "it expires")
+
+
+@test
+def explain_says_what_and_why(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        args = '{"sandbox_id":"sbx_4k7","command":"ls"}'
+        cli("trust", "explain", "sandbox_exec", args).expect(0)
+        shown = cli("trust", "explain", "sandbox_exec", args, "--network").expect(1).text
+        for word in ("require_approval", "tools.sandbox_exec.when.network.approval", "tier 4", "-32002"):
+            check(word in shown, f"{word} is not said: {shown}")
+        told = cli.json("trust", "explain", "sandbox_exec", args, "--role", "apprentice", code=1)
+        equal((told["verdict"], told["rule"]), ("deny", "tools.sandbox_exec.role"), "the verdict")
+        equal([x["outcome"] for x in told["checks"]], ["passed"] * 3 + ["decided"] + ["not reached"] * 4, "checks")
+        cli("trust", "explain", "sandbox_exec", "{").expect((1, 2, 125), says="arguments")
+        cli("trust", "explain", "no_such_tool").expect(1)
+
+
+@test
+def roles_come_from_tokens_and_gateways_only_lower_them(c):
+    with serving(c, config="gateway: {trust: journeyman}\ntrust: {role: apprentice}") as (d, _, token):
+        equal(Peer(d.api, client="master").role, "apprentice", "whatever the client says")
+        for role in ("apprentice", "journeyman", "master"):
+            holder, _ = token(role=role)
+            equal(holder.post("/v1/peers").expect(201).json["role"], role, "a token's")
+            equal(holder.post("/v1/peers", X_Trust_Level="master").expect(201).json["role"], "apprentice", "of no gateway")
+        gateway, _ = token(role="master", gateway=True)
+        for said, role in (("master", "journeyman"), ("journeyman", "journeyman")):
+            equal(gateway.post("/v1/peers", X_Trust_Level=said).expect(201).json["role"], role, f"a gateway says {said}")
+        gateway.post("/v1/peers", X_Trust_Level="apprentice").expect(403)  # which may only look
+        low, _ = token("admin", role="journeyman")
+        low.post("/v1/tokens", {"name": "x", "role": "master"}).expect(403, code="denied")
+
+
+main()
