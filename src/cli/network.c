@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/text_file.h"
 #include "cli/write.h"
 #include "ipc/channel.h"
 #include "proc/spawn.h"
@@ -38,10 +37,7 @@ static int seal_text(const char *name, struct str text, int *ret, struct err *e)
 
 static int take_file(struct network *n, struct err *e)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_FILE_MAX);
-    int r = text_file_read(n->options->policy, &text, e);
-
-    return r < 0 ? r : seal_text("policy", buf_str(&text), &n->file, e);
+    return seal_text("policy", buf_str(&n->options->text), &n->file, e);
 }
 
 static int take_items(struct network *n, struct err *e)
@@ -74,11 +70,14 @@ static int make_audit(struct network *n, struct err *e)
 static int open_audit(struct network *n, struct err *e)
 {
     struct stat st;
+    int r;
 
     if (!n->options->log)
         return make_audit(n, e);
-    n->audit = open(n->options->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
-    if (n->audit < 0 || fstat(n->audit, &st) < 0)
+    r = network_log_open(n->options, &n->audit, e);
+    if (r < 0)
+        return r;
+    if (fstat(n->audit, &st) < 0)
         return err_sys(e, "--egress-log %s", n->options->log);
     if (!S_ISREG(st.st_mode))
         return 0;

@@ -37,8 +37,8 @@ enum network_news {
     NETWORK_GONE,  /* the worker died: there is no network any more */
 };
 
-/* o stays the caller's, and where it is. Reads the policy's file and starts the worker, which gets
- * ready meanwhile. */
+/* o is complete, and stays the caller's, and where it is. Starts the worker, which gets ready
+ * meanwhile. */
 int network_init(struct network *n, const struct network_options *o, struct err *e);
 void network_done(struct network *n);
 

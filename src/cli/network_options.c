@@ -1,7 +1,9 @@
 #include "cli/network_options.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 
+#include "cli/body.h"
 #include "packages/packages.h"
 
 bool network_wanted(const struct network_options *o)
@@ -38,7 +40,13 @@ static int add_packages(struct network_options *o, int root, bool whole, const c
         return err_set(e, ERR_TOO_BIG, "--allow: more than %d hosts", OPTION_LIST_MAX);
     for (size_t i = 0; i < found.n; i++)
         o->allow.p[o->allow.n++] = found.hosts[i];
+    o->packages = false;
     return 0;
+}
+
+int network_options_read(struct network_options *o, struct err *e)
+{
+    return o->policy ? text_file_read(o->policy, &o->text, e) : 0;
 }
 
 int network_options_complete(struct network_options *o, int root, bool whole,
@@ -46,6 +54,8 @@ int network_options_complete(struct network_options *o, int root, bool whole,
 {
     int r = 0;
 
+    if (o->complete)
+        return network_wanted(o);
     if (!network_wanted(o) && network_touched(o))
         return err_set(e, ERR_INVALID,
                        "--egress-log, --resolver and --upstream go with --allow, "
@@ -54,5 +64,32 @@ int network_options_complete(struct network_options *o, int root, bool whole,
         return err_set(e, ERR_INVALID, "--resolver: more than %d", NETWORK_RESOLVERS_MAX);
     if (o->packages)
         r = add_packages(o, root, whole, env, e);
+    if (r >= 0)
+        r = network_options_read(o, e);
+    o->complete = r >= 0;
     return r < 0 ? r : network_wanted(o);
+}
+
+int network_log_open(const struct network_options *o, int *ret, struct err *e)
+{
+    *ret = -1;
+    if (!o->log)
+        return 0;
+    *ret = open(o->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+    return *ret < 0 ? err_sys(e, "--egress-log %s", o->log) : 0;
+}
+
+void network_options_put(const struct network_options *o, struct json_writer *w)
+{
+    if (!network_wanted(o))
+        return;
+    json_key(w, STR("egress"));
+    json_begin_object(w);
+    body_list(w, "allow", &o->allow);
+    body_flag(w, "packages", o->packages);
+    if (o->policy) {
+        json_key(w, STR("policy"));
+        json_put_str(w, buf_str(&o->text));
+    }
+    json_end_object(w);
 }

@@ -1,8 +1,11 @@
-/* What a run may reach, as its options say it. */
+/* What a sandbox may reach, as options say it. */
 #ifndef CLI_NETWORK_OPTIONS_H
 #define CLI_NETWORK_OPTIONS_H
 
+#include "base/buf.h"
+#include "cli/text_file.h"
 #include "cli/verb.h"
+#include "json/writer.h"
 
 enum { NETWORK_RESOLVERS_MAX = 3 };
 
@@ -13,17 +16,34 @@ struct network_options {
     struct option_list resolvers; /* ADDRESS[:PORT]; none: the host's */
     const char *upstream;         /* a proxy to go through; NULL: none */
     const char *log;              /* a file for the audit events; NULL: none */
+    struct buf text;              /* of the policy */
     char unknown[128];            /* package managers whose hosts are not known; "" if none */
+    bool complete;
 };
+
+#define NETWORK_OPTIONS_NONE                                                                       \
+    {                                                                                              \
+        .text = BUF_INIT(TEXT_FILE_MAX)                                                            \
+    }
 
 /* Whether there is to be a network. */
 bool network_wanted(const struct network_options *o);
 /* Whether anything was said about it at all. */
 bool network_touched(const struct network_options *o);
 
-/* Adds the hosts of package managers, if asked to; root, whole and env as packages_find() has them.
- * 1, or 0 if there is to be no network; an error if the options do not go together. */
+/* Reads the policy's file. */
+int network_options_read(struct network_options *o, struct err *e);
+
+/* Reads the policy, and adds the hosts of package managers, if asked to; root, whole and env as
+ * packages_find() has them. Does so once. 1, or 0 if there is to be no network; an error if the
+ * options do not go together. */
 int network_options_complete(struct network_options *o, int root, bool whole,
                              const char *const *env, struct err *e);
+
+/* Opens the file for the events; -1 if there is to be none. */
+int network_log_open(const struct network_options *o, int *ret, struct err *e);
+
+/* As the member `egress` of a request, once the policy was read; nothing if there is no network. */
+void network_options_put(const struct network_options *o, struct json_writer *w);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/body.h"
-#include "cli/text_file.h"
+#include "cli/network_options.h"
 #include "cli/verbs.h"
 
 struct create_options {
@@ -14,8 +14,8 @@ struct create_options {
     const char *profile, *ttl, *scope, *mode, *access;
     const char *actor, *harness, *session_id, *run_id, *job_id;
     const char *idempotency_key;
-    struct option_list inputs, labels, allow;
-    const char *policy;
+    struct option_list inputs, labels;
+    struct network_options network;
     bool no_wait;
 };
 
@@ -32,9 +32,12 @@ static const struct option_spec options[] = {
       AT(labels) },
     { "allow", 0, "HOST[:PORT]",
       "let it reach this host, beside what the profile allows; can be repeated",
-      .kind = OPTION_LIST, AT(allow) },
+      .kind = OPTION_LIST, AT(network.allow) },
+    { "allow-packages", 0, NULL,
+      "let it reach the hosts that its package managers are configured for", .kind = OPTION_FLAG,
+      AT(network.packages) },
     { "policy", 0, "FILE", "let it reach what this egress policy allows ('egress check FILE')",
-      .kind = OPTION_TEXT, AT(policy), .complete = COMPLETE_FILE },
+      .kind = OPTION_TEXT, AT(network.policy), .complete = COMPLETE_FILE },
     { "scope", 0, "SCOPE", "who shares it: session, agent or shared", .kind = OPTION_WORD,
       AT(scope), .words = "session agent shared" },
     { "workspace", 0, "MODE", "mirror or remote-canonical", .kind = OPTION_WORD, AT(mode),
@@ -96,21 +99,7 @@ static void put_object(struct json_writer *w, const char *name, const char *cons
     json_end_object(w);
 }
 
-static void put_egress(struct json_writer *w, const struct create_options *o, struct str policy)
-{
-    if (!o->allow.n && !o->policy)
-        return;
-    json_key(w, STR("egress"));
-    json_begin_object(w);
-    body_list(w, "allow", &o->allow);
-    if (o->policy) {
-        json_key(w, STR("policy"));
-        json_put_str(w, policy);
-    }
-    json_end_object(w);
-}
-
-static void put_request(struct json_writer *w, const struct create_options *o, struct str policy)
+static void put_request(struct json_writer *w, const struct create_options *o)
 {
     const char *const workspace[][2] = { { "mode", o->mode }, { "access", o->access } };
     const char *const consumer[][2] = { { "actor", o->actor },
@@ -127,14 +116,13 @@ static void put_request(struct json_writer *w, const struct create_options *o, s
     body_text(w, "ttl", o->ttl);
     body_pairs(w, "labels", &o->labels);
     put_object(w, "consumer", consumer, COUNT_OF(consumer));
-    put_egress(w, o, policy);
+    network_options_put(&o->network, w);
     json_end_object(w);
 }
 
 static int run(const struct verb *v, int argc, char **argv)
 {
-    static struct create_options o;
-    AUTO(buf_done) struct buf policy = BUF_INIT(TEXT_FILE_MAX);
+    static struct create_options o = { .network = NETWORK_OPTIONS_NONE };
     AUTO(call_done) struct call c;
     struct err e;
     int status;
@@ -142,13 +130,13 @@ static int run(const struct verb *v, int argc, char **argv)
     call_init(&c, v, &o.common, "POST");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
-    if (o.policy && text_file_read(o.policy, &policy, &e) < 0)
+    if (network_options_read(&o.network, &e) < 0)
         return call_failed(&c, &e);
     resolve_inputs(&o.inputs);
     call_path(&c, "/v1/sandboxes");
     call_field(&c, "Idempotency-Key", o.idempotency_key);
     call_field(&c, "Prefer", o.no_wait ? "respond-async" : NULL);
-    put_request(call_json(&c), &o, buf_str(&policy));
+    put_request(call_json(&c), &o);
     c.doing = o.no_wait ? NULL : "creating a sandbox";
     status = call_run(&c);
     return status ? status : answer_record(&c, c.answer, &kind_sandbox);
@@ -164,6 +152,11 @@ const struct verb verb_create = {
             "  id=$(sandboxer create -q --profile profile.agent-dev --ttl 2h)\n"
             "  sandboxer create -p profile.build --input repo=./src --label team=web -o json\n"
             "  sandboxer create --allow api.example.com --allow '*.packages.example.org:443'\n"
+            "  sandboxer create --policy policy.yaml --allow-packages\n"
+            "\n"
+            "Without a network of its profile's, --allow, --allow-packages and --policy give it "
+            "one, for\n"
+            "what they name and nothing else; 'egress set' changes that while it runs.\n"
             "\n"
             "An input that names a file or directory here is sent as its absolute path.\n",
     .options = options,

@@ -1,12 +1,17 @@
 #include "control/policy_text.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/own.h"
+#include "json/reader.h"
+#include "packages/packages.h"
 #include "policy/egress.h"
 #include "policy/egress_file.h"
 #include "policy/egress_sources.h"
 
-enum { PARTS_MAX = 4 };
+enum { PARTS_MAX = 5 };
 
 struct parts {
     struct arena arena;
@@ -98,54 +103,145 @@ static int add_policy(struct parts *x, const struct json *v, struct err *e)
     return r < 0 ? r : egress_policy_from_json(buf_str(&text), &x->arena, &x->own[x->n], e);
 }
 
-static int add_request(struct parts *x, const struct create_request *q, struct err *e)
+/* The profile's variables, as programs see them. */
+static const char *const *variables(const struct profile *p, struct arena *a)
+{
+    const char **env = arena_array(a, p->env.n + 1, sizeof *env);
+    size_t n = 0;
+
+    for (size_t i = 0; env && i < p->env.n; i++) {
+        size_t size = strlen(p->env.p[i].key) + strlen(p->env.p[i].value) + 2;
+        char *text = arena_alloc(a, size);
+
+        if (!text)
+            break;
+        snprintf(text, size, "%s=%s", p->env.p[i].key, p->env.p[i].value);
+        env[n++] = text;
+    }
+    return env;
+}
+
+/* With the rights that the control plane has: what it cannot read names no hosts. */
+static int add_packages(struct parts *x, const struct profile *p, struct err *e)
+{
+    AUTO_CLOSE int root = -1;
+    const char *const *env;
+    struct packages *found = arena_alloc(&x->arena, sizeof *found);
+    const char **hosts = arena_array(&x->arena, PACKAGES_HOSTS_MAX, sizeof *hosts);
+
+    if (!p)
+        return err_set(e, ERR_INVALID, "egress.packages: is for sandboxes that are created");
+    root = open(p->image ? p->image : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    env = variables(p, &x->arena);
+    if (root < 0)
+        return err_set(e, ERR_UNSUPPORTED, "egress.packages: the image of %s cannot be read here",
+                       p->id);
+    if (!env || !found || !hosts)
+        return err_set(e, ERR_TOO_BIG, "egress.packages: too much");
+    packages_find(root, p->image, env, found);
+    if (!found->n)
+        return err_set(e, ERR_NOT_FOUND,
+                       "egress.packages: no host is known of any package manager inside; name one "
+                       "with allow");
+    for (size_t i = 0; i < found->n; i++)
+        hosts[i] = found->hosts[i];
+    return egress_from_allow((struct json_strs){ hosts, found->n }, &x->arena, &x->own[x->n], e);
+}
+
+static int add_lists(struct parts *x, const struct egress_request *q, struct err *e)
+{
+    /* Who lists what is denied means that the rest is not; who lists what is allowed does not. */
+    return egress_from_lists(q->allow_out, q->deny_out, q->deny_out.n > 0, &x->arena, &x->own[x->n],
+                             e);
+}
+
+static void count_part(struct parts *x)
+{
+    x->p[x->n] = &x->own[x->n];
+    x->n++;
+}
+
+static int add_request(struct parts *x, const struct profile *p, const struct egress_request *q,
+                       struct err *e)
 {
     int r = 0;
 
-    if (q->egress.allow.n) {
-        r = egress_from_allow(q->egress.allow, &x->arena, &x->own[x->n], e);
-        x->p[x->n] = &x->own[x->n];
-        x->n++;
+    if (q->allow.n) {
+        r = egress_from_allow(q->allow, &x->arena, &x->own[x->n], e);
+        count_part(x);
     }
-    if (r >= 0 && q->egress.policy) {
-        r = add_policy(x, q->egress.policy, e);
-        err_wrap(e, r, "egress.policy");
-        x->p[x->n] = &x->own[x->n];
-        x->n++;
+    if (r >= 0 && q->packages) {
+        r = add_packages(x, p, e);
+        count_part(x);
     }
-    if (r >= 0 && (q->egress.allow_out.n || q->egress.deny_out.n)) {
-        /* Who lists what is denied means that the rest is not; who lists what is allowed does not.
-         */
-        r = egress_from_lists(q->egress.allow_out, q->egress.deny_out, q->egress.deny_out.n > 0,
-                              &x->arena, &x->own[x->n], e);
-        x->p[x->n] = &x->own[x->n];
-        x->n++;
+    if (r >= 0 && q->policy) {
+        r = err_wrap(e, add_policy(x, q->policy, e), "egress.policy");
+        count_part(x);
+    }
+    if (r >= 0 && (q->allow_out.n || q->deny_out.n)) {
+        r = add_lists(x, q, e);
+        count_part(x);
     }
     return r;
+}
+
+static int join(struct parts *x, struct policy_text **ret, struct err *e)
+{
+    struct egress_policy joined;
+    int r = egress_join(x->p, x->n, &x->arena, &joined, e);
+
+    return r < 0 ? r : finish(&joined, ret, e);
 }
 
 int policy_text_make(const struct profile *p, const struct create_request *q,
                      struct policy_text **ret, struct err *e)
 {
     struct parts x = { .arena = ARENA_INIT(EGRESS_MEMORY_MAX) };
-    struct egress_policy joined;
     int r;
 
     x.p[x.n++] = &p->network.policy;
-    r = add_request(&x, q, e);
+    r = add_request(&x, p, &q->egress, e);
     if (r >= 0)
-        r = egress_join(x.p, x.n, &x.arena, &joined, e);
-    if (r >= 0)
-        r = finish(&joined, ret, e);
+        r = join(&x, ret, e);
     arena_done(&x.arena);
     return r;
 }
 
+/* A JSON object that is no policy, which would have a version, but what a create may ask for. */
+static bool is_request(struct str text, struct arena *a, const struct json **ret)
+{
+    const struct json_limits limits = { .bytes = EGRESS_JSON_BYTES_MAX,
+                                        .depth = EGRESS_FILE_DEPTH_MAX };
+
+    return json_read(text, limits, a, ret, NULL) >= 0 && (*ret)->type == JSON_OBJECT &&
+           (*ret)->list.n > 0 && !json_get(*ret, STR("version"));
+}
+
+static int read_request(const struct json *v, struct parts *x, struct policy_text **ret,
+                        struct err *e)
+{
+    struct egress_request q = { 0 };
+    int r = json_bind(v, egress_request_fields, EGRESS_REQUEST_FIELD_COUNT, &q, &x->arena, e);
+
+    if (r >= 0)
+        r = add_request(x, NULL, &q, e);
+    return r < 0 ? r : join(x, ret, e);
+}
+
 int policy_text_read(struct str text, struct policy_text **ret, struct err *e)
 {
-    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
+    struct parts x = { .arena = ARENA_INIT(EGRESS_MEMORY_MAX) };
     struct egress_policy policy;
-    int r = read_text(text, &a, &policy, e);
+    const struct json *v;
+    int r;
 
-    return r < 0 ? r : finish(&policy, ret, e);
+    if (is_request(text, &x.arena, &v)) {
+        r = read_request(v, &x, ret, e);
+    } else {
+        r = read_text(text, &x.arena, &policy, e);
+        if (r >= 0)
+            r = finish(&policy, ret, e);
+    }
+    arena_done(&x.arena);
+    return r;
 }

@@ -23,7 +23,8 @@ bool policy_wanted(const struct profile *p, const struct create_request *q);
 int policy_text_make(const struct profile *p, const struct create_request *q,
                      struct policy_text **ret, struct err *e);
 
-/* A policy somebody wrote: YAML or JSON. */
+/* A policy somebody wrote, YAML or JSON; or, as JSON without a version, what the `egress` of a
+ * create request has: lists of destinations. */
 int policy_text_read(struct str text, struct policy_text **ret, struct err *e);
 
 /* What the store has: taken as it is. */

@@ -5,6 +5,21 @@ const char *const request_scope_names[] = { "", "session", "agent", "shared", NU
 const char *const workspace_mode_names[] = { "", "mirror", "remote-canonical", NULL };
 const char *const workspace_access_names[] = { "", "none", "ro", "rw", NULL };
 
+const struct json_field egress_request_fields[EGRESS_REQUEST_FIELD_COUNT] = {
+    { "allow", JSON_KIND_STRS, JSON_AT(struct egress_request, allow), .max = REQUEST_ALLOW_MAX,
+      .doc = "Destinations as HOST[:PORT[,PORT]]; without a port, 443." },
+    { "packages", JSON_KIND_BOOL, JSON_AT(struct egress_request, packages),
+      .doc = "And the hosts that the package managers inside are configured for." },
+    { "policy", JSON_KIND_ANY, JSON_AT(struct egress_request, policy),
+      .doc = "A policy as an object, or as a text of YAML or JSON." },
+    { "allow_out", JSON_KIND_STRS, JSON_AT(struct egress_request, allow_out),
+      .max = REQUEST_ALLOW_MAX,
+      .doc = "Addresses, prefixes and names that may be reached whatever deny_out says." },
+    { "deny_out", JSON_KIND_STRS, JSON_AT(struct egress_request, deny_out),
+      .max = REQUEST_ALLOW_MAX,
+      .doc = "Addresses and prefixes that may not; what is in neither list may, if there is one." },
+};
+
 #define AT(member) JSON_AT(struct create_request, member)
 #define TEXT(field, member, help)                                                                  \
     {                                                                                              \
@@ -37,17 +52,6 @@ static const struct json_field capability_fields[] = {
       .seen = offsetof(struct create_request, capabilities.memory_given),
       .doc = "Memory it needs, in MiB." },
     { "cpu_quota", JSON_KIND_DOUBLE, AT(capabilities.cpu_quota), .doc = "Processors, 0.1 to 4." },
-};
-
-static const struct json_field egress_fields[] = {
-    { "allow", JSON_KIND_STRS, AT(egress.allow), .max = REQUEST_ALLOW_MAX,
-      .doc = "Destinations as HOST[:PORT[,PORT]]; without a port, 443." },
-    { "policy", JSON_KIND_ANY, AT(egress.policy),
-      .doc = "A policy as an object, or as a text of YAML or JSON." },
-    { "allow_out", JSON_KIND_STRS, AT(egress.allow_out), .max = REQUEST_ALLOW_MAX,
-      .doc = "Addresses, prefixes and names that may be reached whatever deny_out says." },
-    { "deny_out", JSON_KIND_STRS, AT(egress.deny_out), .max = REQUEST_ALLOW_MAX,
-      .doc = "Addresses and prefixes that may not; what is in neither list may, if there is one." },
 };
 
 static const struct json_field consumer_fields[] = {
@@ -83,9 +87,7 @@ const struct json_field create_request_fields[] = {
       .seen = offsetof(struct create_request, capabilities.given),
       .doc = "What the code needs; the tier of trust follows from it.",
       JSON_FIELDS(capability_fields) },
-    { "egress", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct create_request),
-      .seen = offsetof(struct create_request, egress.given),
-      .doc = "What it may reach, beside what its profile lets out.", JSON_FIELDS(egress_fields) },
+    EGRESS_REQUEST_FIELD(struct create_request),
     NESTED("consumer", consumer_fields, "On whose behalf."),
 };
 const size_t create_request_field_count = COUNT_OF(create_request_fields);

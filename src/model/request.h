@@ -26,6 +26,26 @@ extern const char *const request_scope_names[];
 extern const char *const workspace_mode_names[];
 extern const char *const workspace_access_names[];
 
+/* What may be reached, beside what the profile lets out. */
+struct egress_request {
+    struct json_strs allow;    /* HOST[:PORT[,PORT…]] */
+    const struct json *policy; /* a policy, or its text; NULL: none */
+    struct json_strs allow_out, deny_out;
+    bool packages; /* and the hosts of package managers */
+    bool given;
+};
+enum { EGRESS_REQUEST_FIELD_COUNT = 5 };
+extern const struct json_field egress_request_fields[EGRESS_REQUEST_FIELD_COUNT];
+
+/* The member that holds one, in a table for `type`. */
+#define EGRESS_REQUEST_FIELD(type)                                                                 \
+    {                                                                                              \
+        "egress", JSON_KIND_OBJECT, JSON_AT(type, egress),                                         \
+            .seen = offsetof(type, egress.given),                                                  \
+            .doc = "What it may reach, beside what its profile lets out.",                         \
+            JSON_FIELDS(egress_request_fields)                                                     \
+    }
+
 struct create_request {
     const char *profile; /* NULL: profile.sandbox-canary */
     enum request_scope scope;
@@ -48,12 +68,7 @@ struct create_request {
         bool duration_given, memory_given; /* what was not given is not written either */
         double cpu_quota;
     } capabilities;
-    struct { /* what may be reached, beside what the profile lets out */
-        bool given;
-        struct json_strs allow;    /* HOST[:PORT[,PORT…]] */
-        const struct json *policy; /* a policy, or its text; NULL: none */
-        struct json_strs allow_out, deny_out;
-    } egress;
+    struct egress_request egress;
     struct {
         bool actor_given;
         enum actor_kind actor;

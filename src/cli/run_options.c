@@ -1,0 +1,233 @@
+#include "cli/run_options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/units.h"
+#include "ipc/listeners.h"
+#include "proc/caps.h"
+#include "runtime/launch.h"
+
+static int set_image(void *to, const char *value, struct err *e)
+{
+    struct run_options *o = to;
+
+    o->image = value;
+    return value[0] ? 0 : err_set(e, ERR_INVALID, "--image: give a directory or a tar archive");
+}
+
+static int set_mount(void *to, const char *value, struct err *e)
+{
+    struct run_options *o = to;
+
+    if (o->n_mounts == PLAN_MOUNTS_MAX)
+        return err_set(e, ERR_TOO_BIG, "--mount: more than %d mounts", PLAN_MOUNTS_MAX);
+    o->mounts[o->n_mounts++] = value;
+    return 0;
+}
+
+static const char **find_variable(struct run_options *o, const char *name, size_t n)
+{
+    size_t i = 0;
+
+    while (i < o->n_env && (strncmp(o->env[i], name, n) != 0 || o->env[i][n] != '='))
+        i++;
+    return &o->env[i];
+}
+
+/* NAME=VALUE; the last one of a name counts. */
+static void put_variable(struct run_options *o, const char *text)
+{
+    const char **at = find_variable(o, text, strcspn(text, "="));
+
+    if (at == &o->env[o->n_env])
+        o->n_env++;
+    *at = text;
+}
+
+static int set_env(void *to, const char *value, struct err *e)
+{
+    struct run_options *o = to;
+    static char passed[16][4096];
+    static size_t n_passed;
+    const char *equals = strchr(value, '='), *ours;
+
+    if (equals == value || !value[0])
+        return err_set(e, ERR_INVALID, "--env: '%s' has no name; write NAME=VALUE or NAME", value);
+    if (o->n_env == RUN_VARIABLES_MAX || (!equals && n_passed == COUNT_OF(passed)))
+        return err_set(e, ERR_TOO_BIG, "--env: too many variables");
+    if (!equals) {
+        ours = getenv(value);
+        if (!ours)
+            return 0;
+        if (snprintf(passed[n_passed], sizeof passed[0], "%s=%s", value, ours) >=
+            (int)sizeof passed[0])
+            return err_set(e, ERR_TOO_BIG, "--env %s: its value is too long; write NAME=VALUE",
+                           value);
+        value = passed[n_passed++];
+    }
+    put_variable(o, value);
+    return 0;
+}
+
+static int set_workdir(void *to, const char *value, struct err *e)
+{
+    struct run_options *o = to;
+
+    if (value[0] != '/')
+        return err_set(e, ERR_INVALID, "--workdir: '%s' is not an absolute path", value);
+    o->workdir = value;
+    return 0;
+}
+
+static int set_user(void *to, const char *value, struct err *e)
+{
+    return err_wrap(e, user_parse(value, &((struct run_options *)to)->user, e), "--user");
+}
+
+static int set_hostname(void *to, const char *value, struct err *e)
+{
+    struct run_options *o = to;
+
+    if (!value[0] || strlen(value) >= sizeof((struct plan *)0)->hostname)
+        return err_set(e, ERR_INVALID, "--hostname: '%s' is empty or too long", value);
+    o->hostname = value;
+    return 0;
+}
+
+static int set_memory(void *to, const char *value, struct err *e)
+{
+    ((struct run_options *)to)->asked |= LAUNCH_NO_MEMORY;
+    return units_bytes(str_from(value), "--memory", &((struct run_options *)to)->memory, e);
+}
+
+static int set_disk(void *to, const char *value, struct err *e)
+{
+    return units_bytes(str_from(value), "--disk", &((struct run_options *)to)->disk, e);
+}
+
+static int set_pids(void *to, const char *value, struct err *e)
+{
+    ((struct run_options *)to)->asked |= LAUNCH_NO_PIDS;
+    return units_count(str_from(value), "--pids", 2, PLAN_PIDS_MAX,
+                       &((struct run_options *)to)->pids, e);
+}
+
+static int set_cpu(void *to, const char *value, struct err *e)
+{
+    ((struct run_options *)to)->asked |= LAUNCH_NO_CPU;
+    return units_milli(str_from(value), "--cpu", &((struct run_options *)to)->cpu_milli, e);
+}
+
+static int set_timeout(void *to, const char *value, struct err *e)
+{
+    return units_duration(str_from(value), "--timeout", &((struct run_options *)to)->timeout_ns, e);
+}
+
+static int set_cap(void *to, const char *value, struct err *e)
+{
+    int cap;
+
+    if (!caps_from_name(str_from(value), &cap) || !(plan_grantable_caps() & CAP_BIT(cap)))
+        return err_set(
+            e, ERR_INVALID,
+            "--cap: '%s' cannot be granted; CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETUID, "
+            "SETGID and KILL can",
+            value);
+    ((struct run_options *)to)->caps |= CAP_BIT(cap);
+    return 0;
+}
+
+#define FLAG(name)                                                                                 \
+    static int set_##name(void *to, const char *value, struct err *e)                              \
+    {                                                                                              \
+        (void)value;                                                                               \
+        (void)e;                                                                                   \
+        ((struct run_options *)to)->name = true;                                                   \
+        return 0;                                                                                  \
+    }
+FLAG(squash_owners)
+FLAG(strict)
+FLAG(tty)
+FLAG(quiet)
+FLAG(writable)
+
+#define AT(member) .at = offsetof(struct run_options, member)
+
+const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
+    { "image", 0, "PATH",
+      "root file system: a directory or a tar archive (default: the host's\n"
+      "                             system directories, read-only)",
+      .set = set_image, .complete = COMPLETE_FILE },
+    { "squash-owners", 0, NULL, "all files of an archive belong to the sandbox's root",
+      .set = set_squash_owners },
+    { "writable", 0, NULL, "system directories take writes, kept in the sandbox",
+      .set = set_writable },
+    { "mount", 0, "SRC:DST[:rw]", "show a file or directory inside, read-only unless :rw",
+      .set = set_mount },
+    { "env", 'e', "NAME[=VALUE]", "set a variable, or pass on ours", .set = set_env },
+    { "workdir", 'w', "DIR", "working directory (default: the user's home)", .set = set_workdir },
+    { "user", 'u', "USER", "UID, UID:GID or a name inside (default: 0, without capabilities)",
+      .set = set_user },
+    { "hostname", 0, "NAME", "hostname inside (default: sandbox)", .set = set_hostname },
+    { "memory", 'm', "SIZE", "memory limit (default: 4G, where it can be enforced)",
+      .set = set_memory },
+    { "pids", 0, "N", "process limit (default: 1024)", .set = set_pids },
+    { "cpu", 0, "N.N", "processors it may use (default: all)", .set = set_cpu },
+    { "disk", 0, "SIZE", "what it may write outside of mounts (default: 1G, in memory)",
+      .set = set_disk },
+    { "timeout", 0, "DURATION", "end it after 2s, 5m, 1h30m: SIGTERM, a second later SIGKILL",
+      .set = set_timeout },
+    { "cap", 0, "NAME", "let programs hold a capability inside (CHOWN, SETUID, …)",
+      .set = set_cap },
+    { "allow", 0, "HOST[:PORT]",
+      "let it reach this host, and nothing else (default port: 443); can be\n"
+      "                             repeated: api.example.com, '*.example.com:80,443'",
+      .kind = OPTION_LIST, AT(network.allow) },
+    { "allow-packages", 0, NULL,
+      "let it reach the hosts that its package managers are configured for or\n"
+      "                             were built to use",
+      .kind = OPTION_FLAG, AT(network.packages) },
+    { "policy", 0, "FILE", "let it reach what this egress policy allows ('egress check FILE')",
+      .kind = OPTION_TEXT, AT(network.policy), .complete = COMPLETE_FILE },
+    { "egress-log", 0, "FILE", "append an event for every decision, as lines of JSON",
+      .kind = OPTION_TEXT, AT(network.log), .complete = COMPLETE_FILE },
+    { "resolver", 0, "ADDR[:PORT]", "DNS server for what it may reach (default: the host's)",
+      .kind = OPTION_LIST, AT(network.resolvers) },
+    { "upstream", 0, "URL", "go out through http://ADDR:PORT or socks5://ADDR:PORT",
+      .kind = OPTION_TEXT, AT(network.upstream) },
+    { "strict", 0, NULL, "fail if a limit cannot be enforced here", .set = set_strict },
+    { "tty", 't', NULL, "run in a terminal of its own", .set = set_tty },
+    { "quiet", 'q', NULL, "no notes on stderr", .set = set_quiet },
+};
+
+/* Programs that know proxies use ours, and can show why something was refused. */
+static void add_proxy(struct run_options *o)
+{
+    static const char *const variables[] = {
+        "HTTP_PROXY=" LISTENERS_PROXY_URL,  "http_proxy=" LISTENERS_PROXY_URL,
+        "HTTPS_PROXY=" LISTENERS_PROXY_URL, "https_proxy=" LISTENERS_PROXY_URL,
+        "ALL_PROXY=" LISTENERS_PROXY_URL,   "all_proxy=" LISTENERS_PROXY_URL,
+        "NO_PROXY=" LISTENERS_NO_PROXY,     "no_proxy=" LISTENERS_NO_PROXY,
+    };
+
+    for (size_t i = 0; i < COUNT_OF(variables); i++)
+        if (!*find_variable(o, variables[i], strcspn(variables[i], "=")))
+            put_variable(o, variables[i]);
+}
+
+void run_options_fill_environment(struct run_options *o)
+{
+    const char *term = getenv("TERM");
+    static char term_variable[128];
+
+    if (!*find_variable(o, "LANG", 4))
+        put_variable(o, "LANG=C.UTF-8");
+    if (o->tty && term &&
+        snprintf(term_variable, sizeof term_variable, "TERM=%s", term) < (int)sizeof term_variable)
+        put_variable(o, term_variable);
+    if (network_wanted(&o->network))
+        add_proxy(o);
+}

@@ -1,0 +1,45 @@
+/* What `sandboxer run` was asked for. */
+#ifndef CLI_RUN_OPTIONS_H
+#define CLI_RUN_OPTIONS_H
+
+#include <stdint.h>
+
+#include "cli/network_options.h"
+#include "runtime/plan.h"
+#include "runtime/user.h"
+
+enum { RUN_VARIABLES_MAX = 1024, RUN_DEFAULT_PIDS = 1024 };
+
+#define RUN_DEFAULT_MEMORY (UINT64_C(4) << 30)
+#define RUN_DEFAULT_DISK   (UINT64_C(1) << 30)
+
+struct run_options {
+    const char *image;
+    bool squash_owners, strict, tty, quiet, writable;
+    const char *workdir, *hostname;
+    struct user user;
+    uint64_t memory, disk, pids, caps;
+    uint32_t cpu_milli;
+    unsigned asked; /* enum launch_unenforced: limits that were written, not defaults */
+    int64_t timeout_ns;
+    const char *mounts[PLAN_MOUNTS_MAX];
+    size_t n_mounts;
+    const char *env[RUN_VARIABLES_MAX + 16];
+    size_t n_env;
+    struct network_options network;
+};
+
+#define RUN_OPTIONS_DEFAULT                                                                        \
+    {                                                                                              \
+        .memory = RUN_DEFAULT_MEMORY, .disk = RUN_DEFAULT_DISK, .pids = RUN_DEFAULT_PIDS,          \
+        .network = NETWORK_OPTIONS_NONE                                                            \
+    }
+
+enum { RUN_OPTION_COUNT = 23 };
+extern const struct option_spec run_option_specs[RUN_OPTION_COUNT];
+
+/* Adds the variables that nobody set and a program expects: its language, its terminal, and, with a
+ * network, the proxy. */
+void run_options_fill_environment(struct run_options *o);
+
+#endif
