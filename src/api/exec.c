@@ -52,7 +52,8 @@ static void on_removed(struct sandbox_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-/* What the memory limit did to a sandbox is known when it is gone. A good end need not wait. */
+/* What the memory limit did to a sandbox, and all that it tried to reach, is known when it is
+ * gone. A good end without a network need not wait. */
 static void remove_then_tell(struct exec *x)
 {
     struct call *c = call_ref(x->call);
@@ -62,10 +63,16 @@ static void remove_then_tell(struct exec *x)
                     &x->removal);
 }
 
-static void finish_if_over(struct exec *x)
+static bool must_be_gone(const struct exec *x)
 {
+    struct sandbox_egress network;
     bool good = x->end.how == EXT_EXITED && x->end.status == 0;
 
+    return x->call->one_shot && (!good || sandbox_egress(x->call->sandbox, &network));
+}
+
+static void finish_if_over(struct exec *x)
+{
     if (!x->ended || x->pumps[0].fd >= 0 || x->pumps[1].fd >= 0 || x->removal.done)
         return;
     loop_timer_stop(&x->linger);
@@ -73,7 +80,7 @@ static void finish_if_over(struct exec *x)
     drop_fd(&x->op.process.stdio[0]);
     if (!x->call->x)
         return;
-    if (x->call->one_shot && !good)
+    if (must_be_gone(x))
         remove_then_tell(x);
     else
         x->face->ended(x, &x->end);
@@ -431,6 +438,10 @@ void exec_write_started(struct json_writer *w, const struct exec *x)
     json_begin_object(w);
     json_key(w, STR("event"));
     json_put_str(w, STR("started"));
+    if (x->call->one_shot) {
+        json_key(w, STR("sandbox_id"));
+        json_put_str(w, str_from(sandbox_view(x->call->sandbox).record->id));
+    }
     exec_process_field(w, x);
     json_end_object(w);
 }

@@ -10,7 +10,7 @@ struct one_shot {
     struct call *call;
     struct create_op op;
     struct create_request request;
-    struct process_request process;
+    struct run_request asked;
     const struct exec_face *face;
 };
 
@@ -31,7 +31,7 @@ static void created(struct create_op *op, int r, const struct err *e)
     else if (control_find_now(c->api->control, &c->caller, str_from(op->record->id), &c->sandbox))
         c->one_shot = true;
     if (r >= 0 && c->sandbox && c->x)
-        exec_start(c, &o->process, o->face, NULL);
+        exec_start(c, &o->asked.process, o->face, NULL);
     else if (r >= 0)
         call_fail_with(c, 502, "upstream", "the sandbox ended before its program began");
     one_shot_free(o);
@@ -52,12 +52,13 @@ static void run(struct call *c)
         free(o);
         return;
     }
-    if (process_request_read(c->json, &o->process, &c->arena, &e) < 0) {
+    if (run_request_read(c->json, &o->asked, &c->arena, &e) < 0) {
         call_fail(c, &e);
         free(o);
         return;
     }
     o->request.profile = RUN_PROFILE;
+    o->request.egress = o->asked.egress;
     o->op = (struct create_op){
         .caller = &c->caller, .request = &o->request, .one_shot = true, .done = created
     };
@@ -68,6 +69,6 @@ static void run(struct call *c)
 const struct route routes_run[] = {
     { H1_POST, VERB_EXEC, "/v1/run", ROUTE_JSON | ROUTE_LONG, run,
       "Run a program in a sandbox of its own", .fields = process_request_fields,
-      .field_count = &process_request_field_count, .answer = "application/x-ndjson Collected" },
+      .field_count = &run_request_field_count, .answer = "application/x-ndjson Collected" },
     { .path = NULL },
 };

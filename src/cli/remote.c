@@ -14,6 +14,7 @@
 #include "cli/body.h"
 #include "cli/ending.h"
 #include "cli/lines.h"
+#include "cli/run_record.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
 #include "cli/write.h"
@@ -41,6 +42,7 @@ struct remote {
     int64_t timeout_ns; /* as it was asked for; 0: not by us */
     bool timed_out, quiet;
     struct ending_memory memory;
+    struct run_record *record; /* of what it reaches; NULL: it has no network, or is not ours */
 };
 
 static char room[STREAMS][STREAM_BUFFER];
@@ -112,6 +114,13 @@ static uint64_t number_of(const struct json *event, const char *name)
     return v && v->type == JSON_INT && v->i > 0 ? (uint64_t)v->i : 0;
 }
 
+static void hear_start(struct remote *r, const struct json *event, uint64_t process)
+{
+    r->process = process;
+    if (r->record)
+        run_record_of(r->record, show_string(event, "sandbox_id"));
+}
+
 static void hear_exit(struct remote *r, const struct json *event)
 {
     uint64_t kills = number_of(event, "oom_kills");
@@ -149,7 +158,7 @@ static void hear_event(struct remote *r, struct str text)
     name = show_string(event, "event");
     number = show_at(event, "process.process");
     if (str_eq(name, STR("started")) && number && number->type == JSON_INT)
-        r->process = (uint64_t)number->i;
+        hear_start(r, event, (uint64_t)number->i);
     else if (str_eq(name, STR("exited")))
         hear_exit(r, event);
     else if (str_eq(name, STR("error")))
@@ -389,6 +398,8 @@ static int finish(struct remote *r)
     check_outputs(r);
     if (r->timed_out)
         ending_timed_out(r->timeout_ns);
+    if (r->record && run_record_end(r->record, r->call.verb, r->quiet) < 0 && r->status == 0)
+        r->status = EXIT_OURS;
     ending_memory(&r->memory, r->quiet);
     return r->status;
 }
@@ -420,6 +431,8 @@ void remote_put(struct json_writer *w, const struct remote_start *s)
         json_key(w, STR("cols"));
         json_put_uint(w, cols);
     }
+    if (s->network)
+        network_options_put(s->network, w);
     json_end_object(w);
 }
 
@@ -596,22 +609,33 @@ static bool start_refused(struct remote *r, int *ret_status)
     return true;
 }
 
+static bool run_in_own(struct remote *r, const struct remote_start *s, int *ret_status)
+{
+    struct err e;
+
+    take_start(r, s);
+    r->call.start = CONTACT_ONLY;
+    call_path(&r->call, "/v1/run");
+    if (!call_reaches(&r->call) || ask_stdio(r, s, &e) != 0)
+        return false;
+    if (r->call.head->status != 101)
+        return start_refused(r, ret_status);
+    *ret_status = take_descriptors(r, s->stdin_);
+    if (*ret_status == 0)
+        *ret_status = finish(r);
+    return true;
+}
+
 bool remote_run(const struct verb *v, const struct remote_start *s, int *ret_status)
 {
     static const struct common common;
+    AUTO(run_record_done) struct run_record record = RUN_RECORD_NONE;
     AUTO(remote_done) struct remote r;
-    struct err e;
 
     remote_init(&r, v, &common, "", s->tty);
-    take_start(&r, s);
-    r.call.start = CONTACT_ONLY;
-    call_path(&r.call, "/v1/run");
-    if (!call_reaches(&r.call) || ask_stdio(&r, s, &e) != 0)
+    if (s->network && run_record_open(&record, s->network, NULL) < 0)
         return false;
-    if (r.call.head->status != 101)
-        return start_refused(&r, ret_status);
-    *ret_status = take_descriptors(&r, s->stdin_);
-    if (*ret_status == 0)
-        *ret_status = finish(&r);
-    return true;
+    if (s->network)
+        r.record = &record;
+    return run_in_own(&r, s, ret_status);
 }

@@ -8,6 +8,7 @@
 #define CLI_REMOTE_H
 
 #include "cli/call.h"
+#include "cli/network_options.h"
 
 struct remote_start {
     const char *sandbox;
@@ -15,7 +16,8 @@ struct remote_start {
     const struct option_list *env;
     const char *user, *workdir, *timeout;
     bool stdin_, tty, background;
-    bool quiet; /* no notes */
+    bool quiet;                            /* no notes */
+    const struct network_options *network; /* of a sandbox of its own, complete; NULL: none */
 };
 
 /* The start request as a JSON object. */

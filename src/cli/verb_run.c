@@ -116,10 +116,10 @@ static bool is_text(const char *const *list)
  */
 static bool can_be_served(const struct run_options *o, char **argv)
 {
-    return !network_wanted(&o->network) && !o->image && !o->writable && !o->strict &&
-           !o->hostname && !o->caps && !o->asked && !o->n_mounts && o->disk == RUN_DEFAULT_DISK &&
-           o->n_env <= OPTION_LIST_MAX && is_text((const char *const *)argv) && is_text(o->env) &&
-           !getenv("SANDBOXER_NO_DAEMON");
+    return !o->network.resolvers.n && !o->network.upstream && !o->image && !o->writable &&
+           !o->strict && !o->hostname && !o->caps && !o->asked && !o->n_mounts &&
+           o->disk == RUN_DEFAULT_DISK && o->n_env <= OPTION_LIST_MAX &&
+           is_text((const char *const *)argv) && is_text(o->env) && !getenv("SANDBOXER_NO_DAEMON");
 }
 
 static bool run_served(const struct verb *v, const struct run_options *o, char **argv, int *ret)
@@ -133,7 +133,8 @@ static bool run_served(const struct verb *v, const struct run_options *o, char *
                               .timeout = o->timeout_ns ? timeout : NULL,
                               .stdin_ = !o->tty,
                               .tty = o->tty,
-                              .quiet = o->quiet };
+                              .quiet = o->quiet,
+                              .network = network_wanted(&o->network) ? &o->network : NULL };
 
     if (!can_be_served(o, argv))
         return false;

@@ -23,7 +23,8 @@ struct shelf {
     unsigned n_ready, making, target, taken, failures;
     unsigned boxes; /* that belong here, in whatever state */
     bool retired;
-    bool egress; /* its boxes have a network */
+    bool egress;  /* its boxes have a network */
+    unsigned min; /* the profile's, or 0 on the second shelf */
     struct link link;
 };
 
@@ -191,15 +192,14 @@ static struct boxed *boxed_new(struct control *c, struct shelf *f, struct ext_bo
 
 static void make_one(struct shelf *f)
 {
-    const struct create_request nothing = { 0 };
+    const struct create_request plain = { .egress.given = f->egress };
     struct control *c = f->control;
     struct ext_spec spec;
     struct ext_box *x;
     char id[ID_MAX];
 
-    if (id_make("sbx_", id, NULL) < 0 || spec_fill(f->profile, &nothing, false, &spec, NULL) < 0)
+    if (id_make("sbx_", id, NULL) < 0 || spec_fill(f->profile, &plain, false, &spec, NULL) < 0)
         return;
-    f->egress = spec.egress;
     x = f->ops->box_new(f->ext, id, &events, NULL);
     boxed_new(c, f, x);
     f->boxes++;
@@ -264,7 +264,7 @@ static void look_at_demand(struct shelf *f)
 
     if (want < f->target)
         want = f->target - (f->target - want + 3) / 4;
-    f->target = f->retired ? 0 : clamp(want, f->profile->pool.min, f->profile->pool.max);
+    f->target = f->retired ? 0 : clamp(want, f->min, f->profile->pool.max);
     f->taken = 0;
     f->failures = 0;
     while (f->n_ready > f->target && (m = list_first(&f->ready)))
@@ -281,12 +281,12 @@ static void on_tick(struct loop_timer *t)
     loop_timer_start(c->loop, t, clock_mono() + TICK_S * NS_PER_S, on_tick, NULL);
 }
 
-static struct shelf *find_shelf(struct control *c, const struct profile *p)
+static struct shelf *find_shelf(struct control *c, const struct profile *p, bool egress)
 {
     for (struct link *m = list_first(&c->pool.shelves); m; m = list_after(&c->pool.shelves, m)) {
         struct shelf *f = container_of(m, struct shelf, link);
 
-        if (f->profile == p)
+        if (f->profile == p && f->egress == egress)
             return f;
     }
     return NULL;
@@ -302,32 +302,47 @@ static void retire(struct shelf *f)
         tear_down(container_of(m, struct boxed, link));
 }
 
-static void add_shelf(struct control *c, struct profile *p)
+static void add_shelf(struct control *c, struct profile *p, bool egress, unsigned min)
 {
-    const struct create_request nothing = { 0 };
     const struct extension_ops *ops;
     struct extension *ext = control_extension(c, p->extension, &ops);
     struct shelf *f;
 
     if (!p->pool.max || !ext || !(ops->can & EXT_CAN_POOL) ||
-        (policy_wanted(p, &nothing) && !(ops->can & EXT_CAN_EGRESS)))
+        (egress && !(ops->can & EXT_CAN_EGRESS)) || find_shelf(c, p, egress))
         return;
     f = calloc(1, sizeof *f);
     if (!f)
         abort();
-    *f = (struct shelf){
-        .control = c, .profile = profile_ref(p), .ops = ops, .ext = ext, .target = p->pool.min
-    };
+    *f = (struct shelf){ .control = c,
+                         .profile = profile_ref(p),
+                         .ops = ops,
+                         .ext = ext,
+                         .target = min,
+                         .egress = egress,
+                         .min = min };
     list_append(&c->pool.shelves, &f->link);
+}
+
+static void add_shelves(struct control *c)
+{
+    const struct create_request nothing = { 0 };
+
+    for (size_t i = 0; i < c->catalog->n; i++) {
+        struct profile *p = c->catalog->entries[i].profile;
+
+        if (!p)
+            continue;
+        add_shelf(c, p, policy_wanted(p, &nothing), p->pool.min);
+        add_shelf(c, p, true, 0);
+    }
 }
 
 void pool_open(struct control *c)
 {
     if (!c->config->pool.enabled)
         return;
-    for (size_t i = 0; i < c->catalog->n; i++)
-        if (c->catalog->entries[i].profile)
-            add_shelf(c, c->catalog->entries[i].profile);
+    add_shelves(c);
     refill_soon(c);
     loop_timer_start(c->loop, &c->pool.tick, clock_mono() + TICK_S * NS_PER_S, on_tick, NULL);
 }
@@ -346,9 +361,7 @@ void pool_reload(struct control *c)
         retire(f);
         free_if_empty(f);
     }
-    for (size_t i = 0; i < c->catalog->n; i++)
-        if (c->catalog->entries[i].profile && !find_shelf(c, c->catalog->entries[i].profile))
-            add_shelf(c, c->catalog->entries[i].profile);
+    add_shelves(c);
     refill_soon(c);
 }
 
@@ -364,16 +377,16 @@ void pool_close(struct control *c)
 
 struct ext_box *pool_take(struct control *c, struct profile *p, const struct create_request *q)
 {
-    struct shelf *f = find_shelf(c, p);
+    struct shelf *f = find_shelf(c, p, policy_wanted(p, q));
     struct link *m;
     struct boxed *b;
     struct ext_box *x;
 
-    if (!f || !spec_is_plain(p, q))
+    if (!f || !spec_is_plain(q))
         return NULL;
     f->taken++;
     if (f->taken > f->target && f->target < p->pool.max)
-        f->target = clamp(f->taken * 2, p->pool.min, p->pool.max);
+        f->target = clamp(f->taken * 2, f->min, p->pool.max);
     while ((m = list_first(&f->ready)) && !f->ops->alive(container_of(m, struct boxed, link)->box))
         tear_down(container_of(m, struct boxed, link));
     b = m ? container_of(m, struct boxed, link) : NULL;

@@ -1,11 +1,12 @@
 /* Prepared sandboxes: boxes that are built and probed before anybody asks, so that a create is a
  * hand-over.
  *
- * A shelf per profile and version. How many stand on it follows demand: each take asks for more,
- * silence for less, between the profile's pool.min and pool.max, and all shelves together stay
- * below the configuration's limit. A box leaves its shelf the moment it is given away, so nobody
- * gets it twice; a box that dies on the shelf is removed. Boxes on shelves are not in the store:
- * after a crash the sweep removes them. */
+ * A shelf per profile and version, and a second one, of boxes with a network, for a profile that
+ * has none: it is empty until somebody asks. How many stand on it follows demand: each take asks
+ * for more, silence for less, between the profile's pool.min and pool.max, and all shelves together
+ * stay below the configuration's limit. A box leaves its shelf the moment it is given away, so
+ * nobody gets it twice; a box that dies on the shelf is removed. Boxes on shelves are not in the
+ * store: after a crash the sweep removes them. */
 #ifndef CONTROL_POOL_H
 #define CONTROL_POOL_H
 

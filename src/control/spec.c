@@ -23,12 +23,9 @@ static bool shows_host(const struct create_request *q, bool may_show)
     return may_show && spec_repo(q) && q->workspace.access == ASK_ACCESS_RO;
 }
 
-bool spec_is_plain(const struct profile *p, const struct create_request *q)
+bool spec_is_plain(const struct create_request *q)
 {
-    const struct create_request nothing = { 0 };
-
-    return policy_wanted(p, q) == policy_wanted(p, &nothing) && !spec_repo(q) &&
-           !q->capabilities.memory_mb && q->capabilities.cpu_quota == 0;
+    return !spec_repo(q) && !q->capabilities.memory_mb && q->capabilities.cpu_quota == 0;
 }
 
 static uint64_t narrowed(uint64_t limit, uint64_t asked)

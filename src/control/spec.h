@@ -11,7 +11,7 @@
 const char *spec_repo(const struct create_request *q);
 
 /* Nothing in the request changes what is built: a prepared box will do. */
-bool spec_is_plain(const struct profile *p, const struct create_request *q);
+bool spec_is_plain(const struct create_request *q);
 
 /* The memory limit; 0: none. */
 uint64_t spec_memory(const struct profile *p, const struct create_request *q);

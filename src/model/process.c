@@ -21,8 +21,10 @@ const struct json_field process_request_fields[] = {
     { "grace", JSON_KIND_DURATION, AT(grace_ns), .min = 0, .max = INT64_C(60000000000),
       .preset = "1s", .doc = "Between SIGTERM and SIGKILL." },
     { "background", JSON_KIND_BOOL, AT(background), .doc = "It outlives this request." },
+    EGRESS_REQUEST_FIELD(struct run_request),
 };
-const size_t process_request_field_count = COUNT_OF(process_request_fields);
+const size_t process_request_field_count = COUNT_OF(process_request_fields) - 1;
+const size_t run_request_field_count = COUNT_OF(process_request_fields);
 
 static size_t text_size(const struct process_request *q)
 {
@@ -35,21 +37,40 @@ static size_t text_size(const struct process_request *q)
     return n;
 }
 
+static int check(const struct process_request *q, struct err *e)
+{
+    if (!q->argv.p[0][0])
+        return err_set(e, ERR_INVALID, "argv[0]: is empty; give a program");
+    if (q->cwd && q->cwd[0] != '/')
+        return err_set(e, ERR_INVALID, "cwd: '%s' is not an absolute path", q->cwd);
+    for (size_t i = 0; i < q->env.n; i++)
+        if (!q->env.p[i].key[0] || strchr(q->env.p[i].key, '='))
+            return err_set(e, ERR_INVALID, "env: '%s' is no name of a variable", q->env.p[i].key);
+    if (text_size(q) > PROCESS_TEXT_MAX)
+        return err_set(e, ERR_TOO_BIG, "argv and env: more than %d bytes", PROCESS_TEXT_MAX);
+    return 0;
+}
+
 int process_request_read(const struct json *v, struct process_request *ret, struct arena *a,
                          struct err *e)
 {
     struct process_request q = { 0 };
     int r = json_bind(v, process_request_fields, process_request_field_count, &q, a, e);
 
-    if (r >= 0 && !q.argv.p[0][0])
-        r = err_set(e, ERR_INVALID, "argv[0]: is empty; give a program");
-    if (r >= 0 && q.cwd && q.cwd[0] != '/')
-        r = err_set(e, ERR_INVALID, "cwd: '%s' is not an absolute path", q.cwd);
-    for (size_t i = 0; r >= 0 && i < q.env.n; i++)
-        if (!q.env.p[i].key[0] || strchr(q.env.p[i].key, '='))
-            r = err_set(e, ERR_INVALID, "env: '%s' is no name of a variable", q.env.p[i].key);
-    if (r >= 0 && text_size(&q) > PROCESS_TEXT_MAX)
-        r = err_set(e, ERR_TOO_BIG, "argv and env: more than %d bytes", PROCESS_TEXT_MAX);
+    if (r >= 0)
+        r = check(&q, e);
+    if (r >= 0)
+        *ret = q;
+    return r < 0 ? r : 0;
+}
+
+int run_request_read(const struct json *v, struct run_request *ret, struct arena *a, struct err *e)
+{
+    struct run_request q = { 0 };
+    int r = json_bind(v, process_request_fields, run_request_field_count, &q, a, e);
+
+    if (r >= 0)
+        r = check(&q.process, e);
     if (r >= 0)
         *ret = q;
     return r < 0 ? r : 0;

@@ -3,6 +3,7 @@
 #define MODEL_PROCESS_H
 
 #include "json/bind.h"
+#include "model/request.h"
 
 enum {
     PROCESS_ARGS_MAX = 4096,
@@ -19,10 +20,21 @@ struct process_request {
     int64_t timeout_ns, grace_ns;
 };
 
+/* The last one is a run's alone, and not counted. */
 extern const struct json_field process_request_fields[];
 extern const size_t process_request_field_count;
 
 int process_request_read(const struct json *v, struct process_request *ret, struct arena *a,
                          struct err *e);
+
+/* A program in a sandbox of its own. */
+struct run_request {
+    struct process_request process; /* first: its fields are among ours */
+    struct egress_request egress;
+};
+
+extern const size_t run_request_field_count; /* of process_request_fields */
+
+int run_request_read(const struct json *v, struct run_request *ret, struct arena *a, struct err *e);
 
 #endif
