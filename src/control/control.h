@@ -42,8 +42,10 @@ struct control_setup {
     int (*mirror)(void *user, const struct control_mirror *m, struct err *e);
     /* A descriptor to read what hub.headers_file says now. */
     int (*headers)(void *user, int *ret, struct err *e);
-    /* A connected socket to a new egress worker. */
-    int (*egress_worker)(void *user, int *ret, struct err *e);
+    /* A connected socket to a new egress worker, and its pid. */
+    int (*egress_worker)(void *user, int *ret, pid_t *ret_pid, struct err *e);
+    /* Ends one that may not end by itself. */
+    void (*end_egress_worker)(void *user, pid_t pid);
     void (*on_open)(void *user);
     void *user;
 };

@@ -58,8 +58,8 @@ int sandbox_load_policy(struct sandbox *s, struct err *e)
 void sandbox_reopen_outlet(struct sandbox *s)
 {
     if (s->policy)
-        outlet_set_policy(outlet_new(s->control, s->box), s->policy, s->facts.egress.generation,
-                          NULL);
+        outlet_set_policy(outlet_new(s->control, s->box, outlet_share(s->profile)), s->policy,
+                          s->facts.egress.generation, NULL);
 }
 
 /* What was counted by workers of an earlier life of the daemon is in the facts. */
@@ -77,10 +77,29 @@ void sandbox_count_egress(struct sandbox *s)
     s->facts.egress.bytes_in = s->counted.bytes_in + n.bytes_in;
 }
 
-void sandbox_close_outlet(struct sandbox *s)
+static void outlet_closed(struct outlet_op *op, int r, const struct err *e)
 {
+    struct sandbox *s = container_of(op, struct sandbox, applying);
+
+    (void)r;
+    (void)e;
     sandbox_count_egress(s);
     outlet_free(outlet_find(s->control, s->record.id));
+    s->after_outlet(s);
+}
+
+void sandbox_close_outlet(struct sandbox *s, void (*after)(struct sandbox *s))
+{
+    struct outlet *o = outlet_find(s->control, s->record.id);
+
+    if (!o) {
+        after(s);
+        return;
+    }
+    outlet_abandon(o); /* who waits for a policy: us, maybe */
+    s->after_outlet = after;
+    s->applying = (struct outlet_op){ .done = outlet_closed };
+    outlet_close(o, &s->applying);
 }
 
 bool sandbox_egress(const struct sandbox *s, struct sandbox_egress *ret)

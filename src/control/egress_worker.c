@@ -13,7 +13,9 @@
 
 #define PAUSE_MIN_NS (50 * NS_PER_MS)
 #define PAUSE_MAX_NS (10 * NS_PER_S)
+#define PING_NS      (2 * NS_PER_S)
 enum {
+    SILENT_MAX = 5, /* looks without an answer: then it hangs */
     MESSAGES = 64,  /* before it is others' turn */
     KEPT_MAX = 4096 /* messages that it does not take: one that asks and does not listen is left */
 };
@@ -42,18 +44,22 @@ static void start_after(struct egress_worker *w, int64_t pause_ns)
 static void hang_up(struct egress_worker *w)
 {
     loop_fd_stop(&w->fd);
+    loop_timer_stop(&w->ping);
     drop_fd(&w->sock);
     for (struct link *l; (l = list_take(&w->out));)
         packet_free(container_of(l, struct packet, link));
     w->kept = 0;
 }
 
-/* One that lived for a while has earned a quick successor. */
+/* A worker ends with its socket; one that hangs, or was taken over, may not. One that lived for a
+ * while has earned a quick successor. */
 static void died(struct egress_worker *w, const char *why)
 {
     bool lived = clock_mono() - w->up_ns > PAUSE_MAX_NS;
 
     LOG(ERROR, "egress.worker.died", LOG_S("reason", why));
+    if (w->sock >= 0 && w->end)
+        w->end(w->user, w->pid);
     hang_up(w);
     w->pause_ns = lived || !w->pause_ns ? PAUSE_MIN_NS : w->pause_ns * 2;
     if (w->pause_ns > PAUSE_MAX_NS)
@@ -116,6 +122,7 @@ static int send_kept(struct egress_worker *w, struct err *e)
 static int receive(struct egress_worker *w, struct err *e)
 {
     static union {
+        struct wire_head head;
         struct wire_box box;
         struct wire_failed failed;
         struct wire_who who;
@@ -131,7 +138,10 @@ static int receive(struct egress_worker *w, struct err *e)
     r = wire_check(&message, (size_t)n, e);
     if (r < 0)
         return r;
-    w->events->message(w, &message);
+    if (message.head.type == WIRE_PONG)
+        w->silent = 0;
+    else
+        w->events->message(w, &message);
     return 1;
 }
 
@@ -150,17 +160,38 @@ static void on_socket(struct loop_fd *f, unsigned events)
         died(w, e.msg);
 }
 
+/* ---- whether it hangs ---- */
+
+static void on_ping(struct loop_timer *t)
+{
+    struct egress_worker *w = container_of(t, struct egress_worker, ping);
+    struct wire_head m;
+
+    if (w->silent == SILENT_MAX) {
+        died(w, "it does not answer");
+        return;
+    }
+    if (!w->silent++) {
+        wire_fill(&m, WIRE_PING, 0, sizeof m);
+        egress_worker_send(w, &m, sizeof m, NULL, 0);
+    }
+    loop_timer_start(w->loop, t, clock_mono() + PING_NS, on_ping, NULL);
+}
+
 /* ---- starting ---- */
 
 static int begin(struct egress_worker *w, struct err *e)
 {
-    int r = w->start ? w->start(w->user, &w->sock, e)
+    int r = w->start ? w->start(w->user, &w->sock, &w->pid, e)
                      : err_set(e, ERR_UNSUPPORTED, "nobody starts egress workers here");
 
     if (r >= 0 && fcntl(w->sock, F_SETFL, O_NONBLOCK) < 0)
         r = err_sys(e, "preparing the worker's socket");
     if (r >= 0)
         r = loop_fd_start(w->loop, &w->fd, w->sock, LOOP_READ, on_socket, e);
+    w->silent = 0;
+    if (r >= 0)
+        r = loop_timer_start(w->loop, &w->ping, clock_mono() + PING_NS, on_ping, e);
     return r;
 }
 

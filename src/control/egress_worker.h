@@ -1,7 +1,10 @@
 /* An egress worker as the control plane sees it: a process behind a socket of egress/wire.h, and
- * another one when that has died, after a pause that grows while they keep dying. */
+ * another one when that has died, after a pause that grows while they keep dying. One that does not
+ * answer is ended: what hangs would hold its sandboxes' connections, and hear of no policy. */
 #ifndef CONTROL_EGRESS_WORKER_H
 #define CONTROL_EGRESS_WORKER_H
+
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "loop/fd.h"
@@ -21,19 +24,22 @@ struct egress_worker_events {
 struct egress_worker {
     struct loop *loop;
     const struct egress_worker_events *events;
-    int (*start)(void *user, int *ret_sock, struct err *e);
+    int (*start)(void *user, int *ret_sock, pid_t *ret_pid, struct err *e);
+    void (*end)(void *user, pid_t pid);
     void *user;
     uint64_t starts;
     /* private */
     int sock;
+    pid_t pid;
     struct loop_fd fd;
-    struct loop_timer again;
+    struct loop_timer again, ping;
+    unsigned silent; /* looks since a ping: time that we ourselves were held up does not count */
     int64_t pause_ns, up_ns;
     struct list out; /* struct packet, that it has not taken yet */
     unsigned kept;   /* how many */
 };
 
-/* Begins to start one; `up` is told when it is there. The four members before `private` are set. */
+/* Begins to start one; `up` is told when it is there. The five members before `private` are set. */
 void egress_worker_open(struct egress_worker *w);
 void egress_worker_close(struct egress_worker *w); /* nothing is told any more */
 bool egress_worker_is_up(const struct egress_worker *w);

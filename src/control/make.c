@@ -81,8 +81,8 @@ void sandbox_open_outlet(struct sandbox *s)
     }
     sandbox_tell_step(s, "egress", 0);
     s->applying = (struct outlet_op){ .done = applied };
-    outlet_set_policy(o ? o : outlet_new(s->control, s->box), s->policy, s->facts.egress.generation,
-                      &s->applying);
+    outlet_set_policy(o ? o : outlet_new(s->control, s->box, outlet_share(s->profile)), s->policy,
+                      s->facts.egress.generation, &s->applying);
 }
 
 static void copying(struct workspace_op *op, uint64_t bytes)

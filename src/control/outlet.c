@@ -1,12 +1,10 @@
 #include "control/outlet.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,42 +16,8 @@
 
 #define APPLY_NS (10 * NS_PER_S) /* for a policy to be in force */
 #define REST_NS  NS_PER_S        /* until a box that failed is tried again */
-enum {
-    WORKERS_MAX = 256,
-    ADDING_MAX = 64, /* boxes on their way to one worker: each is a dozen descriptors */
-};
-
-struct outlet_worker {
-    struct egress_worker process;
-    struct control *control;
-    struct list outlets;
-    struct list waiting; /* those whose turn to be added has not come */
-    size_t n;
-    unsigned adding;
-    bool opened;
-};
-
-enum outlet_state {
-    OUTLET_CLOSED, /* the worker knows nothing of it */
-    OUTLET_ASKING, /* the box for its listeners */
-    OUTLET_ADDING,
-    OUTLET_OPEN, /* denies all, or what its policy does not allow */
-};
-
-struct outlet {
-    struct control *control;
-    struct ext_box *box;
-    struct outlet_worker *worker;
-    struct link link; /* in its worker */
-    struct link turn; /* in its worker's waiting ones */
-    struct index_entry entry;
-    enum outlet_state state;
-    struct policy_text *policy; /* that shall hold; NULL: none */
-    uint64_t generation, sent, applied;
-    struct list waiting; /* struct outlet_op */
-    struct loop_timer rest;
-    struct outlet_counters before, now; /* of workers that died; of this one */
-};
+#define CLOSE_NS (2 * NS_PER_S)  /* for a worker to tell its last counters */
+enum { ADDING_MAX = 64 };        /* boxes on their way to one worker: each is a dozen descriptors */
 
 /* ---- waiting ---- */
 
@@ -92,104 +56,6 @@ static void on_time(struct loop_timer *t)
     finish_op(container_of(t, struct outlet_op, timer_), r, &e);
 }
 
-/* ---- audit files ---- */
-
-static void log_name(const char *box, enum outlet_log which, char ret[static ID_MAX + 16])
-{
-    snprintf(ret, ID_MAX + 16, "%s.jsonl%s", box, which == OUTLET_LOG_BEFORE ? ".1" : "");
-}
-
-static int open_audit(const struct outlet *o, int *ret, struct err *e)
-{
-    char name[ID_MAX + 16];
-
-    log_name(o->box->id, OUTLET_LOG_NOW, name);
-    *ret = openat(o->control->outlets.dir, name,
-                  O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return *ret < 0 ? err_sys(e, "opening the egress log %s", name) : 0;
-}
-
-int outlet_open_log(const struct control *c, const char *box, enum outlet_log which, int *ret,
-                    struct err *e)
-{
-    char name[ID_MAX + 16];
-
-    log_name(box, which, name);
-    *ret = openat(c->outlets.dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (*ret < 0 && errno == ENOENT)
-        return err_set(e, ERR_NOT_FOUND, "%s has no egress log", box);
-    return *ret < 0 ? err_sys(e, "opening the egress log of %s", box) : 0;
-}
-
-/* One older file is kept. */
-static void rotate(struct outlet *o)
-{
-    struct wire_box m = { .generation = 0 };
-    char now[ID_MAX + 16], before[ID_MAX + 16];
-    int dir = o->control->outlets.dir;
-    AUTO_CLOSE int fd = -1;
-    struct err e;
-    int r;
-
-    log_name(o->box->id, OUTLET_LOG_NOW, now);
-    log_name(o->box->id, OUTLET_LOG_BEFORE, before);
-    r = renameat(dir, now, dir, before) < 0 ? err_sys(&e, "putting %s aside", now)
-                                            : open_audit(o, &fd, &e);
-    if (r < 0) {
-        LOG(ERROR, "egress.audit_failed", LOG_S("error", e.msg));
-        return;
-    }
-    wire_fill(&m.head, WIRE_AUDIT, 0, sizeof m);
-    snprintf(m.id, sizeof m.id, "%s", o->box->id);
-    egress_worker_send(&o->worker->process, &m, sizeof m, &fd, 1);
-}
-
-/* The time of the file is that of the outlet's end, as the record's is. */
-static void date_log(const struct outlet *o)
-{
-    char name[ID_MAX + 16];
-
-    log_name(o->box->id, OUTLET_LOG_NOW, name);
-    (void)utimensat(o->control->outlets.dir, name, NULL, AT_SYMLINK_NOFOLLOW);
-}
-
-void outlet_remove_logs(struct control *c, const char *box)
-{
-    char name[ID_MAX + 16];
-
-    for (unsigned which = OUTLET_LOG_NOW; which <= OUTLET_LOG_BEFORE; which++) {
-        log_name(box, (enum outlet_log)which, name);
-        (void)unlinkat(c->outlets.dir, name, 0);
-    }
-}
-
-static void prune_log(struct control *c, const char *file, int64_t before_ns)
-{
-    struct str id;
-    char box[ID_MAX];
-    struct stat st;
-
-    str_cut(str_from(file), '.', &id);
-    if (!id_valid("sbx_", id) || !str_copy(id, box, sizeof box) || control_knows(c, box))
-        return;
-    if (fstatat(c->outlets.dir, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec < before_ns)
-        (void)unlinkat(c->outlets.dir, file, 0);
-}
-
-void outlets_prune_logs(struct control *c, int64_t before_ns)
-{
-    int fd = openat(c->outlets.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-
-    for (struct dirent *v; d && (v = readdir(d));)
-        prune_log(c, v->d_name, before_ns);
-    if (d)
-        closedir(d);
-    else if (fd >= 0)
-        close(fd);
-}
-
 /* ---- to the worker ---- */
 
 static int make_memfd(struct str text, struct err *e)
@@ -208,6 +74,22 @@ static int make_memfd(struct str text, struct err *e)
     if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
         return err_sys(e, "making a file for the policy");
     return take_fd(&fd);
+}
+
+/* One older file is kept. */
+static void rotate(struct outlet *o)
+{
+    struct wire_box m = { .generation = 0 };
+    AUTO_CLOSE int fd = -1;
+    struct err e;
+
+    if (outlet_log_rotate(o->control, o->box->id, &fd, &e) < 0) {
+        LOG(ERROR, "egress.audit_failed", LOG_S("error", e.msg));
+        return;
+    }
+    wire_fill(&m.head, WIRE_AUDIT, 0, sizeof m);
+    snprintf(m.id, sizeof m.id, "%s", o->box->id);
+    egress_worker_send(&o->worker->process, &m, sizeof m, &fd, 1);
 }
 
 static void rest(struct outlet *o);
@@ -230,6 +112,12 @@ static void send_policy(struct outlet *o)
 }
 
 static void advance(struct outlet *o);
+
+/* The worker knows it. */
+static bool is_served(enum outlet_state s)
+{
+    return s == OUTLET_ADDING || s == OUTLET_OPEN;
+}
 
 static bool is_adding(enum outlet_state s)
 {
@@ -294,7 +182,8 @@ static void send_add(struct outlet *o, const struct listeners *l)
     size_t n = listeners_pack(l, fds, &m.slots);
     struct err e;
 
-    if (open_audit(o, &audit, &e) < 0) { /* nothing passes without a record */
+    if (outlet_log_append(o->control, o->box->id, &audit, &e) <
+        0) { /* nothing passes without a record */
         failed(o, &e);
         return;
     }
@@ -389,9 +278,26 @@ static void on_full(struct outlet *o, const void *message)
         rotate(o);
 }
 
+static void closed(struct outlet *o)
+{
+    struct outlet_op *op = take_ptr(o->closing);
+
+    enter(o, OUTLET_CLOSED);
+    if (op)
+        finish_op(op, 0, NULL);
+}
+
+static void on_removed(struct outlet *o, const void *message)
+{
+    (void)message;
+    if (o->state == OUTLET_CLOSING)
+        closed(o);
+}
+
 static void (*const answers[])(struct outlet *o, const void *message) = {
-    [WIRE_ADDED] = on_added, [WIRE_APPLIED] = on_applied, [WIRE_FAILED] = on_failed,
-    [WIRE_USED] = on_used,   [WIRE_FULL] = on_full,       [WIRE_WHO] = on_who,
+    [WIRE_ADDED] = on_added,     [WIRE_APPLIED] = on_applied, [WIRE_FAILED] = on_failed,
+    [WIRE_USED] = on_used,       [WIRE_FULL] = on_full,       [WIRE_WHO] = on_who,
+    [WIRE_REMOVED] = on_removed,
 };
 
 /* A worker has a say in what it was given, and in nothing else. */
@@ -432,11 +338,15 @@ static void add_counters(struct outlet_counters *to, const struct outlet_counter
 /* Listeners that are on their way to us are for the next one. */
 static void lose(struct outlet *o)
 {
-    if (o->state != OUTLET_ASKING)
-        enter(o, OUTLET_CLOSED);
+    bool closing = o->state == OUTLET_CLOSING;
+
     o->sent = o->applied = 0;
     add_counters(&o->before, &o->now);
     o->now = (struct outlet_counters){ 0 };
+    if (closing)
+        closed(o);
+    else if (o->state != OUTLET_ASKING)
+        enter(o, OUTLET_CLOSED);
 }
 
 static void on_down(struct egress_worker *p)
@@ -444,7 +354,7 @@ static void on_down(struct egress_worker *p)
     each_outlet(container_of(p, struct outlet_worker, process), lose);
 }
 
-static const struct egress_worker_events worker_events = { .up = on_up,
+const struct egress_worker_events outlet_worker_events = { .up = on_up,
                                                            .down = on_down,
                                                            .message = on_message };
 
@@ -457,20 +367,7 @@ struct outlet *outlet_find(struct control *c, const char *box)
     return at ? container_of(at, struct outlet, entry) : NULL;
 }
 
-static struct outlet_worker *choose_worker(struct control *c)
-{
-    struct outlet_worker *best = &c->outlets.workers[0];
-
-    for (size_t i = 1; i < c->outlets.n && best->n; i++)
-        if (c->outlets.workers[i].n < best->n)
-            best = &c->outlets.workers[i];
-    if (!best->opened)
-        egress_worker_open(&best->process);
-    best->opened = true;
-    return best;
-}
-
-struct outlet *outlet_new(struct control *c, struct ext_box *b)
+struct outlet *outlet_new(struct control *c, struct ext_box *b, enum outlet_share share)
 {
     struct outlet *o = calloc(1, sizeof *o);
 
@@ -479,40 +376,86 @@ struct outlet *outlet_new(struct control *c, struct ext_box *b)
     o->control = c;
     o->box = b;
     o->entry.id = b->id;
-    o->worker = choose_worker(c);
-    o->worker->n++;
-    list_append(&o->worker->outlets, &o->link);
+    outlet_join_worker(o, share);
     index_add(&c->outlets.index, &o->entry);
     advance(o);
     return o;
 }
 
-void outlet_free(struct outlet *o)
+static void send_remove(struct outlet *o)
 {
     struct wire_box m = { .generation = 0 };
-    struct outlet_counters all;
+
+    wire_fill(&m.head, WIRE_REMOVE, 0, sizeof m);
+    snprintf(m.id, sizeof m.id, "%s", o->box->id);
+    if (is_served(o->state))
+        egress_worker_send(&o->worker->process, &m, sizeof m, NULL, 0);
+}
+
+static void on_close_time(struct loop_timer *t)
+{
+    struct outlet_op *op = container_of(t, struct outlet_op, timer_);
+    struct outlet *o = op->outlet_;
+
+    LOG(WARN, "egress.uncounted", LOG_S("sandbox", o->box->id));
+    closed(o);
+}
+
+static void close_now(struct loop_timer *t)
+{
+    closed(container_of(t, struct outlet_op, timer_)->outlet_);
+}
+
+void outlet_close(struct outlet *o, struct outlet_op *op)
+{
+    bool wait = is_served(o->state) && egress_worker_is_up(&o->worker->process);
+    int64_t now = clock_mono();
+
+    send_remove(o);
+    link_leave(&o->turn);
+    loop_timer_stop(&o->rest);
+    o->closing = op;
+    op->outlet_ = o;
+    enter(o, OUTLET_CLOSING);
+    loop_timer_start(o->control->loop, &op->timer_, wait ? now + CLOSE_NS : now,
+                     wait ? on_close_time : close_now, NULL);
+}
+
+void outlet_abandon(struct outlet *o)
+{
     struct err e;
-    int r;
+    int r = err_set(&e, ERR_CONFLICT, "%s is on its way out", o->box->id);
+
+    finish_up_to(o, 0, r, &e);
+}
+
+void outlet_free(struct outlet *o)
+{
+    struct outlet_counters all;
 
     if (!o)
         return;
-    r = err_set(&e, ERR_CONFLICT, "%s is on its way out", o->box->id);
-    wire_fill(&m.head, WIRE_REMOVE, 0, sizeof m);
-    snprintf(m.id, sizeof m.id, "%s", o->box->id);
-    date_log(o);
-    if (o->state >= OUTLET_ADDING)
-        egress_worker_send(&o->worker->process, &m, sizeof m, NULL, 0);
+    outlet_log_date(o->control, o->box->id);
+    send_remove(o);
     all = outlet_counters(o);
     add_counters(&o->control->outlets.ended, &all);
     link_leave(&o->turn);
     enter(o, OUTLET_CLOSED);
-    link_leave(&o->link);
-    o->worker->n--;
+    outlet_leave_worker(o);
     index_remove(&o->control->outlets.index, &o->entry);
     loop_timer_stop(&o->rest);
-    finish_up_to(o, 0, r, &e);
+    outlet_abandon(o);
     policy_text_unref(o->policy);
     free(o);
+}
+
+void outlet_forget(struct outlet *o)
+{
+    for (struct link *l; (l = list_take(&o->waiting));)
+        loop_timer_stop(&container_of(l, struct outlet_op, link_)->timer_);
+    if (o->closing)
+        loop_timer_stop(&take_ptr(o->closing)->timer_);
+    outlet_free(o);
 }
 
 void outlet_set_policy(struct outlet *o, struct policy_text *t, uint64_t generation,
@@ -528,11 +471,6 @@ void outlet_set_policy(struct outlet *o, struct policy_text *t, uint64_t generat
         loop_timer_start(o->control->loop, &op->timer_, clock_mono() + APPLY_NS, on_time, NULL);
     }
     advance(o);
-}
-
-struct egress_worker *outlet_worker(struct outlet *o)
-{
-    return &o->worker->process;
 }
 
 struct outlet_counters outlet_counters(const struct outlet *o)
@@ -563,72 +501,4 @@ struct outlet_counters outlets_counters(struct control *c)
 
     index_each(&c->outlets.index, add_up, &all);
     return all;
-}
-
-uint64_t outlets_restarts(const struct control *c)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < c->outlets.n; i++)
-        n +=
-            c->outlets.workers[i].process.starts > 1 ? c->outlets.workers[i].process.starts - 1 : 0;
-    return n;
-}
-
-static size_t count_workers(const struct control *c)
-{
-    long n =
-        c->config->egress.workers ? (long)c->config->egress.workers : sysconf(_SC_NPROCESSORS_ONLN);
-
-    return n < 1 ? 1 : n > WORKERS_MAX ? WORKERS_MAX : (size_t)n;
-}
-
-int outlets_open(struct control *c, struct err *e)
-{
-    struct outlets *x = &c->outlets;
-
-    x->dir = -1;
-    if (mkdirat(c->context.state, "egress", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "making the directory of egress logs");
-    x->dir = openat(c->context.state, "egress", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (x->dir < 0)
-        return err_sys(e, "opening the directory of egress logs");
-    x->n = count_workers(c);
-    x->workers = calloc(x->n, sizeof *x->workers);
-    if (!x->workers)
-        abort();
-    for (size_t i = 0; i < x->n; i++)
-        x->workers[i] = (struct outlet_worker){ .control = c,
-                                                .process = { .loop = c->loop,
-                                                             .events = &worker_events,
-                                                             .start = c->egress_worker,
-                                                             .user = c->user } };
-    return 0;
-}
-
-/* Whoever waits goes too. */
-static void let_go(struct index_entry *v, void *user)
-{
-    struct outlet *o = container_of(v, struct outlet, entry);
-
-    (void)user;
-    for (struct link *l; (l = list_take(&o->waiting));)
-        loop_timer_stop(&container_of(l, struct outlet_op, link_)->timer_);
-    outlet_free(o);
-}
-
-void outlets_close(struct control *c)
-{
-    struct outlets *x = &c->outlets;
-
-    index_each(&x->index, let_go, NULL);
-    for (size_t i = 0; i < x->n; i++)
-        if (x->workers[i].opened)
-            egress_worker_close(&x->workers[i].process);
-    free(x->workers);
-    index_done(&x->index);
-    if (x->workers)
-        drop_fd(&x->dir);
-    x->workers = NULL;
-    x->n = 0;
 }

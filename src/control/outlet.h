@@ -13,6 +13,7 @@
 #include "extensions/extension.h"
 
 struct control;
+struct profile;
 struct outlet;
 struct outlet_worker;
 
@@ -35,6 +36,8 @@ enum { WHO_CACHE_N = 64 };
 struct outlets {
     struct outlet_worker *workers; /* each is started when it gets its first box */
     size_t n;
+    struct list own;              /* those of one sandbox alone */
+    uint64_t restarts;            /* of such that are gone */
     struct index index;           /* outlets by the id of their box */
     struct outlet_counters ended; /* of outlets that are gone */
     int dir;                      /* of audit files */
@@ -45,25 +48,38 @@ struct outlets {
 int outlets_open(struct control *c, struct err *e);
 void outlets_close(struct control *c);
 struct outlet_counters outlets_counters(struct control *c);
-uint64_t outlets_restarts(const struct control *c);
+uint64_t outlets_restarts(struct control *c);
+
+/* Whether others are served by the same worker. */
+enum outlet_share { OUTLET_SHARED, OUTLET_OWN };
+
+/* As the profile says; NULL: it is not known any more, so nobody else's. */
+enum outlet_share outlet_share(const struct profile *p);
 
 /* Its box is there, and stays until outlet_free(). */
-struct outlet *outlet_new(struct control *c, struct ext_box *b);
-/* The worker lets go of it, and closes its connections. Who waits is told. NULL is fine. */
+struct outlet *outlet_new(struct control *c, struct ext_box *b, enum outlet_share share);
+/* The worker lets go of it, if it has not yet. Who waits is told. NULL is fine. */
 void outlet_free(struct outlet *o);
 struct outlet *outlet_find(struct control *c, const char *box); /* NULL: there is none */
 
-/* A wait for a policy to be in force. */
+/* A wait for a policy to be in force, or for the end. */
 struct outlet_op {
     void (*done)(struct outlet_op *op, int r, const struct err *e);
     /* private */
     uint64_t generation_;
+    struct outlet *outlet_;
     struct link link_;
     struct loop_timer timer_;
 };
 /* In place of the one before. op may be NULL; done comes from the loop or from outlet_free(). */
 void outlet_set_policy(struct outlet *o, struct policy_text *t, uint64_t generation,
                        struct outlet_op *op);
+
+/* Tells who waits for a policy that it is on its way out. */
+void outlet_abandon(struct outlet *o);
+/* The worker lets go of it, and closes its connections. done, from the loop: it has told its last
+ * counters and written its last line, or would not; outlet_free() is next. */
+void outlet_close(struct outlet *o, struct outlet_op *op);
 
 struct outlet_counters outlet_counters(const struct outlet *o);
 uint64_t outlet_in_force(const struct outlet *o); /* generation; 0: none, nothing passes */

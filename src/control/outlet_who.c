@@ -98,7 +98,7 @@ static void read_program(struct work_job *j)
 static void answer(struct control *c, const char *box, uint64_t starts, struct wire_who_is *m)
 {
     struct outlet *o = outlet_find(c, box);
-    struct egress_worker *w = o ? outlet_worker(o) : NULL;
+    struct egress_worker *w = o ? &o->worker->process : NULL;
 
     if (w && w->starts == starts)
         egress_worker_send(w, m, sizeof *m, NULL, 0);

@@ -24,7 +24,8 @@ struct control {
     struct ext_context context;
     int (*mirror)(void *user, const struct control_mirror *m, struct err *e);
     int (*headers)(void *user, int *ret, struct err *e);
-    int (*egress_worker)(void *user, int *ret, struct err *e);
+    int (*egress_worker)(void *user, int *ret, pid_t *ret_pid, struct err *e);
+    void (*end_egress_worker)(void *user, pid_t pid);
     struct extension *instances[EXTENSIONS_MAX]; /* beside extensions[] */
     struct index index;                          /* every sandbox that is not destroyed */
     struct index owners;                         /* whose they are */

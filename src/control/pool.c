@@ -126,7 +126,8 @@ static void on_ready(struct ext_box *x, int r, const struct err *e)
     }
     leave(b);
     if (b->shelf->egress)
-        outlet_new(b->control, x); /* denies all, until somebody takes it */
+        outlet_new(b->control, x,
+                   outlet_share(b->shelf->profile)); /* denies all, until somebody takes it */
     b->state = BOXED_READY;
     b->shelf->failures = 0;
     b->shelf->n_ready++;

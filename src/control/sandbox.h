@@ -35,7 +35,8 @@ struct sandbox {
     struct loop_timer retry;
     struct transfer *transfer;     /* of its workspace, under way */
     struct workspace_op mirroring; /* our own: before it is ready, before it is destroyed */
-    struct outlet_op applying;     /* its policy, before it is ready */
+    struct outlet_op applying; /* its policy, before it is ready; its end, before that of its box */
+    void (*after_outlet)(struct sandbox *s);
     void (*after_teardown)(struct sandbox *s); /* NULL: no teardown is under way */
 
     /* its time; clock_boot() */
@@ -94,7 +95,7 @@ void sandbox_take_policy(struct sandbox *s, struct policy_text *t, uint64_t gene
 void sandbox_put_policy(const struct sandbox *s, struct store_txn *t);
 int sandbox_load_policy(struct sandbox *s, struct err *e); /* of an earlier life; blocks */
 void sandbox_reopen_outlet(struct sandbox *s);             /* its box was found again */
-void sandbox_close_outlet(struct sandbox *s);
+void sandbox_close_outlet(struct sandbox *s, void (*after)(struct sandbox *s));
 void sandbox_count_egress(struct sandbox *s); /* into its facts */
 
 /* --- create.c --- */

@@ -63,8 +63,7 @@ void sandbox_teardown(struct sandbox *s, void (*after)(struct sandbox *s))
     } else {
         s->tries = 0;
         sandbox_ref(s);
-        sandbox_close_outlet(s);
-        tear_down(s);
+        sandbox_close_outlet(s, tear_down);
     }
 }
 

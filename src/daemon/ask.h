@@ -12,6 +12,7 @@ enum warden_kind {
     WARDEN_HEADERS,      /* answered: what hub.headers_file says, as a file in memory */
     WARDEN_EGRESS,       /* answered: an egress worker's socket */
     WARDEN_MIRROR,       /* not answered: what becomes of it is in the report */
+    WARDEN_END_EGRESS,   /* not answered: a worker is ended, whatever it does */
 };
 
 /* Descriptors of WARDEN_MIRROR, in this order; the last one may be left out. */
@@ -31,10 +32,12 @@ struct warden_ask {
     uint32_t root;  /* position of a configured root, from 1; 0: path is absolute */
     char path[1024];
     char top[64];
+    int32_t pid; /* of a worker that is to end */
 };
 
 struct warden_answer {
     int32_t r;
+    int32_t pid; /* of a new worker */
     struct err err;
 };
 

@@ -175,11 +175,18 @@ static int read_headers(void *user, int *ret, struct err *e)
     return warden_headers(s->setup->warden, ret, e);
 }
 
-static int new_worker(void *user, int *ret, struct err *e)
+static int new_worker(void *user, int *ret, pid_t *ret_pid, struct err *e)
 {
     struct serve *s = user;
 
-    return warden_egress(s->setup->warden, ret, e);
+    return warden_egress(s->setup->warden, ret, ret_pid, e);
+}
+
+static void end_worker(void *user, pid_t pid)
+{
+    struct serve *s = user;
+
+    warden_end_egress(s->setup->warden, pid);
 }
 
 static int open_control(struct serve *s, struct err *e)
@@ -198,6 +205,7 @@ static int open_control(struct serve *s, struct err *e)
         .mirror = new_mirror,
         .headers = read_headers,
         .egress_worker = new_worker,
+        .end_egress_worker = end_worker,
         .on_open = on_open,
         .user = s,
     };

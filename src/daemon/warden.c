@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "daemon/ask.h"
@@ -14,6 +15,8 @@
 #include "daemon/headers.h"
 #include "ipc/channel.h"
 #include "proc/signals.h"
+
+#define WORKERS_END_NS (2 * NS_PER_S)
 
 /* --- launchers --- */
 
@@ -37,6 +40,7 @@ struct warden {
     pid_t child;
     const struct warden_options *options;
     struct copies copies;
+    struct workers workers;
 };
 
 static int give_headers(const struct warden_options *o, int *ret, struct err *e)
@@ -46,16 +50,19 @@ static int give_headers(const struct warden_options *o, int *ret, struct err *e)
     return headers_open(o->headers_file, ret, e);
 }
 
-static int give_worker(const struct warden_options *o, int *ret, struct err *e)
+static int give(struct warden *w, enum warden_kind kind, struct warden_answer *a, int *ret)
 {
-    return worker_start(&o->worker, ret, e);
-}
+    const struct warden_options *o = w->options;
+    pid_t pid = 0;
+    int r;
 
-static int (*const give[])(const struct warden_options *o, int *ret, struct err *e) = {
-    [WARDEN_LAUNCHER] = give_launcher,
-    [WARDEN_HEADERS] = give_headers,
-    [WARDEN_EGRESS] = give_worker,
-};
+    if (kind != WARDEN_EGRESS)
+        return kind == WARDEN_LAUNCHER ? give_launcher(o, ret, &a->err)
+                                       : give_headers(o, ret, &a->err);
+    r = workers_start(&w->workers, &o->worker, ret, &pid, &a->err);
+    a->pid = pid;
+    return r;
+}
 
 static void serve_one(struct warden *w, const struct warden_ask *ask, struct ipc_fds *fds)
 {
@@ -67,8 +74,12 @@ static void serve_one(struct warden *w, const struct warden_ask *ask, struct ipc
         copies_start(&w->copies, &w->options->launcher, ask, fds);
         return;
     }
+    if (r >= 0 && ask->kind == WARDEN_END_EGRESS) {
+        workers_end(&w->workers, ask->pid);
+        return;
+    }
     if (r >= 0)
-        r = give[ask->kind](w->options, &fd, &answer.err);
+        r = give(w, ask->kind, &answer, &fd);
     answer.r = r;
     if (r < 0)
         LOG(ERROR, "warden.failed", LOG_S("error", answer.err.msg));
@@ -84,6 +95,7 @@ static bool reap(struct warden *w, int *ret_status)
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         copies_ended(&w->copies, pid);
+        workers_ended(&w->workers, pid);
         if (pid == w->child) {
             *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
             ended = true;
@@ -99,23 +111,41 @@ static int open_signals(void)
     return signals_open(list, COUNT_OF(list), NULL);
 }
 
+/* child 0: to nobody. */
 static void pass_signals(int signals, pid_t child)
 {
     struct signalfd_siginfo info;
 
     while (read(signals, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_signo != SIGCHLD)
+        if (child && info.ssi_signo != SIGCHLD)
             kill(child, (int)info.ssi_signo);
+}
+
+/* They end with their sockets, and have something to write until then, unless they hang. */
+static void end_workers(struct warden *w, struct pollfd *signals)
+{
+    int64_t deadline = clock_mono() + WORKERS_END_NS;
+    int status;
+
+    while (w->workers.n && clock_mono() < deadline) {
+        poll(signals, 1, clock_poll_ms(deadline));
+        pass_signals(signals->fd, 0);
+        reap(w, &status);
+    }
+    for (size_t i = 0; i < w->workers.n; i++)
+        if (kill(w->workers.pid[i], SIGKILL) == 0)
+            waitpid(w->workers.pid[i], &status, 0);
 }
 
 int warden_run(int sock, pid_t child, const struct warden_options *o)
 {
     AUTO_CLOSE int signals = open_signals();
-    struct warden w = { .sock = sock, .child = child, .options = o };
+    static struct warden w;
     struct pollfd waits[2] = { { .fd = sock, .events = POLLIN },
                                { .fd = signals, .events = POLLIN } };
     int status = 1;
 
+    w = (struct warden){ .sock = sock, .child = child, .options = o };
     while (!reap(&w, &status)) {
         struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
         struct warden_ask ask;
@@ -130,18 +160,19 @@ int warden_run(int sock, pid_t child, const struct warden_options *o)
         else
             waits[0].fd = -1; /* it is about to end */
     }
+    end_workers(&w, &waits[1]);
     return status;
 }
 
 /* --- the control plane's side --- */
 
-static int ask_for(int sock, const struct warden_ask *ask, const int *fds, size_t n, int *ret,
-                   struct err *e)
+static int ask_for(int sock, enum warden_kind kind, int *ret, pid_t *ret_pid, struct err *e)
 {
+    const struct warden_ask ask = { .kind = kind };
     struct ipc_fds got AUTO(ipc_fds_done) = { .n = 0 };
     struct warden_answer answer;
     ssize_t size;
-    int r = ipc_send(sock, ask, sizeof *ask, fds, n, e);
+    int r = ipc_send(sock, &ask, sizeof ask, NULL, 0, e);
 
     if (r < 0)
         return err_wrap(e, r, "asking the warden");
@@ -156,29 +187,33 @@ static int ask_for(int sock, const struct warden_ask *ask, const int *fds, size_
     if (size != (ssize_t)sizeof answer || got.n != 1)
         return err_set(e, ERR_UPSTREAM, "the warden is gone");
     *ret = take_fd(&got.fd[0]);
+    if (ret_pid)
+        *ret_pid = answer.pid;
     return 0;
-}
-
-static int ask_kind(int sock, enum warden_kind kind, int *ret, struct err *e)
-{
-    const struct warden_ask ask = { .kind = kind };
-
-    return ask_for(sock, &ask, NULL, 0, ret, e);
 }
 
 int warden_launcher(int sock, int *ret, struct err *e)
 {
-    return ask_kind(sock, WARDEN_LAUNCHER, ret, e);
+    return ask_for(sock, WARDEN_LAUNCHER, ret, NULL, e);
 }
 
 int warden_headers(int sock, int *ret, struct err *e)
 {
-    return ask_kind(sock, WARDEN_HEADERS, ret, e);
+    return ask_for(sock, WARDEN_HEADERS, ret, NULL, e);
 }
 
-int warden_egress(int sock, int *ret, struct err *e)
+int warden_egress(int sock, int *ret, pid_t *ret_pid, struct err *e)
 {
-    return ask_kind(sock, WARDEN_EGRESS, ret, e);
+    return ask_for(sock, WARDEN_EGRESS, ret, ret_pid, e);
+}
+
+void warden_end_egress(int sock, pid_t pid)
+{
+    const struct warden_ask ask = { .kind = WARDEN_END_EGRESS, .pid = pid };
+    struct err e;
+
+    if (ipc_send(sock, &ask, sizeof ask, NULL, 0, &e) < 0)
+        LOG(ERROR, "warden.failed", LOG_S("error", e.msg));
 }
 
 int warden_mirror(int sock, const struct launcher_options *o, const struct control_mirror *m,

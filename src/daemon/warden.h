@@ -31,11 +31,12 @@ struct warden_options {
  * us to end are passed on to it. */
 int warden_run(int sock, pid_t child, const struct warden_options *o);
 
-/* The control plane's side. All but the last wait for the answer, which is a fork or a small
- * file away; that one waits for nothing, and what becomes of it is in m->report. */
+/* The control plane's side. The first three wait for the answer, which is a fork or a small file
+ * away; the others wait for nothing, and what becomes of a copy is in m->report. */
 int warden_launcher(int sock, int *ret, struct err *e);
 int warden_headers(int sock, int *ret, struct err *e);
-int warden_egress(int sock, int *ret, struct err *e);
+int warden_egress(int sock, int *ret, pid_t *ret_pid, struct err *e);
+void warden_end_egress(int sock, pid_t pid);
 int warden_mirror(int sock, const struct launcher_options *o, const struct control_mirror *m,
                   struct err *e);
 

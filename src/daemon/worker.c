@@ -1,6 +1,7 @@
 #include "daemon/worker.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,7 +37,7 @@ static void fill(struct arguments *a, const struct worker_options *o)
     }
 }
 
-int worker_start(const struct worker_options *o, int *ret, struct err *e)
+static int start(const struct worker_options *o, int *ret, pid_t *ret_pid, struct err *e)
 {
     AUTO_CLOSE int ours = -1, theirs = -1;
     struct arguments arguments = { .n = 0 };
@@ -48,7 +49,6 @@ int worker_start(const struct worker_options *o, int *ret, struct err *e)
                        .become = geteuid() == 0,
                        .uid = o->who.uid,
                        .gid = o->who.gid };
-    pid_t pid;
     int pair[2], r = spawn_find("sandboxer-egress", path, sizeof path, e);
 
     if (r >= 0)
@@ -59,8 +59,45 @@ int worker_start(const struct worker_options *o, int *ret, struct err *e)
     theirs = pair[1];
     fill(&arguments, o);
     s.fds = (const int[]){ -1, -1, STDERR_FILENO, theirs };
-    r = spawn_start(&s, &pid, e);
+    r = spawn_start(&s, ret_pid, e);
     if (r >= 0)
         *ret = take_fd(&ours);
     return r;
+}
+
+int workers_start(struct workers *w, const struct worker_options *o, int *ret, pid_t *ret_pid,
+                  struct err *e)
+{
+    int r;
+
+    if (w->n == WORKERS_MAX)
+        return err_set(e, ERR_BUSY, "there are %d egress workers", WORKERS_MAX);
+    r = start(o, ret, ret_pid, e);
+    if (r >= 0)
+        w->pid[w->n++] = *ret_pid;
+    return r;
+}
+
+/* Where it is, or behind the last. */
+static size_t find(const struct workers *w, pid_t pid)
+{
+    size_t i = 0;
+
+    while (i < w->n && w->pid[i] != pid)
+        i++;
+    return i;
+}
+
+void workers_end(const struct workers *w, pid_t pid)
+{
+    if (find(w, pid) < w->n)
+        kill(pid, SIGKILL);
+}
+
+void workers_ended(struct workers *w, pid_t pid)
+{
+    size_t i = find(w, pid);
+
+    if (i < w->n)
+        w->pid[i] = w->pid[--w->n];
 }

@@ -3,6 +3,8 @@
 #ifndef DAEMON_WORKER_H
 #define DAEMON_WORKER_H
 
+#include <sys/types.h>
+
 #include "daemon/privilege.h"
 #include "json/bind.h"
 
@@ -12,7 +14,18 @@ struct worker_options {
     const char *upstream;       /* NULL: straight */
 };
 
+/* Those that run. One for each sandbox that wants its own, at most. */
+enum { WORKERS_MAX = 4096 };
+
+struct workers {
+    pid_t pid[WORKERS_MAX];
+    size_t n;
+};
+
 /* *ret is the control plane's end of the socket. */
-int worker_start(const struct worker_options *o, int *ret, struct err *e);
+int workers_start(struct workers *w, const struct worker_options *o, int *ret, pid_t *ret_pid,
+                  struct err *e);
+void workers_end(const struct workers *w, pid_t pid); /* kills it, if it is one of them */
+void workers_ended(struct workers *w, pid_t pid);     /* some child was: maybe none of these */
 
 #endif

@@ -17,6 +17,7 @@ static const struct {
     [WIRE_AUDIT] = { sizeof(struct wire_box), true },
     [WIRE_WHO_IS] = { sizeof(struct wire_who_is), false },
     [WIRE_TEXTS] = { sizeof(struct wire_texts), true },
+    [WIRE_PING] = { sizeof(struct wire_head), false },
     [WIRE_ADDED] = { sizeof(struct wire_box), true },
     [WIRE_APPLIED] = { sizeof(struct wire_box), true },
     [WIRE_FAILED] = { sizeof(struct wire_failed), true },
@@ -24,6 +25,7 @@ static const struct {
     [WIRE_WHO] = { sizeof(struct wire_who), true },
     [WIRE_USED] = { sizeof(struct wire_used), true },
     [WIRE_FULL] = { sizeof(struct wire_box), true },
+    [WIRE_PONG] = { sizeof(struct wire_head), false },
 };
 
 void wire_fill(struct wire_head *h, enum wire_type type, uint32_t tag, size_t size)

@@ -14,6 +14,7 @@
  *     REMOVE   a box, and all its connections         REMOVED, also if there was none
  *     AUDIT    another audit descriptor               nothing
  *     WHO_IS   the answer to WHO
+ *     PING     are you there?                         PONG, with the same tag
  *
  *     from the worker
  *     WHO      whose is this socket inside the box?   WHO_IS; without one within WIRE_WHO_NS
@@ -45,6 +46,7 @@ enum wire_type {
     WIRE_AUDIT, /* + a descriptor */
     WIRE_WHO_IS,
     WIRE_TEXTS, /* + a memfd with the file's text if has_file, + one with the items if has_allow */
+    WIRE_PING,  /* a head, as PONG */
     WIRE_ADDED = 64,
     WIRE_APPLIED,
     WIRE_FAILED,
@@ -52,6 +54,7 @@ enum wire_type {
     WIRE_WHO,
     WIRE_USED,
     WIRE_FULL,
+    WIRE_PONG,
 };
 
 struct wire_head {
@@ -59,7 +62,7 @@ struct wire_head {
     uint16_t version;
     uint16_t type;
     uint32_t size; /* of the whole message */
-    uint32_t tag;  /* WHO and WHO_IS: the same; else 0 */
+    uint32_t tag;  /* of an answer to WHO or PING: the same; else 0 */
 };
 
 struct wire_add {

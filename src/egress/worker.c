@@ -257,11 +257,24 @@ static int serve_who_is(struct worker *w, const void *message, struct ipc_fds *f
     return 0;
 }
 
+static int serve_ping(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e)
+{
+    const struct wire_head *ping = message;
+    struct wire_head pong;
+
+    (void)fds;
+    (void)e;
+    wire_fill(&pong, WIRE_PONG, ping->tag, sizeof pong);
+    worker_send(w, &pong, sizeof pong);
+    return 0;
+}
+
 typedef int serve_fn(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e);
 
 static serve_fn *const served[] = {
     [WIRE_ADD] = serve_add,     [WIRE_POLICY] = serve_policy, [WIRE_REMOVE] = serve_remove,
     [WIRE_AUDIT] = serve_audit, [WIRE_WHO_IS] = serve_who_is, [WIRE_TEXTS] = serve_policy,
+    [WIRE_PING] = serve_ping,
 };
 
 /* A request that fails is answered; one that is none ends the worker: whoever sent it is not the

@@ -17,6 +17,7 @@ static const struct json_limits limits = {
 /* Each list is in the order of its enum. */
 static const char *const levels[] = { "process", "container", "gvisor", "microvm", "policy", NULL };
 static const char *const networks[] = { "deny", NULL };
+static const char *const workers[] = { "shared", "own", NULL };
 static const char *const workspace_modes[] = { "mirror", "remote-canonical", NULL };
 static const char *const workspace_accesses[] = { "none", "ro", "rw", NULL };
 static const char *const scopes[] = { "session", "agent", "shared", NULL };
@@ -38,6 +39,8 @@ static const struct json_field isolation_fields[] = {
 static const struct json_field network_fields[] = {
     { "default", JSON_KIND_ENUM, IN(network, otherwise), .names = networks, .preset = "deny",
       .doc = "What happens to what no egress entry allows." },
+    { "worker", JSON_KIND_ENUM, IN(network, worker), .names = workers, .preset = "shared",
+      .doc = "Whether the process that lets connections out serves other sandboxes, too." },
     { "egress", JSON_KIND_OBJECTS, IN(network, egress), .max = PROFILE_EGRESS_MAX,
       JSON_FIELDS(egress_endpoint_fields), .item_size = sizeof(struct egress_endpoint),
       .doc = "What may be reached: endpoints, as docs/egress-policy.md has them." },

@@ -33,6 +33,7 @@ enum profile_isolation {
     ISOLATION_POLICY,
 };
 enum profile_network { NETWORK_DENY };
+enum profile_worker { PROFILE_WORKER_SHARED, PROFILE_WORKER_OWN };
 enum profile_workspace_mode { WORKSPACE_MIRROR, WORKSPACE_REMOTE_CANONICAL };
 enum profile_workspace_access { WORKSPACE_NONE, WORKSPACE_RO, WORKSPACE_RW };
 enum profile_scope { SCOPE_SESSION, SCOPE_AGENT, SCOPE_SHARED };
@@ -56,8 +57,9 @@ struct profile {
     } isolation;
     struct {
         enum profile_network otherwise; /* network.default */
-        struct json_objects egress;     /* of struct egress_endpoint */
-        struct egress_policy policy;    /* the same, checked: for egress_join(), egress_compile() */
+        enum profile_worker worker;
+        struct json_objects egress;  /* of struct egress_endpoint */
+        struct egress_policy policy; /* the same, checked: for egress_join(), egress_compile() */
     } network;
     struct {
         enum profile_workspace_mode mode;

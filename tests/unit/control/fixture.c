@@ -68,6 +68,7 @@ void plane_open(void)
                                .profiles = { dirs, 1 },
                                .headers = open_headers,
                                .egress_worker = fix.egress_worker,
+                               .end_egress_worker = fix.end_egress_worker,
                                .on_open = on_open };
 
     if (!fix.scratch.path[0])

@@ -15,7 +15,8 @@ extern struct fixture {
     struct config config;
     struct control *control;
     struct caller caller;
-    int (*egress_worker)(void *user, int *ret, struct err *e); /* NULL: there are none */
+    int (*egress_worker)(void *user, int *ret, pid_t *ret_pid, struct err *e); /* NULL: none */
+    void (*end_egress_worker)(void *user, pid_t pid);
 } fix;
 extern struct err e;
 

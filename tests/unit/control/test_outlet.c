@@ -16,6 +16,7 @@
 /* The worker's end, in our hands; how many were started. */
 static int theirs = -1;
 static int started;
+static pid_t ended; /* the last one that was to end for good */
 
 static union {
     struct wire_head head;
@@ -25,7 +26,7 @@ static union {
 } got;
 static struct ipc_fds fds;
 
-static int start_worker(void *user, int *ret, struct err *why)
+static int start_worker(void *user, int *ret, pid_t *ret_pid, struct err *why)
 {
     int pair[2];
 
@@ -36,20 +37,38 @@ static int start_worker(void *user, int *ret, struct err *why)
     *ret = pair[0];
     theirs = pair[1];
     CHECK(fcntl(theirs, F_SETFL, O_NONBLOCK) == 0);
-    started++;
+    *ret_pid = ++started;
     return 0;
+}
+
+static void end_worker(void *user, pid_t pid)
+{
+    (void)user;
+    ended = pid;
+}
+
+/* Receives a message, and answers it if it is a ping; false: there is none. */
+static bool receive(void)
+{
+    ssize_t n = theirs < 0 ? -(ssize_t)ERR_BUSY : ipc_recv(theirs, &got, sizeof got, &fds, &e);
+
+    if (n == -(ssize_t)ERR_BUSY)
+        return false;
+    CHECK(n > 0);
+    CHECK_OK(wire_check(&got, (size_t)n, &e), e);
+    if (got.head.type != WIRE_PING)
+        return true;
+    wire_fill(&got.head, WIRE_PONG, got.head.tag, sizeof got.head);
+    CHECK_OK(ipc_send(theirs, &got, sizeof got.head, NULL, 0, &e), e);
+    return false;
 }
 
 /* The next message to the worker. */
 static void expect(enum wire_type type, const char *id)
 {
-    ssize_t n = -(ssize_t)ERR_BUSY;
-
     ipc_fds_done(&fds);
-    while (theirs < 0 || (n = ipc_recv(theirs, &got, sizeof got, &fds, &e)) == -(ssize_t)ERR_BUSY)
+    while (!receive())
         turn();
-    CHECK(n > 0);
-    CHECK_OK(wire_check(&got, (size_t)n, &e), e);
     CHECK_INT(got.head.type, type);
     if (id)
         CHECK_STR(str_from(got.box.id), id);
@@ -83,6 +102,7 @@ static void say_failed(enum wire_type request, const char *id, uint64_t generati
 static void open_plane(void)
 {
     fix.egress_worker = start_worker;
+    fix.end_egress_worker = end_worker;
     fix.config.egress.workers = 1;
     fix.config.egress.audit_max = 4096;
     plane_open();
@@ -220,6 +240,7 @@ TEST(a_policy_that_the_worker_refuses_fails_the_sandbox)
     expect(WIRE_POLICY, NULL);
     say_failed(WIRE_POLICY, got.box.id, 1);
     expect(WIRE_REMOVE, got.box.id);
+    say_box(WIRE_REMOVED, got.box.id, 0);
     WAIT_FOR(made.done);
     CHECK(made.r < 0);
     CHECK(strstr(made.why.msg, "no such thing"));
@@ -370,16 +391,97 @@ TEST(a_sandbox_without_a_network_has_no_policy)
     finish(s);
 }
 
-TEST(the_worker_lets_go_of_what_is_destroyed)
+static bool gone;
+
+static void on_gone(struct sandbox_op *op, int r, const struct err *why)
 {
+    (void)op;
+    if (r < 0)
+        FAIL("destroying: %s", why->msg);
+    gone = true;
+}
+
+/* The worker hears of it, and has said nothing yet. */
+static void begin_destroy(struct sandbox *s, struct sandbox_op *op)
+{
+    gone = false;
+    *op = (struct sandbox_op){ .done = on_gone };
+    sandbox_destroy(s, &fix.caller.actor, "test", DESTROY_NO_SYNC, op);
+    expect(WIRE_REMOVE, id_of(s));
+    CHECK(!gone);
+}
+
+TEST(the_end_waits_for_the_last_counters)
+{
+    struct wire_used m = { .allowed = 3, .bytes_out = 10, .bytes_in = 20 };
+    struct sandbox_egress x;
+    struct sandbox_op op;
     struct sandbox *s;
-    char id[ID_MAX];
 
     open_plane();
     s = create();
-    snprintf(id, sizeof id, "%s", id_of(s));
-    destroy(s);
-    expect(WIRE_REMOVE, id);
+    begin_destroy(s, &op);
+    CHECK_INT(fake_box_count(), 1);
+    wire_fill(&m.head, WIRE_USED, 0, sizeof m);
+    snprintf(m.id, sizeof m.id, "%s", id_of(s));
+    say(&m, sizeof m);
+    say_box(WIRE_REMOVED, id_of(s), 0);
+    WAIT_FOR(gone);
+    CHECK(sandbox_egress(s, &x));
+    CHECK_INT(x.allowed, 3);
+    CHECK_INT(x.bytes_in, 20);
+    CHECK_INT(outlets_counters(fix.control).bytes_out, 10);
+    CHECK_INT(fake_box_count(), 0);
+    finish(s);
+}
+
+TEST(the_end_does_not_wait_for_ever)
+{
+    struct sandbox_op op;
+    struct sandbox *s;
+
+    open_plane();
+    s = create();
+    begin_destroy(s, &op);
+    WAIT_FOR(gone); /* without a word from the worker */
+    finish(s);
+}
+
+TEST(the_end_does_not_wait_for_a_dead_worker)
+{
+    struct sandbox_op op;
+    struct sandbox *s;
+
+    open_plane();
+    s = create();
+    begin_destroy(s, &op);
+    drop_fd(&theirs);
+    WAIT_FOR(gone);
+    finish(s);
+}
+
+TEST(the_daemon_may_end_before_the_last_counters)
+{
+    struct sandbox_op op;
+    struct sandbox *s;
+
+    open_plane();
+    s = create();
+    begin_destroy(s, &op);
+    link_leave(&op.link_);
+    finish(s);
+}
+
+TEST(a_worker_that_does_not_answer_is_ended_and_replaced)
+{
+    struct sandbox *s;
+
+    open_plane();
+    s = create();
+    WAIT_FOR(started == 2); /* nobody receives what it is asked */
+    CHECK_INT(ended, 1);
+    serve(id_of(s), 1);
+    wait_in_force(s, 1);
     finish(s);
 }
 
@@ -443,6 +545,7 @@ TEST(a_log_goes_with_its_record)
     outlets_prune_logs(fix.control, INT64_MAX);
     CHECK_OK(outlet_open_log(fix.control, id, OUTLET_LOG_NOW, &fd, &e), e); /* it lives */
     close(fd);
+    drop_fd(&theirs); /* nobody's counters are waited for */
     destroy(s);
     outlets_prune_logs(fix.control, clock_wall() - 3600 * NS_PER_S);
     CHECK_OK(outlet_open_log(fix.control, id, OUTLET_LOG_NOW, &fd, &e), e);

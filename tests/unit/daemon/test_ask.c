@@ -18,9 +18,9 @@ TEST(what_is_no_question_is_refused)
     struct warden_ask good = { .kind = WARDEN_MIRROR }, a;
 
     CHECK_OK(ask_check(&good, &e), e);
-    a = (struct warden_ask){ .kind = WARDEN_EGRESS };
+    a = (struct warden_ask){ .kind = WARDEN_END_EGRESS };
     CHECK_OK(ask_check(&a, &e), e);
-    a = (struct warden_ask){ .kind = WARDEN_MIRROR + 1 };
+    a = (struct warden_ask){ .kind = WARDEN_END_EGRESS + 1 };
     CHECK_INT(ask_check(&a, &e), -ERR_INVALID);
     a = (struct warden_ask){ .kind = WARDEN_MIRROR, .receive = 2 };
     CHECK_INT(ask_check(&a, &e), -ERR_INVALID);

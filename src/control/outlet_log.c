@@ -1,0 +1,95 @@
+/* The audit files of outlets: one a box, and one before it. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "control/outlet_inside.h"
+#include "control/plane.h"
+
+static void log_name(const char *box, enum outlet_log which, char ret[static ID_MAX + 16])
+{
+    snprintf(ret, ID_MAX + 16, "%s.jsonl%s", box, which == OUTLET_LOG_BEFORE ? ".1" : "");
+}
+
+int outlet_log_append(const struct control *c, const char *box, int *ret, struct err *e)
+{
+    char name[ID_MAX + 16];
+
+    log_name(box, OUTLET_LOG_NOW, name);
+    *ret =
+        openat(c->outlets.dir, name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return *ret < 0 ? err_sys(e, "opening the egress log %s", name) : 0;
+}
+
+int outlet_open_log(const struct control *c, const char *box, enum outlet_log which, int *ret,
+                    struct err *e)
+{
+    char name[ID_MAX + 16];
+
+    log_name(box, which, name);
+    *ret = openat(c->outlets.dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (*ret < 0 && errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "%s has no egress log", box);
+    return *ret < 0 ? err_sys(e, "opening the egress log of %s", box) : 0;
+}
+
+int outlet_log_rotate(const struct control *c, const char *box, int *ret, struct err *e)
+{
+    char now[ID_MAX + 16], before[ID_MAX + 16];
+
+    log_name(box, OUTLET_LOG_NOW, now);
+    log_name(box, OUTLET_LOG_BEFORE, before);
+    if (renameat(c->outlets.dir, now, c->outlets.dir, before) < 0)
+        return err_sys(e, "putting %s aside", now);
+    return outlet_log_append(c, box, ret, e);
+}
+
+void outlet_log_date(const struct control *c, const char *box)
+{
+    char name[ID_MAX + 16];
+
+    log_name(box, OUTLET_LOG_NOW, name);
+    (void)utimensat(c->outlets.dir, name, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+void outlet_remove_logs(struct control *c, const char *box)
+{
+    char name[ID_MAX + 16];
+
+    for (unsigned which = OUTLET_LOG_NOW; which <= OUTLET_LOG_BEFORE; which++) {
+        log_name(box, (enum outlet_log)which, name);
+        (void)unlinkat(c->outlets.dir, name, 0);
+    }
+}
+
+static void prune_log(struct control *c, const char *file, int64_t before_ns)
+{
+    struct str id;
+    char box[ID_MAX];
+    struct stat st;
+
+    str_cut(str_from(file), '.', &id);
+    if (!id_valid("sbx_", id) || !str_copy(id, box, sizeof box) || control_knows(c, box))
+        return;
+    if (fstatat(c->outlets.dir, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec < before_ns)
+        (void)unlinkat(c->outlets.dir, file, 0);
+}
+
+void outlets_prune_logs(struct control *c, int64_t before_ns)
+{
+    int fd = openat(c->outlets.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+    for (struct dirent *v; d && (v = readdir(d));)
+        prune_log(c, v->d_name, before_ns);
+    if (d)
+        closedir(d);
+    else if (fd >= 0)
+        close(fd);
+}
