@@ -96,6 +96,10 @@ static const struct json_field workspaces_fields[] = {
       .seen = offsetof(__typeof__(((struct config *)NULL)->workspaces), given),
       .doc = "Directories below which requests to root's daemon may name paths of this machine; "
              "by default where people keep their work." },
+    { "patience", JSON_KIND_DURATION, IN(workspaces, patience), .min = NS_PER_S,
+      .max = 24 * 3600 * NS_PER_S, .preset = "2m",
+      .doc =
+          "How long a copy may make no progress; then its file system hangs, and it is given up." },
 };
 
 static const struct json_field ttl_fields[] = {

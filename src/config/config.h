@@ -82,7 +82,8 @@ struct config {
     } profiles;
     struct {
         struct json_strs roots;
-        bool given;
+        int64_t patience;
+        bool given; /* roots */
     } workspaces;
     struct {
         int64_t max, grace;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "control/sandbox.h"
 #include "control/spec.h"
@@ -29,6 +30,7 @@ struct transfer {
     struct ext_process process;
     bool inside_open, outside_open;
     struct loop_fd report_source;
+    struct loop_timer silence; /* since the report was last heard of */
     int report;
     struct mirror_report_reader reader;
     struct json_writer lines;
@@ -223,6 +225,7 @@ static void outside_over(struct transfer *t)
     struct err e;
 
     loop_fd_stop(&t->report_source);
+    loop_timer_stop(&t->silence);
     drop_fd(&t->report);
     if (!t->reader.ended)
         note(t, err_set(&e, ERR_UPSTREAM, "the process that copies the workspace died"), &e, true);
@@ -232,6 +235,29 @@ static void outside_over(struct transfer *t)
     if (t->err.code && t->inside_open && t->process.box)
         t->process.box->ops->signal(&t->process, SIGKILL, EXT_SCOPE_TREE);
     over(t);
+}
+
+/* A process that hangs in a file system cannot be ended: what it has to say has no reader any more,
+ * and the stream breaks off. */
+static void on_silence(struct loop_timer *timer)
+{
+    struct transfer *t = container_of(timer, struct transfer, silence);
+    struct err e;
+
+    note(t,
+         err_set(&e, ERR_TIMEOUT, "copying the workspace makes no progress: does %s hang?",
+                 spec_repo(&t->sandbox->request)),
+         &e, false);
+    outside_over(t);
+}
+
+static void await_report(struct transfer *t)
+{
+    struct control *c = t->sandbox->control;
+
+    loop_timer_stop(&t->silence);
+    loop_timer_start(c->loop, &t->silence, clock_mono() + c->config->workspaces.patience,
+                     on_silence, NULL);
 }
 
 static void on_report(struct loop_fd *f, unsigned events)
@@ -244,8 +270,10 @@ static void on_report(struct loop_fd *f, unsigned events)
     (void)events;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n > 0 && mirror_report_feed(&t->reader, (struct str){ room, (size_t)n }, &e) >= 0)
+    if (n > 0 && mirror_report_feed(&t->reader, (struct str){ room, (size_t)n }, &e) >= 0) {
+        await_report(t);
         return;
+    }
     outside_over(t);
 }
 
@@ -294,6 +322,8 @@ static int start_outside(struct transfer *t, int tar, struct err *e)
     if (r >= 0)
         r = loop_fd_start(s->control->loop, &t->report_source, t->report, LOOP_READ, on_report, e);
     t->outside_open = r >= 0;
+    if (r >= 0)
+        await_report(t);
     return r;
 }
 

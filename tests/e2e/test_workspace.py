@@ -13,7 +13,7 @@ from client import Client
 from daemon import Daemon
 from harness import PLAIN, check, equal, main, processes, test, wait_for
 
-ROOTS = "workspaces: {{roots: [{}]}}"
+ROOTS = "workspaces: {{roots: [{}], patience: {}}}"
 
 
 def workspace(c, name="work/repo"):
@@ -24,10 +24,10 @@ def workspace(c, name="work/repo"):
     return c.dir / name
 
 
-def daemon_for(c, config=""):
+def daemon_for(c, config="", patience="2m"):
     """Its root is the directory that workspaces of this test are in."""
     c.write("daemon/profiles/work.yaml", "id: profile.work\nversion: 1\nworkspace: {mode: mirror, access: rw}\n")
-    return Daemon(c, config=f"{ROOTS.format(c.mkdir(c.dir / 'work'))}\n{config}")
+    return Daemon(c, config=f"{ROOTS.format(c.mkdir(c.dir / 'work'), patience)}\n{config}")
 
 
 def mirrored(cli, path, *more):
@@ -265,6 +265,22 @@ def a_file_system_that_hangs_holds_up_nobody_else(c):
         wait_for(lambda: d.get(stuck)["state"] == "ready", "the workspace is there")
         equal(d.api.run(stuck, ["cat", "/workspace/a.txt"]).expect(200).json["stdout"], "host a\n", "a file of the workspace")
         equal(d.api.delete(f"/v1/sandboxes/{stuck}?sync=no").expect(200).json["state"], "destroyed", "state")
+
+
+@test
+def a_file_system_that_hangs_holds_up_no_destroy_for_ever(c):
+    d, host = daemon_for(c, patience="1s"), workspace(c)
+    with d:
+        box = mirrored(Client(d), host)
+        d.stop()
+        d.start(SANDBOXER_STOP_AT="ask.open:1")
+        answer = d.api.post(f"/v1/sandboxes/{box}/sync").expect(504, code="timeout")
+        check("no progress" in answer.json["detail"], f"{answer}")
+        d.destroy(box)
+        wait_for(lambda: "workspace.unsynced" in d.log_path.read_text(), "the log says that it was not brought back")
+        for pid in stopped(d):
+            os.kill(pid, signal.SIGCONT)
+        wait_for(lambda: not stopped(d) and len(d.parts("sandboxerd")) == 1, "copies for nobody end")
 
 
 @test

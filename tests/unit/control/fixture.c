@@ -56,6 +56,7 @@ static void make_place(void)
     fix.config.limits.sandboxes_max = 100;
     fix.config.limits.events_keep = 100000;
     fix.config.ttl.max = 7 * 86400 * NS_PER_S;
+    fix.config.workspaces.patience = 60 * NS_PER_S;
 }
 
 void plane_open(void)
