@@ -103,20 +103,38 @@ int answer_done(const struct call *c, const struct json *tree, const char *fmt, 
     return finish(c, r, &e);
 }
 
+static int put_body(struct call *c, const struct simple *s, const void *options, char **argv)
+{
+    struct json_writer *w;
+    int status;
+
+    if (!s->body)
+        return 0;
+    w = call_json(c);
+    json_begin_object(w);
+    status = s->body(c->verb, options, argv, w);
+    json_end_object(w);
+    return status;
+}
+
 int answer_simple(const struct verb *v, int argc, char **argv, const struct simple *s)
 {
     struct common common = { 0 };
+    void *options = s->options ? s->options : &common;
     AUTO(call_done) struct call c;
     int status;
 
-    call_init(&c, v, &common, s->method);
-    if (!verb_parse(v, &argc, &argv, &common, &status))
+    call_init(&c, v, options, s->method);
+    if (!verb_parse(v, &argc, &argv, options, &status))
         return status;
     buf_add(&c.target, str_from(s->before));
-    if (argc)
+    if (argc && str_ends(str_from(s->before), STR("/")))
         call_path(&c, "%s", argv[0]);
     buf_add(&c.target, str_from(s->after));
     c.doing = s->doing;
+    status = put_body(&c, s, options, argv);
+    if (status)
+        return status;
     status = call_run(&c);
     if (status)
         return status;

@@ -27,11 +27,14 @@ int answer_done(const struct call *c, const struct json *tree, const char *fmt, 
 /* What was printed has reached stdout: else EXIT_OURS, said. */
 int answer_flush(const struct call *c);
 
-/* A verb without options of its own: one request, the first argument (if there is one) in its path,
- * and what is shown of the answer. */
+/* A verb that is one request: its path, with the first argument in it if `before` ends with '/',
+ * its body, and what is shown of the answer. */
 struct simple {
     const char *method;
     const char *before, *after; /* of the argument in the path */
+    void *options; /* the verb's own, which begin with a struct common; NULL: it has none */
+    /* The members of the body; NULL: there is none. Not 0: what to exit with, said. */
+    int (*body)(const struct verb *v, const void *options, char **argv, struct json_writer *w);
     const struct kind *kind;
     bool list;         /* it answers with rows */
     const char *done;  /* "removed": for people, a line "ARGUMENT removed" instead of a record */

@@ -21,32 +21,30 @@ static const struct column due_columns[] = {
 };
 static const struct kind kind_due = { "due", "sandbox_id", due_columns, COUNT_OF(due_columns) };
 
-/* `what` is the last part of the path. */
-static int reap(const struct verb *v, int argc, char **argv, const char *what,
-                const struct kind *kind)
-{
-    struct reap_options o = { 0 };
-    AUTO(call_done) struct call c;
-    struct json_writer *w;
-    int status;
+static struct reap_options asked;
 
-    call_init(&c, v, &o.common, "POST");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    call_path(&c, "/v1/%s", what);
-    w = call_json(&c);
-    json_begin_object(w);
+static int put(const struct verb *v, const void *options_, char **argv, struct json_writer *w)
+{
+    const struct reap_options *o = options_;
+
+    (void)v;
+    (void)argv;
     json_key(w, STR("apply"));
-    json_put_bool(w, o.apply);
-    json_end_object(w);
-    c.doing = o.apply ? "cleaning up" : NULL;
-    status = call_run(&c);
-    return status ? status : answer_list(&c, c.answer, kind);
+    json_put_bool(w, o->apply);
+    return 0;
 }
 
 static int run_expire(const struct verb *v, int argc, char **argv)
 {
-    return reap(v, argc, argv, "expire", &kind_due);
+    static const struct simple simple = { .method = "POST",
+                                          .before = "/v1/expire",
+                                          .options = &asked,
+                                          .body = put,
+                                          .kind = &kind_due,
+                                          .list = true,
+                                          .doing = "looking for what is due" };
+
+    return answer_simple(v, argc, argv, &simple);
 }
 
 const struct verb verb_expire = {
@@ -65,7 +63,15 @@ const struct verb verb_expire = {
 
 static int run_reap_stale(const struct verb *v, int argc, char **argv)
 {
-    return reap(v, argc, argv, "reap-stale", &kind_stale);
+    static const struct simple simple = { .method = "POST",
+                                          .before = "/v1/reap-stale",
+                                          .options = &asked,
+                                          .body = put,
+                                          .kind = &kind_stale,
+                                          .list = true,
+                                          .doing = "looking for what is left" };
+
+    return answer_simple(v, argc, argv, &simple);
 }
 
 const struct verb verb_reap_stale = {

@@ -13,25 +13,28 @@ static const struct option_spec options[] = {
       .kind = OPTION_DURATION, .at = offsetof(struct extend_options, duration) },
 };
 
+static int put(const struct verb *v, const void *options_, char **argv, struct json_writer *w)
+{
+    const struct extend_options *o = options_;
+
+    (void)argv;
+    if (!o->duration)
+        return verb_misused(v, "say how long: --duration 2h");
+    body_text(w, "duration", o->duration);
+    return 0;
+}
+
 static int run(const struct verb *v, int argc, char **argv)
 {
-    struct extend_options o = { 0 };
-    AUTO(call_done) struct call c;
-    struct json_writer *w;
-    int status;
+    static struct extend_options o;
+    static const struct simple simple = { .method = "POST",
+                                          .before = "/v1/sandboxes/",
+                                          .after = "/extend-ttl",
+                                          .options = &o,
+                                          .body = put,
+                                          .kind = &kind_sandbox };
 
-    call_init(&c, v, &o.common, "POST");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    if (!o.duration)
-        return verb_misused(v, "say how long: --duration 2h");
-    call_path(&c, "/v1/sandboxes/%s/extend-ttl", argv[0]);
-    w = call_json(&c);
-    json_begin_object(w);
-    body_text(w, "duration", o.duration);
-    json_end_object(w);
-    status = call_run(&c);
-    return status ? status : answer_record(&c, c.answer, &kind_sandbox);
+    return answer_simple(v, argc, argv, &simple);
 }
 
 const struct verb verb_extend_ttl = {

@@ -40,25 +40,25 @@ static const struct option_spec add_options[] = {
       .at = offsetof(struct add_options, labels) },
 };
 
+static int put(const struct verb *v, const void *options, char **argv, struct json_writer *w)
+{
+    const struct add_options *o = options;
+
+    (void)v;
+    body_text(w, "name", argv[0]);
+    body_text(w, "address", argv[1]);
+    body_pairs(w, "labels", &o->labels);
+    return 0;
+}
+
 static int run_add(const struct verb *v, int argc, char **argv)
 {
     static struct add_options o;
-    AUTO(call_done) struct call c;
-    struct json_writer *w;
-    int status;
+    static const struct simple simple = {
+        .method = "POST", .before = "/v1/hosts", .options = &o, .body = put, .kind = &kind
+    };
 
-    call_init(&c, v, &o.common, "POST");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    call_path(&c, "/v1/hosts");
-    w = call_json(&c);
-    json_begin_object(w);
-    body_text(w, "name", argv[0]);
-    body_text(w, "address", argv[1]);
-    body_pairs(w, "labels", &o.labels);
-    json_end_object(w);
-    status = call_run(&c);
-    return status ? status : answer_record(&c, c.answer, &kind);
+    return answer_simple(v, argc, argv, &simple);
 }
 
 const struct verb verb_hosts_add = {

@@ -41,29 +41,29 @@ static const struct option_spec create_options[] = {
     { "gateway", 0, NULL, "its bearer vouches for others", .kind = OPTION_FLAG, AT(gateway) },
 };
 
+static int put(const struct verb *v, const void *options, char **argv, struct json_writer *w)
+{
+    const struct create_options *o = options;
+
+    (void)v;
+    body_text(w, "name", argv[0]);
+    body_list(w, "verbs", &o->verbs);
+    body_pairs(w, "labels", &o->labels);
+    body_text(w, "ttl", o->ttl);
+    body_text(w, "actor", o->actor);
+    body_text(w, "role", o->role);
+    body_flag(w, "gateway", o->gateway);
+    return 0;
+}
+
 static int run_create(const struct verb *v, int argc, char **argv)
 {
     static struct create_options o;
-    AUTO(call_done) struct call c;
-    struct json_writer *w;
-    int status;
+    static const struct simple simple = {
+        .method = "POST", .before = "/v1/tokens", .options = &o, .body = put, .kind = &kind_secret
+    };
 
-    call_init(&c, v, &o.common, "POST");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    call_path(&c, "/v1/tokens");
-    w = call_json(&c);
-    json_begin_object(w);
-    body_text(w, "name", argv[0]);
-    body_list(w, "verbs", &o.verbs);
-    body_pairs(w, "labels", &o.labels);
-    body_text(w, "ttl", o.ttl);
-    body_text(w, "actor", o.actor);
-    body_text(w, "role", o.role);
-    body_flag(w, "gateway", o.gateway);
-    json_end_object(w);
-    status = call_run(&c);
-    return status ? status : answer_record(&c, c.answer, &kind_secret);
+    return answer_simple(v, argc, argv, &simple);
 }
 
 const struct verb verb_token_create = {
