@@ -1,4 +1,4 @@
-#include "cli/session.h"
+#include "cli/session_inside.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,92 +9,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/own.h"
 #include "base/units.h"
 #include "cli/ending.h"
-#include "cli/stream.h"
-#include "cli/terminal.h"
 #include "cli/verb.h"
 #include "ipc/channel.h"
 #include "proc/signals.h"
-
-enum { TAG = 1, LISTENERS_TAG = 2, FORCE_AFTER_SIGNALS = 3 };
-#define BACKSTOP_NS NS_PER_S
-#define WHO_TAG     (UINT32_C(1) << 31) /* with the worker's own tag */
-enum { STREAM_IN, STREAM_OUT, STREAM_ERR, STREAMS };
-
-/* What we wait for, and what happened so far. */
-struct run {
-    struct session *s;
-    const struct supervisor_start *start;
-    struct stream streams[STREAMS];
-    struct terminal terminal;
-    int signals;
-    uint32_t proc;    /* 0 until it started */
-    int master;       /* the terminal's, with CONTROL_TTY; owned by streams[STREAM_OUT] */
-    bool ended;       /* the program is over, one way or the other */
-    bool created;     /* the launcher has done its part */
-    int64_t deadline; /* by when PID 1 must have ended a program that timed out; 0: none */
-    bool destroying, destroyed;
-    bool said;     /* why it failed */
-    int n_signals; /* how often somebody asked us to stop */
-    int status;    /* our exit status */
-    bool killed;   /* by SIGKILL: was it the memory limit? */
-    uint32_t oom_kills;
-};
-
-int session_init(struct session *s, struct err *e)
-{
-    int r;
-
-    *s = (struct session){ .boundary = boundary_find("namespace"),
-                           .control = -1,
-                           .launcher = { .sock = -1 } };
-    r = s->boundary->open(&s->launcher, e);
-    if (r >= 0)
-        r = plan_init(&s->plan, e);
-    s->plan.flags = PLAN_EPHEMERAL | PLAN_ONE_SHOT;
-    return r;
-}
-
-void session_done(struct session *s)
-{
-    for (uint32_t i = 0; i < s->plan.n_layers + s->plan.n_mounts; i++)
-        drop_fd(&s->fds[i]);
-    drop_fd(&s->control);
-    if (s->network)
-        network_done(s->network);
-    if (s->boundary)
-        s->boundary->leave(&s->launcher);
-}
-
-int session_add_layer(struct session *s, int dir, struct err *e)
-{
-    if (s->plan.n_layers == PLAN_LAYERS_MAX || s->plan.n_mounts)
-        return err_set(e, ERR_BUG, "a layer too many or too late");
-    s->fds[s->plan.n_layers++] = dir;
-    return 0;
-}
-
-int session_add_mount(struct session *s, const char *source, const char *target, bool writable,
-                      struct err *e)
-{
-    struct plan_mount *m = &s->plan.mounts[s->plan.n_mounts];
-    int fd, r = plan_check_target(target, e);
-
-    if (r < 0)
-        return r;
-    if (s->plan.n_mounts == PLAN_MOUNTS_MAX)
-        return err_set(e, ERR_TOO_BIG, "more than %d mounts", PLAN_MOUNTS_MAX);
-    fd = open(source, O_PATH | O_CLOEXEC);
-    if (fd < 0)
-        return err_sys(e, "mount source '%s'", source);
-    snprintf(m->target, sizeof m->target, "%s", target);
-    m->flags = writable ? PLAN_MOUNT_RW : 0;
-    s->fds[s->plan.n_layers + s->plan.n_mounts++] = fd;
-    return 0;
-}
 
 /* With a network the program waits until the policy is in force. */
 static int send_first(struct run *r, struct err *e)
@@ -138,7 +58,7 @@ static void destroy(struct run *r)
         r->destroyed = true;
 }
 
-static void fail(struct run *r, int status, const char *what)
+void session_fail(struct run *r, int status, const char *what)
 {
     if (!r->said) /* the first reason is the reason */
         say("%s", what);
@@ -183,7 +103,7 @@ static void hear_launcher(struct run *r)
     struct err e = { 0 };
 
     if (r->s->boundary->answer(&r->s->launcher, &answer, &pidfd, &e) < 0) {
-        fail(r, EXIT_OURS, e.msg);
+        session_fail(r, EXIT_OURS, e.msg);
         r->destroyed = true;
         if (e.code == ERR_UPSTREAM)
             clean_up_after_launcher(r);
@@ -193,7 +113,7 @@ static void hear_launcher(struct run *r)
         r->created = true;
         note_unenforced(r, answer.created.unenforced);
         if (r->s->control < 0 && !r->ended)
-            fail(r, EXIT_OURS, "the sandbox's supervisor died");
+            session_fail(r, EXIT_OURS, "the sandbox's supervisor died");
     }
     if (answer.head.type == LAUNCH_DESTROYED) {
         r->destroyed = true;
@@ -211,7 +131,7 @@ static void begin(struct run *r, const struct control_started *m, struct ipc_fds
     size_t at = 0;
 
     if (fds->n != expected) {
-        fail(r, EXIT_OURS, "the sandbox sent another number of descriptors than expected");
+        session_fail(r, EXIT_OURS, "the sandbox sent another number of descriptors than expected");
         return;
     }
     r->proc = m->proc;
@@ -240,7 +160,11 @@ static void start_failed(struct run *r, const struct control_failed *m)
 {
     bool program = strcmp(m->step, "program") == 0;
 
-    fail(r, !program ? EXIT_OURS : m->sys == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, m->msg);
+    session_fail(r,
+                 !program           ? EXIT_OURS
+                 : m->sys == ENOENT ? EXIT_NOT_FOUND
+                                    : EXIT_NOT_EXECUTABLE,
+                 m->msg);
 }
 
 /* PID 1 shares the program's processors and may be late; the launcher does not. */
@@ -255,7 +179,7 @@ static void give_up(struct run *r)
 static void program_ended(struct run *r, const struct control_exited *m)
 {
     if (!r->proc && m->how == CONTROL_BY_EXIT) {
-        fail(r, EXIT_OURS, "the program could not be started");
+        session_fail(r, EXIT_OURS, "the program could not be started");
         return;
     }
     switch (m->how) {
@@ -272,78 +196,15 @@ static void program_ended(struct run *r, const struct control_exited *m)
     destroy(r);
 }
 
-/* --- The network, if there is one --- */
-
-static void serve_network(struct run *r, const struct control_listening *m, struct ipc_fds *fds)
-{
-    struct err e;
-
-    if (network_serve(r->s->network, r->s->plan.id, fds, m->slots, &e) < 0)
-        fail(r, EXIT_OURS, e.msg);
-}
-
-/* What was not asked is not answered. */
-static void hear_who_is(struct run *r, uint32_t tag, const struct control_who_is *m)
-{
-    struct network *n = r->s->network;
-
-    if (!n || !n->asked)
-        return;
-    n->asked--;
-    network_answer(n, tag & ~WHO_TAG, m);
-}
-
-static void ask_who(struct run *r, struct network *n, const struct wire_who *who)
-{
-    if (r->s->control < 0 || !network_may_ask(n) ||
-        r->s->boundary->ask_who(r->s->control, who->head.tag | WHO_TAG, who->inode, NULL) < 0) {
-        network_answer(n, who->head.tag, NULL);
-        return;
-    }
-    n->asked++;
-}
-
-static void start_program(struct run *r)
-{
-    struct err e;
-
-    if (r->s->control >= 0 && r->s->boundary->start(r->s->control, TAG, r->start, &e) < 0)
-        fail(r, EXIT_OURS, e.msg);
-}
-
-static void network_died(struct run *r)
-{
-    if (!r->proc)
-        fail(r, EXIT_OURS, "the egress worker died");
-    else if (!r->ended)
-        say("note: the egress worker died; there is no network any more");
-}
-
-static void hear_network(struct run *r, struct network *n)
-{
-    enum network_news news;
-    struct wire_who who;
-    struct err e;
-
-    if (network_hear(n, &news, &who, &e) < 0)
-        fail(r, EXIT_OURS, e.msg);
-    else if (news == NETWORK_READY)
-        start_program(r);
-    else if (news == NETWORK_WHO)
-        ask_who(r, n, &who);
-    else if (news == NETWORK_GONE)
-        network_died(r);
-}
+/* --- PID 1 --- */
 
 static void hear_failed(struct run *r, const struct control_failed *m)
 {
     if (m->head.tag & WHO_TAG)
-        hear_who_is(r, m->head.tag, NULL);
+        session_hear_who_is(r, m->head.tag, NULL);
     else
         start_failed(r, m);
 }
-
-/* --- PID 1 --- */
 
 static void hear_supervisor(struct run *r)
 {
@@ -357,7 +218,8 @@ static void hear_supervisor(struct run *r)
         /* While it is being built, the launcher says why. */
         if (!r->ended && (got < 0 || r->proc || r->created)) {
             r->killed = true;
-            fail(r, EXIT_OURS, got < 0 ? e.msg : "the sandbox ended before its program did");
+            session_fail(r, EXIT_OURS,
+                         got < 0 ? e.msg : "the sandbox ended before its program did");
         }
         return;
     }
@@ -366,9 +228,9 @@ static void hear_supervisor(struct run *r)
     else if (m.head.type == CONTROL_FAILED)
         hear_failed(r, &m.failed);
     else if (m.head.type == CONTROL_LISTENING && r->s->network)
-        serve_network(r, &m.listening, &fds);
+        session_serve_network(r, &m.listening, &fds);
     else if (m.head.type == CONTROL_WHO_IS)
-        hear_who_is(r, m.head.tag, &m.who_is);
+        session_hear_who_is(r, m.head.tag, &m.who_is);
     else if (m.head.type == CONTROL_EXITED)
         program_ended(r, &m.exited);
 }
@@ -441,7 +303,7 @@ static void loop(struct run *r)
         if (waits[LAUNCHER].revents)
             hear_launcher(r);
         if (waits[NETWORK].revents && r->s->network)
-            hear_network(r, r->s->network);
+            session_hear_network(r, r->s->network);
         if (waits[SIGNALS].revents)
             hear_signal(r);
     }
