@@ -94,6 +94,25 @@ void cli_print_help(FILE *to)
     fprintf(to, "\n'sandboxer VERB --help' explains one of them; --version names this version.\n");
 }
 
+bool cli_print_group(const char *word)
+{
+    bool any = false;
+
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        struct str first, second = str_cut(str_from(cli_verbs[i]->name), ' ', &first);
+
+        if (!second.p || !str_eq(first, str_from(word)))
+            continue;
+        if (!any)
+            printf("Usage: sandboxer %s VERB [OPTION…] …\n\nVerbs:\n", word);
+        any = true;
+        printf("  %-17s  %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
+    }
+    if (any)
+        printf("\n'sandboxer %s VERB --help' explains one of them.\n", word);
+    return any;
+}
+
 /* "profiles: say which: list, get, validate", if the word begins some verbs' names. */
 static bool suggest(const char *word)
 {
@@ -118,6 +137,11 @@ int verb_unknown(const char *word)
     return EXIT_USAGE;
 }
 
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 int cli_main(int argc, char **argv)
 {
     const struct verb *v;
@@ -127,7 +151,7 @@ int cli_main(int argc, char **argv)
         cli_print_help(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    if (is_help(argv[1])) {
         cli_print_help(stdout);
         return 0;
     }
@@ -136,5 +160,7 @@ int cli_main(int argc, char **argv)
         return 0;
     }
     v = verb_find(argc - 1, argv + 1, &words);
+    if (!v && argc == 3 && is_help(argv[2]) && cli_print_group(argv[1]))
+        return 0;
     return v ? v->run(v, argc - words, argv + words) : verb_unknown(argv[1]);
 }

@@ -30,6 +30,8 @@ static int run_help(const struct verb *v, int argc, char **argv)
     if (o.man || argc == 0)
         return 0;
     about = verb_find(argc, argv, &words);
+    if (!about && argc == 1 && cli_print_group(argv[0]))
+        return 0;
     if (!about)
         return verb_unknown(argv[0]);
     verb_print_help(about);

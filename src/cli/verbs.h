@@ -24,6 +24,8 @@ extern const struct verb verb_egress_log, verb_egress_denials;
 extern const struct verb verb_doctor, verb_backup, verb_version, verb_completion, verb_help;
 
 void cli_print_help(FILE *to);
+/* The verbs whose names begin with this word; false: there are none. */
+bool cli_print_group(const char *word);
 
 /* Says that there is no such verb, and what there is instead: the exit status. */
 int verb_unknown(const char *word);

@@ -143,6 +143,11 @@ def every_verb_has_help(c):
         text = c.cli(*name.split(), "--help").expect(0).text
         check(text.startswith(f"Usage: sandboxer {name}"), f"help of {name}: {text[:80]}")
         equal(c.cli("help", *name.split()).expect(0).text, text, f"help {name}")
+    for group in ("egress", "hosts", "profiles", "token"):
+        text = c.cli(group, "--help").expect(0).text
+        check(f"{group} list" in text or f"{group} check" in text, f"help of {group}: {text}")
+        equal(c.cli("help", group).expect(0).text, text, f"help {group}")
+        c.cli(group).expect(2, out=b"", says="say which")
     c.cli("nonsense").expect(2, says="unknown verb 'nonsense'")
     c.cli("profiles").expect(2, says="list, get, validate")
 
