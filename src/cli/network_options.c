@@ -24,12 +24,12 @@ static void list_unknown(const struct packages *found, char *text, size_t size)
         at += (size_t)snprintf(text + at, size - at, "%s%s", i ? ", " : "", found->unknown[i]);
 }
 
-static int add_packages(struct network_options *o, int root, bool whole, const char *const *env,
-                        struct err *e)
+static int add_packages(struct network_options *o, int root, const char *home,
+                        const char *const *env, struct err *e)
 {
     static struct packages found; /* the list borrows from it */
 
-    packages_find(root, whole, env, &found);
+    packages_find(root, home, env, &found);
     list_unknown(&found, o->unknown, sizeof o->unknown);
     if (!found.n)
         return err_set(e, ERR_NOT_FOUND,
@@ -49,7 +49,7 @@ int network_options_read(struct network_options *o, struct err *e)
     return o->policy ? text_file_read(o->policy, &o->text, e) : 0;
 }
 
-int network_options_complete(struct network_options *o, int root, bool whole,
+int network_options_complete(struct network_options *o, int root, const char *home,
                              const char *const *env, struct err *e)
 {
     int r = 0;
@@ -63,7 +63,7 @@ int network_options_complete(struct network_options *o, int root, bool whole,
     if (o->resolvers.n > NETWORK_RESOLVERS_MAX)
         return err_set(e, ERR_INVALID, "--resolver: more than %d", NETWORK_RESOLVERS_MAX);
     if (o->packages)
-        r = add_packages(o, root, whole, env, e);
+        r = add_packages(o, root, home, env, e);
     if (r >= 0)
         r = network_options_read(o, e);
     o->complete = r >= 0;

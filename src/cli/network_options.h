@@ -34,10 +34,10 @@ bool network_touched(const struct network_options *o);
 /* Reads the policy's file. */
 int network_options_read(struct network_options *o, struct err *e);
 
-/* Reads the policy, and adds the hosts of package managers, if asked to; root, whole and env as
+/* Reads the policy, and adds the hosts of package managers, if asked to; root, home and env as
  * packages_find() has them. Does so once. 1, or 0 if there is to be no network; an error if the
  * options do not go together. */
-int network_options_complete(struct network_options *o, int root, bool whole,
+int network_options_complete(struct network_options *o, int root, const char *home,
                              const char *const *env, struct err *e);
 
 /* Opens the file for the events; -1 if there is to be none. */

@@ -145,12 +145,23 @@ static bool run_served(const struct verb *v, const struct run_options *o, char *
     return remote_run(v, &s, ret);
 }
 
+/* Where the user of the command is at home, as the image has it. */
+static const char *home_inside(int image, const struct user *u, struct passwd_entry *found)
+{
+    AUTO_CLOSE int file = sys_openat2(image, "etc/passwd", O_RDONLY | O_NONBLOCK, 0,
+                                      RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+
+    return file >= 0 && passwd_find(file, str_from(u->name), u->uid, found) ? found->home : "/root";
+}
+
 /* Packages are those of the image or, without one, of the system directories that it will see. */
 static int complete_network(struct run_options *o, int image, struct err *e)
 {
+    struct passwd_entry user;
     AUTO_CLOSE int system = image >= 0 ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int r =
-        network_options_complete(&o->network, image >= 0 ? image : system, image >= 0, o->env, e);
+    int r = network_options_complete(&o->network, image >= 0 ? image : system,
+                                     image >= 0 ? home_inside(image, &o->user, &user) : NULL,
+                                     o->env, e);
 
     if (r > 0 && o->network.unknown[0] && !o->quiet)
         say("note: --allow-packages knows no host for %s; --allow HOST adds one",

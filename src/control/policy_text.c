@@ -138,7 +138,7 @@ static int add_packages(struct parts *x, const struct profile *p, struct err *e)
                        p->id);
     if (!env || !found || !hosts)
         return err_set(e, ERR_TOO_BIG, "egress.packages: too much");
-    packages_find(root, p->image, env, found);
+    packages_find(root, p->image ? "/root" : NULL, env, found);
     if (!found->n)
         return err_set(e, ERR_NOT_FOUND,
                        "egress.packages: no host is known of any package manager inside; name one "

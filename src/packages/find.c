@@ -14,7 +14,7 @@ enum { LIST = 8, PATH_TEXT = 512, ENTRIES_MAX = 4096, READ = O_RDONLY | O_NOCTTY
 /* A file, or with prefix or suffix those of a directory whose names begin and end so; below: not
  * they, but what has this path in them. */
 struct source {
-    const char *path; /* below the root */
+    const char *path; /* below the root, or with "~/" below the home directory */
     packages_fn *read;
     const char *prefix, *suffix, *below;
 };
@@ -33,7 +33,7 @@ struct variable {
 #define NPM_NEW "@npmcli/config/lib/definitions/definitions.js"
 #define NPMRC                                                                                      \
     IN("etc/npmrc", packages_read_npm), IN("usr/etc/npmrc", packages_read_npm),                    \
-        IN("usr/local/etc/npmrc", packages_read_npm), IN("root/.npmrc", packages_read_npm)
+        IN("usr/local/etc/npmrc", packages_read_npm), IN("~/.npmrc", packages_read_npm)
 #define PIP_INDEX "pip/_internal/models/index.py"
 
 static const struct manager {
@@ -56,8 +56,8 @@ static const struct manager {
       .programs = { "usr/bin/pip3", "usr/bin/pip", "usr/local/bin/pip3", "usr/local/bin/pip" },
       .sources = { IN("etc/pip.conf", packages_read_pip),
                    IN("etc/xdg/pip/pip.conf", packages_read_pip),
-                   IN("root/.pip/pip.conf", packages_read_pip),
-                   IN("root/.config/pip/pip.conf", packages_read_pip) },
+                   IN("~/.pip/pip.conf", packages_read_pip),
+                   IN("~/.config/pip/pip.conf", packages_read_pip) },
       .variables = { { "PIP_INDEX_URL", "index-url=", packages_read_pip },
                      { "PIP_EXTRA_INDEX_URL", "extra-index-url=", packages_read_pip } },
       .built_in = { IN("usr/lib/python3/dist-packages/" PIP_INDEX, packages_built_in_pip),
@@ -66,9 +66,9 @@ static const struct manager {
                     IN("usr/lib", packages_built_in_pip, .prefix = "python3",
                        .below = "site-packages/" PIP_INDEX) } },
     { .name = "uv",
-      .programs = { "usr/local/bin/uv", "usr/bin/uv", "root/.local/bin/uv" },
+      .programs = { "usr/local/bin/uv", "usr/bin/uv", "~/.local/bin/uv" },
       .sources = { IN("etc/uv/uv.toml", packages_read_uv),
-                   IN("root/.config/uv/uv.toml", packages_read_uv) },
+                   IN("~/.config/uv/uv.toml", packages_read_uv) },
       .variables = { { "UV_INDEX_URL", "index-url=", packages_read_pip },
                      { "UV_DEFAULT_INDEX", "index-url=", packages_read_pip } } },
     { .name = "npm",
@@ -94,13 +94,13 @@ static const struct manager {
       .variables = { { "NPM_CONFIG_REGISTRY", "registry=", packages_read_npm },
                      { "npm_config_registry", "registry=", packages_read_npm } } },
     { .name = "cargo",
-      .programs = { "usr/bin/cargo", "usr/local/cargo/bin/cargo", "root/.cargo/bin/cargo" },
+      .programs = { "usr/bin/cargo", "usr/local/cargo/bin/cargo", "~/.cargo/bin/cargo" },
       .sources = { IN("usr/local/cargo/config.toml", packages_read_cargo),
-                   IN("root/.cargo/config.toml", packages_read_cargo),
-                   IN("root/.cargo/config", packages_read_cargo) } },
+                   IN("~/.cargo/config.toml", packages_read_cargo),
+                   IN("~/.cargo/config", packages_read_cargo) } },
     { .name = "go",
       .programs = { "usr/bin/go", "usr/local/go/bin/go", "usr/lib/go/bin/go" },
-      .sources = { IN("root/.config/go/env", packages_read_go) },
+      .sources = { IN("~/.config/go/env", packages_read_go) },
       .variables = { { "GOPROXY", "GOPROXY=", packages_read_go } },
       .built_in = { IN("usr/local/go/go.env", packages_read_go),
                     IN("usr/lib/go/go.env", packages_read_go),
@@ -108,7 +108,7 @@ static const struct manager {
                     IN("usr/lib/go/src/cmd/go/internal/cfg/cfg.go", packages_built_in_go) } },
     { .name = "gem",
       .programs = { "usr/bin/gem", "usr/local/bin/gem" },
-      .sources = { IN("etc/gemrc", packages_read_gem), IN("root/.gemrc", packages_read_gem) },
+      .sources = { IN("etc/gemrc", packages_read_gem), IN("~/.gemrc", packages_read_gem) },
       .built_in = { IN("usr/local/lib/ruby", packages_built_in_gem, .prefix = "",
                        .below = "rubygems/defaults.rb"),
                     IN("usr/lib/ruby", packages_built_in_gem, .prefix = "",
@@ -116,21 +116,33 @@ static const struct manager {
 };
 _Static_assert(COUNT_OF(managers) <= PACKAGES_MANAGERS_MAX, "each may be unknown");
 
-static int open_inside(int root, const char *path, uint64_t flags)
-{
-    return sys_openat2(root, path, flags, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
-}
+struct place {
+    int root;
+    const char *home; /* NULL: it will not be seen, and neither will /etc */
+};
 
 static bool is_below(const char *path, struct str directory)
 {
     return str_starts(str_from(path), directory);
 }
 
-static bool is_there(int root, const struct manager *m, bool whole)
+static int open_inside(const struct place *at, const char *path, uint64_t flags)
+{
+    char full[PATH_TEXT];
+
+    if (is_below(path, STR("~/"))) {
+        if (!at->home ||
+            snprintf(full, sizeof full, "%s/%s", at->home, path + 2) >= (int)sizeof full)
+            return -1;
+        path = full;
+    }
+    return sys_openat2(at->root, path, flags, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+}
+
+static bool is_there(const struct place *at, const struct manager *m)
 {
     for (size_t i = 0; i < LIST && m->programs[i]; i++) {
-        bool hidden = !whole && is_below(m->programs[i], STR("root/"));
-        AUTO_CLOSE int fd = hidden ? -1 : open_inside(root, m->programs[i], O_PATH);
+        AUTO_CLOSE int fd = open_inside(at, m->programs[i], O_PATH);
 
         if (fd >= 0)
             return true;
@@ -138,9 +150,10 @@ static bool is_there(int root, const struct manager *m, bool whole)
     return false;
 }
 
-static bool read_file(struct packages *p, int root, const char *path, packages_fn *read_text)
+static bool read_file(struct packages *p, const struct place *at, const char *path,
+                      packages_fn *read_text)
 {
-    AUTO_CLOSE int fd = open_inside(root, path, READ);
+    AUTO_CLOSE int fd = open_inside(at, path, READ);
     AUTO_FREE char *text = NULL;
     struct stat st;
     ssize_t n;
@@ -160,9 +173,9 @@ static bool is_meant(const struct source *s, const char *name)
            (!s->suffix || str_ends(str_from(name), str_from(s->suffix)));
 }
 
-static bool read_dir(struct packages *p, int root, const struct source *s)
+static bool read_dir(struct packages *p, const struct place *at, const struct source *s)
 {
-    int fd = open_inside(root, s->path, O_RDONLY | O_DIRECTORY);
+    int fd = open_inside(at, s->path, O_RDONLY | O_DIRECTORY);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
     char path[PATH_TEXT];
@@ -178,16 +191,16 @@ static bool read_dir(struct packages *p, int root, const struct source *s)
             break;
         if (snprintf(path, sizeof path, "%s/%s%s%s", s->path, entry->d_name, s->below ? "/" : "",
                      s->below ? s->below : "") < (int)sizeof path)
-            any |= read_file(p, root, path, s->read);
+            any |= read_file(p, at, path, s->read);
     }
     if (dir)
         closedir(dir);
     return any;
 }
 
-static bool read_source(struct packages *p, int root, const struct source *s)
+static bool read_source(struct packages *p, const struct place *at, const struct source *s)
 {
-    return s->prefix || s->suffix ? read_dir(p, root, s) : read_file(p, root, s->path, s->read);
+    return s->prefix || s->suffix ? read_dir(p, at, s) : read_file(p, at, s->path, s->read);
 }
 
 /* Whether it is said where a manager looks first, and where the manager will see it. */
@@ -201,12 +214,11 @@ static void note(struct finding *f, bool said, bool seen)
     f->settled |= said && seen;
 }
 
-static void read_sources(struct packages *p, int root, bool whole, const struct manager *m,
+static void read_sources(struct packages *p, const struct place *at, const struct manager *m,
                          struct finding *f)
 {
     for (const struct source *s = m->sources; s < m->sources + LIST && s->path; s++)
-        if (whole || !is_below(s->path, STR("root/")))
-            note(f, read_source(p, root, s), whole || !is_below(s->path, STR("etc/")));
+        note(f, read_source(p, at, s), at->home || !is_below(s->path, STR("etc/")));
 }
 
 static bool read_variable(struct packages *p, const struct variable *v, const char *const *env)
@@ -223,26 +235,28 @@ static bool read_variable(struct packages *p, const struct variable *v, const ch
     return false;
 }
 
-static bool read_built_in(struct packages *p, int root, const struct manager *m)
+static bool read_built_in(struct packages *p, const struct place *at, const struct manager *m)
 {
     for (const struct source *s = m->built_in; s < m->built_in + LIST && s->path; s++)
-        if (read_source(p, root, s))
+        if (read_source(p, at, s))
             return true;
     return false;
 }
 
-void packages_find(int root, bool whole, const char *const *env, struct packages *ret)
+void packages_find(int root, const char *home, const char *const *env, struct packages *ret)
 {
+    const struct place at = { root, home };
+
     ret->n = ret->n_unknown = 0;
     for (const struct manager *m = managers; m < managers + COUNT_OF(managers); m++) {
         struct finding found = { 0 };
 
-        if (!is_there(root, m, whole))
+        if (!is_there(&at, m))
             continue;
-        read_sources(ret, root, whole, m, &found);
+        read_sources(ret, &at, m, &found);
         for (const struct variable *v = m->variables; v < m->variables + LIST && v->name; v++)
             note(&found, read_variable(ret, v, env), true);
-        if (!found.settled && !read_built_in(ret, root, m) && !found.said)
+        if (!found.settled && !read_built_in(ret, &at, m) && !found.said)
             ret->unknown[ret->n_unknown++] = m->name;
     }
 }

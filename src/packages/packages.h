@@ -52,9 +52,10 @@ packages_fn packages_built_in_go;  /* cmd/go/internal/cfg/cfg.go */
 packages_fn packages_built_in_gem; /* rubygems/defaults.rb */
 
 /* The managers below a root directory, which no link leads out of, with the variables that they
- * will see (NULL-terminated, "NAME=VALUE"). Nothing of the root is executed. whole: a sandbox sees
- * all of the root; else only its system directories, so that root's own files do not count, and
- * what /etc says is added to what managers were built with instead of taking its place. */
-void packages_find(int root, bool whole, const char *const *env, struct packages *ret);
+ * will see (NULL-terminated, "NAME=VALUE"). Nothing of the root is executed. home: whose files
+ * count besides the system's, an absolute path in it. NULL if a sandbox will see only system
+ * directories of the root: then what /etc says is added to what managers were built with, instead
+ * of taking its place. */
+void packages_find(int root, const char *home, const char *const *env, struct packages *ret);
 
 #endif

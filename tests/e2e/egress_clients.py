@@ -53,7 +53,7 @@ DOWNLOAD = CURL_WHOLE % "http://$HOST/files/big" + \
 UPLOAD = f"head -c {BIG} /dev/urandom >big; " + CURL_WHOLE + "test $(sha256sum <big | cut -c1-64) = $(cat answer) && echo whole"
 PUSH = "export GIT_TERMINAL_PROMPT=0 && git clone -q http://$HOST/git/tiny.git got && cd got && head -c 3000000 /dev/urandom >big && " \
        "git add big && git -c user.name=me -c user.email=me@example.com commit -qm big && " \
-       "git push -q origin HEAD:refs/heads/$(cat /proc/sys/kernel/random/uuid) && echo pushed"
+       "git push -q http://$HOST/git/takes.git HEAD:refs/heads/$(cat /proc/sys/kernel/random/uuid) && echo pushed"
 CLONE = "GIT_TERMINAL_PROMPT=0 git clone -q %s got && cat got/word"
 
 

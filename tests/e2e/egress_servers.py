@@ -117,8 +117,9 @@ def make_repository(site, scratch):
     (work / "word").write_text("tiny of git\n")
     git("add", "word", cwd=work)
     git("commit", "-qm", "A word", cwd=work)
-    git("clone", "-q", "--bare", work, site / "git/tiny.git")
-    git("config", "http.receivepack", "true", cwd=site / "git/tiny.git")
+    for name in ("tiny", "takes"):
+        git("clone", "-q", "--bare", work, site / f"git/{name}.git")
+    git("config", "http.receivepack", "true", cwd=site / "git/takes.git")
 
 
 class Pages(http.server.SimpleHTTPRequestHandler):

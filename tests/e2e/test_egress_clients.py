@@ -42,8 +42,8 @@ absent = {}   # client -> why it is not there
 
 
 def script_of(client, way, host):
-    """In a directory of its own, so that a client finds nothing of another."""
-    return f"set -e\nexport HOME=$(mktemp -d) HOST={host} KIT={KIT}\ncd $HOME\n" \
+    """In a directory of its own, so that a client finds nothing of another, and leaves nothing."""
+    return f"set -e\nexport HOME=$(mktemp -d) HOST={host} KIT={KIT}\ncd $HOME\ntrap 'rm -rf $HOME' EXIT\n" \
            f"{UNSET if way == 'captured' and client.proxy else ''}{client.script}\n"
 
 
@@ -110,6 +110,7 @@ class Served:
         self.world, self.kit, self.person = world, kit, person
         self.column = f"daemon, {person}"
         self.daemon = Daemon(c, config=f"egress: {{workers: 1, resolvers: ['{RESOLVER}']}}")
+        self.daemon.api.timeout = RUN_SECONDS + 30
         c.write("daemon/profiles/profile.clients.yaml", PROFILE)
         self.calls, self.box = [], None
 
@@ -135,10 +136,16 @@ class Served:
         return [(client.name, way, host) for client, way, host in self.calls if not on_record(client, way, host, events)]
 
 
+def of_root(member):
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
 def packed(directory):
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as tar:
-        tar.add(directory, arcname=".", filter=lambda member: member.replace(uid=0, gid=0, uname="", gname="", deep=False))
+        tar.add(directory, arcname=".", filter=of_root)
     return data.getvalue()
 
 

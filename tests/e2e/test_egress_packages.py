@@ -13,7 +13,7 @@ import images
 from egress_kit import make_certificates
 from egress_servers import EVIL, GOOD, Servers
 from egress_world import INSIDE, PUBLIC, RESOLVER, World, swallow
-from harness import Skip, check, equal, main, test
+from harness import PATH, Skip, check, equal, main, test
 
 KIT = "/opt/kit"
 PORT = 8099  # of what the machine has for itself
@@ -74,10 +74,11 @@ def pip_downloads_from_where_it_was_built_to_look(c):
 
 
 def image(c, **files):
-    """One with programs that do nothing but be there, and these files."""
+    """One with these files in /etc, and with managers that do nothing but be there. The host's programs are in it when
+    it runs."""
     root = images.directory(c)
-    for name in ("bin/wget", "bin/nc"):
-        c.own_link(root / name, "busybox")
+    for name in ("lib", "lib64"):
+        c.own_link(root / name, f"usr/{name}")
     for program in ("pip3", "npm", "cargo"):
         c.write(f"image/usr/bin/{program}", "", 0o755)
     for name, text in files.items():
@@ -85,13 +86,27 @@ def image(c, **files):
     return root
 
 
+def run_image(w, c, root, script, *flags):
+    return run(w, c, *flags, "--image", root, "--mount", "/usr:/usr", "--env", f"PATH={PATH}", "--", "sh", "-c", script)
+
+
 @test
 def an_image_is_let_to_what_it_says(c):
     with web(c) as (w, servers):
         root = image(c, npmrc=f"registry=http://{GOOD}/npm/\n", pip_conf=f"[global]\nindex-url = http://{GOOD}/simple\n")
-        seen = run(w, c, "--image", root, "--", "sh", "-c", f"wget -qO- http://{GOOD}/hello; wget -qO- http://{EVIL}/hello")
+        seen = run_image(w, c, root, f"curl -sS http://{GOOD}/hello; curl -sSf http://{EVIL}/hello")
         check(seen.out == b"hello of http\n" and f"{EVIL}:80 (policy_denied)".encode() in seen.err, str(seen))
         check(b"note: --allow-packages knows no host for cargo; --allow HOST adds one\n" in seen.err, str(seen))
+        servers.nothing_got_out()
+
+
+@test
+def whoever_runs_has_a_home_in_it(c):
+    with web(c) as (w, servers):
+        root = image(c)
+        c.write("image/home/maker/.npmrc", f"registry=http://{GOOD}/npm/\n")
+        seen = run_image(w, c, root, f"curl -sS http://{GOOD}/hello; curl -sSf http://{EVIL}/hello", "--user", "maker")
+        check(seen.out == b"hello of http\n" and f"{EVIL}:80 (policy_denied)".encode() in seen.err, str(seen))
         servers.nothing_got_out()
 
 
@@ -111,10 +126,10 @@ def an_image_does_not_grant_itself_the_machine(c):
         places = [f"{origin.address}:{PORT}" for origin in here]
         root = image(c, npmrc=f"registry=http://{GOOD}/npm/\n@a:registry=http://{places[0]}/\n@b:registry=http://{places[1]}/\n",
                      pip_conf=f"[global]\nextra-index-url = http://{places[0]}/ http://{places[1]}/ http://localhost:{PORT}/\n")
-        calls = "".join(f"{proxy} wget -T 5 -qO- http://{place}/; " for place in (*places, f"localhost:{PORT}")
-                        for proxy in ("env -u http_proxy", "env no_proxy= NO_PROXY="))
-        seen = run(w, c, "--image", root, "--", "sh", "-c", f"wget -qO- http://{GOOD}/hello; {calls}")
-        check(seen.out == b"hello of http\n", str(seen))
+        calls = "".join(f"curl -sSf -m 5 {proxy} http://{place}/; " for place in (*places, f"localhost:{PORT}")
+                        for proxy in ("--noproxy '*'", "--noproxy ''"))
+        seen = run_image(w, c, root, f"curl -sS http://{GOOD}/hello; {calls}")
+        check(seen.out == b"hello of http\n" and f"{places[1]} (policy_denied)".encode() in seen.err, str(seen))
         equal([origin.connections for origin in here], [0, 0], "connections to the machine")
 
 

@@ -60,7 +60,7 @@ TEST(nothing_is_there)
 
     begin();
     put("etc/pip.conf", "index-url=https://a.example.org\n");
-    packages_find(root, true, no_env, &p);
+    packages_find(root, "/root", no_env, &p);
     CHECK(p.n == 0);
 }
 
@@ -80,10 +80,10 @@ TEST(what_says_nothing_brings_nothing_and_is_told)
     put("usr/bin/pip3", "");
     put("usr/bin/npm", "");
     put("root/.npmrc", "registry=https://npm.example.org\n");
-    packages_find(root, true, no_env, &p);
+    packages_find(root, "/root", no_env, &p);
     CHECK(p.n == 1 && has(&p, "npm.example.org:443"));
     CHECK(p.n_unknown == 1 && is_unknown(&p, "pip"));
-    packages_find(root, false, no_env, &p);
+    packages_find(root, NULL, no_env, &p);
     CHECK(p.n == 0 && p.n_unknown == 2 && is_unknown(&p, "npm"));
 }
 
@@ -107,7 +107,7 @@ TEST(what_is_not_configured_is_as_it_was_built)
     put("usr/bin/gem", "");
     put("usr/lib/ruby/vendor_ruby/rubygems/defaults.rb",
         "def self.default_sources\n  %w[https://gem.example.org/]\nend\n");
-    packages_find(root, false, no_env, &p);
+    packages_find(root, NULL, no_env, &p);
     CHECK(p.n == 5 && p.n_unknown == 0);
     CHECK(has(&p, "pip.example.org:443") && has(&p, "f.example.org:443"));
     CHECK(has(&p, "npm.example.org:443") && has(&p, "go.example.org:443"));
@@ -123,11 +123,11 @@ TEST(configuration_takes_the_place_of_what_was_built_where_it_is_seen)
     put("usr/bin/npm", "");
     put(NPM_DEFINITIONS, "define('registry', {\n  default: 'https://built.example.org/',\n})\n");
     put("etc/npmrc", "registry=https://etc.example.org\n");
-    packages_find(root, true, no_env, &p);
+    packages_find(root, "/root", no_env, &p);
     CHECK(p.n == 1 && has(&p, "etc.example.org:443"));
-    packages_find(root, false, no_env, &p); /* a sandbox on the system has an /etc of its own */
+    packages_find(root, NULL, no_env, &p); /* a sandbox on the system has an /etc of its own */
     CHECK(p.n == 2 && has(&p, "etc.example.org:443") && has(&p, "built.example.org:443"));
-    packages_find(root, false, env, &p);
+    packages_find(root, NULL, env, &p);
     CHECK(p.n == 2 && has(&p, "etc.example.org:443") && has(&p, "env.example.org:443"));
 }
 
@@ -141,9 +141,25 @@ TEST(scopes_and_extra_places_are_added_to_what_was_built)
     put("root/.npmrc", "@x:registry=https://scope.example.org\n");
     put("usr/bin/cargo", "");
     put("root/.cargo/config.toml", "[registries.x]\nindex = \"https://own.example.org\"\n");
-    packages_find(root, true, no_env, &p);
+    packages_find(root, "/root", no_env, &p);
     CHECK(p.n == 3 && has(&p, "built.example.org:443") && has(&p, "scope.example.org:443"));
     CHECK(has(&p, "own.example.org:443") && p.n_unknown == 1 && is_unknown(&p, "cargo"));
+}
+
+TEST(the_user_has_a_home)
+{
+    struct packages p;
+
+    begin();
+    put("usr/bin/npm", "");
+    put("home/me/.npmrc", "registry=https://me.example.org\n");
+    put("root/.npmrc", "registry=https://root.example.org\n");
+    packages_find(root, "/home/me", no_env, &p);
+    CHECK(p.n == 1 && has(&p, "me.example.org:443"));
+    packages_find(root, "/../../home/me/", no_env, &p);
+    CHECK(p.n == 1 && has(&p, "me.example.org:443"));
+    packages_find(root, "/nowhere", no_env, &p);
+    CHECK(p.n == 0 && is_unknown(&p, "npm"));
 }
 
 TEST(mirrors_and_repositories)
@@ -156,7 +172,7 @@ TEST(mirrors_and_repositories)
     put("etc/apt/sources.list.d/a.sources", "URIs: mirror+file:///etc/apt/mirrors/a.list\n");
     put("etc/apt/mirrors/a.list", "https://a.example.org/debian\tpriority:1\n");
     put("etc/apk/repositories", "#https://no.example.org\n@edge https://k.example.org/main\n");
-    packages_find(root, true, no_env, &p);
+    packages_find(root, "/root", no_env, &p);
     CHECK(p.n == 2 && p.n_unknown == 0);
     CHECK(has(&p, "a.example.org:443") && has(&p, "k.example.org:443"));
 }
@@ -173,7 +189,7 @@ TEST(a_directory_of_files_has_an_end)
         snprintf(text, sizeof text, "deb http://h%d.example.org x\n", i);
         put(path, text);
     }
-    packages_find(root, true, no_env, &p);
+    packages_find(root, "/root", no_env, &p);
     CHECK(p.n == PACKAGES_FILES_MAX && p.n <= PACKAGES_HOSTS_MAX);
 }
 
@@ -189,7 +205,7 @@ TEST(what_is_too_long_is_passed_over)
     text[PACKAGES_FILE_MAX + 1] = '\0';
     put("usr/bin/npm", "");
     put("etc/npmrc", text);
-    packages_find(root, true, no_env, &p);
+    packages_find(root, "/root", no_env, &p);
     CHECK(p.n == 0 && is_unknown(&p, "npm"));
 }
 
@@ -201,7 +217,7 @@ TEST(this_machine)
     struct host host;
     uint16_t port;
 
-    packages_find(system, false, no_env, &p);
+    packages_find(system, NULL, no_env, &p);
     for (size_t i = 0; i < p.n; i++)
         CHECK(authority_parse(str_from(p.hosts[i]), 0, &host, &port, NULL) >= 0 && port != 0);
     if (access("/usr/lib/python3/dist-packages/pip/_internal/models/index.py", R_OK) == 0 &&
@@ -221,7 +237,7 @@ TEST(directories_variables_and_files)
     put("etc/apt/sources.list.d/a.list", "deb http://a.example.org x\n");
     put("etc/apt/sources.list.d/b.sources", "URIs: http://b.example.org\n");
     put("etc/apt/sources.list.d/c.save", "deb http://no.example.org x\n");
-    packages_find(root, false, env, &p);
+    packages_find(root, NULL, env, &p);
     CHECK(p.n == 3);
     CHECK(has(&p, "a.example.org:80") && has(&p, "b.example.org:80"));
     CHECK(has(&p, "env.example.org:443"));
@@ -240,7 +256,7 @@ TEST(links_and_pipes_lead_nowhere)
     snprintf(outside, sizeof outside, "../../../../../..%s/outside", dir);
     CHECK(symlinkat(outside, root, "etc/npmrc") == 0);
     CHECK(mkfifoat(root, "etc/pip.conf", 0644) == 0);
-    packages_find(root, false, no_env, &p);
+    packages_find(root, NULL, no_env, &p);
     CHECK(p.n == 0);
 }
 
@@ -253,6 +269,6 @@ TEST(links_inside_are_followed_inside)
     put("real/npmrc", "registry=https://a.example.org\n");
     mkdirat(root, "etc", 0755);
     CHECK(symlinkat("/real/npmrc", root, "etc/npmrc") == 0);
-    packages_find(root, true, no_env, &p);
+    packages_find(root, "/root", no_env, &p);
     CHECK(p.n == 1 && has(&p, "a.example.org:443"));
 }
