@@ -22,7 +22,7 @@ static void put_policy(const struct sandbox *s, struct policy_text *p, uint64_t 
 {
     struct egress_record r = { .generation = generation,
                                .endpoints = p->endpoints,
-                               .policy = p->json };
+                               .policy = p->spent ? p->spent->json : p->json };
 
     snprintf(r.sandbox, sizeof r.sandbox, "%s", s->record.id);
     store_put_egress(t, &r);

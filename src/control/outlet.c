@@ -109,6 +109,12 @@ static void send_policy(struct outlet *o)
     snprintf(m.id, sizeof m.id, "%s", o->box->id);
     o->sent = o->generation;
     egress_worker_send(&o->worker->process, &m, sizeof m, &fd, 1);
+    if (o->policy->spent) { /* the uses are this worker's alone */
+        struct policy_text *spent = policy_text_ref(o->policy->spent);
+
+        policy_text_unref(o->policy);
+        o->policy = spent;
+    }
 }
 
 static void advance(struct outlet *o);

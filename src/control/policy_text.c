@@ -28,8 +28,10 @@ struct policy_text *policy_text_ref(struct policy_text *t)
 
 void policy_text_unref(struct policy_text *t)
 {
-    if (t && --t->refs == 0)
-        free(t);
+    if (!t || --t->refs > 0)
+        return;
+    policy_text_unref(t->spent);
+    free(t);
 }
 
 void policy_text_unrefp_(struct policy_text **t)
@@ -60,15 +62,38 @@ static uint32_t count_endpoints(const struct egress_policy *p)
     return (uint32_t)n;
 }
 
+/* Marks all uses as spent; false: there are none. */
+static bool spend(const struct egress_policy *p)
+{
+    struct egress_entry *entries = p->network_policies.p;
+    bool any = false;
+
+    for (size_t i = 0; i < p->network_policies.n; i++) {
+        any |= entries[i].has_uses && !entries[i].spent;
+        entries[i].spent |= entries[i].has_uses;
+    }
+    return any;
+}
+
 /* Compiled here once, so that a worker has nothing to say against it. */
 static int finish(const struct egress_policy *p, struct policy_text **ret, struct err *e)
 {
+    AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
     AUTO(buf_done) struct buf json = BUF_INIT(EGRESS_JSON_BYTES_MAX);
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = egress_compile(p, 1, e);
     int r = s ? egress_policy_to_json(p, &json, e) : -(int)(e->code ? e->code : ERR_BUG);
 
+    if (r < 0)
+        return r;
+    t = policy_text_stored(buf_str(&json), count_endpoints(p));
+    if (spend(p)) {
+        buf_clear(&json);
+        r = egress_policy_to_json(p, &json, e);
+        if (r >= 0)
+            t->spent = policy_text_stored(buf_str(&json), t->endpoints);
+    }
     if (r >= 0)
-        *ret = policy_text_stored(buf_str(&json), count_endpoints(p));
+        *ret = take_ptr(t);
     return r;
 }
 

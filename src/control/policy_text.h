@@ -8,6 +8,10 @@
 
 struct policy_text {
     struct str json; /* of its own memory */
+    /* The same without the uses that it grants, for whoever comes after the first worker that has
+     * it, in this life of the daemon or the next: who dies does not say how many are left. NULL: it
+     * grants none. */
+    struct policy_text *spent;
     uint32_t endpoints;
     unsigned refs;
 };
