@@ -47,7 +47,6 @@ struct inside {
     struct acceptor acceptors[COUNT_OF(doors)];
     struct dns_adapter *dns;
     struct rejects *rejects;
-    struct loop_timer expiry;
 };
 
 void egress_open_join(struct egress_box *b, struct egress_open *o)
@@ -261,7 +260,7 @@ void egress_box_free(struct egress_box *b)
     if (!b)
         return;
     in = container_of(b, struct inside, box);
-    loop_timer_stop(&in->expiry);
+    loop_timer_stop(&b->expiry);
     close_doors(in);
     close_open(b);
     dns_adapter_free(in->dns);
@@ -294,27 +293,27 @@ void egress_box_expire(struct egress_box *b)
         b->expires = egress_snapshot_expire(b->snapshot, clock_wall());
 }
 
-static void watch_expiry(struct inside *in);
+static void watch_expiry(struct egress_box *b);
 
 static void on_expiry(struct loop_timer *t)
 {
-    struct inside *in = container_of(t, struct inside, expiry);
+    struct egress_box *b = container_of(t, struct egress_box, expiry);
 
-    egress_box_expire(&in->box);
-    reconsider_all(&in->box);
-    watch_expiry(in);
+    egress_box_expire(b);
+    reconsider_all(b);
+    watch_expiry(b);
 }
 
-static void watch_expiry(struct inside *in)
+static void watch_expiry(struct egress_box *b)
 {
-    int64_t left = in->box.expires - clock_wall();
+    int64_t left = b->expires - clock_wall();
 
-    loop_timer_stop(&in->expiry);
-    if (in->box.expires == INT64_MAX)
+    loop_timer_stop(&b->expiry);
+    if (b->expires == INT64_MAX)
         return;
     if (left < 0)
         left = 0;
-    loop_timer_start(in->box.egress->loop, &in->expiry,
+    loop_timer_start(b->egress->loop, &b->expiry,
                      clock_mono() + (left < EXPIRY_NS ? left : EXPIRY_NS), on_expiry, NULL);
 }
 
@@ -325,7 +324,7 @@ void egress_box_set_policy(struct egress_box *b, struct egress_snapshot *s)
     b->snapshot = s ? egress_snapshot_ref(s) : NULL;
     b->generation = s ? egress_snapshot_generation(s) : 0;
     b->expires = s ? egress_snapshot_expire(s, clock_wall()) : INT64_MAX;
-    watch_expiry(container_of(b, struct inside, box));
+    watch_expiry(b);
     if (s)
         audit_policy(b->audit, b->generation);
     reconsider_all(b);

@@ -14,6 +14,7 @@
 #include "ipc/listeners.h"
 #include "loop/list.h"
 #include "loop/loop.h"
+#include "loop/timer.h"
 #include "net/host.h"
 #include "policy/egress.h"
 
@@ -69,6 +70,7 @@ struct egress_box {
     struct egress_snapshot *snapshot; /* NULL: everything is denied */
     uint64_t generation;
     int64_t expires; /* when an entry of the policy ends, by the wall clock; INT64_MAX: never */
+    struct loop_timer expiry;
     struct audit *audit;
     struct mapping *mapping; /* policy DNS's synthetic addresses */
     struct egress_counters counters;
