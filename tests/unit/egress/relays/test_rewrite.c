@@ -148,9 +148,8 @@ TEST(the_length_of_a_body_that_is_not_sent_stays_known)
               "HTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n");
     CHECK_STR(answer_to("HTTP/1.1 204 None\r\nContent-Length: 9\r\n\r\n", H1_GET, false),
               "HTTP/1.1 204 None\r\n\r\n");
-    CHECK_STR(
-        answer_to("HTTP/1.1 103 Hints\r\nContent-Length: 9\r\nLink: x\r\n\r\n", H1_HEAD, false),
-        "HTTP/1.1 103 Hints\r\nLink: x\r\n\r\n");
+    CHECK_STR(answer_to("HTTP/1.1 103 Hints\r\nLink: x\r\n\r\n", H1_HEAD, false),
+              "HTTP/1.1 103 Hints\r\nLink: x\r\n\r\n");
 }
 
 TEST(a_head_that_does_not_fit_leaves_nothing)
