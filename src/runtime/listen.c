@@ -30,11 +30,13 @@ struct place {
     uint16_t port;
 };
 
+/* The kernel hands what is captured to a listener on the device's first address, and which that is
+ * of several IPv6 ones is its own affair. */
 static const struct place places[] = {
     { LISTENER_PROXY4, AF_INET, SOCK_STREAM, false, false, LISTENERS_PROXY_PORT },
     { LISTENER_PROXY6, AF_INET6, SOCK_STREAM, false, false, LISTENERS_PROXY_PORT },
     { LISTENER_CAPTURE4, AF_INET, SOCK_STREAM, false, true, LISTENERS_CAPTURE_PORT },
-    { LISTENER_CAPTURE6, AF_INET6, SOCK_STREAM, false, true, LISTENERS_CAPTURE_PORT },
+    { LISTENER_CAPTURE6, AF_INET6, SOCK_STREAM, true, true, LISTENERS_CAPTURE_PORT },
     { LISTENER_DNS_UDP4, AF_INET, SOCK_DGRAM, true, true, LISTENERS_DNS_PORT },
     { LISTENER_DNS_UDP6, AF_INET6, SOCK_DGRAM, true, true, LISTENERS_DNS_PORT },
     { LISTENER_DNS_TCP4, AF_INET, SOCK_STREAM, true, false, LISTENERS_DNS_PORT },

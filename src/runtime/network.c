@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -94,10 +95,29 @@ static void add_route(struct netlink *m, uint8_t family)
     netlink_put_u32(m, RTA_OIF, LOOPBACK);
     if (family == AF_INET)
         netlink_put_u32(m, RTA_PREFSRC, htonl(INADDR_LOOPBACK));
+    else
+        netlink_put(m, RTA_PREFSRC, &in6addr_loopback, sizeof in6addr_loopback);
+}
+
+/* Resolvers that are asked for one family (AI_ADDRCONFIG) look whether the machine has an address
+ * of it that is not *the* loopback address, and ask nobody otherwise. Nothing listens there. */
+static void add_address(struct netlink *m, uint8_t family, const void *address, size_t n)
+{
+    struct ifaddrmsg head = { .ifa_family = family,
+                              .ifa_prefixlen = (uint8_t)(8 * n),
+                              .ifa_flags = IFA_F_PERMANENT | IFA_F_NODAD,
+                              .ifa_scope = RT_SCOPE_HOST,
+                              .ifa_index = LOOPBACK };
+
+    netlink_begin(m, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &head, sizeof head);
+    netlink_put(m, IFA_LOCAL, address, n);
+    netlink_put(m, IFA_ADDRESS, address, n);
 }
 
 int network_route(struct err *e)
 {
+    static const uint8_t four[4] = { 127, 0, 0, 2 };
+    static const uint8_t six[16] = { 0xfd, 0x73, 0x62, 0x78, 0x65, 0x66, [15] = 1 };
     struct netlink m;
     AUTO_CLOSE int sock = -1;
     int r = netlink_socket(NETLINK_ROUTE, &sock, e);
@@ -106,7 +126,10 @@ int network_route(struct err *e)
         return r;
     netlink_init(&m);
     add_route(&m, AF_INET);
-    if (network_has_six())
+    add_address(&m, AF_INET, four, sizeof four);
+    if (network_has_six()) {
         add_route(&m, AF_INET6);
+        add_address(&m, AF_INET6, six, sizeof six);
+    }
     return err_wrap(e, netlink_talk(sock, &m, e), "making every address local");
 }

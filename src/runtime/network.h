@@ -16,7 +16,7 @@ int network_enter(int home, int net, struct err *e);
 int network_leave(int home, struct err *e);
 
 /* In the namespace we are in: makes every address one of its own, so that whatever a program
- * connects to is delivered here. 127.0.0.1 is the source of what is sent, as ::1 is by itself. */
+ * connects to is delivered here. 127.0.0.1 and ::1 are the sources of what is sent. */
 int network_route(struct err *e);
 /* Whether there is an IPv6 to speak of. */
 bool network_has_six(void);

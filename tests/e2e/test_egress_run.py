@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 
-from egress_world import PUBLIC, PUBLIC_TOO, RESOLVER, World
+from egress_world import PUBLIC, PUBLIC6, PUBLIC_TOO, RESOLVER, World
 from harness import Skip, check, equal, main, test, wait_for
 
 EMBEDDED = {"SANDBOXER_NO_DAEMON": "1"}
@@ -68,6 +68,18 @@ CLIENTS = {
     "python3": "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://api.example.com/x\").read().decode(), end=\"\")'",
     "node": "node -e 'fetch(\"http://api.example.com/x\").then(r => r.text()).then(t => process.stdout.write(t))'",
 }
+
+
+@test
+def names_are_found_for_one_family(c):
+    """glibc asks nobody for a family of which it sees no address but the loopback one."""
+    with World() as w:
+        w.dns.names["api.example.com"] = [PUBLIC, PUBLIC6]
+        w.http()
+        for family in "46":
+            seen = sh(w, c, f"getent ahostsv{family} api.example.com", "--allow", "api.example.com:80")
+            check(seen.code == 0 and b"STREAM" in seen.out, f"IPv{family}: {seen}")
+        equal(sh(w, c, "curl -sS --noproxy '*' -4 http://api.example.com/x", "--allow", "api.example.com:80").out, b"hello\n", "curl -4")
 
 
 @test
