@@ -50,6 +50,7 @@ bool guard_identify(struct call *c)
         abort();
     g->call = c;
     g->peer = peer_ref(p);
+    peer_attach(p);
     c->guard = g;
     peer_caller(p, &c->caller);
     return true;
@@ -59,6 +60,7 @@ void guard_done(struct call *c)
 {
     if (!c->guard)
         return;
+    peer_detach(c->guard->peer);
     peer_unref(c->guard->peer);
     free(take_ptr(c->guard));
 }

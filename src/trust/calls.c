@@ -16,6 +16,8 @@ void trust_call_done(struct trust_call *c, bool failed, struct str result)
     link_leave(&c->link_);
     if (v)
         held_done(container_of(v, struct held, entry), failed, result);
+    if (c->peer_)
+        peer_detach(c->peer_);
     peer_unref(c->peer_);
     arena_done(&c->arena_);
     free(c);
@@ -42,6 +44,7 @@ void held_call(struct held *h)
     }
     snprintf(c->peer, sizeof c->peer, "%s", p->record.id);
     c->peer_ = peer_ref(p);
+    peer_attach(p);
     peer_caller(p, &c->caller_);
     c->caller = &c->caller_;
     if (json_read(h->record.args, limits, &c->arena_, &c->args, &e) < 0) {

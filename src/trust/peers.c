@@ -138,8 +138,9 @@ static void watch(struct peer *p);
 static int64_t silent_by(const struct peer *p)
 {
     int64_t patience = p->left ? p->trust->grace_ns : p->trust->silence_ns;
+    int64_t since = p->attached_ && !p->left ? clock_mono() : p->seen_mono_;
 
-    return p->seen_mono_ + patience;
+    return since + patience;
 }
 
 static void on_watchdog(struct loop_timer *w)
@@ -169,6 +170,19 @@ void peer_seen(struct peer *p)
     p->left = false;
     if (back && p->trust && !p->record.ended_ns)
         watch(p);
+}
+
+void peer_attach(struct peer *p)
+{
+    p->attached_++;
+    peer_seen(p);
+}
+
+void peer_detach(struct peer *p)
+{
+    p->attached_--;
+    p->seen_mono_ = clock_mono();
+    p->record.seen_ns = clock_wall();
 }
 
 void peer_leave(struct peer *p)

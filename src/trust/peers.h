@@ -33,6 +33,7 @@ struct peer {
     struct link link_;
     struct loop_timer watchdog_;
     int64_t seen_mono_;
+    unsigned attached_; /* that hold it */
     struct json_pair labels_[1];
     struct index rates_;  /* struct peer_rate */
     struct list uses_;    /* struct peer_use: its sandboxes of the last day */
@@ -75,6 +76,10 @@ void peers_each(struct trust *t, void (*each)(void *user, struct peer *p), void 
 
 /* A sign of life: a heartbeat, or any call. */
 void peer_seen(struct peer *p);
+/* Something of it is under way, such as a program that runs for an hour: as long as one is held, it
+ * is not silent. */
+void peer_attach(struct peer *p);
+void peer_detach(struct peer *p); /* a sign of life, too */
 /* The client is gone without a word: it has the grace period to be seen again. */
 void peer_leave(struct peer *p);
 /* Ends it now: it is good for nothing any more when this returns, and for ever when that is on

@@ -111,6 +111,24 @@ TEST(silence_ends_it)
     world_close();
 }
 
+TEST(what_is_under_way_is_no_silence)
+{
+    struct peer *busy, *idle;
+
+    world.setup.silence_ns = 200 * NS_PER_MS;
+    world_open();
+    busy = new_peer();
+    peer_attach(busy);
+    idle = new_peer();
+    WAIT_FOR(idle->record.ended_ns); /* which began later */
+    CHECK(!busy->record.ended_ns);
+    peer_detach(busy);
+    WAIT_FOR(busy->record.ended_ns);
+    peer_unref(busy);
+    peer_unref(idle);
+    world_close();
+}
+
 TEST(may_come_back_in_time)
 {
     struct peer *p, *q;
