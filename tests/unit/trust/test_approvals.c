@@ -359,7 +359,7 @@ TEST(what_ran_when_the_daemon_ended_is_not_run_again)
     trust_call_done(running, false, STR("{}")); /* nobody hears of it any more */
     world_open();
     trust_set_runner(world.trust, &runner);
-    WAIT_FOR(count_events("approval.interrupted") == 1);
+    wait_events("approval.interrupted", 1);
     CHECK_INT(stored(v.request_id).state, APPROVAL_INTERRUPTED);
     CHECK_INT(runs, 1);
     CHECK_INT(approve(v.request_id, "uid:0"), -ERR_NOT_FOUND);

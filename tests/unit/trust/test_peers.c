@@ -86,7 +86,7 @@ TEST(takes_its_sandboxes_with_it)
     CHECK(peers_by_token(world.trust, str_from(last_token)) == q);
     CHECK(!peers_by_id(world.trust, str_from(p->record.id)));
     CHECK_INT(ask(p, "sandbox_list", "{}", NULL).kind, VERDICT_DENY);
-    WAIT_FOR(count_events("peer.released") == 1);
+    wait_events("peer.released", 1);
     CHECK(!is_alive(mine[0]) && !is_alive(mine[1]) && is_alive(others));
     CHECK_INT(stored_peers(), 1);
     peer_end(p, &fix.caller.actor, "again", NULL, NULL);
@@ -105,7 +105,7 @@ TEST(silence_ends_it)
     p = new_peer();
     create_as(p, id);
     peer_seen(p);
-    WAIT_FOR(count_events("peer.ended") == 1);
+    wait_events("peer.ended", 1);
     WAIT_FOR(!is_alive(id));
     peer_unref(p);
     world_close();
@@ -140,7 +140,7 @@ TEST(may_come_back_in_time)
     peer_leave(p);
     peer_leave(q);
     peer_seen(p);
-    WAIT_FOR(count_events("peer.ended") == 1);
+    wait_events("peer.ended", 1);
     CHECK(p->record.ended_ns == 0 && q->record.ended_ns);
     peer_unref(p);
     peer_unref(q);
@@ -169,7 +169,7 @@ TEST(outlives_the_daemon)
     world_close(); /* in the middle of it */
     world_open();
     CHECK(!peers_by_token(world.trust, str_from(token)));
-    WAIT_FOR(count_events("peer.released") == 1);
+    wait_events("peer.released", 1);
     CHECK(!is_alive(id));
     CHECK_INT(stored_peers(), 0);
     world_close();

@@ -104,6 +104,12 @@ struct verdict ask(struct peer *p, const char *tool, const char *args,
     return op.verdict;
 }
 
+void wait_events(const char *type, size_t n)
+{
+    while (count_events(type) != n)
+        CHECK_OK(loop_run_once(&fix.loop, 10 * NS_PER_MS, &e), e);
+}
+
 static int created;
 
 static void on_created(struct create_op *op, int r, const struct err *why)

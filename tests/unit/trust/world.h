@@ -29,5 +29,8 @@ struct verdict ask(struct peer *p, const char *tool, const char *args,
 /* A sandbox that the peer made. */
 void create_as(struct peer *p, char ret[static ID_MAX]);
 const struct json *tree(const char *text);
+/* Until the store has so many events of this type. Asking takes turns of the loop itself, so the
+ * last one that matters may be over by then: it is looked at again without waiting for another. */
+void wait_events(const char *type, size_t n);
 
 #endif
