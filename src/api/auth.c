@@ -1,6 +1,4 @@
 /* Who asks: by the kernel's word on a unix socket, by a token on TCP. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -8,6 +6,7 @@
 #include "api/inside.h"
 #include "api/route.h"
 #include "control/tokens.h"
+#include "http/origin.h"
 
 static bool is_master(const struct config *config, uid_t uid)
 {
@@ -35,48 +34,9 @@ static void by_uid(struct call *c, uid_t uid)
     who->trusted = true;
 }
 
-static bool is_loopback(const struct sockaddr_storage *a)
-{
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)a;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)a;
-
-    if (a->ss_family == AF_INET)
-        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
-    return a->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-}
-
 static bool same_name(struct str a, const char *b)
 {
     return a.n == strlen(b) && strncasecmp(a.p, b, a.n) == 0;
-}
-
-/* The host a browser thinks it talks to must be one that only we can be. */
-static bool host_is_ours(const struct http_peer *p, const struct h1_host *h)
-{
-    char text[INET6_ADDRSTRLEN] = "";
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&p->local;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&p->local;
-    bool is4 = p->local.ss_family == AF_INET;
-    uint16_t port = ntohs(is4 ? v4->sin_port : v6->sin6_port);
-
-    if ((h->port ? h->port : 80) != port)
-        return false;
-    if (is_loopback(&p->local) && same_name(h->name, "localhost"))
-        return true;
-    inet_ntop(p->local.ss_family, is4 ? (const void *)&v4->sin_addr : (const void *)&v6->sin6_addr,
-              text, sizeof text);
-    return same_name(h->name, text);
-}
-
-/* A web page's script sends its own origin; only pages of ours may talk to us. */
-static bool origin_is_ours(const struct call *c)
-{
-    struct str origin = call_header(c, "Origin"), host = call_header(c, "Host");
-
-    if (!origin.p)
-        return true;
-    return str_starts(origin, STR("http://")) &&
-           str_eq((struct str){ origin.p + 7, origin.n - 7 }, host);
 }
 
 /* What a gateway may say of a caller, and what it leaves of the token's rights. */
@@ -113,7 +73,7 @@ static void lower_trust(struct call *c, const struct token_record *t)
         return;
     c->caller.trusted = c->caller.host_paths = false;
     c->caller.role = ROLE_APPRENTICE;
-    if (!t->gateway || !is_loopback(&http_peer(c->x)->remote))
+    if (!t->gateway || !origin_is_loopback(&http_peer(c->x)->remote))
         return;
     trust = read_trust(c, level);
     trust = trust < most ? trust : most;
@@ -203,7 +163,7 @@ bool call_authenticate(struct call *c)
         by_uid(c, p->cred.uid);
         return guard_identify(c) && may_use(c);
     }
-    if (!host_is_ours(p, &http_request(c->x)->host) || !origin_is_ours(c)) {
+    if (!origin_is_ours(c->x)) {
         call_fail_with(c, 403, "denied", "Host and Origin must name the address we listen on");
         return false;
     }

@@ -1,0 +1,51 @@
+#include "http/origin.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+bool origin_is_loopback(const struct sockaddr_storage *a)
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)a;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)a;
+
+    if (a->ss_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    return a->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+/* The host a browser thinks it talks to must be one that only we can be. */
+static bool host_is_ours(const struct http_peer *p, const struct h1_host *h)
+{
+    char text[INET6_ADDRSTRLEN] = "";
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&p->local;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&p->local;
+    bool is4 = p->local.ss_family == AF_INET;
+    uint16_t port = ntohs(is4 ? v4->sin_port : v6->sin6_port);
+
+    if ((h->port ? h->port : 80) != port)
+        return false;
+    if (origin_is_loopback(&p->local) && h1_same(h->name, STR("localhost")))
+        return true;
+    inet_ntop(p->local.ss_family, is4 ? (const void *)&v4->sin_addr : (const void *)&v6->sin6_addr,
+              text, sizeof text);
+    return h1_same(h->name, str_from(text));
+}
+
+/* A web page's script sends its own origin; only pages of ours may talk to us. */
+static bool page_is_ours(const struct h1_head *h)
+{
+    struct str origin = h1_value(h, STR("Origin")), host = h1_value(h, STR("Host"));
+
+    if (!origin.p)
+        return true;
+    return str_starts(origin, STR("http://")) &&
+           str_eq((struct str){ origin.p + 7, origin.n - 7 }, host);
+}
+
+bool origin_is_ours(const struct http_exchange *x)
+{
+    const struct http_peer *p = http_peer(x);
+    const struct h1_request *q = http_request(x);
+
+    return p->is_unix || (host_is_ours(p, &q->host) && page_is_ours(&q->head));
+}

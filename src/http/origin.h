@@ -1,0 +1,13 @@
+/* Whether a request to a TCP socket means us: what keeps web pages of others away from a server on
+ * this machine, also after they have bent a name of theirs to its address. */
+#ifndef HTTP_ORIGIN_H
+#define HTTP_ORIGIN_H
+
+#include "http/server.h"
+
+bool origin_is_loopback(const struct sockaddr_storage *a);
+/* Host names the address that was connected to, or localhost; Origin, if it is there, the same. A
+ * unix socket has no such callers: always true. */
+bool origin_is_ours(const struct http_exchange *x);
+
+#endif
