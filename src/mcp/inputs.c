@@ -1,0 +1,361 @@
+/* What a handler needs of the client: a form filled in, a model's answer, its roots.
+ *
+ * In the revisions with sessions the client is asked on the request's stream, and its answers call
+ * the handler again. The stateless one has no way back: there the request is answered with what is
+ * needed, and the client sends it again with the answers and with a state that only we can make. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "crypto/encode.h"
+#include "crypto/hash.h"
+#include "crypto/secret.h"
+#include "json/reader.h"
+#include "mcp/inside.h"
+
+/* The analyser takes what is in a list for lost. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
+
+enum { PARAMS_MAX = 64 << 10, STATE_TEXT_MAX = 4 << 10, RESPONSE_MAX = 1 << 20, DEPTH = 32 };
+enum { SIGNED_HEAD = CRYPTO_SHA256_SIZE + sizeof(int64_t) };
+#define STATE_LIFE (INT64_C(3600) * NS_PER_S)
+
+/* --- what can be asked for --- */
+
+static const struct {
+    const char *method;
+    unsigned can;
+    const char *name;
+} kinds[] = {
+    { "elicitation/create", MCP_CAN_ELICIT, "elicitation" },
+    { "sampling/createMessage", MCP_CAN_SAMPLE, "sampling" },
+    { "roots/list", MCP_CAN_ROOTS, "roots" },
+};
+
+static size_t kind_of(const char *method)
+{
+    size_t i = 0;
+
+    while (i + 1 < COUNT_OF(kinds) && strcmp(kinds[i].method, method) != 0)
+        i++;
+    return i;
+}
+
+bool mcp_can_ask(const struct mcp_request *r, const char *method)
+{
+    return r->can & kinds[kind_of(method)].can;
+}
+
+const struct json *mcp_input(struct mcp_request *r, const char *key, const char *method,
+                             struct str params)
+{
+    const struct json *sent = r->responses ? json_get(r->responses, str_from(key)) : NULL;
+    struct mcp_input *i = r->inputs;
+
+    while (i < r->inputs + r->n_inputs && strcmp(i->key, key) != 0)
+        i++;
+    if (i < r->inputs + r->n_inputs)
+        return i->response;
+    if (sent && sent->type == JSON_OBJECT)
+        return sent;
+    if (r->n_inputs == MCP_INPUTS_MAX)
+        return NULL;
+    *i = (struct mcp_input){ .key = key, .method = method, .params = BUF_INIT(PARAMS_MAX) };
+    buf_add(&i->params, params);
+    r->n_inputs++;
+    return NULL;
+}
+
+void mcp_inputs_done(struct mcp_request *r)
+{
+    for (size_t i = 0; i < r->n_inputs; i++)
+        buf_done(&r->inputs[i].params);
+    r->n_inputs = 0;
+}
+
+/* --- the state that a client keeps for us --- */
+
+const char *mcp_word(const struct mcp_request *r)
+{
+    struct str name = mcp_param_str(r, "name"), uri = mcp_param_str(r, "uri");
+
+    return name.p ? name.p : uri.p ? uri.p : "";
+}
+
+/* Of one request of one client, and for an hour. */
+static void sign(const struct mcp_request *r, int64_t until, struct str note,
+                 unsigned char out[static CRYPTO_SHA256_SIZE])
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(MCP_STATE_MAX + 2 * MCP_URI_MAX);
+    const struct mcp_server *s = r->session->server;
+
+    buf_addf(&text, "%s%c%s%c%lld%c", r->session->peer, 0, mcp_word(r), 0, (long long)until, 0);
+    buf_add(&text, note);
+    crypto_hmac_sha256((struct str){ (const char *)s->key, sizeof s->key }, buf_str(&text), out);
+}
+
+static void put_state(struct json_writer *w, const struct mcp_request *r)
+{
+    AUTO(buf_done) struct buf raw = BUF_INIT(SIGNED_HEAD + MCP_STATE_MAX);
+    AUTO(buf_done) struct buf text = BUF_INIT(STATE_TEXT_MAX);
+    unsigned char code[CRYPTO_SHA256_SIZE];
+    int64_t until = clock_wall() + STATE_LIFE;
+
+    sign(r, until, str_from(r->note), code);
+    buf_add(&raw, (struct str){ (const char *)code, sizeof code });
+    buf_add(&raw, (struct str){ (const char *)&until, sizeof until });
+    buf_add(&raw, str_from(r->note));
+    crypto_base64url(buf_str(&raw), &text);
+    json_key(w, STR("requestState"));
+    json_put_str(w, buf_str(&text));
+}
+
+static bool take_state(struct mcp_request *r, struct str given)
+{
+    AUTO(buf_done) struct buf raw = BUF_INIT(STATE_TEXT_MAX);
+    unsigned char code[CRYPTO_SHA256_SIZE];
+    struct str note;
+    int64_t until;
+
+    if (given.n > STATE_TEXT_MAX || crypto_unbase64url(given, &raw, NULL) < 0 ||
+        raw.n < SIGNED_HEAD)
+        return false;
+    memcpy(&until, raw.p + sizeof code, sizeof until);
+    note = (struct str){ raw.p + SIGNED_HEAD, raw.n - SIGNED_HEAD };
+    sign(r, until, note, code);
+    return crypto_equal((struct str){ raw.p, sizeof code },
+                        (struct str){ (const char *)code, sizeof code }) &&
+           until > clock_wall() && str_copy(note, r->note, sizeof r->note);
+}
+
+int mcp_inputs_read(struct mcp_request *r)
+{
+    const struct json *responses = mcp_param(r, "inputResponses");
+    const struct json *state = mcp_param(r, "requestState");
+
+    if (!mcp_is_new(r->version) || r->responses)
+        return 0;
+    if (responses && responses->type != JSON_OBJECT) {
+        mcp_fail(r, RPC_INVALID_PARAMS, "inputResponses: must be an object");
+        return -1;
+    }
+    if (state && (state->type != JSON_STR || !take_state(r, state->s))) {
+        mcp_fail(r, RPC_INVALID_PARAMS,
+                 "requestState: is not one that we gave for this, or too old");
+        return -1;
+    }
+    r->responses = responses;
+    return 0;
+}
+
+/* --- asking --- */
+
+static void put_params(struct json_writer *w, const struct mcp_input *i)
+{
+    const struct json_limits limits = { .bytes = PARAMS_MAX, .depth = DEPTH };
+    AUTO(arena_done) struct arena a = ARENA_INIT(16 * PARAMS_MAX);
+    const struct json *v;
+
+    if (json_read(buf_str(&i->params), limits, &a, &v, NULL) >= 0) {
+        json_put_tree(w, v);
+        return;
+    }
+    json_begin_object(w);
+    json_end_object(w);
+}
+
+void mcp_put_inputs(struct json_writer *w, const struct mcp_request *r)
+{
+    json_key(w, STR("inputRequests"));
+    json_begin_object(w);
+    for (size_t n = 0; n < r->n_inputs; n++) {
+        const struct mcp_input *i = &r->inputs[n];
+
+        if (i->response)
+            continue;
+        json_key(w, str_from(i->key));
+        json_begin_object(w);
+        mcp_put(w, "method", i->method);
+        json_key(w, STR("params"));
+        put_params(w, i);
+        json_end_object(w);
+    }
+    json_end_object(w);
+}
+
+static void write_missing(struct json_writer *w, const void *what)
+{
+    const struct mcp_request *r = what;
+
+    json_begin_object(w);
+    json_key(w, STR("requiredCapabilities"));
+    json_begin_object(w);
+    for (size_t k = 0; k < COUNT_OF(kinds); k++)
+        for (size_t n = 0; n < r->n_inputs; n++)
+            if (kind_of(r->inputs[n].method) == k && !(r->can & kinds[k].can)) {
+                json_key(w, str_from(kinds[k].name));
+                json_begin_object(w);
+                json_end_object(w);
+                break;
+            }
+    json_end_object(w);
+    json_end_object(w);
+}
+
+static bool client_can(struct mcp_request *r)
+{
+    for (size_t n = 0; n < r->n_inputs; n++)
+        if (!mcp_can_ask(r, r->inputs[n].method)) {
+            mcp_fail_with(r,
+                          mcp_is_new(r->version) ? (int)MCP_NO_CAPABILITY : (int)RPC_INVALID_PARAMS,
+                          "this needs a client that can be asked", write_missing, r);
+            return false;
+        }
+    return true;
+}
+
+static void ask_new(struct mcp_request *r)
+{
+    struct json_writer *w = &r->w;
+
+    buf_clear(&r->text);
+    json_writer_init(w, &r->text, JSON_COMPACT);
+    rpc_begin_result(w, r->m->id);
+    json_begin_object(w);
+    mcp_put(w, "resultType", "input_required");
+    mcp_put_inputs(w, r);
+    put_state(w, r);
+    mcp_reply(r);
+}
+
+static struct mcp_ask *ask_new_one(struct mcp_request *r, size_t n)
+{
+    struct mcp_ask *a = calloc(1, sizeof *a);
+
+    if (!a)
+        abort();
+    a->id = ++r->session->asked;
+    a->input = n;
+    a->request = r;
+    return a;
+}
+
+static void ask_one(struct mcp_request *r, size_t n)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(2 * PARAMS_MAX);
+    struct mcp_ask *a = ask_new_one(r, n);
+    struct json_writer w;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    rpc_begin_ask(&w, a->id, r->inputs[n].method);
+    put_params(&w, &r->inputs[n]);
+    json_end_object(&w);
+    list_append(&r->session->asks, &a->link);
+    if (json_writer_finish(&w, NULL) >= 0)
+        mcp_send(r, buf_str(&text));
+}
+
+static bool asked_before(struct mcp_request *r, size_t n)
+{
+    struct list *asks = &r->session->asks;
+
+    for (struct link *l = list_first(asks); l; l = list_after(asks, l)) {
+        const struct mcp_ask *a = container_of(l, struct mcp_ask, link);
+
+        if (a->request == r && a->input == n)
+            return true;
+    }
+    return false;
+}
+
+void mcp_inputs_ask(struct mcp_request *r)
+{
+    size_t open = 0;
+
+    for (size_t n = 0; n < r->n_inputs; n++)
+        open += !r->inputs[n].response;
+    if (!open || !client_can(r))
+        return;
+    if (r->task) {
+        mcp_task_wait(r);
+        return;
+    }
+    if (mcp_is_new(r->version)) {
+        ask_new(r);
+        return;
+    }
+    for (size_t n = 0; n < r->n_inputs; n++)
+        if (!r->inputs[n].response && !asked_before(r, n))
+            ask_one(r, n);
+}
+
+void mcp_inputs_drop(struct mcp_request *r)
+{
+    struct list *asks = &r->session->asks;
+    struct link *next;
+
+    for (struct link *l = list_first(asks); l; l = next) {
+        struct mcp_ask *a = container_of(l, struct mcp_ask, link);
+
+        next = list_after(asks, l);
+        if (a->request != r)
+            continue;
+        link_leave(&a->link);
+        free(a);
+    }
+}
+
+/* --- answers --- */
+
+/* A copy: the frame it came in goes. */
+bool mcp_input_take(struct mcp_request *r, size_t n, const struct json *response)
+{
+    const struct json_limits limits = { .bytes = RESPONSE_MAX, .depth = DEPTH };
+    AUTO(buf_done) struct buf text = BUF_INIT(RESPONSE_MAX);
+    struct json_writer w;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_put_tree(&w, response);
+    return json_writer_finish(&w, NULL) >= 0 &&
+           json_read(buf_str(&text), limits, &r->arena, &r->inputs[n].response, NULL) >= 0;
+}
+
+static void answer_came(struct mcp_request *r, size_t n, const struct rpc_message *m)
+{
+    struct str why = m->error ? mcp_text(m->error, "message") : STR("");
+
+    mcp_request_ref(r);
+    if (m->error)
+        mcp_tool_fail(r, "the client refused %s: %.400s", r->inputs[n].method, why.p ? why.p : "");
+    else if (m->result->type != JSON_OBJECT || !mcp_input_take(r, n, m->result))
+        mcp_tool_fail(r, "the client's answer to %s is none", r->inputs[n].method);
+    for (size_t i = 0; i < r->n_inputs; i++)
+        if (!r->inputs[i].response) {
+            mcp_request_unref(r);
+            return;
+        }
+    if (!mcp_over(r))
+        mcp_run_handler(r);
+    if (!mcp_over(r))
+        mcp_inputs_ask(r);
+    mcp_request_unref(r);
+}
+
+void mcp_answered(struct mcp_session *s, const struct rpc_message *m)
+{
+    for (struct link *l = list_first(&s->asks); m->id && l; l = list_after(&s->asks, l)) {
+        struct mcp_ask *a = container_of(l, struct mcp_ask, link);
+        struct mcp_request *r = a->request;
+        size_t n = a->input;
+
+        if (m->id->type != JSON_INT || (uint64_t)m->id->i != a->id)
+            continue;
+        link_leave(&a->link);
+        free(a);
+        answer_came(r, n, m);
+        return;
+    }
+}

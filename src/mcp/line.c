@@ -1,0 +1,194 @@
+#include "mcp/line.h"
+
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "mcp/inside.h"
+#include "mcp/pipe.h"
+
+enum { ERROR_MAX = 4 << 10 };
+
+struct line {
+    struct mcp_out out;
+    struct mcp_pipe pipe;
+    struct mcp_session *session;
+    struct buf in; /* the start of a message */
+    size_t max;
+    bool skipping; /* the rest of a message that is too long */
+    bool paused;
+    struct loop_later later;
+};
+
+static void line_free(struct loop_later *l)
+{
+    struct line *n = container_of(l, struct line, later);
+
+    mcp_session_unref(n->session);
+    mcp_pipe_done(&n->pipe);
+    buf_done(&n->in);
+    free(n);
+}
+
+static void line_over(struct line *n)
+{
+    struct loop *loop = n->session->loop;
+
+    n->pipe.x = NULL;
+    mcp_out_gone(&n->out, true);
+    mcp_session_end(n->session);
+    loop_later(loop, &n->later, line_free, NULL);
+}
+
+static void line_gone(struct http_exchange *x)
+{
+    line_over(http_state(x));
+}
+
+/* --- out --- */
+
+/* A client that does not read is not read from. */
+static int after_send(struct line *n, int r)
+{
+    if (r < 0) {
+        line_over(n);
+    } else if (r > 0 && !n->paused) {
+        n->paused = true;
+        http_body_pause(n->pipe.x);
+    }
+    return r;
+}
+
+static int send_message(struct mcp_out *o, struct str message)
+{
+    struct line *n = container_of(o, struct line, out);
+    int r;
+
+    if (!n->pipe.x)
+        return -1;
+    r = mcp_pipe_add(&n->pipe, message);
+    if (r >= 0)
+        r = mcp_pipe_add(&n->pipe, STR("\n"));
+    return after_send(n, r);
+}
+
+static void answer(struct mcp_out *o, struct str message, int status)
+{
+    (void)status;
+    if (message.n)
+        send_message(o, message);
+}
+
+static const struct mcp_out_ops ops = { .send = send_message, .answer = answer };
+
+static void drained(struct http_exchange *x)
+{
+    struct line *n = http_state(x);
+    int r = mcp_pipe_drain(&n->pipe);
+
+    if (r < 0)
+        line_over(n);
+    if (r != 0)
+        return;
+    if (n->paused) {
+        n->paused = false;
+        http_body_resume(x);
+    }
+    mcp_out_drained(&n->out);
+}
+
+/* --- in --- */
+
+static void refuse(struct line *n, enum rpc_code code, struct str id, const char *why)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(ERROR_MAX);
+
+    rpc_write_error(&text, id, code, why);
+    send_message(&n->out, buf_str(&text));
+}
+
+static void take(struct line *n, struct str text)
+{
+    AUTO(buf_done) struct buf id = BUF_INIT(ERROR_MAX);
+    struct rpc_frame *f;
+    enum rpc_code code;
+    struct err e;
+
+    if (rpc_read(text, n->max, &f, &code, &id, &e) < 0) {
+        refuse(n, code, buf_str(&id), e.msg);
+        return;
+    }
+    if (f->batch && !mcp_has_batches(n->session->version))
+        refuse(n, RPC_INVALID_REQUEST, STR(""), "this revision of the protocol has no batches");
+    for (size_t i = 0; i < f->n && !n->session->ended; i++)
+        if (!f->batch || mcp_has_batches(n->session->version))
+            mcp_take(n->session, &n->out, f, i);
+    rpc_frame_unref(f);
+}
+
+static void add(struct line *n, struct str piece)
+{
+    if (n->skipping || buf_add(&n->in, piece) >= 0)
+        return;
+    n->skipping = true;
+    buf_done(&n->in);
+    refuse(n, RPC_INVALID_REQUEST, STR(""), "the message is too long");
+}
+
+static void heard(struct http_exchange *x, struct str data)
+{
+    struct line *n = http_state(x);
+
+    if (!data.n) { /* it has closed its side: nobody waits for answers */
+        http_end(take_ptr(n->pipe.x));
+        line_over(n);
+        return;
+    }
+    while (data.n && !n->session->ended) {
+        size_t end = str_find(data, '\n');
+
+        add(n, (struct str){ data.p, end });
+        if (end == data.n)
+            return;
+        if (!n->skipping && str_trim(buf_str(&n->in)).n)
+            take(n, str_trim(buf_str(&n->in)));
+        n->skipping = false;
+        buf_done(&n->in);
+        data = (struct str){ data.p + end + 1, data.n - end - 1 };
+    }
+}
+
+bool mcp_line_wanted(const struct http_exchange *x)
+{
+    const struct h1_head *h = &http_request(x)->head;
+
+    return h->upgrade && h1_same(h->proto, STR(MCP_LINE_PROTOCOL));
+}
+
+void mcp_line_accept(struct mcp_server *server, struct http_exchange *x, const char *peer,
+                     void *user, void (*free_user)(void *user), size_t max)
+{
+    static const struct h1_field fields[] = { { { "Upgrade", 7 }, { MCP_LINE_PROTOCOL, 13 } } };
+    struct line *n = calloc(1, sizeof *n);
+    struct err e;
+
+    if (!n)
+        abort();
+    if (mcp_session_new(server, peer, user, free_user, &n->session, &e) < 0) {
+        http_fail(x, 503, str_from(e.msg));
+        free(n);
+        return;
+    }
+    mcp_session_ref(n->session);
+    n->session->back = &n->out;
+    n->out.ops = &ops;
+    n->max = max;
+    buf_init(&n->in, max);
+    mcp_pipe_init(&n->pipe, x);
+    http_set_state(x, n);
+    http_on_gone(x, line_gone);
+    http_on_drain(x, drained);
+    if (http_upgrade(x, fields, COUNT_OF(fields), heard, &e) < 0) {
+        http_fail(x, 400, str_from(e.msg));
+        line_over(n);
+    }
+}

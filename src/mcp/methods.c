@@ -1,0 +1,281 @@
+/* The table of methods, and those that are about the session itself. */
+#include "base/own.h"
+#include "mcp/inside.h"
+
+/* --- reading --- */
+
+const struct json *mcp_object(const struct json *v, const char *name)
+{
+    const struct json *m = v ? json_get(v, str_from(name)) : NULL;
+
+    return m && m->type == JSON_OBJECT ? m : NULL;
+}
+
+struct str mcp_text(const struct json *v, const char *name)
+{
+    const struct json *m = v ? json_get(v, str_from(name)) : NULL;
+
+    return m && m->type == JSON_STR ? m->s : (struct str){ NULL, 0 };
+}
+
+const struct json *mcp_param(const struct mcp_request *r, const char *name)
+{
+    return r->m->params ? json_get(r->m->params, str_from(name)) : NULL;
+}
+
+struct str mcp_param_str(const struct mcp_request *r, const char *name)
+{
+    return mcp_text(r->m->params, name);
+}
+
+unsigned mcp_read_can(const struct json *capabilities)
+{
+    unsigned can = 0;
+
+    if (mcp_object(capabilities, "sampling"))
+        can |= MCP_CAN_SAMPLE;
+    if (mcp_object(capabilities, "elicitation"))
+        can |= MCP_CAN_ELICIT;
+    if (mcp_object(capabilities, "roots"))
+        can |= MCP_CAN_ROOTS;
+    if (mcp_object(mcp_object(capabilities, "extensions"), MCP_TASKS))
+        can |= MCP_CAN_TASKS;
+    return can;
+}
+
+static bool level_of(struct str name, enum mcp_level *ret)
+{
+    for (unsigned i = 0; i < MCP_SILENT; i++)
+        if (str_eq(name, str_from(mcp_level_names[i]))) {
+            *ret = (enum mcp_level)i;
+            return true;
+        }
+    return false;
+}
+
+/* --- writing --- */
+
+void mcp_put(struct json_writer *w, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    json_key(w, str_from(key));
+    json_put_lossy(w, str_from(value));
+}
+
+static void put_flag(struct json_writer *w, const char *group, const char *flag, bool on)
+{
+    json_key(w, str_from(group));
+    json_begin_object(w);
+    if (on) {
+        json_key(w, str_from(flag));
+        json_put_bool(w, true);
+    }
+    json_end_object(w);
+}
+
+void mcp_put_server(struct json_writer *w, const struct mcp_offer *o)
+{
+    json_begin_object(w);
+    mcp_put(w, "name", o->name);
+    mcp_put(w, "title", o->title);
+    mcp_put(w, "version", o->version);
+    json_end_object(w);
+}
+
+static void put_extensions(struct json_writer *w)
+{
+    json_key(w, STR("extensions"));
+    json_begin_object(w);
+    json_key(w, STR(MCP_TASKS));
+    json_begin_object(w);
+    json_end_object(w);
+    json_end_object(w);
+}
+
+void mcp_put_capabilities(struct json_writer *w, const struct mcp_offer *o, enum mcp_version v)
+{
+    json_begin_object(w);
+    put_flag(w, "tools", "listChanged", o->lists_change);
+    put_flag(w, "prompts", "listChanged", o->lists_change);
+    put_flag(w, "resources", "subscribe", o->watchable);
+    if (v >= MCP_2025_03_26)
+        put_flag(w, "completions", "", false);
+    put_flag(w, "logging", "", false);
+    if (mcp_is_new(v))
+        put_extensions(w);
+    json_end_object(w);
+}
+
+static void write_versions(struct json_writer *w, const void *requested)
+{
+    const struct str *asked = requested;
+
+    json_begin_object(w);
+    json_key(w, STR("supported"));
+    json_begin_array(w);
+    for (enum mcp_version v = MCP_VERSION_COUNT_ - 1; v > MCP_NONE; v--)
+        json_put_str(w, str_from(mcp_version_names[v]));
+    json_end_array(w);
+    json_key(w, STR("requested"));
+    json_put_str(w, *asked);
+    json_end_object(w);
+}
+
+/* --- the stateless revision: every request says who asks --- */
+
+int mcp_read_meta(struct mcp_request *r)
+{
+    struct str version = mcp_meta_version(r->m), level;
+    const struct json *can = mcp_object(r->meta, MCP_META "clientCapabilities");
+
+    if (!version.p)
+        return 0;
+    if (mcp_is_new(mcp_version_of(version)) || !mcp_version_of(version))
+        r->version = MCP_2026_07_28;
+    if (!mcp_version_of(version)) {
+        mcp_fail_with(r, MCP_BAD_VERSION, "this revision of the protocol is not spoken here",
+                      write_versions, &version);
+        return -1;
+    }
+    if (!mcp_is_new(r->version))
+        return 0;
+    if (!can) {
+        mcp_fail(r, RPC_INVALID_PARAMS, "_meta: must have " MCP_META "clientCapabilities");
+        return -1;
+    }
+    r->can = mcp_read_can(can);
+    r->level = MCP_SILENT;
+    level = mcp_text(r->meta, MCP_META "logLevel");
+    if (level.p && !level_of(level, &r->level)) {
+        mcp_fail(r, RPC_INVALID_PARAMS, "_meta: " MCP_META "logLevel: there is no such level");
+        return -1;
+    }
+    return 0;
+}
+
+static void discover(struct mcp_request *r)
+{
+    const struct mcp_offer *o = r->session->server->offer;
+    struct json_writer *w = mcp_result_for(r, MCP_MS_STATIC);
+
+    json_key(w, STR("supportedVersions"));
+    json_begin_array(w);
+    for (enum mcp_version v = MCP_VERSION_COUNT_ - 1; v > MCP_NONE; v--)
+        json_put_str(w, str_from(mcp_version_names[v]));
+    json_end_array(w);
+    json_key(w, STR("capabilities"));
+    mcp_put_capabilities(w, o, MCP_2026_07_28);
+    mcp_put(w, "instructions", o->instructions);
+    json_key(w, STR("_meta"));
+    json_begin_object(w);
+    json_key(w, STR(MCP_META "serverInfo"));
+    mcp_put_server(w, o);
+    json_end_object(w);
+    mcp_reply(r);
+}
+
+/* --- the revisions with sessions --- */
+
+static void initialize(struct mcp_request *r)
+{
+    const struct mcp_offer *o = r->session->server->offer;
+    struct mcp_session *s = r->session;
+    struct str version = mcp_param_str(r, "protocolVersion");
+    enum mcp_version v = mcp_version_of(version);
+    struct json_writer *w;
+
+    if (!version.p || !mcp_object(r->m->params, "capabilities") ||
+        !mcp_object(r->m->params, "clientInfo")) {
+        mcp_fail(r, RPC_INVALID_PARAMS,
+                 "initialize needs protocolVersion, capabilities and clientInfo");
+        return;
+    }
+    if (s->version) {
+        mcp_fail(r, RPC_INVALID_REQUEST, "this session is initialized");
+        return;
+    }
+    s->version = r->version = v && v <= MCP_LAST_OLD ? v : MCP_LAST_OLD;
+    s->can = mcp_read_can(mcp_object(r->m->params, "capabilities"));
+    s->level = MCP_INFO;
+    w = mcp_result(r);
+    mcp_put(w, "protocolVersion", mcp_version_names[s->version]);
+    json_key(w, STR("capabilities"));
+    mcp_put_capabilities(w, o, s->version);
+    json_key(w, STR("serverInfo"));
+    mcp_put_server(w, o);
+    mcp_put(w, "instructions", o->instructions);
+    mcp_reply(r);
+}
+
+static void ping(struct mcp_request *r)
+{
+    mcp_result(r);
+    mcp_reply(r);
+}
+
+static void set_level(struct mcp_request *r)
+{
+    if (!level_of(mcp_param_str(r, "level"), &r->session->level)) {
+        mcp_fail(r, RPC_INVALID_PARAMS,
+                 "level: must be debug, info, notice, warning, error, critical, "
+                 "alert or emergency");
+        return;
+    }
+    ping(r);
+}
+
+static const struct mcp_method methods[] = {
+    { "initialize", initialize, MCP_OLD, true },
+    { "ping", ping, MCP_OLD, true },
+    { "logging/setLevel", set_level, MCP_OLD, false },
+    { "server/discover", discover, MCP_NEW, false },
+    { "tools/list", mcp_tools_list, MCP_BOTH, false },
+    { "tools/call", mcp_tools_call, MCP_BOTH, false },
+    { "resources/list", mcp_resources_list, MCP_BOTH, false },
+    { "resources/read", mcp_resources_read, MCP_BOTH, false },
+    { "resources/templates/list", mcp_resources_templates, MCP_BOTH, false },
+    { "resources/subscribe", mcp_resources_subscribe, MCP_OLD, false },
+    { "resources/unsubscribe", mcp_resources_unsubscribe, MCP_OLD, false },
+    { "prompts/list", mcp_prompts_list, MCP_BOTH, false },
+    { "prompts/get", mcp_prompts_get, MCP_BOTH, false },
+    { "completion/complete", mcp_complete, MCP_BOTH, false },
+    { "subscriptions/listen", mcp_listen, MCP_NEW, false },
+    { "tasks/get", mcp_task_get, MCP_NEW, false },
+    { "tasks/update", mcp_task_update, MCP_NEW, false },
+    { "tasks/cancel", mcp_task_cancel, MCP_NEW, false },
+};
+
+const struct mcp_method *mcp_method_find(struct str name, enum mcp_version v)
+{
+    unsigned era = mcp_is_new(v) ? MCP_NEW : MCP_OLD;
+
+    for (size_t i = 0; i < COUNT_OF(methods); i++)
+        if ((methods[i].eras & era) && str_eq(name, str_from(methods[i].name)))
+            return &methods[i];
+    return NULL;
+}
+
+/* --- what has no answer --- */
+
+static void cancelled(struct mcp_session *s, const struct json *id)
+{
+    for (struct link *l = list_first(&s->requests); l; l = list_after(&s->requests, l)) {
+        struct mcp_request *r = container_of(l, struct mcp_request, in_session);
+
+        if (!rpc_same_id(r->m->id, id))
+            continue;
+        if (!str_eq(r->m->method, STR("initialize"))) /* which must not be */
+            mcp_request_cancel(r);
+        return;
+    }
+}
+
+/* The others tell of things that we do not wait for. */
+void mcp_notified(struct mcp_session *s, const struct rpc_message *m)
+{
+    const struct json *id = m->params ? json_get(m->params, STR("requestId")) : NULL;
+
+    if (id && str_eq(m->method, STR("notifications/cancelled")))
+        cancelled(s, id);
+}

@@ -1,0 +1,158 @@
+/* prompts/… and completion/complete. */
+#include "base/own.h"
+#include "mcp/inside.h"
+
+enum { VALUES_MAX = 100 };
+
+static void put_arguments(struct json_writer *w, const struct mcp_argument *a)
+{
+    if (!a)
+        return;
+    json_key(w, STR("arguments"));
+    json_begin_array(w);
+    for (; a->name; a++) {
+        json_begin_object(w);
+        mcp_put(w, "name", a->name);
+        mcp_put(w, "description", a->description);
+        json_key(w, STR("required"));
+        json_put_bool(w, a->required);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+void mcp_prompts_list(struct mcp_request *r)
+{
+    const struct mcp_offer *o = r->session->server->offer;
+    struct json_writer *w;
+
+    if (mcp_cursor(r) < 0)
+        return;
+    w = mcp_result_for(r, MCP_MS_STATIC);
+    json_key(w, STR("prompts"));
+    json_begin_array(w);
+    for (size_t i = 0; i < o->n_prompts; i++) {
+        json_begin_object(w);
+        mcp_put(w, "name", o->prompts[i].name);
+        mcp_put(w, "title", o->prompts[i].title);
+        mcp_put(w, "description", o->prompts[i].description);
+        put_arguments(w, o->prompts[i].arguments);
+        json_end_object(w);
+    }
+    json_end_array(w);
+    mcp_reply(r);
+}
+
+static const struct mcp_prompt *prompt_find(const struct mcp_offer *o, struct str name)
+{
+    for (size_t i = 0; i < o->n_prompts; i++)
+        if (str_eq(name, str_from(o->prompts[i].name)))
+            return &o->prompts[i];
+    return NULL;
+}
+
+/* Strings only, and those that are required. */
+static bool arguments_good(struct mcp_request *r, const struct mcp_prompt *p, const struct json *v)
+{
+    for (const struct json *m = v ? json_first(v) : NULL; v && m != json_end(v); m++)
+        if (m->type != JSON_STR) {
+            mcp_fail(r, RPC_INVALID_PARAMS, "arguments: '%.64s' must be a string", m->key.p);
+            return false;
+        }
+    for (const struct mcp_argument *a = p->arguments; a && a->name; a++)
+        if (a->required && !mcp_text(v, a->name).p) {
+            mcp_fail(r, RPC_INVALID_PARAMS, "arguments: '%s' is missing", a->name);
+            return false;
+        }
+    return true;
+}
+
+void mcp_prompts_get(struct mcp_request *r)
+{
+    struct str name = mcp_param_str(r, "name");
+    const struct mcp_prompt *p = prompt_find(r->session->server->offer, name);
+    const struct json *v = mcp_param(r, "arguments");
+
+    if (!p)
+        mcp_fail(r, RPC_INVALID_PARAMS, "there is no prompt '%.64s'; prompts/list names them",
+                 name.p ? name.p : "");
+    else if (v && v->type != JSON_OBJECT)
+        mcp_fail(r, RPC_INVALID_PARAMS, "arguments: must be an object");
+    else if (arguments_good(r, p, v) && mcp_inputs_read(r) >= 0)
+        p->get(r, v);
+}
+
+void mcp_prompt_text(struct mcp_request *r, const char *description, struct str text)
+{
+    struct json_writer *w = mcp_result(r);
+
+    mcp_put(w, "description", description);
+    json_key(w, STR("messages"));
+    json_begin_array(w);
+    json_begin_object(w);
+    mcp_put(w, "role", "user");
+    json_key(w, STR("content"));
+    json_begin_object(w);
+    mcp_put(w, "type", "text");
+    json_key(w, STR("text"));
+    json_put_lossy(w, text);
+    json_end_object(w);
+    json_end_object(w);
+    json_end_array(w);
+    mcp_reply(r);
+}
+
+/* --- completion --- */
+
+/* The texts are kept one behind the other, each with its NUL. */
+void mcp_offer_value(struct mcp_request *r, struct str value)
+{
+    size_t before = r->values.n;
+
+    if (memchr(value.p, 0, value.n) || r->n_values++ >= VALUES_MAX)
+        return;
+    if (buf_add(&r->values, value) < 0 || buf_add_c(&r->values, '\0') < 0)
+        r->values.n = before;
+}
+
+static void put_values(struct mcp_request *r)
+{
+    struct json_writer *w = mcp_result(r);
+    struct str rest = buf_str(&r->values), value;
+
+    json_key(w, STR("completion"));
+    json_begin_object(w);
+    json_key(w, STR("values"));
+    json_begin_array(w);
+    while (rest.n) {
+        rest = str_cut(rest, '\0', &value);
+        json_put_lossy(w, value);
+    }
+    json_end_array(w);
+    json_key(w, STR("total"));
+    json_put_uint(w, r->n_values);
+    json_key(w, STR("hasMore"));
+    json_put_bool(w, r->n_values > VALUES_MAX);
+    json_end_object(w);
+    mcp_reply(r);
+}
+
+void mcp_complete(struct mcp_request *r)
+{
+    const struct mcp_offer *o = r->session->server->offer;
+    const struct json *ref = mcp_object(r->m->params, "ref");
+    const struct json *argument = mcp_object(r->m->params, "argument");
+    struct str type = mcp_text(ref, "type"), name = mcp_text(argument, "name");
+    struct str about =
+        str_eq(type, STR("ref/prompt")) ? mcp_text(ref, "name") : mcp_text(ref, "uri");
+
+    if (!about.p || !name.p || !mcp_text(argument, "value").p) {
+        mcp_fail(r, RPC_INVALID_PARAMS,
+                 "completion needs a ref and an argument with name and value");
+        return;
+    }
+    if (o->complete)
+        o->complete(r, about, name, mcp_text(argument, "value"));
+    if (!mcp_over(r))
+        put_values(r);
+}

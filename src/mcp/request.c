@@ -1,0 +1,382 @@
+#include "mcp/request.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "mcp/inside.h"
+
+enum { ARENA_MAX = 16 << 20, VALUES_MAX = 64 << 10, NOTE_MAX = 1 << 20 };
+
+/* --- life --- */
+
+struct mcp_request *mcp_request_ref(struct mcp_request *r)
+{
+    r->refs++;
+    return r;
+}
+
+static void request_free(struct loop_later *l)
+{
+    struct mcp_request *r = container_of(l, struct mcp_request, later);
+
+    if (r->on_end)
+        r->on_end(r);
+    mcp_inputs_done(r);
+    buf_done(&r->text);
+    buf_done(&r->values);
+    arena_done(&r->arena);
+    rpc_frame_unref(r->frame);
+    mcp_session_unref(r->session);
+    free(r);
+}
+
+void mcp_request_unref(struct mcp_request *r)
+{
+    if (--r->refs == 0)
+        loop_later(r->session->loop, &r->later, request_free, NULL);
+}
+
+/* It is over: the session's reference goes. */
+static void leave(struct mcp_request *r)
+{
+    mcp_inputs_drop(r);
+    loop_timer_stop(&r->long_after);
+    link_leave(&r->in_out);
+    link_leave(&r->in_session);
+    r->out = NULL;
+    mcp_request_unref(r);
+}
+
+void mcp_request_cancel(struct mcp_request *r)
+{
+    struct mcp_out *o = r->out;
+
+    if (mcp_over(r))
+        return;
+    r->cancelled = true;
+    mcp_request_ref(r);
+    leave(r);
+    if (o)
+        o->ops->answer(o, STR(""), 200);
+    if (r->on_cancel)
+        r->on_cancel(r);
+    if (r->task)
+        mcp_task_deliver(r);
+    mcp_request_unref(r);
+}
+
+static struct mcp_request *request_new(struct mcp_session *s, struct mcp_out *o,
+                                       struct rpc_frame *f, const struct rpc_message *m)
+{
+    struct mcp_request *r = calloc(1, sizeof *r);
+
+    if (!r)
+        abort();
+    r->refs = 1;
+    r->session = mcp_session_ref(s);
+    r->frame = rpc_frame_ref(f);
+    r->m = m;
+    r->out = o;
+    r->can = s->can;
+    r->level = s->level;
+    r->meta = mcp_object(m->params, "_meta");
+    buf_init(&r->text, MCP_MESSAGE_MAX);
+    buf_init(&r->values, VALUES_MAX);
+    arena_init(&r->arena, ARENA_MAX);
+    list_append(&s->requests, &r->in_session);
+    list_append(&o->requests, &r->in_out);
+    return r;
+}
+
+/* --- what comes --- */
+
+struct str mcp_meta_version(const struct rpc_message *m)
+{
+    return mcp_text(mcp_object(m->params, "_meta"), MCP_META "protocolVersion");
+}
+
+static bool id_in_use(struct mcp_session *s, const struct mcp_request *own)
+{
+    for (struct link *l = list_first(&s->requests); l; l = list_after(&s->requests, l)) {
+        const struct mcp_request *r = container_of(l, struct mcp_request, in_session);
+
+        if (r != own && rpc_same_id(r->m->id, own->m->id))
+            return true;
+    }
+    return false;
+}
+
+static size_t count_requests(struct mcp_session *s)
+{
+    size_t n = 0;
+
+    for (struct link *l = list_first(&s->requests); l; l = list_after(&s->requests, l))
+        n++;
+    return n;
+}
+
+static void dispatch(struct mcp_request *r)
+{
+    struct mcp_session *s = r->session;
+
+    r->method = mcp_method_find(r->m->method, r->version);
+    if (id_in_use(s, r))
+        mcp_fail(r, RPC_INVALID_REQUEST, "id: another request with it is under way");
+    else if (count_requests(s) > MCP_REQUESTS_MAX)
+        mcp_fail(r, RPC_INTERNAL, "%d requests of this session are under way; wait for some",
+                 MCP_REQUESTS_MAX);
+    else if (!r->method)
+        mcp_fail(r, RPC_NO_METHOD, "there is no method '%.*s'", (int)r->m->method.n,
+                 r->m->method.p);
+    else if (!mcp_is_new(r->version) && s->version == MCP_NONE && !r->method->early)
+        mcp_fail(r, RPC_INVALID_REQUEST, "initialize first");
+    else
+        r->method->handle(r);
+}
+
+static void take_request(struct mcp_session *s, struct mcp_out *o, struct rpc_frame *f,
+                         const struct rpc_message *m)
+{
+    struct mcp_request *r = request_new(s, o, f, m);
+    const struct json *token = r->meta ? json_get(r->meta, STR("progressToken")) : NULL;
+
+    r->version = s->version;
+    if (token && (token->type == JSON_STR || token->type == JSON_INT))
+        r->token = token;
+    mcp_request_ref(r);
+    if (mcp_read_meta(r) >= 0)
+        dispatch(r);
+    if (!mcp_over(r))
+        mcp_inputs_ask(r);
+    mcp_request_unref(r);
+}
+
+void mcp_take(struct mcp_session *s, struct mcp_out *o, struct rpc_frame *f, size_t i)
+{
+    const struct rpc_message *m = &f->messages[i];
+
+    if (m->kind == RPC_REQUEST)
+        take_request(s, o, f, m);
+    else if (m->kind == RPC_NOTIFICATION)
+        mcp_notified(s, m);
+    else
+        mcp_answered(s, m);
+}
+
+/* --- answers --- */
+
+static void start_text(struct mcp_request *r)
+{
+    buf_clear(&r->text);
+    json_writer_init(&r->w, &r->text, JSON_COMPACT);
+}
+
+struct json_writer *mcp_result(struct mcp_request *r)
+{
+    start_text(r);
+    rpc_begin_result(&r->w, r->m->id);
+    json_begin_object(&r->w);
+    if (mcp_is_new(r->version))
+        mcp_put(&r->w, "resultType", "complete");
+    return &r->w;
+}
+
+struct json_writer *mcp_result_for(struct mcp_request *r, int64_t ttl_ms)
+{
+    struct json_writer *w = mcp_result(r);
+
+    if (mcp_is_new(r->version)) {
+        json_key(w, STR("ttlMs"));
+        json_put_int(w, ttl_ms);
+        mcp_put(w, "cacheScope", ttl_ms ? "public" : "private");
+    }
+    return w;
+}
+
+void mcp_deliver(struct mcp_request *r, int status)
+{
+    struct mcp_out *o = r->out;
+
+    if (mcp_over(r))
+        return;
+    r->answered = true;
+    mcp_request_ref(r);
+    leave(r);
+    if (r->task)
+        mcp_task_deliver(r);
+    else if (o)
+        o->ops->answer(o, buf_str(&r->text), status);
+    mcp_request_unref(r);
+}
+
+void mcp_reply(struct mcp_request *r)
+{
+    struct err e;
+
+    json_end_object(&r->w);
+    json_end_object(&r->w);
+    if (json_writer_finish(&r->w, &e) < 0)
+        mcp_fail(r, RPC_INTERNAL, "the answer cannot be told: %s", e.msg);
+    else
+        mcp_deliver(r, 200);
+}
+
+/* What HTTP says where the stateless revision has an opinion. */
+static int status_of(const struct mcp_request *r, int code)
+{
+    if (!mcp_is_new(r->version))
+        return 200;
+    switch (code) {
+    case RPC_NO_METHOD:
+        return 404;
+    case RPC_INVALID_REQUEST:
+    case MCP_BAD_HEADER:
+    case MCP_NO_CAPABILITY:
+    case MCP_BAD_VERSION:
+        return 400;
+    default:
+        return r->method ? 200 : 400;
+    }
+}
+
+void mcp_fail_with(struct mcp_request *r, int code, const char *message, mcp_write_fn *data,
+                   const void *what)
+{
+    if (mcp_over(r))
+        return;
+    start_text(r);
+    rpc_begin_error(&r->w, r->m->id, code, str_from(message));
+    if (data) {
+        json_key(&r->w, STR("data"));
+        data(&r->w, what);
+    }
+    json_end_object(&r->w);
+    json_end_object(&r->w);
+    json_writer_finish(&r->w, NULL);
+    mcp_deliver(r, status_of(r, code));
+}
+
+void mcp_fail(struct mcp_request *r, int code, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    mcp_fail_with(r, code, text, NULL, NULL);
+}
+
+/* --- of a tool --- */
+
+static void put_text(struct json_writer *w, struct str text)
+{
+    json_key(w, STR("content"));
+    json_begin_array(w);
+    json_begin_object(w);
+    mcp_put(w, "type", "text");
+    json_key(w, STR("text"));
+    json_put_lossy(w, text);
+    json_end_object(w);
+    json_end_array(w);
+}
+
+void mcp_tool_reply(struct mcp_request *r, mcp_write_fn *structured, const void *what)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(MCP_MESSAGE_MAX);
+    struct json_writer *w, own;
+    struct err e;
+
+    if (mcp_over(r))
+        return;
+    json_writer_init(&own, &text, JSON_COMPACT);
+    structured(&own, what);
+    if (json_writer_finish(&own, &e) < 0) {
+        mcp_fail(r, RPC_INTERNAL, "the result cannot be told: %s", e.msg);
+        return;
+    }
+    w = mcp_result(r);
+    put_text(w, buf_str(&text));
+    json_key(w, STR("structuredContent"));
+    structured(w, what);
+    mcp_reply(r);
+}
+
+void mcp_tool_fail(struct mcp_request *r, const char *fmt, ...)
+{
+    struct json_writer *w;
+    char text[1024];
+    va_list ap;
+
+    if (mcp_over(r))
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    w = mcp_result(r);
+    put_text(w, str_from(text));
+    json_key(w, STR("isError"));
+    json_put_bool(w, true);
+    mcp_reply(r);
+}
+
+/* --- before the answer --- */
+
+int mcp_send(struct mcp_request *r, struct str text)
+{
+    return r->out ? r->out->ops->send(r->out, text) : 0;
+}
+
+int mcp_progress(struct mcp_request *r, uint64_t progress, uint64_t total, struct str message,
+                 mcp_write_fn *meta, const void *what)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(NOTE_MAX);
+    struct json_writer w;
+
+    if (!r->token || mcp_over(r) || !r->out)
+        return 0;
+    json_writer_init(&w, &text, JSON_COMPACT);
+    rpc_begin_call(&w, "notifications/progress");
+    json_begin_object(&w);
+    json_key(&w, STR("progressToken"));
+    json_put_tree(&w, r->token);
+    json_key(&w, STR("progress"));
+    json_put_uint(&w, progress);
+    if (total) {
+        json_key(&w, STR("total"));
+        json_put_uint(&w, total);
+    }
+    if (message.n) {
+        json_key(&w, STR("message"));
+        json_put_lossy(&w, message);
+    }
+    if (meta) {
+        json_key(&w, STR("_meta"));
+        meta(&w, what);
+    }
+    json_end_object(&w);
+    json_end_object(&w);
+    return json_writer_finish(&w, NULL) < 0 ? 0 : mcp_send(r, buf_str(&text));
+}
+
+void mcp_log(struct mcp_request *r, enum mcp_level level, const char *logger, struct str data)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(NOTE_MAX);
+    struct json_writer w;
+
+    if (level < r->level || mcp_over(r))
+        return;
+    json_writer_init(&w, &text, JSON_COMPACT);
+    rpc_begin_call(&w, "notifications/message");
+    json_begin_object(&w);
+    mcp_put(&w, "level", mcp_level_names[level]);
+    mcp_put(&w, "logger", logger);
+    json_key(&w, STR("data"));
+    json_put_lossy(&w, data);
+    json_end_object(&w);
+    json_end_object(&w);
+    if (json_writer_finish(&w, NULL) >= 0)
+        mcp_send(r, buf_str(&text));
+}

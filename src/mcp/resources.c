@@ -1,0 +1,184 @@
+/* resources/…: what there is to read, and who watches it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "crypto/encode.h"
+#include "mcp/inside.h"
+
+void mcp_resources_list(struct mcp_request *r)
+{
+    const struct mcp_offer *o = r->session->server->offer;
+    const struct json *cursor = mcp_param(r, "cursor");
+    struct json_writer *w;
+
+    if (cursor && cursor->type != JSON_STR) {
+        mcp_fail(r, RPC_INVALID_PARAMS, "cursor: is not one that we gave");
+        return;
+    }
+    if (o->list) {
+        o->list(r, cursor ? cursor->s : STR(""));
+        return;
+    }
+    w = mcp_result_for(r, MCP_MS_STATIC);
+    json_key(w, STR("resources"));
+    json_begin_array(w);
+    json_end_array(w);
+    mcp_reply(r);
+}
+
+void mcp_page_resource(struct json_writer *w, struct str uri, const char *name,
+                       const char *description, const char *type)
+{
+    json_begin_object(w);
+    json_key(w, STR("uri"));
+    json_put_str(w, uri);
+    mcp_put(w, "name", name);
+    mcp_put(w, "description", description);
+    mcp_put(w, "mimeType", type);
+    json_end_object(w);
+}
+
+void mcp_resources_templates(struct mcp_request *r)
+{
+    const struct mcp_offer *o = r->session->server->offer;
+    struct json_writer *w;
+
+    if (mcp_cursor(r) < 0)
+        return;
+    w = mcp_result_for(r, MCP_MS_STATIC);
+    json_key(w, STR("resourceTemplates"));
+    json_begin_array(w);
+    for (size_t i = 0; i < o->n_templates; i++) {
+        const struct mcp_template *t = &o->templates[i];
+
+        json_begin_object(w);
+        mcp_put(w, "uriTemplate", t->uri);
+        mcp_put(w, "name", t->name);
+        mcp_put(w, "title", t->title);
+        mcp_put(w, "description", t->description);
+        mcp_put(w, "mimeType", t->type);
+        json_end_object(w);
+    }
+    json_end_array(w);
+    mcp_reply(r);
+}
+
+/* --- one --- */
+
+static int read_uri(struct mcp_request *r, struct str *ret)
+{
+    *ret = mcp_param_str(r, "uri");
+    if (ret->n && ret->n < MCP_URI_MAX && !memchr(ret->p, 0, ret->n))
+        return 0;
+    mcp_fail(r, RPC_INVALID_PARAMS, "uri: must be a string of at most %d bytes", MCP_URI_MAX);
+    return -1;
+}
+
+void mcp_resources_read(struct mcp_request *r)
+{
+    const struct mcp_offer *o = r->session->server->offer;
+    struct str uri;
+
+    if (read_uri(r, &uri) < 0 || mcp_inputs_read(r) < 0)
+        return;
+    if (o->read)
+        o->read(r, uri);
+    else
+        mcp_fail_uri(r, uri, "there is nothing to read here");
+}
+
+static struct json_writer *begin_contents(struct mcp_request *r, struct str uri, const char *type)
+{
+    struct json_writer *w = mcp_result_for(r, MCP_MS_NOW);
+
+    json_key(w, STR("contents"));
+    json_begin_array(w);
+    json_begin_object(w);
+    json_key(w, STR("uri"));
+    json_put_str(w, uri);
+    mcp_put(w, "mimeType", type);
+    return w;
+}
+
+static void end_contents(struct mcp_request *r)
+{
+    json_end_object(&r->w);
+    json_end_array(&r->w);
+    mcp_reply(r);
+}
+
+void mcp_read_text(struct mcp_request *r, struct str uri, const char *type, struct str text)
+{
+    struct json_writer *w;
+
+    if (mcp_over(r))
+        return;
+    w = begin_contents(r, uri, type);
+    json_key(w, STR("text"));
+    json_put_lossy(w, text);
+    end_contents(r);
+}
+
+void mcp_read_bytes(struct mcp_request *r, struct str uri, const char *type, struct str data)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(MCP_MESSAGE_MAX);
+    struct json_writer *w;
+
+    if (mcp_over(r))
+        return;
+    crypto_base64(data, &text);
+    w = begin_contents(r, uri, type);
+    json_key(w, STR("blob"));
+    json_put_str(w, buf_str(&text));
+    end_contents(r);
+}
+
+static void write_uri(struct json_writer *w, const void *what)
+{
+    const struct str *uri = what;
+
+    json_begin_object(w);
+    json_key(w, STR("uri"));
+    json_put_str(w, *uri);
+    json_end_object(w);
+}
+
+void mcp_fail_uri(struct mcp_request *r, struct str uri, const char *why)
+{
+    mcp_fail_with(r, mcp_is_new(r->version) ? (int)RPC_INVALID_PARAMS : (int)MCP_NO_RESOURCE, why,
+                  write_uri, &uri);
+}
+
+/* --- watching --- */
+
+void mcp_resources_subscribe(struct mcp_request *r)
+{
+    const struct mcp_offer *o = r->session->server->offer;
+    struct str uri;
+    struct err e;
+
+    if (read_uri(r, &uri) < 0)
+        return;
+    if (!o->watchable || !o->watchable(r->session, uri)) {
+        mcp_fail_uri(r, uri, "there is nothing to watch there");
+        return;
+    }
+    if (mcp_watch_add(r->session, NULL, uri, 0, &e) < 0) {
+        mcp_fail(r, RPC_INTERNAL, "%s", e.msg);
+        return;
+    }
+    mcp_result(r);
+    mcp_reply(r);
+}
+
+void mcp_resources_unsubscribe(struct mcp_request *r)
+{
+    struct str uri;
+
+    if (read_uri(r, &uri) < 0)
+        return;
+    mcp_watch_remove(r->session, uri);
+    mcp_result(r);
+    mcp_reply(r);
+}

@@ -1,0 +1,146 @@
+#include "mcp/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "crypto/random.h"
+#include "mcp/inside.h"
+
+const char *const mcp_level_names[] = { "debug", "info",     "notice", "warning",
+                                        "error", "critical", "alert",  "emergency" };
+
+int mcp_server_init(struct mcp_server *s, struct loop *l, const struct mcp_offer *offer, void *user,
+                    struct err *e)
+{
+    *s = (struct mcp_server){ .loop = l, .offer = offer, .user = user };
+    return crypto_random(s->key, sizeof s->key, e);
+}
+
+void mcp_server_done(struct mcp_server *s)
+{
+    for (struct link *m; (m = list_first(&s->sessions));)
+        mcp_session_end(container_of(m, struct mcp_session, link));
+    mcp_tasks_done(s);
+}
+
+/* --- sessions --- */
+
+static size_t count_of(struct mcp_server *server, const char *peer)
+{
+    size_t n = 0;
+
+    for (struct link *m = list_first(&server->sessions); m; m = list_after(&server->sessions, m))
+        n += strcmp(container_of(m, struct mcp_session, link)->peer, peer) == 0;
+    return n;
+}
+
+int mcp_session_new(struct mcp_server *server, const char *peer, void *user,
+                    void (*free_user)(void *user), struct mcp_session **ret, struct err *e)
+{
+    struct mcp_session *s;
+    int r = 0;
+
+    if (server->n_sessions >= MCP_SESSIONS_MAX || count_of(server, peer) >= MCP_SESSIONS_PEER_MAX)
+        r = err_set(e, ERR_BUSY, "there are too many sessions already");
+    s = r < 0 ? NULL : calloc(1, sizeof *s);
+    if (r >= 0 && !s)
+        abort();
+    if (r >= 0)
+        r = id_make("mcp_", s->id, e);
+    if (r < 0) {
+        free(s);
+        free_user(user);
+        return r;
+    }
+    s->server = server;
+    s->loop = server->loop;
+    s->refs = 1;
+    s->user = user;
+    s->free_user = free_user;
+    s->level = MCP_SILENT;
+    snprintf(s->peer, sizeof s->peer, "%s", peer);
+    list_append(&server->sessions, &s->link);
+    server->n_sessions++;
+    *ret = s;
+    return 0;
+}
+
+struct mcp_session *mcp_session_ref(struct mcp_session *s)
+{
+    s->refs++;
+    return s;
+}
+
+static void session_free(struct loop_later *l)
+{
+    struct mcp_session *s = container_of(l, struct mcp_session, later);
+
+    s->free_user(s->user);
+    free(s);
+}
+
+void mcp_session_unref(struct mcp_session *s)
+{
+    if (s && --s->refs == 0)
+        loop_later(s->loop, &s->later, session_free, NULL);
+}
+
+void mcp_session_end(struct mcp_session *s)
+{
+    if (s->ended)
+        return;
+    s->ended = true;
+    s->back = NULL;
+    link_leave(&s->link);
+    s->server->n_sessions--;
+    mcp_session_ref(s);
+    for (struct link *m; (m = list_first(&s->requests));)
+        mcp_request_cancel(container_of(m, struct mcp_request, in_session));
+    mcp_watches_done(s);
+    if (s->on_end)
+        s->on_end(s);
+    if (s->server->offer->session_ended)
+        s->server->offer->session_ended(s);
+    mcp_session_unref(s);
+    mcp_session_unref(s); /* the server's */
+}
+
+struct mcp_session *mcp_session_find(struct mcp_server *server, struct str id)
+{
+    for (struct link *m = list_first(&server->sessions); m; m = list_after(&server->sessions, m)) {
+        struct mcp_session *s = container_of(m, struct mcp_session, link);
+
+        if (!s->stateless && str_eq(str_from(s->id), id))
+            return s;
+    }
+    return NULL;
+}
+
+/* --- outs --- */
+
+void mcp_out_drained(struct mcp_out *o)
+{
+    struct link *next;
+
+    for (struct link *m = list_first(&o->requests); m; m = next) {
+        struct mcp_request *r = container_of(m, struct mcp_request, in_out);
+
+        next = list_after(&o->requests, m);
+        if (r->on_drain && !mcp_over(r))
+            r->on_drain(r);
+    }
+}
+
+void mcp_out_gone(struct mcp_out *o, bool cancel)
+{
+    for (struct link *m; (m = list_take(&o->requests));) {
+        struct mcp_request *r = container_of(m, struct mcp_request, in_out);
+
+        r->out = NULL;
+        if (cancel || r->streams)
+            mcp_request_cancel(r);
+        else if (r->on_drain && !mcp_over(r))
+            r->on_drain(r);
+    }
+}

@@ -1,0 +1,195 @@
+/* tools/list and tools/call. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "mcp/inside.h"
+
+enum { PAGE = 100 };
+#define TASK_AFTER (2 * NS_PER_S) /* a call that lasts longer becomes a task */
+
+/* --- pages --- */
+
+int64_t mcp_cursor(struct mcp_request *r)
+{
+    const struct json *cursor = mcp_param(r, "cursor");
+    int64_t at = 0;
+
+    if (!cursor)
+        return 0;
+    if (cursor->type != JSON_STR || !str_to_i64(cursor->s, &at) || at <= 0) {
+        mcp_fail(r, RPC_INVALID_PARAMS, "cursor: is not one that we gave");
+        return -1;
+    }
+    return at;
+}
+
+void mcp_next_cursor(struct json_writer *w, int64_t at)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%lld", (long long)at);
+    mcp_put(w, "nextCursor", text);
+}
+
+/* --- the list --- */
+
+static void put_hint(struct json_writer *w, const char *name, bool on)
+{
+    json_key(w, str_from(name));
+    json_put_bool(w, on);
+}
+
+static void put_hints(struct json_writer *w, const struct mcp_tool *t)
+{
+    if (t->hints & MCP_NO_HINTS)
+        return;
+    json_key(w, STR("annotations"));
+    json_begin_object(w);
+    mcp_put(w, "title", t->title);
+    put_hint(w, "readOnlyHint", t->hints & MCP_READ_ONLY);
+    put_hint(w, "destructiveHint", t->hints & MCP_DESTRUCTIVE);
+    put_hint(w, "idempotentHint", t->hints & MCP_IDEMPOTENT);
+    put_hint(w, "openWorldHint", t->hints & MCP_OPEN_WORLD);
+    json_end_object(w);
+}
+
+static void put_tool(struct json_writer *w, const struct mcp_tool *t)
+{
+    json_begin_object(w);
+    mcp_put(w, "name", t->name);
+    mcp_put(w, "title", t->title);
+    mcp_put(w, "description", t->description);
+    json_key(w, STR("inputSchema"));
+    if (t->schema)
+        t->schema(w);
+    else
+        json_schema(t->fields, t->field_count, w);
+    if (t->out_fields) {
+        json_key(w, STR("outputSchema"));
+        json_schema(t->out_fields, t->out_field_count, w);
+    }
+    put_hints(w, t);
+    json_end_object(w);
+}
+
+void mcp_tools_list(struct mcp_request *r)
+{
+    const struct mcp_offer *o = r->session->server->offer;
+    int64_t at = mcp_cursor(r);
+    struct json_writer *w;
+    size_t i;
+
+    if (at < 0)
+        return;
+    w = mcp_result_for(r, MCP_MS_STATIC);
+    json_key(w, STR("tools"));
+    json_begin_array(w);
+    for (i = (size_t)at; i < o->n_tools && i < (size_t)at + PAGE; i++)
+        put_tool(w, &o->tools[i]);
+    json_end_array(w);
+    if (i < o->n_tools)
+        mcp_next_cursor(w, (int64_t)i);
+    mcp_reply(r);
+}
+
+/* --- a call --- */
+
+static const char *verdict_word(enum mcp_verdict_kind kind)
+{
+    switch (kind) {
+    case MCP_RATE_LIMIT:
+        return "rate_limit";
+    case MCP_REQUIRE_APPROVAL:
+        return "require_approval";
+    case MCP_ALLOW:
+    case MCP_DENY:
+        break;
+    }
+    return "deny";
+}
+
+static void write_verdict(struct json_writer *w, const void *what)
+{
+    const struct mcp_verdict *v = what;
+
+    json_begin_object(w);
+    mcp_put(w, "kind", verdict_word(v->kind));
+    if (v->request_id[0])
+        mcp_put(w, "request_id", v->request_id);
+    json_end_object(w);
+}
+
+static const struct mcp_tool *tool_find(const struct mcp_offer *o, struct str name)
+{
+    for (size_t i = 0; i < o->n_tools; i++)
+        if (str_eq(name, str_from(o->tools[i].name)))
+            return &o->tools[i];
+    return NULL;
+}
+
+static bool allowed(struct mcp_request *r)
+{
+    const struct mcp_offer *o = r->session->server->offer;
+    struct mcp_verdict v = { .kind = MCP_ALLOW };
+
+    if (o->authorize)
+        o->authorize(r, r->tool, r->arguments, &v);
+    if (v.kind == MCP_ALLOW)
+        return true;
+    LOG(INFO, "mcp.refused", LOG_S("peer", r->session->peer), LOG_S("tool", r->tool->name),
+        LOG_S("kind", verdict_word(v.kind)), LOG_S("reason", v.reason));
+    mcp_fail_with(r, v.kind, v.reason, write_verdict, &v);
+    return false;
+}
+
+/* A client that has nothing to say may leave the arguments out. */
+static const struct json *arguments_of(struct mcp_request *r)
+{
+    static const struct json none = { .type = JSON_OBJECT };
+    const struct json *v = mcp_param(r, "arguments");
+
+    return v ? v : &none;
+}
+
+void mcp_run_handler(struct mcp_request *r)
+{
+    if (r->tool)
+        r->tool->call(r, r->arguments);
+    else
+        r->method->handle(r);
+}
+
+static void takes_long(struct loop_timer *t)
+{
+    mcp_task_begin(container_of(t, struct mcp_request, long_after));
+}
+
+static void begin_call(struct mcp_request *r)
+{
+    if ((r->tool->hints & MCP_MUST_BE_TASK) && !mcp_task_begin(r))
+        mcp_fail(r, RPC_INTERNAL, "there are too many tasks");
+    else if ((r->tool->hints & MCP_MAY_BE_TASK) && (r->can & MCP_CAN_TASKS))
+        loop_timer_start(r->session->loop, &r->long_after, clock_mono() + TASK_AFTER, takes_long,
+                         NULL);
+    if (!mcp_over(r))
+        r->tool->call(r, r->arguments);
+}
+
+void mcp_tools_call(struct mcp_request *r)
+{
+    struct str name = mcp_param_str(r, "name");
+
+    r->tool = tool_find(r->session->server->offer, name);
+    r->arguments = arguments_of(r);
+    if (!r->tool)
+        mcp_fail(r, RPC_INVALID_PARAMS, "there is no tool '%.64s'; tools/list names them",
+                 name.p ? name.p : "");
+    else if (r->arguments->type != JSON_OBJECT)
+        mcp_fail(r, RPC_INVALID_PARAMS, "arguments: must be an object");
+    else if ((r->tool->hints & MCP_MUST_BE_TASK) && !(r->can & MCP_CAN_TASKS))
+        mcp_task_missing(r, "this tool answers with a task only");
+    else if (mcp_inputs_read(r) >= 0 && allowed(r))
+        begin_call(r);
+}

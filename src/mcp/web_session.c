@@ -1,0 +1,102 @@
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "mcp/web_inside.h"
+
+/* A client that asks for nothing and listens to nothing has gone without a word. */
+#define IDLE (INT64_C(1800) * NS_PER_S)
+
+static void free_later(struct loop_later *l)
+{
+    struct web_session *k = container_of(l, struct web_session, later);
+
+    replay_done(&k->replay);
+    mcp_session_unref(k->session);
+    free(k);
+}
+
+/* Whatever ended it: its streams are hung up on. */
+static void ended(struct mcp_session *s)
+{
+    struct web_session *k = s->transport;
+    struct link *next;
+
+    loop_timer_stop(&k->idle);
+    for (struct link *l = list_first(&k->streams); l; l = next) {
+        struct web_stream *t = container_of(l, struct web_stream, in_session);
+
+        next = list_after(&k->streams, l);
+        if (t->pipe.x)
+            http_cut(take_ptr(t->pipe.x));
+        web_stream_free(t);
+    }
+    loop_later(s->loop, &k->later, free_later, NULL);
+}
+
+static bool in_use(struct web_session *k)
+{
+    if (list_first(&k->session->requests))
+        return true;
+    for (struct link *l = list_first(&k->streams); l; l = list_after(&k->streams, l))
+        if (container_of(l, struct web_stream, in_session)->pipe.x)
+            return true;
+    return false;
+}
+
+static void on_idle(struct loop_timer *t)
+{
+    struct web_session *k = container_of(t, struct web_session, idle);
+
+    if (in_use(k))
+        k->used = clock_mono();
+    if (clock_mono() - k->used >= IDLE)
+        web_session_end(k);
+    else
+        loop_timer_start(k->session->loop, t, k->used + IDLE, on_idle, NULL);
+}
+
+int web_session_new(struct mcp_web *web, struct mcp_who who, struct web_session **ret,
+                    struct err *e)
+{
+    struct mcp_session *s;
+    struct web_session *k;
+    int r = mcp_session_new(web->server, who.peer, who.user, who.free_user, &s, e);
+
+    if (r < 0)
+        return r;
+    k = calloc(1, sizeof *k);
+    if (!k)
+        abort();
+    k->session = mcp_session_ref(s);
+    k->web = web;
+    s->transport = k;
+    s->on_end = ended;
+    k->back = web_stream_new(web, s, k, NULL);
+    s->back = &k->back->out;
+    web_session_touch(k);
+    loop_timer_start(s->loop, &k->idle, k->used + IDLE, on_idle, NULL);
+    *ret = k;
+    return 0;
+}
+
+struct web_session *web_session_of(struct mcp_web *web, struct http_exchange *x, const char *peer)
+{
+    const struct h1_head *h = &http_request(x)->head;
+    struct mcp_session *s;
+
+    if (h1_count(h, STR("Mcp-Session-Id")) != 1)
+        return NULL;
+    s = mcp_session_find(web->server, h1_value(h, STR("Mcp-Session-Id")));
+    return s && s->transport && strcmp(s->peer, peer) == 0 ? s->transport : NULL;
+}
+
+void web_session_touch(struct web_session *k)
+{
+    k->used = clock_mono();
+}
+
+void web_session_end(struct web_session *k)
+{
+    mcp_session_end(k->session);
+}

@@ -1,0 +1,286 @@
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "http/sse.h"
+#include "mcp/web_inside.h"
+
+#define SILENCE (5 * NS_PER_S) /* after it a POST's answer becomes a stream */
+#define BEAT    (15 * NS_PER_S)
+
+static void on_beat(struct loop_timer *l);
+
+static void start_beat(struct web_stream *t, int64_t ns)
+{
+    loop_timer_stop(&t->beat);
+    loop_timer_start(t->session->loop, &t->beat, clock_mono() + ns, on_beat, NULL);
+}
+
+/* --- life --- */
+
+static void free_later(struct loop_later *l)
+{
+    struct web_stream *t = container_of(l, struct web_stream, later);
+
+    mcp_session_unref(t->session);
+    mcp_pipe_done(&t->pipe);
+    free(t);
+}
+
+void web_stream_free(struct web_stream *t)
+{
+    loop_timer_stop(&t->beat);
+    link_leave(&t->link);
+    link_leave(&t->in_session);
+    mcp_out_gone(&t->out, !t->kept);
+    loop_later(t->session->loop, &t->later, free_later, NULL);
+}
+
+/* Nothing will be sent any more, and nobody is there. */
+static void free_if_over(struct web_stream *t)
+{
+    bool back = t->kept && t->kept->back == t;
+
+    if (t->open || t->pipe.x || back)
+        return;
+    if (!t->kept)
+        mcp_session_end(t->session);
+    web_stream_free(t);
+}
+
+static void forget_exchange(struct web_stream *t)
+{
+    mcp_pipe_done(&t->pipe);
+    loop_timer_stop(&t->beat);
+    link_leave(&t->link);
+    t->begun = t->closing = false;
+}
+
+static void lost(struct web_stream *t)
+{
+    forget_exchange(t);
+    if (!t->kept) {
+        t->open = 0;
+        mcp_out_gone(&t->out, true);
+    } else {
+        mcp_out_drained(&t->out); /* it does not wait for anybody */
+    }
+    free_if_over(t);
+}
+
+static void on_gone(struct http_exchange *x)
+{
+    lost(http_state(x));
+}
+
+static void end_stream(struct web_stream *t)
+{
+    t->closing = true;
+    if (!mcp_pipe_end(&t->pipe))
+        return;
+    loop_timer_stop(&t->beat);
+    link_leave(&t->link);
+    free_if_over(t);
+}
+
+static void on_drain(struct http_exchange *x)
+{
+    struct web_stream *t = http_state(x);
+    int r = mcp_pipe_drain(&t->pipe);
+
+    if (r < 0)
+        lost(t);
+    else if (r == 0 && t->closing)
+        end_stream(t);
+    else if (r == 0)
+        mcp_out_drained(&t->out);
+}
+
+static void take_exchange(struct web_stream *t, struct http_exchange *x)
+{
+    mcp_pipe_init(&t->pipe, x);
+    http_set_state(x, t);
+    http_on_gone(x, on_gone);
+    http_on_drain(x, on_drain);
+    list_append(&t->web->streams, &t->link);
+}
+
+/* --- events --- */
+
+static int put_event(struct web_stream *t, uint64_t seq, struct str message)
+{
+    char id[REPLAY_ID_MAX];
+    int r = 0;
+
+    if (t->kept) {
+        replay_id(id, t->number, seq);
+        r = mcp_pipe_add(&t->pipe, STR("id: "));
+        if (r >= 0)
+            r = mcp_pipe_add(&t->pipe, str_from(id));
+        if (r >= 0)
+            r = mcp_pipe_add(&t->pipe, STR("\n"));
+    }
+    if (r >= 0)
+        r = mcp_pipe_add(&t->pipe, STR("data: "));
+    if (r >= 0)
+        r = mcp_pipe_add(&t->pipe, message);
+    return r < 0 ? r : mcp_pipe_add(&t->pipe, STR("\n\n"));
+}
+
+static bool begin(struct web_stream *t, bool again)
+{
+    const struct h1_field fields[] = { { STR("Mcp-Session-Id"), str_from(t->session->id) } };
+    struct err e;
+
+    if (t->begun)
+        return true;
+    if (sse_begin(t->pipe.x, fields, t->kept ? 1 : 0, &e) < 0) {
+        http_fail(take_ptr(t->pipe.x), 500, str_from(e.msg));
+        lost(t);
+        return false;
+    }
+    t->begun = true;
+    start_beat(t, BEAT);
+    if (t->kept && !again && mcp_has_priming(t->session->version))
+        put_event(t, t->seq, STR(""));
+    else
+        sse_heartbeat(t->pipe.x, NULL); /* the head is on its way: the client knows it is heard */
+    return t->pipe.x;
+}
+
+bool web_stream_begin(struct web_stream *t)
+{
+    return begin(t, false);
+}
+
+static void on_beat(struct loop_timer *l)
+{
+    struct web_stream *t = container_of(l, struct web_stream, beat);
+
+    if (!t->pipe.x)
+        return;
+    if (!t->begun && !web_stream_begin(t))
+        return;
+    if (!t->pipe.waits && !t->pipe.pending.n)
+        sse_heartbeat(t->pipe.x, NULL);
+    start_beat(t, BEAT);
+}
+
+static int send_event(struct web_stream *t, struct str message)
+{
+    int r;
+
+    t->seq++;
+    if (t->kept)
+        replay_add(&t->kept->replay, t->number, t->seq, message);
+    if (!t->pipe.x)
+        return 0;
+    if (!web_stream_begin(t))
+        return -1;
+    r = put_event(t, t->seq, message);
+    if (r < 0)
+        lost(t);
+    return r;
+}
+
+static int send_message(struct mcp_out *o, struct str message)
+{
+    return send_event(container_of(o, struct web_stream, out), message);
+}
+
+/* --- the answer --- */
+
+static void respond(struct web_stream *t, struct str message, int status)
+{
+    const struct h1_field fields[] = {
+        { STR("Content-Type"), STR("application/json") },
+        { STR("Cache-Control"), STR("no-store") },
+        { STR("Mcp-Session-Id"), str_from(t->session->id) },
+    };
+    struct http_exchange *x = take_ptr(t->pipe.x);
+    struct err e;
+
+    if (http_respond(x, message.n ? status : 202, fields, t->kept && t->session->version ? 3 : 2,
+                     message, &e) < 0)
+        http_fail(x, 500, str_from(e.msg));
+    loop_timer_stop(&t->beat);
+    link_leave(&t->link);
+}
+
+static void answer(struct mcp_out *o, struct str message, int status)
+{
+    struct web_stream *t = container_of(o, struct web_stream, out);
+
+    t->open -= t->open > 0;
+    if (t->pipe.x && !t->begun && !t->batch)
+        respond(t, message, status);
+    else if (message.n && send_event(t, message) < 0)
+        return;
+    if (t->open)
+        return;
+    if (t->pipe.x)
+        end_stream(t);
+    else
+        free_if_over(t);
+}
+
+static const struct mcp_out_ops ops = { .send = send_message, .answer = answer };
+
+struct web_stream *web_stream_new(struct mcp_web *web, struct mcp_session *s,
+                                  struct web_session *kept, struct http_exchange *x)
+{
+    struct web_stream *t = calloc(1, sizeof *t);
+
+    if (!t)
+        abort();
+    t->web = web;
+    t->out.ops = &ops;
+    t->session = mcp_session_ref(s);
+    t->kept = kept;
+    if (kept) {
+        t->number = kept->numbers++;
+        list_append(&kept->streams, &t->in_session);
+    }
+    mcp_pipe_init(&t->pipe, NULL);
+    if (x) {
+        take_exchange(t, x);
+        start_beat(t, SILENCE);
+    }
+    return t;
+}
+
+void web_stream_resume(struct web_stream *t, struct http_exchange *x, uint64_t seq)
+{
+    const struct replay_entry *v;
+    int r = 0;
+
+    take_exchange(t, x);
+    if (!begin(t, true))
+        return;
+    while (r >= 0 && (v = replay_after(&t->kept->replay, t->number, seq))) {
+        r = put_event(t, v->seq, v->text);
+        seq = v->seq;
+    }
+    if (r < 0)
+        lost(t);
+    else if (!t->open && t != t->kept->back)
+        end_stream(t); /* that was all of it */
+}
+
+void web_stream_listen(struct web_stream *t, struct http_exchange *x)
+{
+    take_exchange(t, x);
+    begin(t, false);
+}
+
+void web_stream_hang_up(struct web_stream *t)
+{
+    http_cut(take_ptr(t->pipe.x));
+    lost(t);
+}
+
+void web_stream_detach(struct web_stream *t)
+{
+    http_cut(take_ptr(t->pipe.x));
+    forget_exchange(t);
+}

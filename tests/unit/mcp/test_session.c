@@ -1,0 +1,221 @@
+#include <stdio.h>
+
+#include "harness/tap.h"
+#include "unit/mcp/world.h"
+
+static bool has(struct str text, const char *part)
+{
+    return text.n && strstr(text.p, part);
+}
+
+#define HAS(text, part)                                                                            \
+    do {                                                                                           \
+        struct str text_ = (text);                                                                 \
+        if (!has(text_, part))                                                                     \
+            FAIL("there is no '%s' in '" STR_FMT "'", part, STR_ARG(text_));                       \
+    } while (0)
+
+TEST(a_revision_is_agreed_on_once)
+{
+    world_open();
+    HAS(world_say(OLD("1", "tools/list", "{}")), "initialize first");
+    HAS(world_say(OLD("1", "ping", "{}")), "\"result\":{}");
+    HAS(world_say(INIT("2025-06-18")), "\"protocolVersion\":\"2025-06-18\"");
+    CHECK_INT(world_session->version, MCP_2025_06_18);
+    HAS(world_say(INIT("2025-06-18")), "-32600");
+    HAS(world_say(OLD("1", "tools/list", "{}")), "\"name\":\"echo\"");
+}
+
+TEST(what_is_not_known_gets_our_newest_with_sessions)
+{
+    world_open();
+    HAS(world_say(INIT("2031-01-01")), "\"protocolVersion\":\"2025-11-25\"");
+}
+
+TEST(both_eras_stand_side_by_side)
+{
+    world_open();
+    HAS(world_say(NEW("1", "server/discover", "{}", "")), "\"supportedVersions\":[\"2026-07-28\"");
+    HAS(world_say(NEW("1", "ping", "{}", "")), "-32601");
+    HAS(world_say(NEW("1", "initialize", "{}", "")), "-32601");
+    HAS(world_say(INIT("2025-11-25")), "\"protocolVersion\":\"2025-11-25\"");
+    HAS(world_say(OLD("1", "server/discover", "{}")), "-32601");
+    HAS(world_say(NEW("1", "tools/list", "{}", "")), "\"cacheScope\"");
+    CHECK(!has(world_say(OLD("1", "tools/list", "{}")), "cacheScope"));
+    HAS(world_say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"_meta\":{"
+                  "\"io.modelcontextprotocol/protocolVersion\":\"2031-01-01\"}}}"),
+        "\"requested\":\"2031-01-01\"");
+    HAS(world_say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"_meta\":{"
+                  "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}}}"),
+        "-32602");
+}
+
+TEST(tools_answer_in_two_forms_and_fail_for_the_model)
+{
+    world_open();
+    world_say(INIT("2025-11-25"));
+    CHECK_STR(
+        world_say(OLD("\"a\"", "tools/call", "{\"name\":\"echo\",\"arguments\":{\"text\":\"x\"}}")),
+        "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{\"content\":[{\"type\":\"text\",\"text\":"
+        "\"{\\\"said\\\":\\\"x\\\"}\"}],\"structuredContent\":{\"said\":\"x\"}}}\n");
+    HAS(world_say(OLD("2", "tools/call", "{\"name\":\"echo\"}")), "\"isError\":true");
+    HAS(world_say(OLD("2", "tools/call", "{\"name\":\"echo\",\"arguments\":[]}")), "-32602");
+    HAS(world_say(OLD("2", "tools/call", "{\"name\":\"none\"}")), "-32602");
+    HAS(world_say(OLD("2", "tools/call", "{}")), "-32602");
+}
+
+TEST(a_verdict_is_an_error_that_says_its_kind)
+{
+    world_open();
+    world_say(INIT("2025-11-25"));
+    CHECK_STR(world_say(OLD("1", "tools/call", "{\"name\":\"gated\"}")),
+              "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32002,\"message\":\"ask a "
+              "master\",\"data\":{\"kind\":\"require_approval\",\"request_id\":\"apr_1\"}}}\n");
+}
+
+TEST(cancelling_stops_and_answers_nothing)
+{
+    world_open();
+    world_say(INIT("2025-11-25"));
+    HAS(world_say(
+            OLD("1", "tools/call", "{\"name\":\"hold\",\"_meta\":{\"progressToken\":\"p\"}}")),
+        "\"progressToken\":\"p\",\"progress\":1,\"message\":\"held\"");
+    HAS(world_say(OLD("1", "ping", "{}")), "another request");
+    CHECK_STR(world_say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{"
+                        "\"requestId\":1}}"),
+              "");
+    CHECK_INT(world_cancelled, 1);
+    HAS(world_say(OLD("1", "ping", "{}")), "\"result\":{}");
+}
+
+TEST(the_end_of_a_session_cancels_and_is_told_once)
+{
+    world_open();
+    world_say(INIT("2025-11-25"));
+    world_say(OLD("1", "tools/call", "{\"name\":\"hold\"}"));
+    mcp_session_end(world_session);
+    mcp_server_done(&world_server);
+    world_turn();
+    CHECK_INT(world_cancelled, 1);
+    CHECK_INT(world_ended, 1);
+}
+
+TEST(a_client_with_a_session_is_asked_and_the_tool_goes_on)
+{
+    world_open();
+    world_say(INIT("2025-11-25"));
+    CHECK_STR(world_say(OLD("7", "tools/call", "{\"name\":\"ask\"}")),
+              "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"elicitation/create\",\"params\":{"
+              "\"message\":\"Who?\"}}\n");
+    CHECK_STR(world_say("{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}"), ""); /* nobody asked */
+    HAS(world_say("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"action\":\"accept\",\"content\":{"
+                  "\"name\":\"Ann\"}}}"),
+        "\"id\":7,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"{\\\"said\\\":\\\"Ann\\\"}"
+        "\"");
+    world_say(OLD("8", "tools/call", "{\"name\":\"ask\"}"));
+    HAS(world_say("{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-1,\"message\":\"no\"}}"),
+        "\"isError\":true");
+}
+
+/* The state as the last answer gave it. */
+static const char *state_of(struct str text)
+{
+    static char state[2048];
+    const char *at = text.n ? strstr(text.p, "\"requestState\":\"") : NULL;
+
+    CHECK(at && sscanf(at + 16, "%2047[^\"]", state) == 1);
+    return state;
+}
+
+#define ASKING(more) NEW("1", "tools/call", "{\"elicitation\":{}}", ",\"name\":\"ask\"" more)
+
+TEST(a_stateless_client_asks_again_with_the_answer)
+{
+    char text[4096], state[2048];
+    struct str heard;
+
+    world_open();
+    HAS(world_say(NEW("1", "tools/call", "{}", ",\"name\":\"ask\"")), "-32021");
+    heard = world_say(ASKING(""));
+    HAS(heard, "\"resultType\":\"input_required\"");
+    snprintf(state, sizeof state, "%s", state_of(heard));
+    snprintf(text, sizeof text,
+             ASKING(",\"requestState\":\"%s\",\"inputResponses\":{\"x\":1,\"name\":{\"content\":{"
+                    "\"name\":\"Bob\"}}}"),
+             state);
+    HAS(world_say(text), "\"said\":\"Bob\"");
+    snprintf(text, sizeof text, ASKING(",\"requestState\":\"%s\",\"inputResponses\":{}"), state);
+    HAS(world_say(text), "input_required");
+    state[4] = state[4] == 'A' ? 'B' : 'A';
+    snprintf(text, sizeof text, ASKING(",\"requestState\":\"%s\""), state);
+    HAS(world_say(text), "-32602");
+    HAS(world_say(ASKING(",\"requestState\":\"\"")), "-32602");
+    HAS(world_say(ASKING(",\"inputResponses\":7")), "-32602");
+}
+
+TEST(a_state_is_good_for_one_tool_of_one_client)
+{
+    char text[4096];
+
+    world_open();
+    snprintf(text, sizeof text,
+             NEW("1", "tools/call", "{}", ",\"name\":\"echo\",\"requestState\":\"%s\""),
+             state_of(world_say(ASKING(""))));
+    HAS(world_say(text), "-32602");
+}
+
+#define TASKS "{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}"
+
+TEST(a_task_is_asked_about_and_cancelled)
+{
+    char id[64], text[1024];
+    struct str heard;
+
+    world_open();
+    HAS(world_say(NEW("1", "tools/call", "{}", ",\"name\":\"job\"")), "-32021");
+    heard = world_say(NEW("1", "tools/call", TASKS, ",\"name\":\"job\""));
+    HAS(heard, "\"resultType\":\"task\"");
+    CHECK(sscanf(strstr(heard.p, "\"taskId\":\"") + 10, "%63[^\"]", id) == 1);
+    snprintf(text, sizeof text, NEW("2", "tasks/get", TASKS, ",\"taskId\":\"%s\""), id);
+    HAS(world_say(text), "\"status\":\"working\"");
+    mcp_tool_fail(world_held, "bad luck");
+    world_turn();
+    HAS(world_say(text), "\"status\":\"completed\"");
+    HAS(world_say(text), "\"isError\":true");
+    world_say(NEW("3", "tools/call", TASKS, ",\"name\":\"job\""));
+    mcp_server_done(&world_server);
+    CHECK_INT(world_cancelled, 1);
+}
+
+TEST(changes_are_told_to_those_who_listen)
+{
+    world_open();
+    HAS(world_say(NEW("5", "subscriptions/listen", "{}",
+                      ",\"notifications\":{\"toolsListChanged\":true,\"resourceSubscriptions\":["
+                      "\"test://a\",\"test://b\"]}")),
+        "\"notifications\":{\"toolsListChanged\":true,\"resourceSubscriptions\":[\"test://a\"]},"
+        "\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":5}");
+    mcp_list_changed(&world_server, MCP_PROMPTS);
+    CHECK_STR(world_heard(), "");
+    mcp_list_changed(&world_server, MCP_TOOLS);
+    HAS(world_heard(), "notifications/tools/list_changed");
+    mcp_resource_changed(&world_server, STR("test://a"));
+    HAS(world_heard(), "\"uri\":\"test://a\"");
+    world_say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
+              "cancelled\",\"params\":{\"requestId\":5}}");
+    mcp_resource_changed(&world_server, STR("test://a"));
+    CHECK_STR(world_heard(), "");
+}
+
+TEST(a_session_watches_what_can_be_watched)
+{
+    world_open();
+    world_say(INIT("2025-11-25"));
+    HAS(world_say(OLD("1", "resources/subscribe", "{\"uri\":\"test://b\"}")), "-32002");
+    HAS(world_say(OLD("1", "resources/subscribe", "{\"uri\":\"test://a\"}")), "\"result\":{}");
+    mcp_resource_changed(&world_server, STR("test://a"));
+    HAS(world_heard(), "notifications/resources/updated");
+    world_say(OLD("1", "resources/unsubscribe", "{\"uri\":\"test://a\"}"));
+    mcp_resource_changed(&world_server, STR("test://a"));
+    CHECK_STR(world_heard(), "");
+}

@@ -1,0 +1,170 @@
+#include "unit/mcp/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "harness/tap.h"
+
+struct loop world_loop;
+struct mcp_server world_server;
+struct mcp_session *world_session;
+struct mcp_request *world_held;
+unsigned world_cancelled, world_ended;
+
+static struct buf heard = BUF_INIT(WORLD_MAX);
+static struct err e;
+
+/* --- what the client hears --- */
+
+static int heard_message(struct mcp_out *o, struct str message)
+{
+    (void)o;
+    buf_add(&heard, message);
+    buf_add_c(&heard, '\n');
+    return 0;
+}
+
+static void heard_answer(struct mcp_out *o, struct str message, int status)
+{
+    (void)status;
+    if (message.n)
+        heard_message(o, message);
+}
+
+static const struct mcp_out_ops ops = { .send = heard_message, .answer = heard_answer };
+struct mcp_out world_out = { .ops = &ops };
+
+/* --- what is offered --- */
+
+static void write_said(struct json_writer *w, const void *what)
+{
+    json_begin_object(w);
+    json_key(w, STR("said"));
+    json_put_str(w, str_from(what));
+    json_end_object(w);
+}
+
+static void echo(struct mcp_request *r, const struct json *v)
+{
+    const struct json *text = json_get(v, STR("text"));
+
+    if (text && text->type == JSON_STR)
+        mcp_tool_reply(r, write_said, text->s.p);
+    else
+        mcp_tool_fail(r, "say a text");
+}
+
+static void let_go(struct mcp_request *r)
+{
+    (void)r;
+    world_cancelled++;
+    world_held = NULL;
+}
+
+static void hold(struct mcp_request *r, const struct json *v)
+{
+    (void)v;
+    world_held = r;
+    r->on_cancel = let_go;
+    mcp_progress(r, 1, 0, STR("held"), NULL, NULL);
+}
+
+static void ask(struct mcp_request *r, const struct json *v)
+{
+    const struct json *a =
+        mcp_input(r, "name", "elicitation/create", STR("{\"message\":\"Who?\"}"));
+    const struct json *content = a ? json_get(a, STR("content")) : NULL;
+    const struct json *name = content ? json_get(content, STR("name")) : NULL;
+
+    (void)v;
+    if (!a)
+        snprintf(r->note, sizeof r->note, "asked");
+    else
+        mcp_tool_reply(r, write_said, name && name->type == JSON_STR ? name->s.p : "nobody");
+}
+
+static void forbid(struct mcp_request *r, const struct mcp_tool *t, const struct json *v,
+                   struct mcp_verdict *ret)
+{
+    (void)r;
+    (void)v;
+    if (strcmp(t->name, "gated") != 0)
+        return;
+    *ret = (struct mcp_verdict){ .kind = MCP_REQUIRE_APPROVAL,
+                                 .reason = "ask a master",
+                                 .request_id = "apr_1" };
+}
+
+static bool watchable(struct mcp_session *s, struct str uri)
+{
+    (void)s;
+    return str_eq(uri, STR("test://a"));
+}
+
+static void ended(struct mcp_session *s)
+{
+    (void)s;
+    world_ended++;
+}
+
+static const struct mcp_tool tools[] = {
+    { .name = "echo", .description = "d", .call = echo },
+    { .name = "hold", .description = "d", .call = hold },
+    { .name = "ask", .description = "d", .call = ask },
+    { .name = "gated", .description = "d", .call = echo },
+    { .name = "job", .description = "d", .call = hold, .hints = MCP_MUST_BE_TASK },
+};
+
+static const struct mcp_offer offer = {
+    .name = "world",
+    .version = "1",
+    .tools = tools,
+    .n_tools = COUNT_OF(tools),
+    .lists_change = true,
+    .authorize = forbid,
+    .watchable = watchable,
+    .session_ended = ended,
+};
+
+static void nothing(void *user)
+{
+    (void)user;
+}
+
+void world_open(void)
+{
+    CHECK_OK(loop_init(&world_loop, &e), e);
+    CHECK_OK(mcp_server_init(&world_server, &world_loop, &offer, NULL, &e), e);
+    CHECK_OK(mcp_session_new(&world_server, "me", NULL, nothing, &world_session, &e), e);
+    world_session->back = &world_out;
+}
+
+void world_turn(void)
+{
+    CHECK_OK(loop_run_once(&world_loop, 0, &e), e);
+}
+
+struct str world_heard(void)
+{
+    static struct buf last = BUF_INIT(WORLD_MAX);
+
+    buf_clear(&last);
+    buf_add(&last, buf_str(&heard));
+    buf_clear(&heard);
+    return last.p ? buf_str(&last) : STR("");
+}
+
+struct str world_say(const char *text)
+{
+    AUTO(buf_done) struct buf id = BUF_INIT(4096);
+    struct rpc_frame *f;
+    enum rpc_code code;
+
+    CHECK_OK(rpc_read(str_from(text), WORLD_MAX, &f, &code, &id, &e), e);
+    for (size_t i = 0; i < f->n; i++)
+        mcp_take(world_session, &world_out, f, i);
+    rpc_frame_unref(f);
+    world_turn();
+    return world_heard();
+}
