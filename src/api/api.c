@@ -5,6 +5,7 @@
 
 #include "api/guard.h"
 #include "api/inside.h"
+#include "api/mcp.h"
 #include "api/route.h"
 #include "base/clock.h"
 #include "control/tokens.h"
@@ -177,6 +178,8 @@ static void api_free(struct api *a)
 {
     if (a->server)
         http_server_free(a->server);
+    event_unsubscribe(&a->mcp_events);
+    mcp_server_done(&a->mcp);
     metrics_unregister(&a->meters);
     trust_close(a->trust);
     tokens_close(a->tokens);
@@ -200,6 +203,11 @@ void api_reload(struct api *a)
     (void)trust_reload(a->trust, NULL); /* which says what is wrong */
 }
 
+static size_t mcp_max(const struct config *c)
+{
+    return c->limits.body_bytes < MCP_IN_MAX ? (size_t)c->limits.body_bytes : MCP_IN_MAX;
+}
+
 int api_open(const struct api_setup *s, struct api **ret, struct err *e)
 {
     const struct http_config http = { .on_request = on_request,
@@ -218,7 +226,10 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
     a->owner = s->owner;
     buf_init(&a->openapi, 4 << 20);
     with.user = a;
-    r = tokens_open(s->control, &a->tokens, e);
+    a->mcp_web = (struct mcp_web){ .server = &a->mcp, .max = mcp_max(s->config) };
+    r = mcp_server_init(&a->mcp, s->loop, &mcp_offer, a, e);
+    if (r >= 0)
+        r = tokens_open(s->control, &a->tokens, e);
     if (r >= 0)
         r = open_trust(a, e);
     if (r >= 0)
@@ -229,6 +240,7 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
         api_free(a);
         return r;
     }
+    control_subscribe(s->control, &a->mcp_events, mcp_event);
     *ret = a;
     return 0;
 }
@@ -274,5 +286,7 @@ void api_close(struct api *a, int64_t deadline, void (*on_closed)(void *user), v
     a->on_closed = on_closed;
     a->user = user;
     hang_up_on_listeners(a);
+    mcp_server_done(&a->mcp);
+    mcp_web_close(&a->mcp_web);
     http_server_stop(a->server, deadline, stopped);
 }

@@ -4,6 +4,7 @@
 
 #include "api/call.h"
 #include "api/meters.h"
+#include "mcp/web.h"
 #include "model/process.h"
 #include "telemetry/metrics.h"
 
@@ -20,6 +21,9 @@ struct api {
     uid_t owner;
     unsigned in_flight;    /* calls that are not long ones … */
     struct list listening; /* … and those that are */
+    struct mcp_server mcp;
+    struct mcp_web mcp_web;
+    struct event_subscriber mcp_events;
     struct metric_set meters;
     struct buf openapi; /* written once, when it is first asked for */
     void (*on_closed)(void *user);

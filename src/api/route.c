@@ -17,6 +17,7 @@ const struct route *const route_tables[] = {
     routes_approvals,
     routes_trust,
     routes_meta,
+    routes_mcp,
     NULL,
 };
 

@@ -39,7 +39,7 @@ static const struct json_field setup_fields[] = {
       .doc = "Names of secrets; never their values." },
 };
 
-static const struct json_field capability_fields[] = {
+const struct json_field capability_fields[CAPABILITY_FIELDS] = {
     { "network", JSON_KIND_BOOL, AT(capabilities.network),
       .seen = offsetof(struct create_request, capabilities.network_given),
       .doc = "Needs to reach the network: what the profile lets out." },

@@ -76,6 +76,10 @@ struct create_request {
     } consumer;
 };
 
+/* What the code needs; offsets are from the whole request. */
+enum { CAPABILITY_FIELDS = 5 };
+extern const struct json_field capability_fields[CAPABILITY_FIELDS];
+
 extern const struct json_field create_request_fields[];
 extern const size_t create_request_field_count;
 

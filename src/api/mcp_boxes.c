@@ -1,0 +1,311 @@
+/* sandbox_create, sandbox_list, sandbox_destroy. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/mcp_tools.h"
+#include "base/clock.h"
+#include "control/spec.h"
+#include "model/time.h"
+
+static const char *time_on(struct arena *a, int64_t wall_ns)
+{
+    char text[TIME_TEXT];
+
+    if (!wall_ns)
+        return NULL;
+    time_text(wall_ns, text);
+    return arena_dup(a, str_from(text));
+}
+
+static const struct extension_ops *extension_of(const char *id)
+{
+    const struct extension_ops *ops = extension_find(str_from(id));
+
+    return ops ? ops : &extension_local;
+}
+
+/* --- create --- */
+
+struct creation {
+    struct mcp_request *request;
+    struct tool_create in;
+    struct create_op op;
+};
+
+static void creation_end(struct mcp_request *r)
+{
+    struct creation *n = r->state;
+
+    arena_done(&n->op.arena);
+}
+
+static const char *isolation_name(unsigned bits)
+{
+    static const char *const names[] = { "process", "container", "gvisor", "microvm", "policy" };
+
+    for (size_t i = COUNT_OF(names); i-- > 0;)
+        if (bits & 1u << i)
+            return names[i];
+    return names[0];
+}
+
+static struct json_strs languages_of(const struct extension_ops *ops)
+{
+    static const char *const any[] = { "any" };
+    struct json_strs list = { ops->vector.languages, 0 };
+
+    while (list.p && list.p[list.n])
+        list.n++;
+    return list.n ? list : (struct json_strs){ any, 1 };
+}
+
+static void tell_created(struct creation *n)
+{
+    const struct sandbox_record *v = n->op.record;
+    const struct extension_ops *ops = extension_of(v->extension);
+    struct mcp_client *m = mcp_client_of(n->request);
+    struct sandbox_egress egress;
+    struct sandbox *s = NULL;
+    bool network =
+        control_find_now(m->control, mcp_caller(n->request->session), str_from(v->id), &s) &&
+        sandbox_egress(s, &egress);
+    const struct tool_created out = {
+        .sandbox_id = v->id,
+        .profile = v->profile,
+        .provider = v->extension,
+        .provider_version = ops->version,
+        .isolation_level = isolation_name(ops->vector.isolation),
+        .egress_policy = network ? "enforced" : "deny",
+        .expires_at = time_on(&n->request->arena, n->op.expires_ns),
+        .cold_start_ms =
+            v->ready_ns > v->created_ns ? (v->ready_ns - v->created_ns) / NS_PER_MS : 0,
+        .language_support = languages_of(ops),
+        .attestation = ops->vector.attestation,
+        .workdir = WORKSPACE_PATH,
+    };
+
+    mcp_tool_answer(n->request, &out);
+    if (s)
+        sandbox_unref(s);
+}
+
+/* Nobody is left who could use it, or has asked for it. */
+static void undo(struct creation *n)
+{
+    struct mcp_client *m = mcp_client_of(n->request);
+    struct sandbox *s;
+
+    if (!control_find_now(m->control, mcp_caller(n->request->session), str_from(n->op.record->id),
+                          &s))
+        return;
+    sandbox_destroy(s, &m->caller.actor, "nobody wants it any more", DESTROY_NO_SYNC, NULL);
+    sandbox_unref(s);
+}
+
+static void created(struct create_op *op, int r, const struct err *e)
+{
+    struct creation *n = container_of(op, struct creation, op);
+    struct mcp_request *q = n->request;
+
+    if (r < 0) {
+        mcp_fail_err(q, "The sandbox could not be made", e);
+    } else if (!op->record || q->cancelled || q->session->ended) {
+        if (op->record)
+            undo(n);
+        mcp_tool_fail(q, "The sandbox is there, but cannot be shown. See sandbox_list.");
+    } else {
+        mcp_remember(q->session, op->record->id);
+        tell_created(n);
+    }
+    mcp_request_unref(q);
+}
+
+static void creating(struct create_op *op, const char *step, uint64_t bytes)
+{
+    struct creation *n = container_of(op, struct creation, op);
+    static const char *const steps[] = { "provision", "probe", "workspace", "egress" };
+    size_t i = 0;
+
+    (void)bytes;
+    while (i + 1 < COUNT_OF(steps) && strcmp(steps[i], step) != 0)
+        i++;
+    if (i >= n->request->told)
+        mcp_progress(n->request, n->request->told = i + 1, 0, str_from(step), NULL, NULL);
+}
+
+/* Whether the profile is one that the provider makes. */
+static bool provider_fits(struct mcp_request *r, const struct tool_create *in)
+{
+    AUTO(profile_unrefp_) struct profile *p = NULL;
+    const struct mcp_client *m = mcp_client_of(r);
+    const char *want = in->provider ? in->provider : m->provider, *name;
+    const char *profile = in->request.profile ? in->request.profile : CATALOG_DEFAULT_PROFILE;
+    struct err e;
+
+    if (!want[0])
+        return true;
+    if (catalog_find(control_catalog(m->control), str_from(profile), &p, &e) < 0) {
+        mcp_fail_err(r, "The profile cannot be used", &e);
+        return false;
+    }
+    name = strncmp(p->extension, "ext.", 4) == 0 ? p->extension + 4 : p->extension;
+    if (strcmp(want, p->extension) == 0 || strcmp(want, name) == 0)
+        return true;
+    mcp_tool_fail(r,
+                  "%s is made by the provider '%s', not by '%s'. Name another profile, or leave "
+                  "provider out.",
+                  p->id, name, want);
+    return false;
+}
+
+void mcp_tool_create(struct mcp_request *r, const struct json *v)
+{
+    struct creation *n = arena_alloc(&r->arena, sizeof *n);
+
+    if (!n || !mcp_arguments(r, v, &n->in) || !provider_fits(r, &n->in))
+        return;
+    if (n->in.request.capabilities.cpu_quota != 0 && (n->in.request.capabilities.cpu_quota < 0.1 ||
+                                                      n->in.request.capabilities.cpu_quota > 4.0)) {
+        mcp_tool_fail(r, "capabilities.cpu_quota must be 0.1 to 4.0.");
+        return;
+    }
+    n->request = mcp_request_ref(r);
+    r->state = n;
+    r->on_end = creation_end;
+    n->op = (struct create_op){ .caller = mcp_caller(r->session),
+                                .request = &n->in.request,
+                                .one_shot = !r->session->stateless,
+                                /* a session ends with the daemon */ .at = creating,
+                                .done = created };
+    control_create(mcp_client_of(r)->control, &n->op);
+}
+
+/* --- list --- */
+
+struct listing {
+    struct mcp_request *request;
+    struct tool_list in;
+    struct store_query query;
+};
+
+static void listing_end(struct mcp_request *r)
+{
+    struct listing *l = r->state;
+
+    arena_done(&l->query.arena);
+}
+
+static struct tool_listed_box shown(struct listing *l, const struct sandbox_record *v)
+{
+    struct control *c = mcp_client_of(l->request)->control;
+    struct arena *a = &l->request->arena;
+
+    return (struct tool_listed_box){ .sandbox_id = v->id,
+                                     .state = sandbox_state_names[v->state],
+                                     .profile = v->profile,
+                                     .provider = v->extension,
+                                     .created_at = time_on(a, v->created_ns),
+                                     .expires_at = time_on(a, control_expires_ns(c, v)) };
+}
+
+static void listed(struct store_query *q, int r, const struct err *e)
+{
+    struct listing *l = container_of(q, struct listing, query);
+    struct mcp_request *request = l->request;
+    size_t n = q->n < l->in.limit ? q->n : l->in.limit;
+    struct tool_listed_box *boxes = arena_array(&request->arena, n + 1, sizeof *boxes);
+    struct tool_listed out = { .provider_version = extension_local.version };
+    char cursor[64 + ID_MAX];
+
+    if (r < 0) {
+        mcp_fail_err(request, "The sandboxes could not be listed", e);
+        mcp_request_unref(request);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        boxes[i] = shown(l, &q->sandboxes[i]);
+    out.sandboxes = (struct json_objects){ boxes, n };
+    if (q->n > n && n) {
+        snprintf(cursor, sizeof cursor, "%lld.%s", (long long)q->sandboxes[n - 1].created_ns,
+                 q->sandboxes[n - 1].id);
+        out.next_cursor = cursor;
+    }
+    mcp_tool_answer(request, &out);
+    mcp_request_unref(request);
+}
+
+static bool read_cursor(struct listing *l)
+{
+    struct str time, id = str_cut(str_from(l->in.cursor), '.', &time);
+
+    if (!l->in.cursor)
+        return true;
+    return str_to_i64(time, &l->query.after.created_ns) && id_valid("sbx_", id) &&
+           str_copy(id, l->query.after.id, sizeof l->query.after.id);
+}
+
+void mcp_tool_list(struct mcp_request *r, const struct json *v)
+{
+    struct listing *l = arena_alloc(&r->arena, sizeof *l);
+    const struct caller *who = mcp_caller(r->session);
+    struct err e;
+
+    if (!l || !mcp_arguments(r, v, &l->in))
+        return;
+    if (!read_cursor(l)) {
+        mcp_tool_fail(r,
+                      "The cursor is not one that sandbox_list gave. Leave it out to start over.");
+        return;
+    }
+    l->request = mcp_request_ref(r);
+    r->state = l;
+    r->on_end = listing_end;
+    l->query.states = ((1u << SANDBOX_STATE_COUNT_) - 1) & ~(1u << SANDBOX_DESTROYED);
+    l->query.labels = who->labels;
+    l->query.limit = (int)l->in.limit + 1;
+    if (control_list(mcp_client_of(r)->control, who, &l->query, listed, &e) < 0) {
+        mcp_fail_err(r, "The sandboxes could not be listed", &e);
+        mcp_request_unref(r);
+    }
+}
+
+/* --- destroy --- */
+
+struct destruction {
+    struct mcp_request *request;
+    struct sandbox_op op;
+    char id[ID_MAX];
+};
+
+static void destroyed(struct sandbox_op *op, int r, const struct err *e)
+{
+    struct destruction *d = container_of(op, struct destruction, op);
+    const struct tool_destroyed out = { .sandbox_id = d->id,
+                                        .state = sandbox_state_names[SANDBOX_DESTROYED] };
+
+    if (r < 0) {
+        mcp_fail_err(d->request, "The sandbox could not be destroyed", e);
+    } else {
+        mcp_forget(d->request->session, d->id);
+        mcp_tool_answer(d->request, &out);
+    }
+    mcp_request_unref(d->request);
+}
+
+void mcp_tool_destroy(struct mcp_request *r, const struct json *v)
+{
+    struct destruction *d = arena_alloc(&r->arena, sizeof *d);
+    struct tool_destroy in = { 0 };
+    struct sandbox *s;
+
+    if (!d || !mcp_arguments(r, v, &in))
+        return;
+    s = mcp_sandbox(r, in.sandbox_id);
+    if (!s)
+        return;
+    d->request = mcp_request_ref(r);
+    d->op.done = destroyed;
+    snprintf(d->id, sizeof d->id, "%s", in.sandbox_id);
+    sandbox_destroy(s, &mcp_client_of(r)->caller.actor, "sandbox_destroy", DESTROY_SYNC, &d->op);
+    sandbox_unref(s);
+}

@@ -1,0 +1,303 @@
+/* sandbox_read and sandbox_write. */
+#include <stdlib.h>
+
+#include "api/mcp_run.h"
+#include "api/mcp_tools.h"
+#include "crypto/encode.h"
+#include "extensions/records.h"
+
+enum { CHUNK = 64 << 10, FRAMED_MAX = MCP_FILE_MAX + (1 << 20) };
+
+struct file_call {
+    struct mcp_run run, dir_run;
+    struct tool_read read;
+    struct tool_write write;
+    struct buf data; /* what was read, or is to be written */
+    uint64_t bytes;  /* … of these, the file's */
+    struct str uri;  /* of a resource that is read; p == NULL: it is a tool */
+    bool too_big;
+};
+
+static void call_end(struct mcp_request *r)
+{
+    struct file_call *f = r->state;
+
+    mcp_run_done(&f->run);
+    mcp_run_done(&f->dir_run);
+    buf_done(&f->data);
+    free(f);
+}
+
+static void cancel(struct mcp_request *r)
+{
+    struct file_call *f = r->state;
+
+    mcp_run_cancel(&f->run);
+    mcp_run_cancel(&f->dir_run);
+}
+
+static struct file_call *call_new(struct mcp_request *r)
+{
+    struct file_call *f = calloc(1, sizeof *f);
+
+    if (!f)
+        abort();
+    r->state = f;
+    r->on_end = call_end;
+    r->on_cancel = cancel;
+    return f;
+}
+
+static bool path_good(struct mcp_request *r, const char *path)
+{
+    if (path[0] == '/')
+        return true;
+    mcp_tool_fail(r,
+                  "path: '%.200s' does not begin with /. Files of the workspace are below "
+                  "/workspace.",
+                  path);
+    return false;
+}
+
+static void start(struct file_call *f, struct mcp_request *r, struct sandbox *s, enum ext_what what,
+                  const char *path, const struct mcp_run_events *events)
+{
+    const char **paths = arena_array(&r->arena, 2, sizeof *paths);
+    const struct ext_start begin = {
+        .what = what, .flags = what == EXT_WRITE ? EXT_STDIN : 0, .cwd = "/", .argv = paths
+    };
+
+    paths[0] = path;
+    mcp_run_start(&f->run, r, s, &begin, what == EXT_WRITE ? buf_str(&f->data) : STR(""), events);
+}
+
+/* --- reading --- */
+
+static bool got(struct mcp_run *run, int channel, struct str data)
+{
+    struct file_call *f = container_of(run, struct file_call, run);
+
+    if (channel == 1 && !f->too_big)
+        f->too_big = buf_add(&f->data, data) < 0;
+    return true;
+}
+
+static bool is_text(struct str s)
+{
+    return str_is_utf8(s) && (!s.n || !memchr(s.p, 0, s.n));
+}
+
+static void tell_content(struct file_call *f, struct mcp_request *r)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(2 * MCP_FILE_MAX);
+    struct tool_content out = { .path = f->read.path,
+                                .encoding = f->read.encoding,
+                                .bytes = f->data.n };
+
+    if (f->read.encoding == ENCODING_TEXT && !is_text(buf_str(&f->data))) {
+        mcp_tool_fail(r, "%.200s is not UTF-8 text. Read it with encoding base64.", f->read.path);
+        return;
+    }
+    if (f->read.encoding == ENCODING_BASE64)
+        crypto_base64(buf_str(&f->data), &text);
+    else
+        buf_add(&text, buf_str(&f->data));
+    out.content = text.p ? text.p : "";
+    mcp_tool_answer(r, &out);
+}
+
+static void read_ended(struct mcp_run *run, const struct ext_end *end)
+{
+    struct file_call *f = container_of(run, struct file_call, run);
+    struct mcp_request *r = run->request;
+
+    (void)end;
+    if (f->uri.p && (run->failure.code || f->too_big))
+        mcp_fail_uri(r, f->uri, f->too_big ? "the file is too big" : run->failure.msg);
+    else if (run->failure.code)
+        mcp_fail_err(r, "The file could not be read", &run->failure);
+    else if (f->too_big)
+        mcp_tool_fail(
+            r,
+            "%.200s has more than %d bytes. Read a part of it with sandbox_exec: head -c, "
+            "tail -c, sed -n.",
+            f->read.path, MCP_FILE_MAX);
+    else if (!f->uri.p)
+        tell_content(f, r);
+    else if (is_text(buf_str(&f->data)))
+        mcp_read_text(r, f->uri, "text/plain", buf_str(&f->data));
+    else
+        mcp_read_bytes(r, f->uri, "application/octet-stream", buf_str(&f->data));
+}
+
+static void read_failed(struct mcp_run *run, const struct err *e)
+{
+    struct file_call *f = container_of(run, struct file_call, run);
+
+    if (f->uri.p)
+        mcp_fail_uri(run->request, f->uri, e->msg);
+    else
+        mcp_fail_err(run->request, "The file could not be read", e);
+}
+
+static const struct mcp_run_events reading = { .output = got,
+                                               .ended = read_ended,
+                                               .failed = read_failed };
+
+void mcp_tool_read(struct mcp_request *r, const struct json *v)
+{
+    struct file_call *f = call_new(r);
+    struct sandbox *s;
+
+    if (!mcp_arguments(r, v, &f->read) || !path_good(r, f->read.path))
+        return;
+    s = mcp_sandbox(r, f->read.sandbox_id);
+    if (!s)
+        return;
+    buf_init(&f->data, MCP_FILE_MAX);
+    start(f, r, s, EXT_READ, f->read.path, &reading);
+    sandbox_unref(s);
+}
+
+void mcp_read_file(struct mcp_request *r, struct sandbox *s, const char *path, struct str uri)
+{
+    struct file_call *f = call_new(r);
+
+    f->uri = uri;
+    buf_init(&f->data, MCP_FILE_MAX);
+    start(f, r, s, EXT_READ, path, &reading);
+}
+
+/* --- writing --- */
+
+static void write_ended(struct mcp_run *run, const struct ext_end *end)
+{
+    struct file_call *f = container_of(run, struct file_call, run);
+    const struct tool_written out = { .path = f->write.path, .bytes = f->bytes };
+
+    (void)end;
+    if (run->failure.code)
+        mcp_fail_err(run->request, "The file could not be written", &run->failure);
+    else
+        mcp_tool_answer(run->request, &out);
+}
+
+static void write_failed(struct mcp_run *run, const struct err *e)
+{
+    mcp_fail_err(run->request, "The file could not be written", e);
+}
+
+static const struct mcp_run_events writing = { .output = got,
+                                               .ended = write_ended,
+                                               .failed = write_failed };
+
+/* Of a directory that could not be made the file's own failure tells. */
+static void dir_ended(struct mcp_run *run, const struct ext_end *end)
+{
+    struct file_call *f = container_of(run, struct file_call, dir_run);
+    struct mcp_request *r = run->request;
+    struct sandbox *s;
+
+    (void)end;
+    s = mcp_sandbox(r, f->write.sandbox_id);
+    if (!s)
+        return;
+    start(f, r, s, EXT_WRITE, f->write.path, &writing);
+    sandbox_unref(s);
+}
+
+static bool dir_output(struct mcp_run *run, int channel, struct str data)
+{
+    (void)run;
+    (void)channel;
+    (void)data;
+    return true;
+}
+
+static const struct mcp_run_events making = { .output = dir_output,
+                                              .ended = dir_ended,
+                                              .failed = write_failed };
+
+/* Chunks, so that a file that breaks off changes nothing. */
+static void frame(struct file_call *f, struct str data)
+{
+    char head[EXT_CHUNK_HEAD];
+
+    f->bytes = data.n;
+    buf_init(&f->data, FRAMED_MAX);
+    while (data.n) {
+        size_t n = data.n < CHUNK ? data.n : CHUNK;
+
+        ext_chunk_head((uint32_t)n, head);
+        buf_add(&f->data, (struct str){ head, sizeof head });
+        buf_add(&f->data, (struct str){ data.p, n });
+        data = (struct str){ data.p + n, data.n - n };
+    }
+    ext_chunk_head(0, head);
+    buf_add(&f->data, (struct str){ head, sizeof head });
+}
+
+static bool content_good(struct file_call *f, struct mcp_request *r)
+{
+    AUTO(buf_done) struct buf plain = BUF_INIT(MCP_FILE_MAX);
+    struct str content = str_from(f->write.content);
+    struct err e;
+
+    if (f->write.encoding == ENCODING_BASE64) {
+        if (crypto_unbase64(content, &plain, &e) < 0) {
+            mcp_tool_fail(r,
+                          "content: %s. With encoding base64 it must be padded base64 without line "
+                          "breaks.",
+                          e.msg);
+            return false;
+        }
+        content = buf_str(&plain);
+    }
+    if (content.n > MCP_FILE_MAX) {
+        mcp_tool_fail(r,
+                      "content: more than %d bytes. Write it in parts and join them with "
+                      "sandbox_exec.",
+                      MCP_FILE_MAX);
+        return false;
+    }
+    frame(f, content);
+    return true;
+}
+
+/* "/": it has no directory that could be missing. */
+static const char *dir_of(struct mcp_request *r, const char *path)
+{
+    size_t n = strlen(path);
+
+    while (n > 1 && path[n - 1] != '/')
+        n--;
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return arena_dup(&r->arena, (struct str){ path, n });
+}
+
+static void make_dir(struct file_call *f, struct mcp_request *r, struct sandbox *s)
+{
+    const char **paths = arena_array(&r->arena, 2, sizeof *paths);
+    const struct ext_start begin = { .what = EXT_MKDIR, .cwd = "/", .argv = paths };
+
+    paths[0] = dir_of(r, f->write.path);
+    if (strcmp(paths[0], "/") == 0)
+        start(f, r, s, EXT_WRITE, f->write.path, &writing);
+    else
+        mcp_run_start(&f->dir_run, r, s, &begin, STR(""), &making);
+}
+
+void mcp_tool_write(struct mcp_request *r, const struct json *v)
+{
+    struct file_call *f = call_new(r);
+    struct sandbox *s;
+
+    if (!mcp_arguments(r, v, &f->write) || !path_good(r, f->write.path) || !content_good(f, r))
+        return;
+    s = mcp_sandbox(r, f->write.sandbox_id);
+    if (!s)
+        return;
+    make_dir(f, r, s);
+    sandbox_unref(s);
+}

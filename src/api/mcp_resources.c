@@ -1,0 +1,263 @@
+/* sandbox://ID/…: what there is to read of a sandbox.
+ *
+ *     sandbox://ID              its record
+ *     sandbox://ID/files/PATH   a file, PATH percent-encoded where it must be
+ *     sandbox://ID/events       what happened to it
+ *     sandbox://ID/policy       what it may reach */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/mcp.h"
+#include "http/url.h"
+#include "model/event.h"
+
+enum { EVENTS_MAX = 200, EVENTS_BYTES_MAX = 16 << 20, TEXT_MAX = 8 << 20 };
+
+const struct mcp_template mcp_templates[MCP_TEMPLATE_COUNT] = {
+    { "sandbox://{id}", "sandbox", "Sandbox", "The sandbox's record.", "application/json" },
+    { "sandbox://{id}/files{+path}", "file", "File", "A file inside the sandbox.", NULL },
+    { "sandbox://{id}/events", "events", "Events", "What happened to the sandbox.",
+      "application/json" },
+    { "sandbox://{id}/policy", "policy", "Egress policy", "What the sandbox may reach.",
+      "application/json" },
+};
+
+/* The parts of a URI: false if it is none of ours. */
+static bool split(struct str uri, struct str *id, struct str *rest)
+{
+    struct str path;
+
+    if (!str_starts(uri, STR("sandbox://")))
+        return false;
+    uri = (struct str){ uri.p + 10, uri.n - 10 };
+    path = str_cut(uri, '/', id);
+    *rest = path.p ? path : STR("");
+    return id->n > 0 && id->n < ID_MAX;
+}
+
+static struct sandbox *find(struct mcp_session *s, struct str uri, struct str *rest)
+{
+    struct mcp_client *m = s->user;
+    struct sandbox *box;
+    struct str id;
+
+    if (!split(uri, &id, rest) || !control_find_now(m->control, mcp_caller(s), id, &box))
+        return NULL;
+    return box;
+}
+
+/* --- the list --- */
+
+struct page {
+    struct mcp_request *request;
+    struct store_query query;
+};
+
+enum { PAGE = 50 };
+
+static void page_end(struct mcp_request *r)
+{
+    struct page *p = r->state;
+
+    arena_done(&p->query.arena);
+}
+
+static void page_came(struct store_query *q, int r, const struct err *e)
+{
+    struct page *p = container_of(q, struct page, query);
+    struct mcp_request *request = p->request;
+    size_t n = q->n < PAGE ? q->n : PAGE;
+    struct json_writer *w;
+    char text[96];
+
+    if (r < 0 || mcp_over(request)) {
+        if (r < 0)
+            mcp_fail(request, RPC_INTERNAL, "%s", e->msg);
+        mcp_request_unref(request);
+        return;
+    }
+    w = mcp_result_for(request, 0);
+    json_key(w, STR("resources"));
+    json_begin_array(w);
+    for (size_t i = 0; i < n; i++) {
+        snprintf(text, sizeof text, "sandbox://%s", q->sandboxes[i].id);
+        mcp_page_resource(w, str_from(text), q->sandboxes[i].id, "A sandbox's record.",
+                          "application/json");
+        snprintf(text, sizeof text, "sandbox://%s/events", q->sandboxes[i].id);
+        mcp_page_resource(w, str_from(text), "events", "What happened to it.", "application/json");
+    }
+    json_end_array(w);
+    if (q->n > n) {
+        snprintf(text, sizeof text, "%lld.%s", (long long)q->sandboxes[n - 1].created_ns,
+                 q->sandboxes[n - 1].id);
+        json_key(w, STR("nextCursor"));
+        json_put_str(w, str_from(text));
+    }
+    mcp_reply(request);
+    mcp_request_unref(request);
+}
+
+static bool read_cursor(struct store_query *q, struct str cursor)
+{
+    struct str time, id = str_cut(cursor, '.', &time);
+
+    return str_to_i64(time, &q->after.created_ns) && id_valid("sbx_", id) &&
+           str_copy(id, q->after.id, sizeof q->after.id);
+}
+
+void mcp_list_sandboxes(struct mcp_request *r, struct str cursor)
+{
+    struct page *p = arena_alloc(&r->arena, sizeof *p);
+    const struct caller *who = mcp_caller(r->session);
+    struct err e;
+
+    if (cursor.n && !read_cursor(&p->query, cursor)) {
+        mcp_fail(r, RPC_INVALID_PARAMS, "cursor: is not one that we gave");
+        return;
+    }
+    p->request = mcp_request_ref(r);
+    r->state = p;
+    r->on_end = page_end;
+    p->query.states = ((1u << SANDBOX_STATE_COUNT_) - 1) & ~(1u << SANDBOX_DESTROYED);
+    p->query.labels = who->labels;
+    p->query.limit = PAGE + 1;
+    if (control_list(mcp_client_of(r)->control, who, &p->query, page_came, &e) < 0) {
+        mcp_fail(r, RPC_INTERNAL, "%s", e.msg);
+        mcp_request_unref(r);
+    }
+}
+
+/* --- one --- */
+
+static void read_record(struct mcp_request *r, struct sandbox *s, struct str uri)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
+    struct sandbox_view v = sandbox_view(s);
+    struct sandbox_shown shown = { .record = v.record, .expires_ns = v.expires_ns, .step = v.step };
+    struct sandbox_egress egress;
+    struct json_writer w;
+
+    if (sandbox_egress(s, &egress))
+        shown.egress = &egress;
+    json_writer_init(&w, &text, JSON_COMPACT);
+    sandbox_write(&w, &shown);
+    json_writer_finish(&w, NULL);
+    mcp_read_text(r, uri, "application/json", buf_str(&text));
+}
+
+struct history {
+    struct mcp_request *request;
+    struct store_query query;
+    struct str uri;
+    char id[ID_MAX];
+};
+
+static void history_end(struct mcp_request *r)
+{
+    struct history *h = r->state;
+
+    arena_done(&h->query.arena);
+}
+
+static void history_came(struct store_query *q, int r, const struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
+    struct history *h = container_of(q, struct history, query);
+    struct json_writer w;
+
+    if (r >= 0) {
+        json_writer_init(&w, &text, JSON_COMPACT);
+        json_begin_array(&w);
+        for (size_t i = 0; i < q->n; i++)
+            event_write(&w, &q->events[i]);
+        json_end_array(&w);
+        json_writer_finish(&w, NULL);
+        mcp_read_text(h->request, h->uri, "application/json", buf_str(&text));
+    } else {
+        mcp_fail(h->request, RPC_INTERNAL, "%s", e->msg);
+    }
+    mcp_request_unref(h->request);
+}
+
+static void read_events(struct mcp_request *r, struct sandbox *s, struct str uri)
+{
+    struct history *h = arena_alloc(&r->arena, sizeof *h);
+    struct err e;
+
+    h->request = mcp_request_ref(r);
+    h->uri = uri;
+    snprintf(h->id, sizeof h->id, "%s", sandbox_view(s).record->id);
+    h->query = (struct store_query){ .kind = STORE_EVENTS,
+                                     .sandbox = str_from(h->id),
+                                     .limit = EVENTS_MAX };
+    arena_init(&h->query.arena, EVENTS_BYTES_MAX);
+    r->state = h;
+    r->on_end = history_end;
+    if (store_ask(control_store(mcp_client_of(r)->control), &h->query, history_came, &e) < 0) {
+        mcp_fail(r, RPC_INTERNAL, "%s", e.msg);
+        mcp_request_unref(r);
+    }
+}
+
+static void read_file(struct mcp_request *r, struct sandbox *s, struct str uri, struct str path)
+{
+    struct str plain;
+    struct err e;
+
+    if (url_decode(path, false, &r->arena, &plain, &e) < 0 || memchr(plain.p, 0, plain.n))
+        mcp_fail_uri(r, uri, "the path is not well encoded");
+    else if (!caller_may(mcp_caller(r->session), VERB_FILES))
+        mcp_fail_uri(r, uri, "this caller may not read files");
+    else
+        mcp_read_file(r, s, plain.p, uri);
+}
+
+void mcp_read_resource(struct mcp_request *r, struct str uri)
+{
+    struct str rest;
+    struct sandbox *s = find(r->session, uri, &rest);
+
+    if (!s) {
+        mcp_fail_uri(r, uri, "there is no such resource");
+        return;
+    }
+    if (!rest.n)
+        read_record(r, s, uri);
+    else if (str_eq(rest, STR("events")))
+        read_events(r, s, uri);
+    else if (str_eq(rest, STR("policy")))
+        mcp_read_text(r, uri, "application/json",
+                      sandbox_policy(s).n ? sandbox_policy(s) : STR("null"));
+    else if (str_starts(rest, STR("files/")))
+        read_file(r, s, uri, (struct str){ rest.p + 5, rest.n - 5 });
+    else
+        mcp_fail_uri(r, uri, "there is no such resource");
+    sandbox_unref(s);
+}
+
+/* --- watching: a sandbox and its events change with every event --- */
+
+bool mcp_watchable(struct mcp_session *s, struct str uri)
+{
+    struct str rest;
+    struct sandbox *box = find(s, uri, &rest);
+
+    if (!box)
+        return false;
+    sandbox_unref(box);
+    return !rest.n || str_eq(rest, STR("events")) || str_eq(rest, STR("policy"));
+}
+
+void mcp_event(struct event_subscriber *sub, const struct event_record *v)
+{
+    static const char *const parts[] = { "", "/events", "/policy" };
+    struct api *a = container_of(sub, struct api, mcp_events);
+    char uri[64 + ID_MAX];
+
+    for (size_t i = 0; v->sandbox[0] && i < COUNT_OF(parts); i++) {
+        if (i == 2 && !str_starts(str_from(v->type), STR("egress")))
+            continue;
+        snprintf(uri, sizeof uri, "sandbox://%s%s", v->sandbox, parts[i]);
+        mcp_resource_changed(&a->mcp, str_from(uri));
+    }
+}

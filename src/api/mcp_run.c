@@ -1,0 +1,214 @@
+#include "api/mcp_run.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "extensions/fault.h"
+
+enum { CHUNK = 64 << 10, LINGER_MS = 300, INPUT_MAX = 64 << 20 };
+
+static void pump_close(struct mcp_run_pump *p)
+{
+    loop_fd_stop(&p->source);
+    drop_fd(&p->fd);
+}
+
+static void input_over(struct mcp_run *x)
+{
+    loop_fd_stop(&x->input);
+    buf_done(&x->pending);
+    drop_fd(&x->op.process.stdio[0]);
+}
+
+static void stop_all(struct mcp_run *x)
+{
+    for (int i = 0; i < 2; i++)
+        pump_close(&x->pumps[i]);
+    loop_timer_stop(&x->linger);
+    input_over(x);
+}
+
+void mcp_run_done(struct mcp_run *x)
+{
+    if (x->request)
+        stop_all(x);
+}
+
+/* Its last word: the reference to the request goes. */
+static void leave(struct mcp_run *x)
+{
+    x->over = true;
+    stop_all(x);
+    mcp_request_unref(x->request);
+}
+
+static void set_failure(struct mcp_run *x)
+{
+    const struct ext_end *end = &x->end;
+    const char *why = end->msg && end->msg[0] ? end->msg : "the operation failed";
+
+    if (end->how == EXT_LOST)
+        (void)err_set(&x->failure, ERR_CONFLICT, "the sandbox ended first");
+    else if (end->how != EXT_EXITED)
+        (void)err_set(&x->failure, ERR_SYS, "the operation was killed");
+    else if (end->status || end->sys)
+        (void)err_set(&x->failure, end->sys ? ext_fault_code(end->sys) : ERR_INVALID, "%s", why);
+}
+
+static void finish_if_over(struct mcp_run *x)
+{
+    if (!x->ended || x->over || x->pumps[0].fd >= 0 || x->pumps[1].fd >= 0)
+        return;
+    x->events->ended(x, &x->end);
+    leave(x);
+}
+
+/* Whoever else holds the other end of its output is not waited for. */
+static void give_up_output(struct loop_timer *t)
+{
+    struct mcp_run *x = container_of(t, struct mcp_run, linger);
+
+    if (x->full) { /* the client is slow, not the program silent */
+        loop_timer_start(x->loop, t, clock_mono() + LINGER_MS * NS_PER_MS, give_up_output, NULL);
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        pump_close(&x->pumps[i]);
+    finish_if_over(x);
+}
+
+static void on_readable(struct loop_fd *s, unsigned events)
+{
+    static char room[CHUNK];
+    struct mcp_run_pump *p = container_of(s, struct mcp_run_pump, source);
+    struct mcp_run *x = p->run;
+    ssize_t n = read(p->fd, room, sizeof room);
+
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        pump_close(p);
+        finish_if_over(x);
+    } else if (!x->events->output(x, p->channel, (struct str){ room, (size_t)n }) && !x->over) {
+        x->full = true;
+        for (int i = 0; i < 2; i++)
+            loop_fd_stop(&x->pumps[i].source);
+    }
+}
+
+static void run_pumps(struct mcp_run *x)
+{
+    for (int i = 0; i < 2; i++)
+        if (x->pumps[i].fd >= 0)
+            loop_fd_start(x->loop, &x->pumps[i].source, x->pumps[i].fd, LOOP_READ, on_readable,
+                          NULL);
+}
+
+void mcp_run_resume(struct mcp_run *x)
+{
+    if (!x->full || x->over)
+        return;
+    x->full = false;
+    run_pumps(x);
+}
+
+static void on_room(struct loop_fd *s, unsigned events);
+
+static void move_input(struct mcp_run *x)
+{
+    int fd = x->op.process.stdio[0];
+
+    while (x->pending.n) {
+        ssize_t n = write(fd, x->pending.p, x->pending.n);
+
+        if (n >= 0) {
+            buf_drop(&x->pending, (size_t)n);
+        } else if (errno == EAGAIN) {
+            loop_fd_start(x->loop, &x->input, fd, LOOP_WRITE, on_room, NULL);
+            return;
+        } else if (errno != EINTR) {
+            break; /* nobody reads it */
+        }
+    }
+    input_over(x);
+}
+
+static void on_room(struct loop_fd *s, unsigned events)
+{
+    (void)events;
+    loop_fd_stop(s);
+    move_input(container_of(s, struct mcp_run, input));
+}
+
+static void on_started(struct run_op *op, int r, const struct err *e)
+{
+    struct mcp_run *x = container_of(op, struct mcp_run, op);
+
+    if (mcp_over(x->request)) {
+        if (r >= 0)
+            run_op_cancel(op);
+        leave(x);
+        return;
+    }
+    if (r < 0) {
+        x->events->failed(x, e);
+        leave(x);
+        return;
+    }
+    x->running = true;
+    for (int i = 0; i < 2; i++) {
+        x->pumps[i].channel = i + 1;
+        x->pumps[i].fd = take_fd(&op->process.stdio[i + 1]);
+    }
+    run_pumps(x);
+    if (op->process.stdio[0] >= 0)
+        move_input(x);
+}
+
+static void on_ended(struct run_op *op, const struct ext_end *end)
+{
+    struct mcp_run *x = container_of(op, struct mcp_run, op);
+
+    x->running = false;
+    x->ended = true;
+    x->end = *end;
+    set_failure(x);
+    loop_timer_start(x->loop, &x->linger, clock_mono() + LINGER_MS * NS_PER_MS, give_up_output,
+                     NULL);
+    finish_if_over(x);
+}
+
+static const struct run_op_events events_of_run = { .started = on_started, .ended = on_ended };
+
+void mcp_run_cancel(struct mcp_run *x)
+{
+    if (x->over || !x->request)
+        return;
+    if (x->running) {
+        x->running = false;
+        run_op_cancel(&x->op);
+    } else if (!x->ended) {
+        return; /* starting: on_started finds nobody */
+    }
+    leave(x);
+}
+
+void mcp_run_start(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
+                   const struct ext_start *start, struct str input,
+                   const struct mcp_run_events *events)
+{
+    *x = (struct mcp_run){ .request = mcp_request_ref(r),
+                           .events = events,
+                           .loop = r->session->loop };
+    for (int i = 0; i < 2; i++)
+        x->pumps[i] = (struct mcp_run_pump){ .run = x, .fd = -1 };
+    for (int i = 0; i < EXT_STDIO_MAX; i++)
+        x->op.process.stdio[i] = -1;
+    x->op.events = &events_of_run;
+    x->op.actor = &mcp_client_of(r)->caller.actor;
+    buf_init(&x->pending, INPUT_MAX);
+    buf_add(&x->pending, input);
+    sandbox_run(s, start, &x->op);
+}

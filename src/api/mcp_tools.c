@@ -1,0 +1,218 @@
+/* The seven tools. One table serves the schemas, the check of arguments and the writing of results.
+ */
+#include "api/mcp_tools.h"
+
+#include <limits.h>
+
+const char *const mcp_encoding_names[] = { "text", "base64", NULL };
+const char *const mcp_manager_names[] = { "apt", "pip", "npm", "cargo", "go", NULL };
+
+enum { PACKAGES_MAX = 64, TIMEOUT_MAX = 1800, CONTENT_MAX = MCP_FILE_MAX / 3 * 4 + 8 };
+
+#define BOX(type)                                                                                  \
+    {                                                                                              \
+        "sandbox_id", JSON_KIND_STR, JSON_AT(type, sandbox_id),                                    \
+            .required = true, .min = 1, .max = ID_MAX - 1, .doc = "As sandbox_create answered it." \
+    }
+#define PATH(type)                                                                                 \
+    {                                                                                              \
+        "path", JSON_KIND_STR, JSON_AT(type, path), .required = true, .min = 1,                    \
+                                                    .max = PATH_MAX - 1,                           \
+                                                    .doc = "Of a file inside the sandbox, from /." \
+    }
+#define TEXT(type, name_, member, doc_)                                                            \
+    {                                                                                              \
+        name_, JSON_KIND_STR, JSON_AT(type, member), .doc = doc_                                   \
+    }
+#define ALWAYS(type, name_, member, doc_)                                                          \
+    {                                                                                              \
+        name_, JSON_KIND_STR, JSON_AT(type, member), .required = true, .doc = doc_                 \
+    }
+#define ENCODING(type)                                                                             \
+    {                                                                                              \
+        "encoding", JSON_KIND_ENUM, JSON_AT(type, encoding),                                       \
+            .names = mcp_encoding_names, .preset = "text",                                         \
+            .doc = "Of content: text is UTF-8, base64 is for other bytes."                         \
+    }
+#define TIMEOUT(type)                                                                              \
+    {                                                                                              \
+        "timeout_s", JSON_KIND_INT, JSON_AT(type, timeout_s),                                      \
+            .min = 1, .max = TIMEOUT_MAX, .preset = "300",                                         \
+            .doc = "Seconds after which it is killed with all it started."                         \
+    }
+
+static const struct json_field create_in[] = {
+    { "profile", JSON_KIND_STR, JSON_AT(struct tool_create, request.profile), .min = 1,
+      .max = REQUEST_TEXT_MAX,
+      .doc = "The recipe: profile.NAME or profile.NAME@VERSION; without, a small one." },
+    { "capabilities", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct create_request),
+      .seen = offsetof(struct create_request, capabilities.given),
+      .doc = "What the code needs; ask for no more: the network may need somebody's approval.",
+      .fields = capability_fields, .field_count = CAPABILITY_FIELDS },
+    { "provider", JSON_KIND_STR, JSON_AT(struct tool_create, provider), .min = 1,
+      .max = MCP_PROVIDER_MAX - 1, .doc = "Who is to make it; without, as the profile says." },
+    { "ttl", JSON_KIND_DURATION, JSON_AT(struct tool_create, request.ttl_ns), .min = 1000000000,
+      .max = INT64_C(31536000000000000), .doc = "How long it may live: 90 (seconds), 10m, 2h." },
+    { "inputs", JSON_KIND_MAP, JSON_AT(struct tool_create, request.inputs),
+      .max = REQUEST_INPUTS_MAX,
+      .doc = "Named inputs; repo is a directory of the host that becomes the workspace." },
+};
+static const struct json_field create_out[] = {
+    ALWAYS(struct tool_created, "sandbox_id", sandbox_id, "For all other tools."),
+    ALWAYS(struct tool_created, "isolation_level", isolation_level, "What holds it."),
+    { "cold_start_ms", JSON_KIND_INT, JSON_AT(struct tool_created, cold_start_ms), .required = true,
+      .doc = "Milliseconds until it was ready." },
+    { "language_support", JSON_KIND_STRS, JSON_AT(struct tool_created, language_support),
+      .required = true, .doc = "Languages; any: whatever its image has." },
+    ALWAYS(struct tool_created, "egress_policy", egress_policy,
+           "deny: it has no network; enforced: what its policy names can be reached."),
+    { "attestation", JSON_KIND_BOOL, JSON_AT(struct tool_created, attestation), .required = true,
+      .doc = "Whether the provider can prove what it runs." },
+    TEXT(struct tool_created, "profile", profile, "That it was made from."),
+    TEXT(struct tool_created, "provider", provider, "That made it."),
+    TEXT(struct tool_created, "provider_version", provider_version, "Of the provider."),
+    TEXT(struct tool_created, "expires_at", expires_at, "When it ends by itself."),
+    TEXT(struct tool_created, "workdir", workdir, "Where commands start."),
+};
+
+static const struct json_field list_in[] = {
+    { "limit", JSON_KIND_UINT, JSON_AT(struct tool_list, limit), .min = 1, .max = 200,
+      .preset = "50", .doc = "At most that many." },
+    { "cursor", JSON_KIND_STR, JSON_AT(struct tool_list, cursor), .min = 1, .max = 96,
+      .doc = "next_cursor of the page before." },
+};
+static const struct json_field listed_box[] = {
+    ALWAYS(struct tool_listed_box, "sandbox_id", sandbox_id, NULL),
+    ALWAYS(struct tool_listed_box, "state", state, "ready and active ones can be used."),
+    ALWAYS(struct tool_listed_box, "profile", profile, NULL),
+    ALWAYS(struct tool_listed_box, "provider", provider, NULL),
+    TEXT(struct tool_listed_box, "created_at", created_at, NULL),
+    TEXT(struct tool_listed_box, "expires_at", expires_at, NULL),
+};
+static const struct json_field list_out[] = {
+    ALWAYS(struct tool_listed, "provider_version", provider_version, "Of the local provider."),
+    { "sandboxes", JSON_KIND_OBJECTS, JSON_AT(struct tool_listed, sandboxes), .required = true,
+      .item_size = sizeof(struct tool_listed_box), JSON_FIELDS(listed_box) },
+    TEXT(struct tool_listed, "next_cursor", next_cursor, "There are more: ask with this cursor."),
+};
+
+static const struct json_field destroy_in[] = { BOX(struct tool_destroy) };
+static const struct json_field destroy_out[] = {
+    ALWAYS(struct tool_destroyed, "sandbox_id", sandbox_id, NULL),
+    ALWAYS(struct tool_destroyed, "state", state, NULL),
+};
+
+static const struct json_field exec_in[] = {
+    BOX(struct tool_exec),
+    { "command", JSON_KIND_STR, JSON_AT(struct tool_exec, command), .min = 1, .max = 1 << 20,
+      .doc = "For /bin/sh -c. Give this or argv." },
+    { "argv", JSON_KIND_STRS, JSON_AT(struct tool_exec, argv), .min = 1, .max = PROCESS_ARGS_MAX,
+      .doc = "A program and its arguments, without a shell." },
+    { "cwd", JSON_KIND_STR, JSON_AT(struct tool_exec, cwd), .min = 1, .max = PATH_MAX - 1,
+      .doc = "Working directory, absolute." },
+    { "env", JSON_KIND_MAP, JSON_AT(struct tool_exec, env), .max = PROCESS_ENV_MAX,
+      .doc = "Variables to set." },
+    { "stdin", JSON_KIND_STR, JSON_AT(struct tool_exec, stdin_), .max = MCP_FILE_MAX,
+      .doc = "What it reads; then end of file." },
+    TIMEOUT(struct tool_exec),
+};
+static const struct json_field exec_out[] = {
+    { "exit_code", JSON_KIND_INT, JSON_AT(struct tool_executed, exit_code),
+      .seen = offsetof(struct tool_executed, exited), .doc = "Missing if it was killed." },
+    TEXT(struct tool_executed, "signal", signal, "That killed it."),
+    { "timed_out", JSON_KIND_BOOL, JSON_AT(struct tool_executed, timed_out), .required = true,
+      .doc = "It was killed because its time was over." },
+    TEXT(struct tool_executed, "stdout", stdout_, "If it is text."),
+    TEXT(struct tool_executed, "stderr", stderr_, "If it is text."),
+    TEXT(struct tool_executed, "stdout_b64", stdout_b64, "If it is not, in base64."),
+    TEXT(struct tool_executed, "stderr_b64", stderr_b64, "If it is not, in base64."),
+    { "truncated", JSON_KIND_BOOL, JSON_AT(struct tool_executed, truncated), .required = true,
+      .doc = "There was more output than is shown." },
+    { "duration_ms", JSON_KIND_INT, JSON_AT(struct tool_executed, duration_ms), .required = true,
+      .doc = "How long it took." },
+};
+
+static const struct json_field install_in[] = {
+    BOX(struct tool_install),
+    { "manager", JSON_KIND_ENUM, JSON_AT(struct tool_install, manager), .required = true,
+      .names = mcp_manager_names, .doc = "Which the sandbox's image must have." },
+    { "packages", JSON_KIND_STRS, JSON_AT(struct tool_install, packages), .required = true,
+      .min = 1, .max = PACKAGES_MAX, .doc = "Names, with versions as the manager writes them." },
+    TIMEOUT(struct tool_install),
+};
+
+static const struct json_field read_in[] = { BOX(struct tool_read), PATH(struct tool_read),
+                                             ENCODING(struct tool_read) };
+static const struct json_field read_out[] = {
+    ALWAYS(struct tool_content, "path", path, NULL),
+    ALWAYS(struct tool_content, "content", content, NULL),
+    { "encoding", JSON_KIND_ENUM, JSON_AT(struct tool_content, encoding), .required = true,
+      .names = mcp_encoding_names },
+    { "bytes", JSON_KIND_UINT, JSON_AT(struct tool_content, bytes), .required = true,
+      .doc = "Of the file." },
+};
+
+static const struct json_field write_in[] = {
+    BOX(struct tool_write),
+    PATH(struct tool_write),
+    { "content", JSON_KIND_STR, JSON_AT(struct tool_write, content), .required = true,
+      .max = CONTENT_MAX, .doc = "All of it: what was there before is replaced." },
+    ENCODING(struct tool_write),
+};
+static const struct json_field write_out[] = {
+    ALWAYS(struct tool_written, "path", path, NULL),
+    { "bytes", JSON_KIND_UINT, JSON_AT(struct tool_written, bytes), .required = true,
+      .doc = "Of the file." },
+};
+
+#define IN(table)  .fields = (table), .field_count = COUNT_OF(table)
+#define OUT(table) .out_fields = (table), .out_field_count = COUNT_OF(table)
+
+const struct mcp_tool mcp_tools[MCP_TOOL_COUNT] = {
+    { "sandbox_create", "Create a sandbox",
+      "Makes an isolated place to run programs in, and waits until it is ready. It has its own "
+      "files, processes and limits, and no network unless capabilities.network is true.",
+      IN(create_in), OUT(create_out), .call = mcp_tool_create },
+    { "sandbox_exec", "Run a command",
+      "Runs a command in a sandbox and answers with its output and exit code. Output is sent as "
+      "progress while it runs; cancelling kills it with everything it started.",
+      .hints = MCP_DESTRUCTIVE | MCP_OPEN_WORLD | MCP_MAY_BE_TASK, IN(exec_in), OUT(exec_out),
+      .call = mcp_tool_exec },
+    { "sandbox_read", "Read a file", "Reads a file of a sandbox: text, or any bytes as base64.",
+      .hints = MCP_READ_ONLY | MCP_IDEMPOTENT, IN(read_in), OUT(read_out), .call = mcp_tool_read },
+    { "sandbox_write", "Write a file",
+      "Writes a file in a sandbox, whole or not at all: text, or any bytes as base64. Directories "
+      "on the way are made.",
+      .hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT, IN(write_in), OUT(write_out),
+      .call = mcp_tool_write },
+    { "sandbox_install", "Install packages",
+      "Installs packages in a sandbox with a package manager that its image has. They come through "
+      "the network, as far as the sandbox's egress policy lets it.",
+      .hints = MCP_OPEN_WORLD | MCP_MAY_BE_TASK, IN(install_in), OUT(exec_out),
+      .call = mcp_tool_install },
+    { "sandbox_destroy", "Destroy a sandbox",
+      "Ends a sandbox and everything in it. Read what you want to keep before.",
+      .hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT, IN(destroy_in), OUT(destroy_out),
+      .call = mcp_tool_destroy },
+    { "sandbox_list", "List sandboxes", "Lists your sandboxes and their states.",
+      .hints = MCP_READ_ONLY | MCP_IDEMPOTENT, IN(list_in), OUT(list_out), .call = mcp_tool_list },
+};
+
+struct answer {
+    const struct mcp_tool *tool;
+    const void *result;
+};
+
+static void write_answer(struct json_writer *w, const void *what)
+{
+    const struct answer *a = what;
+
+    json_unbind(a->result, a->tool->out_fields, a->tool->out_field_count, w);
+}
+
+void mcp_tool_answer(struct mcp_request *r, const void *result)
+{
+    const struct answer a = { .tool = r->tool, .result = result };
+
+    mcp_tool_reply(r, write_answer, &a);
+}
