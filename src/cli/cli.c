@@ -52,6 +52,7 @@ const struct verb *const cli_verbs[] = {
     &verb_egress_set,
     &verb_egress_log,
     &verb_egress_denials,
+    &verb_mcp,
     &verb_doctor,
     &verb_backup,
     &verb_version,
