@@ -17,21 +17,21 @@ def cache():
     return pathlib.Path("/var/cache/sandboxer" if os.getuid() == 0 else os.path.expanduser("~/.cache/sandboxer"))
 
 
-def modules():
+def modules(packages=PACKAGES, seconds=INSTALL_SECONDS):
     """The directory with the packages. They are installed beside it, so that a half is never found."""
     if not shutil.which("node") or not shutil.which("npm"):
         raise Skip("node or npm is not installed")
-    place = cache() / ("npm-" + "-".join(p.rpartition("/")[2].replace("@", "-") for p in PACKAGES))
+    place = cache() / ("npm-" + "-".join(p.rpartition("/")[2].replace("@", "-") for p in packages))
     if not place.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent, prefix=".npm-") as new:
             try:
-                done = subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", new, *PACKAGES],
-                                      capture_output=True, check=False, timeout=INSTALL_SECONDS, stdin=subprocess.DEVNULL)
+                done = subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", new, *packages],
+                                      capture_output=True, check=False, timeout=seconds, stdin=subprocess.DEVNULL)
             except subprocess.TimeoutExpired:
-                raise Skip(f"npm did not install {', '.join(PACKAGES)} within {INSTALL_SECONDS} s") from None
+                raise Skip(f"npm did not install {', '.join(packages)} within {seconds} s") from None
             if done.returncode:
-                raise Skip(f"npm could not install {', '.join(PACKAGES)}: is the registry reachable?")
+                raise Skip(f"npm could not install {', '.join(packages)}: is the registry reachable?")
             with contextlib.suppress(OSError):  # somebody was faster
                 os.rename(new, place)
             os.makedirs(new, exist_ok=True)

