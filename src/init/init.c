@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -91,6 +92,21 @@ static int open_sources(struct err *e)
     return 0;
 }
 
+/* What we start counts, too; a few are our own, so that a full sandbox can still be looked at. */
+static int limit_processes(struct err *e)
+{
+    enum { OWN_PROCESSES = 4 };
+    struct rlimit all;
+
+    if (!options->pids)
+        return 0;
+    if (getrlimit(RLIMIT_NPROC, &all) < 0)
+        return err_sys(e, "reading the limit of processes");
+    if (all.rlim_cur > options->pids + OWN_PROCESSES) /* none is the largest there is */
+        all.rlim_cur = options->pids + OWN_PROCESSES;
+    return setrlimit(RLIMIT_NPROC, &all) < 0 ? err_sys(e, "limiting processes") : 0;
+}
+
 /* From here on PID 1 itself lives under what it imposes on the workload. */
 static int confine(struct err *e)
 {
@@ -108,6 +124,8 @@ static int confine(struct err *e)
         r = caps_set(keep, 0, e);
     if (r >= 0)
         r = landlock_enter(e);
+    if (r >= 0)
+        r = limit_processes(e);
     return r < 0 ? r : filter_load(options->may_set_ids, e);
 }
 
