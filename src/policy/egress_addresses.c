@@ -10,8 +10,8 @@ static const struct flaw metadata = { "metadata_denied", "is a metadata service"
                                       "sandbox." };
 static const struct flaw not_public = {
     "ssrf_denied", "is not a public address",
-    "If it is meant, declare it: an endpoint whose host, or one "
-    "of whose allowed_ips, is exactly this address."
+    "If it is meant, declare it: an endpoint with exactly this address as its host and in its "
+    "allowed_ips."
 };
 static const struct flaw outside = { "address_not_allowed",
                                      "is not one of the endpoint's allowed_ips",
@@ -60,16 +60,17 @@ static const struct flaw *endpoint_flaw(const struct egress_match *m, const stru
         return &another;
     if (ep->allowed.n && !is_in(&ep->allowed, a))
         return &outside;
-    if (ep->is_address || is_public(a) || is_declared(&ep->allowed, a))
+    if (is_public(a) || (ep->is_address && is_declared(&ep->allowed, a)))
         return NULL;
     return &not_public;
 }
 
-static const struct flaw *unlisted_flaw(const struct egress_snapshot *s, const struct address *a)
+static const struct flaw *unlisted_flaw(const struct egress_match *m, const struct address *a)
 {
+    const struct egress_snapshot *s = m->snapshot_;
     bool in = is_in(&s->allowed, a);
 
-    if (is_declared(&s->allowed, a) || (in && is_public(a)))
+    if ((m->host_is_address_ && is_declared(&s->allowed, a)) || (in && is_public(a)))
         return NULL;
     if (!is_public(a))
         return &not_public;
@@ -84,7 +85,7 @@ static const struct flaw *address_flaw(const struct egress_match *m, const struc
         return &metadata;
     if (m->host_is_address_ && !address_equal(&m->address_, a))
         return &another;
-    return m->endpoint ? endpoint_flaw(m, a) : unlisted_flaw(m->snapshot_, a);
+    return m->endpoint ? endpoint_flaw(m, a) : unlisted_flaw(m, a);
 }
 
 enum egress_verdict egress_addresses(const struct egress_match *m, const struct address *list,

@@ -90,9 +90,29 @@ static int check_addresses(const struct spot *s, const char *field, const struct
     return r;
 }
 
+/* What is not public is granted by saying its exact address twice, lest a slip grants it. */
+static int check_declared(const struct spot *s)
+{
+    const struct json_strs *list = &s->ep->allowed_ips;
+    struct address host;
+    bool said = false;
+
+    if (!s->ep->host || !address_parse(str_from(s->ep->host), &host) ||
+        address_classify(&host) == ADDRESS_PUBLIC)
+        return 0;
+    for (size_t i = 0; i < list->n; i++)
+        said |= repeats_host(s->ep, list->p[i]);
+    if (said)
+        return 0;
+    return spot_fail(s, "host", "is not a public address; if it is meant, add allowed_ips: ['%s']",
+                     s->ep->host);
+}
+
 static int check_allowed(const struct spot *s)
 {
-    return check_addresses(s, "allowed_ips", &s->ep->allowed_ips);
+    int r = check_addresses(s, "allowed_ips", &s->ep->allowed_ips);
+
+    return r < 0 ? r : check_declared(s);
 }
 
 static int compare_ports(const void *a, const void *b)

@@ -41,13 +41,30 @@ static int set_ports(struct egress_endpoint *ep, const uint16_t *ports, size_t n
     return 0;
 }
 
+/* Who writes an address means it, whatever it is. */
+static int declare(struct egress_endpoint *ep, struct arena *a)
+{
+    struct address address;
+    const char **list;
+
+    if (!address_parse(str_from(ep->host), &address) ||
+        address_classify(&address) == ADDRESS_PUBLIC)
+        return 0;
+    list = arena_array(a, 1, sizeof *list);
+    if (!list)
+        return -ERR_TOO_BIG;
+    list[0] = ep->host;
+    ep->allowed_ips = (struct json_strs){ list, 1 };
+    return 0;
+}
+
 static int add_endpoint(struct egress_entry *entry, struct str host, const uint16_t *ports,
                         size_t n, struct arena *a, struct err *e)
 {
     struct egress_endpoint *ep = (struct egress_endpoint *)entry->endpoints.p + entry->endpoints.n;
 
     ep->host = arena_dup(a, host);
-    if (!ep->host || set_ports(ep, ports, n, a) < 0)
+    if (!ep->host || set_ports(ep, ports, n, a) < 0 || declare(ep, a) < 0)
         return no_room(e);
     entry->endpoints.n++;
     return 0;

@@ -11,26 +11,27 @@
 
 enum { HTTPS = 65, PTR = 12, TXT = 16, ANY = 255 };
 
-static const char policy[] = "version: 1\n"
-                             "network_policies:\n"
-                             "  web:\n"
-                             "    endpoints:\n"
-                             "      - {host: api.example.com, port: 443}\n"
-                             "      - {host: api.example.com, port: 8443}\n"
-                             "      - {host: '*.wild.example.com', port: 443}\n"
-                             "      - {host: '*.google.internal', port: 80}\n"
-                             "      - {host: db.example.com, port: 5432, allowed_ips: [10.0.0.5]}\n"
-                             "    binaries:\n"
-                             "      - {path: /**}\n"
-                             "  tool:\n"
-                             "    endpoints:\n"
-                             "      - {host: tool.example.com, port: 443}\n"
-                             "    binaries:\n"
-                             "      - {path: /usr/bin/tool}\n";
+static const char policy[] =
+    "version: 1\n"
+    "network_policies:\n"
+    "  web:\n"
+    "    endpoints:\n"
+    "      - {host: api.example.com, port: 443}\n"
+    "      - {host: api.example.com, port: 8443}\n"
+    "      - {host: '*.wild.example.com', port: 443}\n"
+    "      - {host: '*.google.internal', port: 80}\n"
+    "      - {host: db.example.com, port: 5432, allowed_ips: [93.184.216.40]}\n"
+    "    binaries:\n"
+    "      - {path: /**}\n"
+    "  tool:\n"
+    "    endpoints:\n"
+    "      - {host: tool.example.com, port: 443}\n"
+    "    binaries:\n"
+    "      - {path: /usr/bin/tool}\n";
 
 static const struct served names[] = {
     { "api.example.com", .ttl = 300, .addresses = { "93.184.216.34", "2606:2800::1" } },
-    { "db.example.com", .ttl = 5, .addresses = { "10.0.0.5" } },
+    { "db.example.com", .ttl = 5, .addresses = { "93.184.216.40" } },
     { "tool.example.com", .ttl = 5, .addresses = { "93.184.216.35" } },
     { "mixed.wild.example.com", .ttl = 5, .addresses = { "93.184.216.34", "10.0.0.1" } },
     { "mixed6.wild.example.com", .ttl = 5, .addresses = { "93.184.216.34", "fd00::1" } },

@@ -15,7 +15,7 @@ static struct buf out = BUF_INIT(1 << 20);
     "    - {port: 22, allowed_ips: [8.8.8.8]}\n"                                                   \
     "    binaries: [{path: /usr/bin/curl}]\n"                                                      \
     "  any:\n    endpoints: [{host: any.example.com, port: 443, binaries: [/bin/x]}, "             \
-    "{host: 10.9.9.9, port: 443}]\n    binaries: [{path: /**}]\n"
+    "{host: 10.9.9.9, port: 443, allowed_ips: [10.9.9.9]}]\n    binaries: [{path: /**}]\n"
 
 static const char *check(struct str yaml)
 {

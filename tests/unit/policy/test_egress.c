@@ -19,8 +19,8 @@ static const char web[] = "version: 1\n"
                           "    - {host: '**.deep.example.com', port: 443}\n"
                           "    - {host: '*-cdn.example.com', port: 443}\n"
                           "    - {host: 'a.*.mid.example.com', port: 443}\n"
-                          "    - {host: 192.0.2.7, port: 5432}\n"
-                          "    - {host: '2001:db8::7', port: 5432}\n";
+                          "    - {host: 192.0.2.7, port: 5432, allowed_ips: [192.0.2.7]}\n"
+                          "    - {host: '2001:db8::7', port: 5432, allowed_ips: ['2001:db8::7']}\n";
 
 struct row {
     const char *destination, *verdict;
@@ -266,8 +266,8 @@ static const char addresses[] = "version: 1\n"
                                 "    - {host: open.example.com, port: 443}\n"
                                 "    - {host: pinned.example.com, port: 443, allowed_ips: "
                                 "[93.184.216.0/24, 10.1.0.0/16, 10.2.0.1, 'fd00::5']}\n"
-                                "    - {host: 10.9.9.9, port: 443}\n"
-                                "    - {host: 127.0.0.1, port: 8080}\n"
+                                "    - {host: 10.9.9.9, port: 443, allowed_ips: [10.9.9.9]}\n"
+                                "    - {host: 127.0.0.1, port: 8080, allowed_ips: [127.0.0.1]}\n"
                                 "    - {host: '::1', port: 81, allowed_ips: ['::1']}\n"
                                 "    - {port: 22, allowed_ips: [8.8.8.0/24]}\n";
 
@@ -309,8 +309,8 @@ TEST(addresses_that_may_be_dialled)
         { "open.example.com:443", "100.100.100.200", "denied metadata_denied" },
         { "open.example.com:443", "fd00:ec2::254", "denied metadata_denied" },
         { "pinned.example.com:443", "93.184.216.34", "allowed" },
-        { "pinned.example.com:443", "10.2.0.1", "allowed" },
-        { "pinned.example.com:443", "fd00::5", "allowed" },
+        { "pinned.example.com:443", "10.2.0.1", "denied ssrf_denied" },
+        { "pinned.example.com:443", "fd00::5", "denied ssrf_denied" },
         { "pinned.example.com:443", "10.1.0.1", "denied ssrf_denied" },
         { "pinned.example.com:443", "1.1.1.1", "denied address_not_allowed" },
         { "pinned.example.com:443", "10.2.0.2", "denied address_not_allowed" },

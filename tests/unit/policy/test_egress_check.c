@@ -64,6 +64,9 @@ TEST(hosts_and_ports)
         { "{host: 169.254.169.254, port: 80}", "host: is a metadata service" },
         { "{host: 'fd00:ec2::254', port: 80}", "host: is a metadata service" },
         { "{host: metadata.google.internal, port: 80}", "host: is a metadata service" },
+        { "{host: 10.0.0.7, port: 80}", "host: is not a public address; if it is meant, add" },
+        { "{host: 127.0.0.1, port: 80, allowed_ips: [8.8.8.8]}", "host: is not a public address" },
+        { "{host: 10.0.0.7, port: 80, allowed_ips: [10.0.0.0/24]}", "host: is not a public" },
         { "{host: 192.0.2.7, port: 80, protocol: tcp}", "host: must be a name with protocol tcp" },
         { "{allowed_ips: [192.0.2.7], port: 80, protocol: tcp}", "host: is required with this" },
         { "{allowed_ips: [192.0.2.7], port: 80, protocol: mcp, mcp: {}}",
@@ -436,7 +439,7 @@ TEST(one_form)
     struct err e;
 
     CHECK_OK(policy_try(with_endpoints("    - {host: API.Example.com, ports: [443, 80, 443]}\n"
-                                       "    - {host: '2001:DB8:0::1', port: 443, protocol: ''}\n"
+                                       "    - {host: '2606:2800:0::AB', port: 443, protocol: ''}\n"
                                        "    - {host: b.example.com, port: 80, protocol: ReST, "
                                        "access: Read-Only, enforcement: '', path: ''}\n"),
                         &p, &e),
@@ -446,7 +449,7 @@ TEST(one_form)
     CHECK_STR(str_from(eps[0].host), "api.example.com");
     CHECK_INT(eps[0].port_count, 2);
     CHECK_INT(eps[0].ports[0], 80);
-    CHECK_STR(str_from(eps[1].host), "2001:db8::1");
+    CHECK_STR(str_from(eps[1].host), "2606:2800::ab");
     CHECK(!eps[1].has_protocol);
     CHECK_INT(eps[2].protocol, EGRESS_REST);
     CHECK_INT(eps[2].access, EGRESS_READ_ONLY);
@@ -478,7 +481,7 @@ TEST(endpoints_that_disagree)
         { "host: a.example.com, port: 443, allowed_ips: [192.0.2.1, 192.0.2.2]",
           "host: a.example.com, port: 443, allowed_ips: [192.0.2.2/32, 192.0.2.1]", NULL },
         { "port: 443, allowed_ips: [192.0.2.1]", "host: a.example.com, port: 443", "allowed_ips" },
-        { "port: 443, allowed_ips: [192.0.2.1]", "host: 192.0.2.1, port: 443", "allowed_ips" },
+        { "port: 443, allowed_ips: [192.0.2.1]", "host: 8.8.8.8, port: 443", "allowed_ips" },
         { "port: 80, allowed_ips: [192.0.2.1]", "host: a.example.com, port: 443", NULL },
         { "host: a.example.com, port: 443, protocol: tcp",
           "host: a.example.com, port: 443, protocol: rest, access: full", "protocol" },

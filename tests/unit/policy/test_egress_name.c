@@ -10,7 +10,7 @@ static const char policy[] =
     "  web:\n"
     "    endpoints:\n"
     "      - {host: api.example.com, port: 443}\n"
-    "      - {host: api.example.com, port: 5432, allowed_ips: [10.0.0.5]}\n"
+    "      - {host: api.example.com, port: 5432, allowed_ips: [93.184.216.35]}\n"
     "      - {host: '*.example.com', port: 80}\n"
     "    binaries:\n"
     "      - {path: /usr/bin/curl}\n";
@@ -44,7 +44,8 @@ static const char *of(const char *yaml, const char *name, const char *first, con
 TEST(ports_of_the_endpoints_that_take_all_addresses)
 {
     CHECK_STR(str_from(of(policy, "api.example.com", "93.184.216.34", NULL)), "80 443");
-    CHECK_STR(str_from(of(policy, "api.example.com", "10.0.0.5", NULL)), "5432");
+    CHECK_STR(str_from(of(policy, "api.example.com", "93.184.216.35", NULL)), "80 443 5432");
+    CHECK_STR(str_from(of(policy, "api.example.com", "10.0.0.5", NULL)), "ssrf_denied");
     CHECK_STR(str_from(of(policy, "other.example.com", "93.184.216.34", NULL)), "80");
 }
 
