@@ -53,6 +53,7 @@ const struct verb *const cli_verbs[] = {
     &verb_egress_log,
     &verb_egress_denials,
     &verb_mcp,
+    &verb_scan,
     &verb_doctor,
     &verb_backup,
     &verb_version,

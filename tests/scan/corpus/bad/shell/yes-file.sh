@@ -1,0 +1,2 @@
+#!/bin/sh
+yes "$(date)" > /var/tmp/out.log

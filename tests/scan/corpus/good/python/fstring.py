@@ -1,0 +1,2 @@
+name = "world"
+print(f"hello {name!r} {'rm -rf /' if name else ''}")

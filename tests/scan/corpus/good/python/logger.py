@@ -1,0 +1,3 @@
+import logging
+logging.basicConfig(filename="app.log", level=logging.INFO)
+logging.info("started")

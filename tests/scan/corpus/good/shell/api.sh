@@ -1,0 +1,2 @@
+#!/bin/sh
+curl -s -H "Authorization: Bearer $TOKEN" https://api.example.com/v1/jobs | jq -r '.[].name'

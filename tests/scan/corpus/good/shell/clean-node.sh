@@ -1,0 +1,4 @@
+#!/bin/sh
+rm -rf node_modules dist .cache
+npm ci
+npm run build

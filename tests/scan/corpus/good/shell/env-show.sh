@@ -1,0 +1,3 @@
+#!/bin/sh
+env | sort | grep '^CI_'
+printenv PATH

@@ -1,0 +1,2 @@
+#!/bin/sh
+git diff --cached --name-only | grep '\.py$' | xargs -r ruff check

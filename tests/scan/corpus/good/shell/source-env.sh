@@ -1,0 +1,4 @@
+#!/bin/sh
+. ./config.env
+. "$HOME/.profile.d/project"
+echo "$PROJECT"
