@@ -54,6 +54,7 @@ const struct verb *const cli_verbs[] = {
     &verb_egress_denials,
     &verb_mcp,
     &verb_scan,
+    &verb_verify,
     &verb_doctor,
     &verb_backup,
     &verb_version,

@@ -1,0 +1,72 @@
+/* A directory against its signed manifest. */
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/own.h"
+#include "cli/seal_tool.h"
+#include "cli/state_dir.h"
+#include "cli/verbs.h"
+
+struct verify_options {
+    struct common common;
+    const char *key;
+};
+
+static const struct option_spec options[] = {
+    { "key", 0, "FILE", "the public key (default: seal.pub in the state directory)",
+      .kind = OPTION_TEXT, .at = offsetof(struct verify_options, key), .complete = COMPLETE_FILE },
+};
+
+static int own_key(char *out, size_t cap, struct err *e)
+{
+    char state[PATH_MAX];
+    int r = state_dir_path(state, sizeof state, e);
+
+    if (r >= 0 && snprintf(out, cap, "%s/seal.pub", state) >= (int)cap)
+        r = err_set(e, ERR_TOO_BIG, "the state directory's path is too long");
+    return r;
+}
+
+static int run(const struct verb *v, int argc, char **argv)
+{
+    struct verify_options o = { 0 };
+    char key[PATH_MAX];
+    struct err e;
+    int status, r = 0;
+
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    if (!o.key)
+        r = own_key(key, sizeof key, &e);
+    if (r >= 0)
+        r = seal_tool_show(
+            (const char *const[]){ "verify", o.key ? o.key : key, argv[0], argv[1], NULL }, &status,
+            &e);
+    if (r < 0) {
+        say("verify: %s", e.msg);
+        return EXIT_OURS;
+    }
+    return status;
+}
+
+const struct verb verb_verify = {
+    .name = "verify",
+    .arguments = "MANIFEST DIR",
+    .summary = "compare a directory with the signed manifest of a run",
+    .text = "Checks the signature, every hash, mode and link, and that nothing is missing or "
+            "added; a line\n"
+            "for each difference. On another machine give it a copy of seal.pub with --key.\n"
+            "\n"
+            "Exit status: 0 if all is as it was signed; 1 if files differ; 2 if the manifest is "
+            "none; 3 if\n"
+            "something is not there; 5 if the signature is not by this key.\n"
+            "\n"
+            "  sandboxer verify job.py.out.manifest.json job.py.out\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .run = run,
+    .flags = 0,
+    .min_arguments = 2,
+    .max_arguments = 2,
+    .complete = COMPLETE_FILE,
+};
