@@ -9,6 +9,7 @@
 #include "ipc/listeners.h"
 #include "proc/caps.h"
 #include "runtime/launch.h"
+#include "scan/scan.h"
 
 static int set_image(void *to, const char *value, struct err *e)
 {
@@ -198,6 +199,24 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
       .kind = OPTION_LIST, AT(network.resolvers) },
     { "upstream", 0, "URL", "go out through http://ADDR:PORT or socks5://ADDR:PORT",
       .kind = OPTION_TEXT, AT(network.upstream) },
+    { "untrusted", 0, "FILE",
+      "run this program: scan it, no network, bring out its output with a signed\n"
+      "                             manifest (docs/scan.md); what follows are its arguments",
+      .kind = OPTION_TEXT, AT(untrusted.file), .complete = COMPLETE_FILE },
+    { "input", 0, "DIR", "--untrusted: it works on a copy of this directory, not in an empty one",
+      .kind = OPTION_TEXT, AT(untrusted.input), .complete = COMPLETE_FILE },
+    { "output", 0, "DIR", "--untrusted: where its output goes (default: FILE.out)",
+      .kind = OPTION_TEXT, AT(untrusted.output), .complete = COMPLETE_FILE },
+    { "manifest", 0, "FILE", "--untrusted: where the manifest goes (default: DIR.manifest.json)",
+      .kind = OPTION_TEXT, AT(untrusted.manifest), .complete = COMPLETE_FILE },
+    { "block", 0, "SEVERITY", "--untrusted: what the scan must not find (default: high)",
+      .kind = OPTION_WORD, AT(untrusted.block), .words = SCAN_SEVERITY_WORDS },
+    { "preflight-command", 0, "COMMAND", "--untrusted: looks at the program instead of our scan",
+      .kind = OPTION_TEXT, AT(untrusted.preflight) },
+    { "postflight-command", 0, "COMMAND", "--untrusted: decides on the output instead of our rules",
+      .kind = OPTION_TEXT, AT(untrusted.postflight) },
+    { "step-timeout", 0, "DURATION", "--untrusted: for each of these commands (default: 1m)",
+      .kind = OPTION_DURATION, AT(untrusted.step_timeout) },
     { "strict", 0, NULL, "fail if a limit cannot be enforced here", .set = set_strict },
     { "tty", 't', NULL, "run in a terminal of its own", .set = set_tty },
     { "quiet", 'q', NULL, "no notes on stderr", .set = set_quiet },
@@ -230,4 +249,6 @@ void run_options_fill_environment(struct run_options *o)
         put_variable(o, term_variable);
     if (network_wanted(&o->network))
         add_proxy(o);
+    if (o->untrusted.file)
+        put_variable(o, "OUTPUT=" UNTRUSTED_OUTPUT);
 }

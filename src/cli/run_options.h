@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "cli/network_options.h"
+#include "cli/untrusted.h"
 #include "runtime/plan.h"
 #include "runtime/user.h"
 
@@ -27,6 +28,7 @@ struct run_options {
     const char *env[RUN_VARIABLES_MAX + 16];
     size_t n_env;
     struct network_options network;
+    struct untrusted_options untrusted;
 };
 
 #define RUN_OPTIONS_DEFAULT                                                                        \
@@ -35,11 +37,11 @@ struct run_options {
         .network = NETWORK_OPTIONS_NONE                                                            \
     }
 
-enum { RUN_OPTION_COUNT = 23 };
+enum { RUN_OPTION_COUNT = 31 };
 extern const struct option_spec run_option_specs[RUN_OPTION_COUNT];
 
 /* Adds the variables that nobody set and a program expects: its language, its terminal, and, with a
- * network, the proxy. */
+ * network, the proxy; for an untrusted program, where its output goes. */
 void run_options_fill_environment(struct run_options *o);
 
 #endif

@@ -23,6 +23,8 @@ static int send_first(struct run *r, struct err *e)
 
     if (s->network)
         return s->boundary->ask(s->control, LISTENERS_TAG, CONTROL_LISTENERS, e);
+    if (s->collect)
+        return session_make_files(r, e);
     return s->boundary->start(s->control, TAG, r->start, e);
 }
 
@@ -45,7 +47,7 @@ static int send_requests(struct run *r, struct err *e)
     return ret;
 }
 
-static void destroy(struct run *r)
+void session_destroy(struct run *r)
 {
     struct err e;
 
@@ -64,7 +66,7 @@ void session_fail(struct run *r, int status, const char *what)
         say("%s", what);
     r->said = true;
     r->status = status;
-    destroy(r);
+    session_destroy(r);
 }
 
 static void note_unenforced(const struct run *r, uint32_t what)
@@ -170,10 +172,14 @@ static void start_failed(struct run *r, const struct control_failed *m)
 /* PID 1 shares the program's processors and may be late; the launcher does not. */
 static void give_up(struct run *r)
 {
+    if (r->collecting) {
+        session_fail(r, EXIT_OURS, "collecting the output took too long");
+        return;
+    }
     r->status = EXIT_TIMED_OUT;
     terminal_restore(&r->terminal);
     ending_timed_out(r->start->timeout_ns);
-    destroy(r);
+    session_destroy(r);
 }
 
 static void program_ended(struct run *r, const struct control_exited *m)
@@ -193,7 +199,10 @@ static void program_ended(struct run *r, const struct control_exited *m)
     default:
         r->status = m->status & 0xff;
     }
-    destroy(r);
+    if (r->s->collect && !r->n_signals)
+        session_collect(r);
+    else
+        session_destroy(r);
 }
 
 /* --- PID 1 --- */
@@ -223,7 +232,9 @@ static void hear_supervisor(struct run *r)
         }
         return;
     }
-    if (m.head.type == CONTROL_STARTED)
+    if (session_is_file_tag(m.head.tag))
+        session_hear_files(r, &m, &fds);
+    else if (m.head.type == CONTROL_STARTED)
         begin(r, &m.started, &fds);
     else if (m.head.type == CONTROL_FAILED)
         hear_failed(r, &m.failed);
@@ -241,9 +252,9 @@ static void pass_signal(struct run *r, int sig)
     struct err e;
 
     r->n_signals++;
-    if (!r->proc || r->n_signals >= FORCE_AFTER_SIGNALS) {
+    if (!r->proc || r->collecting || r->n_signals >= FORCE_AFTER_SIGNALS) {
         r->status = EXIT_SIGNALLED + sig;
-        destroy(r);
+        session_destroy(r);
         return;
     }
     r->s->boundary->kill(r->s->control, TAG, r->proc, sig, CONTROL_GROUP, &e);
@@ -279,7 +290,8 @@ static bool finished(const struct run *r)
 
 static void loop(struct run *r)
 {
-    enum { LAUNCHER, SUPERVISOR, SIGNALS, NETWORK, FIRST_STREAM, WAITS = FIRST_STREAM + STREAMS };
+    enum { LAUNCHER, SUPERVISOR, SIGNALS, NETWORK, TAR, FIRST_STREAM };
+    enum { WAITS = FIRST_STREAM + STREAMS };
     struct pollfd waits[WAITS];
 
     while (!finished(r)) {
@@ -289,6 +301,7 @@ static void loop(struct run *r)
         waits[SIGNALS] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
         waits[NETWORK] =
             (struct pollfd){ .fd = r->s->network ? r->s->network->sock : -1, .events = POLLIN };
+        waits[TAR] = (struct pollfd){ .fd = r->tar, .events = POLLIN };
         for (int i = 0; i < STREAMS; i++)
             stream_poll(&r->streams[i], &waits[FIRST_STREAM + i]);
         if (poll(waits, WAITS, r->ended ? -1 : clock_poll_ms(r->deadline)) < 0 && errno != EINTR)
@@ -298,6 +311,8 @@ static void loop(struct run *r)
         for (int i = 0; i < STREAMS; i++)
             if (waits[FIRST_STREAM + i].revents)
                 stream_move(&r->streams[i]);
+        if (waits[TAR].revents && r->tar >= 0)
+            session_hear_tar(r);
         if (waits[SUPERVISOR].revents && r->s->control >= 0)
             hear_supervisor(r);
         if (waits[LAUNCHER].revents)
@@ -325,7 +340,9 @@ static void check_outputs(struct run *r)
 
 int session_run(struct session *s, const struct supervisor_start *start)
 {
-    struct run r = { .s = s, .start = start, .signals = -1, .master = -1, .status = EXIT_OURS };
+    struct run r = {
+        .s = s, .start = start, .signals = -1, .master = -1, .tar = -1, .status = EXIT_OURS
+    };
     struct err e = { 0 };
     int ret;
 
@@ -344,6 +361,7 @@ int session_run(struct session *s, const struct supervisor_start *start)
     if (s->network)
         network_end(s->network, s->quiet);
     ending_memory(&(struct ending_memory){ r.oom_kills, s->plan.memory, r.killed }, s->quiet);
+    drop_fd(&r.tar);
     drop_fd(&r.signals);
     return r.status;
 }

@@ -18,6 +18,14 @@ struct session {
     struct network *network; /* NULL: loopback only */
     bool quiet;              /* no notes */
     unsigned asked_limits;   /* enum launch_unenforced: those that somebody asked for */
+    /* A directory inside that is made before the program starts and packed into collect_to (a file,
+     * borrowed) when it has ended and everything else is killed; NULL: none. Needs a plan without
+     * PLAN_ONE_SHOT. */
+    const char *collect;
+    int feed; /* a tar archive that is unpacked there first (borrowed); -1: it begins empty */
+    int collect_to;
+    uint64_t collect_max; /* bytes; more is a failure */
+    bool collected;       /* all of it is there */
 };
 
 /* Starts the launcher, so that it gets ready while the caller fills in the plan. */

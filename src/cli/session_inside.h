@@ -7,7 +7,8 @@
 #include "cli/stream.h"
 #include "cli/terminal.h"
 
-enum { TAG = 1, LISTENERS_TAG = 2, FORCE_AFTER_SIGNALS = 3 };
+enum { TAG = 1, LISTENERS_TAG, MAKE_TAG, FEED_TAG, COLLECT_TAG };
+enum { FORCE_AFTER_SIGNALS = 3 };
 #define BACKSTOP_NS NS_PER_S
 #define WHO_TAG     (UINT32_C(1) << 31) /* with the worker's own tag */
 enum { STREAM_IN, STREAM_OUT, STREAM_ERR, STREAMS };
@@ -30,10 +31,22 @@ struct run {
     int status;    /* our exit status */
     bool killed;   /* by SIGKILL: was it the memory limit? */
     uint32_t oom_kills;
+    bool collecting, packed; /* session.collect: under way; PID 1 has written all of it */
+    int tar;                 /* where it comes from; -1: not yet, or no more */
+    uint64_t tar_bytes;
 };
 
 /* It went wrong: says why, unless something was said, and takes the sandbox down. */
 void session_fail(struct run *r, int status, const char *what);
+/* The program is over, or has to be: takes the sandbox down. */
+void session_destroy(struct run *r);
+
+/* --- session_files.c: session.collect, a directory that is made, fed and collected --- */
+int session_make_files(struct run *r, struct err *e); /* ends with the start of the program */
+void session_collect(struct run *r);                  /* ends with the sandbox's destruction */
+bool session_is_file_tag(uint32_t tag);
+void session_hear_files(struct run *r, const union supervisor_message *m, struct ipc_fds *fds);
+void session_hear_tar(struct run *r);
 
 /* --- session_network.c: PID 1 and the egress worker, between whom we carry --- */
 void session_serve_network(struct run *r, const struct control_listening *m, struct ipc_fds *fds);

@@ -12,6 +12,7 @@ int session_init(struct session *s, struct err *e)
 
     *s = (struct session){ .boundary = boundary_find("namespace"),
                            .control = -1,
+                           .feed = -1,
                            .launcher = { .sock = -1 } };
     r = s->boundary->open(&s->launcher, e);
     if (r >= 0)

@@ -11,6 +11,7 @@
 #include "cli/run_options.h"
 #include "cli/session.h"
 #include "cli/terminal.h"
+#include "cli/untrusted.h"
 #include "cli/verbs.h"
 #include "proc/passwd.h"
 #include "proc/sys.h"
@@ -180,7 +181,7 @@ static int open_network(struct session *s, struct run_options *o, struct network
     return network_init(n, &o->network, e);
 }
 
-static int run_command(struct run_options *o, char **argv)
+static int run_command(struct run_options *o, char **argv, struct untrusted *u)
 {
     static struct network network = NETWORK_NONE;
     struct image_dir image AUTO(image_dir_done) = IMAGE_DIR_NONE;
@@ -193,6 +194,8 @@ static int run_command(struct run_options *o, char **argv)
     s.asked_limits = o->asked;
     if (r >= 0)
         r = fill_plan(&s, o, &image, &e);
+    if (r >= 0 && u)
+        r = untrusted_join(u, &s, &e);
     if (r >= 0 && network_touched(&o->network))
         r = open_network(&s, o, &network, &e);
     if (r < 0) {
@@ -200,7 +203,43 @@ static int run_command(struct run_options *o, char **argv)
         return EXIT_OURS;
     }
     fill_start(&start, o, argv);
-    return session_run(&s, &start);
+    r = session_run(&s, &start);
+    if (u && untrusted_end(u, &s, r, &e) < 0) {
+        say("%s", e.msg);
+        return r ? r : EXIT_OURS;
+    }
+    return r;
+}
+
+/* What would let something in or out beside the output. */
+static int check_untrusted(const struct run_options *o, struct err *e)
+{
+    if (network_touched(&o->network))
+        return err_set(e, ERR_INVALID, "--untrusted: such a run has no network");
+    for (size_t i = 0; i < o->n_mounts; i++)
+        if (str_ends(str_from(o->mounts[i]), STR(":rw")))
+            return err_set(e, ERR_INVALID,
+                           "--untrusted: mounts are read-only; its output is brought out");
+    return 0;
+}
+
+/* Never served: what is scanned and what is collected stays with this process. */
+static int run_untrusted(struct run_options *o, char **arguments)
+{
+    static struct untrusted u = UNTRUSTED_INIT;
+    struct err e;
+    int r = check_untrusted(o, &e), status = EXIT_OURS;
+
+    if (!o->workdir)
+        o->workdir = UNTRUSTED_OUTPUT;
+    if (r >= 0)
+        r = untrusted_begin(&u, &o->untrusted, arguments, &e);
+    if (r < 0)
+        say("%s", e.msg);
+    else
+        status = run_command(o, (char **)(void *)u.argv, &u); /* nobody writes to them */
+    untrusted_done(&u);
+    return status;
 }
 
 static int run(const struct verb *v, int argc, char **argv)
@@ -211,18 +250,24 @@ static int run(const struct verb *v, int argc, char **argv)
 
     if (first <= 0)
         return first < 0 ? EXIT_OURS : 0;
+    run_options_fill_environment(&o);
+    if (o.untrusted.file)
+        return run_untrusted(&o, argv + first);
+    if (untrusted_options_any(&o.untrusted)) {
+        say("run: an option that belongs to --untrusted is given without it");
+        return EXIT_OURS;
+    }
     if (first >= argc) {
         say("run: give a command to run: sandboxer run [OPTION…] -- COMMAND [ARGUMENT…]");
         return EXIT_OURS;
     }
-    run_options_fill_environment(&o);
     if (!o.image && network_touched(&o.network) && complete_network(&o, -1, &e) < 0) {
         say("%s", e.msg);
         return EXIT_OURS;
     }
     if (run_served(v, &o, argv + first, &status))
         return status;
-    return run_command(&o, argv + first);
+    return run_command(&o, argv + first, NULL);
 }
 
 const struct verb verb_run = {
@@ -237,6 +282,12 @@ const struct verb verb_run = {
         "nothing else; what was refused is said at the end. The names it asks for are not\n"
         "looked up unless they may be reached.\n"
         "\n"
+        "With --untrusted a program of unknown origin is scanned first, then run with no network "
+        "in an\n"
+        "empty directory, /tmp/output; what it leaves there is looked at (no set-user-id bits, no\n"
+        "links out, no devices), hashed and signed, and only then put into place, all or nothing.\n"
+        "'sandboxer verify MANIFEST DIR' checks it later. What is refused ends with 125.\n"
+        "\n"
         "Exit status: the command's own; 128+N if signal N ended it; 124 after a timeout; 125 if\n"
         "sandboxer failed; 126 if the command cannot be executed, 127 if it is not there.\n"
         "\n"
@@ -249,7 +300,8 @@ const struct verb verb_run = {
         "  sandboxer run --policy policy.yaml --egress-log log.jsonl -- ./agent\n"
         "  sandboxer run --allow-packages -- npm install x\n"
         "  sandboxer run --image rootfs.tar --allow-packages -- apt-get -o APT::Sandbox::User=root "
-        "update\n",
+        "update\n"
+        "  sandboxer run --timeout 1m --untrusted job.py --output result\n",
     .options = run_option_specs,
     .n_options = RUN_OPTION_COUNT,
     .run = run,

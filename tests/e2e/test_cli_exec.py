@@ -58,6 +58,18 @@ def same_without_daemon(d, *argv):
     return served
 
 
+@test
+def an_untrusted_run_is_not_served(c):
+    job, d = c.write("job.sh", "#!/bin/sh\necho x > x\n"), Daemon(c)
+    c.write("daemon/profiles/profile.run.yaml", "id: profile.run\nversion: 2\nresources: {memory_mb: 64, pids: 64, disk_mb: 32}\n")
+    with d:
+        run_served(d, "--untrusted", job, "--output", c.dir / "out").expect(0)
+        equal(d.list("?state=all"), [], "what the daemon has run of it")
+        equal((c.dir / "out/x").read_text(), "x\n", "the output")
+        run_served(d, "--", "true").expect(0)
+        equal(len(d.list("?state=all")), 1, "runs by the daemon")
+
+
 HOG = "b = bytearray(256 << 20); print('had it all')"
 
 

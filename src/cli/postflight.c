@@ -1,0 +1,177 @@
+#include "cli/postflight.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/own.h"
+#include "cli/preflight.h"
+#include "cli/seal_tool.h"
+#include "cli/state_dir.h"
+#include "cli/verb.h"
+#include "json/reader.h"
+#include "json/writer.h"
+
+enum { TREE_MAX = 512 << 20, TEXT_MAX = 64 << 20 };
+
+/* What may leave. */
+#define FILE_BYTES_MAX "67108864"
+#define ALL_BYTES_MAX  "268435456"
+#define FILES_MAX      "10000"
+
+static const struct json_limits limits = { .bytes = SEAL_TOOL_OUT_MAX, .depth = 32 };
+
+/* {"files": […], "deleted": […], "violations": […]} of a directory of the stage. */
+static int list(const struct postflight *p, const char *dir, struct arena *a,
+                const struct json **ret, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(SEAL_TOOL_OUT_MAX);
+    char path[PATH_MAX], before[PATH_MAX];
+    const char *const arguments[] = { "list",        path,      before, FILE_BYTES_MAX,
+                                      ALL_BYTES_MAX, FILES_MAX, NULL };
+    int r;
+
+    if (snprintf(path, sizeof path, "%s/%s", p->stage, dir) >= (int)sizeof path ||
+        snprintf(before, sizeof before, "%s/input", p->stage) >= (int)sizeof before)
+        return err_set(e, ERR_TOO_BIG, "the path of the output is too long");
+    r = seal_tool_run(arguments, STR(""), &text, e);
+    return r < 0 ? r : json_read(buf_str(&text), limits, a, ret, e);
+}
+
+static struct str member(const struct json *v, struct str key)
+{
+    const struct json *m = json_get(v, key);
+
+    return m && m->type == JSON_STR ? m->s : STR("");
+}
+
+/* Our own rules: none of the output leaves if some of it may not. */
+static int judge(const struct json *listed, struct err *e)
+{
+    const struct json *v = json_get(listed, STR("violations"));
+
+    if (!v)
+        return err_set(e, ERR_BUG, "sandboxer-seal lists no violations");
+    for (const struct json *one = json_first(v); one != json_end(v); one++)
+        say("output: " STR_FMT ": " STR_FMT " (" STR_FMT ")", STR_ARG(member(one, STR("path"))),
+            STR_ARG(member(one, STR("reason"))), STR_ARG(member(one, STR("rule"))));
+    if (json_first(v) != json_end(v))
+        return err_set(e, ERR_DENIED, "the output does not leave: see above");
+    return 0;
+}
+
+static int ask(const struct postflight *p, const struct json *listed, struct buf *answer,
+               struct err *e)
+{
+    AUTO(buf_done) struct buf question = BUF_INIT(SEAL_TOOL_OUT_MAX);
+    char path[PATH_MAX];
+    struct json_writer w;
+    int r;
+
+    snprintf(path, sizeof path, "%s/output/output", p->stage);
+    json_writer_init(&w, &question, JSON_COMPACT);
+    json_begin_object(&w);
+    json_key(&w, STR("step"));
+    json_put_str(&w, STR("postflight"));
+    json_key(&w, STR("directory"));
+    json_put_lossy(&w, str_from(path));
+    json_key(&w, STR("status"));
+    json_put_int(&w, p->status);
+    json_key(&w, STR("files"));
+    json_put_tree(&w, json_get(listed, STR("files")));
+    json_key(&w, STR("deleted"));
+    json_put_tree(&w, json_get(listed, STR("deleted")));
+    json_key(&w, STR("violations"));
+    json_put_tree(&w, json_get(listed, STR("violations")));
+    json_end_object(&w);
+    r = json_writer_finish(&w, e);
+    return r < 0
+               ? r
+               : step_ask("post-flight", p->command, buf_str(&question), p->timeout_ns, answer, e);
+}
+
+static void write_step(struct json_writer *w, struct str key, const char *command,
+                       const struct json *result)
+{
+    json_key(w, key);
+    json_begin_object(w);
+    json_key(w, STR("by"));
+    json_put_str(w, command ? STR("command") : STR("sandboxer"));
+    if (result) {
+        json_key(w, STR("result"));
+        json_put_tree(w, result);
+    }
+    json_end_object(w);
+}
+
+static int write_manifest(const struct postflight *p, const struct json *program,
+                          const struct json *listed, const struct json *pre,
+                          const struct json *post, struct buf *out, struct err *e)
+{
+    char at[32] = "";
+    time_t now = time(NULL);
+    struct json_writer w;
+    struct tm utc;
+
+    if (gmtime_r(&now, &utc))
+        strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_begin_object(&w);
+    json_key(&w, STR("version"));
+    json_put_int(&w, 1);
+    json_key(&w, STR("made_at"));
+    json_put_str(&w, str_from(at));
+    json_key(&w, STR("program"));
+    json_begin_object(&w);
+    json_key(&w, STR("name"));
+    json_put_lossy(&w, str_from(p->program));
+    json_key(&w, STR("sha256"));
+    json_put_str(&w, member(program, STR("sha256")));
+    json_key(&w, STR("status"));
+    json_put_int(&w, p->status);
+    json_end_object(&w);
+    write_step(&w, STR("preflight"), p->preflight_by, pre);
+    write_step(&w, STR("postflight"), p->command, post);
+    json_key(&w, STR("files"));
+    json_put_tree(&w, json_get(listed, STR("files")));
+    json_key(&w, STR("deleted"));
+    json_put_tree(&w, json_get(listed, STR("deleted")));
+    json_end_object(&w);
+    return json_writer_finish(&w, e);
+}
+
+static int sign(struct str text, struct buf *out, struct err *e)
+{
+    AUTO_CLOSE int state = -1;
+    char path[PATH_MAX];
+    const char *const arguments[] = { "sign", path, NULL };
+    int r = state_dir_path(path, sizeof path, e);
+
+    if (r >= 0)
+        r = state_dir_open(&state, e); /* made, if it is not there */
+    return r < 0 ? r : seal_tool_run(arguments, text, out, e);
+}
+
+int postflight(const struct postflight *p, struct buf *out, struct err *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(TREE_MAX);
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX), answer = BUF_INIT(STEP_ANSWER_MAX);
+    const struct json *program, *listed, *pre, *post = NULL, *first;
+    int r = list(p, "program", &a, &program, e);
+
+    if (r >= 0)
+        r = list(p, "output/output", &a, &listed, e);
+    if (r >= 0)
+        r = json_read(p->preflight, limits, &a, &pre, e);
+    if (r >= 0)
+        r = p->command ? ask(p, listed, &answer, e) : judge(listed, e);
+    if (r >= 0 && p->command)
+        r = json_read(buf_str(&answer), limits, &a, &post, e);
+    if (r < 0)
+        return r;
+    first = json_first(json_get(program, STR("files")));
+    if (!first)
+        return err_set(e, ERR_BUG, "the program is not in its stage");
+    r = write_manifest(p, first, listed, pre, post, &text, e);
+    return r < 0 ? r : sign(buf_str(&text), out, e);
+}

@@ -1,0 +1,263 @@
+#include "cli/untrusted.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/units.h"
+#include "cli/postflight.h"
+#include "cli/preflight.h"
+#include "cli/text_file.h"
+#include "cli/write.h"
+#include "scan/scan.h"
+#include "tree/pack.h"
+#include "tree/remove.h"
+#include "tree/unpack.h"
+
+enum { NO_REPLACE = 1 /* RENAME_NOREPLACE, which musl's headers may lack */ };
+
+#define STEP_TIMEOUT_NS (60 * NS_PER_S)
+#define TAR_MAX         (UINT64_C(320) << 20)
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+bool untrusted_options_any(const struct untrusted_options *o)
+{
+    return o->input || o->output || o->manifest || o->block || o->preflight || o->postflight ||
+           o->step_timeout;
+}
+
+/* --- Before --- */
+
+/* The places of output and manifest, which must be free. */
+static int choose_places(struct untrusted *u, struct err *e)
+{
+    const struct untrusted_options *o = u->o;
+    struct stat st;
+    int n = o->output ? snprintf(u->output, sizeof u->output, "%s", o->output)
+                      : snprintf(u->output, sizeof u->output, "%s.out", base_name(o->file));
+
+    while (n > 1 && n < (int)sizeof u->output && u->output[n - 1] == '/')
+        u->output[--n] = '\0';
+    if (n >= (int)sizeof u->output ||
+        snprintf(u->manifest, sizeof u->manifest, "%s%s", o->manifest ? o->manifest : u->output,
+                 o->manifest ? "" : ".manifest.json") >= (int)sizeof u->manifest)
+        return err_set(e, ERR_TOO_BIG, "--output: the path is too long");
+    if (lstat(u->output, &st) == 0)
+        return err_set(e, ERR_CONFLICT, "%s is there already; --output names another place",
+                       u->output);
+    if (lstat(u->manifest, &st) == 0)
+        return err_set(e, ERR_CONFLICT, "%s is there already; --manifest names another place",
+                       u->manifest);
+    return 0;
+}
+
+static int open_at(int dir, const char *path, int *ret, struct err *e)
+{
+    *ret = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *ret < 0 ? err_sys(e, "%s", path) : 0;
+}
+
+/* The input as an archive, and as the directory that the output is compared with: the same bytes,
+ * whatever becomes of the original. */
+static int stage_input(struct untrusted *u, struct err *e)
+{
+    const struct tree_pack_options pack = { .set_owner = true };
+    const struct tree_unpack_options unpack = { .keep_root = true };
+    AUTO_CLOSE int from = -1, to = -1;
+    struct tree_report report;
+    int r = open_at(u->stage_fd, "input", &to, e);
+
+    if (r < 0 || !u->o->input)
+        return r;
+    u->feed = openat(u->stage_fd, "feed", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (u->feed < 0)
+        return err_sys(e, "making a file in %s", u->stage);
+    r = open_at(AT_FDCWD, u->o->input, &from, e);
+    if (r >= 0)
+        r = tree_pack(u->feed, from, ".", &pack, &report, e);
+    if (r >= 0 && lseek(u->feed, 0, SEEK_CUR) > (off_t)TAR_MAX)
+        r = err_set(e, ERR_TOO_BIG, "it has more than %d MiB", (int)(TAR_MAX >> 20));
+    if (r >= 0 && lseek(u->feed, 0, SEEK_SET) == 0)
+        r = tree_unpack(u->feed, to, &unpack, &report, e);
+    if (r >= 0 && lseek(u->feed, 0, SEEK_SET) < 0)
+        r = err_sys(e, "going back in a file");
+    return err_wrap(e, r, "the input");
+}
+
+/* The stage is beside the output, so that the output can be moved in one step. */
+static int make_stage(struct untrusted *u, struct err *e)
+{
+    char path[PATH_MAX];
+    AUTO_CLOSE int file = -1;
+
+    snprintf(path, sizeof path, "%s.XXXXXX", u->output);
+    if (!mkdtemp(path))
+        return err_sys(e, "making a directory beside %s", u->output);
+    memcpy(u->stage, path, strlen(path) + 1);
+    u->stage_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (u->stage_fd < 0 || mkdirat(u->stage_fd, "program", 0755) < 0 ||
+        mkdirat(u->stage_fd, "output", 0755) < 0 || mkdirat(u->stage_fd, "input", 0755) < 0)
+        return err_sys(e, "making %s", path);
+    u->tar = openat(u->stage_fd, "tar", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    file = openat(u->stage_fd, "program/program", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+    if (u->tar < 0 || file < 0)
+        return err_sys(e, "making files in %s", path);
+    if (write_all(file, buf_str(&u->text), e) < 0)
+        return -(int)ERR_SYS;
+    if (fchmod(file, 0555) < 0) /* as it was scanned, it stays */
+        return err_sys(e, "setting a mode");
+    return stage_input(u, e);
+}
+
+/* A file with a first line that says so, or machine code, runs itself; others by what they are. */
+static int choose_command(struct untrusted *u, char **arguments, struct err *e)
+{
+    static const char *const interpreters[] = {
+        [SCAN_SHELL] = "sh", [SCAN_PYTHON] = "python3", [SCAN_JAVASCRIPT] = "node"
+    };
+    struct str text = buf_str(&u->text);
+    enum scan_language language = scan_language_of(u->o->file, text);
+    size_t n = 0;
+
+    if (snprintf(u->program, sizeof u->program, "/untrusted/%s", base_name(u->o->file)) >=
+        (int)sizeof u->program)
+        return err_set(e, ERR_TOO_BIG, "the program's name is too long");
+    if (!str_starts(text, STR("#!")) && language != SCAN_BINARY) {
+        if (language == SCAN_UNKNOWN || language == SCAN_C)
+            return err_set(e, ERR_INVALID,
+                           "%s: there is nothing to run it with; begin it with #! and a program",
+                           u->o->file);
+        u->argv[n++] = interpreters[language];
+    }
+    u->argv[n++] = u->program;
+    for (; *arguments; arguments++) {
+        if (n == OPTION_LIST_MAX)
+            return err_set(e, ERR_TOO_BIG, "more than %d arguments", OPTION_LIST_MAX);
+        u->argv[n++] = *arguments;
+    }
+    return 0;
+}
+
+int untrusted_begin(struct untrusted *u, const struct untrusted_options *o, char **arguments,
+                    struct err *e)
+{
+    int r;
+
+    u->o = o;
+    u->step_timeout_ns = STEP_TIMEOUT_NS;
+    buf_init(&u->text, SCAN_INPUT_MAX);
+    buf_init(&u->preflight, STEP_ANSWER_MAX);
+    r = choose_places(u, e);
+    if (r >= 0 && o->step_timeout)
+        r = units_duration(str_from(o->step_timeout), "--step-timeout", &u->step_timeout_ns, e);
+    if (r >= 0)
+        r = text_file_read(o->file, &u->text, e);
+    if (r >= 0)
+        r = choose_command(u, arguments, e);
+    if (r >= 0)
+        r = preflight(o->file, buf_str(&u->text), o->block ? o->block : "high", o->preflight,
+                      u->step_timeout_ns, &u->preflight, e);
+    return r < 0 ? r : make_stage(u, e);
+}
+
+int untrusted_join(struct untrusted *u, struct session *s, struct err *e)
+{
+    char source[PATH_MAX + 32];
+
+    snprintf(source, sizeof source, "%s/program/program", u->stage);
+    s->collect = UNTRUSTED_OUTPUT;
+    s->feed = u->feed;
+    s->collect_to = u->tar;
+    s->collect_max = TAR_MAX;
+    s->plan.flags &= ~(uint32_t)PLAN_ONE_SHOT;
+    return session_add_mount(s, source, u->program, false, e);
+}
+
+/* --- After --- */
+
+static int unpack(struct untrusted *u, struct err *e)
+{
+    /* Set-user-id bits are kept to be seen: nobody else gets to the stage, and what has them does
+     * not leave. */
+    const struct tree_unpack_options options = { .keep_setid = true };
+    AUTO_CLOSE int dir = openat(u->stage_fd, "output", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct tree_report report;
+
+    if (dir < 0 || lseek(u->tar, 0, SEEK_SET) < 0)
+        return err_sys(e, "opening the output");
+    return err_wrap(e, tree_unpack(u->tar, dir, &options, &report, e), "the output");
+}
+
+/* The manifest first: one without its output harms nobody, and is easily taken back. */
+static int move_out(struct untrusted *u, struct str manifest, struct err *e)
+{
+    AUTO_CLOSE int file =
+        openat(u->stage_fd, "manifest", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    char inner[64];
+    int r = 0;
+
+    if (file < 0 || write_all(file, manifest, e) < 0 || fsync(file) < 0)
+        return err_sys(e, "writing the manifest");
+    snprintf(inner, sizeof inner, "output/%s", base_name(UNTRUSTED_OUTPUT)); /* as it was packed */
+    if (syscall(SYS_renameat2, u->stage_fd, "manifest", AT_FDCWD, u->manifest, NO_REPLACE) < 0)
+        return err_sys(e, "moving the manifest to %s", u->manifest);
+    if (syscall(SYS_renameat2, u->stage_fd, inner, AT_FDCWD, u->output, NO_REPLACE) < 0) {
+        r = err_sys(e, "moving the output to %s", u->output);
+        unlink(u->manifest);
+    }
+    return r;
+}
+
+int untrusted_end(struct untrusted *u, const struct session *s, int status, struct err *e)
+{
+    AUTO(buf_done) struct buf manifest = BUF_INIT(96 << 20);
+    struct postflight p = { .stage = u->stage,
+                            .program = u->o->file,
+                            .preflight = buf_str(&u->preflight),
+                            .preflight_by = u->o->preflight,
+                            .command = u->o->postflight,
+                            .timeout_ns = u->step_timeout_ns,
+                            .status = status };
+    int r;
+
+    if (!s->collected)
+        return err_set(e, ERR_CONFLICT, "the run did not come to its end; its output is dropped");
+    r = unpack(u, e);
+    if (r >= 0)
+        r = postflight(&p, &manifest, e);
+    return r < 0 ? r : move_out(u, buf_str(&manifest), e);
+}
+
+void untrusted_done(struct untrusted *u)
+{
+    char *name = strrchr(u->stage, '/');
+    AUTO_CLOSE int parent = -1;
+    struct err e;
+
+    drop_fd(&u->tar);
+    drop_fd(&u->feed);
+    drop_fd(&u->stage_fd);
+    buf_done(&u->text);
+    buf_done(&u->preflight);
+    if (!u->stage[0])
+        return;
+    if (name)
+        *name++ = '\0';
+    parent = open(name ? u->stage[0] ? u->stage : "/" : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0 || tree_remove(parent, name ? name : u->stage, &e) < 0)
+        say("note: %s could not be removed", name ? name : u->stage);
+}

@@ -1,0 +1,55 @@
+/* run --untrusted FILE: a look at the program, a run without a network, a look at what it made, and
+ * a signed manifest of that. Nothing of the output is in its place before it was looked at and
+ * signed. */
+#ifndef CLI_UNTRUSTED_H
+#define CLI_UNTRUSTED_H
+
+#include <limits.h>
+
+#include "base/buf.h"
+#include "cli/session.h"
+#include "cli/verb.h"
+
+#define UNTRUSTED_OUTPUT                                                                           \
+    "/tmp/output" /* inside: the working directory; what is in it is brought out */
+
+/* As the command line has them. */
+struct untrusted_options {
+    const char *file, *input, *output, *manifest, *block, *preflight, *postflight, *step_timeout;
+};
+
+struct untrusted {
+    const struct untrusted_options *o;
+    int64_t step_timeout_ns;
+    char output[PATH_MAX - 64], manifest[PATH_MAX - 32]; /* where they will be */
+    char stage[PATH_MAX];                                /* until then; "" if there is none */
+    int stage_fd, tar, feed;
+    struct buf text;               /* the program */
+    struct buf preflight;          /* what the first step found, as JSON */
+    char program[PLAN_TARGET_MAX]; /* its path inside */
+    const char *argv[OPTION_LIST_MAX + 4];
+};
+
+#define UNTRUSTED_INIT                                                                             \
+    {                                                                                              \
+        .stage_fd = -1, .tar = -1, .feed = -1                                                      \
+    }
+
+/* Something but `file` is set. */
+bool untrusted_options_any(const struct untrusted_options *o);
+
+void untrusted_done(struct untrusted *u);
+
+/* Looks at the program and stages it; u->argv is what to run, with these arguments. -ERR_DENIED if
+ * it shall not run. */
+int untrusted_begin(struct untrusted *u, const struct untrusted_options *o, char **arguments,
+                    struct err *e);
+
+/* Mounts the program and has the session collect the output. */
+int untrusted_join(struct untrusted *u, struct session *s, struct err *e);
+
+/* After the run, which had this exit status: the output and its manifest are in their places, or
+ * nothing is. */
+int untrusted_end(struct untrusted *u, const struct session *s, int status, struct err *e);
+
+#endif
