@@ -61,7 +61,7 @@ int trust_policy_reload(struct trust_policy *p, struct err *e)
     bool other;
     int r = load(p, &next, &p->problem);
 
-    if (r < 0) {
+    if (!next) {
         LOG(ERROR, "trust.load_failed", LOG_S("error", p->problem.msg),
             LOG_S("in_force", p->bundle ? p->bundle->version : ""));
         if (e)
