@@ -37,8 +37,9 @@ struct egress {
     struct dns_resolver resolver;
     struct upstream upstream;
     struct list boxes;
-    uint64_t decisions; /* numbers them, for audit */
-    bool standalone;    /* for any program: loopback listeners of ours, no process identity */
+    uint64_t decisions;        /* numbers them, for audit */
+    int64_t idle_ns, total_ns; /* of tunnels; 0: EGRESS_IDLE_NS, EGRESS_TOTAL_NS */
+    bool standalone; /* for any program: loopback listeners of ours, no process identity */
     const struct own_addresses *own; /* where this machine itself is; NULL: nobody looked */
     /* Finds out who holds the other end of a connection; NULL: nobody can. The answer comes from
      * the loop, once, unless it is cancelled. */

@@ -27,11 +27,12 @@ enum {
 /* Congestion control where no network is in between. */
 #define EGRESS_LOCAL_TCP "reno"
 
-#define EGRESS_HEAD_NS      (10 * NS_PER_S)   /* for a whole head from the client */
-#define EGRESS_HELLO_NS     (10 * NS_PER_S)   /* for a whole ClientHello once it has begun */
-#define EGRESS_DIAL_NS      (10 * NS_PER_S)   /* for one address */
-#define EGRESS_IDLE_NS      (3600 * NS_PER_S) /* of a tunnel without a byte either way */
-#define EGRESS_DNS_IDLE_NS  (10 * NS_PER_S)   /* of a connection that asks or reads nothing */
+#define EGRESS_HEAD_NS      (10 * NS_PER_S)        /* for a whole head from the client */
+#define EGRESS_HELLO_NS     (10 * NS_PER_S)        /* for a whole ClientHello once it has begun */
+#define EGRESS_DIAL_NS      (10 * NS_PER_S)        /* for one address */
+#define EGRESS_IDLE_NS      (3600 * NS_PER_S)      /* of a tunnel without a byte either way */
+#define EGRESS_TOTAL_NS     (24 * 3600 * NS_PER_S) /* of a tunnel, whatever it carries */
+#define EGRESS_DNS_IDLE_NS  (10 * NS_PER_S)        /* of a connection that asks or reads nothing */
 #define EGRESS_DNS_SLACK_NS (2 * NS_PER_S)   /* a mapping outlives its answers: then they connect */
 #define EGRESS_KEEP_NS      (120 * NS_PER_S) /* of an HTTP connection between two requests */
 #define EGRESS_STALL_NS     (120 * NS_PER_S) /* of a request or answer that does not go on */

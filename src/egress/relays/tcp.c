@@ -118,28 +118,48 @@ static void deny(struct tunnel *t, const char *code, const char *text)
 
 static int64_t patience(const struct tunnel *t)
 {
+    int64_t idle = t->box->egress->idle_ns;
+
     if (t->phase == PHASE_HELLO)
         return EGRESS_HELLO_NS;
-    return t->half ? HALF_CLOSED_NS : EGRESS_IDLE_NS;
+    if (t->half)
+        return HALF_CLOSED_NS;
+    return idle ? idle : EGRESS_IDLE_NS;
+}
+
+static int64_t last_moment(const struct tunnel *t)
+{
+    int64_t total = t->box->egress->total_ns;
+
+    return t->started + (total ? total : EGRESS_TOTAL_NS);
+}
+
+static int64_t due_at(const struct tunnel *t)
+{
+    int64_t idle = t->last + patience(t), last = last_moment(t);
+
+    return idle < last ? idle : last;
 }
 
 /* Not started again for every byte: it looks how long ago the last one was. */
 static void on_time(struct loop_timer *timer)
 {
     struct tunnel *t = container_of(timer, struct tunnel, timer);
-    int64_t due = t->last + patience(t);
+    int64_t now = clock_mono();
 
-    if (due <= clock_mono())
-        end(t, t->phase == PHASE_HELLO ? "hello timeout" : "idle", true);
+    if (due_at(t) > now)
+        loop_timer_start(timer->loop, timer, due_at(t), on_time, NULL);
+    else if (last_moment(t) <= now)
+        end(t, "total time", true);
     else
-        loop_timer_start(timer->loop, timer, due, on_time, NULL);
+        end(t, t->phase == PHASE_HELLO ? "hello timeout" : "idle", true);
 }
 
 static void set_time(struct tunnel *t)
 {
     loop_timer_stop(&t->timer);
     t->last = clock_mono();
-    loop_timer_start(t->box->egress->loop, &t->timer, t->last + patience(t), on_time, NULL);
+    loop_timer_start(t->box->egress->loop, &t->timer, due_at(t), on_time, NULL);
 }
 
 /* ---- bytes ---- */

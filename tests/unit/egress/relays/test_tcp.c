@@ -11,6 +11,7 @@
 static struct box_world *w;
 static struct egress_intent intent;
 static int listener, client, origin;
+static int64_t idle_ns, total_ns; /* 0: as usual */
 
 #define GREETING "HTTP/1.1 200 ok\r\n\r\n"
 
@@ -24,6 +25,8 @@ static void start(struct str read, struct str greeting)
     uint16_t port;
 
     w = world_start(NULL);
+    w->box->egress->idle_ns = idle_ns;
+    w->box->egress->total_ns = total_ns;
     listener = world_listen(&port);
     intent = world_allow(port);
     d = world_decide(&intent);
@@ -390,6 +393,26 @@ TEST(no_policy_ends_it_while_it_dials)
     world_policy(NULL);
     CHECK_INT(w->box->n_open, 0);
     CHECK_INT(world_end_of(client), -1);
+    finish();
+}
+
+TEST(a_tunnel_that_carries_nothing_ends)
+{
+    idle_ns = 200 * NS_PER_MS;
+    start_connected();
+    CHECK_INT(world_end_of(client), -1);
+    CHECK_INT(w->box->n_open, 0);
+    finish();
+}
+
+TEST(a_tunnel_that_carries_something_ends_in_its_time)
+{
+    total_ns = 500 * NS_PER_MS;
+    start_connected();
+    say(client, STR("one"));
+    hear(origin, STR("one"));
+    CHECK_INT(world_end_of(client), -1);
+    CHECK_INT(w->box->n_open, 0);
     finish();
 }
 
