@@ -75,26 +75,30 @@ static bool spend(const struct egress_policy *p)
     return any;
 }
 
+static int write_text(const struct egress_policy *p, struct policy_text **ret, struct err *e)
+{
+    AUTO(buf_done) struct buf json = BUF_INIT(EGRESS_JSON_BYTES_MAX);
+    int r = egress_policy_to_json(p, &json, e);
+
+    if (r >= 0)
+        *ret = policy_text_stored(buf_str(&json), count_endpoints(p));
+    return r;
+}
+
 /* Compiled here once, so that a worker has nothing to say against it. */
 static int finish(const struct egress_policy *p, struct policy_text **ret, struct err *e)
 {
-    AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
-    AUTO(buf_done) struct buf json = BUF_INIT(EGRESS_JSON_BYTES_MAX);
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = egress_compile(p, 1, e);
-    int r = s ? egress_policy_to_json(p, &json, e) : -(int)(e->code ? e->code : ERR_BUG);
+    AUTO(policy_text_unrefp_) struct policy_text *t = NULL, *spent = NULL;
+    int r = s ? write_text(p, &t, e) : -(int)(e->code ? e->code : ERR_BUG);
 
-    if (r < 0)
+    if (r >= 0 && spend(p))
+        r = write_text(p, &spent, e);
+    if (r < 0 || !t)
         return r;
-    t = policy_text_stored(buf_str(&json), count_endpoints(p));
-    if (spend(p)) {
-        buf_clear(&json);
-        r = egress_policy_to_json(p, &json, e);
-        if (r >= 0)
-            t->spent = policy_text_stored(buf_str(&json), t->endpoints);
-    }
-    if (r >= 0)
-        *ret = take_ptr(t);
-    return r;
+    t->spent = take_ptr(spent);
+    *ret = take_ptr(t);
+    return 0;
 }
 
 bool policy_wanted(const struct profile *p, const struct create_request *q)

@@ -74,7 +74,11 @@ static void forget(struct dns_cache *c, struct kept **at)
 
 static void forget_least_used(struct dns_cache *c)
 {
-    forget(c, find(c, name_of(container_of(list_first(&c->uses), struct kept, use))));
+    struct link *first = list_first(&c->uses);
+
+    if (!first)
+        abort(); /* who calls has counted some */
+    forget(c, find(c, name_of(container_of(first, struct kept, use))));
 }
 
 void dns_cache_free(struct dns_cache *c)
