@@ -36,6 +36,7 @@ static const struct {
     { "EgressExplanation", "!verdict=denied|allowed|audited !stage=connect|addresses|request code "
                            "reason rule policy protocol tls next generation#" },
     { "EgressVerdict", "!valid? endpoints# problem" },
+    { "Port", "!sandbox_id !port# !open?" },
     { "SyncReport", "!sandbox_id !dry_run? !bytes# !counts* !changes[SyncChange]" },
     { "SyncChange", "!action=created|replaced|deleted|overwritten|conflict|kept|sensitive|refused|"
                     "failed|skipped|unstable !path !reason" },

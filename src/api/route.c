@@ -1,12 +1,25 @@
 #include "api/route.h"
 
 const struct route *const route_tables[] = {
-    routes_sandboxes, routes_run,       routes_processes,
-    routes_files,     routes_events,    routes_profiles,
-    routes_hosts,     routes_expire,    routes_tokens,
-    routes_sync,      routes_egress,    routes_egress_log,
-    routes_peers,     routes_approvals, routes_trust,
-    routes_meta,      routes_mcp,       NULL,
+    routes_sandboxes,
+    routes_run,
+    routes_processes,
+    routes_files,
+    routes_events,
+    routes_profiles,
+    routes_hosts,
+    routes_expire,
+    routes_tokens,
+    routes_sync,
+    routes_egress,
+    routes_egress_log,
+    routes_peers,
+    routes_approvals,
+    routes_trust,
+    routes_meta,
+    routes_mcp,
+    routes_ports,
+    NULL,
 };
 
 bool route_takes(const struct route *r, struct str name)

@@ -16,6 +16,7 @@ const struct verb *const cli_verbs[] = {
     &verb_kill,
     &verb_cp,
     &verb_logs,
+    &verb_port,
     &verb_get,
     &verb_list,
     &verb_events,

@@ -548,10 +548,9 @@ static int prepare(struct sandbox *s, const struct process_request *q, struct pr
                    struct err *e)
 {
     AUTO(buf_done) struct buf spec = BUF_INIT(SPEC_MAX);
-    const struct ext_start probe = { .what = EXT_PROGRAM };
     struct process *p;
     uint64_t cookie;
-    int r = sandbox_check_usable(s, &probe, e);
+    int r = sandbox_check_usable(s, EXT_CAN_EXEC, e);
 
     if (r >= 0)
         r = make_room(s, e);

@@ -170,13 +170,13 @@ static void refused(struct loop_later *l)
     tell_started(op);
 }
 
-int sandbox_check_usable(const struct sandbox *s, const struct ext_start *start, struct err *e)
+int sandbox_check_usable(const struct sandbox *s, unsigned can, struct err *e)
 {
     if (!sandbox_state_usable(s->record.state) || s->destroying || s->after_teardown || !s->box)
         return err_set(e, ERR_CONFLICT, "sandbox %s is %s: nothing can be started in it",
                        s->record.id,
                        s->destroying ? "being destroyed" : sandbox_state_names[s->record.state]);
-    if (!(s->ops->can & (start->what == EXT_PROGRAM ? EXT_CAN_EXEC : EXT_CAN_FILES)))
+    if ((s->ops->can & can) != can)
         return err_set(e, ERR_UNSUPPORTED, "%s cannot do this", s->ops->id);
     return 0;
 }
@@ -189,7 +189,8 @@ void sandbox_run(struct sandbox *s, const struct ext_start *start, struct run_op
     op->told_ = op->ended_ = op->counts_ = false;
     op->waits_ = 0;
     sandbox_attach(s);
-    op->r_ = sandbox_check_usable(s, start, &op->err_);
+    op->r_ = sandbox_check_usable(s, start->what == EXT_PROGRAM ? EXT_CAN_EXEC : EXT_CAN_FILES,
+                                  &op->err_);
     if (op->r_ < 0) {
         loop_later(s->control->loop, &op->later_, refused, NULL);
         return;

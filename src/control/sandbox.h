@@ -117,8 +117,8 @@ void sandbox_fail(struct sandbox *s, const char *step, const char *reason);
 void sandbox_refuse(struct sandbox *s, const char *step, const struct err *e);
 
 /* --- run.c --- */
-/* Whether a start like this can be made in it now. */
-int sandbox_check_usable(const struct sandbox *s, const struct ext_start *start, struct err *e);
+/* Whether it is there to be used now, for something that takes these bits of its extension. */
+int sandbox_check_usable(const struct sandbox *s, unsigned can, struct err *e);
 /* True if it is active already; else op hears when it is. */
 bool sandbox_activate(struct sandbox *s, const struct actor *who, struct sandbox_op *op);
 void sandbox_settle(struct sandbox *s);        /* becomes ready in a moment if nothing runs */

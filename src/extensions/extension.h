@@ -43,6 +43,7 @@ enum ext_can {
     EXT_CAN_USAGE = 1 << 5,    /* says how much CPU was used inside */
     EXT_CAN_SNAPSHOT = 1 << 6,
     EXT_CAN_PAUSE = 1 << 7,
+    EXT_CAN_DIAL = 1 << 9,   /* ports inside can be connected to */
     EXT_CAN_EGRESS = 1 << 8, /* all that leaves a box goes through sockets that we serve */
 };
 
@@ -226,6 +227,17 @@ struct ext_process {
     uint32_t tag_;
 };
 
+/* A connection to a port inside a box; a member of its owner. From dial() until `done`, or
+ * dial_drop(), it is the extension's. */
+struct ext_dial {
+    struct ext_box *box; /* NULL: not under way */
+    /* fd: a socket, the receiver's, that does not block and may still be connecting; -1 if r < 0.
+     */
+    void (*done)(struct ext_dial *d, int r, const struct err *e, int fd);
+    struct link link_;
+    uint32_t tag_;
+};
+
 enum ext_scope { EXT_SCOPE_ONE, EXT_SCOPE_GROUP, EXT_SCOPE_TREE };
 
 /* What an extension gets from the daemon; outlives it. */
@@ -284,6 +296,10 @@ struct extension_ops {
     /* Who holds a socket inside, by its inode number; `tag` is the owner's and returned. Answers
      * come in any order. */
     void (*who)(struct ext_box *b, uint64_t tag, uint64_t inode);
+
+    /* EXT_CAN_DIAL: to the box's own loopback, of family 4 or 6. */
+    void (*dial)(struct ext_box *b, struct ext_dial *d, uint16_t port, int family);
+    void (*dial_drop)(struct ext_dial *d); /* nothing is told any more */
 
     /* EXT_CAN_EXEC, EXT_CAN_FILES */
     void (*start)(struct ext_box *b, struct ext_process *p, const struct ext_start *s);

@@ -6,6 +6,7 @@
  *     local_process.c    what runs in it
  *     local_start.c      a start request as PID 1 wants it: user, environment
  *     local_egress.c     the sockets of its network boundary, and who holds a connection
+ *     local_dial.c       connections to its ports
  *     local_end.c        how it is taken down
  *     local_launcher.c   the launchers, which build and remove
  *     local_plan.c       profile and spec as a launch plan
@@ -38,6 +39,7 @@ enum {
         1 << 15, /* PID 1 has fewer rows; the others failed and are told in this batch */
     LOCAL_DEFAULTS_MAX = 128 << 10,
     LOCAL_WHO_MAX = CONTROL_WHO_MAX, /* questions that PID 1 has not answered yet */
+    LOCAL_DIALS_MAX = 1024,          /* connections likewise */
 };
 
 #define LOCAL_READY_NS    (20 * NS_PER_S)   /* for the probe to run inside */
@@ -165,7 +167,9 @@ enum {
     TAG_LAST_USAGE = 3 << TAG_SLOT_BITS,
     TAG_LISTENERS = 4 << TAG_SLOT_BITS,
     TAG_WHO_FIRST = 1 << 8, /* in the turn's place: one of the questions who holds a socket */
-    TAG_WHO_COUNT = (1 << 16) - TAG_WHO_FIRST,
+    TAG_WHO_COUNT = (1 << 15) - TAG_WHO_FIRST,
+    TAG_DIAL_FIRST = 1 << 15, /* likewise: one of the connections that are being made */
+    TAG_DIAL_COUNT = 1 << 15,
 };
 
 void local_process_start(struct local_box *b, struct ext_process *p, const struct ext_start *s);
@@ -211,6 +215,21 @@ void local_egress_lose_all(struct local_box *b);             /* what is due will
 void local_egress_tell_lost(struct local_box *b);            /* from the loop */
 void local_egress_done(struct local_box *b);                 /* nothing is told */
 
+/* --- Connections to ports (local_dial.c). --- */
+struct dials {
+    struct list asked, lost; /* struct ext_dial */
+    unsigned n_asked;
+    uint32_t last; /* tag */
+};
+
+void local_dial(struct ext_box *b, struct ext_dial *d, uint16_t port, int family);
+void local_dial_drop(struct ext_dial *d);
+void local_dial_on_dialled(struct local_box *b, const struct control_head *m, struct ipc_fds *fds);
+bool local_dial_on_failed(struct local_box *b, const struct control_failed *m);
+void local_dial_lose_all(struct local_box *b);
+void local_dial_tell_lost(struct local_box *b); /* from the loop */
+void local_dial_done(struct local_box *b);      /* nothing is told */
+
 /* --- A box. --- */
 enum local_state {
     BOX_OFF, /* not there; or of an earlier life or a failed end, which only its directory tells */
@@ -241,6 +260,7 @@ struct local_box {
     unsigned usages;      /* answers that are due */
     unsigned lost_usages; /* … and will not come */
     struct egress egress;
+    struct dials dials;
     int64_t cpu_ns;
     struct ext_report report; /* of the end of what was there */
     int r, end_r, probe_r;    /* of the last failure; of the last end; of the last probe */

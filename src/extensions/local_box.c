@@ -76,6 +76,7 @@ void local_box_free(struct ext_box *ext)
     close_probe(b);
     local_process_table_done(b);
     local_egress_done(b);
+    local_dial_done(b);
     local_plan_free(take_ptr(b->plan));
     buf_done(&b->defaults);
     local_release(b);
@@ -510,6 +511,7 @@ static void lose_pending(struct local_box *b)
     b->lost_usages += b->usages;
     b->usages = 0;
     local_egress_lose_all(b);
+    local_dial_lose_all(b);
     local_process_lose_all(b, b->r < 0 ? b->why.msg : "the sandbox was taken down");
 }
 
@@ -591,6 +593,7 @@ static void settle(struct local_box *b)
     tell_not_adopted(b);
     tell_lost_usages(b);
     local_egress_tell_lost(b);
+    local_dial_tell_lost(b);
     tell_end(b);
     local_release(b);
 }

@@ -151,6 +151,9 @@ int64_t looks_deadline(void); /* of the next enforcement; 0: none */
 int who_find(uint64_t inode, struct control_who_is *ret, size_t *ret_n, struct ipc_fds *ret_fds,
              struct err *e);
 
+/* dial.c */
+void dial_serve(int conn, const struct control_dial *asked);
+
 /* usage.c */
 void usage_read(struct control_used *ret);
 

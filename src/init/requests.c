@@ -226,6 +226,16 @@ static int serve_who(int conn, struct err *e)
     return looks_add(conn, &asked, e);
 }
 
+static int serve_dial(int conn, struct err *e)
+{
+    struct control_dial asked;
+
+    (void)e;
+    control_read(&request, &asked, sizeof asked);
+    dial_serve(conn, &asked);
+    return 0;
+}
+
 static int serve_end(int conn, struct err *e)
 {
     (void)conn;
@@ -240,6 +250,7 @@ static int (*const requests[])(int conn, struct err *e) = {
     [CONTROL_FORGET] = serve_forget,       [CONTROL_CLOSE_STDIN] = serve_close_stdin,
     [CONTROL_USAGE] = serve_usage,         [CONTROL_END] = serve_end,
     [CONTROL_LISTENERS] = serve_listeners, [CONTROL_WHO] = serve_who,
+    [CONTROL_DIAL] = serve_dial,
 };
 
 static int serve_start(const struct init_options *o, int conn, const struct ipc_fds *fds,

@@ -18,6 +18,7 @@ static const size_t layouts[] = {
     [CONTROL_END] = sizeof(struct control_head),
     [CONTROL_LISTENERS] = sizeof(struct control_head),
     [CONTROL_WHO] = sizeof(struct control_who),
+    [CONTROL_DIAL] = sizeof(struct control_dial),
     [CONTROL_PONG] = sizeof(struct control_head),
     [CONTROL_STARTED] = sizeof(struct control_started),
     [CONTROL_FAILED] = sizeof(struct control_failed),
@@ -29,6 +30,7 @@ static const size_t layouts[] = {
     [CONTROL_USED] = sizeof(struct control_used),
     [CONTROL_LISTENING] = sizeof(struct control_listening),
     [CONTROL_WHO_IS] = sizeof(struct control_who_is),
+    [CONTROL_DIALLED] = sizeof(struct control_head),
 };
 
 /* How many strings each operation takes. */
@@ -210,6 +212,15 @@ static int check_kill(const void *message, struct err *e)
     return 0;
 }
 
+static int check_dial(const struct control_dial *m, struct err *e)
+{
+    if (!m->port)
+        return err_set(e, ERR_INVALID, "a connection to port 0");
+    if (m->family != 4 && m->family != 6)
+        return err_set(e, ERR_UNSUPPORTED, "a connection of the unknown family %u", m->family);
+    return 0;
+}
+
 static int check_body(const struct control_head *h, size_t n, struct err *e)
 {
     const void *m = h;
@@ -234,6 +245,8 @@ static int check_body(const struct control_head *h, size_t n, struct err *e)
                           sizeof((const struct control_failed *)m)->msg, e);
     case CONTROL_KILL:
         return check_kill(m, e);
+    case CONTROL_DIAL:
+        return check_dial(m, e);
     default:
         return 0;
     }

@@ -83,6 +83,7 @@ enum control_type {
     CONTROL_END,         /*           the connection's end: PID 1 exits, and with it everything */
     CONTROL_LISTENERS,   /*           LISTENING; FAILED without a network boundary */
     CONTROL_WHO,         /*           WHO_IS, not always in the order of the questions */
+    CONTROL_DIAL,        /*           DIALLED */
     /* from PID 1; to any request also FAILED */
     CONTROL_PONG = CONTROL_FIRST_ANSWER,
     CONTROL_STARTED, /* with descriptors: [stdin] stdout stderr, or the terminal's master */
@@ -95,6 +96,7 @@ enum control_type {
     CONTROL_USED,
     CONTROL_LISTENING, /* with descriptors: ipc/listeners.h */
     CONTROL_WHO_IS,    /* with descriptors: of the executables that could be opened, in order */
+    CONTROL_DIALLED,   /* with a descriptor: the socket, which may still be connecting */
 };
 
 enum control_what {
@@ -278,6 +280,16 @@ struct control_who_is {
 _Static_assert((int)CONTROL_WHO_IS_MAX <= (int)IPC_MESSAGE_MAX &&
                    (int)CONTROL_EXES_MAX <= (int)IPC_FDS_MAX,
                "an answer is one packet");
+
+/* A connection to a port of the sandbox's own loopback. The socket is made inside and belongs
+ * there, so nothing is reached that a program inside could not reach as well. The answer is
+ * CONTROL_DIALLED, a head alone. */
+struct control_dial {
+    struct control_head head;
+    uint16_t port;
+    uint16_t family; /* 4 or 6 */
+    uint32_t pad;
+};
 
 enum control_state { CONTROL_STARTING, CONTROL_RUNNING, CONTROL_ENDED };
 

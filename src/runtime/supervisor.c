@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -188,6 +190,30 @@ static int accept_exes(const struct control_who_is *m, const struct ipc_fds *fds
     return r < 0 || at == fds->n ? r : err_set(e, ERR_INVALID, "more descriptors than executables");
 }
 
+static int option_of(int fd, int option)
+{
+    int value = -1;
+    socklen_t n = sizeof value;
+
+    return getsockopt(fd, SOL_SOCKET, option, &value, &n) < 0 ? -1 : value;
+}
+
+/* Nothing but a TCP connection: of another kind of socket, our own end could be made to block, or
+ * to carry descriptors. */
+static int accept_socket(const struct ipc_fds *fds, struct err *e)
+{
+    int fd = fds->n == 1 ? fds->fd[0] : -1, flags;
+
+    if (fd < 0)
+        return err_set(e, ERR_INVALID, "a connection without its socket");
+    if (option_of(fd, SO_PROTOCOL) != IPPROTO_TCP || option_of(fd, SO_ACCEPTCONN) != 0)
+        return err_set(e, ERR_DENIED, "the sandbox sent a descriptor that is no connection");
+    flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return err_sys(e, "preparing a connection from the sandbox");
+    return 0;
+}
+
 static int accept_fds(const union supervisor_message *m, struct ipc_fds *fds, struct err *e)
 {
     switch (m->head.type) {
@@ -196,6 +222,8 @@ static int accept_fds(const union supervisor_message *m, struct ipc_fds *fds, st
         return accept_stdio(fds, e);
     case CONTROL_WHO_IS:
         return accept_exes(&m->who_is, fds, e);
+    case CONTROL_DIALLED:
+        return accept_socket(fds, e);
     case CONTROL_LISTENING:
         return 0;
     default:

@@ -75,6 +75,7 @@ TEST(every_plain_message)
         { CONTROL_LISTENERS, sizeof(struct control_head) },
         { CONTROL_LISTENING, sizeof(struct control_listening) },
         { CONTROL_WHO, sizeof(struct control_who) },
+        { CONTROL_DIALLED, sizeof(struct control_head) },
     };
 
     for (size_t i = 0; i < COUNT_OF(types); i++) {
@@ -99,13 +100,32 @@ TEST(every_plain_message)
 TEST(every_type_there_is_not)
 {
     for (unsigned type = 0; type < 65536; type++) {
-        bool known = (type >= CONTROL_PING && type <= CONTROL_WHO) ||
-                     (type >= CONTROL_PONG && type <= CONTROL_WHO_IS);
+        bool known = (type >= CONTROL_PING && type <= CONTROL_DIAL) ||
+                     (type >= CONTROL_PONG && type <= CONTROL_DIALLED);
 
         plain((enum control_type)type, sizeof m.head);
         if (!known && check() != -ERR_UNSUPPORTED)
             FAIL("type %u passes", type);
     }
+}
+
+TEST(connections_to_ports)
+{
+    struct control_dial *d = (void *)&m;
+
+    plain(CONTROL_DIAL, sizeof *d);
+    d->port = 8080;
+    d->family = 4;
+    CHECK_INT(check(), 0);
+    d->family = 6;
+    CHECK_INT(check(), 0);
+    d->family = 5;
+    CHECK_INT(check(), -ERR_UNSUPPORTED);
+    d->family = 4;
+    d->port = 0;
+    CHECK_INT(check(), -ERR_INVALID);
+    plain(CONTROL_DIAL, sizeof *d - 1);
+    CHECK_INT(check(), -ERR_INVALID);
 }
 
 TEST(heads_that_are_not_ours)

@@ -1,0 +1,221 @@
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/own.h"
+#include "cli/answer.h"
+#include "cli/tunnel.h"
+#include "cli/verbs.h"
+
+enum { CONNECTIONS_MAX = 256, BACKLOG = 64, ADDRESS_MAX = 64 };
+
+struct port_options {
+    struct common common;
+    const char *listen;
+    bool stdio;
+};
+
+#define AT(member) .at = offsetof(struct port_options, member)
+
+static const struct option_spec options[] = {
+    { "listen", 'l', "[ADDRESS:]PORT", "where to listen; else a free port of 127.0.0.1",
+      .kind = OPTION_TEXT, AT(listen) },
+    { "stdio", 0, NULL, "connect stdin and stdout instead of listening", .kind = OPTION_FLAG,
+      AT(stdio) },
+};
+
+/* --- where to listen --- */
+
+/* "[ADDRESS:]PORT" into what getaddrinfo() takes; an IPv6 address is in brackets. */
+static bool split(const char *text, char host[ADDRESS_MAX], char port[8])
+{
+    const char *colon = strrchr(text, ':');
+    struct str address = colon ? (struct str){ text, (size_t)(colon - text) } : STR("127.0.0.1");
+    uint64_t number;
+
+    if (address.n > 2 && address.p[0] == '[' && address.p[address.n - 1] == ']')
+        address = (struct str){ address.p + 1, address.n - 2 };
+    if (!address.n || address.n >= ADDRESS_MAX ||
+        !str_to_u64(str_from(colon ? colon + 1 : text), &number) || number > UINT16_MAX)
+        return false;
+    snprintf(host, ADDRESS_MAX, STR_FMT, STR_ARG(address));
+    snprintf(port, 8, "%u", (unsigned)number);
+    return true;
+}
+
+static int listen_at(const struct addrinfo *a, struct err *e)
+{
+    AUTO_CLOSE int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int yes = 1;
+
+    if (fd < 0)
+        return err_sys(e, "making a socket");
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0)
+        return err_sys(e, "listening");
+    return take_fd(&fd);
+}
+
+static int open_listener(const char *text, struct err *e)
+{
+    static const struct addrinfo numbers = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+                                             .ai_socktype = SOCK_STREAM };
+    char host[ADDRESS_MAX], port[8];
+    struct addrinfo *found;
+    int fd;
+
+    if (!split(text, host, port) || getaddrinfo(host, port, &numbers, &found) != 0)
+        return err_set(e, ERR_INVALID, "'%.80s' is not an address to listen at; 127.0.0.1:8080 is",
+                       text);
+    fd = listen_at(found, e);
+    freeaddrinfo(found);
+    return fd < 0 ? err_wrap(e, fd, "%.80s", text) : fd;
+}
+
+/* --- connections, a process each --- */
+
+static void serve_one(const struct verb *v, const struct port_options *o, char **argv, int client)
+{
+    struct tunnel t;
+    int status;
+
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    fcntl(client, F_SETFL, O_NONBLOCK);
+    status = tunnel_open(&t, v, &o->common, argv[0], argv[1]);
+    if (!status)
+        tunnel_relay(&t, client, client);
+    tunnel_done(&t);
+    _exit(status);
+}
+
+static void reap(unsigned *n, int flags)
+{
+    while (*n && waitpid(-1, NULL, flags) > 0) {
+        --*n;
+        flags = WNOHANG;
+    }
+}
+
+static void serve(const struct verb *v, const struct port_options *o, char **argv, int listener)
+    __attribute__((noreturn));
+static void serve(const struct verb *v, const struct port_options *o, char **argv, int listener)
+{
+    unsigned n = 0;
+
+    for (;;) {
+        AUTO_CLOSE int client = accept(listener, NULL, NULL);
+        pid_t pid;
+
+        reap(&n, n == CONNECTIONS_MAX ? 0 : WNOHANG);
+        if (client < 0)
+            continue;
+        pid = fork();
+        if (pid == 0) {
+            close(listener);
+            serve_one(v, o, argv, client);
+        }
+        n += pid > 0;
+    }
+}
+
+/* --- the beginning --- */
+
+static int tell_address(const struct port_options *o, int listener)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } a = { .any.sa_family = AF_UNSPEC };
+    socklen_t n = sizeof a;
+    char text[INET6_ADDRSTRLEN] = "";
+    bool v6;
+
+    if (getsockname(listener, &a.any, &n) < 0)
+        return -1;
+    v6 = a.any.sa_family == AF_INET6;
+    inet_ntop(a.any.sa_family, v6 ? (const void *)&a.v6.sin6_addr : (const void *)&a.v4.sin_addr,
+              text, sizeof text);
+    printf(common_format(&o->common) == FORMAT_JSON ? "{\"address\":\"%s%s%s:%u\"}\n"
+                                                    : "%s%s%s:%u\n",
+           v6 ? "[" : "", text, v6 ? "]" : "", ntohs(v6 ? a.v6.sin6_port : a.v4.sin_port));
+    return fflush(stdout);
+}
+
+/* Whether there is such a sandbox at all is better said now than at the first connection. */
+static int look(const struct verb *v, const struct common *common, char **argv)
+{
+    AUTO(call_done) struct call c;
+    const struct json *open;
+    int status;
+
+    call_init(&c, v, common, "GET");
+    call_path(&c, "/v1/sandboxes/%s/ports/%s", argv[0], argv[1]);
+    status = call_run(&c);
+    open = status ? NULL : show_at(c.answer, "open");
+    if (open && open->type == JSON_BOOL && !open->b)
+        say("nothing listens on port %s of %s yet", argv[1], argv[0]);
+    return status;
+}
+
+static int connect_stdio(const struct verb *v, const struct common *common, char **argv)
+{
+    struct tunnel t;
+    int status = tunnel_open(&t, v, common, argv[0], argv[1]);
+
+    if (!status)
+        tunnel_relay(&t, STDIN_FILENO, STDOUT_FILENO);
+    tunnel_done(&t);
+    return status;
+}
+
+static int run(const struct verb *v, int argc, char **argv)
+{
+    struct port_options o = { .listen = "0" };
+    AUTO_CLOSE int listener = -1;
+    struct err e;
+    int status;
+
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    signal(SIGPIPE, SIG_IGN);
+    if (o.stdio)
+        return connect_stdio(v, &o.common, argv);
+    status = look(v, &o.common, argv);
+    if (status)
+        return status;
+    listener = open_listener(o.listen, &e);
+    if (listener < 0)
+        return verb_misused(v, "%s", e.msg);
+    if (tell_address(&o, listener) < 0)
+        return EXIT_OURS; /* nobody would know where */
+    serve(v, &o, argv, listener);
+}
+
+const struct verb verb_port = {
+    .name = "port",
+    .arguments = "ID PORT",
+    .summary = "reach a port inside a sandbox",
+    .text =
+        "Listens here and connects whoever comes to that port inside, until it is interrupted.\n"
+        "The address is printed first. Nobody else can reach the port: it is not opened on any\n"
+        "interface, and what listens inside need not know.\n"
+        "\n"
+        "  sandboxer port sbx_4k7 8080\n"
+        "  sandboxer port sbx_4k7 5432 --listen 5432\n"
+        "  ssh -o ProxyCommand='sandboxer port --stdio sbx_4k7 22' user@sandbox\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .run = run,
+    .flags = VERB_REMOTE | VERB_FORMAT,
+    .min_arguments = 2,
+    .max_arguments = 2,
+    .complete = COMPLETE_SANDBOX,
+};

@@ -1,0 +1,66 @@
+/* Connections to the sandbox's own ports, for those outside who ask. On loopback a connection is
+ * made or refused within the call, or waits for a listener whose queue is full: PID 1 does not wait
+ * with it, but hands the socket out as it is. */
+#include "init/init.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/own.h"
+
+static int dial_on(int fd, const struct control_dial *asked)
+{
+    const struct sockaddr_in v4 = { .sin_family = AF_INET,
+                                    .sin_port = htons(asked->port),
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
+                                     .sin6_port = htons(asked->port),
+                                     .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+
+    return asked->family == 4 ? connect(fd, (const struct sockaddr *)&v4, sizeof v4)
+                              : connect(fd, (const struct sockaddr *)&v6, sizeof v6);
+}
+
+static int dial(const struct control_dial *asked, struct err *e)
+{
+    AUTO_CLOSE int fd = socket(asked->family == 4 ? AF_INET : AF_INET6,
+                               SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return err_sys(e, "making a socket inside");
+    if (dial_on(fd, asked) < 0 && errno != EINPROGRESS)
+        return err_sys(e, "connecting to port %u inside", asked->port);
+    return take_fd(&fd);
+}
+
+/* How a request waits for room in its connection's queue. */
+static struct control_one pack(const struct control_dial *d)
+{
+    return (struct control_one){ .head = d->head, .proc = d->port | (uint32_t)d->family << 16 };
+}
+
+static int send_socket(int conn, const struct control_one *packed)
+{
+    const struct control_dial asked = { .head = packed->head,
+                                        .port = (uint16_t)packed->proc,
+                                        .family = (uint16_t)(packed->proc >> 16) };
+    struct control_head m;
+    struct err e;
+    AUTO_CLOSE int fd = dial(&asked, &e);
+
+    if (fd < 0) {
+        conns_fail(conn, asked.head.tag, "dial", &e);
+        return 1;
+    }
+    control_fill(&m, CONTROL_DIALLED, asked.head.tag, sizeof m);
+    return conns_tell(conn, &m, sizeof m, &fd, 1);
+}
+
+void dial_serve(int conn, const struct control_dial *asked)
+{
+    const struct control_one packed = pack(asked);
+
+    conns_answer_by(conn, send_socket, &packed);
+}
