@@ -250,6 +250,13 @@ class Daemon:
     def launchers(self):
         return self.parts("sandboxer-launc")
 
+    def kill_launchers(self):
+        """Until they have gone: what is sent to one that is still dying is lost with it."""
+        victims = self.launchers
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not set(victims) & set(processes()), "launchers that were killed end")
+
     def tail(self, lines=15):
         with contextlib.suppress(OSError):
             return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-lines:])

@@ -30,13 +30,8 @@ def first_process(d, box):
     raise Failure(f"nothing runs in {box}")
 
 
-def kill_launchers(d):
-    for pid in d.launchers:
-        os.kill(pid, signal.SIGKILL)
-
-
 def kill_all(d):
-    kill_launchers(d)
+    d.kill_launchers()
     d.kill()
 
 
@@ -85,11 +80,11 @@ def an_upgrade_keeps_sandboxes(c):
 def launchers_that_die_are_replaced(c):
     with Daemon(c) as d:
         box = d.create()
-        kill_launchers(d)
+        d.kill_launchers()
         d.works(box)
         other = d.create()
         d.works(other)
-        kill_launchers(d)
+        d.kill_launchers()
         d.destroy(box)
         d.destroy(other)
 

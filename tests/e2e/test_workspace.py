@@ -250,8 +250,7 @@ def a_file_system_that_hangs_holds_up_nobody_else(c):
             wait_for(lambda: len(stopped(d)) > len(known), "the workspace is being opened")
             return box, next(pid for pid in stopped(d) if pid not in known)
         stuck, opens = create_stuck()
-        for pid in d.launchers:  # the warden is asked again
-            os.kill(pid, signal.SIGKILL)
+        d.kill_launchers()  # the warden is asked again
         for _ in range(2):
             box = d.create()
             d.works(box)
