@@ -75,12 +75,16 @@ static void loop(void)
 
 static int open_sources(struct err *e)
 {
+    /* Of children that only stand still for a moment (kill.c) nobody needs to hear. */
+    const struct sigaction ends_only = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP };
     sigset_t all;
 
     /* All blocked: what reaches PID 1 is read from a descriptor or does not reach it. */
     sigfillset(&all);
     if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
         return err_sys(e, "blocking signals");
+    if (sigaction(SIGCHLD, &ends_only, NULL) < 0)
+        return err_sys(e, "asking for the ends of processes");
     sigemptyset(&all);
     sigaddset(&all, SIGCHLD);
     signal_fd = signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);

@@ -22,7 +22,7 @@ enum { INIT_CONTROL = 3, INIT_LISTENER = 4, INIT_LISTENERS = 6 /* and following 
 enum {
     INIT_CONNECTIONS_MAX = 16,
     INIT_STDIO_MAX = 3,
-    INIT_KILL_LOOKS = 3,    /* before the sandbox is made to stand still */
+    INIT_KILL_LOOKS = 8,    /* one of so many is taken while the sandbox stands still */
     INIT_KILL_RETRY_MS = 2, /* between two looks for what a kill has missed */
     INIT_LOOKS_MAX = 4,     /* at the same time */
     INIT_LOOK_MS = 2000,    /* for one, then it is given up */
@@ -65,8 +65,8 @@ struct proc {
     int64_t started_ns;
     int64_t deadline; /* 0: none */
     int64_t grace_ns;
-    int looks;    /* how often a look has found something with its mark */
-    bool killing; /* until one finds nothing more */
+    unsigned looks; /* how often a look has found something with its mark */
+    bool killing;   /* until one finds nothing more */
     bool timed_out;
     bool adopted; /* `conn` is not the connection of its start, so the tag means nothing there */
     bool ready;   /* CONTROL_STARTED is due */
@@ -181,9 +181,12 @@ int stdio_arrange(const struct control_start *s, int inner[3], struct err *e);
 
 /* kill.c */
 uint64_t kill_mark_of(pid_t pid); /* 0 if it is gone, or hides */
+/* Whether that look, counted from 0, is one at a standstill: for what outruns the others. Most are
+ * not, because the whole sandbox stands, and what was killed may only need time to go. */
+bool kill_stands_still(unsigned look);
 /* Signals the first process and everything with its mark; the number of processes found. */
 int kill_marked(const struct proc *p, int sig);
-/* SIGKILL to all of it while the whole sandbox stands still, for what outruns kill_marked(). */
+/* SIGKILL to all of it while the whole sandbox stands still. */
 int kill_at_standstill(const struct proc *p);
 
 /* The same for everything inside except PID 1, its file operations, and starts after `last`. */

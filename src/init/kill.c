@@ -121,6 +121,11 @@ static int signal_hidden_orphans(int sig)
     return found;
 }
 
+bool kill_stands_still(unsigned look)
+{
+    return look % INIT_KILL_LOOKS == INIT_KILL_LOOKS / 2;
+}
+
 /* Whoever forks faster than we look is stopped, and everybody else for that moment: one call that
  * the kernel makes in one walk. Then nothing new appears while we look. */
 int kill_at_standstill(const struct proc *p)

@@ -18,7 +18,7 @@
 static struct {
     uint32_t last; /* what is started later stays */
     bool killing;  /* until a look finds nothing more */
-    int looks;
+    unsigned looks;
     int64_t deadline; /* 0: none */
 } everything;
 
@@ -383,7 +383,8 @@ static void continue_kills(void)
         if (!p->killing)
             continue;
         p->killing =
-            (p->looks++ < INIT_KILL_LOOKS ? kill_marked(p, SIGKILL) : kill_at_standstill(p)) > 0;
+            (kill_stands_still(p->looks) ? kill_at_standstill(p) : kill_marked(p, SIGKILL)) > 0;
+        p->looks++;
     }
 }
 
@@ -396,10 +397,9 @@ static void end_everything(void)
     if (!everything.killing)
         return;
     everything.killing =
-        (everything.looks++ < INIT_KILL_LOOKS ? kill_others(everything.last, SIGKILL)
-                                              : kill_others_at_standstill(everything.last)) > 0;
-    if (!everything.killing)
-        everything.looks = 0;
+        (kill_stands_still(everything.looks) ? kill_others_at_standstill(everything.last)
+                                             : kill_others(everything.last, SIGKILL)) > 0;
+    everything.looks = everything.killing ? everything.looks + 1 : 0;
 }
 
 void starts_enforce(void)
