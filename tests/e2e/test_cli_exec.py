@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel
 """Programs in a sandbox, by the command line: exec, shell, ps, attach, kill, logs."""
 
 import hashlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel
 """Limits hold, say so when they do, and never leave a tree behind."""
 
 from harness import check, equal, main, test

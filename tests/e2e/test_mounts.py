@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel
 """--mount and --image: what the caller lends a sandbox, and how."""
 
 import contextlib

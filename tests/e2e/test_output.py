@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel
 """Output: every byte, in order, at the reader's pace, and an honest end when the reader leaves."""
 
 import hashlib

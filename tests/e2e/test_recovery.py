@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel
 """The daemon dies or is replaced: sandboxes live on, programs are told the truth about, half-done things are
 finished or undone, and nothing is left."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel
 """Fault injection: whichever step of the set-up fails, the run says so, ends, and leaves nothing."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel
 """-t: a terminal inside, and the caller's terminal as it was afterwards."""
 
 import contextlib

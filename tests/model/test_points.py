@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel
 """One client, one story, and a death at every single place of it: each write of the store, each message to and
 from a launcher, before and after, in the control plane and in the launcher; each step of building a sandbox. After
 each the daemon is started again, and everything that was told must still hold.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel
 """Random sequences of operations by several clients, while daemon and launchers are killed at chosen places.
 
     tests/model/test_sequences.py [--seed N] [--sequences N] [--as root|plain]
