@@ -84,7 +84,8 @@ static bool send_rest(struct tailing *t)
     return false;
 }
 
-/* The file that is written now, unless that is the one we have. */
+/* The file that is written now, unless that is the one we have. Its first line says that the worker
+ * has written the last of the one before, which may have come since we looked. */
 static bool next_file(struct tailing *t)
 {
     AUTO_CLOSE int fd = -1;
@@ -93,7 +94,7 @@ static bool next_file(struct tailing *t)
     if (outlet_open_log(t->call->api->control, id_of(t->call), OUTLET_LOG_NOW, &fd, NULL) < 0 ||
         fstat(t->fd, &ours) < 0 || fstat(fd, &now) < 0)
         return false;
-    if (ours.st_ino == now.st_ino)
+    if (ours.st_ino == now.st_ino || now.st_size == 0 || !send_rest(t))
         return false;
     drop_fd(&t->fd);
     t->fd = take_fd(&fd);

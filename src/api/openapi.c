@@ -28,6 +28,9 @@ static const struct {
     { "follow", "boolean", "Go on with what comes." },
     { "id", "string", "Of a sandbox, a unique start of it is enough." },
     { "label", "string", "NAME=VALUE: only those that have it." },
+    { "kind", "string",
+      "Which events, with commas between: lifecycle, denied, allowed, egress (both). A stream has "
+      "lifecycle,denied unless asked otherwise; an answer only has lifecycle." },
     { "limit", "integer", "At most that many." },
     { "mode", "string", "Octal permissions." },
     { "n", "integer", "A process's number in its sandbox." },

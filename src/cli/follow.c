@@ -21,6 +21,7 @@ int follow_next(struct follow *f, bool wait, struct call *c, const struct json *
     else
         call_path(c, "/v1/events");
     call_query(c, "after", after);
+    call_query(c, "kind", f->kind);
     call_query(c, "limit", limit);
     call_query(c, "wait", wait ? seconds : NULL);
     status = call_run(c);

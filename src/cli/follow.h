@@ -11,6 +11,7 @@ struct follow {
     const struct verb *verb;
     const struct common *common;
     const char *sandbox; /* NULL: all */
+    const char *kind;    /* of events; NULL: those of lifecycles */
     int64_t after;       /* the last event that was seen; moved by follow_next() */
 };
 

@@ -4,7 +4,7 @@
 
 #include "base/own.h"
 #include "cli/answer.h"
-#include "cli/lines.h"
+#include "cli/row_stream.h"
 #include "cli/text_file.h"
 #include "cli/verbs.h"
 #include "json/reader.h"
@@ -125,31 +125,10 @@ static const struct option_spec log_options[] = {
       .at = offsetof(struct log_options, tail) },
 };
 
-/* One line of the stream, in memory that is given back at once: the stream may never end. */
-static int print_line(const struct log_options *o, struct str line, struct err *e)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)8 * LINES_MAX);
-    const struct json_limits limits = { .bytes = LINES_MAX, .depth = 16 };
-    enum format format = common_format(&o->common);
-    struct look look = look_for(fileno(stdout));
-    const struct json *event;
-    int r = json_read(line, limits, &a, &event, e);
-
-    if (r < 0)
-        return err_wrap(e, r, "the daemon's answer");
-    r = format != FORMAT_TEXT
-            ? tree_print(stdout, format, true, event, e)
-            : table_row(stdout, &look, event, log_columns, COUNT_OF(log_columns), e);
-    return r < 0 || fflush(stdout) == 0 ? r : err_sys(e, "writing to stdout");
-}
-
 static int run_log(const struct verb *v, int argc, char **argv)
 {
     struct log_options o = { 0 };
-    AUTO(lines_done) struct lines lines = LINES_INIT;
     AUTO(call_done) struct call c;
-    struct str piece, line;
-    struct err e;
     int status;
 
     call_init(&c, v, &o.common, "GET");
@@ -158,16 +137,7 @@ static int run_log(const struct verb *v, int argc, char **argv)
     call_path(&c, "/v1/sandboxes/%s/egress/log", argv[0]);
     call_query(&c, "follow", o.follow ? "true" : NULL);
     call_query(&c, "tail", o.tail);
-    status = call_open(&c);
-    while (status == 0 && call_next(&c, &piece, &status) > 0) {
-        int r = lines_feed(&lines, piece, &e);
-
-        while (r >= 0 && lines_next(&lines, &line))
-            r = print_line(&o, line, &e);
-        if (r < 0)
-            return call_failed(&c, &e);
-    }
-    return status;
+    return row_stream(&c, STR(""), log_columns, COUNT_OF(log_columns));
 }
 
 const struct verb verb_egress_log = {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/outlet_inside.h"
+#include "control/plane.h"
 #include "control/sandbox.h"
 #include "egress/wire.h"
 #include "ipc/listeners.h"
@@ -441,6 +442,7 @@ void outlet_free(struct outlet *o)
 
     if (!o)
         return;
+    feed_outlet_ends(o);
     outlet_log_date(o->control, o->box->id);
     send_remove(o);
     all = outlet_counters(o);

@@ -40,6 +40,10 @@ struct outlet {
     struct outlet_op *closing;
     struct loop_timer rest;
     struct outlet_counters before, now; /* of workers that died; of this one */
+    struct {
+        uint64_t file;
+        int64_t size;
+    } log; /* its audit file when it was last looked at */
 };
 
 /* --- outlet.c --- */
@@ -57,6 +61,8 @@ void outlet_leave_worker(struct outlet *o);
 int outlet_log_append(const struct control *c, const char *box, int *ret, struct err *e);
 /* Puts it aside, in place of the one before; the new one for appending. */
 int outlet_log_rotate(const struct control *c, const char *box, int *ret, struct err *e);
+/* Whether something was written since this was last asked. */
+bool outlet_log_moved(struct outlet *o);
 /* Its time is that of the outlet's end, as the record's is. */
 void outlet_log_date(const struct control *c, const char *box);
 

@@ -49,6 +49,20 @@ int outlet_log_rotate(const struct control *c, const char *box, int *ret, struct
     return outlet_log_append(c, box, ret, e);
 }
 
+bool outlet_log_moved(struct outlet *o)
+{
+    char name[ID_MAX + 16];
+    struct stat st;
+
+    log_name(o->box->id, OUTLET_LOG_NOW, name);
+    if (fstatat(o->control->outlets.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        (o->log.file == st.st_ino && o->log.size == st.st_size))
+        return false;
+    o->log.file = st.st_ino;
+    o->log.size = st.st_size;
+    return true;
+}
+
 void outlet_log_date(const struct control *c, const char *box)
 {
     char name[ID_MAX + 16];

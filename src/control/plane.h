@@ -3,6 +3,7 @@
 #define CONTROL_PLANE_H
 
 #include "control/control.h"
+#include "control/feed.h"
 #include "control/index.h"
 #include "control/meters.h"
 #include "control/outlet.h"
@@ -32,6 +33,7 @@ struct control {
     struct list subscribers;
     struct pool pool;
     struct outlets outlets;
+    struct feed feed;
     struct meters meters;
     char boot[RECORD_BOOT_MAX];
 

@@ -98,6 +98,22 @@ TEST(events_go_on_where_they_ended)
     CHECK(strstr(asked, "GET /v1/events?after=7&limit=1000 ") != NULL);
 }
 
+TEST(events_are_followed_as_a_stream)
+{
+    struct fake_reply reply = fake_json(
+        "200 OK",
+        ":\n\nid: 7\nevent: sandbox.ready\ndata: {\"seq\":7,\"type\":\"sandbox.ready\"}\n\n"
+        "id: 7.5\nevent: egress.denied\ndata: {\"type\":\"egress.denied\"}\n\n");
+
+    fake_serve(&reply, 1);
+    CHECK_INT(fake_run("events", "-f", "--after", "5", "--kind", "lifecycle,denied", "-o", "json"),
+              0);
+    CHECK_STR(buf_str(&fake_out), "{\"seq\":7,\"type\":\"sandbox.ready\"}\n"
+                                  "{\"type\":\"egress.denied\"}\n");
+    CHECK(asked_for("GET /v1/events?after=5&kind=lifecycle%2Cdenied "));
+    CHECK(asked_for("Accept: text/event-stream"));
+}
+
 TEST(token_create_prints_the_secret_alone)
 {
     struct fake_reply reply = fake_json("201 Created", "{\"id\":\"tok_1\",\"token\":\"sbt_x\"}");

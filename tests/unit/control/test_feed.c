@@ -1,0 +1,221 @@
+#include "control/feed.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "control/feed_file.h"
+#include "fixture.h"
+#include "json/value.h"
+
+#define DENIED                                                                                     \
+    ",\"type_uid\":400105,\"message\":\"no \\\"action_id\\\":1\",\"action_id\":2,\"x\":0}"
+#define ALLOWED ",\"type_uid\":400101,\"message\":\"yes\",\"action_id\":1,\"x\":0}"
+#define CLOSED  ",\"type_uid\":400102,\"action_id\":1,\"x\":0}"
+#define POLICY  ",\"type_uid\":501901,\"x\":0}"
+
+/* --- lines and files --- */
+
+TEST(a_line_says_when_and_what)
+{
+    enum feed_kind kind = FEED_KINDS_;
+
+    CHECK_INT(feed_line_time(STR("{\"time\":1794805033333" DENIED)), 1794805033333);
+    CHECK_INT(feed_line_time(STR("{\"time\":-1" DENIED)), -1);
+    CHECK_INT(feed_line_time(STR("{\"tim\":1,\"time\":2,")), -1);
+    CHECK_INT(feed_line_time(STR("")), -1);
+    CHECK(feed_line_kind(STR("{\"time\":1" DENIED), &kind) && kind == FEED_DENIED);
+    CHECK(feed_line_kind(STR("{\"time\":1" ALLOWED), &kind) && kind == FEED_ALLOWED);
+    CHECK(feed_line_kind(STR("{\"time\":1" CLOSED), &kind) && kind == FEED_CLOSED);
+    CHECK(!feed_line_kind(STR("{\"time\":1" POLICY), &kind));
+    CHECK(!feed_line_kind(STR(""), &kind));
+}
+
+static int file_of(const char *name)
+{
+    char path[128];
+    int fd;
+
+    snprintf(path, sizeof path, "state/egress/%s", name);
+    fd = openat(fix.scratch.dir, path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    CHECK(fd >= 0);
+    return fd;
+}
+
+static void write_line(int fd, long long time, const char *rest)
+{
+    CHECK(dprintf(fd, "{\"time\":%lld%s\n", time, rest) > 0);
+}
+
+TEST(a_time_is_found_in_a_long_file)
+{
+    AUTO_CLOSE int fd = memfd_create("log", MFD_CLOEXEC);
+    char piece[1 << 10];
+    int64_t at;
+
+    CHECK_INT(feed_file_name(fd), 0);
+    CHECK_INT(feed_file_seek(fd, 1), 0);
+    for (int i = 0; i < 20000; i++)
+        write_line(fd, 1000 + i, DENIED);
+    CHECK_INT(feed_file_name(fd), 1000);
+    for (int wanted = 500; wanted < 22000; wanted += 997) {
+        long long time = 0;
+
+        at = feed_file_seek(fd, wanted);
+        CHECK(feed_file_read(fd, &at, piece, sizeof piece) > 0);
+        CHECK(sscanf(piece, "{\"time\":%lld", &time) == 1);
+        CHECK(time <= wanted || time == 1000);
+        CHECK(wanted > 20999 || wanted - time < 1000);
+    }
+}
+
+TEST(what_is_no_line_is_passed_over)
+{
+    AUTO_CLOSE int fd = memfd_create("log", MFD_CLOEXEC);
+    char piece[64];
+    int64_t at = 0;
+
+    CHECK(dprintf(fd, "%0100d\nhalf", 0) > 0);
+    CHECK_INT(feed_file_read(fd, &at, piece, sizeof piece), 0);
+    CHECK_INT(at, 64);
+    CHECK_INT(feed_file_read(fd, &at, piece, sizeof piece), 37);
+    at = 101;
+    CHECK_INT(feed_file_read(fd, &at, piece, sizeof piece), 0);
+    CHECK_INT(at, 101);
+}
+
+/* --- readers --- */
+
+static struct feed_reader reader;
+static int woken, over;
+
+static bool sees(struct feed_reader *r, const char *box)
+{
+    (void)r;
+    return strcmp(box, "sbx_hidden") != 0;
+}
+
+static void on_more(struct feed_reader *r)
+{
+    (void)r;
+    woken++;
+}
+
+static void on_over(struct feed_reader *r, const char *box, const struct feed_place *at)
+{
+    (void)r;
+    (void)box;
+    (void)at;
+    over++;
+}
+
+static void listen_from(int64_t from_ms, bool resumes)
+{
+    reader = (struct feed_reader){ .kinds = 1u << FEED_DENIED,
+                                   .from_ms = from_ms,
+                                   .resumes = resumes,
+                                   .sees = sees,
+                                   .more = on_more,
+                                   .over = on_over };
+    feed_begin(fix.control, &reader);
+}
+
+/* The times of what comes, as text; those that are lost as "lost". */
+static const char *heard(const char *box)
+{
+    static char text[256];
+    struct feed_line l;
+    size_t n = 0;
+
+    text[0] = '\0';
+    feed_look(&reader, box);
+    while (feed_next(&reader, &l) > 0) {
+        if (l.kind == FEED_LOST)
+            n += (size_t)snprintf(text + n, sizeof text - n, "lost ");
+        else
+            n += (size_t)snprintf(text + n, sizeof text - n, "%lld ", (long long)l.time_ms);
+    }
+    return text;
+}
+
+static void rotate(const char *now, const char *before)
+{
+    CHECK(renameat(fix.scratch.dir, now, fix.scratch.dir, before) == 0);
+}
+
+TEST(a_reader_has_its_place_in_every_file)
+{
+    AUTO_CLOSE int fd = -1;
+    struct sandbox *s;
+    char name[64], now[96], before[96];
+
+    plane_open();
+    s = new_sandbox();
+    snprintf(name, sizeof name, "%s.jsonl", id_of(s));
+    snprintf(now, sizeof now, "state/egress/%s", name);
+    snprintf(before, sizeof before, "state/egress/%s.1", name);
+    fd = file_of(name);
+    listen_from(50, false);
+    CHECK_STR(str_from(heard(id_of(s))), ""); /* nothing there yet */
+    for (int i = 10; i < 100; i += 10)
+        write_line(fd, i, i % 20 ? DENIED : ALLOWED);
+    CHECK_STR(str_from(heard(id_of(s))), "50 70 90 ");
+    CHECK_STR(str_from(heard(id_of(s))), "");
+    write_line(fd, 40, DENIED); /* the clock was set: it is news all the same */
+    CHECK_STR(str_from(heard(id_of(s))), "40 ");
+
+    /* The next file; the worker still writes into the old one. */
+    rotate(now, before);
+    close(file_of(name));
+    write_line(fd, 110, DENIED);
+    CHECK_STR(str_from(heard(id_of(s))), "110 ");
+    write_line(fd, 120, DENIED);
+    close(take_fd(&fd));
+    fd = file_of(name);
+    write_line(fd, 130, DENIED);
+    CHECK_STR(str_from(heard(id_of(s))), "120 130 ");
+
+    /* Two more before it looks again. */
+    for (int i = 0; i < 2; i++) {
+        rotate(now, before);
+        close(take_fd(&fd));
+        fd = file_of(name);
+        write_line(fd, 140 + i, DENIED);
+    }
+    CHECK_STR(str_from(heard(id_of(s))), "lost 140 141 ");
+    CHECK_STR(str_from(heard("sbx_hidden")), "");
+    CHECK_INT(over, 0);
+    feed_end(&reader);
+    feed_end(&reader);
+    destroy(s);
+    sandbox_unref(s);
+    plane_close();
+}
+
+TEST(a_reader_goes_on_where_it_was)
+{
+    AUTO_CLOSE int fd = -1, older = -1;
+
+    plane_open();
+    fd = file_of("sbx_gone.jsonl");
+    older = file_of("sbx_gone.jsonl.1");
+    write_line(older, 10, DENIED);
+    write_line(older, 20, DENIED);
+    write_line(fd, 30, DENIED);
+    CHECK(dprintf(fd, "{\"time\":35,\"half") > 0); /* of a worker that died … */
+    write_line(fd, 40, DENIED);                    /* … and of the next */
+    write_line(fd, 50, DENIED);
+    listen_from(20, true);
+    CHECK_STR(str_from(heard("sbx_gone")), "20 30 50 ");
+    CHECK_INT(over, 1); /* nobody's any more */
+    feed_end(&reader);
+    listen_from(5, true);
+    CHECK_STR(str_from(heard("sbx_gone")), "lost 10 20 30 50 ");
+    woken = 0;
+    feed_look(&reader, "sbx_gone");
+    WAIT_FOR(woken);
+    feed_end(&reader);
+    plane_close();
+}
