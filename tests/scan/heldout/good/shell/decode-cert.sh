@@ -1,0 +1,2 @@
+#!/bin/sh
+kubectl get secret web-tls -o jsonpath='{.data.tls\.crt}' | base64 -d | openssl x509 -noout -dates -subject

@@ -1,0 +1,8 @@
+#!/bin/sh
+set -e
+if [ "$1" = server ]; then
+  shift
+  python manage.py migrate --noinput
+  exec gunicorn app.wsgi --bind 0.0.0.0:8000 "$@"
+fi
+exec "$@"

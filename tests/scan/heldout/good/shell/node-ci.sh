@@ -1,0 +1,8 @@
+#!/bin/bash
+set -euo pipefail
+rm -rf node_modules coverage
+npm ci --no-audit
+npm run lint
+npm test -- --coverage
+[ "${CI:-}" = true ] && npx codecov --token="$CODECOV_TOKEN"
+exit 0

@@ -1,0 +1,10 @@
+#!/bin/bash
+set -euo pipefail
+fail=0
+pids=()
+for t in tests/*.sh; do
+  bash "$t" > "${t%.sh}.log" 2>&1 &
+  pids+=($!)
+done
+for p in "${pids[@]}"; do wait "$p" || fail=1; done
+exit $fail

@@ -1,0 +1,4 @@
+#!/bin/bash
+dir=${1:-./logs}
+find "$dir" -name '*.log' -mtime +14 -delete
+find "$dir" -name '*.log' -mtime +1 -exec gzip -9 {} +
