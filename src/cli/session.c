@@ -98,13 +98,22 @@ static void clean_up_after_launcher(struct run *r)
     s->boundary->answer(&s->launcher, &answer, NULL, &e);
 }
 
+/* The first is a pidfd, which we do without. */
+static void take_layer(struct session *s, struct ipc_fds *fds)
+{
+    if (fds->n < 3)
+        return;
+    s->layer = take_fd(&fds->fd[1]);
+    s->userns = take_fd(&fds->fd[2]);
+}
+
 static void hear_launcher(struct run *r)
 {
+    struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
     union launch_answer answer;
-    AUTO_CLOSE int pidfd = -1;
     struct err e = { 0 };
 
-    if (r->s->boundary->answer(&r->s->launcher, &answer, &pidfd, &e) < 0) {
+    if (r->s->boundary->answer(&r->s->launcher, &answer, &fds, &e) < 0) {
         session_fail(r, EXIT_OURS, e.msg);
         r->destroyed = true;
         if (e.code == ERR_UPSTREAM)
@@ -114,8 +123,10 @@ static void hear_launcher(struct run *r)
     if (answer.head.type == LAUNCH_CREATED) {
         r->created = true;
         note_unenforced(r, answer.created.unenforced);
+        take_layer(r->s, &fds);
         if (r->s->control < 0 && !r->ended)
             session_fail(r, EXIT_OURS, "the sandbox's supervisor died");
+        session_start(r);
     }
     if (answer.head.type == LAUNCH_DESTROYED) {
         r->destroyed = true;

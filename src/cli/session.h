@@ -26,6 +26,11 @@ struct session {
     int collect_to;
     uint64_t collect_max; /* bytes; more is a failure */
     bool collected;       /* all of it is there */
+    /* With `collect`: called when the sandbox stands and is filled, before its program starts;
+     * NULL: nobody. With PLAN_CHANGES the two descriptors of LAUNCH_CREATED are there by then. */
+    int (*prepare)(struct session *s, struct err *e);
+    void *prepare_for; /* the callee's own */
+    int layer, userns;
 };
 
 /* Starts the launcher, so that it gets ready while the caller fills in the plan. */

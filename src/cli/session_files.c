@@ -87,11 +87,23 @@ static void op_started(struct run *r, uint32_t tag, struct ipc_fds *fds)
         stream_init(&r->streams[STREAM_IN], r->s->feed, take_fd(&fds->fd[0]), false, room);
 }
 
+/* The launcher and PID 1 tell of their parts in any order. */
+void session_start(struct run *r)
+{
+    struct session *s = r->s;
+    struct err e;
+
+    if (!r->created || !r->filled || r->ended)
+        return;
+    if ((s->prepare && s->prepare(s, &e) < 0) ||
+        s->boundary->start(s->control, TAG, r->start, &e) < 0)
+        session_fail(r, EXIT_OURS, e.msg);
+}
+
 /* The next step: fill the directory, start the program; at the end it is packed. */
 static void op_ended(struct run *r, uint32_t tag)
 {
     struct err e;
-    int ret = 0;
 
     if (tag == COLLECT_TAG) {
         r->packed = true;
@@ -99,12 +111,13 @@ static void op_ended(struct run *r, uint32_t tag)
         return;
     }
     stream_close(&r->streams[STREAM_IN]);
-    if (tag == MAKE_TAG && r->s->feed >= 0)
-        ret = start_file_op(r, FEED_TAG, CONTROL_UNPACK, &e);
-    else
-        ret = r->s->boundary->start(r->s->control, TAG, r->start, &e);
-    if (ret < 0)
-        session_fail(r, EXIT_OURS, e.msg);
+    if (tag == MAKE_TAG && r->s->feed >= 0) {
+        if (start_file_op(r, FEED_TAG, CONTROL_UNPACK, &e) < 0)
+            session_fail(r, EXIT_OURS, e.msg);
+        return;
+    }
+    r->filled = true;
+    session_start(r);
 }
 
 bool session_is_file_tag(uint32_t tag)

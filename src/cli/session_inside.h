@@ -31,7 +31,8 @@ struct run {
     int status;    /* our exit status */
     bool killed;   /* by SIGKILL: was it the memory limit? */
     uint32_t oom_kills;
-    bool collecting, packed; /* session.collect: under way; PID 1 has written all of it */
+    bool filled;             /* session.collect: the directory is made */
+    bool collecting, packed; /* … is being packed; PID 1 has written all of it */
     int tar;                 /* where it comes from; -1: not yet, or no more */
     uint64_t tar_bytes;
 };
@@ -43,7 +44,8 @@ void session_destroy(struct run *r);
 
 /* --- session_files.c: session.collect, a directory that is made, fed and collected --- */
 int session_make_files(struct run *r, struct err *e); /* ends with the start of the program */
-void session_collect(struct run *r);                  /* ends with the sandbox's destruction */
+void session_start(struct run *r);   /* once the sandbox stands and the directory is filled */
+void session_collect(struct run *r); /* ends with the sandbox's destruction */
 bool session_is_file_tag(uint32_t tag);
 void session_hear_files(struct run *r, const union supervisor_message *m, struct ipc_fds *fds);
 void session_hear_tar(struct run *r);

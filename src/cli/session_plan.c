@@ -13,6 +13,8 @@ int session_init(struct session *s, struct err *e)
     *s = (struct session){ .boundary = boundary_find("namespace"),
                            .control = -1,
                            .feed = -1,
+                           .layer = -1,
+                           .userns = -1,
                            .launcher = { .sock = -1 } };
     r = s->boundary->open(&s->launcher, e);
     if (r >= 0)
@@ -26,6 +28,8 @@ void session_done(struct session *s)
     for (uint32_t i = 0; i < s->plan.n_layers + s->plan.n_mounts; i++)
         drop_fd(&s->fds[i]);
     drop_fd(&s->control);
+    drop_fd(&s->layer);
+    drop_fd(&s->userns);
     if (s->network)
         network_done(s->network);
     if (s->boundary)

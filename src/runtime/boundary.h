@@ -27,7 +27,7 @@ struct boundary_ops {
     int (*create)(const struct launcher *l, const struct plan *p, const int *fds, size_t n,
                   struct err *e);
     int (*destroy)(const struct launcher *l, const char *id, struct err *e);
-    int (*answer)(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
+    int (*answer)(const struct launcher *l, union launch_answer *ret, struct ipc_fds *ret_fds,
                   struct err *e);
     void (*close)(struct launcher *l);
     void (*leave)(struct launcher *l); /* close, for a caller that exits now */

@@ -235,18 +235,28 @@ static bool waits_longer_than(int fd, int ms)
     return r == 0;
 }
 
-/* The child's next word: 1, 0 at the end of file. */
-static int hear_child(const struct build *b, struct build_failure *ret, struct err *e)
+/* A word of the child's, or the writable layer, which has none: 1, 0 at the end of file. */
+static int take_word(struct build *b, struct build_failure *ret, bool *ret_is_layer, struct err *e)
 {
-    ssize_t n;
+    struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
+    ssize_t n = ipc_recv(b->launcher_sync, ret, sizeof *ret, &fds, e);
+
+    *ret_is_layer = fds.n > 0;
+    if (fds.n && b->changes < 0)
+        b->changes = take_fd(&fds.fd[0]);
+    return n < 0 ? (int)n : n == (ssize_t)sizeof *ret;
+}
+
+/* The child's next word: 1, 0 at the end of file. */
+static int hear_child(struct build *b, struct build_failure *ret, bool *ret_is_layer, struct err *e)
+{
 
     if (waits_longer_than(b->launcher_sync, BUILD_MS))
         return err_set(e, ERR_TIMEOUT,
                        "the sandbox's file system is not ready after %d s: does one of its mounts "
                        "hang?",
                        BUILD_MS / 1000);
-    n = ipc_recv(b->launcher_sync, ret, sizeof *ret, NULL, e);
-    return n < 0 ? (int)n : n == (ssize_t)sizeof *ret;
+    return take_word(b, ret, ret_is_layer, e);
 }
 
 /* Takes over what the child said about its failure. */
@@ -262,11 +272,11 @@ static int await_child(struct build *b, struct err *e)
 {
     struct build_failure said;
     siginfo_t info = { 0 };
-    bool ready = false;
+    bool ready = false, is_layer;
     int r;
 
-    while ((r = hear_child(b, &said, e)) > 0 && said.err.code == ERR_OK)
-        ready = true;
+    while ((r = hear_child(b, &said, &is_layer, e)) > 0 && said.err.code == ERR_OK)
+        ready = ready || !is_layer;
     if (r != 0)
         return r < 0 ? r : take_reason(b, &said, e);
     if (!ready)
@@ -301,12 +311,12 @@ const char *build_step_name(size_t i)
 static void prefer_childs_reason(struct build *b, struct err *e)
 {
     struct build_failure failure;
+    bool is_layer;
     int flags = b->launcher_sync < 0 ? -1 : fcntl(b->launcher_sync, F_GETFL);
 
     if (flags < 0 || fcntl(b->launcher_sync, F_SETFL, flags | O_NONBLOCK) < 0)
         return;
-    while (ipc_recv(b->launcher_sync, &failure, sizeof failure, NULL, NULL) ==
-           (ssize_t)sizeof failure)
+    while (take_word(b, &failure, &is_layer, NULL) > 0)
         if (failure.err.code != ERR_OK)
             (void)take_reason(b, &failure, e);
 }
@@ -325,6 +335,7 @@ static void unwind(struct build *b, struct err *e)
         build_reap(b->pid, b->pidfd);
     }
     drop_fd(&b->pidfd);
+    drop_fd(&b->changes);
     if (b->cgroup.name[0])
         cgroup_remove(b->cgroups, b->plan->id);
     cgroup_close(&b->cgroup);
@@ -337,7 +348,7 @@ int build_sandbox(struct build *b, struct err *e)
 
     b->identity = (struct identity){ .range_lock = -1, .userns = -1 };
     b->cgroup = (struct cgroup){ .unified = -1, .tasks = { -1, -1, -1 } };
-    b->network = b->child_sync = b->launcher_sync = b->pidfd = -1;
+    b->network = b->child_sync = b->launcher_sync = b->pidfd = b->changes = -1;
     listeners_init(&b->listeners);
     b->storage = b->root = b->empty = -1;
     r = build_run(b, launcher_steps, COUNT_OF(launcher_steps), e);

@@ -42,6 +42,7 @@ struct build {
     int network;
     struct listeners listeners;    /* with PLAN_EGRESS: on their way to PID 1, who keeps them */
     int child_sync, launcher_sync; /* the two ends of what the sides say to each other */
+    int changes;                   /* with PLAN_CHANGES: the directory of the writable layer */
     int32_t pid;
     int pidfd;
 
@@ -79,8 +80,9 @@ int build_sources(struct build *b, bool by_path, struct err *e);
 /* Collects a process that was sent SIGKILL; gives up when the kernel does not let go of it. */
 void build_reap(pid_t pid, int pidfd);
 
-/* What the child tells the launcher: which step failed and why, or (ERR_OK) that it is about to
- * become PID 1's program. End of file after that means that it has; without it, that it died. */
+/* What the child tells the launcher: which step failed and why, or (ERR_OK) with a descriptor that
+ * this is the writable layer, or (ERR_OK) without that it is about to become PID 1's program. End
+ * of file after that means that it has; without it, that it died. */
 struct build_failure {
     char step[LAUNCH_STEP_MAX];
     struct err err;

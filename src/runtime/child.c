@@ -124,6 +124,20 @@ static int enter_user(struct build *b, struct err *e)
     return 0;
 }
 
+/* Not before the pivot: what was mounted in it is no longer reached from it. */
+static int hand_out_changes(struct build *b, struct err *e)
+{
+    static const struct build_failure here = { .step = "changes" };
+    AUTO_CLOSE int layer = -1;
+
+    if (!(b->plan->flags & PLAN_CHANGES))
+        return 0;
+    layer = openat(b->storage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (layer < 0)
+        return err_sys(e, "opening the writable layer");
+    return ipc_send(b->child_sync, &here, sizeof here, &layer, 1, e);
+}
+
 static int reduce_caps(struct build *b, struct err *e)
 {
     uint64_t keep = init_caps | b->plan->caps;
@@ -232,6 +246,7 @@ const struct build_step build_child_steps[] = {
     { "network", enter_network },
     { "sys", rootfs_sys },
     { "pivot", rootfs_pivot },
+    { "changes", hand_out_changes },
     { "user", enter_user },
     { "capabilities", reduce_caps },
     { "init", become_init },

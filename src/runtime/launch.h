@@ -17,7 +17,8 @@ enum { LAUNCH_MAGIC = 0x434e4c53 /* "SLNC" */, LAUNCH_VERSION = 2, LAUNCH_STEP_M
 enum launch_type {
     LAUNCH_CREATE = 1, /* + descriptors of the plan */
     LAUNCH_DESTROY,
-    LAUNCH_CREATED = 64, /* + a pidfd of the sandbox's PID 1 */
+    LAUNCH_CREATED = 64, /* + a pidfd of the sandbox's PID 1; with PLAN_CHANGES also the directory
+                            of its writable layer (runtime/rootfs.h) and its user namespace */
     LAUNCH_FAILED,
     LAUNCH_DESTROYED,
 };

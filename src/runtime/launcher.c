@@ -130,18 +130,25 @@ int launcher_failure(const struct launch_failed *f, struct err *e)
                       : -code;
 }
 
-int launcher_next(const struct launcher *l, union launch_answer *ret, int *ret_pidfd, struct err *e)
+/* The next answer, whatever it is, and what came with it. */
+static int receive(const struct launcher *l, union launch_answer *ret, struct ipc_fds *ret_fds,
+                   struct err *e)
 {
-    struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
-    union launch_answer a;
-    ssize_t n = ipc_recv(l->sock, &a, sizeof a, &fds, e);
-    int r;
+    ssize_t n = ipc_recv(l->sock, ret, sizeof *ret, ret_fds, e);
 
     if (n < 0)
         return (int)n;
     if (n == 0)
         return err_set(e, ERR_UPSTREAM, "the launcher died");
-    r = launch_check(&a, (size_t)n, e);
+    return launch_check(ret, (size_t)n, e);
+}
+
+int launcher_next(const struct launcher *l, union launch_answer *ret, int *ret_pidfd, struct err *e)
+{
+    struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
+    union launch_answer a;
+    int r = receive(l, &a, &fds, e);
+
     if (r < 0)
         return r;
     if (a.head.type == LAUNCH_CREATED && ret_pidfd && fds.n)
@@ -150,15 +157,26 @@ int launcher_next(const struct launcher *l, union launch_answer *ret, int *ret_p
     return 0;
 }
 
-int launcher_answer(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
-                    struct err *e)
+int launcher_answer_with(const struct launcher *l, union launch_answer *ret,
+                         struct ipc_fds *ret_fds, struct err *e)
 {
     union launch_answer a = { 0 };
-    int r = launcher_next(l, &a, ret_pidfd, e);
+    int r = receive(l, &a, ret_fds, e);
 
     if (r >= 0 && a.head.type == LAUNCH_FAILED)
         r = launcher_failure(&a.failed, e);
     if (r >= 0)
         *ret = a;
+    return r;
+}
+
+int launcher_answer(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
+                    struct err *e)
+{
+    struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
+    int r = launcher_answer_with(l, ret, &fds, e);
+
+    if (r >= 0 && ret->head.type == LAUNCH_CREATED && ret_pidfd && fds.n)
+        *ret_pidfd = take_fd(&fds.fd[0]);
     return r;
 }

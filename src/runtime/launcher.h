@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "ipc/channel.h"
 #include "runtime/launch.h"
 
 struct launcher {
@@ -56,5 +57,8 @@ int launcher_failure(const struct launch_failed *f, struct err *e);
 /* Both, for a caller with one request under way. */
 int launcher_answer(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
                     struct err *e);
+/* The same with all descriptors that came, which are the caller's. */
+int launcher_answer_with(const struct launcher *l, union launch_answer *ret,
+                         struct ipc_fds *ret_fds, struct err *e);
 
 #endif

@@ -239,6 +239,8 @@ int plan_check_sources(const struct plan *p, size_t n_roots, bool trusted, struc
 {
     int r = 0;
 
+    if ((p->flags & PLAN_CHANGES) && !trusted)
+        return err_set(e, ERR_DENIED, "this launcher hands out no sandbox's files");
     for (uint32_t i = 0; i < p->n_layers && r >= 0; i++)
         r = check_supply(p->layers[i].root, "an image layer", n_roots, trusted, e);
     for (uint32_t i = 0; i < p->n_mounts && r >= 0; i++)

@@ -52,7 +52,9 @@ enum plan_flags {
     PLAN_ONE_SHOT = 1 << 4, /* … or as soon as the first end of a start has been told */
     PLAN_EGRESS = 1 << 5,   /* a network boundary with listeners (ipc/listeners.h); without it the
                                sandbox has loopback and nothing else */
-    PLAN_FLAGS_ALL_ = (1 << 6) - 1,
+    PLAN_CHANGES = 1 << 6,  /* LAUNCH_CREATED brings the writable layer, to read what changed; only
+                               for a caller that the launcher trusts */
+    PLAN_FLAGS_ALL_ = (1 << 7) - 1,
 };
 
 enum plan_mount_flags {

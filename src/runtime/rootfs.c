@@ -31,6 +31,22 @@ static void for_us(void)
     setfsgid(0);
 }
 
+const struct rootfs_part rootfs_parts[] = {
+    { "upper", "", true },
+    { "root", "", false },
+    { "tmp", "tmp", false },
+    { "run", "run", false },
+    { "shm", "dev/shm", false },
+    { "usr-upper", "usr", true },
+    { "bin-upper", "bin", true },
+    { "sbin-upper", "sbin", true },
+    { "lib-upper", "lib", true },
+    { "lib32-upper", "lib32", true },
+    { "lib64-upper", "lib64", true },
+    { "libx32-upper", "libx32", true },
+    { NULL, NULL, false },
+};
+
 int rootfs_private(struct build *b, struct err *e)
 {
     struct mount_attr attr = { .propagation = MS_PRIVATE };

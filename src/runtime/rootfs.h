@@ -4,6 +4,16 @@
 
 #include "runtime/build.h"
 
+/* What of the writable layer is seen where inside, with PLAN_WRITABLE_SYSTEM or an image: all that
+ * a program can have written is in one of these. Those that a sandbox has not are not there, or
+ * empty. */
+struct rootfs_part {
+    const char *dir; /* in the layer; NULL at the end */
+    const char *at;  /* inside, without the leading slash */
+    bool has_lower;  /* an overlay's upper directory: what it does not have is the lower one's */
+};
+extern const struct rootfs_part rootfs_parts[];
+
 int rootfs_private(struct build *b, struct err *e); /* nothing we mount is seen outside */
 int rootfs_storage(struct build *b, struct err *e); /* the writable layer */
 int rootfs_root(struct build *b,

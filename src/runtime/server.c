@@ -181,7 +181,7 @@ static void create(struct server *s, const void *message, struct ipc_fds *fds)
                        .cgroups = &s->cgroups };
     struct launch_created done = { 0 };
     struct err e = { 0 };
-    int r = check_create(s, m, fds, &e);
+    int given[3], r = check_create(s, m, fds, &e);
 
     if (r >= 0) {
         place_fds(&b, fds);
@@ -192,12 +192,17 @@ static void create(struct server *s, const void *message, struct ipc_fds *fds)
         answer_failure(s, id_of(&m->plan), b.step, &e);
         return;
     }
+    given[1] = take_fd(&b.changes);
+    given[2] = given[1] < 0 ? -1 : take_fd(&b.identity.userns);
     keep(s, &b);
     launch_fill(&done.head, LAUNCH_CREATED, sizeof done);
     done.pid = b.pid;
     done.unenforced = b.unenforced;
     snprintf(done.id, sizeof done.id, "%s", m->plan.id);
-    answer(s, &done, sizeof done, &b.pidfd, 1);
+    given[0] = b.pidfd;
+    answer(s, &done, sizeof done, given, given[1] < 0 ? 1 : 3);
+    drop_fd(&given[1]);
+    drop_fd(&given[2]);
     if (s->mute) /* whoever asked is gone and looks for it before it is there: it ends with us */
         s->live->ephemeral = true;
 }

@@ -233,6 +233,9 @@ TEST(who_may_give_what)
     CHECK_INT(plan_check_sources(&below, 2, false, NULL), 0);
     CHECK_INT(plan_check_sources(&below, 2, true, NULL), 0);
     CHECK_INT(plan_check_sources(&below, 1, true, NULL), -ERR_DENIED);
+    below.flags |= PLAN_CHANGES;
+    CHECK_INT(plan_check_sources(&below, 2, true, NULL), 0);
+    CHECK_INT(plan_check_sources(&below, 2, false, NULL), -ERR_DENIED);
 }
 
 TEST(mount_targets)
