@@ -9,6 +9,7 @@
 struct postflight {
     const char *stage;        /* has program/program and output/output */
     const char *program;      /* its name */
+    struct str changes;       /* in the sandbox, as changes_end() tells them */
     struct str preflight;     /* what the first step answered, as JSON */
     const char *preflight_by; /* the command that did; NULL: our own rules */
     const char *command;      /* decides whether the output may leave; NULL: our own rules */

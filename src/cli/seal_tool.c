@@ -18,7 +18,7 @@
 
 enum { ARGUMENTS_MAX = 8, PIECE = 64 << 10, COMPLAINT_MAX = 512 };
 
-static const char name[] = "sandboxer-seal";
+static const char name[] = SEAL_TOOL;
 
 static int start(const char *const *arguments, const int fds[static 3], int *ret_status,
                  struct err *e)
@@ -63,8 +63,7 @@ static int read_back(int fd, struct buf *out, struct err *e)
     return 0;
 }
 
-/* Its first line, without its name. */
-static int complain(int fd, struct err *e)
+int seal_tool_complain(int fd, struct err *e)
 {
     char text[COMPLAINT_MAX];
     ssize_t n = pread(fd, text, sizeof text, 0);
@@ -89,7 +88,7 @@ int seal_tool_run(const char *const *arguments, struct str text, struct buf *out
     if (r < 0)
         return r;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return complain(complaint, e);
+        return seal_tool_complain(complaint, e);
     return read_back(said, out, e);
 }
 
@@ -107,8 +106,7 @@ int seal_tool_show(const char *const *arguments, int *ret_status, struct err *e)
 
 /* --- Commands that stand in for a step --- */
 
-/* Until it closes its output: 0, or why it is to be killed. */
-static int hear(int from, int64_t deadline, struct buf *out, struct err *e)
+int seal_tool_hear(int from, int64_t deadline, struct buf *out, struct err *e)
 {
     struct pollfd wait = { .fd = from, .events = POLLIN };
     char *room;
@@ -174,7 +172,7 @@ int step_command_run(const char *command, struct str text, int64_t timeout_ns, s
     close(pair[1]);
     if (pid < 0)
         return (int)pid;
-    r = hear(from, deadline, out, e);
+    r = seal_tool_hear(from, deadline, out, e);
     if (r >= 0)
         r = await(pid, deadline, &status, e);
     kill(-pid, SIGKILL); /* what it left behind, too */

@@ -7,6 +7,8 @@
 
 #include "base/buf.h"
 
+#define SEAL_TOOL "sandboxer-seal"
+
 enum { SEAL_TOOL_OUT_MAX = 96 << 20 };
 
 /* Runs it with these arguments (NULL-terminated, without its name); stdin is the text. 0, and what
@@ -15,6 +17,11 @@ int seal_tool_run(const char *const *arguments, struct str text, struct buf *out
 
 /* The same with our stdout and stderr: its exit status. */
 int seal_tool_show(const char *const *arguments, int *ret_status, struct err *e);
+
+/* For whoever starts it otherwise: -ERR_UPSTREAM with the first line of its complaint; and what is
+ * said on a pipe until that is closed, -ERR_TIMEOUT or -ERR_TOO_BIG. */
+int seal_tool_complain(int fd, struct err *e);
+int seal_tool_hear(int from, int64_t deadline, struct buf *out, struct err *e);
 
 /* `sh -c command` with our environment and stderr, stdin from the text; what it printed. It, and
  * all of its process group, is killed after timeout_ns: -ERR_TIMEOUT. -ERR_UPSTREAM for any end but

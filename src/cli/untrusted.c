@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "cli/postflight.h"
 #include "cli/preflight.h"
+#include "cli/seal_tool.h"
 #include "cli/text_file.h"
 #include "cli/write.h"
 #include "scan/scan.h"
@@ -174,6 +175,17 @@ int untrusted_begin(struct untrusted *u, const struct untrusted_options *o, char
     return r < 0 ? r : make_stage(u, e);
 }
 
+/* Between the input's arrival and the program's start. */
+static int begin_changes(struct session *s, struct err *e)
+{
+    struct untrusted *u = s->prepare_for;
+    AUTO_CLOSE int host = -1;
+
+    if (!s->plan.n_layers && (host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+        return err_sys(e, "opening the root directory");
+    return changes_begin(&u->changes, s->layer, s->plan.n_layers ? s->fds[0] : host, s->userns, e);
+}
+
 int untrusted_join(struct untrusted *u, struct session *s, struct err *e)
 {
     char source[PATH_MAX + 32];
@@ -183,7 +195,10 @@ int untrusted_join(struct untrusted *u, struct session *s, struct err *e)
     s->feed = u->feed;
     s->collect_to = u->tar;
     s->collect_max = TAR_MAX;
+    s->prepare = begin_changes;
+    s->prepare_for = u;
     s->plan.flags &= ~(uint32_t)PLAN_ONE_SHOT;
+    s->plan.flags |= PLAN_CHANGES | PLAN_WRITABLE_SYSTEM; /* what it writes, and where, is seen */
     return session_add_mount(s, source, u->program, false, e);
 }
 
@@ -224,7 +239,7 @@ static int move_out(struct untrusted *u, struct str manifest, struct err *e)
 
 int untrusted_end(struct untrusted *u, const struct session *s, int status, struct err *e)
 {
-    AUTO(buf_done) struct buf manifest = BUF_INIT(96 << 20);
+    AUTO(buf_done) struct buf manifest = BUF_INIT(96 << 20), changes = BUF_INIT(SEAL_TOOL_OUT_MAX);
     struct postflight p = { .stage = u->stage,
                             .program = u->o->file,
                             .preflight = buf_str(&u->preflight),
@@ -236,7 +251,10 @@ int untrusted_end(struct untrusted *u, const struct session *s, int status, stru
 
     if (!s->collected)
         return err_set(e, ERR_CONFLICT, "the run did not come to its end; its output is dropped");
-    r = unpack(u, e);
+    r = changes_end(&u->changes, &changes, e);
+    p.changes = buf_str(&changes);
+    if (r >= 0)
+        r = unpack(u, e);
     if (r >= 0)
         r = postflight(&p, &manifest, e);
     return r < 0 ? r : move_out(u, buf_str(&manifest), e);
@@ -248,6 +266,7 @@ void untrusted_done(struct untrusted *u)
     AUTO_CLOSE int parent = -1;
     struct err e;
 
+    changes_done(&u->changes);
     drop_fd(&u->tar);
     drop_fd(&u->feed);
     drop_fd(&u->stage_fd);

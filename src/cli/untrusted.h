@@ -7,11 +7,13 @@
 #include <limits.h>
 
 #include "base/buf.h"
+#include "cli/changes.h"
 #include "cli/session.h"
 #include "cli/verb.h"
 
-#define UNTRUSTED_OUTPUT                                                                           \
-    "/tmp/output" /* inside: the working directory; what is in it is brought out */
+/* Inside: the working directory; what is in it is brought out. */
+#define UNTRUSTED_OUTPUT_INSIDE "tmp/output"
+#define UNTRUSTED_OUTPUT        "/" UNTRUSTED_OUTPUT_INSIDE
 
 /* As the command line has them. */
 struct untrusted_options {
@@ -28,11 +30,12 @@ struct untrusted {
     struct buf preflight;          /* what the first step found, as JSON */
     char program[PLAN_TARGET_MAX]; /* its path inside */
     const char *argv[OPTION_LIST_MAX + 4];
+    struct changes changes;
 };
 
 #define UNTRUSTED_INIT                                                                             \
     {                                                                                              \
-        .stage_fd = -1, .tar = -1, .feed = -1                                                      \
+        .stage_fd = -1, .tar = -1, .feed = -1, .changes = CHANGES_NONE                             \
     }
 
 /* Something but `file` is set. */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -97,34 +99,82 @@ static int grow(struct seal_files *f, struct err *e)
 }
 
 /* The path of a name in the deepest level. */
-static const char *path_of(struct seal_files *f, struct walk *w, const char *name)
+static const char *path_of(struct seal_files *f, const struct seal_reading *how, struct walk *w,
+                           const char *name)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(TREE_PATH_MAX);
 
+    if (how->at[0] && buf_addf(&path, "%s/", how->at) < 0)
+        return NULL;
     for (unsigned i = 1; i < w->depth; i++)
         if (buf_addf(&path, "%s/", w->levels[i].name) < 0)
             return NULL;
     return buf_add(&path, str_from(name)) < 0 ? NULL : arena_dup(&f->arena, buf_str(&path));
 }
 
-static int add(struct seal_files *f, struct walk *w, const char *name, struct err *e)
+static bool has_mark(int dir, const char *name, const char *mark)
 {
-    int dir = walk_top(w)->fd, r = grow(f, e);
-    struct seal_file one = { .path = path_of(f, w, name) };
+    AUTO_CLOSE int fd = at_open(dir, name, O_RDONLY | O_NONBLOCK, 0);
+    char value[8];
+
+    return fd >= 0 && fgetxattr(fd, mark, value, sizeof value) >= 0;
+}
+
+/* Deleted is what a character device 0/0 stands for, or an empty file that says so. In an upper
+ * directory a program can make neither: overlayfs keeps it from these devices and names. */
+static enum seal_mark mark_of(int dir, const char *name, const struct stat *st)
+{
+    if (S_ISCHR(st->st_mode))
+        return st->st_rdev == makedev(0, 0) ? SEAL_WHITEOUT : SEAL_PLAIN;
+    if (S_ISREG(st->st_mode) && st->st_size == 0)
+        return has_mark(dir, name, "user.overlay.whiteout") ? SEAL_WHITEOUT : SEAL_PLAIN;
+    if (S_ISDIR(st->st_mode))
+        return has_mark(dir, name, "user.overlay.opaque") ? SEAL_OPAQUE : SEAL_PLAIN;
+    return SEAL_PLAIN;
+}
+
+/* A file of holes is read as long as it says it is: both ceilings count them. */
+static int read_file(struct seal_files *f, const struct seal_reading *how, int dir,
+                     const char *name, struct seal_file *one, struct err *e)
+{
+    if (how->file_bytes && one->size > how->file_bytes)
+        return 0;
+    if (how->bytes && (one->size > how->bytes || f->read > how->bytes - one->size))
+        return err_set(e, ERR_TOO_BIG, "more than %llu MiB in files",
+                       (unsigned long long)(how->bytes >> 20));
+    f->read += one->size;
+    return hash_file(dir, name, one, e);
+}
+
+static int look_at(struct seal_files *f, const struct seal_reading *how, int dir, const char *name,
+                   struct seal_file *one, struct err *e)
+{
     struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(e, "looking at %s", one->path);
+    one->kind = kind_of(st.st_mode);
+    one->mode = st.st_mode & 07777;
+    one->links = S_ISDIR(st.st_mode) ? 1 : (unsigned)st.st_nlink;
+    one->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    one->has_lower = how->has_lower;
+    one->mark = how->has_lower ? mark_of(dir, name, &st) : SEAL_PLAIN;
+    if (one->kind == SEAL_FILE && one->mark == SEAL_PLAIN)
+        return read_file(f, how, dir, name, one, e);
+    return one->kind == SEAL_LINK ? read_link(f, dir, name, one, e) : 0;
+}
+
+static int add(struct seal_files *f, const struct seal_reading *how, struct walk *w,
+               const char *name, struct err *e)
+{
+    struct seal_file one = { .path = path_of(f, how, w, name) };
+    int r = grow(f, e);
 
     if (r < 0)
         return r;
     if (!one.path)
         return err_set(e, ERR_TOO_BIG, "a path too long, or more files than memory for them");
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_sys(e, "looking at %s", one.path);
-    one.kind = kind_of(st.st_mode);
-    one.mode = st.st_mode & 07777;
-    if (one.kind == SEAL_FILE)
-        r = hash_file(dir, name, &one, e);
-    else if (one.kind == SEAL_LINK)
-        r = read_link(f, dir, name, &one, e);
+    r = look_at(f, how, walk_top(w)->fd, name, &one, e);
     if (r < 0)
         return r;
     f->p[f->n++] = one;
@@ -137,7 +187,8 @@ static int by_path(const void *a, const void *b)
 }
 
 /* One name of the deepest level, or the end of that level. */
-static int walk_on(struct seal_files *f, struct walk *w, struct err *e)
+static int walk_on(struct seal_files *f, const struct seal_reading *how, struct walk *w,
+                   struct err *e)
 {
     char name[TREE_NAME_MAX + 1];
     const char *next;
@@ -149,39 +200,56 @@ static int walk_on(struct seal_files *f, struct walk *w, struct err *e)
         return r;
     if (!str_copy(str_from(next), name, sizeof name))
         return err_set(e, ERR_TOO_BIG, "a name of more than %d bytes", TREE_NAME_MAX);
-    r = add(f, w, name, e);
+    r = add(f, how, w, name, e);
     if (r <= 0)
         return r;
     fd = at_open(walk_top(w)->fd, name, O_RDONLY | O_DIRECTORY, 0);
     return fd < 0 ? at_error(e, "opening a directory") : walk_enter(w, fd, name, e);
 }
 
-int seal_files_read(struct seal_files *f, int dir, struct err *e)
+int seal_files_add(struct seal_files *f, int dir, const struct seal_reading *how, struct err *e)
 {
     AUTO_FREE struct walk *w = malloc(sizeof *w);
     int fd = at_open(dir, ".", O_RDONLY | O_DIRECTORY, 0), r;
 
     if (!w)
         abort();
-    *f = (struct seal_files){ .arena = ARENA_INIT(MEMORY_MAX) };
+    if (!f->arena.max)
+        f->arena = ARENA_INIT(MEMORY_MAX);
     if (fd < 0)
         return at_error(e, "opening the directory");
     walk_init(w);
     r = walk_enter(w, fd, ".", e);
+    if (r >= 0 && how->itself)
+        r = add(f, how, w, ".", e);
     while (r >= 0 && w->depth > 0)
-        r = walk_on(f, w, e);
+        r = walk_on(f, how, w, e);
     walk_done(w);
-    if (r >= 0 && f->n)
-        qsort(f->p, f->n, sizeof *f->p, by_path);
     return r < 0 ? r : 0;
+}
+
+void seal_files_sort(struct seal_files *f)
+{
+    if (f->n)
+        qsort(f->p, f->n, sizeof *f->p, by_path);
+}
+
+int seal_files_read(struct seal_files *f, int dir, struct err *e)
+{
+    int r;
+
+    *f = (struct seal_files){ 0 };
+    r = seal_files_add(f, dir, &(struct seal_reading){ .at = "" }, e);
+    seal_files_sort(f);
+    return r;
 }
 
 /* --- What changed --- */
 
-static bool is_same(const struct seal_file *a, const struct seal_file *b)
+bool seal_file_same(const struct seal_file *a, const struct seal_file *b)
 {
-    return a->kind == b->kind && a->mode == b->mode && strcmp(a->sha256, b->sha256) == 0 &&
-           (!a->target || strcmp(a->target, b->target) == 0);
+    return a->kind == b->kind && a->mode == b->mode && a->mark == b->mark && a->size == b->size &&
+           strcmp(a->sha256, b->sha256) == 0 && (!a->target || strcmp(a->target, b->target) == 0);
 }
 
 /* Both are sorted: one walk through both. */
@@ -197,7 +265,7 @@ void seal_compare(struct seal_files *f, const struct seal_files *before, struct 
         else
             order = strcmp(f->p[i].path, before->p[k].path);
         if (order == 0)
-            f->p[i].change = is_same(&f->p[i], &before->p[k]) ? SEAL_SAME : SEAL_CHANGED;
+            f->p[i].change = seal_file_same(&f->p[i], &before->p[k]) ? SEAL_SAME : SEAL_CHANGED;
         else if (order > 0)
             json_put_lossy(w, str_from(before->p[k].path));
         i += order <= 0;
@@ -266,19 +334,29 @@ static void put(struct json_writer *w, struct str key, const char *text)
     json_put_lossy(w, str_from(text));
 }
 
-static void write_one(const struct seal_file *f, struct json_writer *w)
+void seal_file_write(const struct seal_file *f, const char *change, struct json_writer *w)
 {
     char mode[8];
 
     snprintf(mode, sizeof mode, "%04o", f->mode);
     json_begin_object(w);
     put(w, STR("path"), f->path);
-    put(w, STR("change"), seal_changes[f->change]);
+    put(w, STR("change"), change);
     put(w, STR("kind"), seal_kinds[f->kind]);
     put(w, STR("mode"), mode);
+    if (f->links > 1) {
+        json_key(w, STR("links"));
+        json_put_uint(w, f->links);
+    }
+    if (f->mark == SEAL_OPAQUE) {
+        json_key(w, STR("replaces"));
+        json_put_bool(w, true);
+    }
     if (f->kind == SEAL_FILE) {
         json_key(w, STR("size"));
         json_put_uint(w, f->size);
+    }
+    if (f->sha256[0]) {
         put(w, STR("content"), seal_contents[f->content]);
         put(w, STR("sha256"), f->sha256);
     }
@@ -291,7 +369,7 @@ void seal_files_write(const struct seal_files *f, struct json_writer *w)
 {
     json_begin_array(w);
     for (size_t i = 0; i < f->n; i++)
-        write_one(&f->p[i], w);
+        seal_file_write(&f->p[i], seal_changes[f->p[i].change], w);
     json_end_array(w);
 }
 

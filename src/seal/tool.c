@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,13 +11,20 @@
 #include "base/own.h"
 #include "base/units.h"
 #include "crypto/secret.h"
+#include "proc/caps.h"
+#include "proc/confine.h"
+#include "seal/changes.h"
 #include "seal/envelope.h"
 #include "seal/files.h"
 #include "seal/key.h"
 #include "seal/verify.h"
+#include "tree/tree.h"
 
 /* Exit statuses; the command line hands them on. */
 enum { DIFFERENT = 1, MISUSED = 2, MISSING = 3, DENIED = 5, FAILED = 125 };
+
+/* With `changes`, and for the user that has no number in a namespace. */
+enum { LAYER_FD = 3, LOWER_FD, USERNS_FD, COMPLAINT_MAX = 4096, UNMAPPED = 65534 };
 
 static int complain(const struct err *e)
 {
@@ -96,6 +105,63 @@ static int run_list(char **argv, struct err *e)
     return r < 0 ? r : print(&out, e);
 }
 
+/* From here on nothing is reached but the layer, and as the sandbox's root. What is not mapped in
+ * the namespace (root of the machine, or a plain user's own id) is left behind. */
+static int enter_sandbox(struct err *e)
+{
+    const struct confine c = { .parent = getppid(),
+                               .dir = LAYER_FD,
+                               .caps = CAP_BIT(CAP_DAC_READ_SEARCH),
+                               .file_max = COMPLAINT_MAX,
+                               .fds_max = TREE_DEPTH_MAX + 32 };
+    uint64_t keep = c.caps | CAP_BIT(CAP_SYS_CHROOT) | CAP_BIT(CAP_SETPCAP);
+
+    if (setns(USERNS_FD, CLONE_NEWUSER) < 0)
+        return err_sys(e, "entering the sandbox's user namespace");
+    close(USERNS_FD);
+    if (setgroups(0, NULL) < 0 && errno != EPERM)
+        return err_sys(e, "giving up groups");
+    if (geteuid() == UNMAPPED && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
+        return err_sys(e, "becoming the sandbox's root");
+    return caps_set(keep, 0, e) < 0 ? -(int)ERR_SYS : confine_enter(&c, e);
+}
+
+/* Whoever started us says when; if it ends first, so do we. */
+static int await_end(struct err *e)
+{
+    char c;
+
+    if (write(STDOUT_FILENO, "\n", 1) != 1)
+        return err_sys(e, "saying that we are ready");
+    return read(STDIN_FILENO, &c, 1) == 1 ? 0 : err_set(e, ERR_UPSTREAM, "nobody asks any more");
+}
+
+/* changes PARTS, with the writable layer, its lower root and the user namespace as descriptors:
+ * reads the layer, says a newline, waits for one, reads it again and tells the difference. */
+static int run_changes(char **argv, struct err *e)
+{
+    AUTO(seal_files_done) struct seal_files before = { 0 }, after = { 0 };
+    AUTO(buf_done) struct buf out = BUF_INIT(SEAL_TEXT_MAX);
+    struct seal_parts parts;
+    struct json_writer w;
+    int r = seal_parts_parse(str_from(argv[0]), &parts, e);
+
+    if (r >= 0)
+        r = enter_sandbox(e);
+    if (r >= 0)
+        r = seal_layer_read(&before, LAYER_FD, &parts, e);
+    if (r >= 0)
+        r = await_end(e);
+    if (r >= 0)
+        r = seal_layer_read(&after, LAYER_FD, &parts, e);
+    if (r < 0)
+        return r;
+    json_writer_init(&w, &out, JSON_COMPACT);
+    seal_changes_write(&before, &after, LOWER_FD, &w);
+    r = json_writer_finish(&w, e);
+    return r < 0 ? r : print(&out, e);
+}
+
 /* sign STATE: the text on stdin, in an envelope. */
 static int run_sign(char **argv, struct err *e)
 {
@@ -146,7 +212,10 @@ static const struct {
     const char *name;
     int arguments;
     int (*run)(char **argv, struct err *e); /* >= 0: an exit status */
-} tasks[] = { { "list", 5, run_list }, { "sign", 1, run_sign }, { "verify", 3, run_verify } };
+} tasks[] = { { "list", 5, run_list },
+              { "changes", 1, run_changes },
+              { "sign", 1, run_sign },
+              { "verify", 3, run_verify } };
 
 int seal_tool_main(int argc, char **argv)
 {
@@ -158,6 +227,7 @@ int seal_tool_main(int argc, char **argv)
 
             return r < 0 ? complain(&e) : r;
         }
-    fputs("sandboxer-seal: a part of sandboxer, which calls it: list, sign, verify\n", stderr);
+    fputs("sandboxer-seal: a part of sandboxer, which calls it: list, changes, sign, verify\n",
+          stderr);
     return MISUSED;
 }

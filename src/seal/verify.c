@@ -12,7 +12,7 @@ enum { TEXT_MAX = 64 << 20, TREE_MAX = 512 << 20 };
 struct listed {
     const char *path, *change, *mode, *sha256, *target;
     unsigned kind, content;
-    uint64_t size;
+    uint64_t size, links;
 };
 
 struct manifest {
@@ -26,6 +26,7 @@ static const struct json_field file_fields[] = {
     { "change", JSON_KIND_STR, JSON_AT(struct listed, change), .required = true, .max = 16 },
     { "kind", JSON_KIND_ENUM, JSON_AT(struct listed, kind), .required = true, .names = seal_kinds },
     { "mode", JSON_KIND_STR, JSON_AT(struct listed, mode), .required = true, .max = 4 },
+    { "links", JSON_KIND_UINT, JSON_AT(struct listed, links) },
     { "size", JSON_KIND_UINT, JSON_AT(struct listed, size) },
     { "content", JSON_KIND_ENUM, JSON_AT(struct listed, content), .names = seal_contents },
     { "sha256", JSON_KIND_STR, JSON_AT(struct listed, sha256), .max = 64 },

@@ -194,4 +194,14 @@ def steps_can_be_commands(c):
     equal(payload(c.dir / "o.manifest.json")["postflight"]["by"], "command", "who decided")
 
 
+@test
+def a_step_of_ones_own_can_only_be_stricter(c):
+    allow = "echo '{\"verdict\":\"allow\"}'"
+    for name, text, code in (("suid", "echo x > x; chmod 4755 x", 125), ("pipe", "mkfifo p", 125),
+                             ("up", "ln -s /etc/passwd x", 125), ("big", "truncate -s 65M x", 0)):
+        job, out = c.write(f"{name}.sh", f"#!/bin/sh\n{text}\n"), c.dir / f"{name}.d"
+        untrusted(c, job, "--output", out, "--cap", "FSETID", "--postflight-command", allow).expect(code)
+        equal(out.exists(), code == 0, f"there is an output of {name}")
+
+
 main()

@@ -1,0 +1,113 @@
+#include "cli/changes.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "cli/seal_tool.h"
+#include "proc/spawn.h"
+#include "runtime/rootfs.h"
+
+enum { PARTS_MAX = 512 };
+#define READ_NS (60 * NS_PER_S)
+
+/* "DIR=AT,DIR+=AT…" of all parts that a writable layer can have. */
+static int name_parts(struct buf *out, struct err *e)
+{
+    for (const struct rootfs_part *p = rootfs_parts; p->dir; p++)
+        if (buf_addf(out, "%s%s%s=%s", p == rootfs_parts ? "" : ",", p->dir,
+                     p->has_lower ? "+" : "", p->at) < 0)
+            return err_set(e, ERR_BUG, "more parts than fit");
+    return buf_add_c(out, '\0') < 0 ? err_set(e, ERR_BUG, "more parts than fit") : 0;
+}
+
+static int start(struct changes *c, const int *fds, int n, struct err *e)
+{
+    AUTO(buf_done) struct buf parts = BUF_INIT(PARTS_MAX);
+    char path[PATH_MAX], name[] = SEAL_TOOL, task[] = "changes";
+    char *argv[] = { name, task, NULL, NULL }, *envp[] = { NULL };
+    struct spawn s = { .path = path, .argv = argv, .envp = envp, .fds = fds, .n_fds = n };
+    int r = name_parts(&parts, e);
+
+    if (r >= 0)
+        r = spawn_find(SEAL_TOOL, path, sizeof path, e);
+    argv[2] = parts.p;
+    return r < 0 ? r : spawn_start(&s, &c->pid, e);
+}
+
+/* The newline that says that the layer was read. */
+static int await_ready(struct changes *c, struct err *e)
+{
+    struct pollfd wait = { .fd = c->from, .events = POLLIN };
+    int64_t deadline = clock_mono() + READ_NS;
+    char said;
+
+    while (poll(&wait, 1, clock_poll_ms(deadline)) <= 0)
+        if (clock_mono() >= deadline)
+            return err_set(e, ERR_TIMEOUT, "reading the sandbox's files took too long");
+    return read(c->from, &said, 1) == 1 ? 0 : seal_tool_complain(c->complaint, e);
+}
+
+int changes_begin(struct changes *c, int layer, int lower, int userns, struct err *e)
+{
+    AUTO_CLOSE int in = -1, out = -1;
+    int to[2], from[2], r;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, to) < 0)
+        return err_sys(e, "making a pair of sockets");
+    in = to[0];
+    c->to = to[1];
+    if (pipe2(from, O_CLOEXEC) < 0)
+        return err_sys(e, "making a pipe");
+    c->from = from[0];
+    out = from[1];
+    c->complaint = memfd_create("complaint", MFD_CLOEXEC);
+    if (c->complaint < 0)
+        return err_sys(e, "making memory for a complaint");
+    r = start(c, (const int[]){ in, out, c->complaint, layer, lower, userns }, 6, e);
+    drop_fd(&out); /* so that its end is an end of file */
+    drop_fd(&in);
+    if (r >= 0)
+        r = await_ready(c, e);
+    return err_wrap(e, r, "reading the sandbox's files");
+}
+
+int changes_end(struct changes *c, struct buf *out, struct err *e)
+{
+    int status, r;
+
+    if (!c->pid)
+        return err_set(e, ERR_BUG, "nobody has read the sandbox's files before the run");
+    if (send(c->to, "\n", 1, MSG_NOSIGNAL) != 1) /* it may have died */
+        return seal_tool_complain(c->complaint, e);
+    r = seal_tool_hear(c->from, clock_mono() + READ_NS, out, e);
+    if (r < 0)
+        return err_wrap(e, r, "reading the sandbox's files");
+    r = spawn_wait(c->pid, &status, e);
+    c->pid = 0;
+    if (r >= 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
+        r = seal_tool_complain(c->complaint, e);
+    return err_wrap(e, r, "reading the sandbox's files");
+}
+
+void changes_done(struct changes *c)
+{
+    int status;
+
+    if (c->pid > 0) {
+        kill(c->pid, SIGKILL);
+        spawn_wait(c->pid, &status, NULL);
+    }
+    c->pid = 0;
+    drop_fd(&c->to);
+    drop_fd(&c->from);
+    drop_fd(&c->complaint);
+}

@@ -1,0 +1,141 @@
+#include "seal/changes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/own.h"
+#include "tree/at.h"
+
+/* A writable layer has a size, but files of holes have not: what is longer is not read. Nothing of
+ * that size leaves a sandbox. */
+#define FILE_BYTES_MAX (UINT64_C(320) << 20)
+#define BYTES_MAX      (UINT64_C(4) << 30)
+
+/* --- Reading --- */
+
+static int parse_part(struct str text, struct seal_part *ret, struct err *e)
+{
+    struct str dir, at = str_cut(text, '=', &dir);
+
+    ret->has_lower = str_ends(dir, STR("+"));
+    dir.n -= ret->has_lower;
+    if (!at.p || dir.n == 0 || str_find(dir, '/') < dir.n ||
+        !str_copy(dir, ret->dir, sizeof ret->dir) || !str_copy(at, ret->at, sizeof ret->at))
+        return err_set(e, ERR_INVALID, "'%.40s' is not a part of a layer: DIR=AT", text.p);
+    return 0;
+}
+
+int seal_parts_parse(struct str text, struct seal_parts *ret, struct err *e)
+{
+    struct str one;
+    int r = 0;
+
+    for (ret->n = 0; text.p && r >= 0; ret->n++) {
+        if (ret->n == SEAL_PARTS_MAX)
+            return err_set(e, ERR_TOO_BIG, "more than %d parts of a layer", SEAL_PARTS_MAX);
+        text = str_cut(text, ',', &one);
+        r = parse_part(one, &ret->p[ret->n], e);
+    }
+    return r;
+}
+
+int seal_layer_read(struct seal_files *f, int layer, const struct seal_parts *parts, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < parts->n && r >= 0; i++) {
+        const struct seal_part *p = &parts->p[i];
+        const struct seal_reading how = { .at = p->at,
+                                          .itself = true,
+                                          .has_lower = p->has_lower,
+                                          .file_bytes = FILE_BYTES_MAX,
+                                          .bytes = BYTES_MAX };
+        AUTO_CLOSE int dir = at_open(layer, p->dir, O_RDONLY | O_DIRECTORY, 0);
+
+        if (dir < 0 && errno == ENOENT)
+            continue;
+        r = dir < 0 ? at_error(e, "opening a part of the writable layer")
+                    : seal_files_add(f, dir, &how, e);
+    }
+    seal_files_sort(f);
+    return r;
+}
+
+/* --- Comparing --- */
+
+/* What the lower directory has there: false for nothing. Through no link: where a link is in the
+ * way the entry is below a directory that stands in its place, and new. */
+static bool look_below(int lower, const char *path, struct stat *ret)
+{
+    AUTO_CLOSE int fd = at_open(lower, path, O_PATH | O_NOFOLLOW, 0);
+
+    return fd >= 0 && fstat(fd, ret) == 0;
+}
+
+/* An entry that was not in the layer before. Overlayfs copies a file up when it is opened for
+ * writing or changed, and then it counts as changed: times can be set back, so nothing but all of
+ * the content could say otherwise. A directory is also copied for what is put into it. */
+static const char *change_of_new(const struct seal_file *f, int lower)
+{
+    struct stat st;
+
+    if (f->mark == SEAL_WHITEOUT)
+        return "deleted";
+    if (!f->has_lower || !look_below(lower, f->path, &st))
+        return "added";
+    if (f->kind == SEAL_DIRECTORY && f->mark != SEAL_OPAQUE && S_ISDIR(st.st_mode) &&
+        f->mode == (st.st_mode & 07777))
+        return NULL;
+    return "changed";
+}
+
+static const char *change_of_old(const struct seal_file *before, const struct seal_file *after)
+{
+    if (seal_file_same(before, after))
+        return NULL;
+    return after->mark == SEAL_WHITEOUT ? "deleted" : "changed";
+}
+
+static void write_deleted(const char *path, struct json_writer *w)
+{
+    json_begin_object(w);
+    json_key(w, STR("path"));
+    json_put_lossy(w, str_from(path));
+    json_key(w, STR("change"));
+    json_put_str(w, STR("deleted"));
+    json_end_object(w);
+}
+
+static void write_change(const struct seal_file *f, const char *change, struct json_writer *w)
+{
+    if (!change)
+        return;
+    if (strcmp(change, "deleted") == 0)
+        write_deleted(f->path, w);
+    else
+        seal_file_write(f, change, w);
+}
+
+/* Both are sorted: one walk through both. */
+void seal_changes_write(const struct seal_files *before, const struct seal_files *after, int lower,
+                        struct json_writer *w)
+{
+    size_t i = 0, k = 0;
+
+    json_begin_array(w);
+    while (i < after->n || k < before->n) {
+        const struct seal_file *new = i < after->n ? &after->p[i] : NULL;
+        const struct seal_file *old = k < before->n ? &before->p[k] : NULL;
+        int order = !new ? 1 : !old ? -1 : strcmp(new->path, old->path);
+
+        if (order > 0)
+            write_deleted(old->path, w);
+        else
+            write_change(new, order < 0 ? change_of_new(new, lower) : change_of_old(old, new), w);
+        i += order <= 0;
+        k += order >= 0;
+    }
+    json_end_array(w);
+}
