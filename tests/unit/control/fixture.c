@@ -20,7 +20,9 @@ static const char profile[] = "id: profile.fake\n"
 
 void turn(void)
 {
-    CHECK_OK(loop_run_once(&fix.loop, -1, &e), e);
+    enum { LOOK_AGAIN_MS = 10 };
+
+    CHECK_OK(loop_run_once(&fix.loop, LOOK_AGAIN_MS * NS_PER_MS, &e), e);
 }
 
 static void on_open(void *user)

@@ -22,7 +22,9 @@ extern struct err e;
 
 void plane_open(void); /* and waits until it is open */
 void plane_close(void);
-void turn(void); /* one batch of the loop */
+/* One batch of the loop, or a moment: what is waited for may have come in a turn that the question
+ * itself took. */
+void turn(void);
 #define WAIT_FOR(cond)                                                                             \
     while (!(cond))                                                                                \
     turn()
