@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "die.h"
 
 enum { AT_ONCE = 16, QUESTION_MAX = 300, ANSWER_MAX = 1500, PORT = 53 };
 
@@ -23,20 +25,6 @@ static struct {
     struct iovec out_bytes[AT_ONCE], in_bytes[AT_ONCE];
     unsigned char questions[AT_ONCE][QUESTION_MAX], answers[AT_ONCE][ANSWER_MAX];
 } batch;
-
-static int64_t now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static void die(const char *what)
-{
-    perror(what);
-    exit(1);
-}
 
 /* A question of type A; 0 if the name is none. */
 static size_t write_question(const char *name, unsigned id, unsigned char *to)
@@ -134,12 +122,12 @@ int main(int argc, char **argv)
     printf("ready\n");
     fflush(stdout);
     getchar();
-    begin = now();
+    begin = clock_mono();
     until = begin + strtoll(argv[3], NULL, 10) * 1000000;
-    for (; asked < most && now() < until; asked += AT_ONCE)
+    for (; asked < most && clock_mono() < until; asked += AT_ONCE)
         good += ask(fd);
     printf("{\"done\":%lld,\"failed\":%lld,\"ns\":%lld}\n", good, asked - good,
-           (long long)(now() - begin));
+           (long long)(clock_mono() - begin));
     fflush(stdout);
     while (getchar() != EOF) /* whoever measures us may still be looking */
         ;

@@ -22,8 +22,10 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "die.h"
 
 enum { ROOM = 256 << 10, TEXT = 256, HEAD_MAX = 2048, EACH_MAX = 1000 };
 enum mode { FORWARD, TUNNEL, CONNECT, EACH, BULK, IDLE, MODES };
@@ -58,20 +60,6 @@ static struct {
     int64_t begin, until, each[EACH_MAX];
 } run;
 
-static int64_t now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static void die(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
 static void watch(struct conn *c, int op, unsigned events)
 {
     struct epoll_event ev = { .events = events, .data.ptr = c };
@@ -83,7 +71,7 @@ static void watch(struct conn *c, int op, unsigned events)
 static int is_over(void)
 {
     return run.done + run.failed + run.redialled / 2 >= run.most ||
-           (run.until && now() >= run.until);
+           (run.until && clock_mono() >= run.until);
 }
 
 static void dial(struct conn *c)
@@ -163,7 +151,7 @@ static void connected(struct conn *c)
 static void answered(struct conn *c)
 {
     if (run.mode == EACH && run.done < EACH_MAX)
-        run.each[run.done] = now();
+        run.each[run.done] = clock_mono();
     run.done++;
     if (modes[run.mode].closes)
         redial(c);
@@ -254,10 +242,10 @@ static void open_all(struct conn *all, long long n, int stays, int64_t until)
     for (long long i = 0; i < n; i++) {
         dial(&all[i]);
         /* Not more at once than a backlog takes. */
-        while (stays && i - run.standing >= 64 && !run.failed && now() < until)
+        while (stays && i - run.standing >= 64 && !run.failed && clock_mono() < until)
             turn(100);
     }
-    while (stays && run.standing < n && !run.failed && now() < until)
+    while (stays && run.standing < n && !run.failed && clock_mono() < until)
         turn(100);
 }
 
@@ -265,20 +253,20 @@ static int64_t measure(struct conn *all, long long n, int64_t most_ns)
 {
     int stays = run.mode == TUNNEL || run.mode == BULK || run.mode == IDLE;
 
-    run.begin = now();
+    run.begin = clock_mono();
     run.until = stays ? 0 : run.begin + most_ns;
     open_all(all, n, stays, run.begin + most_ns);
     if (run.mode == IDLE || (stays && run.standing < n))
-        return now() - run.begin;
+        return clock_mono() - run.begin;
     if (stays) {
-        run.begin = now();
+        run.begin = clock_mono();
         run.until = run.begin + most_ns;
         for (long long i = 0; i < n; i++)
             get(&all[i]);
     }
     while (!is_over())
         turn(100);
-    return now() - run.begin;
+    return clock_mono() - run.begin;
 }
 
 static void prepare(char **argv, long long bytes)

@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "die.h"
+
 enum { HEAD_MAX = 4096, BLOCK = 1 << 20, SMALL = 32 << 10 };
 
 struct client {
@@ -27,12 +29,6 @@ struct client {
 
 static char block[BLOCK];
 static int epoll;
-
-static void die(const char *what)
-{
-    perror(what);
-    exit(1);
-}
 
 static void watch(struct client *c, int op, unsigned events)
 {

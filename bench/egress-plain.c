@@ -17,6 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "die.h"
+
 enum { ROOM = 32 << 10, PIPE = 1 << 20 };
 
 /* One of the two sockets of a connection, and what it has for the other. */
@@ -39,12 +41,6 @@ struct pair {
 static int epoll;
 static struct sockaddr_in destination;
 static struct pair *dead;
-
-static void die(const char *what)
-{
-    perror(what);
-    exit(1);
-}
 
 static void watch(struct side *s, unsigned events)
 {

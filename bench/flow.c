@@ -9,16 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-static int64_t now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
+#include "base/clock.h"
 
 static int write_all(char *block, size_t size, long long bytes)
 {
@@ -43,11 +36,11 @@ static int read_all(char *block, size_t size)
         if (n < 0 && errno != EINTR)
             return 1;
         if (n > 0 && !begin)
-            begin = now();
+            begin = clock_mono();
         if (n > 0)
             bytes += n;
     }
-    printf("{\"bytes\":%lld,\"ns\":%lld}\n", bytes, (long long)(begin ? now() - begin : 0));
+    printf("{\"bytes\":%lld,\"ns\":%lld}\n", bytes, (long long)(begin ? clock_mono() - begin : 0));
     return 0;
 }
 

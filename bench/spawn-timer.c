@@ -28,8 +28,10 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "die.h"
 
 enum { COMMANDS_MAX = 32, STACK_SIZE = 64 * 1024, DRAIN_SECONDS = 10, EXIT_SETUP = 121 };
 
@@ -47,20 +49,6 @@ static size_t n_commands;
 static volatile sig_atomic_t current; /* the process to stop; 0: none */
 static volatile sig_atomic_t stop;    /* the signal that asked us to end */
 static volatile sig_atomic_t expired; /* the alarm went off */
-
-static _Noreturn void die(const char *what)
-{
-    fprintf(stderr, "spawn-timer: %s: %s\n", what, strerror(errno));
-    exit(2);
-}
-
-static int64_t now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* User and system time of every process that was waited for, by us or by its parent. */
 static int64_t cpu_of_children(void)
@@ -123,7 +111,7 @@ static void run_once(struct command *c)
     pid_t pid, got;
 
     alarm((unsigned)c->timeout);
-    begin = now();
+    begin = clock_mono();
     pid = clone(child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD | (int)c->new, c);
     if (pid < 0)
         die("clone");
@@ -133,7 +121,7 @@ static void run_once(struct command *c)
     do
         got = wait4(pid, &status, 0, NULL);
     while (got < 0 && errno == EINTR);
-    end = now();
+    end = clock_mono();
     current = 0;
     alarm(0);
     drain();
@@ -141,7 +129,7 @@ static void run_once(struct command *c)
         return;
     if (status != 0 && c->failed++ == 0)
         c->status = status;
-    c->after_ns[c->n] = now() - end;
+    c->after_ns[c->n] = clock_mono() - end;
     c->cpu_ns[c->n] = cpu_of_children() - cpu;
     c->ns[c->n++] = end - begin;
 }
