@@ -203,28 +203,33 @@ class Caller:
 
 
 def processes():
-    """pid -> (parent, name), zombies not counted."""
+    """pid -> (parent, name), zombies not counted. Written for speed: every test asks several times."""
     found = {}
     for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with contextlib.suppress(OSError):
-                line = Path("/proc", entry, "stat").read_text(errors="replace")
-                name, rest = line[line.index("(") + 1:line.rindex(")")], line[line.rindex(")") + 2:].split()
-                if rest[0] not in "ZX":
-                    found[int(entry)] = (int(rest[1]), name)
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", "rb", buffering=0) as file:
+                line = file.read()
+        except OSError:
+            continue
+        start, end = line.find(b"("), line.rfind(b")")
+        state, parent = line[end + 2:].split(None, 2)[:2]
+        if state not in b"ZX":
+            found[int(entry)] = (int(parent), line[start + 1:end].decode(errors="replace"))
     return found
 
 
-def descendants(of=None):
+def descendants(of=None, table=None):
     """pid -> name of every living process below `of` (default: this one). Orphans come to us, because we
     are a subreaper: whatever a test started is found here, however often it forked."""
-    table, found, todo = processes(), {}, [of or os.getpid()]
+    found, todo, children = {}, [of or os.getpid()], {}
+    for pid, (parent, name) in (table or processes()).items():
+        children.setdefault(parent, []).append((pid, name))
     while todo:
-        parent = todo.pop()
-        for pid, (ppid, name) in table.items():
-            if ppid == parent and pid not in found:
-                found[pid] = name
-                todo.append(pid)
+        below = children.pop(todo.pop(), ())
+        found.update(below)
+        todo += [pid for pid, _ in below]
     return found
 
 
@@ -234,11 +239,11 @@ def program_of(pid):
     return ""
 
 
-def strays(known):
+def strays(known, table):
     """Programs of ours that became children of init since `known`: they escaped even the subreaper. Those of another
     build are somebody else's, who works on the same machine; a PID 1 runs from memory and is taken for ours."""
     ours = (str(BUILD), "/memfd:sandboxer")
-    return {f"{name} ({pid})" for pid, (ppid, name) in processes().items()
+    return {f"{name} ({pid})" for pid, (ppid, name) in table.items()
             if ppid == 1 and name.startswith("sandboxer") and pid not in known and program_of(pid).startswith(ours)}
 
 
@@ -262,10 +267,10 @@ def members(path):
     return set()
 
 
-def control_groups(caller):
+def control_groups(caller, ours=None):
     """The caller's, anywhere. The common parent that holds them may stay; what is in it may not. A group with
     processes that are not ours is somebody else's live sandbox."""
-    ours, found = set(descendants()), set()
+    ours, found = set(descendants() if ours is None else ours), set()
     for at, directories, _ in os.walk("/sys/fs/cgroup"):
         for path in (os.path.join(at, name) for name in directories if "sandboxer" in os.path.join(at, name)):
             with contextlib.suppress(OSError):
@@ -298,10 +303,12 @@ class Footprint:
         self.before = self.take()
 
     def take(self):
+        table = processes()
+        ours = descendants(table=table)
         return {
-            "process": {f"{name} ({pid})" for pid, name in descendants().items()} | strays(self.known),
+            "process": {f"{name} ({pid})" for pid, name in ours.items()} | strays(self.known, table),
             "mount": mounts(),
-            "control group": control_groups(self.caller),
+            "control group": control_groups(self.caller, ours),
             "file": files(self.caller),
         }
 
