@@ -34,7 +34,7 @@ check:
 	@nice -n 19 $(MAKE) behind >$(BUILD)/behind.log 2>&1 & behind=$$!; \
 		$(RUN) --build $(BUILD); \
 		wait $$behind; cat $(BUILD)/behind.log; $(RUN) --merge $(BEHIND_TALLY); true
-	@$(RUN) --build $(CLANG) --only unit,fuzz --fuzz-seconds 5; true
+	@$(RUN) --build $(CLANG) --only unit,fuzz --fuzz-seconds 3; true
 	@tests/run --sum $(TALLY)
 
 behind:
