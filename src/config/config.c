@@ -40,6 +40,8 @@ static const struct json_field hub_fields[] = {
           "starts the daemon; read at its start and at SIGHUP." },
     { "timeout", JSON_KIND_DURATION, IN(hub, timeout), .min = 100 * NS_PER_MS, .max = HOUR,
       .preset = "10s", .doc = "How long one delivery may take." },
+    { "egress", JSON_KIND_BOOL, IN(hub, egress), .preset = "false",
+      .doc = "Whether it is sent what egress denied, too." },
 };
 
 static const struct json_field log_fields[] = {

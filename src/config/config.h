@@ -56,6 +56,7 @@ struct config {
         const char *url;          /* NULL: no hub */
         const char *headers_file; /* NULL: none */
         int64_t timeout;
+        bool egress; /* denials, too */
     } hub;
     struct {
         enum log_level level;

@@ -7,8 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/plane.h"
-#include "fetch/fetch.h"
+#include "control/outbox_inside.h"
 #include "model/event.h"
 #include "model/time.h"
 
@@ -18,7 +17,6 @@
 
 enum {
     SCAN_PAGE = 256,
-    HEADERS_MAX = 16,
     HEADERS_BYTES = 32 << 10,
     HEADERS_STEP = 4 << 10,
     BODY_MAX = 1 << 20,
@@ -47,15 +45,14 @@ struct lane {
     struct store_query page;
     size_t at;
     struct store_txn txn;
-    struct fetch_request request;
-    struct fetch_header headers[HEADERS_MAX + 1];
-    struct buf head, body;
+    struct parcel parcel;
 };
 
 struct outbox {
     struct control *control;
     struct fetch fetch;
     struct event_subscriber events;
+    struct outbox_egress *egress; /* NULL: the hub is not told of decisions */
     char source[SOURCE_MAX];
     struct buf head; /* headers that the operator wants sent along, a line each; secret */
     struct index lanes;
@@ -131,8 +128,7 @@ static void note(struct outbox *o, const struct event_record *v)
 static void release(struct lane *l)
 {
     arena_done(&l->page.arena);
-    forget(&l->head);
-    buf_done(&l->body);
+    parcel_done(&l->parcel);
     if (l->busy)
         l->outbox->busy--;
     l->busy = false;
@@ -144,7 +140,6 @@ static void lane_free(struct lane *l)
     struct outbox *o = l->outbox;
 
     release(l);
-    fetch_cancel(&l->request);
     loop_timer_stop(&l->rest);
     link_leave(&l->link);
     index_remove(&o->lanes, &l->entry);
@@ -166,17 +161,23 @@ static int64_t jitter(int64_t ns)
     return ns / 2 + random % (ns / 2);
 }
 
-static void take_rest(struct lane *l, int64_t at_least_ns)
+int64_t outbox_rest_ns(unsigned failures, int64_t at_least_ns)
 {
     int64_t ns = FIRST_REST_MS * NS_PER_MS;
 
-    for (unsigned i = 0; i < l->failures && ns < REST_MAX_S * NS_PER_S; i++)
+    for (unsigned i = 0; i < failures && ns < REST_MAX_S * NS_PER_S; i++)
         ns *= 2;
     ns = jitter(ns > REST_MAX_S * NS_PER_S ? REST_MAX_S * NS_PER_S : ns);
+    return ns > at_least_ns ? ns : at_least_ns;
+}
+
+static void take_rest(struct lane *l, int64_t at_least_ns)
+{
+    int64_t ns = outbox_rest_ns(l->failures, at_least_ns);
+
     l->failures++;
     release(l);
-    loop_timer_start(l->outbox->control->loop, &l->rest,
-                     clock_mono() + (ns > at_least_ns ? ns : at_least_ns), rested, NULL);
+    loop_timer_start(l->outbox->control->loop, &l->rest, clock_mono() + ns, rested, NULL);
 }
 
 static void wake_lane(struct index_entry *v, void *user)
@@ -189,7 +190,7 @@ static void wake_lane(struct index_entry *v, void *user)
     l->unreachable = false;
 }
 
-static void reached(struct outbox *o)
+void outbox_reached(struct outbox *o)
 {
     if (!o->unreachable)
         return;
@@ -206,29 +207,45 @@ static void put(struct json_writer *w, struct str key, const char *value)
     json_put_lossy(w, str_from(value));
 }
 
-static int write_body(struct lane *l, const struct event_record *v, struct err *e)
+void parcel_begin(struct outbox *o, struct parcel *p, const struct envelope *v,
+                  struct json_writer *w)
 {
-    char id[24], time[TIME_TEXT], type[sizeof v->type + 16];
-    struct json_writer w;
+    char time[TIME_TEXT], type[64];
 
-    snprintf(id, sizeof id, "%lld", (long long)v->seq);
     snprintf(type, sizeof type, "dev.sandboxer.%s", v->type);
     time_text(v->time_ns, time);
-    buf_init(&l->body, BODY_MAX);
-    json_writer_init(&w, &l->body, JSON_COMPACT);
-    json_begin_object(&w);
-    put(&w, STR("specversion"), "1.0");
-    put(&w, STR("id"), id);
-    put(&w, STR("source"), l->outbox->source);
-    put(&w, STR("type"), type);
-    if (v->sandbox[0])
-        put(&w, STR("subject"), v->sandbox);
-    put(&w, STR("time"), time);
-    put(&w, STR("datacontenttype"), "application/json");
-    json_key(&w, STR("data"));
+    buf_done(&p->body);
+    buf_init(&p->body, BODY_MAX);
+    json_writer_init(w, &p->body, JSON_COMPACT);
+    json_begin_object(w);
+    put(w, STR("specversion"), "1.0");
+    put(w, STR("id"), v->id);
+    put(w, STR("source"), o->source);
+    put(w, STR("type"), type);
+    if (v->subject[0])
+        put(w, STR("subject"), v->subject);
+    put(w, STR("time"), time);
+    put(w, STR("datacontenttype"), "application/json");
+    json_key(w, STR("data"));
+}
+
+int parcel_end(struct json_writer *w, struct err *e)
+{
+    json_end_object(w);
+    return json_writer_finish(w, e);
+}
+
+static int write_body(struct lane *l, const struct event_record *v, struct err *e)
+{
+    struct envelope envelope = { .type = v->type, .subject = v->sandbox, .time_ns = v->time_ns };
+    struct json_writer w;
+    char id[24];
+
+    snprintf(id, sizeof id, "%lld", (long long)v->seq);
+    envelope.id = id;
+    parcel_begin(l->outbox, &l->parcel, &envelope, &w);
     event_write(&w, v);
-    json_end_object(&w);
-    return json_writer_finish(&w, e);
+    return parcel_end(&w, e);
 }
 
 /* --- headers that the operator wants sent along --- */
@@ -263,10 +280,10 @@ static int split_head(struct str text, struct fetch_header *ret, size_t *n, stru
         if (!line.n || line.p[0] == '#')
             continue;
         value = str_cut(line, ':', &name);
-        if (!value.p || !name.n || *n == HEADERS_MAX + 1)
+        if (!value.p || !name.n || *n == OUTBOX_HEADERS_MAX + 1)
             return err_set(e, ERR_INVALID,
                            "hub.headers_file: line %zu: write 'Name: value', at most %d of them",
-                           number, HEADERS_MAX);
+                           number, OUTBOX_HEADERS_MAX);
         ret[(*n)++] = (struct fetch_header){ str_trim(name), str_trim(value) };
     }
     return 0;
@@ -283,7 +300,7 @@ static void forget(struct buf *head)
 static int load_headers(struct outbox *o, struct err *e)
 {
     AUTO(forget) struct buf head = { 0 };
-    struct fetch_header headers[HEADERS_MAX + 1];
+    struct fetch_header headers[OUTBOX_HEADERS_MAX + 1];
     size_t n = 1;
     int r;
 
@@ -301,15 +318,38 @@ static int load_headers(struct outbox *o, struct err *e)
 }
 
 /* A copy: they may be replaced while it is on its way. */
-static int fill_headers(struct lane *l, struct err *e)
+static int fill_headers(const struct outbox *o, struct parcel *p, struct err *e)
 {
-    forget(&l->head);
-    buf_init(&l->head, HEADERS_BYTES);
-    l->headers[0] = (struct fetch_header){ STR("Content-Type"),
+    forget(&p->head);
+    buf_init(&p->head, HEADERS_BYTES);
+    p->headers[0] = (struct fetch_header){ STR("Content-Type"),
                                            STR("application/cloudevents+json; charset=utf-8") };
-    l->request.header_count = 1;
-    buf_add(&l->head, buf_str(&l->outbox->head));
-    return split_head(buf_str(&l->head), l->headers, &l->request.header_count, e);
+    p->request.header_count = 1;
+    buf_add(&p->head, buf_str(&o->head));
+    return split_head(buf_str(&p->head), p->headers, &p->request.header_count, e);
+}
+
+int parcel_send(struct outbox *o, struct parcel *p, fetch_done_fn *done, struct err *e)
+{
+    const struct config *config = o->control->config;
+    int r;
+
+    p->request = (struct fetch_request){ .method = FETCH_POST,
+                                         .url = config->hub.url,
+                                         .headers = p->headers,
+                                         .timeout = config->hub.timeout,
+                                         .max_body = ANSWER_MAX,
+                                         .body = buf_str(&p->body),
+                                         .done = done };
+    r = fill_headers(o, p, e);
+    return r < 0 ? r : fetch_start(&o->fetch, &p->request, e);
+}
+
+void parcel_done(struct parcel *p)
+{
+    fetch_cancel(&p->request);
+    forget(&p->head);
+    buf_done(&p->body);
 }
 
 /* --- delivering --- */
@@ -367,7 +407,7 @@ static void noted_sent(struct store_txn *t, int r, const struct err *e)
 }
 
 /* How long the hub wants to be left alone. */
-static int64_t retry_after(const struct fetch_answer *a)
+int64_t outbox_retry_after(const struct fetch_answer *a)
 {
     uint64_t seconds;
 
@@ -376,27 +416,36 @@ static int64_t retry_after(const struct fetch_answer *a)
     return (int64_t)(seconds > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S : seconds) * NS_PER_S;
 }
 
+void outbox_missed(struct outbox *o, const struct fetch_answer *a)
+{
+    if (!o->unreachable)
+        LOG(WARN, "hub.unreachable", LOG_S("error", a->err.msg));
+    o->unreachable = true;
+}
+
 static void not_taken(struct lane *l, const struct fetch_answer *a)
 {
-    struct outbox *o = l->outbox;
-
     l->unreachable = a->err.code != ERR_OK;
-    if (l->unreachable && !o->unreachable)
-        LOG(WARN, "hub.unreachable", LOG_S("error", a->err.msg));
-    else if (!l->unreachable && !l->failures)
+    if (l->unreachable)
+        outbox_missed(l->outbox, a);
+    else if (!l->failures)
         LOG(WARN, "hub.refused", LOG_S("lane", l->id), LOG_I("status", a->status),
             LOG_I("seq", l->page.events[l->at].seq));
-    o->unreachable = o->unreachable || l->unreachable;
-    take_rest(l, l->unreachable ? 0 : retry_after(a));
+    take_rest(l, l->unreachable ? 0 : outbox_retry_after(a));
+}
+
+bool parcel_taken(const struct fetch_answer *a)
+{
+    return a->err.code == ERR_OK && a->status >= 200 && a->status <= 299;
 }
 
 static void on_answer(struct fetch_request *q, const struct fetch_answer *a)
 {
-    struct lane *l = container_of(q, struct lane, request);
+    struct lane *l = container_of(q, struct lane, parcel.request);
 
     if (a->err.code == ERR_OK)
-        reached(l->outbox);
-    if (a->err.code != ERR_OK || a->status < 200 || a->status > 299) {
+        outbox_reached(l->outbox);
+    if (!parcel_taken(a)) {
         not_taken(l, a);
         return;
     }
@@ -408,23 +457,11 @@ static void on_answer(struct fetch_request *q, const struct fetch_answer *a)
 
 static void deliver(struct lane *l)
 {
-    const struct config *config = l->outbox->control->config;
     struct err e;
-    int r;
+    int r = write_body(l, &l->page.events[l->at], &e);
 
-    buf_done(&l->body);
-    l->request = (struct fetch_request){ .method = FETCH_POST,
-                                         .url = config->hub.url,
-                                         .headers = l->headers,
-                                         .timeout = config->hub.timeout,
-                                         .max_body = ANSWER_MAX,
-                                         .done = on_answer };
-    r = fill_headers(l, &e);
     if (r >= 0)
-        r = write_body(l, &l->page.events[l->at], &e);
-    l->request.body = buf_str(&l->body);
-    if (r >= 0)
-        r = fetch_start(&l->outbox->fetch, &l->request, &e);
+        r = parcel_send(l->outbox, &l->parcel, on_answer, &e);
     if (r < 0)
         failed(l, &e);
 }
@@ -579,6 +616,12 @@ int outbox_open(struct control *c, struct err *e)
     return 0;
 }
 
+void outbox_open_egress(struct control *c)
+{
+    if (c->outbox && c->config->hub.egress)
+        c->outbox->egress = outbox_egress_open(c->outbox, c);
+}
+
 void outbox_reload(struct control *c)
 {
     struct err e;
@@ -607,6 +650,7 @@ void outbox_close(struct control *c)
     o->closing = true;
     event_unsubscribe(&o->events);
     index_each(&o->lanes, close_lane, NULL);
+    outbox_egress_close(take_ptr(o->egress));
     fetch_done(&o->fetch);
     soon(o); /* or when the store has answered the last of them */
 }

@@ -4,7 +4,10 @@
  * our own end; an event may come twice (its id is the same). A lane is one sandbox with events that
  * wait: lanes do not wait for each other, and a few of them are busy at a time. A lane that fails
  * rests, longer each time, and when a hub that could not be reached answers again, all of them go
- * on at once. Events that concern no sandbox each have a lane of their own. */
+ * on at once. Events that concern no sandbox each have a lane of their own.
+ *
+ * Denials of egress are no events of the store: what of a sandbox's audit file the hub has taken is
+ * noted beside that file, and they come as long as the file is kept. */
 #ifndef CONTROL_OUTBOX_H
 #define CONTROL_OUTBOX_H
 
@@ -20,6 +23,8 @@ enum {
 
 /* Starts if the configuration names a hub: before anything happens that it is to be told. */
 int outbox_open(struct control *c, struct err *e);
+/* Tells the hub of egress denials too, if the configuration says so: when there are outlets. */
+void outbox_open_egress(struct control *c);
 void outbox_reload(struct control *c); /* the headers; the old ones stay if that fails */
 void outbox_close(struct control *c);  /* idempotent */
 

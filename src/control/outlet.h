@@ -8,6 +8,7 @@
 #define CONTROL_OUTLET_H
 
 #include "control/egress_worker.h"
+#include "control/feed.h"
 #include "control/index.h"
 #include "control/policy_text.h"
 #include "extensions/extension.h"
@@ -91,9 +92,15 @@ void outlet_who(struct control *c, struct ext_box *b, uint64_t tag, int r, const
                 const struct ext_who *w);
 
 /* The audit file of a box, and the one before it, for reading: -ERR_NOT_FOUND. */
-enum outlet_log { OUTLET_LOG_NOW, OUTLET_LOG_BEFORE };
+enum outlet_log { OUTLET_LOG_NOW, OUTLET_LOG_BEFORE, OUTLET_LOG_SENT /* not a log: see below */ };
 int outlet_open_log(const struct control *c, const char *box, enum outlet_log which, int *ret,
                     struct err *e);
+/* How far the hub has it; false: nothing is known of that. */
+bool outlet_log_sent(const struct control *c, const char *box, struct feed_place *ret);
+void outlet_log_note_sent(const struct control *c, const char *box, const struct feed_place *at);
+/* Each box of whose log the hub may not have all. */
+void outlets_each_unsent(const struct control *c, void (*fn)(void *user, const char *box),
+                         void *user);
 void outlet_remove_logs(struct control *c, const char *box);
 /* Removes those that were not written since `before_ns` and whose box is nobody's: their sandbox is
  * not on record any more either. */

@@ -204,6 +204,8 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
     if (r >= 0)
         r = outlets_open(c, e);
     if (r >= 0)
+        outbox_open_egress(c);
+    if (r >= 0)
         r = control_recover(c, e);
     if (r < 0) {
         control_free(c);

@@ -136,6 +136,49 @@ def a_hub_that_is_away_holds_nothing_up(c):
             equal(hub.of(box), LIFE, f"events of {box}")
 
 
+def deny(d, box, host):
+    seen = d.api.run(box, ["curl", "-sS", "-m", "5", "-f", f"http://{host}/"]).expect(200).json
+    check(seen["exit_code"] != 0, f"{host} is reached: {seen}")
+
+
+def denied(hub):
+    """What the hub knows to be denied: sandbox and host, each once."""
+    with hub.lock:
+        return sorted({e["id"]: (e["subject"], e["data"]["detail"]["dst_endpoint"]["hostname"]) for e in hub.taken
+                       if e["type"] == "dev.sandboxer.egress.denied"}.values())
+
+
+@test
+def denials_are_sent_where_they_are_wanted(c):
+    hub = Hub().open()
+    try:
+        with Daemon(c, config=f"hub: {{url: {hub.url}, timeout: 2s, egress: true}}") as d:
+            one, two = (d.create(egress={"allow": ["api.example.com:80"]}) for _ in range(2))
+            deny(d, one, "a.example.com")
+            wait_for(lambda: denied(hub) == [(one, "a.example.com")], "a denial comes")
+            event = next(e for e in hub.taken if e["type"].startswith("dev.sandboxer.egress"))
+            equal((event["specversion"], event["data"]["sandbox_id"]), ("1.0", one), "the envelope")
+            check(event["id"].startswith(one) and event["time"].endswith("Z"), f"the envelope: {event}")
+            hub.moods = [500, 503]
+            deny(d, two, "b.example.com")
+            want = sorted([(one, "a.example.com"), (two, "b.example.com")])
+            wait_for(lambda: denied(hub) == want, "one that was refused at first comes", 60)
+            hub.close()
+            deny(d, one, "c.example.com")
+            d.kill()
+            d.start()
+            deny(d, two, "d.example.com")
+            d.destroy(two)
+            before = len(hub.taken)
+            hub.open()
+            want = sorted([*want, (one, "c.example.com"), (two, "d.example.com")])
+            wait_for(lambda: denied(hub) == want, "what was denied while it was away comes", 90)
+            again = [e for e in hub.taken[before:] if e["type"].startswith("dev.sandboxer.egress")]
+            check(len(again) <= 3, f"what it has taken comes again: {again}")
+    finally:
+        hub.close()
+
+
 @test
 def a_restart_in_between_loses_nothing(c):
     with hub_and_daemon(c) as (hub, d):
