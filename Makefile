@@ -54,6 +54,7 @@ soak: with-tests
 	@SOAK=1 tests/run --build $(BUILD) --only unit -k sandbox-test_many
 	@BUILD=$(abspath $(BUILD)) SOAK_SECONDS=$(SOAK_SECONDS) tests/soak
 	@BUILD=$(abspath $(BUILD)) SCALE_BOXES=1000 tests/e2e/test_egress_scale.py
+	@BUILD=$(abspath $(BUILD)) HALF_OPEN=15000 tests/e2e/test_egress_slow.py more_half_open_connections_than_may_be
 	@BUILD=$(abspath $(BUILD)) tests/model/test_points.py --every
 	@BUILD=$(abspath $(BUILD)) tests/model/test_sequences.py --sequences $(SOAK_SEQUENCES) --seed $$(date +%s)
 

@@ -114,6 +114,20 @@ def padded(data, total):
                     for i in range(0, len(message), 16384))
 
 
+def greased(data):
+    """The same with values that mean nothing (RFC 8701): cipher suites, and extensions before and behind the others."""
+    body = data[9:]
+    at = 34 + 1 + body[34]                                     # version, random, session id
+    n = struct.unpack("!H", body[at:at + 2])[0]
+    suites, rest = body[at + 2:at + 2 + n], body[at + 2 + n:]
+    methods, rest = rest[:1 + rest[0]], rest[1 + rest[0]:]
+    extensions = b"\x1a\x1a\0\0" + rest[2:] + b"\xfa\xfa\0\1\0"
+    body = body[:at] + struct.pack("!H", n + 4) + b"\x0a\x0a" + suites + b"\xea\xea" + methods + \
+        struct.pack("!H", len(extensions)) + extensions
+    message = b"\1" + struct.pack("!I", len(body))[1:] + body
+    return data[:3] + struct.pack("!H", len(message)) + message
+
+
 ODD = (400, 403)
 SMUGGLED = b"GET <A>/secret/x HTTP/1.1\r\nHost: api.example.com\r\n\r\n"
 
@@ -217,7 +231,8 @@ CASES = [
     Case(26, "tricks with the hello",
          hellos=((hello(), "sent"), (records(hello(), 1, 40), "sent"), (padded(hello(), 4096), "sent"),
                  (hello().replace(b"\0\x0f" + API.encode(), b"\0\x0f" + API.upper().encode()), "sent"),
-                 (padded(hello(), 20000), ("sent", *REFUSED)), b"\x80\x2e\1\3\1" + b"x" * 41, b"\x16\3\1\xff\xff" + b"x" * 70000,
+                 (greased(hello()), "sent"), (records(greased(hello()), 1, 2, 70), "sent"), greased(hello("other.example.com")),
+                 greased(hello(None)), (padded(hello(), 20000), ("sent", *REFUSED)), b"\x80\x2e\1\3\1" + b"x" * 41, b"\x16\3\1\xff\xff" + b"x" * 70000,
                  hello()[:5] + b"\2xxxx" + b"x" * 600, b"\x16\3\1\0\5hello" + b"x" * 50, b"\x16\3\1\0\0" * 20,
                  b"\x15\3\1\0\2\1\x5a" + hello("other.example.com"),
                  b"\x14\3\3\0\1\1" + hello("other.example.com")),

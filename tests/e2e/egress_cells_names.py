@@ -5,9 +5,9 @@ import socket
 import struct
 import time
 
-from egress_box import RCODES, question
+from egress_box import FAILED, RCODES, question
 from egress_cases import API, CASES, REFUSED, get, hello
-from egress_trial import ADAPTERS, OWN, POLICY, cell, lying, reaches, run_probes, send_address, wire
+from egress_trial import ADAPTERS, ANYBODY, OWN, POLICY, cell, lying, reaches, run_probes, send_address, send_place, wire
 from egress_world import PUBLIC, PUBLIC6
 from harness import Failure, check, equal, wait_for
 
@@ -57,13 +57,45 @@ def dot_by_capture(t, _):
     return "as without"
 
 
-@cell(12, "transparent")
-def ports_by_capture(t, _):
+def ports_by_capture(t):
     address = t.box.ask(API).addresses[0]
     seen = {send_address(t, None, (address, port)) for port in (25, 22, 9999, 2379, 2380, 6443, 10250, 10255, 444, 1)}
     check(seen <= set(REFUSED), f"ended: {seen}")
     t.silent({API})
-    return " ".join(sorted(seen))
+
+
+CONTROL_PLANE = (2379, 2380, 6443, 10250, 10255)
+
+
+def ends_at(t, adapter, port):
+    if adapter != "transparent":
+        return send_place(t, adapter, f"{API}:{port}")
+    return send_address(t, None, (t.box.ask(API).addresses[0], port))
+
+
+@cell(12, "connect", "forward", "transparent")
+def ports_of_control_planes(t, adapter):
+    """No policy can list them; one for all public addresses on every port does not have them either."""
+    if adapter == "transparent":
+        ports_by_capture(t)
+    for port in CONTROL_PLANE:
+        for ports in ({"port": port}, {"ports": [443, port]}):
+            t.box.set_policy({"version": 1, "network_policies": {"a": {"endpoints": [{"host": API, **ports}], **ANYBODY}}},
+                             answer=FAILED)
+        check(ends_at(t, adapter, port) in (403, *REFUSED), f"port {port} after a policy that lists it")
+    t.silent({API})
+    t.box.set_policy({**POLICY, "unlisted": {"access": "public"}})
+    seen = {ends_at(t, adapter, port) for port in CONTROL_PLANE}
+    check(seen <= {403, *REFUSED} and not t.news(), f"on every port: {seen}, {t.news()!r}")
+    with t.box.dial("127.0.0.1", 3128) if adapter != "transparent" else t.box.dial(PUBLIC, 7) as client:
+        if adapter == "connect":
+            check(client.send(f"CONNECT {PUBLIC}:7 HTTP/1.1\r\nHost: {PUBLIC}:7\r\n\r\n").head().status == 200, "another port")
+        elif adapter == "forward":
+            check(client.send(f"GET http://{PUBLIC}/ HTTP/1.1\r\nHost: {PUBLIC}\r\n\r\n").head().status == 200, "another port")
+        else:
+            check(client.send(b"ping").exactly(4) == b"ping", "another port")
+    t.box.set_policy(POLICY)
+    return f"listed {len(CONTROL_PLANE)} times: no policy; on every port: " + " ".join(sorted(map(str, seen)))
 
 
 @cell(14, "forward")

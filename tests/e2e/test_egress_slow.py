@@ -4,6 +4,8 @@
 are served beside them, and when they go nothing of them stays."""
 
 import contextlib
+import os
+import resource
 import select
 import socket
 import struct
@@ -11,7 +13,7 @@ import struct
 from egress_box import Box, question
 from egress_cases import hello
 from egress_world import PUBLIC, World, answer, echo, swallow
-from harness import check, equal, main, test, wait_for
+from harness import check, diagnose, equal, main, test, wait_for
 
 API = "api.example.com"
 PORTS = {"echo": 7, "sink": 9, "flood": 19, "web": 80, "deaf": 99, "tls": 443}
@@ -21,6 +23,8 @@ POLICY = {"version": 1, "network_policies": {
     "web": {"endpoints": [{"host": API, "port": PORTS["web"], "protocol": "rest", "access": "full"}],
             "binaries": [{"path": "/**"}]}}}
 CROWD = 40
+OPEN_MAX = 2048           # connections of a box that the worker takes
+HALF_OPEN = int(os.environ.get("HALF_OPEN", "3000"))
 CLIENT_BYTES = 40 << 10   # what one may take of the worker: a buffer each way, and what goes with them
 SLACK_BYTES = 1 << 20     # what the worker takes for itself, whoever comes
 
@@ -36,6 +40,13 @@ def deaf(connection, _):
     over = select.poll()
     over.register(connection, 0)  # the end of both directions is told in any case
     over.poll(60000)
+
+
+def half_open():
+    """Nobody waits for it: the queue of those to be accepted is short."""
+    client = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    client.connect_ex(("127.0.0.1", 3128))
+    return client
 
 
 def anonymous(pid):
@@ -114,6 +125,33 @@ def heads_that_do_not_end(c):
             with contextlib.suppress(OSError):
                 client.send(b"x")
         s.check()
+
+
+@test
+def more_half_open_connections_than_may_be(c):
+    """As many as the machine lets a process have, if that is asked for."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(HALF_OPEN, most - 1000)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    try:
+        with slow(c) as s:
+            crowd = s.box.run(lambda: [half_open() for _ in range(wanted)])
+            for client in crowd:
+                with contextlib.suppress(OSError):
+                    client.send(b"GET")
+            pid = s.box.process.pid
+            check(len(os.listdir(f"/proc/{pid}/fd")) <= 2 * OPEN_MAX + 64, "descriptors of the worker")
+            grown = anonymous(pid) - s.bytes
+            check(grown <= OPEN_MAX * CLIENT_BYTES + SLACK_BYTES, f"{wanted} clients take {grown >> 10} KiB of the worker")
+            equal(s.box.ask(API).rcode, "NOERROR", "by DNS beside them")
+            for client in crowd:
+                client.close()
+            wait_for(lambda: len(os.listdir(f"/proc/{pid}/fd")) < 100, "nothing of them stays", 60)
+            s.serve()
+        diagnose(f"{wanted} half-open connections, {OPEN_MAX} at a time with the worker: {grown >> 10} KiB of it")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 @test
