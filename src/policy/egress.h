@@ -128,7 +128,7 @@ enum egress_verdict egress_name_addresses(const struct egress_snapshot *s, struc
 
 /* May the connection go to these addresses? One bad one refuses all, and so does an empty list.
  * Metadata services and control-plane ports never; what is not public only if it was declared as
- * one exact address. */
+ * one exact address. *why is only filled if it is denied: the connection's reason stays. */
 enum egress_verdict egress_addresses(const struct egress_match *m, const struct address *list,
                                      size_t n, struct egress_reason *why);
 

@@ -111,6 +111,5 @@ enum egress_verdict egress_addresses(const struct egress_match *m, const struct 
                            n > 1 ? ", and one such address refuses all" : "");
         return EGRESS_DENIED;
     }
-    egress_reason_set_(why, "allowed", rule, "", "All %zu addresses may be dialled.", n);
     return EGRESS_ALLOWED;
 }
