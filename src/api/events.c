@@ -381,6 +381,17 @@ static bool read_query(struct call *c, struct stream *s)
     return true;
 }
 
+/* Who is bound to labels: of decisions it is known whose they are, of what is in the store not. */
+static bool may_hear(struct call *c, const struct stream *s)
+{
+    if (s->sandbox[0] || !c->caller.labels.n || !(s->kinds & KIND_LIFECYCLE))
+        return true;
+    call_fail_with(c, 403, "denied",
+                   "this token is for sandboxes with its labels: ask for one sandbox's events, or "
+                   "for a stream with kind=egress");
+    return false;
+}
+
 static void begin(struct stream *s)
 {
     struct call *c = s->call;
@@ -420,17 +431,13 @@ static void start(struct call *c, const char *sandbox)
     c->state = s;
     c->on_end = stream_end;
     c->on_gone = stream_gone;
-    if (read_query(c, s))
+    if (read_query(c, s) && may_hear(c, s))
         begin(s);
 }
 
 static void all(struct call *c)
 {
-    if (c->caller.labels.n)
-        call_fail_with(c, 403, "denied",
-                       "this token is for sandboxes with its labels: ask for one sandbox's events");
-    else
-        start(c, "");
+    start(c, "");
 }
 
 static void of_sandbox(struct call *c)

@@ -71,7 +71,7 @@ void event_unsubscribe(struct event_subscriber *s)
 
 bool event_visible(const struct caller *who, const struct event_record *v)
 {
-    return who->admin || strcmp(who->owner, v->owner) == 0;
+    return !who->labels.n && (who->admin || strcmp(who->owner, v->owner) == 0);
 }
 
 static void log_event(const struct event_record *v)

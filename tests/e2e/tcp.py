@@ -40,6 +40,12 @@ class Tcp:
             response = connection.getresponse()
             return Answer(response.status, response.headers, response.read())
 
+    def open(self, method, path, body=None, headers=()):
+        """Sends; the response is still to be read: (connection, response)."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request(method, path, body, {"Authorization": f"Bearer {self.token}", **dict(headers)})
+        return connection, connection.getresponse()
+
     def get(self, path, **headers):
         return self.request("GET", path, **headers)
 

@@ -177,10 +177,16 @@ def labels_bind_the_events_a_token_sees(c):
     with serving(c) as (d, _, token):
         ours, theirs = walled(d, labels={"team": "a"}), walled(d, labels={"team": "b"})
         bound, _ = token(labels={"team": "a"})
-        bound.get("/v1/events", Accept="text/event-stream").expect(403, code="denied")
+        for path in ("/v1/events", "/v1/events?kind=lifecycle", "/v1/events?kind=denied,lifecycle"):
+            bound.get(path, Accept="text/event-stream").expect(403, code="denied")
         bound.get(f"/v1/sandboxes/{theirs}/events", Accept="text/event-stream").expect(404, code="not_found")
         equal({e["sandbox_id"] for e in bound.get(f"/v1/sandboxes/{ours}/events").expect(200).json["events"]}, {ours},
               "events")
+        with Events(bound, "/v1/events?kind=denied") as stream, Events(d.api, "/v1/events?kind=denied") as everything:
+            try_host(d, theirs, "theirs.example.com")
+            equal(host_of(everything.next()), "theirs.example.com", "who sees everything")
+            try_host(d, ours, "ours.example.com")
+            equal(host_of(stream.next()), "ours.example.com", "the first that the token hears of")
 
 
 @test(only="root", because="other users reach only root's daemon")
