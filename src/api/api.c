@@ -158,6 +158,7 @@ static void on_request(struct http_exchange *x)
     if (!c)
         abort();
     c->api = http_user(x);
+    c->api->calls++;
     c->loop = c->api->loop;
     c->began_ns = clock_mono();
     c->x = x;
@@ -184,7 +185,9 @@ static void api_free(struct api *a)
     trust_close(a->trust);
     tokens_close(a->tokens);
     buf_done(&a->openapi);
-    free(a);
+    a->over = true;
+    if (!a->calls)
+        free(a);
 }
 
 static int open_trust(struct api *a, struct err *e)

@@ -14,6 +14,17 @@ struct call *call_ref(struct call *c)
     return c;
 }
 
+/* What control finishes while it closes is told to calls that have outlived their interface. */
+static void leave_api(const struct call *c)
+{
+    struct api *a = c->api;
+
+    if (c->in_flight)
+        a->in_flight--;
+    if (--a->calls == 0 && a->over)
+        free(a);
+}
+
 static void call_free(struct loop_later *l)
 {
     struct call *c = container_of(l, struct call, later);
@@ -21,8 +32,7 @@ static void call_free(struct loop_later *l)
     if (c->on_end)
         c->on_end(c);
     link_leave(&c->listening);
-    if (c->in_flight)
-        c->api->in_flight--;
+    leave_api(c);
     if (c->one_shot)
         sandbox_destroy(c->sandbox, &c->caller.actor, "its program ended", DESTROY_NO_SYNC, NULL);
     if (c->sandbox)

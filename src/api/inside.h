@@ -21,6 +21,8 @@ struct api {
     uid_t owner;
     unsigned in_flight;    /* calls that are not long ones … */
     struct list listening; /* … and those that are */
+    size_t calls;          /* of either kind, also those whose client has gone */
+    bool over;             /* everything is closed; the last call frees what is left */
     struct mcp_server mcp;
     struct mcp_web mcp_web;
     struct event_subscriber mcp_events;

@@ -56,7 +56,8 @@ static void created(struct create_op *op, int r, const struct err *e)
     struct ext_quote quote;
     char location[96];
 
-    if (control_estimate(c->api->control, &c->caller, &n->request, &quote, NULL) >= 0)
+    /* Who does not wait any more may have gone with the whole interface. */
+    if (c->x && control_estimate(c->api->control, &c->caller, &n->request, &quote, NULL) >= 0)
         s.quote = &quote;
     if (r < 0) {
         call_fail_sandbox(c, e, op->record ? op->record->id : NULL,
