@@ -37,6 +37,7 @@ struct spot {
     struct link link; /* its file has more */
     struct feed_place place;
     bool catching_up; /* lines before the reader's time are passed over */
+    bool ends;        /* its outlet has: nothing comes any more */
 };
 
 /* --- readers and their spots --- */
@@ -78,13 +79,19 @@ static void free_spot(struct index_entry *v, void *user)
     free(s);
 }
 
-void feed_look(struct feed_reader *r, const char *box)
+static struct spot *find_spot(const struct feed_reader *r, const char *box)
 {
     struct index_entry *v = index_find(&r->spots_, str_from(box));
-    struct spot *s = v                 ? container_of(v, struct spot, entry)
-                     : r->sees(r, box) ? new_spot(r, box)
-                                       : NULL;
 
+    return v ? container_of(v, struct spot, entry) : NULL;
+}
+
+void feed_look(struct feed_reader *r, const char *box)
+{
+    struct spot *s = find_spot(r, box);
+
+    if (!s && r->sees(r, box))
+        s = new_spot(r, box);
     if (!s)
         return;
     if (!link_joined(&s->link))
@@ -102,8 +109,19 @@ static void tell_readers(struct outlet *o)
 
 void feed_outlet_ends(struct outlet *o)
 {
-    if (list_first(&o->control->feed.readers) && outlet_log_moved(o))
-        tell_readers(o);
+    struct feed *f = &o->control->feed;
+    bool moved = list_first(&f->readers) && outlet_log_moved(o);
+
+    for (struct link *l = list_first(&f->readers); l; l = list_after(&f->readers, l)) {
+        struct feed_reader *r = container_of(l, struct feed_reader, link_);
+        struct spot *s = find_spot(r, o->box->id);
+
+        if (moved || s)
+            feed_look(r, o->box->id);
+        s = find_spot(r, o->box->id);
+        if (s)
+            s->ends = true;
+    }
 }
 
 static void look_at_outlet(struct index_entry *v, void *user)
@@ -234,7 +252,7 @@ static bool fill(struct feed_reader *r, struct spot *s)
 /* Everything of it was read: of a box that is gone for good. */
 static void rest_spot(struct feed_reader *r, struct spot *s)
 {
-    if (control_knows(r->control_, s->id))
+    if (!s->ends && control_knows(r->control_, s->id))
         return;
     if (r->over)
         r->over(r, s->id, &s->place);
