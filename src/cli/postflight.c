@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/own.h"
-#include "cli/preflight.h"
 #include "cli/seal_tool.h"
 #include "cli/state_dir.h"
 #include "cli/untrusted.h"
@@ -120,7 +119,7 @@ static int agree(const struct json *files, const struct json *changes, struct er
 }
 
 static int ask(const struct postflight *p, const struct json *listed, const struct json *changes,
-               struct buf *answer, struct err *e)
+               struct arena *a, struct step_answer *ret, struct err *e)
 {
     AUTO(buf_done) struct buf question = BUF_INIT(SEAL_TOOL_OUT_MAX);
     char path[PATH_MAX];
@@ -146,29 +145,25 @@ static int ask(const struct postflight *p, const struct json *listed, const stru
     json_put_tree(&w, changes);
     json_end_object(&w);
     r = json_writer_finish(&w, e);
-    return r < 0
-               ? r
-               : step_ask("post-flight", p->command, buf_str(&question), p->timeout_ns, answer, e);
+    return r < 0 ? r : step_take("postflight", p->options, buf_str(&question), a, ret, e);
 }
 
-static void write_step(struct json_writer *w, struct str key, const char *command,
-                       const struct json *result)
+static void write_step(struct json_writer *w, struct str key, const struct step_answer *answer)
 {
     json_key(w, key);
     json_begin_object(w);
     json_key(w, STR("by"));
-    json_put_str(w, command ? STR("command") : STR("sandboxer"));
-    if (result) {
+    json_put_str(w, answer->by);
+    if (answer->result) {
         json_key(w, STR("result"));
-        json_put_tree(w, result);
+        json_put_tree(w, answer->result);
     }
     json_end_object(w);
 }
 
 static int write_manifest(const struct postflight *p, const struct json *program,
                           const struct json *listed, const struct json *changes,
-                          const struct json *pre, const struct json *post, struct buf *out,
-                          struct err *e)
+                          const struct step_answer *post, struct buf *out, struct err *e)
 {
     char at[32] = "";
     time_t now = time(NULL);
@@ -192,8 +187,8 @@ static int write_manifest(const struct postflight *p, const struct json *program
     json_key(&w, STR("status"));
     json_put_int(&w, p->status);
     json_end_object(&w);
-    write_step(&w, STR("preflight"), p->preflight_by, pre);
-    write_step(&w, STR("postflight"), p->command, post);
+    write_step(&w, STR("preflight"), p->preflight);
+    write_step(&w, STR("postflight"), post);
     json_key(&w, STR("files"));
     json_put_tree(&w, json_get(listed, STR("files")));
     json_key(&w, STR("deleted"));
@@ -219,29 +214,28 @@ static int sign(struct str text, struct buf *out, struct err *e)
 int postflight(const struct postflight *p, struct buf *out, struct err *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(TREE_MAX);
-    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX), answer = BUF_INIT(STEP_ANSWER_MAX);
-    const struct json *program, *listed, *changes, *pre, *post = NULL, *first;
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
+    const struct json *program, *listed, *changes, *first;
+    struct step_answer answer = { 0 };
     int r = list(p, "program", &a, &program, e);
 
     if (r >= 0)
         r = list(p, "output/output", &a, &listed, e);
     if (r >= 0)
-        r = json_read(p->preflight, limits, &a, &pre, e);
-    if (r >= 0)
         r = json_read(p->changes, limits, &a, &changes, e);
     if (r >= 0)
-        r = judge(listed, !p->command, e);
+        r = judge(listed, false, e);
     if (r >= 0)
         r = agree(json_get(listed, STR("files")), changes, e);
-    if (r >= 0 && p->command)
-        r = ask(p, listed, changes, &answer, e);
-    if (r >= 0 && p->command)
-        r = json_read(buf_str(&answer), limits, &a, &post, e);
+    if (r >= 0)
+        r = ask(p, listed, changes, &a, &answer, e);
+    if (r >= 0 && answer.ours)
+        r = judge(listed, true, e);
     if (r < 0)
         return r;
     first = json_first(json_get(program, STR("files")));
     if (!first)
         return err_set(e, ERR_BUG, "the program is not in its stage");
-    r = write_manifest(p, first, listed, changes, pre, post, &text, e);
+    r = write_manifest(p, first, listed, changes, &answer, &text, e);
     return r < 0 ? r : sign(buf_str(&text), out, e);
 }

@@ -2,18 +2,14 @@
 #ifndef CLI_POSTFLIGHT_H
 #define CLI_POSTFLIGHT_H
 
-#include <stdint.h>
-
-#include "base/buf.h"
+#include "cli/step.h"
 
 struct postflight {
-    const char *stage;        /* has program/program and output/output */
-    const char *program;      /* its name */
-    struct str changes;       /* in the sandbox, as changes_end() tells them */
-    struct str preflight;     /* what the first step answered, as JSON */
-    const char *preflight_by; /* the command that did; NULL: our own rules */
-    const char *command;      /* decides whether the output may leave; NULL: our own rules */
-    int64_t timeout_ns;
+    const char *stage;   /* has program/program and output/output */
+    const char *program; /* its name */
+    struct str changes;  /* in the sandbox, as changes_end() tells them */
+    const struct step_answer *preflight;
+    const struct step_options *options;
     int status; /* the program's */
 };
 

@@ -37,7 +37,7 @@ struct run_options {
         .network = NETWORK_OPTIONS_NONE                                                            \
     }
 
-enum { RUN_OPTION_COUNT = 31 };
+enum { RUN_OPTION_COUNT = 36 };
 extern const struct option_spec run_option_specs[RUN_OPTION_COUNT];
 
 /* Adds the variables that nobody set and a program expects: its language, its terminal, and, with a

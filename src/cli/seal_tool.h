@@ -1,5 +1,5 @@
-/* Work for sandboxer-seal, which has cryptography and we have not; and for commands that stand in
- * for a step. */
+/* Work for programs of ours that have what we have not: sandboxer-seal cryptography, sandboxer-step
+ * the configuration and ways to servers. */
 #ifndef CLI_SEAL_TOOL_H
 #define CLI_SEAL_TOOL_H
 
@@ -8,6 +8,7 @@
 #include "base/buf.h"
 
 #define SEAL_TOOL "sandboxer-seal"
+#define STEP_TOOL "sandboxer-step"
 
 enum { SEAL_TOOL_OUT_MAX = 96 << 20 };
 
@@ -23,10 +24,8 @@ int seal_tool_show(const char *const *arguments, int *ret_status, struct err *e)
 int seal_tool_complain(int fd, struct err *e);
 int seal_tool_hear(int from, int64_t deadline, struct buf *out, struct err *e);
 
-/* `sh -c command` with our environment and stderr, stdin from the text; what it printed. It, and
- * all of its process group, is killed after timeout_ns: -ERR_TIMEOUT. -ERR_UPSTREAM for any end but
- * exit status 0, -ERR_TOO_BIG if it prints more than out can hold. */
-int step_command_run(const char *command, struct str text, int64_t timeout_ns, struct buf *out,
-                     struct err *e);
+/* The same for sandboxer-step, which has steps taken by others and gets our environment and stderr.
+ */
+int step_tool_run(const char *const *arguments, struct str text, struct buf *out, struct err *e);
 
 #endif

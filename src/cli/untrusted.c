@@ -10,9 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/own.h"
-#include "base/units.h"
 #include "cli/postflight.h"
 #include "cli/preflight.h"
 #include "cli/seal_tool.h"
@@ -23,10 +21,12 @@
 #include "tree/remove.h"
 #include "tree/unpack.h"
 
-enum { NO_REPLACE = 1 /* RENAME_NOREPLACE, which musl's headers may lack */ };
+enum {
+    NO_REPLACE = 1, /* RENAME_NOREPLACE, which musl's headers may lack */
+    ANSWER_TREE_MAX = 64 << 20,
+};
 
-#define STEP_TIMEOUT_NS (60 * NS_PER_S)
-#define TAR_MAX         (UINT64_C(320) << 20)
+#define TAR_MAX (UINT64_C(320) << 20)
 
 static const char *base_name(const char *path)
 {
@@ -37,8 +37,11 @@ static const char *base_name(const char *path)
 
 bool untrusted_options_any(const struct untrusted_options *o)
 {
-    return o->input || o->output || o->manifest || o->block || o->preflight || o->postflight ||
-           o->step_timeout;
+    const struct step_options *s = &o->steps;
+
+    return o->input || o->output || o->manifest || s->block || s->config || s->timeout ||
+           s->preflight.command || s->preflight.mcp || s->preflight.tool || s->postflight.command ||
+           s->postflight.mcp || s->postflight.tool;
 }
 
 /* --- Before --- */
@@ -159,19 +162,15 @@ int untrusted_begin(struct untrusted *u, const struct untrusted_options *o, char
     int r;
 
     u->o = o;
-    u->step_timeout_ns = STEP_TIMEOUT_NS;
     buf_init(&u->text, SCAN_INPUT_MAX);
-    buf_init(&u->preflight, STEP_ANSWER_MAX);
+    arena_init(&u->arena, ANSWER_TREE_MAX);
     r = choose_places(u, e);
-    if (r >= 0 && o->step_timeout)
-        r = units_duration(str_from(o->step_timeout), "--step-timeout", &u->step_timeout_ns, e);
     if (r >= 0)
         r = text_file_read(o->file, &u->text, e);
     if (r >= 0)
         r = choose_command(u, arguments, e);
     if (r >= 0)
-        r = preflight(o->file, buf_str(&u->text), o->block ? o->block : "high", o->preflight,
-                      u->step_timeout_ns, &u->preflight, e);
+        r = preflight(o->file, buf_str(&u->text), &o->steps, &u->arena, &u->preflight, e);
     return r < 0 ? r : make_stage(u, e);
 }
 
@@ -242,10 +241,8 @@ int untrusted_end(struct untrusted *u, const struct session *s, int status, stru
     AUTO(buf_done) struct buf manifest = BUF_INIT(96 << 20), changes = BUF_INIT(SEAL_TOOL_OUT_MAX);
     struct postflight p = { .stage = u->stage,
                             .program = u->o->file,
-                            .preflight = buf_str(&u->preflight),
-                            .preflight_by = u->o->preflight,
-                            .command = u->o->postflight,
-                            .timeout_ns = u->step_timeout_ns,
+                            .preflight = &u->preflight,
+                            .options = &u->o->steps,
                             .status = status };
     int r;
 
@@ -271,7 +268,7 @@ void untrusted_done(struct untrusted *u)
     drop_fd(&u->feed);
     drop_fd(&u->stage_fd);
     buf_done(&u->text);
-    buf_done(&u->preflight);
+    arena_done(&u->arena);
     if (!u->stage[0])
         return;
     if (name)

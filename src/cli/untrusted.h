@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "cli/changes.h"
 #include "cli/session.h"
+#include "cli/step.h"
 #include "cli/verb.h"
 
 /* Inside: the working directory; what is in it is brought out. */
@@ -17,17 +18,18 @@
 
 /* As the command line has them. */
 struct untrusted_options {
-    const char *file, *input, *output, *manifest, *block, *preflight, *postflight, *step_timeout;
+    const char *file, *input, *output, *manifest;
+    struct step_options steps;
 };
 
 struct untrusted {
     const struct untrusted_options *o;
-    int64_t step_timeout_ns;
     char output[PATH_MAX - 64], manifest[PATH_MAX - 32]; /* where they will be */
     char stage[PATH_MAX];                                /* until then; "" if there is none */
     int stage_fd, tar, feed;
-    struct buf text;               /* the program */
-    struct buf preflight;          /* what the first step found, as JSON */
+    struct buf text;    /* the program */
+    struct arena arena; /* of what the first step answered */
+    struct step_answer preflight;
     char program[PLAN_TARGET_MAX]; /* its path inside */
     const char *argv[OPTION_LIST_MAX + 4];
     struct changes changes;

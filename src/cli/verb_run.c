@@ -286,6 +286,8 @@ const struct verb verb_run = {
         "in an\n"
         "empty directory, /tmp/output; what it leaves there is looked at (no set-user-id bits, no\n"
         "links out, no devices), hashed and signed, and only then put into place, all or nothing.\n"
+        "The manifest also tells all that it changed elsewhere in the sandbox. A command or an MCP\n"
+        "server can take either look.\n"
         "'sandboxer verify MANIFEST DIR' checks it later. What is refused ends with 125.\n"
         "\n"
         "Exit status: the command's own; 128+N if signal N ended it; 124 after a timeout; 125 if\n"

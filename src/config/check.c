@@ -192,10 +192,34 @@ static int check_hosts(const struct check *k)
     return 0;
 }
 
+/* One of them takes a step, and nobody else. */
+static int check_step(const struct check *k, const char *name, const struct config_step *s)
+{
+    char field[64];
+    int many = (s->command.n > 0) + (s->mcp.command.n > 0) + !!s->mcp.url;
+
+    snprintf(field, sizeof field, "scan.%s", name);
+    if (many > 1)
+        return fail(k, field, "a command, mcp.command or mcp.url takes the step: give one");
+    if (s->mcp.tool && !s->mcp.url && !s->mcp.command.n)
+        return fail(k, field, "mcp.tool is of a server: give mcp.command or mcp.url");
+    if (s->mcp.url && !is_url(str_from(s->mcp.url)))
+        return fail(k, field,
+                    "mcp.url: must be an http:// or https:// URL without user and password");
+    return 0;
+}
+
+static int check_steps(const struct check *k)
+{
+    int r = check_step(k, "preflight", &k->c->scan.preflight);
+
+    return r < 0 ? r : check_step(k, "postflight", &k->c->scan.postflight);
+}
+
 int config_check_(struct config *c, const struct sources *s, struct err *e)
 {
     static int (*const checks[])(const struct check *) = { check_texts, check_socket, check_listen,
-                                                           check_pool, check_hosts };
+                                                           check_pool,  check_hosts,  check_steps };
     struct check k = { .c = c, .sources = s, .e = e };
     int r = 0;
 

@@ -18,6 +18,8 @@ static const char *const formats[] = { "plain", "json", NULL };
 static const char *const failures[] = { "static", "closed", "open", NULL };
 static const char *const trusts[] = { "apprentice", "journeyman", "master", NULL };
 
+const char *const config_severities[] = { "info", "low", "medium", "high", "critical", NULL };
+
 /* Objects are members of struct config, so their fields' offsets count from the member. */
 #define IN(object, member) JSON_AT(__typeof__(((struct config *)NULL)->object), member)
 #define AT(member)         JSON_AT(struct config, member)
@@ -150,6 +152,30 @@ static const struct json_field trust_fields[] = {
       .doc = "How long a session waits for its client to come back." },
 };
 
+static const struct json_field step_mcp_fields[] = {
+    { "command", JSON_KIND_STRS, JSON_AT(__typeof__(((struct config_step *)NULL)->mcp), command),
+      .max = CONFIG_WORDS_MAX, .doc = "Program and arguments of a server that speaks on pipes." },
+    { "url", JSON_KIND_STR, JSON_AT(__typeof__(((struct config_step *)NULL)->mcp), url),
+      .max = 2048, .doc = "Or where a server is, over HTTP." },
+    { "tool", JSON_KIND_STR, JSON_AT(__typeof__(((struct config_step *)NULL)->mcp), tool),
+      .max = 128, .doc = "The tool to call; by default named as the step." },
+};
+
+static const struct json_field step_fields[] = {
+    { "command", JSON_KIND_STRS, JSON_AT(struct config_step, command), .max = CONFIG_WORDS_MAX,
+      .doc = "Program and arguments that take the step in place of ours." },
+    { "mcp", JSON_KIND_OBJECT, JSON_AT(struct config_step, mcp), JSON_FIELDS(step_mcp_fields) },
+};
+
+static const struct json_field scan_fields[] = {
+    { "block", JSON_KIND_ENUM, IN(scan, block), .names = config_severities, .preset = "high",
+      .doc = "The least severe finding that keeps an untrusted program from running." },
+    { "timeout", JSON_KIND_DURATION, IN(scan, timeout), .min = 100 * NS_PER_MS, .max = HOUR,
+      .preset = "1m", .doc = "How long a step of one's own may take." },
+    { "preflight", JSON_KIND_OBJECT, IN(scan, preflight), JSON_FIELDS(step_fields) },
+    { "postflight", JSON_KIND_OBJECT, IN(scan, postflight), JSON_FIELDS(step_fields) },
+};
+
 const struct json_field config_fields[] = {
     { "listen", JSON_KIND_STR, AT(listen), .max = 64,
       .doc = "Address and port for TCP, as in `127.0.0.1:7700`; without it there is none." },
@@ -173,6 +199,7 @@ const struct json_field config_fields[] = {
       .item_size = sizeof(struct config_host), .doc = "Machines that sandboxes can be placed on." },
     { "gateway", JSON_KIND_OBJECT, AT(gateway), JSON_FIELDS(gateway_fields) },
     { "trust", JSON_KIND_OBJECT, AT(trust), JSON_FIELDS(trust_fields) },
+    { "scan", JSON_KIND_OBJECT, AT(scan), JSON_FIELDS(scan_fields) },
 };
 const size_t config_field_count = COUNT_OF(config_fields);
 

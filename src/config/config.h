@@ -27,6 +27,7 @@ enum {
     CONFIG_SOCKET_MAX = 107, /* bytes of a unix socket's path */
     CONFIG_HOSTS_MAX = 256,
     CONFIG_RESOLVERS_MAX = 3,
+    CONFIG_WORDS_MAX = 32, /* of a command */
 };
 
 enum config_trust { TRUST_APPRENTICE, TRUST_JOURNEYMAN, TRUST_MASTER };
@@ -35,6 +36,15 @@ struct config_host {
     const char *name;
     const char *address; /* as ssh takes it: host, user@host */
     struct json_map labels;
+};
+
+/* Who takes a step around an untrusted run; nothing is set: we do. */
+struct config_step {
+    struct json_strs command;
+    struct {
+        struct json_strs command;
+        const char *url, *tool;
+    } mcp;
 };
 
 struct config_address {
@@ -106,9 +116,17 @@ struct config {
         int64_t silence, grace;
     } trust;
 
+    struct {
+        unsigned block; /* of config_severities */
+        int64_t timeout;
+        struct config_step preflight, postflight;
+    } scan;
+
     struct config_address address;
     unsigned socket_mode;
 };
+
+extern const char *const config_severities[]; /* from the least; NULL at the end */
 
 extern const struct json_field config_fields[];
 extern const size_t config_field_count;

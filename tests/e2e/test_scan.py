@@ -183,7 +183,7 @@ def steps_can_be_commands(c):
 
     run("--preflight-command", deny).expect(125, says="too odd")
     for broken in ("false", "true", "echo '{}'", "echo '{\"verdict\":\"maybe\"}'", "kill -9 $$", f"{allow}; exit 1"):
-        run("--preflight-command", broken).expect(125, says="pre-flight")
+        run("--preflight-command", broken).expect(125, says="preflight")
     run("--step-timeout", "1s", "--preflight-command", "sleep 100").expect(125, says="too long")
     run("--preflight-command", allow, "--postflight-command", deny).expect(125, says="too odd")
     check(not out.exists(), "there is an output")

@@ -1,0 +1,7 @@
+/* Has a step around an untrusted run taken by a command or an MCP server. */
+#include "step/tool.h"
+
+int main(int argc, char **argv)
+{
+    return step_tool_main(argc, argv);
+}

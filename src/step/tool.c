@@ -1,0 +1,205 @@
+#include "step/tool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/units.h"
+#include "config/config.h"
+#include "json/reader.h"
+#include "json/writer.h"
+#include "step/step.h"
+
+enum { MISUSED = 2, FAILED = 125, QUESTION_MAX = 100 << 20, TREE_MAX = 512 << 20 };
+
+/* As the command line gives them; "" for what nobody said. */
+enum argument {
+    ARG_STEP = 1,
+    ARG_CONFIG,
+    ARG_COMMAND,
+    ARG_MCP,
+    ARG_TOOL,
+    ARG_TIMEOUT,
+    ARG_BLOCK,
+    ARG_COUNT_
+};
+
+static int read_question(struct buf *out, struct err *e)
+{
+    char *room;
+    ssize_t n;
+
+    do {
+        if (buf_room(out, 64 << 10, &room) < 0)
+            return err_set(e, ERR_TOO_BIG, "the question is too long");
+        n = read(STDIN_FILENO, room, 64 << 10);
+        if (n < 0 && errno != EINTR)
+            return err_sys(e, "reading the question");
+        buf_grew(out, n > 0 ? (size_t)n : 0);
+    } while (n != 0);
+    return 0;
+}
+
+/* --- Who takes the step --- */
+
+static bool is_url(const char *text)
+{
+    return str_starts(str_from(text), STR("http://")) ||
+           str_starts(str_from(text), STR("https://"));
+}
+
+static void by_shell(struct step *s, enum step_kind kind, const char *command)
+{
+    s->kind = kind;
+    s->argv[0] = "/bin/sh";
+    s->argv[1] = "-c";
+    s->argv[2] = command;
+}
+
+static void by_words(struct step *s, enum step_kind kind, const struct json_strs *words)
+{
+    s->kind = kind;
+    for (size_t i = 0; i < words->n; i++) /* config has no more than fit */
+        s->argv[i] = words->p[i];
+}
+
+static void from_config(struct step *s, const struct config_step *c)
+{
+    if (c->command.n)
+        by_words(s, STEP_COMMAND, &c->command);
+    else if (c->mcp.command.n)
+        by_words(s, STEP_MCP_PIPE, &c->mcp.command);
+    else if (c->mcp.url)
+        s->kind = STEP_MCP_WEB;
+    s->url = c->mcp.url;
+    s->tool = c->mcp.tool;
+}
+
+/* What was said on the command line stands in for the configuration. */
+static int choose(char **argv, const struct config *config, struct step *s, struct err *e)
+{
+    bool pre = strcmp(argv[ARG_STEP], "preflight") == 0;
+
+    s->timeout_ns = config->scan.timeout;
+    if (argv[ARG_TIMEOUT][0] &&
+        units_duration(str_from(argv[ARG_TIMEOUT]), "--step-timeout", &s->timeout_ns, e) < 0)
+        return -(int)ERR_INVALID;
+    if (argv[ARG_COMMAND][0] && argv[ARG_MCP][0])
+        return err_set(e, ERR_INVALID, "a command or an MCP server takes the step, not both");
+    if (argv[ARG_COMMAND][0]) {
+        by_shell(s, STEP_COMMAND, argv[ARG_COMMAND]);
+    } else if (argv[ARG_MCP][0]) {
+        by_shell(s, STEP_MCP_PIPE, argv[ARG_MCP]);
+        s->url = argv[ARG_MCP];
+        s->kind = is_url(s->url) ? STEP_MCP_WEB : STEP_MCP_PIPE;
+    } else {
+        from_config(s, pre ? &config->scan.preflight : &config->scan.postflight);
+    }
+    if (argv[ARG_TOOL][0])
+        s->tool = argv[ARG_TOOL];
+    if (!s->tool)
+        s->tool = argv[ARG_STEP];
+    return 0;
+}
+
+/* --- Asking --- */
+
+static int ask(const struct step *s, struct str question, struct buf *out, struct err *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(TREE_MAX);
+    const struct json_limits limits = { .bytes = QUESTION_MAX, .depth = 32 };
+    const struct json *tree;
+    int r;
+
+    if (s->kind == STEP_COMMAND)
+        return step_by_command(s, question, out, e);
+    r = json_read(question, limits, &a, &tree, e);
+    if (r < 0)
+        return r;
+    return s->kind == STEP_MCP_WEB ? step_by_web(s, tree, out, e) : step_by_pipe(s, tree, out, e);
+}
+
+static int print(const struct buf *b, struct err *e)
+{
+    if (fwrite(b->p, 1, b->n, stdout) != b->n || fflush(stdout) == EOF)
+        return err_sys(e, "writing the answer");
+    return 0;
+}
+
+/* {"by": …, "block": …, "result": …} */
+static int tell(const struct step *s, const char *block, const struct json *result, struct err *e)
+{
+    static const char *const names[] = { "sandboxer", "command", "mcp", "mcp" };
+    AUTO(buf_done) struct buf out = BUF_INIT(2 * STEP_ANSWER_MAX);
+    struct json_writer w;
+    int r;
+
+    json_writer_init(&w, &out, JSON_COMPACT);
+    json_begin_object(&w);
+    json_key(&w, STR("by"));
+    json_put_str(&w, str_from(names[s->kind]));
+    json_key(&w, STR("block"));
+    json_put_str(&w, str_from(block));
+    if (result) {
+        json_key(&w, STR("result"));
+        json_put_tree(&w, result);
+    }
+    json_end_object(&w);
+    r = json_writer_finish(&w, e);
+    return r < 0 ? r : print(&out, e);
+}
+
+static int take(char **argv, struct err *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(TREE_MAX);
+    AUTO(buf_done) struct buf question = BUF_INIT(QUESTION_MAX), answer = BUF_INIT(STEP_ANSWER_MAX);
+    const struct json_limits limits = { .bytes = STEP_ANSWER_MAX, .depth = 32 };
+    const struct json *result = NULL;
+    struct step s = { .kind = STEP_BUILT_IN };
+    struct config config;
+    const char *block;
+    int r = config_load(argv[ARG_CONFIG][0] ? argv[ARG_CONFIG] : NULL, &config, &a, e);
+
+    if (r >= 0)
+        r = choose(argv, &config, &s, e);
+    if (r >= 0)
+        r = read_question(&question, e);
+    if (r >= 0 && s.kind != STEP_BUILT_IN)
+        r = ask(&s, buf_str(&question), &answer, e);
+    if (r >= 0 && s.kind != STEP_BUILT_IN)
+        r = err_wrap(e, json_read(buf_str(&answer), limits, &a, &result, e), "its answer");
+    if (r < 0)
+        return r;
+    block = argv[ARG_BLOCK][0] ? argv[ARG_BLOCK] : config_severities[config.scan.block];
+    return tell(&s, block, result, e);
+}
+
+/* An error goes where the answer would: stderr is that of whoever takes the step. */
+static int complain(const struct err *why)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(8192);
+    struct json_writer w;
+    struct err e;
+
+    json_writer_init(&w, &out, JSON_COMPACT);
+    json_begin_object(&w);
+    json_key(&w, STR("error"));
+    json_put_lossy(&w, str_from(why->msg));
+    json_end_object(&w);
+    return json_writer_finish(&w, &e) < 0 || print(&out, &e) < 0 ? FAILED : 0;
+}
+
+int step_tool_main(int argc, char **argv)
+{
+    struct err e = { 0 };
+
+    if (argc != ARG_COUNT_) {
+        fputs("sandboxer-step: a part of sandboxer, which calls it\n", stderr);
+        return MISUSED;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    return take(argv, &e) < 0 ? complain(&e) : 0;
+}
