@@ -23,7 +23,9 @@
     "Data*|*.config/gcloud*|/proc/*/environ|"                                                      \
     "*/run/secrets*|*cookies.sqlite*|*.mozilla/*|*id_rsa|*id_ed25519|*.npmrc|*.pypirc|*keystore*/" \
     "UTC*|*.password-store*|"                                                                      \
-    "*.azure/*|*.vault-token*|*Local State|*.config/gh/hosts.yml"
+    "*.azure/*|*.vault-token*|*Local State|*.config/gh/hosts.yml|*.config/google-chrome*|*"        \
+    ".config/chromium*|*BraveSoftware*|*/Cookies|*.config/solana*|*.ethereum/*|*.bitcoin/"         \
+    "*|*.electrum/*|*Exodus/*"
 #define METADATA                                                                                   \
     "*169.254.169.254*|*metadata.google.internal*|*100.100.100.200*|*fd00:ec2::254*|*169.254.170." \
     "2*"
@@ -122,6 +124,14 @@ const struct scan_rule scan_rules[] = {
       SAY("makes the kernel crash or restart", "A program does not restart a machine.") },
     { "shell.power", SH, HIGH, D, LOOK_ACT, .name = "shutdown|reboot|halt|poweroff|telinit",
       SAY("turns the machine off", "A program does not restart a machine.") },
+    { "shell.setuid", SH, HIGH, D, LOOK_ACT, .name = "chmod|install",
+      .args = "u+s|+s|ug+s|u+xs|4755|04755|4555|04555|4711|04711|4777|04777|6755|06755|-m4755|"
+              "--mode=4755",
+      SAY("makes a program run with the rights of its owner", "Leave that to the administrator.") },
+    { "shell.host-mounted", SH, CRIT, E, LOOK_ACT, .name = "docker|podman|nerdctl",
+      .args = "/:/*|-v/:/*|--volume=/:/*|--mount=*source=/,*|*src=/,*|*source=/,*",
+      SAY("hands the whole machine to a container",
+          "Mount the one directory that the container needs.") },
     { "shell.protection", SH, MED, D, LOOK_ACT,
       .name = "iptables|nft|ufw|setenforce|systemctl|auditctl|swapoff|service",
       .args = "-F|flush|disable|stop|0|-e0|-a|mask",
@@ -181,6 +191,12 @@ const struct scan_rule scan_rules[] = {
     { "shell.netcat-pipe", SH, CRIT, E, LOOK_INTO, .name = "nc|ncat|netcat|telnet|socat|openssl",
       .into = "sh|bash|zsh|dash|ash|/bin/sh|eval",
       SAY("runs what somebody outside says", LOOK_WHO) },
+    { "shell.shell-to-netcat", SH, CRIT, E, LOOK_INTO, .name = "sh|bash|zsh|dash|ash|ksh",
+      .flags = "i", .into = "nc|ncat|netcat|telnet|socat|openssl",
+      SAY("sends what a shell says to somebody outside", LOOK_WHO) },
+    { "shell.find-shred", SH, HIGH, D, LOOK_INTO, .name = "find|ls|locate|fd",
+      .into = "shred|srm|wipe|scrub",
+      SAY("overwrites all that it finds so that nobody can bring it back", BE_SURE) },
     { "shell.dns-carries", SH, HIGH, E, LOOK_ACT, .name = "dig|nslookup|host|ping|drill",
       .args = "*$()*|*$()", SAY("puts what it found into the name it asks for", LOOK_WHO) },
     { "shell.keys-planted", SH, HIGH, E, LOOK_ACT, .name = ">|tee|cp|ssh-copy-id",
@@ -193,7 +209,7 @@ const struct scan_rule scan_rules[] = {
     { "shell.starts-with-shell", SH, MED, E, LOOK_ACT, .name = ">|tee",
       .args = "*.bashrc|*.profile|*.zshrc|*.bash_profile",
       SAY("makes itself run with every shell", "A program ends when it is done.") },
-    { "shell.cron-added", SH, MED, E, LOOK_ACT, .name = "crontab", .args = "-|-e|*",
+    { "shell.cron-added", SH, HIGH, E, LOOK_ACT, .name = "crontab", .args = "-|-e|*",
       SAY("changes a timetable", "A program ends when it is done.") },
     { "shell.tunnel", SH, HIGH, E, LOOK_ACT, .name = "ssh|autossh|ngrok|cloudflared|frpc|chisel",
       .args = "-R|-*R|tcp|tunnel|client",
@@ -254,6 +270,9 @@ const struct scan_rule scan_rules[] = {
       .name = "os.path.expanduser|Path.home|pathlib.Path.home|os.getenv|os.environ.get",
       .args = "~|~/|HOME|?", .into = "shutil.rmtree|rmtree",
       SAY("removes a home directory", BE_SURE) },
+    { "python.rmtree-joined", PY, CRIT, D, LOOK_INTO, .name = "os.path.join|pathlib.Path|Path",
+      .args = "/", .into = "shutil.rmtree|rmtree|os.remove|os.unlink|*.unlink",
+      SAY("removes from the root directory on", BE_SURE) },
     { "python.remove-system", PY, HIGH, D, LOOK_ACT,
       .name = "os.remove|os.unlink|os.truncate|os.rename|shutil.move|os.rmdir",
       .args = "/etc/*|/boot/*|/usr/*|/bin/*|/var/log/*|/lib/*",
@@ -421,6 +440,10 @@ const struct scan_rule scan_rules[] = {
       .name = "*.constructor.constructor|*.constructor().constructor|*.constructor().*|globalThis."
               "Function|*.constructor",
       .args = "*", SAY("makes a function from a text, by a way round", PLAIN) },
+    { "javascript.hidden-global", JS, HIGH, O, LOOK_ACT,
+      .name = "global.require|globalThis.require|process.mainModule.require|global.eval|"
+              "globalThis.eval|window.eval|process.binding|process._linkedBinding|process.dlopen",
+      SAY("goes round the usual way to a module or to eval", PLAIN) },
     { "javascript.eval", JS, MED, O, LOOK_ACT, .name = "eval|Function", .args = "?",
       SAY("runs a text that is made while it runs",
           "Read what the text can be; use JSON.parse for data.") },
@@ -467,6 +490,8 @@ const struct scan_rule scan_rules[] = {
       SAY("removes what it finds in the system or a home directory", BE_SURE) },
     { "c.nftw-root", IN_C, HIGH, D, LOOK_ACT, .name = "nftw|ftw", .args = ROOTS,
       SAY("walks through the whole system", BE_SURE) },
+    { "c.walk-home", IN_C, HIGH, D, LOOK_INTO, .name = "getenv|getpwuid|secure_getenv",
+      .args = "HOME", .into = "nftw|ftw|fts_open", SAY("walks through a home directory", BE_SURE) },
     { "c.secret-sent", IN_C, CRIT, E, LOOK_INTO,
       .name = "fopen|open|openat|snprintf|sprintf|strcat|opendir", .args = SECRETS,
       .into = "send|sendto|sendmsg|SSL_write|curl_easy_setopt|curl_easy_perform|dprintf",
@@ -486,6 +511,13 @@ const struct scan_rule scan_rules[] = {
       .name = "execl|execlp|execve|execv|execvp|execle|system",
       .args = "/bin/sh|/bin/bash|sh|bash|/bin/sh -i|/bin/bash -i", .into = "dup2|dup3",
       SAY("gives a shell other ends for its input and output", LOOK_WHO) },
+    { "c.socket-as-input", IN_C, HIGH, E, LOOK_BOTH, .name = "dup2|dup3",
+      .into = "connect|accept|accept4",
+      SAY("makes a connection the input or output of a program", LOOK_WHO) },
+    { "c.made-command", IN_C, HIGH, E, LOOK_BOTH, .name = "snprintf|sprintf|asprintf|strcpy|strcat",
+      .args = "*curl *|*wget *|*rm -rf *|*base64 -d*|*/dev/tcp/*",
+      .into = "system|popen|execl|execlp|execv|execvp|execve",
+      SAY("puts a command together that downloads, decodes or deletes, and runs commands", PLAIN) },
     { "c.preload", IN_C, HIGH, E, LOOK_ACT, .name = "setenv|putenv",
       .args = "LD_PRELOAD|LD_PRELOAD=*|LD_AUDIT*",
       SAY("has a library loaded into programs", "See what that library does.") },

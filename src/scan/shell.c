@@ -101,6 +101,8 @@ static void read_redirection(struct shell *sh, struct command *c, char until)
         }
         return;
     }
+    if (shell_peek(sh, 0) == '>') /* <> writes, too */
+        kind = '>';
     while (shell_peek(sh, 0) == '>' || shell_peek(sh, 0) == '&' || shell_peek(sh, 0) == '|')
         shell_step(sh);
     skip_blanks(sh);

