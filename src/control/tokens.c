@@ -130,6 +130,25 @@ const struct token_record *tokens_find(struct tokens *t, struct str secret)
     return NULL;
 }
 
+static struct token *find_id(struct tokens *t, const char *id, const char *owner)
+{
+    for (struct link *m = list_first(&t->all); m; m = list_after(&t->all, m)) {
+        struct token *k = container_of(m, struct token, link);
+
+        if (strcmp(k->record.id, id) == 0)
+            return !owner[0] || strcmp(k->record.owner, owner) == 0 ? k : NULL;
+    }
+    return NULL;
+}
+
+const struct token_record *tokens_by_id(struct tokens *t, struct str id)
+{
+    char text[ID_MAX];
+    const struct token *k = str_copy(id, text, sizeof text) ? find_id(t, text, "") : NULL;
+
+    return k && is_good(&k->record) ? &k->record : NULL;
+}
+
 void tokens_each(struct tokens *t, void (*each)(void *user, const struct token_record *r),
                  void *user)
 {
@@ -346,17 +365,6 @@ void tokens_create(struct tokens *t, const struct actor *who, struct token_op *o
         finish_later(op, r, &e);
     else
         commit(op, who, "token.created", &op->record, created);
-}
-
-static struct token *find_id(struct tokens *t, const char *id, const char *owner)
-{
-    for (struct link *m = list_first(&t->all); m; m = list_after(&t->all, m)) {
-        struct token *k = container_of(m, struct token, link);
-
-        if (strcmp(k->record.id, id) == 0)
-            return !owner[0] || strcmp(k->record.owner, owner) == 0 ? k : NULL;
-    }
-    return NULL;
 }
 
 static void revoked(struct store_txn *x, int r, const struct err *e)

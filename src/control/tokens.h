@@ -16,6 +16,9 @@ void tokens_close(struct tokens *t); /* NULL is fine; operations under way end w
 /* Of a secret: good as long as the loop's turn; NULL if it is unknown, expired or revoked. */
 const struct token_record *tokens_find(struct tokens *t, struct str secret);
 
+/* The same by id. */
+const struct token_record *tokens_by_id(struct tokens *t, struct str id);
+
 struct token_op {
     struct token_record
         record; /* in for create: name, owner, actor, verbs, labels, gateway, expires_ns (0: never);

@@ -320,6 +320,17 @@ static void decided(struct held *h, void *user, int r, const struct err *e)
         op_finish(op, r, e);
 }
 
+static void put_on_record(struct trust *t, const struct approval_op *op)
+{
+    const struct trust_refusal x = { .type = "approval.refused",
+                                     .owner = op->master.owner,
+                                     .actor = &op->master.actor,
+                                     .tool = str_from(op->id),
+                                     .reason = op->err_.msg };
+
+    trust_refused(t, &x);
+}
+
 static void decide(struct trust *t, struct approval_op *op, enum approval_state to)
 {
     struct trust_write *w;
@@ -331,6 +342,7 @@ static void decide(struct trust *t, struct approval_op *op, enum approval_state 
     list_append(&t->held_ops, &op->link_);
     op->r_ = check_decision(t, op, to == APPROVAL_APPROVED, &h, &op->err_);
     if (op->r_ < 0) {
+        put_on_record(t, op);
         (void)loop_later(t->loop, &op->later_, op_refused, NULL);
         return;
     }
@@ -401,7 +413,7 @@ void held_run(struct held *h)
         move_alone(h, APPROVAL_INVALID, "the policy has changed since");
     else if (!peers_by_id(h->trust, str_from(h->record.peer)))
         move_alone(h, APPROVAL_INVALID, "its peer is gone");
-    else if (h->trust->runner)
+    else if (h->trust->runner.run)
         move_submit(move_new(h, APPROVAL_RUNNING, NULL, run_begins, NULL), &daemon, NULL);
 }
 

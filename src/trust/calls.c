@@ -6,8 +6,6 @@
 #include "json/reader.h"
 #include "trust/held.h"
 
-enum { ARGS_MEMORY = 16 << 20, ARGS_DEPTH = 64 };
-
 void trust_call_done(struct trust_call *c, bool failed, struct str result)
 {
     struct trust *t = c->trust_;
@@ -52,14 +50,14 @@ void held_call(struct held *h)
         trust_call_done(c, true, STR("{\"error\":\"its arguments cannot be read\"}"));
         return;
     }
-    t->runner->run(t->runner->user, c);
+    t->runner.run(t->runner.user, c);
 }
 
 void trust_set_runner(struct trust *t, const struct trust_runner *r)
 {
     struct link *next;
 
-    t->runner = r;
+    t->runner = r ? *r : (struct trust_runner){ 0 };
     for (struct link *m = r ? list_first(&t->held) : NULL; m; m = next) {
         struct held *h = container_of(m, struct held, link);
 

@@ -1,6 +1,9 @@
 #include "trust/capabilities.h"
 
-enum { HOSTS_MAX = 256 };
+#include "base/own.h"
+#include "json/reader.h"
+
+enum { HOSTS_MAX = 256, REQUEST_BYTES = 1 << 20, REQUEST_DEPTH = 32 };
 
 /* What stands in the document, before `network` is looked at. */
 struct declared {
@@ -84,4 +87,31 @@ int trust_capabilities_read(const struct json *v, struct trust_capabilities *ret
     c.cpu_quota = d.cpu_quota;
     *ret = c;
     return 0;
+}
+
+static enum workspace_access access_of(const struct json *request, const char *group,
+                                       const char *name)
+{
+    const struct json *v = json_get(request, str_from(group));
+
+    v = v && v->type == JSON_OBJECT ? json_get(v, str_from(name)) : NULL;
+    if (!v || v->type != JSON_STR)
+        return ASK_ACCESS_PROFILE;
+    return str_eq(v->s, STR("rw")) ? ASK_ACCESS_RW : ASK_ACCESS_RO;
+}
+
+void trust_capabilities_of(const struct sandbox *s, struct trust_capabilities *ret)
+{
+    const struct json_limits limits = { .bytes = REQUEST_BYTES, .depth = REQUEST_DEPTH };
+    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * REQUEST_BYTES);
+    struct sandbox_egress egress;
+    const struct json *v;
+
+    *ret = (struct trust_capabilities){ .network = sandbox_egress(s, &egress) };
+    if (json_read(sandbox_view(s).record->request, limits, &a, &v, NULL) < 0 ||
+        v->type != JSON_OBJECT)
+        return;
+    ret->filesystem = access_of(v, "capabilities", "filesystem");
+    if (!ret->filesystem)
+        ret->filesystem = access_of(v, "workspace", "access");
 }

@@ -2,6 +2,7 @@
 #ifndef TRUST_CAPABILITIES_H
 #define TRUST_CAPABILITIES_H
 
+#include "control/control.h"
 #include "json/bind.h"
 #include "model/request.h"
 
@@ -21,5 +22,8 @@ extern const size_t trust_capability_field_count;
  * nothing is declared. */
 int trust_capabilities_read(const struct json *v, struct trust_capabilities *ret, struct arena *a,
                             struct err *e);
+
+/* What a sandbox that is there reaches and may write. */
+void trust_capabilities_of(const struct sandbox *s, struct trust_capabilities *ret);
 
 #endif

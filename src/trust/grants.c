@@ -4,6 +4,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/own.h"
+#include "crypto/hash.h"
+#include "json/reader.h"
 #include "trust/held.h"
 
 struct grant {
@@ -62,6 +65,29 @@ static void sweep(struct trust *t, struct trust_write *w)
     }
 }
 
+/* What a grant is about: the sandbox that a call names, or the network that it asks for, by a hash
+ * of it: "this host" is no yes to another one. */
+static void subject_of(const struct json *args, char ret[static ID_MAX])
+{
+    const struct trust_question q = { .args = args };
+    const struct json *v = args ? json_get(args, STR("capabilities")) : NULL;
+    AUTO(buf_done) struct buf text = BUF_INIT(APPROVAL_ARGS_MAX);
+    unsigned char hash[CRYPTO_SHA256_SIZE];
+    struct json_writer w;
+
+    question_sandbox(&q, ret);
+    v = v && v->type == JSON_OBJECT ? json_get(v, STR("network")) : NULL;
+    if (ret[0] || !v)
+        return;
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_put_tree(&w, v);
+    if (json_writer_finish(&w, NULL) < 0)
+        return;
+    crypto_sha256(buf_str(&text), hash);
+    snprintf(ret, ID_MAX, "net_%02x%02x%02x%02x%02x%02x%02x%02x", hash[0], hash[1], hash[2],
+             hash[3], hash[4], hash[5], hash[6], hash[7]);
+}
+
 static struct grant *grant_of(struct trust *t, const char *peer, const char *tool,
                               const char *sandbox)
 {
@@ -75,7 +101,10 @@ static struct grant *grant_of(struct trust *t, const char *peer, const char *too
 
 int grant_put(const struct held *h, struct approval_op *op, struct trust_write *w, struct err *e)
 {
+    const struct json_limits limits = { .bytes = APPROVAL_ARGS_MAX, .depth = ARGS_DEPTH };
+    AUTO(arena_done) struct arena a = ARENA_INIT(ARGS_MEMORY);
     struct grant_record *r = &op->grant_;
+    const struct json *args;
     struct grant *old;
     int err;
 
@@ -88,7 +117,8 @@ int grant_put(const struct held *h, struct approval_op *op, struct trust_write *
         return err;
     snprintf(r->peer, sizeof r->peer, "%s", h->record.peer);
     snprintf(r->tool, sizeof r->tool, "%s", h->record.tool);
-    snprintf(r->sandbox, sizeof r->sandbox, "%s", h->record.sandbox);
+    if (json_read(h->record.args, limits, &a, &args, NULL) >= 0)
+        subject_of(args, r->sandbox);
     snprintf(r->version, sizeof r->version, "%s", h->record.version);
     snprintf(r->approver, sizeof r->approver, "%s", op->master.actor.id);
     old = grant_of(h->trust, r->peer, r->tool, r->sandbox);
@@ -126,7 +156,7 @@ struct grant *grant_find(struct trust *t, const struct trust_question *q)
 
     if (!str_copy(q->tool, tool, sizeof tool))
         return NULL;
-    question_sandbox(q, sandbox);
+    subject_of(q->args, sandbox);
     g = grant_of(t, q->peer->record.id, tool, sandbox);
     return g && is_good(t, &g->record) ? g : NULL;
 }

@@ -4,6 +4,8 @@
 
 #include "trust/inside.h"
 
+enum { ARGS_MEMORY = 16 << 20, ARGS_DEPTH = 64 }; /* of a held call, when they are read again */
+
 struct held {
     struct trust *trust;
     struct approval_record record; /* as it is on disk */

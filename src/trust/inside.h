@@ -16,7 +16,7 @@ struct trust {
     struct store *store;
     struct trust_policy policy;
     int64_t silence_ns, grace_ns;
-    const struct trust_runner *runner; /* NULL: there is none yet */
+    struct trust_runner runner; /* without a `run` there is none yet */
     struct event_subscriber events;
 
     struct list peers; /* struct peer, in the order they came */
@@ -39,6 +39,7 @@ struct trust {
     struct index grant_keys;
     struct list writes; /* struct trust_write under way */
     size_t n_grants;
+    struct audit_meter strangers; /* refusals of those who are no peers */
 };
 
 /* How often a peer called a tool. */
@@ -64,6 +65,8 @@ void peers_close(struct trust *t);
 /* Its rate for a tool that has a rule; made on first use. */
 struct peer_rate *peer_rate(struct peer *p, const char *tool);
 void peer_drop(struct peer *p); /* from all lists; its reference goes */
+/* Peers end with the token that they came with. */
+void peers_event(struct trust *t, const struct event_record *v);
 
 /* --- uses.c --- */
 int uses_load(struct peer *p, struct err *e); /* blocks */
@@ -98,6 +101,13 @@ void write_detail(struct trust_write *w, const char *key, const char *value);
 void write_commit(struct trust_write *w, trust_write_fn *done, void *user);
 /* They go on; who waits is told that nobody will know. Before anything else is freed. */
 void writes_close(struct trust *t);
+
+/* --- refusals.c --- */
+
+/* Whether this refusal gets a row of its own: nobody can fill the disk by asking. */
+bool audit_may(struct audit_meter *m);
+/* Says how many got none since the last. */
+void audit_write(struct audit_meter *m, struct trust_write *w);
 
 /* --- approvals.c --- */
 int approvals_open(struct trust *t, struct err *e); /* blocks */

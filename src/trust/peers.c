@@ -5,12 +5,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "crypto/hash.h"
 #include "crypto/random.h"
 #include "crypto/secret.h"
+#include "json/reader.h"
 #include "trust/inside.h"
 
-enum { SECRET_CHARS = 40 /* of five random bits */ };
+enum { SECRET_CHARS = 40 /* of five random bits */, KEY_MAX = 1 << 10, EVENT_MAX = 16 << 10 };
 
 /* --- the table --- */
 
@@ -86,15 +88,21 @@ struct peer *peers_by_id(struct trust *t, struct str id)
     return p && !p->record.ended_ns ? p : NULL;
 }
 
+static struct peer *by_hash(struct trust *t, const unsigned char hash[static CRYPTO_SHA256_SIZE])
+{
+    /* nobody can choose a hash */
+    for (struct peer *p = *bucket(t, hash); p; p = p->next_)
+        if (memcmp(p->record.hash, hash, CRYPTO_SHA256_SIZE) == 0 && !p->record.ended_ns)
+            return p;
+    return NULL;
+}
+
 struct peer *peers_by_token(struct trust *t, struct str token)
 {
     unsigned char hash[CRYPTO_SHA256_SIZE];
 
     crypto_sha256(token, hash);
-    for (struct peer *p = *bucket(t, hash); p; p = p->next_)
-        if (memcmp(p->record.hash, hash, sizeof hash) == 0) /* nobody can choose a hash */
-            return p->record.ended_ns ? NULL : p;
-    return NULL;
+    return by_hash(t, hash);
 }
 
 void peers_each(struct trust *t, void (*each)(void *user, struct peer *p), void *user)
@@ -217,6 +225,25 @@ static void end_stored(void *user, int r, const struct err *e)
     free(x);
 }
 
+void peer_watch(struct peer *p, struct peer_watch *w)
+{
+    list_append(&p->watches_, &w->link_);
+}
+
+void peer_watch_stop(struct peer_watch *w)
+{
+    link_leave(&w->link_);
+}
+
+static void tell_watches(struct peer *p)
+{
+    for (struct link *m; (m = list_take(&p->watches_));) {
+        struct peer_watch *w = container_of(m, struct peer_watch, link_);
+
+        w->ended(w);
+    }
+}
+
 void peer_end(struct peer *p, const struct actor *who, const char *reason, peer_ended_fn *done,
               void *user)
 {
@@ -233,11 +260,32 @@ void peer_end(struct peer *p, const struct actor *who, const char *reason, peer_
     p->record.ended_ns = clock_wall();
     loop_timer_stop(&p->watchdog_);
     approvals_peer_ended(p);
+    tell_watches(p);
     w = write_new(p->trust, "peer.ended", p->record.owner, who, reason);
     write_detail(w, "peer", p->record.id);
     write_detail(w, "client", p->record.client);
     store_put_peer(&w->txn, &p->record);
     write_commit(w, end_stored, x);
+}
+
+void peers_event(struct trust *t, const struct event_record *v)
+{
+    const struct json_limits limits = { .bytes = EVENT_MAX, .depth = 8 };
+    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)16 * EVENT_MAX);
+    const struct json *d, *token = NULL;
+    struct link *next;
+
+    if (strcmp(v->type, "token.revoked") != 0 || json_read(v->detail, limits, &a, &d, NULL) < 0 ||
+        d->type != JSON_OBJECT)
+        return;
+    token = json_get(d, STR("token"));
+    for (struct link *m = list_first(&t->peers); token && token->type == JSON_STR && m; m = next) {
+        struct peer *p = container_of(m, struct peer, link_);
+
+        next = list_after(&t->peers, m);
+        if (str_eq(str_from(p->record.actor.id), token->s))
+            peer_end(p, &v->actor, "its token was revoked", NULL, NULL);
+    }
 }
 
 /* --- its beginning --- */
@@ -249,7 +297,7 @@ static void finish(struct peer_op *op, int r, const struct err *e)
     op->done(op, r, e);
 }
 
-static void refused(struct loop_later *l)
+static void finish_later(struct loop_later *l)
 {
     struct peer_op *op = container_of(l, struct peer_op, later_);
 
@@ -298,6 +346,38 @@ static size_t count_owned(struct trust *t, const char *owner)
     return n;
 }
 
+/* What it is found by. Those that are no tokens hold a NUL, so that no token can be one of them. */
+static int make_hash(struct peer_op *op, unsigned char ret[static CRYPTO_SHA256_SIZE],
+                     struct err *e)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(KEY_MAX);
+    int r;
+
+    if (op->way == PEER_BY_SESSION) {
+        memset(ret, 0, CRYPTO_SHA256_SIZE);
+        return 0;
+    }
+    if (op->way == PEER_BY_TOKEN) {
+        r = make_token(op->token, e);
+        if (r >= 0)
+            crypto_sha256(str_from(op->token), ret);
+        return r;
+    }
+    buf_addf(&text, "%s%c%s%c%d%c", op->caller->owner, 0, op->caller->actor.id, 0, (int)op->role,
+             0);
+    if (op->way == PEER_BY_SECRET && buf_add(&text, op->secret) < 0)
+        return err_set(e, ERR_TOO_BIG, "the session's secret is too long");
+    crypto_sha256(buf_str(&text), ret);
+    return 0;
+}
+
+static bool has_way_back(const struct peer *p)
+{
+    static const unsigned char none[CRYPTO_SHA256_SIZE];
+
+    return memcmp(p->record.hash, none, sizeof none) != 0;
+}
+
 static int prepare(struct trust *t, struct peer_op *op, struct peer_record *r, struct err *e)
 {
     int err;
@@ -308,15 +388,16 @@ static int prepare(struct trust *t, struct peer_op *op, struct peer_record *r, s
     r->seen_ns = r->created_ns;
     snprintf(r->owner, sizeof r->owner, "%s", op->caller->owner);
     log_printable(str_from(op->client ? op->client : ""), r->client, sizeof r->client);
+    err = make_hash(op, r->hash, e);
+    if (err < 0)
+        return err;
+    op->peer = op->way == PEER_BY_SESSION ? NULL : by_hash(t, r->hash);
+    if (op->peer)
+        return 0;
     if (t->n_peers >= PEERS_MAX || count_owned(t, r->owner) >= PEERS_PER_OWNER_MAX)
         return err_set(e, ERR_QUOTA, "there are too many peers: %d of all, %d of an owner",
                        PEERS_MAX, PEERS_PER_OWNER_MAX);
-    err = id_make("peer_", r->id, e);
-    if (err >= 0)
-        err = make_token(op->token, e);
-    if (err >= 0)
-        crypto_sha256(str_from(op->token), r->hash);
-    return err;
+    return id_make("peer_", r->id, e);
 }
 
 void peers_register(struct trust *t, struct peer_op *op)
@@ -328,8 +409,10 @@ void peers_register(struct trust *t, struct peer_op *op)
     op->trust_ = t;
     list_append(&t->peer_ops, &op->link_);
     op->r_ = prepare(t, op, &r, &op->err_);
-    if (op->r_ < 0) {
-        (void)loop_later(t->loop, &op->later_, refused, NULL);
+    if (op->peer)
+        peer_seen(peer_ref(op->peer)); /* it has come back */
+    if (op->r_ < 0 || op->peer) {
+        (void)loop_later(t->loop, &op->later_, finish_later, NULL);
         return;
     }
     op->peer = peer_ref(add(t, &r));
@@ -345,6 +428,7 @@ void peers_register(struct trust *t, struct peer_op *op)
 int peers_open(struct trust *t, struct err *e)
 {
     struct store_query q = { .kind = STORE_PEERS };
+    const struct actor daemon = ACTOR_DAEMON;
     int r = store_ask_now(t->store, &q, e);
 
     for (size_t i = 0; r >= 0 && i < q.n; i++) {
@@ -354,6 +438,8 @@ int peers_open(struct trust *t, struct err *e)
         r = uses_load(p, e);
         if (r >= 0 && p->record.ended_ns)
             release_start(p);
+        else if (r >= 0 && !has_way_back(p))
+            peer_end(p, &daemon, "its session ended with the daemon", NULL, NULL);
         else if (r >= 0)
             watch(p);
     }

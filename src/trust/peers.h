@@ -40,17 +40,27 @@ struct peer {
     unsigned reserved_;   /* creates that were allowed and are not on disk yet … */
     int64_t reserved_by_; /* … and until when that is waited for */
     size_t pending_;      /* calls of it that wait for a master */
-    int64_t audited_ns_;  /* as rates are kept: how many refusals are recorded one by one */
-    uint64_t unrecorded_;
+    struct audit_meter audit_;
     struct peer_release *release_;
+    struct list watches_; /* struct peer_watch */
 };
 
 struct peer *peer_ref(struct peer *p);
 void peer_unref(struct peer *p); /* NULL is fine */
 
+/* How the client shows later that it is the same. */
+enum peer_way {
+    PEER_BY_TOKEN,   /* by a token that is made now and told once */
+    PEER_BY_SECRET,  /* by one that it has chosen: whoever registers with it again is the same */
+    PEER_BY_CALLER,  /* by who registers it: a caller has one, in each role */
+    PEER_BY_SESSION, /* not at all: it ends with the daemon, at the latest */
+};
+
 /* Who is registered, by the edge's own knowledge. */
 struct peer_op {
     /* in */
+    enum peer_way way;
+    struct str secret;           /* of PEER_BY_SECRET */
     const struct caller *caller; /* who registers it */
     int64_t uid;                 /* of the socket's other end; -1: not known */
     enum role role;
@@ -58,7 +68,7 @@ struct peer_op {
     void (*done)(struct peer_op *op, int r, const struct err *e);
     /* out */
     struct peer *peer;          /* referenced for the owner */
-    char token[PEER_TOKEN_MAX]; /* "sbp_…", told this once: wipe it */
+    char token[PEER_TOKEN_MAX]; /* of PEER_BY_TOKEN: "sbp_…", told this once: wipe it */
     /* private */
     struct trust *trust_;
     struct link link_;
@@ -89,9 +99,19 @@ typedef void peer_ended_fn(void *user, int r, const struct err *e);
 void peer_end(struct peer *p, const struct actor *who, const char *reason, peer_ended_fn *done,
               void *user);
 
+/* Hears of its end, once, when it is good for nothing any more. */
+struct peer_watch {
+    void (*ended)(struct peer_watch *w);
+    struct link link_;
+};
+void peer_watch(struct peer *p, struct peer_watch *w);
+void peer_watch_stop(struct peer_watch *w); /* also of one that was never started */
+
 /* As whom it acts; borrowed from the peer. */
 void peer_caller(const struct peer *p, struct caller *ret);
 
+/* Those of its sandboxes that live. */
+void peer_each_sandbox(struct peer *p, void (*each)(void *user, const char *id), void *user);
 /* How many sandboxes live for it now; what limits count. */
 struct trust_usage peer_usage(struct peer *p, int64_t wall_ns);
 

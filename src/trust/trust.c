@@ -7,10 +7,6 @@
 #include "base/log.h"
 #include "trust/held.h"
 
-/* Refusals that are recorded one by one; more of a peer's are counted, and told with the next. */
-enum { AUDIT_BURST = 32 };
-static const int64_t AUDIT_EVERY_NS = NS_PER_S;
-
 /* --- asking --- */
 
 /* What is known of the peer, beside the question. */
@@ -111,30 +107,13 @@ static const char *const events[VERDICT_KIND_COUNT_] = {
 static void begin_write(struct trust_op *op, const char *type)
 {
     const struct peer_record *p = &op->ask.peer->record;
-    char tool[RECORD_TOOL_MAX], count[24];
+    char tool[RECORD_TOOL_MAX];
 
     op->write_ = write_new(op->trust_, type, p->owner, &p->actor, op->verdict.reason);
     log_printable(op->ask.tool, tool, sizeof tool);
     write_detail(op->write_, "peer", p->id);
     write_detail(op->write_, "tool", tool);
-    if (op->ask.peer->unrecorded_) {
-        snprintf(count, sizeof count, "%llu", (unsigned long long)op->ask.peer->unrecorded_);
-        write_detail(op->write_, "unrecorded", count);
-        op->ask.peer->unrecorded_ = 0;
-    }
-}
-
-/* Whether this refusal gets a row of its own: a peer cannot fill the disk by asking. */
-static bool may_record(struct peer *p)
-{
-    int64_t now = clock_mono(), from = p->audited_ns_ > now ? p->audited_ns_ : now;
-
-    if (from - now > AUDIT_BURST * AUDIT_EVERY_NS) {
-        p->unrecorded_++;
-        return false;
-    }
-    p->audited_ns_ = from + AUDIT_EVERY_NS;
-    return true;
+    audit_write(&op->ask.peer->audit_, op->write_);
 }
 
 static void log_verdict(const struct trust_op *op)
@@ -170,7 +149,7 @@ static bool keep(struct trust_op *op, const struct trust_decision *d)
         record(op, NULL, true);
         return true;
     }
-    if (v->would == VERDICT_ALLOW || !may_record(op->ask.peer))
+    if (v->would == VERDICT_ALLOW || !audit_may(&op->ask.peer->audit_))
         return false;
     begin_write(op, v->kind == v->would ? events[v->kind] : "trust.audited");
     record(op, NULL, false);
@@ -251,7 +230,10 @@ int trust_reload(struct trust *t, struct err *e)
 
 static void on_event(struct event_subscriber *s, const struct event_record *v)
 {
-    uses_event(container_of(s, struct trust, events), v);
+    struct trust *t = container_of(s, struct trust, events);
+
+    uses_event(t, v);
+    peers_event(t, v);
 }
 
 int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e)

@@ -19,6 +19,13 @@
 struct trust;
 struct peer; /* trust/peers.h */
 
+/* How many refusals were put on record one by one, as rates are kept; and how many since were not.
+ */
+struct audit_meter {
+    int64_t until_ns;
+    uint64_t unrecorded;
+};
+
 struct trust_setup {
     struct control *control;
     const char *bundle; /* file; NULL: the built-in one. Borrowed, as long as it is open */
@@ -70,6 +77,20 @@ struct trust_op {
 void trust_ask(struct trust *t, struct trust_op *op);
 /* The owner goes: nothing is told any more. What was to be recorded is recorded. */
 void trust_op_cancel(struct trust_op *op);
+
+/* A refusal that no policy decided, for the record. */
+struct trust_refusal {
+    const char *type;  /* of the event */
+    struct peer *peer; /* NULL: none is known */
+    const char *owner; /* "": not known either */
+    const struct actor *actor;
+    struct str tool; /* or what else it is about; may be empty */
+    int code;        /* of JSON-RPC, or 0 */
+    const char *reason;
+};
+/* Becomes an event; of those who are refused again and again, only some are, and the others are
+ * counted. */
+void trust_refused(struct trust *t, const struct trust_refusal *x);
 
 /* --- Running what was approved. --- */
 

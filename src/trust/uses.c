@@ -152,6 +152,16 @@ void uses_reserve(struct peer *p)
     p->reserved_by_ = clock_mono() + RESERVED_S * NS_PER_S;
 }
 
+void peer_each_sandbox(struct peer *p, void (*each)(void *user, const char *id), void *user)
+{
+    for (struct link *m = list_first(&p->uses_); m; m = list_after(&p->uses_, m)) {
+        const struct peer_use *u = container_of(m, struct peer_use, link);
+
+        if (!u->to_ns)
+            each(user, u->sandbox);
+    }
+}
+
 /* How long of the last day it lived. */
 static int64_t lived(const struct peer_use *u, int64_t now)
 {

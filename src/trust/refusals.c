@@ -1,0 +1,58 @@
+/* Refusals on record: each an event, up to a rate. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "trust/inside.h"
+
+enum { AUDIT_BURST = 32, SHOWN = 64 };
+static const int64_t AUDIT_EVERY_NS = NS_PER_S;
+
+bool audit_may(struct audit_meter *m)
+{
+    int64_t now = clock_mono(), from = m->until_ns > now ? m->until_ns : now;
+
+    if (from - now > AUDIT_BURST * AUDIT_EVERY_NS) {
+        m->unrecorded++;
+        return false;
+    }
+    m->until_ns = from + AUDIT_EVERY_NS;
+    return true;
+}
+
+void audit_write(struct audit_meter *m, struct trust_write *w)
+{
+    char count[24];
+
+    if (!m->unrecorded)
+        return;
+    snprintf(count, sizeof count, "%llu", (unsigned long long)m->unrecorded);
+    write_detail(w, "unrecorded", count);
+    m->unrecorded = 0;
+}
+
+void trust_refused(struct trust *t, const struct trust_refusal *x)
+{
+    struct audit_meter *m = x->peer ? &x->peer->audit_ : &t->strangers;
+    char tool[RECORD_TOOL_MAX], reason[RECORD_REASON_MAX], code[16];
+    struct trust_write *w;
+
+    log_printable(x->tool, tool, sizeof tool);
+    log_printable(str_from(x->reason), reason, sizeof reason);
+    LOG(INFO, x->type, LOG_S("peer", x->peer ? x->peer->record.id : ""),
+        LOG_S("actor", x->actor->id), LOG_S("tool", tool), LOG_I("code", x->code),
+        LOG_S("reason", reason));
+    if (!audit_may(m))
+        return;
+    w = write_new(t, x->type, x->owner, x->actor, reason);
+    if (x->peer)
+        write_detail(w, "peer", x->peer->record.id);
+    if (tool[0])
+        write_detail(w, "tool", tool);
+    if (x->code) {
+        snprintf(code, sizeof code, "%d", x->code);
+        write_detail(w, "code", code);
+    }
+    audit_write(m, w);
+    write_commit(w, NULL, NULL);
+}
