@@ -5,7 +5,7 @@
 
 #include "api/guard.h"
 #include "api/inside.h"
-#include "api/mcp.h"
+#include "api/mcp_approved.h"
 #include "api/route.h"
 #include "base/clock.h"
 #include "control/tokens.h"
@@ -197,8 +197,11 @@ static int open_trust(struct api *a, struct err *e)
                                        .failure = a->config->trust.failure,
                                        .silence_ns = a->config->trust.silence,
                                        .grace_ns = a->config->trust.grace };
-
-    return trust_open(&setup, &a->trust, e);
+    const struct trust_runner runner = { .run = mcp_run_approved, .user = a };
+    int r = trust_open(&setup, &a->trust, e);
+    if (r >= 0)
+        trust_set_runner(a->trust, &runner);
+    return r;
 }
 
 void api_reload(struct api *a)

@@ -7,6 +7,7 @@
 #include "api/route.h"
 #include "control/tokens.h"
 #include "http/origin.h"
+#include "trust/trust.h"
 
 static bool is_master(const struct config *config, uid_t uid)
 {
@@ -107,6 +108,19 @@ static bool copy_labels(struct call *c, const struct json_map *from)
     return to;
 }
 
+/* A token that is none, or not any more: of whom, nobody knows. */
+static void put_on_record(const struct call *c)
+{
+    const struct actor nobody = { .kind = ACTOR_AGT };
+    const struct trust_refusal x = { .type = "auth.refused",
+                                     .owner = "",
+                                     .actor = &nobody,
+                                     .tool = str_from(c->route->path),
+                                     .reason = "the token is unknown, expired or revoked" };
+
+    trust_refused(c->api->trust, &x);
+}
+
 static bool by_token(struct call *c)
 {
     struct str given = call_header(c, "Authorization");
@@ -119,6 +133,7 @@ static bool by_token(struct call *c)
     }
     t = tokens_find(c->api->tokens, (struct str){ given.p + 7, given.n - 7 });
     if (!t) {
+        put_on_record(c);
         call_fail_with(c, 401, "unauthenticated", "the token is unknown, expired or revoked");
         return false;
     }

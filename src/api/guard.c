@@ -52,8 +52,41 @@ bool guard_identify(struct call *c)
     g->peer = peer_ref(p);
     peer_attach(p);
     c->guard = g;
-    peer_caller(p, &c->caller);
+    caller_narrow(&c->caller, p, &c->arena);
     return true;
+}
+
+void caller_label(struct caller *who, const char *key, const char *value, struct arena *a)
+{
+    struct json_pair *all = arena_array(a, who->labels.n + 1, sizeof *all);
+
+    if (!all)
+        abort(); /* labels are few and short */
+    for (size_t i = 0; i < who->labels.n; i++)
+        all[i] = who->labels.p[i];
+    all[who->labels.n] =
+        (struct json_pair){ arena_dup(a, str_from(key)), arena_dup(a, str_from(value)) };
+    if (!all[who->labels.n].key || !all[who->labels.n].value)
+        abort();
+    who->labels = (struct json_map){ all, who->labels.n + 1 };
+}
+
+void caller_narrow(struct caller *who, const struct peer *p, struct arena *a)
+{
+    struct caller peer;
+
+    peer_caller(p, &peer);
+    who->verbs &= peer.verbs;
+    who->admin = who->host_paths = false;
+    for (size_t i = 0; i < peer.labels.n; i++)
+        caller_label(who, peer.labels.p[i].key, peer.labels.p[i].value, a);
+}
+
+enum role guard_role(const struct call *c)
+{
+    enum role most = (enum role)c->api->config->trust.role;
+
+    return c->caller.by_token || c->caller.role < most ? c->caller.role : most;
 }
 
 void guard_done(struct call *c)
@@ -152,7 +185,6 @@ static void judged(struct trust_op *op, int r, const struct err *e)
 
 void guard_serve(struct call *c)
 {
-    struct sandbox_egress egress;
     struct guard *g = c->guard;
     const char *tool = NULL;
 
@@ -168,7 +200,8 @@ void guard_serve(struct call *c)
         call_fail_with(c, 413, "too_big", "the request has too many members");
         return;
     }
-    g->sandbox.network = c->sandbox && sandbox_egress(c->sandbox, &egress);
+    if (c->sandbox)
+        trust_capabilities_of(c->sandbox, &g->sandbox);
     g->op.ask = (struct trust_question){ .tool = str_from(tool),
                                          .args = &g->args,
                                          .sandbox = c->sandbox ? &g->sandbox : NULL,

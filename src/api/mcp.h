@@ -1,35 +1,39 @@
 /* The interface for models: MCP on /mcp, and its tools. The files about it share this.
  *
- * A client sees and touches the sandboxes that were made by it, and nothing else: they carry its
- * key as a label, and everything else looks as if it were not there. When a session ends, its
- * sandboxes go; a stateless client's live as long as their time. */
+ * A client is a peer (trust/peers.h): it sees and touches the sandboxes that were made by it, and
+ * nothing else, and the policy for tools is asked before it is served. */
 #ifndef API_MCP_H
 #define API_MCP_H
 
 #include "api/inside.h"
 #include "mcp/request.h"
+#include "trust/peers.h"
 
-#define MCP_LABEL "mcp/peer"
-
-enum { MCP_PROVIDER_MAX = 64, MCP_FILE_MAX = 8 << 20, MCP_OUTPUT_MAX = 1 << 20 };
+enum {
+    MCP_PROVIDER_MAX = 64,
+    MCP_SECRET_MAX = 128,
+    MCP_FILE_MAX = 8 << 20,
+    MCP_OUTPUT_MAX = 1 << 20,
+    MCP_KEPT_MAX = 64 << 10
+};
 enum {
     MCP_IN_MAX = 32 << 20
 }; /* bytes of a message that we take, whatever the configuration says */
 
-/* Who a session's requests are from. */
+/* Who a session's requests are from (mcp_client.c). */
 struct mcp_client {
-    struct control *control; /* which outlives it, unlike the interface */
-    struct caller caller;    /* its labels end with the key's */
-    struct json_pair *labels;
-    struct arena arena;
-    bool bound;                      /* the key is among them */
+    struct api *api;         /* as long as the session is not ended */
+    struct control *control; /* which outlives it */
+    struct caller caller;    /* a model: administers nothing; within its peer, once that is known */
+    struct arena arena;      /* of its labels */
+    struct peer *peer;       /* referenced; NULL: not met yet */
+    struct peer_watch watch;
+    struct mcp_session *session; /* while that is watched */
+    bool attached;
+    int64_t uid; /* of the socket's other end; -1: not known */
+    enum role role;
     char provider[MCP_PROVIDER_MAX]; /* that it prefers; "": any */
-    struct list boxes;               /* struct mcp_box: that were made in this session */
-};
-
-struct mcp_box {
-    struct link link;
-    char id[ID_MAX];
+    char secret[MCP_SECRET_MAX];     /* that it comes back with; "": it does not */
 };
 
 static inline struct mcp_client *mcp_client_of(const struct mcp_request *r)
@@ -37,11 +41,18 @@ static inline struct mcp_client *mcp_client_of(const struct mcp_request *r)
     return r->session->user;
 }
 
+struct mcp_client *mcp_client_new(struct api *a, const struct caller *who);
+struct mcp_client *mcp_client_of_call(const struct call *c);
+void mcp_client_free(void *user);
+/* It acts as the peer, and sees what that sees. */
+void mcp_client_bind(struct mcp_client *m, struct peer *p);
+void mcp_client_meet(struct mcp_session *s, struct str client);
+void mcp_client_in_use(struct mcp_session *s, bool yes);
+void mcp_client_left(struct mcp_session *s);
+void mcp_client_refused(void *user, const struct mcp_refusal *x);
+
 /* Who asks, within what its session may see. */
 const struct caller *mcp_caller(struct mcp_session *s);
-/* It was made by this session, and ends with it. */
-void mcp_remember(struct mcp_session *s, const char *id);
-void mcp_forget(struct mcp_session *s, const char *id);
 
 /* The live sandbox of that id, referenced; NULL: the tool was failed, with what to do next. */
 struct sandbox *mcp_sandbox(struct mcp_request *r, const char *id);
@@ -49,9 +60,13 @@ struct sandbox *mcp_sandbox(struct mcp_request *r, const char *id);
 /* Arguments by the tool's own table: false, and it was failed. */
 bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out);
 
-/* Whether a call may be made: the one place that decides. */
-void mcp_authorize(struct mcp_request *r, const struct mcp_tool *t, const struct json *arguments,
-                   struct mcp_verdict *ret);
+/* Whether the caller's token is good for the tool; if not, *ret says so. */
+bool mcp_token_allows(const struct caller *who, const char *tool, struct mcp_verdict *ret);
+/* Whether a call may be made: the one place that asks. */
+void mcp_authorize(struct mcp_request *r);
+/* The same for what is read without a tool, as if that one read it: `go` if it may. */
+void mcp_authorize_as(struct mcp_request *r, const char *tool, const struct json *args,
+                      void (*go)(struct mcp_request *r));
 
 /* An error of the control plane as the model should hear it. */
 void mcp_fail_err(struct mcp_request *r, const char *doing, const struct err *e);
@@ -64,11 +79,14 @@ void mcp_tool_exec(struct mcp_request *r, const struct json *v);
 void mcp_tool_install(struct mcp_request *r, const struct json *v);
 void mcp_tool_read(struct mcp_request *r, const struct json *v);
 void mcp_tool_write(struct mcp_request *r, const struct json *v);
-enum { MCP_TOOL_COUNT = 7, MCP_TEMPLATE_COUNT = 4, MCP_PROMPT_COUNT = 1 };
+enum { MCP_TOOL_COUNT = 7, MCP_TEMPLATE_COUNT = 6, MCP_PROMPT_COUNT = 1 };
 extern const struct mcp_tool mcp_tools[MCP_TOOL_COUNT];
 
 /* A file as a resource: answers the request. */
 void mcp_read_file(struct mcp_request *r, struct sandbox *s, const char *path, struct str uri);
+
+/* What its background processes wrote. */
+void mcp_read_logs(struct mcp_request *r, struct sandbox *s, struct str uri);
 
 /* mcp_resources.c */
 extern const struct mcp_template mcp_templates[MCP_TEMPLATE_COUNT];

@@ -1,7 +1,9 @@
-/* Whether a tool may be called. */
+/* Whether a client may have what it asks for: what its token is good for, and then the policy for
+ * tools. That may take a while, since what is held or used up is on disk before it is told. */
 #include <stdio.h>
+#include <stdlib.h>
 
-#include "api/mcp.h"
+#include "api/mcp_approved.h"
 
 /* What a token must be good for. */
 static const struct {
@@ -14,21 +16,150 @@ static const struct {
     { "sandbox_list", VERB_READ },
 };
 
-void mcp_authorize(struct mcp_request *r, const struct mcp_tool *t, const struct json *arguments,
-                   struct mcp_verdict *ret)
+bool mcp_token_allows(const struct caller *who, const char *tool, struct mcp_verdict *ret)
 {
-    const struct caller *who = &mcp_client_of(r)->caller;
-
-    (void)arguments;
-    for (size_t i = 0; i < COUNT_OF(verbs); i++)
-        if (strcmp(verbs[i].tool, t->name) == 0) {
-            if (caller_may(who, verbs[i].verb))
-                return;
-            ret->kind = MCP_DENY;
-            snprintf(ret->reason, sizeof ret->reason, "this caller may not '%s'",
-                     token_verb_names[verbs[i].verb]);
-            return;
-        }
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        if (strcmp(verbs[i].tool, tool) != 0)
+            continue;
+        if (caller_may(who, verbs[i].verb))
+            return true;
+        snprintf(ret->reason, sizeof ret->reason,
+                 "this token does not allow '%s': ask its owner for one that does",
+                 token_verb_names[verbs[i].verb]);
+        ret->kind = MCP_DENY;
+        return false;
+    }
     ret->kind = MCP_DENY; /* of a tool that nobody has thought about */
-    snprintf(ret->reason, sizeof ret->reason, "nobody may call %s", t->name);
+    snprintf(ret->reason, sizeof ret->reason, "nobody may call %s", tool);
+    return false;
+}
+
+/* --- the policy --- */
+
+struct asking {
+    struct mcp_request *request; /* referenced */
+    struct trust_op op;
+    struct trust_capabilities sandbox;
+    void (*go)(struct mcp_request *r); /* NULL: it is a call of a tool */
+};
+
+static const enum mcp_verdict_kind kinds[VERDICT_KIND_COUNT_] = {
+    [VERDICT_ALLOW] = MCP_ALLOW,
+    [VERDICT_DENY] = MCP_DENY,
+    [VERDICT_RATE_LIMIT] = MCP_RATE_LIMIT,
+    [VERDICT_REQUIRE_APPROVAL] = MCP_REQUIRE_APPROVAL,
+};
+
+static const char *what_next(enum verdict_kind kind)
+{
+    switch (kind) {
+    case VERDICT_RATE_LIMIT:
+        return "Wait, or do with fewer.";
+    case VERDICT_REQUIRE_APPROVAL:
+        return "A master has to approve it (sandboxer approvals approve): then it runs by itself, "
+               "and calling it again with _meta \"" MCP_REQUEST_ID "\" answers its result.";
+    case VERDICT_ALLOW:
+    case VERDICT_DENY:
+    case VERDICT_KIND_COUNT_:
+        break;
+    }
+    return "Do not try it again like this.";
+}
+
+static void put_verdict(const struct verdict *v, struct mcp_verdict *ret)
+{
+    ret->kind = kinds[v->kind];
+    snprintf(ret->reason, sizeof ret->reason, "%s. %s", v->reason, what_next(v->kind));
+    memcpy(ret->request_id, v->request_id, sizeof ret->request_id);
+    memcpy(ret->audit_id, v->audit_id, sizeof ret->audit_id);
+}
+
+static void tell(struct mcp_request *r, const struct mcp_verdict *v,
+                 void (*go)(struct mcp_request *r))
+{
+    if (mcp_over(r))
+        return;
+    r->on_cancel = NULL;
+    if (!go)
+        mcp_decided(r, v);
+    else if (v->kind == MCP_ALLOW)
+        go(r);
+    else
+        mcp_refuse(r, v);
+}
+
+static void judged(struct trust_op *op, int r, const struct err *e)
+{
+    struct asking *x = container_of(op, struct asking, op);
+    struct mcp_request *q = x->request;
+    void (*go)(struct mcp_request *) = x->go;
+    struct mcp_verdict v = { .kind = MCP_DENY };
+
+    if (r < 0)
+        snprintf(v.reason, sizeof v.reason, "it cannot be decided: %s", e->msg);
+    else
+        put_verdict(&op->verdict, &v);
+    q->state = NULL;
+    free(x);
+    tell(q, &v, go);
+    mcp_request_unref(q);
+}
+
+static void cancel(struct mcp_request *r)
+{
+    struct asking *x = take_ptr(r->state);
+
+    trust_op_cancel(&x->op);
+    mcp_request_unref(r);
+    free(x);
+}
+
+/* What the sandbox that it names has declared, if it is one of the client's own. */
+static const struct trust_capabilities *declared(struct asking *x, const struct json *args)
+{
+    const struct json *id = json_get(args, STR("sandbox_id"));
+    const struct mcp_client *m = mcp_client_of(x->request);
+    struct sandbox *s;
+
+    if (!id || id->type != JSON_STR || !control_find_now(m->control, &m->caller, id->s, &s))
+        return NULL;
+    trust_capabilities_of(s, &x->sandbox);
+    sandbox_unref(s);
+    return &x->sandbox;
+}
+
+static void ask(struct mcp_request *r, const char *tool, const struct json *args,
+                void (*go)(struct mcp_request *r))
+{
+    const struct mcp_client *m = mcp_client_of(r);
+    struct asking *x = calloc(1, sizeof *x);
+
+    if (!x)
+        abort();
+    x->request = mcp_request_ref(r);
+    x->go = go;
+    x->op.ask = (struct trust_question){
+        .tool = str_from(tool), .args = args, .sandbox = declared(x, args), .peer = m->peer
+    };
+    x->op.done = judged;
+    r->state = x;
+    r->on_cancel = cancel;
+    trust_ask(m->api->trust, &x->op);
+}
+
+void mcp_authorize_as(struct mcp_request *r, const char *tool, const struct json *args,
+                      void (*go)(struct mcp_request *r))
+{
+    struct mcp_verdict v = { .kind = MCP_ALLOW };
+
+    if (mcp_token_allows(&mcp_client_of(r)->caller, tool, &v))
+        ask(r, tool, args, go);
+    else
+        tell(r, &v, go);
+}
+
+void mcp_authorize(struct mcp_request *r)
+{
+    if (!mcp_approval_asked(r))
+        mcp_authorize_as(r, r->tool->name, r->arguments, NULL);
 }

@@ -114,7 +114,6 @@ static void created(struct create_op *op, int r, const struct err *e)
             undo(n);
         mcp_tool_fail(q, "The sandbox is there, but cannot be shown. See sandbox_list.");
     } else {
-        mcp_remember(q->session, op->record->id);
         tell_created(n);
     }
     mcp_request_unref(q);
@@ -158,25 +157,37 @@ static bool provider_fits(struct mcp_request *r, const struct tool_create *in)
     return false;
 }
 
+/* What it declares, by the table that the policy reads it with; hosts become what it may reach. */
+static bool capabilities_good(struct mcp_request *r, const struct json *v, struct tool_create *in)
+{
+    struct create_request *q = &in->request;
+    struct trust_capabilities c;
+    struct err e;
+
+    if (trust_capabilities_read(json_get(v, STR("capabilities")), &c, &r->arena, &e) < 0) {
+        mcp_tool_fail(r, "capabilities.%s. See the tool's input schema.", e.msg);
+        return false;
+    }
+    q->capabilities.network = c.network;
+    q->capabilities.network_given = in->network != NULL;
+    q->egress.allow = c.hosts;
+    q->egress.given = c.hosts.n > 0;
+    return true;
+}
+
 void mcp_tool_create(struct mcp_request *r, const struct json *v)
 {
     struct creation *n = arena_alloc(&r->arena, sizeof *n);
 
-    if (!n || !mcp_arguments(r, v, &n->in) || !provider_fits(r, &n->in))
+    if (!n || !mcp_arguments(r, v, &n->in) || !capabilities_good(r, v, &n->in) ||
+        !provider_fits(r, &n->in))
         return;
-    if (n->in.request.capabilities.cpu_quota != 0 && (n->in.request.capabilities.cpu_quota < 0.1 ||
-                                                      n->in.request.capabilities.cpu_quota > 4.0)) {
-        mcp_tool_fail(r, "capabilities.cpu_quota must be 0.1 to 4.0.");
-        return;
-    }
     n->request = mcp_request_ref(r);
     r->state = n;
     r->on_end = creation_end;
-    n->op = (struct create_op){ .caller = mcp_caller(r->session),
-                                .request = &n->in.request,
-                                .one_shot = !r->session->stateless,
-                                /* a session ends with the daemon */ .at = creating,
-                                .done = created };
+    n->op = (struct create_op){
+        .caller = mcp_caller(r->session), .request = &n->in.request, .at = creating, .done = created
+    };
     control_create(mcp_client_of(r)->control, &n->op);
 }
 
@@ -286,7 +297,6 @@ static void destroyed(struct sandbox_op *op, int r, const struct err *e)
     if (r < 0) {
         mcp_fail_err(d->request, "The sandbox could not be destroyed", e);
     } else {
-        mcp_forget(d->request->session, d->id);
         mcp_tool_answer(d->request, &out);
     }
     mcp_request_unref(d->request);

@@ -210,8 +210,8 @@ static void start(struct mcp_request *r, const char *box, struct execution *x, s
         free(x);
     } else {
         x->began_ns = clock_mono();
-        buf_init(&x->out[0], MCP_OUTPUT_MAX);
-        buf_init(&x->out[1], MCP_OUTPUT_MAX);
+        for (int i = 0; i < 2; i++) /* what is kept on disk is less */
+            buf_init(&x->out[i], r->session->approved ? MCP_KEPT_MAX : MCP_OUTPUT_MAX);
         r->state = x;
         r->on_end = execution_end;
         r->on_cancel = cancel;

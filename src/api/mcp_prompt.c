@@ -57,16 +57,24 @@ static void offer_words(struct mcp_request *r, const char *const *words, struct 
             mcp_offer_value(r, str_from(*words));
 }
 
+struct boxes {
+    struct mcp_request *request;
+    struct str start;
+};
+
+static void offer_box(void *user, const char *id)
+{
+    const struct boxes *b = user;
+
+    if (str_starts(str_from(id), b->start))
+        mcp_offer_value(b->request, str_from(id));
+}
+
 static void offer_boxes(struct mcp_request *r, struct str start)
 {
-    struct mcp_client *m = mcp_client_of(r);
+    struct boxes b = { r, start };
 
-    for (struct link *l = list_first(&m->boxes); l; l = list_after(&m->boxes, l)) {
-        const struct mcp_box *b = container_of(l, struct mcp_box, link);
-
-        if (str_starts(str_from(b->id), start))
-            mcp_offer_value(r, str_from(b->id));
-    }
+    peer_each_sandbox(mcp_client_of(r)->peer, offer_box, &b);
 }
 
 void mcp_complete_argument(struct mcp_request *r, struct str about, struct str argument_,

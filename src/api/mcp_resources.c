@@ -1,13 +1,14 @@
-/* sandbox://ID/…: what there is to read of a sandbox.
+/* sandbox://ID/…: what there is to read of a sandbox. approval://ID: a call that was held.
  *
  *     sandbox://ID              its record
  *     sandbox://ID/files/PATH   a file, PATH percent-encoded where it must be
  *     sandbox://ID/events       what happened to it
+ *     sandbox://ID/logs         what its background processes wrote
  *     sandbox://ID/policy       what it may reach */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/mcp.h"
+#include "api/mcp_approved.h"
 #include "http/url.h"
 #include "model/event.h"
 
@@ -18,9 +19,20 @@ const struct mcp_template mcp_templates[MCP_TEMPLATE_COUNT] = {
     { "sandbox://{id}/files{+path}", "file", "File", "A file inside the sandbox.", NULL },
     { "sandbox://{id}/events", "events", "Events", "What happened to the sandbox.",
       "application/json" },
+    { "sandbox://{id}/logs", "logs", "Logs", "What background processes have written.",
+      "text/plain" },
     { "sandbox://{id}/policy", "policy", "Egress policy", "What the sandbox may reach.",
       "application/json" },
+    { "approval://{request_id}", "approval", "Held call",
+      "A call that waits or waited for a master, and its result.", "application/json" },
 };
+
+static struct str uri_of(const struct mcp_request *r)
+{
+    const struct json *v = json_get(r->m->params, STR("uri"));
+
+    return v && v->type == JSON_STR ? v->s : STR("");
+}
 
 /* The parts of a URI: false if it is none of ours. */
 static bool split(struct str uri, struct str *id, struct str *rest)
@@ -206,15 +218,14 @@ static void read_file(struct mcp_request *r, struct sandbox *s, struct str uri, 
 
     if (url_decode(path, false, &r->arena, &plain, &e) < 0 || memchr(plain.p, 0, plain.n))
         mcp_fail_uri(r, uri, "the path is not well encoded");
-    else if (!caller_may(mcp_caller(r->session), VERB_FILES))
-        mcp_fail_uri(r, uri, "this caller may not read files");
     else
         mcp_read_file(r, s, plain.p, uri);
 }
 
-void mcp_read_resource(struct mcp_request *r, struct str uri)
+/* It may be read: by the policy, as if the tool had been called that shows the same. */
+static void read_allowed(struct mcp_request *r)
 {
-    struct str rest;
+    struct str rest, uri = uri_of(r);
     struct sandbox *s = find(r->session, uri, &rest);
 
     if (!s) {
@@ -225,6 +236,8 @@ void mcp_read_resource(struct mcp_request *r, struct str uri)
         read_record(r, s, uri);
     else if (str_eq(rest, STR("events")))
         read_events(r, s, uri);
+    else if (str_eq(rest, STR("logs")))
+        mcp_read_logs(r, s, uri);
     else if (str_eq(rest, STR("policy")))
         mcp_read_text(r, uri, "application/json",
                       sandbox_policy(s).n ? sandbox_policy(s) : STR("null"));
@@ -235,27 +248,63 @@ void mcp_read_resource(struct mcp_request *r, struct str uri)
     sandbox_unref(s);
 }
 
+/* The arguments that sandbox_read would have had; what is read otherwise is what sandbox_list
+ * shows. */
+static const struct json *args_of(struct mcp_request *r, struct str id, struct str rest)
+{
+    struct json *all = arena_array(&r->arena, 3, sizeof *all);
+
+    all[0] = (struct json){ .type = JSON_OBJECT, .list = { all + 1, rest.n ? 2 : 1 } };
+    all[1] = (struct json){ .type = JSON_STR, .key = STR("sandbox_id"), .s = id };
+    all[2] = (struct json){ .type = JSON_STR, .key = STR("path"), .s = rest };
+    return all;
+}
+
+void mcp_read_resource(struct mcp_request *r, struct str uri)
+{
+    struct str id, rest;
+
+    if (str_starts(uri, STR("approval://")))
+        mcp_approval_read(r, uri, (struct str){ uri.p + 11, uri.n - 11 });
+    else if (!split(uri, &id, &rest))
+        mcp_fail_uri(r, uri, "there is no such resource");
+    else if (str_eq(rest, STR("logs")))
+        mcp_authorize_as(r, "sandbox_read", args_of(r, id, STR("/logs")), read_allowed);
+    else if (str_starts(rest, STR("files/")))
+        mcp_authorize_as(r, "sandbox_read", args_of(r, id, (struct str){ rest.p + 5, rest.n - 5 }),
+                         read_allowed);
+    else
+        mcp_authorize_as(r, "sandbox_list", args_of(r, id, STR("")), read_allowed);
+}
+
 /* --- watching: a sandbox and its events change with every event --- */
 
 bool mcp_watchable(struct mcp_session *s, struct str uri)
 {
     struct str rest;
-    struct sandbox *box = find(s, uri, &rest);
+    struct sandbox *box;
 
+    if (str_starts(uri, STR("approval://")))
+        return mcp_approval_watchable(s, (struct str){ uri.p + 11, uri.n - 11 });
+    box = find(s, uri, &rest);
     if (!box)
         return false;
     sandbox_unref(box);
-    return !rest.n || str_eq(rest, STR("events")) || str_eq(rest, STR("policy"));
+    return !rest.n || str_eq(rest, STR("events")) || str_eq(rest, STR("logs")) ||
+           str_eq(rest, STR("policy"));
 }
 
 void mcp_event(struct event_subscriber *sub, const struct event_record *v)
 {
-    static const char *const parts[] = { "", "/events", "/policy" };
+    static const char *const parts[] = { "", "/events", "/logs", "/policy" };
     struct api *a = container_of(sub, struct api, mcp_events);
     char uri[64 + ID_MAX];
 
+    mcp_approval_event(a, v);
     for (size_t i = 0; v->sandbox[0] && i < COUNT_OF(parts); i++) {
-        if (i == 2 && !str_starts(str_from(v->type), STR("egress")))
+        if (i == 2 && !str_starts(str_from(v->type), STR("process")))
+            continue;
+        if (i == 3 && !str_starts(str_from(v->type), STR("egress")))
             continue;
         snprintf(uri, sizeof uri, "sandbox://%s%s", v->sandbox, parts[i]);
         mcp_resource_changed(&a->mcp, str_from(uri));

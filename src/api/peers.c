@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/guard.h"
 #include "api/inside.h"
 #include "api/route.h"
 #include "base/clock.h"
@@ -125,14 +126,6 @@ static void registered(struct peer_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-/* A user's session is what the configuration says, whatever the user is; a token says it itself. */
-static enum role session_role(const struct call *c)
-{
-    enum role most = (enum role)c->api->config->trust.role;
-
-    return c->caller.by_token || c->caller.role < most ? c->caller.role : most;
-}
-
 static void register_peer(struct call *c)
 {
     struct peer_request q = { 0 };
@@ -150,7 +143,7 @@ static void register_peer(struct call *c)
     p->op = (struct peer_op){
         .caller = &c->caller,
         .uid = http_peer(c->x)->is_unix ? (int64_t)http_peer(c->x)->cred.uid : -1,
-        .role = session_role(c),
+        .role = guard_role(c),
         .client = q.client,
         .done = registered,
     };

@@ -7,24 +7,39 @@
 
 #include "base/own.h"
 #include "cli/call.h"
+#include "cli/session_key.h"
 #include "cli/stream.h"
 #include "cli/verbs.h"
 
-#define PROTOCOL "sandboxer-mcp" /* mcp/line.h */
+/* As in mcp/line.h: the protocol, and that nothing more comes. */
+#define PROTOCOL "sandboxer-mcp"
+#define END      "\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/sandboxer/end\"}\n"
 
 enum { SWITCHED = 101 };
 
 struct mcp_options {
     struct common common;
+    const char *session;
+};
+
+#define AT(member) .at = offsetof(struct mcp_options, member)
+
+static const struct option_spec options[] = {
+    { "session", 0, "FILE", "go on with the sandboxes of the last time, if it is not long ago",
+      .kind = OPTION_TEXT, AT(session) },
 };
 
 /* Asks for lines in both directions: 0, or what to exit with. */
-static int open_lines(struct call *c)
+static int open_lines(struct call *c, const struct mcp_options *o)
 {
     struct http_client_request q;
+    char key[ID_MAX];
     struct err e;
     int status;
 
+    if (o->session && session_key_load(o->session, key, &e) < 0)
+        return call_failed(c, &e);
+    call_field(c, "Sandboxer-Session", o->session ? key : NULL);
     call_path(c, "/mcp");
     call_field(c, "Connection", "Upgrade");
     call_field(c, "Upgrade", PROTOCOL);
@@ -55,19 +70,34 @@ static int copy_of(const struct call *c)
     return fcntl(c->client.fd, F_DUPFD_CLOEXEC, 3);
 }
 
-/* Both ways until the client is gone, which ends the session, or the daemon is. */
+/* Our last words, as if stdin had them. */
+static void say_end(struct call *c, struct stream *in, char *room)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return;
+    stream_init(in, ends[0], copy_of(c), true, room);
+    if (write(ends[1], END, sizeof END - 1) < 0)
+        stream_close(in);
+    close(ends[1]);
+}
+
+/* Both ways until the daemon ends it: when the client says nothing more, it is told so and still
+ * answers. */
 static int relay(struct call *c)
 {
     static char in_room[STREAM_BUFFER], out_room[STREAM_BUFFER];
     struct stream in, out;
     struct pollfd waits[2];
-    bool left;
+    bool left = false;
+    int error = 0;
     struct err e;
 
     set_nonblocking(c->client.fd);
     stream_init(&in, STDIN_FILENO, copy_of(c), false, in_room);
     stream_init(&out, copy_of(c), STDOUT_FILENO, true, out_room);
-    while (stream_open(&in) && stream_open(&out)) {
+    while (stream_open(&out)) {
         stream_poll(&in, &waits[0]);
         stream_poll(&out, &waits[1]);
         if (poll(waits, 2, -1) < 0 && errno != EINTR)
@@ -76,23 +106,27 @@ static int relay(struct call *c)
             stream_move(&in);
         if (waits[1].revents)
             stream_move(&out);
+        if (!left && !stream_open(&in)) {
+            left = true;
+            error = in.error;
+            say_end(c, &in, in_room);
+        }
     }
-    left = !stream_open(&in) && !in.error;
     stream_close(&in);
     stream_close(&out);
-    if (left)
+    if (left && !error)
         return 0;
     (void)err_set(&e, ERR_UPSTREAM, "the daemon has closed the connection");
     return call_failed(c, &e);
 }
 
-static int serve(const struct verb *v, const struct common *common)
+static int serve(const struct verb *v, const struct mcp_options *o)
 {
     AUTO(call_done) struct call c;
     int status;
 
-    call_init(&c, v, common, "GET");
-    status = open_lines(&c);
+    call_init(&c, v, &o->common, "GET");
+    status = open_lines(&c, o);
     return status ? status : relay(&c);
 }
 
@@ -104,7 +138,7 @@ static int run(const struct verb *v, int argc, char **argv)
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     signal(SIGPIPE, SIG_IGN);
-    return serve(v, &o.common);
+    return serve(v, &o);
 }
 
 const struct verb verb_mcp = {
@@ -114,10 +148,14 @@ const struct verb verb_mcp = {
     .text =
         "For the configuration of a program that speaks MCP: its tools make sandboxes, run\n"
         "commands in them, and read and write their files. What was made goes when the program\n"
-        "closes our stdin. $SANDBOX_PROVIDER names who is to make sandboxes, if it matters.\n"
+        "closes our stdin; with --session FILE it stays for a while (trust.grace), and who comes\n"
+        "with the same file goes on with it. $SANDBOX_PROVIDER names who is to make sandboxes,\n"
+        "if it matters.\n"
         "\n"
         "  { \"mcpServers\": { \"sandboxer\": { \"command\": \"sandboxer\", \"args\": [\"mcp\"] } "
         "} }\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
     .run = run,
     .flags = VERB_REMOTE,
 };

@@ -18,11 +18,16 @@ enum {
 
 enum mcp_era { MCP_OLD = 1 << 0, MCP_NEW = 1 << 1, MCP_BOTH = MCP_OLD | MCP_NEW };
 
+enum mcp_when {
+    MCP_EARLY = 1 << 0, /* also before `initialize` */
+    MCP_KNOWN = 1 << 1, /* needs to know who asks */
+};
+
 struct mcp_method {
     const char *name;
     void (*handle)(struct mcp_request *r);
     unsigned eras; /* enum mcp_era */
-    bool early;    /* also before `initialize` */
+    unsigned when; /* enum mcp_when */
 };
 const struct mcp_method *mcp_method_find(struct str name, enum mcp_version v);
 
@@ -46,6 +51,9 @@ void mcp_put_capabilities(struct json_writer *w, const struct mcp_offer *o, enum
 /* Sends text that is a whole message, on the request's out. */
 int mcp_send(struct mcp_request *r, struct str text);
 void mcp_request_cancel(struct mcp_request *r);
+/* The oldest of the session that waits for its client to be known; NULL: none. */
+struct mcp_request *mcp_request_waiting(struct mcp_session *s);
+void mcp_request_go_on(struct mcp_request *r, int met, const struct err *e);
 /* The answer is there as text: to whoever waits for it. */
 void mcp_deliver(struct mcp_request *r, int status);
 

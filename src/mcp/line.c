@@ -2,11 +2,13 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "mcp/inside.h"
 #include "mcp/pipe.h"
 
 enum { ERROR_MAX = 4 << 10 };
+#define DRAIN (5 * NS_PER_S) /* what was asked before the end of the input has so long */
 
 struct line {
     struct mcp_out out;
@@ -16,6 +18,8 @@ struct line {
     size_t max;
     bool skipping; /* the rest of a message that is too long */
     bool paused;
+    bool closing; /* it says nothing more, and hears what it asked for */
+    struct loop_timer drain;
     struct loop_later later;
 };
 
@@ -34,9 +38,22 @@ static void line_over(struct line *n)
     struct loop *loop = n->session->loop;
 
     n->pipe.x = NULL;
+    loop_timer_stop(&n->drain);
     mcp_out_gone(&n->out, true);
     mcp_session_end(n->session);
+    mcp_session_release(n->session);
     loop_later(loop, &n->later, line_free, NULL);
+}
+
+/* Whatever ended it: it is hung up on. */
+static void ended(struct mcp_session *s)
+{
+    struct line *n = s->transport;
+
+    if (!n->pipe.x)
+        return;
+    http_cut(take_ptr(n->pipe.x));
+    line_over(n);
 }
 
 static void line_gone(struct http_exchange *x)
@@ -71,11 +88,17 @@ static int send_message(struct mcp_out *o, struct str message)
     return after_send(n, r);
 }
 
+static void end_if_over(struct line *n)
+{
+    if (n->closing && n->pipe.x && !list_first(&n->out.requests) && mcp_pipe_end(&n->pipe))
+        line_over(n);
+}
+
 static void answer(struct mcp_out *o, struct str message, int status)
 {
     (void)status;
-    if (message.n)
-        send_message(o, message);
+    if (!message.n || send_message(o, message) >= 0)
+        end_if_over(container_of(o, struct line, out));
 }
 
 static const struct mcp_out_ops ops = { .send = send_message, .answer = answer };
@@ -94,6 +117,7 @@ static void drained(struct http_exchange *x)
         http_body_resume(x);
     }
     mcp_out_drained(&n->out);
+    end_if_over(n);
 }
 
 /* --- in --- */
@@ -101,9 +125,40 @@ static void drained(struct http_exchange *x)
 static void refuse(struct line *n, enum rpc_code code, struct str id, const char *why)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(ERROR_MAX);
+    const struct mcp_refusal x = { .code = code, .reason = why };
 
+    mcp_refused(n->session->server, n->session->user, &x);
     rpc_write_error(&text, id, code, why);
     send_message(&n->out, buf_str(&text));
+}
+
+static void drained_long_enough(struct loop_timer *t)
+{
+    struct line *n = container_of(t, struct line, drain);
+
+    http_cut(take_ptr(n->pipe.x));
+    line_over(n);
+}
+
+/* What it asked for is still told, for a while, and nothing that would need it to speak. */
+static void said_all(struct line *n)
+{
+    struct link *next;
+
+    if (n->closing || n->session->ended)
+        return;
+    n->closing = true;
+    for (struct link *l = list_first(&n->out.requests); l; l = next) {
+        struct mcp_request *r = container_of(l, struct mcp_request, in_out);
+
+        next = list_after(&n->out.requests, l);
+        if (r->streams || r->n_inputs)
+            mcp_request_cancel(r);
+    }
+    if (!n->pipe.x)
+        return;
+    loop_timer_start(n->session->loop, &n->drain, clock_mono() + DRAIN, drained_long_enough, NULL);
+    end_if_over(n);
 }
 
 static void take(struct line *n, struct str text)
@@ -120,7 +175,10 @@ static void take(struct line *n, struct str text)
     if (f->batch && !mcp_has_batches(n->session->version))
         refuse(n, RPC_INVALID_REQUEST, STR(""), "this revision of the protocol has no batches");
     for (size_t i = 0; i < f->n && !n->session->ended; i++)
-        if (!f->batch || mcp_has_batches(n->session->version))
+        if (f->messages[i].kind == RPC_NOTIFICATION &&
+            str_eq(f->messages[i].method, STR(MCP_LINE_END)))
+            said_all(n);
+        else if (!f->batch || mcp_has_batches(n->session->version))
             mcp_take(n->session, &n->out, f, i);
     rpc_frame_unref(f);
 }
@@ -132,6 +190,14 @@ static void add(struct line *n, struct str piece)
     n->skipping = true;
     buf_done(&n->in);
     refuse(n, RPC_INVALID_REQUEST, STR(""), "the message is too long");
+}
+
+static void line_came(struct line *n)
+{
+    if (!n->skipping && str_trim(buf_str(&n->in)).n)
+        take(n, str_trim(buf_str(&n->in)));
+    n->skipping = false;
+    buf_done(&n->in);
 }
 
 static void heard(struct http_exchange *x, struct str data)
@@ -149,10 +215,7 @@ static void heard(struct http_exchange *x, struct str data)
         add(n, (struct str){ data.p, end });
         if (end == data.n)
             return;
-        if (!n->skipping && str_trim(buf_str(&n->in)).n)
-            take(n, str_trim(buf_str(&n->in)));
-        n->skipping = false;
-        buf_done(&n->in);
+        line_came(n);
         data = (struct str){ data.p + end + 1, data.n - end - 1 };
     }
 }
@@ -179,7 +242,10 @@ void mcp_line_accept(struct mcp_server *server, struct http_exchange *x, const c
         return;
     }
     mcp_session_ref(n->session);
+    mcp_session_hold(n->session);
     n->session->back = &n->out;
+    n->session->transport = n;
+    n->session->on_end = ended;
     n->out.ops = &ops;
     n->max = max;
     buf_init(&n->in, max);

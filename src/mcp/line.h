@@ -1,6 +1,7 @@
 /* Newline-delimited messages on one connection: what `sandboxer mcp` is the other end of.
  *
- * The connection is the session: when it ends, so does everything that was asked on it. */
+ * The connection is the session: when it ends, so does everything that was asked on it. Whoever
+ * wants the answers says MCP_LINE_END, and the connection is closed behind them. */
 #ifndef MCP_LINE_H
 #define MCP_LINE_H
 
@@ -8,6 +9,8 @@
 #include "mcp/session.h"
 
 #define MCP_LINE_PROTOCOL "sandboxer-mcp"
+/* A notification: nothing more will be said, and what was asked is still to be answered. */
+#define MCP_LINE_END "notifications/sandboxer/end"
 
 /* Whether the request asks for it. */
 bool mcp_line_wanted(const struct http_exchange *x);

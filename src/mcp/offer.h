@@ -3,6 +3,7 @@
 #ifndef MCP_OFFER_H
 #define MCP_OFFER_H
 
+#include "base/id.h"
 #include "json/bind.h"
 
 struct mcp_request;
@@ -57,8 +58,16 @@ enum mcp_verdict_kind {
 
 struct mcp_verdict {
     enum mcp_verdict_kind kind;
-    char reason[200];
-    char request_id[40]; /* of MCP_REQUIRE_APPROVAL: what a master approves; else "" */
+    char reason[400];        /* and what to do next */
+    char request_id[ID_MAX]; /* of MCP_REQUIRE_APPROVAL: what a master approves; else "" */
+    char audit_id[ID_MAX];   /* under which it is on record, or "" */
+};
+
+/* Something that a client was not given, for the record. */
+struct mcp_refusal {
+    struct str tool; /* or what else it named; empty: nothing */
+    int code;        /* of the protocol; 0: a tool said no */
+    const char *reason;
 };
 
 struct mcp_offer {
@@ -70,9 +79,17 @@ struct mcp_offer {
     const struct mcp_template *templates;
     size_t n_templates;
     bool lists_change; /* tools and prompts may, while a client is there */
-    /* Whether a call may be made; asked once for each. */
-    void (*authorize)(struct mcp_request *r, const struct mcp_tool *t, const struct json *arguments,
-                      struct mcp_verdict *ret);
+    /* Makes the session's client known before its first request that needs it; `client` is what it
+     * calls itself. Ends with mcp_met(), now or later. NULL: everybody is. */
+    void (*meet)(struct mcp_session *s, struct str client);
+    /* Whether the call of r->tool with r->arguments may be made: mcp_decided() says it, now or
+     * later, once. While it is waited for, r->on_cancel is the asker's. NULL: every call. */
+    void (*authorize)(struct mcp_request *r);
+    /* Something is under way in the session, or a stream of it is open; or nothing any more. May be
+     * NULL. */
+    void (*in_use)(struct mcp_session *s, bool yes);
+    /* For the record. `user` is the transport's word on who it is. May be NULL. */
+    void (*refused)(void *user, const struct mcp_refusal *x);
     /* A page of resources: a result whose `resources` are mcp_page_resource() each. */
     void (*list)(struct mcp_request *r, struct str cursor);
     /* mcp_read_text() and so on, or mcp_fail_uri(). */

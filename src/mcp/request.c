@@ -46,6 +46,7 @@ static void leave(struct mcp_request *r)
     link_leave(&r->in_out);
     link_leave(&r->in_session);
     r->out = NULL;
+    mcp_session_release(r->session);
     mcp_request_unref(r);
 }
 
@@ -87,6 +88,7 @@ static struct mcp_request *request_new(struct mcp_session *s, struct mcp_out *o,
     arena_init(&r->arena, ARENA_MAX);
     list_append(&s->requests, &r->in_session);
     list_append(&o->requests, &r->in_out);
+    mcp_session_hold(s);
     return r;
 }
 
@@ -117,6 +119,33 @@ static size_t count_requests(struct mcp_session *s)
     return n;
 }
 
+/* What the client calls itself. */
+static struct str client_of(const struct mcp_request *r)
+{
+    const struct json *info = mcp_object(r->m->params, "clientInfo");
+
+    return mcp_text(info ? info : mcp_object(r->meta, MCP_META "clientInfo"), "name");
+}
+
+/* True if it has to wait until its client is known; what comes behind such a one waits, too. */
+static bool must_wait(struct mcp_request *r)
+{
+    struct mcp_session *s = r->session;
+
+    if (!s->offer->meet || s->met || s->approved)
+        return false;
+    if (!s->meeting && !(r->method->when & MCP_KNOWN))
+        return false;
+    if (s->meeting && r->method->when == MCP_EARLY)
+        return false;
+    r->waits = true;
+    if (!s->meeting) {
+        s->meeting = true;
+        s->offer->meet(s, client_of(r));
+    }
+    return true;
+}
+
 static void dispatch(struct mcp_request *r)
 {
     struct mcp_session *s = r->session;
@@ -130,10 +159,38 @@ static void dispatch(struct mcp_request *r)
     else if (!r->method)
         mcp_fail(r, RPC_NO_METHOD, "there is no method '%.*s'", (int)r->m->method.n,
                  r->m->method.p);
-    else if (!mcp_is_new(r->version) && s->version == MCP_NONE && !r->method->early)
+    else if (s->meeting && must_wait(r))
+        ; /* for what came before it */
+    else if (!mcp_is_new(r->version) && s->version == MCP_NONE && !(r->method->when & MCP_EARLY))
         mcp_fail(r, RPC_INVALID_REQUEST, "initialize first");
-    else
+    else if (!must_wait(r))
         r->method->handle(r);
+}
+
+struct mcp_request *mcp_request_waiting(struct mcp_session *s)
+{
+    for (struct link *l = list_first(&s->requests); l; l = list_after(&s->requests, l)) {
+        struct mcp_request *r = container_of(l, struct mcp_request, in_session);
+
+        if (r->waits)
+            return r;
+    }
+    return NULL;
+}
+
+void mcp_request_go_on(struct mcp_request *r, int met, const struct err *e)
+{
+    mcp_request_ref(r);
+    r->waits = false;
+    if (!mcp_is_new(r->version))
+        r->version = r->session->version; /* which may be agreed on by now */
+    if (met < 0)
+        mcp_fail(r, RPC_INTERNAL, "there is no session for you: %s", e->msg);
+    else
+        dispatch(r);
+    if (!mcp_over(r))
+        mcp_inputs_ask(r);
+    mcp_request_unref(r);
 }
 
 static void take_request(struct mcp_session *s, struct mcp_out *o, struct rpc_frame *f,
@@ -241,11 +298,24 @@ static int status_of(const struct mcp_request *r, int code)
     }
 }
 
+/* But for what clients try to learn what we are. */
+static void put_on_record(struct mcp_request *r, int code, const char *message)
+{
+    const struct mcp_refusal x = { .tool = str_from(mcp_word(r)), .code = code, .reason = message };
+
+    if (r->judged || r->session->ended || code == RPC_NO_METHOD || code == MCP_BAD_VERSION ||
+        code == MCP_NO_CAPABILITY)
+        return;
+    r->judged = true;
+    mcp_refused(r->session->server, r->session->user, &x);
+}
+
 void mcp_fail_with(struct mcp_request *r, int code, const char *message, mcp_write_fn *data,
                    const void *what)
 {
     if (mcp_over(r))
         return;
+    put_on_record(r, code, message);
     start_text(r);
     rpc_begin_error(&r->w, r->m->id, code, str_from(message));
     if (data) {
@@ -315,6 +385,7 @@ void mcp_tool_fail(struct mcp_request *r, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    put_on_record(r, 0, text);
     w = mcp_result(r);
     put_text(w, str_from(text));
     json_key(w, STR("isError"));
@@ -361,22 +432,44 @@ int mcp_progress(struct mcp_request *r, uint64_t progress, uint64_t total, struc
     return json_writer_finish(&w, NULL) < 0 ? 0 : mcp_send(r, buf_str(&text));
 }
 
-void mcp_log(struct mcp_request *r, enum mcp_level level, const char *logger, struct str data)
+/* A message of the log as text; empty if it is too large. */
+static struct str write_log(struct buf *text, enum mcp_level level, const char *logger,
+                            mcp_write_fn *data, const void *what)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(NOTE_MAX);
     struct json_writer w;
 
-    if (level < r->level || mcp_over(r))
-        return;
-    json_writer_init(&w, &text, JSON_COMPACT);
+    json_writer_init(&w, text, JSON_COMPACT);
     rpc_begin_call(&w, "notifications/message");
     json_begin_object(&w);
     mcp_put(&w, "level", mcp_level_names[level]);
     mcp_put(&w, "logger", logger);
     json_key(&w, STR("data"));
-    json_put_lossy(&w, data);
+    data(&w, what);
     json_end_object(&w);
     json_end_object(&w);
-    if (json_writer_finish(&w, NULL) >= 0)
+    return json_writer_finish(&w, NULL) < 0 ? STR("") : buf_str(text);
+}
+
+static void write_data(struct json_writer *w, const void *what)
+{
+    const struct str *data = what;
+
+    json_put_lossy(w, *data);
+}
+
+void mcp_log(struct mcp_request *r, enum mcp_level level, const char *logger, struct str data)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(NOTE_MAX);
+
+    if (level >= r->level && !mcp_over(r) && write_log(&text, level, logger, write_data, &data).n)
         mcp_send(r, buf_str(&text));
+}
+
+void mcp_session_log(struct mcp_session *s, enum mcp_level level, const char *logger,
+                     mcp_write_fn *data, const void *what)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(4 * NOTE_MAX);
+
+    if (s->back && level >= s->level && write_log(&text, level, logger, data, what).n)
+        s->back->ops->send(s->back, buf_str(&text));
 }

@@ -40,6 +40,8 @@ struct mcp_request {
     const struct json *token; /* of its progress; NULL: nobody wants to know */
     bool answered, cancelled;
     bool streams; /* lasts as long as somebody listens */
+    bool waits;   /* for its client to be known */
+    bool judged;  /* a verdict was told, and is on record */
     const struct mcp_tool *tool;
     const struct json *arguments;
     struct loop_timer long_after;
@@ -80,6 +82,11 @@ typedef void mcp_write_fn(struct json_writer *w, const void *what);
 /* With data, whose value is written by the function. */
 void mcp_fail_with(struct mcp_request *r, int code, const char *message, mcp_write_fn *data,
                    const void *what);
+
+/* The offer's word on a call that it was asked about. */
+void mcp_decided(struct mcp_request *r, const struct mcp_verdict *v);
+/* A no to what is no call of a tool. */
+void mcp_refuse(struct mcp_request *r, const struct mcp_verdict *v);
 
 /* --- of a tool --- */
 

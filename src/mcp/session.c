@@ -35,13 +35,20 @@ static size_t count_of(struct mcp_server *server, const char *peer)
     return n;
 }
 
+/* What nobody asked for takes nobody's place. */
+static bool is_full(struct mcp_server *server, const char *peer)
+{
+    return peer[0] && (server->n_sessions >= MCP_SESSIONS_MAX ||
+                       count_of(server, peer) >= MCP_SESSIONS_PEER_MAX);
+}
+
 int mcp_session_new(struct mcp_server *server, const char *peer, void *user,
                     void (*free_user)(void *user), struct mcp_session **ret, struct err *e)
 {
     struct mcp_session *s;
     int r = 0;
 
-    if (server->n_sessions >= MCP_SESSIONS_MAX || count_of(server, peer) >= MCP_SESSIONS_PEER_MAX)
+    if (is_full(server, peer))
         r = err_set(e, ERR_BUSY, "there are too many sessions already");
     s = r < 0 ? NULL : calloc(1, sizeof *s);
     if (r >= 0 && !s)
@@ -55,11 +62,13 @@ int mcp_session_new(struct mcp_server *server, const char *peer, void *user,
     }
     s->server = server;
     s->loop = server->loop;
+    s->offer = server->offer;
     s->refs = 1;
     s->user = user;
     s->free_user = free_user;
     s->level = MCP_SILENT;
     snprintf(s->peer, sizeof s->peer, "%s", peer);
+    snprintf(s->key, sizeof s->key, "%s", peer);
     list_append(&server->sessions, &s->link);
     server->n_sessions++;
     *ret = s;
@@ -115,6 +124,37 @@ struct mcp_session *mcp_session_find(struct mcp_server *server, struct str id)
             return s;
     }
     return NULL;
+}
+
+/* --- who it is, and whether it is in use --- */
+
+void mcp_met(struct mcp_session *s, int r, const struct err *e)
+{
+    s->meeting = false;
+    s->met = r >= 0;
+    mcp_session_ref(s);
+    for (struct mcp_request *q; (q = mcp_request_waiting(s));)
+        mcp_request_go_on(q, r, e);
+    mcp_session_unref(s);
+}
+
+void mcp_session_hold(struct mcp_session *s)
+{
+    if (s->users++ == 0 && s->offer->in_use)
+        s->offer->in_use(s, true);
+}
+
+/* The server may be gone by now, unlike what it offers. */
+void mcp_session_release(struct mcp_session *s)
+{
+    if (--s->users == 0 && s->offer->in_use)
+        s->offer->in_use(s, false);
+}
+
+void mcp_refused(const struct mcp_server *server, void *user, const struct mcp_refusal *x)
+{
+    if (server->offer->refused)
+        server->offer->refused(user, x);
 }
 
 /* --- outs --- */

@@ -78,10 +78,16 @@ void mcp_server_done(struct mcp_server *s); /* ends every session */
 
 struct mcp_session {
     struct mcp_server *server; /* which may be gone once it is ended … */
-    struct loop *loop;         /* … unlike this */
+    struct loop *loop;         /* … unlike these */
+    const struct mcp_offer *offer;
     struct link link;
     unsigned refs;
     bool ended, stateless;
+    bool meeting, met;       /* the client is being made known, and is */
+    bool deleted;            /* its client has said that it is over */
+    bool approved;           /* it is nobody's: what it calls was allowed before */
+    unsigned users;          /* requests under way and open streams */
+    char key[MCP_PEER_MAX];  /* what its tasks are found by: `peer`, or what the offer says */
     char id[ID_MAX];         /* "mcp_…" */
     char peer[MCP_PEER_MAX]; /* whose: a stateless client's is known by this alone */
     enum mcp_version version;
@@ -99,7 +105,8 @@ struct mcp_session {
     struct loop_later later;
 };
 
-/* -ERR_BUSY: there are too many. `user` is the session's from now on, also on failure. */
+/* -ERR_BUSY: there are too many; one without a peer ("") is always possible. `user` is the
+ * session's from now on, also on failure. */
 int mcp_session_new(struct mcp_server *server, const char *peer, void *user,
                     void (*free_user)(void *user), struct mcp_session **ret, struct err *e);
 struct mcp_session *mcp_session_ref(struct mcp_session *s);
@@ -109,6 +116,14 @@ void mcp_session_end(struct mcp_session *s);
 /* A live session by its id; NULL. */
 struct mcp_session *mcp_session_find(struct mcp_server *server, struct str id);
 
+/* The client of the session is known, or cannot be: its requests go on, or fail. */
+void mcp_met(struct mcp_session *s, int r, const struct err *e);
+/* Something uses the session, or does not any more. */
+void mcp_session_hold(struct mcp_session *s);
+void mcp_session_release(struct mcp_session *s);
+/* For the record; `user` is a session's, or what would have become one's. */
+void mcp_refused(const struct mcp_server *server, void *user, const struct mcp_refusal *x);
+
 /* Message i of the frame. The out gets exactly one answer for a request, none for the others. */
 void mcp_take(struct mcp_session *s, struct mcp_out *o, struct rpc_frame *f, size_t i);
 
@@ -116,6 +131,10 @@ void mcp_take(struct mcp_session *s, struct mcp_out *o, struct rpc_frame *f, siz
 struct str mcp_meta_version(const struct rpc_message *m);
 
 /* --- for owners of what is offered --- */
+
+/* A message of the log, to whoever listens to what belongs to no request. */
+void mcp_session_log(struct mcp_session *s, enum mcp_level level, const char *logger,
+                     void (*data)(struct json_writer *w, const void *what), const void *what);
 
 /* To whoever watches the resource. */
 void mcp_resource_changed(struct mcp_server *s, struct str uri);

@@ -19,7 +19,7 @@ static const char *const status_names[] = { "working", "input_required", "comple
 struct mcp_task {
     struct link link;
     struct mcp_server *server;
-    char id[ID_MAX], peer[MCP_PEER_MAX];
+    char id[ID_MAX], key[MCP_PEER_MAX]; /* whose: mcp_session.key */
     enum task_status status;
     int64_t created_ns, updated_ns; /* wall clock */
     struct mcp_request *request;    /* while it works */
@@ -112,7 +112,7 @@ static int make(struct mcp_request *r, struct mcp_task **ret, struct err *e)
         return res;
     }
     t->server = s;
-    snprintf(t->peer, sizeof t->peer, "%s", r->session->peer);
+    snprintf(t->key, sizeof t->key, "%s", r->session->key);
     t->created_ns = t->updated_ns = clock_wall();
     buf_init(&t->text, MCP_MESSAGE_MAX);
     list_append(&s->tasks, &t->link);
@@ -209,7 +209,7 @@ static struct mcp_task *task_of(struct mcp_request *r)
     for (struct link *l = list_first(tasks); l; l = list_after(tasks, l)) {
         struct mcp_task *t = container_of(l, struct mcp_task, link);
 
-        if (str_eq(id, str_from(t->id)) && strcmp(t->peer, r->session->peer) == 0)
+        if (str_eq(id, str_from(t->id)) && strcmp(t->key, r->session->key) == 0)
             return t;
     }
     mcp_fail(r, RPC_INVALID_PARAMS, "taskId: there is no such task");

@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/own.h"
 #include "mcp/inside.h"
 
@@ -118,6 +117,8 @@ static void write_verdict(struct json_writer *w, const void *what)
     mcp_put(w, "kind", verdict_word(v->kind));
     if (v->request_id[0])
         mcp_put(w, "request_id", v->request_id);
+    if (v->audit_id[0])
+        mcp_put(w, "audit_id", v->audit_id);
     json_end_object(w);
 }
 
@@ -127,21 +128,6 @@ static const struct mcp_tool *tool_find(const struct mcp_offer *o, struct str na
         if (str_eq(name, str_from(o->tools[i].name)))
             return &o->tools[i];
     return NULL;
-}
-
-static bool allowed(struct mcp_request *r)
-{
-    const struct mcp_offer *o = r->session->server->offer;
-    struct mcp_verdict v = { .kind = MCP_ALLOW };
-
-    if (o->authorize)
-        o->authorize(r, r->tool, r->arguments, &v);
-    if (v.kind == MCP_ALLOW)
-        return true;
-    LOG(INFO, "mcp.refused", LOG_S("peer", r->session->peer), LOG_S("tool", r->tool->name),
-        LOG_S("kind", verdict_word(v.kind)), LOG_S("reason", v.reason));
-    mcp_fail_with(r, v.kind, v.reason, write_verdict, &v);
-    return false;
 }
 
 /* A client that has nothing to say may leave the arguments out. */
@@ -177,6 +163,36 @@ static void begin_call(struct mcp_request *r)
         r->tool->call(r, r->arguments);
 }
 
+void mcp_refuse(struct mcp_request *r, const struct mcp_verdict *v)
+{
+    r->judged |= v->audit_id[0] != 0;
+    mcp_fail_with(r, v->kind, v->reason, write_verdict, v);
+}
+
+void mcp_decided(struct mcp_request *r, const struct mcp_verdict *v)
+{
+    if (mcp_over(r))
+        return;
+    mcp_request_ref(r);
+    r->on_cancel = NULL;
+    if (v->kind == MCP_ALLOW) {
+        begin_call(r);
+        if (!mcp_over(r))
+            mcp_inputs_ask(r);
+    } else {
+        mcp_refuse(r, v);
+    }
+    mcp_request_unref(r);
+}
+
+static void authorize(struct mcp_request *r)
+{
+    if (r->session->offer->authorize && !r->session->approved)
+        r->session->offer->authorize(r);
+    else
+        begin_call(r);
+}
+
 void mcp_tools_call(struct mcp_request *r)
 {
     struct str name = mcp_param_str(r, "name");
@@ -190,6 +206,6 @@ void mcp_tools_call(struct mcp_request *r)
         mcp_fail(r, RPC_INVALID_PARAMS, "arguments: must be an object");
     else if ((r->tool->hints & MCP_MUST_BE_TASK) && !(r->can & MCP_CAN_TASKS))
         mcp_task_missing(r, "this tool answers with a task only");
-    else if (mcp_inputs_read(r) >= 0 && allowed(r))
-        begin_call(r);
+    else if (mcp_inputs_read(r) >= 0)
+        authorize(r);
 }

@@ -36,6 +36,16 @@ static struct str header(const struct http_exchange *x, const char *name)
 
 /* --- refusals --- */
 
+#define NO_SESSION "there is no such session; begin with initialize"
+#define TOO_LARGE  "the message is too large"
+
+static void put_on_record(const struct mcp_web *w, void *user, int code, const char *reason)
+{
+    const struct mcp_refusal x = { .code = code, .reason = reason };
+
+    mcp_refused(w->server, user, &x);
+}
+
 static void respond_text(struct http_exchange *x, int status, struct str text)
 {
     const struct h1_field fields[] = { { STR("Content-Type"), STR("application/json") },
@@ -219,8 +229,6 @@ static void take_initialize(struct post *p, struct http_exchange *x, struct rpc_
     }
     s = mcp_session_ref(k->session);
     run(web_stream_new(p->web, s, k, x), f);
-    if (!s->version) /* it was refused */
-        mcp_session_end(s);
     mcp_session_unref(s);
 }
 
@@ -233,11 +241,12 @@ static void take_old(struct post *p, struct http_exchange *x, struct rpc_frame *
         take_initialize(p, x, f);
         return;
     }
+    if (!k)
+        put_on_record(p->web, p->who.user, WEB_NO_SESSION, NO_SESSION);
     if (!header(x, "Mcp-Session-Id").p)
         refuse_message(x, 400, WEB_BAD_SESSION, f, "Mcp-Session-Id: begin with initialize");
     else if (!k)
-        refuse_message(x, 404, WEB_NO_SESSION, f,
-                       "there is no such session; begin with initialize");
+        refuse_message(x, 404, WEB_NO_SESSION, f, NO_SESSION);
     else if (is_initialize(f))
         refuse_message(x, 400, RPC_INVALID_REQUEST, f, "this session is initialized");
     else if (version.p && !mcp_version_of(version))
@@ -274,6 +283,7 @@ static void body_came(struct http_exchange *x, struct str body)
     struct err e;
 
     if (rpc_read(body, p->web->max, &f, &code, &id, &e) < 0) {
+        put_on_record(p->web, p->who.user, code, e.msg);
         web_refuse(x, 400, code, buf_str(&id), e.msg);
         post_free(p);
         return;
@@ -302,6 +312,12 @@ static void serve_post(struct mcp_web *w, struct http_exchange *x, struct mcp_wh
         web_refuse(x, type ? 406 : 415, WEB_BAD_SESSION, STR(""),
                    type ? "Accept: must name application/json and text/event-stream"
                         : "Content-Type: must be application/json");
+        who.free_user(who.user);
+        return;
+    }
+    if (http_request(x)->head.length > w->max) { /* else it is told by whoever reads it */
+        put_on_record(w, who.user, RPC_INVALID_REQUEST, TOO_LARGE);
+        web_refuse(x, 413, RPC_INVALID_REQUEST, STR(""), TOO_LARGE);
         who.free_user(who.user);
         return;
     }
@@ -367,9 +383,9 @@ static void listen_to(struct web_session *k, struct http_exchange *x)
         web_stream_listen(t, x);
 }
 
-static void serve_session(struct mcp_web *w, struct http_exchange *x, const char *peer)
+static void serve_session(struct mcp_web *w, struct http_exchange *x, const struct mcp_who *who)
 {
-    struct web_session *k = web_session_of(w, x, peer);
+    struct web_session *k = web_session_of(w, x, who->peer);
     enum h1_method method = http_request(x)->method;
 
     if (mcp_is_new(mcp_version_of(header(x, "MCP-Protocol-Version"))) ||
@@ -377,11 +393,13 @@ static void serve_session(struct mcp_web *w, struct http_exchange *x, const char
         web_refuse(x, 405, WEB_BAD_SESSION, STR(""), "messages are sent with POST");
     else if (!header(x, "Mcp-Session-Id").p)
         web_refuse(x, 400, WEB_BAD_SESSION, STR(""), "Mcp-Session-Id: begin with initialize");
-    else if (!k)
-        web_refuse(x, 404, WEB_NO_SESSION, STR(""), "there is no such session");
-    else if (method == H1_GET)
+    else if (!k) {
+        put_on_record(w, who->user, WEB_NO_SESSION, NO_SESSION);
+        web_refuse(x, 404, WEB_NO_SESSION, STR(""), NO_SESSION);
+    } else if (method == H1_GET)
         listen_to(k, x);
     else {
+        k->session->deleted = true;
         web_session_end(k);
         respond_text(x, 204, STR(""));
     }
@@ -393,7 +411,7 @@ void mcp_web_serve(struct mcp_web *w, struct http_exchange *x, struct mcp_who wh
         serve_post(w, x, who);
         return;
     }
-    serve_session(w, x, who.peer);
+    serve_session(w, x, &who);
     who.free_user(who.user);
 }
 

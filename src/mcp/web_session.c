@@ -88,7 +88,7 @@ struct web_session *web_session_of(struct mcp_web *web, struct http_exchange *x,
     if (h1_count(h, STR("Mcp-Session-Id")) != 1)
         return NULL;
     s = mcp_session_find(web->server, h1_value(h, STR("Mcp-Session-Id")));
-    return s && s->transport && strcmp(s->peer, peer) == 0 ? s->transport : NULL;
+    return s && s->on_end == ended && strcmp(s->peer, peer) == 0 ? s->transport : NULL;
 }
 
 void web_session_touch(struct web_session *k)

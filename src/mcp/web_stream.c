@@ -18,6 +18,16 @@ static void start_beat(struct web_stream *t, int64_t ns)
 
 /* --- life --- */
 
+/* Nobody listens on it any more. */
+static void leave(struct web_stream *t)
+{
+    loop_timer_stop(&t->beat);
+    if (!link_joined(&t->link))
+        return;
+    link_leave(&t->link);
+    mcp_session_release(t->session);
+}
+
 static void free_later(struct loop_later *l)
 {
     struct web_stream *t = container_of(l, struct web_stream, later);
@@ -29,8 +39,7 @@ static void free_later(struct loop_later *l)
 
 void web_stream_free(struct web_stream *t)
 {
-    loop_timer_stop(&t->beat);
-    link_leave(&t->link);
+    leave(t);
     link_leave(&t->in_session);
     mcp_out_gone(&t->out, !t->kept);
     loop_later(t->session->loop, &t->later, free_later, NULL);
@@ -51,8 +60,7 @@ static void free_if_over(struct web_stream *t)
 static void forget_exchange(struct web_stream *t)
 {
     mcp_pipe_done(&t->pipe);
-    loop_timer_stop(&t->beat);
-    link_leave(&t->link);
+    leave(t);
     t->begun = t->closing = false;
 }
 
@@ -78,8 +86,7 @@ static void end_stream(struct web_stream *t)
     t->closing = true;
     if (!mcp_pipe_end(&t->pipe))
         return;
-    loop_timer_stop(&t->beat);
-    link_leave(&t->link);
+    leave(t);
     free_if_over(t);
 }
 
@@ -103,6 +110,7 @@ static void take_exchange(struct web_stream *t, struct http_exchange *x)
     http_on_gone(x, on_gone);
     http_on_drain(x, on_drain);
     list_append(&t->web->streams, &t->link);
+    mcp_session_hold(t->session);
 }
 
 /* --- events --- */
@@ -203,8 +211,7 @@ static void respond(struct web_stream *t, struct str message, int status)
     if (http_respond(x, message.n ? status : 202, fields, t->kept && t->session->version ? 3 : 2,
                      message, &e) < 0)
         http_fail(x, 500, str_from(e.msg));
-    loop_timer_stop(&t->beat);
-    link_leave(&t->link);
+    leave(t);
 }
 
 static void answer(struct mcp_out *o, struct str message, int status)
@@ -222,6 +229,8 @@ static void answer(struct mcp_out *o, struct str message, int status)
         end_stream(t);
     else
         free_if_over(t);
+    if (t->kept && !t->session->version) /* initialize was refused */
+        mcp_session_end(t->session);
 }
 
 static const struct mcp_out_ops ops = { .send = send_message, .answer = answer };

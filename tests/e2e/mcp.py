@@ -24,12 +24,12 @@ META = {"io.modelcontextprotocol/protocolVersion": NEW, "io.modelcontextprotocol
 class Lines:
     """`sandboxer mcp` with a test at its other end."""
 
-    def __init__(self, c, d, **env):
-        self.c, self.number, self.notes = c, 0, []
+    def __init__(self, c, d, argv=(), **env):
+        self.c, self.argv, self.number, self.notes = c, argv, 0, []
         self.env = {"SANDBOXER_SOCKET": str(d.socket), "SANDBOXER_STATE": str(d.state), "SANDBOXER_NO_DAEMON": "1", **env}
 
     def __enter__(self):
-        self.process = self.c.start([self.c.program(), "mcp"], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = self.c.start([self.c.program(), "mcp", *self.argv], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.heard = queue.Queue()
         threading.Thread(target=self.hear, daemon=True).start()
         return self
@@ -97,8 +97,11 @@ class Lines:
         return result["structuredContent"]
 
     def refused(self, name, says, **arguments):
-        result = self.call(name, **arguments)
-        check(result.get("isError") and says in result["content"][0]["text"], f"{name} {arguments}: {result}")
+        """By the tool, which tells the model, or by the policy, which is an error of the protocol."""
+        answer = self.ask("tools/call", name=name, arguments=arguments)
+        result, error = answer.get("result", {}), answer.get("error", {})
+        text = result["content"][0]["text"] if result.get("isError") else error.get("message", "") if error.get("data", {}).get("kind") else ""
+        check(says in text, f"{name} {arguments}: {answer}")
 
 
 class Web:

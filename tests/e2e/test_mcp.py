@@ -151,8 +151,8 @@ def bad_arguments_are_told_to_the_model(c):
                 ("sandbox_exec", "env", {"command": "a", "env": {"A=B": "x"}}),
                 ("sandbox_exec", "did not start", {"argv": ["/no/such/program"]}),
                 ("sandbox_read", "begin with /", {"path": "etc/passwd"}),
-                ("sandbox_read", "do not fit", {"path": "/a\0b"}),
-                ("sandbox_read", "could not be read", {"path": "/no/such\nfile"}),
+                ("sandbox_read", "path: is not what is allowed", {"path": "/a\0b"}),
+                ("sandbox_read", "path: is not what is allowed", {"path": "/no/such\nfile"}),
                 ("sandbox_read", "could not be read", {"path": "/../../no"}),
                 ("sandbox_read", "base64", {"path": "/bin/sh"}),
                 ("sandbox_write", "base64", {"path": "/tmp/x", "content": "a*==", "encoding": "base64"}),
@@ -160,7 +160,7 @@ def bad_arguments_are_told_to_the_model(c):
                 ("sandbox_install", "no name of a package", {"manager": "pip", "packages": ["--index-url=http://x"]}),
                 ("sandbox_install", "no name of a package", {"manager": "apt", "packages": ["a;b"]}),
                 ("sandbox_install", "do not fit", {"manager": "brew", "packages": ["a"]}),
-                ("sandbox_create", "do not fit", {"sandbox_id": None, "capabilities": {"memory_mb": 99999}}),
+                ("sandbox_create", "memory_mb", {"sandbox_id": None, "capabilities": {"memory_mb": 99999}}),
                 ("sandbox_create", "0.1 to 4.0", {"sandbox_id": None, "capabilities": {"cpu_quota": 9.0}}),
                 ("sandbox_create", "provider", {"sandbox_id": None, "provider": "elsewhere"}),
                 ("sandbox_create", "profile", {"sandbox_id": None, "profile": "profile.none"})):
@@ -247,7 +247,7 @@ def resources_prompts_and_completion(c):
         m.tool("sandbox_write", sandbox_id=box, path="/tmp/a b", content="text")
         uris = [r["uri"] for r in m.ask("resources/list")["result"]["resources"]]
         check(f"sandbox://{box}" in uris, f"the list: {uris}")
-        check(len(m.ask("resources/templates/list")["result"]["resourceTemplates"]) == 4, "templates")
+        check(len(m.ask("resources/templates/list")["result"]["resourceTemplates"]) == 6, "templates")
 
         def read(rest):
             return m.ask("resources/read", uri=f"sandbox://{box}{rest}")
@@ -443,7 +443,8 @@ def two_hundred_sessions_at_once(c):
         done = []
         await asyncio.wait_for(asyncio.gather(*(session_of(path, 5, done) for _ in range(200))), 240)
         equal(len(set(done)), 200, "those that came to their end")
-    with Daemon(c, config="limits: {sandboxes_max: 300, sandboxes_per_owner: 300}") as d:
+    bundle = c.write("bundle.yaml", "version: 1\ntools:\n  sandbox_create: {tier: 2, effect: write, creates: true}\n  sandbox_exec: {tier: 2, effect: execute}\n")
+    with Daemon(c, config=f"limits: {{sandboxes_max: 300, sandboxes_per_owner: 300}}\ntrust: {{bundle: '{bundle}'}}") as d:
         asyncio.run(all_of_them(str(d.socket)))
         nothing_left(d, "all of them are gone")
 

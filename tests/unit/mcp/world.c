@@ -84,16 +84,15 @@ static void ask(struct mcp_request *r, const struct json *v)
         mcp_tool_reply(r, write_said, name && name->type == JSON_STR ? name->s.p : "nobody");
 }
 
-static void forbid(struct mcp_request *r, const struct mcp_tool *t, const struct json *v,
-                   struct mcp_verdict *ret)
+static void forbid(struct mcp_request *r)
 {
-    (void)r;
-    (void)v;
-    if (strcmp(t->name, "gated") != 0)
-        return;
-    *ret = (struct mcp_verdict){ .kind = MCP_REQUIRE_APPROVAL,
-                                 .reason = "ask a master",
-                                 .request_id = "apr_1" };
+    struct mcp_verdict v = { .kind = MCP_ALLOW };
+
+    if (strcmp(r->tool->name, "gated") == 0)
+        v = (struct mcp_verdict){ .kind = MCP_REQUIRE_APPROVAL,
+                                  .reason = "ask a master",
+                                  .request_id = "apr_1" };
+    mcp_decided(r, &v);
 }
 
 static bool watchable(struct mcp_session *s, struct str uri)

@@ -1,0 +1,202 @@
+/* Who a session's requests are from: a peer.
+ *
+ * It is registered when the client is first heard of, for whoever the edge knows, in the role that
+ * their configuration or token gives. A session's peer ends with it, unless its client has a secret
+ * to come back with; a stateless client's is found by its caller again, and ends when nothing is
+ * heard of it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/guard.h"
+#include "api/mcp.h"
+
+enum { CLIENT_MAX = 256 << 10 };
+
+/* --- its life --- */
+
+static void detach(struct mcp_client *m)
+{
+    if (m->attached)
+        peer_detach(m->peer);
+    m->attached = false;
+}
+
+void mcp_client_free(void *user)
+{
+    struct mcp_client *m = user;
+
+    peer_watch_stop(&m->watch);
+    detach(m);
+    peer_unref(m->peer);
+    arena_done(&m->arena);
+    explicit_bzero(m->secret, sizeof m->secret);
+    free(m);
+}
+
+/* The caller outlives the request it came with. */
+struct mcp_client *mcp_client_new(struct api *a, const struct caller *who)
+{
+    struct mcp_client *m = calloc(1, sizeof *m);
+
+    if (!m)
+        abort();
+    m->api = a;
+    m->control = a->control;
+    m->caller = *who;
+    m->caller.actor.kind = ACTOR_AGT;
+    m->uid = -1;
+    arena_init(&m->arena, CLIENT_MAX);
+    m->caller.labels = (struct json_map){ NULL, 0 };
+    for (size_t i = 0; i < who->labels.n; i++)
+        caller_label(&m->caller, who->labels.p[i].key, who->labels.p[i].value, &m->arena);
+    return m;
+}
+
+struct mcp_client *mcp_client_of_call(const struct call *c)
+{
+    struct mcp_client *m = mcp_client_new(c->api, &c->caller);
+    const struct http_peer *p = http_peer(c->x);
+    struct str provider = call_header(c, "Sandbox-Provider");
+    const char *usual = getenv("SANDBOX_PROVIDER");
+
+    if (p->is_unix)
+        m->uid = (int64_t)p->cred.uid;
+    m->role = guard_role(c);
+    if (!str_copy(provider, m->provider, sizeof m->provider) || !provider.n)
+        snprintf(m->provider, sizeof m->provider, "%s", usual ? usual : "");
+    if (!str_copy(call_header(c, "Sandboxer-Session"), m->secret, sizeof m->secret))
+        m->secret[0] = 0;
+    return m;
+}
+
+const struct caller *mcp_caller(struct mcp_session *s)
+{
+    const struct mcp_client *m = s->user;
+
+    return &m->caller;
+}
+
+/* --- meeting it --- */
+
+struct meeting {
+    struct mcp_session *session; /* referenced */
+    struct peer_op op;
+    char client[RECORD_TOOL_MAX];
+};
+
+static void peer_ended(struct peer_watch *w)
+{
+    mcp_session_end(container_of(w, struct mcp_client, watch)->session);
+}
+
+void mcp_client_bind(struct mcp_client *m, struct peer *p)
+{
+    m->peer = peer_ref(p);
+    caller_narrow(&m->caller, p, &m->arena);
+}
+
+static void become(struct mcp_session *s, struct peer *p)
+{
+    struct mcp_client *m = s->user;
+
+    mcp_client_bind(m, p);
+    m->session = s;
+    m->watch.ended = peer_ended;
+    peer_watch(p, &m->watch);
+    snprintf(s->key, sizeof s->key, "%s", p->record.id);
+    if (s->users)
+        mcp_client_in_use(s, true);
+}
+
+static void registered(struct peer_op *op, int r, const struct err *e)
+{
+    struct meeting *x = container_of(op, struct meeting, op);
+    struct mcp_session *s = x->session;
+    const struct mcp_client *m = s->user;
+    bool ended = r >= 0 && (op->peer->record.ended_ns || !op->peer->trust);
+    struct err gone;
+
+    if (s->ended && r >= 0 && op->way == PEER_BY_SESSION) {
+        peer_end(op->peer, &m->caller.actor, "its session ended", NULL, NULL);
+    } else if (ended && !s->ended) {
+        r = err_set(&gone, ERR_BUSY, "the last one ends just now: try again");
+        mcp_met(s, r, &gone);
+    } else if (!s->ended) {
+        if (r >= 0)
+            become(s, op->peer);
+        mcp_met(s, r, e);
+    }
+    peer_unref(op->peer);
+    mcp_session_unref(s);
+    free(x);
+}
+
+static enum peer_way way_of(const struct mcp_session *s, const struct mcp_client *m)
+{
+    if (s->stateless)
+        return PEER_BY_CALLER;
+    return m->secret[0] ? PEER_BY_SECRET : PEER_BY_SESSION;
+}
+
+void mcp_client_meet(struct mcp_session *s, struct str client)
+{
+    struct mcp_client *m = s->user;
+    struct meeting *x = calloc(1, sizeof *x);
+
+    if (!x)
+        abort();
+    x->session = mcp_session_ref(s);
+    snprintf(x->client, sizeof x->client, "%.*s", client.n > 200 ? 200 : (int)client.n,
+             client.n ? client.p : "mcp");
+    x->op = (struct peer_op){ .way = way_of(s, m),
+                              .secret = str_from(m->secret),
+                              .caller = &m->caller,
+                              .uid = m->uid,
+                              .role = m->role,
+                              .client = x->client,
+                              .done = registered };
+    peers_register(m->api->trust, &x->op);
+}
+
+/* --- while it is there, and after --- */
+
+void mcp_client_in_use(struct mcp_session *s, bool yes)
+{
+    struct mcp_client *m = s->user;
+
+    if (yes && m->peer && !m->attached) {
+        peer_attach(m->peer);
+        m->attached = true;
+    } else if (!yes) {
+        detach(m);
+    }
+}
+
+void mcp_client_left(struct mcp_session *s)
+{
+    struct mcp_client *m = s->user;
+
+    peer_watch_stop(&m->watch);
+    if (!m->peer || s->stateless || s->approved)
+        return;
+    if (m->secret[0] && !s->deleted)
+        peer_leave(m->peer);
+    else
+        peer_end(m->peer, &m->caller.actor, "its session ended", NULL, NULL);
+}
+
+/* --- for the record --- */
+
+void mcp_client_refused(void *user, const struct mcp_refusal *x)
+{
+    const struct mcp_client *m = user;
+    const struct trust_refusal r = { .type = "mcp.refused",
+                                     .peer = m->peer,
+                                     .owner = m->caller.owner,
+                                     .actor = &m->caller.actor,
+                                     .tool = x->tool,
+                                     .code = x->code,
+                                     .reason = x->reason };
+
+    trust_refused(m->api->trust, &r);
+}

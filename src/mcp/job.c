@@ -1,0 +1,79 @@
+#include "mcp/job.h"
+
+#include "base/own.h"
+#include "json/reader.h"
+#include "mcp/inside.h"
+
+enum { CALL_MAX = 32 << 20, DEPTH = 64, ERROR_MAX = 4 << 10 };
+
+static int send_nothing(struct mcp_out *o, struct str message)
+{
+    (void)o;
+    (void)message;
+    return 0;
+}
+
+static void answered(struct mcp_out *o, struct str message, int status)
+{
+    const struct json_limits limits = { .bytes = MCP_MESSAGE_MAX, .depth = DEPTH };
+    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * MCP_MESSAGE_MAX);
+    struct mcp_job *j = container_of(o, struct mcp_job, out_);
+    const struct json *v, *result = NULL;
+    struct str why = STR("it was broken off, and may have had an effect");
+
+    (void)status;
+    if (message.n && json_read(message, limits, &a, &v, NULL) >= 0) {
+        result = mcp_object(v, "result");
+        if (!result && mcp_text(mcp_object(v, "error"), "message").p)
+            why = mcp_text(mcp_object(v, "error"), "message");
+    }
+    mcp_session_end(j->session_);
+    j->done(j, result, result ? NULL : why.p);
+}
+
+static const struct mcp_out_ops ops = { .send = send_nothing, .answer = answered };
+
+static void write_call(struct buf *out, struct str tool, const struct json *arguments)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, out, JSON_COMPACT);
+    rpc_begin_ask(&w, 1, "tools/call");
+    json_begin_object(&w);
+    json_key(&w, STR("name"));
+    json_put_str(&w, tool);
+    json_key(&w, STR("arguments"));
+    json_put_tree(&w, arguments);
+    json_end_object(&w);
+    json_end_object(&w);
+    json_writer_finish(&w, NULL);
+}
+
+void mcp_job_start(struct mcp_server *server, void *user, void (*free_user)(void *user),
+                   struct str tool, const struct json *arguments, struct mcp_job *j)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(CALL_MAX);
+    AUTO(buf_done) struct buf id = BUF_INIT(ERROR_MAX);
+    struct rpc_frame *f;
+    struct mcp_session *s;
+    enum rpc_code code;
+    struct err e;
+
+    j->out_ = (struct mcp_out){ .ops = &ops };
+    write_call(&text, tool, arguments);
+    if (rpc_read(buf_str(&text), CALL_MAX, &f, &code, &id, &e) < 0) {
+        free_user(user);
+        j->done(j, NULL, e.msg);
+        return;
+    }
+    if (mcp_session_new(server, "", user, free_user, &s, &e) < 0) {
+        j->done(j, NULL, e.msg);
+    } else {
+        s->approved = true;
+        s->version = MCP_LAST_OLD;
+        j->session_ = mcp_session_ref(s);
+        mcp_take(s, &j->out_, f, 0);
+        mcp_session_unref(s);
+    }
+    rpc_frame_unref(f);
+}

@@ -1,0 +1,430 @@
+#!/usr/bin/env python3
+# parallel
+"""MCP under the policy for tools: sessions are peers, verdicts, calls that wait for a master, refusals on record."""
+
+import json
+
+from client import Client
+from daemon import Daemon
+from harness import check, equal, main, test, wait_for
+from mcp import META, NEW, VERSION, Lines, Web
+from tcp import serving
+
+ONCE = {"only": "root", "because": "the daemon is the same for everybody"}
+NETWORK = {"network": ["localhost:1"]}
+
+
+def master(d):
+    return {"SANDBOXER_MASTER": d.api.post("/v1/tokens", {"name": "m", "verbs": ["read"], "role": "master"}).expect(201).json["token"]}
+
+
+def events(d, kind):
+    return [e for e in d.api.get("/v1/events?limit=1000").expect(200).json["events"] if e["type"] == kind]
+
+
+def peers(d):
+    return d.api.get("/v1/peers").expect(200).json["peers"]
+
+
+def gone(d, box):
+    wait_for(lambda: d.get(box)["state"] == "destroyed", f"{box} is gone")
+
+
+class Http:
+    """A session on HTTP with the calls that Lines has."""
+
+    def __init__(self, d):
+        self.web = Web(d)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.web.session:
+            self.web.d.api.request("DELETE", "/mcp", None, self.web.headers())
+
+    def begin(self):
+        return self.web.begin()
+
+    def ask(self, method, **params):
+        return self.web.ask(method, **params).json
+
+    def tool(self, name, **arguments):
+        return self.ask("tools/call", name=name, arguments=arguments)["result"]["structuredContent"]
+
+
+class Stateless:
+    """A client of the newest revision on HTTP: every request stands alone."""
+
+    def __init__(self, d, api=None):
+        self.web = Web(d)
+        self.api = api
+
+    def ask(self, method, meta=(), **params):
+        headers = {"MCP_Protocol_Version": NEW, "Mcp_Method": method}
+        if "name" in params or "uri" in params:
+            headers["Mcp_Name"] = params.get("name") or params["uri"]
+        return self.web.ask(method, headers, _meta={**META, **dict(meta)}, **params).json
+
+    def tool(self, name, **arguments):
+        return self.ask("tools/call", name=name, arguments=arguments)["result"]["structuredContent"]
+
+
+TRANSPORTS = (Lines, lambda c, d: Http(d))
+
+
+def held(m, name="sandbox_create", **arguments):
+    """A call that waits: its id."""
+    error = m.ask("tools/call", name=name, arguments=arguments or {"capabilities": NETWORK})["error"]
+    equal([error["code"], error["data"]["kind"]], [-32002, "require_approval"], f"the verdict: {error}")
+    check(error["data"]["audit_id"].startswith("aud_") and "approve" in error["message"], f"{error}")
+    return error["data"]["request_id"]
+
+
+# --- sessions are peers ---
+
+@test(**ONCE)
+def a_session_is_a_peer_and_ends_with_it(c):
+    with Daemon(c) as d:
+        for how in TRANSPORTS:
+            with how(c, d) as m:
+                m.begin()
+                [peer] = peers(d)
+                equal([peer["role"], peer["state"]], ["journeyman", "alive"], "the peer")
+                check(peer["client"] in ("t", "test"), f"what it calls itself: {peer}")
+                box = m.tool("sandbox_create")["sandbox_id"]
+                equal(d.get(box)["labels"], {"peer": peer["id"]}, "its label")
+                equal(peers(d)[0]["sandboxes"], 1, "its sandboxes")
+            gone(d, box)
+            wait_for(lambda: not peers(d), "the peer is gone")
+        with Lines(c, d) as m:
+            m.begin()
+            box = m.tool("sandbox_create")["sandbox_id"]
+            d.api.delete(f"/v1/peers/{peers(d)[0]['id']}").expect(204)
+            check(m.process.wait(20) != 0, "whose peer was ended, and is served")
+        gone(d, box)
+
+
+@test
+def a_file_brings_a_client_back(c):
+    with Daemon(c) as d:
+        key = c.dir / "session"
+        with Lines(c, d, argv=("--session", str(key))) as m:
+            m.begin()
+            box = m.tool("sandbox_create")["sandbox_id"]
+            m.process.kill()
+        equal(key.stat().st_mode & 0o777, 0o600, "who may read the file")
+        wait_for(lambda: peers(d)[0]["state"] == "left", "it has left")
+        with Lines(c, d, argv=("--session", str(key))) as m:
+            m.begin()
+            equal([b["sandbox_id"] for b in m.tool("sandbox_list")["sandboxes"]], [box], "what it had")
+            equal(len(peers(d)), 1, "it is the same")
+            d.kill()
+            m.process.wait(20)
+        d.start()
+        with Lines(c, d, argv=("--session", str(key))) as m:
+            m.begin()
+            equal(m.tool("sandbox_exec", sandbox_id=box, command="echo still")["stdout"], "still\n", "after the daemon died")
+        with Lines(c, d) as m:
+            m.begin()
+            equal(m.tool("sandbox_list")["sandboxes"], [], "somebody else's")
+        key.chmod(0o644)
+        Client(d)("mcp", "--session", str(key)).expect((1, 2, 3, 125), says="chmod 600")
+
+
+@test(**ONCE)
+def without_a_session_silence_ends(c):
+    with Daemon(c, config="trust: {silence: 2s}") as d:
+        m = Stateless(d)
+        box = m.tool("sandbox_create")["sandbox_id"]
+        equal([b["sandbox_id"] for b in m.tool("sandbox_list")["sandboxes"]], [box], "the next request's")
+        equal(len(peers(d)), 1, "one caller is one peer")
+        gone(d, box)
+        wait_for(lambda: not peers(d), "the peer is gone")
+        equal(m.tool("sandbox_list")["sandboxes"], [], "a new one's")
+
+
+@test(**ONCE)
+def all_that_was_asked_is_answered_at_the_end_of_stdin(c):
+    with Daemon(c) as d:
+        said = b"".join(json.dumps({"jsonrpc": "2.0", **m}).encode() + b"\n" for m in (
+            {"id": 1, "method": "initialize", "params": {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "p", "version": "1"}}},
+            {"method": "notifications/initialized"}, {"id": 2, "method": "tools/list"},
+            {"id": 3, "method": "tools/call", "params": {"name": "sandbox_create", "arguments": {}}}))
+        done = Client(d)("mcp", stdin=said.rstrip(b"\n")).expect(0)
+        answers = {m["id"]: m for m in map(json.loads, done.text.splitlines())}
+        equal(sorted(answers), [1, 2, 3], "what was answered")
+        gone(d, answers[3]["result"]["structuredContent"]["sandbox_id"])
+
+
+@test(**ONCE)
+def a_model_names_nothing_of_this_machine(c):
+    c.write("daemon/profiles/work.yaml", "id: profile.work\nversion: 1\nworkspace: {mode: mirror, access: rw}\n")
+    with Daemon(c, config=f"workspaces: {{roots: [{c.mkdir(c.dir / 'work')}]}}") as d, Lines(c, d) as m:
+        m.begin()
+        m.refused("sandbox_create", "administrators", profile="profile.work", inputs={"repo": str(c.dir / "work")})
+
+
+# --- verdicts ---
+
+RULES = """\
+version: 1
+tools:
+  sandbox_list: {tier: 0, effect: none, rate: {calls: 2, per: 1h}}
+  sandbox_create: {tier: 2, effect: write, creates: true, when: {network: {network: true, tier: 4}}}
+  sandbox_exec: {tier: 2, effect: execute, role: master}
+  sandbox_read: {tier: 1, effect: read, args: {path: {pattern: '/tmp/[a-z]+'}}}
+  sandbox_destroy: {tier: 4, effect: destroy}
+"""
+
+
+@test(**ONCE)
+def each_verdict_and_where_it_comes_from(c):
+    bundle = c.write("bundle.yaml", RULES)
+    for mode in ("enforce", "audit", "off"):
+        c.write("bundle.yaml", RULES + f"mode: {mode}\n")
+        with Daemon(c, name=mode, config=f"trust: {{bundle: '{bundle}'}}") as d:
+            for how in TRANSPORTS:
+                with how(c, d) as m:
+                    m.begin()
+                    box = m.tool("sandbox_create")["sandbox_id"]
+                    m.tool("sandbox_list")
+                    m.tool("sandbox_list")
+                    resource = m.ask("resources/read", uri=f"sandbox://{box}/files/etc/hostname")
+                    equal("error" in resource, mode == "enforce", f"a resource under the same rule: {resource}")
+                    for name, code, kind, arguments in (
+                            ("sandbox_list", -32001, "rate_limit", {}),
+                            ("sandbox_exec", -32000, "deny", {"sandbox_id": box, "command": "true"}),
+                            ("sandbox_read", -32000, "deny", {"sandbox_id": box, "path": "/etc/hostname"}),
+                            ("sandbox_write", -32000, "deny", {"sandbox_id": box, "path": "/tmp/x", "content": ""}),
+                            ("sandbox_destroy", -32002, "require_approval", {"sandbox_id": box})):
+                        answer = m.ask("tools/call", name=name, arguments=arguments)
+                        if mode != "enforce":
+                            check("result" in answer, f"{mode} {name}: {answer}")
+                            continue
+                        equal([answer["error"]["code"], answer["error"]["data"]["kind"]], [code, kind], f"{name}: {answer}")
+                        check(answer["error"]["data"]["audit_id"], "no audit id")
+                        equal("request_id" in answer["error"]["data"], code == -32002, "a request to wait for")
+            kinds = {e["type"] for e in d.api.get("/v1/events?limit=1000").json["events"] if e["type"].startswith(("trust.", "approval."))}
+            want = {"enforce": {"trust.denied", "trust.rate_limited", "approval.requested", "approval.invalid"}, "audit": {"trust.audited"}, "off": set()}
+            equal(kinds, want[mode], f"what is on record: {mode}")
+
+
+@test(**ONCE)
+def roles_are_the_tokens(c):
+    with serving(c) as (d, _, token):
+        accept = {"Accept": "application/json, text/event-stream", "Content_Type": "application/json"}
+        for role, kind in (("apprentice", "deny"), ("journeyman", None), ("master", None)):
+            holder, _ = token(role=role)
+
+            def ask(method, **params):
+                return holder.request("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}, **accept,
+                                      MCP_Protocol_Version=NEW, Mcp_Method=method, Mcp_Name=params["name"]).expect(200).json
+            answer = ask("tools/call", name="sandbox_create", arguments={})
+            equal(answer.get("error", {}).get("data", {}).get("kind"), kind, f"a {role}'s: {answer}")
+            answer = ask("tools/call", name="sandbox_create", arguments={"capabilities": {"network": True}})
+            equal(answer["error"]["data"]["kind"], kind or "require_approval", f"a {role}'s network: {answer}")
+
+
+# --- what waits for a master ---
+
+@test
+def what_is_approved_runs_once_and_its_client_hears(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        cli, secret = Client(d), master(d)
+        m.begin()
+        request = held(m)
+        equal(m.ask("resources/subscribe", uri=f"approval://{request}")["result"], {}, "a subscription")
+        waits = m.ask("tools/call", name="sandbox_create", arguments={}, _meta={"sandboxer/request_id": request})["error"]
+        equal([waits["code"], waits["data"]["request_id"]], [-32002, request], "while it waits")
+        cli("approvals", "approve", request).expect(5, says="nobody decides what they asked for")
+        n = m.start("tools/call", name="sandbox_create", arguments={}, _meta={"sandboxer/request_id": request, "sandboxer/wait_s": 60})
+        cli("approvals", "approve", request, env=secret).expect(0)
+        made = m.answer(n)["result"]["structuredContent"]
+        equal([made["egress_policy"], d.get(made["sandbox_id"])["labels"]], ["enforced", {"peer": peers(d)[0]["id"]}], "what was made")
+        equal([b["sandbox_id"] for b in m.tool("sandbox_list")["sandboxes"]], [made["sandbox_id"]], "what it has: one")
+
+        def told():
+            m.ask("ping")
+            return [x["params"] for x in m.notes if x.get("method") == "notifications/message"]
+        note = wait_for(told, "the session is told")[0]
+        equal([note["logger"], note["data"]["request_id"], note["data"]["state"], note["data"]["result"]], ["sandboxer.approvals", request, "done", made], "the notification")
+        check([x for x in m.notes if x.get("method") == "notifications/resources/updated"], "the subscription is told")
+        equal(json.loads(m.ask("resources/read", uri=f"approval://{request}")["result"]["contents"][0]["text"])["state"], "done", "the resource")
+        shown = cli.json("approvals", "show", request)
+        equal([shown["state"], shown["result"]], ["done", made], "what the command line shows")
+        cli("approvals", "approve", request, env=secret).expect((3, 4))
+        equal(len(m.tool("sandbox_list")["sandboxes"]), 1, "again, nothing is made")
+        check(events(d, "approval.refused"), "the second approval is on record")
+        equal(m.ask("tools/call", name="sandbox_exec", arguments={}, _meta={"sandboxer/request_id": request})["error"]["code"], -32602, "of another tool")
+
+
+@test(**ONCE)
+def a_session_on_http_hears_too(c):
+    with Daemon(c) as d, Http(d) as m:
+        cli, secret = Client(d), master(d)
+        m.begin()
+        yes, no = held(m), held(m)
+        connection, stream = d.api.open("GET", "/mcp", None, m.web.headers())
+        cli("approvals", "approve", yes, env=secret).expect(0)
+        cli("approvals", "reject", no, "--reason", "not that host", env=secret).expect(0)
+        seen = b""
+        while seen.count(b"notifications/message") < 2:
+            seen += stream.read1()
+        connection.close()
+        check(b'"state":"done"' in seen and b"not that host" in seen, f"what was told: {seen}")
+        refused = m.ask("tools/call", name="sandbox_create", arguments={}, _meta={"sandboxer/request_id": no})["error"]
+        check(refused["code"] == -32000 and "not that host" in refused["message"], f"{refused}")
+
+
+@test(**ONCE)
+def without_a_session_the_outcome_is_asked_for(c):
+    with Daemon(c) as d:
+        m, cli, secret = Stateless(d), Client(d), master(d)
+        request = held(m)
+        again = m.ask("tools/call", {"sandboxer/request_id": request}, name="sandbox_create", arguments={})["error"]
+        equal(again["data"]["request_id"], request, "while it waits")
+        d.kill()
+        d.start()
+        cli("approvals", "approve", request, env=secret).expect(0)
+        made = m.ask("tools/call", {"sandboxer/request_id": request, "sandboxer/wait_s": 60}, name="sandbox_create", arguments={})["result"]
+        equal([b["sandbox_id"] for b in m.tool("sandbox_list")["sandboxes"]], [made["structuredContent"]["sandbox_id"]], "what it has")
+        with Lines(c, d) as other:
+            other.begin()
+            for wrong in (request, "req_" + "0" * 20, "x", 7):
+                equal(other.ask("tools/call", name="sandbox_create", arguments={}, _meta={"sandboxer/request_id": wrong})["error"]["code"], -32602, f"{wrong} of another")
+            check("error" in other.ask("resources/read", uri=f"approval://{request}"), "another's resource")
+            equal(other.tool("sandbox_list")["sandboxes"], [], "what another has")
+
+
+@test(**ONCE)
+def a_grant_is_for_that_host_and_so_many(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        cli, secret = Client(d), master(d)
+        m.begin()
+        cli("approvals", "approve", held(m), "--grant", "10m", "--uses", "1", env=secret).expect(0)
+        wait_for(lambda: len(m.tool("sandbox_list")["sandboxes"]) == 1, "the first")
+        held(m, capabilities={"network": ["other.example:443"]})
+        held(m, capabilities={"network": True})
+        equal(m.tool("sandbox_create", capabilities=NETWORK)["egress_policy"], "enforced", "what was granted")
+        held(m)
+        box = m.tool("sandbox_list")["sandboxes"][0]["sandbox_id"]
+        request = held(m, "sandbox_exec", sandbox_id=box, command="echo out")
+        cli("approvals", "approve", request, "--grant", "10m", env=secret).expect(0)
+        done = m.ask("tools/call", name="sandbox_exec", arguments={}, _meta={"sandboxer/request_id": request, "sandboxer/wait_s": 60})["result"]
+        equal(done["structuredContent"]["stdout"], "out\n", "what was approved")
+        equal(m.tool("sandbox_exec", sandbox_id=box, command="echo more")["stdout"], "more\n", "and granted")
+
+
+@test(**ONCE)
+def death_on_the_way_runs_nothing_twice(c):
+    with Daemon(c) as d:
+        m, cli, secret = Stateless(d), Client(d), master(d)
+        for point, states, most in (("trust.approved:1", ("done",), 1), ("trust.running:1", ("interrupted",), 0), ("trust.ran:1", ("interrupted",), 1)):
+            before = len(m.tool("sandbox_list")["sandboxes"])
+            request = held(m)
+            d.stop()
+            d.start(SANDBOXER_DIE_AT=point)
+            cli("approvals", "approve", request, env=secret)
+            d.wait()
+            d.start()
+            wait_for(lambda: cli.json("approvals", "show", request)["state"] in ("done", "interrupted"), f"{point}: it is told")
+            equal(cli.json("approvals", "show", request)["state"] in states, True, f"{point}: its state")
+            check(len(m.tool("sandbox_list")["sandboxes"]) - before <= most, f"{point}: it ran more than once")
+            d.kill()
+            d.start()
+            cli("approvals", "approve", request, env=secret).expect((3, 4))
+
+
+# --- refusals ---
+
+def refusals(d):
+    return [e for e in d.api.get("/v1/events?limit=1000").expect(200).json["events"]
+            if e["type"] in ("mcp.refused", "trust.denied", "trust.rate_limited", "auth.refused", "approval.refused")]
+
+
+@test(**ONCE)
+def every_refusal_is_clear_and_on_record(c):
+    for how in TRANSPORTS:
+        with Daemon(c, name=how.__name__.strip("<>"), config="limits: {body_bytes: 64KiB}") as d, how(c, d) as m, Lines(c, d) as other:
+            m.begin()
+            other.begin()
+            mine, theirs = m.tool("sandbox_create")["sandbox_id"], other.tool("sandbox_create")["sandbox_id"]
+            other.tool("sandbox_write", sandbox_id=theirs, path="/tmp/x", content="theirs")
+            before = d.api.get("/v1/sandboxes").json
+            for what, name, arguments in (
+                    ("unknown tool", "sandbox_nothing", {}),
+                    ("no tool", "", {}),
+                    ("wrong types", "sandbox_exec", {"sandbox_id": mine, "command": 7}),
+                    ("no object", "sandbox_exec", []),
+                    ("invalid base64", "sandbox_write", {"sandbox_id": mine, "path": "/tmp/x", "content": "a*==", "encoding": "base64"}),
+                    ("path outside", "sandbox_read", {"sandbox_id": mine, "path": "/../../../../../../no/such"}),
+                    ("relative path", "sandbox_read", {"sandbox_id": mine, "path": "../x"}),
+                    ("newline", "sandbox_write", {"sandbox_id": mine, "path": "/tmp/a\nb", "content": ""}),
+                    ("NUL", "sandbox_write", {"sandbox_id": mine, "path": "/tmp/a\0b", "content": ""}),
+                    ("another's id", "sandbox_read", {"sandbox_id": theirs, "path": "/tmp/x"}),
+                    ("another's id", "sandbox_destroy", {"sandbox_id": theirs}),
+                    ("no id", "sandbox_destroy", {"sandbox_id": "../../x"})):
+                recorded = len(refusals(d))
+                answer = m.ask("tools/call", name=name, arguments=arguments)
+                text = answer["error"]["message"] if "error" in answer else answer["result"]["content"][0]["text"]
+                check(("error" in answer or answer["result"].get("isError")) and len(text) > 10, f"{what}: {answer}")
+                wait_for(lambda: len(refusals(d)) == recorded + 1, f"{what}: an event")
+                check(refusals(d)[-1]["reason"], f"{what}: without a reason")
+            equal(d.api.get("/v1/sandboxes").json["sandboxes"], before["sandboxes"], "nothing changed")
+            equal(other.tool("sandbox_read", sandbox_id=theirs, path="/tmp/x")["content"], "theirs", "nor inside")
+
+
+@test(**ONCE)
+def frames_and_sessions_that_are_none_are_on_record(c):
+    with Daemon(c, config="limits: {body_bytes: 64KiB}") as d:
+        web = Web(d)
+        ping = {"jsonrpc": "2.0", "id": 9, "method": "ping"}
+
+        def recorded(do, what):
+            before = len(refusals(d))
+            do()
+            wait_for(lambda: len(refusals(d)) == before + 1, f"{what}: an event")
+        recorded(lambda: web.post(b"{").expect(400), "no JSON")
+        recorded(lambda: web.post(b'{"x": "' + b"a" * (80 << 10) + b'"}').expect(413), "too large")
+        recorded(lambda: web.post(ping, Mcp_Session_Id="mcp_" + "a" * 20).expect(404), "a forged session")
+        recorded(lambda: d.api.request("GET", "/mcp", None, web.headers(Mcp_Session_Id="mcp_" + "b" * 20)).expect(404), "a forged stream")
+        with Lines(c, d) as m:
+            m.begin()
+            for line in (b"{", b"x" * (80 << 10)):
+                recorded(lambda line=line: (m.write(line + b"\n"), equal("error" in m.next(), True, "the answer")), f"{line[:9]!r}")
+
+
+@test(**ONCE)
+def a_token_after_its_end(c):
+    with serving(c) as (d, _, token):
+        holder, identity = token()
+        accept = {"Accept": "application/json, text/event-stream", "Content_Type": "application/json"}
+
+        def ask(session=None, **message):
+            more = {"Mcp_Session_Id": session} if session else {}
+            return holder.request("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, **message}, **accept, **more)
+        session = ask(method="initialize", params={"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}).expect(200).headers["Mcp-Session-Id"]
+        made = ask(session, method="tools/call", params={"name": "sandbox_create", "arguments": {}}).expect(200).json
+        d.api.delete(f"/v1/tokens/{identity}").expect(200, 204)
+        ask(session, method="ping").expect(401)
+        wait_for(lambda: [e for e in refusals(d) if e["type"] == "auth.refused"], "an event")
+        gone(d, made["result"]["structuredContent"]["sandbox_id"])
+
+
+@test(**ONCE)
+def what_background_processes_wrote_is_a_resource(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+        equal(m.ask("resources/read", uri=f"sandbox://{box}/logs")["result"]["contents"][0]["text"], "", "without any")
+        for script in ("echo one; echo two >&2", "printf three; sleep 7777"):
+            Client(d).spawn(box, script)
+
+        def read():
+            return m.ask("resources/read", uri=f"sandbox://{box}/logs")["result"]["contents"][0]["text"]
+        wait_for(lambda: all(word in read() for word in ("one\n", "two\n", "three")), "what they wrote")
+        equal(read().count("==> process "), 2, f"whose it is: {read()}")
+
+
+main()
