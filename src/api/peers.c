@@ -33,7 +33,7 @@ static void put_peer(struct json_writer *w, struct peer *p)
     put(w, "state", r->ended_ns ? "ending" : p->left ? "left" : "alive");
     time_write(w, "created_at", r->created_ns);
     time_write(w, "seen_at", r->seen_ns);
-    put_number(w, "sandboxes", u.alive);
+    put_number(w, "sandboxes", peer_alive(p));
     put_number(w, "made_last_hour", u.made);
     put_number(w, "minutes_last_day", u.lived_ns / (60 * NS_PER_S));
 }

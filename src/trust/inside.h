@@ -10,6 +10,8 @@
 
 enum { PEER_BUCKETS = 1024, RESERVED_S = 60 };
 
+struct trust_write;
+
 struct trust {
     struct control *control;
     struct loop *loop;
@@ -23,11 +25,13 @@ struct trust {
     size_t n_peers;
     struct index peer_ids;
     struct peer *buckets[PEER_BUCKETS];
-    struct index uses;    /* struct peer_use, by sandbox */
-    struct list endings;  /* struct peer_ending */
-    struct list fresh;    /* sandboxes that are new */
-    struct list peer_ops; /* under way */
-    struct list asks;     /* struct trust_op under way */
+    struct index identities; /* struct identity, by name */
+    struct index uses;       /* struct peer_use, by sandbox */
+    struct list kept;        /* struct kept_peer: released, and still counted */
+    struct list endings;     /* struct peer_ending */
+    struct list fresh;       /* sandboxes that are new */
+    struct list peer_ops;    /* under way */
+    struct list asks;        /* struct trust_op under way */
 
     struct index held_ids;
     struct list held; /* struct held: calls that wait, oldest first */
@@ -42,7 +46,15 @@ struct trust {
     struct audit_meter strangers; /* refusals of those who are no peers */
 };
 
-/* How often a peer called a tool. */
+/* Who stands behind peers: by the actor's id. */
+struct identity {
+    struct index_entry entry;
+    char name[OWNER_MAX];
+    struct index rates; /* struct peer_rate */
+    struct list uses;   /* struct peer_use: its peers' sandboxes of the last day */
+};
+
+/* How often its peers called a tool. */
 struct peer_rate {
     struct index_entry entry;
     int64_t rate_ns;
@@ -53,7 +65,8 @@ struct peer_rate {
 struct peer_use {
     struct index_entry entry;
     struct link link;
-    struct peer *peer;
+    struct trust *trust;
+    struct peer *peer;      /* NULL: it is gone */
     int64_t from_ns, to_ns; /* wall clock; to_ns 0: it lives */
     char sandbox[ID_MAX];
 };
@@ -62,17 +75,33 @@ struct peer_use {
 int peers_open(struct trust *t, struct err *e); /* blocks */
 void peers_silence(struct trust *t);            /* operations under way tell nothing any more */
 void peers_close(struct trust *t);
-/* Its rate for a tool that has a rule; made on first use. */
-struct peer_rate *peer_rate(struct peer *p, const char *tool);
 void peer_drop(struct peer *p); /* from all lists; its reference goes */
 /* Peers end with the token that they came with. */
 void peers_event(struct trust *t, const struct event_record *v);
 
+/* --- identities.c --- */
+struct identity *identity_of(struct trust *t, const char *name); /* made on first use */
+void identities_close(struct trust *t);
+/* Its rate for a tool that has a rule; made on first use. */
+struct peer_rate *peer_rate(struct peer *p, const char *tool);
+
 /* --- uses.c --- */
-int uses_load(struct peer *p, struct err *e); /* blocks */
+/* What the store has of a peer; p is NULL if that is gone. Blocks. */
+int uses_load(struct trust *t, const struct peer_record *r, struct peer *p, struct err *e);
+/* Of one that was released in an earlier life: it counts for the rest of its day. Blocks. */
+int uses_keep(struct trust *t, const struct peer_record *r, struct err *e);
+/* It is released: its record stays as long as what it used counts. With the change w, in which
+ * those go whose day is over. */
+void uses_release(struct peer *p, struct trust_write *w);
 void uses_event(struct trust *t, const struct event_record *v);
-void uses_forget(struct peer *p);
+void uses_leave(struct peer *p); /* it goes; what it used stays */
+void uses_forget(struct identity *d);
 void uses_close(struct trust *t);
+/* Whether a record is only kept for that. */
+static inline bool released_before(const struct peer_record *r)
+{
+    return r->ended_ns && !r->seen_ns;
+}
 void uses_reserve(struct peer *p); /* a create was allowed */
 
 /* --- release.c --- */
@@ -82,7 +111,6 @@ void release_cancel(struct peer *p);
 /* --- write.c --- */
 
 /* A change on its way to disk, with the event that tells of it. */
-struct trust_write;
 typedef void trust_write_fn(void *user, int r, const struct err *e);
 struct trust_write {
     struct store_txn txn; /* to be filled */

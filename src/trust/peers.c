@@ -27,19 +27,10 @@ struct peer *peer_ref(struct peer *p)
     return p;
 }
 
-static void free_rate(struct index_entry *v, void *user)
-{
-    (void)user;
-    free(container_of(v, struct peer_rate, entry));
-}
-
 void peer_unref(struct peer *p)
 {
-    if (!p || --p->refs)
-        return;
-    index_each(&p->rates_, free_rate, NULL);
-    index_done(&p->rates_);
-    free(p);
+    if (p && --p->refs == 0)
+        free(p);
 }
 
 static struct peer *add(struct trust *t, const struct peer_record *r)
@@ -51,6 +42,7 @@ static struct peer *add(struct trust *t, const struct peer_record *r)
     p->record = *r;
     p->refs = 1;
     p->trust = t;
+    p->identity_ = identity_of(t, p->record.actor.id);
     p->labels_[0] = (struct json_pair){ PEER_LABEL, p->record.id };
     p->entry_.id = p->record.id;
     index_add(&t->peer_ids, &p->entry_);
@@ -69,7 +61,7 @@ void peer_drop(struct peer *p)
 
     release_cancel(p);
     loop_timer_stop(&p->watchdog_);
-    uses_forget(p);
+    uses_leave(p);
     while (*at != p)
         at = &(*at)->next_;
     *at = p->next_;
@@ -77,6 +69,7 @@ void peer_drop(struct peer *p)
     link_leave(&p->link_);
     t->n_peers--;
     p->trust = NULL;
+    p->identity_ = NULL;
     peer_unref(p);
 }
 
@@ -121,22 +114,6 @@ void peer_caller(const struct peer *p, struct caller *ret)
                             .verbs = VERBS_ALL & ~VERB_BIT(VERB_ADMIN),
                             .labels = { p->labels_, 1 } };
     snprintf(ret->owner, sizeof ret->owner, "%s", p->record.owner);
-}
-
-struct peer_rate *peer_rate(struct peer *p, const char *tool)
-{
-    struct index_entry *v = index_find(&p->rates_, str_from(tool));
-    struct peer_rate *x;
-
-    if (v)
-        return container_of(v, struct peer_rate, entry);
-    x = calloc(1, sizeof *x);
-    if (!x)
-        abort();
-    snprintf(x->tool, sizeof x->tool, "%s", tool);
-    x->entry.id = x->tool;
-    index_add(&p->rates_, &x->entry);
-    return x;
 }
 
 /* --- the watchdog --- */
@@ -425,24 +402,33 @@ void peers_register(struct trust *t, struct peer_op *op)
 
 /* --- opening and closing --- */
 
+/* One of an earlier life. */
+static int take_up(struct trust *t, const struct peer_record *record, struct err *e)
+{
+    const struct actor daemon = ACTOR_DAEMON;
+    struct peer *p = add(t, record);
+    int r = uses_load(t, record, p, e);
+
+    p->seen_mono_ = clock_mono(); /* it could not reach us while we were not there */
+    if (r < 0)
+        return r;
+    if (p->record.ended_ns)
+        release_start(p);
+    else if (!has_way_back(p))
+        peer_end(p, &daemon, "its session ended with the daemon", NULL, NULL);
+    else
+        watch(p);
+    return 0;
+}
+
 int peers_open(struct trust *t, struct err *e)
 {
     struct store_query q = { .kind = STORE_PEERS };
-    const struct actor daemon = ACTOR_DAEMON;
     int r = store_ask_now(t->store, &q, e);
 
-    for (size_t i = 0; r >= 0 && i < q.n; i++) {
-        struct peer *p = add(t, &q.peers[i]);
-
-        p->seen_mono_ = clock_mono(); /* it could not reach us while we were not there */
-        r = uses_load(p, e);
-        if (r >= 0 && p->record.ended_ns)
-            release_start(p);
-        else if (r >= 0 && !has_way_back(p))
-            peer_end(p, &daemon, "its session ended with the daemon", NULL, NULL);
-        else if (r >= 0)
-            watch(p);
-    }
+    for (size_t i = 0; r >= 0 && i < q.n; i++)
+        r = released_before(&q.peers[i]) ? uses_keep(t, &q.peers[i], e)
+                                         : take_up(t, &q.peers[i], e);
     arena_done(&q.arena);
     return r;
 }
@@ -464,5 +450,6 @@ void peers_close(struct trust *t)
     for (struct link *m; (m = list_first(&t->peers));)
         peer_drop(container_of(m, struct peer, link_));
     index_done(&t->peer_ids);
+    identities_close(t);
     uses_close(t);
 }

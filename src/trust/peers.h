@@ -35,11 +35,10 @@ struct peer {
     int64_t seen_mono_;
     unsigned attached_; /* that hold it */
     struct json_pair labels_[1];
-    struct index rates_;  /* struct peer_rate */
-    struct list uses_;    /* struct peer_use: its sandboxes of the last day */
-    unsigned reserved_;   /* creates that were allowed and are not on disk yet … */
-    int64_t reserved_by_; /* … and until when that is waited for */
-    size_t pending_;      /* calls of it that wait for a master */
+    struct identity *identity_; /* who stands behind it */
+    unsigned reserved_;         /* creates that were allowed and are not on disk yet … */
+    int64_t reserved_by_;       /* … and until when that is waited for */
+    size_t pending_;            /* calls of it that wait for a master */
     struct audit_meter audit_;
     struct peer_release *release_;
     struct list watches_; /* struct peer_watch */
@@ -112,7 +111,11 @@ void peer_caller(const struct peer *p, struct caller *ret);
 
 /* Those of its sandboxes that live. */
 void peer_each_sandbox(struct peer *p, void (*each)(void *user, const char *id), void *user);
-/* How many sandboxes live for it now; what limits count. */
+/* How many of its own do, with those that were allowed and are on their way. */
+int64_t peer_alive(struct peer *p);
+/* What limits count: of the token or user behind it, also by other peers and by those that are
+ * gone.
+ */
 struct trust_usage peer_usage(struct peer *p, int64_t wall_ns);
 
 #endif

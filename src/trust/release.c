@@ -50,7 +50,7 @@ static void finish(struct peer_release *x)
     p->release_ = NULL;
     release_free(x);
     write_detail(w, "peer", p->record.id);
-    store_remove_peer(&w->txn, p->record.id);
+    uses_release(p, w);
     peer_ref(p);
     write_commit(w, removed, p);
     peer_drop(p);
@@ -128,7 +128,7 @@ static void answered(struct store_query *q, int r, const struct err *e)
     arena_done(&q->arena);
     if (x->left)
         return;
-    if (wait || peer_usage(x->peer, clock_wall()).alive)
+    if (wait || peer_alive(x->peer))
         look_later(x); /* also for what was allowed and is not on disk yet */
     else
         finish(x);

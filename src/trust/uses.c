@@ -1,6 +1,6 @@
-/* What a peer has used: its sandboxes of the last day, as the store has them. They are found by the
- * label that binds them, so that nothing has to be counted beside, and a restart forgets nothing.
- */
+/* What has been used: sandboxes of the last day, as the store has them. They are found by the label
+ * that binds them to a peer, and a peer's record stays until they do not count any more, so that
+ * neither a restart nor another registration forgets anything. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,33 +10,50 @@
 static const int64_t HOUR_NS = 3600 * NS_PER_S;
 static const int64_t DAY_NS = 24 * 3600 * NS_PER_S;
 
-static struct peer_use *use_add(struct peer *p, const char *sandbox, int64_t from_ns, int64_t to_ns)
+/* A peer that is gone, and whose record has to go when its day is over. */
+struct kept_peer {
+    struct link link;
+    int64_t until_ns;
+    char id[ID_MAX];
+};
+
+static void use_add(struct trust *t, struct identity *d, struct peer *p, const char *sandbox,
+                    int64_t from_ns, int64_t to_ns)
 {
     struct peer_use *u = calloc(1, sizeof *u);
 
     if (!u)
         abort();
+    u->trust = t;
     u->peer = p;
     u->from_ns = from_ns;
     u->to_ns = to_ns;
     snprintf(u->sandbox, sizeof u->sandbox, "%s", sandbox);
     u->entry.id = u->sandbox;
-    index_add(&p->trust->uses, &u->entry);
-    list_append(&p->uses_, &u->link);
-    return u;
+    index_add(&t->uses, &u->entry);
+    list_append(&d->uses, &u->link);
 }
 
 static void use_free(struct peer_use *u)
 {
-    index_remove(&u->peer->trust->uses, &u->entry);
+    index_remove(&u->trust->uses, &u->entry);
     link_leave(&u->link);
     free(u);
 }
 
-void uses_forget(struct peer *p)
+void uses_forget(struct identity *d)
 {
-    for (struct link *m; (m = list_first(&p->uses_));)
+    for (struct link *m; (m = list_first(&d->uses));)
         use_free(container_of(m, struct peer_use, link));
+}
+
+void uses_leave(struct peer *p)
+{
+    struct list *uses = &p->identity_->uses;
+
+    for (struct link *m = list_first(uses); m; m = list_after(uses, m))
+        if (container_of(m, struct peer_use, link)->peer == p)
+            container_of(m, struct peer_use, link)->peer = NULL;
 }
 
 static bool is_over(enum sandbox_state s)
@@ -44,23 +61,78 @@ static bool is_over(enum sandbox_state s)
     return s == SANDBOX_DESTROYED || s == SANDBOX_FAILED;
 }
 
-int uses_load(struct peer *p, struct err *e)
+int uses_load(struct trust *t, const struct peer_record *record, struct peer *p, struct err *e)
 {
+    struct json_pair label = { PEER_LABEL, record->id };
     struct store_query q = { .kind = STORE_SANDBOXES,
-                             .labels = { p->labels_, 1 },
-                             .owner = str_from(p->record.owner) };
+                             .labels = { &label, 1 },
+                             .owner = str_from(record->owner) };
+    struct identity *d = identity_of(t, record->actor.id);
     int64_t now = clock_wall();
-    int r = store_ask_now(p->trust->store, &q, e);
+    int r = store_ask_now(t->store, &q, e);
 
     for (size_t i = 0; r >= 0 && i < q.n; i++) {
         const struct sandbox_record *b = &q.sandboxes[i];
         int64_t end = b->finished_ns ? b->finished_ns : b->updated_ns;
 
         if (!is_over(b->state) || end > now - DAY_NS)
-            use_add(p, b->id, b->created_ns, is_over(b->state) ? end : 0);
+            use_add(t, d, p, b->id, b->created_ns, is_over(b->state) ? end : 0);
     }
     arena_done(&q.arena);
     return r;
+}
+
+/* --- of peers that are gone --- */
+
+static void keep(struct trust *t, const struct peer_record *r)
+{
+    struct kept_peer *k = calloc(1, sizeof *k);
+
+    if (!k)
+        abort();
+    k->until_ns = r->ended_ns + DAY_NS + HOUR_NS; /* its sandboxes ended some time after it */
+    memcpy(k->id, r->id, sizeof k->id);
+    list_append(&t->kept, &k->link);
+}
+
+int uses_keep(struct trust *t, const struct peer_record *r, struct err *e)
+{
+    keep(t, r);
+    return uses_load(t, r, NULL, e);
+}
+
+static bool has_used(struct peer *p)
+{
+    struct list *uses = &p->identity_->uses;
+
+    for (struct link *m = list_first(uses); m; m = list_after(uses, m))
+        if (container_of(m, struct peer_use, link)->peer == p)
+            return true;
+    return false;
+}
+
+void uses_release(struct peer *p, struct trust_write *w)
+{
+    struct trust *t = p->trust;
+    int64_t now = clock_wall();
+
+    for (struct link *m = list_first(&t->kept), *next; m; m = next) {
+        struct kept_peer *k = container_of(m, struct kept_peer, link);
+
+        next = list_after(&t->kept, m);
+        if (k->until_ns > now)
+            continue;
+        store_remove_peer(&w->txn, k->id);
+        link_leave(&k->link);
+        free(k);
+    }
+    if (has_used(p)) {
+        p->record.seen_ns = 0;
+        store_put_peer(&w->txn, &p->record);
+        keep(t, &p->record);
+    } else {
+        store_remove_peer(&w->txn, p->record.id);
+    }
 }
 
 static const char *peer_of(const struct sandbox_record *b)
@@ -92,7 +164,7 @@ static void made(struct trust *t, const char *sandbox)
     if (peer_of(b))
         p = peers_by_id(t, str_from(peer_of(b)));
     if (p && strcmp(p->record.owner, b->owner) == 0 && !index_find(&t->uses, str_from(sandbox))) {
-        use_add(p, b->id, b->created_ns, 0);
+        use_add(t, p->identity_, p, b->id, b->created_ns, 0);
         p->reserved_ -= p->reserved_ > 0;
     }
     sandbox_unref(s);
@@ -121,6 +193,8 @@ static void look_later(struct trust *t, const char *sandbox)
 
 void uses_close(struct trust *t)
 {
+    for (struct link *m; (m = list_take(&t->kept));)
+        free(container_of(m, struct kept_peer, link));
     for (struct link *m; (m = list_take(&t->fresh));) {
         struct fresh *f = container_of(m, struct fresh, link);
 
@@ -154,12 +228,35 @@ void uses_reserve(struct peer *p)
 
 void peer_each_sandbox(struct peer *p, void (*each)(void *user, const char *id), void *user)
 {
-    for (struct link *m = list_first(&p->uses_); m; m = list_after(&p->uses_, m)) {
+    struct list *uses = &p->identity_->uses;
+
+    for (struct link *m = list_first(uses); m; m = list_after(uses, m)) {
         const struct peer_use *u = container_of(m, struct peer_use, link);
 
-        if (!u->to_ns)
+        if (u->peer == p && !u->to_ns)
             each(user, u->sandbox);
     }
+}
+
+static unsigned reserved(struct peer *p)
+{
+    if (p->reserved_ && clock_mono() > p->reserved_by_)
+        p->reserved_ = 0;
+    return p->reserved_;
+}
+
+static void count_one(void *user, const char *id)
+{
+    (void)id;
+    ++*(int64_t *)user;
+}
+
+int64_t peer_alive(struct peer *p)
+{
+    int64_t n = reserved(p);
+
+    peer_each_sandbox(p, count_one, &n);
+    return n;
 }
 
 /* How long of the last day it lived. */
@@ -171,18 +268,30 @@ static int64_t lived(const struct peer_use *u, int64_t now)
     return to > from ? to - from : 0;
 }
 
+static unsigned reserved_of(struct trust *t, const struct identity *d)
+{
+    unsigned n = 0;
+
+    for (struct link *m = list_first(&t->peers); m; m = list_after(&t->peers, m)) {
+        struct peer *p = container_of(m, struct peer, link_);
+
+        if (p->identity_ == d)
+            n += reserved(p);
+    }
+    return n;
+}
+
 struct trust_usage peer_usage(struct peer *p, int64_t now)
 {
     struct trust_usage x = { 0 };
+    struct identity *d = p->identity_;
     struct link *next;
 
-    if (p->reserved_ && clock_mono() > p->reserved_by_)
-        p->reserved_ = 0;
-    x.made = x.alive = p->reserved_;
-    for (struct link *m = list_first(&p->uses_); m; m = next) {
+    x.made = x.alive = reserved_of(p->trust, d);
+    for (struct link *m = list_first(&d->uses); m; m = next) {
         struct peer_use *u = container_of(m, struct peer_use, link);
 
-        next = list_after(&p->uses_, m);
+        next = list_after(&d->uses, m);
         x.alive += u->to_ns == 0;
         x.made += u->from_ns > now - HOUR_NS;
         x.lived_ns += lived(u, now);

@@ -149,7 +149,11 @@ def limits_hold_across_restarts(c):
             equal((answer["kind"], answer["rule"]), ("rate_limit", "limits.journeyman.sandboxes_per_hour"), "the verdict")
             d.kill()
             d.start()
-        Peer(d.api).create()
+        d.api.delete(f"/v1/peers/{peer.id}").expect(204)
+        Peer(d.api).request("POST", "/v1/sandboxes", {}).expect(429, code="quota")  # whoever registers again is the same
+        d.kill()
+        d.start()
+        Peer(d.api).request("POST", "/v1/sandboxes", {}).expect(429, code="quota")
 
 
 @test

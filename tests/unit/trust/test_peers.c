@@ -88,7 +88,7 @@ TEST(takes_its_sandboxes_with_it)
     CHECK_INT(ask(p, "sandbox_list", "{}", NULL).kind, VERDICT_DENY);
     wait_events("peer.released", 1);
     CHECK(!is_alive(mine[0]) && !is_alive(mine[1]) && is_alive(others));
-    CHECK_INT(stored_peers(), 1);
+    CHECK_INT(stored_peers(), 2);
     peer_end(p, &fix.caller.actor, "again", NULL, NULL);
     peer_unref(p);
     peer_unref(q);
@@ -171,7 +171,54 @@ TEST(outlives_the_daemon)
     CHECK(!peers_by_token(world.trust, str_from(token)));
     wait_events("peer.released", 1);
     CHECK(!is_alive(id));
-    CHECK_INT(stored_peers(), 0);
+    CHECK_INT(stored_peers(), 1); /* as long as what it used counts */
+    world_close();
+}
+
+TEST(whoever_registers_again_has_used_what_was_used)
+{
+    struct trust_usage u;
+    char id[ID_MAX];
+    struct peer *p, *other;
+
+    world_open();
+    p = new_peer();
+    create_as(p, id);
+    peer_end(p, &fix.caller.actor, "test", NULL, NULL);
+    wait_events("peer.released", 1);
+    peer_unref(p);
+    for (int life = 0; life < 3; life++) {
+        p = new_peer();
+        other = new_peer_of("uid:1001", ROLE_JOURNEYMAN);
+        u = peer_usage(p, clock_wall());
+        CHECK_INT(u.made, 1);
+        CHECK_INT(u.alive, 0);
+        CHECK(u.lived_ns > 0);
+        CHECK_INT(peer_usage(other, clock_wall()).made, 0);
+        CHECK_INT(peer_usage(p, clock_wall() + 2 * 86400 * NS_PER_S).lived_ns, 0);
+        peer_end(p, &fix.caller.actor, "test", NULL, NULL); /* which made none, and is forgotten */
+        wait_events("peer.released", 2 + (size_t)life);
+        peer_unref(p);
+        peer_unref(other);
+        world_close();
+        world_open();
+        CHECK_INT(count_events("peer.released"), 2 + life);
+    }
+    world_close();
+}
+
+TEST(rates_are_of_who_stands_behind)
+{
+    struct peer *p;
+
+    write_bundle(
+        "version: 1\ntools:\n  look: { tier: 0, effect: none, rate: { calls: 2, per: 1h } }\n");
+    world_open();
+    for (int i = 0; i < 3; i++) {
+        p = new_peer();
+        CHECK_INT(ask(p, "look", "{}", NULL).kind, i < 2 ? VERDICT_ALLOW : VERDICT_RATE_LIMIT);
+        peer_unref(p);
+    }
     world_close();
 }
 

@@ -1,0 +1,63 @@
+/* Who stands behind peers: a token or a user. Rates and limits are theirs, so that whoever
+ * registers again has used what was used before. There are as many as tokens and users that came,
+ * and they stay as long as the daemon. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "trust/inside.h"
+
+struct identity *identity_of(struct trust *t, const char *name)
+{
+    struct index_entry *v = index_find(&t->identities, str_from(name));
+    struct identity *d;
+
+    if (v)
+        return container_of(v, struct identity, entry);
+    d = calloc(1, sizeof *d);
+    if (!d)
+        abort();
+    snprintf(d->name, sizeof d->name, "%s", name);
+    d->entry.id = d->name;
+    index_add(&t->identities, &d->entry);
+    return d;
+}
+
+static void free_rate(struct index_entry *v, void *user)
+{
+    (void)user;
+    free(container_of(v, struct peer_rate, entry));
+}
+
+static void free_one(struct index_entry *v, void *user)
+{
+    struct identity *d = container_of(v, struct identity, entry);
+
+    (void)user;
+    uses_forget(d);
+    index_each(&d->rates, free_rate, NULL);
+    index_done(&d->rates);
+    free(d);
+}
+
+void identities_close(struct trust *t)
+{
+    index_each(&t->identities, free_one, NULL);
+    index_done(&t->identities);
+}
+
+struct peer_rate *peer_rate(struct peer *p, const char *tool)
+{
+    struct index *rates = &p->identity_->rates;
+    struct index_entry *v = index_find(rates, str_from(tool));
+    struct peer_rate *x;
+
+    if (v)
+        return container_of(v, struct peer_rate, entry);
+    x = calloc(1, sizeof *x);
+    if (!x)
+        abort();
+    snprintf(x->tool, sizeof x->tool, "%s", tool);
+    x->entry.id = x->tool;
+    index_add(rates, &x->entry);
+    return x;
+}
