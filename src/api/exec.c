@@ -232,7 +232,7 @@ void exec_start(struct call *c, const struct process_request *q, const struct ex
     c->state = x;
     c->on_end = exec_end;
     c->on_gone = client_gone;
-    if (process_start_fill(q, &c->arena, &start, &e) < 0) {
+    if (process_start_fill(c->sandbox, q, &c->arena, &start, &e) < 0) {
         face->failed(x, &e);
         call_unref(c);
         return;

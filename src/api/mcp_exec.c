@@ -204,7 +204,7 @@ static void start(struct mcp_request *r, const char *box, struct execution *x, s
     struct ext_start begin;
     struct err e;
 
-    if (!s || process_start_fill(&x->process, &r->arena, &begin, &e) < 0) {
+    if (!s || process_start_fill(s, &x->process, &r->arena, &begin, &e) < 0) {
         if (s)
             mcp_fail_err(r, "The command cannot be started", &e);
         free(x);

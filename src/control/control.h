@@ -164,6 +164,14 @@ void sandbox_destroy(struct sandbox *s, const struct actor *who, const char *rea
 void sandbox_extend(struct sandbox *s, const struct actor *who, int64_t duration_ns,
                     struct sandbox_op *op);
 
+/* The same, but it may also be less than before. */
+void sandbox_set_ttl(struct sandbox *s, const struct actor *who, int64_t duration_ns,
+                     struct sandbox_op *op);
+
+/* Each one that is not finished, whoever's: until `each` returns true. */
+typedef bool sandbox_each_fn(void *user, struct sandbox *s);
+void control_each(struct control *c, sandbox_each_fn *each, void *user);
+
 /* A page of the list: as the store's query, within what the caller sees. */
 int control_list(struct control *c, const struct caller *who, struct store_query *q,
                  store_answer_fn *answer, struct err *e);
@@ -232,9 +240,10 @@ void run_op_signal(struct run_op *op, int sig, enum ext_scope scope);
 /* The owner goes: a program is killed with everything it started, nothing is told any more. */
 void run_op_cancel(struct run_op *op);
 
-/* Fills a start from a checked request; texts are on the arena. */
-int process_start_fill(const struct process_request *q, struct arena *a, struct ext_start *ret,
-                       struct err *e);
+/* Fills a start from a checked request; texts are on the arena. What the sandbox was created with
+ * is among its variables, unless the request has others of the name. */
+int process_start_fill(const struct sandbox *s, const struct process_request *q, struct arena *a,
+                       struct ext_start *ret, struct err *e);
 
 /* --- Events. --- */
 

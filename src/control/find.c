@@ -124,6 +124,28 @@ void find_op_done(struct find_op *op)
     arena_done(&op->query_.arena);
 }
 
+struct walk {
+    sandbox_each_fn *each;
+    void *user;
+    bool stop;
+};
+
+static void walk_one(struct index_entry *v, void *user)
+{
+    struct sandbox *s = container_of(v, struct sandbox, entry);
+    struct walk *w = user;
+
+    if (!w->stop && s->stored)
+        w->stop = w->each(w->user, s);
+}
+
+void control_each(struct control *c, sandbox_each_fn *each, void *user)
+{
+    struct walk w = { .each = each, .user = user };
+
+    index_each(&c->index, walk_one, &w);
+}
+
 int control_list(struct control *c, const struct caller *who, struct store_query *q,
                  store_answer_fn *answer, struct err *e)
 {

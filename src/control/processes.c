@@ -580,7 +580,7 @@ void process_start(struct sandbox *s, const struct actor *who, struct process_op
 
     op->process = NULL;
     op->step[0] = '\0';
-    if (r >= 0 && process_start_fill(&p->request, &texts, &start, &e) < 0) {
+    if (r >= 0 && process_start_fill(s, &p->request, &texts, &start, &e) < 0) {
         process_remove(p);
         r = -(int)e.code;
     }

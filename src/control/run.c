@@ -238,18 +238,39 @@ static const char *variable(const struct json_pair *v, struct arena *a)
     return text;
 }
 
-int process_start_fill(const struct process_request *q, struct arena *a, struct ext_start *ret,
-                       struct err *e)
+static bool has_variable(const struct json_map *env, const char *name)
+{
+    for (size_t i = 0; i < env->n; i++)
+        if (strcmp(env->p[i].key, name) == 0)
+            return true;
+    return false;
+}
+
+/* NULL: there is no room. */
+static const char **fill_variables(const struct json_map *asked, const struct json_map *usual,
+                                   struct arena *a)
+{
+    const char **envp = arena_array(a, asked->n + usual->n + 1, sizeof *envp);
+    size_t n = 0;
+
+    for (size_t i = 0; envp && i < asked->n; i++)
+        if (!(envp[n++] = variable(&asked->p[i], a)))
+            return NULL;
+    for (size_t i = 0; envp && i < usual->n; i++)
+        if (!has_variable(asked, usual->p[i].key) && !(envp[n++] = variable(&usual->p[i], a)))
+            return NULL;
+    return envp;
+}
+
+int process_start_fill(const struct sandbox *s, const struct process_request *q, struct arena *a,
+                       struct ext_start *ret, struct err *e)
 {
     const char **argv = arena_array(a, q->argv.n + 1, sizeof *argv);
-    const char **envp = arena_array(a, q->env.n + 1, sizeof *envp);
-    bool fits = argv && envp;
+    const char **envp = fill_variables(&q->env, &s->request.env, a);
 
-    for (size_t i = 0; fits && i < q->argv.n; i++)
+    for (size_t i = 0; argv && i < q->argv.n; i++)
         argv[i] = q->argv.p[i];
-    for (size_t i = 0; fits && i < q->env.n; i++)
-        fits = (envp[i] = variable(&q->env.p[i], a));
-    if (!fits)
+    if (!argv || !envp)
         return err_set(e, ERR_TOO_BIG, "arguments and variables are too long");
     *ret = (struct ext_start){
         .what = EXT_PROGRAM,

@@ -24,6 +24,7 @@ struct token_op {
         record; /* in for create: name, owner, actor, verbs, labels, gateway, expires_ns (0: never);
                    out: all of it, the labels borrowed as they came in (create) or from the token,
                    as long as the loop's turn (revoke) */
+    bool e2b;   /* its secret is to look like a key of E2B: "e2b_…" */
     char secret[TOKEN_SECRET_MAX]; /* out of create: "sbt_…", told this once: wipe it */
     void (*done)(struct token_op *op, int r, const struct err *e);
     struct store_txn txn_;

@@ -283,6 +283,15 @@ static void edit_deadline(struct change *c, struct sandbox_record *next)
     }
 }
 
+/* The same in both directions. */
+static void set_deadline(struct change *c, struct sandbox_record *next)
+{
+    int64_t wanted = smaller(clock_boot() + c->number, last_deadline(next));
+
+    next->ttl_ns += wanted - next->deadline_ns;
+    next->deadline_ns = wanted;
+}
+
 /* Its time may be over for good: then what was begun goes on. */
 static void told_extended(struct change *c, int r, const struct err *e)
 {
@@ -320,17 +329,33 @@ static int check_extendable(const struct change *c, struct err *e)
     return 0;
 }
 
+static void submit_deadline(struct sandbox *s, struct change *c, int64_t duration_ns,
+                            struct sandbox_op *op)
+{
+    op->sandbox = sandbox_ref(s);
+    c->number = duration_ns;
+    c->check = check_extendable;
+    c->done = told_extended;
+    c->user = op;
+    change_submit(c);
+}
+
 void sandbox_extend(struct sandbox *s, const struct actor *who, int64_t duration_ns,
                     struct sandbox_op *op)
 {
     struct change *c = change_new(s, who, "extend-ttl");
 
-    op->sandbox = sandbox_ref(s);
     c->type = "sandbox.ttl_extended";
-    c->number = duration_ns;
-    c->check = check_extendable;
     c->edit = edit_deadline;
-    c->done = told_extended;
-    c->user = op;
-    change_submit(c);
+    submit_deadline(s, c, duration_ns, op);
+}
+
+void sandbox_set_ttl(struct sandbox *s, const struct actor *who, int64_t duration_ns,
+                     struct sandbox_op *op)
+{
+    struct change *c = change_new(s, who, "set-ttl");
+
+    c->type = "sandbox.ttl_set";
+    c->edit = set_deadline;
+    submit_deadline(s, c, duration_ns, op);
 }

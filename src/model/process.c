@@ -20,6 +20,8 @@ const struct json_field process_request_fields[] = {
       .doc = "It is ended after this; 0: never." },
     { "grace", JSON_KIND_DURATION, AT(grace_ns), .min = 0, .max = INT64_C(60000000000),
       .preset = "1s", .doc = "Between SIGTERM and SIGKILL." },
+    { "tag", JSON_KIND_STR, AT(tag), .min = 1, .max = 256,
+      .doc = "What its starter calls it; shown with it." },
     { "background", JSON_KIND_BOOL, AT(background), .doc = "It outlives this request." },
     EGRESS_REQUEST_FIELD(struct run_request),
 };
@@ -37,7 +39,7 @@ static size_t text_size(const struct process_request *q)
     return n;
 }
 
-static int check(const struct process_request *q, struct err *e)
+int process_request_check(const struct process_request *q, struct err *e)
 {
     if (!q->argv.p[0][0])
         return err_set(e, ERR_INVALID, "argv[0]: is empty; give a program");
@@ -58,7 +60,7 @@ int process_request_read(const struct json *v, struct process_request *ret, stru
     int r = json_bind(v, process_request_fields, process_request_field_count, &q, a, e);
 
     if (r >= 0)
-        r = check(&q, e);
+        r = process_request_check(&q, e);
     if (r >= 0)
         *ret = q;
     return r < 0 ? r : 0;
@@ -70,7 +72,7 @@ int run_request_read(const struct json *v, struct run_request *ret, struct arena
     int r = json_bind(v, process_request_fields, run_request_field_count, &q, a, e);
 
     if (r >= 0)
-        r = check(&q.process, e);
+        r = process_request_check(&q.process, e);
     if (r >= 0)
         *ret = q;
     return r < 0 ? r : 0;

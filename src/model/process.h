@@ -15,6 +15,7 @@ struct process_request {
     struct json_strs argv;
     struct json_map env;
     const char *cwd, *user;
+    const char *tag; /* NULL: none */
     bool stdin_, tty, background;
     uint16_t rows, cols;
     int64_t timeout_ns, grace_ns;
@@ -26,6 +27,9 @@ extern const size_t process_request_field_count;
 
 int process_request_read(const struct json *v, struct process_request *ret, struct arena *a,
                          struct err *e);
+
+/* What the table cannot check, for who fills one in by other means. */
+int process_request_check(const struct process_request *q, struct err *e);
 
 /* A program in a sandbox of its own. */
 struct run_request {

@@ -80,6 +80,8 @@ const struct json_field create_request_fields[] = {
       .doc = "Named inputs; repo is the host directory of the workspace." },
     { "labels", JSON_KIND_MAP, AT(labels), .max = REQUEST_LABELS_MAX,
       .doc = "Names and values to find it by." },
+    { "env", JSON_KIND_MAP, AT(env), .max = REQUEST_ENV_MAX,
+      .doc = "Variables of every program in it." },
     { "ttl", JSON_KIND_DURATION, AT(ttl_ns), .min = 1000000000, .max = INT64_C(31536000000000000),
       .doc = "How long it may live; never past the profile's max." },
     NESTED("setup_metadata", setup_fields, "References for whoever sets it up."),
@@ -116,20 +118,37 @@ int label_check(struct str key, struct str value, struct err *e)
     return 0;
 }
 
+static int env_check(const struct json_map *env, struct err *e)
+{
+    for (size_t i = 0; i < env->n; i++)
+        if (!env->p[i].key[0] || strchr(env->p[i].key, '='))
+            return err_set(e, ERR_INVALID, "env: '%.60s' is no name of a variable", env->p[i].key);
+    return 0;
+}
+
+int create_request_check(const struct create_request *q, struct err *e)
+{
+    int r = env_check(&q->env, e);
+
+    for (size_t i = 0; r >= 0 && i < q->labels.n; i++)
+        r = label_check(str_from(q->labels.p[i].key), str_from(q->labels.p[i].value), e);
+    for (size_t i = 0; r >= 0 && i < q->inputs.n; i++)
+        if (strlen(q->inputs.p[i].value) >= 4096)
+            r = err_set(e, ERR_INVALID, "inputs.%s: longer than 4095 bytes", q->inputs.p[i].key);
+    if (r >= 0 && q->capabilities.cpu_quota != 0 &&
+        (q->capabilities.cpu_quota < 0.1 || q->capabilities.cpu_quota > 4.0))
+        r = err_set(e, ERR_INVALID, "capabilities.cpu_quota: must be 0.1 to 4.0");
+    return r;
+}
+
 int create_request_read(const struct json *v, struct create_request *ret, struct arena *a,
                         struct err *e)
 {
     struct create_request q = { 0 };
     int r = json_bind(v, create_request_fields, create_request_field_count, &q, a, e);
 
-    for (size_t i = 0; r >= 0 && i < q.labels.n; i++)
-        r = label_check(str_from(q.labels.p[i].key), str_from(q.labels.p[i].value), e);
-    for (size_t i = 0; r >= 0 && i < q.inputs.n; i++)
-        if (strlen(q.inputs.p[i].value) >= 4096)
-            r = err_set(e, ERR_INVALID, "inputs.%s: longer than 4095 bytes", q.inputs.p[i].key);
-    if (r >= 0 && q.capabilities.cpu_quota != 0 &&
-        (q.capabilities.cpu_quota < 0.1 || q.capabilities.cpu_quota > 4.0))
-        r = err_set(e, ERR_INVALID, "capabilities.cpu_quota: must be 0.1 to 4.0");
+    if (r >= 0)
+        r = create_request_check(&q, e);
     if (r >= 0)
         *ret = q;
     return r < 0 ? r : 0;

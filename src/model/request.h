@@ -13,6 +13,7 @@ enum {
     REQUEST_INPUTS_MAX = 8,
     REQUEST_TEXT_MAX = 256,
     REQUEST_ALLOW_MAX = 256,
+    REQUEST_ENV_MAX = 256,
     REQUEST_JSON_MAX = 64 << 10,
 };
 
@@ -55,7 +56,8 @@ struct create_request {
     } workspace;
     struct json_map inputs; /* name → host path or value */
     struct json_map labels;
-    int64_t ttl_ns; /* 0: the profile's default */
+    struct json_map env; /* of every program in it */
+    int64_t ttl_ns;      /* 0: the profile's default */
     struct {
         const char *instructions_ref;
         struct json_strs secret_refs;
@@ -86,6 +88,9 @@ extern const size_t create_request_field_count;
 /* Binds and checks what a table cannot: label names, paths of inputs. */
 int create_request_read(const struct json *v, struct create_request *ret, struct arena *a,
                         struct err *e);
+
+/* The second half of that, for who fills one in by other means. */
+int create_request_check(const struct create_request *q, struct err *e);
 
 /* One label: name of [a-z0-9._/-], value without control characters. */
 int label_check(struct str key, struct str value, struct err *e);
