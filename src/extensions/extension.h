@@ -177,6 +177,11 @@ enum ext_what {
     EXT_WHAT_COUNT_,
 };
 
+enum {
+    EXT_WATCH_TREE = 1, /* the mode of EXT_WATCH: directories below, too, also later ones */
+    EXT_ATTRIBUTES = 1, /* the mode of EXT_LIST and EXT_STAT: extended attributes are told, too */
+};
+
 enum ext_start_flags {
     EXT_STDIN = 1 << 0,
     EXT_TTY = 1 << 1,
@@ -188,7 +193,8 @@ struct ext_start {
     unsigned flags;
     const char *user;        /* "0", "1000:1000", a name; NULL: the profile's */
     const char *cwd;         /* NULL: the profile's */
-    const char *const *argv; /* NULL-terminated; for file operations, the paths */
+    const char *const *argv; /* NULL-terminated; for file operations, the paths, and behind that of
+                                EXT_WRITE attributes: "user.NAME=VALUE" */
     const char *const *envp; /* NULL-terminated, or NULL; added to the profile's */
     uint32_t mode;
     uint16_t rows, cols;

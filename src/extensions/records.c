@@ -3,18 +3,26 @@
 #include "ipc/control.h"
 
 _Static_assert(sizeof(uint32_t) == EXT_CHUNK_HEAD, "a chunk's head is its length");
-_Static_assert(sizeof(struct control_entry) + 2 * UINT16_MAX <= EXT_RECORD_MAX, "room for any");
+_Static_assert(sizeof(struct control_entry) + 2 * UINT16_MAX + CONTROL_ATTRIBUTES_MAX <=
+                   EXT_RECORD_MAX,
+               "room for any");
 
 ssize_t ext_entry_read(struct str in, struct ext_entry *ret)
 {
     struct control_entry v;
     const char *text = in.p + sizeof v;
+    size_t n;
 
     if (in.n < sizeof v)
         return 0;
     memcpy(&v, in.p, sizeof v);
-    if (in.n < sizeof v + v.name_len + v.link_len)
+    if (v.attributes_len > CONTROL_ATTRIBUTES_MAX)
+        return -(int)ERR_INVALID;
+    n = sizeof v + v.name_len + v.link_len + v.attributes_len;
+    if (in.n < n)
         return 0;
+    if (v.attributes_len && in.p[n - 1])
+        return -(int)ERR_INVALID;
     *ret = (struct ext_entry){
         .size = v.size,
         .mtime_ns = v.mtime_ns,
@@ -24,8 +32,9 @@ ssize_t ext_entry_read(struct str in, struct ext_entry *ret)
         .nlink = v.nlink,
         .name = { text, v.name_len },
         .target = { text + v.name_len, v.link_len },
+        .attributes = { text + v.name_len + v.link_len, v.attributes_len },
     };
-    return (ssize_t)(sizeof v + v.name_len + v.link_len);
+    return (ssize_t)n;
 }
 
 ssize_t ext_change_read(struct str in, struct ext_change *ret)

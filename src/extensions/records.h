@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-enum { EXT_RECORD_MAX = 160 << 10, EXT_CHUNK_HEAD = 4 };
+enum { EXT_RECORD_MAX = 200 << 10, EXT_CHUNK_HEAD = 4 };
 
 /* EXT_LIST: any number; EXT_STAT: one. */
 struct ext_entry {
@@ -16,6 +16,7 @@ struct ext_entry {
     int64_t mtime_ns;
     uint32_t mode, uid, gid, nlink;
     struct str name, target; /* borrowed from what was read */
+    struct str attributes;   /* "user.NAME=VALUE", each ended by NUL; with EXT_ATTRIBUTES only */
 };
 
 /* EXT_WATCH: without a name and mask, it says that the watch stands. */

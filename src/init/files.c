@@ -4,13 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -154,6 +153,20 @@ static int copy_chunks(int fd, struct err *e)
     }
 }
 
+static int set_attributes(int fd, char *const *attributes, struct err *e)
+{
+    for (; *attributes; attributes++) {
+        char *value = strchr(*attributes, '=');
+
+        if (!value || strncmp(*attributes, "user.", 5) != 0)
+            return err_set(e, ERR_INVALID, "'%s' is no attribute", *attributes);
+        *value++ = '\0';
+        if (fsetxattr(fd, *attributes, value, strlen(value), 0) < 0)
+            return err_sys(e, "setting the attribute %s", *attributes);
+    }
+    return 0;
+}
+
 static int run_write(uint32_t mode, char *const *paths, struct err *e)
 {
     AUTO_CLOSE int dir = -1, fd = -1;
@@ -167,6 +180,8 @@ static int run_write(uint32_t mode, char *const *paths, struct err *e)
     if (fd < 0)
         return fd;
     r = copy_chunks(fd, e);
+    if (r >= 0)
+        r = set_attributes(fd, paths + 1, e);
     if (r >= 0 && renameat(dir, temporary, dir, name) < 0)
         r = err_sys(e, "putting %s in its place", paths[0]);
     if (r < 0)
@@ -177,7 +192,7 @@ static int run_write(uint32_t mode, char *const *paths, struct err *e)
 static char out[CHUNK];
 static size_t out_n;
 
-static int flush(struct err *e)
+int files_flush(struct err *e)
 {
     int r = write_all(STDOUT_FILENO, out, out_n, "the answer", e);
 
@@ -185,10 +200,10 @@ static int flush(struct err *e)
     return r;
 }
 
-static int put(const void *data, size_t n, struct err *e)
+int files_put(const void *data, size_t n, struct err *e)
 {
     if (out_n + n > sizeof out) {
-        int r = flush(e);
+        int r = files_flush(e);
 
         if (r < 0)
             return r;
@@ -198,9 +213,39 @@ static int put(const void *data, size_t n, struct err *e)
     return 0;
 }
 
-static int put_entry(int dir, const char *path, const char *name, struct err *e)
+/* Adds one; what does not fit, or is no text, is left out. */
+static size_t add_attribute(int fd, const char *name, char *room, size_t cap)
 {
-    static char target[CONTROL_PATH_MAX];
+    size_t n = strlen(name) + 1;
+    ssize_t got;
+
+    if (strncmp(name, "user.", 5) != 0 || n + 1 >= cap)
+        return 0;
+    got = fgetxattr(fd, name, room + n, cap - n - 1);
+    if (got < 0 || memchr(room + n, 0, (size_t)got))
+        return 0;
+    memcpy(room, name, n - 1);
+    room[n - 1] = '=';
+    room[n + (size_t)got] = '\0';
+    return n + (size_t)got + 1;
+}
+
+/* Of a regular file that the user may read. */
+static size_t read_attributes(int dir, const char *path, char *room, size_t cap)
+{
+    static char names[CHUNK];
+    AUTO_CLOSE int fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t all = fd < 0 ? 0 : flistxattr(fd, names, sizeof names);
+    size_t n = 0;
+
+    for (ssize_t at = 0; at < all; at += (ssize_t)strlen(names + at) + 1)
+        n += add_attribute(fd, names + at, room + n, cap - n);
+    return n;
+}
+
+static int put_entry(int dir, const char *path, const char *name, uint32_t mode, struct err *e)
+{
+    static char target[CONTROL_PATH_MAX], attributes[CONTROL_ATTRIBUTES_MAX];
     struct control_entry entry = { .name_len = (uint16_t)strlen(name) };
     struct stat st;
     ssize_t n = 0;
@@ -217,20 +262,22 @@ static int put_entry(int dir, const char *path, const char *name, struct err *e)
     entry.gid = st.st_gid;
     entry.nlink = (uint32_t)st.st_nlink;
     entry.link_len = n > 0 ? (uint16_t)n : 0;
-    r = put(&entry, sizeof entry, e);
+    if ((mode & CONTROL_ATTRIBUTES) && S_ISREG(st.st_mode))
+        entry.attributes_len = (uint32_t)read_attributes(dir, path, attributes, sizeof attributes);
+    r = files_put(&entry, sizeof entry, e);
     if (r >= 0)
-        r = put(name, entry.name_len, e);
-    return r < 0 ? r : put(target, entry.link_len, e);
+        r = files_put(name, entry.name_len, e);
+    if (r >= 0)
+        r = files_put(target, entry.link_len, e);
+    return r < 0 ? r : files_put(attributes, entry.attributes_len, e);
 }
 
 static int run_stat(uint32_t mode, char *const *paths, struct err *e)
 {
     const char *slash = strrchr(paths[0], '/');
-    int r;
+    int r = put_entry(AT_FDCWD, paths[0], slash && slash[1] ? slash + 1 : paths[0], mode, e);
 
-    (void)mode;
-    r = put_entry(AT_FDCWD, paths[0], slash && slash[1] ? slash + 1 : paths[0], e);
-    return r < 0 ? r : flush(e);
+    return r < 0 ? r : files_flush(e);
 }
 
 struct dents64 {
@@ -241,7 +288,7 @@ struct dents64 {
     char name[];
 };
 
-static int list_batch(int dir, const char *batch, long n, struct err *e)
+static int list_batch(int dir, const char *batch, long n, uint32_t mode, struct err *e)
 {
     for (long at = 0; at < n;) {
         const struct dents64 *d = (const void *)(batch + at);
@@ -251,7 +298,7 @@ static int list_batch(int dir, const char *batch, long n, struct err *e)
         at += d->reclen;
         if (!strcmp(d->name, ".") || !strcmp(d->name, ".."))
             continue;
-        r = put_entry(dir, d->name, d->name, &gone);
+        r = put_entry(dir, d->name, d->name, mode, &gone);
         if (r < 0 && gone.sys != ENOENT) { /* removed meanwhile is not an error */
             *e = gone;
             return r;
@@ -267,12 +314,11 @@ static int run_list(uint32_t mode, char *const *paths, struct err *e)
     long n;
     int r = 0;
 
-    (void)mode;
     if (dir < 0)
         return err_sys(e, "opening %s", paths[0]);
     while (r >= 0 && (n = syscall(SYS_getdents64, dir, batch, sizeof batch)) != 0)
-        r = n < 0 ? err_sys(e, "listing %s", paths[0]) : list_batch(dir, batch, n, e);
-    return r < 0 ? r : flush(e);
+        r = n < 0 ? err_sys(e, "listing %s", paths[0]) : list_batch(dir, batch, n, mode, e);
+    return r < 0 ? r : files_flush(e);
 }
 
 static int run_mkdir(uint32_t mode, char *const *paths, struct err *e)
@@ -313,53 +359,6 @@ static int run_rename(uint32_t mode, char *const *paths, struct err *e)
     return 0;
 }
 
-static int put_events(const char *batch, ssize_t n, struct err *e)
-{
-    int r = 0;
-
-    for (ssize_t at = 0; at < n && r >= 0;) {
-        const struct inotify_event *i = (const void *)(batch + at);
-        struct control_event event = { .mask = i->mask, .cookie = i->cookie };
-
-        event.name_len = i->len ? (uint32_t)strnlen(i->name, i->len) : 0;
-        r = put(&event, sizeof event, e);
-        if (r >= 0)
-            r = put(i->name, event.name_len, e);
-        at += (ssize_t)(sizeof *i + i->len);
-    }
-    return r < 0 ? r : flush(e);
-}
-
-static int run_watch(uint32_t mode, char *const *paths, struct err *e)
-{
-    static char batch[CHUNK] __attribute__((aligned(8)));
-    AUTO_CLOSE int fd = inotify_init1(IN_CLOEXEC);
-    struct pollfd waits[] = { { .fd = fd, .events = POLLIN }, { .fd = STDOUT_FILENO } };
-    int r = 0;
-
-    (void)mode;
-    if (fd < 0 || inotify_add_watch(fd, paths[0],
-                                    IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | IN_MOVE |
-                                        IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF) < 0)
-        return err_sys(e, "watching %s", paths[0]);
-    /* An empty record says that the watch stands: what happens from now on is reported. */
-    r = put(&(struct control_event){ 0 }, sizeof(struct control_event), e);
-    if (r >= 0)
-        r = flush(e);
-    while (r >= 0) {
-        ssize_t n;
-
-        if (poll(waits, 2, -1) < 0 && errno != EINTR)
-            return err_sys(e, "watching %s", paths[0]);
-        if (waits[1].revents)
-            return 0; /* nobody reads any more */
-        n = read(fd, batch, sizeof batch);
-        if (n > 0)
-            r = put_events(batch, n, e);
-    }
-    return r;
-}
-
 static int run_pack(uint32_t mode, char *const *paths, struct err *e)
 {
     AUTO_CLOSE int dir = -1;
@@ -396,7 +395,7 @@ static int (*const operations[CONTROL_WHAT_COUNT_])(uint32_t mode, char *const *
                                                     struct err *e) = {
     [CONTROL_READ] = run_read,     [CONTROL_WRITE] = run_write, [CONTROL_LIST_DIR] = run_list,
     [CONTROL_STAT] = run_stat,     [CONTROL_MKDIR] = run_mkdir, [CONTROL_REMOVE] = run_remove,
-    [CONTROL_RENAME] = run_rename, [CONTROL_WATCH] = run_watch, [CONTROL_PACK] = run_pack,
+    [CONTROL_RENAME] = run_rename, [CONTROL_WATCH] = watch_run, [CONTROL_PACK] = run_pack,
     [CONTROL_UNPACK] = run_unpack,
 };
 

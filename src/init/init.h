@@ -214,6 +214,12 @@ int landlock_enter(struct err *e);
 
 /* files.c: the file operations; the strings of the request are its paths. */
 int files_run(enum control_what what, uint32_t mode, char *const *paths, struct err *e);
+/* What an operation answers, collected until it is flushed; at most 64 KiB at a time. */
+int files_put(const void *data, size_t n, struct err *e);
+int files_flush(struct err *e);
+
+/* --- watch.c --- */
+int watch_run(uint32_t mode, char *const *paths, struct err *e);
 
 /* init.c */
 void init_watch(int fd);     /* for something to read, until it is closed */

@@ -39,7 +39,7 @@ static const struct {
 } arguments[CONTROL_WHAT_COUNT_] = {
     [CONTROL_PROGRAM] = { 1, CONTROL_STRINGS_MAX },
     [CONTROL_READ] = { 1, 1 },
-    [CONTROL_WRITE] = { 1, 1 },
+    [CONTROL_WRITE] = { 1, 1 + CONTROL_ATTRIBUTE_COUNT_MAX },
     [CONTROL_LIST_DIR] = { 1, 1 },
     [CONTROL_STAT] = { 1, 1 },
     [CONTROL_MKDIR] = { 1, 1 },

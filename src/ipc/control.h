@@ -9,15 +9,19 @@
  *     what        text         stdin            stdout
  *     PROGRAM     argv         a pipe if asked  a pipe          (or one terminal, with CONTROL_TTY)
  *     READ        path         -                the file's bytes
- *     WRITE       path         chunks           -               (atomic: seen whole or not at all)
+ *     WRITE       path, attributes  chunks      -               (atomic: seen whole or not at all)
  *     LIST        path         -                control_entry records
  *     STAT        path         -                one control_entry
  *     MKDIR       path         -                -               (parents too)
  *     REMOVE      path         -                -               (a whole tree)
  *     RENAME      from, to     -                -
- *     WATCH       path         -                control_event records until killed
+ *     WATCH       path         -                control_event records until killed; with the mode
+ *                                               CONTROL_WATCH_TREE, of all that is below
  *     PACK        path         -                a tar stream
  *     UNPACK      path         a tar stream     -
+ *
+ * An attribute is "user.NAME=VALUE", and an extended attribute of the new file; LIST and STAT tell
+ * those of regular files with the mode CONTROL_ATTRIBUTES.
  *
  * A chunk is a uint32_t length and that many bytes; length 0 ends the data. Without it (the client
  * died) nothing is written.
@@ -325,14 +329,24 @@ _Static_assert(sizeof(struct control_procs) + CONTROL_PROCS_MAX * sizeof(struct 
                    IPC_MESSAGE_MAX,
                "a full list is one packet");
 
-/* Records of LIST and STAT on stdout: the struct, then name and link target without NUL. */
+enum {
+    CONTROL_ATTRIBUTES = 1, /* the mode of LIST and STAT */
+    CONTROL_ATTRIBUTES_MAX = 32 << 10,
+    CONTROL_ATTRIBUTE_COUNT_MAX = 64, /* that a WRITE takes */
+};
+
+/* Records of LIST and STAT on stdout: the struct, then name and link target without NUL, then
+ * attributes, each ended by one. */
 struct control_entry {
     uint64_t size;
     int64_t mtime_ns;
     uint32_t mode, uid, gid, nlink;
     uint16_t name_len, link_len;
-    uint32_t pad;
+    uint32_t attributes_len;
 };
+
+/* The mode of a WATCH. */
+enum { CONTROL_WATCH_TREE = 1 };
 
 /* Records of WATCH on stdout: the struct, then the name relative to the watched directory. */
 struct control_event {
