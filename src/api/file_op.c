@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "extensions/fault.h"
+#include "api/file_take.h"
 #include "extensions/records.h"
 
 enum {
@@ -12,22 +12,6 @@ enum {
     SHOWN_MAX = HTTP_QUEUE_HARD - HTTP_QUEUE_SOFT - 64,
     PENDING_MAX = 4 << 20
 };
-
-/* --- how it ended --- */
-
-static void set_failure(struct file_op *f, const struct ext_end *end)
-{
-    const char *why = end->msg && end->msg[0] ? end->msg : "the operation failed";
-
-    f->failure.code = ERR_OK;
-    if (end->how == EXT_LOST)
-        (void)err_set(&f->failure, ERR_CONFLICT, "the sandbox ended first");
-    else if (end->how != EXT_EXITED)
-        (void)err_set(&f->failure, ERR_SYS, "the operation was killed");
-    else if (end->status || end->sys) /* without an errno, it was refused for what it asks */
-        (void)err_set(&f->failure, end->sys ? ext_fault_code(end->sys) : ERR_INVALID, "%s", why);
-    f->failure.sys = end->sys;
-}
 
 static void close_input(struct file_op *f)
 {
@@ -114,6 +98,8 @@ static void finish(struct file_op *f)
         call_answer_empty(c);
     } else if (f->records.n) {
         cut(f);
+    } else if (!f->begun && !f->face->before && !f->face->after) {
+        call_answer_bytes(c, 200, f->face->type, STR("")); /* with its length: none */
     } else if (begin(f)) {
         if (f->face->after)
             http_write(c->x, str_from(f->face->after), NULL);
@@ -267,7 +253,7 @@ static void on_ended(struct run_op *op, const struct ext_end *end)
     struct file_op *f = container_of(op, struct file_op, op);
 
     f->ended = true;
-    set_failure(f, end);
+    file_failure(end, &f->failure);
     close_input(f);
     finish(f);
     call_unref(f->call); /* the operation's */

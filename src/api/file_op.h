@@ -35,6 +35,8 @@ struct file_op {
     bool body_over;
 };
 
+extern const struct file_face file_face_read, file_face_write;
+
 /* Runs it; `paths` ended by NULL, like user on the call's arena. Answers the call. */
 void file_op_start(struct call *c, const struct file_face *face, const char *const *paths,
                    const char *user, uint32_t mode);

@@ -107,9 +107,10 @@ static ssize_t show_changes(struct file_op *f, struct str in, struct buf *out)
     return n < 0 ? -1 : (ssize_t)used;
 }
 
-static const struct file_face face_read = { .what = EXT_READ, .type = "application/octet-stream" },
-                              face_write = { .what = EXT_WRITE, .input = true, .framed = true },
-                              face_remove = { .what = EXT_REMOVE },
+const struct file_face file_face_read = { .what = EXT_READ, .type = "application/octet-stream" },
+                       file_face_write = { .what = EXT_WRITE, .input = true, .framed = true };
+
+static const struct file_face face_remove = { .what = EXT_REMOVE },
                               face_stat = { .what = EXT_STAT,
                                             .type = "application/json",
                                             .show = show_entries,
@@ -194,7 +195,7 @@ static void run_path(struct call *c, const struct file_face *face)
 
     if (r < 0 || check_path(c, "path", path) < 0)
         return;
-    r = face == &face_write ? call_query(c, "mode", &mode) : 0;
+    r = face == &file_face_write ? call_query(c, "mode", &mode) : 0;
     if (r < 0 || (r > 0 && read_mode(c, mode, &bits) < 0))
         return;
     run(c, face, path, STR(""), bits);
@@ -202,12 +203,12 @@ static void run_path(struct call *c, const struct file_face *face)
 
 static void get(struct call *c)
 {
-    run_path(c, &face_read);
+    run_path(c, &file_face_read);
 }
 
 static void put(struct call *c)
 {
-    run_path(c, &face_write);
+    run_path(c, &file_face_write);
 }
 
 static void remove_tree(struct call *c)

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "api/file_take.h"
 #include "base/clock.h"
-#include "extensions/fault.h"
 
 enum { CHUNK = 64 << 10, LINGER_MS = 300, INPUT_MAX = 64 << 20 };
 
@@ -41,19 +41,6 @@ static void leave(struct mcp_run *x)
     x->over = true;
     stop_all(x);
     mcp_request_unref(x->request);
-}
-
-static void set_failure(struct mcp_run *x)
-{
-    const struct ext_end *end = &x->end;
-    const char *why = end->msg && end->msg[0] ? end->msg : "the operation failed";
-
-    if (end->how == EXT_LOST)
-        (void)err_set(&x->failure, ERR_CONFLICT, "the sandbox ended first");
-    else if (end->how != EXT_EXITED)
-        (void)err_set(&x->failure, ERR_SYS, "the operation was killed");
-    else if (end->status || end->sys)
-        (void)err_set(&x->failure, end->sys ? ext_fault_code(end->sys) : ERR_INVALID, "%s", why);
 }
 
 static void finish_if_over(struct mcp_run *x)
@@ -174,7 +161,7 @@ static void on_ended(struct run_op *op, const struct ext_end *end)
     x->running = false;
     x->ended = true;
     x->end = *end;
-    set_failure(x);
+    file_failure(&x->end, &x->failure);
     loop_timer_start(x->loop, &x->linger, clock_mono() + LINGER_MS * NS_PER_MS, give_up_output,
                      NULL);
     finish_if_over(x);

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 
 #include "api/exec.h"
+#include "api/input.h"
 #include "api/route.h"
 #include "proc/signals.h"
-
-enum { PIECE_MAX = 4 << 20 };
 
 /* --- how one looks --- */
 
@@ -43,6 +42,10 @@ void process_write(struct json_writer *w, const void *process)
     json_put_bool(w, v.request->tty);
     json_key(w, STR("background"));
     json_put_bool(w, true);
+    if (v.request->tag) {
+        json_key(w, STR("tag"));
+        json_put_lossy(w, str_from(v.request->tag));
+    }
     json_key(w, STR("lost_bytes"));
     json_put_uint(w, v.lost_bytes);
     json_end_object(w);
@@ -264,146 +267,17 @@ static void resize(struct call *c)
 
 /* --- stdin --- */
 
-/* A watcher that does not look at output, only to hear when there is room. */
-struct input {
-    struct call *call;
-    struct watcher watcher;
-    struct process *process;
-    struct buf rest; /* of the body's last piece: it did not fit, and no other comes before it */
-    bool close;
-};
-
-static void input_end(struct call *c)
-{
-    struct input *i = c->state;
-
-    watcher_stop(&i->watcher);
-    process_unref(i->process);
-    buf_done(&i->rest);
-    free(i);
-}
-
-static void input_gone(struct call *c)
-{
-    struct input *i = c->state;
-
-    watcher_stop(&i->watcher);
-}
-
-static void input_fail(struct input *i, const struct err *e)
-{
-    watcher_stop(&i->watcher);
-    call_fail(i->call, e);
-}
-
-/* False: it is full, or the call is answered. */
-static bool give(struct input *i)
-{
-    struct err e;
-
-    while (i->rest.n) {
-        ssize_t n = process_stdin(i->process, buf_str(&i->rest), &e);
-
-        if (n < 0)
-            input_fail(i, &e);
-        if (n <= 0)
-            return false;
-        buf_drop(&i->rest, (size_t)n);
-    }
-    return true;
-}
-
-static void input_finish(struct input *i)
-{
-    struct err e;
-    int r = i->close ? process_close_stdin(i->process, &e) : 0;
-
-    watcher_stop(&i->watcher);
-    if (r < 0)
-        call_fail(i->call, &e);
-    else
-        call_answer_empty(i->call);
-}
-
-static void on_body(struct http_exchange *x, struct str data)
-{
-    struct call *c = http_state(x);
-    struct input *i = c->state;
-
-    if (!data.n) {
-        input_finish(i);
-        return;
-    }
-    if (buf_add(&i->rest, data) < 0) {
-        watcher_stop(&i->watcher);
-        call_fail_with(c, 500, "bug", "a piece of the body is too big");
-    } else if (!give(i) && c->x) {
-        http_body_pause(x);
-    }
-}
-
-static void on_room(struct watcher *w)
-{
-    struct input *i = container_of(w, struct input, watcher);
-
-    if (i->rest.n && give(i))
-        http_body_resume(i->call->x);
-}
-
-static bool ignore_output(struct watcher *w, int channel, struct str data)
-{
-    (void)w;
-    (void)channel;
-    (void)data;
-    return true;
-}
-
-static void input_ended(struct watcher *w, const struct ext_end *end)
-{
-    struct input *i = container_of(w, struct input, watcher);
-
-    (void)end;
-    call_fail_with(i->call, 409, "conflict", "the process has ended");
-}
-
-static void input_behind(struct watcher *w)
-{
-    (void)w; /* cannot be: it takes everything at once */
-}
-
-static const struct watcher_events input_events = {
-    .output = ignore_output,
-    .ended = input_ended,
-    .fell_behind = input_behind,
-    .room = on_room,
-};
-
 static void write_stdin(struct call *c)
 {
     struct process *p = process_of_call(c);
-    struct input *i;
     bool close = false;
 
     if (!p)
         return;
-    if (call_query_bool(c, "close", &close) < 0) {
+    if (call_query_bool(c, "close", &close) < 0)
         process_unref(p);
-        return;
-    }
-    i = calloc(1, sizeof *i);
-    if (!i)
-        abort();
-    i->call = c;
-    i->process = p;
-    i->close = close;
-    buf_init(&i->rest, PIECE_MAX);
-    i->watcher.events = &input_events;
-    c->state = i;
-    c->on_end = input_end;
-    c->on_gone = input_gone;
-    process_watch(p, &i->watcher, true);
-    http_body_patience(c->x, 0);
-    http_stream(c->x, on_body);
+    else
+        input_stream(c, p, close);
 }
 
 static void connect_new(struct call *c)

@@ -1,0 +1,106 @@
+#include "api/file_take.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "extensions/fault.h"
+
+enum { PIECE = 64 << 10 };
+
+void file_failure(const struct ext_end *end, struct err *ret)
+{
+    const char *why = end->msg && end->msg[0] ? end->msg : "the operation failed";
+
+    *ret = (struct err){ .code = ERR_OK };
+    if (end->how == EXT_LOST)
+        (void)err_set(ret, ERR_CONFLICT, "the sandbox ended first");
+    else if (end->how != EXT_EXITED)
+        (void)err_set(ret, ERR_SYS, "the operation was killed");
+    else if (end->status || end->sys) /* without an errno, it was refused for what it asks */
+        (void)err_set(ret, end->sys ? ext_fault_code(end->sys) : ERR_INVALID, "%s", why);
+    ret->sys = end->sys;
+}
+
+static void close_output(struct file_take *t)
+{
+    loop_fd_stop(&t->output_);
+    drop_fd(&t->out_);
+}
+
+static void finish_if_over(struct file_take *t)
+{
+    struct call *c = t->call;
+
+    if (!t->ended_ || t->out_ >= 0)
+        return;
+    if (!t->failure_.code && t->too_big_)
+        (void)err_set(&t->failure_, ERR_TOO_BIG, "the answer has more than %d bytes",
+                      FILE_TAKE_MAX);
+    t->done(t, t->failure_.code ? &t->failure_ : NULL);
+    call_unref(c);
+}
+
+static void on_output(struct loop_fd *s, unsigned events)
+{
+    static char room[PIECE];
+    struct file_take *t = container_of(s, struct file_take, output_);
+    ssize_t n = read(t->out_, room, sizeof room);
+
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n > 0) {
+        t->too_big_ |= buf_add(&t->data, (struct str){ room, (size_t)n }) < 0;
+        return;
+    }
+    close_output(t);
+    finish_if_over(t);
+}
+
+static void on_started(struct run_op *op, int r, const struct err *e)
+{
+    struct file_take *t = container_of(op, struct file_take, op_);
+
+    if (r < 0) {
+        t->ended_ = true;
+        t->failure_ = *e;
+        finish_if_over(t);
+        return;
+    }
+    drop_fd(&op->process.stdio[0]);
+    t->out_ = take_fd(&op->process.stdio[1]);
+    drop_fd(&op->process.stdio[2]);
+    if (t->out_ >= 0)
+        loop_fd_start(t->call->api->loop, &t->output_, t->out_, LOOP_READ, on_output, NULL);
+}
+
+static void on_ended(struct run_op *op, const struct ext_end *end)
+{
+    struct file_take *t = container_of(op, struct file_take, op_);
+
+    t->ended_ = true;
+    file_failure(end, &t->failure_);
+    finish_if_over(t);
+}
+
+static const struct run_op_events events = { .started = on_started, .ended = on_ended };
+
+void file_take_start(struct file_take *t, struct call *c, enum ext_what what,
+                     const char *const *paths, const char *user, uint32_t mode, file_take_fn *done)
+{
+    const struct ext_start start = {
+        .what = what, .user = user, .cwd = "/", .argv = paths, .mode = mode
+    };
+
+    buf_done(&t->data);
+    *t = (struct file_take){ .call = call_ref(c), .done = done, .out_ = -1 };
+    buf_init(&t->data, FILE_TAKE_MAX);
+    t->op_.events = &events;
+    t->op_.actor = &c->caller.actor;
+    sandbox_run(c->sandbox, &start, &t->op_);
+}
+
+void file_take_done(struct file_take *t)
+{
+    buf_done(&t->data);
+}
