@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/e2b/e2b.h"
 #include "api/guard.h"
 #include "api/inside.h"
 #include "api/mcp_approved.h"
@@ -36,8 +37,8 @@ static void found(struct find_op *f, int r, const struct err *e)
         c->sandbox = sandbox_ref(f->sandbox);
         sandbox_touch(c->sandbox);
     } else if (r >= 0 && (c->route->flags & ROUTE_LIVE)) {
-        r = err_set(&gone, ERR_CONFLICT, "sandbox %s is %s", f->record->id,
-                    sandbox_state_names[f->record->state]);
+        r = err_set(&gone, c->route->face ? ERR_NOT_FOUND : ERR_CONFLICT, "sandbox %s is %s",
+                    f->record->id, sandbox_state_names[f->record->state]);
         e = &gone;
     }
     if (r < 0)
@@ -99,6 +100,8 @@ static bool query_known(struct call *c)
     struct url_pair p;
     struct err e;
 
+    if (c->route->face) /* whoever wrote the client knows of no difference */
+        return true;
     while (url_next(&rest, &p)) {
         if (url_decode(p.name, true, &c->arena, &name, &e) < 0) {
             call_fail(c, &e);
@@ -126,9 +129,11 @@ static bool find_route(struct call *c)
         return false;
     }
     c->query = u.query;
-    c->route = route_find(q->method, &c->path, c->params, &allowed);
-    if (!c->route)
-        fail_unrouted(c, allowed);
+    if (!e2b_route(c)) {
+        c->route = route_find(q->method, &c->path, c->params, &allowed);
+        if (!c->route)
+            fail_unrouted(c, allowed);
+    }
     return c->route;
 }
 
@@ -179,6 +184,7 @@ static void api_free(struct api *a)
 {
     if (a->server)
         http_server_free(a->server);
+    e2b_close(a);
     event_unsubscribe(&a->mcp_events);
     mcp_server_done(&a->mcp);
     metrics_unregister(&a->meters);
@@ -241,6 +247,8 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
     if (r >= 0)
         r = meters_register(a, e);
     if (r >= 0)
+        r = e2b_open(a, e);
+    if (r >= 0)
         r = http_server_new(s->loop, &with, &a->server, e);
     if (r < 0) {
         api_free(a);
@@ -251,8 +259,19 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
     return 0;
 }
 
+static void note_address(struct api *a, int fd)
+{
+    struct sockaddr_storage at = { 0 };
+    socklen_t n = sizeof at;
+
+    if (!a->tcp.ss_family && getsockname(fd, (struct sockaddr *)&at, &n) >= 0 &&
+        (at.ss_family == AF_INET || at.ss_family == AF_INET6))
+        a->tcp = at;
+}
+
 int api_listen(struct api *a, int fd, struct err *e)
 {
+    note_address(a, fd);
     return http_server_listen(a->server, fd, e);
 }
 
@@ -277,7 +296,7 @@ static void hang_up_on_listeners(struct api *a)
         struct call *c = container_of(m, struct call, listening);
 
         next = list_after(&a->listening, m);
-        if (!c->x || c->route->method != H1_GET)
+        if (!c->x || (c->route->method != H1_GET && !c->route->face))
             continue;
         call_ref(c);
         http_cut(call_take_exchange(c));
@@ -291,6 +310,7 @@ void api_close(struct api *a, int64_t deadline, void (*on_closed)(void *user), v
 {
     a->on_closed = on_closed;
     a->user = user;
+    e2b_close(a);
     hang_up_on_listeners(a);
     mcp_server_done(&a->mcp);
     mcp_web_close(&a->mcp_web);

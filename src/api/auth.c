@@ -121,17 +121,21 @@ static void put_on_record(const struct call *c)
     trust_refused(c->api->trust, &x);
 }
 
-static bool by_token(struct call *c)
+static bool by_bearer(struct call *c)
 {
     struct str given = call_header(c, "Authorization");
-    const struct token_record *t;
 
-    if (given.n < 7 || strncasecmp(given.p, "Bearer ", 7) != 0) {
-        call_fail_with(c, 401, "unauthenticated",
-                       "send Authorization: Bearer TOKEN; `sandboxer token create` makes one");
-        return false;
-    }
-    t = tokens_find(c->api->tokens, (struct str){ given.p + 7, given.n - 7 });
+    if (given.n >= 7 && strncasecmp(given.p, "Bearer ", 7) == 0)
+        return call_by_token(c, (struct str){ given.p + 7, given.n - 7 });
+    call_fail_with(c, 401, "unauthenticated",
+                   "send Authorization: Bearer TOKEN; `sandboxer token create` makes one");
+    return false;
+}
+
+bool call_by_token(struct call *c, struct str secret)
+{
+    const struct token_record *t = tokens_find(c->api->tokens, secret);
+
     if (!t) {
         put_on_record(c);
         call_fail_with(c, 401, "unauthenticated", "the token is unknown, expired or revoked");
@@ -155,7 +159,7 @@ static bool by_token(struct call *c)
     return true;
 }
 
-static bool may_use(struct call *c)
+bool call_may_use(struct call *c)
 {
     char text[128];
 
@@ -174,15 +178,17 @@ bool call_authenticate(struct call *c)
 {
     const struct http_peer *p = http_peer(c->x);
 
-    if (p->is_unix) {
-        by_uid(c, p->cred.uid);
-        return guard_identify(c) && may_use(c);
-    }
     if (!origin_is_ours(c->x)) {
         call_fail_with(c, 403, "denied", "Host and Origin must name the address we listen on");
         return false;
     }
+    if (c->route->face && c->route->face->authenticate)
+        return c->route->face->authenticate(c);
+    if (p->is_unix) {
+        by_uid(c, p->cred.uid);
+        return guard_identify(c) && call_may_use(c);
+    }
     if (c->route->flags & ROUTE_OPEN)
         return true;
-    return by_token(c) && guard_identify(c) && may_use(c);
+    return by_bearer(c) && guard_identify(c) && call_may_use(c);
 }

@@ -99,11 +99,22 @@ static void answer(struct call *c, int status, const char *type, const char *loc
 
     if (location)
         fields[n++] = FIELD("Location", location);
-    if (status == 503)
+    if (status == 503 || status == 429)
         fields[n++] = FIELD("Retry-After", "1");
     if (status == 401)
         fields[n++] = FIELD("WWW-Authenticate", "Bearer");
     respond(c, status, fields, n, body);
+}
+
+void call_answer_with(struct call *c, int status, const char *name, const char *value,
+                      struct str json)
+{
+    const struct h1_field fields[] = { FIELD("Content-Type", "application/json"),
+                                       FIELD("Cache-Control", "no-store"),
+                                       { str_from(name), str_from(value) } };
+
+    if (c->x)
+        respond(c, status, fields, COUNT_OF(fields), json);
 }
 
 void call_answer_bytes(struct call *c, int status, const char *type, struct str body)
@@ -224,6 +235,10 @@ static void fail(struct call *c, const struct err *e, int status, const char *co
 
     if (!c->x)
         return;
+    if (c->route && c->route->face) {
+        c->route->face->fail(c, e, status, code);
+        return;
+    }
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
     problem_fields(&w, e, status, code, id, step);

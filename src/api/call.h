@@ -53,6 +53,9 @@ void call_answer(struct call *c, int status, call_write_fn *write, const void *w
 void call_answer_at(struct call *c, int status, const char *location, call_write_fn *write,
                     const void *what);
 void call_answer_bytes(struct call *c, int status, const char *type, struct str body);
+/* JSON with one more field in its head. */
+void call_answer_with(struct call *c, int status, const char *name, const char *value,
+                      struct str json);
 void call_answer_empty(struct call *c); /* 204 */
 /* application/problem+json for an error. */
 void call_fail(struct call *c, const struct err *e);
@@ -92,5 +95,8 @@ void problem_fields(struct json_writer *w, const struct err *e, int status, cons
 
 /* Who asks. False: it is answered. */
 bool call_authenticate(struct call *c);
+/* The parts of it, for faces: the holder of this token; whether they may use the route. */
+bool call_by_token(struct call *c, struct str secret);
+bool call_may_use(struct call *c);
 
 #endif

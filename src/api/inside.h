@@ -27,6 +27,9 @@ struct api {
     struct mcp_web mcp_web;
     struct event_subscriber mcp_events;
     struct metric_set meters;
+    struct sockaddr_storage tcp; /* the first TCP address we listen on; family 0: none */
+    unsigned char e2b_key[32];   /* that tokens of sandboxes are made with */
+    struct list e2b_watchers;
     struct buf openapi; /* written once, when it is first asked for */
     void (*on_closed)(void *user);
     void *user;

@@ -57,11 +57,18 @@ static bool matches(const char *pattern, const struct url_path *p, struct str pa
 const struct route *route_find(enum h1_method m, const struct url_path *p, struct str params[2],
                                unsigned *ret_allowed)
 {
+    return route_find_in(route_tables, m, p, params, ret_allowed);
+}
+
+const struct route *route_find_in(const struct route *const *tables, enum h1_method m,
+                                  const struct url_path *p, struct str params[2],
+                                  unsigned *ret_allowed)
+{
     *ret_allowed = 0;
     if (m == H1_HEAD)
         m = H1_GET;
-    for (size_t t = 0; route_tables[t]; t++)
-        for (const struct route *r = route_tables[t]; r->path; r++) {
+    for (size_t t = 0; tables[t]; t++)
+        for (const struct route *r = tables[t]; r->path; r++) {
             if (!matches(r->path, p, params))
                 continue;
             if (r->method == m)

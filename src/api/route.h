@@ -16,6 +16,14 @@ enum route_flags {
     ROUTE_LONG = 1 << 7,    /* lasts as long as somebody listens: not one of requests_in_flight */
 };
 
+/* How a row talks that is not of our own interface: another's clients are served with their own
+ * words. */
+struct route_face {
+    /* Who asks; false: it is answered. NULL: as everywhere. */
+    bool (*authenticate)(struct call *c);
+    void (*fail)(struct call *c, const struct err *e, int status, const char *code);
+};
+
 struct route {
     enum h1_method method;
     enum token_verb verb;
@@ -28,6 +36,7 @@ struct route {
     const char *answer; /* what comes back: names of schemas and media types, separated by blanks */
     const char *query;  /* parameters it takes: "path! limit state*": required, once, repeatable */
     int64_t status;     /* of success; 0: 200 */
+    const struct route_face *face; /* NULL: ours; else unknown parameters are not minded */
 };
 
 /* One array per resource, ended by a row without a path. */
@@ -44,5 +53,9 @@ bool route_takes(const struct route *r, struct str name);
  * methods it has. */
 const struct route *route_find(enum h1_method m, const struct url_path *p, struct str params[2],
                                unsigned *ret_allowed);
+/* The same in other tables. */
+const struct route *route_find_in(const struct route *const *tables, enum h1_method m,
+                                  const struct url_path *p, struct str params[2],
+                                  unsigned *ret_allowed);
 
 #endif

@@ -396,7 +396,7 @@ static void extend(struct call *c)
 
 const struct route routes_sandboxes[] = {
     { H1_POST, VERB_CREATE, "/v1/sandboxes", ROUTE_JSON, create, "Create a sandbox",
-      create_request_fields, &create_request_field_count, "Sandbox", NULL, 201 },
+      create_request_fields, &create_request_field_count, "Sandbox", .status = 201 },
     { H1_GET, VERB_READ, "/v1/sandboxes", 0, list, "List sandboxes", .answer = "SandboxList",
       .query = "state* label* profile limit cursor" },
     { H1_GET, VERB_READ, "/v1/sandboxes/{id}", ROUTE_SANDBOX, get, "Show a sandbox",

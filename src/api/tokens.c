@@ -6,6 +6,7 @@
 #include "api/route.h"
 #include "base/clock.h"
 #include "control/tokens.h"
+#include "http/origin.h"
 
 static void put(struct json_writer *w, const char *key, const char *value)
 {
@@ -83,7 +84,7 @@ struct token_request {
     int64_t ttl_ns;
     enum actor_kind actor;
     enum role role;
-    bool gateway;
+    bool gateway, e2b;
 };
 
 static const struct json_field token_fields[] = {
@@ -103,6 +104,8 @@ static const struct json_field token_fields[] = {
       .doc = "How far its holder's sessions are trusted; a master decides what waits for one." },
     { "gateway", JSON_KIND_BOOL, JSON_AT(struct token_request, gateway),
       .doc = "Whether its holder's word on the trust in a caller counts." },
+    { "e2b", JSON_KIND_BOOL, JSON_AT(struct token_request, e2b),
+      .doc = "Whether it is to look like a key of E2B, for its clients." },
 };
 static const size_t token_field_count = COUNT_OF(token_fields);
 
@@ -135,22 +138,27 @@ static struct token_call *token_new(struct call *c,
 
 static void write_created(struct json_writer *w, const void *what)
 {
-    const struct token_op *op = what;
+    const struct token_call *t = what;
+    const struct http_peer *peer = http_peer(t->call->x);
+    char url[ORIGIN_URL];
 
     json_begin_object(w);
-    put_token(w, &op->record);
-    put(w, "token", op->secret);
+    put_token(w, &t->op.record);
+    put(w, "token", t->op.secret);
+    if (t->op.e2b && origin_url(peer->is_unix ? &t->call->api->tcp : &peer->local, url))
+        put(w, "e2b_url", url);
     json_end_object(w);
 }
 
 static void created(struct token_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct token_call, op)->call;
+    struct token_call *t = container_of(op, struct token_call, op);
+    struct call *c = t->call;
 
     if (r < 0)
         call_fail(c, e);
     else
-        call_answer(c, 201, write_created, op);
+        call_answer(c, 201, write_created, t);
     call_unref(c);
 }
 
@@ -221,6 +229,7 @@ static void create(struct call *c)
         return;
     }
     t = token_new(c, created);
+    t->op.e2b = q.e2b;
     r = &t->op.record;
     snprintf(r->name, sizeof r->name, "%s", q.name);
     snprintf(r->owner, sizeof r->owner, "%s", c->caller.owner);

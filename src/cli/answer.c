@@ -138,6 +138,11 @@ int answer_simple(const struct verb *v, int argc, char **argv, const struct simp
     status = call_run(&c);
     if (status)
         return status;
+    if (s->print && common_format(c.common) == FORMAT_TEXT && !c.common->quiet) {
+        status = s->print(&c, options, c.answer);
+        if (status >= 0)
+            return status;
+    }
     if (s->done)
         return answer_done(&c, c.answer, "%s %s", argv[0], s->done);
     return (s->list ? answer_list : answer_record)(&c, c.answer, s->kind);

@@ -39,6 +39,9 @@ struct simple {
     bool list;         /* it answers with rows */
     const char *done;  /* "removed": for people, a line "ARGUMENT removed" instead of a record */
     const char *doing; /* shown while it lasts */
+    /* Prints the answer in another way, for people: an exit status, or -1 for the usual one. NULL:
+     * always that. */
+    int (*print)(const struct call *c, const void *options, const struct json *v);
 };
 int answer_simple(const struct verb *v, int argc, char **argv, const struct simple *s);
 

@@ -1,3 +1,5 @@
+#include <stdio.h>
+
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/body.h"
@@ -23,7 +25,7 @@ struct create_options {
     struct common common;
     struct option_list verbs, labels;
     const char *ttl, *actor, *role;
-    bool gateway;
+    bool gateway, e2b;
 };
 
 #define AT(member) .at = offsetof(struct create_options, member)
@@ -39,28 +41,60 @@ static const struct option_spec create_options[] = {
     { "role", 0, "ROLE", "how far its sessions are trusted; a master decides what waits for one",
       .kind = OPTION_WORD, AT(role), .words = "apprentice journeyman master" },
     { "gateway", 0, NULL, "its bearer vouches for others", .kind = OPTION_FLAG, AT(gateway) },
+    { "e2b", 0, NULL, "a key for clients of E2B: prints what to export", .kind = OPTION_FLAG,
+      AT(e2b) },
 };
 
 static int put(const struct verb *v, const void *options, char **argv, struct json_writer *w)
 {
     const struct create_options *o = options;
 
-    (void)v;
-    body_text(w, "name", argv[0]);
+    if (!argv[0] && !o->e2b)
+        return verb_misused(v, "too few arguments: say what the token is for");
+    body_text(w, "name", argv[0] ? argv[0] : "e2b");
     body_list(w, "verbs", &o->verbs);
     body_pairs(w, "labels", &o->labels);
     body_text(w, "ttl", o->ttl);
     body_text(w, "actor", o->actor);
     body_text(w, "role", o->role);
     body_flag(w, "gateway", o->gateway);
+    body_flag(w, "e2b", o->e2b);
     return 0;
+}
+
+/* In quotes, for a shell's eval; what would end them is not there. */
+static bool print_export(const char *name, const struct json *value)
+{
+    if (!value || value->type != JSON_STR || str_find(value->s, '\'') < value->s.n)
+        return false;
+    printf("export %s='%s'\n", name, value->s.p);
+    return true;
+}
+
+static int print_created(const struct call *c, const void *options, const struct json *v)
+{
+    const struct create_options *o = options;
+    const struct json *url = json_get(v, STR("e2b_url"));
+
+    if (!o->e2b)
+        return -1;
+    if (!print_export("E2B_API_URL", url) || !print_export("E2B_SANDBOX_URL", url))
+        fprintf(stderr, "sandboxer: the daemon listens on no TCP address: start it with --listen "
+                        "and set E2B_API_URL and E2B_SANDBOX_URL to that\n");
+    print_export("E2B_API_KEY", json_get(v, STR("token")));
+    return answer_flush(c);
 }
 
 static int run_create(const struct verb *v, int argc, char **argv)
 {
     static struct create_options o;
     static const struct simple simple = {
-        .method = "POST", .before = "/v1/tokens", .options = &o, .body = put, .kind = &kind_secret
+        .method = "POST",
+        .before = "/v1/tokens",
+        .options = &o,
+        .body = put,
+        .kind = &kind_secret,
+        .print = print_created,
     };
 
     return answer_simple(v, argc, argv, &simple);
@@ -68,17 +102,21 @@ static int run_create(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_token_create = {
     .name = "token create",
-    .arguments = "NAME",
+    .arguments = "[NAME]",
     .summary = "make a token for the daemon's TCP address",
     .text =
         "The secret is shown once and cannot be shown again; -q prints nothing else.\n"
         "\n"
-        "  SANDBOXER_TOKEN=$(sandboxer token create -q ci --verb create --verb exec --ttl 1h)\n",
+        "  SANDBOXER_TOKEN=$(sandboxer token create -q ci --verb create --verb exec --ttl 1h)\n"
+        "\n"
+        "With --e2b it is a key for clients of E2B, and what they read is printed for a shell:\n"
+        "\n"
+        "  eval \"$(sandboxer token create --e2b)\"\n",
     .options = create_options,
     .n_options = COUNT_OF(create_options),
     .run = run_create,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
+    .min_arguments = 0,
     .max_arguments = 1,
 };
 

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 
 bool origin_is_loopback(const struct sockaddr_storage *a)
 {
@@ -48,4 +49,23 @@ bool origin_is_ours(const struct http_exchange *x)
     const struct h1_request *q = http_request(x);
 
     return p->is_unix || (host_is_ours(p, &q->host) && page_is_ours(&q->head));
+}
+
+bool origin_url(const struct sockaddr_storage *a, char ret[static ORIGIN_URL])
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)a;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)a;
+    char text[INET6_ADDRSTRLEN] = "";
+
+    if (a->ss_family == AF_INET) {
+        inet_ntop(AF_INET, &v4->sin_addr, text, sizeof text);
+        snprintf(ret, ORIGIN_URL, "http://%s:%u",
+                 v4->sin_addr.s_addr == htonl(INADDR_ANY) ? "127.0.0.1" : text,
+                 ntohs(v4->sin_port));
+    } else if (a->ss_family == AF_INET6) {
+        inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof text);
+        snprintf(ret, ORIGIN_URL, "http://[%s]:%u",
+                 IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr) ? "::1" : text, ntohs(v6->sin6_port));
+    }
+    return a->ss_family == AF_INET || a->ss_family == AF_INET6;
 }

@@ -10,6 +10,7 @@ TEST(shipped_profiles)
     } rows[] = {
         { CATALOG_DEFAULT_PROFILE, "ext.local" },
         { "profile.agent-dev", "ext.local" },
+        { "profile.base", "ext.local" },
         { "profile.build", "ext.local" },
         { "profile.compose-e2e", "ext.compose-ssh" },
         { "profile.compose-checkpoint", "ext.compose-ssh" },

@@ -1,0 +1,317 @@
+#include "api/e2b/inside.h"
+#include "api/e2b/signature.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "api/guard.h"
+#include "base/clock.h"
+#include "crypto/encode.h"
+#include "crypto/hash.h"
+#include "crypto/random.h"
+#include "crypto/secret.h"
+
+static void put(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, str_from(key));
+    json_put_lossy(w, str_from(value));
+}
+
+/* --- the key that tokens are made with: one for as long as the store lives --- */
+
+#define KEY_SETTING "e2b.key"
+
+static int make_key(struct api *a, struct err *e)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(2 * sizeof a->e2b_key + 1);
+    struct store_txn t = { 0 };
+    int r = crypto_random(a->e2b_key, sizeof a->e2b_key, e);
+
+    if (r < 0)
+        return r;
+    crypto_hex((struct str){ (const char *)a->e2b_key, sizeof a->e2b_key }, &text);
+    store_txn_begin(&t, control_store(a->control));
+    store_set(&t, KEY_SETTING, text.p);
+    r = store_commit_now(&t, e);
+    crypto_wipe(text.p, text.n);
+    return r;
+}
+
+int e2b_open(struct api *a, struct err *e)
+{
+    struct store_query q = { .kind = STORE_SETTING, .text = STR(KEY_SETTING) };
+    struct buf bytes AUTO(buf_done) = BUF_INIT(sizeof a->e2b_key + 1);
+    int r;
+
+    arena_init(&q.arena, 64 << 10);
+    r = store_ask_now(control_store(a->control), &q, e);
+    if (r >= 0 && !q.setting)
+        r = make_key(a, e);
+    else if (r >= 0 &&
+             (crypto_unhex(str_from(q.setting), &bytes, e) < 0 || bytes.n != sizeof a->e2b_key))
+        r = err_set(e, ERR_INVALID, "the store's setting " KEY_SETTING " is no key");
+    else if (r >= 0)
+        memcpy(a->e2b_key, bytes.p, sizeof a->e2b_key);
+    arena_done(&q.arena);
+    return err_wrap(e, r, "the key for E2B's clients");
+}
+
+void e2b_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT])
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(E2B_TOKEN_TEXT);
+    unsigned char code[CRYPTO_SHA256_SIZE];
+
+    crypto_hmac_sha256((struct str){ (const char *)a->e2b_key, sizeof a->e2b_key }, str_from(id),
+                       code);
+    crypto_hex((struct str){ (const char *)code, sizeof code }, &text);
+    str_copy(buf_str(&text), ret, E2B_TOKEN_TEXT);
+}
+
+bool e2b_may_enter(const struct caller *who)
+{
+    return caller_may(who, VERB_EXEC) && caller_may(who, VERB_FILES);
+}
+
+/* --- the control plane --- */
+
+static bool by_key(struct call *c)
+{
+    struct str key = call_header(c, "X-API-KEY"), bearer = call_header(c, "Authorization");
+
+    if (!key.p && bearer.n > 7 && strncasecmp(bearer.p, "Bearer ", 7) == 0)
+        key = (struct str){ bearer.p + 7, bearer.n - 7 };
+    if (!key.p) {
+        call_fail_with(c, 401, "unauthenticated",
+                       "send X-API-KEY; `sandboxer token create --e2b` makes one");
+        return false;
+    }
+    return call_by_token(c, key) && guard_identify(c) && call_may_use(c);
+}
+
+/* {"code": status, "message": …}: clients look at the code in here. */
+static void fail_plainly(struct call *c, const struct err *e, int status, const char *code)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(16 << 10);
+    struct json_writer w;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_begin_object(&w);
+    json_key(&w, STR("code"));
+    json_put_int(&w, status);
+    put(&w, "message", e->msg);
+    put(&w, "error_code", code);
+    json_end_object(&w);
+    json_writer_finish(&w, NULL);
+    call_answer_bytes(c, status, "application/json", buf_str(&text));
+}
+
+const struct route_face e2b_face = { .authenticate = by_key, .fail = fail_plainly };
+
+/* --- envd --- */
+
+/* E2B's own front answers this for whatever path of a sandbox that is not there. */
+static void fail_gone(struct call *c, struct str id)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(4096);
+    struct json_writer w;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_begin_object(&w);
+    json_key(&w, STR("sandboxId"));
+    json_put_lossy(&w, id.n <= 64 ? id : STR(""));
+    put(&w, "message", "The sandbox was not found");
+    json_key(&w, STR("code"));
+    json_put_int(&w, 502);
+    json_end_object(&w);
+    json_writer_finish(&w, NULL);
+    call_answer_bytes(c, 502, "application/json", buf_str(&text));
+}
+
+static bool find_box(struct call *c, struct str id)
+{
+    static const struct caller anybody = { .admin = true }; /* its token says who may */
+
+    if (control_find_now(c->api->control, &anybody, id, &c->sandbox) &&
+        sandbox_state_usable(sandbox_state(c->sandbox)))
+        return true;
+    fail_gone(c, id);
+    return false;
+}
+
+/* Whoever has the token, or a link, acts for the sandbox's owner, in this sandbox alone. */
+static bool enter(struct call *c)
+{
+    const struct sandbox_record *r = sandbox_view(c->sandbox).record;
+    struct caller *who = &c->caller;
+
+    snprintf(who->owner, sizeof who->owner, "%s", r->owner);
+    who->actor.kind = ACTOR_AGT;
+    snprintf(who->actor.id, sizeof who->actor.id, "envd");
+    who->verbs = VERB_BIT(VERB_READ) | VERB_BIT(VERB_EXEC) | VERB_BIT(VERB_FILES);
+    who->by_token = true;
+    sandbox_touch(c->sandbox);
+    return guard_identify(c);
+}
+
+static bool token_is_right(const struct call *c, struct str given)
+{
+    char right[E2B_TOKEN_TEXT];
+
+    e2b_token(c->api, sandbox_view(c->sandbox).record->id, right);
+    return crypto_equal(str_from(right), given);
+}
+
+static bool refuse(struct call *c, const char *why)
+{
+    call_fail_with(c, 401, "unauthenticated", why);
+    return false;
+}
+
+static bool by_box_token(struct call *c)
+{
+    struct str given = call_header(c, "X-Access-Token");
+
+    if (!find_box(c, call_header(c, "E2b-Sandbox-Id")))
+        return false;
+    if (!(c->route->flags & ROUTE_OPEN) && !token_is_right(c, given))
+        return refuse(c, given.p ? "the access token is not this sandbox's"
+                                 : "send X-Access-Token, as creating the sandbox told it");
+    return enter(c);
+}
+
+/* --- envd's files: by a link, too --- */
+
+struct seeking {
+    const struct api *api;
+    const struct signed_link *link;
+    struct str signature;
+    struct sandbox *found; /* referenced */
+};
+
+static bool is_signed_for(void *user, struct sandbox *s)
+{
+    struct seeking *k = user;
+    char token[E2B_TOKEN_TEXT];
+
+    e2b_token(k->api, sandbox_view(s).record->id, token);
+    if (!sandbox_state_usable(sandbox_state(s)) ||
+        !signature_good(k->link, str_from(token), k->signature))
+        return false;
+    k->found = sandbox_ref(s);
+    return true;
+}
+
+/* A link does not say whose it is, where all sandboxes have one address: it is the one whose token
+ * it was signed with. */
+static bool find_signed(struct call *c, const struct signed_link *l, struct str signature)
+{
+    struct seeking k = { .api = c->api, .link = l, .signature = signature };
+
+    if (c->sandbox)
+        return is_signed_for(&k, c->sandbox) ? (sandbox_unref(k.found), true) : false;
+    control_each(c->api->control, is_signed_for, &k);
+    c->sandbox = k.found;
+    return k.found;
+}
+
+static bool by_signature(struct call *c)
+{
+    struct signed_link l = {
+        .operation = http_request(c->x)->method == H1_POST ? "write" : "read",
+    };
+    struct str signature = { NULL, 0 }, path = { NULL, 0 }, user = { NULL, 0 };
+
+    if (call_query(c, "signature", &signature) < 0 || call_query(c, "path", &path) < 0 ||
+        call_query(c, "username", &user) < 0 ||
+        call_query(c, "signature_expiration", &l.expires) < 0)
+        return false;
+    l.path = path;
+    l.user = user;
+    if (!signature.n)
+        return refuse(c, "missing signature query parameter");
+    if (!find_signed(c, &l, signature))
+        return refuse(c, "invalid signature");
+    if (signature_expired(&l, clock_wall()))
+        return refuse(c, "signature is already expired");
+    return enter(c);
+}
+
+static bool by_box_token_or_link(struct call *c)
+{
+    struct str id = call_header(c, "E2b-Sandbox-Id"), given = call_header(c, "X-Access-Token");
+
+    if (id.p && !find_box(c, id))
+        return false;
+    if (!given.p)
+        return by_signature(c);
+    if (!c->sandbox)
+        return refuse(c, "send E2b-Sandbox-Id with the access token");
+    return token_is_right(c, given) ? enter(c)
+                                    : refuse(c, "the access token is not this sandbox's");
+}
+
+const struct route_face envd_face = { .authenticate = by_box_token, .fail = fail_plainly };
+const struct route_face envd_files_face = { .authenticate = by_box_token_or_link,
+                                            .fail = fail_plainly };
+
+/* --- Connect --- */
+
+static const struct {
+    int status; /* of ours */
+    const char *code;
+    int answered;
+} rpc_codes[] = {
+    { 400, "invalid_argument", 400 },    { 401, "unauthenticated", 401 },
+    { 403, "permission_denied", 403 },   { 404, "not_found", 404 },
+    { 409, "failed_precondition", 400 }, { 413, "resource_exhausted", 429 },
+    { 429, "resource_exhausted", 429 },  { 501, "unimplemented", 501 },
+    { 503, "unavailable", 503 },         { 504, "deadline_exceeded", 504 },
+};
+
+static const char *rpc_code(int status, int *ret)
+{
+    for (size_t i = 0; i < COUNT_OF(rpc_codes); i++)
+        if (rpc_codes[i].status == status) {
+            *ret = rpc_codes[i].answered;
+            return rpc_codes[i].code;
+        }
+    *ret = 500;
+    return "internal";
+}
+
+struct rpc_problem {
+    const char *code, *message;
+};
+
+static void write_problem(struct json_writer *w, const void *what)
+{
+    const struct rpc_problem *p = what;
+
+    json_begin_object(w);
+    put(w, "code", p->code);
+    put(w, "message", p->message);
+    json_end_object(w);
+}
+
+static void fail_rpc(struct call *c, const struct err *e, int status, const char *code)
+{
+    struct rpc_problem p = { .message = e->msg };
+    int answered;
+
+    (void)code;
+    p.code = rpc_code(status, &answered);
+    call_answer(c, answered, write_problem, &p);
+}
+
+/* A stream that did not begin is a stream all the same, with nothing but its end. */
+static void fail_stream(struct call *c, const struct err *e, int status, const char *code)
+{
+    int answered;
+
+    (void)code;
+    if (stream_begin(c, NULL))
+        stream_end_with(c, rpc_code(status, &answered), e->msg);
+}
+
+const struct route_face rpc_face = { .authenticate = by_box_token, .fail = fail_rpc };
+const struct route_face rpc_stream_face = { .authenticate = by_box_token, .fail = fail_stream };

@@ -1,0 +1,334 @@
+/* filesystem.Filesystem of E2B's envd: each call is a few file operations, one after the other. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "api/e2b/entry.h"
+#include "api/e2b/inside.h"
+#include "api/file_take.h"
+
+enum { ENTRIES_MAX = 50000 };
+
+struct place {
+    const char *path;
+    uint32_t depth;
+    struct place *next;
+};
+
+struct request {
+    const char *path, *from, *to;
+    uint32_t depth;
+};
+
+struct work {
+    struct call *call;
+    struct file_take take;
+    const char *user;
+    const char *path; /* that it is about; of a move: where to */
+    const char *from;
+    const char *paths[3];
+    /* of a list */
+    uint32_t depth;
+    struct place *places, **last; /* directories that are still to be listed */
+    struct buf text;
+    struct json_writer writer;
+    size_t entries;
+};
+
+static void work_end(struct call *c)
+{
+    struct work *k = c->state;
+
+    file_take_done(&k->take);
+    buf_done(&k->text);
+    free(k);
+}
+
+#define AT(member) JSON_AT(struct request, member)
+
+static const struct json_field path_fields[] = {
+    { "path", JSON_KIND_STR, AT(path) },
+    { "depth", JSON_KIND_UINT, AT(depth) },
+};
+static const struct json_field move_fields[] = {
+    { "source", JSON_KIND_STR, AT(from), .required = true },
+    { "destination", JSON_KIND_STR, AT(to), .required = true },
+};
+
+/* NULL: it is answered. */
+static struct work *work_new(struct call *c, const struct json_field *fields, size_t n)
+{
+    struct request q = { 0 };
+    const char *user = e2b_rpc_user(c), *path, *from = NULL;
+    struct work *k;
+    struct err e;
+
+    if (!user)
+        return NULL;
+    if (e2b_bind(c, c->json, fields, n, &q, &e) < 0) {
+        call_fail(c, &e);
+        return NULL;
+    }
+    path = e2b_path(c, user, str_from(q.to ? q.to : q.path));
+    if (path && q.from)
+        from = e2b_path(c, user, str_from(q.from));
+    if (!path || (q.from && !from))
+        return NULL;
+    k = calloc(1, sizeof *k);
+    if (!k)
+        abort();
+    *k = (struct work){ .call = c, .user = user, .path = path, .from = from, .depth = q.depth };
+    buf_init(&k->text, CALL_ANSWER_MAX);
+    c->state = k;
+    c->on_end = work_end;
+    return k;
+}
+
+static void run(struct work *k, enum ext_what what, const char *path, const char *to,
+                file_take_fn *done)
+{
+    k->paths[0] = arena_dup(&k->call->arena, str_from(path)); /* operations may cut it up */
+    k->paths[1] = to;
+    file_take_start(&k->take, k->call, what, k->paths, k->user,
+                    what == EXT_STAT || what == EXT_LIST ? EXT_ATTRIBUTES : 0, done);
+}
+
+static struct work *work_of(struct file_take *t)
+{
+    return container_of(t, struct work, take);
+}
+
+/* --- one entry as the answer --- */
+
+static void write_entry(struct json_writer *w, const void *what)
+{
+    json_begin_object(w);
+    json_key(w, STR("entry"));
+    entry_write(w, what);
+    json_end_object(w);
+}
+
+static void answer_entry(struct file_take *t, const struct err *e)
+{
+    struct work *k = work_of(t);
+    struct ext_entry v;
+    const struct shown_entry s = { .entry = &v, .path = k->path };
+
+    if (e)
+        call_fail(k->call, e);
+    else if (ext_entry_read(buf_str(&t->data), &v) <= 0)
+        rpc_fail(k->call, 500, "the operation's answer is malformed");
+    else
+        call_answer(k->call, 200, write_entry, &s);
+}
+
+static void then_show(struct file_take *t, const struct err *e)
+{
+    struct work *k = work_of(t);
+
+    if (e)
+        call_fail(k->call, e);
+    else
+        run(k, EXT_STAT, k->path, NULL, answer_entry);
+}
+
+static void show_stat(struct call *c)
+{
+    struct work *k = work_new(c, path_fields, COUNT_OF(path_fields));
+
+    if (k)
+        run(k, EXT_STAT, k->path, NULL, answer_entry);
+}
+
+/* --- MakeDir --- */
+
+static void write_exists(struct json_writer *w, const void *what)
+{
+    json_begin_object(w);
+    json_key(w, STR("code"));
+    json_put_str(w, STR("already_exists"));
+    json_key(w, STR("message"));
+    json_put_lossy(w, str_from(what));
+    json_end_object(w);
+}
+
+static void then_make(struct file_take *t, const struct err *e)
+{
+    struct work *k = work_of(t);
+    struct ext_entry v;
+    char text[320];
+
+    if (e && e->sys == ENOENT) {
+        run(k, EXT_MKDIR, k->path, NULL, then_show);
+    } else if (e) {
+        call_fail(k->call, e);
+    } else if (ext_entry_read(buf_str(&t->data), &v) > 0 && S_ISDIR(v.mode)) {
+        snprintf(text, sizeof text, "directory already exists: %.240s", k->path);
+        call_answer(k->call, 409, write_exists, text);
+    } else {
+        rpc_fail(k->call, 400, "the path exists, and is no directory");
+    }
+}
+
+static void make_dir(struct call *c)
+{
+    struct work *k = work_new(c, path_fields, COUNT_OF(path_fields));
+
+    if (k)
+        run(k, EXT_STAT, k->path, NULL, then_make);
+}
+
+/* --- Move and Remove --- */
+
+static void then_move(struct file_take *t, const struct err *e)
+{
+    struct work *k = work_of(t);
+
+    if (e)
+        call_fail(k->call, e);
+    else
+        run(k, EXT_RENAME, k->from, k->path, then_show);
+}
+
+static void move(struct call *c)
+{
+    struct work *k = work_new(c, move_fields, COUNT_OF(move_fields));
+
+    if (k)
+        run(k, EXT_MKDIR, e2b_parent(c, k->path), NULL, then_move);
+}
+
+static void removed(struct file_take *t, const struct err *e)
+{
+    struct work *k = work_of(t);
+
+    if (e && e->sys != ENOENT && e->code != ERR_NOT_FOUND)
+        call_fail(k->call, e);
+    else
+        rpc_answer_empty(k->call);
+}
+
+static void remove_tree(struct call *c)
+{
+    struct work *k = work_new(c, path_fields, COUNT_OF(path_fields));
+
+    if (k)
+        run(k, EXT_REMOVE, k->path, NULL, removed);
+}
+
+/* --- ListDir --- */
+
+static bool add_place(struct work *k, const char *path, uint32_t depth)
+{
+    struct place *p = arena_alloc(&k->call->arena, sizeof *p);
+
+    if (!p)
+        return false;
+    *p = (struct place){ .path = path, .depth = depth };
+    *k->last = p;
+    k->last = &p->next;
+    return true;
+}
+
+static const char *join(struct work *k, const char *dir, struct str name)
+{
+    size_t n = strlen(dir) + name.n + 2;
+    char *path = arena_alloc(&k->call->arena, n);
+
+    if (path)
+        snprintf(path, n, "%s/" STR_FMT, strcmp(dir, "/") == 0 ? "" : dir, STR_ARG(name));
+    return path;
+}
+
+static bool list_entry(struct work *k, const struct place *p, const struct ext_entry *v)
+{
+    const struct shown_entry s = { .entry = v, .path = join(k, p->path, v->name) };
+
+    if (!s.path || ++k->entries > ENTRIES_MAX)
+        return false;
+    entry_write(&k->writer, &s);
+    return !S_ISDIR(v->mode) || p->depth <= 1 || add_place(k, s.path, p->depth - 1);
+}
+
+static bool list_entries(struct work *k, const struct place *p, struct str in)
+{
+    struct ext_entry v;
+    ssize_t n;
+
+    while ((n = ext_entry_read(in, &v)) > 0) {
+        if (!list_entry(k, p, &v))
+            return false;
+        in = (struct str){ in.p + n, in.n - (size_t)n };
+    }
+    return n == 0 && !in.n;
+}
+
+static void answer_list(struct work *k)
+{
+    struct err e;
+
+    json_end_array(&k->writer);
+    json_end_object(&k->writer);
+    if (json_writer_finish(&k->writer, &e) < 0)
+        call_fail(k->call, &e);
+    else
+        call_answer_bytes(k->call, 200, "application/json", buf_str(&k->text));
+}
+
+static void list_next(struct work *k);
+
+static void listed(struct file_take *t, const struct err *e)
+{
+    struct work *k = work_of(t);
+    const struct place *p = k->places;
+    bool first = strcmp(p->path, k->path) == 0;
+
+    k->places = p->next;
+    if (!k->places)
+        k->last = &k->places;
+    if (e && first) {
+        call_fail(k->call, e);
+    } else if (!e && !list_entries(k, p, buf_str(&t->data))) {
+        rpc_fail(k->call, 413, "there are more entries than fit into an answer");
+    } else { /* what is below may have gone meanwhile, or keep us out */
+        list_next(k);
+    }
+}
+
+static void list_next(struct work *k)
+{
+    if (!k->call->x)
+        return;
+    if (k->places)
+        run(k, EXT_LIST, k->places->path, NULL, listed);
+    else
+        answer_list(k);
+}
+
+static void list_dir(struct call *c)
+{
+    struct work *k = work_new(c, path_fields, COUNT_OF(path_fields));
+
+    if (!k)
+        return;
+    k->last = &k->places;
+    json_writer_init(&k->writer, &k->text, JSON_COMPACT);
+    json_begin_object(&k->writer);
+    json_key(&k->writer, STR("entries"));
+    json_begin_array(&k->writer);
+    if (!add_place(k, k->path, k->depth ? k->depth : 1))
+        abort();
+    list_next(k);
+}
+
+#define SERVICE "/filesystem.Filesystem/"
+
+const struct route routes_envd_filesystem[] = {
+    { H1_POST, VERB_FILES, SERVICE "Stat", ROUTE_JSON, show_stat, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "MakeDir", ROUTE_JSON, make_dir, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "Move", ROUTE_JSON, move, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "Remove", ROUTE_JSON, remove_tree, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "ListDir", ROUTE_JSON, list_dir, .face = &rpc_face },
+    { .path = NULL },
+};

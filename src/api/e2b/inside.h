@@ -1,0 +1,65 @@
+/* What the files of E2B's interface share. */
+#ifndef API_E2B_INSIDE_H
+#define API_E2B_INSIDE_H
+
+#include "api/e2b/e2b.h"
+#include "api/e2b/envelope.h"
+#include "api/inside.h"
+#include "api/route.h"
+
+enum {
+    E2B_TOKEN_TEXT = 65, /* of a sandbox, with its NUL */
+    E2B_ENVD_PORT = 49983,
+    E2B_USER_MAX = 64,
+};
+
+/* What our answers to clients that ask are those of: they leave out what older ones could not. */
+#define E2B_ENVD_VERSION "0.6.13"
+
+/* --- faces.c: who asks, and how it is told what went wrong --- */
+extern const struct route_face e2b_face; /* the control plane: by a key */
+extern const struct route_face envd_face,
+    envd_files_face; /* by a sandbox's token; for files, a signature will do */
+extern const struct route_face rpc_face, rpc_stream_face; /* the same in Connect's words */
+
+/* The token that opens one sandbox's envd. */
+void e2b_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT]);
+/* Whether who asks may have it: it is good for programs and files. */
+bool e2b_may_enter(const struct caller *who);
+
+/* --- read.c --- */
+/* As json_bind(), but members that the table does not know are passed over: clients are newer than
+ * we are. */
+int e2b_bind(struct call *c, const struct json *v, const struct json_field *fields, size_t n,
+             void *out, struct err *e);
+/* The user that a request names, or "user"; and whose home is where. NULL: it is answered. */
+const char *e2b_rpc_user(struct call *c);
+const char *e2b_file_user(struct call *c);
+const char *e2b_home(struct call *c, const char *user);
+/* A path as its clients write it: from /, or from the user's home. NULL: it is answered. */
+const char *e2b_path(struct call *c, const char *user, struct str path);
+const char *e2b_parent(struct call *c, const char *path); /* of an absolute path */
+
+/* --- stream.c: what a streaming call of Connect is answered with --- */
+/* The one message of its request, bound. False: it is answered. */
+bool stream_request(struct call *c, const struct json_field *fields, size_t n, void *out);
+bool stream_begin(struct call *c, http_exchange_fn *on_drain); /* False: it is answered */
+/* As http_write(); at a failure the client is cut off. */
+int stream_send(struct call *c, call_write_fn *write, const void *what);
+void stream_end(struct call *c);
+void stream_end_with(struct call *c, const char *code, const char *message);
+/* Seconds between two signs of life, as the client asks. */
+int64_t stream_interval(const struct call *c);
+/* How long it may take, in nanoseconds; 0: for ever. False: it is answered. */
+bool stream_timeout(struct call *c, int64_t *ret);
+
+/* An empty object: it is done. */
+void rpc_answer_empty(struct call *c);
+void rpc_fail(struct call *c, int status, const char *message);
+
+/* --- the tables --- */
+extern const struct route routes_e2b[], routes_e2b_later[], routes_e2b_templates[];
+extern const struct route routes_envd[], routes_envd_files[], routes_envd_process[],
+    routes_envd_filesystem[], routes_envd_watch[];
+
+#endif

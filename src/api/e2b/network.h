@@ -1,0 +1,32 @@
+/* What E2B's clients say of a sandbox's network, and what that is in our policies.
+ *
+ * Nothing, or allow_internet_access true, is what the profile lets out. What allowOut names may be
+ * reached whatever else is said; with denyOut, so may what it does not name. */
+#ifndef API_E2B_NETWORK_H
+#define API_E2B_NETWORK_H
+
+#include "model/record.h"
+#include "model/request.h"
+#include "profile/catalog.h"
+
+struct policy_text;
+
+struct e2b_network {
+    bool internet, internet_given;
+    struct json_strs allow, deny;
+    const struct json *rules, *proxy, *mask;
+};
+
+enum { E2B_NETWORK_FIELD_COUNT = 6 };
+extern const struct json_field e2b_network_fields[E2B_NETWORK_FIELD_COUNT];
+
+/* Refuses what we could not keep. */
+int e2b_network_check(const struct e2b_network *n, struct err *e);
+/* Into a request for a new sandbox, which has its profile. */
+int e2b_network_fill(const struct e2b_network *n, const struct catalog *all,
+                     struct create_request *q, struct err *e);
+/* In place of what holds for a sandbox that has a network. */
+int e2b_network_text(const struct e2b_network *n, const struct catalog *all,
+                     const struct sandbox_record *r, struct policy_text **ret, struct err *e);
+
+#endif

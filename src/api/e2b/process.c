@@ -1,0 +1,633 @@
+/* process.Process of E2B's envd: programs that go on without their client. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/e2b/inside.h"
+#include "api/input.h"
+#include "base/clock.h"
+#include "crypto/encode.h"
+#include "loop/timer.h"
+
+enum { ENDED_KEPT_S = 30, DATA_MAX = 256 << 10, ARGS_MAX = PROCESS_ARGS_MAX };
+
+static void put(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, str_from(key));
+    json_put_lossy(w, str_from(value));
+}
+
+/* --- what is told of one --- */
+
+struct told {
+    struct call *call;
+    struct watcher watcher;
+    struct process *process; /* referenced */
+    struct process_op op;
+    struct process_request request;
+    struct loop_timer ping, deadline;
+    int64_t interval;
+    bool tty;
+};
+
+static void told_stop(struct told *t)
+{
+    watcher_stop(&t->watcher);
+    loop_timer_stop(&t->ping);
+    loop_timer_stop(&t->deadline);
+}
+
+static void told_end(struct call *c)
+{
+    struct told *t = c->state;
+
+    told_stop(t);
+    process_unref(t->process);
+    free(t);
+}
+
+static void told_gone(struct call *c)
+{
+    told_stop(c->state); /* the process goes on */
+}
+
+static void open_event(struct json_writer *w, const char *kind)
+{
+    json_begin_object(w);
+    json_key(w, STR("event"));
+    json_begin_object(w);
+    json_key(w, str_from(kind));
+    json_begin_object(w);
+}
+
+static void close_event(struct json_writer *w)
+{
+    json_end_object(w);
+    json_end_object(w);
+    json_end_object(w);
+}
+
+static void write_start(struct json_writer *w, const void *what)
+{
+    struct process_view v;
+
+    process_view(what, &v);
+    open_event(w, "start");
+    json_key(w, STR("pid"));
+    json_put_int(w, v.pid);
+    close_event(w);
+}
+
+static void write_ping(struct json_writer *w, const void *what)
+{
+    (void)what;
+    open_event(w, "keepalive");
+    close_event(w);
+}
+
+struct piece {
+    const char *channel;
+    struct str data;
+};
+
+static void write_piece(struct json_writer *w, const void *what)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(DATA_MAX);
+    const struct piece *p = what;
+
+    crypto_base64(p->data, &text);
+    open_event(w, "data");
+    json_key(w, str_from(p->channel));
+    json_put_str(w, buf_str(&text));
+    close_event(w);
+}
+
+/* As Go has it, which E2B's envd is written in: "exit status 3", "signal: killed". */
+static void write_end(struct json_writer *w, const void *what)
+{
+    const struct ext_end *end = what;
+    bool exited = end->how == EXT_EXITED;
+    char text[64];
+
+    if (exited)
+        snprintf(text, sizeof text, "exit status %d", end->status);
+    else
+        snprintf(text, sizeof text, "signal: %s",
+                 end->status == SIGKILL   ? "killed"
+                 : end->status == SIGTERM ? "terminated"
+                                          : sigdescr_np(end->status));
+    open_event(w, "end");
+    json_key(w, STR("exitCode"));
+    json_put_int(w, exited ? end->status : -1);
+    json_key(w, STR("exited"));
+    json_put_bool(w, exited);
+    put(w, "status", text);
+    if (!exited || end->status)
+        put(w, "error", text);
+    close_event(w);
+}
+
+static void on_ping(struct loop_timer *timer);
+
+static void ping_later(struct told *t)
+{
+    loop_timer_stop(&t->ping);
+    loop_timer_start(t->call->api->loop, &t->ping, clock_mono() + t->interval, on_ping, NULL);
+}
+
+static void on_ping(struct loop_timer *timer)
+{
+    struct told *t = container_of(timer, struct told, ping);
+
+    if (stream_send(t->call, write_ping, NULL) < 0)
+        told_stop(t);
+    else
+        ping_later(t);
+}
+
+static bool on_output(struct watcher *w, int channel, struct str data)
+{
+    struct told *t = container_of(w, struct told, watcher);
+    const struct piece p = { t->tty ? "pty" : channel == 2 ? "stderr" : "stdout", data };
+    int r = stream_send(t->call, write_piece, &p);
+
+    if (r < 0)
+        told_stop(t);
+    else
+        ping_later(t);
+    return r == 0;
+}
+
+/* Of a sandbox that went there is no end to tell: the client sees the stream break off, asks and
+ * learns that it is gone. */
+static void on_ended(struct watcher *w, const struct ext_end *end)
+{
+    struct told *t = container_of(w, struct told, watcher);
+    struct call *c = t->call;
+
+    told_stop(t);
+    if (end->how == EXT_LOST)
+        http_cut(call_take_exchange(c));
+    else if (end->how == EXT_TIMED_OUT)
+        stream_end_with(c, "deadline_exceeded", "the process ran for as long as it was given");
+    else if (stream_send(c, write_end, end) >= 0)
+        stream_end(c);
+}
+
+static void on_behind(struct watcher *w)
+{
+    struct told *t = container_of(w, struct told, watcher);
+
+    told_stop(t);
+    http_cut(call_take_exchange(t->call));
+}
+
+static const struct watcher_events watcher_events = { .output = on_output,
+                                                      .ended = on_ended,
+                                                      .fell_behind = on_behind };
+
+static void on_drain(struct http_exchange *x)
+{
+    struct call *c = http_state(x);
+    struct told *t = c->state;
+
+    watcher_resume(&t->watcher);
+}
+
+static struct told *told_new(struct call *c)
+{
+    struct told *t = calloc(1, sizeof *t);
+
+    if (!t)
+        abort();
+    t->call = c;
+    t->watcher.events = &watcher_events;
+    t->interval = stream_interval(c);
+    c->state = t;
+    c->on_end = told_end;
+    c->on_gone = told_gone;
+    return t;
+}
+
+/* The process is in t; live_only: without what it wrote before. */
+static void tell(struct told *t, bool live_only)
+{
+    struct process_view v;
+
+    process_view(t->process, &v);
+    t->tty = v.request->tty;
+    if (!stream_begin(t->call, on_drain))
+        return;
+    if (stream_send(t->call, write_start, t->process) < 0)
+        return;
+    ping_later(t);
+    process_watch(t->process, &t->watcher, live_only);
+}
+
+/* --- Start --- */
+
+struct start_request {
+    struct {
+        const char *cmd, *cwd;
+        struct json_strs args;
+        struct json_map envs;
+    } process;
+    bool stdin_, stdin_given, pty;
+    struct {
+        uint16_t cols, rows;
+    } size;
+    const char *tag;
+};
+
+#define AT(member) JSON_AT(struct start_request, member)
+#define WHOLE      .offset = 0, .size = sizeof(struct start_request)
+
+static const struct json_field command_fields[] = {
+    { "cmd", JSON_KIND_STR, AT(process.cmd), .required = true, .min = 1, .max = 4095 },
+    { "args", JSON_KIND_STRS, AT(process.args), .max = ARGS_MAX - 1 },
+    { "envs", JSON_KIND_MAP, AT(process.envs), .max = PROCESS_ENV_MAX },
+    { "cwd", JSON_KIND_STR, AT(process.cwd), .max = 4095 },
+};
+
+static const struct json_field size_fields[] = {
+    { "cols", JSON_KIND_UINT, AT(size.cols), .min = 0, .max = 10000 },
+    { "rows", JSON_KIND_UINT, AT(size.rows), .min = 0, .max = 10000 },
+};
+
+static const struct json_field pty_fields[] = {
+    { "size", JSON_KIND_OBJECT, WHOLE, JSON_FIELDS(size_fields) },
+};
+
+static const struct json_field start_fields[] = {
+    { "process", JSON_KIND_OBJECT, WHOLE, .required = true, JSON_FIELDS(command_fields) },
+    { "stdin", JSON_KIND_BOOL, AT(stdin_), .seen = offsetof(struct start_request, stdin_given) },
+    { "pty", JSON_KIND_OBJECT, WHOLE, .seen = offsetof(struct start_request, pty),
+      JSON_FIELDS(pty_fields) },
+    { "tag", JSON_KIND_STR, AT(tag), .max = 256 },
+};
+
+static struct json_strs whole_argv(struct call *c, const struct start_request *q)
+{
+    const char **argv = arena_array(&c->arena, q->process.args.n + 1, sizeof *argv);
+
+    if (!argv)
+        abort();
+    argv[0] = q->process.cmd;
+    for (size_t i = 0; i < q->process.args.n; i++)
+        argv[i + 1] = q->process.args.p[i];
+    return (struct json_strs){ argv, q->process.args.n + 1 };
+}
+
+static bool fill(struct call *c, const struct start_request *q, struct process_request *ret)
+{
+    const char *user = e2b_rpc_user(c), *cwd;
+    struct err e;
+
+    if (!user)
+        return false;
+    cwd = e2b_path(c, user, str_from(q->process.cwd));
+    if (!cwd)
+        return false;
+    *ret = (struct process_request){
+        .argv = whole_argv(c, q),
+        .env = q->process.envs,
+        .cwd = cwd,
+        .user = user,
+        .tag = q->tag && q->tag[0] ? q->tag : NULL,
+        .stdin_ = !q->stdin_given || q->stdin_,
+        .tty = q->pty,
+        .background = true,
+        .rows = q->size.rows ? q->size.rows : 24,
+        .cols = q->size.cols ? q->size.cols : 80,
+        .grace_ns = 0,
+    };
+    if (process_request_check(ret, &e) >= 0)
+        return stream_timeout(c, &ret->timeout_ns);
+    call_fail(c, &e);
+    return false;
+}
+
+static void fail_start(struct told *t, const struct err *e)
+{
+    char text[256];
+
+    if (strcmp(t->op.step, "workdir") == 0) {
+        snprintf(text, sizeof text, "cwd '%.200s' does not exist", t->request.cwd);
+        rpc_fail(t->call, 400, text);
+    } else if (strcmp(t->op.step, "user") == 0) {
+        snprintf(text, sizeof text, "invalid username: '%.64s'", t->request.user);
+        rpc_fail(t->call, 401, text);
+    } else {
+        call_fail(t->call, e);
+    }
+}
+
+static void started(struct process_op *op, int r, const struct err *e)
+{
+    struct told *t = container_of(op, struct told, op);
+    struct call *c = t->call;
+
+    if (r >= 0)
+        t->process = take_ptr(op->process);
+    if (c->x && r < 0)
+        fail_start(t, e);
+    else if (c->x)
+        tell(t, false);
+    call_unref(c);
+}
+
+static void start(struct call *c)
+{
+    struct start_request q = { 0 };
+    struct process_request request;
+    struct told *t;
+
+    if (!stream_request(c, start_fields, COUNT_OF(start_fields), &q) || !fill(c, &q, &request))
+        return;
+    t = told_new(c);
+    t->request = request;
+    t->op.request = &t->request;
+    t->op.done = started;
+    call_ref(c);
+    process_start(c->sandbox, &c->caller.actor, &t->op);
+}
+
+/* --- one that is there --- */
+
+struct selector {
+    uint32_t pid;
+    const char *tag;
+};
+
+static const struct json_field selector_fields[] = {
+    { "pid", JSON_KIND_UINT, JSON_AT(struct selector, pid) },
+    { "tag", JSON_KIND_STR, JSON_AT(struct selector, tag), .max = 256 },
+};
+
+struct search {
+    const struct selector *by;
+    struct process *found; /* not referenced */
+    bool running;
+};
+
+static bool is_recent(const struct process_view *v)
+{
+    return !v->ended || clock_wall() - v->exited_ns < ENDED_KEPT_S * NS_PER_S;
+}
+
+/* The last one of a number that runs, or else that ended a moment ago: numbers come again. */
+static void look_at(void *user, struct process *p)
+{
+    struct search *s = user;
+    struct process_view v;
+    bool same;
+
+    process_view(p, &v);
+    same = s->by->tag && s->by->tag[0] ? v.request->tag && strcmp(v.request->tag, s->by->tag) == 0
+                                       : v.pid > 0 && (uint32_t)v.pid == s->by->pid;
+    if (!same || !is_recent(&v) || (s->running && v.ended))
+        return;
+    s->found = p;
+    s->running = !v.ended;
+}
+
+/* Referenced; NULL: it is answered. */
+static struct process *select_process(struct call *c, const struct selector *by, bool running)
+{
+    struct search s = { .by = by };
+    char text[320];
+
+    process_each(c->sandbox, look_at, &s);
+    if (s.found && (s.running || !running))
+        return process_ref(s.found);
+    if (by->tag && by->tag[0])
+        snprintf(text, sizeof text, "process with tag %s not found", by->tag);
+    else
+        snprintf(text, sizeof text, "process with pid %u not found", by->pid);
+    rpc_fail(c, 404, text);
+    return NULL;
+}
+
+struct one_request {
+    struct selector process;
+    const char *stdin_, *pty_input;
+    unsigned signal;
+    bool has_size;
+    struct {
+        uint16_t cols, rows;
+    } size;
+};
+
+#define ONE(member) JSON_AT(struct one_request, member)
+#define SELECTOR                                                                                   \
+    {                                                                                              \
+        "process", JSON_KIND_OBJECT, ONE(process), .required = true, JSON_FIELDS(selector_fields)  \
+    }
+
+static void on_deadline(struct loop_timer *timer)
+{
+    struct told *t = container_of(timer, struct told, deadline);
+
+    told_stop(t);
+    stream_end_with(t->call, "deadline_exceeded", "the time that was given is over");
+}
+
+static const struct json_field connect_fields[] = { SELECTOR };
+
+static void connect_to(struct call *c)
+{
+    struct one_request q = { 0 };
+    struct process *p;
+    struct told *t;
+    int64_t timeout;
+
+    if (!stream_request(c, connect_fields, COUNT_OF(connect_fields), &q) ||
+        !stream_timeout(c, &timeout))
+        return;
+    p = select_process(c, &q.process, false);
+    if (!p)
+        return;
+    t = told_new(c);
+    t->process = p;
+    call_ref(c);
+    tell(t, true);
+    if (c->x && timeout) /* of this stream: the process has its own */
+        loop_timer_start(c->api->loop, &t->deadline, clock_mono() + timeout, on_deadline, NULL);
+    call_unref(c);
+}
+
+/* --- List --- */
+
+static void put_one(void *user, struct process *p)
+{
+    struct json_writer *w = user;
+    struct process_view v;
+
+    process_view(p, &v);
+    if (v.ended)
+        return;
+    json_begin_object(w);
+    json_key(w, STR("config"));
+    json_begin_object(w);
+    put(w, "cmd", v.request->argv.p[0]);
+    json_key(w, STR("args"));
+    json_begin_array(w);
+    for (size_t i = 1; i < v.request->argv.n; i++)
+        json_put_lossy(w, str_from(v.request->argv.p[i]));
+    json_end_array(w);
+    json_key(w, STR("envs"));
+    json_begin_object(w);
+    for (size_t i = 0; i < v.request->env.n; i++)
+        put(w, v.request->env.p[i].key, v.request->env.p[i].value);
+    json_end_object(w);
+    if (v.request->cwd)
+        put(w, "cwd", v.request->cwd);
+    json_end_object(w);
+    json_key(w, STR("pid"));
+    json_put_int(w, v.pid);
+    if (v.request->tag)
+        put(w, "tag", v.request->tag);
+    json_end_object(w);
+}
+
+static void write_list(struct json_writer *w, const void *what)
+{
+    const struct call *c = what;
+
+    json_begin_object(w);
+    json_key(w, STR("processes"));
+    json_begin_array(w);
+    process_each(c->sandbox, put_one, w);
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static void list(struct call *c)
+{
+    call_answer(c, 200, write_list, c);
+}
+
+/* --- input, signals, size --- */
+
+/* The process that a unary call is about, referenced; NULL: it is answered. */
+static struct process *read_one(struct call *c, const struct json_field *fields, size_t n,
+                                struct one_request *q)
+{
+    struct err e;
+
+    if (e2b_bind(c, c->json, fields, n, q, &e) >= 0)
+        return select_process(c, &q->process, true);
+    call_fail(c, &e);
+    return NULL;
+}
+
+static void answer_done(struct call *c, struct process *p, int r, const struct err *e)
+{
+    if (r < 0)
+        call_fail(c, e);
+    else
+        rpc_answer_empty(c);
+    process_unref(p);
+}
+
+static const struct json_field bytes_fields[] = {
+    { "stdin", JSON_KIND_STR, ONE(stdin_) },
+    { "pty", JSON_KIND_STR, ONE(pty_input) },
+};
+static const struct json_field input_fields[] = {
+    SELECTOR,
+    { "input", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct one_request),
+      JSON_FIELDS(bytes_fields) },
+};
+
+static void send_input(struct call *c)
+{
+    struct buf bytes AUTO(buf_done) = BUF_INIT(INPUT_WHOLE_MAX);
+    struct one_request q = { 0 };
+    struct process *p = read_one(c, input_fields, COUNT_OF(input_fields), &q);
+    struct err e;
+
+    if (!p)
+        return;
+    if (crypto_unbase64(str_from(q.pty_input ? q.pty_input : q.stdin_), &bytes, &e) < 0) {
+        process_unref(p);
+        call_fail(c, &e);
+        return;
+    }
+    input_whole(c, p, buf_str(&bytes), rpc_answer_empty);
+}
+
+static const struct json_field close_fields[] = { SELECTOR };
+
+static void close_stdin(struct call *c)
+{
+    struct one_request q = { 0 };
+    struct process *p = read_one(c, close_fields, COUNT_OF(close_fields), &q);
+    struct err e;
+
+    if (p)
+        answer_done(c, p, process_close_stdin(p, &e), &e);
+}
+
+static const char *const signal_names[] = { "SIGNAL_UNSPECIFIED", "SIGNAL_SIGTERM",
+                                            "SIGNAL_SIGKILL", NULL };
+static const struct json_field signal_fields[] = {
+    SELECTOR,
+    { "signal", JSON_KIND_ENUM, ONE(signal), .names = signal_names, .required = true },
+};
+
+static void send_signal(struct call *c)
+{
+    struct one_request q = { 0 };
+    struct process *p = read_one(c, signal_fields, COUNT_OF(signal_fields), &q);
+    struct err e;
+    int r;
+
+    if (!p)
+        return;
+    if (!q.signal)
+        r = err_set(&e, ERR_INVALID, "signal: must be SIGNAL_SIGTERM or SIGNAL_SIGKILL");
+    else
+        r = process_signal(p, q.signal == 2 ? SIGKILL : SIGTERM,
+                           q.signal == 2 ? EXT_SCOPE_TREE : EXT_SCOPE_ONE, &e);
+    answer_done(c, p, r, &e);
+}
+
+static const struct json_field new_size_fields[] = {
+    { "cols", JSON_KIND_UINT, ONE(size.cols), .required = true, .min = 1, .max = 10000 },
+    { "rows", JSON_KIND_UINT, ONE(size.rows), .required = true, .min = 1, .max = 10000 },
+};
+static const struct json_field new_pty_fields[] = {
+    { "size", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct one_request),
+      .seen = offsetof(struct one_request, has_size), JSON_FIELDS(new_size_fields) },
+};
+static const struct json_field update_fields[] = {
+    SELECTOR,
+    { "pty", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct one_request),
+      JSON_FIELDS(new_pty_fields) },
+};
+
+static void update(struct call *c)
+{
+    struct one_request q = { 0 };
+    struct process *p = read_one(c, update_fields, COUNT_OF(update_fields), &q);
+    struct err e;
+
+    if (p)
+        answer_done(c, p, q.has_size ? process_resize(p, q.size.rows, q.size.cols, &e) : 0, &e);
+}
+
+#define SERVICE "/process.Process/"
+#define STREAM  (ROUTE_TEXT | ROUTE_LONG)
+
+const struct route routes_envd_process[] = {
+    { H1_POST, VERB_EXEC, SERVICE "Start", STREAM, start, .face = &rpc_stream_face },
+    { H1_POST, VERB_EXEC, SERVICE "Connect", STREAM, connect_to, .face = &rpc_stream_face },
+    { H1_POST, VERB_READ, SERVICE "List", ROUTE_JSON, list, .face = &rpc_face },
+    { H1_POST, VERB_EXEC, SERVICE "SendInput", ROUTE_JSON | ROUTE_LONG, send_input,
+      .face = &rpc_face },
+    { H1_POST, VERB_EXEC, SERVICE "CloseStdin", ROUTE_JSON, close_stdin, .face = &rpc_face },
+    { H1_POST, VERB_EXEC, SERVICE "SendSignal", ROUTE_JSON, send_signal, .face = &rpc_face },
+    { H1_POST, VERB_EXEC, SERVICE "Update", ROUTE_JSON, update, .face = &rpc_face },
+    { .path = NULL },
+};

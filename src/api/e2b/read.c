@@ -1,0 +1,137 @@
+#include "api/e2b/inside.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "crypto/encode.h"
+
+enum { PATH_BYTES_MAX = 4095 };
+
+static const struct json_field *find_field(const struct json_field *fields, size_t n,
+                                           struct str name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(str_from(fields[i].name), name))
+            return &fields[i];
+    return NULL;
+}
+
+/* A copy with the members alone that the table has. NULL: there is no room. */
+static const struct json *known_members(const struct json *v, const struct json_field *fields,
+                                        size_t n, struct arena *a)
+{
+    struct json *copy = arena_alloc(a, sizeof *copy), *list;
+    size_t kept = 0;
+
+    if (!copy || v->type != JSON_OBJECT)
+        return copy ? v : NULL;
+    list = arena_array(a, v->list.n + 1, sizeof *list);
+    for (const struct json *m = json_first(v); list && m != json_end(v); m++) {
+        const struct json_field *f = find_field(fields, n, m->key);
+        const struct json *known = m;
+
+        if (!f)
+            continue;
+        if (f->kind == JSON_KIND_OBJECT)
+            known = known_members(m, f->fields, f->field_count, a);
+        if (!known)
+            return NULL;
+        list[kept++] = *known;
+    }
+    *copy = *v;
+    copy->list.p = list;
+    copy->list.n = kept;
+    return list ? copy : NULL;
+}
+
+int e2b_bind(struct call *c, const struct json *v, const struct json_field *fields, size_t n,
+             void *out, struct err *e)
+{
+    const struct json *known = known_members(v, fields, n, &c->arena);
+
+    if (!known)
+        return err_set(e, ERR_TOO_BIG, "the request has too many members");
+    return json_bind(known, fields, n, out, &c->arena, e);
+}
+
+static const char *good_user(struct call *c, struct str user)
+{
+    const char *name = user.n && user.n <= E2B_USER_MAX && !memchr(user.p, 0, user.n)
+                           ? arena_dup(&c->arena, user)
+                           : NULL;
+
+    if (!name)
+        rpc_fail(c, 401, "the user's name is empty or too long");
+    return name;
+}
+
+/* Basic authentication without a password: all that is in it is the name. */
+const char *e2b_rpc_user(struct call *c)
+{
+    struct str given = call_header(c, "Authorization"), user;
+    struct buf text AUTO(buf_done) = BUF_INIT(4 * E2B_USER_MAX);
+
+    if (given.n < 6 || strncasecmp(given.p, "Basic ", 6) != 0)
+        return "user";
+    if (crypto_unbase64((struct str){ given.p + 6, given.n - 6 }, &text, NULL) < 0) {
+        rpc_fail(c, 401, "Authorization: is no base64 of a name");
+        return NULL;
+    }
+    str_cut(buf_str(&text), ':', &user);
+    return good_user(c, user);
+}
+
+const char *e2b_file_user(struct call *c)
+{
+    struct str user;
+    int r = call_query(c, "username", &user);
+
+    if (r < 0)
+        return NULL;
+    return r && user.n ? good_user(c, user) : "user";
+}
+
+const char *e2b_home(struct call *c, const char *user)
+{
+    char text[E2B_USER_MAX + 8];
+
+    if (strcmp(user, "root") == 0 || strcmp(user, "0") == 0)
+        return "/root";
+    snprintf(text, sizeof text, "/home/%s", user);
+    return arena_dup(&c->arena, str_from(text));
+}
+
+const char *e2b_path(struct call *c, const char *user, struct str path)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(PATH_BYTES_MAX + 1);
+    const char *ret = NULL;
+    int r = 0;
+
+    if (!path.n || path.p[0] != '/') {
+        r = buf_add(&text, str_from(e2b_home(c, user)));
+        if (path.n && path.p[0] == '~' && (path.n == 1 || path.p[1] == '/'))
+            path = (struct str){ path.p + 1, path.n - 1 };
+        if (r >= 0 && path.n && path.p[0] != '/')
+            r = buf_add_c(&text, '/');
+    }
+    if (r >= 0 && (!path.n || !memchr(path.p, 0, path.n)))
+        r = buf_add(&text, path);
+    else
+        r = -1;
+    while (text.n > 1 && text.p[text.n - 1] == '/')
+        text.n--;
+    if (r >= 0)
+        ret = arena_dup(&c->arena, buf_str(&text));
+    if (!ret)
+        rpc_fail(c, 400, "path: is longer than 4095 bytes, or has a NUL");
+    return ret;
+}
+
+const char *e2b_parent(struct call *c, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return !slash || slash == path
+               ? "/"
+               : arena_dup(&c->arena, (struct str){ path, (size_t)(slash - path) });
+}

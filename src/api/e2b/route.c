@@ -1,0 +1,112 @@
+#include "api/e2b/inside.h"
+
+static const struct route *const plane_tables[] = { routes_e2b, routes_e2b_later,
+                                                    routes_e2b_templates, routes_envd_files, NULL };
+static const struct route *const envd_tables[] = { routes_envd,         routes_envd_files,
+                                                   routes_envd_process, routes_envd_filesystem,
+                                                   routes_envd_watch,   NULL };
+
+static void no_such_path(struct call *c)
+{
+    call_fail_with(c, 404, "not_found", "there is no such path");
+}
+
+struct closed {
+    uint64_t port;
+};
+
+static void write_closed(struct json_writer *w, const void *what)
+{
+    const struct closed *p = what;
+
+    json_begin_object(w);
+    json_key(w, STR("message"));
+    json_put_str(w, STR("The sandbox is running but port is not open"));
+    json_key(w, STR("port"));
+    json_put_uint(w, p->port);
+    json_key(w, STR("code"));
+    json_put_int(w, 502);
+    json_end_object(w);
+}
+
+static uint64_t port_of(const struct call *c)
+{
+    struct str text = call_header(c, "E2b-Sandbox-Port");
+    uint64_t port = E2B_ENVD_PORT;
+
+    if (text.p && (!str_to_u64(text, &port) || port > UINT16_MAX))
+        port = 0;
+    return port;
+}
+
+static void port_closed(struct call *c)
+{
+    const struct closed p = { port_of(c) };
+
+    call_answer(c, 502, write_closed, &p);
+}
+
+static const struct route unknown = { .handle = no_such_path, .face = &e2b_face, .path = "/" },
+                          unknown_inside = { .handle = no_such_path,
+                                             .face = &envd_face,
+                                             .path = "/",
+                                             .flags = ROUTE_OPEN },
+                          closed = { .handle = port_closed,
+                                     .face = &envd_face,
+                                     .path = "/",
+                                     .flags = ROUTE_OPEN };
+
+/* Paths that are nobody else's: also what is not there is told in E2B's words. */
+static bool is_plane(const struct url_path *p)
+{
+    static const char *const first[] = { "v2",      "v3",        "sandboxes", "templates",
+                                         "secrets", "snapshots", "volumes",   "volumecontent",
+                                         "teams" };
+
+    for (size_t i = 0; p->n && i < COUNT_OF(first); i++)
+        if (str_eq(p->segments[0], str_from(first[i])))
+            return true;
+    return false;
+}
+
+static bool route_plane(struct call *c)
+{
+    unsigned allowed;
+
+    c->route =
+        route_find_in(plane_tables, http_request(c->x)->method, &c->path, c->params, &allowed);
+    if (!c->route && is_plane(&c->path))
+        c->route = &unknown;
+    return c->route;
+}
+
+static bool route_inside(struct call *c)
+{
+    unsigned allowed;
+
+    c->route = &closed;
+    if (port_of(c) == E2B_ENVD_PORT)
+        c->route =
+            route_find_in(envd_tables, http_request(c->x)->method, &c->path, c->params, &allowed);
+    if (!c->route)
+        c->route = &unknown_inside;
+    return true;
+}
+
+bool e2b_route(struct call *c)
+{
+    if (c->path.n && str_eq(c->path.segments[0], STR("v1")))
+        return false;
+    return call_header(c, "E2b-Sandbox-Id").p ? route_inside(c) : route_plane(c);
+}
+
+static void health(struct call *c)
+{
+    call_answer_empty(c);
+}
+
+const struct route routes_envd[] = {
+    { H1_GET, VERB_READ, "/health", ROUTE_OPEN, health, "Whether the sandbox is there",
+      .status = 204, .face = &envd_face },
+    { .path = NULL },
+};

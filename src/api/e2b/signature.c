@@ -1,0 +1,54 @@
+#include "api/e2b/signature.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "crypto/encode.h"
+#include "crypto/hash.h"
+#include "crypto/secret.h"
+
+enum { SIGNED_MAX = 16 << 10 };
+
+static bool write_signed(const struct signed_link *l, struct str token, struct buf *out)
+{
+    const struct str parts[] = { l->path, str_from(l->operation), l->user, token, l->expires };
+    size_t n = l->expires.p ? 5 : 4;
+
+    for (size_t i = 0; i < n; i++)
+        if ((i && buf_add_c(out, ':') < 0) || buf_add(out, parts[i]) < 0)
+            return false;
+    return true;
+}
+
+bool signature_make(const struct signed_link *l, struct str token, char ret[static SIGNATURE_TEXT])
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(SIGNED_MAX), encoded = BUF_INIT(SIGNATURE_TEXT);
+    unsigned char digest[CRYPTO_SHA256_SIZE];
+
+    if (!write_signed(l, token, &text))
+        return false;
+    crypto_sha256(buf_str(&text), digest);
+    if (crypto_base64((struct str){ (const char *)digest, sizeof digest }, &encoded) < 0)
+        return false;
+    while (encoded.n && encoded.p[encoded.n - 1] == '=')
+        encoded.n--;
+    snprintf(ret, SIGNATURE_TEXT, "v1_%.*s", (int)encoded.n, encoded.p);
+    return true;
+}
+
+bool signature_good(const struct signed_link *l, struct str token, struct str signature)
+{
+    char right[SIGNATURE_TEXT];
+
+    return signature_make(l, token, right) && crypto_equal(str_from(right), signature);
+}
+
+bool signature_expired(const struct signed_link *l, int64_t wall_ns)
+{
+    int64_t at;
+
+    if (!l->expires.p)
+        return false;
+    return !str_to_i64(l->expires, &at) || at < wall_ns / NS_PER_S;
+}

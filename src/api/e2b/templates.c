@@ -1,0 +1,113 @@
+/* E2B's templates, which are our profiles: listed and found, not built. */
+#include <stdio.h>
+
+#include "api/e2b/inside.h"
+
+static void put(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, str_from(key));
+    json_put_lossy(w, str_from(value));
+}
+
+static void put_number(struct json_writer *w, const char *key, int64_t value)
+{
+    json_key(w, str_from(key));
+    json_put_int(w, value);
+}
+
+static void put_flag(struct json_writer *w, const char *key, bool value)
+{
+    json_key(w, str_from(key));
+    json_put_bool(w, value);
+}
+
+static const char *short_name(const char *id)
+{
+    return strncmp(id, "profile.", 8) == 0 ? id + 8 : id;
+}
+
+static void put_names(struct json_writer *w, const char *key, const char *name)
+{
+    json_key(w, str_from(key));
+    json_begin_array(w);
+    json_put_str(w, str_from(name));
+    json_end_array(w);
+}
+
+static void put_profile(struct json_writer *w, const struct profile *p)
+{
+    const char *name = short_name(p->id);
+    uint32_t milli = profile_cpu_milli(p);
+    char build[24];
+
+    snprintf(build, sizeof build, "%u", p->version);
+    json_begin_object(w);
+    put(w, "templateID", name);
+    put(w, "buildID", build);
+    put(w, "buildStatus", "ready");
+    put_names(w, "aliases", name);
+    put_names(w, "names", name);
+    put_number(w, "cpuCount", milli > 1000 ? milli / 1000 : 1);
+    put_number(w, "memoryMB", p->resources.memory_mb);
+    put_number(w, "diskSizeMB", p->resources.disk_mb);
+    put_flag(w, "public", true);
+    put(w, "createdAt", "1970-01-01T00:00:00Z"); /* nobody knows; clients want a time */
+    put(w, "updatedAt", "1970-01-01T00:00:00Z");
+    put_number(w, "spawnCount", 0);
+    put_number(w, "buildCount", 1);
+    put(w, "envdVersion", E2B_ENVD_VERSION);
+    json_end_object(w);
+}
+
+/* The highest version of each: the next entry is another's. */
+static void write_list(struct json_writer *w, const void *what)
+{
+    const struct catalog *all = what;
+
+    json_begin_array(w);
+    for (size_t i = 0; i < all->n; i++) {
+        bool last =
+            i + 1 == all->n || strcmp(all->entries[i].name.id, all->entries[i + 1].name.id) != 0;
+
+        if (last && all->entries[i].profile)
+            put_profile(w, all->entries[i].profile);
+    }
+    json_end_array(w);
+}
+
+static void list(struct call *c)
+{
+    call_answer(c, 200, write_list, control_catalog(c->api->control));
+}
+
+static void write_alias(struct json_writer *w, const void *what)
+{
+    const struct profile *p = what;
+
+    json_begin_object(w);
+    put(w, "templateID", short_name(p->id));
+    put_flag(w, "public", true);
+    json_end_object(w);
+}
+
+static void alias(struct call *c)
+{
+    AUTO(profile_unrefp_) struct profile *p = NULL;
+    char name[PROFILE_ID_MAX + 16];
+    struct err e;
+
+    snprintf(name, sizeof name, "profile.%.*s",
+             (int)(c->params[0].n < PROFILE_ID_MAX ? c->params[0].n : PROFILE_ID_MAX),
+             c->params[0].p);
+    if (catalog_find(control_catalog(c->api->control), str_from(name), &p, &e) < 0)
+        call_fail(c, &e);
+    else
+        call_answer(c, 200, write_alias, p);
+}
+
+const struct route routes_e2b_templates[] = {
+    { H1_GET, VERB_READ, "/templates", 0, list, .face = &e2b_face },
+    { H1_GET, VERB_READ, "/v2/templates", 0, list, .face = &e2b_face },
+    { H1_GET, VERB_READ, "/templates/aliases/{alias}", 0, alias, .face = &e2b_face },
+    { .path = NULL },
+};

@@ -1,0 +1,659 @@
+/* Watching directories for E2B's clients: on a stream, or kept to be asked for. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "api/e2b/entry.h"
+#include "api/e2b/inside.h"
+#include "api/file_take.h"
+#include "base/clock.h"
+#include "extensions/records.h"
+#include "loop/timer.h"
+
+enum { PIECE = 64 << 10, KEPT_EVENTS_MAX = 10000, KEPT_TEXT_MAX = 4 << 20, KEPT_MAX = 64 };
+enum { PATH_BYTES_MAX = 4096 };
+
+/* --- the watching itself --- */
+
+struct dir_watch;
+struct dir_watch_events {
+    void (*stands)(struct dir_watch *d); /* what happens from now on is told */
+    /* False: enough for now, dir_watch_resume() goes on. */
+    bool (*changed)(struct dir_watch *d, const char *type, struct str name);
+    void (*over)(struct dir_watch *d, const struct err *e); /* the last word */
+};
+
+struct dir_watch {
+    const struct dir_watch_events *events;
+    struct loop *loop;
+    struct run_op op;
+    struct loop_fd output;
+    int out;
+    bool running, stood, full;
+    struct buf records;
+    struct err failure;
+};
+
+static void dir_watch_stop(struct dir_watch *d)
+{
+    loop_fd_stop(&d->output);
+    drop_fd(&d->out);
+    buf_done(&d->records);
+    if (d->running) {
+        d->running = false;
+        run_op_cancel(&d->op);
+    }
+}
+
+static const char *type_of(uint32_t mask)
+{
+    static const struct {
+        uint32_t bits;
+        const char *name;
+    } types[] = {
+        { IN_CREATE | IN_MOVED_TO, "EVENT_TYPE_CREATE" },
+        { IN_MODIFY, "EVENT_TYPE_WRITE" },
+        { IN_DELETE | IN_DELETE_SELF, "EVENT_TYPE_REMOVE" },
+        { IN_MOVED_FROM | IN_MOVE_SELF, "EVENT_TYPE_RENAME" },
+        { IN_ATTRIB, "EVENT_TYPE_CHMOD" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        if (mask & types[i].bits)
+            return types[i].name;
+    return NULL;
+}
+
+/* False: malformed, or nobody listens any more. */
+static bool tell_records(struct dir_watch *d)
+{
+    struct ext_change v;
+    ssize_t n = 0;
+
+    while (!d->full && (n = ext_change_read(buf_str(&d->records), &v)) > 0) {
+        if (!d->stood) {
+            d->stood = true;
+            d->events->stands(d);
+        } else if (type_of(v.mask)) {
+            d->full = !d->events->changed(d, type_of(v.mask), v.name);
+        }
+        if (d->out < 0)
+            return false;
+        buf_drop(&d->records, (size_t)n);
+    }
+    return n >= 0;
+}
+
+/* What came is told; more is read when all of it was taken. */
+static void go_on(struct dir_watch *d)
+{
+    bool good = tell_records(d);
+
+    if (d->out < 0)
+        return;
+    if (good) {
+        (void)loop_fd_want(&d->output, d->full ? 0 : LOOP_READ, NULL);
+    } else {
+        loop_fd_stop(&d->output);
+        drop_fd(&d->out); /* which ends it */
+    }
+}
+
+static void on_output(struct loop_fd *s, unsigned events)
+{
+    static char room[PIECE];
+    struct dir_watch *d = container_of(s, struct dir_watch, output);
+    ssize_t n = read(d->out, room, sizeof room);
+
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n > 0 && buf_add(&d->records, (struct str){ room, (size_t)n }) >= 0) {
+        go_on(d);
+    } else { /* its end says why */
+        loop_fd_stop(s);
+        drop_fd(&d->out);
+    }
+}
+
+static void dir_watch_resume(struct dir_watch *d)
+{
+    if (!d->full || d->out < 0)
+        return;
+    d->full = false;
+    go_on(d);
+}
+
+static void on_started(struct run_op *op, int r, const struct err *e)
+{
+    struct dir_watch *d = container_of(op, struct dir_watch, op);
+
+    if (r < 0) {
+        d->events->over(d, e);
+        return;
+    }
+    d->running = true;
+    d->out = take_fd(&op->process.stdio[1]);
+    drop_fd(&op->process.stdio[0]);
+    drop_fd(&op->process.stdio[2]);
+    loop_fd_start(d->loop, &d->output, d->out, LOOP_READ, on_output, NULL);
+}
+
+static void on_ended(struct run_op *op, const struct ext_end *end)
+{
+    struct dir_watch *d = container_of(op, struct dir_watch, op);
+
+    d->running = false;
+    file_failure(end, &d->failure);
+    loop_fd_stop(&d->output);
+    drop_fd(&d->out);
+    d->events->over(d, d->failure.code ? &d->failure : NULL);
+}
+
+static const struct run_op_events run_events = { .started = on_started, .ended = on_ended };
+
+struct watch_request {
+    const char *path, *watcher;
+    bool recursive, entries;
+};
+
+/* False: it is answered. */
+static bool dir_watch_start(struct dir_watch *d, struct call *c, const struct watch_request *q,
+                            const struct dir_watch_events *events, const char **ret_user,
+                            const char **ret_path)
+{
+    const char *user = e2b_rpc_user(c), *path = user ? e2b_path(c, user, str_from(q->path)) : NULL;
+    const char *const paths[] = { path, NULL };
+    const struct ext_start start = { .what = EXT_WATCH,
+                                     .user = user,
+                                     .cwd = "/",
+                                     .argv = paths,
+                                     .mode = q->recursive ? EXT_WATCH_TREE : 0 };
+
+    if (!path)
+        return false;
+    *d = (struct dir_watch){ .events = events, .loop = c->api->loop, .out = -1 };
+    d->op.events = &run_events;
+    buf_init(&d->records, EXT_RECORD_MAX + PIECE);
+    sandbox_run(c->sandbox, &start, &d->op);
+    *ret_user = user;
+    *ret_path = path;
+    return true;
+}
+
+#define AT(member) JSON_AT(struct watch_request, member)
+
+static const struct json_field watch_fields[] = {
+    { "path", JSON_KIND_STR, AT(path) },
+    { "recursive", JSON_KIND_BOOL, AT(recursive) },
+    { "includeEntry", JSON_KIND_BOOL, AT(entries) },
+};
+static const struct json_field watcher_fields[] = {
+    { "watcherId", JSON_KIND_STR, AT(watcher), .required = true, .max = ID_MAX },
+};
+
+/* --- on a stream --- */
+
+struct streamed {
+    struct call *call;
+    struct dir_watch watch;
+    struct loop_timer ping, deadline;
+    int64_t interval, timeout;
+    /* with what it is about, if that is asked for: the change that waits for it */
+    bool entries, looking;
+    const char *user, *top;
+    struct file_take take;
+    const char *type, *paths[2];
+    char name[PATH_BYTES_MAX], path[2 * PATH_BYTES_MAX];
+};
+
+static void streamed_stop(struct streamed *s)
+{
+    loop_timer_stop(&s->ping);
+    loop_timer_stop(&s->deadline);
+}
+
+static void streamed_end(struct call *c)
+{
+    struct streamed *s = c->state;
+
+    streamed_stop(s);
+    dir_watch_stop(&s->watch);
+    file_take_done(&s->take);
+    free(s);
+}
+
+/* The operation's reference, if it is still held. */
+static void streamed_leave(struct streamed *s)
+{
+    bool held = s->watch.running;
+
+    streamed_stop(s);
+    dir_watch_stop(&s->watch);
+    if (held)
+        call_unref(s->call);
+}
+
+static void streamed_gone(struct call *c)
+{
+    streamed_leave(c->state);
+}
+
+static void open_event(struct json_writer *w, const char *kind)
+{
+    json_begin_object(w);
+    json_key(w, str_from(kind));
+    json_begin_object(w);
+}
+
+static void close_event(struct json_writer *w)
+{
+    json_end_object(w);
+    json_end_object(w);
+}
+
+static void write_empty(struct json_writer *w, const void *what)
+{
+    open_event(w, what);
+    close_event(w);
+}
+
+struct change {
+    const char *type;
+    struct str name;
+    const struct shown_entry *entry; /* NULL: none */
+};
+
+static void put_change(struct json_writer *w, const struct change *v)
+{
+    json_key(w, STR("name"));
+    json_put_lossy(w, v->name);
+    json_key(w, STR("type"));
+    json_put_str(w, str_from(v->type));
+    if (v->entry) {
+        json_key(w, STR("entry"));
+        entry_write(w, v->entry);
+    }
+}
+
+static void write_change(struct json_writer *w, const void *what)
+{
+    open_event(w, "filesystem");
+    put_change(w, what);
+    close_event(w);
+}
+
+static void on_ping(struct loop_timer *t);
+
+static void ping_later(struct streamed *s)
+{
+    loop_timer_stop(&s->ping);
+    loop_timer_start(s->call->api->loop, &s->ping, clock_mono() + s->interval, on_ping, NULL);
+}
+
+static void on_ping(struct loop_timer *t)
+{
+    struct streamed *s = container_of(t, struct streamed, ping);
+
+    if (stream_send(s->call, write_empty, "keepalive") < 0)
+        streamed_leave(s);
+    else
+        ping_later(s);
+}
+
+static void on_deadline(struct loop_timer *t)
+{
+    struct streamed *s = container_of(t, struct streamed, deadline);
+    struct call *c = call_ref(s->call);
+
+    stream_end_with(c, "deadline_exceeded", "the time that was given is over");
+    streamed_leave(s);
+    call_unref(c);
+}
+
+static void on_drain(struct http_exchange *x)
+{
+    struct call *c = http_state(x);
+    struct streamed *s = c->state;
+
+    if (!s->looking)
+        dir_watch_resume(&s->watch);
+}
+
+static void streamed_stands(struct dir_watch *d)
+{
+    struct streamed *s = container_of(d, struct streamed, watch);
+    struct call *c = call_ref(s->call);
+
+    if (!c->x || !stream_begin(c, on_drain) || stream_send(c, write_empty, "start") < 0) {
+        streamed_leave(s);
+    } else {
+        ping_later(s);
+        if (s->timeout)
+            loop_timer_start(c->api->loop, &s->deadline, clock_mono() + s->timeout, on_deadline,
+                             NULL);
+    }
+    call_unref(c);
+}
+
+/* As stream_send(). */
+static int tell_change(struct streamed *s, const struct change *v)
+{
+    int r = stream_send(s->call, write_change, v);
+
+    if (r < 0)
+        streamed_leave(s);
+    else
+        ping_later(s);
+    return r;
+}
+
+static void looked(struct file_take *t, const struct err *e)
+{
+    struct streamed *s = container_of(t, struct streamed, take);
+    struct ext_entry entry;
+    const struct shown_entry shown = { .entry = &entry, .path = s->path };
+    bool there = !e && ext_entry_read(buf_str(&t->data), &entry) > 0;
+
+    s->looking = false;
+    if (s->call->x &&
+        tell_change(s, &(struct change){ s->type, str_from(s->name), there ? &shown : NULL }) == 0)
+        dir_watch_resume(&s->watch);
+}
+
+/* Looks at it first. False: it is gone, or its name too long. */
+static bool look_at(struct streamed *s, const char *type, struct str name)
+{
+    if (!s->entries || strcmp(type, "EVENT_TYPE_REMOVE") == 0 ||
+        strcmp(type, "EVENT_TYPE_RENAME") == 0 || !str_copy(name, s->name, sizeof s->name))
+        return false;
+    s->looking = true;
+    s->type = type;
+    snprintf(s->path, sizeof s->path, "%s/%s", strcmp(s->top, "/") == 0 ? "" : s->top, s->name);
+    s->paths[0] = s->path;
+    s->paths[1] = NULL;
+    file_take_start(&s->take, s->call, EXT_STAT, s->paths, s->user, EXT_ATTRIBUTES, looked);
+    return true;
+}
+
+static bool streamed_changed(struct dir_watch *d, const char *type, struct str name)
+{
+    struct streamed *s = container_of(d, struct streamed, watch);
+    struct call *c = call_ref(s->call);
+    bool more =
+        !look_at(s, type, name) && tell_change(s, &(struct change){ type, name, NULL }) == 0;
+
+    call_unref(c);
+    return more;
+}
+
+/* Not started, or its sandbox went: then the stream breaks off. */
+static void streamed_over(struct dir_watch *d, const struct err *e)
+{
+    struct streamed *s = container_of(d, struct streamed, watch);
+    struct call *c = s->call;
+
+    streamed_stop(s);
+    if (c->x && d->stood)
+        http_cut(call_take_exchange(c));
+    else if (c->x && e)
+        call_fail(c, e);
+    call_unref(c);
+}
+
+static const struct dir_watch_events streamed_events = { .stands = streamed_stands,
+                                                         .changed = streamed_changed,
+                                                         .over = streamed_over };
+
+static void watch_dir(struct call *c)
+{
+    struct watch_request q = { 0 };
+    struct streamed *s;
+    int64_t timeout;
+
+    if (!stream_request(c, watch_fields, COUNT_OF(watch_fields), &q) ||
+        !stream_timeout(c, &timeout))
+        return;
+    s = calloc(1, sizeof *s);
+    if (!s)
+        abort();
+    s->call = c;
+    s->watch.out = -1;
+    s->interval = stream_interval(c);
+    s->timeout = timeout;
+    s->entries = q.entries;
+    c->state = s;
+    c->on_end = streamed_end;
+    c->on_gone = streamed_gone;
+    if (!dir_watch_start(&s->watch, c, &q, &streamed_events, &s->user, &s->top))
+        return;
+    call_ref(c);
+}
+
+/* --- kept --- */
+
+struct kept_event {
+    const char *type;
+    uint32_t at, n; /* its name, in the texts */
+};
+
+struct kept {
+    struct api *api;
+    struct link link;
+    char id[ID_MAX], sandbox[ID_MAX];
+    struct dir_watch watch;
+    struct call *call; /* that waits until it stands; referenced */
+    struct kept_event events[KEPT_EVENTS_MAX];
+    size_t n;
+    struct buf names;
+    struct loop_later later;
+};
+
+static void kept_free(struct loop_later *l)
+{
+    struct kept *k = container_of(l, struct kept, later);
+
+    buf_done(&k->names);
+    free(k);
+}
+
+static void kept_drop(struct kept *k)
+{
+    link_leave(&k->link);
+    dir_watch_stop(&k->watch);
+    loop_later(k->api->loop, &k->later, kept_free, NULL);
+}
+
+static void write_id(struct json_writer *w, const void *what)
+{
+    json_begin_object(w);
+    json_key(w, STR("watcherId"));
+    json_put_str(w, str_from(what));
+    json_end_object(w);
+}
+
+static void kept_stands(struct dir_watch *d)
+{
+    struct kept *k = container_of(d, struct kept, watch);
+    struct call *c = take_ptr(k->call);
+
+    call_answer(c, 200, write_id, k->id);
+    call_unref(c);
+}
+
+/* The oldest go when nobody asks for them. */
+static bool kept_changed(struct dir_watch *d, const char *type, struct str name)
+{
+    struct kept *k = container_of(d, struct kept, watch);
+
+    if (k->n == KEPT_EVENTS_MAX || k->names.n + name.n > KEPT_TEXT_MAX) {
+        buf_clear(&k->names);
+        k->n = 0;
+    }
+    k->events[k->n++] =
+        (struct kept_event){ .type = type, .at = (uint32_t)k->names.n, .n = (uint32_t)name.n };
+    buf_add(&k->names, name);
+    return true;
+}
+
+static void kept_over(struct dir_watch *d, const struct err *e)
+{
+    struct kept *k = container_of(d, struct kept, watch);
+    struct call *c = take_ptr(k->call);
+
+    if (c && e)
+        call_fail(c, e);
+    if (c)
+        call_unref(c);
+    kept_drop(k);
+}
+
+static const struct dir_watch_events kept_dir_events = { .stands = kept_stands,
+                                                         .changed = kept_changed,
+                                                         .over = kept_over };
+
+static struct kept *find_kept(struct call *c, struct str id)
+{
+    const char *box = sandbox_view(c->sandbox).record->id;
+
+    for (struct link *m = list_first(&c->api->e2b_watchers); m;
+         m = list_after(&c->api->e2b_watchers, m)) {
+        struct kept *k = container_of(m, struct kept, link);
+
+        if (str_eq(str_from(k->id), id) && strcmp(k->sandbox, box) == 0)
+            return k;
+    }
+    return NULL;
+}
+
+static size_t count_kept(const struct call *c)
+{
+    const char *box = sandbox_view(c->sandbox).record->id;
+    size_t n = 0;
+
+    for (struct link *m = list_first(&c->api->e2b_watchers); m;
+         m = list_after(&c->api->e2b_watchers, m))
+        n += strcmp(container_of(m, struct kept, link)->sandbox, box) == 0;
+    return n;
+}
+
+static bool read_request(struct call *c, const struct json_field *fields, size_t n,
+                         struct watch_request *q)
+{
+    struct err e;
+
+    if (e2b_bind(c, c->json, fields, n, q, &e) >= 0)
+        return true;
+    call_fail(c, &e);
+    return false;
+}
+
+static void create_watcher(struct call *c)
+{
+    struct watch_request q = { 0 };
+    const char *user, *path;
+    struct kept *k;
+    struct err e;
+
+    if (!read_request(c, watch_fields, COUNT_OF(watch_fields), &q))
+        return;
+    if (count_kept(c) >= KEPT_MAX) {
+        rpc_fail(c, 429, "this sandbox has as many watchers as it may have; remove some");
+        return;
+    }
+    k = calloc(1, sizeof *k);
+    if (!k)
+        abort();
+    k->api = c->api;
+    k->watch.out = -1;
+    buf_init(&k->names, KEPT_TEXT_MAX);
+    snprintf(k->sandbox, sizeof k->sandbox, "%s", sandbox_view(c->sandbox).record->id);
+    if (id_make("wat_", k->id, &e) < 0) {
+        call_fail(c, &e);
+        free(k);
+        return;
+    }
+    if (!dir_watch_start(&k->watch, c, &q, &kept_dir_events, &user, &path)) {
+        free(k);
+        return;
+    }
+    k->call = call_ref(c);
+    list_append(&c->api->e2b_watchers, &k->link);
+}
+
+static struct kept *read_kept(struct call *c)
+{
+    struct watch_request q = { 0 };
+    struct kept *k;
+
+    if (!read_request(c, watcher_fields, COUNT_OF(watcher_fields), &q))
+        return NULL;
+    k = find_kept(c, str_from(q.watcher));
+    if (!k || k->call)
+        rpc_fail(c, 404, "there is no such watcher in this sandbox");
+    return k && !k->call ? k : NULL;
+}
+
+static void write_events(struct json_writer *w, const void *what)
+{
+    const struct kept *k = what;
+
+    json_begin_object(w);
+    json_key(w, STR("events"));
+    json_begin_array(w);
+    for (size_t i = 0; i < k->n; i++) {
+        const struct kept_event *v = &k->events[i];
+
+        json_begin_object(w);
+        put_change(w, &(struct change){ v->type, { k->names.p + v->at, v->n }, NULL });
+        json_end_object(w);
+    }
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static void get_events(struct call *c)
+{
+    struct kept *k = read_kept(c);
+
+    if (!k)
+        return;
+    call_answer(c, 200, write_events, k);
+    k->n = 0;
+    buf_clear(&k->names);
+}
+
+static void remove_watcher(struct call *c)
+{
+    struct kept *k = read_kept(c);
+
+    if (!k)
+        return;
+    kept_drop(k);
+    rpc_answer_empty(c);
+}
+
+void e2b_close(struct api *a)
+{
+    for (struct link *m; (m = list_take(&a->e2b_watchers));) {
+        struct kept *k = container_of(m, struct kept, link);
+        struct call *c = take_ptr(k->call);
+
+        if (c)
+            call_unref(c);
+        kept_drop(k);
+    }
+}
+
+#define SERVICE "/filesystem.Filesystem/"
+
+const struct route routes_envd_watch[] = {
+    { H1_POST, VERB_FILES, SERVICE "WatchDir", ROUTE_TEXT | ROUTE_LONG, watch_dir,
+      .face = &rpc_stream_face },
+    { H1_POST, VERB_FILES, SERVICE "CreateWatcher", ROUTE_JSON, create_watcher, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "GetWatcherEvents", ROUTE_JSON, get_events, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "RemoveWatcher", ROUTE_JSON, remove_watcher, .face = &rpc_face },
+    { .path = NULL },
+};
