@@ -259,9 +259,8 @@ void control_subscribe(struct control *c, struct event_subscriber *s, event_fn *
 void event_unsubscribe(struct event_subscriber *s);
 /* Tells an event that is on disk to whoever listens. */
 void control_publish(struct control *c, const struct event_record *v);
-/* Among those of all sandboxes. Of a caller that is bound to labels none is: an event does not say
- * which its sandbox has. */
-bool event_visible(const struct caller *who, const struct event_record *v);
+/* Of one that is being told: its sandbox, whose labels may count, is still known then. */
+bool event_visible(const struct control *c, const struct caller *who, const struct event_record *v);
 
 /* --- For the edges. --- */
 struct store *control_store(struct control *c);

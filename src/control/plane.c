@@ -69,9 +69,16 @@ void event_unsubscribe(struct event_subscriber *s)
     link_leave(&s->link_);
 }
 
-bool event_visible(const struct caller *who, const struct event_record *v)
+bool event_visible(const struct control *c, const struct caller *who, const struct event_record *v)
 {
-    return !who->labels.n && (who->admin || strcmp(who->owner, v->owner) == 0);
+    struct index_entry *at;
+
+    if (!who->admin && strcmp(who->owner, v->owner) != 0)
+        return false;
+    if (!who->labels.n)
+        return true;
+    at = index_find(&c->index, str_from(v->sandbox));
+    return at && sandbox_visible(who, &container_of(at, struct sandbox, entry)->record);
 }
 
 static void log_event(const struct event_record *v)

@@ -1,9 +1,10 @@
 /* The questions: a function a kind, run on a reader's connection. */
 #include "base/own.h"
+#include "json/reader.h"
 #include "store/inside.h"
 #include "store/row.h"
 
-enum { FIRST_ROWS = 16, PREFIX_ROWS = 2, PREFIX_SEEN_MAX = 1000 };
+enum { FIRST_ROWS = 16, PREFIX_ROWS = 2, PREFIX_SEEN_MAX = 1000, LABELS_MAX = 256 << 10 };
 
 /* Room for one more record behind the others. */
 static void *add_row(struct store_query *q, const struct row_shape *s)
@@ -249,11 +250,52 @@ static int ask_hosts(struct db *d, struct store_query *q, struct err *e)
 
 /* ---- events */
 
+/* The labels of its sandbox come behind an event's own columns. */
+static bool has_labels(const struct store_query *q, sqlite3_stmt *st)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * LABELS_MAX);
+    const struct json_limits limits = { .bytes = LABELS_MAX, .depth = 2 };
+    const char *text = (const char *)sqlite3_column_text(st, event_shape.n);
+    const struct json *all, *value;
+
+    if (!text || json_read(str_from(text), limits, &a, &all, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < q->labels.n; i++) {
+        value = json_get(all, str_from(q->labels.p[i].key));
+        if (!value || value->type != JSON_STR || !str_eq(value->s, str_from(q->labels.p[i].value)))
+            return false;
+    }
+    return true;
+}
+
+static int ask_labelled_events(struct db *d, struct store_query *q, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, q->owner.n ? SQL_EVENTS_OWNER_LABELS : SQL_EVENTS_LABELS, &st, e);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(st, 1, q->after_seq);
+    if (q->owner.n)
+        db_bind(st, 4, q->owner);
+    while ((q->limit <= 0 || q->n < (size_t)q->limit) && (r = db_step(d, st, e)) > 0) {
+        r = has_labels(q, st) ? read_one(q, &event_shape, st, e) : 0;
+        if (r < 0)
+            break;
+    }
+    db_end(st);
+    return r < 0 ? r : 0;
+}
+
 static int ask_events(struct db *d, struct store_query *q, struct err *e)
 {
     enum sql sql = q->sandbox.n ? SQL_EVENTS_SANDBOX : q->owner.n ? SQL_EVENTS_OWNER : SQL_EVENTS;
     sqlite3_stmt *st;
-    int r = db_prepare(d, sql, &st, e);
+    int r;
+
+    if (q->labels.n && !q->sandbox.n)
+        return ask_labelled_events(d, q, e);
+    r = db_prepare(d, sql, &st, e);
 
     if (r < 0)
         return r;

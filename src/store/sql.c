@@ -7,8 +7,10 @@
     "request, detail, labels"
 #define EVENT                                                                                      \
     "seq, time_ns, type, sandbox, owner, from_state, to_state, actor_kind, actor, reason, detail"
-#define PROCESS "sandbox, proc, spec, started_ns, exited_ns, ended, how, status"
-#define EGRESS  "sandbox, generation, endpoints, policy"
+/* Of an event's sandbox; nothing where it is not on record. */
+#define LABELS_OF "(SELECT labels FROM sandboxes WHERE sandboxes.id = events.sandbox)"
+#define PROCESS   "sandbox, proc, spec, started_ns, exited_ns, ended, how, status"
+#define EGRESS    "sandbox, generation, endpoints, policy"
 #define TOKEN                                                                                      \
     "id, hash, name, owner, actor, verbs, labels, gateway, created_ns, expires_ns, revoked_ns, "   \
     "role"
@@ -125,6 +127,9 @@ const char *const sql_texts[SQL_COUNT_] = {
                            " AND (?4 = '' OR owner = ?4) ORDER BY seq LIMIT ?2",
     [SQL_EVENTS_OWNER] = "SELECT " EVENT " FROM events WHERE seq > ?1 AND owner = ?4"
                          " ORDER BY seq LIMIT ?2",
+    [SQL_EVENTS_LABELS] = "SELECT " EVENT ", " LABELS_OF " FROM events WHERE seq > ?1 ORDER BY seq",
+    [SQL_EVENTS_OWNER_LABELS] = "SELECT " EVENT ", " LABELS_OF " FROM events"
+                                " WHERE seq > ?1 AND owner = ?4 ORDER BY seq",
     [SQL_PROCESSES] = "SELECT " PROCESS " FROM processes WHERE sandbox = ?1 ORDER BY proc LIMIT ?2",
     [SQL_EGRESS] = "SELECT " EGRESS " FROM egress WHERE sandbox = ?1",
     [SQL_TOKENS] = "SELECT " TOKEN " FROM tokens ORDER BY id LIMIT ?1",

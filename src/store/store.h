@@ -98,7 +98,8 @@ enum store_query_kind {
     STORE_SANDBOXES, /* a page by filter, newest first */
     STORE_LIVE,      /* everything that is not destroyed, for the start */
     STORE_DUE,       /* unfinished ones, by deadline */
-    STORE_EVENTS,    /* after seq, of one sandbox and owner or of all, ascending */
+    STORE_EVENTS,    /* after seq, of one sandbox and owner, or of all whose sandbox has the labels,
+                        ascending */
     STORE_PROCESSES, /* of a sandbox */
     STORE_EGRESS,    /* of a sandbox */
     STORE_TOKENS,

@@ -4,7 +4,9 @@
 
 import json
 import os
+import signal
 
+from client import Client
 from daemon import Api, Daemon
 from egress_world import PUBLIC, RESOLVER, World
 from harness import PLAIN, check, equal, main, test, wait_for
@@ -88,6 +90,24 @@ def denials_come_with_what_happens_to_sandboxes(c):
         d.api.get("/v1/events?kind=denied").expect(400, code="invalid")
         d.api.get("/v1/events?kind=all", Accept="text/event-stream").expect(400, code="invalid")
         d.api.request("GET", "/v1/events", None, {"Accept": "text/event-stream", "Last-Event-ID": "1.x"}).expect(400)
+
+
+@test
+def the_command_line_follows_them(c):
+    with Daemon(c) as d:
+        cli, box = Client(d), walled(d)
+        followers = [cli.start("events", "-f", "-o", "json", *more) for more in ((), ("--kind", "lifecycle,egress", box))]
+        for each in followers:
+            while json.loads(each.stdout.readline())["type"] != "sandbox.ready":
+                pass
+        try_host(d, box, "no.example.com")
+        for each in followers:
+            while (seen := json.loads(each.stdout.readline()))["type"] != "egress.denied":
+                check(seen["type"].startswith("sandbox."), f"{seen}")
+            equal((seen["sandbox_id"], host_of(seen)), (box, "no.example.com"), "the denial")
+            each.send_signal(signal.SIGINT)
+            each.wait(20)
+        cli("events", "--kind", "denied").expect(2, says="stream")
 
 
 @test
@@ -177,16 +197,22 @@ def labels_bind_the_events_a_token_sees(c):
     with serving(c) as (d, _, token):
         ours, theirs = walled(d, labels={"team": "a"}), walled(d, labels={"team": "b"})
         bound, _ = token(labels={"team": "a"})
-        for path in ("/v1/events", "/v1/events?kind=lifecycle", "/v1/events?kind=denied,lifecycle"):
-            bound.get(path, Accept="text/event-stream").expect(403, code="denied")
         bound.get(f"/v1/sandboxes/{theirs}/events", Accept="text/event-stream").expect(404, code="not_found")
         equal({e["sandbox_id"] for e in bound.get(f"/v1/sandboxes/{ours}/events").expect(200).json["events"]}, {ours},
               "events")
-        with Events(bound, "/v1/events?kind=denied") as stream, Events(d.api, "/v1/events?kind=denied") as everything:
+        with Events(bound) as stream, Events(d.api, "/v1/events?kind=denied") as everything:
             try_host(d, theirs, "theirs.example.com")
             equal(host_of(everything.next()), "theirs.example.com", "who sees everything")
+            d.destroy(theirs)
             try_host(d, ours, "ours.example.com")
-            equal(host_of(stream.next()), "ours.example.com", "the first that the token hears of")
+            seen = stream.until("egress.denied")
+            equal(host_of(seen[-1]), "ours.example.com", "the first denial that the token hears of")
+            d.destroy(ours)
+            seen += stream.until("sandbox.destroyed")
+            equal({e["sandbox_id"] for e in seen}, {ours}, "whose events it hears")
+        with Events(bound) as again:
+            again.until("sandbox.destroyed")
+            equal(again.last, seen[-1]["stream_id"], "the same from the store")
 
 
 @test(only="root", because="other users reach only root's daemon")

@@ -61,11 +61,11 @@ TEST(a_time_is_found_in_a_long_file)
         write_line(fd, 1000 + i, DENIED);
     CHECK_INT(feed_file_name(fd), 1000);
     for (int wanted = 500; wanted < 22000; wanted += 997) {
-        long long time = 0;
+        int64_t time;
 
         at = feed_file_seek(fd, wanted);
         CHECK(feed_file_read(fd, &at, piece, sizeof piece) > 0);
-        CHECK(sscanf(piece, "{\"time\":%lld", &time) == 1);
+        time = feed_line_time((struct str){ piece, sizeof piece });
         CHECK(time <= wanted || time == 1000);
         CHECK(wanted > 20999 || wanted - time < 1000);
     }

@@ -333,6 +333,34 @@ TEST(events_come_in_order_by_sandbox_and_owner)
     fix_close();
 }
 
+TEST(events_of_sandboxes_with_labels)
+{
+    static const struct json_pair one[] = { { "team", "a" } },
+                                  both[] = { { "team", "a" }, { "x", "y" } },
+                                  none[] = { { "team", "b" } };
+    struct sandbox_record b = sandbox(1);
+    struct store_query q = { .kind = STORE_EVENTS, .labels = { one, 1 } };
+    struct store_txn t;
+
+    fix_open();
+    b.labels = (struct json_map){ both, 2 };
+    store_txn_begin(&t, fix.store);
+    store_put_sandbox(&t, &b);
+    commit(&t);
+    CHECK_INT(add_events(0, 12), 12); /* of three sandboxes, of which one is on record */
+    CHECK_INT(count_of(q), 4);
+    q.labels = (struct json_map){ both, 2 };
+    CHECK_INT(count_of(q), 4);
+    q.owner = STR("owner1");
+    CHECK_INT(count_of(q), 2);
+    q.after_seq = 6;
+    q.limit = 1;
+    CHECK_INT(count_of(q), 1);
+    q.labels = (struct json_map){ none, 1 };
+    CHECK_INT(count_of(q), 0);
+    fix_close();
+}
+
 TEST(a_number_is_never_given_twice)
 {
     struct store_txn t;
