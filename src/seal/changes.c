@@ -126,14 +126,16 @@ void seal_changes_write(const struct seal_files *before, const struct seal_files
 
     json_begin_array(w);
     while (i < after->n || k < before->n) {
-        const struct seal_file *new = i < after->n ? &after->p[i] : NULL;
-        const struct seal_file *old = k < before->n ? &before->p[k] : NULL;
-        int order = !new ? 1 : !old ? -1 : strcmp(new->path, old->path);
+        int order = i == after->n    ? 1
+                    : k == before->n ? -1
+                                     : strcmp(after->p[i].path, before->p[k].path);
 
         if (order > 0)
-            write_deleted(old->path, w);
+            write_deleted(before->p[k].path, w);
+        else if (order < 0)
+            write_change(&after->p[i], change_of_new(&after->p[i], lower), w);
         else
-            write_change(new, order < 0 ? change_of_new(new, lower) : change_of_old(old, new), w);
+            write_change(&after->p[i], change_of_old(&before->p[k], &after->p[i]), w);
         i += order <= 0;
         k += order >= 0;
     }

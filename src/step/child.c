@@ -23,7 +23,7 @@ static void become(const char *const *argv, int in, int out)
         memcpy(&words[n], &argv[n], sizeof argv[n]); /* execvp() writes to none of it */
     words[n] = NULL;
     setpgid(0, 0);
-    if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
+    if (n && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
         execvp(words[0], words);
     _exit(127);
 }

@@ -6,8 +6,10 @@ import base64
 import hashlib
 import json
 import os
+import re
+from pathlib import Path
 
-from harness import check, equal, main, test
+from harness import check, equal, main, test, wait_for
 from images import directory
 
 
@@ -112,6 +114,32 @@ def what_cannot_be_read_does_not_leave(c):
     c.cli("run", "--block", "critical", "--untrusted", job, "--output", c.dir / "out",
           env={"SANDBOXER_STATE": str(c.dir / "state")}).expect(125, says="the sandbox's files")
     equal(list(c.dir.glob("out*")), [], "what is left")
+
+
+def is_over(pid):
+    """Also if nobody has asked yet how it ended."""
+    try:
+        return "State:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@test
+def the_reader_ends_with_its_caller(c):
+    job = c.write("slow.sh", "#!/bin/sh\necho started; sleep 100\n")
+    process = c.start([c.program(), "run", "--untrusted", job, "--output", c.dir / "out"],
+                      env={"SANDBOXER_STATE": str(c.dir / "state")})
+    equal(process.stdout.readline(), b"started\n", "the program's output")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    readers = [p for p in children if b"changes" in Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")]
+    equal(len(readers), 1, "the number of readers")
+    status = Path(f"/proc/{readers[0]}/status").read_text()
+    capabilities = re.search(r"CapPrm:\s*(\w+)", status).group(1)
+    equal(int(capabilities, 16), 1 << 2, "its capabilities: to read, in the sandbox's namespace")
+    check("NoNewPrivs:\t1" in status, "it could gain privileges")
+    process.kill()
+    process.wait()
+    wait_for(lambda: is_over(readers[0]), "the end of the reader")
 
 
 main()
