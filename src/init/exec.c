@@ -33,6 +33,8 @@ static int say(int sync, enum child_word word, const char *step, const struct er
 {
     struct child_message m = { .word = word };
 
+    if (word == CHILD_READY)
+        m.mark = kill_mark_of(getpid());
     snprintf(m.step, sizeof m.step, "%s", step);
     if (e) {
         m.sys = e->sys;

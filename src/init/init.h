@@ -83,6 +83,7 @@ struct child_message {
     uint32_t word;
     int32_t sys;
     uint32_t code;
+    uint64_t mark; /* its own, with CHILD_READY */
     char step[24];
     char msg[200];
 };

@@ -39,13 +39,15 @@ static int64_t deadline_after(int64_t ns)
 
 /* The kernel gives the number of a namespace that is gone to a new one: then nothing of its former
  * holder is alive, and whoever still looks for it would find the new one's processes. */
-static void mark(struct proc *p)
+static void mark(struct proc *p, uint64_t own)
 {
-    uint64_t own = kill_mark_of(p->pid);
-
-    for (struct proc *old = procs_next(NULL); old; old = procs_next(old))
-        if (old->mark == own)
-            old->mark = 0;
+    for (struct proc *other = procs_next(NULL); own && other; other = procs_next(other)) {
+        if (other->mark != own || other == p)
+            continue;
+        if (other->id > p->id)
+            return;
+        other->mark = 0;
+    }
     p->mark = own;
 }
 
@@ -121,7 +123,7 @@ int starts_add(const struct init_options *o, int conn, const struct control_star
         init_watch(sync[0]);
     p->sync = sync[0];
     fill(p, conn, s);
-    mark(p);
+    mark(p, kill_mark_of(p->pid));
     return 0;
 failed:
     p->pid = 0;
@@ -212,6 +214,8 @@ static void hear_child(struct proc *p, const struct child_message *m, struct ipc
 {
     switch (m->word) {
     case CHILD_READY:
+        if (!p->mark) /* it ended before we looked, perhaps not without leaving something behind */
+            mark(p, m->mark);
         for (p->n_stdio = 0; (size_t)p->n_stdio < fds->n && p->n_stdio < INIT_STDIO_MAX;
              p->n_stdio++)
             p->stdio[p->n_stdio] = take_fd(&fds->fd[p->n_stdio]);
