@@ -42,6 +42,7 @@ static int read_matcher(const struct rule_spot *r, const char *field, const stru
 {
     const struct json *any = json_get(v, STR("any")), *one = json_get(v, STR("glob"));
     const char **list;
+    size_t n;
     int bad = 0;
 
     if (v->type == JSON_OBJECT && (v->list.n != 1 || (!any && !one)))
@@ -50,11 +51,11 @@ static int read_matcher(const struct rule_spot *r, const char *field, const stru
         return rule_fail(r, field, "any must be a list of 1 to 32 globs");
     if (!any)
         one = v->type == JSON_OBJECT ? one : v;
-    ret->n = any ? any->list.n : 1;
-    list = arena_array(r->s->arena, ret->n, sizeof *list);
+    n = any ? any->list.n : 1;
+    list = arena_array(r->s->arena, n, sizeof *list);
     if (!list)
         return spot_no_room(r->s);
-    for (size_t i = 0; i < ret->n && bad >= 0; i++) {
+    for (size_t i = 0; i < n && bad >= 0; i++) {
         const struct json *item = any ? &any->list.p[i] : one;
 
         if (item->type != JSON_STR || memchr(item->s.p, '\0', item->s.n))
@@ -62,7 +63,7 @@ static int read_matcher(const struct rule_spot *r, const char *field, const stru
         list[i] = arena_dup(r->s->arena, item->s);
         bad = list[i] ? check_glob(r, field, list[i], '.') : spot_no_room(r->s);
     }
-    ret->p = list;
+    *ret = (struct json_strs){ .p = list, .n = n };
     return bad;
 }
 
