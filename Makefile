@@ -33,7 +33,8 @@ check:
 	@$(RUN) --step 'build with gcc' $(MAKE) with-tests; true
 	@nice -n 19 $(MAKE) behind >$(BUILD)/behind.log 2>&1 & behind=$$!; \
 		$(RUN) --build $(BUILD); \
-		wait $$behind; cat $(BUILD)/behind.log; $(RUN) --merge $(BEHIND_TALLY); true
+		wait $$behind; ended=$$?; cat $(BUILD)/behind.log; $(RUN) --merge $(BEHIND_TALLY); \
+		[ $$ended -eq 0 ] || $(RUN) --step 'all that runs behind the tests' sh -c "exit $$ended"; true
 	@$(RUN) --build $(CLANG) --only unit,fuzz --fuzz-seconds 3; true
 	@tests/run --sum $(TALLY)
 
@@ -98,4 +99,4 @@ $(CLANG)/build.ninja:
 		-Db_sanitize=address,undefined -Dc_args='$(CLANG_FLAGS)'
 
 $(ANALYZER)/build.ninja:
-	@CC=gcc meson setup $(ANALYZER) -Dsmall_libc=false -Dtests=false -Dc_args=-fanalyzer
+	@CC=gcc meson setup $(ANALYZER) -Dsmall_libc=false -Dtests=false -Ddebug=false -Dc_args=-fanalyzer
