@@ -214,7 +214,7 @@ TEST(one_inspected_endpoint_is_enough)
 
 TEST(more_endpoints_than_a_match_holds)
 {
-    struct buf text = BUF_INIT(1 << 20);
+    struct buf text AUTO(buf_done) = BUF_INIT(1 << 20);
     const struct egress_snapshot *s;
 
     CHECK(buf_addf(&text, "version: 1\nnetwork_policies:\n  a:\n    binaries: [{path: /**}]\n"
