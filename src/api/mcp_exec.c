@@ -281,8 +281,9 @@ static const char *const scripts[] = {
     [MANAGER_APT] =
         NEEDS("apt-get") "export DEBIAN_FRONTEND=noninteractive; apt-get update && exec "
                          "apt-get install -y --no-install-recommends -- \"$@\"",
-    [MANAGER_PIP] = NEEDS("python3") "python3 -m pip --version >/dev/null 2>&1 || exit 127; exec "
-                                     "python3 -m pip install --no-input -- \"$@\"",
+    [MANAGER_PIP] = NEEDS("python3") "python3 -m pip --version >/dev/null 2>&1 || exit 127; "
+                                     "export PIP_BREAK_SYSTEM_PACKAGES=1; " /* it is a sandbox's */
+                                     "exec python3 -m pip install --no-input -- \"$@\"",
     [MANAGER_NPM] = NEEDS("npm") "exec npm install --no-audit --no-fund -- \"$@\"",
     [MANAGER_CARGO] = NEEDS("cargo") "exec cargo install -- \"$@\"",
     [MANAGER_GO] = NEEDS("go") "exec go install -- \"$@\"",

@@ -69,6 +69,40 @@ await client.close();
 process.exit(0);
 """
 
+# The network, which waits for a master: says what waits, and goes on when it is told what became of it.
+WAITING = """
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { LoggingMessageNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { execFileSync } from 'node:child_process';
+const [kind, where, token, ...approve] = process.argv.slice(2);
+const transport = kind === 'stdio'
+    ? new StdioClientTransport({ command: where, args: ['mcp'], env: process.env })
+    : new StreamableHTTPClientTransport(new URL(where), { requestInit: { headers: { Authorization: `Bearer ${token}` } } });
+const client = new Client({ name: 'waiting', version: '1' }, { capabilities: {} });
+const say = (what, value) => console.log(JSON.stringify({ what, value }));
+let told;
+const outcome = new Promise((resolve) => { told = resolve; });
+client.setNotificationHandler(LoggingMessageNotificationSchema, (n) => { if (n.params.logger === 'sandboxer.approvals') told(n.params.data); });
+await client.connect(transport);
+const args = { capabilities: { network: ['localhost:1'] } };
+const error = await client.callTool({ name: 'sandbox_create', arguments: args }).then(() => null, (e) => e);
+say('error', { code: error.code, data: error.data });
+const id = error.data.request_id;
+execFileSync(approve[0], [...approve.slice(1), id], { stdio: 'ignore' });
+const data = await outcome;
+say('told', { state: data.state, same: data.request_id === id, failed: data.failed });
+const again = await client.callTool({ name: 'sandbox_create', arguments: args, _meta: { 'sandboxer/request_id': id } });
+say('made', { same: again.structuredContent.sandbox_id === data.result.sandbox_id, egress: again.structuredContent.egress_policy });
+say('list', (await client.callTool({ name: 'sandbox_list', arguments: {} })).structuredContent.sandboxes.length);
+const one = (await client.callTool({ name: 'sandbox_create', arguments: args })).structuredContent;
+say('granted', one.egress_policy);
+say('used', (await client.callTool({ name: 'sandbox_create', arguments: args }).then(() => null, (e) => e)).code);
+await client.close();
+process.exit(0);
+"""
+
 # The newer line of the SDK: asks what the server speaks, and stays without sessions.
 NEWER = """
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
@@ -127,6 +161,21 @@ def the_sdk_on_http(c):
     with serving(c) as (d, port, token):
         check_story(story_of(script(c, place, "story.mjs", STORY, ["http", f"http://127.0.0.1:{port}/mcp", token()[0].token])))
         nothing_left(d)
+
+
+@test(**ONLY)
+def the_network_waits_for_a_master(c):
+    place = modules(SDK, INSTALL_SECONDS)
+    with serving(c) as (d, port, token):
+        master = d.api.post("/v1/tokens", {"name": "m", "verbs": ["read"], "role": "master"}).expect(201).json["token"]
+        env = {**environment(d), "SANDBOXER_MASTER": master}
+        approve = [c.program(), "approvals", "approve", "--grant", "10m", "--uses", "1"]
+        for where in (["stdio", c.program(), ""], ["http", f"http://127.0.0.1:{port}/mcp", token(role="journeyman")[0].token]):
+            said = story_of(script(c, place, "waiting.mjs", WAITING, [*where, *approve], **env))
+            equal([said["error"]["code"], said["error"]["data"]["kind"]], [-32002, "require_approval"], "the verdict")
+            check(said["error"]["data"]["audit_id"].startswith("aud_"), "no audit id")
+            equal([said["told"], said["made"]], [{"state": "done", "same": True, "failed": False}, {"same": True, "egress": "enforced"}], f"on {where[0]}")
+            equal([said["list"], said["granted"], said["used"]], [1, "enforced", -32002], "once, one more by the grant, and no other")
 
 
 @test(**ONLY)

@@ -2,11 +2,15 @@
 # parallel
 """MCP under the policy for tools: sessions are peers, verdicts, calls that wait for a master, refusals on record."""
 
+import base64
+import io
 import json
+import shutil
+import zipfile
 
 from client import Client
 from daemon import Daemon
-from harness import check, equal, main, test, wait_for
+from harness import Skip, check, equal, main, test, wait_for
 from mcp import META, NEW, VERSION, Lines, Web
 from tcp import serving
 
@@ -425,6 +429,41 @@ def what_background_processes_wrote_is_a_resource(c):
             return m.ask("resources/read", uri=f"sandbox://{box}/logs")["result"]["contents"][0]["text"]
         wait_for(lambda: all(word in read() for word in ("one\n", "two\n", "three")), "what they wrote")
         equal(read().count("==> process "), 2, f"whose it is: {read()}")
+
+
+def wheel():
+    """A package of Python without anything to build."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as z:
+        z.writestr("greeting.py", "print('hello')\n")
+        z.writestr("greeting-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: greeting\nVersion: 1\n")
+        z.writestr("greeting-1.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        z.writestr("greeting-1.dist-info/RECORD", "")
+    return base64.b64encode(held.getvalue()).decode()
+
+
+@test(**ONCE)
+def packages_that_are_at_hand_are_installed(c):
+    done = 0
+    with Daemon(c) as d, Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+        if m.tool("sandbox_exec", sandbox_id=box, command="python3 -m pip --version")["exit_code"] == 0:
+            m.tool("sandbox_write", sandbox_id=box, path="/tmp/greeting-1-py3-none-any.whl", content=wheel(), encoding="base64")
+            said = m.tool("sandbox_install", sandbox_id=box, manager="pip", packages=["/tmp/greeting-1-py3-none-any.whl"])
+            check("Successfully installed greeting" in said["stdout"], f"{said}")
+            equal(m.tool("sandbox_exec", sandbox_id=box, command="python3 -m greeting")["stdout"], "hello\n", "what it does")
+            done += 1
+        if m.tool("sandbox_exec", sandbox_id=box, command="npm --version")["exit_code"] == 0:
+            m.tool("sandbox_write", sandbox_id=box, path="/tmp/pack/package.json", content='{"name": "greeting", "version": "1.0.0", "main": "main.js"}')
+            m.tool("sandbox_write", sandbox_id=box, path="/tmp/pack/main.js", content="console.log('hello')")
+            said = m.tool("sandbox_install", sandbox_id=box, manager="npm", packages=["/tmp/pack"])
+            equal(said["exit_code"], 0, f"{said}")
+            equal(m.tool("sandbox_exec", sandbox_id=box, command="node -e 'require(\"greeting\")'")["stdout"], "hello\n", "what it does")
+            done += 1
+        m.refused("sandbox_install", "did not install", sandbox_id=box, manager="npm" if shutil.which("npm") else "pip", packages=["no-such-package-here"], timeout_s=20)
+    if not done:
+        raise Skip("neither pip nor npm is installed")
 
 
 main()
