@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "harness/tap.h"
+#include "mcp/job.h"
 #include "unit/mcp/world.h"
 
 static bool has(struct str text, const char *part)
@@ -71,6 +72,138 @@ TEST(a_verdict_is_an_error_that_says_its_kind)
     CHECK_STR(world_say(OLD("1", "tools/call", "{\"name\":\"gated\"}")),
               "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32002,\"message\":\"ask a "
               "master\",\"data\":{\"kind\":\"require_approval\",\"request_id\":\"apr_1\"}}}\n");
+}
+
+#define SLOW "{\"name\":\"slow\",\"arguments\":{\"text\":\"x\"}}"
+#define CANCEL                                                                                     \
+    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}"
+
+TEST(a_verdict_may_come_later)
+{
+    world_open();
+    world_say(INIT("2025-11-25"));
+    CHECK_STR(world_say(OLD("1", "tools/call", SLOW)), "");
+    CHECK_INT(world_users, 1);
+    HAS(world_say(OLD("2", "ping", "{}")), "\"id\":2,\"result\":{}");
+    world_decide(MCP_ALLOW);
+    HAS(world_heard(), "\"id\":1,\"result\":{\"content\"");
+    CHECK_INT(world_users, 0);
+    world_say(OLD("1", "tools/call", SLOW));
+    world_decide(MCP_RATE_LIMIT);
+    CHECK_STR(world_heard(),
+              "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32001,\"message\":\"it is "
+              "decided\",\"data\":{\"kind\":\"rate_limit\",\"audit_id\":\"aud_1\"}}}\n");
+    CHECK_INT(world_refusals, 0); /* whoever decided has it on record */
+}
+
+TEST(nobody_waits_for_a_verdict_that_nobody_wants)
+{
+    world_open();
+    world_say(INIT("2025-11-25"));
+    world_say(OLD("1", "tools/call", SLOW));
+    CHECK(world_asked);
+    CHECK_STR(world_say(CANCEL), "");
+    CHECK(!world_asked);
+    world_say(OLD("2", "tools/call", SLOW));
+    mcp_out_gone(&world_out, true); /* the connection is lost */
+    CHECK(!world_asked);
+    world_say(OLD("3", "tools/call", SLOW));
+    CHECK(world_asked);
+    mcp_session_end(world_session);
+    CHECK(!world_asked);
+    mcp_server_done(&world_server);
+    world_turn();
+    CHECK_INT(world_users, 0);
+}
+
+TEST(what_comes_while_a_client_is_met_waits_in_its_order)
+{
+    struct err e;
+    struct str text;
+
+    world_open();
+    world_shy = true;
+    CHECK_STR(world_say(INIT("2025-11-25")), "");
+    CHECK_STR(world_say(OLD("1", "tools/list", "{}")), "");
+    CHECK_STR(world_say(OLD("2", "tools/call", "{\"name\":\"echo\"}")), "");
+    CHECK_STR(world_say(OLD("3", "tools/list", "{}")), "");
+    CHECK_STR(world_say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{"
+                        "\"requestId\":3}}"),
+              "");
+    HAS(world_say(OLD("9", "ping", "{}")), "\"id\":9"); /* which needs nobody */
+    CHECK_INT(world_meetings, 1);
+    mcp_met(world_session, 0, NULL);
+    text = world_heard();
+    HAS(text, "\"protocolVersion\"");
+    HAS(text, "\"id\":1,\"result\"");
+    HAS(text, "\"id\":2,\"result\"");
+    CHECK(!has(text, "\"id\":3"));
+    CHECK(strstr(text.p, "\"id\":0") < strstr(text.p, "\"id\":1"));
+    HAS(world_say(OLD("4", "tools/list", "{}")), "\"id\":4");
+    CHECK_INT(world_meetings, 1);
+    mcp_server_done(&world_server);
+    world_open();
+    world_say(INIT("2025-11-25"));
+    mcp_met(world_session, err_set(&e, ERR_QUOTA, "too many"), &e);
+    HAS(world_heard(), "-32603,\"message\":\"there is no session for you: too many\"");
+}
+
+TEST(refusals_are_on_record_once)
+{
+    world_open();
+    world_say(INIT("2025-11-25"));
+    world_say(OLD("1", "tools/call", "{\"name\":\"none\"}"));
+    CHECK_INT(world_refusals, 1);
+    HAS(str_from(world_refusal), "-32602 none: there is no tool");
+    world_say(OLD("1", "tools/call", "{\"name\":\"echo\"}"));
+    CHECK_INT(world_refusals, 2);
+    HAS(str_from(world_refusal), "0 echo: say a text");
+    world_say(OLD("1", "no/such", "{}")); /* how clients find out what we are */
+    CHECK_INT(world_refusals, 2);
+}
+
+static unsigned jobs;
+static char job_text[256];
+
+static void job_done(struct mcp_job *j, const struct json *result, const char *error)
+{
+    const struct json *data = result ? json_get(result, STR("structuredContent")) : NULL;
+    const struct json *said = data ? json_get(data, STR("said")) : NULL;
+
+    (void)j;
+    jobs++;
+    snprintf(job_text, sizeof job_text, "%s", said ? said->s.p : error ? error : "failed");
+}
+
+static void user_gone(void *user)
+{
+    ++*(unsigned *)user;
+}
+
+TEST(a_job_is_a_call_that_nobody_is_asked_about)
+{
+    struct json text = { .type = JSON_STR, .key = STR("text"), .s = STR("x") };
+    struct json args = { .type = JSON_OBJECT, .list = { &text, 1 } };
+    struct mcp_job j = { .done = job_done };
+    unsigned gone = 0;
+
+    world_open();
+    world_shy = true;
+    mcp_job_start(&world_server, &gone, user_gone, STR("gated"), &args, &j);
+    CHECK_INT(jobs, 1);
+    CHECK_STR(str_from(job_text), "x");
+    mcp_job_start(&world_server, &gone, user_gone, STR("none"), &args, &j);
+    CHECK_INT(jobs, 2);
+    HAS(str_from(job_text), "there is no tool");
+    mcp_job_start(&world_server, &gone, user_gone, STR("hold"), &args, &j);
+    CHECK_INT(jobs, 2);
+    mcp_server_done(&world_server); /* in the middle of it */
+    CHECK_INT(jobs, 3);
+    HAS(str_from(job_text), "broken off");
+    for (int i = 0; i < 3; i++) /* requests are freed, then their sessions */
+        world_turn();
+    CHECK_INT(gone, 3);
+    CHECK_INT(world_meetings, 0);
 }
 
 TEST(cancelling_stops_and_answers_nothing)

@@ -10,7 +10,10 @@ struct loop world_loop;
 struct mcp_server world_server;
 struct mcp_session *world_session;
 struct mcp_request *world_held;
-unsigned world_cancelled, world_ended;
+struct mcp_request *world_asked;
+unsigned world_cancelled, world_ended, world_meetings, world_refusals, world_users;
+bool world_shy;
+char world_refusal[256];
 
 static struct buf heard = BUF_INIT(WORLD_MAX);
 static struct err e;
@@ -84,15 +87,60 @@ static void ask(struct mcp_request *r, const struct json *v)
         mcp_tool_reply(r, write_said, name && name->type == JSON_STR ? name->s.p : "nobody");
 }
 
+static void stop_asking(struct mcp_request *r)
+{
+    world_asked = NULL;
+    mcp_request_unref(r);
+}
+
 static void forbid(struct mcp_request *r)
 {
     struct mcp_verdict v = { .kind = MCP_ALLOW };
 
+    if (strcmp(r->tool->name, "slow") == 0) {
+        world_asked = mcp_request_ref(r);
+        r->on_cancel = stop_asking;
+        return;
+    }
     if (strcmp(r->tool->name, "gated") == 0)
         v = (struct mcp_verdict){ .kind = MCP_REQUIRE_APPROVAL,
                                   .reason = "ask a master",
                                   .request_id = "apr_1" };
     mcp_decided(r, &v);
+}
+
+void world_decide(enum mcp_verdict_kind kind)
+{
+    struct mcp_request *r = world_asked;
+    struct mcp_verdict v = { .kind = kind, .reason = "it is decided", .audit_id = "aud_1" };
+
+    world_asked = NULL;
+    mcp_decided(r, &v);
+    mcp_request_unref(r);
+    world_turn();
+}
+
+/* Who it is takes a while where the world is shy. */
+static void meet(struct mcp_session *s, struct str client)
+{
+    world_meetings++;
+    if (!world_shy)
+        mcp_met(s, 0, NULL);
+    (void)client;
+}
+
+static void in_use(struct mcp_session *s, bool yes)
+{
+    (void)s;
+    world_users = yes;
+}
+
+static void refused(void *user, const struct mcp_refusal *x)
+{
+    (void)user;
+    world_refusals++;
+    snprintf(world_refusal, sizeof world_refusal, "%d %.*s: %s", x->code, (int)x->tool.n, x->tool.p,
+             x->reason);
 }
 
 static bool watchable(struct mcp_session *s, struct str uri)
@@ -112,6 +160,7 @@ static const struct mcp_tool tools[] = {
     { .name = "hold", .description = "d", .call = hold },
     { .name = "ask", .description = "d", .call = ask },
     { .name = "gated", .description = "d", .call = echo },
+    { .name = "slow", .description = "d", .call = echo },
     { .name = "job", .description = "d", .call = hold, .hints = MCP_MUST_BE_TASK },
 };
 
@@ -122,6 +171,9 @@ static const struct mcp_offer offer = {
     .n_tools = COUNT_OF(tools),
     .lists_change = true,
     .authorize = forbid,
+    .meet = meet,
+    .in_use = in_use,
+    .refused = refused,
     .watchable = watchable,
     .session_ended = ended,
 };

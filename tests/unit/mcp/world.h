@@ -10,10 +10,15 @@ extern struct loop world_loop;
 extern struct mcp_server world_server;
 extern struct mcp_session *world_session;
 extern struct mcp_out world_out;
-extern struct mcp_request *world_held; /* by the tool `hold`; NULL: none */
-extern unsigned world_cancelled, world_ended;
+extern struct mcp_request *world_held;  /* by the tool `hold`; NULL: none */
+extern struct mcp_request *world_asked; /* a call of the tool `slow` that waits for a verdict */
+extern unsigned world_cancelled, world_ended, world_meetings, world_refusals;
+extern unsigned world_users;    /* 1: something is under way in the session */
+extern bool world_shy;          /* who a client is, is told with mcp_met() by the test */
+extern char world_refusal[256]; /* the last on record */
 
 void world_open(void);
+void world_decide(enum mcp_verdict_kind kind); /* of world_asked */
 /* Says it, lets the loop turn, and is what was heard since: a line each. */
 struct str world_say(const char *text);
 struct str world_heard(void);
