@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/inside.h"
+#include "api/listing.h"
 #include "api/route.h"
 #include "base/clock.h"
 #include "control/tokens.h"
@@ -20,23 +21,9 @@ static struct str scope(const struct call *c)
 
 /* --- list --- */
 
-struct approval_list {
-    struct call *call;
-    struct store_query query;
-    bool open; /* only those that are not decided */
-};
-
-static void list_end(struct call *c)
-{
-    struct approval_list *l = c->state;
-
-    arena_done(&l->query.arena);
-    free(l);
-}
-
 static void write_list(struct json_writer *w, const void *what)
 {
-    const struct approval_list *l = what;
+    const struct listing *l = what;
     struct str owner = scope(l->call);
 
     json_begin_object(w);
@@ -52,40 +39,17 @@ static void write_list(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static void listed(struct store_query *q, int r, const struct err *e)
-{
-    struct approval_list *l = container_of(q, struct approval_list, query);
-
-    if (r < 0)
-        call_fail(l->call, e);
-    else
-        call_answer(l->call, 200, write_list, l);
-    call_unref(l->call);
-}
-
 static void list(struct call *c)
 {
-    struct approval_list *l;
+    struct store_query q = { .kind = STORE_APPROVALS_OPEN };
     uint64_t limit = LIST_DEFAULT;
     bool all = false;
-    struct err e;
 
     if (call_query_number(c, "limit", LIST_MOST, &limit) < 0 || call_query_bool(c, "all", &all) < 0)
         return;
-    l = calloc(1, sizeof *l);
-    if (!l)
-        abort();
-    l->call = c;
-    l->query = (struct store_query){ .kind = all ? STORE_APPROVALS : STORE_APPROVALS_OPEN,
-                                     .limit = all ? (int)limit : 0,
-                                     .owner = all ? scope(c) : STR("") };
-    arena_init(&l->query.arena, ANSWER_BYTES);
-    c->state = l;
-    c->on_end = list_end;
-    if (store_ask(control_store(c->api->control), &l->query, listed, &e) < 0)
-        call_fail(c, &e);
-    else
-        call_ref(c);
+    if (all)
+        q = (struct store_query){ .kind = STORE_APPROVALS, .limit = (int)limit, .owner = scope(c) };
+    call_list(c, &q, ANSWER_BYTES, write_list);
 }
 
 /* --- one of them, and waiting for it --- */

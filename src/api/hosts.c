@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/inside.h"
+#include "api/listing.h"
 #include "api/route.h"
 #include "control/host.h"
 #include "control/hosts.h"
@@ -33,22 +34,9 @@ static void put_host(struct json_writer *w, const char *name, const char *addres
 
 /* --- list --- */
 
-struct host_list {
-    struct call *call;
-    struct store_query query;
-};
-
-static void list_end(struct call *c)
-{
-    struct host_list *l = c->state;
-
-    arena_done(&l->query.arena);
-    free(l);
-}
-
 static void write_hosts(struct json_writer *w, const void *what)
 {
-    const struct host_list *l = what;
+    const struct listing *l = what;
     const struct json_objects *configured = &l->call->api->config->hosts;
     const struct config_host *h = configured->p;
 
@@ -68,33 +56,11 @@ static void write_hosts(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static void listed(struct store_query *q, int r, const struct err *e)
-{
-    struct host_list *l = container_of(q, struct host_list, query);
-
-    if (r < 0)
-        call_fail(l->call, e);
-    else
-        call_answer(l->call, 200, write_hosts, l);
-    call_unref(l->call);
-}
-
 static void list(struct call *c)
 {
-    struct host_list *l = calloc(1, sizeof *l);
-    struct err e;
+    const struct store_query q = { .kind = STORE_HOSTS };
 
-    if (!l)
-        abort();
-    l->call = c;
-    l->query.kind = STORE_HOSTS;
-    arena_init(&l->query.arena, HOSTS_BYTES_MAX);
-    c->state = l;
-    c->on_end = list_end;
-    if (store_ask(control_store(c->api->control), &l->query, listed, &e) < 0)
-        call_fail(c, &e);
-    else
-        call_ref(c);
+    call_list(c, &q, HOSTS_BYTES_MAX, write_hosts);
 }
 
 /* --- add and remove --- */

@@ -1,6 +1,6 @@
 #include "base/own.h"
 #include "cli/answer.h"
-#include "cli/text_file.h"
+#include "cli/validate.h"
 #include "cli/verbs.h"
 
 static const struct column columns[] = {
@@ -62,27 +62,9 @@ static const struct kind problems = { "problems", "message", problem_columns,
 
 static int run_validate(const struct verb *v, int argc, char **argv)
 {
-    struct common common = { 0 };
-    AUTO(call_done) struct call c;
-    const struct json *valid;
-    struct err e;
-    int status;
+    static const struct validation x = { .what = "profiles", .problem = &problems, .many = true };
 
-    call_init(&c, v, &common, "POST");
-    if (!verb_parse(v, &argc, &argv, &common, &status))
-        return status;
-    if (text_file_read(argv[0], &c.body, &e) < 0)
-        return call_failed(&c, &e);
-    call_path(&c, "/v1/profiles/validate");
-    call_field(&c, "Content-Type", "application/yaml");
-    status = call_run(&c);
-    if (status)
-        return status;
-    valid = show_at(c.answer, "valid");
-    if (valid && valid->type == JSON_BOOL && valid->b)
-        return answer_done(&c, c.answer, "%s is valid", argv[0]);
-    status = answer_list(&c, c.answer, &problems);
-    return status ? status : EXIT_REPORTED;
+    return validate_file(v, argc, argv, &x);
 }
 
 const struct verb verb_profiles_validate = {

@@ -1,7 +1,7 @@
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/body.h"
-#include "cli/text_file.h"
+#include "cli/validate.h"
 #include "cli/verbs.h"
 #include "json/reader.h"
 
@@ -60,30 +60,11 @@ const struct verb verb_trust_reload = {
 
 static int run_validate(const struct verb *v, int argc, char **argv)
 {
-    static const struct column problem_columns[] = { COLUMN("PROBLEM", "problem") };
-    static const struct kind problem = { "problems", "problem", problem_columns,
-                                         COUNT_OF(problem_columns) };
-    struct common common = { 0 };
-    AUTO(call_done) struct call c;
-    const struct json *valid;
-    struct err e;
-    int status;
+    static const struct column shown[] = { COLUMN("PROBLEM", "problem") };
+    static const struct kind problem = { "problems", "problem", shown, COUNT_OF(shown) };
+    static const struct validation x = { .what = "trust", .problem = &problem };
 
-    call_init(&c, v, &common, "POST");
-    if (!verb_parse(v, &argc, &argv, &common, &status))
-        return status;
-    if (text_file_read(argv[0], &c.body, &e) < 0)
-        return call_failed(&c, &e);
-    call_path(&c, "/v1/trust/validate");
-    call_field(&c, "Content-Type", "application/yaml");
-    status = call_run(&c);
-    if (status)
-        return status;
-    valid = show_at(c.answer, "valid");
-    if (valid && valid->type == JSON_BOOL && valid->b)
-        return answer_done(&c, c.answer, "%s is valid", argv[0]);
-    status = answer_record(&c, c.answer, &problem);
-    return status ? status : EXIT_REPORTED;
+    return validate_file(v, argc, argv, &x);
 }
 
 const struct verb verb_trust_validate = {

@@ -11,7 +11,6 @@
 
 enum {
     BUCKETS = 4096,
-    SECRET_CHARS = 40, /* of five random bits */
     LABELS_MAX = 64 << 10,
     DETAIL_MAX = 4 << 10,
 };
@@ -319,24 +318,6 @@ static void created(struct store_txn *x, int r, const struct err *e)
     finish(op, r, e);
 }
 
-/* Letters and digits that are not mistaken for each other; E2B's clients only take hexadecimal
- * ones. */
-static int make_secret(bool e2b, char ret[static TOKEN_SECRET_MAX], struct err *e)
-{
-    static const char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
-    unsigned char random[SECRET_CHARS];
-    int r = crypto_random(random, sizeof random, e);
-
-    if (r < 0)
-        return r;
-    memcpy(ret, e2b ? "e2b_" : "sbt_", 4);
-    for (size_t i = 0; i < SECRET_CHARS; i++)
-        ret[4 + i] = alphabet[random[i] & (e2b ? 15 : 31)];
-    ret[4 + SECRET_CHARS] = 0;
-    crypto_wipe(random, sizeof random);
-    return 0;
-}
-
 static int prepare(struct tokens *t, struct token_op *op, struct err *e)
 {
     int r;
@@ -345,7 +326,9 @@ static int prepare(struct tokens *t, struct token_op *op, struct err *e)
         return err_set(e, ERR_TOO_BIG, "there are %d tokens: revoke some first", TOKENS_MAX);
     r = id_make("tok_", op->record.id, e);
     if (r >= 0)
-        r = make_secret(op->e2b, op->secret, e);
+        /* E2B's clients only take hexadecimal ones. */
+        r = crypto_random_text(op->e2b ? "e2b_" : "sbt_", op->e2b ? CRYPTO_HEX : CRYPTO_BASE32,
+                               op->secret, e);
     if (r < 0)
         return r;
     crypto_sha256(str_from(op->secret), op->record.hash);

@@ -12,7 +12,7 @@
 #include "json/reader.h"
 #include "trust/inside.h"
 
-enum { SECRET_CHARS = 40 /* of five random bits */, KEY_MAX = 1 << 10, EVENT_MAX = 16 << 10 };
+enum { KEY_MAX = 1 << 10, EVENT_MAX = 16 << 10 };
 
 /* --- the table --- */
 
@@ -297,23 +297,6 @@ static void registered(void *user, int r, const struct err *e)
         finish(op, r, e);
 }
 
-/* Letters and digits that are not mistaken for each other. */
-static int make_token(char ret[static PEER_TOKEN_MAX], struct err *e)
-{
-    static const char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
-    unsigned char random[SECRET_CHARS];
-    int r = crypto_random(random, sizeof random, e);
-
-    if (r < 0)
-        return r;
-    memcpy(ret, "sbp_", 4);
-    for (size_t i = 0; i < SECRET_CHARS; i++)
-        ret[4 + i] = alphabet[random[i] & 31];
-    ret[4 + SECRET_CHARS] = 0;
-    crypto_wipe(random, sizeof random);
-    return 0;
-}
-
 static size_t count_owned(struct trust *t, const char *owner)
 {
     size_t n = 0;
@@ -335,7 +318,7 @@ static int make_hash(struct peer_op *op, unsigned char ret[static CRYPTO_SHA256_
         return 0;
     }
     if (op->way == PEER_BY_TOKEN) {
-        r = make_token(op->token, e);
+        r = crypto_random_text("sbp_", CRYPTO_BASE32, op->token, e);
         if (r >= 0)
             crypto_sha256(str_from(op->token), ret);
         return r;

@@ -33,3 +33,16 @@ TEST(nothing_is_nothing)
 {
     CHECK_INT(crypto_random(NULL, 0, NULL), 0);
 }
+
+TEST(texts_are_long_and_plain)
+{
+    char a[CRYPTO_TEXT_MAX], b[CRYPTO_TEXT_MAX];
+    struct err e;
+
+    CHECK_OK(crypto_random_text("abc_", CRYPTO_BASE32, a, &e), e);
+    CHECK_OK(crypto_random_text("abc_", CRYPTO_BASE32, b, &e), e);
+    CHECK(strcmp(a, b) != 0);
+    CHECK_INT(strlen(a), 4 + CRYPTO_TEXT_CHARS);
+    CHECK(strncmp(a, "abc_", 4) == 0);
+    CHECK_INT(strspn(a + 4, "0123456789abcdefghjkmnpqrstvwxyz"), CRYPTO_TEXT_CHARS);
+}

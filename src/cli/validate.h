@@ -1,0 +1,16 @@
+/* Verbs that ask the daemon whether a file is right. */
+#ifndef CLI_VALIDATE_H
+#define CLI_VALIDATE_H
+
+#include "cli/answer.h"
+
+struct validation {
+    const char *what; /* "profiles": a collection of the interface */
+    const struct kind *problem;
+    bool many; /* problems are rows; else there is one */
+};
+
+/* Sends the file of the first argument and shows what is wrong with it: an exit status. */
+int validate_file(const struct verb *v, int argc, char **argv, const struct validation *x);
+
+#endif
