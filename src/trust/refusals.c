@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "trust/inside.h"
 
-enum { AUDIT_BURST = 32, SHOWN = 64 };
+enum { AUDIT_BURST = 32 };
 static const int64_t AUDIT_EVERY_NS = NS_PER_S;
 
 bool audit_may(struct audit_meter *m)
@@ -37,13 +37,13 @@ void trust_refused(struct trust *t, const struct trust_refusal *x)
     char tool[RECORD_TOOL_MAX], reason[RECORD_REASON_MAX], code[16];
     struct trust_write *w;
 
+    if (!audit_may(m))
+        return;
     log_printable(x->tool, tool, sizeof tool);
     log_printable(str_from(x->reason), reason, sizeof reason);
     LOG(INFO, x->type, LOG_S("peer", x->peer ? x->peer->record.id : ""),
         LOG_S("actor", x->actor->id), LOG_S("tool", tool), LOG_I("code", x->code),
         LOG_S("reason", reason));
-    if (!audit_may(m))
-        return;
     w = write_new(t, x->type, x->owner, x->actor, reason);
     if (x->peer)
         write_detail(w, "peer", x->peer->record.id);

@@ -60,15 +60,18 @@ class Http:
 class Stateless:
     """A client of the newest revision on HTTP: every request stands alone."""
 
-    def __init__(self, d, api=None):
-        self.web = Web(d)
-        self.api = api
+    def __init__(self, d, holder=None):
+        self.web, self.holder = Web(d), holder
 
     def ask(self, method, meta=(), **params):
         headers = {"MCP_Protocol_Version": NEW, "Mcp_Method": method}
         if "name" in params or "uri" in params:
             headers["Mcp_Name"] = params.get("name") or params["uri"]
-        return self.web.ask(method, headers, _meta={**META, **dict(meta)}, **params).json
+        params["_meta"] = {**META, **dict(meta)}
+        if not self.holder:
+            return self.web.ask(method, headers, **params).json
+        return self.holder.request("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params},
+                                   Accept="application/json, text/event-stream", Content_Type="application/json", **headers).expect(200).json
 
     def tool(self, name, **arguments):
         return self.ask("tools/call", name=name, arguments=arguments)["result"]["structuredContent"]
@@ -182,51 +185,49 @@ tools:
 """
 
 
+def check_verdicts(m, mode):
+    box = m.tool("sandbox_create")["sandbox_id"]
+    m.tool("sandbox_list")
+    m.tool("sandbox_list")
+    resource = m.ask("resources/read", uri=f"sandbox://{box}/files/etc/hostname")
+    equal("error" in resource, mode == "enforce", f"a resource under the same rule: {resource}")
+    for name, code, kind, arguments in (
+            ("sandbox_list", -32001, "rate_limit", {}),
+            ("sandbox_exec", -32000, "deny", {"sandbox_id": box, "command": "true"}),
+            ("sandbox_read", -32000, "deny", {"sandbox_id": box, "path": "/etc/hostname"}),
+            ("sandbox_write", -32000, "deny", {"sandbox_id": box, "path": "/tmp/x", "content": ""}),
+            ("sandbox_destroy", -32002, "require_approval", {"sandbox_id": box})):
+        answer = m.ask("tools/call", name=name, arguments=arguments)
+        if mode != "enforce":
+            check("result" in answer, f"{mode} {name}: {answer}")
+            continue
+        equal([answer["error"]["code"], answer["error"]["data"]["kind"]], [code, kind], f"{name}: {answer}")
+        check(answer["error"]["data"]["audit_id"], "no audit id")
+        equal("request_id" in answer["error"]["data"], code == -32002, "a request to wait for")
+
+
 @test(**ONCE)
 def each_verdict_and_where_it_comes_from(c):
-    bundle = c.write("bundle.yaml", RULES)
     for mode in ("enforce", "audit", "off"):
-        c.write("bundle.yaml", RULES + f"mode: {mode}\n")
-        with Daemon(c, name=mode, config=f"trust: {{bundle: '{bundle}'}}") as d:
-            for how in TRANSPORTS:
+        bundle = c.write("bundle.yaml", RULES + f"mode: {mode}\n")
+        for n, how in enumerate(TRANSPORTS):  # rates are the caller's, so each has a daemon of its own
+            with Daemon(c, name=f"{mode}{n}", config=f"trust: {{bundle: '{bundle}'}}") as d:
                 with how(c, d) as m:
                     m.begin()
-                    box = m.tool("sandbox_create")["sandbox_id"]
-                    m.tool("sandbox_list")
-                    m.tool("sandbox_list")
-                    resource = m.ask("resources/read", uri=f"sandbox://{box}/files/etc/hostname")
-                    equal("error" in resource, mode == "enforce", f"a resource under the same rule: {resource}")
-                    for name, code, kind, arguments in (
-                            ("sandbox_list", -32001, "rate_limit", {}),
-                            ("sandbox_exec", -32000, "deny", {"sandbox_id": box, "command": "true"}),
-                            ("sandbox_read", -32000, "deny", {"sandbox_id": box, "path": "/etc/hostname"}),
-                            ("sandbox_write", -32000, "deny", {"sandbox_id": box, "path": "/tmp/x", "content": ""}),
-                            ("sandbox_destroy", -32002, "require_approval", {"sandbox_id": box})):
-                        answer = m.ask("tools/call", name=name, arguments=arguments)
-                        if mode != "enforce":
-                            check("result" in answer, f"{mode} {name}: {answer}")
-                            continue
-                        equal([answer["error"]["code"], answer["error"]["data"]["kind"]], [code, kind], f"{name}: {answer}")
-                        check(answer["error"]["data"]["audit_id"], "no audit id")
-                        equal("request_id" in answer["error"]["data"], code == -32002, "a request to wait for")
-            kinds = {e["type"] for e in d.api.get("/v1/events?limit=1000").json["events"] if e["type"].startswith(("trust.", "approval."))}
-            want = {"enforce": {"trust.denied", "trust.rate_limited", "approval.requested", "approval.invalid"}, "audit": {"trust.audited"}, "off": set()}
-            equal(kinds, want[mode], f"what is on record: {mode}")
+                    check_verdicts(m, mode)
+                kinds = {e["type"] for e in d.api.get("/v1/events?limit=1000").json["events"] if e["type"].startswith(("trust.", "approval."))}
+                want = {"enforce": {"trust.denied", "trust.rate_limited", "approval.requested", "approval.invalid"}, "audit": {"trust.audited"}, "off": set()}
+                equal(kinds, want[mode], f"what is on record: {mode}")
 
 
 @test(**ONCE)
 def roles_are_the_tokens(c):
     with serving(c) as (d, _, token):
-        accept = {"Accept": "application/json, text/event-stream", "Content_Type": "application/json"}
         for role, kind in (("apprentice", "deny"), ("journeyman", None), ("master", None)):
-            holder, _ = token(role=role)
-
-            def ask(method, **params):
-                return holder.request("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}, **accept,
-                                      MCP_Protocol_Version=NEW, Mcp_Method=method, Mcp_Name=params["name"]).expect(200).json
-            answer = ask("tools/call", name="sandbox_create", arguments={})
+            m = Stateless(d, token(role=role)[0])
+            answer = m.ask("tools/call", name="sandbox_create", arguments={})
             equal(answer.get("error", {}).get("data", {}).get("kind"), kind, f"a {role}'s: {answer}")
-            answer = ask("tools/call", name="sandbox_create", arguments={"capabilities": {"network": True}})
+            answer = m.ask("tools/call", name="sandbox_create", arguments={"capabilities": {"network": True}})
             equal(answer["error"]["data"]["kind"], kind or "require_approval", f"a {role}'s network: {answer}")
 
 
@@ -299,6 +300,26 @@ def without_a_session_the_outcome_is_asked_for(c):
                 equal(other.ask("tools/call", name="sandbox_create", arguments={}, _meta={"sandboxer/request_id": wrong})["error"]["code"], -32602, f"{wrong} of another")
             check("error" in other.ask("resources/read", uri=f"approval://{request}"), "another's resource")
             equal(other.tool("sandbox_list")["sandboxes"], [], "what another has")
+
+
+@test(**ONCE)
+def what_is_approved_is_within_its_token(c):
+    with serving(c) as (d, _, token):
+        secret = master(d)
+        holder, identity = token("read", "create", role="journeyman", labels={"team": "a"})
+        m, again, late = Stateless(d, holder), Stateless(d, token("read", role="journeyman")[0]), held(Stateless(d, holder))
+        request = held(m)
+        Client(d)("approvals", "approve", request, env=secret).expect(0)
+        made = m.ask("tools/call", {"sandboxer/request_id": request, "sandboxer/wait_s": 60}, name="sandbox_create", arguments={})["result"]["structuredContent"]
+        equal(d.get(made["sandbox_id"])["labels"]["team"], "a", "the token's label")
+        equal([b["sandbox_id"] for b in m.tool("sandbox_list")["sandboxes"]], [made["sandbox_id"]], "what it sees")
+        equal(again.tool("sandbox_list")["sandboxes"], [], "what another token sees")
+        denied = m.ask("tools/call", name="sandbox_exec", arguments={"sandbox_id": made["sandbox_id"], "command": "true"})["error"]
+        check(denied["code"] == -32000 and "does not allow 'exec'" in denied["message"], f"a verb that it has not: {denied}")
+        d.api.delete(f"/v1/tokens/{identity}").expect(200, 204)
+        wait_for(lambda: Client(d).json("approvals", "show", late)["state"] == "invalid", "what waits goes with the token")
+        Client(d)("approvals", "approve", late, env=secret).expect((3, 4))
+        gone(d, made["sandbox_id"])
 
 
 @test(**ONCE)
@@ -461,7 +482,7 @@ def packages_that_are_at_hand_are_installed(c):
             equal(said["exit_code"], 0, f"{said}")
             equal(m.tool("sandbox_exec", sandbox_id=box, command="node -e 'require(\"greeting\")'")["stdout"], "hello\n", "what it does")
             done += 1
-        m.refused("sandbox_install", "did not install", sandbox_id=box, manager="npm" if shutil.which("npm") else "pip", packages=["no-such-package-here"], timeout_s=20)
+        m.refused("sandbox_install", "did not install", sandbox_id=box, manager="npm" if shutil.which("npm") else "pip", packages=["no-such-package-here"], timeout_s=1)
     if not done:
         raise Skip("neither pip nor npm is installed")
 
