@@ -35,4 +35,5 @@ def modules(packages=PACKAGES, seconds=INSTALL_SECONDS):
             with contextlib.suppress(OSError):  # somebody was faster
                 os.rename(new, place)
             os.makedirs(new, exist_ok=True)
+    place.chmod(0o755)  # plain users' tests read it, too
     return place

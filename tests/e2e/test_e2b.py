@@ -7,43 +7,17 @@ Every method that is called is listed with what came of it.
 
 import os
 
-from daemon import Daemon
+from e2b import Served
 from e2b_story import STORY
-from harness import BUILD, check, equal, main, test
+from harness import check, equal, main, test
 from mcp import script
 from npm import modules
-from tcp import free_port
 
 NEWEST, OLDER = ("e2b@2.51.0",), ("e2b@2.50.0",)
 CLI = ("@e2b/cli@2.19.0",)
 INSTALL_SECONDS = 170
 SLOW = {"seconds": 400}
 ROOT = {**SLOW, "only": "root", "because": "it is the same client"}
-
-
-class Served:
-    """A daemon on TCP with the profile that E2B's clients ask for, and what they read of it."""
-
-    def __init__(self, c):
-        self.c, self.port = c, free_port()
-        self.d = Daemon(c)
-        c.write("daemon/profiles/base.yaml", (BUILD / "profiles/base.yaml").read_bytes())
-        self.d.start(args=("--listen", f"127.0.0.1:{self.port}"))
-
-    def __enter__(self):
-        self.d.__enter__()
-        return self
-
-    def __exit__(self, *how):
-        return self.d.__exit__(*how)
-
-    def key(self, *argv):
-        """What `sandboxer token create --e2b` prints, as a shell would take it."""
-        env = {"SANDBOXER_SOCKET": str(self.d.socket), "SANDBOXER_STATE": str(self.d.state)}
-        made = self.c.execute([self.c.program(), "token", "create", "--e2b", *argv], env=env)
-        check(made.code == 0, f"{made}")
-        lines = dict(line.removeprefix("export ").split("=", 1) for line in made.text.splitlines())
-        return {name: value.strip("'") for name, value in lines.items()}
 
 
 def tell(said):

@@ -338,6 +338,96 @@ BOX_TEST(a_watch_tells_what_happens)
     box_close(&b);
 }
 
+/* The next record of a watch: its mask, 0 for the one that says that it stands. */
+static uint32_t next_change(const struct job *j, char name[static 256])
+{
+    struct control_event event;
+
+    CHECK_INT(read_some(j->out, (char *)&event, sizeof event), sizeof event);
+    CHECK(event.name_len < 256);
+    CHECK_INT(read_some(j->out, name, event.name_len), event.name_len);
+    name[event.name_len] = '\0';
+    return event.mask;
+}
+
+static void await_change(const struct job *j, uint32_t mask, const char *wanted)
+{
+    char name[256];
+    uint32_t got;
+
+    do
+        got = next_change(j, name);
+    while (!(got & mask) || strcmp(name, wanted) != 0);
+}
+
+BOX_TEST(a_watch_of_a_tree_follows_what_is_made_later)
+{
+    static const char *const path[] = { "/tmp/top", NULL };
+    struct supervisor_start s = {
+        .what = CONTROL_WATCH, .argv = path, .cwd = "/", .mode = CONTROL_WATCH_TREE
+    };
+    struct control_exited end;
+    char name[256];
+    struct box b;
+    struct job j;
+
+    box_open(&b);
+    CHECK_SH(&b, "mkdir -p /tmp/top/old/er", 0, "");
+    CHECK(job_start(&b, &s, &j, NULL));
+    CHECK_INT(next_change(&j, name), 0);
+    CHECK_SH(&b, "cd /tmp/top; echo x >old/er/f; mkdir -p new/est; echo y >new/est/f", 0, "");
+    await_change(&j, IN_CREATE, "old/er/f");
+    await_change(&j, IN_CREATE, "new");
+    await_change(&j, IN_CREATE, "new/est/f"); /* made before, or after, it was watched */
+    CHECK_SH(&b, "cd /tmp/top; mv new moved", 0, "");
+    await_change(&j, IN_MOVED_FROM, "new");
+    await_change(&j, IN_MOVED_TO, "moved");
+    CHECK_SH(&b, "cd /tmp/top; echo z >>moved/est/f; rm -r moved", 0, "");
+    await_change(&j, IN_MODIFY, "moved/est/f");
+    await_change(&j, IN_DELETE, "moved/est/f");
+    await_change(&j, IN_DELETE, "moved");
+    job_end(&b, &j, &end);
+    box_close(&b);
+}
+
+BOX_TEST(a_watch_is_of_a_directory)
+{
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b, "echo x >/tmp/file", 0, "");
+    box_file(&b, CONTROL_WATCH, "/tmp/file", NULL, STR(""), &o);
+    CHECK_BAD(o, ENOTDIR);
+    box_close(&b);
+}
+
+BOX_TEST(a_write_sets_attributes_that_looking_tells)
+{
+    static const char *const path[] = { "/tmp/file", NULL };
+    static const char wanted[] = "user.e2b.kind=a=b";
+    const struct str data = { "\1\0\0\0x\0\0\0\0", 9 };
+    struct supervisor_start look = { .what = CONTROL_STAT, .argv = path, .cwd = "/" };
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct control_entry entry;
+    struct box b;
+
+    box_open(&b);
+    box_file(&b, CONTROL_WRITE, path[0], wanted, data, &o);
+    CHECK_GOOD(o);
+    box_run(&b, &look, STR(""), &o);
+    CHECK_INT(o.out.n, sizeof entry + strlen("file")); /* nobody asked */
+    look.mode = CONTROL_ATTRIBUTES;
+    box_run(&b, &look, STR(""), &o);
+    CHECK_INT(o.out.n, sizeof entry + strlen("file") + sizeof wanted);
+    memcpy(&entry, o.out.p, sizeof entry);
+    CHECK_INT(entry.attributes_len, sizeof wanted);
+    CHECK(memcmp(o.out.p + o.out.n - sizeof wanted, wanted, sizeof wanted) == 0);
+    box_file(&b, CONTROL_WRITE, path[0], "trusted.x=y", data, &o);
+    CHECK(o.end.status != 0);
+    box_close(&b);
+}
+
 BOX_TEST(a_tree_survives_packing_and_unpacking)
 {
     struct outcome packed AUTO(outcome_done) = { 0 }, o AUTO(outcome_done) = { 0 };

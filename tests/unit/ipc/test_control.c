@@ -167,8 +167,8 @@ TEST(numbers_of_paths)
     for (unsigned what = 0; what < CONTROL_WHAT_COUNT_ + 2u; what++)
         for (uint32_t argc = 0; argc < 4; argc++) {
             uint32_t want = what == CONTROL_RENAME ? 2 : 1;
-            bool good =
-                what == CONTROL_PROGRAM ? argc > 0 : what < CONTROL_WHAT_COUNT_ && argc == want;
+            bool any = what == CONTROL_PROGRAM || what == CONTROL_WRITE; /* attributes follow */
+            bool good = any ? argc > 0 : what < CONTROL_WHAT_COUNT_ && argc == want;
 
             start((enum control_what)what, argc, 0, "/\0a\0b\0c", 2 + 2 * argc);
             if ((check() == 0) != good)

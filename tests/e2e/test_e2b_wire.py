@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# parallel
+"""E2B's interface on the wire: who may not, what is malformed, who leaves, and what a restart leaves."""
+
+import base64
+import gzip
+import hashlib
+import http.client
+import json
+import socket
+import time
+
+from e2b import Served, envelope, frames
+from harness import check, equal, main, test, wait_for
+
+START = "process.Process/Start"
+
+
+def key_of(s, *argv):
+    return s.key(*argv)["E2B_API_KEY"]
+
+
+def plainly(answer, status):
+    """E2B's error: the code is in the body, too."""
+    answer.expect(status)
+    equal(answer.json["code"], status, f"the code of {answer}")
+    check(answer.json["message"], f"a message: {answer}")
+
+
+@test
+def keys(c):
+    with Served(c) as s:
+        key = key_of(s)
+        check(key.startswith("e2b_") and len(key) == 44 and int(key[4:], 16) >= 0, f"a key like E2B's: {key}")
+        box = s.create(key)
+        for headers in ({}, {"X_API_KEY": "e2b_" + "0" * 40}, {"X_API_KEY": ""}, {"Authorization": "Bearer x"}):
+            plainly(s.ask("GET", "/v2/sandboxes", **headers), 401)
+            plainly(s.ask("GET", f"/sandboxes/{box.id}", **headers), 401)
+        s.ask("GET", "/v2/sandboxes", Authorization=f"Bearer {key}").expect(200)
+        # Another's sandbox is not there.
+        others = key_of(s, "--label", "team=other")
+        plainly(s.ask("GET", f"/sandboxes/{box.id}", X_API_KEY=others), 404)
+        plainly(s.ask("DELETE", f"/sandboxes/{box.id}", X_API_KEY=others), 404)
+        plainly(s.ask("POST", f"/v2/sandboxes/{box.id}/connect", {}, X_API_KEY=others), 404)
+        equal(s.ask("GET", "/v2/sandboxes", X_API_KEY=others).expect(200).json, [], "what another key lists")
+        # Who may only look gets nothing to enter with.
+        reader = key_of(s, "--verb", "read")
+        check("envdAccessToken" not in s.ask("GET", f"/sandboxes/{box.id}", X_API_KEY=reader).expect(200).json, "a reader's token")
+        plainly(s.ask("DELETE", f"/sandboxes/{box.id}", X_API_KEY=reader), 403)
+
+
+@test
+def tokens_of_sandboxes(c):
+    with Served(c) as s:
+        key = key_of(s)
+        one, two = s.create(key), s.create(key)
+        equal(one.run("echo", "x")[0], b"x\n", "its own token")
+        for token in (two.token, "", key, one.token[:-1]):
+            equal(one.rpc("process.Process/List", {}, **{"X-Access-Token": token}).expect(401).json["code"], "unauthenticated", "the code")
+            plainly(one.ask("GET", "/files?path=x", **{"X-Access-Token": token}), 401)
+        one.ask("GET", "/health", **{"X-Access-Token": ""}).expect(204)
+        # Ids of others and of nobody, on every path.
+        for sandbox in ("sbx_00000000000000000000", "no id", "sbx_", two.id[:-1]):
+            for path in ("/health", "/files?path=x", "/nowhere"):
+                gone = one.ask("GET", path, **{"E2b-Sandbox-Id": sandbox})
+                equal([gone.status, gone.json["code"], gone.json["message"]], [502, 502, "The sandbox was not found"], f"{path} of {sandbox}")
+        closed = one.ask("GET", "/", **{"E2b-Sandbox-Port": "8080"})
+        equal([closed.status, closed.json], [502, {"message": "The sandbox is running but port is not open", "port": 8080, "code": 502}], "a closed port")
+        # The header means nothing on our own paths.
+        one.ask("GET", "/v1/sandboxes").expect(401)
+        two_gone = s.ask("DELETE", f"/sandboxes/{two.id}", X_API_KEY=key).expect(204)
+        check(not two_gone.data, "nothing is said")
+        plainly(s.ask("DELETE", f"/sandboxes/{two.id}", X_API_KEY=key), 404)
+        two.ask("GET", "/health").expect(502)
+
+
+@test
+def envelopes(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        good = {"process": {"cmd": "true"}}
+        for raw in (b"", b"\0", envelope(good)[:-1], envelope(good) + b"x", envelope(good, length=1 << 30), envelope(good, length=0),
+                    envelope(good, flags=1), envelope(good, flags=2), envelope(b"not json"), envelope(b"[]"), envelope({}), envelope({"process": {"cmd": 7}}),
+                    envelope({"process": {"cmd": "x" * 5000}}), envelope({"process": {"cmd": "true", "envs": {"A=B": "c"}}})):
+            with box.stream(START, None, raw=raw) as response:
+                equal(response.status, 200, "a stream's status")
+                (flags, message), = frames(response)
+                equal([flags, message["error"]["code"]], [2, "invalid_argument"], f"{raw[:60]!r}")
+        with box.stream(START, None, raw=b"x" * (20 << 20)) as response:
+            equal(response.status, 413, "more than is taken")
+        equal(box.rpc("process.Process/SendInput", {"process": {"pid": 77777}, "input": {"stdin": "eA=="}}).expect(404).json["code"], "not_found", "nobody")
+        equal(box.rpc("process.Process/SendSignal", {"process": {"pid": 1}, "signal": "SIGNAL_SIGKILL"}).expect(404).json["code"], "not_found", "not one of ours")
+        equal(box.run("echo", "fine")[0], b"fine\n", "afterwards")
+
+
+@test
+def streams(c):
+    with Served(c) as s:
+        key = key_of(s)
+        box = s.create(key)
+        with box.start("/bin/sh", "-c", "mkfifo /tmp/go; echo up; read x < /tmp/go; exit 4", Keepalive_Ping_Interval="1") as response:
+            heard = frames(response)
+            pid = next(heard)[1]["event"]["start"]["pid"]
+            equal(next(heard)[1]["event"]["data"], {"stdout": base64.b64encode(b"up\n").decode()}, "output")
+            equal(next(heard)[1], {"event": {"keepalive": {}}}, "a sign of life")
+        equal([p["pid"] for p in box.rpc("process.Process/List", {}).expect(200).json["processes"]], [pid], "it goes on without its client")
+        with box.stream("process.Process/Connect", {"process": {"pid": pid}}) as response:
+            heard = frames(response)
+            equal(next(heard)[1], {"event": {"start": {"pid": pid}}}, "the same")
+            box.run("/bin/sh", "-c", "echo > /tmp/go")
+            wanted = {"event": {"end": {"exitCode": 4, "exited": True, "status": "exit status 4", "error": "exit status 4"}}}
+            equal([m for m in heard if m[1] != {"event": {"keepalive": {}}}], [(0, wanted), (2, {})], "its end")
+        # A deadline is the process's own.
+        with box.start("sleep", "777", Connect_Timeout_Ms="300") as response:
+            *_, (flags, last) = frames(response)
+            equal([flags, last["error"]["code"]], [2, "deadline_exceeded"], "the deadline")
+        wait_for(lambda: not box.rpc("process.Process/List", {}).json["processes"], "it is ended")
+        # A sandbox that is killed breaks its streams off.
+        with box.start("sleep", "777") as response:
+            heard = frames(response)
+            next(heard)
+            s.ask("DELETE", f"/sandboxes/{box.id}", X_API_KEY=key).expect(204)
+            try:
+                rest = list(heard)
+                check(False, f"the stream ended in good order: {rest}")
+            except (http.client.IncompleteRead, ConnectionError, ValueError):
+                pass
+        box.ask("GET", "/health").expect(502)
+
+
+@test
+def a_client_that_stops_reading(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        body = envelope({"process": {"cmd": "yes"}})
+        with socket.create_connection(("127.0.0.1", s.port)) as lazy:
+            lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            head = "".join(f"{k}: {v}\r\n" for k, v in box.headers(**{"Content-Length": len(body)}).items())
+            lazy.sendall(f"POST /{START} HTTP/1.1\r\nHost: 127.0.0.1:{s.port}\r\n{head}\r\n".encode() + body)
+            wait_for(lambda: box.rpc("process.Process/List", {}).json["processes"], "it runs")
+            for _ in range(5):
+                equal(box.run("echo", "still")[0], b"still\n", "others are served")
+
+
+@test
+def uploads(c):
+    with Served(c) as s:
+        key = key_of(s)
+        box = s.create(key)
+        kind = {"Content_Type": "multipart/form-data; boundary=b"}
+        part = b'--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\n'
+        box.ask("POST", "/files", part + b"old\r\n--b--\r\n", **kind).expect(200)
+        for body in (b"", b"--b", part, part + b"new", part + b"new\r\n--b", b"--c\r\n", part.replace(b"name", b"nome") + b"\r\n--b--", part.replace(b'"file"', b'"other"') + b"\r\n--b--"):
+            plainly(box.ask("POST", "/files", body, **kind), 400)
+        plainly(box.ask("POST", "/files", b"x", Content_Type="multipart/form-data"), 400)
+        plainly(box.ask("POST", "/files?path=y", b"x", Content_Type="text/plain"), 400)
+        plainly(box.ask("POST", "/files", b"x", Content_Type="application/octet-stream"), 400)
+        packed = {"Content_Type": "application/octet-stream", "Content_Encoding": "gzip"}
+        data = gzip.compress(b"packed " * 1000)
+        for bad in (b"no gzip", data[:-4], data[:30], data + b"x"):
+            plainly(box.ask("POST", "/files?path=x", bad, **packed), 400)
+        # One that breaks off changes nothing.
+        with socket.create_connection(("127.0.0.1", s.port)) as gone:
+            head = "".join(f"{k}: {v}\r\n" for k, v in box.headers(**{"Content-Length": 1000, "Content-Type": "application/octet-stream"}).items())
+            gone.sendall(f"POST /files?path=x HTTP/1.1\r\nHost: 127.0.0.1:{s.port}\r\n{head}\r\n".encode() + b"half")
+        equal(box.ask("GET", "/files?path=x").expect(200).data, b"old", "the file as it was")
+        box.ask("POST", "/files?path=x", data, **packed).expect(200)
+        equal(box.ask("GET", "/files?path=x").expect(200).data, b"packed " * 1000, "unpacked")
+        empty = box.ask("POST", "/files?path=e", b"", Content_Type="application/octet-stream").expect(200)
+        equal(empty.json, [{"path": "/home/user/e", "name": "e", "type": "file"}], "an empty one")
+        equal(box.ask("GET", "/files?path=e").expect(200).headers["Content-Length"], "0", "its length")
+        # What unpacks to more than there is room for is contained.
+        small = s.create(key, templateID="sandbox-canary")
+        user = "&username=root"  # it is the only one in there
+        full = small.ask("POST", f"/files?path=/tmp/zeros{user}", gzip.compress(bytes(100 << 20), 1), **packed)
+        check(full.status in (507, 413), f"no room: {full}")
+        plainly(small.ask("GET", f"/files?path=/tmp/zeros{user}"), 404)
+
+
+@test
+def links(c):
+    with Served(c) as s:
+        one, two = s.create(key_of(s)), s.create(key_of(s))
+
+        def link(box, path, operation, expires=None, user=""):
+            text = f"{path}:{operation}:{user}:{box.token}" + (f":{expires}" if expires else "")
+            signature = "v1_" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
+            return f"/files?path={path}&signature={signature.replace('+', '%2B').replace('/', '%2F')}" + (f"&signature_expiration={expires}" if expires else "") + (f"&username={user}" if user else "")
+
+        raw = {"Content_Type": "application/octet-stream"}
+        later, before = int(time.time()) + 600, int(time.time()) - 600
+        s.ask("POST", link(one, "f", "write", later), b"one", **raw).expect(200)
+        s.ask("POST", link(two, "f", "write"), b"two", **raw).expect(200)
+        equal([s.ask("GET", link(b, "f", "read")).expect(200).data for b in (one, two)], [b"one", b"two"], "each its own")
+        equal(s.ask("GET", link(one, "f", "read", user="user")).expect(200).data, b"one", "with a user")
+        for bad in (link(one, "f", "write"), link(one, "f", "read", before), link(one, "f", "read", "x"), link(one, "f", "read", later).replace(str(later), str(later + 1)),
+                    link(one, "f", "read") + "&username=root", link(one, "g", "read").replace("path=g", "path=f"), "/files?path=f", "/files?path=f&signature=v1_"):
+            plainly(s.ask("GET", bad), 401)
+        equal(s.ask("GET", link(one, "f", "read", before)).json["message"], "signature is already expired", "why")
+        # With the header, it must be that sandbox's.
+        plainly(s.ask("GET", link(one, "f", "read"), **{"E2b-Sandbox-Id": two.id}), 401)
+
+
+@test
+def kept_watchers(c):
+    with Served(c) as s:
+        key = key_of(s)
+        one, two = s.create(key), s.create(key)
+        service = "filesystem.Filesystem/"
+        watcher = one.rpc(service + "CreateWatcher", {"path": "/tmp", "recursive": True}).expect(200).json["watcherId"]
+        one.run("/bin/sh", "-c", "mkdir -p /tmp/d/e; echo x > /tmp/d/e/f")
+        seen = []
+
+        def came():
+            seen.extend((v["type"], v["name"]) for v in one.rpc(service + "GetWatcherEvents", {"watcherId": watcher}).expect(200).json["events"])
+            return ("EVENT_TYPE_CREATE", "d/e/f") in seen
+        wait_for(came, "events below a directory made later")
+        for call, box in (("GetWatcherEvents", two), ("RemoveWatcher", two)):
+            box.rpc(service + call, {"watcherId": watcher}).expect(404)
+        one.rpc(service + "RemoveWatcher", {"watcherId": watcher}).expect(200)
+        one.rpc(service + "GetWatcherEvents", {"watcherId": watcher}).expect(404)
+        equal(one.rpc(service + "CreateWatcher", {"path": "/none"}).expect(404).json["code"], "not_found", "no such directory")
+        for _ in range(64):
+            one.rpc(service + "CreateWatcher", {"path": "/tmp"}).expect(200)
+        equal(one.rpc(service + "CreateWatcher", {"path": "/tmp"}).expect(429).json["code"], "resource_exhausted", "one too many")
+
+
+@test
+def limits_and_restarts(c):
+    with Served(c, config="limits: {sandboxes_per_owner: 1}") as s:
+        key = key_of(s)
+        box = s.create(key, envVars={"A": "b"}, metadata={"userId": "x"})
+        full = s.ask("POST", "/sandboxes", {"templateID": "base"}, X_API_KEY=key)
+        plainly(full, 429)
+        equal(full.headers["Retry-After"], "1", "when to come again")
+        for body in ({}, {"templateID": ""}, {"templateID": "base", "timeout": 0}, {"templateID": "base", "metadata": {"a": 1}}, {"templateID": "base", "timeout": 10**12}):
+            plainly(s.ask("POST", "/v2/sandboxes", body, X_API_KEY=key), 400)
+        for body in ({"autoPause": True}, {"volumeMounts": [{"name": "v", "path": "/v"}]}, {"network": {"rules": {"x": [{}]}}}, {"mcp": {"x": {}}}):
+            plainly(s.ask("POST", "/v2/sandboxes", {"templateID": "base", **body}, X_API_KEY=key), 501)
+        with box.start("sleep", "777") as response:
+            pid = next(frames(response))[1]["event"]["start"]["pid"]
+        s.d.stop()
+        s.start()
+        equal(box.run("/bin/sh", "-c", "echo $A")[0], b"b\n", "token and variables after a restart")
+        equal([p["pid"] for p in box.rpc("process.Process/List", {}).expect(200).json["processes"]], [pid], "its processes")
+        equal(s.ask("GET", f"/sandboxes/{box.id}", X_API_KEY=key).expect(200).json["metadata"], {"userId": "x"}, "its metadata")
+        plainly(s.ask("POST", f"/sandboxes/{box.id}/pause", {}, X_API_KEY=key), 501)
+        check(json.dumps(box.token) not in s.d.log_path.read_text(), "the token in the log")
+
+
+main()
