@@ -35,6 +35,7 @@ struct daemon {
     struct identity_choice who;
     struct doors doors;
     int state;
+    int storage;
     uid_t owner;
     const char *roots[PLAN_ROOTS_MAX + 1];
     char tag[CGROUP_TAG_MAX];
@@ -121,6 +122,8 @@ static int open_all(struct daemon *d, struct err *e)
     if (r >= 0)
         r = state_open(d->config.state, &d->who, &d->state, e);
     if (r >= 0)
+        r = state_open_storage(d->config.state, &d->storage, e);
+    if (r >= 0)
         r = set_tag(d, e);
     if (r >= 0)
         r = doors_open(&d->config, &d->doors, e);
@@ -167,6 +170,7 @@ static int split(struct daemon *d)
     }
     if (child == 0) {
         close(pair[1]);
+        close(d->storage); /* its rights are not ours */
         exit(control_plane(d, pair[0], self));
     }
     close(pair[0]);
@@ -180,6 +184,7 @@ static int split(struct daemon *d)
         .worker = { .who = privilege_choose_egress(),
                     .resolvers = d->config.egress.resolvers,
                     .upstream = d->config.egress.upstream },
+        .storage = d->storage,
     };
     r = warden_run(pair[1], child, &options);
     doors_remove(&d->doors); /* the control plane may not have the right to */
@@ -244,7 +249,7 @@ static int log_to_file(const struct daemon *d, struct err *e)
 
 int main(int argc, char **argv)
 {
-    static struct daemon d = { .arena = { .max = 1 << 20 }, .state = -1 };
+    static struct daemon d = { .arena = { .max = 1 << 20 }, .state = -1, .storage = -1 };
     struct err e;
     int status, r;
 

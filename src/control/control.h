@@ -46,6 +46,8 @@ struct control_setup {
     int (*egress_worker)(void *user, int *ret, pid_t *ret_pid, struct err *e);
     /* Ends one that may not end by itself. */
     void (*end_egress_worker)(void *user, pid_t pid);
+    /* A connected socket to a new keeper of layers (layers/job.h). */
+    int (*keeper)(void *user, int *ret, struct err *e);
     void (*on_open)(void *user);
     void *user;
 };

@@ -193,6 +193,7 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
     c->headers = s->headers;
     c->egress_worker = s->egress_worker;
     c->end_egress_worker = s->end_egress_worker;
+    c->keeper = s->keeper;
     c->on_open = s->on_open;
     c->user = s->user;
     r = meters_open(c, e);

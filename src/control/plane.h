@@ -27,6 +27,7 @@ struct control {
     int (*headers)(void *user, int *ret, struct err *e);
     int (*egress_worker)(void *user, int *ret, pid_t *ret_pid, struct err *e);
     void (*end_egress_worker)(void *user, pid_t pid);
+    int (*keeper)(void *user, int *ret, struct err *e);
     struct extension *instances[EXTENSIONS_MAX]; /* beside extensions[] */
     struct index index;                          /* every sandbox that is not destroyed */
     struct index owners;                         /* whose they are */

@@ -13,6 +13,7 @@ enum warden_kind {
     WARDEN_EGRESS,       /* answered: an egress worker's socket */
     WARDEN_MIRROR,       /* not answered: what becomes of it is in the report */
     WARDEN_END_EGRESS,   /* not answered: a worker is ended, whatever it does */
+    WARDEN_KEEPER,       /* answered: the socket of a keeper of layers */
 };
 
 /* Descriptors of WARDEN_MIRROR, in this order; the last one may be left out. */

@@ -182,6 +182,13 @@ static int new_worker(void *user, int *ret, pid_t *ret_pid, struct err *e)
     return warden_egress(s->setup->warden, ret, ret_pid, e);
 }
 
+static int new_keeper(void *user, int *ret, struct err *e)
+{
+    struct serve *s = user;
+
+    return warden_keeper(s->setup->warden, ret, e);
+}
+
 static void end_worker(void *user, pid_t pid)
 {
     struct serve *s = user;
@@ -206,6 +213,7 @@ static int open_control(struct serve *s, struct err *e)
         .headers = read_headers,
         .egress_worker = new_worker,
         .end_egress_worker = end_worker,
+        .keeper = new_keeper,
         .on_open = on_open,
         .user = s,
     };

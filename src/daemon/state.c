@@ -81,3 +81,12 @@ int state_open(const char *path, const struct identity_choice *who, int *ret, st
         r = open_own(dir, "daemon", 0700, who, ret, e);
     return err_wrap(e, r, "state directory %s", path);
 }
+
+int state_open_storage(const char *path, int *ret, struct err *e)
+{
+    const struct identity_choice us = { geteuid(), getegid() };
+    AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = dir < 0 ? err_sys(e, "opening it") : open_own(dir, "storage", 0700, &us, ret, e);
+
+    return err_wrap(e, r, "state directory %s", path);
+}

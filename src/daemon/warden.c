@@ -13,6 +13,7 @@
 #include "daemon/ask.h"
 #include "daemon/copies.h"
 #include "daemon/headers.h"
+#include "daemon/keepers.h"
 #include "ipc/channel.h"
 #include "proc/signals.h"
 
@@ -41,6 +42,7 @@ struct warden {
     const struct warden_options *options;
     struct copies copies;
     struct workers workers;
+    struct keepers keepers;
 };
 
 static int give_headers(const struct warden_options *o, int *ret, struct err *e)
@@ -56,12 +58,18 @@ static int give(struct warden *w, enum warden_kind kind, struct warden_answer *a
     pid_t pid = 0;
     int r;
 
-    if (kind != WARDEN_EGRESS)
-        return kind == WARDEN_LAUNCHER ? give_launcher(o, ret, &a->err)
-                                       : give_headers(o, ret, &a->err);
-    r = workers_start(&w->workers, &o->worker, ret, &pid, &a->err);
-    a->pid = pid;
-    return r;
+    switch (kind) {
+    case WARDEN_LAUNCHER:
+        return give_launcher(o, ret, &a->err);
+    case WARDEN_KEEPER:
+        return keepers_start(&w->keepers, o->storage, ret, &a->err);
+    case WARDEN_EGRESS:
+        r = workers_start(&w->workers, &o->worker, ret, &pid, &a->err);
+        a->pid = pid;
+        return r;
+    default:
+        return give_headers(o, ret, &a->err);
+    }
 }
 
 static void serve_one(struct warden *w, const struct warden_ask *ask, struct ipc_fds *fds)
@@ -96,6 +104,7 @@ static bool reap(struct warden *w, int *ret_status)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         copies_ended(&w->copies, pid);
         workers_ended(&w->workers, pid);
+        keepers_ended(&w->keepers, pid);
         if (pid == w->child) {
             *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
             ended = true;
@@ -205,6 +214,11 @@ int warden_headers(int sock, int *ret, struct err *e)
 int warden_egress(int sock, int *ret, pid_t *ret_pid, struct err *e)
 {
     return ask_for(sock, WARDEN_EGRESS, ret, ret_pid, e);
+}
+
+int warden_keeper(int sock, int *ret, struct err *e)
+{
+    return ask_for(sock, WARDEN_KEEPER, ret, NULL, e);
 }
 
 void warden_end_egress(int sock, pid_t pid)

@@ -29,9 +29,9 @@ enum {
     (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |                               \
      LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |  \
      LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REFER)
-#define ACCESS_NEVER                                                                               \
-    (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SOCK | \
-     LANDLOCK_ACCESS_FS_MAKE_FIFO)
+#define ACCESS_NODES                                                                               \
+    (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO)
+#define ACCESS_NEVER LANDLOCK_ACCESS_FS_MAKE_BLOCK
 
 int confine_fds(const int *fds, int n, struct err *e)
 {
@@ -179,12 +179,21 @@ static int allow_programs(int ruleset, struct err *e)
     return 0;
 }
 
+static int allow_dirs(int ruleset, const struct confine *c, uint64_t fill, struct err *e)
+{
+    int r = allow(ruleset, c->dir, fill | (c->nodes ? (uint64_t)ACCESS_NODES : 0), e);
+
+    for (size_t i = 0; i < c->n_readable && r >= 0; i++)
+        r = allow(ruleset, c->readable[i], ACCESS_READ, e);
+    return r;
+}
+
 static int set_landlock(const struct confine *c, struct err *e)
 {
     int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     uint64_t fill = ACCESS_READ | ACCESS_CHANGE | (abi >= ABI_TRUNCATE ? ACCESS_TRUNCATE : 0);
-    struct landlock_ruleset_attr attr = { .handled_access_fs =
-                                              fill | LANDLOCK_ACCESS_FS_EXECUTE | ACCESS_NEVER };
+    struct landlock_ruleset_attr attr = { .handled_access_fs = fill | LANDLOCK_ACCESS_FS_EXECUTE |
+                                                               ACCESS_NODES | ACCESS_NEVER };
     AUTO_CLOSE int ruleset = -1;
     int r;
 
@@ -193,7 +202,7 @@ static int set_landlock(const struct confine *c, struct err *e)
     ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr.handled_access_fs, 0);
     if (ruleset < 0)
         return err_sys(e, "making a Landlock ruleset");
-    r = c->dir < 0 ? allow_programs(ruleset, e) : allow(ruleset, c->dir, fill, e);
+    r = c->dir < 0 ? allow_programs(ruleset, e) : allow_dirs(ruleset, c, fill, e);
     if (r >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
         r = err_sys(e, "entering the Landlock ruleset");
     return r;

@@ -3,6 +3,7 @@
 #define PROC_CONFINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,7 +22,11 @@ struct confine {
     uint64_t caps;     /* capabilities that it keeps if it has them */
     uint64_t file_max; /* bytes of a file that it writes */
     unsigned fds_max;  /* descriptors that it may have open; 0: CONFINE_OPEN_DEFAULT */
-    bool become;       /* with `dir`: be uid:gid without other groups, or fail */
+    bool nodes;        /* with `dir`: may make FIFOs, sockets and what stands for "removed" in an
+                          overlay's layer: a character device 0:0, for which nobody needs a right */
+    const int *readable; /* with `dir`: descriptors of directories that it can read as well */
+    size_t n_readable;
+    bool become; /* with `dir`: be uid:gid without other groups, or fail */
     uid_t uid;
     gid_t gid;
 };

@@ -1,0 +1,10 @@
+/* A keeper of layers: does the one job that comes on the socket it was started with (descriptor 3)
+ * in the storage directory (descriptor 4). See layers/job.h. */
+#include "layers/keeper.h"
+
+enum { SOCKET = 3, STORAGE = 4 };
+
+int main(void)
+{
+    return keeper_run(SOCKET, STORAGE);
+}

@@ -1,0 +1,75 @@
+#include "layers/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/id.h"
+#include "base/own.h"
+#include "base/str.h"
+
+/* What goes with each kind. */
+static const struct kind {
+    size_t fds;
+    bool named; /* needs a layer's name */
+    bool waits; /* for GO */
+} kinds[LAYERS_KIND_COUNT_] = {
+    [LAYERS_LIST] = { 0, false, false },
+    [LAYERS_SWEEP] = { 0, false, false },
+    [LAYERS_REMOVE] = { 0, true, false },
+};
+
+bool layer_name_valid(const char *name)
+{
+    static const char image[] = "sha256-";
+
+    if (strncmp(name, image, sizeof image - 1) == 0) {
+        const char *hex = name + sizeof image - 1;
+
+        return strspn(hex, "0123456789abcdef") == 64 && !hex[64];
+    }
+    return id_valid("lay_", str_from(name));
+}
+
+void layers_job_fill(struct layers_job *job, enum layers_kind kind, const char *name)
+{
+    *job = (struct layers_job){ .magic = LAYERS_MAGIC, .version = LAYERS_VERSION, .kind = kind };
+    snprintf(job->name, sizeof job->name, "%s", name ? name : "");
+}
+
+void layers_said_fill(struct layers_said *said, enum layers_word word)
+{
+    *said = (struct layers_said){ .magic = LAYERS_MAGIC, .version = LAYERS_VERSION, .word = word };
+}
+
+int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, struct err *e)
+{
+    if (size != sizeof *job || job->magic != LAYERS_MAGIC || job->version != LAYERS_VERSION)
+        return err_set(e, ERR_INVALID, "not a job for a keeper of layers");
+    if (job->kind == 0 || job->kind >= LAYERS_KIND_COUNT_ || job->flags)
+        return err_set(e, ERR_UNSUPPORTED, "a job of kind %u that no keeper knows", job->kind);
+    if (!memchr(job->name, '\0', sizeof job->name))
+        return err_set(e, ERR_INVALID, "the name of a layer does not end");
+    if (kinds[job->kind].named ? !layer_name_valid(job->name) : job->name[0] != '\0')
+        return err_set(e, ERR_INVALID, "'%s' is not the name of a layer", job->name);
+    if (n_fds != kinds[job->kind].fds)
+        return err_set(e, ERR_INVALID, "%zu descriptors for a job that takes %zu", n_fds,
+                       kinds[job->kind].fds);
+    return 0;
+}
+
+int layers_said_check(const struct layers_said *said, size_t size, struct err *e)
+{
+    if (size != sizeof *said || said->magic != LAYERS_MAGIC || said->version != LAYERS_VERSION ||
+        said->word < LAYERS_READY || said->word >= LAYERS_WORD_END_)
+        return err_set(e, ERR_UPSTREAM, "a keeper of layers said what cannot be understood");
+    if (!memchr(said->text, '\0', sizeof said->text) ||
+        !memchr(said->err.msg, '\0', sizeof said->err.msg) || said->r > 0 ||
+        said->r <= -(int)ERR_CODE_COUNT_)
+        return err_set(e, ERR_UPSTREAM, "a keeper of layers said something that does not end");
+    return 0;
+}
+
+bool layers_kind_waits(enum layers_kind kind)
+{
+    return kinds[kind].waits;
+}

@@ -1,0 +1,80 @@
+/* What a keeper is asked and what it says: one job, one process, one socket of packets.
+ *
+ * A keeper (program sandboxer-layers) is the only one that touches the trees of layers, which
+ * belong to root or to the ids of sandboxes. The control plane, which has no rights, has one
+ * started for each job by the warden and sends one message of this fixed layout, with descriptors;
+ * the keeper checks it, confines itself to the storage directory and answers:
+ *
+ *     → job, descriptors
+ *     ← READY                 it is confined and can begin
+ *     → GO                    only where the table in job.c says that it waits: what is captured
+ * may have to be brought to a standstill first ← PROGRESS …, LINE …    how far it is; what was
+ * found ← TAKEN                 what was to be read has been: the sandbox may go on ← DONE the last
+ * word: r and err, or what was made
+ *
+ * Closing the socket cancels. Killed at any moment, a keeper leaves a layer whole, or nothing but
+ * an entry in tmp/, which the next LAYERS_SWEEP removes. */
+#ifndef LAYERS_JOB_H
+#define LAYERS_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum {
+    LAYERS_MAGIC = 0x5259414c, /* "LAYR" */
+    LAYERS_VERSION = 1,
+    LAYER_NAME_MAX = 80, /* "sha256-" and 64 digits, with a NUL */
+    LAYERS_TEXT_MAX = 256,
+    LAYERS_FDS_MAX = 2,
+};
+
+enum layers_kind {
+    LAYERS_LIST = 1, /* LINE: the name of a layer that is there */
+    LAYERS_SWEEP,    /* removes what was left unfinished */
+    LAYERS_REMOVE,   /* job.name; one that is not there is fine */
+    LAYERS_KIND_COUNT_,
+};
+
+enum layers_word {
+    LAYERS_READY = 64,
+    LAYERS_GO,
+    LAYERS_PROGRESS,
+    LAYERS_LINE,
+    LAYERS_TAKEN,
+    LAYERS_DONE,
+    LAYERS_WORD_END_,
+};
+
+struct layers_job {
+    uint32_t magic, version;
+    uint32_t kind;
+    uint32_t flags; /* of the kind; none has any yet */
+    char name[LAYER_NAME_MAX];
+    uint64_t bytes_max, entries_max; /* of what it makes; 0: the defaults of tree/tree.h */
+};
+
+struct layers_said {
+    uint32_t magic, version;
+    uint32_t word;
+    int32_t r;                  /* DONE */
+    uint64_t bytes, entries;    /* PROGRESS, DONE: so far */
+    char text[LAYERS_TEXT_MAX]; /* LINE; DONE: what the kind says there */
+    struct err err;             /* DONE */
+};
+
+/* A layer of an image ("sha256-…") or one that was captured ("lay_…"). */
+bool layer_name_valid(const char *name);
+
+void layers_job_fill(struct layers_job *job, enum layers_kind kind, const char *name);
+void layers_said_fill(struct layers_said *said, enum layers_word word);
+
+/* Everything about a job and the number of its descriptors. */
+int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, struct err *e);
+/* What the other side said: layout, a known word, texts that end. */
+int layers_said_check(const struct layers_said *said, size_t size, struct err *e);
+bool layers_kind_waits(enum layers_kind kind); /* for GO */
+
+#endif

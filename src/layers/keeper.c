@@ -1,0 +1,199 @@
+#include "layers/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hook.h"
+#include "base/own.h"
+#include "ipc/channel.h"
+#include "proc/caps.h"
+#include "proc/confine.h"
+#include "runtime/identity.h"
+#include "tree/tree.h"
+
+/* Where descriptors are once it is confined. */
+enum { SOCKET_FD = 3, STORAGE_FD, FIRST_FD, FD_COUNT = FIRST_FD + LAYERS_FDS_MAX };
+
+/* Two trees are walked at the same time. */
+enum { OPEN_MAX_HERE = 2 * TREE_DEPTH_MAX + 32 };
+
+#define TELL_NS (100 * NS_PER_MS)
+
+/* What trees of many owners take: to read, write, own and mark what is anybody's. */
+static const uint64_t kept_caps =
+    CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_FOWNER) | CAP_BIT(CAP_FSETID);
+
+static keeper_job_fn *const jobs[LAYERS_KIND_COUNT_] = {
+    [LAYERS_LIST] = keeper_list,
+    [LAYERS_SWEEP] = keeper_sweep,
+    [LAYERS_REMOVE] = keeper_remove,
+};
+
+/* --- saying --- */
+
+/* Nobody hears it: whatever we do is for nobody. What is left is swept. */
+static void say(struct keeper *k, struct layers_said *said, enum layers_word word)
+{
+    said->magic = LAYERS_MAGIC;
+    said->version = LAYERS_VERSION;
+    said->word = word;
+    if (ipc_send(k->sock, said, sizeof *said, NULL, 0, NULL) < 0)
+        _exit(1);
+}
+
+static bool is_cancelled(const struct keeper *k)
+{
+    struct pollfd end = { .fd = k->sock };
+
+    return poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR));
+}
+
+void keeper_progress(struct keeper *k, uint64_t bytes, uint64_t entries)
+{
+    struct layers_said said = { .bytes = bytes, .entries = entries };
+    int64_t now = clock_mono();
+
+    if (k->told_ns && now - k->told_ns < TELL_NS)
+        return;
+    k->told_ns = now;
+    if (is_cancelled(k))
+        _exit(1);
+    say(k, &said, LAYERS_PROGRESS);
+}
+
+void keeper_line(struct keeper *k, const char *text)
+{
+    struct layers_said said = { 0 };
+
+    if (str_copy(str_from(text), said.text, sizeof said.text))
+        say(k, &said, LAYERS_LINE);
+}
+
+void keeper_taken(struct keeper *k)
+{
+    struct layers_said said = { 0 };
+
+    hook_point("layers.taken");
+    say(k, &said, LAYERS_TAKEN);
+}
+
+/* --- being confined --- */
+
+/* A plain user's layers belong to its subordinate ids: with them, it is root of its own. */
+static int become_owner(struct err *e)
+{
+    enum identity_supply unused;
+
+    return geteuid() == 0 ? 0 : identity_become_outer_root(&unused, e);
+}
+
+/* Directories among the job's descriptors are there to be read. */
+static size_t readable_dirs(const struct keeper *k, int ret[static LAYERS_FDS_MAX])
+{
+    struct stat st;
+    size_t n = 0;
+
+    for (int i = 0; i < LAYERS_FDS_MAX; i++)
+        if (k->fds[i] >= 0 && fstat(k->fds[i], &st) == 0 && S_ISDIR(st.st_mode))
+            ret[n++] = k->fds[i];
+    return n;
+}
+
+static int enter(struct keeper *k, struct err *e)
+{
+    int dirs[LAYERS_FDS_MAX];
+    struct confine c = { .parent = getppid(),
+                         .dir = STORAGE_FD,
+                         .caps = kept_caps,
+                         .file_max = k->job.bytes_max ? k->job.bytes_max : TREE_BYTES_DEFAULT,
+                         .fds_max = OPEN_MAX_HERE,
+                         .nodes = true,
+                         .readable = dirs };
+    int r;
+
+    if (unshare(CLONE_NEWNET | CLONE_NEWIPC) < 0)
+        return err_sys(e, "leaving the network");
+    c.n_readable = readable_dirs(k, dirs);
+    r = confine_enter(&c, e);
+    return r < 0 ? r : storage_open(&k->storage, STORAGE_FD, e);
+}
+
+/* --- the one job --- */
+
+static int place_fds(struct keeper *k, int sock, int storage, struct ipc_fds *got, struct err *e)
+{
+    int fds[FD_COUNT] = { -1, -1, STDERR_FILENO, sock, storage };
+    int r;
+
+    for (int i = 0; i < LAYERS_FDS_MAX; i++)
+        fds[FIRST_FD + i] = (size_t)i < got->n ? got->fd[i] : -1;
+    r = confine_fds(fds, FD_COUNT, e);
+    for (int i = 0; i < LAYERS_FDS_MAX; i++)
+        k->fds[i] = (size_t)i < got->n ? FIRST_FD + i : -1;
+    k->sock = SOCKET_FD;
+    got->n = 0; /* closed by now, or in their places */
+    return r;
+}
+
+static int await_go(struct keeper *k, struct err *e)
+{
+    struct layers_said said;
+    ssize_t n;
+
+    if (!layers_kind_waits(k->job.kind))
+        return 0;
+    n = ipc_recv(k->sock, &said, sizeof said, NULL, e);
+    if (n == 0)
+        _exit(1);
+    if (n < 0 || layers_said_check(&said, (size_t)n, e) < 0)
+        return err_set(e, ERR_INVALID, "the keeper was not told to go");
+    return said.word == LAYERS_GO ? 0 : err_set(e, ERR_INVALID, "the keeper was not told to go");
+}
+
+static int work(struct keeper *k, struct err *e)
+{
+    struct layers_said ready = { 0 };
+    int r = enter(k, e);
+
+    if (r < 0)
+        return r;
+    say(k, &ready, LAYERS_READY);
+    r = await_go(k, e);
+    hook_point("layers.begin");
+    return r < 0 ? r : jobs[k->job.kind](k, e);
+}
+
+int keeper_run(int sock, int storage)
+{
+    static struct keeper k;
+    struct ipc_fds got = { .n = 0 };
+    struct err *e = &k.done.err;
+    ssize_t n;
+    int r;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    k = (struct keeper){ .sock = sock, .storage = STORAGE_NONE };
+    n = ipc_recv(sock, &k.job, sizeof k.job, &got, e);
+    if (n == 0)
+        return 0; /* nobody wants anything after all */
+    r = n < 0 ? (int)n : layers_job_check(&k.job, (size_t)n, got.n, e);
+    if (r >= 0)
+        r = become_owner(e);
+    if (r >= 0)
+        r = place_fds(&k, sock, storage, &got, e);
+    if (r >= 0)
+        r = work(&k, e);
+    k.done.r = r;
+    hook_point("layers.done");
+    say(&k, &k.done, LAYERS_DONE);
+    storage_done(&k.storage);
+    ipc_fds_done(&got);
+    return 0;
+}

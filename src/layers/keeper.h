@@ -1,0 +1,30 @@
+/* A keeper's process: takes one job, confines itself, does it, says how it went. */
+#ifndef LAYERS_KEEPER_H
+#define LAYERS_KEEPER_H
+
+#include "layers/job.h"
+#include "layers/storage.h"
+
+/* What a job has while it runs. */
+struct keeper {
+    struct layers_job job;
+    struct storage storage;
+    int sock;
+    int fds[LAYERS_FDS_MAX]; /* of the job; -1: not there */
+    struct layers_said done; /* its last word, to be filled: bytes, entries, text */
+    int64_t told_ns;
+};
+
+/* Serves one job on `sock`; `storage` is a descriptor of the storage directory. The exit status. */
+int keeper_run(int sock, int storage);
+
+/* For jobs. How far it is, now and then; does not return if whoever asked is gone. */
+void keeper_progress(struct keeper *k, uint64_t bytes, uint64_t entries);
+void keeper_line(struct keeper *k, const char *text);
+void keeper_taken(struct keeper *k);
+
+/* The jobs, a file each. */
+typedef int keeper_job_fn(struct keeper *k, struct err *e);
+keeper_job_fn keeper_list, keeper_sweep, keeper_remove;
+
+#endif

@@ -1,0 +1,167 @@
+#include "layers/storage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hook.h"
+#include "base/own.h"
+#include "proc/sys.h"
+#include "tree/at.h"
+#include "tree/remove.h"
+#include "tree/walk.h"
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#endif
+
+static int open_part(int dir, const char *name, int *ret, struct err *e)
+{
+    if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "making %s/", name);
+    *ret = at_open(dir, name, O_RDONLY | O_DIRECTORY, 0);
+    return *ret < 0 ? err_sys(e, "opening %s/", name) : 0;
+}
+
+int storage_open(struct storage *s, int dir, struct err *e)
+{
+    int r;
+
+    *s = STORAGE_NONE;
+    s->dir = dir;
+    r = open_part(dir, "layers", &s->layers, e);
+    if (r >= 0)
+        r = open_part(dir, "tmp", &s->tmp, e);
+    if (r < 0)
+        storage_done(s);
+    return err_wrap(e, r, "the storage of layers");
+}
+
+void storage_done(struct storage *s)
+{
+    drop_fd(&s->layers);
+    drop_fd(&s->tmp);
+    s->dir = -1;
+}
+
+/* The lock is the process's: it goes with it, however it ends. */
+static int take_entry(const struct storage *s, const char *entry, int *ret, struct err *e)
+{
+    AUTO_CLOSE int fd = at_open(s->tmp, entry, O_RDONLY | O_DIRECTORY, 0);
+
+    if (fd < 0)
+        return err_sys(e, "opening tmp/%s", entry);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return err_set(e, ERR_BUSY, "somebody works on tmp/%s", entry);
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+int growth_begin(struct growth *g, const struct storage *s, const char *name, struct err *e)
+{
+    int r;
+
+    *g = GROWTH_NONE;
+    g->storage = s;
+    snprintf(g->entry, sizeof g->entry, "%s.%d", name, (int)getpid());
+    if (mkdirat(s->tmp, g->entry, 0700) < 0)
+        return err_sys(e, "making tmp/%s", g->entry);
+    r = take_entry(s, g->entry, &g->dir, e);
+    if (r >= 0 && mkdirat(g->dir, "fs", 0755) < 0)
+        r = err_sys(e, "making tmp/%s/fs", g->entry);
+    if (r >= 0 && (g->fs = at_open(g->dir, "fs", O_RDONLY | O_DIRECTORY, 0)) < 0)
+        r = err_sys(e, "opening tmp/%s/fs", g->entry);
+    return r;
+}
+
+static int write_info(int dir, const struct layer_info *info, struct err *e)
+{
+    AUTO_CLOSE int fd = at_open(dir, "info", O_WRONLY | O_CREAT | O_EXCL, 0600);
+    char text[160];
+    int n =
+        snprintf(text, sizeof text, "{\"version\":1,\"ids\":%u,\"bytes\":%llu,\"entries\":%llu}\n",
+                 info->ids, (unsigned long long)info->bytes, (unsigned long long)info->entries);
+
+    if (fd < 0)
+        return err_sys(e, "making a layer's info");
+    return at_write(fd, text, (size_t)n, e);
+}
+
+static int sync_dir(int dir, struct err *e)
+{
+    return fsync(dir) < 0 ? err_sys(e, "forcing a directory to disk") : 0;
+}
+
+int growth_publish(struct growth *g, const char *name, const struct layer_info *info, struct err *e)
+{
+    const struct storage *s = g->storage;
+    int r = write_info(g->dir, info, e);
+
+    if (r < 0)
+        return r;
+    hook_point("layers.sync");
+    if (syncfs(g->dir) < 0) /* every file of it at once */
+        return err_sys(e, "forcing a layer to disk");
+    hook_point("layers.rename");
+    if (syscall(SYS_renameat2, s->tmp, g->entry, s->layers, name, RENAME_NOREPLACE) < 0)
+        return errno == EEXIST ? 0 : err_sys(e, "giving a layer its name");
+    g->entry[0] = '\0';
+    hook_point("layers.renamed");
+    r = sync_dir(s->layers, e);
+    return r < 0 ? r : sync_dir(s->tmp, e);
+}
+
+void growth_done(struct growth *g)
+{
+    drop_fd(&g->fs);
+    drop_fd(&g->dir);
+    if (g->entry[0])
+        (void)tree_remove(g->storage->tmp, g->entry, NULL); /* else the next sweep does it */
+    g->entry[0] = '\0';
+}
+
+int storage_remove(const struct storage *s, const char *name, struct err *e)
+{
+    char entry[LAYER_NAME_MAX + 32];
+    int r;
+
+    snprintf(entry, sizeof entry, "%s.gone.%d", name, (int)getpid());
+    if (renameat(s->layers, name, s->tmp, entry) < 0)
+        return errno == ENOENT ? 0 : err_sys(e, "taking the layer %s away", name);
+    hook_point("layers.removing");
+    r = sync_dir(s->layers, e);
+    return r < 0 ? r : tree_remove(s->tmp, entry, e);
+}
+
+static int sweep_one(const struct storage *s, const char *name, struct err *e)
+{
+    AUTO_CLOSE int held = -1;
+    int r = take_entry(s, name, &held, e);
+
+    if (r == -(int)ERR_BUSY)
+        return 0;
+    return tree_remove(s->tmp, name, e);
+}
+
+int storage_sweep(const struct storage *s, struct err *e)
+{
+    AUTO(walk_done) struct walk w;
+    const char *name;
+    int r, fd = at_open(s->tmp, ".", O_RDONLY | O_DIRECTORY, 0);
+
+    walk_init(&w);
+    if (fd < 0)
+        return err_sys(e, "opening tmp/");
+    r = walk_enter(&w, fd, "tmp", e);
+    while (r >= 0 && (r = walk_next(&w, &name, e)) > 0) {
+        char copy[TREE_NAME_MAX + 1];
+
+        snprintf(copy, sizeof copy, "%s", name);
+        r = sweep_one(s, copy, e);
+    }
+    return r;
+}

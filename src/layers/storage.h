@@ -1,0 +1,53 @@
+/* The storage directory as a keeper sees it, which has made it its root:
+ *
+ *     layers/NAME/{fs/,info}   whole, or not there
+ *     tmp/                     being made or removed; each entry is locked by who works on it
+ *
+ * What is made grows in an entry of tmp/, is forced to disk, and is renamed. What is removed is
+ * renamed first. */
+#ifndef LAYERS_STORAGE_H
+#define LAYERS_STORAGE_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "layers/job.h"
+
+struct storage {
+    int dir, layers, tmp; /* descriptors */
+};
+#define STORAGE_NONE ((struct storage){ -1, -1, -1 })
+
+/* Makes what is missing. `dir` stays the caller's. */
+int storage_open(struct storage *s, int dir, struct err *e);
+void storage_done(struct storage *s);
+
+/* A layer that is being made. */
+struct growth {
+    const struct storage *storage;
+    char entry[LAYER_NAME_MAX + 16]; /* its name in tmp/ */
+    int dir;                         /* … and its descriptor, which holds the lock */
+    int fs;                          /* the directory that becomes the layer's root */
+};
+#define GROWTH_NONE ((struct growth){ .dir = -1, .fs = -1 })
+
+/* What is said of a layer beside its tree. */
+struct layer_info {
+    uint64_t bytes, entries;
+    uint32_t ids; /* the id on disk that is the sandbox's root; 0 where owners are as inside */
+};
+
+int growth_begin(struct growth *g, const struct storage *s, const char *name, struct err *e);
+/* Forces it all to disk and gives it its name. Somebody else may have made the same layer
+ * meanwhile: theirs stays. */
+int growth_publish(struct growth *g, const char *name, const struct layer_info *info,
+                   struct err *e);
+/* Closes; what was not published is removed. */
+void growth_done(struct growth *g);
+
+/* Takes a layer out of sight, for good, and then removes it. One that is not there is fine. */
+int storage_remove(const struct storage *s, const char *name, struct err *e);
+/* Removes every entry of tmp/ that nobody works on. */
+int storage_sweep(const struct storage *s, struct err *e);
+
+#endif

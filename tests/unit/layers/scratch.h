@@ -1,0 +1,100 @@
+/* A storage directory of a test's own, and keepers on it. */
+#ifndef TESTS_LAYERS_SCRATCH_H
+#define TESTS_LAYERS_SCRATCH_H
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/tap.h"
+#include "ipc/channel.h"
+#include "layers/keeper.h"
+#include "tree/remove.h"
+
+static char scratch_path[64];
+static pid_t scratch_owner;
+
+static void scratch_remove(void)
+{
+    if (getpid() == scratch_owner)
+        (void)tree_remove(AT_FDCWD, scratch_path, NULL);
+}
+
+/* A descriptor; the directory goes with the test. */
+static inline int scratch_storage(void)
+{
+    int fd;
+
+    if (chdir("/tmp") < 0)
+        FAIL("entering /tmp");
+    snprintf(scratch_path, sizeof scratch_path, "sandboxer-layers-XXXXXX");
+    if (!mkdtemp(scratch_path))
+        FAIL("making a directory");
+    scratch_owner = getpid();
+    atexit(scratch_remove);
+    fd = open(scratch_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK(fd >= 0);
+    return fd;
+}
+
+/* A keeper in a process of its own: our end of its socket. */
+static inline int scratch_keeper(int storage, const struct layers_job *job, size_t size,
+                                 const int *fds, size_t n, pid_t *ret)
+{
+    struct err e;
+    int pair[2];
+
+    CHECK_OK(ipc_pair(pair, &e), e);
+    fflush(NULL);
+    *ret = fork();
+    CHECK(*ret >= 0);
+    if (*ret == 0)
+        _exit(keeper_run(pair[1], storage));
+    close(pair[1]);
+    CHECK_OK(ipc_send(pair[0], job, size, fds, n, &e), e);
+    return pair[0];
+}
+
+/* Hears until the word, or the last; tells a keeper that waits to go. */
+static inline void scratch_hear(int sock, enum layers_word word, struct layers_said *ret)
+{
+    struct layers_said go;
+    struct err e;
+
+    layers_said_fill(&go, LAYERS_GO);
+    do {
+        ssize_t n = ipc_recv(sock, ret, sizeof *ret, NULL, &e);
+
+        if (n <= 0)
+            FAIL("the keeper is gone");
+        CHECK_OK(layers_said_check(ret, (size_t)n, &e), e);
+        if (ret->word == LAYERS_READY)
+            (void)ipc_send(sock, &go, sizeof go, NULL, 0, NULL);
+    } while (ret->word != word && ret->word != LAYERS_DONE);
+}
+
+/* A whole job: its last word. */
+static inline struct layers_said scratch_do(int storage, const struct layers_job *job,
+                                            const int *fds, size_t n)
+{
+    struct layers_said said;
+    pid_t pid;
+    int status, sock = scratch_keeper(storage, job, sizeof *job, fds, n, &pid);
+
+    scratch_hear(sock, LAYERS_DONE, &said);
+    close(sock);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    return said;
+}
+
+static inline bool scratch_has(int dir, const char *path)
+{
+    struct stat st;
+
+    return fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+#endif

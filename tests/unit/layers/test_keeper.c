@@ -1,0 +1,131 @@
+#include "layers/keeper.h"
+
+#include <string.h>
+#include <sys/file.h>
+
+#include "scratch.h"
+
+static struct err e;
+
+#define NAME "lay_0123456789abcdefghjk"
+
+/* A layer, made by hand. */
+static void make_layer(int storage)
+{
+    struct storage s;
+    struct growth g;
+    int file;
+
+    CHECK_OK(storage_open(&s, storage, &e), e);
+    CHECK_OK(growth_begin(&g, &s, NAME, &e), e);
+    file = openat(g.fs, "file", O_WRONLY | O_CREAT, 0644);
+    CHECK(file >= 0 && write(file, "x", 1) == 1);
+    close(file);
+    CHECK(!scratch_has(storage, "layers/" NAME));
+    CHECK_OK(growth_publish(&g, NAME, &(struct layer_info){ .bytes = 1, .entries = 1 }, &e), e);
+    growth_done(&g);
+    storage_done(&s);
+    CHECK(scratch_has(storage, "layers/" NAME "/fs/file"));
+    CHECK(scratch_has(storage, "layers/" NAME "/info"));
+}
+
+TEST(a_layer_is_there_when_it_is_whole)
+{
+    int storage = scratch_storage();
+
+    make_layer(storage);
+}
+
+TEST(what_is_not_published_is_gone)
+{
+    int storage = scratch_storage();
+    struct storage s;
+    struct growth g;
+
+    CHECK_OK(storage_open(&s, storage, &e), e);
+    CHECK_OK(growth_begin(&g, &s, NAME, &e), e);
+    growth_done(&g);
+    CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
+    storage_done(&s);
+}
+
+TEST(removes_a_layer)
+{
+    int storage = scratch_storage();
+    struct layers_job job;
+    struct layers_said said;
+
+    make_layer(storage);
+    layers_job_fill(&job, LAYERS_REMOVE, NAME);
+    said = scratch_do(storage, &job, NULL, 0);
+    CHECK_OK(said.r, said.err);
+    CHECK(!scratch_has(storage, "layers/" NAME));
+    CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
+    said = scratch_do(storage, &job, NULL, 0); /* it is gone already */
+    CHECK_OK(said.r, said.err);
+}
+
+TEST(lists_layers_and_nothing_else)
+{
+    int storage = scratch_storage(), sock;
+    struct layers_job job;
+    struct layers_said said;
+    pid_t pid;
+
+    make_layer(storage);
+    CHECK_INT(mkdirat(storage, "layers/other", 0700), 0);
+    layers_job_fill(&job, LAYERS_LIST, NULL);
+    sock = scratch_keeper(storage, &job, sizeof job, NULL, 0, &pid);
+    scratch_hear(sock, LAYERS_LINE, &said);
+    CHECK_STR(str_from(said.text), NAME);
+    scratch_hear(sock, LAYERS_LINE, &said);
+    CHECK_INT(said.word, LAYERS_DONE);
+    CHECK_INT(waitpid(pid, NULL, 0), pid);
+}
+
+TEST(sweeps_what_nobody_works_on)
+{
+    int storage = scratch_storage(), held;
+    struct layers_job job;
+    struct layers_said said;
+
+    CHECK_INT(mkdirat(storage, "tmp", 0700), 0);
+    CHECK_INT(mkdirat(storage, "tmp/left", 0700), 0);
+    CHECK_INT(mkdirat(storage, "tmp/left/fs", 0000), 0);
+    CHECK_INT(mkdirat(storage, "tmp/held", 0700), 0);
+    held = openat(storage, "tmp/held", O_RDONLY | O_DIRECTORY);
+    CHECK(held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0);
+    layers_job_fill(&job, LAYERS_SWEEP, NULL);
+    said = scratch_do(storage, &job, NULL, 0);
+    CHECK_OK(said.r, said.err);
+    CHECK(!scratch_has(storage, "tmp/left") && scratch_has(storage, "tmp/held"));
+}
+
+TEST(nonsense_is_answered_and_nothing_done)
+{
+    int storage = scratch_storage();
+    struct layers_job job;
+    struct layers_said said;
+
+    layers_job_fill(&job, LAYERS_REMOVE, "../../etc");
+    said = scratch_do(storage, &job, NULL, 0);
+    CHECK_INT(said.r, -ERR_INVALID);
+    CHECK(!scratch_has(storage, "layers"));
+}
+
+TEST(ends_when_nobody_asks)
+{
+    int storage = scratch_storage(), status;
+    int pair[2];
+    pid_t pid;
+
+    CHECK_OK(ipc_pair(pair, &e), e);
+    pid = fork();
+    if (pid == 0) {
+        close(pair[0]);
+        _exit(keeper_run(pair[1], storage));
+    }
+    close(pair[0]);
+    close(pair[1]);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
