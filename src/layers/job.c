@@ -9,13 +9,15 @@
 
 /* What goes with each kind. */
 static const struct kind {
+    bool known;
     size_t fds;
     bool named; /* needs a layer's name */
     bool waits; /* for GO */
 } kinds[LAYERS_KIND_COUNT_] = {
-    [LAYERS_LIST] = { 0, false, false },
-    [LAYERS_SWEEP] = { 0, false, false },
-    [LAYERS_REMOVE] = { 0, true, false },
+    [LAYERS_LIST] = { true, 0, false, false },
+    [LAYERS_SWEEP] = { true, 0, false, false },
+    [LAYERS_REMOVE] = { true, 0, true, false },
+    [LAYERS_CAPTURE] = { true, 1, true, true },
 };
 
 bool layer_name_valid(const char *name)
@@ -45,7 +47,7 @@ int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, st
 {
     if (size != sizeof *job || job->magic != LAYERS_MAGIC || job->version != LAYERS_VERSION)
         return err_set(e, ERR_INVALID, "not a job for a keeper of layers");
-    if (job->kind == 0 || job->kind >= LAYERS_KIND_COUNT_ || job->flags)
+    if (job->kind == 0 || job->kind >= LAYERS_KIND_COUNT_ || !kinds[job->kind].known || job->flags)
         return err_set(e, ERR_UNSUPPORTED, "a job of kind %u that no keeper knows", job->kind);
     if (!memchr(job->name, '\0', sizeof job->name))
         return err_set(e, ERR_INVALID, "the name of a layer does not end");

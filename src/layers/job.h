@@ -32,9 +32,10 @@ enum {
 };
 
 enum layers_kind {
-    LAYERS_LIST = 1, /* LINE: the name of a layer that is there */
-    LAYERS_SWEEP,    /* removes what was left unfinished */
-    LAYERS_REMOVE,   /* job.name; one that is not there is fine */
+    LAYERS_LIST = 1,    /* LINE: the name of a layer that is there */
+    LAYERS_SWEEP,       /* removes what was left unfinished */
+    LAYERS_REMOVE,      /* job.name; one that is not there is fine */
+    LAYERS_CAPTURE = 8, /* descriptor: the top of a sandbox's writable layer; waits for GO */
     LAYERS_KIND_COUNT_,
 };
 

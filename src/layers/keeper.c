@@ -34,6 +34,7 @@ static keeper_job_fn *const jobs[LAYERS_KIND_COUNT_] = {
     [LAYERS_LIST] = keeper_list,
     [LAYERS_SWEEP] = keeper_sweep,
     [LAYERS_REMOVE] = keeper_remove,
+    [LAYERS_CAPTURE] = keeper_capture,
 };
 
 /* --- saying --- */

@@ -25,6 +25,6 @@ void keeper_taken(struct keeper *k);
 
 /* The jobs, a file each. */
 typedef int keeper_job_fn(struct keeper *k, struct err *e);
-keeper_job_fn keeper_list, keeper_sweep, keeper_remove;
+keeper_job_fn keeper_list, keeper_sweep, keeper_remove, keeper_capture;
 
 #endif

@@ -1,0 +1,137 @@
+#include "layers/attributes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/str.h"
+
+enum { IDS = 65536, ACL_HEAD = 4, ACL_USER_ENTRY = 0x02, ACL_GROUP_ENTRY = 0x08 };
+
+/* An entry of the text of an ACL, as the kernel keeps it; little endian. */
+struct acl_entry {
+    uint16_t tag, perm;
+    uint32_t id;
+};
+
+struct owners owners_of(const struct stat *any)
+{
+    return (struct owners){ any->st_uid & ~(uint32_t)(IDS - 1) };
+}
+
+int owners_inside(const struct owners *o, uint32_t outside, uint32_t *ret, struct err *e)
+{
+    if ((outside & ~(uint32_t)(IDS - 1)) != o->base)
+        return err_set(e, ERR_DENIED, "an owner %u that the sandbox does not have", outside);
+    *ret = outside - o->base;
+    return 0;
+}
+
+/* Names of users and groups in an ACL are owners, too. */
+static int move_acl(const struct owners *o, char *value, size_t n, struct err *e)
+{
+    for (size_t at = ACL_HEAD; at + sizeof(struct acl_entry) <= n; at += sizeof(struct acl_entry)) {
+        struct acl_entry entry;
+        int r;
+
+        memcpy(&entry, value + at, sizeof entry);
+        if (entry.tag != ACL_USER_ENTRY && entry.tag != ACL_GROUP_ENTRY)
+            continue;
+        r = owners_inside(o, entry.id, &entry.id, e);
+        if (r < 0)
+            return r;
+        memcpy(value + at, &entry, sizeof entry);
+    }
+    return 0;
+}
+
+static bool is_acl(const char *name)
+{
+    return strcmp(name, "system.posix_acl_access") == 0 ||
+           strcmp(name, "system.posix_acl_default") == 0;
+}
+
+/* overlayfs keeps "user.overlay.x" of a program as "user.overlay.overlay.x". */
+static bool is_wanted(const char *name)
+{
+    static const char own[] = "user.overlay.";
+
+    if (strncmp(name, own, sizeof own - 1) == 0)
+        return strcmp(name, "user.overlay.opaque") == 0 ||
+               strncmp(name, "user.overlay.overlay.", 21) == 0;
+    return strncmp(name, "user.", 5) == 0 || is_acl(name);
+}
+
+static int copy_one(const struct owners *o, int from, int to, const char *name, struct err *e)
+{
+    static char value[XATTR_SIZE_MAX];
+    ssize_t n = fgetxattr(from, name, value, sizeof value);
+    int r;
+
+    if (n < 0)
+        return errno == ENODATA ? 0 : err_sys(e, "reading the attribute %.100s", name);
+    r = is_acl(name) ? move_acl(o, value, (size_t)n, e) : 0;
+    if (r < 0)
+        return r;
+    if (fsetxattr(to, name, value, (size_t)n, 0) < 0)
+        return err_sys(e, "keeping the attribute %.100s", name);
+    return 0;
+}
+
+int attributes_copy_extended(const struct owners *o, int from, int to, struct err *e)
+{
+    static char names[XATTR_LIST_MAX];
+    ssize_t n = flistxattr(from, names, sizeof names);
+    int r = 0;
+
+    if (n < 0)
+        return errno == ENOTSUP ? 0 : err_sys(e, "listing attributes");
+    for (const char *at = names; at < names + n && r >= 0; at += strlen(at) + 1)
+        if (is_wanted(at))
+            r = copy_one(o, from, to, at, e);
+    return r;
+}
+
+static int inside(const struct owners *o, const struct stat *st, uint32_t *uid, uint32_t *gid,
+                  struct err *e)
+{
+    int r = owners_inside(o, st->st_uid, uid, e);
+
+    return r < 0 ? r : owners_inside(o, st->st_gid, gid, e);
+}
+
+/* A change of the owner takes set-user-id bits away, and both change the time of the status alone.
+ */
+int attributes_set(const struct owners *o, int fd, const struct stat *st, struct err *e)
+{
+    const struct timespec times[2] = { st->st_atim, st->st_mtim };
+    uint32_t uid, gid;
+    int r = inside(o, st, &uid, &gid, e);
+
+    if (r < 0)
+        return r;
+    if (fchown(fd, uid, gid) < 0 || fchmod(fd, st->st_mode & 07777) < 0 || futimens(fd, times) < 0)
+        return err_sys(e, "setting attributes");
+    return 0;
+}
+
+int attributes_set_at(const struct owners *o, int dir, const char *name, const struct stat *st,
+                      struct err *e)
+{
+    const struct timespec times[2] = { st->st_atim, st->st_mtim };
+    uint32_t uid, gid;
+    int r = inside(o, st, &uid, &gid, e);
+
+    if (r < 0)
+        return r;
+    if (fchownat(dir, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+        (!S_ISLNK(st->st_mode) && fchmodat(dir, name, st->st_mode & 07777, 0) < 0) ||
+        utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(e, "setting attributes");
+    return 0;
+}

@@ -1,0 +1,320 @@
+#include "layers/copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "layers/attributes.h"
+#include "tree/at.h"
+#include "tree/path.h"
+#include "tree/walk.h"
+
+enum { CHUNK = 1 << 20, LINK_NAME_MAX = 32 };
+
+struct copying {
+    const struct copy_options *options;
+    struct copy_report report;
+    uint64_t bytes_max, entries_max;
+    struct owners owners;
+    dev_t dev;
+    int links;
+    bool may_clone;
+    struct walk walk;       /* the source */
+    int to[TREE_DEPTH_MAX]; /* beside its levels */
+    struct stat level[TREE_DEPTH_MAX];
+};
+
+static void copying_done(struct copying *c)
+{
+    for (unsigned i = 1; i < c->walk.depth; i++)
+        drop_fd(&c->to[i]);
+    walk_done(&c->walk);
+}
+
+static int top(const struct copying *c)
+{
+    return c->to[c->walk.depth - 1];
+}
+
+static int count_entry(struct copying *c, struct err *e)
+{
+    if (c->report.entries >= c->entries_max)
+        return err_set(e, ERR_TOO_BIG, "more than %llu files", (unsigned long long)c->entries_max);
+    c->report.entries++;
+    if (c->options->progress)
+        c->options->progress(c->options->user, c->report.bytes, c->report.entries);
+    return 0;
+}
+
+static int count_bytes(struct copying *c, uint64_t n, struct err *e)
+{
+    if (n > c->bytes_max - c->report.bytes)
+        return err_set(e, ERR_TOO_BIG, "more than %llu bytes", (unsigned long long)c->bytes_max);
+    c->report.bytes += n;
+    if (c->options->progress)
+        c->options->progress(c->options->user, c->report.bytes, c->report.entries);
+    return 0;
+}
+
+/* --- content --- */
+
+static int copy_range(struct copying *c, int from, int to, off_t at, off_t end, struct err *e)
+{
+    static char room[CHUNK];
+
+    while (at < end) {
+        size_t want = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
+        ssize_t n = pread(from, room, want, at);
+        int r;
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_sys(e, "reading");
+        if (n == 0)
+            return err_set(e, ERR_CONFLICT, "it became shorter while it was copied");
+        r = count_bytes(c, (uint64_t)n, e);
+        for (ssize_t done = 0; r >= 0 && done < n;) {
+            ssize_t k = pwrite(to, room + done, (size_t)(n - done), at + done);
+
+            if (k < 0 && errno != EINTR)
+                r = err_sys(e, "writing");
+            done += k < 0 ? 0 : k;
+        }
+        if (r < 0)
+            return r;
+        at += n;
+    }
+    return 0;
+}
+
+/* What is not there in the source takes no place in the copy. */
+static int copy_pieces(struct copying *c, int from, int to, off_t size, struct err *e)
+{
+    off_t at = 0;
+    int r = 0;
+
+    if (ftruncate(to, size) < 0)
+        return err_sys(e, "making it as long as it was");
+    while (r >= 0 && at < size) {
+        off_t data = lseek(from, at, SEEK_DATA), hole;
+
+        if (data < 0 && errno == ENXIO)
+            return 0;
+        hole = data < 0 ? -1 : lseek(from, data, SEEK_HOLE);
+        if (data < 0 || hole < 0)
+            return err_sys(e, "looking for holes");
+        r = copy_range(c, from, to, data, hole < size ? hole : size, e);
+        at = hole;
+    }
+    return r;
+}
+
+static int copy_content(struct copying *c, int from, int to, const struct stat *st, struct err *e)
+{
+    if (st->st_size == 0)
+        return 0;
+    if (c->may_clone && ioctl(to, FICLONE, from) == 0) {
+        c->report.cloned++;
+        return count_bytes(c, (uint64_t)st->st_size, e);
+    }
+    c->may_clone = false; /* neither will the next */
+    return copy_pieces(c, from, to, st->st_size, e);
+}
+
+/* --- names --- */
+
+/* The file was copied under another name already: gives it this one, too. 1, or 0 if it was not. */
+static int link_again(struct copying *c, const char *name, const struct stat *st, struct err *e)
+{
+    char known[LINK_NAME_MAX];
+
+    if (st->st_nlink < 2)
+        return 0;
+    snprintf(known, sizeof known, "%llx", (unsigned long long)st->st_ino);
+    if (linkat(c->links, known, top(c), name, 0) == 0)
+        return 1;
+    return errno == ENOENT ? 0 : err_sys(e, "giving it another name");
+}
+
+static int remember_link(struct copying *c, const char *name, const struct stat *st, struct err *e)
+{
+    char known[LINK_NAME_MAX];
+
+    if (st->st_nlink < 2)
+        return 0;
+    snprintf(known, sizeof known, "%llx", (unsigned long long)st->st_ino);
+    return linkat(top(c), name, c->links, known, 0) < 0 ? err_sys(e, "remembering its other names")
+                                                        : 0;
+}
+
+static int copy_file(struct copying *c, const char *name, struct err *e)
+{
+    AUTO_CLOSE int to = -1;
+    AUTO_CLOSE int from =
+        at_open(walk_top(&c->walk)->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    struct stat st;
+    int r;
+
+    if (from < 0 || fstat(from, &st) < 0)
+        return err_sys(e, "opening");
+    if (!S_ISREG(st.st_mode) || st.st_dev != c->dev)
+        return err_set(e, ERR_CONFLICT, "it was replaced while it was copied");
+    to = at_open(top(c), name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (to < 0)
+        return err_sys(e, "making a copy");
+    r = copy_content(c, from, to, &st, e);
+    if (r >= 0)
+        r = attributes_copy_extended(&c->owners, from, to, e);
+    if (r >= 0)
+        r = attributes_set(&c->owners, to, &st, e);
+    return r < 0 ? r : remember_link(c, name, &st, e);
+}
+
+static int copy_link(struct copying *c, const char *name, struct err *e)
+{
+    char target[TREE_PATH_MAX];
+    ssize_t n = readlinkat(walk_top(&c->walk)->fd, name, target, sizeof target - 1);
+
+    if (n < 0)
+        return err_sys(e, "reading a link");
+    target[n] = '\0';
+    return symlinkat(target, top(c), name) < 0 ? err_sys(e, "making a link") : 0;
+}
+
+/* A device is nothing that a sandbox can make, but for the one that says "removed". */
+static int copy_node(struct copying *c, const char *name, const struct stat *st, struct err *e)
+{
+    if (S_ISBLK(st->st_mode) || (S_ISCHR(st->st_mode) && st->st_rdev != makedev(0, 0)))
+        return err_set(e, ERR_DENIED, "it is a device");
+    if (mknodat(top(c), name, (st->st_mode & S_IFMT) | 0600, 0) < 0)
+        return err_sys(e, "making it");
+    return 0;
+}
+
+static int enter(struct copying *c, const char *name, struct err *e)
+{
+    char copy[TREE_NAME_MAX + 1];
+    AUTO_CLOSE int to = -1;
+    AUTO_CLOSE int from = at_open(walk_top(&c->walk)->fd, name, O_RDONLY | O_DIRECTORY, 0);
+    struct stat st;
+    int r;
+
+    if (from < 0 || fstat(from, &st) < 0)
+        return err_sys(e, "opening");
+    if (st.st_dev != c->dev)
+        return err_set(e, ERR_CONFLICT, "something is mounted there");
+    if (mkdirat(top(c), name, 0700) < 0 ||
+        (to = at_open(top(c), name, O_RDONLY | O_DIRECTORY, 0)) < 0)
+        return err_sys(e, "making a directory");
+    snprintf(copy, sizeof copy, "%s", name);
+    r = walk_enter(&c->walk, take_fd(&from), copy, e);
+    if (r < 0)
+        return r;
+    c->to[c->walk.depth - 1] = take_fd(&to);
+    c->level[c->walk.depth - 1] = st;
+    return 0;
+}
+
+/* Its attributes are the last thing it gets: its times change as it is filled. */
+static int leave(struct copying *c, struct err *e)
+{
+    unsigned at = c->walk.depth - 1;
+    int r = attributes_copy_extended(&c->owners, c->walk.levels[at].fd, c->to[at], e);
+
+    if (r >= 0)
+        r = attributes_set(&c->owners, c->to[at], &c->level[at], e);
+    if (at > 0)
+        drop_fd(&c->to[at]);
+    walk_leave(&c->walk);
+    return r;
+}
+
+static bool is_skipped(const struct copying *c, const char *name)
+{
+    for (const char *const *s = c->options->skip; c->walk.depth == 1 && s && *s; s++)
+        if (strcmp(*s, name) == 0)
+            return true;
+    return false;
+}
+
+static int copy_name(struct copying *c, const char *name, struct err *e)
+{
+    struct stat st;
+    int r;
+
+    if (fstatat(walk_top(&c->walk)->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(e, "looking at it");
+    r = count_entry(c, e);
+    if (r < 0)
+        return r;
+    if (S_ISDIR(st.st_mode))
+        return enter(c, name, e);
+    r = link_again(c, name, &st, e);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    if (S_ISREG(st.st_mode))
+        return copy_file(c, name, e);
+    r = S_ISLNK(st.st_mode) ? copy_link(c, name, e) : copy_node(c, name, &st, e);
+    if (r >= 0)
+        r = attributes_set_at(&c->owners, top(c), name, &st, e);
+    return r < 0 ? r : remember_link(c, name, &st, e);
+}
+
+static int copy_all(struct copying *c, struct err *e)
+{
+    const char *name;
+    int r = 0;
+
+    while (r >= 0 && c->walk.depth > 0) {
+        char shown[TREE_SHOWN_MAX];
+
+        r = walk_next(&c->walk, &name, e);
+        if (r == 0) {
+            r = leave(c, e);
+        } else if (r > 0 && is_skipped(c, name)) {
+            r = 0;
+        } else if (r > 0) {
+            tree_path_show(str_from(name), shown);
+            r = copy_name(c, name, e);
+            err_wrap(e, r, "'%s'", shown);
+        }
+    }
+    return r;
+}
+
+int layers_copy(int from, int to, int links, const struct copy_options *o, struct copy_report *ret,
+                struct err *e)
+{
+    static struct copying c; /* large, and there is one job a process */
+    int r, first = at_open(from, ".", O_RDONLY | O_DIRECTORY, 0);
+
+    c = (struct copying){ .options = o,
+                          .bytes_max = o->bytes_max ? o->bytes_max : TREE_BYTES_DEFAULT,
+                          .entries_max = o->entries_max ? o->entries_max : TREE_ENTRIES_DEFAULT,
+                          .links = links,
+                          .may_clone = true };
+    walk_init(&c.walk);
+    if (first < 0 || fstat(first, &c.level[0]) < 0) {
+        r = err_sys(e, "opening what is to be copied");
+        drop_fd(&first);
+        return r;
+    }
+    c.dev = c.level[0].st_dev;
+    c.owners = owners_of(&c.level[0]);
+    c.to[0] = to;
+    r = walk_enter(&c.walk, first, "", e);
+    if (r >= 0)
+        r = copy_all(&c, e);
+    copying_done(&c);
+    if (r >= 0)
+        *ret = c.report;
+    return r;
+}

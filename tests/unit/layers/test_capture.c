@@ -1,0 +1,181 @@
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+
+#include "layers/copy.h"
+#include "scratch.h"
+
+static struct err e;
+
+#define NAME "lay_0123456789abcdefghjk"
+
+/* A directory in the scratch one, beside the storage's own. */
+static int make_source(int storage)
+{
+    int fd;
+
+    CHECK_INT(mkdirat(storage, "source", 0755), 0);
+    fd = openat(storage, "source", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK(fd >= 0);
+    return fd;
+}
+
+static void write_file(int dir, const char *name, size_t n)
+{
+    static const char room[4096];
+    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL, 0640);
+
+    CHECK(fd >= 0 && write(fd, room, n) == (ssize_t)n);
+    close(fd);
+}
+
+static struct layers_said capture(int storage, int source, uint64_t bytes, uint64_t entries)
+{
+    struct layers_job job;
+
+    layers_job_fill(&job, LAYERS_CAPTURE, NAME);
+    job.bytes_max = bytes;
+    job.entries_max = entries;
+    return scratch_do(storage, &job, &source, 1);
+}
+
+TEST(what_a_sandbox_wrote_becomes_a_layer)
+{
+    int storage = scratch_storage(), source = make_source(storage);
+    struct layers_said said;
+    struct stat a, b;
+
+    CHECK_INT(mkdirat(source, "dir", 0755), 0);
+    write_file(source, "dir/file", 100);
+    CHECK_INT(linkat(source, "dir/file", source, "again", 0), 0);
+    CHECK_INT(mkdirat(source, "run", 0755), 0); /* made anew for every sandbox */
+    write_file(source, "run/file", 100);
+    said = capture(storage, source, 0, 0);
+    CHECK_OK(said.r, said.err);
+    CHECK_INT(said.bytes, 100);
+    CHECK_INT(said.entries, 3);
+    CHECK_INT(fstatat(storage, "layers/" NAME "/fs/dir/file", &a, 0), 0);
+    CHECK_INT(fstatat(storage, "layers/" NAME "/fs/again", &b, 0), 0);
+    CHECK(a.st_ino == b.st_ino && a.st_nlink == 2 && (a.st_mode & 07777) == 0640);
+    CHECK(!scratch_has(storage, "layers/" NAME "/fs/run"));
+    CHECK(!scratch_has(storage, "layers/" NAME "/links"));
+    CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
+}
+
+TEST(limits_hold_and_leave_nothing)
+{
+    int storage = scratch_storage(), source = make_source(storage);
+    struct layers_said said;
+
+    write_file(source, "a", 3000);
+    write_file(source, "b", 3000);
+    said = capture(storage, source, 5000, 0);
+    CHECK_INT(said.r, -ERR_TOO_BIG);
+    said = capture(storage, source, 0, 1);
+    CHECK_INT(said.r, -ERR_TOO_BIG);
+    CHECK(!scratch_has(storage, "layers/" NAME));
+    CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
+}
+
+TEST(a_tree_that_is_too_deep_is_refused)
+{
+    int storage = scratch_storage(), source = make_source(storage), dir = dup(source);
+    struct layers_said said;
+
+    for (int i = 0; i < 200; i++) {
+        int next;
+
+        CHECK_INT(mkdirat(dir, "d", 0755), 0);
+        next = openat(dir, "d", O_RDONLY | O_DIRECTORY);
+        CHECK(next >= 0);
+        close(dir);
+        dir = next;
+    }
+    said = capture(storage, source, 0, 0);
+    CHECK_INT(said.r, -ERR_TOO_BIG);
+}
+
+TEST(owners_are_stored_as_they_are_inside)
+{
+    int storage = scratch_storage(), source = make_source(storage);
+    struct layers_said said;
+    struct stat st;
+
+    if (geteuid() != 0)
+        SKIP("only root has ranges of owners");
+    write_file(source, "a", 1);
+    CHECK_INT(fchownat(source, "a", 0x40010000 + 1000, 0x40010000 + 7, 0), 0);
+    CHECK_INT(fchown(source, 0x40010000, 0x40010000), 0);
+    said = capture(storage, source, 0, 0);
+    CHECK_OK(said.r, said.err);
+    CHECK_INT(fstatat(storage, "layers/" NAME "/fs/a", &st, 0), 0);
+    CHECK(st.st_uid == 1000 && st.st_gid == 7);
+}
+
+TEST(somebody_elses_file_is_refused)
+{
+    int storage = scratch_storage(), source = make_source(storage);
+    struct layers_said said;
+
+    if (geteuid() != 0)
+        SKIP("only root has ranges of owners");
+    write_file(source, "a", 1);
+    CHECK_INT(fchown(source, 0x40010000, 0x40010000), 0);
+    said = capture(storage, source, 0, 0); /* `a` is root's */
+    CHECK_INT(said.r, -ERR_DENIED);
+}
+
+TEST(a_device_is_refused_and_a_whiteout_is_kept)
+{
+    int storage = scratch_storage(), source = make_source(storage);
+    struct layers_said said;
+    struct stat st;
+
+    if (geteuid() != 0)
+        SKIP("a plain user makes no devices");
+    CHECK_INT(mknodat(source, "gone", S_IFCHR, makedev(0, 0)), 0);
+    said = capture(storage, source, 0, 0);
+    CHECK_OK(said.r, said.err);
+    CHECK_INT(fstatat(storage, "layers/" NAME "/fs/gone", &st, 0), 0);
+    CHECK(S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0));
+    CHECK_INT(mknodat(source, "null", S_IFCHR | 0666, makedev(1, 3)), 0);
+    CHECK_INT(unlinkat(storage, "layers/" NAME "/fs/gone", 0), 0);
+    said = capture(storage, source, 0, 0);
+    CHECK_INT(said.r, -ERR_DENIED);
+}
+
+TEST(of_overlayfs_only_what_is_needed_is_kept)
+{
+    int storage = scratch_storage(), source = make_source(storage);
+    struct layers_said said;
+    char path[128];
+
+    CHECK_INT(mkdirat(source, "dir", 0755), 0);
+    snprintf(path, sizeof path, "%s/source/dir", scratch_path);
+    CHECK_INT(setxattr(path, "user.overlay.opaque", "y", 1, 0), 0);
+    CHECK_INT(setxattr(path, "user.overlay.redirect", "/etc", 4, 0), 0);
+    CHECK_INT(setxattr(path, "user.own", "own", 3, 0), 0);
+    said = capture(storage, source, 0, 0);
+    CHECK_OK(said.r, said.err);
+    snprintf(path, sizeof path, "%s/layers/" NAME "/fs/dir", scratch_path);
+    CHECK_INT(getxattr(path, "user.overlay.opaque", NULL, 0), 1);
+    CHECK_INT(getxattr(path, "user.own", NULL, 0), 3);
+    CHECK(getxattr(path, "user.overlay.redirect", NULL, 0) < 0);
+}
+
+TEST(cancelled_it_leaves_nothing_but_what_is_swept)
+{
+    int storage = scratch_storage(), source = make_source(storage), sock, status;
+    struct layers_said said;
+    struct layers_job job;
+    pid_t pid;
+
+    write_file(source, "a", 1);
+    layers_job_fill(&job, LAYERS_CAPTURE, NAME);
+    sock = scratch_keeper(storage, &job, sizeof job, &source, 1, &pid);
+    CHECK(ipc_recv(sock, &said, sizeof said, NULL, &e) == (ssize_t)sizeof said);
+    CHECK_INT(said.word, LAYERS_READY);
+    close(sock); /* before it was told to go */
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    CHECK(!scratch_has(storage, "layers/" NAME));
+}
