@@ -3,6 +3,7 @@
  * Its arguments come from whoever started it, who has its rights anyway:
  *     --peer untrusted   the socket was given to somebody who has not
  *     --root DIR         a directory that plans may name files below; again for more
+ *     --store DIR        the directory of layers that plans may name
  *     --tag TAG          whose sandboxes these are: it destroys no others that it did not make */
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,8 @@ static bool read_options(char **argv, struct server_options *ret)
             ret->untrusted = true;
         else if (strcmp(argv[0], "--tag") == 0 && cgroup_tag_valid(argv[1]))
             ret->tag = argv[1];
+        else if (strcmp(argv[0], "--store") == 0 && argv[1][0] == '/')
+            ret->store = argv[1];
         else if (strcmp(argv[0], "--root") == 0 && argv[1][0] == '/' &&
                  ret->n_roots < PLAN_ROOTS_MAX)
             ret->roots[ret->n_roots++] = argv[1];

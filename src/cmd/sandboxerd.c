@@ -39,6 +39,7 @@ struct daemon {
     uid_t owner;
     const char *roots[PLAN_ROOTS_MAX + 1];
     char tag[CGROUP_TAG_MAX];
+    char store[PATH_MAX];
     struct launcher_options launcher;
     struct json_strs profiles;
 };
@@ -91,8 +92,14 @@ static int set_launcher(struct daemon *d, struct err *e)
     for (size_t i = 0; i < roots->n; i++)
         d->roots[i] = roots->p[i];
     d->launcher = (struct launcher_options){
-        .untrusted = d->owner != d->who.uid, .roots = d->roots, .n_roots = roots->n, .tag = d->tag
+        .untrusted = d->owner != d->who.uid,
+        .roots = d->roots,
+        .n_roots = roots->n,
+        .store = d->store,
+        .tag = d->tag,
     };
+    if (snprintf(d->store, sizeof d->store, "%s/storage", d->config.state) >= (int)sizeof d->store)
+        return err_set(e, ERR_TOO_BIG, "state: the path is too long");
     return 0;
 }
 

@@ -140,6 +140,7 @@ int init_run(const struct init_options *o)
     options = o;
     setsid();
     boundary_keep(o->listeners);
+    upper_keep();
     /* Without confinement there is no sandbox; nothing has been started yet, so ending is safe. */
     if (open_sources(&e) < 0 || confine(&e) < 0) {
         if (conns_add(INIT_CONTROL))

@@ -17,7 +17,12 @@
 #include "proc/passwd.h"
 
 /* Descriptors as the launcher leaves them. */
-enum { INIT_CONTROL = 3, INIT_LISTENER = 4, INIT_LISTENERS = 6 /* and following */ };
+enum {
+    INIT_CONTROL = 3,
+    INIT_LISTENER = 4,
+    INIT_LISTENERS = 6, /* and following */
+    INIT_UPPER = INIT_LISTENERS + LISTENER_COUNT_
+};
 
 enum {
     INIT_CONNECTIONS_MAX = 16,
@@ -138,6 +143,10 @@ void requests_read(const struct init_options *o, int conn);
 void boundary_keep(uint32_t slots);
 int boundary_serve(int conn, const struct control_head *asked, struct err *e);
 
+/* upper.c: what the sandbox writes, kept for whoever captures it */
+void upper_keep(void);
+int upper_serve(int conn, const struct control_head *asked, struct err *e);
+
 /* looks.c: who holds a socket. A child of PID 1 looks, because there may be much to look at; PID 1
  * hands on what it says. Some look at the same time, the others wait for their turn. */
 int looks_add(int conn, const struct control_who *asked, struct err *e);
@@ -189,6 +198,10 @@ bool kill_stands_still(unsigned look);
 int kill_marked(const struct proc *p, int sig);
 /* SIGKILL to all of it while the whole sandbox stands still. */
 int kill_at_standstill(const struct proc *p);
+
+/* Stops everything but PID 1, or lets it go on: how many threads still run. A stop takes effect in
+ * a moment, so whoever needs it asks until nothing does. What was stopped before goes on, too. */
+uint32_t kill_stand(bool still);
 
 /* The same for everything inside except PID 1, its file operations, and starts after `last`. */
 int kill_others(uint32_t last, int sig);

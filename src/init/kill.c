@@ -138,6 +138,54 @@ int kill_at_standstill(const struct proc *p)
     return found;
 }
 
+/* The state of a thread: the letter behind its name, which may hold anything but a newline. */
+static bool is_running(pid_t pid, uint64_t tid)
+{
+    char path[64], text[256], *end;
+    AUTO_CLOSE int fd = -1;
+    ssize_t n;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+    fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    end = strrchr(text, ')');
+    return end && end[1] == ' ' && !strchr("TtZXx", end[2]);
+}
+
+static uint32_t count_running(pid_t pid)
+{
+    static char room[THREAD_DENTS] __attribute__((aligned(8)));
+    struct numbers threads;
+    uint32_t n = 0;
+    uint64_t tid;
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    numbers_open(&threads, AT_FDCWD, path, room, sizeof room);
+    while (numbers_next(&threads, &tid))
+        n += is_running(pid, tid);
+    numbers_close(&threads);
+    return n;
+}
+
+uint32_t kill_stand(bool still)
+{
+    struct numbers walk;
+    uint32_t n = 0;
+    pid_t pid;
+
+    kill(-1, still ? SIGSTOP : SIGCONT);
+    if (!still)
+        return 0;
+    pids_open(&walk);
+    while ((pid = pids_next(&walk)))
+        n += count_running(pid);
+    return n;
+}
+
 int kill_marked(const struct proc *p, int sig)
 {
     /* The first process is a child of ours: until it is reaped its number is its own, and it is

@@ -218,6 +218,22 @@ static int serve_listeners(int conn, struct err *e)
     return boundary_serve(conn, &request.head, e);
 }
 
+static int serve_upper(int conn, struct err *e)
+{
+    return upper_serve(conn, &request.head, e);
+}
+
+static int serve_still(int conn, struct err *e)
+{
+    struct control_stood m = { 0 };
+
+    (void)e;
+    m.running = kill_stand(request.head.type == CONTROL_STAND);
+    control_fill(&m.head, CONTROL_STOOD, request.head.tag, sizeof m);
+    conns_answer(conn, &m, sizeof m);
+    return 0;
+}
+
 static int serve_who(int conn, struct err *e)
 {
     struct control_who asked;
@@ -251,6 +267,8 @@ static int (*const requests[])(int conn, struct err *e) = {
     [CONTROL_USAGE] = serve_usage,         [CONTROL_END] = serve_end,
     [CONTROL_LISTENERS] = serve_listeners, [CONTROL_WHO] = serve_who,
     [CONTROL_DIAL] = serve_dial,
+    [CONTROL_UPPER] = serve_upper,         [CONTROL_STAND] = serve_still,
+    [CONTROL_GO_ON] = serve_still,
 };
 
 static int serve_start(const struct init_options *o, int conn, const struct ipc_fds *fds,

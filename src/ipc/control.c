@@ -19,6 +19,9 @@ static const size_t layouts[] = {
     [CONTROL_LISTENERS] = sizeof(struct control_head),
     [CONTROL_WHO] = sizeof(struct control_who),
     [CONTROL_DIAL] = sizeof(struct control_dial),
+    [CONTROL_UPPER] = sizeof(struct control_head),
+    [CONTROL_STAND] = sizeof(struct control_head),
+    [CONTROL_GO_ON] = sizeof(struct control_head),
     [CONTROL_PONG] = sizeof(struct control_head),
     [CONTROL_STARTED] = sizeof(struct control_started),
     [CONTROL_FAILED] = sizeof(struct control_failed),
@@ -31,6 +34,8 @@ static const size_t layouts[] = {
     [CONTROL_LISTENING] = sizeof(struct control_listening),
     [CONTROL_WHO_IS] = sizeof(struct control_who_is),
     [CONTROL_DIALLED] = sizeof(struct control_head),
+    [CONTROL_UPPER_IS] = sizeof(struct control_head),
+    [CONTROL_STOOD] = sizeof(struct control_stood),
 };
 
 /* How many strings each operation takes. */

@@ -88,6 +88,9 @@ enum control_type {
     CONTROL_LISTENERS,   /*           LISTENING; FAILED without a network boundary */
     CONTROL_WHO,         /*           WHO_IS, not always in the order of the questions */
     CONTROL_DIAL,        /*           DIALLED */
+    CONTROL_UPPER,       /*           UPPER_IS */
+    CONTROL_STAND,       /*           STOOD: everything but PID 1 is stopped … */
+    CONTROL_GO_ON,       /*           STOOD: … and goes on */
     /* from PID 1; to any request also FAILED */
     CONTROL_PONG = CONTROL_FIRST_ANSWER,
     CONTROL_STARTED, /* with descriptors: [stdin] stdout stderr, or the terminal's master */
@@ -101,6 +104,9 @@ enum control_type {
     CONTROL_LISTENING, /* with descriptors: ipc/listeners.h */
     CONTROL_WHO_IS,    /* with descriptors: of the executables that could be opened, in order */
     CONTROL_DIALLED,   /* with a descriptor: the socket, which may still be connecting */
+    CONTROL_UPPER_IS,  /* with a descriptor (O_PATH): the top of what the sandbox writes, read-only
+                          and without what is mounted over parts of it */
+    CONTROL_STOOD,
 };
 
 enum control_what {
@@ -230,6 +236,14 @@ struct control_used {
 struct control_listening {
     struct control_head head;
     uint32_t slots; /* of enum listener_slot, a bit each: which descriptors are there */
+    uint32_t pad;
+};
+
+/* For where there is no control group to freeze. A stop takes effect in a moment: whoever needs it
+ * asks again until nothing runs. */
+struct control_stood {
+    struct control_head head;
+    uint32_t running; /* threads that do not stand still yet */
     uint32_t pad;
 };
 

@@ -350,7 +350,7 @@ int build_sandbox(struct build *b, struct err *e)
     b->cgroup = (struct cgroup){ .unified = -1, .tasks = { -1, -1, -1 } };
     b->network = b->child_sync = b->launcher_sync = b->pidfd = b->changes = -1;
     listeners_init(&b->listeners);
-    b->storage = b->root = b->empty = -1;
+    b->storage = b->root = b->upper = b->empty = -1;
     r = build_run(b, launcher_steps, COUNT_OF(launcher_steps), e);
     if (r < 0)
         unwind(b, e);

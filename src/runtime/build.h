@@ -23,6 +23,7 @@
 struct build {
     const struct plan *plan;
     const char *const *roots; /* what the plan's roots are, from the first */
+    const char *store;        /* what PLAN_STORE is */
     bool is_root; /* built by root of the machine; else by a plain user's outer namespace */
     enum identity_supply supply;
     int *init_fd; /* the sealed program of PID 1; made when it is first needed */
@@ -49,6 +50,7 @@ struct build {
     /* in the child */
     int storage;   /* the writable tmpfs everything stands on */
     int root;      /* the new root directory */
+    int upper;     /* what the sandbox writes, to be read by those whom PID 1 gives it */
     int empty;     /* a directory to hide others with */
     uint32_t self; /* owner of what is made for the sandbox's root */
     char step[LAUNCH_STEP_MAX];

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
 
@@ -19,6 +20,7 @@ enum {
     CPU_PERIOD_US = 100000,
     REMOVE_TRIES = 200,
     REMOVE_WAIT_MS = 10,
+    FREEZE_MS = 2000,
     SETTINGS_MAX = 3,
     STALE_SECONDS = 60,
     PATH_BYTES = 512
@@ -389,6 +391,50 @@ static uint64_t read_number(int dir, const char *file, const char *key)
             return str_to_u64(line, &v) ? v : 0;
     }
     return 0;
+}
+
+/* The file tells of its changes by an exceptional condition. */
+static bool wait_frozen(int dir)
+{
+    AUTO_CLOSE int events = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
+    int64_t end = clock_mono() + FREEZE_MS * NS_PER_MS;
+    struct pollfd changed = { .fd = events, .events = POLLPRI };
+
+    while (events >= 0) {
+        char text[256];
+        ssize_t n = pread(events, text, sizeof text - 1, 0);
+
+        if (n <= 0)
+            return false;
+        text[n] = '\0';
+        if (strstr(text, "frozen 1"))
+            return true;
+        if (clock_mono() >= end)
+            return false;
+        poll(&changed, 1, clock_poll_ms(end));
+    }
+    return false;
+}
+
+int cgroup_freeze(const struct cgroup_host *h, const char *id, bool on, struct err *e)
+{
+    AUTO_CLOSE int dir = -1;
+    char name[CGROUP_NAME_MAX];
+
+    if (h->unified < 0)
+        return err_set(e, ERR_UNSUPPORTED, "there are no control groups that can be frozen");
+    group_name(h, id, name);
+    dir = open_dir(h->unified, name);
+    if (dir < 0 && errno == ENOENT && !on)
+        return 0;
+    if (dir < 0)
+        return err_sys(e, "opening the control group of %s", id);
+    if (write_file(dir, "cgroup.freeze", on ? "1" : "0") < 0)
+        return err_sys(e, "%s %s", on ? "freezing" : "thawing", id);
+    if (!on || wait_frozen(dir))
+        return 0;
+    (void)write_file(dir, "cgroup.freeze", "0");
+    return err_set(e, ERR_TIMEOUT, "%s does not stand still within %d ms", id, FREEZE_MS);
 }
 
 void cgroup_read(const struct cgroup_host *h, const char *id, struct cgroup_usage *ret)

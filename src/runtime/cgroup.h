@@ -69,6 +69,11 @@ int cgroup_join(const struct cgroup *c, struct err *e);
 /* Kills everything in the group where the kernel can do that at once. */
 void cgroup_kill(const struct cgroup_host *h, const char *id);
 
+/* Everything in the group stands still when this returns, or (false) goes on. A group that is not
+ * there has nothing to let go on. -ERR_UNSUPPORTED without groups of version 2; -ERR_TIMEOUT if
+ * something in the kernel does not let go of a process, and then all of it goes on. */
+int cgroup_freeze(const struct cgroup_host *h, const char *id, bool on, struct err *e);
+
 void cgroup_read(const struct cgroup_host *h, const char *id, struct cgroup_usage *ret);
 
 /* Removes all groups of that id; waits a bounded time for dying processes. The number that stayed.

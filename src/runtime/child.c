@@ -17,7 +17,14 @@
 #include "runtime/rootfs.h"
 
 /* Descriptors as PID 1's program finds them. */
-enum { INIT_CONTROL = 3, INIT_LISTENER = 4, INIT_RANGE_LOCK = 5, INIT_LISTENERS = 6, HIGH = 100 };
+enum {
+    INIT_CONTROL = 3,
+    INIT_LISTENER = 4,
+    INIT_RANGE_LOCK = 5,
+    INIT_LISTENERS = 6,
+    INIT_UPPER = INIT_LISTENERS + LISTENER_COUNT_,
+    HIGH = 100
+};
 
 /* What PID 1 needs inside its user namespace: to switch users, to signal and look at its children,
  * to tag what they start (a UTS namespace each), and to take the rest away from them. */
@@ -173,8 +180,8 @@ static int place_listeners(struct build *b)
  * starts. */
 static int arrange_descriptors(struct build *b, struct err *e)
 {
-    int *moved[] = { &b->control, &b->listener, &b->identity.range_lock, b->init_fd,
-                     &b->child_sync };
+    int *moved[] = { &b->control, &b->listener,   &b->identity.range_lock,
+                     b->init_fd,  &b->child_sync, &b->upper };
     int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC), r = 0;
 
     for (size_t i = 0; i < COUNT_OF(moved) && r >= 0; i++)
@@ -188,7 +195,8 @@ static int arrange_descriptors(struct build *b, struct err *e)
     if (sys_close_range(3, HIGH - 1) < 0)
         return err_sys(e, "closing descriptors");
     if (place_fd(&b->control, INIT_CONTROL) < 0 || place_fd(&b->listener, INIT_LISTENER) < 0 ||
-        place_fd(&b->identity.range_lock, INIT_RANGE_LOCK) < 0 || place_listeners(b) < 0)
+        place_fd(&b->identity.range_lock, INIT_RANGE_LOCK) < 0 || place_listeners(b) < 0 ||
+        place_fd(&b->upper, INIT_UPPER) < 0)
         return err_sys(e, "arranging descriptors");
     return 0;
 }

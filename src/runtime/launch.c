@@ -4,9 +4,12 @@
 static const size_t sizes[] = {
     [LAUNCH_CREATE] = offsetof(struct launch_create, plan.mounts),
     [LAUNCH_DESTROY] = sizeof(struct launch_destroy),
+    [LAUNCH_FREEZE] = sizeof(struct launch_hold),
+    [LAUNCH_THAW] = sizeof(struct launch_hold),
     [LAUNCH_CREATED] = sizeof(struct launch_created),
     [LAUNCH_FAILED] = sizeof(struct launch_failed),
     [LAUNCH_DESTROYED] = sizeof(struct launch_destroyed),
+    [LAUNCH_HELD] = sizeof(struct launch_held),
 };
 
 void launch_fill(struct launch_head *h, enum launch_type type, size_t size)
@@ -15,6 +18,14 @@ void launch_fill(struct launch_head *h, enum launch_type type, size_t size)
                                .version = LAUNCH_VERSION,
                                .type = (uint16_t)type,
                                .size = (uint32_t)size };
+}
+
+/* Requests that are an id and nothing else: laid out alike. */
+static bool names_sandbox(unsigned type)
+{
+    _Static_assert(offsetof(struct launch_destroy, id) == offsetof(struct launch_hold, id),
+                   "alike");
+    return type == LAUNCH_DESTROY || type == LAUNCH_FREEZE || type == LAUNCH_THAW;
 }
 
 int launch_check(const void *message, size_t n, struct err *e)
@@ -30,8 +41,7 @@ int launch_check(const void *message, size_t n, struct err *e)
         (h->type == LAUNCH_CREATE ? n < sizes[h->type] || n > sizeof(struct launch_create)
                                   : n != sizes[h->type]))
         return err_set(e, ERR_INVALID, "a launcher message of type %u with %zu bytes", h->type, n);
-    if (h->type == LAUNCH_DESTROY &&
-        !memchr(((const struct launch_destroy *)message)->id, '\0', ID_MAX))
+    if (names_sandbox(h->type) && !memchr(((const struct launch_hold *)message)->id, '\0', ID_MAX))
         return err_set(e, ERR_INVALID, "a string that does not end");
     return 0;
 }

@@ -12,15 +12,18 @@
 #include "base/err.h"
 #include "runtime/plan.h"
 
-enum { LAUNCH_MAGIC = 0x434e4c53 /* "SLNC" */, LAUNCH_VERSION = 2, LAUNCH_STEP_MAX = 24 };
+enum { LAUNCH_MAGIC = 0x434e4c53 /* "SLNC" */, LAUNCH_VERSION = 3, LAUNCH_STEP_MAX = 24 };
 
 enum launch_type {
     LAUNCH_CREATE = 1, /* + descriptors of the plan */
     LAUNCH_DESTROY,
+    LAUNCH_FREEZE,       /* everything in it stands still, PID 1 too, when it is answered … */
+    LAUNCH_THAW,         /* … until this; also of one that is not frozen, or not there */
     LAUNCH_CREATED = 64, /* + a pidfd of the sandbox's PID 1; with PLAN_CHANGES also the directory
                             of its writable layer (runtime/rootfs.h) and its user namespace */
     LAUNCH_FAILED,
     LAUNCH_DESTROYED,
+    LAUNCH_HELD, /* to both */
 };
 
 /* Limits of a plan that this machine or user cannot enforce. */
@@ -48,6 +51,12 @@ struct launch_destroy {
     char id[ID_MAX];
 };
 
+/* FREEZE and THAW. -ERR_UNSUPPORTED where there is no group of version 2 to freeze. */
+struct launch_hold {
+    struct launch_head head;
+    char id[ID_MAX];
+};
+
 struct launch_created {
     struct launch_head head;
     int32_t pid;
@@ -67,6 +76,11 @@ struct launch_destroyed {
     uint32_t oom_kills;
     uint32_t leftover; /* cgroups that could not be removed */
     int64_t peak_bytes;
+    char id[ID_MAX];
+};
+
+struct launch_held {
+    struct launch_head head;
     char id[ID_MAX];
 };
 

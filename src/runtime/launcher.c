@@ -41,7 +41,7 @@ int launcher_start_with(const struct launcher_options *o, struct launcher *ret, 
 {
     AUTO_CLOSE int ours = -1, theirs = -1;
     char path[PATH_MAX], variables[VARIABLES][VARIABLE_MAX];
-    char *argv[6 + 2 * PLAN_ROOTS_MAX] = { NULL }, *envp[VARIABLES + 1];
+    char *argv[8 + 2 * PLAN_ROOTS_MAX] = { NULL }, *envp[VARIABLES + 1];
     struct spawn s = { .path = path, .argv = argv, .envp = envp, .n_fds = 4 };
     size_t n = 0;
     int pair[2], r = spawn_find("sandboxer-launch", path, sizeof path, e);
@@ -62,6 +62,10 @@ int launcher_start_with(const struct launcher_options *o, struct launcher *ret, 
     if (o->tag) {
         add_argument(argv, &n, "--tag");
         add_argument(argv, &n, o->tag);
+    }
+    if (o->store) {
+        add_argument(argv, &n, "--store");
+        add_argument(argv, &n, o->store);
     }
     for (size_t i = 0; i < o->n_roots; i++) {
         add_argument(argv, &n, "--root");
@@ -112,6 +116,15 @@ int launcher_destroy(const struct launcher *l, const char *id, struct err *e)
     struct launch_destroy m = { 0 };
 
     launch_fill(&m.head, LAUNCH_DESTROY, sizeof m);
+    snprintf(m.id, sizeof m.id, "%s", id);
+    return ipc_send(l->sock, &m, sizeof m, NULL, 0, e);
+}
+
+int launcher_hold(const struct launcher *l, const char *id, bool freeze, struct err *e)
+{
+    struct launch_hold m = { 0 };
+
+    launch_fill(&m.head, freeze ? LAUNCH_FREEZE : LAUNCH_THAW, sizeof m);
     snprintf(m.id, sizeof m.id, "%s", id);
     return ipc_send(l->sock, &m, sizeof m, NULL, 0, e);
 }

@@ -20,6 +20,7 @@ union launch_answer {
     struct launch_created created;
     struct launch_failed failed;
     struct launch_destroyed destroyed;
+    struct launch_held held;
 };
 
 struct launcher_options {
@@ -27,8 +28,9 @@ struct launcher_options {
                        mounts only below roots */
     const char *const *roots; /* directories that plans may name, as 1, 2, …; absolute */
     size_t n_roots;
-    const char *tag; /* part of the names of its sandboxes' groups: those of other tags are out of
-                        its reach; NULL: none (runtime/cgroup.h) */
+    const char *store; /* directory of layers that plans may name; absolute; NULL: none */
+    const char *tag;   /* part of the names of its sandboxes' groups: those of other tags are out of
+                          its reach; NULL: none (runtime/cgroup.h) */
 };
 
 /* Starts sandboxer-launch with a new socket pair. It serves whoever holds the other end, as long as
@@ -46,6 +48,7 @@ void launcher_leave(struct launcher *l);
 int launcher_create(const struct launcher *l, const struct plan *p, const int *fds, size_t n,
                     struct err *e);
 int launcher_destroy(const struct launcher *l, const char *id, struct err *e);
+int launcher_hold(const struct launcher *l, const char *id, bool freeze, struct err *e);
 
 /* The next answer, whatever it is. ret_pidfd, which may be NULL, gets the pidfd of LAUNCH_CREATED.
  * -ERR_UPSTREAM if the launcher is gone, -ERR_BUSY if there is none and the socket does not block.

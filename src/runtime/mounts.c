@@ -49,15 +49,25 @@ int mounts_make(const char *kind, const struct mount_option *options, uint64_t a
     return 0;
 }
 
-int mounts_copy(int dir, const char *path, int *ret, struct err *e)
+static int copy(int dir, const char *path, unsigned how, int *ret, struct err *e)
 {
-    unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW;
+    unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | how;
     int tree = sys_open_tree(dir, path, path[0] ? flags : flags | AT_EMPTY_PATH);
 
     if (tree < 0)
         return err_sys(e, "copying the mount of %s", path[0] ? path : "a directory");
     *ret = tree;
     return 0;
+}
+
+int mounts_copy(int dir, const char *path, int *ret, struct err *e)
+{
+    return copy(dir, path, AT_RECURSIVE, ret, e);
+}
+
+int mounts_copy_bare(int dir, const char *path, int *ret, struct err *e)
+{
+    return copy(dir, path, 0, ret, e);
 }
 
 int mounts_restrict(int tree, uint64_t attributes, int userns, struct err *e)

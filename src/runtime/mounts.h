@@ -21,6 +21,9 @@ int mounts_make(const char *kind, const struct mount_option *options, uint64_t a
  */
 int mounts_copy(int dir, const char *path, int *ret, struct err *e);
 
+/* The same without what is mounted in it. */
+int mounts_copy_bare(int dir, const char *path, int *ret, struct err *e);
+
 /* Adds attributes to a whole tree. userns >= 0 also maps its owners through that user namespace; a
  * file system that cannot do that stays as it is. */
 int mounts_restrict(int tree, uint64_t attributes, int userns, struct err *e);

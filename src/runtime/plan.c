@@ -169,9 +169,10 @@ static int check_limits(const struct plan *p, struct err *e)
 }
 
 /* A source is a descriptor and has no path, or is below a root and has one that stays there. */
-static int check_source(uint32_t root, const char *path, const char *what, struct err *e)
+static int check_source(uint32_t root, uint32_t last, const char *path, const char *what,
+                        struct err *e)
 {
-    if (root > PLAN_ROOTS_MAX)
+    if (root > last)
         return err_set(e, ERR_INVALID, "%s below a root %u that cannot be", what, root);
     if (root == 0 ? path[0] == '\0' : strcmp(path, ".") == 0 || is_normal(str_from(path)))
         return 0;
@@ -187,7 +188,7 @@ static int check_parts(const struct plan *p, struct err *e)
     int r = 0;
 
     for (uint32_t i = 0; i < p->n_layers && r >= 0; i++)
-        r = check_source(p->layers[i].root, p->layers[i].path, "an image layer", e);
+        r = check_source(p->layers[i].root, PLAN_STORE, p->layers[i].path, "an image layer", e);
     for (uint32_t i = 0; i < p->n_mounts && r >= 0; i++) {
         const struct plan_mount *m = &p->mounts[i];
 
@@ -195,7 +196,7 @@ static int check_parts(const struct plan *p, struct err *e)
             return err_set(e, ERR_INVALID, "a mount with unknown flags");
         r = plan_check_target(m->target, e);
         if (r >= 0)
-            r = check_source(m->root, m->source, m->target, e);
+            r = check_source(m->root, PLAN_ROOTS_MAX, m->source, m->target, e);
     }
     return r;
 }
@@ -235,14 +236,18 @@ static int check_supply(uint32_t root, const char *what, size_t n_roots, bool tr
     return 0;
 }
 
-int plan_check_sources(const struct plan *p, size_t n_roots, bool trusted, struct err *e)
+int plan_check_sources(const struct plan *p, size_t n_roots, bool store, bool trusted,
+                       struct err *e)
 {
     int r = 0;
 
     if ((p->flags & PLAN_CHANGES) && !trusted)
         return err_set(e, ERR_DENIED, "this launcher hands out no sandbox's files");
     for (uint32_t i = 0; i < p->n_layers && r >= 0; i++)
-        r = check_supply(p->layers[i].root, "an image layer", n_roots, trusted, e);
+        if (p->layers[i].root != PLAN_STORE)
+            r = check_supply(p->layers[i].root, "an image layer", n_roots, trusted, e);
+        else if (!store)
+            r = err_set(e, ERR_DENIED, "a layer of a store; this launcher has none");
     for (uint32_t i = 0; i < p->n_mounts && r >= 0; i++)
         r = check_supply(p->mounts[i].root, p->mounts[i].target, n_roots, trusted, e);
     return r;

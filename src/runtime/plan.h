@@ -7,7 +7,8 @@
  *     launcher trusts, because a descriptor alone does not prove what its sender may do;
  *   - as a path below one of the directories that the launcher was started with (--root, named by
  *     their position, from 1). The path is resolved in the launcher, beneath that directory and
- *     through no symbolic link.
+ *     through no symbolic link. The directory of layers that it was started with (--store) is
+ *     another such root, PLAN_STORE, for layers alone.
  *
  * No other path that the caller wrote is resolved, except below the new sandbox's own root.
  * Descriptors travel in this order:
@@ -32,11 +33,12 @@
 
 enum {
     PLAN_MAGIC = 0x4e4c5053, /* "SPLN" */
-    PLAN_VERSION = 2,
-    PLAN_LAYERS_MAX = 12,
+    PLAN_VERSION = 3,
+    PLAN_LAYERS_MAX = 24,
     PLAN_MOUNTS_MAX = 32,
     PLAN_TARGET_MAX = 256,
     PLAN_ROOTS_MAX = 16,
+    PLAN_STORE = PLAN_ROOTS_MAX + 1, /* of a layer: below the launcher's --store */
     PLAN_SOURCE_MAX = 512,
     PLAN_LAYER_MAX = 128,
     PLAN_IDS = 65536, /* user and group ids in one sandbox */
@@ -48,13 +50,15 @@ enum plan_flags {
     PLAN_LISTENER = 1 << 1,  /* PID 1 also accepts connections */
     PLAN_STRICT = 1 << 2,    /* a limit that cannot be enforced is an error */
     PLAN_WRITABLE_SYSTEM =
-        1 << 3, /* without layers: system directories take writes into the sandbox's layer */
+        1 << 3, /* on the host's system directories: they take writes into the sandbox's layer */
     PLAN_ONE_SHOT = 1 << 4, /* … or as soon as the first end of a start has been told */
     PLAN_EGRESS = 1 << 5,   /* a network boundary with listeners (ipc/listeners.h); without it the
                                sandbox has loopback and nothing else */
     PLAN_CHANGES = 1 << 6,  /* LAUNCH_CREATED brings the writable layer, to read what changed; only
                                for a caller that the launcher trusts */
-    PLAN_FLAGS_ALL_ = (1 << 7) - 1,
+    PLAN_HOST_SYSTEM = 1 << 7, /* with layers: they are what was written to a sandbox on the host's
+                                  system directories, which are there as without layers */
+    PLAN_FLAGS_ALL_ = (1 << 8) - 1,
 };
 
 enum plan_mount_flags {
@@ -87,7 +91,7 @@ struct plan {
     uint32_t cpu_milli; /* thousandths of a processor */
     uint64_t caps;      /* what workload processes may hold; of plan_grantable_caps() */
     uint32_t uid, gid; /* the sandbox's usual user: the one identity there is, for a plain caller */
-    uint32_t n_layers; /* 0: the host's system directories */
+    uint32_t n_layers; /* 0: the host's system directories, as with PLAN_HOST_SYSTEM */
     uint32_t n_mounts;
     struct plan_layer layers[PLAN_LAYERS_MAX];
     struct plan_mount mounts[PLAN_MOUNTS_MAX];
@@ -113,10 +117,17 @@ int plan_check_file(int fd, bool dir_only, const char *what, struct err *e);
 
 /* What depends on the launcher: which roots there are, and whether descriptors of files are taken.
  */
-int plan_check_sources(const struct plan *p, size_t n_roots, bool trusted, struct err *e);
+int plan_check_sources(const struct plan *p, size_t n_roots, bool store, bool trusted,
+                       struct err *e);
 
 /* Checks a mount target as the plan wants it; shared with whoever reads it from a person. */
 int plan_check_target(const char *target, struct err *e);
+
+/* Whether it is an image's: else the system directories are the host's. */
+static inline bool plan_has_image(const struct plan *p)
+{
+    return p->n_layers && !(p->flags & PLAN_HOST_SYSTEM);
+}
 
 uint64_t plan_grantable_caps(void);
 

@@ -137,30 +137,80 @@ static int mount_overlay(struct build *b, const char *lower, const char *upper, 
     return mounts_make("overlay", options, LOCKED_DOWN, ret, e);
 }
 
-static int image_root(struct build *b, struct err *e)
+/* The host's, where it has them. */
+static const char *const system_names[] = {
+    "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"
+};
+
+/* System directories write to their parts of the one layer: these are there before the root's
+ * overlay looks at it. */
+static int prepare_system(struct build *b, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < COUNT_OF(system_names) && r >= 0; i++) {
+        char path[32];
+        struct stat st;
+
+        snprintf(path, sizeof path, "/%s", system_names[i]);
+        if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+            continue;
+        snprintf(path, sizeof path, "upper/%s", system_names[i]);
+        r = make_places(b, b->storage, &(struct place){ path, 0755 }, 1, e);
+    }
+    return r;
+}
+
+/* The layers, and above them one of the sandbox's own. What a sandbox writes to /run and /dev/shm
+ * is not part of that. */
+static int layered_root(struct build *b, struct err *e)
 {
     static const struct place parts[] = { { "upper", 0755 }, { "work", 0755 }, { "root", 0755 },
-                                          { "tmp", 01777 },  { "run", 0755 },  { "shm", 01777 },
-                                          { "dev", 0755 } };
-    static const char *const needed[] = { "proc", "sys", "dev", "tmp", "run" };
+                                          { "run", 0755 },   { "shm", 01777 }, { "dev", 0755 } };
     AUTO_CLOSE int overlay = -1;
     char lower[256];
     int r = make_places(b, b->storage, parts, COUNT_OF(parts), e);
 
     if (r >= 0)
         r = attach_layers(b, lower, sizeof lower, e);
+    if (r >= 0 && !plan_has_image(b->plan) && (b->plan->flags & PLAN_WRITABLE_SYSTEM))
+        r = prepare_system(b, e);
     if (r >= 0)
         r = mount_overlay(b, lower, "upper", "work", &overlay, e);
     if (r >= 0)
         r = mounts_attach_known(overlay, b->storage, "root", e);
+    if (r >= 0)
+        b->root = take_fd(&overlay);
+    return r;
+}
+
+/* An image may lack it, or have it closed. */
+static int open_tmp(struct build *b, struct err *e)
+{
+    AUTO_CLOSE int tmp = -1;
+    struct stat st;
+
+    tmp = sys_openat2(b->root, "tmp", O_RDONLY | O_DIRECTORY, 0,
+                      RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    if (tmp < 0 || fstat(tmp, &st) < 0)
+        return err_sys(e, "opening /tmp of the image");
+    if ((st.st_mode & 01777) != 01777 && fchmod(tmp, 01777) < 0)
+        return err_sys(e, "opening /tmp to everybody");
+    return 0;
+}
+
+static int image_root(struct build *b, struct err *e)
+{
+    static const char *const needed[] = { "proc", "sys", "dev", "tmp", "run" };
+    int r = layered_root(b, e);
+
     if (r < 0)
         return r;
-    b->root = take_fd(&overlay);
     for_sandbox(b);
     for (size_t i = 0; i < COUNT_OF(needed) && r >= 0; i++)
         r = mounts_place_dir(b->root, needed[i], 0755, e);
     for_us();
-    return r;
+    return r < 0 ? r : open_tmp(b, e);
 }
 
 static int storage_as_root(struct build *b, struct err *e)
@@ -169,19 +219,20 @@ static int storage_as_root(struct build *b, struct err *e)
     return b->root < 0 ? err_sys(e, "duplicating a descriptor") : 0;
 }
 
-/* Where system directories are overlays, the layers they write to must not be visible inside: the
- * root is then a directory of the storage and not the storage itself. */
+/* Where system directories are overlays, what they need beside the layer they write to must not be
+ * visible inside: the root is then a directory of the storage and not the storage itself. It is
+ * attached elsewhere, because a layer to write to and its work directory must be of one mount. */
 static int separate_root(struct build *b, struct err *e)
 {
-    static const struct place parts[] = { { "root", 0755 } };
+    static const struct place parts[] = { { "upper", 0755 }, { "root", 0755 } };
     int r = make_places(b, b->storage, parts, COUNT_OF(parts), e);
 
     if (r >= 0)
-        r = mounts_copy(b->storage, "root", &b->root, e);
+        r = mounts_copy(b->storage, "upper", &b->root, e);
     return r < 0 ? r : mounts_attach_known(b->root, b->storage, "root", e);
 }
 
-static int host_root(struct build *b, struct err *e)
+static int new_host_root(struct build *b, struct err *e)
 {
     static const struct place skeleton[] = {
         { "dev", 0755 },       { "dev/shm", 01777 }, { "etc", 0755 },      { "home", 0755 },
@@ -200,26 +251,83 @@ static int host_root(struct build *b, struct err *e)
     return r;
 }
 
-int rootfs_root(struct build *b, struct err *e)
+/* A directory at the top, whatever the layers have in its place: that was up to a program. */
+static int claim_dir(struct build *b, const struct place *at, struct err *e)
 {
-    return b->plan->n_layers ? image_root(b, e) : host_root(b, e);
+    struct stat st;
+    int r = 0;
+
+    for_sandbox(b);
+    if (fstatat(b->root, at->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode) &&
+        unlinkat(b->root, at->path, 0) < 0)
+        r = err_sys(e, "making way for /%s", at->path);
+    for_us();
+    return r < 0 ? r : make_places(b, b->root, at, 1, e);
 }
 
-/* With PLAN_WRITABLE_SYSTEM a system directory is an overlay: the host's below, the sandbox's
- * above. */
+/* The rest of the skeleton is in the layers, as far as somebody has not removed it. */
+static int old_host_root(struct build *b, struct err *e)
+{
+    static const struct place needed[] = { { "dev", 0755 }, { "etc", 0755 }, { "proc", 0555 },
+                                           { "run", 0755 }, { "sys", 0555 }, { "tmp", 01777 } };
+    int r = layered_root(b, e);
+
+    for (size_t i = 0; i < COUNT_OF(needed) && r >= 0; i++)
+        r = claim_dir(b, &needed[i], e);
+    return r;
+}
+
+/* What the sandbox writes, for those outside who ask PID 1 for it: without the mounts that cover
+ * parts of it, and nothing can be written through it. */
+static int show_upper(struct build *b, struct err *e)
+{
+    bool is_root = !b->plan->n_layers && !(b->plan->flags & PLAN_WRITABLE_SYSTEM);
+    int r = mounts_copy_bare(b->storage, is_root ? "" : "upper", &b->upper, e);
+
+    return r < 0 ? r : mounts_restrict(b->upper, READ_ONLY | MOUNT_ATTR_NOEXEC, -1, e);
+}
+
+int rootfs_root(struct build *b, struct err *e)
+{
+    int r = plan_has_image(b->plan) ? image_root(b, e)
+            : b->plan->n_layers     ? old_host_root(b, e)
+                                    : new_host_root(b, e);
+
+    return r < 0 ? r : show_upper(b, e);
+}
+
+/* Whether a layer has a directory of that name: not a link, which would lead anywhere. */
+static bool layer_has(const struct build *b, uint32_t layer, const char *name)
+{
+    AUTO_CLOSE int dir = -1;
+    char path[64];
+
+    snprintf(path, sizeof path, "layer%u/%s", layer, name);
+    dir = sys_openat2(b->storage, path, O_PATH | O_DIRECTORY, 0,
+                      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    return dir >= 0;
+}
+
+/* With PLAN_WRITABLE_SYSTEM a system directory is an overlay: the host's below, what was written
+ * in earlier lives on it, the sandbox's above. */
 static int system_overlay(struct build *b, const char *name, int tree, struct err *e)
 {
     AUTO_CLOSE int overlay = -1;
-    char lower[48], upper[48], work[48];
-    const struct place places[] = { { lower, 0755 }, { upper, 0755 }, { work, 0755 } };
+    char host[48], upper[48], work[48], lower[PLAN_LAYERS_MAX * 24 + 48];
+    const struct place places[] = { { host, 0755 }, { upper, 0755 }, { work, 0755 } };
+    size_t at = 0;
     int r;
 
-    snprintf(lower, sizeof lower, "%s-lower", name);
-    snprintf(upper, sizeof upper, "%s-upper", name);
+    snprintf(host, sizeof host, "%s-lower", name);
+    snprintf(upper, sizeof upper, "upper/%s", name);
     snprintf(work, sizeof work, "%s-work", name);
+    for (uint32_t i = 0; i < b->plan->n_layers; i++)
+        if (layer_has(b, i, name))
+            at += (size_t)snprintf(lower + at, sizeof lower - at, "layer%u/%s:", i, name);
+    snprintf(lower + at, sizeof lower - at, "%s", host);
     r = make_places(b, b->storage, places, COUNT_OF(places), e);
     if (r >= 0)
-        r = mounts_attach_known(tree, b->storage, lower, e);
+        r = mounts_attach_known(tree, b->storage, host, e);
     if (r >= 0)
         r = mount_overlay(b, lower, upper, work, &overlay, e);
     if (r >= 0)
@@ -239,61 +347,61 @@ static int system_directory(struct build *b, const char *name, struct err *e)
         r = mounts_restrict(tree, READ_ONLY, b->is_root ? b->identity.userns : -1, e);
     if (r < 0)
         return r;
-    r = make_places(b, b->root, &(struct place){ name, 0755 }, 1, e);
+    r = claim_dir(b, &(struct place){ name, 0755 }, e);
     if (r < 0)
         return r;
     return b->plan->flags & PLAN_WRITABLE_SYSTEM ? system_overlay(b, name, tree, e)
                                                  : mounts_attach_known(tree, b->root, name, e);
 }
 
+/* A layer may have it already, or something else in its place. */
+static int system_link(struct build *b, const char *name, const char *target, struct err *e)
+{
+    int r;
+
+    for_sandbox(b);
+    r = symlinkat(target, b->root, name);
+    if (r < 0 && errno == EEXIST && unlinkat(b->root, name, 0) == 0)
+        r = symlinkat(target, b->root, name);
+    for_us();
+    return r < 0 ? err_sys(e, "making /%s", name) : 0;
+}
+
 int rootfs_system(struct build *b, struct err *e)
 {
-    static const char *const names[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
-
-    if (b->plan->n_layers)
+    if (plan_has_image(b->plan))
         return 0;
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
+    for (size_t i = 0; i < COUNT_OF(system_names); i++) {
         char path[32], target[64];
         struct stat st;
         ssize_t n;
-        int r;
+        int r = 0;
 
-        snprintf(path, sizeof path, "/%s", names[i]);
+        snprintf(path, sizeof path, "/%s", system_names[i]);
         if (lstat(path, &st) < 0)
             continue;
         if (S_ISDIR(st.st_mode)) {
-            r = system_directory(b, names[i], e);
-            if (r < 0)
-                return r;
+            r = system_directory(b, system_names[i], e);
         } else if (S_ISLNK(st.st_mode) && (n = readlink(path, target, sizeof target - 1)) > 0) {
             target[n] = '\0';
-            for_sandbox(b);
-            r = symlinkat(target, b->root, names[i]);
-            for_us();
-            if (r < 0)
-                return err_sys(e, "making /%s", names[i]);
+            r = system_link(b, system_names[i], target, e);
         }
-    }
-    return 0;
-}
-
-/* Host-based roots have /tmp and /run in the writable layer already. */
-int rootfs_scratch(struct build *b, struct err *e)
-{
-    static const char *const names[] = { "tmp", "run" };
-
-    if (b->plan->n_layers == 0)
-        return 0;
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        AUTO_CLOSE int tree = -1;
-        int r = mounts_copy(b->storage, names[i], &tree, e);
-
-        if (r >= 0)
-            r = mounts_attach(tree, b->root, names[i], e);
         if (r < 0)
             return r;
     }
     return 0;
+}
+
+/* A root that is no overlay has /run in the writable layer already. */
+int rootfs_scratch(struct build *b, struct err *e)
+{
+    AUTO_CLOSE int tree = -1;
+    int r;
+
+    if (b->plan->n_layers == 0)
+        return 0;
+    r = mounts_copy(b->storage, "run", &tree, e);
+    return r < 0 ? r : mounts_attach(tree, b->root, "run", e);
 }
 
 int rootfs_mounts(struct build *b, struct err *e)

@@ -20,7 +20,7 @@ int rootfs_root(struct build *b,
                 struct err *e); /* image overlay, or skeleton for the host's system */
 int rootfs_system(struct build *b, struct err *e); /* the host's system directories */
 int rootfs_etc(struct build *b, struct err *e);
-int rootfs_scratch(struct build *b, struct err *e); /* /tmp and /run */
+int rootfs_scratch(struct build *b, struct err *e); /* /run */
 int rootfs_dev(struct build *b, struct err *e);
 int rootfs_proc(struct build *b, struct err *e);
 int rootfs_sys(struct build *b, struct err *e);

@@ -31,18 +31,74 @@ static const char *const bound[] = {
 static const struct {
     const char *name, *target;
 } linked[] = {
-    { "etc/mtab", "../proc/self/mounts" },
-    { "etc/os-release", "../usr/lib/os-release" },
+    { "mtab", "../proc/self/mounts" },
+    { "os-release", "../usr/lib/os-release" },
 };
 
-static int write_etc(int root, const char *path, const char *text, struct err *e)
-{
-    AUTO_CLOSE int fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    size_t n = strlen(text);
+/* Where something goes: a directory that was reached through no link, and a name in it. Layers are
+ * what programs made of them: anything may be in the way. */
+struct spot {
+    int dir;
+    const char *name;
+};
 
+static void spot_done(struct spot *s)
+{
+    drop_fd(&s->dir);
+}
+
+/* `path` below etc/ has one directory at most, which is made if it is not there. */
+static int spot_find(const struct build *b, const char *path, struct spot *ret, struct err *e)
+{
+    const char *slash = strchr(path, '/');
+    char dir[64];
+    int r = 0;
+
+    snprintf(dir, sizeof dir, "etc%s%.*s", slash ? "/" : "", slash ? (int)(slash - path) : 0, path);
+    if (slash)
+        r = mounts_place_dir(b->root, dir, 0755, e);
+    ret->dir = -1;
+    ret->name = slash ? slash + 1 : path;
+    return r < 0 ? r : mounts_find(b->root, dir, &ret->dir, e);
+}
+
+/* What is there of an earlier life: kept, or it makes way. True if it is kept. */
+static bool spot_keeps(const struct spot *s, bool keep)
+{
+    struct stat st;
+
+    if (fstatat(s->dir, s->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    if (!keep)
+        (void)unlinkat(s->dir, s->name, 0); /* if it cannot go, making it anew says so */
+    return keep;
+}
+
+/* `keep`: programs may change it, and what they made of it counts. */
+static int write_etc(const struct build *b, const char *name, bool keep, const char *text,
+                     struct err *e)
+{
+    AUTO(spot_done) struct spot at = { -1, NULL };
+    AUTO_CLOSE int fd = -1;
+    size_t n = strlen(text);
+    int r = spot_find(b, name, &at, e);
+
+    if (r < 0 || spot_keeps(&at, keep))
+        return r;
+    fd = openat(at.dir, at.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0 || write(fd, text, n) != (ssize_t)n)
-        return err_sys(e, "writing /%s", path);
+        return err_sys(e, "writing /etc/%s", name);
     return 0;
+}
+
+static int link_etc(const struct build *b, const char *name, const char *target, struct err *e)
+{
+    AUTO(spot_done) struct spot at = { -1, NULL };
+    int r = spot_find(b, name, &at, e);
+
+    if (r < 0 || spot_keeps(&at, true))
+        return r;
+    return symlinkat(target, at.dir, at.name) < 0 ? err_sys(e, "making /etc/%s", name) : 0;
 }
 
 static int generate_users(const struct build *b, struct err *e)
@@ -62,8 +118,8 @@ static int generate_users(const struct build *b, struct err *e)
         snprintf(passwd + n, sizeof passwd - n, "sandbox:x:%u:%u:sandbox:/tmp:/bin/sh\n", uid, gid);
     if (gid != 0 && gid != 5 && gid != 1000 && gid != 65534)
         snprintf(group + g, sizeof group - g, "sandbox:x:%u:\n", gid);
-    r = write_etc(b->root, "etc/passwd", passwd, e);
-    return r < 0 ? r : write_etc(b->root, "etc/group", group, e);
+    r = write_etc(b, "passwd", true, passwd, e);
+    return r < 0 ? r : write_etc(b, "group", true, group, e);
 }
 
 /* Each sandbox is a machine of its own to programs that ask: the id's characters as hex digits. */
@@ -86,34 +142,39 @@ static int generate_names(const struct build *b, struct err *e)
              b->plan->hostname);
     snprintf(hostname, sizeof hostname, "%s\n", b->plan->hostname);
     machine_id(b->plan->id, machine);
-    r = write_etc(b->root, "etc/hosts", hosts, e);
+    r = write_etc(b, "hosts", false, hosts, e);
     if (r >= 0)
-        r = write_etc(b->root, "etc/hostname", hostname, e);
+        r = write_etc(b, "hostname", false, hostname, e);
     if (r >= 0)
-        r = write_etc(b->root, "etc/machine-id", machine, e);
+        r = write_etc(b, "machine-id", false, machine, e);
     if (r >= 0)
-        r = write_etc(b->root, "etc/nsswitch.conf",
+        r = write_etc(b, "nsswitch.conf", true,
                       "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: "
                       "files\n",
                       e);
     return r < 0
                ? r
                : write_etc(
-                     b->root, "etc/resolv.conf",
+                     b, "resolv.conf", false,
                      b->plan->flags & PLAN_EGRESS ? "nameserver " LISTENERS_RESOLVER "\n" : "", e);
 }
 
 static int copy_file(const struct build *b, const char *name, struct err *e)
 {
+    AUTO(spot_done) struct spot at = { -1, NULL };
     AUTO_CLOSE int from = -1, to = -1;
     char path[64];
     struct stat st;
+    int r;
 
     snprintf(path, sizeof path, "/etc/%s", name);
     from = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (from < 0 || fstat(from, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > COPY_MAX)
         return 0; /* not on this host */
-    to = openat(b->root, path + 1, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    r = spot_find(b, name, &at, e);
+    if (r < 0 || spot_keeps(&at, true))
+        return r;
+    to = openat(at.dir, at.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (to < 0)
         return err_sys(e, "making %s", path);
     for (off_t left = st.st_size; left > 0;) {
@@ -136,12 +197,28 @@ static int copy_timezone(const struct build *b, struct err *e)
     target[n] = '\0';
     if (strncmp(target, "/usr/share/zoneinfo/", 20) != 0)
         return 0;
-    return symlinkat(target, b->root, "etc/localtime") < 0 ? err_sys(e, "making /etc/localtime")
-                                                           : 0;
+    return link_etc(b, "localtime", target, e);
+}
+
+/* A place for a mount: a directory or an empty file, whatever was there. */
+static int make_spot(const struct spot *at, bool is_dir, struct err *e)
+{
+    struct stat st;
+
+    if (fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (is_dir ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode))
+            return 0;
+        (void)unlinkat(at->dir, at->name, 0);
+    }
+    if ((is_dir ? mkdirat(at->dir, at->name, 0755)
+                : mknodat(at->dir, at->name, S_IFREG | 0644, 0)) < 0)
+        return err_sys(e, "making /etc/%s", at->name);
+    return 0;
 }
 
 static int bind_entry(const struct build *b, const char *name, struct err *e)
 {
+    AUTO(spot_done) struct spot at = { -1, NULL };
     AUTO_CLOSE int tree = -1;
     char path[64];
     struct stat st;
@@ -154,10 +231,11 @@ static int bind_entry(const struct build *b, const char *name, struct err *e)
     if (r >= 0)
         r = mounts_restrict(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY,
                             b->is_root ? b->identity.userns : -1, e);
-    if (r >= 0 && (S_ISDIR(st.st_mode) ? mkdirat(b->root, path + 1, 0755)
-                                       : mknodat(b->root, path + 1, S_IFREG | 0644, 0)) < 0)
-        r = err_sys(e, "making %s", path);
-    return r < 0 ? r : mounts_attach_known(tree, b->root, path + 1, e);
+    if (r >= 0)
+        r = spot_find(b, name, &at, e);
+    if (r >= 0)
+        r = make_spot(&at, S_ISDIR(st.st_mode), e);
+    return r < 0 ? r : mounts_attach_known(tree, at.dir, at.name, e);
 }
 
 static int fill_etc(const struct build *b, struct err *e)
@@ -166,13 +244,12 @@ static int fill_etc(const struct build *b, struct err *e)
 
     if (r >= 0)
         r = generate_names(b, e);
-    if (r >= 0 && mkdirat(b->root, "etc/ssl", 0755) < 0)
-        r = err_sys(e, "making /etc/ssl");
+    if (r >= 0)
+        r = mounts_place_dir(b->root, "etc/ssl", 0755, e);
     if (r >= 0)
         r = copy_timezone(b, e);
     for (size_t i = 0; i < COUNT_OF(linked) && r >= 0; i++)
-        if (symlinkat(linked[i].target, b->root, linked[i].name) < 0)
-            r = err_sys(e, "making /%s", linked[i].name);
+        r = link_etc(b, linked[i].name, linked[i].target, e);
     for (size_t i = 0; i < COUNT_OF(copied) && r >= 0; i++)
         r = copy_file(b, copied[i], e);
     for (size_t i = 0; i < COUNT_OF(bound) && r >= 0; i++)
@@ -184,7 +261,7 @@ int rootfs_etc(struct build *b, struct err *e)
 {
     int r;
 
-    if (b->plan->n_layers)
+    if (plan_has_image(b->plan))
         return 0;
     setfsgid(b->self);
     setfsuid(b->self);

@@ -155,7 +155,8 @@ static int check_create(struct server *s, const struct launch_create *m, const s
     int r = plan_check(&m->plan, m->head.size - offsetof(struct launch_create, plan), e);
 
     if (r >= 0)
-        r = plan_check_sources(&m->plan, s->options->n_roots, !s->options->untrusted, e);
+        r = plan_check_sources(&m->plan, s->options->n_roots, s->options->store,
+                               !s->options->untrusted, e);
     if (r >= 0)
         r = plan_check_fds(&m->plan, fds->fd, fds->n, e);
     if (r >= 0 && *find(s, m->plan.id))
@@ -174,6 +175,7 @@ static void create(struct server *s, const void *message, struct ipc_fds *fds)
     const struct launch_create *m = message;
     struct build b = { .plan = &m->plan,
                        .roots = s->options->roots,
+                       .store = s->options->store,
                        .is_root = s->is_root,
                        .supply = s->supply,
                        .init_fd = &s->init_fd,
@@ -268,6 +270,25 @@ static void destroy(struct server *s, const void *message, struct ipc_fds *fds)
     answer(s, &done, sizeof done, NULL, 0);
 }
 
+static void hold(struct server *s, const void *message, struct ipc_fds *fds)
+{
+    const struct launch_hold *m = message;
+    struct launch_held done = { 0 };
+    struct err e;
+    int r = id_valid("sbx_", str_from(m->id))
+                ? cgroup_freeze(&s->cgroups, m->id, m->head.type == LAUNCH_FREEZE, &e)
+                : err_set(&e, ERR_INVALID, "not a sandbox id");
+
+    (void)fds;
+    if (r < 0) {
+        answer_failure(s, id_valid("sbx_", str_from(m->id)) ? m->id : "", "", &e);
+        return;
+    }
+    launch_fill(&done.head, LAUNCH_HELD, sizeof done);
+    snprintf(done.id, sizeof done.id, "%s", m->id);
+    answer(s, &done, sizeof done, NULL, 0);
+}
+
 /* What may be asked. A message that is not here is refused before anything reads it. */
 static const struct {
     void (*serve)(struct server *s, const void *message, struct ipc_fds *fds);
@@ -275,6 +296,8 @@ static const struct {
 } requests[] = {
     [LAUNCH_CREATE] = { create, true },
     [LAUNCH_DESTROY] = { destroy, false },
+    [LAUNCH_FREEZE] = { hold, false },
+    [LAUNCH_THAW] = { hold, false },
 };
 
 static int serve_one(struct server *s, const void *message, size_t n, struct ipc_fds *fds,

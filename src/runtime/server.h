@@ -11,6 +11,7 @@ struct server_options {
     bool untrusted; /* the peer is not to use our file rights: layers and mounts only below roots */
     const char *roots[PLAN_ROOTS_MAX];
     size_t n_roots;
+    const char *store; /* the directory that PLAN_STORE stands for; NULL: none */
     const char *tag; /* whose sandboxes the peer may destroy by their ids; NULL: those of nobody */
 };
 

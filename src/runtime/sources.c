@@ -75,7 +75,7 @@ static int tree_below(const struct build *b, uint32_t root, const char *path, bo
                       int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
-    int r = open_below(b->roots[root - 1], path, &fd, e);
+    int r = open_below(root == PLAN_STORE ? b->store : b->roots[root - 1], path, &fd, e);
 
     if (r >= 0)
         r = plan_check_file(fd, dir_only, path, e);

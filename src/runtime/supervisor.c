@@ -214,6 +214,15 @@ static int accept_socket(const struct ipc_fds *fds, struct err *e)
     return 0;
 }
 
+static int accept_dir(const struct ipc_fds *fds, struct err *e)
+{
+    struct stat st;
+
+    if (fds->n != 1 || fstat(fds->fd[0], &st) < 0 || !S_ISDIR(st.st_mode))
+        return err_set(e, ERR_DENIED, "the sandbox sent no directory");
+    return 0;
+}
+
 static int accept_fds(const union supervisor_message *m, struct ipc_fds *fds, struct err *e)
 {
     switch (m->head.type) {
@@ -224,6 +233,8 @@ static int accept_fds(const union supervisor_message *m, struct ipc_fds *fds, st
         return accept_exes(&m->who_is, fds, e);
     case CONTROL_DIALLED:
         return accept_socket(fds, e);
+    case CONTROL_UPPER_IS:
+        return accept_dir(fds, e);
     case CONTROL_LISTENING:
         return 0;
     default:

@@ -29,7 +29,7 @@ int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, enum control
                     struct err *e);
 /* Everything inside: `sig`, and after grace_ns (0: never) SIGKILL. */
 int supervisor_kill_all(int sock, uint32_t tag, int sig, int64_t grace_ns, struct err *e);
-/* PING, LIST, USAGE, LISTENERS, END */
+/* PING, LIST, USAGE, LISTENERS, UPPER, STAND, GO_ON, END */
 int supervisor_ask(int sock, uint32_t tag, enum control_type type, struct err *e);
 /* ATTACH, CLOSE_STDIN, FORGET */
 int supervisor_ask_one(int sock, uint32_t tag, enum control_type type, uint32_t proc,
@@ -51,6 +51,7 @@ union supervisor_message {
     struct control_used used;
     struct control_listening listening;
     struct control_who_is who_is;
+    struct control_stood stood;
     char room_[IPC_MESSAGE_MAX];
 };
 

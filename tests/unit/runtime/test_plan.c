@@ -228,14 +228,14 @@ TEST(who_may_give_what)
 
     CHECK_INT(plan_add_mount(&by_fd, 0, "", "/x", 0, NULL), 0);
     CHECK_INT(plan_add_layer(&below, 2, "a", NULL), 0);
-    CHECK_INT(plan_check_sources(&by_fd, 0, true, NULL), 0);
-    CHECK_INT(plan_check_sources(&by_fd, 2, false, NULL), -ERR_DENIED);
-    CHECK_INT(plan_check_sources(&below, 2, false, NULL), 0);
-    CHECK_INT(plan_check_sources(&below, 2, true, NULL), 0);
-    CHECK_INT(plan_check_sources(&below, 1, true, NULL), -ERR_DENIED);
+    CHECK_INT(plan_check_sources(&by_fd, 0, false, true, NULL), 0);
+    CHECK_INT(plan_check_sources(&by_fd, 2, false, false, NULL), -ERR_DENIED);
+    CHECK_INT(plan_check_sources(&below, 2, false, false, NULL), 0);
+    CHECK_INT(plan_check_sources(&below, 2, false, true, NULL), 0);
+    CHECK_INT(plan_check_sources(&below, 1, false, true, NULL), -ERR_DENIED);
     below.flags |= PLAN_CHANGES;
-    CHECK_INT(plan_check_sources(&below, 2, true, NULL), 0);
-    CHECK_INT(plan_check_sources(&below, 2, false, NULL), -ERR_DENIED);
+    CHECK_INT(plan_check_sources(&below, 2, false, true, NULL), 0);
+    CHECK_INT(plan_check_sources(&below, 2, false, false, NULL), -ERR_DENIED);
 }
 
 TEST(mount_targets)
