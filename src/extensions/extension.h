@@ -41,10 +41,10 @@ enum ext_can {
     EXT_CAN_POOL = 1 << 3,     /* boxes can be made before anybody asks for them */
     EXT_CAN_MOUNTS = 1 << 4,   /* host directories can be shown inside */
     EXT_CAN_USAGE = 1 << 5,    /* says how much CPU was used inside */
-    EXT_CAN_SNAPSHOT = 1 << 6,
-    EXT_CAN_PAUSE = 1 << 7,
-    EXT_CAN_DIAL = 1 << 9,   /* ports inside can be connected to */
-    EXT_CAN_EGRESS = 1 << 8, /* all that leaves a box goes through sockets that we serve */
+    EXT_CAN_SNAPSHOT = 1 << 6, /* shows what a box wrote, and makes boxes on layers of it */
+    EXT_CAN_PAUSE = 1 << 7,    /* boxes can be brought to a standstill */
+    EXT_CAN_EGRESS = 1 << 8,   /* all that leaves a box goes through sockets that we serve */
+    EXT_CAN_DIAL = 1 << 9,     /* ports inside can be connected to */
 };
 
 /* What a caller can choose by. */
@@ -73,6 +73,8 @@ struct ext_spec {
     uint32_t pids, cpu_milli;
     const struct ext_mount *mounts;
     size_t n_mounts;
+    const char *const *layers; /* of the storage, uppermost first: what it finds written already */
+    size_t n_layers;
     const char *host; /* placement; "local" */
     bool egress; /* a network boundary, whose sockets are told by `listeners`; programs are told
                     of its proxy in the usual variables, unless the profile or the start has others
@@ -149,6 +151,10 @@ struct ext_box_events {
      * out (-ERR_BUSY: it may be asked again), which is no better than nobody. */
     void (*who)(struct ext_box *b, uint64_t tag, int r, const struct err *e,
                 const struct ext_who *w);
+    /* It stands still (frozen), or goes on; r < 0: it goes on, whichever was asked. */
+    void (*held)(struct ext_box *b, bool frozen, int r, const struct err *e);
+    /* A descriptor of the top of what the box wrote: take_fd(), or it is closed. NULL if r < 0. */
+    void (*upper)(struct ext_box *b, int r, const struct err *e, int *fd);
 };
 
 struct ext_box {
@@ -306,6 +312,13 @@ struct extension_ops {
     /* EXT_CAN_DIAL: to the box's own loopback, of family 4 or 6. */
     void (*dial)(struct ext_box *b, struct ext_dial *d, uint16_t port, int family);
     void (*dial_drop)(struct ext_dial *d); /* nothing is told any more */
+
+    /* EXT_CAN_SNAPSHOT: → upper. Before it is frozen: it answers itself. */
+    void (*upper)(struct ext_box *b);
+    /* EXT_CAN_PAUSE: → held. Not both at once. What is frozen is thawed by adopt(), too, and may be
+     * torn down. */
+    void (*freeze)(struct ext_box *b);
+    void (*thaw)(struct ext_box *b);
 
     /* EXT_CAN_EXEC, EXT_CAN_FILES */
     void (*start)(struct ext_box *b, struct ext_process *p, const struct ext_start *s);

@@ -166,7 +166,7 @@ const struct extension_ops extension_local = {
     .id = "ext.local",
     .version = SANDBOXER_VERSION,
     .can = EXT_CAN_EXEC | EXT_CAN_FILES | EXT_CAN_REATTACH | EXT_CAN_POOL | EXT_CAN_MOUNTS |
-           EXT_CAN_USAGE | EXT_CAN_EGRESS | EXT_CAN_DIAL,
+           EXT_CAN_USAGE | EXT_CAN_EGRESS | EXT_CAN_SNAPSHOT | EXT_CAN_PAUSE | EXT_CAN_DIAL,
     .vector = { .isolation = 1u << ISOLATION_PROCESS,
                 .regions = regions,
                 .languages = languages,
@@ -187,6 +187,9 @@ const struct extension_ops extension_local = {
     .who = local_egress_who,
     .dial = local_dial,
     .dial_drop = local_dial_drop,
+    .upper = local_upper,
+    .freeze = local_freeze,
+    .thaw = local_thaw,
     .start = local_start,
     .signal = local_process_signal,
     .signal_all = local_signal_all,

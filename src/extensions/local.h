@@ -7,6 +7,7 @@
  *     local_start.c      a start request as PID 1 wants it: user, environment
  *     local_egress.c     the sockets of its network boundary, and who holds a connection
  *     local_dial.c       connections to its ports
+ *     local_hold.c       how it is brought to a standstill, and what it has written
  *     local_end.c        how it is taken down
  *     local_launcher.c   the launchers, which build and remove
  *     local_plan.c       profile and spec as a launch plan
@@ -56,6 +57,7 @@ struct local_box;
  *
  *     run/ID/control     the socket that PID 1 listens on
  *     run/ID/defaults    user, working directory and environment of its programs
+ *     run/ID/still       it may be frozen
  */
 struct run_dir {
     int fd;
@@ -76,6 +78,8 @@ int run_dir_bind(const struct run_dir *d, const char *id, int *ret, struct err *
 int run_dir_connect(const struct run_dir *d, const char *id, int *ret, struct err *e);
 int run_dir_save(const struct run_dir *d, const char *id, struct str defaults, struct err *e);
 int run_dir_load(const struct run_dir *d, const char *id, struct buf *ret, struct err *e);
+int run_dir_mark(const struct run_dir *d, const char *id, bool still, struct err *e);
+bool run_dir_marked(const struct run_dir *d, const char *id);
 int run_dir_each(const struct run_dir *d, void (*each)(void *user, const char *id), void *user,
                  struct err *e);
 
@@ -131,6 +135,7 @@ void local_lane_done(struct lane *l);
 /* The answer comes through local_created(), local_destroyed() and so on, from the loop. */
 void local_lane_create(struct extension *x, struct local_box *b);
 void local_lane_destroy(struct extension *x, struct local_box *b);
+void local_lane_hold(struct extension *x, struct local_box *b, bool freeze);
 /* Takes a request back that was not sent: true. Otherwise it goes on. */
 bool local_request_cancel(struct local_request *q);
 
@@ -166,6 +171,8 @@ enum {
     TAG_USAGE = 2 << TAG_SLOT_BITS,
     TAG_LAST_USAGE = 3 << TAG_SLOT_BITS,
     TAG_LISTENERS = 4 << TAG_SLOT_BITS,
+    TAG_UPPER = 5 << TAG_SLOT_BITS,
+    TAG_STAND = 6 << TAG_SLOT_BITS,
     TAG_WHO_FIRST = 1 << 8, /* in the turn's place: one of the questions who holds a socket */
     TAG_WHO_COUNT = (1 << 15) - TAG_WHO_FIRST,
     TAG_DIAL_FIRST = 1 << 15, /* likewise: one of the connections that are being made */
@@ -230,6 +237,22 @@ void local_dial_lose_all(struct local_box *b);
 void local_dial_tell_lost(struct local_box *b); /* from the loop */
 void local_dial_done(struct local_box *b);      /* nothing is told */
 
+/* --- Standing still (local_hold.c). --- */
+void local_freeze(struct ext_box *b);
+void local_thaw(struct ext_box *b);
+void local_upper(struct ext_box *b);
+void local_hold_on_stood(struct local_box *b, const struct control_stood *m);
+void local_hold_on_upper(struct local_box *b, const struct control_head *m, struct ipc_fds *fds);
+bool local_hold_on_failed(struct local_box *b, const struct control_failed *m); /* as above */
+void local_hold_tell(struct local_box *b);                                      /* from the loop */
+void local_hold_lose_all(struct local_box *b);
+void local_hold_tell_lost(struct local_box *b);
+void local_hold_done(struct local_box *b);
+/* From launchers. */
+void local_held(struct local_box *b);
+void local_hold_failed(struct local_box *b, int r, const struct err *e);
+void local_hold_lost(struct local_box *b);
+
 /* --- A box. --- */
 enum local_state {
     BOX_OFF, /* not there; or of an earlier life or a failed end, which only its directory tells */
@@ -245,6 +268,8 @@ enum local_asked {
     ASKED_READY = 1 << 1,
     ASKED_ADOPT = 1 << 2,
     ASKED_TEARDOWN = 1 << 3,
+    ASKED_FREEZE = 1 << 4,
+    ASKED_THAW = 1 << 5,
 };
 
 enum local_probe { PROBE_NONE, PROBE_RUNS, PROBE_DONE };
@@ -271,8 +296,14 @@ struct local_box {
 
     struct buf defaults;
     struct local_plan *plan; /* until it is sent */
-    struct local_request create, destroy;
-    struct lane *maker; /* whose launcher made it, in that life */
+    struct local_request create, destroy, hold;
+    bool held; /* what became of freezing or thawing is to be told */
+    int held_r;
+    struct err held_why;
+    struct loop_timer stand; /* the next look whether everything stands still */
+    int64_t stand_by;
+    unsigned uppers, lost_uppers; /* answers that are due, and that will not come */
+    struct lane *maker;           /* whose launcher made it, in that life */
     uint32_t maker_life;
 
     struct loop_fd control; /* .fd is -1: none */
@@ -310,6 +341,8 @@ void local_adopt(struct ext_box *b, const char *handle);
 void local_teardown(struct ext_box *b);
 void local_usage(struct ext_box *b);
 bool local_alive(struct ext_box *b);
+/* It was found frozen and goes on now; by_pid1: that is still to be told to its PID 1. */
+void local_adopt_thawed(struct local_box *b, bool by_pid1);
 
 void local_hold(struct local_box *b);
 void local_release(struct local_box *b);

@@ -77,6 +77,7 @@ void local_box_free(struct ext_box *ext)
     local_process_table_done(b);
     local_egress_done(b);
     local_dial_done(b);
+    local_hold_done(b);
     local_plan_free(take_ptr(b->plan));
     buf_done(&b->defaults);
     local_release(b);
@@ -308,13 +309,8 @@ static int begin_adopt(struct local_box *b, const char *handle, struct err *e)
                                     on_adopt_silence, e);
 }
 
-void local_adopt(struct ext_box *ext, const char *handle)
+static void adopt(struct local_box *b, const char *handle)
 {
-    struct local_box *b = local_box_of(ext);
-
-    if (b->state != BOX_OFF)
-        return;
-    b->asked |= ASKED_ADOPT;
     b->r = begin_adopt(b, handle, &b->why);
     if (b->r < 0) {
         local_channel_close(b);
@@ -323,6 +319,33 @@ void local_adopt(struct ext_box *ext, const char *handle)
     }
     b->state = BOX_ADOPTING;
     local_channel_post_ask(b, CONTROL_LIST, TAG_LIST);
+}
+
+void local_adopt(struct ext_box *ext, const char *handle)
+{
+    struct local_box *b = local_box_of(ext);
+
+    if (b->state != BOX_OFF || b->hold.lane)
+        return;
+    b->asked |= ASKED_ADOPT;
+    if (!run_dir_marked(&b->x->run, b->ext.id)) {
+        adopt(b, handle);
+        return;
+    }
+    snprintf(b->ext.handle, sizeof b->ext.handle, "%s", handle); /* checked when it goes on */
+    local_lane_hold(b->x, b, false);
+}
+
+void local_adopt_thawed(struct local_box *b, bool by_pid1)
+{
+    char handle[EXT_HANDLE_MAX];
+
+    if (b->state != BOX_OFF || !(b->asked & ASKED_ADOPT))
+        return;
+    memcpy(handle, b->ext.handle, sizeof handle);
+    adopt(b, handle);
+    if (by_pid1 && local_channel_is_open(b))
+        local_channel_post_ask(b, CONTROL_GO_ON, TAG_NOBODY);
 }
 
 static struct ext_found found_of(const struct control_proc *p)
@@ -512,6 +535,7 @@ static void lose_pending(struct local_box *b)
     b->usages = 0;
     local_egress_lose_all(b);
     local_dial_lose_all(b);
+    local_hold_lose_all(b);
     local_process_lose_all(b, b->r < 0 ? b->why.msg : "the sandbox was taken down");
 }
 
@@ -594,6 +618,8 @@ static void settle(struct local_box *b)
     tell_lost_usages(b);
     local_egress_tell_lost(b);
     local_dial_tell_lost(b);
+    local_hold_tell_lost(b);
+    local_hold_tell(b);
     tell_end(b);
     local_release(b);
 }

@@ -119,7 +119,8 @@ static void on_failed(struct local_box *b, const struct control_failed *m)
 {
     if (m->head.tag == TAG_LIST || m->head.tag == TAG_USAGE || m->head.tag == TAG_LAST_USAGE)
         local_on_refused(b, m);
-    else if (!local_egress_on_failed(b, m) && !local_dial_on_failed(b, m))
+    else if (!local_hold_on_failed(b, m) && !local_egress_on_failed(b, m) &&
+             !local_dial_on_failed(b, m))
         local_process_on_failed(b, m);
 }
 
@@ -152,6 +153,12 @@ static void dispatch(struct local_box *b, const union supervisor_message *m, str
         return;
     case CONTROL_DIALLED:
         local_dial_on_dialled(b, &m->head, fds);
+        return;
+    case CONTROL_UPPER_IS:
+        local_hold_on_upper(b, &m->head, fds);
+        return;
+    case CONTROL_STOOD:
+        local_hold_on_stood(b, &m->stood);
         return;
     default: /* PONG, KILLED, DONE: nobody waits for them */
         return;

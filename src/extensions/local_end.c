@@ -71,7 +71,8 @@ static void end_stranger(struct local_box *b)
     watch_death(b);
     local_channel_post_ask(b, CONTROL_USAGE, TAG_LAST_USAGE);
     local_channel_post_ask(b, CONTROL_END, TAG_NOBODY);
-    wait_at_most(b, LOCAL_DEATH_NS);
+    /* One that is frozen hears nothing; its launcher does it. */
+    wait_at_most(b, run_dir_marked(&b->x->run, b->ext.id) ? LOCAL_LAST_ASK_NS : LOCAL_DEATH_NS);
 }
 
 static bool is_stranger(const struct local_box *b)

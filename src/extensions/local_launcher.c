@@ -40,8 +40,14 @@ void local_lane_init(struct lane *l, struct extension *x)
 
 static struct local_box *box_of(struct local_request *q)
 {
-    return q->type == LAUNCH_CREATE ? container_of(q, struct local_box, create)
-                                    : container_of(q, struct local_box, destroy);
+    switch (q->type) {
+    case LAUNCH_CREATE:
+        return container_of(q, struct local_box, create);
+    case LAUNCH_DESTROY:
+        return container_of(q, struct local_box, destroy);
+    default:
+        return container_of(q, struct local_box, hold);
+    }
 }
 
 static struct local_request *request_of(struct link *m)
@@ -103,6 +109,12 @@ void local_lane_destroy(struct extension *x, struct local_box *b)
     enqueue(known ? b->maker : least_busy(x), &b->destroy);
 }
 
+void local_lane_hold(struct extension *x, struct local_box *b, bool freeze)
+{
+    b->hold.type = freeze ? LAUNCH_FREEZE : LAUNCH_THAW;
+    enqueue(least_busy(x), &b->hold);
+}
+
 static void tell_failed(struct local_request *q, int r, const struct err *e, const char *step)
 {
     struct local_box *b = box_of(q);
@@ -110,8 +122,10 @@ static void tell_failed(struct local_request *q, int r, const struct err *e, con
     dequeue(q);
     if (q->type == LAUNCH_CREATE)
         local_create_failed(b, r, e, step);
-    else
+    else if (q->type == LAUNCH_DESTROY)
         local_destroy_failed(b, r, e);
+    else
+        local_hold_failed(b, r, e);
     local_release(b);
 }
 
@@ -122,8 +136,10 @@ static void tell_lost(struct local_request *q, const struct err *e)
     dequeue(q);
     if (q->type == LAUNCH_CREATE)
         local_create_lost(b, e);
-    else
+    else if (q->type == LAUNCH_DESTROY)
         local_destroy_lost(b);
+    else
+        local_hold_lost(b);
     local_release(b);
 }
 
@@ -142,8 +158,10 @@ static void tell_answer(struct local_request *q, const union launch_answer *a)
     dequeue(q);
     if (a->head.type == LAUNCH_CREATED)
         local_created(b, &a->created);
-    else
+    else if (a->head.type == LAUNCH_DESTROYED)
         local_destroyed(b, &a->destroyed);
+    else
+        local_held(b);
     local_release(b);
 }
 
@@ -204,7 +222,7 @@ static void lose_own(struct lane *l)
         struct local_request *q = request_of(m);
 
         next = list_after(&l->destroys, m);
-        if (box_of(q)->maker == l)
+        if (q->type == LAUNCH_DESTROY && box_of(q)->maker == l)
             tell_lost(q, &l->why);
     }
 }
@@ -279,8 +297,10 @@ static int send_request(struct lane *l, struct local_request *q, struct err *e)
     hook_point("launcher.send");
     if (q->type == LAUNCH_CREATE)
         r = launcher_create(&l->launcher, &b->plan->plan, b->plan->fds, b->plan->n, e);
-    else
+    else if (q->type == LAUNCH_DESTROY)
         r = launcher_destroy(&l->launcher, b->ext.id, e);
+    else
+        r = launcher_hold(&l->launcher, b->ext.id, q->type == LAUNCH_FREEZE, e);
     hook_point("launcher.send");
     return r;
 }
@@ -352,9 +372,12 @@ static void pump(struct lane *l)
 
 static bool fits(struct local_request *q, const union launch_answer *a)
 {
-    enum launch_type wanted = q->type == LAUNCH_CREATE ? LAUNCH_CREATED : LAUNCH_DESTROYED;
+    enum launch_type wanted = q->type == LAUNCH_CREATE    ? LAUNCH_CREATED
+                              : q->type == LAUNCH_DESTROY ? LAUNCH_DESTROYED
+                                                          : LAUNCH_HELD;
     const char *id = a->head.type == LAUNCH_CREATED     ? a->created.id
                      : a->head.type == LAUNCH_DESTROYED ? a->destroyed.id
+                     : a->head.type == LAUNCH_HELD      ? a->held.id
                                                         : a->failed.id;
 
     return (a->head.type == LAUNCH_FAILED || a->head.type == wanted) &&

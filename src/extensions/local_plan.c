@@ -104,6 +104,22 @@ static int add_image(const struct ext_context *c, struct local_plan *p, const ch
     return plan_add_layer(&p->plan, s.root, s.path, e);
 }
 
+/* What was written already stands above what it was written on. */
+static int add_layers(struct local_plan *p, const struct ext_spec *s, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < s->n_layers && r >= 0; i++) {
+        char path[PLAN_LAYER_MAX];
+
+        snprintf(path, sizeof path, "layers/%s/fs", s->layers[i]);
+        r = plan_add_layer(&p->plan, PLAN_STORE, path, e);
+    }
+    if (s->n_layers && !s->profile->image)
+        p->plan.flags |= PLAN_HOST_SYSTEM;
+    return r;
+}
+
 static int add_caps(struct plan *p, struct json_strs names, struct err *e)
 {
     for (size_t i = 0; i < names.n; i++) {
@@ -127,7 +143,7 @@ static int choose_identity(struct local_plan *p, const char *text, struct err *e
 
     if (r < 0)
         return r;
-    if (u.name && p->plan.n_layers && p->plan.layers[0].root == 0) {
+    if (u.name && p->n > LOCAL_FD_LISTENER + 1) { /* the image: mounts come later */
         file = sys_openat2(p->fds[LOCAL_FD_LISTENER + 1], "etc/passwd", O_RDONLY | O_NONBLOCK, 0,
                            RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
         if (file >= 0 && passwd_find(file, str_from(u.name), 0, &found)) {
@@ -163,6 +179,8 @@ static int fill(const struct ext_context *c, const char *id, const struct ext_sp
                     (s->egress ? PLAN_EGRESS : 0);
     set_limits(&p->plan, s);
     r = add_caps(&p->plan, of->caps, e);
+    if (r >= 0)
+        r = add_layers(p, s, e);
     if (r >= 0 && of->image)
         r = err_wrap(e, add_image(c, p, of->image, e), "image");
     if (r >= 0)

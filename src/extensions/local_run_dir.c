@@ -13,7 +13,7 @@
 
 enum { BACKLOG = 8 }; /* PID 1 gives itself another one */
 
-static const char control_name[] = "control", defaults_name[] = "defaults";
+static const char control_name[] = "control", defaults_name[] = "defaults", still_name[] = "still";
 
 static int open_dir(int at, const char *name, int flags)
 {
@@ -50,6 +50,7 @@ int run_dir_remove(const struct run_dir *d, const char *id, struct err *e)
         return errno == ENOENT ? 0 : err_sys(e, "opening the directory run/%s", id);
     unlinkat(dir, control_name, 0);
     unlinkat(dir, defaults_name, 0);
+    unlinkat(dir, still_name, 0);
     if (unlinkat(d->fd, id, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return err_sys(e, "removing the directory run/%s", id);
     return 0;
@@ -146,6 +147,29 @@ int run_dir_load(const struct run_dir *d, const char *id, struct buf *ret, struc
             buf_grew(ret, (size_t)n);
     }
     return n < 0 ? err_sys(e, "reading run/%s/%s", id, defaults_name) : 0;
+}
+
+int run_dir_mark(const struct run_dir *d, const char *id, bool still, struct err *e)
+{
+    AUTO_CLOSE int dir = open_dir(d->fd, id, O_PATH);
+    AUTO_CLOSE int file = -1;
+
+    if (dir < 0)
+        return err_sys(e, "opening the directory run/%s", id);
+    if (!still) {
+        unlinkat(dir, still_name, 0);
+        return 0;
+    }
+    file = openat(dir, still_name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return file < 0 ? err_sys(e, "making run/%s/%s", id, still_name) : 0;
+}
+
+bool run_dir_marked(const struct run_dir *d, const char *id)
+{
+    AUTO_CLOSE int dir = open_dir(d->fd, id, O_PATH);
+    struct stat st;
+
+    return dir >= 0 && fstatat(dir, still_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 int run_dir_each(const struct run_dir *d, void (*each)(void *user, const char *id), void *user,
