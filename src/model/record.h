@@ -129,6 +129,23 @@ struct grant_record {
     int64_t expires_ns;
 };
 
+/* What a sandbox had written at a moment, to be built on. */
+struct snapshot_record {
+    char id[ID_MAX]; /* "snap_…" */
+    char owner[OWNER_MAX];
+    char name[64]; /* a person's, or "" */
+    char sandbox[ID_MAX];
+    char profile[RECORD_NAME_MAX];
+    int64_t profile_version;
+    int64_t created_ns;
+    int64_t bytes, entries; /* of its uppermost layer */
+    int64_t pause_ns;       /* that taking it has cost the sandbox */
+    struct str image;       /* what the layers were written on, as the profile names it; empty: the
+                               host's system directories */
+    struct str layers;      /* names, uppermost first, separated by blanks */
+    struct json_map labels; /* the sandbox's */
+};
+
 struct host_record {
     char name[64];
     char address[RECORD_NAME_MAX]; /* "local", "ssh://user@host" */

@@ -401,6 +401,11 @@ static int ask_grants(struct db *d, struct store_query *q, struct err *e)
     return ask_list(d, q, SQL_GRANTS, &grant_shape, e);
 }
 
+static int ask_snapshots(struct db *d, struct store_query *q, struct err *e)
+{
+    return ask_list(d, q, SQL_SNAPSHOTS, &snapshot_shape, e);
+}
+
 static int ask_setting(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
@@ -437,6 +442,7 @@ static int (*const asks[])(struct db *d, struct store_query *q, struct err *e) =
     [STORE_APPROVALS_OPEN] = ask_approvals_open,
     [STORE_APPROVALS] = ask_approvals,
     [STORE_GRANTS] = ask_grants,
+    [STORE_SNAPSHOTS] = ask_snapshots,
 };
 
 int query_run(struct db *d, struct store_query *q, struct err *e)

@@ -130,6 +130,15 @@ static const struct row_column grant_columns[] = {
 };
 #undef IN
 
+#define IN(member, kind) AT_(snapshot_record, member, ROW_##kind, 0)
+static const struct row_column snapshot_columns[] = {
+    IN(id, TEXT),      IN(owner, TEXT),          IN(name, TEXT),      IN(sandbox, TEXT),
+    IN(profile, TEXT), IN(profile_version, I64), IN(created_ns, I64), IN(bytes, I64),
+    IN(entries, I64),  IN(pause_ns, I64),        IN(image, STR),      IN(layers, STR),
+    IN(labels, MAP),
+};
+#undef IN
+
 #define SHAPE(text, columns, type)                                                                 \
     {                                                                                              \
         (text), (columns), (int)COUNT_OF(columns), sizeof(type)                                    \
@@ -144,6 +153,7 @@ const struct row_shape peer_shape = SHAPE("peer", peer_columns, struct peer_reco
 const struct row_shape approval_shape =
     SHAPE("held call", approval_columns, struct approval_record);
 const struct row_shape grant_shape = SHAPE("grant", grant_columns, struct grant_record);
+const struct row_shape snapshot_shape = SHAPE("snapshot", snapshot_columns, struct snapshot_record);
 const struct row_shape idempotency_shape =
     SHAPE("idempotency key", idempotency_columns, struct idempotency_record);
 

@@ -192,10 +192,27 @@ static const char trust[] =
     " expires_ns INTEGER NOT NULL"
     ") STRICT, WITHOUT ROWID;";
 
+static const char snapshots[] = "CREATE TABLE snapshots ("
+                                " id TEXT NOT NULL PRIMARY KEY,"
+                                " owner TEXT NOT NULL,"
+                                " name TEXT NOT NULL,"
+                                " sandbox TEXT NOT NULL,"
+                                " profile TEXT NOT NULL,"
+                                " profile_version INTEGER NOT NULL,"
+                                " created_ns INTEGER NOT NULL,"
+                                " bytes INTEGER NOT NULL,"
+                                " entries INTEGER NOT NULL,"
+                                " pause_ns INTEGER NOT NULL,"
+                                " image TEXT NOT NULL,"
+                                " layers TEXT NOT NULL,"
+                                " labels TEXT NOT NULL"
+                                ") STRICT, WITHOUT ROWID;";
+
 static const struct migration migrations[] = {
     { 1, first },
     { 2, egress },
     { 3, trust },
+    { 5, snapshots },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

@@ -19,7 +19,10 @@
 #define APPROVAL                                                                                   \
     "id, peer, owner, uid, tool, sandbox, version, rule, tier, state, created_ns, expires_ns, "    \
     "decided_ns, finished_ns, approver, reason, failed, args, result"
-#define GRANT       "id, peer, tool, sandbox, version, approver, uses, expires_ns"
+#define GRANT "id, peer, tool, sandbox, version, approver, uses, expires_ns"
+#define SNAPSHOT                                                                                   \
+    "id, owner, name, sandbox, profile, profile_version, created_ns, bytes, entries, pause_ns, "   \
+    "image, layers, labels"
 #define IDEMPOTENCY "owner, key, body, sandbox, created_ns"
 
 /* A page, newest first: destroyed sandboxes and live ones are walked in order, each along its part
@@ -100,6 +103,10 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_PUT_GRANT] = "INSERT INTO grants (" GRANT ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
                       " ON CONFLICT (id) DO UPDATE SET uses = ?7, expires_ns = ?8",
     [SQL_DROP_GRANT] = "DELETE FROM grants WHERE id = ?1",
+    [SQL_PUT_SNAPSHOT] = "INSERT INTO snapshots (" SNAPSHOT
+                         ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+                         " ON CONFLICT (id) DO UPDATE SET name = ?3, layers = ?12",
+    [SQL_DROP_SNAPSHOT] = "DELETE FROM snapshots WHERE id = ?1",
     [SQL_OLD_SANDBOXES] =
         "SELECT id FROM sandboxes INDEXED BY sandboxes_old WHERE live = 0 AND updated_ns < ?1"
         " ORDER BY updated_ns LIMIT ?2",
@@ -149,4 +156,5 @@ const char *const sql_texts[SQL_COUNT_] = {
                             " AND created_ns <= ?2 AND (created_ns < ?2 OR id > ?3)"
                             " ORDER BY created_ns DESC, id LIMIT ?1",
     [SQL_GRANTS] = "SELECT " GRANT " FROM grants ORDER BY id LIMIT ?1",
+    [SQL_SNAPSHOTS] = "SELECT " SNAPSHOT " FROM snapshots ORDER BY id LIMIT ?1",
 };

@@ -77,6 +77,8 @@ void store_move_approval(struct store_txn *t, const struct approval_record *r,
                          enum approval_state from);
 void store_put_grant(struct store_txn *t, const struct grant_record *r);
 void store_remove_grant(struct store_txn *t, const char *id);
+void store_put_snapshot(struct store_txn *t, const struct snapshot_record *r);
+void store_remove_snapshot(struct store_txn *t, const char *id);
 /* Fails the whole transaction with -ERR_CONFLICT if owner and key are there already. */
 void store_put_idempotency(struct store_txn *t, const struct idempotency_record *r);
 void store_set(struct store_txn *t, const char *key,
@@ -112,6 +114,7 @@ enum store_query_kind {
     STORE_APPROVALS_OPEN, /* that are under way, oldest first */
     STORE_APPROVALS,      /* a page, of an owner or of all, newest first */
     STORE_GRANTS,
+    STORE_SNAPSHOTS,
     STORE_BACKUP, /* writes the whole store as of now to the file descriptor fd, which blocks */
 };
 
@@ -147,6 +150,7 @@ struct store_query {
         struct peer_record *peers;
         struct approval_record *approvals;
         struct grant_record *grants;
+        struct snapshot_record *snapshots;
         const char *setting; /* NULL: not set */
         void *rows;
     };

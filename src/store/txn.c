@@ -445,6 +445,28 @@ void store_remove_grant(struct store_txn *t, const char *id)
     add(t, remove_grant)->key = keep(t, id);
 }
 
+static int put_snapshot(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_row(d, SQL_PUT_SNAPSHOT, &snapshot_shape, op->record, e);
+}
+
+void store_put_snapshot(struct store_txn *t, const struct snapshot_record *r)
+{
+    add_record(t, put_snapshot, &snapshot_shape, r);
+}
+
+static int remove_snapshot(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_text(d, SQL_DROP_SNAPSHOT, op->key, e);
+}
+
+void store_remove_snapshot(struct store_txn *t, const char *id)
+{
+    add(t, remove_snapshot)->key = keep(t, id);
+}
+
 static int set(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     sqlite3_stmt *st;
