@@ -22,12 +22,13 @@ static const struct {
       "!type !title !status# !code=invalid|unauthenticated|denied|not_found|conflict|"
       "too_big|quota|busy|unsupported|upstream|timeout|system|bug !detail errno "
       "sandbox_id step kind=deny|rate_limit|require_approval rule request_id audit_id rpc_code#" },
-    { "Sandbox", "!sandbox_id !state=requested|provisioning|ready|active|paused|expired|failed|"
-                 "destroying|destroyed !profile profile_version# extension host !owner scope "
-                 "!labels{} inputs{} workspace* consumer* capabilities* setup_metadata* "
-                 "!created_at@ updated_at@ ready_at@ expires_at@ finished_at@ ttl# ttl_max# "
-                 "idle_reap# reachability* events_url quote:Quote notes[] recreated_from "
-                 "telemetry* actuals:Actuals egress:Egress reason step" },
+    { "Sandbox",
+      "!sandbox_id !state=requested|provisioning|ready|active|paused|expired|failed|"
+      "destroying|destroyed !profile profile_version# extension host !owner scope "
+      "!labels{} inputs{} workspace* consumer* capabilities* setup_metadata* "
+      "!created_at@ updated_at@ ready_at@ expires_at@ finished_at@ ttl# ttl_max# "
+      "idle_reap# reachability* events_url quote:Quote notes[] recreated_from snapshot_id "
+      "telemetry* actuals:Actuals egress:Egress reason step" },
     { "Egress",
       "sandbox_id !generation# in_force# !endpoints# allowed# denied# bytes_out# bytes_in# "
       "policy*" },
@@ -40,6 +41,10 @@ static const struct {
     { "SyncReport", "!sandbox_id !dry_run? !bytes# !counts* !changes[SyncChange]" },
     { "SyncChange", "!action=created|replaced|deleted|overwritten|conflict|kept|sensitive|refused|"
                     "failed|skipped|unstable !path !reason" },
+    { "Snapshot", "!snapshot_id name !owner !sandbox_id !profile !profile_version# !bytes# "
+                  "!entries# !pause_ms% !layers# !labels{} !created_at@" },
+    { "SnapshotList", "!snapshots[Snapshot]" },
+    { "Forks", "!sandboxes[Sandbox] !pause_ms%" },
     { "SandboxList", "!sandboxes[Sandbox] !next^" },
     { "Actuals", "wall_seconds% cpu_seconds% peak_bytes# oom_kills#" },
     { "Quote", "!currency !per_hour# per_create# total#" },

@@ -16,6 +16,7 @@ const struct route *const route_tables[] = {
     routes_peers,
     routes_approvals,
     routes_trust,
+    routes_snapshots,
     routes_meta,
     routes_mcp,
     routes_ports,

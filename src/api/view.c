@@ -90,6 +90,8 @@ static void put_facts(struct json_writer *w, const struct facts *f)
     put_notes(w, f->unenforced);
     if (f->recreated_from)
         put(w, "recreated_from", f->recreated_from);
+    if (f->snapshot)
+        put(w, "snapshot_id", f->snapshot);
     if (f->telemetry) {
         json_key(w, STR("telemetry"));
         json_put_tree(w, f->telemetry);

@@ -20,6 +20,7 @@ static const struct {
     [COMPLETE_HOST] = { "hosts list -q", false },
     [COMPLETE_TOKEN] = { "token list -q", false },
     [COMPLETE_APPROVAL] = { "approvals list -q", false },
+    [COMPLETE_SNAPSHOT] = { "snapshots list -q", false },
     [COMPLETE_VERB] = { NULL, false },
     [COMPLETE_SANDBOX_OR_FILE] = { "list -q", true },
 };

@@ -11,7 +11,7 @@
 
 struct create_options {
     struct common common;
-    const char *profile, *ttl, *scope, *mode, *access;
+    const char *profile, *snapshot, *ttl, *scope, *mode, *access;
     const char *actor, *harness, *session_id, *run_id, *job_id;
     const char *idempotency_key;
     struct option_list inputs, labels;
@@ -24,6 +24,8 @@ struct create_options {
 static const struct option_spec options[] = {
     { "profile", 'p', "PROFILE", "what it is for (default: profile.sandbox-canary)",
       .kind = OPTION_TEXT, AT(profile), .complete = COMPLETE_PROFILE },
+    { "snapshot", 0, "SNAPSHOT", "begin with what was written in another one ('snapshots list')",
+      .kind = OPTION_TEXT, AT(snapshot), .complete = COMPLETE_SNAPSHOT },
     { "ttl", 0, "DURATION", "how long it lives: 30m, 2h (default: the profile's)",
       .kind = OPTION_DURATION, AT(ttl) },
     { "input", 'i', "NAME=PATH", "an input of the profile; can be repeated", .kind = OPTION_PAIRS,
@@ -110,6 +112,7 @@ static void put_request(struct json_writer *w, const struct create_options *o)
 
     json_begin_object(w);
     body_text(w, "profile", o->profile);
+    body_text(w, "snapshot", o->snapshot);
     body_text(w, "scope", o->scope);
     put_object(w, "workspace", workspace, COUNT_OF(workspace));
     body_pairs(w, "inputs", &o->inputs);

@@ -111,6 +111,8 @@ static const struct json_field ttl_fields[] = {
       .doc = "The longest life of any sandbox, whatever its profile says." },
     { "grace", JSON_KIND_DURATION, IN(ttl, grace), .min = 0, .max = HOUR, .preset = "10s",
       .doc = "Time between telling the programs of an expired sandbox and killing them." },
+    { "paused", JSON_KIND_DURATION, IN(ttl, paused), .min = 60 * NS_PER_S, .max = 3650 * DAY,
+      .preset = "7d", .doc = "How long a sandbox may be paused; then it has expired." },
 };
 
 static const struct json_field retention_fields[] = {

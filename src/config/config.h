@@ -97,7 +97,7 @@ struct config {
         bool given; /* roots */
     } workspaces;
     struct {
-        int64_t max, grace;
+        int64_t max, grace, paused;
     } ttl;
     struct {
         int64_t sandboxes, events;

@@ -112,8 +112,10 @@ struct create_op {
     struct str body;            /* the request as it came, for the idempotency key */
     struct str idempotency_key; /* empty: none */
     bool no_wait;
-    const char *recreated_from; /* an id, or NULL */
-    bool one_shot;              /* the caller destroys it; so does the daemon's next start */
+    const char *recreated_from;     /* an id, or NULL */
+    bool one_shot;                  /* the caller destroys it; so does the daemon's next start */
+    const struct json_strs *layers; /* that it is built on, in place of a snapshot's; NULL: none */
+    void *fork;                     /* the owner's */
     /* out */
     struct sandbox_record
         *record;   /* on the arena below; also of a failed one; NULL if there is none */
@@ -173,6 +175,12 @@ void sandbox_set_ttl(struct sandbox *s, const struct actor *who, int64_t duratio
 /* Each one that is not finished, whoever's: until `each` returns true. */
 typedef bool sandbox_each_fn(void *user, struct sandbox *s);
 void control_each(struct control *c, sandbox_each_fn *each, void *user);
+
+/* Ends when it stands still, what it wrote is safe, and that is on disk; one that is paused
+ * already is. */
+void sandbox_pause(struct sandbox *s, const struct actor *who, struct sandbox_op *op);
+/* Ends when it goes on, or is built again on what it wrote where its processes are gone. */
+void sandbox_resume(struct sandbox *s, const struct actor *who, struct sandbox_op *op);
 
 /* A page of the list: as the store's query, within what the caller sees. */
 int control_list(struct control *c, const struct caller *who, struct store_query *q,

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "control/sandbox.h"
+#include "control/snapshots.h"
 #include "control/spec.h"
 #include "crypto/hash.h"
 
@@ -154,11 +155,50 @@ static int make_policy(struct control *c, const struct profile *p, const struct 
     return policy_text_make(p, q, ret, e);
 }
 
-/* A prepared box has its id already. */
-static int choose_id(struct control *c, struct profile *p, const struct create_request *q,
-                     struct ext_box **ret_box, char ret[static ID_MAX], struct err *e)
+/* What it begins with: of a snapshot, or as whoever creates it says. NULL: nothing. The profile is
+ * the snapshot's unless another one is asked for, which must stand on the same system. */
+static int find_layers(struct control *c, const struct create_op *op, struct create_request *q,
+                       const struct json_strs **ret, struct str *ret_image, struct err *e)
 {
-    *ret_box = pool_take(c, p, q);
+    const struct snapshot *s;
+
+    *ret = op->layers;
+    if (op->layers || !q->snapshot)
+        return 0;
+    s = snapshot_find(c, op->caller, str_from(q->snapshot));
+    if (!s)
+        return err_set(e, ERR_NOT_FOUND, "snapshot: there is no '%.80s'", q->snapshot);
+    if (!q->profile)
+        q->profile = s->record.profile;
+    q->snapshot = s->record.id;
+    *ret = &s->layers;
+    *ret_image = s->record.image;
+    return 0;
+}
+
+/* image.p is NULL where what it begins with is its source's own. */
+static int check_image(const struct profile *p, struct str image, struct err *e)
+{
+    if (!image.p || str_eq(image, str_from(p->image ? p->image : "")))
+        return 0;
+    return err_set(e, ERR_CONFLICT, "snapshot: was taken on %s, and %s stands on something else",
+                   image.n ? image.p : "the system of this machine", p->id);
+}
+
+static int check_backend(struct control *c, const struct profile *p, struct err *e)
+{
+    const struct extension_ops *ops;
+
+    if (!control_extension(c, p->extension, &ops) || !(ops->can & EXT_CAN_SNAPSHOT))
+        return err_set(e, ERR_UNSUPPORTED, "%s has no snapshots", p->extension);
+    return 0;
+}
+
+/* A prepared box has its id already, and nothing in it. */
+static int choose_id(struct control *c, struct profile *p, const struct create_request *q,
+                     bool fresh, struct ext_box **ret_box, char ret[static ID_MAX], struct err *e)
+{
+    *ret_box = fresh ? pool_take(c, p, q) : NULL;
     if (!*ret_box)
         return id_make("sbx_", ret, e);
     snprintf(ret, ID_MAX, "%s", (*ret_box)->id);
@@ -174,8 +214,16 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
     struct create_request q = *op->request;
     struct sandbox_record record = { .state = SANDBOX_REQUESTED, .host = "local" };
     struct ext_box *box = NULL;
-    int r = find_profile(c, op->request, &p, e);
+    const struct json_strs *layers;
+    struct str image = { NULL, 0 };
+    int r = find_layers(c, op, &q, &layers, &image, e);
 
+    if (r >= 0)
+        r = find_profile(c, &q, &p, e);
+    if (r >= 0 && layers)
+        r = check_backend(c, p, e);
+    if (r >= 0 && layers)
+        r = check_image(p, image, e);
     if (r >= 0)
         r = resolve(c, p, op->caller, &q, e);
     if (r >= 0)
@@ -189,7 +237,7 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
     if (r >= 0)
         r = make_policy(c, p, &q, &policy, e);
     if (r >= 0)
-        r = choose_id(c, p, &q, &box, record.id, e);
+        r = choose_id(c, p, &q, !layers, &box, record.id, e);
     if (r < 0)
         return r;
     snprintf(record.owner, sizeof record.owner, "%s", op->caller->owner);
@@ -207,6 +255,8 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
     if (op->recreated_from)
         (*ret)->facts.recreated_from = arena_dup(&(*ret)->arena, str_from(op->recreated_from));
     (*ret)->facts.one_shot = op->one_shot;
+    if (layers)
+        sandbox_take_layers(*ret, layers, op->layers ? NULL : q.snapshot);
     sandbox_take_policy(*ret, policy, 1);
     sandbox_take_box(*ret, box);
     (*ret)->profile = take_ptr(p);

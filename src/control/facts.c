@@ -22,6 +22,14 @@ static const struct json_field egress_fields[] = {
     { "bytes_in", JSON_KIND_UINT, AT(egress.bytes_in) },
 };
 
+static const struct json_field paused_fields[] = {
+    { "layer", JSON_KIND_STR, AT(paused.layer) },
+    { "bytes", JSON_KIND_INT, AT(paused.bytes) },
+    { "entries", JSON_KIND_INT, AT(paused.entries) },
+    { "left_ns", JSON_KIND_INT, AT(paused.left_ns) },
+    { "until_ns", JSON_KIND_INT, AT(paused.until_ns) },
+};
+
 const struct json_field facts_fields[] = {
     { "handle", JSON_KIND_STR, AT(handle) },
     { "unenforced", JSON_KIND_UINT, AT(unenforced) },
@@ -30,6 +38,10 @@ const struct json_field facts_fields[] = {
     { "recreated_from", JSON_KIND_STR, AT(recreated_from) },
     { "sync", JSON_KIND_UINT, AT(sync) },
     { "one_shot", JSON_KIND_BOOL, AT(one_shot) },
+    { "layers", JSON_KIND_STRS, AT(layers) },
+    { "snapshot", JSON_KIND_STR, AT(snapshot) },
+    { "paused", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
+      .seen = offsetof(struct facts, has_paused), JSON_FIELDS(paused_fields) },
     { "egress", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
       .seen = offsetof(struct facts, has_egress), JSON_FIELDS(egress_fields) },
     { "actuals", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),

@@ -18,6 +18,15 @@ struct facts {
         uint64_t allowed, denied, bytes_out, bytes_in; /* as of when the record was written */
     } egress;
     bool has_egress;
+    struct json_strs layers; /* that it was built on, uppermost first */
+    const char *snapshot;    /* that these are of; NULL: none, or of a fork */
+    struct {
+        const char *layer; /* what it had written when it was paused */
+        int64_t bytes, entries;
+        int64_t left_ns;  /* of its time, which stands still */
+        int64_t until_ns; /* wall clock: it is not kept for ever */
+    } paused;
+    bool has_paused; /* it is */
     bool has_actuals;
     struct {
         int64_t wall_ns, cpu_ns, peak_bytes;

@@ -15,7 +15,7 @@ void sandbox_take_box(struct sandbox *s, struct ext_box *b)
     b->events = &sandbox_box_events;
 }
 
-static void set_facts(struct sandbox *s)
+void sandbox_note_box(struct sandbox *s)
 {
     s->facts.handle = arena_dup(&s->arena, str_from(s->box->handle));
     s->facts.unenforced = s->box->unenforced;
@@ -25,7 +25,7 @@ static void set_facts(struct sandbox *s)
 
 void sandbox_enter_ready(struct sandbox *s, struct sandbox_record *next)
 {
-    set_facts(s);
+    sandbox_note_box(s);
     next->ready_ns = next->updated_ns;
     next->deadline_ns = clock_boot() + next->ttl_ns;
     snprintf(next->boot, sizeof next->boot, "%s", s->control->boot);
@@ -51,7 +51,13 @@ static void told_ready(struct change *c, int r, const struct err *e)
 
 static void become_ready(struct sandbox *s)
 {
-    struct change *c = change_new(s, &ACTOR_DAEMON, "the probe answered");
+    struct change *c;
+
+    if (s->resume) {
+        resume_ready(s);
+        return;
+    }
+    c = change_new(s, &ACTOR_DAEMON, "the probe answered");
 
     change_to(c, SANDBOX_READY);
     c->edit = edit_ready;
@@ -111,7 +117,7 @@ static void on_ready(struct ext_box *b, int r, const struct err *e)
         return;
     if (r < 0) {
         sandbox_fail(s, "probe", e->msg);
-    } else if (workspace_mirrored(s)) {
+    } else if (workspace_mirrored(s) && !s->resume && !s->facts.layers.n) {
         s->mirroring = (struct workspace_op){ .done = copied_in, .moved = copying };
         sandbox_tell_step(s, "workspace", 0);
         workspace_copy_in(s, &s->mirroring);
@@ -161,6 +167,11 @@ static void on_who(struct ext_box *b, uint64_t tag, int r, const struct err *e,
     outlet_who(s->control, b, tag, r, e, w);
 }
 
+static void on_upper(struct ext_box *b, int r, const struct err *e, int *fd)
+{
+    capture_upper(b->owner, r, e, fd);
+}
+
 const struct ext_box_events sandbox_box_events = {
     .provisioned = on_provisioned,
     .ready = on_ready,
@@ -170,6 +181,8 @@ const struct ext_box_events sandbox_box_events = {
     .usage = ttl_usage,
     .listeners = on_listeners,
     .who = on_who,
+    .held = sandbox_held,
+    .upper = on_upper,
 };
 
 void sandbox_make(struct sandbox *s)
@@ -184,6 +197,8 @@ void sandbox_make(struct sandbox *s)
         sandbox_refuse(s, "request", &e);
         return;
     }
+    spec.layers = s->facts.layers.p;
+    spec.n_layers = s->facts.layers.n;
     sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
     sandbox_tell_step(s, "provision", 0);
     s->ops->provision(s->box, &spec);

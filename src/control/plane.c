@@ -10,6 +10,7 @@
 #include "control/outbox.h"
 #include "control/prune.h"
 #include "control/sandbox.h"
+#include "control/snapshots.h"
 
 enum { CLOSE_LOOK_MS = 2, CLOSE_MAX_S = 5 };
 
@@ -165,6 +166,8 @@ static void control_free(struct control *c)
     outlets_close(c);
     pool_done(c);
     index_each(&c->index, let_live, NULL);
+    layers_close(c);
+    snapshots_close(c);
     for (size_t i = 0; extensions[i]; i++)
         if (c->instances[i])
             extensions[i]->close(c->instances[i]);
@@ -213,6 +216,8 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
         r = outlets_open(c, e);
     if (r >= 0)
         outbox_open_egress(c);
+    if (r >= 0)
+        r = snapshots_load(c, e);
     if (r >= 0)
         r = control_recover(c, e);
     if (r < 0) {

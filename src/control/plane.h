@@ -5,6 +5,7 @@
 #include "control/control.h"
 #include "control/feed.h"
 #include "control/index.h"
+#include "control/layers.h"
 #include "control/meters.h"
 #include "control/outlet.h"
 #include "control/owners.h"
@@ -31,6 +32,8 @@ struct control {
     struct extension *instances[EXTENSIONS_MAX]; /* beside extensions[] */
     struct index index;                          /* every sandbox that is not destroyed */
     struct index owners;                         /* whose they are */
+    struct index snapshots;
+    struct layers layers;
     struct list subscribers;
     struct pool pool;
     struct outlets outlets;

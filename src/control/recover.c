@@ -19,6 +19,7 @@ static void opened(struct loop_later *l)
     struct err e;
 
     c->open = true;
+    layers_open(c);
     if (!c->unreadable) {
         if (control_reap_stale(c, log_stale, NULL, &e) < 0)
             LOG(WARN, "sweep.failed", LOG_S("error", e.msg));
@@ -31,7 +32,7 @@ static void opened(struct loop_later *l)
 
 void control_adopted(struct control *c)
 {
-    if (--c->adopting == 0)
+    if (--c->adopting == 0 && !c->open) /* a paused one is found again later */
         loop_later(c->loop, &c->later, opened, NULL);
 }
 
@@ -51,6 +52,10 @@ void sandbox_adopted(struct ext_box *b, int r, const struct err *e, const struct
 {
     struct sandbox *s = b->owner;
 
+    if (s->resume) {
+        resume_adopted(s, r, found, n);
+        return;
+    }
     if (s->record.state == SANDBOX_EXPIRED || s->record.state == SANDBOX_DESTROYING) {
         finish_destroying(s);
     } else if (r < 0) {
@@ -78,9 +83,11 @@ static void take_up(struct sandbox *s)
     case SANDBOX_PROVISIONING:
         sandbox_fail(s, "", "the daemon ended while it was being made");
         return;
+    case SANDBOX_PAUSED:
+        sandbox_take_up_paused(s);
+        return;
     case SANDBOX_READY:
     case SANDBOX_ACTIVE:
-    case SANDBOX_PAUSED:
         break;
     case SANDBOX_EXPIRED:
     case SANDBOX_DESTROYING:

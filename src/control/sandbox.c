@@ -27,6 +27,9 @@ void sandbox_unref(struct sandbox *s)
     if (s->box)
         s->ops->box_free(s->box);
     index_remove(&s->control->index, &s->entry);
+    layers_unref(s->control, &s->facts.layers);
+    if (s->facts.has_paused)
+        layer_unref(s->control, s->facts.paused.layer);
     owner_leave(&s->control->owners, s->owner);
     profile_unref(s->profile);
     policy_text_unref(s->policy);
@@ -105,6 +108,9 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
     s->entry.id = s->record.id;
     index_add(&c->index, &s->entry);
     s->owner = owner_join(&c->owners, s->record.owner);
+    layers_ref(c, &s->facts.layers);
+    if (s->facts.has_paused)
+        layer_ref(c, s->facts.paused.layer);
     count_failed(s, false, s->record.state == SANDBOX_FAILED);
     s->used_ns = clock_boot();
     s->counted = (struct outlet_counters){ .allowed = s->facts.egress.allowed,
@@ -120,6 +126,19 @@ void sandbox_changed(struct sandbox *s, const struct sandbox_record *now)
     count_failed(s, s->record.state == SANDBOX_FAILED, now->state == SANDBOX_FAILED);
     s->record = *now;
     s->stored = true;
+}
+
+void sandbox_take_layers(struct sandbox *s, const struct json_strs *layers, const char *snapshot)
+{
+    const char **p = arena_array(&s->arena, layers->n, sizeof *p);
+
+    for (size_t i = 0; p && i < layers->n; i++)
+        p[i] = arena_dup(&s->arena, str_from(layers->p[i]));
+    if (!p)
+        abort();
+    s->facts.layers = (struct json_strs){ p, layers->n };
+    s->facts.snapshot = snapshot ? arena_dup(&s->arena, str_from(snapshot)) : NULL;
+    layers_ref(s->control, &s->facts.layers);
 }
 
 void sandbox_put_facts(struct sandbox *s, struct sandbox_record *next)

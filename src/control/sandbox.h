@@ -2,8 +2,10 @@
 #ifndef CONTROL_SANDBOX_H
 #define CONTROL_SANDBOX_H
 
+#include "control/capture.h"
 #include "control/change.h"
 #include "control/facts.h"
+#include "control/layers.h"
 #include "control/plane.h"
 #include "control/workspace.h"
 
@@ -39,6 +41,15 @@ struct sandbox {
     void (*after_outlet)(struct sandbox *s);
     void (*after_teardown)(struct sandbox *s); /* NULL: no teardown is under way */
 
+    /* standing still */
+    struct capture *capture;               /* of what it wrote, under way */
+    struct resume *resume;                 /* under way (pause.c) */
+    struct json_strs stack;                /* the layers that it is rebuilt on */
+    void (*after_thaw)(struct sandbox *s); /* NULL: nobody waits for it */
+    bool pausing;                          /* on its way to be paused */
+    bool still;       /* paused by this life of the daemon: its box is frozen … */
+    bool found_still; /* … by an earlier one: its box is not known yet */
+
     /* its time; clock_boot() */
     struct loop_timer quiet; /* since when nothing runs: active → ready */
     struct loop_timer due;
@@ -72,6 +83,9 @@ int sandbox_new(struct control *c, const struct sandbox_record *r, struct sandbo
 /* The record is on disk now. */
 void sandbox_changed(struct sandbox *s, const struct sandbox_record *now);
 
+/* It stands on these, of that snapshot; NULL: of none. */
+void sandbox_take_layers(struct sandbox *s, const struct json_strs *layers, const char *snapshot);
+
 /* Writes the facts into the record that is about to be stored. */
 void sandbox_put_facts(struct sandbox *s, struct sandbox_record *next);
 
@@ -89,6 +103,18 @@ void sandbox_make(struct sandbox *s); /* provision, probe, ready; or failed */
 void sandbox_open_outlet(struct sandbox *s);
 /* Fills in what a record says from the moment it is ready. */
 void sandbox_enter_ready(struct sandbox *s, struct sandbox_record *next);
+
+void sandbox_note_box(struct sandbox *s); /* what its new box is called, into its facts */
+
+/* --- pause.c --- */
+void sandbox_held(struct ext_box *b, bool frozen, int r, const struct err *e);
+/* Lets it go on, for what is still to be done in it. */
+void sandbox_thaw_then(struct sandbox *s, void (*after)(struct sandbox *s));
+void sandbox_take_up_paused(struct sandbox *s);
+/* While it is resumed: it stands; it was found, or not; it could not be built, and stays paused. */
+void resume_ready(struct sandbox *s);
+void resume_adopted(struct sandbox *s, int r, const struct ext_found *found, size_t n);
+void resume_failed(struct sandbox *s, enum err_code code, const char *reason);
 
 /* --- egress.c --- */
 void sandbox_take_policy(struct sandbox *s, struct policy_text *t, uint64_t generation);

@@ -40,7 +40,7 @@ static void plan_next(struct sandbox *s)
 {
     int64_t wait = s->record.deadline_ns - clock_boot();
 
-    if (s->record.idle_ns) {
+    if (s->record.idle_ns && s->record.state != SANDBOX_PAUSED) {
         int64_t step = s->record.idle_ns / 4;
 
         wait = smaller(wait, step < LOOK_MIN_NS ? LOOK_MIN_NS : step);
@@ -105,7 +105,7 @@ static void told_expiring(struct change *c, int r, const struct err *e)
         plan_next(s);
         return;
     }
-    if (s->programs && s->box)
+    if (s->programs && s->box && s->record.state != SANDBOX_PAUSED)
         s->ops->signal_all(s->box, SIGTERM);
     else
         grace = 0; /* nobody to wait for */
@@ -131,13 +131,15 @@ static void begin_expiry(struct sandbox *s, const char *reason)
 
 static bool is_idle(const struct sandbox *s)
 {
-    return s->record.idle_ns && !s->attached && clock_boot() - s->used_ns >= s->record.idle_ns;
+    return s->record.state != SANDBOX_PAUSED && s->record.idle_ns && !s->attached &&
+           clock_boot() - s->used_ns >= s->record.idle_ns;
 }
 
 static void look(struct sandbox *s)
 {
     if (clock_boot() >= s->record.deadline_ns)
-        begin_expiry(s, "its time is over");
+        begin_expiry(s, s->record.state == SANDBOX_PAUSED ? "it was paused for too long"
+                                                          : "its time is over");
     else if (is_idle(s))
         begin_expiry(s, "nobody used it");
     else
@@ -176,14 +178,19 @@ static void on_due(struct loop_timer *t)
     bool over = clock_boot() >= s->record.deadline_ns;
 
     if (s->destroying || s->after_teardown)
-        return; /* if that fails, ttl_resume() comes */
+        return;                    /* if that fails, ttl_resume() comes */
+    if (s->pausing || s->resume) { /* its time stands still, or is about to */
+        look_again(s, NS_PER_S);
+        return;
+    }
     if (s->record.state == SANDBOX_FAILED) {
         look_at_failed(s);
     } else if (s->record.state == SANDBOX_EXPIRED) {
         sandbox_destroy(s, &ACTOR_DAEMON, s->record.reason, DESTROY_SYNC, NULL);
     } else if (s->expiring) {
         expire(s);
-    } else if (!over && s->record.idle_ns && s->box && (s->ops->can & EXT_CAN_USAGE)) {
+    } else if (!over && s->record.idle_ns && s->box && s->record.state != SANDBOX_PAUSED &&
+               (s->ops->can & EXT_CAN_USAGE)) {
         /* Whoever does not answer has used nothing, and the deadline does not wait for it. */
         if (!s->asked_usage) {
             s->asked_usage = true;

@@ -55,6 +55,7 @@ void sandbox_teardown(struct sandbox *s, void (*after)(struct sandbox *s))
 {
     bool under_way = s->after_teardown;
 
+    capture_abort(s);
     s->after_teardown = after;
     ttl_stop(s);
     loop_timer_stop(&s->quiet);
@@ -163,6 +164,10 @@ static void failed(struct sandbox *s)
 
 static void fail(struct sandbox *s, const char *step, enum err_code code, const char *reason)
 {
+    if (s->record.state == SANDBOX_PAUSED && !s->destroying) { /* its files are safe */
+        resume_failed(s, code, reason);
+        return;
+    }
     if (s->after_teardown)
         return; /* the first reason is the reason */
     (void)err_set(&s->failure, code, "%s", reason);
@@ -241,6 +246,10 @@ void sandbox_unmake(struct sandbox *s)
 
     s->destroying = true;
     sandbox_tell_creators(s, r, &e);
+    if (s->still && s->box && workspace_syncs(s) && !s->after_teardown && !s->after_thaw) {
+        sandbox_thaw_then(s, sandbox_unmake);
+        return;
+    }
     if (workspace_syncs(s) && s->record.ready_ns && s->box && !s->after_teardown &&
         s->sync != DESTROY_NO_SYNC)
         sync_then_teardown(s);

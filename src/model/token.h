@@ -4,10 +4,10 @@
 
 enum token_verb {
     VERB_READ,    /* get, list, events, logs, profiles */
-    VERB_CREATE,  /* create, recreate, estimate */
+    VERB_CREATE,  /* create, recreate, estimate, snapshot, fork */
     VERB_EXEC,    /* processes: start, attach, signal, stdin */
     VERB_FILES,   /* files, sync */
-    VERB_EXTEND,  /* extend-ttl */
+    VERB_EXTEND,  /* extend-ttl, pause, resume */
     VERB_DESTROY, /* destroy, recreate, expire */
     VERB_ADMIN,   /* tokens, hosts, inspect, reap-stale, backup, metrics */
     TOKEN_VERB_COUNT_,

@@ -1,0 +1,356 @@
+/* /v1/snapshots and what makes them: snapshot, fork, pause and resume of a sandbox. */
+#include "control/snapshots.h"
+
+#include <stdlib.h>
+
+#include "api/inside.h"
+#include "api/route.h"
+
+/* --- how one looks --- */
+
+static void put(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, str_from(key));
+    json_put_lossy(w, str_from(value));
+}
+
+static void put_number(struct json_writer *w, const char *key, int64_t value)
+{
+    json_key(w, str_from(key));
+    json_put_int(w, value);
+}
+
+static void put_pause(struct json_writer *w, int64_t pause_ns)
+{
+    json_key(w, STR("pause_ms"));
+    json_put_double(w, (double)(pause_ns / 1000) / 1000.0);
+}
+
+static int64_t count_words(struct str text)
+{
+    int64_t n = 0;
+    struct str word;
+
+    while (text.n) {
+        text = str_cut(text, ' ', &word);
+        n++;
+    }
+    return n;
+}
+
+static void write_one(struct json_writer *w, const void *what)
+{
+    const struct snapshot_record *r = what;
+
+    json_begin_object(w);
+    put(w, "snapshot_id", r->id);
+    if (r->name[0])
+        put(w, "name", r->name);
+    put(w, "owner", r->owner);
+    put(w, "sandbox_id", r->sandbox);
+    put(w, "profile", r->profile);
+    put_number(w, "profile_version", r->profile_version);
+    put_number(w, "bytes", r->bytes);
+    put_number(w, "entries", r->entries);
+    put_pause(w, r->pause_ns);
+    put_number(w, "layers", count_words(r->layers));
+    json_key(w, STR("labels"));
+    json_begin_object(w);
+    for (size_t i = 0; i < r->labels.n; i++)
+        put(w, r->labels.p[i].key, r->labels.p[i].value);
+    json_end_object(w);
+    time_write(w, "created_at", r->created_ns);
+    json_end_object(w);
+}
+
+/* --- snapshots --- */
+
+struct shown {
+    const struct snapshot **p;
+    size_t n, cap;
+};
+
+static void add(const struct snapshot *s, void *user)
+{
+    struct shown *all = user;
+
+    if (all->n == all->cap) {
+        all->cap = all->cap ? all->cap * 2 : 64;
+        all->p = reallocarray(all->p, all->cap, sizeof *all->p);
+        if (!all->p)
+            abort();
+    }
+    all->p[all->n++] = s;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct snapshot *x = *(const struct snapshot *const *)a,
+                          *y = *(const struct snapshot *const *)b;
+
+    return x->record.created_ns < y->record.created_ns   ? 1
+           : x->record.created_ns > y->record.created_ns ? -1
+                                                         : strcmp(x->record.id, y->record.id);
+}
+
+static void write_all(struct json_writer *w, const void *what)
+{
+    const struct shown *all = what;
+
+    json_begin_object(w);
+    json_key(w, STR("snapshots"));
+    json_begin_array(w);
+    for (size_t i = 0; i < all->n; i++)
+        write_one(w, &all->p[i]->record);
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static void list(struct call *c)
+{
+    struct shown all = { 0 };
+
+    snapshots_each(c->api->control, &c->caller, add, &all);
+    if (all.n)
+        qsort(all.p, all.n, sizeof *all.p, newest_first);
+    call_answer(c, 200, write_all, &all);
+    free(all.p);
+}
+
+static const struct snapshot *find(struct call *c)
+{
+    const struct snapshot *s = snapshot_find(c->api->control, &c->caller, c->params[0]);
+
+    if (!s)
+        call_fail_with(c, 404, "not_found", "there is no such snapshot");
+    return s;
+}
+
+static void get(struct call *c)
+{
+    const struct snapshot *s = find(c);
+
+    if (s)
+        call_answer(c, 200, write_one, &s->record);
+}
+
+struct deletion {
+    struct call *call;
+    struct unsnap_op op;
+};
+
+static void free_state(struct call *c)
+{
+    free(c->state);
+}
+
+static void deleted(struct unsnap_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct deletion, op)->call;
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer_empty(c);
+    call_unref(c);
+}
+
+static void delete (struct call *c)
+{
+    const struct snapshot *s = find(c);
+    struct deletion *d;
+
+    if (!s)
+        return;
+    d = calloc(1, sizeof *d);
+    if (!d)
+        abort();
+    d->call = call_ref(c);
+    d->op.done = deleted;
+    c->state = d;
+    c->on_end = free_state;
+    snapshot_delete(c->api->control, s, &d->op);
+}
+
+/* --- taking one --- */
+
+struct take_request {
+    const char *name;
+};
+
+static const struct json_field take_fields[] = {
+    { "name", JSON_KIND_STR, JSON_AT(struct take_request, name), .max = 63,
+      .doc = "What to call it; of one name, the newest counts." },
+};
+static const size_t take_field_count = COUNT_OF(take_fields);
+
+struct taking {
+    struct call *call;
+    struct take_request request;
+    struct snapshot_op op;
+};
+
+static void taken(struct snapshot_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct taking, op)->call;
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer(c, 201, write_one, &op->snapshot->record);
+    call_unref(c);
+}
+
+static void take(struct call *c)
+{
+    struct taking *t = calloc(1, sizeof *t);
+    struct err e;
+
+    if (!t)
+        abort();
+    c->state = t;
+    c->on_end = free_state;
+    if (json_bind(c->json, take_fields, take_field_count, &t->request, &c->arena, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    t->call = call_ref(c);
+    t->op = (struct snapshot_op){ .caller = &c->caller, .name = t->request.name, .done = taken };
+    sandbox_snapshot(c->sandbox, &t->op);
+}
+
+/* --- fork --- */
+
+struct fork_request {
+    uint32_t count;
+};
+
+static const struct json_field fork_fields[] = {
+    { "count", JSON_KIND_UINT, JSON_AT(struct fork_request, count), .min = 1, .max = FORK_MAX,
+      .preset = "1", .doc = "How many copies." },
+};
+static const size_t fork_field_count = COUNT_OF(fork_fields);
+
+struct forking {
+    struct call *call;
+    struct fork_op op;
+};
+
+static void forking_end(struct call *c)
+{
+    struct forking *f = c->state;
+
+    if (f->op.made)
+        fork_op_done(&f->op);
+    free(f);
+}
+
+static void write_forks(struct json_writer *w, const void *what)
+{
+    const struct fork_op *op = what;
+
+    json_begin_object(w);
+    json_key(w, STR("sandboxes"));
+    json_begin_array(w);
+    for (unsigned i = 0; i < op->next_; i++)
+        if (op->made[i].record)
+            sandbox_write(w, &(struct sandbox_shown){ .record = op->made[i].record,
+                                                      .expires_ns = op->made[i].expires_ns });
+    json_end_array(w);
+    put_pause(w, op->pause_ns);
+    json_end_object(w);
+}
+
+static void forked(struct fork_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct forking, op)->call;
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer(c, 201, write_forks, op);
+    call_unref(c);
+}
+
+static void fork_it(struct call *c)
+{
+    struct fork_request q = { 0 };
+    struct forking *f;
+    struct err e;
+
+    if (json_bind(c->json, fork_fields, fork_field_count, &q, &c->arena, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    f = calloc(1, sizeof *f);
+    if (!f)
+        abort();
+    f->call = call_ref(c);
+    f->op = (struct fork_op){ .caller = &c->caller, .count = q.count, .done = forked };
+    c->state = f;
+    c->on_end = forking_end;
+    sandbox_fork(c->sandbox, &f->op);
+}
+
+/* --- pause and resume --- */
+
+struct holding {
+    struct call *call;
+    struct sandbox_op op;
+};
+
+static void held(struct sandbox_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct holding, op)->call;
+    const struct sandbox_view v = sandbox_view(c->sandbox);
+    const struct sandbox_shown s = { .record = v.record, .expires_ns = v.expires_ns };
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer(c, 200, sandbox_write, &s);
+    call_unref(c);
+}
+
+static void hold(struct call *c,
+                 void (*how)(struct sandbox *s, const struct actor *who, struct sandbox_op *op))
+{
+    struct holding *h = calloc(1, sizeof *h);
+
+    if (!h)
+        abort();
+    h->call = call_ref(c);
+    h->op.done = held;
+    c->state = h;
+    c->on_end = free_state;
+    how(c->sandbox, &c->caller.actor, &h->op);
+}
+
+static void pause_it(struct call *c)
+{
+    hold(c, sandbox_pause);
+}
+
+static void resume_it(struct call *c)
+{
+    hold(c, sandbox_resume);
+}
+
+const struct route routes_snapshots[] = {
+    { H1_POST, VERB_CREATE, "/v1/sandboxes/{id}/snapshot", ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE,
+      take, "Keep what a sandbox has written", take_fields, &take_field_count, "Snapshot",
+      .status = 201 },
+    { H1_POST, VERB_CREATE, "/v1/sandboxes/{id}/fork", ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE,
+      fork_it, "Create sandboxes that begin with what this one has written", fork_fields,
+      &fork_field_count, "Forks", .status = 201 },
+    { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/pause", ROUTE_SANDBOX | ROUTE_LIVE, pause_it,
+      "Let a sandbox stand still, with its files safe", .answer = "Sandbox" },
+    { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/resume", ROUTE_SANDBOX | ROUTE_LIVE, resume_it,
+      "Let a paused sandbox go on", .answer = "Sandbox" },
+    { H1_GET, VERB_READ, "/v1/snapshots", 0, list, "List snapshots", .answer = "SnapshotList" },
+    { H1_GET, VERB_READ, "/v1/snapshots/{snapshot}", 0, get, "Show a snapshot",
+      .answer = "Snapshot" },
+    { H1_DELETE, VERB_DESTROY, "/v1/snapshots/{snapshot}", 0, delete, "Forget a snapshot",
+      .status = 204 },
+    { .path = NULL },
+};

@@ -1,0 +1,261 @@
+#include "base/own.h"
+#include "cli/answer.h"
+#include "cli/body.h"
+#include "cli/verbs.h"
+
+static const struct column columns[] = {
+    COLUMN("ID", "snapshot_id"),
+    COLUMN("NAME", "name", .most = 32),
+    COLUMN("SANDBOX", "sandbox_id"),
+    COLUMN("PROFILE", "profile", .most = 32),
+    COLUMN("SIZE", "bytes", .show = show_bytes),
+    COLUMN("FILES", "entries"),
+    COLUMN("PAUSE MS", "pause_ms"),
+    COLUMN("LAYERS", "layers", .alone = true),
+    COLUMN("OWNER", "owner", .alone = true),
+    COLUMN("LABELS", "labels", .alone = true),
+    COLUMN("CREATED", "created_at", .show = show_age),
+};
+static const struct kind kind = { "snapshots", "snapshot_id", columns, COUNT_OF(columns) };
+
+/* --- snapshot --- */
+
+struct snapshot_options {
+    struct common common;
+    const char *name;
+};
+
+static const struct option_spec snapshot_options[] = {
+    { "name", 0, "NAME", "what to call it", .kind = OPTION_TEXT,
+      .at = offsetof(struct snapshot_options, name) },
+};
+
+static int put_name(const struct verb *v, const void *options, char **argv, struct json_writer *w)
+{
+    const struct snapshot_options *o = options;
+
+    (void)v;
+    (void)argv;
+    body_text(w, "name", o->name);
+    return 0;
+}
+
+static int run_snapshot(const struct verb *v, int argc, char **argv)
+{
+    static struct snapshot_options o;
+    static const struct simple simple = { .method = "POST",
+                                          .before = "/v1/sandboxes/",
+                                          .after = "/snapshot",
+                                          .options = &o,
+                                          .body = put_name,
+                                          .kind = &kind,
+                                          .doing = "taking a snapshot" };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_snapshot = {
+    .name = "snapshot",
+    .arguments = "ID",
+    .summary = "keep what a sandbox has written",
+    .text = "All of its files, as they are at one moment: everything in it stands still while "
+            "they are\n"
+            "taken, and how long that was is shown. What is in /run, /dev/shm and in memory is not "
+            "kept,\n"
+            "nor are its processes. 'restore' makes a sandbox that begins with it.\n"
+            "\n"
+            "  sandboxer snapshot sbx_4k7 --name before-upgrade\n",
+    .options = snapshot_options,
+    .n_options = COUNT_OF(snapshot_options),
+    .run = run_snapshot,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_SANDBOX,
+};
+
+/* --- snapshots --- */
+
+static int run_list(const struct verb *v, int argc, char **argv)
+{
+    static const struct simple simple = {
+        .method = "GET", .before = "/v1/snapshots", .kind = &kind, .list = true
+    };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_snapshots_list = {
+    .name = "snapshots list",
+    .arguments = "",
+    .summary = "list snapshots, the newest first",
+    .text = "  sandboxer snapshots list\n",
+    .run = run_list,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+};
+
+static int run_get(const struct verb *v, int argc, char **argv)
+{
+    static const struct simple simple = { .method = "GET",
+                                          .before = "/v1/snapshots/",
+                                          .kind = &kind };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_snapshots_get = {
+    .name = "snapshots get",
+    .arguments = "SNAPSHOT",
+    .summary = "show a snapshot",
+    .text = "A snapshot is named by its id, or by the name that it was given.\n"
+            "\n"
+            "  sandboxer snapshots get before-upgrade\n",
+    .run = run_get,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_SNAPSHOT,
+};
+
+static int run_delete(const struct verb *v, int argc, char **argv)
+{
+    static const struct simple simple = {
+        .method = "DELETE", .before = "/v1/snapshots/", .kind = &kind, .done = "deleted"
+    };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_snapshots_delete = {
+    .name = "snapshots delete",
+    .arguments = "SNAPSHOT",
+    .summary = "forget a snapshot",
+    .text = "Sandboxes that were made from it go on.\n"
+            "\n"
+            "  sandboxer snapshots delete before-upgrade\n",
+    .run = run_delete,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_SNAPSHOT,
+};
+
+/* --- restore --- */
+
+struct restore_options {
+    struct common common;
+    const char *profile, *ttl;
+    struct option_list labels;
+};
+
+#define AT(member) .at = offsetof(struct restore_options, member)
+
+static const struct option_spec restore_options[] = {
+    { "profile", 'p', "PROFILE", "another one than the snapshot's, on the same system",
+      .kind = OPTION_TEXT, AT(profile), .complete = COMPLETE_PROFILE },
+    { "ttl", 0, "DURATION", "how long it lives: 30m, 2h (default: the profile's)",
+      .kind = OPTION_DURATION, AT(ttl) },
+    { "label", 'l', "KEY=VALUE", "a label to find it by; can be repeated", .kind = OPTION_PAIRS,
+      AT(labels) },
+};
+
+static int put_restore(const struct verb *v, const void *options, char **argv,
+                       struct json_writer *w)
+{
+    const struct restore_options *o = options;
+
+    (void)v;
+    body_text(w, "snapshot", argv[0]);
+    body_text(w, "profile", o->profile);
+    body_text(w, "ttl", o->ttl);
+    body_pairs(w, "labels", &o->labels);
+    return 0;
+}
+
+static int run_restore(const struct verb *v, int argc, char **argv)
+{
+    static struct restore_options o;
+    static const struct simple simple = { .method = "POST",
+                                          .before = "/v1/sandboxes",
+                                          .options = &o,
+                                          .body = put_restore,
+                                          .kind = &kind_sandbox,
+                                          .doing = "creating a sandbox" };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_restore = {
+    .name = "restore",
+    .arguments = "SNAPSHOT",
+    .summary = "create a sandbox that begins with a snapshot",
+    .text = "It is a new one, with an id, a hostname and a machine-id of its own; the snapshot "
+            "stays as it\n"
+            "is, however many are made from it.\n"
+            "\n"
+            "  id=$(sandboxer restore -q before-upgrade)\n",
+    .options = restore_options,
+    .n_options = COUNT_OF(restore_options),
+    .run = run_restore,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_SNAPSHOT,
+};
+
+/* --- fork --- */
+
+struct fork_options {
+    struct common common;
+    const char *count;
+};
+
+static const struct option_spec fork_options[] = {
+    { "count", 'n', "N", "how many (default: 1)", .kind = OPTION_COUNT,
+      .at = offsetof(struct fork_options, count) },
+};
+
+static int put_count(const struct verb *v, const void *options, char **argv, struct json_writer *w)
+{
+    const struct fork_options *o = options;
+    uint64_t n = 1;
+
+    (void)argv;
+    if (o->count && !str_to_u64(str_from(o->count), &n))
+        return verb_misused(v, "--count: '%s' is not a number", o->count);
+    json_key(w, STR("count"));
+    json_put_uint(w, n);
+    return 0;
+}
+
+static int run_fork(const struct verb *v, int argc, char **argv)
+{
+    static struct fork_options o;
+    static const struct simple simple = { .method = "POST",
+                                          .before = "/v1/sandboxes/",
+                                          .after = "/fork",
+                                          .options = &o,
+                                          .body = put_count,
+                                          .kind = &kind_sandbox,
+                                          .list = true,
+                                          .doing = "copying a sandbox" };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_fork = {
+    .name = "fork",
+    .arguments = "ID",
+    .summary = "create sandboxes that begin with what this one has written",
+    .text = "Its files are taken once, at one moment; each copy writes to its own. Processes are "
+            "not copied.\n"
+            "\n"
+            "  sandboxer fork sbx_4k7 -n 8\n",
+    .options = fork_options,
+    .n_options = COUNT_OF(fork_options),
+    .run = run_fork,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_SANDBOX,
+};

@@ -1,0 +1,239 @@
+#include "control/capture.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/hook.h"
+#include "control/sandbox.h"
+
+/* Everything has been told: the last word. */
+static void on_later(struct loop_later *l)
+{
+    struct capture *c = container_of(l, struct capture, later_);
+    struct sandbox *s = take_ptr(c->sandbox_);
+
+    if (s->capture == c)
+        s->capture = NULL;
+    if (c->r_ >= 0)
+        layer_ref(s->control, c->layer);
+    c->done(c, c->r_, c->r_ < 0 ? &c->err_ : NULL);
+    sandbox_unref(s);
+}
+
+static void tell(struct capture *c)
+{
+    loop_later(c->sandbox_->control->loop, &c->later_, on_later, NULL);
+}
+
+static void thaw(struct capture *c)
+{
+    struct sandbox *s = c->sandbox_;
+
+    c->thawing_ = true;
+    s->ops->thaw(s->box);
+}
+
+/* The layer is made, or will not be. It is not told before the sandbox goes on. */
+static void finish(struct capture *c, int r, const struct err *e)
+{
+    if (c->finished_)
+        return;
+    c->finished_ = true;
+    c->r_ = r;
+    if (r < 0)
+        c->err_ = *e;
+    keeper_cancel(&c->job_);
+    if (c->freezing_ || c->thawing_)
+        return; /* capture_held() goes on */
+    if (c->frozen_ && (r < 0 || !c->stay))
+        thaw(c);
+    else
+        tell(c);
+}
+
+/* --- the keeper --- */
+
+static void on_ready(struct keeper_job *j)
+{
+    struct capture *c = container_of(j, struct capture, job_);
+    struct sandbox *s = c->sandbox_;
+
+    hook_point("capture.freeze");
+    c->still_ns_ = clock_mono();
+    c->freezing_ = true;
+    s->ops->freeze(s->box);
+}
+
+static void on_progress(struct keeper_job *j, uint64_t bytes, uint64_t entries)
+{
+    struct capture *c = container_of(j, struct capture, job_);
+
+    (void)entries;
+    if (c->progress)
+        c->progress(c, bytes);
+}
+
+static void on_taken(struct keeper_job *j)
+{
+    struct capture *c = container_of(j, struct capture, job_);
+
+    hook_point("capture.taken");
+    c->taken_ = true;
+    if (!c->stay)
+        thaw(c);
+}
+
+static void on_done(struct keeper_job *j, int r, const struct err *e,
+                    const struct layers_said *said)
+{
+    struct capture *c = container_of(j, struct capture, job_);
+
+    if (r >= 0) {
+        c->bytes = said->bytes;
+        c->entries = said->entries;
+    }
+    hook_point("capture.done");
+    finish(c, r, e);
+}
+
+static const struct keeper_events events = {
+    .ready = on_ready, .progress = on_progress, .taken = on_taken, .done = on_done
+};
+
+/* --- the box --- */
+
+static int begin(struct capture *c, int upper, struct err *e)
+{
+    const struct sandbox *s = c->sandbox_;
+    struct layers_job job;
+    int r = id_make("lay_", c->layer, e);
+
+    if (r < 0)
+        return r;
+    layers_job_fill(&job, LAYERS_CAPTURE, c->layer);
+    return keeper_start(s->control, &c->job_, &events, &job, &upper, 1, e);
+}
+
+void capture_upper(struct sandbox *s, int r, const struct err *e, int *fd)
+{
+    struct capture *c = s->capture;
+    struct err why;
+
+    if (!c || c->finished_ || c->job_.running)
+        return;
+    if (r >= 0) {
+        r = begin(c, *fd, &why);
+        e = &why;
+    }
+    if (r < 0)
+        finish(c, r, e);
+}
+
+static void went_still(struct capture *c, int r, const struct err *e)
+{
+    c->freezing_ = false;
+    c->frozen_ = r >= 0;
+    if (c->finished_ && c->frozen_)
+        thaw(c);
+    else if (c->finished_)
+        tell(c);
+    else if (r < 0)
+        finish(c, r, e);
+    else
+        keeper_go(&c->job_);
+}
+
+static void went_on(struct capture *c)
+{
+    c->thawing_ = c->frozen_ = false;
+    c->pause_ns = clock_mono() - c->still_ns_;
+    if (c->finished_)
+        tell(c);
+}
+
+void capture_held(struct sandbox *s, bool frozen, int r, const struct err *e)
+{
+    struct capture *c = s->capture;
+
+    if (!c)
+        return;
+    if (frozen)
+        went_still(c, r, e);
+    else
+        went_on(c);
+}
+
+void capture_abort(struct sandbox *s)
+{
+    struct capture *c = s->capture;
+
+    if (!c)
+        return;
+    s->capture = NULL;
+    c->freezing_ = c->thawing_ = c->frozen_ = false; /* nobody tells any more */
+    if (!c->finished_) {
+        c->finished_ = true;
+        c->r_ = err_set(&c->err_, ERR_CONFLICT, "sandbox %s ended meanwhile", s->record.id);
+        keeper_cancel(&c->job_);
+        tell(c);
+    } else if (c->r_ >= 0) {
+        tell(c);
+    }
+}
+
+/* --- */
+
+static int check(const struct sandbox *s, struct err *e)
+{
+    if (!sandbox_state_usable(s->record.state) || s->destroying || s->after_teardown || !s->box)
+        return err_set(e, ERR_CONFLICT, "sandbox %s is %s: what it wrote cannot be captured",
+                       s->record.id,
+                       s->destroying ? "being destroyed" : sandbox_state_names[s->record.state]);
+    if (!(s->ops->can & EXT_CAN_SNAPSHOT) || !(s->ops->can & EXT_CAN_PAUSE))
+        return err_set(e, ERR_UNSUPPORTED, "%s has no snapshots", s->ops->id);
+    if (s->capture)
+        return err_set(e, ERR_BUSY, "sandbox %s is being captured already; try again",
+                       s->record.id);
+    return 0;
+}
+
+/* A paused sandbox has been captured. */
+static bool is_captured(const struct sandbox *s, const struct capture *c)
+{
+    return s->record.state == SANDBOX_PAUSED && s->facts.has_paused && !s->destroying && !c->stay &&
+           !s->resume;
+}
+
+static void take_captured(struct sandbox *s, struct capture *c)
+{
+    snprintf(c->layer, sizeof c->layer, "%s", s->facts.paused.layer);
+    c->bytes = (uint64_t)s->facts.paused.bytes;
+    c->entries = (uint64_t)s->facts.paused.entries;
+    c->finished_ = true;
+    c->r_ = 0;
+    tell(c);
+}
+
+void capture_start(struct sandbox *s, struct capture *c)
+{
+    struct err e;
+    int r = check(s, &e);
+
+    c->sandbox_ = sandbox_ref(s);
+    c->frozen_ = c->freezing_ = c->thawing_ = c->taken_ = c->finished_ = false;
+    c->job_.running = false;
+    c->pause_ns = 0;
+    if (is_captured(s, c)) {
+        take_captured(s, c);
+        return;
+    }
+    if (r < 0) {
+        c->finished_ = true;
+        c->r_ = r;
+        c->err_ = e;
+        tell(c);
+        return;
+    }
+    s->capture = c;
+    s->ops->upper(s->box);
+}

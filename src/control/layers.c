@@ -1,0 +1,195 @@
+#include "control/layers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/own.h"
+#include "control/plane.h"
+
+struct layer {
+    struct index_entry entry;
+    struct link link; /* doomed */
+    unsigned refs;
+    char name[LAYER_NAME_MAX];
+};
+
+/* What is done at the start, in this order. */
+enum { STEP_LIST = 1, STEP_SWEEP };
+
+static void next_job(struct control *c);
+
+static struct layer *find(struct control *c, const char *name)
+{
+    struct index_entry *v = index_find(&c->layers.known, str_from(name));
+
+    return v ? container_of(v, struct layer, entry) : NULL;
+}
+
+static struct layer *add(struct control *c, const char *name)
+{
+    struct layer *l = calloc(1, sizeof *l);
+
+    if (!l)
+        abort();
+    snprintf(l->name, sizeof l->name, "%s", name);
+    l->entry.id = l->name;
+    index_add(&c->layers.known, &l->entry);
+    return l;
+}
+
+static void forget(struct control *c, struct layer *l)
+{
+    link_leave(&l->link);
+    index_remove(&c->layers.known, &l->entry);
+    free(l);
+}
+
+bool layer_used(struct control *c, const char *name)
+{
+    const struct layer *l = find(c, name);
+
+    return l && l->refs;
+}
+
+void layer_ref(struct control *c, const char *name)
+{
+    struct layer *l = find(c, name);
+
+    if (!l)
+        l = add(c, name);
+    l->refs++;
+    link_leave(&l->link);
+}
+
+/* Layers of images are somebody else's to remove. */
+static void doom(struct control *c, struct layer *l)
+{
+    if (strncmp(l->name, "lay_", 4) != 0 || c->on_closed) {
+        forget(c, l);
+        return;
+    }
+    list_append(&c->layers.doomed, &l->link);
+    next_job(c);
+}
+
+void layer_unref(struct control *c, const char *name)
+{
+    struct layer *l = find(c, name);
+
+    if (l && l->refs && --l->refs == 0)
+        doom(c, l);
+}
+
+void layers_ref(struct control *c, const struct json_strs *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        layer_ref(c, names->p[i]);
+}
+
+void layers_unref(struct control *c, const struct json_strs *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        layer_unref(c, names->p[i]);
+}
+
+int layers_stack(const char *first, const struct json_strs *below, struct arena *a,
+                 struct json_strs *ret, struct err *e)
+{
+    const char **p = arena_array(a, below->n + 1, sizeof *p);
+
+    if (below->n + 1 > LAYERS_OF_SNAPSHOT_MAX)
+        return err_set(
+            e, ERR_TOO_BIG,
+            "it stands on %zu layers of snapshots, and there may be %d: restore an older "
+            "snapshot, or copy what is needed to a new sandbox",
+            below->n, LAYERS_OF_SNAPSHOT_MAX - 1);
+    if (!p || !(p[0] = arena_dup(a, str_from(first))))
+        return err_set(e, ERR_TOO_BIG, "too many layers");
+    for (size_t i = 0; i < below->n; i++)
+        if (!(p[i + 1] = arena_dup(a, str_from(below->p[i]))))
+            return err_set(e, ERR_TOO_BIG, "too many layers");
+    *ret = (struct json_strs){ p, below->n + 1 };
+    return 0;
+}
+
+/* --- keepers, one at a time --- */
+
+static void on_line(struct keeper_job *j, const char *text)
+{
+    struct control *c = container_of(j, struct control, layers.job);
+
+    if (strncmp(text, "lay_", 4) == 0 && layer_name_valid(text) && !find(c, text))
+        list_append(&c->layers.doomed, &add(c, text)->link);
+}
+
+static void on_done(struct keeper_job *j, int r, const struct err *e,
+                    const struct layers_said *said)
+{
+    struct control *c = container_of(j, struct control, layers.job);
+
+    (void)said;
+    if (r < 0) /* the next start does it */
+        LOG(WARN, "layers.job_failed", LOG_S("error", e->msg));
+    next_job(c);
+}
+
+static const struct keeper_events events = { .line = on_line, .done = on_done };
+
+static bool take_job(struct control *c, struct layers_job *ret)
+{
+    struct link *m;
+    struct layer *l;
+
+    if (c->layers.steps == STEP_LIST || c->layers.steps == STEP_SWEEP) {
+        layers_job_fill(ret, c->layers.steps == STEP_LIST ? LAYERS_LIST : LAYERS_SWEEP, NULL);
+        c->layers.steps = c->layers.steps == STEP_LIST ? STEP_SWEEP : 0;
+        return true;
+    }
+    m = list_first(&c->layers.doomed);
+    if (!m)
+        return false;
+    l = container_of(m, struct layer, link);
+    LOG(INFO, "layer.removing", LOG_S("layer", l->name));
+    layers_job_fill(ret, LAYERS_REMOVE, l->name);
+    forget(c, l);
+    return true;
+}
+
+static void next_job(struct control *c)
+{
+    struct layers_job job;
+    struct err e;
+
+    if (!c->open || c->on_closed || c->layers.job.running || !c->keeper)
+        return;
+    while (take_job(c, &job)) {
+        if (keeper_start(c, &c->layers.job, &events, &job, NULL, 0, &e) >= 0)
+            return;
+        LOG(WARN, "layers.job_failed", LOG_S("error", e.msg));
+    }
+}
+
+void layers_open(struct control *c)
+{
+    /* A record that could not be read may name anything. */
+    c->layers.steps = c->unreadable ? STEP_SWEEP : STEP_LIST;
+    next_job(c);
+}
+
+static void drop(struct index_entry *v, void *user)
+{
+    struct layer *l = container_of(v, struct layer, entry);
+
+    (void)user;
+    link_leave(&l->link);
+    free(l);
+}
+
+void layers_close(struct control *c)
+{
+    keeper_cancel(&c->layers.job);
+    index_each(&c->layers.known, drop, NULL);
+    index_done(&c->layers.known);
+}

@@ -1,0 +1,40 @@
+/* Layers of the storage, and who needs them.
+ *
+ * A captured layer ("lay_…") is kept as long as somebody names it: a snapshot, or a sandbox that
+ * was built on it or was paused. All of these are in memory, so counting them is, too; what nobody
+ * names any more is removed by a keeper, one after the other. At the start, when everybody has been
+ * heard of, what lies there without a name is removed. So whoever needs a layer first makes it,
+ * then names it on disk: a crash in between leaves nothing but what is swept. */
+#ifndef CONTROL_LAYERS_H
+#define CONTROL_LAYERS_H
+
+#include "control/index.h"
+#include "control/keeper.h"
+#include "json/bind.h"
+
+enum {
+    LAYERS_OF_SNAPSHOT_MAX = 20, /* leaves room for an image's */
+};
+
+struct layers {
+    struct index known;    /* struct layer, in layers.c */
+    struct list doomed;    /* to be removed */
+    struct keeper_job job; /* the one that is under way */
+    struct control *control;
+    unsigned steps; /* of the start that are still to be done */
+};
+
+void layers_open(struct control *c); /* when every sandbox and snapshot is known */
+void layers_close(struct control *c);
+
+void layer_ref(struct control *c, const char *name);
+void layer_unref(struct control *c, const char *name);
+void layers_ref(struct control *c, const struct json_strs *names);
+void layers_unref(struct control *c, const struct json_strs *names);
+bool layer_used(struct control *c, const char *name);
+
+/* `first` above the others, on the arena. -ERR_TOO_BIG if that is too high a stack. */
+int layers_stack(const char *first, const struct json_strs *below, struct arena *a,
+                 struct json_strs *ret, struct err *e);
+
+#endif

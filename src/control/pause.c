@@ -1,0 +1,327 @@
+/* Pausing: everything in a sandbox stands still, and what it has written is safe, also from a
+ * restart of the machine. Its time stands still, too, but it is not kept for ever.
+ *
+ * Resuming lets it go on where it stood. If its processes are gone, because the machine was
+ * restarted or somebody killed them, it is built again, under its own id, on what it had written.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/hook.h"
+#include "base/log.h"
+#include "control/processes.h"
+#include "control/sandbox.h"
+#include "control/spec.h"
+
+/* --- pausing --- */
+
+struct pausing {
+    struct sandbox *sandbox; /* referenced */
+    struct capture capture;
+    struct actor actor;
+    struct sandbox_op *op;
+};
+
+/* Ends an operation from the loop: op->sandbox is its reference. */
+static void tell(struct sandbox_op *op, int r, const struct err *e)
+{
+    struct sandbox *s = take_ptr(op->sandbox);
+
+    if (op->done && s)
+        op->done(op, r, e);
+    if (s)
+        sandbox_unref(s);
+}
+
+static void pausing_end(struct pausing *p, int r, const struct err *e)
+{
+    struct sandbox *s = p->sandbox;
+
+    s->pausing = false;
+    tell(p->op, r, e);
+    free(p);
+    sandbox_unref(s);
+}
+
+static void told_paused(struct change *ch, int r, const struct err *e)
+{
+    struct pausing *p = ch->user;
+    struct sandbox *s = p->sandbox;
+
+    hook_point("pause.told");
+    if (r >= 0) {
+        s->still = true;
+        ttl_start(s);
+    } else {
+        s->facts.has_paused = false;
+        layer_unref(s->control, p->capture.layer);
+        if (s->box && !s->after_teardown)
+            s->ops->thaw(s->box);
+    }
+    pausing_end(p, r, e);
+}
+
+static void edit_paused(struct change *ch, struct sandbox_record *next)
+{
+    const struct pausing *p = ch->user;
+    struct sandbox *s = p->sandbox;
+    int64_t longest = s->control->config->ttl.paused, now = clock_boot();
+
+    s->facts.has_paused = true;
+    s->facts.paused.layer = arena_dup(&s->arena, str_from(p->capture.layer));
+    s->facts.paused.bytes = (int64_t)p->capture.bytes;
+    s->facts.paused.entries = (int64_t)p->capture.entries;
+    s->facts.paused.left_ns = next->deadline_ns > now ? next->deadline_ns - now : NS_PER_S;
+    s->facts.paused.until_ns = clock_wall() + longest;
+    next->deadline_ns = now + longest;
+    snprintf(next->boot, sizeof next->boot, "%s", s->control->boot);
+    sandbox_put_facts(s, next);
+}
+
+static void captured(struct capture *c, int r, const struct err *e)
+{
+    struct pausing *p = container_of(c, struct pausing, capture);
+    struct change *ch;
+
+    if (r < 0) {
+        pausing_end(p, r, e);
+        return;
+    }
+    hook_point("pause.record");
+    ch = change_new(p->sandbox, &p->actor, "pause");
+    change_to(ch, SANDBOX_PAUSED);
+    ch->edit = edit_paused;
+    ch->done = told_paused;
+    ch->user = p;
+    change_submit(ch);
+}
+
+void sandbox_pause(struct sandbox *s, const struct actor *who, struct sandbox_op *op)
+{
+    struct pausing *p;
+
+    if (s->record.state == SANDBOX_PAUSED && !s->resume) {
+        sandbox_op_finish(op, s, 0, NULL); /* as often as one likes */
+        return;
+    }
+    p = calloc(1, sizeof *p);
+    if (!p)
+        abort();
+    *p = (struct pausing){ .sandbox = sandbox_ref(s),
+                           .actor = *who,
+                           .op = op,
+                           .capture = { .stay = true, .done = captured } };
+    op->sandbox = sandbox_ref(s);
+    s->pausing = true;
+    capture_start(s, &p->capture);
+}
+
+/* --- resuming --- */
+
+struct resume {
+    struct sandbox_op *op;
+    struct actor actor;
+    bool rebuilt; /* its processes are gone */
+    int r;
+    struct err err;
+};
+
+static void resume_end(struct sandbox *s, int r, const struct err *e)
+{
+    struct resume *u = take_ptr(s->resume);
+
+    ttl_start(s);
+    tell(u->op, r, e);
+    free(u);
+}
+
+static void edit_resumed(struct change *ch, struct sandbox_record *next)
+{
+    struct sandbox *s = ch->sandbox;
+
+    if (s->resume->rebuilt)
+        sandbox_note_box(s);
+    next->deadline_ns = clock_boot() + s->facts.paused.left_ns;
+    snprintf(next->boot, sizeof next->boot, "%s", s->control->boot);
+    s->facts.has_paused = false;
+    if (s->resume->rebuilt)
+        s->facts.layers = s->stack;
+    sandbox_put_facts(s, next);
+}
+
+/* On what it had written it stands from now on, if it was built again; else it has that still. */
+static void told_resumed(struct change *ch, int r, const struct err *e)
+{
+    struct sandbox *s = ch->sandbox;
+
+    hook_point("resume.told");
+    if (r >= 0 && !s->resume->rebuilt)
+        layer_unref(s->control, s->facts.paused.layer);
+    s->still = false;
+    sandbox_settle(s);
+    resume_end(s, r, e);
+}
+
+void resume_ready(struct sandbox *s)
+{
+    struct change *ch = change_new(
+        s, &s->resume->actor,
+        s->resume->rebuilt ? "resume: its processes were gone, its files are there" : "resume");
+
+    hook_point("resume.record");
+    change_to(ch, SANDBOX_READY);
+    if (s->programs)
+        change_to(ch, SANDBOX_ACTIVE);
+    ch->edit = edit_resumed;
+    ch->done = told_resumed;
+    ch->stubborn = true;
+    change_submit(ch);
+}
+
+static void still_paused(struct sandbox *s)
+{
+    if (s->resume)
+        resume_end(s, s->resume->r, &s->resume->err);
+    else
+        ttl_start(s);
+}
+
+void resume_failed(struct sandbox *s, enum err_code code, const char *reason)
+{
+    LOG(WARN, "sandbox.not_resumed", LOG_S("sandbox", s->record.id), LOG_S("error", reason));
+    if (s->resume)
+        s->resume->r =
+            err_set(&s->resume->err, code, "%s is still paused: %s", s->record.id, reason);
+    s->still = false;
+    if (!s->after_teardown)
+        sandbox_teardown(s, still_paused);
+}
+
+/* Everything of the old one is removed. */
+static void rebuild(struct sandbox *s)
+{
+    struct extension *ext = control_extension(s->control, s->record.extension, &s->ops);
+    struct ext_spec spec;
+    struct err e;
+    int r = 0;
+
+    if (s->destroying) {
+        resume_failed(s, ERR_CONFLICT, "it is being destroyed");
+        return;
+    }
+    s->resume->rebuilt = true;
+    if (!ext || !s->profile)
+        r = err_set(&e, ERR_CONFLICT, "its profile is gone");
+    if (r >= 0)
+        r = layers_stack(s->facts.paused.layer, &s->facts.layers, &s->arena, &s->stack, &e);
+    if (r >= 0)
+        r = spec_fill(s->profile, &s->request, !s->control->context.roots_only, &spec, &e);
+    if (r < 0) {
+        resume_failed(s, e.code, e.msg);
+        return;
+    }
+    spec.layers = s->stack.p;
+    spec.n_layers = s->stack.n;
+    sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
+    s->ops->provision(s->box, &spec); /* → make.c, which comes back to resume_ready() */
+}
+
+void resume_adopted(struct sandbox *s, int r, const struct ext_found *found, size_t n)
+{
+    if (r < 0) {
+        processes_found(s, NULL, 0);
+        sandbox_teardown(s, rebuild);
+        return;
+    }
+    s->box->unenforced = s->facts.unenforced;
+    processes_found(s, found, n);
+    sandbox_reopen_outlet(s);
+    resume_ready(s);
+}
+
+static void begin_resume(struct sandbox *s)
+{
+    struct extension *ext = control_extension(s->control, s->record.extension, &s->ops);
+
+    ttl_stop(s);
+    if (s->still && s->box) {
+        s->ops->thaw(s->box); /* → sandbox_held() */
+    } else if (ext && s->found_still) {
+        s->found_still = false;
+        sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
+        s->ops->adopt(s->box, s->facts.handle ? s->facts.handle : "");
+    } else {
+        sandbox_teardown(s, rebuild);
+    }
+}
+
+void sandbox_resume(struct sandbox *s, const struct actor *who, struct sandbox_op *op)
+{
+    struct err e;
+
+    if (sandbox_state_usable(s->record.state) && !s->destroying && !s->pausing) {
+        sandbox_op_finish(op, s, 0, NULL);
+        return;
+    }
+    if (s->record.state != SANDBOX_PAUSED || s->destroying || s->after_teardown || s->resume ||
+        s->expiring) {
+        int r = err_set(&e, s->resume || s->pausing ? ERR_BUSY : ERR_CONFLICT,
+                        "sandbox %s is %s: it cannot be resumed now", s->record.id,
+                        s->destroying ? "being destroyed"
+                        : s->resume   ? "being resumed"
+                        : s->pausing  ? "being paused"
+                                      : sandbox_state_names[s->record.state]);
+
+        sandbox_op_finish(op, s, r, &e);
+        return;
+    }
+    s->resume = calloc(1, sizeof *s->resume);
+    if (!s->resume)
+        abort();
+    *s->resume = (struct resume){ .op = op, .actor = *who };
+    op->sandbox = sandbox_ref(s);
+    begin_resume(s);
+}
+
+/* --- the box --- */
+
+void sandbox_held(struct ext_box *b, bool frozen, int r, const struct err *e)
+{
+    struct sandbox *s = b->owner;
+    void (*after)(struct sandbox *) = s->after_thaw;
+
+    if (s->capture) {
+        capture_held(s, frozen, r, e);
+    } else if (!frozen && after) {
+        s->after_thaw = NULL;
+        after(s);
+    } else if (!frozen && s->resume && !s->destroying) {
+        resume_ready(s);
+    }
+}
+
+void sandbox_thaw_then(struct sandbox *s, void (*after)(struct sandbox *s))
+{
+    s->still = false;
+    s->after_thaw = after;
+    s->ops->thaw(s->box);
+}
+
+/* --- after a restart of the daemon --- */
+
+void sandbox_take_up_paused(struct sandbox *s)
+{
+    struct sandbox_record *r = &s->record;
+    int64_t left = s->facts.paused.until_ns - clock_wall();
+
+    if (strcmp(r->boot, s->control->boot) == 0) {
+        s->found_still = true;
+    } else {
+        processes_found(s, NULL, 0);
+        r->deadline_ns = clock_boot() + (left > 0 ? left : 0);
+        snprintf(r->boot, sizeof r->boot, "%s", s->control->boot);
+    }
+    LOG(INFO, "sandbox.paused_found", LOG_S("sandbox", r->id));
+    ttl_start(s);
+}

@@ -1,0 +1,293 @@
+#include "control/snapshots.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/hook.h"
+#include "control/sandbox.h"
+
+enum { SNAPSHOT_ARENA_MAX = 64 << 10 };
+
+/* --- in memory --- */
+
+static void snapshot_free(struct snapshot *s)
+{
+    if (!s)
+        return;
+    arena_done(&s->arena);
+    free(s);
+}
+
+static int read_layers(struct snapshot *s, struct err *e)
+{
+    const char *names[LAYERS_OF_SNAPSHOT_MAX], **copy;
+    struct str rest = s->record.layers, word;
+    size_t n = 0;
+
+    while (rest.n && n < LAYERS_OF_SNAPSHOT_MAX) {
+        rest = str_cut(rest, ' ', &word);
+        names[n] = arena_dup(&s->arena, word);
+        if (!names[n] || !layer_name_valid(names[n]))
+            return err_set(e, ERR_INVALID, "the record of %s names no layer", s->record.id);
+        n++;
+    }
+    copy = arena_array(&s->arena, n + 1, sizeof *copy);
+    if (rest.n || !n || !copy)
+        return err_set(e, ERR_INVALID, "the record of %s names too many layers, or none",
+                       s->record.id);
+    memcpy(copy, names, n * sizeof *copy);
+    s->layers = (struct json_strs){ copy, n };
+    return 0;
+}
+
+/* Everything the record points to is copied. */
+static int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct err *e)
+{
+    struct snapshot *s = calloc(1, sizeof *s);
+    struct json_pair *labels;
+    int x;
+
+    if (!s)
+        abort();
+    s->record = *r;
+    arena_init(&s->arena, SNAPSHOT_ARENA_MAX);
+    s->record.image.p = arena_dup(&s->arena, r->image);
+    s->record.layers.p = arena_dup(&s->arena, r->layers);
+    labels = arena_array(&s->arena, r->labels.n + 1, sizeof *labels);
+    for (size_t i = 0; labels && i < r->labels.n; i++)
+        labels[i] = (struct json_pair){ arena_dup(&s->arena, str_from(r->labels.p[i].key)),
+                                        arena_dup(&s->arena, str_from(r->labels.p[i].value)) };
+    s->record.labels.p = labels;
+    x = s->record.image.p && s->record.layers.p && labels
+            ? read_layers(s, e)
+            : err_set(e, ERR_TOO_BIG, "the record of %s is too large", r->id);
+    if (x < 0) {
+        snapshot_free(s);
+        return x;
+    }
+    s->entry.id = s->record.id;
+    *ret = s;
+    return 0;
+}
+
+static void keep(struct control *c, struct snapshot *s)
+{
+    index_add(&c->snapshots, &s->entry);
+    layers_ref(c, &s->layers);
+}
+
+int snapshots_load(struct control *c, struct err *e)
+{
+    struct store_query q = { .kind = STORE_SNAPSHOTS };
+    int r;
+
+    arena_init(&q.arena, (size_t)1 << 28);
+    r = store_ask_now(c->store, &q, e);
+    for (size_t i = 0; r >= 0 && i < q.n; i++) {
+        struct snapshot *s;
+
+        r = snapshot_new(&q.snapshots[i], &s, e);
+        if (r >= 0)
+            keep(c, s);
+    }
+    arena_done(&q.arena);
+    return r;
+}
+
+static void drop(struct index_entry *v, void *user)
+{
+    (void)user;
+    snapshot_free(container_of(v, struct snapshot, entry));
+}
+
+void snapshots_close(struct control *c)
+{
+    index_each(&c->snapshots, drop, NULL);
+    index_done(&c->snapshots);
+}
+
+/* As a sandbox's record is. */
+static bool visible(const struct caller *who, const struct snapshot_record *r)
+{
+    struct sandbox_record as = { .labels = r->labels };
+
+    snprintf(as.owner, sizeof as.owner, "%s", r->owner);
+    return sandbox_visible(who, &as);
+}
+
+struct search {
+    const struct caller *who;
+    struct str name;
+    struct snapshot *found;
+    void (*each)(const struct snapshot *s, void *user);
+    void *user;
+};
+
+static void look(struct index_entry *v, void *user)
+{
+    struct snapshot *s = container_of(v, struct snapshot, entry);
+    struct search *x = user;
+
+    if (!visible(x->who, &s->record))
+        return;
+    if (x->each)
+        x->each(s, x->user);
+    else if (str_eq(x->name, str_from(s->record.name)) &&
+             (!x->found || x->found->record.created_ns < s->record.created_ns))
+        x->found = s; /* of one name, the newest */
+}
+
+struct snapshot *snapshot_find(struct control *c, const struct caller *who, struct str id)
+{
+    struct index_entry *v = index_find(&c->snapshots, id);
+    struct snapshot *s = v ? container_of(v, struct snapshot, entry) : NULL;
+    struct search x = { .who = who, .name = id };
+
+    if (s)
+        return visible(who, &s->record) ? s : NULL;
+    if (id.n)
+        index_each(&c->snapshots, look, &x);
+    return x.found;
+}
+
+void snapshots_each(struct control *c, const struct caller *who,
+                    void (*each)(const struct snapshot *s, void *user), void *user)
+{
+    struct search x = { .who = who, .each = each, .user = user };
+
+    index_each(&c->snapshots, look, &x);
+}
+
+/* --- taking one --- */
+
+static void finish(struct snapshot_op *op, int r, const struct err *e)
+{
+    struct sandbox *s = take_ptr(op->sandbox_);
+
+    op->done(op, r, e);
+    sandbox_unref(s);
+}
+
+/* The snapshot names the layer itself from now on. */
+static void let_go(struct snapshot_op *op)
+{
+    layer_unref(op->sandbox_->control, op->capture_.layer);
+}
+
+static void told(struct change *ch, int r, const struct err *e)
+{
+    struct snapshot_op *op = ch->user;
+
+    hook_point("snapshot.told");
+    if (r >= 0) {
+        op->snapshot = op->new_;
+        keep(op->sandbox_->control, take_ptr(op->new_));
+    } else {
+        snapshot_free(take_ptr(op->new_));
+    }
+    let_go(op);
+    finish(op, r, e);
+}
+
+static void also(struct change *ch, struct store_txn *t)
+{
+    struct snapshot_op *op = ch->user;
+
+    store_put_snapshot(t, &op->new_->record);
+}
+
+static int make_record(struct snapshot_op *op, const struct json_strs *layers, struct err *e)
+{
+    const struct sandbox *s = op->sandbox_;
+    struct buf text AUTO(buf_done) = BUF_INIT(8192);
+    struct snapshot_record r = { .profile_version = s->record.profile_version,
+                                 .created_ns = clock_wall(),
+                                 .bytes = (int64_t)op->capture_.bytes,
+                                 .entries = (int64_t)op->capture_.entries,
+                                 .pause_ns = op->capture_.pause_ns,
+                                 .image = str_from(
+                                     s->profile && s->profile->image ? s->profile->image : ""),
+                                 .labels = s->record.labels };
+    int x = id_make("snap_", r.id, e);
+
+    for (size_t i = 0; x >= 0 && i < layers->n; i++)
+        x = buf_addf(&text, "%s%s", i ? " " : "", layers->p[i]);
+    if (x < 0)
+        return x;
+    r.layers = buf_str(&text);
+    snprintf(r.owner, sizeof r.owner, "%s", s->record.owner);
+    snprintf(r.name, sizeof r.name, "%s", op->name ? op->name : "");
+    snprintf(r.sandbox, sizeof r.sandbox, "%s", s->record.id);
+    snprintf(r.profile, sizeof r.profile, "%s", s->record.profile);
+    return snapshot_new(&r, &op->new_, e);
+}
+
+static void put_on_record(struct snapshot_op *op, const char *layer)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(SNAPSHOT_ARENA_MAX);
+    struct sandbox *s = op->sandbox_;
+    struct json_strs layers;
+    struct change *ch;
+    struct err e;
+    int r = layers_stack(layer, &s->facts.layers, &a, &layers, &e);
+
+    if (r >= 0)
+        r = make_record(op, &layers, &e);
+    if (r < 0) {
+        let_go(op);
+        finish(op, r, &e);
+        return;
+    }
+    hook_point("snapshot.record");
+    ch = change_new(s, &op->caller->actor, op->new_->record.id);
+    ch->type = "sandbox.snapshot";
+    ch->also = also;
+    ch->done = told;
+    ch->user = op;
+    change_submit(ch);
+}
+
+static void captured(struct capture *c, int r, const struct err *e)
+{
+    struct snapshot_op *op = container_of(c, struct snapshot_op, capture_);
+
+    if (r < 0)
+        finish(op, r, e);
+    else
+        put_on_record(op, c->layer);
+}
+
+void sandbox_snapshot(struct sandbox *s, struct snapshot_op *op)
+{
+    op->sandbox_ = sandbox_ref(s);
+    op->new_ = NULL;
+    op->capture_ = (struct capture){ .done = captured };
+    capture_start(s, &op->capture_);
+}
+
+/* --- forgetting one --- */
+
+static void removed(struct store_txn *t, int r, const struct err *e)
+{
+    struct unsnap_op *op = container_of(t, struct unsnap_op, txn_);
+    struct control *c = op->control_;
+    struct index_entry *v = index_find(&c->snapshots, str_from(op->id_));
+    struct snapshot *s = v ? container_of(v, struct snapshot, entry) : NULL;
+
+    if (r >= 0 && s) {
+        index_remove(&c->snapshots, &s->entry);
+        layers_unref(c, &s->layers);
+        snapshot_free(s);
+    }
+    op->done(op, r, e);
+}
+
+void snapshot_delete(struct control *c, const struct snapshot *s, struct unsnap_op *op)
+{
+    op->control_ = c;
+    memcpy(op->id_, s->record.id, sizeof op->id_);
+    store_txn_begin(&op->txn_, c->store);
+    store_remove_snapshot(&op->txn_, op->id_);
+    store_commit(&op->txn_, removed);
+}

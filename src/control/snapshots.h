@@ -1,0 +1,72 @@
+/* Snapshots: what sandboxes had written at a moment. All of them are in memory. */
+#ifndef CONTROL_SNAPSHOTS_H
+#define CONTROL_SNAPSHOTS_H
+
+#include "control/capture.h"
+#include "control/control.h"
+#include "control/index.h"
+
+struct snapshot {
+    struct index_entry entry;
+    struct arena arena; /* what record and layers point to */
+    struct snapshot_record record;
+    struct json_strs layers;
+};
+
+int snapshots_load(struct control *c, struct err *e); /* blocks; for the start */
+void snapshots_close(struct control *c);
+
+/* By its id, or the name that its owner gave it, if the caller may see it; else NULL. */
+struct snapshot *snapshot_find(struct control *c, const struct caller *who, struct str id);
+/* Each that the caller may see, in no order. */
+void snapshots_each(struct control *c, const struct caller *who,
+                    void (*each)(const struct snapshot *s, void *user), void *user);
+
+/* Takes one of a live or paused sandbox. */
+struct snapshot_op {
+    const struct caller *caller;
+    const char *name; /* "" or NULL: none */
+    /* out */
+    const struct snapshot *snapshot; /* borrowed until the next turn of the loop */
+    void (*done)(struct snapshot_op *op, int r, const struct err *e);
+    /* private */
+    struct sandbox *sandbox_;
+    struct snapshot *new_;
+    struct capture capture_;
+};
+/* It cannot be cancelled: the owner stays until done. */
+void sandbox_snapshot(struct sandbox *s, struct snapshot_op *op);
+
+/* Forgets it; its layers go when nothing stands on them. */
+struct unsnap_op {
+    void (*done)(struct unsnap_op *op, int r, const struct err *e);
+    struct control *control_;
+    char id_[ID_MAX];
+    struct store_txn txn_;
+};
+void snapshot_delete(struct control *c, const struct snapshot *s, struct unsnap_op *op);
+
+/* Several sandboxes that begin with what this one has written, each its own: as by create. */
+enum { FORK_MAX = 100 };
+struct fork_op {
+    const struct caller *caller;
+    unsigned count;
+    /* out: of those that were made, also where another failed */
+    struct create_op *made; /* as many as count; record NULL: it was not */
+    int64_t pause_ns;
+    void (*done)(struct fork_op *op, int r, const struct err *e);
+    /* private */
+    struct sandbox *sandbox_;
+    struct capture capture_;
+    struct json_strs layers_;
+    struct arena arena_;
+    struct create_request request_;
+    unsigned next_, pending_;
+    int r_;
+    struct err err_;
+};
+/* As above; then fork_op_done(). */
+void sandbox_fork(struct sandbox *s, struct fork_op *op);
+void fork_op_done(struct fork_op *op);
+
+#endif

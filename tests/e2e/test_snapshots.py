@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+# parallel
+"""Snapshots, forks and pauses: every byte and attribute comes back, whoever is killed meanwhile."""
+
+import json
+import os
+import signal
+import socket
+import struct
+
+from daemon import Cut, Daemon
+from harness import check, equal, main, processes, test, wait_for
+
+# Something of everything that a file can be, below one directory.
+MAKE = r"""
+import os, socket, sys
+top = sys.argv[1]
+os.makedirs(top + "/deep/er", exist_ok=True)
+os.chdir(top)
+open("plain", "w").write("plain\n" * 1000)
+os.chmod("plain", 0o751)
+os.link("plain", "deep/linked")
+os.symlink("../plain", "deep/link")
+os.symlink("/nowhere/at/all", "dangling")
+os.mkfifo("fifo", 0o640)
+s = socket.socket(socket.AF_UNIX); s.bind("socket")
+with open("sparse", "wb") as f:
+    f.seek(3 << 20); f.write(b"x" * 5000); f.seek(9 << 20); f.write(b"end"); f.truncate(12 << 20)
+open("empty", "w")
+os.mkdir("closed"); open("closed/in", "w").write("in"); os.chmod("closed", 0o500)
+os.mkdir("sticky"); os.chmod("sticky", 0o1777)
+open(b"name\xff\n", "w").write("odd")
+for name in ("plain", "deep"):
+    try:
+        os.setxattr(name, "user.note", b"\x00\xffvalue")
+    except OSError:
+        pass
+try:
+    os.chown("empty", 1000, 1000)
+except OSError:
+    pass
+for path in ("plain", "empty", "fifo", "sticky", "deep/er", "deep"):
+    os.utime(path, ns=(1_000_000_001, 2_000_000_003))
+os.utime("dangling", ns=(5, 7), follow_symlinks=False)
+"""
+
+# What can be told of all of it: a line each.
+LOOK = r"""
+import hashlib, json, os, stat, sys
+seen, out = {}, []
+def holes(path, size):
+    found, at = [], 0
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        while at < size:
+            try: data = os.lseek(fd, at, os.SEEK_DATA)
+            except OSError: break
+            at = os.lseek(fd, data, os.SEEK_HOLE)
+            found.append([data // 4096, -(-at // 4096)])
+    finally: os.close(fd)
+    return found
+def look(path):
+    st = os.lstat(path)
+    kind = stat.S_IFMT(st.st_mode)
+    line = [repr(os.fsencode(path)), oct(st.st_mode), st.st_uid, st.st_gid, st.st_mtime_ns]
+    if kind == stat.S_IFLNK: line.append(os.readlink(path))
+    if kind == stat.S_IFREG:
+        line += [st.st_size, hashlib.sha256(open(path, "rb").read()).hexdigest(), holes(path, st.st_size)]
+        line.append(seen.setdefault(st.st_ino, repr(os.fsencode(path))) if st.st_nlink > 1 else "")
+    if kind in (stat.S_IFREG, stat.S_IFDIR):
+        line.append(sorted((n, repr(os.getxattr(path, n))) for n in os.listxattr(path)))
+    out.append(line)
+    if kind == stat.S_IFDIR:
+        for name in sorted(os.listdir(path)): look(os.path.join(path, name))
+for top in sys.argv[1:]: look(top)
+print(json.dumps(out))
+"""
+
+
+def run(d, box, argv, **options):
+    answer = d.api.run(box, argv, **options).expect(200).json
+    equal((answer["exit_code"], answer["stderr"]), (0, ""), f"{argv[:2]}")
+    return answer["stdout"]
+
+
+def make(d, box, top):
+    run(d, box, ["python3", "-c", MAKE, top])
+
+
+def look(d, box, *tops):
+    return json.loads(run(d, box, ["python3", "-c", LOOK, *tops]))
+
+
+def same(before, after, what):
+    equal(len(before), len(after), f"{what}: files")
+    for a, b in zip(before, after):
+        equal(a, b, what)
+
+
+def layers(d):
+    path = d.state / "storage/layers"
+    return sorted(os.listdir(path)) if path.exists() else []
+
+
+def snapshot(d, box, **request):
+    return d.api.post(f"/v1/sandboxes/{box}/snapshot", request).expect(201).json
+
+
+def supervisor(d, box):
+    """The pid of the process that listens for it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.connect(str(d.state / "daemon/run" / box / "control"))
+        return struct.unpack("iII", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+
+def unfinished(d):
+    return sorted(os.listdir(d.state / "storage/tmp"))
+
+
+@test
+def everything_comes_back(c):
+    with Daemon(c) as d:
+        box = d.create(labels={"team": "web"})
+        for top in ("/root/all", "/tmp/all", "/srv/all"):
+            make(d, box, top)
+        run(d, box, ["sh", "-c", "echo kept >/etc/mine; echo 'x:x:77:77::/:/bin/sh' >>/etc/passwd; rmdir /mnt; "
+                     "echo not >/run/gone; echo not >/dev/shm/gone"])
+        before = look(d, box, "/root", "/tmp", "/srv", "/home", "/etc/mine", "/etc/passwd", "/opt")
+        snap = snapshot(d, box, name="first")
+        equal((snap["sandbox_id"], snap["name"], snap["layers"], snap["labels"]), (box, "first", 1, {"team": "web"}),
+              "the snapshot")
+        check(snap["bytes"] > 3 * 6000 and snap["entries"] > 30 and snap["pause_ms"] > 0, f"{snap}")
+        run(d, box, ["rm", "-rf", "/root/all/deep", "/etc/mine"])
+        for name in (snap["snapshot_id"], "first"):
+            other = d.api.post("/v1/sandboxes", {"snapshot": name}).expect(201).json
+            equal(other["snapshot_id"], snap["snapshot_id"], "where it is from")
+            other = other["sandbox_id"]
+            same(before, look(d, other, "/root", "/tmp", "/srv", "/home", "/etc/mine", "/etc/passwd", "/opt"),
+                 "what was restored")
+            equal(run(d, other, ["sh", "-c", "ls /run/gone /dev/shm/gone /mnt 2>/dev/null; echo -n"]), "", "what was not")
+        # Another one on top of it: changed, added and removed.
+        run(d, other, ["sh", "-c", "echo more >/root/more; rm /tmp/all/plain; chmod u+w /srv/all/closed; rm -r /srv/all; mkdir /srv/all; "
+                       "echo new >/srv/all/new; chmod 700 /root/all/sticky"])
+        before = look(d, other, "/root", "/tmp", "/srv")
+        second = snapshot(d, other)
+        equal(second["layers"], 2, "layers")
+        third = d.create(snapshot=second["snapshot_id"])
+        same(before, look(d, third, "/root", "/tmp", "/srv"), "the second layer")
+        # They are gone when nothing stands on them.
+        equal(len(layers(d)), 2, "layers")
+        equal([s["snapshot_id"] for s in d.api.get("/v1/snapshots").json["snapshots"]],
+              [second["snapshot_id"], snap["snapshot_id"]], "the list")
+        for s in (snap, second):
+            d.api.delete(f"/v1/snapshots/{s['snapshot_id']}").expect(204)
+            d.api.get(f"/v1/snapshots/{s['snapshot_id']}").expect(404)
+        same(before, look(d, third, "/root", "/tmp", "/srv"), "without its snapshot")
+        for b in d.list():
+            d.destroy(b["sandbox_id"])
+        wait_for(lambda: layers(d) == [] and unfinished(d) == [], "the layers are gone")
+
+
+@test
+def clones_differ(c):
+    with Daemon(c) as d:
+        box = d.create()
+        run(d, box, ["sh", "-c", "echo data >/root/data"])
+        made = d.api.post(f"/v1/sandboxes/{box}/fork", {"count": 3}).expect(201).json
+        boxes = [b["sandbox_id"] for b in made["sandboxes"]]
+        equal(len(set(boxes)), 3, "forks")
+        names = set()
+        for b in [box, *boxes]:
+            equal(run(d, b, ["cat", "/root/data"]), "data\n", "what was copied")
+            run(d, b, ["sh", "-c", f"echo {b} >/root/own"])
+            names.add(run(d, b, ["cat", "/etc/machine-id"]))
+        equal(len(names), 4, "machine ids")
+        for b in [box, *boxes]:
+            equal(run(d, b, ["cat", "/root/own"]), b + "\n", "what is its own")
+        for b in [box, *boxes]:
+            d.destroy(b)
+        wait_for(lambda: layers(d) == [], "the fork's layer is gone")
+
+
+@test
+def hostile_trees_stay_inside(c):
+    """What stands where the runtime writes is removed or an error; nothing is followed."""
+    outside = c.write("outside/file", "outside")
+    with Daemon(c) as d:
+        box = d.create()
+        run(d, box, ["python3", "-c", f"""
+import os, shutil
+def put(path, target):
+    if os.path.lexists(path): os.unlink(path)
+    os.symlink(target, path)
+for name in ("hosts", "hostname", "machine-id", "resolv.conf", "nsswitch.conf"):
+    put("/etc/" + name, {str(outside)!r})
+os.rmdir("/srv"); put("/srv", {str(outside.parent)!r})
+shutil.rmtree("/tmp"); put("/tmp", {str(outside.parent)!r})
+"""])
+        other = d.create(snapshot=snapshot(d, box)["snapshot_id"])
+        equal(run(d, other, ["sh", "-c", "test -d /tmp -a ! -L /tmp && test -f /etc/hosts -a ! -L /etc/hosts && "
+                             "readlink /srv /etc/nsswitch.conf"]), f"{outside.parent}\n{outside}\n", "what is there")
+        equal(outside.read_text(), "outside", "what is outside")
+        equal(os.listdir(outside.parent), ["file"], "what is outside")
+
+
+@test
+def a_pause_holds_and_lets_go(c):
+    with Daemon(c) as d:
+        box = d.create()
+        ticks = "i=0; while :; do i=$((i+1)); echo $i >/tmp/ticks; done"
+        d.api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", ticks], "background": True}).expect(201)
+        for i in range(3):
+            wait_for(lambda: run(d, box, ["cat", "/tmp/ticks"]).strip(), "it ticks")
+            equal(d.api.post(f"/v1/sandboxes/{box}/pause").expect(200).json["state"], "paused", "state")
+            equal(d.api.post(f"/v1/sandboxes/{box}/pause").expect(200).json["state"], "paused", "again")
+            answer = d.api.run(box, ["true"]).expect(409)
+            check("resume it first" in answer.json["detail"], f"{answer}")
+            d.api.get(f"/v1/sandboxes/{box}/files?path=/tmp/ticks").expect(409)
+            paused = d.create(snapshot=snapshot(d, box)["snapshot_id"])
+            at = run(d, paused, ["cat", "/tmp/ticks"])
+            d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+            check(d.get(box)["state"] in ("ready", "active"), "it goes on")
+            wait_for(lambda: run(d, box, ["cat", "/tmp/ticks"]).strip() not in ("", at.strip()), "it ticks on")
+            d.destroy(paused)
+        d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+        d.destroy(box)
+
+
+@test
+def a_pause_survives_the_daemon(c):
+    d = Daemon(c).start()
+    with d:
+        box = d.create()
+        make(d, box, "/root/all")
+        before = look(d, box, "/root")
+        d.api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sleep", "1000"], "background": True}).expect(201)
+        d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+        for killed in ("warden", "plane", None):
+            if killed:
+                d.kill(d.plane if killed == "plane" else None)
+            else:
+                d.stop()
+            d.start()
+            equal(d.get(box)["state"], "paused", "state")
+        answer = d.api.post(f"/v1/sandboxes/{box}/resume").expect(200).json
+        same(before, look(d, box, "/root"), "its files")
+        check("gone" not in answer["reason"], f"{answer['reason']}")
+        states = {p["state"] for p in d.api.get(f"/v1/sandboxes/{box}/processes").json["processes"] if p["background"]}
+        equal(states, {"running"}, "its program")
+        # Its processes are killed while it is paused and the daemon away: the files are still there.
+        for i in range(3):
+            run(d, box, ["sh", "-c", f"echo {i} >/root/round{i}"])
+            before = look(d, box, "/root")
+            d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+            first = supervisor(d, box)
+            d.kill()
+            os.kill(first, signal.SIGKILL)
+            wait_for(lambda: first not in processes(), "its processes are gone")
+            d.start()
+            answer = d.api.post(f"/v1/sandboxes/{box}/resume").expect(200).json
+            check("gone" in answer["reason"], f"{answer['reason']}")
+            same(before, look(d, box, "/root"), "its files, built again")
+
+
+POINTS = ("capture.freeze", "capture.taken", "capture.done", "snapshot.record", "snapshot.told", "pause.record",
+          "pause.told", "layers.begin", "layers.taken", "layers.sync", "layers.rename", "layers.renamed", "layers.done")
+
+
+@test
+def whoever_dies_it_goes_on(c):
+    """The daemon or a keeper dies at every step: the sandbox goes on, and what was said to be done is."""
+    d = Daemon(c)
+    d.start()
+    box = d.create()
+    make(d, box, "/root/all")
+    before = look(d, box, "/root")
+    known = {}
+    for point in POINTS:
+        d.stop()
+        d.start(SANDBOXER_DIE_AT=f"{point}:1")
+        verb = "pause" if point.startswith("pause") else "snapshot"
+        try:
+            answer = d.api.post(f"/v1/sandboxes/{box}/{verb}")
+            check(point.startswith("layers"), f"{point}: nobody died: {answer}")
+            answer.expect(502, code="upstream")
+        except Cut:
+            check(not point.startswith("layers"), f"{point}: the daemon died with its keeper")
+            d.wait()
+        if not d.alive:
+            d.start()
+        d.stop()
+        d.start()
+        if d.get(box)["state"] == "paused":
+            d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+        d.works(box)
+        same(before, look(d, box, "/root"), f"{point}: the sandbox")
+        have = {s["snapshot_id"] for s in d.api.get("/v1/snapshots").json["snapshots"]}
+        check(set(known) <= have, f"{point}: {set(known) - have} were promised")
+        for s in have - set(known):
+            known[s] = before
+    for s, files in known.items():
+        other = d.create(snapshot=s)
+        same(files, look(d, other, "/root"), f"{s}")
+        d.destroy(other)
+        d.api.delete(f"/v1/snapshots/{s}").expect(204)
+    with d:
+        pass
+    d.start()
+    with d:
+        wait_for(lambda: layers(d) == [] and unfinished(d) == [], "nothing is left")
+
+
+if __name__ == "__main__":
+    main()
