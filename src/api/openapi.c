@@ -39,6 +39,7 @@ static const struct {
     { "process", "integer", "Only of this process." },
     { "profile", "string", "Only those of this profile." },
     { "replay", "string", "no: without what is kept." },
+    { "snapshot", "string", "A snapshot's id, or the name that it was given." },
     { "state", "string", "Only those in this state; all: in any." },
     { "sync", "string", "no: leave a mirrored workspace as it is; force: overwrite." },
     { "tail", "integer", "Only that many of the last lines." },

@@ -175,10 +175,8 @@ void capture_abort(struct sandbox *s)
         c->finished_ = true;
         c->r_ = err_set(&c->err_, ERR_CONFLICT, "sandbox %s ended meanwhile", s->record.id);
         keeper_cancel(&c->job_);
-        tell(c);
-    } else if (c->r_ >= 0) {
-        tell(c);
     }
+    tell(c);
 }
 
 /* --- */

@@ -140,6 +140,8 @@ static void edit_resumed(struct change *ch, struct sandbox_record *next)
 {
     struct sandbox *s = ch->sandbox;
 
+    if (!s->resume)
+        return;
     if (s->resume->rebuilt)
         sandbox_note_box(s);
     next->deadline_ns = clock_boot() + s->facts.paused.left_ns;
@@ -156,7 +158,11 @@ static void told_resumed(struct change *ch, int r, const struct err *e)
     struct sandbox *s = ch->sandbox;
 
     hook_point("resume.told");
-    if (r >= 0 && !s->resume->rebuilt)
+    if (r < 0 || !s->resume) { /* a destroy came first */
+        resume_abort(s);
+        return;
+    }
+    if (!s->resume->rebuilt)
         layer_unref(s->control, s->facts.paused.layer);
     s->still = false;
     sandbox_settle(s);
@@ -181,10 +187,26 @@ void resume_ready(struct sandbox *s)
 
 static void still_paused(struct sandbox *s)
 {
+    if (s->destroying)
+        return; /* its own way goes on */
     if (s->resume)
         resume_end(s, s->resume->r, &s->resume->err);
     else
         ttl_start(s);
+}
+
+/* It is destroyed meanwhile. */
+void resume_abort(struct sandbox *s)
+{
+    struct resume *u = take_ptr(s->resume);
+    struct err e;
+    int r;
+
+    if (!u)
+        return;
+    r = err_set(&e, ERR_CONFLICT, "sandbox %s is being destroyed", s->record.id);
+    tell(u->op, r, &e);
+    free(u);
 }
 
 void resume_failed(struct sandbox *s, enum err_code code, const char *reason)
@@ -206,10 +228,8 @@ static void rebuild(struct sandbox *s)
     struct err e;
     int r = 0;
 
-    if (s->destroying) {
-        resume_failed(s, ERR_CONFLICT, "it is being destroyed");
-        return;
-    }
+    if (s->destroying || !s->resume)
+        return; /* its own way goes on */
     s->resume->rebuilt = true;
     if (!ext || !s->profile)
         r = err_set(&e, ERR_CONFLICT, "its profile is gone");

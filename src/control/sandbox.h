@@ -114,6 +114,7 @@ void sandbox_take_up_paused(struct sandbox *s);
 /* While it is resumed: it stands; it was found, or not; it could not be built, and stays paused. */
 void resume_ready(struct sandbox *s);
 void resume_adopted(struct sandbox *s, int r, const struct ext_found *found, size_t n);
+void resume_abort(struct sandbox *s); /* it is being destroyed */
 void resume_failed(struct sandbox *s, enum err_code code, const char *reason);
 
 /* --- egress.c --- */

@@ -223,6 +223,29 @@ static int make_record(struct snapshot_op *op, const struct json_strs *layers, s
     return snapshot_new(&r, &op->new_, e);
 }
 
+struct tally {
+    const char *owner;
+    size_t n;
+};
+
+static void count(struct index_entry *v, void *user)
+{
+    struct tally *t = user;
+
+    t->n += strcmp(container_of(v, struct snapshot, entry)->record.owner, t->owner) == 0;
+}
+
+static int check_quota(const struct sandbox *s, struct err *e)
+{
+    struct tally t = { .owner = s->record.owner };
+
+    index_each(&s->control->snapshots, count, &t);
+    return t.n < SNAPSHOTS_PER_OWNER
+               ? 0
+               : err_set(e, ERR_QUOTA, "%s has %zu snapshots, as many as one owner may have",
+                         t.owner, t.n);
+}
+
 static void put_on_record(struct snapshot_op *op, const char *layer)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(SNAPSHOT_ARENA_MAX);
@@ -230,8 +253,10 @@ static void put_on_record(struct snapshot_op *op, const char *layer)
     struct json_strs layers;
     struct change *ch;
     struct err e;
-    int r = layers_stack(layer, &s->facts.layers, &a, &layers, &e);
+    int r = check_quota(s, &e);
 
+    if (r >= 0)
+        r = layers_stack(layer, &s->facts.layers, &a, &layers, &e);
     if (r >= 0)
         r = make_record(op, &layers, &e);
     if (r < 0) {

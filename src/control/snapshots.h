@@ -22,7 +22,9 @@ struct snapshot *snapshot_find(struct control *c, const struct caller *who, stru
 void snapshots_each(struct control *c, const struct caller *who,
                     void (*each)(const struct snapshot *s, void *user), void *user);
 
-/* Takes one of a live or paused sandbox. */
+enum { SNAPSHOTS_PER_OWNER = 1000 };
+
+/* Takes one of a live or paused sandbox. -ERR_QUOTA where its owner has as many as one may have. */
 struct snapshot_op {
     const struct caller *caller;
     const char *name; /* "" or NULL: none */

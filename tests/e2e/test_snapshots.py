@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import struct
+import subprocess
 
 from daemon import Cut, Daemon
 from harness import check, equal, main, processes, test, wait_for
@@ -260,6 +261,38 @@ def a_pause_survives_the_daemon(c):
             answer = d.api.post(f"/v1/sandboxes/{box}/resume").expect(200).json
             check("gone" in answer["reason"], f"{answer['reason']}")
             same(before, look(d, box, "/root"), "its files, built again")
+
+
+@test(only="root", because="only root mounts file systems")
+def a_full_disk_loses_nothing(c):
+    d = Daemon(c)
+    (d.state / "storage").mkdir(parents=True, mode=0o700)
+    d.state.chmod(0o711)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "none", d.state / "storage"], check=True)
+    try:
+        with d:
+            box = d.create()
+            run(d, box, ["sh", "-c", "echo small >/root/small"])
+            small = snapshot(d, box)
+            run(d, box, ["sh", "-c", "head -c 6000000 /dev/urandom >/root/large"])
+            before = look(d, box, "/root")
+            answer = d.api.post(f"/v1/sandboxes/{box}/snapshot", {}).expect(503, code="busy")
+            check("nearly full" in answer.json["detail"], f"{answer}")
+            d.api.post(f"/v1/sandboxes/{box}/pause").expect(503, code="busy")
+            # Room enough in all, but not for so many files.
+            run(d, box, ["sh", "-c", "rm /root/large; mkdir /root/many; for i in $(seq 3000); do : >/root/many/$i; done"])
+            before = look(d, box, "/root")
+            subprocess.run(["mount", "-o", "remount,nr_inodes=500", d.state / "storage"], check=True)
+            d.api.post(f"/v1/sandboxes/{box}/snapshot", {}).expect(500, code="system")
+            d.api.post(f"/v1/sandboxes/{box}/pause").expect(500, code="system")
+            same(before, look(d, box, "/root"), "the sandbox")
+            equal(unfinished(d), [], "what is unfinished")
+            equal(len(layers(d)), 1, "layers")
+            other = d.create(snapshot=small["snapshot_id"])
+            equal(run(d, other, ["cat", "/root/small"]), "small\n", "what was kept before")
+            d.api.delete(f"/v1/snapshots/{small['snapshot_id']}").expect(204)
+    finally:
+        subprocess.run(["umount", d.state / "storage"], check=True)
 
 
 POINTS = ("capture.freeze", "capture.taken", "capture.done", "snapshot.record", "snapshot.told", "pause.record",

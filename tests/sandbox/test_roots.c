@@ -178,7 +178,7 @@ BOX_TEST(no_path_leads_out_of_a_root)
         { 1, "nothing", -ERR_SYS },
         { 3, "file", -ERR_DENIED },
         { PLAN_ROOTS_MAX, "file", -ERR_DENIED },
-        { PLAN_ROOTS_MAX + 1, "file", -ERR_INVALID },
+        { PLAN_STORE + 1, "file", -ERR_INVALID },
         { UINT32_MAX, "file", -ERR_INVALID },
         { 0, "file", -ERR_INVALID },
     };

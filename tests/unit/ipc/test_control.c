@@ -76,6 +76,11 @@ TEST(every_plain_message)
         { CONTROL_LISTENING, sizeof(struct control_listening) },
         { CONTROL_WHO, sizeof(struct control_who) },
         { CONTROL_DIALLED, sizeof(struct control_head) },
+        { CONTROL_UPPER, sizeof(struct control_head) },
+        { CONTROL_UPPER_IS, sizeof(struct control_head) },
+        { CONTROL_STAND, sizeof(struct control_head) },
+        { CONTROL_GO_ON, sizeof(struct control_head) },
+        { CONTROL_STOOD, sizeof(struct control_stood) },
     };
 
     for (size_t i = 0; i < COUNT_OF(types); i++) {
@@ -100,8 +105,8 @@ TEST(every_plain_message)
 TEST(every_type_there_is_not)
 {
     for (unsigned type = 0; type < 65536; type++) {
-        bool known = (type >= CONTROL_PING && type <= CONTROL_DIAL) ||
-                     (type >= CONTROL_PONG && type <= CONTROL_DIALLED);
+        bool known = (type >= CONTROL_PING && type <= CONTROL_GO_ON) ||
+                     (type >= CONTROL_PONG && type <= CONTROL_STOOD);
 
         plain((enum control_type)type, sizeof m.head);
         if (!known && check() != -ERR_UNSUPPORTED)

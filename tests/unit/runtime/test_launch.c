@@ -17,6 +17,9 @@ static const struct {
 } types[] = {
     { LAUNCH_CREATE, sizeof(struct launch_create) },
     { LAUNCH_DESTROY, sizeof(struct launch_destroy) },
+    { LAUNCH_FREEZE, sizeof(struct launch_hold) },
+    { LAUNCH_THAW, sizeof(struct launch_hold) },
+    { LAUNCH_HELD, sizeof(struct launch_held) },
     { LAUNCH_CREATED, sizeof(struct launch_created) },
     { LAUNCH_FAILED, sizeof(struct launch_failed) },
     { LAUNCH_DESTROYED, sizeof(struct launch_destroyed) },

@@ -181,7 +181,7 @@ TEST(sources_below_roots)
         { 1, "./a", -ERR_INVALID },
         { 1, "a//b", -ERR_INVALID },
         { 1, "a/", -ERR_INVALID },
-        { PLAN_ROOTS_MAX + 1, "a", -ERR_INVALID },
+        { PLAN_STORE + 1, "a", -ERR_INVALID },
         { UINT32_MAX, "a", -ERR_INVALID },
     };
 
@@ -194,6 +194,18 @@ TEST(sources_below_roots)
             plan_check(&layers, sizeof layers, NULL) != cases[i].want)
             FAIL("'%s' below root %u", cases[i].source, cases[i].root);
     }
+}
+
+TEST(the_store_has_layers_and_nothing_else)
+{
+    struct plan mounts = good_plan(), layers = mounts;
+
+    CHECK_INT(plan_add_mount(&mounts, PLAN_STORE, "a", "/x", 0, NULL), 0);
+    CHECK_INT(plan_check(&mounts, sizeof mounts, NULL), -ERR_INVALID);
+    CHECK_INT(plan_add_layer(&layers, PLAN_STORE, "layers/a/fs", NULL), 0);
+    CHECK_INT(plan_check(&layers, sizeof layers, NULL), 0);
+    CHECK_INT(plan_check_sources(&layers, 0, true, false, NULL), 0);
+    CHECK_INT(plan_check_sources(&layers, 0, false, true, NULL), -ERR_DENIED);
 }
 
 TEST(sources_that_do_not_end)
