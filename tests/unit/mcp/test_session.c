@@ -118,7 +118,6 @@ TEST(nobody_waits_for_a_verdict_that_nobody_wants)
 
 TEST(what_comes_while_a_client_is_met_waits_in_its_order)
 {
-    struct err e;
     struct str text;
 
     world_open();
@@ -141,8 +140,14 @@ TEST(what_comes_while_a_client_is_met_waits_in_its_order)
     CHECK(strstr(text.p, "\"id\":0") < strstr(text.p, "\"id\":1"));
     HAS(world_say(OLD("4", "tools/list", "{}")), "\"id\":4");
     CHECK_INT(world_meetings, 1);
-    mcp_server_done(&world_server);
+}
+
+TEST(whoever_cannot_be_met_is_told)
+{
+    struct err e;
+
     world_open();
+    world_shy = true;
     world_say(INIT("2025-11-25"));
     mcp_met(world_session, err_set(&e, ERR_QUOTA, "too many"), &e);
     HAS(world_heard(), "-32603,\"message\":\"there is no session for you: too many\"");
