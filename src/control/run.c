@@ -112,6 +112,8 @@ static void told_active(struct change *c, int r, const struct err *e)
 
         op->done(op, r, e);
     }
+    if (!s->programs) /* they were cancelled while it became active */
+        sandbox_settle(s);
 }
 
 bool sandbox_activate(struct sandbox *s, const struct actor *who, struct sandbox_op *op)
