@@ -1,0 +1,109 @@
+#include "oci/config.h"
+
+#include "json/writer.h"
+#include "oci/document.h"
+
+enum { PATH_LONGEST = 4095, USER_LONGEST = 64 };
+
+static int check_env(const struct json_strs *env, struct err *e)
+{
+    for (size_t i = 0; i < env->n; i++) {
+        struct str name;
+
+        if (!str_cut(str_from(env->p[i]), '=', &name).p || name.n == 0)
+            return err_set(e, ERR_INVALID, "a variable of the image is not NAME=VALUE");
+    }
+    return 0;
+}
+
+static int check_diff_ids(const struct json_strs *ids, struct err *e)
+{
+    if (ids->n == 0)
+        return err_set(e, ERR_INVALID, "the image has no layers");
+    for (size_t i = 0; i < ids->n; i++)
+        if (!oci_digest_valid(str_from(ids->p[i])))
+            return err_set(e, ERR_INVALID, "rootfs.diff_ids has one that is no SHA-256 digest");
+    return 0;
+}
+
+static const char *or_empty(const char *s)
+{
+    return s ? s : "";
+}
+
+/* How it is run; all of it may be missing. */
+static int read_run(const struct json *v, struct arena *a, struct oci_config *c, struct err *e)
+{
+    int r = oci_texts(v, "Env", OCI_ENV_MAX, a, &c->env, e);
+
+    c->user = or_empty(oci_text(v, "User"));
+    c->workdir = or_empty(oci_text(v, "WorkingDir"));
+    if (r >= 0)
+        r = check_env(&c->env, e);
+    if (r >= 0)
+        r = oci_texts(v, "Entrypoint", OCI_ARGUMENTS_MAX, a, &c->entrypoint, e);
+    if (r >= 0)
+        r = oci_texts(v, "Cmd", OCI_ARGUMENTS_MAX, a, &c->cmd, e);
+    if (r >= 0 && c->workdir[0] && (c->workdir[0] != '/' || strlen(c->workdir) > PATH_LONGEST))
+        r = err_set(e, ERR_INVALID, "WorkingDir is no absolute path");
+    if (r >= 0 && strlen(c->user) > USER_LONGEST)
+        r = err_set(e, ERR_INVALID, "User has more than %d bytes", USER_LONGEST);
+    return r;
+}
+
+int oci_config_read(struct str text, struct arena *a, struct oci_config *ret, struct err *e)
+{
+    struct oci_config c = { .user = "", .workdir = "" };
+    const struct json *v, *run, *rootfs;
+    int r = oci_document(text, "configuration", a, &v, e);
+
+    if (r < 0)
+        return r;
+    run = json_get(v, STR("config"));
+    rootfs = json_get(v, STR("rootfs"));
+    c.platform = (struct oci_platform){ oci_text(v, "os"), oci_text(v, "architecture"),
+                                        oci_text(v, "variant") };
+    if (!rootfs || rootfs->type != JSON_OBJECT)
+        return err_set(e, ERR_INVALID, "the image's configuration has no rootfs");
+    r = oci_texts(rootfs, "diff_ids", OCI_LAYERS_MAX, a, &c.diff_ids, e);
+    if (r >= 0)
+        r = check_diff_ids(&c.diff_ids, e);
+    if (r >= 0 && run && run->type == JSON_OBJECT)
+        r = read_run(run, a, &c, e);
+    if (r < 0)
+        return err_wrap(e, r, "the image's configuration");
+    *ret = c;
+    return 0;
+}
+
+static void put(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, str_from(key));
+    json_put_str(w, str_from(value));
+}
+
+int oci_config_write(const char *diff_id, struct buf *out, struct err *e)
+{
+    struct oci_platform here = oci_platform_here();
+    struct json_writer w;
+
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_begin_object(&w);
+    put(&w, "architecture", here.architecture);
+    put(&w, "os", here.os);
+    if (here.variant)
+        put(&w, "variant", here.variant);
+    json_key(&w, STR("config"));
+    json_begin_object(&w);
+    json_end_object(&w);
+    json_key(&w, STR("rootfs"));
+    json_begin_object(&w);
+    put(&w, "type", "layers");
+    json_key(&w, STR("diff_ids"));
+    json_begin_array(&w);
+    json_put_str(&w, str_from(diff_id));
+    json_end_array(&w);
+    json_end_object(&w);
+    json_end_object(&w);
+    return json_writer_finish(&w, e);
+}
