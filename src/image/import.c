@@ -2,36 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/own.h"
 #include "proc/confine.h"
 #include "proc/caps.h"
 #include "proc/spawn.h"
-
-enum { MAGIC_MAX = 6, PEEK_PAUSE_MS = 5 };
-
-static const struct format {
-    const char *program;
-    struct str magic;
-    char *const argv[4];
-} formats[] = {
-    { "gzip", STR("\x1f\x8b"), { (char[]){ "gzip" }, (char[]){ "-dc" }, NULL } },
-    { "xz",
-      STR("\xfd"
-          "7zXZ\0"),
-      { (char[]){ "xz" }, (char[]){ "-dc" }, (char[]){ "-T1" }, NULL } },
-    { "zstd", STR("\x28\xb5\x2f\xfd"), { (char[]){ "zstd" }, (char[]){ "-dc" }, NULL } },
-};
-
-static char *const environment[] = { (char[]){ "LC_ALL=C" }, NULL };
+#include "tree/decompress.h"
 
 /* What a child has to say, in one write. */
 struct word {
@@ -110,79 +89,12 @@ static int child_listen(const struct child *c, struct word *ret, struct err *e)
     return 1;
 }
 
-/* Copies the first bytes of a pipe without taking them out. They may come one by one. */
-static ssize_t peek_pipe(int fd, char *head, size_t n)
-{
-    for (;;) {
-        AUTO_CLOSE int from = -1, to = -1;
-        struct pollfd p = { .fd = fd, .events = POLLIN };
-        ssize_t got;
-
-        if (make_pipe(&from, &to) < 0)
-            return -1;
-        got = tee(fd, to, n, 0);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0 || (size_t)got == n || poll(&p, 1, 0) < 0 || (p.revents & POLLHUP))
-            return got <= 0 ? got : read(from, head, (size_t)got);
-        nanosleep(&(struct timespec){ .tv_nsec = PEEK_PAUSE_MS * NS_PER_MS }, NULL);
-    }
-}
-
-/* NULL for an archive that is not compressed, or none at all. */
-static int recognise(int fd, const struct format **ret, struct err *e)
-{
-    off_t at = lseek(fd, 0, SEEK_CUR);
-    char head[MAGIC_MAX];
-    ssize_t n = at < 0 ? peek_pipe(fd, head, sizeof head) : pread(fd, head, sizeof head, at);
-
-    if (n < 0 && at < 0 && errno == EINVAL)
-        return err_set(e, ERR_UNSUPPORTED, "the archive is neither a file nor a pipe");
-    if (n < 0)
-        return err_sys(e, "reading the archive");
-    *ret = NULL;
-    for (size_t i = 0; i < COUNT_OF(formats); i++)
-        if (str_starts((struct str){ head, (size_t)n }, formats[i].magic))
-            *ret = &formats[i];
-    return 0;
-}
-
-static int find_program(const struct format *f, char *out, size_t cap, struct err *e)
-{
-    static const char *const places[] = { "/usr/bin", "/bin" };
-
-    for (size_t i = 0; i < COUNT_OF(places); i++) {
-        snprintf(out, cap, "%s/%s", places[i], f->program);
-        if (access(out, X_OK) == 0)
-            return 0;
-    }
-    return err_set(e, ERR_UNSUPPORTED,
-                   "the archive is compressed with %s, but there is no %s in /usr/bin or /bin",
-                   f->program, f->program);
-}
-
-/* Both children: their descriptors, and then what they are for. Neither returns. */
+/* The child: its descriptors, and then what it is for. It does not return. */
 enum { WORD_FD = 3, ARCHIVE_FD, DEST_FD };
 
 static void __attribute__((noreturn)) speak_and_exit(const struct word *w)
 {
     _exit(write(WORD_FD, w, sizeof *w) == (ssize_t)sizeof *w ? 0 : 1);
-}
-
-static void __attribute__((noreturn)) run_program(const struct format *f, const int *fds, int n,
-                                                  const char *program, const struct confine *c)
-{
-    struct word w = { 0 };
-
-    if (confine_fds(fds, n, NULL) < 0)
-        _exit(1);
-    w.r = confine_enter(c, &w.e);
-    if (w.r < 0)
-        speak_and_exit(&w);
-    fcntl(WORD_FD, F_SETFD, FD_CLOEXEC); /* its end, without a word, means that all went well */
-    execve(program, f->argv, environment);
-    w.r = err_sys(&w.e, "starting %s", program);
-    speak_and_exit(&w);
 }
 
 static void __attribute__((noreturn))
@@ -214,33 +126,6 @@ static int child_fork(struct child *c, int *ret_word, struct err *e)
     }
     c->fd = take_fd(&from);
     return 1;
-}
-
-/* Starts the program and makes sure that it runs; *ret_plain is its output. */
-static int start_decompressor(struct child *c, const struct format *f, int archive_fd,
-                              int *ret_plain, struct err *e)
-{
-    const struct confine limits = { .parent = getpid(), .dir = -1 };
-    AUTO_CLOSE int from = -1, to = -1;
-    char program[32];
-    struct word w;
-    int word, r = find_program(f, program, sizeof program, e);
-
-    if (r < 0)
-        return r;
-    if (make_pipe(&from, &to) < 0)
-        return err_sys(e, "making a pipe");
-    r = child_fork(c, &word, e);
-    if (r == 0)
-        run_program(f, (const int[]){ archive_fd, to, -1, word }, WORD_FD + 1, program, &limits);
-    if (r > 0)
-        r = child_listen(c, &w, e);
-    if (r > 0 && e)
-        *e = w.e;
-    if (r != 0)
-        return r > 0 ? w.r : r;
-    *ret_plain = take_fd(&from);
-    return 0;
 }
 
 static uint64_t wanted_caps(const struct tree_unpack_options *o)
@@ -291,32 +176,16 @@ static int finish_unpacker(struct child *c, struct word *ret, struct err *e)
     return ret->r;
 }
 
-/* SIGPIPE is how it ends when the unpacker did not want more. */
-static int finish_decompressor(struct child *c, const struct format *f, struct err *e)
-{
-    int status, r = child_wait(c, &status, e);
-
-    if (r < 0)
-        return r;
-    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGPIPE)
-        return err_set(e, ERR_INVALID, "%s died while it decompressed the archive (signal %d)",
-                       f->program, WTERMSIG(status));
-    if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
-        return err_set(e, ERR_INVALID, "%s cannot decompress the archive; it is damaged or cut off",
-                       f->program);
-    return 0;
-}
-
 /* An archive that looks broken because its decompression failed is told as what it is. */
-static int finish(struct child *unpacker, struct child *decompressor, const struct format *f,
-                  struct tree_report *ret, struct err *e)
+static int finish(struct child *unpacker, struct decompress *d, struct tree_report *ret,
+                  struct err *e)
 {
     struct err other = { 0 };
     struct word w;
     int r = finish_unpacker(unpacker, &w, e), damaged = 0;
 
-    if (f && (r >= 0 || r == -ERR_INVALID))
-        damaged = finish_decompressor(decompressor, f, &other);
+    if (r >= 0 || r == -ERR_INVALID)
+        damaged = decompress_finish(d, &other);
     if (damaged < 0) {
         if (e)
             *e = other;
@@ -331,15 +200,11 @@ int image_import(int archive_fd, int dest_dir, const struct image_import_options
                  struct tree_report *ret, struct err *e)
 {
     AUTO(child_end) struct child unpacker = CHILD_NONE;
-    AUTO(child_end) struct child decompressor = CHILD_NONE;
-    AUTO_CLOSE int plain = -1;
-    const struct format *f = NULL;
-    int r = recognise(archive_fd, &f, e);
+    AUTO(decompress_end) struct decompress d = DECOMPRESS_NONE;
+    int r = decompress_start(&d, archive_fd, e);
 
-    if (r >= 0 && f)
-        r = start_decompressor(&decompressor, f, archive_fd, &plain, e);
     if (r >= 0)
-        r = start_unpacker(&unpacker, f ? plain : archive_fd, dest_dir, &o->unpack, e);
-    drop_fd(&plain); /* so that the decompressor notices when the unpacker is gone */
-    return r < 0 ? r : finish(&unpacker, &decompressor, f, ret, e);
+        r = start_unpacker(&unpacker, d.plain >= 0 ? d.plain : archive_fd, dest_dir, &o->unpack, e);
+    drop_fd(&d.plain); /* so that the decompressor notices when the unpacker is gone */
+    return r < 0 ? r : finish(&unpacker, &d, ret, e);
 }

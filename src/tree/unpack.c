@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -12,6 +14,10 @@
 #include "tree/spool.h"
 
 enum { SETID = S_ISUID | S_ISGID };
+
+#define WHITEOUT STR(".wh.")
+#define SPECIAL  STR(".wh..wh.")
+#define OPAQUE   STR(".wh..wh..opq")
 
 struct unpack {
     int dest;
@@ -285,6 +291,47 @@ static int unpack_hardlink(struct unpack *u, struct err *e)
     return err_wrap(e, r, "hard link to '%s'", shown);
 }
 
+/* --- what a layer says of those below it --- */
+
+static bool is_whiteout(int dir, const char *name)
+{
+    struct stat st;
+
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISCHR(st.st_mode) &&
+           st.st_rdev == makedev(0, 0);
+}
+
+/* Overlays are mounted with userxattr. */
+static int make_opaque(int dir, const char *name, struct err *e)
+{
+    AUTO_CLOSE int fd = at_open_dir(dir, name, false);
+
+    if (fd < 0)
+        return at_error(e, "opening the directory that hides what is below it");
+    if (fsetxattr(fd, "user.overlay.opaque", "y", 1, 0) < 0)
+        return err_sys(e, "marking the directory that hides what is below it");
+    return 0;
+}
+
+/* Where the archive itself has something of that name, only what is below must not show through. */
+static int unpack_whiteout(struct unpack *u, struct err *e)
+{
+    const char *name = entry_name(u) + WHITEOUT.n;
+    struct stat st;
+
+    if (str_eq(str_from(entry_name(u)), OPAQUE))
+        return make_opaque(u->parent, ".", e);
+    if (str_starts(str_from(entry_name(u)), SPECIAL))
+        return 0;
+    if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return err_set(e, ERR_INVALID, "it hides no name");
+    if (fstatat(u->parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return S_ISDIR(st.st_mode) ? make_opaque(u->parent, name, e) : 0;
+    if (mknodat(u->parent, name, S_IFCHR, makedev(0, 0)) < 0)
+        return err_sys(e, "hiding '%s' of the layers below", name);
+    return 0;
+}
+
 static int make_dir(struct unpack *u)
 {
     return mkdirat(u->parent, entry_name(u), 0700);
@@ -305,6 +352,7 @@ static int reuse_dir(struct unpack *u, struct err *e)
 static int unpack_dir(struct unpack *u, struct err *e)
 {
     const struct tar_entry *entry = &u->in.entry;
+    bool hides = u->o.whiteouts && u->path.n > 0 && is_whiteout(u->parent, entry_name(u));
     struct spool_dir d;
     int r = 1;
 
@@ -318,6 +366,8 @@ static int unpack_dir(struct unpack *u, struct err *e)
         r = reuse_dir(u, e);
     if (r == 0)
         r = place(u, make_dir, e);
+    if (r >= 0 && hides)
+        r = make_opaque(u->parent, entry_name(u), e);
     return r < 0 ? r : spool_add(&u->dirs, u->dest, &u->path, &d, e);
 }
 
@@ -364,6 +414,10 @@ static int check_owner(const struct unpack *u, struct err *e)
 {
     const struct tar_entry *entry = &u->in.entry;
 
+    if (u->o.owners == TREE_OWNERS_KEEP && u->o.ids &&
+        (entry->uid >= u->o.ids || entry->gid >= u->o.ids))
+        return err_set(e, ERR_INVALID, "belongs to %u:%u, but ids go up to %u in a sandbox",
+                       (unsigned)entry->uid, (unsigned)entry->gid, (unsigned)u->o.ids - 1);
     if (u->o.owners != TREE_OWNERS_REQUIRE || (entry->uid == 0 && entry->gid == 0) ||
         (entry->uid == u->uid && entry->gid == u->gid))
         return 0;
@@ -383,7 +437,9 @@ static int unpack_placed(struct unpack *u, struct err *e)
     else if (type != TAR_DIR)
         return err_set(e, ERR_INVALID, "it is a %s without a name", tar_type_name(type));
     if (r >= 0)
-        r = kinds[type].unpack(u, e);
+        r = u->path.n > 0 && u->o.whiteouts && str_starts(str_from(entry_name(u)), WHITEOUT)
+                ? unpack_whiteout(u, e)
+                : kinds[type].unpack(u, e);
     drop_fd(&u->parent);
     if (r >= 0)
         u->report.entries++;
@@ -433,27 +489,44 @@ static struct tree_limits effective(struct tree_limits l)
     };
 }
 
+static int unpack_with(struct unpack *u, int dest_dir, const struct tree_unpack_options *o,
+                       struct tree_report *ret, struct err *e)
+{
+    int r;
+
+    u->dest = dest_dir;
+    u->o = *o;
+    u->o.limits = effective(o->limits);
+    u->uid = geteuid();
+    u->gid = getegid();
+    u->made = 0;
+    u->report = (struct tree_report){ 0 };
+    u->parent = -1;
+    spool_init(&u->dirs);
+    if (o->owners == TREE_OWNERS_KEEP && u->uid != 0)
+        r = err_set(e, ERR_DENIED, "only root can keep the owners of an archive");
+    else
+        r = unpack_all(u, e);
+    if (r >= 0)
+        *ret = u->report;
+    unpack_done(u);
+    return r;
+}
+
 int tree_unpack(int in_fd, int dest_dir, const struct tree_unpack_options *o,
                 struct tree_report *ret, struct err *e)
 {
-    AUTO(unpack_done) struct unpack u; /* not zeroed: most of it is buffers */
-    int r;
+    struct unpack u; /* not zeroed: most of it is buffers */
 
-    u.dest = dest_dir;
-    u.o = *o;
-    u.o.limits = effective(o->limits);
-    u.uid = geteuid();
-    u.gid = getegid();
-    u.made = 0;
-    u.report = (struct tree_report){ 0 };
-    u.parent = -1;
-    spool_init(&u.dirs);
     tar_reader_init_fd(&u.in, in_fd);
-    if (o->owners == TREE_OWNERS_KEEP && u.uid != 0)
-        return err_set(e, ERR_DENIED, "only root can keep the owners of an archive");
-    r = unpack_all(&u, e);
-    if (r < 0)
-        return r;
-    *ret = u.report;
-    return 0;
+    return unpack_with(&u, dest_dir, o, ret, e);
+}
+
+int tree_unpack_from(tar_read_fn *read, void *ctx, int dest_dir,
+                     const struct tree_unpack_options *o, struct tree_report *ret, struct err *e)
+{
+    struct unpack u;
+
+    tar_reader_init(&u.in, read, ctx);
+    return unpack_with(&u, dest_dir, o, ret, e);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "harness/tap.h"
@@ -626,4 +627,111 @@ TEST(sparse_archives_are_refused)
         SKIP("no tar program that knows sparse files");
     fd = openat(s.dir, "a.tar", O_RDONLY | O_CLOEXEC);
     CHECK_INT(tree_unpack(fd, dest, &options, &report, &e), -ERR_UNSUPPORTED);
+}
+
+/* --- layers of images --- */
+
+static bool is_hidden(int dir, const char *path)
+{
+    struct stat st;
+
+    return fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISCHR(st.st_mode) &&
+           st.st_rdev == 0;
+}
+
+static bool is_opaque(const struct scratch *s, const char *path)
+{
+    char full[128], value[2] = "";
+
+    snprintf(full, sizeof full, "%s/%s", s->path, path);
+    return getxattr(full, "user.overlay.opaque", value, sizeof value) == 1 && value[0] == 'y';
+}
+
+static void whiteouts(void)
+{
+    struct scratch s = scratch_make();
+    struct archive *a = archive_new();
+
+    options.whiteouts = true;
+    archive_dir(a, "d/");
+    archive_file(a, "d/.wh.gone", "");
+    archive_file(a, "d/.wh..wh..opq", "");
+    archive_file(a, ".wh..wh.plnk", "");
+    archive_file(a, ".wh.back", "");
+    archive_dir(a, "back/");
+    archive_dir(a, "first/");
+    archive_file(a, ".wh.first", "");
+    archive_file(a, "kept", "x");
+    archive_file(a, ".wh.kept", "");
+    accept(a, s.dir);
+    CHECK(is_hidden(s.dir, "d/gone"));
+    CHECK(!exists(s.dir, "d/.wh.gone") && !exists(s.dir, ".wh..wh.plnk"));
+    CHECK(is_opaque(&s, "d"));
+    CHECK(is_opaque(&s, "back") && is_opaque(&s, "first")); /* one that was made anew */
+    CHECK_STR(content_of(s.dir, "kept"), "x");
+}
+
+TEST(whiteouts_hide_what_is_below)
+{
+    whiteouts();
+}
+
+TEST(whiteouts_hide_what_is_below_for_a_user)
+{
+    become_user();
+    whiteouts();
+}
+
+TEST(whiteouts_hide_no_other_directory)
+{
+    static const char *const paths[] = { ".wh.", ".wh..", ".wh..." };
+    struct scratch s = scratch_make();
+
+    options.whiteouts = true;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        struct archive *a = archive_new();
+
+        archive_file(a, paths[i], "");
+        refuse(a, s.dir, ERR_INVALID, "hides no name");
+    }
+}
+
+TEST(whiteouts_are_names_elsewhere)
+{
+    struct scratch s = scratch_make();
+    struct archive *a = archive_new();
+
+    archive_file(a, ".wh.x", "y");
+    accept(a, s.dir);
+    CHECK_STR(content_of(s.dir, ".wh.x"), "y");
+}
+
+TEST(attributes_of_overlays_are_not_taken_from_archives)
+{
+    struct scratch s = scratch_make();
+    struct archive *a = archive_new();
+
+    options.whiteouts = true;
+    archive_pax(a, "SCHILY.xattr.user.overlay.opaque", "y");
+    archive_dir(a, "d/");
+    archive_pax(a, "SCHILY.xattr.trusted.overlay.redirect", "/etc");
+    archive_dir(a, "r/");
+    accept(a, s.dir);
+    CHECK(!is_opaque(&s, "d"));
+    CHECK(shell("! getfattr -d -m - %s/r 2>/dev/null | grep overlay", s.path));
+}
+
+TEST(owners_beyond_the_ids_of_a_sandbox_are_refused)
+{
+    struct scratch s = scratch_make();
+    struct archive *a = archive_new();
+
+    need_root();
+    options.owners = TREE_OWNERS_KEEP;
+    options.ids = 65536;
+    a->uid = 65535;
+    archive_file(a, "good", "");
+    a->uid = 65536;
+    archive_file(a, "bad", "");
+    refuse(a, s.dir, ERR_INVALID, "ids go up to 65535");
 }

@@ -1,0 +1,200 @@
+#include "tree/decompress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "proc/confine.h"
+#include "proc/spawn.h"
+
+enum { MAGIC_MAX = 6, PEEK_PAUSE_MS = 5 };
+
+static const struct format {
+    const char *program;
+    struct str magic;
+    char *const argv[4];
+} formats[] = {
+    { "gzip", STR("\x1f\x8b"), { (char[]){ "gzip" }, (char[]){ "-dc" }, NULL } },
+    { "xz",
+      STR("\xfd"
+          "7zXZ\0"),
+      { (char[]){ "xz" }, (char[]){ "-dc" }, (char[]){ "-T1" }, NULL } },
+    { "zstd", STR("\x28\xb5\x2f\xfd"), { (char[]){ "zstd" }, (char[]){ "-dc" }, NULL } },
+};
+
+static char *const environment[] = { (char[]){ "LC_ALL=C" }, NULL };
+
+static int make_pipe(int *ret_from, int *ret_to)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -1;
+    *ret_from = fds[0];
+    *ret_to = fds[1];
+    return 0;
+}
+
+/* Copies the first bytes of a pipe without taking them out. They may come one by one. */
+static ssize_t peek_pipe(int fd, char *head, size_t n)
+{
+    for (;;) {
+        AUTO_CLOSE int from = -1, to = -1;
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+        ssize_t got;
+
+        if (make_pipe(&from, &to) < 0)
+            return -1;
+        got = tee(fd, to, n, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0 || (size_t)got == n || poll(&p, 1, 0) < 0 || (p.revents & POLLHUP))
+            return got <= 0 ? got : read(from, head, (size_t)got);
+        nanosleep(&(struct timespec){ .tv_nsec = PEEK_PAUSE_MS * NS_PER_MS }, NULL);
+    }
+}
+
+/* NULL for what is not compressed, or nothing at all. */
+static int recognise(int fd, const struct format **ret, struct err *e)
+{
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    char head[MAGIC_MAX];
+    ssize_t n = at < 0 ? peek_pipe(fd, head, sizeof head) : pread(fd, head, sizeof head, at);
+
+    if (n < 0 && at < 0 && errno == EINVAL)
+        return err_set(e, ERR_UNSUPPORTED, "the archive is neither a file nor a pipe");
+    if (n < 0)
+        return err_sys(e, "reading the archive");
+    *ret = NULL;
+    for (size_t i = 0; i < COUNT_OF(formats); i++)
+        if (str_starts((struct str){ head, (size_t)n }, formats[i].magic))
+            *ret = &formats[i];
+    return 0;
+}
+
+static int find_program(const struct format *f, char *out, size_t cap, struct err *e)
+{
+    static const char *const places[] = { "/usr/bin", "/bin" };
+
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        snprintf(out, cap, "%s/%s", places[i], f->program);
+        if (access(out, X_OK) == 0)
+            return 0;
+    }
+    return err_set(e, ERR_UNSUPPORTED,
+                   "the archive is compressed with %s, but there is no %s in /usr/bin or /bin",
+                   f->program, f->program);
+}
+
+/* Its descriptors: the archive, where it writes, /dev/null, and where it says why it cannot start;
+ * the end of that without a word means that it did. */
+enum { WORD_FD = 3 };
+
+static void __attribute__((noreturn))
+run_program(const struct format *f, const int *fds, const char *program, const struct confine *c)
+{
+    struct err e = { 0 };
+
+    if (confine_fds(fds, WORD_FD + 1, NULL) < 0)
+        _exit(1);
+    if (confine_enter(c, &e) >= 0) {
+        fcntl(WORD_FD, F_SETFD, FD_CLOEXEC);
+        execve(program, f->argv, environment);
+        (void)err_sys(&e, "starting %s", program);
+    }
+    _exit(write(WORD_FD, &e, sizeof e) == (ssize_t)sizeof e ? 1 : 2);
+}
+
+static int await_start(int word, struct err *e)
+{
+    struct err said;
+    ssize_t n;
+
+    do
+        n = read(word, &said, sizeof said);
+    while (n < 0 && errno == EINTR);
+    if (n == 0)
+        return 0;
+    if (n != (ssize_t)sizeof said || said.code <= ERR_OK || said.code >= ERR_CODE_COUNT_)
+        return err_set(e, ERR_BUG, "the process that decompresses could not be started");
+    said.msg[sizeof said.msg - 1] = '\0';
+    if (e)
+        *e = said;
+    return -(int)said.code;
+}
+
+static int start(struct decompress *d, const struct format *f, int fd, struct err *e)
+{
+    const struct confine limits = { .parent = getpid(), .dir = -1 };
+    AUTO_CLOSE int from = -1, to = -1, word = -1, word_to = -1;
+    char program[32];
+    int r = find_program(f, program, sizeof program, e);
+
+    if (r < 0)
+        return r;
+    if (make_pipe(&from, &to) < 0 || make_pipe(&word, &word_to) < 0)
+        return err_sys(e, "making a pipe");
+    d->pid_ = fork();
+    if (d->pid_ < 0)
+        return err_sys(e, "forking");
+    if (d->pid_ == 0)
+        run_program(f, (const int[]){ fd, to, -1, word_to }, program, &limits);
+    drop_fd(&word_to);
+    d->program_ = f->program;
+    d->plain = take_fd(&from);
+    return await_start(word, e);
+}
+
+int decompress_start(struct decompress *d, int fd, struct err *e)
+{
+    const struct format *f;
+    int r = recognise(fd, &f, e);
+
+    *d = DECOMPRESS_NONE;
+    if (r >= 0 && f)
+        r = start(d, f, fd, e);
+    if (r < 0)
+        decompress_end(d);
+    return r;
+}
+
+/* SIGPIPE is how it ends when nobody wanted more. */
+int decompress_finish(struct decompress *d, struct err *e)
+{
+    int status, r;
+
+    drop_fd(&d->plain);
+    if (d->pid_ <= 0)
+        return 0;
+    r = spawn_wait(d->pid_, &status, e);
+    d->pid_ = 0;
+    if (r < 0)
+        return r;
+    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGPIPE)
+        return err_set(e, ERR_INVALID, "%s died while it decompressed the archive (signal %d)",
+                       d->program_, WTERMSIG(status));
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+        return err_set(e, ERR_INVALID, "%s cannot decompress the archive; it is damaged or cut off",
+                       d->program_);
+    return 0;
+}
+
+void decompress_end(struct decompress *d)
+{
+    int status;
+
+    drop_fd(&d->plain);
+    if (d->pid_ <= 0)
+        return;
+    kill(d->pid_, SIGKILL);
+    (void)spawn_wait(d->pid_, &status, NULL);
+    d->pid_ = 0;
+}
