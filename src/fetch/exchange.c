@@ -173,10 +173,26 @@ static size_t on_head(char *p, size_t size, size_t n, void *exchange)
     return 0;
 }
 
+/* What the head says, for who takes the body in pieces. */
+static bool is_wanted(const struct fetch_exchange_ *x, struct fetch_answer *ret)
+{
+    long status = 0;
+
+    curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
+    *ret = (struct fetch_answer){ .status = (int)status, .easy_ = x->easy };
+    return x->request->piece && (status == 200 || status == 206);
+}
+
 static size_t on_body(char *p, size_t size, size_t n, void *exchange)
 {
     struct fetch_exchange_ *x = exchange;
+    struct fetch_answer head;
 
+    if (is_wanted(x, &head)) {
+        if (x->request->piece(x->request, &head, (struct str){ p, size * n }, &x->own) >= 0)
+            return size * n;
+        return 0;
+    }
     if (buf_add(&x->body, (struct str){ p, size * n }) >= 0)
         return size * n;
     (void)err_set(&x->own, ERR_TOO_BIG, "the answer is longer than %zu bytes", x->body.max);
@@ -231,6 +247,10 @@ static void set_options(struct fetch_exchange_ *x, const struct fetch_request *r
     curl_easy_setopt(c, CURLOPT_HTTPHEADER, x->headers);
 
     curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)((r->timeout + NS_PER_MS - 1) / NS_PER_MS));
+    if (r->silence) {
+        curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)((r->silence + NS_PER_S - 1) / NS_PER_S));
+    }
     curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_head);
     curl_easy_setopt(c, CURLOPT_HEADERDATA, x);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);

@@ -210,3 +210,12 @@ struct str fetch_answer_header(const struct fetch_answer *a, const char *name)
         return (struct str){ NULL, 0 };
     return str_from(h->value);
 }
+
+struct str fetch_answer_redirect(const struct fetch_answer *a)
+{
+    char *url = NULL;
+
+    if (curl_easy_getinfo(a->easy_, CURLINFO_REDIRECT_URL, &url))
+        return (struct str){ NULL, 0 };
+    return str_from(url);
+}

@@ -74,6 +74,11 @@ struct fetch_answer {
  * gone afterwards. */
 typedef void fetch_done_fn(struct fetch_request *r, const struct fetch_answer *a);
 
+/* A piece of the body of an answer whose status is 200 or 206, as it comes, in place of body: 0, or
+ * -ERR_x with *e, which ends the request with that error. Called from the loop; must not cancel. */
+typedef int fetch_piece_fn(struct fetch_request *r, const struct fetch_answer *head,
+                           struct str piece, struct err *e);
+
 /* Asked about every address before a connection to it is tried. */
 typedef bool fetch_allow_fn(struct fetch_request *r, const struct sockaddr *address);
 
@@ -90,6 +95,9 @@ struct fetch_request {
                             * go along, Authorization to the same host only. 0: a redirect is an
                             * answer like others */
     const char *ca_file;   /* certificates to trust instead of the system's */
+    fetch_piece_fn *piece; /* NULL: the whole body comes with the answer; with it, that of other
+                            * statuses does */
+    int64_t silence;       /* nanoseconds without a byte after which it ends; 0: none */
     fetch_allow_fn *allow; /* a request that has it shares connections with no other: one that
                             * somebody else opened was not asked about */
     fetch_done_fn *done;
@@ -106,5 +114,8 @@ void fetch_cancel(struct fetch_request *r);
 /* A header of the answer (the last one, if there are several), in the callback; {NULL, 0} without.
  */
 struct str fetch_answer_header(const struct fetch_answer *a, const char *name);
+
+/* Where a redirect that was not followed leads, as a whole URL; {NULL, 0}: the answer is none. */
+struct str fetch_answer_redirect(const struct fetch_answer *a);
 
 #endif

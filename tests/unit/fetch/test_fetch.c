@@ -19,8 +19,8 @@ struct probe {
     int calls;
     struct err err;
     int status;
-    struct buf body;
-    char many[16], location[32], connection[16];
+    struct buf body, pieces;
+    char many[16], location[32], connection[16], redirect[256];
     struct fetch_request *cancels; /* by the callback */
 };
 
@@ -58,6 +58,7 @@ static void on_answer(struct fetch_request *r, const struct fetch_answer *a)
     (void)str_copy(fetch_answer_header(a, "Location"), p->location, sizeof p->location);
     (void)str_copy(fetch_answer_header(a, "X-Connection"), p->connection, sizeof p->connection);
     CHECK(fetch_answer_header(a, "X-Absent").p == NULL);
+    (void)str_copy(fetch_answer_redirect(a), p->redirect, sizeof p->redirect);
     if (p->cancels)
         fetch_cancel(p->cancels);
 }
@@ -65,6 +66,7 @@ static void on_answer(struct fetch_request *r, const struct fetch_answer *a)
 static void prepare(struct probe *p, const char *path)
 {
     *p = (struct probe){ .body = BUF_INIT(1 << 20),
+                         .pieces = BUF_INIT(1 << 20),
                          .request = {
                              .timeout = 60 * NS_PER_S, .max_body = 10000, .done = on_answer } };
     snprintf(p->url, sizeof p->url, "http://127.0.0.1:%d%s", port, path);
@@ -127,6 +129,62 @@ TEST(an_answer_has_status_headers_and_body)
     CHECK_STR(buf_str(&p.body), "hello");
     CHECK_STR(str_from(p.many), "last");
     buf_done(&p.body);
+    teardown();
+}
+
+static int on_piece(struct fetch_request *r, const struct fetch_answer *head, struct str piece,
+                    struct err *e)
+{
+    struct probe *p = container_of(r, struct probe, request);
+
+    CHECK_INT(head->status, 200);
+    CHECK_STR(fetch_answer_header(head, "x-many"), "last");
+    if (p->cancels) /* stands for: do not want it */
+        return err_set(e, ERR_CONFLICT, "not this one");
+    return buf_add(&p->pieces, piece);
+}
+
+TEST(a_body_comes_in_pieces_if_it_is_asked_for)
+{
+    struct probe p;
+
+    setup();
+    prepare(&p, "/ok");
+    p.request.piece = on_piece;
+    p.request.max_body = 1;
+    ask(&p);
+    CHECK_INT(p.status, 200);
+    CHECK_INT(p.body.n, 0);
+    CHECK_STR(buf_str(&p.pieces), "hello");
+    buf_done(&p.pieces);
+    teardown();
+}
+
+TEST(the_body_of_an_error_comes_whole)
+{
+    struct probe p;
+
+    setup();
+    prepare(&p, "/missing");
+    p.request.piece = on_piece;
+    ask(&p);
+    CHECK_INT(p.status, 404);
+    CHECK_STR(buf_str(&p.body), "no such thing");
+    buf_done(&p.body);
+    teardown();
+}
+
+TEST(a_piece_that_is_not_wanted_ends_it)
+{
+    struct probe p;
+
+    setup();
+    prepare(&p, "/ok");
+    p.request.piece = on_piece;
+    p.cancels = &p.request;
+    ask(&p);
+    CHECK_INT(p.err.code, ERR_CONFLICT);
+    CHECK(strstr(p.err.msg, "not this one"));
     teardown();
 }
 
@@ -302,6 +360,8 @@ TEST(redirects_are_followed_when_asked_for)
     ask(&p);
     CHECK_INT(p.status, 302);
     CHECK_STR(str_from(p.location), "/ok");
+    snprintf(p.many, sizeof p.many, ":%d/ok", port);
+    CHECK(str_ends(str_from(p.redirect), str_from(p.many)));
     CHECK_STR(buf_str(&p.body), "elsewhere");
     buf_done(&p.body);
 
