@@ -9,15 +9,17 @@
 
 /* What goes with each kind. */
 static const struct kind {
-    bool known;
     size_t fds;
     bool named; /* needs a layer's name */
     bool waits; /* for GO */
+    uint32_t flags;
 } kinds[LAYERS_KIND_COUNT_] = {
-    [LAYERS_LIST] = { true, 0, false, false },
-    [LAYERS_SWEEP] = { true, 0, false, false },
-    [LAYERS_REMOVE] = { true, 0, true, false },
-    [LAYERS_CAPTURE] = { true, 1, true, true },
+    [LAYERS_LIST] = { 0 },
+    [LAYERS_SWEEP] = { 0 },
+    [LAYERS_REMOVE] = { .named = true },
+    [LAYERS_UNPACK] = { .fds = 1, .named = true, .flags = LAYERS_SQUASH },
+    [LAYERS_MEASURE] = { .named = true },
+    [LAYERS_CAPTURE] = { .fds = 1, .named = true, .waits = true },
 };
 
 bool layer_name_valid(const char *name)
@@ -47,7 +49,7 @@ int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, st
 {
     if (size != sizeof *job || job->magic != LAYERS_MAGIC || job->version != LAYERS_VERSION)
         return err_set(e, ERR_INVALID, "not a job for a keeper of layers");
-    if (job->kind == 0 || job->kind >= LAYERS_KIND_COUNT_ || !kinds[job->kind].known || job->flags)
+    if (job->kind == 0 || job->kind >= LAYERS_KIND_COUNT_ || (job->flags & ~kinds[job->kind].flags))
         return err_set(e, ERR_UNSUPPORTED, "a job of kind %u that no keeper knows", job->kind);
     if (!memchr(job->name, '\0', sizeof job->name))
         return err_set(e, ERR_INVALID, "the name of a layer does not end");

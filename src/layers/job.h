@@ -32,11 +32,17 @@ enum {
 };
 
 enum layers_kind {
-    LAYERS_LIST = 1,    /* LINE: the name of a layer that is there */
-    LAYERS_SWEEP,       /* removes what was left unfinished */
-    LAYERS_REMOVE,      /* job.name; one that is not there is fine */
-    LAYERS_CAPTURE = 8, /* descriptor: the top of a sandbox's writable layer; waits for GO */
+    LAYERS_LIST = 1, /* LINE: the name of a layer that is there */
+    LAYERS_SWEEP,    /* removes what was left unfinished */
+    LAYERS_REMOVE,   /* job.name; one that is not there is fine */
+    LAYERS_UNPACK,   /* job.name from an archive, a descriptor of a file; DONE: its measure */
+    LAYERS_MEASURE,  /* job.name as it is now; DONE: its measure (layers/measure.h) */
+    LAYERS_CAPTURE,  /* descriptor: the top of a sandbox's writable layer; waits for GO */
     LAYERS_KIND_COUNT_,
+};
+
+enum layers_flags {
+    LAYERS_SQUASH = 1 << 0, /* UNPACK: everything belongs to the sandbox's root */
 };
 
 enum layers_word {
@@ -52,9 +58,10 @@ enum layers_word {
 struct layers_job {
     uint32_t magic, version;
     uint32_t kind;
-    uint32_t flags; /* of the kind; none has any yet */
+    uint32_t flags; /* enum layers_flags, of the kind */
     char name[LAYER_NAME_MAX];
     uint64_t bytes_max, entries_max; /* of what it makes; 0: the defaults of tree/tree.h */
+    uint64_t free_min;               /* bytes that it leaves free on the disk */
 };
 
 struct layers_said {

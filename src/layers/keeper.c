@@ -31,10 +31,9 @@ static const uint64_t kept_caps =
     CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_FOWNER) | CAP_BIT(CAP_FSETID);
 
 static keeper_job_fn *const jobs[LAYERS_KIND_COUNT_] = {
-    [LAYERS_LIST] = keeper_list,
-    [LAYERS_SWEEP] = keeper_sweep,
-    [LAYERS_REMOVE] = keeper_remove,
-    [LAYERS_CAPTURE] = keeper_capture,
+    [LAYERS_LIST] = keeper_list,       [LAYERS_SWEEP] = keeper_sweep,
+    [LAYERS_REMOVE] = keeper_remove,   [LAYERS_UNPACK] = keeper_unpack,
+    [LAYERS_MEASURE] = keeper_measure, [LAYERS_CAPTURE] = keeper_capture,
 };
 
 /* --- saying --- */
@@ -88,11 +87,13 @@ void keeper_taken(struct keeper *k)
 /* --- being confined --- */
 
 /* A plain user's layers belong to its subordinate ids: with them, it is root of its own. */
-static int become_owner(struct err *e)
+static int become_owner(struct keeper *k, struct err *e)
 {
-    enum identity_supply unused;
+    enum identity_supply supply = IDENTITY_RANGES;
+    int r = geteuid() == 0 ? 0 : identity_become_outer_root(&supply, e);
 
-    return geteuid() == 0 ? 0 : identity_become_outer_root(&unused, e);
+    k->one_identity = supply == IDENTITY_ONE;
+    return r;
 }
 
 /* Directories among the job's descriptors are there to be read. */
@@ -180,17 +181,20 @@ int keeper_run(int sock, int storage)
     int r;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    k = (struct keeper){ .sock = sock, .storage = STORAGE_NONE };
+    k = (struct keeper){ .sock = sock, .storage = STORAGE_NONE, .decompress = DECOMPRESS_NONE };
     n = ipc_recv(sock, &k.job, sizeof k.job, &got, e);
     if (n == 0)
         return 0; /* nobody wants anything after all */
     r = n < 0 ? (int)n : layers_job_check(&k.job, (size_t)n, got.n, e);
     if (r >= 0)
-        r = become_owner(e);
+        r = become_owner(&k, e);
     if (r >= 0)
         r = place_fds(&k, sock, storage, &got, e);
+    if (r >= 0 && k.job.kind == LAYERS_UNPACK)
+        r = keeper_unpack_prepare(&k, e);
     if (r >= 0)
         r = work(&k, e);
+    decompress_end(&k.decompress);
     k.done.r = r;
     hook_point("layers.done");
     say(&k, &k.done, LAYERS_DONE);

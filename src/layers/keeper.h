@@ -4,6 +4,7 @@
 
 #include "layers/job.h"
 #include "layers/storage.h"
+#include "tree/decompress.h"
 
 /* What a job has while it runs. */
 struct keeper {
@@ -13,6 +14,8 @@ struct keeper {
     int fds[LAYERS_FDS_MAX]; /* of the job; -1: not there */
     struct layers_said done; /* its last word, to be filled: bytes, entries, text */
     int64_t told_ns;
+    bool one_identity;            /* no ids but our own can be stored */
+    struct decompress decompress; /* of the first descriptor, where the kind reads an archive */
 };
 
 /* Serves one job on `sock`; `storage` is a descriptor of the storage directory. The exit status. */
@@ -25,6 +28,8 @@ void keeper_taken(struct keeper *k);
 
 /* The jobs, a file each. */
 typedef int keeper_job_fn(struct keeper *k, struct err *e);
-keeper_job_fn keeper_list, keeper_sweep, keeper_remove, keeper_capture;
+keeper_job_fn keeper_list, keeper_sweep, keeper_remove, keeper_unpack, keeper_measure,
+    keeper_capture;
+keeper_job_fn keeper_unpack_prepare; /* before it is confined */
 
 #endif

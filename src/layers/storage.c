@@ -124,6 +124,18 @@ void growth_done(struct growth *g)
     g->entry[0] = '\0';
 }
 
+int storage_open_layer(const struct storage *s, const char *name, struct err *e)
+{
+    char path[LAYER_NAME_MAX + sizeof "/fs"];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/fs", name);
+    fd = at_open(s->layers, path, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0 && errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "there is no layer %s", name);
+    return fd < 0 ? err_sys(e, "opening the layer %s", name) : fd;
+}
+
 int storage_remove(const struct storage *s, const char *name, struct err *e)
 {
     char entry[LAYER_NAME_MAX + 32];

@@ -45,6 +45,9 @@ int growth_publish(struct growth *g, const char *name, const struct layer_info *
 /* Closes; what was not published is removed. */
 void growth_done(struct growth *g);
 
+/* Its root directory, to read: a descriptor. -ERR_NOT_FOUND if there is no such layer. */
+int storage_open_layer(const struct storage *s, const char *name, struct err *e);
+
 /* Takes a layer out of sight, for good, and then removes it. One that is not there is fine. */
 int storage_remove(const struct storage *s, const char *name, struct err *e);
 /* Removes every entry of tmp/ that nobody works on. */

@@ -16,6 +16,7 @@
 
 static char scratch_path[64];
 static pid_t scratch_owner;
+static bool scratch_waits; /* the keeper that was started last waits for GO */
 
 static void scratch_remove(void)
 {
@@ -47,6 +48,7 @@ static inline int scratch_keeper(int storage, const struct layers_job *job, size
     struct err e;
     int pair[2];
 
+    scratch_waits = layers_job_check(job, size, n, NULL) >= 0 && layers_kind_waits(job->kind);
     CHECK_OK(ipc_pair(pair, &e), e);
     fflush(NULL);
     *ret = fork();
@@ -71,7 +73,9 @@ static inline void scratch_hear(int sock, enum layers_word word, struct layers_s
         if (n <= 0)
             FAIL("the keeper is gone");
         CHECK_OK(layers_said_check(ret, (size_t)n, &e), e);
-        if (ret->word == LAYERS_READY)
+        /* What a keeper does not read makes the end of its socket an error, and its last word lost.
+         */
+        if (ret->word == LAYERS_READY && scratch_waits)
             (void)ipc_send(sock, &go, sizeof go, NULL, 0, NULL);
     } while (ret->word != word && ret->word != LAYERS_DONE);
 }

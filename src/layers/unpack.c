@@ -1,0 +1,188 @@
+/* LAYERS_UNPACK: a layer of an image, out of an archive that anybody may have made. The archive is
+ * decompressed by another process, hashed as it comes, and kept only if that is what its name says.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/statvfs.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+#include "crypto/encode.h"
+#include "crypto/hash.h"
+#include "layers/keeper.h"
+#include "layers/measure.h"
+#include "runtime/plan.h"
+#include "tree/unpack.h"
+
+/* How often the file system is asked how full it is. */
+enum { LOOK_BYTES = 16 << 20 };
+
+/* Headers and padding beside the content that is counted by the unpacker. */
+enum { OVERHEAD = 4 };
+
+struct stream {
+    struct keeper *keeper;
+    int fd;
+    struct crypto_sha256 hash;
+    uint64_t bytes, looked, bytes_max;
+    struct err err; /* why it ended early */
+};
+
+static void stream_done(struct stream *s)
+{
+    crypto_sha256_done(&s->hash);
+}
+
+static int check_room(struct stream *s)
+{
+    const struct layers_job *job = &s->keeper->job;
+    struct statvfs fs;
+
+    if (s->bytes < s->looked)
+        return 0;
+    s->looked = s->bytes + LOOK_BYTES;
+    if (fstatvfs(s->keeper->storage.dir, &fs) < 0)
+        return err_sys(&s->err, "asking how full the disk is");
+    if (fs.f_bavail * fs.f_frsize < job->free_min)
+        return err_set(&s->err, ERR_TOO_BIG,
+                       "the disk has less than %llu bytes left, which images.free_min keeps free",
+                       (unsigned long long)job->free_min);
+    return 0;
+}
+
+/* A tar_read_fn. */
+static ssize_t read_stream(void *ctx, void *p, size_t n)
+{
+    struct stream *s = ctx;
+    ssize_t got = check_room(s) < 0 ? -1 : read(s->fd, p, n);
+
+    if (got > 0) {
+        s->bytes += (uint64_t)got;
+        crypto_sha256_add(&s->hash, (struct str){ p, (size_t)got });
+        keeper_progress(s->keeper, s->bytes, 0);
+    }
+    if (got > 0 && s->bytes > s->bytes_max) {
+        (void)err_set(&s->err, ERR_TOO_BIG, "the layer has more than %llu bytes",
+                      (unsigned long long)s->keeper->job.bytes_max);
+        got = -1;
+    }
+    if (got < 0 && s->err.code)
+        errno = ENOSPC;
+    return got;
+}
+
+/* "sha256-…", as layers are called. */
+static void end_hash(struct stream *s, char name[static LAYER_NAME_MAX])
+{
+    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
+    unsigned char digest[CRYPTO_SHA256_SIZE];
+
+    crypto_sha256_end(&s->hash, digest);
+    crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
+    snprintf(name, LAYER_NAME_MAX, "sha256-%s", hex.p);
+}
+
+/* Who has one identity cannot store others; that is said, or squashed if it is asked for. */
+static enum tree_owners owners_for(const struct keeper *k)
+{
+    if (k->job.flags & LAYERS_SQUASH)
+        return TREE_OWNERS_SQUASH;
+    return k->one_identity ? TREE_OWNERS_REQUIRE : TREE_OWNERS_KEEP;
+}
+
+static int unpack(struct keeper *k, struct stream *s, int fs, struct err *e)
+{
+    const struct tree_unpack_options o = { .devices = TREE_SKIP,
+                                           .fifos = TREE_SKIP,
+                                           .owners = owners_for(k),
+                                           .keep_setid = true,
+                                           .whiteouts = true,
+                                           .ids = PLAN_IDS,
+                                           .limits = { .bytes = k->job.bytes_max,
+                                                       .entries = k->job.entries_max } };
+    char name[LAYER_NAME_MAX];
+    struct tree_report report;
+    int r = tree_unpack_from(read_stream, s, fs, &o, &report, e);
+
+    if (r < 0 && s->err.code) {
+        *e = s->err;
+        return -(int)s->err.code;
+    }
+    if (r < 0)
+        return r;
+    end_hash(s, name);
+    if (strcmp(name, k->job.name) != 0)
+        return err_set(e, ERR_INVALID,
+                       "the layer's content is %.23s…, not %.23s… as the image says", name,
+                       k->job.name);
+    return 0;
+}
+
+/* What is damaged looks like a broken archive: the cause comes first. */
+static int unpack_stream(struct keeper *k, int fs, struct err *e)
+{
+    AUTO(stream_done)
+    struct stream s = {
+        .keeper = k,
+        .fd = k->decompress.plain >= 0 ? k->decompress.plain : k->fds[0],
+        .bytes_max = k->job.bytes_max ? k->job.bytes_max : TREE_BYTES_DEFAULT,
+    };
+    struct err cause;
+    int r, damaged;
+
+    if (__builtin_mul_overflow(s.bytes_max, OVERHEAD, &s.bytes_max))
+        s.bytes_max = UINT64_MAX;
+    r = unpack(k, &s, fs, e);
+    damaged = r >= 0 || r == -(int)ERR_INVALID ? decompress_finish(&k->decompress, &cause) : 0;
+    if (damaged < 0) {
+        *e = cause;
+        return damaged;
+    }
+    return r;
+}
+
+static void on_measured(void *ctx, uint64_t bytes, uint64_t entries)
+{
+    keeper_progress(ctx, bytes, entries);
+}
+
+static int measure(struct keeper *k, int fs, struct layer_info *ret, struct err *e)
+{
+    struct measure m;
+    int r = measure_tree(fs, on_measured, k, &m, e);
+
+    if (r < 0)
+        return r;
+    *ret = (struct layer_info){ .bytes = m.bytes, .entries = m.entries };
+    k->done.bytes = m.bytes;
+    k->done.entries = m.entries;
+    str_copy(str_from(m.digest), k->done.text, sizeof k->done.text);
+    return 0;
+}
+
+int keeper_unpack(struct keeper *k, struct err *e)
+{
+    AUTO(growth_done) struct growth g = GROWTH_NONE;
+    struct layer_info info;
+    int r = growth_begin(&g, &k->storage, k->job.name, e);
+
+    if (r >= 0)
+        r = unpack_stream(k, g.fs, e);
+    if (r >= 0)
+        r = measure(k, g.fs, &info, e);
+    return r < 0 ? r : growth_publish(&g, k->job.name, &info, e);
+}
+
+/* Before it is confined: the program that decompresses could not be found any more. */
+int keeper_unpack_prepare(struct keeper *k, struct err *e)
+{
+    return decompress_start(&k->decompress, k->fds[0], e);
+}
+
+int keeper_measure(struct keeper *k, struct err *e)
+{
+    AUTO_CLOSE int fs = storage_open_layer(&k->storage, k->job.name, e);
+    struct layer_info info;
+
+    return fs < 0 ? fs : measure(k, fs, &info, e);
+}
