@@ -67,6 +67,11 @@ static const struct {
                         "unavailable_reason" },
     { "Host", "!name !address !source=built-in|configuration|added !labels{} added_at@" },
     { "HostList", "!hosts[Host]" },
+    { "Image",
+      "!ref !digest !id !os !architecture !bytes# !created_at@ layers[] sandboxes# config*" },
+    { "ImageList", "!images[Image]" },
+    { "ImagesRemoved", "!layers# !bytes#" },
+    { "ImageVerified", "!ref !layers# !bytes#" },
     { "HostTelemetry", "!host hostname kernel machine cpus# memory_bytes# memory_free_bytes# "
                        "processes# uptime_seconds# state_bytes# state_free_bytes# sandboxes# "
                        "pool_ready# version" },

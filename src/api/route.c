@@ -8,6 +8,7 @@ const struct route *const route_tables[] = {
     routes_events,
     routes_profiles,
     routes_hosts,
+    routes_images,
     routes_expire,
     routes_tokens,
     routes_sync,

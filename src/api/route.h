@@ -41,9 +41,10 @@ struct route {
 
 /* One array per resource, ended by a row without a path. */
 extern const struct route routes_sandboxes[], routes_run[], routes_processes[], routes_files[],
-    routes_events[], routes_profiles[], routes_hosts[], routes_expire[], routes_tokens[],
-    routes_sync[], routes_egress[], routes_egress_log[], routes_peers[], routes_approvals[],
-    routes_trust[], routes_snapshots[], routes_meta[], routes_mcp[], routes_ports[];
+    routes_events[], routes_profiles[], routes_hosts[], routes_images[], routes_expire[],
+    routes_tokens[], routes_sync[], routes_egress[], routes_egress_log[], routes_peers[],
+    routes_approvals[], routes_trust[], routes_snapshots[], routes_meta[], routes_mcp[],
+    routes_ports[];
 extern const struct route *const route_tables[]; /* ended by NULL */
 
 /* Whether the route takes a parameter of that name. */

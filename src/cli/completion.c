@@ -18,6 +18,7 @@ static const struct {
     [COMPLETE_SANDBOX] = { "list -q", false },
     [COMPLETE_PROFILE] = { "profiles list -q", false },
     [COMPLETE_HOST] = { "hosts list -q", false },
+    [COMPLETE_IMAGE] = { "image list -q", false },
     [COMPLETE_TOKEN] = { "token list -q", false },
     [COMPLETE_APPROVAL] = { "approvals list -q", false },
     [COMPLETE_SNAPSHOT] = { "snapshots list -q", false },

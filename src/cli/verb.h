@@ -16,6 +16,7 @@ enum complete {
     COMPLETE_SANDBOX, /* ids of sandboxes, as `list -q` prints them */
     COMPLETE_PROFILE,
     COMPLETE_HOST,
+    COMPLETE_IMAGE,
     COMPLETE_TOKEN,
     COMPLETE_APPROVAL,
     COMPLETE_SNAPSHOT,

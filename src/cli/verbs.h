@@ -15,6 +15,8 @@ extern const struct verb verb_extend_ttl, verb_expire, verb_sync;
 extern const struct verb verb_inspect_host, verb_inspect_stale, verb_reap_stale;
 extern const struct verb verb_profiles_list, verb_profiles_get, verb_profiles_validate;
 extern const struct verb verb_hosts_list, verb_hosts_add, verb_hosts_remove;
+extern const struct verb verb_image_list, verb_image_inspect, verb_image_pull, verb_image_import;
+extern const struct verb verb_image_remove, verb_image_prune, verb_image_verify;
 extern const struct verb verb_token_create, verb_token_list, verb_token_revoke;
 extern const struct verb verb_peers_list, verb_peers_end;
 extern const struct verb verb_approvals_list, verb_approvals_show, verb_approvals_approve;

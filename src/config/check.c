@@ -5,6 +5,7 @@
 
 #include "base/own.h"
 #include "config/sources.h"
+#include "net/host.h"
 #include "profile/words.h"
 
 struct check {
@@ -216,10 +217,47 @@ static int check_steps(const struct check *k)
     return r < 0 ? r : check_step(k, "postflight", &k->c->scan.postflight);
 }
 
+static int check_registry(const struct check *k, const struct config_registry *r, size_t i)
+{
+    struct address a;
+    struct host h;
+    uint16_t port;
+    char field[64];
+
+    snprintf(field, sizeof field, "images.registries[%zu]", i);
+    if (authority_parse(str_from(r->host), 443, &h, &port, NULL) < 0)
+        return fail(k, field, "host: must be a name or an address, with a port or without");
+    for (size_t n = 0; n < r->addresses.n; n++)
+        if (!address_parse(str_from(r->addresses.p[n]), &a) || !address_grantable(&a))
+            return fail(k, field, "addresses: '%s' is none that a registry can be at",
+                        r->addresses.p[n]);
+    if (r->creds_file && !is_below_root(str_from(r->creds_file)))
+        return fail(k, field, "creds_file: must be an absolute path");
+    if (r->ca_file && !is_below_root(str_from(r->ca_file)))
+        return fail(k, field, "ca_file: must be an absolute path");
+    return 0;
+}
+
+static int check_images(const struct check *k)
+{
+    const struct config_registry *all = k->c->images.registries.p;
+    struct host h;
+    uint16_t port;
+    int r = 0;
+
+    if (k->c->images.registry &&
+        authority_parse(str_from(k->c->images.registry), 443, &h, &port, NULL) < 0)
+        return fail(k, "images.registry", "must be a name or an address, with a port or without");
+    for (size_t i = 0; i < k->c->images.registries.n && r >= 0; i++)
+        r = check_registry(k, &all[i], i);
+    return r;
+}
+
 int config_check_(struct config *c, const struct sources *s, struct err *e)
 {
     static int (*const checks[])(const struct check *) = { check_texts, check_socket, check_listen,
-                                                           check_pool,  check_hosts,  check_steps };
+                                                           check_pool,  check_hosts,  check_steps,
+                                                           check_images };
     struct check k = { .c = c, .sources = s, .e = e };
     int r = 0;
 

@@ -131,6 +131,32 @@ static const struct json_field host_fields[] = {
       .doc = "Whatever placement is to know of it." },
 };
 
+#define REGISTRY(member) JSON_AT(struct config_registry, member)
+static const struct json_field registry_fields[] = {
+    { "host", JSON_KIND_STR, REGISTRY(host), .max = 260, .required = true,
+      .doc = "Its name as references have it, with its port if they do." },
+    { "http", JSON_KIND_BOOL, REGISTRY(http),
+      .doc = "Whether it speaks HTTP in the clear; no other registry is spoken to so." },
+    { "addresses", JSON_KIND_STRS, REGISTRY(addresses), .max = CONFIG_ADDRESSES_MAX,
+      .doc = "Addresses it may be at though they are not public ones." },
+    { "creds_file", JSON_KIND_STR, REGISTRY(creds_file), .max = 255,
+      .doc = "File with `USER:PASSWORD`, which the daemon's user can read and nobody else." },
+    { "ca_file", JSON_KIND_STR, REGISTRY(ca_file), .max = 255,
+      .doc = "Certificates to trust for it instead of the system's." },
+};
+
+static const struct json_field images_fields[] = {
+    { "registry", JSON_KIND_STR, IN(images, registry), .max = 260,
+      .doc = "Registry of references that name none; by default they have none." },
+    { "registries", JSON_KIND_OBJECTS, IN(images, registries), .max = CONFIG_REGISTRIES_MAX,
+      JSON_FIELDS(registry_fields), .item_size = sizeof(struct config_registry),
+      .doc = "Registries that are not public, or not encrypted, or want a password." },
+    { "max_bytes", JSON_KIND_BYTES, IN(images, max_bytes), .min = 1 << 20, .max = INT64_C(1) << 50,
+      .preset = "32G", .doc = "The largest image that is taken, packed or unpacked." },
+    { "free_min", JSON_KIND_BYTES, IN(images, free_min), .min = 0, .max = INT64_C(1) << 50,
+      .preset = "1G", .doc = "What images leave free on the disk." },
+};
+
 static const struct json_field gateway_fields[] = {
     { "token_file", JSON_KIND_STR, IN(gateway, token_file), .max = 255,
       .doc = "File with the token of a gateway on this machine; without it none is believed." },
@@ -199,6 +225,7 @@ const struct json_field config_fields[] = {
     { "retention", JSON_KIND_OBJECT, AT(retention), JSON_FIELDS(retention_fields) },
     { "hosts", JSON_KIND_OBJECTS, AT(hosts), .max = CONFIG_HOSTS_MAX, JSON_FIELDS(host_fields),
       .item_size = sizeof(struct config_host), .doc = "Machines that sandboxes can be placed on." },
+    { "images", JSON_KIND_OBJECT, AT(images), JSON_FIELDS(images_fields) },
     { "gateway", JSON_KIND_OBJECT, AT(gateway), JSON_FIELDS(gateway_fields) },
     { "trust", JSON_KIND_OBJECT, AT(trust), JSON_FIELDS(trust_fields) },
     { "scan", JSON_KIND_OBJECT, AT(scan), JSON_FIELDS(scan_fields) },

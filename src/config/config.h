@@ -28,6 +28,8 @@ enum {
     CONFIG_HOSTS_MAX = 256,
     CONFIG_RESOLVERS_MAX = 3,
     CONFIG_WORDS_MAX = 32, /* of a command */
+    CONFIG_REGISTRIES_MAX = 64,
+    CONFIG_ADDRESSES_MAX = 8, /* of one registry */
 };
 
 enum config_trust { TRUST_APPRENTICE, TRUST_JOURNEYMAN, TRUST_MASTER };
@@ -45,6 +47,15 @@ struct config_step {
         struct json_strs command;
         const char *url, *tool;
     } mcp;
+};
+
+/* A registry that is more, or less, than any other. */
+struct config_registry {
+    const char *host;           /* HOST or HOST:PORT, as references have it */
+    bool http;                  /* it is spoken to in the clear */
+    struct json_strs addresses; /* that it may be at though they are not public */
+    const char *creds_file;     /* USER:PASSWORD; NULL: none */
+    const char *ca_file;        /* certificates that count instead of the system's; NULL: those */
 };
 
 struct config_address {
@@ -103,6 +114,12 @@ struct config {
         int64_t sandboxes, events;
     } retention;
     struct json_objects hosts; /* of struct config_host */
+    struct {
+        const char *registry;           /* of references that name none; NULL: there is none */
+        struct json_objects registries; /* of struct config_registry */
+        uint64_t max_bytes;             /* of one image, packed or unpacked */
+        uint64_t free_min;              /* that images leave on the disk */
+    } images;
     struct {
         const char *token_file; /* NULL: no gateway is believed */
         enum config_trust trust;

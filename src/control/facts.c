@@ -36,6 +36,7 @@ const struct json_field facts_fields[] = {
     { "telemetry", JSON_KIND_ANY, AT(telemetry) },
     { "mirror", JSON_KIND_STR, AT(mirror) },
     { "recreated_from", JSON_KIND_STR, AT(recreated_from) },
+    { "base", JSON_KIND_STRS, AT(base) },
     { "sync", JSON_KIND_UINT, AT(sync) },
     { "one_shot", JSON_KIND_BOOL, AT(one_shot) },
     { "layers", JSON_KIND_STRS, AT(layers) },

@@ -10,8 +10,9 @@ struct facts {
     const struct json *telemetry; /* of the host, when it was made */
     const char *mirror;           /* host directory that the workspace is a copy of */
     const char *recreated_from;
-    uint32_t sync; /* enum destroy_sync, once it is being destroyed */
-    bool one_shot; /* for one program; without it there is no use for it */
+    struct json_strs base; /* layers of its image, uppermost first */
+    uint32_t sync;         /* enum destroy_sync, once it is being destroyed */
+    bool one_shot;         /* for one program; without it there is no use for it */
     struct {
         uint64_t generation; /* of the policy; 0: it has no network */
         uint32_t endpoints;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/images.h"
 #include "control/outbox.h"
 #include "control/prune.h"
 #include "control/sandbox.h"
@@ -160,8 +161,10 @@ static void control_free(struct control *c)
     loop_later_stop(&c->later);
     outbox_close(c);
     prune_close(c);
+    images_stop(c);
     if (c->store)
         store_close(c->store); /* what is under way is told while there is somebody to tell */
+    images_close(c);
     meters_close(c);
     outlets_close(c);
     pool_done(c);
@@ -207,6 +210,8 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
     if (r >= 0)
         r = outbox_open(c, e); /* before anything happens that it must tell */
     if (r >= 0)
+        r = images_open(c, e);
+    if (r >= 0)
         r = catalog_load(c->profiles, &c->catalog, e);
     if (r >= 0)
         warn_of_profiles(c->catalog);
@@ -250,5 +255,6 @@ void control_close(struct control *c, void (*on_closed)(void *user))
     c->close_by = clock_mono() + CLOSE_MAX_S * NS_PER_S;
     pool_close(c);
     outbox_close(c);
+    images_stop(c);
     loop_timer_start(c->loop, &c->closing, clock_mono(), on_closing, NULL);
 }

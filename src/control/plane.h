@@ -53,7 +53,8 @@ struct control {
     struct loop_later later;
 
     struct outbox *outbox; /* NULL: there is no hub */
-    size_t changes;        /* under way */
+    struct images *images;
+    size_t changes; /* under way */
     struct loop_timer closing;
     int64_t close_by;
 };

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "control/processes.h"
+#include "control/images.h"
 #include "control/sandbox.h"
 
 static void log_stale(void *user, const char *extension, const char *id, const char *what)
@@ -24,6 +25,7 @@ static void opened(struct loop_later *l)
         if (control_reap_stale(c, log_stale, NULL, &e) < 0)
             LOG(WARN, "sweep.failed", LOG_S("error", e.msg));
         output_sweep(c->context.state, control_knows, c);
+        images_sweep(c);
     }
     pool_open(c);
     if (c->on_open)

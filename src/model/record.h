@@ -18,6 +18,8 @@ enum {
     RECORD_REASON_MAX = 256,
     RECORD_BOOT_MAX = 40,
     RECORD_TOOL_MAX = 64,
+    RECORD_IMAGE_MAX = 768, /* a reference in its one spelling */
+    RECORD_DIGEST_MAX = 80, /* "sha256:…" */
 };
 
 /* A sandbox. Times are wall clock nanoseconds, 0 for never; `deadline_ns` is on CLOCK_BOOTTIME of
@@ -158,6 +160,24 @@ struct idempotency_record {
     char key[128];
     unsigned char body[32]; /* SHA-256 of the request */
     char sandbox[ID_MAX];
+    int64_t created_ns;
+};
+
+/* An image: what it is called, and what it is made of. */
+struct image_record {
+    char ref[RECORD_IMAGE_MAX];
+    char digest[RECORD_DIGEST_MAX]; /* of its manifest */
+    char id[RECORD_DIGEST_MAX];     /* of its configuration */
+    struct str config;              /* JSON, as it came */
+    struct str layers;              /* names of layers, the lowest first, a blank between them */
+    int64_t created_ns;             /* here */
+};
+
+/* A read-only layer that is whole on disk. */
+struct layer_record {
+    char name[RECORD_DIGEST_MAX]; /* as of layers/job.h */
+    char measure[RECORD_DIGEST_MAX];
+    uint64_t bytes, entries;
     int64_t created_ns;
 };
 

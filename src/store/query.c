@@ -406,6 +406,18 @@ static int ask_snapshots(struct db *d, struct store_query *q, struct err *e)
     return ask_list(d, q, SQL_SNAPSHOTS, &snapshot_shape, e);
 }
 
+/* ---- images */
+
+static int ask_images(struct db *d, struct store_query *q, struct err *e)
+{
+    return ask_list(d, q, SQL_IMAGES, &image_shape, e);
+}
+
+static int ask_layers(struct db *d, struct store_query *q, struct err *e)
+{
+    return ask_list(d, q, SQL_LAYERS, &layer_shape, e);
+}
+
 static int ask_setting(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
@@ -443,6 +455,8 @@ static int (*const asks[])(struct db *d, struct store_query *q, struct err *e) =
     [STORE_APPROVALS] = ask_approvals,
     [STORE_GRANTS] = ask_grants,
     [STORE_SNAPSHOTS] = ask_snapshots,
+    [STORE_IMAGES] = ask_images,
+    [STORE_LAYERS] = ask_layers,
 };
 
 int query_run(struct db *d, struct store_query *q, struct err *e)

@@ -139,6 +139,19 @@ static const struct row_column snapshot_columns[] = {
 };
 #undef IN
 
+#define IN(member, kind) AT_(image_record, member, ROW_##kind, 0)
+static const struct row_column image_columns[] = {
+    IN(ref, TEXT),   IN(digest, TEXT), IN(id, TEXT),
+    IN(config, STR), IN(layers, STR),  IN(created_ns, I64),
+};
+#undef IN
+
+#define IN(member, kind) AT_(layer_record, member, ROW_##kind, 0)
+static const struct row_column layer_columns[] = {
+    IN(name, TEXT), IN(measure, TEXT), IN(bytes, I64), IN(entries, I64), IN(created_ns, I64),
+};
+#undef IN
+
 #define SHAPE(text, columns, type)                                                                 \
     {                                                                                              \
         (text), (columns), (int)COUNT_OF(columns), sizeof(type)                                    \
@@ -154,6 +167,8 @@ const struct row_shape approval_shape =
     SHAPE("held call", approval_columns, struct approval_record);
 const struct row_shape grant_shape = SHAPE("grant", grant_columns, struct grant_record);
 const struct row_shape snapshot_shape = SHAPE("snapshot", snapshot_columns, struct snapshot_record);
+const struct row_shape image_shape = SHAPE("image", image_columns, struct image_record);
+const struct row_shape layer_shape = SHAPE("layer", layer_columns, struct layer_record);
 const struct row_shape idempotency_shape =
     SHAPE("idempotency key", idempotency_columns, struct idempotency_record);
 

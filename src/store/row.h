@@ -36,7 +36,8 @@ struct row_shape {
 };
 
 extern const struct row_shape sandbox_shape, event_shape, process_shape, token_shape, host_shape,
-    idempotency_shape, egress_shape, peer_shape, approval_shape, grant_shape, snapshot_shape;
+    idempotency_shape, egress_shape, peer_shape, approval_shape, grant_shape, snapshot_shape,
+    image_shape, layer_shape;
 
 /* A copy with everything it points to; NULL where the arena is full. */
 void *row_copy(const struct row_shape *s, const void *record, struct arena *a);

@@ -192,6 +192,25 @@ static const char trust[] =
     " expires_ns INTEGER NOT NULL"
     ") STRICT, WITHOUT ROWID;";
 
+/* A layer's row is written when it is whole on disk, and removed before it is taken away: what is
+ * on disk without a row is garbage. Which images name it is in their rows. */
+static const char images[] = "CREATE TABLE images ("
+                             " ref TEXT NOT NULL PRIMARY KEY,"
+                             " digest TEXT NOT NULL,"
+                             " id TEXT NOT NULL,"
+                             " config TEXT NOT NULL,"
+                             " layers TEXT NOT NULL,"
+                             " created_ns INTEGER NOT NULL"
+                             ") STRICT;"
+
+                             "CREATE TABLE layers ("
+                             " name TEXT NOT NULL PRIMARY KEY,"
+                             " measure TEXT NOT NULL,"
+                             " bytes INTEGER NOT NULL,"
+                             " entries INTEGER NOT NULL,"
+                             " created_ns INTEGER NOT NULL"
+                             ") STRICT, WITHOUT ROWID;";
+
 static const char snapshots[] = "CREATE TABLE snapshots ("
                                 " id TEXT NOT NULL PRIMARY KEY,"
                                 " owner TEXT NOT NULL,"
@@ -209,10 +228,7 @@ static const char snapshots[] = "CREATE TABLE snapshots ("
                                 ") STRICT, WITHOUT ROWID;";
 
 static const struct migration migrations[] = {
-    { 1, first },
-    { 2, egress },
-    { 3, trust },
-    { 5, snapshots },
+    { 1, first }, { 2, egress }, { 3, trust }, { 4, images }, { 5, snapshots },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

@@ -23,6 +23,8 @@
 #define SNAPSHOT                                                                                   \
     "id, owner, name, sandbox, profile, profile_version, created_ns, bytes, entries, pause_ns, "   \
     "image, layers, labels"
+#define IMAGE       "ref, digest, id, config, layers, created_ns"
+#define LAYER       "name, measure, bytes, entries, created_ns"
 #define IDEMPOTENCY "owner, key, body, sandbox, created_ns"
 
 /* A page, newest first: destroyed sandboxes and live ones are walked in order, each along its part
@@ -102,6 +104,14 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_DROP_APPROVAL] = "DELETE FROM approvals WHERE id = ?1",
     [SQL_PUT_GRANT] = "INSERT INTO grants (" GRANT ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
                       " ON CONFLICT (id) DO UPDATE SET uses = ?7, expires_ns = ?8",
+    [SQL_PUT_IMAGE] = "INSERT INTO images (" IMAGE ") VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+                      " ON CONFLICT (ref) DO UPDATE SET digest = ?2, id = ?3, config = ?4,"
+                      " layers = ?5, created_ns = ?6",
+    [SQL_DROP_IMAGE] = "DELETE FROM images WHERE ref = ?1",
+    [SQL_PUT_LAYER] = "INSERT INTO layers (" LAYER ") VALUES (?1, ?2, ?3, ?4, ?5)"
+                      " ON CONFLICT (name) DO UPDATE SET measure = ?2, bytes = ?3, entries = ?4,"
+                      " created_ns = ?5",
+    [SQL_DROP_LAYER] = "DELETE FROM layers WHERE name = ?1",
     [SQL_DROP_GRANT] = "DELETE FROM grants WHERE id = ?1",
     [SQL_PUT_SNAPSHOT] = "INSERT INTO snapshots (" SNAPSHOT
                          ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
@@ -155,6 +165,8 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_APPROVALS_OWNER] = "SELECT " APPROVAL " FROM approvals WHERE owner = ?4"
                             " AND created_ns <= ?2 AND (created_ns < ?2 OR id > ?3)"
                             " ORDER BY created_ns DESC, id LIMIT ?1",
+    [SQL_IMAGES] = "SELECT " IMAGE " FROM images ORDER BY ref LIMIT ?1",
+    [SQL_LAYERS] = "SELECT " LAYER " FROM layers ORDER BY name LIMIT ?1",
     [SQL_GRANTS] = "SELECT " GRANT " FROM grants ORDER BY id LIMIT ?1",
     [SQL_SNAPSHOTS] = "SELECT " SNAPSHOT " FROM snapshots ORDER BY id LIMIT ?1",
 };

@@ -79,6 +79,10 @@ void store_put_grant(struct store_txn *t, const struct grant_record *r);
 void store_remove_grant(struct store_txn *t, const char *id);
 void store_put_snapshot(struct store_txn *t, const struct snapshot_record *r);
 void store_remove_snapshot(struct store_txn *t, const char *id);
+void store_put_image(struct store_txn *t, const struct image_record *r);
+void store_remove_image(struct store_txn *t, const char *ref);
+void store_put_layer(struct store_txn *t, const struct layer_record *r);
+void store_remove_layer(struct store_txn *t, const char *name);
 /* Fails the whole transaction with -ERR_CONFLICT if owner and key are there already. */
 void store_put_idempotency(struct store_txn *t, const struct idempotency_record *r);
 void store_set(struct store_txn *t, const char *key,
@@ -115,6 +119,8 @@ enum store_query_kind {
     STORE_APPROVALS,      /* a page, of an owner or of all, newest first */
     STORE_GRANTS,
     STORE_SNAPSHOTS,
+    STORE_IMAGES,
+    STORE_LAYERS,
     STORE_BACKUP, /* writes the whole store as of now to the file descriptor fd, which blocks */
 };
 
@@ -151,6 +157,8 @@ struct store_query {
         struct approval_record *approvals;
         struct grant_record *grants;
         struct snapshot_record *snapshots;
+        struct image_record *images;
+        struct layer_record *layers;
         const char *setting; /* NULL: not set */
         void *rows;
     };

@@ -467,6 +467,52 @@ void store_remove_snapshot(struct store_txn *t, const char *id)
     add(t, remove_snapshot)->key = keep(t, id);
 }
 
+/* ---- images */
+
+static int put_image(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_row(d, SQL_PUT_IMAGE, &image_shape, op->record, e);
+}
+
+void store_put_image(struct store_txn *t, const struct image_record *r)
+{
+    add_record(t, put_image, &image_shape, r);
+}
+
+static int remove_image(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_text(d, SQL_DROP_IMAGE, op->key, e);
+}
+
+void store_remove_image(struct store_txn *t, const char *ref)
+{
+    add(t, remove_image)->key = keep(t, ref);
+}
+
+static int put_layer(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_row(d, SQL_PUT_LAYER, &layer_shape, op->record, e);
+}
+
+void store_put_layer(struct store_txn *t, const struct layer_record *r)
+{
+    add_record(t, put_layer, &layer_shape, r);
+}
+
+static int remove_layer(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)t;
+    return put_text(d, SQL_DROP_LAYER, op->key, e);
+}
+
+void store_remove_layer(struct store_txn *t, const char *name)
+{
+    add(t, remove_layer)->key = keep(t, name);
+}
+
 static int set(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     sqlite3_stmt *st;

@@ -1,0 +1,413 @@
+/* Removing images and layers that nobody names, and looking whether layers are what they were. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/hook.h"
+#include "base/log.h"
+#include "control/images_inside.h"
+#include "tree/walk.h"
+
+#define PART_KEPT_NS (24 * 3600 * NS_PER_S) /* a pull that was not finished can go on for a day */
+
+struct job_name {
+    struct link link;
+    char name[LAYER_NAME_MAX];
+};
+
+static void next_removal(struct image_job *j);
+static void next_measure(struct image_job *j);
+
+static struct image_job *job_new(struct control *c, struct image_op *op)
+{
+    struct image_job *j = calloc(1, sizeof *j);
+
+    if (!j)
+        abort();
+    j->images = c->images;
+    j->op = op;
+    list_append(&c->images->jobs, &j->link);
+    op->job_ = j;
+    return j;
+}
+
+static void job_free(struct image_job *j)
+{
+    struct link *m;
+
+    while ((m = list_take(&j->names)))
+        free(container_of(m, struct job_name, link));
+    link_leave(&j->link);
+    free(j);
+}
+
+static void tell_end(struct loop_later *l)
+{
+    struct image_job *j = container_of(l, struct image_job, later);
+    struct image_op *op = take_ptr(j->op);
+    struct err e = j->err;
+
+    job_free(j);
+    if (!op)
+        return;
+    op->job_ = NULL;
+    op->done(op, -(int)e.code, e.code ? &e : NULL);
+}
+
+static void finish(struct image_job *j, int r, const struct err *e)
+{
+    if (r < 0)
+        j->err = *e;
+    loop_later(j->images->control->loop, &j->later, tell_end, NULL);
+}
+
+/* What the store has begun is waited for; it goes on without a listener. */
+void image_job_cancel(struct image_job *j)
+{
+    if (j->op)
+        j->op->job_ = NULL;
+    j->op = NULL;
+    keeper_cancel(&j->keeper);
+    loop_later_stop(&j->later);
+    if (j->storing)
+        link_leave(&j->link);
+    else
+        job_free(j);
+}
+
+static void add_name(struct image_job *j, const char *name)
+{
+    struct job_name *n = calloc(1, sizeof *n);
+
+    if (!n)
+        abort();
+    snprintf(n->name, sizeof n->name, "%s", name);
+    list_append(&j->names, &n->link);
+}
+
+static bool take_name(struct image_job *j)
+{
+    struct link *m = list_take(&j->names);
+    struct job_name *n;
+
+    if (!m)
+        return false;
+    n = container_of(m, struct job_name, link);
+    snprintf(j->layer, sizeof j->layer, "%s", n->name);
+    free(n);
+    return true;
+}
+
+static int start(struct image_job *j, const struct keeper_events *events, enum layers_kind kind,
+                 const char *name)
+{
+    struct layers_job job;
+    struct err e;
+    int r;
+
+    layers_job_fill(&job, kind, name);
+    r = keeper_start(j->images->control, &j->keeper, events, &job, NULL, 0, &e);
+    if (r < 0)
+        finish(j, r, &e);
+    return r;
+}
+
+/* True: nobody waits any more, and the job is gone. */
+static bool end_storing(struct image_job *j)
+{
+    j->storing = false;
+    j->images->control->changes--;
+    if (j->op || link_joined(&j->link))
+        return false;
+    job_free(j);
+    return true;
+}
+
+static void begin_storing(struct image_job *j)
+{
+    j->storing = true;
+    j->images->control->changes++;
+    store_txn_begin(&j->txn, j->images->control->store);
+}
+
+/* --- removing layers: the row, then the tree --- */
+
+static void layer_removed(struct keeper_job *k, int r, const struct err *e,
+                          const struct layers_said *said)
+{
+    struct image_job *j = container_of(k, struct image_job, keeper);
+
+    (void)said;
+    if (r < 0) {
+        finish(j, r, e);
+        return;
+    }
+    if (j->op)
+        j->op->removed++;
+    next_removal(j);
+}
+
+static const struct keeper_events removing = { .done = layer_removed };
+
+static void row_removed(struct store_txn *t, int r, const struct err *e)
+{
+    struct image_job *j = container_of(t, struct image_job, txn);
+    struct layer *l = NULL;
+
+    for (struct link *m = list_first(&j->images->layers); m; m = list_after(&j->images->layers, m))
+        if (strcmp(container_of(m, struct layer, link)->record.name, j->layer) == 0)
+            l = container_of(m, struct layer, link);
+    if (l && r < 0)
+        l->leaving = false;
+    else if (l)
+        layer_forget(l);
+    if (end_storing(j))
+        return;
+    if (r < 0)
+        finish(j, r, e);
+    else
+        (void)start(j, &removing, LAYERS_REMOVE, j->layer);
+}
+
+static void remove_row(struct image_job *j, struct layer *l)
+{
+    l->leaving = true;
+    if (j->op)
+        j->op->bytes += l->record.bytes;
+    hook_point("image.forget_layer");
+    begin_storing(j);
+    store_remove_layer(&j->txn, j->layer);
+    store_commit(&j->txn, row_removed);
+}
+
+/* Captured layers are somebody else's to remove. */
+static bool is_ours(const char *name)
+{
+    return strncmp(name, "sha256-", 7) == 0;
+}
+
+static void next_removal(struct image_job *j)
+{
+    while (take_name(j)) {
+        struct layer *l = layer_find(j->images, j->layer);
+
+        if (!is_ours(j->layer) || layer_is_used(j->images, j->layer))
+            continue;
+        if (l)
+            remove_row(j, l);
+        else
+            (void)start(j, &removing, LAYERS_REMOVE, j->layer);
+        return;
+    }
+    finish(j, 0, NULL);
+}
+
+/* --- prune: what is there, and whose it is --- */
+
+static void on_line(struct keeper_job *k, const char *text)
+{
+    struct image_job *j = container_of(k, struct image_job, keeper);
+
+    if (layer_name_valid(text))
+        add_name(j, text);
+}
+
+static void listed(struct keeper_job *k, int r, const struct err *e, const struct layers_said *said)
+{
+    struct image_job *j = container_of(k, struct image_job, keeper);
+
+    (void)said;
+    if (r < 0)
+        finish(j, r, e);
+    else
+        next_removal(j);
+}
+
+static const struct keeper_events listing = { .line = on_line, .done = listed };
+
+static void swept(struct keeper_job *k, int r, const struct err *e, const struct layers_said *said)
+{
+    struct image_job *j = container_of(k, struct image_job, keeper);
+
+    (void)said;
+    if (r < 0)
+        finish(j, r, e);
+    else
+        (void)start(j, &listing, LAYERS_LIST, NULL);
+}
+
+static const struct keeper_events sweeping = { .done = swept };
+
+static bool is_fetched(struct images *x, const char *name)
+{
+    for (struct link *m = list_first(&x->makings); m; m = list_after(&x->makings, m)) {
+        const struct making *making = container_of(m, struct making, link);
+
+        for (size_t i = 0; i < making->n; i++)
+            if (making->parts[i].digest[0] &&
+                str_starts(str_from(name), oci_digest_hex(making->parts[i].digest)))
+                return true;
+    }
+    return false;
+}
+
+static void drop_part(struct images *x, const char *name)
+{
+    struct stat st;
+
+    if (is_fetched(x, name) || fstatat(x->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        clock_wall() - st.st_mtim.tv_sec * NS_PER_S < PART_KEPT_NS)
+        return;
+    (void)unlinkat(x->dir, name, 0);
+}
+
+/* Of pulls that were not finished. */
+static void drop_parts(struct images *x)
+{
+    AUTO(walk_done) struct walk w;
+    const char *name;
+    int fd = openat(x->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    walk_init(&w);
+    if (fd < 0 || walk_enter(&w, fd, ".", NULL) < 0)
+        return;
+    while (walk_next(&w, &name, NULL) > 0)
+        drop_part(x, name);
+}
+
+void images_prune(struct control *c, struct image_op *op)
+{
+    struct image_job *j = job_new(c, op);
+    struct err e;
+
+    if (c->unreadable) {
+        finish(j,
+               err_set(&e, ERR_CONFLICT,
+                       "a sandbox on record cannot be read: what it stands on is not known"),
+               &e);
+        return;
+    }
+    drop_parts(c->images);
+    (void)start(j, &sweeping, LAYERS_SWEEP, NULL);
+}
+
+/* --- remove --- */
+
+static void image_removed(struct store_txn *t, int r, const struct err *e)
+{
+    struct image_job *j = container_of(t, struct image_job, txn);
+
+    if (r >= 0) {
+        j->event.seq = t->first_seq;
+        control_publish(j->images->control, &j->event);
+        image_forget(j->images, j->ref);
+    }
+    if (end_storing(j))
+        return;
+    if (r < 0)
+        finish(j, r, e);
+    else
+        next_removal(j);
+}
+
+static int check_removal(struct control *c, struct str ref, const struct image **ret, struct err *e)
+{
+    char one[ID_MAX];
+    size_t users;
+    int r = images_find(c, ref, ret, e);
+
+    if (r < 0)
+        return r;
+    users = image_users(c, *ret, one);
+    if (users > 1)
+        return err_set(e, ERR_CONFLICT, "%s is in use by %s and %zu more", (*ret)->ref, one,
+                       users - 1);
+    return users ? err_set(e, ERR_CONFLICT, "%s is in use by %s", (*ret)->ref, one) : 0;
+}
+
+void images_remove(struct control *c, const struct caller *who, struct str ref, struct image_op *op)
+{
+    struct image_job *j = job_new(c, op);
+    const struct image *im;
+    struct err e;
+    int r = check_removal(c, ref, &im, &e);
+
+    if (r < 0) {
+        finish(j, r, &e);
+        return;
+    }
+    snprintf(op->ref, sizeof op->ref, "%s", im->ref);
+    for (size_t i = 0; i < im->layers.n; i++)
+        add_name(j, im->layers.p[i]);
+    snprintf(j->ref, sizeof j->ref, "%s", im->ref);
+    event_fill(&j->event, who, "image.removed", im->ref);
+    begin_storing(j);
+    store_remove_image(&j->txn, im->ref);
+    store_add_event(&j->txn, &j->event);
+    store_commit(&j->txn, image_removed);
+}
+
+/* --- verify --- */
+
+static void measured(struct keeper_job *k, int r, const struct err *e,
+                     const struct layers_said *said)
+{
+    struct image_job *j = container_of(k, struct image_job, keeper);
+    const struct layer *l = layer_find(j->images, j->layer);
+    struct err bad;
+
+    if (r >= 0 && (!l || strcmp(l->record.measure, said->text) != 0)) {
+        r = err_set(&bad, ERR_CONFLICT,
+                    "layer %.19s… is not what it was when it was unpacked; remove the image and "
+                    "bring it again",
+                    j->layer);
+        e = &bad;
+    }
+    if (r < 0) {
+        finish(j, r, e);
+        return;
+    }
+    if (j->op) {
+        j->op->removed++;
+        j->op->bytes += said->bytes;
+    }
+    next_measure(j);
+}
+
+static void on_measure(struct keeper_job *k, uint64_t bytes, uint64_t entries)
+{
+    const struct image_job *j = container_of(k, struct image_job, keeper);
+
+    (void)entries;
+    if (j->op && j->op->at)
+        j->op->at(j->op, "verify", j->op->bytes + bytes);
+}
+
+static const struct keeper_events measuring = { .progress = on_measure, .done = measured };
+
+static void next_measure(struct image_job *j)
+{
+    if (take_name(j))
+        (void)start(j, &measuring, LAYERS_MEASURE, j->layer);
+    else
+        finish(j, 0, NULL);
+}
+
+void images_verify(struct control *c, struct str ref, struct image_op *op)
+{
+    struct image_job *j = job_new(c, op);
+    const struct image *im;
+    struct err e;
+    int r = images_find(c, ref, &im, &e);
+
+    if (r < 0) {
+        finish(j, r, &e);
+        return;
+    }
+    snprintf(op->ref, sizeof op->ref, "%s", im->ref);
+    for (size_t i = 0; i < im->layers.n; i++)
+        add_name(j, im->layers.p[i]);
+    next_measure(j);
+}

@@ -1,0 +1,548 @@
+/* An image in the making: its layers come in parallel, each fetched, checked, unpacked and put on
+ * record; then the image is. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/hook.h"
+#include "base/log.h"
+#include "control/images_inside.h"
+#include "crypto/encode.h"
+#include "tree/tree.h"
+
+enum { ERROR_BODY_MAX = 64 << 10, READ_AT_ONCE = 1 << 20 };
+
+struct making *making_new(struct control *c, const struct caller *who, struct image_op *op)
+{
+    struct making *m = calloc(1, sizeof *m);
+
+    if (!m)
+        abort();
+    m->images = c->images;
+    m->op = op;
+    m->caller = *who;
+    m->caller.labels = (struct json_map){ NULL, 0 }; /* borrowed, and not needed */
+    buf_init(&m->config_text, OCI_DOCUMENT_MAX);
+    arena_init(&m->arena, IMAGE_ARENA_MAX);
+    list_append(&c->images->makings, &m->link);
+    op->making_ = m;
+    return m;
+}
+
+static void part_stop(struct part *p)
+{
+    registry_cancel(&p->get);
+    keeper_cancel(&p->job);
+}
+
+static void making_free(struct making *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        drop_fd(&m->parts[i].fd);
+        crypto_sha256_done(&m->parts[i].hash);
+    }
+    link_leave(&m->link);
+    sift_free(m->sift);
+    registry_done(&m->registry);
+    buf_done(&m->config_text);
+    arena_done(&m->arena);
+    free(m->parts);
+    free(m);
+}
+
+/* Others may wait for a blob that was ours. */
+static void wake_others(struct images *x)
+{
+    struct link *next;
+
+    for (struct link *m = list_first(&x->makings); m; m = next) {
+        struct making *other = container_of(m, struct making, link);
+
+        next = list_after(&x->makings, m);
+        if (other->parts && !other->failed && !other->ending)
+            making_go(other);
+    }
+}
+
+static void tell_end(struct loop_later *l)
+{
+    struct making *m = container_of(l, struct making, later);
+    struct image_op *op = take_ptr(m->op);
+    struct images *x = m->images;
+    struct err e = m->err;
+
+    if (op) {
+        snprintf(op->ref, sizeof op->ref, "%s", m->ref);
+        op->making_ = NULL;
+    }
+    making_free(m);
+    if (op)
+        op->done(op, -(int)e.code, e.code ? &e : NULL);
+    wake_others(x);
+}
+
+static void end_soon(struct making *m)
+{
+    if (!m->ending) {
+        m->ending = true;
+        loop_later(m->images->control->loop, &m->later, tell_end, NULL);
+    }
+}
+
+void making_settle(struct making *m)
+{
+    if (m->failed && !m->busy)
+        end_soon(m);
+}
+
+void making_fail(struct making *m, const struct err *e)
+{
+    if (m->failed || m->ending)
+        return;
+    m->failed = true;
+    m->err = *e;
+    atomic_store(&m->stop, true);
+    registry_cancel(&m->get);
+    for (size_t i = 0; i < m->n; i++)
+        part_stop(&m->parts[i]);
+    making_settle(m);
+}
+
+void making_cancel(struct making *m)
+{
+    struct err e;
+
+    (void)err_set(&e, ERR_CONFLICT, "cancelled");
+    if (m->op)
+        m->op->making_ = NULL;
+    m->op = NULL;
+    making_fail(m, &e);
+}
+
+/* Work of a thread or of the store, which cannot be taken back. */
+static void begin_work(struct making *m)
+{
+    m->busy++;
+    m->images->control->changes++;
+}
+
+static void end_work(struct making *m)
+{
+    m->busy--;
+    m->images->control->changes--;
+}
+
+void making_tell(struct making *m, const char *step, uint64_t bytes)
+{
+    if (m->op && m->op->at)
+        m->op->at(m->op, step, bytes);
+}
+
+/* What most of it is at. */
+static void tell_parts(struct making *m)
+{
+    uint64_t fetched = 0, unpacked = 0;
+
+    for (size_t i = 0; i < m->n; i++) {
+        const struct part *p = &m->parts[i];
+
+        if (p->state == PART_FETCHES || p->state == PART_HASHES)
+            fetched += p->bytes;
+        else if (p->state == PART_UNPACKS)
+            unpacked += p->bytes;
+        else if (p->state > PART_UNPACKS)
+            fetched += p->size;
+    }
+    making_tell(m, unpacked ? "unpack" : "fetch", unpacked ? unpacked : fetched);
+}
+
+/* --- planning --- */
+
+int making_plan(struct making *m, struct err *e)
+{
+    int r = oci_config_read(buf_str(&m->config_text), &m->arena, &m->config, e);
+
+    if (r < 0)
+        return r;
+    m->n = m->config.diff_ids.n;
+    m->parts = calloc(m->n, sizeof *m->parts);
+    if (!m->parts)
+        abort();
+    for (size_t i = 0; i < m->n; i++) {
+        struct part *p = &m->parts[i];
+
+        p->making = m;
+        p->fd = -1;
+        snprintf(p->layer, sizeof p->layer, "sha256-%s", oci_digest_hex(m->config.diff_ids.p[i]).p);
+    }
+    return 0;
+}
+
+/* --- the image itself --- */
+
+static int write_names(const struct making *m, struct buf *out)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < m->n && r >= 0; i++)
+        r = buf_addf(out, "%s%s", i ? " " : "", m->parts[i].layer);
+    return r;
+}
+
+static void fill_record(const struct making *m, struct buf *names, struct image_record *ret)
+{
+    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
+    unsigned char id[CRYPTO_SHA256_SIZE];
+
+    crypto_sha256(buf_str(&m->config_text), id);
+    crypto_hex((struct str){ (const char *)id, sizeof id }, &hex);
+    *ret = (struct image_record){ .created_ns = clock_wall(), .config = buf_str(&m->config_text) };
+    snprintf(ret->ref, sizeof ret->ref, "%s", m->ref);
+    snprintf(ret->digest, sizeof ret->digest, "%s", m->digest);
+    snprintf(ret->id, sizeof ret->id, "sha256:%s", hex.p);
+    ret->layers = buf_str(names);
+}
+
+static void stored(struct store_txn *t, int r, const struct err *e)
+{
+    struct making *m = container_of(t, struct making, txn);
+    AUTO(buf_done) struct buf names = BUF_INIT(OCI_LAYERS_MAX * LAYER_NAME_MAX);
+    struct image_record record;
+    struct err bad;
+
+    end_work(m);
+    if (r >= 0) {
+        m->event.seq = t->first_seq;
+        control_publish(m->images->control, &m->event);
+        write_names(m, &names);
+        fill_record(m, &names, &record);
+        r = image_add(m->images, &record, &bad);
+        e = &bad;
+    }
+    if (r < 0 && !m->failed)
+        m->err = *e;
+    end_soon(m);
+}
+
+static void store_image(struct making *m)
+{
+    AUTO(buf_done) struct buf names = BUF_INIT(OCI_LAYERS_MAX * LAYER_NAME_MAX);
+    struct image_record record;
+
+    write_names(m, &names);
+    fill_record(m, &names, &record);
+    event_fill(&m->event, &m->caller, m->from_registry ? "image.pulled" : "image.imported", m->ref);
+    hook_point("image.store");
+    begin_work(m);
+    store_txn_begin(&m->txn, m->images->control->store);
+    store_put_image(&m->txn, &record);
+    store_add_event(&m->txn, &m->event);
+    store_commit(&m->txn, stored);
+}
+
+/* --- a layer: on record --- */
+
+static void blob_name(const struct part *p, char out[static OCI_DIGEST_MAX + 8])
+{
+    snprintf(out, OCI_DIGEST_MAX + 8, "%s.part", oci_digest_hex(p->digest).p);
+}
+
+static void drop_blob(struct part *p)
+{
+    char name[OCI_DIGEST_MAX + 8];
+
+    drop_fd(&p->fd);
+    if (!p->digest[0])
+        return;
+    blob_name(p, name);
+    (void)unlinkat(p->making->images->dir, name, 0);
+}
+
+static void layer_stored(struct store_txn *t, int r, const struct err *e)
+{
+    struct part *p = container_of(t, struct part, txn);
+    struct making *m = p->making;
+
+    end_work(m);
+    if (r < 0) {
+        making_fail(m, e);
+        making_settle(m);
+        return;
+    }
+    drop_blob(p);
+    p->state = PART_DONE;
+    making_settle(m);
+    if (!m->failed)
+        making_go(m);
+}
+
+static void store_layer(struct part *p, const struct layers_said *said)
+{
+    struct making *m = p->making;
+    struct layer_record r = { .bytes = said->bytes,
+                              .entries = said->entries,
+                              .created_ns = clock_wall() };
+
+    snprintf(r.name, sizeof r.name, "%s", p->layer);
+    str_copy(str_from(said->text), r.measure, sizeof r.measure);
+    layer_add(m->images, &r);
+    p->state = PART_STORES;
+    hook_point("image.layer");
+    begin_work(m);
+    store_txn_begin(&p->txn, m->images->control->store);
+    store_put_layer(&p->txn, &r);
+    store_commit(&p->txn, layer_stored);
+}
+
+/* --- a layer: unpacked --- */
+
+static void on_progress(struct keeper_job *j, uint64_t bytes, uint64_t entries)
+{
+    struct part *p = container_of(j, struct part, job);
+
+    (void)entries;
+    p->bytes = bytes;
+    tell_parts(p->making);
+}
+
+static void unpacked(struct keeper_job *j, int r, const struct err *e,
+                     const struct layers_said *said)
+{
+    struct part *p = container_of(j, struct part, job);
+    struct err bad;
+
+    if (r >= 0) {
+        store_layer(p, said);
+        return;
+    }
+    bad = *e;
+    err_wrap(&bad, r, "layer %zu of %zu", (size_t)(p - p->making->parts) + 1, p->making->n);
+    if (r == -(int)ERR_INVALID)
+        drop_blob(p); /* it is what it was said to be, and that is no good */
+    making_fail(p->making, &bad);
+}
+
+static const struct keeper_events events = { .progress = on_progress, .done = unpacked };
+
+static void unpack(struct part *p)
+{
+    struct making *m = p->making;
+    const struct config *config = m->images->control->config;
+    struct layers_job job;
+    struct err e;
+
+    layers_job_fill(&job, LAYERS_UNPACK, p->layer);
+    job.flags = m->squash ? LAYERS_SQUASH : 0;
+    job.bytes_max = config->images.max_bytes;
+    job.free_min = config->images.free_min;
+    p->state = PART_UNPACKS;
+    p->bytes = 0;
+    if (lseek(p->fd, 0, SEEK_SET) < 0)
+        (void)err_sys(&e, "going back to the start of a layer");
+    else if (keeper_start(m->images->control, &p->job, &events, &job, &p->fd, 1, &e) >= 0)
+        return;
+    making_fail(m, &e);
+}
+
+/* --- a layer: fetched --- */
+
+static int check_digest(struct part *p, struct err *e)
+{
+    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
+    unsigned char digest[CRYPTO_SHA256_SIZE];
+
+    crypto_sha256_end(&p->hash, digest);
+    crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
+    if (p->get.from == p->size && str_eq(buf_str(&hex), oci_digest_hex(p->digest)))
+        return 0;
+    drop_blob(p);
+    return err_set(e, ERR_UPSTREAM, "what the registry sent for %.19s… is something else",
+                   p->digest);
+}
+
+static int on_piece(struct registry_get *g, bool restart, struct str piece, struct err *e)
+{
+    struct part *p = container_of(g, struct part, get);
+    ssize_t n;
+
+    if (restart) { /* it does not go on where we were */
+        crypto_sha256_done(&p->hash);
+        g->from = 0;
+    }
+    if (piece.n > p->size - g->from)
+        return err_set(e, ERR_TOO_BIG, "the registry sends more than the %llu bytes of %.19s…",
+                       (unsigned long long)p->size, p->digest);
+    n = pwrite(p->fd, piece.p, piece.n, (off_t)g->from);
+    if (n != (ssize_t)piece.n)
+        return n < 0 ? err_sys(e, "writing a layer")
+                     : err_set(e, ERR_TOO_BIG, "writing a layer: the disk is full");
+    crypto_sha256_add(&p->hash, piece);
+    g->from += piece.n;
+    p->bytes = g->from;
+    tell_parts(p->making);
+    return 0;
+}
+
+static void fetched(struct registry_get *g, int r, const struct err *e,
+                    const struct fetch_answer *a)
+{
+    struct part *p = container_of(g, struct part, get);
+    struct err bad;
+
+    (void)a;
+    if (r >= 0)
+        r = check_digest(p, &bad);
+    else
+        bad = *e;
+    if (r < 0)
+        making_fail(p->making, &bad);
+    else
+        unpack(p);
+}
+
+static void fetch_blob(struct part *p)
+{
+    p->state = PART_FETCHES;
+    p->bytes = p->get.from;
+    p->get.registry = &p->making->registry;
+    p->get.max_body = ERROR_BODY_MAX;
+    p->get.piece = on_piece;
+    p->get.done = fetched;
+    snprintf(p->get.what, sizeof p->get.what, "blobs/%s", p->digest);
+    registry_start(&p->get);
+}
+
+/* On a thread: what an earlier pull left is hashed, to go on behind it. */
+static void rehash(struct work_job *j)
+{
+    struct part *p = container_of(j, struct part, rehash);
+    char *room = malloc(READ_AT_ONCE);
+    uint64_t at = 0;
+    ssize_t n = 1;
+
+    while (room && n > 0 && !atomic_load(&p->making->stop)) {
+        n = pread(p->fd, room, READ_AT_ONCE, (off_t)at);
+        if (n > 0) {
+            crypto_sha256_add(&p->hash, (struct str){ room, (size_t)n });
+            at += (uint64_t)n;
+        }
+    }
+    free(room);
+    if (n < 0)
+        (void)err_sys(&p->err, "reading what is there of a layer");
+    p->get.from = at;
+}
+
+static void rehashed(struct work_job *j, enum work_end end)
+{
+    struct part *p = container_of(j, struct part, rehash);
+    struct making *m = p->making;
+
+    end_work(m);
+    if (end == WORK_CANCELLED)
+        (void)err_set(&p->err, ERR_CONFLICT, "cancelled");
+    if (p->err.code)
+        making_fail(m, &p->err);
+    making_settle(m);
+    if (m->failed)
+        return;
+    if (p->get.from == p->size)
+        fetched(&p->get, 0, NULL, NULL);
+    else
+        fetch_blob(p);
+}
+
+static int open_blob(struct part *p, struct err *e)
+{
+    char name[OCI_DIGEST_MAX + 8];
+    struct stat st;
+
+    blob_name(p, name);
+    p->fd = openat(p->making->images->dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (p->fd < 0 || fstat(p->fd, &st) < 0)
+        return err_sys(e, "making a file for a layer");
+    if ((uint64_t)st.st_size > p->size && ftruncate(p->fd, 0) < 0)
+        return err_sys(e, "emptying a file for a layer");
+    return 0;
+}
+
+static void begin(struct part *p)
+{
+    struct making *m = p->making;
+    struct control *c = m->images->control;
+    struct err e;
+    int r = 0;
+
+    if (!p->digest[0]) {
+        unpack(p);
+        return;
+    }
+    if (p->size > c->config->images.max_bytes)
+        r = err_set(&e, ERR_TOO_BIG, "a layer has %llu bytes, more than images.max_bytes",
+                    (unsigned long long)p->size);
+    if (r >= 0)
+        r = open_blob(p, &e);
+    p->state = PART_HASHES;
+    if (r >= 0)
+        r = work_submit(c->work, &p->rehash, NULL, rehash, rehashed, &e);
+    if (r < 0)
+        making_fail(m, &e);
+    else
+        begin_work(m);
+}
+
+/* --- all of them --- */
+
+/* The same layer, of this image or another. */
+static bool is_under_way(const struct part *p)
+{
+    struct images *x = p->making->images;
+
+    for (struct link *l = list_first(&x->makings); l; l = list_after(&x->makings, l)) {
+        const struct making *m = container_of(l, struct making, link);
+
+        for (size_t i = 0; i < m->n; i++) {
+            const struct part *other = &m->parts[i];
+
+            if (other != p && other->state > PART_WAITS && other->state < PART_DONE &&
+                (strcmp(other->layer, p->layer) == 0 ||
+                 (p->digest[0] && strcmp(other->digest, p->digest) == 0)))
+                return true;
+        }
+    }
+    return false;
+}
+
+void making_go(struct making *m)
+{
+    size_t busy = 0, done = 0;
+
+    for (size_t i = 0; i < m->n; i++) {
+        struct part *p = &m->parts[i];
+
+        if (p->state == PART_WAITS && !is_under_way(p) && layer_find(m->images, p->layer)) {
+            drop_fd(&p->fd);
+            p->state = PART_DONE;
+        }
+        busy += p->state != PART_WAITS && p->state != PART_DONE;
+        done += p->state == PART_DONE;
+    }
+    for (size_t i = 0; i < m->n && busy < IMAGES_PARALLEL && !m->failed; i++)
+        if (m->parts[i].state == PART_WAITS && !is_under_way(&m->parts[i])) {
+            begin(&m->parts[i]);
+            busy++;
+        }
+    if (done == m->n && !m->failed && !m->ending && !m->busy && !m->event.time_ns)
+        store_image(m);
+}
+
+void image_op_cancel(struct image_op *op)
+{
+    if (op->making_)
+        making_cancel(op->making_);
+    if (op->job_)
+        image_job_cancel(op->job_);
+}

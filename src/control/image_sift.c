@@ -1,0 +1,426 @@
+/* From an archive: an OCI layout, what `docker save` writes, or a root file system. A thread reads
+ * it, twice where it holds an image: once to know what it is, once to take its files apart. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "control/images_inside.h"
+#include "crypto/encode.h"
+#include "oci/saved.h"
+#include "tree/at.h"
+#include "tree/path.h"
+#include "tree/reader.h"
+
+enum { FILES_MAX = 1024, NAME_MAX_HERE = 256, INDEXES_MAX = 2 };
+
+enum archive_kind { ARCHIVE_ROOT, ARCHIVE_LAYOUT, ARCHIVE_SAVED };
+
+/* A file of the archive: a document in memory, or a file of our own. */
+struct file {
+    char name[NAME_MAX_HERE];
+    char digest[OCI_DIGEST_MAX];
+    uint64_t size;
+    int fd;
+};
+
+struct sift {
+    struct making *making;
+    int fd;      /* the archive */
+    int scratch; /* directory for files */
+    struct str name;
+    enum archive_kind kind;
+    struct file files[FILES_MAX];
+    size_t n;
+    struct arena arena;
+    const char *called; /* what the archive calls the image, or NULL */
+    struct tar_reader reader;
+    struct err err;
+};
+
+void sift_free(struct sift *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n; i++)
+        drop_fd(&s->files[i].fd);
+    drop_fd(&s->fd);
+    arena_done(&s->arena);
+    free(s);
+}
+
+/* --- reading the archive --- */
+
+static int rewind_archive(struct sift *s, struct err *e)
+{
+    if (lseek(s->fd, 0, SEEK_SET) < 0)
+        return err_sys(e, "going back to the start of the archive");
+    tar_reader_init_fd(&s->reader, s->fd);
+    return 0;
+}
+
+/* The next regular file, by its plain name: 1, or 0 at the end. */
+static int next_file(struct sift *s, struct tree_path *ret, struct err *e)
+{
+    int r;
+
+    while ((r = tar_next(&s->reader, e)) > 0) {
+        if (atomic_load(&s->making->stop))
+            return err_set(e, ERR_CONFLICT, "cancelled");
+        if (s->reader.entry.type == TAR_FILE &&
+            tree_path(str_from(s->reader.entry.path), ret, NULL) >= 0)
+            return 1;
+    }
+    return r;
+}
+
+static int look(struct sift *s, struct err *e)
+{
+    bool layout = false, index = false, saved = false;
+    struct tree_path path;
+    int r = rewind_archive(s, e);
+
+    while (r >= 0 && (r = next_file(s, &path, e)) > 0) {
+        layout |= strcmp(path.text, "oci-layout") == 0;
+        index |= strcmp(path.text, "index.json") == 0;
+        saved |= strcmp(path.text, "manifest.json") == 0;
+    }
+    if (r < 0)
+        return r;
+    s->kind = layout && index ? ARCHIVE_LAYOUT : saved ? ARCHIVE_SAVED : ARCHIVE_ROOT;
+    return 0;
+}
+
+/* --- taking it apart --- */
+
+static int copy_entry(struct sift *s, struct file *f, struct err *e)
+{
+    AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
+    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
+    unsigned char digest[CRYPTO_SHA256_SIZE];
+    struct str piece;
+    int r;
+
+    f->fd = openat(s->scratch, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (f->fd < 0)
+        return err_sys(e, "making a file for a part of the archive");
+    while ((r = tar_data(&s->reader, &piece, e)) > 0) {
+        crypto_sha256_add(&h, piece);
+        r = at_write(f->fd, piece.p, piece.n, e);
+        if (r < 0)
+            return r;
+    }
+    if (r < 0)
+        return r;
+    crypto_sha256_end(&h, digest);
+    crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
+    snprintf(f->digest, sizeof f->digest, "sha256:%s", hex.p);
+    f->size = s->reader.entry.size;
+    return 0;
+}
+
+static int take_apart(struct sift *s, struct err *e)
+{
+    struct tree_path path;
+    int r = rewind_archive(s, e);
+
+    while (r >= 0 && (r = next_file(s, &path, e)) > 0) {
+        struct file *f = &s->files[s->n];
+
+        if (s->n == FILES_MAX)
+            return err_set(e, ERR_TOO_BIG, "the archive holds more than %d files", FILES_MAX);
+        if (!str_copy(str_from(path.text), f->name, sizeof f->name))
+            continue;
+        s->n++;
+        f->fd = -1;
+        r = copy_entry(s, f, e);
+    }
+    return r;
+}
+
+static struct file *find_file(struct sift *s, const char *name)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->files[i].name, name) == 0)
+            return &s->files[i];
+    return NULL;
+}
+
+static int need_file(struct sift *s, const char *name, struct file **ret, struct err *e)
+{
+    *ret = find_file(s, name);
+    return *ret ? 0
+                : err_set(e, ERR_INVALID, "the archive has no file '%.100s', which it names", name);
+}
+
+/* By its digest, which is also checked. */
+static int need_blob(struct sift *s, const char *digest, struct file **ret, struct err *e)
+{
+    char name[OCI_DIGEST_MAX + sizeof "blobs/sha256/"];
+    int r;
+
+    snprintf(name, sizeof name, "blobs/sha256/%s", oci_digest_hex(digest).p);
+    r = need_file(s, name, ret, e);
+    if (r >= 0 && strcmp((*ret)->digest, digest) != 0)
+        return err_set(e, ERR_INVALID, "the archive's %.30s… is not what its name says", name);
+    return r;
+}
+
+static int read_text(struct sift *s, const struct file *f, struct str *ret, struct err *e)
+{
+    char *text = f->size <= OCI_DOCUMENT_MAX ? arena_alloc(&s->arena, f->size + 1) : NULL;
+
+    if (!text)
+        return err_set(e, ERR_TOO_BIG, "the archive's '%.60s' has more than %d bytes", f->name,
+                       OCI_DOCUMENT_MAX);
+    if (pread(f->fd, text, f->size, 0) != (ssize_t)f->size)
+        return err_sys(e, "reading a part of the archive");
+    *ret = (struct str){ text, f->size };
+    return 0;
+}
+
+static int read_named(struct sift *s, const char *name, struct str *ret, struct err *e)
+{
+    struct file *f;
+    int r = need_file(s, name, &f, e);
+
+    return r < 0 ? r : read_text(s, f, ret, e);
+}
+
+/* --- what is in it --- */
+
+static int set_config(struct making *m, struct str text, struct err *e)
+{
+    if (buf_add(&m->config_text, text) < 0)
+        return err_set(e, ERR_TOO_BIG, "the image's configuration is too large");
+    return making_plan(m, e);
+}
+
+static int check_count(const struct making *m, size_t layers, struct err *e)
+{
+    return layers == m->n
+               ? 0
+               : err_set(e, ERR_INVALID, "the image has %zu layers, but its configuration %zu",
+                         layers, m->n);
+}
+
+/* A file may be several layers: each gets a descriptor of its own. */
+static int set_part(struct making *m, size_t i, const struct file *f, struct err *e)
+{
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", f->fd);
+    m->parts[i].fd = open(path, O_RDONLY | O_CLOEXEC);
+    m->parts[i].size = f->size;
+    return m->parts[i].fd < 0 ? err_sys(e, "opening a part of the archive again") : 0;
+}
+
+static int find_manifest(struct sift *s, struct str *ret, struct err *e)
+{
+    struct making *m = s->making;
+    int r = read_named(s, "index.json", ret, e);
+
+    for (int i = 0; r >= 0 && i <= INDEXES_MAX; i++) {
+        const struct oci_descriptor *d;
+        enum oci_document kind;
+        struct oci_index x;
+        struct file *f;
+
+        r = oci_document_kind(*ret, &s->arena, &kind, e);
+        if (r < 0 || kind == OCI_MANIFEST)
+            return r;
+        r = oci_index_read(*ret, &s->arena, &x, e);
+        if (r < 0)
+            return r;
+        d = oci_index_choose(&x, &m->platform);
+        if (!d && x.n == 1)
+            d = &x.manifests[0];
+        if (!d)
+            return err_set(e, ERR_NOT_FOUND, "the archive has %zu images, none for %s/%s", x.n,
+                           m->platform.os, m->platform.architecture);
+        if (!s->called)
+            s->called = x.names[d - x.manifests];
+        r = need_blob(s, d->digest, &f, e);
+        if (r >= 0)
+            r = read_text(s, f, ret, e);
+        snprintf(m->digest, sizeof m->digest, "%s", d->digest);
+    }
+    return r < 0 ? r : err_set(e, ERR_INVALID, "the archive's index leads to too many others");
+}
+
+static int read_layout(struct sift *s, struct err *e)
+{
+    struct making *m = s->making;
+    struct oci_manifest manifest;
+    struct str text;
+    struct file *f;
+    int r = find_manifest(s, &text, e);
+
+    if (r >= 0)
+        r = oci_manifest_read(text, &s->arena, &manifest, e);
+    if (r >= 0)
+        r = need_blob(s, manifest.config.digest, &f, e);
+    if (r >= 0)
+        r = read_text(s, f, &text, e);
+    if (r >= 0)
+        r = set_config(m, text, e);
+    if (r >= 0)
+        r = check_count(m, manifest.n, e);
+    for (size_t i = 0; r >= 0 && i < manifest.n; i++) {
+        r = need_blob(s, manifest.layers[i].digest, &f, e);
+        if (r >= 0)
+            r = set_part(m, i, f, e);
+    }
+    return r;
+}
+
+static int read_saved(struct sift *s, struct err *e)
+{
+    struct making *m = s->making;
+    const struct oci_saved *images;
+    struct file *f;
+    struct str text;
+    size_t n;
+    int r = read_named(s, "manifest.json", &text, e);
+
+    if (r >= 0)
+        r = oci_saved_read(text, &s->arena, &images, &n, e);
+    if (r >= 0 && n != 1)
+        r = err_set(e, ERR_INVALID, "the archive holds %zu images; save them one by one", n);
+    if (r >= 0)
+        r = need_file(s, images[0].config, &f, e);
+    if (r >= 0)
+        r = read_text(s, f, &text, e);
+    if (r < 0)
+        return r;
+    s->called = images[0].tags.n ? images[0].tags.p[0] : NULL;
+    snprintf(m->digest, sizeof m->digest, "%s", f->digest); /* it has no manifest of its own */
+    r = set_config(m, text, e);
+    if (r >= 0)
+        r = check_count(m, images[0].layers.n, e);
+    for (size_t i = 0; r >= 0 && i < m->n; i++) {
+        r = need_file(s, images[0].layers.p[i], &f, e);
+        if (r >= 0)
+            r = set_part(m, i, f, e);
+    }
+    return r;
+}
+
+/* The archive is the layer. */
+static int read_root(struct sift *s, struct err *e)
+{
+    struct making *m = s->making;
+    AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
+    AUTO(buf_done)
+    struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE), config = BUF_INIT(OCI_DOCUMENT_MAX);
+    unsigned char digest[CRYPTO_SHA256_SIZE];
+    char room[TREE_CHUNK], diff_id[OCI_DIGEST_MAX];
+    off_t at = 0;
+    ssize_t n;
+    int r;
+
+    while ((n = pread(s->fd, room, sizeof room, at)) > 0 && !atomic_load(&m->stop)) {
+        crypto_sha256_add(&h, (struct str){ room, (size_t)n });
+        at += n;
+    }
+    if (n < 0)
+        return err_sys(e, "reading the archive");
+    crypto_sha256_end(&h, digest);
+    crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
+    snprintf(diff_id, sizeof diff_id, "sha256:%s", hex.p);
+    snprintf(m->digest, sizeof m->digest, "%s", diff_id);
+    r = oci_config_write(diff_id, &config, e);
+    if (r >= 0)
+        r = set_config(m, buf_str(&config), e);
+    if (r >= 0)
+        m->parts[0].fd = take_fd(&s->fd);
+    return r;
+}
+
+static int name_image(struct sift *s, struct err *e)
+{
+    struct making *m = s->making;
+    struct str name = s->name.n ? s->name : str_from(s->called);
+    int r;
+
+    if (!name.n)
+        return err_set(e, ERR_INVALID,
+                       "the archive does not say what its image is called: name it");
+    r = oci_reference_parse(name, &m->asked, e);
+    if (r < 0)
+        return err_wrap(e, r, "name");
+    if (m->asked.digest[0])
+        return err_set(e, ERR_INVALID, "name: an image that is imported has no digest in its name");
+    oci_reference_text(&m->asked, m->ref);
+    return 0;
+}
+
+static void run(struct work_job *j)
+{
+    struct making *m = container_of(j, struct making, sifting);
+    struct sift *s = m->sift;
+    int r = look(s, &s->err);
+
+    if (r >= 0 && s->kind != ARCHIVE_ROOT)
+        r = take_apart(s, &s->err);
+    if (r >= 0)
+        r = s->kind == ARCHIVE_ROOT     ? read_root(s, &s->err)
+            : s->kind == ARCHIVE_LAYOUT ? read_layout(s, &s->err)
+                                        : read_saved(s, &s->err);
+    if (r >= 0)
+        r = name_image(s, &s->err);
+    if (r >= 0)
+        s->err.code = ERR_OK;
+}
+
+static void sifted(struct work_job *j, enum work_end end)
+{
+    struct making *m = container_of(j, struct making, sifting);
+    struct sift *s = m->sift;
+
+    m->busy--;
+    m->images->control->changes--;
+    if (end == WORK_CANCELLED)
+        (void)err_set(&s->err, ERR_CONFLICT, "cancelled");
+    if (s->err.code)
+        making_fail(m, &s->err);
+    making_settle(m);
+    if (!m->failed)
+        making_go(m);
+}
+
+void sift_start(struct making *m, struct image_import *p)
+{
+    struct sift *s = calloc(1, sizeof *s);
+    struct err e;
+    int r = 0;
+
+    if (!s)
+        abort();
+    m->sift = s;
+    s->making = m;
+    s->fd = take_fd(&p->fd);
+    s->scratch = m->images->dir;
+    arena_init(&s->arena, IMAGE_ARENA_MAX);
+    s->name = (struct str){ arena_dup(&s->arena, p->name), p->name.n };
+    m->platform = oci_platform_here();
+    if (p->platform.n)
+        r = oci_platform_parse(p->platform, &m->arena, &m->platform, &e);
+    if (r >= 0)
+        r = work_submit(m->images->control->work, &m->sifting, NULL, run, sifted, &e);
+    if (r < 0) {
+        making_fail(m, &e);
+        return;
+    }
+    m->busy++;
+    m->images->control->changes++;
+}
+
+void images_import(struct control *c, const struct caller *who, struct image_import *p,
+                   struct image_op *op)
+{
+    struct making *m = making_new(c, who, op);
+
+    m->squash = p->squash;
+    making_tell(m, "archive", 0);
+    sift_start(m, p);
+}

@@ -1,0 +1,353 @@
+#include "control/images.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/images_inside.h"
+#include "control/sandbox.h"
+
+/* --- what is there --- */
+
+struct layer *layer_find(struct images *x, const char *name)
+{
+    for (struct link *m = list_first(&x->layers); m; m = list_after(&x->layers, m)) {
+        struct layer *l = container_of(m, struct layer, link);
+
+        if (!l->leaving && strcmp(l->record.name, name) == 0)
+            return l;
+    }
+    return NULL;
+}
+
+struct layer *layer_add(struct images *x, const struct layer_record *r)
+{
+    struct layer *l = layer_find(x, r->name);
+
+    if (!l) {
+        l = calloc(1, sizeof *l);
+        if (!l)
+            abort();
+        list_append(&x->layers, &l->link);
+    }
+    l->record = *r;
+    return l;
+}
+
+void layer_forget(struct layer *l)
+{
+    link_leave(&l->link);
+    free(l);
+}
+
+static void image_free(struct image *im)
+{
+    link_leave(&im->link_);
+    arena_done(&im->arena_);
+    free(im);
+}
+
+static struct image *find_ref(struct images *x, const char *ref)
+{
+    for (struct link *m = list_first(&x->images); m; m = list_after(&x->images, m)) {
+        struct image *im = container_of(m, struct image, link_);
+
+        if (strcmp(im->ref, ref) == 0)
+            return im;
+    }
+    return NULL;
+}
+
+void image_forget(struct images *x, const char *ref)
+{
+    struct image *im = find_ref(x, ref);
+
+    if (im)
+        image_free(im);
+}
+
+static int read_layers(struct image *im, struct str text, struct err *e)
+{
+    const char **names = arena_array(&im->arena_, OCI_LAYERS_MAX, sizeof *names);
+    struct str name;
+    size_t n = 0;
+
+    while (names && text.n && n < OCI_LAYERS_MAX) {
+        text = str_cut(text, ' ', &name);
+        names[n] = arena_dup(&im->arena_, name);
+        if (!names[n] || !layer_name_valid(names[n]))
+            return err_set(e, ERR_INVALID, "it names a layer that cannot be one");
+        n++;
+    }
+    im->layers = (struct json_strs){ names, n };
+    return names && n ? 0 : err_set(e, ERR_INVALID, "it names no layers");
+}
+
+static uint64_t bytes_of(struct images *x, const struct image *im)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < im->layers.n; i++) {
+        const struct layer *l = layer_find(x, im->layers.p[i]);
+
+        sum += l ? l->record.bytes : 0;
+    }
+    return sum;
+}
+
+int image_add(struct images *x, const struct image_record *r, struct err *e)
+{
+    struct image *im = calloc(1, sizeof *im), *old = find_ref(x, r->ref);
+    int done;
+
+    if (!im)
+        abort();
+    arena_init(&im->arena_, IMAGE_ARENA_MAX);
+    str_copy(str_from(r->ref), im->ref, sizeof im->ref);
+    str_copy(str_from(r->digest), im->digest, sizeof im->digest);
+    str_copy(str_from(r->id), im->id, sizeof im->id);
+    im->created_ns = r->created_ns;
+    im->text = (struct str){ arena_dup(&im->arena_, r->config), r->config.n };
+    done = oci_config_read(im->text, &im->arena_, &im->config, e);
+    if (done >= 0)
+        done = read_layers(im, r->layers, e);
+    if (done < 0) {
+        image_free(im);
+        return err_wrap(e, done, "image %s", r->ref);
+    }
+    im->bytes = bytes_of(x, im);
+    if (old)
+        image_free(old);
+    list_append(&x->images, &im->link_);
+    return 0;
+}
+
+const struct image *images_next(struct control *c, const struct image *after)
+{
+    struct list *all = &c->images->images;
+    struct link *m = after ? list_after(all, &after->link_) : list_first(all);
+
+    return m ? container_of(m, struct image, link_) : NULL;
+}
+
+/* --- names --- */
+
+int images_find(struct control *c, struct str name, const struct image **ret, struct err *e)
+{
+    const char *registry = c->config->images.registry;
+    char text[OCI_REFERENCE_MAX];
+    struct oci_reference ref;
+    int r = oci_reference_parse(name, &ref, e);
+
+    if (r < 0)
+        return err_wrap(e, r, "image");
+    oci_reference_text(&ref, text);
+    *ret = find_ref(c->images, text);
+    if (!*ret && !ref.host[0] && registry) {
+        snprintf(ref.host, sizeof ref.host, "%s", registry);
+        oci_reference_text(&ref, text);
+        *ret = find_ref(c->images, text);
+    }
+    return *ret ? 0
+                : err_set(e, ERR_NOT_FOUND,
+                          "image: there is no %s here; bring it with `sandboxer image pull` or "
+                          "`image import`",
+                          text);
+}
+
+/* --- who uses what --- */
+
+struct use {
+    const char *layer;
+    const struct image *image;
+    size_t n;
+    char one[ID_MAX];
+};
+
+static bool stands_on(const struct sandbox *s, const char *layer)
+{
+    for (size_t i = 0; i < s->facts.base.n; i++)
+        if (strcmp(s->facts.base.p[i], layer) == 0)
+            return true;
+    return false;
+}
+
+static void count_use(struct index_entry *v, void *user)
+{
+    const struct sandbox *s = container_of(v, struct sandbox, entry);
+    struct use *u = user;
+    bool uses = u->layer && stands_on(s, u->layer);
+
+    for (size_t i = 0; u->image && !uses && i < u->image->layers.n; i++)
+        uses = stands_on(s, u->image->layers.p[i]);
+    if (!uses)
+        return;
+    u->n++;
+    snprintf(u->one, sizeof u->one, "%s", s->record.id);
+}
+
+size_t image_users(struct control *c, const struct image *im, char ret_one[static ID_MAX])
+{
+    struct use u = { .image = im };
+
+    index_each(&c->index, count_use, &u);
+    memcpy(ret_one, u.one, ID_MAX);
+    return u.n;
+}
+
+static bool is_named(struct images *x, const char *layer)
+{
+    for (struct link *m = list_first(&x->images); m; m = list_after(&x->images, m)) {
+        const struct image *im = container_of(m, struct image, link_);
+
+        for (size_t i = 0; i < im->layers.n; i++)
+            if (strcmp(im->layers.p[i], layer) == 0)
+                return true;
+    }
+    return false;
+}
+
+static bool is_being_made(struct images *x, const char *layer)
+{
+    for (struct link *m = list_first(&x->makings); m; m = list_after(&x->makings, m)) {
+        const struct making *making = container_of(m, struct making, link);
+
+        for (size_t i = 0; i < making->n; i++)
+            if (strcmp(making->parts[i].layer, layer) == 0)
+                return true;
+    }
+    return false;
+}
+
+bool layer_is_used(struct images *x, const char *name)
+{
+    struct use u = { .layer = name };
+
+    if (is_named(x, name) || is_being_made(x, name))
+        return true;
+    index_each(&x->control->index, count_use, &u);
+    return u.n > 0;
+}
+
+void event_fill(struct event_record *v, const struct caller *who, const char *type,
+                const char *reason)
+{
+    *v =
+        (struct event_record){ .time_ns = clock_wall(), .from = -1, .to = -1, .actor = who->actor };
+    snprintf(v->type, sizeof v->type, "%s", type);
+    snprintf(v->owner, sizeof v->owner, "%s", who->owner);
+    snprintf(v->reason, sizeof v->reason, "%s", reason);
+}
+
+/* --- opening and closing --- */
+
+static int load(struct images *x, struct err *e)
+{
+    struct store_query q = { .kind = STORE_LAYERS };
+    struct err bad;
+    int r;
+
+    arena_init(&q.arena, CONTROL_ARENA_MAX);
+    r = store_ask_now(x->control->store, &q, e);
+    for (size_t i = 0; r >= 0 && i < q.n; i++)
+        layer_add(x, &q.layers[i]);
+    arena_done(&q.arena);
+    if (r < 0)
+        return r;
+    q = (struct store_query){ .kind = STORE_IMAGES };
+    arena_init(&q.arena, 2 * (size_t)IMAGE_ARENA_MAX);
+    r = store_ask_now(x->control->store, &q, e);
+    for (size_t i = 0; r >= 0 && i < q.n; i++)
+        if (image_add(x, &q.images[i], &bad) < 0)
+            LOG(ERROR, "image.unreadable", LOG_S("image", q.images[i].ref),
+                LOG_S("error", bad.msg));
+    arena_done(&q.arena);
+    return r;
+}
+
+static int open_dir(struct images *x, int state, struct err *e)
+{
+    if (mkdirat(state, "images", 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "making images/");
+    x->dir = openat(state, "images", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return x->dir < 0 ? err_sys(e, "opening images/") : 0;
+}
+
+static void started(struct image_op *op, int r, const struct err *e)
+{
+    if (r < 0)
+        LOG(WARN, "image.sweep_failed", LOG_S("error", e->msg));
+    else if (op->removed)
+        LOG(INFO, "image.swept", LOG_I("layers", (int64_t)op->removed));
+}
+
+int images_open(struct control *c, struct err *e)
+{
+    const struct fetch_limits limits = { .requests = IMAGES_REQUESTS,
+                                         .connections = IMAGES_REQUESTS,
+                                         .per_host = IMAGES_REQUESTS };
+    struct images *x = calloc(1, sizeof *x);
+    int r;
+
+    if (!x)
+        abort();
+    c->images = x;
+    x->control = c;
+    x->dir = -1;
+    r = fetch_init(&x->fetch, c->loop, limits, e);
+    if (r >= 0)
+        r = open_dir(x, c->context.state, e);
+    return r < 0 ? r : load(x, e);
+}
+
+void images_sweep(struct control *c)
+{
+    if (!c->keeper)
+        return;
+    c->images->start = (struct image_op){ .done = started };
+    images_prune(c, &c->images->start);
+}
+
+static void cancel_makings(struct images *x)
+{
+    struct link *next;
+
+    for (struct link *m = list_first(&x->makings); m; m = next) {
+        next = list_after(&x->makings, m);
+        making_cancel(container_of(m, struct making, link));
+    }
+}
+
+void images_stop(struct control *c)
+{
+    struct link *m;
+
+    while (c->images && (m = list_first(&c->images->jobs)))
+        image_job_cancel(container_of(m, struct image_job, link));
+    if (c->images)
+        cancel_makings(c->images);
+}
+
+void images_close(struct control *c)
+{
+    struct images *x = c->images;
+    struct link *m;
+
+    if (!x)
+        return;
+    images_stop(c);
+    fetch_done(&x->fetch);
+    if (list_first(
+            &x->makings)) /* a thread still works for one: it finds everything where it was */
+        return;
+    while ((m = list_first(&x->images)))
+        image_free(container_of(m, struct image, link_));
+    while ((m = list_first(&x->layers)))
+        layer_forget(container_of(m, struct layer, link));
+    drop_fd(&x->dir);
+    free(take_ptr(c->images));
+}

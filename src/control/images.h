@@ -1,0 +1,89 @@
+/* Images: what can be created from, beside the host's own system.
+ *
+ * An image is a row that names layers; a layer is a row and a tree in the storage, made and removed
+ * by keepers (layers/job.h). Rows are written when what they name is whole, and go before it is
+ * removed, so that a kill at any moment leaves garbage at most, which the next start removes. What
+ * of an image is under way in memory, an image that names it, or a sandbox that stands on it keeps
+ * a layer. All of it is in memory as well: there are few. */
+#ifndef CONTROL_IMAGES_H
+#define CONTROL_IMAGES_H
+
+#include "control/control.h"
+#include "layers/job.h"
+#include "oci/config.h"
+#include "oci/reference.h"
+
+struct image {
+    char ref[OCI_REFERENCE_MAX];
+    char digest[OCI_DIGEST_MAX]; /* of its manifest */
+    char id[OCI_DIGEST_MAX];     /* of its configuration */
+    struct str text;             /* of the configuration, as it came */
+    struct oci_config config;
+    struct json_strs layers; /* names, the lowest first */
+    uint64_t bytes;          /* of its layers, unpacked */
+    int64_t created_ns;
+    struct arena arena_;
+    struct link link_;
+};
+
+/* Reads what is known. */
+int images_open(struct control *c, struct err *e);
+/* Begins to remove what is nobody's: once every sandbox of an earlier life is known. */
+void images_sweep(struct control *c);
+void images_stop(struct control *c); /* cancels what is under way; c->changes counts what stays */
+void images_close(struct control *c);
+
+/* The image of that name, as people write it: with the tag "latest" and the configured registry
+ * where it names none. -ERR_NOT_FOUND says how to get it. */
+int images_find(struct control *c, struct str name, const struct image **ret, struct err *e);
+const struct image *images_next(struct control *c, const struct image *after); /* NULL: the first */
+
+/* Live sandboxes that stand on one of its layers: how many, and the id of one. */
+size_t image_users(struct control *c, const struct image *im, char ret_one[static ID_MAX]);
+
+/* An operation that takes its time; a member of its owner. */
+struct image_op;
+typedef void image_op_fn(struct image_op *op, int r, const struct err *e);
+struct image_op {
+    image_op_fn *done; /* once, from the loop */
+    /* How far it is: "manifest", "fetch", "unpack", and bytes of that; may be NULL. */
+    void (*at)(struct image_op *op, const char *step, uint64_t bytes);
+    /* out */
+    char ref[OCI_REFERENCE_MAX]; /* what was made */
+    uint64_t removed, bytes;     /* prune: layers, and what they held; verify: layers looked at */
+    struct making *making_;
+    struct image_job *job_;
+};
+
+struct image_pull {
+    struct str ref;
+    struct str platform;    /* empty: this machine's */
+    struct str credentials; /* USER:PASSWORD, or empty */
+    bool squash;            /* everything in it belongs to root */
+};
+/* Brings an image here, or what is new of it. What `p` points to is borrowed during the call. */
+void images_pull(struct control *c, const struct caller *who, const struct image_pull *p,
+                 struct image_op *op);
+
+struct image_import {
+    struct str name;     /* empty: what the archive calls it */
+    struct str platform; /* of an archive with several; empty: this machine's */
+    int fd;              /* the archive, uncompressed, in a file of ours; taken over */
+    bool squash;
+};
+void images_import(struct control *c, const struct caller *who, struct image_import *p,
+                   struct image_op *op);
+
+/* -ERR_CONFLICT while a sandbox uses it, -ERR_NOT_FOUND. Its layers go with the next prune, or with
+ * this, if nobody else names them. */
+void images_remove(struct control *c, const struct caller *who, struct str ref,
+                   struct image_op *op);
+/* Removes layers that nobody names, and what was left of pulls that were not finished. */
+void images_prune(struct control *c, struct image_op *op);
+/* Measures its layers again. -ERR_CONFLICT names one that is not what it was. */
+void images_verify(struct control *c, struct str ref, struct image_op *op);
+
+/* Nothing is told any more; what can be given up is. Harmless on one that is over. */
+void image_op_cancel(struct image_op *op);
+
+#endif

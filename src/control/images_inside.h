@@ -1,0 +1,136 @@
+/* The inside of images, for the files that make, fill and remove them. */
+#ifndef CONTROL_IMAGES_INSIDE_H
+#define CONTROL_IMAGES_INSIDE_H
+
+#include <stdatomic.h>
+
+#include "control/images.h"
+#include "control/keeper.h"
+#include "control/plane.h"
+#include "control/registry.h"
+#include "crypto/hash.h"
+
+enum {
+    IMAGES_PARALLEL = 3, /* layers of one image under way at a time */
+    IMAGES_REQUESTS = 64,
+    IMAGE_ARENA_MAX = 64 << 20,
+};
+
+struct layer {
+    struct layer_record record;
+    bool leaving; /* its row is gone or going */
+    struct link link;
+};
+
+struct images {
+    struct control *control;
+    struct fetch fetch;
+    int dir;               /* images/ in the state directory: archives on their way */
+    struct list images;    /* struct image */
+    struct list layers;    /* struct layer */
+    struct list makings;   /* struct making */
+    struct list jobs;      /* struct image_job */
+    struct image_op start; /* what an earlier life left is removed */
+    unsigned commits;      /* that the store has */
+};
+
+/* --- images.c --- */
+struct layer *layer_find(struct images *x,
+                         const char *name); /* NULL: it is not there, or leaving */
+struct layer *layer_add(struct images *x, const struct layer_record *r);
+void layer_forget(struct layer *l);
+/* Replaces the one of the same name. */
+int image_add(struct images *x, const struct image_record *r, struct err *e);
+void image_forget(struct images *x, const char *ref);
+bool layer_is_used(struct images *x, const char *name);
+void event_fill(struct event_record *v, const struct caller *who, const char *type,
+                const char *reason);
+
+/* --- image_make.c: an image whose parts are known --- */
+
+enum part_state { PART_WAITS, PART_HASHES, PART_FETCHES, PART_UNPACKS, PART_STORES, PART_DONE };
+
+/* A layer on its way. */
+struct part {
+    struct making *making;
+    enum part_state state;
+    char layer[LAYER_NAME_MAX];
+    char digest[OCI_DIGEST_MAX]; /* of the blob; "" if fd is one that was checked */
+    uint64_t size;
+    int fd;         /* the blob */
+    uint64_t bytes; /* of the step it is at */
+    struct registry_get get;
+    struct crypto_sha256 hash;
+    struct work_job rehash;
+    struct err err;
+    struct keeper_job job;
+    struct store_txn txn;
+};
+
+struct making {
+    struct images *images;
+    struct image_op *op; /* NULL: nobody listens any more */
+    struct caller caller;
+    char ref[OCI_REFERENCE_MAX];
+    char digest[OCI_DIGEST_MAX];
+    struct buf config_text;
+    struct arena arena;
+    struct oci_config config;
+    struct registry registry;
+    bool from_registry, squash;
+    struct oci_reference asked;
+    struct oci_platform platform;
+    struct registry_get get; /* of documents */
+    struct oci_manifest manifest;
+    unsigned indexes; /* that led to the manifest */
+    struct part *parts;
+    size_t n;
+    unsigned busy; /* things that must end before this may be freed */
+    struct err err;
+    bool failed, ending;
+    atomic_bool stop; /* threads that work for it look at this */
+    struct store_txn txn;
+    struct event_record event;
+    struct work_job sifting;
+    struct sift *sift;
+    struct loop_later later;
+    struct link link;
+};
+
+struct making *making_new(struct control *c, const struct caller *who, struct image_op *op);
+/* Ends it: with what went wrong. Tells once, frees when nothing of it is under way. */
+void making_fail(struct making *m, const struct err *e);
+void making_tell(struct making *m, const char *step, uint64_t bytes);
+/* config_text is there: reads it, and makes a part for each layer; the owner fills in where it
+ * comes from. */
+int making_plan(struct making *m, struct err *e);
+/* Everything is known: brings the layers, then the image. */
+void making_go(struct making *m);
+/* Something that was under way of a failed one has ended. */
+void making_settle(struct making *m);
+void making_cancel(struct making *m);
+
+/* --- image_sift.c: what an archive holds --- */
+struct sift;
+void sift_start(struct making *m, struct image_import *p);
+void sift_free(struct sift *s);
+
+/* --- image_jobs.c: removing and verifying --- */
+
+struct image_job {
+    struct images *images;
+    struct image_op *op; /* NULL: nobody listens any more */
+    struct keeper_job keeper;
+    struct list names; /* of layers that were found, or are to be looked at */
+    struct store_txn txn;
+    struct event_record event;
+    char ref[OCI_REFERENCE_MAX]; /* of an image that is removed */
+    char layer[LAYER_NAME_MAX];  /* that it is at */
+    bool storing;
+    struct err err;
+    struct loop_later later;
+    struct link link;
+};
+void image_job_cancel(struct image_job *j);
+
+#endif

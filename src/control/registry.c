@@ -1,0 +1,522 @@
+#include "control/registry.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "crypto/encode.h"
+#include "crypto/secret.h"
+#include "json/reader.h"
+#include "net/address.h"
+
+enum {
+    HOPS_MAX = 5,
+    TRIES_MAX = 5,
+    TOKEN_MAX = 64 << 10,
+    CREDENTIALS_MAX = 4096,
+    HTTPS = 443,
+    HTTP = 80,
+};
+#define REST_NS     (500 * NS_PER_MS)
+#define DOCUMENT_NS (60 * NS_PER_S)
+#define BLOB_NS     (24 * 3600 * NS_PER_S)
+#define SILENCE_NS  (60 * NS_PER_S)
+
+/* --- where we may go --- */
+
+struct place {
+    struct host host;
+    uint16_t port;
+    bool https;
+};
+
+/* The registry that the configuration has for a host and port. */
+static const struct config_registry *entry_for(const struct config *c, const struct place *p)
+{
+    const struct config_registry *all = c->images.registries.p;
+
+    for (size_t i = 0; i < c->images.registries.n; i++) {
+        struct host h;
+        uint16_t port;
+
+        if (authority_parse(str_from(all[i].host), all[i].http ? HTTP : HTTPS, &h, &port, NULL) >=
+                0 &&
+            port == p->port && strcmp(h.name, p->host.name) == 0)
+            return &all[i];
+    }
+    return NULL;
+}
+
+static int read_place(const char *url, struct place *ret, struct err *e)
+{
+    struct str s = str_from(url), authority;
+
+    ret->https = str_starts(s, STR("https://"));
+    if (!ret->https && !str_starts(s, STR("http://")))
+        return err_set(e, ERR_DENIED, "a registry leads to something that is no web server");
+    s = (struct str){ s.p + (ret->https ? 8 : 7), s.n - (ret->https ? 8 : 7) };
+    authority = (struct str){ s.p, strcspn(s.p, "/?#") };
+    return authority_parse(authority, ret->https ? HTTPS : HTTP, &ret->host, &ret->port, e);
+}
+
+/* Without paths and queries, which may hold secrets. */
+static int check_place(const struct registry *r, const struct place *p, struct err *e)
+{
+    const struct config_registry *known = entry_for(r->config, p);
+
+    if (!p->https && !(known && known->http))
+        return err_set(e, ERR_DENIED,
+                       "%s:%u would be asked in the clear, which images.registries does not allow",
+                       p->host.name, (unsigned)p->port);
+    if (port_control_plane(p->port) || host_is_metadata(&p->host))
+        return err_set(e, ERR_DENIED, "%s:%u is nothing that images come from", p->host.name,
+                       (unsigned)p->port);
+    return 0;
+}
+
+static bool is_declared(const struct config_registry *known, const struct address *a)
+{
+    struct address declared;
+
+    for (size_t i = 0; known && i < known->addresses.n; i++)
+        if (address_parse(str_from(known->addresses.p[i]), &declared) &&
+            address_equal(&declared, a))
+            return address_grantable(a);
+    return false;
+}
+
+/* A fetch_allow_fn. */
+static bool allow(struct fetch_request *q, const struct sockaddr *sa)
+{
+    const struct registry_get *g = container_of(q, struct registry_get, request_);
+    struct address a;
+    struct place p;
+
+    if (!address_from_sockaddr(sa, &a, NULL) || read_place(q->url, &p, NULL) < 0)
+        return false;
+    return address_classify(&a) == ADDRESS_PUBLIC ||
+           is_declared(entry_for(g->registry->config, &p), &a);
+}
+
+static const char *scheme_of(const struct registry *r)
+{
+    const struct config_registry *all = r->config->images.registries.p;
+
+    for (size_t i = 0; i < r->config->images.registries.n; i++)
+        if (strcmp(all[i].host, r->host) == 0 && all[i].http)
+            return "http";
+    return "https";
+}
+
+static bool same_origin(const struct registry *r, const char *url)
+{
+    char own[OCI_HOST_MAX + 16];
+    struct place a, b;
+
+    snprintf(own, sizeof own, "%s://%s/", scheme_of(r), r->host);
+    return read_place(own, &a, NULL) >= 0 && read_place(url, &b, NULL) >= 0 && a.https == b.https &&
+           a.port == b.port && strcmp(a.host.name, b.host.name) == 0;
+}
+
+/* --- what lets us in --- */
+
+static void wipe(struct buf *b)
+{
+    if (b->p)
+        crypto_wipe(b->p, b->n);
+    buf_done(b);
+}
+
+static int set_basic(struct registry *r, struct str credentials, struct err *e)
+{
+    if (str_find(credentials, ':') == credentials.n || credentials.n > CREDENTIALS_MAX)
+        return err_set(e, ERR_INVALID, "the registry's credentials must be USER:PASSWORD");
+    if (buf_add(&r->basic, STR("Basic ")) < 0 || crypto_base64(credentials, &r->basic) < 0)
+        return err_set(e, ERR_TOO_BIG, "the registry's credentials are too long");
+    return 0;
+}
+
+static int read_credentials(struct registry *r, const char *path, struct err *e)
+{
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char text[CREDENTIALS_MAX];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
+    int got;
+
+    if (n < 0)
+        return err_sys(e, "reading the credentials for %s in %s", r->host, path);
+    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+        n--;
+    got = set_basic(r, (struct str){ text, (size_t)n }, e);
+    crypto_wipe(text, sizeof text);
+    return err_wrap(e, got, "%s", path);
+}
+
+int registry_init(struct registry *r, struct loop *loop, struct fetch *fetch,
+                  const struct config *config, const struct oci_reference *of,
+                  struct str credentials, struct err *e)
+{
+    const struct config_registry *known = NULL;
+    char url[OCI_HOST_MAX + 16];
+    struct place p;
+
+    *r = (struct registry){ .loop = loop, .fetch = fetch, .config = config };
+    buf_init(&r->basic, 2 * CREDENTIALS_MAX);
+    buf_init(&r->bearer, TOKEN_MAX);
+    snprintf(r->host, sizeof r->host, "%s", of->host);
+    snprintf(r->repository, sizeof r->repository, "%s", of->path);
+    if (credentials.n)
+        return set_basic(r, credentials, e);
+    snprintf(url, sizeof url, "%s://%s/", scheme_of(r), r->host);
+    if (read_place(url, &p, NULL) >= 0)
+        known = entry_for(config, &p);
+    return known && known->creds_file ? read_credentials(r, known->creds_file, e) : 0;
+}
+
+void registry_done(struct registry *r)
+{
+    wipe(&r->basic);
+    wipe(&r->bearer);
+}
+
+/* --- asking --- */
+
+static void on_answer(struct fetch_request *q, const struct fetch_answer *a);
+static void ask(struct registry_get *g);
+
+static void finish(struct registry_get *g, int r, const struct err *e, const struct fetch_answer *a)
+{
+    loop_timer_stop(&g->rest_);
+    g->done(g, r, e, a);
+}
+
+static void fail_later(struct loop_timer *t)
+{
+    struct registry_get *g = container_of(t, struct registry_get, rest_);
+
+    finish(g, -(int)g->err_.code, &g->err_, NULL);
+}
+
+/* For what goes wrong before anything is under way: done is told from the loop. */
+static void fail_soon(struct registry_get *g)
+{
+    loop_timer_start(g->registry->loop, &g->rest_, clock_mono(), fail_later, NULL);
+}
+
+static void on_rested(struct loop_timer *t)
+{
+    ask(container_of(t, struct registry_get, rest_));
+}
+
+static void own_url(struct registry_get *g)
+{
+    const struct registry *r = g->registry;
+
+    snprintf(g->url_, sizeof g->url_, "%s://%s/v2/%s/%s", scheme_of(r), r->host, r->repository,
+             g->what);
+    g->hops_ = 0;
+}
+
+/* What passes: tried again, later each time, and as often as it gets further. */
+static void try_again(struct registry_get *g, const struct err *e)
+{
+    if (g->from > g->from_before_)
+        g->tries_ = 0;
+    g->from_before_ = g->from;
+    if (++g->tries_ >= TRIES_MAX) {
+        finish(g, -(int)e->code, e, NULL);
+        return;
+    }
+    own_url(g);
+    loop_timer_start(g->registry->loop, &g->rest_, clock_mono() + (REST_NS << (g->tries_ - 1)),
+                     on_rested, NULL);
+}
+
+static int on_piece(struct fetch_request *q, const struct fetch_answer *head, struct str piece,
+                    struct err *e)
+{
+    struct registry_get *g = container_of(q, struct registry_get, request_);
+
+    bool restart = g->fresh_ && head->status == 200;
+
+    g->fresh_ = false;
+    return g->piece(g, restart, piece, e);
+}
+
+static size_t fill_headers(struct registry_get *g)
+{
+    const struct registry *r = g->registry;
+    const struct buf *secret = r->bearer.n ? &r->bearer : &r->basic;
+    size_t n = 0;
+
+    if (g->accept)
+        g->headers_[n++] = (struct fetch_header){ STR("Accept"), str_from(g->accept) };
+    if (g->from) {
+        snprintf(g->range_, sizeof g->range_, "bytes=%llu-", (unsigned long long)g->from);
+        g->headers_[n++] = (struct fetch_header){ STR("Range"), str_from(g->range_) };
+    }
+    if (secret->n && (r->bearer.n || g->let_in_) && same_origin(r, g->url_))
+        g->headers_[n++] = (struct fetch_header){ STR("Authorization"), buf_str(secret) };
+    return n;
+}
+
+static int check_url(const struct registry_get *g, struct err *e)
+{
+    struct place p;
+    int r = read_place(g->url_, &p, e);
+
+    return r < 0 ? r : check_place(g->registry, &p, e);
+}
+
+static void set_ca(struct registry_get *g)
+{
+    const struct config_registry *known;
+    struct place p;
+
+    if (read_place(g->url_, &p, NULL) >= 0 && (known = entry_for(g->registry->config, &p)))
+        g->request_.ca_file = known->ca_file;
+}
+
+static void ask(struct registry_get *g)
+{
+    int r = check_url(g, &g->err_);
+
+    g->request_ = (struct fetch_request){ .method = FETCH_GET,
+                                          .url = g->url_,
+                                          .headers = g->headers_,
+                                          .header_count = fill_headers(g),
+                                          .timeout = g->piece ? BLOB_NS : DOCUMENT_NS,
+                                          .silence = g->piece ? SILENCE_NS : 0,
+                                          .max_body = g->max_body,
+                                          .piece = g->piece ? on_piece : NULL,
+                                          .allow = allow,
+                                          .done = on_answer };
+    set_ca(g);
+    g->fresh_ = true;
+    if (r >= 0)
+        r = fetch_start(g->registry->fetch, &g->request_, &g->err_);
+    if (r < 0)
+        fail_soon(g);
+}
+
+/* --- tokens --- */
+
+static int read_token(struct registry *r, struct str body, struct err *e)
+{
+    const struct json_limits limits = { .bytes = TOKEN_MAX, .depth = 8 };
+    AUTO(arena_done) struct arena a = ARENA_INIT(8 * TOKEN_MAX);
+    const struct json *v, *token;
+    int got = json_read(body, limits, &a, &v, e);
+
+    if (got < 0)
+        return err_wrap(e, got, "the registry's token");
+    token = json_get(v, STR("token"));
+    if (!token || token->type != JSON_STR)
+        token = json_get(v, STR("access_token"));
+    if (!token || token->type != JSON_STR || token->s.n == 0)
+        return err_set(e, ERR_UPSTREAM, "who gives tokens for the registry gave none");
+    wipe(&r->bearer);
+    if (buf_add(&r->bearer, STR("Bearer ")) < 0 || buf_add(&r->bearer, token->s) < 0)
+        return err_set(e, ERR_TOO_BIG, "the registry's token is too long");
+    return 0;
+}
+
+static void on_token(struct fetch_request *q, const struct fetch_answer *a)
+{
+    struct registry_get *g = container_of(q, struct registry_get, request_);
+    struct err e;
+    int r;
+
+    if (a->err.code == ERR_UPSTREAM || a->err.code == ERR_TIMEOUT) {
+        try_again(g, &a->err);
+        return;
+    }
+    if (a->err.code) {
+        finish(g, -(int)a->err.code, &a->err, NULL);
+        return;
+    }
+    if (a->status == 200)
+        r = read_token(g->registry, a->body, &e);
+    else
+        r = err_set(&e, a->status == 401 || a->status == 403 ? ERR_DENIED : ERR_UPSTREAM,
+                    "who gives tokens for %s answers %d%s", g->registry->host, a->status,
+                    g->registry->basic.n ? "" : "; give credentials if it wants some");
+    if (r < 0) {
+        finish(g, r, &e, NULL);
+        return;
+    }
+    own_url(g);
+    ask(g);
+}
+
+static int add_parameter(struct buf *url, const char *name, const char *value)
+{
+    int r = buf_addf(url, "%c%s=", strchr(url->p, '?') ? '&' : '?', name);
+
+    for (const char *p = value; *p && r >= 0; p++)
+        r = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
+                    strchr("-._~:/", *p)
+                ? buf_add_c(url, *p)
+                : buf_addf(url, "%%%02X", (unsigned)(unsigned char)*p);
+    return r;
+}
+
+/* As much as reading this repository takes, whatever the challenge says. */
+static int token_url(struct registry_get *g, struct err *e)
+{
+    AUTO(buf_done) struct buf url = BUF_INIT(FETCH_URL_MAX);
+    char scope[OCI_PATH_MAX + 32];
+    int r = buf_add(&url, str_from(g->challenge_.realm));
+
+    snprintf(scope, sizeof scope, "repository:%s:pull", g->registry->repository);
+    if (r >= 0 && g->challenge_.service[0])
+        r = add_parameter(&url, "service", g->challenge_.service);
+    if (r >= 0)
+        r = add_parameter(&url, "scope", scope);
+    if (r < 0 || strchr(g->challenge_.realm, '#') ||
+        !str_copy(buf_str(&url), g->url_, sizeof g->url_))
+        return err_set(e, ERR_UPSTREAM, "the registry names no URL for its tokens");
+    return check_url(g, e);
+}
+
+static void ask_token(struct registry_get *g)
+{
+    const struct registry *reg = g->registry;
+    int r = token_url(g, &g->err_);
+
+    g->let_in_ = true;
+    g->headers_[0] = (struct fetch_header){ STR("Authorization"), buf_str(&reg->basic) };
+    g->request_ = (struct fetch_request){ .method = FETCH_GET,
+                                          .url = g->url_,
+                                          .headers = g->headers_,
+                                          .header_count = reg->basic.n ? 1 : 0,
+                                          .timeout = DOCUMENT_NS,
+                                          .max_body = TOKEN_MAX,
+                                          .allow = allow,
+                                          .done = on_token };
+    set_ca(g);
+    if (r >= 0)
+        r = fetch_start(reg->fetch, &g->request_, &g->err_);
+    if (r < 0)
+        finish(g, r, &g->err_, NULL);
+}
+
+/* --- answers --- */
+
+static void unauthorized(struct registry_get *g, const struct fetch_answer *a)
+{
+    struct registry *reg = g->registry;
+    struct err e;
+    int r = 0;
+
+    if (!same_origin(reg, g->url_) || g->let_in_)
+        r = err_set(&e, ERR_DENIED, "%s does not let us read %s%s", reg->host, reg->repository,
+                    reg->basic.n ? " with these credentials" : "; it may want credentials");
+    if (r >= 0)
+        r = oci_challenge_parse(fetch_answer_header(a, "WWW-Authenticate"), &g->challenge_, &e);
+    if (r >= 0 && !g->challenge_.bearer && !reg->basic.n)
+        r = err_set(&e, ERR_DENIED, "%s wants credentials for %s", reg->host, reg->repository);
+    if (r < 0) {
+        finish(g, r, &e, NULL);
+        return;
+    }
+    wipe(&reg->bearer);
+    if (g->challenge_.bearer) {
+        ask_token(g);
+        return;
+    }
+    g->let_in_ = true;
+    ask(g);
+}
+
+static void redirected(struct registry_get *g, const struct fetch_answer *a)
+{
+    struct str to = fetch_answer_redirect(a);
+    struct err e;
+    int r = 0;
+
+    if (++g->hops_ > HOPS_MAX)
+        r = err_set(&e, ERR_UPSTREAM, "%s sends us on more than %d times", g->registry->host,
+                    HOPS_MAX);
+    else if (!to.p || !str_copy(to, g->url_, sizeof g->url_))
+        r = err_set(&e, ERR_UPSTREAM, "%s sends us nowhere", g->registry->host);
+    if (r < 0)
+        finish(g, r, &e, NULL);
+    else
+        ask(g);
+}
+
+static int explain(const struct registry_get *g, int status, struct err *e)
+{
+    const struct registry *r = g->registry;
+
+    if (status == 404)
+        return err_set(e, ERR_NOT_FOUND, "%s has no %s of %s", r->host, g->what, r->repository);
+    if (status == 403)
+        return err_set(e, ERR_DENIED, "%s does not let us read %s", r->host, r->repository);
+    return err_set(e, ERR_UPSTREAM, "%s answers %d for %s of %s", r->host, status, g->what,
+                   r->repository);
+}
+
+static bool passes(int status)
+{
+    return status == 429 || status == 408 || status >= 500;
+}
+
+static void on_answer(struct fetch_request *q, const struct fetch_answer *a)
+{
+    struct registry_get *g = container_of(q, struct registry_get, request_);
+    struct err e;
+    int r;
+
+    if (a->err.code == ERR_UPSTREAM || a->err.code == ERR_TIMEOUT) {
+        try_again(g, &a->err);
+        return;
+    }
+    if (a->err.code) {
+        finish(g, -(int)a->err.code, &a->err, NULL);
+        return;
+    }
+    if (a->status == 200 || (a->status == 206 && g->from)) {
+        finish(g, 0, NULL, a);
+        return;
+    }
+    if (a->status == 401) {
+        unauthorized(g, a);
+        return;
+    }
+    if (a->status >= 300 && a->status < 400 && a->status != 304) {
+        redirected(g, a);
+        return;
+    }
+    if (a->status == 416 && g->from && g->piece) { /* what we have is not a part of what is there */
+        g->from = 0;
+        try_again(g,
+                  &(struct err){ .code = ERR_UPSTREAM, .msg = "the registry has less than that" });
+        return;
+    }
+    r = explain(g, a->status, &e);
+    if (passes(a->status))
+        try_again(g, &e);
+    else
+        finish(g, r, &e, NULL);
+}
+
+void registry_start(struct registry_get *g)
+{
+    g->tries_ = 0;
+    g->let_in_ = false;
+    g->from_before_ = g->from;
+    own_url(g);
+    ask(g);
+}
+
+void registry_cancel(struct registry_get *g)
+{
+    if (!g->registry)
+        return;
+    loop_timer_stop(&g->rest_);
+    fetch_cancel(&g->request_);
+}
