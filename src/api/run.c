@@ -59,6 +59,7 @@ static void run(struct call *c)
     }
     o->request.profile = RUN_PROFILE;
     o->request.egress = o->asked.egress;
+    o->request.image = o->asked.image;
     o->op = (struct create_op){
         .caller = &c->caller, .request = &o->request, .one_shot = true, .done = created
     };

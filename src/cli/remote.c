@@ -420,6 +420,7 @@ void remote_put(struct json_writer *w, const struct remote_start *s)
         body_pairs(w, "env", s->env);
     body_text(w, "cwd", s->workdir);
     body_text(w, "user", s->user);
+    body_text(w, "image", s->image);
     body_text(w, "timeout", s->timeout);
     body_flag(w, "stdin", s->stdin_);
     body_flag(w, "background", s->background);
@@ -618,6 +619,10 @@ static bool run_in_own(struct remote *r, const struct remote_start *s, int *ret_
     call_path(&r->call, "/v1/run");
     if (!call_reaches(&r->call) || ask_stdio(r, s, &e) != 0)
         return false;
+    if (r->call.head->status != 101 && s->image) { /* nobody else has it */
+        *ret_status = call_problem(&r->call);
+        return true;
+    }
     if (r->call.head->status != 101)
         return start_refused(r, ret_status);
     *ret_status = take_descriptors(r, s->stdin_);

@@ -15,6 +15,7 @@ struct remote_start {
     char *const *argv; /* ended by NULL */
     const struct option_list *env;
     const char *user, *workdir, *timeout;
+    const char *image; /* of a sandbox of its own; NULL: the host's system */
     bool stdin_, tty, background;
     bool quiet;                            /* no notes */
     const struct network_options *network; /* of a sandbox of its own, complete; NULL: none */

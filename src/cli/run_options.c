@@ -85,7 +85,10 @@ static int set_workdir(void *to, const char *value, struct err *e)
 
 static int set_user(void *to, const char *value, struct err *e)
 {
-    return err_wrap(e, user_parse(value, &((struct run_options *)to)->user, e), "--user");
+    struct run_options *o = to;
+
+    o->user_given = true;
+    return err_wrap(e, user_parse(value, &o->user, e), "--user");
 }
 
 static int set_hostname(void *to, const char *value, struct err *e)
@@ -158,9 +161,9 @@ FLAG(writable)
 #define AT(member) .at = offsetof(struct run_options, member)
 
 const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
-    { "image", 0, "PATH",
-      "root file system: a directory or a tar archive (default: the host's\n"
-      "                             system directories, read-only)",
+    { "image", 0, "PATH|REF",
+      "root file system: a directory, a tar archive, or an image of the daemon\n"
+      "                             (default: the host's system directories, read-only)",
       .set = set_image, .complete = COMPLETE_FILE },
     { "squash-owners", 0, NULL, "all files of an archive belong to the sandbox's root",
       .set = set_squash_owners },

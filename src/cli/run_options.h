@@ -19,6 +19,7 @@ struct run_options {
     bool squash_owners, strict, tty, quiet, writable;
     const char *workdir, *hostname;
     struct user user;
+    bool user_given;
     uint64_t memory, disk, pids, caps;
     uint32_t cpu_milli;
     unsigned asked; /* enum launch_unenforced: limits that were written, not defaults */

@@ -11,7 +11,7 @@
 
 struct create_options {
     struct common common;
-    const char *profile, *snapshot, *ttl, *scope, *mode, *access;
+    const char *profile, *image, *snapshot, *ttl, *scope, *mode, *access;
     const char *actor, *harness, *session_id, *run_id, *job_id;
     const char *idempotency_key;
     struct option_list inputs, labels;
@@ -26,6 +26,8 @@ static const struct option_spec options[] = {
       .kind = OPTION_TEXT, AT(profile), .complete = COMPLETE_PROFILE },
     { "snapshot", 0, "SNAPSHOT", "begin with what was written in another one ('snapshots list')",
       .kind = OPTION_TEXT, AT(snapshot), .complete = COMPLETE_SNAPSHOT },
+    { "image", 0, "REF", "its root file system, in place of the profile's ('image list')",
+      .kind = OPTION_TEXT, AT(image), .complete = COMPLETE_IMAGE },
     { "ttl", 0, "DURATION", "how long it lives: 30m, 2h (default: the profile's)",
       .kind = OPTION_DURATION, AT(ttl) },
     { "input", 'i', "NAME=PATH", "an input of the profile; can be repeated", .kind = OPTION_PAIRS,
@@ -113,6 +115,7 @@ static void put_request(struct json_writer *w, const struct create_options *o)
     json_begin_object(w);
     body_text(w, "profile", o->profile);
     body_text(w, "snapshot", o->snapshot);
+    body_text(w, "image", o->image);
     body_text(w, "scope", o->scope);
     put_object(w, "workspace", workspace, COUNT_OF(workspace));
     body_pairs(w, "inputs", &o->inputs);

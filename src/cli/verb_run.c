@@ -2,10 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "cli/call.h"
 #include "cli/image_dir.h"
 #include "cli/remote.h"
 #include "cli/run_options.h"
@@ -146,6 +148,97 @@ static bool run_served(const struct verb *v, const struct run_options *o, char *
     return remote_run(v, &s, ret);
 }
 
+/* --- an image of the daemon's --- */
+
+/* What is no file here, and not written like one. */
+static bool is_reference(const char *image)
+{
+    struct stat st;
+
+    return image && image[0] != '/' && image[0] != '.' && lstat(image, &st) < 0;
+}
+
+static int refuse_local(const struct run_options *o)
+{
+    if (o->writable || o->strict || o->hostname || o->caps || o->asked || o->n_mounts ||
+        o->disk != RUN_DEFAULT_DISK || o->network.resolvers.n || o->network.upstream) {
+        say("run: --image %s: is an image of the daemon's, which limits, mounts, capabilities and "
+            "names are not given on the way; use a profile and 'create --image'",
+            o->image);
+        return EXIT_OURS;
+    }
+    return 0;
+}
+
+static size_t add_words(const struct json *list, const char **argv, size_t n, size_t max)
+{
+    for (const struct json *m = list ? json_first(list) : NULL; m && m != json_end(list); m++)
+        if (m->type == JSON_STR && n + 1 < max)
+            argv[n++] = m->s.p;
+    return n;
+}
+
+/* What the image runs by itself: its entry point with its arguments. */
+static int own_command(struct call *c, const struct verb *v, const char *image, const char **argv,
+                       size_t max)
+{
+    static const struct common common;
+    size_t n;
+    int status;
+
+    call_init(c, v, &common, "GET");
+    c->start = CONTACT_ONLY;
+    call_path(c, "/v1/images/inspect");
+    call_query(c, "ref", image);
+    status = call_run(c);
+    if (status)
+        return status;
+    n = add_words(show_at(c->answer, "config.config.Entrypoint"), argv, 0, max);
+    n = add_words(show_at(c->answer, "config.config.Cmd"), argv, n, max);
+    argv[n] = NULL;
+    if (n)
+        return 0;
+    say("run: %s says of no program to run: give a command", image);
+    return EXIT_OURS;
+}
+
+static int run_image(const struct verb *v, const struct run_options *o, char **argv)
+{
+    static struct option_list env;
+    static const char *words[512];
+    AUTO(call_done) struct call inspected = { 0 };
+    char user[32], timeout[32];
+    struct remote_start s = { .argv = argv,
+                              .env = &env,
+                              .user = o->user.name ? o->user.name : user,
+                              .workdir = o->workdir,
+                              .image = o->image,
+                              .timeout = o->timeout_ns ? timeout : NULL,
+                              .stdin_ = !o->tty,
+                              .tty = o->tty,
+                              .quiet = o->quiet,
+                              .network = network_wanted(&o->network) ? &o->network : NULL };
+    int status = refuse_local(o);
+
+    if (status == 0 && !argv[0]) {
+        status = own_command(&inspected, v, o->image, words, COUNT_OF(words));
+        s.argv = (char **)(void *)words; /* nobody writes to them */
+    }
+    if (status)
+        return status;
+    snprintf(user, sizeof user, "%u:%u", o->user.uid, o->user.gid);
+    snprintf(timeout, sizeof timeout, "%lldms", (long long)(o->timeout_ns / NS_PER_MS));
+    if (!o->user_given)
+        s.user = NULL;
+    for (env.n = 0; env.n < o->n_env && env.n < OPTION_LIST_MAX; env.n++)
+        env.p[env.n] = o->env[env.n];
+    if (remote_run(v, &s, &status))
+        return status;
+    say("run: %s is no file here, and no daemon answers that could have an image of that name",
+        o->image);
+    return EXIT_OURS;
+}
+
 /* Where the user of the command is at home, as the image has it. */
 static const char *home_inside(int image, const struct user *u, struct passwd_entry *found)
 {
@@ -257,6 +350,8 @@ static int run(const struct verb *v, int argc, char **argv)
         say("run: an option that belongs to --untrusted is given without it");
         return EXIT_OURS;
     }
+    if (is_reference(o.image))
+        return run_image(v, &o, argv + first);
     if (first >= argc) {
         say("run: give a command to run: sandboxer run [OPTION…] -- COMMAND [ARGUMENT…]");
         return EXIT_OURS;
@@ -298,6 +393,7 @@ const struct verb verb_run = {
         "  sandboxer run --mount ./src:/work --workdir /work --user 1000 -- make\n"
         "  sandboxer run -t -- bash\n"
         "  sandboxer run --image rootfs.tar -- sh\n"
+        "  sandboxer run --image registry.example.org/team/web:1.2\n"
         "  sandboxer run --allow api.example.com -- curl https://api.example.com/\n"
         "  sandboxer run --policy policy.yaml --egress-log log.jsonl -- ./agent\n"
         "  sandboxer run --allow-packages -- npm install x\n"

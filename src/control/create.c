@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "control/images.h"
 #include "control/sandbox.h"
 #include "control/snapshots.h"
 #include "control/spec.h"
@@ -155,6 +156,50 @@ static int make_policy(struct control *c, const struct profile *p, const struct 
     return policy_text_make(p, q, ret, e);
 }
 
+/* The image of the storage that it shall stand on; NULL: none, or a directory of the host that the
+ * profile names. */
+static int find_image(struct control *c, const struct profile *p, struct create_request *q,
+                      const struct image **ret, struct err *e)
+{
+    const char *name = q->image ? q->image : p->image;
+    const struct extension_ops *ops = NULL;
+    int r;
+
+    *ret = NULL;
+    if (!name || (!q->image && name[0] == '/'))
+        return 0;
+    if (p->writable_system)
+        return err_set(e, ERR_INVALID, "image: %s is for the system of this machine", p->id);
+    control_extension(c, p->extension, &ops);
+    if (!(ops->can & EXT_CAN_IMAGES))
+        return err_set(e, ERR_UNSUPPORTED, "%s takes no images", p->extension);
+    if (q->egress.packages)
+        return err_set(e, ERR_UNSUPPORTED,
+                       "egress.packages: an image's cannot be read here; name hosts with allow");
+    r = images_find(c, str_from(name), ret, e);
+    if (r >= 0)
+        q->image = (*ret)->ref; /* whatever the name means later, this is what it was made of */
+    return r;
+}
+
+/* Its layers cannot go as long as the sandbox names them. */
+static void take_image(struct sandbox *s, const struct image *im)
+{
+    const char **layers = arena_array(&s->arena, im->layers.n, sizeof *layers);
+    const char **env = arena_array(&s->arena, im->config.env.n + 1, sizeof *env);
+
+    for (size_t i = 0; layers && i < im->layers.n; i++)
+        layers[i] = arena_dup(&s->arena, str_from(im->layers.p[im->layers.n - 1 - i]));
+    for (size_t i = 0; env && i < im->config.env.n; i++)
+        env[i] = arena_dup(&s->arena, str_from(im->config.env.p[i]));
+    s->facts.base = (struct json_strs){ layers, im->layers.n };
+    s->image = (struct ext_image){ .layers = layers,
+                                   .n = im->layers.n,
+                                   .user = arena_dup(&s->arena, str_from(im->config.user)),
+                                   .workdir = arena_dup(&s->arena, str_from(im->config.workdir)),
+                                   .env = { env, im->config.env.n } };
+}
+
 /* What it begins with: of a snapshot, or as whoever creates it says. NULL: nothing. The profile is
  * the snapshot's unless another one is asked for, which must stand on the same system. */
 static int find_layers(struct control *c, const struct create_op *op, struct create_request *q,
@@ -215,11 +260,16 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
     struct sandbox_record record = { .state = SANDBOX_REQUESTED, .host = "local" };
     struct ext_box *box = NULL;
     const struct json_strs *layers;
+    const struct image *stored = NULL;
     struct str image = { NULL, 0 };
     int r = find_layers(c, op, &q, &layers, &image, e);
 
     if (r >= 0)
         r = find_profile(c, &q, &p, e);
+    if (r >= 0)
+        r = find_image(c, p, &q, &stored, e);
+    if (r >= 0 && layers && stored)
+        r = err_set(e, ERR_UNSUPPORTED, "snapshot: one of a sandbox on an image cannot be used");
     if (r >= 0 && layers)
         r = check_backend(c, p, e);
     if (r >= 0 && layers)
@@ -257,6 +307,10 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
     (*ret)->facts.one_shot = op->one_shot;
     if (layers)
         sandbox_take_layers(*ret, layers, op->layers ? NULL : q.snapshot);
+    if (stored)
+        take_image(*ret, stored);
+    if (stored)
+        sandbox_put_facts(*ret, &(*ret)->record);
     sandbox_take_policy(*ret, policy, 1);
     sandbox_take_box(*ret, box);
     (*ret)->profile = take_ptr(p);

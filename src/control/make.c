@@ -199,6 +199,7 @@ void sandbox_make(struct sandbox *s)
     }
     spec.layers = s->facts.layers.p;
     spec.n_layers = s->facts.layers.n;
+    spec.image = s->image.n ? &s->image : NULL;
     sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
     sandbox_tell_step(s, "provision", 0);
     s->ops->provision(s->box, &spec);

@@ -25,7 +25,8 @@ static bool shows_host(const struct create_request *q, bool may_show)
 
 bool spec_is_plain(const struct create_request *q)
 {
-    return !spec_repo(q) && !q->capabilities.memory_mb && q->capabilities.cpu_quota == 0;
+    return !spec_repo(q) && !q->image && !q->capabilities.memory_mb &&
+           q->capabilities.cpu_quota == 0;
 }
 
 static uint64_t narrowed(uint64_t limit, uint64_t asked)

@@ -45,6 +45,7 @@ enum ext_can {
     EXT_CAN_PAUSE = 1 << 7,    /* boxes can be brought to a standstill */
     EXT_CAN_EGRESS = 1 << 8,   /* all that leaves a box goes through sockets that we serve */
     EXT_CAN_DIAL = 1 << 9,     /* ports inside can be connected to */
+    EXT_CAN_IMAGES = 1 << 10,  /* boxes can stand on images of the storage */
 };
 
 /* What a caller can choose by. */
@@ -66,6 +67,15 @@ struct ext_mount {
     bool writable;
 };
 
+/* The root file system of a box, and how its programs are run unless the profile or a start says
+ * otherwise. */
+struct ext_image {
+    const char *const *layers; /* of the storage, uppermost first */
+    size_t n;
+    const char *user, *workdir; /* "": not said */
+    struct json_strs env;       /* NAME=VALUE */
+};
+
 /* Everything a backend needs to know to make a box; borrowed during the call. */
 struct ext_spec {
     const struct profile *profile;
@@ -73,6 +83,7 @@ struct ext_spec {
     uint32_t pids, cpu_milli;
     const struct ext_mount *mounts;
     size_t n_mounts;
+    const struct ext_image *image; /* NULL: the profile's, which is then a directory, or none */
     const char *const *layers; /* of the storage, uppermost first: what it finds written already */
     size_t n_layers;
     const char *host; /* placement; "local" */

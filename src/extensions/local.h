@@ -102,6 +102,7 @@ void local_plan_freep_(struct local_plan **p);
  * variables. It is kept on disk, because a box outlives the profile that it was made from. */
 int local_defaults_write(const struct ext_spec *s, struct buf *ret, struct err *e);
 bool local_defaults_valid(struct str defaults);
+const char *local_usual_user(const struct ext_spec *s);
 
 /* Texts are borrowed from both or on the arena. */
 int local_start_fill(struct str defaults, const struct ext_start *s, struct arena *a,

@@ -115,8 +115,21 @@ static int add_layers(struct local_plan *p, const struct ext_spec *s, struct err
         snprintf(path, sizeof path, "layers/%s/fs", s->layers[i]);
         r = plan_add_layer(&p->plan, PLAN_STORE, path, e);
     }
-    if (s->n_layers && !s->profile->image)
+    if (s->n_layers && !s->profile->image && !s->image)
         p->plan.flags |= PLAN_HOST_SYSTEM;
+    return r;
+}
+
+static int add_stored(struct local_plan *p, const struct ext_image *im, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < im->n && r >= 0; i++) {
+        char path[PLAN_LAYER_MAX];
+
+        snprintf(path, sizeof path, "layers/%s/fs", im->layers[i]);
+        r = plan_add_layer(&p->plan, PLAN_STORE, path, e);
+    }
     return r;
 }
 
@@ -181,10 +194,12 @@ static int fill(const struct ext_context *c, const char *id, const struct ext_sp
     r = add_caps(&p->plan, of->caps, e);
     if (r >= 0)
         r = add_layers(p, s, e);
-    if (r >= 0 && of->image)
+    if (r >= 0 && s->image)
+        r = err_wrap(e, add_stored(p, s->image, e), "image");
+    else if (r >= 0 && of->image)
         r = err_wrap(e, add_image(c, p, of->image, e), "image");
     if (r >= 0)
-        r = choose_identity(p, of->user ? of->user : "0", e);
+        r = choose_identity(p, local_usual_user(s), e);
     for (size_t i = 0; i < s->n_mounts && r >= 0; i++)
         r = err_wrap(e, add_mount(c, p, &s->mounts[i], e), "mount");
     return r < 0 ? r : plan_check(&p->plan, sizeof p->plan, e);

@@ -55,18 +55,48 @@ static int add_proxy(const struct profile *p, struct buf *ret)
     return r;
 }
 
+/* A profile has a user even where nobody wrote one: an image's own counts before that. */
+const char *local_usual_user(const struct ext_spec *s)
+{
+    const char *user = s->profile->user ? s->profile->user : "0";
+
+    if (s->image && s->image->user[0] && (strcmp(user, "root") == 0 || strcmp(user, "0") == 0))
+        return s->image->user;
+    return user;
+}
+
+/* Of a name that the profile has as well, the profile's counts. */
+static int add_image_variables(const struct ext_spec *s, struct buf *ret)
+{
+    int r = 0;
+
+    for (size_t i = 0; s->image && i < s->image->env.n && r >= 0; i++) {
+        char name[256];
+        struct str key;
+
+        str_cut(str_from(s->image->env.p[i]), '=', &key);
+        if (!str_copy(key, name, sizeof name) || !profile_has(s->profile, name))
+            r = add_string(ret, s->image->env.p[i]);
+    }
+    return r;
+}
+
 int local_defaults_write(const struct ext_spec *s, struct buf *ret, struct err *e)
 {
     const struct profile *p = s->profile;
-    int r = add_string(ret, p->user ? p->user : "0");
+    const char *workdir = p->workdir ? p->workdir : s->image ? s->image->workdir : "";
+    int r = add_string(ret, local_usual_user(s));
 
     if (r >= 0)
-        r = add_string(ret, p->workdir ? p->workdir : "");
+        r = add_string(ret, workdir);
     for (size_t i = 0; i < p->env.n && r >= 0; i++)
         r = add_variable(ret, p->env.p[i].key, p->env.p[i].value);
+    if (r >= 0)
+        r = add_image_variables(s, ret);
     if (r >= 0 && s->egress)
         r = add_proxy(p, ret);
-    return r < 0 ? err_set(e, ERR_TOO_BIG, "the profile's environment takes more than %d bytes",
+    return r < 0 ? err_set(e, ERR_TOO_BIG,
+                           "the environment of profile and image takes more than %d bytes",
                            LOCAL_DEFAULTS_MAX)
                  : 0;
 }

@@ -24,8 +24,10 @@ const struct json_field process_request_fields[] = {
       .doc = "What its starter calls it; shown with it." },
     { "background", JSON_KIND_BOOL, AT(background), .doc = "It outlives this request." },
     EGRESS_REQUEST_FIELD(struct run_request),
+    { "image", JSON_KIND_STR, JSON_AT(struct run_request, image), .min = 1, .max = 1024,
+      .doc = "An image that is here, to run it in." },
 };
-const size_t process_request_field_count = COUNT_OF(process_request_fields) - 1;
+const size_t process_request_field_count = COUNT_OF(process_request_fields) - 2;
 const size_t run_request_field_count = COUNT_OF(process_request_fields);
 
 static size_t text_size(const struct process_request *q)

@@ -21,7 +21,7 @@ struct process_request {
     int64_t timeout_ns, grace_ns;
 };
 
-/* The last one is a run's alone, and not counted. */
+/* The last two are a run's alone, and not counted. */
 extern const struct json_field process_request_fields[];
 extern const size_t process_request_field_count;
 
@@ -35,6 +35,7 @@ int process_request_check(const struct process_request *q, struct err *e);
 struct run_request {
     struct process_request process; /* first: its fields are among ours */
     struct egress_request egress;
+    const char *image; /* its root file system; NULL: the host's system directories */
 };
 
 extern const size_t run_request_field_count; /* of process_request_fields */

@@ -74,6 +74,8 @@ static const struct json_field consumer_fields[] = {
 const struct json_field create_request_fields[] = {
     TEXT("profile", profile, "The recipe; profile.NAME or profile.NAME@VERSION."),
     TEXT("snapshot", snapshot, "What it begins with: the id or name of a snapshot."),
+    { "image", JSON_KIND_STR, AT(image), .min = 1, .max = 1024,
+      .doc = "An image that is here, in place of the profile's: its root file system." },
     { "scope", JSON_KIND_ENUM, AT(scope), .names = request_scope_names,
       .doc = "Who shares the sandbox." },
     NESTED("workspace", workspace_fields, "How files get in and out."),
