@@ -31,7 +31,7 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BUILD", REPO / "build")).resolve()
 PROGRAMS = ("sandboxer", "sandboxer-launch", "sandboxer-init", "sandboxerd", "sandboxer-egress", "sandboxer-seal",
-            "sandboxer-step")
+            "sandboxer-step", "sandboxer-layers")
 PLAIN = 1000
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN_SECONDS = 60        # no run may take longer, unless its test says so

@@ -1,0 +1,509 @@
+#!/usr/bin/env python3
+"""Images: from archives and registries, good ones and bad ones, and sandboxes made of them."""
+
+import base64
+import contextlib
+import gzip
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tarfile
+import threading
+import urllib.parse
+
+from daemon import Cut, Daemon
+from harness import Skip, check, equal, main, test, wait_for
+from images import archive, member
+from registry import Image, Registry, base_layer, digest, file, folder, index, layer, tar_of
+
+
+def settings(*registries, more="free_min: 0"):
+    entries = ", ".join(f'{{host: "{r if isinstance(r, str) else r.host}", http: true, addresses: ["127.0.0.1"]}}'
+                        for r in registries)
+    return f"images: {{{more}, registries: [{entries}]}}"
+
+
+def cli(d, *argv, **options):
+    env = {"SANDBOXER_STATE": str(d.state), "SANDBOXER_SOCKET": str(d.socket), **options.pop("env", {})}
+    return d.c.cli(*argv, env=env, **options)
+
+
+def image_import(d, data, name="test:1", **query):
+    query = urllib.parse.urlencode({"name": name, **query} if name else query)
+    return d.api.request("POST", f"/v1/images/import?{query}", data, {"Content-Type": "application/x-tar"})
+
+
+def pull(d, ref, **more):
+    return d.api.post("/v1/images/pull", {"ref": ref, **more})
+
+
+def refs(d):
+    return [i["ref"] for i in d.api.get("/v1/images").expect(200).json["images"]]
+
+
+def remove(d, ref):
+    return d.api.delete("/v1/images?" + urllib.parse.urlencode({"ref": ref}))
+
+
+def inspect(d, ref):
+    return d.api.get("/v1/images/inspect?" + urllib.parse.urlencode({"ref": ref}))
+
+
+def stored(d):
+    """Names of the layers on disk; nothing is unfinished."""
+    equal(os.listdir(d.state / "storage/tmp"), [], "what is left unfinished")
+    return sorted(os.listdir(d.state / "storage/layers"))
+
+
+def says(d, box, script):
+    answer = d.api.run(box, ["/bin/sh", "-c", script]).expect(200).json
+    equal(answer["exit_code"], 0, f"exit status of {script!r}: {answer}")
+    return answer["stdout"].strip()
+
+
+# ---- archives -----------------------------------------------------------------------------------------
+
+
+@test
+def a_root_file_system_becomes_an_image(c):
+    path = archive(c, compress="gz")
+    with Daemon(c, config=settings()) as d:
+        cli(d, "image", "import", path, "--name", "box:1").expect(0, out=b"box:1 imported\n")
+        equal(cli(d, "image", "list", "-q").expect(0).text, "box:1", "the list")
+        box = cli(d, "create", "--image", "box:1", "-q").expect(0).text
+        equal(says(d, box, "cat /etc/marker"), "from the image", "what the image holds")
+        says(d, box, "echo new >/etc/marker && cat /etc/marker")
+        remove(d, "box:1").expect(409, code="conflict")
+        check(box in cli(d, "image", "remove", "box:1").expect(4).notes, "the user of an image is named")
+        other = d.create(image="box:1")
+        equal(says(d, other, "cat /etc/marker"), "from the image", "what another one wrote")
+        cli(d, "image", "verify", "box:1").expect(0)
+        d.destroy(box)
+        d.destroy(other)
+        cli(d, "image", "remove", "box:1").expect(0)
+        equal((refs(d), stored(d)), ([], []), "what is left")
+
+
+@test
+def every_kind_of_archive(c):
+    image = Image()
+    tree = c.mkdir(c.dir / "layout")
+    for name, data in image.layout("v1").items():
+        c.write(f"layout/{name}", data)
+    ways = {
+        "layout:dir": [tree],
+        "layout:tar": [c.write("layout.tar", tar_of(image.layout()))],
+        "layout:zstd": [c.write("layout.tar.zst", subprocess.run(["zstd", "-qc"], input=tar_of(image.layout()),
+                                                               stdout=subprocess.PIPE, check=True).stdout)],
+        "saved:1": [c.write("saved.tar", tar_of(image.saved("saved:1")))],
+        "stdin:1": ["-"],
+    }
+    with Daemon(c, config=settings()) as d:
+        for name, source in ways.items():
+            stdin = gzip.compress(tar_of(image.saved("other:1"))) if source == ["-"] else b""
+            cli(d, "image", "import", *source, "--name", name, stdin=stdin).expect(0)
+            equal(inspect(d, name).expect(200).json["config"], image.config, f"the configuration of {name}")
+        equal(image_import(d, tar_of(image.saved("called:7")), name="").expect(201).json["ref"], "called:7",
+              "the name that the archive has")
+        equal(len(stored(d)), 2, "layers: they are all the same")
+        box = d.create(image="saved:1")
+        equal(says(d, box, "echo $COLOUR; pwd; ls /etc /srv"), "blue\n/srv\n/etc:\npasswd\n\n/srv:\nnew",
+              "what is inside")
+        d.destroy(box)
+        for name in refs(d):
+            remove(d, name).expect(200)
+        equal(stored(d), [], "what is left")
+
+
+@test
+def an_image_says_how_it_is_run(c):
+    d = Daemon(c, config=settings())
+    c.write("daemon/profiles/profile.run.yaml", "id: profile.run\nversion: 1\n")
+    with d:
+        image_import(d, tar_of(Image().saved("run:1"))).expect(201)
+        cli(d, "run", "--image", "test:1").expect(0, out=b"blue in /srv\n")
+        cli(d, "run", "--image", "test:1", "--", "/bin/sh", "-c", "pwd; exit 3").expect(3, out=b"/srv\n")
+        cli(d, "run", "--image", "test:1", "-w", "/etc", "-e", "COLOUR=red", "--", "/bin/sh", "-c",
+            "echo $COLOUR $(pwd)").expect(0, out=b"red /etc\n")
+        cli(d, "run", "--image", "absent:1").expect(125, says="no absent:1 here")
+        cli(d, "run", "--image", "test:1", "--memory", "64M", "--", "true").expect(125, says="create --image")
+        d.api.post("/v1/sandboxes", {"image": "absent:1"}).expect(404, code="not_found")
+        d.api.post("/v1/sandboxes", {"image": "No Such"}).expect(400, code="invalid")
+        image_import(d, tar_of(Image(config={"User": "maker"}).saved("run:1")), "user:1").expect(201)
+        if c.root:
+            cli(d, "run", "--image", "user:1", "--", "/bin/id", "-u").expect(0, out=b"1234\n")
+
+
+@test
+def a_profile_names_an_image(c):
+    d = Daemon(c, config=settings())
+    c.write("daemon/profiles/profile.imaged.yaml", "id: profile.imaged\nversion: 1\nimage: test:1\n")
+    with d:
+        d.api.post("/v1/sandboxes", {"profile": "profile.imaged"}).expect(404, code="not_found")
+        image_import(d, tar_of(Image().saved("x:1"))).expect(201)
+        box = d.create(profile="profile.imaged")
+        equal(says(d, box, "cat /srv/new"), "upper", "what is inside")
+
+
+def hostile():
+    """Layers that want more than is theirs: name, archive, what becomes of it."""
+    link = member("out", kind=tarfile.SYMTYPE, link="/")
+    sparse = member("sparse", kind=tarfile.GNUTYPE_SPARSE)
+    return [
+        ("dots", layer(file("../../escaped", "x")), 403),
+        ("through a link", layer(link, file("out/tmp/escaped", "x")), 403),
+        ("hard link outside", layer(member("passwd", kind=tarfile.LNKTYPE, link="../../../../etc/passwd")), 403),
+        ("hard link through a link", layer(link, member("p", kind=tarfile.LNKTYPE, link="out/etc/passwd")), 403),
+        ("sparse", layer(sparse), 501),
+        ("a whiteout of the parent", layer(file("d/.wh...", b"")), 400),
+        ("not an archive", b"x" * 4096, 400),
+        ("cut off", base_layer()[:5000], 400),
+        ("other ids", layer(member("f", owner=70000)), 400 if os.geteuid() == 0 else 403),
+        ("deep", layer(folder("/".join("a" * 200))), 413),
+    ]
+
+
+@test
+def hostile_layers_reach_nothing(c):
+    with Daemon(c, config=settings()) as d:
+        for name, data, status in hostile():
+            got = image_import(d, tar_of(Image([data]).saved("bad:1")))
+            wanted = {status} if name != "other ids" else {400, 403}
+            check(got.status in wanted, f"{name}: {got}, not {status}")
+            equal((refs(d), stored(d)), ([], []), f"what is left of '{name}'")
+        equal(sorted(os.listdir(d.state)), ["daemon", "storage"], "what is in the state directory")
+        # Devices and FIFOs are left out, and what is marked for overlayfs is not.
+        devices = [member("null", kind=tarfile.CHRTYPE, device=(1, 3)), member("pipe", kind=tarfile.FIFOTYPE),
+                   file("setuid", "x", 0o4755)]
+        info, data = folder("marked")
+        info.pax_headers = {"SCHILY.xattr.user.overlay.opaque": "y", "SCHILY.xattr.trusted.overlay.redirect": "/etc"}
+        image_import(d, tar_of(Image([base_layer(), layer(*devices, (info, data))]).saved("odd:1"))).expect(201)
+        box = d.create(image="test:1")
+        equal(says(d, box, "ls /null /pipe 2>/dev/null; ls /setuid"), "/setuid", "what was taken")
+
+
+@test
+def bombs_do_not_fill_the_disk(c):
+    bomb = Image([layer(file("zeros", bytes(8 << 20)))])
+    with Registry() as r, Daemon(c, config=settings(r, more="free_min: 0, max_bytes: 1M")) as d:
+        r.put("latest", bomb)
+        pull(d, f"{r.host}/bomb").expect(413, code="too_big")
+        image_import(d, tar_of(bomb.layout())).expect(413, code="too_big")
+        image_import(d, b"\0" * (2 << 20)).expect(413, code="too_big")
+        equal((refs(d), stored(d)), ([], []), "what is left")
+    with Daemon(c, "full", config=settings(more="free_min: 1024T")) as d:
+        answer = image_import(d, tar_of(Image().saved("x:1"))).expect(413, code="too_big")
+        check("free_min" in answer.json["detail"], f"says what to change: {answer}")
+
+
+@test
+def what_is_no_image_is_refused(c):
+    image = Image()
+    two = image.saved("a:1")
+    two["manifest.json"] = json.dumps(json.loads(two["manifest.json"]) * 2).encode()
+    missing = image.saved("a:1")
+    missing.pop(next(iter(missing)))
+    broken = image.layout()
+    name = next(n for n in broken if n.startswith("blobs/"))
+    broken[name] = b"something else"
+    with Daemon(c, config=settings()) as d:
+        for what, data in (("two images", tar_of(two)), ("a missing layer", tar_of(missing)),
+                           ("a wrong blob", tar_of(broken)), ("nothing", b""), ("gzip", gzip.compress(b"x"))):
+            got = image_import(d, data)
+            check(got.status == 400, f"{what}: {got}")
+        image_import(d, tar_of(image.layout()), name="").expect(400)
+        image_import(d, tar_of(image.layout()), name="Bad Name").expect(400)
+        image_import(d, tar_of(image.layout()), name="a:1@" + digest(b"")).expect(400)
+        equal((refs(d), stored(d)), ([], []), "what is left")
+
+
+# ---- registries ---------------------------------------------------------------------------------------
+
+
+@test
+def an_image_comes_from_a_registry(c):
+    with Registry() as r, Daemon(c, config=settings(r)) as d:
+        image = r.put("v1", Image())
+        got = pull(d, f"{r.host}/team/web:v1").expect(201).json
+        equal((got["config"], got["digest"]), (image.config, digest(image.manifest)), "the image")
+        before = len(r.paths("/blobs/"))
+        r.put("v2", Image(config={"Cmd": ["/bin/true"]}))
+        cli(d, "image", "pull", f"{r.host}/team/web:v2").expect(0)
+        equal(len(r.paths("/blobs/")), before + 1, "blobs fetched: layers that are here are not")
+        cli(d, "image", "pull", f"{r.host}/team/web@{digest(image.manifest)}").expect(0)
+        pull(d, f"{r.host}/team/web:v3").expect(404, code="not_found")
+        pull(d, "web").expect(400, code="invalid")
+        box = d.create(image=f"{r.host}/team/web:v1")
+        equal(says(d, box, "cat /srv/new"), "upper", "what is inside")
+
+
+@test
+def an_image_for_several_platforms(c):
+    with Registry() as r, Daemon(c, config=settings(r)) as d:
+        here, there = Image(), Image(config={"Cmd": ["/x"]}, architecture="s390x")
+        for image in (there, here):
+            r.put("only", image)
+        r.tags["all"] = index(there, here)
+        equal(pull(d, f"{r.host}/web:all").expect(201).json["architecture"], "amd64", "what is chosen")
+        equal(pull(d, f"{r.host}/web:all", platform="linux/s390x").expect(201).json["architecture"], "s390x",
+              "what was asked for")
+        pull(d, f"{r.host}/web:all", platform="linux/riscv64").expect(404, code="not_found")
+        pull(d, f"{r.host}/web:all", platform="linux").expect(400, code="invalid")
+
+
+@test
+def who_wants_a_token_gets_one_and_nobody_else(c):
+    with Registry() as r, Registry() as other, Daemon(c, config=settings(r, other)) as d:
+        r.put("latest", Image())
+        other.blobs.update(r.blobs)
+        r.token = other.token = "s3cret"
+        r.realm = other.url
+        r.redirect = lambda name: f"{other.url}/elsewhere/{name}"
+        creds = c.write("creds", "maker:pa55\n", 0o600)
+        cli(d, "image", "pull", f"{r.host}/web", "--creds-file", creds).expect(0)
+        asked, basic = other.paths("/token"), "Basic " + base64.b64encode(b"maker:pa55").decode()
+        check("scope=repository:web:pull" in asked[0] and "service=test" in asked[0], f"what is asked for: {asked}")
+        for path, headers in other.seen:
+            equal(headers.get("Authorization"), basic if path.startswith("/token") else None, f"what {path} sees")
+        for path, headers in r.seen:
+            check(headers.get("Authorization") in (None, "Bearer s3cret"), f"{path}: {headers}")
+        check(other.paths("/elsewhere/"), "a redirect is followed")
+        log = d.log_path.read_text()
+        check("pa55" not in log and "s3cret" not in log and basic[6:] not in log, "secrets are not logged")
+
+
+@test
+def who_wants_a_password_gets_it(c):
+    creds = c.write("creds", "maker:pa55", 0o600)
+    with Registry() as r, Daemon(c, config=settings(r)) as d:
+        r.put("latest", Image())
+        r.basic = "Basic " + base64.b64encode(b"maker:pa55").decode()
+        pull(d, f"{r.host}/web").expect(403, code="denied")
+        pull(d, f"{r.host}/web", credentials="maker:wrong").expect(403, code="denied")
+        pull(d, f"{r.host}/web", credentials="maker:pa55").expect(201)
+        check("Authorization" not in r.seen[0][1], "a password is not sent unasked")
+    if not c.root:  # root's control plane is somebody else, who cannot read it
+        with Registry() as r, Daemon(c, "kept", config=settings(r).replace("http: true",
+                                                                           f'http: true, creds_file: "{creds}"')) as d:
+            r.put("latest", Image())
+            r.basic = "Basic " + base64.b64encode(b"maker:pa55").decode()
+            pull(d, f"{r.host}/web").expect(201)
+
+
+@test
+def registries_lead_nowhere_they_must_not(c):
+    with Registry() as r, Registry() as hidden, Daemon(c, config=settings(r)) as d:
+        r.put("latest", Image())
+        hidden.blobs.update(r.blobs)
+        pull(d, f"127.0.0.1:{r.server.server_port}/web").expect(403, code="denied")   # not the name that is allowed
+        pull(d, f"{hidden.host}/web").expect(403, code="denied")                     # https to what is not public
+        for to in (f"{hidden.url}/elsewhere/", "http://169.254.169.254/", "http://127.0.0.1:1/",
+                   f"https://127.0.0.1:{hidden.server.server_port}/", "https://[::1]/", "https://10.0.0.1/",
+                   "ftp://localhost/", "file:///etc/passwd?", "https://metadata.google.internal/",
+                   "http://0x7f.1/", "https://user:pw@localhost/"):
+            r.redirect = lambda name, to=to: to + name
+            got = pull(d, f"{r.host}/web")
+            check(got.status in (400, 403, 502), f"{to}: {got}")
+        r.redirect = lambda name: f"{r.url}/v2/web/blobs/{name}"
+        pull(d, f"{r.host}/web").expect(502)                                         # for ever
+        r.redirect, r.token = None, "t"
+        for realm in (hidden.url, "https://169.254.169.254", "file:///etc", "http://localhost:1"):
+            r.realm = realm
+            got = pull(d, f"{r.host}/web")
+            check(got.status in (400, 403, 502), f"{realm}: {got}")
+        equal(hidden.seen, [], "what a place saw that nobody allowed")
+        equal(refs(d), [], "images")
+
+
+@test
+def what_a_registry_sends_is_checked(c):
+    with Registry() as r, Daemon(c, config=settings(r)) as d:
+        image = r.put("latest", Image())
+        good = r.blobs[image.layers[1]]
+        for bad in (good[:-1] + b"x", good + b"x", gzip.compress(b"x"), b""):
+            r.blobs[image.layers[1]] = bad
+            got = pull(d, f"{r.host}/web")
+            check(got.status in (502, 413), f"a wrong layer: {got}")
+            equal(refs(d), [], "images")
+        r.blobs[image.layers[1]] = good
+        for what, body in (("huge", b" " * (5 << 20)), ("no json", b"{"), ("a list", b"[]"), ("v1", b'{"fsLayers":[]}'),
+                           ("empty", b"")):
+            r.tags["bad"] = body
+            r.answer["/v2/web/manifests/bad"] = (200, {}, body)
+            got = pull(d, f"{r.host}/web:bad")
+            check(got.status in (400, 413, 501), f"{what}: {got}")
+        r.answer["/v2/web/manifests/" + digest(b"x")] = (200, {}, b"y")
+        pull(d, f"{r.host}/web@{digest(b'x')}").expect(502)
+        pull(d, f"{r.host}/web").expect(201)
+
+
+@test
+def a_pull_goes_on_where_it_was(c):
+    with Registry() as r, Daemon(c, config=settings(r)) as d:
+        image = r.put("latest", Image())
+        big = image.layers[0]
+        r.cut[big] = 100_000
+        pull(d, f"{r.host}/web").expect(201)
+        ranges = [h.get("Range") for p, h in r.seen if p.endswith(big)]
+        check(len(ranges) == 2 and ranges[0] is None and ranges[1].startswith("bytes="), f"ranges: {ranges}")
+        equal(os.listdir(d.state / "daemon/images"), [], "what is kept of the download")
+        remove(d, f"{r.host}/web").expect(200)
+        # What a daemon that was killed had fetched is not fetched again.
+        r.seen.clear()
+        kept, r.cut[big], r.gone = dict(r.blobs), 200_000, True
+        pull(d, f"{r.host}/web").expect(404)
+        d.kill()
+        r.blobs, r.gone = kept, False
+        r.seen.clear()
+        d.start()
+        pull(d, f"{r.host}/web").expect(201)
+        equal([h.get("Range") for p, h in r.seen if p.endswith(big)], ["bytes=200000-"], "what was asked for")
+        cli(d, "image", "verify", f"{r.host}/web").expect(0)
+
+
+@test
+def pulls_at_the_same_time_share_what_they_fetch(c):
+    with Registry() as r, Daemon(c, config=settings(r)) as d:
+        image = r.put("a", Image())
+        for tag in "bcdef":
+            r.put(tag, Image(config={"Cmd": [tag]}))
+        got = {}
+        threads = [threading.Thread(target=lambda t=t: got.update({t: pull(d, f"{r.host}/web:{t}").status}))
+                   for t in "abcdef"]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        equal(got, dict.fromkeys("abcdef", 201), "answers")
+        for name in image.layers:
+            equal(len(r.paths(name)), 1, "times that a layer was fetched")
+
+
+@test
+def a_client_that_leaves_leaves_nothing(c):
+    with Registry() as r, Daemon(c, config=settings(r)) as d:
+        r.put("latest", Image())
+        held = threading.Event()
+        r.redirect = lambda name: (held.wait(20), f"{r.url}/elsewhere/{name}")[1]
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(str(d.socket))
+        body = json.dumps({"ref": f"{r.host}/web"}).encode()
+        s.sendall(b"POST /v1/images/pull HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                  b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        wait_for(lambda: r.paths("/blobs/"), "the pull begins")
+        s.close()
+        held.set()
+        r.redirect = None
+        pull(d, f"{r.host}/web").expect(201)
+
+
+# ---- life and death -----------------------------------------------------------------------------------
+
+POINTS = ("layers.begin", "layers.sync", "layers.rename", "layers.renamed", "layers.done", "image.layer",
+          "image.store", "store.commit.before")
+
+
+@test
+def a_kill_at_any_step_leaves_garbage_at_most(c):
+    with Registry() as r:
+        r.put("latest", Image())
+        for point in POINTS:
+            d = Daemon(c, point, config=settings(r)).start(SANDBOXER_DIE_AT=f"{point}:1")
+            with contextlib.suppress(Cut):
+                got = pull(d, f"{r.host}/web")
+                check(got.status != 201 or point == "store.commit.before", f"{point}: {got}")
+            if d.alive:
+                d.kill()
+            else:
+                d.wait()
+            d.start()
+            for ref in refs(d):
+                cli(d, "image", "verify", ref).expect(0)
+            pull(d, f"{r.host}/web").expect(201)
+            d.api.post("/v1/images/prune").expect(200)
+            cli(d, "image", "verify", f"{r.host}/web").expect(0)
+            equal(len(stored(d)), 2, f"layers after a kill at {point}")
+            d.kill()
+            d.start()
+            equal(refs(d), [f"{r.host}/web:latest"], "what is there after another kill")
+            remove(d, f"{r.host}/web").expect(200)
+            equal(stored(d), [], "what is left")
+            d.clear()
+
+
+@test
+def damage_shows(c):
+    with Daemon(c, config=settings()) as d:
+        image_import(d, tar_of(Image().saved("x:1"))).expect(201)
+        cli(d, "image", "verify", "test:1").expect(0)
+        path = next((d.state / "storage/layers").glob("*/fs/srv/new"))
+        times = path.stat()
+        path.write_bytes(b"UPPER")
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        cli(d, "image", "verify", "test:1").expect(4, says="not what it was")
+
+
+@test
+def sandboxes_keep_their_layers_after_a_restart(c):
+    with Daemon(c, config=settings()) as d:
+        image_import(d, tar_of(Image().saved("x:1"))).expect(201)
+        box = d.create(image="test:1")
+        image_import(d, tar_of(Image(config={"Cmd": ["/x"]}, layers=[base_layer()]).saved("x:1"))).expect(201)
+        d.kill()
+        d.start()
+        d.api.post("/v1/images/prune").expect(200)
+        equal(len(stored(d)), 2, "layers: the sandbox still stands on one")
+        equal(says(d, box, "cat /srv/new"), "upper", "what is inside")
+        d.destroy(box)
+        equal(d.api.post("/v1/images/prune").expect(200).json["layers"], 1, "layers removed")
+
+
+# ---- a real registry ----------------------------------------------------------------------------------
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@test
+def a_real_registry_and_skopeo_agree(c):
+    for name in ("docker-registry", "skopeo"):
+        if not shutil.which(name):
+            raise Skip(f"{name} is not installed")
+    port = free_port()
+    c.write("registry.yaml", f"version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: "
+            f"{c.mkdir(c.dir / 'registry')}}}}}\nhttp: {{addr: 127.0.0.1:{port}}}\n")
+    for name, data in Image().layout("v1").items():
+        c.write(f"layout/{name}", data)
+    policy = c.write("policy.json", '{"default":[{"type":"insecureAcceptAnything"}]}')
+    c.start([shutil.which("docker-registry"), "serve", "registry.yaml"])
+    wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, "the registry serves")
+
+    def skopeo(*argv):
+        return c.execute(["skopeo", "--policy", policy, "--tmpdir", c.tmp, *argv], env={"HOME": str(c.dir)}).expect(0)
+
+    host = f"localhost:{port}"
+    skopeo("copy", "-q", "--dest-tls-verify=false", "oci:layout:v1", f"docker://{host}/team/web:gzip")
+    skopeo("copy", "-q", "--dest-tls-verify=false", "--dest-compress", "--dest-compress-format", "zstd",
+           "oci:layout:v1", f"docker://{host}/other/web:zstd")
+    skopeo("copy", "-q", "--dest-tls-verify=false", "--format", "v2s2", "oci:layout:v1", f"docker://{host}/team/web:v2s2")
+    skopeo("copy", "-q", "oci:layout:v1", "docker-archive:saved.tar:localhost/saved:7")
+    with Daemon(c, config=settings(host)) as d:
+        for name in ("team/web:gzip", "other/web:zstd", "team/web:v2s2"):
+            cli(d, "image", "pull", f"{host}/{name}").expect(0)
+            theirs = json.loads(skopeo("inspect", "--config", "--raw", "--tls-verify=false", f"docker://{host}/{name}").out)
+            equal(inspect(d, f"{host}/{name}").expect(200).json["config"], theirs, f"the configuration of {name}")
+        cli(d, "image", "import", "saved.tar").expect(0, out=b"localhost/saved:7 imported\n")
+        box = d.create(image="localhost/saved:7")
+        equal(says(d, box, "cat /srv/new; ls /etc"), "upperpasswd", "what is inside")
+        d.destroy(box)
+        for ref in refs(d):
+            remove(d, ref).expect(200)
+        equal(stored(d), [], "what is left")
+
+
+main()
