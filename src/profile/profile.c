@@ -131,7 +131,8 @@ const struct json_field profile_fields[] = {
     { "ttl", JSON_KIND_OBJECT, AT(ttl), JSON_FIELDS(ttl_fields) },
     { "resources", JSON_KIND_OBJECT, AT(resources), JSON_FIELDS(resource_fields) },
     { "image", JSON_KIND_STR, AT(image), .max = 512,
-      .doc = "Root file system; without it, the host's system directories, read-only." },
+      .doc = "Root file system: an image that is here, or a directory of this machine; without it, "
+             "the host's system directories, read-only." },
     { "writable_system", JSON_KIND_BOOL, AT(writable_system), .preset = "false",
       .doc = "Without an image: system directories take writes into the sandbox's own layer." },
     { "workdir", JSON_KIND_STR, AT(workdir), .max = 255,

@@ -909,6 +909,46 @@ TEST(held_calls_are_paged_and_pruned)
     fix_close();
 }
 
+TEST(images_and_layers)
+{
+    struct image_record i = { .ref = "web:1",
+                              .digest = "sha256:1",
+                              .id = "sha256:2",
+                              .config = STR("{}"),
+                              .layers = STR("sha256-3 sha256-4"),
+                              .created_ns = 5 };
+    struct layer_record l = { .name = "sha256-3", .measure = "sha256:5", .bytes = 6, .entries = 7 };
+    struct store_query q = { .kind = STORE_IMAGES };
+    struct store_txn t;
+
+    fix_open();
+    store_txn_begin(&t, fix.store);
+    store_put_image(&t, &i);
+    str_copy(STR("sha256:9"), i.digest, sizeof i.digest);
+    store_put_image(&t, &i);
+    store_put_layer(&t, &l);
+    l.bytes = 8;
+    store_put_layer(&t, &l);
+    commit(&t);
+    ask(&q);
+    CHECK_INT(q.n, 1);
+    CHECK_STR(str_from(q.images[0].digest), "sha256:9");
+    CHECK_STR(q.images[0].layers, "sha256-3 sha256-4");
+    arena_done(&q.arena);
+    q.kind = STORE_LAYERS;
+    ask(&q);
+    CHECK(q.n == 1 && memcmp(&q.layers[0], &l, sizeof l) == 0);
+    arena_done(&q.arena);
+    store_txn_begin(&t, fix.store);
+    store_remove_image(&t, i.ref);
+    store_remove_layer(&t, l.name);
+    store_remove_layer(&t, "sha256-none");
+    commit(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_IMAGES }), 0);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_LAYERS }), 0);
+    fix_close();
+}
+
 TEST(peers_and_grants)
 {
     struct peer_record p = { .id = "peer_1",
