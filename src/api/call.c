@@ -153,16 +153,25 @@ void call_answer(struct call *c, int status, call_write_fn *write, const void *w
     call_answer_at(c, status, NULL, write, what);
 }
 
-void call_progress(struct call *c, const char *step, uint64_t bytes)
+void call_progress_of(struct call *c, const char *step, uint64_t bytes, uint64_t total)
 {
-    struct h1_field fields[] = { FIELD("Progress-Step", step), FIELD("Progress-Bytes", "") };
-    char number[24];
+    struct h1_field fields[] = { FIELD("Progress-Step", step), FIELD("Progress-Bytes", ""),
+                                 FIELD("Progress-Total", "") };
+    char number[24], all[24];
 
     if (!c->x || !call_prefers(c, "progress"))
         return;
     snprintf(number, sizeof number, "%llu", (unsigned long long)bytes);
+    snprintf(all, sizeof all, "%llu", (unsigned long long)total);
     fields[1].value = str_from(number);
-    (void)http_interim(c->x, fields, bytes ? 2 : 1, NULL); /* news only: the answer counts */
+    fields[2].value = str_from(all);
+    /* News only: the answer counts. */
+    (void)http_interim(c->x, fields, total ? 3 : bytes ? 2 : 1, NULL);
+}
+
+void call_progress(struct call *c, const char *step, uint64_t bytes)
+{
+    call_progress_of(c, step, bytes, 0);
 }
 
 /* --- problems --- */

@@ -72,6 +72,7 @@ bool call_end_head(struct call *c);
 
 /* How far it is, to a client that prefers to know: a head before the answer's. */
 void call_progress(struct call *c, const char *step, uint64_t bytes);
+void call_progress_of(struct call *c, const char *step, uint64_t bytes, uint64_t total);
 
 /* --- what was asked --- */
 

@@ -158,9 +158,9 @@ static void over(struct image_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-static void at(struct image_op *op, const char *step, uint64_t bytes)
+static void at(struct image_op *op, const char *step, uint64_t bytes, uint64_t total)
 {
-    call_progress(container_of(op, struct operation, op)->call, step, bytes);
+    call_progress_of(container_of(op, struct operation, op)->call, step, bytes, total);
 }
 
 static struct operation *operation_new(struct call *c, int status, call_write_fn *write)

@@ -240,6 +240,7 @@ static void hear_progress(void *user, const struct h1_response *head)
     progress_step(h1_value(&head->head, STR("Progress-Step")));
     if (str_to_u64(h1_value(&head->head, STR("Progress-Bytes")), &bytes))
         progress_at(bytes);
+    progress_of(str_to_u64(h1_value(&head->head, STR("Progress-Total")), &bytes) ? bytes : 0);
 }
 
 /* The daemon tells how far it is to those who show it. */

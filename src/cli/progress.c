@@ -10,13 +10,13 @@
 #include "base/clock.h"
 #include "base/own.h"
 
-enum { FIRST_MS = 300, AGAIN_MS = 500, LINE = 160, STEP = 32 };
+enum { FIRST_MS = 300, AGAIN_MS = 500, LINE = 160, STEP = 32, BAR = 20 };
 
 static struct {
     char what[LINE / 2];
     char step[STEP];
     int64_t began;
-    volatile uint64_t bytes;
+    volatile uint64_t bytes, total;
     volatile sig_atomic_t drawn;
     bool on;
 } line;
@@ -42,6 +42,20 @@ static size_t add_number(char *out, size_t at, uint64_t value)
     return at;
 }
 
+/* How much of it is done, where that is known. */
+static size_t add_bar(char *out, size_t at)
+{
+    uint64_t total = line.total, done = line.bytes < total ? line.bytes : total;
+    unsigned full = total ? (unsigned)((double)done * BAR / (double)total) : 0;
+
+    if (!total)
+        return at;
+    at = add_text(out, at, " [");
+    for (unsigned i = 0; i < BAR; i++)
+        at = add_text(out, at, i < full ? "=" : " ");
+    return add_text(out, at, "]");
+}
+
 static void draw(int sig)
 {
     char text[LINE];
@@ -60,7 +74,12 @@ static void draw(int sig)
     if (line.bytes) {
         at = add_text(text, at, ", ");
         at = add_number(text, at, line.bytes >> 10);
+        if (line.total > line.bytes) {
+            at = add_text(text, at, " of ");
+            at = add_number(text, at, line.total >> 10);
+        }
         at = add_text(text, at, " KiB");
+        at = add_bar(text, at);
     }
     if (write(STDERR_FILENO, text, at) > 0)
         line.drawn = 1;
@@ -87,7 +106,7 @@ void progress_begin(const char *what)
     if (line.on || !progress_wanted())
         return;
     line.on = true;
-    line.bytes = 0;
+    line.bytes = line.total = 0;
     line.step[0] = '\0';
     line.drawn = 0;
     line.began = clock_mono();
@@ -123,6 +142,11 @@ void progress_step(struct str step)
 void progress_at(uint64_t bytes)
 {
     line.bytes = bytes;
+}
+
+void progress_of(uint64_t bytes)
+{
+    line.total = bytes;
 }
 
 void progress_moved(uint64_t bytes)

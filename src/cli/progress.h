@@ -16,6 +16,7 @@ void progress_begin(const char *what);
 void progress_step(struct str step);
 void progress_moved(uint64_t bytes); /* in addition to what moved so far */
 void progress_at(uint64_t bytes);    /* so much moved so far */
+void progress_of(uint64_t bytes);    /* … of so much; 0: nobody knows */
 void progress_end(void);             /* takes the line away; may be called without a begin */
 
 #endif

@@ -10,6 +10,10 @@
 #include "control/images_inside.h"
 #include "tree/walk.h"
 
+#if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists own */
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
+
 #define PART_KEPT_NS (24 * 3600 * NS_PER_S) /* a pull that was not finished can go on for a day */
 
 struct job_name {
@@ -63,8 +67,19 @@ static void finish(struct image_job *j, int r, const struct err *e)
     loop_later(j->images->control->loop, &j->later, tell_end, NULL);
 }
 
-/* What the store has begun is waited for; it goes on without a listener. */
+/* What removes goes on without a listener: a keeper that was told to remove a layer may do so at
+ * any time, and until then nobody may make that layer again. */
 void image_job_cancel(struct image_job *j)
+{
+    if (j->op)
+        j->op->job_ = NULL;
+    j->op = NULL;
+    if (!j->storing && !j->removing)
+        image_job_drop(j);
+}
+
+/* What the store has begun is waited for. */
+void image_job_drop(struct image_job *j)
 {
     if (j->op)
         j->op->job_ = NULL;
@@ -114,12 +129,12 @@ static int start(struct image_job *j, const struct keeper_events *events, enum l
     return r;
 }
 
-/* True: nobody waits any more, and the job is gone. */
+/* True: everything ends, and the job is gone. */
 static bool end_storing(struct image_job *j)
 {
     j->storing = false;
     j->images->control->changes--;
-    if (j->op || link_joined(&j->link))
+    if (link_joined(&j->link))
         return false;
     job_free(j);
     return true;
@@ -140,6 +155,8 @@ static void layer_removed(struct keeper_job *k, int r, const struct err *e,
     struct image_job *j = container_of(k, struct image_job, keeper);
 
     (void)said;
+    j->removing = false;
+    makings_wake(j->images);
     if (r < 0) {
         finish(j, r, e);
         return;
@@ -149,7 +166,21 @@ static void layer_removed(struct keeper_job *k, int r, const struct err *e,
     next_removal(j);
 }
 
-static const struct keeper_events removing = { .done = layer_removed };
+static const struct keeper_events removal = { .done = layer_removed };
+
+static void stop_removing(struct image_job *j, int r, const struct err *e)
+{
+    j->removing = false;
+    makings_wake(j->images);
+    finish(j, r, e);
+}
+
+static void remove_tree(struct image_job *j)
+{
+    j->removing = true;
+    if (start(j, &removal, LAYERS_REMOVE, j->layer) < 0)
+        j->removing = false; /* it is told; the tree is garbage now */
+}
 
 static void row_removed(struct store_txn *t, int r, const struct err *e)
 {
@@ -165,15 +196,16 @@ static void row_removed(struct store_txn *t, int r, const struct err *e)
         layer_forget(l);
     if (end_storing(j))
         return;
-    if (r < 0)
-        finish(j, r, e);
+    if (r >= 0)
+        remove_tree(j);
     else
-        (void)start(j, &removing, LAYERS_REMOVE, j->layer);
+        stop_removing(j, r, e);
 }
 
 static void remove_row(struct image_job *j, struct layer *l)
 {
     l->leaving = true;
+    j->removing = true;
     if (j->op)
         j->op->bytes += l->record.bytes;
     hook_point("image.forget_layer");
@@ -198,7 +230,7 @@ static void next_removal(struct image_job *j)
         if (l)
             remove_row(j, l);
         else
-            (void)start(j, &removing, LAYERS_REMOVE, j->layer);
+            remove_tree(j);
         return;
     }
     finish(j, 0, NULL);
@@ -382,7 +414,7 @@ static void on_measure(struct keeper_job *k, uint64_t bytes, uint64_t entries)
 
     (void)entries;
     if (j->op && j->op->at)
-        j->op->at(j->op, "verify", j->op->bytes + bytes);
+        j->op->at(j->op, "verify", j->op->bytes + bytes, 0);
 }
 
 static const struct keeper_events measuring = { .progress = on_measure, .done = measured };

@@ -13,6 +13,8 @@
 #include "crypto/encode.h"
 #include "tree/tree.h"
 
+#define TELL_NS (100 * NS_PER_MS)
+
 enum { ERROR_BODY_MAX = 64 << 10, READ_AT_ONCE = 1 << 20 };
 
 struct making *making_new(struct control *c, const struct caller *who, struct image_op *op)
@@ -54,7 +56,7 @@ static void making_free(struct making *m)
 }
 
 /* Others may wait for a blob that was ours. */
-static void wake_others(struct images *x)
+void makings_wake(struct images *x)
 {
     struct link *next;
 
@@ -81,7 +83,7 @@ static void tell_end(struct loop_later *l)
     making_free(m);
     if (op)
         op->done(op, -(int)e.code, e.code ? &e : NULL);
-    wake_others(x);
+    makings_wake(x);
 }
 
 static void end_soon(struct making *m)
@@ -135,28 +137,36 @@ static void end_work(struct making *m)
     m->images->control->changes--;
 }
 
-void making_tell(struct making *m, const char *step, uint64_t bytes)
+void making_tell(struct making *m, const char *step, uint64_t bytes, uint64_t total)
 {
     if (m->op && m->op->at)
-        m->op->at(m->op, step, bytes);
+        m->op->at(m->op, step, bytes, total);
 }
 
 /* What most of it is at. */
 static void tell_parts(struct making *m)
 {
-    uint64_t fetched = 0, unpacked = 0;
+    uint64_t fetched = 0, unpacked = 0, total = 0;
+    int64_t now = clock_mono();
 
+    if (now - m->told_ns < TELL_NS)
+        return;
+    m->told_ns = now;
     for (size_t i = 0; i < m->n; i++) {
         const struct part *p = &m->parts[i];
 
+        total += p->digest[0] ? p->size : 0;
         if (p->state == PART_FETCHES || p->state == PART_HASHES)
             fetched += p->bytes;
-        else if (p->state == PART_UNPACKS)
+        else if (p->state >= PART_UNPACKS)
+            fetched += p->digest[0] ? p->size : 0;
+        if (p->state == PART_UNPACKS)
             unpacked += p->bytes;
-        else if (p->state > PART_UNPACKS)
-            fetched += p->size;
     }
-    making_tell(m, unpacked ? "unpack" : "fetch", unpacked ? unpacked : fetched);
+    if (fetched < total)
+        making_tell(m, "fetch", fetched, total);
+    else
+        making_tell(m, "unpack", unpacked, 0);
 }
 
 /* --- planning --- */
@@ -496,11 +506,24 @@ static void begin(struct part *p)
 
 /* --- all of them --- */
 
-/* The same layer, of this image or another. */
+static bool is_being_removed(struct images *x, const char *layer)
+{
+    for (struct link *m = list_first(&x->jobs); m; m = list_after(&x->jobs, m)) {
+        const struct image_job *j = container_of(m, struct image_job, link);
+
+        if (j->removing && strcmp(j->layer, layer) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The same layer, of this image or another; or it is on its way out. */
 static bool is_under_way(const struct part *p)
 {
     struct images *x = p->making->images;
 
+    if (is_being_removed(x, p->layer))
+        return true;
     for (struct link *l = list_first(&x->makings); l; l = list_after(&x->makings, l)) {
         const struct making *m = container_of(l, struct making, link);
 

@@ -142,7 +142,7 @@ static void ask_manifest(struct making *m, const char *name)
     char what[sizeof m->get.what];
 
     snprintf(what, sizeof what, "manifests/%s", name);
-    making_tell(m, "manifest", 0);
+    making_tell(m, "manifest", 0, 0);
     get(m, what, OCI_ACCEPT, on_manifest);
 }
 

@@ -250,7 +250,7 @@ static int find_manifest(struct sift *s, struct str *ret, struct err *e)
 static int read_layout(struct sift *s, struct err *e)
 {
     struct making *m = s->making;
-    struct oci_manifest manifest;
+    struct oci_manifest manifest = { .n = 0 };
     struct str text;
     struct file *f;
     int r = find_manifest(s, &text, e);
@@ -421,6 +421,6 @@ void images_import(struct control *c, const struct caller *who, struct image_imp
     struct making *m = making_new(c, who, op);
 
     m->squash = p->squash;
-    making_tell(m, "archive", 0);
+    making_tell(m, "archive", 0, 0);
     sift_start(m, p);
 }

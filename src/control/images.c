@@ -11,6 +11,10 @@
 #include "control/images_inside.h"
 #include "control/sandbox.h"
 
+#if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists own */
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
+
 /* --- what is there --- */
 
 struct layer *layer_find(struct images *x, const char *name)
@@ -327,7 +331,7 @@ void images_stop(struct control *c)
     struct link *m;
 
     while (c->images && (m = list_first(&c->images->jobs)))
-        image_job_cancel(container_of(m, struct image_job, link));
+        image_job_drop(container_of(m, struct image_job, link));
     if (c->images)
         cancel_makings(c->images);
 }

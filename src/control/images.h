@@ -46,8 +46,9 @@ struct image_op;
 typedef void image_op_fn(struct image_op *op, int r, const struct err *e);
 struct image_op {
     image_op_fn *done; /* once, from the loop */
-    /* How far it is: "manifest", "fetch", "unpack", and bytes of that; may be NULL. */
-    void (*at)(struct image_op *op, const char *step, uint64_t bytes);
+    /* How far it is: "manifest", "fetch", "unpack", bytes of that, and of how many, or 0; now and
+     * then. May be NULL. */
+    void (*at)(struct image_op *op, const char *step, uint64_t bytes, uint64_t total);
     /* out */
     char ref[OCI_REFERENCE_MAX]; /* what was made */
     uint64_t removed, bytes;     /* prune: layers, and what they held; verify: layers looked at */

@@ -88,6 +88,7 @@ struct making {
     unsigned busy; /* things that must end before this may be freed */
     struct err err;
     bool failed, ending;
+    int64_t told_ns;
     atomic_bool stop; /* threads that work for it look at this */
     struct store_txn txn;
     struct event_record event;
@@ -100,7 +101,7 @@ struct making {
 struct making *making_new(struct control *c, const struct caller *who, struct image_op *op);
 /* Ends it: with what went wrong. Tells once, frees when nothing of it is under way. */
 void making_fail(struct making *m, const struct err *e);
-void making_tell(struct making *m, const char *step, uint64_t bytes);
+void making_tell(struct making *m, const char *step, uint64_t bytes, uint64_t total);
 /* config_text is there: reads it, and makes a part for each layer; the owner fills in where it
  * comes from. */
 int making_plan(struct making *m, struct err *e);
@@ -109,6 +110,7 @@ void making_go(struct making *m);
 /* Something that was under way of a failed one has ended. */
 void making_settle(struct making *m);
 void making_cancel(struct making *m);
+void makings_wake(struct images *x); /* what somebody waited for may be over */
 
 /* --- image_sift.c: what an archive holds --- */
 struct sift;
@@ -127,10 +129,12 @@ struct image_job {
     char ref[OCI_REFERENCE_MAX]; /* of an image that is removed */
     char layer[LAYER_NAME_MAX];  /* that it is at */
     bool storing;
+    bool removing; /* layer: nobody may make it meanwhile */
     struct err err;
     struct loop_later later;
     struct link link;
 };
-void image_job_cancel(struct image_job *j);
+void image_job_cancel(struct image_job *j); /* its listener leaves */
+void image_job_drop(struct image_job *j);   /* at the end of everything */
 
 #endif

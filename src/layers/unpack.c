@@ -160,7 +160,17 @@ static int measure(struct keeper *k, int fs, struct layer_info *ret, struct err 
     return 0;
 }
 
-int keeper_unpack(struct keeper *k, struct err *e)
+/* One that is there is whole: somebody died, or was faster, before it was on record. Its measure is
+ * its own, since directories that the archive does not name are as old as they are. */
+static int measure_known(struct keeper *k, struct err *e)
+{
+    AUTO_CLOSE int fs = storage_open_layer(&k->storage, k->job.name, e);
+    struct layer_info info;
+
+    return fs < 0 ? fs : measure(k, fs, &info, e);
+}
+
+static int unpack_new(struct keeper *k, struct err *e)
 {
     AUTO(growth_done) struct growth g = GROWTH_NONE;
     struct layer_info info;
@@ -170,7 +180,16 @@ int keeper_unpack(struct keeper *k, struct err *e)
         r = unpack_stream(k, g.fs, e);
     if (r >= 0)
         r = measure(k, g.fs, &info, e);
-    return r < 0 ? r : growth_publish(&g, k->job.name, &info, e);
+    if (r >= 0)
+        r = growth_publish(&g, k->job.name, &info, e);
+    return r >= 0 && g.entry[0] ? measure_known(k, e) : r;
+}
+
+int keeper_unpack(struct keeper *k, struct err *e)
+{
+    int r = measure_known(k, e);
+
+    return r == -(int)ERR_NOT_FOUND ? unpack_new(k, e) : r;
 }
 
 /* Before it is confined: the program that decompresses could not be found any more. */
@@ -181,8 +200,5 @@ int keeper_unpack_prepare(struct keeper *k, struct err *e)
 
 int keeper_measure(struct keeper *k, struct err *e)
 {
-    AUTO_CLOSE int fs = storage_open_layer(&k->storage, k->job.name, e);
-    struct layer_info info;
-
-    return fs < 0 ? fs : measure(k, fs, &info, e);
+    return measure_known(k, e);
 }
