@@ -44,6 +44,8 @@ static const struct {
     { "Snapshot", "!snapshot_id name !owner !sandbox_id !profile !profile_version# !bytes# "
                   "!entries# !pause_ms% !layers# !labels{} !created_at@" },
     { "SnapshotList", "!snapshots[Snapshot]" },
+    { "Diff", "!changes[Change]" },
+    { "Change", "!change=added|changed|deleted kind=dir|file|link|other !path" },
     { "Forks", "!sandboxes[Sandbox] !pause_ms%" },
     { "SandboxList", "!sandboxes[Sandbox] !next^" },
     { "Actuals", "wall_seconds% cpu_seconds% peak_bytes# oom_kills#" },

@@ -1,10 +1,15 @@
 /* /v1/snapshots and what makes them: snapshot, fork, pause and resume of a sandbox. */
 #include "control/snapshots.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "api/inside.h"
 #include "api/route.h"
+
+enum { DIFF_BYTES_MAX = 16 << 20 };
 
 /* --- how one looks --- */
 
@@ -23,7 +28,7 @@ static void put_number(struct json_writer *w, const char *key, int64_t value)
 static void put_pause(struct json_writer *w, int64_t pause_ns)
 {
     json_key(w, STR("pause_ms"));
-    json_put_double(w, (double)(pause_ns / 1000) / 1000.0);
+    json_put_double(w, round((double)pause_ns / 1000.0) / 1000.0);
 }
 
 static int64_t count_words(struct str text)
@@ -336,6 +341,102 @@ static void resume_it(struct call *c)
     hold(c, sandbox_resume);
 }
 
+/* --- diff --- */
+
+struct diffing {
+    struct call *call;
+    struct diff_op op;
+    char *records;
+    size_t n;
+};
+
+static void diffing_end(struct call *c)
+{
+    struct diffing *d = c->state;
+
+    drop_fd(&d->op.file);
+    free(d->records);
+    free(d);
+}
+
+/* A letter for the change, one for the kind, the path. */
+static void write_change(struct json_writer *w, const char *record)
+{
+    static const char *const kinds[] = { "d dir", "f file", "l link", "o other" };
+
+    json_begin_object(w);
+    put(w, "change", record[0] == 'A' ? "added" : record[0] == 'C' ? "changed" : "deleted");
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        if (kinds[i][0] == record[1])
+            put(w, "kind", kinds[i] + 2);
+    json_key(w, STR("path"));
+    json_put_lossy(w, str_from(record + 2));
+    json_end_object(w);
+}
+
+static void write_changes(struct json_writer *w, const void *what)
+{
+    const struct diffing *d = what;
+    size_t at = 0;
+
+    json_begin_object(w);
+    json_key(w, STR("changes"));
+    json_begin_array(w);
+    while (at + 2 < d->n) {
+        write_change(w, d->records + at);
+        at += strlen(d->records + at) + 1;
+    }
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static int read_records(struct diffing *d, struct err *e)
+{
+    off_t size = lseek(d->op.file, 0, SEEK_END);
+
+    if (size < 0 || size > DIFF_BYTES_MAX)
+        return err_set(e, ERR_TOO_BIG, "the names of what has changed take more than %d MiB",
+                       DIFF_BYTES_MAX >> 20);
+    d->records = calloc(1, (size_t)size + 1); /* ended, whatever is in it */
+    if (!d->records)
+        abort();
+    if (pread(d->op.file, d->records, (size_t)size, 0) != size)
+        return err_sys(e, "reading what has changed");
+    d->n = (size_t)size;
+    return 0;
+}
+
+static void compared(struct diff_op *op, int r, const struct err *e)
+{
+    struct diffing *d = container_of(op, struct diffing, op);
+    struct call *c = d->call;
+    struct err why;
+
+    if (r >= 0) {
+        r = read_records(d, &why);
+        e = &why;
+    }
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer(c, 200, write_changes, d);
+    call_unref(c);
+}
+
+static void diff(struct call *c)
+{
+    struct diffing *d = calloc(1, sizeof *d);
+
+    if (!d)
+        abort();
+    d->call = call_ref(c);
+    d->op.done = compared;
+    d->op.file = -1;
+    c->state = d;
+    c->on_end = diffing_end;
+    sandbox_diff(c->sandbox, &d->op);
+}
+
 const struct route routes_snapshots[] = {
     { H1_POST, VERB_CREATE, "/v1/sandboxes/{id}/snapshot", ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE,
       take, "Keep what a sandbox has written", take_fields, &take_field_count, "Snapshot",
@@ -347,6 +448,8 @@ const struct route routes_snapshots[] = {
       "Let a sandbox stand still, with its files safe", .answer = "Sandbox" },
     { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/resume", ROUTE_SANDBOX | ROUTE_LIVE, resume_it,
       "Let a paused sandbox go on", .answer = "Sandbox" },
+    { H1_GET, VERB_FILES, "/v1/sandboxes/{id}/diff", ROUTE_SANDBOX | ROUTE_LIVE, diff,
+      "Show what a sandbox has changed since it was made", .answer = "Diff" },
     { H1_GET, VERB_READ, "/v1/snapshots", 0, list, "List snapshots", .answer = "SnapshotList" },
     { H1_GET, VERB_READ, "/v1/snapshots/{snapshot}", 0, get, "Show a snapshot",
       .answer = "Snapshot" },

@@ -30,6 +30,7 @@ const struct verb *const cli_verbs[] = {
     &verb_snapshots_delete,
     &verb_restore,
     &verb_fork,
+    &verb_diff,
     &verb_extend_ttl,
     &verb_expire,
     &verb_sync,

@@ -169,6 +169,7 @@ static void on_who(struct ext_box *b, uint64_t tag, int r, const struct err *e,
 
 static void on_upper(struct ext_box *b, int r, const struct err *e, int *fd)
 {
+    diff_upper(b->owner, r, e, fd);
     capture_upper(b->owner, r, e, fd);
 }
 

@@ -31,6 +31,7 @@ struct sandbox {
     struct list destroyers;  /* struct sandbox_op that wait for the end */
     struct list activations; /* struct sandbox_op that wait until it is active on disk */
     struct list runs;        /* struct run_op */
+    struct list diffs;       /* struct diff_op that wait for what it writes */
     struct list processes;   /* struct process, processes.h */
 
     /* making and unmaking */
@@ -117,6 +118,9 @@ void resume_ready(struct sandbox *s);
 void resume_adopted(struct sandbox *s, int r, const struct ext_found *found, size_t n);
 void resume_abort(struct sandbox *s); /* it is being destroyed */
 void resume_failed(struct sandbox *s, enum err_code code, const char *reason);
+
+/* --- diff.c --- */
+void diff_upper(struct sandbox *s, int r, const struct err *e, const int *fd);
 
 /* --- egress.c --- */
 void sandbox_take_policy(struct sandbox *s, struct policy_text *t, uint64_t generation);

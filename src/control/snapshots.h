@@ -48,6 +48,21 @@ struct unsnap_op {
 };
 void snapshot_delete(struct control *c, const struct snapshot *s, struct unsnap_op *op);
 
+/* What a live sandbox has changed since it was made, as records of layers/diff.c in a file that is
+ * the owner's once it is done. */
+struct diff_op {
+    int file; /* -1: none */
+    uint64_t changes;
+    void (*done)(struct diff_op *op, int r, const struct err *e);
+    struct sandbox *sandbox_;
+    struct keeper_job job_;
+    struct link link_;
+    struct loop_later later_;
+    int r_;
+    struct err err_;
+};
+void sandbox_diff(struct sandbox *s, struct diff_op *op);
+
 /* Several sandboxes that begin with what this one has written, each its own: as by create. */
 enum { FORK_MAX = 100 };
 struct fork_op {

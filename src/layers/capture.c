@@ -10,8 +10,7 @@
 #include "tree/at.h"
 #include "tree/remove.h"
 
-/* What the runtime puts there for every sandbox anew. */
-static const char *const made_anew[] = { "dev", "proc", "sys", "run", ".empty", NULL };
+const char *const keeper_unwanted[] = { "dev", "proc", "sys", "run", ".empty", NULL };
 
 static void tell(void *user, uint64_t bytes, uint64_t entries)
 {
@@ -45,7 +44,7 @@ static int copy(struct keeper *k, struct growth *g, struct copy_report *ret, str
 {
     const struct copy_options o = { .bytes_max = k->job.bytes_max,
                                     .entries_max = k->job.entries_max,
-                                    .skip = made_anew,
+                                    .skip = keeper_unwanted,
                                     .progress = tell,
                                     .user = k };
     AUTO_CLOSE int links = -1;

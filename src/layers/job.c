@@ -20,6 +20,7 @@ static const struct kind {
     [LAYERS_UNPACK] = { .fds = 1, .named = true, .flags = LAYERS_SQUASH },
     [LAYERS_MEASURE] = { .named = true },
     [LAYERS_CAPTURE] = { .fds = 1, .named = true, .waits = true },
+    [LAYERS_DIFF] = { .fds = 2 },
 };
 
 bool layer_name_valid(const char *name)
@@ -55,6 +56,12 @@ int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, st
         return err_set(e, ERR_INVALID, "the name of a layer does not end");
     if (kinds[job->kind].named ? !layer_name_valid(job->name) : job->name[0] != '\0')
         return err_set(e, ERR_INVALID, "'%s' is not the name of a layer", job->name);
+    if (job->n_below > LAYERS_STACK_MAX)
+        return err_set(e, ERR_INVALID, "%llu layers in one stack",
+                       (unsigned long long)job->n_below);
+    for (size_t i = 0; i < job->n_below; i++)
+        if (!memchr(job->below[i], '\0', sizeof job->below[i]) || !layer_name_valid(job->below[i]))
+            return err_set(e, ERR_INVALID, "a stack with something that is no layer");
     if (n_fds != kinds[job->kind].fds)
         return err_set(e, ERR_INVALID, "%zu descriptors for a job that takes %zu", n_fds,
                        kinds[job->kind].fds);

@@ -29,6 +29,7 @@ enum {
     LAYER_NAME_MAX = 80, /* "sha256-" and 64 digits, with a NUL */
     LAYERS_TEXT_MAX = 256,
     LAYERS_FDS_MAX = 2,
+    LAYERS_STACK_MAX = 24,
 };
 
 enum layers_kind {
@@ -38,6 +39,8 @@ enum layers_kind {
     LAYERS_UNPACK,   /* job.name from an archive, a descriptor of a file; DONE: its measure */
     LAYERS_MEASURE,  /* job.name as it is now; DONE: its measure (layers/measure.h) */
     LAYERS_CAPTURE,  /* descriptor: the top of a sandbox's writable layer; waits for GO */
+    LAYERS_DIFF,     /* descriptors: the same, and a file for what has changed against `below`:
+                        records as diff.c has them */
     LAYERS_KIND_COUNT_,
 };
 
@@ -62,6 +65,8 @@ struct layers_job {
     char name[LAYER_NAME_MAX];
     uint64_t bytes_max, entries_max; /* of what it makes; 0: the defaults of tree/tree.h */
     uint64_t free_min;               /* bytes that it leaves free on the disk */
+    uint64_t n_below;                /* layers that it is about, uppermost first */
+    char below[LAYERS_STACK_MAX][LAYER_NAME_MAX];
 };
 
 struct layers_said {

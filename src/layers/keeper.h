@@ -26,10 +26,13 @@ void keeper_progress(struct keeper *k, uint64_t bytes, uint64_t entries);
 void keeper_line(struct keeper *k, const char *text);
 void keeper_taken(struct keeper *k);
 
+/* At the top of what a sandbox writes, what the runtime makes anew for every one: ended by NULL. */
+extern const char *const keeper_unwanted[];
+
 /* The jobs, a file each. */
 typedef int keeper_job_fn(struct keeper *k, struct err *e);
 keeper_job_fn keeper_list, keeper_sweep, keeper_remove, keeper_unpack, keeper_measure,
-    keeper_capture;
+    keeper_capture, keeper_diff;
 keeper_job_fn keeper_unpack_prepare; /* before it is confined */
 
 #endif

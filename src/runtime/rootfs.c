@@ -354,11 +354,21 @@ static int system_directory(struct build *b, const char *name, struct err *e)
                                                  : mounts_attach_known(tree, b->root, name, e);
 }
 
+static bool leads_to(int dir, const char *name, const char *target)
+{
+    char now[64];
+    ssize_t n = readlinkat(dir, name, now, sizeof now);
+
+    return n == (ssize_t)strlen(target) && memcmp(now, target, (size_t)n) == 0;
+}
+
 /* A layer may have it already, or something else in its place. */
 static int system_link(struct build *b, const char *name, const char *target, struct err *e)
 {
     int r;
 
+    if (leads_to(b->root, name, target))
+        return 0;
     for_sandbox(b);
     r = symlinkat(target, b->root, name);
     if (r < 0 && errno == EEXIST && unlinkat(b->root, name, 0) == 0)

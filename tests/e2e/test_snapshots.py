@@ -9,7 +9,8 @@ import socket
 import struct
 import subprocess
 
-from daemon import Cut, Daemon
+import images
+from daemon import PROFILE, PROFILES, Cut, Daemon
 from harness import check, equal, main, processes, test, wait_for
 
 # Something of everything that a file can be, below one directory.
@@ -158,6 +159,67 @@ def everything_comes_back(c):
         for b in d.list():
             d.destroy(b["sandbox_id"])
         wait_for(lambda: layers(d) == [] and unfinished(d) == [], "the layers are gone")
+
+
+@test(only="root", because="to a plain user the host's system directories belong to nobody")
+def systems_that_take_writes_come_back(c):
+    d = Daemon(c)
+    c.write("daemon/profiles/writable.yaml",
+            PROFILE.format(id="profile.writable", **PROFILES["profile.sandbox-canary"]) + "writable_system: true\n")
+    change = "echo new >/usr/local/new; rm /usr/bin/yes; echo kept >/root/kept; chmod 700 /usr/bin/env"
+    see = "cat /usr/local/new /root/kept; ls /usr/bin/yes 2>&1 | grep -c 'No such'; stat -c %a /usr/bin/env; test -x /usr/bin/id"
+    with d:
+        box = d.create(profile="profile.writable")
+        run(d, box, ["sh", "-c", change])
+        saw = run(d, box, ["sh", "-c", see])
+        equal(saw, "new\nkept\n1\n700\n", "what it sees")
+        second = d.create(snapshot=snapshot(d, box)["snapshot_id"])
+        equal(run(d, second, ["sh", "-c", see]), saw, "restored")
+        run(d, second, ["sh", "-c", "echo newer >/usr/local/new; rm -r /usr/share/doc; mkdir /usr/share/doc"])
+        third = d.create(snapshot=snapshot(d, second)["snapshot_id"])
+        equal(run(d, third, ["sh", "-c", see]), saw.replace("new\n", "newer\n"), "restored again")
+        equal(run(d, third, ["ls", "-A", "/usr/share/doc"]), "", "an opaque directory")
+
+
+@test(only="plain", because="root's daemon shows no directory of the host as an image")
+def images_come_back(c):
+    d = Daemon(c)
+    c.write("daemon/profiles/image.yaml", PROFILE.format(id="profile.image", **PROFILES["profile.sandbox-canary"]) +
+            f"image: {images.directory(c)}\n")
+    change = "echo new >/etc/new; echo other >/etc/marker; echo t >/tmp/t"
+    with d:
+        box = d.create(profile="profile.image")
+        run(d, box, ["/bin/sh", "-c", change])
+        snap = snapshot(d, box)
+        other = d.create(snapshot=snap["snapshot_id"])
+        equal(run(d, other, ["/bin/cat", "/etc/new", "/etc/marker", "/tmp/t"]), "new\nother\nt\n", "restored")
+        equal(d.get(other)["profile"], "profile.image", "its profile")
+        d.api.post("/v1/sandboxes", {"snapshot": snap["snapshot_id"], "profile": "profile.sandbox-canary"}).expect(409)
+        d.api.post("/v1/sandboxes", {"snapshot": "snap_none"}).expect(404)
+
+
+@test
+def a_diff_names_what_has_changed(c):
+    def changes(box):
+        answer = d.api.get(f"/v1/sandboxes/{box}/diff").expect(200).json["changes"]
+        return sorted((x["change"], x.get("kind", "-"), x["path"]) for x in answer)
+
+    with Daemon(c) as d:
+        box = d.create()
+        equal(changes(box), [], "a new one")
+        run(d, box, ["sh", "-c", "mkdir /root/d; echo a >/root/d/a; ln -s a /root/d/l; echo b >/tmp/b; echo c >/etc/c; "
+                     "echo not >/run/not"])
+        first = [("added", "dir", "root/d"), ("added", "file", "etc/c"), ("added", "file", "root/d/a"),
+                 ("added", "file", "tmp/b"), ("added", "link", "root/d/l")]
+        equal(changes(box), first, "what it wrote")
+        other = d.create(snapshot=snapshot(d, box)["snapshot_id"])
+        equal(changes(other), [], "one that begins with it")
+        run(d, other, ["sh", "-c", "echo more >>/root/d/a; rm /tmp/b /root/d/l; echo n >/root/n; touch '/tmp/a\nb'"])
+        equal(changes(other), [("added", "file", "root/n"), ("added", "file", "tmp/a\nb"), ("changed", "file", "root/d/a"),
+                               ("deleted", "-", "root/d/l"), ("deleted", "-", "tmp/b")],
+              "what this one did")
+        d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+        d.api.get(f"/v1/sandboxes/{box}/diff").expect(409)
 
 
 @test

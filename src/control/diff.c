@@ -1,0 +1,88 @@
+/* What a sandbox has changed: asked of a keeper, which looks at what it writes. */
+#include <stdio.h>
+
+#include "control/sandbox.h"
+#include "control/snapshots.h"
+
+enum { CHANGES_MAX = 100000 };
+
+static void on_later(struct loop_later *l)
+{
+    struct diff_op *op = container_of(l, struct diff_op, later_);
+    struct sandbox *s = take_ptr(op->sandbox_);
+
+    link_leave(&op->link_);
+    if (op->r_ < 0)
+        drop_fd(&op->file);
+    op->done(op, op->r_, op->r_ < 0 ? &op->err_ : NULL);
+    sandbox_unref(s);
+}
+
+static void finish(struct diff_op *op, int r, const struct err *e)
+{
+    op->r_ = r;
+    if (r < 0)
+        op->err_ = *e;
+    loop_later(op->sandbox_->control->loop, &op->later_, on_later, NULL);
+}
+
+static void on_done(struct keeper_job *j, int r, const struct err *e,
+                    const struct layers_said *said)
+{
+    struct diff_op *op = container_of(j, struct diff_op, job_);
+
+    op->changes = said ? said->entries : 0;
+    finish(op, r, e);
+}
+
+static const struct keeper_events events = { .done = on_done };
+
+static int begin(struct diff_op *op, int upper, struct err *e)
+{
+    const struct sandbox *s = op->sandbox_;
+    struct layers_job job;
+    int fds[2];
+
+    layers_job_fill(&job, LAYERS_DIFF, NULL);
+    job.entries_max = CHANGES_MAX;
+    for (size_t i = 0; i < s->facts.layers.n && i < LAYERS_STACK_MAX; i++)
+        snprintf(job.below[job.n_below++], LAYER_NAME_MAX, "%s", s->facts.layers.p[i]);
+    op->file = control_scratch(s->control, e);
+    if (op->file < 0)
+        return op->file;
+    fds[0] = upper;
+    fds[1] = op->file;
+    return keeper_start(s->control, &op->job_, &events, &job, fds, 2, e);
+}
+
+/* Those who wait for it are told together. */
+void diff_upper(struct sandbox *s, int r, const struct err *e, const int *fd)
+{
+    for (struct link *m; (m = list_take(&s->diffs));) {
+        struct diff_op *op = container_of(m, struct diff_op, link_);
+        struct err why;
+
+        if (r >= 0 && begin(op, *fd, &why) < 0)
+            finish(op, -(int)why.code, &why);
+        else if (r < 0)
+            finish(op, r, e);
+    }
+}
+
+void sandbox_diff(struct sandbox *s, struct diff_op *op)
+{
+    const struct ext_start look = { .what = EXT_STAT };
+    struct err e;
+    int r = sandbox_check_usable(s, &look, &e);
+
+    if (r >= 0 && !(s->ops->can & EXT_CAN_SNAPSHOT))
+        r = err_set(&e, ERR_UNSUPPORTED, "%s does not show what is written", s->ops->id);
+    op->sandbox_ = sandbox_ref(s);
+    op->file = -1;
+    if (r < 0) {
+        finish(op, r, &e);
+        return;
+    }
+    list_append(&s->diffs, &op->link_);
+    s->ops->upper(s->box);
+}
