@@ -47,24 +47,47 @@ static void go_on(struct fork_op *op)
         finish(op);
 }
 
+static void fail(struct fork_op *op, int r, const struct err *e)
+{
+    op->r_ = r;
+    op->err_ = *e;
+    finish(op);
+}
+
+static void flattened(struct flatten_op *f, int r, const struct err *e)
+{
+    struct fork_op *op = container_of(f, struct fork_op, flatten_);
+
+    layer_unref(op->sandbox_->control,
+                op->capture_.layer); /* the stack holds it, or has its files */
+    if (r < 0) {
+        fail(op, r, e);
+        return;
+    }
+    op->layers_ = f->stack;
+    go_on(op);
+}
+
 static void captured(struct capture *c, int r, const struct err *e)
 {
     struct fork_op *op = container_of(c, struct fork_op, capture_);
     struct control *plane = op->sandbox_->control;
+    struct err why;
 
     op->pause_ns = c->pause_ns;
-    if (r >= 0) {
-        r = layers_stack(c->layer, &op->sandbox_->facts.layers, &op->arena_, &op->layers_,
-                         &op->err_);
-        e = &op->err_;
-        if (r >= 0)
-            layers_ref(plane, &op->layers_);
-        layer_unref(plane, c->layer);
+    if (r < 0) {
+        fail(op, r, e);
+        return;
     }
-    op->r_ = r;
-    if (r < 0 && e != &op->err_)
-        op->err_ = *e;
-    go_on(op);
+    op->flatten_ =
+        (struct flatten_op){ .on_image = sandbox_on_image(op->sandbox_), .done = flattened };
+    r = layers_stack(c->layer, &op->sandbox_->facts.layers, &op->arena_, &op->flatten_.stack, &why);
+    if (r < 0) {
+        layer_unref(plane, c->layer);
+        fail(op, r, &why);
+        return;
+    }
+    layers_flatten(plane, &op->flatten_);
 }
 
 /* A copy is asked for as its source was, but it has no workspace outside to be copied to: what was

@@ -14,6 +14,7 @@
 
 enum {
     LAYERS_OF_SNAPSHOT_MAX = 20, /* leaves room for an image's */
+    LAYERS_FLAT = 8,             /* a higher stack is made into one layer */
 };
 
 struct layers {
@@ -32,6 +33,21 @@ void layer_unref(struct control *c, const char *name);
 void layers_ref(struct control *c, const struct json_strs *names);
 void layers_unref(struct control *c, const struct json_strs *names);
 bool layer_used(struct control *c, const char *name);
+
+/* What a stack is to be called from now on: itself, or if it is high, one new layer that shows the
+ * same. Each name is held for the owner: layers_unref(). */
+struct flatten_op {
+    bool on_image;          /* in: then it stays as it is */
+    struct json_strs stack; /* in and out; borrowed until done */
+    void (*done)(struct flatten_op *op, int r, const struct err *e);
+    struct control *control_;
+    struct keeper_job job_;
+    struct loop_later later_;
+    char layer_[ID_MAX];
+    const char *one_;
+};
+void layers_flatten(struct control *c, struct flatten_op *op);
+void layers_flatten_cancel(struct flatten_op *op); /* nothing is told; harmless when it is over */
 
 /* `first` above the others, on the arena. -ERR_TOO_BIG if that is too high a stack. */
 int layers_stack(const char *first, const struct json_strs *below, struct arena *a,

@@ -122,18 +122,33 @@ void sandbox_pause(struct sandbox *s, const struct actor *who, struct sandbox_op
 struct resume {
     struct sandbox_op *op;
     struct actor actor;
-    bool rebuilt; /* its processes are gone */
+    bool rebuilt; /* its processes are gone … */
+    bool holds;   /* … and the layers that it is built on are held here */
+    struct flatten_op flatten;
+    struct json_strs old; /* what it stood on before */
     int r;
     struct err err;
 };
 
-static void resume_end(struct sandbox *s, int r, const struct err *e)
+static struct sandbox_op *resume_free(struct sandbox *s)
 {
     struct resume *u = take_ptr(s->resume);
+    struct sandbox_op *op = u->op;
+
+    layers_flatten_cancel(&u->flatten);
+    if (u->holds)
+        layers_unref(s->control, &s->stack);
+    free(u);
+    return op;
+}
+
+static void resume_end(struct sandbox *s, int r, const struct err *e)
+{
+    struct err why = e ? *e : (struct err){ 0 }; /* it may be in what is freed */
+    struct sandbox_op *op = resume_free(s);
 
     ttl_start(s);
-    tell(u->op, r, e);
-    free(u);
+    tell(op, r, r < 0 ? &why : NULL);
 }
 
 static void edit_resumed(struct change *ch, struct sandbox_record *next)
@@ -147,8 +162,10 @@ static void edit_resumed(struct change *ch, struct sandbox_record *next)
     next->deadline_ns = clock_boot() + s->facts.paused.left_ns;
     snprintf(next->boot, sizeof next->boot, "%s", s->control->boot);
     s->facts.has_paused = false;
-    if (s->resume->rebuilt)
+    if (s->resume->rebuilt) {
+        s->resume->old = s->facts.layers;
         s->facts.layers = s->stack;
+    }
     sandbox_put_facts(s, next);
 }
 
@@ -162,8 +179,11 @@ static void told_resumed(struct change *ch, int r, const struct err *e)
         resume_abort(s);
         return;
     }
-    if (!s->resume->rebuilt)
-        layer_unref(s->control, s->facts.paused.layer);
+    layer_unref(s->control, s->facts.paused.layer);
+    if (s->resume->rebuilt) {
+        layers_unref(s->control, &s->resume->old);
+        s->resume->holds = false; /* the sandbox does */
+    }
     s->still = false;
     sandbox_settle(s);
     resume_end(s, r, e);
@@ -198,15 +218,13 @@ static void still_paused(struct sandbox *s)
 /* It is destroyed meanwhile. */
 void resume_abort(struct sandbox *s)
 {
-    struct resume *u = take_ptr(s->resume);
     struct err e;
     int r;
 
-    if (!u)
+    if (!s->resume)
         return;
     r = err_set(&e, ERR_CONFLICT, "sandbox %s is being destroyed", s->record.id);
-    tell(u->op, r, &e);
-    free(u);
+    tell(resume_free(s), r, &e);
 }
 
 void resume_failed(struct sandbox *s, enum err_code code, const char *reason)
@@ -220,31 +238,62 @@ void resume_failed(struct sandbox *s, enum err_code code, const char *reason)
         sandbox_teardown(s, still_paused);
 }
 
-/* Everything of the old one is removed. */
-static void rebuild(struct sandbox *s)
+static int provision(struct sandbox *s, struct err *e)
 {
     struct extension *ext = control_extension(s->control, s->record.extension, &s->ops);
     struct ext_spec spec;
-    struct err e;
-    int r = 0;
+    int r = spec_fill(s->profile, &s->request, !s->control->context.roots_only, &spec, e);
 
-    if (s->destroying || !s->resume)
-        return; /* its own way goes on */
-    s->resume->rebuilt = true;
-    if (!ext || !s->profile)
-        r = err_set(&e, ERR_CONFLICT, "its profile is gone");
-    if (r >= 0)
-        r = layers_stack(s->facts.paused.layer, &s->facts.layers, &s->arena, &s->stack, &e);
-    if (r >= 0)
-        r = spec_fill(s->profile, &s->request, !s->control->context.roots_only, &spec, &e);
-    if (r < 0) {
-        resume_failed(s, e.code, e.msg);
-        return;
-    }
+    if (r < 0)
+        return r;
     spec.layers = s->stack.p;
     spec.n_layers = s->stack.n;
     sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
     s->ops->provision(s->box, &spec); /* → make.c, which comes back to resume_ready() */
+    return 0;
+}
+
+static void flattened(struct flatten_op *f, int r, const struct err *e)
+{
+    struct resume *u = container_of(f, struct resume, flatten);
+    struct sandbox *s = u->op->sandbox;
+    static const struct json_strs none;
+    struct err why;
+
+    if (r >= 0) {
+        u->holds = true;
+        if (f->stack.n == 1 && s->stack.n > 1) /* its name outlives us */
+            r = layers_stack(f->stack.p[0], &none, &s->arena, &s->stack, &why);
+        if (r >= 0)
+            r = provision(s, &why);
+        e = &why;
+    }
+    if (r < 0)
+        resume_failed(s, e->code, e->msg);
+}
+
+/* Everything of the old one is removed. */
+static void rebuild(struct sandbox *s)
+{
+    struct resume *u = s->resume;
+    struct err e;
+    int r = 0;
+
+    if (s->destroying || !u)
+        return; /* its own way goes on */
+    u->rebuilt = true;
+    if (!control_extension(s->control, s->record.extension, &s->ops) || !s->profile)
+        r = err_set(&e, ERR_CONFLICT, "its profile is gone");
+    if (r >= 0)
+        r = layers_stack(s->facts.paused.layer, &s->facts.layers, &s->arena, &s->stack, &e);
+    if (r < 0) {
+        resume_failed(s, e.code, e.msg);
+        return;
+    }
+    u->flatten = (struct flatten_op){ .on_image = sandbox_on_image(s),
+                                      .stack = s->stack,
+                                      .done = flattened };
+    layers_flatten(s->control, &u->flatten);
 }
 
 void resume_adopted(struct sandbox *s, int r, const struct ext_found *found, size_t n)

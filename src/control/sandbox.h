@@ -88,6 +88,12 @@ void sandbox_changed(struct sandbox *s, const struct sandbox_record *now);
 /* It stands on these, of that snapshot; NULL: of none. */
 void sandbox_take_layers(struct sandbox *s, const struct json_strs *layers, const char *snapshot);
 
+/* What it stands on below its layers; where that is not known any more, too. */
+static inline bool sandbox_on_image(const struct sandbox *s)
+{
+    return !s->profile || s->profile->image;
+}
+
 /* Writes the facts into the record that is about to be stored. */
 void sandbox_put_facts(struct sandbox *s, struct sandbox_record *next);
 

@@ -165,14 +165,9 @@ static void finish(struct snapshot_op *op, int r, const struct err *e)
 {
     struct sandbox *s = take_ptr(op->sandbox_);
 
+    arena_done(&op->arena_);
     op->done(op, r, e);
     sandbox_unref(s);
-}
-
-/* The snapshot names the layer itself from now on. */
-static void let_go(struct snapshot_op *op)
-{
-    layer_unref(op->sandbox_->control, op->capture_.layer);
 }
 
 static void told(struct change *ch, int r, const struct err *e)
@@ -186,7 +181,7 @@ static void told(struct change *ch, int r, const struct err *e)
     } else {
         snapshot_free(take_ptr(op->new_));
     }
-    let_go(op);
+    layers_unref(op->sandbox_->control, &op->flatten_.stack); /* it names them itself now */
     finish(op, r, e);
 }
 
@@ -246,21 +241,17 @@ static int check_quota(const struct sandbox *s, struct err *e)
                          t.owner, t.n);
 }
 
-static void put_on_record(struct snapshot_op *op, const char *layer)
+static void put_on_record(struct snapshot_op *op)
 {
-    AUTO(arena_done) struct arena a = ARENA_INIT(SNAPSHOT_ARENA_MAX);
     struct sandbox *s = op->sandbox_;
-    struct json_strs layers;
     struct change *ch;
     struct err e;
     int r = check_quota(s, &e);
 
     if (r >= 0)
-        r = layers_stack(layer, &s->facts.layers, &a, &layers, &e);
-    if (r >= 0)
-        r = make_record(op, &layers, &e);
+        r = make_record(op, &op->flatten_.stack, &e);
     if (r < 0) {
-        let_go(op);
+        layers_unref(s->control, &op->flatten_.stack);
         finish(op, r, &e);
         return;
     }
@@ -273,20 +264,43 @@ static void put_on_record(struct snapshot_op *op, const char *layer)
     change_submit(ch);
 }
 
-static void captured(struct capture *c, int r, const struct err *e)
+static void flattened(struct flatten_op *f, int r, const struct err *e)
 {
-    struct snapshot_op *op = container_of(c, struct snapshot_op, capture_);
+    struct snapshot_op *op = container_of(f, struct snapshot_op, flatten_);
 
+    layer_unref(op->sandbox_->control,
+                op->capture_.layer); /* the stack holds it, or has its files */
     if (r < 0)
         finish(op, r, e);
     else
-        put_on_record(op, c->layer);
+        put_on_record(op);
+}
+
+static void captured(struct capture *c, int r, const struct err *e)
+{
+    struct snapshot_op *op = container_of(c, struct snapshot_op, capture_);
+    struct sandbox *s = op->sandbox_;
+    struct err why;
+
+    if (r < 0) {
+        finish(op, r, e);
+        return;
+    }
+    op->flatten_ = (struct flatten_op){ .on_image = sandbox_on_image(s), .done = flattened };
+    r = layers_stack(c->layer, &s->facts.layers, &op->arena_, &op->flatten_.stack, &why);
+    if (r < 0) {
+        layer_unref(s->control, c->layer);
+        finish(op, r, &why);
+        return;
+    }
+    layers_flatten(s->control, &op->flatten_);
 }
 
 void sandbox_snapshot(struct sandbox *s, struct snapshot_op *op)
 {
     op->sandbox_ = sandbox_ref(s);
     op->new_ = NULL;
+    arena_init(&op->arena_, SNAPSHOT_ARENA_MAX);
     op->capture_ = (struct capture){ .done = captured };
     capture_start(s, &op->capture_);
 }

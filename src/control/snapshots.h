@@ -5,6 +5,7 @@
 #include "control/capture.h"
 #include "control/control.h"
 #include "control/index.h"
+#include "control/layers.h"
 
 struct snapshot {
     struct index_entry entry;
@@ -35,6 +36,8 @@ struct snapshot_op {
     struct sandbox *sandbox_;
     struct snapshot *new_;
     struct capture capture_;
+    struct flatten_op flatten_;
+    struct arena arena_;
 };
 /* It cannot be cancelled: the owner stays until done. */
 void sandbox_snapshot(struct sandbox *s, struct snapshot_op *op);
@@ -75,6 +78,7 @@ struct fork_op {
     /* private */
     struct sandbox *sandbox_;
     struct capture capture_;
+    struct flatten_op flatten_;
     struct json_strs layers_;
     struct arena arena_;
     struct create_request request_;

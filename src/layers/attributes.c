@@ -97,6 +97,17 @@ int attributes_copy_extended(const struct owners *o, int from, int to, struct er
     return r;
 }
 
+int attributes_clear_extended(int fd, struct err *e)
+{
+    static char names[XATTR_LIST_MAX];
+    ssize_t n = flistxattr(fd, names, sizeof names);
+
+    for (const char *at = names; n > 0 && at < names + n; at += strlen(at) + 1)
+        if (is_wanted(at) && fremovexattr(fd, at) < 0 && errno != ENODATA)
+            return err_sys(e, "taking the attribute %.100s away", at);
+    return 0;
+}
+
 static int inside(const struct owners *o, const struct stat *st, uint32_t *uid, uint32_t *gid,
                   struct err *e)
 {

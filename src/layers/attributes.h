@@ -22,6 +22,9 @@ int owners_inside(const struct owners *o, uint32_t outside, uint32_t *ret, struc
  * opaque is of use in another stack. */
 int attributes_copy_extended(const struct owners *o, int from, int to, struct err *e);
 
+/* Takes away what the former keeps: of a directory that gets another layer's. */
+int attributes_clear_extended(int fd, struct err *e);
+
 /* Owner, mode, times of an open file or directory: the last thing that is done to it. */
 int attributes_set(const struct owners *o, int fd, const struct stat *st, struct err *e);
 /* The same of a name in a directory, which is not followed: a link, a FIFO. */

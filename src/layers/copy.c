@@ -8,12 +8,14 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "layers/attributes.h"
 #include "tree/at.h"
 #include "tree/path.h"
+#include "tree/remove.h"
 #include "tree/walk.h"
 
 enum { CHUNK = 1 << 20, LINK_NAME_MAX = 32 };
@@ -199,21 +201,53 @@ static int copy_node(struct copying *c, const char *name, const struct stat *st,
     return 0;
 }
 
+/* --- onto another layer --- */
+
+static bool is_opaque(int dir)
+{
+    char value = 0;
+
+    return fgetxattr(dir, "user.overlay.opaque", &value, 1) == 1 && value == 'y';
+}
+
+/* What is further down makes way, unless both are directories that show as one. */
+static int make_way(struct copying *c, const char *name, int from, bool *ret_merges, struct err *e)
+{
+    struct stat st;
+    int r;
+
+    *ret_merges = false;
+    if (!c->options->onto || fstatat(top(c), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    *ret_merges = from >= 0 && S_ISDIR(st.st_mode) && !is_opaque(from);
+    if (*ret_merges)
+        return 0;
+    r = tree_remove(top(c), name, e);
+    return r == -(int)ERR_NOT_FOUND ? 0 : r;
+}
+
 static int enter(struct copying *c, const char *name, struct err *e)
 {
     char copy[TREE_NAME_MAX + 1];
     AUTO_CLOSE int to = -1;
     AUTO_CLOSE int from = at_open(walk_top(&c->walk)->fd, name, O_RDONLY | O_DIRECTORY, 0);
     struct stat st;
+    bool merges;
     int r;
 
     if (from < 0 || fstat(from, &st) < 0)
         return err_sys(e, "opening");
     if (st.st_dev != c->dev)
         return err_set(e, ERR_CONFLICT, "something is mounted there");
-    if (mkdirat(top(c), name, 0700) < 0 ||
+    r = make_way(c, name, from, &merges, e);
+    if (r < 0)
+        return r;
+    if ((!merges && mkdirat(top(c), name, 0700) < 0) ||
         (to = at_open(top(c), name, O_RDONLY | O_DIRECTORY, 0)) < 0)
         return err_sys(e, "making a directory");
+    r = merges ? attributes_clear_extended(to, e) : 0;
+    if (r < 0)
+        return r;
     snprintf(copy, sizeof copy, "%s", name);
     r = walk_enter(&c->walk, take_fd(&from), copy, e);
     if (r < 0)
@@ -248,6 +282,7 @@ static bool is_skipped(const struct copying *c, const char *name)
 static int copy_name(struct copying *c, const char *name, struct err *e)
 {
     struct stat st;
+    bool merges;
     int r;
 
     if (fstatat(walk_top(&c->walk)->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -257,6 +292,9 @@ static int copy_name(struct copying *c, const char *name, struct err *e)
         return r;
     if (S_ISDIR(st.st_mode))
         return enter(c, name, e);
+    r = make_way(c, name, -1, &merges, e);
+    if (r < 0 || (c->options->onto && S_ISCHR(st.st_mode)))
+        return r; /* removed: there is nothing further down */
     r = link_again(c, name, &st, e);
     if (r != 0)
         return r < 0 ? r : 0;

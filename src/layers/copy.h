@@ -7,6 +7,7 @@
 #ifndef LAYERS_COPY_H
 #define LAYERS_COPY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -14,6 +15,7 @@
 struct copy_options {
     uint64_t bytes_max, entries_max; /* of file content, of names; 0: the defaults of tree/tree.h */
     const char *const *skip;         /* names at the top that are not wanted; ended by NULL */
+    bool onto; /* `to` holds all that is below `from` in a stack: the result is what both show */
     void (*progress)(void *user, uint64_t bytes, uint64_t entries);
     void *user;
 };
@@ -23,9 +25,9 @@ struct copy_report {
     uint64_t cloned; /* files that share their content with the source */
 };
 
-/* From `from`, which nobody changes meanwhile, to the empty directory `to`. `links` is another
- * empty directory on the same file system: files with several names wait there for their next one,
- * and what is left in it can go. The three stay the caller's. */
+/* From `from`, which nobody changes meanwhile, to the directory `to`, which is empty (but `onto`).
+ * `links` is another empty directory on the same file system: files with several names wait there
+ * for their next one, and what is left in it can go. The three stay the caller's. */
 int layers_copy(int from, int to, int links, const struct copy_options *o, struct copy_report *ret,
                 struct err *e);
 

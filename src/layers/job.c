@@ -21,6 +21,7 @@ static const struct kind {
     [LAYERS_MEASURE] = { .named = true },
     [LAYERS_CAPTURE] = { .fds = 1, .named = true, .waits = true },
     [LAYERS_DIFF] = { .fds = 2 },
+    [LAYERS_FLATTEN] = { .named = true },
 };
 
 bool layer_name_valid(const char *name)

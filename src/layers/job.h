@@ -41,6 +41,7 @@ enum layers_kind {
     LAYERS_CAPTURE,  /* descriptor: the top of a sandbox's writable layer; waits for GO */
     LAYERS_DIFF,     /* descriptors: the same, and a file for what has changed against `below`:
                         records as diff.c has them */
+    LAYERS_FLATTEN,  /* job.name becomes what `below` shows, with nothing below that */
     LAYERS_KIND_COUNT_,
 };
 

@@ -68,7 +68,9 @@ def look(path):
     if kind == stat.S_IFLNK: line.append(os.readlink(path))
     if kind == stat.S_IFREG:
         line += [st.st_size, hashlib.sha256(open(path, "rb").read()).hexdigest(), holes(path, st.st_size)]
-        line.append(seen.setdefault(st.st_ino, repr(os.fsencode(path))) if st.st_nlink > 1 else "")
+        names = seen.setdefault(st.st_ino, [])  # those that are the same file, once all are known
+        names.append(repr(os.fsencode(path)))
+        line.append(names)
     if kind in (stat.S_IFREG, stat.S_IFDIR):
         line.append(sorted((n, repr(os.getxattr(path, n))) for n in os.listxattr(path)))
     out.append(line)
@@ -241,6 +243,41 @@ def clones_differ(c):
         for b in [box, *boxes]:
             d.destroy(b)
         wait_for(lambda: layers(d) == [], "the fork's layer is gone")
+
+
+@test
+def high_stacks_become_one(c):
+    """Each round adds, changes and removes something; what is seen at the end is what was seen before."""
+    with Daemon(c) as d:
+        box = d.create()
+        make(d, box, "/root/all")
+        run(d, box, ["sh", "-c", "mkdir -p /root/opaque/old; echo o >/root/opaque/old/o"])
+        seen = 0
+        for i in range(10):
+            run(d, box, ["sh", "-c", f"echo {i} >/root/f{i}; rm -f /root/f{i - 2}; echo {i} >>/root/log; mkdir /tmp/d{i}; "
+                         f"ln /root/log /tmp/d{i}/log; rm -r /root/opaque; mkdir -p /root/opaque/new{i}"])
+            before = look(d, box, "/root", "/tmp")
+            snap = snapshot(d, box)
+            seen = max(seen, snap["layers"])
+            other = d.create(snapshot=snap["snapshot_id"])
+            same(before, look(d, other, "/root", "/tmp"), f"round {i}")
+            d.api.delete(f"/v1/snapshots/{snap['snapshot_id']}").expect(204)
+            d.destroy(box)
+            box = other
+        equal(seen, 8, "the highest stack")
+        # A paused one is built again on any number, too.
+        for i in range(10):
+            run(d, box, ["sh", "-c", f"echo {i} >>/root/log; echo {i} >/root/r{i}"])
+            before = look(d, box, "/root", "/tmp")
+            d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+            first = supervisor(d, box)
+            d.kill()
+            os.kill(first, signal.SIGKILL)
+            d.start()
+            check("gone" in d.api.post(f"/v1/sandboxes/{box}/resume").expect(200).json["reason"], "it was built again")
+            same(before, look(d, box, "/root", "/tmp"), f"resume {i}")
+        d.destroy(box)
+        wait_for(lambda: layers(d) == [] and unfinished(d) == [], "the layers are gone")
 
 
 @test
