@@ -2,10 +2,12 @@
 # parallel
 """Snapshots, forks and pauses: every byte and attribute comes back, whoever is killed meanwhile."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
+import sqlite3
 import struct
 import subprocess
 
@@ -347,6 +349,22 @@ def a_pause_survives_the_daemon(c):
         check("gone" not in answer["reason"], f"{answer['reason']}")
         states = {p["state"] for p in d.api.get(f"/v1/sandboxes/{box}/processes").json["processes"] if p["background"]}
         equal(states, {"running"}, "its program")
+        # The machine is started again: another boot, and nothing runs.
+        before = look(d, box, "/root")
+        d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+        first = supervisor(d, box)
+        d.stop()
+        os.kill(first, signal.SIGKILL)
+        with contextlib.closing(sqlite3.connect(d.state / "daemon/sandboxer.db")) as store, store:
+            store.execute("UPDATE sandboxes SET boot = 'another'")
+        d.start()
+        equal(d.get(box)["state"], "paused", "state")
+        check(d.get(box)["expires_at"] > answer["expires_at"], "the time that it may be paused")
+        answer = d.api.post(f"/v1/sandboxes/{box}/resume").expect(200).json
+        check("gone" in answer["reason"], f"{answer['reason']}")
+        same(before, look(d, box, "/root"), "its files, after a restart of the machine")
+        states = {p["state"] for p in d.api.get(f"/v1/sandboxes/{box}/processes").json["processes"]}
+        equal(states, {"exited"}, "its programs")
         # Its processes are killed while it is paused and the daemon away: the files are still there.
         for i in range(3):
             run(d, box, ["sh", "-c", f"echo {i} >/root/round{i}"])
