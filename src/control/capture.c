@@ -78,7 +78,6 @@ static void on_taken(struct keeper_job *j)
     struct capture *c = container_of(j, struct capture, job_);
 
     hook_point("capture.taken");
-    c->taken_ = true;
     if (!c->stay)
         thaw(c);
 }
@@ -222,7 +221,7 @@ void capture_start(struct sandbox *s, struct capture *c)
     int r = check(s, &e);
 
     c->sandbox_ = sandbox_ref(s);
-    c->frozen_ = c->freezing_ = c->thawing_ = c->taken_ = c->finished_ = false;
+    c->frozen_ = c->freezing_ = c->thawing_ = c->finished_ = false;
     c->job_.running = false;
     c->pause_ns = 0;
     if (is_captured(s, c)) {

@@ -26,7 +26,7 @@ struct capture {
     struct sandbox *sandbox_;
     struct keeper_job job_;
     int64_t still_ns_;
-    bool frozen_, freezing_, thawing_, taken_, finished_;
+    bool frozen_, freezing_, thawing_, finished_;
     int r_;
     struct err err_;
     struct loop_later later_;
