@@ -24,7 +24,8 @@ class Served:
     def __init__(self, c, config=""):
         self.c, self.port = c, free_port()
         self.d = Daemon(c, config=config)
-        c.write("daemon/profiles/base.yaml", (BUILD / "profiles/base.yaml").read_bytes())
+        for name in ("base.yaml", "code-interpreter-v1.yaml"):
+            c.write(f"daemon/profiles/{name}", (BUILD / "profiles" / name).read_bytes())
         self.start()
 
     def start(self):

@@ -296,3 +296,38 @@ for (const [name, step] of Object.entries(steps)) {
 for (const id of boxes) await Sandbox.kill(id).catch(() => {});
 process.exit(0);
 """
+
+# The same with the code interpreter: sessions that run code in pieces.
+CODE = r"""
+import { Sandbox } from '@e2b/code-interpreter';
+const equal = (a, b, why = '') => { if (JSON.stringify(a) !== JSON.stringify(b)) throw new Error(`${why} ${JSON.stringify(a)} is not ${JSON.stringify(b)}`); };
+let s;
+const steps = {
+    'Sandbox.create': async () => { s = await Sandbox.create({ envs: { COLOUR: 'green' } }); },
+    'runCode': async () => { const r = await s.runCode('x = 1\nprint("hi")\nx + 1'); equal([r.text, r.logs, r.error, r.executionCount], ['2', { stdout: ['hi\n'], stderr: [] }, undefined, 1]); },
+    'runCode (names stay)': async () => { const r = await s.runCode('x += 5\nx'); equal([r.text, r.executionCount], ['6', 2]); },
+    'runCode (error)': async () => { const r = await s.runCode('1/0'); equal([r.error.name, r.error.value], ['ZeroDivisionError', 'division by zero']); if (!r.error.traceback.includes('<cell>')) throw new Error(r.error.traceback); },
+    'runCode (streams)': async () => { const seen = []; await s.runCode('import sys, os\nfor i in range(3): print(i)\nprint("e", file=sys.stderr)\nos.system("echo sub")', { onStdout: (m) => seen.push(m.line), onStderr: (m) => seen.push(m.line) }); equal(seen.join('').split('').sort().join('').trim(), '012besu'); },
+    'runCode (envs)': async () => { equal((await s.runCode('import os\nos.environ["COLOUR"], os.environ.get("MORE")', { envs: { MORE: 'm' } })).text, "('green', 'm')"); equal((await s.runCode('os.environ.get("MORE")')).text, undefined); },
+    'runCode (html, much)': async () => { const r = await s.runCode('class H:\n  def _repr_html_(self): return "<b>"\nH()'); equal(r.results[0].html, '<b>'); equal((await s.runCode('"x" * 1000000')).text.length, 1000002); },
+    'runCode (await)': async () => { equal((await s.runCode('import asyncio\nawait asyncio.sleep(0, 7)')).text, '7'); },
+    'createCodeContext': async () => {
+        const c = await s.createCodeContext({ cwd: '/tmp' });
+        equal([c.language, c.cwd], ['python', '/tmp']);
+        equal((await s.runCode('import os\nx = "own"\nos.getcwd()', { context: c })).text, "'/tmp'");
+        equal((await s.runCode('x')).text, '6', 'the default context');
+        equal((await s.listCodeContexts()).length, 2);
+        await s.restartCodeContext(c);
+        equal((await s.runCode('x', { context: c })).error.name, 'NameError', 'after a restart');
+        await s.removeCodeContext(c);
+        const e = await s.runCode('1', { context: c }).then(() => null, (e) => e); if (!e) throw new Error('a context that is removed');
+    },
+    'runCode (another language)': async () => { const e = await s.runCode('1', { language: 'r' }).then(() => null, (e) => e); if (!e) throw new Error('it was taken'); },
+    'Sandbox.kill': async () => { equal(await s.kill(), true); },
+};
+for (const [name, step] of Object.entries(steps)) {
+    const say = (how, why) => console.log(JSON.stringify({ step: name, how, why }));
+    await step().then(() => say('pass'), (e) => say('fail', `${e.constructor.name}: ${e.message}`.slice(0, 800)));
+}
+process.exit(0);
+"""

@@ -8,13 +8,13 @@ Every method that is called is listed with what came of it.
 import os
 
 from e2b import Served
-from e2b_story import STORY
+from e2b_story import CODE, STORY
 from harness import check, equal, main, test
 from mcp import script
 from npm import modules
 
 NEWEST, OLDER = ("e2b@2.51.0",), ("e2b@2.50.0",)
-CLI = ("@e2b/cli@2.19.0",)
+CLI, INTERPRETER = ("@e2b/cli@2.19.0",), ("@e2b/code-interpreter@2.8.0",)
 INSTALL_SECONDS = 170
 SLOW = {"seconds": 400}
 ROOT = {**SLOW, "only": "root", "because": "it is the same client"}
@@ -44,6 +44,15 @@ def the_newest_sdk(c):
 @test(**ROOT)
 def an_older_sdk(c):
     play(c, OLDER, "big", "v2")
+
+
+@test(**SLOW)
+def the_code_interpreter(c):
+    place = modules(INTERPRETER, INSTALL_SECONDS)
+    with Served(c) as s:
+        said = script(c, place, "code.mjs", CODE, [], HOME=str(c.home), **s.key())
+        check(len(said) > 10, f"only {len(said)} steps were taken")
+        tell(said)
 
 
 @test(**ROOT)

@@ -66,6 +66,14 @@ def tokens_of_sandboxes(c):
                 equal([gone.status, gone.json["code"], gone.json["message"]], [502, 502, "The sandbox was not found"], f"{path} of {sandbox}")
         closed = one.ask("GET", "/", **{"E2b-Sandbox-Port": "8080"})
         equal([closed.status, closed.json], [502, {"message": "The sandbox is running but port is not open", "port": 8080, "code": 502}], "a closed port")
+        # The code interpreter's port has a token of its own, which is good for nothing else.
+        code = {"E2b-Sandbox-Port": "49999"}
+        other = s.ask("POST", f"/v2/sandboxes/{two.id}/connect", {}, X_API_KEY=key).expect(200).json["trafficAccessToken"]
+        own = s.ask("POST", f"/v2/sandboxes/{one.id}/connect", {}, X_API_KEY=key).expect(200).json["trafficAccessToken"]
+        for token, status in ((own, 200), (other, 401), ("", 401)):
+            one.ask("GET", "/contexts", **{**code, "X-Access-Token": "", "E2B-Traffic-Access-Token": token}).expect(status)
+        one.rpc("process.Process/List", {}, **{"X-Access-Token": own}).expect(401)
+        one.ask("GET", "/nowhere", **code).expect(404)
         # The header means nothing on our own paths.
         one.ask("GET", "/v1/sandboxes").expect(401)
         two_gone = s.ask("DELETE", f"/sandboxes/{two.id}", X_API_KEY=key).expect(204)

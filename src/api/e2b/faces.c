@@ -56,15 +56,28 @@ int e2b_open(struct api *a, struct err *e)
     return err_wrap(e, r, "the key for E2B's clients");
 }
 
-void e2b_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT])
+static void make_token(const struct api *a, const char *what, char ret[static E2B_TOKEN_TEXT])
 {
     struct buf text AUTO(buf_done) = BUF_INIT(E2B_TOKEN_TEXT);
     unsigned char code[CRYPTO_SHA256_SIZE];
 
-    crypto_hmac_sha256((struct str){ (const char *)a->e2b_key, sizeof a->e2b_key }, str_from(id),
+    crypto_hmac_sha256((struct str){ (const char *)a->e2b_key, sizeof a->e2b_key }, str_from(what),
                        code);
     crypto_hex((struct str){ (const char *)code, sizeof code }, &text);
     str_copy(buf_str(&text), ret, E2B_TOKEN_TEXT);
+}
+
+void e2b_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT])
+{
+    make_token(a, id, ret);
+}
+
+void e2b_traffic_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT])
+{
+    char what[ID_MAX + 16];
+
+    snprintf(what, sizeof what, "traffic:%s", id);
+    make_token(a, what, ret);
 }
 
 bool e2b_may_enter(const struct caller *who)
@@ -179,6 +192,26 @@ static bool by_box_token(struct call *c)
     return enter(c);
 }
 
+/* --- another port's service that is ours --- */
+
+static bool traffic_is_right(const struct call *c)
+{
+    char right[E2B_TOKEN_TEXT];
+
+    e2b_traffic_token(c->api, sandbox_view(c->sandbox).record->id, right);
+    return crypto_equal(str_from(right), call_header(c, "E2B-Traffic-Access-Token"));
+}
+
+static bool by_either_token(struct call *c)
+{
+    if (!find_box(c, call_header(c, "E2b-Sandbox-Id")))
+        return false;
+    if (!traffic_is_right(c) && !token_is_right(c, call_header(c, "X-Access-Token")))
+        return refuse(c, "send E2B-Traffic-Access-Token or X-Access-Token, as creating the sandbox "
+                         "told them");
+    return enter(c);
+}
+
 /* --- envd's files: by a link, too --- */
 
 struct seeking {
@@ -251,6 +284,7 @@ static bool by_box_token_or_link(struct call *c)
 }
 
 const struct route_face envd_face = { .authenticate = by_box_token, .fail = fail_plainly };
+const struct route_face port_face = { .authenticate = by_either_token, .fail = fail_plainly };
 const struct route_face envd_files_face = { .authenticate = by_box_token_or_link,
                                             .fail = fail_plainly };
 

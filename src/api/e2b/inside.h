@@ -10,6 +10,7 @@
 enum {
     E2B_TOKEN_TEXT = 65, /* of a sandbox, with its NUL */
     E2B_ENVD_PORT = 49983,
+    E2B_CODE_PORT = 49999,
     E2B_USER_MAX = 64,
 };
 
@@ -18,12 +19,14 @@ enum {
 
 /* --- faces.c: who asks, and how it is told what went wrong --- */
 extern const struct route_face e2b_face; /* the control plane: by a key */
-extern const struct route_face envd_face,
-    envd_files_face; /* by a sandbox's token; for files, a signature will do */
+extern const struct route_face envd_face, envd_files_face,
+    port_face; /* by a sandbox's token; for files, a signature will do; for ports, theirs */
 extern const struct route_face rpc_face, rpc_stream_face; /* the same in Connect's words */
 
-/* The token that opens one sandbox's envd. */
+/* The token that opens one sandbox's envd; and the one for its other ports, which clients send
+ * there. */
 void e2b_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT]);
+void e2b_traffic_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT]);
 /* Whether who asks may have it: it is good for programs and files. */
 bool e2b_may_enter(const struct caller *who);
 
@@ -59,6 +62,7 @@ void rpc_fail(struct call *c, int status, const char *message);
 
 /* --- the tables --- */
 extern const struct route routes_e2b[], routes_e2b_later[], routes_e2b_templates[];
+extern const struct route routes_e2b_code[];
 extern const struct route routes_envd[], routes_envd_files[], routes_envd_process[],
     routes_envd_filesystem[], routes_envd_watch[];
 

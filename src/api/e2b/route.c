@@ -6,6 +6,8 @@ static const struct route *const envd_tables[] = { routes_envd,         routes_e
                                                    routes_envd_process, routes_envd_filesystem,
                                                    routes_envd_watch,   NULL };
 
+static const struct route *const code_tables[] = { routes_e2b_code, NULL };
+
 static void no_such_path(struct call *c)
 {
     call_fail_with(c, 404, "not_found", "there is no such path");
@@ -82,12 +84,15 @@ static bool route_plane(struct call *c)
 
 static bool route_inside(struct call *c)
 {
+    uint64_t port = port_of(c);
+    const struct route *const *tables = port == E2B_ENVD_PORT   ? envd_tables
+                                        : port == E2B_CODE_PORT ? code_tables
+                                                                : NULL;
     unsigned allowed;
 
     c->route = &closed;
-    if (port_of(c) == E2B_ENVD_PORT)
-        c->route =
-            route_find_in(envd_tables, http_request(c->x)->method, &c->path, c->params, &allowed);
+    if (tables)
+        c->route = route_find_in(tables, http_request(c->x)->method, &c->path, c->params, &allowed);
     if (!c->route)
         c->route = &unknown_inside;
     return true;

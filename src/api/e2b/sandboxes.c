@@ -64,6 +64,16 @@ static void put_token(struct json_writer *w, const struct call *c, const char *i
     put(w, "envdAccessToken", token);
 }
 
+static void put_traffic_token(struct json_writer *w, const struct call *c, const char *id)
+{
+    char token[E2B_TOKEN_TEXT];
+
+    if (!e2b_may_enter(&c->caller))
+        return;
+    e2b_traffic_token(c->api, id, token);
+    put(w, "trafficAccessToken", token);
+}
+
 static void write_made(struct json_writer *w, const void *what)
 {
     const struct shown *s = what;
@@ -71,8 +81,7 @@ static void write_made(struct json_writer *w, const void *what)
     json_begin_object(w);
     put_names(w, s->record);
     put_token(w, s->call, s->record->id);
-    json_key(w, STR("trafficAccessToken"));
-    json_put_null(w);
+    put_traffic_token(w, s->call, s->record->id);
     json_key(w, STR("domain"));
     json_put_null(w);
     json_end_object(w);

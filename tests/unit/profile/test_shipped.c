@@ -11,6 +11,7 @@ TEST(shipped_profiles)
         { CATALOG_DEFAULT_PROFILE, "ext.local" },
         { "profile.agent-dev", "ext.local" },
         { "profile.base", "ext.local" },
+        { "profile.code-interpreter-v1", "ext.local" },
         { "profile.build", "ext.local" },
         { "profile.compose-e2e", "ext.compose-ssh" },
         { "profile.compose-checkpoint", "ext.compose-ssh" },

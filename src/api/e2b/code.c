@@ -1,0 +1,496 @@
+/* What E2B's code interpreter serves on port 49999 of its sandboxes: sessions that run code in
+ * pieces. A session is a background process with a tag of its own, so the daemon keeps nothing of
+ * it in mind, and finds it again after a restart. */
+#include "api/e2b/code.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/e2b/inside.h"
+#include "api/processes.h"
+
+enum { LINE_MAX_BYTES = 8 << 20, CODE_MAX = 4 << 20, CONTEXTS_MAX = 32 };
+
+#define TAG     "e2b.code:"
+#define DEFAULT "default"
+
+static void put(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, str_from(key));
+    json_put_lossy(w, str_from(value));
+}
+
+/* --- sessions --- */
+
+struct search {
+    const char *id; /* NULL: any */
+    struct process *found;
+    size_t n;
+};
+
+/* Its id, if it is a session; NULL: it is none, or over. */
+static const char *session_id(const struct process_view *v)
+{
+    return !v->ended && v->request->tag && strncmp(v->request->tag, TAG, strlen(TAG)) == 0
+               ? v->request->tag + strlen(TAG)
+               : NULL;
+}
+
+static void look_at(void *user, struct process *p)
+{
+    struct search *s = user;
+    struct process_view v;
+    const char *id;
+
+    process_view(p, &v);
+    id = session_id(&v);
+    s->n += id != NULL;
+    if (id && s->id && strcmp(id, s->id) == 0)
+        s->found = p; /* the last one, if an older one is still on its way out */
+}
+
+/* Referenced; NULL: there is none. */
+static struct process *find_session(struct call *c, const char *id)
+{
+    struct search s = { .id = id };
+
+    process_each(c->sandbox, look_at, &s);
+    return s.found ? process_ref(s.found) : NULL;
+}
+
+/* --- a piece of code --- */
+
+struct code_request {
+    const char *code, *context, *language, *cwd;
+    struct json_map env;
+};
+
+struct work {
+    struct call *call;
+    struct process_op op;
+    struct process_request request;
+    char tag[sizeof TAG + ID_MAX];
+    struct process *process; /* referenced */
+    void (*next)(struct work *k);
+    /* of an execution */
+    struct code_request asked;
+    struct watcher watcher;
+    char id[ID_MAX];
+    struct buf input, line;
+};
+
+static void work_end(struct call *c)
+{
+    struct work *k = c->state;
+
+    watcher_stop(&k->watcher);
+    process_unref(k->process);
+    buf_done(&k->input);
+    buf_done(&k->line);
+    free(k);
+}
+
+static void work_gone(struct call *c)
+{
+    struct work *k = c->state;
+
+    watcher_stop(&k->watcher);
+}
+
+static struct work *work_new(struct call *c)
+{
+    struct work *k = calloc(1, sizeof *k);
+
+    if (!k)
+        abort();
+    k->call = c;
+    buf_init(&k->input, 2 * CODE_MAX);
+    buf_init(&k->line, LINE_MAX_BYTES);
+    c->state = k;
+    c->on_end = work_end;
+    c->on_gone = work_gone;
+    return k;
+}
+
+static void started(struct process_op *op, int r, const struct err *e)
+{
+    struct work *k = container_of(op, struct work, op);
+    struct call *c = k->call;
+
+    if (r >= 0)
+        k->process = take_ptr(op->process);
+    if (c->x && r < 0)
+        call_fail(c, e);
+    else if (c->x)
+        k->next(k);
+    call_unref(c);
+}
+
+/* Starts a session and goes on with `next`. */
+static void start_session(struct work *k, const char *id, const char *cwd,
+                          void (*next)(struct work *k))
+{
+    static const char *const argv[] = { "python3", "-c", e2b_kernel_py };
+    struct call *c = k->call;
+
+    snprintf(k->tag, sizeof k->tag, TAG "%s", id);
+    k->next = next;
+    k->request = (struct process_request){ .argv = { argv, COUNT_OF(argv) },
+                                           .cwd = cwd,
+                                           .user = "user",
+                                           .tag = k->tag,
+                                           .stdin_ = true,
+                                           .background = true,
+                                           .rows = 24,
+                                           .cols = 80 };
+    k->op.request = &k->request;
+    k->op.done = started;
+    call_ref(c);
+    process_start(c->sandbox, &c->caller.actor, &k->op);
+}
+
+/* --- its answer --- */
+
+static void end_with(struct work *k, struct str last)
+{
+    struct call *c = k->call;
+
+    watcher_stop(&k->watcher);
+    if (last.n && http_write(c->x, last, NULL) < 0)
+        http_cut(call_take_exchange(c));
+    else
+        http_end(call_take_exchange(c));
+}
+
+/* A line of the session; those of other requests begin otherwise. 1: the client is full. */
+static int tell_line(struct work *k)
+{
+    size_t n = strlen(k->id);
+    struct str line = buf_str(&k->line);
+    int r;
+
+    if (line.n < n + 2 || memcmp(line.p, k->id, n) != 0 || line.p[n] != ' ')
+        return 0;
+    line = (struct str){ line.p + n + 1, line.n - n - 1 };
+    if (str_eq(line, STR("end\n"))) {
+        end_with(k, STR(""));
+        return -1;
+    }
+    r = http_write(k->call->x, line, NULL);
+    if (r < 0) {
+        watcher_stop(&k->watcher);
+        http_cut(call_take_exchange(k->call));
+    }
+    return r;
+}
+
+static bool on_output(struct watcher *w, int channel, struct str data)
+{
+    struct work *k = container_of(w, struct work, watcher);
+    bool full = false;
+
+    while (channel == 1 && data.n) {
+        size_t n = str_find(data, '\n');
+        bool whole = n < data.n;
+        int r;
+
+        n += whole;
+        if (buf_add(&k->line, (struct str){ data.p, n }) < 0) {
+            watcher_stop(w);
+            http_cut(call_take_exchange(k->call));
+            return true;
+        }
+        data = (struct str){ data.p + n, data.n - n };
+        if (!whole)
+            break;
+        r = tell_line(k);
+        buf_clear(&k->line);
+        if (r < 0)
+            return true;
+        full |= r > 0;
+    }
+    return !full;
+}
+
+static void on_ended(struct watcher *w, const struct ext_end *end)
+{
+    struct work *k = container_of(w, struct work, watcher);
+
+    if (end->how == EXT_LOST)
+        http_cut(call_take_exchange(k->call));
+    else
+        end_with(k, STR("{\"type\":\"error\",\"name\":\"SessionEnded\",\"value\":\"the session's "
+                        "process has ended\",\"traceback\":\"\"}\n"));
+}
+
+static void on_behind(struct watcher *w)
+{
+    http_cut(call_take_exchange(container_of(w, struct work, watcher)->call));
+}
+
+static void give_input(struct work *k)
+{
+    while (k->input.n) {
+        ssize_t n = process_stdin(k->process, buf_str(&k->input), NULL);
+
+        if (n <= 0) /* full: `room` comes; or over, which is told */
+            return;
+        buf_drop(&k->input, (size_t)n);
+    }
+}
+
+static void on_room(struct watcher *w)
+{
+    give_input(container_of(w, struct work, watcher));
+}
+
+static const struct watcher_events watcher_events = {
+    .output = on_output, .ended = on_ended, .fell_behind = on_behind, .room = on_room
+};
+
+static void on_drain(struct http_exchange *x)
+{
+    struct call *c = http_state(x);
+    struct work *k = c->state;
+
+    watcher_resume(&k->watcher);
+}
+
+static int write_input(struct work *k, struct err *e)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, &k->input, JSON_COMPACT);
+    json_begin_object(&w);
+    put(&w, "id", k->id);
+    put(&w, "code", k->asked.code);
+    json_key(&w, STR("env_vars"));
+    json_begin_object(&w);
+    for (size_t i = 0; i < k->asked.env.n; i++)
+        put(&w, k->asked.env.p[i].key, k->asked.env.p[i].value);
+    json_end_object(&w);
+    json_end_object(&w);
+    return json_writer_finish(&w, e) < 0 ? -1 : buf_add_c(&k->input, '\n');
+}
+
+static void run_code(struct work *k)
+{
+    static const struct h1_field fields[] = {
+        { { "Content-Type", 12 }, { "application/x-ndjson", 20 } },
+        { { "Cache-Control", 13 }, { "no-store", 8 } },
+    };
+    struct call *c = k->call;
+    struct err e = { .code = ERR_TOO_BIG, .msg = "the code is too long" };
+
+    if (id_make("run_", k->id, &e) < 0 || write_input(k, &e) < 0 ||
+        http_begin(c->x, 200, fields, COUNT_OF(fields), HTTP_UNKNOWN, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    http_on_drain(c->x, on_drain);
+    k->watcher.events = &watcher_events;
+    process_watch(k->process, &k->watcher, true);
+    give_input(k);
+}
+
+#define AT(member) JSON_AT(struct code_request, member)
+
+static const struct json_field execute_fields[] = {
+    { "code", JSON_KIND_STR, AT(code), .required = true, .max = CODE_MAX },
+    { "context_id", JSON_KIND_STR, AT(context), .max = ID_MAX - 1 },
+    { "language", JSON_KIND_STR, AT(language), .max = 32 },
+    { "env_vars", JSON_KIND_MAP, AT(env), .max = REQUEST_ENV_MAX },
+};
+
+/* False: it is answered. */
+static bool read_code(struct call *c, const struct json_field *fields, size_t n,
+                      struct code_request *q)
+{
+    struct err e;
+    int r = e2b_bind(c, c->json, fields, n, q, &e);
+
+    if (r >= 0 && q->language && q->language[0] && strcmp(q->language, "python") != 0)
+        r = err_set(&e, ERR_UNSUPPORTED, "language: there is python here, and no %s", q->language);
+    if (r < 0)
+        call_fail(c, &e);
+    return r >= 0;
+}
+
+static void execute(struct call *c)
+{
+    struct code_request q = { 0 };
+    struct work *k;
+    const char *id;
+
+    if (!read_code(c, execute_fields, COUNT_OF(execute_fields), &q))
+        return;
+    id = q.context && q.context[0] ? q.context : DEFAULT;
+    k = work_new(c);
+    k->asked = q;
+    k->process = find_session(c, id);
+    if (k->process)
+        run_code(k);
+    else if (strcmp(id, DEFAULT) == 0)
+        start_session(k, id, e2b_home(c, "user"), run_code);
+    else
+        call_fail_with(c, 404, "not_found", "there is no such context");
+}
+
+/* --- contexts --- */
+
+static void write_session(struct json_writer *w, const struct process_view *v)
+{
+    json_begin_object(w);
+    put(w, "id", v->request->tag + strlen(TAG));
+    put(w, "language", "python");
+    put(w, "cwd", v->request->cwd ? v->request->cwd : "/");
+    json_end_object(w);
+}
+
+static void write_one(struct json_writer *w, const void *what)
+{
+    struct process_view v;
+
+    process_view(what, &v);
+    write_session(w, &v);
+}
+
+static void answer_session(struct work *k)
+{
+    call_answer(k->call, 200, write_one, k->process);
+}
+
+static const struct json_field context_fields[] = {
+    { "language", JSON_KIND_STR, AT(language), .max = 32 },
+    { "cwd", JSON_KIND_STR, AT(cwd), .max = 4095 },
+};
+
+static void create_context(struct call *c)
+{
+    struct code_request q = { 0 };
+    struct search s = { 0 };
+    char id[ID_MAX];
+    const char *cwd;
+    struct err e;
+
+    if (!read_code(c, context_fields, COUNT_OF(context_fields), &q))
+        return;
+    cwd = e2b_path(c, "user", str_from(q.cwd));
+    if (!cwd)
+        return;
+    process_each(c->sandbox, look_at, &s);
+    if (s.n >= CONTEXTS_MAX)
+        call_fail_with(c, 429, "quota", "this sandbox has as many contexts as it may have");
+    else if (id_make("ctx_", id, &e) < 0)
+        call_fail(c, &e);
+    else
+        start_session(work_new(c), id, cwd, answer_session);
+}
+
+static void put_context(void *user, struct process *p)
+{
+    struct process_view v;
+
+    process_view(p, &v);
+    if (session_id(&v))
+        write_session(user, &v);
+}
+
+static void write_list(struct json_writer *w, const void *what)
+{
+    const struct call *c = what;
+
+    json_begin_array(w);
+    process_each(c->sandbox, put_context, w);
+    json_end_array(w);
+}
+
+static void list_contexts(struct call *c)
+{
+    call_answer(c, 200, write_list, c);
+}
+
+/* --- the end of one --- */
+
+static bool ignore_output(struct watcher *w, int channel, struct str data)
+{
+    (void)w;
+    (void)channel;
+    (void)data;
+    return true;
+}
+
+static void on_killed(struct watcher *w, const struct ext_end *end)
+{
+    struct work *k = container_of(w, struct work, watcher);
+
+    (void)end;
+    k->next(k);
+}
+
+static void ignore_behind(struct watcher *w)
+{
+    (void)w; /* cannot be: it takes everything at once */
+}
+
+static const struct watcher_events kill_events = { .output = ignore_output,
+                                                   .ended = on_killed,
+                                                   .fell_behind = ignore_behind };
+
+/* Kills the session that the path names, and goes on with `next` when it is gone. */
+static void kill_session(struct call *c, void (*next)(struct work *k))
+{
+    struct process *p = NULL;
+    char id[ID_MAX] = "";
+    struct work *k;
+
+    if (str_copy(c->params[0], id, sizeof id))
+        p = find_session(c, id);
+    if (!p) {
+        call_fail_with(c, 404, "not_found", "there is no such context");
+        return;
+    }
+    k = work_new(c);
+    k->process = p;
+    k->next = next;
+    k->watcher.events = &kill_events;
+    process_watch(p, &k->watcher, true);
+    (void)process_signal(p, SIGKILL, EXT_SCOPE_TREE, NULL); /* if it is over, that is told */
+}
+
+static void answer_removed(struct work *k)
+{
+    call_answer_empty(k->call);
+}
+
+static void remove_context(struct call *c)
+{
+    kill_session(c, answer_removed);
+}
+
+static void start_again(struct work *k)
+{
+    struct call *c = k->call;
+    struct process_view v;
+    const char *cwd;
+
+    process_view(k->process, &v);
+    cwd = arena_dup(&c->arena, str_from(v.request->cwd));
+    process_unref(take_ptr(k->process));
+    start_session(k, arena_dup(&c->arena, c->params[0]), cwd, answer_session);
+}
+
+static void restart_context(struct call *c)
+{
+    kill_session(c, start_again);
+}
+
+const struct route routes_e2b_code[] = {
+    { H1_POST, VERB_EXEC, "/execute", ROUTE_JSON | ROUTE_LONG, execute, .face = &port_face },
+    { H1_POST, VERB_EXEC, "/contexts", ROUTE_JSON, create_context, .face = &port_face },
+    { H1_GET, VERB_EXEC, "/contexts", 0, list_contexts, .face = &port_face },
+    { H1_DELETE, VERB_EXEC, "/contexts/{id}", 0, remove_context, .face = &port_face },
+    { H1_POST, VERB_EXEC, "/contexts/{id}/restart", 0, restart_context, .face = &port_face },
+    { .path = NULL },
+};
