@@ -51,7 +51,7 @@ static const struct {
     { "Actuals", "wall_seconds% cpu_seconds% peak_bytes# oom_kills#" },
     { "Quote", "!currency !per_hour# per_create# total#" },
     { "Process", "!process# pid# argv[] state=running|exited started_at@ exited_at@ exit_code~ "
-                 "signal timed_out? lost? tty? background? lost_bytes#" },
+                 "signal timed_out? lost? tty? background? tag lost_bytes#" },
     { "Collected", "!process:Process !exit_code~ !signal !timed_out? !lost? oom_kills# "
                    "memory_limit# stdout stdout_b64 stderr stderr_b64 !truncated?" },
     { "ProcessList", "!processes[Process]" },
@@ -86,7 +86,7 @@ static const struct {
     { "TokenList", "!tokens[Token]" },
     { "NewToken",
       "!id !name !owner !actor=adm|agt|atm !verbs[] !labels{} role gateway? !created_at@ "
-      "expires_at@ !token" },
+      "expires_at@ !token e2b_url" },
     { "Peer",
       "!id !owner !role=apprentice|journeyman|master client !state=alive|left|ending !created_at@ "
       "seen_at@ !sandboxes# !made_last_hour# !minutes_last_day#" },

@@ -291,15 +291,14 @@ const struct route_face envd_files_face = { .authenticate = by_box_token_or_link
 /* --- Connect --- */
 
 static const struct {
-    int status; /* of ours */
     const char *code;
-    int answered;
+    int status, answered; /* ours, and theirs */
 } rpc_codes[] = {
-    { 400, "invalid_argument", 400 },    { 401, "unauthenticated", 401 },
-    { 403, "permission_denied", 403 },   { 404, "not_found", 404 },
-    { 409, "failed_precondition", 400 }, { 413, "resource_exhausted", 429 },
-    { 429, "resource_exhausted", 429 },  { 501, "unimplemented", 501 },
-    { 503, "unavailable", 503 },         { 504, "deadline_exceeded", 504 },
+    { "invalid_argument", 400, 400 },    { "unauthenticated", 401, 401 },
+    { "permission_denied", 403, 403 },   { "not_found", 404, 404 },
+    { "failed_precondition", 409, 400 }, { "resource_exhausted", 413, 429 },
+    { "resource_exhausted", 429, 429 },  { "unimplemented", 501, 501 },
+    { "unavailable", 503, 503 },         { "deadline_exceeded", 504, 504 },
 };
 
 static const char *rpc_code(int status, int *ret)

@@ -107,31 +107,31 @@ static int hex_of(char c)
 }
 
 /* What was not written by us stays as it is. */
-static void write_name(struct json_writer *w, struct str label)
+static void write_name(struct json_writer *w, const char *label)
 {
     char text[LABEL_NAME_MAX + 1];
-    struct str in = label;
+    const char *in;
     size_t n = 0;
 
-    if (str_starts(label, STR(ESCAPED)) && label.n <= LABEL_NAME_MAX) {
-        in = (struct str){ label.p + strlen(ESCAPED), label.n - strlen(ESCAPED) };
-        for (size_t i = 0; i < in.n; i++) {
-            bool coded = in.p[i] == '/' && i + 2 < in.n && hex_of(in.p[i + 1]) >= 0 &&
-                         hex_of(in.p[i + 2]) >= 0;
-
-            text[n++] = coded ? (char)(hex_of(in.p[i + 1]) << 4 | hex_of(in.p[i + 2])) : in.p[i];
-            i += coded ? 2 : 0;
-        }
-        in = (struct str){ text, n };
+    if (strncmp(label, ESCAPED, strlen(ESCAPED)) != 0 || strlen(label) > LABEL_NAME_MAX) {
+        json_key(w, str_from(label));
+        return;
     }
-    json_key(w, str_is_utf8(in) ? in : label);
+    in = label + strlen(ESCAPED);
+    while (*in) {
+        bool coded = in[0] == '/' && hex_of(in[1]) >= 0 && hex_of(in[2]) >= 0;
+
+        text[n++] = coded ? (char)(hex_of(in[1]) << 4 | hex_of(in[2])) : in[0];
+        in += coded ? 3 : 1;
+    }
+    json_key(w, str_is_utf8((struct str){ text, n }) ? (struct str){ text, n } : str_from(label));
 }
 
 void metadata_write(struct json_writer *w, const struct json_map *labels)
 {
     json_begin_object(w);
     for (size_t i = 0; i < labels->n; i++) {
-        write_name(w, str_from(labels->p[i].key));
+        write_name(w, labels->p[i].key);
         json_put_lossy(w, str_from(labels->p[i].value));
     }
     json_end_object(w);
