@@ -174,5 +174,8 @@ const struct route routes_e2b_later[] = {
     { H1_POST, VERB_CREATE, "/sandboxes/{id}/fork", ONE, not_here, .face = &e2b_face },
     { H1_POST, VERB_CREATE, "/sandboxes/{id}/snapshots", ONE, not_here, .face = &e2b_face },
     { H1_GET, VERB_READ, "/snapshots", 0, not_here, .face = &e2b_face },
+    { H1_POST, VERB_CREATE, "/templates", 0, not_here, .face = &e2b_face },
+    { H1_POST, VERB_CREATE, "/v2/templates", 0, not_here, .face = &e2b_face },
+    { H1_POST, VERB_CREATE, "/v3/templates", 0, not_here, .face = &e2b_face },
     { .path = NULL },
 };
