@@ -27,6 +27,11 @@ def layer(*members):
     return out.getvalue()
 
 
+def squeeze(data):
+    """The same bytes at any time."""
+    return gzip.compress(data, mtime=0)
+
+
 def folder(name):
     return member(f"{name}/", kind=tarfile.DIRTYPE)
 
@@ -52,7 +57,7 @@ CONFIG = {"Env": ["COLOUR=blue", "PATH=/bin"], "WorkingDir": "/srv",
 class Image:
     """Its blobs by digest, its manifest last."""
 
-    def __init__(self, layers=None, config=None, pack=gzip.compress, architecture="amd64"):
+    def __init__(self, layers=None, config=None, pack=squeeze, architecture="amd64"):
         self.blobs = {}
         self.plain = layers if layers is not None else [base_layer(), upper_layer()]
         self.config = {"architecture": architecture, "os": "linux", "config": config or CONFIG,
