@@ -37,6 +37,12 @@ static void on_done(struct keeper_job *j, int r, const struct err *e,
 
 static const struct keeper_events events = { .done = on_done };
 
+static void add_below(struct layers_job *job, const struct json_strs *names)
+{
+    for (size_t i = 0; i < names->n && job->n_below < LAYERS_STACK_MAX; i++)
+        snprintf(job->below[job->n_below++], LAYER_NAME_MAX, "%s", names->p[i]);
+}
+
 static int begin(struct diff_op *op, int upper, struct err *e)
 {
     const struct sandbox *s = op->sandbox_;
@@ -45,8 +51,8 @@ static int begin(struct diff_op *op, int upper, struct err *e)
 
     layers_job_fill(&job, LAYERS_DIFF, NULL);
     job.entries_max = CHANGES_MAX;
-    for (size_t i = 0; i < s->facts.layers.n && i < LAYERS_STACK_MAX; i++)
-        snprintf(job.below[job.n_below++], LAYER_NAME_MAX, "%s", s->facts.layers.p[i]);
+    add_below(&job, &s->facts.layers);
+    add_below(&job, &s->facts.base);
     op->file = control_scratch(s->control, e);
     if (op->file < 0)
         return op->file;
@@ -71,12 +77,9 @@ void diff_upper(struct sandbox *s, int r, const struct err *e, const int *fd)
 
 void sandbox_diff(struct sandbox *s, struct diff_op *op)
 {
-    const struct ext_start look = { .what = EXT_STAT };
     struct err e;
-    int r = sandbox_check_usable(s, &look, &e);
+    int r = sandbox_check_usable(s, EXT_CAN_SNAPSHOT, &e);
 
-    if (r >= 0 && !(s->ops->can & EXT_CAN_SNAPSHOT))
-        r = err_set(&e, ERR_UNSUPPORTED, "%s does not show what is written", s->ops->id);
     op->sandbox_ = sandbox_ref(s);
     op->file = -1;
     if (r < 0) {

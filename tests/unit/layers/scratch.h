@@ -56,7 +56,6 @@ static inline int scratch_keeper(int storage, const struct layers_job *job, size
     if (*ret == 0)
         _exit(keeper_run(pair[1], storage));
     close(pair[1]);
-    scratch_waits = job->kind < LAYERS_KIND_COUNT_ && layers_kind_waits(job->kind);
     CHECK_OK(ipc_send(pair[0], job, size, fds, n, &e), e);
     return pair[0];
 }
