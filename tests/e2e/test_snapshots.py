@@ -12,6 +12,7 @@ import struct
 import subprocess
 
 import images
+from client import Client
 from daemon import PROFILE, PROFILES, Cut, Daemon
 from harness import check, equal, main, processes, test, wait_for
 
@@ -245,6 +246,29 @@ def clones_differ(c):
         for b in [box, *boxes]:
             d.destroy(b)
         wait_for(lambda: layers(d) == [], "the fork's layer is gone")
+
+
+@test
+def the_command_line_does_all_of_it(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        cli.sh(box, "echo data >/root/data").expect(0)
+        check("added   file  root/data" in cli("diff", box).expect(0).text, "diff")
+        snap = cli("snapshot", box, "-q", "--name", "one").expect(0).text
+        equal(cli.lines("snapshots", "list", "-q"), [snap], "the list")
+        equal(cli.json("snapshots", "get", "one")["snapshot_id"], snap, "by its name")
+        other = cli("restore", "one", "-q", "--label", "a=b").expect(0).text
+        equal(cli.sh(other, "cat /root/data").expect(0).text, "data", "what was restored")
+        equal(cli.json("get", other)["labels"], {"a": "b"}, "labels")
+        equal(len(cli.lines("fork", box, "-n", "2", "-q")), 2, "forks")
+        cli("fork", box, "-n", "0").expect(2)
+        equal(cli.json("pause", box)["state"], "paused", "state")
+        cli.sh(box, "true").expect((1, 4, 125), says="resume it first")
+        check(cli.json("resume", box)["state"] in ("ready", "active"), "state")
+        cli("snapshots", "delete", "one").expect(0)
+        cli("snapshots", "delete", "one").expect(3)
+        cli("restore", "one").expect(3)
 
 
 @test
