@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel
 """Files that are written while they are captured, and whoever dies meanwhile.
 
 A program in a sandbox changes files, forces each change to disk and then says so in a journal. Meanwhile the sandbox
