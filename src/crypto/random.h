@@ -11,8 +11,8 @@
  * may be used. */
 int crypto_random(void *out, size_t n, struct err *e);
 
-/* A secret for people to copy: the prefix and 40 random digits, hexadecimal or, with five bits each,
- * letters and digits that are not mistaken for each other. */
+/* A secret for people to copy: the prefix and 40 random digits, hexadecimal or, with five bits
+ * each, letters and digits that are not mistaken for each other. */
 enum { CRYPTO_TEXT_CHARS = 40, CRYPTO_TEXT_MAX = 64 };
 enum crypto_digits { CRYPTO_HEX = 16, CRYPTO_BASE32 = 32 };
 int crypto_random_text(const char *prefix, enum crypto_digits digits,

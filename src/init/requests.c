@@ -266,9 +266,8 @@ static int (*const requests[])(int conn, struct err *e) = {
     [CONTROL_FORGET] = serve_forget,       [CONTROL_CLOSE_STDIN] = serve_close_stdin,
     [CONTROL_USAGE] = serve_usage,         [CONTROL_END] = serve_end,
     [CONTROL_LISTENERS] = serve_listeners, [CONTROL_WHO] = serve_who,
-    [CONTROL_DIAL] = serve_dial,
-    [CONTROL_UPPER] = serve_upper,         [CONTROL_STAND] = serve_still,
-    [CONTROL_GO_ON] = serve_still,
+    [CONTROL_DIAL] = serve_dial,           [CONTROL_UPPER] = serve_upper,
+    [CONTROL_STAND] = serve_still,         [CONTROL_GO_ON] = serve_still,
 };
 
 static int serve_start(const struct init_options *o, int conn, const struct ipc_fds *fds,

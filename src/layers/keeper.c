@@ -31,14 +31,10 @@ static const uint64_t kept_caps =
     CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_FOWNER) | CAP_BIT(CAP_FSETID);
 
 static keeper_job_fn *const jobs[LAYERS_KIND_COUNT_] = {
-    [LAYERS_LIST] = keeper_list,
-    [LAYERS_SWEEP] = keeper_sweep,
-    [LAYERS_REMOVE] = keeper_remove,
-    [LAYERS_UNPACK] = keeper_unpack,
-    [LAYERS_MEASURE] = keeper_measure,
-    [LAYERS_CAPTURE] = keeper_capture,
-    [LAYERS_DIFF] = keeper_diff,
-    [LAYERS_FLATTEN] = keeper_flatten,
+    [LAYERS_LIST] = keeper_list,       [LAYERS_SWEEP] = keeper_sweep,
+    [LAYERS_REMOVE] = keeper_remove,   [LAYERS_UNPACK] = keeper_unpack,
+    [LAYERS_MEASURE] = keeper_measure, [LAYERS_CAPTURE] = keeper_capture,
+    [LAYERS_DIFF] = keeper_diff,       [LAYERS_FLATTEN] = keeper_flatten,
 };
 
 /* --- saying --- */

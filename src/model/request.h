@@ -50,7 +50,7 @@ extern const struct json_field egress_request_fields[EGRESS_REQUEST_FIELD_COUNT]
 struct create_request {
     const char *profile;  /* NULL: the snapshot's, or profile.sandbox-canary */
     const char *snapshot; /* what it begins with: an id, or a name; NULL: nothing */
-    const char *image;   /* its root file system; NULL: the profile's, or the host's own */
+    const char *image;    /* its root file system; NULL: the profile's, or the host's own */
     enum request_scope scope;
     struct {
         enum workspace_mode mode;
