@@ -12,7 +12,7 @@
 #include "extensions/records.h"
 #include "loop/timer.h"
 
-enum { PIECE = 64 << 10, KEPT_EVENTS_MAX = 10000, KEPT_TEXT_MAX = 4 << 20, KEPT_MAX = 64 };
+enum { PIECE = 64 << 10, KEPT_EVENTS_MAX = 10000, KEPT_TEXT_MAX = 4 << 20, KEPT_MAX = 16 };
 enum { PATH_BYTES_MAX = 4096 };
 
 /* --- the watching itself --- */
