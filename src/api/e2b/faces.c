@@ -240,11 +240,15 @@ static bool find_signed(struct call *c, const struct signed_link *l, struct str 
 {
     struct seeking k = { .api = c->api, .link = l, .signature = signature };
 
-    if (c->sandbox)
-        return is_signed_for(&k, c->sandbox) ? (sandbox_unref(k.found), true) : false;
-    control_each(c->api->control, is_signed_for, &k);
-    c->sandbox = k.found;
-    return k.found;
+    if (!c->sandbox) {
+        control_each(c->api->control, is_signed_for, &k);
+        c->sandbox = k.found;
+        return k.found;
+    }
+    if (!is_signed_for(&k, c->sandbox))
+        return false;
+    sandbox_unref(k.found); /* the call holds it already */
+    return true;
 }
 
 static bool by_signature(struct call *c)
