@@ -109,6 +109,8 @@ static int read_host(struct str text, struct oci_reference *ret, struct err *e)
     n = snprintf(ret->host, sizeof ret->host, "%s%s%s", v6 ? "[" : "", h.name, v6 ? "]" : "");
     if (has_port)
         snprintf(ret->host + n, sizeof ret->host - (size_t)n, ":%u", (unsigned)port);
+    if (!is_host(str_from(ret->host))) /* a dot at its end was all that made it one */
+        return err_set(e, ERR_INVALID, "the registry's host must have a dot in it, or a port");
     return 0;
 }
 

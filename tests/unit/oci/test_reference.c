@@ -70,6 +70,7 @@ static const struct str bad[] = {
     STR("localhost:99999/web"),
     STR("localhost:/web"),
     STR("0x7f.1/web"),
+    STR("host./web"),
     STR("web\n"),
     STR("web\0x"),
     STR("we b"),
