@@ -12,12 +12,14 @@ struct post {
     struct mcp_web *web;
     struct mcp_who who;
     char peer[MCP_PEER_MAX];
+    struct buf body;
 };
 
 static void post_free(struct post *p)
 {
     if (p->who.user)
         p->who.free_user(p->who.user);
+    buf_done(&p->body);
     free(p);
 }
 
@@ -274,15 +276,14 @@ static bool is_new(const struct http_exchange *x, const struct rpc_frame *f)
     return mcp_is_new(said) || (f->n && mcp_meta_version(&f->messages[0]).p);
 }
 
-static void body_came(struct http_exchange *x, struct str body)
+static void take_body(struct post *p, struct http_exchange *x)
 {
     AUTO(buf_done) struct buf id = BUF_INIT(WEB_ERROR_MAX);
-    struct post *p = http_state(x);
     struct rpc_frame *f;
     enum rpc_code code;
     struct err e;
 
-    if (rpc_read(body, p->web->max, &f, &code, &id, &e) < 0) {
+    if (rpc_read(buf_str(&p->body), p->web->max, &f, &code, &id, &e) < 0) {
         put_on_record(p->web, p->who.user, code, e.msg);
         web_refuse(x, 400, code, buf_str(&id), e.msg);
         post_free(p);
@@ -294,6 +295,25 @@ static void body_came(struct http_exchange *x, struct str body)
         take_old(p, x, f);
     rpc_frame_unref(f);
     post_free(p);
+}
+
+static void refuse_large(struct mcp_web *w, struct http_exchange *x, void *user)
+{
+    put_on_record(w, user, RPC_INVALID_REQUEST, TOO_LARGE);
+    web_refuse(x, 413, RPC_INVALID_REQUEST, STR(""), TOO_LARGE);
+}
+
+/* Whatever its head said of its length, nobody else says no to it: that must be on record. */
+static void piece_came(struct http_exchange *x, struct str piece)
+{
+    struct post *p = http_state(x);
+
+    if (!piece.n) {
+        take_body(p, x);
+    } else if (buf_add(&p->body, piece) < 0) {
+        refuse_large(p->web, x, p->who.user);
+        post_free(p);
+    }
 }
 
 static void post_gone(struct http_exchange *x)
@@ -315,9 +335,8 @@ static void serve_post(struct mcp_web *w, struct http_exchange *x, struct mcp_wh
         who.free_user(who.user);
         return;
     }
-    if (http_request(x)->head.length > w->max) { /* else it is told by whoever reads it */
-        put_on_record(w, who.user, RPC_INVALID_REQUEST, TOO_LARGE);
-        web_refuse(x, 413, RPC_INVALID_REQUEST, STR(""), TOO_LARGE);
+    if (http_request(x)->head.length > w->max) {
+        refuse_large(w, x, who.user);
         who.free_user(who.user);
         return;
     }
@@ -329,7 +348,8 @@ static void serve_post(struct mcp_web *w, struct http_exchange *x, struct mcp_wh
     snprintf(p->peer, sizeof p->peer, "%s", who.peer);
     http_set_state(x, p);
     http_on_gone(x, post_gone);
-    http_collect(x, w->max, body_came);
+    buf_init(&p->body, w->max);
+    http_stream(x, piece_came);
 }
 
 /* --- GET and DELETE --- */

@@ -102,7 +102,8 @@ class Api:
     def open(self, method, path, body=None, headers=()):
         """Sends; the response is still to be read: (connection, response)."""
         connection = Connection(self.path, self.timeout)
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        ready = body is None or isinstance(body, bytes) or hasattr(body, "__next__")  # the last goes in chunks
+        data = body if ready else json.dumps(body).encode()
         try:
             connection.request(method, path, data, dict(headers))
             return connection, connection.getresponse()

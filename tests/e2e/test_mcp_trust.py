@@ -412,6 +412,8 @@ def frames_and_sessions_that_are_none_are_on_record(c):
             wait_for(lambda: len(refusals(d)) == before + 1, f"{what}: an event")
         recorded(lambda: web.post(b"{").expect(400), "no JSON")
         recorded(lambda: web.post(b'{"x": "' + b"a" * (80 << 10) + b'"}').expect(413), "too large")
+        large = [b'{"x": "', *[b"a" * 8192] * 10, b'"}']  # in chunks, so that nobody knows how large before it is
+        recorded(lambda: d.api.request("POST", "/mcp", iter(large), web.headers()).expect(413), "too large in the end")
         recorded(lambda: web.post(ping, Mcp_Session_Id="mcp_" + "a" * 20).expect(404), "a forged session")
         recorded(lambda: d.api.request("GET", "/mcp", None, web.headers(Mcp_Session_Id="mcp_" + "b" * 20)).expect(404), "a forged stream")
         with Lines(c, d) as m:
