@@ -1,0 +1,418 @@
+#include "api/port_proxy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "api/inside.h"
+#include "api/pump.h"
+#include "base/own.h"
+#include "control/dial.h"
+#include "http/body.h"
+
+enum {
+    UP_MAX = 1 << 20,
+    UP_ENOUGH = 64 << 10, /* from which the client is held */
+    DOWN_MAX = H1_HEAD_MAX + PUMP_CHUNK,
+    INTERIM_MAX = 16,
+};
+
+struct proxy {
+    struct pump pump; /* after an upgrade; before, it holds the socket only */
+    struct call *call;
+    struct dial_op dial;
+    port_refused_fn *refused;
+    uint16_t port;
+    enum h1_method method;
+    bool upgrades; /* the client asks for another protocol */
+    bool chunked;  /* the request's body is */
+    bool sent;     /* all of the request is in `up` */
+    bool begun;    /* the answer is */
+    bool full;     /* the client takes no more until it has drained */
+    bool in_use;   /* the sandbox is attached to */
+    unsigned interim;
+    struct buf up, down;
+    struct h1_scan scan;
+    struct body body;
+};
+
+/* --- fields --- */
+
+static bool starts_with(struct str name, struct str start)
+{
+    return name.n >= start.n && h1_same((struct str){ name.p, start.n }, start);
+}
+
+/* Of one connection, or written by us. */
+static bool is_hop(const struct h1_head *h, struct str name)
+{
+    static const struct str names[] = {
+        STR("Connection"),     STR("Keep-Alive"),     STR("TE"),
+        STR("Trailer"),        STR("Upgrade"),        STR("Transfer-Encoding"),
+        STR("Content-Length"), STR("HTTP2-Settings"), STR("Date")
+    };
+
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (h1_same(name, names[i]))
+            return true;
+    for (size_t i = 0; i < h->n; i++)
+        if (h1_same(h->fields[i].name, STR("Connection")) && h1_list_has(h->fields[i].value, name))
+            return true;
+    return starts_with(name, STR("Proxy-"));
+}
+
+/* Said to us, and no business of what runs inside. */
+static bool is_ours(struct str name)
+{
+    static const struct str names[] = { STR("X-API-Key"), STR("X-Access-Token"), STR("Expect") };
+
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (h1_same(name, names[i]))
+            return true;
+    return starts_with(name, STR("E2b-")) || starts_with(name, STR("Sandboxer-"));
+}
+
+/* A token of ours is worth more than what runs inside may have. */
+static bool is_our_token(const struct h1_field *f)
+{
+    return h1_same(f->name, STR("Authorization")) && starts_with(f->value, STR("Bearer sbt_"));
+}
+
+static void add_field(struct buf *b, struct str name, struct str value)
+{
+    buf_add(b, name);
+    buf_add(b, STR(": "));
+    buf_add(b, value);
+    buf_add(b, STR("\r\n"));
+}
+
+static void add_framing(struct proxy *p, const struct h1_head *h)
+{
+    char length[24];
+
+    p->chunked = h->framing == H1_CHUNKED;
+    if (p->chunked)
+        add_field(&p->up, STR("Transfer-Encoding"), STR("chunked"));
+    if (h->framing != H1_LENGTH)
+        return;
+    snprintf(length, sizeof length, "%llu", (unsigned long long)h->length);
+    add_field(&p->up, STR("Content-Length"), str_from(length));
+}
+
+static void write_request(struct proxy *p)
+{
+    const struct h1_request *q = http_request(p->call->x);
+    const struct h1_head *h = &q->head;
+
+    buf_add(&p->up, q->method_text);
+    buf_add(&p->up, STR(" "));
+    buf_add(&p->up, q->path);
+    buf_add(&p->up, STR(" HTTP/1.1\r\n"));
+    for (size_t i = 0; i < h->n; i++)
+        if (!is_hop(h, h->fields[i].name) && !is_ours(h->fields[i].name) &&
+            !is_our_token(&h->fields[i]))
+            add_field(&p->up, h->fields[i].name, h->fields[i].value);
+    add_framing(p, h);
+    add_field(&p->up, STR("Connection"), p->upgrades ? STR("Upgrade") : STR("close"));
+    if (p->upgrades)
+        add_field(&p->up, STR("Upgrade"), h->proto);
+    buf_add(&p->up, STR("\r\n"));
+}
+
+/* --- the request's way --- */
+
+static void want(struct proxy *p)
+{
+    loop_fd_want(&p->pump.inner, (p->full ? 0u : LOOP_READ) | (p->up.n ? LOOP_WRITE : 0u), NULL);
+}
+
+/* A server that has its answer ready may take no more of what it was asked: that is no failure. */
+static void send_up(struct proxy *p)
+{
+    ssize_t n = send(p->pump.inner.fd, p->up.p, p->up.n, MSG_NOSIGNAL);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    buf_drop(&p->up, n < 0 ? p->up.n : (size_t)n);
+    if (!p->sent && p->up.n < UP_ENOUGH && p->call->x)
+        http_body_resume(p->call->x);
+}
+
+static void add_piece(struct proxy *p, struct str piece)
+{
+    char line[BODY_CHUNK_LINE_MAX];
+
+    if (!p->chunked) {
+        buf_add(&p->up, piece);
+        return;
+    }
+    buf_add(&p->up, body_chunk_line(line, piece.n));
+    buf_add(&p->up, piece);
+    buf_add(&p->up, BODY_CHUNK_AFTER);
+}
+
+static void on_piece(struct http_exchange *x, struct str piece)
+{
+    struct proxy *p = ((struct call *)http_state(x))->state;
+
+    if (piece.n) {
+        add_piece(p, piece);
+    } else {
+        p->sent = true;
+        if (p->chunked)
+            buf_add(&p->up, BODY_LAST_CHUNK);
+    }
+    if (p->up.n > UP_ENOUGH)
+        http_body_pause(x);
+    want(p);
+}
+
+/* --- the answer's way --- */
+
+static void fail(struct proxy *p, const char *why)
+{
+    struct err e;
+
+    loop_fd_stop(&p->pump.inner);
+    if (p->begun) {
+        http_cut(call_take_exchange(p->call));
+        return;
+    }
+    (void)err_set(&e, ERR_UPSTREAM, "port %u inside: %s", p->port, why);
+    p->refused(p->call, p->port, &e);
+}
+
+static void finish(struct proxy *p)
+{
+    loop_fd_stop(&p->pump.inner);
+    http_end(call_take_exchange(p->call));
+}
+
+static void on_drain(struct http_exchange *x)
+{
+    struct proxy *p = ((struct call *)http_state(x))->state;
+
+    p->full = false;
+    want(p);
+}
+
+static size_t answer_fields(const struct h1_head *h, struct h1_field *ret)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->n; i++)
+        if (!is_hop(h, h->fields[i].name))
+            ret[n++] = h->fields[i];
+    return n;
+}
+
+/* Both ends speak something else now; what came behind the head is the first of it. */
+static void switch_protocols(struct proxy *p, const struct h1_response *r, struct str rest)
+{
+    struct h1_field fields[H1_FIELDS_MAX + 1];
+    size_t n = answer_fields(&r->head, fields);
+    struct err e;
+
+    if (!p->upgrades || !r->head.upgrade) {
+        fail(p, "it changed the protocol unasked");
+        return;
+    }
+    fields[n++] = (struct h1_field){ STR("Upgrade"), r->head.proto };
+    loop_fd_stop(&p->pump.inner);
+    p->begun = true;
+    if (pump_go_on(&p->pump, fields, n, rest, &e) < 0)
+        http_fail(call_take_exchange(p->call), 502, str_from(e.msg));
+}
+
+/* An answer to HEAD has the length of what is not sent. */
+static int64_t answer_length(const struct proxy *p, const struct h1_head *h)
+{
+    uint64_t length;
+
+    if (p->method == H1_HEAD)
+        return str_to_u64(h1_value(h, STR("Content-Length")), &length) && length <= INT64_MAX
+                   ? (int64_t)length
+                   : HTTP_UNKNOWN;
+    return h->framing == H1_LENGTH ? (int64_t)h->length : h->framing == H1_EMPTY ? 0 : HTTP_UNKNOWN;
+}
+
+static void begin_answer(struct proxy *p, const struct h1_response *r)
+{
+    struct h1_field fields[H1_FIELDS_MAX];
+    size_t n = answer_fields(&r->head, fields);
+    int64_t length = answer_length(p, &r->head);
+    struct err e;
+
+    body_start(&p->body, r->head.framing, r->head.length);
+    if (http_begin(p->call->x, r->status, fields, n, length, &e) < 0) {
+        fail(p, e.msg);
+        return;
+    }
+    p->begun = true;
+    http_on_drain(p->call->x, on_drain);
+}
+
+/* 1: took something; 0: more is needed, or it is over. */
+static int take_head(struct proxy *p, struct str *in)
+{
+    struct h1_response r;
+    struct err e;
+    int n = h1_parse_response(&p->scan, *in, NULL, p->method, &r, &e);
+
+    if (n < 0)
+        fail(p, e.msg);
+    if (n <= 0)
+        return 0;
+    p->scan = (struct h1_scan){ 0 };
+    *in = (struct str){ in->p + n, in->n - (size_t)n };
+    if (r.status == 101) {
+        switch_protocols(p, &r, *in);
+        in->n = 0;
+        return 0;
+    }
+    if (r.status >= 200)
+        begin_answer(p, &r);
+    else if (++p->interim > INTERIM_MAX)
+        fail(p, "it sends interim answers without end");
+    return p->call->x != NULL;
+}
+
+static int take_body(struct proxy *p, struct str *in)
+{
+    struct str piece;
+    struct err e;
+    int event = body_next(&p->body, in, &piece, &e), r;
+
+    if (event < 0) {
+        fail(p, e.msg);
+        return 0;
+    }
+    if (event != BODY_DATA)
+        return event == BODY_MORE ? 0 : 1;
+    r = http_write(p->call->x, piece, NULL);
+    if (r < 0)
+        fail(p, "the answer does not fit");
+    p->full |= r > 0;
+    return r >= 0;
+}
+
+static void take_answer(struct proxy *p)
+{
+    struct str in = buf_str(&p->down);
+
+    while (p->call->x && in.n && !(p->begun && p->body.ended))
+        if (!(p->begun ? take_body(p, &in) : take_head(p, &in)))
+            break;
+    buf_drop(&p->down, p->down.n - in.n);
+    if (p->call->x && p->begun && p->body.ended)
+        finish(p);
+}
+
+static void lose_answer(struct proxy *p)
+{
+    if (!p->begun)
+        fail(p, "it closed the connection without an answer");
+    else if (body_finish(&p->body, NULL) < 0)
+        fail(p, "the answer is cut off");
+    else
+        finish(p);
+}
+
+static void hear(struct proxy *p)
+{
+    static char piece[PUMP_CHUNK];
+    size_t room = p->down.max - p->down.n;
+    ssize_t n = recv(p->pump.inner.fd, piece, room < sizeof piece ? room : sizeof piece, 0);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        lose_answer(p);
+        return;
+    }
+    buf_add(&p->down, (struct str){ piece, (size_t)n });
+    take_answer(p);
+}
+
+static void on_inner(struct loop_fd *f, unsigned events)
+{
+    struct proxy *p = container_of(container_of(f, struct pump, inner), struct proxy, pump);
+
+    if ((events & LOOP_WRITE) && p->up.n)
+        send_up(p);
+    if (p->call->x && (events & (LOOP_READ | LOOP_HUP | LOOP_ERROR)))
+        hear(p);
+    if (p->call->x && !(p->begun && p->upgrades))
+        want(p);
+}
+
+/* --- the connection --- */
+
+static void dialled(struct dial_op *op, int r, const struct err *e, int fd)
+{
+    struct proxy *p = container_of(op, struct proxy, dial);
+    struct err why;
+
+    if (r < 0) {
+        p->refused(p->call, p->port, e);
+        return;
+    }
+    p->pump.inner.fd = fd;
+    sandbox_attach(p->call->sandbox);
+    p->in_use = true;
+    write_request(p);
+    if (loop_fd_start(p->call->loop, &p->pump.inner, fd, LOOP_READ | LOOP_WRITE, on_inner, &why) <
+        0) {
+        p->pump.inner.fd = fd;
+        p->refused(p->call, p->port, &why);
+        return;
+    }
+    if (!p->upgrades)
+        http_stream(p->call->x, on_piece);
+    else
+        p->sent = true;
+}
+
+static void proxy_gone(struct call *c)
+{
+    struct proxy *p = c->state;
+
+    dial_op_cancel(&p->dial);
+    pump_stop(&p->pump);
+}
+
+static void proxy_end(struct call *c)
+{
+    struct proxy *p = c->state;
+
+    proxy_gone(c);
+    pump_done(&p->pump);
+    if (p->in_use)
+        sandbox_detach(c->sandbox);
+    buf_done(&p->up);
+    buf_done(&p->down);
+    free(p);
+}
+
+void port_proxy(struct call *c, uint16_t port, port_refused_fn *refused)
+{
+    const struct h1_request *q = http_request(c->x);
+    struct proxy *p = calloc(1, sizeof *p);
+
+    if (!p)
+        abort();
+    p->call = c;
+    p->refused = refused;
+    p->port = port;
+    p->method = q->method;
+    p->upgrades = q->head.upgrade && q->head.framing == H1_EMPTY;
+    p->dial = (struct dial_op){ .port = port, .done = dialled };
+    pump_init(&p->pump, c);
+    buf_init(&p->up, UP_MAX);
+    buf_init(&p->down, DOWN_MAX);
+    c->state = p;
+    c->on_gone = proxy_gone;
+    c->on_end = proxy_end;
+    sandbox_dial(c->sandbox, &p->dial);
+}
