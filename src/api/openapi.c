@@ -37,6 +37,7 @@ static const struct {
     { "name", "string", "What a host is called, or an image shall be." },
     { "path", "string", "From /, inside the sandbox." },
     { "platform", "string", "OS/ARCHITECTURE[/VARIANT] of an archive for several." },
+    { "port", "integer", "Of the sandbox's own loopback, from 1 to 65535." },
     { "process", "integer", "Only of this process." },
     { "profile", "string", "Only those of this profile." },
     { "ref", "string", "An image: [HOST[:PORT]/]PATH[:TAG][@sha256:DIGEST]." },

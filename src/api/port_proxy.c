@@ -256,9 +256,10 @@ static void begin_answer(struct proxy *p, const struct h1_response *r)
 /* 1: took something; 0: more is needed, or it is over. */
 static int take_head(struct proxy *p, struct str *in)
 {
+    static const struct h1_limits limits = { H1_HEAD_MAX, H1_TARGET_MAX, H1_FIELDS_MAX };
     struct h1_response r;
     struct err e;
-    int n = h1_parse_response(&p->scan, *in, NULL, p->method, &r, &e);
+    int n = h1_parse_response(&p->scan, *in, &limits, p->method, &r, &e);
 
     if (n < 0)
         fail(p, e.msg);

@@ -1,4 +1,5 @@
 #include "api/e2b/inside.h"
+#include "api/port_proxy.h"
 
 static const struct route *const plane_tables[] = { routes_e2b, routes_e2b_later,
                                                     routes_e2b_templates, routes_envd_files, NULL };
@@ -41,11 +42,22 @@ static uint64_t port_of(const struct call *c)
     return port;
 }
 
-static void port_closed(struct call *c)
+static void port_closed(struct call *c, uint16_t port, const struct err *e)
 {
-    const struct closed p = { port_of(c) };
+    const struct closed p = { port };
 
+    (void)e;
     call_answer(c, 502, write_closed, &p);
+}
+
+static void pass_on(struct call *c)
+{
+    uint64_t port = port_of(c);
+
+    if (port)
+        port_proxy(c, (uint16_t)port, port_closed);
+    else
+        call_fail_with(c, 400, "invalid", "E2b-Sandbox-Port: a port is a number from 1 to 65535");
 }
 
 static const struct route unknown = { .handle = no_such_path, .face = &e2b_face, .path = "/" },
@@ -53,10 +65,11 @@ static const struct route unknown = { .handle = no_such_path, .face = &e2b_face,
                                              .face = &envd_face,
                                              .path = "/",
                                              .flags = ROUTE_OPEN },
-                          closed = { .handle = port_closed,
-                                     .face = &envd_face,
-                                     .path = "/",
-                                     .flags = ROUTE_OPEN };
+                          any_port = { .handle = pass_on,
+                                       .face = &port_face,
+                                       .path = "/",
+                                       .verb = VERB_EXEC,
+                                       .flags = ROUTE_STREAM | ROUTE_LONG };
 
 /* Paths that are nobody else's: also what is not there is told in E2B's words. */
 static bool is_plane(const struct url_path *p)
@@ -90,7 +103,7 @@ static bool route_inside(struct call *c)
                                                                 : NULL;
     unsigned allowed;
 
-    c->route = &closed;
+    c->route = &any_port;
     if (tables)
         c->route = route_find_in(tables, http_request(c->x)->method, &c->path, c->params, &allowed);
     if (!c->route)

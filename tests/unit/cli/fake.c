@@ -26,7 +26,7 @@ static pid_t server;
 static char directory[64], path[108];
 
 /* What lives until the end of the test, so that a leak checker finds it. */
-static void *kept[256];
+static void *kept[1024];
 static size_t n_kept;
 
 static void *keep(void *p)
