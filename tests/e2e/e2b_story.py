@@ -236,8 +236,11 @@ const steps = {
         const seen = [];
         await s.files.makeDir('deep/old');
         const w = await s.files.watchDir('deep', (e) => { seen.push(`${e.type} ${e.name}`); }, { recursive: true });
-        await s.commands.run('cd deep; echo x > old/f; mkdir -p new/er/est; echo y > new/er/est/f; mv new moved; echo z > moved/er/z');
-        for (const e of ['create old/f', 'create new', 'create new/er/est', 'create new/er/est/f', 'rename new', 'create moved', 'create moved/er/z']) await until(() => seen.includes(e), `${e} in ${seen}`);
+        const all = async (...events) => { for (const e of events) await until(() => seen.includes(e), `${e} in ${seen}`); };
+        await s.commands.run('cd deep; echo x > old/f; mkdir -p new/er/est; echo y > new/er/est/f');
+        await all('create old/f', 'create new', 'create new/er/est', 'create new/er/est/f'); // under another name they could be gone by now
+        await s.commands.run('cd deep; mv new moved; echo z > moved/er/z');
+        await all('rename new', 'create moved', 'create moved/er/z');
         await w.stop();
     },
     'files.watchDir (entry)': async () => {
