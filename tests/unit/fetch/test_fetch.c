@@ -157,6 +157,7 @@ TEST(a_body_comes_in_pieces_if_it_is_asked_for)
     CHECK_INT(p.body.n, 0);
     CHECK_STR(buf_str(&p.pieces), "hello");
     buf_done(&p.pieces);
+    buf_done(&p.body);
     teardown();
 }
 
@@ -185,6 +186,7 @@ TEST(a_piece_that_is_not_wanted_ends_it)
     ask(&p);
     CHECK_INT(p.err.code, ERR_CONFLICT);
     CHECK(strstr(p.err.msg, "not this one"));
+    buf_done(&p.body);
     teardown();
 }
 

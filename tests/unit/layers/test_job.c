@@ -14,9 +14,9 @@ TEST(names_of_layers)
     static const char *const bad[] = {
         "",
         "sha256-",
-        "sha256-" HEX "0",
+        ("sha256-" HEX "0"),
         "sha256-ABCDEF6789abcdef0123456789abcdef0123456789abcdef01234567",
-        "sha512-" HEX,
+        ("sha512-" HEX),
         "lay_",
         "lay_../../../../../../..",
         "sbx_0123456789abcdefghjk",
