@@ -55,14 +55,19 @@ static int add_proxy(const struct profile *p, struct buf *ret)
     return r;
 }
 
+/* Also an image that names nobody in /etc/passwd has a root. */
+static const char *numbered(const char *user)
+{
+    return strcmp(user, "root") == 0 ? "0" : user;
+}
+
 /* A profile has a user even where nobody wrote one: an image's own counts before that. */
 const char *local_usual_user(const struct ext_spec *s)
 {
-    const char *user = s->profile->user ? s->profile->user : "0";
+    const char *user = numbered(s->profile->user ? s->profile->user : "0");
 
-    if (s->image && s->image->user[0] && (strcmp(user, "root") == 0 || strcmp(user, "0") == 0))
-        return s->image->user;
-    return user;
+    return s->image && s->image->user[0] && strcmp(user, "0") == 0 ? numbered(s->image->user)
+                                                                   : user;
 }
 
 /* Of a name that the profile has as well, the profile's counts. */

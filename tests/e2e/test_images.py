@@ -15,7 +15,7 @@ import urllib.parse
 
 from daemon import Cut, Daemon
 from harness import Skip, check, equal, main, test, wait_for
-from images import archive, member
+from images import archive, busybox, member
 from registry import Image, Registry, base_layer, digest, file, folder, index, layer, tar_of
 
 
@@ -99,6 +99,16 @@ def a_root_file_system_becomes_an_image(c):
         d.destroy(other)
         cli(d, "image", "remove", "box:1").expect(0)
         equal((refs(d), stored(d)), ([], []), "what is left")
+
+
+@test
+def an_image_need_not_name_its_users(c):
+    """As those that hold a program and nothing else."""
+    alone = layer(folder("bin"), file("bin/busybox", busybox().read_bytes(), 0o755), member("bin/sh", kind=tarfile.SYMTYPE, link="busybox"))
+    with Daemon(c, config=settings()) as d:
+        for name, config in (("alone:1", {"Env": []}), ("alone:2", {"User": "root"})):
+            image_import(d, tar_of(Image(layers=[alone], config=config).saved(name)), name=name).expect(201)
+            equal(says(d, d.create(image=name), "busybox id -u"), "0", f"who runs in {name}")
 
 
 @test
