@@ -26,6 +26,11 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+static bool is_mark(char c)
+{
+    return c && strchr("_-./+@", c);
+}
+
 /* Plain: begins with a letter or '/', holds only letters, digits and marks that mean nothing in the
  * middle of a scalar (a blank or ':' may mean something with its neighbour), and is no word with a
  * meaning. Numbers, dates, versions and sexagesimals begin with a digit, sign or point. */
@@ -34,7 +39,7 @@ static bool is_plain(struct str s)
     if (s.n == 0 || !(is_letter(s.p[0]) || s.p[0] == '/') || is_word(s))
         return false;
     for (size_t i = 0; i < s.n; i++)
-        if (!is_letter(s.p[i]) && !(s.p[i] >= '0' && s.p[i] <= '9') && !strchr("_-./+@", s.p[i]))
+        if (!is_letter(s.p[i]) && !(s.p[i] >= '0' && s.p[i] <= '9') && !is_mark(s.p[i]))
             return false;
     return true;
 }

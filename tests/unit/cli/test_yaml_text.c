@@ -69,6 +69,7 @@ TEST(yaml_text_has_nothing_a_terminal_acts_on)
 {
     check_text("[\"\\u001b[31m\\u007f\\u0085\\u009b\\u2028\\ufeff\"]",
                "- \"\\x1b[31m\\x7f\\u0085\\u009b\\u2028\\ufeff\"\n");
+    check_text("[\"a\\u0000b\"]", "- \"a\\x00b\"\n");
 }
 
 TEST(yaml_text_writes_exponents_for_old_readers)
