@@ -81,7 +81,7 @@ void host_write(struct control *c, struct json_writer *w)
     put_memory(w);
     put_disk(w, c->context.state);
     put_number(w, "sandboxes", c->index.n);
-    put_number(w, "pool_ready", c->pool.total);
+    put_number(w, "pool_ready", c->pool.ready);
     put_text(w, "version", SANDBOXER_VERSION);
     json_end_object(w);
 }

@@ -48,8 +48,10 @@ static void leave(struct boxed *b)
     link_leave(&b->link);
     if (f && b->state == BOXED_MAKING)
         f->making--;
-    if (f && b->state == BOXED_READY)
+    if (f && b->state == BOXED_READY) {
         f->n_ready--;
+        f->control->pool.ready--;
+    }
     b->state = BOXED_LEAVING;
 }
 
@@ -131,6 +133,7 @@ static void on_ready(struct ext_box *x, int r, const struct err *e)
     b->state = BOXED_READY;
     b->shelf->failures = 0;
     b->shelf->n_ready++;
+    b->control->pool.ready++;
     list_append(&b->shelf->ready, &b->link);
     refill_soon(b->control);
 }

@@ -18,8 +18,8 @@ struct control;
 
 struct pool {
     struct list shelves;
-    struct list boxes; /* all of them, also those being made and on their way out */
-    unsigned total;
+    struct list boxes;     /* all of them, also those being made and on their way out */
+    unsigned total, ready; /* ready: those that could be given away now */
     struct loop_timer tick;
     struct loop_timer refill;
     int64_t refill_at;
