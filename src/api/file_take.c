@@ -104,3 +104,11 @@ void file_take_done(struct file_take *t)
 {
     buf_done(&t->data);
 }
+
+const char *file_parent(struct arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return !slash || slash == path ? "/"
+                                   : arena_dup(a, (struct str){ path, (size_t)(slash - path) });
+}

@@ -32,4 +32,7 @@ void file_take_done(struct file_take *t); /* frees what it took */
 /* What an operation's end is as an error; code 0: it went well. */
 void file_failure(const struct ext_end *end, struct err *ret);
 
+/* The directory that an absolute path is in; on the arena. */
+const char *file_parent(struct arena *a, const char *path);
+
 #endif

@@ -196,7 +196,7 @@ static void move(struct call *c)
     struct work *k = work_new(c, move_fields, COUNT_OF(move_fields));
 
     if (k)
-        run(k, EXT_MKDIR, e2b_parent(c, k->path), NULL, then_move);
+        run(k, EXT_MKDIR, file_parent(&c->arena, k->path), NULL, then_move);
 }
 
 static void removed(struct file_take *t, const struct err *e)

@@ -41,7 +41,6 @@ const char *e2b_file_user(struct call *c);
 const char *e2b_home(struct call *c, const char *user);
 /* A path as its clients write it: from /, or from the user's home. NULL: it is answered. */
 const char *e2b_path(struct call *c, const char *user, struct str path);
-const char *e2b_parent(struct call *c, const char *path); /* of an absolute path */
 
 /* --- stream.c: what a streaming call of Connect is answered with --- */
 /* The one message of its request, bound. False: it is answered. */

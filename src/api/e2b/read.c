@@ -126,12 +126,3 @@ const char *e2b_path(struct call *c, const char *user, struct str path)
         rpc_fail(c, 400, "path: is longer than 4095 bytes, or has a NUL");
     return ret;
 }
-
-const char *e2b_parent(struct call *c, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return !slash || slash == path
-               ? "/"
-               : arena_dup(&c->arena, (struct str){ path, (size_t)(slash - path) });
-}

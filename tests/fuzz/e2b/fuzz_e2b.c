@@ -5,7 +5,7 @@
 
 #include "api/e2b/envelope.h"
 #include "api/e2b/metadata.h"
-#include "api/e2b/multipart.h"
+#include "api/multipart.h"
 #include "api/e2b/signature.h"
 #include "base/own.h"
 #include "gzip/gunzip.h"

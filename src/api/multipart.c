@@ -1,4 +1,4 @@
-#include "api/e2b/multipart.h"
+#include "api/multipart.h"
 
 #include <stdio.h>
 #include <strings.h>

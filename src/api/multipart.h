@@ -4,8 +4,8 @@
  *
  * Strict where two programs could read differently: lines end in CRLF, a boundary is followed by
  * nothing, names are quoted. */
-#ifndef API_E2B_MULTIPART_H
-#define API_E2B_MULTIPART_H
+#ifndef API_MULTIPART_H
+#define API_MULTIPART_H
 
 #include <stdbool.h>
 #include <sys/types.h>

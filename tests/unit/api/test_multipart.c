@@ -1,4 +1,4 @@
-#include "api/e2b/multipart.h"
+#include "api/multipart.h"
 #include "base/buf.h"
 #include "base/own.h"
 #include "harness/tap.h"

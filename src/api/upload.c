@@ -1,0 +1,433 @@
+#include "api/upload.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "api/file_take.h"
+#include "api/multipart.h"
+#include "extensions/records.h"
+#include "gzip/gunzip.h"
+
+enum { PIECE = 64 << 10, RAW_MAX = 4 << 20, FRAMED_MAX = 256 << 10, FILES_MAX = 10000 };
+
+enum upload_state {
+    UPLOAD_NEXT,     /* the next part is looked for */
+    UPLOAD_FIELD,    /* a part that is no file */
+    UPLOAD_MAKING,   /* the directory that the file is to be in … */
+    UPLOAD_STARTING, /* … and the write */
+    UPLOAD_WRITING,
+    UPLOAD_ENDING, /* all of the file is given: waits for its end */
+    UPLOAD_OVER,   /* answered */
+};
+
+struct upload {
+    struct call *call;
+    struct upload_setup setup;
+    enum upload_state state;
+    struct multipart multipart;
+    struct gunzip *gunzip; /* NULL: it comes as it is */
+    struct buf packed;     /* what came, and is not unpacked */
+    struct buf raw;        /* what came, and is not cut up */
+    bool body_over, paused;
+    struct file_take take;
+    struct run_op op;
+    int in;
+    struct loop_fd input;
+    struct buf framed; /* what has to go to the write's stdin */
+    struct buf field;  /* the text of a part that is no file */
+    const char *path, *paths[2 + UPLOAD_ATTRIBUTES_MAX];
+    size_t files;
+};
+
+static void upload_end(struct call *c)
+{
+    struct upload *u = c->state;
+
+    if (u->setup.events->end)
+        u->setup.events->end(u->setup.owner);
+    loop_fd_stop(&u->input);
+    drop_fd(&u->in);
+    gunzip_free(u->gunzip);
+    file_take_done(&u->take);
+    buf_done(&u->packed);
+    buf_done(&u->raw);
+    buf_done(&u->framed);
+    buf_done(&u->field);
+    free(u);
+}
+
+/* A write whose data breaks off changes nothing, and ends. */
+static void stop(struct upload *u)
+{
+    u->state = UPLOAD_OVER;
+    loop_fd_stop(&u->input);
+    drop_fd(&u->in);
+}
+
+static void upload_gone(struct call *c)
+{
+    stop(c->state);
+}
+
+static void fail(struct upload *u, const struct err *e)
+{
+    stop(u);
+    u->setup.events->failed(u->call, e);
+}
+
+static void advance(struct upload *u);
+
+/* --- one file --- */
+
+static void on_started(struct run_op *op, int r, const struct err *e)
+{
+    struct upload *u = container_of(op, struct upload, op);
+    struct call *c = u->call;
+
+    if (r < 0) {
+        fail(u, e);
+        call_unref(c);
+        return;
+    }
+    u->in = take_fd(&op->process.stdio[0]);
+    drop_fd(&op->process.stdio[1]);
+    drop_fd(&op->process.stdio[2]);
+    if (u->state == UPLOAD_OVER) { /* nobody is there any more */
+        drop_fd(&u->in);
+        return;
+    }
+    u->state = UPLOAD_WRITING;
+    advance(u);
+}
+
+static void on_ended(struct run_op *op, const struct ext_end *end)
+{
+    struct upload *u = container_of(op, struct upload, op);
+    bool whole = u->state == UPLOAD_ENDING;
+    struct err e;
+
+    file_failure(end, &e);
+    if (!e.code && !whole)
+        (void)err_set(&e, ERR_SYS, "the write ended early");
+    if (u->state == UPLOAD_OVER) {
+        call_unref(u->call);
+        return;
+    }
+    if (e.code) {
+        fail(u, &e);
+    } else {
+        loop_fd_stop(&u->input);
+        drop_fd(&u->in);
+        if (u->setup.events->written)
+            u->setup.events->written(u->call, u->path);
+        u->state = UPLOAD_NEXT;
+        advance(u);
+    }
+    call_unref(u->call); /* the operation's */
+}
+
+static const struct run_op_events write_events = { .started = on_started, .ended = on_ended };
+
+static void then_write(struct file_take *t, const struct err *e)
+{
+    struct upload *u = container_of(t, struct upload, take);
+    const struct ext_start start = {
+        .what = EXT_WRITE, .flags = EXT_STDIN, .user = u->setup.user, .cwd = "/", .argv = u->paths
+    };
+
+    if (u->state == UPLOAD_OVER)
+        return;
+    if (e) {
+        fail(u, e);
+        return;
+    }
+    u->state = UPLOAD_STARTING;
+    u->paths[0] = u->path;
+    for (size_t i = 0; i < u->setup.n_attributes; i++)
+        u->paths[1 + i] = u->setup.attributes[i];
+    u->op = (struct run_op){ .events = &write_events, .actor = &u->call->caller.actor };
+    call_ref(u->call);
+    sandbox_run(u->call->sandbox, &start, &u->op);
+}
+
+static void begin_file(struct upload *u, const char *path)
+{
+    struct call *c = u->call;
+    struct err e;
+
+    if (++u->files > FILES_MAX) {
+        (void)err_set(&e, ERR_TOO_BIG, "more than %d files at once", FILES_MAX);
+        fail(u, &e);
+        return;
+    }
+    u->path = path;
+    u->state = UPLOAD_MAKING;
+    u->paths[0] = arena_dup(&c->arena, str_from(file_parent(&c->arena, path)));
+    u->paths[1] = NULL;
+    file_take_start(&u->take, c, EXT_MKDIR, u->paths, u->setup.user, 0, then_write);
+}
+
+/* --- its bytes --- */
+
+static void on_room(struct loop_fd *s, unsigned events)
+{
+    struct upload *u = container_of(s, struct upload, input);
+
+    (void)events;
+    loop_fd_stop(s);
+    advance(u);
+}
+
+/* True: all of it is given. What the write does not take any more its end explains. */
+static bool give(struct upload *u)
+{
+    while (u->in >= 0 && u->framed.n) {
+        ssize_t n = write(u->in, u->framed.p, u->framed.n);
+
+        if (n >= 0) {
+            buf_drop(&u->framed, (size_t)n);
+        } else if (errno == EAGAIN) {
+            loop_fd_stop(&u->input);
+            loop_fd_start(u->call->api->loop, &u->input, u->in, LOOP_WRITE, on_room, NULL);
+            return false;
+        } else if (errno != EINTR) {
+            drop_fd(&u->in);
+        }
+    }
+    if (u->in < 0)
+        buf_clear(&u->framed);
+    return true;
+}
+
+static void frame(struct upload *u, struct str data)
+{
+    char head[EXT_CHUNK_HEAD];
+
+    ext_chunk_head((uint32_t)data.n, head);
+    buf_add(&u->framed, (struct str){ head, sizeof head }); /* there is room: it was empty */
+    buf_add(&u->framed, data);
+}
+
+static void end_file(struct upload *u)
+{
+    frame(u, STR(""));
+    u->state = UPLOAD_ENDING;
+    (void)give(u);
+}
+
+/* --- parts --- */
+
+static void answer(struct upload *u)
+{
+    u->state = UPLOAD_OVER;
+    u->setup.events->done(u->call);
+}
+
+/* There is no more than what is raw. */
+static bool all_came(const struct upload *u)
+{
+    return u->body_over && !u->packed.n && (!u->gunzip || gunzip_over(u->gunzip));
+}
+
+static int begin_part(struct upload *u, struct err *e)
+{
+    const struct multipart *m = &u->multipart;
+    const char *path = NULL;
+    int r = u->setup.events->part(u->call, m->name, m->has_filename ? m->filename : NULL, &path, e);
+
+    if (r >= 0 && path)
+        begin_file(u, path);
+    else if (r >= 0)
+        u->state = UPLOAD_FIELD;
+    return r;
+}
+
+static int end_part(struct upload *u, struct err *e)
+{
+    int r;
+
+    if (u->state != UPLOAD_FIELD) {
+        end_file(u);
+        return 0;
+    }
+    u->state = UPLOAD_NEXT;
+    r = u->setup.events->field(u->call, u->multipart.name, buf_str(&u->field), e);
+    buf_clear(&u->field);
+    return r;
+}
+
+static int take_data(struct upload *u, struct str data, struct err *e)
+{
+    if (u->state != UPLOAD_FIELD)
+        frame(u, data);
+    else if (buf_add(&u->field, data) < 0)
+        return err_set(e, ERR_TOO_BIG, "multipart: '%.64s' has more than %d bytes",
+                       u->multipart.name, UPLOAD_FIELD_MAX);
+    return 0;
+}
+
+static int take_event(struct upload *u, const struct multipart_event *v, struct err *e)
+{
+    switch (v->kind) {
+    case MULTIPART_PART:
+        return begin_part(u, e);
+    case MULTIPART_DATA:
+        return take_data(u, v->data, e);
+    case MULTIPART_PART_END:
+        return end_part(u, e);
+    case MULTIPART_END:
+        if (all_came(u))
+            answer(u);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* False: nothing can be done before more comes. */
+static bool take_part(struct upload *u)
+{
+    struct multipart_event v;
+    struct str in = buf_str(&u->raw);
+    struct err e;
+    ssize_t n;
+
+    if (in.n > PIECE)
+        in.n = PIECE;
+    n = multipart_next(&u->multipart, in, &v, &e);
+    if (n == 0 && v.kind == MULTIPART_MORE && all_came(u))
+        n = err_set(&e, ERR_INVALID, "multipart: the body ends in the middle");
+    if (n < 0 || take_event(u, &v, &e) < 0) {
+        fail(u, &e);
+        return false;
+    }
+    buf_drop(&u->raw, (size_t)n);
+    return n > 0;
+}
+
+/* Everything is one file. */
+static bool take_whole(struct upload *u)
+{
+    struct str in = buf_str(&u->raw);
+
+    if (u->state == UPLOAD_NEXT && u->files) {
+        answer(u);
+        return false;
+    }
+    if (u->state == UPLOAD_NEXT) {
+        begin_file(u, u->setup.whole);
+        return false;
+    }
+    if (in.n) {
+        in.n = in.n < PIECE ? in.n : PIECE;
+        frame(u, in);
+        buf_drop(&u->raw, in.n);
+        return true;
+    }
+    if (all_came(u))
+        end_file(u);
+    return false;
+}
+
+/* From packed to raw, if it is packed. False: it is damaged, which is answered. */
+static bool unpack(struct upload *u)
+{
+    struct str in = buf_str(&u->packed);
+    struct err e;
+    ssize_t n = 1;
+    char *room;
+
+    if (!u->gunzip)
+        return true;
+    while (n > 0 && u->raw.n < PIECE && buf_room(&u->raw, PIECE, &room) >= 0) {
+        n = gunzip_some(u->gunzip, &in, room, PIECE, &e);
+        if (n > 0)
+            buf_grew(&u->raw, (size_t)n);
+    }
+    buf_drop(&u->packed, u->packed.n - in.n);
+    if (n == 0 && u->body_over && !gunzip_over(u->gunzip))
+        n = err_set(&e, ERR_INVALID, "gzip: the data ends in the middle");
+    if (n < 0)
+        fail(u, &e);
+    return n >= 0;
+}
+
+static void pace_body(struct upload *u)
+{
+    bool full = u->raw.n + u->packed.n > PIECE;
+
+    if (!u->call->x || u->body_over || full == u->paused)
+        return;
+    u->paused = full;
+    if (full)
+        http_body_pause(u->call->x);
+    else
+        http_body_resume(u->call->x);
+}
+
+static bool takes_bytes(const struct upload *u)
+{
+    return u->state == UPLOAD_NEXT || u->state == UPLOAD_FIELD || u->state == UPLOAD_WRITING;
+}
+
+static void advance(struct upload *u)
+{
+    if (u->state == UPLOAD_ENDING)
+        (void)give(u);
+    while (takes_bytes(u) && give(u) && unpack(u) &&
+           (u->setup.whole ? take_whole(u) : take_part(u)))
+        ;
+    pace_body(u);
+}
+
+static void on_body(struct http_exchange *x, struct str data)
+{
+    struct call *c = http_state(x);
+    struct upload *u = c->state;
+    struct err e;
+
+    if (u->state == UPLOAD_OVER)
+        return;
+    u->body_over = data.n == 0;
+    if (buf_add(u->gunzip ? &u->packed : &u->raw, data) < 0) {
+        (void)err_set(&e, ERR_BUG, "a piece of the body is too big");
+        fail(u, &e);
+        return;
+    }
+    call_ref(c);
+    advance(u);
+    call_unref(c);
+}
+
+void upload_start(struct call *c, const struct upload_setup *setup)
+{
+    struct upload *u = calloc(1, sizeof *u);
+    struct err e;
+
+    if (!u)
+        abort();
+    u->call = c;
+    u->setup = *setup;
+    u->in = -1;
+    buf_init(&u->packed, RAW_MAX);
+    buf_init(&u->raw, RAW_MAX);
+    buf_init(&u->framed, FRAMED_MAX);
+    buf_init(&u->field, UPLOAD_FIELD_MAX);
+    if (setup->packed)
+        u->gunzip = gunzip_new();
+    c->state = u;
+    c->on_end = upload_end;
+    c->on_gone = upload_gone;
+    if (!setup->whole && multipart_init(&u->multipart, call_header(c, "Content-Type"), &e) < 0)
+        fail(u, &e);
+    else
+        http_stream(c->x, on_body);
+}
+
+void *upload_owner(const struct call *c)
+{
+    const struct upload *u = c->state;
+
+    return u->setup.owner;
+}
