@@ -28,7 +28,7 @@ static const struct {
       "!labels{} inputs{} workspace* consumer* capabilities* setup_metadata* "
       "!created_at@ updated_at@ ready_at@ expires_at@ finished_at@ ttl# ttl_max# "
       "idle_reap# reachability* events_url quote:Quote notes[] recreated_from snapshot_id "
-      "telemetry* actuals:Actuals egress:Egress reason step" },
+      "image telemetry* actuals:Actuals egress:Egress reason step" },
     { "Egress",
       "sandbox_id !generation# in_force# !endpoints# allowed# denied# bytes_out# bytes_in# "
       "policy*" },
@@ -41,7 +41,7 @@ static const struct {
     { "SyncReport", "!sandbox_id !dry_run? !bytes# !counts* !changes[SyncChange]" },
     { "SyncChange", "!action=created|replaced|deleted|overwritten|conflict|kept|sensitive|refused|"
                     "failed|skipped|unstable !path !reason" },
-    { "Snapshot", "!snapshot_id name !owner !sandbox_id !profile !profile_version# !bytes# "
+    { "Snapshot", "!snapshot_id name !owner !sandbox_id !profile !profile_version# image !bytes# "
                   "!entries# !pause_ms% !layers# !labels{} !created_at@" },
     { "SnapshotList", "!snapshots[Snapshot]" },
     { "Diff", "!changes[Change]" },

@@ -55,6 +55,8 @@ static void write_one(struct json_writer *w, const void *what)
     put(w, "sandbox_id", r->sandbox);
     put(w, "profile", r->profile);
     put_number(w, "profile_version", r->profile_version);
+    if (r->base.n)
+        put(w, "image", r->image.p);
     put_number(w, "bytes", r->bytes);
     put_number(w, "entries", r->entries);
     put_pause(w, r->pause_ns);

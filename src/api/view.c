@@ -92,6 +92,8 @@ static void put_facts(struct json_writer *w, const struct facts *f)
         put(w, "recreated_from", f->recreated_from);
     if (f->snapshot)
         put(w, "snapshot_id", f->snapshot);
+    if (f->base.ref)
+        put(w, "image", f->base.ref);
     if (f->telemetry) {
         json_key(w, STR("telemetry"));
         json_put_tree(w, f->telemetry);

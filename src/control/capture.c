@@ -182,10 +182,6 @@ void capture_abort(struct sandbox *s)
 
 static int check(const struct sandbox *s, struct err *e)
 {
-    if (s->facts.base.n)
-        return err_set(e, ERR_UNSUPPORTED,
-                       "sandbox %s stands on an image: what it wrote cannot be captured",
-                       s->record.id);
     if (!sandbox_state_usable(s->record.state) || s->destroying || s->after_teardown || !s->box)
         return err_set(e, ERR_CONFLICT, "sandbox %s is %s: what it wrote cannot be captured",
                        s->record.id,

@@ -19,6 +19,7 @@
 struct control; /* control/plane.h has its members; only this module looks inside */
 struct sandbox;
 struct policy_text;
+struct base;
 
 /* A workspace to be copied by a process with the rights of the directory's owner; descriptors stay
  * ours. */
@@ -112,10 +113,12 @@ struct create_op {
     struct str body;            /* the request as it came, for the idempotency key */
     struct str idempotency_key; /* empty: none */
     bool no_wait;
-    const char *recreated_from;     /* an id, or NULL */
-    bool one_shot;                  /* the caller destroys it; so does the daemon's next start */
-    const struct json_strs *layers; /* that it is built on, in place of a snapshot's; NULL: none */
-    void *fork;                     /* the owner's */
+    const char *recreated_from; /* an id, or NULL */
+    bool one_shot;              /* the caller destroys it; so does the daemon's next start */
+    const struct json_strs
+        *layers;             /* that it is built on, in place of a snapshot's; NULL: none … */
+    const struct base *base; /* … and the image below them */
+    void *fork;              /* the owner's */
     /* out */
     struct sandbox_record
         *record;   /* on the arena below; also of a failed one; NULL if there is none */

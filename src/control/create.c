@@ -156,18 +156,12 @@ static int make_policy(struct control *c, const struct profile *p, const struct 
     return policy_text_make(p, q, ret, e);
 }
 
-/* The image of the storage that it shall stand on; NULL: none, or a directory of the host that the
- * profile names. */
-static int find_image(struct control *c, const struct profile *p, struct create_request *q,
-                      const struct image **ret, struct err *e)
+/* Whether a stored image can be what it stands on. */
+static int check_stored(struct control *c, const struct profile *p, const struct create_request *q,
+                        struct err *e)
 {
-    const char *name = q->image ? q->image : p->image;
     const struct extension_ops *ops = NULL;
-    int r;
 
-    *ret = NULL;
-    if (!name || (!q->image && name[0] == '/'))
-        return 0;
     if (p->writable_system)
         return err_set(e, ERR_INVALID, "image: %s is for the system of this machine", p->id);
     control_extension(c, p->extension, &ops);
@@ -176,38 +170,45 @@ static int find_image(struct control *c, const struct profile *p, struct create_
     if (q->egress.packages)
         return err_set(e, ERR_UNSUPPORTED,
                        "egress.packages: an image's cannot be read here; name hosts with allow");
-    r = images_find(c, str_from(name), ret, e);
+    return 0;
+}
+
+/* The image of the storage that it shall stand on; without layers: none, or a directory of the host
+ * that the profile names. */
+static int find_image(struct control *c, const struct profile *p, struct create_request *q,
+                      struct arena *a, struct base *ret, struct err *e)
+{
+    const char *name = q->image ? q->image : p->image;
+    const struct image *im;
+    int r;
+
+    *ret = (struct base){ 0 };
+    if (!name || (!q->image && name[0] == '/'))
+        return 0;
+    r = check_stored(c, p, q, e);
     if (r >= 0)
-        q->image = (*ret)->ref; /* whatever the name means later, this is what it was made of */
+        r = images_find(c, str_from(name), &im, e);
+    if (r >= 0)
+        r = base_of_image(im, a, ret, e);
     return r;
 }
 
-/* Its layers cannot go as long as the sandbox names them. */
-static void take_image(struct sandbox *s, const struct image *im)
-{
-    const char **layers = arena_array(&s->arena, im->layers.n, sizeof *layers);
-    const char **env = arena_array(&s->arena, im->config.env.n + 1, sizeof *env);
+/* What it begins with: of a snapshot, or as whoever creates it says. layers NULL: nothing. */
+struct origin {
+    const struct json_strs *layers;
+    struct base base;
+    const struct snapshot_record *snapshot; /* NULL: of none */
+};
 
-    for (size_t i = 0; layers && i < im->layers.n; i++)
-        layers[i] = arena_dup(&s->arena, str_from(im->layers.p[im->layers.n - 1 - i]));
-    for (size_t i = 0; env && i < im->config.env.n; i++)
-        env[i] = arena_dup(&s->arena, str_from(im->config.env.p[i]));
-    s->facts.base = (struct json_strs){ layers, im->layers.n };
-    s->image = (struct ext_image){ .layers = layers,
-                                   .n = im->layers.n,
-                                   .user = arena_dup(&s->arena, str_from(im->config.user)),
-                                   .workdir = arena_dup(&s->arena, str_from(im->config.workdir)),
-                                   .env = { env, im->config.env.n } };
-}
-
-/* What it begins with: of a snapshot, or as whoever creates it says. NULL: nothing. The profile is
- * the snapshot's unless another one is asked for, which must stand on the same system. */
-static int find_layers(struct control *c, const struct create_op *op, struct create_request *q,
-                       const struct json_strs **ret, struct str *ret_image, struct err *e)
+/* The profile is the snapshot's unless another one is asked for, which must stand on the same. */
+static int find_origin(struct control *c, const struct create_op *op, struct create_request *q,
+                       struct origin *ret, struct err *e)
 {
     const struct snapshot *s;
 
-    *ret = op->layers;
+    *ret = (struct origin){ .layers = op->layers };
+    if (op->layers)
+        ret->base = *op->base;
     if (op->layers || !q->snapshot)
         return 0;
     s = snapshot_find(c, op->caller, str_from(q->snapshot));
@@ -216,18 +217,43 @@ static int find_layers(struct control *c, const struct create_op *op, struct cre
     if (!q->profile)
         q->profile = s->record.profile;
     q->snapshot = s->record.id;
-    *ret = &s->layers;
-    *ret_image = s->record.image;
+    *ret = (struct origin){ &s->layers, s->base, &s->record };
     return 0;
 }
 
-/* image.p is NULL where what it begins with is its source's own. */
-static int check_image(const struct profile *p, struct str image, struct err *e)
+static const char *name_of(const struct snapshot_record *s)
 {
-    if (!image.p || str_eq(image, str_from(p->image ? p->image : "")))
-        return 0;
-    return err_set(e, ERR_CONFLICT, "snapshot: was taken on %s, and %s stands on something else",
-                   image.n ? image.p : "the system of this machine", p->id);
+    return s->image.n ? s->image.p : "the system of this machine";
+}
+
+/* A profile that names no image can stand on any that is stored. */
+static bool stands_on_same(const struct profile *p, const struct origin *o)
+{
+    const struct snapshot_record *s = o->snapshot;
+
+    if (str_eq(s->image, str_from(p->image ? p->image : "")))
+        return true;
+    return o->base.layers.n && (!p->image || strcmp(p->id, s->profile) == 0);
+}
+
+/* What is below the layers of a snapshot is what they were written on. */
+static int check_origin(struct control *c, const struct profile *p, const struct create_request *q,
+                        const struct origin *o, struct err *e)
+{
+    const struct snapshot_record *s = o->snapshot;
+    size_t high = o->layers->n + o->base.layers.n;
+
+    if (high > LAYERS_STACK_MAX)
+        return err_set(e, ERR_TOO_BIG, "it would stand on %zu layers, and there may be %d", high,
+                       LAYERS_STACK_MAX);
+    if (s && q->image && !str_eq(s->image, str_from(q->image)))
+        return err_set(e, ERR_INVALID, "image: the snapshot was taken on %.150s, leave it out",
+                       name_of(s));
+    if (s && !stands_on_same(p, o))
+        return err_set(e, ERR_CONFLICT,
+                       "snapshot: was taken on %.100s, and %s stands on something else", name_of(s),
+                       p->id);
+    return o->base.layers.n ? check_stored(c, p, q, e) : 0;
 }
 
 static int check_backend(struct control *c, const struct profile *p, struct err *e)
@@ -259,21 +285,17 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
     struct create_request q = *op->request;
     struct sandbox_record record = { .state = SANDBOX_REQUESTED, .host = "local" };
     struct ext_box *box = NULL;
-    const struct json_strs *layers;
-    const struct image *stored = NULL;
-    struct str image = { NULL, 0 };
-    int r = find_layers(c, op, &q, &layers, &image, e);
+    struct origin from;
+    int r = find_origin(c, op, &q, &from, e);
 
     if (r >= 0)
         r = find_profile(c, &q, &p, e);
     if (r >= 0)
-        r = find_image(c, p, &q, &stored, e);
-    if (r >= 0 && layers && stored)
-        r = err_set(e, ERR_UNSUPPORTED, "snapshot: one of a sandbox on an image cannot be used");
-    if (r >= 0 && layers)
-        r = check_backend(c, p, e);
-    if (r >= 0 && layers)
-        r = check_image(p, image, e);
+        r = from.layers ? check_backend(c, p, e) : find_image(c, p, &q, &a, &from.base, e);
+    if (r >= 0 && from.layers)
+        r = check_origin(c, p, &q, &from, e);
+    if (from.base.ref)
+        q.image = from.base.ref; /* whatever the name means later, this is what it was made of */
     if (r >= 0)
         r = resolve(c, p, op->caller, &q, e);
     if (r >= 0)
@@ -287,7 +309,7 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
     if (r >= 0)
         r = make_policy(c, p, &q, &policy, e);
     if (r >= 0)
-        r = choose_id(c, p, &q, !layers, &box, record.id, e);
+        r = choose_id(c, p, &q, !from.layers, &box, record.id, e);
     if (r < 0)
         return r;
     snprintf(record.owner, sizeof record.owner, "%s", op->caller->owner);
@@ -298,6 +320,8 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
     record.detail = STR("{}");
     fill_times(c, p, &q, &record);
     r = sandbox_new(c, &record, ret, e);
+    if (r >= 0 && (r = sandbox_take_base(*ret, &from.base, e)) < 0)
+        sandbox_unref(take_ptr(*ret));
     if (r < 0) {
         pool_discard(c, box);
         return r;
@@ -305,11 +329,9 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
     if (op->recreated_from)
         (*ret)->facts.recreated_from = arena_dup(&(*ret)->arena, str_from(op->recreated_from));
     (*ret)->facts.one_shot = op->one_shot;
-    if (layers)
-        sandbox_take_layers(*ret, layers, op->layers ? NULL : q.snapshot);
-    if (stored)
-        take_image(*ret, stored);
-    if (stored)
+    if (from.layers)
+        sandbox_take_layers(*ret, from.layers, op->layers ? NULL : q.snapshot);
+    if (from.layers || from.base.layers.n)
         sandbox_put_facts(*ret, &(*ret)->record);
     sandbox_take_policy(*ret, policy, 1);
     sandbox_take_box(*ret, box);

@@ -52,7 +52,7 @@ static int begin(struct diff_op *op, int upper, struct err *e)
     layers_job_fill(&job, LAYERS_DIFF, NULL);
     job.entries_max = CHANGES_MAX;
     add_below(&job, &s->facts.layers);
-    add_below(&job, &s->facts.base);
+    add_below(&job, &s->facts.base.layers);
     op->file = control_scratch(s->control, e);
     if (op->file < 0)
         return op->file;

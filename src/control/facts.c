@@ -1,5 +1,8 @@
 #include "control/facts.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "json/reader.h"
 
 enum { FACTS_MAX = 64 << 10 };
@@ -30,13 +33,21 @@ static const struct json_field paused_fields[] = {
     { "until_ns", JSON_KIND_INT, AT(paused.until_ns) },
 };
 
+static const struct json_field image_fields[] = {
+    { "ref", JSON_KIND_STR, AT(base.ref) },
+    { "digest", JSON_KIND_STR, AT(base.digest) },
+    { "config", JSON_KIND_ANY, AT(base.config) },
+};
+
 const struct json_field facts_fields[] = {
     { "handle", JSON_KIND_STR, AT(handle) },
     { "unenforced", JSON_KIND_UINT, AT(unenforced) },
     { "telemetry", JSON_KIND_ANY, AT(telemetry) },
     { "mirror", JSON_KIND_STR, AT(mirror) },
     { "recreated_from", JSON_KIND_STR, AT(recreated_from) },
-    { "base", JSON_KIND_STRS, AT(base) },
+    { "base", JSON_KIND_STRS, AT(base.layers) },
+    { "image", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
+      .seen = offsetof(struct facts, has_image), JSON_FIELDS(image_fields) },
     { "sync", JSON_KIND_UINT, AT(sync) },
     { "one_shot", JSON_KIND_BOOL, AT(one_shot) },
     { "layers", JSON_KIND_STRS, AT(layers) },
@@ -64,15 +75,18 @@ int facts_read(struct str detail, struct facts *ret, struct arena *a, struct err
     return r < 0 ? r : 0;
 }
 
-struct str facts_write(const struct facts *f, struct arena *a)
+struct str facts_write(const struct facts *f)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(FACTS_MAX);
     struct json_writer w;
-    const char *p;
+    char *p;
 
     json_writer_init(&w, &text, JSON_COMPACT);
     json_unbind(f, facts_fields, facts_field_count, &w);
-    if (json_writer_finish(&w, NULL) < 0 || !(p = arena_dup(a, buf_str(&text))))
+    if (json_writer_finish(&w, NULL) < 0)
         return (struct str){ NULL, 0 };
+    p = strndup(text.p, text.n);
+    if (!p)
+        abort();
     return (struct str){ p, text.n };
 }

@@ -2,6 +2,7 @@
 #ifndef CONTROL_FACTS_H
 #define CONTROL_FACTS_H
 
+#include "control/base.h"
 #include "json/bind.h"
 
 struct facts {
@@ -10,9 +11,10 @@ struct facts {
     const struct json *telemetry; /* of the host, when it was made */
     const char *mirror;           /* host directory that the workspace is a copy of */
     const char *recreated_from;
-    struct json_strs base; /* layers of its image, uppermost first */
-    uint32_t sync;         /* enum destroy_sync, once it is being destroyed */
-    bool one_shot;         /* for one program; without it there is no use for it */
+    struct base base; /* the image below its layers */
+    bool has_image;
+    uint32_t sync; /* enum destroy_sync, once it is being destroyed */
+    bool one_shot; /* for one program; without it there is no use for it */
     struct {
         uint64_t generation; /* of the policy; 0: it has no network */
         uint32_t endpoints;
@@ -39,7 +41,7 @@ extern const struct json_field facts_fields[];
 extern const size_t facts_field_count;
 
 int facts_read(struct str detail, struct facts *ret, struct arena *a, struct err *e);
-/* The text is on the arena; empty with p == NULL if there is no room. */
-struct str facts_write(const struct facts *f, struct arena *a);
+/* The text is the caller's to free; p == NULL if it would be too long. */
+struct str facts_write(const struct facts *f);
 
 #endif

@@ -38,6 +38,7 @@ static void go_on(struct fork_op *op)
         *made = (struct create_op){ .caller = op->caller,
                                     .request = &op->request_,
                                     .layers = &op->layers_,
+                                    .base = &op->sandbox_->facts.base,
                                     .fork = op,
                                     .done = created };
         op->pending_++;

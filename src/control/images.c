@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "control/images_inside.h"
 #include "control/sandbox.h"
+#include "control/snapshots.h"
 
 #if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists own */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
@@ -172,33 +173,51 @@ struct use {
     char one[ID_MAX];
 };
 
-static bool stands_on(const struct sandbox *s, const char *layer)
+static bool is_among(const struct json_strs *layers, const char *layer)
 {
-    for (size_t i = 0; i < s->facts.base.n; i++)
-        if (strcmp(s->facts.base.p[i], layer) == 0)
+    for (size_t i = 0; i < layers->n; i++)
+        if (strcmp(layers->p[i], layer) == 0)
             return true;
     return false;
 }
 
-static void count_use(struct index_entry *v, void *user)
+static void count_use(struct use *u, const struct base *b, const char *id)
 {
-    const struct sandbox *s = container_of(v, struct sandbox, entry);
-    struct use *u = user;
-    bool uses = u->layer && stands_on(s, u->layer);
+    bool uses = u->layer && is_among(&b->layers, u->layer);
 
     for (size_t i = 0; u->image && !uses && i < u->image->layers.n; i++)
-        uses = stands_on(s, u->image->layers.p[i]);
+        uses = is_among(&b->layers, u->image->layers.p[i]);
     if (!uses)
         return;
     u->n++;
-    snprintf(u->one, sizeof u->one, "%s", s->record.id);
+    snprintf(u->one, sizeof u->one, "%s", id);
+}
+
+static void count_sandbox(struct index_entry *v, void *user)
+{
+    const struct sandbox *s = container_of(v, struct sandbox, entry);
+
+    count_use(user, &s->facts.base, s->record.id);
+}
+
+static void count_snapshot(struct index_entry *v, void *user)
+{
+    const struct snapshot *s = container_of(v, struct snapshot, entry);
+
+    count_use(user, &s->base, s->record.id);
+}
+
+static void count_users(struct control *c, struct use *u)
+{
+    index_each(&c->snapshots, count_snapshot, u);
+    index_each(&c->index, count_sandbox, u);
 }
 
 size_t image_users(struct control *c, const struct image *im, char ret_one[static ID_MAX])
 {
     struct use u = { .image = im };
 
-    index_each(&c->index, count_use, &u);
+    count_users(c, &u);
     memcpy(ret_one, u.one, ID_MAX);
     return u.n;
 }
@@ -206,11 +225,8 @@ size_t image_users(struct control *c, const struct image *im, char ret_one[stati
 static bool is_named(struct images *x, const char *layer)
 {
     for (struct link *m = list_first(&x->images); m; m = list_after(&x->images, m)) {
-        const struct image *im = container_of(m, struct image, link_);
-
-        for (size_t i = 0; i < im->layers.n; i++)
-            if (strcmp(im->layers.p[i], layer) == 0)
-                return true;
+        if (is_among(&container_of(m, struct image, link_)->layers, layer))
+            return true;
     }
     return false;
 }
@@ -233,7 +249,7 @@ bool layer_is_used(struct images *x, const char *name)
 
     if (is_named(x, name) || is_being_made(x, name))
         return true;
-    index_each(&x->control->index, count_use, &u);
+    count_users(x->control, &u);
     return u.n > 0;
 }
 

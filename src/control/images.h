@@ -3,8 +3,8 @@
  * An image is a row that names layers; a layer is a row and a tree in the storage, made and removed
  * by keepers (layers/job.h). Rows are written when what they name is whole, and go before it is
  * removed, so that a kill at any moment leaves garbage at most, which the next start removes. What
- * of an image is under way in memory, an image that names it, or a sandbox that stands on it keeps
- * a layer. All of it is in memory as well: there are few. */
+ * of an image is under way in memory, an image that names it, or a sandbox or snapshot that stands
+ * on it keeps a layer. All of it is in memory as well: there are few. */
 #ifndef CONTROL_IMAGES_H
 #define CONTROL_IMAGES_H
 
@@ -38,7 +38,7 @@ void images_close(struct control *c);
 int images_find(struct control *c, struct str name, const struct image **ret, struct err *e);
 const struct image *images_next(struct control *c, const struct image *after); /* NULL: the first */
 
-/* Live sandboxes that stand on one of its layers: how many, and the id of one. */
+/* Live sandboxes and snapshots that stand on one of its layers: how many, and the id of one. */
 size_t image_users(struct control *c, const struct image *im, char ret_one[static ID_MAX]);
 
 /* An operation that takes its time; a member of its owner. */
@@ -75,8 +75,8 @@ struct image_import {
 void images_import(struct control *c, const struct caller *who, struct image_import *p,
                    struct image_op *op);
 
-/* -ERR_CONFLICT while a sandbox uses it, -ERR_NOT_FOUND. Its layers go with the next prune, or with
- * this, if nobody else names them. */
+/* -ERR_CONFLICT while a sandbox or snapshot uses it, -ERR_NOT_FOUND. Its layers go with the next
+ * prune, or with this, if nobody else names them. */
 void images_remove(struct control *c, const struct caller *who, struct str ref,
                    struct image_op *op);
 /* Removes layers that nobody names, and what was left of pulls that were not finished. */

@@ -248,6 +248,7 @@ static int provision(struct sandbox *s, struct err *e)
         return r;
     spec.layers = s->stack.p;
     spec.n_layers = s->stack.n;
+    spec.image = s->image.n ? &s->image : NULL;
     sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
     s->ops->provision(s->box, &spec); /* → make.c, which comes back to resume_ready() */
     return 0;

@@ -34,6 +34,8 @@ void sandbox_unref(struct sandbox *s)
     profile_unref(s->profile);
     policy_text_unref(s->policy);
     arena_done(&s->arena);
+    free(s->details[0]);
+    free(s->details[1]);
     free(s);
 }
 
@@ -73,6 +75,8 @@ static int read_texts(struct sandbox *s, struct err *e)
         r = json_read(s->record.request, request_limits, &s->arena, &v, e);
     if (r >= 0)
         r = create_request_read(v, &s->request, &s->arena, e);
+    if (r >= 0)
+        r = base_for_box(&s->facts.base, &s->arena, &s->image, e);
     return err_wrap(e, r, "the record of %s", s->record.id);
 }
 
@@ -141,14 +145,27 @@ void sandbox_take_layers(struct sandbox *s, const struct json_strs *layers, cons
     layers_ref(s->control, &s->facts.layers);
 }
 
+int sandbox_take_base(struct sandbox *s, const struct base *b, struct err *e)
+{
+    int r = base_copy(b, &s->arena, &s->facts.base, e);
+
+    s->facts.has_image = s->facts.base.ref;
+    return r < 0 ? r : base_for_box(&s->facts.base, &s->arena, &s->image, e);
+}
+
+/* They are written again and again: the text before the last is of no more use. */
 void sandbox_put_facts(struct sandbox *s, struct sandbox_record *next)
 {
+    char **room = &s->details[s->details[0] && s->record.detail.p == s->details[0]];
     struct str text;
 
     sandbox_count_egress(s);
-    text = facts_write(&s->facts, &s->arena);
-    if (text.p)
-        next->detail = text;
+    text = facts_write(&s->facts);
+    if (!text.p)
+        return;
+    free(*room);
+    *room = (char *)(uintptr_t)text.p;
+    next->detail = text;
 }
 
 int64_t control_expires_ns(const struct control *c, const struct sandbox_record *r)

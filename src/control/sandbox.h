@@ -70,6 +70,7 @@ struct sandbox {
     const char *step; /* of being made: static; NULL: it is not, or has not begun */
     uint64_t copied;  /* of its workspace, while that is the step */
     char expire_reason[64];
+    char *details[2];    /* texts of its facts: on disk, and on their way there */
     bool stored;         /* it is on disk at all */
     bool destroying;     /* asked for; nothing else matters any more */
     bool untold_failure; /* everything is removed, but a destroy came first */
@@ -88,10 +89,13 @@ void sandbox_changed(struct sandbox *s, const struct sandbox_record *now);
 /* It stands on these, of that snapshot; NULL: of none. */
 void sandbox_take_layers(struct sandbox *s, const struct json_strs *layers, const char *snapshot);
 
-/* What it stands on below its layers; where that is not known any more, too. */
+/* … and those on that image. */
+int sandbox_take_base(struct sandbox *s, const struct base *b, struct err *e);
+
+/* Something is below its layers that no layer says; where that is not known any more, too. */
 static inline bool sandbox_on_image(const struct sandbox *s)
 {
-    return !s->profile || s->profile->image;
+    return !s->profile || s->profile->image || s->facts.base.layers.n;
 }
 
 /* Writes the facts into the record that is about to be stored. */

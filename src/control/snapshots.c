@@ -7,7 +7,7 @@
 #include "base/hook.h"
 #include "control/sandbox.h"
 
-enum { SNAPSHOT_ARENA_MAX = 64 << 10 };
+enum { SNAPSHOT_ARENA_MAX = 512 << 10 };
 
 /* --- in memory --- */
 
@@ -19,49 +19,81 @@ static void snapshot_free(struct snapshot *s)
     free(s);
 }
 
-static int read_layers(struct snapshot *s, struct err *e)
+static int read_names(struct snapshot *s, struct str rest, size_t max, struct json_strs *ret,
+                      struct err *e)
 {
-    const char *names[LAYERS_OF_SNAPSHOT_MAX], **copy;
-    struct str rest = s->record.layers, word;
+    const char **names = arena_array(&s->arena, max, sizeof *names);
+    struct str word;
     size_t n = 0;
 
-    while (rest.n && n < LAYERS_OF_SNAPSHOT_MAX) {
+    while (names && rest.n && n < max) {
         rest = str_cut(rest, ' ', &word);
         names[n] = arena_dup(&s->arena, word);
         if (!names[n] || !layer_name_valid(names[n]))
             return err_set(e, ERR_INVALID, "the record of %s names no layer", s->record.id);
         n++;
     }
-    copy = arena_array(&s->arena, n + 1, sizeof *copy);
-    if (rest.n || !n || !copy)
-        return err_set(e, ERR_INVALID, "the record of %s names too many layers, or none",
-                       s->record.id);
-    memcpy(copy, names, n * sizeof *copy);
-    s->layers = (struct json_strs){ copy, n };
+    if (!names || rest.n)
+        return err_set(e, ERR_INVALID, "the record of %s names too many layers", s->record.id);
+    *ret = (struct json_strs){ names, n };
     return 0;
 }
 
+static int read_base(struct snapshot *s, struct err *e)
+{
+    const struct snapshot_record *r = &s->record;
+
+    s->base = (struct base){ .ref = r->base.n ? r->image.p : NULL,
+                             .digest = r->base.n ? r->digest.p : NULL };
+    return base_read_config(r->config, &s->arena, &s->base.config, e);
+}
+
+static int read_texts(struct snapshot *s, struct err *e)
+{
+    int r = read_base(s, e);
+
+    if (r >= 0)
+        r = read_names(s, s->record.layers, LAYERS_OF_SNAPSHOT_MAX, &s->layers, e);
+    if (r >= 0 && !s->layers.n)
+        r = err_set(e, ERR_INVALID, "the record of %s names no layers", s->record.id);
+    return r < 0 ? r : read_names(s, s->record.base, LAYERS_STACK_MAX, &s->base.layers, e);
+}
+
+static bool copy_text(struct arena *a, struct str *text)
+{
+    text->p = arena_dup(a, *text);
+    return text->p;
+}
+
 /* Everything the record points to is copied. */
+static bool copy_texts(struct snapshot *s)
+{
+    struct snapshot_record *r = &s->record;
+    struct json_pair *labels = arena_array(&s->arena, r->labels.n + 1, sizeof *labels);
+
+    for (size_t i = 0; labels && i < r->labels.n; i++) {
+        labels[i] = (struct json_pair){ arena_dup(&s->arena, str_from(r->labels.p[i].key)),
+                                        arena_dup(&s->arena, str_from(r->labels.p[i].value)) };
+        if (!labels[i].key || !labels[i].value)
+            return false;
+    }
+    r->labels.p = labels;
+    return labels && copy_text(&s->arena, &r->image) && copy_text(&s->arena, &r->layers) &&
+           copy_text(&s->arena, &r->base) && copy_text(&s->arena, &r->digest) &&
+           copy_text(&s->arena, &r->config);
+}
+
 static int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct err *e)
 {
     struct snapshot *s = calloc(1, sizeof *s);
-    struct json_pair *labels;
     int x;
 
     if (!s)
         abort();
     s->record = *r;
     arena_init(&s->arena, SNAPSHOT_ARENA_MAX);
-    s->record.image.p = arena_dup(&s->arena, r->image);
-    s->record.layers.p = arena_dup(&s->arena, r->layers);
-    labels = arena_array(&s->arena, r->labels.n + 1, sizeof *labels);
-    for (size_t i = 0; labels && i < r->labels.n; i++)
-        labels[i] = (struct json_pair){ arena_dup(&s->arena, str_from(r->labels.p[i].key)),
-                                        arena_dup(&s->arena, str_from(r->labels.p[i].value)) };
-    s->record.labels.p = labels;
-    x = s->record.image.p && s->record.layers.p && labels
-            ? read_layers(s, e)
-            : err_set(e, ERR_TOO_BIG, "the record of %s is too large", r->id);
+    x = copy_texts(s) ? read_texts(s, e)
+                      : err_set(e, ERR_TOO_BIG, "the record of %s is too large", r->id);
     if (x < 0) {
         snapshot_free(s);
         return x;
@@ -192,25 +224,49 @@ static void also(struct change *ch, struct store_txn *t)
     store_put_snapshot(t, &op->new_->record);
 }
 
+static int write_names(const struct json_strs *names, struct buf *out)
+{
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < names->n; i++)
+        r = buf_addf(out, "%s%s", i ? " " : "", names->p[i]);
+    return r;
+}
+
+static struct str image_of(const struct sandbox *s)
+{
+    return str_from(s->facts.base.ref                 ? s->facts.base.ref
+                    : s->profile && s->profile->image ? s->profile->image
+                                                      : "");
+}
+
 static int make_record(struct snapshot_op *op, const struct json_strs *layers, struct err *e)
 {
     const struct sandbox *s = op->sandbox_;
-    struct buf text AUTO(buf_done) = BUF_INIT(8192);
+    const struct base *on = &s->facts.base;
+    struct buf text AUTO(buf_done) = BUF_INIT(8192), base AUTO(buf_done) = BUF_INIT(8192),
+                    config AUTO(buf_done) = BUF_INIT(BASE_CONFIG_MAX);
     struct snapshot_record r = { .profile_version = s->record.profile_version,
                                  .created_ns = clock_wall(),
                                  .bytes = (int64_t)op->capture_.bytes,
                                  .entries = (int64_t)op->capture_.entries,
                                  .pause_ns = op->capture_.pause_ns,
-                                 .image = str_from(
-                                     s->profile && s->profile->image ? s->profile->image : ""),
+                                 .image = image_of(s),
+                                 .digest = str_from(on->digest ? on->digest : ""),
                                  .labels = s->record.labels };
     int x = id_make("snap_", r.id, e);
 
-    for (size_t i = 0; x >= 0 && i < layers->n; i++)
-        x = buf_addf(&text, "%s%s", i ? " " : "", layers->p[i]);
+    if (x >= 0)
+        x = write_names(layers, &text);
+    if (x >= 0)
+        x = write_names(&on->layers, &base);
+    if (x >= 0)
+        x = base_write_config(on, &config, e);
     if (x < 0)
         return x;
     r.layers = buf_str(&text);
+    r.base = buf_str(&base);
+    r.config = buf_str(&config);
     snprintf(r.owner, sizeof r.owner, "%s", s->record.owner);
     snprintf(r.name, sizeof r.name, "%s", op->name ? op->name : "");
     snprintf(r.sandbox, sizeof r.sandbox, "%s", s->record.id);

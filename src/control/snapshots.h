@@ -2,6 +2,7 @@
 #ifndef CONTROL_SNAPSHOTS_H
 #define CONTROL_SNAPSHOTS_H
 
+#include "control/base.h"
 #include "control/capture.h"
 #include "control/control.h"
 #include "control/index.h"
@@ -9,9 +10,10 @@
 
 struct snapshot {
     struct index_entry entry;
-    struct arena arena; /* what record and layers point to */
+    struct arena arena; /* what the rest points to */
     struct snapshot_record record;
     struct json_strs layers;
+    struct base base; /* the stored image below them */
 };
 
 int snapshots_load(struct control *c, struct err *e); /* blocks; for the start */

@@ -142,10 +142,13 @@ struct snapshot_record {
     int64_t created_ns;
     int64_t bytes, entries; /* of its uppermost layer */
     int64_t pause_ns;       /* that taking it has cost the sandbox */
-    struct str image;       /* what the layers were written on, as the profile names it; empty: the
-                               host's system directories */
+    struct str image;       /* what the layers were written on: a reference, or a directory as the
+                               profile names it; empty: the host's system directories */
     struct str layers;      /* names, uppermost first, separated by blanks */
     struct json_map labels; /* the sandbox's */
+    struct str base;        /* the image's layers, as above; empty: it is no stored one */
+    struct str digest;      /* of the image's manifest */
+    struct str config;      /* JSON: how the image's programs are run */
 };
 
 struct host_record {

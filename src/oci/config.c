@@ -51,6 +51,16 @@ static int read_run(const struct json *v, struct arena *a, struct oci_config *c,
     return r;
 }
 
+int oci_config_run(const struct json *v, struct arena *a, struct oci_config *ret, struct err *e)
+{
+    struct oci_config c = { .user = "", .workdir = "", .run = v };
+    int r = v ? read_run(v, a, &c, e) : 0;
+
+    if (r >= 0)
+        *ret = c;
+    return r;
+}
+
 int oci_config_read(struct str text, struct arena *a, struct oci_config *ret, struct err *e)
 {
     struct oci_config c = { .user = "", .workdir = "" };
@@ -68,8 +78,10 @@ int oci_config_read(struct str text, struct arena *a, struct oci_config *ret, st
     r = oci_texts(rootfs, "diff_ids", OCI_LAYERS_MAX, a, &c.diff_ids, e);
     if (r >= 0)
         r = check_diff_ids(&c.diff_ids, e);
-    if (r >= 0 && run && run->type == JSON_OBJECT)
+    if (r >= 0 && run && run->type == JSON_OBJECT) {
+        c.run = run;
         r = read_run(run, a, &c, e);
+    }
     if (r < 0)
         return err_wrap(e, r, "the image's configuration");
     *ret = c;

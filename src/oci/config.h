@@ -16,10 +16,14 @@ struct oci_config {
     struct json_strs env; /* NAME=VALUE, each name of a kind that can be set */
     struct json_strs entrypoint, cmd;
     struct json_strs diff_ids; /* digests of the unpacked layers, the lowest first */
+    const struct json *run;    /* "config", which the above is of; NULL: there is none */
 };
 
 /* -ERR_INVALID if a path or variable in it is none. */
 int oci_config_read(struct str text, struct arena *a, struct oci_config *ret, struct err *e);
+
+/* Of "config" alone, which may be NULL: how programs are run. */
+int oci_config_run(const struct json *v, struct arena *a, struct oci_config *ret, struct err *e);
 
 /* Writes one for a root file system that came without, for this machine. */
 int oci_config_write(const char *diff_id, struct buf *out, struct err *e);

@@ -132,10 +132,12 @@ static const struct row_column grant_columns[] = {
 
 #define IN(member, kind) AT_(snapshot_record, member, ROW_##kind, 0)
 static const struct row_column snapshot_columns[] = {
-    IN(id, TEXT),      IN(owner, TEXT),          IN(name, TEXT),      IN(sandbox, TEXT),
-    IN(profile, TEXT), IN(profile_version, I64), IN(created_ns, I64), IN(bytes, I64),
-    IN(entries, I64),  IN(pause_ns, I64),        IN(image, STR),      IN(layers, STR),
-    IN(labels, MAP),
+    IN(id, TEXT),        IN(owner, TEXT),   IN(name, TEXT),
+    IN(sandbox, TEXT),   IN(profile, TEXT), IN(profile_version, I64),
+    IN(created_ns, I64), IN(bytes, I64),    IN(entries, I64),
+    IN(pause_ns, I64),   IN(image, STR),    IN(layers, STR),
+    IN(labels, MAP),     IN(base, STR),     IN(digest, STR),
+    IN(config, STR),
 };
 #undef IN
 

@@ -227,8 +227,15 @@ static const char snapshots[] = "CREATE TABLE snapshots ("
                                 " labels TEXT NOT NULL"
                                 ") STRICT, WITHOUT ROWID;";
 
+/* What a snapshot stands on is its own: the image of that name may become another. */
+static const char snapshot_bases[] =
+    "ALTER TABLE snapshots ADD COLUMN base TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE snapshots ADD COLUMN digest TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE snapshots ADD COLUMN config TEXT NOT NULL DEFAULT '';";
+
 static const struct migration migrations[] = {
-    { 1, first }, { 2, egress }, { 3, trust }, { 4, images }, { 5, snapshots },
+    { 1, first },  { 2, egress },    { 3, trust },
+    { 4, images }, { 5, snapshots }, { 6, snapshot_bases },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

@@ -22,7 +22,7 @@
 #define GRANT "id, peer, tool, sandbox, version, approver, uses, expires_ns"
 #define SNAPSHOT                                                                                   \
     "id, owner, name, sandbox, profile, profile_version, created_ns, bytes, entries, pause_ns, "   \
-    "image, layers, labels"
+    "image, layers, labels, base, digest, config"
 #define IMAGE       "ref, digest, id, config, layers, created_ns"
 #define LAYER       "name, measure, bytes, entries, created_ns"
 #define IDEMPOTENCY "owner, key, body, sandbox, created_ns"
@@ -114,7 +114,8 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_DROP_LAYER] = "DELETE FROM layers WHERE name = ?1",
     [SQL_DROP_GRANT] = "DELETE FROM grants WHERE id = ?1",
     [SQL_PUT_SNAPSHOT] = "INSERT INTO snapshots (" SNAPSHOT
-                         ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+                         ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+                         " ?14, ?15, ?16)"
                          " ON CONFLICT (id) DO UPDATE SET name = ?3, layers = ?12",
     [SQL_DROP_SNAPSHOT] = "DELETE FROM snapshots WHERE id = ?1",
     [SQL_OLD_SANDBOXES] =

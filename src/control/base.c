@@ -1,0 +1,93 @@
+#include "control/base.h"
+
+#include "control/images.h"
+#include "json/reader.h"
+#include "json/writer.h"
+
+int base_write_config(const struct base *b, struct buf *out, struct err *e)
+{
+    struct json_writer w;
+
+    if (!b->config)
+        return 0;
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_put_tree(&w, b->config);
+    return err_wrap(e, json_writer_finish(&w, e), "how the programs of %s are run",
+                    b->ref ? b->ref : "the image");
+}
+
+int base_read_config(struct str text, struct arena *a, const struct json **ret, struct err *e)
+{
+    const struct json_limits limits = { .bytes = BASE_CONFIG_MAX, .depth = 16 };
+    const char *kept;
+
+    *ret = NULL;
+    if (!text.n)
+        return 0;
+    kept = arena_dup(a, text);
+    if (!kept)
+        return err_set(e, ERR_TOO_BIG, "the configuration of an image is too large");
+    return json_read((struct str){ kept, text.n }, limits, a, ret, e);
+}
+
+static int copy_names(const struct json_strs *from, bool reversed, struct arena *a,
+                      struct json_strs *ret, struct err *e)
+{
+    const char **p = arena_array(a, from->n + 1, sizeof *p);
+
+    for (size_t i = 0; p && i < from->n; i++) {
+        p[i] = arena_dup(a, str_from(from->p[reversed ? from->n - 1 - i : i]));
+        if (!p[i])
+            return err_set(e, ERR_TOO_BIG, "too many layers");
+    }
+    if (!p)
+        return err_set(e, ERR_TOO_BIG, "too many layers");
+    *ret = (struct json_strs){ p, from->n };
+    return 0;
+}
+
+static int copy(const struct base *from, bool reversed, struct arena *a, struct base *ret,
+                struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(BASE_CONFIG_MAX);
+    struct base b = { .ref = from->ref ? arena_dup(a, str_from(from->ref)) : NULL,
+                      .digest = from->digest ? arena_dup(a, str_from(from->digest)) : NULL };
+    int r = copy_names(&from->layers, reversed, a, &b.layers, e);
+
+    if (r >= 0)
+        r = base_write_config(from, &text, e);
+    if (r >= 0)
+        r = base_read_config(buf_str(&text), a, &b.config, e);
+    if (r >= 0)
+        *ret = b;
+    return r;
+}
+
+int base_copy(const struct base *from, struct arena *a, struct base *ret, struct err *e)
+{
+    return copy(from, false, a, ret, e);
+}
+
+int base_of_image(const struct image *im, struct arena *a, struct base *ret, struct err *e)
+{
+    const struct base b = {
+        .layers = im->layers, .ref = im->ref, .digest = im->digest, .config = im->config.run
+    };
+
+    return copy(&b, true, a, ret, e);
+}
+
+int base_for_box(const struct base *b, struct arena *a, struct ext_image *ret, struct err *e)
+{
+    struct oci_config run;
+    int r = oci_config_run(b->config, a, &run, e);
+
+    if (r < 0)
+        return r;
+    *ret = (struct ext_image){ .layers = b->layers.p,
+                               .n = b->layers.n,
+                               .user = run.user,
+                               .workdir = run.workdir,
+                               .env = run.env };
+    return 0;
+}
