@@ -184,6 +184,10 @@ void control_each(struct control *c, sandbox_each_fn *each, void *user);
 void sandbox_pause(struct sandbox *s, const struct actor *who, struct sandbox_op *op);
 /* Ends when it goes on, or is built again on what it wrote where its processes are gone. */
 void sandbox_resume(struct sandbox *s, const struct actor *who, struct sandbox_op *op);
+/* The same, and it lives for `duration` from then, if that is more than it had left; not past max.
+ */
+void sandbox_resume_for(struct sandbox *s, const struct actor *who, int64_t duration_ns,
+                        struct sandbox_op *op);
 
 /* A page of the list: as the store's query, within what the caller sees. */
 int control_list(struct control *c, const struct caller *who, struct store_query *q,

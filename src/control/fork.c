@@ -104,6 +104,8 @@ void sandbox_fork(struct sandbox *s, struct fork_op *op)
     op->next_ = op->pending_ = 0;
     op->r_ = 0;
     op->request_ = s->request;
+    if (op->ttl_ns)
+        op->request_.ttl_ns = op->ttl_ns;
     op->request_.workspace.access = ASK_ACCESS_NONE;
     op->request_.snapshot = NULL;
     op->request_.inputs = (struct json_map){ NULL, 0 };

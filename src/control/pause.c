@@ -120,35 +120,41 @@ void sandbox_pause(struct sandbox *s, const struct actor *who, struct sandbox_op
 /* --- resuming --- */
 
 struct resume {
-    struct sandbox_op *op;
+    struct sandbox *sandbox;
+    struct list waiting; /* struct sandbox_op: whoever asked meanwhile, too */
     struct actor actor;
-    bool rebuilt; /* its processes are gone … */
-    bool holds;   /* … and the layers that it is built on are held here */
+    int64_t duration_ns; /* that it shall live at least */
+    bool rebuilt;        /* its processes are gone … */
+    bool holds;          /* … and the layers that it is built on are held here */
     struct flatten_op flatten;
     struct json_strs old; /* what it stood on before */
     int r;
     struct err err;
 };
 
-static struct sandbox_op *resume_free(struct sandbox *s)
+static void tell_all(struct list *waiting, int r, const struct err *e)
+{
+    for (struct link *m; (m = list_take(waiting));)
+        tell(container_of(m, struct sandbox_op, link_), r, e);
+}
+
+static void resume_over(struct sandbox *s, int r, const struct err *e)
 {
     struct resume *u = take_ptr(s->resume);
-    struct sandbox_op *op = u->op;
 
     layers_flatten_cancel(&u->flatten);
     if (u->holds)
         layers_unref(s->control, &s->stack);
+    sandbox_ref(s); /* those who are told may hold the last one */
+    tell_all(&u->waiting, r, r < 0 ? e : NULL);
     free(u);
-    return op;
+    sandbox_unref(s);
 }
 
 static void resume_end(struct sandbox *s, int r, const struct err *e)
 {
-    struct err why = e ? *e : (struct err){ 0 }; /* it may be in what is freed */
-    struct sandbox_op *op = resume_free(s);
-
     ttl_start(s);
-    tell(op, r, r < 0 ? &why : NULL);
+    resume_over(s, r, e);
 }
 
 static void edit_resumed(struct change *ch, struct sandbox_record *next)
@@ -160,6 +166,8 @@ static void edit_resumed(struct change *ch, struct sandbox_record *next)
     if (s->resume->rebuilt)
         sandbox_note_box(s);
     next->deadline_ns = clock_boot() + s->facts.paused.left_ns;
+    if (s->resume->duration_ns)
+        ttl_prolong(next, s->resume->duration_ns);
     snprintf(next->boot, sizeof next->boot, "%s", s->control->boot);
     s->facts.has_paused = false;
     if (s->resume->rebuilt) {
@@ -224,7 +232,7 @@ void resume_abort(struct sandbox *s)
     if (!s->resume)
         return;
     r = err_set(&e, ERR_CONFLICT, "sandbox %s is being destroyed", s->record.id);
-    tell(resume_free(s), r, &e);
+    resume_over(s, r, &e);
 }
 
 void resume_failed(struct sandbox *s, enum err_code code, const char *reason)
@@ -257,7 +265,7 @@ static int provision(struct sandbox *s, struct err *e)
 static void flattened(struct flatten_op *f, int r, const struct err *e)
 {
     struct resume *u = container_of(f, struct resume, flatten);
-    struct sandbox *s = u->op->sandbox;
+    struct sandbox *s = u->sandbox;
     static const struct json_strs none;
     struct err why;
 
@@ -326,32 +334,50 @@ static void begin_resume(struct sandbox *s)
     }
 }
 
-void sandbox_resume(struct sandbox *s, const struct actor *who, struct sandbox_op *op)
+static int check_resumable(const struct sandbox *s, struct err *e)
 {
+    if (s->record.state == SANDBOX_PAUSED && !s->destroying && !s->after_teardown && !s->expiring)
+        return 0;
+    return err_set(e, s->pausing ? ERR_BUSY : ERR_CONFLICT,
+                   "sandbox %s is %s: it cannot be resumed now", s->record.id,
+                   s->destroying ? "being destroyed"
+                   : s->pausing  ? "being paused"
+                                 : sandbox_state_names[s->record.state]);
+}
+
+void sandbox_resume_for(struct sandbox *s, const struct actor *who, int64_t duration_ns,
+                        struct sandbox_op *op)
+{
+    bool under_way = s->resume && !s->destroying;
     struct err e;
+    int r;
 
     if (sandbox_state_usable(s->record.state) && !s->destroying && !s->pausing) {
         sandbox_op_finish(op, s, 0, NULL);
         return;
     }
-    if (s->record.state != SANDBOX_PAUSED || s->destroying || s->after_teardown || s->resume ||
-        s->expiring) {
-        int r = err_set(&e, s->resume || s->pausing ? ERR_BUSY : ERR_CONFLICT,
-                        "sandbox %s is %s: it cannot be resumed now", s->record.id,
-                        s->destroying ? "being destroyed"
-                        : s->resume   ? "being resumed"
-                        : s->pausing  ? "being paused"
-                                      : sandbox_state_names[s->record.state]);
-
+    r = under_way ? 0 : check_resumable(s, &e);
+    if (r < 0) {
         sandbox_op_finish(op, s, r, &e);
         return;
     }
-    s->resume = calloc(1, sizeof *s->resume);
-    if (!s->resume)
-        abort();
-    *s->resume = (struct resume){ .op = op, .actor = *who };
+    if (!under_way) {
+        s->resume = calloc(1, sizeof *s->resume);
+        if (!s->resume)
+            abort();
+        *s->resume = (struct resume){ .sandbox = s, .actor = *who };
+    }
+    if (s->resume->duration_ns < duration_ns)
+        s->resume->duration_ns = duration_ns;
     op->sandbox = sandbox_ref(s);
-    begin_resume(s);
+    list_append(&s->resume->waiting, &op->link_);
+    if (!under_way)
+        begin_resume(s);
+}
+
+void sandbox_resume(struct sandbox *s, const struct actor *who, struct sandbox_op *op)
+{
+    sandbox_resume_for(s, who, 0, op);
 }
 
 /* --- the box --- */

@@ -47,7 +47,8 @@ void process_start(struct sandbox *s, const struct actor *who, struct process_op
 
 struct process *process_find(struct sandbox *s, uint32_t proc); /* NULL; referenced */
 /* In the order they were started; `each` must not start or stop any. */
-void process_each(struct sandbox *s, void (*each)(void *user, struct process *p), void *user);
+typedef void process_each_fn(void *user, struct process *p);
+void process_each(struct sandbox *s, process_each_fn *each, void *user);
 
 /* One that has ended, its output with it, is not there any more; -ERR_CONFLICT while it runs. Done
  * when that is on disk. op->process is what to forget, of a sandbox that is there, and stays the

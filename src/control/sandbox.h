@@ -170,6 +170,8 @@ void sandbox_program_ended(struct sandbox *s); /* s->programs was counted up for
 void ttl_start(struct sandbox *s); /* it is ready, or was found again */
 void ttl_hurry(struct sandbox *s); /* it is expiring, and what ran has ended */
 void ttl_stop(struct sandbox *s);
+/* The record's time is at least so long from now, within what it may be. */
+void ttl_prolong(struct sandbox_record *next, int64_t duration_ns);
 void ttl_resume(struct sandbox *s);      /* a destroy did not happen after all */
 void ttl_keep_failed(struct sandbox *s); /* for people to look at; not for ever */
 void ttl_usage(struct ext_box *b, int r, const struct ext_usage *u);

@@ -73,6 +73,7 @@ enum { FORK_MAX = 100 };
 struct fork_op {
     const struct caller *caller;
     unsigned count;
+    int64_t ttl_ns; /* 0: as long as this one was to live */
     /* out: of those that were made, also where another failed */
     struct create_op *made; /* as many as count; record NULL: it was not */
     int64_t pause_ns;

@@ -4,6 +4,7 @@
  * run on the monotonic clock, which stops in sleep, so none is longer than a minute. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -135,13 +136,53 @@ static bool is_idle(const struct sandbox *s)
            clock_boot() - s->used_ns >= s->record.idle_ns;
 }
 
+struct pausing_due {
+    struct sandbox *sandbox; /* referenced */
+    struct sandbox_op op;
+};
+
+/* Its time is over, and it stands still from now on; where that cannot be, it ends as others do. */
+static void was_paused(struct sandbox_op *op, int r, const struct err *e)
+{
+    struct pausing_due *p = container_of(op, struct pausing_due, op);
+    struct sandbox *s = p->sandbox;
+
+    free(p);
+    if (r == -(int)ERR_BUSY) {
+        look_again(s, NS_PER_S); /* a snapshot is being taken */
+    } else if (r < 0 && !s->destroying && !s->after_teardown) {
+        LOG(WARN, "sandbox.not_paused", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
+        begin_expiry(s, "its time is over, and it could not be paused");
+    }
+    sandbox_unref(s);
+}
+
+static void pause_due(struct sandbox *s)
+{
+    struct pausing_due *p = calloc(1, sizeof *p);
+
+    if (!p)
+        abort();
+    *p = (struct pausing_due){ .sandbox = sandbox_ref(s), .op = { .done = was_paused } };
+    sandbox_pause(s, &ACTOR_DAEMON, &p->op);
+    look_again(s, NS_PER_S); /* on_due() waits for it */
+}
+
+static void end_time(struct sandbox *s, const char *reason)
+{
+    if (s->request.on_timeout == ASK_END_PAUSE && s->record.state != SANDBOX_PAUSED)
+        pause_due(s);
+    else
+        begin_expiry(s, reason);
+}
+
 static void look(struct sandbox *s)
 {
     if (clock_boot() >= s->record.deadline_ns)
-        begin_expiry(s, s->record.state == SANDBOX_PAUSED ? "it was paused for too long"
-                                                          : "its time is over");
+        end_time(s, s->record.state == SANDBOX_PAUSED ? "it was paused for too long"
+                                                      : "its time is over");
     else if (is_idle(s))
-        begin_expiry(s, "nobody used it");
+        end_time(s, "nobody used it");
     else
         plan_next(s);
 }
@@ -260,8 +301,8 @@ static void walk_due(struct index_entry *v, void *user)
     if (!why)
         return;
     w->each(w->user, &view, why);
-    if (w->apply && !s->expiring)
-        begin_expiry(s, why);
+    if (w->apply && !s->expiring && !s->pausing)
+        end_time(s, why);
 }
 
 void control_due(struct control *c, const struct caller *who, bool apply, due_fn *each, void *user)
@@ -280,14 +321,19 @@ static int64_t last_deadline(const struct sandbox_record *r)
     return r->deadline_ns - r->ttl_ns + r->ttl_max_ns;
 }
 
-static void edit_deadline(struct change *c, struct sandbox_record *next)
+void ttl_prolong(struct sandbox_record *next, int64_t duration_ns)
 {
-    int64_t wanted = smaller(clock_boot() + c->number, last_deadline(next));
+    int64_t wanted = smaller(clock_boot() + duration_ns, last_deadline(next));
 
     if (wanted > next->deadline_ns) {
         next->ttl_ns += wanted - next->deadline_ns;
         next->deadline_ns = wanted;
     }
+}
+
+static void edit_deadline(struct change *c, struct sandbox_record *next)
+{
+    ttl_prolong(next, c->number);
 }
 
 /* The same in both directions. */

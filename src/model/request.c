@@ -4,6 +4,7 @@ const char *const actor_kind_names[] = { "adm", "agt", "atm", NULL };
 const char *const request_scope_names[] = { "", "session", "agent", "shared", NULL };
 const char *const workspace_mode_names[] = { "", "mirror", "remote-canonical", NULL };
 const char *const workspace_access_names[] = { "", "none", "ro", "rw", NULL };
+const char *const request_end_names[] = { "", "destroy", "pause", NULL };
 
 const struct json_field egress_request_fields[EGRESS_REQUEST_FIELD_COUNT] = {
     { "allow", JSON_KIND_STRS, JSON_AT(struct egress_request, allow), .max = REQUEST_ALLOW_MAX,
@@ -87,6 +88,8 @@ const struct json_field create_request_fields[] = {
       .doc = "Variables of every program in it." },
     { "ttl", JSON_KIND_DURATION, AT(ttl_ns), .min = 1000000000, .max = INT64_C(31536000000000000),
       .doc = "How long it may live; never past the profile's max." },
+    { "on_timeout", JSON_KIND_ENUM, AT(on_timeout), .names = request_end_names,
+      .doc = "What comes of it when its time is over: destroy (the default), or pause." },
     NESTED("setup_metadata", setup_fields, "References for whoever sets it up."),
     { "capabilities", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct create_request),
       .seen = offsetof(struct create_request, capabilities.given),

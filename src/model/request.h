@@ -22,10 +22,13 @@ enum request_scope { ASK_SCOPE_PROFILE, ASK_SCOPE_SESSION, ASK_SCOPE_AGENT, ASK_
 enum workspace_mode { ASK_MODE_PROFILE, ASK_MODE_MIRROR, ASK_MODE_REMOTE_CANONICAL };
 enum workspace_access { ASK_ACCESS_PROFILE, ASK_ACCESS_NONE, ASK_ACCESS_RO, ASK_ACCESS_RW };
 
+enum request_end { ASK_END_USUAL, ASK_END_DESTROY, ASK_END_PAUSE }; /* the usual is to destroy */
+
 /* Their words; the one of 0 is empty. */
 extern const char *const request_scope_names[];
 extern const char *const workspace_mode_names[];
 extern const char *const workspace_access_names[];
+extern const char *const request_end_names[];
 
 /* What may be reached, beside what the profile lets out. */
 struct egress_request {
@@ -60,6 +63,7 @@ struct create_request {
     struct json_map labels;
     struct json_map env; /* of every program in it */
     int64_t ttl_ns;      /* 0: the profile's default */
+    enum request_end on_timeout;
     struct {
         const char *instructions_ref;
         struct json_strs secret_refs;

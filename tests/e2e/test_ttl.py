@@ -51,6 +51,18 @@ def an_expired_sandbox_is_reaped_by_itself(c):
 
 
 @test
+def one_that_is_to_be_paused_then_is(c):
+    with daemon(c, short=("1s", "1h", 0)) as d:
+        box = d.create(profile="profile.ttl-short", on_timeout="pause")
+        wait_for(lambda: state(d, box) == "paused", "it is paused")
+        check("sandbox.expired" not in types(d, box), f"{types(d, box)}")
+        d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+        wait_for(lambda: state(d, box) == "paused", "it is paused once more")
+        d.api.delete(f"/v1/sandboxes/{box}").expect(200)
+        d.api.post("/v1/sandboxes", {"profile": "profile.ttl-short", "on_timeout": "sleep"}).expect(400)
+
+
+@test
 def work_in_flight_is_told_before_it_is_killed(c):
     with daemon(c, grace=2, short=("1s", "1h", 0)) as d:
         box = d.create(profile="profile.ttl-short")
