@@ -4,6 +4,7 @@
 
 #include "api/guard.h"
 #include "api/inside.h"
+#include "api/operation.h"
 #include "api/route.h"
 #include "base/clock.h"
 #include "trust/peers.h"
@@ -176,23 +177,12 @@ static void heartbeat(struct call *c)
     call_answer_empty(c);
 }
 
-static void ended(void *user, int r, const struct err *e)
-{
-    struct call *c = user;
-
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer_empty(c);
-    call_unref(c);
-}
-
 static void end(struct call *c)
 {
     struct peer *p = find(c);
 
     if (p)
-        peer_end(p, &c->caller.actor, "it was ended", ended, call_ref(c));
+        peer_end(p, &c->caller.actor, "it was ended", call_settle, call_ref(c));
 }
 
 const struct route routes_peers[] = {

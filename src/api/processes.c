@@ -123,16 +123,19 @@ static void put_one(void *user, struct process *p)
     process_write(user, p);
 }
 
-static void write_list(struct json_writer *w, const void *what)
+void processes_write(struct json_writer *w, const struct call *c, process_each_fn *put)
 {
-    const struct call *c = what;
-
     json_begin_object(w);
     json_key(w, STR("processes"));
     json_begin_array(w);
-    process_each(c->sandbox, put_one, w);
+    process_each(c->sandbox, put, w);
     json_end_array(w);
     json_end_object(w);
+}
+
+static void write_list(struct json_writer *w, const void *what)
+{
+    processes_write(w, what, put_one);
 }
 
 static void list(struct call *c)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/inside.h"
+#include "api/operation.h"
 #include "api/route.h"
 #include "json/reader.h"
 
@@ -29,19 +30,6 @@ static void show_found(struct call *c, int status)
 }
 
 /* --- create --- */
-
-struct creation {
-    struct call *call;
-    struct create_op op;
-    struct create_request request;
-};
-
-static void creation_end(struct call *c)
-{
-    struct creation *n = c->state;
-
-    arena_done(&n->op.arena);
-}
 
 static void creating(struct create_op *op, const char *step, uint64_t bytes)
 {
@@ -77,29 +65,19 @@ static void created(struct create_op *op, int r, const struct err *e)
 
 static void start_creation(struct call *c, const struct json *request, const char *from)
 {
-    struct creation *n = arena_alloc(&c->arena, sizeof *n);
+    struct creation *n = creation_new(c, created);
     struct err e;
 
-    if (!n)
-        abort();
-    n->call = c;
-    c->state = n;
-    c->on_end = creation_end;
-    n->op = (struct create_op){ .caller = &c->caller,
-                                .request = &n->request,
-                                .body = c->body,
-                                .idempotency_key = call_header(c, "Idempotency-Key"),
-                                .no_wait = call_prefers(c, "respond-async"),
-                                .recreated_from = from,
-                                .at = creating,
-                                .done = created };
+    n->op.idempotency_key = call_header(c, "Idempotency-Key");
+    n->op.no_wait = call_prefers(c, "respond-async");
+    n->op.recreated_from = from;
+    n->op.at = creating;
     if (n->op.idempotency_key.n > KEY_MAX) {
         call_fail_with(c, 400, "invalid", "Idempotency-Key: longer than 127 bytes");
     } else if (create_request_read(request, &n->request, &c->arena, &e) < 0) {
         call_fail(c, &e);
     } else {
-        call_ref(c);
-        control_create(c->api->control, &n->op);
+        creation_start(n);
     }
 }
 

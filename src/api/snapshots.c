@@ -1,5 +1,5 @@
 /* /v1/snapshots and what makes them: snapshot, fork, pause and resume of a sandbox. */
-#include "control/snapshots.h"
+#include "api/snapshots.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/inside.h"
+#include "api/operation.h"
 #include "api/route.h"
 
 enum { DIFF_BYTES_MAX = 16 << 20 };
@@ -72,18 +73,13 @@ static void write_one(struct json_writer *w, const void *what)
 
 /* --- snapshots --- */
 
-struct shown {
-    const struct snapshot **p;
-    size_t n, cap;
-};
-
 static void add(const struct snapshot *s, void *user)
 {
-    struct shown *all = user;
+    struct snapshot_list *all = user;
 
-    if (all->n == all->cap) {
-        all->cap = all->cap ? all->cap * 2 : 64;
-        all->p = reallocarray(all->p, all->cap, sizeof *all->p);
+    if (all->n == all->cap_) {
+        all->cap_ = all->cap_ ? all->cap_ * 2 : 64;
+        all->p = reallocarray(all->p, all->cap_, sizeof *all->p);
         if (!all->p)
             abort();
     }
@@ -100,9 +96,22 @@ static int newest_first(const void *a, const void *b)
                                                          : strcmp(x->record.id, y->record.id);
 }
 
+void snapshot_list_fill(const struct call *c, struct snapshot_list *ret)
+{
+    *ret = (struct snapshot_list){ 0 };
+    snapshots_each(c->api->control, &c->caller, add, ret);
+    if (ret->n)
+        qsort(ret->p, ret->n, sizeof *ret->p, newest_first);
+}
+
+void snapshot_list_done(struct snapshot_list *l)
+{
+    free(l->p);
+}
+
 static void write_all(struct json_writer *w, const void *what)
 {
-    const struct shown *all = what;
+    const struct snapshot_list *all = what;
 
     json_begin_object(w);
     json_key(w, STR("snapshots"));
@@ -115,13 +124,10 @@ static void write_all(struct json_writer *w, const void *what)
 
 static void list(struct call *c)
 {
-    struct shown all = { 0 };
+    AUTO(snapshot_list_done) struct snapshot_list all;
 
-    snapshots_each(c->api->control, &c->caller, add, &all);
-    if (all.n)
-        qsort(all.p, all.n, sizeof *all.p, newest_first);
+    snapshot_list_fill(c, &all);
     call_answer(c, 200, write_all, &all);
-    free(all.p);
 }
 
 static const struct snapshot *find(struct call *c)
@@ -153,23 +159,13 @@ static void free_state(struct call *c)
 
 static void deleted(struct unsnap_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct deletion, op)->call;
-
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer_empty(c);
-    call_unref(c);
+    call_settle(container_of(op, struct deletion, op)->call, r, e);
 }
 
-static void delete (struct call *c)
+void snapshot_delete_for(struct call *c, const struct snapshot *s)
 {
-    const struct snapshot *s = find(c);
-    struct deletion *d;
+    struct deletion *d = calloc(1, sizeof *d);
 
-    if (!s)
-        return;
-    d = calloc(1, sizeof *d);
     if (!d)
         abort();
     d->call = call_ref(c);
@@ -177,6 +173,14 @@ static void delete (struct call *c)
     c->state = d;
     c->on_end = free_state;
     snapshot_delete(c->api->control, s, &d->op);
+}
+
+static void delete (struct call *c)
+{
+    const struct snapshot *s = find(c);
+
+    if (s)
+        snapshot_delete_for(c, s);
 }
 
 /* --- taking one --- */
@@ -301,14 +305,9 @@ static void fork_it(struct call *c)
 
 /* --- pause and resume --- */
 
-struct holding {
-    struct call *call;
-    struct sandbox_op op;
-};
-
 static void held(struct sandbox_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct holding, op)->call;
+    struct call *c = call_of_op(op);
     const struct sandbox_view v = sandbox_view(c->sandbox);
     const struct sandbox_shown s = { .record = v.record, .expires_ns = v.expires_ns };
 
@@ -319,28 +318,14 @@ static void held(struct sandbox_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-static void hold(struct call *c,
-                 void (*how)(struct sandbox *s, const struct actor *who, struct sandbox_op *op))
-{
-    struct holding *h = calloc(1, sizeof *h);
-
-    if (!h)
-        abort();
-    h->call = call_ref(c);
-    h->op.done = held;
-    c->state = h;
-    c->on_end = free_state;
-    how(c->sandbox, &c->caller.actor, &h->op);
-}
-
 static void pause_it(struct call *c)
 {
-    hold(c, sandbox_pause);
+    sandbox_pause(c->sandbox, &c->caller.actor, call_sandbox_op(c, held));
 }
 
 static void resume_it(struct call *c)
 {
-    hold(c, sandbox_resume);
+    sandbox_resume(c->sandbox, &c->caller.actor, call_sandbox_op(c, held));
 }
 
 /* --- diff --- */

@@ -270,6 +270,73 @@ const steps = {
         if (t.updateNetwork) { await t.updateNetwork({ allowOut: ['example.com'], denyOut: [ALL_TRAFFIC] }); await t.updateNetwork({}); }
         await t.kill();
     },
+    'Sandbox.pause, isRunning, connect': async () => {
+        const t = await make({ timeoutMs: 60_000 });
+        await t.files.write('kept', 'across');
+        const c = await t.commands.run('sleep 777', { background: true });
+        equal(await t.pause(), true);
+        equal([await t.isRunning(), (await t.getInfo()).state], [false, 'paused']);
+        equal(await Sandbox.pause(t.sandboxId), false, 'again');
+        await refused(() => t.commands.run('true'), Error);
+        await refused(() => t.files.read('kept'), Error);
+        await refused(() => t.setTimeout(5_000), SandboxNotFoundError);
+        const ids = async (state) => (await Sandbox.list({ query: { state } }).nextItems()).map((b) => b.sandboxId);
+        equal([(await ids(['paused'])).includes(t.sandboxId), (await ids(['running'])).includes(t.sandboxId)], [true, false], 'listed as paused');
+        const u = await Sandbox.connect(t.sandboxId, { timeoutMs: 300_000 });
+        equal([u.sandboxId, await u.isRunning(), await u.files.read('kept')], [t.sandboxId, true, 'across']);
+        assert((await u.commands.list()).some((p) => p.pid === c.pid), 'its process goes on');
+        assert((await u.getInfo()).endAt > new Date(Date.now() + 200_000), 'it lives as long as was asked for');
+        equal([await u.betaPause(), (await u.getInfo()).state], [true, 'paused'], 'betaPause');
+        assert(await u.kill(), 'killed while it is paused');
+    },
+    'Sandbox.connect (several at once)': async () => {
+        const t = await make();
+        await t.pause();
+        const all = await Promise.all([1, 2, 3].map(() => Sandbox.connect(t.sandboxId)));
+        for (const u of all) equal(await u.isRunning(), true);
+        await t.kill();
+    },
+    'Sandbox.create (lifecycle: pause)': async () => {
+        const t = await make({ timeoutMs: 2_000, lifecycle: { onTimeout: 'pause' } });
+        equal((await t.getInfo()).lifecycle, { onTimeout: 'pause', autoResume: false });
+        await t.files.write('kept', 'over its time');
+        await until(async () => (await Sandbox.getInfo(t.sandboxId)).state === 'paused', 'it is paused');
+        equal(await t.isRunning(), false);
+        const u = await Sandbox.connect(t.sandboxId, { timeoutMs: 60_000 });
+        equal(await u.files.read('kept'), 'over its time');
+        assert((await u.getInfo()).endAt > new Date(Date.now() + 30_000), 'its new time');
+        await u.kill();
+    },
+    'Sandbox.createSnapshot, listSnapshots, deleteSnapshot': async () => {
+        const t = await make();
+        await t.files.write('state', 'one');
+        const snap = await t.createSnapshot();
+        const named = await t.createSnapshot({ name: 'story-named' });
+        equal(named.names, ['story-named']);
+        await t.files.write('state', 'two');
+        for (const id of [snap.snapshotId, 'story-named']) {
+            const u = await make(id);
+            equal([await u.files.read('state'), (await u.getInfo()).templateId], ['one', id === 'story-named' ? named.snapshotId : id]);
+            await u.kill();
+        }
+        const p = Sandbox.listSnapshots({ sandboxId: t.sandboxId, limit: 1 });
+        const all = [...await p.nextItems(), ...await p.nextItems()].map((i) => i.snapshotId);
+        equal([all, p.hasNext], [[named.snapshotId, snap.snapshotId], false]);
+        for (const id of all) equal([await Sandbox.deleteSnapshot(id), await Sandbox.deleteSnapshot(id)], [true, false]);
+        await refused(() => Sandbox.create(snap.snapshotId), Error, 'not found');
+        equal(await t.files.read('state'), 'two');
+        await t.kill();
+    },
+    'Sandbox.fork': async () => {
+        const t = await make();
+        await t.files.write('state', 'shared');
+        const all = await t.fork({ count: 2, timeoutMs: 60_000 });
+        boxes.push(...all.map((f) => f.sandboxId));
+        equal(new Set([t.sandboxId, ...all.map((f) => f.sandboxId)]).size, 3);
+        for (const [i, f] of all.entries()) { equal(await f.files.read('state'), 'shared'); await f.files.write('state', `${i}`); }
+        equal([await t.files.read('state'), await all[0].files.read('state'), await all[1].files.read('state')], ['shared', '0', '1']);
+        for (const f of [t, ...all]) await f.kill();
+    },
     'a key that is wrong': async () => { await refused(() => Sandbox.create({ apiKey: 'e2b_' + '0'.repeat(40) }), AuthenticationError); },
     'a sandbox that is killed while it runs': async () => {
         const t = await make();

@@ -43,7 +43,7 @@ def the_newest_sdk(c):
 
 @test(**ROOT)
 def an_older_sdk(c):
-    play(c, OLDER, "big", "v2")
+    play(c, OLDER, "big")
 
 
 @test(**SLOW)

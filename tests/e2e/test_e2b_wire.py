@@ -190,11 +190,6 @@ def links(c):
     with Served(c) as s:
         one, two = s.create(key_of(s)), s.create(key_of(s))
 
-        def link(box, path, operation, expires=None, user=""):
-            text = f"{path}:{operation}:{user}:{box.token}" + (f":{expires}" if expires else "")
-            signature = "v1_" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
-            return f"/files?path={path}&signature={signature.replace('+', '%2B').replace('/', '%2F')}" + (f"&signature_expiration={expires}" if expires else "") + (f"&username={user}" if user else "")
-
         raw = {"Content_Type": "application/octet-stream"}
         later, before = int(time.time()) + 600, int(time.time()) - 600
         s.ask("POST", link(one, "f", "write", later), b"one", **raw).expect(200)
@@ -233,6 +228,73 @@ def kept_watchers(c):
         equal(one.rpc(service + "CreateWatcher", {"path": "/tmp"}).expect(429).json["code"], "resource_exhausted", "one too many")
 
 
+def link(box, path, operation, expires=None, user=""):
+    """As uploadUrl() and downloadUrl() make them."""
+    text = f"{path}:{operation}:{user}:{box.token}" + (f":{expires}" if expires else "")
+    signature = "v1_" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
+    return f"/files?path={path}&signature={signature.replace('+', '%2B').replace('/', '%2F')}" + (f"&signature_expiration={expires}" if expires else "") + (f"&username={user}" if user else "")
+
+
+@test
+def paused(c):
+    with Served(c) as s:
+        key = key_of(s)
+        box = s.create(key)
+        box.ask("POST", "/files?path=f", b"kept", Content_Type="application/octet-stream").expect(200)
+
+        def pause():
+            s.ask("POST", f"/sandboxes/{box.id}/pause", {}, X_API_KEY=key).expect(204)
+
+        pause()
+        plainly(s.ask("POST", f"/sandboxes/{box.id}/pause", {}, X_API_KEY=key), 409)
+        # Nothing of it answers, whatever path or port.
+        for method, path, headers in (("GET", "/health", {}), ("GET", "/files?path=f", {}), ("POST", "/process.Process/List", {}), ("POST", f"/{START}", {}),
+                                      ("POST", "/filesystem.Filesystem/Stat", {}), ("GET", "/nowhere", {}), ("GET", "/", {"E2b-Sandbox-Port": "8080"}), ("GET", "/contexts", {"E2b-Sandbox-Port": "49999"})):
+            gone = box.ask(method, path, {} if method == "POST" else None, **headers)
+            equal([gone.status, gone.json["message"]], [502, "The sandbox was not found"], f"{method} {path}")
+        s.ask("GET", link(box, "f", "read")).expect(502)
+        plainly(s.ask("GET", link(box, "f", "read") + "x"), 401)
+        for path in ("timeout", "refreshes"):
+            plainly(s.ask("POST", f"/sandboxes/{box.id}/{path}", {"timeout": 5, "duration": 5}, X_API_KEY=key), 404)
+        plainly(s.ask("PUT", f"/sandboxes/{box.id}/network", {}, X_API_KEY=key), 404)
+        s.d.stop()
+        s.start()
+        equal(s.ask("GET", f"/sandboxes/{box.id}", X_API_KEY=key).expect(200).json["state"], "paused", "after a restart")
+        s.ask("POST", f"/v2/sandboxes/{box.id}/connect", {"timeout": 60}, X_API_KEY=key).expect(201)
+        s.ask("POST", f"/v2/sandboxes/{box.id}/connect", {"timeout": 60}, X_API_KEY=key).expect(200)
+        equal(box.ask("GET", "/files?path=f").expect(200).data, b"kept", "what it wrote")
+        pause()
+        s.ask("POST", f"/sandboxes/{box.id}/resume", {"timeout": 60, "autoPause": False}, X_API_KEY=key).expect(201)
+        pause()
+        s.ask("DELETE", f"/sandboxes/{box.id}", X_API_KEY=key).expect(204)
+
+
+@test
+def what_belongs_to_others(c):
+    with Served(c) as s:
+        key, others, reader = key_of(s), key_of(s, "--label", "team=other"), key_of(s, "--verb", "read")
+        box = s.create(key)
+        snapshot = s.ask("POST", f"/sandboxes/{box.id}/snapshots", {"name": "mine"}, X_API_KEY=key).expect(201).json["snapshotID"]
+        rows = [("POST", f"/sandboxes/{box.id}/{what}", {}) for what in ("pause", "connect", "resume", "snapshots", "fork", "timeout", "refreshes")]
+        rows += [("POST", f"/v2/sandboxes/{box.id}/connect", {}), ("DELETE", f"/templates/{snapshot}", None), ("GET", f"/sandboxes/{box.id}/metrics", None),
+                 ("GET", f"/sandboxes/{box.id}/logs", None), ("GET", f"/v2/sandboxes/{box.id}/logs", None)]
+        for method, path, body in rows:
+            for headers in ({}, {"X_API_KEY": "e2b_" + "0" * 40}):
+                plainly(s.ask(method, path, body, **headers), 401)
+            plainly(s.ask(method, path, body, X_API_KEY=others), 404)
+            if method != "GET":
+                plainly(s.ask(method, path, body, X_API_KEY=reader), 403)
+        equal(s.ask("GET", "/snapshots", X_API_KEY=others).expect(200).json, [], "snapshots of others")
+        for template in (snapshot, "mine", "../base", "snap_", "profile.", "x" * 128):
+            plainly(s.ask("POST", "/v2/sandboxes", {"templateID": template}, X_API_KEY=others), 404)
+        for body in ({"count": 0}, {"count": 101}, {"count": "2"}, {"timeout": -1}):
+            plainly(s.ask("POST", f"/sandboxes/{box.id}/fork", body, X_API_KEY=key), 400)
+        plainly(s.ask("POST", f"/sandboxes/{box.id}/snapshots", {"name": "x" * 64}, X_API_KEY=key), 400)
+        plainly(s.ask("GET", "/snapshots?limit=1000", X_API_KEY=key), 400)
+        equal(s.ask("GET", "/snapshots?nextToken=nobody", X_API_KEY=key).expect(200).json, [], "a place that is not there")
+        s.ask("DELETE", f"/templates/{snapshot}", X_API_KEY=key).expect(204)
+
+
 @test
 def limits_and_restarts(c):
     with Served(c, config="limits: {sandboxes_per_owner: 1}") as s:
@@ -243,7 +305,7 @@ def limits_and_restarts(c):
         equal(full.headers["Retry-After"], "1", "when to come again")
         for body in ({}, {"templateID": ""}, {"templateID": "base", "timeout": 0}, {"templateID": "base", "metadata": {"a": 1}}, {"templateID": "base", "timeout": 10**12}):
             plainly(s.ask("POST", "/v2/sandboxes", body, X_API_KEY=key), 400)
-        for body in ({"autoPause": True}, {"volumeMounts": [{"name": "v", "path": "/v"}]}, {"network": {"rules": {"x": [{}]}}}, {"mcp": {"x": {}}}):
+        for body in ({"autoResume": {"enabled": True}}, {"volumeMounts": [{"name": "v", "path": "/v"}]}, {"network": {"rules": {"x": [{}]}}}, {"mcp": {"x": {}}}):
             plainly(s.ask("POST", "/v2/sandboxes", {"templateID": "base", **body}, X_API_KEY=key), 501)
         with box.start("sleep", "777") as response:
             pid = next(frames(response))[1]["event"]["start"]["pid"]
@@ -252,7 +314,6 @@ def limits_and_restarts(c):
         equal(box.run("/bin/sh", "-c", "echo $A")[0], b"b\n", "token and variables after a restart")
         equal([p["pid"] for p in box.rpc("process.Process/List", {}).expect(200).json["processes"]], [pid], "its processes")
         equal(s.ask("GET", f"/sandboxes/{box.id}", X_API_KEY=key).expect(200).json["metadata"], {"userId": "x"}, "its metadata")
-        plainly(s.ask("POST", f"/sandboxes/{box.id}/pause", {}, X_API_KEY=key), 501)
         check(json.dumps(box.token) not in s.d.log_path.read_text(), "the token in the log")
 
 

@@ -8,18 +8,13 @@
 #include <stdlib.h>
 
 #include "api/e2b/inside.h"
+#include "api/e2b/write.h"
 #include "api/processes.h"
 
 enum { LINE_MAX_BYTES = 8 << 20, CODE_MAX = 4 << 20, CONTEXTS_MAX = 32 };
 
 #define TAG     "e2b.code:"
 #define DEFAULT "default"
-
-static void put(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
-}
 
 /* --- sessions --- */
 

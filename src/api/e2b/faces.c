@@ -1,4 +1,5 @@
 #include "api/e2b/inside.h"
+#include "api/e2b/write.h"
 #include "api/e2b/signature.h"
 
 #include <stdio.h>
@@ -10,12 +11,6 @@
 #include "crypto/hash.h"
 #include "crypto/random.h"
 #include "crypto/secret.h"
-
-static void put(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
-}
 
 /* --- the key that tokens are made with: one for as long as the store lives --- */
 
@@ -140,15 +135,21 @@ static void fail_gone(struct call *c, struct str id)
     call_answer_bytes(c, 502, "application/json", buf_str(&text));
 }
 
+/* One that is paused is not there either. */
+static bool is_up(struct call *c, struct str id)
+{
+    if (c->sandbox && sandbox_state_usable(sandbox_state(c->sandbox)))
+        return true;
+    fail_gone(c, id);
+    return false;
+}
+
 static bool find_box(struct call *c, struct str id)
 {
     static const struct caller anybody = { .admin = true }; /* its token says who may */
 
-    if (control_find_now(c->api->control, &anybody, id, &c->sandbox) &&
-        sandbox_state_usable(sandbox_state(c->sandbox)))
-        return true;
-    fail_gone(c, id);
-    return false;
+    control_find_now(c->api->control, &anybody, id, &c->sandbox);
+    return is_up(c, id);
 }
 
 /* Whoever has the token, or a link, acts for the sandbox's owner, in this sandbox alone. */
@@ -227,8 +228,7 @@ static bool is_signed_for(void *user, struct sandbox *s)
     char token[E2B_TOKEN_TEXT];
 
     e2b_token(k->api, sandbox_view(s).record->id, token);
-    if (!sandbox_state_usable(sandbox_state(s)) ||
-        !signature_good(k->link, str_from(token), k->signature))
+    if (!signature_good(k->link, str_from(token), k->signature))
         return false;
     k->found = sandbox_ref(s);
     return true;
@@ -270,7 +270,7 @@ static bool by_signature(struct call *c)
         return refuse(c, "invalid signature");
     if (signature_expired(&l, clock_wall()))
         return refuse(c, "signature is already expired");
-    return enter(c);
+    return is_up(c, str_from(sandbox_view(c->sandbox).record->id)) && enter(c);
 }
 
 static bool by_box_token_or_link(struct call *c)

@@ -12,6 +12,9 @@ enum {
     E2B_ENVD_PORT = 49983,
     E2B_CODE_PORT = 49999,
     E2B_USER_MAX = 64,
+    E2B_TIMEOUT_V1_S = 15, /* where a client names none */
+    E2B_TIMEOUT_V2_S = 300,
+    E2B_TIMEOUT_MAX_S = 31536000,
 };
 
 /* What our answers to clients that ask are those of: they leave out what older ones could not. */
@@ -50,8 +53,15 @@ bool stream_begin(struct call *c, http_exchange_fn *on_drain); /* False: it is a
 int stream_send(struct call *c, call_write_fn *write, const void *what);
 void stream_end(struct call *c);
 void stream_end_with(struct call *c, const char *code, const char *message);
-/* Seconds between two signs of life, as the client asks. */
-int64_t stream_interval(const struct call *c);
+/* Signs of life, as often as the client asks, while nothing else is sent. */
+struct stream_ping {
+    struct call *call;
+    call_write_fn *write;                   /* one */
+    void (*on_lost)(struct stream_ping *p); /* the client was cut off */
+    struct loop_timer timer;
+};
+void stream_ping_later(struct stream_ping *p); /* from now on; again, after something was sent */
+void stream_ping_stop(struct stream_ping *p);
 /* How long it may take, in nanoseconds; 0: for ever. False: it is answered. */
 bool stream_timeout(struct call *c, int64_t *ret);
 
@@ -60,7 +70,8 @@ void rpc_answer_empty(struct call *c);
 void rpc_fail(struct call *c, int status, const char *message);
 
 /* --- the tables --- */
-extern const struct route routes_e2b[], routes_e2b_later[], routes_e2b_templates[];
+extern const struct route routes_e2b[], routes_e2b_create[], routes_e2b_list[], routes_e2b_later[],
+    routes_e2b_snapshots[], routes_e2b_templates[];
 extern const struct route routes_e2b_code[];
 extern const struct route routes_envd[], routes_envd_files[], routes_envd_process[],
     routes_envd_filesystem[], routes_envd_watch[];

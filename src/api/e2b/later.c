@@ -4,15 +4,10 @@
 #include <stdlib.h>
 
 #include "api/e2b/inside.h"
+#include "api/e2b/write.h"
 #include "base/clock.h"
 
 enum { LOGS_DEFAULT = 100, LOGS_MAX = 1000 };
-
-static void put(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
-}
 
 /* --- metrics --- */
 
@@ -170,10 +165,6 @@ const struct route routes_e2b_later[] = {
     { H1_GET, VERB_READ, "/sandboxes/{id}/metrics", ONE, metrics, .face = &e2b_face },
     { H1_GET, VERB_READ, "/sandboxes/{id}/logs", ONE, logs_v1, .face = &e2b_face },
     { H1_GET, VERB_READ, "/v2/sandboxes/{id}/logs", ONE, logs_v2, .face = &e2b_face },
-    { H1_POST, VERB_EXEC, "/sandboxes/{id}/pause", ONE, not_here, .face = &e2b_face },
-    { H1_POST, VERB_CREATE, "/sandboxes/{id}/fork", ONE, not_here, .face = &e2b_face },
-    { H1_POST, VERB_CREATE, "/sandboxes/{id}/snapshots", ONE, not_here, .face = &e2b_face },
-    { H1_GET, VERB_READ, "/snapshots", 0, not_here, .face = &e2b_face },
     { H1_POST, VERB_CREATE, "/templates", 0, not_here, .face = &e2b_face },
     { H1_POST, VERB_CREATE, "/v2/templates", 0, not_here, .face = &e2b_face },
     { H1_POST, VERB_CREATE, "/v3/templates", 0, not_here, .face = &e2b_face },

@@ -4,18 +4,13 @@
 #include <stdlib.h>
 
 #include "api/e2b/inside.h"
+#include "api/e2b/write.h"
 #include "api/input.h"
 #include "base/clock.h"
 #include "crypto/encode.h"
 #include "loop/timer.h"
 
 enum { ENDED_KEPT_S = 30, DATA_MAX = 256 << 10, ARGS_MAX = PROCESS_ARGS_MAX };
-
-static void put(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
-}
 
 /* --- what is told of one --- */
 
@@ -25,15 +20,15 @@ struct told {
     struct process *process; /* referenced */
     struct process_op op;
     struct process_request request;
-    struct loop_timer ping, deadline;
-    int64_t interval;
+    struct stream_ping ping;
+    struct loop_timer deadline;
     bool tty;
 };
 
 static void told_stop(struct told *t)
 {
     watcher_stop(&t->watcher);
-    loop_timer_stop(&t->ping);
+    stream_ping_stop(&t->ping);
     loop_timer_stop(&t->deadline);
 }
 
@@ -127,22 +122,9 @@ static void write_end(struct json_writer *w, const void *what)
     close_event(w);
 }
 
-static void on_ping(struct loop_timer *timer);
-
-static void ping_later(struct told *t)
+static void ping_lost(struct stream_ping *p)
 {
-    loop_timer_stop(&t->ping);
-    loop_timer_start(t->call->api->loop, &t->ping, clock_mono() + t->interval, on_ping, NULL);
-}
-
-static void on_ping(struct loop_timer *timer)
-{
-    struct told *t = container_of(timer, struct told, ping);
-
-    if (stream_send(t->call, write_ping, NULL) < 0)
-        told_stop(t);
-    else
-        ping_later(t);
+    told_stop(container_of(p, struct told, ping));
 }
 
 static bool on_output(struct watcher *w, int channel, struct str data)
@@ -154,7 +136,7 @@ static bool on_output(struct watcher *w, int channel, struct str data)
     if (r < 0)
         told_stop(t);
     else
-        ping_later(t);
+        stream_ping_later(&t->ping);
     return r == 0;
 }
 
@@ -202,7 +184,7 @@ static struct told *told_new(struct call *c)
         abort();
     t->call = c;
     t->watcher.events = &watcher_events;
-    t->interval = stream_interval(c);
+    t->ping = (struct stream_ping){ .call = c, .write = write_ping, .on_lost = ping_lost };
     c->state = t;
     c->on_end = told_end;
     c->on_gone = told_gone;
@@ -220,7 +202,7 @@ static void tell(struct told *t, bool live_only)
         return;
     if (stream_send(t->call, write_start, t->process) < 0)
         return;
-    ping_later(t);
+    stream_ping_later(&t->ping);
     process_watch(t->process, &t->watcher, live_only);
 }
 
@@ -492,14 +474,7 @@ static void put_one(void *user, struct process *p)
 
 static void write_list(struct json_writer *w, const void *what)
 {
-    const struct call *c = what;
-
-    json_begin_object(w);
-    json_key(w, STR("processes"));
-    json_begin_array(w);
-    process_each(c->sandbox, put_one, w);
-    json_end_array(w);
-    json_end_object(w);
+    processes_write(w, what, put_one);
 }
 
 static void list(struct call *c)

@@ -88,13 +88,35 @@ void stream_end_with(struct call *c, const char *code, const char *message)
         http_end(call_take_exchange(c));
 }
 
-int64_t stream_interval(const struct call *c)
+static int64_t interval(const struct call *c)
 {
     uint64_t n;
 
     if (!str_to_u64(call_header(c, "Keepalive-Ping-Interval"), &n) || !n || n > PING_MAX_S)
         n = PING_S;
     return (int64_t)n * NS_PER_S;
+}
+
+static void on_ping(struct loop_timer *timer)
+{
+    struct stream_ping *p = container_of(timer, struct stream_ping, timer);
+
+    if (stream_send(p->call, p->write, NULL) < 0)
+        p->on_lost(p);
+    else
+        stream_ping_later(p);
+}
+
+void stream_ping_later(struct stream_ping *p)
+{
+    loop_timer_stop(&p->timer);
+    loop_timer_start(p->call->api->loop, &p->timer, clock_mono() + interval(p->call), on_ping,
+                     NULL);
+}
+
+void stream_ping_stop(struct stream_ping *p)
+{
+    loop_timer_stop(&p->timer);
 }
 
 bool stream_timeout(struct call *c, int64_t *ret)

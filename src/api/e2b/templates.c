@@ -2,41 +2,13 @@
 #include <stdio.h>
 
 #include "api/e2b/inside.h"
-
-static void put(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
-}
-
-static void put_number(struct json_writer *w, const char *key, int64_t value)
-{
-    json_key(w, str_from(key));
-    json_put_int(w, value);
-}
-
-static void put_flag(struct json_writer *w, const char *key, bool value)
-{
-    json_key(w, str_from(key));
-    json_put_bool(w, value);
-}
-
-static const char *short_name(const char *id)
-{
-    return strncmp(id, "profile.", 8) == 0 ? id + 8 : id;
-}
-
-static void put_names(struct json_writer *w, const char *key, const char *name)
-{
-    json_key(w, str_from(key));
-    json_begin_array(w);
-    json_put_str(w, str_from(name));
-    json_end_array(w);
-}
+#include "api/e2b/template.h"
+#include "api/e2b/write.h"
+#include "api/snapshots.h"
 
 static void put_profile(struct json_writer *w, const struct profile *p)
 {
-    const char *name = short_name(p->id);
+    const char *name = e2b_profile_name(p->id);
     uint32_t milli = profile_cpu_milli(p);
     char build[24];
 
@@ -85,7 +57,7 @@ static void write_alias(struct json_writer *w, const void *what)
     const struct profile *p = what;
 
     json_begin_object(w);
-    put(w, "templateID", short_name(p->id));
+    put(w, "templateID", e2b_profile_name(p->id));
     put_flag(w, "public", true);
     json_end_object(w);
 }
@@ -105,9 +77,20 @@ static void alias(struct call *c)
         call_answer(c, 200, write_alias, p);
 }
 
+static void delete_template(struct call *c)
+{
+    const struct snapshot *s = snapshot_find(c->api->control, &c->caller, c->params[0]);
+
+    if (s)
+        snapshot_delete_for(c, s);
+    else
+        call_fail_with(c, 404, "not_found", "there is no such snapshot or template of yours");
+}
+
 const struct route routes_e2b_templates[] = {
     { H1_GET, VERB_READ, "/templates", 0, list, .face = &e2b_face },
     { H1_GET, VERB_READ, "/v2/templates", 0, list, .face = &e2b_face },
     { H1_GET, VERB_READ, "/templates/aliases/{alias}", 0, alias, .face = &e2b_face },
+    { H1_DELETE, VERB_DESTROY, "/templates/{id}", 0, delete_template, .face = &e2b_face },
     { .path = NULL },
 };

@@ -199,8 +199,9 @@ static const struct json_field watcher_fields[] = {
 struct streamed {
     struct call *call;
     struct dir_watch watch;
-    struct loop_timer ping, deadline;
-    int64_t interval, timeout;
+    struct stream_ping ping;
+    struct loop_timer deadline;
+    int64_t timeout;
     /* with what it is about, if that is asked for: the change that waits for it */
     bool entries, looking;
     const char *user, *top;
@@ -211,7 +212,7 @@ struct streamed {
 
 static void streamed_stop(struct streamed *s)
 {
-    loop_timer_stop(&s->ping);
+    stream_ping_stop(&s->ping);
     loop_timer_stop(&s->deadline);
 }
 
@@ -285,22 +286,15 @@ static void write_change(struct json_writer *w, const void *what)
     close_event(w);
 }
 
-static void on_ping(struct loop_timer *t);
-
-static void ping_later(struct streamed *s)
+static void write_ping(struct json_writer *w, const void *what)
 {
-    loop_timer_stop(&s->ping);
-    loop_timer_start(s->call->api->loop, &s->ping, clock_mono() + s->interval, on_ping, NULL);
+    (void)what;
+    write_empty(w, "keepalive");
 }
 
-static void on_ping(struct loop_timer *t)
+static void ping_lost(struct stream_ping *p)
 {
-    struct streamed *s = container_of(t, struct streamed, ping);
-
-    if (stream_send(s->call, write_empty, "keepalive") < 0)
-        streamed_leave(s);
-    else
-        ping_later(s);
+    streamed_leave(container_of(p, struct streamed, ping));
 }
 
 static void on_deadline(struct loop_timer *t)
@@ -330,7 +324,7 @@ static void streamed_stands(struct dir_watch *d)
     if (!c->x || !stream_begin(c, on_drain) || stream_send(c, write_empty, "start") < 0) {
         streamed_leave(s);
     } else {
-        ping_later(s);
+        stream_ping_later(&s->ping);
         if (s->timeout)
             loop_timer_start(c->api->loop, &s->deadline, clock_mono() + s->timeout, on_deadline,
                              NULL);
@@ -346,7 +340,7 @@ static int tell_change(struct streamed *s, const struct change *v)
     if (r < 0)
         streamed_leave(s);
     else
-        ping_later(s);
+        stream_ping_later(&s->ping);
     return r;
 }
 
@@ -421,7 +415,7 @@ static void watch_dir(struct call *c)
         abort();
     s->call = c;
     s->watch.out = -1;
-    s->interval = stream_interval(c);
+    s->ping = (struct stream_ping){ .call = c, .write = write_ping, .on_lost = ping_lost };
     s->timeout = timeout;
     s->entries = q.entries;
     c->state = s;

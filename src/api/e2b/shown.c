@@ -1,0 +1,162 @@
+#include "api/e2b/shown.h"
+
+#include <stdio.h>
+
+#include "api/e2b/inside.h"
+#include "api/e2b/metadata.h"
+#include "api/e2b/template.h"
+#include "api/e2b/write.h"
+#include "json/reader.h"
+
+/* What it was asked for by; nothing, if that cannot be read any more. */
+static struct create_request asked_for(const struct sandbox_record *r, struct arena *a)
+{
+    const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
+    struct create_request q = { 0 };
+    const struct json *v;
+
+    if (json_read(r->request, limits, a, &v, NULL) >= 0)
+        (void)create_request_read(v, &q, a, NULL);
+    return q;
+}
+
+static void put_who(struct json_writer *w, const struct sandbox_record *r,
+                    const struct create_request *q)
+{
+    const char *template = e2b_template_name(r, q);
+
+    put(w, "templateID", template);
+    put(w, "alias", template);
+    put(w, "sandboxID", r->id);
+    put(w, "clientID", "sandboxer");
+    put(w, "envdVersion", E2B_ENVD_VERSION);
+}
+
+/* Only to who could do by other ways what it is good for. */
+static void put_token(struct json_writer *w, const struct call *c, const char *id)
+{
+    char token[E2B_TOKEN_TEXT];
+
+    if (!e2b_may_enter(&c->caller))
+        return;
+    e2b_token(c->api, id, token);
+    put(w, "envdAccessToken", token);
+}
+
+static void put_traffic_token(struct json_writer *w, const struct call *c, const char *id)
+{
+    char token[E2B_TOKEN_TEXT];
+
+    if (!e2b_may_enter(&c->caller))
+        return;
+    e2b_traffic_token(c->api, id, token);
+    put(w, "trafficAccessToken", token);
+}
+
+void e2b_write_made(struct json_writer *w, const void *what)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
+    const struct e2b_shown *s = what;
+    const struct create_request q = asked_for(s->record, &a);
+
+    json_begin_object(w);
+    put_who(w, s->record, &q);
+    put_token(w, s->call, s->record->id);
+    put_traffic_token(w, s->call, s->record->id);
+    json_key(w, STR("domain"));
+    json_put_null(w);
+    json_end_object(w);
+}
+
+/* What its profile says; that may have gone since. */
+static void put_size(struct json_writer *w, const struct call *c, const struct sandbox_record *r)
+{
+    AUTO(profile_unrefp_) struct profile *p = NULL;
+    char name[RECORD_NAME_MAX + 24];
+    uint32_t milli = 1000, memory = 0, disk = 0;
+
+    snprintf(name, sizeof name, "%s@%lld", r->profile, (long long)r->profile_version);
+    if (catalog_find(control_catalog(c->api->control), str_from(name), &p, NULL) >= 0) {
+        milli = profile_cpu_milli(p);
+        memory = p->resources.memory_mb;
+        disk = p->resources.disk_mb;
+    }
+    put_number(w, "cpuCount", milli > 1000 ? milli / 1000 : 1);
+    put_number(w, "memoryMB", memory);
+    put_number(w, "diskSizeMB", disk);
+}
+
+/* The members, without the braces. */
+static void put_listed(struct json_writer *w, const struct e2b_shown *s,
+                       const struct create_request *q)
+{
+    const struct sandbox_record *r = s->record;
+
+    put_who(w, r, q);
+    time_write(w, "startedAt", r->created_ns);
+    time_write(w, "endAt", s->expires_ns ? s->expires_ns : r->created_ns + r->ttl_ns);
+    put_size(w, s->call, r);
+    put(w, "state", r->state == SANDBOX_PAUSED ? "paused" : "running");
+    json_key(w, STR("metadata"));
+    metadata_write(w, &r->labels);
+}
+
+void e2b_write_listed(struct json_writer *w, const void *what)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
+    const struct e2b_shown *s = what;
+    const struct create_request q = asked_for(s->record, &a);
+
+    json_begin_object(w);
+    put_listed(w, s, &q);
+    json_end_object(w);
+}
+
+void e2b_write_info(struct json_writer *w, const void *what)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
+    const struct e2b_shown *s = what;
+    const struct create_request q = asked_for(s->record, &a);
+    struct sandbox_egress egress;
+
+    json_begin_object(w);
+    put_listed(w, s, &q);
+    put_token(w, s->call, s->record->id);
+    put_flag(w, "allowInternetAccess", sandbox_egress(s->call->sandbox, &egress));
+    json_key(w, STR("lifecycle"));
+    json_begin_object(w);
+    put(w, "onTimeout", q.on_timeout == ASK_END_PAUSE ? "pause" : "kill");
+    put_flag(w, "autoResume", false);
+    json_end_object(w);
+    json_end_object(w);
+}
+
+struct e2b_shown e2b_show(const struct call *c)
+{
+    struct sandbox_view v = sandbox_view(c->sandbox);
+
+    return (struct e2b_shown){ .call = c, .record = v.record, .expires_ns = v.expires_ns };
+}
+
+static bool is_one_of(struct call *c, bool paused_too)
+{
+    enum sandbox_state s = sandbox_state(c->sandbox);
+    char text[ID_MAX + 32];
+
+    if (sandbox_state_usable(s) || (paused_too && s == SANDBOX_PAUSED))
+        return true;
+    snprintf(text, sizeof text, "sandbox %s is %s", sandbox_view(c->sandbox).record->id,
+             sandbox_state_names[s]);
+    call_fail_with(c, 404, "not_found", text);
+    return false;
+}
+
+bool e2b_is_there(struct call *c)
+{
+    return is_one_of(c, true);
+}
+
+bool e2b_is_running(struct call *c)
+{
+    return is_one_of(c, false);
+}

@@ -1,0 +1,27 @@
+/* Sandboxes as E2B's clients see them. */
+#ifndef API_E2B_SHOWN_H
+#define API_E2B_SHOWN_H
+
+#include "api/call.h"
+
+struct e2b_shown {
+    const struct call *call; /* by whom */
+    const struct sandbox_record *record;
+    int64_t expires_ns;
+};
+
+struct e2b_shown e2b_show(const struct call *c); /* the call's sandbox */
+
+/* What is told of one that was created or connected to: how to get in. */
+void e2b_write_made(struct json_writer *w, const void *shown);
+/* A row of the list. */
+void e2b_write_listed(struct json_writer *w, const void *shown);
+/* All of it; of a live one. */
+void e2b_write_info(struct json_writer *w, const void *shown);
+
+/* Whether the call's sandbox is there for E2B's clients: not on its way out; and not paused either.
+ * False: it is answered. */
+bool e2b_is_there(struct call *c);
+bool e2b_is_running(struct call *c);
+
+#endif

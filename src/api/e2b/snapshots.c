@@ -1,0 +1,259 @@
+/* E2B's snapshots and forks of sandboxes. */
+#include "api/snapshots.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/e2b/inside.h"
+#include "api/e2b/shown.h"
+#include "api/e2b/write.h"
+#include "base/clock.h"
+
+enum { LIST_DEFAULT = 100, LIST_MAX = 100 };
+
+static void write_one(struct json_writer *w, const void *what)
+{
+    const struct snapshot_record *r = what;
+
+    json_begin_object(w);
+    put(w, "snapshotID", r->id);
+    put_names(w, "names", r->name);
+    json_end_object(w);
+}
+
+/* --- taking one --- */
+
+struct take_request {
+    const char *name;
+};
+
+static const struct json_field take_fields[] = {
+    { "name", JSON_KIND_STR, JSON_AT(struct take_request, name), .max = 63 },
+};
+
+struct taking {
+    struct call *call;
+    struct snapshot_op op;
+};
+
+static void free_state(struct call *c)
+{
+    free(c->state);
+}
+
+static void taken(struct snapshot_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct taking, op)->call;
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer(c, 201, write_one, &op->snapshot->record);
+    call_unref(c);
+}
+
+static void take(struct call *c)
+{
+    struct take_request q = { 0 };
+    struct taking *t;
+    struct err e;
+
+    if (e2b_bind(c, c->json, take_fields, COUNT_OF(take_fields), &q, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    if (!e2b_is_there(c))
+        return;
+    t = calloc(1, sizeof *t);
+    if (!t)
+        abort();
+    t->call = call_ref(c);
+    t->op = (struct snapshot_op){ .caller = &c->caller, .name = q.name, .done = taken };
+    c->state = t;
+    c->on_end = free_state;
+    sandbox_snapshot(c->sandbox, &t->op);
+}
+
+/* --- the list --- */
+
+struct list_request {
+    struct str sandbox, name, after;
+    uint64_t limit;
+};
+
+static bool is_wanted(const struct list_request *q, const struct snapshot_record *r)
+{
+    return (!q->sandbox.n || str_eq(q->sandbox, str_from(r->sandbox))) &&
+           (!q->name.n || str_eq(q->name, str_from(r->name)) || str_eq(q->name, str_from(r->id)));
+}
+
+/* A page of them in place; the last one's id is where the next begins, NULL: there is none. */
+static const char *cut_page(const struct list_request *q, struct snapshot_list *all)
+{
+    size_t n = 0;
+    bool past = !q->after.n;
+
+    for (size_t i = 0; i < all->n; i++) {
+        const struct snapshot_record *r = &all->p[i]->record;
+
+        if (past && is_wanted(q, r)) {
+            if (n == q->limit) {
+                all->n = n;
+                return all->p[n - 1]->record.id;
+            }
+            all->p[n++] = all->p[i];
+        }
+        past = past || str_eq(q->after, str_from(r->id));
+    }
+    all->n = n;
+    return NULL;
+}
+
+static void answer_page(struct call *c, const struct snapshot_list *all, const char *next)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(CALL_ANSWER_MAX);
+    struct json_writer w;
+    struct err e;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_begin_array(&w);
+    for (size_t i = 0; i < all->n; i++)
+        write_one(&w, &all->p[i]->record);
+    json_end_array(&w);
+    if (json_writer_finish(&w, &e) < 0)
+        call_fail(c, &e);
+    else if (next)
+        call_answer_with(c, 200, "X-Next-Token", next, buf_str(&text));
+    else
+        call_answer_bytes(c, 200, "application/json", buf_str(&text));
+}
+
+static void list(struct call *c)
+{
+    AUTO(snapshot_list_done) struct snapshot_list all = { 0 };
+    struct list_request q = { .limit = LIST_DEFAULT };
+    const char *next;
+
+    if (call_query(c, "sandboxID", &q.sandbox) < 0 || call_query(c, "name", &q.name) < 0 ||
+        call_query(c, "nextToken", &q.after) < 0 ||
+        call_query_number(c, "limit", LIST_MAX, &q.limit) < 0)
+        return;
+    if (!q.limit)
+        q.limit = LIST_DEFAULT;
+    snapshot_list_fill(c, &all);
+    next = cut_page(&q, &all);
+    answer_page(c, &all, next);
+}
+
+/* --- forks --- */
+
+struct fork_request {
+    uint32_t count;
+    int64_t timeout_s;
+};
+
+static const struct json_field fork_fields[] = {
+    { "count", JSON_KIND_UINT, JSON_AT(struct fork_request, count), .min = 1, .max = FORK_MAX,
+      .preset = "1" },
+    { "timeout", JSON_KIND_INT, JSON_AT(struct fork_request, timeout_s), .min = 1,
+      .max = E2B_TIMEOUT_MAX_S },
+};
+
+struct forking {
+    struct call *call;
+    struct fork_op op;
+    struct err err; /* of those that were not made */
+};
+
+static void forking_end(struct call *c)
+{
+    struct forking *f = c->state;
+
+    if (f->op.made)
+        fork_op_done(&f->op);
+    free(f);
+}
+
+static bool is_made(const struct create_op *made)
+{
+    return made->record && sandbox_state_usable(made->record->state);
+}
+
+static void write_fork(struct json_writer *w, const struct forking *f, const struct create_op *made)
+{
+    json_begin_object(w);
+    if (is_made(made)) {
+        json_key(w, STR("sandbox"));
+        e2b_write_made(w, &(struct e2b_shown){ .call = f->call,
+                                               .record = made->record,
+                                               .expires_ns = made->expires_ns });
+    } else {
+        json_key(w, STR("error"));
+        json_begin_object(w);
+        put_number(w, "code", problem_status(f->err.code));
+        put(w, "message", f->err.msg);
+        json_end_object(w);
+    }
+    json_end_object(w);
+}
+
+static void write_forks(struct json_writer *w, const void *what)
+{
+    const struct forking *f = what;
+
+    json_begin_array(w);
+    for (unsigned i = 0; i < f->op.count; i++)
+        write_fork(w, f, &f->op.made[i]);
+    json_end_array(w);
+}
+
+/* What was made is told, also where others failed. */
+static void forked(struct fork_op *op, int r, const struct err *e)
+{
+    struct forking *f = container_of(op, struct forking, op);
+    struct call *c = f->call;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < op->count; i++)
+        n += is_made(&op->made[i]);
+    if (r < 0)
+        f->err = *e;
+    if (r < 0 && !n)
+        call_fail(c, e);
+    else
+        call_answer(c, 201, write_forks, f);
+    call_unref(c);
+}
+
+static void fork_box(struct call *c)
+{
+    struct fork_request q = { 0 };
+    struct forking *f;
+    struct err e;
+
+    if (e2b_bind(c, c->json, fork_fields, COUNT_OF(fork_fields), &q, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    if (!e2b_is_there(c))
+        return;
+    f = calloc(1, sizeof *f);
+    if (!f)
+        abort();
+    f->call = call_ref(c);
+    f->op = (struct fork_op){
+        .caller = &c->caller, .count = q.count, .ttl_ns = q.timeout_s * NS_PER_S, .done = forked
+    };
+    c->state = f;
+    c->on_end = forking_end;
+    sandbox_fork(c->sandbox, &f->op);
+}
+
+#define ONE (ROUTE_SANDBOX | ROUTE_LIVE | ROUTE_JSON)
+
+const struct route routes_e2b_snapshots[] = {
+    { H1_POST, VERB_CREATE, "/sandboxes/{id}/snapshots", ONE, take, .face = &e2b_face },
+    { H1_POST, VERB_CREATE, "/sandboxes/{id}/fork", ONE, fork_box, .face = &e2b_face },
+    { H1_GET, VERB_READ, "/snapshots", 0, list, .face = &e2b_face },
+    { .path = NULL },
+};

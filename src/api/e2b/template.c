@@ -1,0 +1,47 @@
+#include "api/e2b/template.h"
+
+#include <stdio.h>
+
+#include "api/inside.h"
+#include "control/snapshots.h"
+
+#define PROFILE "profile."
+
+const char *e2b_profile_name(const char *id)
+{
+    return strncmp(id, PROFILE, strlen(PROFILE)) == 0 ? id + strlen(PROFILE) : id;
+}
+
+const char *e2b_profile_id(struct call *c, const char *name)
+{
+    char text[E2B_TEMPLATE_MAX + sizeof PROFILE];
+
+    if (e2b_profile_name(name) != name)
+        return name;
+    snprintf(text, sizeof text, PROFILE "%s", name);
+    return arena_dup(&c->arena, str_from(text));
+}
+
+/* Profiles first: nobody takes the name of one away from others by naming a snapshot. */
+int e2b_template_fill(struct call *c, const char *name, struct create_request *ret, struct err *e)
+{
+    AUTO(profile_unrefp_) struct profile *p = NULL;
+    const char *id = e2b_profile_id(c, name);
+    const struct snapshot *s;
+
+    if (catalog_find(control_catalog(c->api->control), str_from(id), &p, NULL) >= 0) {
+        ret->profile = id;
+        return 0;
+    }
+    s = snapshot_find(c->api->control, &c->caller, str_from(name));
+    if (!s)
+        return err_set(e, ERR_NOT_FOUND, "template '%.80s' not found", name);
+    ret->snapshot = arena_dup(&c->arena, str_from(s->record.id));
+    ret->profile = arena_dup(&c->arena, str_from(s->record.profile));
+    return 0;
+}
+
+const char *e2b_template_name(const struct sandbox_record *r, const struct create_request *q)
+{
+    return q->snapshot ? q->snapshot : e2b_profile_name(r->profile);
+}
