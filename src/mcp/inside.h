@@ -4,7 +4,6 @@
 
 #include "mcp/request.h"
 
-#define MCP_META      "io.modelcontextprotocol/"
 #define MCP_TASKS     "io.modelcontextprotocol/tasks"
 #define MCP_MS_STATIC (INT64_C(3600) * 1000) /* what only another version of us changes */
 #define MCP_MS_NOW    INT64_C(0)

@@ -18,6 +18,9 @@ enum mcp_version {
     MCP_LAST_OLD = MCP_2025_11_25,
 };
 
+/* What the protocol's own members of _meta begin with. */
+#define MCP_META "io.modelcontextprotocol/"
+
 extern const char *const mcp_version_names[MCP_VERSION_COUNT_];
 
 /* MCP_NONE: it is none of ours. */

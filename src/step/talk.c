@@ -16,6 +16,24 @@ static int finish(struct json_writer *w, struct buf *out, struct err *e)
     return r;
 }
 
+/* Members that say who we are, by the names that they have in a revision. */
+static void introduce(struct json_writer *w, enum mcp_version v, const char *version,
+                      const char *capabilities, const char *info)
+{
+    json_key(w, str_from(version));
+    json_put_str(w, str_from(mcp_version_names[v]));
+    json_key(w, str_from(capabilities));
+    json_begin_object(w);
+    json_end_object(w);
+    json_key(w, str_from(info));
+    json_begin_object(w);
+    json_key(w, STR("name"));
+    json_put_str(w, STR("sandboxer"));
+    json_key(w, STR("version"));
+    json_put_str(w, STR(SANDBOXER_VERSION));
+    json_end_object(w);
+}
+
 int talk_begin(struct talk *t, struct buf *out, struct err *e)
 {
     struct json_writer w;
@@ -24,18 +42,7 @@ int talk_begin(struct talk *t, struct buf *out, struct err *e)
     json_writer_init(&w, out, JSON_COMPACT);
     rpc_begin_ask(&w, HELLO_ID, "initialize");
     json_begin_object(&w);
-    json_key(&w, STR("protocolVersion"));
-    json_put_str(&w, str_from(mcp_version_names[MCP_LAST_OLD]));
-    json_key(&w, STR("capabilities"));
-    json_begin_object(&w);
-    json_end_object(&w);
-    json_key(&w, STR("clientInfo"));
-    json_begin_object(&w);
-    json_key(&w, STR("name"));
-    json_put_str(&w, STR("sandboxer"));
-    json_key(&w, STR("version"));
-    json_put_str(&w, STR(SANDBOXER_VERSION));
-    json_end_object(&w);
+    introduce(&w, MCP_LAST_OLD, "protocolVersion", "capabilities", "clientInfo");
     json_end_object(&w);
     json_end_object(&w);
     return finish(&w, out, e);
@@ -60,6 +67,13 @@ static int say_call(const struct talk *t, struct buf *out, struct err *e)
     json_writer_init(&w, out, JSON_COMPACT);
     rpc_begin_ask(&w, CALL_ID, "tools/call");
     json_begin_object(&w);
+    if (mcp_is_new(t->version)) {
+        json_key(&w, STR("_meta"));
+        json_begin_object(&w);
+        introduce(&w, t->version, MCP_META "protocolVersion", MCP_META "clientCapabilities",
+                  MCP_META "clientInfo");
+        json_end_object(&w);
+    }
     json_key(&w, STR("name"));
     json_put_str(&w, str_from(t->tool));
     json_key(&w, STR("arguments"));
@@ -130,11 +144,13 @@ static int hear_result(struct talk *t, const struct json *result, struct err *e)
 {
     const struct json *failed = json_get(result, STR("isError"));
     const struct json *answer = json_get(result, STR("structuredContent"));
-    struct str text = first_text(result);
+    struct str text = first_text(result), kind = text_of(result, STR("resultType"));
     struct json_writer w;
 
     if (failed && !(failed->type == JSON_BOOL && !failed->b))
         return refuse("the tool failed", text, e);
+    if (kind.n && !str_eq(kind, STR("complete")))
+        return refuse("the tool wants something more", kind, e);
     t->stage = TALK_DONE;
     if (!answer) /* servers from before there was structured content */
         return buf_add(t->answer, text) < 0 ? err_set(e, ERR_TOO_BIG, "it says more than it may")
@@ -144,6 +160,14 @@ static int hear_result(struct talk *t, const struct json *result, struct err *e)
     return json_writer_finish(&w, e);
 }
 
+/* A server that has no use for one says so. */
+static int call_without_hello(struct talk *t, struct buf *out, struct err *e)
+{
+    t->version = MCP_2026_07_28;
+    t->stage = TALK_CALL;
+    return say_call(t, out, e);
+}
+
 static int hear_response(struct talk *t, const struct rpc_message *m, struct buf *out,
                          struct err *e)
 {
@@ -151,6 +175,8 @@ static int hear_response(struct talk *t, const struct rpc_message *m, struct buf
 
     if (t->stage == TALK_DONE || (m->id && (m->id->type != JSON_INT || m->id->i != wanted)))
         return 0;
+    if (m->error && t->stage == TALK_HELLO)
+        return call_without_hello(t, out, e);
     if (m->error)
         return refuse("the server refuses", text_of(m->error, STR("message")), e);
     if (m->result->type != JSON_OBJECT)

@@ -1,7 +1,8 @@
 /* One call of one tool of an MCP server, as its client: what to send, and what is understood of
  * what comes back. How both travel is for others.
  *
- * The revisions that begin with `initialize` are spoken. Every byte of the server's is hostile. */
+ * It begins with `initialize`; a server that does not know it is asked in the way of the revision
+ * that has no beginning. Every byte of the server's is hostile. */
 #ifndef STEP_TALK_H
 #define STEP_TALK_H
 

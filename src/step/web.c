@@ -9,7 +9,7 @@
 #include "step/step.h"
 #include "step/talk.h"
 
-enum { TO_SEND_MAX = 160 << 20, SESSION_MAX = 256, HEADERS_MAX = 4 };
+enum { TO_SEND_MAX = 160 << 20, SESSION_MAX = 256, HEADERS_MAX = 6 };
 
 struct web {
     const struct step *step;
@@ -37,6 +37,16 @@ static int hear_body(struct web *w, struct str type, struct str body, struct err
     return r;
 }
 
+/* A server that begins with no `initialize` says so with a status, and a message. */
+static bool refuses_hello(struct web *w, const struct fetch_answer *a)
+{
+    struct err e;
+
+    return w->talk.stage == TALK_HELLO && a->status >= 400 && a->status < 500 &&
+           hear_body(w, fetch_answer_header(a, "Content-Type"), a->body, &e) >= 0 &&
+           w->talk.stage == TALK_CALL;
+}
+
 static int hear(struct web *w, const struct fetch_answer *a, struct err *e)
 {
     struct str session = fetch_answer_header(a, "Mcp-Session-Id");
@@ -45,8 +55,10 @@ static int hear(struct web *w, const struct fetch_answer *a, struct err *e)
         *e = a->err;
         return -(int)a->err.code;
     }
-    if (a->status < 200 || a->status > 299)
+    if ((a->status < 200 || a->status > 299) && !refuses_hello(w, a))
         return err_set(e, ERR_UPSTREAM, "the server answers with status %d", a->status);
+    if (a->status > 299)
+        return 0; /* it was heard */
     if (session.n && !str_copy(session, w->session, sizeof w->session))
         return err_set(e, ERR_UPSTREAM, "the server's name for the session is too long");
     return hear_body(w, fetch_answer_header(a, "Content-Type"), a->body, e);
@@ -70,6 +82,10 @@ static size_t fill_headers(const struct web *w, struct fetch_header *h)
     if (w->talk.version != MCP_NONE)
         h[n++] = (struct fetch_header){ STR("MCP-Protocol-Version"),
                                         str_from(mcp_version_names[w->talk.version]) };
+    if (mcp_is_new(w->talk.version)) {
+        h[n++] = (struct fetch_header){ STR("Mcp-Method"), STR("tools/call") };
+        h[n++] = (struct fetch_header){ STR("Mcp-Name"), str_from(w->talk.tool) };
+    }
     if (w->session[0])
         h[n++] = (struct fetch_header){ STR("Mcp-Session-Id"), str_from(w->session) };
     return n;

@@ -11,7 +11,7 @@ import threading
 from harness import check, equal, main, test
 from npm import modules
 
-SDK = ("@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0")
+SDK = ("@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0", "@modelcontextprotocol/server@2.4.0")
 ONLY = {"only": "root", "because": "the package is the same for everybody", "seconds": 400}
 ALLOW, DENY = {"verdict": "allow", "findings": []}, {"verdict": "deny", "reason": "too odd"}
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"}}
@@ -239,9 +239,9 @@ if (kind === 'stdio') {
 """
 
 
-def official(c, place):
+def official(c, place, text=OFFICIAL):
     """The script, beside the packages: that is where node looks for them."""
-    path = c.write("judge.mjs", OFFICIAL)
+    path = c.write("judge.mjs", text)
     if not (c.dir / "node_modules").exists():
         os.symlink(place / "node_modules", c.dir / "node_modules")
     return path
@@ -256,13 +256,54 @@ def the_official_sdk_on_pipes(c):
     untrusted(c, "--preflight-mcp", f"node {script} stdio allow", "--preflight-tool", "other").expect(125, says="preflight")
 
 
+def judged(c, argv, reason):
+    """Servers on HTTP, one that allows and one that does not."""
+    for verdict in ("allow", "deny"):
+        process = c.start([*argv, verdict])
+        url = f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+        if verdict == "deny":
+            untrusted(c, "--preflight-mcp", url).expect(125, says=reason)
+            continue
+        untrusted(c, "--preflight-mcp", url).expect(0)
+        equal(decided(c), ("mcp", "sandboxer"), "who decided")
+
+
 @test(**ONLY)
 def the_official_sdk_on_http(c):
-    script = official(c, modules(SDK, 170))
-    for verdict, code in (("allow", 0), ("deny", 125)):
-        process = c.start(["node", script, "http", verdict])
-        port = int(process.stdout.readline())
-        untrusted(c, "--preflight-mcp", f"http://127.0.0.1:{port}/mcp").expect(code)
+    judged(c, ["node", official(c, modules(SDK, 170)), "http"], "21 characters")
+
+
+# A server of the revision without sessions, which refuses those before it.
+NEWER = """
+import { McpServer, createMcpHandler, fromJsonSchema } from '@modelcontextprotocol/server';
+import { createServer } from 'node:http';
+const verdict = process.argv[2];
+const text = { type: 'string' };
+const handler = createMcpHandler(() => {
+  const server = new McpServer({ name: 'judge', version: '2' });
+  server.registerTool('preflight', {
+    inputSchema: fromJsonSchema({ type: 'object', properties: { step: text, file: text, language: text, text } }),
+    outputSchema: fromJsonSchema({ type: 'object', properties: { verdict: text, reason: text } }),
+  }, async ({ text }) => {
+    const said = { verdict, reason: `${text.length} letters` };
+    return { content: [{ type: 'text', text: JSON.stringify(said) }], structuredContent: said };
+  });
+  return server;
+}, { legacy: 'reject' });
+createServer(async (req, res) => {
+  const parts = [];
+  for await (const part of req) parts.push(part);
+  const url = `http://127.0.0.1${req.url}`;
+  const answer = await handler.fetch(new Request(url, { method: req.method, headers: req.headers, body: Buffer.concat(parts) }));
+  res.writeHead(answer.status, Object.fromEntries(answer.headers));
+  res.end(Buffer.from(await answer.arrayBuffer()));
+}).listen(0, '127.0.0.1', function () { console.log(this.address().port); });
+"""
+
+
+@test(**ONLY)
+def a_server_without_sessions(c):
+    judged(c, ["node", official(c, modules(SDK, 170), NEWER)], "21 letters")
 
 
 main()

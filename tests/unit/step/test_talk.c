@@ -5,6 +5,8 @@
 
 #define HELLO(version)                                                                             \
     "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"" version "\"}}"
+#define NO_HELLO                                                                                   \
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"no such method\"}}"
 #define RESULT(text) "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":" text "}"
 
 static const struct json nothing = { .type = JSON_OBJECT };
@@ -44,6 +46,25 @@ TEST(a_call_is_made_after_the_hello)
     CHECK_INT(t.version, MCP_2025_06_18);
 }
 
+TEST(who_knows_no_hello_is_asked_without)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(4096), text = BUF_INIT(64);
+    struct talk t = { .tool = "look", .question = &nothing, .answer = &text };
+    struct err e = { 0 };
+
+    CHECK_OK(talk_begin(&t, &out, &e), e);
+    buf_clear(&out);
+    CHECK_OK(talk_hear(&t, STR(NO_HELLO), &out, &e), e);
+    CHECK(strstr(out.p, "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"") !=
+          NULL);
+    CHECK(strstr(out.p, "notifications/initialized") == NULL);
+    CHECK_STR(str_from(answer(NO_HELLO, RESULT("{\"resultType\":\"complete\","
+                                               "\"structuredContent\":{\"a\":1}}"))),
+              "{\"a\":1}");
+    CHECK(strstr(answer(NO_HELLO, RESULT("{\"resultType\":\"input_required\"}")),
+                 "input_required") != NULL);
+}
+
 TEST(an_answer_is_structured_or_text)
 {
     CHECK_STR(str_from(answer(HELLO("2025-11-25"), RESULT("{\"structuredContent\":{\"a\":1}}"))),
@@ -59,9 +80,9 @@ TEST(what_is_no_answer_is_an_error)
     const char *hello = HELLO("2025-11-25");
 
     CHECK(strstr(answer(HELLO("2026-07-28"), NULL), "revision") != NULL);
-    CHECK(strstr(answer("{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"no\"}}",
-                        NULL),
-                 "no") != NULL);
+    CHECK(strstr(answer(NO_HELLO, "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":"
+                                  "{\"code\":1,\"message\":\"never\"}}"),
+                 "never") != NULL);
     CHECK(strstr(answer(hello, RESULT("[]")), "no object") != NULL);
     CHECK(strstr(answer(hello, RESULT("{\"isError\":true}")), "failed") != NULL);
     CHECK(strstr(answer(hello, RESULT("{\"isError\":0,\"structuredContent\":{}}")), "failed") !=
