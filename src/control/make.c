@@ -5,6 +5,7 @@
 #include "control/host.h"
 #include "control/sandbox.h"
 #include "control/spec.h"
+#include "control/usage.h"
 
 void sandbox_take_box(struct sandbox *s, struct ext_box *b)
 {
@@ -173,13 +174,19 @@ static void on_upper(struct ext_box *b, int r, const struct err *e, int *fd)
     capture_upper(b->owner, r, e, fd);
 }
 
+static void on_usage(struct ext_box *b, int r, const struct ext_usage *u)
+{
+    usage_seen(b->owner, r, u);
+    ttl_usage(b, r, u);
+}
+
 const struct ext_box_events sandbox_box_events = {
     .provisioned = on_provisioned,
     .ready = on_ready,
     .adopted = sandbox_adopted,
     .torn_down = sandbox_torn_down,
     .gone = on_gone,
-    .usage = ttl_usage,
+    .usage = on_usage,
     .listeners = on_listeners,
     .who = on_who,
     .held = sandbox_held,

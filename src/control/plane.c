@@ -10,6 +10,7 @@
 #include "control/images.h"
 #include "control/outbox.h"
 #include "control/prune.h"
+#include "control/usage.h"
 #include "control/sandbox.h"
 #include "control/snapshots.h"
 
@@ -161,6 +162,7 @@ static void control_free(struct control *c)
     loop_later_stop(&c->later);
     outbox_close(c);
     prune_close(c);
+    usage_close(c);
     images_stop(c);
     if (c->store)
         store_close(c->store); /* what is under way is told while there is somebody to tell */
@@ -230,6 +232,7 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
         return r;
     }
     prune_open(c);
+    usage_open(c);
     *ret = c;
     return 0;
 }

@@ -46,7 +46,7 @@ struct control {
     bool open;
     bool unreadable; /* a record was: what it stands for cannot be told from what is nobody's */
     size_t failed;   /* sandboxes in the index that have no box any more */
-    struct loop_timer prune;
+    struct loop_timer prune, usage;
     void (*on_open)(void *user);
     void (*on_closed)(void *user);
     void *user;

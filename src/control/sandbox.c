@@ -7,6 +7,7 @@
 #include "control/processes.h"
 #include "control/spec.h"
 #include "json/reader.h"
+#include "control/usage.h"
 
 static const struct json_limits request_limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
 
@@ -33,6 +34,7 @@ void sandbox_unref(struct sandbox *s)
     owner_leave(&s->control->owners, s->owner);
     profile_unref(s->profile);
     policy_text_unref(s->policy);
+    usage_free(s->usage);
     arena_done(&s->arena);
     free(s->details[0]);
     free(s->details[1]);

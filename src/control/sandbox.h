@@ -24,6 +24,7 @@ struct sandbox {
     struct ext_box *box;            /* NULL: not made, or gone for good */
     struct outlet_counters counted; /* of what it reached, by an earlier life of the daemon */
     struct ext_image image;         /* that it is made of; n is 0 where it stands on none */
+    struct usage *usage;            /* that it was seen with; NULL: not yet (usage.h) */
     struct policy_text *policy;     /* that holds for what it reaches; NULL: it has no network */
 
     struct list changes;     /* struct change: submitted, the first one under way */

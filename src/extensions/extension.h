@@ -40,7 +40,7 @@ enum ext_can {
     EXT_CAN_REATTACH = 1 << 2, /* processes survive the daemon and can be found again */
     EXT_CAN_POOL = 1 << 3,     /* boxes can be made before anybody asks for them */
     EXT_CAN_MOUNTS = 1 << 4,   /* host directories can be shown inside */
-    EXT_CAN_USAGE = 1 << 5,    /* says how much CPU was used inside */
+    EXT_CAN_USAGE = 1 << 5,    /* says how much was used inside */
     EXT_CAN_SNAPSHOT = 1 << 6, /* shows what a box wrote, and makes boxes on layers of it */
     EXT_CAN_PAUSE = 1 << 7,    /* boxes can be brought to a standstill */
     EXT_CAN_EGRESS = 1 << 8,   /* all that leaves a box goes through sockets that we serve */
@@ -102,6 +102,8 @@ struct ext_report {
 struct ext_usage {
     int64_t cpu_ns; /* used inside so far; never goes back */
     uint32_t processes;
+    uint64_t memory, mapped; /* bytes: of processes alone, and of files in memory */
+    uint64_t disk, disk_max; /* bytes written, and how many may be; 0: not known */
 };
 
 /* A program inside that has part in a connection. */

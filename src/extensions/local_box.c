@@ -430,7 +430,12 @@ void local_on_used(struct local_box *b, const struct control_used *m)
 
     if (m->cpu_ns > b->cpu_ns)
         b->cpu_ns = m->cpu_ns;
-    u = (struct ext_usage){ .cpu_ns = b->cpu_ns, .processes = m->processes };
+    u = (struct ext_usage){ .cpu_ns = b->cpu_ns,
+                            .processes = m->processes,
+                            .memory = m->memory,
+                            .mapped = m->mapped,
+                            .disk = m->disk,
+                            .disk_max = m->disk_max };
     if (m->head.tag == TAG_LAST_USAGE && b->state == BOX_ENDING) {
         local_end_on_used(b);
     } else if (m->head.tag == TAG_USAGE && b->usages) {

@@ -228,9 +228,12 @@ struct control_killed {
 
 struct control_used {
     struct control_head head;
-    int64_t cpu_ns;     /* by everything inside so far; never less than it was */
-    uint32_t processes; /* alive inside, without PID 1 */
-    uint32_t programs;  /* started and running */
+    int64_t cpu_ns;          /* by everything inside so far; never less than it was */
+    uint32_t processes;      /* alive inside, without PID 1 */
+    uint32_t programs;       /* started and running */
+    uint64_t memory;         /* bytes that are of one process each, all of them … */
+    uint64_t mapped;         /* … and of files, of the one that has most */
+    uint64_t disk, disk_max; /* written; both 0: that is not counted here */
 };
 
 struct control_listening {

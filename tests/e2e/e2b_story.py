@@ -68,7 +68,18 @@ const steps = {
         assert((await s.getInfo()).endAt > new Date(Date.now() + 800_000), 'connect extends');
     },
     'Sandbox.connect (another)': async () => { await refused(() => Sandbox.connect('sbx_00000000000000000000'), SandboxNotFoundError); },
-    'Sandbox.getMetrics': async () => { assert(Array.isArray(await s.getMetrics()), 'a list'); },
+    'Sandbox.getMetrics': async () => {
+        const c = await s.commands.run("python3 -c 'x = bytearray(60 << 20); print(1, flush=True)\nwhile 1: pass'", { background: true, onStdout: () => {} });
+        await s.files.write('weight', new Blob([randomBytes(5 << 20)]));
+        const last = async () => (await s.getMetrics()).at(-1);
+        await until(async () => { const m = await last(); return m.cpuUsedPct > 1 && m.memUsed > 60 << 20 && m.diskUsed > 5 << 20; }, 'what it uses');
+        const m = await last();
+        assert(m.cpuCount >= 1 && m.cpuUsedPct <= 100 && m.memTotal > m.memUsed && m.diskTotal > m.diskUsed && m.timestamp <= new Date(Date.now() + 1000), JSON.stringify(m));
+        equal(await s.getMetrics({ start: new Date(Date.now() + 60_000) }), [], 'of the future');
+        equal(await s.getMetrics({ end: new Date(1000) }), [], 'of long ago');
+        await c.kill();
+        await s.files.remove('weight');
+    },
     'Sandbox.isRunning': async () => { equal(await s.isRunning(), true); },
     'commands.run': async () => {
         const r = await s.commands.run('echo out; echo err >&2; pwd; whoami');

@@ -379,6 +379,7 @@ BOX_TEST(usage_grows_with_work_and_never_shrinks)
         usleep(1000);
     now = usage(&b);
     CHECK(now.cpu_ns >= before.cpu_ns + 20 * NS_PER_MS);
+    CHECK(now.memory > 0 && now.mapped > 0 && now.disk <= now.disk_max);
     before = now;
     for (int i = 0; i < 20; i++) {
         now = usage(&b);

@@ -1,10 +1,11 @@
 #include "api/e2b/inside.h"
 #include "api/port_proxy.h"
 
-static const struct route *const plane_tables[] = { routes_e2b,           routes_e2b_create,
-                                                    routes_e2b_list,      routes_e2b_later,
-                                                    routes_e2b_snapshots, routes_e2b_templates,
-                                                    routes_envd_files,    NULL };
+static const struct route *const plane_tables[] = {
+    routes_e2b,           routes_e2b_create,  routes_e2b_list,
+    routes_e2b_logs,      routes_e2b_metrics, routes_e2b_snapshots,
+    routes_e2b_templates, routes_envd_files,  NULL
+};
 static const struct route *const envd_tables[] = { routes_envd,         routes_envd_files,
                                                    routes_envd_process, routes_envd_filesystem,
                                                    routes_envd_watch,   NULL };

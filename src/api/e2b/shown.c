@@ -68,22 +68,32 @@ void e2b_write_made(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-/* What its profile says; that may have gone since. */
-static void put_size(struct json_writer *w, const struct call *c, const struct sandbox_record *r)
+struct e2b_size e2b_size(const struct call *c, const struct sandbox_record *r)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
+    struct e2b_size size = { .processors = 1 };
     char name[RECORD_NAME_MAX + 24];
-    uint32_t milli = 1000, memory = 0, disk = 0;
 
     snprintf(name, sizeof name, "%s@%lld", r->profile, (long long)r->profile_version);
-    if (catalog_find(control_catalog(c->api->control), str_from(name), &p, NULL) >= 0) {
-        milli = profile_cpu_milli(p);
-        memory = p->resources.memory_mb;
-        disk = p->resources.disk_mb;
-    }
-    put_number(w, "cpuCount", milli > 1000 ? milli / 1000 : 1);
-    put_number(w, "memoryMB", memory);
-    put_number(w, "diskSizeMB", disk);
+    if (catalog_find(control_catalog(c->api->control), str_from(name), &p, NULL) >= 0)
+        size = e2b_profile_size(p);
+    return size;
+}
+
+void e2b_put_size(struct json_writer *w, const struct e2b_size *s)
+{
+    put_number(w, "cpuCount", s->processors);
+    put_number(w, "memoryMB", s->memory_mb);
+    put_number(w, "diskSizeMB", s->disk_mb);
+}
+
+struct e2b_size e2b_profile_size(const struct profile *p)
+{
+    uint32_t milli = profile_cpu_milli(p);
+
+    return (struct e2b_size){ .processors = milli > 1000 ? milli / 1000 : 1,
+                              .memory_mb = p->resources.memory_mb,
+                              .disk_mb = p->resources.disk_mb };
 }
 
 /* The members, without the braces. */
@@ -91,11 +101,12 @@ static void put_listed(struct json_writer *w, const struct e2b_shown *s,
                        const struct create_request *q)
 {
     const struct sandbox_record *r = s->record;
+    const struct e2b_size size = e2b_size(s->call, r);
 
     put_who(w, r, q);
     time_write(w, "startedAt", r->created_ns);
     time_write(w, "endAt", s->expires_ns ? s->expires_ns : r->created_ns + r->ttl_ns);
-    put_size(w, s->call, r);
+    e2b_put_size(w, &size);
     put(w, "state", r->state == SANDBOX_PAUSED ? "paused" : "running");
     json_key(w, STR("metadata"));
     metadata_write(w, &r->labels);

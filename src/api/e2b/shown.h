@@ -19,6 +19,14 @@ void e2b_write_listed(struct json_writer *w, const void *shown);
 /* All of it; of a live one. */
 void e2b_write_info(struct json_writer *w, const void *shown);
 
+/* How large it is, which its profile says. That may have gone since. */
+struct e2b_size {
+    uint32_t processors, memory_mb, disk_mb;
+};
+struct e2b_size e2b_size(const struct call *c, const struct sandbox_record *r);
+struct e2b_size e2b_profile_size(const struct profile *p);
+void e2b_put_size(struct json_writer *w, const struct e2b_size *s);
+
 /* Whether the call's sandbox is there for E2B's clients: not on its way out; and not paused either.
  * False: it is answered. */
 bool e2b_is_there(struct call *c);

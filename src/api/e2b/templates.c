@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "api/e2b/inside.h"
+#include "api/e2b/shown.h"
 #include "api/e2b/template.h"
 #include "api/e2b/write.h"
 #include "api/snapshots.h"
@@ -9,7 +10,7 @@
 static void put_profile(struct json_writer *w, const struct profile *p)
 {
     const char *name = e2b_profile_name(p->id);
-    uint32_t milli = profile_cpu_milli(p);
+    const struct e2b_size size = e2b_profile_size(p);
     char build[24];
 
     snprintf(build, sizeof build, "%u", p->version);
@@ -19,9 +20,7 @@ static void put_profile(struct json_writer *w, const struct profile *p)
     put(w, "buildStatus", "ready");
     put_names(w, "aliases", name);
     put_names(w, "names", name);
-    put_number(w, "cpuCount", milli > 1000 ? milli / 1000 : 1);
-    put_number(w, "memoryMB", p->resources.memory_mb);
-    put_number(w, "diskSizeMB", p->resources.disk_mb);
+    e2b_put_size(w, &size);
     put_flag(w, "public", true);
     put(w, "createdAt", "1970-01-01T00:00:00Z"); /* nobody knows; clients want a time */
     put(w, "updatedAt", "1970-01-01T00:00:00Z");
@@ -87,10 +86,18 @@ static void delete_template(struct call *c)
         call_fail_with(c, 404, "not_found", "there is no such snapshot or template of yours");
 }
 
+static void not_here(struct call *c)
+{
+    call_fail_with(c, 501, "unsupported", "this sandboxer cannot build templates yet");
+}
+
 const struct route routes_e2b_templates[] = {
     { H1_GET, VERB_READ, "/templates", 0, list, .face = &e2b_face },
     { H1_GET, VERB_READ, "/v2/templates", 0, list, .face = &e2b_face },
     { H1_GET, VERB_READ, "/templates/aliases/{alias}", 0, alias, .face = &e2b_face },
     { H1_DELETE, VERB_DESTROY, "/templates/{id}", 0, delete_template, .face = &e2b_face },
+    { H1_POST, VERB_CREATE, "/templates", 0, not_here, .face = &e2b_face },
+    { H1_POST, VERB_CREATE, "/v2/templates", 0, not_here, .face = &e2b_face },
+    { H1_POST, VERB_CREATE, "/v3/templates", 0, not_here, .face = &e2b_face },
     { .path = NULL },
 };

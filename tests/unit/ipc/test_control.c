@@ -71,7 +71,7 @@ TEST(every_plain_message)
         { CONTROL_KILLED, sizeof(struct control_killed) },
         { CONTROL_ATTACHED, sizeof(struct control_attached) },
         { CONTROL_DONE, sizeof(struct control_one) },
-        { CONTROL_USED, sizeof(struct control_used) },
+        { CONTROL_USED, offsetof(struct control_used, memory) },
         { CONTROL_LISTENERS, sizeof(struct control_head) },
         { CONTROL_LISTENING, sizeof(struct control_listening) },
         { CONTROL_WHO, sizeof(struct control_who) },

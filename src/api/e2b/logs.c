@@ -1,5 +1,4 @@
-/* What E2B's clients ask of a sandbox that is neither its life nor what is inside: measures, logs,
- * and what is not there yet. */
+/* E2B's logs of a sandbox: what happened to it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,28 +8,14 @@
 
 enum { LOGS_DEFAULT = 100, LOGS_MAX = 1000 };
 
-/* --- metrics --- */
-
-static void write_nothing(struct json_writer *w, const void *what)
-{
-    (void)what;
-    json_begin_array(w);
-    json_end_array(w);
-}
-
-/* Nothing is sampled: as of a sandbox that is so new that nothing was yet. */
-static void metrics(struct call *c)
-{
-    call_answer(c, 200, write_nothing, NULL);
-}
-
-/* --- logs: what happened to it --- */
-
 struct logs {
     struct call *call;
     struct store_query query;
-    bool both;        /* also as lines, as the older path has it */
-    int64_t since_ms; /* what was before is left out */
+    bool both; /* also as lines, as the older path has it */
+    bool backward;
+    int64_t from_ms; /* what was before, or after if that is asked for, is left out */
+    struct str search;
+    size_t limit;
 };
 
 static void logs_end(struct call *c)
@@ -82,14 +67,31 @@ static void write_record(struct json_writer *w, const struct event_record *v)
     json_end_object(w);
 }
 
+static bool is_wanted(const struct logs *l, const struct event_record *v)
+{
+    int64_t at = v->time_ns / NS_PER_MS;
+
+    return (l->backward ? at <= l->from_ms : at >= l->from_ms) &&
+           (!l->search.n || memmem(v->type, strlen(v->type), l->search.p, l->search.n) ||
+            memmem(v->reason, strlen(v->reason), l->search.p, l->search.n));
+}
+
+/* The store has the oldest first. */
 static void write_all(struct json_writer *w, const struct logs *l, const char *key,
                       void (*write)(struct json_writer *w, const struct event_record *v))
 {
+    size_t n = 0;
+
     json_key(w, str_from(key));
     json_begin_array(w);
-    for (size_t i = 0; i < l->query.n; i++)
-        if (l->query.events[i].time_ns / NS_PER_MS >= l->since_ms)
-            write(w, &l->query.events[i]);
+    for (size_t i = 0; i < l->query.n && n < l->limit; i++) {
+        const struct event_record *v = &l->query.events[l->backward ? l->query.n - 1 - i : i];
+
+        if (is_wanted(l, v)) {
+            write(w, v);
+            n++;
+        }
+    }
     json_end_array(w);
 }
 
@@ -115,27 +117,42 @@ static void found(struct store_query *q, int r, const struct err *e)
     call_unref(l->call);
 }
 
+/* Events are neither warnings nor errors: with such a level there is nothing. */
+static int read_query(struct call *c, struct logs *l)
+{
+    uint64_t limit = LOGS_DEFAULT, from;
+    struct str word = { NULL, 0 }, level = { NULL, 0 };
+    int given = call_query_number(c, l->both ? "start" : "cursor", INT64_MAX, &from);
+
+    if (given < 0 || call_query_number(c, "limit", LOGS_MAX, &limit) < 0 ||
+        call_query(c, "direction", &word) < 0 || call_query(c, "level", &level) < 0 ||
+        call_query(c, "search", &l->search) < 0)
+        return -1;
+    l->backward = str_eq(word, STR("backward"));
+    l->from_ms = given ? (int64_t)from : l->backward ? INT64_MAX : 0;
+    l->limit = str_eq(level, STR("warn")) || str_eq(level, STR("error")) ? 0
+               : limit                                                   ? (size_t)limit
+                                                                         : LOGS_DEFAULT;
+    return 0;
+}
+
 static void show_logs(struct call *c, bool both)
 {
-    uint64_t limit = LOGS_DEFAULT, since = 0;
-    struct logs *l;
+    struct logs *l = calloc(1, sizeof *l);
     struct err e;
 
-    if (call_query_number(c, "limit", LOGS_MAX, &limit) < 0 ||
-        call_query_number(c, both ? "start" : "cursor", INT64_MAX, &since) < 0)
-        return;
-    l = calloc(1, sizeof *l);
     if (!l)
         abort();
     l->call = c;
     l->both = both;
-    l->since_ms = (int64_t)since;
     l->query = (struct store_query){ .kind = STORE_EVENTS,
                                      .sandbox = str_from(sandbox_view(c->sandbox).record->id),
-                                     .limit = limit ? (int)limit : LOGS_DEFAULT };
+                                     .limit = LOGS_MAX };
     arena_init(&l->query.arena, CALL_ARENA_MAX);
     c->state = l;
     c->on_end = logs_end;
+    if (read_query(c, l) < 0)
+        return;
     if (store_ask(control_store(c->api->control), &l->query, found, &e) < 0)
         call_fail(c, &e);
     else
@@ -152,21 +169,10 @@ static void logs_v2(struct call *c)
     show_logs(c, false);
 }
 
-/* --- not yet --- */
-
-static void not_here(struct call *c)
-{
-    call_fail_with(c, 501, "unsupported", "this sandboxer cannot do that yet");
-}
-
 #define ONE (ROUTE_SANDBOX | ROUTE_LIVE)
 
-const struct route routes_e2b_later[] = {
-    { H1_GET, VERB_READ, "/sandboxes/{id}/metrics", ONE, metrics, .face = &e2b_face },
+const struct route routes_e2b_logs[] = {
     { H1_GET, VERB_READ, "/sandboxes/{id}/logs", ONE, logs_v1, .face = &e2b_face },
     { H1_GET, VERB_READ, "/v2/sandboxes/{id}/logs", ONE, logs_v2, .face = &e2b_face },
-    { H1_POST, VERB_CREATE, "/templates", 0, not_here, .face = &e2b_face },
-    { H1_POST, VERB_CREATE, "/v2/templates", 0, not_here, .face = &e2b_face },
-    { H1_POST, VERB_CREATE, "/v3/templates", 0, not_here, .face = &e2b_face },
     { .path = NULL },
 };

@@ -1,0 +1,145 @@
+#include "control/usage.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "control/sandbox.h"
+
+enum { SAMPLES_MAX = 120, LOOK_EVERY_S = 30 };
+#define PATIENCE_NS (2 * NS_PER_S)
+
+struct usage {
+    struct usage_sample samples[SAMPLES_MAX];
+    size_t n;
+    int64_t cpu_ns, seen_ns; /* when it was last looked at; monotonic */
+    struct list waiting;     /* struct usage_op */
+};
+
+static struct usage *usage_of(struct sandbox *s)
+{
+    if (!s->usage)
+        s->usage = calloc(1, sizeof *s->usage);
+    if (!s->usage)
+        abort();
+    return s->usage;
+}
+
+void usage_free(struct usage *u)
+{
+    free(u); /* who waits holds the sandbox */
+}
+
+size_t sandbox_samples(const struct sandbox *s, const struct usage_sample **ret)
+{
+    *ret = s->usage ? s->usage->samples : NULL;
+    return s->usage ? s->usage->n : 0;
+}
+
+/* --- looking --- */
+
+/* Where the next one goes. The last of several within one round is kept, so that whoever asks often
+ * does not push out what was before. */
+static struct usage_sample *next_sample(struct usage *u)
+{
+    struct usage_sample *all = u->samples;
+
+    if (u->n >= 2 && all[u->n - 1].time_ns - all[u->n - 2].time_ns < LOOK_EVERY_S * NS_PER_S)
+        return &all[u->n - 1];
+    if (u->n < SAMPLES_MAX)
+        return &all[u->n++];
+    memmove(all, all + 1, (SAMPLES_MAX - 1) * sizeof *all);
+    return &all[SAMPLES_MAX - 1];
+}
+
+/* For the first time, since it was ready. */
+static void add(const struct sandbox *s, struct usage *u, const struct ext_usage *x)
+{
+    int64_t now = clock_mono(), wall = clock_wall(),
+            since = u->seen_ns ? now - u->seen_ns : wall - s->record.ready_ns,
+            used = x->cpu_ns - u->cpu_ns;
+
+    *next_sample(u) = (struct usage_sample){
+        .time_ns = wall,
+        .processors = since > 0 && used > 0 ? (double)used / (double)since : 0,
+        .memory = x->memory,
+        .mapped = x->mapped,
+        .disk = x->disk,
+        .disk_max = x->disk_max,
+    };
+    u->cpu_ns = x->cpu_ns;
+    u->seen_ns = now;
+}
+
+static void finish(struct usage_op *op)
+{
+    struct sandbox *s = take_ptr(op->sandbox_);
+
+    link_leave(&op->link_);
+    loop_timer_stop(&op->timer_);
+    op->done(op);
+    sandbox_unref(s);
+}
+
+void usage_seen(struct sandbox *s, int r, const struct ext_usage *x)
+{
+    struct usage *u = usage_of(s);
+
+    if (r >= 0)
+        add(s, u, x);
+    sandbox_ref(s);
+    for (struct link *m; (m = list_first(&u->waiting));)
+        finish(container_of(m, struct usage_op, link_));
+    sandbox_unref(s);
+}
+
+static void on_late(struct loop_timer *t)
+{
+    finish(container_of(t, struct usage_op, timer_));
+}
+
+static bool can_look(const struct sandbox *s)
+{
+    return s->box && s->ops && (s->ops->can & EXT_CAN_USAGE) && !s->after_teardown &&
+           sandbox_state_usable(s->record.state);
+}
+
+void sandbox_usage(struct sandbox *s, struct usage_op *op)
+{
+    bool looks = can_look(s);
+
+    op->sandbox_ = sandbox_ref(s);
+    list_append(&usage_of(s)->waiting, &op->link_);
+    loop_timer_start(s->control->loop, &op->timer_, clock_mono() + (looks ? PATIENCE_NS : 0),
+                     on_late, NULL);
+    if (looks)
+        s->ops->usage(s->box); /* → usage_seen() */
+}
+
+/* --- now and then --- */
+
+static void look(struct index_entry *v, void *user)
+{
+    struct sandbox *s = container_of(v, struct sandbox, entry);
+
+    (void)user;
+    if (can_look(s))
+        s->ops->usage(s->box);
+}
+
+static void on_round(struct loop_timer *t)
+{
+    struct control *c = container_of(t, struct control, usage);
+
+    index_each(&c->index, look, NULL);
+    usage_open(c);
+}
+
+void usage_open(struct control *c)
+{
+    loop_timer_start(c->loop, &c->usage, clock_mono() + LOOK_EVERY_S * NS_PER_S, on_round, NULL);
+}
+
+void usage_close(struct control *c)
+{
+    loop_timer_stop(&c->usage);
+}
