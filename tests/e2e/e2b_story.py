@@ -403,6 +403,56 @@ const steps = {
         await s.removeCodeContext(c);
         const e = await s.runCode('1', { context: c }).then(() => null, (e) => e); if (!e) throw new Error('a context that is removed');
     },
+    'runCode (javascript)': async () => {
+        const js = (code, more) => s.runCode(code, { language: 'javascript', ...more });
+        const r = await js('const x = 41; let n = 1;\nconsole.log("hi"); console.error("oh");\nx + n');
+        equal([r.text, r.logs, r.error, r.executionCount], ['42', { stdout: ['hi\n'], stderr: ['oh\n'] }, undefined, 1]);
+        equal((await js('n += x; n')).text, '42', 'names stay');
+        equal((await js('await Promise.resolve(7)')).text, '7', 'await');
+        equal((await js('({ a: [1, "two"] })')).text, "{ a: [ 1, 'two' ] }", 'an object');
+        const e = (await js('null.x')).error;
+        equal(e.name, 'TypeError'); if (!e.value.includes('null') || !e.traceback.includes('cell')) throw new Error(JSON.stringify(e));
+        equal((await js('let let')).error.name, 'SyntaxError');
+        equal((await js('throw 7')).error.value, '7');
+        equal((await js('setTimeout(() => { throw new Error("late") }, 1); await new Promise(() => {})')).error.value, 'late');
+        equal((await js('[process.env.COLOUR, process.env.MORE]', { envs: { MORE: 'm' } })).text, "[ 'green', 'm' ]");
+        equal((await js('process.env.MORE')).text, undefined);
+        const sub = await js('require("child_process").execSync("printf out; echo err >&2; printf half", { stdio: "inherit" }); 1');
+        equal([sub.text, sub.logs.stdout.join(''), sub.logs.stderr.join('')], ['1', 'outhalf', 'err\n'], 'programs it starts');
+        equal((await js('({ [Symbol.for("Jupyter.display")]() { return { "text/html": "<b>" } } })')).results[0].html, '<b>');
+        equal((await js('process.stdout.write("x".repeat(1000000)); 2')).text, '2');
+    },
+    'runCode (bash)': async () => {
+        const sh = (code, more) => s.runCode(code, { language: 'bash', ...more });
+        const r = await sh('x=1; f() { echo "f $1"; }\nf "a\'b"; printf half; echo oh >&2');
+        equal([r.logs.stdout.join(''), r.logs.stderr.join(''), r.error, r.executionCount], ["f a'b\nhalf", 'oh\n', undefined, 1]);
+        equal((await sh('cd /tmp; f $x; declare -a l=(1 2); echo ${#l[@]}')).logs.stdout.join(''), 'f 1\n2\n', 'names stay');
+        equal((await sh('pwd; echo ${l[1]} $COLOUR $MORE', { envs: { MORE: '$(x) "m"' } })).logs.stdout.join(''), '/tmp\n2 green $(x) "m"\n');
+        equal((await sh('echo [$MORE]')).logs.stdout.join(''), '[]\n');
+        const e = await sh('echo before; (exit 3)'); equal([e.logs.stdout, e.error.value], [['before\n'], '3']);
+        if (!(await sh('if; then')).error) throw new Error('a syntax error');
+        equal((await sh('cat; echo done')).logs.stdout.join(''), 'done\n', 'it has no input');
+        equal((await sh('head -c 300000 /dev/zero | tr "\\0" y')).logs.stdout.join('').length, 300000);
+        equal((await sh('for i in 1 2 3; do echo ü$i; done')).logs.stdout.join(''), 'ü1\nü2\nü3\n');
+        const gone = await sh('exit 5'); equal(gone.error.name, 'SessionEnded');
+        equal((await sh('echo [$x]')).logs.stdout.join(''), '[]\n', 'a new session');
+    },
+    'createCodeContext (javascript, bash)': async () => {
+        const made = [];
+        for (const [language, code, text] of [['javascript', 'var own = process.cwd(); own', "'/tmp'"], ['bash', 'own=$PWD; echo $own', undefined]]) {
+            const c = await s.createCodeContext({ language, cwd: '/tmp' });
+            equal([c.language, c.cwd], [language, '/tmp']);
+            equal((await s.runCode(code, { context: c })).text, text);
+            made.push(c);
+        }
+        const all = await s.listCodeContexts();
+        for (const c of made) equal(all.find((x) => x.id === c.id)?.language, c.language);
+        await s.restartCodeContext(made[0]);
+        equal((await s.runCode('typeof own', { context: made[0] })).text, "'undefined'");
+        for (const c of made) await s.removeCodeContext(c);
+        const left = (await s.listCodeContexts()).map((c) => c.language).sort();
+        equal(left, ['bash', 'javascript', 'python'], 'the default ones');
+    },
     'runCode (another language)': async () => { const e = await s.runCode('1', { language: 'r' }).then(() => null, (e) => e); if (!e) throw new Error('it was taken'); },
     'Sandbox.kill': async () => { equal(await s.kill(), true); },
 };

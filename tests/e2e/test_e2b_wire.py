@@ -296,6 +296,26 @@ def what_belongs_to_others(c):
 
 
 @test
+def sessions_of_code(c):
+    with Served(c) as s:
+        key = key_of(s)
+        bare, box = s.create(key, envVars={"PATH": "/nowhere"}), s.create(key)
+        port = {"E2b-Sandbox-Port": "49999"}
+        for language, program in (("python", "python3"), ("javascript", "node"), ("js", "node"), ("bash", "bash")):
+            none = bare.ask("POST", "/execute", {"code": "1", "language": language}, **port)
+            plainly(none, 501)
+            check(program in none.json["message"], f"what is missing: {none}")
+        for body, status in (({"code": "1", "language": "r"}, 501), ({}, 400), ({"code": 1}, 400), ({"code": "1", "context_id": "nobody"}, 404), ({"code": "1", "context_id": "x" * 99}, 400),
+                             ({"code": "1", "language": "bash", "env_vars": {"A;touch /tmp/x": "1"}}, 400)):
+            plainly(box.ask("POST", "/execute", body, **port), status)
+        # What code writes cannot be taken for what the session says.
+        forged = r"printf 'run_00000000000000000000 end\n\036\n\036-run_x\n'; printf '\036-run_x\n\036' >&2; echo still"
+        said = [json.loads(line) for line in box.ask("POST", "/execute", {"code": forged, "language": "bash"}, **port).expect(200).data.splitlines()]
+        text = "".join(m["text"] for m in said if m["type"] == "stdout")
+        check(text.endswith("still\n"), f"the end of it: {said}")
+
+
+@test
 def limits_and_restarts(c):
     with Served(c, config="limits: {sandboxes_per_owner: 1}") as s:
         key = key_of(s)

@@ -1,20 +1,20 @@
 /* What E2B's code interpreter serves on port 49999 of its sandboxes: sessions that run code in
  * pieces. A session is a background process with a tag of its own, so the daemon keeps nothing of
  * it in mind, and finds it again after a restart. */
-#include "api/e2b/code.h"
-
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/e2b/code_output.h"
 #include "api/e2b/inside.h"
+#include "api/e2b/kernels.h"
 #include "api/e2b/write.h"
 #include "api/processes.h"
 
-enum { LINE_MAX_BYTES = 8 << 20, CODE_MAX = 4 << 20, CONTEXTS_MAX = 32 };
+enum { CODE_MAX = 4 << 20, CONTEXTS_MAX = 32 };
 
 #define TAG     "e2b.code:"
-#define DEFAULT "default"
+#define DEFAULT "default" /* of Python; others have theirs behind it */
 
 /* --- sessions --- */
 
@@ -27,8 +27,10 @@ struct search {
 /* Its id, if it is a session; NULL: it is none, or over. */
 static const char *session_id(const struct process_view *v)
 {
-    return !v->ended && v->request->tag && strncmp(v->request->tag, TAG, strlen(TAG)) == 0
-               ? v->request->tag + strlen(TAG)
+    const struct process_request *q = v->request;
+
+    return !v->ended && q->tag && strncmp(q->tag, TAG, strlen(TAG)) == 0 && kernel_of(q->argv.p[0])
+               ? q->tag + strlen(TAG)
                : NULL;
 }
 
@@ -59,6 +61,7 @@ static struct process *find_session(struct call *c, const char *id)
 struct code_request {
     const char *code, *context, *language, *cwd;
     struct json_map env;
+    const struct kernel *kernel; /* of the language */
 };
 
 struct work {
@@ -66,13 +69,15 @@ struct work {
     struct process_op op;
     struct process_request request;
     char tag[sizeof TAG + ID_MAX];
-    struct process *process; /* referenced */
+    const struct kernel *kernel; /* of the session that is started */
+    struct process *process;     /* referenced */
     void (*next)(struct work *k);
     /* of an execution */
     struct code_request asked;
     struct watcher watcher;
     char id[ID_MAX];
-    struct buf input, line;
+    struct buf input;
+    struct code_output output;
 };
 
 static void work_end(struct call *c)
@@ -82,7 +87,7 @@ static void work_end(struct call *c)
     watcher_stop(&k->watcher);
     process_unref(k->process);
     buf_done(&k->input);
-    buf_done(&k->line);
+    code_output_done(&k->output);
     free(k);
 }
 
@@ -101,11 +106,19 @@ static struct work *work_new(struct call *c)
         abort();
     k->call = c;
     buf_init(&k->input, 2 * CODE_MAX);
-    buf_init(&k->line, LINE_MAX_BYTES);
     c->state = k;
     c->on_end = work_end;
     c->on_gone = work_gone;
     return k;
+}
+
+static void fail_missing(struct work *k)
+{
+    char text[160];
+
+    snprintf(text, sizeof text, "language: %s needs %s, which this sandbox does not have",
+             k->kernel->language, k->kernel->argv[0]);
+    call_fail_with(k->call, 501, "unsupported", text);
 }
 
 static void started(struct process_op *op, int r, const struct err *e)
@@ -115,7 +128,9 @@ static void started(struct process_op *op, int r, const struct err *e)
 
     if (r >= 0)
         k->process = take_ptr(op->process);
-    if (c->x && r < 0)
+    if (c->x && r == -(int)ERR_NOT_FOUND)
+        fail_missing(k);
+    else if (c->x && r < 0)
         call_fail(c, e);
     else if (c->x)
         k->next(k);
@@ -123,15 +138,15 @@ static void started(struct process_op *op, int r, const struct err *e)
 }
 
 /* Starts a session and goes on with `next`. */
-static void start_session(struct work *k, const char *id, const char *cwd,
-                          void (*next)(struct work *k))
+static void start_session(struct work *k, const struct kernel *kernel, const char *id,
+                          const char *cwd, void (*next)(struct work *k))
 {
-    static const char *const argv[] = { "python3", "-c", e2b_kernel_py };
     struct call *c = k->call;
 
     snprintf(k->tag, sizeof k->tag, TAG "%s", id);
     k->next = next;
-    k->request = (struct process_request){ .argv = { argv, COUNT_OF(argv) },
+    k->kernel = kernel;
+    k->request = (struct process_request){ .argv = { kernel->argv, KERNEL_ARGS },
                                            .cwd = cwd,
                                            .user = "user",
                                            .tag = k->tag,
@@ -147,6 +162,12 @@ static void start_session(struct work *k, const char *id, const char *cwd,
 
 /* --- its answer --- */
 
+static void cut(struct work *k)
+{
+    watcher_stop(&k->watcher);
+    http_cut(call_take_exchange(k->call));
+}
+
 static void end_with(struct work *k, struct str last)
 {
     struct call *c = k->call;
@@ -158,54 +179,22 @@ static void end_with(struct work *k, struct str last)
         http_end(call_take_exchange(c));
 }
 
-/* A line of the session; those of other requests begin otherwise. 1: the client is full. */
-static int tell_line(struct work *k)
-{
-    size_t n = strlen(k->id);
-    struct str line = buf_str(&k->line);
-    int r;
-
-    if (line.n < n + 2 || memcmp(line.p, k->id, n) != 0 || line.p[n] != ' ')
-        return 0;
-    line = (struct str){ line.p + n + 1, line.n - n - 1 };
-    if (str_eq(line, STR("end\n"))) {
-        end_with(k, STR(""));
-        return -1;
-    }
-    r = http_write(k->call->x, line, NULL);
-    if (r < 0) {
-        watcher_stop(&k->watcher);
-        http_cut(call_take_exchange(k->call));
-    }
-    return r;
-}
-
 static bool on_output(struct watcher *w, int channel, struct str data)
 {
     struct work *k = container_of(w, struct work, watcher);
-    bool full = false;
+    struct buf *told = &k->output.told;
+    int over = code_output_take(&k->output, channel, data), r = 0;
 
-    while (channel == 1 && data.n) {
-        size_t n = str_find(data, '\n');
-        bool whole = n < data.n;
-        int r;
-
-        n += whole;
-        if (buf_add(&k->line, (struct str){ data.p, n }) < 0) {
-            watcher_stop(w);
-            http_cut(call_take_exchange(k->call));
-            return true;
-        }
-        data = (struct str){ data.p + n, data.n - n };
-        if (!whole)
-            break;
-        r = tell_line(k);
-        buf_clear(&k->line);
-        if (r < 0)
-            return true;
-        full |= r > 0;
+    if (over > 0) {
+        end_with(k, buf_str(told));
+        return true;
     }
-    return !full;
+    if (over >= 0 && told->n)
+        r = http_write(k->call->x, buf_str(told), NULL);
+    buf_clear(told);
+    if (over < 0 || r < 0)
+        cut(k);
+    return r <= 0;
 }
 
 static void on_ended(struct watcher *w, const struct ext_end *end)
@@ -252,21 +241,19 @@ static void on_drain(struct http_exchange *x)
     watcher_resume(&k->watcher);
 }
 
-static int write_input(struct work *k, struct err *e)
+/* The session's own language counts, whatever else was said. */
+static int prepare(struct work *k, struct err *e)
 {
-    struct json_writer w;
+    const struct kernel *kernel;
+    struct process_view v;
+    int r = id_make("run_", k->id, e);
 
-    json_writer_init(&w, &k->input, JSON_COMPACT);
-    json_begin_object(&w);
-    put(&w, "id", k->id);
-    put(&w, "code", k->asked.code);
-    json_key(&w, STR("env_vars"));
-    json_begin_object(&w);
-    for (size_t i = 0; i < k->asked.env.n; i++)
-        put(&w, k->asked.env.p[i].key, k->asked.env.p[i].value);
-    json_end_object(&w);
-    json_end_object(&w);
-    return json_writer_finish(&w, e) < 0 ? -1 : buf_add_c(&k->input, '\n');
+    if (r < 0)
+        return r;
+    process_view(k->process, &v);
+    kernel = kernel_of(v.request->argv.p[0]);
+    code_output_init(&k->output, k->id, kernel->raw);
+    return kernel->request(&k->input, k->id, k->asked.code, &k->asked.env, e);
 }
 
 static void run_code(struct work *k)
@@ -278,7 +265,7 @@ static void run_code(struct work *k)
     struct call *c = k->call;
     struct err e = { .code = ERR_TOO_BIG, .msg = "the code is too long" };
 
-    if (id_make("run_", k->id, &e) < 0 || write_input(k, &e) < 0 ||
+    if (prepare(k, &e) < 0 ||
         http_begin(c->x, 200, fields, COUNT_OF(fields), HTTP_UNKNOWN, &e) < 0) {
         call_fail(c, &e);
         return;
@@ -305,29 +292,43 @@ static bool read_code(struct call *c, const struct json_field *fields, size_t n,
     struct err e;
     int r = e2b_bind(c, c->json, fields, n, q, &e);
 
-    if (r >= 0 && q->language && q->language[0] && strcmp(q->language, "python") != 0)
-        r = err_set(&e, ERR_UNSUPPORTED, "language: there is python here, and no %s", q->language);
+    if (r >= 0 && !(q->kernel = kernel_find(q->language ? q->language : "")))
+        r = err_set(&e, ERR_UNSUPPORTED, "language: there are %s here, and no %.32s",
+                    kernel_languages, q->language);
     if (r < 0)
         call_fail(c, &e);
     return r >= 0;
 }
 
+/* Where code of a language goes that names no context. */
+static const char *default_context(struct call *c, const struct kernel *kernel)
+{
+    char text[ID_MAX];
+
+    if (kernel == kernel_find(""))
+        return DEFAULT;
+    snprintf(text, sizeof text, DEFAULT ".%s", kernel->language);
+    return arena_dup(&c->arena, str_from(text));
+}
+
 static void execute(struct call *c)
 {
     struct code_request q = { 0 };
+    bool named;
     struct work *k;
     const char *id;
 
     if (!read_code(c, execute_fields, COUNT_OF(execute_fields), &q))
         return;
-    id = q.context && q.context[0] ? q.context : DEFAULT;
+    named = q.context && q.context[0];
+    id = named ? q.context : default_context(c, q.kernel);
     k = work_new(c);
     k->asked = q;
     k->process = find_session(c, id);
     if (k->process)
         run_code(k);
-    else if (strcmp(id, DEFAULT) == 0)
-        start_session(k, id, e2b_home(c, "user"), run_code);
+    else if (!named || strcmp(id, DEFAULT) == 0)
+        start_session(k, q.kernel, id, e2b_home(c, "user"), run_code);
     else
         call_fail_with(c, 404, "not_found", "there is no such context");
 }
@@ -338,7 +339,7 @@ static void write_session(struct json_writer *w, const struct process_view *v)
 {
     json_begin_object(w);
     put(w, "id", v->request->tag + strlen(TAG));
-    put(w, "language", "python");
+    put(w, "language", kernel_of(v->request->argv.p[0])->language);
     put(w, "cwd", v->request->cwd ? v->request->cwd : "/");
     json_end_object(w);
 }
@@ -380,7 +381,7 @@ static void create_context(struct call *c)
     else if (id_make("ctx_", id, &e) < 0)
         call_fail(c, &e);
     else
-        start_session(work_new(c), id, cwd, answer_session);
+        start_session(work_new(c), q.kernel, id, cwd, answer_session);
 }
 
 static void put_context(void *user, struct process *p)
@@ -467,13 +468,15 @@ static void remove_context(struct call *c)
 static void start_again(struct work *k)
 {
     struct call *c = k->call;
+    const struct kernel *kernel;
     struct process_view v;
     const char *cwd;
 
     process_view(k->process, &v);
+    kernel = kernel_of(v.request->argv.p[0]);
     cwd = arena_dup(&c->arena, str_from(v.request->cwd));
     process_unref(take_ptr(k->process));
-    start_session(k, arena_dup(&c->arena, c->params[0]), cwd, answer_session);
+    start_session(k, kernel, arena_dup(&c->arena, c->params[0]), cwd, answer_session);
 }
 
 static void restart_context(struct call *c)

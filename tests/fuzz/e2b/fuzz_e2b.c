@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/e2b/code_output.h"
 #include "api/e2b/envelope.h"
 #include "api/e2b/metadata.h"
 #include "api/multipart.h"
@@ -128,10 +129,29 @@ static void check_signature(struct str in)
              !signature_good(&l, STR("other"), str_from(text)));
 }
 
+/* Of a session of code: a byte says the channel and the length of what came at once. */
+static void check_session(struct str in)
+{
+    struct code_output o;
+    int r = 0;
+
+    code_output_init(&o, "run_00000000000000000000", true);
+    while (in.n && r == 0) {
+        unsigned char head = (unsigned char)in.p[0];
+        size_t n = (head >> 1) + 1u < in.n ? (head >> 1) + 1u : in.n;
+
+        r = code_output_take(&o, 1 + (head & 1), (struct str){ in.p + 1, n - 1 });
+        must(o.told.n == 0 || o.told.p[o.told.n - 1] == '\n');
+        in = (struct str){ in.p + n, in.n - n };
+    }
+    code_output_done(&o);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const checks[])(struct str in) = { check_envelope, check_multipart,
-                                                     check_metadata, check_gzip, check_signature };
+    static void (*const checks[])(struct str in) = { check_gzip,     check_signature,
+                                                     check_envelope, check_multipart,
+                                                     check_metadata, check_session };
 
     if (size)
         checks[data[0] % COUNT_OF(checks)]((struct str){ (const char *)data + 1, size - 1 });

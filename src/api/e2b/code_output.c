@@ -1,0 +1,164 @@
+#include "api/e2b/code_output.h"
+
+#include "api/e2b/write.h"
+#include "base/id.h"
+
+enum { LINE_BYTES = 8 << 20, PIECE_BYTES = 64 << 10, MARK_BYTES = 2 * ID_MAX };
+
+#define MARK '\036'
+
+void code_output_init(struct code_output *o, const char *id, bool raw)
+{
+    *o = (struct code_output){ .id = id, .raw = raw };
+    buf_init(&o->told, 4 * LINE_BYTES);
+    buf_init(&o->line_[0], LINE_BYTES);
+    buf_init(&o->line_[1], LINE_BYTES);
+}
+
+void code_output_done(struct code_output *o)
+{
+    buf_done(&o->told);
+    buf_done(&o->line_[0]);
+    buf_done(&o->line_[1]);
+}
+
+static int tell_text(struct code_output *o, int i, struct str text)
+{
+    struct json_writer w;
+
+    if (!text.n || !o->begun_[i] || o->ended_[i])
+        return 0;
+    json_writer_init(&w, &o->told, JSON_COMPACT);
+    json_begin_object(&w);
+    put(&w, "type", i ? "stderr" : "stdout");
+    json_key(&w, STR("text"));
+    json_put_lossy(&w, text);
+    json_end_object(&w);
+    if (json_writer_finish(&w, NULL) < 0 || buf_add_c(&o->told, '\n') < 0)
+        return -(int)ERR_TOO_BIG;
+    return 0;
+}
+
+/* What is behind the id of a line that begins with one; p == NULL: it is none. */
+static struct str behind_id(struct str line, struct str *ret_id)
+{
+    size_t blank = str_find(line, ' ');
+
+    *ret_id = (struct str){ line.p, blank };
+    if (blank == line.n || !id_valid("run_", *ret_id))
+        return (struct str){ NULL, 0 };
+    return (struct str){ line.p + blank + 1, line.n - blank - 1 };
+}
+
+static int take_line(struct code_output *o, struct str line)
+{
+    struct str id, rest = o->amid_ ? (struct str){ NULL, 0 } : behind_id(line, &id);
+
+    o->amid_ = false;
+    if (!rest.p) {
+        if (line.n >= 2 && line.p[line.n - 2] == MARK)
+            line.n -= 2;
+        return o->raw ? tell_text(o, 0, line) : 0;
+    }
+    if (!str_eq(id, str_from(o->id)))
+        return 0;
+    o->begun_[0] = true;
+    if (str_eq(rest, STR("end\n")))
+        o->ended_[0] = true;
+    else if (buf_add(&o->told, rest) < 0)
+        return -(int)ERR_TOO_BIG;
+    return 0;
+}
+
+/* A line that is long, and none of ours, is told in pieces. */
+static int take_piece(struct code_output *o)
+{
+    struct buf *line = &o->line_[0];
+    struct str id;
+    int r;
+
+    if (!o->raw || line->n < PIECE_BYTES || (!o->amid_ && behind_id(buf_str(line), &id).p))
+        return 0;
+    r = tell_text(o, 0, buf_str(line));
+    buf_clear(line);
+    o->amid_ = true;
+    return r;
+}
+
+static int take_stdout(struct code_output *o, struct str data)
+{
+    int r = 0;
+
+    while (r >= 0 && data.n && !o->ended_[0]) {
+        size_t n = str_find(data, '\n');
+        bool whole = n < data.n;
+
+        n += whole;
+        r = buf_add(&o->line_[0], (struct str){ data.p, n });
+        data = (struct str){ data.p + n, data.n - n };
+        if (r >= 0 && whole) {
+            r = take_line(o, buf_str(&o->line_[0]));
+            buf_clear(&o->line_[0]);
+        } else if (r >= 0) {
+            r = take_piece(o);
+        }
+    }
+    return r < 0 ? -(int)ERR_TOO_BIG : 0;
+}
+
+/* How much of it is a mark; 0: that cannot be told yet; SIZE_MAX: it is none, as where another one
+ * begins before it ends. */
+static size_t mark_length(struct str s)
+{
+    size_t n = 1;
+
+    while (n < s.n && n <= MARK_BYTES && s.p[n] != '\n' && s.p[n] != MARK)
+        n++;
+    if (n > MARK_BYTES || (n < s.n && s.p[n] == MARK))
+        return SIZE_MAX;
+    return n < s.n ? n + 1 : 0;
+}
+
+static void take_mark(struct code_output *o, struct str mark)
+{
+    if (mark.n < 3 || !str_eq((struct str){ mark.p + 2, mark.n - 3 }, str_from(o->id)))
+        return;
+    if (mark.p[1] == '+')
+        o->begun_[1] = true;
+    else if (mark.p[1] == '-')
+        o->ended_[1] = true;
+}
+
+static int take_stderr(struct code_output *o, struct str data)
+{
+    struct buf *line = &o->line_[1];
+    int r = buf_add(line, data);
+
+    while (r >= 0 && line->n) {
+        struct str all = buf_str(line);
+        size_t n = str_find(all, MARK), mark;
+
+        r = tell_text(o, 1, (struct str){ all.p, n });
+        all = (struct str){ all.p + n, all.n - n };
+        mark = all.n ? mark_length(all) : 0;
+        if (mark == SIZE_MAX) {
+            r = r < 0 ? r : tell_text(o, 1, (struct str){ all.p, 1 });
+            mark = 1;
+        } else if (mark) {
+            take_mark(o, (struct str){ all.p, mark });
+        }
+        buf_drop(line, n + mark);
+        if (!mark)
+            break;
+    }
+    return r < 0 ? -(int)ERR_TOO_BIG : 0;
+}
+
+int code_output_take(struct code_output *o, int channel, struct str data)
+{
+    int r = channel == 1 ? take_stdout(o, data) : o->raw ? take_stderr(o, data) : 0;
+
+    if (r < 0)
+        return r;
+    return o->ended_[0] && (o->ended_[1] || !o->raw);
+}

@@ -1,0 +1,17 @@
+# A session of bash for code that comes in pieces. A request is a line of bash that runs the code between the two functions below;
+# what the code writes is told as it is. Lines of our own on stdout begin with the request's id, behind a mark that ends a line
+# that has no end; marks on stderr say which request it belongs to.
+exec 7>&1 8>&2 9<&0 </dev/null
+
+__sandboxer_begin() {
+    printf '\36\n%s {"type":"number_of_executions","execution_count":%d}\n' "$1" "$((++__sandboxer_count))" >&7
+    printf '\36+%s\n' "$1" >&8
+}
+
+__sandboxer_end() {
+    printf '\36-%s\n' "$1" >&8
+    [ "$2" = 0 ] || printf '\36\n%s {"type":"error","name":"ExitStatus","value":"%d","traceback":"exit status %d"}\n' "$1" "$2" "$2" >&7
+    printf '\36\n%s end\n' "$1" >&7
+}
+
+while IFS= read -r -u 9 __sandboxer_line; do eval "$__sandboxer_line"; done

@@ -1,0 +1,124 @@
+#include "api/e2b/kernels.h"
+
+#include <stdio.h>
+
+#include "api/e2b/write.h"
+
+static int json_request(struct buf *out, const char *id, const char *code,
+                        const struct json_map *env, struct err *e)
+{
+    struct json_writer w;
+    int r;
+
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_begin_object(&w);
+    put(&w, "id", id);
+    put(&w, "code", code);
+    json_key(&w, STR("env_vars"));
+    json_begin_object(&w);
+    for (size_t i = 0; i < env->n; i++)
+        put(&w, env->p[i].key, env->p[i].value);
+    json_end_object(&w);
+    json_end_object(&w);
+    r = json_writer_finish(&w, e);
+    return r < 0 ? r : buf_add_c(out, '\n');
+}
+
+/* --- bash --- */
+
+static bool is_word_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* $'…', in which every other byte is a number: it means nothing to the shell. */
+static int add_quoted(struct buf *out, const char *text)
+{
+    static const char hex[] = "0123456789abcdef";
+    int r = buf_add(out, STR("$'"));
+
+    for (const char *p = text; r >= 0 && *p; p++) {
+        unsigned char b = (unsigned char)*p;
+        const char escape[] = { '\\', 'x', hex[b >> 4], hex[b & 15] };
+
+        r = is_word_char(*p) || *p == ' ' ? buf_add_c(out, *p)
+                                          : buf_add(out, (struct str){ escape, sizeof escape });
+    }
+    return r < 0 ? r : buf_add_c(out, '\'');
+}
+
+static bool is_variable(const char *name)
+{
+    size_t n = 0;
+
+    while (is_word_char(name[n]))
+        n++;
+    return n && !name[n] && !(name[0] >= '0' && name[0] <= '9');
+}
+
+static int add_variables(struct buf *out, const struct json_map *env, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < env->n; i++) {
+        if (!is_variable(env->p[i].key))
+            return err_set(e, ERR_INVALID, "env_vars: '%.60s' is no name of a variable in bash",
+                           env->p[i].key);
+        r = buf_add(out, str_from(env->p[i].key));
+        if (r >= 0)
+            r = buf_add_c(out, '=');
+        if (r >= 0)
+            r = add_quoted(out, env->p[i].value);
+        if (r >= 0)
+            r = buf_add_c(out, ' ');
+    }
+    return r < 0 ? err_set(e, ERR_TOO_BIG, "env_vars: too long") : 0;
+}
+
+/* Not in a function: what the code declares would be gone with it. The variables are those of this
+ * `eval` alone. */
+static int bash_request(struct buf *out, const char *id, const char *code,
+                        const struct json_map *env, struct err *e)
+{
+    char begin[96], end[96];
+    int r;
+
+    snprintf(begin, sizeof begin, "__sandboxer_begin %s; ", id);
+    snprintf(end, sizeof end, " 7>&- 8>&- 9<&-; __sandboxer_end %s $?\n", id);
+    if (buf_add(out, str_from(begin)) < 0)
+        return err_set(e, ERR_TOO_BIG, "code: too long");
+    r = add_variables(out, env, e);
+    if (r < 0)
+        return r;
+    if (buf_add(out, STR("eval ")) < 0 || add_quoted(out, code) < 0 ||
+        buf_add(out, str_from(end)) < 0)
+        return err_set(e, ERR_TOO_BIG, "code: too long");
+    return 0;
+}
+
+/* --- the table --- */
+
+static const struct kernel kernels[] = {
+    { "python", "python3", { "python3", "-c", kernel_python_py }, false, json_request },
+    { "javascript", "js", { "node", "-e", kernel_javascript_js }, true, json_request },
+    { "bash", "sh", { "bash", "-c", kernel_bash_sh }, true, bash_request },
+};
+const char kernel_languages[] = "python, javascript and bash";
+
+const struct kernel *kernel_find(const char *language)
+{
+    if (!language[0])
+        return &kernels[0];
+    for (size_t i = 0; i < COUNT_OF(kernels); i++)
+        if (strcmp(kernels[i].language, language) == 0 || strcmp(kernels[i].alias, language) == 0)
+            return &kernels[i];
+    return NULL;
+}
+
+const struct kernel *kernel_of(const char *program)
+{
+    for (size_t i = 0; i < COUNT_OF(kernels); i++)
+        if (strcmp(kernels[i].argv[0], program) == 0)
+            return &kernels[i];
+    return NULL;
+}
