@@ -323,6 +323,11 @@ static void pause_it(struct call *c)
     sandbox_pause(c->sandbox, &c->caller.actor, call_sandbox_op(c, held));
 }
 
+static void stop_it(struct call *c)
+{
+    sandbox_stop(c->sandbox, &c->caller.actor, call_sandbox_op(c, held));
+}
+
 static void resume_it(struct call *c)
 {
     sandbox_resume(c->sandbox, &c->caller.actor, call_sandbox_op(c, held));
@@ -333,7 +338,6 @@ static void resume_it(struct call *c)
 struct diffing {
     struct call *call;
     struct diff_op op;
-    char against[ID_MAX + 64];
     char *records;
     size_t n;
 };
@@ -414,21 +418,14 @@ static void compared(struct diff_op *op, int r, const struct err *e)
 static void diff(struct call *c)
 {
     struct diffing *d = calloc(1, sizeof *d);
-    struct str snapshot = { NULL, 0 };
 
     if (!d)
         abort();
-    d->op = (struct diff_op){ .caller = &c->caller, .done = compared, .file = -1 };
+    d->call = call_ref(c);
+    d->op.done = compared;
+    d->op.file = -1;
     c->state = d;
     c->on_end = diffing_end;
-    if (call_query(c, "snapshot", &snapshot) < 0)
-        return;
-    if (snapshot.n && !str_copy(snapshot, d->against, sizeof d->against)) {
-        call_fail_with(c, 404, "not_found", "there is no such snapshot");
-        return;
-    }
-    d->op.against = snapshot.n ? d->against : NULL;
-    d->call = call_ref(c);
     sandbox_diff(c->sandbox, &d->op);
 }
 
@@ -441,11 +438,12 @@ const struct route routes_snapshots[] = {
       &fork_field_count, "Forks", .status = 201 },
     { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/pause", ROUTE_SANDBOX | ROUTE_LIVE, pause_it,
       "Let a sandbox stand still, with its files safe", .answer = "Sandbox" },
+    { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/stop", ROUTE_SANDBOX | ROUTE_LIVE, stop_it,
+      "End what runs in a sandbox, and keep its files until it is resumed", .answer = "Sandbox" },
     { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/resume", ROUTE_SANDBOX | ROUTE_LIVE, resume_it,
       "Let a paused sandbox go on", .answer = "Sandbox" },
     { H1_GET, VERB_FILES, "/v1/sandboxes/{id}/diff", ROUTE_SANDBOX | ROUTE_LIVE, diff,
-      "Show what a sandbox has changed since it was made, or against a snapshot", .answer = "Diff",
-      .query = "snapshot" },
+      "Show what a sandbox has changed since it was made", .answer = "Diff" },
     { H1_GET, VERB_READ, "/v1/snapshots", 0, list, "List snapshots", .answer = "SnapshotList" },
     { H1_GET, VERB_READ, "/v1/snapshots/{snapshot}", 0, get, "Show a snapshot",
       .answer = "Snapshot" },

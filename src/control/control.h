@@ -189,6 +189,25 @@ void sandbox_resume(struct sandbox *s, const struct actor *who, struct sandbox_o
 void sandbox_resume_for(struct sandbox *s, const struct actor *who, int64_t duration_ns,
                         struct sandbox_op *op);
 
+/* Ends when its processes are gone and what it wrote is safe: it is paused, and built again when it
+ * is resumed. */
+void sandbox_stop(struct sandbox *s, const struct actor *who, struct sandbox_op *op);
+bool sandbox_stopped(const struct sandbox *s); /* and not only paused */
+
+/* What comes of a sandbox that nobody uses. */
+struct sandbox_rest {
+    int64_t idle_ns; /* for how long nobody may use it; 0: as its profile says */
+    bool stops;      /* then it is stopped; else destroyed */
+    int64_t keep_ns; /* for how long it is kept when it is stopped; 0: as long as any may be */
+};
+struct sandbox_rest sandbox_rest(const struct sandbox *s);
+void sandbox_set_rest(struct sandbox *s, const struct actor *who, const struct sandbox_rest *rest,
+                      struct sandbox_op *op);
+/* In place of those that it has; borrowed until it is done. Those that the caller must see on every
+ * sandbox stay. */
+void sandbox_set_labels(struct sandbox *s, const struct caller *who, const struct json_map *labels,
+                        struct sandbox_op *op);
+
 /* A page of the list: as the store's query, within what the caller sees. */
 int control_list(struct control *c, const struct caller *who, struct store_query *q,
                  store_answer_fn *answer, struct err *e);

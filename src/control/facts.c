@@ -31,6 +31,12 @@ static const struct json_field paused_fields[] = {
     { "entries", JSON_KIND_INT, AT(paused.entries) },
     { "left_ns", JSON_KIND_INT, AT(paused.left_ns) },
     { "until_ns", JSON_KIND_INT, AT(paused.until_ns) },
+    { "stopped", JSON_KIND_BOOL, AT(paused.stopped) },
+};
+
+static const struct json_field rest_fields[] = {
+    { "stops", JSON_KIND_BOOL, AT(rest.stops) },
+    { "keep_ns", JSON_KIND_INT, AT(rest.keep_ns) },
 };
 
 static const struct json_field image_fields[] = {
@@ -54,6 +60,8 @@ const struct json_field facts_fields[] = {
     { "snapshot", JSON_KIND_STR, AT(snapshot) },
     { "paused", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
       .seen = offsetof(struct facts, has_paused), JSON_FIELDS(paused_fields) },
+    { "rest", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
+      .seen = offsetof(struct facts, has_rest), JSON_FIELDS(rest_fields) },
     { "egress", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
       .seen = offsetof(struct facts, has_egress), JSON_FIELDS(egress_fields) },
     { "actuals", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),

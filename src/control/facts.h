@@ -28,8 +28,14 @@ struct facts {
         int64_t bytes, entries;
         int64_t left_ns;  /* of its time, which stands still */
         int64_t until_ns; /* wall clock: it is not kept for ever */
+        bool stopped;     /* its processes were ended: it is built again when it goes on */
     } paused;
     bool has_paused; /* it is */
+    struct {
+        bool stops;      /* it is stopped, and not destroyed, when nobody uses it */
+        int64_t keep_ns; /* how long it is kept when it is stopped; 0: as long as any */
+    } rest;
+    bool has_rest;
     bool has_actuals;
     struct {
         int64_t wall_ns, cpu_ns, peak_bytes;

@@ -21,10 +21,10 @@ struct pausing {
     struct capture capture;
     struct actor actor;
     struct sandbox_op *op;
+    bool stop; /* its processes are to end */
 };
 
-/* Ends an operation from the loop: op->sandbox is its reference. */
-static void tell(struct sandbox_op *op, int r, const struct err *e)
+void sandbox_op_tell(struct sandbox_op *op, int r, const struct err *e)
 {
     struct sandbox *s = take_ptr(op->sandbox);
 
@@ -39,7 +39,10 @@ static void pausing_end(struct pausing *p, int r, const struct err *e)
     struct sandbox *s = p->sandbox;
 
     s->pausing = false;
-    tell(p->op, r, e);
+    if (p->stop && r >= 0)
+        stop_paused(s, p->op);
+    else
+        sandbox_op_tell(p->op, r, e);
     free(p);
     sandbox_unref(s);
 }
@@ -66,9 +69,14 @@ static void edit_paused(struct change *ch, struct sandbox_record *next)
 {
     const struct pausing *p = ch->user;
     struct sandbox *s = p->sandbox;
-    int64_t longest = s->control->config->ttl.paused, now = clock_boot();
+    int64_t longest = s->control->config->ttl.paused, now = clock_boot(), keep = 0;
 
+    if (p->stop && s->facts.has_rest)
+        keep = s->facts.rest.keep_ns;
+    if (keep && keep < longest)
+        longest = keep;
     s->facts.has_paused = true;
+    s->facts.paused.stopped = p->stop;
     s->facts.paused.layer = arena_dup(&s->arena, str_from(p->capture.layer));
     s->facts.paused.bytes = (int64_t)p->capture.bytes;
     s->facts.paused.entries = (int64_t)p->capture.entries;
@@ -89,7 +97,7 @@ static void captured(struct capture *c, int r, const struct err *e)
         return;
     }
     hook_point("pause.record");
-    ch = change_new(p->sandbox, &p->actor, "pause");
+    ch = change_new(p->sandbox, &p->actor, p->stop ? "stop" : "pause");
     change_to(ch, SANDBOX_PAUSED);
     ch->edit = edit_paused;
     ch->done = told_paused;
@@ -99,18 +107,24 @@ static void captured(struct capture *c, int r, const struct err *e)
 
 void sandbox_pause(struct sandbox *s, const struct actor *who, struct sandbox_op *op)
 {
+    if (s->record.state == SANDBOX_PAUSED && !s->resume)
+        sandbox_op_finish(op, s, 0, NULL); /* as often as one likes */
+    else
+        sandbox_begin_pause(s, who, false, op);
+}
+
+void sandbox_begin_pause(struct sandbox *s, const struct actor *who, bool stop,
+                         struct sandbox_op *op)
+{
     struct pausing *p;
 
-    if (s->record.state == SANDBOX_PAUSED && !s->resume) {
-        sandbox_op_finish(op, s, 0, NULL); /* as often as one likes */
-        return;
-    }
     p = calloc(1, sizeof *p);
     if (!p)
         abort();
     *p = (struct pausing){ .sandbox = sandbox_ref(s),
                            .actor = *who,
                            .op = op,
+                           .stop = stop,
                            .capture = { .stay = true, .done = captured } };
     op->sandbox = sandbox_ref(s);
     s->pausing = true;
@@ -135,7 +149,7 @@ struct resume {
 static void tell_all(struct list *waiting, int r, const struct err *e)
 {
     for (struct link *m; (m = list_take(waiting));)
-        tell(container_of(m, struct sandbox_op, link_), r, e);
+        sandbox_op_tell(container_of(m, struct sandbox_op, link_), r, e);
 }
 
 static void resume_over(struct sandbox *s, int r, const struct err *e)
@@ -412,7 +426,7 @@ void sandbox_take_up_paused(struct sandbox *s)
     int64_t left = s->facts.paused.until_ns - clock_wall();
 
     if (strcmp(r->boot, s->control->boot) == 0) {
-        s->found_still = true;
+        s->found_still = !s->facts.paused.stopped; /* what may be left of one goes before it does */
     } else {
         processes_found(s, NULL, 0);
         r->deadline_ns = clock_boot() + (left > 0 ? left : 0);

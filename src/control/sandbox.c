@@ -36,6 +36,8 @@ void sandbox_unref(struct sandbox *s)
     policy_text_unref(s->policy);
     usage_free(s->usage);
     arena_done(&s->arena);
+    arena_done(&s->labels[0]);
+    arena_done(&s->labels[1]);
     free(s->details[0]);
     free(s->details[1]);
     free(s);

@@ -47,6 +47,7 @@ struct sandbox {
     /* standing still */
     struct capture *capture;               /* of what it wrote, under way */
     struct resume *resume;                 /* under way (pause.c) */
+    struct sandbox_op *stop;               /* waits for its processes to be gone (stop.c) */
     struct json_strs stack;                /* the layers that it is rebuilt on */
     void (*after_thaw)(struct sandbox *s); /* NULL: nobody waits for it */
     bool pausing;                          /* on its way to be paused */
@@ -71,10 +72,12 @@ struct sandbox {
     const char *step; /* of being made: static; NULL: it is not, or has not begun */
     uint64_t copied;  /* of its workspace, while that is the step */
     char expire_reason[64];
-    char *details[2];    /* texts of its facts: on disk, and on their way there */
-    bool stored;         /* it is on disk at all */
-    bool destroying;     /* asked for; nothing else matters any more */
-    bool untold_failure; /* everything is removed, but a destroy came first */
+    char *details[2];       /* texts of its facts: on disk, and on their way there */
+    struct arena labels[2]; /* the same of its labels, once they were set … */
+    unsigned labels_at;     /* … and which of them is on disk */
+    bool stored;            /* it is on disk at all */
+    bool destroying;        /* asked for; nothing else matters any more */
+    bool untold_failure;    /* everything is removed, but a destroy came first */
     bool activating;
     bool asked_usage; /* and not heard yet */
     bool expiring;    /* told so; killed after a grace period */
@@ -105,6 +108,9 @@ void sandbox_put_facts(struct sandbox *s, struct sandbox_record *next);
 /* Ends an operation that needs nothing more, from the loop. */
 void sandbox_op_finish(struct sandbox_op *op, struct sandbox *s, int r, const struct err *e);
 
+/* Ends one from the loop: op->sandbox is its reference. */
+void sandbox_op_tell(struct sandbox_op *op, int r, const struct err *e);
+
 /* Whether a caller sees it. */
 bool sandbox_visible(const struct caller *who, const struct sandbox_record *r);
 
@@ -120,6 +126,9 @@ void sandbox_enter_ready(struct sandbox *s, struct sandbox_record *next);
 void sandbox_note_box(struct sandbox *s); /* what its new box is called, into its facts */
 
 /* --- pause.c --- */
+/* As sandbox_pause(); with `stop`, it is on record that its processes end, and they are to be. */
+void sandbox_begin_pause(struct sandbox *s, const struct actor *who, bool stop,
+                         struct sandbox_op *op);
 void sandbox_held(struct ext_box *b, bool frozen, int r, const struct err *e);
 /* Lets it go on, for what is still to be done in it. */
 void sandbox_thaw_then(struct sandbox *s, void (*after)(struct sandbox *s));
@@ -129,6 +138,10 @@ void resume_ready(struct sandbox *s);
 void resume_adopted(struct sandbox *s, int r, const struct ext_found *found, size_t n);
 void resume_abort(struct sandbox *s); /* it is being destroyed */
 void resume_failed(struct sandbox *s, enum err_code code, const char *reason);
+
+/* --- stop.c --- */
+void stop_paused(struct sandbox *s, struct sandbox_op *op); /* it is on record: now they end */
+void stop_abort(struct sandbox *s);                         /* it is being destroyed */
 
 /* --- diff.c --- */
 void diff_upper(struct sandbox *s, int r, const struct err *e, const int *fd);

@@ -157,21 +157,24 @@ static void was_paused(struct sandbox_op *op, int r, const struct err *e)
     sandbox_unref(s);
 }
 
-static void pause_due(struct sandbox *s)
+static void pause_due(struct sandbox *s, bool stop)
 {
     struct pausing_due *p = calloc(1, sizeof *p);
 
     if (!p)
         abort();
     *p = (struct pausing_due){ .sandbox = sandbox_ref(s), .op = { .done = was_paused } };
-    sandbox_pause(s, &ACTOR_DAEMON, &p->op);
+    if (stop)
+        sandbox_stop(s, &ACTOR_DAEMON, &p->op);
+    else
+        sandbox_pause(s, &ACTOR_DAEMON, &p->op);
     look_again(s, NS_PER_S); /* on_due() waits for it */
 }
 
 static void end_time(struct sandbox *s, const char *reason)
 {
     if (s->request.on_timeout == ASK_END_PAUSE && s->record.state != SANDBOX_PAUSED)
-        pause_due(s);
+        pause_due(s, false);
     else
         begin_expiry(s, reason);
 }
@@ -181,6 +184,8 @@ static void look(struct sandbox *s)
     if (clock_boot() >= s->record.deadline_ns)
         end_time(s, s->record.state == SANDBOX_PAUSED ? "it was paused for too long"
                                                       : "its time is over");
+    else if (is_idle(s) && s->facts.has_rest && s->facts.rest.stops)
+        pause_due(s, true);
     else if (is_idle(s))
         end_time(s, "nobody used it");
     else

@@ -247,6 +247,7 @@ void sandbox_unmake(struct sandbox *s)
     s->destroying = true;
     sandbox_tell_creators(s, r, &e);
     resume_abort(s);
+    stop_abort(s);
     if (s->still && s->box && workspace_syncs(s) && !s->after_teardown && !s->after_thaw) {
         sandbox_thaw_then(s, sandbox_unmake);
         return;
