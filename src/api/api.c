@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/daytona/daytona.h"
 #include "api/e2b/e2b.h"
 #include "api/guard.h"
 #include "api/inside.h"
-#include "api/mcp.h"
-#include "api/replay.h"
+#include "api/mcp_approved.h"
 #include "api/route.h"
 #include "base/clock.h"
 #include "control/tokens.h"
@@ -130,7 +130,7 @@ static bool find_route(struct call *c)
         return false;
     }
     c->query = u.query;
-    if (!e2b_route(c)) {
+    if (!daytona_route(c) && !e2b_route(c)) {
         c->route = route_find(q->method, &c->path, c->params, &allowed);
         if (!c->route)
             fail_unrouted(c, allowed);
@@ -143,7 +143,7 @@ static bool admit(struct call *c)
 {
     struct err e;
 
-    if (c->approved || c->route->flags & ROUTE_LONG) {
+    if (c->route->flags & ROUTE_LONG) {
         list_append(&c->api->listening, &c->listening);
         return true;
     }
@@ -183,7 +183,6 @@ static void on_request(struct http_exchange *x)
 
 static void api_free(struct api *a)
 {
-    replays_close(a);
     if (a->server)
         http_server_free(a->server);
     e2b_close(a);
@@ -205,8 +204,11 @@ static int open_trust(struct api *a, struct err *e)
                                        .failure = a->config->trust.failure,
                                        .silence_ns = a->config->trust.silence,
                                        .grace_ns = a->config->trust.grace };
-
-    return trust_open(&setup, &a->trust, e);
+    const struct trust_runner runner = { .run = mcp_run_approved, .user = a };
+    int r = trust_open(&setup, &a->trust, e);
+    if (r >= 0)
+        trust_set_runner(a->trust, &runner);
+    return r;
 }
 
 void api_reload(struct api *a)
@@ -254,7 +256,6 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
         return r;
     }
     control_subscribe(s->control, &a->mcp_events, mcp_event);
-    trust_set_runner(a->trust, &(struct trust_runner){ .run = approved_run, .user = a });
     *ret = a;
     return 0;
 }

@@ -11,6 +11,7 @@
 #include "json/writer.h"
 
 enum { CALL_ARENA_MAX = 16 << 20, CALL_ANSWER_MAX = 32 << 20 };
+enum { ROUTE_PARAMS = 3 };
 
 struct route;
 struct guard;
@@ -28,7 +29,7 @@ struct call {
     const struct route *route;
     struct url_path path;            /* decoded */
     struct str query;                /* encoded */
-    struct str params[2];            /* the path's variable segments */
+    struct str params[ROUTE_PARAMS]; /* the path's variable segments */
     struct str body;                 /* as it came, where the route takes JSON */
     const struct json *json;         /* the same, read */
     struct find_op find;             /* of a route with ROUTE_SANDBOX … */
@@ -37,8 +38,6 @@ struct call {
     bool in_flight;                  /* counted as one of requests_in_flight */
     bool one_shot;                   /* … made for this call, and destroyed with it */
     struct guard *guard;             /* of a peer; NULL: it is none's */
-    bool approved;                   /* it waited for a master, and is made again */
-    bool body_taken;                 /* of a route that streams: body is all of it */
     void *state;                     /* the handler's own, freed by on_end */
     void (*on_gone)(struct call *c); /* the client left before it was answered; may be NULL */
     void (*on_end)(struct call *c);  /* just before the call is freed; may be NULL */

@@ -19,7 +19,7 @@ static const struct {
     const char *name, *fields;
 } schemas[] = {
     { "Problem",
-      "!type !title !status# !code=invalid|unauthenticated|denied|not_found|conflict|paused|"
+      "!type !title !status# !code=invalid|unauthenticated|denied|not_found|conflict|"
       "too_big|quota|busy|unsupported|upstream|timeout|system|bug !detail errno "
       "sandbox_id step kind=deny|rate_limit|require_approval rule request_id audit_id rpc_code#" },
     { "Sandbox",
@@ -86,7 +86,7 @@ static const struct {
     { "TokenList", "!tokens[Token]" },
     { "NewToken",
       "!id !name !owner !actor=adm|agt|atm !verbs[] !labels{} role gateway? !created_at@ "
-      "expires_at@ !token e2b_url" },
+      "expires_at@ !token e2b_url daytona_url" },
     { "Peer",
       "!id !owner !role=apprentice|journeyman|master client !state=alive|left|ending !created_at@ "
       "seen_at@ !sandboxes# !made_last_hour# !minutes_last_day#" },

@@ -25,7 +25,7 @@ bool route_takes(const struct route *r, struct str name)
 }
 
 /* Compares "/v1/sandboxes/{id}" with decoded segments; variable ones go to params. */
-static bool matches(const char *pattern, const struct url_path *p, struct str params[2])
+static bool matches(const char *pattern, const struct url_path *p, struct str params[ROUTE_PARAMS])
 {
     struct str rest = { pattern + 1, strlen(pattern + 1) }, part;
     size_t n_params = 0;
@@ -42,14 +42,14 @@ static bool matches(const char *pattern, const struct url_path *p, struct str pa
     return !rest.p && !p->slash;
 }
 
-const struct route *route_find(enum h1_method m, const struct url_path *p, struct str params[2],
-                               unsigned *ret_allowed)
+const struct route *route_find(enum h1_method m, const struct url_path *p,
+                               struct str params[ROUTE_PARAMS], unsigned *ret_allowed)
 {
     return route_find_in(route_tables, m, p, params, ret_allowed);
 }
 
 const struct route *route_find_in(const struct route *const *tables, enum h1_method m,
-                                  const struct url_path *p, struct str params[2],
+                                  const struct url_path *p, struct str params[ROUTE_PARAMS],
                                   unsigned *ret_allowed)
 {
     *ret_allowed = 0;

@@ -52,11 +52,11 @@ bool route_takes(const struct route *r, struct str name);
 
 /* The route for a method and path. NULL: *ret_allowed is 0 if the path is unknown, else bits of the
  * methods it has. */
-const struct route *route_find(enum h1_method m, const struct url_path *p, struct str params[2],
-                               unsigned *ret_allowed);
+const struct route *route_find(enum h1_method m, const struct url_path *p,
+                               struct str params[ROUTE_PARAMS], unsigned *ret_allowed);
 /* The same in other tables. */
 const struct route *route_find_in(const struct route *const *tables, enum h1_method m,
-                                  const struct url_path *p, struct str params[2],
+                                  const struct url_path *p, struct str params[ROUTE_PARAMS],
                                   unsigned *ret_allowed);
 
 #endif

@@ -84,7 +84,7 @@ struct token_request {
     int64_t ttl_ns;
     enum actor_kind actor;
     enum role role;
-    bool gateway, e2b;
+    bool gateway, e2b, daytona;
 };
 
 static const struct json_field token_fields[] = {
@@ -106,12 +106,15 @@ static const struct json_field token_fields[] = {
       .doc = "Whether its holder's word on the trust in a caller counts." },
     { "e2b", JSON_KIND_BOOL, JSON_AT(struct token_request, e2b),
       .doc = "Whether it is to look like a key of E2B, for its clients." },
+    { "daytona", JSON_KIND_BOOL, JSON_AT(struct token_request, daytona),
+      .doc = "Whether to tell where clients of Daytona find us." },
 };
 static const size_t token_field_count = COUNT_OF(token_fields);
 
 struct token_call {
     struct call *call;
     struct token_op op;
+    bool daytona;
 };
 
 static void token_end(struct call *c)
@@ -140,13 +143,18 @@ static void write_created(struct json_writer *w, const void *what)
 {
     const struct token_call *t = what;
     const struct http_peer *peer = http_peer(t->call->x);
-    char url[ORIGIN_URL];
+    char url[ORIGIN_URL], daytona[ORIGIN_URL + 16];
+    bool known = origin_url(peer->is_unix ? &t->call->api->tcp : &peer->local, url);
 
     json_begin_object(w);
     put_token(w, &t->op.record);
     put(w, "token", t->op.secret);
-    if (t->op.e2b && origin_url(peer->is_unix ? &t->call->api->tcp : &peer->local, url))
+    if (t->op.e2b && known)
         put(w, "e2b_url", url);
+    if (t->daytona && known) {
+        snprintf(daytona, sizeof daytona, "%s/daytona", url);
+        put(w, "daytona_url", daytona);
+    }
     json_end_object(w);
 }
 
@@ -230,6 +238,7 @@ static void create(struct call *c)
     }
     t = token_new(c, created);
     t->op.e2b = q.e2b;
+    t->daytona = q.daytona;
     r = &t->op.record;
     snprintf(r->name, sizeof r->name, "%s", q.name);
     snprintf(r->owner, sizeof r->owner, "%s", c->caller.owner);

@@ -25,7 +25,7 @@ struct create_options {
     struct common common;
     struct option_list verbs, labels;
     const char *ttl, *actor, *role;
-    bool gateway, e2b;
+    bool gateway, e2b, daytona;
 };
 
 #define AT(member) .at = offsetof(struct create_options, member)
@@ -43,15 +43,17 @@ static const struct option_spec create_options[] = {
     { "gateway", 0, NULL, "its bearer vouches for others", .kind = OPTION_FLAG, AT(gateway) },
     { "e2b", 0, NULL, "a key for clients of E2B: prints what to export", .kind = OPTION_FLAG,
       AT(e2b) },
+    { "daytona", 0, NULL, "a key for clients of Daytona: prints what to export",
+      .kind = OPTION_FLAG, AT(daytona) },
 };
 
 static int put(const struct verb *v, const void *options, char **argv, struct json_writer *w)
 {
     const struct create_options *o = options;
 
-    if (!argv[0] && !o->e2b)
+    if (!argv[0] && !o->e2b && !o->daytona)
         return verb_misused(v, "too few arguments: say what the token is for");
-    body_text(w, "name", argv[0] ? argv[0] : "e2b");
+    body_text(w, "name", argv[0] ? argv[0] : o->e2b ? "e2b" : "daytona");
     body_list(w, "verbs", &o->verbs);
     body_pairs(w, "labels", &o->labels);
     body_text(w, "ttl", o->ttl);
@@ -59,6 +61,7 @@ static int put(const struct verb *v, const void *options, char **argv, struct js
     body_text(w, "role", o->role);
     body_flag(w, "gateway", o->gateway);
     body_flag(w, "e2b", o->e2b);
+    body_flag(w, "daytona", o->daytona);
     return 0;
 }
 
@@ -71,17 +74,34 @@ static bool print_export(const char *name, const struct json *value)
     return true;
 }
 
-static int print_created(const struct call *c, const void *options, const struct json *v)
+static void print_e2b(const struct json *v)
 {
-    const struct create_options *o = options;
     const struct json *url = json_get(v, STR("e2b_url"));
 
-    if (!o->e2b)
-        return -1;
     if (!print_export("E2B_API_URL", url) || !print_export("E2B_SANDBOX_URL", url))
         fprintf(stderr, "sandboxer: the daemon listens on no TCP address: start it with --listen "
                         "and set E2B_API_URL and E2B_SANDBOX_URL to that\n");
     print_export("E2B_API_KEY", json_get(v, STR("token")));
+}
+
+static void print_daytona(const struct json *v)
+{
+    if (!print_export("DAYTONA_API_URL", json_get(v, STR("daytona_url"))))
+        fprintf(stderr, "sandboxer: the daemon listens on no TCP address: start it with --listen "
+                        "and set DAYTONA_API_URL to that and /daytona\n");
+    print_export("DAYTONA_API_KEY", json_get(v, STR("token")));
+}
+
+static int print_created(const struct call *c, const void *options, const struct json *v)
+{
+    const struct create_options *o = options;
+
+    if (!o->e2b && !o->daytona)
+        return -1;
+    if (o->e2b)
+        print_e2b(v);
+    if (o->daytona)
+        print_daytona(v);
     return answer_flush(c);
 }
 
@@ -111,7 +131,9 @@ const struct verb verb_token_create = {
         "\n"
         "With --e2b it is a key for clients of E2B, and what they read is printed for a shell:\n"
         "\n"
-        "  eval \"$(sandboxer token create --e2b)\"\n",
+        "  eval \"$(sandboxer token create --e2b)\"\n"
+        "\n"
+        "With --daytona it is one for clients of Daytona, in the same way.\n",
     .options = create_options,
     .n_options = COUNT_OF(create_options),
     .run = run_create,

@@ -21,6 +21,8 @@ ANSWER_SECONDS = 60
 class Served:
     """A daemon on TCP with the profile that E2B's clients ask for, and what they read of it."""
 
+    option = "--e2b"
+
     def __init__(self, c, config=""):
         self.c, self.port = c, free_port()
         self.d = Daemon(c, config=config)
@@ -39,9 +41,9 @@ class Served:
         return self.d.__exit__(*how)
 
     def key(self, *argv):
-        """What `sandboxer token create --e2b` prints, as a shell would take it."""
+        """What `sandboxer token create` prints for its clients, as a shell would take it."""
         env = {"SANDBOXER_SOCKET": str(self.d.socket), "SANDBOXER_STATE": str(self.d.state)}
-        made = self.c.execute([self.c.program(), "token", "create", "--e2b", *argv], env=env)
+        made = self.c.execute([self.c.program(), "token", "create", self.option, *argv], env=env)
         check(made.code == 0, f"{made}")
         lines = dict(line.removeprefix("export ").split("=", 1) for line in made.text.splitlines())
         return {name: value.strip("'") for name, value in lines.items()}

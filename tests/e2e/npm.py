@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import Skip
+from harness import Skip, check
 
 PACKAGES = ("ws@8.18.3", "@seriousme/openapi-schema-validator@2.4.1")
 INSTALL_SECONDS = 120
@@ -37,3 +37,11 @@ def modules(packages=PACKAGES, seconds=INSTALL_SECONDS):
             os.makedirs(new, exist_ok=True)
     place.chmod(0o755)  # plain users' tests read it, too
     return place
+
+
+def tell(said):
+    """What a story's steps came to, each of them; all must be good."""
+    for line in said:
+        print(f"# {line['how']}: {line['step']}{': ' + line['why'] if line.get('why') else ''}")
+    bad = [line["step"] for line in said if line["how"] == "fail"]
+    check(not bad, f"{len(bad)} of {len(said)} failed: {bad}")

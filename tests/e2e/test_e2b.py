@@ -11,20 +11,13 @@ from e2b import Served
 from e2b_story import CODE, STORY
 from harness import check, equal, main, test
 from mcp import script
-from npm import modules
+from npm import modules, tell
 
 NEWEST, OLDER = ("e2b@2.51.0",), ("e2b@2.50.0",)
 CLI, INTERPRETER = ("@e2b/cli@2.19.0",), ("@e2b/code-interpreter@2.8.0",)
 INSTALL_SECONDS = 170
 SLOW = {"seconds": 400}
 ROOT = {**SLOW, "only": "root", "because": "it is the same client"}
-
-
-def tell(said):
-    for line in said:
-        print(f"# {line['how']}: {line['step']}{': ' + line['why'] if line.get('why') else ''}")
-    bad = [line["step"] for line in said if line["how"] == "fail"]
-    check(not bad, f"{len(bad)} of {len(said)} failed: {bad}")
 
 
 def play(c, packages, *without):

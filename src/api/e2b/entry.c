@@ -23,23 +23,27 @@ static const char *type_of(uint32_t mode)
                            : "FILE_TYPE_UNSPECIFIED";
 }
 
-/* As Go writes them: a link is an L. */
-static void put_mode(struct json_writer *w, uint32_t mode)
+void entry_mode_text(uint32_t mode, char ret[static ENTRY_MODE_TEXT])
 {
     static const char bits[] = "rwxrwxrwx";
-    char text[] = "----------";
 
-    text[0] = (char)(S_ISDIR(mode) ? 'd' : S_ISLNK(mode) ? 'L' : '-');
+    snprintf(ret, ENTRY_MODE_TEXT, "%c---------", S_ISDIR(mode) ? 'd' : S_ISLNK(mode) ? 'L' : '-');
     for (unsigned i = 0; i < 9; i++)
         if (mode & (0400u >> i))
-            text[1 + i] = bits[i];
+            ret[1 + i] = bits[i];
+}
+
+static void put_mode(struct json_writer *w, uint32_t mode)
+{
+    char text[ENTRY_MODE_TEXT];
+
+    entry_mode_text(mode, text);
     json_key(w, STR("mode"));
     json_put_uint(w, mode & 07777);
     put(w, "permissions", str_from(text));
 }
 
-/* The names that every sandbox has; an image may have more. */
-static void put_owner(struct json_writer *w, const char *key, uint32_t id)
+void entry_owner_put(struct json_writer *w, const char *key, uint32_t id)
 {
     char number[16];
 
@@ -110,8 +114,8 @@ void entry_write(struct json_writer *w, const struct shown_entry *s)
     snprintf(text, sizeof text, "%llu", (unsigned long long)v->size);
     put(w, "size", str_from(text));
     put_mode(w, v->mode);
-    put_owner(w, "owner", v->uid);
-    put_owner(w, "group", v->gid);
+    entry_owner_put(w, "owner", v->uid);
+    entry_owner_put(w, "group", v->gid);
     time_text(v->mtime_ns, text);
     put(w, "modifiedTime", str_from(text));
     if (S_ISLNK(v->mode))

@@ -17,6 +17,12 @@ struct shown_entry {
  */
 void metadata_attributes_write(struct json_writer *w, struct str attributes);
 
+enum { ENTRY_MODE_TEXT = 11 };
+/* "drwxr-xr-x", as Go writes it: a link is an L. */
+void entry_mode_text(uint32_t mode, char ret[static ENTRY_MODE_TEXT]);
+/* A member with the name of who owns it, of those that every sandbox has; else the number. */
+void entry_owner_put(struct json_writer *w, const char *key, uint32_t id);
+
 /* The object's members are those of filesystem.EntryInfo. */
 void entry_write(struct json_writer *w, const struct shown_entry *s);
 

@@ -6,15 +6,7 @@
 
 #include "api/e2b/entry.h"
 #include "api/e2b/inside.h"
-#include "api/file_take.h"
-
-enum { ENTRIES_MAX = 50000 };
-
-struct place {
-    const char *path;
-    uint32_t depth;
-    struct place *next;
-};
+#include "api/file_walk.h"
 
 struct request {
     const char *path, *from, *to;
@@ -30,10 +22,9 @@ struct work {
     const char *paths[3];
     /* of a list */
     uint32_t depth;
-    struct place *places, **last; /* directories that are still to be listed */
+    struct file_walk walk;
     struct buf text;
     struct json_writer writer;
-    size_t entries;
 };
 
 static void work_end(struct call *c)
@@ -41,6 +32,7 @@ static void work_end(struct call *c)
     struct work *k = c->state;
 
     file_take_done(&k->take);
+    file_walk_done(&k->walk);
     buf_done(&k->text);
     free(k);
 }
@@ -219,91 +211,27 @@ static void remove_tree(struct call *c)
 
 /* --- ListDir --- */
 
-static bool add_place(struct work *k, const char *path, uint32_t depth)
+static bool list_entry(struct file_walk *w, const char *path, const struct ext_entry *v)
 {
-    struct place *p = arena_alloc(&k->call->arena, sizeof *p);
+    struct work *k = container_of(w, struct work, walk);
 
-    if (!p)
-        return false;
-    *p = (struct place){ .path = path, .depth = depth };
-    *k->last = p;
-    k->last = &p->next;
+    entry_write(&k->writer, &(struct shown_entry){ .entry = v, .path = path });
     return true;
 }
 
-static const char *join(struct work *k, const char *dir, struct str name)
+static void listed(struct file_walk *w, const struct err *e)
 {
-    size_t n = strlen(dir) + name.n + 2;
-    char *path = arena_alloc(&k->call->arena, n);
-
-    if (path)
-        snprintf(path, n, "%s/" STR_FMT, strcmp(dir, "/") == 0 ? "" : dir, STR_ARG(name));
-    return path;
-}
-
-static bool list_entry(struct work *k, const struct place *p, const struct ext_entry *v)
-{
-    const struct shown_entry s = { .entry = v, .path = join(k, p->path, v->name) };
-
-    if (!s.path || ++k->entries > ENTRIES_MAX)
-        return false;
-    entry_write(&k->writer, &s);
-    return !S_ISDIR(v->mode) || p->depth <= 1 || add_place(k, s.path, p->depth - 1);
-}
-
-static bool list_entries(struct work *k, const struct place *p, struct str in)
-{
-    struct ext_entry v;
-    ssize_t n;
-
-    while ((n = ext_entry_read(in, &v)) > 0) {
-        if (!list_entry(k, p, &v))
-            return false;
-        in = (struct str){ in.p + n, in.n - (size_t)n };
-    }
-    return n == 0 && !in.n;
-}
-
-static void answer_list(struct work *k)
-{
-    struct err e;
+    struct work *k = container_of(w, struct work, walk);
+    struct err why;
 
     json_end_array(&k->writer);
     json_end_object(&k->writer);
-    if (json_writer_finish(&k->writer, &e) < 0)
-        call_fail(k->call, &e);
+    if (!e && json_writer_finish(&k->writer, &why) < 0)
+        e = &why;
+    if (e)
+        call_fail(k->call, e);
     else
         call_answer_bytes(k->call, 200, "application/json", buf_str(&k->text));
-}
-
-static void list_next(struct work *k);
-
-static void listed(struct file_take *t, const struct err *e)
-{
-    struct work *k = work_of(t);
-    const struct place *p = k->places;
-    bool first = strcmp(p->path, k->path) == 0;
-
-    k->places = p->next;
-    if (!k->places)
-        k->last = &k->places;
-    if (e && first) {
-        call_fail(k->call, e);
-    } else if (!e && !list_entries(k, p, buf_str(&t->data))) {
-        rpc_fail(k->call, 413, "there are more entries than fit into an answer");
-    } else { /* what is below may have gone meanwhile, or keep us out */
-        list_next(k);
-    }
-}
-
-static void list_next(struct work *k)
-{
-    if (!k->call->x)
-        return;
-    if (k->places)
-        run(k, EXT_LIST, k->places->path, NULL, listed);
-    else
-        answer_list(k);
 }
 
 static void list_dir(struct call *c)
@@ -312,14 +240,14 @@ static void list_dir(struct call *c)
 
     if (!k)
         return;
-    k->last = &k->places;
     json_writer_init(&k->writer, &k->text, JSON_COMPACT);
     json_begin_object(&k->writer);
     json_key(&k->writer, STR("entries"));
     json_begin_array(&k->writer);
-    if (!add_place(k, k->path, k->depth ? k->depth : 1))
-        abort();
-    list_next(k);
+    k->walk = (struct file_walk){
+        .user = k->user, .mode = EXT_ATTRIBUTES, .entry = list_entry, .done = listed
+    };
+    file_walk_start(&k->walk, c, k->path, k->depth);
 }
 
 #define SERVICE "/filesystem.Filesystem/"

@@ -65,7 +65,8 @@ int e2b_network_fill(const struct e2b_network *n, const struct catalog *all,
                      struct create_request *q, struct err *e)
 {
     if (is_closed(n) && !n->allow.n) {
-        create_request_network(q, false);
+        q->capabilities.given = q->capabilities.network_given = true;
+        q->capabilities.network = false;
         return 0;
     }
     if (!n->allow.n && !n->deny.n)

@@ -2,7 +2,7 @@
 
 #include "harness/tap.h"
 
-static const struct route *find(enum h1_method m, const char *path, struct str params[2],
+static const struct route *find(enum h1_method m, const char *path, struct str params[ROUTE_PARAMS],
                                 unsigned *ret_allowed)
 {
     static struct arena a;
@@ -16,7 +16,7 @@ static const struct route *find(enum h1_method m, const char *path, struct str p
 
 TEST(paths_and_their_variables)
 {
-    struct str params[2];
+    struct str params[ROUTE_PARAMS];
     unsigned allowed;
     const struct route *r = find(H1_GET, "/v1/sandboxes/sbx_1/processes/7", params, &allowed);
 
@@ -28,7 +28,7 @@ TEST(paths_and_their_variables)
 
 TEST(a_word_comes_before_a_variable)
 {
-    struct str params[2];
+    struct str params[ROUTE_PARAMS];
     unsigned allowed;
     const struct route *r = find(H1_GET, "/v1/sandboxes/sbx_1/processes/new", params, &allowed);
 
@@ -41,7 +41,7 @@ TEST(what_is_no_route)
     static const char *const paths[] = {
         "/", "/v1", "/v1/", "/v1/sandboxes/", "/v1/sandboxes/a/b", "/v2/sandboxes", "/healthz/x",
     };
-    struct str params[2];
+    struct str params[ROUTE_PARAMS];
     unsigned allowed;
 
     for (size_t i = 0; i < COUNT_OF(paths); i++)

@@ -1,0 +1,265 @@
+/* Daytona's clients create sandboxes. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/bind_known.h"
+#include "api/daytona/inside.h"
+#include "api/daytona/network.h"
+#include "api/e2b/template.h"
+#include "api/operation.h"
+#include "base/clock.h"
+#include "control/images.h"
+
+enum { NAME_MAX_BYTES = 128, INTERVAL_MAX = 525600, DOCKERFILE_MAX = 64 << 10, IDLE_MINUTES = 15 };
+#define MINUTE_NS (60 * NS_PER_S)
+
+struct daytona_create {
+    const char *name, *snapshot, *user;
+    struct json_map env, labels;
+    struct daytona_network network;
+    bool public, kvm, spot;
+    double cpu, memory, disk;
+    int64_t gpu, auto_stop, auto_pause, auto_delete, ttl;
+    bool auto_stop_given, auto_delete_given;
+    struct {
+        const char *dockerfile;
+        struct json_strs hashes;
+    } build;
+    const char *proxy, *linked;
+    const struct json *volumes, *secrets;
+};
+
+#define AT(member)   JSON_AT(struct daytona_create, member)
+#define SEEN(member) .seen = offsetof(struct daytona_create, member)
+#define WHOLE        .offset = 0, .size = sizeof(struct daytona_create)
+
+static const struct json_field build_fields[] = {
+    { "dockerfileContent", JSON_KIND_STR, AT(build.dockerfile), .max = DOCKERFILE_MAX },
+    { "contextHashes", JSON_KIND_STRS, AT(build.hashes), .max = 256 },
+};
+
+static const struct json_field create_fields[] = {
+    { "name", JSON_KIND_STR, AT(name), .max = NAME_MAX_BYTES },
+    { "snapshot", JSON_KIND_STR, AT(snapshot), .max = RECORD_IMAGE_MAX - 1 },
+    { "user", JSON_KIND_STR, AT(user), .max = 64 },
+    { "env", JSON_KIND_MAP, AT(env), .max = REQUEST_ENV_MAX },
+    { "labels", JSON_KIND_MAP, AT(labels), .max = REQUEST_LABELS_MAX },
+    DAYTONA_NETWORK_FIELDS(struct daytona_create, network),
+    { "public", JSON_KIND_BOOL, AT(public) },
+    { "kvm", JSON_KIND_BOOL, AT(kvm) },
+    { "spot", JSON_KIND_BOOL, AT(spot) },
+    { "cpu", JSON_KIND_DOUBLE, AT(cpu) },
+    { "memory", JSON_KIND_DOUBLE, AT(memory) },
+    { "disk", JSON_KIND_DOUBLE, AT(disk) },
+    { "gpu", JSON_KIND_INT, AT(gpu) },
+    { "autoStopInterval", JSON_KIND_INT, AT(auto_stop), SEEN(auto_stop_given), .min = 0,
+      .max = INTERVAL_MAX },
+    { "autoPauseInterval", JSON_KIND_INT, AT(auto_pause), .min = 0, .max = INTERVAL_MAX },
+    { "autoDeleteInterval", JSON_KIND_INT, AT(auto_delete), SEEN(auto_delete_given), .min = -1,
+      .max = INTERVAL_MAX },
+    { "ttlMinutes", JSON_KIND_INT, AT(ttl), .min = 0, .max = INTERVAL_MAX },
+    { "buildInfo", JSON_KIND_OBJECT, WHOLE, JSON_FIELDS(build_fields) },
+    { "outboundProxyUrl", JSON_KIND_STR, AT(proxy), .max = 4096 },
+    { "linkedSandbox", JSON_KIND_STR, AT(linked), .max = 256 },
+    { "volumes", JSON_KIND_ANY, AT(volumes) },
+    { "secrets", JSON_KIND_ANY, AT(secrets) },
+};
+
+/* --- what it is made from --- */
+
+/* The one image of a Dockerfile that has nothing but a FROM; on the call's arena. */
+static int image_of(struct call *c, const char *dockerfile, const char **ret, struct err *e)
+{
+    struct str rest = str_from(dockerfile), line, word;
+
+    *ret = NULL;
+    while (rest.n) {
+        rest = str_cut(rest, '\n', &line);
+        line = str_trim(line);
+        if (!line.n || line.p[0] == '#')
+            continue;
+        line = str_trim(str_cut(line, ' ', &word));
+        if (*ret || !h1_same(word, STR("FROM")) || !line.n || str_find(line, ' ') < line.n)
+            return err_set(e, ERR_UNSUPPORTED,
+                           "image: only an image as it is will do (FROM NAME): images are not "
+                           "built here");
+        *ret = arena_dup(&c->arena, line);
+    }
+    return *ret ? 0 : err_set(e, ERR_INVALID, "buildInfo: has no FROM");
+}
+
+/* A profile, a snapshot, or an image of the storage. */
+static int fill_origin(struct call *c, const struct daytona_create *q, struct create_request *ret,
+                       struct err *e)
+{
+    const char *name = q->snapshot && q->snapshot[0] ? q->snapshot : "base";
+    const struct image *image;
+    int r;
+
+    ret->profile = "profile.base";
+    if (q->build.dockerfile)
+        return image_of(c, q->build.dockerfile, &ret->image, e);
+    if (strlen(name) < E2B_TEMPLATE_MAX && e2b_template_fill(c, name, ret, NULL) >= 0)
+        return 0;
+    r = images_find(c->api->control, str_from(name), &image, e);
+    if (r < 0)
+        return err_set(e, ERR_NOT_FOUND,
+                       "snapshot '%.80s' not found: there is no profile, snapshot or image of "
+                       "that name",
+                       name);
+    ret->image = name;
+    return 0;
+}
+
+/* --- how big it is --- */
+
+static int check_size(const struct profile *p, const struct daytona_create *q, struct err *e)
+{
+    double cpu = profile_cpu_milli(p) / 1000.0, memory = p->resources.memory_mb / 1024.0,
+           disk = p->resources.disk_mb / 1024.0;
+
+    if (q->cpu > cpu || q->memory > memory || q->disk > disk || q->cpu < 0 || q->memory < 0 ||
+        q->disk < 0)
+        return err_set(e, ERR_INVALID,
+                       "resources: %s gives at most %g processors, %g GiB of memory and %g GiB of "
+                       "disk",
+                       p->id, cpu, memory, disk);
+    return 0;
+}
+
+static int fill_size(struct call *c, const struct daytona_create *q, struct create_request *ret,
+                     struct err *e)
+{
+    AUTO(profile_unrefp_) struct profile *p = NULL;
+    int r = catalog_find(control_catalog(c->api->control), str_from(ret->profile), &p, e);
+
+    if (r >= 0)
+        r = check_size(p, q, e);
+    if (r < 0)
+        return r;
+    ret->ttl_ns = q->ttl ? q->ttl * MINUTE_NS : p->ttl.max;
+    if (q->cpu == 0 && q->memory == 0)
+        return 0;
+    ret->capabilities.given = true;
+    ret->capabilities.cpu_quota = q->cpu;
+    ret->capabilities.memory_mb = (int64_t)(q->memory * 1024);
+    ret->capabilities.memory_given = q->memory != 0;
+    return 0;
+}
+
+static bool is_said(const struct json *v)
+{
+    return v && v->type != JSON_NULL && !(v->type >= JSON_ARRAY && !v->list.n);
+}
+
+/* What we could not keep is refused, not forgotten. */
+static int check_create(const struct daytona_create *q, struct err *e)
+{
+    const char *why = is_said(q->volumes)         ? "volumes: there are none here"
+                      : is_said(q->secrets)       ? "secrets: there are none here"
+                      : q->gpu > 0                ? "gpu: there is none here"
+                      : q->kvm                    ? "kvm: sandboxes here have no virtual machines"
+                      : q->public                 ? "public: ports are for who has the key"
+                      : q->proxy && q->proxy[0]   ? "outboundProxyUrl: there are no other proxies"
+                      : q->linked && q->linked[0] ? "linkedSandbox: sandboxes are not linked here"
+                      : q->auto_pause             ? "autoPauseInterval: use autoStopInterval"
+                      : q->user && q->user[0] && strcmp(q->user, DAYTONA_USER) != 0 &&
+                              strcmp(q->user, "daytona") != 0
+                          ? "user: programs are run as 'user' here"
+                          : NULL;
+
+    return why ? err_set(e, ERR_UNSUPPORTED, "%s", why) : 0;
+}
+
+static int fill_request(struct call *c, const struct daytona_create *q, struct create_request *ret,
+                        struct err *e)
+{
+    int r = check_create(q, e);
+
+    if (r >= 0)
+        r = daytona_labels(c, &q->labels, q->name, &ret->labels, e);
+    if (r >= 0)
+        r = fill_origin(c, q, ret, e);
+    if (r >= 0)
+        r = fill_size(c, q, ret, e);
+    if (r >= 0)
+        r = daytona_network_fill(c, &q->network, ret, e);
+    ret->env = q->env;
+    return r < 0 ? r : create_request_check(ret, e);
+}
+
+/* --- create --- */
+
+struct making {
+    struct sandbox_rest rest;
+    struct sandbox_op op;
+    struct call *call;
+};
+
+static void rests(struct sandbox_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct making, op)->call;
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        daytona_answer_sandbox(c);
+    call_unref(c);
+}
+
+/* It is there; what comes of it when nobody uses it is set before anybody hears of it. */
+static void created(struct create_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct creation, op)->call;
+    struct making *m = op->fork;
+
+    if (r < 0) {
+        call_fail(c, e);
+        call_unref(c);
+        return;
+    }
+    if (!op->record ||
+        !control_find_now(c->api->control, &c->caller, str_from(op->record->id), &c->sandbox)) {
+        call_fail_with(c, 409, "conflict", "the sandbox was destroyed at once");
+        call_unref(c);
+        return;
+    }
+    m->call = c;
+    m->op.done = rests;
+    sandbox_set_rest(c->sandbox, &c->caller.actor, &m->rest, &m->op);
+}
+
+static struct sandbox_rest rest_of(const struct daytona_create *q)
+{
+    bool ephemeral = q->auto_delete_given && q->auto_delete == 0;
+
+    return (struct sandbox_rest){
+        .idle_ns = (q->auto_stop_given ? q->auto_stop : IDLE_MINUTES) * MINUTE_NS,
+        .stops = !ephemeral,
+        .keep_ns = q->auto_delete > 0 ? q->auto_delete * MINUTE_NS : 0,
+    };
+}
+
+static void create(struct call *c)
+{
+    struct creation *n = creation_new(c, created);
+    struct making *m = arena_alloc(&c->arena, sizeof *m);
+    struct daytona_create q = { 0 };
+    struct err e;
+
+    if (!m)
+        abort();
+    if (bind_known(c->json, create_fields, COUNT_OF(create_fields), &q, &c->arena, &e) < 0 ||
+        fill_request(c, &q, &n->request, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    *m = (struct making){ .rest = rest_of(&q) };
+    n->op.fork = m;
+    creation_start(n);
+}
+
+const struct route routes_daytona_create[] = {
+    { H1_POST, VERB_CREATE, DAYTONA "/sandbox", ROUTE_JSON, create, .face = &daytona_face },
+    { .path = NULL },
+};

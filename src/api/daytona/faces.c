@@ -1,0 +1,160 @@
+#include <stdio.h>
+#include <strings.h>
+
+#include "api/daytona/inside.h"
+#include "api/guard.h"
+#include "base/clock.h"
+
+/* --- who asks --- */
+
+static struct str bearer(const struct call *c)
+{
+    struct str given = call_header(c, "Authorization");
+
+    if (given.n > 7 && strncasecmp(given.p, "Bearer ", 7) == 0)
+        return (struct str){ given.p + 7, given.n - 7 };
+    return (struct str){ NULL, 0 };
+}
+
+struct naming {
+    const struct call *call;
+    struct str name;
+    char id[ID_MAX];
+};
+
+static bool has_name(const struct sandbox_record *r, struct str name)
+{
+    for (size_t i = 0; i < r->labels.n; i++)
+        if (strcmp(r->labels.p[i].key, DAYTONA_NAME) == 0)
+            return str_eq(str_from(r->labels.p[i].value), name);
+    return false;
+}
+
+static bool is_named(void *user, struct sandbox *s)
+{
+    struct naming *n = user;
+    const struct sandbox_record *r = sandbox_view(s).record;
+    struct sandbox *seen;
+
+    if (!has_name(r, n->name) ||
+        !control_find_now(n->call->api->control, &n->call->caller, str_from(r->id), &seen))
+        return false;
+    sandbox_unref(seen);
+    snprintf(n->id, sizeof n->id, "%s", r->id);
+    return true;
+}
+
+/* A sandbox may be called by its name, too. */
+static void resolve_name(struct call *c)
+{
+    struct naming n = { .call = c, .name = c->params[0] };
+
+    if (!(c->route->flags & ROUTE_SANDBOX) || id_valid("sbx_", c->params[0]))
+        return;
+    control_each(c->api->control, is_named, &n);
+    if (n.id[0])
+        c->params[0] = str_from(arena_dup(&c->arena, str_from(n.id)));
+}
+
+static bool by_key(struct call *c)
+{
+    struct str key = bearer(c);
+
+    if (c->route->flags & ROUTE_OPEN)
+        return true;
+    if (!key.p) {
+        call_fail_with(c, 401, "unauthenticated",
+                       "send Authorization: Bearer KEY; `sandboxer token create --daytona` makes "
+                       "one");
+        return false;
+    }
+    if (!call_by_token(c, key) || !guard_identify(c) || !call_may_use(c))
+        return false;
+    resolve_name(c);
+    return true;
+}
+
+/* --- what went wrong --- */
+
+struct problem {
+    const char *message, *code, *source;
+    struct str path;
+    int status;
+};
+
+static void write_problem(struct json_writer *w, const void *what)
+{
+    const struct problem *p = what;
+
+    json_begin_object(w);
+    put_number(w, "statusCode", p->status);
+    put(w, "message", p->message);
+    put(w, "code", p->code);
+    put(w, "source", p->source);
+    put_bytes(w, "path", p->path);
+    time_write(w, "timestamp", clock_wall());
+    json_end_object(w);
+}
+
+static const struct {
+    int status;
+    const char *code;
+} codes[] = {
+    { 400, "BAD_REQUEST" }, { 401, "UNAUTHORIZED" },         { 403, "FORBIDDEN" },
+    { 404, "NOT_FOUND" },   { 408, "REQUEST_TIMEOUT" },      { 409, "CONFLICT" },
+    { 410, "GONE" },        { 422, "UNPROCESSABLE_ENTITY" },
+};
+
+static const char *code_of(int status)
+{
+    for (size_t i = 0; i < COUNT_OF(codes); i++)
+        if (codes[i].status == status)
+            return codes[i].code;
+    return "INTERNAL_SERVER_ERROR";
+}
+
+static void fail(struct call *c, const struct err *e, int status, const char *code,
+                 const char *source)
+{
+    const struct problem p = { .message = e->msg,
+                               .code = code,
+                               .source = source,
+                               .path = url_split(http_request(c->x)->path).path,
+                               .status = status };
+
+    call_answer(c, status, write_problem, &p);
+}
+
+/* A code in capitals is Daytona's own, and said by who knows better than the status. */
+static bool is_theirs(const char *code)
+{
+    return code[0] >= 'A' && code[0] <= 'Z';
+}
+
+static void fail_plane(struct call *c, const struct err *e, int status, const char *code)
+{
+    (void)code;
+    fail(c, e, status, code_of(status), "DAYTONA_API");
+}
+
+static void fail_inside(struct call *c, const struct err *e, int status, const char *code)
+{
+    fail(c, e, status, is_theirs(code) ? code : code_of(status), "DAYTONA_DAEMON");
+}
+
+static void fail_files(struct call *c, const struct err *e, int status, const char *code)
+{
+    const char *own = status == 404   ? "FILE_NOT_FOUND"
+                      : status == 403 ? "FILE_ACCESS_DENIED"
+                                      : code_of(status);
+
+    fail(c, e, status,
+         is_theirs(code) ? code
+         : c->sandbox    ? own
+                         : code_of(status),
+         "DAYTONA_DAEMON");
+}
+
+const struct route_face daytona_face = { .authenticate = by_key, .fail = fail_plane };
+const struct route_face toolbox_face = { .authenticate = by_key, .fail = fail_inside };
+const struct route_face toolbox_files_face = { .authenticate = by_key, .fail = fail_files };

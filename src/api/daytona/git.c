@@ -1,0 +1,520 @@
+/* Daytona's git: the sandbox's own git, with the sandbox's own rights and network. Each verb is a
+ * short script; what the request says is in its variables, and files are its parameters. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/daytona/git_status.h"
+#include "api/daytona/inside.h"
+
+enum { TEXT_MAX = 64 << 10, WORD_MAX = 4095 };
+
+struct git_request {
+    const char *path, *url, *branch, *commit, *name, *message, *author, *email, *remote, *mode,
+        *target, *source, *key, *value, *scope, *user, *password, *host, *protocol, *initial;
+    bool insecure, empty, bare, upstream, fetch, overwrite, staged, worktree;
+    int64_t depth;
+    struct json_strs files;
+};
+
+#define AT(member) JSON_AT(struct git_request, member)
+#define WORD(name, member)                                                                         \
+    {                                                                                              \
+        name, JSON_KIND_STR, AT(member), .max = WORD_MAX                                           \
+    }
+#define FLAG(name, member)                                                                         \
+    {                                                                                              \
+        name, JSON_KIND_BOOL, AT(member)                                                           \
+    }
+
+static const struct json_field fields[] = {
+    WORD("path", path),
+    WORD("url", url),
+    WORD("branch", branch),
+    WORD("commit_id", commit),
+    WORD("name", name),
+    { "message", JSON_KIND_STR, AT(message), .max = TEXT_MAX },
+    WORD("author", author),
+    WORD("email", email),
+    WORD("remote", remote),
+    WORD("mode", mode),
+    WORD("target", target),
+    WORD("source", source),
+    WORD("key", key),
+    WORD("value", value),
+    WORD("scope", scope),
+    WORD("username", user),
+    WORD("password", password),
+    WORD("host", host),
+    WORD("protocol", protocol),
+    WORD("initial_branch", initial),
+    FLAG("insecure_skip_tls", insecure),
+    FLAG("allow_empty", empty),
+    FLAG("bare", bare),
+    FLAG("set_upstream", upstream),
+    FLAG("fetch", fetch),
+    FLAG("overwrite", overwrite),
+    FLAG("staged", staged),
+    FLAG("worktree", worktree),
+    { "depth", JSON_KIND_INT, AT(depth), .min = 0, .max = 1 << 30 },
+    { "files", JSON_KIND_STRS, AT(files), .max = DAYTONA_SCRIPT_ARGS },
+};
+
+/* --- what went wrong, by what git says of it --- */
+
+static const struct {
+    const char *said, *code;
+    int status;
+} failures[] = {
+    { "git is not installed", "", 501 },
+    { "not a git repository", "GIT_REPO_NOT_FOUND", 404 },
+    { "cannot change to", "GIT_REPO_NOT_FOUND", 404 },
+    { "Authentication failed", "GIT_AUTH_FAILED", 401 },
+    { "could not read Username", "GIT_AUTH_FAILED", 401 },
+    { "could not read Password", "GIT_AUTH_FAILED", 401 },
+    { "CONFLICT", "GIT_MERGE_CONFLICT", 409 },
+    { "would be overwritten", "GIT_DIRTY_WORKTREE", 409 },
+    { "[rejected]", "GIT_PUSH_REJECTED", 409 },
+    { "[remote rejected]", "GIT_REMOTE_REJECTED", 422 },
+    { "already exists", "GIT_BRANCH_EXISTS", 409 },
+    { "did not match any", "GIT_BRANCH_NOT_FOUND", 404 },
+    { "invalid reference", "GIT_BRANCH_NOT_FOUND", 404 },
+    { "Remote branch", "GIT_BRANCH_NOT_FOUND", 404 },
+    { "branch '", "GIT_BRANCH_NOT_FOUND", 404 },
+    { "unable to access", "GIT_TRANSPORT_FAILED", 502 },
+    { "Could not read from remote", "GIT_TRANSPORT_FAILED", 502 },
+    { "does not appear to be a git repository", "GIT_TRANSPORT_FAILED", 502 },
+};
+
+static void fail(struct exec *x)
+{
+    struct str said = buf_str(&x->out[1]);
+    struct err e;
+
+    (void)err_set(&e, ERR_INVALID, STR_FMT, (int)(said.n < 200 ? said.n : 200),
+                  said.n ? said.p : "git failed");
+    for (size_t i = 0; i < COUNT_OF(failures); i++)
+        if (said.n && memmem(said.p, said.n, failures[i].said, strlen(failures[i].said))) {
+            call_fail_with(x->call, failures[i].status, failures[i].code, e.msg);
+            return;
+        }
+    call_fail_with(x->call, 400, "BAD_REQUEST", said.n ? e.msg : "git failed");
+}
+
+/* --- answers --- */
+
+static bool is_good(struct exec *x, const struct ext_end *end)
+{
+    if (end->how == EXT_EXITED && end->status == 0 && !x->truncated)
+        return true;
+    fail(x);
+    return false;
+}
+
+static void answer_done(struct exec *x, const struct ext_end *end)
+{
+    if (is_good(x, end))
+        daytona_answer_done(x->call);
+}
+
+static void answer_with(struct exec *x, const struct ext_end *end, call_write_fn *write)
+{
+    if (is_good(x, end))
+        call_answer(x->call, 200, write, x);
+}
+
+static struct str said(const void *exec)
+{
+    const struct exec *x = exec;
+
+    return buf_str(&x->out[0]);
+}
+
+static void write_hash(struct json_writer *w, const void *x)
+{
+    struct str hash;
+
+    str_cut(said(x), '\n', &hash);
+    json_begin_object(w);
+    put_bytes(w, "hash", hash);
+    json_end_object(w);
+}
+
+static void answer_hash(struct exec *x, const struct ext_end *end)
+{
+    answer_with(x, end, write_hash);
+}
+
+static void write_status(struct json_writer *w, const void *x)
+{
+    git_status_write(w, said(x));
+}
+
+static void answer_status(struct exec *x, const struct ext_end *end)
+{
+    answer_with(x, end, write_status);
+}
+
+/* The current one first, then all of them, a line each. */
+static void write_branches(struct json_writer *w, const void *x)
+{
+    struct str line, rest = str_cut(said(x), '\n', &line);
+
+    json_begin_object(w);
+    put_bytes(w, "current", line);
+    json_key(w, STR("branches"));
+    json_begin_array(w);
+    while (rest.n) {
+        rest = str_cut(rest, '\n', &line);
+        json_put_lossy(w, line);
+    }
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static void answer_branches(struct exec *x, const struct ext_end *end)
+{
+    answer_with(x, end, write_branches);
+}
+
+/* "NAME TAB URL (fetch)" and the same for push. */
+static void write_remotes(struct json_writer *w, const void *x)
+{
+    struct str line, rest = said(x), name, url;
+
+    json_begin_object(w);
+    json_key(w, STR("remotes"));
+    json_begin_array(w);
+    while (rest.n) {
+        rest = str_cut(rest, '\n', &line);
+        if (!str_ends(line, STR(" (fetch)")))
+            continue;
+        url = str_cut(line, '\t', &name);
+        json_begin_object(w);
+        put_bytes(w, "name", name);
+        put_bytes(w, "url", (struct str){ url.p, url.n - strlen(" (fetch)") });
+        json_end_object(w);
+    }
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static void answer_remotes(struct exec *x, const struct ext_end *end)
+{
+    answer_with(x, end, write_remotes);
+}
+
+static void write_value(struct json_writer *w, const void *x)
+{
+    struct str value = said(x);
+
+    json_begin_object(w);
+    if (value.n)
+        put_bytes(w, "value", (struct str){ value.p, value.n - (value.p[value.n - 1] == '\n') });
+    json_end_object(w);
+}
+
+static void answer_value(struct exec *x, const struct ext_end *end)
+{
+    answer_with(x, end, write_value);
+}
+
+/* Records of "HASH\x1fAUTHOR\x1fEMAIL\x1fTIME\x1fMESSAGE", each ended by NUL. */
+static void write_history(struct json_writer *w, const void *x)
+{
+    static const char *const keys[] = { "hash", "author", "email", "timestamp" };
+    struct str rest = said(x), record, field;
+
+    json_begin_array(w);
+    while (rest.n) {
+        rest = str_cut(rest, '\0', &record);
+        json_begin_object(w);
+        for (size_t i = 0; i < COUNT_OF(keys); i++) {
+            record = str_cut(record, '\x1f', &field);
+            put_bytes(w, keys[i], field);
+        }
+        put_bytes(w, "message", record);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+static void answer_history(struct exec *x, const struct ext_end *end)
+{
+    answer_with(x, end, write_history);
+}
+
+/* --- the verbs --- */
+
+struct verb {
+    const char *needs; /* members that must be there */
+    const char *script;
+    struct exec_face face;
+};
+
+#define ANSWER(how)                                                                                \
+    {                                                                                              \
+        .started = daytona_begin, .output = daytona_collect, .ended = (how),                       \
+        .failed = daytona_not_started                                                              \
+    }
+
+#define SCOPE                                                                                      \
+    "case ${g_scope:-global} in local) set -- -C \"$g_path\" config --local;; "                    \
+    "system) set -- config --system;; *) set -- config --global;; esac; "
+
+static const struct verb
+    clone_repo = { "url path",
+                   "set -- ${g_depth:+--depth \"$g_depth\"} ${g_branch:+--branch \"$g_branch\"}; "
+                   "[ -z \"$g_insecure_skip_tls\" ] || set -- -c http.sslVerify=false \"$@\"; "
+                   "git clone -q \"$@\" -- \"$g_url\" \"$g_path\" || exit; "
+                   "[ -z \"$g_commit_id\" ] || git -C \"$g_path\" checkout -q \"$g_commit_id\" --",
+                   ANSWER(answer_done) },
+    init = { "path",
+             "git init -q ${g_bare:+--bare} ${g_initial_branch:+-b \"$g_initial_branch\"} -- "
+             "\"$g_path\"",
+             ANSWER(answer_done) },
+    add = { "path", "git -C \"$g_path\" add -- \"$@\"", ANSWER(answer_done) },
+    commit = { "path message author email",
+               "git -C \"$g_path\" -c user.name=\"$g_author\" -c user.email=\"$g_email\" commit -q "
+               "${g_allow_empty:+--allow-empty} -m \"$g_message\" >&2 && git -C \"$g_path\" "
+               "rev-parse "
+               "HEAD",
+               ANSWER(answer_hash) },
+    status = { "path", "git -C \"$g_path\" status --porcelain=v2 --branch -z",
+               ANSWER(answer_status) },
+    history = { "path",
+                "git -C \"$g_path\" log -n 1000 -z --format='%H%x1f%an%x1f%ae%x1f%aI%x1f%B'",
+                ANSWER(answer_history) },
+    branches = { "path",
+                 "git -C \"$g_path\" branch --show-current && git -C \"$g_path\" for-each-ref "
+                 "--format='%(refname:short)' refs/heads",
+                 ANSWER(answer_branches) },
+    branch_add = { "path name", "git -C \"$g_path\" branch -- \"$g_name\"", ANSWER(answer_done) },
+    branch_remove = { "path name", "git -C \"$g_path\" branch -q -D -- \"$g_name\"",
+                      ANSWER(answer_done) },
+    checkout = { "path branch", "git -C \"$g_path\" checkout -q \"$g_branch\" --",
+                 ANSWER(answer_done) },
+    push = { "path",
+             "git -C \"$g_path\" push -q ${g_set_upstream:+-u} -- \"${g_remote:-origin}\" "
+             "\"${g_branch:-HEAD}\"",
+             ANSWER(answer_done) },
+    pull = { "path",
+             "if [ -n \"$g_branch$g_remote\" ]; then set -- \"${g_remote:-origin}\" "
+             "${g_branch:+\"$g_branch\"}; fi; git -C \"$g_path\" pull -q -- \"$@\"",
+             ANSWER(answer_done) },
+    reset = { "path",
+              "if [ $# -gt 0 ]; then git -C \"$g_path\" reset -q ${g_target:+\"$g_target\"} -- "
+              "\"$@\"; else git -C \"$g_path\" reset -q ${g_mode:+--\"$g_mode\"} "
+              "${g_target:+\"$g_target\"} --; fi",
+              ANSWER(answer_done) },
+    restore = { "path",
+                "git -C \"$g_path\" restore -q ${g_staged:+--staged} ${g_worktree:+--worktree} "
+                "${g_source:+--source=\"$g_source\"} -- \"$@\"",
+                ANSWER(answer_done) },
+    remotes = { "path", "git -C \"$g_path\" remote -v", ANSWER(answer_remotes) },
+    remote_add = { "path name url",
+                   "[ -z \"$g_overwrite\" ] || git -C \"$g_path\" remote remove -- \"$g_name\" "
+                   "2>/dev/null; git -C \"$g_path\" remote add ${g_fetch:+-f} -- \"$g_name\" "
+                   "\"$g_url\"",
+                   ANSWER(answer_done) },
+    config_get = { "key", SCOPE "git \"$@\" --get \"$g_key\" || [ $? -eq 1 ]",
+                   ANSWER(answer_value) },
+    config_set = { "key value", SCOPE "git \"$@\" \"$g_key\" \"$g_value\"", ANSWER(answer_done) },
+    config_user = { "name email",
+                    SCOPE "git \"$@\" user.name \"$g_name\" && git \"$@\" user.email \"$g_email\"",
+                    ANSWER(answer_done) },
+    credentials = { "username password",
+                    "git config --global credential.helper store && "
+                    "printf 'protocol=%s\\nhost=%s\\nusername=%s\\npassword=%s\\n' "
+                    "\"${g_protocol:-https}\" \"${g_host:-github.com}\" \"$g_username\" "
+                    "\"$g_password\" | git credential approve",
+                    ANSWER(answer_done) };
+
+/* --- a request --- */
+
+/* Who asks for a password is answered with the request's, or not at all. */
+#define PRELUDE                                                                                    \
+    "command -v git >/dev/null || { echo 'git is not installed in this sandbox' >&2; exit 1; }; "  \
+    "export LC_ALL=C GIT_TERMINAL_PROMPT=0; if [ -n \"$g_username\" ]; then export "               \
+    "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=credential.helper GIT_CONFIG_VALUE_0='!f() { echo "       \
+    "\"username=$g_usernamename\"; echo \"password=$g_password\"; }; f'; fi; "
+
+/* The member of a field in the table, as text; NULL: it was not given, or is off. */
+static const char *value_of(struct call *c, const struct git_request *q, const struct json_field *f)
+{
+    const char *at = (const char *)q + f->offset;
+    char number[24];
+    int64_t n;
+
+    switch (f->kind) {
+    case JSON_KIND_STR:
+        return *(const char *const *)at;
+    case JSON_KIND_BOOL:
+        return *(const bool *)at ? "1" : NULL;
+    case JSON_KIND_INT:
+        memcpy(&n, at, sizeof n);
+        snprintf(number, sizeof number, "%lld", (long long)n);
+        return n ? arena_dup(&c->arena, str_from(number)) : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* Each that was given, as g_NAME. */
+static struct json_map variables_of(struct call *c, const struct git_request *q)
+{
+    struct json_pair *all = arena_array(&c->arena, COUNT_OF(fields), sizeof *all);
+    char name[40];
+    size_t n = 0;
+
+    if (!all)
+        abort();
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
+        const char *value = value_of(c, q, &fields[i]);
+
+        if (!value || !value[0])
+            continue;
+        snprintf(name, sizeof name, "g_%s", fields[i].name);
+        all[n++] = (struct json_pair){ arena_dup(&c->arena, str_from(name)), value };
+    }
+    return (struct json_map){ all, n };
+}
+
+static bool has(const struct json_map *given, struct str name)
+{
+    for (size_t i = 0; i < given->n; i++)
+        if (str_eq(str_from(given->p[i].key + strlen("g_")), name))
+            return true;
+    return false;
+}
+
+/* What git would take for an option is not a name of anything. */
+static bool is_option(const struct json_pair *p)
+{
+    static const char *const texts[] = { "g_message", "g_value", "g_password" };
+
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        if (strcmp(p->key, texts[i]) == 0)
+            return false;
+    return p->value[0] == '-';
+}
+
+/* False: it is answered. */
+static bool check(struct call *c, const struct verb *v, const struct json_map *given)
+{
+    struct str rest = str_from(v->needs), word;
+    char text[96];
+
+    while (rest.n) {
+        rest = str_cut(rest, ' ', &word);
+        if (has(given, word))
+            continue;
+        snprintf(text, sizeof text, STR_FMT ": is needed", STR_ARG(word));
+        call_fail_with(c, 400, "BAD_REQUEST", text);
+        return false;
+    }
+    for (size_t i = 0; i < given->n; i++)
+        if (is_option(&given->p[i])) {
+            snprintf(text, sizeof text, "%s: must not begin with '-'",
+                     given->p[i].key + strlen("g_"));
+            call_fail_with(c, 400, "BAD_REQUEST", text);
+            return false;
+        }
+    return true;
+}
+
+/* Of a GET: from the query. False: it is answered. */
+static bool read_query(struct call *c, struct git_request *q)
+{
+    const struct {
+        const char *name, **ret;
+    } all[] = { { "path", &q->path }, { "key", &q->key }, { "scope", &q->scope } };
+    struct str text;
+    int r;
+
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        r = call_query(c, all[i].name, &text);
+        if (r < 0)
+            return false;
+        if (r > 0)
+            *all[i].ret = arena_dup(&c->arena, text);
+    }
+    return true;
+}
+
+static void run(struct call *c, const struct verb *v)
+{
+    struct buf script AUTO(buf_done) = BUF_INIT(16 << 10);
+    struct git_request q = { 0 };
+    struct json_map given;
+
+    if (c->json ? !daytona_read(c, fields, COUNT_OF(fields), &q) : !read_query(c, &q))
+        return;
+    if (q.path && !(q.path = daytona_path(c, str_from(q.path))))
+        return;
+    given = variables_of(c, &q);
+    if (!check(c, v, &given))
+        return;
+    buf_addf(&script, "%s%s", PRELUDE, v->script);
+    daytona_script(c, "/", arena_dup(&c->arena, buf_str(&script)), q.files, &given, &v->face);
+}
+
+#define HANDLER(verb)                                                                              \
+    static void serve_##verb(struct call *c)                                                       \
+    {                                                                                              \
+        run(c, &(verb));                                                                           \
+    }
+HANDLER(clone_repo)
+HANDLER(init)
+HANDLER(add)
+HANDLER(commit)
+HANDLER(status)
+HANDLER(history)
+HANDLER(branches)
+HANDLER(branch_add)
+HANDLER(branch_remove)
+HANDLER(checkout)
+HANDLER(push)
+HANDLER(pull)
+HANDLER(reset)
+HANDLER(restore)
+HANDLER(remotes)
+HANDLER(remote_add)
+HANDLER(config_get)
+HANDLER(config_set)
+HANDLER(config_user)
+HANDLER(credentials)
+
+#define ASK(path, verb)                                                                            \
+    {                                                                                              \
+        H1_GET, VERB_EXEC, DAYTONA_INSIDE "/git/" path, DAYTONA_LIVE, serve_##verb,                \
+            .face = &toolbox_face                                                                  \
+    }
+#define DO(method, path, verb)                                                                     \
+    {                                                                                              \
+        method, VERB_EXEC, DAYTONA_INSIDE "/git/" path, DAYTONA_LIVE | ROUTE_JSON | ROUTE_LONG,    \
+            serve_##verb, .face = &toolbox_face                                                    \
+    }
+
+const struct route routes_daytona_git[] = {
+    DO(H1_POST, "clone", clone_repo),
+    DO(H1_POST, "init", init),
+    DO(H1_POST, "add", add),
+    DO(H1_POST, "commit", commit),
+    ASK("status", status),
+    ASK("history", history),
+    ASK("branches", branches),
+    DO(H1_POST, "branches", branch_add),
+    DO(H1_DELETE, "branches", branch_remove),
+    DO(H1_POST, "checkout", checkout),
+    DO(H1_POST, "push", push),
+    DO(H1_POST, "pull", pull),
+    DO(H1_POST, "reset", reset),
+    DO(H1_POST, "restore", restore),
+    ASK("remotes", remotes),
+    DO(H1_POST, "remotes", remote_add),
+    ASK("config", config_get),
+    DO(H1_POST, "config", config_set),
+    DO(H1_POST, "config/user", config_user),
+    DO(H1_POST, "credentials", credentials),
+    { .path = NULL },
+};

@@ -1,0 +1,56 @@
+/* Labels of Daytona's clients. They are ours, with names that ours cannot have written as those of
+ * E2B's clients; beside them we keep what a sandbox is called. */
+#include "api/daytona/inside.h"
+#include "api/e2b/metadata.h"
+
+#define OURS "daytona/"
+
+static bool is_ours(const char *key)
+{
+    return strncmp(key, OURS, strlen(OURS)) == 0;
+}
+
+int daytona_labels(struct call *c, const struct json_map *given, const char *name,
+                   struct json_map *ret, struct err *e)
+{
+    struct json_map written;
+    struct json_pair *all;
+    size_t n = 0;
+    int r = metadata_to_labels(given, &c->arena, &written, e);
+
+    if (r < 0)
+        return r;
+    all = arena_array(&c->arena, written.n + 1, sizeof *all);
+    if (!all)
+        return err_set(e, ERR_TOO_BIG, "labels: too many");
+    for (size_t i = 0; i < written.n; i++) {
+        if (is_ours(written.p[i].key))
+            return err_set(e, ERR_INVALID, "labels: those that begin with " OURS " are ours");
+        all[n++] = written.p[i];
+    }
+    if (name && name[0]) {
+        all[n++] = (struct json_pair){ DAYTONA_NAME, name };
+        r = label_check(STR(DAYTONA_NAME), str_from(name), e);
+    }
+    *ret = (struct json_map){ all, n };
+    return r < 0 ? err_wrap(e, r, "name") : 0;
+}
+
+void daytona_labels_write(struct json_writer *w, const struct json_map *labels)
+{
+    struct json_pair shown[REQUEST_LABELS_MAX];
+    struct json_map all = { shown, 0 };
+
+    for (size_t i = 0; i < labels->n && all.n < COUNT_OF(shown); i++)
+        if (!is_ours(labels->p[i].key))
+            shown[all.n++] = labels->p[i];
+    metadata_write(w, &all);
+}
+
+const char *daytona_name(const struct sandbox_record *r)
+{
+    for (size_t i = 0; i < r->labels.n; i++)
+        if (strcmp(r->labels.p[i].key, DAYTONA_NAME) == 0)
+            return r->labels.p[i].value;
+    return r->id;
+}

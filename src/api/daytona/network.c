@@ -1,0 +1,48 @@
+#include "api/daytona/network.h"
+
+#include "api/inside.h"
+
+/* --- "a, b ,c" --- */
+
+static int add_words(struct call *c, const char *text, const char **to, size_t *n, struct err *e)
+{
+    struct str rest = str_from(text), word;
+
+    while (rest.n) {
+        rest = str_cut(rest, ',', &word);
+        word = str_trim(word);
+        if (!word.n)
+            continue;
+        if (*n == REQUEST_ALLOW_MAX)
+            return err_set(e, ERR_INVALID, "allow lists: more than %d entries", REQUEST_ALLOW_MAX);
+        to[(*n)++] = arena_dup(&c->arena, word);
+    }
+    return 0;
+}
+
+int daytona_network_read(struct call *c, const struct daytona_network *n, struct e2b_network *ret,
+                         struct err *e)
+{
+    const char **all = arena_array(&c->arena, REQUEST_ALLOW_MAX, sizeof *all);
+    size_t count = 0;
+    int r = all ? add_words(c, n->addresses, all, &count, e)
+                : err_set(e, ERR_TOO_BIG, "allow lists: too long");
+
+    if (r >= 0)
+        r = add_words(c, n->domains, all, &count, e);
+    if (r < 0)
+        return r;
+    if (n->block_all && count)
+        return err_set(e, ERR_INVALID, "networkBlockAll: there is nothing to allow with it");
+    *ret = (struct e2b_network){ .allow = { all, count }, .internet_given = n->block_all || count };
+    return 0;
+}
+
+int daytona_network_fill(struct call *c, const struct daytona_network *n,
+                         struct create_request *ret, struct err *e)
+{
+    struct e2b_network asked;
+    int r = daytona_network_read(c, n, &asked, e);
+
+    return r < 0 ? r : e2b_network_fill(&asked, control_catalog(c->api->control), ret, e);
+}

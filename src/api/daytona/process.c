@@ -1,0 +1,253 @@
+/* Programs that run as long as their client waits: commands, pieces of code. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/daytona/inside.h"
+#include "base/clock.h"
+
+enum { PATH_BYTES_MAX = 4095, COMMAND_MAX = (128 << 10) - 1, TIMEOUT_MAX_S = 7 * 86400 };
+
+/* --- what all of them share --- */
+
+const char *daytona_path(struct call *c, struct str path)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(PATH_BYTES_MAX + 1);
+    const char *ret = NULL;
+    int r = 0;
+
+    if (!path.n || path.p[0] != '/') {
+        r = buf_add(&text, STR(DAYTONA_HOME));
+        if (path.n && path.p[0] == '~' && (path.n == 1 || path.p[1] == '/'))
+            path = (struct str){ path.p + 1, path.n - 1 };
+        if (r >= 0 && path.n && path.p[0] != '/')
+            r = buf_add_c(&text, '/');
+    }
+    if (r >= 0 && (!path.n || (!memchr(path.p, 0, path.n) && buf_add(&text, path) >= 0)))
+        ret = arena_dup(&c->arena, buf_str(&text));
+    if (!ret)
+        call_fail_with(c, 400, "INVALID_FILE_PATH",
+                       "path: is longer than 4095 bytes, or has a NUL");
+    return ret;
+}
+
+const char *daytona_query_path(struct call *c, const char *name)
+{
+    struct str path = { NULL, 0 };
+    char text[64];
+
+    if (call_query(c, name, &path) < 0)
+        return NULL;
+    if (path.n)
+        return daytona_path(c, path);
+    snprintf(text, sizeof text, "%.32s: is needed", name);
+    call_fail_with(c, 400, "INVALID_FILE_PATH", text);
+    return NULL;
+}
+
+bool daytona_begin(struct exec *x)
+{
+    for (int i = 0; i < 2; i++)
+        buf_init(&x->out[i], DAYTONA_OUTPUT_MAX);
+    return true;
+}
+
+bool daytona_collect(struct exec *x, int channel, struct str data)
+{
+    if (!x->truncated && buf_add(&x->out[channel - 1], data) < 0)
+        x->truncated = true;
+    return true;
+}
+
+void daytona_not_started(struct exec *x, const struct err *e)
+{
+    char text[320];
+
+    if (strcmp(x->op.process.step, "workdir") == 0) {
+        snprintf(text, sizeof text, "cwd '%.200s' does not exist", x->request.cwd);
+        call_fail_with(x->call, 400, "BAD_REQUEST", text);
+    } else {
+        call_fail(x->call, e);
+    }
+}
+
+int daytona_exit_code(const struct ext_end *end)
+{
+    return end->how == EXT_EXITED      ? end->status
+           : end->how == EXT_SIGNALLED ? 128 + end->status
+                                       : -1;
+}
+
+static void start(struct call *c, const struct process_request *q, const struct exec_face *face)
+{
+    struct err e;
+
+    if (process_request_check(q, &e) < 0)
+        call_fail(c, &e);
+    else
+        exec_start(c, q, face, NULL);
+}
+
+/* argv: sh -c SCRIPT sandboxer ARGS… */
+static struct json_strs script_argv(struct call *c, const char *script, struct json_strs args)
+{
+    const char **argv = arena_array(&c->arena, args.n + 4, sizeof *argv);
+
+    if (!argv)
+        abort();
+    argv[0] = "sh";
+    argv[1] = "-c";
+    argv[2] = script;
+    argv[3] = "sandboxer";
+    for (size_t i = 0; i < args.n; i++)
+        argv[4 + i] = args.p[i];
+    return (struct json_strs){ argv, args.n + 4 };
+}
+
+void daytona_script(struct call *c, const char *cwd, const char *script, struct json_strs args,
+                    const struct json_map *env, const struct exec_face *face)
+{
+    struct process_request q = { .argv = script_argv(c, script, args),
+                                 .cwd = cwd,
+                                 .user = DAYTONA_USER };
+
+    if (env)
+        q.env = *env;
+    start(c, &q, face);
+}
+
+/* --- execute and code-run --- */
+
+struct asked {
+    const char *command, *code, *language, *cwd;
+    struct json_strs argv;
+    struct json_map env;
+    int64_t timeout_s;
+};
+
+#define AT(member) JSON_AT(struct asked, member)
+
+static const struct json_field execute_fields[] = {
+    { "command", JSON_KIND_STR, AT(command), .required = true, .min = 1, .max = COMMAND_MAX },
+    { "cwd", JSON_KIND_STR, AT(cwd), .max = PATH_BYTES_MAX },
+    { "envs", JSON_KIND_MAP, AT(env), .max = PROCESS_ENV_MAX },
+    { "timeout", JSON_KIND_INT, AT(timeout_s), .min = 0, .max = TIMEOUT_MAX_S },
+};
+
+static const struct json_field code_fields[] = {
+    { "code", JSON_KIND_STR, AT(code), .required = true, .max = COMMAND_MAX },
+    { "language", JSON_KIND_STR, AT(language), .required = true, .max = 32 },
+    { "argv", JSON_KIND_STRS, AT(argv), .max = DAYTONA_SCRIPT_ARGS },
+    { "envs", JSON_KIND_MAP, AT(env), .max = PROCESS_ENV_MAX },
+    { "timeout", JSON_KIND_INT, AT(timeout_s), .min = 0, .max = TIMEOUT_MAX_S },
+};
+
+struct outcome {
+    const struct exec *exec;
+    int exit_code;
+};
+
+static void write_outcome(struct json_writer *w, const void *what)
+{
+    const struct outcome *o = what;
+
+    json_begin_object(w);
+    put_number(w, "exitCode", o->exit_code);
+    put_bytes(w, "result", buf_str(&o->exec->out[0]));
+    json_key(w, STR("artifacts"));
+    json_begin_object(w);
+    json_key(w, STR("charts"));
+    json_begin_array(w);
+    json_end_array(w);
+    json_end_object(w);
+    json_end_object(w);
+}
+
+static void answer_outcome(struct exec *x, const struct ext_end *end)
+{
+    const struct outcome o = { x, daytona_exit_code(end) };
+
+    if (end->how == EXT_TIMED_OUT)
+        call_fail_with(x->call, 408, "PROCESS_EXECUTION_TIMEOUT",
+                       "the command ran for as long as it was given, and was ended");
+    else if (end->how == EXT_LOST)
+        call_fail_with(x->call, 410, "GONE", "the sandbox ended first");
+    else if (x->truncated)
+        call_fail_with(x->call, 413, "", "the command wrote more than 16 MiB: use a session");
+    else
+        call_answer(x->call, 200, write_outcome, &o);
+}
+
+static const struct exec_face outcome_face = { .started = daytona_begin,
+                                               .output = daytona_collect,
+                                               .ended = answer_outcome,
+                                               .failed = daytona_not_started };
+
+/* Both streams are one, in the order that they were written in. */
+#define MERGED "exec 2>&1; "
+
+static void run(struct call *c, const struct asked *q, const char *script, struct json_strs args)
+{
+    struct process_request p = { .argv = script_argv(c, script, args),
+                                 .env = q->env,
+                                 .cwd = daytona_path(c, str_from(q->cwd)),
+                                 .user = DAYTONA_USER,
+                                 .timeout_ns = q->timeout_s * NS_PER_S };
+
+    if (p.cwd)
+        start(c, &p, &outcome_face);
+}
+
+static void execute(struct call *c)
+{
+    static const char script[] = MERGED "if command -v bash >/dev/null; then exec bash -c \"$1\"; "
+                                        "fi; exec sh -c \"$1\"";
+    struct asked q = { 0 };
+
+    if (daytona_read(c, execute_fields, COUNT_OF(execute_fields), &q))
+        run(c, &q, script, (struct json_strs){ &q.command, 1 });
+}
+
+/* How a piece of code is run: $1 is the code, the others are its arguments. */
+static const struct {
+    const char *name, *script;
+} languages[] = {
+    { "python", MERGED "c=$1; shift; exec python3 -c \"$c\" \"$@\"" },
+    { "javascript", MERGED "c=$1; shift; exec node -e \"$c\" -- \"$@\"" },
+    { "typescript",
+      MERGED "t=$(mktemp -d) && printf %s \"$1\" >\"$t/code.ts\" && shift || exit; "
+             "if command -v tsx >/dev/null; then tsx \"$t/code.ts\" \"$@\"; "
+             "elif command -v ts-node >/dev/null; then ts-node -T \"$t/code.ts\" \"$@\"; "
+             "else node --experimental-strip-types --no-warnings \"$t/code.ts\" \"$@\"; fi; "
+             "s=$?; rm -rf \"$t\"; exit $s" },
+};
+
+static void code_run(struct call *c)
+{
+    struct asked q = { 0 };
+    const char **args;
+    char text[96];
+
+    if (!daytona_read(c, code_fields, COUNT_OF(code_fields), &q))
+        return;
+    args = arena_array(&c->arena, q.argv.n + 1, sizeof *args);
+    if (!args)
+        abort();
+    args[0] = q.code;
+    for (size_t i = 0; i < q.argv.n; i++)
+        args[1 + i] = q.argv.p[i];
+    for (size_t i = 0; i < COUNT_OF(languages); i++)
+        if (strcmp(languages[i].name, q.language) == 0) {
+            run(c, &q, languages[i].script, (struct json_strs){ args, q.argv.n + 1 });
+            return;
+        }
+    snprintf(text, sizeof text, "language: there is no '%.32s' here", q.language);
+    call_fail_with(c, 400, "BAD_REQUEST", text);
+}
+
+const struct route routes_daytona_process[] = {
+    { H1_POST, VERB_EXEC, DAYTONA_INSIDE "/process/execute", DAYTONA_LIVE | ROUTE_JSON | ROUTE_LONG,
+      execute, .face = &toolbox_face },
+    { H1_POST, VERB_EXEC, DAYTONA_INSIDE "/process/code-run",
+      DAYTONA_LIVE | ROUTE_JSON | ROUTE_LONG, code_run, .face = &toolbox_face },
+    { .path = NULL },
+};

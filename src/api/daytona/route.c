@@ -1,0 +1,77 @@
+#include <stdio.h>
+
+#include "api/bind_known.h"
+#include "api/daytona/inside.h"
+#include "http/origin.h"
+
+static const struct route *const tables[] = {
+    routes_daytona_create,
+    routes_daytona_list,
+    routes_daytona_sandboxes,
+    routes_daytona_snapshots,
+    routes_daytona_info,
+    routes_daytona_process,
+    routes_daytona_files,
+    routes_daytona_download,
+    routes_daytona_file_tools,
+    routes_daytona_git,
+    NULL,
+};
+
+static void no_such_path(struct call *c)
+{
+    call_fail_with(c, 404, "not_found",
+                   "this sandboxer does not have that path of Daytona's; docs/daytona.md says what "
+                   "it has");
+}
+
+static const struct route unknown = { .handle = no_such_path, .face = &daytona_face, .path = "/" };
+
+bool daytona_route(struct call *c)
+{
+    unsigned allowed;
+
+    if (!c->path.n || !str_eq(c->path.segments[0], STR("daytona")))
+        return false;
+    c->path.slash = false; /* clients join addresses as they like */
+    c->route = route_find_in(tables, http_request(c->x)->method, &c->path, c->params, &allowed);
+    if (!c->route)
+        c->route = &unknown;
+    return true;
+}
+
+bool daytona_read(struct call *c, const struct json_field *fields, size_t n, void *out)
+{
+    struct err e;
+
+    if (bind_known(c->json, fields, n, out, &c->arena, &e) >= 0)
+        return true;
+    call_fail(c, &e);
+    return false;
+}
+
+static void write_nothing(struct json_writer *w, const void *what)
+{
+    (void)what;
+    json_begin_object(w);
+    json_end_object(w);
+}
+
+void daytona_answer_done(struct call *c)
+{
+    call_answer(c, 200, write_nothing, NULL);
+}
+
+bool daytona_base(const struct call *c, char *ret, size_t cap)
+{
+    const struct http_peer *peer = http_peer(c->x);
+    struct str host = call_header(c, "Host");
+    char url[ORIGIN_URL];
+
+    if (!peer->is_unix && host.n && host.n < cap - 8) { /* it was checked to mean us */
+        snprintf(ret, cap, "http://" STR_FMT, STR_ARG(host));
+        return true;
+    }
+    return origin_url(peer->is_unix ? &c->api->tcp : &peer->local, url) &&
+           str_copy(str_from(url), ret, cap);
+}

@@ -1,0 +1,299 @@
+/* Daytona's snapshots: what sandboxes are made from. Ours are profiles, which are there for all,
+ * and snapshots of sandboxes. */
+#include "api/snapshots.h"
+
+#include <stdlib.h>
+
+#include "api/daytona/inside.h"
+#include "api/e2b/template.h"
+
+enum { PAGE_DEFAULT = 100, PAGE_MAX = 200, PAGES_MAX = 10000 };
+
+/* --- how one looks --- */
+
+static void put_null(struct json_writer *w, const char *key)
+{
+    json_key(w, str_from(key));
+    json_put_null(w);
+}
+
+static void put_common(struct json_writer *w, const struct profile *p)
+{
+    put(w, "state", "active");
+    json_key(w, STR("cpu"));
+    json_put_double(w, p ? profile_cpu_milli(p) / 1000.0 : 0);
+    put_number(w, "gpu", 0);
+    json_key(w, STR("mem"));
+    json_put_double(w, p ? p->resources.memory_mb / 1024.0 : 0);
+    json_key(w, STR("disk"));
+    json_put_double(w, p ? p->resources.disk_mb / 1024.0 : 0);
+    put_null(w, "entrypoint");
+    put_null(w, "errorReason");
+    put_null(w, "lastUsedAt");
+    put(w, "sandboxClass", "container");
+}
+
+/* Nobody knows when it came; clients want a time. */
+static void write_profile(struct json_writer *w, const void *what)
+{
+    const struct profile *p = what;
+    const char *name = e2b_profile_name(p->id);
+
+    json_begin_object(w);
+    put(w, "id", name);
+    put(w, "name", name);
+    put_flag(w, "general", true);
+    put_null(w, "size");
+    put_null(w, "sourceSandboxId");
+    put(w, "createdAt", "1970-01-01T00:00:00Z");
+    put(w, "updatedAt", "1970-01-01T00:00:00Z");
+    put_common(w, p);
+    json_end_object(w);
+}
+
+static void write_snapshot(struct json_writer *w, const void *what)
+{
+    const struct snapshot_record *r = what;
+
+    json_begin_object(w);
+    put(w, "id", r->id);
+    put(w, "name", r->name[0] ? r->name : r->id);
+    put(w, "organizationId", r->owner);
+    put_flag(w, "general", false);
+    json_key(w, STR("size"));
+    json_put_double(w, (double)r->bytes / (1 << 30));
+    put(w, "sourceSandboxId", r->sandbox);
+    time_write(w, "createdAt", r->created_ns);
+    time_write(w, "updatedAt", r->created_ns);
+    put_common(w, NULL);
+    json_end_object(w);
+}
+
+/* --- list --- */
+
+struct page {
+    const struct catalog *catalog;
+    struct snapshot_list all;
+    size_t profiles, from, limit;
+    struct str source;
+};
+
+/* The highest version of each: the next entry is another's. */
+static bool is_last(const struct catalog *all, size_t i)
+{
+    return all->entries[i].profile &&
+           (i + 1 == all->n || strcmp(all->entries[i].name.id, all->entries[i + 1].name.id) != 0);
+}
+
+static bool is_on(const struct page *p, size_t i)
+{
+    return i >= p->from && i < p->from + p->limit;
+}
+
+static void write_items(struct json_writer *w, struct page *p)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->all.n; i++) {
+        if (p->source.n && !str_eq(p->source, str_from(p->all.p[i]->record.sandbox)))
+            continue;
+        if (is_on(p, n++))
+            write_snapshot(w, &p->all.p[i]->record);
+    }
+    for (size_t i = 0; !p->source.n && i < p->catalog->n; i++)
+        if (is_last(p->catalog, i) && is_on(p, n++))
+            write_profile(w, p->catalog->entries[i].profile);
+    p->profiles = n;
+}
+
+static void answer_page(struct call *c, struct page *p)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(CALL_ANSWER_MAX);
+    struct json_writer w;
+    struct err e;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_begin_object(&w);
+    json_key(&w, STR("items"));
+    json_begin_array(&w);
+    write_items(&w, p);
+    json_end_array(&w);
+    put_number(&w, "total", (int64_t)p->profiles);
+    put_number(&w, "page", (int64_t)(p->from / p->limit) + 1);
+    put_number(&w, "totalPages", (int64_t)((p->profiles + p->limit - 1) / p->limit));
+    json_end_object(&w);
+    if (json_writer_finish(&w, &e) < 0)
+        call_fail(c, &e);
+    else
+        call_answer_bytes(c, 200, "application/json", buf_str(&text));
+}
+
+static void list(struct call *c)
+{
+    struct page p = { .catalog = control_catalog(c->api->control) };
+    uint64_t page = 1, limit = PAGE_DEFAULT;
+
+    if (call_query_number(c, "page", PAGES_MAX, &page) < 0 ||
+        call_query_number(c, "limit", PAGE_MAX, &limit) < 0 ||
+        call_query(c, "sourceSandboxId", &p.source) < 0)
+        return;
+    p.limit = limit ? limit : PAGE_DEFAULT;
+    p.from = (page ? page - 1 : 0) * p.limit;
+    snapshot_list_fill(c, &p.all);
+    answer_page(c, &p);
+    snapshot_list_done(&p.all);
+}
+
+/* --- one --- */
+
+static const struct snapshot *find(struct call *c)
+{
+    const struct snapshot *s = snapshot_find(c->api->control, &c->caller, c->params[0]);
+
+    if (!s)
+        call_fail_with(c, 404, "not_found", "there is no such snapshot");
+    return s;
+}
+
+static void get(struct call *c)
+{
+    AUTO(profile_unrefp_) struct profile *p = NULL;
+    const char *name = arena_dup(&c->arena, c->params[0]);
+    const struct snapshot *s;
+
+    if (strlen(name) < E2B_TEMPLATE_MAX &&
+        catalog_find(control_catalog(c->api->control), str_from(e2b_profile_id(c, name)), &p,
+                     NULL) >= 0) {
+        call_answer(c, 200, write_profile, p);
+        return;
+    }
+    s = find(c);
+    if (s)
+        call_answer(c, 200, write_snapshot, &s->record);
+}
+
+static void activate(struct call *c)
+{
+    const struct snapshot *s = find(c);
+
+    if (s)
+        call_answer(c, 200, write_snapshot, &s->record);
+}
+
+static void remove_snapshot(struct call *c)
+{
+    const struct snapshot *s = find(c);
+
+    if (s)
+        snapshot_delete_for(c, s);
+}
+
+/* --- of a sandbox --- */
+
+struct named {
+    const char *name;
+};
+
+static const struct json_field named_fields[] = {
+    { "name", JSON_KIND_STR, JSON_AT(struct named, name), .max = 63 },
+};
+
+struct taking {
+    struct call *call;
+    struct snapshot_op op;
+};
+
+static void free_state(struct call *c)
+{
+    free(c->state);
+}
+
+static void taken(struct snapshot_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct taking, op)->call;
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        daytona_answer_sandbox(c);
+    call_unref(c);
+}
+
+static void take(struct call *c)
+{
+    struct named q = { 0 };
+    struct taking *t;
+
+    if (!daytona_read(c, named_fields, COUNT_OF(named_fields), &q))
+        return;
+    t = calloc(1, sizeof *t);
+    if (!t)
+        abort();
+    t->call = call_ref(c);
+    t->op = (struct snapshot_op){ .caller = &c->caller, .name = q.name, .done = taken };
+    c->state = t;
+    c->on_end = free_state;
+    sandbox_snapshot(c->sandbox, &t->op);
+}
+
+struct forking {
+    struct call *call;
+    struct fork_op op;
+};
+
+static void forking_end(struct call *c)
+{
+    struct forking *f = c->state;
+
+    if (f->op.made)
+        fork_op_done(&f->op);
+    free(f);
+}
+
+static void forked(struct fork_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct forking, op)->call;
+    struct daytona_shown s = { .call = c };
+
+    if (r >= 0)
+        s.record = op->made[0].record;
+    if (!c->x)
+        ; /* nobody waits for it */
+    else if (r < 0)
+        call_fail(c, e);
+    else if (!s.record ||
+             !control_find_now(c->api->control, &c->caller, str_from(s.record->id), &s.sandbox))
+        call_fail_with(c, 409, "conflict", "the fork was destroyed at once");
+    else
+        call_answer(c, 200, daytona_write_sandbox, &s);
+    if (s.sandbox)
+        sandbox_unref(s.sandbox);
+    call_unref(c);
+}
+
+static void fork_box(struct call *c)
+{
+    struct forking *f = calloc(1, sizeof *f);
+
+    if (!f)
+        abort();
+    f->call = call_ref(c);
+    f->op = (struct fork_op){ .caller = &c->caller, .count = 1, .done = forked };
+    c->state = f;
+    c->on_end = forking_end;
+    sandbox_fork(c->sandbox, &f->op);
+}
+
+const struct route routes_daytona_snapshots[] = {
+    { H1_GET, VERB_READ, DAYTONA "/snapshots", 0, list, .face = &daytona_face },
+    { H1_GET, VERB_READ, DAYTONA "/snapshots/{snapshot}", 0, get, .face = &daytona_face },
+    { H1_DELETE, VERB_DESTROY, DAYTONA "/snapshots/{snapshot}", 0, remove_snapshot,
+      .face = &daytona_face },
+    { H1_POST, VERB_READ, DAYTONA "/snapshots/{snapshot}/activate", 0, activate,
+      .face = &daytona_face },
+    { H1_POST, VERB_CREATE, DAYTONA_ONE "/snapshot", DAYTONA_LIVE | ROUTE_JSON, take,
+      .face = &daytona_face },
+    { H1_POST, VERB_CREATE, DAYTONA_ONE "/fork", DAYTONA_LIVE | ROUTE_JSON, fork_box,
+      .face = &daytona_face },
+    { .path = NULL },
+};
