@@ -9,6 +9,7 @@
 #include "api/inside.h"
 #include "api/mcp_approved.h"
 #include "api/route.h"
+#include "api/ssh_supply.h"
 #include "base/clock.h"
 #include "control/tokens.h"
 #include "json/reader.h"
@@ -186,6 +187,7 @@ static void api_free(struct api *a)
     if (a->server)
         http_server_free(a->server);
     e2b_close(a);
+    ssh_supply_free(a->ssh);
     event_unsubscribe(&a->mcp_events);
     mcp_server_done(&a->mcp);
     metrics_unregister(&a->meters);

@@ -211,18 +211,15 @@ static void client_gone(struct call *c)
     exec_gone(c->state);
 }
 
-void exec_start(struct call *c, const struct process_request *q, const struct exec_face *face,
-                struct ws_session *session)
+static struct exec *exec_new(struct call *c, const struct process_request *q,
+                             const struct exec_face *face)
 {
     struct exec *x = calloc(1, sizeof *x);
-    struct ext_start start;
-    struct err e;
 
     if (!x)
         abort();
     x->call = call_ref(c);
     x->face = face;
-    x->session = session;
     x->request = *q;
     x->op.events = &events;
     x->op.actor = &c->caller.actor;
@@ -232,12 +229,39 @@ void exec_start(struct call *c, const struct process_request *q, const struct ex
     c->state = x;
     c->on_end = exec_end;
     c->on_gone = client_gone;
-    if (process_start_fill(c->sandbox, q, &c->arena, &start, &e) < 0) {
-        face->failed(x, &e);
+    return x;
+}
+
+static void run(struct exec *x, const int *lent, size_t n)
+{
+    struct call *c = x->call;
+    struct ext_start start;
+    struct err e;
+
+    if (process_start_fill(c->sandbox, &x->request, &c->arena, &start, &e) < 0) {
+        x->face->failed(x, &e);
         call_unref(c);
         return;
     }
+    start.flags |= n ? (unsigned)EXT_WHOLE : 0u;
+    start.lent = lent;
+    start.n_lent = n;
     sandbox_run(c->sandbox, &start, &x->op);
+}
+
+void exec_start(struct call *c, const struct process_request *q, const struct exec_face *face,
+                struct ws_session *session)
+{
+    struct exec *x = exec_new(c, q, face);
+
+    x->session = session;
+    run(x, NULL, 0);
+}
+
+void exec_start_lent(struct call *c, const struct process_request *q, const int *lent, size_t n,
+                     const struct exec_face *face)
+{
+    run(exec_new(c, q, face), lent, n);
 }
 
 /* --- stdin --- */

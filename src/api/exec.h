@@ -57,6 +57,10 @@ struct exec {
  * be from inside; NULL for the others. */
 void exec_start(struct call *c, const struct process_request *q, const struct exec_face *face,
                 struct ws_session *session);
+/* The same with descriptors that it finds open (ext_start.lent); they stay the caller's. When it
+ * ends, so does everything it started. */
+void exec_start_lent(struct call *c, const struct process_request *q, const int *lent, size_t n,
+                     const struct exec_face *face);
 void exec_resume(struct exec *x); /* the client takes bytes again */
 void exec_gone(struct exec *x);   /* the client left: so does the program */
 /* Bytes for its stdin; false: it has enough for now, on_input_room tells. */

@@ -38,6 +38,7 @@ static const struct {
                            "reason rule policy protocol tls next generation#" },
     { "EgressVerdict", "!valid? endpoints# problem" },
     { "Port", "!sandbox_id !port# !open?" },
+    { "Ssh", "!sandbox_id !host_key" },
     { "SyncReport", "!sandbox_id !dry_run? !bytes# !counts* !changes[SyncChange]" },
     { "SyncChange", "!action=created|replaced|deleted|overwritten|conflict|kept|sensitive|refused|"
                     "failed|skipped|unstable !path !reason" },

@@ -1,13 +1,17 @@
 #include "api/route.h"
 
 const struct route *const route_tables[] = {
-    routes_sandboxes,  routes_run,       routes_processes,
-    routes_files,      routes_events,    routes_profiles,
-    routes_hosts,      routes_images,    routes_expire,
-    routes_tokens,     routes_sync,      routes_egress,
-    routes_egress_log, routes_peers,     routes_approvals,
-    routes_trust,      routes_snapshots, routes_meta,
-    routes_mcp,        routes_ports,     NULL,
+    routes_sandboxes,  routes_run,
+    routes_processes,  routes_files,
+    routes_events,     routes_profiles,
+    routes_hosts,      routes_images,
+    routes_expire,     routes_tokens,
+    routes_sync,       routes_egress,
+    routes_egress_log, routes_peers,
+    routes_approvals,  routes_trust,
+    routes_snapshots,  routes_meta,
+    routes_mcp,        routes_ports,
+    routes_ssh,        NULL,
 };
 
 bool route_takes(const struct route *r, struct str name)

@@ -17,6 +17,8 @@ const struct verb *const cli_verbs[] = {
     &verb_cp,
     &verb_logs,
     &verb_port,
+    &verb_ssh,
+    &verb_ssh_config,
     &verb_get,
     &verb_list,
     &verb_events,

@@ -8,10 +8,11 @@
 #include "cli/stream.h"
 #include "cli/write.h"
 
-#define PROTOCOL "sandboxer-tcp" /* api/ports.c */
+#define PORT_PROTOCOL "sandboxer-tcp" /* api/ports.c */
 
 enum { SWITCHED = 101 };
 
+/* One descriptor is a socket, for both directions; three are as those of a program. */
 static int take_connection(struct tunnel *t)
 {
     int fds[HTTP_CLIENT_FDS_MAX];
@@ -21,30 +22,29 @@ static int take_connection(struct tunnel *t)
     if (http_client_await_fds(&t->call.client, &e) < 0)
         return call_failed(&t->call, &e);
     n = http_client_take_fds(&t->call.client, fds, COUNT_OF(fds));
-    for (size_t i = 1; i < n; i++)
-        close(fds[i]);
-    if (n == 0) {
+    if (n != 1 && n != 3) {
+        for (size_t i = 0; i < n; i++)
+            close(fds[i]);
         (void)err_set(&e, ERR_UPSTREAM, "the daemon has not handed the connection over");
         return call_failed(&t->call, &e);
     }
-    t->fd = fds[0];
+    t->to = fds[0];
+    t->from = n == 3 ? fds[1] : fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
+    t->said = n == 3 ? fds[2] : -1;
     t->direct = true;
     return 0;
 }
 
-int tunnel_open(struct tunnel *t, const struct verb *v, const struct common *common,
-                const char *sandbox, const char *port)
+int tunnel_upgrade(struct tunnel *t, const char *protocol)
 {
     struct http_client_request q;
     struct err e;
     int status;
 
-    t->fd = -1;
+    t->to = t->from = t->said = -1;
     t->direct = false;
-    call_init(&t->call, v, common, "GET");
-    call_path(&t->call, "/v1/sandboxes/%s/ports/%s", sandbox, port);
     call_field(&t->call, "Connection", "Upgrade");
-    call_field(&t->call, "Upgrade", PROTOCOL);
+    call_field(&t->call, "Upgrade", protocol);
     status = call_connect(&t->call);
     if (!status)
         status = call_request(&t->call, &q);
@@ -61,18 +61,31 @@ int tunnel_open(struct tunnel *t, const struct verb *v, const struct common *com
     }
     if (!t->call.contact.place.tcp)
         return take_connection(t);
-    t->fd = fcntl(t->call.client.fd, F_DUPFD_CLOEXEC, 3);
+    t->to = fcntl(t->call.client.fd, F_DUPFD_CLOEXEC, 3);
+    t->from = fcntl(t->call.client.fd, F_DUPFD_CLOEXEC, 3);
     return 0;
+}
+
+int tunnel_open(struct tunnel *t, const struct verb *v, const struct common *common,
+                const char *sandbox, const char *port)
+{
+    call_init(&t->call, v, common, "GET");
+    call_path(&t->call, "/v1/sandboxes/%s/ports/%s", sandbox, port);
+    return tunnel_upgrade(t, PORT_PROTOCOL);
 }
 
 void tunnel_done(struct tunnel *t)
 {
-    drop_fd(&t->fd);
+    drop_fd(&t->to);
+    drop_fd(&t->from);
+    drop_fd(&t->said);
     call_done(&t->call);
 }
 
 static int prepared(int fd)
 {
+    if (fd < 0)
+        return -1;
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     return fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
@@ -87,31 +100,40 @@ static void write_rest(struct tunnel *t, int to)
         (void)write_all(to, piece, NULL);
 }
 
+/* The other end reads end of file; where the daemon copies, it would take that for our end. */
+static void end_input(struct tunnel *t)
+{
+    if (!t->direct)
+        return;
+    shutdown(t->to, SHUT_WR);
+    drop_fd(&t->to);
+}
+
 void tunnel_relay(struct tunnel *t, int from, int to)
 {
-    static char in_room[STREAM_BUFFER], out_room[STREAM_BUFFER];
-    struct stream in, out;
-    struct pollfd waits[2];
+    static char rooms[3][STREAM_BUFFER];
+    enum { IN, OUT, SAID, N };
+    struct stream streams[N];
+    struct pollfd waits[N];
     bool told = false;
 
     write_rest(t, to);
-    stream_init(&in, from, prepared(t->fd), false, in_room);
-    stream_init(&out, prepared(t->fd), to, true, out_room);
-    while (stream_open(&out)) {
-        stream_poll(&in, &waits[0]);
-        stream_poll(&out, &waits[1]);
-        if (poll(waits, 2, -1) < 0 && errno != EINTR)
+    stream_init(&streams[IN], from, prepared(t->to), false, rooms[IN]);
+    stream_init(&streams[OUT], prepared(t->from), to, true, rooms[OUT]);
+    stream_init(&streams[SAID], prepared(t->said), STDERR_FILENO, true, rooms[SAID]);
+    while (stream_open(&streams[OUT])) {
+        for (int i = 0; i < N; i++)
+            stream_poll(&streams[i], &waits[i]);
+        if (poll(waits, N, -1) < 0 && errno != EINTR)
             break;
-        if (waits[0].revents)
-            stream_move(&in);
-        if (waits[1].revents)
-            stream_move(&out);
-        if (!stream_open(&in) && !told) {
+        for (int i = 0; i < N; i++)
+            if (waits[i].revents)
+                stream_move(&streams[i]);
+        if (!stream_open(&streams[IN]) && !told) {
             told = true;
-            if (t->direct)
-                shutdown(t->fd, SHUT_WR);
+            end_input(t);
         }
     }
-    stream_close(&in);
-    stream_close(&out);
+    for (int i = 0; i < N; i++)
+        stream_close(&streams[i]);
 }

@@ -194,7 +194,9 @@ void sandbox_run(struct sandbox *s, const struct ext_start *start, struct run_op
     op->told_ = op->ended_ = op->counts_ = false;
     op->waits_ = 0;
     sandbox_attach(s);
-    op->r_ = sandbox_check_usable(s, start->what == EXT_PROGRAM ? EXT_CAN_EXEC : EXT_CAN_FILES,
+    op->r_ = sandbox_check_usable(s,
+                                  (start->what == EXT_PROGRAM ? EXT_CAN_EXEC : EXT_CAN_FILES) |
+                                      (start->n_lent ? (unsigned)EXT_CAN_LEND : 0u),
                                   &op->err_);
     if (op->r_ < 0) {
         loop_later(s->control->loop, &op->later_, refused, NULL);

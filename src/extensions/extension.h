@@ -32,6 +32,8 @@ enum {
     EXT_MOUNTS_MAX = 8,
     EXT_STDIO_MAX = 3,
     EXT_ANCESTORS_MAX = 16,
+    EXT_LENT_AT = 4,
+    EXT_LENT_MAX = 40,
 };
 
 enum ext_can {
@@ -46,6 +48,7 @@ enum ext_can {
     EXT_CAN_EGRESS = 1 << 8,   /* all that leaves a box goes through sockets that we serve */
     EXT_CAN_DIAL = 1 << 9,     /* ports inside can be connected to */
     EXT_CAN_IMAGES = 1 << 10,  /* boxes can stand on images of the storage */
+    EXT_CAN_LEND = 1 << 11,    /* programs can be given descriptors, and be ended as a whole */
 };
 
 /* What a caller can choose by. */
@@ -204,7 +207,8 @@ enum {
 enum ext_start_flags {
     EXT_STDIN = 1 << 0,
     EXT_TTY = 1 << 1,
-    EXT_KEEP = 1 << 2, /* survives our death, is found by adopt(), stays until forget() */
+    EXT_KEEP = 1 << 2,  /* survives our death, is found by adopt(), stays until forget() */
+    EXT_WHOLE = 1 << 3, /* its end is that of everything it started; EXT_CAN_LEND */
 };
 
 struct ext_start {
@@ -219,6 +223,8 @@ struct ext_start {
     uint16_t rows, cols;
     int64_t timeout_ns, grace_ns;
     uint64_t cookie;
+    const int *lent; /* sealed memory that a program finds open, from descriptor EXT_LENT_AT on … */
+    size_t n_lent;   /* … at most EXT_LENT_MAX; EXT_CAN_LEND */
 };
 
 enum ext_how { EXT_EXITED, EXT_SIGNALLED, EXT_TIMED_OUT, EXT_LOST /* the box went first */ };

@@ -167,7 +167,7 @@ const struct extension_ops extension_local = {
     .version = SANDBOXER_VERSION,
     .can = EXT_CAN_EXEC | EXT_CAN_FILES | EXT_CAN_REATTACH | EXT_CAN_POOL | EXT_CAN_MOUNTS |
            EXT_CAN_USAGE | EXT_CAN_EGRESS | EXT_CAN_SNAPSHOT | EXT_CAN_PAUSE | EXT_CAN_DIAL |
-           EXT_CAN_IMAGES,
+           EXT_CAN_IMAGES | EXT_CAN_LEND,
     .vector = { .isolation = 1u << ISOLATION_PROCESS,
                 .regions = regions,
                 .languages = languages,

@@ -201,7 +201,8 @@ int local_start_fill(struct str defaults, const struct ext_start *s, struct aren
         .what = operations[s->what],
         .flags = (s->flags & EXT_STDIN ? (uint32_t)CONTROL_STDIN : 0) |
                  (s->flags & EXT_TTY ? (uint32_t)CONTROL_TTY : 0) |
-                 (s->flags & EXT_KEEP ? (uint32_t)CONTROL_KEEP : 0),
+                 (s->flags & EXT_KEEP ? (uint32_t)CONTROL_KEEP : 0) |
+                 (s->flags & EXT_WHOLE ? (uint32_t)CONTROL_WHOLE : 0),
         .uid = u.uid,
         .gid = u.gid,
         .user = u.name,
@@ -214,6 +215,8 @@ int local_start_fill(struct str defaults, const struct ext_start *s, struct aren
         .argv = s->argv,
         .envp = v.list,
         .cookie = s->cookie,
+        .lent = s->lent,
+        .n_lent = s->n_lent,
     };
     return 0;
 }

@@ -17,11 +17,14 @@
 #include "proc/sys.h"
 
 enum { SYNC = 3, EXTRA_VARIABLES = 4 };
+_Static_assert(CONTROL_LENT_AT == SYNC + 1, "what is lent is behind all that is ours");
 
 struct child {
     const struct init_options *options;
     const struct control_start *start;
     int text_fd, sync;
+    int lent[CONTROL_LENT_MAX];
+    int n_lent;
     const char *text, *name, *cwd;
     char **argv, **envp;
     struct passwd_entry user;
@@ -111,9 +114,33 @@ static int make_stdio(struct child *c, struct err *e)
                : 0;
 }
 
+/* Out of the way of the numbers that they, and 0, 1 and 2, are to have. */
+static int set_aside(struct child *c, struct err *e)
+{
+    for (int i = 0; i < c->n_lent; i++) {
+        c->lent[i] = fcntl(c->lent[i], F_DUPFD_CLOEXEC, CONTROL_LENT_AT + CONTROL_LENT_MAX);
+        if (c->lent[i] < 0)
+            return err_sys(e, "arranging descriptors");
+    }
+    return 0;
+}
+
+static int lend(struct child *c, struct err *e)
+{
+    for (int i = 0; i < c->n_lent; i++)
+        if (dup2(c->lent[i], CONTROL_LENT_AT + i) < 0)
+            return err_sys(e, "arranging descriptors");
+    return sys_close_range((unsigned)(CONTROL_LENT_AT + c->n_lent), ~0u) < 0
+               ? err_sys(e, "closing descriptors")
+               : 0;
+}
+
 static int arrange(struct child *c, struct err *e)
 {
-    int r;
+    int r = set_aside(c, e);
+
+    if (r < 0)
+        return r;
 
     /* The sync socket must survive the arrangement of 0, 1, 2 and be the only one left above them.
      */
@@ -126,7 +153,7 @@ static int arrange(struct child *c, struct err *e)
     if (c->sync != SYNC && dup3(c->sync, SYNC, O_CLOEXEC) < 0)
         return err_sys(e, "arranging descriptors");
     c->sync = SYNC;
-    return sys_close_range(SYNC + 1, ~0u) < 0 ? err_sys(e, "closing descriptors") : 0;
+    return lend(c, e);
 }
 
 static bool has_variable(char *const *envp, const char *name)
@@ -250,15 +277,25 @@ static const struct child_step file_steps[] = {
     { "workdir", enter_directory }, { "signals", start_clean }, { "files", run_file_operation },
 };
 
-void exec_child(const struct init_options *o, const struct control_start *s, const char *text,
-                int text_fd, int sync)
+static void take_descriptors(struct child *c, const struct ipc_fds *fds)
 {
-    struct child c = { .options = o, .start = s, .text_fd = text_fd, .sync = sync, .text = text };
+    size_t at = 0;
+
+    c->text_fd = c->start->flags & CONTROL_TEXT_FD ? fds->fd[at++] : -1;
+    while (at < fds->n)
+        c->lent[c->n_lent++] = fds->fd[at++];
+}
+
+void exec_child(const struct init_options *o, const struct control_start *s, const char *text,
+                const struct ipc_fds *fds, int sync)
+{
+    struct child c = { .options = o, .start = s, .sync = sync, .text = text };
     bool program = s->what == CONTROL_PROGRAM;
     const struct child_step *steps = program ? program_steps : file_steps;
     size_t n = program ? COUNT_OF(program_steps) : COUNT_OF(file_steps);
     struct err e = { 0 };
 
+    take_descriptors(&c, fds);
     for (size_t i = 0; i < n; i++)
         if (steps[i].run(&c, &e) < 0)
             exec_fail(c.sync, steps[i].name, &e);

@@ -168,9 +168,9 @@ void dial_serve(int conn, const struct control_dial *asked);
 void usage_read(struct control_used *ret);
 
 /* exec.c: in the forked child; never returns */
-/* The text is in the memfd if there is one. */
+/* The text is in the first of the descriptors with CONTROL_TEXT_FD; the others are lent. */
 void exec_child(const struct init_options *o, const struct control_start *s, const char *text,
-                int text_fd, int sync) __attribute__((noreturn));
+                const struct ipc_fds *fds, int sync) __attribute__((noreturn));
 void exec_fail(int sync, const char *step, const struct err *e) __attribute__((noreturn));
 
 /* Once there are processes to keep: PID 1 may hold more descriptors than what it starts. The number

@@ -70,7 +70,10 @@ static int make_room(const struct control_start *s, struct err *e)
 
 static int check_room(const struct control_start *s, const struct ipc_fds *fds, struct err *e)
 {
-    if (fds->n != (s->flags & CONTROL_TEXT_FD ? 1u : 0u))
+    size_t text = s->flags & CONTROL_TEXT_FD ? 1 : 0;
+    size_t lent = s->flags & CONTROL_LENT ? CONTROL_LENT_MAX : 0;
+
+    if (fds->n < text || fds->n > text + lent)
         return err_set(e, ERR_INVALID, "%zu descriptors with a start", fds->n);
     return make_room(s, e);
 }
@@ -81,7 +84,7 @@ static void fill(struct proc *p, int conn, const struct control_start *s)
     p->tag = s->head.tag;
     p->cookie = s->cookie;
     p->what = (enum control_what)s->what;
-    p->flags = s->flags & (CONTROL_KEEP | CONTROL_TTY | CONTROL_STDIN);
+    p->flags = s->flags & (CONTROL_KEEP | CONTROL_TTY | CONTROL_STDIN | CONTROL_WHOLE);
     if (p->flags & CONTROL_TTY)
         p->flags &= ~(uint32_t)CONTROL_STDIN;
     p->started_ns = clock_read_(CLOCK_BOOTTIME);
@@ -107,7 +110,7 @@ int starts_add(const struct init_options *o, int conn, const struct control_star
         goto failed;
     p->pid = fork_marked();
     if (p->pid == 0)
-        exec_child(o, s, text, fds->n ? fds->fd[0] : -1, sync[1]);
+        exec_child(o, s, text, fds, sync[1]);
     close(sync[1]);
     if (p->pid < 0) {
         close(sync[0]);
@@ -342,8 +345,9 @@ static void note_end(struct proc *p, int status, const struct rusage *used)
     p->end.cpu_ns = ((int64_t)used->ru_utime.tv_sec + used->ru_stime.tv_sec) * NS_PER_S +
                     ((int64_t)used->ru_utime.tv_usec + used->ru_stime.tv_usec) * NS_PER_US;
     p->end.peak_bytes = (int64_t)used->ru_maxrss * 1024;
-    /* After a timeout, what the program left behind is not left to live. */
-    if (p->timed_out)
+    /* After a timeout, what the program left behind is not left to live; nor where that was asked
+     * for. */
+    if (p->timed_out || (p->flags & CONTROL_WHOLE))
         p->killing = true;
 }
 

@@ -123,6 +123,8 @@ static int check_start(const struct control_start *s, size_t n, struct err *e)
                        s->envc);
     if (s->timeout_ns < 0 || s->grace_ns < 0)
         return err_set(e, ERR_INVALID, "a negative timeout");
+    if ((s->flags & CONTROL_LENT) && s->what != CONTROL_PROGRAM)
+        return err_set(e, ERR_INVALID, "descriptors for what is no program");
     if (s->uid == UINT32_MAX || s->gid == UINT32_MAX || (s->mode & ~07777u))
         return err_set(e, ERR_INVALID, "an impossible user, group or mode");
     return check_place_of_text(s, n, e);

@@ -71,6 +71,8 @@ enum {
     CONTROL_WHO_MAX = 128,      /* questions that wait for their turn; of one connection */
     CONTROL_WHO_IS_MAX = 32768, /* bytes of an answer, most of them paths */
     CONTROL_FIRST_ANSWER = 64,  /* types below are requests */
+    CONTROL_LENT_AT = 4,        /* the first descriptor that is lent to a program */
+    CONTROL_LENT_MAX = 40,
 };
 
 enum control_type {
@@ -130,7 +132,10 @@ enum control_start_flags {
     CONTROL_TEXT_FD = 1 << 2,   /* the text is in the attached memfd */
     CONTROL_USER_NAME = 1 << 3, /* the first string is a user's name, looked up inside */
     CONTROL_KEEP = 1 << 4,      /* survives its client; see above */
-    CONTROL_FLAGS_ALL_ = (1 << 5) - 1,
+    CONTROL_LENT = 1 << 5,      /* a program finds the attached descriptors open, as CONTROL_LENT_AT
+                                   and following: sealed memory that it, or what it loads, is in */
+    CONTROL_WHOLE = 1 << 6,     /* its end is that of everything it started */
+    CONTROL_FLAGS_ALL_ = (1 << 7) - 1,
 };
 
 struct control_head {
@@ -301,6 +306,7 @@ struct control_who_is {
 _Static_assert((int)CONTROL_WHO_IS_MAX <= (int)IPC_MESSAGE_MAX &&
                    (int)CONTROL_EXES_MAX <= (int)IPC_FDS_MAX,
                "an answer is one packet");
+_Static_assert((int)CONTROL_LENT_MAX < (int)IPC_FDS_MAX, "a start is one packet");
 
 /* A connection to a port of the sandbox's own loopback. The socket is made inside and belongs
  * there, so nothing is reached that a program inside could not reach as well. The answer is

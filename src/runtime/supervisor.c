@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <netinet/in.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/own.h"
+#include "proc/sealed.h"
 #include "proc/sys.h"
 
 static int add_string(struct buf *b, const char *s)
@@ -44,31 +44,27 @@ static int add_text(struct buf *b, const struct supervisor_start *s, uint32_t *a
                  : 0;
 }
 
-/* Text too long for a packet travels in a sealed memfd. */
-static int text_in_memfd(struct str text, int *ret, struct err *e)
+static int send_start(int sock, const void *m, size_t n, int text, const struct supervisor_start *s,
+                      struct err *e)
 {
-    AUTO_CLOSE int fd = memfd_create("arguments", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fds[IPC_FDS_MAX];
+    size_t n_fds = 0;
 
-    if (fd < 0)
-        return err_sys(e, "making memory for the arguments");
-    while (text.n) {
-        ssize_t n = write(fd, text.p, text.n);
-
-        if (n < 0)
-            return err_sys(e, "writing the arguments");
-        text = (struct str){ text.p + n, text.n - (size_t)n };
-    }
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) < 0)
-        return err_sys(e, "sealing the arguments");
-    *ret = take_fd(&fd);
-    return 0;
+    if (s->n_lent > CONTROL_LENT_MAX)
+        return err_set(e, ERR_TOO_BIG, "%zu descriptors cannot be lent", s->n_lent);
+    if (text >= 0)
+        fds[n_fds++] = text;
+    for (size_t i = 0; i < s->n_lent; i++)
+        fds[n_fds++] = s->lent[i];
+    return ipc_send(sock, m, n, fds, n_fds, e);
 }
 
 int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, struct err *e)
 {
     struct buf m AUTO(buf_done) = BUF_INIT(CONTROL_TEXT_MAX + sizeof(struct control_start));
     struct control_start head = { .what = s->what,
-                                  .flags = s->flags | (s->user ? CONTROL_USER_NAME : 0),
+                                  .flags = s->flags | (s->user ? CONTROL_USER_NAME : 0) |
+                                           (s->n_lent ? CONTROL_LENT : 0),
                                   .uid = s->uid,
                                   .gid = s->gid,
                                   .mode = s->mode,
@@ -89,7 +85,8 @@ int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, s
     size = m.n;
     head.text_size = (uint32_t)(m.n - sizeof head);
     if (m.n > IPC_MESSAGE_MAX) {
-        r = text_in_memfd((struct str){ m.p + sizeof head, head.text_size }, &text, e);
+        /* Text too long for a packet travels in memory. */
+        r = sealed_text((struct str){ m.p + sizeof head, head.text_size }, "arguments", &text, e);
         if (r < 0)
             return r;
         head.flags |= CONTROL_TEXT_FD;
@@ -97,7 +94,7 @@ int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, s
     }
     control_fill(&head.head, CONTROL_START, tag, size);
     memcpy(m.p, &head, sizeof head);
-    return ipc_send(sock, m.p, size, &text, text >= 0 ? 1 : 0, e);
+    return send_start(sock, m.p, size, text, s, e);
 }
 
 int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, enum control_scope scope,

@@ -11,7 +11,7 @@
 
 struct supervisor_start {
     enum control_what what;
-    uint32_t flags; /* enum control_start_flags, without CONTROL_TEXT_FD and CONTROL_USER_NAME */
+    uint32_t flags; /* enum control_start_flags, without CONTROL_TEXT_FD, _USER_NAME and _LENT */
     uint32_t uid, gid;
     const char *user; /* a name to look up inside instead of uid and gid; or NULL */
     uint32_t mode;
@@ -21,6 +21,8 @@ struct supervisor_start {
     const char *const *argv; /* NULL-terminated; for file operations, the paths */
     const char *const *envp; /* NULL-terminated, or NULL */
     uint64_t cookie;         /* by which a client that comes back knows it */
+    const int *lent;         /* descriptors that a program finds open: CONTROL_LENT */
+    size_t n_lent;           /* at most CONTROL_LENT_MAX */
 };
 
 /* Sends the request; what becomes of it arrives under the tag. */

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "box.h"
+#include "proc/sealed.h"
 #include "proc/sys.h"
 
 BOX_TEST(exit_statuses_and_both_outputs)
@@ -241,6 +242,49 @@ BOX_TEST(more_arguments_than_a_sandbox_takes)
     box_open(&b);
     CHECK_INT(supervisor_start(b.control, 99, &s, &e), -ERR_TOO_BIG);
     box_ping(&b);
+    box_close(&b);
+}
+
+/* As many as there may be, at their numbers, beside a text that is in memory too. */
+BOX_TEST(a_program_finds_what_it_is_lent)
+{
+    static char filler[IPC_MESSAGE_MAX];
+    static const char *const argv[] = {
+        "/bin/sh", "-c", "cat /proc/self/fd/4 /proc/self/fd/43; ls /proc/self/fd | wc -l", filler,
+        NULL
+    };
+    struct supervisor_start s = { .what = CONTROL_PROGRAM, .argv = argv };
+    int lent[CONTROL_LENT_MAX + 1];
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+    struct err e;
+
+    memset(filler, 'x', sizeof filler - 1);
+    for (int i = 0; i <= CONTROL_LENT_MAX; i++)
+        CHECK_OK(sealed_text(i == 0 ? STR("first\n") : STR("other\n"), "lent", &lent[i], &e), e);
+    box_open(&b);
+    s.lent = lent;
+    s.n_lent = CONTROL_LENT_MAX;
+    box_run(&b, &s, STR(""), &o);
+    CHECK_STR(buf_str(&o.out), "first\nother\n44\n"); /* 0 to 2, the directory's, and all of them */
+    s.n_lent++;
+    CHECK_INT(supervisor_start(b.control, 99, &s, &e), -ERR_TOO_BIG);
+    box_close(&b);
+    for (int i = 0; i <= CONTROL_LENT_MAX; i++)
+        close(lent[i]);
+}
+
+BOX_TEST(an_end_can_be_that_of_all)
+{
+    struct supervisor_start s = sh_start("setsid sleep 1000 >/dev/null 2>&1 & exit 3");
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_open(&b);
+    s.flags |= CONTROL_WHOLE;
+    box_run(&b, &s, STR(""), &o);
+    CHECK_INT(o.end.status, 3);
+    CHECK_SH(&b, "grep -lx sleep /proc/[0-9]*/comm", 1, "");
     box_close(&b);
 }
 

@@ -209,17 +209,32 @@ BREAK(text_behind, m.start.text_at = (uint32_t)size + 1)
 BREAK(text_at_far, m.start.text_at = UINT32_MAX)
 BREAK(user_name, m.start.flags = CONTROL_USER_NAME)
 BREAK(text_twice, m.start.flags = CONTROL_TEXT_FD)
+BREAK(lent_to_no_program, m.start.what = CONTROL_READ; m.start.flags = CONTROL_LENT)
 
 TEST(starts_that_are_wrong_in_one_place)
 {
     static void (*const damages[])(void) = {
-        break_no_argument, break_argc,          break_argc_far,
-        break_envc,        break_envc_far,      break_counts_that_wrap,
-        break_timeout,     break_grace,         break_uid,
-        break_gid,         break_mode,          break_text_size,
-        break_user_name,   break_text_size_far, break_no_end,
-        break_text_twice,  break_text_at,       break_text_before,
-        break_text_behind, break_text_at_far,
+        break_no_argument,
+        break_argc,
+        break_argc_far,
+        break_envc,
+        break_envc_far,
+        break_counts_that_wrap,
+        break_timeout,
+        break_grace,
+        break_uid,
+        break_gid,
+        break_mode,
+        break_text_size,
+        break_user_name,
+        break_text_size_far,
+        break_no_end,
+        break_text_twice,
+        break_lent_to_no_program,
+        break_text_at,
+        break_text_before,
+        break_text_behind,
+        break_text_at_far,
     };
 
     for (size_t i = 0; i < COUNT_OF(damages); i++) {

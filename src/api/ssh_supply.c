@@ -1,0 +1,94 @@
+#include "api/ssh_supply.h"
+
+#include <stdlib.h>
+
+#include "api/inside.h"
+#include "base/own.h"
+#include "loop/list.h"
+#include "work/work.h"
+
+struct ssh_supply {
+    struct ssh_kit *kit; /* NULL: none yet */
+    struct list orders;
+    bool busy;   /* the job is the pool's, and with it all below */
+    bool orphan; /* freed when that is over */
+    struct work_job job;
+    struct ssh_kit *checked, *made;
+    int r;
+    struct err err;
+};
+
+/* On a thread: looks at the files, and reads them if they have changed. */
+static void look(struct work_job *j)
+{
+    struct ssh_supply *s = container_of(j, struct ssh_supply, job);
+
+    s->made = NULL;
+    s->r = s->checked && ssh_kit_fresh(s->checked) ? 0 : ssh_kit_make(&s->made, &s->err);
+}
+
+static void tell_all(struct ssh_supply *s)
+{
+    struct list now = { 0 };
+
+    list_move(&s->orders, &now);
+    for (struct link *m; (m = list_take(&now));) {
+        struct ssh_order *o = container_of(m, struct ssh_order, link_);
+
+        o->done(o, s->r, s->r < 0 ? &s->err : NULL, s->r < 0 ? NULL : s->kit);
+    }
+}
+
+static void looked(struct work_job *j, enum work_end end)
+{
+    struct ssh_supply *s = container_of(j, struct ssh_supply, job);
+
+    s->busy = false;
+    if (end == WORK_RAN && s->made) {
+        ssh_kit_free(s->kit);
+        s->kit = take_ptr(s->made);
+    } else if (end != WORK_RAN) {
+        s->r = err_set(&s->err, ERR_BUSY, "the daemon is ending");
+    }
+    if (s->orphan)
+        ssh_supply_free(s);
+    else
+        tell_all(s);
+}
+
+static struct ssh_supply *supply_of(struct api *a)
+{
+    if (!a->ssh) {
+        a->ssh = calloc(1, sizeof *a->ssh);
+        if (!a->ssh)
+            abort();
+    }
+    return a->ssh;
+}
+
+void ssh_supply_order(struct api *a, struct ssh_order *o)
+{
+    struct ssh_supply *s = supply_of(a);
+
+    list_append(&s->orders, &o->link_);
+    if (s->busy)
+        return;
+    s->checked = s->kit;
+    s->r = work_submit(control_work(a->control), &s->job, NULL, look, looked, &s->err);
+    if (s->r < 0)
+        tell_all(s);
+    else
+        s->busy = true;
+}
+
+void ssh_supply_free(struct ssh_supply *s)
+{
+    if (!s)
+        return;
+    if (s->busy) {
+        s->orphan = true;
+        return;
+    }
+    ssh_kit_free(s->kit);
+    free(s);
+}

@@ -1,0 +1,218 @@
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/own.h"
+#include "cli/body.h"
+#include "cli/show.h"
+#include "cli/ssh_key.h"
+#include "cli/ssh_settings.h"
+#include "cli/tunnel.h"
+#include "cli/verbs.h"
+
+#define PROTOCOL "sandboxer-ssh" /* api/ssh.c */
+
+enum { KEY_LINE_MAX = 4096, COMMAND_MAX = 1 << 20, SETTINGS_MAX = 32 };
+
+struct ssh_options {
+    struct common common;
+    const char *user;
+    struct option_list forwards;
+    bool agent, tty, stdio, host_key;
+};
+
+#define AT(member) .at = offsetof(struct ssh_options, member)
+
+static const struct option_spec options[] = {
+    { "user", 'u', "USER", "name or number inside (default: the profile's)", .kind = OPTION_TEXT,
+      AT(user) },
+    { "forward", 'L', "[ADDRESS:]PORT:HOST:PORT",
+      "listen here and connect from inside the sandbox; can be repeated", .kind = OPTION_LIST,
+      AT(forwards) },
+    { "agent", 'A', NULL, "let the sandbox use your agent's keys while you are connected",
+      .kind = OPTION_FLAG, AT(agent) },
+    { "tty", 't', NULL, "a terminal for the command, too", .kind = OPTION_FLAG, AT(tty) },
+    { "stdio", 0, NULL, "speak SSH on stdin and stdout, for ssh's ProxyCommand",
+      .kind = OPTION_FLAG, AT(stdio) },
+    { "host-key", 0, NULL, "print the sandbox's key, for ssh's KnownHostsCommand",
+      .kind = OPTION_FLAG, AT(host_key) },
+};
+
+static int failed(const struct verb *v, const struct err *e)
+{
+    say("%s: %s", v->name, e->msg);
+    return EXIT_OURS;
+}
+
+/* --- the sandbox's host key --- */
+
+/* Also whether there is such a sandbox at all. */
+static int find_host_key(const struct verb *v, const struct common *common, const char *id,
+                         bool print)
+{
+    AUTO(call_done) struct call c;
+    const struct json *key;
+    int status;
+
+    call_init(&c, v, common, "GET");
+    call_path(&c, "/v1/sandboxes/%s/ssh", id);
+    status = call_run(&c);
+    if (status || !print)
+        return status;
+    key = show_at(c.answer, "host_key");
+    if (!key || key->type != JSON_STR)
+        return EXIT_OURS;
+    printf("* " STR_FMT "\n",
+           STR_ARG(key->s)); /* whatever ssh calls it: it is the one we asked for */
+    return fflush(stdout) == 0 ? 0 : EXIT_OURS;
+}
+
+/* --- one connection on stdin and stdout --- */
+
+static int connect_stdio(const struct verb *v, const struct ssh_options *o, const char *id)
+{
+    AUTO(buf_done) struct buf key = BUF_INIT(KEY_LINE_MAX);
+    struct json_writer *w;
+    struct tunnel t;
+    struct err e;
+    int status;
+
+    if (ssh_key_public(&key, &e) < 0)
+        return failed(v, &e);
+    signal(SIGPIPE, SIG_IGN);
+    call_init(&t.call, v, &o->common, "POST");
+    call_path(&t.call, "/v1/sandboxes/%s/ssh", id);
+    w = call_json(&t.call);
+    json_begin_object(w);
+    body_text(w, "public_key", key.p);
+    body_text(w, "user", o->user && strcmp(o->user, SSH_USUAL_USER) != 0 ? o->user : NULL);
+    body_flag(w, "agent", o->agent);
+    json_end_object(w);
+    status = tunnel_upgrade(&t, PROTOCOL);
+    if (!status)
+        tunnel_relay(&t, STDIN_FILENO, STDOUT_FILENO);
+    tunnel_done(&t);
+    return status;
+}
+
+/* --- ssh itself --- */
+
+struct words {
+    char *list[2 * SETTINGS_MAX + 2 * OPTION_LIST_MAX + 16];
+    size_t n;
+    struct arena arena;
+};
+
+static void add(struct words *w, const char *word)
+{
+    char *copy = arena_dup(&w->arena, str_from(word));
+
+    if (!copy || w->n + 1 >= COUNT_OF(w->list))
+        abort(); /* settings are few, and options limited */
+    w->list[w->n++] = copy;
+}
+
+static void add_setting(void *user, const char *name, const char *value)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(4 * PATH_MAX);
+
+    if (buf_addf(&text, "%s=%s", name, value) < 0)
+        abort();
+    add(user, "-o");
+    add(user, text.p);
+}
+
+static int run_ssh(const struct verb *v, const struct ssh_options *o, const char *id,
+                   char **command)
+{
+    static struct words w = { .arena = ARENA_INIT(COMMAND_MAX) };
+    char key[PATH_MAX];
+    const struct ssh_settings s = {
+        .key = key, .server = o->common.server, .user = o->user, .agent = o->agent
+    };
+    struct err e;
+
+    if (ssh_key_ensure(key, sizeof key, &e) < 0)
+        return failed(v, &e);
+    add(&w, "ssh");
+    add(&w, "-F");
+    add(&w, "none");
+    if (ssh_settings_each(&s, add_setting, &w, &e) < 0)
+        return failed(v, &e);
+    for (size_t i = 0; i < o->forwards.n; i++) {
+        add(&w, "-L");
+        add(&w, o->forwards.p[i]);
+    }
+    if (o->tty)
+        add(&w, "-t");
+    add(&w, "--");
+    add(&w, id);
+    for (; *command; command++)
+        add(&w, *command);
+    execvp(w.list[0], w.list);
+    (void)err_sys(&e, "starting ssh (Debian: openssh-client)");
+    return failed(v, &e);
+}
+
+/* --- the beginning --- */
+
+/* "sbx-4k7" is a host's name for sbx_4k7. What is no name of either kind never reaches ssh, which
+ * would take it for an option. */
+static bool find_id(const char *name, char *out, size_t cap)
+{
+    bool host = strncmp(name, "sbx-", 4) == 0;
+    const char *rest = host ? name + 4 : name;
+
+    if (host && strncmp(rest, "sbx_", 4) == 0)
+        host = false;
+    if (strspn(rest, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(rest) || !rest[0])
+        return false;
+    return snprintf(out, cap, "%s%s", host ? "sbx_" : "", rest) < (int)cap;
+}
+
+static int run(const struct verb *v, int argc, char **argv)
+{
+    static struct ssh_options o;
+    char id[64];
+    int status;
+
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    if (!find_id(argv[0], id, sizeof id))
+        return verb_misused(v, "'%.80s' is no id of a sandbox", argv[0]);
+    argv += argv[1] && strcmp(argv[1], "--") == 0 ? 2 : 1;
+    if ((o.stdio || o.host_key) && argv[0])
+        return verb_misused(v, "too many arguments");
+    if (o.stdio)
+        return connect_stdio(v, &o, id);
+    status = find_host_key(v, &o.common, id, o.host_key);
+    return status || o.host_key ? status : run_ssh(v, &o, id, argv);
+}
+
+const struct verb verb_ssh = {
+    .name = "ssh",
+    .arguments = "ID [--] [COMMAND [ARGUMENT…]]",
+    .summary = "log in to a sandbox with OpenSSH",
+    .text =
+        "Starts ssh, and inside, for this connection, the machine's sshd: nothing needs to be\n"
+        "installed or listen there, and no port is opened anywhere. Your key is made when it is\n"
+        "first needed; the sandbox's is checked. The program is a shell's command, as with ssh.\n"
+        "When we go away, everything started over the connection is ended.\n"
+        "\n"
+        "Exit status: the command's own; 255 if ssh failed; 125 if sandboxer did.\n"
+        "\n"
+        "  sandboxer ssh sbx_4k7\n"
+        "  sandboxer ssh sbx_4k7 -- 'cd src && make'\n"
+        "  sandboxer ssh -L 8080:localhost:80 sbx_4k7\n"
+        "  sandboxer ssh-config >> ~/.ssh/config && scp notes sbx_4k7:\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .run = run,
+    .flags = VERB_REMOTE | VERB_COMMAND,
+    .min_arguments = 1,
+    .max_arguments = ARGUMENTS_ANY,
+    .complete = COMPLETE_SANDBOX,
+};

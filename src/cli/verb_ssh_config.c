@@ -1,0 +1,68 @@
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/own.h"
+#include "cli/ssh_key.h"
+#include "cli/ssh_settings.h"
+#include "cli/verbs.h"
+
+struct ssh_config_options {
+    struct common common;
+    bool agent;
+};
+
+#define AT(member) .at = offsetof(struct ssh_config_options, member)
+
+static const struct option_spec options[] = {
+    { "agent", 'A', NULL, "let sandboxes use your agent's keys while you are connected",
+      .kind = OPTION_FLAG, AT(agent) },
+};
+
+static void print(void *user, const char *name, const char *value)
+{
+    (void)user;
+    printf("    %s %s\n", name, value);
+}
+
+static int run(const struct verb *v, int argc, char **argv)
+{
+    struct ssh_config_options o = { 0 };
+    char key[PATH_MAX];
+    struct ssh_settings s = { .key = key };
+    struct err e;
+    int status;
+
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    s.server = o.common.server;
+    s.agent = o.agent;
+    if (ssh_key_ensure(key, sizeof key, &e) < 0) {
+        say("%s: %s", v->name, e.msg);
+        return EXIT_OURS;
+    }
+    printf("Host sbx-* sbx_*\n");
+    if (ssh_settings_each(&s, print, NULL, &e) < 0) {
+        say("%s: %s", v->name, e.msg);
+        return EXIT_OURS;
+    }
+    return fflush(stdout) == 0 ? 0 : EXIT_OURS;
+}
+
+const struct verb verb_ssh_config = {
+    .name = "ssh-config",
+    .summary = "print what ssh needs to know of sandboxes",
+    .text =
+        "Lines for ~/.ssh/config, good for every sandbox of this daemon, also later ones: ssh,\n"
+        "scp, sftp, rsync, git and editors reach a sandbox by its id then, or by sbx- and what\n"
+        "follows the underscore in it. Makes a key for you if there is none yet.\n"
+        "\n"
+        "  sandboxer ssh-config >> ~/.ssh/config\n"
+        "  ssh sbx_4k7\n"
+        "  rsync -a src/ sbx-4k7:src/\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .run = run,
+    .flags = VERB_REMOTE,
+    .min_arguments = 0,
+    .max_arguments = 0,
+};

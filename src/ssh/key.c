@@ -1,0 +1,185 @@
+#include "ssh/key.h"
+
+#include "base/own.h"
+#include "crypto/encode.h"
+#include "crypto/secret.h"
+
+enum { BLOB_MAX = SSH_KEY_LINE_MAX, PADDING = 8 };
+
+#define ED25519 STR("ssh-ed25519")
+
+/* --- the wire's strings: a length of four bytes, and the bytes --- */
+
+static int put_u32(struct buf *b, size_t n)
+{
+    const char bytes[] = { (char)(n >> 24), (char)(n >> 16), (char)(n >> 8), (char)n };
+
+    return buf_add(b, (struct str){ bytes, sizeof bytes });
+}
+
+static int put_str(struct buf *b, struct str s)
+{
+    int r = put_u32(b, s.n);
+
+    return r < 0 ? r : buf_add(b, s);
+}
+
+static bool take_str(struct str *rest, struct str *ret)
+{
+    const unsigned char *p = (const unsigned char *)rest->p;
+    size_t n;
+
+    if (rest->n < 4)
+        return false;
+    n = (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
+    if (n > rest->n - 4)
+        return false;
+    *ret = (struct str){ rest->p + 4, n };
+    *rest = (struct str){ rest->p + 4 + n, rest->n - 4 - n };
+    return true;
+}
+
+/* --- what others send --- */
+
+static const char *const types[] = {
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "ssh-rsa",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+};
+
+static bool is_type(struct str s)
+{
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        if (str_eq(s, str_from(types[i])))
+            return true;
+    return false;
+}
+
+/* Strings to the end, of which the first is the type and another is there. */
+static bool is_blob(struct str rest, struct str type)
+{
+    struct str part;
+    size_t n = 0;
+
+    while (rest.n) {
+        if (!take_str(&rest, &part) || (n == 0 && !str_eq(part, type)))
+            return false;
+        n++;
+    }
+    return n >= 2;
+}
+
+int ssh_public_key_read(struct str line, struct buf *ret, struct err *e)
+{
+    AUTO(buf_done) struct buf blob = BUF_INIT(BLOB_MAX);
+    struct str type, text, rest;
+
+    line = str_trim(line);
+    rest = str_cut(line, ' ', &type);
+    str_cut(rest, ' ', &text);
+    if (line.n > SSH_KEY_LINE_MAX || str_find(line, '\n') < line.n || !is_type(type) || !text.n)
+        return err_set(e, ERR_INVALID,
+                       "it is no public key of OpenSSH: a line as in id_ed25519.pub is");
+    if (crypto_unbase64(text, &blob, NULL) < 0 || !is_blob(buf_str(&blob), type))
+        return err_set(e, ERR_INVALID, "it is damaged: what follows " STR_FMT " is no such key",
+                       STR_ARG(type));
+    if (buf_addf(ret, STR_FMT " " STR_FMT, STR_ARG(type), STR_ARG(text)) < 0)
+        return err_set(e, ERR_TOO_BIG, "a public key takes more than %zu bytes", ret->max);
+    return 0;
+}
+
+/* --- ours --- */
+
+static struct str bytes_of(const unsigned char *p, size_t n)
+{
+    return (struct str){ (const char *)p, n };
+}
+
+static int put_public(const unsigned char *public, struct buf *b)
+{
+    int r = put_str(b, ED25519);
+
+    return r < 0 ? r : put_str(b, bytes_of(public, CRYPTO_SIGN_KEY_SIZE));
+}
+
+int ssh_public_key_write(const unsigned char key[static CRYPTO_SIGN_KEY_SIZE], struct buf *ret)
+{
+    AUTO(buf_done) struct buf blob = BUF_INIT(128);
+    unsigned char public[CRYPTO_SIGN_KEY_SIZE];
+    int r;
+
+    crypto_sign_public(key, public);
+    r = put_public(public, &blob);
+    if (r >= 0)
+        r = buf_addf(ret, STR_FMT " ", STR_ARG(ED25519));
+    return r < 0 ? r : crypto_base64(buf_str(&blob), ret);
+}
+
+/* The part that would be encrypted; a file without a passphrase has the same number twice in front
+ * of it, whichever, and is padded to a block. */
+static int put_private(const unsigned char *key, const unsigned char *public, struct buf *b)
+{
+    unsigned char both[2 * CRYPTO_SIGN_KEY_SIZE];
+    int r;
+
+    memcpy(both, key, CRYPTO_SIGN_KEY_SIZE);
+    memcpy(both + CRYPTO_SIGN_KEY_SIZE, public, CRYPTO_SIGN_KEY_SIZE);
+    r = put_u32(b, 0);
+    if (r >= 0)
+        r = put_u32(b, 0);
+    if (r >= 0)
+        r = put_public(public, b);
+    if (r >= 0)
+        r = put_str(b, bytes_of(both, sizeof both));
+    crypto_wipe(both, sizeof both);
+    if (r >= 0)
+        r = put_str(b, STR(""));
+    for (char pad = 1; r >= 0 && b->n % PADDING; pad++)
+        r = buf_add_c(b, pad);
+    return r;
+}
+
+static int put_file(const unsigned char *public, struct str private, struct buf *b)
+{
+    AUTO(buf_done) struct buf blob = BUF_INIT(128);
+    int r = put_public(public, &blob);
+
+    if (r >= 0)
+        r = buf_add(b, (struct str){ "openssh-key-v1", sizeof "openssh-key-v1" });
+    if (r >= 0)
+        r = put_str(b, STR("none")); /* cipher, the way to its key, and options of that */
+    if (r >= 0)
+        r = put_str(b, STR("none"));
+    if (r >= 0)
+        r = put_str(b, STR(""));
+    if (r >= 0)
+        r = put_u32(b, 1); /* key */
+    if (r >= 0)
+        r = put_str(b, buf_str(&blob));
+    return r < 0 ? r : put_str(b, private);
+}
+
+int ssh_private_key_write(const unsigned char key[static CRYPTO_SIGN_KEY_SIZE], struct buf *ret)
+{
+    AUTO(buf_done) struct buf private = BUF_INIT(512), file = BUF_INIT(1024);
+    unsigned char public[CRYPTO_SIGN_KEY_SIZE];
+    int r;
+
+    crypto_sign_public(key, public);
+    r = put_private(key, public, &private);
+    if (r >= 0)
+        r = put_file(public, buf_str(&private), &file);
+    if (r >= 0)
+        r = buf_addf(ret, "-----BEGIN OPENSSH PRIVATE KEY-----\n");
+    if (r >= 0)
+        r = crypto_base64(buf_str(&file), ret);
+    if (r >= 0)
+        r = buf_addf(ret, "\n-----END OPENSSH PRIVATE KEY-----\n");
+    crypto_wipe(private.p, private.n);
+    crypto_wipe(file.p, file.n);
+    return r;
+}
