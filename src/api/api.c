@@ -7,7 +7,8 @@
 #include "api/e2b/e2b.h"
 #include "api/guard.h"
 #include "api/inside.h"
-#include "api/mcp_approved.h"
+#include "api/mcp.h"
+#include "api/replay.h"
 #include "api/route.h"
 #include "api/ssh_supply.h"
 #include "base/clock.h"
@@ -144,7 +145,7 @@ static bool admit(struct call *c)
 {
     struct err e;
 
-    if (c->route->flags & ROUTE_LONG) {
+    if (c->approved || c->route->flags & ROUTE_LONG) {
         list_append(&c->api->listening, &c->listening);
         return true;
     }
@@ -184,6 +185,7 @@ static void on_request(struct http_exchange *x)
 
 static void api_free(struct api *a)
 {
+    replays_close(a);
     if (a->server)
         http_server_free(a->server);
     e2b_close(a);
@@ -206,11 +208,8 @@ static int open_trust(struct api *a, struct err *e)
                                        .failure = a->config->trust.failure,
                                        .silence_ns = a->config->trust.silence,
                                        .grace_ns = a->config->trust.grace };
-    const struct trust_runner runner = { .run = mcp_run_approved, .user = a };
-    int r = trust_open(&setup, &a->trust, e);
-    if (r >= 0)
-        trust_set_runner(a->trust, &runner);
-    return r;
+
+    return trust_open(&setup, &a->trust, e);
 }
 
 void api_reload(struct api *a)
@@ -258,6 +257,7 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
         return r;
     }
     control_subscribe(s->control, &a->mcp_events, mcp_event);
+    trust_set_runner(a->trust, &(struct trust_runner){ .run = approved_run, .user = a });
     *ret = a;
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "api/guard.h"
 #include "api/inside.h"
+#include "api/replay.h"
 #include "api/route.h"
 #include "control/tokens.h"
 #include "http/origin.h"
@@ -184,6 +185,8 @@ bool call_authenticate(struct call *c)
     }
     if (c->route->face && c->route->face->authenticate)
         return c->route->face->authenticate(c);
+    if (replay_identify(c))
+        return call_may_use(c);
     if (p->is_unix) {
         by_uid(c, p->cred.uid);
         return guard_identify(c) && call_may_use(c);

@@ -193,6 +193,7 @@ static const struct {
     [ERR_SYS] = { 500, "system", "System error" },
     [ERR_BUG] = { 500, "bug", "Internal error" },
     [ERR_QUOTA] = { 429, "quota", "Quota reached" },
+    [ERR_PAUSED] = { 409, "paused", "Paused" },
 };
 
 int problem_status(enum err_code code)

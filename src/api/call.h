@@ -38,6 +38,8 @@ struct call {
     bool in_flight;                  /* counted as one of requests_in_flight */
     bool one_shot;                   /* … made for this call, and destroyed with it */
     struct guard *guard;             /* of a peer; NULL: it is none's */
+    bool approved;                   /* it waited for a master, and is made again */
+    bool body_taken;                 /* of a route that streams: body is all of it */
     void *state;                     /* the handler's own, freed by on_end */
     void (*on_gone)(struct call *c); /* the client left before it was answered; may be NULL */
     void (*on_end)(struct call *c);  /* just before the call is freed; may be NULL */

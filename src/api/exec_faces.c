@@ -3,7 +3,12 @@
 
 #include "crypto/encode.h"
 
-enum { CONTROL_LINE_MAX = 4096, LINE_MAX_BYTES = 1 << 20, COLLECT_MAX = 1 << 20 };
+enum {
+    CONTROL_LINE_MAX = 4096,
+    LINE_MAX_BYTES = 1 << 20,
+    COLLECT_MAX = 1 << 20,
+    COLLECT_KEPT_MAX = 64 << 10
+};
 
 /* --- lines --- */
 
@@ -111,8 +116,8 @@ const struct exec_face exec_ndjson = {
 
 static bool collect_started(struct exec *x)
 {
-    buf_init(&x->out[0], COLLECT_MAX);
-    buf_init(&x->out[1], COLLECT_MAX);
+    for (int i = 0; i < 2; i++) /* what is kept on disk is less */
+        buf_init(&x->out[i], x->call->approved ? COLLECT_KEPT_MAX : COLLECT_MAX);
     return true;
 }
 

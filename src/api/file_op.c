@@ -173,7 +173,8 @@ static void move_input(struct file_op *f)
             buf_drop(&f->pending, (size_t)n);
         } else if (errno == EAGAIN) {
             loop_fd_start(f->call->api->loop, &f->input, f->in, LOOP_WRITE, on_room, NULL);
-            http_body_pause(f->call->x);
+            if (!f->body_over)
+                http_body_pause(f->call->x);
             return;
         } else if (errno != EINTR) {
             close_input(f); /* it takes no more: its end says why */
@@ -194,23 +195,45 @@ static void on_room(struct loop_fd *s, unsigned events)
         http_body_resume(f->call->x);
 }
 
-static void on_body(struct http_exchange *x, struct str data)
+/* No data is the end. */
+static int add_piece(struct file_op *f, struct str data)
 {
-    struct call *c = http_state(x);
-    struct file_op *f = c->state;
     char head[EXT_CHUNK_HEAD];
     int r = 0;
 
-    f->body_over = data.n == 0;
-    if (f->in < 0)
-        return;
     if (f->face->framed) {
         ext_chunk_head((uint32_t)data.n, head);
         r = buf_add(&f->pending, (struct str){ head, sizeof head });
     }
-    if (r >= 0)
-        r = buf_add(&f->pending, data);
-    if (r < 0) { /* pieces are small and paused: this cannot be, and must not be written */
+    return r < 0 ? r : buf_add(&f->pending, data);
+}
+
+/* A body that was looked at before; it is short. */
+static void take_whole(struct file_op *f)
+{
+    struct str rest = f->call->body;
+
+    while (rest.n) {
+        size_t n = rest.n < PIECE ? rest.n : PIECE;
+
+        if (add_piece(f, (struct str){ rest.p, n }) < 0)
+            return; /* it breaks off, and changes nothing */
+        rest = (struct str){ rest.p + n, rest.n - n };
+    }
+    f->body_over = add_piece(f, STR("")) >= 0;
+    move_input(f);
+}
+
+static void on_body(struct http_exchange *x, struct str data)
+{
+    struct call *c = http_state(x);
+    struct file_op *f = c->state;
+
+    f->body_over = data.n == 0;
+    if (f->in < 0)
+        return;
+    if (add_piece(f, data) <
+        0) { /* pieces are small and paused: this cannot be, and must not be written */
         f->body_over = false;
         close_input(f);
         return;
@@ -244,7 +267,9 @@ static void on_started(struct run_op *op, int r, const struct err *e)
     }
     if (f->face->type)
         loop_fd_start(c->api->loop, &f->output, f->out, LOOP_READ, on_output, NULL);
-    if (f->face->input)
+    if (f->face->input && c->body_taken)
+        take_whole(f);
+    else if (f->face->input)
         http_stream(c->x, on_body);
 }
 

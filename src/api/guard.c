@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/inside.h"
+#include "api/replay.h"
 #include "api/route.h"
 #include "trust/peers.h"
 
@@ -29,7 +30,8 @@ struct guard {
     struct peer *peer; /* referenced */
     struct trust_op op;
     struct trust_capabilities sandbox;
-    struct json args;
+    struct json *members; /* with room for all … */
+    struct json args;     /* … that are there so far */
 };
 
 bool guard_identify(struct call *c)
@@ -77,6 +79,7 @@ void caller_narrow(struct caller *who, const struct peer *p, struct arena *a)
 
     peer_caller(p, &peer);
     who->verbs &= peer.verbs;
+    who->peer = true;
     who->admin = who->host_paths = false;
     for (size_t i = 0; i < peer.labels.n; i++)
         caller_label(who, peer.labels.p[i].key, peer.labels.p[i].value, a);
@@ -114,25 +117,80 @@ static struct json text_member(const char *key, struct str value)
     return (struct json){ .type = JSON_STR, .key = str_from(key), .s = value };
 }
 
-/* The arguments, as the tool of that name would have them: the body's, and what the path says. */
+static void add_arg(struct guard *g, struct json v)
+{
+    if (!json_get(&g->args, v.key))
+        g->members[g->args.list.n++] = v;
+}
+
+/* False: a parameter is not what one can be. */
+static bool add_query(struct guard *g)
+{
+    struct call *c = g->call;
+    struct str rest = c->query, name, value;
+    struct url_pair p;
+    struct err e;
+
+    while (url_next(&rest, &p)) {
+        if (url_decode(p.name, true, &c->arena, &name, &e) < 0 ||
+            url_decode(p.value, true, &c->arena, &value, &e) < 0) {
+            call_fail(c, &e);
+            return false;
+        }
+        add_arg(g, (struct json){ .type = JSON_STR, .key = name, .s = value });
+    }
+    return true;
+}
+
+static size_t count_pairs(struct str query)
+{
+    struct url_pair p;
+    size_t n = 0;
+
+    while (url_next(&query, &p))
+        n++;
+    return n;
+}
+
+/* The arguments, as the tool of that name would have them: what the path and the query say, and the
+ * body's. False: it is answered. */
 static bool make_args(struct guard *g)
 {
     struct call *c = g->call;
-    size_t n = 0, body = c->json && c->json->type == JSON_OBJECT ? c->json->list.n : 0;
-    struct json *all = arena_array(&c->arena, body + 2, sizeof *all);
-    struct str path;
+    size_t body = c->json && c->json->type == JSON_OBJECT ? c->json->list.n : 0;
+    struct json content[2];
 
-    if (!all)
+    g->members = arena_array(&c->arena, body + count_pairs(c->query) + 3, sizeof *g->members);
+    if (!g->members) {
+        call_fail_with(c, 413, "too_big", "the request has too many members");
         return false;
+    }
+    g->args = (struct json){ .type = JSON_OBJECT, .list = { g->members, 0 } };
     if (c->sandbox)
-        all[n++] = text_member("sandbox_id", str_from(sandbox_view(c->sandbox).record->id));
-    if (route_takes(c->route, STR("path")) && call_query(c, "path", &path) > 0)
-        all[n++] = text_member("path", path);
+        add_arg(g, text_member("sandbox_id", str_from(sandbox_view(c->sandbox).record->id)));
+    if (!add_query(g))
+        return false;
     for (size_t i = 0; i < body; i++)
-        if (!str_eq(c->json->list.p[i].key, STR("sandbox_id")))
-            all[n++] = c->json->list.p[i];
-    g->args = (struct json){ .type = JSON_OBJECT, .list = { all, n } };
-    return c->x; /* a bad query is answered */
+        add_arg(g, c->json->list.p[i]);
+    if (c->body_taken && replay_hold_body(c, content)) {
+        add_arg(g, content[0]);
+        add_arg(g, content[1]);
+    }
+    return true;
+}
+
+/* The request's line, for when it is made again. */
+static struct str request_of(struct call *c)
+{
+    const struct h1_request *q = http_request(c->x);
+    AUTO(buf_done) struct buf text = BUF_INIT(APPROVAL_REQUEST_MAX + 64);
+    const char *line;
+
+    buf_add(&text, q->method_text);
+    buf_add_c(&text, ' ');
+    buf_add(&text, q->path);
+    line = arena_dup(&c->arena, buf_str(&text));
+    return line ? (struct str){ line, text.n } : STR("");
 }
 
 static void put(struct json_writer *w, const char *key, const char *value)
@@ -183,30 +241,57 @@ static void judged(struct trust_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-void guard_serve(struct call *c)
+static void ask(struct call *c, const char *tool)
 {
     struct guard *g = c->guard;
-    const char *tool = NULL;
 
-    if (g && !find_tool(c->route, &tool)) {
-        call_fail_with(c, 403, "denied", "this is not for sessions of clients that call tools");
+    if (!make_args(g))
         return;
-    }
-    if (!tool) {
-        c->route->handle(c);
-        return;
-    }
-    if (!make_args(g)) {
-        call_fail_with(c, 413, "too_big", "the request has too many members");
-        return;
-    }
     if (c->sandbox)
         trust_capabilities_of(c->sandbox, &g->sandbox);
     g->op.ask = (struct trust_question){ .tool = str_from(tool),
                                          .args = &g->args,
                                          .sandbox = c->sandbox ? &g->sandbox : NULL,
-                                         .peer = g->peer };
+                                         .peer = g->peer,
+                                         .request = request_of(c) };
+    if ((c->route->flags & ROUTE_STREAM) && !c->body_taken)
+        g->op.ask.not_held = "what it would write is too long to be shown to one; ask for a grant, "
+                             "or write less than 512 KiB";
     g->op.done = judged;
     call_ref(c);
     trust_ask(c->api->trust, &g->op);
+}
+
+static void body_came(struct http_exchange *x, struct str body)
+{
+    struct call *c = http_state(x);
+    const char *tool = NULL;
+
+    c->body = body;
+    c->body_taken = true;
+    if (find_tool(c->route, &tool))
+        ask(c, tool);
+}
+
+/* A body that a master could be shown is read first. */
+static bool could_hold(const struct call *c)
+{
+    const struct h1_head *h = &http_request(c->x)->head;
+
+    return (c->route->flags & ROUTE_STREAM) &&
+           (h->framing == H1_EMPTY || (h->framing == H1_LENGTH && h->length <= REPLAY_BODY_MAX));
+}
+
+void guard_serve(struct call *c)
+{
+    const char *tool = NULL;
+
+    if (c->guard && !find_tool(c->route, &tool))
+        call_fail_with(c, 403, "denied", "this is not for sessions of clients that call tools");
+    else if (!tool)
+        c->route->handle(c);
+    else if (could_hold(c))
+        http_collect(c->x, REPLAY_BODY_MAX, body_came);
+    else
+        ask(c, tool);
 }

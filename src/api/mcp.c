@@ -46,6 +46,10 @@ static const char *advice(enum err_code code)
     case ERR_CONFLICT:
         return " The sandbox may have ended: sandbox_list shows its state, sandbox_create makes a "
                "new one.";
+    case ERR_PAUSED:
+        return " It keeps its files. Ask the person who paused it to resume it, or make another "
+               "with "
+               "sandbox_create.";
     case ERR_BUSY:
         return " Try again in a moment.";
     case ERR_QUOTA:

@@ -1,11 +1,9 @@
-/* Running what a master has approved: the tool of that name, once, with the arguments that it was
- * asked with, as the peer that asked. */
+/* Calls of tools that a master has approved. */
 #include "api/mcp_approved.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "control/tokens.h"
 #include "mcp/job.h"
 
 struct approved {
@@ -13,24 +11,17 @@ struct approved {
     struct mcp_job job;
 };
 
-static void finish(struct trust_call *c, const char *why, const struct json *result)
+static void finish(struct trust_call *c, const struct json *result)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(MCP_MESSAGE_MAX);
     struct json_writer w;
 
     json_writer_init(&w, &text, JSON_COMPACT);
-    if (why) {
-        json_begin_object(&w);
-        json_key(&w, STR("error"));
-        json_put_lossy(&w, str_from(why));
-        json_end_object(&w);
-    } else {
-        json_put_tree(&w, result);
-    }
+    json_put_tree(&w, result);
     if (json_writer_finish(&w, NULL) < 0)
-        trust_call_done(c, true, STR("{\"error\":\"its result cannot be told\"}"));
+        approved_fail(c, "its result cannot be told");
     else
-        trust_call_done(c, why != NULL, buf_str(&text));
+        trust_call_done(c, false, buf_str(&text));
 }
 
 /* What a tool that failed says, which is the text of its result. */
@@ -49,48 +40,27 @@ static void ran(struct mcp_job *j, const struct json *result, const char *error)
     struct approved *x = container_of(j, struct approved, job);
     const struct json *data = result ? json_get(result, STR("structuredContent")) : NULL;
 
-    finish(x->call, error ? error : data ? NULL : text_of(result), data);
+    if (error || !data)
+        approved_fail(x->call, error ? error : text_of(result));
+    else
+        finish(x->call, data);
     free(x);
 }
 
-/* What whoever asked may now: a token that is gone, or good for less, counts as it is. */
-static bool caller_now(struct api *a, const struct trust_call *c, struct caller *ret)
+void mcp_run_approved(struct api *a, struct trust_call *c, struct peer *p, const struct caller *who)
 {
-    const struct token_record *t;
-
-    *ret = *c->caller;
-    ret->labels = (struct json_map){ NULL, 0 }; /* the peer's come with it */
-    if (!str_starts(str_from(ret->actor.id), STR("tok_")))
-        return true;
-    t = tokens_by_id(a->tokens, str_from(ret->actor.id));
-    if (!t)
-        return false;
-    ret->verbs &= t->verbs;
-    ret->labels = t->labels;
-    return true;
-}
-
-void mcp_run_approved(void *user, struct trust_call *c)
-{
-    struct api *a = user;
-    struct peer *p = peers_by_id(a->trust, str_from(c->peer));
     struct mcp_verdict v;
     struct mcp_client *m;
     struct approved *x;
-    struct caller who;
 
-    if (!p || !caller_now(a, c, &who)) {
-        finish(c, p ? "the token that asked for it is gone" : "its peer is gone", NULL);
-        return;
-    }
-    if (!mcp_token_allows(&who, c->tool, &v)) {
-        finish(c, v.reason, NULL);
+    if (!mcp_token_allows(who, c->tool, &v)) {
+        approved_fail(c, v.reason);
         return;
     }
     x = calloc(1, sizeof *x);
     if (!x)
         abort();
-    m = mcp_client_new(a, &who);
+    m = mcp_client_new(a, who);
     mcp_client_bind(m, p);
     x->call = c;
     x->job.done = ran;

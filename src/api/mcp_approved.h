@@ -2,8 +2,8 @@
 #ifndef API_MCP_APPROVED_H
 #define API_MCP_APPROVED_H
 
+#include "api/approved.h"
 #include "api/mcp.h"
-#include "trust/approvals.h"
 
 /* In _meta of tools/call: the outcome of a call that was held, instead of another one; and for how
  * many seconds it is waited for. */
@@ -20,7 +20,8 @@ void mcp_approval_read(struct mcp_request *r, struct str uri, struct str id);
  * over. */
 void mcp_approval_event(struct api *a, const struct event_record *v);
 
-/* What runs them, for trust_set_runner(); its user is the api. */
-void mcp_run_approved(void *user, struct trust_call *c);
+/* Runs one, which is a call of a tool; as approved_run() does. */
+void mcp_run_approved(struct api *a, struct trust_call *c, struct peer *p,
+                      const struct caller *who);
 
 #endif

@@ -157,30 +157,21 @@ static bool provider_fits(struct mcp_request *r, const struct tool_create *in)
     return false;
 }
 
-/* What it declares, by the table that the policy reads it with; hosts become what it may reach. */
-static bool capabilities_good(struct mcp_request *r, const struct json *v, struct tool_create *in)
+static bool request_good(struct mcp_request *r, struct tool_create *in)
 {
-    struct create_request *q = &in->request;
-    struct trust_capabilities c;
     struct err e;
 
-    if (trust_capabilities_read(json_get(v, STR("capabilities")), &c, &r->arena, &e) < 0) {
-        mcp_tool_fail(r, "capabilities.%s. See the tool's input schema.", e.msg);
-        return false;
-    }
-    q->capabilities.network = c.network;
-    q->capabilities.network_given = in->network != NULL;
-    q->egress.allow = c.hosts;
-    q->egress.given = c.hosts.n > 0;
-    return true;
+    if (create_request_check(&in->request, &r->arena, &e) >= 0)
+        return true;
+    mcp_tool_fail(r, "%s. See the tool's input schema.", e.msg);
+    return false;
 }
 
 void mcp_tool_create(struct mcp_request *r, const struct json *v)
 {
     struct creation *n = arena_alloc(&r->arena, sizeof *n);
 
-    if (!n || !mcp_arguments(r, v, &n->in) || !capabilities_good(r, v, &n->in) ||
-        !provider_fits(r, &n->in))
+    if (!n || !mcp_arguments(r, v, &n->in) || !request_good(r, &n->in) || !provider_fits(r, &n->in))
         return;
     n->request = mcp_request_ref(r);
     r->state = n;

@@ -41,25 +41,6 @@ enum { PACKAGES_MAX = 64, TIMEOUT_MAX = 1800, CONTENT_MAX = MCP_FILE_MAX / 3 * 4
             .doc = "Seconds after which it is killed with all it started."                         \
     }
 
-/* As the request's own, but that the network may be named. */
-static const struct json_field capabilities_in[] = {
-    { "network", JSON_KIND_ANY, JSON_AT(struct tool_create, network),
-      .doc = "Whether it reaches the network: false, true (what the profile lets out), or a list "
-             "of HOST or HOST:PORT. It may have to wait for somebody's approval." },
-    { "filesystem", JSON_KIND_ENUM, JSON_AT(struct tool_create, request.capabilities.filesystem),
-      .names = workspace_access_names, .doc = "What it needs to do with the workspace." },
-    { "duration_s", JSON_KIND_INT, JSON_AT(struct tool_create, request.capabilities.duration_s),
-      .min = 1, .max = 1800,
-      .seen = offsetof(struct tool_create, request.capabilities.duration_given),
-      .doc = "Seconds it needs to live." },
-    { "memory_mb", JSON_KIND_INT, JSON_AT(struct tool_create, request.capabilities.memory_mb),
-      .min = 16, .max = 4096,
-      .seen = offsetof(struct tool_create, request.capabilities.memory_given),
-      .doc = "Memory it needs, in MiB." },
-    { "cpu_quota", JSON_KIND_DOUBLE, JSON_AT(struct tool_create, request.capabilities.cpu_quota),
-      .doc = "Processors, 0.1 to 4." },
-};
-
 static const struct json_field create_in[] = {
     { "profile", JSON_KIND_STR, JSON_AT(struct tool_create, request.profile), .min = 1,
       .max = REQUEST_TEXT_MAX,
@@ -67,7 +48,7 @@ static const struct json_field create_in[] = {
     { "capabilities", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct tool_create),
       .seen = offsetof(struct tool_create, request.capabilities.given),
       .doc = "What the code needs; ask for no more: the network may need somebody's approval.",
-      JSON_FIELDS(capabilities_in) },
+      JSON_FIELDS(capability_fields) },
     { "provider", JSON_KIND_STR, JSON_AT(struct tool_create, provider), .min = 1,
       .max = MCP_PROVIDER_MAX - 1, .doc = "Who is to make it; without, as the profile says." },
     { "ttl", JSON_KIND_DURATION, JSON_AT(struct tool_create, request.ttl_ns), .min = 1000000000,

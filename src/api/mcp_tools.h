@@ -11,7 +11,6 @@ extern const char *const mcp_encoding_names[], *const mcp_manager_names[];
 struct tool_create {
     struct create_request request; /* first: the table of its capabilities counts from here */
     const char *provider;
-    const struct json *network; /* true, false, or hosts */
 };
 
 struct tool_created {

@@ -19,7 +19,7 @@ static const struct {
     const char *name, *fields;
 } schemas[] = {
     { "Problem",
-      "!type !title !status# !code=invalid|unauthenticated|denied|not_found|conflict|"
+      "!type !title !status# !code=invalid|unauthenticated|denied|not_found|conflict|paused|"
       "too_big|quota|busy|unsupported|upstream|timeout|system|bug !detail errno "
       "sandbox_id step kind=deny|rate_limit|require_approval rule request_id audit_id rpc_code#" },
     { "Sandbox",

@@ -338,6 +338,7 @@ static void resume_it(struct call *c)
 struct diffing {
     struct call *call;
     struct diff_op op;
+    char against[ID_MAX + 64];
     char *records;
     size_t n;
 };
@@ -418,14 +419,21 @@ static void compared(struct diff_op *op, int r, const struct err *e)
 static void diff(struct call *c)
 {
     struct diffing *d = calloc(1, sizeof *d);
+    struct str snapshot = { NULL, 0 };
 
     if (!d)
         abort();
-    d->call = call_ref(c);
-    d->op.done = compared;
-    d->op.file = -1;
+    d->op = (struct diff_op){ .caller = &c->caller, .done = compared, .file = -1 };
     c->state = d;
     c->on_end = diffing_end;
+    if (call_query(c, "snapshot", &snapshot) < 0)
+        return;
+    if (snapshot.n && !str_copy(snapshot, d->against, sizeof d->against)) {
+        call_fail_with(c, 404, "not_found", "there is no such snapshot");
+        return;
+    }
+    d->op.against = snapshot.n ? d->against : NULL;
+    d->call = call_ref(c);
     sandbox_diff(c->sandbox, &d->op);
 }
 
@@ -443,7 +451,8 @@ const struct route routes_snapshots[] = {
     { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/resume", ROUTE_SANDBOX | ROUTE_LIVE, resume_it,
       "Let a paused sandbox go on", .answer = "Sandbox" },
     { H1_GET, VERB_FILES, "/v1/sandboxes/{id}/diff", ROUTE_SANDBOX | ROUTE_LIVE, diff,
-      "Show what a sandbox has changed since it was made", .answer = "Diff" },
+      "Show what a sandbox has changed since it was made, or against a snapshot", .answer = "Diff",
+      .query = "snapshot" },
     { H1_GET, VERB_READ, "/v1/snapshots", 0, list, "List snapshots", .answer = "SnapshotList" },
     { H1_GET, VERB_READ, "/v1/snapshots/{snapshot}", 0, get, "Show a snapshot",
       .answer = "Snapshot" },

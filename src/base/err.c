@@ -19,6 +19,7 @@ static const char *const code_names[ERR_CODE_COUNT_] = {
     [ERR_SYS] = "system",
     [ERR_BUG] = "bug",
     [ERR_QUOTA] = "quota",
+    [ERR_PAUSED] = "paused",
 };
 
 const char *err_code_name(enum err_code code)

@@ -20,9 +20,10 @@ enum err_code {
     ERR_UNSUPPORTED, /* this machine or build cannot do it */
     ERR_UPSTREAM,    /* somebody we depend on failed */
     ERR_TIMEOUT,
-    ERR_SYS,   /* a system call failed: `sys` holds errno */
-    ERR_BUG,   /* a broken promise inside our own code */
-    ERR_QUOTA, /* the caller has as much as it may have */
+    ERR_SYS,    /* a system call failed: `sys` holds errno */
+    ERR_BUG,    /* a broken promise inside our own code */
+    ERR_QUOTA,  /* the caller has as much as it may have */
+    ERR_PAUSED, /* it stands still, and would do it if it were resumed */
     ERR_CODE_COUNT_,
 };
 

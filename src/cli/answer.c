@@ -162,6 +162,8 @@ static const struct column sandbox_columns[] = {
     COLUMN("TTL MAX", "ttl_max", .show = show_seconds, .alone = true),
     COLUMN("IDLE REAP", "idle_reap", .show = show_seconds, .alone = true),
     COLUMN("LABELS", "labels", .most = 40),
+    COLUMN("IMAGE", "image", .alone = true),
+    COLUMN("SNAPSHOT", "snapshot_id", .alone = true),
     COLUMN("INPUTS", "inputs", .alone = true),
     COLUMN("WORKSPACE", "workspace", .alone = true),
     COLUMN("CONSUMER", "consumer", .alone = true),

@@ -9,6 +9,7 @@ static const struct {
     { "invalid", EXIT_USAGE },     { "too_big", EXIT_USAGE }, { "not_found", EXIT_MISSING },
     { "conflict", EXIT_CONFLICT }, { "denied", EXIT_DENIED }, { "unauthenticated", EXIT_DENIED },
     { "busy", EXIT_BUSY },         { "timeout", EXIT_BUSY },  { "quota", EXIT_BUSY },
+    { "paused", EXIT_CONFLICT },
 };
 
 const struct status_meaning status_meanings[] = {

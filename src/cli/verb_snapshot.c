@@ -11,6 +11,7 @@ static const struct column columns[] = {
     COLUMN("SIZE", "bytes", .show = show_bytes),
     COLUMN("FILES", "entries"),
     COLUMN("PAUSE MS", "pause_ms"),
+    COLUMN("IMAGE", "image", .alone = true),
     COLUMN("LAYERS", "layers", .alone = true),
     COLUMN("OWNER", "owner", .alone = true),
     COLUMN("LABELS", "labels", .alone = true),

@@ -16,6 +16,20 @@ static int64_t longest_life(const struct control *c, const struct profile *p)
 }
 
 /* The request with everything filled in that the profile says. */
+/* A peer has the network that it declares, since that is what the policy was asked about. */
+static int declare_network(const struct profile *p, const struct caller *who,
+                           struct create_request *q, struct err *e)
+{
+    if (!who->peer || q->capabilities.network_given || !policy_wanted(p, q))
+        return 0;
+    if (q->egress.given)
+        return err_set(
+            e, ERR_DENIED,
+            "egress: what reaches the network declares it: give capabilities.network too");
+    create_request_network(q, false);
+    return 0;
+}
+
 static int resolve(const struct control *c, const struct profile *p, const struct caller *who,
                    struct create_request *q, struct err *e)
 {
@@ -42,7 +56,7 @@ static int resolve(const struct control *c, const struct profile *p, const struc
         q->consumer.actor = who->actor.kind;
     }
     q->profile = p->id;
-    return 0;
+    return declare_network(p, who, q, e);
 }
 
 /* The daemon would open it with more rights than who asks may have. */

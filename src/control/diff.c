@@ -43,16 +43,43 @@ static void add_below(struct layers_job *job, const struct json_strs *names)
         snprintf(job->below[job->n_below++], LAYER_NAME_MAX, "%s", names->p[i]);
 }
 
+static void add_against(struct layers_job *job, const struct json_strs *names)
+{
+    for (size_t i = 0; i < names->n && job->n_against < LAYERS_STACK_MAX; i++)
+        snprintf(job->against[job->n_against++], LAYER_NAME_MAX, "%s", names->p[i]);
+}
+
+/* The caller may have deleted it meanwhile. */
+static int fill_against(struct diff_op *op, struct layers_job *job, struct err *e)
+{
+    const struct sandbox *s = op->sandbox_;
+    const struct snapshot *than = snapshot_find(s->control, op->caller, str_from(op->against));
+
+    if (!than)
+        return err_set(e, ERR_NOT_FOUND, "snapshot: there is no '%.80s'", op->against);
+    if (!than->base.layers.n != !s->facts.base.layers.n)
+        return err_set(e, ERR_CONFLICT,
+                       "one of sandbox %s and snapshot %s stands on an image, the other on the "
+                       "system of this machine: they cannot be compared",
+                       s->record.id, than->record.id);
+    add_against(job, &than->layers);
+    add_against(job, &than->base.layers);
+    return 0;
+}
+
 static int begin(struct diff_op *op, int upper, struct err *e)
 {
     const struct sandbox *s = op->sandbox_;
     struct layers_job job;
-    int fds[2];
+    int fds[2], r;
 
-    layers_job_fill(&job, LAYERS_DIFF, NULL);
+    layers_job_fill(&job, op->against ? LAYERS_COMPARE : LAYERS_DIFF, NULL);
     job.entries_max = CHANGES_MAX;
     add_below(&job, &s->facts.layers);
     add_below(&job, &s->facts.base.layers);
+    r = op->against ? fill_against(op, &job, e) : 0;
+    if (r < 0)
+        return r;
     op->file = control_scratch(s->control, e);
     if (op->file < 0)
         return op->file;

@@ -156,8 +156,9 @@ static int check_settable(const struct change *c, struct err *e)
     const struct sandbox *s = c->sandbox;
 
     if (s->destroying || s->after_teardown || !sandbox_state_usable(s->record.state))
-        return err_set(e, ERR_CONFLICT, "sandbox %s is %s: its policy cannot be changed",
-                       s->record.id, sandbox_state_names[s->record.state]);
+        return err_set(e, s->record.state == SANDBOX_PAUSED ? ERR_PAUSED : ERR_CONFLICT,
+                       "sandbox %s is %s: its policy cannot be changed", s->record.id,
+                       sandbox_state_names[s->record.state]);
     if (!s->policy)
         return err_set(e, ERR_CONFLICT,
                        "sandbox %s was made without a network; create another with `egress`",

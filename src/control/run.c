@@ -175,7 +175,7 @@ static void refused(struct loop_later *l)
 int sandbox_check_usable(const struct sandbox *s, unsigned can, struct err *e)
 {
     if (s->record.state == SANDBOX_PAUSED || s->pausing)
-        return err_set(e, ERR_CONFLICT, "sandbox %s is %s: resume it first", s->record.id,
+        return err_set(e, ERR_PAUSED, "sandbox %s is %s: resume it first", s->record.id,
                        s->pausing ? "being paused" : "paused");
     if (!sandbox_state_usable(s->record.state) || s->destroying || s->after_teardown || !s->box)
         return err_set(e, ERR_CONFLICT, "sandbox %s is %s: nothing can be started in it",

@@ -53,10 +53,12 @@ struct unsnap_op {
 };
 void snapshot_delete(struct control *c, const struct snapshot *s, struct unsnap_op *op);
 
-/* What a live sandbox has changed since it was made, as records of layers/diff.c in a file that is
- * the owner's once it is done. */
+/* What a live sandbox has changed since it was made, or against a snapshot, as records of
+ * layers/changes.h in a file that is the owner's once it is done. */
 struct diff_op {
-    int file; /* -1: none */
+    const struct caller *caller; /* who may see that snapshot */
+    const char *against;         /* its id or name; NULL: as it was made */
+    int file;                    /* -1: none */
     uint64_t changes;
     void (*done)(struct diff_op *op, int r, const struct err *e);
     struct sandbox *sandbox_;

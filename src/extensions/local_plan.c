@@ -179,6 +179,15 @@ static void set_limits(struct plan *p, const struct ext_spec *s)
     p->cpu_milli = s->cpu_milli;
 }
 
+/* No two of them have the same, so that copies can be told apart by what they log. */
+static void set_names(struct plan *p, const char *id)
+{
+    snprintf(p->id, sizeof p->id, "%s", id);
+    snprintf(p->hostname, sizeof p->hostname, "%s", id);
+    for (char *at = p->hostname; (at = strchr(at, '_'));)
+        *at = '-';
+}
+
 static int fill(const struct ext_context *c, const char *id, const struct ext_spec *s,
                 struct local_plan *p, struct err *e)
 {
@@ -187,7 +196,7 @@ static int fill(const struct ext_context *c, const char *id, const struct ext_sp
 
     if (r < 0)
         return r;
-    snprintf(p->plan.id, sizeof p->plan.id, "%s", id);
+    set_names(&p->plan, id);
     p->plan.flags = PLAN_LISTENER | (of->writable_system ? PLAN_WRITABLE_SYSTEM : 0) |
                     (s->egress ? PLAN_EGRESS : 0);
     set_limits(&p->plan, s);

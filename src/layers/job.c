@@ -10,8 +10,9 @@
 /* What goes with each kind. */
 static const struct kind {
     size_t fds;
-    bool named; /* needs a layer's name */
-    bool waits; /* for GO */
+    bool named;   /* needs a layer's name */
+    bool waits;   /* for GO */
+    bool against; /* takes a second stack */
     uint32_t flags;
 } kinds[LAYERS_KIND_COUNT_] = {
     [LAYERS_LIST] = { 0 },
@@ -21,6 +22,7 @@ static const struct kind {
     [LAYERS_MEASURE] = { .named = true },
     [LAYERS_CAPTURE] = { .fds = 1, .named = true, .waits = true },
     [LAYERS_DIFF] = { .fds = 2 },
+    [LAYERS_COMPARE] = { .fds = 2, .against = true },
     [LAYERS_FLATTEN] = { .named = true },
 };
 
@@ -47,8 +49,21 @@ void layers_said_fill(struct layers_said *said, enum layers_word word)
     *said = (struct layers_said){ .magic = LAYERS_MAGIC, .version = LAYERS_VERSION, .word = word };
 }
 
+static int check_stack(const char names[static LAYERS_STACK_MAX][LAYER_NAME_MAX], uint64_t n,
+                       struct err *e)
+{
+    if (n > LAYERS_STACK_MAX)
+        return err_set(e, ERR_INVALID, "%llu layers in one stack", (unsigned long long)n);
+    for (size_t i = 0; i < n; i++)
+        if (!memchr(names[i], '\0', LAYER_NAME_MAX) || !layer_name_valid(names[i]))
+            return err_set(e, ERR_INVALID, "a stack with something that is no layer");
+    return 0;
+}
+
 int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, struct err *e)
 {
+    int r;
+
     if (size != sizeof *job || job->magic != LAYERS_MAGIC || job->version != LAYERS_VERSION)
         return err_set(e, ERR_INVALID, "not a job for a keeper of layers");
     if (job->kind == 0 || job->kind >= LAYERS_KIND_COUNT_ || (job->flags & ~kinds[job->kind].flags))
@@ -57,12 +72,13 @@ int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, st
         return err_set(e, ERR_INVALID, "the name of a layer does not end");
     if (kinds[job->kind].named ? !layer_name_valid(job->name) : job->name[0] != '\0')
         return err_set(e, ERR_INVALID, "'%s' is not the name of a layer", job->name);
-    if (job->n_below > LAYERS_STACK_MAX)
-        return err_set(e, ERR_INVALID, "%llu layers in one stack",
-                       (unsigned long long)job->n_below);
-    for (size_t i = 0; i < job->n_below; i++)
-        if (!memchr(job->below[i], '\0', sizeof job->below[i]) || !layer_name_valid(job->below[i]))
-            return err_set(e, ERR_INVALID, "a stack with something that is no layer");
+    r = check_stack(job->below, job->n_below, e);
+    if (r >= 0)
+        r = check_stack(job->against, job->n_against, e);
+    if (r < 0)
+        return r;
+    if (job->n_against && !kinds[job->kind].against)
+        return err_set(e, ERR_INVALID, "two stacks for a job that takes one");
     if (n_fds != kinds[job->kind].fds)
         return err_set(e, ERR_INVALID, "%zu descriptors for a job that takes %zu", n_fds,
                        kinds[job->kind].fds);

@@ -25,7 +25,7 @@
 
 enum {
     LAYERS_MAGIC = 0x5259414c, /* "LAYR" */
-    LAYERS_VERSION = 1,
+    LAYERS_VERSION = 2,
     LAYER_NAME_MAX = 80, /* "sha256-" and 64 digits, with a NUL */
     LAYERS_TEXT_MAX = 256,
     LAYERS_FDS_MAX = 2,
@@ -40,7 +40,8 @@ enum layers_kind {
     LAYERS_MEASURE,  /* job.name as it is now; DONE: its measure (layers/measure.h) */
     LAYERS_CAPTURE,  /* descriptor: the top of a sandbox's writable layer; waits for GO */
     LAYERS_DIFF,     /* descriptors: the same, and a file for what has changed against `below`:
-                        records as diff.c has them */
+                        records as changes.h has them */
+    LAYERS_COMPARE,  /* the same, for what it shows beside what `against` shows */
     LAYERS_FLATTEN,  /* job.name becomes what `below` shows, with nothing below that */
     LAYERS_KIND_COUNT_,
 };
@@ -68,6 +69,8 @@ struct layers_job {
     uint64_t free_min;               /* bytes that it leaves free on the disk */
     uint64_t n_below;                /* layers that it is about, uppermost first */
     char below[LAYERS_STACK_MAX][LAYER_NAME_MAX];
+    uint64_t n_against; /* COMPARE: a stack as it was */
+    char against[LAYERS_STACK_MAX][LAYER_NAME_MAX];
 };
 
 struct layers_said {

@@ -35,6 +35,7 @@ static keeper_job_fn *const jobs[LAYERS_KIND_COUNT_] = {
     [LAYERS_REMOVE] = keeper_remove,   [LAYERS_UNPACK] = keeper_unpack,
     [LAYERS_MEASURE] = keeper_measure, [LAYERS_CAPTURE] = keeper_capture,
     [LAYERS_DIFF] = keeper_diff,       [LAYERS_FLATTEN] = keeper_flatten,
+    [LAYERS_COMPARE] = keeper_compare,
 };
 
 /* --- saying --- */

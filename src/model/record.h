@@ -117,6 +117,7 @@ struct approval_record {
     bool failed;       /* it ran, and the tool's answer is an error */
     struct str args;   /* JSON, as they came */
     struct str result; /* JSON, or empty */
+    struct str request; /* "PUT /v1/…": a request of HTTP, of which the rest is in args; or empty */
 };
 
 /* A yes in advance, to calls of one tool on one sandbox. */

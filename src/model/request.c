@@ -41,9 +41,9 @@ static const struct json_field setup_fields[] = {
 };
 
 const struct json_field capability_fields[CAPABILITY_FIELDS] = {
-    { "network", JSON_KIND_BOOL, AT(capabilities.network),
-      .seen = offsetof(struct create_request, capabilities.network_given),
-      .doc = "Needs to reach the network: what the profile lets out." },
+    { "network", JSON_KIND_ANY, AT(capabilities.network_asked),
+      .doc = "Whether it reaches the network: false, true (what the profile lets out), or a list "
+             "of HOST or HOST:PORT." },
     { "filesystem", JSON_KIND_ENUM, AT(capabilities.filesystem), .names = workspace_access_names,
       .doc = "What it needs to do with the workspace." },
     { "duration_s", JSON_KIND_INT, AT(capabilities.duration_s), .min = 1, .max = 1800,
@@ -132,10 +132,101 @@ static int env_check(const struct json_map *env, struct err *e)
     return 0;
 }
 
-int create_request_check(const struct create_request *q, struct err *e)
+static int read_hosts(const struct json *v, struct json_strs *ret, struct arena *a, struct err *e)
+{
+    const char **hosts = arena_array(a, v->list.n + 1, sizeof *hosts);
+    size_t n = 0;
+
+    if (!hosts || v->list.n > REQUEST_ALLOW_MAX)
+        return err_set(e, ERR_TOO_BIG, "network: more than %d hosts", REQUEST_ALLOW_MAX);
+    for (const struct json *m = json_first(v); m != json_end(v); m++) {
+        if (m->type != JSON_STR || !m->s.n || m->s.n > HOST_TEXT_MAX || memchr(m->s.p, 0, m->s.n))
+            return err_set(e, ERR_INVALID, "network[%zu]: must be HOST[:PORT]", n);
+        hosts[n] = arena_dup(a, m->s);
+        if (!hosts[n++])
+            return err_set(e, ERR_TOO_BIG, "network: too long");
+    }
+    *ret = (struct json_strs){ hosts, n };
+    return 0;
+}
+
+int network_read(const struct json *v, bool *ret, struct json_strs *hosts, struct arena *a,
+                 struct err *e)
+{
+    int r = 0;
+
+    if (!v || v->type == JSON_NULL)
+        return 0;
+    if (v->type == JSON_ARRAY) {
+        r = read_hosts(v, hosts, a, e);
+        *ret = r >= 0 && hosts->n > 0;
+        return r;
+    }
+    if (v->type != JSON_BOOL)
+        return err_set(e, ERR_INVALID, "network: must be true, false or a list of HOST[:PORT]");
+    *ret = v->b;
+    return 0;
+}
+
+void create_request_network(struct create_request *q, bool network)
+{
+    static const struct json yes = { .type = JSON_BOOL, .b = true }, no = { .type = JSON_BOOL };
+
+    q->capabilities.given = q->capabilities.network_given = true;
+    q->capabilities.network = network;
+    q->capabilities.network_asked = network ? &yes : &no;
+}
+
+static bool names(const struct json_strs *all, const char *one)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (strcmp(all->p[i], one) == 0)
+            return true;
+    return false;
+}
+
+/* Beside what it may reach by its own word; what was made from a record names them there already.
+ */
+static int add_hosts(struct create_request *q, const struct json_strs *hosts, struct arena *a,
+                     struct err *e)
+{
+    struct json_strs *allow = &q->egress.allow;
+    const char **all = arena_array(a, allow->n + hosts->n + 1, sizeof *all);
+    size_t n = 0;
+
+    if (!all)
+        return err_set(e, ERR_TOO_BIG, "capabilities.network: too many hosts");
+    for (size_t i = 0; i < allow->n; i++)
+        all[n++] = allow->p[i];
+    for (size_t i = 0; i < hosts->n; i++)
+        if (!names(allow, hosts->p[i]))
+            all[n++] = hosts->p[i];
+    if (n > REQUEST_ALLOW_MAX)
+        return err_set(e, ERR_INVALID, "capabilities.network: with egress.allow more than %d hosts",
+                       REQUEST_ALLOW_MAX);
+    *allow = (struct json_strs){ all, n };
+    q->egress.given |= n > 0;
+    return 0;
+}
+
+static int settle_network(struct create_request *q, struct arena *a, struct err *e)
+{
+    const struct json *asked = q->capabilities.network_asked;
+    struct json_strs hosts = { NULL, 0 };
+    int r = network_read(asked, &q->capabilities.network, &hosts, a, e);
+
+    if (r < 0)
+        return err_wrap(e, r, "capabilities");
+    q->capabilities.network_given = asked && asked->type != JSON_NULL;
+    return hosts.n ? add_hosts(q, &hosts, a, e) : 0;
+}
+
+int create_request_check(struct create_request *q, struct arena *a, struct err *e)
 {
     int r = env_check(&q->env, e);
 
+    if (r >= 0)
+        r = settle_network(q, a, e);
     for (size_t i = 0; r >= 0 && i < q->labels.n; i++)
         r = label_check(str_from(q->labels.p[i].key), str_from(q->labels.p[i].value), e);
     for (size_t i = 0; r >= 0 && i < q->inputs.n; i++)
@@ -154,7 +245,7 @@ int create_request_read(const struct json *v, struct create_request *ret, struct
     int r = json_bind(v, create_request_fields, create_request_field_count, &q, a, e);
 
     if (r >= 0)
-        r = create_request_check(&q, e);
+        r = create_request_check(&q, a, e);
     if (r >= 0)
         *ret = q;
     return r < 0 ? r : 0;

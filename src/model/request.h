@@ -13,6 +13,7 @@ enum {
     REQUEST_INPUTS_MAX = 8,
     REQUEST_TEXT_MAX = 256,
     REQUEST_ALLOW_MAX = 256,
+    HOST_TEXT_MAX = 255,
     REQUEST_ENV_MAX = 256,
     REQUEST_JSON_MAX = 64 << 10,
 };
@@ -70,6 +71,7 @@ struct create_request {
     } setup;
     struct {
         bool given, network, network_given;
+        const struct json *network_asked; /* as it came: a bool, or a list of hosts */
         enum workspace_access filesystem;
         int64_t duration_s; /* 0: not given; the same below */
         int64_t memory_mb;
@@ -95,8 +97,16 @@ extern const size_t create_request_field_count;
 int create_request_read(const struct json *v, struct create_request *ret, struct arena *a,
                         struct err *e);
 
-/* The second half of that, for who fills one in by other means. */
-int create_request_check(const struct create_request *q, struct err *e);
+/* The second half of that, for who fills one in by other means: hosts that it names as its network
+ * become what it may reach. */
+int create_request_check(struct create_request *q, struct arena *a, struct err *e);
+/* Says whether it has a network. */
+void create_request_network(struct create_request *q, bool network);
+
+/* What `network` of capabilities says: true, false, or HOST[:PORT]s, of which none means false.
+ * NULL: nothing. */
+int network_read(const struct json *v, bool *ret, struct json_strs *hosts, struct arena *a,
+                 struct err *e);
 
 /* One label: name of [a-z0-9._/-], value without control characters. */
 int label_check(struct str key, struct str value, struct err *e);

@@ -118,7 +118,7 @@ static const struct row_column approval_columns[] = {
     IN(decided_ns, I64), IN(finished_ns, I64),
     IN(approver, TEXT),  IN(reason, TEXT),
     IN(failed, BOOL),    IN(args, STR),
-    IN(result, STR),
+    IN(result, STR),     IN(request, STR),
 };
 #undef IN
 #undef IN_ENUM

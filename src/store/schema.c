@@ -233,9 +233,12 @@ static const char snapshot_bases[] =
     "ALTER TABLE snapshots ADD COLUMN digest TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE snapshots ADD COLUMN config TEXT NOT NULL DEFAULT '';";
 
+static const char held_requests[] =
+    "ALTER TABLE approvals ADD COLUMN request TEXT NOT NULL DEFAULT '';";
+
 static const struct migration migrations[] = {
-    { 1, first },  { 2, egress },    { 3, trust },
-    { 4, images }, { 5, snapshots }, { 6, snapshot_bases },
+    { 1, first },     { 2, egress },         { 3, trust },         { 4, images },
+    { 5, snapshots }, { 6, snapshot_bases }, { 7, held_requests },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

@@ -18,7 +18,7 @@
 #define PEER "id, hash, owner, actor_kind, actor, uid, role, client, created_ns, seen_ns, ended_ns"
 #define APPROVAL                                                                                   \
     "id, peer, owner, uid, tool, sandbox, version, rule, tier, state, created_ns, expires_ns, "    \
-    "decided_ns, finished_ns, approver, reason, failed, args, result"
+    "decided_ns, finished_ns, approver, reason, failed, args, result, request"
 #define GRANT "id, peer, tool, sandbox, version, approver, uses, expires_ns"
 #define SNAPSHOT                                                                                   \
     "id, owner, name, sandbox, profile, profile_version, created_ns, bytes, entries, pause_ns, "   \
@@ -94,10 +94,10 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_DROP_PEER] = "DELETE FROM peers WHERE id = ?1",
     [SQL_ADD_APPROVAL] =
         "INSERT INTO approvals (" APPROVAL ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
-        " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+        " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
     [SQL_MOVE_APPROVAL] = "UPDATE approvals SET state = ?10, decided_ns = ?13, finished_ns = ?14,"
                           " approver = ?15, reason = ?16, failed = ?17, result = ?19"
-                          " WHERE id = ?1 AND state = ?20",
+                          " WHERE id = ?1 AND state = ?21",
     [SQL_OLD_APPROVALS] = "SELECT id FROM approvals INDEXED BY approvals_page"
                           " WHERE created_ns < ?1 AND state >= 3 ORDER BY created_ns DESC, id"
                           " LIMIT ?2",

@@ -41,11 +41,12 @@ struct held *held_new(struct trust *t, const struct approval_record *r)
         abort();
     h->trust = t;
     h->record = *r;
-    arena_init(&h->arena, APPROVAL_ARGS_MAX + 4096);
+    arena_init(&h->arena, APPROVAL_ARGS_MAX + APPROVAL_REQUEST_MAX + 4096);
     h->record.args.p = arena_dup(&h->arena, r->args);
+    h->record.request.p = arena_dup(&h->arena, r->request);
     h->record.result = STR("");
-    if (!h->record.args.p)
-        abort(); /* its length was checked */
+    if (!h->record.args.p || !h->record.request.p)
+        abort(); /* their lengths were checked */
     return h;
 }
 
@@ -136,6 +137,7 @@ static void moved(void *user, int r, const struct err *e)
     h->moving = false;
     if (r >= 0) {
         m->next.args = h->record.args;
+        m->next.request = h->record.request;
         h->record = m->next;
         tell(t, &h->record);
     }

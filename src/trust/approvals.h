@@ -14,6 +14,7 @@ enum {
     APPROVALS_MAX = 10000,       /* that wait, of all peers */
     APPROVAL_ARGS_MAX = 1 << 20, /* bytes of JSON */
     APPROVAL_RESULT_MAX = 1 << 20,
+    APPROVAL_REQUEST_MAX = 16 << 10, /* bytes of a method and target */
     GRANTS_MAX = 10000,
 };
 

@@ -45,7 +45,8 @@ void held_call(struct held *h)
     peer_attach(p);
     peer_caller(p, &c->caller_);
     c->caller = &c->caller_;
-    if (json_read(h->record.args, limits, &c->arena_, &c->args, &e) < 0) {
+    c->request = (struct str){ arena_dup(&c->arena_, h->record.request), h->record.request.n };
+    if (!c->request.p || json_read(h->record.args, limits, &c->arena_, &c->args, &e) < 0) {
         LOG(ERROR, "approval.unreadable", LOG_S("request", c->request_id), LOG_S("error", e.msg));
         trust_call_done(c, true, STR("{\"error\":\"its arguments cannot be read\"}"));
         return;

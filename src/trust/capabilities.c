@@ -3,7 +3,7 @@
 #include "base/own.h"
 #include "json/reader.h"
 
-enum { HOSTS_MAX = 256, REQUEST_BYTES = 1 << 20, REQUEST_DEPTH = 32 };
+enum { REQUEST_BYTES = 1 << 20, REQUEST_DEPTH = 32 };
 
 /* What stands in the document, before `network` is looked at. */
 struct declared {
@@ -32,39 +32,6 @@ const struct json_field trust_capability_fields[] = {
 #undef AT
 const size_t trust_capability_field_count = COUNT_OF(trust_capability_fields);
 
-static int read_hosts(const struct json *v, struct trust_capabilities *ret, struct arena *a,
-                      struct err *e)
-{
-    const char **hosts = arena_array(a, v->list.n + 1, sizeof *hosts);
-    size_t n = 0;
-
-    if (!hosts || v->list.n > HOSTS_MAX)
-        return err_set(e, ERR_TOO_BIG, "network: more than %d hosts", HOSTS_MAX);
-    for (const struct json *m = json_first(v); m != json_end(v); m++) {
-        if (m->type != JSON_STR || !m->s.n || m->s.n > 255 || memchr(m->s.p, 0, m->s.n))
-            return err_set(e, ERR_INVALID, "network[%zu]: must be HOST[:PORT]", n);
-        hosts[n] = arena_dup(a, m->s);
-        if (!hosts[n++])
-            return err_set(e, ERR_TOO_BIG, "network: too long");
-    }
-    ret->hosts = (struct json_strs){ hosts, n };
-    ret->network = n > 0;
-    return 0;
-}
-
-static int read_network(const struct json *v, struct trust_capabilities *ret, struct arena *a,
-                        struct err *e)
-{
-    if (!v || v->type == JSON_NULL)
-        return 0;
-    if (v->type == JSON_ARRAY)
-        return read_hosts(v, ret, a, e);
-    if (v->type != JSON_BOOL)
-        return err_set(e, ERR_INVALID, "network: must be true, false or a list of HOST[:PORT]");
-    ret->network = v->b;
-    return 0;
-}
-
 int trust_capabilities_read(const struct json *v, struct trust_capabilities *ret, struct arena *a,
                             struct err *e)
 {
@@ -75,7 +42,7 @@ int trust_capabilities_read(const struct json *v, struct trust_capabilities *ret
     if (v && v->type != JSON_NULL)
         r = json_bind(v, trust_capability_fields, trust_capability_field_count, &d, a, e);
     if (r >= 0)
-        r = read_network(d.network, &c, a, e);
+        r = network_read(d.network, &c.network, &c.hosts, a, e);
     if (r < 0)
         return r;
     if (d.cpu_given && !(d.cpu_quota >= 0.1 && d.cpu_quota <= 4.0))

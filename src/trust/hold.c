@@ -29,10 +29,16 @@ static int write_args(const struct json *args, struct buf *out, struct err *e)
     return err_wrap(e, r, "the call cannot be held for a master");
 }
 
-static int check_room(const struct trust *t, const struct peer *p, struct err *e)
+static int check_room(const struct trust *t, const struct trust_question *q, struct err *e)
 {
     uint64_t most = t->policy.bundle->approvals.pending_per_peer;
+    const struct peer *p = q->peer;
 
+    if (q->not_held)
+        return err_set(e, ERR_TOO_BIG, "this waits for a master, and cannot: %s", q->not_held);
+    if (q->request.n > APPROVAL_REQUEST_MAX)
+        return err_set(e, ERR_TOO_BIG,
+                       "this waits for a master, and its path is too long for that");
     if (p->pending_ >= most)
         return err_set(e, ERR_QUOTA, "%llu calls of yours wait for a master already",
                        (unsigned long long)most);
@@ -59,14 +65,15 @@ static void fill(const struct trust_op *op, const struct trust_decision *d, stru
     r->created_ns = clock_wall();
     r->expires_ns = r->created_ns + op->trust_->policy.bundle->approvals.expiry_ns;
     r->args = args;
+    r->request = op->ask.request;
 }
 
 int hold(struct trust_op *op, const struct trust_decision *d, struct held **ret, struct err *e)
 {
     struct buf args AUTO(buf_done) = BUF_INIT(APPROVAL_ARGS_MAX);
-    struct approval_record r = { .result = STR("") };
+    struct approval_record r = { .result = STR(""), .request = STR("") };
     struct peer *p = op->ask.peer;
-    int err = check_room(op->trust_, p, e);
+    int err = check_room(op->trust_, &op->ask, e);
 
     if (err >= 0)
         err = write_args(op->ask.args, &args, e);

@@ -112,6 +112,7 @@ void peer_caller(const struct peer *p, struct caller *ret)
 {
     *ret = (struct caller){ .actor = p->record.actor,
                             .verbs = VERBS_ALL & ~VERB_BIT(VERB_ADMIN),
+                            .peer = true,
                             .labels = { p->labels_, 1 } };
     snprintf(ret->owner, sizeof ret->owner, "%s", p->record.owner);
 }

@@ -58,6 +58,10 @@ void approval_write(struct json_writer *w, const struct approval_record *r, bool
     put_time(w, "finished_at", r->finished_ns);
     put(w, "decided_by", r->approver);
     put(w, "reason", r->reason);
+    if (args && r->request.n) {
+        json_key(w, STR("request"));
+        json_put_lossy(w, r->request);
+    }
     if (args)
         put_json(w, "args", r->args);
     if (r->state == APPROVAL_DONE) {

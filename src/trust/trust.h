@@ -56,6 +56,8 @@ struct trust_question {
      * (then its arguments say so). */
     const struct trust_capabilities *sandbox;
     struct peer *peer;
+    struct str request;   /* of HTTP: "POST /v1/…"; empty: it is the tool that is called */
+    const char *not_held; /* why a master could not be shown all of it; NULL: that is possible */
 };
 
 struct trust_op {
@@ -98,7 +100,8 @@ void trust_refused(struct trust *t, const struct trust_refusal *x);
 struct trust_call {
     char request_id[ID_MAX];
     char tool[64];
-    const struct json *args;     /* on the call's own arena, until done */
+    const struct json *args;     /* on the call's own arena, until done; the same below */
+    struct str request;          /* that it was, with args; empty: a call of the tool */
     const struct caller *caller; /* as whom: sees what the peer sees */
     char peer[ID_MAX];
     /* private */

@@ -107,6 +107,11 @@ def what_was_written_on_an_image_comes_back(c):
             equal(run(d, b["sandbox_id"], "echo $COLOUR in $(pwd)"), "blue in /srv\n", "how programs are run")
         diff = d.api.get(f"/v1/sandboxes/{third}/diff").expect(200).json["changes"]
         equal(diff, [], "what a new one has changed")
+        root(d, third, "rm -r /srv /etc/new; echo changed >/etc/marker")
+        diff = d.api.get(f"/v1/sandboxes/{third}/diff?snapshot={snap['snapshot_id']}").expect(200).json["changes"]
+        equal(sorted((x["change"], x["path"]) for x in diff),
+              [("added", "opt/a/again"), ("changed", "etc/marker"), ("deleted", "etc/new"), ("deleted", "opt/a/b"),
+               ("deleted", "opt/a/linked"), ("deleted", "srv")], "what has changed since the first")
 
 
 @test

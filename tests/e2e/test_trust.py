@@ -2,13 +2,14 @@
 # parallel
 """Peers, the policy for tools, and what waits for a master."""
 
+import base64
 import concurrent.futures
 import contextlib
 
 from client import Client
-from daemon import Daemon
+from daemon import PROFILE, PROFILES, Daemon
 from harness import check, equal, main, test, wait_for
-from tcp import serving
+from tcp import Tcp, serving
 
 HELD = """\
 version: 1
@@ -263,6 +264,103 @@ def roles_come_from_tokens_and_gateways_only_lower_them(c):
         gateway.post("/v1/peers", X_Trust_Level="apprentice").expect(403)  # which may only look
         low, _ = token("admin", role="journeyman")
         low.post("/v1/tokens", {"name": "x", "role": "master"}).expect(403, code="denied")
+
+GATED = """\
+version: 1
+tools:
+  sandbox_list: {tier: 0, effect: none}
+  sandbox_create: {tier: 4, effect: write, creates: true}
+  sandbox_exec: {tier: 4, effect: execute}
+  sandbox_write: {tier: 4, effect: write}
+  sandbox_read: {tier: 4, effect: read}
+  sandbox_destroy: {tier: 4, effect: write}
+"""
+
+
+def approved(d, peer, method, path, body=None):
+    """A request that is held, is made again when it is approved: what that answered."""
+    answer = peer.request(method, path, body).expect(403, code="denied").json
+    equal(answer["kind"], "require_approval", "the verdict")
+    decide(d, answer["request_id"], "approve", peer.master).expect(200)
+
+    def over():
+        record = d.api.get(f"/v1/approvals/{answer['request_id']}").expect(200).json
+        return record if record["state"] == "done" else None
+    return wait_for(over, "it has run")
+
+
+@test
+def what_was_asked_over_http_runs_as_it_was_asked(c):
+    bundle = c.write("bundle.yaml", GATED)
+    with Daemon(c, config=f"trust: {{bundle: '{bundle}'}}") as d:
+        peer = Peer(d.api)
+        peer.master = master_token(d)
+        # Fields that no tool has.
+        made = approved(d, peer, "POST", "/v1/sandboxes",
+                        {"labels": {"made": "late"}, "env": {"GREETING": "hello"}, "ttl": 77, "consumer": {"run_id": "r-7"}})
+        equal((made["failed"], made["request"]), (False, "POST /v1/sandboxes"), f"the create: {made}")
+        box = made["result"]["sandbox_id"]
+        record = d.get(box)
+        equal(record["labels"].get("made"), "late", "its label")
+        equal([s["sandbox_id"] for s in peer.request("GET", "/v1/sandboxes").expect(200).json["sandboxes"]], [box], "whose it is")
+        equal(len(d.list()), 1, "sandboxes")
+        at = f"/v1/sandboxes/{box}"
+        ran = approved(d, peer, "POST", f"{at}/processes", {"argv": ["/bin/sh", "-c", "echo $GREETING $MORE"], "env": {"MORE": "there"}})
+        equal((ran["failed"], ran["result"]["stdout"], ran["result"]["exit_code"]), (False, "hello there\n", 0), "the exec")
+        behind = approved(d, peer, "POST", f"{at}/processes", {"argv": ["sleep", "600"], "background": True, "tag": "late"})
+        equal((behind["result"]["tag"], behind["result"]["state"]), ("late", "running"), "in the background")
+        data = bytes(range(256)) * 1000
+        written = approved(d, peer, "PUT", f"{at}/files?path=%2Ftmp%2Fa%20file&mode=0640", data)
+        equal((written["failed"], written["args"]["path"]), (False, "/tmp/a file"), f"the write: {str(written)[:500]}")
+        equal(d.api.get(f"{at}/files?path=/tmp/a%20file").expect(200).data, data, "what was written")
+        equal(d.api.get(f"{at}/files/stat?path=/tmp/a%20file").expect(200).json["mode"], "0640", "its mode")
+        read = approved(d, peer, "GET", f"{at}/files?path=/tmp/a%20file")
+        equal(base64.b64decode(read["result"]["content"]), data, "what was read")
+        wrong = approved(d, peer, "POST", f"{at}/processes", {"argv": ["true"], "wings": 2})
+        equal(wrong["failed"], True, "one that is wrong")
+        check("wings" in wrong["result"]["detail"], f"why: {wrong['result']}")
+        approved(d, peer, "DELETE", at)
+        wait_for(lambda: d.get(box)["state"] == "destroyed", "it is gone")
+
+
+@test
+def what_cannot_be_shown_to_a_master_is_not_held(c):
+    bundle = c.write("bundle.yaml", GATED.replace("sandbox_create: {tier: 4", "sandbox_create: {tier: 2"))
+    with Daemon(c, config=f"trust: {{bundle: '{bundle}'}}") as d:
+        peer = Peer(d.api)
+        box = peer.create()
+        answer = peer.request("PUT", f"/v1/sandboxes/{box}/files?path=/tmp/big", b"x" * (600 << 10)).expect(413, code="too_big")
+        check("grant" in answer.json["detail"], f"what to do: {answer.json}")
+        equal(d.api.get("/v1/approvals").expect(200).json["approvals"], [], "held calls")
+
+
+@test
+def a_ticket_is_nobodys_but_ours(c):
+    """Requests are made again with a secret; who says one does not get in by it."""
+    with serving(c) as (d, port, _):
+        for ticket in ("", "0" * 40, "f" * 40):
+            Tcp(port, "wrong").get("/v1/sandboxes", **{"Sandboxer-Approved": ticket}).expect(401)
+            d.api.get("/v1/sandboxes", **{"Sandboxer-Approved": ticket}).expect(200)  # by its user, as always
+
+
+@test
+def a_peer_has_the_network_that_it_declares(c):
+    d = Daemon(c)
+    c.write("daemon/profiles/out.yaml", PROFILE.format(id="profile.out", **PROFILES["profile.sandbox-canary"])
+            + "network: {egress: [{host: b.test, port: 80}]}\n")
+    with d:
+        peer = Peer(d.api)
+        box = peer.create(profile="profile.out")
+        check("egress" not in d.get(box), f"a network that nobody was asked about: {d.get(box)}")
+        peer.request("POST", "/v1/sandboxes", {"egress": {"allow": ["a.test"]}}).expect(403, code="denied")
+        for capabilities in ({"network": True}, {"network": ["a.test"]}):
+            answer = peer.request("POST", "/v1/sandboxes", {"profile": "profile.out", "capabilities": capabilities})
+            equal(answer.expect(403).json["kind"], "require_approval", f"{capabilities}")
+        check("egress" in d.get(d.create(profile="profile.out")), "others have what the profile says")
+        box = d.create(capabilities={"network": ["a.test:8443"]})
+        check("a.test" in str(d.api.get(f"/v1/sandboxes/{box}/egress").expect(200).json), "hosts are what it may reach")
+        d.api.post("/v1/sandboxes", {"capabilities": {"network": "a.test"}}).expect(400, code="invalid")
+        d.api.post("/v1/sandboxes", {"capabilities": {"network": [1]}}).expect(400, code="invalid")
 
 
 main()

@@ -97,7 +97,7 @@ static int fill_request(struct call *c, const struct e2b_create *q, int64_t usua
         return r;
     ret->ttl_ns = (q->timeout_s ? q->timeout_s : usual_s) * NS_PER_S;
     ret->on_timeout = q->auto_pause ? ASK_END_PAUSE : ASK_END_USUAL;
-    return create_request_check(ret, e);
+    return create_request_check(ret, &c->arena, e);
 }
 
 static void create(struct call *c, int64_t usual_s)

@@ -65,8 +65,7 @@ int e2b_network_fill(const struct e2b_network *n, const struct catalog *all,
                      struct create_request *q, struct err *e)
 {
     if (is_closed(n) && !n->allow.n) {
-        q->capabilities.given = q->capabilities.network_given = true;
-        q->capabilities.network = false;
+        create_request_network(q, false);
         return 0;
     }
     if (!n->allow.n && !n->deny.n)

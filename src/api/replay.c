@@ -1,0 +1,315 @@
+#include "api/replay.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "api/guard.h"
+#include "api/route.h"
+#include "base/own.h"
+#include "crypto/encode.h"
+#include "crypto/random.h"
+#include "crypto/secret.h"
+#include "http/body.h"
+#include "json/reader.h"
+#include "loop/fd.h"
+
+#define TICKET_FIELD "Sandboxer-Approved"
+
+enum {
+    OUT_MAX = APPROVAL_ARGS_MAX + (64 << 10),
+    IN_MAX = 2 * APPROVAL_RESULT_MAX, /* what is beyond is read and dropped */
+    PIECE = 64 << 10,
+    ANSWER_DEPTH = 64,
+};
+
+struct replay {
+    struct api *api;
+    struct trust_call *call;
+    struct peer *peer;            /* referenced */
+    char ticket[CRYPTO_TEXT_MAX]; /* empty: used */
+    int fd;
+    struct loop_fd io;
+    struct buf out, in;
+    struct link link;
+};
+
+static void replay_free(struct replay *r)
+{
+    link_leave(&r->link);
+    loop_fd_stop(&r->io);
+    drop_fd(&r->fd);
+    buf_done(&r->out);
+    buf_done(&r->in);
+    crypto_wipe(r->ticket, sizeof r->ticket);
+    peer_unref(r->peer);
+    free(r);
+}
+
+static void give_up(struct replay *r, const char *why)
+{
+    approved_fail(r->call, why);
+    replay_free(r);
+}
+
+void replays_close(struct api *a)
+{
+    struct link *m;
+
+    while ((m = list_first(&a->replays)))
+        give_up(container_of(m, struct replay, link),
+                "the daemon ended while it ran: it may have had an effect");
+}
+
+/* --- the answer --- */
+
+static int take_body(const struct h1_head *h, struct str in, struct buf *out, struct err *e)
+{
+    struct body b;
+    struct str data;
+    int r;
+
+    body_start(&b, h->framing, h->length);
+    while ((r = body_next(&b, &in, &data, e)) == BODY_DATA)
+        if (buf_add(out, data) < 0)
+            return err_set(e, ERR_TOO_BIG, "its answer is too long to be kept");
+    return r < 0 ? r : body_finish(&b, e);
+}
+
+/* Bytes that are not JSON, as JSON. */
+static int wrap_body(struct str body, struct buf *out, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(2 * IN_MAX);
+    struct json_writer w;
+
+    crypto_base64(body, &text);
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_begin_object(&w);
+    if (body.n) {
+        json_key(&w, STR("content"));
+        json_put_str(&w, buf_str(&text));
+        json_key(&w, STR("encoding"));
+        json_put_str(&w, STR("base64"));
+    }
+    json_end_object(&w);
+    return json_writer_finish(&w, e);
+}
+
+static bool is_json(struct str text)
+{
+    const struct json_limits limits = { .bytes = IN_MAX, .depth = ANSWER_DEPTH };
+    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)8 * IN_MAX);
+    const struct json *v;
+
+    return json_read(text, limits, &a, &v, NULL) >= 0;
+}
+
+/* The final head, behind what only told how far it was. */
+static int read_head(struct str *in, struct h1_response *ret, struct err *e)
+{
+    int n;
+
+    do {
+        struct h1_scan scan = { 0 };
+
+        n = h1_parse_response(&scan, *in, &H1_LIMITS, H1_POST, ret, e);
+        if (n == 0)
+            return err_set(e, ERR_UPSTREAM, "it ended without an answer");
+        if (n < 0)
+            return n;
+        *in = (struct str){ in->p + n, in->n - (size_t)n };
+    } while (ret->status < 200);
+    return 0;
+}
+
+static void finish(struct replay *r)
+{
+    AUTO(buf_done) struct buf body = BUF_INIT(IN_MAX), text = BUF_INIT(APPROVAL_RESULT_MAX);
+    struct str in = buf_str(&r->in);
+    struct h1_response head;
+    struct err e;
+    int err = read_head(&in, &head, &e);
+
+    if (err >= 0)
+        err = take_body(&head.head, in, &body, &e);
+    if (err >= 0 && body.n && is_json(buf_str(&body)))
+        err = buf_add(&text, buf_str(&body)) < 0
+                  ? err_set(&e, ERR_TOO_BIG, "its answer is too long to be kept")
+                  : 0;
+    else if (err >= 0)
+        err = wrap_body(buf_str(&body), &text, &e);
+    if (err < 0) {
+        give_up(r, e.msg);
+        return;
+    }
+    trust_call_done(r->call, head.status >= 400, buf_str(&text));
+    replay_free(r);
+}
+
+/* --- the connection --- */
+
+static void send_more(struct replay *r)
+{
+    ssize_t n = send(r->fd, r->out.p, r->out.n, MSG_NOSIGNAL);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < 0)
+        buf_done(&r->out); /* it was answered before it was taken whole, or not at all */
+    else
+        buf_drop(&r->out, (size_t)n);
+    if (!r->out.n)
+        (void)loop_fd_want(&r->io, LOOP_READ, NULL);
+}
+
+/* True: there may be more. */
+static bool take_more(struct replay *r)
+{
+    static char room[PIECE];
+    ssize_t n = read(r->fd, room, sizeof room);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    if (n > 0)
+        (void)buf_add(&r->in, (struct str){ room, (size_t)n }); /* its body is found cut off then */
+    return n > 0;
+}
+
+static void on_io(struct loop_fd *s, unsigned events)
+{
+    struct replay *r = container_of(s, struct replay, io);
+
+    if ((events & LOOP_WRITE) && r->out.n)
+        send_more(r);
+    if ((events & (LOOP_READ | LOOP_HUP | LOOP_ERROR)) && !take_more(r))
+        finish(r);
+}
+
+/* --- the request --- */
+
+static bool is_ours(struct str key)
+{
+    return str_eq(key, STR("sandbox_id"));
+}
+
+static int put_body(const struct json *args, struct buf *out, struct err *e)
+{
+    const struct json *content = json_get(args, STR("content"));
+    struct json_writer w;
+
+    if (content && content->type == JSON_STR)
+        return crypto_unbase64(content->s, out, e);
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_begin_object(&w);
+    for (const struct json *m = json_first(args); m != json_end(args); m++)
+        if (!is_ours(m->key)) {
+            json_key(&w, m->key);
+            json_put_tree(&w, m);
+        }
+    json_end_object(&w);
+    return json_writer_finish(&w, e);
+}
+
+static int write_request(struct replay *r, struct err *e)
+{
+    AUTO(buf_done) struct buf body = BUF_INIT(APPROVAL_ARGS_MAX);
+    int err = 0;
+
+    if (!str_starts(r->call->request, STR("GET ")) && !str_starts(r->call->request, STR("DELETE ")))
+        err = put_body(r->call->args, &body, e);
+    if (err >= 0)
+        err = crypto_random_text("", CRYPTO_HEX, r->ticket, e);
+    if (err < 0)
+        return err;
+    buf_add(&r->out, r->call->request);
+    buf_addf(&r->out,
+             " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: "
+             "application/json\r\n" TICKET_FIELD ": %s\r\nContent-Length: %zu\r\n\r\n",
+             r->ticket, body.n);
+    return buf_add(&r->out, buf_str(&body)) < 0
+               ? err_set(e, ERR_TOO_BIG, "the request is too long to be made again")
+               : 0;
+}
+
+static int begin(struct replay *r, struct err *e)
+{
+    int pair[2], err = write_request(r, e);
+
+    if (err < 0)
+        return err;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return err_sys(e, "socketpair");
+    r->fd = pair[0];
+    err = http_server_adopt(r->api->server, pair[1], e);
+    if (err < 0)
+        return err;
+    return loop_fd_start(r->api->loop, &r->io, r->fd, LOOP_READ | LOOP_WRITE, on_io, e);
+}
+
+void replay_run(struct api *a, struct trust_call *c, struct peer *p)
+{
+    struct replay *r = calloc(1, sizeof *r);
+    struct err e;
+
+    if (!r)
+        abort();
+    *r = (struct replay){ .api = a, .call = c, .peer = peer_ref(p), .fd = -1 };
+    buf_init(&r->out, OUT_MAX);
+    buf_init(&r->in, IN_MAX);
+    list_append(&a->replays, &r->link);
+    if (begin(r, &e) < 0)
+        give_up(r, e.msg);
+}
+
+static struct replay *find_ticket(struct api *a, struct str ticket)
+{
+    for (struct link *m = list_first(&a->replays); m; m = list_after(&a->replays, m)) {
+        struct replay *r = container_of(m, struct replay, link);
+
+        if (r->ticket[0] && crypto_equal(str_from(r->ticket), ticket))
+            return r;
+    }
+    return NULL;
+}
+
+bool replay_identify(struct call *c)
+{
+    const struct http_peer *at = http_peer(c->x);
+    struct str ticket = call_header(c, TICKET_FIELD);
+    struct replay *r =
+        ticket.n && at->is_unix && at->cred.pid == getpid() ? find_ticket(c->api, ticket) : NULL;
+    struct caller who;
+
+    if (!r)
+        return false;
+    r->ticket[0] = 0;
+    if (!approved_caller(c->api, r->call, &who))
+        return false;
+    c->approved = true;
+    c->caller = who;
+    c->caller.labels = (struct json_map){ NULL, 0 };
+    for (size_t i = 0; i < who.labels.n; i++)
+        caller_label(&c->caller, who.labels.p[i].key, who.labels.p[i].value, &c->arena);
+    caller_narrow(&c->caller, r->peer, &c->arena);
+    return true;
+}
+
+/* --- holding --- */
+
+bool replay_hold_body(struct call *c, struct json ret[static 2])
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(2 * REPLAY_BODY_MAX);
+    const char *content;
+
+    if (c->body.n > REPLAY_BODY_MAX)
+        return false;
+    crypto_base64(c->body, &text);
+    content = arena_dup(&c->arena, buf_str(&text));
+    if (!content)
+        return false;
+    ret[0] = (struct json){ .type = JSON_STR, .key = STR("content"), .s = { content, text.n } };
+    ret[1] = (struct json){ .type = JSON_STR, .key = STR("encoding"), .s = STR("base64") };
+    return true;
+}

@@ -1,0 +1,60 @@
+#include "layers/changes.h"
+
+#include <string.h>
+
+#include "base/own.h"
+#include "tree/at.h"
+
+int changes_flush(struct changes *c, struct err *e)
+{
+    int r = at_write(c->keeper->fds[1], c->out, c->n, e);
+
+    c->n = 0;
+    return r;
+}
+
+static char kind_of(const struct stat *st)
+{
+    return S_ISDIR(st->st_mode)   ? 'd'
+           : S_ISREG(st->st_mode) ? 'f'
+           : S_ISLNK(st->st_mode) ? 'l'
+                                  : 'o';
+}
+
+int changes_add(struct changes *c, enum change change, const struct stat *st, const char *path,
+                struct err *e)
+{
+    size_t n = strlen(path) + 1;
+    int r = 0;
+
+    if (c->entries >= c->keeper->job.entries_max)
+        return err_set(e, ERR_TOO_BIG, "more than %llu changes",
+                       (unsigned long long)c->keeper->job.entries_max);
+    c->entries++;
+    if (c->n + n + 2 > sizeof c->out)
+        r = changes_flush(c, e);
+    c->out[c->n++] = (char)change;
+    c->out[c->n++] = change == CHANGE_DELETED ? '-' : kind_of(st);
+    memcpy(c->out + c->n, path, n);
+    c->n += n;
+    return r;
+}
+
+bool changes_is_rewritten(const char *path)
+{
+    static const char *const names[] = { "etc/hosts", "etc/hostname", "etc/machine-id",
+                                         "etc/resolv.conf" };
+
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (strcmp(path, names[i]) == 0)
+            return true;
+    return false;
+}
+
+bool changes_is_unwanted(const char *path)
+{
+    for (const char *const *name = keeper_unwanted; *name; name++)
+        if (strcmp(path, *name) == 0)
+            return true;
+    return false;
+}

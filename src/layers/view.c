@@ -1,0 +1,50 @@
+#include "layers/view.h"
+
+#include <fcntl.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "tree/at.h"
+#include "tree/tree.h"
+
+bool view_is_whiteout(const struct stat *st)
+{
+    return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
+}
+
+bool view_is_opaque(int dir)
+{
+    char value = 0;
+
+    return fgetxattr(dir, "user.overlay.opaque", &value, 1) == 1 && value == 'y';
+}
+
+enum view view_ask(int tree, const char *path, struct stat *ret)
+{
+    AUTO_CLOSE int dir = at_open(tree, ".", O_RDONLY | O_DIRECTORY, 0);
+    struct str rest = str_from(path), part;
+    bool hides = false;
+
+    while (dir >= 0) {
+        char name[TREE_NAME_MAX + 1];
+        int next;
+
+        rest = str_cut(rest, '/', &part);
+        if (!str_copy(part, name, sizeof name) || fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) < 0)
+            return hides ? VIEW_GONE : VIEW_NOT;
+        if (view_is_whiteout(ret))
+            return VIEW_GONE;
+        if (!rest.n)
+            return VIEW_THERE;
+        next = at_open(dir, name, O_RDONLY | O_DIRECTORY, 0);
+        if (next < 0)
+            return VIEW_GONE; /* it is no directory */
+        close(dir);
+        dir = next;
+        hides = hides || view_is_opaque(dir);
+    }
+    return VIEW_NOT;
+}
