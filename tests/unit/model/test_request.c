@@ -1,0 +1,103 @@
+#include "model/request.h"
+
+#include "base/own.h"
+#include "harness/tap.h"
+#include "json/reader.h"
+#include "json/writer.h"
+
+static struct arena arena;
+
+static int read_text(const char *text, struct create_request *ret, struct err *e)
+{
+    const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 16 };
+    const struct json *v;
+
+    arena_done(&arena);
+    arena_init(&arena, 1 << 20);
+    CHECK_OK(json_read(str_from(text), limits, &arena, &v, e), *e);
+    return create_request_read(v, ret, &arena, e);
+}
+
+static struct create_request good(const char *text)
+{
+    struct create_request q = { 0 };
+    struct err e = { 0 };
+
+    CHECK_OK(read_text(text, &q, &e), e);
+    return q;
+}
+
+TEST(a_network_is_yes_no_or_hosts)
+{
+    struct create_request q = good("{\"capabilities\":{\"network\":true}}");
+
+    CHECK(q.capabilities.network && q.capabilities.network_given && !q.egress.given);
+    q = good("{\"capabilities\":{\"network\":false}}");
+    CHECK(!q.capabilities.network && q.capabilities.network_given);
+    q = good("{\"capabilities\":{\"network\":null}}");
+    CHECK(!q.capabilities.network_given);
+    q = good("{\"capabilities\":{}}");
+    CHECK(!q.capabilities.network_given);
+    q = good("{\"capabilities\":{\"network\":[]}}");
+    CHECK(!q.capabilities.network && q.capabilities.network_given && !q.egress.given);
+    q = good("{\"capabilities\":{\"network\":[\"a.test\",\"b.test:80\"]}}");
+    CHECK(q.capabilities.network && q.egress.given);
+    CHECK_INT(q.egress.allow.n, 2);
+    CHECK_STR(str_from(q.egress.allow.p[1]), "b.test:80");
+    arena_done(&arena);
+}
+
+TEST(hosts_go_beside_what_is_allowed_and_once)
+{
+    struct create_request q = good("{\"capabilities\":{\"network\":[\"a.test\",\"b.test\"]},"
+                                   "\"egress\":{\"allow\":[\"c.test\",\"a.test\"]}}");
+
+    CHECK_INT(q.egress.allow.n, 3);
+    CHECK_STR(str_from(q.egress.allow.p[0]), "c.test");
+    CHECK_STR(str_from(q.egress.allow.p[2]), "b.test");
+    arena_done(&arena);
+}
+
+TEST(what_is_no_network_is_named)
+{
+    static const char *const wrong[] = { "1",      "\"a.test\"",     "{}", "[1]", "[\"\"]",
+                                         "[null]", "[\"a\\u0000b\"]" };
+    struct create_request q;
+    struct err e;
+    char text[128];
+
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        snprintf(text, sizeof text, "{\"capabilities\":{\"network\":%s}}", wrong[i]);
+        CHECK_INT(read_text(text, &q, &e), -(int)ERR_INVALID);
+        CHECK(strstr(e.msg, "network") != NULL);
+    }
+    arena_done(&arena);
+}
+
+/* A record is a request again: what was asked is still asked. */
+TEST(what_is_written_is_read_again)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(4096);
+    struct create_request q = good("{\"ttl\":60,\"capabilities\":{\"network\":[\"a.test\"]}}"),
+                          again;
+    struct json_writer w;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_unbind(&q, create_request_fields, create_request_field_count, &w);
+    CHECK_INT(json_writer_finish(&w, NULL), 0);
+    CHECK_INT(buf_add_c(&text, '\0'), 0);
+    again = good(text.p);
+    CHECK(again.capabilities.network && again.egress.given);
+    CHECK_INT(again.egress.allow.n, 1);
+
+    buf_clear(&text);
+    q = good("{\"ttl\":60}");
+    create_request_network(&q, false);
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_unbind(&q, create_request_fields, create_request_field_count, &w);
+    CHECK_INT(json_writer_finish(&w, NULL), 0);
+    CHECK_INT(buf_add_c(&text, '\0'), 0);
+    again = good(text.p);
+    CHECK(again.capabilities.network_given && !again.capabilities.network);
+    arena_done(&arena);
+}
