@@ -2,14 +2,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/guard.h"
 #include "api/inside.h"
 #include "api/listing.h"
 #include "api/route.h"
 #include "base/clock.h"
 #include "control/tokens.h"
 #include "trust/approvals.h"
+#include "trust/peers.h"
 
 enum { LIST_DEFAULT = 100, LIST_MOST = 1000, WAIT_MOST_S = 60, ANSWER_BYTES = 64 << 20 };
+
+/* Whether it is for this caller: a client that calls tools sees what it asked for itself. */
+static bool is_for(const struct call *c, const struct approval_record *r)
+{
+    const struct peer *p = guard_peer(c);
+
+    return !p || strcmp(p->record.id, r->peer) == 0;
+}
 
 /* A master sees all of them, others those of their owner. */
 static struct str scope(const struct call *c)
@@ -41,7 +51,7 @@ static void write_list(struct json_writer *w, const void *what)
 
 static void list(struct call *c)
 {
-    struct store_query q = { .kind = STORE_APPROVALS_OPEN };
+    struct store_query q = { .kind = STORE_APPROVALS_WAITING };
     uint64_t limit = LIST_DEFAULT;
     bool all = false;
 
@@ -89,7 +99,7 @@ static void found(struct store_query *q, int r, const struct err *e)
 
     if (r < 0)
         call_fail(s->call, e);
-    else if (q->n == 0)
+    else if (q->n == 0 || !is_for(s->call, &q->approvals[0]))
         call_fail_with(s->call, 404, "not_found", "there is no such call");
     else
         call_answer(s->call, 200, write_one, &q->approvals[0]);
@@ -139,7 +149,7 @@ static bool is_visible(struct call *c, const struct approval_record *r)
 {
     struct str owner = scope(c);
 
-    return r && (!owner.n || str_eq(owner, str_from(r->owner)));
+    return r && is_for(c, r) && (!owner.n || str_eq(owner, str_from(r->owner)));
 }
 
 static void show(struct call *c)

@@ -185,8 +185,14 @@ bool call_authenticate(struct call *c)
     }
     if (c->route->face && c->route->face->authenticate)
         return c->route->face->authenticate(c);
-    if (replay_identify(c))
+    switch (replay_identify(c)) {
+    case REPLAY_KNOWN:
         return call_may_use(c);
+    case REPLAY_REFUSED:
+        return false;
+    case REPLAY_NONE:
+        break;
+    }
     if (p->is_unix) {
         by_uid(c, p->cred.uid);
         return guard_identify(c) && call_may_use(c);

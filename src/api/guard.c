@@ -8,6 +8,9 @@
 #include "api/route.h"
 #include "trust/peers.h"
 
+#define SANDBOX_ARG "sandbox_id"
+#define KEY_FIELD   "Idempotency-Key"
+
 /* What a request is to the policy. What is not here is not for peers. */
 static const struct {
     enum h1_method method;
@@ -92,6 +95,11 @@ enum role guard_role(const struct call *c)
     return c->caller.by_token || c->caller.role < most ? c->caller.role : most;
 }
 
+const struct peer *guard_peer(const struct call *c)
+{
+    return c->guard ? c->guard->peer : NULL;
+}
+
 void guard_done(struct call *c)
 {
     if (!c->guard)
@@ -117,10 +125,18 @@ static struct json text_member(const char *key, struct str value)
     return (struct json){ .type = JSON_STR, .key = str_from(key), .s = value };
 }
 
-static void add_arg(struct guard *g, struct json v)
+/* False: it is answered: one name says one thing, to the policy and to the handler. */
+static bool add_arg(struct guard *g, struct json v)
 {
-    if (!json_get(&g->args, v.key))
+    char text[96];
+
+    if (!json_get(&g->args, v.key)) {
         g->members[g->args.list.n++] = v;
+        return true;
+    }
+    snprintf(text, sizeof text, "%.40s: is given twice", v.key.n ? v.key.p : "");
+    call_fail_with(g->call, 400, "invalid", text);
+    return false;
 }
 
 /* False: a parameter is not what one can be. */
@@ -137,9 +153,35 @@ static bool add_query(struct guard *g)
             call_fail(c, &e);
             return false;
         }
-        add_arg(g, (struct json){ .type = JSON_STR, .key = name, .s = value });
+        if (!add_arg(g, (struct json){ .type = JSON_STR, .key = name, .s = value }))
+            return false;
     }
     return true;
+}
+
+bool guard_adds(const struct route *r, struct str name)
+{
+    return str_eq(name, STR(SANDBOX_ARG)) || route_takes(r, name);
+}
+
+/* What no handler would take is not shown to a master either. */
+static bool is_field(const struct route *r, struct str name)
+{
+    for (size_t i = 0; r->fields && i < *r->field_count; i++)
+        if (str_eq(name, str_from(r->fields[i].name)))
+            return true;
+    return !r->fields;
+}
+
+static bool fail_member(struct call *c, struct str name)
+{
+    char text[96];
+
+    if (c->x) { /* or it is answered already */
+        snprintf(text, sizeof text, "%.40s: there is no such field", name.n ? name.p : "");
+        call_fail_with(c, 400, "invalid", text);
+    }
+    return false;
 }
 
 static size_t count_pairs(struct str query)
@@ -166,29 +208,35 @@ static bool make_args(struct guard *g)
         return false;
     }
     g->args = (struct json){ .type = JSON_OBJECT, .list = { g->members, 0 } };
-    if (c->sandbox)
-        add_arg(g, text_member("sandbox_id", str_from(sandbox_view(c->sandbox).record->id)));
+    if (c->sandbox &&
+        !add_arg(g, text_member(SANDBOX_ARG, str_from(sandbox_view(c->sandbox).record->id))))
+        return false;
     if (!add_query(g))
         return false;
     for (size_t i = 0; i < body; i++)
-        add_arg(g, c->json->list.p[i]);
-    if (c->body_taken && replay_hold_body(c, content)) {
-        add_arg(g, content[0]);
-        add_arg(g, content[1]);
-    }
-    return true;
+        if (!is_field(c->route, c->json->list.p[i].key) || !add_arg(g, c->json->list.p[i]))
+            return fail_member(c, c->json->list.p[i].key);
+    return !c->body_taken || !replay_hold_body(c, content) ||
+           (add_arg(g, content[0]) && add_arg(g, content[1]));
 }
 
-/* The request's line, for when it is made again. */
+/* The request's line, for when it is made again, and the one field that says more of what it asks.
+ */
 static struct str request_of(struct call *c)
 {
     const struct h1_request *q = http_request(c->x);
     AUTO(buf_done) struct buf text = BUF_INIT(APPROVAL_REQUEST_MAX + 64);
+    struct str key = call_header(c, KEY_FIELD);
     const char *line;
 
-    buf_add(&text, q->method_text);
+    if (q->method == H1_HEAD)
+        buf_add(&text, STR("GET"));
+    else
+        buf_add(&text, q->method_text);
     buf_add_c(&text, ' ');
     buf_add(&text, q->path);
+    if (key.p)
+        buf_addf(&text, "\n" KEY_FIELD ": " STR_FMT, STR_ARG(key));
     line = arena_dup(&c->arena, buf_str(&text));
     return line ? (struct str){ line, text.n } : STR("");
 }

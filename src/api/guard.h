@@ -7,6 +7,7 @@
 #include "api/call.h"
 
 struct peer;
+struct route;
 
 /* After the caller is known. False: it is answered. */
 bool guard_identify(struct call *c);
@@ -14,9 +15,15 @@ bool guard_identify(struct call *c);
 void guard_serve(struct call *c);
 void guard_done(struct call *c); /* the call is freed */
 
+/* Whose call it is; NULL: no peer's. */
+const struct peer *guard_peer(const struct call *c);
+
 /* The role of sessions that the caller begins: a user's is what the configuration says, whatever
  * the user is; a token says it itself. */
 enum role guard_role(const struct call *c);
+
+/* Whether an argument of that name came from the path or the query, and not from the body. */
+bool guard_adds(const struct route *r, struct str name);
 
 /* --- for all who ask the policy --- */
 

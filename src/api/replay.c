@@ -189,22 +189,42 @@ static void on_io(struct loop_fd *s, unsigned events)
 
 /* --- the request --- */
 
-static bool is_ours(struct str key)
+/* Its first line, and the fields of its head that were kept. */
+struct kept {
+    struct str line, fields;
+    const struct route *route;
+};
+
+static int read_kept(struct str text, struct arena *a, struct kept *ret, struct err *e)
 {
-    return str_eq(key, STR("sandbox_id"));
+    struct str method, target, params[2];
+    struct url_path path;
+    unsigned allowed;
+
+    ret->fields = str_cut(text, '\n', &ret->line);
+    target = str_cut(ret->line, ' ', &method);
+    if (url_path(url_split(target).path, a, &path, e) < 0)
+        return -(int)ERR_INVALID;
+    ret->route = route_find(h1_method_of(method), &path, params, &allowed);
+    return ret->route ? 0 : err_set(e, ERR_INVALID, "there is no such request any more");
 }
 
-static int put_body(const struct json *args, struct buf *out, struct err *e)
+/* The very body: content of what streams, the members that were its own of what is JSON. */
+static int put_body(const struct kept *k, const struct json *args, struct buf *out, struct err *e)
 {
     const struct json *content = json_get(args, STR("content"));
     struct json_writer w;
 
-    if (content && content->type == JSON_STR)
-        return crypto_unbase64(content->s, out, e);
+    if (k->route->flags & ROUTE_STREAM)
+        return content && content->type == JSON_STR
+                   ? crypto_unbase64(content->s, out, e)
+                   : err_set(e, ERR_INVALID, "what it would write was not kept");
+    if (!(k->route->flags & ROUTE_JSON))
+        return 0;
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
     for (const struct json *m = json_first(args); m != json_end(args); m++)
-        if (!is_ours(m->key)) {
+        if (!guard_adds(k->route, m->key)) {
             json_key(&w, m->key);
             json_put_tree(&w, m);
         }
@@ -215,18 +235,21 @@ static int put_body(const struct json *args, struct buf *out, struct err *e)
 static int write_request(struct replay *r, struct err *e)
 {
     AUTO(buf_done) struct buf body = BUF_INIT(APPROVAL_ARGS_MAX);
-    int err = 0;
+    AUTO(arena_done) struct arena a = ARENA_INIT(4 * APPROVAL_REQUEST_MAX);
+    struct kept k;
+    int err = read_kept(r->call->request, &a, &k, e);
 
-    if (!str_starts(r->call->request, STR("GET ")) && !str_starts(r->call->request, STR("DELETE ")))
-        err = put_body(r->call->args, &body, e);
+    if (err >= 0)
+        err = put_body(&k, r->call->args, &body, e);
     if (err >= 0)
         err = crypto_random_text("", CRYPTO_HEX, r->ticket, e);
     if (err < 0)
         return err;
-    buf_add(&r->out, r->call->request);
+    buf_addf(&r->out, STR_FMT " HTTP/1.1\r\n" STR_FMT "%s", STR_ARG(k.line), STR_ARG(k.fields),
+             k.fields.n ? "\r\n" : "");
     buf_addf(&r->out,
-             " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: "
-             "application/json\r\n" TICKET_FIELD ": %s\r\nContent-Length: %zu\r\n\r\n",
+             "Host: localhost\r\nConnection: close\r\nAccept: application/json\r\n" TICKET_FIELD
+             ": %s\r\nContent-Length: %zu\r\n\r\n",
              r->ticket, body.n);
     return buf_add(&r->out, buf_str(&body)) < 0
                ? err_set(e, ERR_TOO_BIG, "the request is too long to be made again")
@@ -274,26 +297,29 @@ static struct replay *find_ticket(struct api *a, struct str ticket)
     return NULL;
 }
 
-bool replay_identify(struct call *c)
+enum replay_answer replay_identify(struct call *c)
 {
     const struct http_peer *at = http_peer(c->x);
     struct str ticket = call_header(c, TICKET_FIELD);
-    struct replay *r =
-        ticket.n && at->is_unix && at->cred.pid == getpid() ? find_ticket(c->api, ticket) : NULL;
+    struct replay *r;
     struct caller who;
 
-    if (!r)
-        return false;
-    r->ticket[0] = 0;
-    if (!approved_caller(c->api, r->call, &who))
-        return false;
+    if (!ticket.p || !at->is_unix || at->cred.pid != getpid())
+        return REPLAY_NONE;
+    r = find_ticket(c->api, ticket);
+    if (r)
+        r->ticket[0] = 0;
+    if (!r || !approved_caller(c->api, r->call, &who)) {
+        call_fail_with(c, 401, "unauthenticated", "who asked for it is not known any more");
+        return REPLAY_REFUSED;
+    }
     c->approved = true;
     c->caller = who;
     c->caller.labels = (struct json_map){ NULL, 0 };
     for (size_t i = 0; i < who.labels.n; i++)
         caller_label(&c->caller, who.labels.p[i].key, who.labels.p[i].value, &c->arena);
     caller_narrow(&c->caller, r->peer, &c->arena);
-    return true;
+    return REPLAY_KNOWN;
 }
 
 /* --- holding --- */

@@ -12,8 +12,10 @@ enum { REPLAY_BODY_MAX = 512 << 10 }; /* bytes of a body that is no JSON, and ca
 
 /* Tells with trust_call_done() what it answered: its JSON; other bytes as {content, encoding}. */
 void replay_run(struct api *a, struct trust_call *c, struct peer *p);
-/* Whether this is one: then it is known who asks, and nothing is asked any more. */
-bool replay_identify(struct call *c);
+/* Whether this is one: then it is known who asks, and nothing is asked any more; or it is answered.
+ */
+enum replay_answer { REPLAY_NONE, REPLAY_KNOWN, REPLAY_REFUSED };
+enum replay_answer replay_identify(struct call *c);
 /* Those under way are told to have been interrupted. */
 void replays_close(struct api *a);
 

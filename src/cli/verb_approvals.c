@@ -20,6 +20,7 @@ static const struct column columns[] = {
     COLUMN("RULE", "rule", .alone = true),
     COLUMN("PEER", "peer", .alone = true),
     COLUMN("POLICY", "policy_version", .alone = true),
+    COLUMN("REQUEST", "request", .alone = true),
     COLUMN("ARGUMENTS", "args", .alone = true, .block = true),
     COLUMN("RESULT", "result", .alone = true, .block = true),
 };

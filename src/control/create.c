@@ -540,8 +540,9 @@ static void key_answered(struct store_query *q, int r, const struct err *e)
     } else if (q->n == 0) {
         begin(op);
     } else if (memcmp(q->idempotency[0].body, op->digest_, sizeof op->digest_) != 0) {
-        r = err_set(&other, ERR_CONFLICT, "Idempotency-Key: was used with another request, for %s",
-                    q->idempotency[0].sandbox);
+        r = err_set(&other, ERR_CONFLICT, "Idempotency-Key: was used with another request%s%s",
+                    op->caller->peer ? "" : ", for ",
+                    op->caller->peer ? "" : q->idempotency[0].sandbox);
         finish(op, r, &other);
     } else {
         op->repeated = true;

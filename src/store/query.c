@@ -381,6 +381,11 @@ static int ask_approvals_open(struct db *d, struct store_query *q, struct err *e
     return ask_list(d, q, SQL_APPROVALS_OPEN, &approval_shape, e);
 }
 
+static int ask_approvals_waiting(struct db *d, struct store_query *q, struct err *e)
+{
+    return ask_list(d, q, SQL_APPROVALS_WAITING, &approval_shape, e);
+}
+
 static int ask_approvals(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
@@ -452,6 +457,7 @@ static int (*const asks[])(struct db *d, struct store_query *q, struct err *e) =
     [STORE_PEERS] = ask_peers,
     [STORE_APPROVAL] = ask_approval,
     [STORE_APPROVALS_OPEN] = ask_approvals_open,
+    [STORE_APPROVALS_WAITING] = ask_approvals_waiting,
     [STORE_APPROVALS] = ask_approvals,
     [STORE_GRANTS] = ask_grants,
     [STORE_SNAPSHOTS] = ask_snapshots,

@@ -19,6 +19,10 @@
 #define APPROVAL                                                                                   \
     "id, peer, owner, uid, tool, sandbox, version, rule, tier, state, created_ns, expires_ns, "    \
     "decided_ns, finished_ns, approver, reason, failed, args, result, request"
+/* Without what may be long: for lists. */
+#define APPROVAL_SHORT                                                                             \
+    "id, peer, owner, uid, tool, sandbox, version, rule, tier, state, created_ns, expires_ns, "    \
+    "decided_ns, finished_ns, approver, reason, failed, '{}', '', request"
 #define GRANT "id, peer, tool, sandbox, version, approver, uses, expires_ns"
 #define SNAPSHOT                                                                                   \
     "id, owner, name, sandbox, profile, profile_version, created_ns, bytes, entries, pause_ns, "   \
@@ -161,9 +165,11 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_APPROVAL] = "SELECT " APPROVAL " FROM approvals WHERE id = ?1 AND (?2 = '' OR owner = ?2)",
     [SQL_APPROVALS_OPEN] = "SELECT " APPROVAL " FROM approvals INDEXED BY approvals_open"
                            " WHERE state < 3 ORDER BY created_ns, id LIMIT ?1",
-    [SQL_APPROVALS] = "SELECT " APPROVAL " FROM approvals WHERE created_ns <= ?2"
+    [SQL_APPROVALS_WAITING] = "SELECT " APPROVAL_SHORT " FROM approvals INDEXED BY approvals_open"
+                              " WHERE state < 3 ORDER BY created_ns, id LIMIT ?1",
+    [SQL_APPROVALS] = "SELECT " APPROVAL_SHORT " FROM approvals WHERE created_ns <= ?2"
                       " AND (created_ns < ?2 OR id > ?3) ORDER BY created_ns DESC, id LIMIT ?1",
-    [SQL_APPROVALS_OWNER] = "SELECT " APPROVAL " FROM approvals WHERE owner = ?4"
+    [SQL_APPROVALS_OWNER] = "SELECT " APPROVAL_SHORT " FROM approvals WHERE owner = ?4"
                             " AND created_ns <= ?2 AND (created_ns < ?2 OR id > ?3)"
                             " ORDER BY created_ns DESC, id LIMIT ?1",
     [SQL_IMAGES] = "SELECT " IMAGE " FROM images ORDER BY ref LIMIT ?1",

@@ -114,9 +114,10 @@ enum store_query_kind {
     STORE_OUTBOX,      /* events not taken by the hub yet, ascending */
     STORE_SETTING,     /* by key */
     STORE_PEERS,
-    STORE_APPROVAL,       /* by id, and owner */
-    STORE_APPROVALS_OPEN, /* that are under way, oldest first */
-    STORE_APPROVALS,      /* a page, of an owner or of all, newest first */
+    STORE_APPROVAL,          /* by id, and owner */
+    STORE_APPROVALS_OPEN,    /* that are under way, oldest first */
+    STORE_APPROVALS_WAITING, /* the same, without arguments and results; so is … */
+    STORE_APPROVALS,         /* … a page, of an owner or of all, newest first */
     STORE_GRANTS,
     STORE_SNAPSHOTS,
     STORE_IMAGES,

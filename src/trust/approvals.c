@@ -50,8 +50,19 @@ struct held *held_new(struct trust *t, const struct approval_record *r)
     return h;
 }
 
+void held_count(struct held *h, struct identity *d)
+{
+    h->counted = d;
+    d->held_bytes += h->record.args.n;
+    h->trust->held_bytes += h->record.args.n;
+}
+
 void held_free(struct held *h)
 {
+    if (h->counted) {
+        h->counted->held_bytes -= h->record.args.n;
+        h->trust->held_bytes -= h->record.args.n;
+    }
     arena_done(&h->arena);
     free(h);
 }
@@ -435,6 +446,7 @@ static void take_up(struct trust *t, const struct approval_record *r)
         return;
     }
     if (p) {
+        held_count(h, p->identity_);
         p->pending_++;
         snprintf(h->actor, sizeof h->actor, "%s", p->record.actor.id);
     }

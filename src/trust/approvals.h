@@ -11,8 +11,10 @@
 #include "trust/trust.h"
 
 enum {
-    APPROVALS_MAX = 10000,       /* that wait, of all peers */
-    APPROVAL_ARGS_MAX = 1 << 20, /* bytes of JSON */
+    APPROVALS_MAX = 10000,         /* that wait, of all peers */
+    APPROVALS_BYTES = 64 << 20,    /* of their arguments: a start reads them all */
+    APPROVALS_OWN_BYTES = 8 << 20, /* … of one token's or user's */
+    APPROVAL_ARGS_MAX = 1 << 20,   /* bytes of JSON */
     APPROVAL_RESULT_MAX = 1 << 20,
     APPROVAL_REQUEST_MAX = 16 << 10, /* bytes of a method and target */
     GRANTS_MAX = 10000,
@@ -63,7 +65,8 @@ struct approval_waiter {
 void approvals_wait(struct trust *t, struct approval_waiter *w);
 void approval_waiter_stop(struct approval_waiter *w);
 
-/* As JSON: what people and clients see; the arguments only for who may see them. */
+/* As JSON: what people and clients see; the arguments and the result only where they are asked for.
+ */
 void approval_write(struct json_writer *w, const struct approval_record *r, bool args);
 
 #endif

@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "json/reader.h"
 #include "trust/held.h"
 
@@ -21,12 +23,52 @@ void trust_call_done(struct trust_call *c, bool failed, struct str result)
     free(c);
 }
 
+/* A create counts when it runs, not when it was held: many may have been held meanwhile. */
+static bool fits_limits(struct trust *t, struct peer *p, const struct trust_call *c,
+                        struct trust_decision *d)
+{
+    const struct trust_rule *rule = trust_bundle_find(t->policy.bundle, str_from(c->tool));
+    const struct trust_case again = { .bundle = t->policy.bundle,
+                                      .failure = t->policy.failure,
+                                      .tool = str_from(c->tool),
+                                      .args = c->args,
+                                      .role = p->record.role,
+                                      .client = p->record.client,
+                                      .now_ns = clock_mono(),
+                                      .usage = peer_usage(p, clock_wall()),
+                                      .granted = true };
+
+    if (!rule || !rule->creates)
+        return true;
+    trust_decide(&again, d);
+    if (d->verdict.kind != VERDICT_ALLOW)
+        return false;
+    uses_reserve(p);
+    return true;
+}
+
+static void refuse(struct trust_call *c, const char *why)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(16 << 10);
+    struct json_writer w;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_begin_object(&w);
+    json_key(&w, STR("error"));
+    json_put_lossy(&w, str_from(why));
+    json_end_object(&w);
+    trust_call_done(c, true,
+                    json_writer_finish(&w, NULL) < 0 ? STR("{\"error\":\"refused\"}")
+                                                     : buf_str(&text));
+}
+
 void held_call(struct held *h)
 {
     const struct json_limits limits = { .bytes = APPROVAL_ARGS_MAX, .depth = ARGS_DEPTH };
     struct trust *t = h->trust;
     struct peer *p = peers_by_id(t, str_from(h->record.peer));
     struct trust_call *c = calloc(1, sizeof *c);
+    struct trust_decision d = { 0 };
     struct err e;
 
     if (!c)
@@ -51,7 +93,10 @@ void held_call(struct held *h)
         trust_call_done(c, true, STR("{\"error\":\"its arguments cannot be read\"}"));
         return;
     }
-    t->runner.run(t->runner.user, c);
+    if (fits_limits(t, p, c, &d))
+        t->runner.run(t->runner.user, c);
+    else
+        refuse(c, d.verdict.reason);
 }
 
 void trust_set_runner(struct trust *t, const struct trust_runner *r)

@@ -25,6 +25,12 @@ struct judging {
 static bool decided(struct judging *j, enum verdict_kind kind, const char *field, const char *fmt,
                     ...) __attribute__((format(printf, 4, 5)));
 
+/* Whether a `when` has it as well as the tool itself. */
+static bool is_of_terms(const char *field)
+{
+    return strncmp(field, "args", 4) != 0 && strcmp(field, "rate") != 0;
+}
+
 /* The rule is named as the place in the bundle that has it. */
 static bool decided(struct judging *j, enum verdict_kind kind, const char *field, const char *fmt,
                     ...)
@@ -36,7 +42,7 @@ static bool decided(struct judging *j, enum verdict_kind kind, const char *field
     v->kind = kind;
     if (!j->d->rule)
         snprintf(v->rule, sizeof v->rule, "%s", field);
-    else if (w && j->d->terms == &w->terms && strncmp(field, "args", 4) != 0)
+    else if (w && j->d->terms == &w->terms && is_of_terms(field))
         snprintf(v->rule, sizeof v->rule, "tools.%.40s.when.%.32s.%s", j->d->rule->tool, w->name,
                  field);
     else

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "crypto/encode.h"
 #include "crypto/hash.h"
 #include "json/reader.h"
 #include "trust/held.h"
@@ -65,27 +66,49 @@ static void sweep(struct trust *t, struct trust_write *w)
     }
 }
 
-/* What a grant is about: the sandbox that a call names, or the network that it asks for, by a hash
- * of it: "this host" is no yes to another one. */
-static void subject_of(const struct json *args, char ret[static ID_MAX])
+static void put_member(struct json_writer *w, const struct json *object, const char *key)
 {
-    const struct trust_question q = { .args = args };
-    const struct json *v = args ? json_get(args, STR("capabilities")) : NULL;
-    AUTO(buf_done) struct buf text = BUF_INIT(APPROVAL_ARGS_MAX);
-    unsigned char hash[CRYPTO_SHA256_SIZE];
+    const struct json *v =
+        object && object->type == JSON_OBJECT ? json_get(object, str_from(key)) : NULL;
+
+    json_key(w, str_from(key));
+    if (v)
+        json_put_tree(w, v);
+    else
+        json_put_null(w);
+}
+
+/* What says where a new sandbox may go, by whichever way it is asked for. */
+static int write_network(const struct json *args, struct buf *out)
+{
     struct json_writer w;
 
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_begin_object(&w);
+    put_member(&w, json_get(args, STR("capabilities")), "network");
+    put_member(&w, args, "egress");
+    put_member(&w, args, "profile");
+    put_member(&w, args, "image");
+    put_member(&w, args, "snapshot");
+    json_end_object(&w);
+    return json_writer_finish(&w, NULL);
+}
+
+/* What a grant is about: the sandbox that a call names, or the network that it asks for, by a hash
+ * of it: "this host" is no yes to another one. Of so many bits that nobody finds two alike. */
+static void subject_of(const struct json *args, char ret[static ID_MAX])
+{
+    enum { HASH_BYTES = 20 };
+    const struct trust_question q = { .args = args };
+    AUTO(buf_done) struct buf text = BUF_INIT(2 * APPROVAL_ARGS_MAX), name = BUF_INIT(ID_MAX);
+    unsigned char hash[CRYPTO_SHA256_SIZE];
+
     question_sandbox(&q, ret);
-    v = v && v->type == JSON_OBJECT ? json_get(v, STR("network")) : NULL;
-    if (ret[0] || !v)
-        return;
-    json_writer_init(&w, &text, JSON_COMPACT);
-    json_put_tree(&w, v);
-    if (json_writer_finish(&w, NULL) < 0)
+    if (ret[0] || !args || args->type != JSON_OBJECT || write_network(args, &text) < 0)
         return;
     crypto_sha256(buf_str(&text), hash);
-    snprintf(ret, ID_MAX, "net_%02x%02x%02x%02x%02x%02x%02x%02x", hash[0], hash[1], hash[2],
-             hash[3], hash[4], hash[5], hash[6], hash[7]);
+    if (crypto_base64url((struct str){ (const char *)hash, HASH_BYTES }, &name) >= 0)
+        snprintf(ret, ID_MAX, "net_%.*s", (int)name.n, name.p);
 }
 
 static struct grant *grant_of(struct trust *t, const char *peer, const char *tool,

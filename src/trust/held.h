@@ -13,13 +13,16 @@ struct held {
     struct index_entry entry;
     struct link link;
     struct loop_timer expiry;
-    char actor[OWNER_MAX]; /* that asked; "": its peer is gone */
-    bool moving;           /* to another state: on its way to disk */
+    struct identity *counted; /* whose memory its arguments take; NULL: nobody's */
+    char actor[OWNER_MAX];    /* that asked; "": its peer is gone */
+    bool moving;              /* to another state: on its way to disk */
 };
 
 /* approvals.c */
 struct held *held_new(struct trust *t, const struct approval_record *r);
 void held_free(struct held *h); /* one that was not added */
+/* Its arguments are that one's, until it is freed. */
+void held_count(struct held *h, struct identity *d);
 void held_add(struct held *h);
 void held_watch(struct held *h); /* until its time is over */
 void held_run(struct held *h);

@@ -29,13 +29,19 @@ static int write_args(const struct json *args, struct buf *out, struct err *e)
     return err_wrap(e, r, "the call cannot be held for a master");
 }
 
-static int check_room(const struct trust *t, const struct trust_question *q, struct err *e)
+static int check_room(const struct trust *t, const struct trust_question *q, size_t args,
+                      struct err *e)
 {
     uint64_t most = t->policy.bundle->approvals.pending_per_peer;
     const struct peer *p = q->peer;
 
     if (q->not_held)
         return err_set(e, ERR_TOO_BIG, "this waits for a master, and cannot: %s", q->not_held);
+    if (p->identity_->held_bytes + args > APPROVALS_OWN_BYTES ||
+        t->held_bytes + args > APPROVALS_BYTES)
+        return err_set(e, ERR_QUOTA,
+                       "this waits for a master, and too much does already: ask again when some of "
+                       "it is decided");
     if (q->request.n > APPROVAL_REQUEST_MAX)
         return err_set(e, ERR_TOO_BIG,
                        "this waits for a master, and its path is too long for that");
@@ -73,16 +79,17 @@ int hold(struct trust_op *op, const struct trust_decision *d, struct held **ret,
     struct buf args AUTO(buf_done) = BUF_INIT(APPROVAL_ARGS_MAX);
     struct approval_record r = { .result = STR(""), .request = STR("") };
     struct peer *p = op->ask.peer;
-    int err = check_room(op->trust_, &op->ask, e);
+    int err = write_args(op->ask.args, &args, e);
 
     if (err >= 0)
-        err = write_args(op->ask.args, &args, e);
+        err = check_room(op->trust_, &op->ask, args.n, e);
     if (err >= 0)
         err = id_make("req_", r.id, e);
     if (err < 0)
         return err;
     fill(op, d, buf_str(&args), &r);
     *ret = held_new(op->trust_, &r);
+    held_count(*ret, p->identity_);
     snprintf((*ret)->actor, sizeof(*ret)->actor, "%s", p->record.actor.id);
     op->write_ = held_write(*ret, &r, &p->record.actor);
     store_add_approval(&op->write_->txn, &r);

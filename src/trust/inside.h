@@ -21,6 +21,8 @@ struct trust {
     struct trust_runner runner; /* without a `run` there is none yet */
     struct event_subscriber events;
 
+    struct loop_timer minutes; /* until somebody's are used up */
+
     struct list peers; /* struct peer, in the order they came */
     size_t n_peers;
     struct index peer_ids;
@@ -35,7 +37,7 @@ struct trust {
 
     struct index held_ids;
     struct list held; /* struct held: calls that wait, oldest first */
-    size_t n_held;
+    size_t n_held, held_bytes;
     struct list held_ops;
     struct list waiters;
     struct list calls; /* struct trust_call that run */
@@ -52,6 +54,7 @@ struct identity {
     char name[OWNER_MAX];
     struct index rates; /* struct peer_rate */
     struct list uses;   /* struct peer_use: its peers' sandboxes of the last day */
+    size_t held_bytes;  /* of its calls that wait for a master */
 };
 
 /* How often its peers called a tool. */
@@ -103,6 +106,13 @@ static inline bool released_before(const struct peer_record *r)
     return r->ended_ns && !r->seen_ns;
 }
 void uses_reserve(struct peer *p); /* a create was allowed */
+
+/* Of all its peers; those that were asked for and are not there yet are not in it. */
+struct trust_usage identity_usage(struct identity *d, int64_t now);
+
+/* --- minutes.c --- */
+void minutes_look(struct trust *t); /* something is new: a sandbox, or the policy */
+void minutes_close(struct trust *t);
 
 /* --- release.c --- */
 void release_start(struct peer *p);

@@ -67,7 +67,8 @@ void approval_write(struct json_writer *w, const struct approval_record *r, bool
     if (r->state == APPROVAL_DONE) {
         json_key(w, STR("failed"));
         json_put_bool(w, r->failed);
-        put_json(w, "result", r->result);
     }
+    if (r->state == APPROVAL_DONE && args)
+        put_json(w, "result", r->result);
     json_end_object(w);
 }

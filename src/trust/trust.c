@@ -223,6 +223,8 @@ int trust_reload(struct trust *t, struct err *e)
 
     if (r > 0)
         approvals_policy_moved(t);
+    if (r > 0)
+        minutes_look(t);
     return r;
 }
 
@@ -253,10 +255,12 @@ int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e)
     r = peers_open(t, e);
     if (r >= 0)
         r = approvals_open(t, e);
-    if (r < 0)
+    if (r < 0) {
         trust_close(t);
-    else
-        *ret = t;
+        return r;
+    }
+    minutes_look(t);
+    *ret = t;
     return r;
 }
 
@@ -265,6 +269,7 @@ void trust_close(struct trust *t)
     if (!t)
         return;
     event_unsubscribe(&t->events);
+    minutes_close(t);
     for (struct link *m; (m = list_first(&t->asks));)
         trust_op_cancel(container_of(m, struct trust_op, link_));
     peers_silence(t);

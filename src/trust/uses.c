@@ -170,6 +170,7 @@ static void made(struct trust *t, const char *sandbox)
     if (p && strcmp(p->record.owner, b->owner) == 0 && !index_find(&t->uses, str_from(sandbox))) {
         use_add(t, p->identity_, p, b->id, b->created_ns, 0);
         p->reserved_ -= p->reserved_ > 0;
+        minutes_look(t);
     }
     sandbox_unref(s);
 }
@@ -285,13 +286,11 @@ static unsigned reserved_of(struct trust *t, const struct identity *d)
     return n;
 }
 
-struct trust_usage peer_usage(struct peer *p, int64_t now)
+struct trust_usage identity_usage(struct identity *d, int64_t now)
 {
     struct trust_usage x = { 0 };
-    struct identity *d = p->identity_;
     struct link *next;
 
-    x.made = x.alive = reserved_of(p->trust, d);
     for (struct link *m = list_first(&d->uses); m; m = next) {
         struct peer_use *u = container_of(m, struct peer_use, link);
 
@@ -302,5 +301,15 @@ struct trust_usage peer_usage(struct peer *p, int64_t now)
         if (u->to_ns && u->to_ns < now - DAY_NS)
             use_free(u);
     }
+    return x;
+}
+
+struct trust_usage peer_usage(struct peer *p, int64_t now)
+{
+    struct trust_usage x = identity_usage(p->identity_, now);
+    unsigned coming = reserved_of(p->trust, p->identity_);
+
+    x.made += coming;
+    x.alive += coming;
     return x;
 }

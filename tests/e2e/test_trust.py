@@ -316,11 +316,97 @@ def what_was_asked_over_http_runs_as_it_was_asked(c):
         equal(d.api.get(f"{at}/files/stat?path=/tmp/a%20file").expect(200).json["mode"], "0640", "its mode")
         read = approved(d, peer, "GET", f"{at}/files?path=/tmp/a%20file")
         equal(base64.b64decode(read["result"]["content"]), data, "what was read")
-        wrong = approved(d, peer, "POST", f"{at}/processes", {"argv": ["true"], "wings": 2})
+        wrong = approved(d, peer, "POST", f"{at}/processes", {"argv": ["true"], "timeout": "never"})
         equal(wrong["failed"], True, "one that is wrong")
-        check("wings" in wrong["result"]["detail"], f"why: {wrong['result']}")
+        check("timeout" in wrong["result"]["detail"], f"why: {wrong['result']}")
+        # One name says one thing, and what nobody would read cannot be smuggled past a master.
+        evil = base64.b64encode(b'{"argv":["touch","/tmp/evil"]}').decode()
+        for more in ({"content": evil}, {"sandbox_id": "sbx_other"}, {"wings": 2}):
+            peer.request("POST", f"{at}/processes", {"argv": ["true"], **more}).expect(400, code="invalid")
         approved(d, peer, "DELETE", at)
         wait_for(lambda: d.get(box)["state"] == "destroyed", "it is gone")
+
+
+@test
+def a_key_makes_one_sandbox_also_when_it_was_held(c):
+    bundle = c.write("bundle.yaml", GATED)
+    with Daemon(c, config=f"trust: {{bundle: '{bundle}'}}") as d:
+        peer = Peer(d.api)
+        peer.master = master_token(d)
+        key = {"Sandboxer-Peer": peer.token, "Idempotency-Key": "once"}
+        peer.request = lambda method, path, body: d.api.request(method, path, body, key)
+        boxes = {approved(d, peer, "POST", "/v1/sandboxes", {})["result"]["sandbox_id"] for _ in range(2)}
+        equal((len(boxes), len(d.list())), (1, 1), "sandboxes")
+
+
+@test
+def what_waits_is_its_peers_alone_and_not_without_end(c):
+    bundle = c.write("bundle.yaml", GATED + "approvals: {pending_per_peer: 100}\n")
+    with Daemon(c, config=f"trust: {{bundle: '{bundle}'}}") as d:
+        one, two = Peer(d.api), Peer(d.api)
+        request = one.request("POST", "/v1/sandboxes", {}).expect(403).json["request_id"]
+        one.request("GET", f"/v1/approvals/{request}").expect(200)
+        two.request("GET", f"/v1/approvals/{request}").expect(404, code="not_found")
+        # As long as a body may be; by all peers of one user together.
+        long = {"env": {"A": "x" * 900_000}}
+        answers = [(one, two)[n % 2].request("POST", "/v1/sandboxes", long) for n in range(12)]
+        refused = [a for a in answers if a.code == "quota"]
+        check(0 < len(refused) < 12, f"refused: {[(a.status, a.code) for a in answers]}")
+        check("waits for a master" in refused[0].json["detail"], f"why: {refused[0].json}")
+        listed = d.api.get("/v1/approvals").expect(200)
+        check(len(listed.data) < 100_000, "a list has long arguments")
+        equal(len(listed.json["approvals"]), 13 - len(refused), "calls that wait")
+        d.kill()
+        d.start()
+        equal(len(d.api.get("/v1/approvals").expect(200).json["approvals"]), 13 - len(refused), "after a crash")
+
+
+@test
+def limits_count_when_an_approved_call_runs(c):
+    bundle = c.write("bundle.yaml", GATED + "limits: {journeyman: {concurrent: 1}}\n")
+    with Daemon(c, config=f"trust: {{bundle: '{bundle}'}}") as d:
+        peer = Peer(d.api)
+        master = master_token(d)
+        held = [peer.request("POST", "/v1/sandboxes", {}).expect(403).json["request_id"] for _ in range(3)]
+        for request in held:
+            decide(d, request, "approve", master).expect(200)
+
+        def over():
+            records = [d.api.get(f"/v1/approvals/{request}").expect(200).json for request in held]
+            return records if all(r["state"] == "done" for r in records) else None
+        records = wait_for(over, "they have run")
+        equal(sorted(r["failed"] for r in records), [False, True, True], f"what came of them: {records}")
+        equal(len(d.list()), 1, "sandboxes")
+
+
+@test
+def minutes_that_are_used_up_end_what_lives(c):
+    bundle = c.write("bundle.yaml", "version: 1\nlimits: {journeyman: {minutes_per_day: 1}}\n"
+                     "tools: {sandbox_create: {tier: 2, effect: write, creates: true}, sandbox_list: {tier: 0, effect: none}}\n")
+    with Daemon(c, config=f"trust: {{bundle: '{bundle}'}}") as d:
+        peer, other = Peer(d.api), d.create()
+        boxes = [peer.create(ttl="1h") for _ in range(6)]  # together they live ten seconds
+        wait_for(lambda: all(d.get(box)["state"] == "destroyed" for box in boxes), "they are ended", seconds=60)
+        check("minutes" in d.get(boxes[0])["reason"], f"why: {d.get(boxes[0])['reason']}")
+        equal(d.get(other)["state"], "ready", "another's")
+        answer = peer.request("POST", "/v1/sandboxes", {}).expect(429).json
+        check("minutes" in answer["detail"], f"why: {answer}")
+
+
+@test
+def a_grant_is_for_one_network_however_it_is_named(c):
+    with Daemon(c) as d:
+        peer = Peer(d.api)
+        master = master_token(d)
+        asked = {"capabilities": {"network": ["localhost:1"]}}
+        request = peer.request("POST", "/v1/sandboxes", asked).expect(403).json["request_id"]
+        decide(d, request, "approve", master, grant="10m").expect(200)
+        wait_for(lambda: d.api.get(f"/v1/approvals/{request}").expect(200).json["state"] == "done", "it has run")
+        peer.create(**asked)
+        for more in ({"egress": {"allow": ["evil.example:443"]}}, {"profile": "profile.short"},
+                     {"capabilities": {"network": ["localhost:2"]}}):
+            answer = peer.request("POST", "/v1/sandboxes", {**asked, **more}).expect(403).json
+            equal(answer["kind"], "require_approval", f"with {more}")
 
 
 @test
