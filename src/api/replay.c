@@ -197,7 +197,7 @@ struct kept {
 
 static int read_kept(struct str text, struct arena *a, struct kept *ret, struct err *e)
 {
-    struct str method, target, params[2];
+    struct str method, target, params[ROUTE_PARAMS];
     struct url_path path;
     unsigned allowed;
 

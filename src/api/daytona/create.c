@@ -185,7 +185,7 @@ static int fill_request(struct call *c, const struct daytona_create *q, struct c
     if (r >= 0)
         r = daytona_network_fill(c, &q->network, ret, e);
     ret->env = q->env;
-    return r < 0 ? r : create_request_check(ret, e);
+    return r < 0 ? r : create_request_check(ret, &c->arena, e);
 }
 
 /* --- create --- */

@@ -20,7 +20,8 @@ static sqlite3 *fresh(void)
 static bool may_scan(int id)
 {
     return id == SQL_TOKENS || id == SQL_HOSTS || id == SQL_PEERS || id == SQL_GRANTS ||
-           id == SQL_APPROVALS_OPEN || id == SQL_APPROVALS_WAITING || id == SQL_SNAPSHOTS || id == SQL_IMAGES || id == SQL_LAYERS;
+           id == SQL_APPROVALS_OPEN || id == SQL_APPROVALS_WAITING || id == SQL_SNAPSHOTS ||
+           id == SQL_IMAGES || id == SQL_LAYERS;
 }
 
 static void check_step(int id, const char *step)
