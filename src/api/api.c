@@ -188,7 +188,7 @@ static void api_free(struct api *a)
     replays_close(a);
     if (a->server)
         http_server_free(a->server);
-    e2b_close(a);
+    e2b_done(a);
     ssh_supply_free(a->ssh);
     event_unsubscribe(&a->mcp_events);
     mcp_server_done(&a->mcp);

@@ -9,6 +9,30 @@ static const struct json_field *find_field(const struct json_field *fields, size
     return NULL;
 }
 
+static const struct json *known_members(const struct json *v, const struct json_field *fields,
+                                        size_t n, struct arena *a);
+
+static const struct json *known_items(const struct json *v, const struct json_field *f,
+                                      struct arena *a)
+{
+    struct json *copy = arena_alloc(a, sizeof *copy), *list;
+    size_t n = 0;
+
+    if (!copy || v->type != JSON_ARRAY)
+        return copy ? v : NULL;
+    list = arena_array(a, v->list.n + 1, sizeof *list);
+    for (const struct json *m = json_first(v); list && m != json_end(v); m++) {
+        const struct json *known = known_members(m, f->fields, f->field_count, a);
+
+        if (!known)
+            return NULL;
+        list[n++] = *known;
+    }
+    *copy = *v;
+    copy->list.p = list;
+    return list ? copy : NULL;
+}
+
 /* A copy with the members alone that the table has. NULL: there is no room. */
 static const struct json *known_members(const struct json *v, const struct json_field *fields,
                                         size_t n, struct arena *a)
@@ -27,6 +51,8 @@ static const struct json *known_members(const struct json *v, const struct json_
             continue;
         if (f->kind == JSON_KIND_OBJECT)
             known = known_members(m, f->fields, f->field_count, a);
+        else if (f->kind == JSON_KIND_OBJECTS)
+            known = known_items(m, f, a);
         if (!known)
             return NULL;
         list[kept++] = *known;

@@ -30,10 +30,11 @@ struct api {
     struct metric_set meters;
     struct sockaddr_storage tcp; /* the first TCP address we listen on; family 0: none */
     unsigned char e2b_key[32];   /* that tokens of sandboxes are made with */
-    struct list e2b_watchers;
-    struct list replays;    /* struct replay */
-    struct ssh_supply *ssh; /* NULL until somebody needs it */
-    struct buf openapi;     /* written once, when it is first asked for */
+    struct list e2b_watchers, e2b_builds;
+    struct e2b_templates *e2b_templates; /* that clients built */
+    struct list replays;                 /* struct replay */
+    struct ssh_supply *ssh;              /* NULL until somebody needs it */
+    struct buf openapi;                  /* written once, when it is first asked for */
     void (*on_closed)(void *user);
     void *user;
 };

@@ -1,5 +1,16 @@
 """What a program does with E2B's SDK: each of its methods, with what must come of it."""
 
+from harness import check
+
+
+def tell(said):
+    """Lists every step with what came of it; all of them must have passed."""
+    for line in said:
+        print(f"# {line['how']}: {line['step']}{': ' + line['why'] if line.get('why') else ''}")
+    bad = [line["step"] for line in said if line["how"] == "fail"]
+    check(not bad, f"{len(bad)} of {len(said)} failed: {bad}")
+
+
 STORY = r"""
 import { createHash, randomBytes } from 'node:crypto';
 import { Sandbox, ALL_TRAFFIC, CommandExitError, NotFoundError, SandboxNotFoundError, TimeoutError, AuthenticationError, InvalidArgumentError, FileType, FilesystemEventType } from 'e2b';
@@ -455,6 +466,83 @@ const steps = {
     },
     'runCode (another language)': async () => { const e = await s.runCode('1', { language: 'r' }).then(() => null, (e) => e); if (!e) throw new Error('it was taken'); },
     'Sandbox.kill': async () => { equal(await s.kill(), true); },
+};
+for (const [name, step] of Object.entries(steps)) {
+    const say = (how, why) => console.log(JSON.stringify({ step: name, how, why }));
+    await step().then(() => say('pass'), (e) => say('fail', `${e.constructor.name}: ${e.message}`.slice(0, 800)));
+}
+process.exit(0);
+"""
+
+# Templates are built: from our profile, from one that was built, and from an image whose name is an argument.
+BUILD = r"""
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { Sandbox, Template, waitForFile, BuildError } from 'e2b';
+const [image] = process.argv.slice(2);
+const equal = (a, b, why = '') => { if (JSON.stringify(a) !== JSON.stringify(b)) throw new Error(`${why} ${JSON.stringify(a)} is not ${JSON.stringify(b)}`); };
+const out = async (s, command, more) => (await s.commands.run(command, more)).stdout;
+const refused = async (call, kind) => { const e = await call().then(() => null, (e) => e); if (!(e instanceof kind)) throw new Error(`refused with ${e}`); return e; };
+mkdirSync('context/dir/deep', { recursive: true });
+writeFileSync('context/one.txt', 'one'); writeFileSync('context/two.txt', 'two'); writeFileSync('context/dir/deep/three', 'three');
+const build = async (t, name) => {
+    const logs = [];
+    const made = await Template.build(t, name, { onBuildLogs: (l) => logs.push(l.message) }).catch((e) => { throw new Error(`${e.message} after ${logs.join(' | ')}`); });
+    return { made, logs };
+};
+const begin = () => Template({ fileContextPath: 'context' });
+let first;
+const steps = {
+    'Template.build (run, copy, env, workdir, user)': async () => {
+        const t = begin().fromTemplate('base')
+            .setEnvs({ COLOUR: "it's green", SIZE: '1' }).setWorkdir('/opt/app')
+            .copy('one.txt', 'kept/one').copy('*.txt', '/srv/all/').copy('dir', 'kept/dir', { mode: 0o700 })
+            .runCmd('echo "$COLOUR in $PWD" > said; echo told').runCmd(['touch /srv/a', 'touch /srv/b'], { user: 'root' });
+        const { made, logs } = await build(t, 'story-first');
+        first = made;
+        if (!logs.includes('told')) throw new Error(`what it writes: ${logs}`);
+    },
+    'Template.exists': async () => { equal([await Template.exists('story-first'), await Template.exists('base'), await Template.exists('none')], [true, true, false]); },
+    'Template.getBuildStatus': async () => { equal((await Template.getBuildStatus(first)).status, 'ready'); },
+    'Sandbox.create (a template that was built)': async () => {
+        const s = await Sandbox.create('story-first', { envs: { SIZE: '2' } });
+        equal((await s.getInfo()).templateId, first.templateId);
+        equal(await out(s, 'pwd; id -un; echo $COLOUR $SIZE; cat said'), "/opt/app\nuser\nit's green 2\nit's green in /opt/app\n");
+        equal(await out(s, 'cat kept/one /srv/all/one.txt /srv/all/two.txt kept/dir/deep/three; stat -c %U:%a kept/dir/deep; stat -c %U kept/one /srv/b'), 'oneonetwothreeuser:700\nuser\nroot\n');
+        await s.kill();
+    },
+    'Template.build (from one that was built, start, ready)': async () => {
+        const t = begin().fromTemplate('story-first').setUser('root').runCmd('id -un > who').setStartCmd('echo started > /tmp/up; exec sleep 777', waitForFile('/tmp/up'));
+        await Template.build(t, 'story-second');
+        const s = await Sandbox.create('story-second');
+        equal(await out(s, 'cat /tmp/up who said; id -un; echo $COLOUR'), "started\nroot\nit's green in /opt/app\nroot\nit's green\n");
+        if (!(await s.commands.list()).some((p) => p.tag === 'e2b.start')) throw new Error('what it starts');
+        await s.kill();
+    },
+    'Template.build (again)': async () => {
+        const again = await Template.build(begin().fromTemplate('base').runCmd('echo new > new'), 'story-first');
+        equal(again.templateId, first.templateId);
+        const s = await Sandbox.create('story-first');
+        equal(await out(s, 'cat new; ls /srv/all 2>/dev/null || true'), 'new\n');
+        await s.kill();
+    },
+    'Template.build (a step that fails)': async () => {
+        const e = await refused(() => Template.build(begin().fromTemplate('base').runCmd('echo first').runCmd('exit 3'), 'story-bad'), BuildError);
+        if (!e.message.includes('3')) throw new Error(e.message);
+        equal(await Template.exists('story-bad'), false);
+    },
+    'Template.build (no such image, template)': async () => {
+        for (const t of [begin().fromImage('no-such-image:1'), begin().fromTemplate('no-such')]) await refused(() => Template.build(t, 'story-bad'), BuildError);
+    },
+    'Template.build (the name of a profile)': async () => { await refused(() => Template.build(begin().fromTemplate('base'), 'base'), Error); },
+    'Template.build (from an image)': async () => {
+        await build(begin().fromImage(image).runCmd('id -un; echo made > made').copy('one.txt', '/etc/one'), 'story-image');
+        const s = await Sandbox.create('story-image');
+        equal(await out(s, 'id -un; cat made /etc/one'), 'user\nmade\none');
+        await s.kill();
+    },
+    'templates are deleted': async () => {
+        for (const name of ['story-first', 'story-second', 'story-image']) { equal(await Sandbox.deleteSnapshot(name), true, name); equal(await Template.exists(name), false, name); }
+    },
 };
 for (const [name, step] of Object.entries(steps)) {
     const say = (how, why) => console.log(JSON.stringify({ step: name, how, why }));

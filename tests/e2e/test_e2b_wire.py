@@ -316,6 +316,83 @@ def sessions_of_code(c):
 
 
 @test
+def builds(c):
+    with Served(c) as s:
+        key, others, reader, maker = key_of(s), key_of(s, "--label", "team=other"), key_of(s, "--verb", "read"), key_of(s, "--verb", "create")
+        mine = {"X_API_KEY": key}
+        for body in ({}, {"name": ""}, {"name": "x" * 64}, {"name": "../up"}, {"name": "a b"}, {"name": 7}):
+            plainly(s.ask("POST", "/v3/templates", body, **mine), 400)
+        plainly(s.ask("POST", "/v3/templates", {"name": "base"}, **mine), 409)
+        plainly(s.ask("POST", "/v3/templates", {"name": "t", "tags": ["v1"]}, **mine), 501)
+        for who, status in ((reader, 403), (maker, 403), ("e2b_" + "0" * 40, 401)):
+            plainly(s.ask("POST", "/v3/templates", {"name": "t"}, X_API_KEY=who), status)
+        made = s.ask("POST", "/v3/templates", {"name": "t"}, **mine).expect(202).json
+        place, build = f"/templates/{made['templateID']}", made["buildID"]
+        begin, status = f"/v2{place}/builds/{build}", f"{place}/builds/{build}/status"
+        # Nobody else sees it.
+        for method, path, body in (("GET", f"{place}/files/abc", None), ("POST", begin, {}), ("GET", status, None)):
+            plainly(s.ask(method, path, body), 401)
+            plainly(s.ask(method, path, body, X_API_KEY=others), 404)
+            plainly(s.ask(method, path.replace(build, "bld_x").replace("tpl_", "tpl_x"), body, **mine), 404)
+        plainly(s.ask("GET", f"{place}/files/{'x' * 128}", **mine), 400)
+        # A link is good for the one file.
+        link = s.ask("GET", f"{place}/files/abc", **mine).expect(201).json
+        equal(link["present"], False, "not yet")
+        path = link["url"].partition(str(s.port))[2]
+        for bad in (path[:-1], path.replace("abc", "abd"), path.partition("?")[0], path.replace(build, "bld_x"), path.replace("token=", "token=0")):
+            plainly(s.ask("PUT", bad, b"x"), 401)
+        s.ask("PUT", path, b"no archive").expect(200)
+        equal(s.ask("GET", f"{place}/files/abc", **mine).expect(201).json["present"], True, "there")
+        for body in ({"steps": [{}]}, {"steps": [{"type": 1}]}, {"steps": {}}, {"steps": [{"type": "RUN"}] * 257}, {"fromImage": 1}, {"startCmd": "x" * 5000}):
+            plainly(s.ask("POST", begin, body, **mine), 400)
+
+        def over():
+            now = s.ask("GET", status, **mine).expect(200).json
+            return now if now["status"] in ("ready", "error") else None
+
+        def fails(step, **request):
+            nonlocal begin, status
+            made = s.ask("POST", "/v3/templates", {"name": "t"}, **mine).expect(202).json
+            place = f"/templates/{made['templateID']}"
+            begin, status = f"/v2{place}/builds/{made['buildID']}", f"{place}/builds/{made['buildID']}/status"
+            s.ask("POST", begin, request, **mine).expect(202)
+            now = wait_for(over, "it is over")
+            equal([now["status"], now["reason"]["step"]], ["error", step], f"{now}")
+            plainly(s.ask("POST", begin, request, **mine), 409)
+
+        s.ask("POST", begin, {"steps": [{"type": "COPY", "args": ["a", "b"], "filesHash": "abc"}]}, **mine).expect(202)
+        equal(wait_for(over, "it is over")["reason"]["step"], "1", "what is no archive")
+        plainly(s.ask("PUT", path, b"late"), 409)
+        fails("base", fromTemplate="none")
+        fails("base", fromImage="none")
+        fails("1", steps=[{"type": "COPY", "args": ["a", "b"], "filesHash": "never"}])
+        fails("1", steps=[{"type": "DANCE", "args": ["a"]}])
+        fails("2", steps=[{"type": "ENV", "args": ["A", "b"]}, {"type": "ENV", "args": ["A=B", "c"]}])
+        fails("1", steps=[{"type": "RUN", "args": ["true", "nobody-here"]}])
+        plainly(s.ask("DELETE", "/templates/t", **mine), 404)
+        # One that is built stays, also across a restart.
+        made = s.ask("POST", "/v3/templates", {"name": "kept"}, **mine).expect(202).json
+        begin, status = (f"{v}/templates/{made['templateID']}/builds/{made['buildID']}" for v in ("/v2", ""))
+        status += "/status"
+        s.ask("POST", begin, {"steps": [{"type": "ENV", "args": ["A", "b c"]}, {"type": "RUN", "args": ["echo $A > made"]}]}, **mine).expect(202)
+        equal(wait_for(over, "it is over")["status"], "ready", "a good one")
+        s.d.stop()
+        s.start()
+        equal(s.ask("GET", "/templates/aliases/kept", **mine).expect(200).json["templateID"], made["templateID"], "its name")
+        check(made["templateID"] in {t["templateID"] for t in s.ask("GET", "/templates", **mine).expect(200).json}, "it is listed")
+        plainly(s.ask("GET", "/templates/aliases/kept", X_API_KEY=others), 404)
+        plainly(s.ask("POST", "/v2/sandboxes", {"templateID": "kept"}, X_API_KEY=others), 404)
+        plainly(s.ask("DELETE", "/templates/kept", X_API_KEY=others), 404)
+        equal(s.ask("GET", "/snapshots", **mine).expect(200).json, [], "it is no snapshot to its clients")
+        box = s.create(key, templateID="kept")
+        equal(box.run("/bin/sh", "-c", "cat made; echo $A")[0], b"b c\nb c\n", "what is in it")
+        s.ask("DELETE", f"/sandboxes/{box.id}", **mine).expect(204)
+        s.ask("DELETE", "/templates/kept", **mine).expect(204)
+        wait_for(lambda: not s.d.api.get("/v1/sandboxes").expect(200).json["sandboxes"], "no sandbox is left")
+        equal(s.d.api.get("/v1/snapshots").expect(200).json["snapshots"], [], "no snapshot is left")
+
+
+@test
 def limits_and_restarts(c):
     with Served(c, config="limits: {sandboxes_per_owner: 1}") as s:
         key = key_of(s)

@@ -1,5 +1,8 @@
 /* E2B's clients create sandboxes. */
+#include <stdlib.h>
+
 #include "api/e2b/inside.h"
+#include "api/e2b/launch.h"
 #include "api/e2b/metadata.h"
 #include "api/e2b/network.h"
 #include "api/e2b/shown.h"
@@ -46,9 +49,9 @@ static const struct json_field create_fields[] = {
     { "iam", JSON_KIND_ANY, AT(iam) },
 };
 
-static void created(struct create_op *op, int r, const struct err *e)
+static void answer(struct call *c, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct creation, op)->call;
+    const struct create_op *op = &((const struct creation *)c->state)->op;
     struct e2b_shown s = { .call = c, .record = op->record, .expires_ns = op->expires_ns };
 
     if (r < 0)
@@ -57,6 +60,29 @@ static void created(struct create_op *op, int r, const struct err *e)
         call_fail_with(c, 500, "bug", "the sandbox is there, but its record is too big to show");
     else
         call_answer(c, 201, e2b_write_made, &s);
+}
+
+/* It begins with what its template starts. */
+static bool launches(struct creation *n)
+{
+    struct call *c = n->call;
+    const struct built *b =
+        n->request.snapshot ? built_of_snapshot(c->api, n->request.snapshot) : NULL;
+
+    if (!b || !b->start[0] || !n->op.record ||
+        !control_find_now(c->api->control, &c->caller, str_from(n->op.record->id), &c->sandbox))
+        return false;
+    e2b_launch(c, b, answer);
+    return true;
+}
+
+static void created(struct create_op *op, int r, const struct err *e)
+{
+    struct creation *n = container_of(op, struct creation, op);
+    struct call *c = n->call;
+
+    if (r < 0 || !launches(n))
+        answer(c, r, e);
     call_unref(c);
 }
 
@@ -80,6 +106,28 @@ static int check_create(const struct e2b_create *q, struct err *e)
     return e2b_network_check(&q->network, e);
 }
 
+/* The template's variables, unless the request has others of the name. */
+static struct json_map join(const struct json_map *below, const struct json_map *above,
+                            struct arena *a)
+{
+    struct json_pair *all = arena_array(a, below->n + above->n + 1, sizeof *all);
+    size_t n = 0;
+
+    if (!all)
+        abort(); /* both are few */
+    for (size_t i = 0; i < above->n; i++)
+        all[n++] = above->p[i];
+    for (size_t i = 0; i < below->n; i++) {
+        size_t k = 0;
+
+        while (k < above->n && strcmp(above->p[k].key, below->p[i].key) != 0)
+            k++;
+        if (k == above->n)
+            all[n++] = below->p[i];
+    }
+    return (struct json_map){ all, n };
+}
+
 static int fill_request(struct call *c, const struct e2b_create *q, int64_t usual_s,
                         struct create_request *ret, struct err *e)
 {
@@ -91,7 +139,7 @@ static int fill_request(struct call *c, const struct e2b_create *q, int64_t usua
         r = e2b_template_fill(c, q->template, ret, e);
     if (r < 0)
         return r;
-    ret->env = q->env;
+    ret->env = join(&ret->env, &q->env, &c->arena);
     r = e2b_network_fill(&q->network, control_catalog(c->api->control), ret, e);
     if (r < 0)
         return r;

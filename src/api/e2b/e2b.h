@@ -10,7 +10,8 @@
 #include "api/call.h"
 
 int e2b_open(struct api *a, struct err *e); /* blocks: before the loop runs */
-void e2b_close(struct api *a);
+void e2b_close(struct api *a);              /* nothing new begins */
+void e2b_done(struct api *a);
 
 /* Finds the route of a request that is for E2B's interface. False: it is not. */
 bool e2b_route(struct call *c);

@@ -1,4 +1,5 @@
 #include "api/e2b/inside.h"
+#include "api/e2b/builds.h"
 #include "api/e2b/write.h"
 #include "api/e2b/signature.h"
 
@@ -48,7 +49,20 @@ int e2b_open(struct api *a, struct err *e)
     else if (r >= 0)
         memcpy(a->e2b_key, bytes.p, sizeof a->e2b_key);
     arena_done(&q.arena);
-    return err_wrap(e, r, "the key for E2B's clients");
+    r = err_wrap(e, r, "the key for E2B's clients");
+    return r < 0 ? r : built_open(a, e);
+}
+
+void e2b_close(struct api *a)
+{
+    watchers_close(a);
+    builds_close(a);
+}
+
+void e2b_done(struct api *a)
+{
+    e2b_close(a);
+    built_close(a);
 }
 
 static void make_token(const struct api *a, const char *what, char ret[static E2B_TOKEN_TEXT])
@@ -72,6 +86,15 @@ void e2b_traffic_token(const struct api *a, const char *id, char ret[static E2B_
     char what[ID_MAX + 16];
 
     snprintf(what, sizeof what, "traffic:%s", id);
+    make_token(a, what, ret);
+}
+
+void e2b_upload_token(const struct api *a, const char *build, const char *hash,
+                      char ret[static E2B_TOKEN_TEXT])
+{
+    char what[ID_MAX + BUILD_HASH_MAX + 16];
+
+    snprintf(what, sizeof what, "upload:%s:%s", build, hash);
     make_token(a, what, ret);
 }
 
@@ -114,6 +137,40 @@ static void fail_plainly(struct call *c, const struct err *e, int status, const 
 }
 
 const struct route_face e2b_face = { .authenticate = by_key, .fail = fail_plainly };
+
+/* --- files for a build: by a link --- */
+
+static bool refuse(struct call *c, const char *why)
+{
+    call_fail_with(c, 401, "unauthenticated", why);
+    return false;
+}
+
+/* Whoever has the link acts for who began the build, for this one file. */
+static bool by_upload_link(struct call *c)
+{
+    static const struct caller anybody = { .admin = true };
+    struct str token = { NULL, 0 }, id = { NULL, 0 };
+    char right[E2B_TOKEN_TEXT], hash[BUILD_HASH_MAX];
+    const struct build *b;
+
+    if (call_query(c, "token", &token) < 0 || call_query(c, "build", &id) < 0)
+        return false;
+    c->caller = anybody;
+    b = build_find(c, c->params[0], id);
+    c->caller = (struct caller){ 0 };
+    if (!b || !str_copy(c->params[1], hash, sizeof hash))
+        return refuse(c, "the link is not one that we gave");
+    e2b_upload_token(c->api, b->id, hash, right);
+    if (!crypto_equal(str_from(right), token))
+        return refuse(c, "the link is not one that we gave");
+    snprintf(c->caller.owner, sizeof c->caller.owner, "%s", b->owner);
+    c->caller.labels = b->labels;
+    c->caller.by_token = true;
+    return guard_identify(c);
+}
+
+const struct route_face e2b_upload_face = { .authenticate = by_upload_link, .fail = fail_plainly };
 
 /* --- envd --- */
 
@@ -173,12 +230,6 @@ static bool token_is_right(const struct call *c, struct str given)
 
     e2b_token(c->api, sandbox_view(c->sandbox).record->id, right);
     return crypto_equal(str_from(right), given);
-}
-
-static bool refuse(struct call *c, const char *why)
-{
-    call_fail_with(c, 401, "unauthenticated", why);
-    return false;
 }
 
 static bool by_box_token(struct call *c)

@@ -33,6 +33,13 @@ void e2b_traffic_token(const struct api *a, const char *id, char ret[static E2B_
 /* Whether who asks may have it: it is good for programs and files. */
 bool e2b_may_enter(const struct caller *who);
 
+/* The one for a file that a build of a template needs; its face takes no other. */
+void e2b_upload_token(const struct api *a, const char *build, const char *hash,
+                      char ret[static E2B_TOKEN_TEXT]);
+extern const struct route_face e2b_upload_face;
+
+void watchers_close(struct api *a); /* watch.c: the kept ones */
+
 /* --- read.c --- */
 /* As json_bind(), but members that the table does not know are passed over: clients are newer than
  * we are. */
@@ -42,6 +49,7 @@ int e2b_bind(struct call *c, const struct json *v, const struct json_field *fiel
 const char *e2b_rpc_user(struct call *c);
 const char *e2b_file_user(struct call *c);
 const char *e2b_home(struct call *c, const char *user);
+const char *e2b_workdir(struct call *c); /* of the template; NULL: none */
 /* A path as its clients write it: from /, or from the user's home. NULL: it is answered. */
 const char *e2b_path(struct call *c, const char *user, struct str path);
 

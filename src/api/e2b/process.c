@@ -267,7 +267,9 @@ static bool fill(struct call *c, const struct start_request *q, struct process_r
 
     if (!user)
         return false;
-    cwd = e2b_path(c, user, str_from(q->process.cwd));
+    cwd = q->process.cwd ? NULL : e2b_workdir(c);
+    if (!cwd)
+        cwd = e2b_path(c, user, str_from(q->process.cwd));
     if (!cwd)
         return false;
     *ret = (struct process_request){

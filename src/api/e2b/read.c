@@ -1,3 +1,4 @@
+#include "api/e2b/built.h"
 #include "api/e2b/inside.h"
 
 #include <stdio.h>
@@ -25,6 +26,21 @@ static const char *good_user(struct call *c, struct str user)
     return name;
 }
 
+/* Of whoever names none: the template's, or "user". */
+static const char *usual_user(struct call *c)
+{
+    const struct built *b = built_of_sandbox(c);
+
+    return b && b->user[0] ? arena_dup(&c->arena, str_from(b->user)) : "user";
+}
+
+const char *e2b_workdir(struct call *c)
+{
+    const struct built *b = built_of_sandbox(c);
+
+    return b && b->workdir[0] ? arena_dup(&c->arena, str_from(b->workdir)) : NULL;
+}
+
 /* Basic authentication without a password: all that is in it is the name. */
 const char *e2b_rpc_user(struct call *c)
 {
@@ -32,7 +48,7 @@ const char *e2b_rpc_user(struct call *c)
     struct buf text AUTO(buf_done) = BUF_INIT(4 * E2B_USER_MAX);
 
     if (given.n < 6 || strncasecmp(given.p, "Basic ", 6) != 0)
-        return "user";
+        return usual_user(c);
     if (crypto_unbase64((struct str){ given.p + 6, given.n - 6 }, &text, NULL) < 0) {
         rpc_fail(c, 401, "Authorization: is no base64 of a name");
         return NULL;
@@ -48,7 +64,7 @@ const char *e2b_file_user(struct call *c)
 
     if (r < 0)
         return NULL;
-    return r && user.n ? good_user(c, user) : "user";
+    return r && user.n ? good_user(c, user) : usual_user(c);
 }
 
 const char *e2b_home(struct call *c, const char *user)

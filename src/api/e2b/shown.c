@@ -8,8 +8,7 @@
 #include "api/e2b/write.h"
 #include "json/reader.h"
 
-/* What it was asked for by; nothing, if that cannot be read any more. */
-static struct create_request asked_for(const struct sandbox_record *r, struct arena *a)
+struct create_request e2b_asked_for(const struct sandbox_record *r, struct arena *a)
 {
     const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
     struct create_request q = { 0 };
@@ -20,13 +19,14 @@ static struct create_request asked_for(const struct sandbox_record *r, struct ar
     return q;
 }
 
-static void put_who(struct json_writer *w, const struct sandbox_record *r,
+static void put_who(struct json_writer *w, const struct e2b_shown *s,
                     const struct create_request *q)
 {
-    const char *template = e2b_template_name(r, q);
+    const struct sandbox_record *r = s->record;
+    const char *alias, *template = e2b_template_id(s->call->api, r, q, &alias);
 
     put(w, "templateID", template);
-    put(w, "alias", template);
+    put(w, "alias", alias);
     put(w, "sandboxID", r->id);
     put(w, "clientID", "sandboxer");
     put(w, "envdVersion", E2B_ENVD_VERSION);
@@ -57,10 +57,10 @@ void e2b_write_made(struct json_writer *w, const void *what)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
     const struct e2b_shown *s = what;
-    const struct create_request q = asked_for(s->record, &a);
+    const struct create_request q = e2b_asked_for(s->record, &a);
 
     json_begin_object(w);
-    put_who(w, s->record, &q);
+    put_who(w, s, &q);
     put_token(w, s->call, s->record->id);
     put_traffic_token(w, s->call, s->record->id);
     json_key(w, STR("domain"));
@@ -103,7 +103,7 @@ static void put_listed(struct json_writer *w, const struct e2b_shown *s,
     const struct sandbox_record *r = s->record;
     const struct e2b_size size = e2b_size(s->call, r);
 
-    put_who(w, r, q);
+    put_who(w, s, q);
     time_write(w, "startedAt", r->created_ns);
     time_write(w, "endAt", s->expires_ns ? s->expires_ns : r->created_ns + r->ttl_ns);
     e2b_put_size(w, &size);
@@ -116,7 +116,7 @@ void e2b_write_listed(struct json_writer *w, const void *what)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
     const struct e2b_shown *s = what;
-    const struct create_request q = asked_for(s->record, &a);
+    const struct create_request q = e2b_asked_for(s->record, &a);
 
     json_begin_object(w);
     put_listed(w, s, &q);
@@ -127,7 +127,7 @@ void e2b_write_info(struct json_writer *w, const void *what)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
     const struct e2b_shown *s = what;
-    const struct create_request q = asked_for(s->record, &a);
+    const struct create_request q = e2b_asked_for(s->record, &a);
     struct sandbox_egress egress;
 
     json_begin_object(w);

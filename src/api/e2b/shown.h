@@ -10,6 +10,9 @@ struct e2b_shown {
     int64_t expires_ns;
 };
 
+/* What it was asked for by; nothing, if that cannot be read any more. */
+struct create_request e2b_asked_for(const struct sandbox_record *r, struct arena *a);
+
 struct e2b_shown e2b_show(const struct call *c); /* the call's sandbox */
 
 /* What is told of one that was created or connected to: how to get in. */

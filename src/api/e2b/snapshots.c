@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/e2b/built.h"
 #include "api/e2b/inside.h"
 #include "api/e2b/shown.h"
 #include "api/e2b/write.h"
@@ -77,13 +78,16 @@ static void take(struct call *c)
 /* --- the list --- */
 
 struct list_request {
+    const struct api *api;
     struct str sandbox, name, after;
     uint64_t limit;
 };
 
+/* Those of templates are listed as such. */
 static bool is_wanted(const struct list_request *q, const struct snapshot_record *r)
 {
-    return (!q->sandbox.n || str_eq(q->sandbox, str_from(r->sandbox))) &&
+    return !built_of_snapshot(q->api, r->id) &&
+           (!q->sandbox.n || str_eq(q->sandbox, str_from(r->sandbox))) &&
            (!q->name.n || str_eq(q->name, str_from(r->name)) || str_eq(q->name, str_from(r->id)));
 }
 
@@ -131,7 +135,7 @@ static void answer_page(struct call *c, const struct snapshot_list *all, const c
 static void list(struct call *c)
 {
     AUTO(snapshot_list_done) struct snapshot_list all = { 0 };
-    struct list_request q = { .limit = LIST_DEFAULT };
+    struct list_request q = { .api = c->api, .limit = LIST_DEFAULT };
     const char *next;
 
     if (call_query(c, "sandboxID", &q.sandbox) < 0 || call_query(c, "name", &q.name) < 0 ||

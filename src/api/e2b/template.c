@@ -1,7 +1,9 @@
 #include "api/e2b/template.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "api/e2b/built.h"
 #include "api/inside.h"
 #include "control/snapshots.h"
 
@@ -22,26 +24,51 @@ const char *e2b_profile_id(struct call *c, const char *name)
     return arena_dup(&c->arena, str_from(text));
 }
 
+static struct json_map copy_map(const struct json_map *from, struct arena *a)
+{
+    struct json_pair *all = arena_array(a, from->n + 1, sizeof *all);
+
+    if (!all)
+        abort(); /* it was bounded when it was taken */
+    for (size_t i = 0; i < from->n; i++)
+        all[i] = (struct json_pair){ arena_dup(a, str_from(from->p[i].key)),
+                                     arena_dup(a, str_from(from->p[i].value)) };
+    return (struct json_map){ all, from->n };
+}
+
 /* Profiles first: nobody takes the name of one away from others by naming a snapshot. */
 int e2b_template_fill(struct call *c, const char *name, struct create_request *ret, struct err *e)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
     const char *id = e2b_profile_id(c, name);
     const struct snapshot *s;
+    const struct built *b;
 
     if (catalog_find(control_catalog(c->api->control), str_from(id), &p, NULL) >= 0) {
         ret->profile = id;
         return 0;
     }
-    s = snapshot_find(c->api->control, &c->caller, str_from(name));
+    b = built_find(c, str_from(name));
+    s = snapshot_find(c->api->control, &c->caller, str_from(b ? b->snapshot : name));
     if (!s)
         return err_set(e, ERR_NOT_FOUND, "template '%.80s' not found", name);
     ret->snapshot = arena_dup(&c->arena, str_from(s->record.id));
     ret->profile = arena_dup(&c->arena, str_from(s->record.profile));
+    if (b)
+        ret->env = copy_map(&b->env, &c->arena);
     return 0;
 }
 
 const char *e2b_template_name(const struct sandbox_record *r, const struct create_request *q)
 {
     return q->snapshot ? q->snapshot : e2b_profile_name(r->profile);
+}
+
+const char *e2b_template_id(const struct api *a, const struct sandbox_record *r,
+                            const struct create_request *q, const char **ret_alias)
+{
+    const struct built *b = q->snapshot ? built_of_snapshot(a, q->snapshot) : NULL;
+
+    *ret_alias = b ? b->name : e2b_template_name(r, q);
+    return b ? b->id : *ret_alias;
 }

@@ -629,7 +629,7 @@ static void remove_watcher(struct call *c)
     rpc_answer_empty(c);
 }
 
-void e2b_close(struct api *a)
+void watchers_close(struct api *a)
 {
     for (struct link *m; (m = list_take(&a->e2b_watchers));) {
         struct kept *k = container_of(m, struct kept, link);

@@ -1,0 +1,659 @@
+#include "api/e2b/builds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "api/e2b/inside.h"
+#include "api/e2b/template.h"
+#include "base/clock.h"
+
+enum { ARENA_BYTES = 4 << 20, LINE_BYTES = 4096, PIECE_BYTES = 64 << 10 };
+#define BUILD_TTL_NS (3600 * NS_PER_S)
+
+/* --- the list --- */
+
+static bool has_label(const struct json_map *all, const struct json_pair *l)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (strcmp(all->p[i].key, l->key) == 0 && strcmp(all->p[i].value, l->value) == 0)
+            return true;
+    return false;
+}
+
+/* As a sandbox of whoever began it would be. */
+static bool is_seen(const struct call *c, const struct build *b)
+{
+    if (!c->caller.admin && strcmp(c->caller.owner, b->owner) != 0)
+        return false;
+    for (size_t i = 0; i < c->caller.labels.n; i++)
+        if (!has_label(&b->labels, &c->caller.labels.p[i]))
+            return false;
+    return true;
+}
+
+struct build *build_find(const struct call *c, struct str template, struct str build)
+{
+    struct list *all = &c->api->e2b_builds;
+    struct build *found = NULL;
+
+    for (struct link *m = list_first(all); m; m = list_after(all, m)) {
+        struct build *b = container_of(m, struct build, link);
+
+        if (str_eq(template, str_from(b->template)) &&
+            (!build.n || str_eq(build, str_from(b->id))) && is_seen(c, b))
+            found = b;
+    }
+    return found;
+}
+
+static void build_free(struct build *b)
+{
+    link_leave(&b->link);
+    for (size_t i = 0; i < b->n_files; i++)
+        drop_fd(&b->files[i].fd);
+    buf_done(&b->line);
+    arena_done(&b->arena);
+    free(b);
+}
+
+static bool is_over(const struct build *b)
+{
+    return b->state >= BUILD_READY && !b->call;
+}
+
+/* Room for one more: the oldest that is over goes, or has waited for its steps for too long. */
+static bool make_room(struct api *a)
+{
+    size_t n = 0;
+    struct build *oldest = NULL;
+
+    for (struct link *m = list_first(&a->e2b_builds); m; m = list_after(&a->e2b_builds, m)) {
+        struct build *b = container_of(m, struct build, link);
+
+        n++;
+        if (!oldest && (is_over(b) || b->state == BUILD_WAITING))
+            oldest = b;
+    }
+    if (n < BUILDS_MAX)
+        return true;
+    if (oldest)
+        build_free(oldest);
+    return oldest;
+}
+
+int build_new(struct call *c, const char *name, struct build **ret, struct err *e)
+{
+    const struct built *again = built_find(c, str_from(name));
+    struct build *b;
+    struct json_pair *labels;
+    int r;
+
+    if (!make_room(c->api))
+        return err_set(e, ERR_QUOTA, "%d templates are being built, as many as may be", BUILDS_MAX);
+    b = calloc(1, sizeof *b);
+    if (!b)
+        abort();
+    arena_init(&b->arena, ARENA_BYTES);
+    buf_init(&b->line, LINE_BYTES);
+    labels = arena_array(&b->arena, c->caller.labels.n + 1, sizeof *labels);
+    r = id_make("bld_", b->id, e);
+    if (r >= 0 && again)
+        snprintf(b->template, sizeof b->template, "%s", again->id);
+    else if (r >= 0)
+        r = id_make("tpl_", b->template, e);
+    if (r < 0 || !labels) {
+        build_free(b);
+        return r < 0 ? r : err_set(e, ERR_TOO_BIG, "the token has too many labels");
+    }
+    for (size_t i = 0; i < c->caller.labels.n; i++)
+        labels[i] =
+            (struct json_pair){ arena_dup(&b->arena, str_from(c->caller.labels.p[i].key)),
+                                arena_dup(&b->arena, str_from(c->caller.labels.p[i].value)) };
+    b->labels = (struct json_map){ labels, c->caller.labels.n };
+    snprintf(b->owner, sizeof b->owner, "%s", c->caller.owner);
+    snprintf(b->name, sizeof b->name, "%s", name);
+    list_append(&c->api->e2b_builds, &b->link);
+    *ret = b;
+    return 0;
+}
+
+struct build_file *build_file(struct build *b, struct str hash)
+{
+    struct build_file *f;
+
+    for (size_t i = 0; i < b->n_files; i++)
+        if (str_eq(hash, str_from(b->files[i].hash)))
+            return &b->files[i];
+    if (b->n_files == BUILD_FILES_MAX || !hash.n || hash.n >= BUILD_HASH_MAX)
+        return NULL;
+    f = &b->files[b->n_files++];
+    *f = (struct build_file){ .fd = -1 };
+    str_copy(hash, f->hash, sizeof f->hash);
+    return f;
+}
+
+void build_log(struct build *b, const char *level, struct str text)
+{
+    const char *copy = b->n_logs < BUILD_LOGS_MAX ? arena_dup(&b->arena, text) : NULL;
+
+    if (copy)
+        b->logs[b->n_logs++] = (struct build_log){ clock_wall(), level, copy };
+}
+
+__attribute__((format(printf, 2, 3))) static void tell(struct build *b, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    build_log(b, "info", str_from(text));
+}
+
+/* --- its end --- */
+
+/* Nothing of it is under way any more. */
+static void finish(struct build *b)
+{
+    struct call *c = take_ptr(b->call);
+
+    watcher_stop(&b->watcher);
+    process_unref(take_ptr(b->process));
+    arena_done(&b->creating.arena);
+    if (b->box && !b->closed) /* else the next start does: it is for one use */
+        sandbox_destroy(b->box, &c->caller.actor, "its template is built", DESTROY_NO_SYNC, NULL);
+    if (b->box)
+        sandbox_unref(take_ptr(b->box));
+    for (size_t i = 0; i < b->n_files; i++)
+        drop_fd(&b->files[i].fd);
+    if (b->closed)
+        build_free(b);
+    call_unref(c);
+}
+
+static void name_step(struct build *b)
+{
+    if (b->at == 0)
+        snprintf(b->failed, sizeof b->failed, "base");
+    else if (b->at > b->request.steps.n)
+        snprintf(b->failed, sizeof b->failed, "finalize");
+    else
+        snprintf(b->failed, sizeof b->failed, "%u", (unsigned)b->at);
+}
+
+static void fail(struct build *b, const char *why)
+{
+    snprintf(b->reason, sizeof b->reason, "%s", why);
+    name_step(b);
+    build_log(b, "error", str_from(why));
+    b->state = BUILD_ERROR;
+    finish(b);
+}
+
+/* --- the template --- */
+
+static void unsnapped(struct unsnap_op *op, int r, const struct err *e)
+{
+    struct build *b = container_of(op, struct build, unsnap);
+
+    (void)r;
+    (void)e; /* it is nobody's, and can be deleted */
+    finish(b);
+}
+
+static void drop_snapshot(struct build *b, const struct snapshot *s)
+{
+    b->unsnap.done = unsnapped;
+    snapshot_delete(b->call->api->control, s, &b->unsnap);
+}
+
+static void give_up(struct build *b, const struct snapshot *s, const char *why)
+{
+    snprintf(b->reason, sizeof b->reason, "%s", why);
+    name_step(b);
+    b->state = BUILD_ERROR;
+    drop_snapshot(b, s);
+}
+
+/* What it was before is nobody's any more; sandboxes made from it go on. */
+static void recorded(void *user, int r, const struct err *e)
+{
+    struct build *b = user;
+    const struct call *c = b->call;
+    const struct snapshot *s =
+        snapshot_find(c->api->control, &c->caller, str_from(r < 0 ? b->taken : b->replaced));
+
+    if (r >= 0) {
+        build_log(b, "info", STR("Build finished"));
+        b->state = BUILD_READY;
+    }
+    if (r < 0 && s)
+        give_up(b, s, e->msg);
+    else if (r < 0)
+        fail(b, e->msg);
+    else if (s)
+        drop_snapshot(b, s);
+    else
+        finish(b);
+}
+
+static void snapped(struct snapshot_op *op, int r, const struct err *e)
+{
+    struct build *b = container_of(op, struct build, snapshot);
+    struct call *c = b->call;
+    const struct built *old;
+    struct built new;
+
+    if (r < 0) {
+        fail(b, e->msg);
+        return;
+    }
+    if (b->closed) {
+        give_up(b, op->snapshot, "the daemon is ending");
+        return;
+    }
+    snprintf(b->taken, sizeof b->taken, "%s", op->snapshot->record.id);
+    old = built_find(c, str_from(b->template));
+    snprintf(b->replaced, sizeof b->replaced, "%s", old ? old->snapshot : "");
+    new = (struct built){ .id = b->template,
+                          .build = b->id,
+                          .name = b->name,
+                          .snapshot = b->taken,
+                          .user = b->user,
+                          .workdir = b->workdir,
+                          .start = b->request.start ? b->request.start : "",
+                          .ready = b->request.ready ? b->request.ready : "",
+                          .env = { b->env, b->n_env },
+                          .created_ns = clock_wall() };
+    built_put(c->api, &new, old ? old->id : NULL, recorded, b);
+}
+
+static void take_snapshot(struct build *b)
+{
+    build_log(b, "info", STR("Taking a snapshot"));
+    b->snapshot = (struct snapshot_op){ .caller = &b->call->caller, .done = snapped };
+    sandbox_snapshot(b->box, &b->snapshot);
+}
+
+/* --- one program --- */
+
+static void next_step(struct build *b);
+static void copy_as(struct build *b, const struct build_step *s, const char *user);
+
+static const struct build_step *step(const struct build *b)
+{
+    return (const struct build_step *)b->request.steps.p + b->at - 1;
+}
+
+static void flush_line(struct build *b)
+{
+    if (b->line.n)
+        build_log(b, "info", buf_str(&b->line));
+    buf_clear(&b->line);
+}
+
+static bool on_output(struct watcher *w, int channel, struct str data)
+{
+    struct build *b = container_of(w, struct build, watcher);
+
+    (void)channel;
+    while (data.n) {
+        size_t n = str_find(data, '\n');
+        bool whole = n < data.n;
+
+        if (buf_add(&b->line, (struct str){ data.p, n }) < 0)
+            flush_line(b); /* the rest of a line that is too long */
+        if (whole)
+            flush_line(b);
+        data = (struct str){ data.p + n + whole, data.n - n - whole };
+    }
+    return true;
+}
+
+static void on_ended(struct watcher *w, const struct ext_end *end)
+{
+    struct build *b = container_of(w, struct build, watcher);
+    bool good = end->how == EXT_EXITED && end->status == 0;
+    char text[96];
+
+    flush_line(b);
+    process_unref(take_ptr(b->process));
+    if (good || b->retry) {
+        if (good)
+            next_step(b);
+        else
+            copy_as(b, step(b), "root");
+        return;
+    }
+    snprintf(text, sizeof text,
+             end->how == EXT_EXITED ? "the step failed with exit status %d"
+                                    : "the step was ended (%d)",
+             end->status);
+    fail(b, text);
+}
+
+static void on_behind(struct watcher *w)
+{
+    fail(container_of(w, struct build, watcher), "the step's output could not be followed");
+}
+
+/* What was brought for it; then its input ends. */
+static void feed(struct build *b)
+{
+    char data[PIECE_BYTES];
+
+    while (b->feed && b->fed < b->feed->size) {
+        ssize_t n = pread(b->feed->fd, data, sizeof data, (off_t)b->fed);
+
+        if (n > 0)
+            n = process_stdin(b->process, (struct str){ data, (size_t)n }, NULL);
+        if (n <= 0) /* full: `room` comes; or over, which is told */
+            return;
+        b->fed += (uint64_t)n;
+    }
+    b->feed = NULL;
+    (void)process_close_stdin(b->process, NULL); /* if it is over, that is told */
+}
+
+static void on_room(struct watcher *w)
+{
+    struct build *b = container_of(w, struct build, watcher);
+
+    if (b->feed)
+        feed(b);
+}
+
+static const struct watcher_events watcher_events = {
+    .output = on_output, .ended = on_ended, .fell_behind = on_behind, .room = on_room
+};
+
+static void started(struct process_op *op, int r, const struct err *e)
+{
+    struct build *b = container_of(op, struct build, starting);
+
+    if (r >= 0)
+        b->process = take_ptr(op->process);
+    if (b->closed) {
+        finish(b);
+    } else if (r < 0) {
+        fail(b, e->msg);
+    } else {
+        b->watcher.events = &watcher_events;
+        process_watch(b->process, &b->watcher, false);
+        feed(b);
+    }
+}
+
+static void run(struct build *b, const char *user, const char *cwd, size_t argc)
+{
+    b->fed = 0;
+    b->program = (struct process_request){ .argv = { b->argv, argc },
+                                           .env = { b->env, b->n_env },
+                                           .cwd = cwd,
+                                           .user = user,
+                                           .stdin_ = true,
+                                           .background = true,
+                                           .rows = 24,
+                                           .cols = 80 };
+    b->starting = (struct process_op){ .request = &b->program, .done = started };
+    process_start(b->box, &b->call->caller.actor, &b->starting);
+}
+
+static void run_script(struct build *b, const char *user, const char *cwd, const char *script,
+                       const char *const *args, size_t n)
+{
+    static const char *const head[] = { "/bin/sh", "-c" };
+
+    b->argv[0] = head[0];
+    b->argv[1] = head[1];
+    b->argv[2] = script;
+    b->argv[3] = "build";
+    for (size_t i = 0; i < n; i++)
+        b->argv[4 + i] = args[i];
+    run(b, user, cwd, 4 + n);
+}
+
+/* --- the steps --- */
+
+/* A login shell, as commands of clients get one; images without bash have another. */
+static const char run_command[] =
+    "command -v bash >/dev/null && exec bash -l -c \"$1\"; exec sh -l -c \"$1\"";
+
+/* A sandbox's root may not give files away: where it cannot, everybody may use them. */
+static const char make_user[] =
+    "set -e; if ! grep -q '^user:' /etc/passwd 2>/dev/null; then\n"
+    "mkdir -p /etc; sh=/bin/bash; [ -x $sh ] || sh=/bin/sh\n"
+    "echo \"user:x:1000:1000::/home/user:$sh\" >>/etc/passwd; echo user:x:1000: >>/etc/group; fi\n"
+    "[ -d /home/user ] || mkdir -p /home/user\n"
+    "chown user: /home/user 2>/dev/null || chmod 0777 /home/user";
+
+static const char make_workdir[] =
+    "[ -d \"$1\" ] && exit; mkdir -p \"$1\" && { chown \"$2:\" \"$1\" 2>/dev/null || chmod 0777 "
+    "\"$1\"; }";
+
+/* As COPY of a Dockerfile: what is in a directory; or files, of which a pattern may name several.
+ */
+static const char copy_files[] =
+    "[ -z \"$4\" ] || exec 2>/dev/null\n"
+    "set -e; t=$(mktemp -d); trap 'rm -rf \"$t\"' EXIT\n"
+    "cat >\"$t/a\"; mkdir \"$t/d\"; cd \"$t/d\"\n"
+    "tar -xzf ../a 2>/dev/null || tar -xf ../a; cd \"$OLDPWD\"\n"
+    "src=$1 dst=$2 mode=$3\n"
+    "case $dst in /*) ;; *) dst=$PWD/$dst ;; esac\n"
+    "cd \"$t/d\"; [ -z \"$mode\" ] || chmod -R \"$mode\" \"./$src\"\n"
+    "if [ -d \"$src\" ]; then mkdir -p \"$dst\"; cp -a \"$src/.\" \"$dst\"; exit; fi\n"
+    "IFS=; set -- $src\n"
+    "if [ $# = 1 ] && [ \"${dst%/}\" = \"$dst\" ]; then mkdir -p \"$(dirname \"$dst\")\"; else "
+    "mkdir "
+    "-p \"$dst\"; fi\n"
+    "cp -a \"$@\" \"$dst\"";
+
+static const char *arg(const struct build_step *s, size_t i)
+{
+    return i < s->args.n ? s->args.p[i] : "";
+}
+
+static void step_run(struct build *b, const struct build_step *s)
+{
+    const char *const args[] = { arg(s, 0) };
+
+    run_script(b, s->args.n > 1 && s->args.p[1][0] ? s->args.p[1] : b->user, b->workdir,
+               run_command, args, 1);
+}
+
+static void step_workdir(struct build *b, const struct build_step *s)
+{
+    const char *const args[] = { e2b_path(b->call, b->user, str_from(arg(s, 0))), b->user };
+
+    if (!args[0]) {
+        fail(b, "the path is longer than 4095 bytes");
+        return;
+    }
+    run_script(b, "root", "/", make_workdir, args, 2);
+    b->workdir = args[0];
+}
+
+static void step_user(struct build *b, const struct build_step *s)
+{
+    b->user = arg(s, 0);
+    next_step(b);
+}
+
+static void set_variable(struct build *b, const char *key, const char *value)
+{
+    size_t i = 0;
+
+    while (i < b->n_env && strcmp(b->env[i].key, key) != 0)
+        i++;
+    b->env[i] = (struct json_pair){ key, value };
+    b->n_env += i == b->n_env;
+}
+
+static void step_env(struct build *b, const struct build_step *s)
+{
+    for (size_t i = 0; i + 1 < s->args.n; i += 2) {
+        if (b->n_env == REQUEST_ENV_MAX || !s->args.p[i][0] || strchr(s->args.p[i], '=')) {
+            fail(b, "there are too many variables, or one whose name is none");
+            return;
+        }
+        set_variable(b, s->args.p[i], s->args.p[i + 1]);
+    }
+    next_step(b);
+}
+
+/* As its owner, so that the files are theirs; where they may not write, as root. */
+static void copy_as(struct build *b, const struct build_step *s, const char *user)
+{
+    bool root = strcmp(user, "root") == 0;
+    const char *const args[] = { arg(s, 0), arg(s, 1), arg(s, 3), root ? "" : "quiet" };
+
+    b->feed = build_file(b, str_from(s->hash));
+    b->retry = !root;
+    run_script(b, user, b->workdir, copy_files, args, 4);
+}
+
+static void step_copy(struct build *b, const struct build_step *s)
+{
+    const struct build_file *f = s->hash ? build_file(b, str_from(s->hash)) : NULL;
+
+    if (!f || !f->whole)
+        fail(b, "the files of this step were not uploaded");
+    else
+        copy_as(b, s, arg(s, 2)[0] ? arg(s, 2) : b->user);
+}
+
+static const struct {
+    const char *type;
+    size_t args; /* at least */
+    void (*run)(struct build *b, const struct build_step *s);
+} kinds[] = {
+    { "RUN", 1, step_run },   { "COPY", 2, step_copy },       { "ENV", 0, step_env },
+    { "USER", 1, step_user }, { "WORKDIR", 1, step_workdir },
+};
+
+static void next_step(struct build *b)
+{
+    const struct build_step *s;
+    char text[80];
+
+    if (b->closed) {
+        finish(b);
+        return;
+    }
+    if (b->at++ == b->request.steps.n) {
+        take_snapshot(b);
+        return;
+    }
+    s = step(b);
+    b->retry = false;
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        if (strcmp(kinds[i].type, s->type) == 0 && s->args.n >= kinds[i].args) {
+            tell(b, "Step %zu of %zu: %s %.300s", b->at, b->request.steps.n, s->type, arg(s, 0));
+            kinds[i].run(b, s);
+            return;
+        }
+    snprintf(text, sizeof text, "%.32s is no step, or has too few arguments", s->type);
+    fail(b, text);
+}
+
+/* --- its sandbox --- */
+
+static void begin_steps(struct build *b)
+{
+    if (b->request.from_image)
+        run_script(b, "root", "/", make_user, NULL, 0);
+    else
+        next_step(b);
+}
+
+static void created(struct create_op *op, int r, const struct err *e)
+{
+    struct build *b = container_of(op, struct build, creating);
+
+    if (r < 0) {
+        fail(b, e->msg);
+        return;
+    }
+    if (!op->record || !control_find_now(b->call->api->control, &b->call->caller,
+                                         str_from(op->record->id), &b->box)) {
+        fail(b, "the sandbox of the build is gone");
+        return;
+    }
+    if (b->closed)
+        finish(b);
+    else
+        begin_steps(b);
+}
+
+/* E2B's own image is what our profile stands for. */
+static bool is_base(const char *image)
+{
+    return strncmp(image, "e2bdev/base", 11) == 0 && (!image[11] || image[11] == ':');
+}
+
+static int choose_base(struct build *b, struct err *e)
+{
+    struct build_request *q = &b->request;
+    const struct built *from;
+
+    if (q->from_image && !is_base(q->from_image)) {
+        b->create.profile = "profile.base";
+        b->create.image = q->from_image;
+        return 0;
+    }
+    q->from_image = NULL;
+    if (!q->from_template)
+        q->from_template = "base";
+    from = built_find(b->call, str_from(q->from_template));
+    for (size_t i = 0; from && i < from->env.n; i++)
+        set_variable(b, arena_dup(&b->call->arena, str_from(from->env.p[i].key)),
+                     arena_dup(&b->call->arena, str_from(from->env.p[i].value)));
+    if (from && from->user[0])
+        b->user = arena_dup(&b->call->arena, str_from(from->user));
+    if (from && from->workdir[0])
+        b->workdir = arena_dup(&b->call->arena, str_from(from->workdir));
+    return e2b_template_fill(b->call, q->from_template, &b->create, e);
+}
+
+void build_start(struct build *b, struct call *c, const struct build_request *q)
+{
+    struct err e;
+
+    b->call = c;
+    b->request = *q;
+    b->user = "user";
+    b->workdir = "/home/user";
+    b->state = BUILD_BUILDING;
+    b->create = (struct create_request){ .ttl_ns = BUILD_TTL_NS };
+    if (choose_base(b, &e) < 0) {
+        fail(b, e.msg);
+        return;
+    }
+    tell(b, "Building from %.300s",
+         b->request.from_image ? b->request.from_image : b->request.from_template);
+    b->creating = (struct create_op){
+        .caller = &c->caller, .request = &b->create, .one_shot = true, .done = created
+    };
+    control_create(c->api->control, &b->creating);
+}
+
+/* What is under way ends by itself, and finds it closed. */
+void builds_close(struct api *a)
+{
+    for (struct link *m; (m = list_take(&a->e2b_builds));) {
+        struct build *b = container_of(m, struct build, link);
+
+        b->closed = true;
+        if (!b->call) {
+            build_free(b);
+        } else if (b->watcher.process) {
+            watcher_stop(&b->watcher);
+            finish(b);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+/* Building a template: its steps run in a sandbox of their own, one after the other, and a snapshot
+ * of that is the template. A build is kept in memory, for a while also when it is over; one that a
+ * restart of the daemon interrupts is gone, and so is its sandbox. */
+#ifndef API_E2B_BUILDS_H
+#define API_E2B_BUILDS_H
+
+#include "api/e2b/built.h"
+#include "control/processes.h"
+#include "control/snapshots.h"
+
+enum {
+    BUILDS_MAX = 32,
+    BUILD_STEPS_MAX = 256,
+    BUILD_FILES_MAX = 64,
+    BUILD_HASH_MAX = 128,
+    BUILD_LOGS_MAX = 2000,
+};
+#define BUILD_FILE_BYTES_MAX ((uint64_t)512 << 20)
+
+enum build_state { BUILD_WAITING, BUILD_BUILDING, BUILD_READY, BUILD_ERROR };
+
+struct build_step {
+    const char *type, *hash; /* hash: of what a COPY brings */
+    struct json_strs args;
+};
+
+struct build_request {
+    const char *from_image, *from_template, *start, *ready;
+    struct json_objects steps; /* struct build_step */
+};
+
+/* What came for a COPY. */
+struct build_file {
+    char hash[BUILD_HASH_MAX];
+    int fd;
+    uint64_t size;
+    bool whole;
+};
+
+struct build_log {
+    int64_t time_ns;
+    const char *level, *text;
+};
+
+struct build {
+    struct link link; /* in the api's list, the newest last */
+    char id[ID_MAX], template[ID_MAX], name[BUILT_NAME_MAX + 1];
+    char owner[OWNER_MAX];
+    struct arena arena;     /* of its logs, and the texts below */
+    struct json_map labels; /* of who began it */
+    enum build_state state;
+    struct build_file files[BUILD_FILES_MAX];
+    size_t n_files;
+    struct build_log logs[BUILD_LOGS_MAX];
+    size_t n_logs;
+    char reason[RECORD_REASON_MAX], failed[24]; /* the step: "base", a number, "finalize" */
+
+    /* while it runs */
+    struct call *call; /* that asked for it, and was answered; referenced */
+    struct build_request request;
+    struct create_request create;
+    struct create_op creating;
+    struct sandbox *box; /* referenced */
+    size_t at;           /* the step that runs; from 1, 0 is what comes before them */
+    const char *user, *workdir;
+    struct json_pair env[REQUEST_ENV_MAX];
+    size_t n_env;
+    struct process_op starting;
+    struct process_request program;
+    const char *argv[8];
+    struct process *process; /* referenced */
+    struct watcher watcher;
+    struct build_file *feed; /* that goes to its stdin */
+    uint64_t fed;
+    bool retry; /* if it fails, as root */
+    struct buf line;
+    struct snapshot_op snapshot;
+    char taken[ID_MAX], replaced[ID_MAX]; /* its snapshot, and the one before; "": none */
+    struct unsnap_op unsnap;
+    bool closed; /* the interface is */
+};
+
+/* One that the caller sees, the newest of a template where `build` is empty; else NULL. */
+struct build *build_find(const struct call *c, struct str template, struct str build);
+/* A new one that waits; -ERR_QUOTA: too many are under way. */
+int build_new(struct call *c, const char *name, struct build **ret, struct err *e);
+/* The file of a hash, new or not; NULL: there are too many. */
+struct build_file *build_file(struct build *b, struct str hash);
+/* The call is answered by then; its reference is the build's until it is over. The request is on
+ * its arena. */
+void build_start(struct build *b, struct call *c, const struct build_request *q);
+void builds_close(struct api *a);
+
+void build_log(struct build *b, const char *level, struct str text);
+
+#endif

@@ -1,0 +1,220 @@
+#include "api/e2b/built.h"
+
+#include <stdlib.h>
+
+#include "api/e2b/inside.h"
+#include "api/e2b/shown.h"
+#include "control/snapshots.h"
+#include "json/reader.h"
+
+#define SETTING "e2b.templates"
+
+enum { TEXT_MAX = 4 << 20 };
+
+#define AT(member) JSON_AT(struct built, member)
+
+static const struct json_field built_fields[] = {
+    { "id", JSON_KIND_STR, AT(id), .required = true, .max = ID_MAX - 1 },
+    { "build", JSON_KIND_STR, AT(build), .required = true, .max = ID_MAX - 1 },
+    { "name", JSON_KIND_STR, AT(name), .required = true, .max = BUILT_NAME_MAX },
+    { "snapshot", JSON_KIND_STR, AT(snapshot), .required = true, .max = ID_MAX - 1 },
+    { "user", JSON_KIND_STR, AT(user), .preset = "''" },
+    { "workdir", JSON_KIND_STR, AT(workdir), .preset = "''" },
+    { "start", JSON_KIND_STR, AT(start), .preset = "''" },
+    { "ready", JSON_KIND_STR, AT(ready), .preset = "''" },
+    { "env", JSON_KIND_MAP, AT(env), .max = REQUEST_ENV_MAX },
+    { "created_ns", JSON_KIND_INT, AT(created_ns), .min = 0, .max = INT64_MAX },
+};
+
+struct document {
+    struct json_objects all;
+};
+
+static const struct json_field document_fields[] = {
+    { "templates", JSON_KIND_OBJECTS, JSON_AT(struct document, all), .max = BUILT_MAX,
+      .item_size = sizeof(struct built), JSON_FIELDS(built_fields) },
+};
+
+struct e2b_templates {
+    struct arena arena;
+    struct document document;
+};
+
+static void templates_free(struct e2b_templates *t)
+{
+    if (t)
+        arena_done(&t->arena);
+    free(t);
+}
+
+static int read_text(struct str text, struct e2b_templates **ret, struct err *e)
+{
+    const struct json_limits limits = { .bytes = TEXT_MAX, .depth = 8 };
+    struct e2b_templates *t = calloc(1, sizeof *t);
+    const struct json *v;
+    int r;
+
+    if (!t)
+        abort();
+    arena_init(&t->arena, 4 * TEXT_MAX);
+    r = json_read(text, limits, &t->arena, &v, e);
+    if (r >= 0)
+        r = json_bind(v, document_fields, COUNT_OF(document_fields), &t->document, &t->arena, e);
+    if (r < 0)
+        templates_free(t);
+    else
+        *ret = t;
+    return r < 0 ? r : 0;
+}
+
+int built_open(struct api *a, struct err *e)
+{
+    struct store_query q = { .kind = STORE_SETTING, .text = STR(SETTING) };
+    int r;
+
+    arena_init(&q.arena, 4 * TEXT_MAX);
+    r = store_ask_now(control_store(a->control), &q, e);
+    if (r >= 0)
+        r = read_text(q.setting ? str_from(q.setting) : STR("{}"), &a->e2b_templates, e);
+    arena_done(&q.arena);
+    return err_wrap(e, r, "templates of E2B's clients");
+}
+
+void built_close(struct api *a)
+{
+    templates_free(take_ptr(a->e2b_templates));
+}
+
+/* --- looking --- */
+
+static const struct built *at(const struct api *a, size_t i)
+{
+    return (const struct built *)a->e2b_templates->document.all.p + i;
+}
+
+static size_t count(const struct api *a)
+{
+    return a->e2b_templates ? a->e2b_templates->document.all.n : 0; /* none: it is closed */
+}
+
+static bool is_seen(const struct call *c, const struct built *b)
+{
+    return snapshot_find(c->api->control, &c->caller, str_from(b->snapshot));
+}
+
+const struct built *built_find(const struct call *c, struct str name)
+{
+    for (size_t i = 0; i < count(c->api); i++) {
+        const struct built *b = at(c->api, i);
+
+        if ((str_eq(name, str_from(b->id)) || str_eq(name, str_from(b->name))) && is_seen(c, b))
+            return b;
+    }
+    return NULL;
+}
+
+const struct built *built_of_snapshot(const struct api *a, const char *snapshot)
+{
+    for (size_t i = 0; i < count(a); i++)
+        if (strcmp(at(a, i)->snapshot, snapshot) == 0)
+            return at(a, i);
+    return NULL;
+}
+
+const struct built *built_of_sandbox(struct call *c)
+{
+    struct create_request q;
+
+    if (!count(c->api))
+        return NULL;
+    q = e2b_asked_for(sandbox_view(c->sandbox).record, &c->arena);
+    return q.snapshot ? built_of_snapshot(c->api, q.snapshot) : NULL;
+}
+
+void built_each(const struct call *c, void (*each)(void *user, const struct built *b), void *user)
+{
+    for (size_t i = 0; i < count(c->api); i++)
+        if (is_seen(c, at(c->api, i)))
+            each(user, at(c->api, i));
+}
+
+/* --- changes --- */
+
+struct saving {
+    struct store_txn txn;
+    built_fn *done;
+    void *user;
+};
+
+static void saved(struct store_txn *t, int r, const struct err *e)
+{
+    struct saving *s = container_of(t, struct saving, txn);
+
+    s->done(s->user, r, e);
+    free(s);
+}
+
+/* All of them but one, and the new one. */
+static int write_text(const struct api *a, const struct built *new, const char *without,
+                      struct buf *out, struct err *e)
+{
+    struct built *all = calloc(count(a) + 1, sizeof *all);
+    struct document d = { { all, 0 } };
+    struct json_writer w;
+    int r;
+
+    if (!all)
+        abort();
+    for (size_t i = 0; i < count(a); i++)
+        if (!without || strcmp(at(a, i)->id, without) != 0)
+            all[d.all.n++] = *at(a, i);
+    if (new)
+        all[d.all.n++] = *new;
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_unbind(&d, document_fields, COUNT_OF(document_fields), &w);
+    r = json_writer_finish(&w, e);
+    if (r >= 0 && d.all.n > BUILT_MAX)
+        r = err_set(e, ERR_QUOTA, "there are %d templates, as many as may be", BUILT_MAX);
+    free(all);
+    return r;
+}
+
+/* In memory at once, so that the next change is one of this: if it does not get onto disk, its
+ * snapshot is given up, and nobody sees it any more. */
+static void save(struct api *a, const struct built *new, const char *without, built_fn *done,
+                 void *user)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(TEXT_MAX);
+    struct e2b_templates *next = NULL;
+    struct saving *s;
+    struct err e;
+    int r = a->e2b_templates ? write_text(a, new, without, &text, &e)
+                             : err_set(&e, ERR_BUSY, "the daemon is ending");
+
+    if (r >= 0)
+        r = read_text(buf_str(&text), &next, &e);
+    if (r < 0) {
+        done(user, r, &e);
+        return;
+    }
+    s = calloc(1, sizeof *s);
+    if (!s || buf_add_c(&text, '\0') < 0)
+        abort();
+    templates_free(a->e2b_templates);
+    a->e2b_templates = next;
+    *s = (struct saving){ .done = done, .user = user };
+    store_txn_begin(&s->txn, control_store(a->control));
+    store_set(&s->txn, SETTING, text.p);
+    store_commit(&s->txn, saved);
+}
+
+void built_put(struct api *a, const struct built *new, const char *instead, built_fn *done,
+               void *user)
+{
+    save(a, new, instead, done, user);
+}
+
+void built_remove(struct api *a, const char *id, built_fn *done, void *user)
+{
+    save(a, NULL, id, done, user);
+}

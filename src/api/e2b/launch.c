@@ -1,0 +1,139 @@
+#include "api/e2b/launch.h"
+
+#include <stdlib.h>
+
+#include "api/e2b/inside.h"
+#include "base/clock.h"
+#include "control/processes.h"
+
+#define AGAIN_NS    (200 * NS_PER_MS)
+#define PATIENCE_NS (60 * NS_PER_S)
+
+struct launch {
+    struct call *call;
+    launch_fn *done;
+    const char *start, *ready, *user, *workdir;
+    const char *argv[4];
+    struct process_op op;
+    struct process_request request;
+    struct process *process; /* the last look whether it is ready; referenced */
+    struct watcher watcher;
+    struct loop_timer again;
+    int64_t deadline;
+};
+
+static void finish(struct launch *l, int r, const struct err *e)
+{
+    struct call *c = l->call;
+
+    process_unref(l->process);
+    l->done(c, r, e);
+    free(l);
+    call_unref(c);
+}
+
+static void run(struct launch *l, const char *command, const char *tag,
+                void (*done)(struct process_op *op, int r, const struct err *e))
+{
+    static const char *const head[] = { "/bin/bash", "-l", "-c" };
+
+    for (size_t i = 0; i < COUNT_OF(head); i++)
+        l->argv[i] = head[i];
+    l->argv[3] = command;
+    l->request = (struct process_request){ .argv = { l->argv, COUNT_OF(l->argv) },
+                                           .cwd = l->workdir,
+                                           .user = l->user,
+                                           .tag = tag,
+                                           .background = true,
+                                           .rows = 24,
+                                           .cols = 80 };
+    l->op = (struct process_op){ .request = &l->request, .done = done };
+    process_start(l->call->sandbox, &l->call->caller.actor, &l->op);
+}
+
+static void look(struct launch *l);
+
+static void on_again(struct loop_timer *t)
+{
+    look(container_of(t, struct launch, again));
+}
+
+static bool on_output(struct watcher *w, int channel, struct str data)
+{
+    (void)w;
+    (void)channel;
+    (void)data;
+    return true;
+}
+
+static void on_behind(struct watcher *w)
+{
+    (void)w; /* cannot be: it takes everything at once */
+}
+
+static void on_ended(struct watcher *w, const struct ext_end *end)
+{
+    struct launch *l = container_of(w, struct launch, watcher);
+    struct err e;
+
+    process_unref(take_ptr(l->process));
+    if (end->how == EXT_EXITED && end->status == 0)
+        finish(l, 0, NULL);
+    else if (end->how == EXT_LOST)
+        finish(l, err_set(&e, ERR_CONFLICT, "the sandbox ended while its template started"), &e);
+    else if (clock_mono() >= l->deadline)
+        finish(l, err_set(&e, ERR_TIMEOUT, "the template's ready command did not succeed in 60 s"),
+               &e);
+    else
+        loop_timer_start(l->call->loop, &l->again, clock_mono() + AGAIN_NS, on_again, NULL);
+}
+
+static const struct watcher_events events = { .output = on_output,
+                                              .ended = on_ended,
+                                              .fell_behind = on_behind };
+
+static void looking(struct process_op *op, int r, const struct err *e)
+{
+    struct launch *l = container_of(op, struct launch, op);
+
+    if (r < 0) {
+        finish(l, r, e);
+        return;
+    }
+    l->process = take_ptr(op->process);
+    l->watcher = (struct watcher){ .events = &events };
+    process_watch(l->process, &l->watcher, true);
+}
+
+static void look(struct launch *l)
+{
+    run(l, l->ready, NULL, looking);
+}
+
+static void started(struct process_op *op, int r, const struct err *e)
+{
+    struct launch *l = container_of(op, struct launch, op);
+
+    if (r >= 0)
+        process_unref(take_ptr(op->process));
+    if (r < 0 || !l->ready[0])
+        finish(l, r, e);
+    else
+        look(l);
+}
+
+void e2b_launch(struct call *c, const struct built *b, launch_fn *done)
+{
+    struct launch *l = calloc(1, sizeof *l);
+
+    if (!l)
+        abort();
+    *l = (struct launch){ .call = call_ref(c),
+                          .done = done,
+                          .start = arena_dup(&c->arena, str_from(b->start)),
+                          .ready = arena_dup(&c->arena, str_from(b->ready)),
+                          .user = arena_dup(&c->arena, str_from(b->user[0] ? b->user : "user")),
+                          .deadline = clock_mono() + PATIENCE_NS };
+    l->workdir = arena_dup(&c->arena, str_from(b->workdir[0] ? b->workdir : "/"));
+    run(l, l->start, "e2b.start", started);
+}
