@@ -19,23 +19,24 @@
 enum { PARTS_MAX = 512 };
 #define READ_NS (60 * NS_PER_S)
 
-/* "DIR=AT,DIR+=AT…" of all parts that a writable layer can have. */
-static int name_parts(struct buf *out, struct err *e)
+/* "DIR=AT,DIR+=AT…" of all parts that a writable layer can have. Without layers below, the root
+ * was made for the sandbox, and what the host has of that name was not there. */
+static int name_parts(bool layered, struct buf *out, struct err *e)
 {
     for (const struct rootfs_part *p = rootfs_parts; p->dir; p++)
         if (buf_addf(out, "%s%s%s=%s", p == rootfs_parts ? "" : ",", p->dir,
-                     p->has_lower ? "+" : "", p->at) < 0)
+                     p->has_lower && (layered || p->at[0]) ? "+" : "", p->at) < 0)
             return err_set(e, ERR_BUG, "more parts than fit");
     return buf_add_c(out, '\0') < 0 ? err_set(e, ERR_BUG, "more parts than fit") : 0;
 }
 
-static int start(struct changes *c, const int *fds, int n, struct err *e)
+static int start(struct changes *c, bool layered, const int *fds, int n, struct err *e)
 {
     AUTO(buf_done) struct buf parts = BUF_INIT(PARTS_MAX);
     char path[PATH_MAX], name[] = SEAL_TOOL, task[] = "changes";
     char *argv[] = { name, task, NULL, NULL }, *envp[] = { NULL };
     struct spawn s = { .path = path, .argv = argv, .envp = envp, .fds = fds, .n_fds = n };
-    int r = name_parts(&parts, e);
+    int r = name_parts(layered, &parts, e);
 
     if (r >= 0)
         r = spawn_find(SEAL_TOOL, path, sizeof path, e);
@@ -56,7 +57,7 @@ static int await_ready(struct changes *c, struct err *e)
     return read(c->from, &said, 1) == 1 ? 0 : seal_tool_complain(c->complaint, e);
 }
 
-int changes_begin(struct changes *c, int layer, int lower, int userns, struct err *e)
+int changes_begin(struct changes *c, int layer, int lower, bool layered, int userns, struct err *e)
 {
     AUTO_CLOSE int in = -1, out = -1;
     int to[2], from[2], r;
@@ -72,7 +73,7 @@ int changes_begin(struct changes *c, int layer, int lower, int userns, struct er
     c->complaint = memfd_create("complaint", MFD_CLOEXEC);
     if (c->complaint < 0)
         return err_sys(e, "making memory for a complaint");
-    r = start(c, (const int[]){ in, out, c->complaint, layer, lower, userns }, 6, e);
+    r = start(c, layered, (const int[]){ in, out, c->complaint, layer, lower, userns }, 6, e);
     drop_fd(&out); /* so that its end is an end of file */
     drop_fd(&in);
     if (r >= 0)

@@ -18,8 +18,9 @@ struct changes {
     }
 
 /* layer and userns as they come with LAUNCH_CREATED; lower is the root directory that the sandbox's
- * overlays stand on. All are borrowed. The layer has been read when this returns. */
-int changes_begin(struct changes *c, int layer, int lower, int userns, struct err *e);
+ * overlays stand on; `layered`: its root is one of them. All are borrowed. The layer has been read
+ * when this returns. */
+int changes_begin(struct changes *c, int layer, int lower, bool layered, int userns, struct err *e);
 
 /* An array of what changed since, as JSON. */
 int changes_end(struct changes *c, struct buf *out, struct err *e);

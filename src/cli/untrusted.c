@@ -179,10 +179,11 @@ static int begin_changes(struct session *s, struct err *e)
 {
     struct untrusted *u = s->prepare_for;
     AUTO_CLOSE int host = -1;
+    bool layered = s->plan.n_layers;
 
-    if (!s->plan.n_layers && (host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+    if (!layered && (host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
         return err_sys(e, "opening the root directory");
-    return changes_begin(&u->changes, s->layer, s->plan.n_layers ? s->fds[0] : host, s->userns, e);
+    return changes_begin(&u->changes, s->layer, layered ? s->fds[0] : host, layered, s->userns, e);
 }
 
 int untrusted_join(struct untrusted *u, struct session *s, struct err *e)

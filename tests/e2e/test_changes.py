@@ -44,6 +44,14 @@ def every_place_that_can_be_written_is_looked_at(c):
 
 
 @test
+def what_only_the_host_had_is_new(c):
+    """The sandbox's root is made up: what is not in it was not there, whatever this machine has."""
+    theirs = next(f"etc/{name}" for name in ("bash.bashrc", "fstab", "debian_version", "crontab") if os.path.exists(f"/etc/{name}"))
+    equal(told(changes(c, f"[ -e /{theirs} ] && exit 1; echo x >> /{theirs}; mkdir -p /etc/default/x\n")),
+          {theirs: "added", "etc/default": "added", "etc/default/x": "added"}, "the changes")
+
+
+@test
 def what_the_sandbox_began_with_is_compared(c):
     c.write("in/edited", "a")
     c.write("in/gone", "a")

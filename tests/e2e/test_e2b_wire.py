@@ -186,6 +186,23 @@ def uploads(c):
 
 
 @test
+def composing(c):
+    with Served(c) as s:
+        key = key_of(s)
+        box, other = s.create(key), s.create(key)
+        for name in ("a", "b c", "-d"):
+            box.ask("POST", f"/files?path={name.replace(' ', '%20')}", name.encode(), Content_Type="application/octet-stream").expect(200)
+        ask = {"source_paths": ["a", "/home/user/b c", "~/-d"], "destination": "new/whole"}
+        plainly(box.ask("POST", "/files/compose", ask, **{"X-Access-Token": other.token}), 401)
+        for body, status in (({}, 400), ({**ask, "source_paths": []}, 400), ({**ask, "source_paths": ["a", "none"]}, 404), ({**ask, "destination": ""}, 400),
+                             ({**ask, "destination": "/proc/none"}, 400), ({**ask, "username": "nobody-here"}, 404), ({**ask, "source_paths": ["x" * 5000]}, 400)):
+            plainly(box.ask("POST", "/files/compose", body), status)
+        equal(box.ask("POST", "/files/compose", ask).expect(200).json, {"path": "/home/user/new/whole", "name": "whole", "type": "file"}, "what is made")
+        equal(box.ask("GET", "/files?path=new/whole").expect(200).data, b"ab c-d", "what is in it")
+        box.ask("GET", "/files?path=a").expect(404)
+
+
+@test
 def links(c):
     with Served(c) as s:
         one, two = s.create(key_of(s)), s.create(key_of(s))

@@ -81,7 +81,7 @@ void rpc_fail(struct call *c, int status, const char *message);
 extern const struct route routes_e2b[], routes_e2b_create[], routes_e2b_list[], routes_e2b_logs[],
     routes_e2b_metrics[], routes_e2b_snapshots[], routes_e2b_templates[];
 extern const struct route routes_e2b_code[];
-extern const struct route routes_envd[], routes_envd_files[], routes_envd_process[],
-    routes_envd_filesystem[], routes_envd_watch[];
+extern const struct route routes_envd[], routes_envd_compose[], routes_envd_files[],
+    routes_envd_process[], routes_envd_filesystem[], routes_envd_watch[];
 
 #endif

@@ -6,9 +6,13 @@ static const struct route *const plane_tables[] = {
     routes_e2b_logs,      routes_e2b_metrics, routes_e2b_snapshots,
     routes_e2b_templates, routes_envd_files,  NULL
 };
-static const struct route *const envd_tables[] = { routes_envd,         routes_envd_files,
-                                                   routes_envd_process, routes_envd_filesystem,
-                                                   routes_envd_watch,   NULL };
+static const struct route *const envd_tables[] = { routes_envd,
+                                                   routes_envd_files,
+                                                   routes_envd_process,
+                                                   routes_envd_filesystem,
+                                                   routes_envd_watch,
+                                                   routes_envd_compose,
+                                                   NULL };
 
 static const struct route *const code_tables[] = { routes_e2b_code, NULL };
 
