@@ -76,7 +76,8 @@ static const struct {
     { "ImagesRemoved", "!layers# !bytes#" },
     { "ImageVerified", "!ref !layers# !bytes#" },
     { "HostTelemetry", "!host hostname kernel machine cpus# memory_bytes# memory_free_bytes# "
-                       "processes# uptime_seconds# state_bytes# state_free_bytes# sandboxes# "
+                       "processes# uptime_seconds# state_bytes# state_free_bytes# storage_driver "
+                       "storage_why storage_limited? sandboxes# "
                        "pool_ready# version" },
     { "Due", "!sandbox_id !state !reason expires_at@" },
     { "DueList", "!due[Due] !applied?" },

@@ -73,6 +73,7 @@ static void put_notes(struct json_writer *w, uint32_t unenforced)
         { EXT_LIMIT_MEMORY, "memory limit not enforced here" },
         { EXT_LIMIT_PIDS, "pids limit not enforced here" },
         { EXT_LIMIT_CPU, "cpu limit not enforced here" },
+        { EXT_LIMIT_DISK, "disk limit not enforced here" },
     };
 
     if (!unenforced)

@@ -278,6 +278,28 @@ static void check_profiles(const struct patient *p, struct finding *f)
          good, n);
 }
 
+/* Where sandboxes write to is the daemon's choice. */
+static void check_storage(const struct patient *p, struct finding *f)
+{
+    AUTO(call_done) struct call c;
+    const struct json *limited;
+    struct str driver, why;
+
+    ask(p, &c, "/v1/inspect/host");
+    if (!call_answers(&c, NULL)) {
+        note(f, VERDICT_OK, "", "not looked at: the daemon does not run");
+        return;
+    }
+    driver = show_string(c.answer, "storage_driver");
+    why = show_string(c.answer, "storage_why");
+    limited = show_at(c.answer, "storage_limited");
+    if (limited && limited->type == JSON_BOOL && !limited->b)
+        note(f, VERDICT_WARN, "see storage.driver in docs/snapshots.md", STR_FMT ": " STR_FMT,
+             STR_ARG(driver), STR_ARG(why));
+    else
+        note(f, VERDICT_OK, "", STR_FMT ": " STR_FMT, STR_ARG(driver), STR_ARG(why));
+}
+
 static const struct check {
     const char *name;
     void (*run)(const struct patient *p, struct finding *f);
@@ -286,7 +308,7 @@ static const struct check {
     { "landlock", check_landlock }, { "seccomp", check_seccomp },
     { "cgroups", check_cgroups },   { "programs", check_programs },
     { "state", check_state },       { "daemon", check_daemon },
-    { "profiles", check_profiles },
+    { "profiles", check_profiles }, { "storage", check_storage },
 };
 
 static const struct column columns[] = {

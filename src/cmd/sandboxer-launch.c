@@ -4,6 +4,8 @@
  *     --peer untrusted   the socket was given to somebody who has not
  *     --root DIR         a directory that plans may name files below; again for more
  *     --store DIR        the directory of layers that plans may name
+ *     --driver NAME      how what sandboxes write is kept there (uppers/driver.h)
+ *     --limits disk      that driver limits it
  *     --tag TAG          whose sandboxes these are: it destroys no others that it did not make */
 #include <stdio.h>
 #include <string.h>
@@ -41,13 +43,17 @@ static bool read_options(char **argv, struct server_options *ret)
             ret->tag = argv[1];
         else if (strcmp(argv[0], "--store") == 0 && argv[1][0] == '/')
             ret->store = argv[1];
+        else if (strcmp(argv[0], "--driver") == 0 && driver_find(argv[1]))
+            ret->driver = driver_find(argv[1]);
+        else if (strcmp(argv[0], "--limits") == 0 && strcmp(argv[1], "disk") == 0)
+            ret->limited = true;
         else if (strcmp(argv[0], "--root") == 0 && argv[1][0] == '/' &&
                  ret->n_roots < PLAN_ROOTS_MAX)
             ret->roots[ret->n_roots++] = argv[1];
         else
             return false;
     }
-    return true;
+    return !ret->driver || !ret->driver->on_disk || ret->store;
 }
 
 int main(int argc, char **argv)

@@ -24,6 +24,7 @@
 #include "profile/dirs.h"
 #include "runtime/cgroup.h"
 #include "runtime/plan.h"
+#include "uppers/driver.h"
 
 enum { EXIT_BUSY = 75 };
 
@@ -36,6 +37,7 @@ struct daemon {
     struct doors doors;
     int state;
     int storage;
+    struct driver_choice driver;
     uid_t owner;
     const char *roots[PLAN_ROOTS_MAX + 1];
     char tag[CGROUP_TAG_MAX];
@@ -116,6 +118,22 @@ static int set_tag(struct daemon *d, struct err *e)
     return cgroup_tag_valid(d->tag) ? 0 : err_set(e, ERR_BUG, "the tag '%s'", d->tag);
 }
 
+static int choose_driver(struct daemon *d, struct err *e)
+{
+    struct driver_choice *c = &d->driver;
+    int r = driver_choose(config_drivers[d->config.storage.driver], d->storage, c, e);
+
+    if (r < 0)
+        return r;
+    d->launcher.driver = c->driver->name;
+    d->launcher.limited = c->driver->on_disk && c->limited;
+    if (c->limited)
+        LOG(INFO, "storage.driver", LOG_S("driver", c->driver->name), LOG_S("why", c->why));
+    else
+        LOG(WARN, "storage.driver", LOG_S("driver", c->driver->name), LOG_S("why", c->why));
+    return 0;
+}
+
 static int open_all(struct daemon *d, struct err *e)
 {
     /* Found with the rights and the environment of whoever started us. */
@@ -130,6 +148,8 @@ static int open_all(struct daemon *d, struct err *e)
         r = state_open(d->config.state, &d->who, &d->state, e);
     if (r >= 0)
         r = state_open_storage(d->config.state, &d->storage, e);
+    if (r >= 0)
+        r = choose_driver(d, e);
     if (r >= 0)
         r = set_tag(d, e);
     if (r >= 0)
@@ -147,7 +167,11 @@ static int control_plane(struct daemon *d, int warden, pid_t parent)
                                        .ready_fd = d->options.ready_fd,
                                        .owner = d->owner,
                                        .launcher = d->launcher,
-                                       .profiles = d->profiles };
+                                       .profiles = d->profiles,
+                                       .storage = { .driver = d->driver.driver->name,
+                                                    .why = d->driver.why,
+                                                    .on_disk = d->driver.driver->on_disk,
+                                                    .limited = d->driver.limited } };
     struct err e;
     int r = privilege_drop(&d->who, &e);
 

@@ -18,6 +18,7 @@ static const char *const formats[] = { "plain", "json", NULL };
 static const char *const failures[] = { "static", "closed", "open", NULL };
 static const char *const trusts[] = { "apprentice", "journeyman", "master", NULL };
 
+const char *const config_drivers[] = { "auto", "memory", "plain", "reflink", "btrfs", NULL };
 const char *const config_severities[] = { "info", "low", "medium", "high", "critical", NULL };
 
 /* Objects are members of struct config, so their fields' offsets count from the member. */
@@ -88,6 +89,12 @@ static const struct json_field egress_fields[] = {
     { "upstream", JSON_KIND_STR, IN(egress, upstream), .max = 255,
       .doc = "Proxy that everything allowed goes out through: `http://ADDRESS:PORT` or "
              "`socks5://ADDRESS:PORT`." },
+};
+
+static const struct json_field storage_fields[] = {
+    { "driver", JSON_KIND_ENUM, IN(storage, driver), .names = config_drivers, .preset = "auto",
+      .doc = "Where sandboxes write to; by itself the best that the state directory's file system "
+             "offers, or memory (`docs/snapshots.md`)." },
 };
 
 static const struct json_field profiles_fields[] = {
@@ -219,6 +226,7 @@ const struct json_field config_fields[] = {
     { "limits", JSON_KIND_OBJECT, AT(limits), JSON_FIELDS(limit_fields) },
     { "pool", JSON_KIND_OBJECT, AT(pool), JSON_FIELDS(pool_fields) },
     { "egress", JSON_KIND_OBJECT, AT(egress), JSON_FIELDS(egress_fields) },
+    { "storage", JSON_KIND_OBJECT, AT(storage), JSON_FIELDS(storage_fields) },
     { "profiles", JSON_KIND_OBJECT, AT(profiles), JSON_FIELDS(profiles_fields) },
     { "workspaces", JSON_KIND_OBJECT, AT(workspaces), JSON_FIELDS(workspaces_fields) },
     { "ttl", JSON_KIND_OBJECT, AT(ttl), JSON_FIELDS(ttl_fields) },

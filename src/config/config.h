@@ -100,6 +100,9 @@ struct config {
         const char *upstream;       /* NULL: straight */
     } egress;
     struct {
+        unsigned driver; /* of config_drivers */
+    } storage;
+    struct {
         struct json_strs dirs;
     } profiles;
     struct {
@@ -143,6 +146,7 @@ struct config {
     unsigned socket_mode;
 };
 
+extern const char *const config_drivers[];    /* of storage.driver; ended by NULL */
 extern const char *const config_severities[]; /* from the least; NULL at the end */
 
 extern const struct json_field config_fields[];

@@ -1,6 +1,7 @@
 #include "control/capture.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/hook.h"
@@ -51,6 +52,19 @@ static void finish(struct capture *c, int r, const struct err *e)
         tell(c);
 }
 
+/* A paused sandbox has been captured. */
+static void take_captured(struct capture *c)
+{
+    const struct sandbox *s = c->sandbox_;
+
+    snprintf(c->layer, sizeof c->layer, "%s", s->facts.paused.layer);
+    c->bytes = (uint64_t)s->facts.paused.bytes;
+    c->entries = (uint64_t)s->facts.paused.entries;
+    c->finished_ = true;
+    c->r_ = 0;
+    tell(c);
+}
+
 /* --- the keeper --- */
 
 static void on_ready(struct keeper_job *j)
@@ -59,6 +73,10 @@ static void on_ready(struct keeper_job *j)
     struct sandbox *s = c->sandbox_;
 
     hook_point("capture.freeze");
+    if (c->paused_) {
+        keeper_go(j);
+        return;
+    }
     c->still_ns_ = clock_mono();
     c->freezing_ = true;
     s->ops->freeze(s->box);
@@ -78,7 +96,7 @@ static void on_taken(struct keeper_job *j)
     struct capture *c = container_of(j, struct capture, job_);
 
     hook_point("capture.taken");
-    if (!c->stay)
+    if (c->frozen_ && !c->stay)
         thaw(c);
 }
 
@@ -90,9 +108,13 @@ static void on_done(struct keeper_job *j, int r, const struct err *e,
     if (r >= 0) {
         c->bytes = said->bytes;
         c->entries = said->entries;
+        c->kept = strcmp(said->text, "kept") == 0;
     }
     hook_point("capture.done");
-    finish(c, r, e);
+    if (r == -(int)ERR_NOT_FOUND && c->paused_)
+        take_captured(c); /* taken already, though not resumed */
+    else
+        finish(c, r, e);
 }
 
 static const struct keeper_events events = {
@@ -110,7 +132,9 @@ static int begin(struct capture *c, int upper, struct err *e)
     if (r < 0)
         return r;
     layers_job_fill(&job, LAYERS_CAPTURE, c->layer);
-    return keeper_start(s->control, &c->job_, &events, &job, &upper, 1, e);
+    snprintf(job.box, sizeof job.box, "%s", s->record.id);
+    job.flags = c->stay ? LAYERS_KEEP : 0;
+    return keeper_start(s->control, &c->job_, &events, &job, &upper, upper < 0 ? 0 : 1, e);
 }
 
 void capture_upper(struct sandbox *s, int r, const struct err *e, int *fd)
@@ -182,33 +206,39 @@ void capture_abort(struct sandbox *s)
 
 static int check(const struct sandbox *s, struct err *e)
 {
+    if (s->capture)
+        return err_set(e, ERR_BUSY, "sandbox %s is being captured already; try again",
+                       s->record.id);
     if (!sandbox_state_usable(s->record.state) || s->destroying || s->after_teardown || !s->box)
         return err_set(e, ERR_CONFLICT, "sandbox %s is %s: what it wrote cannot be captured",
                        s->record.id,
                        s->destroying ? "being destroyed" : sandbox_state_names[s->record.state]);
     if (!(s->ops->can & EXT_CAN_SNAPSHOT) || !(s->ops->can & EXT_CAN_PAUSE))
         return err_set(e, ERR_UNSUPPORTED, "%s has no snapshots", s->ops->id);
-    if (s->capture)
-        return err_set(e, ERR_BUSY, "sandbox %s is being captured already; try again",
-                       s->record.id);
     return 0;
 }
 
-/* A paused sandbox has been captured. */
-static bool is_captured(const struct sandbox *s, const struct capture *c)
+static bool is_paused(const struct sandbox *s, const struct capture *c)
 {
     return s->record.state == SANDBOX_PAUSED && s->facts.has_paused && !s->destroying && !c->stay &&
-           !s->resume;
+           !s->resume && !s->after_teardown && !s->capture;
 }
 
-static void take_captured(struct sandbox *s, struct capture *c)
+/* What it wrote is a layer, or on disk, where its box may be gone. */
+static void capture_paused(struct sandbox *s, struct capture *c)
 {
-    snprintf(c->layer, sizeof c->layer, "%s", s->facts.paused.layer);
-    c->bytes = (uint64_t)s->facts.paused.bytes;
-    c->entries = (uint64_t)s->facts.paused.entries;
-    c->finished_ = true;
-    c->r_ = 0;
-    tell(c);
+    struct err e;
+    int r;
+
+    if (!s->facts.paused.kept) {
+        take_captured(c);
+        return;
+    }
+    s->capture = c;
+    c->paused_ = true;
+    r = begin(c, -1, &e);
+    if (r < 0)
+        finish(c, r, &e);
 }
 
 void capture_start(struct sandbox *s, struct capture *c)
@@ -217,11 +247,11 @@ void capture_start(struct sandbox *s, struct capture *c)
     int r = check(s, &e);
 
     c->sandbox_ = sandbox_ref(s);
-    c->frozen_ = c->freezing_ = c->thawing_ = c->finished_ = false;
+    c->frozen_ = c->freezing_ = c->thawing_ = c->finished_ = c->paused_ = c->kept = false;
     c->job_.running = false;
     c->pause_ns = 0;
-    if (is_captured(s, c)) {
-        take_captured(s, c);
+    if (is_paused(s, c)) {
+        capture_paused(s, c);
         return;
     }
     if (r < 0) {

@@ -21,11 +21,13 @@ struct capture {
     /* out */
     char layer[ID_MAX]; /* a reference is held on it: the owner's to give back */
     uint64_t bytes, entries;
+    bool kept;        /* with `stay`: there is no such layer before it is taken (LAYERS_TAKE) */
     int64_t pause_ns; /* for how long it stood still; 0: it still does */
     /* private */
     struct sandbox *sandbox_;
     struct keeper_job job_;
     int64_t still_ns_;
+    bool paused_; /* nothing of it moves anyway */
     bool frozen_, freezing_, thawing_, finished_;
     int r_;
     struct err err_;

@@ -32,11 +32,18 @@ struct control_mirror {
     int report; /* a pipe: what it does, and how it ends, or why it was not started */
 };
 
+/* Where sandboxes write to (uppers/driver.h), for people and programs that ask. */
+struct control_storage {
+    const char *driver, *why;
+    bool on_disk, limited;
+};
+
 struct control_setup {
     struct loop *loop;
     struct work_pool *work;
     const struct config *config;
-    int state;                     /* the state directory */
+    int state; /* the state directory */
+    struct control_storage storage;
     struct json_strs profiles;     /* directories; the later count */
     struct ext_context extensions; /* loop, work and state are filled in from here */
     /* Has such a process started, and does not wait for it. */

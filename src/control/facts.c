@@ -27,6 +27,7 @@ static const struct json_field egress_fields[] = {
 
 static const struct json_field paused_fields[] = {
     { "layer", JSON_KIND_STR, AT(paused.layer) },
+    { "kept", JSON_KIND_BOOL, AT(paused.kept) },
     { "bytes", JSON_KIND_INT, AT(paused.bytes) },
     { "entries", JSON_KIND_INT, AT(paused.entries) },
     { "left_ns", JSON_KIND_INT, AT(paused.left_ns) },

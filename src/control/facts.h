@@ -25,6 +25,7 @@ struct facts {
     const char *snapshot;    /* that these are of; NULL: none, or of a fork */
     struct {
         const char *layer; /* what it had written when it was paused */
+        bool kept;         /* … which is still where it writes, and to be taken from there */
         int64_t bytes, entries;
         int64_t left_ns;  /* of its time, which stands still */
         int64_t until_ns; /* wall clock: it is not kept for ever */

@@ -69,6 +69,16 @@ static void put_disk(struct json_writer *w, int state)
     put_number(w, "state_free_bytes", (uint64_t)v.f_bavail * v.f_frsize);
 }
 
+static void put_storage(struct json_writer *w, const struct control_storage *s)
+{
+    if (!s->driver)
+        return;
+    put_text(w, "storage_driver", s->driver);
+    put_text(w, "storage_why", s->why);
+    json_key(w, STR("storage_limited"));
+    json_put_bool(w, s->limited);
+}
+
 void host_write(struct control *c, struct json_writer *w)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -80,6 +90,7 @@ void host_write(struct control *c, struct json_writer *w)
     put_load(w);
     put_memory(w);
     put_disk(w, c->context.state);
+    put_storage(w, &c->storage);
     put_number(w, "sandboxes", c->index.n);
     put_number(w, "pool_ready", c->pool.ready);
     put_text(w, "version", SANDBOXER_VERSION);

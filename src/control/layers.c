@@ -15,6 +15,12 @@ struct layer {
     char name[LAYER_NAME_MAX];
 };
 
+/* What a sandbox that is no more has written. */
+struct cleared {
+    struct link link;
+    char id[ID_MAX];
+};
+
 /* What is done at the start, in this order. */
 enum { STEP_LIST = 1, STEP_SWEEP };
 
@@ -114,6 +120,24 @@ int layers_stack(const char *first, const struct json_strs *below, struct arena 
     return 0;
 }
 
+static void clear_box(struct control *c, const char *id)
+{
+    struct cleared *b = calloc(1, sizeof *b);
+
+    if (!b)
+        abort();
+    snprintf(b->id, sizeof b->id, "%s", id);
+    list_append(&c->layers.boxes, &b->link);
+}
+
+void layers_clear_box(struct control *c, const char *id)
+{
+    if (!c->layers.on_disk || c->on_closed)
+        return;
+    clear_box(c, id);
+    next_job(c);
+}
+
 /* --- keepers, one at a time --- */
 
 static void on_line(struct keeper_job *j, const char *text)
@@ -122,6 +146,11 @@ static void on_line(struct keeper_job *j, const char *text)
 
     if (strncmp(text, "lay_", 4) == 0 && layer_name_valid(text) && !find(c, text))
         list_append(&c->layers.doomed, &add(c, text)->link);
+    if (!box_name_valid(text))
+        return;
+    c->layers.on_disk = true; /* whatever is configured now */
+    if (!control_knows(c, text))
+        clear_box(c, text);
 }
 
 static void on_done(struct keeper_job *j, int r, const struct err *e,
@@ -137,6 +166,21 @@ static void on_done(struct keeper_job *j, int r, const struct err *e,
 
 static const struct keeper_events events = { .line = on_line, .done = on_done };
 
+/* As many as go into one. */
+static bool take_boxes(struct control *c, struct layers_job *ret)
+{
+    struct link *m;
+
+    layers_job_fill(ret, LAYERS_CLEAR, NULL);
+    while (ret->n_below < LAYERS_STACK_MAX && (m = list_take(&c->layers.boxes))) {
+        struct cleared *b = container_of(m, struct cleared, link);
+
+        snprintf(ret->below[ret->n_below++], LAYER_NAME_MAX, "%s", b->id);
+        free(b);
+    }
+    return ret->n_below > 0;
+}
+
 static bool take_job(struct control *c, struct layers_job *ret)
 {
     struct link *m;
@@ -147,6 +191,8 @@ static bool take_job(struct control *c, struct layers_job *ret)
         c->layers.steps = c->layers.steps == STEP_LIST ? STEP_SWEEP : 0;
         return true;
     }
+    if (take_boxes(c, ret))
+        return true;
     m = list_first(&c->layers.doomed);
     if (!m)
         return false;
@@ -190,6 +236,8 @@ static void drop(struct index_entry *v, void *user)
 void layers_close(struct control *c)
 {
     keeper_cancel(&c->layers.job);
+    for (struct link *m; (m = list_take(&c->layers.boxes));) /* the next start does it */
+        free(container_of(m, struct cleared, link));
     index_each(&c->layers.known, drop, NULL);
     index_done(&c->layers.known);
 }

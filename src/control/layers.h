@@ -20,6 +20,8 @@ enum {
 struct layers {
     struct index known;    /* struct layer, in layers.c */
     struct list doomed;    /* to be removed */
+    struct list boxes;     /* of whom what they wrote is, on disk */
+    bool on_disk;          /* some write there */
     struct keeper_job job; /* the one that is under way */
     struct control *control;
     unsigned steps; /* of the start that are still to be done */
@@ -33,6 +35,8 @@ void layer_unref(struct control *c, const char *name);
 void layers_ref(struct control *c, const struct json_strs *names);
 void layers_unref(struct control *c, const struct json_strs *names);
 bool layer_used(struct control *c, const char *name);
+/* A sandbox is no more: what it wrote is removed, if it is on disk. */
+void layers_clear_box(struct control *c, const char *id);
 
 /* What a stack is to be called from now on: itself, or if it is high, one new layer that shows the
  * same. Each name is held for the owner: layers_unref(). */

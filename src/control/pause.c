@@ -78,6 +78,7 @@ static void edit_paused(struct change *ch, struct sandbox_record *next)
     s->facts.has_paused = true;
     s->facts.paused.stopped = p->stop;
     s->facts.paused.layer = arena_dup(&s->arena, str_from(p->capture.layer));
+    s->facts.paused.kept = p->capture.kept;
     s->facts.paused.bytes = (int64_t)p->capture.bytes;
     s->facts.paused.entries = (int64_t)p->capture.entries;
     s->facts.paused.left_ns = next->deadline_ns > now ? next->deadline_ns - now : NS_PER_S;
@@ -137,9 +138,10 @@ struct resume {
     struct sandbox *sandbox;
     struct list waiting; /* struct sandbox_op: whoever asked meanwhile, too */
     struct actor actor;
-    int64_t duration_ns; /* that it shall live at least */
-    bool rebuilt;        /* its processes are gone … */
-    bool holds;          /* … and the layers that it is built on are held here */
+    int64_t duration_ns;    /* that it shall live at least */
+    bool rebuilt;           /* its processes are gone … */
+    bool holds;             /* … and the layers that it is built on are held here */
+    struct keeper_job take; /* of what it wrote to disk */
     struct flatten_op flatten;
     struct json_strs old; /* what it stood on before */
     int r;
@@ -156,6 +158,7 @@ static void resume_over(struct sandbox *s, int r, const struct err *e)
 {
     struct resume *u = take_ptr(s->resume);
 
+    keeper_cancel(&u->take);
     layers_flatten_cancel(&u->flatten);
     if (u->holds)
         layers_unref(s->control, &s->stack);
@@ -295,16 +298,12 @@ static void flattened(struct flatten_op *f, int r, const struct err *e)
         resume_failed(s, e->code, e->msg);
 }
 
-/* Everything of the old one is removed. */
-static void rebuild(struct sandbox *s)
+static void build_on(struct sandbox *s)
 {
     struct resume *u = s->resume;
     struct err e;
     int r = 0;
 
-    if (s->destroying || !u)
-        return; /* its own way goes on */
-    u->rebuilt = true;
     if (!control_extension(s->control, s->record.extension, &s->ops) || !s->profile)
         r = err_set(&e, ERR_CONFLICT, "its profile is gone");
     if (r >= 0)
@@ -317,6 +316,37 @@ static void rebuild(struct sandbox *s)
                                       .stack = s->stack,
                                       .done = flattened };
     layers_flatten(s->control, &u->flatten);
+}
+
+static void taken(struct keeper_job *j, int r, const struct err *e, const struct layers_said *said)
+{
+    struct sandbox *s = container_of(j, struct resume, take)->sandbox;
+
+    (void)said;
+    if (r < 0) {
+        resume_failed(s, e->code, e->msg);
+        return;
+    }
+    s->facts.paused.kept = false;
+    build_on(s);
+}
+
+/* Everything of the old one is removed, but what it wrote: that is a layer from now on, and its id
+ * can be used again. */
+static void rebuild(struct sandbox *s)
+{
+    static const struct keeper_events events = { .done = taken };
+    struct resume *u = s->resume;
+    struct layers_job job;
+    struct err e;
+
+    if (s->destroying || !u)
+        return; /* its own way goes on */
+    u->rebuilt = true;
+    layers_job_fill(&job, LAYERS_TAKE, s->facts.paused.layer);
+    snprintf(job.box, sizeof job.box, "%s", s->record.id);
+    if (keeper_start(s->control, &u->take, &events, &job, NULL, 0, &e) < 0)
+        resume_failed(s, e.code, e.msg);
 }
 
 void resume_adopted(struct sandbox *s, int r, const struct ext_found *found, size_t n)
@@ -350,12 +380,14 @@ static void begin_resume(struct sandbox *s)
 
 static int check_resumable(const struct sandbox *s, struct err *e)
 {
-    if (s->record.state == SANDBOX_PAUSED && !s->destroying && !s->after_teardown && !s->expiring)
+    if (s->record.state == SANDBOX_PAUSED && !s->destroying && !s->after_teardown && !s->expiring &&
+        !s->capture)
         return 0;
-    return err_set(e, s->pausing ? ERR_BUSY : ERR_CONFLICT,
+    return err_set(e, s->pausing || s->capture ? ERR_BUSY : ERR_CONFLICT,
                    "sandbox %s is %s: it cannot be resumed now", s->record.id,
                    s->destroying ? "being destroyed"
                    : s->pausing  ? "being paused"
+                   : s->capture  ? "being captured"
                                  : sandbox_state_names[s->record.state]);
 }
 

@@ -193,6 +193,8 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
     c->work = s->work;
     c->config = s->config;
     c->profiles = s->profiles;
+    c->storage = s->storage;
+    c->layers.on_disk = s->storage.on_disk;
     c->context = s->extensions;
     c->context.loop = s->loop;
     c->context.work = s->work;

@@ -23,6 +23,7 @@ struct control {
     struct store *store;
     struct catalog *catalog;
     struct json_strs profiles; /* directories */
+    struct control_storage storage;
     struct ext_context context;
     int (*mirror)(void *user, const struct control_mirror *m, struct err *e);
     int (*headers)(void *user, int *ret, struct err *e);

@@ -144,6 +144,7 @@ static void on_torn_down(struct ext_box *x, int r, const struct err *e,
     (void)report;
     if (r < 0)
         LOG(WARN, "pool.leftover", LOG_S("sandbox", x->id), LOG_S("error", e->msg));
+    layers_clear_box(((struct boxed *)x->owner)->control, x->id);
     free_boxed(x->owner);
 }
 

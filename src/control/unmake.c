@@ -151,6 +151,7 @@ static void failed(struct sandbox *s)
         return;
     }
     s->untold_failure = false;
+    layers_clear_box(s->control, s->record.id);
     if (s->failed_step[0]) /* events have no step beside it */
         err_wrap(&why, -(int)why.code, "%s", s->failed_step);
     c = change_new(s, &ACTOR_DAEMON, why.msg);
@@ -211,6 +212,7 @@ static void destroyed(struct sandbox *s)
 {
     struct change *c = change_new(s, &s->destroyer, s->record.reason);
 
+    layers_clear_box(s->control, s->record.id);
     change_to(c, SANDBOX_DESTROYED);
     c->edit = edit_destroyed;
     c->done = told_destroyed;

@@ -205,6 +205,7 @@ static int open_control(struct serve *s, struct err *e)
         .config = u->config,
         .state = u->state,
         .profiles = u->profiles,
+        .storage = u->storage,
         .extensions = { .roots = u->launcher.roots,
                         .roots_only = u->launcher.untrusted,
                         .launcher = new_launcher,

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "config/config.h"
+#include "control/control.h"
 #include "daemon/listen.h"
 #include "runtime/launcher.h"
 
@@ -17,6 +18,7 @@ struct serve_setup {
     uid_t owner;                      /* who started us */
     struct launcher_options launcher; /* as the warden starts them */
     struct json_strs profiles;        /* directories */
+    struct control_storage storage;   /* where sandboxes write to */
 };
 
 /* Serves until it is asked to end: the exit status. */

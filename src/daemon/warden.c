@@ -25,7 +25,11 @@
 static int give_launcher(const struct warden_options *w, int *ret, struct err *e)
 {
     const struct launcher_options *o = &w->launcher;
-    const struct launcher_options none = { .untrusted = true, .store = o->store, .tag = o->tag };
+    const struct launcher_options none = { .untrusted = true,
+                                           .store = o->store,
+                                           .driver = o->driver,
+                                           .limited = o->limited,
+                                           .tag = o->tag };
     struct launcher l = { .sock = -1 };
     int r = launcher_start_with(o->untrusted ? &none : o, &l, e);
 

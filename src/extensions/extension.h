@@ -135,7 +135,12 @@ struct ext_who {
 };
 
 /* Limits that a backend may be unable to enforce on this machine. */
-enum ext_limit { EXT_LIMIT_MEMORY = 1 << 0, EXT_LIMIT_PIDS = 1 << 1, EXT_LIMIT_CPU = 1 << 2 };
+enum ext_limit {
+    EXT_LIMIT_MEMORY = 1 << 0,
+    EXT_LIMIT_PIDS = 1 << 1,
+    EXT_LIMIT_CPU = 1 << 2,
+    EXT_LIMIT_DISK = 1 << 3,
+};
 
 struct ext_box;
 struct ext_process;

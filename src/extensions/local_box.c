@@ -156,7 +156,8 @@ static void cancel_create(struct local_box *b)
 void local_created(struct local_box *b, const struct launch_created *m)
 {
     _Static_assert((int)EXT_LIMIT_MEMORY == LAUNCH_NO_MEMORY &&
-                       (int)EXT_LIMIT_PIDS == LAUNCH_NO_PIDS && (int)EXT_LIMIT_CPU == LAUNCH_NO_CPU,
+                       (int)EXT_LIMIT_PIDS == LAUNCH_NO_PIDS &&
+                       (int)EXT_LIMIT_CPU == LAUNCH_NO_CPU && (int)EXT_LIMIT_DISK == LAUNCH_NO_DISK,
                    "the launcher's bits are the contract's");
     b->ext.unenforced = m->unenforced;
     if (b->freed || b->state != BOX_CREATING)

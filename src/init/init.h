@@ -21,7 +21,8 @@ enum {
     INIT_CONTROL = 3,
     INIT_LISTENER = 4,
     INIT_LISTENERS = 6, /* and following */
-    INIT_UPPER = INIT_LISTENERS + LISTENER_COUNT_
+    INIT_UPPER = INIT_LISTENERS + LISTENER_COUNT_,
+    INIT_BOX, /* holds a lock (uppers/driver.h); not there where that is kept in memory */
 };
 
 enum {

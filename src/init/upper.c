@@ -7,6 +7,7 @@
 void upper_keep(void)
 {
     fcntl(INIT_UPPER, F_SETFD, FD_CLOEXEC);
+    fcntl(INIT_BOX, F_SETFD, FD_CLOEXEC);
 }
 
 static int send_upper(int conn, const struct control_one *asked)

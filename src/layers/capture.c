@@ -1,14 +1,18 @@
 /* The writable layer of a sandbox, which stands still meanwhile, as a layer of its own. */
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <unistd.h>
 
 #include "base/own.h"
 #include "layers/copy.h"
+#include "layers/count.h"
 #include "layers/keeper.h"
 #include "tree/at.h"
-#include "tree/remove.h"
+#include "uppers/driver.h"
+#include "uppers/subvolume.h"
 
 const char *const keeper_unwanted[] = { "dev", "proc", "sys", "run", ".empty", NULL };
 
@@ -24,6 +28,8 @@ static int check_room(const struct keeper *k, struct err *e)
     struct statfs from, to;
     uint64_t used, room, kept;
 
+    if (k->box >= 0)
+        return 0; /* as far as it is copied at all, it may take less than it seems */
     if (fstatfs(k->fds[0], &from) < 0 || fstatfs(k->storage.tmp, &to) < 0)
         return err_sys(e, "asking how much room there is");
     if (from.f_type != TMPFS_MAGIC)
@@ -40,6 +46,20 @@ static int check_room(const struct keeper *k, struct err *e)
     return 0;
 }
 
+/* What it writes to disk was synchronised just now: little of it is left to be forced there while
+ * the sandbox stands still. */
+int keeper_capture_prepare(struct keeper *k, struct err *e)
+{
+    if (!k->job.box[0])
+        return 0;
+    k->box = storage_open_box(&k->storage, k->job.box, e);
+    if (k->box == -(int)ERR_NOT_FOUND)
+        return k->fds[0] >= 0 ? 0 : k->box;
+    if (k->box < 0)
+        return k->box;
+    return syncfs(k->box) < 0 ? err_sys(e, "forcing what the sandbox wrote to disk") : 0;
+}
+
 static int copy(struct keeper *k, struct growth *g, struct copy_report *ret, struct err *e)
 {
     const struct copy_options o = { .bytes_max = k->job.bytes_max,
@@ -47,33 +67,96 @@ static int copy(struct keeper *k, struct growth *g, struct copy_report *ret, str
                                     .skip = keeper_unwanted,
                                     .progress = tell,
                                     .user = k };
-    AUTO_CLOSE int links = -1;
+    AUTO_CLOSE int links = -1, fs = -1;
 
+    if (k->box >= 0 && (fs = at_open(k->box, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0)) < 0)
+        return err_sys(e, "opening what the sandbox wrote");
     if (mkdirat(g->dir, "links", 0700) < 0 ||
         (links = at_open(g->dir, "links", O_RDONLY | O_DIRECTORY, 0)) < 0)
         return err_sys(e, "making a place for links");
-    return layers_copy(k->fds[0], g->fs, links, &o, ret, e);
+    return layers_copy(fs >= 0 ? fs : k->fds[0], g->fs, links, &o, ret, e);
+}
+
+static int capture_copy(struct keeper *k, struct growth *g, struct layer_info *ret, struct err *e)
+{
+    struct copy_report report = { 0 };
+    int r = check_room(k, e);
+
+    if (r >= 0)
+        r = growth_begin(g, &k->storage, k->job.name, e);
+    if (r >= 0)
+        r = copy(k, g, &report, e);
+    if (r < 0)
+        return r;
+    keeper_taken(k);
+    *ret = (struct layer_info){ .bytes = report.bytes, .entries = report.entries };
+    return 0;
+}
+
+/* What was not copied is counted when the sandbox goes on again. */
+static int capture_snapshot(struct keeper *k, struct growth *g, struct layer_info *ret,
+                            struct err *e)
+{
+    int r = growth_snapshot(g, &k->storage, k->job.name, k->box, e);
+
+    if (r < 0)
+        return r;
+    keeper_taken(k);
+    return layers_count(k, g->fs, ret, e);
+}
+
+/* It stays what the sandbox writes to; should that end, it is taken as it is. */
+static int keep(struct keeper *k, struct layer_info *ret, struct err *e)
+{
+    AUTO_CLOSE int fs = at_open(k->box, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0);
+
+    if (fs < 0 || syncfs(k->box) < 0)
+        return err_sys(e, "forcing what the sandbox wrote to disk");
+    keeper_taken(k);
+    snprintf(k->done.text, sizeof k->done.text, "kept");
+    return layers_count(k, fs, ret, e);
+}
+
+static int capture(struct keeper *k, struct layer_info *ret, struct err *e)
+{
+    AUTO(growth_done) struct growth g = GROWTH_NONE;
+    int r;
+
+    if (k->box >= 0 && (k->job.flags & LAYERS_KEEP))
+        return keep(k, ret, e);
+    r = k->box >= 0 && subvolume_is(k->box) ? capture_snapshot(k, &g, ret, e)
+                                            : capture_copy(k, &g, ret, e);
+    return r < 0 ? r : growth_publish(&g, k->job.name, ret, e);
 }
 
 int keeper_capture(struct keeper *k, struct err *e)
 {
-    AUTO(growth_done) struct growth g = GROWTH_NONE;
-    struct copy_report report = { 0 };
-    struct layer_info info;
-    int r = check_room(k, e);
+    struct layer_info info = { 0 };
+    int r = capture(k, &info, e);
 
+    k->done.bytes = info.bytes;
+    k->done.entries = info.entries;
+    return err_wrap(e, r, "capturing what the sandbox wrote");
+}
+
+int keeper_take(struct keeper *k, struct err *e)
+{
+    AUTO_CLOSE int layer = storage_open_layer(&k->storage, k->job.name, e);
+    AUTO_CLOSE int box = -1, fs = -1;
+    struct layer_info info = { 0 };
+    int r;
+
+    if (layer >= 0)
+        return storage_clear_box(&k->storage, k->job.box, e);
+    box = storage_open_box(&k->storage, k->job.box, e);
+    if (box < 0)
+        return box;
+    fs = at_open(box, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0);
+    if (fs < 0)
+        return err_sys(e, "opening what the sandbox wrote");
+    r = layers_count(k, fs, &info, e);
+    drop_fd(&box); /* its lock is of whoever opens it next */
     if (r >= 0)
-        r = growth_begin(&g, &k->storage, k->job.name, e);
-    if (r >= 0)
-        r = copy(k, &g, &report, e);
-    if (r < 0)
-        return err_wrap(e, r, "capturing what the sandbox wrote");
-    keeper_taken(k);
-    info = (struct layer_info){ .bytes = report.bytes, .entries = report.entries };
-    r = tree_remove(g.dir, "links", e);
-    if (r >= 0)
-        r = growth_publish(&g, k->job.name, &info, e);
-    k->done.bytes = report.bytes;
-    k->done.entries = report.entries;
-    return r;
+        r = storage_take_box(&k->storage, k->job.box, k->job.name, &info, e);
+    return err_wrap(e, r, "keeping what the sandbox wrote");
 }

@@ -10,7 +10,10 @@
 /* What goes with each kind. */
 static const struct kind {
     size_t fds;
+    bool fewer;   /* or none of them, with a box */
     bool named;   /* needs a layer's name */
+    bool boxed;   /* needs a box's */
+    bool boxes;   /* `below` are boxes */
     bool waits;   /* for GO */
     bool against; /* takes a second stack */
     uint32_t flags;
@@ -20,10 +23,16 @@ static const struct kind {
     [LAYERS_REMOVE] = { .named = true },
     [LAYERS_UNPACK] = { .fds = 1, .named = true, .flags = LAYERS_SQUASH },
     [LAYERS_MEASURE] = { .named = true },
-    [LAYERS_CAPTURE] = { .fds = 1, .named = true, .waits = true },
+    [LAYERS_CAPTURE] = { .fds = 1,
+                         .fewer = true,
+                         .named = true,
+                         .waits = true,
+                         .flags = LAYERS_KEEP },
     [LAYERS_DIFF] = { .fds = 2 },
     [LAYERS_COMPARE] = { .fds = 2, .against = true },
     [LAYERS_FLATTEN] = { .named = true },
+    [LAYERS_TAKE] = { .named = true, .boxed = true },
+    [LAYERS_CLEAR] = { .boxes = true },
 };
 
 bool layer_name_valid(const char *name)
@@ -49,19 +58,34 @@ void layers_said_fill(struct layers_said *said, enum layers_word word)
     *said = (struct layers_said){ .magic = LAYERS_MAGIC, .version = LAYERS_VERSION, .word = word };
 }
 
+bool box_name_valid(const char *name)
+{
+    return id_valid("sbx_", str_from(name));
+}
+
+static int check_box(const struct layers_job *job, const struct kind *k, struct err *e)
+{
+    if (!memchr(job->box, '\0', sizeof job->box))
+        return err_set(e, ERR_INVALID, "the name of a box does not end");
+    if (job->box[0] ? !box_name_valid(job->box) || !(k->boxed || k->fewer) : k->boxed)
+        return err_set(e, ERR_INVALID, "'%s' is not the box for this job", job->box);
+    return 0;
+}
+
 static int check_stack(const char names[static LAYERS_STACK_MAX][LAYER_NAME_MAX], uint64_t n,
-                       struct err *e)
+                       bool (*valid)(const char *name), struct err *e)
 {
     if (n > LAYERS_STACK_MAX)
         return err_set(e, ERR_INVALID, "%llu layers in one stack", (unsigned long long)n);
     for (size_t i = 0; i < n; i++)
-        if (!memchr(names[i], '\0', LAYER_NAME_MAX) || !layer_name_valid(names[i]))
+        if (!memchr(names[i], '\0', LAYER_NAME_MAX) || !valid(names[i]))
             return err_set(e, ERR_INVALID, "a stack with something that is no layer");
     return 0;
 }
 
 int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, struct err *e)
 {
+    const struct kind *k;
     int r;
 
     if (size != sizeof *job || job->magic != LAYERS_MAGIC || job->version != LAYERS_VERSION)
@@ -72,16 +96,18 @@ int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, st
         return err_set(e, ERR_INVALID, "the name of a layer does not end");
     if (kinds[job->kind].named ? !layer_name_valid(job->name) : job->name[0] != '\0')
         return err_set(e, ERR_INVALID, "'%s' is not the name of a layer", job->name);
-    r = check_stack(job->below, job->n_below, e);
+    k = &kinds[job->kind];
+    r = check_box(job, k, e);
     if (r >= 0)
-        r = check_stack(job->against, job->n_against, e);
+        r = check_stack(job->below, job->n_below, k->boxes ? box_name_valid : layer_name_valid, e);
+    if (r >= 0)
+        r = check_stack(job->against, job->n_against, layer_name_valid, e);
     if (r < 0)
         return r;
-    if (job->n_against && !kinds[job->kind].against)
+    if (job->n_against && !k->against)
         return err_set(e, ERR_INVALID, "two stacks for a job that takes one");
-    if (n_fds != kinds[job->kind].fds)
-        return err_set(e, ERR_INVALID, "%zu descriptors for a job that takes %zu", n_fds,
-                       kinds[job->kind].fds);
+    if (n_fds != k->fds && !(n_fds == 0 && k->fewer && job->box[0]))
+        return err_set(e, ERR_INVALID, "%zu descriptors for a job that takes %zu", n_fds, k->fds);
     return 0;
 }
 

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/id.h"
 
 enum {
     LAYERS_MAGIC = 0x5259414c, /* "LAYR" */
@@ -33,21 +34,27 @@ enum {
 };
 
 enum layers_kind {
-    LAYERS_LIST = 1, /* LINE: the name of a layer that is there */
+    LAYERS_LIST = 1, /* LINE: the name of a layer, or the id of a box, that is there */
     LAYERS_SWEEP,    /* removes what was left unfinished */
     LAYERS_REMOVE,   /* job.name; one that is not there is fine */
     LAYERS_UNPACK,   /* job.name from an archive, a descriptor of a file; DONE: its measure */
     LAYERS_MEASURE,  /* job.name as it is now; DONE: its measure (layers/measure.h) */
-    LAYERS_CAPTURE,  /* descriptor: the top of a sandbox's writable layer; waits for GO */
+    LAYERS_CAPTURE,  /* what job.box writes, if it is on disk; else descriptor: the top of that;
+                        waits for GO. DONE: text says "kept" if it was */
     LAYERS_DIFF,     /* descriptors: the same, and a file for what has changed against `below`:
                         records as changes.h has them */
     LAYERS_COMPARE,  /* the same, for what it shows beside what `against` shows */
     LAYERS_FLATTEN,  /* job.name becomes what `below` shows, with nothing below that */
+    LAYERS_TAKE,     /* what job.box, in which nothing runs any more, has on disk becomes job.name,
+                        unless that is there; then nothing of the box is on disk */
+    LAYERS_CLEAR,    /* removes what the boxes of `below` have on disk */
     LAYERS_KIND_COUNT_,
 };
 
 enum layers_flags {
     LAYERS_SQUASH = 1 << 0, /* UNPACK: everything belongs to the sandbox's root */
+    LAYERS_KEEP = 1 << 1,   /* CAPTURE: what is on disk is forced there and stays where it is, for a
+                               TAKE of this name */
 };
 
 enum layers_word {
@@ -65,6 +72,7 @@ struct layers_job {
     uint32_t kind;
     uint32_t flags; /* enum layers_flags, of the kind */
     char name[LAYER_NAME_MAX];
+    char box[ID_MAX];                /* the id of a sandbox, or empty */
     uint64_t bytes_max, entries_max; /* of what it makes; 0: the defaults of tree/tree.h */
     uint64_t free_min;               /* bytes that it leaves free on the disk */
     uint64_t n_below;                /* layers that it is about, uppermost first */
@@ -84,6 +92,8 @@ struct layers_said {
 
 /* A layer of an image ("sha256-…") or one that was captured ("lay_…"). */
 bool layer_name_valid(const char *name);
+
+bool box_name_valid(const char *name); /* the id of a sandbox */
 
 void layers_job_fill(struct layers_job *job, enum layers_kind kind, const char *name);
 void layers_said_fill(struct layers_said *said, enum layers_word word);

@@ -35,7 +35,8 @@ static keeper_job_fn *const jobs[LAYERS_KIND_COUNT_] = {
     [LAYERS_REMOVE] = keeper_remove,   [LAYERS_UNPACK] = keeper_unpack,
     [LAYERS_MEASURE] = keeper_measure, [LAYERS_CAPTURE] = keeper_capture,
     [LAYERS_DIFF] = keeper_diff,       [LAYERS_FLATTEN] = keeper_flatten,
-    [LAYERS_COMPARE] = keeper_compare,
+    [LAYERS_COMPARE] = keeper_compare, [LAYERS_TAKE] = keeper_take,
+    [LAYERS_CLEAR] = keeper_clear,
 };
 
 /* --- saying --- */
@@ -166,6 +167,8 @@ static int work(struct keeper *k, struct err *e)
     struct layers_said ready = { 0 };
     int r = enter(k, e);
 
+    if (r >= 0 && k->job.kind == LAYERS_CAPTURE)
+        r = keeper_capture_prepare(k, e);
     if (r < 0)
         return r;
     say(k, &ready, LAYERS_READY);
@@ -183,7 +186,9 @@ int keeper_run(int sock, int storage)
     int r;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    k = (struct keeper){ .sock = sock, .storage = STORAGE_NONE, .decompress = DECOMPRESS_NONE };
+    k = (struct keeper){
+        .sock = sock, .box = -1, .storage = STORAGE_NONE, .decompress = DECOMPRESS_NONE
+    };
     n = ipc_recv(sock, &k.job, sizeof k.job, &got, e);
     if (n == 0)
         return 0; /* nobody wants anything after all */
@@ -200,6 +205,7 @@ int keeper_run(int sock, int storage)
     k.done.r = r;
     hook_point("layers.done");
     say(&k, &k.done, LAYERS_DONE);
+    drop_fd(&k.box);
     storage_done(&k.storage);
     ipc_fds_done(&got);
     return 0;

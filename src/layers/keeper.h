@@ -12,6 +12,7 @@ struct keeper {
     struct storage storage;
     int sock;
     int fds[LAYERS_FDS_MAX]; /* of the job; -1: not there */
+    int box;                 /* the job's, if that is on disk; -1: it is not */
     struct layers_said done; /* its last word, to be filled: bytes, entries, text */
     int64_t told_ns;
     bool one_identity;            /* no ids but our own can be stored */
@@ -32,7 +33,8 @@ extern const char *const keeper_unwanted[];
 /* The jobs, a file each. */
 typedef int keeper_job_fn(struct keeper *k, struct err *e);
 keeper_job_fn keeper_list, keeper_sweep, keeper_remove, keeper_unpack, keeper_measure,
-    keeper_capture, keeper_diff, keeper_compare, keeper_flatten;
-keeper_job_fn keeper_unpack_prepare; /* before it is confined */
+    keeper_capture, keeper_diff, keeper_compare, keeper_flatten, keeper_take, keeper_clear;
+keeper_job_fn keeper_unpack_prepare;  /* before it is confined */
+keeper_job_fn keeper_capture_prepare; /* before it says that it can begin */
 
 #endif

@@ -14,10 +14,15 @@
 #include "tree/at.h"
 #include "tree/remove.h"
 #include "tree/walk.h"
+#include "uppers/driver.h"
+#include "uppers/subvolume.h"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
 #endif
+
+/* Processes of a sandbox may take a moment to be gone when it is. */
+enum { LOCK_TRIES = 500, LOCK_WAIT_US = 10000 };
 
 static int open_part(int dir, const char *name, int *ret, struct err *e)
 {
@@ -35,6 +40,8 @@ int storage_open(struct storage *s, int dir, struct err *e)
     s->dir = dir;
     r = open_part(dir, "layers", &s->layers, e);
     if (r >= 0)
+        r = open_part(dir, UPPERS_BOXES, &s->boxes, e);
+    if (r >= 0)
         r = open_part(dir, "tmp", &s->tmp, e);
     if (r < 0)
         storage_done(s);
@@ -44,6 +51,7 @@ int storage_open(struct storage *s, int dir, struct err *e)
 void storage_done(struct storage *s)
 {
     drop_fd(&s->layers);
+    drop_fd(&s->boxes);
     drop_fd(&s->tmp);
     s->dir = -1;
 }
@@ -61,26 +69,70 @@ static int take_entry(const struct storage *s, const char *entry, int *ret, stru
     return 0;
 }
 
+static void growth_name(struct growth *g, const struct storage *s, const char *name)
+{
+    *g = GROWTH_NONE;
+    g->storage = s;
+    snprintf(g->entry, sizeof g->entry, "%s.%d", name, (int)getpid());
+}
+
+static int growth_open(struct growth *g, struct err *e)
+{
+    g->fs = at_open(g->dir, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0);
+    return g->fs < 0 ? err_sys(e, "opening tmp/%s/fs", g->entry) : 0;
+}
+
 int growth_begin(struct growth *g, const struct storage *s, const char *name, struct err *e)
 {
     int r;
 
-    *g = GROWTH_NONE;
-    g->storage = s;
-    snprintf(g->entry, sizeof g->entry, "%s.%d", name, (int)getpid());
+    growth_name(g, s, name);
     if (mkdirat(s->tmp, g->entry, 0700) < 0)
         return err_sys(e, "making tmp/%s", g->entry);
     r = take_entry(s, g->entry, &g->dir, e);
-    if (r >= 0 && mkdirat(g->dir, "fs", 0755) < 0)
+    if (r >= 0 && mkdirat(g->dir, UPPERS_FS, 0755) < 0)
         r = err_sys(e, "making tmp/%s/fs", g->entry);
-    if (r >= 0 && (g->fs = at_open(g->dir, "fs", O_RDONLY | O_DIRECTORY, 0)) < 0)
-        r = err_sys(e, "opening tmp/%s/fs", g->entry);
+    return r < 0 ? r : growth_open(g, e);
+}
+
+/* Of a box a layer is no more than this; the rest is overlayfs's. */
+static int strip_box(int dir, struct err *e)
+{
+    AUTO(walk_done) struct walk w;
+    const char *name;
+    int r, fd = at_open(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+
+    walk_init(&w);
+    if (fd < 0)
+        return err_sys(e, "opening a box");
+    r = walk_enter(&w, fd, "", e);
+    while (r >= 0 && (r = walk_next(&w, &name, e)) > 0) {
+        char copy[TREE_NAME_MAX + 1];
+
+        snprintf(copy, sizeof copy, "%s", name);
+        r = strcmp(copy, UPPERS_FS) == 0 ? 0 : tree_remove(dir, copy, e);
+    }
     return r;
+}
+
+int growth_snapshot(struct growth *g, const struct storage *s, const char *name, int box,
+                    struct err *e)
+{
+    int r;
+
+    growth_name(g, s, name);
+    r = subvolume_snapshot(box, s->tmp, g->entry, e);
+    if (r < 0) {
+        g->entry[0] = '\0';
+        return r;
+    }
+    r = take_entry(s, g->entry, &g->dir, e);
+    return r < 0 ? r : growth_open(g, e);
 }
 
 static int write_info(int dir, const struct layer_info *info, struct err *e)
 {
-    AUTO_CLOSE int fd = at_open(dir, "info", O_WRONLY | O_CREAT | O_EXCL, 0600);
+    AUTO_CLOSE int fd = at_open(dir, "info", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     char text[160];
     int n =
         snprintf(text, sizeof text, "{\"version\":1,\"ids\":%u,\"bytes\":%llu,\"entries\":%llu}\n",
@@ -96,11 +148,23 @@ static int sync_dir(int dir, struct err *e)
     return fsync(dir) < 0 ? err_sys(e, "forcing a directory to disk") : 0;
 }
 
+/* A subvolume goes as a whole, where we may. */
+static int remove_entry(const struct storage *s, const char *entry, struct err *e)
+{
+    AUTO_CLOSE int dir = at_open(s->tmp, entry, O_RDONLY | O_DIRECTORY, 0);
+
+    if (dir >= 0 && subvolume_is(dir) && subvolume_remove(s->tmp, entry, NULL) >= 0)
+        return 0;
+    return tree_remove(s->tmp, entry, e);
+}
+
 int growth_publish(struct growth *g, const char *name, const struct layer_info *info, struct err *e)
 {
     const struct storage *s = g->storage;
-    int r = write_info(g->dir, info, e);
+    int r = strip_box(g->dir, e);
 
+    if (r >= 0)
+        r = write_info(g->dir, info, e);
     if (r < 0)
         return r;
     hook_point("layers.sync");
@@ -120,7 +184,7 @@ void growth_done(struct growth *g)
     drop_fd(&g->fs);
     drop_fd(&g->dir);
     if (g->entry[0])
-        (void)tree_remove(g->storage->tmp, g->entry, NULL); /* else the next sweep does it */
+        (void)remove_entry(g->storage, g->entry, NULL); /* else the next sweep does it */
     g->entry[0] = '\0';
 }
 
@@ -146,7 +210,71 @@ int storage_remove(const struct storage *s, const char *name, struct err *e)
         return errno == ENOENT ? 0 : err_sys(e, "taking the layer %s away", name);
     hook_point("layers.removing");
     r = sync_dir(s->layers, e);
-    return r < 0 ? r : tree_remove(s->tmp, entry, e);
+    return r < 0 ? r : remove_entry(s, entry, e);
+}
+
+/* --- boxes --- */
+
+int storage_open_box(const struct storage *s, const char *id, struct err *e)
+{
+    int fd = at_open(s->boxes, id, O_RDONLY | O_DIRECTORY, 0);
+
+    if (fd < 0 && errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "what %s writes is not on disk", id);
+    return fd < 0 ? err_sys(e, "opening %s/%s", UPPERS_BOXES, id) : fd;
+}
+
+/* Locked: nothing runs in it, nor will. */
+static int hold_box(const struct storage *s, const char *id, int *ret, struct err *e)
+{
+    AUTO_CLOSE int fd = storage_open_box(s, id, e);
+    int r;
+
+    if (fd < 0)
+        return fd;
+    for (int i = 0; (r = flock(fd, LOCK_EX | LOCK_NB)) < 0 && i < LOCK_TRIES; i++)
+        usleep(LOCK_WAIT_US);
+    if (r < 0)
+        return err_set(e, ERR_BUSY, "something still runs in %s", id);
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+int storage_take_box(const struct storage *s, const char *id, const char *name,
+                     const struct layer_info *info, struct err *e)
+{
+    AUTO_CLOSE int box = -1;
+    int r = hold_box(s, id, &box, e);
+
+    if (r >= 0)
+        r = strip_box(box, e);
+    if (r >= 0)
+        r = write_info(box, info, e);
+    if (r < 0)
+        return r;
+    hook_point("layers.sync");
+    if (syncfs(box) < 0)
+        return err_sys(e, "forcing a layer to disk");
+    hook_point("layers.rename");
+    if (syscall(SYS_renameat2, s->boxes, id, s->layers, name, RENAME_NOREPLACE) < 0)
+        return err_sys(e, "giving a layer its name");
+    hook_point("layers.renamed");
+    r = sync_dir(s->layers, e);
+    return r < 0 ? r : sync_dir(s->boxes, e);
+}
+
+int storage_clear_box(const struct storage *s, const char *id, struct err *e)
+{
+    AUTO_CLOSE int box = -1;
+    char entry[ID_MAX + 32];
+    int r = hold_box(s, id, &box, e);
+
+    if (r < 0)
+        return r == -(int)ERR_NOT_FOUND ? 0 : r;
+    snprintf(entry, sizeof entry, "%s.gone.%d", id, (int)getpid());
+    if (renameat(s->boxes, id, s->tmp, entry) < 0)
+        return err_sys(e, "taking the box %s away", id);
+    return remove_entry(s, entry, e);
 }
 
 static int sweep_one(const struct storage *s, const char *name, struct err *e)
@@ -156,7 +284,7 @@ static int sweep_one(const struct storage *s, const char *name, struct err *e)
 
     if (r == -(int)ERR_BUSY)
         return 0;
-    return tree_remove(s->tmp, name, e);
+    return remove_entry(s, name, e);
 }
 
 int storage_sweep(const struct storage *s, struct err *e)

@@ -1,6 +1,7 @@
 /* The storage directory as a keeper sees it, which has made it its root:
  *
  *     layers/NAME/{fs/,info}   whole, or not there
+ *     boxes/ID/                what sandboxes write, where that is on disk (uppers/driver.h)
  *     tmp/                     being made or removed; each entry is locked by who works on it
  *
  * What is made grows in an entry of tmp/, is forced to disk, and is renamed. What is removed is
@@ -14,9 +15,9 @@
 #include "layers/job.h"
 
 struct storage {
-    int dir, layers, tmp; /* descriptors */
+    int dir, layers, boxes, tmp; /* descriptors */
 };
-#define STORAGE_NONE ((struct storage){ -1, -1, -1 })
+#define STORAGE_NONE ((struct storage){ -1, -1, -1, -1 })
 
 /* Makes what is missing. `dir` stays the caller's. */
 int storage_open(struct storage *s, int dir, struct err *e);
@@ -38,6 +39,9 @@ struct layer_info {
 };
 
 int growth_begin(struct growth *g, const struct storage *s, const char *name, struct err *e);
+/* The same with all that a box has, which is a subvolume. */
+int growth_snapshot(struct growth *g, const struct storage *s, const char *name, int box,
+                    struct err *e);
 /* Forces it all to disk and gives it its name. Somebody else may have made the same layer
  * meanwhile: theirs stays. */
 int growth_publish(struct growth *g, const char *name, const struct layer_info *info,
@@ -47,6 +51,15 @@ void growth_done(struct growth *g);
 
 /* Its root directory, to read: a descriptor. -ERR_NOT_FOUND if there is no such layer. */
 int storage_open_layer(const struct storage *s, const char *name, struct err *e);
+
+/* A box's directory, as it is: a descriptor. -ERR_NOT_FOUND: there is nothing on disk. */
+int storage_open_box(const struct storage *s, const char *id, struct err *e);
+/* In one step, when nothing runs in it any more, a box becomes a layer. -ERR_BUSY: something does.
+ */
+int storage_take_box(const struct storage *s, const char *id, const char *name,
+                     const struct layer_info *info, struct err *e);
+/* Removes it, when nothing runs in it any more. One that is not there is fine. */
+int storage_clear_box(const struct storage *s, const char *id, struct err *e);
 
 /* Takes a layer out of sight, for good, and then removes it. One that is not there is fine. */
 int storage_remove(const struct storage *s, const char *name, struct err *e);

@@ -93,10 +93,11 @@ static unsigned tolerable(const struct build *b, unsigned missing)
 
 static int refuse_missing(const struct build *b, struct err *e)
 {
-    return err_set(e, ERR_UNSUPPORTED, "not enforceable here:%s%s%s%s",
+    return err_set(e, ERR_UNSUPPORTED, "not enforceable here:%s%s%s%s%s",
                    b->unenforced & LAUNCH_NO_MEMORY ? " memory" : "",
                    b->unenforced & LAUNCH_NO_PIDS ? " pids" : "",
                    b->unenforced & LAUNCH_NO_CPU ? " cpu" : "",
+                   b->unenforced & LAUNCH_NO_DISK ? " disk" : "",
                    b->is_root ? "" : " (this user has no cgroup to use)");
 }
 
@@ -114,6 +115,8 @@ static int set_limits(struct build *b, struct err *e)
     if (r < 0)
         return r;
     b->unenforced = tolerable(b, missing); /* the bits of both enums agree */
+    if (b->plan->disk && build_on_disk(b) && !b->limited)
+        b->unenforced |= LAUNCH_NO_DISK;
     return b->unenforced && (b->plan->flags & PLAN_STRICT) ? refuse_missing(b, e) : 0;
 }
 
@@ -350,7 +353,7 @@ int build_sandbox(struct build *b, struct err *e)
     b->cgroup = (struct cgroup){ .unified = -1, .tasks = { -1, -1, -1 } };
     b->network = b->child_sync = b->launcher_sync = b->pidfd = b->changes = -1;
     listeners_init(&b->listeners);
-    b->storage = b->root = b->upper = b->empty = -1;
+    b->storage = b->box = b->root = b->upper = b->empty = -1;
     r = build_run(b, launcher_steps, COUNT_OF(launcher_steps), e);
     if (r < 0)
         unwind(b, e);

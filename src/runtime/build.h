@@ -19,11 +19,14 @@
 #include "runtime/identity.h"
 #include "runtime/launch.h"
 #include "runtime/plan.h"
+#include "uppers/driver.h"
 
 struct build {
     const struct plan *plan;
-    const char *const *roots; /* what the plan's roots are, from the first */
-    const char *store;        /* what PLAN_STORE is */
+    const char *const *roots;    /* what the plan's roots are, from the first */
+    const char *store;           /* what PLAN_STORE is */
+    const struct driver *driver; /* of what the sandbox writes; NULL: memory */
+    bool limited;                /* … within its disk limit */
     bool is_root; /* built by root of the machine; else by a plain user's outer namespace */
     enum identity_supply supply;
     int *init_fd; /* the sealed program of PID 1; made when it is first needed */
@@ -49,12 +52,19 @@ struct build {
 
     /* in the child */
     int storage;   /* the writable tmpfs everything stands on */
+    int box;       /* on disk: the directory of what it writes, locked; else -1 */
+    bool apart;    /* /run, /dev and /dev/shm are no part of what it writes */
     int root;      /* the new root directory */
     int upper;     /* what the sandbox writes, to be read by those whom PID 1 gives it */
     int empty;     /* a directory to hide others with */
     uint32_t self; /* owner of what is made for the sandbox's root */
     char step[LAUNCH_STEP_MAX];
 };
+
+static inline bool build_on_disk(const struct build *b)
+{
+    return b->driver && b->driver->on_disk;
+}
 
 struct build_step {
     const char *name;

@@ -23,6 +23,7 @@ enum {
     INIT_RANGE_LOCK = 5,
     INIT_LISTENERS = 6,
     INIT_UPPER = INIT_LISTENERS + LISTENER_COUNT_,
+    INIT_BOX,
     HIGH = 100
 };
 
@@ -180,8 +181,8 @@ static int place_listeners(struct build *b)
  * starts. */
 static int arrange_descriptors(struct build *b, struct err *e)
 {
-    int *moved[] = { &b->control, &b->listener,   &b->identity.range_lock,
-                     b->init_fd,  &b->child_sync, &b->upper };
+    int *moved[] = { &b->control, &b->listener, &b->identity.range_lock, b->init_fd, &b->child_sync,
+                     &b->upper,   &b->box };
     int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC), r = 0;
 
     for (size_t i = 0; i < COUNT_OF(moved) && r >= 0; i++)
@@ -196,7 +197,7 @@ static int arrange_descriptors(struct build *b, struct err *e)
         return err_sys(e, "closing descriptors");
     if (place_fd(&b->control, INIT_CONTROL) < 0 || place_fd(&b->listener, INIT_LISTENER) < 0 ||
         place_fd(&b->identity.range_lock, INIT_RANGE_LOCK) < 0 || place_listeners(b) < 0 ||
-        place_fd(&b->upper, INIT_UPPER) < 0)
+        place_fd(&b->upper, INIT_UPPER) < 0 || place_fd(&b->box, INIT_BOX) < 0)
         return err_sys(e, "arranging descriptors");
     return 0;
 }
@@ -237,27 +238,17 @@ static int become_init(struct build *b, struct err *e)
 }
 
 const struct build_step build_child_steps[] = {
-    { "sources", sources },
-    { "private", rootfs_private },
-    { "storage", rootfs_storage },
-    { "mapping", receive_user },
-    { "root", rootfs_root },
-    { "system", rootfs_system },
-    { "etc", rootfs_etc },
-    { "scratch", rootfs_scratch },
-    { "dev", rootfs_dev },
-    { "proc", rootfs_proc },
-    { "mounts", rootfs_mounts },
-    { "hostname", set_hostname },
-    { "join", join },
-    { "cgroup", enter_cgroup },
-    { "network", enter_network },
-    { "sys", rootfs_sys },
-    { "pivot", rootfs_pivot },
-    { "changes", hand_out_changes },
-    { "user", enter_user },
-    { "capabilities", reduce_caps },
-    { "init", become_init },
+    { "sources", sources },          { "private", rootfs_private },
+    { "storage", rootfs_storage },   { "mapping", receive_user },
+    { "box", rootfs_box },           { "root", rootfs_root },
+    { "system", rootfs_system },     { "etc", rootfs_etc },
+    { "scratch", rootfs_scratch },   { "dev", rootfs_dev },
+    { "proc", rootfs_proc },         { "mounts", rootfs_mounts },
+    { "hostname", set_hostname },    { "join", join },
+    { "cgroup", enter_cgroup },      { "network", enter_network },
+    { "sys", rootfs_sys },           { "pivot", rootfs_pivot },
+    { "changes", hand_out_changes }, { "user", enter_user },
+    { "capabilities", reduce_caps }, { "init", become_init },
 };
 const size_t build_child_step_count = COUNT_OF(build_child_steps);
 

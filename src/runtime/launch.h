@@ -31,6 +31,7 @@ enum launch_unenforced {
     LAUNCH_NO_MEMORY = 1 << 0,
     LAUNCH_NO_PIDS = 1 << 1,
     LAUNCH_NO_CPU = 1 << 2,
+    LAUNCH_NO_DISK = 1 << 3,
 };
 
 struct launch_head {

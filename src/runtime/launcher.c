@@ -41,7 +41,7 @@ int launcher_start_with(const struct launcher_options *o, struct launcher *ret, 
 {
     AUTO_CLOSE int ours = -1, theirs = -1;
     char path[PATH_MAX], variables[VARIABLES][VARIABLE_MAX];
-    char *argv[8 + 2 * PLAN_ROOTS_MAX] = { NULL }, *envp[VARIABLES + 1];
+    char *argv[12 + 2 * PLAN_ROOTS_MAX] = { NULL }, *envp[VARIABLES + 1];
     struct spawn s = { .path = path, .argv = argv, .envp = envp, .n_fds = 4 };
     size_t n = 0;
     int pair[2], r = spawn_find("sandboxer-launch", path, sizeof path, e);
@@ -66,6 +66,14 @@ int launcher_start_with(const struct launcher_options *o, struct launcher *ret, 
     if (o->store) {
         add_argument(argv, &n, "--store");
         add_argument(argv, &n, o->store);
+    }
+    if (o->driver) {
+        add_argument(argv, &n, "--driver");
+        add_argument(argv, &n, o->driver);
+    }
+    if (o->limited) {
+        add_argument(argv, &n, "--limits");
+        add_argument(argv, &n, "disk");
     }
     for (size_t i = 0; i < o->n_roots; i++) {
         add_argument(argv, &n, "--root");

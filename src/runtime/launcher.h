@@ -29,8 +29,11 @@ struct launcher_options {
     const char *const *roots; /* directories that plans may name, as 1, 2, …; absolute */
     size_t n_roots;
     const char *store; /* directory of layers that plans may name; absolute; NULL: none */
-    const char *tag;   /* part of the names of its sandboxes' groups: those of other tags are out of
-                          its reach; NULL: none (runtime/cgroup.h) */
+    const char
+        *driver;     /* of what its sandboxes write (uppers/driver.h), in the store; NULL: memory */
+    bool limited;    /* … which holds them to their disk limits */
+    const char *tag; /* part of the names of its sandboxes' groups: those of other tags are out of
+                        its reach; NULL: none (runtime/cgroup.h) */
 };
 
 /* Starts sandboxer-launch with a new socket pair. It serves whoever holds the other end, as long as

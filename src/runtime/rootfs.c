@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/own.h"
+#include "proc/caps.h"
 #include "runtime/mounts.h"
 
 enum {
@@ -80,6 +82,84 @@ int rootfs_storage(struct build *b, struct err *e)
     return 0;
 }
 
+/* Where in the storage: what the sandbox writes, and beside it what overlayfs needs for that. */
+static const char *upper_dir(const struct build *b)
+{
+    return build_on_disk(b) ? "box/" UPPERS_FS : "upper";
+}
+
+static const char *work_prefix(const struct build *b)
+{
+    return build_on_disk(b) ? "box/" : "";
+}
+
+static int make_box(const struct build *b, int *ret, struct err *e)
+{
+    AUTO_CLOSE int store = openat(AT_FDCWD, b->store, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int boxes = -1, box = -1;
+    int r;
+
+    if (store >= 0)
+        boxes = sys_openat2(store, UPPERS_BOXES, O_RDONLY | O_DIRECTORY, 0,
+                            RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    if (boxes < 0)
+        return err_sys(e, "opening %s/%s", b->store, UPPERS_BOXES);
+    r = b->driver->make(boxes, b->plan->id, e);
+    if (r < 0)
+        return r;
+    box = openat(boxes, b->plan->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (box < 0 || mkdirat(box, UPPERS_FS, 0755) < 0)
+        return err_sys(e, "making a place for what the sandbox writes");
+    r = b->limited && b->plan->disk ? b->driver->limit(box, b->plan->disk, e) : 0;
+    if (r >= 0)
+        *ret = take_fd(&box);
+    return r;
+}
+
+/* What is stored has owners as they are called inside: a layer can be made of it as it is. */
+static int attach_box(struct build *b, int box, struct err *e)
+{
+    struct mount_attr owners = { .attr_set = MOUNT_ATTR_IDMAP };
+    AUTO_CLOSE int tree = -1;
+    int r = mounts_copy_bare(box, "", &tree, e);
+
+    if (r >= 0)
+        r = mounts_restrict(tree, LOCKED_DOWN, -1, e);
+    if (r < 0)
+        return r;
+    if (b->is_root) {
+        owners.userns_fd = (unsigned)b->identity.userns;
+        if (sys_mount_setattr(tree, "", AT_EMPTY_PATH, &owners) < 0)
+            return err_sys(e, "mapping owners (storage.driver: memory does without)");
+    }
+    if (mkdirat(b->storage, "box", 0700) < 0)
+        return err_sys(e, "making a place for the box");
+    return mounts_attach_known(tree, b->storage, "box", e);
+}
+
+/* Held as long as anything in the sandbox lives. From the mount of its own, above which there is
+ * nothing. */
+static int lock_box(struct build *b, struct err *e)
+{
+    b->box = openat(b->storage, "box", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (b->box < 0 || flock(b->box, LOCK_EX | LOCK_NB) < 0)
+        return err_sys(e, "locking what the sandbox writes");
+    return 0;
+}
+
+int rootfs_box(struct build *b, struct err *e)
+{
+    AUTO_CLOSE int box = -1;
+    int r;
+
+    if (!build_on_disk(b))
+        return 0;
+    r = make_box(b, &box, e);
+    if (r >= 0)
+        r = attach_box(b, box, e);
+    return r < 0 ? r : lock_box(b, e);
+}
+
 struct place {
     const char *path;
     mode_t mode;
@@ -124,6 +204,16 @@ static int attach_layers(struct build *b, char *lower, size_t cap, struct err *e
     return 0;
 }
 
+/* overlayfs acts as whoever mounts it. On disk nobody's files can be stored but those of the
+ * sandbox's own users: there it is the sandbox's root, with our capabilities. */
+static int become_mounter(const struct build *b, struct err *e)
+{
+    if (!build_on_disk(b) || !b->is_root)
+        return 0;
+    for_sandbox(b);
+    return caps_set(caps_permitted(), 0, e);
+}
+
 static int mount_overlay(struct build *b, const char *lower, const char *upper, const char *work,
                          int *ret, struct err *e)
 {
@@ -132,9 +222,15 @@ static int mount_overlay(struct build *b, const char *lower, const char *upper, 
         { "userxattr", NULL }, { "source", "sandbox" }, { NULL, NULL },
     };
 
+    int r;
+
     if (fchdir(b->storage) < 0)
         return err_sys(e, "entering the writable layer");
-    return mounts_make("overlay", options, LOCKED_DOWN, ret, e);
+    r = become_mounter(b, e);
+    if (r >= 0)
+        r = mounts_make("overlay", options, LOCKED_DOWN, ret, e);
+    for_us();
+    return r;
 }
 
 /* The host's, where it has them. */
@@ -155,28 +251,38 @@ static int prepare_system(struct build *b, struct err *e)
         snprintf(path, sizeof path, "/%s", system_names[i]);
         if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
             continue;
-        snprintf(path, sizeof path, "upper/%s", system_names[i]);
+        snprintf(path, sizeof path, "%s/%s", upper_dir(b), system_names[i]);
         r = make_places(b, b->storage, &(struct place){ path, 0755 }, 1, e);
     }
     return r;
 }
 
-/* The layers, and above them one of the sandbox's own. What a sandbox writes to /run and /dev/shm
- * is not part of that. */
+/* What a sandbox writes to /run and /dev/shm is not kept. */
+static int make_apart(struct build *b, struct err *e)
+{
+    static const struct place parts[] = { { "run", 0755 }, { "shm", 01777 }, { "dev", 0755 } };
+
+    b->apart = true;
+    return make_places(b, b->storage, parts, COUNT_OF(parts), e);
+}
+
+/* The layers, and above them one of the sandbox's own. */
 static int layered_root(struct build *b, struct err *e)
 {
-    static const struct place parts[] = { { "upper", 0755 }, { "work", 0755 }, { "root", 0755 },
-                                          { "run", 0755 },   { "shm", 01777 }, { "dev", 0755 } };
+    const char *work = build_on_disk(b) ? "box/work" : "work";
+    const struct place parts[] = { { upper_dir(b), 0755 }, { work, 0755 }, { "root", 0755 } };
     AUTO_CLOSE int overlay = -1;
     char lower[256];
     int r = make_places(b, b->storage, parts, COUNT_OF(parts), e);
 
     if (r >= 0)
+        r = make_apart(b, e);
+    if (r >= 0)
         r = attach_layers(b, lower, sizeof lower, e);
     if (r >= 0 && !plan_has_image(b->plan) && (b->plan->flags & PLAN_WRITABLE_SYSTEM))
         r = prepare_system(b, e);
     if (r >= 0)
-        r = mount_overlay(b, lower, "upper", "work", &overlay, e);
+        r = mount_overlay(b, lower, upper_dir(b), work, &overlay, e);
     if (r >= 0)
         r = mounts_attach_known(overlay, b->storage, "root", e);
     if (r >= 0)
@@ -224,11 +330,13 @@ static int storage_as_root(struct build *b, struct err *e)
  * attached elsewhere, because a layer to write to and its work directory must be of one mount. */
 static int separate_root(struct build *b, struct err *e)
 {
-    static const struct place parts[] = { { "upper", 0755 }, { "root", 0755 } };
+    const struct place parts[] = { { upper_dir(b), 0755 }, { "root", 0755 } };
     int r = make_places(b, b->storage, parts, COUNT_OF(parts), e);
 
+    if (r >= 0 && build_on_disk(b))
+        r = make_apart(b, e);
     if (r >= 0)
-        r = mounts_copy(b->storage, "upper", &b->root, e);
+        r = mounts_copy_bare(b->storage, upper_dir(b), &b->root, e);
     return r < 0 ? r : mounts_attach_known(b->root, b->storage, "root", e);
 }
 
@@ -241,7 +349,8 @@ static int new_host_root(struct build *b, struct err *e)
         { "tmp", 01777 },      { "usr", 0755 },      { "var", 0755 },      { "var/lib", 0755 },
         { "var/cache", 0755 }, { "var/log", 0755 },  { "var/tmp", 01777 },
     };
-    int r = b->plan->flags & PLAN_WRITABLE_SYSTEM ? separate_root(b, e) : storage_as_root(b, e);
+    bool apart = build_on_disk(b) || (b->plan->flags & PLAN_WRITABLE_SYSTEM);
+    int r = apart ? separate_root(b, e) : storage_as_root(b, e);
 
     if (r >= 0)
         r = make_places(b, b->root, skeleton, COUNT_OF(skeleton), e);
@@ -281,8 +390,9 @@ static int old_host_root(struct build *b, struct err *e)
  * parts of it, and nothing can be written through it. */
 static int show_upper(struct build *b, struct err *e)
 {
-    bool is_root = !b->plan->n_layers && !(b->plan->flags & PLAN_WRITABLE_SYSTEM);
-    int r = mounts_copy_bare(b->storage, is_root ? "" : "upper", &b->upper, e);
+    bool is_root =
+        !b->plan->n_layers && !(b->plan->flags & PLAN_WRITABLE_SYSTEM) && !build_on_disk(b);
+    int r = mounts_copy_bare(b->storage, is_root ? "" : upper_dir(b), &b->upper, e);
 
     return r < 0 ? r : mounts_restrict(b->upper, READ_ONLY | MOUNT_ATTR_NOEXEC, -1, e);
 }
@@ -319,8 +429,8 @@ static int system_overlay(struct build *b, const char *name, int tree, struct er
     int r;
 
     snprintf(host, sizeof host, "%s-lower", name);
-    snprintf(upper, sizeof upper, "upper/%s", name);
-    snprintf(work, sizeof work, "%s-work", name);
+    snprintf(upper, sizeof upper, "%s/%s", upper_dir(b), name);
+    snprintf(work, sizeof work, "%s%s-work", work_prefix(b), name);
     for (uint32_t i = 0; i < b->plan->n_layers; i++)
         if (layer_has(b, i, name))
             at += (size_t)snprintf(lower + at, sizeof lower - at, "layer%u/%s:", i, name);
@@ -402,13 +512,12 @@ int rootfs_system(struct build *b, struct err *e)
     return 0;
 }
 
-/* A root that is no overlay has /run in the writable layer already. */
 int rootfs_scratch(struct build *b, struct err *e)
 {
     AUTO_CLOSE int tree = -1;
     int r;
 
-    if (b->plan->n_layers == 0)
+    if (!b->apart)
         return 0;
     r = mounts_copy(b->storage, "run", &tree, e);
     return r < 0 ? r : mounts_attach(tree, b->root, "run", e);

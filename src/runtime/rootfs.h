@@ -16,6 +16,7 @@ extern const struct rootfs_part rootfs_parts[];
 
 int rootfs_private(struct build *b, struct err *e); /* nothing we mount is seen outside */
 int rootfs_storage(struct build *b, struct err *e); /* the writable layer */
+int rootfs_box(struct build *b, struct err *e);     /* … on disk */
 int rootfs_root(struct build *b,
                 struct err *e); /* image overlay, or skeleton for the host's system */
 int rootfs_system(struct build *b, struct err *e); /* the host's system directories */

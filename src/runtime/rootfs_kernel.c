@@ -77,7 +77,7 @@ static int attach_dev(const struct build *b, int *ret, struct err *e)
 {
     struct mount_attr quiet = { .attr_set = MOUNT_ATTR_NOEXEC, .attr_clr = MOUNT_ATTR_NODEV };
     AUTO_CLOSE int dev = -1;
-    int r = mounts_copy(b->plan->n_layers ? b->storage : b->root, "dev", &dev, e);
+    int r = mounts_copy(b->apart ? b->storage : b->root, "dev", &dev, e);
 
     if (r < 0)
         return r;
@@ -95,8 +95,8 @@ int rootfs_dev(struct build *b, struct err *e)
 {
     struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
     AUTO_CLOSE int dev = -1, shm = -1;
-    int r = b->plan->n_layers ? mounts_copy(b->storage, "shm", &shm, e)
-                              : mounts_copy(b->root, "dev/shm", &shm, e);
+    int r = b->apart ? mounts_copy(b->storage, "shm", &shm, e)
+                     : mounts_copy(b->root, "dev/shm", &shm, e);
 
     if (r >= 0)
         r = attach_dev(b, &dev, e);

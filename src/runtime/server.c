@@ -176,6 +176,8 @@ static void create(struct server *s, const void *message, struct ipc_fds *fds)
     struct build b = { .plan = &m->plan,
                        .roots = s->options->roots,
                        .store = s->options->store,
+                       .driver = s->options->driver,
+                       .limited = s->options->limited,
                        .is_root = s->is_root,
                        .supply = s->supply,
                        .init_fd = &s->init_fd,

@@ -27,10 +27,12 @@ from harness import Failure, check, equal, processes, wait_for
 
 ANSWER_SECONDS = 60  # no answer takes longer, unless something is broken
 GRACE_SECONDS = 1    # of the configuration below
+DRIVER = os.environ.get("DRIVER", "auto")  # of storage: any test can be run with another one
 
 CONFIG = """\
 ttl: {{grace: {grace}s}}
 log: {{level: debug}}
+storage: {{driver: {driver}}}
 {more}
 """
 
@@ -180,11 +182,11 @@ class Stream:
 
 
 class Daemon:
-    def __init__(self, c, name="daemon", config="", grace=GRACE_SECONDS):
-        self.c = c
+    def __init__(self, c, name="daemon", config="", grace=GRACE_SECONDS, driver=DRIVER, state=None):
+        self.c, self.driver = c, driver
         self.dir = c.mkdir(c.dir / name)
-        self.state, self.socket, self.log_path = self.dir / "state", self.dir / "sock", self.dir / "log"
-        self.config = c.write(f"{name}/config.yaml", CONFIG.format(grace=grace, more=config))
+        self.state, self.socket, self.log_path = state or self.dir / "state", self.dir / "sock", self.dir / "log"
+        self.config = c.write(f"{name}/config.yaml", CONFIG.format(grace=grace, more=config, driver=driver))
         for profile, values in PROFILES.items():
             c.write(f"{name}/profiles/{profile}.yaml", PROFILE.format(id=profile, **values))
         self.api = Api(self.socket)

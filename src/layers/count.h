@@ -1,0 +1,10 @@
+/* How much a tree is, without reading what is in its files. */
+#ifndef LAYERS_COUNT_H
+#define LAYERS_COUNT_H
+
+#include "layers/keeper.h"
+
+/* Within the job's limits: -ERR_TOO_BIG beyond. `fs` stays the caller's. */
+int layers_count(struct keeper *k, int fs, struct layer_info *ret, struct err *e);
+
+#endif

@@ -1,0 +1,135 @@
+#include "uppers/driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "uppers/subvolume.h"
+#include "uppers/trial.h"
+
+static int check_nothing(int dir, struct err *e)
+{
+    (void)dir;
+    (void)e;
+    return 0;
+}
+
+static int check_btrfs(int dir, struct err *e)
+{
+    return subvolume_possible(dir) ? 0
+                                   : err_set(e, ERR_UNSUPPORTED, "its file system is not btrfs");
+}
+
+static int make_directory(int boxes, const char *name, struct err *e)
+{
+    return mkdirat(boxes, name, 0700) < 0 ? err_sys(e, "making %s/%s", UPPERS_BOXES, name) : 0;
+}
+
+/* A subvolume is made by no one's umask: 0755. */
+static int make_subvolume(int boxes, const char *name, struct err *e)
+{
+    int r = subvolume_make(boxes, name, e);
+
+    if (r >= 0 && fchmodat(boxes, name, 0700, 0) < 0)
+        r = err_sys(e, "closing %s/%s", UPPERS_BOXES, name);
+    return r;
+}
+
+/* For "auto" the first that works. */
+static const struct driver drivers[] = {
+    { "btrfs", true, true, check_btrfs, make_subvolume, subvolume_limit },
+    { "reflink", true, true, trial_reflink, make_directory, NULL },
+    { "memory", false, true, check_nothing, NULL, NULL },
+    { "plain", true, false, check_nothing, make_directory, NULL },
+};
+
+const struct driver *driver_find(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(drivers); i++)
+        if (strcmp(drivers[i].name, name) == 0)
+            return &drivers[i];
+    return NULL;
+}
+
+/* --- choosing --- */
+
+/* Whether a box of it can be limited: one that nobody uses is. */
+static bool can_limit(const struct driver *d, int box, struct err *e)
+{
+    enum { ANY = 1 << 30 };
+
+    if (!d->limit)
+        return err_set(e, ERR_UNSUPPORTED, "this driver has none") >= 0;
+    return d->limit(box, ANY, e) >= 0;
+}
+
+static int try_box(const struct driver *d, int boxes, const char *name, struct driver_choice *ret,
+                   struct err *e)
+{
+    AUTO_CLOSE int box = -1;
+    struct err why;
+    int r = d->make(boxes, name, e);
+
+    if (r < 0)
+        return r;
+    box = openat(boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    r = box < 0 ? err_sys(e, "opening %s", name) : trial_overlay(box, e);
+    ret->limited = r >= 0 && can_limit(d, box, &why);
+    if (r >= 0 && !ret->limited)
+        snprintf(ret->why, sizeof ret->why, "disk limits do not hold: %.120s", why.msg);
+    if (unlinkat(boxes, name, AT_REMOVEDIR) < 0 && r >= 0)
+        r = err_sys(e, "removing %s/%s", UPPERS_BOXES, name);
+    return r;
+}
+
+static int try_driver(const struct driver *d, int storage, struct driver_choice *ret, struct err *e)
+{
+    AUTO_CLOSE int boxes = -1;
+    char name[32];
+    int r = d->check(storage, e);
+
+    if (r < 0)
+        return r;
+    *ret = (struct driver_choice){ .driver = d, .limited = !d->on_disk };
+    if (!d->on_disk)
+        return 0;
+    if (mkdirat(storage, UPPERS_BOXES, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "making %s/", UPPERS_BOXES);
+    boxes = openat(storage, UPPERS_BOXES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (boxes < 0)
+        return err_sys(e, "opening %s/", UPPERS_BOXES);
+    snprintf(name, sizeof name, "trial.%d", (int)getpid());
+    return try_box(d, boxes, name, ret, e);
+}
+
+static void explain(struct driver_choice *c, const char *why)
+{
+    char limits[sizeof c->why];
+
+    memcpy(limits, c->why, sizeof limits);
+    snprintf(c->why, sizeof c->why, "%.60s%s%.130s", why, limits[0] ? "; " : "", limits);
+}
+
+int driver_choose(const char *name, int storage, struct driver_choice *ret, struct err *e)
+{
+    const struct driver *d = driver_find(name);
+    int r = -(int)ERR_UNSUPPORTED;
+
+    if (d) {
+        r = try_driver(d, storage, ret, e);
+        if (r >= 0)
+            explain(ret, "as configured");
+        return err_wrap(e, r, "storage.driver: %s cannot be used on the state directory", name);
+    }
+    for (size_t i = 0; i < COUNT_OF(drivers) && r < 0; i++)
+        if (drivers[i].by_itself)
+            r = try_driver(&drivers[i], storage, ret, e);
+    if (r >= 0)
+        explain(ret, ret->driver->on_disk ? "the file system of the state directory can"
+                                          : "the state directory has neither btrfs nor reflinks");
+    return r;
+}

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# parallel
+"""Where sandboxes write to: each driver does what it says, says so, and leaves nothing."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+
+import trees
+from daemon import Daemon
+from harness import check, equal, main, processes, test, wait_for
+from trees import boxes, layers, look, make, run, snapshot, supervisor, unfinished
+from volumes import volume
+
+PLACES = (("plain", None), ("reflink", "xfs"), ("btrfs", "btrfs"))
+
+
+def host(d):
+    return d.api.get("/v1/inspect/host").expect(200).json
+
+
+@contextlib.contextmanager
+def place(c, driver, kind):
+    """A daemon that writes with this driver."""
+    with contextlib.ExitStack() as stack:
+        top = stack.enter_context(volume(c, kind)) if kind else c.dir
+        yield Daemon(c, driver=driver, state=top / "state")
+
+
+def same(before, after, what):
+    """But for holes, which are up to the file system: xfs fills what is about to be written."""
+    def solid(lines):
+        return [line[:7] + line[8:] if len(line) > 9 else line for line in lines]
+    trees.same(solid(before), solid(after), what)
+
+
+def everything_comes_back(d):
+    with d:
+        equal(host(d)["storage_driver"], d.driver, "driver")
+        box = d.create()
+        check(box in boxes(d), f"{boxes(d)}")
+        make(d, box, "/root/all")
+        before = look(d, box, "/root")
+        snap = snapshot(d, box)
+        check(snap["bytes"] > 5000 and snap["entries"] > 10, f"{snap}")
+        run(d, box, ["sh", "-c", "echo later >/root/later; rm -r /root/all/deep"])
+        other = d.create(snapshot=snap["snapshot_id"])
+        same(before, look(d, other, "/root"), "what was restored")
+        # On top of it: changed, added, removed; and copies of that.
+        run(d, other, ["sh", "-c", "echo more >/root/more; rm /root/all/plain; chmod 700 /root/all/sticky"])
+        before = look(d, other, "/root")
+        forks = d.api.post(f"/v1/sandboxes/{other}/fork", {"count": 2}).expect(201).json["sandboxes"]
+        for fork in forks:
+            same(before, look(d, fork["sandbox_id"], "/root"), "a fork")
+        check({fork["sandbox_id"] for fork in forks} < set(boxes(d)), f"{boxes(d)}")
+        d.api.delete(f"/v1/snapshots/{snap['snapshot_id']}").expect(204)
+
+def a_pause_copies_nothing(d):
+    """What was written stays where it is, and becomes a layer if the processes die."""
+    with d:
+        box = d.create()
+        make(d, box, "/root/all")
+        before = look(d, box, "/root")
+        had = set(layers(d))
+        d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+        check(set(layers(d)) <= had, f"{had} became {layers(d)}")
+        copy = d.create(snapshot=snapshot(d, box)["snapshot_id"])
+        same(before, look(d, copy, "/root"), "a snapshot of a paused one")
+        d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+        for _ in range(2):
+            d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+            inode = os.stat(d.state / "storage/boxes" / box / "fs").st_ino
+            first = supervisor(d, box)
+            d.kill()
+            os.kill(first, signal.SIGKILL)
+            wait_for(lambda: first not in processes(), "its processes are gone")
+            d.start()
+            answer = d.api.post(f"/v1/sandboxes/{box}/resume").expect(200).json
+            check("gone" in answer["reason"], f"{answer['reason']}")
+            same(before, look(d, box, "/root"), "its files, built again")
+            check(any(os.stat(d.state / "storage/layers" / x / "fs").st_ino == inode for x in layers(d)), "it was copied")
+        for s in d.api.get("/v1/snapshots").json["snapshots"]:
+            d.api.delete(f"/v1/snapshots/{s['snapshot_id']}").expect(204)
+
+
+def what_nobody_uses_is_removed(d):
+    with d:
+        box, other = d.create(), d.create(profile="profile.pooled")
+        wait_for(lambda: len(boxes(d)) >= 4, "the pool is filled")
+        d.destroy(other)
+        wait_for(lambda: other not in boxes(d), "with its sandbox")
+        d.kill()
+        os.kill(supervisor(d, box), signal.SIGKILL)
+        stray = d.state / "storage/boxes/sbx_0123456789abcdefghjk"
+        for path in (stray, stray / "fs"):
+            d.c.mkdir(path)
+        d.start()
+        wait_for(lambda: box not in boxes(d) and stray.name not in boxes(d), "at the start")
+    with d:  # what the last life had no time for
+        wait_for(lambda: not layers(d) and not unfinished(d), "nothing is left")
+
+
+for DRIVER, KIND in PLACES:
+    def story(c, driver=DRIVER, kind=KIND):
+        with place(c, driver, kind) as d:
+            everything_comes_back(d)
+            a_pause_copies_nothing(d)
+            what_nobody_uses_is_removed(d)
+    story.__name__ = f"{DRIVER}_does_what_it_says"
+    test(story)
+
+
+@test
+def limits_hold_or_it_is_said(c):
+    with Daemon(c, driver="plain") as d:
+        equal(host(d)["storage_limited"], False, "limited")
+        check("storage.driver" in d.log_path.read_text(), "the log does not say so")
+        box = d.create()
+        check("disk limit not enforced here" in d.get(box)["notes"], f"{d.get(box)}")
+        found = json.loads(c.cli("doctor", "-o", "json", env={"SANDBOXER_SOCKET": str(d.socket),
+                                                              "SANDBOXER_STATE": str(d.state)}).out)["checks"]
+        row = next(r for r in found if r["check"] == "storage")
+        check(row["state"] == "warn" and "plain" in row["found"] and "limits" in row["found"], f"{row}")
+    with Daemon(c, name="memory", driver="memory") as d:
+        equal(host(d)["storage_limited"], True, "limited")
+        box = d.create()
+        check(d.api.run(box, ["sh", "-c", "head -c 40000000 /dev/zero >/root/large"]).json["exit_code"] != 0, "no limit")
+        equal(boxes(d), [], "boxes")
+
+
+@test(only="root", because="only root sets quotas")
+def btrfs_holds_to_limits(c):
+    with place(c, "btrfs", "btrfs") as d, d:
+        equal(host(d)["storage_limited"], True, "limited")
+        box = d.create()
+        answer = d.api.run(box, ["sh", "-c", "head -c 60000000 /dev/urandom >/root/large; sync; "
+                                 "head -c 1000000 /dev/urandom >/root/more && sync /root/more"]).expect(200).json
+        check(answer["exit_code"] != 0 and "quota" in answer["stderr"].lower(), f"{answer}")
+        run(d, box, ["rm", "/root/large"])
+        run(d, box, ["sh", "-c", "echo small >/root/small"])
+    with volume(c, "btrfs", quota=False) as top, Daemon(c, name="unlimited", state=top / "state") as d:
+        equal((host(d)["storage_driver"], host(d)["storage_limited"]), ("btrfs", False), "without quotas")
+        check("quota" in host(d)["storage_why"], host(d)["storage_why"])
+
+
+@test
+def auto_takes_the_best(c):
+    for kind, driver in (("ext4", "memory"), ("xfs", "reflink"), ("btrfs", "btrfs")):
+        with volume(c, kind) as top, Daemon(c, name=kind + "-daemon", state=top / "state", driver="auto") as d:
+            equal(host(d)["storage_driver"], driver, f"on {kind}")
+
+
+@test
+def what_cannot_work_is_refused(c):
+    with volume(c, "ext4") as top:
+        for driver in ("reflink", "btrfs") if not c.root else ("reflink",):
+            d = Daemon(c, name=driver, state=top / "state", driver=driver)
+            check(not d.spawn(), f"{driver} on ext4")
+            check(f"storage.driver: {driver} cannot be used" in d.tail(), d.tail())
+
+
+@test(only="root", because="only root mounts file systems")
+def overlayfs_on_overlayfs_is_refused(c):
+    for part in ("lower", "upper", "work", "all"):
+        c.mkdir(c.dir / part)
+    subprocess.run(["mount", "-t", "overlay", "-o", f"lowerdir={c.dir}/lower,upperdir={c.dir}/upper,workdir={c.dir}/work",
+                    "none", c.dir / "all"], check=True)
+    try:
+        d = Daemon(c, state=c.dir / "all/state", driver="plain")
+        check(not d.spawn(), "plain on overlayfs")
+        check("overlayfs" in d.tail() and "volume" in d.tail(), d.tail())
+        with Daemon(c, name="auto", state=c.dir / "all/auto", driver="auto") as d:
+            equal(host(d)["storage_driver"], "memory", "driver")
+    finally:
+        subprocess.run(["umount", c.dir / "all"], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""File systems of a test's own, in a file that it owns: what storage drivers need.
+
+    with volume(c, "btrfs") as top:
+        with Daemon(c, state=top / "state", driver="btrfs") as d: ...
+
+Tests have a mount namespace of their own, so nobody else sees them; the loop device goes with the last mount."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+
+from harness import Skip, wait_for
+
+MKFS = {"xfs": ["mkfs.xfs", "-q", "-m", "reflink=1"], "btrfs": ["mkfs.btrfs", "-q"], "ext4": ["mkfs.ext4", "-q"]}
+SIZES = {"xfs": 320, "btrfs": 256, "ext4": 64}  # MiB: the least that they take
+
+
+@contextlib.contextmanager
+def volume(c, kind, megabytes=0, options="loop", quota=True):
+    if os.geteuid() != 0:
+        raise Skip("only root mounts file systems")
+    if not shutil.which(MKFS[kind][0]):
+        raise Skip(f"{MKFS[kind][0]} is not installed")
+    if kind not in open("/proc/filesystems").read() and subprocess.run(["modprobe", kind], capture_output=True).returncode:
+        raise Skip(f"this kernel has no {kind}")
+    image, top = c.dir / f"{kind}.img", c.mkdir(c.dir / kind)
+    with open(image, "wb") as f:
+        f.truncate((megabytes or SIZES[kind]) << 20)
+    subprocess.run([*MKFS[kind], image], check=True, capture_output=True)
+    made = subprocess.run(["mount", "-o", options, image, top], capture_output=True)
+    if made.returncode:
+        raise Skip(f"{kind} cannot be mounted: {made.stderr.decode().strip()}")
+    try:
+        if kind == "btrfs" and quota:
+            subprocess.run(["btrfs", "quota", "enable", top], check=True, capture_output=True)
+        c.own(top)
+        yield top
+    finally:
+        wait_for(lambda: subprocess.run(["umount", top], capture_output=True).returncode == 0, "nobody uses it any more")
+        image.unlink()
