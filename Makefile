@@ -69,6 +69,7 @@ lint: with-clang $(ANALYZER)/build.ninja
 bench: all
 	BUILD=$(abspath $(BUILD)) bench/run
 	BUILD=$(abspath $(BUILD)) bench/daemon
+	BUILD=$(abspath $(BUILD)) bench/storage
 	BUILD=$(abspath $(BUILD)) bench/egress
 
 install: $(BUILD)/build.ninja

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 #include "daemon/privilege.h"
 #include "daemon/serve.h"
 #include "daemon/state.h"
+#include "daemon/volume.h"
 #include "daemon/warden.h"
 #include "ipc/channel.h"
 #include "profile/dirs.h"
@@ -37,6 +39,7 @@ struct daemon {
     struct doors doors;
     int state;
     int storage;
+    struct volume volume;
     struct driver_choice driver;
     uid_t owner;
     const char *roots[PLAN_ROOTS_MAX + 1];
@@ -120,9 +123,18 @@ static int set_tag(struct daemon *d, struct err *e)
 
 static int choose_driver(struct daemon *d, struct err *e)
 {
+    const char *name = config_drivers[d->config.storage.driver];
     struct driver_choice *c = &d->driver;
-    int r = driver_choose(config_drivers[d->config.storage.driver], d->storage, c, e);
+    int r = 0;
 
+    if (strcmp(name, "btrfs") == 0)
+        r = volume_open(&d->volume, d->config.state, d->config.storage.size, e);
+    if (r >= 0 && d->volume.state) { /* what is mounted there, not what is below */
+        drop_fd(&d->storage);
+        r = state_open_storage(d->config.state, &d->storage, e);
+    }
+    if (r >= 0)
+        r = driver_choose(name, d->storage, c, e);
     if (r < 0)
         return r;
     d->launcher.driver = c->driver->name;
@@ -218,6 +230,8 @@ static int split(struct daemon *d)
         .storage = d->storage,
     };
     r = warden_run(pair[1], child, &options);
+    close(d->storage);
+    volume_done(&d->volume);
     doors_remove(&d->doors); /* the control plane may not have the right to */
     return r;
 }
@@ -280,7 +294,9 @@ static int log_to_file(const struct daemon *d, struct err *e)
 
 int main(int argc, char **argv)
 {
-    static struct daemon d = { .arena = { .max = 1 << 20 }, .state = -1, .storage = -1 };
+    static struct daemon d = {
+        .arena = { .max = 1 << 20 }, .state = -1, .storage = -1, .volume = { .lock = -1 }
+    };
     struct err e;
     int status, r;
 

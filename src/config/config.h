@@ -101,6 +101,7 @@ struct config {
     } egress;
     struct {
         unsigned driver; /* of config_drivers */
+        uint64_t size;   /* of a file system in a file; 0: half of what is free */
     } storage;
     struct {
         struct json_strs dirs;

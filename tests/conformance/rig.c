@@ -267,6 +267,25 @@ static void on_who(struct ext_box *b, uint64_t tag, int r, const struct err *e,
     note(s, &s->told, r, e);
 }
 
+static void on_held(struct ext_box *b, bool frozen, int r, const struct err *e)
+{
+    struct subject *s = b->owner;
+
+    CHECK_INT(s->torn_down, 0);
+    s->frozen = frozen && r >= 0;
+    note(s, &s->held, r, e);
+}
+
+static void on_upper(struct ext_box *b, int r, const struct err *e, int *fd)
+{
+    struct subject *s = b->owner;
+
+    CHECK((r < 0) == !fd);
+    drop_fd(&s->upper);
+    s->upper = fd ? take_fd(fd) : -1;
+    note(s, &s->shown, r, e);
+}
+
 static const struct ext_box_events subject_events = {
     .provisioned = on_provisioned,
     .ready = on_ready,
@@ -276,11 +295,13 @@ static const struct ext_box_events subject_events = {
     .usage = on_usage,
     .listeners = on_listeners,
     .who = on_who,
+    .held = on_held,
+    .upper = on_upper,
 };
 
 void subject_init_id(struct rig *r, struct subject *s, const char *id)
 {
-    *s = (struct subject){ .rig = r };
+    *s = (struct subject){ .rig = r, .upper = -1 };
     listeners_init(&s->listeners);
     snprintf(s->id, sizeof s->id, "%s", id);
     s->b = r->ops->box_new(r->x, s->id, &subject_events, s);
@@ -343,6 +364,7 @@ void subject_teardown(struct subject *s)
 
 void subject_free(struct subject *s)
 {
+    drop_fd(&s->upper);
     s->rig->ops->box_free(s->b);
     s->b = NULL;
     listeners_done(&s->listeners);

@@ -63,6 +63,9 @@ struct subject {
     bool egress;                /* asked for */
     int listening, told;        /* how often listeners and who were */
     struct listeners listeners; /* of the last one */
+    int held, shown;            /* how often standstills and what it wrote were */
+    bool frozen;                /* of the last standstill */
+    int upper;                  /* of the last that was shown; -1: none */
     uint64_t tag;               /* of the last `who`, and what it said */
     size_t n_holders;
     char exe[256];

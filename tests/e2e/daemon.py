@@ -32,7 +32,7 @@ DRIVER = os.environ.get("DRIVER", "auto")  # of storage: any test can be run wit
 CONFIG = """\
 ttl: {{grace: {grace}s}}
 log: {{level: debug}}
-storage: {{driver: {driver}}}
+{storage}
 {more}
 """
 
@@ -186,7 +186,7 @@ class Daemon:
         self.c, self.driver = c, driver
         self.dir = c.mkdir(c.dir / name)
         self.state, self.socket, self.log_path = state or self.dir / "state", self.dir / "sock", self.dir / "log"
-        self.config = c.write(f"{name}/config.yaml", CONFIG.format(grace=grace, more=config, driver=driver))
+        self.config = c.write(f"{name}/config.yaml", CONFIG.format(grace=grace, more=config, storage="" if "storage:" in config else f"storage: {{driver: {driver}}}"))
         for profile, values in PROFILES.items():
             c.write(f"{name}/profiles/{profile}.yaml", PROFILE.format(id=profile, **values))
         self.api = Api(self.socket)

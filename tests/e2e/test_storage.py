@@ -3,6 +3,7 @@
 """Where sandboxes write to: each driver does what it says, says so, and leaves nothing."""
 
 import contextlib
+import glob
 import json
 import os
 import signal
@@ -143,6 +144,84 @@ def btrfs_holds_to_limits(c):
     with volume(c, "btrfs", quota=False) as top, Daemon(c, name="unlimited", state=top / "state") as d:
         equal((host(d)["storage_driver"], host(d)["storage_limited"]), ("btrfs", False), "without quotas")
         check("quota" in host(d)["storage_why"], host(d)["storage_why"])
+
+
+def on_loop(image):
+    """The loop devices of this file."""
+    return [p for p in glob.glob("/sys/block/loop*/loop/backing_file") if open(p).read().strip() == str(image)]
+
+
+@test(only="root", because="a plain user has no file system in a file")
+def a_btrfs_in_a_file(c):
+    with volume(c, "ext4", megabytes=600) as top:
+        d = Daemon(c, driver="btrfs", config="storage: {driver: btrfs, size: 256M}", state=top / "state")
+        image = d.state / "storage.btrfs"
+        with d:
+            equal((host(d)["storage_driver"], host(d)["storage_limited"]), ("btrfs", True), "driver")
+            box = d.create()
+            make(d, box, "/root/all")
+            before = look(d, box, "/root")
+            snap = snapshot(d, box)["snapshot_id"]
+            second = Daemon(c, name="second", driver="btrfs", state=top / "state")
+            check(not second.spawn() and "another daemon" in second.tail(), second.tail())
+            for kill in (True, False):  # sandboxes live on, with the same file system
+                if kill:
+                    d.kill()
+                else:
+                    d.stop()
+                d.start()
+                equal(len(on_loop(image)), 1, "loop devices")
+                same(before, look(d, box, "/root"), "its files")
+            other = d.create(snapshot=snap)
+            same(before, look(d, other, "/root"), "what was restored")
+        check(not os.path.ismount(d.state / "storage"), "it is still mounted")
+        wait_for(lambda: not on_loop(image), "the loop device goes")
+        with d:
+            same(before, look(d, d.create(snapshot=snap), "/root"), "after a restart")
+    with volume(c, "ext4", megabytes=600) as top:  # layers that are there already would be hidden
+        with Daemon(c, name="old", driver="plain", state=top / "state") as d:
+            snapshot(d, d.create())
+        d = Daemon(c, name="new", driver="btrfs", state=top / "state")
+        check(not d.spawn() and "would hide" in d.tail(), d.tail())
+
+
+@contextlib.contextmanager
+def failing(d, fault):
+    """The system calls of its keepers fail so, from now on."""
+    with open(d.dir / "strace", "w") as log:
+        tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={fault}", "-p", str(d.process.pid)],
+                                  stderr=log)
+    try:
+        wait_for(lambda: "TracerPid:\t0" not in open(f"/proc/{d.process.pid}/status").read(), "the tracer is there")
+        yield
+    finally:
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait()
+
+
+def fails(d, box, what):
+    """No snapshot, no pause; the sandbox goes on, and nothing is left."""
+    before, had = look(d, box, "/root"), layers(d)
+    for verb in ("snapshot", "fork"):
+        answer = d.api.post(f"/v1/sandboxes/{box}/{verb}", {})
+        check(answer.status >= 500, f"{what}: {verb}: {answer}")
+    equal(d.get(box)["state"] in ("ready", "active"), True, f"{what}: it goes on")
+    same(before, look(d, box, "/root"), f"{what}: the sandbox")
+    equal((layers(d), unfinished(d)), (had, []), f"{what}: what is on disk")
+
+
+@test(only="root", because="only root mounts file systems and traces a daemon")
+def what_fails_leaves_nothing(c):
+    with volume(c, "ext4") as top, Daemon(c, driver="plain", state=top / "state") as d:
+        box = d.create()
+        make(d, box, "/root/all")
+        for fault in ("syncfs:error=EIO", "renameat2:error=EIO", "mknodat:error=ENOSPC", "pwrite64:error=EIO"):
+            with failing(d, fault):
+                fails(d, box, fault)
+        run(d, box, ["sh", "-c", "head -c 40000000 /dev/urandom >/root/large"])  # twice that is more than there is
+        fails(d, box, "a full disk")
+        run(d, box, ["rm", "/root/large"])
+        snapshot(d, box)
 
 
 @test

@@ -7,6 +7,8 @@ is snapshotted, forked and paused at random moments, and the daemon or its keepe
 Whatever was captured must be the state after some number of changes: every byte, mode, attribute and link of what the
 journal says is there, and of the one change that was under way, at most its own file differs.
 
+Sandboxes write to memory, and to a file system that is captured by cloning or by a snapshot, in turn by the seed.
+
     test_integrity.py [--rounds N] [--seed S]"""
 
 import os
@@ -20,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "e2e"))
 
 from daemon import Cut, Daemon  # noqa: E402
 from harness import check, equal, main, test, wait_for  # noqa: E402
+from volumes import volume  # noqa: E402
 
 FILES = 12
 POINTS = ("capture.freeze", "capture.taken", "capture.done", "snapshot.record", "snapshot.told", "pause.record",
@@ -120,8 +123,8 @@ print(n)
 
 
 class World:
-    def __init__(self, c, seed):
-        self.d, self.seed = Daemon(c).start(), seed
+    def __init__(self, d, seed):
+        self.d, self.seed = d.start(), seed
         self.r = random.Random(seed)
         self.known = {}  # snapshots that were promised: how many changes at least
         self.box = None
@@ -217,17 +220,29 @@ class World:
         with self.d:
             pass
         with self.d:
-            wait_for(lambda: not os.listdir(self.d.state / "storage/layers") and
-                     not os.listdir(self.d.state / "storage/tmp"), "nothing is left")
+            storage = self.d.state / "storage"
+            wait_for(lambda: not os.listdir(storage / "layers") and not os.listdir(storage / "tmp") and
+                     not any(box == self.box for box in os.listdir(storage / "boxes")), "nothing is left")
 
 
-@test(seconds=120 + 10 * ROUNDS)
-def what_is_captured_is_a_moment(c):
-    world = World(c, SEED + (1000 if c.name == "plain" else 0))
+def rounds(d, seed):
+    world = World(d, seed + (1000 if d.c.name == "plain" else 0))
     world.begin()
     for _ in range(ROUNDS):
         world.round()
     world.end()
+
+
+@test(seconds=120 + 10 * ROUNDS)
+def what_is_captured_is_a_moment(c):
+    rounds(Daemon(c, driver="memory"), SEED)
+
+
+@test(seconds=120 + 10 * ROUNDS)
+def on_disk_too(c):
+    kind, driver = (("xfs", "reflink"), ("btrfs", "btrfs"))[(SEED + (c.name == "plain")) % 2]
+    with volume(c, kind) as top:
+        rounds(Daemon(c, driver=driver, state=top / "state"), SEED)
 
 
 if __name__ == "__main__":

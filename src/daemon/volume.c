@@ -1,0 +1,263 @@
+#include "daemon/volume.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/loop.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "proc/spawn.h"
+#include "uppers/driver.h"
+#include "uppers/subvolume.h"
+
+enum { DEVICE_MAX = 64, DEVICE_TRIES = 16 };
+
+static const char mkfs_path[] = "/usr/sbin/mkfs.btrfs";
+static const char image_name[] = "storage.btrfs", image_new[] = "storage.btrfs.new";
+static const char mount_options[] = "user_subvol_rm_allowed"; /* keepers have few rights */
+
+/* --- the file --- */
+
+static int format(char *path, struct err *e)
+{
+    char name[] = "mkfs.btrfs", quiet[] = "-q", force[] = "-f",
+         *argv[] = { name, quiet, force, path, NULL };
+    char *envp[] = { NULL };
+    const int fds[] = { -1, -1, STDERR_FILENO };
+    const struct spawn s = {
+        .path = mkfs_path, .argv = argv, .envp = envp, .fds = fds, .n_fds = COUNT_OF(fds)
+    };
+    pid_t pid;
+    int status, r;
+
+    if (access(mkfs_path, X_OK) < 0)
+        return err_set(e, ERR_UNSUPPORTED, "%s is not there: install btrfs-progs", mkfs_path);
+    r = spawn_start(&s, &pid, e);
+    if (r >= 0)
+        r = spawn_wait(pid, &status, e);
+    if (r >= 0 && status != 0)
+        r = err_set(e, ERR_SYS, "mkfs.btrfs failed; what it said is above");
+    return r;
+}
+
+static int choose_size(int state, uint64_t size, uint64_t *ret, struct err *e)
+{
+    struct statvfs fs;
+
+    if (fstatvfs(state, &fs) < 0)
+        return err_sys(e, "asking how much room there is");
+    *ret = size ? size : (uint64_t)fs.f_bavail * fs.f_frsize / 2;
+    *ret &= ~(uint64_t)((1 << 20) - 1);
+    return 0;
+}
+
+/* It has its name only when it is whole. */
+static int make_image(int dir, const char *state, uint64_t size, struct err *e)
+{
+    AUTO_CLOSE int image = -1;
+    char path[PATH_MAX];
+    int r = choose_size(dir, size, &size, e);
+
+    if (r < 0)
+        return r;
+    image = openat(dir, image_new, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (image < 0 || ftruncate(image, (off_t)size) < 0)
+        return err_sys(e, "making a file of %llu MiB", (unsigned long long)(size >> 20));
+    snprintf(path, sizeof path, "%s/%s", state, image_new);
+    r = format(path, e);
+    if (r < 0)
+        return r;
+    if (fsync(image) < 0 || renameat(dir, image_new, dir, image_name) < 0 || fsync(dir) < 0)
+        return err_sys(e, "keeping it");
+    return 0;
+}
+
+static int open_image(int dir, const char *state, uint64_t size, int *ret, struct err *e)
+{
+    int r;
+
+    if (faccessat(dir, image_name, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+        r = make_image(dir, state, size, e);
+        if (r < 0)
+            return r;
+    }
+    *ret = openat(dir, image_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    return *ret < 0 ? err_sys(e, "opening %s", image_name) : 0;
+}
+
+/* --- its loop device --- */
+
+static bool is_of(const char *device, const struct stat *image)
+{
+    AUTO_CLOSE int fd = open(device, O_RDWR | O_CLOEXEC);
+    struct loop_info64 info;
+
+    return fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0 && info.lo_device == image->st_dev &&
+           info.lo_inode == image->st_ino;
+}
+
+/* The one that sandboxes of an earlier life still have: two of one file would destroy it. */
+static bool find_device(int image, char ret[static DEVICE_MAX])
+{
+    DIR *all = opendir("/sys/block");
+    const struct dirent *d;
+    struct stat st;
+    bool found = false;
+
+    if (!all || fstat(image, &st) < 0)
+        return all && closedir(all) < 0;
+    while (!found && (d = readdir(all))) {
+        if (strncmp(d->d_name, "loop", 4) != 0)
+            continue;
+        snprintf(ret, DEVICE_MAX, "/dev/%.32s", d->d_name);
+        found = is_of(ret, &st);
+    }
+    closedir(all);
+    return found;
+}
+
+/* It goes with its last user. */
+static int make_device(int image, char ret[static DEVICE_MAX], int *ret_fd, struct err *e)
+{
+    AUTO_CLOSE int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+    struct loop_config config = { .fd = (unsigned)image,
+                                  .info = { .lo_flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO } };
+
+    if (control < 0)
+        return err_sys(e, "opening /dev/loop-control");
+    for (int i = 0; i < DEVICE_TRIES; i++) { /* somebody else may be faster */
+        AUTO_CLOSE int fd = -1;
+        int n = ioctl(control, LOOP_CTL_GET_FREE);
+
+        snprintf(ret, DEVICE_MAX, "/dev/loop%d", n);
+        fd = n < 0 ? -1 : open(ret, O_RDWR | O_CLOEXEC);
+        if (fd < 0)
+            return err_sys(e, "getting a loop device");
+        if (ioctl(fd, LOOP_CONFIGURE, &config) == 0) {
+            *ret_fd = take_fd(&fd);
+            return 0;
+        }
+        if (errno != EBUSY)
+            return err_sys(e, "giving the file to %s", ret);
+    }
+    return err_set(e, ERR_BUSY, "no loop device is to be had");
+}
+
+/* --- the mount --- */
+
+static bool is_empty(int storage, const char *part)
+{
+    AUTO_CLOSE int fd = openat(storage, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(dup(fd));
+    const struct dirent *d;
+    bool empty = true;
+
+    while (dir && (d = readdir(dir)))
+        empty = empty && (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0);
+    if (dir)
+        closedir(dir);
+    return empty;
+}
+
+static int mount_image(int image, const char *place, struct err *e)
+{
+    AUTO_CLOSE int device_fd = -1; /* until the mount has it */
+    char device[DEVICE_MAX];
+    int r = find_device(image, device) ? 0 : make_device(image, device, &device_fd, e);
+
+    if (r < 0)
+        return r;
+    if (mount(device, place, "btrfs", MS_NOSUID | MS_NODEV | MS_NOATIME, mount_options) < 0)
+        return err_sys(e, "mounting %s on %s", device, place);
+    return 0;
+}
+
+static int prepare(const char *place, struct err *e)
+{
+    AUTO_CLOSE int top = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (top < 0 || fchmod(top, 0700) < 0)
+        return err_sys(e, "opening %s", place);
+    return subvolume_enable_quota(top, e);
+}
+
+/* A lock of its own: what a loop device has open is open as long as sandboxes live. */
+static int take_lock(int dir, int *ret, struct err *e)
+{
+    AUTO_CLOSE int fd = openat(dir, image_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys(e, "opening %s", image_name);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return err_set(e, ERR_BUSY, "another daemon has it");
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+static int open_all(struct volume *v, int dir, int storage, const char *place, uint64_t size,
+                    struct err *e)
+{
+    AUTO_CLOSE int image = -1;
+    bool mounted = subvolume_possible(storage); /* by one that did not end in good order */
+    int r;
+
+    if (!mounted && (!is_empty(storage, "layers") || !is_empty(storage, UPPERS_BOXES)))
+        return err_set(e, ERR_CONFLICT,
+                       "%s has layers that it would hide: remove snapshots, images and sandboxes "
+                       "first, or use another state directory",
+                       place);
+    r = open_image(dir, v->state, size, &image, e);
+    if (r >= 0)
+        r = take_lock(dir, &v->lock, e);
+    if (r >= 0 && !mounted)
+        r = mount_image(image, place, e);
+    return r < 0 ? r : prepare(place, e);
+}
+
+int volume_open(struct volume *v, const char *state, uint64_t size, struct err *e)
+{
+    AUTO_CLOSE int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC), storage = -1;
+    char place[PATH_MAX];
+    int r;
+
+    *v = VOLUME_NONE;
+    snprintf(place, sizeof place, "%s/storage", state);
+    storage = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || storage < 0)
+        return err_sys(e, "opening %s", place);
+    if (subvolume_possible(dir))
+        return 0;
+    if (geteuid() != 0)
+        return err_set(e, ERR_UNSUPPORTED,
+                       "storage.driver: the state directory is not on btrfs, and only root has one "
+                       "in a file");
+    v->state = state;
+    r = open_all(v, dir, storage, place, size, e);
+    if (r < 0) {
+        drop_fd(&v->lock);
+        v->state = NULL;
+    }
+    return err_wrap(e, r, "storage.driver: a btrfs in %s/%s", state, image_name);
+}
+
+void volume_done(struct volume *v)
+{
+    char place[PATH_MAX];
+
+    if (!v->state)
+        return;
+    snprintf(place, sizeof place, "%s/storage", v->state);
+    umount2(place, MNT_DETACH);
+    drop_fd(&v->lock);
+    v->state = NULL;
+}
