@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "api/inside.h"
+#include "api/keep_body.h"
 #include "api/route.h"
 #include "control/images.h"
 #include "json/reader.h"
@@ -317,24 +318,9 @@ static int check_magic(struct str data, struct err *e)
 
 static int take_piece(struct operation *o, struct str data, struct err *e)
 {
-    uint64_t max = o->call->api->config->images.max_bytes;
-    ssize_t n;
-
     if (o->size == 0 && check_magic(data, e) < 0)
         return -(int)e->code;
-    if (data.n > max - o->size)
-        return err_set(e, ERR_TOO_BIG, "the archive has more than %llu bytes, images.max_bytes",
-                       (unsigned long long)max);
-    while (data.n) {
-        n = write(o->import.fd, data.p, data.n);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_sys(e, "keeping the archive");
-        o->size += (uint64_t)n;
-        data = (struct str){ data.p + n, data.n - (size_t)n };
-    }
-    return 0;
+    return keep_body(o->import.fd, &o->size, o->call->api->config->images.max_bytes, data, e);
 }
 
 static void on_body(struct http_exchange *x, struct str data)

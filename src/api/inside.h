@@ -39,6 +39,9 @@ struct api {
     void *user;
 };
 
+/* A struct snapshot_record; a call_write_fn. */
+void snapshot_write(struct json_writer *w, const void *what);
+
 struct sandbox_shown {
     const struct sandbox_record *record;
     int64_t expires_ns;

@@ -34,7 +34,7 @@ static const struct {
     { "limit", "integer", "At most that many." },
     { "mode", "string", "Octal permissions." },
     { "n", "integer", "A process's number in its sandbox." },
-    { "name", "string", "What a host is called, or an image shall be." },
+    { "name", "string", "What a host is called, or an image or a snapshot shall be." },
     { "path", "string", "From /, inside the sandbox." },
     { "platform", "string", "OS/ARCHITECTURE[/VARIANT] of an archive for several." },
     { "port", "integer", "Of the sandbox's own loopback, from 1 to 65535." },
@@ -48,6 +48,7 @@ static const struct {
     { "sync", "string", "no: leave a mirrored workspace as it is; force: overwrite." },
     { "tail", "integer", "Only that many of the last lines." },
     { "user", "string", "Whose rights count: a name, UID or UID:GID; root's without." },
+    { "without_image", "boolean", "Leave out the layers of the image that it stands on." },
     { "wait", "integer", "Seconds to wait for news." },
 };
 

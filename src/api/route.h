@@ -43,8 +43,8 @@ struct route {
 extern const struct route routes_sandboxes[], routes_run[], routes_processes[], routes_files[],
     routes_events[], routes_profiles[], routes_hosts[], routes_images[], routes_expire[],
     routes_tokens[], routes_sync[], routes_egress[], routes_egress_log[], routes_peers[],
-    routes_approvals[], routes_trust[], routes_snapshots[], routes_meta[], routes_mcp[],
-    routes_ports[], routes_ssh[];
+    routes_approvals[], routes_trust[], routes_snapshots[], routes_snapshot_files[], routes_meta[],
+    routes_mcp[], routes_ports[], routes_ssh[];
 extern const struct route *const route_tables[]; /* ended by NULL */
 
 /* Whether the route takes a parameter of that name. */

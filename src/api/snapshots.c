@@ -44,7 +44,7 @@ static int64_t count_words(struct str text)
     return n;
 }
 
-static void write_one(struct json_writer *w, const void *what)
+void snapshot_write(struct json_writer *w, const void *what)
 {
     const struct snapshot_record *r = what;
 
@@ -117,7 +117,7 @@ static void write_all(struct json_writer *w, const void *what)
     json_key(w, STR("snapshots"));
     json_begin_array(w);
     for (size_t i = 0; i < all->n; i++)
-        write_one(w, &all->p[i]->record);
+        snapshot_write(w, &all->p[i]->record);
     json_end_array(w);
     json_end_object(w);
 }
@@ -144,7 +144,7 @@ static void get(struct call *c)
     const struct snapshot *s = find(c);
 
     if (s)
-        call_answer(c, 200, write_one, &s->record);
+        call_answer(c, 200, snapshot_write, &s->record);
 }
 
 struct deletion {
@@ -208,7 +208,7 @@ static void taken(struct snapshot_op *op, int r, const struct err *e)
     if (r < 0)
         call_fail(c, e);
     else
-        call_answer(c, 201, write_one, &op->snapshot->record);
+        call_answer(c, 201, snapshot_write, &op->snapshot->record);
     call_unref(c);
 }
 

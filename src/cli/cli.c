@@ -30,6 +30,8 @@ const struct verb *const cli_verbs[] = {
     &verb_snapshots_list,
     &verb_snapshots_get,
     &verb_snapshots_delete,
+    &verb_snapshots_export,
+    &verb_snapshots_import,
     &verb_restore,
     &verb_fork,
     &verb_diff,

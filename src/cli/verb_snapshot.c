@@ -17,7 +17,7 @@ static const struct column columns[] = {
     COLUMN("LABELS", "labels", .alone = true),
     COLUMN("CREATED", "created_at", .show = show_age),
 };
-static const struct kind kind = { "snapshots", "snapshot_id", columns, COUNT_OF(columns) };
+const struct kind kind_snapshot = { "snapshots", "snapshot_id", columns, COUNT_OF(columns) };
 
 /* --- snapshot --- */
 
@@ -49,7 +49,7 @@ static int run_snapshot(const struct verb *v, int argc, char **argv)
                                           .after = "/snapshot",
                                           .options = &o,
                                           .body = put_name,
-                                          .kind = &kind,
+                                          .kind = &kind_snapshot,
                                           .doing = "taking a snapshot" };
 
     return answer_simple(v, argc, argv, &simple);
@@ -80,7 +80,7 @@ const struct verb verb_snapshot = {
 static int run_list(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = {
-        .method = "GET", .before = "/v1/snapshots", .kind = &kind, .list = true
+        .method = "GET", .before = "/v1/snapshots", .kind = &kind_snapshot, .list = true
     };
 
     return answer_simple(v, argc, argv, &simple);
@@ -99,7 +99,7 @@ static int run_get(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = { .method = "GET",
                                           .before = "/v1/snapshots/",
-                                          .kind = &kind };
+                                          .kind = &kind_snapshot };
 
     return answer_simple(v, argc, argv, &simple);
 }
@@ -121,7 +121,7 @@ const struct verb verb_snapshots_get = {
 static int run_delete(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = {
-        .method = "DELETE", .before = "/v1/snapshots/", .kind = &kind, .done = "deleted"
+        .method = "DELETE", .before = "/v1/snapshots/", .kind = &kind_snapshot, .done = "deleted"
     };
 
     return answer_simple(v, argc, argv, &simple);

@@ -167,7 +167,6 @@ int images_find(struct control *c, struct str name, const struct image **ret, st
 /* --- who uses what --- */
 
 struct use {
-    const char *layer;
     const struct image *image;
     size_t n;
     char one[ID_MAX];
@@ -183,9 +182,9 @@ static bool is_among(const struct json_strs *layers, const char *layer)
 
 static void count_use(struct use *u, const struct base *b, const char *id)
 {
-    bool uses = u->layer && is_among(&b->layers, u->layer);
+    bool uses = false;
 
-    for (size_t i = 0; u->image && !uses && i < u->image->layers.n; i++)
+    for (size_t i = 0; !uses && i < u->image->layers.n; i++)
         uses = is_among(&b->layers, u->image->layers.p[i]);
     if (!uses)
         return;
@@ -245,12 +244,12 @@ static bool is_being_made(struct images *x, const char *layer)
 
 bool layer_is_used(struct images *x, const char *name)
 {
-    struct use u = { .layer = name };
+    return is_named(x, name) || is_being_made(x, name) || layer_used(x->control, name);
+}
 
-    if (is_named(x, name) || is_being_made(x, name))
-        return true;
-    count_users(x->control, &u);
-    return u.n > 0;
+bool images_have(struct control *c, const char *layer)
+{
+    return layer_find(c->images, layer);
 }
 
 void event_fill(struct event_record *v, const struct caller *who, const char *type,

@@ -41,6 +41,9 @@ const struct image *images_next(struct control *c, const struct image *after); /
 /* Live sandboxes and snapshots that stand on one of its layers: how many, and the id of one. */
 size_t image_users(struct control *c, const struct image *im, char ret_one[static ID_MAX]);
 
+/* Whether a layer is whole on disk and on record. */
+bool images_have(struct control *c, const char *layer);
+
 /* An operation that takes its time; a member of its owner. */
 struct image_op;
 typedef void image_op_fn(struct image_op *op, int r, const struct err *e);

@@ -29,6 +29,7 @@ void sandbox_unref(struct sandbox *s)
         s->ops->box_free(s->box);
     index_remove(&s->control->index, &s->entry);
     layers_unref(s->control, &s->facts.layers);
+    layers_unref(s->control, &s->facts.base.layers);
     if (s->facts.has_paused)
         layer_unref(s->control, s->facts.paused.layer);
     owner_leave(&s->control->owners, s->owner);
@@ -117,6 +118,7 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
     index_add(&c->index, &s->entry);
     s->owner = owner_join(&c->owners, s->record.owner);
     layers_ref(c, &s->facts.layers);
+    layers_ref(c, &s->facts.base.layers);
     if (s->facts.has_paused)
         layer_ref(c, s->facts.paused.layer);
     count_failed(s, false, s->record.state == SANDBOX_FAILED);
@@ -153,6 +155,8 @@ int sandbox_take_base(struct sandbox *s, const struct base *b, struct err *e)
 {
     int r = base_copy(b, &s->arena, &s->facts.base, e);
 
+    if (r >= 0)
+        layers_ref(s->control, &s->facts.base.layers);
     s->facts.has_image = s->facts.base.ref;
     return r < 0 ? r : base_for_box(&s->facts.base, &s->arena, &s->image, e);
 }

@@ -11,7 +11,7 @@ enum { SNAPSHOT_ARENA_MAX = 512 << 10 };
 
 /* --- in memory --- */
 
-static void snapshot_free(struct snapshot *s)
+void snapshot_free(struct snapshot *s)
 {
     if (!s)
         return;
@@ -83,7 +83,7 @@ static bool copy_texts(struct snapshot *s)
            copy_text(&s->arena, &r->config);
 }
 
-static int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct err *e)
+int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct err *e)
 {
     struct snapshot *s = calloc(1, sizeof *s);
     int x;
@@ -103,10 +103,11 @@ static int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, 
     return 0;
 }
 
-static void keep(struct control *c, struct snapshot *s)
+void snapshot_keep(struct control *c, struct snapshot *s)
 {
     index_add(&c->snapshots, &s->entry);
     layers_ref(c, &s->layers);
+    layers_ref(c, &s->base.layers);
 }
 
 int snapshots_load(struct control *c, struct err *e)
@@ -121,7 +122,7 @@ int snapshots_load(struct control *c, struct err *e)
 
         r = snapshot_new(&q.snapshots[i], &s, e);
         if (r >= 0)
-            keep(c, s);
+            snapshot_keep(c, s);
     }
     arena_done(&q.arena);
     return r;
@@ -209,7 +210,7 @@ static void told(struct change *ch, int r, const struct err *e)
     hook_point("snapshot.told");
     if (r >= 0) {
         op->snapshot = op->new_;
-        keep(op->sandbox_->control, take_ptr(op->new_));
+        snapshot_keep(op->sandbox_->control, take_ptr(op->new_));
     } else {
         snapshot_free(take_ptr(op->new_));
     }
@@ -286,11 +287,11 @@ static void count(struct index_entry *v, void *user)
     t->n += strcmp(container_of(v, struct snapshot, entry)->record.owner, t->owner) == 0;
 }
 
-static int check_quota(const struct sandbox *s, struct err *e)
+int snapshot_check_quota(struct control *c, const char *owner, struct err *e)
 {
-    struct tally t = { .owner = s->record.owner };
+    struct tally t = { .owner = owner };
 
-    index_each(&s->control->snapshots, count, &t);
+    index_each(&c->snapshots, count, &t);
     return t.n < SNAPSHOTS_PER_OWNER
                ? 0
                : err_set(e, ERR_QUOTA, "%s has %zu snapshots, as many as one owner may have",
@@ -302,7 +303,7 @@ static void put_on_record(struct snapshot_op *op)
     struct sandbox *s = op->sandbox_;
     struct change *ch;
     struct err e;
-    int r = check_quota(s, &e);
+    int r = snapshot_check_quota(s->control, s->record.owner, &e);
 
     if (r >= 0)
         r = make_record(op, &op->flatten_.stack, &e);
@@ -373,6 +374,7 @@ static void removed(struct store_txn *t, int r, const struct err *e)
     if (r >= 0 && s) {
         index_remove(&c->snapshots, &s->entry);
         layers_unref(c, &s->layers);
+        layers_unref(c, &s->base.layers);
         snapshot_free(s);
     }
     op->done(op, r, e);

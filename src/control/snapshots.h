@@ -70,6 +70,57 @@ struct diff_op {
 };
 void sandbox_diff(struct sandbox *s, struct diff_op *op);
 
+/* As one file, to be kept or moved (layers/archive.h); it is the owner's once it is done. */
+struct export_op {
+    const struct caller *caller;
+    const char *id;    /* the snapshot's */
+    bool without_base; /* the image's layers are left out: whoever imports it has them */
+    int file;
+    void (*done)(struct export_op *op, int r, const struct err *e);
+    struct control *control_;
+    struct arena arena_;
+    struct json_strs layers_, base_; /* held */
+    char measures_[LAYERS_STACK_MAX][RECORD_DIGEST_MAX];
+    size_t n_;
+    struct keeper_job job_;
+    struct loop_later later_;
+    int r_;
+    struct err err_;
+};
+/* It cannot be cancelled: the owner stays until done. */
+void snapshot_export(struct control *c, const struct snapshot *s, struct export_op *op);
+
+/* A new snapshot, the caller's, of such a file. -ERR_INVALID: it is none, or damaged;
+ * -ERR_NOT_FOUND where it was exported without the image's layers, and they are not here. */
+struct import_op {
+    const struct caller *caller;
+    const char *name;                /* NULL: what the file says */
+    int file;                        /* from its start; the owner's */
+    const struct snapshot *snapshot; /* out; borrowed until the next turn of the loop */
+    void (*done)(struct import_op *op, int r, const struct err *e);
+    struct control *control_;
+    struct arena arena_;
+    int text_; /* of the manifest */
+    struct manifest *manifest_;
+    struct json_strs names_; /* of its layers here; held */
+    struct snapshot *new_;
+    struct keeper_job job_;
+    struct store_txn txn_;
+    struct event_record event_;
+    struct loop_later later_;
+    int r_;
+    struct err err_;
+};
+void snapshot_import(struct control *c, struct import_op *op);
+
+/* --- for this module --- */
+
+int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct err *e);
+void snapshot_free(struct snapshot *s);
+void snapshot_keep(struct control *c, struct snapshot *s); /* it is on disk */
+/* -ERR_QUOTA */
+int snapshot_check_quota(struct control *c, const char *owner, struct err *e);
+
 /* Several sandboxes that begin with what this one has written, each its own: as by create. */
 enum { FORK_MAX = 100 };
 struct fork_op {

@@ -57,7 +57,7 @@ static bool is_acl(const char *name)
 }
 
 /* overlayfs keeps "user.overlay.x" of a program as "user.overlay.overlay.x". */
-static bool is_wanted(const char *name)
+bool attributes_wanted(const char *name)
 {
     static const char own[] = "user.overlay.";
 
@@ -92,9 +92,32 @@ int attributes_copy_extended(const struct owners *o, int from, int to, struct er
     if (n < 0)
         return errno == ENOTSUP ? 0 : err_sys(e, "listing attributes");
     for (const char *at = names; at < names + n && r >= 0; at += strlen(at) + 1)
-        if (is_wanted(at))
+        if (attributes_wanted(at))
             r = copy_one(o, from, to, at, e);
     return r;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int attributes_list(int fd, struct attribute_names *ret, struct err *e)
+{
+    ssize_t n = flistxattr(fd, ret->text, sizeof ret->text);
+
+    ret->n = 0;
+    if (n < 0)
+        return errno == ENOTSUP ? 0 : err_sys(e, "listing attributes");
+    for (const char *at = ret->text; at < ret->text + n; at += strlen(at) + 1) {
+        if (!attributes_wanted(at))
+            continue;
+        if (ret->n == COUNT_OF(ret->p))
+            return err_set(e, ERR_TOO_BIG, "more than %zu extended attributes", COUNT_OF(ret->p));
+        ret->p[ret->n++] = at;
+    }
+    qsort(ret->p, ret->n, sizeof *ret->p, by_name);
+    return 0;
 }
 
 int attributes_clear_extended(int fd, struct err *e)
@@ -103,7 +126,7 @@ int attributes_clear_extended(int fd, struct err *e)
     ssize_t n = flistxattr(fd, names, sizeof names);
 
     for (const char *at = names; n > 0 && at < names + n; at += strlen(at) + 1)
-        if (is_wanted(at) && fremovexattr(fd, at) < 0 && errno != ENODATA)
+        if (attributes_wanted(at) && fremovexattr(fd, at) < 0 && errno != ENODATA)
             return err_sys(e, "taking the attribute %.100s away", at);
     return 0;
 }

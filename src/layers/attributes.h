@@ -31,4 +31,13 @@ int attributes_set(const struct owners *o, int fd, const struct stat *st, struct
 int attributes_set_at(const struct owners *o, int dir, const char *name, const struct stat *st,
                       struct err *e);
 
+/* Those of a file that a layer keeps, in the order of their names. */
+struct attribute_names {
+    char text[65536]; /* XATTR_LIST_MAX */
+    const char *p[4096];
+    size_t n;
+};
+int attributes_list(int fd, struct attribute_names *ret, struct err *e);
+bool attributes_wanted(const char *name);
+
 #endif

@@ -15,7 +15,8 @@ static const struct kind {
     bool boxed;   /* needs a box's */
     bool boxes;   /* `below` are boxes */
     bool waits;   /* for GO */
-    bool against; /* takes a second stack */
+    bool against; /* takes a second stack … */
+    bool paired;  /* … as high as the first */
     uint32_t flags;
 } kinds[LAYERS_KIND_COUNT_] = {
     [LAYERS_LIST] = { 0 },
@@ -30,6 +31,9 @@ static const struct kind {
                          .flags = LAYERS_KEEP },
     [LAYERS_DIFF] = { .fds = 2 },
     [LAYERS_COMPARE] = { .fds = 2, .against = true },
+    [LAYERS_EXPORT] = { .fds = 2, .against = true, .paired = true },
+    [LAYERS_MANIFEST] = { .fds = 2 },
+    [LAYERS_IMPORT] = { .fds = 1, .against = true, .paired = true },
     [LAYERS_FLATTEN] = { .named = true },
     [LAYERS_TAKE] = { .named = true, .boxed = true },
     [LAYERS_CLEAR] = { .boxes = true },
@@ -106,6 +110,8 @@ int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, st
         return r;
     if (job->n_against && !k->against)
         return err_set(e, ERR_INVALID, "two stacks for a job that takes one");
+    if (k->paired && job->n_against != job->n_below)
+        return err_set(e, ERR_INVALID, "layers without measures");
     if (n_fds != k->fds && !(n_fds == 0 && k->fewer && job->box[0]))
         return err_set(e, ERR_INVALID, "%zu descriptors for a job that takes %zu", n_fds, k->fds);
     return 0;

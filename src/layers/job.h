@@ -44,6 +44,11 @@ enum layers_kind {
     LAYERS_DIFF,     /* descriptors: the same, and a file for what has changed against `below`:
                         records as changes.h has them */
     LAYERS_COMPARE,  /* the same, for what it shows beside what `against` shows */
+    LAYERS_EXPORT,   /* descriptors: a file to write (layers/archive.h), its manifest; `below` go
+                        into it, and `against` are their measures, with '-' for ':' */
+    LAYERS_MANIFEST, /* descriptors: such a file, and where its manifest shall go */
+    LAYERS_IMPORT,   /* such a file's layers under the names of `below`; images' must be here
+                        already, and are read past; `against` as above */
     LAYERS_FLATTEN,  /* job.name becomes what `below` shows, with nothing below that */
     LAYERS_TAKE,     /* what job.box, in which nothing runs any more, has on disk becomes job.name,
                         unless that is there; then nothing of the box is on disk */
@@ -77,7 +82,7 @@ struct layers_job {
     uint64_t free_min;               /* bytes that it leaves free on the disk */
     uint64_t n_below;                /* layers that it is about, uppermost first */
     char below[LAYERS_STACK_MAX][LAYER_NAME_MAX];
-    uint64_t n_against; /* COMPARE: a stack as it was */
+    uint64_t n_against; /* a stack as it was; or as the kind says */
     char against[LAYERS_STACK_MAX][LAYER_NAME_MAX];
 };
 

@@ -31,12 +31,13 @@ static const uint64_t kept_caps =
     CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_FOWNER) | CAP_BIT(CAP_FSETID);
 
 static keeper_job_fn *const jobs[LAYERS_KIND_COUNT_] = {
-    [LAYERS_LIST] = keeper_list,       [LAYERS_SWEEP] = keeper_sweep,
-    [LAYERS_REMOVE] = keeper_remove,   [LAYERS_UNPACK] = keeper_unpack,
-    [LAYERS_MEASURE] = keeper_measure, [LAYERS_CAPTURE] = keeper_capture,
-    [LAYERS_DIFF] = keeper_diff,       [LAYERS_FLATTEN] = keeper_flatten,
-    [LAYERS_COMPARE] = keeper_compare, [LAYERS_TAKE] = keeper_take,
-    [LAYERS_CLEAR] = keeper_clear,
+    [LAYERS_LIST] = keeper_list,         [LAYERS_SWEEP] = keeper_sweep,
+    [LAYERS_REMOVE] = keeper_remove,     [LAYERS_UNPACK] = keeper_unpack,
+    [LAYERS_MEASURE] = keeper_measure,   [LAYERS_CAPTURE] = keeper_capture,
+    [LAYERS_DIFF] = keeper_diff,         [LAYERS_FLATTEN] = keeper_flatten,
+    [LAYERS_COMPARE] = keeper_compare,   [LAYERS_EXPORT] = keeper_export,
+    [LAYERS_MANIFEST] = keeper_manifest, [LAYERS_IMPORT] = keeper_import,
+    [LAYERS_TAKE] = keeper_take,         [LAYERS_CLEAR] = keeper_clear,
 };
 
 /* --- saying --- */
@@ -177,6 +178,11 @@ static int work(struct keeper *k, struct err *e)
     return r < 0 ? r : jobs[k->job.kind](k, e);
 }
 
+static bool reads_archive(uint32_t kind)
+{
+    return kind == LAYERS_UNPACK || kind == LAYERS_MANIFEST || kind == LAYERS_IMPORT;
+}
+
 int keeper_run(int sock, int storage)
 {
     static struct keeper k;
@@ -197,7 +203,7 @@ int keeper_run(int sock, int storage)
         r = become_owner(&k, e);
     if (r >= 0)
         r = place_fds(&k, sock, storage, &got, e);
-    if (r >= 0 && k.job.kind == LAYERS_UNPACK)
+    if (r >= 0 && reads_archive(k.job.kind))
         r = keeper_unpack_prepare(&k, e);
     if (r >= 0)
         r = work(&k, e);

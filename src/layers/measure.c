@@ -1,6 +1,7 @@
 #include "layers/measure.h"
 
 #include <fcntl.h>
+#include <linux/limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,8 +12,11 @@
 #include "base/own.h"
 #include "crypto/encode.h"
 #include "crypto/hash.h"
+#include "layers/attributes.h"
 #include "tree/at.h"
 #include "tree/walk.h"
+
+#define OPAQUE "user.overlay.opaque"
 
 struct measuring {
     struct walk walk;
@@ -93,9 +97,30 @@ static int hash_link(struct crypto_sha256 *h, int dir, const char *name, struct 
 static void hash_opaque(struct crypto_sha256 *h, int fd)
 {
     char value[16];
-    ssize_t n = fgetxattr(fd, "user.overlay.opaque", value, sizeof value);
+    ssize_t n = fgetxattr(fd, OPAQUE, value, sizeof value);
 
     crypto_sha256_add(h, (struct str){ value, n > 0 ? (size_t)n : 0 });
+}
+
+/* The others, where there are any. */
+static int hash_extended(struct crypto_sha256 *h, int fd, struct err *e)
+{
+    static struct attribute_names names;
+    static char value[XATTR_SIZE_MAX];
+    int r = attributes_list(fd, &names, e);
+
+    for (size_t i = 0; r >= 0 && i < names.n; i++) {
+        ssize_t n;
+
+        if (strcmp(names.p[i], OPAQUE) == 0)
+            continue;
+        n = fgetxattr(fd, names.p[i], value, sizeof value);
+        if (n < 0)
+            return err_sys(e, "reading the attribute %.100s", names.p[i]);
+        hash_text(h, names.p[i]);
+        crypto_sha256_add(h, (struct str){ value, (size_t)n });
+    }
+    return r;
 }
 
 /* *ret_fd: of a directory, opened; else -1. */
@@ -111,11 +136,14 @@ static int hash_kind(struct measuring *m, struct crypto_sha256 *h, int dir, cons
     fd = at_open(dir, name, O_RDONLY | O_NOFOLLOW | (S_ISDIR(mode) ? O_DIRECTORY : 0), 0);
     if (fd < 0)
         return at_error(e, "opening it");
-    if (S_ISREG(mode))
-        return hash_content(m, h, fd, e);
+    if (S_ISREG(mode)) {
+        int r = hash_content(m, h, fd, e);
+
+        return r < 0 ? r : hash_extended(h, fd, e);
+    }
     hash_opaque(h, fd);
     *ret_fd = take_fd(&fd);
-    return 0;
+    return hash_extended(h, *ret_fd, e);
 }
 
 static int measure_one(struct measuring *m, const char *name, struct err *e)
@@ -162,7 +190,7 @@ static int measure_root(struct measuring *m, int dir, struct err *e)
     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
     unsigned char digest[CRYPTO_SHA256_SIZE];
     struct stat st;
-    int fd;
+    int fd, r;
 
     if (fstat(dir, &st) < 0)
         return err_sys(e, "looking at it");
@@ -172,9 +200,13 @@ static int measure_root(struct measuring *m, int dir, struct err *e)
     hash_text(&h, ".");
     hash_stat(&h, &st);
     hash_opaque(&h, fd);
+    r = hash_extended(&h, fd, e);
     crypto_sha256_end(&h, digest);
     add_up(m->sum, digest);
-    return walk_enter(&m->walk, fd, ".", e);
+    if (r >= 0)
+        return walk_enter(&m->walk, fd, ".", e);
+    drop_fd(&fd);
+    return r;
 }
 
 static void write_digest(struct measuring *m)

@@ -1,0 +1,201 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "cli/answer.h"
+#include "cli/progress.h"
+#include "cli/verbs.h"
+
+/* --- export --- */
+
+struct export_options {
+    struct common common;
+    bool without;
+};
+
+static const struct option_spec export_options[] = {
+    { "without-image", 0, NULL, "leave out the layers of the image that it stands on",
+      .kind = OPTION_FLAG, .at = offsetof(struct export_options, without) },
+};
+
+/* A file of that name is whole, or what it was before. */
+struct target {
+    const char *path;
+    char partial[4096];
+    int fd;
+};
+
+static int target_open(struct target *t, const char *path, struct err *e)
+{
+    t->path = path;
+    t->fd = STDOUT_FILENO;
+    t->partial[0] = '\0';
+    if (strcmp(path, "-") == 0)
+        return 0;
+    if (snprintf(t->partial, sizeof t->partial, "%s.partial", path) >= (int)sizeof t->partial)
+        return err_set(e, ERR_INVALID, "the name is too long");
+    t->fd = open(t->partial, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return t->fd < 0 ? err_sys(e, "%s", t->partial) : 0;
+}
+
+static int target_publish(struct target *t, struct err *e)
+{
+    if (!t->partial[0])
+        return 0;
+    if (fsync(t->fd) < 0 || rename(t->partial, t->path) < 0)
+        return err_sys(e, "%s", t->path);
+    t->partial[0] = '\0';
+    return 0;
+}
+
+static void target_done(struct target *t)
+{
+    if (t->partial[0])
+        (void)unlink(t->partial);
+    if (t->fd > STDERR_FILENO)
+        close(t->fd);
+}
+
+static int put_piece(int fd, struct str data, struct err *e)
+{
+    while (data.n) {
+        ssize_t n = write(fd, data.p, data.n);
+
+        if (n < 0 && errno != EINTR)
+            return err_sys(e, "writing the file");
+        data = (struct str){ data.p + (n < 0 ? 0 : n), data.n - (n < 0 ? 0 : (size_t)n) };
+    }
+    return 0;
+}
+
+static int receive(struct call *c, struct target *t)
+{
+    struct str piece;
+    struct err e;
+    int status = call_open(c);
+
+    while (status == 0 && call_next(c, &piece, &status) > 0) {
+        progress_moved(piece.n);
+        if (put_piece(t->fd, piece, &e) < 0)
+            status = call_failed(c, &e);
+    }
+    if (status == 0 && target_publish(t, &e) < 0)
+        status = call_failed(c, &e);
+    return status;
+}
+
+static int run_export(const struct verb *v, int argc, char **argv)
+{
+    struct export_options o = { 0 };
+    AUTO(target_done) struct target t = { .fd = -1 };
+    AUTO(call_done) struct call c;
+    struct err e;
+    int status;
+
+    call_init(&c, v, &o.common, "GET");
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    if (strcmp(argv[1], "-") == 0 && isatty(STDOUT_FILENO) == 1)
+        return verb_misused(v, "'-' writes the file to stdout, which is a terminal");
+    if (target_open(&t, argv[1], &e) < 0)
+        return call_failed(&c, &e);
+    call_path(&c, "/v1/snapshots/%s/export", argv[0]);
+    call_query(&c, "without_image", o.without ? "true" : NULL);
+    c.doing = "exporting";
+    c.patience = 0;
+    return receive(&c, &t);
+}
+
+const struct verb verb_snapshots_export = {
+    .name = "snapshots export",
+    .arguments = "SNAPSHOT FILE|-",
+    .summary = "write a snapshot to a file, to keep it or to move it to another machine",
+    .text =
+        "The file holds every byte and attribute, packed with zstd, and what the snapshot was "
+        "taken of; the\n"
+        "layers of a stored image that it stands on go along. It is whole, or it is not there.\n"
+        "\n"
+        "  sandboxer snapshots export before-upgrade before-upgrade.snapshot\n"
+        "  sandboxer snapshots export before-upgrade - | ssh other sandboxer snapshots import -\n",
+    .options = export_options,
+    .n_options = COUNT_OF(export_options),
+    .run = run_export,
+    .flags = VERB_REMOTE,
+    .min_arguments = 2,
+    .max_arguments = 2,
+    .complete = COMPLETE_SNAPSHOT,
+};
+
+/* --- import --- */
+
+struct import_options {
+    struct common common;
+    const char *name;
+};
+
+static const struct option_spec import_options[] = {
+    { "name", 0, "NAME", "what to call it; default: as it was called", .kind = OPTION_TEXT,
+      .at = offsetof(struct import_options, name) },
+};
+
+/* An http_client_more_fn. */
+static int send_some(void *user, char *out, size_t cap, struct err *e)
+{
+    const int *fd = user;
+    ssize_t n;
+
+    do
+        n = read(*fd, out, cap);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? err_sys(e, "reading the file") : (int)n;
+}
+
+static int run_import(const struct verb *v, int argc, char **argv)
+{
+    struct import_options o = { 0 };
+    AUTO_CLOSE int file = -1;
+    AUTO(call_done) struct call c;
+    struct err e;
+    int status, fd = STDIN_FILENO;
+
+    call_init(&c, v, &o.common, "POST");
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    if (strcmp(argv[0], "-") != 0) {
+        fd = file = open(argv[0], O_RDONLY | O_CLOEXEC);
+        if (fd < 0) {
+            (void)err_sys(&e, "%s", argv[0]);
+            return call_failed(&c, &e);
+        }
+    }
+    call_path(&c, "/v1/snapshots/import");
+    call_query(&c, "name", o.name);
+    call_field(&c, "Content-Type", "application/zstd");
+    c.more = send_some;
+    c.more_user = &fd;
+    c.doing = "importing";
+    c.patience = 0;
+    status = call_run(&c);
+    return status ? status : answer_record(&c, c.answer, &kind_snapshot);
+}
+
+const struct verb verb_snapshots_import = {
+    .name = "snapshots import",
+    .arguments = "FILE|-",
+    .summary = "make a snapshot of a file that 'snapshots export' has written",
+    .text = "All of it is checked before there is a snapshot. Layers of an image that is here "
+            "already are not\n"
+            "kept twice; a file that was written without them needs that image.\n"
+            "\n"
+            "  sandboxer snapshots import before-upgrade.snapshot\n",
+    .options = import_options,
+    .n_options = COUNT_OF(import_options),
+    .run = run_import,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_FILE,
+};

@@ -1,0 +1,149 @@
+/* A snapshot as one file: its layers are measured, then packed behind a manifest that says so. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "control/manifest.h"
+#include "control/plane.h"
+#include "oci/reference.h"
+
+static void next(struct export_op *op);
+
+static size_t count(const struct export_op *op)
+{
+    return op->layers_.n + op->base_.n;
+}
+
+static const char *layer(const struct export_op *op, size_t i)
+{
+    return i < op->layers_.n ? op->layers_.p[i] : op->base_.p[i - op->layers_.n];
+}
+
+static void on_later(struct loop_later *l)
+{
+    struct export_op *op = container_of(l, struct export_op, later_);
+
+    layers_unref(op->control_, &op->layers_);
+    layers_unref(op->control_, &op->base_);
+    if (op->r_ < 0)
+        drop_fd(&op->file);
+    arena_done(&op->arena_);
+    op->done(op, op->r_, op->r_ < 0 ? &op->err_ : NULL);
+}
+
+static void finish(struct export_op *op, int r, const struct err *e)
+{
+    op->r_ = r;
+    if (r < 0)
+        op->err_ = *e;
+    loop_later(op->control_->loop, &op->later_, on_later, NULL);
+}
+
+static void exported(struct keeper_job *j, int r, const struct err *e,
+                     const struct layers_said *said)
+{
+    (void)said;
+    finish(container_of(j, struct export_op, job_), r, e);
+}
+
+static void measured(struct keeper_job *j, int r, const struct err *e,
+                     const struct layers_said *said)
+{
+    struct export_op *op = container_of(j, struct export_op, job_);
+
+    if (r < 0) {
+        finish(op, r, e);
+        return;
+    }
+    str_copy(str_from(said->text), op->measures_[op->n_++], sizeof op->measures_[0]);
+    next(op);
+}
+
+static const struct keeper_events measuring = { .done = measured },
+                                  exporting = { .done = exported };
+
+static int write_manifest(struct export_op *op, int *ret, struct err *e)
+{
+    const struct snapshot *s = snapshot_find(op->control_, op->caller, str_from(op->id));
+    AUTO(buf_done) struct buf text = BUF_INIT(MANIFEST_MAX);
+    struct manifest_layer layers[LAYERS_STACK_MAX];
+    AUTO_CLOSE int fd = -1;
+    int r;
+
+    if (!s || s->layers.n != op->layers_.n || s->base.layers.n != op->base_.n)
+        return err_set(e, ERR_CONFLICT, "the snapshot was deleted meanwhile");
+    for (size_t i = 0; i < count(op); i++)
+        layers[i] = (struct manifest_layer){ .measure = op->measures_[i],
+                                             .image = i < op->layers_.n ? NULL : layer(op, i),
+                                             .left_out = i >= op->layers_.n && op->without_base };
+    r = manifest_write(s, layers, &text, e);
+    fd = r < 0 ? -1 : control_scratch(op->control_, e);
+    if (r < 0 || fd < 0)
+        return r < 0 ? r : fd;
+    if (pwrite(fd, text.p, text.n, 0) != (ssize_t)text.n)
+        return err_sys(e, "writing the manifest");
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+static int pack(struct export_op *op, struct err *e)
+{
+    size_t n = op->without_base ? op->layers_.n : count(op);
+    AUTO_CLOSE int manifest = -1;
+    struct layers_job job;
+    int r = write_manifest(op, &manifest, e);
+
+    if (r < 0)
+        return r;
+    op->file = control_scratch(op->control_, e);
+    if (op->file < 0)
+        return op->file;
+    layers_job_fill(&job, LAYERS_EXPORT, NULL);
+    for (size_t i = 0; i < n; i++) {
+        snprintf(job.below[i], LAYER_NAME_MAX, "%s", layer(op, i));
+        snprintf(job.against[i], LAYER_NAME_MAX, "sha256-%s", oci_digest_hex(op->measures_[i]).p);
+    }
+    job.n_below = job.n_against = n;
+    return keeper_start(op->control_, &op->job_, &exporting, &job,
+                        (const int[]){ op->file, manifest }, 2, e);
+}
+
+static void next(struct export_op *op)
+{
+    struct layers_job job;
+    struct err e;
+    int r;
+
+    if (op->n_ < count(op)) {
+        layers_job_fill(&job, LAYERS_MEASURE, layer(op, op->n_));
+        r = keeper_start(op->control_, &op->job_, &measuring, &job, NULL, 0, &e);
+    } else {
+        r = pack(op, &e);
+    }
+    if (r < 0)
+        finish(op, r, &e);
+}
+
+static struct json_strs copy_names(const struct json_strs *from, struct arena *a)
+{
+    const char **p = arena_array(a, from->n + 1, sizeof *p);
+
+    for (size_t i = 0; p && i < from->n; i++)
+        p[i] = arena_dup(a, str_from(from->p[i]));
+    if (!p)
+        abort(); /* a few names */
+    return (struct json_strs){ p, from->n };
+}
+
+void snapshot_export(struct control *c, const struct snapshot *s, struct export_op *op)
+{
+    op->control_ = c;
+    op->file = -1;
+    op->n_ = 0;
+    arena_init(&op->arena_, 64 << 10);
+    op->layers_ = copy_names(&s->layers, &op->arena_);
+    op->base_ = copy_names(&s->base.layers, &op->arena_);
+    layers_ref(c, &op->layers_);
+    layers_ref(c, &op->base_);
+    next(op);
+}

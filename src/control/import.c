@@ -1,0 +1,273 @@
+/* A snapshot out of a file that anybody may have made. What it says of itself is read and checked
+ * first; then its layers are made under new names, measured, and only when all of it was right is
+ * the snapshot on record. What was made until something went wrong is removed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hook.h"
+#include "control/images_inside.h"
+#include "control/manifest.h"
+#include "control/plane.h"
+
+enum { IMPORT_ARENA_MAX = 16 << 20 };
+
+static void on_later(struct loop_later *l)
+{
+    struct import_op *op = container_of(l, struct import_op, later_);
+
+    layers_unref(op->control_, &op->names_); /* a snapshot holds them, or nobody does */
+    drop_fd(&op->text_);
+    op->done(op, op->r_, op->r_ < 0 ? &op->err_ : NULL);
+    arena_done(&op->arena_);
+}
+
+static void finish(struct import_op *op, int r, const struct err *e)
+{
+    op->r_ = r;
+    if (r < 0)
+        op->err_ = *e;
+    loop_later(op->control_->loop, &op->later_, on_later, NULL);
+}
+
+/* --- on record --- */
+
+static void stored(struct store_txn *t, int r, const struct err *e)
+{
+    struct import_op *op = container_of(t, struct import_op, txn_);
+
+    op->control_->changes--;
+    if (r >= 0) {
+        op->event_.seq = t->first_seq;
+        control_publish(op->control_, &op->event_);
+        op->snapshot = op->new_;
+        snapshot_keep(op->control_, take_ptr(op->new_));
+    } else {
+        snapshot_free(take_ptr(op->new_));
+    }
+    finish(op, r, e);
+}
+
+/* The file's labels, but for those that the caller's token puts on everything. */
+static int join_labels(struct import_op *op, struct json_map *ret, struct err *e)
+{
+    const struct json_map *own = &op->caller->labels, *said = &op->manifest_->labels;
+    struct json_pair *all = arena_array(&op->arena_, own->n + said->n + 1, sizeof *all);
+    size_t n = 0;
+
+    if (!all)
+        return err_set(e, ERR_TOO_BIG, "labels: too many");
+    for (size_t i = 0; i < own->n; i++)
+        all[n++] = own->p[i];
+    for (size_t i = 0; i < said->n; i++) {
+        size_t k = 0;
+
+        while (k < own->n && strcmp(own->p[k].key, said->p[i].key) != 0)
+            k++;
+        if (k == own->n)
+            all[n++] = said->p[i];
+    }
+    *ret = (struct json_map){ all, n };
+    return 0;
+}
+
+static bool is_image(const struct manifest *m, size_t i)
+{
+    const struct manifest_layer *l = m->layers.p;
+
+    return l[i].image && l[i].image[0];
+}
+
+static int fill_record(struct import_op *op, struct buf *layers, struct buf *base,
+                       struct buf *config, struct snapshot_record *ret, struct err *e)
+{
+    const struct manifest *m = op->manifest_;
+    const struct base b = { .config = m->config };
+    int r = base_write_config(&b, config, e);
+
+    for (size_t i = 0; r >= 0 && i < op->names_.n; i++) {
+        struct buf *to = is_image(m, i) ? base : layers;
+
+        r = buf_addf(to, "%s%s", to->n ? " " : "", op->names_.p[i]);
+    }
+    if (r < 0)
+        return r;
+    *ret = (struct snapshot_record){ .profile_version = m->profile_version,
+                                     .created_ns = clock_wall(),
+                                     .bytes = m->bytes,
+                                     .entries = m->entries,
+                                     .pause_ns = m->pause_ns,
+                                     .image = str_from(m->image ? m->image : ""),
+                                     .digest = str_from(m->digest ? m->digest : ""),
+                                     .layers = buf_str(layers),
+                                     .base = buf_str(base),
+                                     .config = buf_str(config) };
+    snprintf(ret->owner, sizeof ret->owner, "%s", op->caller->owner);
+    snprintf(ret->name, sizeof ret->name, "%s", op->name ? op->name : m->name ? m->name : "");
+    snprintf(ret->sandbox, sizeof ret->sandbox, "%s", m->sandbox);
+    snprintf(ret->profile, sizeof ret->profile, "%s", m->profile);
+    return id_make("snap_", ret->id, e);
+}
+
+static int make_record(struct import_op *op, struct err *e)
+{
+    AUTO(buf_done)
+    struct buf layers = BUF_INIT(8192),
+               base = BUF_INIT(8192), config = BUF_INIT(BASE_CONFIG_MAX);
+    struct snapshot_record record;
+    int r = fill_record(op, &layers, &base, &config, &record, e);
+
+    if (r >= 0)
+        r = join_labels(op, &record.labels, e);
+    if (r >= 0)
+        r = snapshot_check_quota(op->control_, record.owner, e);
+    return r < 0 ? r : snapshot_new(&record, &op->new_, e);
+}
+
+static void put_on_record(struct import_op *op)
+{
+    struct err e;
+    int r = make_record(op, &e);
+
+    if (r < 0) {
+        finish(op, r, &e);
+        return;
+    }
+    hook_point("import.record");
+    event_fill(&op->event_, op->caller, "snapshot.imported", op->new_->record.id);
+    op->control_->changes++;
+    store_txn_begin(&op->txn_, op->control_->store);
+    store_put_snapshot(&op->txn_, &op->new_->record);
+    store_add_event(&op->txn_, &op->event_);
+    store_commit(&op->txn_, stored);
+}
+
+/* --- its layers --- */
+
+static void imported(struct keeper_job *j, int r, const struct err *e,
+                     const struct layers_said *said)
+{
+    struct import_op *op = container_of(j, struct import_op, job_);
+
+    (void)said;
+    if (r < 0)
+        finish(op, r, e);
+    else
+        put_on_record(op);
+}
+
+static const struct keeper_events importing = { .done = imported };
+
+/* An image's layer that is here is that layer; else it is made as one of the snapshot's own, since
+ * nobody can say that it is what its name promises. */
+static int choose_name(struct import_op *op, size_t i, const char **ret, struct err *e)
+{
+    const struct manifest_layer *l = (const struct manifest_layer *)op->manifest_->layers.p + i;
+    char id[ID_MAX];
+    int r;
+
+    if (is_image(op->manifest_, i) && images_have(op->control_, l->image)) {
+        *ret = l->image;
+        return 0;
+    }
+    if (l->left_out)
+        return err_set(e, ERR_NOT_FOUND,
+                       "it was exported without its image, and that is not here: bring %.80s "
+                       "(%.19s…) first, with `sandboxer image pull`",
+                       op->manifest_->image, op->manifest_->digest ? op->manifest_->digest : "");
+    r = id_make("lay_", id, e);
+    *ret = r < 0 ? NULL : arena_dup(&op->arena_, str_from(id));
+    return r < 0 ? r : *ret ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
+}
+
+static int choose_names(struct import_op *op, struct err *e)
+{
+    size_t n = op->manifest_->layers.n;
+    const char **names = arena_array(&op->arena_, n, sizeof *names);
+    int r = names ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
+
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = choose_name(op, i, &names[i], e);
+    if (r < 0)
+        return r;
+    op->names_ = (struct json_strs){ names, n };
+    layers_ref(op->control_, &op->names_);
+    return 0;
+}
+
+static int unpack(struct import_op *op, struct err *e)
+{
+    const struct manifest_layer *l = op->manifest_->layers.p;
+    const struct config *config = op->control_->config;
+    struct layers_job job;
+
+    layers_job_fill(&job, LAYERS_IMPORT, NULL);
+    job.bytes_max = config->images.max_bytes;
+    job.free_min = config->images.free_min;
+    for (size_t i = 0; i < op->names_.n; i++) {
+        if (l[i].left_out)
+            continue;
+        snprintf(job.below[job.n_below++], LAYER_NAME_MAX, "%s", op->names_.p[i]);
+        snprintf(job.against[job.n_against++], LAYER_NAME_MAX, "sha256-%s",
+                 oci_digest_hex(l[i].measure).p);
+    }
+    if (lseek(op->file, 0, SEEK_SET) < 0)
+        return err_sys(e, "going back to the start of the file");
+    return keeper_start(op->control_, &op->job_, &importing, &job, &op->file, 1, e);
+}
+
+/* --- its manifest --- */
+
+static int read_manifest(struct import_op *op, struct err *e)
+{
+    char *room = arena_alloc(&op->arena_, MANIFEST_MAX);
+    ssize_t n = room ? pread(op->text_, room, MANIFEST_MAX, 0) : -1;
+
+    op->manifest_ = arena_alloc(&op->arena_, sizeof *op->manifest_);
+    if (n < 0 || !op->manifest_)
+        return err_sys(e, "reading the manifest");
+    return manifest_read((struct str){ room, (size_t)n }, &op->arena_, op->manifest_, e);
+}
+
+static void read_it(struct keeper_job *j, int r, const struct err *e,
+                    const struct layers_said *said)
+{
+    struct import_op *op = container_of(j, struct import_op, job_);
+    struct err why;
+
+    (void)said;
+    if (r >= 0) {
+        r = read_manifest(op, &why);
+        if (r >= 0)
+            r = choose_names(op, &why);
+        if (r >= 0)
+            r = unpack(op, &why);
+        e = &why;
+    }
+    if (r < 0)
+        finish(op, r, e);
+}
+
+static const struct keeper_events reading = { .done = read_it };
+
+void snapshot_import(struct control *c, struct import_op *op)
+{
+    struct layers_job job;
+    struct err e;
+    int r;
+
+    op->control_ = c;
+    op->snapshot = op->new_ = NULL;
+    op->names_ = (struct json_strs){ NULL, 0 };
+    arena_init(&op->arena_, IMPORT_ARENA_MAX);
+    op->text_ = control_scratch(c, &e);
+    layers_job_fill(&job, LAYERS_MANIFEST, NULL);
+    r = op->text_ < 0 ? op->text_ : snapshot_check_quota(c, op->caller->owner, &e);
+    if (r >= 0 && lseek(op->file, 0, SEEK_SET) < 0)
+        r = err_sys(&e, "going back to the start of the file");
+    if (r >= 0)
+        r = keeper_start(c, &op->job_, &reading, &job, (const int[]){ op->file, op->text_ }, 2, &e);
+    if (r < 0)
+        finish(op, r, &e);
+}

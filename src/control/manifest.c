@@ -1,0 +1,126 @@
+#include "control/manifest.h"
+
+#include "json/reader.h"
+#include "oci/config.h"
+#include "oci/reference.h"
+
+#define AT(member) JSON_AT(struct manifest, member)
+#define IN(member) JSON_AT(struct manifest_layer, member)
+
+static const struct json_field layer_fields[] = {
+    { "measure", JSON_KIND_STR, IN(measure), .required = true, .max = RECORD_DIGEST_MAX - 1 },
+    { "image", JSON_KIND_STR, IN(image), .max = LAYER_NAME_MAX - 1 },
+    { "left_out", JSON_KIND_BOOL, IN(left_out) },
+};
+
+static const struct json_field fields[] = {
+    { "format", JSON_KIND_UINT, AT(format), .required = true },
+    { "name", JSON_KIND_STR, AT(name), .max = 63 },
+    { "sandbox_id", JSON_KIND_STR, AT(sandbox), .required = true, .max = ID_MAX - 1 },
+    { "profile", JSON_KIND_STR, AT(profile), .required = true, .max = RECORD_NAME_MAX - 1 },
+    { "profile_version", JSON_KIND_INT, AT(profile_version) },
+    { "created_ns", JSON_KIND_INT, AT(created_ns) },
+    { "bytes", JSON_KIND_INT, AT(bytes) },
+    { "entries", JSON_KIND_INT, AT(entries) },
+    { "pause_ns", JSON_KIND_INT, AT(pause_ns) },
+    { "labels", JSON_KIND_MAP, AT(labels), .max = 64 },
+    { "image", JSON_KIND_STR, AT(image), .max = RECORD_IMAGE_MAX - 1 },
+    { "digest", JSON_KIND_STR, AT(digest), .max = RECORD_DIGEST_MAX - 1 },
+    { "config", JSON_KIND_ANY, AT(config) },
+    { "layers", JSON_KIND_OBJECTS, AT(layers), .required = true, .min = 1, .max = LAYERS_STACK_MAX,
+      JSON_FIELDS(layer_fields), .item_size = sizeof(struct manifest_layer) },
+};
+
+int manifest_write(const struct snapshot *s, const struct manifest_layer *layers, struct buf *out,
+                   struct err *e)
+{
+    const struct snapshot_record *r = &s->record;
+    const struct manifest m = { .format = MANIFEST_FORMAT,
+                                .name = r->name,
+                                .sandbox = r->sandbox,
+                                .profile = r->profile,
+                                .image = r->image.p,
+                                .digest = r->digest.p,
+                                .profile_version = r->profile_version,
+                                .created_ns = r->created_ns,
+                                .bytes = r->bytes,
+                                .entries = r->entries,
+                                .pause_ns = r->pause_ns,
+                                .labels = r->labels,
+                                .config = s->base.config,
+                                .layers = { (void *)(uintptr_t)layers,
+                                            s->layers.n + s->base.layers.n } };
+    struct json_writer w;
+
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_unbind(&m, fields, COUNT_OF(fields), &w);
+    return json_writer_finish(&w, e);
+}
+
+static int check_layers(const struct manifest *m, struct err *e)
+{
+    const struct manifest_layer *l = m->layers.p;
+    bool below = false;
+
+    for (size_t i = 0; i < m->layers.n; i++) {
+        bool image = l[i].image && l[i].image[0];
+
+        if (!oci_digest_valid(str_from(l[i].measure)))
+            return err_set(e, ERR_INVALID, "layers: a measure that is none");
+        if (image && (!layer_name_valid(l[i].image) || l[i].image[0] != 's'))
+            return err_set(e, ERR_INVALID, "layers: an image's that cannot be one");
+        if (image ? i == 0 : below)
+            return err_set(e, ERR_INVALID, "layers: what was written comes first");
+        if (l[i].left_out && !image)
+            return err_set(e, ERR_INVALID, "layers: what was written cannot be left out");
+        below = below || image;
+    }
+    return 0;
+}
+
+static bool is_on_image(const struct manifest *m)
+{
+    const struct manifest_layer *l = m->layers.p;
+
+    return l[m->layers.n - 1].image && l[m->layers.n - 1].image[0];
+}
+
+/* A reference where it stands on a stored image, else a directory or nothing. */
+static int check_image(const struct manifest *m, struct arena *a, struct err *e)
+{
+    struct oci_reference ref;
+    struct oci_config run;
+    const char *image = m->image ? m->image : "";
+
+    if (!is_on_image(m))
+        return !image[0] || image[0] == '/'
+                   ? 0
+                   : err_set(e, ERR_INVALID, "image: there are no layers of one");
+    if (m->config && m->config->type != JSON_OBJECT)
+        return err_set(e, ERR_INVALID, "config: must be an object");
+    if (oci_config_run(m->config, a, &run, e) < 0)
+        return -(int)ERR_INVALID;
+    return oci_reference_parse(str_from(image), &ref, e);
+}
+
+int manifest_read(struct str text, struct arena *a, struct manifest *ret, struct err *e)
+{
+    const struct json_limits limits = { .bytes = MANIFEST_MAX, .depth = 24 };
+    struct manifest m = { 0 };
+    const struct json *v;
+    int r = json_read(text, limits, a, &v, e);
+
+    if (r >= 0)
+        r = json_bind(v, fields, COUNT_OF(fields), &m, a, e);
+    if (r >= 0 && m.format != MANIFEST_FORMAT)
+        r = err_set(e, ERR_UNSUPPORTED, "format %u is not known here", m.format);
+    if (r >= 0 && !id_valid("sbx_", str_from(m.sandbox)))
+        r = err_set(e, ERR_INVALID, "sandbox_id: is none");
+    if (r >= 0)
+        r = check_layers(&m, e);
+    if (r >= 0)
+        r = check_image(&m, a, e);
+    if (r >= 0)
+        *ret = m;
+    return err_wrap(e, r < 0 ? r : 0, "the manifest");
+}
