@@ -363,7 +363,64 @@ static void import(struct call *c)
     http_stream(c->x, on_body);
 }
 
+/* --- commit --- */
+
+struct commit_request {
+    const char *image;
+};
+
+static const struct json_field commit_fields[] = {
+    { "image", JSON_KIND_STR, JSON_AT(struct commit_request, image), .required = true, .min = 1,
+      .max = OCI_REFERENCE_MAX, .doc = "What to call it: [HOST[:PORT]/]PATH[:TAG]." },
+};
+static const size_t commit_field_count = COUNT_OF(commit_fields);
+
+struct committing {
+    struct call *call;
+    struct commit_op op;
+};
+
+static void committed(struct commit_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct committing, op)->call;
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        answer_image(c, 201, str_from(op->ref));
+    call_unref(c);
+}
+
+static void committing_end(struct call *c)
+{
+    free(c->state);
+}
+
+static void commit(struct call *c)
+{
+    struct commit_request q = { 0 };
+    struct committing *x;
+    struct err e;
+
+    if (json_bind(c->json, commit_fields, commit_field_count, &q, &c->arena, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    x = calloc(1, sizeof *x);
+    if (!x)
+        abort();
+    x->call = call_ref(c);
+    x->op = (struct commit_op){ .caller = &c->caller, .image = q.image, .done = committed };
+    c->state = x;
+    c->on_end = committing_end;
+    sandbox_commit(c->sandbox, &x->op);
+}
+
 const struct route routes_images[] = {
+    { H1_POST, VERB_ADMIN, "/v1/sandboxes/{id}/commit",
+      ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE | ROUTE_ADMIN | ROUTE_LONG, commit,
+      "Make an image of a sandbox that stands on one", commit_fields, &commit_field_count,
+      .answer = "Image", .status = 201 },
     { H1_GET, VERB_READ, "/v1/images", 0, list, "List images", .answer = "ImageList" },
     { H1_GET, VERB_READ, "/v1/images/inspect", 0, inspect, "Look at an image", .answer = "Image",
       .query = "ref!" },

@@ -32,6 +32,7 @@ const struct verb *const cli_verbs[] = {
     &verb_snapshots_delete,
     &verb_snapshots_export,
     &verb_snapshots_import,
+    &verb_commit,
     &verb_restore,
     &verb_fork,
     &verb_diff,

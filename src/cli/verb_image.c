@@ -24,7 +24,7 @@ static const struct column columns[] = {
     COLUMN("LAYERS", "layers", .alone = true, .block = true),
     COLUMN("CONFIGURATION", "config", .alone = true, .block = true),
 };
-static const struct kind kind = { "images", "ref", columns, COUNT_OF(columns) };
+const struct kind kind_image = { "images", "ref", columns, COUNT_OF(columns) };
 
 static uint64_t number(const struct call *c, const char *path)
 {
@@ -38,7 +38,7 @@ static uint64_t number(const struct call *c, const char *path)
 static int run_list(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = {
-        .method = "GET", .before = "/v1/images", .kind = &kind, .list = true
+        .method = "GET", .before = "/v1/images", .kind = &kind_image, .list = true
     };
 
     return answer_simple(v, argc, argv, &simple);
@@ -65,7 +65,7 @@ static int run_inspect(const struct verb *v, int argc, char **argv)
     call_path(&c, "/v1/images/inspect");
     call_query(&c, "ref", argv[0]);
     status = call_run(&c);
-    return status ? status : answer_record(&c, c.answer, &kind);
+    return status ? status : answer_record(&c, c.answer, &kind_image);
 }
 
 const struct verb verb_image_inspect = {
@@ -116,7 +116,7 @@ static int answer_image(const struct call *c, const char *done)
     struct str ref = show_string(c->answer, "ref");
 
     if (common_format(c->common) != FORMAT_TEXT || c->common->quiet)
-        return answer_record(c, c->answer, &kind);
+        return answer_record(c, c->answer, &kind_image);
     return answer_done(c, c->answer, STR_FMT " %s", STR_ARG(ref), done);
 }
 

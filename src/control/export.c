@@ -62,20 +62,42 @@ static void measured(struct keeper_job *j, int r, const struct err *e,
 static const struct keeper_events measuring = { .done = measured },
                                   exporting = { .done = exported };
 
+static bool is_named(const struct export_op *op, size_t i)
+{
+    return strncmp(layer(op, i), "sha256-", 7) == 0;
+}
+
+/* One that came with an import, or of a commit, has no name that means anything elsewhere. */
+static bool is_left_out(const struct export_op *op, size_t i)
+{
+    return i >= op->layers_.n && op->without_base && is_named(op, i);
+}
+
+static void name_image_layer(const struct export_op *op, size_t i, char out[static LAYER_NAME_MAX])
+{
+    if (is_named(op, i))
+        snprintf(out, LAYER_NAME_MAX, "%s", layer(op, i));
+    else
+        snprintf(out, LAYER_NAME_MAX, "sha256-%s", oci_digest_hex(op->measures_[i]).p);
+}
+
 static int write_manifest(struct export_op *op, int *ret, struct err *e)
 {
     const struct snapshot *s = snapshot_find(op->control_, op->caller, str_from(op->id));
     AUTO(buf_done) struct buf text = BUF_INIT(MANIFEST_MAX);
     struct manifest_layer layers[LAYERS_STACK_MAX];
+    char names[LAYERS_STACK_MAX][LAYER_NAME_MAX];
     AUTO_CLOSE int fd = -1;
     int r;
 
     if (!s || s->layers.n != op->layers_.n || s->base.layers.n != op->base_.n)
         return err_set(e, ERR_CONFLICT, "the snapshot was deleted meanwhile");
-    for (size_t i = 0; i < count(op); i++)
+    for (size_t i = 0; i < count(op); i++) {
         layers[i] = (struct manifest_layer){ .measure = op->measures_[i],
-                                             .image = i < op->layers_.n ? NULL : layer(op, i),
-                                             .left_out = i >= op->layers_.n && op->without_base };
+                                             .image = i < op->layers_.n ? NULL : names[i],
+                                             .left_out = is_left_out(op, i) };
+        name_image_layer(op, i, names[i]);
+    }
     r = manifest_write(s, layers, &text, e);
     fd = r < 0 ? -1 : control_scratch(op->control_, e);
     if (r < 0 || fd < 0)
@@ -88,7 +110,6 @@ static int write_manifest(struct export_op *op, int *ret, struct err *e)
 
 static int pack(struct export_op *op, struct err *e)
 {
-    size_t n = op->without_base ? op->layers_.n : count(op);
     AUTO_CLOSE int manifest = -1;
     struct layers_job job;
     int r = write_manifest(op, &manifest, e);
@@ -99,11 +120,13 @@ static int pack(struct export_op *op, struct err *e)
     if (op->file < 0)
         return op->file;
     layers_job_fill(&job, LAYERS_EXPORT, NULL);
-    for (size_t i = 0; i < n; i++) {
-        snprintf(job.below[i], LAYER_NAME_MAX, "%s", layer(op, i));
-        snprintf(job.against[i], LAYER_NAME_MAX, "sha256-%s", oci_digest_hex(op->measures_[i]).p);
+    for (size_t i = 0; i < count(op); i++) {
+        if (is_left_out(op, i))
+            continue;
+        snprintf(job.below[job.n_below++], LAYER_NAME_MAX, "%s", layer(op, i));
+        snprintf(job.against[job.n_against++], LAYER_NAME_MAX, "sha256-%s",
+                 oci_digest_hex(op->measures_[i]).p);
     }
-    job.n_below = job.n_against = n;
     return keeper_start(op->control_, &op->job_, &exporting, &job,
                         (const int[]){ op->file, manifest }, 2, e);
 }

@@ -182,6 +182,20 @@ static void remove_tree(struct image_job *j)
         j->removing = false; /* it is told; the tree is garbage now */
 }
 
+/* Captured layers are somebody else's to remove. */
+static bool is_ours(const char *name)
+{
+    return strncmp(name, "sha256-", 7) == 0;
+}
+
+static void row_only(struct image_job *j)
+{
+    j->removing = false;
+    if (j->op)
+        j->op->removed++;
+    next_removal(j);
+}
+
 static void row_removed(struct store_txn *t, int r, const struct err *e)
 {
     struct image_job *j = container_of(t, struct image_job, txn);
@@ -196,10 +210,12 @@ static void row_removed(struct store_txn *t, int r, const struct err *e)
         layer_forget(l);
     if (end_storing(j))
         return;
-    if (r >= 0)
+    if (r < 0)
+        stop_removing(j, r, e);
+    else if (is_ours(j->layer))
         remove_tree(j);
     else
-        stop_removing(j, r, e);
+        row_only(j);
 }
 
 static void remove_row(struct image_job *j, struct layer *l)
@@ -214,18 +230,13 @@ static void remove_row(struct image_job *j, struct layer *l)
     store_commit(&j->txn, row_removed);
 }
 
-/* Captured layers are somebody else's to remove. */
-static bool is_ours(const char *name)
-{
-    return strncmp(name, "sha256-", 7) == 0;
-}
-
 static void next_removal(struct image_job *j)
 {
     while (take_name(j)) {
         struct layer *l = layer_find(j->images, j->layer);
 
-        if (!is_ours(j->layer) || layer_is_used(j->images, j->layer))
+        if (is_ours(j->layer) ? layer_is_used(j->images, j->layer)
+                              : !l || layer_is_named(j->images, j->layer))
             continue;
         if (l)
             remove_row(j, l);

@@ -49,8 +49,11 @@ void layer_forget(struct layer *l)
     free(l);
 }
 
-static void image_free(struct image *im)
+/* What was captured is kept as long as somebody names it (control/layers.h). */
+static void image_free(struct images *x, struct image *im)
 {
+    if (link_joined(&im->link_))
+        layers_unref(x->control, &im->layers);
     link_leave(&im->link_);
     arena_done(&im->arena_);
     free(im);
@@ -72,7 +75,7 @@ void image_forget(struct images *x, const char *ref)
     struct image *im = find_ref(x, ref);
 
     if (im)
-        image_free(im);
+        image_free(x, im);
 }
 
 static int read_layers(struct image *im, struct str text, struct err *e)
@@ -121,13 +124,14 @@ int image_add(struct images *x, const struct image_record *r, struct err *e)
     if (done >= 0)
         done = read_layers(im, r->layers, e);
     if (done < 0) {
-        image_free(im);
+        image_free(x, im);
         return err_wrap(e, done, "image %s", r->ref);
     }
     im->bytes = bytes_of(x, im);
-    if (old)
-        image_free(old);
+    layers_ref(x->control, &im->layers);
     list_append(&x->images, &im->link_);
+    if (old)
+        image_free(x, old);
     return 0;
 }
 
@@ -221,7 +225,7 @@ size_t image_users(struct control *c, const struct image *im, char ret_one[stati
     return u.n;
 }
 
-static bool is_named(struct images *x, const char *layer)
+bool layer_is_named(struct images *x, const char *layer)
 {
     for (struct link *m = list_first(&x->images); m; m = list_after(&x->images, m)) {
         if (is_among(&container_of(m, struct image, link_)->layers, layer))
@@ -244,7 +248,7 @@ static bool is_being_made(struct images *x, const char *layer)
 
 bool layer_is_used(struct images *x, const char *name)
 {
-    return is_named(x, name) || is_being_made(x, name) || layer_used(x->control, name);
+    return layer_is_named(x, name) || is_being_made(x, name) || layer_used(x->control, name);
 }
 
 bool images_have(struct control *c, const char *layer)
@@ -364,7 +368,7 @@ void images_close(struct control *c)
             &x->makings)) /* a thread still works for one: it finds everything where it was */
         return;
     while ((m = list_first(&x->images)))
-        image_free(container_of(m, struct image, link_));
+        image_free(x, container_of(m, struct image, link_));
     while ((m = list_first(&x->layers)))
         layer_forget(container_of(m, struct layer, link));
     drop_fd(&x->dir);

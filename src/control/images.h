@@ -87,6 +87,17 @@ void images_prune(struct control *c, struct image_op *op);
 /* Measures its layers again. -ERR_CONFLICT names one that is not what it was. */
 void images_verify(struct control *c, struct str ref, struct image_op *op);
 
+/* An image of a sandbox that stands on one: its layers, and what it has written on top; programs
+ * are run as in it. -ERR_CONFLICT where it stands on the system of this machine. */
+struct commit_op {
+    const struct caller *caller;
+    const char *image;           /* what to call it */
+    char ref[OCI_REFERENCE_MAX]; /* out */
+    void (*done)(struct commit_op *op, int r, const struct err *e);
+};
+/* It cannot be cancelled: the owner stays until done. */
+void sandbox_commit(struct sandbox *s, struct commit_op *op);
+
 /* Nothing is told any more; what can be given up is. Harmless on one that is over. */
 void image_op_cancel(struct image_op *op);
 

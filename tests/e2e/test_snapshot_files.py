@@ -84,6 +84,10 @@ def the_image_goes_along(c):
         there.stop()
         there.start()
         equal(look_at_image(there, second), before, "one that stands on it, after a restart")
+        # From there again, also without the image: what has no name elsewhere goes along.
+        for without in (False, True):
+            last = upload(there, export(there, snapshot(there, second)["snapshot_id"], without_image=without)).expect(201).json
+            equal(look_at_image(there, there.create(snapshot=last["snapshot_id"])), before, "moved twice")
         # Without it, it must be there.
         small = export(here, snap, without_image=True)
         check(len(small) < len(data) // 10, f"{len(small)} of {len(data)}")

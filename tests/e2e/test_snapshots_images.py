@@ -8,6 +8,7 @@ import socket
 import struct
 import urllib.parse
 
+from client import Client
 from daemon import Daemon
 from harness import check, equal, main, processes, test, wait_for
 from snapshots import CHANGE, CONFIG, REPLACE, RUN, busy, image, image_import, look_at_image, root
@@ -118,6 +119,51 @@ def who_runs_is_kept(c):
         equal(busy(d, box, "id -u"), "1234\n", "the image's user")
         other = d.create(snapshot=snapshot(d, box)["snapshot_id"])
         equal(busy(d, other, "id -u"), "1234\n", "the image's user, restored")
+
+
+@test
+def a_commit_makes_an_image(c):
+    d = Daemon(c, config=CONFIG)
+    d.start()
+    with d:
+        cli = Client(d)
+        image_import(d, image({**RUN, "User": "0"}))
+        box = d.create(image="box:1", env={"COLOUR": "green", "MORE": "more"})
+        root(d, box, CHANGE)
+        before = look_at_image(d, box)
+        equal(cli("commit", box, "team/box:2").expect(0).text, "team/box:2 committed", "what is said")
+        root(d, box, "echo later >/etc/later")
+        d.destroy(box)
+        d.stop()
+        d.start()
+        shown = cli.json("image", "inspect", "team/box:2")
+        equal(shown["config"]["config"]["Labels"], {"a": "b"}, "what the base said")
+        equal(len(shown["layers"]), 5, "layers")
+        cli("image", "verify", "team/box:2").expect(0)
+        new = d.create(image="team/box:2")
+        equal(look_at_image(d, new), before, "what was committed")
+        equal(busy(d, new, "echo $COLOUR $MORE in $(pwd)"), "green more in /srv\n", "how programs are run")
+        # Snapshots and commits of that, and its files stay as long as somebody needs them.
+        root(d, new, REPLACE)
+        before = look_at_image(d, new)
+        snap = snapshot(d, new)["snapshot_id"]
+        d.api.post(f"/v1/sandboxes/{new}/commit", {"image": "box:3"}).expect(201)
+        d.destroy(new)
+        remove(d, "box:1").expect(409, code="conflict")
+        d.api.post("/v1/images/prune").expect(200)
+        for b in (d.create(snapshot=snap), d.create(image="box:3")):
+            equal(look_at_image(d, b), before, "what stands on it")
+            d.destroy(b)
+        d.api.delete(f"/v1/snapshots/{snap}").expect(204)
+        for ref in ("team/box:2", "box:1", "box:3"):
+            remove(d, ref).expect(200)
+        wait_for(lambda: layers(d) == [], "the layers are gone")
+        # One on the host's system cannot become an image, and a bad name is none.
+        box = d.create()
+        answer = d.api.post(f"/v1/sandboxes/{box}/commit", {"image": "box:4"}).expect(409, code="conflict")
+        check("snapshot" in answer.json["detail"], f"{answer}")
+        d.api.post(f"/v1/sandboxes/{box}/commit", {"image": "../x"}).expect(400, code="invalid")
+        d.api.post(f"/v1/sandboxes/{box}/commit", {}).expect(400, code="invalid")
 
 
 if __name__ == "__main__":
