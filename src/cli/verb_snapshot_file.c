@@ -156,20 +156,19 @@ static int send_some(void *user, char *out, size_t cap, struct err *e)
 static int run_import(const struct verb *v, int argc, char **argv)
 {
     struct import_options o = { 0 };
-    AUTO_CLOSE int file = -1;
+    AUTO_CLOSE int fd = -1;
     AUTO(call_done) struct call c;
     struct err e;
-    int status, fd = STDIN_FILENO;
+    int status;
 
     call_init(&c, v, &o.common, "POST");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
-    if (strcmp(argv[0], "-") != 0) {
-        fd = file = open(argv[0], O_RDONLY | O_CLOEXEC);
-        if (fd < 0) {
-            (void)err_sys(&e, "%s", argv[0]);
-            return call_failed(&c, &e);
-        }
+    fd = strcmp(argv[0], "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                                   : open(argv[0], O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        (void)err_sys(&e, "%s", argv[0]);
+        return call_failed(&c, &e);
     }
     call_path(&c, "/v1/snapshots/import");
     call_query(&c, "name", o.name);

@@ -8,19 +8,16 @@
 struct facts {
     const char *handle;           /* the extension's name for it */
     uint32_t unenforced;          /* limits that do not hold; enum ext_limit */
+    uint32_t sync;                /* enum destroy_sync, once it is being destroyed */
     const struct json *telemetry; /* of the host, when it was made */
     const char *mirror;           /* host directory that the workspace is a copy of */
     const char *recreated_from;
     struct base base; /* the image below its layers */
-    bool has_image;
-    uint32_t sync; /* enum destroy_sync, once it is being destroyed */
-    bool one_shot; /* for one program; without it there is no use for it */
     struct {
         uint64_t generation; /* of the policy; 0: it has no network */
         uint32_t endpoints;
         uint64_t allowed, denied, bytes_out, bytes_in; /* as of when the record was written */
     } egress;
-    bool has_egress;
     struct json_strs layers; /* that it was built on, uppermost first */
     const char *snapshot;    /* that these are of; NULL: none, or of a fork */
     struct {
@@ -31,17 +28,17 @@ struct facts {
         int64_t until_ns; /* wall clock: it is not kept for ever */
         bool stopped;     /* its processes were ended: it is built again when it goes on */
     } paused;
-    bool has_paused; /* it is */
     struct {
         bool stops;      /* it is stopped, and not destroyed, when nobody uses it */
         int64_t keep_ns; /* how long it is kept when it is stopped; 0: as long as any */
     } rest;
-    bool has_rest;
-    bool has_actuals;
     struct {
         int64_t wall_ns, cpu_ns, peak_bytes;
         uint32_t oom_kills;
     } actuals;
+    bool one_shot; /* for one program; without it there is no use for it */
+    /* Which of the above there are; has_paused: it is. */
+    bool has_image, has_egress, has_paused, has_rest, has_actuals;
 };
 
 extern const struct json_field facts_fields[];
