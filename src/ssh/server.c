@@ -7,34 +7,36 @@
 #include "proc/sealed.h"
 
 /* Everything that is not its default, or whose default has changed between versions. */
-static const char *const settings[] = {
-    "HostKey=" SSH_KEYS_FILE,
-    "AuthorizedKeysFile=" SSH_KEYS_FILE,
-    "StrictModes=no", /* the file is ours, whatever the directories above it seem to be */
-    "AuthenticationMethods=publickey",
-    "PubkeyAuthentication=yes",
-    "PasswordAuthentication=no",
-    "KbdInteractiveAuthentication=no",
-    "PermitRootLogin=prohibit-password",
-    "UsePAM=no",
-    "UseDNS=no",
-    "AllowTcpForwarding=local",
-    "AllowStreamLocalForwarding=local",
-    "GatewayPorts=no",
-    "PermitTunnel=no",
-    "X11Forwarding=no",
-    "PermitUserEnvironment=no",
-    "PermitUserRC=no",
-    "PrintMotd=no",
-    "PrintLastLog=no",
-    "TCPKeepAlive=no", /* there is no TCP: who is gone closes the pipes */
-    "LoginGraceTime=30",
-    "PidFile=none",
-    "LogLevel=ERROR",
-    "Subsystem=sftp internal-sftp",
+static const struct {
+    const char *name, *value;
+} settings[] = {
+    { "HostKey", SSH_KEYS_FILE },
+    { "AuthorizedKeysFile", SSH_KEYS_FILE },
+    { "StrictModes", "no" }, /* the file is ours, whatever the directories above it seem to be */
+    { "AuthenticationMethods", "publickey" },
+    { "PubkeyAuthentication", "yes" },
+    { "PasswordAuthentication", "no" },
+    { "KbdInteractiveAuthentication", "no" },
+    { "PermitRootLogin", "prohibit-password" },
+    { "UsePAM", "no" },
+    { "UseDNS", "no" },
+    { "AllowTcpForwarding", "local" },
+    { "AllowStreamLocalForwarding", "local" },
+    { "GatewayPorts", "no" },
+    { "PermitTunnel", "no" },
+    { "X11Forwarding", "no" },
+    { "PermitUserEnvironment", "no" },
+    { "PermitUserRC", "no" },
+    { "PrintMotd", "no" },
+    { "PrintLastLog", "no" },
+    { "TCPKeepAlive", "no" }, /* there is no TCP: who is gone closes the pipes */
+    { "LoginGraceTime", "30" },
+    { "PidFile", "none" },
+    { "LogLevel", "ERROR" },
+    { "Subsystem", "sftp internal-sftp" },
 };
 
-enum { PATH_TEXT = 32 };
+enum { PATH_TEXT = 32, SETTING_TEXT = 128 };
 
 /* --- what it is to find open --- */
 
@@ -87,6 +89,14 @@ static const char *libraries(const struct ssh_start *start, struct arena *a)
     return arena_dup(a, (struct str){ text, at });
 }
 
+static const char *setting(const char *name, const char *value, struct arena *a)
+{
+    char text[SETTING_TEXT];
+
+    snprintf(text, sizeof text, "%s=%s", name, value);
+    return arena_dup(a, str_from(text));
+}
+
 static int fill_words(const struct ssh_server *s, struct arena *a, struct ssh_start *ret)
 {
     const char *before[] = {
@@ -114,7 +124,8 @@ static int fill_words(const struct ssh_server *s, struct arena *a, struct ssh_st
             return -(int)ERR_TOO_BIG;
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
         ret->argv[n++] = "-o";
-        ret->argv[n++] = settings[i];
+        if (!(ret->argv[n++] = setting(settings[i].name, settings[i].value, a)))
+            return -(int)ERR_TOO_BIG;
     }
     ret->argv[n++] = "-o";
     ret->argv[n] = s->agent ? "AllowAgentForwarding=yes" : "AllowAgentForwarding=no";
