@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/daytona/daytona.h"
+#include "api/domain.h"
 #include "api/e2b/e2b.h"
 #include "api/guard.h"
 #include "api/inside.h"
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "control/tokens.h"
 #include "json/reader.h"
+#include "tls/door.h"
 #include "trust/trust.h"
 
 static void client_left(struct http_exchange *x)
@@ -132,7 +134,9 @@ static bool find_route(struct call *c)
         return false;
     }
     c->query = u.query;
-    if (!daytona_route(c) && !e2b_route(c)) {
+    domain_find(c);
+    /* What is for a server inside is nobody else's, whatever its path. */
+    if (!(!c->port.id.p && daytona_route(c)) && !e2b_route(c)) {
         c->route = route_find(q->method, &c->path, c->params, &allowed);
         if (!c->route)
             fail_unrouted(c, allowed);
@@ -190,6 +194,7 @@ static void api_free(struct api *a)
         http_server_free(a->server);
     e2b_done(a);
     ssh_supply_free(a->ssh);
+    tls_door_free(a->tls);
     event_unsubscribe(&a->mcp_events);
     mcp_server_done(&a->mcp);
     metrics_unregister(&a->meters);
@@ -278,6 +283,27 @@ int api_listen(struct api *a, int fd, struct err *e)
     return http_server_listen(a->server, fd, e);
 }
 
+static int serve_tls(void *user, int fd, int net, struct err *e)
+{
+    return http_server_adopt_for(((struct api *)user)->server, fd, net, e);
+}
+
+int api_listen_tls(struct api *a, int fd, struct str chain, struct str key, struct err *e)
+{
+    struct tls_door_setup s = { .loop = a->loop,
+                                .fd = fd,
+                                .connections = a->config->limits.connections,
+                                .serve = serve_tls,
+                                .user = a };
+    int r = crypto_tls_identity_new(chain, key, &s.identity, e);
+
+    if (r < 0) {
+        close(fd);
+        return err_wrap(e, r, "domain");
+    }
+    return tls_door_open(&s, &a->tls, e);
+}
+
 static void stopped(struct http_server *server, void *user)
 {
     struct api *a = user;
@@ -314,6 +340,7 @@ void api_close(struct api *a, int64_t deadline, void (*on_closed)(void *user), v
     a->on_closed = on_closed;
     a->user = user;
     e2b_close(a);
+    tls_door_shut(a->tls);
     hang_up_on_listeners(a);
     mcp_server_done(&a->mcp);
     mcp_web_close(&a->mcp_web);

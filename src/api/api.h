@@ -19,6 +19,8 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e);
 void api_reload(struct api *a);
 /* Serves a listening socket, which becomes the api's. */
 int api_listen(struct api *a, int fd, struct err *e);
+/* The same for HTTPS, with a chain of certificates and its key (PEM). */
+int api_listen_tls(struct api *a, int fd, struct str chain, struct str key, struct err *e);
 /* Stops accepting, lets requests finish until the deadline (clock_mono()), frees itself, then
  * tells. */
 void api_close(struct api *a, int64_t deadline, void (*on_closed)(void *user), void *user);

@@ -179,7 +179,7 @@ bool call_authenticate(struct call *c)
 {
     const struct http_peer *p = http_peer(c->x);
 
-    if (!origin_is_ours(c->x)) {
+    if (!origin_is_ours(c->x) && !domain_is_ours(c)) {
         call_fail_with(c, 403, "denied", "Host and Origin must name the address we listen on");
         return false;
     }

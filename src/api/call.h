@@ -7,6 +7,7 @@
 #define API_CALL_H
 
 #include "api/api.h"
+#include "api/domain.h"
 #include "http/url.h"
 #include "json/writer.h"
 
@@ -29,6 +30,7 @@ struct call {
     const struct route *route;
     struct url_path path;            /* decoded */
     struct str query;                /* encoded */
+    struct domain_port port;         /* of a sandbox, that its Host names */
     struct str params[ROUTE_PARAMS]; /* the path's variable segments */
     struct str body;                 /* as it came, where the route takes JSON */
     const struct json *json;         /* the same, read */

@@ -9,6 +9,7 @@
 #include "telemetry/metrics.h"
 
 struct ssh_supply; /* ssh_supply.c */
+struct tls_door;
 struct tokens;
 struct trust;
 
@@ -17,6 +18,7 @@ struct api {
     struct control *control;
     const struct config *config;
     struct http_server *server;
+    struct tls_door *tls; /* NULL: no HTTPS */
     struct tokens *tokens;
     struct trust *trust;
     uid_t owner;

@@ -88,7 +88,7 @@ static const struct {
     { "TokenList", "!tokens[Token]" },
     { "NewToken",
       "!id !name !owner !actor=adm|agt|atm !verbs[] !labels{} role gateway? !created_at@ "
-      "expires_at@ !token e2b_url daytona_url" },
+      "expires_at@ !token e2b_url e2b_domain authority daytona_url" },
     { "Peer",
       "!id !owner !role=apprentice|journeyman|master client !state=alive|left|ending !created_at@ "
       "seen_at@ !sandboxes# !made_last_hour# !minutes_last_day#" },

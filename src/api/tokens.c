@@ -1,7 +1,9 @@
 /* /v1/tokens: secrets for others, never more than who makes them may. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/domain.h"
 #include "api/inside.h"
 #include "api/route.h"
 #include "base/clock.h"
@@ -139,6 +141,22 @@ static struct token_call *token_new(struct call *c,
     return t;
 }
 
+/* Names, where we have some and the client uses them, or has no other way. */
+static bool put_domain(struct json_writer *w, const struct call *c, bool has_url)
+{
+    const struct config *config = c->api->config;
+    char address[DOMAIN_ADDRESS], authority[PATH_MAX];
+
+    if (!domain_address(config, address) || (has_url && origin_is_ours(c->x)))
+        return false;
+    put(w, "e2b_domain", address);
+    snprintf(authority, sizeof authority, "%s/tls/%s/authority.pem", config->state,
+             config->domain.name);
+    if (!config->domain.certificate)
+        put(w, "authority", authority);
+    return true;
+}
+
 static void write_created(struct json_writer *w, const void *what)
 {
     const struct token_call *t = what;
@@ -149,7 +167,7 @@ static void write_created(struct json_writer *w, const void *what)
     json_begin_object(w);
     put_token(w, &t->op.record);
     put(w, "token", t->op.secret);
-    if (t->op.e2b && known)
+    if (t->op.e2b && !put_domain(w, t->call, known) && known)
         put(w, "e2b_url", url);
     if (t->daytona && known) {
         snprintf(daytona, sizeof daytona, "%s/daytona", url);

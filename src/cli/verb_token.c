@@ -78,7 +78,9 @@ static void print_e2b(const struct json *v)
 {
     const struct json *url = json_get(v, STR("e2b_url"));
 
-    if (!print_export("E2B_API_URL", url) || !print_export("E2B_SANDBOX_URL", url))
+    if (print_export("E2B_DOMAIN", json_get(v, STR("e2b_domain"))))
+        print_export("NODE_EXTRA_CA_CERTS", json_get(v, STR("authority")));
+    else if (!print_export("E2B_API_URL", url) || !print_export("E2B_SANDBOX_URL", url))
         fprintf(stderr, "sandboxer: the daemon listens on no TCP address: start it with --listen "
                         "and set E2B_API_URL and E2B_SANDBOX_URL to that\n");
     print_export("E2B_API_KEY", json_get(v, STR("token")));

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/certificate.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "config/config.h"
@@ -35,6 +36,7 @@ struct daemon {
     bool background; /* whoever started us waits for a word, and says it */
     struct arena arena;
     struct config config;
+    struct certificate certificate;
     struct identity_choice who;
     struct doors doors;
     int state;
@@ -88,7 +90,8 @@ static int set_launcher(struct daemon *d, struct err *e)
     static const char *const usual[] = { "/home", "/root", "/srv",    "/mnt",
                                          "/opt",  "/tmp",  "/var/tmp" };
     const struct json_strs standard = { usual, COUNT_OF(usual) };
-    bool only_root = !d->config.listen && !(d->config.socket_mode & 077);
+    bool only_root =
+        !d->config.listen && !d->config.domain.listen && !(d->config.socket_mode & 077);
     const struct json_strs *roots =
         !d->config.workspaces.given && only_root ? &standard : &d->config.workspaces.roots;
 
@@ -166,6 +169,8 @@ static int open_all(struct daemon *d, struct err *e)
         r = set_tag(d, e);
     if (r >= 0)
         r = doors_open(&d->config, &d->doors, e);
+    if (r >= 0)
+        r = certificate_load(&d->config, &d->certificate, e);
     return r;
 }
 
@@ -173,6 +178,8 @@ static int open_all(struct daemon *d, struct err *e)
 static int control_plane(struct daemon *d, int warden, pid_t parent)
 {
     const struct serve_setup setup = { .config = &d->config,
+                                       .chain = buf_str(&d->certificate.chain),
+                                       .key = buf_str(&d->certificate.key),
                                        .doors = &d->doors,
                                        .state = d->state,
                                        .warden = warden,
@@ -217,6 +224,7 @@ static int split(struct daemon *d)
         exit(control_plane(d, pair[0], self));
     }
     close(pair[0]);
+    certificate_done(&d->certificate);
     doors_close_fds(&d->doors);
     close(d->state);
     if (d->options.ready_fd >= 0)

@@ -154,6 +154,40 @@ static int check_listen(const struct check *k)
     return fail(k, "listen", "%s", why.msg);
 }
 
+/* Names of hosts, in the one way of writing them that is compared with. */
+static bool is_domain(struct str name)
+{
+    struct str label;
+
+    while (name.p) {
+        name = str_cut(name, '.', &label);
+        if (!label.n || label.n > 63 || label.p[0] == '-' || label.p[label.n - 1] == '-')
+            return false;
+        for (size_t i = 0; i < label.n; i++)
+            if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-", label.p[i]) || !label.p[i])
+                return false;
+    }
+    return true;
+}
+
+static int check_domain(const struct check *k)
+{
+    struct err why = { 0 };
+
+    if (k->c->domain.name && !is_domain(str_from(k->c->domain.name)))
+        return fail(k, "domain.name",
+                    "must be a name of DNS in lower case, as in sandboxes.example");
+    if (!k->c->domain.listen)
+        return 0;
+    if (!k->c->domain.name)
+        return fail(k, "domain.listen", "needs domain.name");
+    if (!k->c->domain.certificate != !k->c->domain.key)
+        return fail(k, "domain.certificate", "needs domain.key, and the other way round");
+    if (config_address_read(str_from(k->c->domain.listen), &k->c->domain_address, &why) < 0)
+        return fail(k, "domain.listen", "%s", why.msg);
+    return 0;
+}
+
 static int check_pool(const struct check *k)
 {
     if (k->c->pool.total_max <= k->c->limits.sandboxes_max)
@@ -255,9 +289,9 @@ static int check_images(const struct check *k)
 
 int config_check_(struct config *c, const struct sources *s, struct err *e)
 {
-    static int (*const checks[])(const struct check *) = { check_texts, check_socket, check_listen,
-                                                           check_pool,  check_hosts,  check_steps,
-                                                           check_images };
+    static int (*const checks[])(const struct check *) = { check_texts,  check_socket, check_listen,
+                                                           check_domain, check_pool,   check_hosts,
+                                                           check_steps,  check_images };
     struct check k = { .c = c, .sources = s, .e = e };
     int r = 0;
 

@@ -215,9 +215,22 @@ static const struct json_field scan_fields[] = {
     { "postflight", JSON_KIND_OBJECT, IN(scan, postflight), JSON_FIELDS(step_fields) },
 };
 
+static const struct json_field domain_fields[] = {
+    { "name", JSON_KIND_STR, IN(domain, name), .min = 1, .max = 200,
+      .doc = "Domain whose names lead to ports of sandboxes: `8080-ID.NAME`." },
+    { "listen", JSON_KIND_STR, IN(domain, listen), .max = 64,
+      .doc = "Address and port for HTTPS, as in `127.0.0.1:8443`; without it there is none." },
+    { "certificate", JSON_KIND_STR, IN(domain, certificate), .min = 1, .max = 4095,
+      .doc = "File (PEM) with the certificate for `*.NAME`, and what it is signed by; without it "
+             "one is made, and signed by an authority of our own." },
+    { "key", JSON_KIND_STR, IN(domain, key), .min = 1, .max = 4095,
+      .doc = "File (PEM) with its key, without a passphrase." },
+};
+
 const struct json_field config_fields[] = {
     { "listen", JSON_KIND_STR, AT(listen), .max = 64,
       .doc = "Address and port for TCP, as in `127.0.0.1:7700`; without it there is none." },
+    { "domain", JSON_KIND_OBJECT, AT(domain), JSON_FIELDS(domain_fields) },
     { "socket", JSON_KIND_OBJECT, AT(socket), JSON_FIELDS(socket_fields) },
     { "state", JSON_KIND_STR, AT(state), .max = 255,
       .doc = "Directory for everything that stays; `SANDBOXER_STATE` overrides." },

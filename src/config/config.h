@@ -66,6 +66,11 @@ struct config_address {
 struct config {
     const char *listen; /* NULL: no TCP; else in `address` too */
     struct {
+        const char *name;              /* NULL: none; lower case */
+        const char *listen;            /* NULL: no HTTPS; else in `domain_address` too */
+        const char *certificate, *key; /* files; NULL: an authority of our own makes them */
+    } domain;
+    struct {
         const char *path;
         const char *mode;  /* octal digits; in `socket_mode` too */
         const char *group; /* NULL: that of the daemon */
@@ -143,7 +148,7 @@ struct config {
         struct config_step preflight, postflight;
     } scan;
 
-    struct config_address address;
+    struct config_address address, domain_address;
     unsigned socket_mode;
 };
 

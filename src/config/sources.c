@@ -17,7 +17,7 @@ static const struct json_limits limits = {
 };
 
 /* Where root's daemon is and who it is: no other daemon can be there or be that. */
-static const char *const daemons_own[] = { "listen", "socket", "state", "user" };
+static const char *const daemons_own[] = { "listen", "domain", "socket", "state", "user" };
 
 static const struct override {
     const char *variable, *field;

@@ -127,35 +127,39 @@ static socklen_t fill_address(const struct config_address *from, struct sockaddr
     return 0;
 }
 
-static int listen_tcp(const struct config *c, struct doors *d, struct err *e)
+static int listen_tcp(const struct config_address *at, const char *text, int *ret, struct err *e)
 {
     struct sockaddr_storage a = { 0 };
-    socklen_t n = fill_address(&c->address, &a);
+    socklen_t n = fill_address(at, &a);
     AUTO_CLOSE int fd = -1;
     int on = 1;
 
     if (!n)
-        return err_set(e, ERR_INVALID, "listen: '%s' is not an address", c->listen);
+        return err_set(e, ERR_INVALID, "listen: '%s' is not an address", text);
     fd = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return err_sys(e, "making a socket for %s", c->listen);
+        return err_sys(e, "making a socket for %s", text);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, (struct sockaddr *)&a, n) < 0 || listen(fd, BACKLOG) < 0)
-        return err_sys(e, "listening on %s", c->listen);
-    add(d, take_fd(&fd));
+        return err_sys(e, "listening on %s", text);
+    *ret = take_fd(&fd);
     return 0;
 }
 
 int doors_open(const struct config *c, struct doors *ret, struct err *e)
 {
-    int r = 0;
+    int r = 0, fd = -1;
 
-    *ret = (struct doors){ .lock = -1 };
+    *ret = (struct doors){ .lock = -1, .tls = -1 };
     take_systemd(ret);
     if (ret->n == 0)
         r = listen_unix(c, ret, e);
     if (r >= 0 && c->listen)
-        r = listen_tcp(c, ret, e);
+        r = listen_tcp(&c->address, c->listen, &fd, e);
+    if (fd >= 0)
+        add(ret, fd);
+    if (r >= 0 && c->domain.listen)
+        r = listen_tcp(&c->domain_address, c->domain.listen, &ret->tls, e);
     if (r < 0)
         doors_close(ret);
     return r;
@@ -166,6 +170,7 @@ void doors_close_fds(struct doors *d)
     for (size_t i = 0; i < d->n; i++)
         drop_fd(&d->fd[i]);
     d->n = 0;
+    drop_fd(&d->tls);
 }
 
 void doors_close(struct doors *d)

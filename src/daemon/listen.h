@@ -10,6 +10,7 @@ enum { LISTEN_MAX = 8 };
 struct doors {
     int fd[LISTEN_MAX];
     size_t n;
+    int tls;        /* where HTTPS is spoken; -1: nowhere */
     int lock;       /* held while we own the unix socket's path; -1: it is systemd's */
     char path[108]; /* of the unix socket that we made; "": none */
 };

@@ -123,6 +123,8 @@ static int listen_all(struct serve *s, struct err *e)
 
     for (size_t i = 0; r >= 0 && i < d->n; i++)
         r = api_listen(s->api, take_fd(&d->fd[i]), e);
+    if (r >= 0 && d->tls >= 0)
+        r = api_listen_tls(s->api, take_fd(&d->tls), s->setup->chain, s->setup->key, e);
     return r;
 }
 

@@ -11,6 +11,7 @@
 
 struct serve_setup {
     const struct config *config;
+    struct str chain, key; /* the domain's certificate, in PEM; empty: none */
     struct doors *doors;
     int state;                        /* the state directory */
     int warden;                       /* socket to the warden */

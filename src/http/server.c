@@ -177,15 +177,17 @@ static void find_peer(int fd, struct http_peer *p)
 }
 
 /* Serves fd, or closes it. */
-static int admit(struct http_server *s, int fd, struct err *e)
+static int admit(struct http_server *s, int fd, int net, struct err *e)
 {
     struct list *bucket = NULL;
     struct http_peer peer;
     int r = 0, on = 1;
 
-    find_peer(fd, &peer);
+    find_peer(net, &peer);
+    if (peer.is_unix && net != fd)
+        r = err_set(e, ERR_BUG, "somebody else's connection is one of this machine's users");
     if (!peer.is_unix) {
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        setsockopt(net, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         bucket = bucket_of(s, &peer.remote);
         if (s->config.per_address && count_of(bucket, &peer.remote) >= s->config.per_address)
             r = err_set(e, ERR_BUSY, "too many connections from one address");
@@ -204,6 +206,11 @@ static int admit(struct http_server *s, int fd, struct err *e)
 
 int http_server_adopt(struct http_server *s, int fd, struct err *e)
 {
+    return http_server_adopt_for(s, fd, fd, e);
+}
+
+int http_server_adopt_for(struct http_server *s, int fd, int net, struct err *e)
+{
     int flags = fcntl(fd, F_GETFL);
 
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
@@ -212,7 +219,7 @@ int http_server_adopt(struct http_server *s, int fd, struct err *e)
         close(fd);
         return r;
     }
-    return admit(s, fd, e);
+    return admit(s, fd, net, e);
 }
 
 static bool is_shortage(int error)
@@ -232,7 +239,7 @@ static void on_acceptable(struct loop_fd *source, unsigned events)
         int fd = accept4(l->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
-            admit(s, fd, NULL); /* a client that is turned away sees its connection closed */
+            admit(s, fd, fd, NULL); /* a client that is turned away sees its connection closed */
             continue;
         }
         if (errno == EAGAIN)

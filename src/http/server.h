@@ -65,6 +65,9 @@ int http_server_new(struct loop *l, const struct http_config *c, struct http_ser
 int http_server_listen(struct http_server *s, int fd, struct err *e);
 /* Serves one connected socket, in the same way. */
 int http_server_adopt(struct http_server *s, int fd, struct err *e);
+/* The same where somebody stands between: whose client is at the other end of `net`, a TCP socket
+ * that stays the caller's, and counts as that and not as a user of this machine. */
+int http_server_adopt_for(struct http_server *s, int fd, int net, struct err *e);
 
 /* Stops accepting, closes what waits, lets exchanges finish until the deadline (clock_mono()), cuts
  * what is left and then calls on_stopped once, from the loop. Answers from now on close their

@@ -224,6 +224,12 @@ static bool enter(struct call *c)
     return guard_identify(c);
 }
 
+/* By its Host, or by a header. */
+static struct str box_named(const struct call *c)
+{
+    return c->port.id.p ? c->port.id : call_header(c, "E2b-Sandbox-Id");
+}
+
 static bool token_is_right(const struct call *c, struct str given)
 {
     char right[E2B_TOKEN_TEXT];
@@ -236,7 +242,7 @@ static bool by_box_token(struct call *c)
 {
     struct str given = call_header(c, "X-Access-Token");
 
-    if (!find_box(c, call_header(c, "E2b-Sandbox-Id")))
+    if (!find_box(c, box_named(c)))
         return false;
     if (!(c->route->flags & ROUTE_OPEN) && !token_is_right(c, given))
         return refuse(c, given.p ? "the access token is not this sandbox's"
@@ -256,7 +262,7 @@ static bool traffic_is_right(const struct call *c)
 
 static bool by_either_token(struct call *c)
 {
-    if (!find_box(c, call_header(c, "E2b-Sandbox-Id")))
+    if (!find_box(c, box_named(c)))
         return false;
     if (!traffic_is_right(c) && !token_is_right(c, call_header(c, "X-Access-Token")))
         return refuse(c, "send E2B-Traffic-Access-Token or X-Access-Token, as creating the sandbox "
@@ -326,7 +332,7 @@ static bool by_signature(struct call *c)
 
 static bool by_box_token_or_link(struct call *c)
 {
-    struct str id = call_header(c, "E2b-Sandbox-Id"), given = call_header(c, "X-Access-Token");
+    struct str id = box_named(c), given = call_header(c, "X-Access-Token");
 
     if (id.p && !find_box(c, id))
         return false;

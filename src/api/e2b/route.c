@@ -44,6 +44,8 @@ static uint64_t port_of(const struct call *c)
     struct str text = call_header(c, "E2b-Sandbox-Port");
     uint64_t port = E2B_ENVD_PORT;
 
+    if (c->port.id.p)
+        return c->port.port;
     if (text.p && (!str_to_u64(text, &port) || port > UINT16_MAX))
         port = 0;
     return port;
@@ -120,6 +122,8 @@ static bool route_inside(struct call *c)
 
 bool e2b_route(struct call *c)
 {
+    if (c->port.id.p)
+        return route_inside(c);
     if (c->path.n && str_eq(c->path.segments[0], STR("v1")))
         return false;
     return call_header(c, "E2b-Sandbox-Id").p ? route_inside(c) : route_plane(c);

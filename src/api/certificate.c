@@ -1,0 +1,137 @@
+#include "api/certificate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "crypto/authority.h"
+#include "crypto/secret.h"
+
+enum { PEM_MAX = 256 << 10 };
+
+#define CERTIFICATE "authority.pem"
+#define KEY         "authority.key"
+
+static int read_file(const char *path, struct buf *ret, struct err *e)
+{
+    AUTO_CLOSE int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char *room;
+    ssize_t n;
+
+    if (fd < 0)
+        return err_sys(e, "%s", path);
+    do {
+        if (buf_room(ret, 4096, &room) < 0)
+            return err_set(e, ERR_TOO_BIG, "%s: more than %d bytes", path, PEM_MAX);
+        n = read(fd, room, 4096);
+        if (n > 0)
+            buf_grew(ret, (size_t)n);
+    } while (n > 0);
+    return n < 0 ? err_sys(e, "%s", path) : 0;
+}
+
+static int write_file(const char *directory, const char *name, mode_t mode, struct str text,
+                      struct err *e)
+{
+    char path[PATH_MAX];
+    AUTO_CLOSE int fd = -1;
+
+    if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
+        return err_set(e, ERR_TOO_BIG, "state: the path is too long");
+    fd = openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (fd < 0 || write(fd, text.p, text.n) != (ssize_t)text.n || fsync(fd) < 0)
+        return err_sys(e, "%s", path);
+    return 0;
+}
+
+static void remove_made(const char *directory)
+{
+    static const char *const files[] = { CERTIFICATE, KEY };
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < COUNT_OF(files); i++)
+        if (snprintf(path, sizeof path, "%s/%s", directory, files[i]) < (int)sizeof path)
+            unlink(path);
+    rmdir(directory);
+}
+
+/* Both files at once, by the name of their directory. */
+static int make_authority(const char *domain, const char *place, struct err *e)
+{
+    AUTO(certificate_done) struct certificate made = { BUF_INIT(PEM_MAX), BUF_INIT(PEM_MAX) };
+    char directory[PATH_MAX];
+    int r = crypto_authority_make(domain, &made.chain, &made.key, e);
+
+    if (r < 0)
+        return r;
+    if (snprintf(directory, sizeof directory, "%s.XXXXXX", place) >= (int)sizeof directory)
+        return err_set(e, ERR_TOO_BIG, "state: the path is too long");
+    if (!mkdtemp(directory))
+        return err_sys(e, "making %s", directory);
+    r = write_file(directory, CERTIFICATE, 0644, buf_str(&made.chain), e);
+    if (r >= 0)
+        r = write_file(directory, KEY, 0600, buf_str(&made.key), e);
+    if (r >= 0 && (chmod(directory, 0755) < 0 ||
+                   (rename(directory, place) < 0 && errno != ENOTEMPTY && errno != EEXIST)))
+        r = err_sys(e, "making %s", place);
+    remove_made(directory); /* unless it has another name by now */
+    return r;
+}
+
+static int read_in(const char *directory, const char *name, struct buf *ret, struct err *e)
+{
+    char path[PATH_MAX];
+
+    return snprintf(path, sizeof path, "%s/%s", directory, name) < (int)sizeof path
+               ? read_file(path, ret, e)
+               : err_set(e, ERR_TOO_BIG, "state: the path is too long");
+}
+
+/* Only the authority is kept: what it signs is made anew with every start, and so never too old. */
+static int issue(const struct config *c, struct certificate *ret, struct err *e)
+{
+    AUTO(certificate_done) struct certificate authority = { BUF_INIT(PEM_MAX), BUF_INIT(PEM_MAX) };
+    char place[PATH_MAX];
+    int r;
+
+    if (snprintf(place, sizeof place, "%s/tls", c->state) >= (int)sizeof place)
+        return err_set(e, ERR_TOO_BIG, "state: the path is too long");
+    if (mkdir(place, 0755) < 0 && errno != EEXIST)
+        return err_sys(e, "making %s", place);
+    if (snprintf(place, sizeof place, "%s/tls/%s", c->state, c->domain.name) >= (int)sizeof place)
+        return err_set(e, ERR_TOO_BIG, "state: the path is too long");
+    r = access(place, F_OK) == 0 ? 0 : make_authority(c->domain.name, place, e);
+    if (r >= 0)
+        r = read_in(place, CERTIFICATE, &authority.chain, e);
+    if (r >= 0)
+        r = read_in(place, KEY, &authority.key, e);
+    if (r >= 0)
+        r = crypto_authority_issue(buf_str(&authority.chain), buf_str(&authority.key),
+                                   c->domain.name, &ret->chain, &ret->key, e);
+    return err_wrap(e, r, "%s", place);
+}
+
+int certificate_load(const struct config *c, struct certificate *ret, struct err *e)
+{
+    int r;
+
+    *ret = (struct certificate){ BUF_INIT(PEM_MAX), BUF_INIT(PEM_MAX) };
+    if (!c->domain.listen)
+        return 0;
+    if (!c->domain.certificate)
+        return issue(c, ret, e);
+    r = err_wrap(e, read_file(c->domain.certificate, &ret->chain, e), "domain.certificate");
+    return r < 0 ? r : err_wrap(e, read_file(c->domain.key, &ret->key, e), "domain.key");
+}
+
+void certificate_done(struct certificate *c)
+{
+    crypto_wipe(c->key.p, c->key.n);
+    buf_done(&c->key);
+    buf_done(&c->chain);
+}

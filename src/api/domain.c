@@ -1,0 +1,83 @@
+#include "api/domain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/inside.h"
+
+enum { HTTPS = 443 };
+
+/* "PORT-ID" */
+static bool read_label(struct str label, struct domain_port *ret)
+{
+    struct str port, id = str_cut(label, '-', &port);
+    uint64_t number;
+
+    if (!id.n || !str_to_u64(port, &number) || number == 0 || number > UINT16_MAX)
+        return false;
+    *ret = (struct domain_port){ id, (uint16_t)number };
+    return true;
+}
+
+bool domain_read(struct str host, struct str domain, struct domain_port *ret)
+{
+    struct str label;
+
+    *ret = (struct domain_port){ .id = { NULL, 0 } };
+    if (h1_same(host, domain))
+        return true;
+    if (host.n < domain.n + 2 || host.p[host.n - domain.n - 1] != '.' ||
+        !h1_same((struct str){ host.p + host.n - domain.n, domain.n }, domain))
+        return false;
+    label = (struct str){ host.p, host.n - domain.n - 1 };
+    return h1_same(label, STR("api")) || read_label(label, ret);
+}
+
+/* Some clients take no underscore in a name that a wildcard is to match: "sbx-4k7" is as good. */
+static void spell_id(struct call *c)
+{
+    char *id;
+
+    if (!c->port.id.p || !str_starts(c->port.id, STR("sbx-")))
+        return;
+    id = arena_dup(&c->arena, c->port.id);
+    if (!id)
+        abort(); /* a name is short, and the first thing that is kept */
+    id[3] = '_';
+    c->port.id.p = id;
+}
+
+bool domain_find(struct call *c)
+{
+    const char *name = c->api->config->domain.name;
+    bool known = name && domain_read(http_request(c->x)->host.name, str_from(name), &c->port);
+
+    spell_id(c);
+    return known;
+}
+
+bool domain_address(const struct config *c, char ret[static DOMAIN_ADDRESS])
+{
+    if (!c->domain.listen)
+        return false;
+    if (c->domain_address.port == HTTPS)
+        snprintf(ret, DOMAIN_ADDRESS, "%s", c->domain.name);
+    else
+        snprintf(ret, DOMAIN_ADDRESS, "%s:%u", c->domain.name, c->domain_address.port);
+    return true;
+}
+
+bool domain_is_ours(const struct call *c)
+{
+    const char *name = c->api->config->domain.name;
+    const struct h1_head *h = &http_request(c->x)->head;
+    struct str origin = h1_value(h, STR("Origin")), host = h1_value(h, STR("Host"));
+    struct domain_port port;
+
+    if (!name || !domain_read(http_request(c->x)->host.name, str_from(name), &port))
+        return false;
+    /* A server inside says itself whose pages may use it; ours are used by none. */
+    return !origin.p || port.id.p ||
+           (str_starts(origin, STR("https://")) &&
+            str_eq((struct str){ origin.p + 8, origin.n - 8 }, host));
+}

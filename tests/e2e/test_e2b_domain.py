@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+# parallel
+"""Sandboxes by name: https://PORT-ID.DOMAIN, with a certificate of ours or a given one, for curl and E2B's clients."""
+
+import contextlib
+import http.client
+import os
+import select
+import socket
+import ssl
+import threading
+import warnings
+
+from daemon import Answer, Daemon
+from e2b import Served
+from e2b_story import STORY
+from harness import check, equal, main, test, wait_for
+from mcp import script
+from npm import modules, tell
+from tcp import free_port
+
+DOMAIN = "sandboxes.test"
+NEWEST, INSTALL_SECONDS = ("e2b@2.51.0",), 170
+# Stands for the DNS server that a domain has.
+NAMES = """
+const dns = require('dns'), lookup = dns.lookup;
+dns.lookup = (name, options, done) => lookup(name.endsWith('.%s') ? '127.0.0.1' : name, options, done);
+""" % DOMAIN
+
+
+def at(port, box):
+    """The first part of a name. Python's TLS takes no underscore where a wildcard matches; others do."""
+    return f"{port}-{box.id.replace('_', '-')}"
+
+
+class Named(Served):
+    """A daemon with a domain; `port` is that of its plain interface."""
+
+    def __init__(self, c, more=""):
+        self.secure = free_port()
+        super().__init__(c, config=f"domain: {{name: {DOMAIN}, listen: '127.0.0.1:{self.secure}'{more}}}\n")
+        self.authority = self.d.state / "tls" / DOMAIN / "authority.pem"
+
+    def context(self, authority=None):
+        return ssl.create_default_context(cafile=str(authority or self.authority))
+
+    def connect(self, name, context=None):
+        s = socket.create_connection(("127.0.0.1", self.secure), 60)
+        return (context or self.context()).wrap_socket(s, server_hostname=f"{name}.{DOMAIN}" if name else DOMAIN)
+
+    def over(self, method, name, path, body=None, context=None, **headers):
+        """A request to that name."""
+        connection = http.client.HTTPConnection(f"{name}.{DOMAIN}" if name else DOMAIN, self.secure, timeout=60)
+        with contextlib.closing(connection):
+            connection.sock = self.connect(name, context)
+            connection.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+
+
+def serving(s, box, port=8080):
+    """Something that answers inside, with the path it was asked for."""
+    program = f"""
+import http.server
+class H(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        data = self.path.encode()
+        self.send_response(200)
+        self.send_header('Content-Length', str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+    def log_message(self, *a): pass
+http.server.HTTPServer(('127.0.0.1', {port}), H).serve_forever()
+"""
+    s.d.api.post(f"/v1/sandboxes/{box.id}/processes", {"argv": ["python3", "-c", program], "background": True}).expect(201)
+    wait_for(lambda: s.d.api.get(f"/v1/sandboxes/{box.id}/ports/{port}").json["open"], "the port is open")
+
+
+@test
+def names_lead_to_ports(c):
+    with Named(c) as s:
+        key = s.key()["E2B_API_KEY"]
+        box = s.create(key)
+        serving(s, box)
+        token = {"X_Access_Token": box.token}
+        for path in ("/", "/v1/sandboxes", "/sandboxes", "/healthz", "/a?b=c"):  # all of them are the server's inside
+            equal(s.over("GET", at(8080, box), path, **token).expect(200).data, path.encode(), "what it says")
+        s.over("GET", at(49983, box), "/health").expect(204)
+        equal(s.over("GET", "api", f"/sandboxes/{box.id}", X_API_KEY=key).expect(200).json["sandboxID"], box.id, "the id")
+        for name in ("", "api"):
+            s.over("GET", name, "/healthz").expect(200)
+        # The name counts, whatever else is said.
+        other = s.create(key)
+        s.over("GET", at(8080, other), "/", X_Access_Token=other.token, **{"E2b-Sandbox-Id": box.id}).expect(502)
+        # Behind somebody else's TLS, too.
+        got = s.ask("GET", "/plain", Host=f"8080-{box.id}.{DOMAIN}", **token)
+        equal(got.expect(200).data, b"/plain", "what it says on the plain port")
+
+
+@test
+def who_may_not_gets_nothing(c):
+    with Named(c) as s:
+        key = s.key()["E2B_API_KEY"]
+        box, other = s.create(key), s.create(key)
+        serving(s, box)
+        for token in ({}, {"X_Access_Token": other.token}, {"X_API_KEY": key}):
+            s.over("GET", at(8080, box), "/", **token).expect(401)
+        # Nobody who comes by TLS is a user of this machine.
+        for path in ("/v1/sandboxes", "/v1/tokens"):
+            s.over("GET", "api", path).expect(401)
+        s.over("GET", "8080-sbx-nothing", "/", X_Access_Token=box.token).expect(502)
+        for name in (at(0, box), at(65536, box), at("x", box), box.id.replace("_", "-"), "other"):
+            s.over("GET", name, "/healthz").expect(403, code="denied")
+        s.ask("GET", "/healthz", Host=f"api.{DOMAIN}.evil.test").expect(403)
+        s.over("GET", "api", "/healthz", Origin="https://evil.test").expect(403)
+
+
+@test
+def what_clients_need_is_printed(c):
+    port = free_port()
+    with Daemon(c, config=f"domain: {{name: {DOMAIN}, listen: '127.0.0.1:{port}'}}\n") as d:
+        made = c.cli("token", "create", "--e2b", env={"SANDBOXER_SOCKET": str(d.socket), "SANDBOXER_STATE": str(d.state)}).expect(0)
+        for line in (f"export E2B_DOMAIN='{DOMAIN}:{port}'", f"export NODE_EXTRA_CA_CERTS='{d.state}/tls/{DOMAIN}/authority.pem'"):
+            check(line in made.text.splitlines(), f"{line!r} is not printed: {made.text}")
+        check("E2B_API_URL" not in made.text, "there is no other address")
+
+
+@test
+def a_given_certificate_is_used(c):
+    given = c.dir / "given"
+    c.mkdir(given)
+    names = f"subjectAltName=DNS:{DOMAIN},DNS:*.{DOMAIN}"
+    c.execute(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=given",
+               "-addext", names, "-keyout", given / "key", "-out", given / "certificate"]).expect(0)
+    with Named(c, f", certificate: {given}/certificate, key: {given}/key") as s:
+        s.over("GET", "api", "/healthz", context=s.context(given / "certificate")).expect(200)
+        check(not s.authority.exists(), "no authority is made")
+    c.write("given/key", "no key")
+    d = Daemon(c, "bad", config=f"domain: {{name: {DOMAIN}, listen: '127.0.0.1:{free_port()}', certificate: {given}/certificate, key: {given}/key}}\n")
+    check(not d.spawn(), "a daemon without its key does not serve")
+    check("the key is none" in d.tail(), f"it says why: {d.tail()}")
+    d.wait()
+
+
+@test
+def an_authority_stays_and_is_good_for_its_domain_alone(c):
+    with Named(c) as s:
+        first, old = s.authority.read_bytes(), s.context()
+        check(not os.stat(s.authority.parent / "authority.key").st_mode & 0o077, "its key is nobody else's")
+        s.d.stop()
+        s.start()
+        equal(s.authority.read_bytes(), first, "the authority after a restart")
+        s.over("GET", "api", "/healthz", context=old).expect(200)
+        text = c.execute(["openssl", "x509", "-in", s.authority, "-noout", "-text"]).expect(0).text
+        check(f"DNS:{DOMAIN}" in text and "Name Constraints: critical" in text, "it is limited to the domain")
+        with contextlib.suppress(ssl.SSLCertVerificationError):
+            s.connect("a.b")
+            check(False, "a name two levels below is no name of the certificate")
+
+
+@test
+def hostile_hellos_cost_themselves_only(c):
+    with Named(c, "") as s, contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", s.secure), 60)) for _ in range(30)]
+        for i, one in enumerate(silent):
+            one.sendall([b"", b"\x16", b"\x16\x03\x01\x40\x00" + b"\x01" * 1000][i % 3])
+        for noise in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\xff\xff" + b"\xff" * 70000, os.urandom(5000), b"\x80\x2e\x01\x00\x02" + b"\0" * 44):
+            with socket.create_connection(("127.0.0.1", s.secure), 60) as client, contextlib.suppress(OSError):
+                client.sendall(noise)
+                while client.recv(4096):
+                    pass
+        s.over("GET", "api", "/healthz").expect(200)
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+        with contextlib.suppress(ssl.SSLError, OSError):
+            s.connect("api", old)
+            check(False, "TLS 1.1 is not spoken")
+        # Half a request, and a client that stops reading: everybody else is served.
+        half = stack.enter_context(s.connect("api"))
+        half.sendall(b"GET /healthz HTTP/1.1\r\nHost: api")
+        check(not select.select([half], [], [], 0)[0], "nothing is answered to half a request")
+        s.over("GET", "api", "/healthz").expect(200)
+
+
+@test
+def large_bodies_and_other_protocols(c):
+    with Named(c) as s:
+        key = s.key()["E2B_API_KEY"]
+        box = s.create(key)
+        data = bytes(range(256)) * 40000
+        token = {"X_Access_Token": box.token}
+        s.over("POST", at(49983, box), "/files?path=/tmp/big", data, Content_Type="application/octet-stream", **token).expect(200)
+        equal(s.over("GET", at(49983, box), "/files?path=/tmp/big", **token).expect(200).data, data, "what comes back")
+        echo = ("import socket\ns = socket.create_server(('127.0.0.1', 9090))\nwhile True:\n c = s.accept()[0]\n c.recv(9999)\n"
+                " c.sendall(b'HTTP/1.1 101 Switching Protocols\\r\\nConnection: upgrade\\r\\nUpgrade: echo\\r\\n\\r\\n')\n"
+                " while d := c.recv(65536): c.sendall(d)\n")
+        s.d.api.post(f"/v1/sandboxes/{box.id}/processes", {"argv": ["python3", "-c", echo], "background": True}).expect(201)
+        wait_for(lambda: s.d.api.get(f"/v1/sandboxes/{box.id}/ports/9090").json["open"], "the port is open")
+        with s.connect(at(9090, box)) as client:
+            client.sendall(f"GET / HTTP/1.1\r\nHost: {at(9090, box)}.{DOMAIN}\r\nX-Access-Token: {box.token}\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n".encode())
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += client.recv(4096)
+            check(head.startswith(b"HTTP/1.1 101"), f"the protocol changes: {head!r}")
+            sender = threading.Thread(target=client.sendall, args=(data[:1 << 20],))
+            sender.start()
+            got = head.partition(b"\r\n\r\n")[2]
+            while len(got) < 1 << 20 and (piece := client.recv(65536)):
+                got += piece
+            sender.join()
+            check(got == data[:1 << 20], "what comes back is what was sent")
+
+
+@test(seconds=400, only="root", because="it is the same client")
+def the_newest_sdk_by_names(c):
+    place = modules(NEWEST, INSTALL_SECONDS)
+    with Named(c) as s:
+        key = s.key()["E2B_API_KEY"]
+        env = {"E2B_API_KEY": key, "E2B_DOMAIN": f"{DOMAIN}:{s.secure}", "NODE_EXTRA_CA_CERTS": str(s.authority),
+               "NODE_OPTIONS": f"--require={c.write('names.cjs', NAMES)}"}
+        said = script(c, place, "story.mjs", STORY, ["big"], HOME=str(c.home), **env)
+        check(len(said) > 40, f"only {len(said)} steps were taken")
+        tell(said)
+
+
+main()
