@@ -148,9 +148,9 @@ struct resume {
     struct err err;
 };
 
-static void tell_all(struct list *waiting, int r, const struct err *e)
+void sandbox_ops_tell(struct list *ops, int r, const struct err *e)
 {
-    for (struct link *m; (m = list_take(waiting));)
+    for (struct link *m; (m = list_take(ops));)
         sandbox_op_tell(container_of(m, struct sandbox_op, link_), r, e);
 }
 
@@ -163,7 +163,7 @@ static void resume_over(struct sandbox *s, int r, const struct err *e)
     if (u->holds)
         layers_unref(s->control, &s->stack);
     sandbox_ref(s); /* those who are told may hold the last one */
-    tell_all(&u->waiting, r, r < 0 ? e : NULL);
+    sandbox_ops_tell(&u->waiting, r, r < 0 ? e : NULL);
     free(u);
     sandbox_unref(s);
 }
@@ -362,7 +362,7 @@ void resume_adopted(struct sandbox *s, int r, const struct ext_found *found, siz
     resume_ready(s);
 }
 
-static void begin_resume(struct sandbox *s)
+void resume_begin(struct sandbox *s)
 {
     struct extension *ext = control_extension(s->control, s->record.extension, &s->ops);
 
@@ -380,8 +380,8 @@ static void begin_resume(struct sandbox *s)
 
 static int check_resumable(const struct sandbox *s, struct err *e)
 {
-    if (s->record.state == SANDBOX_PAUSED && !s->destroying && !s->after_teardown && !s->expiring &&
-        !s->capture)
+    if (s->record.state == SANDBOX_PAUSED && !s->destroying && !s->expiring && !s->capture &&
+        (!s->after_teardown || s->stopping))
         return 0;
     return err_set(e, s->pausing || s->capture ? ERR_BUSY : ERR_CONFLICT,
                    "sandbox %s is %s: it cannot be resumed now", s->record.id,
@@ -417,8 +417,8 @@ void sandbox_resume_for(struct sandbox *s, const struct actor *who, int64_t dura
         s->resume->duration_ns = duration_ns;
     op->sandbox = sandbox_ref(s);
     list_append(&s->resume->waiting, &op->link_);
-    if (!under_way)
-        begin_resume(s);
+    if (!under_way && !s->stopping)
+        resume_begin(s);
 }
 
 void sandbox_resume(struct sandbox *s, const struct actor *who, struct sandbox_op *op)

@@ -45,9 +45,10 @@ struct sandbox {
     void (*after_teardown)(struct sandbox *s); /* NULL: no teardown is under way */
 
     /* standing still */
-    struct capture *capture;               /* of what it wrote, under way */
-    struct resume *resume;                 /* under way (pause.c) */
-    struct sandbox_op *stop;               /* waits for its processes to be gone (stop.c) */
+    struct capture *capture; /* of what it wrote, under way */
+    struct resume *resume;   /* under way (pause.c) */
+    struct list stops; /* struct sandbox_op that wait for its processes to be gone (stop.c) … */
+    bool stopping;     /* … which they are about to be */
     struct json_strs stack;                /* the layers that it is rebuilt on */
     void (*after_thaw)(struct sandbox *s); /* NULL: nobody waits for it */
     bool pausing;                          /* on its way to be paused */
@@ -108,8 +109,9 @@ void sandbox_put_facts(struct sandbox *s, struct sandbox_record *next);
 /* Ends an operation that needs nothing more, from the loop. */
 void sandbox_op_finish(struct sandbox_op *op, struct sandbox *s, int r, const struct err *e);
 
-/* Ends one from the loop: op->sandbox is its reference. */
+/* Ends one from the loop: op->sandbox is its reference. And all of a list. */
 void sandbox_op_tell(struct sandbox_op *op, int r, const struct err *e);
+void sandbox_ops_tell(struct list *ops, int r, const struct err *e);
 
 /* Whether a caller sees it. */
 bool sandbox_visible(const struct caller *who, const struct sandbox_record *r);
@@ -134,6 +136,7 @@ void sandbox_held(struct ext_box *b, bool frozen, int r, const struct err *e);
 void sandbox_thaw_then(struct sandbox *s, void (*after)(struct sandbox *s));
 void sandbox_take_up_paused(struct sandbox *s);
 /* While it is resumed: it stands; it was found, or not; it could not be built, and stays paused. */
+void resume_begin(struct sandbox *s); /* it was asked for before it was stopped */
 void resume_ready(struct sandbox *s);
 void resume_adopted(struct sandbox *s, int r, const struct ext_found *found, size_t n);
 void resume_abort(struct sandbox *s); /* it is being destroyed */

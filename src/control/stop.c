@@ -9,36 +9,38 @@ bool sandbox_stopped(const struct sandbox *s)
     return s->record.state == SANDBOX_PAUSED && s->facts.has_paused && s->facts.paused.stopped;
 }
 
+/* Whoever resumed it meanwhile has waited, too. */
 static void removed(struct sandbox *s)
 {
-    struct sandbox_op *op = take_ptr(s->stop);
-
+    s->stopping = false;
     if (s->destroying)
         return; /* its own way goes on */
     s->still = false;
     ttl_start(s);
-    if (op)
-        sandbox_op_tell(op, 0, NULL);
+    sandbox_ops_tell(&s->stops, 0, NULL);
+    if (s->resume)
+        resume_begin(s);
 }
 
 void stop_paused(struct sandbox *s, struct sandbox_op *op)
 {
     hook_point("stop.remove");
-    s->stop = op;
-    if (s->destroying)
+    list_append(&s->stops, &op->link_);
+    if (s->destroying) {
         stop_abort(s);
-    else
+    } else if (!s->stopping) {
+        s->stopping = true;
         sandbox_teardown(s, removed);
+    }
 }
 
 void stop_abort(struct sandbox *s)
 {
-    struct sandbox_op *op = take_ptr(s->stop);
     struct err e;
     int r = err_set(&e, ERR_CONFLICT, "sandbox %s is being destroyed", s->record.id);
 
-    if (op)
-        sandbox_op_tell(op, r, &e);
+    s->stopping = false;
+    sandbox_ops_tell(&s->stops, r, &e);
 }
 
 /* --- of one that is paused already --- */
@@ -82,14 +84,22 @@ static void stop_frozen(struct sandbox *s, const struct actor *who, struct sandb
     change_submit(ch);
 }
 
+static void join_stop(struct sandbox *s, struct sandbox_op *op)
+{
+    op->sandbox = sandbox_ref(s);
+    list_append(&s->stops, &op->link_);
+}
+
 void sandbox_stop(struct sandbox *s, const struct actor *who, struct sandbox_op *op)
 {
     struct err e;
     int r;
 
-    if (s->stop || s->pausing) {
-        r = err_set(&e, ERR_BUSY, "sandbox %s is being paused or stopped already", s->record.id);
+    if (s->pausing) {
+        r = err_set(&e, ERR_BUSY, "sandbox %s is being paused already", s->record.id);
         sandbox_op_finish(op, s, r, &e);
+    } else if (s->stopping) {
+        join_stop(s, op);
     } else if (sandbox_stopped(s) && !s->resume && !s->after_teardown) {
         sandbox_op_finish(op, s, 0, NULL); /* as often as one likes */
     } else if (s->record.state == SANDBOX_PAUSED) {
