@@ -87,6 +87,93 @@ const steps = {
         assert(r.exitCode === 0 ? r.result === '42\n' : r.result.includes('node'), JSON.stringify(r));
         await t.delete();
     },
+    'process.createSession, executeSessionCommand': async () => {
+        await s.process.createSession('one');
+        await refused(() => s.process.createSession('one'), DaytonaConflictError);
+        const r = await s.process.executeSessionCommand('one', { command: 'cd /tmp; export X=y; echo out; echo err >&2; (exit 3)' });
+        equal([r.exitCode, r.stdout, r.stderr], [3, 'out\n', 'err\n']);
+        const again = await s.process.executeSessionCommand('one', { command: "pwd; echo \"$X '\\n'\"\necho [[ x ]]" });
+        equal([again.exitCode, again.stdout], [0, "/tmp\ny '\\n'\n[[ x ]]\n"], 'the shell goes on');
+        equal((await s.process.executeSessionCommand('one', { command: 'printf no-end' })).stdout, 'no-end');
+    },
+    'process.executeSessionCommand (much output)': async () => {
+        await s.process.createSession('much');
+        equal((await s.process.executeSessionCommand('much', { command: 'head -c 3000000 /dev/zero | tr "\\0" x; printf no-end' })).stdout.length, 3000006);
+        equal((await s.process.executeSessionCommand('much', { command: 'echo after' })).stdout, 'after\n');
+        await s.process.deleteSession('much');
+    },
+    'process.getSession, getSessionCommand, listSessions': async () => {
+        const one = await s.process.getSession('one');
+        equal([one.sessionId, one.commands.length, one.commands[0].exitCode], ['one', 3, 3]);
+        assert(one.commands[0].command.startsWith('cd /tmp;'), one.commands[0].command);
+        equal((await s.process.getSessionCommand('one', one.commands[1].id)).exitCode, 0);
+        await s.process.createSession('two');
+        equal((await s.process.listSessions()).map((l) => [l.sessionId, l.commands.length]), [['one', 3], ['two', 0]]);
+        await refused(() => s.process.getSession('none'), DaytonaNotFoundError);
+        await refused(() => s.process.getSessionCommand('one', 'none'), DaytonaNotFoundError);
+    },
+    'process.getSessionCommandLogs': async () => {
+        const { cmdId } = await s.process.executeSessionCommand('two', { command: 'echo first; echo bad >&2; cat; echo last', runAsync: true });
+        await until(async () => (await s.process.getSessionCommandLogs('two', cmdId)).output.includes('bad'), 'its first words');
+        equal((await s.process.getSessionCommand('two', cmdId)).exitCode, undefined, 'it runs');
+        const seen = { out: '', err: '' };
+        const followed = s.process.getSessionCommandLogs('two', cmdId, (d) => { seen.out += d; }, (d) => { seen.err += d; });
+        await s.process.sendSessionCommandInput('two', cmdId, 'typed\n');
+        await until(() => seen.out.includes('typed'), 'what was typed');
+        await s.process.executeCommand('pkill -x cat');
+        await followed;
+        equal([seen.out, seen.err.slice(0, 4)], ['first\ntyped\nlast\n', 'bad\n']);
+        const logs = await s.process.getSessionCommandLogs('two', cmdId);
+        equal(logs.stdout, 'first\ntyped\nlast\n');
+        equal((await s.process.executeSessionCommand('two', { command: 'echo after' })).stdout, 'after\n');
+    },
+    'process: a session whose shell ends': async () => {
+        equal((await s.process.executeSessionCommand('two', { command: 'echo x; exit 7' })).exitCode, 7);
+        await refused(() => s.process.executeSessionCommand('two', { command: 'true' }), DaytonaError, 'ended');
+    },
+    'process.deleteSession': async () => { await s.process.deleteSession('one'); await s.process.deleteSession('two'); equal(await s.process.listSessions(), []); await refused(() => s.process.deleteSession('one'), DaytonaNotFoundError); },
+    'process.createPty, sendInput, resize, wait': async () => {
+        let seen = ''; const d = new TextDecoder();
+        const pty = await s.process.createPty({ id: 'term', cols: 100, rows: 30, envs: { PS1: '> ', GREET: 'hé' }, cwd: '/tmp', onData: (b) => { seen += d.decode(b, { stream: true }); } });
+        await pty.sendInput('stty size; echo $GREET; pwd\n');
+        await until(() => seen.includes('30 100') && seen.includes('hé\r\n') && seen.includes('/tmp\r\n'), `its answer: ${seen}`);
+        await pty.resize(120, 40);
+        await pty.sendInput('stty size\n');
+        await until(() => seen.includes('40 120'), 'its new size');
+        equal((await s.process.listPtySessions()).map((p) => [p.id, p.active]), [['term', true]]);
+        equal((await s.process.getPtySessionInfo('term')).cwd, '/tmp');
+        await pty.sendInput('exit 5\n');
+        equal((await pty.wait()).exitCode, 5);
+        await s.process.killPtySession('term');
+    },
+    'process.connectPty, killPtySession': async () => {
+        const first = await s.process.createPty({ id: 'stays', onData: () => {} });
+        await first.disconnect();
+        let seen = '';
+        const again = await s.process.connectPty('stays', { onData: (b) => { seen += Buffer.from(b).toString(); } });
+        await again.sendInput('echo $((6*7))\n');
+        await until(() => seen.includes('42'), 'its answer');
+        await again.kill();
+        equal((await again.wait()).exitCode, 137);
+        equal(await s.process.listPtySessions(), []);
+        await refused(() => s.process.connectPty('stays', { onData: () => {} }), DaytonaError);
+    },
+    'codeInterpreter.runCode': async () => {
+        const seen = [];
+        const r = await s.codeInterpreter.runCode('import sys\nx = 41\nprint("hi")\nprint("e", file=sys.stderr)', { onStdout: (m) => seen.push(m.output) });
+        equal([r.stdout, r.stderr, r.error, seen.join('')], ['hi\n', 'e\n', undefined, 'hi\n']);
+        equal((await s.codeInterpreter.runCode('print(x + 1)')).stdout, '42\n', 'names stay');
+        const bad = await s.codeInterpreter.runCode('1/0'); equal([bad.error.name, bad.error.value], ['ZeroDivisionError', 'division by zero']);
+        equal((await s.codeInterpreter.runCode('import os; print(os.environ["MORE"])', { envs: { MORE: 'm' } })).stdout, 'm\n');
+    },
+    'codeInterpreter.createContext, listContexts, deleteContext': async () => {
+        const c = await s.codeInterpreter.createContext('/tmp');
+        equal((await s.codeInterpreter.runCode('import os; print(os.getcwd(), "x" in globals())', { context: c })).stdout, '/tmp False\n');
+        equal((await s.codeInterpreter.listContexts()).length, 2);
+        await s.codeInterpreter.deleteContext(c);
+        await refused(() => s.codeInterpreter.runCode('1', { context: c }), DaytonaError, 'no such context');
+    },
+    'codeInterpreter.runCode (timeout)': async () => { await refused(() => s.codeInterpreter.runCode('while True: pass', { timeout: 1 }), DaytonaTimeoutError); },
     'fs.createFolder': async () => { await s.fs.createFolder('deep/er', '750'); const i = await s.fs.getFileDetails(`${HOME}/deep/er`); equal([i.isDir, i.permissions, i.mode, i.owner], [true, '0750', 'drwxr-x---', 'user']); },
     'fs.uploadFile, downloadFile': async () => {
         const data = randomBytes(300_000);

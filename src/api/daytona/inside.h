@@ -80,6 +80,8 @@ int daytona_labels(struct call *c, const struct json_map *given, const char *nam
                    struct json_map *ret, struct err *e);
 void daytona_labels_write(struct json_writer *w, const struct json_map *labels);
 const char *daytona_name(const struct sandbox_record *r); /* or its id */
+/* The text of a JSON object of texts, `most` of them; on the call's arena. */
+int daytona_map(struct call *c, struct str text, int64_t most, struct json_map *ret, struct err *e);
 
 /* --- the tables --- */
 extern const struct route routes_daytona_create[], routes_daytona_list[],
@@ -87,6 +89,6 @@ extern const struct route routes_daytona_create[], routes_daytona_list[],
     routes_daytona_info[];
 extern const struct route routes_daytona_process[], routes_daytona_files[],
     routes_daytona_download[], routes_daytona_file_tools[], routes_daytona_git[],
-    routes_daytona_sessions[], routes_daytona_pty[];
+    routes_daytona_sessions[], routes_daytona_pty[], routes_daytona_interpreter[];
 
 #endif

@@ -2,6 +2,7 @@
  * E2B's clients; beside them we keep what a sandbox is called. */
 #include "api/daytona/inside.h"
 #include "api/e2b/metadata.h"
+#include "json/reader.h"
 
 #define OURS "daytona/"
 
@@ -23,11 +24,8 @@ int daytona_labels(struct call *c, const struct json_map *given, const char *nam
     all = arena_array(&c->arena, written.n + 1, sizeof *all);
     if (!all)
         return err_set(e, ERR_TOO_BIG, "labels: too many");
-    for (size_t i = 0; i < written.n; i++) {
-        if (is_ours(written.p[i].key))
-            return err_set(e, ERR_INVALID, "labels: those that begin with " OURS " are ours");
+    for (size_t i = 0; i < written.n; i++) /* none is ours: a slash is written differently */
         all[n++] = written.p[i];
-    }
     if (name && name[0]) {
         all[n++] = (struct json_pair){ DAYTONA_NAME, name };
         r = label_check(STR(DAYTONA_NAME), str_from(name), e);
@@ -53,4 +51,27 @@ const char *daytona_name(const struct sandbox_record *r)
         if (strcmp(r->labels.p[i].key, DAYTONA_NAME) == 0)
             return r->labels.p[i].value;
     return r->id;
+}
+
+struct mapped {
+    struct json_map map;
+};
+
+int daytona_map(struct call *c, struct str text, int64_t most, struct json_map *ret, struct err *e)
+{
+    const struct json_field field = { "", JSON_KIND_MAP, JSON_AT(struct mapped, map), .max = most };
+    const struct json_limits limits = { .bytes = 64 << 10, .depth = 4 };
+    struct mapped m = { 0 };
+    const struct json *v;
+    struct json member, whole = { .type = JSON_OBJECT, .list = { &member, 1 } };
+    int r = json_read(text, limits, &c->arena, &v, e);
+
+    if (r < 0)
+        return r;
+    member = *v;
+    member.key = STR("");
+    r = json_bind(&whole, &field, 1, &m, &c->arena, e);
+    if (r >= 0)
+        *ret = m.map;
+    return r;
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "api/daytona/inside.h"
-#include "json/reader.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 200 };
 
@@ -143,34 +142,6 @@ static bool read_cursor(struct call *c, struct store_query *q)
     return false;
 }
 
-struct filter {
-    struct json_map labels;
-};
-
-/* The labels as text of JSON. */
-static int read_labels(struct call *c, struct str text, struct json_map *ret, struct err *e)
-{
-    static const struct json_field any = { "labels", JSON_KIND_MAP, JSON_AT(struct filter, labels),
-                                           .max = REQUEST_LABELS_MAX };
-    const struct json_limits limits = { .bytes = 64 << 10, .depth = 4 };
-    struct json *whole = arena_alloc(&c->arena, sizeof *whole), *member;
-    const struct json *v;
-    struct filter f = { 0 };
-    int r = json_read(text, limits, &c->arena, &v, e);
-
-    member = arena_alloc(&c->arena, sizeof *member);
-    if (!whole || !member)
-        abort();
-    if (r >= 0) {
-        *member = *v;
-        member->key = STR("labels");
-        *whole = (struct json){ .type = JSON_OBJECT, .list = { member, 1 } };
-        r = json_bind(whole, &any, 1, &f, &c->arena, e);
-    }
-    *ret = f.labels;
-    return r;
-}
-
 /* Those of the query beside those that the caller's must have. False: it is answered. */
 static bool read_filter(struct call *c, struct store_query *q)
 {
@@ -182,7 +153,7 @@ static bool read_filter(struct call *c, struct store_query *q)
 
     if (call_query(c, "labels", &text) < 0 || call_query(c, "name", &name) < 0)
         return false;
-    if ((text.n && read_labels(c, text, &asked, &e) < 0) ||
+    if ((text.n && daytona_map(c, text, REQUEST_LABELS_MAX, &asked, &e) < 0) ||
         daytona_labels(c, &asked, name.n ? arena_dup(&c->arena, name) : NULL, &written, &e) < 0) {
         call_fail(c, &e);
         return false;

@@ -5,17 +5,13 @@
 #include "http/origin.h"
 
 static const struct route *const tables[] = {
-    routes_daytona_create,
-    routes_daytona_list,
-    routes_daytona_sandboxes,
-    routes_daytona_snapshots,
-    routes_daytona_info,
-    routes_daytona_process,
-    routes_daytona_files,
-    routes_daytona_download,
-    routes_daytona_file_tools,
-    routes_daytona_git,
-    NULL,
+    routes_daytona_create,      routes_daytona_list,
+    routes_daytona_sandboxes,   routes_daytona_snapshots,
+    routes_daytona_info,        routes_daytona_process,
+    routes_daytona_files,       routes_daytona_download,
+    routes_daytona_file_tools,  routes_daytona_git,
+    routes_daytona_sessions,    routes_daytona_pty,
+    routes_daytona_interpreter, NULL,
 };
 
 static void no_such_path(struct call *c)

@@ -1,0 +1,535 @@
+/* Daytona's terminals: background processes with a terminal, that clients come to and leave by
+ * WebSocket. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/daytona/inside.h"
+#include "api/daytona/sessions.h"
+#include "crypto/encode.h"
+#include "http/websocket.h"
+
+enum { SIZE_MAX_ = 10000, ENVS_MAX = 64 << 10, CLOSE_DONE = 1000, CLOSE_FAILED = 1011 };
+
+#define EXIT_CONTROL "X-Daytona-Pty-Exit-Control"
+#define ENVS         "X-Daytona-Pty-Envs~"
+
+struct pty_request {
+    const char *id, *cwd;
+    uint16_t cols, rows;
+    struct json_map env;
+    bool lazy;
+};
+
+#define AT(member) JSON_AT(struct pty_request, member)
+
+static const struct json_field pty_fields[] = {
+    { "id", JSON_KIND_STR, AT(id) },
+    { "cwd", JSON_KIND_STR, AT(cwd), .max = 4095 },
+    { "cols", JSON_KIND_UINT, AT(cols), .max = SIZE_MAX_ },
+    { "rows", JSON_KIND_UINT, AT(rows), .max = SIZE_MAX_ },
+    { "envs", JSON_KIND_MAP, AT(env), .max = PROCESS_ENV_MAX },
+    { "lazyStart", JSON_KIND_BOOL, AT(lazy) },
+};
+
+struct pty {
+    struct call *call;
+    struct process *process; /* referenced */
+    struct process_op op;
+    struct process_request request;
+    char tag[sizeof DAYTONA_PTY + DAYTONA_TAG_MAX];
+    struct watcher watcher;
+    struct ws ws;
+    struct buf input; /* that it has not taken */
+    bool connects;    /* the client stays; else it only wants it to be there */
+    bool tells_exit;  /* the client knows a message for it */
+};
+
+static void pty_end(struct call *c)
+{
+    struct pty *p = c->state;
+
+    watcher_stop(&p->watcher);
+    process_unref(p->process);
+    buf_done(&p->input);
+    free(p);
+}
+
+static void pty_gone(struct call *c)
+{
+    struct pty *p = c->state;
+
+    watcher_stop(&p->watcher);
+}
+
+static struct pty *pty_new(struct call *c)
+{
+    struct pty *p = calloc(1, sizeof *p);
+
+    if (!p)
+        abort();
+    p->call = c;
+    buf_init(&p->input, 2 << 20);
+    c->state = p;
+    c->on_end = pty_end;
+    c->on_gone = pty_gone;
+    return p;
+}
+
+/* --- messages --- */
+
+static void write_end(struct json_writer *w, const struct ext_end *end)
+{
+    put_number(w, "exitCode", daytona_exit_code(end));
+    if (end->how != EXT_EXITED)
+        put(w, "exitReason", end->how == EXT_LOST ? "the sandbox ended" : "it was killed");
+}
+
+static void send_control(struct pty *p, const char *status, const struct ext_end *end)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(512);
+    struct json_writer w;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_begin_object(&w);
+    put(&w, "type", "control");
+    put(&w, "status", status);
+    if (end)
+        write_end(&w, end);
+    json_end_object(&w);
+    json_writer_finish(&w, NULL);
+    (void)ws_send(&p->ws, FRAME_TEXT, buf_str(&text), NULL);
+}
+
+static void give_input(struct pty *p)
+{
+    while (p->input.n) {
+        ssize_t n = process_stdin(p->process, buf_str(&p->input), NULL);
+
+        if (n < 0)
+            buf_clear(&p->input); /* it is over, which is told */
+        if (n <= 0)
+            return;
+        buf_drop(&p->input, (size_t)n);
+    }
+    ws_resume(&p->ws);
+}
+
+static void on_message(struct ws *w, enum frame_op op, struct str data)
+{
+    struct pty *p = container_of(w, struct pty, ws);
+
+    (void)op; /* text is typed, too */
+    if (buf_add(&p->input, data) < 0) {
+        ws_close(w, CLOSE_FAILED, STR("too much input"));
+        return;
+    }
+    ws_pause(w);
+    give_input(p);
+}
+
+static void on_closed(struct ws *w, int code)
+{
+    struct pty *p = container_of(w, struct pty, ws);
+    struct call *c = p->call;
+
+    (void)code;
+    watcher_stop(&p->watcher); /* the terminal stays */
+    c->x = NULL;
+    meters_ended(c, CALL_STREAMED);
+    call_unref(c); /* the exchange's */
+}
+
+static void on_drain(struct ws *w)
+{
+    watcher_resume(&container_of(w, struct pty, ws)->watcher);
+}
+
+/* --- the terminal --- */
+
+static bool on_output(struct watcher *w, int channel, struct str data)
+{
+    struct pty *p = container_of(w, struct pty, watcher);
+    int r = ws_send(&p->ws, FRAME_BINARY, data, NULL);
+
+    (void)channel;
+    if (r < 0)
+        ws_close(&p->ws, CLOSE_FAILED, STR("output could not be told"));
+    return r == 0;
+}
+
+static void on_ended(struct watcher *w, const struct ext_end *end)
+{
+    struct pty *p = container_of(w, struct pty, watcher);
+    struct buf text AUTO(buf_done) = BUF_INIT(256);
+    struct json_writer j;
+
+    if (p->tells_exit)
+        send_control(p, "exited", end);
+    json_writer_init(&j, &text, JSON_COMPACT);
+    json_begin_object(&j);
+    write_end(&j, end);
+    json_end_object(&j);
+    json_writer_finish(&j, NULL);
+    ws_close(&p->ws, CLOSE_DONE, buf_str(&text));
+}
+
+static void on_behind(struct watcher *w)
+{
+    ws_close(&container_of(w, struct pty, watcher)->ws, CLOSE_FAILED,
+             STR("the client does not read"));
+}
+
+static void on_room(struct watcher *w)
+{
+    give_input(container_of(w, struct pty, watcher));
+}
+
+static const struct watcher_events events = {
+    .output = on_output, .ended = on_ended, .fell_behind = on_behind, .room = on_room
+};
+
+/* One of the words that the client offers must be answered; p == NULL: it offers none. */
+static struct str choose_protocol(const struct call *c, bool *ret_exit)
+{
+    struct str rest = call_header(c, "Sec-WebSocket-Protocol"), word, first = { NULL, 0 };
+
+    *ret_exit = false;
+    while (rest.n) {
+        rest = str_cut(rest, ',', &word);
+        word = str_trim(word);
+        *ret_exit |= str_eq(word, STR(EXIT_CONTROL));
+        if (word.n && !first.p)
+            first = word;
+    }
+    return *ret_exit ? STR(EXIT_CONTROL) : first;
+}
+
+static void serve(struct pty *p, bool live_only)
+{
+    struct ws_config config = { .on_message = on_message,
+                                .on_closed = on_closed,
+                                .on_drain = on_drain };
+    struct err e;
+
+    config.protocol = choose_protocol(p->call, &p->tells_exit);
+    if (ws_accept(&p->ws, p->call->x, &config, &e) < 0) {
+        call_fail(p->call, &e);
+        return;
+    }
+    send_control(p, "connected", NULL);
+    p->watcher.events = &events;
+    process_watch(p->process, &p->watcher, live_only);
+}
+
+/* --- a new one --- */
+
+static void write_created(struct json_writer *w, const void *what)
+{
+    json_begin_object(w);
+    put(w, "sessionId", what);
+    json_end_object(w);
+}
+
+static void started(struct process_op *op, int r, const struct err *e)
+{
+    struct pty *p = container_of(op, struct pty, op);
+    struct call *c = p->call;
+
+    if (r >= 0)
+        p->process = take_ptr(op->process);
+    if (c->x && r < 0)
+        call_fail(c, e);
+    else if (c->x && p->connects)
+        serve(p, false);
+    else if (c->x)
+        call_answer(c, 201, write_created, p->tag + strlen(DAYTONA_PTY));
+    call_unref(c);
+}
+
+static struct json_map with_term(struct call *c, const struct json_map *env)
+{
+    struct json_pair *all = arena_array(&c->arena, env->n + 1, sizeof *all);
+
+    if (!all)
+        abort();
+    all[0] = (struct json_pair){ "TERM", "xterm-256color" };
+    for (size_t i = 0; i < env->n; i++)
+        all[1 + i] = env->p[i];
+    for (size_t i = 0; i < env->n; i++)
+        if (strcmp(env->p[i].key, "TERM") == 0)
+            return *env;
+    return (struct json_map){ all, env->n + 1 };
+}
+
+static void start(struct call *c, const struct pty_request *q, bool connects)
+{
+    static const char *const argv[] = {
+        "sh", "-c", "if command -v bash >/dev/null; then exec bash -i; fi; exec sh -i"
+    };
+    const char *cwd = daytona_path(c, str_from(q->cwd));
+    struct pty *p;
+    struct err e;
+
+    if (!cwd)
+        return;
+    p = pty_new(c);
+    p->connects = connects;
+    snprintf(p->tag, sizeof p->tag, DAYTONA_PTY "%s", q->id);
+    p->request = (struct process_request){ .argv = { argv, COUNT_OF(argv) },
+                                           .env = with_term(c, &q->env),
+                                           .cwd = cwd,
+                                           .user = DAYTONA_USER,
+                                           .tag = p->tag,
+                                           .stdin_ = true,
+                                           .tty = true,
+                                           .background = true,
+                                           .rows = q->rows ? q->rows : 24,
+                                           .cols = q->cols ? q->cols : 80 };
+    p->op.request = &p->request;
+    p->op.done = started;
+    if (process_request_check(&p->request, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    call_ref(c);
+    process_start(c->sandbox, &c->caller.actor, &p->op);
+}
+
+/* False: it is answered. */
+static bool is_new(struct call *c, struct pty_request *q)
+{
+    struct process *p;
+    char id[ID_MAX];
+    struct err e;
+
+    if (!q->id || !q->id[0]) {
+        if (id_make("pty_", id, &e) < 0) {
+            call_fail(c, &e);
+            return false;
+        }
+        q->id = arena_dup(&c->arena, str_from(id));
+    }
+    if (!daytona_name_good(c, str_from(q->id)))
+        return false;
+    p = daytona_find(c->sandbox, DAYTONA_PTY, str_from(q->id));
+    if (p) {
+        process_unref(p);
+        call_fail_with(c, 409, "CONFLICT", "there is a terminal of that name already");
+        return false;
+    }
+    if (daytona_count(c->sandbox, DAYTONA_PTY) < DAYTONA_RUNNING_MAX)
+        return true;
+    call_fail_with(c, 429, "", "this sandbox has as many terminals as it may have");
+    return false;
+}
+
+static void create(struct call *c)
+{
+    struct pty_request q = { 0 };
+
+    if (daytona_read(c, pty_fields, COUNT_OF(pty_fields), &q) && is_new(c, &q))
+        start(c, &q, false);
+}
+
+/* "-" and "_" for "+" and "/", and no padding. */
+static int unbase64_url(struct str text, struct buf *out, struct err *e)
+{
+    struct buf plain AUTO(buf_done) = BUF_INIT(2 * ENVS_MAX);
+
+    for (size_t i = 0; i < text.n; i++)
+        buf_add_c(&plain, (char)(text.p[i] == '-' ? '+' : text.p[i] == '_' ? '/' : text.p[i]));
+    while (plain.n % 4)
+        buf_add_c(&plain, '=');
+    return crypto_unbase64(buf_str(&plain), out, e);
+}
+
+/* Variables come as one of the words that are offered. */
+static int read_envs(struct call *c, struct json_map *ret, struct err *e)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(ENVS_MAX);
+    struct str rest = call_header(c, "Sec-WebSocket-Protocol"), word;
+    int r = 0;
+
+    while (r >= 0 && rest.n) {
+        rest = str_cut(rest, ',', &word);
+        word = str_trim(word);
+        if (!str_starts(word, STR(ENVS)))
+            continue;
+        word = (struct str){ word.p + strlen(ENVS), word.n - strlen(ENVS) };
+        buf_clear(&text);
+        r = unbase64_url(word, &text, e);
+        if (r >= 0)
+            r = daytona_map(c, buf_str(&text), PROCESS_ENV_MAX, ret, e);
+    }
+    return r < 0 ? err_wrap(e, r, "the terminal's variables") : 0;
+}
+
+/* False: it is answered. */
+static bool read_query(struct call *c, struct pty_request *q)
+{
+    struct str id = { NULL, 0 }, cwd = { NULL, 0 };
+    uint64_t cols = 0, rows = 0;
+    struct err e;
+
+    if (call_query(c, "id", &id) < 0 || call_query(c, "cwd", &cwd) < 0 ||
+        call_query_number(c, "cols", SIZE_MAX_, &cols) < 0 ||
+        call_query_number(c, "rows", SIZE_MAX_, &rows) < 0)
+        return false;
+    *q = (struct pty_request){ .id = arena_dup(&c->arena, id),
+                               .cwd = arena_dup(&c->arena, cwd),
+                               .cols = (uint16_t)cols,
+                               .rows = (uint16_t)rows };
+    if (read_envs(c, &q->env, &e) >= 0)
+        return true;
+    call_fail(c, &e);
+    return false;
+}
+
+static bool wants_socket(struct call *c)
+{
+    if (ws_wanted(http_request(c->x)))
+        return true;
+    call_fail_with(c, 400, "BAD_REQUEST", "this is for WebSockets: send Upgrade: websocket");
+    return false;
+}
+
+static void create_connect(struct call *c)
+{
+    struct pty_request q;
+
+    if (wants_socket(c) && read_query(c, &q) && is_new(c, &q))
+        start(c, &q, true);
+}
+
+/* --- one that is there --- */
+
+/* Referenced; NULL: it is answered. */
+static struct process *find(struct call *c)
+{
+    struct process *p = daytona_find(c->sandbox, DAYTONA_PTY, c->params[1]);
+
+    if (!p)
+        call_fail_with(c, 404, "NOT_FOUND", "there is no such terminal");
+    return p;
+}
+
+static void connect_to(struct call *c)
+{
+    struct process *process;
+    struct pty *p;
+
+    if (!wants_socket(c) || !(process = find(c)))
+        return;
+    p = pty_new(c);
+    p->process = process;
+    serve(p, true);
+}
+
+struct shown {
+    const struct process *process;
+    uint16_t rows, cols; /* 0: as it was made */
+};
+
+static void write_shown(struct json_writer *w, const void *what)
+{
+    const struct shown *s = what;
+    struct process_view v;
+
+    process_view(s->process, &v);
+    json_begin_object(w);
+    put(w, "id", daytona_tag(&v, DAYTONA_PTY));
+    put_flag(w, "active", !v.ended);
+    put_number(w, "cols", s->cols ? s->cols : v.request->cols);
+    put_number(w, "rows", s->rows ? s->rows : v.request->rows);
+    put(w, "cwd", v.request->cwd ? v.request->cwd : "/");
+    put_flag(w, "lazyStart", false);
+    time_write(w, "createdAt", v.started_ns);
+    json_key(w, STR("envs"));
+    json_begin_object(w);
+    for (size_t i = 0; i < v.request->env.n; i++)
+        put(w, v.request->env.p[i].key, v.request->env.p[i].value);
+    json_end_object(w);
+    json_end_object(w);
+}
+
+static void get(struct call *c)
+{
+    struct process *p = find(c);
+
+    if (!p)
+        return;
+    call_answer(c, 200, write_shown, &(struct shown){ .process = p });
+    process_unref(p);
+}
+
+static void put_pty(void *user, struct process *p)
+{
+    struct process_view v;
+
+    process_view(p, &v);
+    if (daytona_tag(&v, DAYTONA_PTY))
+        write_shown(user, &(struct shown){ .process = p });
+}
+
+static void write_list(struct json_writer *w, const void *what)
+{
+    const struct call *c = what;
+
+    json_begin_object(w);
+    json_key(w, STR("sessions"));
+    json_begin_array(w);
+    process_each(c->sandbox, put_pty, w);
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static void list(struct call *c)
+{
+    call_answer(c, 200, write_list, c);
+}
+
+static void remove_pty(struct call *c)
+{
+    struct process *p = find(c);
+
+    if (p)
+        daytona_remove(c, p);
+}
+
+static const struct json_field size_fields[] = {
+    { "cols", JSON_KIND_UINT, AT(cols), .required = true, .min = 1, .max = SIZE_MAX_ },
+    { "rows", JSON_KIND_UINT, AT(rows), .required = true, .min = 1, .max = SIZE_MAX_ },
+};
+
+static void resize(struct call *c)
+{
+    struct pty_request q = { 0 };
+    struct process *p;
+    struct err e;
+
+    if (!daytona_read(c, size_fields, COUNT_OF(size_fields), &q) || !(p = find(c)))
+        return;
+    if (process_resize(p, q.rows, q.cols, &e) < 0)
+        call_fail(c, &e);
+    else
+        call_answer(c, 200, write_shown,
+                    &(struct shown){ .process = p, .rows = q.rows, .cols = q.cols });
+    process_unref(p);
+}
+
+#define PTY DAYTONA_INSIDE "/process/pty"
+#define ROW(method, path, flags, handler)                                                          \
+    {                                                                                              \
+        method, VERB_EXEC, PTY path, DAYTONA_LIVE | (flags), handler, .face = &toolbox_face        \
+    }
+
+const struct route routes_daytona_pty[] = {
+    ROW(H1_GET, "/create-connect", ROUTE_LONG, create_connect),
+    ROW(H1_POST, "", ROUTE_JSON, create),
+    ROW(H1_GET, "", 0, list),
+    ROW(H1_GET, "/{pty}/connect", ROUTE_LONG, connect_to),
+    ROW(H1_GET, "/{pty}", 0, get),
+    ROW(H1_DELETE, "/{pty}", 0, remove_pty),
+    ROW(H1_POST, "/{pty}/resize", ROUTE_JSON, resize),
+    { .path = NULL },
+};

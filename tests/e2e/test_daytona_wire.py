@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# parallel
+"""Daytona's interface on the wire: who may not, what is malformed, what is too much, who stops reading, and what a restart leaves."""
+
+import socket
+
+from daytona import Box, Served
+from harness import BUILD, check, equal, main, test, wait_for
+
+
+def key_of(s, *argv):
+    return s.key(*argv)["DAYTONA_API_KEY"]
+
+
+def plainly(answer, status, code=None):
+    """Daytona's error: the status is in the body, too."""
+    answer.expect(status)
+    equal(answer.json["statusCode"], status, f"the status of {answer}")
+    check(answer.json["message"] and answer.json["source"].startswith("DAYTONA_"), f"a message: {answer}")
+    if code:
+        equal(answer.json["code"], code, "the code")
+
+
+@test
+def keys(c):
+    with Served(c) as s:
+        key = key_of(s)
+        box = s.create(key, name="mine")
+        paths = (("GET", "sandbox"), ("GET", f"sandbox/{box.id}"), ("DELETE", f"sandbox/{box.id}"), ("POST", f"sandbox/{box.id}/stop"),
+                 ("GET", "snapshots"), ("GET", f"toolbox/{box.id}/files?path=/"), ("GET", f"toolbox/{box.id}/process/pty/create-connect?id=x"))
+        for wrong in (None, "wrong", "sbx_x", key[:-1]):
+            for method, path in paths:
+                plainly(s.api(method, path, key=wrong), 401, "UNAUTHORIZED")
+        plainly(s.ask("GET", "/daytona/sandbox", X_API_KEY=key), 401)
+        # Another's sandbox is not there, by its id and by its name.
+        others = key_of(s, "--label", "team=other")
+        for which in (box.id, "mine"):
+            for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/stop"), ("POST", "/start"), ("POST", "/fork"), ("POST", "/autostop/1")):
+                plainly(s.api(method, f"sandbox/{which}{path}", key=others), 404)
+            plainly(s.api("PUT", f"sandbox/{which}/labels", {"labels": {"team": "other"}}, key=others), 404)
+            plainly(s.api("POST", f"toolbox/{which}/process/execute", {"command": "id"}, key=others), 404)
+            plainly(s.api("GET", f"toolbox/{which}/files/download?path=/etc/passwd", key=others), 404)
+        equal(s.api("GET", "sandbox", key=others).expect(200).json["items"], [], "what another key lists")
+        # What a key must see on its sandboxes it cannot take off them.
+        own = s.create(others)
+        s.api("PUT", f"sandbox/{own.id}/labels", {"labels": {"a": "b", "team": "mine"}}, key=others).expect(200)
+        equal(s.api("GET", f"sandbox/{own.id}", key=others).expect(200).json["labels"], {"team": "other", "a": "b"}, "its labels")
+        # Verbs count.
+        reader = key_of(s, "--verb", "read")
+        s.api("GET", f"sandbox/{box.id}", key=reader).expect(200)
+        for method, path in (("DELETE", f"sandbox/{box.id}"), ("POST", f"sandbox/{box.id}/stop"), ("POST", f"toolbox/{box.id}/process/execute"),
+                             ("GET", f"toolbox/{box.id}/files/download?path=/etc/passwd"), ("GET", f"toolbox/{box.id}/git/status?path=x")):
+            plainly(s.api(method, path, {} if method == "POST" else None, key=reader), 403, "FORBIDDEN")
+
+
+@test
+def what_is_malformed(c):
+    with Served(c) as s:
+        key = key_of(s)
+        box = s.create(key)
+        for body in (b"{", b"[]", b'"x"', {"labels": []}, {"labels": {"a": 1}}, {"env": {"A": {}}}, {"autoStopInterval": -1}, {"autoStopInterval": "x"}, {"ttlMinutes": 1e9},
+                     {"cpu": -1}, {"cpu": 1000}, {"memory": "much"}, {"snapshot": 7}, {"name": "x" * 300}, {"name": "a\nb"},
+                     {"buildInfo": {"dockerfileContent": "RUN x"}}, {"domainAllowList": "not a host!"}, {"networkBlockAll": True, "domainAllowList": "a.example"}):
+            answer = s.api("POST", "sandbox", body, key=key)
+            check(400 <= answer.status < 500 or answer.status == 501, f"{body}: {answer}")
+        for path in ("autostop/x", "autostop/-1", "autostop/99999999999999999999", "autodelete/-2", "ttl/x"):
+            plainly(s.api("POST", f"sandbox/{box.id}/{path}", key=key), 400)
+        for query in ("labels=x", "labels=[]", "labels=%7B%22a%22:1%7D", "cursor=x", "limit=x", "limit=100000", "states=odd"):
+            plainly(s.api("GET", f"sandbox?{query}", key=key), 400)
+        plainly(s.api("GET", "sandbox?minCpu=1", key=key), 501)
+        plainly(s.api("GET", "nowhere", key=key), 404)
+        plainly(s.api("GET", f"toolbox/{box.id}/nowhere", key=key), 404)
+        for body in ({}, {"command": ""}, {"command": 7}, {"command": "x" * (200 << 10)}, {"command": "a\0b"}, {"command": "true", "timeout": -1}, {"command": "true", "envs": {"A=B": "c"}}):
+            plainly(box.ask("POST", "process/execute", body), 400)
+        plainly(box.ask("POST", "process/code-run", {"code": "1", "language": "cobol"}), 400)
+        for path in ("process/session", "process/pty"):
+            plainly(box.ask("POST", path, {"sessionId": "x" * 100, "id": "x" * 100}), 400)
+        for path in ("process/pty/create-connect?id=x", "process/interpreter/execute"):
+            plainly(box.ask("GET", path), 400)
+        for path in ("files/info", "files/download", "files/info?path=", "files/folder?path=x&mode=9"):
+            plainly(box.ask("POST" if "folder" in path else "GET", path), 400)
+        for body in ({}, {"paths": []}, {"paths": "x"}, {"paths": [7]}, {"paths": ["/" + "x" * 5000]}):
+            plainly(box.ask("POST", "files/bulk-download", body), 400)
+        # What git would take for an option.
+        for verb, body in (("clone", {"url": "--upload-pack=touch /tmp/hacked", "path": "x"}), ("checkout", {"path": ".", "branch": "--orphan"}), ("push", {"path": ".", "remote": "--exec=x"})):
+            plainly(box.ask("POST", f"git/{verb}", body), 400)
+        equal(box.run("ls /tmp/hacked")["exitCode"], 2, "nothing was run")
+        # Words of a query and a body are data, whatever a shell would make of them.
+        odd = "/tmp/$(touch x);`id` '\"\n"
+        plainly(box.ask("GET", "files/search?path=%2Ftmp%2F%24%28touch%20x%29&pattern=%24%28id%29"), 404)
+        equal(box.ask("POST", "files/replace", {"files": [odd], "pattern": "$(id)", "newValue": "`id`"}).expect(200).json[0]["success"], False, "an odd name")
+        equal(box.run("ls /home/user/x /tmp/x; pwd")["result"].splitlines()[-1], "/home/user", "it still works")
+
+
+def form(*parts):
+    body = b"".join(b'--b\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n' % (name, b'; filename="%s"' % file if file else b"", data) for name, file, data in parts)
+    return body + b"--b--\r\n"
+
+
+@test
+def uploads(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        kind = {"Content_Type": "multipart/form-data; boundary=b"}
+        path, file = b"files[0].path", b"files[0].file"
+        good = form((path, None, b"/tmp/../tmp/a"), (file, b"a", b"data"))
+        box.ask("POST", "files/bulk-upload", good, **kind).expect(200)
+        equal(box.ask("GET", "files/download?path=/tmp/a").expect(200).data, b"data", "what was uploaded")
+        for body in (good[:-10], good[:40], b"x" + good, form((file, b"a", b"data")), form((path, None, b"")), form((b"other", None, b"x")), form((path, None, b"/x" * 5000), (file, b"a", b"x"))):
+            plainly(box.ask("POST", "files/bulk-upload", body, **kind), 400 if b"/x/x" not in body else 413)
+        plainly(box.ask("POST", "files/bulk-upload", good, Content_Type="text/plain"), 400)
+        # It is the sandbox's user who writes, in the sandbox.
+        for place in (b"/proc/1/mem", b"/proc/self/x", *((b"/etc/passwd", b"../../../../etc/shadow") if c.root else ())):
+            answer = box.ask("POST", "files/bulk-upload", form((path, None, place), (file, b"a", b"x")), **kind)
+            check(400 <= answer.status < 500, f"{place}: {answer}")
+        plainly(box.ask("GET", "files/download?path=../../../../etc/shadow"), box.ask("GET", "files/download?path=/etc/shadow").status)
+        box.ask("POST", "files/upload-v2?path=/tmp/whole", b"as it is", Content_Type="application/octet-stream").expect(200)
+        equal(box.ask("GET", "files/download?path=/tmp/whole").expect(200).data, b"as it is", "without a form")
+
+
+@test
+def a_client_that_stops_reading(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        box.run("head -c 80000000 /dev/zero > /tmp/big")
+        body = b'{"paths":["/tmp/big","/tmp/big"]}'
+        head = (f"POST /daytona/toolbox/{box.id}/files/bulk-download HTTP/1.1\r\nHost: 127.0.0.1:{s.port}\r\nAuthorization: Bearer {box.key}\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n").encode()
+        with socket.create_connection(("127.0.0.1", s.port)) as slow:
+            slow.sendall(head + body)
+            check(b"multipart/form-data" in slow.recv(4096), "the answer begins")
+            # Others are served meanwhile, and the daemon does not keep it all in mind.
+            equal(box.run("echo alive")["result"], "alive\n", "another request")
+            pid = s.d.process.pid
+            with open(f"/proc/{pid}/status", encoding="ascii") as f:
+                peak = next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
+            check(peak < 200 << 10, f"the daemon took {peak} kB")
+        wait_for(lambda: "cat" not in box.run("ps -o comm= -u user || true")["result"], "the operation ends with its client")
+        equal(box.run("echo alive")["result"], "alive\n", "afterwards")
+
+
+@test(seconds=90)
+def what_a_restart_leaves(c):
+    with Served(c) as s:
+        box = s.create(key_of(s), name="kept", autoStopInterval=7)
+        box.run("echo kept > kept")
+        box.ask("POST", "process/session", {"sessionId": "goes on"}).expect(201)
+        box.ask("POST", "process/session/goes%20on/exec", {"command": "cd /tmp; echo before"}).expect(200)
+        stopped = s.create(box.key)
+        stopped.run("echo files > files; sleep 777 &")
+        equal(s.api("POST", f"sandbox/{stopped.id}/stop", key=box.key).expect(200).json["state"], "stopped", "it is stopped")
+        s.d.stop()
+        s.start()
+        info = s.api("GET", "sandbox/kept", key=box.key).expect(200).json
+        equal([info["id"], info["state"], info["autoStopInterval"]], [box.id, "started", 7], "it is known")
+        again = box.ask("POST", "process/session/goes%20on/exec", {"command": "pwd"}).expect(200).json
+        equal([again["exitCode"], again["stdout"]], [0, "/tmp\n"], "the session goes on")
+        equal(len(box.ask("GET", "process/session/goes%20on").expect(200).json["commands"]), 2, "its commands")
+        equal(s.api("GET", f"sandbox/{stopped.id}", key=box.key).expect(200).json["state"], "stopped", "it is still stopped")
+        equal(s.api("POST", f"sandbox/{stopped.id}/start", key=box.key).expect(200).json["state"], "started", "it is started")
+        equal(Box(s, stopped.id, box.key).run("cat files; pgrep -x sleep")["result"], "files\n", "with its files, without its processes")
+
+
+@test(seconds=90)
+def nobody_uses_it(c):
+    """It is stopped, not destroyed; one that is not to outlive its use is destroyed."""
+    with Served(c) as s:
+        base = (BUILD / "profiles/base.yaml").read_text()
+        c.write("daemon/profiles/idle.yaml", base.replace("id: profile.base", "id: profile.idle").replace("idle_reap: 0", "idle_reap: 1s").encode())
+        s.d.stop()
+        s.start()
+        key = key_of(s)
+        states = lambda: {item["id"]: item["state"] for item in s.api("GET", "sandbox", key=key).expect(200).json["items"]}  # which is no use of them
+        box, gone = s.create(key, snapshot="idle"), s.create(key, snapshot="idle", autoDeleteInterval=0)
+        box.run("echo kept > kept")
+        wait_for(lambda: states() == {box.id: "stopped"}, f"{gone.id} is gone, the other is stopped")
+        equal(s.api("POST", f"sandbox/{box.id}/stop", key=key).expect(200).json["state"], "stopped", "again is fine")
+        plainly(box.ask("POST", "process/execute", {"command": "true"}), 409)
+        s.api("POST", f"sandbox/{box.id}/start", key=key).expect(200)
+        equal(box.run("cat kept")["result"], "kept\n", "its files")
+
+
+main()
