@@ -23,6 +23,7 @@ struct proxy {
     struct call *call;
     struct dial_op dial;
     port_refused_fn *refused;
+    struct str target; /* what it asks for */
     uint16_t port;
     enum h1_method method;
     bool upgrades; /* the client asks for another protocol */
@@ -70,7 +71,8 @@ static bool is_ours(struct str name)
     for (size_t i = 0; i < COUNT_OF(names); i++)
         if (h1_same(name, names[i]))
             return true;
-    return starts_with(name, STR("E2b-")) || starts_with(name, STR("Sandboxer-"));
+    return starts_with(name, STR("E2b-")) || starts_with(name, STR("X-Daytona-")) ||
+           starts_with(name, STR("Sandboxer-"));
 }
 
 /* A token of ours is worth more than what runs inside may have. */
@@ -107,7 +109,7 @@ static void write_request(struct proxy *p)
 
     buf_add(&p->up, q->method_text);
     buf_add(&p->up, STR(" "));
-    buf_add(&p->up, q->path);
+    buf_add(&p->up, p->target);
     buf_add(&p->up, STR(" HTTP/1.1\r\n"));
     for (size_t i = 0; i < h->n; i++)
         if (!is_hop(h, h->fields[i].name) && !is_ours(h->fields[i].name) &&
@@ -396,7 +398,7 @@ static void proxy_end(struct call *c)
     free(p);
 }
 
-void port_proxy(struct call *c, uint16_t port, port_refused_fn *refused)
+void port_proxy_to(struct call *c, uint16_t port, struct str target, port_refused_fn *refused)
 {
     const struct h1_request *q = http_request(c->x);
     struct proxy *p = calloc(1, sizeof *p);
@@ -405,6 +407,7 @@ void port_proxy(struct call *c, uint16_t port, port_refused_fn *refused)
         abort();
     p->call = c;
     p->refused = refused;
+    p->target = target;
     p->port = port;
     p->method = q->method;
     p->upgrades = q->head.upgrade && q->head.framing == H1_EMPTY;
@@ -416,4 +419,9 @@ void port_proxy(struct call *c, uint16_t port, port_refused_fn *refused)
     c->on_gone = proxy_gone;
     c->on_end = proxy_end;
     sandbox_dial(c->sandbox, &p->dial);
+}
+
+void port_proxy(struct call *c, uint16_t port, port_refused_fn *refused)
+{
+    port_proxy_to(c, port, http_request(c->x)->path, refused);
 }

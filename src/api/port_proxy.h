@@ -14,5 +14,7 @@ typedef void port_refused_fn(struct call *c, uint16_t port, const struct err *e)
 
 /* Takes the call, whose sandbox is known and whose body was not touched. */
 void port_proxy(struct call *c, uint16_t port, port_refused_fn *refused);
+/* The same, but asks for `target`, a path with its query, which stays as long as the call. */
+void port_proxy_to(struct call *c, uint16_t port, struct str target, port_refused_fn *refused);
 
 #endif

@@ -174,6 +174,34 @@ const steps = {
         await refused(() => s.codeInterpreter.runCode('1', { context: c }), DaytonaError, 'no such context');
     },
     'codeInterpreter.runCode (timeout)': async () => { await refused(() => s.codeInterpreter.runCode('while True: pass', { timeout: 1 }), DaytonaTimeoutError); },
+    'sandbox.getPreviewLink': async () => {
+        await s.process.createSession('web');
+        await s.process.executeSessionCommand('web', { command: 'mkdir -p web && echo served > web/page && cd web && python3 -m http.server 8123 >/dev/null 2>&1', runAsync: true });
+        const link = await s.getPreviewLink(8123);
+        const ask = (url, headers) => fetch(url, { headers });
+        await until(async () => (await ask(`${link.url}/page`, { 'x-daytona-preview-token': link.token })).status === 200, 'the server answers');
+        equal(await (await ask(`${link.url}/page?q=1`, { 'x-daytona-preview-token': link.token })).text(), 'served\n');
+        assert((await (await ask(`${link.url}?DAYTONA_SANDBOX_AUTH_KEY=${link.token}`)).text()).includes('page'), 'its root, by the query');
+        equal((await ask(`${link.url}/page`)).status, 401, 'without a token');
+        equal((await ask(`${link.url}/page`, { 'x-daytona-preview-token': link.token.replace(/./, 'x') })).status, 401, 'with another');
+        equal((await ask((await s.getPreviewLink(8124)).url, { 'x-daytona-preview-token': link.token })).status, 502, 'where nothing listens');
+        const signed = await s.getSignedPreviewUrl(8123, 60);
+        equal(await (await ask(`${signed.url}/page`)).text(), 'served\n', 'by a signed link');
+        equal((await ask(`${signed.url.replace('8123~', '8122~')}/page`)).status, 401, 'for another port');
+        equal((await ask(`${signed.url.slice(0, -1)}/page`)).status, 401, 'another signature');
+        await refused(() => s.expireSignedPreviewUrl(8123, signed.token), DaytonaError, 'until its time is over');
+        await s.process.deleteSession('web');
+    },
+    'sandbox.downloadUrl, uploadUrl': async () => {
+        const form = new FormData(); form.append('file', new Blob(['by a link']), 'x');
+        equal((await fetch(await s.uploadUrl('linked file'), { method: 'POST', body: form })).status, 200);
+        equal(await (await fetch(await s.downloadUrl('linked file', 60))).text(), 'by a link');
+        const url = await s.downloadUrl('linked file');
+        equal((await fetch(url.replace('linked', 'other'))).status, 401, 'of another file');
+        equal((await fetch(url.replace(/expires=[0-9]+/, 'expires=1'))).status, 401, 'of another time');
+        equal((await fetch(url.replace('/files/download', '/files'))).status, 401, 'for something else');
+        equal((await fetch(url, { method: 'DELETE' })).status, 401, 'by another method');
+    },
     'fs.createFolder': async () => { await s.fs.createFolder('deep/er', '750'); const i = await s.fs.getFileDetails(`${HOME}/deep/er`); equal([i.isDir, i.permissions, i.mode, i.owner], [true, '0750', 'drwxr-x---', 'user']); },
     'fs.uploadFile, downloadFile': async () => {
         const data = randomBytes(300_000);

@@ -90,13 +90,22 @@ static bool say_head(struct download *d, const char *name, const char *type)
     return say(d, buf_str(&head));
 }
 
-static void write_reason(struct json_writer *w, const struct err *e)
+/* Clients look for these words, and take a "directory" for one. */
+static void put_reason(struct json_writer *w, const struct err *e, int status, const char *path)
+{
+    char text[320];
+
+    snprintf(text, sizeof text, "file not found: %.240s", path);
+    put(w, "message", status == 404 ? text : e->msg);
+}
+
+static void write_reason(struct json_writer *w, const struct err *e, const char *path)
 {
     int status = problem_status(e->code);
 
     json_begin_object(w);
     put_number(w, "statusCode", status);
-    put(w, "message", e->msg);
+    put_reason(w, e, status, path);
     put(w, "code",
         status == 404   ? "FILE_NOT_FOUND"
         : status == 403 ? "FILE_ACCESS_DENIED"
@@ -111,7 +120,7 @@ static bool say_failure(struct download *d, const struct err *e)
     struct json_writer w;
 
     json_writer_init(&w, &text, JSON_COMPACT);
-    write_reason(&w, e);
+    write_reason(&w, e, d->paths.p[d->next - 1]);
     if (json_writer_finish(&w, NULL) < 0 || buf_add(&text, STR("\r\n")) < 0)
         return false;
     return say_head(d, "error", "application/json") && say(d, buf_str(&text));

@@ -1,7 +1,10 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "api/daytona/file_link.h"
 #include "api/daytona/inside.h"
+#include "api/daytona/preview.h"
+#include "api/e2b/inside.h"
 #include "api/guard.h"
 #include "base/clock.h"
 
@@ -72,6 +75,61 @@ static bool by_key(struct call *c)
         return false;
     resolve_name(c);
     return true;
+}
+
+/* Links that were signed are for a file each, out or in. */
+static bool takes_links(const struct call *c)
+{
+    static const char *const paths[] = { DAYTONA_INSIDE "/files/download",
+                                         DAYTONA_INSIDE "/files/upload-v2" };
+
+    for (size_t i = 0; i < COUNT_OF(paths); i++)
+        if (strcmp(c->route->path, paths[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool find_linked(struct call *c)
+{
+    static const struct caller anybody = { .admin = true }; /* the signature says who may */
+
+    return control_find_now(c->api->control, &anybody, c->params[0], &c->sandbox) &&
+           sandbox_state_usable(sandbox_state(c->sandbox));
+}
+
+void daytona_signing_key(const struct call *c, char *ret)
+{
+    char what[ID_MAX + 16];
+
+    snprintf(what, sizeof what, "files:%s", sandbox_view(c->sandbox).record->id);
+    e2b_make_token(c->api, what, ret);
+}
+
+static bool by_link(struct call *c)
+{
+    struct file_link l = { .method = http_request(c->x)->method == H1_POST ? "POST" : "GET" };
+    char key[E2B_TOKEN_TEXT];
+
+    if (call_query(c, "path", &l.path) < 0 || call_query(c, "expires", &l.expires) < 0 ||
+        call_query(c, "signature", &l.signature) < 0)
+        return false;
+    if (find_linked(c)) {
+        daytona_signing_key(c, key);
+        if (file_link_good(&l, str_from(key), clock_wall() / NS_PER_S))
+            return e2b_enter(c);
+    }
+    call_fail_with(c, 401, "unauthenticated", "the link is not good, or not any more");
+    return false;
+}
+
+static bool by_key_or_link(struct call *c)
+{
+    struct str signature = { NULL, 0 };
+
+    if (!bearer(c).p && takes_links(c) &&
+        url_query(c->query, STR("signature"), &c->arena, &signature, NULL) > 0)
+        return by_link(c);
+    return by_key(c);
 }
 
 /* --- what went wrong --- */
@@ -157,4 +215,6 @@ static void fail_files(struct call *c, const struct err *e, int status, const ch
 
 const struct route_face daytona_face = { .authenticate = by_key, .fail = fail_plane };
 const struct route_face toolbox_face = { .authenticate = by_key, .fail = fail_inside };
-const struct route_face toolbox_files_face = { .authenticate = by_key, .fail = fail_files };
+const struct route_face toolbox_files_face = { .authenticate = by_key_or_link, .fail = fail_files };
+const struct route_face daytona_preview_face = { .authenticate = preview_by_token,
+                                                 .fail = fail_plane };

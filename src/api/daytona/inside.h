@@ -25,9 +25,13 @@ enum {
 };
 
 /* --- faces.c: who asks, and how it is told what went wrong --- */
-extern const struct route_face daytona_face;       /* the control plane */
-extern const struct route_face toolbox_face;       /* what is inside */
-extern const struct route_face toolbox_files_face; /* files: also by a signed link */
+extern const struct route_face daytona_face;         /* the control plane */
+extern const struct route_face toolbox_face;         /* what is inside */
+extern const struct route_face daytona_preview_face; /* servers inside: by a token for ports */
+extern const struct route_face toolbox_files_face;   /* files: also by a signed link */
+
+/* What links to the files of the call's sandbox are signed with; E2B_TOKEN_TEXT bytes. */
+void daytona_signing_key(const struct call *c, char *ret);
 
 /* --- members of answers --- */
 static inline void put_bytes(struct json_writer *w, const char *key, struct str value)

@@ -2,16 +2,15 @@
 
 #include "api/bind_known.h"
 #include "api/daytona/inside.h"
+#include "api/daytona/preview.h"
 #include "http/origin.h"
 
 static const struct route *const tables[] = {
-    routes_daytona_create,      routes_daytona_list,
-    routes_daytona_sandboxes,   routes_daytona_snapshots,
-    routes_daytona_info,        routes_daytona_process,
-    routes_daytona_files,       routes_daytona_download,
-    routes_daytona_file_tools,  routes_daytona_git,
-    routes_daytona_sessions,    routes_daytona_pty,
-    routes_daytona_interpreter, NULL,
+    routes_daytona_create,     routes_daytona_list,        routes_daytona_sandboxes,
+    routes_daytona_preview,    routes_daytona_snapshots,   routes_daytona_info,
+    routes_daytona_process,    routes_daytona_files,       routes_daytona_download,
+    routes_daytona_file_tools, routes_daytona_git,         routes_daytona_sessions,
+    routes_daytona_pty,        routes_daytona_interpreter, NULL,
 };
 
 static void no_such_path(struct call *c)
@@ -29,6 +28,8 @@ bool daytona_route(struct call *c)
 
     if (!c->path.n || !str_eq(c->path.segments[0], STR("daytona")))
         return false;
+    if (preview_route(c))
+        return true;
     c->path.slash = false; /* clients join addresses as they like */
     c->route = route_find_in(tables, http_request(c->x)->method, &c->path, c->params, &allowed);
     if (!c->route)

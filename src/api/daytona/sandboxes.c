@@ -4,6 +4,7 @@
 
 #include "api/daytona/inside.h"
 #include "api/daytona/network.h"
+#include "api/e2b/inside.h"
 #include "api/operation.h"
 #include "base/clock.h"
 #include "control/policy_text.h"
@@ -207,6 +208,23 @@ static void toolbox_url(struct call *c)
     call_answer(c, 200, write_url, c);
 }
 
+/* --- links to its files --- */
+
+static void signing_key(struct call *c)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(E2B_TOKEN_TEXT + 8);
+    char key[E2B_TOKEN_TEXT];
+
+    daytona_signing_key(c, key);
+    buf_addf(&text, "\"%s\"", key);
+    call_answer_bytes(c, 200, "application/json", buf_str(&text));
+}
+
+static void cannot_rotate(struct call *c)
+{
+    call_fail_with(c, 501, "unsupported", "a sandbox keeps its signing key");
+}
+
 #define ROW(method, verb, path, flags, handler)                                                    \
     {                                                                                              \
         method, verb, DAYTONA_ONE path, flags, handler, .face = &daytona_face                      \
@@ -225,6 +243,8 @@ const struct route routes_daytona_sandboxes[] = {
     ROW(H1_POST, VERB_EXTEND, "/ttl/{minutes}", DAYTONA_LIVE, set_ttl),
     ROW(H1_POST, VERB_EXTEND, "/last-activity", DAYTONA_LIVE, touch),
     ROW(H1_POST, VERB_CREATE, "/network-settings", DAYTONA_LIVE | ROUTE_JSON, set_network),
+    ROW(H1_GET, VERB_FILES, "/signing-key", DAYTONA_LIVE, signing_key),
+    ROW(H1_POST, VERB_FILES, "/signing-key/rotate", DAYTONA_LIVE, cannot_rotate),
     ROW(H1_GET, VERB_READ, "/toolbox-proxy-url", DAYTONA_LIVE, toolbox_url),
     { .path = NULL },
 };

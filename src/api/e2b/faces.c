@@ -65,7 +65,7 @@ void e2b_done(struct api *a)
     built_close(a);
 }
 
-static void make_token(const struct api *a, const char *what, char ret[static E2B_TOKEN_TEXT])
+void e2b_make_token(const struct api *a, const char *what, char ret[static E2B_TOKEN_TEXT])
 {
     struct buf text AUTO(buf_done) = BUF_INIT(E2B_TOKEN_TEXT);
     unsigned char code[CRYPTO_SHA256_SIZE];
@@ -78,7 +78,7 @@ static void make_token(const struct api *a, const char *what, char ret[static E2
 
 void e2b_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT])
 {
-    make_token(a, id, ret);
+    e2b_make_token(a, id, ret);
 }
 
 void e2b_traffic_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT])
@@ -86,7 +86,7 @@ void e2b_traffic_token(const struct api *a, const char *id, char ret[static E2B_
     char what[ID_MAX + 16];
 
     snprintf(what, sizeof what, "traffic:%s", id);
-    make_token(a, what, ret);
+    e2b_make_token(a, what, ret);
 }
 
 void e2b_upload_token(const struct api *a, const char *build, const char *hash,
@@ -210,7 +210,7 @@ static bool find_box(struct call *c, struct str id)
 }
 
 /* Whoever has the token, or a link, acts for the sandbox's owner, in this sandbox alone. */
-static bool enter(struct call *c)
+bool e2b_enter(struct call *c)
 {
     const struct sandbox_record *r = sandbox_view(c->sandbox).record;
     struct caller *who = &c->caller;
@@ -247,7 +247,7 @@ static bool by_box_token(struct call *c)
     if (!(c->route->flags & ROUTE_OPEN) && !token_is_right(c, given))
         return refuse(c, given.p ? "the access token is not this sandbox's"
                                  : "send X-Access-Token, as creating the sandbox told it");
-    return enter(c);
+    return e2b_enter(c);
 }
 
 /* --- another port's service that is ours --- */
@@ -267,7 +267,7 @@ static bool by_either_token(struct call *c)
     if (!traffic_is_right(c) && !token_is_right(c, call_header(c, "X-Access-Token")))
         return refuse(c, "send E2B-Traffic-Access-Token or X-Access-Token, as creating the sandbox "
                          "told them");
-    return enter(c);
+    return e2b_enter(c);
 }
 
 /* --- envd's files: by a link, too --- */
@@ -327,7 +327,7 @@ static bool by_signature(struct call *c)
         return refuse(c, "invalid signature");
     if (signature_expired(&l, clock_wall()))
         return refuse(c, "signature is already expired");
-    return is_up(c, str_from(sandbox_view(c->sandbox).record->id)) && enter(c);
+    return is_up(c, str_from(sandbox_view(c->sandbox).record->id)) && e2b_enter(c);
 }
 
 static bool by_box_token_or_link(struct call *c)
@@ -340,7 +340,7 @@ static bool by_box_token_or_link(struct call *c)
         return by_signature(c);
     if (!c->sandbox)
         return refuse(c, "send E2b-Sandbox-Id with the access token");
-    return token_is_right(c, given) ? enter(c)
+    return token_is_right(c, given) ? e2b_enter(c)
                                     : refuse(c, "the access token is not this sandbox's");
 }
 

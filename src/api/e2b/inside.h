@@ -30,6 +30,11 @@ extern const struct route_face rpc_face, rpc_stream_face; /* the same in Connect
  * there. */
 void e2b_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT]);
 void e2b_traffic_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT]);
+/* One for something else, computed in the same way. */
+void e2b_make_token(const struct api *a, const char *what, char ret[static E2B_TOKEN_TEXT]);
+/* Whoever has shown one acts for the owner of the call's sandbox, in it alone. False: it is
+ * answered. */
+bool e2b_enter(struct call *c);
 /* Whether who asks may have it: it is good for programs and files. */
 bool e2b_may_enter(const struct caller *who);
 

@@ -1,0 +1,238 @@
+/* Servers inside, at an address of ours: below /daytona/preview/ID/PORT, for who has the sandbox's
+ * token for ports, or a link that was signed for that port. */
+#include "api/daytona/preview.h"
+
+#include <stdio.h>
+
+#include "api/daytona/inside.h"
+#include "api/e2b/inside.h"
+#include "api/port_proxy.h"
+#include "base/clock.h"
+#include "crypto/secret.h"
+
+enum { SEGMENTS = 4, EXPIRES_USUAL_S = 60, EXPIRES_MAX_S = 86400, SIGNED_MAX = 160 };
+
+#define AUTH_KEY "DAYTONA_SANDBOX_AUTH_KEY"
+
+static bool read_port(struct str text, uint16_t *ret)
+{
+    uint64_t n;
+
+    if (!str_to_u64(text, &n) || n == 0 || n > UINT16_MAX)
+        return false;
+    *ret = (uint16_t)n;
+    return true;
+}
+
+/* --- links --- */
+
+static void sign(const struct api *a, const char *id, uint16_t port, int64_t until_s,
+                 char ret[static E2B_TOKEN_TEXT])
+{
+    char what[ID_MAX + 64];
+
+    snprintf(what, sizeof what, "preview:%s:%u:%lld", id, port, (long long)until_s);
+    e2b_make_token(a, what, ret);
+}
+
+/* "UNTIL.SIGNATURE" */
+static bool link_is_good(const struct call *c, uint16_t port, struct str given)
+{
+    const char *id = sandbox_view(c->sandbox).record->id;
+    struct str until, signature = str_cut(given, '.', &until);
+    char right[E2B_TOKEN_TEXT];
+    int64_t seconds;
+
+    if (!signature.p || !str_to_i64(until, &seconds) || seconds < clock_wall() / NS_PER_S)
+        return false;
+    sign(c->api, id, port, seconds, right);
+    return crypto_equal(str_from(right), signature);
+}
+
+/* --- who may --- */
+
+static bool token_is_good(struct call *c)
+{
+    struct str given = call_header(c, "X-Daytona-Preview-Token");
+    char right[E2B_TOKEN_TEXT];
+
+    if (!given.p && url_query(c->query, STR(AUTH_KEY), &c->arena, &given, NULL) < 0)
+        return false;
+    e2b_traffic_token(c->api, sandbox_view(c->sandbox).record->id, right);
+    return crypto_equal(str_from(right), given);
+}
+
+static bool find_box(struct call *c)
+{
+    static const struct caller anybody = { .admin = true }; /* the token says who may */
+
+    return control_find_now(c->api->control, &anybody, c->params[0], &c->sandbox) &&
+           sandbox_state_usable(sandbox_state(c->sandbox));
+}
+
+/* The port's segment is "PORT", or "PORT~LINK". */
+bool preview_by_token(struct call *c)
+{
+    struct str number, link = str_cut(c->params[1], '~', &number);
+    uint16_t port;
+
+    if (!read_port(number, &port)) {
+        call_fail_with(c, 400, "invalid", "a port is a number from 1 to 65535");
+        return false;
+    }
+    if (find_box(c) && (link.p ? link_is_good(c, port, link) : token_is_good(c))) {
+        c->params[1] = number;
+        return e2b_enter(c);
+    }
+    /* Whose id it is, and whether it is one, is nobody's business without a token. */
+    call_fail_with(c, 401, "unauthenticated",
+                   "send X-Daytona-Preview-Token, as getPreviewLink() told it, or follow a link "
+                   "that is not over");
+    return false;
+}
+
+/* --- the request's way --- */
+
+static void add_query(struct buf *out, struct str query)
+{
+    struct url_pair p;
+    char sign_ = '?';
+
+    while (url_next(&query, &p)) {
+        if (str_eq(p.name, STR(AUTH_KEY)))
+            continue;
+        buf_add_c(out, sign_);
+        buf_add(out, p.name);
+        if (p.value.p) {
+            buf_add_c(out, '=');
+            buf_add(out, p.value);
+        }
+        sign_ = '&';
+    }
+}
+
+/* What the server inside is asked for: what stands behind the port, without our token. */
+static struct str target_of(struct call *c)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(H1_HEAD_MAX);
+    struct str path = url_split(http_request(c->x)->path).path;
+    const char *p;
+
+    for (unsigned i = 0; i <= SEGMENTS; i++) {
+        size_t n = i ? str_find((struct str){ path.p + 1, path.n - 1 }, '/') + 1 : 0;
+
+        path = (struct str){ path.p + n, path.n - n };
+        if (!path.n)
+            break;
+    }
+    buf_add(&text, path.n ? path : STR("/"));
+    add_query(&text, c->query);
+    p = arena_dup(&c->arena, buf_str(&text));
+    return (struct str){ p ? p : "/", p ? text.n : 1 };
+}
+
+static void closed(struct call *c, uint16_t port, const struct err *e)
+{
+    char text[64];
+
+    (void)e;
+    snprintf(text, sizeof text, "nothing listens on port %u in the sandbox", port);
+    call_fail_with(c, 502, "upstream", text);
+}
+
+static void pass_on(struct call *c)
+{
+    uint16_t port = 0;
+
+    (void)read_port(c->params[1], &port);
+    port_proxy_to(c, port, target_of(c), closed);
+}
+
+static const struct route any_port = { .handle = pass_on,
+                                       .path = "/",
+                                       .verb = VERB_EXEC,
+                                       .flags = ROUTE_STREAM | ROUTE_LONG,
+                                       .face = &daytona_preview_face };
+
+bool preview_route(struct call *c)
+{
+    const struct url_path *p = &c->path;
+
+    if (p->n < SEGMENTS || !str_eq(p->segments[1], STR("preview")))
+        return false;
+    c->params[0] = p->segments[2];
+    c->params[1] = p->segments[3];
+    c->route = &any_port;
+    return true;
+}
+
+/* --- addresses --- */
+
+struct address {
+    const struct call *call;
+    uint16_t port;
+    int64_t until_s; /* 0: by token */
+};
+
+static void write_address(struct json_writer *w, const void *what)
+{
+    const struct address *a = what;
+    const struct call *c = a->call;
+    const char *id = sandbox_view(c->sandbox).record->id;
+    char base[128] = "", token[E2B_TOKEN_TEXT], link[SIGNED_MAX] = "", url[512];
+
+    (void)daytona_base(c, base, sizeof base);
+    if (a->until_s) {
+        sign(c->api, id, a->port, a->until_s, token);
+        snprintf(link, sizeof link, "%lld.%s", (long long)a->until_s, token);
+    } else {
+        e2b_traffic_token(c->api, id, token);
+    }
+    snprintf(url, sizeof url, "%s" DAYTONA "/preview/%s/%u%s%s", base, id, a->port,
+             link[0] ? "~" : "", link);
+    json_begin_object(w);
+    put(w, "sandboxId", id);
+    put_number(w, "port", a->port);
+    put(w, "url", url);
+    put(w, "token", link[0] ? link : token);
+    json_end_object(w);
+}
+
+static void answer_address(struct call *c, int64_t until_s)
+{
+    struct address a = { .call = c, .until_s = until_s };
+
+    if (read_port(c->params[1], &a.port))
+        call_answer(c, 200, write_address, &a);
+    else
+        call_fail_with(c, 400, "invalid", "a port is a number from 1 to 65535");
+}
+
+static void preview_url(struct call *c)
+{
+    answer_address(c, 0);
+}
+
+static void signed_url(struct call *c)
+{
+    uint64_t seconds = EXPIRES_USUAL_S;
+
+    if (call_query_number(c, "expiresInSeconds", EXPIRES_MAX_S, &seconds) >= 0)
+        answer_address(c, clock_wall() / NS_PER_S + (int64_t)(seconds ? seconds : EXPIRES_USUAL_S));
+}
+
+static void cannot_expire(struct call *c)
+{
+    call_fail_with(c, 501, "unsupported", "a link is good until its time is over");
+}
+
+#define PORTS DAYTONA_ONE "/ports/{port}"
+
+const struct route routes_daytona_preview[] = {
+    { H1_GET, VERB_EXEC, PORTS "/preview-url", DAYTONA_LIVE, preview_url, .face = &daytona_face },
+    { H1_GET, VERB_EXEC, PORTS "/signed-preview-url", DAYTONA_LIVE, signed_url,
+      .face = &daytona_face },
+    { H1_POST, VERB_EXEC, PORTS "/signed-preview-url/{token}/expire", DAYTONA_LIVE, cannot_expire,
+      .face = &daytona_face },
+    { .path = NULL },
+};
