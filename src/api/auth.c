@@ -148,6 +148,7 @@ bool call_by_token(struct call *c, struct str secret)
     c->caller.verbs = t->verbs;
     c->caller.role = t->role;
     c->caller.by_token = true;
+    c->caller.expires_ns = t->expires_ns;
     c->caller.trusted = true;
     if (!copy_labels(c, &t->labels)) {
         call_fail_with(c, 413, "too_big", "the token's labels are too long");

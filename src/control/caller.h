@@ -16,6 +16,7 @@ struct caller {
     bool host_paths;        /* may name directories of this machine: an administrator */
     enum role role;         /* what it may decide, and how far its sessions are trusted */
     bool by_token;          /* known by one, and not by a socket's other end */
+    int64_t expires_ns;     /* when that is good for nothing any more, by the wall; 0: never */
     bool peer;              /* a client that calls tools: it has what it declares to need */
     bool trusted;           /* unix socket, or a token that was not lowered */
 };

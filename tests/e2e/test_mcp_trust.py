@@ -3,6 +3,8 @@
 """MCP under the policy for tools: sessions are peers, verdicts, calls that wait for a master, refusals on record."""
 
 import base64
+import contextlib
+import http.client
 import io
 import json
 import shutil
@@ -11,7 +13,7 @@ import zipfile
 from client import Client
 from daemon import Daemon
 from harness import Skip, check, equal, main, test, wait_for
-from mcp import META, NEW, VERSION, Lines, Web
+from mcp import ACCEPT, META, NEW, VERSION, Lines, Web
 from tcp import serving
 
 ONCE = {"only": "root", "because": "the daemon is the same for everybody"}
@@ -437,6 +439,43 @@ def a_token_after_its_end(c):
         ask(session, method="ping").expect(401)
         wait_for(lambda: [e for e in refusals(d) if e["type"] == "auth.refused"], "an event")
         gone(d, made["result"]["structuredContent"]["sandbox_id"])
+
+
+def by_token(port, secret):
+    """Of `sandboxer mcp`: over TCP, with a token."""
+    return {"SANDBOXER_URL": f"http://127.0.0.1:{port}", "SANDBOXER_TOKEN": secret}
+
+
+@test(**ONCE)
+def a_session_lasts_no_longer_than_its_token(c):
+    with serving(c) as (d, port, token):
+        short, _ = token(ttl="8s", role="journeyman")
+        with Lines(c, d, **by_token(port, short.token)) as m:
+            m.begin()
+            box = m.tool("sandbox_create")["sandbox_id"]
+            head = {**ACCEPT, "Mcp-Session-Id": short.request("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+                "protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}, **ACCEPT).expect(200).headers["Mcp-Session-Id"]}
+            connection, stream = short.open("GET", "/mcp", None, head)
+            check(m.process.wait(60) != 0, "whose token has expired, and is served")
+            with contextlib.suppress(http.client.IncompleteRead, ConnectionError):  # it is cut
+                stream.read()
+            connection.close()
+            gone(d, box)
+            wait_for(lambda: [e["reason"] for e in events(d, "peer.ended")] == ["its token expired"] * 2, f"on record: {events(d, 'peer.ended')}")
+            short.request("POST", "/mcp", {"jsonrpc": "2.0", "id": 2, "method": "ping"}, **head).expect(401)
+
+
+@test(**ONCE)
+def a_line_whose_token_ended_before_it_said_who_it_is(c):
+    with serving(c) as (d, port, token):
+        holder, identity = token(role="journeyman")
+        with Lines(c, d, **by_token(port, holder.token)) as m:
+            equal(m.ask("ping")["result"], {}, "it is there")
+            d.api.delete(f"/v1/tokens/{identity}").expect(200, 204)
+            error = m.ask("initialize", protocolVersion=VERSION, capabilities={}, clientInfo={"name": "t", "version": "1"})["error"]
+            check("expired or revoked" in error["message"], f"{error}")
+            wait_for(lambda: refusals(d), "an event")
+            equal(peers(d), [], "who is there")
 
 
 @test(**ONCE)
