@@ -15,7 +15,6 @@ static int64_t longest_life(const struct control *c, const struct profile *p)
     return p->ttl.max < c->config->ttl.max ? p->ttl.max : c->config->ttl.max;
 }
 
-/* The request with everything filled in that the profile says. */
 /* A peer has the network that it declares, since that is what the policy was asked about. */
 static int declare_network(const struct profile *p, const struct caller *who,
                            struct create_request *q, struct err *e)
@@ -30,6 +29,27 @@ static int declare_network(const struct profile *p, const struct caller *who,
     return 0;
 }
 
+/* The least of what the profile allows, what is asked for, and what is declared to be needed; more
+ * than the profile allows is refused, but a declaration only where there is a workspace. */
+static int resolve_access(const struct profile *p, struct create_request *q, struct err *e)
+{
+    enum workspace_access most = (enum workspace_access)(p->workspace.access + 1),
+                          declared = q->capabilities.filesystem;
+    const char *beyond = q->workspace.access > most        ? "workspace.access"
+                         : declared > most && spec_repo(q) ? "capabilities.filesystem"
+                                                           : NULL;
+
+    if (beyond)
+        return err_set(e, ERR_DENIED, "%s: %s allows no more than %s", beyond, p->id,
+                       workspace_access_names[most]);
+    if (!q->workspace.access)
+        q->workspace.access = most;
+    if (declared && declared < q->workspace.access)
+        q->workspace.access = declared;
+    return 0;
+}
+
+/* The request with everything filled in that the profile says. */
 static int resolve(const struct control *c, const struct profile *p, const struct caller *who,
                    struct create_request *q, struct err *e)
 {
@@ -39,18 +59,15 @@ static int resolve(const struct control *c, const struct profile *p, const struc
         return err_set(e, ERR_INVALID, "ttl: %lld s is more than the %lld s that %s allows",
                        (long long)(ttl / NS_PER_S), (long long)(max / NS_PER_S), p->id);
     ttl = ttl > max ? max : ttl;
-    if (q->capabilities.duration_s && !q->ttl_ns && q->capabilities.duration_s * NS_PER_S < ttl)
+    if (q->capabilities.duration_s && q->capabilities.duration_s * NS_PER_S < ttl)
         ttl = q->capabilities.duration_s * NS_PER_S;
     q->ttl_ns = ttl;
     if (!q->scope)
         q->scope = (enum request_scope)(p->scope_default + 1);
     if (!q->workspace.mode)
         q->workspace.mode = (enum workspace_mode)(p->workspace.mode + 1);
-    if (!q->workspace.access)
-        q->workspace.access = (enum workspace_access)(p->workspace.access + 1);
-    if (q->workspace.access > (enum workspace_access)(p->workspace.access + 1))
-        return err_set(e, ERR_DENIED, "workspace.access: %s allows no more than %s", p->id,
-                       workspace_access_names[p->workspace.access + 1]);
+    if (resolve_access(p, q, e) < 0)
+        return -(int)ERR_DENIED;
     if (!q->consumer.actor_given) {
         q->consumer.actor_given = true;
         q->consumer.actor = who->actor.kind;

@@ -38,6 +38,26 @@ def changes(report):
     return {line["path"]: line["action"] for line in report["changes"]}
 
 
+@test(only="root", because="only root's daemon copies what may only be read")
+def what_is_declared_is_what_it_has(c):
+    c.write("daemon/profiles/look.yaml", "id: profile.look\nversion: 1\nworkspace: {mode: mirror, access: ro}\n")
+    with daemon_for(c) as d:
+        host = workspace(c)
+
+        def create(profile, **more):
+            return d.api.post("/v1/sandboxes", {"profile": profile, "inputs": {"repo": str(host)}, **more})
+        read = create("profile.work", capabilities={"filesystem": "ro"}).expect(201).json
+        equal(read["workspace"]["access"], "ro", "no more than is declared")
+        equal(create("profile.work", capabilities={"filesystem": "rw"}).expect(201).json["workspace"]["access"], "rw", "as declared")
+        equal(create("profile.work", capabilities={"filesystem": "rw"}, workspace={"access": "ro"}).expect(201).json["workspace"]["access"], "ro", "the less of both")
+        d.api.run(read["sandbox_id"], ["sh", "-c", "echo inside > /workspace/a.txt"])
+        d.destroy(read["sandbox_id"])
+        equal((host / "a.txt").read_text(), "host a\n", "what is not written to")
+        create("profile.look", capabilities={"filesystem": "rw"}).expect(403, "denied")
+        lives = d.api.post("/v1/sandboxes", {"ttl": "1h", "capabilities": {"duration_s": 60}}).expect(201).json
+        equal(lives["ttl"], 60, f"the less of both: {lives}")
+
+
 @test
 def a_workspace_is_a_copy_until_it_is_brought_back(c):
     with daemon_for(c) as d:
