@@ -4,7 +4,6 @@
 
 #include "api/mcp_tools.h"
 #include "base/clock.h"
-#include "control/spec.h"
 #include "model/time.h"
 
 static const char *time_on(struct arena *a, int64_t wall_ns)
@@ -65,28 +64,31 @@ static void tell_created(struct creation *n)
     const struct extension_ops *ops = extension_of(v->extension);
     struct mcp_client *m = mcp_client_of(n->request);
     struct sandbox_egress egress;
-    struct sandbox *s = NULL;
-    bool network =
-        control_find_now(m->control, mcp_caller(n->request->session), str_from(v->id), &s) &&
-        sandbox_egress(s, &egress);
-    const struct tool_created out = {
+    struct sandbox *s;
+    const char *workdir = NULL, *egress_policy = "deny";
+    struct tool_created out;
+
+    if (control_find_now(m->control, mcp_caller(n->request->session), str_from(v->id), &s)) {
+        workdir = sandbox_workdir(s);
+        egress_policy = sandbox_egress(s, &egress) ? "enforced" : "deny";
+        sandbox_unref(s);
+    }
+    out = (struct tool_created){
         .sandbox_id = v->id,
         .profile = v->profile,
         .provider = v->extension,
         .provider_version = ops->version,
         .isolation_level = isolation_name(ops->vector.isolation),
-        .egress_policy = network ? "enforced" : "deny",
+        .egress_policy = egress_policy,
         .expires_at = time_on(&n->request->arena, n->op.expires_ns),
         .cold_start_ms =
             v->ready_ns > v->created_ns ? (v->ready_ns - v->created_ns) / NS_PER_MS : 0,
         .language_support = languages_of(ops),
         .attestation = ops->vector.attestation,
-        .workdir = WORKSPACE_PATH,
+        .workdir = workdir,
     };
 
     mcp_tool_answer(n->request, &out);
-    if (s)
-        sandbox_unref(s);
 }
 
 /* Nobody is left who could use it, or has asked for it. */

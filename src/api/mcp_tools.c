@@ -72,7 +72,8 @@ static const struct json_field create_out[] = {
     TEXT(struct tool_created, "provider", provider, "That made it."),
     TEXT(struct tool_created, "provider_version", provider_version, "Of the provider."),
     TEXT(struct tool_created, "expires_at", expires_at, "When it ends by itself."),
-    TEXT(struct tool_created, "workdir", workdir, "Where commands start."),
+    TEXT(struct tool_created, "workdir", workdir,
+         "Where commands start; without, in the home of their user."),
 };
 
 static const struct json_field list_in[] = {

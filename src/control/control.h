@@ -154,6 +154,8 @@ struct sandbox *sandbox_ref(struct sandbox *s);
 void sandbox_unref(struct sandbox *s);
 struct sandbox_view sandbox_view(const struct sandbox *s);
 enum sandbox_state sandbox_state(const struct sandbox *s);
+/* Where programs start that are not told otherwise; NULL: in the home of their user. */
+const char *sandbox_workdir(const struct sandbox *s);
 /* When a record's time is over, as the wall clock stands now; 0: not ticking. */
 int64_t control_expires_ns(const struct control *c, const struct sandbox_record *r);
 

@@ -44,6 +44,13 @@ void sandbox_unref(struct sandbox *s)
     free(s);
 }
 
+const char *sandbox_workdir(const struct sandbox *s)
+{
+    const char *dir = s->profile && s->profile->workdir ? s->profile->workdir : s->image.workdir;
+
+    return dir && dir[0] ? dir : NULL;
+}
+
 enum sandbox_state sandbox_state(const struct sandbox *s)
 {
     return s->record.state;

@@ -24,6 +24,18 @@ def nothing_left(d, what):
     wait_for(lambda: not d.api.get("/v1/sandboxes").expect(200).json["sandboxes"], what)
 
 
+@test(**ONCE)
+def where_commands_start_is_told(c):
+    c.write("daemon/profiles/there.yaml", "id: profile.there\nversion: 1\nworkdir: /var/tmp\n")
+    with Daemon(c) as d, Lines(c, d) as m:
+        m.begin()
+        for profile in ("profile.there", "profile.sandbox-canary"):
+            made = m.tool("sandbox_create", profile=profile)
+            began = m.tool("sandbox_exec", sandbox_id=made["sandbox_id"], command='pwd; [ "$PWD" = "$HOME" ] && echo home')["stdout"]
+            equal(began, f"{made['workdir']}\n" if "workdir" in made else "/root\nhome\n", f"of {profile}")
+            equal("workdir" in made, profile == "profile.there", f"of {profile}")
+
+
 @test
 def a_model_makes_uses_and_ends_a_sandbox(c):
     with Daemon(c) as d, Lines(c, d) as m:
