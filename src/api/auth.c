@@ -65,7 +65,8 @@ static enum config_trust read_trust(const struct call *c, struct str level)
 }
 
 /* Believed from a gateway on this machine only, up to what the configuration gives it, and only
- * downwards. From anybody else it is ignored, and makes the caller an untrusted one. */
+ * downwards. From anybody else, also who has no token, it is ignored, and makes the caller an
+ * untrusted one. */
 static void lower_trust(struct call *c, const struct token_record *t)
 {
     struct str level = call_header(c, "X-Trust-Level");
@@ -75,7 +76,7 @@ static void lower_trust(struct call *c, const struct token_record *t)
         return;
     c->caller.trusted = c->caller.host_paths = false;
     c->caller.role = ROLE_APPRENTICE;
-    if (!t->gateway || !origin_is_loopback(&http_peer(c->x)->remote))
+    if (!t || !t->gateway || !origin_is_loopback(&http_peer(c->x)->remote))
         return;
     trust = read_trust(c, level);
     trust = trust < most ? trust : most;
@@ -196,6 +197,7 @@ bool call_authenticate(struct call *c)
     }
     if (p->is_unix) {
         by_uid(c, p->cred.uid);
+        lower_trust(c, NULL);
         return guard_identify(c) && call_may_use(c);
     }
     if (c->route->flags & ROUTE_OPEN)

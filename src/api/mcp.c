@@ -80,6 +80,7 @@ const struct mcp_offer mcp_offer = {
     .templates = mcp_templates,
     .n_templates = MCP_TEMPLATE_COUNT,
     .meet = mcp_client_meet,
+    .may_use = mcp_client_may_use,
     .in_use = mcp_client_in_use,
     .authorize = mcp_authorize,
     .refused = mcp_client_refused,

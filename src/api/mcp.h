@@ -12,7 +12,9 @@
 enum {
     MCP_PROVIDER_MAX = 64,
     MCP_SECRET_MAX = 128,
-    MCP_FILE_MAX = 8 << 20,
+    MCP_FILE_MAX = 8 << 20, /* that is written */
+    MCP_READ_MAX = 2 << 20, /* and read: what is told holds everybody else up */
+    MCP_DENSE_MIN = 64 << 10,
     MCP_OUTPUT_MAX = 1 << 20,
     MCP_KEPT_MAX = 64 << 10
 };
@@ -48,6 +50,7 @@ void mcp_client_free(void *user);
 /* It acts as the peer, and sees what that sees. */
 void mcp_client_bind(struct mcp_client *m, struct peer *p);
 void mcp_client_meet(struct mcp_session *s, struct str client);
+bool mcp_client_may_use(const struct mcp_session *s, const void *user);
 void mcp_client_in_use(struct mcp_session *s, bool yes);
 void mcp_client_left(struct mcp_session *s);
 void mcp_client_refused(void *user, const struct mcp_refusal *x);
@@ -63,9 +66,15 @@ bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out);
 
 /* Whether the caller's token is good for the tool; if not, *ret says so. */
 bool mcp_token_allows(const struct caller *who, const char *tool, struct mcp_verdict *ret);
+/* Whether the policy would let the session call the tool, as far as that is known without asking:
+ * nothing is used up, held or recorded. NULL as in mcp_authorize_as(). */
+bool mcp_would_allow(struct mcp_session *s, const char *tool, const struct json *args);
+/* Tells a no that the policy itself did not say, with an id under which it is on record. */
+void mcp_deny(struct mcp_request *r, const char *tool, struct mcp_verdict *v);
 /* Whether a call may be made: the one place that asks. */
 void mcp_authorize(struct mcp_request *r);
-/* The same for what is read without a tool, as if that one read it: `go` if it may. */
+/* The same for what is read without a tool, as if that one read it: `go` if it may. Without
+ * arguments they are none. */
 void mcp_authorize_as(struct mcp_request *r, const char *tool, const struct json *args,
                       void (*go)(struct mcp_request *r));
 
@@ -82,6 +91,10 @@ void mcp_tool_read(struct mcp_request *r, const struct json *v);
 void mcp_tool_write(struct mcp_request *r, const struct json *v);
 enum { MCP_TOOL_COUNT = 7, MCP_TEMPLATE_COUNT = 6, MCP_PROMPT_COUNT = 1 };
 extern const struct mcp_tool mcp_tools[MCP_TOOL_COUNT];
+
+/* Whether it can be told as text: UTF-8, and, if it is long, not such that JSON makes more than
+ * twice as much of it. */
+bool mcp_is_text(struct str s);
 
 /* A file as a resource: answers the request. */
 void mcp_read_file(struct mcp_request *r, struct sandbox *s, const char *path, struct str uri);

@@ -79,6 +79,15 @@ const struct caller *mcp_caller(struct mcp_session *s)
     return &m->caller;
 }
 
+/* A gateway says of each request how far it is trusted: what is trusted less than who began the
+ * session has to begin one of its own. */
+bool mcp_client_may_use(const struct mcp_session *s, const void *user)
+{
+    const struct mcp_client *began = s->user, *now = user;
+
+    return now->role >= began->role && !(began->caller.verbs & ~now->caller.verbs);
+}
+
 /* --- meeting it --- */
 
 struct meeting {

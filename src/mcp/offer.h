@@ -85,6 +85,9 @@ struct mcp_offer {
     /* Whether the call of r->tool with r->arguments may be made: mcp_decided() says it, now or
      * later, once. While it is waited for, r->on_cancel is the asker's. NULL: every call. */
     void (*authorize)(struct mcp_request *r);
+    /* Whether who asks now, whom `user` stands for, may still use the session that the same peer
+     * began. NULL: always. */
+    bool (*may_use)(const struct mcp_session *s, const void *user);
     /* Something is under way in the session, or a stream of it is open; or nothing any more. May be
      * NULL. */
     void (*in_use)(struct mcp_session *s, bool yes);

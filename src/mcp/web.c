@@ -39,6 +39,7 @@ static struct str header(const struct http_exchange *x, const char *name)
 /* --- refusals --- */
 
 #define NO_SESSION "there is no such session; begin with initialize"
+#define LESS       "this session was begun with more trust than you have now; begin another"
 #define TOO_LARGE  "the message is too large"
 
 static void put_on_record(const struct mcp_web *w, void *user, int code, const char *reason)
@@ -46,6 +47,14 @@ static void put_on_record(const struct mcp_web *w, void *user, int code, const c
     const struct mcp_refusal x = { .code = code, .reason = reason };
 
     mcp_refused(w->server, user, &x);
+}
+
+/* Who has less by now than who began it does not use what that may. */
+static bool may_use(const struct web_session *k, const void *user)
+{
+    const struct mcp_offer *o = k->web->server->offer;
+
+    return !o->may_use || o->may_use(k->session, user);
 }
 
 static void respond_text(struct http_exchange *x, int status, struct str text)
@@ -245,10 +254,14 @@ static void take_old(struct post *p, struct http_exchange *x, struct rpc_frame *
     }
     if (!k)
         put_on_record(p->web, p->who.user, WEB_NO_SESSION, NO_SESSION);
+    else if (!may_use(k, p->who.user))
+        put_on_record(p->web, p->who.user, WEB_BAD_SESSION, LESS);
     if (!header(x, "Mcp-Session-Id").p)
         refuse_message(x, 400, WEB_BAD_SESSION, f, "Mcp-Session-Id: begin with initialize");
     else if (!k)
         refuse_message(x, 404, WEB_NO_SESSION, f, NO_SESSION);
+    else if (!may_use(k, p->who.user))
+        refuse_message(x, 403, WEB_BAD_SESSION, f, LESS);
     else if (is_initialize(f))
         refuse_message(x, 400, RPC_INVALID_REQUEST, f, "this session is initialized");
     else if (version.p && !mcp_version_of(version))
@@ -416,6 +429,9 @@ static void serve_session(struct mcp_web *w, struct http_exchange *x, const stru
     else if (!k) {
         put_on_record(w, who->user, WEB_NO_SESSION, NO_SESSION);
         web_refuse(x, 404, WEB_NO_SESSION, STR(""), NO_SESSION);
+    } else if (!may_use(k, who->user)) {
+        put_on_record(w, who->user, WEB_BAD_SESSION, LESS);
+        web_refuse(x, 403, WEB_BAD_SESSION, STR(""), LESS);
     } else if (method == H1_GET)
         listen_to(k, x);
     else {

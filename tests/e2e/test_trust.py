@@ -252,12 +252,13 @@ def explain_says_what_and_why(c):
 
 @test
 def roles_come_from_tokens_and_gateways_only_lower_them(c):
-    with serving(c, config="gateway: {trust: journeyman}\ntrust: {role: apprentice}") as (d, _, token):
-        equal(Peer(d.api, client="master").role, "apprentice", "whatever the client says")
+    with serving(c, config="gateway: {trust: journeyman}\ntrust: {role: journeyman}") as (d, _, token):
+        equal(Peer(d.api, client="master").role, "journeyman", "whatever the client says")
         for role in ("apprentice", "journeyman", "master"):
             holder, _ = token(role=role)
             equal(holder.post("/v1/peers").expect(201).json["role"], role, "a token's")
             equal(holder.post("/v1/peers", X_Trust_Level="master").expect(201).json["role"], "apprentice", "of no gateway")
+            equal(d.api.request("POST", "/v1/peers", {}, {"X-Trust-Level": role}).expect(201).json["role"], "apprentice", "of the socket")
         gateway, _ = token(role="master", gateway=True)
         for said, role in (("master", "journeyman"), ("journeyman", "journeyman")):
             equal(gateway.post("/v1/peers", X_Trust_Level=said).expect(201).json["role"], role, f"a gateway says {said}")
