@@ -119,7 +119,7 @@ static void put_output(struct execution *x, int i, const char **text, const char
 
     if (x->truncated && data.n == x->out[i].max)
         data.n -= cut_character(data);
-    if (str_is_utf8(data) && (!data.n || !memchr(data.p, 0, data.n))) {
+    if (mcp_is_text(data)) {
         *text = arena_dup(a, data);
         return;
     }

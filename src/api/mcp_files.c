@@ -48,13 +48,26 @@ static struct file_call *call_new(struct mcp_request *r)
     return f;
 }
 
+/* A pattern of the policy would have to know where ".." leads. */
+static bool has_dots(const char *path)
+{
+    struct str rest = str_from(path), part;
+
+    while (rest.p) {
+        rest = str_cut(rest, '/', &part);
+        if (str_eq(part, STR("..")))
+            return true;
+    }
+    return false;
+}
+
 static bool path_good(struct mcp_request *r, const char *path)
 {
-    if (path[0] == '/')
+    if (path[0] == '/' && !has_dots(path))
         return true;
     mcp_tool_fail(r,
-                  "path: '%.200s' does not begin with /. Files of the workspace are below "
-                  "/workspace.",
+                  "path: '%.200s' does not begin with /, or has '..' in it. Write where the file "
+                  "is from /.",
                   path);
     return false;
 }
@@ -82,20 +95,24 @@ static bool got(struct mcp_run *run, int channel, struct str data)
     return true;
 }
 
-static bool is_text(struct str s)
+bool mcp_is_text(struct str s)
 {
-    return str_is_utf8(s) && (!s.n || !memchr(s.p, 0, s.n));
+    return str_is_utf8(s) && (!s.n || !memchr(s.p, 0, s.n)) &&
+           (s.n <= MCP_DENSE_MIN || json_text_size(s) <= 2 * s.n);
 }
 
 static void tell_content(struct file_call *f, struct mcp_request *r)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(2 * MCP_FILE_MAX);
+    AUTO(buf_done) struct buf text = BUF_INIT(2 * MCP_READ_MAX);
     struct tool_content out = { .path = f->read.path,
                                 .encoding = f->read.encoding,
                                 .bytes = f->data.n };
 
-    if (f->read.encoding == ENCODING_TEXT && !is_text(buf_str(&f->data))) {
-        mcp_tool_fail(r, "%.200s is not UTF-8 text. Read it with encoding base64.", f->read.path);
+    if (f->read.encoding == ENCODING_TEXT && !mcp_is_text(buf_str(&f->data))) {
+        mcp_tool_fail(r,
+                      "%.200s is not UTF-8 text, or full of control characters. Read it with "
+                      "encoding base64.",
+                      f->read.path);
         return;
     }
     if (f->read.encoding == ENCODING_BASE64)
@@ -121,10 +138,10 @@ static void read_ended(struct mcp_run *run, const struct ext_end *end)
             r,
             "%.200s has more than %d bytes. Read a part of it with sandbox_exec: head -c, "
             "tail -c, sed -n.",
-            f->read.path, MCP_FILE_MAX);
+            f->read.path, MCP_READ_MAX);
     else if (!f->uri.p)
         tell_content(f, r);
-    else if (is_text(buf_str(&f->data)))
+    else if (mcp_is_text(buf_str(&f->data)))
         mcp_read_text(r, f->uri, "text/plain", buf_str(&f->data));
     else
         mcp_read_bytes(r, f->uri, "application/octet-stream", buf_str(&f->data));
@@ -154,7 +171,7 @@ void mcp_tool_read(struct mcp_request *r, const struct json *v)
     s = mcp_sandbox(r, f->read.sandbox_id);
     if (!s)
         return;
-    buf_init(&f->data, MCP_FILE_MAX);
+    buf_init(&f->data, MCP_READ_MAX);
     start(f, r, s, EXT_READ, f->read.path, &reading);
     sandbox_unref(s);
 }
@@ -164,7 +181,11 @@ void mcp_read_file(struct mcp_request *r, struct sandbox *s, const char *path, s
     struct file_call *f = call_new(r);
 
     f->uri = uri;
-    buf_init(&f->data, MCP_FILE_MAX);
+    if (has_dots(path)) {
+        mcp_fail_uri(r, uri, "the path has '..' in it: write where the file is from /");
+        return;
+    }
+    buf_init(&f->data, MCP_READ_MAX);
     start(f, r, s, EXT_READ, path, &reading);
 }
 

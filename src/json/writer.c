@@ -130,18 +130,19 @@ void json_end_array(struct json_writer *w)
     end(w, STR("]"), 0);
 }
 
+/* Those that have a short form. */
+static const char letters[256] = {
+    ['"'] = '"', ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'
+};
+
 /* A character that cannot stand in a string as it is. */
 static void put_escape(struct json_writer *w, unsigned char c)
 {
-    static const char letters[256] = { ['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
-                                       ['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't' };
-    char text[8];
+    static const char digits[] = "0123456789abcdef";
+    const char text[] = { '\\',          letters[c] ? letters[c] : 'u', '0', '0', digits[c >> 4],
+                          digits[c & 15] };
 
-    if (letters[c])
-        snprintf(text, sizeof text, "\\%c", letters[c]);
-    else
-        snprintf(text, sizeof text, "\\u%04x", c);
-    put(w, str_from(text));
+    put(w, (struct str){ text, letters[c] ? 2 : sizeof text });
 }
 
 /* What stands between the quotes. */
@@ -159,6 +160,19 @@ static void put_text(struct json_writer *w, struct str s)
     }
     if (high && !str_is_utf8(s))
         json_writer_fail(w, ERR_INVALID, "JSON string written that is not UTF-8");
+}
+
+size_t json_text_size(struct str s)
+{
+    size_t size = s.n;
+    bool high = false;
+
+    for (size_t at = 0; at < s.n; at++) {
+        at += json_plain_run_(s.p + at, s.n - at, &high);
+        if (at < s.n)
+            size += letters[(unsigned char)s.p[at]] ? 1 : 5;
+    }
+    return size;
 }
 
 static void put_quoted(struct json_writer *w, struct str s)
@@ -244,6 +258,11 @@ void json_put_lossy(struct json_writer *w, struct str s)
         s = (struct str){ s.p + good, s.n - good };
     }
     put(w, STR("\""));
+}
+
+void json_put_written(struct json_writer *w, struct str json)
+{
+    put_scalar(w, json);
 }
 
 static void put_members(struct json_writer *w, const struct json *object)

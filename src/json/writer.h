@@ -54,6 +54,10 @@ void json_put_uint(struct json_writer *w, uint64_t u);
 void json_put_double(struct json_writer *w, double d); /* shortest text that reads back the same */
 void json_put_str(struct json_writer *w, struct str s);
 void json_put_tree(struct json_writer *w, const struct json *v);
+/* A value that a compact writer has written before, as it is. */
+void json_put_written(struct json_writer *w, struct str json);
+/* How many bytes a string takes between its quotes. */
+size_t json_text_size(struct str s);
 
 /* Writes U+FFFD for each byte that is not UTF-8: for bytes that only inform people and may be cut
  * anywhere, such as error messages and the last words of a program. */

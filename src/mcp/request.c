@@ -227,6 +227,7 @@ void mcp_take(struct mcp_session *s, struct mcp_out *o, struct rpc_frame *f, siz
 static void start_text(struct mcp_request *r)
 {
     buf_clear(&r->text);
+    r->result_at = 0;
     json_writer_init(&r->w, &r->text, JSON_COMPACT);
 }
 
@@ -234,6 +235,7 @@ struct json_writer *mcp_result(struct mcp_request *r)
 {
     start_text(r);
     rpc_begin_result(&r->w, r->m->id);
+    r->result_at = r->text.n;
     json_begin_object(&r->w);
     if (mcp_is_new(r->version))
         mcp_put(&r->w, "resultType", "complete");
@@ -355,7 +357,7 @@ static void put_text(struct json_writer *w, struct str text)
 
 void mcp_tool_reply(struct mcp_request *r, mcp_write_fn *structured, const void *what)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(MCP_MESSAGE_MAX);
+    AUTO(buf_done) struct buf text = BUF_INIT(MCP_RESULT_MAX);
     struct json_writer *w, own;
     struct err e;
 
@@ -364,13 +366,13 @@ void mcp_tool_reply(struct mcp_request *r, mcp_write_fn *structured, const void 
     json_writer_init(&own, &text, JSON_COMPACT);
     structured(&own, what);
     if (json_writer_finish(&own, &e) < 0) {
-        mcp_fail(r, RPC_INTERNAL, "the result cannot be told: %s", e.msg);
+        mcp_tool_fail(r, "The result cannot be told: %s. Ask for less at once.", e.msg);
         return;
     }
     w = mcp_result(r);
     put_text(w, buf_str(&text));
     json_key(w, STR("structuredContent"));
-    structured(w, what);
+    json_put_written(w, buf_str(&text));
     mcp_reply(r);
 }
 

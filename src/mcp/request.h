@@ -51,6 +51,7 @@ struct mcp_request {
     const struct json *responses; /* of inputs that the client sent with it */
     char note[MCP_STATE_MAX];     /* of the handler, kept by the client meanwhile */
     struct buf text;
+    size_t result_at; /* where its result begins; 0: it is an error */
     struct json_writer w;
     struct buf values; /* of a completion, each with its NUL */
     size_t n_values;

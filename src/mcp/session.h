@@ -21,7 +21,8 @@ enum {
     MCP_REQUESTS_MAX = 128,       /* of one session under way */
     MCP_WATCHES_MAX = 256,        /* resources that one session watches */
     MCP_URI_MAX = 4352,
-    MCP_MESSAGE_MAX = 48 << 20, /* that we send */
+    MCP_RESULT_MAX = 4608 << 10, /* structured, of a tool: the loop serves nobody else meanwhile */
+    MCP_MESSAGE_MAX = 14 << 20,  /* that we send: it is there twice, once as a text in a text */
     MCP_PEER_MAX = 64,
 };
 

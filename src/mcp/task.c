@@ -1,5 +1,6 @@
 /* Tasks: a call that is answered before it is done, and asked about later. They are their peer's,
- * are kept for an hour after their end, and go with the daemon. */
+ * are kept for an hour after their end, and go with the daemon; where there are too many, or what
+ * they answer is too much, the oldest that are over go first. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,7 +10,15 @@
 #include "mcp/inside.h"
 #include "model/time.h"
 
-enum { TASKS_MAX = 1024, POLL_MS = 1000, DEPTH = 64 };
+enum {
+    TASKS_MAX = 1024,
+    TASKS_PEER_MAX = 64,
+    BYTES_MAX = 128 << 20,     /* of all that they answer */
+    BYTES_PEER_MAX = 16 << 20, /* … by one peer: at least one message */
+    POLL_MS = 1000,
+    DEPTH = 64,
+    ERROR_MAX = 64 << 10,
+};
 #define KEEP (INT64_C(3600) * NS_PER_S)
 
 enum task_status { WORKING, INPUT_REQUIRED, COMPLETED, FAILED, CANCELLED };
@@ -23,7 +32,7 @@ struct mcp_task {
     enum task_status status;
     int64_t created_ns, updated_ns; /* wall clock */
     struct mcp_request *request;    /* while it works */
-    struct buf text;                /* the answer that it would have been */
+    struct buf text;                /* its result or error, as JSON */
     struct loop_timer end;
 };
 
@@ -52,6 +61,46 @@ void mcp_tasks_done(struct mcp_server *s)
     }
 }
 
+/* --- room for one more --- */
+
+struct load {
+    size_t tasks, bytes;
+    struct mcp_task *oldest; /* that is over; NULL: none */
+};
+
+/* Of one peer, or of all. */
+static struct load load_of(struct mcp_server *s, const char *key)
+{
+    struct load l = { 0 };
+
+    for (struct link *m = list_first(&s->tasks); m; m = list_after(&s->tasks, m)) {
+        struct mcp_task *t = container_of(m, struct mcp_task, link);
+
+        if (key && strcmp(key, t->key) != 0)
+            continue;
+        l.tasks++;
+        l.bytes += t->text.n;
+        if (!t->request && !l.oldest)
+            l.oldest = t;
+    }
+    return l;
+}
+
+/* Drops what is over until so much more fits: false if that is not enough. */
+static bool make_room(struct mcp_server *s, const char *key, size_t tasks, size_t bytes)
+{
+    const size_t most_tasks = key ? TASKS_PEER_MAX : TASKS_MAX;
+    const size_t most_bytes = key ? BYTES_PEER_MAX : BYTES_MAX;
+    struct load l = load_of(s, key);
+
+    for (; l.tasks + tasks > most_tasks || l.bytes + bytes > most_bytes; l = load_of(s, key)) {
+        if (!l.oldest)
+            return false;
+        task_free(l.oldest);
+    }
+    return true;
+}
+
 /* --- what is told of it --- */
 
 static void put_time(struct json_writer *w, const char *key, int64_t ns)
@@ -74,17 +123,12 @@ static void put_task(struct json_writer *w, const struct mcp_task *t)
     json_put_int(w, POLL_MS);
 }
 
-static void put_outcome(struct json_writer *w, const struct mcp_task *t, struct arena *a)
+static void put_outcome(struct json_writer *w, const struct mcp_task *t)
 {
-    const struct json_limits limits = { .bytes = MCP_MESSAGE_MAX, .depth = DEPTH };
-    const char *key = t->status == COMPLETED ? "result" : "error";
-    const struct json *v;
-
-    if ((t->status != COMPLETED && t->status != FAILED) ||
-        json_read(buf_str(&t->text), limits, a, &v, NULL) < 0 || !json_get(v, str_from(key)))
+    if (t->status != COMPLETED && t->status != FAILED)
         return;
-    json_key(w, str_from(key));
-    json_put_tree(w, json_get(v, str_from(key)));
+    json_key(w, t->status == COMPLETED ? STR("result") : STR("error"));
+    json_put_written(w, buf_str(&t->text));
 }
 
 static void move(struct mcp_task *t, enum task_status to)
@@ -101,8 +145,9 @@ static int make(struct mcp_request *r, struct mcp_task **ret, struct err *e)
     struct mcp_task *t;
     int res;
 
-    if (s->n_tasks >= TASKS_MAX)
-        return err_set(e, ERR_BUSY, "there are %d tasks", TASKS_MAX);
+    if (!make_room(s, r->session->key, 1, 0) || !make_room(s, NULL, 1, 0))
+        return err_set(e, ERR_BUSY, "there are %d tasks of yours, or %d of all: wait for some",
+                       TASKS_PEER_MAX, TASKS_MAX);
     t = calloc(1, sizeof *t);
     if (!t)
         abort();
@@ -149,23 +194,47 @@ bool mcp_task_begin(struct mcp_request *r)
     return true;
 }
 
+/* The error's object, out of the message that tells it. */
+static void keep_error(struct mcp_task *t, struct str message)
+{
+    const struct json_limits limits = { .bytes = ERROR_MAX, .depth = DEPTH };
+    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)16 * ERROR_MAX);
+    const struct json *v, *error = NULL;
+    struct json_writer w;
+
+    if (json_read(message, limits, &a, &v, NULL) >= 0)
+        error = mcp_object(v, "error");
+    json_writer_init(&w, &t->text, JSON_COMPACT);
+    if (error)
+        json_put_tree(&w, error);
+    else
+        json_put_null(&w);
+    json_writer_finish(&w, NULL);
+}
+
+/* A result ends just before its message does. */
+static void keep(struct mcp_task *t, const struct mcp_request *r)
+{
+    struct str message = buf_str(&r->text);
+
+    if (r->result_at)
+        buf_add(&t->text, (struct str){ message.p + r->result_at, message.n - r->result_at - 1 });
+    else
+        keep_error(t, message);
+}
+
 void mcp_task_deliver(struct mcp_request *r)
 {
     struct mcp_task *t = r->task;
-    bool failed = !r->cancelled;
 
     r->task = NULL;
-    t->request = NULL;
     if (!r->cancelled) {
-        AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * MCP_MESSAGE_MAX);
-        const struct json_limits limits = { .bytes = MCP_MESSAGE_MAX, .depth = DEPTH };
-        const struct json *v;
-
-        buf_add(&t->text, buf_str(&r->text));
-        failed =
-            json_read(buf_str(&t->text), limits, &a, &v, NULL) < 0 || !json_get(v, STR("result"));
+        make_room(t->server, t->key, 0, r->text.n);
+        make_room(t->server, NULL, 0, r->text.n);
+        keep(t, r);
     }
-    move(t, r->cancelled ? CANCELLED : failed ? FAILED : COMPLETED);
+    t->request = NULL;
+    move(t, r->cancelled ? CANCELLED : r->result_at ? COMPLETED : FAILED);
     loop_timer_start(t->server->loop, &t->end, clock_mono() + KEEP, kept_long_enough, NULL);
 }
 
@@ -212,13 +281,15 @@ static struct mcp_task *task_of(struct mcp_request *r)
         if (str_eq(id, str_from(t->id)) && strcmp(t->key, r->session->key) == 0)
             return t;
     }
-    mcp_fail(r, RPC_INVALID_PARAMS, "taskId: there is no such task");
+    mcp_fail(
+        r, RPC_INVALID_PARAMS,
+        "taskId: there is no such task, or not any more: its answer is kept for an hour, or until "
+        "newer ones need the room");
     return NULL;
 }
 
 void mcp_task_get(struct mcp_request *r)
 {
-    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * MCP_MESSAGE_MAX);
     struct mcp_task *t = task_of(r);
     struct json_writer *w;
 
@@ -226,7 +297,7 @@ void mcp_task_get(struct mcp_request *r)
         return;
     w = mcp_result(r);
     put_task(w, t);
-    put_outcome(w, t, &a);
+    put_outcome(w, t);
     if (t->status == INPUT_REQUIRED)
         mcp_put_inputs(w, t->request);
     mcp_reply(r);

@@ -224,3 +224,26 @@ TEST(trees)
     CHECK_OK(json_writer_finish(&f.w, &f.e), f.e);
     CHECK_STR(buf_str(&f.out), "{\"k\":[18446744073709551615,0.5,\"x\",false,null,{}]}");
 }
+
+TEST(what_was_written_is_a_value)
+{
+    FIXTURE(JSON_COMPACT, 1000);
+    json_begin_array(&f.w);
+    json_put_int(&f.w, 1);
+    json_put_written(&f.w, STR("{\"a\":[]}"));
+    json_end_array(&f.w);
+    CHECK_OK(json_writer_finish(&f.w, &f.e), f.e);
+    CHECK_STR(buf_str(&f.out), "[1,{\"a\":[]}]");
+}
+
+TEST(the_size_of_a_text_is_known_before)
+{
+    static const char text[] = "plain \" \\ \b\f\n\r\t \x01\x1f\x7f \xc3\xa4 \0";
+    struct str s = { text, sizeof text };
+
+    FIXTURE(JSON_COMPACT, 1000);
+    json_put_str(&f.w, s);
+    CHECK_OK(json_writer_finish(&f.w, &f.e), f.e);
+    CHECK_INT(json_text_size(s) + 2, f.out.n);
+    CHECK_INT(json_text_size(STR("")), 0);
+}

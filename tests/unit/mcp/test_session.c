@@ -325,6 +325,86 @@ TEST(a_task_is_asked_about_and_cancelled)
     CHECK_INT(world_cancelled, 1);
 }
 
+/* The last job's end; its id is kept. */
+static void end_job(mcp_write_fn *write, const void *what, char id[static 64])
+{
+    struct str heard = world_say(NEW("1", "tools/call", TASKS, ",\"name\":\"job\""));
+
+    HAS(heard, "\"resultType\":\"task\"");
+    CHECK(sscanf(strstr(heard.p, "\"taskId\":\"") + 10, "%63[^\"]", id) == 1);
+    mcp_tool_reply(world_held, write, what);
+    world_turn();
+}
+
+static void write_text(struct json_writer *w, const void *what)
+{
+    const struct str *text = what;
+
+    json_begin_object(w);
+    json_key(w, STR("said"));
+    json_put_str(w, *text);
+    json_end_object(w);
+}
+
+static struct str task_get(const char *id)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text, NEW("2", "tasks/get", TASKS, ",\"taskId\":\"%s\""), id);
+    return world_say(text);
+}
+
+TEST(only_so_many_tasks_of_a_peer_are_kept)
+{
+    char first[64], id[64];
+
+    world_open();
+    end_job(write_text, &(struct str){ "once", 4 }, first);
+    HAS(task_get(first), "{\"said\":\"once\"}");
+    for (int i = 0; i < 64; i++)
+        end_job(write_text, &(struct str){ "again", 5 }, id);
+    CHECK_INT(world_server.n_tasks, 64);
+    HAS(task_get(first), "not any more");
+    HAS(task_get(id), "{\"said\":\"again\"}");
+    for (int i = 0; i < 64; i++) /* that are not over */
+        world_say(NEW("1", "tools/call", TASKS, ",\"name\":\"job\""));
+    HAS(world_say(NEW("1", "tools/call", TASKS, ",\"name\":\"job\"")), "too many tasks");
+    CHECK_INT(world_server.n_tasks, 64);
+    mcp_server_done(&world_server);
+}
+
+TEST(only_so_much_of_what_tasks_answer_is_kept)
+{
+    AUTO(buf_done) struct buf much = BUF_INIT(4 << 20);
+    struct str text;
+    char id[64];
+
+    world_open();
+    while (buf_add(&much, STR("0123456789abcdef")) >= 0)
+        ;
+    text = buf_str(&much);
+    for (int i = 0; i < 5; i++)
+        end_job(write_text, &text, id);
+    CHECK_INT(world_server.n_tasks, 1); /* each is there twice */
+    mcp_server_done(&world_server);
+}
+
+TEST(what_is_too_much_to_be_told_is_said_so)
+{
+    AUTO(buf_done) struct buf much = BUF_INIT(5 << 20);
+    struct str text;
+    char id[64];
+
+    world_open();
+    while (buf_add(&much, STR("0123456789abcdef")) >= 0)
+        ;
+    text = buf_str(&much);
+    end_job(write_text, &text, id);
+    HAS(task_get(id), "Ask for less at once");
+    HAS(task_get(id), "\"isError\":true");
+    mcp_server_done(&world_server);
+}
+
 TEST(changes_are_told_to_those_who_listen)
 {
     world_open();
