@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "api/mcp_approved.h"
+#include "base/clock.h"
+#include "trust/policy.h"
 
 /* What a token must be good for. */
 static const struct {
@@ -35,6 +37,8 @@ bool mcp_token_allows(const struct caller *who, const char *tool, struct mcp_ver
 }
 
 /* --- the policy --- */
+
+enum { TOOL_MAX = 64 };
 
 struct asking {
     struct mcp_request *request; /* referenced */
@@ -74,6 +78,25 @@ static void put_verdict(const struct verdict *v, struct mcp_verdict *ret)
     memcpy(ret->audit_id, v->audit_id, sizeof ret->audit_id);
 }
 
+void mcp_deny(struct mcp_request *r, const char *tool, struct mcp_verdict *v)
+{
+    const struct mcp_client *m = mcp_client_of(r);
+    const struct trust_refusal x = { .type = "mcp.refused",
+                                     .peer = m->peer,
+                                     .owner = m->caller.owner,
+                                     .actor = &m->caller.actor,
+                                     .tool = str_from(tool),
+                                     .code = (int)v->kind,
+                                     .reason = v->reason,
+                                     .audit = v->audit_id };
+
+    if (mcp_over(r))
+        return;
+    if (id_make("aud_", v->audit_id, NULL) >= 0)
+        trust_refused(m->api->trust, &x);
+    mcp_refuse(r, v);
+}
+
 static void tell(struct mcp_request *r, const struct mcp_verdict *v,
                  void (*go)(struct mcp_request *r))
 {
@@ -95,13 +118,19 @@ static void judged(struct trust_op *op, int r, const struct err *e)
     void (*go)(struct mcp_request *) = x->go;
     struct mcp_verdict v = { .kind = MCP_DENY };
 
+    char tool[TOOL_MAX];
+
+    str_copy(op->ask.tool, tool, sizeof tool);
     if (r < 0)
         snprintf(v.reason, sizeof v.reason, "it cannot be decided: %s", e->msg);
     else
         put_verdict(&op->verdict, &v);
     q->state = NULL;
     free(x);
-    tell(q, &v, go);
+    if (r < 0)
+        mcp_deny(q, tool, &v);
+    else
+        tell(q, &v, go);
     mcp_request_unref(q);
 }
 
@@ -115,17 +144,39 @@ static void cancel(struct mcp_request *r)
 }
 
 /* What the sandbox that it names has declared, if it is one of the client's own. */
-static const struct trust_capabilities *declared(struct asking *x, const struct json *args)
+static const struct trust_capabilities *
+declared(const struct mcp_client *m, const struct json *args, struct trust_capabilities *ret)
 {
-    const struct json *id = json_get(args, STR("sandbox_id"));
-    const struct mcp_client *m = mcp_client_of(x->request);
+    const struct json *id = args ? json_get(args, STR("sandbox_id")) : NULL;
     struct sandbox *s;
 
     if (!id || id->type != JSON_STR || !control_find_now(m->control, &m->caller, id->s, &s))
         return NULL;
-    trust_capabilities_of(s, &x->sandbox);
+    trust_capabilities_of(s, ret);
     sandbox_unref(s);
-    return &x->sandbox;
+    return ret;
+}
+
+bool mcp_would_allow(struct mcp_session *s, const char *tool, const struct json *args)
+{
+    const struct mcp_client *m = s->user;
+    const struct trust_policy *p = trust_current(m->api->trust);
+    struct trust_capabilities sandbox;
+    struct mcp_verdict v;
+    struct trust_decision d;
+    const struct trust_case c = { .bundle = p->bundle,
+                                  .failure = p->failure,
+                                  .tool = str_from(tool),
+                                  .args = args,
+                                  .sandbox = declared(m, args, &sandbox),
+                                  .role = m->peer->record.role,
+                                  .client = m->peer->record.client,
+                                  .now_ns = clock_mono() };
+
+    if (!mcp_token_allows(&m->caller, tool, &v))
+        return false;
+    trust_decide(&c, &d);
+    return d.verdict.kind == VERDICT_ALLOW;
 }
 
 static void ask(struct mcp_request *r, const char *tool, const struct json *args,
@@ -138,9 +189,10 @@ static void ask(struct mcp_request *r, const char *tool, const struct json *args
         abort();
     x->request = mcp_request_ref(r);
     x->go = go;
-    x->op.ask = (struct trust_question){
-        .tool = str_from(tool), .args = args, .sandbox = declared(x, args), .peer = m->peer
-    };
+    x->op.ask = (struct trust_question){ .tool = str_from(tool),
+                                         .args = args,
+                                         .sandbox = declared(m, args, &x->sandbox),
+                                         .peer = m->peer };
     x->op.done = judged;
     r->state = x;
     r->on_cancel = cancel;
@@ -155,7 +207,7 @@ void mcp_authorize_as(struct mcp_request *r, const char *tool, const struct json
     if (mcp_token_allows(&mcp_client_of(r)->caller, tool, &v))
         ask(r, tool, args, go);
     else
-        tell(r, &v, go);
+        mcp_deny(r, tool, &v);
 }
 
 void mcp_authorize(struct mcp_request *r)

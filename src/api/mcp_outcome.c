@@ -99,7 +99,7 @@ static void tell_state(struct mcp_request *q, const struct approval_record *r)
                  approval_state_names[r->state], r->reason);
     }
     memcpy(v.request_id, r->id, sizeof v.request_id);
-    mcp_refuse(q, &v);
+    mcp_deny(q, r->tool, &v);
 }
 
 static void write_record(struct json_writer *w, const void *what)

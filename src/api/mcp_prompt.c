@@ -74,6 +74,8 @@ static void offer_boxes(struct mcp_request *r, struct str start)
 {
     struct boxes b = { r, start };
 
+    if (!mcp_would_allow(r->session, "sandbox_list", NULL))
+        return;
     peer_each_sandbox(mcp_client_of(r)->peer, offer_box, &b);
 }
 

@@ -12,7 +12,7 @@
 #include "http/url.h"
 #include "model/event.h"
 
-enum { EVENTS_MAX = 200, EVENTS_BYTES_MAX = 16 << 20, TEXT_MAX = 8 << 20 };
+enum { EVENTS_MAX = 200, EVENTS_BYTES_MAX = 16 << 20, TEXT_MAX = 8 << 20, WATCH_BYTES = 16 << 10 };
 
 const struct mcp_template mcp_templates[MCP_TEMPLATE_COUNT] = {
     { "sandbox://{id}", "sandbox", "Sandbox", "The sandbox's record.", "application/json" },
@@ -27,9 +27,9 @@ const struct mcp_template mcp_templates[MCP_TEMPLATE_COUNT] = {
       "A call that waits or waited for a master, and its result.", "application/json" },
 };
 
-static struct str uri_of(const struct mcp_request *r)
+static struct str param(const struct mcp_request *r, const char *name)
 {
-    const struct json *v = json_get(r->m->params, STR("uri"));
+    const struct json *v = r->m->params ? json_get(r->m->params, str_from(name)) : NULL;
 
     return v && v->type == JSON_STR ? v->s : STR("");
 }
@@ -117,10 +117,11 @@ static bool read_cursor(struct store_query *q, struct str cursor)
            str_copy(id, q->after.id, sizeof q->after.id);
 }
 
-void mcp_list_sandboxes(struct mcp_request *r, struct str cursor)
+static void list_allowed(struct mcp_request *r)
 {
     struct page *p = arena_alloc(&r->arena, sizeof *p);
     const struct caller *who = mcp_caller(r->session);
+    struct str cursor = param(r, "cursor");
     struct err e;
 
     if (cursor.n && !read_cursor(&p->query, cursor)) {
@@ -137,6 +138,13 @@ void mcp_list_sandboxes(struct mcp_request *r, struct str cursor)
         mcp_fail(r, RPC_INTERNAL, "%s", e.msg);
         mcp_request_unref(r);
     }
+}
+
+/* It shows what sandbox_list does. */
+void mcp_list_sandboxes(struct mcp_request *r, struct str cursor)
+{
+    (void)cursor; /* read once it may be */
+    mcp_authorize_as(r, "sandbox_list", NULL, list_allowed);
 }
 
 /* --- one --- */
@@ -211,21 +219,10 @@ static void read_events(struct mcp_request *r, struct sandbox *s, struct str uri
     }
 }
 
-static void read_file(struct mcp_request *r, struct sandbox *s, struct str uri, struct str path)
-{
-    struct str plain;
-    struct err e;
-
-    if (url_decode(path, false, &r->arena, &plain, &e) < 0 || memchr(plain.p, 0, plain.n))
-        mcp_fail_uri(r, uri, "the path is not well encoded");
-    else
-        mcp_read_file(r, s, plain.p, uri);
-}
-
 /* It may be read: by the policy, as if the tool had been called that shows the same. */
 static void read_allowed(struct mcp_request *r)
 {
-    struct str rest, uri = uri_of(r);
+    struct str rest, uri = param(r, "uri");
     struct sandbox *s = find(r->session, uri, &rest);
 
     if (!s) {
@@ -242,46 +239,67 @@ static void read_allowed(struct mcp_request *r)
         mcp_read_text(r, uri, "application/json",
                       sandbox_policy(s).n ? sandbox_policy(s) : STR("null"));
     else if (str_starts(rest, STR("files/")))
-        read_file(r, s, uri, (struct str){ rest.p + 5, rest.n - 5 });
+        mcp_read_file(r, s, json_get(r->arguments, STR("path"))->s.p, uri);
     else
         mcp_fail_uri(r, uri, "there is no such resource");
     sandbox_unref(s);
 }
 
-/* The arguments that sandbox_read would have had; what is read otherwise is what sandbox_list
- * shows. */
-static const struct json *args_of(struct mcp_request *r, struct str id, struct str rest)
-{
-    struct json *all = arena_array(&r->arena, 3, sizeof *all);
+/* What a resource is to the policy: a call of the tool that shows the same. */
+struct equal_call {
+    const char *tool;
+    struct str path; /* of sandbox_read; decoded: the policy and the file's reader see the same */
+};
 
-    all[0] = (struct json){ .type = JSON_OBJECT, .list = { all + 1, rest.n ? 2 : 1 } };
+/* False: it is not well encoded. */
+static bool find_equal(struct str rest, struct arena *a, struct equal_call *ret)
+{
+    struct err e;
+
+    *ret = (struct equal_call){ .tool = "sandbox_list" };
+    if (str_eq(rest, STR("logs")))
+        *ret = (struct equal_call){ "sandbox_read", STR("/logs") };
+    if (!str_starts(rest, STR("files/")))
+        return true;
+    ret->tool = "sandbox_read";
+    return url_decode((struct str){ rest.p + 5, rest.n - 5 }, false, a, &ret->path, &e) >= 0 &&
+           !memchr(ret->path.p, 0, ret->path.n);
+}
+
+static const struct json *args_of(struct arena *a, struct str id, struct str path)
+{
+    struct json *all = arena_array(a, 3, sizeof *all);
+
+    all[0] = (struct json){ .type = JSON_OBJECT, .list = { all + 1, path.n ? 2 : 1 } };
     all[1] = (struct json){ .type = JSON_STR, .key = STR("sandbox_id"), .s = id };
-    all[2] = (struct json){ .type = JSON_STR, .key = STR("path"), .s = rest };
+    all[2] = (struct json){ .type = JSON_STR, .key = STR("path"), .s = path };
     return all;
 }
 
 void mcp_read_resource(struct mcp_request *r, struct str uri)
 {
+    struct equal_call call;
     struct str id, rest;
 
-    if (str_starts(uri, STR("approval://")))
+    if (str_starts(uri, STR("approval://"))) {
         mcp_approval_read(r, uri, (struct str){ uri.p + 11, uri.n - 11 });
-    else if (!split(uri, &id, &rest))
+    } else if (!split(uri, &id, &rest)) {
         mcp_fail_uri(r, uri, "there is no such resource");
-    else if (str_eq(rest, STR("logs")))
-        mcp_authorize_as(r, "sandbox_read", args_of(r, id, STR("/logs")), read_allowed);
-    else if (str_starts(rest, STR("files/")))
-        mcp_authorize_as(r, "sandbox_read", args_of(r, id, (struct str){ rest.p + 5, rest.n - 5 }),
-                         read_allowed);
-    else
-        mcp_authorize_as(r, "sandbox_list", args_of(r, id, STR("")), read_allowed);
+    } else if (!find_equal(rest, &r->arena, &call)) {
+        mcp_fail_uri(r, uri, "the path is not well encoded");
+    } else {
+        r->arguments = args_of(&r->arena, id, call.path);
+        mcp_authorize_as(r, call.tool, r->arguments, read_allowed);
+    }
 }
 
 /* --- watching: a sandbox and its events change with every event --- */
 
 bool mcp_watchable(struct mcp_session *s, struct str uri)
 {
-    struct str rest;
+    AUTO(arena_done) struct arena a = ARENA_INIT(WATCH_BYTES);
+    struct equal_call call;
+    struct str id, rest;
     struct sandbox *box;
 
     if (str_starts(uri, STR("approval://")))
@@ -290,8 +308,11 @@ bool mcp_watchable(struct mcp_session *s, struct str uri)
     if (!box)
         return false;
     sandbox_unref(box);
-    return !rest.n || str_eq(rest, STR("events")) || str_eq(rest, STR("logs")) ||
-           str_eq(rest, STR("policy"));
+    if (rest.n && !str_eq(rest, STR("events")) && !str_eq(rest, STR("logs")) &&
+        !str_eq(rest, STR("policy")))
+        return false;
+    return split(uri, &id, &rest) && find_equal(rest, &a, &call) &&
+           mcp_would_allow(s, call.tool, args_of(&a, id, call.path));
 }
 
 void mcp_event(struct event_subscriber *sub, const struct event_record *v)

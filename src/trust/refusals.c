@@ -53,6 +53,8 @@ void trust_refused(struct trust *t, const struct trust_refusal *x)
         snprintf(code, sizeof code, "%d", x->code);
         write_detail(w, "code", code);
     }
+    if (x->audit)
+        write_detail(w, "audit", x->audit);
     audit_write(m, w);
     write_commit(w, NULL, NULL);
 }

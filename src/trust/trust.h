@@ -89,6 +89,7 @@ struct trust_refusal {
     struct str tool; /* or what else it is about; may be empty */
     int code;        /* of JSON-RPC, or 0 */
     const char *reason;
+    const char *audit; /* id that the caller was told; NULL: none */
 };
 /* Becomes an event; of those who are refused again and again, only some are, and the others are
  * counted. */

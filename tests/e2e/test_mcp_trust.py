@@ -318,6 +318,7 @@ def what_is_approved_is_within_its_token(c):
         equal(again.tool("sandbox_list")["sandboxes"], [], "what another token sees")
         denied = m.ask("tools/call", name="sandbox_exec", arguments={"sandbox_id": made["sandbox_id"], "command": "true"})["error"]
         check(denied["code"] == -32000 and "does not allow 'exec'" in denied["message"], f"a verb that it has not: {denied}")
+        wait_for(lambda: denied["data"]["audit_id"] in [e["detail"].get("audit") for e in events(d, "mcp.refused")], f"under its id: {denied}")
         d.api.delete(f"/v1/tokens/{identity}").expect(200, 204)
         wait_for(lambda: Client(d).json("approvals", "show", late)["state"] == "invalid", "what waits goes with the token")
         Client(d)("approvals", "approve", late, env=secret).expect((3, 4))
@@ -439,6 +440,79 @@ def a_token_after_its_end(c):
         ask(session, method="ping").expect(401)
         wait_for(lambda: [e for e in refusals(d) if e["type"] == "auth.refused"], "an event")
         gone(d, made["result"]["structuredContent"]["sandbox_id"])
+
+
+PATHS = """\
+version: 1
+tools:
+  sandbox_create: {tier: 2, effect: write, creates: true}
+  sandbox_read: {tier: 1, effect: read, args: {path: {pattern: '%s'}}}
+  sandbox_list: {tier: 2, effect: none, role: %s}
+"""
+
+
+@test(**ONCE)
+def resources_are_judged_by_what_is_opened(c):
+    bundle = c.write("bundle.yaml", PATHS % ("(/[^/]+)+", "journeyman"))
+    with Daemon(c, config=f"trust: {{bundle: '{bundle}'}}") as d, Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+
+        def read(path):
+            return m.ask("resources/read", uri=f"sandbox://{box}/files{path}")
+        check(read("/etc/hostname")["result"]["contents"][0]["text"].strip(), "what the pattern lets through")
+        check("'..'" in read("/tmp/%2e%2e/etc/hostname")["error"]["message"], "a way around")
+        m.refused("sandbox_read", "'..'", sandbox_id=box, path="/tmp/../etc/hostname")
+        m.refused("sandbox_read", "'..'", sandbox_id=box, path="/..")
+        completion = {"ref": {"type": "ref/resource", "uri": "sandbox://{id}"}, "argument": {"name": "id", "value": ""}}
+        equal(m.ask("completion/complete", **completion)["result"]["completion"]["values"], [box], "what there is")
+        equal(m.ask("resources/subscribe", uri=f"sandbox://{box}/logs")["result"], {}, "what may be read")
+        c.write("bundle.yaml", PATHS % ("/tmp/[^/]+", "master"))
+        d.api.post("/v1/trust/reload", {}).expect(200)
+        for path in ("/etc/hostname", "/tmp/..%2fetc%2fhostname", "/%65tc/hostname"):
+            equal(read(path)["error"]["data"]["kind"], "deny", path)
+        equal(m.ask("resources/list")["error"]["data"]["kind"], "deny", "what sandbox_list would show")
+        equal(m.ask("completion/complete", **completion)["result"]["completion"]["values"], [], "what may not be listed")
+        for rest in ("", "/events", "/logs"):
+            check("error" in m.ask("resources/subscribe", uri=f"sandbox://{box}{rest}"), f"what may not be read: {rest}")
+
+
+@test(**ONCE)
+def a_gateway_lowers_each_request(c):
+    with serving(c, config="gateway: {trust: master}") as (d, _, token):
+        gateway, _ = token(role="master", gateway=True)
+
+        def ask(level, session=None, **message):
+            more = {"Mcp_Session_Id": session} if session else {}
+            return gateway.request("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, **message}, **ACCEPT, **more, X_Trust_Level=level)
+        session = ask("journeyman", method="initialize", params={"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}})
+        session = session.expect(200).headers["Mcp-Session-Id"]
+        create = {"method": "tools/call", "params": {"name": "sandbox_create", "arguments": {}}}
+        for level in ("journeyman", "master"):
+            check("structuredContent" in ask(level, session, **create).expect(200).json["result"], f"as {level}")
+        for level in ("apprentice", "nonsense"):
+            check("more trust" in ask(level, session, **create).expect(403).json["error"]["message"], f"as {level}")
+        for method in ("GET", "DELETE"):
+            gateway.request(method, "/mcp", **ACCEPT, Mcp_Session_Id=session, X_Trust_Level="apprentice").expect(403)
+        wait_for(lambda: len([e for e in refusals(d) if "more trust" in e["reason"]]) == 4, "on record")
+        equal(len(d.api.get("/v1/sandboxes").json["sandboxes"]), 2, "what was made")
+
+
+@test(**ONCE)
+def what_is_told_is_bounded(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+        fill = "head -c %d /dev/zero | tr '\\0' '\\1'"
+        m.tool("sandbox_exec", sandbox_id=box, command=f"{fill % 3000000} > /tmp/large; {fill % 1000000} > /tmp/dense; {fill % 1000} > /tmp/small")
+        m.refused("sandbox_read", "head -c", sandbox_id=box, path="/tmp/large")
+        m.refused("sandbox_read", "encoding base64", sandbox_id=box, path="/tmp/dense")
+        equal(base64.b64decode(m.tool("sandbox_read", sandbox_id=box, path="/tmp/dense", encoding="base64")["content"]), b"\1" * 1000000, "as base64")
+        equal(m.tool("sandbox_read", sandbox_id=box, path="/tmp/small")["content"], "\1" * 1000, "a few")
+        done = m.tool("sandbox_exec", sandbox_id=box, command=fill % 1000000)
+        equal(base64.b64decode(done["stdout_b64"]), b"\1" * 1000000, "of a command")
+        read = m.ask("resources/read", uri=f"sandbox://{box}/files/tmp/dense")["result"]["contents"][0]
+        equal(base64.b64decode(read["blob"]), b"\1" * 1000000, "as a resource")
 
 
 def by_token(port, secret):
