@@ -19,15 +19,32 @@
 enum { PARTS_MAX = 512 };
 #define READ_NS (60 * NS_PER_S)
 
-/* "DIR=AT,DIR+=AT…" of all parts that a writable layer can have. Without layers below, the root
- * was made for the sandbox, and what the host has of that name was not there. */
+/* Of the root itself, where it stands on no layers: the system directories in it stand on the
+ * host's, and the rest was made for the sandbox. */
+static int name_root(const struct rootfs_part *root, struct buf *out)
+{
+    int r = buf_add(out, str_from(root->dir));
+
+    for (const struct rootfs_part *p = rootfs_parts; p->dir && r >= 0; p++)
+        if (p->has_lower && p->at[0])
+            r = buf_addf(out, "+%s", p->at);
+    return r < 0 ? r : buf_add_c(out, '=');
+}
+
+/* All parts that a writable layer can have, as seal/changes.h has them. */
 static int name_parts(bool layered, struct buf *out, struct err *e)
 {
-    for (const struct rootfs_part *p = rootfs_parts; p->dir; p++)
-        if (buf_addf(out, "%s%s%s=%s", p == rootfs_parts ? "" : ",", p->dir,
-                     p->has_lower && (layered || p->at[0]) ? "+" : "", p->at) < 0)
-            return err_set(e, ERR_BUG, "more parts than fit");
-    return buf_add_c(out, '\0') < 0 ? err_set(e, ERR_BUG, "more parts than fit") : 0;
+    int r = 0;
+
+    for (const struct rootfs_part *p = rootfs_parts; p->dir && r >= 0; p++) {
+        if (p != rootfs_parts)
+            r = buf_add_c(out, ',');
+        if (r >= 0 && p->has_lower && !p->at[0] && !layered)
+            r = name_root(p, out);
+        else if (r >= 0)
+            r = buf_addf(out, "%s%s=%s", p->dir, p->has_lower ? "+" : "", p->at);
+    }
+    return r < 0 || buf_add_c(out, '\0') < 0 ? err_set(e, ERR_BUG, "more parts than fit") : 0;
 }
 
 static int start(struct changes *c, bool layered, const int *fds, int n, struct err *e)

@@ -17,12 +17,12 @@
 
 static int parse_part(struct str text, struct seal_part *ret, struct err *e)
 {
-    struct str dir, at = str_cut(text, '=', &dir);
+    struct str said, dir, at = str_cut(text, '=', &said), below = str_cut(said, '+', &dir);
 
-    ret->has_lower = str_ends(dir, STR("+"));
-    dir.n -= ret->has_lower;
-    if (!at.p || dir.n == 0 || str_find(dir, '/') < dir.n ||
-        !str_copy(dir, ret->dir, sizeof ret->dir) || !str_copy(at, ret->at, sizeof ret->at))
+    ret->has_lower = below.p;
+    if (!at.p || dir.n == 0 || str_find(said, '/') < said.n ||
+        !str_copy(dir, ret->dir, sizeof ret->dir) || !str_copy(at, ret->at, sizeof ret->at) ||
+        !str_copy(below.p ? below : STR(""), ret->below, sizeof ret->below))
         return err_set(e, ERR_INVALID, "'%.40s' is not a part of a layer: DIR=AT", text.p);
     return 0;
 }
@@ -50,6 +50,7 @@ int seal_layer_read(struct seal_files *f, int layer, const struct seal_parts *pa
         const struct seal_reading how = { .at = p->at,
                                           .itself = true,
                                           .has_lower = p->has_lower,
+                                          .below = p->below,
                                           .file_bytes = FILE_BYTES_MAX,
                                           .bytes = BYTES_MAX };
         AUTO_CLOSE int dir = at_open(layer, p->dir, O_RDONLY | O_DIRECTORY, 0);

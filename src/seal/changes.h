@@ -12,7 +12,8 @@ enum { SEAL_PARTS_MAX = 16 };
 /* A directory of the layer, and where it is seen inside. */
 struct seal_part {
     char dir[32], at[32];
-    bool has_lower; /* an overlay's upper directory */
+    bool has_lower;  /* an overlay's upper directory */
+    char below[128]; /* … in these directories of it only, as "usr+bin"; "": all of it */
 };
 
 struct seal_parts {
@@ -20,7 +21,8 @@ struct seal_parts {
     size_t n;
 };
 
-/* "DIR=AT,DIR+=AT…": + for an upper directory, and AT may be empty. */
+/* "DIR=AT,DIR+=AT,DIR+NAME+NAME=AT…": + for an upper directory, or one that is made of such with
+ * these names; AT may be empty. */
 int seal_parts_parse(struct str text, struct seal_parts *ret, struct err *e);
 
 /* All parts that are there. */

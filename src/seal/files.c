@@ -146,6 +146,21 @@ static int read_file(struct seal_files *f, const struct seal_reading *how, int d
     return hash_file(dir, name, one, e);
 }
 
+static bool has_lower(const struct seal_reading *how, const char *path)
+{
+    struct str rest = str_from(how->below ? how->below : ""), name, top;
+
+    str_cut(str_from(path), '/', &top);
+    if (!rest.n)
+        return how->has_lower;
+    while (rest.p) {
+        rest = str_cut(rest, '+', &name);
+        if (str_eq(name, top))
+            return how->has_lower;
+    }
+    return false;
+}
+
 static int look_at(struct seal_files *f, const struct seal_reading *how, int dir, const char *name,
                    struct seal_file *one, struct err *e)
 {
@@ -157,8 +172,8 @@ static int look_at(struct seal_files *f, const struct seal_reading *how, int dir
     one->mode = st.st_mode & 07777;
     one->links = S_ISDIR(st.st_mode) ? 1 : (unsigned)st.st_nlink;
     one->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-    one->has_lower = how->has_lower;
-    one->mark = how->has_lower ? mark_of(dir, name, &st) : SEAL_PLAIN;
+    one->has_lower = has_lower(how, one->path);
+    one->mark = one->has_lower ? mark_of(dir, name, &st) : SEAL_PLAIN;
     if (one->kind == SEAL_FILE && one->mark == SEAL_PLAIN)
         return read_file(f, how, dir, name, one, e);
     return one->kind == SEAL_LINK ? read_link(f, dir, name, one, e) : 0;

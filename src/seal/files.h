@@ -50,7 +50,8 @@ struct seal_files {
 struct seal_reading {
     const char *at;      /* before the paths, without slashes at its ends; "": nothing */
     bool itself;         /* the directory is listed too, as "AT/." */
-    bool has_lower;      /* an overlay's upper directory: it has marks */
+    bool has_lower;      /* an overlay's upper directory: it has marks … */
+    const char *below;   /* … in these directories of it only, as "usr+bin"; NULL or "": in all */
     uint64_t file_bytes; /* longer files, holes counted, are listed but not read; 0: none are */
     uint64_t bytes;      /* to read in all, with what was read before; 0: no ceiling */
 };

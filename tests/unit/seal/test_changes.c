@@ -68,12 +68,17 @@ TEST(parts_are_read)
     CHECK(!p.p[0].has_lower && p.p[1].has_lower);
     CHECK_STR(str_from(p.p[1].dir), "usr-upper");
     CHECK_STR(str_from(p.p[2].at), "dev/shm");
+    parse("upper+usr+bin=,x+=y", &p);
+    CHECK_STR(str_from(p.p[0].dir), "upper");
+    CHECK_STR(str_from(p.p[0].below), "usr+bin");
+    CHECK(p.p[0].has_lower && p.p[1].has_lower && !p.p[1].below[0]);
 }
 
 TEST(what_is_no_part_is_refused)
 {
     static const char *const texts[] = {
-        "", "root", "=x", "+=x", "a/b=x", "x=,", "a=0123456789012345678901234567890123456789",
+        "",      "root",    "=x",  "+=x",
+        "a/b=x", "a+b/c=x", "x=,", "a=0123456789012345678901234567890123456789",
     };
     struct seal_parts p;
 
