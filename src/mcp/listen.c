@@ -238,8 +238,10 @@ void mcp_listen(struct mcp_request *r)
     const struct json *uris = wishes ? json_get(wishes, STR("resourceSubscriptions")) : NULL;
     unsigned accepted = 0;
 
-    if (!wishes || (uris && uris->type != JSON_ARRAY)) {
-        mcp_fail(r, RPC_INVALID_PARAMS, "notifications: must say what to listen to");
+    if (!wishes || (uris && (uris->type != JSON_ARRAY || uris->list.n > MCP_WATCHES_MAX))) {
+        mcp_fail(r, RPC_INVALID_PARAMS,
+                 "notifications: must say what to listen to, %d resources at most",
+                 MCP_WATCHES_MAX);
         return;
     }
     r->on_end = r->on_cancel = forget_listener;

@@ -405,6 +405,22 @@ TEST(what_is_too_much_to_be_told_is_said_so)
     mcp_server_done(&world_server);
 }
 
+TEST(more_resources_than_can_be_watched_are_not_looked_at)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(64 << 10);
+
+    world_open();
+    buf_add(&text,
+            STR("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscriptions/listen\",\"params\":{"
+                "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","
+                "\"io.modelcontextprotocol/clientCapabilities\":{}},"
+                "\"notifications\":{\"resourceSubscriptions\":[\"test://a\""));
+    for (int i = 0; i < MCP_WATCHES_MAX; i++)
+        buf_add(&text, STR(",\"test://b\""));
+    buf_add(&text, STR("]}}}"));
+    HAS(world_say(text.p), "256 resources at most");
+}
+
 TEST(changes_are_told_to_those_who_listen)
 {
     world_open();
