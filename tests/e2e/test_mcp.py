@@ -4,6 +4,7 @@
 
 import asyncio
 import base64
+import contextlib
 import json
 import subprocess
 import time
@@ -392,36 +393,85 @@ def tokens_say_what_may_be_called(c):
         d.api.delete(f"/v1/sandboxes/{box}").expect(200)
 
 
+ENDLESS = "yes | tee /dev/null"
+
+
+@contextlib.contextmanager
+def stopped_line(c, d):
+    """A client that asks for more than it reads: its sandbox."""
+    env = {"SANDBOXER_SOCKET": str(d.socket), "SANDBOXER_STATE": str(d.state), "SANDBOXER_NO_DAEMON": "1"}
+    slow = c.start([c.program(), "mcp"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def say(**message):
+        slow.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        slow.stdin.flush()
+    say(id=1, method="initialize", params={"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "s", "version": "1"}})
+    slow.stdout.readline()
+    say(id=2, method="tools/call", params={"name": "sandbox_create", "arguments": {}})
+    box = json.loads(slow.stdout.readline())["result"]["structuredContent"]["sandbox_id"]
+    say(id=3, method="tools/call", params={"name": "sandbox_exec", "_meta": {"progressToken": 1}, "arguments": {"sandbox_id": box, "command": ENDLESS}})
+    yield box
+    slow.kill()
+    slow.wait()
+
+
+@contextlib.contextmanager
+def stopped_stream(_, d):
+    """The same of a session on HTTP, with the event stream of its call."""
+    w = Web(d)
+    w.begin()
+    box = w.ask("tools/call", name="sandbox_create", arguments={}).expect(200).json["result"]["structuredContent"]["sandbox_id"]
+    connection, response = d.api.open("POST", "/mcp", {"jsonrpc": "2.0", "id": "slow", "method": "tools/call", "params": {
+        "name": "sandbox_exec", "_meta": {"progressToken": 1}, "arguments": {"sandbox_id": box, "command": ENDLESS}}}, w.headers())
+    equal([response.status, response.headers["Content-Type"]], [200, "text/event-stream"], "its stream")
+    yield box
+    connection.close()
+    d.api.request("DELETE", "/mcp", None, w.headers()).expect(204)
+
+
 @test(**ONCE)
 def a_client_that_does_not_read_costs_only_itself(c):
     with Daemon(c) as d, Lines(c, d) as m:
         m.begin()
         box = m.tool("sandbox_create")["sandbox_id"]
-        slow = c.start([c.program(), "mcp"], env=m.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        for message in ({"id": 1, "method": "initialize", "params": {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "s", "version": "1"}}},
-                        {"id": 2, "method": "tools/call", "params": {"name": "sandbox_create", "arguments": {}}}):
-            slow.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-            slow.stdin.flush()
-            answer = json.loads(slow.stdout.readline())
-        his = answer["result"]["structuredContent"]["sandbox_id"]
-        slow.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "sandbox_exec", "_meta": {"progressToken": 1}, "arguments": {
-            "sandbox_id": his, "command": "yes | tee /dev/null"}}}).encode() + b"\n")
-        slow.stdin.flush()
+        for stopped in (stopped_line, stopped_stream):
+            with stopped(c, d) as his:
+                def used(his=his):
+                    return int(d.api.run(his, ["sh", "-c", "for p in /proc/[0-9]*; do [ \"$(cat $p/comm)\" = yes ] && sed -n 's/^wchar: //p' $p/io; done"]).json["stdout"] or 0)
+                wait_for(lambda used=used: used() > 100000, "it writes")
+                before = [used()]
 
-        def used():
-            return int(d.api.run(his, ["sh", "-c", "for p in /proc/[0-9]*; do [ \"$(cat $p/comm)\" = yes ] && sed -n 's/^wchar: //p' $p/io; done"]).json["stdout"] or 0)
-        wait_for(lambda: used() > 100000, "it writes")
-        before = [used()]
+                def held(before=before, used=used):
+                    before.append(used())
+                    time.sleep(0.05)
+                    return len(before) > 4 and before[-1] == before[-4]
+                wait_for(held, f"its program is held: {stopped.__name__}")
+                for _ in range(20):
+                    equal(m.tool("sandbox_exec", sandbox_id=box, command="echo quick")["stdout"], "quick\n", "the others' answers")
 
-        def held():
-            before.append(used())
-            time.sleep(0.05)
-            return len(before) > 4 and before[-1] == before[-4]
-        wait_for(held, "its program is held")
-        for _ in range(20):
-            equal(m.tool("sandbox_exec", sandbox_id=box, command="echo quick")["stdout"], "quick\n", "the others' answers")
-        slow.kill()
-        slow.wait()
+
+@test(**ONCE)
+def the_provider_is_named_by_the_environment_or_the_call(c):
+    with Daemon(c) as d:
+        for name in ("local", "ext.local", ""):
+            with Lines(c, d, SANDBOX_PROVIDER=name) as m:
+                m.begin()
+                equal(m.tool("sandbox_create")["provider"], "ext.local", f"by {name}")
+                m.refused("sandbox_create", "not by 'nobody'", provider="nobody")
+        with Lines(c, d, SANDBOX_PROVIDER="nobody") as m:
+            m.begin()
+            m.refused("sandbox_create", "not by 'nobody'")
+            equal(m.tool("sandbox_create", provider="local")["provider"], "ext.local", "the call counts more")
+            m.refused("sandbox_create", "provider", provider="x" * 100)
+        d.stop()
+        d.start(SANDBOX_PROVIDER="somebody")  # of those who name none
+        w = Web(d)
+        w.begin()
+        create = {"name": "sandbox_create", "arguments": {}}
+        check("not by 'somebody'" in w.ask("tools/call", **create).json["result"]["content"][0]["text"], "the daemon's own")
+        with Lines(c, d, SANDBOX_PROVIDER="local") as m:
+            m.begin()
+            equal(m.tool("sandbox_create")["provider"], "ext.local", "the client's counts more")
 
 
 async def session_of(path, rounds, done):

@@ -12,6 +12,9 @@ import zipfile
 
 from client import Client
 from daemon import Daemon
+from egress_kit import make_certificates
+from egress_servers import EVIL, GOOD, Servers
+from egress_world import RESOLVER, World
 from harness import Skip, check, equal, main, test, wait_for
 from mcp import ACCEPT, META, NEW, VERSION, Lines, Web
 from tcp import serving
@@ -348,7 +351,7 @@ def a_grant_is_for_that_host_and_so_many(c):
 def death_on_the_way_runs_nothing_twice(c):
     with Daemon(c) as d:
         m, cli, secret = Stateless(d), Client(d), master(d)
-        for point, states, most in (("trust.approved:1", ("done",), 1), ("trust.running:1", ("interrupted",), 0), ("trust.ran:1", ("interrupted",), 1)):
+        for point, state, made in (("trust.approved:1", "done", 1), ("trust.running:1", "interrupted", 0), ("trust.ran:1", "interrupted", 1)):
             before = len(m.tool("sandbox_list")["sandboxes"])
             request = held(m)
             d.stop()
@@ -357,8 +360,9 @@ def death_on_the_way_runs_nothing_twice(c):
             d.wait()
             d.start()
             wait_for(lambda: cli.json("approvals", "show", request)["state"] in ("done", "interrupted"), f"{point}: it is told")
-            equal(cli.json("approvals", "show", request)["state"] in states, True, f"{point}: its state")
-            check(len(m.tool("sandbox_list")["sandboxes"]) - before <= most, f"{point}: it ran more than once")
+            shown = cli.json("approvals", "show", request)
+            equal([shown["state"], shown.get("failed", False)], [state, False], f"{point}: its state")
+            equal(len(m.tool("sandbox_list")["sandboxes"]) - before, made, f"{point}: how often it ran")
             d.kill()
             d.start()
             cli("approvals", "approve", request, env=secret).expect((3, 4))
@@ -600,6 +604,39 @@ def packages_that_are_at_hand_are_installed(c):
         m.refused("sandbox_install", "did not install", sandbox_id=box, manager="npm" if shutil.which("npm") else "pip", packages=["no-such-package-here"], timeout_s=1)
     if not done:
         raise Skip("neither pip nor npm is installed")
+
+
+INSTALLS = """\
+version: 1
+tools:
+  sandbox_create: {tier: 2, effect: write, creates: true}
+  sandbox_write: {tier: 2, effect: write}
+  sandbox_exec: {tier: 2, effect: execute}
+  sandbox_install: {tier: 2, effect: network}
+"""
+
+
+@test(**ONCE)
+def packages_come_through_the_egress_policy(c):
+    if not shutil.which("pip3", path="/usr/bin"):
+        raise Skip("/usr/bin/pip3 is not installed")
+    bundle = c.write("bundle.yaml", INSTALLS)
+    private = c.mkdir(c.dir / "private")
+    make_certificates(private, (GOOD,))
+    with World() as w, Servers(w, c.dir / "servers", private / "certificate.pem", private / "key.pem", wanted=("http",)):
+        d = Daemon(c, config=f"egress: {{workers: 1, resolvers: ['{RESOLVER}']}}\ntrust: {{bundle: '{bundle}'}}")
+        spawn = d.spawn
+        d.spawn = lambda *args, **options: w.inside.run(lambda: spawn(*args, **options))
+        with d, Lines(c, d) as m:
+            m.begin()
+            boxes = [m.tool("sandbox_create", capabilities={"network": [f"{host}:80"]})["sandbox_id"] for host in (GOOD, EVIL)]
+            for box in boxes:
+                m.tool("sandbox_write", sandbox_id=box, path="/root/.config/pip/pip.conf",
+                       content=f"[global]\nindex-url = http://{GOOD}/simple\ntrusted-host = {GOOD}\nretries = 0\ntimeout = 20\n")
+            said = m.tool("sandbox_install", sandbox_id=boxes[0], manager="pip", packages=["tiny"])
+            check("Successfully installed tiny" in said["stdout"], f"{said}")
+            m.refused("sandbox_install", "egress policy", sandbox_id=boxes[1], manager="pip", packages=["tiny"])
+            check(f"{GOOD}:80" in Client(d)("egress", "denials", boxes[1]).expect(0).text, "on record")
 
 
 main()

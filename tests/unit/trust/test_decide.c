@@ -43,6 +43,12 @@ static const struct tier_row {
     { "sandbox_create", "{\"capabilities\":{\"network\":false}}", false, "DAA", 2 },
     { "sandbox_create", "{\"capabilities\":{\"network\":true}}", true, "DHH", 3 },
     { "sandbox_create", "{\"capabilities\":{\"network\":[\"a.b\"]}}", true, "DHH", 3 },
+    { "sandbox_create", "{\"capabilities\":{\"filesystem\":\"ro\"}}", false, "DAA", 2 },
+    { "sandbox_create", "{\"capabilities\":{\"filesystem\":\"rw\"}}", false, "DAA", 2 },
+    { "sandbox_create", "{\"capabilities\":{\"network\":true,\"filesystem\":\"ro\"}}", true, "DHH",
+      3 },
+    { "sandbox_create", "{\"capabilities\":{\"network\":true,\"filesystem\":\"rw\"}}", true, "DHH",
+      3 },
     { "sandbox_write", "{\"sandbox_id\":\"sbx_a\",\"path\":\"/x\"}", false, "DAA", 2 },
     { "sandbox_write", "{\"sandbox_id\":\"sbx_a\",\"path\":\"/x\"}", true, "DAA", 2 },
     { "sandbox_exec", "{\"sandbox_id\":\"sbx_a\",\"command\":\"ls\"}", false, "DAA", 2 },
@@ -53,13 +59,14 @@ static const struct tier_row {
     { "sandbox_destroy", "{\"sandbox_id\":\"sbx_a\"}", true, "DAA", 2 },
 };
 
-static void check_row(const struct tier_row *row, enum role role, const struct trust_bundle *b)
+static void check_row(const struct tier_row *row, enum role role, enum workspace_access filesystem,
+                      const struct trust_bundle *b)
 {
     static const enum verdict_kind kinds[] = {
         ['A'] = VERDICT_ALLOW, ['D'] = VERDICT_DENY, ['H'] = VERDICT_REQUIRE_APPROVAL
     };
     enum verdict_kind want = kinds[(unsigned char)row->roles[role]];
-    struct trust_capabilities sandbox = { .network = row->network };
+    struct trust_capabilities sandbox = { .network = row->network, .filesystem = filesystem };
     struct trust_case c = { .bundle = b,
                             .tool = str_from(row->tool),
                             .args = tree(row->args),
@@ -90,7 +97,50 @@ TEST(each_tool_role_capability_and_mode)
         b->mode = (enum trust_mode)mode;
         for (unsigned role = 0; role < ROLE_COUNT_; role++)
             for (size_t i = 0; i < COUNT_OF(tier_rows); i++)
-                check_row(&tier_rows[i], (enum role)role, b);
+                for (unsigned access = ASK_ACCESS_PROFILE; access <= ASK_ACCESS_RW; access++)
+                    check_row(&tier_rows[i], (enum role)role, (enum workspace_access)access, b);
+    }
+    trust_bundle_unref(b);
+}
+
+/* The terms of what may be written differ where a bundle says so. */
+TEST(the_file_system_chooses_the_terms)
+{
+    static const struct {
+        const char *tool, *args;
+        enum workspace_access filesystem; /* of the sandbox it is about */
+        unsigned tier;
+        enum verdict_kind kind;
+    } rows[] = {
+        { "make", "{}", 0, 2, VERDICT_ALLOW },
+        { "make", "{\"capabilities\":{\"filesystem\":\"ro\"}}", 0, 1, VERDICT_ALLOW },
+        { "make", "{\"capabilities\":{\"filesystem\":\"rw\"}}", 0, 4, VERDICT_REQUIRE_APPROVAL },
+        { "use", "{}", ASK_ACCESS_PROFILE, 2, VERDICT_ALLOW },
+        { "use", "{}", ASK_ACCESS_NONE, 1, VERDICT_ALLOW },
+        { "use", "{}", ASK_ACCESS_RO, 1, VERDICT_ALLOW },
+        { "use", "{}", ASK_ACCESS_RW, 3, VERDICT_DENY },
+    };
+    struct trust_bundle *b = read_text(
+        "version: 1\ntools:\n"
+        "  make: {tier: 2, effect: write, creates: true, when: {a: {filesystem: ro, tier: 1}, "
+        "b: {filesystem: rw, tier: 4}}}\n"
+        "  use: {tier: 2, effect: write, when: {a: {filesystem: ro, tier: 1}, "
+        "b: {filesystem: rw, tier: 3, role: master}}}\n");
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct trust_capabilities sandbox = { .filesystem = rows[i].filesystem };
+        struct trust_case c = { .bundle = b,
+                                .tool = str_from(rows[i].tool),
+                                .args = tree(rows[i].args),
+                                .sandbox = rows[i].tool[0] == 'u' ? &sandbox : NULL,
+                                .role = ROLE_JOURNEYMAN,
+                                .now_ns = NS_PER_S };
+        struct trust_decision d;
+
+        trust_decide(&c, &d);
+        if (d.verdict.kind != rows[i].kind || d.verdict.tier != rows[i].tier)
+            FAIL("row %zu: %s, tier %u: %s", i, verdict_kind_names[d.verdict.kind],
+                 (unsigned)d.verdict.tier, d.verdict.reason);
     }
     trust_bundle_unref(b);
 }
