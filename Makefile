@@ -71,6 +71,7 @@ bench: all
 	BUILD=$(abspath $(BUILD)) bench/daemon
 	BUILD=$(abspath $(BUILD)) bench/storage
 	BUILD=$(abspath $(BUILD)) bench/egress
+	BUILD=$(abspath $(BUILD)) bench/e2b
 
 install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

@@ -95,7 +95,7 @@ void e2b_upload_token(const struct api *a, const char *build, const char *hash,
     char what[ID_MAX + BUILD_HASH_MAX + 16];
 
     snprintf(what, sizeof what, "upload:%s:%s", build, hash);
-    make_token(a, what, ret);
+    e2b_make_token(a, what, ret);
 }
 
 bool e2b_may_enter(const struct caller *who)
