@@ -239,7 +239,8 @@ int volume_open(struct volume *v, const char *state, uint64_t size, struct err *
         return 0;
     if (geteuid() != 0)
         return err_set(e, ERR_UNSUPPORTED,
-                       "storage.driver: the state directory is not on btrfs, and only root has one "
+                       "storage.driver: btrfs cannot be used: the state directory is not on it, "
+                       "and only root has one "
                        "in a file");
     v->state = state;
     r = open_all(v, dir, storage, place, size, e);
