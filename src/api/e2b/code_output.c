@@ -56,7 +56,7 @@ static int take_line(struct code_output *o, struct str line)
 
     o->amid_ = false;
     if (!rest.p) {
-        if (line.n >= 2 && line.p[line.n - 2] == MARK)
+        if (line.p && line.n >= 2 && line.p[line.n - 2] == MARK)
             line.n -= 2;
         return o->raw ? tell_text(o, 0, line) : 0;
     }

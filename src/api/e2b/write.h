@@ -25,10 +25,12 @@ static inline void put_flag(struct json_writer *w, const char *key, bool value)
 /* A list of one name, or of none where it is empty. */
 static inline void put_names(struct json_writer *w, const char *key, const char *name)
 {
+    struct str text = str_from(name);
+
     json_key(w, str_from(key));
     json_begin_array(w);
-    if (name[0])
-        json_put_lossy(w, str_from(name));
+    if (text.n)
+        json_put_lossy(w, text);
     json_end_array(w);
 }
 
