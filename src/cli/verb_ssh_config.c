@@ -50,6 +50,7 @@ static int run(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_ssh_config = {
     .name = "ssh-config",
+    .arguments = "",
     .summary = "print what ssh needs to know of sandboxes",
     .text =
         "Lines for ~/.ssh/config, good for every sandbox of this daemon, also later ones: ssh,\n"

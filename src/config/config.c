@@ -95,10 +95,10 @@ static const struct json_field storage_fields[] = {
     { "driver", JSON_KIND_ENUM, IN(storage, driver), .names = config_drivers, .preset = "auto",
       .doc = "Where sandboxes write to; by itself the best that the state directory's file system "
              "offers, or memory (`docs/snapshots.md`)." },
-    { "size", JSON_KIND_BYTES, IN(storage, size), .min = 256 << 20, .max = INT64_C(1) << 50,
+    { "size", JSON_KIND_BYTES, IN(storage, size), .max = INT64_C(1) << 50,
       .doc =
           "With `driver: btrfs` where the state directory has another file system: what the file "
-          "that has one may grow to; without it half of what is free when it is made." },
+          "that has one may grow to, 256M at least; 0: half of what is free when it is made." },
 };
 
 static const struct json_field profiles_fields[] = {

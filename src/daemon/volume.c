@@ -50,6 +50,8 @@ static int format(char *path, struct err *e)
     return r;
 }
 
+enum { SIZE_LEAST = 256 << 20 };
+
 static int choose_size(int state, uint64_t size, uint64_t *ret, struct err *e)
 {
     struct statvfs fs;
@@ -58,6 +60,8 @@ static int choose_size(int state, uint64_t size, uint64_t *ret, struct err *e)
         return err_sys(e, "asking how much room there is");
     *ret = size ? size : (uint64_t)fs.f_bavail * fs.f_frsize / 2;
     *ret &= ~(uint64_t)((1 << 20) - 1);
+    if (*ret < SIZE_LEAST)
+        return err_set(e, ERR_INVALID, "storage.size: a btrfs needs %d MiB", SIZE_LEAST >> 20);
     return 0;
 }
 
