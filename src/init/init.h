@@ -203,6 +203,9 @@ int kill_at_standstill(const struct proc *p);
 /* Stops everything but PID 1, or lets it go on: how many threads still run. A stop takes effect in
  * a moment, so whoever needs it asks until nothing does. What was stopped before goes on, too. */
 uint32_t kill_stand(bool still);
+/* After a standstill, everything is told to go on more than once; when next, or 0. */
+int64_t kill_deadline(void);
+void kill_let_go_again(void);
 
 /* The same for everything inside except PID 1, its file operations, and starts after `last`. */
 int kill_others(uint32_t last, int sig);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "proc/sys.h"
@@ -126,6 +127,43 @@ bool kill_stands_still(unsigned look)
     return look % INIT_KILL_LOOKS == INIT_KILL_LOOKS / 2;
 }
 
+/* Letting go.
+ *
+ * Who is stopped in the middle of a fork hands the stop on to the child, and a SIGCONT that comes
+ * before the child is there does not undo that: the kernel drops it, as a signal that is ignored,
+ * before it looks at forks under way. So it is sent again until no fork can be left from then. */
+static struct {
+    bool still;    /* somebody wants everything to stand */
+    int64_t next;  /* when it is sent again; 0: no more */
+    int64_t pause; /* since the last time */
+} letting_go;
+
+enum { LET_GO_FIRST_MS = 2, LET_GO_LAST_MS = 2000 };
+
+static void let_go(void)
+{
+    if (letting_go.still)
+        return;
+    kill(-1, SIGCONT);
+    letting_go.pause = LET_GO_FIRST_MS * NS_PER_MS;
+    letting_go.next = clock_mono() + letting_go.pause;
+}
+
+int64_t kill_deadline(void)
+{
+    return letting_go.next;
+}
+
+void kill_let_go_again(void)
+{
+    if (!letting_go.next || clock_mono() < letting_go.next)
+        return;
+    kill(-1, SIGCONT);
+    letting_go.pause *= 4;
+    letting_go.next =
+        letting_go.pause > LET_GO_LAST_MS * NS_PER_MS ? 0 : clock_mono() + letting_go.pause;
+}
+
 /* Whoever forks faster than we look is stopped, and everybody else for that moment: one call that
  * the kernel makes in one walk. Then nothing new appears while we look. */
 int kill_at_standstill(const struct proc *p)
@@ -134,7 +172,7 @@ int kill_at_standstill(const struct proc *p)
 
     kill(-1, SIGSTOP);
     found = kill_marked(p, SIGKILL);
-    kill(-1, SIGCONT);
+    let_go();
     return found;
 }
 
@@ -177,9 +215,13 @@ uint32_t kill_stand(bool still)
     uint32_t n = 0;
     pid_t pid;
 
-    kill(-1, still ? SIGSTOP : SIGCONT);
-    if (!still)
+    letting_go.still = still;
+    letting_go.next = 0;
+    if (!still) {
+        let_go();
         return 0;
+    }
+    kill(-1, SIGSTOP);
     pids_open(&walk);
     while ((pid = pids_next(&walk)))
         n += count_running(pid);
@@ -238,6 +280,6 @@ int kill_others_at_standstill(uint32_t last)
 
     kill(-1, SIGSTOP);
     found = kill_others(last, SIGKILL);
-    kill(-1, SIGCONT);
+    let_go();
     return found;
 }

@@ -415,6 +415,7 @@ void starts_enforce(void)
     enforce_deadlines();
     continue_kills();
     end_everything();
+    kill_let_go_again();
 }
 
 void starts_kill_all(int sig, int64_t grace_ns, struct control_killed *ret)
@@ -431,6 +432,8 @@ int starts_wait_ms(int64_t nearest)
 {
     if (everything.deadline && (!nearest || everything.deadline < nearest))
         nearest = everything.deadline;
+    if (kill_deadline() && (!nearest || kill_deadline() < nearest))
+        nearest = kill_deadline();
     if (everything.killing)
         return INIT_KILL_RETRY_MS;
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p)) {

@@ -5,9 +5,13 @@
 
 #include "api/daytona/inside.h"
 #include "api/input.h"
+#include "base/clock.h"
 #include "http/websocket.h"
 
 enum { OUTPUT_MAX = 8 << 20, CLOSE_DONE = 1000, CLOSE_FAILED = 1011 };
+
+/* For the shell to take up a command that it was given; it may be busy with the one before. */
+static const int64_t PATIENCE_NS = 3 * NS_PER_S;
 
 /* Reads "KEY ID COMMAND" lines and runs them in this very shell; what else comes is for commands,
  * and what they leave of it is passed over. Marks go where the shell's output went at first. */
@@ -47,6 +51,8 @@ struct talk {
     /* one command of it */
     char id[ID_MAX]; /* "": none */
     bool seen, over[2], too_big;
+    bool async; /* it is enough that the command has begun */
+    struct loop_timer patience;
     int status;
     struct buf out[2], both;
     struct buf input; /* that the shell has not taken */
@@ -61,6 +67,7 @@ static void talk_end(struct call *c)
 {
     struct talk *t = c->state;
 
+    loop_timer_stop(&t->patience);
     watcher_stop(&t->watcher);
     process_unref(t->process);
     for (size_t i = t->at; i < t->n; i++)
@@ -79,6 +86,7 @@ static void talk_gone(struct call *c)
 {
     struct talk *t = c->state;
 
+    loop_timer_stop(&t->patience);
     watcher_stop(&t->watcher);
 }
 
@@ -186,10 +194,26 @@ static void fail_behind(struct watcher *w)
 
 /* --- all that there is of one --- */
 
+static void look_over(struct talk *t)
+{
+    loop_timer_stop(&t->patience);
+    watcher_stop(&t->watcher);
+    t->done(t);
+}
+
 static bool look_output(struct watcher *w, int channel, struct str data)
 {
-    scan_output(container_of(w, struct talk, watcher), channel, data);
+    struct talk *t = container_of(w, struct talk, watcher);
+
+    scan_output(t, channel, data);
+    if (t->seen && loop_timer_started(&t->patience))
+        look_over(t);
     return true;
+}
+
+static void look_late(struct loop_timer *x)
+{
+    look_over(container_of(x, struct talk, patience));
 }
 
 static void look_ended(struct watcher *w, const struct ext_end *end)
@@ -197,15 +221,19 @@ static void look_ended(struct watcher *w, const struct ext_end *end)
     struct talk *t = container_of(w, struct talk, watcher);
 
     note_end(t, end);
-    t->done(t);
+    look_over(t);
 }
 
+/* A command that the shell has not taken up yet may be about to be. */
 static void look_caught_up(struct watcher *w)
 {
     struct talk *t = container_of(w, struct talk, watcher);
 
-    watcher_stop(w);
-    t->done(t);
+    if (!t->id[0] || t->seen)
+        look_over(t);
+    else
+        (void)loop_timer_start(t->call->loop, &t->patience, clock_mono() + PATIENCE_NS, look_late,
+                               NULL);
 }
 
 static const struct watcher_events look_events = { .output = look_output,
@@ -522,6 +550,7 @@ static void write_run(struct json_writer *w, const void *what)
 
 static void answer_run(struct talk *t)
 {
+    loop_timer_stop(&t->patience);
     watcher_stop(&t->watcher);
     if (t->too_big)
         call_fail_with(t->call, 413, "", "the command wrote more than 8 MiB: follow its logs");
@@ -534,9 +563,19 @@ static bool run_output(struct watcher *w, int channel, struct str data)
     struct talk *t = container_of(w, struct talk, watcher);
 
     scan_output(t, channel, data);
-    if (is_over(t))
+    if (is_over(t) || (t->async && t->seen))
         answer_run(t);
     return true;
+}
+
+static void run_late(struct loop_timer *x)
+{
+    answer_run(container_of(x, struct talk, patience));
+}
+
+static void await_begin(struct talk *t)
+{
+    (void)loop_timer_start(t->call->loop, &t->patience, clock_mono() + PATIENCE_NS, run_late, NULL);
 }
 
 static void run_ended(struct watcher *w, const struct ext_end *end)
@@ -603,7 +642,8 @@ static void execute(struct call *c)
     } else if (write_line(t, q.command, &e) < 0) {
         call_fail(c, &e);
     } else {
-        t->done = q.async || q.run_async ? answer_run : NULL;
+        t->async = q.async || q.run_async;
+        t->done = t->async ? await_begin : NULL;
         t->watcher.events = &run_events;
         process_watch(p, &t->watcher, true);
         give_input(t);

@@ -45,7 +45,9 @@ static int read_tree(struct str data, int tree, int links)
     int r;
 
     must(fd >= 0 && write(fd, data.p, data.n) == (ssize_t)data.n && lseek(fd, 0, SEEK_SET) == 0);
-    k = (struct keeper){ .sock = -1, .told_ns = INT64_MAX, .storage = { fd, -1, -1 } };
+    k = (struct keeper){ .sock = -1,
+                         .told_ns = INT64_MAX,
+                         .storage = { .dir = fd, .layers = -1, .boxes = -1, .tmp = -1 } };
     k.job.bytes_max = 1 << 20;
     k.job.entries_max = 1000;
     in = archive_in_new(&k, fd);
