@@ -34,7 +34,7 @@ static bool who_matches(const struct egress_entry *entry, const struct egress_en
                         struct arena *a)
 {
     const struct egress_binary *all = entry->binaries.p;
-    bool good = false;
+    bool good = ep->binaries.n == 0 && entry->binaries.n == 0; /* every program */
 
     for (size_t i = 0; i < ep->binaries.n; i++)
         good |= program_matches(ep->binaries.p[i], a);
