@@ -98,6 +98,7 @@ void process_view(const struct process *p, struct process_view *ret)
         .request = &p->request,
         .started_ns = p->started_ns,
         .exited_ns = p->phase == PROCESS_ENDED ? p->exited_ns : 0,
+        .running = p->phase == PROCESS_RUNNING,
         .ended = p->phase == PROCESS_ENDED,
         .end = p->end,
         .lost_bytes = p->output.total > PROCESS_KEEP ? p->output.total - PROCESS_KEEP : 0,

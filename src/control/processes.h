@@ -25,7 +25,8 @@ struct process_view {
     int pid;
     const struct process_request *request;
     int64_t started_ns, exited_ns; /* wall clock */
-    bool ended;                    /* and that is on record */
+    bool running;                  /* can be signalled and written to */
+    bool ended;                    /* and that is on record: a little after it ran */
     struct ext_end end;
     uint64_t lost_bytes; /* of output that is not kept any more */
 };

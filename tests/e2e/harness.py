@@ -203,6 +203,14 @@ class Caller:
 # ---- what a test may not leave behind ---------------------------------------------------------------
 
 
+def has_threads(pid):
+    """Whether others than the first live: a process whose first thread has ended holds its files as long as they do."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
+    except OSError:
+        return False
+
+
 def processes():
     """pid -> (parent, name), zombies not counted. Written for speed: every test asks several times."""
     found = {}
@@ -216,7 +224,7 @@ def processes():
             continue
         start, end = line.find(b"("), line.rfind(b")")
         state, parent = line[end + 2:].split(None, 2)[:2]
-        if state not in b"ZX":
+        if state not in b"ZX" or has_threads(entry):
             found[int(entry)] = (int(parent), line[start + 1:end].decode(errors="replace"))
     return found
 

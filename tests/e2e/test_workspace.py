@@ -110,7 +110,7 @@ def destroy_brings_it_back(c):
         (host / "a.txt").write_text("changed here\n")
         cli("destroy", box).expect(0)
         equal((host / "a.txt").read_text(), "changed here\n", "after a conflict")
-        equal([p for p in (d.state / "daemon/mirror").iterdir()], [], "manifests that are left")
+        wait_for(lambda: not any((d.state / "daemon/mirror").iterdir()), "no manifest is left")
 
 
 @test

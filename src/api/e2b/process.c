@@ -369,10 +369,10 @@ static void look_at(void *user, struct process *p)
     process_view(p, &v);
     same = s->by->tag && s->by->tag[0] ? v.request->tag && strcmp(v.request->tag, s->by->tag) == 0
                                        : v.pid > 0 && (uint32_t)v.pid == s->by->pid;
-    if (!same || !is_recent(&v) || (s->running && v.ended))
+    if (!same || !is_recent(&v) || (s->running && !v.running))
         return;
     s->found = p;
-    s->running = !v.ended;
+    s->running = v.running;
 }
 
 /* Referenced; NULL: it is answered. */
