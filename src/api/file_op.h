@@ -20,6 +20,7 @@ struct file_face {
     ssize_t (*show)(struct file_op *f, struct str in, struct buf *out);
     bool input;  /* the request's body is its stdin … */
     bool framed; /* … in chunks, so that an upload that breaks off changes nothing */
+    bool packs;  /* with gzip, for clients that like it better */
 };
 
 struct file_op {
@@ -30,8 +31,9 @@ struct file_op {
     struct err failure;       /* of the end; code 0: it went well */
     struct loop_fd output, input;
     int out, in;
-    struct buf records; /* the start of one that has not come completely */
-    struct buf pending; /* what has to go to stdin */
+    struct gzip *packer; /* of what goes to the client; NULL: it goes as it is */
+    struct buf records;  /* the start of one that has not come completely */
+    struct buf pending;  /* what has to go to stdin */
     bool body_over;
 };
 

@@ -9,6 +9,7 @@ import http.client
 import json
 import socket
 import time
+import zlib
 
 from e2b import Served, envelope, frames
 from harness import check, equal, main, test, wait_for
@@ -183,6 +184,62 @@ def uploads(c):
         full = small.ask("POST", f"/files?path=/tmp/zeros{user}", gzip.compress(bytes(100 << 20), 1), **packed)
         check(full.status in (507, 413), f"no room: {full}")
         plainly(small.ask("GET", f"/files?path=/tmp/zeros{user}"), 404)
+
+
+@test
+def downloads(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        text = b"packed " * 1000
+        box.ask("POST", "/files?path=x", text, Content_Type="application/octet-stream").expect(200)
+        box.ask("POST", "/files?path=e", b"", Content_Type="application/octet-stream").expect(200)
+        for accept, packed in (("gzip", True), ("gzip, deflate", True), ("deflate;q=1, gzip;q=0.1", True), ("identity;q=0, *", True), ("*", False),
+                               ("gzip;q=0", False), ("identity", False), ("br", False), ("", False)):
+            got = box.ask("GET", "/files?path=x", Accept_Encoding=accept).expect(200)
+            equal([got.headers.get("Content-Encoding"), got.headers["Vary"]], ["gzip" if packed else None, "Accept-Encoding"], f"for {accept}")
+            equal(gzip.decompress(got.data) if packed else got.data, text, f"the file for {accept}")
+            check(not packed or len(got.data) < 200, f"{len(got.data)} bytes")
+        for part in ({"Range": "bytes=0-3"}, {"If_None_Match": "x"}, {"If_Modified_Since": "Sat, 29 Oct 1994 19:43:31 GMT"}):
+            got = box.ask("GET", "/files?path=x", Accept_Encoding="gzip", **part).expect(200)
+            equal([got.headers.get("Content-Encoding"), got.data], [None, text], f"with {part}")
+        empty = box.ask("GET", "/files?path=e", Accept_Encoding="gzip").expect(200)
+        equal([empty.headers["Content-Length"], empty.headers.get("Content-Encoding"), empty.data], ["0", None, b""], "an empty one")
+        plainly(box.ask("GET", "/files?path=none", Accept_Encoding="gzip"), 404)
+        plainly(box.ask("GET", "/files?path=x", Accept_Encoding="identity;q=0"), 400)
+        plainly(box.ask("GET", "/files?path=x", Accept_Encoding="*;q=0"), 400)
+        head = box.ask("HEAD", "/files?path=x", Accept_Encoding="gzip").expect(200)
+        equal([head.headers["Content-Encoding"], head.data], ["gzip", b""], "a head alone")
+        # Programs that unpack see the file.
+        headers = [x for name, value in box.headers().items() for x in ("-H", f"{name}: {value}")]
+        got = c.execute(["curl", "-sS", "--compressed", *headers, f"http://127.0.0.1:{s.port}/files?path=x"])
+        equal([got.code, got.out], [0, text], "by curl --compressed")
+        # What is long holds nobody up, nor does who does not read it.
+        box.run("/bin/sh", "-c", "seq 13000000 > long; seq 100000 > short")
+        with socket.create_connection(("127.0.0.1", s.port)) as lazy, s.open("GET", "/files?path=long", **box.headers(Accept_Encoding="gzip")) as long:
+            lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            fields = "".join(f"{k}: {v}\r\n" for k, v in box.headers(**{"Accept-Encoding": "gzip"}).items())
+            lazy.sendall(f"GET /files?path=long HTTP/1.1\r\nHost: 127.0.0.1:{s.port}\r\n{fields}\r\n".encode())
+            long.read(1 << 16)
+            for _ in range(5):
+                equal(box.run("echo", "still")[0], b"still\n", "others are served")
+            unpacked, digest = zlib.decompressobj(31), hashlib.sha256()
+            equal(hashlib.sha256(gzip.decompress(box.ask("GET", "/files?path=short", Accept_Encoding="gzip").expect(200).data)).hexdigest(),
+                  box.run("sha256sum", "/home/user/short")[0].decode().split()[0], "another meanwhile")
+        with s.open("GET", "/files?path=long", **box.headers(Accept_Encoding="gzip")) as long:
+            while piece := long.read(1 << 20):
+                digest.update(unpacked.decompress(piece))
+        check(unpacked.eof, "its end")
+        equal(digest.hexdigest(), box.run("sha256sum", "/home/user/long")[0].decode().split()[0], "a long one")
+        # One that breaks off is not taken for the whole.
+        with s.open("GET", "/files?path=long", **box.headers(Accept_Encoding="gzip")) as long:
+            long.read(1 << 16)
+            s.d.api.delete(f"/v1/sandboxes/{box.id}")
+            try:
+                while long.read(1 << 20):
+                    pass
+                check(False, "it ended in good order")
+            except (http.client.IncompleteRead, ConnectionError):
+                pass
 
 
 @test

@@ -11,6 +11,10 @@ enum { METADATA_TEXT_MAX = 16 << 10 };
 
 /* --- out --- */
 
+static const struct file_face face_read = { .what = EXT_READ,
+                                            .type = "application/octet-stream",
+                                            .packs = true };
+
 static void get(struct call *c)
 {
     const char **paths = arena_array(&c->arena, 2, sizeof *paths), *user = e2b_file_user(c);
@@ -20,7 +24,7 @@ static void get(struct call *c)
         return;
     paths[0] = e2b_path(c, user, path);
     if (paths[0])
-        file_op_start(c, &file_face_read, paths, user, 0);
+        file_op_start(c, &face_read, paths, user, 0);
 }
 
 /* --- in --- */

@@ -1,4 +1,5 @@
-/* What E2B's clients send, by the first byte: envelopes, parts of a body, filters, packed bytes. A
+/* What E2B's clients send, by the first byte: envelopes, parts of a body, filters, packed bytes,
+ * what they take. A
  * body that comes in pieces is the same as one that comes at once. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "api/e2b/signature.h"
 #include "base/own.h"
 #include "gzip/gunzip.h"
+#include "http/coding.h"
 
 enum { TOLD_MAX = 4 << 20, UNPACKED_MAX = 1 << 20 };
 
@@ -147,13 +149,25 @@ static void check_session(struct str in)
     code_output_done(&o);
 }
 
+/* Nothing that is said behind it makes gzip of what was not to be packed at all. */
+static void check_coding(struct str in)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(1 << 20);
+
+    (void)http_coding(in);
+    if (buf_add(&text, in) < 0 || buf_add(&text, STR(",gzip;q=0,identity")) < 0)
+        return;
+    must(http_coding(buf_str(&text)) == HTTP_AS_IT_IS);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const checks[])(struct str in) = { check_gzip,     check_signature,
-                                                     check_envelope, check_multipart,
-                                                     check_metadata, check_session };
+    static void (*const checks[])(
+        struct str in) = { check_gzip,     check_signature, check_envelope, check_multipart,
+                           check_metadata, check_session,   check_coding };
 
     if (size)
-        checks[data[0] % COUNT_OF(checks)]((struct str){ (const char *)data + 1, size - 1 });
+        checks[(uint8_t)(data[0] - '0') % COUNT_OF(checks)](
+            (struct str){ (const char *)data + 1, size - 1 });
     return 0;
 }

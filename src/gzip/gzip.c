@@ -1,0 +1,73 @@
+#include "gzip/gzip.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#define ZLIB_CONST /* it reads what it is given, and says so */
+#include <zlib.h>
+
+enum {
+    WINDOW_GZIP = 15 + 16, /* the largest window, and gzip's frame … */
+    MEMORY = 8,            /* … which is 256 KiB in all */
+};
+enum { STORED = 0, QUICK = 1 }; /* levels */
+enum {
+    SAMPLE = 64 << 10, /* bytes by which a level is judged … */
+    RUN = 1 << 20,     /* … and that are stored before the next try */
+};
+
+struct gzip {
+    z_stream stream;
+    int level;
+    uLong in, out; /* of the stream, when its level was judged last */
+};
+
+struct gzip *gzip_new(void)
+{
+    struct gzip *g = calloc(1, sizeof *g);
+
+    if (!g || deflateInit2(&g->stream, QUICK, Z_DEFLATED, WINDOW_GZIP, MEMORY,
+                           Z_DEFAULT_STRATEGY) != Z_OK)
+        abort();
+    g->level = QUICK;
+    return g;
+}
+
+void gzip_free(struct gzip *g)
+{
+    if (!g)
+        return;
+    deflateEnd(&g->stream);
+    free(g);
+}
+
+/* What does not get smaller is stored: that takes a tenth of the time. Where there is no room for
+ * what came before, it is tried again with the next. */
+static void judge(struct gzip *g)
+{
+    uLong in = g->stream.total_in - g->in, out = g->stream.total_out - g->out;
+    int level = g->level == QUICK && out > in - in / 16 ? STORED : QUICK;
+
+    if (in < (g->level == QUICK ? SAMPLE : RUN) ||
+        (level != g->level && deflateParams(&g->stream, level, Z_DEFAULT_STRATEGY) != Z_OK))
+        return;
+    g->level = level;
+    g->in = g->stream.total_in;
+    g->out = g->stream.total_out;
+}
+
+size_t gzip_some(struct gzip *g, struct str *in, bool last, char *out, size_t cap)
+{
+    size_t n = in->n < INT_MAX ? in->n : INT_MAX;
+
+    g->stream.avail_in = 0;
+    g->stream.next_out = (Bytef *)out;
+    g->stream.avail_out = (uInt)(cap < INT_MAX ? cap : INT_MAX);
+    judge(g);
+    g->stream.next_in = (const Bytef *)in->p;
+    g->stream.avail_in = (uInt)n;
+    if (deflate(&g->stream, last && n == in->n ? Z_FINISH : Z_NO_FLUSH) == Z_STREAM_ERROR)
+        abort(); /* what is packed cannot be wrong: we are */
+    n -= g->stream.avail_in;
+    *in = (struct str){ n ? in->p + n : in->p, in->n - n };
+    return (size_t)((char *)g->stream.next_out - out);
+}

@@ -1,0 +1,17 @@
+/* How a client wants the bytes of an answer coded (Accept-Encoding, RFC 9110 12.5.3). */
+#ifndef HTTP_CODING_H
+#define HTTP_CODING_H
+
+#include "base/str.h"
+
+enum http_coding {
+    HTTP_AS_IT_IS,
+    HTTP_GZIP,
+    HTTP_NO_CODING, /* it takes neither */
+};
+
+/* What to send to whoever says so; empty, or with p == NULL: they said nothing. Packing takes time:
+ * it is for those who named it, and do not like bytes as they are as much. */
+enum http_coding http_coding(struct str accept);
+
+#endif
