@@ -143,12 +143,19 @@ static bool has_label(const struct sandbox_record *b, const struct json_pair *wa
     return false;
 }
 
+static bool made_from(const struct sandbox_record *b, struct str snapshot)
+{
+    char id[ID_MAX];
+
+    return row_snapshot(b, id) && str_eq(snapshot, str_from(id));
+}
+
 /* What the index that is walked does not know. */
 static bool fits(const struct store_query *q, const struct sandbox_record *b)
 {
     if (q->states && !(q->states & 1u << b->state))
         return false;
-    if (q->profile.n && !str_eq(q->profile, str_from(b->profile)))
+    if (q->profile.n && !str_eq(q->profile, str_from(b->profile)) && !made_from(b, q->profile))
         return false;
     for (size_t i = 0; i < q->labels.n; i++)
         if (!has_label(b, &q->labels.p[i]))
@@ -156,25 +163,38 @@ static bool fits(const struct store_query *q, const struct sandbox_record *b)
     return true;
 }
 
+static enum sql choose_page(const struct store_query *q)
+{
+    bool tag = q->labels.n || q->profile.n;
+    enum sql down = tag ? (q->owner.n ? SQL_PAGE_TAG_OWNER : SQL_PAGE_TAG)
+                        : (q->owner.n ? SQL_PAGE_OWNER : SQL_PAGE);
+
+    return q->ascending ? down - SQL_PAGE + SQL_PAGE_UP : down;
+}
+
+static int64_t from_when(const struct store_query *q)
+{
+    if (q->after.id[0] || (q->ascending && q->after.created_ns))
+        return q->after.created_ns;
+    return q->ascending ? INT64_MIN : INT64_MAX;
+}
+
 static int prepare_page(struct db *d, const struct store_query *q, sqlite3_stmt **ret,
                         struct err *e)
 {
     const uint32_t dead = 1u << SANDBOX_DESTROYED;
-    bool tag = q->labels.n || q->profile.n;
-    enum sql sql = tag ? (q->owner.n ? SQL_PAGE_TAG_OWNER : SQL_PAGE_TAG)
-                       : (q->owner.n ? SQL_PAGE_OWNER : SQL_PAGE);
     sqlite3_stmt *st;
-    int r = db_prepare(d, sql, &st, e);
+    int r = db_prepare(d, choose_page(q), &st, e);
 
     if (r < 0)
         return r;
     sqlite3_bind_int(st, 1, !q->states || q->states & ~dead);
     sqlite3_bind_int(st, 2, !q->states || q->states & dead);
-    sqlite3_bind_int64(st, 3, q->after.id[0] ? q->after.created_ns : INT64_MAX);
+    sqlite3_bind_int64(st, 3, from_when(q));
     db_bind(st, 4, str_from(q->after.id));
     if (q->owner.n)
         db_bind(st, 5, q->owner);
-    if (tag) {
+    if (q->labels.n || q->profile.n) {
         db_bind(st, 6, q->labels.n ? str_from(q->labels.p[0].key) : STR(""));
         db_bind(st, 7, q->labels.n ? str_from(q->labels.p[0].value) : q->profile);
     }

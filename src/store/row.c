@@ -4,7 +4,7 @@
 #include "base/own.h"
 #include "json/reader.h"
 #include "json/writer.h"
-#include "model/record.h"
+#include "model/request.h"
 
 enum { MAP_TEXT_MAX = 1 << 20 };
 
@@ -392,4 +392,19 @@ int row_read(const struct row_shape *s, sqlite3_stmt *st, struct arena *a, void 
                            sqlite3_column_name(st, i));
     }
     return 0;
+}
+
+bool row_snapshot(const struct sandbox_record *b, char ret[ID_MAX])
+{
+    static const char key[] = "\"snapshot\"";
+    const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
+    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)8 * REQUEST_JSON_MAX);
+    const struct json *all, *v;
+
+    if (!b->request.n || !memmem(b->request.p, b->request.n, key, sizeof key - 1))
+        return false; /* most are made from none: nothing has to be read */
+    if (json_read(b->request, limits, &a, &all, NULL) < 0 || all->type != JSON_OBJECT)
+        return false;
+    v = json_get(all, STR("snapshot"));
+    return v && v->type == JSON_STR && v->s.n && str_copy(v->s, ret, ID_MAX);
 }

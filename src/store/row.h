@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "model/record.h"
 
 enum row_kind {
     ROW_TEXT,  /* char[] */
@@ -48,5 +49,8 @@ int row_bind(const struct row_shape *s, const void *record, sqlite3_stmt *st, st
 /* Fills a zeroed record from the current row. What does not fit is a damaged row: -ERR_INVALID. */
 int row_read(const struct row_shape *s, sqlite3_stmt *st, struct arena *a, void *record,
              struct err *e);
+
+/* The snapshot that its request names; false: it was made from none. */
+bool row_snapshot(const struct sandbox_record *b, char ret[ID_MAX]);
 
 #endif

@@ -13,8 +13,9 @@ static_assert(SANDBOX_REQUESTED == 0 && SANDBOX_DESTROYED == 8, "new states go b
 /* `live` is 1 until a sandbox is destroyed. It leads the indexes instead of the state, because it
  * changes once in a life: most moves touch no index at all.
  *
- * `tags` holds, for searching, what the sandbox's row holds as well: its labels, and its profile
- * under the empty key. A sandbox's tags are found by what its row says, not by an index. */
+ * `tags` holds, for searching, what the sandbox's row holds as well: its labels, and under the
+ * empty key its profile and the snapshot that it was made from. A sandbox's tags are found by what
+ * its row says, not by an index. */
 static const char first[] =
     "CREATE TABLE sandboxes ("
     " n INTEGER PRIMARY KEY,"
@@ -236,9 +237,14 @@ static const char snapshot_bases[] =
 static const char held_requests[] =
     "ALTER TABLE approvals ADD COLUMN request TEXT NOT NULL DEFAULT '';";
 
+static const char snapshot_tags[] =
+    "INSERT INTO tags (key, value, owner, live, created_ns, id)"
+    " SELECT '', request ->> '$.snapshot', owner, live, created_ns, id FROM sandboxes"
+    " WHERE json_valid(request) AND json_type(request, '$.snapshot') = 'text';";
+
 static const struct migration migrations[] = {
     { 1, first },     { 2, egress },         { 3, trust },         { 4, images },
-    { 5, snapshots }, { 6, snapshot_bases }, { 7, held_requests },
+    { 5, snapshots }, { 6, snapshot_bases }, { 7, held_requests }, { 8, snapshot_tags },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

@@ -31,15 +31,22 @@
 #define LAYER       "name, measure, bytes, entries, created_ns"
 #define IDEMPOTENCY "owner, key, body, sandbox, created_ns"
 
-/* A page, newest first: destroyed sandboxes and live ones are walked in order, each along its part
- * of the index, and merged. ?1 and ?2 say whether live and destroyed ones are wanted, ?3 and ?4 are
- * the row to go on behind. */
-#define PAGE_PART(wanted, live, from, where)                                                       \
-    "SELECT created_ns, id FROM " from " WHERE " wanted " AND " where " live = " live              \
-    " AND created_ns <= ?3 AND (created_ns < ?3 OR id > ?4)"
-#define PAGE(from, where)                                                                          \
-    PAGE_PART("?1", "1", from, where)                                                              \
-    " UNION ALL " PAGE_PART("?2", "0", from, where) " ORDER BY created_ns DESC, id"
+/* A page, newest first or last: destroyed sandboxes and live ones are walked in order, each along
+ * its part of the index, and merged. ?1 and ?2 say whether live and destroyed ones are wanted, ?3
+ * and ?4 are the row to go on behind. */
+#define DOWN "created_ns <= ?3 AND (created_ns < ?3 OR id > ?4)"
+#define UP   "created_ns >= ?3 AND (created_ns > ?3 OR id < ?4)"
+#define PAGE_PART(wanted, live, from, where, way)                                                  \
+    "SELECT created_ns, id FROM " from " WHERE " wanted " AND " where " live = " live " AND " way
+#define PAGE_WAY(from, where, way, order)                                                          \
+    PAGE_PART("?1", "1", from, where, way)                                                         \
+    " UNION ALL " PAGE_PART("?2", "0", from, where, way) " ORDER BY " order
+#define PAGE(from, where)    PAGE_WAY(from, where, DOWN, "created_ns DESC, id")
+#define PAGE_UP(from, where) PAGE_WAY(from, where, UP, "created_ns, id DESC")
+
+#define TAGGED       "key = ?6 AND value = ?7 AND"
+#define OWNED        "owner = ?5 AND"
+#define TAGGED_OWNED TAGGED " " OWNED
 
 const char *const sql_texts[SQL_COUNT_] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -136,9 +143,13 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_PREFIX] = "SELECT " SANDBOX " FROM sandboxes WHERE id >= ?1 AND id < ?2"
                    " ORDER BY id",
     [SQL_PAGE] = PAGE("sandboxes", ""),
-    [SQL_PAGE_OWNER] = PAGE("sandboxes", "owner = ?5 AND"),
-    [SQL_PAGE_TAG] = PAGE("tags", "key = ?6 AND value = ?7 AND"),
-    [SQL_PAGE_TAG_OWNER] = PAGE("tags", "key = ?6 AND value = ?7 AND owner = ?5 AND"),
+    [SQL_PAGE_OWNER] = PAGE("sandboxes", OWNED),
+    [SQL_PAGE_TAG] = PAGE("tags", TAGGED),
+    [SQL_PAGE_TAG_OWNER] = PAGE("tags", TAGGED_OWNED),
+    [SQL_PAGE_UP] = PAGE_UP("sandboxes", ""),
+    [SQL_PAGE_UP_OWNER] = PAGE_UP("sandboxes", OWNED),
+    [SQL_PAGE_UP_TAG] = PAGE_UP("tags", TAGGED),
+    [SQL_PAGE_UP_TAG_OWNER] = PAGE_UP("tags", TAGGED_OWNED),
     [SQL_LIVE] = "SELECT " SANDBOX " FROM sandboxes WHERE live = 1 ORDER BY created_ns DESC, id"
                  " LIMIT ?1",
     [SQL_DUE] = "SELECT " SANDBOX " FROM sandboxes INDEXED BY sandboxes_due WHERE live = 1"

@@ -48,10 +48,14 @@ enum sql {
 
     SQL_SANDBOX,
     SQL_PREFIX,
-    SQL_PAGE, /* these four give created_ns and id only */
+    SQL_PAGE, /* these four, and the same the other way, give created_ns and id only */
     SQL_PAGE_OWNER,
     SQL_PAGE_TAG,
     SQL_PAGE_TAG_OWNER,
+    SQL_PAGE_UP,
+    SQL_PAGE_UP_OWNER,
+    SQL_PAGE_UP_TAG,
+    SQL_PAGE_UP_TAG_OWNER,
     SQL_LIVE,
     SQL_DUE,
     SQL_EVENTS,

@@ -101,7 +101,7 @@ enum store_query_kind {
     STORE_SANDBOX,   /* by id */
     STORE_PREFIX,    /* ids that start with text, at most 2, live ones first; -ERR_INVALID if it is
                         so short that more than a thousand sandboxes have to be looked at */
-    STORE_SANDBOXES, /* a page by filter, newest first */
+    STORE_SANDBOXES, /* a page by filter, newest first unless it is to be ascending */
     STORE_LIVE,      /* everything that is not destroyed, for the start */
     STORE_DUE,       /* unfinished ones, by deadline */
     STORE_EVENTS,    /* after seq, of one sandbox and owner, or of all whose sandbox has the labels,
@@ -135,12 +135,14 @@ struct store_query {
     struct str text;  /* id, prefix or key */
     struct str owner; /* empty: everybody's */
     struct str sandbox;
-    struct str profile;
+    struct str profile; /* or the id of the snapshot that they were made from */
     struct json_map labels;
+    bool ascending;
     struct {
         int64_t created_ns;
         char id[ID_MAX];
-    } after; /* paging: the last row of the page before; id "": from the start */
+    } after; /* paging: the last row of the page before; id "": from the start, or ascending from
+              * what was created after that */
     int64_t after_seq;
     int limit; /* rows; 0: all */
     int fd;

@@ -9,6 +9,7 @@ import http.client
 import json
 import socket
 import time
+import urllib.parse
 import zlib
 
 from e2b import Served, envelope, frames
@@ -240,6 +241,41 @@ def downloads(c):
                 check(False, "it ended in good order")
             except (http.client.IncompleteRead, ConnectionError):
                 pass
+
+
+@test
+def by_template(c):
+    with Served(c) as s:
+        key, others = key_of(s), key_of(s, "--label", "team=other")
+        mine = {"X_API_KEY": key}
+
+        def listed(template, who=key, **more):
+            query = urllib.parse.urlencode({"template": template, **more})
+            return [b["sandboxID"] for b in s.ask("GET", f"/v2/sandboxes?{query}", X_API_KEY=who).expect(200).json]
+
+        first, other = s.create(key), s.create(key, templateID="code-interpreter-v1")
+        snapshot = s.ask("POST", f"/sandboxes/{first.id}/snapshots", {"name": "one"}, **mine).expect(201).json["snapshotID"]
+        made = [s.create(key, templateID=t).id for t in (snapshot, "one")]
+        made.append(s.ask("POST", "/v1/sandboxes", {"snapshot": "one"}, Authorization=f"Bearer {key}").expect(201).json["sandbox_id"])
+        for name in (snapshot, "one"):
+            equal(listed(name, order="asc"), made, f"made from {name}")
+        equal(listed(snapshot, limit=2), made[:0:-1], "a page")
+        equal([listed(snapshot, others), listed("one", others)], [[], []], "to others")
+        equal(listed("code-interpreter-v1"), [other.id], "of a profile")
+        equal(listed("none"), [], "of nothing")
+        new = s.ask("POST", "/v3/templates", {"name": "built"}, **mine).expect(202).json
+        place = f"/templates/{new['templateID']}/builds/{new['buildID']}"
+        s.ask("POST", f"/v2{place}", {}, **mine).expect(202)
+        wait_for(lambda: s.ask("GET", f"{place}/status", **mine).expect(200).json["status"] == "ready", "it is built")
+        built = s.create(key, templateID="built").id
+        equal([listed("built"), listed(new["templateID"])], [[built], [built]], "of one that was built")
+        s.d.stop()
+        s.start()
+        equal([listed("one", order="asc"), listed("built")], [made, [built]], "after a restart")
+        for one in made[1:]:
+            s.ask("DELETE", f"/sandboxes/{one}", **mine).expect(204)
+        s.ask("DELETE", f"/templates/{snapshot}", **mine).expect(204)
+        equal(listed(snapshot), made[:1], "what its snapshot has left")
 
 
 @test

@@ -14,9 +14,6 @@ struct listing {
     struct call *call;
     struct store_query query;
     int64_t started_after_ns;
-    bool ascending;
-    char after[ID_MAX]; /* the last row of the page before; "": from the start */
-    int64_t after_ns;
     size_t limit;
 };
 
@@ -28,24 +25,15 @@ static void listing_end(struct call *c)
     free(l);
 }
 
-/* The rows that the client gets: those of the store are newest first. */
+/* The rows that the client gets. */
 static size_t select_rows(const struct listing *l, const struct sandbox_record **ret)
 {
     const struct store_query *q = &l->query;
-    size_t n = 0, most = l->limit + 1;
-    bool past = !l->after[0];
+    size_t n = 0;
 
-    for (size_t k = 0; k < q->n && n < most; k++) {
-        const struct sandbox_record *r = &q->sandboxes[l->ascending ? q->n - 1 - k : k];
-
-        if (r->created_ns <= l->started_after_ns)
-            continue;
-        if (l->ascending && !past) { /* the store's own paging goes the other way */
-            past = strcmp(r->id, l->after) == 0;
-            continue;
-        }
-        ret[n++] = r;
-    }
+    for (size_t i = 0; i < q->n; i++)
+        if (q->sandboxes[i].created_ns > l->started_after_ns)
+            ret[n++] = &q->sandboxes[i];
     return n;
 }
 
@@ -116,7 +104,7 @@ static int read_states(struct call *c, uint32_t *ret)
     return r;
 }
 
-static int read_token(struct call *c, struct listing *l)
+static int read_token(struct call *c, struct store_query *q)
 {
     struct str text, time, id;
     int r = call_query(c, "nextToken", &text);
@@ -124,8 +112,8 @@ static int read_token(struct call *c, struct listing *l)
     if (r <= 0 || !text.n)
         return r;
     id = str_cut(text, '.', &time);
-    if (str_to_i64(time, &l->after_ns) && id_valid("sbx_", id) &&
-        str_copy(id, l->after, sizeof l->after))
+    if (str_to_i64(time, &q->after.created_ns) && id_valid("sbx_", id) &&
+        str_copy(id, q->after.id, sizeof q->after.id))
         return 0;
     call_fail_with(c, 400, "invalid", "nextToken: is not one that we gave");
     return -1;
@@ -178,13 +166,23 @@ static int read_order(struct call *c, bool *ret)
     return -1;
 }
 
+/* A snapshot that is gone has left sandboxes that were made from it. */
+static const char *made_from(struct call *c, const char *name)
+{
+    struct create_request q = { 0 };
+
+    if (e2b_template_fill(c, name, &q, NULL) >= 0)
+        return q.snapshot ? q.snapshot : q.profile;
+    return id_valid("snap_", str_from(name)) ? name : e2b_profile_id(c, name);
+}
+
 static int read_template(struct call *c, struct store_query *q)
 {
     struct str text;
     int r = call_query(c, "template", &text);
 
     if (r > 0 && text.n <= E2B_TEMPLATE_MAX)
-        q->profile = str_from(e2b_profile_id(c, arena_dup(&c->arena, text)));
+        q->profile = str_from(made_from(c, arena_dup(&c->arena, text)));
     else if (r > 0)
         q->profile = STR("-"); /* nobody's name */
     return r;
@@ -202,17 +200,15 @@ static void list(struct call *c)
     l->started_after_ns = INT64_MIN;
     c->state = l;
     c->on_end = listing_end;
-    if (read_states(c, &l->query.states) < 0 || read_token(c, l) < 0 ||
+    if (read_states(c, &l->query.states) < 0 || read_token(c, &l->query) < 0 ||
         read_metadata(c, &l->query) < 0 || read_since(c, &l->started_after_ns) < 0 ||
-        read_order(c, &l->ascending) < 0 || read_template(c, &l->query) < 0 ||
+        read_order(c, &l->query.ascending) < 0 || read_template(c, &l->query) < 0 ||
         call_query_number(c, "limit", LIST_MAX, &limit) < 0)
         return;
     l->limit = limit ? (size_t)limit : LIST_DEFAULT;
-    if (!l->ascending) {
-        l->query.limit = (int)l->limit + 1;
-        l->query.after.created_ns = l->after_ns;
-        memcpy(l->query.after.id, l->after, sizeof l->after);
-    }
+    l->query.limit = (int)l->limit + 1;
+    if (l->query.ascending && !l->query.after.id[0] && l->started_after_ns > 0)
+        l->query.after.created_ns = l->started_after_ns;
     if (control_list(c->api->control, &c->caller, &l->query, listed, &e) < 0)
         call_fail(c, &e);
     else

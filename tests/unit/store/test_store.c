@@ -94,9 +94,9 @@ TEST(a_move_changes_what_it_moves)
 }
 
 /* Pages of 7 through all that q finds, in order and each once. */
-static int walk(struct store_query q)
+static int walk_one_way(struct store_query q)
 {
-    int64_t last = INT64_MAX;
+    int64_t last = q.ascending ? -1 : INT64_MAX;
     int total = 0;
 
     q.limit = 7;
@@ -105,7 +105,8 @@ static int walk(struct store_query q)
 
         ask(&page);
         for (size_t i = 0; i < page.n; i++) {
-            CHECK(page.sandboxes[i].created_ns < last);
+            CHECK(q.ascending ? page.sandboxes[i].created_ns > last
+                              : page.sandboxes[i].created_ns < last);
             last = page.sandboxes[i].created_ns;
         }
         total += (int)page.n;
@@ -117,6 +118,15 @@ static int walk(struct store_query q)
         if (page.n < 7)
             return total;
     }
+}
+
+static int walk(struct store_query q)
+{
+    int down = walk_one_way(q);
+
+    q.ascending = true;
+    CHECK_INT(walk_one_way(q), down);
+    return down;
 }
 
 #define BIT(s) (1u << SANDBOX_##s)
@@ -163,6 +173,39 @@ TEST(pages_by_every_filter)
     fix_close();
 }
 
+TEST(what_was_made_from_a_snapshot)
+{
+    static const struct json_pair team[] = { { "team", "red" } };
+    struct store_query q = { .kind = STORE_SANDBOXES, .profile = STR("snap_one") };
+    struct sandbox_record b;
+    struct store_txn t;
+
+    fix_open();
+    put_sandboxes(1, 9, "one", SANDBOX_READY);
+    store_txn_begin(&t, fix.store);
+    for (int i = 20; i < 30; i++) {
+        b = sandbox(i);
+        b.request = i % 2 ? STR("{\"snapshot\":\"snap_one\"}") : STR("{\"snapshot\":7}");
+        if (i > 25)
+            b.labels = (struct json_map){ team, 1 };
+        store_put_sandbox(&t, &b);
+    }
+    commit(&t);
+    CHECK_INT(walk(q), 5);
+    q.labels = (struct json_map){ team, 1 };
+    CHECK_INT(walk(q), 2);
+    q.states = BIT(DESTROYED);
+    CHECK_INT(walk(q), 0);
+    store_txn_begin(&t, fix.store);
+    b.state = SANDBOX_DESTROYED;
+    store_put_sandbox(&t, &b);
+    commit(&t);
+    CHECK_INT(walk(q), 1);
+    q.states = BIT(READY);
+    CHECK_INT(walk(q), 1);
+    fix_close();
+}
+
 TEST(sandboxes_of_one_moment_are_paged_by_id)
 {
     struct store_query q = { .kind = STORE_SANDBOXES, .limit = 1 };
@@ -191,6 +234,14 @@ TEST(sandboxes_of_one_moment_are_paged_by_id)
     ask(&q);
     CHECK_INT(q.n, 0);
     arena_done(&q.arena);
+    q.ascending = true; /* and back */
+    for (int i = 3; i >= 0; i--) {
+        ask(&q);
+        CHECK_INT(q.n, 1);
+        CHECK_STR(str_from(q.sandboxes[0].id), seen[i]);
+        memcpy(q.after.id, seen[i], ID_MAX);
+        arena_done(&q.arena);
+    }
     fix_close();
 }
 
