@@ -67,7 +67,10 @@ static void dispatch(struct call *c)
         guard_serve(c);
         return;
     }
-    c->find = (struct find_op){ .caller = &c->caller, .id = c->params[0], .done = found };
+    c->find = (struct find_op){ .caller = &c->caller,
+                                .id = c->params[0],
+                                .label = c->route->face ? c->route->face->names : NULL,
+                                .done = found };
     call_ref(c);
     control_find(c->api->control, &c->find);
 }

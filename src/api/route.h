@@ -22,6 +22,7 @@ struct route_face {
     /* Who asks; false: it is answered. NULL: as everywhere. */
     bool (*authenticate)(struct call *c);
     void (*fail)(struct call *c, const struct err *e, int status, const char *code);
+    const char *names; /* a label by which a sandbox may be called, too; NULL: none */
 };
 
 struct route {

@@ -93,6 +93,7 @@ struct sandbox_view {
 struct find_op {
     const struct caller *caller;
     struct str id;
+    const char *label; /* whose value names a live one, the newest, as well; NULL: none does */
     /* out: a live one, referenced for the owner … */
     struct sandbox *sandbox;
     /* … or the record of one that is finished */
@@ -104,6 +105,7 @@ struct find_op {
     struct loop_later later_;
     struct err busy_;
     char text_[ID_MAX];
+    bool is_start_; /* text_ may be the start of an id */
 };
 /* It cannot be cancelled: the owner stays until done, which is soon. */
 void control_find(struct control *c, struct find_op *op);

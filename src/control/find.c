@@ -95,26 +95,76 @@ static bool set_text(struct find_op *op)
     return true;
 }
 
+static void ask(struct find_op *op, store_answer_fn *answer)
+{
+    op->query_.owner = op->caller->admin ? STR("") : str_from(op->caller->owner);
+    if (store_ask(op->control_->store, &op->query_, answer, &op->busy_) < 0)
+        loop_later(op->control_->loop, &op->later_, found_now, NULL);
+}
+
+static void ask_id(struct find_op *op)
+{
+    op->query_ = (struct store_query){
+        .kind = id_valid("sbx_", str_from(op->text_)) ? STORE_SANDBOX : STORE_PREFIX,
+        .text = str_from(op->text_),
+        .limit = 2,
+    };
+    arena_init(&op->query_.arena, CONTROL_ARENA_MAX);
+    ask(op, answered);
+}
+
+static void named(struct store_query *q, int r, const struct err *e)
+{
+    struct find_op *op = container_of(q, struct find_op, query_);
+
+    if (r >= 0 && q->n == 0 && op->is_start_) {
+        arena_done(&q->arena);
+        ask_id(op);
+    } else {
+        answered(q, r, e);
+    }
+}
+
+/* The store has an index of labels, which is right whatever became of them. */
+static void ask_name(struct find_op *op)
+{
+    const struct json_map *seen = &op->caller->labels;
+    struct json_pair *labels;
+
+    op->query_ = (struct store_query){ .kind = STORE_SANDBOXES,
+                                       .states = ~(1u << SANDBOX_DESTROYED),
+                                       .limit = 1 };
+    arena_init(&op->query_.arena, CONTROL_ARENA_MAX);
+    labels = arena_array(&op->query_.arena, seen->n + 1, sizeof *labels);
+    if (!labels)
+        abort(); /* they were bounded when they were taken */
+    labels[0] = (struct json_pair){ op->label, arena_dup(&op->query_.arena, op->id) };
+    for (size_t i = 0; i < seen->n; i++)
+        labels[i + 1] = seen->p[i];
+    op->query_.labels = (struct json_map){ labels, seen->n + 1 };
+    ask(op, named);
+}
+
+static bool is_name(const struct find_op *op)
+{
+    return op->label && op->id.n && op->id.n <= REQUEST_TEXT_MAX &&
+           !memchr(op->id.p, 0, op->id.n) && !id_valid("sbx_", op->id);
+}
+
 void control_find(struct control *c, struct find_op *op)
 {
-    bool good = set_text(op);
-
+    op->is_start_ = set_text(op);
     op->control_ = c;
     op->busy_.code = ERR_OK;
     op->sandbox = NULL;
     op->record = NULL;
-    if (!good || control_find_now(c, op->caller, str_from(op->text_), &op->sandbox)) {
+    if (op->is_start_ && control_find_now(c, op->caller, str_from(op->text_), &op->sandbox))
         loop_later(c->loop, &op->later_, found_now, NULL);
-        return;
-    }
-    op->query_ = (struct store_query){
-        .kind = id_valid("sbx_", str_from(op->text_)) ? STORE_SANDBOX : STORE_PREFIX,
-        .text = str_from(op->text_),
-        .owner = op->caller->admin ? STR("") : str_from(op->caller->owner),
-        .limit = 2,
-    };
-    arena_init(&op->query_.arena, CONTROL_ARENA_MAX);
-    if (store_ask(c->store, &op->query_, answered, &op->busy_) < 0)
+    else if (is_name(op))
+        ask_name(op);
+    else if (op->is_start_)
+        ask_id(op);
+    else
         loop_later(c->loop, &op->later_, found_now, NULL);
 }
 

@@ -41,6 +41,17 @@ def keys(c):
             plainly(s.api("POST", f"toolbox/{which}/process/execute", {"command": "id"}, key=others), 404)
             plainly(s.api("GET", f"toolbox/{which}/files/download?path=/etc/passwd", key=others), 404)
         equal(s.api("GET", "sandbox", key=others).expect(200).json["items"], [], "what another key lists")
+        # A name is that of one's own, whatever became of its labels, as long as it lives.
+        for which in ("min", "m" * 5000, "mine%20"):
+            plainly(s.api("GET", f"sandbox/{which}", key=key), 404)
+        theirs = s.create(others, name="mine")
+        s.api("PUT", f"sandbox/{box.id}/labels", {"labels": {"a": "b"}}, key=key).expect(200)
+        for who, one in ((others, theirs), (key, box)):
+            equal(s.api("GET", "sandbox/mine", key=who).expect(200).json["id"], one.id, "by its name")
+            s.api("DELETE", "sandbox/mine", key=who).expect(200)
+            wait_for(lambda one=one: s.api("GET", f"sandbox/{one.id}", key=key).status == 404, "it is gone")
+        plainly(s.api("GET", "sandbox/mine", key=key), 404)
+        box = s.create(key, name="mine")
         # What a key must see on its sandboxes it cannot take off them.
         own = s.create(others)
         s.api("PUT", f"sandbox/{own.id}/labels", {"labels": {"a": "b", "team": "mine"}}, key=others).expect(200)

@@ -19,46 +19,6 @@ static struct str bearer(const struct call *c)
     return (struct str){ NULL, 0 };
 }
 
-struct naming {
-    const struct call *call;
-    struct str name;
-    char id[ID_MAX];
-};
-
-static bool has_name(const struct sandbox_record *r, struct str name)
-{
-    for (size_t i = 0; i < r->labels.n; i++)
-        if (strcmp(r->labels.p[i].key, DAYTONA_NAME) == 0)
-            return str_eq(str_from(r->labels.p[i].value), name);
-    return false;
-}
-
-static bool is_named(void *user, struct sandbox *s)
-{
-    struct naming *n = user;
-    const struct sandbox_record *r = sandbox_view(s).record;
-    struct sandbox *seen;
-
-    if (!has_name(r, n->name) ||
-        !control_find_now(n->call->api->control, &n->call->caller, str_from(r->id), &seen))
-        return false;
-    sandbox_unref(seen);
-    snprintf(n->id, sizeof n->id, "%s", r->id);
-    return true;
-}
-
-/* A sandbox may be called by its name, too. */
-static void resolve_name(struct call *c)
-{
-    struct naming n = { .call = c, .name = c->params[0] };
-
-    if (!(c->route->flags & ROUTE_SANDBOX) || id_valid("sbx_", c->params[0]))
-        return;
-    control_each(c->api->control, is_named, &n);
-    if (n.id[0])
-        c->params[0] = str_from(arena_dup(&c->arena, str_from(n.id)));
-}
-
 static bool by_key(struct call *c)
 {
     struct str key = bearer(c);
@@ -71,10 +31,7 @@ static bool by_key(struct call *c)
                        "one");
         return false;
     }
-    if (!call_by_token(c, key) || !guard_identify(c) || !call_may_use(c))
-        return false;
-    resolve_name(c);
-    return true;
+    return call_by_token(c, key) && guard_identify(c) && call_may_use(c);
 }
 
 /* Links that were signed are for a file each, out or in. */
@@ -213,8 +170,7 @@ static void fail_files(struct call *c, const struct err *e, int status, const ch
          "DAYTONA_DAEMON");
 }
 
-const struct route_face daytona_face = { .authenticate = by_key, .fail = fail_plane };
-const struct route_face toolbox_face = { .authenticate = by_key, .fail = fail_inside };
-const struct route_face toolbox_files_face = { .authenticate = by_key_or_link, .fail = fail_files };
-const struct route_face daytona_preview_face = { .authenticate = preview_by_token,
-                                                 .fail = fail_plane };
+const struct route_face daytona_face = { by_key, fail_plane, .names = DAYTONA_NAME };
+const struct route_face toolbox_face = { by_key, fail_inside, .names = DAYTONA_NAME };
+const struct route_face toolbox_files_face = { by_key_or_link, fail_files, .names = DAYTONA_NAME };
+const struct route_face daytona_preview_face = { preview_by_token, fail_plane, .names = NULL };
