@@ -1,5 +1,5 @@
 /* What a sandbox has written, as an image: the layers of the one that it stands on, and its own on
- * top. Nothing is copied but what is captured. */
+ * top. Nothing is copied but what is captured, until there are so many that one is made of them. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,6 +21,7 @@ struct committing {
     struct capture capture;
     struct arena arena;
     struct json_strs layers; /* all of them, uppermost first; held */
+    struct flatten_op flatten;
     struct layer_record records[LAYERS_STACK_MAX];
     size_t n; /* of the layers that were measured */
     struct buf names, config;
@@ -307,6 +308,40 @@ static int stack(struct committing *x, struct err *e)
     return 0;
 }
 
+/* What was written here, on what was not: the lowest of all is never part of it. */
+static struct json_strs written(const struct committing *x)
+{
+    size_t n = 0;
+
+    while (n + 1 < x->layers.n && is_written(x, n))
+        n++;
+    return (struct json_strs){ x->layers.p, n };
+}
+
+static void replace_written(struct committing *x, const char *one)
+{
+    struct json_strs old = x->layers;
+    size_t from = written(x).n, n = old.n - from + 1;
+    const char **p = arena_array(&x->arena, n, sizeof *p);
+
+    if (!p || !(p[0] = arena_dup(&x->arena, str_from(one))))
+        abort(); /* there was room for more */
+    memcpy(p + 1, old.p + from, (n - 1) * sizeof *p);
+    x->layers = (struct json_strs){ p, n };
+    layers_ref(x->sandbox->control, &x->layers);
+    layers_unref(x->sandbox->control, &old);
+}
+
+static void flattened(struct flatten_op *f)
+{
+    struct committing *x = container_of(f, struct committing, flatten);
+
+    if (f->stack.n < written(x).n)
+        replace_written(x, f->stack.p[0]);
+    layers_unref(x->sandbox->control, &f->stack);
+    next(x);
+}
+
 static void captured(struct capture *c, int r, const struct err *e)
 {
     struct committing *x = container_of(c, struct committing, capture);
@@ -318,10 +353,15 @@ static void captured(struct capture *c, int r, const struct err *e)
     }
     r = stack(x, &why);
     layer_unref(x->sandbox->control, c->layer); /* the stack holds it */
-    if (r < 0)
+    if (r < 0) {
         finish(x, r, &why);
-    else
-        next(x);
+        return;
+    }
+    x->flatten = (struct flatten_op){ .stack = written(x), .done = flattened };
+    x->flatten.on = (struct layers_floor){
+        FLOOR_IMAGE, { x->layers.p + x->flatten.stack.n, x->layers.n - x->flatten.stack.n }
+    };
+    layers_flatten(x->sandbox->control, &x->flatten);
 }
 
 static int check(const struct sandbox *s, const struct commit_op *op, struct committing *x,
@@ -357,7 +397,7 @@ void sandbox_commit(struct sandbox *s, struct commit_op *op)
     x->caller.labels = (struct json_map){ NULL, 0 }; /* borrowed, and not needed */
     x->capture = (struct capture){ .done = captured };
     arena_init(&x->arena, COMMIT_ARENA_MAX);
-    buf_init(&x->names, LAYERS_STACK_MAX * LAYER_NAME_MAX);
+    buf_init(&x->names, LAYERS_NAMES_MAX);
     buf_init(&x->config, OCI_DOCUMENT_MAX);
     r = check(s, op, x, &e);
     if (r < 0)

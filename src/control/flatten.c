@@ -1,19 +1,22 @@
 /* High stacks of layers become one layer before anything is built on them. */
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
+#include "base/hook.h"
+#include "base/log.h"
 #include "control/layers.h"
 #include "control/plane.h"
 
-static void finish(struct flatten_op *op, int r, const struct err *e)
+static void finish(struct flatten_op *op)
 {
-    if (r >= 0)
-        layers_ref(op->control_, &op->stack);
-    op->done(op, r, e);
+    layers_ref(op->control_, &op->stack);
+    op->done(op);
 }
 
 static void on_later(struct loop_later *l)
 {
-    finish(container_of(l, struct flatten_op, later_), 0, NULL);
+    finish(container_of(l, struct flatten_op, later_));
 }
 
 static void on_done(struct keeper_job *j, int r, const struct err *e,
@@ -23,38 +26,70 @@ static void on_done(struct keeper_job *j, int r, const struct err *e,
     struct json_strs were = op->stack;
 
     (void)said;
+    hook_point("flatten.done");
     if (r >= 0) {
         op->one_ = op->layer_;
         op->stack = (struct json_strs){ &op->one_, 1 };
+    } else {
+        LOG(WARN, "layers.not_flattened", LOG_S("error", e->msg));
     }
-    finish(op, r, e);
+    finish(op);
     layers_unref(op->control_, &were); /* held while they were read */
 }
 
 static const struct keeper_events events = { .done = on_done };
 
+static void put_names(const struct json_strs *names, char to[][LAYER_NAME_MAX], uint64_t *n)
+{
+    for (size_t i = 0; i < names->n; i++)
+        snprintf(to[(*n)++], LAYER_NAME_MAX, "%s", names->p[i]);
+}
+
+/* What a sandbox may have hidden of the host is there. Where /bin and others are not parts of it, a
+ * keeper cannot see all of that. */
+static int open_usr(struct err *e)
+{
+    struct stat st;
+    int fd = -1;
+
+    if (lstat("/bin", &st) < 0 || !S_ISDIR(st.st_mode))
+        fd = openat(AT_FDCWD, "/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? err_set(e, ERR_UNSUPPORTED, "the host's /usr does not hold /bin") : fd;
+}
+
 static int begin(struct flatten_op *op, struct err *e)
 {
+    AUTO_CLOSE int usr = -1;
     struct layers_job job;
     int r = id_make("lay_", op->layer_, e);
 
     if (r < 0)
         return r;
     layers_job_fill(&job, LAYERS_FLATTEN, op->layer_);
-    for (size_t i = 0; i < op->stack.n; i++)
-        snprintf(job.below[job.n_below++], LAYER_NAME_MAX, "%s", op->stack.p[i]);
-    return keeper_start(op->control_, &op->job_, &events, &job, NULL, 0, e);
+    put_names(&op->stack, job.below, &job.n_below);
+    put_names(&op->on.image, job.against, &job.n_against);
+    if (op->on.kind == FLOOR_HOST)
+        usr = open_usr(e);
+    if (op->on.kind == FLOOR_HOST && usr < 0)
+        return usr;
+    return keeper_start(op->control_, &op->job_, &events, &job, &usr, usr >= 0, e);
 }
 
-/* One that cannot be flattened now may be as high as it is. */
+static void hold(struct control *c, const struct flatten_op *op)
+{
+    layers_ref(c, &op->stack);
+    hook_point("flatten.begun");
+}
+
+/* One that cannot be flattened now may be as high as it is: a full disk is in nobody's way. */
 void layers_flatten(struct control *c, struct flatten_op *op)
 {
     struct err e;
 
     op->control_ = c;
     op->job_.running = false;
-    if (op->stack.n > LAYERS_FLAT && !op->on_image && begin(op, &e) >= 0)
-        layers_ref(c, &op->stack);
+    if (op->stack.n > LAYERS_FLAT && op->on.kind != FLOOR_UNSEEN && begin(op, &e) >= 0)
+        hold(c, op);
     else
         loop_later(c->loop, &op->later_, on_later, NULL);
 }

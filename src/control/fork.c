@@ -55,16 +55,12 @@ static void fail(struct fork_op *op, int r, const struct err *e)
     finish(op);
 }
 
-static void flattened(struct flatten_op *f, int r, const struct err *e)
+static void flattened(struct flatten_op *f)
 {
     struct fork_op *op = container_of(f, struct fork_op, flatten_);
 
     layer_unref(op->sandbox_->control,
                 op->capture_.layer); /* the stack holds it, or has its files */
-    if (r < 0) {
-        fail(op, r, e);
-        return;
-    }
     op->layers_ = f->stack;
     go_on(op);
 }
@@ -80,8 +76,7 @@ static void captured(struct capture *c, int r, const struct err *e)
         fail(op, r, e);
         return;
     }
-    op->flatten_ =
-        (struct flatten_op){ .on_image = sandbox_on_image(op->sandbox_), .done = flattened };
+    op->flatten_ = (struct flatten_op){ .on = sandbox_floor(op->sandbox_), .done = flattened };
     r = layers_stack(c->layer, &op->sandbox_->facts.layers, &op->arena_, &op->flatten_.stack, &why);
     if (r < 0) {
         layer_unref(plane, c->layer);

@@ -113,7 +113,8 @@ static int fill_record(struct import_op *op, struct buf *layers, struct buf *bas
 static int make_record(struct import_op *op, struct err *e)
 {
     AUTO(buf_done)
-    struct buf layers = BUF_INIT(8192), base = BUF_INIT(8192), config = BUF_INIT(BASE_CONFIG_MAX);
+    struct buf layers = BUF_INIT(LAYERS_NAMES_MAX), base = BUF_INIT(LAYERS_NAMES_MAX),
+               config = BUF_INIT(BASE_CONFIG_MAX);
     struct snapshot_record record;
     int r = fill_record(op, &layers, &base, &config, &record, e);
 

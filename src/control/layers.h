@@ -11,10 +11,20 @@
 #include "control/index.h"
 #include "control/keeper.h"
 #include "json/bind.h"
+#include "oci/manifest.h"
 
 enum {
-    LAYERS_OF_SNAPSHOT_MAX = 20, /* leaves room for an image's */
+    LAYERS_OF_SNAPSHOT_MAX = 20, /* where one could not be made of them */
     LAYERS_FLAT = 8,             /* a higher stack is made into one layer */
+};
+_Static_assert((int)LAYERS_OF_SNAPSHOT_MAX + (int)OCI_LAYERS_MAX <= (int)LAYERS_STACK_MAX,
+               "snapshots fit on any image");
+
+/* What is below the layers of a snapshot: the host's system directories, or layers of an image;
+ * FLOOR_UNSEEN: a directory that no keeper can look into, or nobody knows any more. */
+struct layers_floor {
+    enum { FLOOR_UNSEEN, FLOOR_HOST, FLOOR_IMAGE } kind;
+    struct json_strs image; /* borrowed until the keeper has started */
 };
 
 struct layers {
@@ -41,9 +51,9 @@ void layers_clear_box(struct control *c, const char *id);
 /* What a stack is to be called from now on: itself, or if it is high, one new layer that shows the
  * same. Each name is held for the owner: layers_unref(). */
 struct flatten_op {
-    bool on_image;          /* in: then it stays as it is */
+    struct layers_floor on; /* in; FLOOR_UNSEEN: it stays as it is */
     struct json_strs stack; /* in and out; borrowed until done */
-    void (*done)(struct flatten_op *op, int r, const struct err *e);
+    void (*done)(struct flatten_op *op);
     struct control *control_;
     struct keeper_job job_;
     struct loop_later later_;

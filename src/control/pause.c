@@ -279,23 +279,21 @@ static int provision(struct sandbox *s, struct err *e)
     return 0;
 }
 
-static void flattened(struct flatten_op *f, int r, const struct err *e)
+static void flattened(struct flatten_op *f)
 {
     struct resume *u = container_of(f, struct resume, flatten);
     struct sandbox *s = u->sandbox;
     static const struct json_strs none;
-    struct err why;
+    struct err e;
+    int r = 0;
 
-    if (r >= 0) {
-        u->holds = true;
-        if (f->stack.n == 1 && s->stack.n > 1) /* its name outlives us */
-            r = layers_stack(f->stack.p[0], &none, &s->arena, &s->stack, &why);
-        if (r >= 0)
-            r = provision(s, &why);
-        e = &why;
-    }
+    u->holds = true;
+    if (f->stack.n == 1 && s->stack.n > 1) /* its name outlives us */
+        r = layers_stack(f->stack.p[0], &none, &s->arena, &s->stack, &e);
+    if (r >= 0)
+        r = provision(s, &e);
     if (r < 0)
-        resume_failed(s, e->code, e->msg);
+        resume_failed(s, e.code, e.msg);
 }
 
 static void build_on(struct sandbox *s)
@@ -312,9 +310,8 @@ static void build_on(struct sandbox *s)
         resume_failed(s, e.code, e.msg);
         return;
     }
-    u->flatten = (struct flatten_op){ .on_image = sandbox_on_image(s),
-                                      .stack = s->stack,
-                                      .done = flattened };
+    u->flatten =
+        (struct flatten_op){ .on = sandbox_floor(s), .stack = s->stack, .done = flattened };
     layers_flatten(s->control, &u->flatten);
 }
 

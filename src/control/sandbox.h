@@ -97,10 +97,12 @@ void sandbox_take_layers(struct sandbox *s, const struct json_strs *layers, cons
 /* … and those on that image. */
 int sandbox_take_base(struct sandbox *s, const struct base *b, struct err *e);
 
-/* Something is below its layers that no layer says; where that is not known any more, too. */
-static inline bool sandbox_on_image(const struct sandbox *s)
+static inline struct layers_floor sandbox_floor(const struct sandbox *s)
 {
-    return !s->profile || s->profile->image || s->facts.base.layers.n;
+    if (s->facts.base.layers.n)
+        return (struct layers_floor){ FLOOR_IMAGE, s->facts.base.layers };
+    return (struct layers_floor){ s->profile && !s->profile->image ? FLOOR_HOST : FLOOR_UNSEEN,
+                                  { NULL, 0 } };
 }
 
 /* Writes the facts into the record that is about to be stored. */

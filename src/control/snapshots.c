@@ -245,7 +245,8 @@ static int make_record(struct snapshot_op *op, const struct json_strs *layers, s
 {
     const struct sandbox *s = op->sandbox_;
     const struct base *on = &s->facts.base;
-    struct buf text AUTO(buf_done) = BUF_INIT(8192), base AUTO(buf_done) = BUF_INIT(8192),
+    struct buf text AUTO(buf_done) = BUF_INIT(LAYERS_NAMES_MAX),
+                    base AUTO(buf_done) = BUF_INIT(LAYERS_NAMES_MAX),
                     config AUTO(buf_done) = BUF_INIT(BASE_CONFIG_MAX);
     struct snapshot_record r = { .profile_version = s->record.profile_version,
                                  .created_ns = clock_wall(),
@@ -321,16 +322,13 @@ static void put_on_record(struct snapshot_op *op)
     change_submit(ch);
 }
 
-static void flattened(struct flatten_op *f, int r, const struct err *e)
+static void flattened(struct flatten_op *f)
 {
     struct snapshot_op *op = container_of(f, struct snapshot_op, flatten_);
 
     layer_unref(op->sandbox_->control,
                 op->capture_.layer); /* the stack holds it, or has its files */
-    if (r < 0)
-        finish(op, r, e);
-    else
-        put_on_record(op);
+    put_on_record(op);
 }
 
 static void captured(struct capture *c, int r, const struct err *e)
@@ -343,7 +341,7 @@ static void captured(struct capture *c, int r, const struct err *e)
         finish(op, r, e);
         return;
     }
-    op->flatten_ = (struct flatten_op){ .on_image = sandbox_on_image(s), .done = flattened };
+    op->flatten_ = (struct flatten_op){ .on = sandbox_floor(s), .done = flattened };
     r = layers_stack(c->layer, &s->facts.layers, &op->arena_, &op->flatten_.stack, &why);
     if (r < 0) {
         layer_unref(s->control, c->layer);

@@ -13,6 +13,7 @@
 
 #include "base/own.h"
 #include "layers/attributes.h"
+#include "layers/view.h"
 #include "tree/at.h"
 #include "tree/path.h"
 #include "tree/remove.h"
@@ -31,6 +32,7 @@ struct copying {
     struct walk walk;       /* the source */
     int to[TREE_DEPTH_MAX]; /* beside its levels */
     struct stat level[TREE_DEPTH_MAX];
+    bool covers[TREE_DEPTH_MAX]; /* onto: a directory of the floor shows through */
 };
 
 static void copying_done(struct copying *c)
@@ -203,27 +205,81 @@ static int copy_node(struct copying *c, const char *name, const struct stat *st,
 
 /* --- onto another layer --- */
 
-static bool is_opaque(int dir)
-{
-    char value = 0;
-
-    return fgetxattr(dir, "user.overlay.opaque", &value, 1) == 1 && value == 'y';
-}
+enum way { WAY_FREE, WAY_MADE, WAY_MERGES };
 
 /* What is further down makes way, unless both are directories that show as one. */
-static int make_way(struct copying *c, const char *name, int from, bool *ret_merges, struct err *e)
+static int make_way(struct copying *c, const char *name, int from, enum way *ret, struct err *e)
 {
     struct stat st;
     int r;
 
-    *ret_merges = false;
+    *ret = WAY_FREE;
     if (!c->options->onto || fstatat(top(c), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    *ret_merges = from >= 0 && S_ISDIR(st.st_mode) && !is_opaque(from);
-    if (*ret_merges)
+    *ret = from >= 0 && S_ISDIR(st.st_mode) && !view_is_opaque(from) ? WAY_MERGES : WAY_MADE;
+    if (*ret == WAY_MERGES)
         return 0;
     r = tree_remove(top(c), name, e);
     return r == -(int)ERR_NOT_FOUND ? 0 : r;
+}
+
+/* As the floor would call it: false where that has nothing to say. */
+static bool name_on_floor(const struct copying *c, const char *name, char out[static TREE_PATH_MAX])
+{
+    const char *top = c->options->floor.top;
+    unsigned skipped = top ? 2 : 1;
+    size_t n = 0;
+
+    if (top && (c->walk.depth < 2 || strcmp(c->walk.levels[1].name, top) != 0))
+        return false;
+    for (unsigned i = skipped; i <= c->walk.depth; i++) {
+        const char *part = i < c->walk.depth ? c->walk.levels[i].name : name;
+
+        n += (size_t)snprintf(out + n, TREE_PATH_MAX - n, "%s%s", n ? "/" : "", part);
+        if (n >= TREE_PATH_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* What the floor has at a name of the deepest level. */
+static bool shows(const struct copying *c, const char *name, struct stat *ret)
+{
+    const struct floor *f = &c->options->floor;
+    char path[TREE_PATH_MAX];
+
+    if (!c->covers[c->walk.depth - 1] || !name_on_floor(c, name, path))
+        return false;
+    for (size_t i = 0; i < f->n; i++) {
+        enum view v = view_ask(f->trees[i], path, ret);
+
+        if (v != VIEW_NOT)
+            return v == VIEW_THERE;
+    }
+    return false;
+}
+
+static bool shows_dir(const struct copying *c, const char *name)
+{
+    struct stat st;
+
+    if (c->walk.depth == 1 && c->options->floor.top)
+        return strcmp(name, c->options->floor.top) == 0;
+    return shows(c, name, &st) && S_ISDIR(st.st_mode);
+}
+
+/* A directory in place of something else, or on one that ends what shows through, ends it, too. */
+static int join(struct copying *c, const char *name, int from, int to, enum way way, bool *ret,
+                struct err *e)
+{
+    bool opaque = way == WAY_MADE || view_is_opaque(from) || view_is_opaque(to);
+    bool covers = shows_dir(c, name);
+    int r = way == WAY_MERGES ? attributes_clear_extended(to, e) : 0;
+
+    if (r >= 0 && covers && opaque)
+        r = view_set_opaque(to, e);
+    *ret = covers && !opaque;
+    return r;
 }
 
 static int enter(struct copying *c, const char *name, struct err *e)
@@ -232,20 +288,21 @@ static int enter(struct copying *c, const char *name, struct err *e)
     AUTO_CLOSE int to = -1;
     AUTO_CLOSE int from = at_open(walk_top(&c->walk)->fd, name, O_RDONLY | O_DIRECTORY, 0);
     struct stat st;
-    bool merges;
+    bool covers;
+    enum way way;
     int r;
 
     if (from < 0 || fstat(from, &st) < 0)
         return err_sys(e, "opening");
     if (st.st_dev != c->dev)
         return err_set(e, ERR_CONFLICT, "something is mounted there");
-    r = make_way(c, name, from, &merges, e);
+    r = make_way(c, name, from, &way, e);
     if (r < 0)
         return r;
-    if ((!merges && mkdirat(top(c), name, 0700) < 0) ||
+    if ((way != WAY_MERGES && mkdirat(top(c), name, 0700) < 0) ||
         (to = at_open(top(c), name, O_RDONLY | O_DIRECTORY, 0)) < 0)
         return err_sys(e, "making a directory");
-    r = merges ? attributes_clear_extended(to, e) : 0;
+    r = join(c, name, from, to, way, &covers, e);
     if (r < 0)
         return r;
     snprintf(copy, sizeof copy, "%s", name);
@@ -254,7 +311,17 @@ static int enter(struct copying *c, const char *name, struct err *e)
         return r;
     c->to[c->walk.depth - 1] = take_fd(&to);
     c->level[c->walk.depth - 1] = st;
+    c->covers[c->walk.depth - 1] = covers;
     return 0;
+}
+
+/* What says "removed" is needed where something would show; in a directory that nothing shows
+ * through, overlayfs would show its name. */
+static bool is_needless(const struct copying *c, const char *name, const struct stat *st)
+{
+    struct stat below;
+
+    return c->options->onto && S_ISCHR(st->st_mode) && !shows(c, name, &below);
 }
 
 /* Its attributes are the last thing it gets: its times change as it is filled. */
@@ -282,7 +349,7 @@ static bool is_skipped(const struct copying *c, const char *name)
 static int copy_name(struct copying *c, const char *name, struct err *e)
 {
     struct stat st;
-    bool merges;
+    enum way way;
     int r;
 
     if (fstatat(walk_top(&c->walk)->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -292,9 +359,9 @@ static int copy_name(struct copying *c, const char *name, struct err *e)
         return r;
     if (S_ISDIR(st.st_mode))
         return enter(c, name, e);
-    r = make_way(c, name, -1, &merges, e);
-    if (r < 0 || (c->options->onto && S_ISCHR(st.st_mode)))
-        return r; /* removed: there is nothing further down */
+    r = make_way(c, name, -1, &way, e);
+    if (r < 0 || is_needless(c, name, &st))
+        return r;
     r = link_again(c, name, &st, e);
     if (r != 0)
         return r < 0 ? r : 0;
@@ -348,6 +415,7 @@ int layers_copy(int from, int to, int links, const struct copy_options *o, struc
     c.dev = c.level[0].st_dev;
     c.owners = owners_of(&c.level[0]);
     c.to[0] = to;
+    c.covers[0] = o->floor.n > 0;
     r = walk_enter(&c.walk, first, "", e);
     if (r >= 0)
         r = copy_all(&c, e);

@@ -12,10 +12,18 @@
 
 #include "base/err.h"
 
+/* Trees, uppermost first, that show through from below a stack; none: nothing does. */
+struct floor {
+    const int *trees;
+    size_t n;
+    const char *top; /* they are what is below this name at the top of the stack; NULL: its root */
+};
+
 struct copy_options {
     uint64_t bytes_max, entries_max; /* of file content, of names; 0: the defaults of tree/tree.h */
     const char *const *skip;         /* names at the top that are not wanted; ended by NULL */
-    bool onto; /* `to` holds all that is below `from` in a stack: the result is what both show */
+    bool onto; /* `to` holds what is below `from` in a stack: the result is what both show */
+    struct floor floor; /* … on something else: what hides that is kept */
     void (*progress)(void *user, uint64_t bytes, uint64_t entries);
     void *user;
 };

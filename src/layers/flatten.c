@@ -1,9 +1,10 @@
-/* Several layers as one that shows the same, where nothing is below them: of what says "removed" in
- * a directory that shows as it is, overlayfs would show the name. */
+/* Several layers as one that shows the same on what is below them: the layers of an image, the
+ * host's /usr, or nothing. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/hook.h"
 #include "base/own.h"
 #include "layers/copy.h"
 #include "layers/keeper.h"
@@ -13,7 +14,9 @@
 struct flattening {
     struct keeper *keeper;
     struct growth growth;
-    uint64_t bytes, entries; /* of the layers before */
+    struct floor floor;
+    int trees[LAYERS_STACK_MAX]; /* its; ours to the end of the process */
+    uint64_t bytes, entries;     /* of the layers before */
 };
 
 static void tell(void *user, uint64_t bytes, uint64_t entries)
@@ -29,6 +32,7 @@ static int add_layer(struct flattening *f, const char *name, struct err *e)
     const struct copy_options o = { .bytes_max = f->keeper->job.bytes_max,
                                     .entries_max = f->keeper->job.entries_max,
                                     .onto = true,
+                                    .floor = f->floor,
                                     .progress = tell,
                                     .user = f };
     AUTO_CLOSE int tree = -1, links = -1;
@@ -51,6 +55,24 @@ static int add_layer(struct flattening *f, const char *name, struct err *e)
     return r;
 }
 
+static int open_floor(struct flattening *f, struct err *e)
+{
+    struct keeper *k = f->keeper;
+    size_t n = 0;
+
+    if (k->fds[0] >= 0) {
+        f->floor = (struct floor){ .trees = k->fds, .n = 1, .top = "usr" };
+        return 0;
+    }
+    for (; n < k->job.n_against; n++) {
+        f->trees[n] = storage_open_layer(&k->storage, k->job.against[n], e);
+        if (f->trees[n] < 0)
+            return f->trees[n];
+    }
+    f->floor = (struct floor){ .trees = f->trees, .n = n };
+    return 0;
+}
+
 int keeper_flatten(struct keeper *k, struct err *e)
 {
     static struct flattening f;
@@ -58,9 +80,13 @@ int keeper_flatten(struct keeper *k, struct err *e)
     int r;
 
     f = (struct flattening){ .keeper = k };
-    r = growth_begin(&f.growth, &k->storage, k->job.name, e);
-    for (size_t i = k->job.n_below; r >= 0 && i > 0; i--)
+    r = open_floor(&f, e);
+    if (r >= 0)
+        r = growth_begin(&f.growth, &k->storage, k->job.name, e);
+    for (size_t i = k->job.n_below; r >= 0 && i > 0; i--) {
+        hook_point("layers.flatten");
         r = add_layer(&f, k->job.below[i - 1], e);
+    }
     info = (struct layer_info){ .bytes = f.bytes, .entries = f.entries };
     if (r >= 0)
         r = growth_publish(&f.growth, k->job.name, &info, e);

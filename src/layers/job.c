@@ -10,13 +10,14 @@
 /* What goes with each kind. */
 static const struct kind {
     size_t fds;
-    bool fewer;   /* or none of them, with a box */
-    bool named;   /* needs a layer's name */
-    bool boxed;   /* needs a box's */
-    bool boxes;   /* `below` are boxes */
-    bool waits;   /* for GO */
-    bool against; /* takes a second stack … */
-    bool paired;  /* … as high as the first */
+    bool fewer;    /* or none of them, with a box … */
+    bool optional; /* … or without one */
+    bool named;    /* needs a layer's name */
+    bool boxed;    /* needs a box's */
+    bool boxes;    /* `below` are boxes */
+    bool waits;    /* for GO */
+    bool against;  /* takes a second stack … */
+    bool paired;   /* … as high as the first */
     uint32_t flags;
 } kinds[LAYERS_KIND_COUNT_] = {
     [LAYERS_LIST] = { 0 },
@@ -34,7 +35,7 @@ static const struct kind {
     [LAYERS_EXPORT] = { .fds = 2, .against = true, .paired = true },
     [LAYERS_MANIFEST] = { .fds = 2 },
     [LAYERS_IMPORT] = { .fds = 1, .against = true, .paired = true },
-    [LAYERS_FLATTEN] = { .named = true },
+    [LAYERS_FLATTEN] = { .fds = 1, .optional = true, .named = true, .against = true },
     [LAYERS_TAKE] = { .named = true, .boxed = true },
     [LAYERS_CLEAR] = { .boxes = true },
 };
@@ -112,7 +113,7 @@ int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, st
         return err_set(e, ERR_INVALID, "two stacks for a job that takes one");
     if (k->paired && job->n_against != job->n_below)
         return err_set(e, ERR_INVALID, "layers without measures");
-    if (n_fds != k->fds && !(n_fds == 0 && k->fewer && job->box[0]))
+    if (n_fds != k->fds && !(n_fds == 0 && (k->optional || (k->fewer && job->box[0]))))
         return err_set(e, ERR_INVALID, "%zu descriptors for a job that takes %zu", n_fds, k->fds);
     return 0;
 }

@@ -26,11 +26,12 @@
 
 enum {
     LAYERS_MAGIC = 0x5259414c, /* "LAYR" */
-    LAYERS_VERSION = 2,
+    LAYERS_VERSION = 3,
     LAYER_NAME_MAX = 80, /* "sha256-" and 64 digits, with a NUL */
     LAYERS_TEXT_MAX = 256,
     LAYERS_FDS_MAX = 2,
-    LAYERS_STACK_MAX = 24,
+    LAYERS_STACK_MAX = 160, /* an image's, and those of snapshots on it */
+    LAYERS_NAMES_MAX = LAYERS_STACK_MAX * LAYER_NAME_MAX, /* as one text */
 };
 
 enum layers_kind {
@@ -49,7 +50,8 @@ enum layers_kind {
     LAYERS_MANIFEST, /* descriptors: such a file, and where its manifest shall go */
     LAYERS_IMPORT,   /* such a file's layers under the names of `below`; images' must be here
                         already, and are read past; `against` as above */
-    LAYERS_FLATTEN,  /* job.name becomes what `below` shows, with nothing below that */
+    LAYERS_FLATTEN,  /* job.name becomes what `below` shows on `against`; or, with a descriptor, on
+                        the host's /usr */
     LAYERS_TAKE,     /* what job.box, in which nothing runs any more, has on disk becomes job.name,
                         unless that is there; then nothing of the box is on disk */
     LAYERS_CLEAR,    /* removes what the boxes of `below` have on disk */

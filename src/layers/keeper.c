@@ -21,8 +21,8 @@
 /* Where descriptors are once it is confined. */
 enum { SOCKET_FD = 3, STORAGE_FD, FIRST_FD, FD_COUNT = FIRST_FD + LAYERS_FDS_MAX };
 
-/* Two trees are walked at the same time. */
-enum { OPEN_MAX_HERE = 2 * TREE_DEPTH_MAX + 32 };
+/* Two trees are walked at the same time, or two stacks are compared. */
+enum { OPEN_MAX_HERE = 2 * TREE_DEPTH_MAX + 2 * LAYERS_STACK_MAX + 32 };
 
 #define TELL_NS (100 * NS_PER_MS)
 

@@ -15,11 +15,18 @@ bool view_is_whiteout(const struct stat *st)
     return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
+static const char opaque[] = "user.overlay.opaque";
+
 bool view_is_opaque(int dir)
 {
     char value = 0;
 
-    return fgetxattr(dir, "user.overlay.opaque", &value, 1) == 1 && value == 'y';
+    return fgetxattr(dir, opaque, &value, 1) == 1 && value == 'y';
+}
+
+int view_set_opaque(int dir, struct err *e)
+{
+    return fsetxattr(dir, opaque, "y", 1, 0) < 0 ? err_sys(e, "making a directory opaque") : 0;
 }
 
 enum view view_ask(int tree, const char *path, struct stat *ret)

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "base/err.h"
+
 /* VIEW_GONE: it is removed, and nothing further down counts. VIEW_NOT: it says nothing. */
 enum view { VIEW_NOT, VIEW_THERE, VIEW_GONE };
 
@@ -13,5 +15,6 @@ enum view view_ask(int tree, const char *path, struct stat *ret);
 
 bool view_is_whiteout(const struct stat *st);
 bool view_is_opaque(int dir);
+int view_set_opaque(int dir, struct err *e);
 
 #endif

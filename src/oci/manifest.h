@@ -12,8 +12,8 @@
 enum {
     OCI_DOCUMENT_MAX = 4 << 20, /* bytes of one document */
     OCI_ARENA_MAX = 32 << 20,   /* that a parsed one takes at most */
-    OCI_LAYERS_MAX = 127,
-    OCI_MANIFESTS_MAX = 1024, /* in an index */
+    OCI_LAYERS_MAX = 136,       /* as many as docker makes, 127, and what commits add */
+    OCI_MANIFESTS_MAX = 1024,   /* in an index */
 };
 
 struct oci_platform {

@@ -33,14 +33,14 @@
 
 enum {
     PLAN_MAGIC = 0x4e4c5053, /* "SPLN" */
-    PLAN_VERSION = 3,
-    PLAN_LAYERS_MAX = 24,
+    PLAN_VERSION = 4,
+    PLAN_LAYERS_MAX = 160,
     PLAN_MOUNTS_MAX = 32,
     PLAN_TARGET_MAX = 256,
     PLAN_ROOTS_MAX = 16,
     PLAN_STORE = PLAN_ROOTS_MAX + 1, /* of a layer: below the launcher's --store */
     PLAN_SOURCE_MAX = 512,
-    PLAN_LAYER_MAX = 128,
+    PLAN_LAYER_MAX = 96,
     PLAN_IDS = 65536, /* user and group ids in one sandbox */
     PLAN_PIDS_MAX = 1 << 22,
 };

@@ -16,8 +16,11 @@
 
 enum {
     LOCKED_DOWN = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-    READ_ONLY = LOCKED_DOWN | MOUNT_ATTR_RDONLY
+    READ_ONLY = LOCKED_DOWN | MOUNT_ATTR_RDONLY,
+    OPTIONS_MAX = 4096, /* of mount(2): a page */
+    LAYER_ROOM = sizeof "layer999/libx32:",
 };
+_Static_assert(PLAN_LAYERS_MAX *LAYER_ROOM + 256 < OPTIONS_MAX, "all layers fit into one mount");
 
 /* Files made for the sandbox belong to its root. Changing the file-system uid also takes the
  * capabilities over files away; for_us() brings them back. */
@@ -214,21 +217,22 @@ static int become_mounter(const struct build *b, struct err *e)
     return caps_set(caps_permitted(), 0, e);
 }
 
+/* In one step: as an option of its own, the list of lower directories could have no more than 255
+ * bytes (fsconfig(2)). */
 static int mount_overlay(struct build *b, const char *lower, const char *upper, const char *work,
-                         int *ret, struct err *e)
+                         const char *place, struct err *e)
 {
-    struct mount_option options[] = {
-        { "lowerdir", lower }, { "upperdir", upper },   { "workdir", work },
-        { "userxattr", NULL }, { "source", "sandbox" }, { NULL, NULL },
-    };
+    char options[OPTIONS_MAX];
+    int r, n = snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s,workdir=%s,userxattr",
+                        lower, upper, work);
 
-    int r;
-
+    if (n < 0 || (size_t)n >= sizeof options)
+        return err_set(e, ERR_TOO_BIG, "too many layers");
     if (fchdir(b->storage) < 0)
         return err_sys(e, "entering the writable layer");
     r = become_mounter(b, e);
     if (r >= 0)
-        r = mounts_make("overlay", options, LOCKED_DOWN, ret, e);
+        r = mounts_new("overlay", b->storage, place, MS_NOSUID | MS_NODEV, options, e);
     for_us();
     return r;
 }
@@ -271,8 +275,7 @@ static int layered_root(struct build *b, struct err *e)
 {
     const char *work = build_on_disk(b) ? "box/work" : "work";
     const struct place parts[] = { { upper_dir(b), 0755 }, { work, 0755 }, { "root", 0755 } };
-    AUTO_CLOSE int overlay = -1;
-    char lower[256];
+    char lower[PLAN_LAYERS_MAX * LAYER_ROOM];
     int r = make_places(b, b->storage, parts, COUNT_OF(parts), e);
 
     if (r >= 0)
@@ -282,12 +285,8 @@ static int layered_root(struct build *b, struct err *e)
     if (r >= 0 && !plan_has_image(b->plan) && (b->plan->flags & PLAN_WRITABLE_SYSTEM))
         r = prepare_system(b, e);
     if (r >= 0)
-        r = mount_overlay(b, lower, upper_dir(b), work, &overlay, e);
-    if (r >= 0)
-        r = mounts_attach_known(overlay, b->storage, "root", e);
-    if (r >= 0)
-        b->root = take_fd(&overlay);
-    return r;
+        r = mount_overlay(b, lower, upper_dir(b), work, "root", e);
+    return r < 0 ? r : mounts_find(b->storage, "root", &b->root, e);
 }
 
 /* An image may lack it, or have it closed. */
@@ -422,8 +421,7 @@ static bool layer_has(const struct build *b, uint32_t layer, const char *name)
  * in earlier lives on it, the sandbox's above. */
 static int system_overlay(struct build *b, const char *name, int tree, struct err *e)
 {
-    AUTO_CLOSE int overlay = -1;
-    char host[48], upper[48], work[48], lower[PLAN_LAYERS_MAX * 24 + 48];
+    char host[48], upper[48], work[48], place[48], lower[PLAN_LAYERS_MAX * LAYER_ROOM + 48];
     const struct place places[] = { { host, 0755 }, { upper, 0755 }, { work, 0755 } };
     size_t at = 0;
     int r;
@@ -431,6 +429,7 @@ static int system_overlay(struct build *b, const char *name, int tree, struct er
     snprintf(host, sizeof host, "%s-lower", name);
     snprintf(upper, sizeof upper, "%s/%s", upper_dir(b), name);
     snprintf(work, sizeof work, "%s%s-work", work_prefix(b), name);
+    snprintf(place, sizeof place, "root/%s", name);
     for (uint32_t i = 0; i < b->plan->n_layers; i++)
         if (layer_has(b, i, name))
             at += (size_t)snprintf(lower + at, sizeof lower - at, "layer%u/%s:", i, name);
@@ -438,11 +437,7 @@ static int system_overlay(struct build *b, const char *name, int tree, struct er
     r = make_places(b, b->storage, places, COUNT_OF(places), e);
     if (r >= 0)
         r = mounts_attach_known(tree, b->storage, host, e);
-    if (r >= 0)
-        r = mount_overlay(b, lower, upper, work, &overlay, e);
-    if (r >= 0)
-        r = mounts_attach_known(overlay, b->root, name, e);
-    return r;
+    return r < 0 ? r : mount_overlay(b, lower, upper, work, place, e);
 }
 
 static int system_directory(struct build *b, const char *name, struct err *e)

@@ -87,6 +87,17 @@ def systems_that_take_writes_come_back(c):
         third = d.create(snapshot=snapshot(d, second)["snapshot_id"])
         equal(run(d, third, ["sh", "-c", see]), saw.replace("new\n", "newer\n"), "restored again")
         equal(run(d, third, ["ls", "-A", "/usr/share/doc"]), "", "an opaque directory")
+        # So many that they become one layer: what the host has stays hidden, and nothing else shows.
+        heights = []
+        for i in range(10):
+            run(d, third, ["sh", "-c", f"rm -f /usr/local/made{i - 1}/x; mkdir /usr/local/made{i}; echo {i} >/usr/local/made{i}/x"])
+            snap = snapshot(d, third)
+            heights.append(snap["layers"])
+            d.destroy(third)
+            third = d.create(snapshot=snap["snapshot_id"])
+        check(1 in heights, f"heights: {heights}")
+        equal(run(d, third, ["sh", "-c", see]), saw.replace("new\n", "newer\n"), "restored from one")
+        equal(run(d, third, ["sh", "-c", "ls -A /usr/share/doc; ls /usr/local/made*/*"]), "/usr/local/made9/x\n", "what is shown")
 
 
 @test(only="plain", because="root's daemon shows no directory of the host as an image")
