@@ -11,6 +11,8 @@
 #include "trust/approvals.h"
 #include "trust/peers.h"
 
+#define NO_MASTER "Sandboxer-Master is no token of a master"
+
 enum { LIST_DEFAULT = 100, LIST_MOST = 1000, WAIT_MOST_S = 60, ANSWER_BYTES = 64 << 20 };
 
 /* Whether it is for this caller: a client that calls tools sees what it asked for itself. */
@@ -233,6 +235,7 @@ static void decided(struct approval_op *op, int r, const struct err *e)
 {
     struct call *c = container_of(op, struct decision_call, op)->call;
 
+    memcpy(c->audit, op->audit_id, sizeof c->audit);
     if (r < 0)
         call_fail(c, e);
     else
@@ -253,7 +256,8 @@ static bool read_master(struct call *c, struct trust_master *m)
     if (!shown.p)
         return true;
     if (!t || t->gateway) {
-        call_fail_with(c, 401, "unauthenticated", "Sandboxer-Master is no token of a master");
+        call_put_on_record(c, "auth.refused", NO_MASTER);
+        call_fail_with(c, 401, "unauthenticated", NO_MASTER);
         return false;
     }
     m->actor.kind = t->actor;

@@ -10,6 +10,8 @@
 #include "http/origin.h"
 #include "trust/trust.h"
 
+#define NO_TOKEN "the token is unknown, expired or revoked"
+
 static bool is_master(const struct config *config, uid_t uid)
 {
     const struct json_strs *all = &config->trust.masters;
@@ -110,17 +112,19 @@ static bool copy_labels(struct call *c, const struct json_map *from)
     return to;
 }
 
-/* A token that is none, or not any more: of whom, nobody knows. */
-static void put_on_record(const struct call *c)
+void call_put_on_record(struct call *c, const char *type, const char *reason)
 {
-    const struct actor nobody = { .kind = ACTOR_AGT };
-    const struct trust_refusal x = { .type = "auth.refused",
-                                     .owner = "",
-                                     .actor = &nobody,
+    static const struct actor nobody = { .kind = ACTOR_AGT };
+    const struct trust_refusal x = { .type = type,
+                                     .peer = guard_peer(c),
+                                     .owner = c->caller.owner,
+                                     .actor = c->caller.owner[0] ? &c->caller.actor : &nobody,
                                      .tool = str_from(c->route->path),
-                                     .reason = "the token is unknown, expired or revoked" };
+                                     .reason = reason,
+                                     .audit = c->audit };
 
-    trust_refused(c->api->trust, &x);
+    if (id_make("aud_", c->audit, NULL) >= 0)
+        trust_refused(c->api->trust, &x);
 }
 
 static bool by_bearer(struct call *c)
@@ -139,8 +143,8 @@ bool call_by_token(struct call *c, struct str secret)
     const struct token_record *t = tokens_find(c->api->tokens, secret);
 
     if (!t) {
-        put_on_record(c);
-        call_fail_with(c, 401, "unauthenticated", "the token is unknown, expired or revoked");
+        call_put_on_record(c, "auth.refused", NO_TOKEN);
+        call_fail_with(c, 401, "unauthenticated", NO_TOKEN);
         return false;
     }
     snprintf(c->caller.owner, sizeof c->caller.owner, "%s", t->owner);

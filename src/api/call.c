@@ -94,7 +94,7 @@ static void respond(struct call *c, int status, const struct h1_field *fields, s
 static void answer(struct call *c, int status, const char *type, const char *location,
                    struct str body)
 {
-    struct h1_field fields[4] = { FIELD("Content-Type", type), FIELD("Cache-Control", "no-store") };
+    struct h1_field fields[5] = { FIELD("Content-Type", type), FIELD("Cache-Control", "no-store") };
     size_t n = 2;
 
     if (location)
@@ -103,6 +103,8 @@ static void answer(struct call *c, int status, const char *type, const char *loc
         fields[n++] = FIELD("Retry-After", "1");
     if (status == 401)
         fields[n++] = FIELD("WWW-Authenticate", "Bearer");
+    if (c->audit[0])
+        fields[n++] = FIELD("Sandboxer-Audit", c->audit);
     respond(c, status, fields, n, body);
 }
 
@@ -245,6 +247,8 @@ static void fail(struct call *c, const struct err *e, int status, const char *co
 
     if (!c->x)
         return;
+    if (c->guard && status < 500 && !c->audit[0])
+        call_put_on_record(c, "peer.refused", e->msg);
     if (c->route && c->route->face) {
         c->route->face->fail(c, e, status, code);
         return;
@@ -252,6 +256,8 @@ static void fail(struct call *c, const struct err *e, int status, const char *co
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
     problem_fields(&w, e, status, code, id, step);
+    if (c->audit[0])
+        put(&w, "audit_id", c->audit);
     json_end_object(&w);
     json_writer_finish(&w, NULL);
     buf_add_c(&text, '\n');

@@ -42,6 +42,7 @@ struct call {
     struct guard *guard;             /* of a peer; NULL: it is none's */
     bool approved;                   /* it waited for a master, and is made again */
     bool body_taken;                 /* of a route that streams: body is all of it */
+    char audit[ID_MAX];              /* under which its refusal is on record; "": it is none */
     void *state;                     /* the handler's own, freed by on_end */
     void (*on_gone)(struct call *c); /* the client left before it was answered; may be NULL */
     void (*on_end)(struct call *c);  /* just before the call is freed; may be NULL */
@@ -104,5 +105,7 @@ bool call_authenticate(struct call *c);
 /* The parts of it, for faces: the holder of this token; whether they may use the route. */
 bool call_by_token(struct call *c, struct str secret);
 bool call_may_use(struct call *c);
+/* It is refused: becomes an event, and the answer says under which id. */
+void call_put_on_record(struct call *c, const char *type, const char *reason);
 
 #endif

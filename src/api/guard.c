@@ -10,6 +10,7 @@
 
 #define SANDBOX_ARG "sandbox_id"
 #define KEY_FIELD   "Idempotency-Key"
+#define NO_SESSION  "Sandboxer-Peer: there is no such session"
 
 /* What a request is to the policy. What is not here is not for peers. */
 static const struct {
@@ -47,7 +48,8 @@ bool guard_identify(struct call *c)
         return true;
     p = peers_by_token(c->api->trust, token);
     if (!p || strcmp(p->record.owner, c->caller.owner) != 0) {
-        call_fail_with(c, 401, "unauthenticated", "Sandboxer-Peer: there is no such session");
+        call_put_on_record(c, "auth.refused", NO_SESSION);
+        call_fail_with(c, 401, "unauthenticated", NO_SESSION);
         return false;
     }
     g = calloc(1, sizeof *g);
@@ -95,7 +97,7 @@ enum role guard_role(const struct call *c)
     return c->caller.by_token || c->caller.role < most ? c->caller.role : most;
 }
 
-const struct peer *guard_peer(const struct call *c)
+struct peer *guard_peer(const struct call *c)
 {
     return c->guard ? c->guard->peer : NULL;
 }
@@ -259,6 +261,7 @@ static void refuse(struct call *c, const struct verdict *v)
 
     if (!c->x)
         return;
+    memcpy(c->audit, v->audit_id, sizeof c->audit);
     (void)err_set(&e, ERR_DENIED, "%s", v->reason);
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
@@ -301,6 +304,7 @@ static void ask(struct call *c, const char *tool)
                                          .args = &g->args,
                                          .sandbox = c->sandbox ? &g->sandbox : NULL,
                                          .peer = g->peer,
+                                         .role = guard_role(c),
                                          .request = request_of(c) };
     if ((c->route->flags & ROUTE_STREAM) && !c->body_taken)
         g->op.ask.not_held = "what it would write is too long to be shown to one; ask for a grant, "

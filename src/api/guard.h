@@ -16,7 +16,7 @@ void guard_serve(struct call *c);
 void guard_done(struct call *c); /* the call is freed */
 
 /* Whose call it is; NULL: no peer's. */
-const struct peer *guard_peer(const struct call *c);
+struct peer *guard_peer(const struct call *c);
 
 /* The role of sessions that the caller begins: a user's is what the configuration says, whatever
  * the user is; a token says it itself. */

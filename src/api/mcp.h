@@ -50,7 +50,7 @@ void mcp_client_free(void *user);
 /* It acts as the peer, and sees what that sees. */
 void mcp_client_bind(struct mcp_client *m, struct peer *p);
 void mcp_client_meet(struct mcp_session *s, struct str client);
-bool mcp_client_may_use(const struct mcp_session *s, const void *user);
+struct mcp_trust mcp_client_trust(const struct mcp_session *s, const void *user);
 void mcp_client_in_use(struct mcp_session *s, bool yes);
 void mcp_client_left(struct mcp_session *s);
 void mcp_client_refused(void *user, const struct mcp_refusal *x);
@@ -66,17 +66,18 @@ bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out);
 
 /* Whether the caller's token is good for the tool; if not, *ret says so. */
 bool mcp_token_allows(const struct caller *who, const char *tool, struct mcp_verdict *ret);
-/* Whether the policy would let the session call the tool, as far as that is known without asking:
- * nothing is used up, held or recorded. NULL as in mcp_authorize_as(). */
-bool mcp_would_allow(struct mcp_session *s, const char *tool, const struct json *args);
 /* Tells a no that the policy itself did not say, with an id under which it is on record. */
 void mcp_deny(struct mcp_request *r, const char *tool, struct mcp_verdict *v);
 /* Whether a call may be made: the one place that asks. */
 void mcp_authorize(struct mcp_request *r);
-/* The same for what is read without a tool, as if that one read it: `go` if it may. Without
- * arguments they are none. */
-void mcp_authorize_as(struct mcp_request *r, const char *tool, const struct json *args,
-                      void (*go)(struct mcp_request *r));
+/* The same for what is had without a tool, as if that one showed it. */
+struct mcp_equal {
+    const char *tool;
+    const struct json *args;           /* NULL: none */
+    bool can_wait;                     /* the call of the tool, made later, is the same thing */
+    void (*go)(struct mcp_request *r); /* if it may */
+};
+void mcp_authorize_as(struct mcp_request *r, const struct mcp_equal *x);
 
 /* An error of the control plane as the model should hear it. */
 void mcp_fail_err(struct mcp_request *r, const char *doing, const struct err *e);
@@ -106,7 +107,7 @@ void mcp_read_logs(struct mcp_request *r, struct sandbox *s, struct str uri);
 extern const struct mcp_template mcp_templates[MCP_TEMPLATE_COUNT];
 void mcp_list_sandboxes(struct mcp_request *r, struct str cursor);
 void mcp_read_resource(struct mcp_request *r, struct str uri);
-bool mcp_watchable(struct mcp_session *s, struct str uri);
+void mcp_watch_resource(struct mcp_request *r, struct str uri);
 void mcp_event(struct event_subscriber *sub, const struct event_record *v);
 
 /* mcp_prompt.c */

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 
 #include "api/mcp_approved.h"
-#include "base/clock.h"
-#include "trust/policy.h"
 
 /* What a token must be good for. */
 static const struct {
@@ -157,30 +155,7 @@ declared(const struct mcp_client *m, const struct json *args, struct trust_capab
     return ret;
 }
 
-bool mcp_would_allow(struct mcp_session *s, const char *tool, const struct json *args)
-{
-    const struct mcp_client *m = s->user;
-    const struct trust_policy *p = trust_current(m->api->trust);
-    struct trust_capabilities sandbox;
-    struct mcp_verdict v;
-    struct trust_decision d;
-    const struct trust_case c = { .bundle = p->bundle,
-                                  .failure = p->failure,
-                                  .tool = str_from(tool),
-                                  .args = args,
-                                  .sandbox = declared(m, args, &sandbox),
-                                  .role = m->peer->record.role,
-                                  .client = m->peer->record.client,
-                                  .now_ns = clock_mono() };
-
-    if (!mcp_token_allows(&m->caller, tool, &v))
-        return false;
-    trust_decide(&c, &d);
-    return d.verdict.kind == VERDICT_ALLOW;
-}
-
-static void ask(struct mcp_request *r, const char *tool, const struct json *args,
-                void (*go)(struct mcp_request *r))
+static void ask(struct mcp_request *r, const struct mcp_equal *what)
 {
     const struct mcp_client *m = mcp_client_of(r);
     struct asking *x = calloc(1, sizeof *x);
@@ -188,30 +163,38 @@ static void ask(struct mcp_request *r, const char *tool, const struct json *args
     if (!x)
         abort();
     x->request = mcp_request_ref(r);
-    x->go = go;
-    x->op.ask = (struct trust_question){ .tool = str_from(tool),
-                                         .args = args,
-                                         .sandbox = declared(m, args, &x->sandbox),
-                                         .peer = m->peer };
+    x->go = what->go;
+    x->op.ask = (struct trust_question){
+        .tool = str_from(what->tool),
+        .args = what->args,
+        .sandbox = declared(m, what->args, &x->sandbox),
+        .peer = m->peer,
+        .role = r->trust.less ? (enum role)r->trust.role : m->peer->record.role,
+        .not_held = what->can_wait ? NULL : "only calls of tools and reads of files wait",
+    };
     x->op.done = judged;
     r->state = x;
     r->on_cancel = cancel;
     trust_ask(m->api->trust, &x->op);
 }
 
-void mcp_authorize_as(struct mcp_request *r, const char *tool, const struct json *args,
-                      void (*go)(struct mcp_request *r))
+void mcp_authorize_as(struct mcp_request *r, const struct mcp_equal *x)
 {
+    struct caller who = mcp_client_of(r)->caller;
     struct mcp_verdict v = { .kind = MCP_ALLOW };
 
-    if (mcp_token_allows(&mcp_client_of(r)->caller, tool, &v))
-        ask(r, tool, args, go);
+    if (r->trust.less)
+        who.verbs &= r->trust.verbs;
+    if (mcp_token_allows(&who, x->tool, &v))
+        ask(r, x);
     else
-        mcp_deny(r, tool, &v);
+        mcp_deny(r, x->tool, &v);
 }
 
 void mcp_authorize(struct mcp_request *r)
 {
+    const struct mcp_equal call = { .tool = r->tool->name, .args = r->arguments, .can_wait = true };
+
     if (!mcp_approval_asked(r))
-        mcp_authorize_as(r, r->tool->name, r->arguments, NULL);
+        mcp_authorize_as(r, &call);
 }

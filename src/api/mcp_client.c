@@ -79,13 +79,16 @@ const struct caller *mcp_caller(struct mcp_session *s)
     return &m->caller;
 }
 
-/* A gateway says of each request how far it is trusted: what is trusted less than who began the
- * session has to begin one of its own. */
-bool mcp_client_may_use(const struct mcp_session *s, const void *user)
+/* A gateway says of each request how far it is trusted: less than who began the session, and never
+ * more. */
+struct mcp_trust mcp_client_trust(const struct mcp_session *s, const void *user)
 {
     const struct mcp_client *began = s->user, *now = user;
+    struct mcp_trust t = { .role = role_least(began->role, now->role),
+                           .verbs = began->caller.verbs & now->caller.verbs };
 
-    return now->role >= began->role && !(began->caller.verbs & ~now->caller.verbs);
+    t.less = t.role < began->role || t.verbs != began->caller.verbs;
+    return t;
 }
 
 /* --- meeting it --- */

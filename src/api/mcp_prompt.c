@@ -70,13 +70,12 @@ static void offer_box(void *user, const char *id)
         mcp_offer_value(b->request, str_from(id));
 }
 
-static void offer_boxes(struct mcp_request *r, struct str start)
+static void offer_boxes(struct mcp_request *r)
 {
-    struct boxes b = { r, start };
+    struct boxes b = { r, argument(json_get(r->m->params, STR("argument")), "value") };
 
-    if (!mcp_would_allow(r->session, "sandbox_list", NULL))
-        return;
     peer_each_sandbox(mcp_client_of(r)->peer, offer_box, &b);
+    mcp_completed(r);
 }
 
 void mcp_complete_argument(struct mcp_request *r, struct str about, struct str argument_,
@@ -85,8 +84,11 @@ void mcp_complete_argument(struct mcp_request *r, struct str about, struct str a
     static const char *const languages[] = { "sh", "bash", "python", "node", "perl", "ruby", NULL };
 
     (void)about;
+    if (str_eq(argument_, STR("id"))) {
+        mcp_authorize_as(r, &(struct mcp_equal){ "sandbox_list", .go = offer_boxes });
+        return;
+    }
     if (str_eq(argument_, STR("language")))
         offer_words(r, languages, value);
-    else if (str_eq(argument_, STR("id")))
-        offer_boxes(r, value);
+    mcp_completed(r);
 }

@@ -12,7 +12,7 @@
 #include "http/url.h"
 #include "model/event.h"
 
-enum { EVENTS_MAX = 200, EVENTS_BYTES_MAX = 16 << 20, TEXT_MAX = 8 << 20, WATCH_BYTES = 16 << 10 };
+enum { EVENTS_MAX = 200, EVENTS_BYTES_MAX = 16 << 20, TEXT_MAX = 8 << 20 };
 
 const struct mcp_template mcp_templates[MCP_TEMPLATE_COUNT] = {
     { "sandbox://{id}", "sandbox", "Sandbox", "The sandbox's record.", "application/json" },
@@ -143,8 +143,8 @@ static void list_allowed(struct mcp_request *r)
 /* It shows what sandbox_list does. */
 void mcp_list_sandboxes(struct mcp_request *r, struct str cursor)
 {
-    (void)cursor; /* read once it may be */
-    mcp_authorize_as(r, "sandbox_list", NULL, list_allowed);
+    mcp_authorize_as(
+        r, &(struct mcp_equal){ "sandbox_list", .can_wait = !cursor.n, .go = list_allowed });
 }
 
 /* --- one --- */
@@ -289,35 +289,54 @@ void mcp_read_resource(struct mcp_request *r, struct str uri)
         mcp_fail_uri(r, uri, "the path is not well encoded");
     } else {
         r->arguments = args_of(&r->arena, id, call.path);
-        mcp_authorize_as(r, call.tool, r->arguments, read_allowed);
+        mcp_authorize_as(r, &(struct mcp_equal){ call.tool, r->arguments,
+                                                 .can_wait = str_starts(rest, STR("files/")),
+                                                 .go = read_allowed });
     }
 }
 
 /* --- watching: a sandbox and its events change with every event --- */
 
-bool mcp_watchable(struct mcp_session *s, struct str uri)
+static const char *const parts[] = { "", "events", "logs", "policy" };
+
+static bool is_part(struct str rest)
 {
-    AUTO(arena_done) struct arena a = ARENA_INIT(WATCH_BYTES);
+    for (size_t i = 0; i < COUNT_OF(parts); i++)
+        if (str_eq(rest, str_from(parts[i])))
+            return true;
+    return false;
+}
+
+static void watch_allowed(struct mcp_request *r)
+{
+    struct str id = json_get(r->arguments, STR("sandbox_id"))->s;
+    struct sandbox *s;
+
+    if (!control_find_now(mcp_client_of(r)->control, mcp_caller(r->session), id, &s)) {
+        mcp_watched(r, false);
+        return;
+    }
+    sandbox_unref(s);
+    mcp_watched(r, true);
+}
+
+void mcp_watch_resource(struct mcp_request *r, struct str uri)
+{
     struct equal_call call;
     struct str id, rest;
-    struct sandbox *box;
 
-    if (str_starts(uri, STR("approval://")))
-        return mcp_approval_watchable(s, (struct str){ uri.p + 11, uri.n - 11 });
-    box = find(s, uri, &rest);
-    if (!box)
-        return false;
-    sandbox_unref(box);
-    if (rest.n && !str_eq(rest, STR("events")) && !str_eq(rest, STR("logs")) &&
-        !str_eq(rest, STR("policy")))
-        return false;
-    return split(uri, &id, &rest) && find_equal(rest, &a, &call) &&
-           mcp_would_allow(s, call.tool, args_of(&a, id, call.path));
+    if (str_starts(uri, STR("approval://"))) {
+        mcp_watched(r, mcp_approval_watchable(r->session, (struct str){ uri.p + 11, uri.n - 11 }));
+    } else if (!split(uri, &id, &rest) || !is_part(rest) || !find_equal(rest, &r->arena, &call)) {
+        mcp_watched(r, false);
+    } else {
+        r->arguments = args_of(&r->arena, id, call.path);
+        mcp_authorize_as(r, &(struct mcp_equal){ call.tool, r->arguments, .go = watch_allowed });
+    }
 }
 
 void mcp_event(struct event_subscriber *sub, const struct event_record *v)
 {
-    static const char *const parts[] = { "", "/events", "/logs", "/policy" };
     struct api *a = container_of(sub, struct api, mcp_events);
     char uri[64 + ID_MAX];
 
@@ -327,7 +346,7 @@ void mcp_event(struct event_subscriber *sub, const struct event_record *v)
             continue;
         if (i == 3 && !str_starts(str_from(v->type), STR("egress")))
             continue;
-        snprintf(uri, sizeof uri, "sandbox://%s%s", v->sandbox, parts[i]);
+        snprintf(uri, sizeof uri, "sandbox://%s%s%s", v->sandbox, parts[i][0] ? "/" : "", parts[i]);
         mcp_resource_changed(&a->mcp, str_from(uri));
     }
 }

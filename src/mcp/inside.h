@@ -59,6 +59,7 @@ void mcp_deliver(struct mcp_request *r, int status);
 /* --- tools.c --- */
 void mcp_tools_list(struct mcp_request *r);
 void mcp_tools_call(struct mcp_request *r);
+void mcp_put_verdict(struct json_writer *w, const struct mcp_verdict *v); /* members */
 void mcp_run_handler(struct mcp_request *r);       /* again, when its inputs are there */
 const char *mcp_word(const struct mcp_request *r); /* what it is about: a tool, a prompt, a URI */
 
@@ -67,6 +68,7 @@ void mcp_resources_list(struct mcp_request *r);
 void mcp_resources_read(struct mcp_request *r);
 void mcp_resources_templates(struct mcp_request *r);
 void mcp_resources_subscribe(struct mcp_request *r);
+void mcp_subscribed(struct mcp_request *r, bool there); /* which was asked */
 void mcp_resources_unsubscribe(struct mcp_request *r);
 
 /* --- prompts.c --- */
@@ -82,6 +84,9 @@ struct mcp_watch {
     char uri[];                   /* "": of lists only */
 };
 void mcp_listen(struct mcp_request *r);
+/* True: the no was to one of the resources that it wants to hear of, and is told with the others.
+ */
+bool mcp_wish_refused(struct mcp_request *r, const struct mcp_verdict *v);
 int mcp_watch_add(struct mcp_session *s, struct mcp_request *listener, struct str uri,
                   unsigned lists, struct err *e);
 void mcp_watch_remove(struct mcp_session *s, struct str uri);

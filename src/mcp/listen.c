@@ -92,13 +92,8 @@ static void forget_listener(struct mcp_request *r)
 
 static void put_subscription(struct json_writer *w, const struct mcp_request *listener)
 {
-    if (!listener)
-        return;
-    json_key(w, STR("_meta"));
-    json_begin_object(w);
     json_key(w, STR(MCP_META "subscriptionId"));
     json_put_tree(w, listener->m->id);
-    json_end_object(w);
 }
 
 static void tell(struct mcp_session *s, const struct mcp_watch *watch, const char *method,
@@ -117,7 +112,12 @@ static void tell(struct mcp_session *s, const struct mcp_watch *watch, const cha
         json_key(&w, STR("uri"));
         json_put_str(&w, uri);
     }
-    put_subscription(&w, watch ? watch->listener : NULL);
+    if (watch && watch->listener) {
+        json_key(&w, STR("_meta"));
+        json_begin_object(&w);
+        put_subscription(&w, watch->listener);
+        json_end_object(&w);
+    }
     json_end_object(&w);
     json_end_object(&w);
     if (json_writer_finish(&w, NULL) >= 0)
@@ -165,70 +165,199 @@ static bool wants(const struct json *wishes, const char *name)
     return v && v->type == JSON_BOOL && v->b;
 }
 
-/* False: it was failed. */
-static bool watch_uris(struct mcp_request *r, const struct json *uris)
-{
-    const struct mcp_offer *o = r->session->server->offer;
-    struct err e;
+/* A resource that a client wants to hear of. */
+struct wish {
+    struct str uri;
+    bool granted;
+    const struct mcp_verdict *refused; /* by the policy; NULL: not */
+};
 
-    for (const struct json *v = json_first(uris); v != json_end(uris); v++) {
-        if (v->type != JSON_STR || v->s.n >= MCP_URI_MAX) {
-            mcp_fail(r, RPC_INVALID_PARAMS, "resourceSubscriptions: must be URIs");
-            return false;
-        }
-        if (!o->watchable || !o->watchable(r->session, v->s))
-            continue; /* what cannot be watched is not acknowledged */
-        if (mcp_watch_add(r->session, r, v->s, 0, &e) < 0) {
-            mcp_fail(r, RPC_INVALID_PARAMS, "%s", e.msg);
-            return false;
-        }
-    }
-    return true;
+/* They are asked about one after the other. Nothing is told of any before all are known. */
+struct mcp_wishes {
+    unsigned lists;
+    size_t n, at; /* the one that is asked about now */
+    bool asking;  /* go_on() is on the stack, and goes on itself */
+    struct wish all[];
+};
+
+static size_t count_wishes(const struct mcp_wishes *w, bool granted)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->n; i++)
+        n += granted ? w->all[i].granted : w->all[i].refused != NULL;
+    return n;
 }
 
-static void put_accepted(struct json_writer *w, struct mcp_request *r, unsigned accepted)
+static void put_accepted(struct json_writer *w, const struct mcp_wishes *wishes)
 {
-    struct list *watches = &r->session->watches;
-    bool any = false;
-
     json_key(w, STR("notifications"));
     json_begin_object(w);
     for (size_t i = 0; i < COUNT_OF(lists); i++)
-        if (accepted & 1u << i) {
+        if (wishes->lists & 1u << i) {
             json_key(w, str_from(lists[i].wish));
             json_put_bool(w, true);
         }
-    for (struct link *l = list_first(watches); l; l = list_after(watches, l)) {
-        const struct mcp_watch *v = container_of(l, struct mcp_watch, link);
-
-        if (v->listener != r || !v->uri[0])
-            continue;
-        if (!any) {
-            json_key(w, STR("resourceSubscriptions"));
-            json_begin_array(w);
-        }
-        any = true;
-        json_put_str(w, str_from(v->uri));
-    }
-    if (any)
+    if (count_wishes(wishes, true)) {
+        json_key(w, STR("resourceSubscriptions"));
+        json_begin_array(w);
+        for (size_t i = 0; i < wishes->n; i++)
+            if (wishes->all[i].granted)
+                json_put_str(w, wishes->all[i].uri);
         json_end_array(w);
+    }
     json_end_object(w);
 }
 
-static void acknowledge(struct mcp_request *r, unsigned accepted)
+/* What was refused is not acknowledged, and says under which id it is on record. */
+static void put_refused(struct json_writer *w, const struct mcp_wishes *wishes)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(MCP_WATCHES_MAX * MCP_URI_MAX);
+    if (!count_wishes(wishes, false))
+        return;
+    json_key(w, STR("sandboxer/refused"));
+    json_begin_array(w);
+    for (size_t i = 0; i < wishes->n; i++) {
+        const struct wish *one = &wishes->all[i];
+
+        if (!one->refused)
+            continue;
+        json_begin_object(w);
+        json_key(w, STR("uri"));
+        json_put_str(w, one->uri);
+        mcp_put_verdict(w, one->refused);
+        mcp_put(w, "message", one->refused->reason);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+static void acknowledge(struct mcp_request *r)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT((size_t)2 * MCP_WATCHES_MAX * MCP_URI_MAX);
     struct json_writer w;
 
     json_writer_init(&w, &text, JSON_COMPACT);
     rpc_begin_call(&w, "notifications/subscriptions/acknowledged");
     json_begin_object(&w);
-    put_accepted(&w, r, accepted);
+    put_accepted(&w, r->wishes);
+    json_key(&w, STR("_meta"));
+    json_begin_object(&w);
     put_subscription(&w, r);
+    put_refused(&w, r->wishes);
+    json_end_object(&w);
     json_end_object(&w);
     json_end_object(&w);
     if (json_writer_finish(&w, NULL) >= 0)
         mcp_send(r, buf_str(&text));
+}
+
+static int watch_all(struct mcp_request *r, struct err *e)
+{
+    struct mcp_wishes *w = r->wishes;
+
+    for (size_t i = 0; i < w->n; i++)
+        if (w->all[i].granted && mcp_watch_add(r->session, r, w->all[i].uri, 0, e) < 0)
+            return -(int)ERR_QUOTA;
+    if (w->lists && mcp_watch_add(r->session, r, (struct str){ NULL, 0 }, w->lists, NULL) < 0)
+        w->lists = 0;
+    return 0;
+}
+
+static void begin(struct mcp_request *r)
+{
+    struct err e;
+
+    r->on_end = r->on_cancel = forget_listener;
+    if (watch_all(r, &e) < 0) {
+        forget_listener(r);
+        mcp_fail(r, RPC_INVALID_PARAMS, "%s", e.msg);
+        return;
+    }
+    r->streams = true;
+    acknowledge(r);
+}
+
+static void ask(struct mcp_request *r, struct str uri)
+{
+    const struct mcp_offer *o = r->session->server->offer;
+
+    if (o->watch)
+        o->watch(r, uri);
+    else
+        mcp_watched(r, false);
+}
+
+static void go_on(struct mcp_request *r)
+{
+    struct mcp_wishes *w = r->wishes;
+    size_t before;
+
+    w->asking = true;
+    do {
+        before = w->at;
+        if (before < w->n)
+            ask(r, w->all[before].uri);
+    } while (w->at != before);
+    w->asking = false;
+    if (w->at == w->n && !mcp_over(r))
+        begin(r);
+}
+
+/* The one that was asked about is known. */
+static void wish_known(struct mcp_request *r)
+{
+    r->wishes->at++;
+    if (!r->wishes->asking)
+        go_on(r);
+}
+
+void mcp_watched(struct mcp_request *r, bool there)
+{
+    if (mcp_over(r))
+        return;
+    if (!r->wishes) {
+        mcp_subscribed(r, there);
+        return;
+    }
+    r->wishes->all[r->wishes->at].granted = there;
+    wish_known(r);
+}
+
+bool mcp_wish_refused(struct mcp_request *r, const struct mcp_verdict *v)
+{
+    struct mcp_verdict *kept;
+
+    if (!r->wishes || mcp_over(r))
+        return false;
+    kept = arena_alloc(&r->arena, sizeof *kept);
+    if (!kept)
+        abort(); /* wishes are few */
+    *kept = *v;
+    r->wishes->all[r->wishes->at].refused = kept;
+    wish_known(r);
+    return true;
+}
+
+/* False: it was failed. */
+static bool read_wishes(struct mcp_request *r, const struct json *uris)
+{
+    size_t n = uris ? uris->list.n : 0;
+    struct mcp_wishes *w = arena_alloc(&r->arena, sizeof *w + n * sizeof w->all[0]);
+
+    if (!w)
+        abort(); /* there are MCP_WATCHES_MAX at most */
+    *w = (struct mcp_wishes){ .n = n };
+    for (size_t i = 0; i < n; i++) {
+        const struct json *v = &json_first(uris)[i];
+
+        if (v->type != JSON_STR || v->s.n >= MCP_URI_MAX) {
+            mcp_fail(r, RPC_INVALID_PARAMS, "resourceSubscriptions: must be URIs");
+            return false;
+        }
+        w->all[i] = (struct wish){ .uri = v->s };
+    }
+    r->wishes = w;
+    return true;
 }
 
 void mcp_listen(struct mcp_request *r)
@@ -236,7 +365,6 @@ void mcp_listen(struct mcp_request *r)
     const struct mcp_offer *o = r->session->server->offer;
     const struct json *wishes = mcp_object(r->m->params, "notifications");
     const struct json *uris = wishes ? json_get(wishes, STR("resourceSubscriptions")) : NULL;
-    unsigned accepted = 0;
 
     if (!wishes || (uris && (uris->type != JSON_ARRAY || uris->list.n > MCP_WATCHES_MAX))) {
         mcp_fail(r, RPC_INVALID_PARAMS,
@@ -244,16 +372,10 @@ void mcp_listen(struct mcp_request *r)
                  MCP_WATCHES_MAX);
         return;
     }
-    r->on_end = r->on_cancel = forget_listener;
+    if (!read_wishes(r, uris))
+        return;
     for (unsigned i = 0; i < COUNT_OF(lists); i++)
         if (wants(wishes, lists[i].wish) && (o->lists_change || i == MCP_RESOURCES))
-            accepted |= 1u << i;
-    if (uris && !watch_uris(r, uris)) {
-        forget_listener(r);
-        return;
-    }
-    if (accepted && mcp_watch_add(r->session, r, (struct str){ NULL, 0 }, accepted, NULL) < 0)
-        accepted = 0;
-    r->streams = true;
-    acknowledge(r, accepted);
+            r->wishes->lists |= 1u << i;
+    go_on(r);
 }

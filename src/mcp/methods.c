@@ -98,7 +98,7 @@ void mcp_put_capabilities(struct json_writer *w, const struct mcp_offer *o, enum
     json_begin_object(w);
     put_flag(w, "tools", "listChanged", o->lists_change);
     put_flag(w, "prompts", "listChanged", o->lists_change);
-    put_flag(w, "resources", "subscribe", o->watchable);
+    put_flag(w, "resources", "subscribe", o->watch);
     if (v >= MCP_2025_03_26)
         put_flag(w, "completions", "", false);
     put_flag(w, "logging", "", false);

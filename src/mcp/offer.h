@@ -63,6 +63,13 @@ struct mcp_verdict {
     char audit_id[ID_MAX];   /* under which it is on record, or "" */
 };
 
+/* How far a message is trusted, in the offer's own numbers. */
+struct mcp_trust {
+    bool less; /* than its session: these count; or they do not */
+    unsigned role;
+    uint64_t verbs;
+};
+
 /* Something that a client was not given, for the record. */
 struct mcp_refusal {
     struct str tool; /* or what else it named; empty: nothing */
@@ -85,9 +92,9 @@ struct mcp_offer {
     /* Whether the call of r->tool with r->arguments may be made: mcp_decided() says it, now or
      * later, once. While it is waited for, r->on_cancel is the asker's. NULL: every call. */
     void (*authorize)(struct mcp_request *r);
-    /* Whether who asks now, whom `user` stands for, may still use the session that the same peer
-     * began. NULL: always. */
-    bool (*may_use)(const struct mcp_session *s, const void *user);
+    /* How far who asks now is trusted, whom `user` stands for, in a session that the same peer
+     * began. NULL: as who began it. */
+    struct mcp_trust (*trust)(const struct mcp_session *s, const void *user);
     /* Something is under way in the session, or a stream of it is open; or nothing any more. May be
      * NULL. */
     void (*in_use)(struct mcp_session *s, bool yes);
@@ -97,9 +104,9 @@ struct mcp_offer {
     void (*list)(struct mcp_request *r, struct str cursor);
     /* mcp_read_text() and so on, or mcp_fail_uri(). */
     void (*read)(struct mcp_request *r, struct str uri);
-    /* Whether there is such a thing that may be watched. */
-    bool (*watchable)(struct mcp_session *s, struct str uri);
-    /* Values for an argument: mcp_offer_value() for each. */
+    /* Whether it may be watched: mcp_watched() or mcp_refuse() says it, now or later, once. */
+    void (*watch)(struct mcp_request *r, struct str uri);
+    /* Values for an argument: mcp_offer_value() for each, then mcp_completed(); or mcp_refuse(). */
     void (*complete)(struct mcp_request *r, struct str name, struct str argument, struct str value);
     void (*session_ended)(struct mcp_session *s); /* nobody can ask in it any more; may be NULL */
 };

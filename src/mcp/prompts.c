@@ -115,11 +115,14 @@ void mcp_offer_value(struct mcp_request *r, struct str value)
         r->values.n = before;
 }
 
-static void put_values(struct mcp_request *r)
+void mcp_completed(struct mcp_request *r)
 {
-    struct json_writer *w = mcp_result(r);
     struct str rest = buf_str(&r->values), value;
+    struct json_writer *w;
 
+    if (mcp_over(r))
+        return;
+    w = mcp_result(r);
     json_key(w, STR("completion"));
     json_begin_object(w);
     json_key(w, STR("values"));
@@ -153,6 +156,6 @@ void mcp_complete(struct mcp_request *r)
     }
     if (o->complete)
         o->complete(r, about, name, mcp_text(argument, "value"));
-    if (!mcp_over(r))
-        put_values(r);
+    else
+        mcp_completed(r);
 }

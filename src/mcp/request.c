@@ -80,6 +80,7 @@ static struct mcp_request *request_new(struct mcp_session *s, struct mcp_out *o,
     r->frame = rpc_frame_ref(f);
     r->m = m;
     r->out = o;
+    r->trust = o->trust;
     r->can = s->can;
     r->level = s->level;
     r->meta = mcp_object(m->params, "_meta");

@@ -16,6 +16,7 @@ enum { MCP_INPUTS_MAX = 8, MCP_STATE_MAX = 1 << 10 };
 
 struct mcp_method;
 struct mcp_task;
+struct mcp_wishes;
 
 struct mcp_input {
     const char *key;    /* static */
@@ -34,7 +35,8 @@ struct mcp_request {
     const struct mcp_method *method;
     struct arena arena;
     enum mcp_version version; /* that it is asked under */
-    unsigned can;             /* what the client can do */
+    struct mcp_trust trust;
+    unsigned can; /* what the client can do */
     enum mcp_level level;
     const struct json *meta;  /* params._meta; NULL */
     const struct json *token; /* of its progress; NULL: nobody wants to know */
@@ -45,7 +47,8 @@ struct mcp_request {
     const struct mcp_tool *tool;
     const struct json *arguments;
     struct loop_timer long_after;
-    struct mcp_task *task; /* that it has become; NULL: none */
+    struct mcp_task *task;     /* that it has become; NULL: none */
+    struct mcp_wishes *wishes; /* of one that listens: what is asked about; NULL: nothing */
     struct mcp_input inputs[MCP_INPUTS_MAX];
     size_t n_inputs;
     const struct json *responses; /* of inputs that the client sent with it */
@@ -86,7 +89,7 @@ void mcp_fail_with(struct mcp_request *r, int code, const char *message, mcp_wri
 
 /* The offer's word on a call that it was asked about. */
 void mcp_decided(struct mcp_request *r, const struct mcp_verdict *v);
-/* A no to what is no call of a tool. */
+/* A no to what is no call of a tool; of one that listens, to the resource that it is about. */
 void mcp_refuse(struct mcp_request *r, const struct mcp_verdict *v);
 
 /* --- of a tool --- */
@@ -129,5 +132,8 @@ void mcp_read_bytes(struct mcp_request *r, struct str uri, const char *type, str
 void mcp_fail_uri(struct mcp_request *r, struct str uri, const char *why);
 void mcp_prompt_text(struct mcp_request *r, const char *description, struct str text);
 void mcp_offer_value(struct mcp_request *r, struct str value);
+void mcp_completed(struct mcp_request *r);
+/* The resource that the offer was asked about may be watched, if it is there. */
+void mcp_watched(struct mcp_request *r, bool there);
 
 #endif

@@ -156,11 +156,21 @@ void mcp_resources_subscribe(struct mcp_request *r)
 {
     const struct mcp_offer *o = r->session->server->offer;
     struct str uri;
-    struct err e;
 
     if (read_uri(r, &uri) < 0)
         return;
-    if (!o->watchable || !o->watchable(r->session, uri)) {
+    if (o->watch)
+        o->watch(r, uri);
+    else
+        mcp_subscribed(r, false);
+}
+
+void mcp_subscribed(struct mcp_request *r, bool there)
+{
+    struct str uri = mcp_param_str(r, "uri");
+    struct err e;
+
+    if (!there) {
         mcp_fail_uri(r, uri, "there is nothing to watch there");
         return;
     }

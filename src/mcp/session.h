@@ -58,7 +58,8 @@ struct mcp_out_ops {
 };
 struct mcp_out {
     const struct mcp_out_ops *ops;
-    struct list requests; /* struct mcp_request: that it hears of */
+    struct mcp_trust trust; /* of what came with it */
+    struct list requests;   /* struct mcp_request: that it hears of */
 };
 void mcp_out_drained(struct mcp_out *o);
 /* Nobody hears any more; with `cancel`, nobody wants it any more either. */

@@ -109,16 +109,19 @@ static const char *verdict_word(enum mcp_verdict_kind kind)
     return "deny";
 }
 
-static void write_verdict(struct json_writer *w, const void *what)
+void mcp_put_verdict(struct json_writer *w, const struct mcp_verdict *v)
 {
-    const struct mcp_verdict *v = what;
-
-    json_begin_object(w);
     mcp_put(w, "kind", verdict_word(v->kind));
     if (v->request_id[0])
         mcp_put(w, "request_id", v->request_id);
     if (v->audit_id[0])
         mcp_put(w, "audit_id", v->audit_id);
+}
+
+static void write_verdict(struct json_writer *w, const void *what)
+{
+    json_begin_object(w);
+    mcp_put_verdict(w, what);
     json_end_object(w);
 }
 
@@ -165,6 +168,8 @@ static void begin_call(struct mcp_request *r)
 
 void mcp_refuse(struct mcp_request *r, const struct mcp_verdict *v)
 {
+    if (mcp_wish_refused(r, v))
+        return;
     r->judged |= v->audit_id[0] != 0;
     mcp_fail_with(r, v->kind, v->reason, write_verdict, v);
 }

@@ -39,8 +39,10 @@ static struct str header(const struct http_exchange *x, const char *name)
 /* --- refusals --- */
 
 #define NO_SESSION "there is no such session; begin with initialize"
-#define LESS       "this session was begun with more trust than you have now; begin another"
-#define TOO_LARGE  "the message is too large"
+#define LESS                                                                                       \
+    "this session was begun with more trust than you have now, which is good for requests alone; " \
+    "begin another"
+#define TOO_LARGE "the message is too large"
 
 static void put_on_record(const struct mcp_web *w, void *user, int code, const char *reason)
 {
@@ -49,12 +51,11 @@ static void put_on_record(const struct mcp_web *w, void *user, int code, const c
     mcp_refused(w->server, user, &x);
 }
 
-/* Who has less by now than who began it does not use what that may. */
-static bool may_use(const struct web_session *k, const void *user)
+static struct mcp_trust trust_in(const struct web_session *k, const void *user)
 {
     const struct mcp_offer *o = k->web->server->offer;
 
-    return !o->may_use || o->may_use(k->session, user);
+    return o->trust ? o->trust(k->session, user) : (struct mcp_trust){ 0 };
 }
 
 static void respond_text(struct http_exchange *x, int status, struct str text)
@@ -247,6 +248,8 @@ static void take_old(struct post *p, struct http_exchange *x, struct rpc_frame *
 {
     struct str version = header(x, "MCP-Protocol-Version");
     struct web_session *k = web_session_of(p->web, x, p->peer);
+    struct mcp_trust trust = k ? trust_in(k, p->who.user) : (struct mcp_trust){ 0 };
+    bool less = trust.less && f->requests < f->n; /* the others are judged by nobody */
 
     if (is_initialize(f) && !k) {
         take_initialize(p, x, f);
@@ -254,13 +257,13 @@ static void take_old(struct post *p, struct http_exchange *x, struct rpc_frame *
     }
     if (!k)
         put_on_record(p->web, p->who.user, WEB_NO_SESSION, NO_SESSION);
-    else if (!may_use(k, p->who.user))
+    else if (less)
         put_on_record(p->web, p->who.user, WEB_BAD_SESSION, LESS);
     if (!header(x, "Mcp-Session-Id").p)
         refuse_message(x, 400, WEB_BAD_SESSION, f, "Mcp-Session-Id: begin with initialize");
     else if (!k)
         refuse_message(x, 404, WEB_NO_SESSION, f, NO_SESSION);
-    else if (!may_use(k, p->who.user))
+    else if (less)
         refuse_message(x, 403, WEB_BAD_SESSION, f, LESS);
     else if (is_initialize(f))
         refuse_message(x, 400, RPC_INVALID_REQUEST, f, "this session is initialized");
@@ -271,7 +274,10 @@ static void take_old(struct post *p, struct http_exchange *x, struct rpc_frame *
     else {
         web_session_touch(k);
         if (f->requests) {
-            run(web_stream_new(p->web, k->session, k, x), f);
+            struct web_stream *t = web_stream_new(p->web, k->session, k, x);
+
+            t->out.trust = trust;
+            run(t, f);
         } else {
             respond_text(x, 202, STR(""));
             for (size_t i = 0; i < f->n && !k->session->ended; i++)
@@ -429,7 +435,7 @@ static void serve_session(struct mcp_web *w, struct http_exchange *x, const stru
     else if (!k) {
         put_on_record(w, who->user, WEB_NO_SESSION, NO_SESSION);
         web_refuse(x, 404, WEB_NO_SESSION, STR(""), NO_SESSION);
-    } else if (!may_use(k, who->user)) {
+    } else if (trust_in(k, who->user).less) {
         put_on_record(w, who->user, WEB_BAD_SESSION, LESS);
         web_refuse(x, 403, WEB_BAD_SESSION, STR(""), LESS);
     } else if (method == H1_GET)

@@ -12,4 +12,9 @@ enum role {
 
 extern const char *const role_names[ROLE_COUNT_ + 1];
 
+static inline enum role role_least(enum role a, enum role b)
+{
+    return a < b ? a : b;
+}
+
 #endif

@@ -333,15 +333,17 @@ static void decided(struct held *h, void *user, int r, const struct err *e)
         op_finish(op, r, e);
 }
 
-static void put_on_record(struct trust *t, const struct approval_op *op)
+static void put_on_record(struct trust *t, struct approval_op *op)
 {
     const struct trust_refusal x = { .type = "approval.refused",
                                      .owner = op->master.owner,
                                      .actor = &op->master.actor,
                                      .tool = str_from(op->id),
-                                     .reason = op->err_.msg };
+                                     .reason = op->err_.msg,
+                                     .audit = op->audit_id };
 
-    trust_refused(t, &x);
+    if (id_make("aud_", op->audit_id, NULL) >= 0)
+        trust_refused(t, &x);
 }
 
 static void decide(struct trust *t, struct approval_op *op, enum approval_state to)
@@ -351,6 +353,7 @@ static void decide(struct trust *t, struct approval_op *op, enum approval_state 
     struct move *m;
 
     op->trust_ = t;
+    op->audit_id[0] = 0;
     op->grant_ = (struct grant_record){ 0 };
     list_append(&t->held_ops, &op->link_);
     op->r_ = check_decision(t, op, to == APPROVAL_APPROVED, &h, &op->err_);

@@ -38,6 +38,8 @@ struct approval_op {
     int64_t grant_ns;
     uint32_t grant_uses;
     void (*done)(struct approval_op *op, int r, const struct err *e);
+    /* out */
+    char audit_id[ID_MAX]; /* of a refusal, under which it is on record; else "" */
     /* private */
     struct trust *trust_;
     struct grant_record grant_;

@@ -22,7 +22,7 @@ static void make_case(const struct trust_op *op, struct trust_case *c)
                               .tool = q->tool,
                               .args = q->args,
                               .sandbox = q->sandbox,
-                              .role = q->peer->record.role,
+                              .role = role_least(q->role, q->peer->record.role),
                               .client = q->peer->record.client,
                               .now_ns = clock_mono() };
     if (!rule)
@@ -128,20 +128,45 @@ static void log_verdict(const struct trust_op *op)
         LOG_S("reason", v->reason));
 }
 
+/* What would wait for a master, and cannot, is refused like anything else. False: it is not known
+ * why. */
+static bool refuse_to_hold(struct trust_op *op)
+{
+    struct verdict *v = &op->verdict;
+    bool full = op->r_ == -(int)ERR_QUOTA || op->r_ == -(int)ERR_BUSY;
+
+    if (!full && op->r_ != -(int)ERR_TOO_BIG)
+        return false;
+    v->kind = v->would = full ? VERDICT_RATE_LIMIT : VERDICT_DENY;
+    snprintf(v->reason, sizeof v->reason, "%s", op->err_.msg);
+    op->r_ = 0;
+    return true;
+}
+
+/* True if that is under way. */
+static bool keep_held(struct trust_op *op, const struct trust_decision *d)
+{
+    struct held *h = NULL;
+
+    op->r_ = hold(op, d, &h, &op->err_);
+    if (op->r_ < 0)
+        return false;
+    memcpy(op->verdict.request_id, h->record.id, sizeof op->verdict.request_id);
+    record(op, h, true);
+    return true;
+}
+
 /* Puts on disk what has to be there before it is told. True if something is under way. */
 static bool keep(struct trust_op *op, const struct trust_decision *d)
 {
     struct verdict *v = &op->verdict;
     struct grant *g = d->used_grant ? grant_find(op->trust_, &op->ask) : NULL;
-    struct held *h = NULL;
 
     if (v->kind == VERDICT_REQUIRE_APPROVAL) {
-        op->r_ = hold(op, d, &h, &op->err_);
-        if (op->r_ < 0)
+        if (keep_held(op, d))
+            return true;
+        if (!refuse_to_hold(op))
             return false;
-        memcpy(v->request_id, h->record.id, sizeof v->request_id);
-        record(op, h, true);
-        return true;
     }
     if (g && v->kind == VERDICT_ALLOW) {
         begin_write(op, "trust.grant_used");

@@ -56,6 +56,7 @@ struct trust_question {
      * (then its arguments say so). */
     const struct trust_capabilities *sandbox;
     struct peer *peer;
+    enum role role;       /* of who asks now; the peer's counts where that is less */
     struct str request;   /* of HTTP: "POST /v1/…"; empty: it is the tool that is called */
     const char *not_held; /* why a master could not be shown all of it; NULL: that is possible */
 };

@@ -134,6 +134,52 @@ class Web:
         return answer.json["result"]
 
 
+class Http:
+    """A session on HTTP with the calls that Lines has."""
+
+    def __init__(self, d):
+        self.web = Web(d)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.web.session:
+            self.web.d.api.request("DELETE", "/mcp", None, self.web.headers())
+
+    def begin(self):
+        return self.web.begin()
+
+    def ask(self, method, **params):
+        return self.web.ask(method, **params).json
+
+    def tool(self, name, **arguments):
+        return self.ask("tools/call", name=name, arguments=arguments)["result"]["structuredContent"]
+
+
+class Stateless:
+    """A client of the newest revision on HTTP: every request stands alone."""
+
+    def __init__(self, d, holder=None):
+        self.web, self.holder = Web(d), holder
+
+    def ask(self, method, meta=(), **params):
+        headers = {"MCP_Protocol_Version": NEW, "Mcp_Method": method}
+        if "name" in params or "uri" in params:
+            headers["Mcp_Name"] = params.get("name") or params["uri"]
+        params["_meta"] = {**META, **dict(meta)}
+        if not self.holder:
+            return self.web.ask(method, headers, **params).json
+        return self.holder.request("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params},
+                                   Accept="application/json, text/event-stream", Content_Type="application/json", **headers).expect(200).json
+
+    def tool(self, name, **arguments):
+        return self.ask("tools/call", name=name, arguments=arguments)["result"]["structuredContent"]
+
+
+TRANSPORTS = (Lines, lambda c, d: Http(d))
+
+
 def events(data):
     """Of an event stream: (id, message) each; the message of one without data is None."""
     found = []

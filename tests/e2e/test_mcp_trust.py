@@ -16,7 +16,8 @@ from egress_kit import make_certificates
 from egress_servers import EVIL, GOOD, Servers
 from egress_world import RESOLVER, World
 from harness import Skip, check, equal, main, test, wait_for
-from mcp import ACCEPT, META, NEW, VERSION, Lines, Web
+from mcp import ACCEPT, TRANSPORTS, VERSION, Http, Lines, Stateless, Web
+from peer import Peer
 from tcp import serving
 
 ONCE = {"only": "root", "because": "the daemon is the same for everybody"}
@@ -37,52 +38,6 @@ def peers(d):
 
 def gone(d, box):
     wait_for(lambda: d.get(box)["state"] == "destroyed", f"{box} is gone")
-
-
-class Http:
-    """A session on HTTP with the calls that Lines has."""
-
-    def __init__(self, d):
-        self.web = Web(d)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.web.session:
-            self.web.d.api.request("DELETE", "/mcp", None, self.web.headers())
-
-    def begin(self):
-        return self.web.begin()
-
-    def ask(self, method, **params):
-        return self.web.ask(method, **params).json
-
-    def tool(self, name, **arguments):
-        return self.ask("tools/call", name=name, arguments=arguments)["result"]["structuredContent"]
-
-
-class Stateless:
-    """A client of the newest revision on HTTP: every request stands alone."""
-
-    def __init__(self, d, holder=None):
-        self.web, self.holder = Web(d), holder
-
-    def ask(self, method, meta=(), **params):
-        headers = {"MCP_Protocol_Version": NEW, "Mcp_Method": method}
-        if "name" in params or "uri" in params:
-            headers["Mcp_Name"] = params.get("name") or params["uri"]
-        params["_meta"] = {**META, **dict(meta)}
-        if not self.holder:
-            return self.web.ask(method, headers, **params).json
-        return self.holder.request("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params},
-                                   Accept="application/json, text/event-stream", Content_Type="application/json", **headers).expect(200).json
-
-    def tool(self, name, **arguments):
-        return self.ask("tools/call", name=name, arguments=arguments)["result"]["structuredContent"]
-
-
-TRANSPORTS = (Lines, lambda c, d: Http(d))
 
 
 def held(m, name="sandbox_create", **arguments):
@@ -476,9 +431,9 @@ def resources_are_judged_by_what_is_opened(c):
         for path in ("/etc/hostname", "/tmp/..%2fetc%2fhostname", "/%65tc/hostname"):
             equal(read(path)["error"]["data"]["kind"], "deny", path)
         equal(m.ask("resources/list")["error"]["data"]["kind"], "deny", "what sandbox_list would show")
-        equal(m.ask("completion/complete", **completion)["result"]["completion"]["values"], [], "what may not be listed")
+        equal(m.ask("completion/complete", **completion)["error"]["data"]["kind"], "deny", "what may not be listed")
         for rest in ("", "/events", "/logs"):
-            check("error" in m.ask("resources/subscribe", uri=f"sandbox://{box}{rest}"), f"what may not be read: {rest}")
+            equal(m.ask("resources/subscribe", uri=f"sandbox://{box}{rest}")["error"]["data"]["kind"], "deny", f"what may not be read: {rest}")
 
 
 @test(**ONCE)
@@ -494,12 +449,38 @@ def a_gateway_lowers_each_request(c):
         create = {"method": "tools/call", "params": {"name": "sandbox_create", "arguments": {}}}
         for level in ("journeyman", "master"):
             check("structuredContent" in ask(level, session, **create).expect(200).json["result"], f"as {level}")
+        look = {"method": "tools/call", "params": {"name": "sandbox_list", "arguments": {}}}
         for level in ("apprentice", "nonsense"):
-            check("more trust" in ask(level, session, **create).expect(403).json["error"]["message"], f"as {level}")
+            error = ask(level, session, **create).expect(200).json["error"]
+            equal([error["code"], error["data"]["kind"]], [-32000, "deny"], f"as {level}: {error}")
+            equal(len(ask(level, session, **look).expect(200).json["result"]["structuredContent"]["sandboxes"]), 2, f"what {level} may see")
+        # What is no request cannot be judged.
+        more = {"Mcp_Session_Id": session, "X_Trust_Level": "apprentice"}
+        said = gateway.request("POST", "/mcp", {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}, **ACCEPT, **more)
+        check("more trust" in said.expect(403).json["error"]["message"], f"a notification: {said}")
         for method in ("GET", "DELETE"):
-            gateway.request(method, "/mcp", **ACCEPT, Mcp_Session_Id=session, X_Trust_Level="apprentice").expect(403)
-        wait_for(lambda: len([e for e in refusals(d) if "more trust" in e["reason"]]) == 4, "on record")
-        equal(len(d.api.get("/v1/sandboxes").json["sandboxes"]), 2, "what was made")
+            gateway.request(method, "/mcp", **ACCEPT, **more).expect(403)
+        wait_for(lambda: len([e for e in refusals(d) if "more trust" in e["reason"]]) == 3, "on record")
+        check("structuredContent" in ask("journeyman", session, **create).expect(200).json["result"], "the next request's")
+        equal(len(d.api.get("/v1/sandboxes").json["sandboxes"]), 3, "what was made")
+
+
+@test(**ONCE)
+def who_lowers_itself_is_judged_by_that(c):
+    with Daemon(c) as d, Http(d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+        write = {"name": "sandbox_write", "arguments": {"sandbox_id": box, "path": "/tmp/x", "content": "x"}}
+        error = m.web.ask("tools/call", {"X_Trust_Level": "master"}, **write).expect(200).json["error"]  # of no gateway: an apprentice
+        check(error["data"]["kind"] == "deny" and "apprentice" in error["message"], f"{error}")
+        wait_for(lambda: error["data"]["audit_id"] in [e["detail"].get("audit") for e in refusals(d)], "on record")
+        equal(m.web.ask("tools/call", **write).json["result"]["structuredContent"]["bytes"], 1, "as itself")
+        peer = Peer(d.api)
+        head = {"Sandboxer-Peer": peer.token, "X-Trust-Level": "master"}
+        said = d.api.request("POST", "/v1/sandboxes", {}, head).expect(403).json
+        equal([said["kind"], said["rule"]], ["deny", "tools.sandbox_create.role"], f"over REST: {said}")
+        d.api.request("GET", "/v1/sandboxes", None, head).expect(200)
+        peer.create()
 
 
 @test(**ONCE)

@@ -9,6 +9,7 @@ import contextlib
 from client import Client
 from daemon import PROFILE, PROFILES, Daemon
 from harness import check, equal, main, test, wait_for
+from peer import Peer, decide, master_token
 from tcp import Tcp, serving
 
 HELD = """\
@@ -20,42 +21,12 @@ tools:
 """
 
 
-class Peer:
-    """A session of a client, and the interface as it has it."""
-
-    def __init__(self, api, client="test"):
-        self.api = api
-        made = api.post("/v1/peers", {"client": client}).expect(201).json
-        self.id, self.token, self.role = made["id"], made["token"], made["role"]
-
-    def request(self, method, path, body=None):
-        return self.api.request(method, path, body, {"Sandboxer-Peer": self.token})
-
-    def create(self, **request):
-        return self.request("POST", "/v1/sandboxes", request).expect(201).json["sandbox_id"]
-
-    def held(self):
-        """A call that waits: its id."""
-        answer = self.request("GET", "/v1/sandboxes").expect(403, code="denied").json
-        equal((answer["kind"], answer["rpc_code"]), ("require_approval", -32002), "the verdict")
-        check(answer["audit_id"].startswith("aud_"), f"no audit id: {answer}")
-        return answer["request_id"]
-
-
 @contextlib.contextmanager
 def holding(c, expiry="1h", more=""):
     """A daemon under a policy that holds calls."""
     bundle = c.write("bundle.yaml", HELD.format(expiry=expiry))
     with Daemon(c, config=f"trust: {{bundle: '{bundle}'{more}}}") as d:
         yield d, Client(d)
-
-
-def master_token(d):
-    return d.api.post("/v1/tokens", {"name": "m", "verbs": ["read"], "role": "master"}).expect(201).json["token"]
-
-
-def decide(d, request, how, token=None, **body):
-    return d.api.post(f"/v1/approvals/{request}/{how}", body, {"Sandboxer-Master": token} if token else {})
 
 
 @test
@@ -416,7 +387,8 @@ def what_cannot_be_shown_to_a_master_is_not_held(c):
     with Daemon(c, config=f"trust: {{bundle: '{bundle}'}}") as d:
         peer = Peer(d.api)
         box = peer.create()
-        answer = peer.request("PUT", f"/v1/sandboxes/{box}/files?path=/tmp/big", b"x" * (600 << 10)).expect(413, code="too_big")
+        answer = peer.request("PUT", f"/v1/sandboxes/{box}/files?path=/tmp/big", b"x" * (600 << 10)).expect(403, code="denied")
+        equal(answer.json["kind"], "deny", "the verdict")
         check("grant" in answer.json["detail"], f"what to do: {answer.json}")
         equal(d.api.get("/v1/approvals").expect(200).json["approvals"], [], "held calls")
 

@@ -78,10 +78,9 @@ static void read_resource(struct mcp_request *r, struct str uri)
         mcp_fail_uri(r, uri, "Resource not found");
 }
 
-static bool watchable(struct mcp_session *s, struct str uri)
+static void watch(struct mcp_request *r, struct str uri)
 {
-    (void)s;
-    return str_starts(uri, STR("test://"));
+    mcp_watched(r, str_starts(uri, STR("test://")));
 }
 
 /* --- answers --- */
@@ -188,7 +187,7 @@ int main(void)
         .lists_change = true,
         .list = list,
         .read = read_resource,
-        .watchable = watchable,
+        .watch = watch,
     };
     const struct http_config config = { .on_request = on_request };
     struct http_server *server;

@@ -58,10 +58,14 @@ static void hold(struct mcp_request *r, const struct json *v)
     mcp_log(r, MCP_ERROR, "l", STR("text"));
 }
 
-static bool watchable(struct mcp_session *s, struct str uri)
+static void watch(struct mcp_request *r, struct str uri)
 {
-    (void)s;
-    return uri.n % 2;
+    static const struct mcp_verdict no = { .kind = MCP_DENY, .reason = "no", .audit_id = "aud_1" };
+
+    if (uri.n % 3)
+        mcp_watched(r, uri.n % 2);
+    else
+        mcp_refuse(r, &no);
 }
 
 static void nothing(void *user)
@@ -80,7 +84,7 @@ static const struct mcp_offer offer = { .name = "n",
                                         .tools = tools,
                                         .n_tools = COUNT_OF(tools),
                                         .lists_change = true,
-                                        .watchable = watchable };
+                                        .watch = watch };
 static const struct mcp_out_ops ops = { .send = hear, .answer = hear_answer };
 
 static void take(struct mcp_session *s, struct mcp_out *o, struct str line)

@@ -441,11 +441,60 @@ TEST(changes_are_told_to_those_who_listen)
     CHECK_STR(world_heard(), "");
 }
 
+TEST(what_is_refused_is_not_listened_to_and_says_why)
+{
+    struct str said;
+
+    world_open();
+    said = world_say(NEW("5", "subscriptions/listen", "{}",
+                         ",\"notifications\":{\"resourceSubscriptions\":["
+                         "\"test://secret\",\"test://b\",\"test://a\"]}"));
+    HAS(said, "\"notifications\":{\"resourceSubscriptions\":[\"test://a\"]}");
+    HAS(said, "\"sandboxer/refused\":[{\"uri\":\"test://secret\",\"kind\":\"deny\","
+              "\"audit_id\":\"aud_2\",\"message\":\"not you\"}]");
+    mcp_resource_changed(&world_server, STR("test://secret"));
+    CHECK_STR(world_heard(), "");
+    mcp_resource_changed(&world_server, STR("test://a"));
+    HAS(world_heard(), "\"uri\":\"test://a\"");
+}
+
+TEST(whose_listening_is_decided_later_hears_nothing_before)
+{
+    world_open();
+    CHECK_STR(world_say(NEW("5", "subscriptions/listen", "{}",
+                            ",\"notifications\":{\"resourceSubscriptions\":["
+                            "\"test://a\",\"test://slow\"]}")),
+              "");
+    mcp_resource_changed(&world_server, STR("test://a"));
+    CHECK_STR(world_heard(), "");
+    world_watch(true);
+    HAS(world_heard(), "[\"test://a\",\"test://slow\"]");
+    mcp_resource_changed(&world_server, STR("test://a"));
+    HAS(world_heard(), "\"uri\":\"test://a\"");
+    mcp_server_done(&world_server);
+}
+
+TEST(who_leaves_while_it_is_decided_listens_to_nothing)
+{
+    world_open();
+    world_say(NEW("5", "subscriptions/listen", "{}",
+                  ",\"notifications\":{\"resourceSubscriptions\":["
+                  "\"test://a\",\"test://slow\"]}"));
+    world_say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
+              "cancelled\",\"params\":{\"requestId\":5}}");
+    CHECK(!world_asked);
+    mcp_resource_changed(&world_server, STR("test://a"));
+    CHECK_STR(world_heard(), "");
+    mcp_server_done(&world_server);
+}
+
 TEST(a_session_watches_what_can_be_watched)
 {
     world_open();
     world_say(INIT("2025-11-25"));
     HAS(world_say(OLD("1", "resources/subscribe", "{\"uri\":\"test://b\"}")), "-32002");
+    HAS(world_say(OLD("1", "resources/subscribe", "{\"uri\":\"test://secret\"}")),
+        "\"data\":{\"kind\":\"deny\",\"audit_id\":\"aud_2\"}");
     HAS(world_say(OLD("1", "resources/subscribe", "{\"uri\":\"test://a\"}")), "\"result\":{}");
     mcp_resource_changed(&world_server, STR("test://a"));
     HAS(world_heard(), "notifications/resources/updated");

@@ -143,10 +143,27 @@ static void refused(void *user, const struct mcp_refusal *x)
              x->reason);
 }
 
-static bool watchable(struct mcp_session *s, struct str uri)
+static void watch(struct mcp_request *r, struct str uri)
 {
-    (void)s;
-    return str_eq(uri, STR("test://a"));
+    const struct mcp_verdict no = { .kind = MCP_DENY, .reason = "not you", .audit_id = "aud_2" };
+
+    if (str_eq(uri, STR("test://secret"))) {
+        mcp_refuse(r, &no);
+    } else if (str_eq(uri, STR("test://slow"))) {
+        world_asked = mcp_request_ref(r);
+        r->on_cancel = stop_asking;
+    } else {
+        mcp_watched(r, str_eq(uri, STR("test://a")));
+    }
+}
+
+void world_watch(bool there)
+{
+    struct mcp_request *r = world_asked;
+
+    world_asked = NULL;
+    mcp_watched(r, there);
+    mcp_request_unref(r);
 }
 
 static void ended(struct mcp_session *s)
@@ -174,7 +191,7 @@ static const struct mcp_offer offer = {
     .meet = meet,
     .in_use = in_use,
     .refused = refused,
-    .watchable = watchable,
+    .watch = watch,
     .session_ended = ended,
 };
 

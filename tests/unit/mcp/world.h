@@ -19,6 +19,8 @@ extern char world_refusal[256]; /* the last on record */
 
 void world_open(void);
 void world_decide(enum mcp_verdict_kind kind); /* of world_asked */
+/* The same of a resource: test://slow. */
+void world_watch(bool there);
 /* Says it, lets the loop turn, and is what was heard since: a line each. */
 struct str world_say(const char *text);
 struct str world_heard(void);

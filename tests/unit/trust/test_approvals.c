@@ -231,19 +231,9 @@ TEST(nobody_waits_for_ever)
     world_close();
 }
 
-static int failed;
-
-static void on_verdict(struct trust_op *op, int r, const struct err *why)
-{
-    (void)op;
-    CHECK(r < 0);
-    e = *why;
-    failed = r;
-}
-
 TEST(few_wait_at_once)
 {
-    struct trust_op op = { .done = on_verdict };
+    struct verdict v;
     struct peer *p;
 
     write_bundle(BUNDLE("1h"));
@@ -251,10 +241,27 @@ TEST(few_wait_at_once)
     p = new_peer();
     held_call(p);
     held_call(p);
-    op.ask = (struct trust_question){ .tool = STR("sandbox_exec"), .args = tree(EXEC), .peer = p };
-    trust_ask(world.trust, &op);
-    WAIT_FOR(failed);
-    CHECK_INT(failed, -ERR_QUOTA);
+    v = ask(p, "sandbox_exec", EXEC, &networked);
+    CHECK_INT(v.kind, VERDICT_RATE_LIMIT);
+    CHECK(!v.request_id[0]);
+    CHECK(strstr(v.reason, "wait for a master already"));
+    wait_events("trust.rate_limited", 1);
+    peer_unref(p);
+    world_close();
+}
+
+TEST(who_asks_now_may_be_less_than_the_peer_and_not_more)
+{
+    struct peer *p;
+
+    write_bundle("version: 1\ntools:\n  low: {tier: 2, effect: none}\n"
+                 "  high: {tier: 2, effect: none, role: master}\n");
+    world_open();
+    p = new_peer();
+    CHECK_INT(p->record.role, ROLE_JOURNEYMAN);
+    CHECK_INT(ask_as(p, ROLE_JOURNEYMAN, "low", "{}", NULL).kind, VERDICT_ALLOW);
+    CHECK_INT(ask_as(p, ROLE_APPRENTICE, "low", "{}", NULL).kind, VERDICT_DENY);
+    CHECK_INT(ask_as(p, ROLE_MASTER, "high", "{}", NULL).kind, VERDICT_DENY);
     peer_unref(p);
     world_close();
 }

@@ -90,10 +90,17 @@ static void on_verdict(struct trust_op *op, int r, const struct err *why)
 struct verdict ask(struct peer *p, const char *tool, const char *args,
                    const struct trust_capabilities *sandbox)
 {
+    return ask_as(p, p->record.role, tool, args, sandbox);
+}
+
+struct verdict ask_as(struct peer *p, enum role role, const char *tool, const char *args,
+                      const struct trust_capabilities *sandbox)
+{
     struct trust_op op = { .ask = { .tool = str_from(tool),
                                     .args = args ? tree(args) : NULL,
                                     .sandbox = sandbox,
-                                    .peer = p },
+                                    .peer = p,
+                                    .role = role },
                            .done = on_verdict };
     int before = asked;
 

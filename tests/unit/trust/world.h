@@ -26,6 +26,9 @@ extern char last_token[PEER_TOKEN_MAX];
 /* Asks, and waits for the verdict. */
 struct verdict ask(struct peer *p, const char *tool, const char *args,
                    const struct trust_capabilities *sandbox);
+/* By one who is trusted otherwise than the peer. */
+struct verdict ask_as(struct peer *p, enum role role, const char *tool, const char *args,
+                      const struct trust_capabilities *sandbox);
 /* A sandbox that the peer made. */
 void create_as(struct peer *p, char ret[static ID_MAX]);
 const struct json *tree(const char *text);
