@@ -25,6 +25,7 @@ const struct verb *const cli_verbs[] = {
     &verb_destroy,
     &verb_recreate,
     &verb_pause,
+    &verb_stop,
     &verb_resume,
     &verb_snapshot,
     &verb_snapshots_list,

@@ -222,6 +222,12 @@ def the_command_line_does_all_of_it(c):
         equal(cli.json("pause", box)["state"], "paused", "state")
         cli.sh(box, "true").expect(125, says="resume it first")
         check(cli.json("resume", box)["state"] in ("ready", "active"), "state")
+        cli("exec", "-d", box, "--", "sleep", "777").expect(0)
+        for _ in range(2):
+            equal(cli.json("stop", box)["state"], "paused", "state")
+        check(cli.json("resume", box)["state"] in ("ready", "active"), "state")
+        equal(cli.sh(box, "cat /root/data; pgrep -x sleep").text, "data", "its files, and no process")
+        cli("stop", "sbx_none").expect(3)
         cli("snapshots", "delete", "one").expect(0)
         cli("snapshots", "delete", "one").expect(3)
         cli("restore", "one").expect(3)
@@ -393,7 +399,7 @@ def a_full_disk_loses_nothing(c):
 
 
 POINTS = ("capture.freeze", "capture.taken", "capture.done", "snapshot.record", "snapshot.told", "pause.record",
-          "pause.told", "layers.begin", "layers.taken", "layers.sync", "layers.rename", "layers.renamed", "layers.done")
+          "pause.told", "stop.remove", "layers.begin", "layers.taken", "layers.sync", "layers.rename", "layers.renamed", "layers.done")
 
 
 @test
@@ -408,7 +414,7 @@ def whoever_dies_it_goes_on(c):
     for point in POINTS:
         d.stop()
         d.start(SANDBOXER_DIE_AT=f"{point}:1")
-        verb = "pause" if point.startswith("pause") else "snapshot"
+        verb = {"pause": "pause", "stop": "stop"}.get(point.partition(".")[0], "snapshot")
         try:
             answer = d.api.post(f"/v1/sandboxes/{box}/{verb}")
             check(point.startswith("layers"), f"{point}: nobody died: {answer}")

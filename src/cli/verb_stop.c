@@ -1,0 +1,28 @@
+#include "cli/answer.h"
+#include "cli/verbs.h"
+
+static int run_stop(const struct verb *v, int argc, char **argv)
+{
+    static const struct simple simple = { .method = "POST",
+                                          .before = "/v1/sandboxes/",
+                                          .after = "/stop",
+                                          .kind = &kind_sandbox,
+                                          .doing = "stopping the sandbox" };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_stop = {
+    .name = "stop",
+    .arguments = "ID",
+    .summary = "end what runs in a sandbox, with its files safe",
+    .text = "As pause, and its processes end: it costs nothing but the disk that its files take.\n"
+            "`sandboxer resume` makes it again under the same id with all its files.\n"
+            "\n"
+            "  sandboxer stop sbx_4k7\n",
+    .run = run_stop,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_SANDBOX,
+};
