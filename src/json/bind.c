@@ -538,3 +538,19 @@ int json_bind(const struct json *v, const struct json_field *fields, size_t n, v
 
     return bind_object(&b, &document, v, fields, n, out);
 }
+
+bool json_map_copy(struct json_map *m, struct arena *a)
+{
+    struct json_pair *p = arena_array(a, m->n, sizeof *p);
+
+    if (!p)
+        return false;
+    for (size_t i = 0; i < m->n; i++) {
+        p[i].key = arena_dup(a, str_from(m->p[i].key));
+        p[i].value = arena_dup(a, str_from(m->p[i].value));
+        if (!p[i].key || !p[i].value)
+            return false;
+    }
+    m->p = p;
+    return true;
+}

@@ -93,6 +93,9 @@ int json_bind(const struct json *v, const struct json_field *fields, size_t n, v
  * in seconds where they are whole. */
 void json_unbind(const void *in, const struct json_field *fields, size_t n, struct json_writer *w);
 
+/* Makes a map one of its own, with its texts on the arena. False, and untouched: that is full. */
+bool json_map_copy(struct json_map *m, struct arena *a);
+
 /* Writes a JSON Schema (2020-12) for the table. It never refuses what json_bind() takes, apart from
  * null; what a schema cannot say, such as the bounds of "64M", is left to json_bind(). */
 void json_schema(const struct json_field *fields, size_t n, struct json_writer *w);

@@ -176,22 +176,6 @@ const struct row_shape idempotency_shape =
 
 /* ---- copying */
 
-static bool copy_map(struct json_map *m, struct arena *a)
-{
-    struct json_pair *p = arena_array(a, m->n, sizeof *p);
-
-    if (!p)
-        return false;
-    for (size_t i = 0; i < m->n; i++) {
-        p[i].key = arena_dup(a, str_from(m->p[i].key));
-        p[i].value = arena_dup(a, str_from(m->p[i].value));
-        if (!p[i].key || !p[i].value)
-            return false;
-    }
-    m->p = p;
-    return true;
-}
-
 void *row_copy(const struct row_shape *s, const void *record, struct arena *a)
 {
     char *copy = arena_alloc(a, s->size);
@@ -208,7 +192,7 @@ void *row_copy(const struct row_shape *s, const void *record, struct arena *a)
             text->p = arena_dup(a, *text);
             good = text->p != NULL;
         } else if (s->columns[i].kind == ROW_MAP) {
-            good = copy_map(member, a);
+            good = json_map_copy(member, a);
         }
     }
     return good ? copy : NULL;

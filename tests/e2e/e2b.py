@@ -30,8 +30,8 @@ class Served:
             c.write(f"daemon/profiles/{name}", (BUILD / "profiles" / name).read_bytes())
         self.start()
 
-    def start(self):
-        self.d.start(args=("--listen", f"127.0.0.1:{self.port}"))
+    def start(self, **env):
+        self.d.start(args=("--listen", f"127.0.0.1:{self.port}"), **env)
 
     def __enter__(self):
         self.d.__enter__()

@@ -3,6 +3,7 @@
 """E2B's interface on the wire: who may not, what is malformed, who leaves, and what a restart leaves."""
 
 import base64
+import contextlib
 import gzip
 import hashlib
 import http.client
@@ -500,6 +501,58 @@ def builds(c):
         s.ask("DELETE", "/templates/kept", **mine).expect(204)
         wait_for(lambda: not s.d.api.get("/v1/sandboxes").expect(200).json["sandboxes"], "no sandbox is left")
         equal(s.d.api.get("/v1/snapshots").expect(200).json["snapshots"], [], "no snapshot is left")
+
+
+@test(seconds=90)
+def builds_that_a_death_interrupts(c):
+    with Served(c) as s:
+        mine = {"X_API_KEY": key_of(s)}
+
+        def begin(name, **request):
+            made = s.ask("POST", "/v3/templates", {"name": name}, **mine).expect(202).json
+            place = f"/templates/{made['templateID']}/builds/{made['buildID']}"
+            if request:
+                with contextlib.suppress(http.client.RemoteDisconnected, ConnectionError):  # it may die that soon
+                    s.ask("POST", f"/v2{place}", request, **mine).expect(202)
+            return lambda: s.ask("GET", f"{place}/status", **mine).expect(200).json
+
+        def failed(status, what):
+            now = status()
+            equal(now["status"], "error", f"{what}: {now}")
+            check("the daemon ended" in now["reason"]["message"], f"{what}: {now}")
+
+        def left(templates, what):
+            equal(sorted(t["names"][0] for t in s.ask("GET", "/templates", **mine).expect(200).json if not t["public"]), templates, f"{what}: templates")
+            wait_for(lambda: not s.d.list(), f"{what}: no sandbox is left")
+            wait_for(lambda: len(s.d.api.get("/v1/snapshots").expect(200).json["snapshots"]) == len(templates), f"{what}: no snapshot is left")
+
+        waiting = begin("waits")
+        running = begin("runs", steps=[{"type": "RUN", "args": ["echo begun; sleep 777"]}])
+        wait_for(lambda: "begun" in running()["logs"], "a step runs")
+        s.d.kill()
+        s.start()
+        failed(waiting, "one that waited")
+        failed(running, "one that ran")
+        left([], "in a step")
+        s.d.stop()
+        s.start()
+        failed(running, "after another restart")
+        # At its end: before and after the template is on record, new and again.
+        for point, good in (("build.snapshot", False), ("build.recorded", True), ("build.snapshot", True), ("build.recorded", True)):
+            had = [t["buildID"] for t in s.ask("GET", "/templates", **mine).expect(200).json if not t["public"]]
+            s.d.stop()
+            s.start(SANDBOXER_DIE_AT=f"{point}:1")
+            status = begin("t", steps=[{"type": "RUN", "args": ["echo made > made"]}])
+            s.d.wait()
+            s.start()
+            left(["t"] if good else [], point)
+            if point == "build.snapshot":
+                failed(status, point)
+                equal([t["buildID"] for t in s.ask("GET", "/templates", **mine).expect(200).json if not t["public"]], had, "what there was before")
+            else:
+                equal(status()["status"], "ready", point)
+        box = s.create(mine["X_API_KEY"], templateID="t")
+        equal(box.run("cat", "made")[0], b"made\n", "what was built")
 
 
 @test

@@ -10,9 +10,12 @@
 #include "api/e2b/inside.h"
 #include "api/e2b/template.h"
 #include "base/clock.h"
+#include "base/hook.h"
 
 enum { ARENA_BYTES = 4 << 20, LINE_BYTES = 4096, PIECE_BYTES = 64 << 10 };
 #define BUILD_TTL_NS (3600 * NS_PER_S)
+
+const char *const build_state_names[] = { "waiting", "building", "ready", "error", NULL };
 
 /* --- the list --- */
 
@@ -48,6 +51,17 @@ struct build *build_find(const struct call *c, struct str template, struct str b
             found = b;
     }
     return found;
+}
+
+struct build *build_alloc(void)
+{
+    struct build *b = calloc(1, sizeof *b);
+
+    if (!b)
+        abort();
+    arena_init(&b->arena, ARENA_BYTES);
+    buf_init(&b->line, LINE_BYTES);
+    return b;
 }
 
 static void build_free(struct build *b)
@@ -89,31 +103,23 @@ int build_new(struct call *c, const char *name, struct build **ret, struct err *
 {
     const struct built *again = built_find(c, str_from(name));
     struct build *b;
-    struct json_pair *labels;
     int r;
 
     if (!make_room(c->api))
         return err_set(e, ERR_QUOTA, "%d templates are being built, as many as may be", BUILDS_MAX);
-    b = calloc(1, sizeof *b);
-    if (!b)
-        abort();
-    arena_init(&b->arena, ARENA_BYTES);
-    buf_init(&b->line, LINE_BYTES);
-    labels = arena_array(&b->arena, c->caller.labels.n + 1, sizeof *labels);
+    b = build_alloc();
     r = id_make("bld_", b->id, e);
     if (r >= 0 && again)
         snprintf(b->template, sizeof b->template, "%s", again->id);
     else if (r >= 0)
         r = id_make("tpl_", b->template, e);
-    if (r < 0 || !labels) {
+    b->labels = c->caller.labels;
+    if (r >= 0 && !json_map_copy(&b->labels, &b->arena))
+        r = err_set(e, ERR_TOO_BIG, "the token has too many labels");
+    if (r < 0) {
         build_free(b);
-        return r < 0 ? r : err_set(e, ERR_TOO_BIG, "the token has too many labels");
+        return r;
     }
-    for (size_t i = 0; i < c->caller.labels.n; i++)
-        labels[i] =
-            (struct json_pair){ arena_dup(&b->arena, str_from(c->caller.labels.p[i].key)),
-                                arena_dup(&b->arena, str_from(c->caller.labels.p[i].value)) };
-    b->labels = (struct json_map){ labels, c->caller.labels.n };
     snprintf(b->owner, sizeof b->owner, "%s", c->caller.owner);
     snprintf(b->name, sizeof b->name, "%s", name);
     list_append(&c->api->e2b_builds, &b->link);
@@ -173,6 +179,8 @@ static void finish(struct build *b)
         drop_fd(&b->files[i].fd);
     if (b->closed)
         build_free(b);
+    else
+        builds_keep(c->api, NULL, NULL);
     call_unref(c);
 }
 
@@ -186,12 +194,17 @@ static void name_step(struct build *b)
         snprintf(b->failed, sizeof b->failed, "%u", (unsigned)b->at);
 }
 
-static void fail(struct build *b, const char *why)
+void build_fail(struct build *b, const char *why)
 {
     snprintf(b->reason, sizeof b->reason, "%s", why);
-    name_step(b);
     build_log(b, "error", str_from(why));
     b->state = BUILD_ERROR;
+}
+
+static void fail(struct build *b, const char *why)
+{
+    name_step(b);
+    build_fail(b, why);
     finish(b);
 }
 
@@ -214,9 +227,8 @@ static void drop_snapshot(struct build *b, const struct snapshot *s)
 
 static void give_up(struct build *b, const struct snapshot *s, const char *why)
 {
-    snprintf(b->reason, sizeof b->reason, "%s", why);
     name_step(b);
-    b->state = BUILD_ERROR;
+    build_fail(b, why);
     drop_snapshot(b, s);
 }
 
@@ -228,6 +240,7 @@ static void recorded(void *user, int r, const struct err *e)
     const struct snapshot *s =
         snapshot_find(c->api->control, &c->caller, str_from(r < 0 ? b->taken : b->replaced));
 
+    hook_point("build.recorded");
     if (r >= 0) {
         build_log(b, "info", STR("Build finished"));
         b->state = BUILD_READY;
@@ -260,6 +273,8 @@ static void snapped(struct snapshot_op *op, int r, const struct err *e)
     snprintf(b->taken, sizeof b->taken, "%s", op->snapshot->record.id);
     old = built_find(c, str_from(b->template));
     snprintf(b->replaced, sizeof b->replaced, "%s", old ? old->snapshot : "");
+    builds_keep(c->api, NULL, NULL); /* on disk before the template is */
+    hook_point("build.snapshot");
     new = (struct built){ .id = b->template,
                           .build = b->id,
                           .name = b->name,
@@ -273,11 +288,25 @@ static void snapped(struct snapshot_op *op, int r, const struct err *e)
     built_put(c->api, &new, old ? old->id : NULL, recorded, b);
 }
 
+static void box_kept(void *user, int r, const struct err *e)
+{
+    struct build *b = user;
+
+    if (r < 0) {
+        fail(b, e->msg);
+    } else if (b->closed) {
+        finish(b);
+    } else {
+        b->snapshot = (struct snapshot_op){ .caller = &b->call->caller, .done = snapped };
+        sandbox_snapshot(b->box, &b->snapshot);
+    }
+}
+
+/* Whose snapshot it is must be known to whoever finds it after our end. */
 static void take_snapshot(struct build *b)
 {
     build_log(b, "info", STR("Taking a snapshot"));
-    b->snapshot = (struct snapshot_op){ .caller = &b->call->caller, .done = snapped };
-    sandbox_snapshot(b->box, &b->snapshot);
+    builds_keep(b->call->api, box_kept, b);
 }
 
 /* --- one program --- */
@@ -584,6 +613,7 @@ static void created(struct create_op *op, int r, const struct err *e)
         fail(b, "the sandbox of the build is gone");
         return;
     }
+    snprintf(b->box_id, sizeof b->box_id, "%s", op->record->id);
     if (b->closed)
         finish(b);
     else

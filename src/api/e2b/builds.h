@@ -1,6 +1,6 @@
 /* Building a template: its steps run in a sandbox of their own, one after the other, and a snapshot
- * of that is the template. A build is kept in memory, for a while also when it is over; one that a
- * restart of the daemon interrupts is gone, and so is its sandbox. */
+ * of that is the template. A build is kept in memory, for a while also when it is over, and in the
+ * store what of it must be known after a daemon's end: that interrupts it, and it has failed. */
 #ifndef API_E2B_BUILDS_H
 #define API_E2B_BUILDS_H
 
@@ -18,6 +18,7 @@ enum {
 #define BUILD_FILE_BYTES_MAX ((uint64_t)512 << 20)
 
 enum build_state { BUILD_WAITING, BUILD_BUILDING, BUILD_READY, BUILD_ERROR };
+extern const char *const build_state_names[]; /* as E2B calls them; ended by NULL */
 
 struct build_step {
     const char *type, *hash; /* hash: of what a COPY brings */
@@ -53,7 +54,9 @@ struct build {
     size_t n_files;
     struct build_log logs[BUILD_LOGS_MAX];
     size_t n_logs;
-    char reason[RECORD_REASON_MAX], failed[24]; /* the step: "base", a number, "finalize" */
+    char reason[RECORD_REASON_MAX];
+    char failed[24];     /* the step: "base", a number, "finalize"; "": nobody knows */
+    char box_id[ID_MAX]; /* of its sandbox; "": it had none yet */
 
     /* while it runs */
     struct call *call; /* that asked for it, and was answered; referenced */
@@ -92,5 +95,15 @@ void build_start(struct build *b, struct call *c, const struct build_request *q)
 void builds_close(struct api *a);
 
 void build_log(struct build *b, const char *level, struct str text);
+
+/* --- builds_kept.c --- */
+/* Takes up what an earlier life of the daemon left; blocks. When templates are open. */
+int builds_open(struct api *a, struct err *e);
+/* Puts all of them on disk as they are now; done may be NULL. */
+void builds_keep(struct api *a, built_fn *done, void *user);
+
+/* --- for that one --- */
+struct build *build_alloc(void);
+void build_fail(struct build *b, const char *why); /* nothing of it is under way */
 
 #endif

@@ -121,6 +121,14 @@ const struct built *built_of_snapshot(const struct api *a, const char *snapshot)
     return NULL;
 }
 
+const struct built *built_of_build(const struct api *a, const char *build)
+{
+    for (size_t i = 0; i < count(a); i++)
+        if (strcmp(at(a, i)->build, build) == 0)
+            return at(a, i);
+    return NULL;
+}
+
 const struct built *built_of_sandbox(struct call *c)
 {
     struct create_request q;

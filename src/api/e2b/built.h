@@ -25,6 +25,8 @@ const struct built *built_find(const struct call *c, struct str name);
 const struct built *built_of_sandbox(struct call *c);
 /* That one of a snapshot; NULL: it is not a template's. */
 const struct built *built_of_snapshot(const struct api *a, const char *snapshot);
+/* What came of a build; NULL: nothing, or it was built again since. */
+const struct built *built_of_build(const struct api *a, const char *build);
 void built_each(const struct call *c, void (*each)(void *user, const struct built *b), void *user);
 
 /* Adds one in place of the owner's older one of its name, or takes one away (`id`). Done when that

@@ -50,7 +50,9 @@ int e2b_open(struct api *a, struct err *e)
         memcpy(a->e2b_key, bytes.p, sizeof a->e2b_key);
     arena_done(&q.arena);
     r = err_wrap(e, r, "the key for E2B's clients");
-    return r < 0 ? r : built_open(a, e);
+    if (r >= 0)
+        r = built_open(a, e);
+    return r < 0 ? r : builds_open(a, e);
 }
 
 void e2b_close(struct api *a)

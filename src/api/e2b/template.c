@@ -24,18 +24,6 @@ const char *e2b_profile_id(struct call *c, const char *name)
     return arena_dup(&c->arena, str_from(text));
 }
 
-static struct json_map copy_map(const struct json_map *from, struct arena *a)
-{
-    struct json_pair *all = arena_array(a, from->n + 1, sizeof *all);
-
-    if (!all)
-        abort(); /* it was bounded when it was taken */
-    for (size_t i = 0; i < from->n; i++)
-        all[i] = (struct json_pair){ arena_dup(a, str_from(from->p[i].key)),
-                                     arena_dup(a, str_from(from->p[i].value)) };
-    return (struct json_map){ all, from->n };
-}
-
 /* Profiles first: nobody takes the name of one away from others by naming a snapshot. */
 int e2b_template_fill(struct call *c, const char *name, struct create_request *ret, struct err *e)
 {
@@ -55,7 +43,9 @@ int e2b_template_fill(struct call *c, const char *name, struct create_request *r
     ret->snapshot = arena_dup(&c->arena, str_from(s->record.id));
     ret->profile = arena_dup(&c->arena, str_from(s->record.profile));
     if (b)
-        ret->env = copy_map(&b->env, &c->arena);
+        ret->env = b->env;
+    if (b && !json_map_copy(&ret->env, &c->arena))
+        return err_set(e, ERR_TOO_BIG, "template '%.80s' has too many variables", name);
     return 0;
 }
 

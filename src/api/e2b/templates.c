@@ -198,9 +198,14 @@ static int check_new(struct call *c, const struct new_request *q, const char *na
     return 0;
 }
 
+struct new_build {
+    char id[ID_MAX], template[ID_MAX];
+    const char *name;
+};
+
 static void write_new(struct json_writer *w, const void *what)
 {
-    const struct build *b = what;
+    const struct new_build *b = what;
 
     json_begin_object(w);
     put(w, "templateID", b->template);
@@ -210,6 +215,31 @@ static void write_new(struct json_writer *w, const void *what)
     put_names(w, "tags", "");
     put_flag(w, "public", false);
     json_end_object(w);
+}
+
+/* It is on disk: whoever hears of it will hear what became of it. */
+static void new_kept(void *user, int r, const struct err *e)
+{
+    struct call *c = user;
+
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer(c, 202, write_new, c->state);
+    call_unref(c);
+}
+
+static void announce(struct call *c, const struct build *b, const char *name)
+{
+    struct new_build *n = arena_alloc(&c->arena, sizeof *n);
+
+    if (!n)
+        abort(); /* it is small */
+    memcpy(n->id, b->id, sizeof n->id);
+    memcpy(n->template, b->template, sizeof n->template);
+    n->name = name;
+    c->state = n;
+    builds_keep(c->api, new_kept, call_ref(c));
 }
 
 static void new_template(struct call *c)
@@ -230,7 +260,7 @@ static void new_template(struct call *c)
     if (r < 0)
         call_fail(c, &e);
     else
-        call_answer(c, 202, write_new, b);
+        announce(c, b, name);
 }
 
 static struct build *find_build(struct call *c, struct str id)
@@ -397,7 +427,6 @@ static void write_log(struct json_writer *w, const struct build_log *l)
 
 static void write_status(struct json_writer *w, const void *what)
 {
-    static const char *const states[] = { "waiting", "building", "ready", "error" };
     const struct status *s = what;
     const struct build *b = s->build;
     size_t end = b->n_logs - s->from < STATUS_LOGS_MAX ? b->n_logs : s->from + STATUS_LOGS_MAX;
@@ -405,7 +434,7 @@ static void write_status(struct json_writer *w, const void *what)
     json_begin_object(w);
     put(w, "templateID", b->template);
     put(w, "buildID", b->id);
-    put(w, "status", states[b->state]);
+    put(w, "status", build_state_names[b->state]);
     json_key(w, STR("logs"));
     json_begin_array(w);
     for (size_t i = s->from; i < end; i++)
@@ -420,7 +449,8 @@ static void write_status(struct json_writer *w, const void *what)
         json_key(w, STR("reason"));
         json_begin_object(w);
         put(w, "message", b->reason);
-        put(w, "step", b->failed);
+        if (b->failed[0])
+            put(w, "step", b->failed);
         json_end_object(w);
     }
     json_end_object(w);

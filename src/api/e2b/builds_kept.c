@@ -1,0 +1,195 @@
+/* What the store keeps of builds: one setting with all that are known. So one that a daemon's end
+ * interrupts has failed, and whoever waits for it is told. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/e2b/builds.h"
+#include "api/e2b/inside.h"
+#include "json/reader.h"
+#include "base/log.h"
+
+#define SETTING "e2b.builds"
+
+enum { TEXT_MAX = 2 << 20 };
+
+struct kept {
+    const char *id, *template, *name, *owner;
+    const char *box, *replaced, *reason, *step; /* "": none */
+    struct json_map labels;
+    enum build_state state;
+};
+
+#define AT(member)   JSON_AT(struct kept, member)
+#define ID(at)       JSON_KIND_STR, AT(at), .required = true, .max = ID_MAX - 1
+#define OPTIONAL(at) JSON_KIND_STR, AT(at), .preset = "''"
+
+static const struct json_field kept_fields[] = {
+    { "id", ID(id) },
+    { "template", ID(template) },
+    { "name", JSON_KIND_STR, AT(name), .required = true, .max = BUILT_NAME_MAX },
+    { "owner", JSON_KIND_STR, AT(owner), .required = true, .max = OWNER_MAX - 1 },
+    { "box", OPTIONAL(box), .max = ID_MAX - 1 },
+    { "replaced", OPTIONAL(replaced), .max = ID_MAX - 1 },
+    { "reason", OPTIONAL(reason) },
+    { "step", OPTIONAL(step) },
+    { "labels", JSON_KIND_MAP, AT(labels), .max = REQUEST_LABELS_MAX },
+    { "state", JSON_KIND_ENUM, AT(state), .required = true, .names = build_state_names },
+};
+
+struct document {
+    struct json_objects all;
+};
+
+static const struct json_field document_fields[] = {
+    { "builds", JSON_KIND_OBJECTS, JSON_AT(struct document, all), .max = BUILDS_MAX,
+      .item_size = sizeof(struct kept), JSON_FIELDS(kept_fields) },
+};
+
+/* --- to the store --- */
+
+struct saving {
+    struct store_txn txn;
+    built_fn *done; /* may be NULL */
+    void *user;
+};
+
+static void saved(struct store_txn *t, int r, const struct err *e)
+{
+    struct saving *s = container_of(t, struct saving, txn);
+
+    if (s->done)
+        s->done(s->user, r, e);
+    else if (r < 0)
+        LOG(WARN, "e2b.builds_not_kept", LOG_S("error", e->msg));
+    free(s);
+}
+
+static int write_text(struct api *a, struct buf *out, struct err *e)
+{
+    struct kept all[BUILDS_MAX];
+    struct document d = { { all, 0 } };
+    struct json_writer w;
+
+    for (struct link *m = list_first(&a->e2b_builds); m && d.all.n < BUILDS_MAX;
+         m = list_after(&a->e2b_builds, m)) {
+        const struct build *b = container_of(m, struct build, link);
+
+        all[d.all.n++] = (struct kept){ b->id,       b->template, b->name,   b->owner,  b->box_id,
+                                        b->replaced, b->reason,   b->failed, b->labels, b->state };
+    }
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_unbind(&d, document_fields, COUNT_OF(document_fields), &w);
+    return json_writer_finish(&w, e);
+}
+
+void builds_keep(struct api *a, built_fn *done, void *user)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(TEXT_MAX);
+    struct saving *s = calloc(1, sizeof *s);
+    struct err e;
+
+    if (!s)
+        abort();
+    *s = (struct saving){ .done = done, .user = user };
+    if (write_text(a, &text, &e) < 0) {
+        saved(&s->txn, -(int)e.code, &e);
+        return;
+    }
+    store_txn_begin(&s->txn, control_store(a->control));
+    store_set(&s->txn, SETTING, text.p);
+    store_commit(&s->txn, saved);
+}
+
+/* --- and from it --- */
+
+static void dropped(struct unsnap_op *op, int r, const struct err *e)
+{
+    if (r < 0)
+        LOG(WARN, "e2b.snapshot_left", LOG_S("snapshot", op->id_), LOG_S("error", e->msg));
+    free(op);
+}
+
+struct sweep {
+    struct api *api;
+    const struct build *build;
+};
+
+/* Nobody knows of it: neither as a template, nor by a name. */
+static void drop_left(const struct snapshot *s, void *user)
+{
+    const struct sweep *w = user;
+    const struct snapshot_record *r = &s->record;
+    struct unsnap_op *op;
+
+    if ((strcmp(r->sandbox, w->build->box_id) != 0 && strcmp(r->id, w->build->replaced) != 0) ||
+        r->name[0] || built_of_snapshot(w->api, r->id))
+        return;
+    op = calloc(1, sizeof *op);
+    if (!op)
+        abort();
+    op->done = dropped;
+    snapshot_delete(w->api->control, s, op);
+}
+
+/* Its sandbox was for one use, and is gone by itself. */
+static void settle(struct api *a, struct build *b)
+{
+    static const struct caller all = { .admin = true };
+    struct sweep w = { a, b };
+
+    if (built_of_build(a, b->id))
+        b->state = BUILD_READY;
+    else
+        build_fail(b, "the daemon ended while it was built: build it again");
+    snapshots_each(a->control, &all, drop_left, &w);
+}
+
+static void take_up(struct api *a, const struct kept *k)
+{
+    struct build *b = build_alloc();
+
+    snprintf(b->id, sizeof b->id, "%s", k->id);
+    snprintf(b->template, sizeof b->template, "%s", k->template);
+    snprintf(b->name, sizeof b->name, "%s", k->name);
+    snprintf(b->owner, sizeof b->owner, "%s", k->owner);
+    snprintf(b->box_id, sizeof b->box_id, "%s", k->box);
+    snprintf(b->replaced, sizeof b->replaced, "%s", k->replaced);
+    snprintf(b->reason, sizeof b->reason, "%s", k->reason);
+    snprintf(b->failed, sizeof b->failed, "%s", k->step);
+    b->labels = k->labels;
+    if (!json_map_copy(&b->labels, &b->arena))
+        abort(); /* they were bounded when they were read */
+    b->state = k->state;
+    if (b->state < BUILD_READY)
+        settle(a, b);
+    list_append(&a->e2b_builds, &b->link);
+}
+
+static int read_text(struct api *a, struct str text, struct arena *arena, struct err *e)
+{
+    const struct json_limits limits = { .bytes = TEXT_MAX, .depth = 8 };
+    struct document d = { 0 };
+    const struct json *v;
+    int r = json_read(text, limits, arena, &v, e);
+
+    if (r >= 0)
+        r = json_bind(v, document_fields, COUNT_OF(document_fields), &d, arena, e);
+    for (size_t i = 0; r >= 0 && i < d.all.n; i++)
+        take_up(a, (const struct kept *)d.all.p + i);
+    return r;
+}
+
+int builds_open(struct api *a, struct err *e)
+{
+    struct store_query q = { .kind = STORE_SETTING, .text = STR(SETTING) };
+    int r;
+
+    arena_init(&q.arena, (size_t)8 * TEXT_MAX);
+    r = store_ask_now(control_store(a->control), &q, e);
+    if (r >= 0 && q.setting)
+        r = read_text(a, str_from(q.setting), &q.arena, e);
+    arena_done(&q.arena);
+    if (r >= 0 && list_first(&a->e2b_builds))
+        builds_keep(a, NULL, NULL);
+    return err_wrap(e, r, "builds of E2B's clients");
+}
