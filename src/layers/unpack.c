@@ -97,6 +97,7 @@ static int unpack(struct keeper *k, struct stream *s, int fs, struct err *e)
                                            .owners = owners_for(k),
                                            .keep_setid = true,
                                            .whiteouts = true,
+                                           .attributes = true,
                                            .ids = PLAN_IDS,
                                            .limits = { .bytes = k->job.bytes_max,
                                                        .entries = k->job.entries_max } };

@@ -33,6 +33,7 @@ void tar_reader_init(struct tar_reader *t, tar_read_fn *read_fn, void *ctx)
     t->known_ = 0;
     t->left_ = 0;
     t->padding_ = t->at_ = t->n_ = 0;
+    t->pax_ = (struct str){ NULL, 0 };
 }
 
 void tar_reader_init_fd(struct tar_reader *t, int fd)
@@ -292,6 +293,7 @@ static int read_meta(struct tar_reader *t, const struct tar_header *h, struct er
         return err_set(e, ERR_TOO_BIG, "an extended header is larger than %d bytes", TAR_META_MAX);
     t->left_ = (uint64_t)h->size;
     t->padding_ = tar_padding(t->left_);
+    t->pax_ = (struct str){ NULL, 0 }; /* one header has all of an entry's attributes */
     while ((r = tar_data(t, &piece, e)) > 0) {
         memcpy(t->meta_ + all.n, piece.p, piece.n);
         all.n += piece.n;
@@ -300,7 +302,26 @@ static int read_meta(struct tar_reader *t, const struct tar_header *h, struct er
         return r;
     if (type == 'L' || type == 'K')
         return read_long_name(t, type, all, e);
+    if (type == 'x')
+        t->pax_ = all;
     return read_pax(t, type == 'g', all, e);
+}
+
+struct str tar_attributes(const struct tar_reader *t)
+{
+    return t->pax_;
+}
+
+int tar_attribute(struct str *rest, struct str *ret_name, struct str *ret_value)
+{
+    const struct str prefix = STR("SCHILY.xattr.");
+
+    while (tar_pax_next(rest, ret_name, ret_value, NULL) > 0)
+        if (str_starts(*ret_name, prefix)) {
+            *ret_name = (struct str){ ret_name->p + prefix.n, ret_name->n - prefix.n };
+            return 1;
+        }
+    return 0;
 }
 
 static bool is_meta(char type)
@@ -424,6 +445,7 @@ int tar_next(struct tar_reader *t, struct err *e)
         return tar_wrap(t, r, e);
     t->number++;
     t->known_ = 0;
+    t->pax_ = (struct str){ NULL, 0 };
     t->entry.path[0] = t->entry.link[0] = '\0';
     r = next_entry(t, e);
     return t->is_tar_ ? tar_wrap(t, r, e) : r;

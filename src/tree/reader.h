@@ -6,10 +6,11 @@
  *             …
  *
  * Understood are v7, ustar and GNU headers, pax headers for one entry (path, linkpath, size, uid,
- * gid, mtime; other keys are ignored), GNU long names and base-256 numbers. Refused are GNU sparse
- * files, global pax headers that would change entries, types nobody here can store, links and
- * directories that carry content, and an archive that does not end as it should: at least one block
- * of zeros, then nothing but zeros up to the end of the input. Messages begin with "entry 17 'x/y':
+ * gid, mtime, SCHILY.xattr.…; other keys are ignored), GNU long names and base-256 numbers. Refused
+ * are GNU sparse files, global pax headers that would change entries, types nobody here can store,
+ * links and directories that carry content, and an archive that does not end as it should: at least
+ * one block of zeros, then nothing but zeros up to the end of the input. Messages begin with "entry
+ * 17 'x/y':
  * ". */
 #ifndef TREE_READER_H
 #define TREE_READER_H
@@ -44,6 +45,7 @@ struct tar_reader {
     size_t at_, n_;  /* the unread part of in_ */
     char in_[TREE_CHUNK];
     char meta_[TAR_META_MAX];
+    struct str pax_; /* the records of the current entry's pax header, in meta_ */
 };
 
 void tar_reader_init(struct tar_reader *t, tar_read_fn *read, void *ctx);
@@ -57,6 +59,11 @@ int tar_next(struct tar_reader *t, struct err *e);
 /* The next piece of the current entry's content, borrowed until the next call: 1, or 0 when all of
  * it was handed out. */
 int tar_data(struct tar_reader *t, struct str *ret, struct err *e);
+
+/* The current entry's next extended attribute ("SCHILY.xattr." in its pax header), borrowed until
+ * the next entry: 1, or 0. *rest begins as tar_attributes(). */
+struct str tar_attributes(const struct tar_reader *t);
+int tar_attribute(struct str *rest, struct str *ret_name, struct str *ret_value);
 
 /* Prefixes "entry 17 'x/y': " if r < 0; returns r. For what went wrong with the current entry. */
 int tar_wrap(const struct tar_reader *t, int r, struct err *e);

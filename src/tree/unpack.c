@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/limits.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
@@ -169,6 +171,28 @@ static int set_attributes(const struct unpack *u, int fd, mode_t mode, uid_t uid
     return 0;
 }
 
+static int keep_attribute(int fd, struct str name, struct str value, struct err *e)
+{
+    char text[XATTR_NAME_MAX + 1];
+
+    if (!str_starts(name, STR("user.")) || str_starts(name, STR("user.overlay.")))
+        return 0;
+    if (memchr(name.p, '\0', name.n) || !str_copy(name, text, sizeof text))
+        return err_set(e, ERR_INVALID,
+                       "the name of an attribute is too long or contains a NUL byte");
+    return fsetxattr(fd, text, value.p, value.n, 0) < 0 ? err_sys(e, "setting an attribute") : 0;
+}
+
+static int keep_attributes(const struct unpack *u, int fd, struct err *e)
+{
+    struct str rest = tar_attributes(&u->in), name, value;
+    int r = 0;
+
+    while (u->o.attributes && r >= 0 && tar_attribute(&rest, &name, &value) > 0)
+        r = keep_attribute(fd, name, value, e);
+    return r;
+}
+
 static int make_file(struct unpack *u)
 {
     return at_open(u->parent, entry_name(u), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
@@ -203,7 +227,9 @@ static int unpack_file(struct unpack *u, struct err *e)
     if (r < 0)
         return r;
     u->report.bytes += entry->size;
-    return set_attributes(u, fd, wanted_mode(u), entry->uid, entry->gid, entry->mtime, e);
+    r = keep_attributes(u, fd, e);
+    return r < 0 ? r
+                 : set_attributes(u, fd, wanted_mode(u), entry->uid, entry->gid, entry->mtime, e);
 }
 
 static int make_symlink(struct unpack *u)
@@ -349,6 +375,14 @@ static int reuse_dir(struct unpack *u, struct err *e)
     return err_sys(e, "opening the directory in its place");
 }
 
+static int keep_dir_attributes(const struct unpack *u, struct err *e)
+{
+    AUTO_CLOSE int fd =
+        u->path.n ? at_open_dir(u->parent, entry_name(u), false) : at_open_dir(u->dest, ".", false);
+
+    return fd < 0 ? at_error(e, "opening it again") : keep_attributes(u, fd, e);
+}
+
 static int unpack_dir(struct unpack *u, struct err *e)
 {
     const struct tar_entry *entry = &u->in.entry;
@@ -368,6 +402,8 @@ static int unpack_dir(struct unpack *u, struct err *e)
         r = place(u, make_dir, e);
     if (r >= 0 && hides)
         r = make_opaque(u->parent, entry_name(u), e);
+    if (r >= 0 && u->o.attributes && tar_attributes(&u->in).n)
+        r = keep_dir_attributes(u, e);
     return r < 0 ? r : spool_add(&u->dirs, u->dest, &u->path, &d, e);
 }
 

@@ -36,6 +36,7 @@ struct tree_unpack_options {
     bool keep_setid; /* else the setuid and setgid bits of files are taken away */
     bool keep_root;  /* an entry for "." leaves the attributes of dest_dir as they are */
     bool whiteouts;  /* it is a layer of an image: see below */
+    bool attributes; /* keep the extended attributes of people, "user.…"; else none is kept */
     uint32_t ids;    /* with TREE_OWNERS_KEEP: how many ids there are from 0; 0: any */
     struct tree_limits limits;
 };
@@ -48,13 +49,16 @@ struct tree_unpack_options {
  * a directory that is not empty makes way for nothing and is an error.
  *
  * Attributes: modes and times of modification are those of the entry, for directories too (they are
- * set last). Extended attributes are ignored, so nothing in an archive means anything to overlayfs
- * but, with `whiteouts`, names that begin with ".wh.": ".wh.x" says that x of the layers below is
- * gone, which overlayfs is told by a character device 0:0, and ".wh..wh..opq" that nothing of them
- * is in its directory, told by user.overlay.opaque; other names that begin with ".wh..wh." say
- * nothing. They count for layers below alone: an x of the same archive stays. Without `whiteouts`
- * they are names like any other. Targets of symbolic links are stored as they are. A hard link
- * gives another name to something that is beneath dest_dir, and changes no attribute of it.
+ * set last). Extended attributes are ignored, but with `attributes` those of files and directories
+ * that mean nothing to the kernel: "user.…" without "user.overlay.…". File capabilities are not
+ * among them: no sandbox honours any, and on disk they would be the host's. So nothing in an
+ * archive means anything to overlayfs but, with `whiteouts`, names that begin with ".wh.": ".wh.x"
+ * says that x of the layers below is gone, which overlayfs is told by a character device 0:0, and
+ * ".wh..wh..opq" that nothing of them is in its directory, told by user.overlay.opaque; other names
+ * that begin with ".wh..wh." say nothing. They count for layers below alone: an x of the same
+ * archive stays. Without `whiteouts` they are names like any other. Targets of symbolic links are
+ * stored as they are. A hard link gives another name to something that is beneath dest_dir, and
+ * changes no attribute of it.
  *
  * On failure, what was stored so far stays: call tree_remove(). Errors name the entry. */
 int tree_unpack(int in_fd, int dest_dir, const struct tree_unpack_options *o,

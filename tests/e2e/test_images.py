@@ -172,6 +172,12 @@ def a_profile_names_an_image(c):
         equal(says(d, box, "cat /srv/new"), "upper", "what is inside")
 
 
+def marked(name, *attributes, data="x"):
+    info, data = file(name, data) if data else folder(name)
+    info.pax_headers = {f"SCHILY.xattr.{a}": f"of {name}" for a in attributes}
+    return info, data
+
+
 def hostile():
     """Layers that want more than is theirs: name, archive, what becomes of it."""
     link = member("out", kind=tarfile.SYMTYPE, link="/")
@@ -186,6 +192,8 @@ def hostile():
         ("not an archive", b"x" * 4096, 400),
         ("cut off", base_layer()[:5000], 400),
         ("other ids", layer(member("f", owner=70000)), 400 if os.geteuid() == 0 else 403),
+        ("an attribute's name without end", layer(marked("f", "user." + "x" * 300)), 400),
+        ("an attribute's name with an end in it", layer(marked("f", "user.a\0b")), 400),
         ("deep", layer(folder("/".join("a" * 200))), 413),
     ]
 
@@ -203,10 +211,40 @@ def hostile_layers_reach_nothing(c):
         devices = [member("null", kind=tarfile.CHRTYPE, device=(1, 3)), member("pipe", kind=tarfile.FIFOTYPE),
                    file("setuid", "x", 0o4755)]
         info, data = folder("marked")
-        info.pax_headers = {"SCHILY.xattr.user.overlay.opaque": "y", "SCHILY.xattr.trusted.overlay.redirect": "/etc"}
+        info.pax_headers = {f"SCHILY.xattr.{k}": "y" for k in (
+            "user.overlay.opaque", "user.overlay.redirect", "user.overlay.overlay.opaque", "trusted.overlay.redirect", "trusted.x",
+            "system.posix_acl_access", "security.capability", "security.selinux", "user", "")}
         image_import(d, tar_of(Image([base_layer(), layer(*devices, (info, data))]).saved("odd:1"))).expect(201)
         box = d.create(image="test:1")
         equal(says(d, box, "ls /null /pipe 2>/dev/null; ls /setuid"), "/setuid", "what was taken")
+
+
+def attributes(path):
+    return {p: {n: os.getxattr(path / p, n).decode() for n in os.listxattr(path / p)} for p in ("f", "d", "bare")}
+
+
+@test
+def extended_attributes_are_kept(c):
+    """Those of people, by images, copies, snapshots, exports and commits; none that the kernel or overlayfs listens to."""
+    image = Image([base_layer(), layer(folder("srv"), marked("srv/f", "user.note", "security.capability", "trusted.x"),
+                                       marked("srv/d", "user.dir", "user.overlay.origin", data=None), file("srv/bare", "x"))])
+    want = {"f": {"user.note": "of srv/f"}, "d": {"user.dir": "of srv/d"}, "bare": {}}
+    with Daemon(c, config=settings()) as d, Daemon(c, name="other", config=settings()) as other:
+        image_import(d, tar_of(image.saved("x:1"))).expect(201)
+        layers = d.state / "storage/layers"
+        equal(attributes(layers / f"sha256-{digest(image.plain[1])[7:]}" / "fs/srv"), want, "in the image")
+        cli(d, "image", "verify", "test:1").expect(0)
+        box = d.create(image="test:1")
+        says(d, box, "cd /srv; echo more >>f; echo more >>bare; /bin/busybox chmod 700 d")
+        snap = cli(d, "snapshot", box, "-q").expect(0).text
+        cli(d, "commit", box, "made:1").expect(0)
+        made = [x for x in os.listdir(layers) if x.startswith("lay_")]
+        equal([attributes(layers / x / "fs/srv") for x in made], [want, want], "in what was captured")
+        cli(d, "snapshots", "export", snap, c.dir / "file").expect(0)
+        cli(other, "snapshots", "import", c.dir / "file").expect(0)
+        there = other.state / "storage/layers"
+        kept = [attributes(there / x / "fs/srv") for x in os.listdir(there) if (there / x / "fs/srv/d").exists()]
+        equal(kept, [want, want], "on another machine, of the image and above it")
 
 
 @test

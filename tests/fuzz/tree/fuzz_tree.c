@@ -111,6 +111,7 @@ static void unpack_and_pack(int in, int dest)
     static const struct tree_unpack_options options = {
         .devices = TREE_SKIP,
         .fifos = TREE_SKIP,
+        .attributes = true,
         .limits = { .entries = 200, .bytes = 1 << 20 },
     };
     AUTO_CLOSE int null = open("/dev/null", O_WRONLY | O_CLOEXEC);

@@ -706,19 +706,106 @@ TEST(whiteouts_are_names_elsewhere)
     CHECK_STR(content_of(s.dir, ".wh.x"), "y");
 }
 
+/* "name=value;" of each that there is. */
+static void check_attributes(int dir, const char *path, const char *want)
+{
+    char names[512], value[64], got[512] = "";
+    int fd = openat(dir, path, O_RDONLY);
+    ssize_t n = flistxattr(fd, names, sizeof names), k;
+    size_t at = 0;
+
+    CHECK(fd >= 0 && n >= 0);
+    for (const char *name = names; name < names + n; name += strlen(name) + 1) {
+        k = fgetxattr(fd, name, value, sizeof value);
+        CHECK(k >= 0);
+        at += (size_t)snprintf(got + at, sizeof got - at, "%s=%.*s;", name, (int)k, value);
+    }
+    close(fd);
+    CHECK_STR(str_from(got), want);
+}
+
 TEST(attributes_of_overlays_are_not_taken_from_archives)
 {
     struct scratch s = scratch_make();
     struct archive *a = archive_new();
 
-    options.whiteouts = true;
+    options.whiteouts = options.attributes = true;
     archive_pax(a, "SCHILY.xattr.user.overlay.opaque", "y");
     archive_dir(a, "d/");
     archive_pax(a, "SCHILY.xattr.trusted.overlay.redirect", "/etc");
     archive_dir(a, "r/");
     accept(a, s.dir);
     CHECK(!is_opaque(&s, "d"));
-    CHECK(shell("! getfattr -d -m - %s/r 2>/dev/null | grep overlay", s.path));
+    check_attributes(s.dir, "r", "");
+}
+
+TEST(attributes_that_mean_nothing_to_the_kernel_are_kept)
+{
+    static const char *const ignored[] = { "user.overlay.overlay.x",
+                                           "trusted.x",
+                                           "security.capability",
+                                           "security.selinux",
+                                           "system.posix_acl_access",
+                                           "user",
+                                           "" };
+    struct scratch s = scratch_make();
+    struct archive *a = archive_new();
+
+    options.attributes = true;
+    archive_pax(a, "SCHILY.xattr.user.note", "a=b");
+    archive_file(a, "f", "content");
+    archive_pax(a, "SCHILY.xattr.user.empty", "");
+    archive_dir(a, "d/");
+    archive_pax(a, "SCHILY.xattr.user.root", "r");
+    archive_dir(a, "./");
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
+        char key[64], name[8];
+
+        snprintf(key, sizeof key, "SCHILY.xattr.%s", ignored[i]);
+        snprintf(name, sizeof name, "i%zu", i);
+        archive_pax(a, key, "v");
+        archive_file(a, name, "");
+    }
+    archive_file(a, "none", ""); /* what was said of an entry before is not said of this */
+    archive_pax(a, "SCHILY.xattr.user.link", "l");
+    archive_link(a, '2', "l", "f");
+    accept(a, s.dir);
+    check_attributes(s.dir, "f", "user.note=a=b;");
+    check_attributes(s.dir, "d", "user.empty=;");
+    check_attributes(s.dir, ".", "user.root=r;");
+    check_attributes(s.dir, "none", "");
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
+        char name[8];
+
+        snprintf(name, sizeof name, "i%zu", i);
+        check_attributes(s.dir, name, "");
+    }
+}
+
+TEST(attributes_are_kept_on_request_only)
+{
+    struct scratch s = scratch_make();
+    struct archive *a = archive_new();
+
+    archive_pax(a, "SCHILY.xattr.user.note", "x");
+    archive_file(a, "f", "");
+    accept(a, s.dir);
+    check_attributes(s.dir, "f", "");
+}
+
+TEST(attributes_with_impossible_names_are_refused)
+{
+    struct scratch s = scratch_make();
+    struct archive *a = archive_new();
+    char key[300];
+
+    options.attributes = true;
+    memset(key, 'x', sizeof key);
+    memcpy(key, "SCHILY.xattr.user.", 18);
+    key[sizeof key - 1] = '\0';
+    archive_pax(a, key, "x");
+    archive_file(a, "f", "");
+    refuse(a, s.dir, ERR_INVALID, "too long");
 }
 
 TEST(owners_beyond_the_ids_of_a_sandbox_are_refused)
