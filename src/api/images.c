@@ -45,8 +45,20 @@ static void put_layers(struct json_writer *w, const struct image *im)
     json_end_array(w);
 }
 
+static void put_also(struct json_writer *w, const struct json_strs *refs)
+{
+    if (!refs->n)
+        return;
+    json_key(w, STR("also"));
+    json_begin_array(w);
+    for (size_t i = 0; i < refs->n; i++)
+        json_put_lossy(w, str_from(refs->p[i]));
+    json_end_array(w);
+}
+
 struct shown {
     const struct image *image;
+    struct json_strs also; /* that came with it */
     struct arena *arena;
     size_t users;
 };
@@ -62,6 +74,7 @@ static void write_image(struct json_writer *w, const void *what)
     put_members(w, s->image);
     put_layers(w, s->image);
     put_number(w, "sandboxes", s->users);
+    put_also(w, &s->also);
     if (json_read(s->image->text, limits, s->arena, &config, NULL) >= 0) {
         json_key(w, STR("config"));
         json_put_tree(w, config);
@@ -69,9 +82,9 @@ static void write_image(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static void answer_image(struct call *c, int status, struct str ref)
+static void answer_image(struct call *c, int status, struct str ref, struct json_strs also)
 {
-    struct shown s = { .arena = &c->arena };
+    struct shown s = { .arena = &c->arena, .also = also };
     char one[ID_MAX];
     struct err e;
 
@@ -109,10 +122,12 @@ static void inspect(struct call *c)
     struct str ref = { NULL, 0 };
 
     if (call_query(c, "ref", &ref) >= 0)
-        answer_image(c, 200, ref);
+        answer_image(c, 200, ref, (struct json_strs){ NULL, 0 });
 }
 
 /* --- operations --- */
+
+enum { IMAGES_OF_ARCHIVE_MAX = 1024 }; /* that are told of: names of all images */
 
 struct operation {
     struct call *call;
@@ -123,6 +138,8 @@ struct operation {
     /* of an import */
     struct image_import import;
     uint64_t size;
+    const char *made[IMAGES_OF_ARCHIVE_MAX]; /* before the last */
+    size_t n_made;
 };
 
 static void operation_gone(struct call *c)
@@ -144,6 +161,26 @@ static void operation_end(struct call *c)
     free(o);
 }
 
+static void made(struct image_op *op, const char *ref)
+{
+    struct operation *o = container_of(op, struct operation, op);
+
+    if (o->n_made < COUNT_OF(o->made) && (ref = arena_dup(&o->call->arena, str_from(ref))))
+        o->made[o->n_made++] = ref;
+}
+
+/* The first of an archive, and what else was in it. */
+static void answer_made(struct operation *o)
+{
+    const char *first = o->n_made ? o->made[0] : o->op.ref;
+
+    for (size_t i = 1; i < o->n_made; i++)
+        o->made[i - 1] = o->made[i];
+    if (o->n_made)
+        o->made[o->n_made - 1] = o->op.ref;
+    answer_image(o->call, o->status, str_from(first), (struct json_strs){ o->made, o->n_made });
+}
+
 static void over(struct image_op *op, int r, const struct err *e)
 {
     struct operation *o = container_of(op, struct operation, op);
@@ -155,7 +192,7 @@ static void over(struct image_op *op, int r, const struct err *e)
     else if (o->write)
         call_answer(c, o->status, o->write, o);
     else
-        answer_image(c, o->status, str_from(op->ref));
+        answer_made(o);
     call_unref(c);
 }
 
@@ -174,7 +211,7 @@ static struct operation *operation_new(struct call *c, int status, call_write_fn
                              .status = status,
                              .write = write,
                              .import.fd = -1,
-                             .op = { .done = over, .at = at } };
+                             .op = { .done = over, .at = at, .made = made } };
     c->state = o;
     c->on_end = operation_end;
     c->on_gone = operation_gone;
@@ -387,7 +424,7 @@ static void committed(struct commit_op *op, int r, const struct err *e)
     if (r < 0)
         call_fail(c, e);
     else
-        answer_image(c, 201, str_from(op->ref));
+        answer_image(c, 201, str_from(op->ref), (struct json_strs){ NULL, 0 });
     call_unref(c);
 }
 

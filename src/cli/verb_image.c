@@ -111,13 +111,31 @@ static int read_credentials(const char *path, char out[static CREDENTIALS_MAX], 
     return strchr(out, ':') ? 0 : err_set(e, ERR_INVALID, "%s: must be USER:PASSWORD", path);
 }
 
+static int answer_name(const struct call *c, const struct json *ref, const char *done)
+{
+    struct json member = *ref;
+    const struct json image = { .type = JSON_OBJECT, .list = { &member, 1 } };
+
+    member.key = STR("ref");
+    return c->common->quiet ? answer_record(c, &image, &kind_image)
+                            : answer_done(c, NULL, STR_FMT " %s", STR_ARG(ref->s), done);
+}
+
+/* An archive may hold several. */
 static int answer_image(const struct call *c, const char *done)
 {
-    struct str ref = show_string(c->answer, "ref");
+    const struct json *ref = show_at(c->answer, "ref"), *also = show_at(c->answer, "also");
+    int status;
 
-    if (common_format(c->common) != FORMAT_TEXT || c->common->quiet)
+    if (common_format(c->common) != FORMAT_TEXT || !ref || ref->type != JSON_STR)
         return answer_record(c, c->answer, &kind_image);
-    return answer_done(c, c->answer, STR_FMT " %s", STR_ARG(ref), done);
+    status = answer_name(c, ref, done);
+    if (!also)
+        return status;
+    for (const struct json *v = json_first(also); v != json_end(also) && !status; v++)
+        if (v->type == JSON_STR)
+            status = answer_name(c, v, done);
+    return status;
 }
 
 static int run_pull(const struct verb *v, int argc, char **argv)
@@ -217,7 +235,8 @@ const struct verb verb_image_import = {
     .text =
         "Takes an OCI layout (a directory or a tar archive), what `docker save` or `podman save`\n"
         "writes, and root file systems as a tar archive or a directory; compressed with gzip, xz\n"
-        "or zstd, or not. '-' is stdin.\n"
+        "or zstd, or not. '-' is stdin. Of an archive with several images all are taken, or the\n"
+        "one that --name says.\n"
         "\n"
         "  sandboxer image import rootfs.tar.gz --name web:1\n"
         "  podman save web:1 | sandboxer image import -\n"

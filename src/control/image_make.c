@@ -69,13 +69,38 @@ void makings_wake(struct images *x)
     }
 }
 
+/* Another image of the same archive takes the place of one that is done. */
+static void make_next(struct making *m)
+{
+    struct image_op *op = take_ptr(m->op);
+    struct making *next = making_new(m->images->control, &m->caller, op);
+    struct images *x = m->images;
+
+    if (op->made)
+        op->made(op, m->ref);
+    next->squash = m->squash;
+    next->platform = m->platform;
+    next->sift = take_ptr(m->sift);
+    making_free(m);
+    sift_go_on(next);
+    makings_wake(x);
+}
+
 static void tell_end(struct loop_later *l)
 {
     struct making *m = container_of(l, struct making, later);
-    struct image_op *op = take_ptr(m->op);
     struct images *x = m->images;
-    struct err e = m->err;
+    struct image_op *op;
+    struct err e;
 
+    if (m->op && !m->err.code && m->sift && sift_goes_on(m->sift)) {
+        make_next(m);
+        return;
+    }
+    if (m->err.code && m->ref[0] && m->sift && sift_has_several(m->sift))
+        err_wrap(&m->err, -(int)m->err.code, "%s", m->ref);
+    op = take_ptr(m->op);
+    e = m->err;
     if (op) {
         snprintf(op->ref, sizeof op->ref, "%s", m->ref);
         op->making_ = NULL;

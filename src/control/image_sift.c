@@ -32,7 +32,10 @@ struct sift {
     struct file files[FILES_MAX];
     size_t n;
     struct arena arena;
-    const char *called; /* what the archive calls the image, or NULL */
+    const char *called;             /* what the archive calls the image, or NULL */
+    const struct oci_saved *images; /* ARCHIVE_SAVED */
+    size_t n_images;
+    size_t image, tag; /* the one of them, under which of its names */
     struct tar_reader reader;
     struct err err;
 };
@@ -273,32 +276,93 @@ static int read_layout(struct sift *s, struct err *e)
     return r;
 }
 
-static int read_saved(struct sift *s, struct err *e)
+/* --- what `docker save` writes: any number of images, with any number of names --- */
+
+bool sift_has_several(const struct sift *s)
 {
-    struct making *m = s->making;
-    const struct oci_saved *images;
-    struct file *f;
+    return s->n_images > 1;
+}
+
+bool sift_goes_on(struct sift *s)
+{
+    if (s->kind != ARCHIVE_SAVED || s->name.n)
+        return false;
+    if (s->tag + 1 < s->images[s->image].tags.n) {
+        s->tag++;
+        return true;
+    }
+    s->image++;
+    s->tag = 0;
+    return s->image < s->n_images;
+}
+
+static bool is_called(const char *tag, const struct oci_reference *wanted)
+{
+    char one[OCI_REFERENCE_MAX], other[OCI_REFERENCE_MAX];
+    struct oci_reference ref;
+
+    if (oci_reference_parse(str_from(tag), &ref, NULL) < 0)
+        return false;
+    oci_reference_text(&ref, one);
+    oci_reference_text(wanted, other);
+    return strcmp(one, other) == 0;
+}
+
+/* Of several, a name says which; of one, what it is called from now on. */
+static int choose_saved(struct sift *s, struct err *e)
+{
+    struct oci_reference wanted;
+    int r;
+
+    if (s->n_images == 1 || !s->name.n)
+        return 0;
+    r = oci_reference_parse(s->name, &wanted, e);
+    if (r < 0)
+        return err_wrap(e, r, "name");
+    for (s->image = 0; s->image < s->n_images; s->image++)
+        for (size_t i = 0; i < s->images[s->image].tags.n; i++)
+            if (is_called(s->images[s->image].tags.p[i], &wanted))
+                return 0;
+    return err_set(e, ERR_NOT_FOUND,
+                   "the archive holds %zu images, and none is called " STR_FMT
+                   ": the first is %.100s; import all of them, without a name",
+                   s->n_images, STR_ARG(s->name),
+                   s->images[0].tags.n ? s->images[0].tags.p[0] : "not called anything");
+}
+
+static int list_saved(struct sift *s, struct err *e)
+{
     struct str text;
-    size_t n;
     int r = read_named(s, "manifest.json", &text, e);
 
     if (r >= 0)
-        r = oci_saved_read(text, &s->arena, &images, &n, e);
-    if (r >= 0 && n != 1)
-        r = err_set(e, ERR_INVALID, "the archive holds %zu images; save them one by one", n);
-    if (r >= 0)
-        r = need_file(s, images[0].config, &f, e);
+        r = oci_saved_read(text, &s->arena, &s->images, &s->n_images, e);
+    return r < 0 ? r : choose_saved(s, e);
+}
+
+static int read_saved(struct sift *s, struct err *e)
+{
+    struct making *m = s->making;
+    const struct oci_saved *image;
+    struct file *f;
+    struct str text;
+    int r = s->images ? 0 : list_saved(s, e);
+
+    if (r < 0)
+        return r;
+    image = &s->images[s->image];
+    r = need_file(s, image->config, &f, e);
     if (r >= 0)
         r = read_text(s, f, &text, e);
     if (r < 0)
         return r;
-    s->called = images[0].tags.n ? images[0].tags.p[0] : NULL;
+    s->called = image->tags.n ? image->tags.p[s->tag] : NULL;
     snprintf(m->digest, sizeof m->digest, "%s", f->digest); /* it has no manifest of its own */
     r = set_config(m, text, e);
     if (r >= 0)
-        r = check_count(m, images[0].layers.n, e);
+        r = check_count(m, image->layers.n, e);
     for (size_t i = 0; r >= 0 && i < m->n; i++) {
-        r = need_file(s, images[0].layers.p[i], &f, e);
+        r = need_file(s, image->layers.p[i], &f, e);
         if (r >= 0)
             r = set_part(m, i, f, e);
     }
@@ -358,9 +422,9 @@ static void run(struct work_job *j)
 {
     struct making *m = container_of(j, struct making, sifting);
     struct sift *s = m->sift;
-    int r = look(s, &s->err);
+    int r = s->n ? 0 : look(s, &s->err); /* else it goes on with another image */
 
-    if (r >= 0 && s->kind != ARCHIVE_ROOT)
+    if (r >= 0 && !s->n && s->kind != ARCHIVE_ROOT)
         r = take_apart(s, &s->err);
     if (r >= 0)
         r = s->kind == ARCHIVE_ROOT     ? read_root(s, &s->err)
@@ -397,7 +461,6 @@ void sift_start(struct making *m, struct image_import *p)
     if (!s)
         abort();
     m->sift = s;
-    s->making = m;
     s->fd = take_fd(&p->fd);
     s->scratch = m->images->dir;
     arena_init(&s->arena, IMAGE_ARENA_MAX);
@@ -405,9 +468,18 @@ void sift_start(struct making *m, struct image_import *p)
     m->platform = oci_platform_here();
     if (p->platform.n)
         r = oci_platform_parse(p->platform, &m->arena, &m->platform, &e);
-    if (r >= 0)
-        r = work_submit(m->images->control->work, &m->sifting, NULL, run, sifted, &e);
-    if (r < 0) {
+    if (r < 0)
+        making_fail(m, &e);
+    else
+        sift_go_on(m);
+}
+
+void sift_go_on(struct making *m)
+{
+    struct err e;
+
+    m->sift->making = m;
+    if (work_submit(m->images->control->work, &m->sifting, NULL, run, sifted, &e) < 0) {
         making_fail(m, &e);
         return;
     }

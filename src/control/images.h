@@ -52,8 +52,10 @@ struct image_op {
     /* How far it is: "manifest", "fetch", "unpack", bytes of that, and of how many, or 0; now and
      * then. May be NULL. */
     void (*at)(struct image_op *op, const char *step, uint64_t bytes, uint64_t total);
+    /* An import: an image is there, and others of its archive follow. May be NULL. */
+    void (*made)(struct image_op *op, const char *ref);
     /* out */
-    char ref[OCI_REFERENCE_MAX]; /* what was made */
+    char ref[OCI_REFERENCE_MAX]; /* what was made; the last, of several */
     uint64_t removed, bytes;     /* prune: layers, and what they held; verify: layers looked at */
     struct making *making_;
     struct image_job *job_;
@@ -70,11 +72,12 @@ void images_pull(struct control *c, const struct caller *who, const struct image
                  struct image_op *op);
 
 struct image_import {
-    struct str name;     /* empty: what the archive calls it */
+    struct str name;     /* empty: what the archive calls it; of one with several, which */
     struct str platform; /* of an archive with several; empty: this machine's */
     int fd;              /* the archive, uncompressed, in a file of ours; taken over */
     bool squash;
 };
+/* All of an archive with several, one after the other: if one fails, those before it are there. */
 void images_import(struct control *c, const struct caller *who, struct image_import *p,
                    struct image_op *op);
 

@@ -116,6 +116,9 @@ void makings_wake(struct images *x); /* what somebody waited for may be over */
 /* --- image_sift.c: what an archive holds --- */
 struct sift;
 void sift_start(struct making *m, struct image_import *p);
+bool sift_goes_on(struct sift *s); /* there is another image in it, which is now the one */
+void sift_go_on(struct making *m); /* brings that */
+bool sift_has_several(const struct sift *s);
 void sift_free(struct sift *s);
 
 /* --- image_jobs.c: removing and verifying --- */

@@ -142,6 +142,44 @@ def every_kind_of_archive(c):
         equal(stored(d), [], "what is left")
 
 
+def several(*images):
+    """As the files of `docker save` of several: (names, image)."""
+    files, manifest = {}, []
+    for i, (names, image) in enumerate(images):
+        parts = image.saved("")
+        manifest.append({**json.loads(parts.pop("manifest.json"))[0], "RepoTags": names, "Config": f"{i}.json"})
+        files.update({f"{i}.json": parts.pop("config.json"), **parts})
+    return {**files, "manifest.json": json.dumps(manifest).encode()}
+
+
+@test
+def an_archive_of_several_images(c):
+    one, two, three = (Image([base_layer(), layer(file("etc/which", which))], config={"Env": [f"N={which}"]}) for which in ("one", "two", "three"))
+    path = c.write("several.tar", tar_of(several((["one:1", "one:latest"], one), (["host.example/two:2"], two), (["three:3"], three))))
+    everything = ["one:1", "one:latest", "host.example/two:2", "three:3"]
+    with Daemon(c, config=settings()) as d:
+        equal(cli(d, "image", "import", path).expect(0).text.splitlines(), [f"{r} imported" for r in everything], "what is said")
+        equal(sorted(refs(d)), sorted(everything), "what is there")
+        equal(len(stored(d)), 4, "layers")
+        for ref, image, says_ in (("one:latest", one, "one"), ("host.example/two:2", two, "two")):
+            equal(inspect(d, ref).expect(200).json["config"], image.config, f"the configuration of {ref}")
+            equal(says(d, d.create(image=ref), "cat /etc/which; echo $N"), f"{says_}{says_}", ref)
+        answer = json.loads(cli(d, "image", "import", path, "-o", "json").expect(0).out)
+        equal((answer["ref"], answer["also"]), (everything[0], everything[1:]), "as JSON")
+        equal(cli(d, "image", "import", path, "-q").expect(0).text.splitlines(), everything, "quiet")
+    with Daemon(c, name="other", config=settings()) as d:
+        equal(cli(d, "image", "import", path, "--name", "host.example/two:2").expect(0).text, "host.example/two:2 imported", "one of them")
+        equal(refs(d), ["host.example/two:2"], "what is there")
+        check("one:1" in cli(d, "image", "import", path, "--name", "four:4").expect(3).notes, "one that is not in it")
+        # What came before one that is broken is there, and is said to be.
+        bad = several((["one:1"], one), (["bad:1"], Image([b"x" * 2048])), (["three:3"], three))
+        answer = image_import(d, tar_of(bad), name="").expect(400)
+        check("bad:1" in answer.json["detail"], f"{answer}")
+        equal(sorted(refs(d)), ["host.example/two:2", "one:1"], "what is there")
+        nameless = several((["one:1"], one), ([], two))
+        check("name" in image_import(d, tar_of(nameless), name="").expect(400).json["detail"], "one without a name")
+
+
 @test
 def an_image_says_how_it_is_run(c):
     d = Daemon(c, config=settings())
