@@ -234,23 +234,26 @@ int call_problem(struct call *c)
 
 static void hear_progress(void *user, const struct h1_response *head)
 {
-    uint64_t bytes;
+    uint64_t bytes = 0, total = 0;
 
     (void)user;
-    progress_step(h1_value(&head->head, STR("Progress-Step")));
-    if (str_to_u64(h1_value(&head->head, STR("Progress-Bytes")), &bytes))
-        progress_at(bytes);
-    progress_of(str_to_u64(h1_value(&head->head, STR("Progress-Total")), &bytes) ? bytes : 0);
+    str_to_u64(h1_value(&head->head, STR("Progress-Bytes")), &bytes);
+    str_to_u64(h1_value(&head->head, STR("Progress-Total")), &total);
+    progress_news(h1_value(&head->head, STR("Progress-Step")), bytes, total);
 }
 
 /* The daemon tells how far it is to those who show it. */
 static void ask_progress(struct call *c)
 {
-    if (!c->doing || !progress_wanted())
+    bool lines = c->lines && !c->common->quiet && common_format(c->common) == FORMAT_TEXT;
+
+    if (!c->doing || !(lines || progress_wanted()))
         return;
     call_field(c, "Prefer", "progress");
     c->client.interim = hear_progress;
     progress_begin(c->doing);
+    if (lines)
+        progress_lines(c->doing);
 }
 
 int call_open(struct call *c)

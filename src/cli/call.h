@@ -28,6 +28,7 @@ struct call {
     const struct common *common;
     const char *method;
     const char *doing;        /* shown while it lasts; NULL: nothing is */
+    bool lines;               /* … also where there is no terminal, unless it is to be quiet */
     enum contact_start start; /* CONTACT_MAY_START unless changed */
     int64_t patience;         /* nanoseconds without a sign of life; 0: without end */
     struct buf target, body;

@@ -9,8 +9,16 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "cli/verb.h"
 
 enum { FIRST_MS = 300, AGAIN_MS = 500, LINE = 160, STEP = 32, BAR = 20 };
+
+/* Where stderr is no terminal. */
+static struct {
+    const char *what; /* NULL: nothing is said */
+    char step[STEP];
+    unsigned quarter; /* of the step: said so far */
+} lines;
 
 static struct {
     char what[LINE / 2];
@@ -154,8 +162,43 @@ void progress_moved(uint64_t bytes)
     line.bytes += bytes;
 }
 
+void progress_lines(const char *what)
+{
+    if (progress_wanted())
+        return;
+    lines.what = what;
+    lines.step[0] = '\0';
+    lines.quarter = 0;
+}
+
+static void say_news(struct str step, uint64_t bytes, uint64_t total)
+{
+    unsigned quarter = total ? (unsigned)((double)bytes * 4 / (double)total) : 0;
+    bool same = str_eq(step, str_from(lines.step));
+
+    if (!lines.what || !is_word(step) || (same && quarter <= lines.quarter) ||
+        !str_copy(step, lines.step, sizeof lines.step))
+        return;
+    lines.quarter = quarter;
+    if (total)
+        say("%s: %s, %llu of %llu KiB", lines.what, lines.step, (unsigned long long)(bytes >> 10),
+            (unsigned long long)(total >> 10));
+    else
+        say("%s: %s", lines.what, lines.step);
+}
+
+void progress_news(struct str step, uint64_t bytes, uint64_t total)
+{
+    progress_step(step);
+    if (bytes)
+        progress_at(bytes);
+    progress_of(total);
+    say_news(step, bytes, total);
+}
+
 void progress_end(void)
 {
+    lines.what = NULL;
     if (!line.on)
         return;
     set_timer(0, 0);

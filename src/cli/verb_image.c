@@ -161,6 +161,7 @@ static int run_pull(const struct verb *v, int argc, char **argv)
     body_flag(w, "squash_owners", o.squash);
     json_end_object(w);
     c.doing = "pulling";
+    c.lines = true;
     c.patience = 0;
     status = call_run(&c);
     memset(credentials, 0, sizeof credentials);
@@ -223,6 +224,7 @@ static int run_import(const struct verb *v, int argc, char **argv)
     c.more = archive_more;
     c.more_user = &a;
     c.doing = "importing";
+    c.lines = true;
     c.patience = 0;
     status = call_run(&c);
     return status ? status : answer_image(&c, "imported");

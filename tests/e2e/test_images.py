@@ -310,7 +310,8 @@ def what_is_no_image_is_refused(c):
     name = next(n for n in broken if n.startswith("blobs/"))
     broken[name] = b"something else"
     with Daemon(c, config=settings()) as d:
-        for what, data in (("two images", tar_of(two)), ("a missing layer", tar_of(missing)),
+        image_import(d, tar_of(two)).expect(404)
+        for what, data in (("a missing layer", tar_of(missing)),
                            ("a wrong blob", tar_of(broken)), ("nothing", b""), ("gzip", gzip.compress(b"x"))):
             got = image_import(d, data)
             check(got.status == 400, f"{what}: {got}")
@@ -331,8 +332,11 @@ def an_image_comes_from_a_registry(c):
         equal((got["config"], got["digest"]), (image.config, digest(image.manifest)), "the image")
         before = len(r.paths("/blobs/"))
         r.put("v2", Image(config={"Cmd": ["/bin/true"]}))
-        cli(d, "image", "pull", f"{r.host}/team/web:v2").expect(0)
+        notes = cli(d, "image", "pull", f"{r.host}/team/web:v2").expect(0).notes
+        check("pulling: manifest" in notes and notes.count("\n") < 8, f"how far it is, in a few lines: {notes}")
         equal(len(r.paths("/blobs/")), before + 1, "blobs fetched: layers that are here are not")
+        for quiet in ("-q", "-ojson"):
+            equal(cli(d, "image", "pull", f"{r.host}/team/web:v2", quiet).expect(0).notes, "", f"with {quiet}")
         cli(d, "image", "pull", f"{r.host}/team/web@{digest(image.manifest)}").expect(0)
         pull(d, f"{r.host}/team/web:v3").expect(404, code="not_found")
         pull(d, "web").expect(400, code="invalid")

@@ -100,3 +100,42 @@ TEST(what_is_quick_or_not_looked_at_is_not_shown)
     CHECK_INT(poll(&in, 1, 0), 0);
     progress_end();
 }
+
+static void expect_lines(int in, const char *want)
+{
+    char text[1024];
+    ssize_t n;
+
+    dprintf(STDERR_FILENO, ".");
+    n = read(in, text, sizeof text - 1);
+    CHECK(n > 0 && text[n - 1] == '.');
+    text[n - 1] = '\0';
+    CHECK_STR(str_from(text), want);
+}
+
+TEST(where_there_is_no_terminal_a_few_lines_say_it)
+{
+    int ends[2];
+
+    CHECK_INT(pipe(ends), 0);
+    CHECK(dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
+    progress_news(STR("fetch"), 0, 0); /* nobody asked for lines */
+    expect_lines(ends[0], "");
+    progress_lines("pulling");
+    progress_news(STR("manifest"), 0, 0);
+    progress_news(STR("manifest"), 5, 0);
+    expect_lines(ends[0], "sandboxer: pulling: manifest\n");
+    for (uint64_t i = 0; i <= 1000; i++)
+        progress_news(STR("fetch"), i << 10, 1000 << 10);
+    expect_lines(ends[0], "sandboxer: pulling: fetch, 0 of 1000 KiB\n"
+                          "sandboxer: pulling: fetch, 250 of 1000 KiB\n"
+                          "sandboxer: pulling: fetch, 500 of 1000 KiB\n"
+                          "sandboxer: pulling: fetch, 750 of 1000 KiB\n"
+                          "sandboxer: pulling: fetch, 1000 of 1000 KiB\n");
+    progress_news(STR("\033[2Jhostile"), 0, 0);
+    progress_news(STR("a step that is longer than there is room for one"), 0, 0);
+    expect_lines(ends[0], "");
+    progress_end();
+    progress_news(STR("unpack"), 0, 0);
+    expect_lines(ends[0], "");
+}
