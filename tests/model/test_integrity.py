@@ -4,8 +4,8 @@
 
 A program in a sandbox changes files, forces each change to disk and then says so in a journal. Meanwhile the sandbox
 is snapshotted, forked and paused at random moments, and the daemon or its keeper is killed at random steps or moments.
-Whatever was captured must be the state after some number of changes: every byte, mode, attribute and link of what the
-journal says is there, and of the one change that was under way, at most its own file differs.
+Whatever was captured must be the state after some number of changes: every byte, mode, owner, time, attribute, link and
+hole of what the journal says is there, and of the one change that was under way, at most its own file differs.
 
 Sandboxes write to memory, and to a file system that is captured by cloning or by a snapshot, in turn by the seed.
 
@@ -40,6 +40,7 @@ def option(name, default):
 
 
 ROUNDS, SEED = option("--rounds", 6), option("--seed", 1)
+TOGETHER = 20  # rounds of one sandbox: all changes that it made are made again for each comparison
 
 # In the sandbox: what a change is, given the seed. The same changes make the same files.
 CHANGES = r"""
@@ -50,7 +51,7 @@ def changes(seed):
     r = random.Random(seed)
     while True:
         k, other = r.randrange(FILES), r.randrange(FILES)
-        what = r.choice(("write", "write", "append", "hole", "mode", "note", "rename", "link", "remove"))
+        what = r.choice(("write", "write", "append", "hole", "mode", "owner", "note", "rename", "link", "remove"))
         yield what, k, other, r.randrange(1, 60000), r.getrandbits(32)
 def fill(seed, n):
     return (hashlib.sha256(str(seed).encode()).digest() * (n // 32 + 1))[:n]
@@ -58,16 +59,22 @@ def sync(path):
     fd = os.open(path, os.O_RDONLY)
     os.fsync(fd)
     os.close(fd)
+def date(path, seed):
+    os.utime(path, ns=(seed, seed * 1000003))
 def apply(top, change):
     what, k, other, n, seed = change
     path, to = f"{top}/{name(k)}", f"{top}/{name(other)}"
     if what in ("write", "append", "hole") or not os.path.exists(path):
         with open(path, "ab" if what == "append" else "wb") as f:
-            if what == "hole": f.seek(n * 20)
+            if what == "hole": f.seek((n %% 4 + 1) << 20)
             f.write(fill(seed, n))
-            f.flush(); os.fsync(f.fileno())
+            f.flush(); date(path, seed); os.fsync(f.fileno())
         return
+    date(path, seed)
     if what == "mode": os.chmod(path, 0o600 | seed & 0o177)
+    elif what == "owner":
+        try: os.chown(path, seed %% 1000, seed %% 1000 + 1)
+        except OSError: pass  # of a user who has one identity only
     elif what == "note":
         try: os.setxattr(path, "user.note", fill(seed, n %% 200 + 1))
         except OSError: pass
@@ -76,13 +83,18 @@ def apply(top, change):
     elif what == "remove": os.unlink(path)
     sync(top)
 def touches(change): return {name(change[1]), name(change[2])}
+def begins_with_hole(path):
+    with open(path, "rb") as f:
+        try: return os.lseek(f.fileno(), 0, os.SEEK_DATA) > 0
+        except OSError: return False  # all of it is one, or it is empty
 def look(top):
     found = {}
     for entry in sorted(os.listdir(top)):
         path, st = f"{top}/{entry}", os.lstat(f"{top}/{entry}")
         same = sorted(e for e in os.listdir(top) if os.lstat(f"{top}/{e}").st_ino == st.st_ino)
         found[entry] = [oct(st.st_mode), st.st_size, hashlib.sha256(open(path, "rb").read()).hexdigest(), same,
-                        sorted((a, os.getxattr(path, a).hex()) for a in os.listxattr(path))]
+                        sorted((a, os.getxattr(path, a).hex()) for a in os.listxattr(path)),
+                        st.st_uid, st.st_gid, st.st_mtime_ns, begins_with_hole(path)]
     return found
 """ % FILES
 
@@ -226,11 +238,13 @@ class World:
 
 
 def rounds(d, seed):
-    world = World(d, seed + (1000 if d.c.name == "plain" else 0))
-    world.begin()
-    for _ in range(ROUNDS):
-        world.round()
-    world.end()
+    seed += 1_000_000 if d.c.name == "plain" else 0
+    for first in range(0, ROUNDS, TOGETHER):
+        world = World(d, seed + first)
+        world.begin()
+        for _ in range(min(TOGETHER, ROUNDS - first)):
+            world.round()
+        world.end()
 
 
 @test(seconds=120 + 10 * ROUNDS)
