@@ -172,12 +172,15 @@ static const struct column sandbox_columns[] = {
     COLUMN("STEP", "step", .alone = true),
     COLUMN("REASON", "reason", .alone = true),
     COLUMN("NOTES", "notes", .alone = true),
-    COLUMN("TELEMETRY", "telemetry", .alone = true, .block = true),
     COLUMN("EGRESS", "egress", .alone = true),
     COLUMN("ACTUALS", "actuals", .alone = true, .block = true),
+    COLUMN("TELEMETRY", "telemetry", .alone = true, .block = true),
 };
+const struct kind kind_sandbox_whole = { "sandboxes", "sandbox_id", sandbox_columns,
+                                         COUNT_OF(sandbox_columns) };
+/* Without the telemetry, which is old news of one that was there before. */
 const struct kind kind_sandbox = { "sandboxes", "sandbox_id", sandbox_columns,
-                                   COUNT_OF(sandbox_columns) };
+                                   COUNT_OF(sandbox_columns) - 1 };
 
 static const struct column event_columns[] = {
     COLUMN("SEQ", "seq"),

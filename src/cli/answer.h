@@ -46,7 +46,7 @@ struct simple {
 int answer_simple(const struct verb *v, int argc, char **argv, const struct simple *s);
 
 /* The kinds that several verbs show. */
-extern const struct kind kind_sandbox, kind_event, kind_process, kind_stale, kind_snapshot,
-    kind_image;
+extern const struct kind kind_sandbox, kind_sandbox_whole, kind_event, kind_process, kind_stale,
+    kind_snapshot, kind_image;
 
 #endif

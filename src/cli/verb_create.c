@@ -145,7 +145,7 @@ static int run(const struct verb *v, int argc, char **argv)
     put_request(call_json(&c), &o);
     c.doing = o.no_wait ? NULL : "creating a sandbox";
     status = call_run(&c);
-    return status ? status : answer_record(&c, c.answer, &kind_sandbox);
+    return status ? status : answer_record(&c, c.answer, &kind_sandbox_whole);
 }
 
 const struct verb verb_create = {

@@ -5,7 +5,7 @@ static int run(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = { .method = "GET",
                                           .before = "/v1/sandboxes/",
-                                          .kind = &kind_sandbox };
+                                          .kind = &kind_sandbox_whole };
 
     return answer_simple(v, argc, argv, &simple);
 }
