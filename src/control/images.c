@@ -184,14 +184,17 @@ static bool is_among(const struct json_strs *layers, const char *layer)
     return false;
 }
 
+/* What stands on an image has its very layers; images that share some of them do not matter: a
+ * layer stays for as long as anything is on it. */
 static void count_use(struct use *u, const struct base *b, const char *id)
 {
-    bool uses = false;
+    const struct json_strs *layers = &u->image->layers;
 
-    for (size_t i = 0; !uses && i < u->image->layers.n; i++)
-        uses = is_among(&b->layers, u->image->layers.p[i]);
-    if (!uses)
+    if (b->layers.n != layers->n)
         return;
+    for (size_t i = 0; i < layers->n; i++)
+        if (strcmp(b->layers.p[layers->n - 1 - i], layers->p[i]) != 0)
+            return;
     u->n++;
     snprintf(u->one, sizeof u->one, "%s", id);
 }
