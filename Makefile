@@ -8,7 +8,7 @@ SOAK_SEQUENCES ?= 1000
 
 # One build with clang serves three ends: its warnings, ASan with UBSan, and libFuzzer.
 CLANG := $(BUILD)-clang
-CLANG_FLAGS := -fsanitize=fuzzer-no-link -fno-sanitize-recover=all
+CLANG_FLAGS := -fsanitize=fuzzer-no-link -fno-sanitize-recover=all -gline-tables-only
 ANALYZER := $(BUILD)-analyzer
 TALLY := $(BUILD)/tally.json
 BEHIND_TALLY := $(BUILD)/behind-tally.json
@@ -99,7 +99,7 @@ $(BUILD)/build.ninja:
 
 $(CLANG)/build.ninja:
 	@CC=clang meson setup $(CLANG) -Dsmall_libc=false -Dfuzz=true -Db_lundef=false \
-		-Db_sanitize=address,undefined -Dc_args='$(CLANG_FLAGS)'
+		-Db_sanitize=address,undefined -Doptimization=1 -Dc_args='$(CLANG_FLAGS)'
 
 $(ANALYZER)/build.ninja:
 	@CC=gcc meson setup $(ANALYZER) -Dsmall_libc=false -Dtests=false -Ddebug=false -Dc_args=-fanalyzer
