@@ -307,6 +307,16 @@ int api_listen_tls(struct api *a, int fd, struct str chain, struct str key, stru
     return tls_door_open(&s, &a->tls, e);
 }
 
+int api_renew_tls(struct api *a, struct str chain, struct str key, struct err *e)
+{
+    struct crypto_tls_identity *identity;
+    int r = crypto_tls_identity_new(chain, key, &identity, e);
+
+    if (r >= 0)
+        tls_door_renew(a->tls, identity);
+    return r;
+}
+
 static void stopped(struct http_server *server, void *user)
 {
     struct api *a = user;

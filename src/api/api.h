@@ -21,6 +21,8 @@ void api_reload(struct api *a);
 int api_listen(struct api *a, int fd, struct err *e);
 /* The same for HTTPS, with a chain of certificates and its key (PEM). */
 int api_listen_tls(struct api *a, int fd, struct str chain, struct str key, struct err *e);
+/* In place of those; if they are not good, the old ones stay. */
+int api_renew_tls(struct api *a, struct str chain, struct str key, struct err *e);
 /* Stops accepting, lets requests finish until the deadline (clock_mono()), frees itself, then
  * tells. */
 void api_close(struct api *a, int64_t deadline, void (*on_closed)(void *user), void *user);

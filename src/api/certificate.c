@@ -11,28 +11,33 @@
 #include "base/own.h"
 #include "crypto/authority.h"
 #include "crypto/secret.h"
+#include "proc/sealed.h"
 
 enum { PEM_MAX = 256 << 10 };
 
 #define CERTIFICATE "authority.pem"
 #define KEY         "authority.key"
 
-static int read_file(const char *path, struct buf *ret, struct err *e)
+static int read_all(int fd, const char *name, struct buf *ret, struct err *e)
 {
-    AUTO_CLOSE int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     char *room;
     ssize_t n;
 
-    if (fd < 0)
-        return err_sys(e, "%s", path);
     do {
         if (buf_room(ret, 4096, &room) < 0)
-            return err_set(e, ERR_TOO_BIG, "%s: more than %d bytes", path, PEM_MAX);
+            return err_set(e, ERR_TOO_BIG, "%s: more than %zu bytes", name, ret->max);
         n = read(fd, room, 4096);
         if (n > 0)
             buf_grew(ret, (size_t)n);
     } while (n > 0);
-    return n < 0 ? err_sys(e, "%s", path) : 0;
+    return n < 0 ? err_sys(e, "%s", name) : 0;
+}
+
+static int read_file(const char *path, struct buf *ret, struct err *e)
+{
+    AUTO_CLOSE int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    return fd < 0 ? err_sys(e, "%s", path) : read_all(fd, path, ret, e);
 }
 
 static int write_file(const char *directory, const char *name, mode_t mode, struct str text,
@@ -92,7 +97,8 @@ static int read_in(const char *directory, const char *name, struct buf *ret, str
                : err_set(e, ERR_TOO_BIG, "state: the path is too long");
 }
 
-/* Only the authority is kept: what it signs is made anew with every start, and so never too old. */
+/* Only the authority is kept: what it signs is made anew with every start, and from time to time,
+ * and so is never too old. */
 static int issue(const struct config *c, struct certificate *ret, struct err *e)
 {
     AUTO(certificate_done) struct certificate authority = { BUF_INIT(PEM_MAX), BUF_INIT(PEM_MAX) };
@@ -129,9 +135,44 @@ int certificate_load(const struct config *c, struct certificate *ret, struct err
     return r < 0 ? r : err_wrap(e, read_file(c->domain.key, &ret->key, e), "domain.key");
 }
 
+static void text_done(struct buf *text)
+{
+    crypto_wipe(text->p, text->n);
+    buf_done(text);
+}
+
+/* Neither of the two has a NUL, which is between them. */
+int certificate_pass(const struct config *c, int *ret, struct err *e)
+{
+    AUTO(certificate_done) struct certificate loaded = { 0 };
+    struct buf text AUTO(text_done) = BUF_INIT(2 * PEM_MAX + 1);
+    int r = certificate_load(c, &loaded, e);
+
+    if (r >= 0 && (buf_add(&text, buf_str(&loaded.chain)) < 0 || buf_add_c(&text, 0) < 0 ||
+                   buf_add(&text, buf_str(&loaded.key)) < 0))
+        r = err_set(e, ERR_TOO_BIG, "the certificate and its key are too long");
+    return r < 0 ? r : sealed_text(buf_str(&text), "certificate", ret, e);
+}
+
+int certificate_receive(int fd, struct certificate *ret, struct err *e)
+{
+    struct buf text AUTO(text_done) = BUF_INIT(2 * PEM_MAX + 4096);
+    struct str chain, key;
+    int r;
+
+    *ret = (struct certificate){ BUF_INIT(PEM_MAX), BUF_INIT(PEM_MAX) };
+    r = lseek(fd, 0, SEEK_SET) < 0 ? err_sys(e, "the certificate")
+                                   : read_all(fd, "the certificate", &text, e);
+    if (r < 0)
+        return r;
+    key = str_cut(buf_str(&text), 0, &chain);
+    if (buf_add(&ret->chain, chain) < 0 || buf_add(&ret->key, key) < 0)
+        return err_set(e, ERR_TOO_BIG, "the certificate and its key are too long");
+    return 0;
+}
+
 void certificate_done(struct certificate *c)
 {
-    crypto_wipe(c->key.p, c->key.n);
-    buf_done(&c->key);
+    text_done(&c->key);
     buf_done(&c->chain);
 }

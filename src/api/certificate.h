@@ -12,6 +12,9 @@ struct certificate {
 
 /* With the rights of whoever starts us: the key may be nobody else's to read. */
 int certificate_load(const struct config *c, struct certificate *ret, struct err *e);
+/* The same for a process without those rights, as a sealed file in memory, and what is in it. */
+int certificate_pass(const struct config *c, int *ret, struct err *e);
+int certificate_receive(int fd, struct certificate *ret, struct err *e);
 void certificate_done(struct certificate *c); /* and nothing of it stays in memory */
 
 #endif

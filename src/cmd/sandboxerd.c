@@ -232,6 +232,7 @@ static int split(struct daemon *d)
     options = (struct warden_options){
         .launcher = d->launcher,
         .headers_file = d->config.hub.headers_file,
+        .domain = &d->config,
         .worker = { .who = privilege_choose_egress(),
                     .resolvers = d->config.egress.resolvers,
                     .upstream = d->config.egress.upstream },

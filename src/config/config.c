@@ -225,6 +225,9 @@ static const struct json_field domain_fields[] = {
              "one is made, and signed by an authority of our own." },
     { "key", JSON_KIND_STR, IN(domain, key), .min = 1, .max = 4095,
       .doc = "File (PEM) with its key, without a passphrase." },
+    { "renew", JSON_KIND_DURATION, IN(domain, renew), .min = NS_PER_S, .max = 30 * DAY,
+      .preset = "1d",
+      .doc = "How often the two are read again, or a new one is made; at SIGHUP, too." },
 };
 
 const struct json_field config_fields[] = {

@@ -69,6 +69,7 @@ struct config {
         const char *name;              /* NULL: none; lower case */
         const char *listen;            /* NULL: no HTTPS; else in `domain_address` too */
         const char *certificate, *key; /* files; NULL: an authority of our own makes them */
+        int64_t renew;                 /* how often */
     } domain;
     struct {
         const char *path;

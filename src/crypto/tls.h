@@ -17,7 +17,8 @@ struct crypto_tls;
  * HTTP/1.1. */
 int crypto_tls_identity_new(struct str chain, struct str key, struct crypto_tls_identity **ret,
                             struct err *e);
-void crypto_tls_identity_free(struct crypto_tls_identity *i); /* NULL is fine */
+/* NULL is fine, and so is one that sessions were made with. */
+void crypto_tls_identity_free(struct crypto_tls_identity *i);
 
 /* The socket stays the caller's, and outlives it. */
 struct crypto_tls *crypto_tls_new(struct crypto_tls_identity *i, int fd);

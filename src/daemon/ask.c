@@ -20,7 +20,7 @@ static bool ends(const char *text, size_t cap)
 int ask_check(const struct warden_ask *a, struct err *e)
 {
     if (a->kind == WARDEN_LAUNCHER || a->kind == WARDEN_HEADERS || a->kind == WARDEN_EGRESS ||
-        a->kind == WARDEN_END_EGRESS || a->kind == WARDEN_KEEPER)
+        a->kind == WARDEN_END_EGRESS || a->kind == WARDEN_KEEPER || a->kind == WARDEN_CERTIFICATE)
         return 0;
     if (a->kind != WARDEN_MIRROR || a->receive > 1 || (a->flags & ~(unsigned)MIRROR_FLAGS_ALL_) ||
         !ends(a->path, sizeof a->path) || !ends(a->top, sizeof a->top) || strchr(a->top, '/') ||

@@ -14,6 +14,7 @@ enum warden_kind {
     WARDEN_MIRROR,       /* not answered: what becomes of it is in the report */
     WARDEN_END_EGRESS,   /* not answered: a worker is ended, whatever it does */
     WARDEN_KEEPER,       /* answered: the socket of a keeper of layers */
+    WARDEN_CERTIFICATE,  /* answered: the domain's certificate and key, as a file in memory */
 };
 
 /* Descriptors of WARDEN_MIRROR, in this order; the last one may be left out. */

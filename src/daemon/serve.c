@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include "api/api.h"
+#include "api/certificate.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/control.h"
@@ -23,6 +24,7 @@ struct serve {
     struct api *api;
     struct loop_signal term, intr, hup;
     struct loop_fd warden;
+    struct loop_timer renewal; /* of the domain's certificate */
     bool stopping;
     int status;
 };
@@ -83,6 +85,46 @@ static void on_signal(struct loop_signal *sig, const struct signalfd_siginfo *in
     stop(s);
 }
 
+/* --- the domain's certificate --- */
+
+static int renew(struct serve *s, struct err *e)
+{
+    AUTO(certificate_done) struct certificate new = { 0 };
+    AUTO_CLOSE int fd = -1;
+    int r = warden_certificate(s->setup->warden, &fd, e);
+
+    if (r >= 0)
+        r = certificate_receive(fd, &new, e);
+    return r < 0 ? r : api_renew_tls(s->api, buf_str(&new.chain), buf_str(&new.key), e);
+}
+
+static void on_renewal(struct loop_timer *t);
+
+static void renew_later(struct serve *s)
+{
+    const struct config *c = s->setup->config;
+
+    if (c->domain.listen)
+        loop_timer_start(&s->loop, &s->renewal, clock_mono() + c->domain.renew, on_renewal, NULL);
+}
+
+/* The one that there is stays as long as there is no other that is good. */
+static void renew_now(struct serve *s)
+{
+    struct err e;
+
+    if (!s->api || s->stopping || !s->setup->config->domain.listen)
+        return;
+    if (renew(s, &e) < 0)
+        LOG(ERROR, "tls.renewal_failed", LOG_S("error", e.msg));
+    renew_later(s);
+}
+
+static void on_renewal(struct loop_timer *t)
+{
+    renew_now(container_of(t, struct serve, renewal));
+}
+
 static void on_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
 {
     struct serve *s = container_of(sig, struct serve, hup);
@@ -91,6 +133,7 @@ static void on_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
     control_reload(s->control);
     if (s->api)
         api_reload(s->api);
+    renew_now(s);
 }
 
 static void on_warden(struct loop_fd *f, unsigned events)
@@ -109,6 +152,7 @@ static void stop(struct serve *s)
     if (s->stopping)
         return;
     s->stopping = true;
+    loop_timer_stop(&s->renewal);
     tell_systemd("STOPPING=1");
     if (s->api)
         api_close(s->api, clock_mono() + STOP_S * NS_PER_S, api_closed, s);
@@ -150,6 +194,7 @@ static void on_open(void *user)
         stop(s);
         return;
     }
+    renew_later(s);
     LOG(INFO, "daemon.ready", LOG_S("version", SANDBOXER_VERSION),
         LOG_S("socket", s->setup->doors->path));
     tell_systemd("READY=1");

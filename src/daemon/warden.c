@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "api/certificate.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -71,6 +72,8 @@ static int give(struct warden *w, enum warden_kind kind, struct warden_answer *a
         r = workers_start(&w->workers, &o->worker, ret, &pid, &a->err);
         a->pid = pid;
         return r;
+    case WARDEN_CERTIFICATE:
+        return certificate_pass(o->domain, ret, &a->err);
     default:
         return give_headers(o, ret, &a->err);
     }
@@ -213,6 +216,11 @@ int warden_launcher(int sock, int *ret, struct err *e)
 int warden_headers(int sock, int *ret, struct err *e)
 {
     return ask_for(sock, WARDEN_HEADERS, ret, NULL, e);
+}
+
+int warden_certificate(int sock, int *ret, struct err *e)
+{
+    return ask_for(sock, WARDEN_CERTIFICATE, ret, NULL, e);
 }
 
 int warden_egress(int sock, int *ret, pid_t *ret_pid, struct err *e)

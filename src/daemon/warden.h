@@ -2,8 +2,8 @@
  *
  * It starts the processes that need those rights, for a control plane that has given them up:
  * launchers, processes that copy a workspace with the rights of its owner, and egress workers,
- * which have an owner of their own, keepers of layers (layers/job.h); and it reads the one file of
- * the operator's that is secret. The two talk over one socket with messages of one fixed layout; an
+ * which have an owner of their own, keepers of layers (layers/job.h); and it reads the files of the
+ * operator's that are secret. The two talk over one socket with messages of one fixed layout; an
  * answer is a descriptor or an error. A host directory is named by the position of a configured
  * root and a path beneath it, resolved by the process that copies, without following a link; only a
  * plain user's control plane, which has the warden's own rights, may name any. The warden itself
@@ -23,7 +23,8 @@
 
 struct warden_options {
     struct launcher_options launcher;
-    const char *headers_file; /* NULL: none */
+    const char *headers_file;    /* NULL: none */
+    const struct config *domain; /* whose certificate is asked for */
     struct worker_options worker;
     int storage; /* the directory of layers */
 };
@@ -32,10 +33,11 @@ struct warden_options {
  * us to end are passed on to it. */
 int warden_run(int sock, pid_t child, const struct warden_options *o);
 
-/* The control plane's side. The first four wait for the answer, which is a fork or a small file
+/* The control plane's side. The first five wait for the answer, which is a fork or a small file
  * away; the others wait for nothing, and what becomes of a copy is in m->report. */
 int warden_launcher(int sock, int *ret, struct err *e);
 int warden_headers(int sock, int *ret, struct err *e);
+int warden_certificate(int sock, int *ret, struct err *e); /* api/certificate.h reads it */
 int warden_egress(int sock, int *ret, pid_t *ret_pid, struct err *e);
 int warden_keeper(int sock, int *ret, struct err *e);
 void warden_end_egress(int sock, pid_t pid);

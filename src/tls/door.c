@@ -310,6 +310,13 @@ int tls_door_open(const struct tls_door_setup *s, struct tls_door **ret, struct 
     return 0;
 }
 
+/* Sessions hold the one that they began with. */
+void tls_door_renew(struct tls_door *d, struct crypto_tls_identity *identity)
+{
+    crypto_tls_identity_free(d->setup.identity);
+    d->setup.identity = identity;
+}
+
 void tls_door_shut(struct tls_door *d)
 {
     if (!d)

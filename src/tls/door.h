@@ -26,6 +26,8 @@ struct tls_door_setup {
 };
 
 int tls_door_open(const struct tls_door_setup *s, struct tls_door **ret, struct err *e);
+/* Whoever comes from now on meets this identity, which becomes the door's. */
+void tls_door_renew(struct tls_door *d, struct crypto_tls_identity *identity);
 void tls_door_shut(struct tls_door *d); /* accepts no more; connections go on. NULL is fine */
 void tls_door_free(struct tls_door *d); /* and they end. NULL is fine */
 

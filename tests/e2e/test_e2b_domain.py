@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import os
 import select
+import signal
 import socket
 import ssl
 import threading
@@ -140,6 +141,51 @@ def a_given_certificate_is_used(c):
     check(not d.spawn(), "a daemon without its key does not serve")
     check("the key is none" in d.tail(), f"it says why: {d.tail()}")
     d.wait()
+
+
+@test
+def certificates_are_renewed(c):
+    given = c.dir / "given"
+    c.mkdir(given)
+    names = f"subjectAltName=DNS:{DOMAIN},DNS:*.{DOMAIN}"
+
+    def make(name):
+        c.execute(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                   "-addext", names, "-keyout", given / "key", "-out", given / "certificate"]).expect(0)
+        return ssl.create_default_context(cafile=str(given / "certificate"))
+
+    def serves(s, context):
+        try:
+            return s.over("GET", "api", "/healthz", context=context).status == 200
+        except ssl.SSLCertVerificationError:
+            return False
+
+    first = make("first")
+    with Named(c, f", certificate: {given}/certificate, key: {given}/key") as s, s.connect("api", first) as old:
+        second = make("second")
+        check(serves(s, first) and not serves(s, second), "nobody said so")
+        s.d.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: serves(s, second), "the new one is served")
+        old.sendall(f"GET /healthz HTTP/1.1\r\nHost: api.{DOMAIN}\r\n\r\n".encode())
+        check(old.recv(4096).startswith(b"HTTP/1.1 200"), "a connection that there was goes on")
+        c.write("given/key", "no key")
+        s.d.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "tls.renewal_failed" in s.d.log_path.read_text(), "that it is bad is said")
+        check(serves(s, second), "the last good one stays")
+    # Without anybody's doing, also one of ours.
+    third = make("third")
+    with Named(c, f", certificate: {given}/certificate, key: {given}/key, renew: 1s") as s:
+        fourth = make("fourth")
+        wait_for(lambda: serves(s, fourth), "the new one is served")
+        check(not serves(s, third), "the old one is not")
+    with Named(c, ", renew: 1s") as s:
+        serial = leaf(s)
+        wait_for(lambda: leaf(s) != serial, "a new one is made")
+
+
+def leaf(s):
+    with s.connect("api") as one:
+        return one.getpeercert()["serialNumber"]
 
 
 @test

@@ -20,7 +20,7 @@ TEST(what_is_no_question_is_refused)
     CHECK_OK(ask_check(&good, &e), e);
     a = (struct warden_ask){ .kind = WARDEN_END_EGRESS };
     CHECK_OK(ask_check(&a, &e), e);
-    a = (struct warden_ask){ .kind = WARDEN_KEEPER + 1 };
+    a = (struct warden_ask){ .kind = WARDEN_CERTIFICATE + 1 };
     CHECK_INT(ask_check(&a, &e), -ERR_INVALID);
     a = (struct warden_ask){ .kind = WARDEN_MIRROR, .receive = 2 };
     CHECK_INT(ask_check(&a, &e), -ERR_INVALID);
