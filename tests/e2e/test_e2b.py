@@ -88,5 +88,36 @@ def the_command_line(c):
         e2b("sandbox", "kill", box)
         check(box not in e2b("sandbox", "list"), "it is killed")
 
+        # Templates by Dockerfile, and what is made of them.
+        def refused(*argv, says):
+            done = c.execute([place / "node_modules/.bin/e2b", *argv], env=env, seconds=60)
+            check(done.code == 1 and says in done.text + done.notes, f"e2b {argv}: {done}")
+            print(f"# pass: e2b {' '.join(map(str, argv))}: refused, since {says}")
+
+        where = c.mkdir(c.dir / "dockerfile")
+
+        def dockerfile(text):
+            c.write("dockerfile/Dockerfile", text)
+            return ("template", "create", "by-cli", "-p", str(where))
+
+        c.write("dockerfile/note.txt", "a note\n")
+        e2b(*dockerfile("FROM e2bdev/base\nENV COLOUR=green\nWORKDIR /home/user/app\nCOPY note.txt note.txt\nRUN cat note.txt > made && echo $COLOUR >> made\n"))
+        check("by-cli" in e2b("template", "list"), "it is listed")
+        box = e2b("sandbox", "create", "by-cli", "--detach").split()[-1]
+        equal(e2b("sandbox", "exec", box, "cat /home/user/app/made").split(), ["a", "note", "green"], "what was built")
+        snapshot = next(w for w in e2b("sandbox", "snapshot", "create", box).split() if w.startswith("snap_"))
+        check(snapshot in e2b("sandbox", "snapshot", "list"), "snapshots")
+        e2b("sandbox", "snapshot", "delete", snapshot)
+        e2b("sandbox", "pause", box)
+        check(box in e2b("sandbox", "list", "--state", "paused"), "it is paused")
+        e2b("sandbox", "resume", box)
+        e2b("sandbox", "kill", "--all")
+        refused("template", "publish", "by-cli", "--yes", says="not published here")
+        refused("template", "unpublish", "by-cli", "--yes", says="not published here")
+        e2b("template", "delete", "by-cli", "--yes")
+        refused(*dockerfile("FROM e2bdev/base\nRUN exit 3\n"), says="exit status 3")
+        refused(*dockerfile("FROM no-such:1\n"), says="there is no no-such:1 here")
+        check("by-cli" not in e2b("template", "list"), "nothing is left of what failed")
+
 
 main()

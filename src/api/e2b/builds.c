@@ -312,7 +312,6 @@ static void take_snapshot(struct build *b)
 /* --- one program --- */
 
 static void next_step(struct build *b);
-static void copy_as(struct build *b, const struct build_step *s, const char *user);
 
 static const struct build_step *step(const struct build *b)
 {
@@ -352,11 +351,12 @@ static void on_ended(struct watcher *w, const struct ext_end *end)
 
     flush_line(b);
     process_unref(take_ptr(b->process));
-    if (good || b->retry) {
-        if (good)
-            next_step(b);
-        else
-            copy_as(b, step(b), "root");
+    if (good) {
+        next_step(b);
+        return;
+    }
+    if (b->others && *b->others) {
+        b->again(b, step(b), *b->others++);
         return;
     }
     snprintf(text, sizeof text,
@@ -462,6 +462,7 @@ static const char make_user[] =
     "chown user: /home/user 2>/dev/null || chmod 0777 /home/user";
 
 static const char make_workdir[] =
+    "[ -z \"$3\" ] || exec 2>/dev/null\n"
     "[ -d \"$1\" ] && exit; mkdir -p \"$1\" && { chown \"$2:\" \"$1\" 2>/dev/null || chmod 0777 "
     "\"$1\"; }";
 
@@ -495,16 +496,41 @@ static void step_run(struct build *b, const struct build_step *s)
                run_command, args, 1);
 }
 
+/* A sandbox's root has no right to what is others': where one may not write, another may. */
+static void try_as(struct build *b, const struct build_step *s, const char *user,
+                   void (*as)(struct build *b, const struct build_step *s, const char *user))
+{
+    static const char *const all[] = { "root", "user", NULL }, *const root[] = { "root", NULL };
+
+    b->others = strcmp(user, "root") == 0 ? all + 1 : strcmp(user, "user") == 0 ? root : all;
+    b->again = as;
+    as(b, s, user);
+}
+
+/* For a script: nothing is said of a failure that is not the last. */
+static const char *quiet(const struct build *b)
+{
+    return *b->others ? "quiet" : "";
+}
+
+static void workdir_as(struct build *b, const struct build_step *s, const char *user)
+{
+    const char *const args[] = { b->workdir, b->user, quiet(b) };
+
+    (void)s;
+    run_script(b, user, "/", make_workdir, args, 3);
+}
+
 static void step_workdir(struct build *b, const struct build_step *s)
 {
-    const char *const args[] = { e2b_path(b->call, b->user, str_from(arg(s, 0))), b->user };
+    const char *path = e2b_path(b->call, b->user, str_from(arg(s, 0)));
 
-    if (!args[0]) {
+    if (!path) {
         fail(b, "the path is longer than 4095 bytes");
         return;
     }
-    run_script(b, "root", "/", make_workdir, args, 2);
-    b->workdir = args[0];
+    b->workdir = path;
+    try_as(b, s, "root", workdir_as);
 }
 
 static void step_user(struct build *b, const struct build_step *s)
@@ -535,14 +561,12 @@ static void step_env(struct build *b, const struct build_step *s)
     next_step(b);
 }
 
-/* As its owner, so that the files are theirs; where they may not write, as root. */
+/* As its owner first, so that the files are theirs. */
 static void copy_as(struct build *b, const struct build_step *s, const char *user)
 {
-    bool root = strcmp(user, "root") == 0;
-    const char *const args[] = { arg(s, 0), arg(s, 1), arg(s, 3), root ? "" : "quiet" };
+    const char *const args[] = { arg(s, 0), arg(s, 1), arg(s, 3), quiet(b) };
 
     b->feed = build_file(b, str_from(s->hash));
-    b->retry = !root;
     run_script(b, user, b->workdir, copy_files, args, 4);
 }
 
@@ -553,7 +577,7 @@ static void step_copy(struct build *b, const struct build_step *s)
     if (!f || !f->whole)
         fail(b, "the files of this step were not uploaded");
     else
-        copy_as(b, s, arg(s, 2)[0] ? arg(s, 2) : b->user);
+        try_as(b, s, arg(s, 2)[0] ? arg(s, 2) : b->user, copy_as);
 }
 
 static const struct {
@@ -579,7 +603,7 @@ static void next_step(struct build *b)
         return;
     }
     s = step(b);
-    b->retry = false;
+    b->others = NULL;
     for (size_t i = 0; i < COUNT_OF(kinds); i++)
         if (strcmp(kinds[i].type, s->type) == 0 && s->args.n >= kinds[i].args) {
             tell(b, "Step %zu of %zu: %s %.300s", b->at, b->request.steps.n, s->type, arg(s, 0));

@@ -75,7 +75,8 @@ struct build {
     struct watcher watcher;
     struct build_file *feed; /* that goes to its stdin */
     uint64_t fed;
-    bool retry; /* if it fails, as root */
+    const char *const *others; /* who tries it, if it fails; ended by NULL; NULL: nobody … */
+    void (*again)(struct build *b, const struct build_step *s, const char *user); /* … so */
     struct buf line;
     struct snapshot_op snapshot;
     char taken[ID_MAX], replaced[ID_MAX]; /* its snapshot, and the one before; "": none */

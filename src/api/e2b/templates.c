@@ -475,6 +475,15 @@ static void no_tags(struct call *c)
     call_fail_with(c, 501, "unsupported", "a template has one version here, and no tags");
 }
 
+/* --- publishing --- */
+
+static void no_public(struct call *c)
+{
+    call_fail_with(c, 501, "unsupported",
+                   "templates are not published here: profiles are for everybody, and what was "
+                   "built is for the owner of its key");
+}
+
 #define FACE .face = &e2b_face
 
 const struct route routes_e2b_templates[] = {
@@ -485,6 +494,8 @@ const struct route routes_e2b_templates[] = {
     { H1_DELETE, VERB_DESTROY, "/templates/tags", 0, no_tags, FACE },
     { H1_GET, VERB_READ, "/templates/{id}/tags", 0, no_tags, FACE },
     { H1_DELETE, VERB_DESTROY, "/templates/{id}", 0, delete_template, FACE },
+    { H1_PATCH, VERB_CREATE, "/templates/{id}", 0, no_public, FACE },
+    { H1_PATCH, VERB_CREATE, "/v2/templates/{id}", 0, no_public, FACE },
     { H1_POST, VERB_CREATE, "/v2/templates", ROUTE_JSON, new_template, FACE },
     { H1_POST, VERB_CREATE, "/v3/templates", ROUTE_JSON, new_template, FACE },
     { H1_GET, VERB_CREATE, "/templates/{id}/files/{hash}", 0, show_place, FACE },
