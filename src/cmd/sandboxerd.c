@@ -195,6 +195,8 @@ static int control_plane(struct daemon *d, int warden, pid_t parent)
     int r = privilege_drop(&d->who, &e);
 
     /* After the change of user, which forgets it; and if the warden was faster, it is too late. */
+    if (r >= 0)
+        r = state_reach(d->state, &e);
     if (r >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         r = err_sys(&e, "tying us to the warden");
     if (r < 0)

@@ -82,6 +82,28 @@ int state_open(const char *path, const struct identity_choice *who, int *ret, st
     return err_wrap(e, r, "state directory %s", path);
 }
 
+int state_reach(int dir, struct err *e)
+{
+    char link[32], path[PATH_MAX];
+    ssize_t n;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+    n = readlink(link, path, sizeof path - 1);
+    if (n < 0)
+        return err_sys(e, "finding the path of the state directory");
+    path[n] = 0;
+    for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+        *at = 0;
+        if (access(path, X_OK) < 0)
+            return err_set(e, ERR_DENIED,
+                           "the state directory is below %s, which the control plane (uid %u) "
+                           "cannot pass: chmod o+x there, or name another (SANDBOXER_STATE)",
+                           path, (unsigned)geteuid());
+        *at = '/';
+    }
+    return 0;
+}
+
 int state_open_storage(const char *path, int *ret, struct err *e)
 {
     const struct identity_choice us = { geteuid(), getegid() };

@@ -7,6 +7,8 @@
 
 /* Makes what is missing and opens it. -ERR_DENIED if somebody else could write there. */
 int state_open(const char *path, const struct identity_choice *who, int *ret, struct err *e);
+/* Whether this process can reach it by its path, which SQLite takes: who lost rights may not. */
+int state_reach(int dir, struct err *e);
 /* `storage` beside it, for layers: for whoever starts us alone. After state_open(). */
 int state_open_storage(const char *path, int *ret, struct err *e);
 
