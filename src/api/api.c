@@ -212,6 +212,7 @@ static void api_free(struct api *a)
 static int open_trust(struct api *a, struct err *e)
 {
     const struct trust_setup setup = { .control = a->control,
+                                       .tokens = a->tokens,
                                        .bundle = a->config->trust.bundle,
                                        .failure = a->config->trust.failure,
                                        .silence_ns = a->config->trust.silence,

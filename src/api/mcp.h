@@ -31,7 +31,6 @@ struct mcp_client {
     struct peer *peer;       /* referenced; NULL: not met yet */
     struct peer_watch watch;
     struct mcp_session *session; /* while that is watched */
-    struct loop_timer expiry;    /* of its token */
     bool attached;
     int64_t uid; /* of the socket's other end; -1: not known */
     enum role role;

@@ -9,7 +9,6 @@
 
 #include "api/guard.h"
 #include "api/mcp.h"
-#include "base/clock.h"
 #include "control/tokens.h"
 
 enum { CLIENT_MAX = 256 << 10 };
@@ -28,7 +27,6 @@ void mcp_client_free(void *user)
     struct mcp_client *m = user;
 
     peer_watch_stop(&m->watch);
-    loop_timer_stop(&m->expiry);
     detach(m);
     peer_unref(m->peer);
     arena_done(&m->arena);
@@ -110,30 +108,6 @@ void mcp_client_bind(struct mcp_client *m, struct peer *p)
     caller_narrow(&m->caller, p, &m->arena);
 }
 
-/* --- a token has its time, whatever the transport asks for only once --- */
-
-static void watch_expiry(struct mcp_client *m);
-
-static void on_expiry(struct loop_timer *t)
-{
-    struct mcp_client *m = container_of(t, struct mcp_client, expiry);
-
-    if (clock_wall() >= m->caller.expires_ns)
-        peer_end(m->peer, &m->caller.actor, "its token expired", NULL, NULL);
-    else
-        watch_expiry(m);
-}
-
-/* The wall's clock may be set: it is looked at again when the timer is due. */
-static void watch_expiry(struct mcp_client *m)
-{
-    int64_t left = m->caller.expires_ns - clock_wall();
-
-    if (m->caller.expires_ns)
-        (void)loop_timer_start(m->session->loop, &m->expiry, clock_mono() + (left > 0 ? left : 0),
-                               on_expiry, NULL);
-}
-
 static void become(struct mcp_session *s, struct peer *p)
 {
     struct mcp_client *m = s->user;
@@ -142,7 +116,6 @@ static void become(struct mcp_session *s, struct peer *p)
     m->session = s;
     m->watch.ended = peer_ended;
     peer_watch(p, &m->watch);
-    watch_expiry(m);
     snprintf(s->key, sizeof s->key, "%s", p->record.id);
     if (s->users)
         mcp_client_in_use(s, true);
@@ -223,7 +196,6 @@ void mcp_client_left(struct mcp_session *s)
     struct mcp_client *m = s->user;
 
     peer_watch_stop(&m->watch);
-    loop_timer_stop(&m->expiry);
     if (!m->peer || s->stateless || s->approved)
         return;
     if (m->secret[0] && !s->deleted)

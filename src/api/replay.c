@@ -8,6 +8,7 @@
 
 #include "api/guard.h"
 #include "api/route.h"
+#include "base/hook.h"
 #include "base/own.h"
 #include "crypto/encode.h"
 #include "crypto/random.h"
@@ -284,6 +285,8 @@ void replay_run(struct api *a, struct trust_call *c, struct peer *p)
     list_append(&a->replays, &r->link);
     if (begin(r, &e) < 0)
         give_up(r, e.msg);
+    else
+        hook_point("replay.begun");
 }
 
 static struct replay *find_ticket(struct api *a, struct str ticket)
@@ -309,7 +312,7 @@ enum replay_answer replay_identify(struct call *c)
     r = find_ticket(c->api, ticket);
     if (r)
         r->ticket[0] = 0;
-    if (!r || !approved_caller(c->api, r->call, &who)) {
+    if (!r || r->peer->record.ended_ns || !approved_caller(c->api, r->call, &who)) {
         call_fail_with(c, 401, "unauthenticated", "who asked for it is not known any more");
         return REPLAY_REFUSED;
     }

@@ -14,6 +14,7 @@ struct trust_write;
 
 struct trust {
     struct control *control;
+    struct tokens *tokens;
     struct loop *loop;
     struct store *store;
     struct trust_policy policy;

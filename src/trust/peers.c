@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "control/tokens.h"
 #include "crypto/hash.h"
 #include "crypto/random.h"
 #include "crypto/secret.h"
@@ -129,21 +130,37 @@ static int64_t silent_by(const struct peer *p)
     return since + patience;
 }
 
+/* Why it is over; NULL: it is not. */
+static const char *why_over(const struct peer *p)
+{
+    if (p->expires_ns_ && clock_wall() >= p->expires_ns_)
+        return "its token expired";
+    if (clock_mono() < silent_by(p))
+        return NULL;
+    return p->left ? "its client left" : "nothing was heard of it";
+}
+
 static void on_watchdog(struct loop_timer *w)
 {
     struct peer *p = container_of(w, struct peer, watchdog_);
     const struct actor daemon = ACTOR_DAEMON;
+    const char *why = why_over(p);
 
-    if (clock_mono() < silent_by(p))
-        watch(p);
+    if (why)
+        peer_end(p, &daemon, why, NULL, NULL);
     else
-        peer_end(p, &daemon, p->left ? "its client left" : "nothing was heard of it", NULL, NULL);
+        watch(p);
 }
 
+/* The wall's clock may be set: it is looked at again when the timer is due. */
 static void watch(struct peer *p)
 {
+    int64_t due = silent_by(p), expiry = clock_mono() + p->expires_ns_ - clock_wall();
+
+    if (p->expires_ns_ && expiry < due)
+        due = expiry;
     loop_timer_stop(&p->watchdog_);
-    (void)loop_timer_start(p->trust->loop, &p->watchdog_, silent_by(p), on_watchdog, NULL);
+    (void)loop_timer_start(p->trust->loop, &p->watchdog_, due, on_watchdog, NULL);
 }
 
 /* The timer stays where it is, and looks again when it is due: a call costs nothing. */
@@ -377,6 +394,7 @@ void peers_register(struct trust *t, struct peer_op *op)
         return;
     }
     op->peer = peer_ref(add(t, &r));
+    op->peer->expires_ns_ = op->caller->expires_ns;
     w = write_new(t, "peer.registered", r.owner, &r.actor, role_names[r.role]);
     write_detail(w, "peer", r.id);
     write_detail(w, "client", r.client);
@@ -385,6 +403,20 @@ void peers_register(struct trust *t, struct peer_op *op)
 }
 
 /* --- opening and closing --- */
+
+/* False: it came with a token that is good for nothing any more. */
+static bool find_token(struct peer *p)
+{
+    struct str id = str_from(p->record.actor.id);
+    const struct token_record *k;
+
+    if (!p->trust->tokens || !str_starts(id, STR("tok_")))
+        return true;
+    k = tokens_by_id(p->trust->tokens, id);
+    if (k)
+        p->expires_ns_ = k->expires_ns;
+    return k;
+}
 
 /* One of an earlier life. */
 static int take_up(struct trust *t, const struct peer_record *record, struct err *e)
@@ -400,6 +432,8 @@ static int take_up(struct trust *t, const struct peer_record *record, struct err
         release_start(p);
     else if (!has_way_back(p))
         peer_end(p, &daemon, "its session ended with the daemon", NULL, NULL);
+    else if (!find_token(p))
+        peer_end(p, &daemon, "its token is gone", NULL, NULL);
     else
         watch(p);
     return 0;

@@ -33,7 +33,8 @@ struct peer {
     struct link link_;
     struct loop_timer watchdog_;
     int64_t seen_mono_;
-    unsigned attached_; /* that hold it */
+    int64_t expires_ns_; /* its token does, by the wall's clock; 0: never */
+    unsigned attached_;  /* that hold it */
     struct json_pair labels_[1];
     struct identity *identity_; /* who stands behind it */
     unsigned reserved_;         /* creates that were allowed and are not on disk yet … */

@@ -271,6 +271,7 @@ int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e)
     if (!t)
         abort();
     t->control = s->control;
+    t->tokens = s->tokens;
     t->loop = control_loop(s->control);
     t->store = control_store(s->control);
     t->silence_ns = s->silence_ns;

@@ -28,10 +28,11 @@ struct audit_meter {
 
 struct trust_setup {
     struct control *control;
-    const char *bundle; /* file; NULL: the built-in one. Borrowed, as long as it is open */
-    unsigned failure;   /* enum trust_failure: what holds if it cannot be loaded */
-    int64_t silence_ns; /* that ends a peer */
-    int64_t grace_ns;   /* for one whose client left to come back */
+    struct tokens *tokens; /* that peers come with; NULL: with none */
+    const char *bundle;    /* file; NULL: the built-in one. Borrowed, as long as it is open */
+    unsigned failure;      /* enum trust_failure: what holds if it cannot be loaded */
+    int64_t silence_ns;    /* that ends a peer */
+    int64_t grace_ns;      /* for one whose client left to come back */
 };
 
 /* Loads the bundle and takes up peers and held calls of an earlier life. Blocks: before the loop

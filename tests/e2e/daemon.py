@@ -249,6 +249,16 @@ class Daemon:
                 if parent == self.process.pid and known == name]
 
     @property
+    def stopped(self):
+        """Those that hang, as a file system may let them, or SANDBOXER_STOP_AT."""
+        def state(pid):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+                    return f.read().rpartition(")")[2].split()[0]
+            return ""
+        return [pid for pid in self.parts("sandboxerd") if state(pid) == "T"]
+
+    @property
     def plane(self):
         """The control plane's pid; None if there is none."""
         return next(iter(self.parts("sandboxerd")), None)

@@ -5,12 +5,17 @@
 import base64
 import concurrent.futures
 import contextlib
+import os
+import signal
+import time
 
 from client import Client
-from daemon import PROFILE, PROFILES, Daemon
+from daemon import PROFILE, PROFILES, Cut, Daemon
 from harness import check, equal, main, test, wait_for
 from peer import Peer, decide, master_token
 from tcp import Tcp, serving
+
+ONCE = {"only": "root", "because": "the daemon is the same for everybody"}
 
 HELD = """\
 version: 1
@@ -400,6 +405,83 @@ def a_ticket_is_nobodys_but_ours(c):
         for ticket in ("", "0" * 40, "f" * 40):
             Tcp(port, "wrong").get("/v1/sandboxes", **{"Sandboxer-Approved": ticket}).expect(401)
             d.api.get("/v1/sandboxes", **{"Sandboxer-Approved": ticket}).expect(200)  # by its user, as always
+
+
+def hold_create(holder):
+    """Of a peer of its own: its id."""
+    session = holder.post("/v1/peers").expect(201).json["token"]
+    return holder.post("/v1/sandboxes", Sandboxer_Peer=session).expect(403).json["request_id"]
+
+
+def events_of(d, kind):
+    return [e for e in d.api.get("/v1/events?limit=1000").expect(200).json["events"] if e["type"] == kind]
+
+
+def outcome(d, request):
+    return wait_for(lambda: (r := d.api.get(f"/v1/approvals/{request}").expect(200).json)["state"] in ("done", "invalid", "interrupted") and r, "it is over")
+
+
+@test(**ONCE)
+def what_waits_goes_with_its_token(c):
+    bundle = c.write("bundle.yaml", GATED)
+    with serving(c, config=f"trust: {{bundle: '{bundle}'}}") as (d, _, token):
+        master = master_token(d)
+        for how, ttl in (("its token was revoked", "1h"), ("its token expired", "3s")):
+            holder, identity = token(ttl=ttl)
+            request = hold_create(holder)
+            if "revoked" in how:
+                d.api.delete(f"/v1/tokens/{identity}").expect(200, 204)
+            record = outcome(d, request)
+            equal([record["state"], record["reason"]], ["invalid", "its peer is gone"], f"{how}: {record}")
+            decide(d, request, "approve", master).expect(404, 409)
+            equal(events_of(d, "peer.ended")[-1]["reason"], how, "why the peer ended")
+            equal(d.list(), [], f"{how}: sandboxes")
+
+
+def approve_and_outlive(d, request, token, over):
+    """The daemon is to stop or die on its way to running it: then the token's time passes. False: it had passed before."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        decision = pool.submit(decide, d, request, "approve", token)
+        wait_for(lambda: decision.done() or d.stopped, "it is on its way")
+        stopped = d.stopped
+        wait_for(lambda: time.time() > over, "the token's time is over", seconds=60)
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        with contextlib.suppress(Cut):
+            return decision.result().status == 200
+        return True
+
+
+@test(**ONCE)
+def a_token_that_ends_on_the_way_runs_nothing(c):
+    bundle = c.write("bundle.yaml", GATED)
+    with serving(c, config=f"trust: {{bundle: '{bundle}'}}") as (d, port, token):
+        master, listen = master_token(d), ("--listen", f"127.0.0.1:{port}")
+
+        def attempt(ttl, **hook):
+            holder, _ = token(ttl=f"{ttl}s")
+            over = time.time() + ttl + 1
+            request = hold_create(holder)
+            d.stop()
+            d.start(args=listen, **hook)
+            reached = approve_and_outlive(d, request, master, over)
+            if reached and "SANDBOXER_DIE_AT" in hook:
+                d.wait()
+            else:
+                d.stop()
+            d.start(args=listen)
+            return reached and outcome(d, request)
+
+        def reached(**hook):
+            """Whatever is slow here, some time is long enough."""
+            return next(record for ttl in (4, 8, 16, 32) if (record := attempt(ttl, **hook)))
+        record = reached(SANDBOXER_STOP_AT="replay.begun:1")
+        equal([record["state"], record["failed"]], ["done", True], f"made again without a token: {record}")
+        check("not known any more" in record["result"]["detail"], f"why: {record}")
+        record = reached(SANDBOXER_DIE_AT="trust.approved:1")
+        equal([record["state"], record["reason"]], ["invalid", "its peer is gone"], f"taken up without a token: {record}")
+        check("its token is gone" in [e["reason"] for e in events_of(d, "peer.ended")], "why the peer ended")
+        equal(d.list(), [], "sandboxes")
 
 
 @test

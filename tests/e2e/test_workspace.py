@@ -248,16 +248,6 @@ def how_far_a_copy_is_can_be_heard(c):
         equal(answer.expect(201).json["state"], "ready", "who did not ask is only answered")
 
 
-def stopped(d):
-    """Processes of the warden that hang, as a file system may let them."""
-    def state(pid):
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-                return f.read().rpartition(")")[2].split()[0]
-        return ""
-    return [pid for pid in d.parts("sandboxerd") if state(pid) == "T"]
-
-
 @test
 def a_file_system_that_hangs_holds_up_nobody_else(c):
     d, host = daemon_for(c), workspace(c)
@@ -265,10 +255,10 @@ def a_file_system_that_hangs_holds_up_nobody_else(c):
     asked = {"profile": "profile.work", "inputs": {"repo": str(host)}}
     with d:
         def create_stuck():
-            known = stopped(d)
+            known = d.stopped
             box = d.api.post("/v1/sandboxes", asked, {"Prefer": "respond-async"}).expect(202).json["sandbox_id"]
-            wait_for(lambda: len(stopped(d)) > len(known), "the workspace is being opened")
-            return box, next(pid for pid in stopped(d) if pid not in known)
+            wait_for(lambda: len(d.stopped) > len(known), "the workspace is being opened")
+            return box, next(pid for pid in d.stopped if pid not in known)
         stuck, opens = create_stuck()
         d.kill_launchers()  # the warden is asked again
         for _ in range(2):
@@ -297,9 +287,9 @@ def a_file_system_that_hangs_holds_up_no_destroy_for_ever(c):
         check("no progress" in answer.json["detail"], f"{answer}")
         d.destroy(box)
         wait_for(lambda: "workspace.unsynced" in d.log_path.read_text(), "the log says that it was not brought back")
-        for pid in stopped(d):
+        for pid in d.stopped:
             os.kill(pid, signal.SIGCONT)
-        wait_for(lambda: not stopped(d) and len(d.parts("sandboxerd")) == 1, "copies for nobody end")
+        wait_for(lambda: not d.stopped and len(d.parts("sandboxerd")) == 1, "copies for nobody end")
 
 
 @test
