@@ -18,9 +18,9 @@ enum {
     MCP_OUTPUT_MAX = 1 << 20,
     MCP_KEPT_MAX = 64 << 10
 };
-enum {
-    MCP_IN_MAX = 32 << 20
-}; /* bytes of a message that we take, whatever the configuration says */
+/* Bytes of a message that we take, whatever the configuration says: a file that is written, as
+ * base64. While it is read nobody else is served. */
+enum { MCP_IN_MAX = 12 << 20 };
 
 /* Who a session's requests are from (mcp_client.c). */
 struct mcp_client {

@@ -56,16 +56,34 @@ int crypto_unhex(struct str text, struct buf *out, struct err *e)
     return 0;
 }
 
+/* The groups of three bytes that are whole: files are long, and whoever waits is not alone. */
+static size_t encode_whole(const struct base64 *kind, struct str bytes, char *out)
+{
+    const unsigned char *in = (const unsigned char *)bytes.p;
+    size_t at = 0;
+
+    for (; at + 3 <= bytes.n; at += 3, out += 4) {
+        uint32_t bits = (uint32_t)in[at] << 16 | (uint32_t)in[at + 1] << 8 | in[at + 2];
+
+        out[0] = kind->digits[bits >> 18];
+        out[1] = kind->digits[bits >> 12 & 63];
+        out[2] = kind->digits[bits >> 6 & 63];
+        out[3] = kind->digits[bits & 63];
+    }
+    return at;
+}
+
 /* Groups of three bytes are four digits; a last group of one or two bytes is two or three. */
 static int encode(const struct base64 *kind, struct str bytes, struct buf *out)
 {
-    size_t rest = bytes.n % 3, tail = rest == 0 ? 0 : kind->padded ? 4 : rest + 1, n = 0;
+    size_t rest = bytes.n % 3, tail = rest == 0 ? 0 : kind->padded ? 4 : rest + 1, at, n;
     char *p;
     int r = bytes.n > SIZE_MAX / 2 ? -ERR_TOO_BIG : buf_room(out, bytes.n / 3 * 4 + tail, &p);
 
     if (r < 0)
         return r;
-    for (size_t at = 0; at < bytes.n; at += 3) {
+    at = encode_whole(kind, bytes, p);
+    for (n = at / 3 * 4; at < bytes.n; at += 3) {
         size_t in = bytes.n - at < 3 ? bytes.n - at : 3;
         uint32_t bits = 0;
 
@@ -118,6 +136,29 @@ static int decode_group(const struct base64 *kind, struct str digits, char *out,
     return 0;
 }
 
+/* The groups that are whole and right, up to the first that is not: how many digits it took. */
+static size_t decode_whole(const struct base64 *kind, struct str text, char *out)
+{
+    enum { NONE = 0x80 };
+    unsigned char value[256];
+    size_t at = 0;
+
+    memset(value, NONE, sizeof value);
+    for (unsigned char i = 0; i < 64; i++)
+        value[(unsigned char)kind->digits[i]] = i;
+    for (; at + 4 <= text.n; at += 4, out += 3) {
+        const unsigned char *in = (const unsigned char *)text.p + at;
+        unsigned char a = value[in[0]], b = value[in[1]], c = value[in[2]], d = value[in[3]];
+
+        if ((a | b | c | d) & NONE)
+            break;
+        out[0] = (char)(a << 2 | b >> 4);
+        out[1] = (char)(b << 4 | c >> 2);
+        out[2] = (char)(c << 6 | d);
+    }
+    return at;
+}
+
 static int decode(const struct base64 *kind, struct str text, struct buf *out, struct err *e)
 {
     size_t n;
@@ -132,7 +173,7 @@ static int decode(const struct base64 *kind, struct str text, struct buf *out, s
     n = text.n / 4 * 3 + (text.n % 4 ? text.n % 4 - 1 : 0);
     if (buf_room(out, n, &p) < 0)
         return err_set(e, ERR_TOO_BIG, "%s text of %zu characters is too long", kind->name, text.n);
-    for (size_t at = 0; at < text.n; at += 4) {
+    for (size_t at = decode_whole(kind, text, p); at < text.n; at += 4) {
         size_t in = text.n - at < 4 ? text.n - at : 4;
 
         r = decode_group(kind, (struct str){ text.p + at, in }, p + at / 4 * 3, e);

@@ -5,7 +5,9 @@
 #include "base/own.h"
 #include "json/reader.h"
 
-enum { NODE_BYTES = 4, ARENA_LEAST = 1 << 20 };
+/* A message may be long by a text in it, but of values there are few: each takes its time, and
+ * everybody else waits meanwhile. */
+enum { VALUES_MAX = 2 << 20 /* bytes */ };
 
 static bool is_id(const struct json *v)
 {
@@ -102,7 +104,7 @@ int rpc_read(struct str text, size_t max, struct rpc_frame **ret, enum rpc_code 
     if (!f)
         abort();
     f->refs = 1;
-    arena_init(&f->arena, NODE_BYTES * max + ARENA_LEAST);
+    arena_init(&f->arena, text.n + VALUES_MAX);
     r = json_read(text, limits, &f->arena, &v, e);
     *ret_code = r < 0 ? RPC_PARSE_ERROR : RPC_INVALID_REQUEST;
     if (r >= 0)

@@ -101,6 +101,37 @@ TEST(limits_hold)
     CHECK(rpc_read(buf_str(&text), 1 << 20, &f, &code, &id, &e) < 0);
 }
 
+static int read_many(const char *unit, size_t n)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(8 << 20), id = BUF_INIT(4096);
+    struct rpc_frame *f;
+    enum rpc_code code;
+    int r;
+
+    buf_add(&text, STR("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":{\"x\":["));
+    for (size_t i = 0; i < n; i++)
+        buf_addf(&text, "%s%s", i ? "," : "", unit);
+    buf_add(&text, STR("]}}"));
+    r = rpc_read(buf_str(&text), 8 << 20, &f, &code, &id, &e);
+    if (r >= 0)
+        rpc_frame_unref(f);
+    else
+        CHECK_INT(code, RPC_PARSE_ERROR);
+    return r;
+}
+
+TEST(a_message_is_long_by_its_texts_and_not_by_its_values)
+{
+    static char text[1 << 20];
+
+    memset(text, 'x', sizeof text - 1);
+    text[0] = text[sizeof text - 2] = '"';
+    CHECK_OK(read_many(text, 7), e);
+    CHECK_OK(read_many("0", 10000), e);
+    CHECK_INT(read_many("0", 100000), -ERR_TOO_BIG);
+    CHECK_INT(read_many("{}", 100000), -ERR_TOO_BIG);
+}
+
 TEST(a_batch_is_counted)
 {
     struct rpc_frame *f;
