@@ -5,17 +5,11 @@
 import base64
 import contextlib
 import http.client
-import io
 import json
-import shutil
-import zipfile
 
 from client import Client
 from daemon import Daemon
-from egress_kit import make_certificates
-from egress_servers import EVIL, GOOD, Servers
-from egress_world import RESOLVER, World
-from harness import Skip, check, equal, main, test, wait_for
+from harness import check, equal, main, test, wait_for
 from mcp import ACCEPT, TRANSPORTS, VERSION, Http, Lines, Stateless, Web
 from peer import Peer
 from tcp import serving
@@ -500,6 +494,28 @@ def what_is_told_is_bounded(c):
         equal(base64.b64decode(read["blob"]), b"\1" * 1000000, "as a resource")
 
 
+@test(**ONCE)
+def what_is_taken_is_bounded(c):
+    with Daemon(c, config="limits: {body_bytes: 12MiB}") as d:
+        for how in TRANSPORTS:
+            with how(c, d) as m:
+                m.begin()
+                box = m.tool("sandbox_create", capabilities={"memory_mb": 128})["sandbox_id"]
+
+                def write(n, box=box, m=m):
+                    return m.ask("tools/call", name="sandbox_write", arguments={
+                        "sandbox_id": box, "path": "/tmp/x", "content": base64.b64encode(bytes(n)).decode(), "encoding": "base64"})
+                equal(write(8 << 20)["result"]["structuredContent"]["bytes"], 8 << 20, "the largest")
+                recorded = len(refusals(d))
+                said = write((8 << 20) + 1)["result"]
+                check(said["isError"] and "too long" in said["content"][0]["text"], f"{said}")
+                many = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sandbox_list", "arguments": {"x": [0] * 100000}}}
+                said = Web(d).post(many).expect(400).json["error"]
+                check("more memory" in said["message"], f"many values: {said}")
+                wait_for(lambda recorded=recorded: len(refusals(d)) == recorded + 2, "on record")
+                equal(m.tool("sandbox_exec", sandbox_id=box, command="wc -c </tmp/x")["stdout"].strip(), str(8 << 20), "what was there stays")
+
+
 def by_token(port, secret):
     """Of `sandboxer mcp`: over TCP, with a token."""
     return {"SANDBOXER_URL": f"http://127.0.0.1:{port}", "SANDBOXER_TOKEN": secret}
@@ -550,74 +566,6 @@ def what_background_processes_wrote_is_a_resource(c):
             return m.ask("resources/read", uri=f"sandbox://{box}/logs")["result"]["contents"][0]["text"]
         wait_for(lambda: all(word in read() for word in ("one\n", "two\n", "three")), "what they wrote")
         equal(read().count("==> process "), 2, f"whose it is: {read()}")
-
-
-def wheel():
-    """A package of Python without anything to build."""
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as z:
-        z.writestr("greeting.py", "print('hello')\n")
-        z.writestr("greeting-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: greeting\nVersion: 1\n")
-        z.writestr("greeting-1.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        z.writestr("greeting-1.dist-info/RECORD", "")
-    return base64.b64encode(held.getvalue()).decode()
-
-
-@test(**ONCE)
-def packages_that_are_at_hand_are_installed(c):
-    done = 0
-    with Daemon(c) as d, Lines(c, d) as m:
-        m.begin()
-        box = m.tool("sandbox_create")["sandbox_id"]
-        if m.tool("sandbox_exec", sandbox_id=box, command="python3 -m pip --version")["exit_code"] == 0:
-            m.tool("sandbox_write", sandbox_id=box, path="/tmp/greeting-1-py3-none-any.whl", content=wheel(), encoding="base64")
-            said = m.tool("sandbox_install", sandbox_id=box, manager="pip", packages=["/tmp/greeting-1-py3-none-any.whl"])
-            check("Successfully installed greeting" in said["stdout"], f"{said}")
-            equal(m.tool("sandbox_exec", sandbox_id=box, command="python3 -m greeting")["stdout"], "hello\n", "what it does")
-            done += 1
-        if m.tool("sandbox_exec", sandbox_id=box, command="npm --version")["exit_code"] == 0:
-            m.tool("sandbox_write", sandbox_id=box, path="/tmp/pack/package.json", content='{"name": "greeting", "version": "1.0.0", "main": "main.js"}')
-            m.tool("sandbox_write", sandbox_id=box, path="/tmp/pack/main.js", content="console.log('hello')")
-            said = m.tool("sandbox_install", sandbox_id=box, manager="npm", packages=["/tmp/pack"])
-            equal(said["exit_code"], 0, f"{said}")
-            equal(m.tool("sandbox_exec", sandbox_id=box, command="node -e 'require(\"greeting\")'")["stdout"], "hello\n", "what it does")
-            done += 1
-        m.refused("sandbox_install", "did not install", sandbox_id=box, manager="npm" if shutil.which("npm") else "pip", packages=["no-such-package-here"], timeout_s=1)
-    if not done:
-        raise Skip("neither pip nor npm is installed")
-
-
-INSTALLS = """\
-version: 1
-tools:
-  sandbox_create: {tier: 2, effect: write, creates: true}
-  sandbox_write: {tier: 2, effect: write}
-  sandbox_exec: {tier: 2, effect: execute}
-  sandbox_install: {tier: 2, effect: network}
-"""
-
-
-@test(**ONCE)
-def packages_come_through_the_egress_policy(c):
-    if not shutil.which("pip3", path="/usr/bin"):
-        raise Skip("/usr/bin/pip3 is not installed")
-    bundle = c.write("bundle.yaml", INSTALLS)
-    private = c.mkdir(c.dir / "private")
-    make_certificates(private, (GOOD,))
-    with World() as w, Servers(w, c.dir / "servers", private / "certificate.pem", private / "key.pem", wanted=("http",)):
-        d = Daemon(c, config=f"egress: {{workers: 1, resolvers: ['{RESOLVER}']}}\ntrust: {{bundle: '{bundle}'}}")
-        spawn = d.spawn
-        d.spawn = lambda *args, **options: w.inside.run(lambda: spawn(*args, **options))
-        with d, Lines(c, d) as m:
-            m.begin()
-            boxes = [m.tool("sandbox_create", capabilities={"network": [f"{host}:80"]})["sandbox_id"] for host in (GOOD, EVIL)]
-            for box in boxes:
-                m.tool("sandbox_write", sandbox_id=box, path="/root/.config/pip/pip.conf",
-                       content=f"[global]\nindex-url = http://{GOOD}/simple\ntrusted-host = {GOOD}\nretries = 0\ntimeout = 20\n")
-            said = m.tool("sandbox_install", sandbox_id=boxes[0], manager="pip", packages=["tiny"])
-            check("Successfully installed tiny" in said["stdout"], f"{said}")
-            m.refused("sandbox_install", "egress policy", sandbox_id=boxes[1], manager="pip", packages=["tiny"])
-            check(f"{GOOD}:80" in Client(d)("egress", "denials", boxes[1]).expect(0).text, "on record")
 
 
 main()
