@@ -146,6 +146,8 @@ int call_request(struct call *c, struct http_client_request *ret)
 
     if (c->contact.authorization[0])
         call_field(c, "Authorization", c->contact.authorization);
+    if (c->contact.peer[0])
+        call_field(c, "Sandboxer-Peer", c->contact.peer);
     status = check(c);
     if (status)
         return status;

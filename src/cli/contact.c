@@ -198,15 +198,28 @@ static int start_and_connect(const struct place *p, int *ret, struct err *e)
     return r;
 }
 
-static int take_token(struct contact *c, struct err *e)
+/* A token that the environment may hold; NULL: it does not. */
+static int read_token(const char *name, const char **ret, struct err *e)
 {
-    const char *token = from_environment("SANDBOXER_TOKEN");
+    *ret = from_environment(name);
+    if (*ret && (!h1_is_value(str_from(*ret)) || strlen(*ret) > CONTACT_TOKEN_MAX))
+        return err_set(e, ERR_INVALID, "%s holds what no token can", name);
+    return 0;
+}
 
-    if (!token || !c->place.tcp)
-        return 0;
-    if (!h1_is_value(str_from(token)) || strlen(token) > CONTACT_TOKEN_MAX)
-        return err_set(e, ERR_INVALID, "SANDBOXER_TOKEN holds what no token can");
-    snprintf(c->authorization, sizeof c->authorization, "Bearer %s", token);
+static int take_tokens(struct contact *c, struct err *e)
+{
+    const char *token = NULL, *peer = NULL;
+    int r = c->place.tcp ? read_token("SANDBOXER_TOKEN", &token, e) : 0;
+
+    if (r >= 0)
+        r = read_token("SANDBOXER_PEER", &peer, e);
+    if (r < 0)
+        return r;
+    if (token)
+        snprintf(c->authorization, sizeof c->authorization, "Bearer %s", token);
+    if (peer)
+        snprintf(c->peer, sizeof c->peer, "%s", peer);
     return 0;
 }
 
@@ -217,7 +230,7 @@ int contact_open(struct contact *c, const char *server, enum contact_start start
     *c = (struct contact){ .fd = -1 };
     r = place_find(server, &c->place, e);
     if (r >= 0)
-        r = take_token(c, e);
+        r = take_tokens(c, e);
     if (r < 0)
         return r;
     if (c->place.tcp)

@@ -35,6 +35,7 @@ struct contact {
     int fd;
     struct place place;
     char authorization[CONTACT_TOKEN_MAX + 8]; /* "Bearer …", or empty */
+    char peer[CONTACT_TOKEN_MAX + 1];          /* whose session it is; empty: none's */
 };
 
 enum contact_start {

@@ -10,6 +10,7 @@ static const struct {
     { "SANDBOXER_URL", "The daemon to ask, as --server names it." },
     { "SANDBOXER_TOKEN", "The token to show to a daemon at an http:// address." },
     { "SANDBOXER_MASTER", "The token of a master, to decide what waits for one." },
+    { "SANDBOXER_PEER", "The token of a session of a client that calls tools, to act as that." },
     { "SANDBOXER_SOCKET", "The unix socket of the daemon, an absolute path." },
     { "SANDBOXER_NO_DAEMON", "If set, no daemon is started where none is running." },
     { "SANDBOXER_STATE", "The directory for state." },

@@ -58,6 +58,25 @@ def a_peer_has_its_own_sandboxes_and_takes_them_with_it(c):
         wait_for(lambda: cli.lines("peers", "list", "-q") == [two.id], "it is gone")
 
 
+@test(only="root", because="a session is of the user who began it, and tests begin it as root")
+def the_command_line_can_be_a_peers(c):
+    with Daemon(c) as d:
+        peer, other = Peer(d.api), d.create()
+        cli = Client(d, SANDBOXER_PEER=peer.token)
+        mine = cli.create()
+        equal(d.get(mine)["labels"], {"peer": peer.id}, "whose it is")
+        equal(cli.lines("list", "-q"), [mine], "what it sees")
+        equal(cli.sh(mine, "echo hello").expect(0).text, "hello", "what it runs")
+        cli("get", other).expect(3, says="no sandbox")
+        cli("peers", "list").expect(5, says="not for sessions")
+        cli("create", "--allow", "example.com:443").expect(5)
+        refused = {e["type"] for e in events_of(d, "peer.refused") + events_of(d, "trust.denied")}
+        check("peer.refused" in refused, f"on record: {refused}")
+        cli("destroy", mine).expect(0)
+        Client(d, SANDBOXER_PEER="sbp_wrong")("list").expect(5, says="no such session")
+        Client(d, SANDBOXER_PEER="a\nb")("list").expect((2, 125), says="SANDBOXER_PEER holds")
+
+
 @test
 def the_end_of_a_peer_survives_the_daemon(c):
     with Daemon(c) as d:
@@ -384,6 +403,25 @@ def a_grant_is_for_one_network_however_it_is_named(c):
                      {"capabilities": {"network": ["localhost:2"]}}):
             answer = peer.request("POST", "/v1/sandboxes", {**asked, **more}).expect(403).json
             equal(answer["kind"], "require_approval", f"with {more}")
+
+
+@test(**ONCE)
+def death_on_the_way_makes_no_request_twice(c):
+    bundle = c.write("bundle.yaml", GATED)
+    with Daemon(c, config=f"trust: {{bundle: '{bundle}'}}") as d:
+        peer, master = Peer(d.api), master_token(d)
+        for point, state, made in (("trust.approved:1", "done", 1), ("replay.begun:1", "interrupted", 0), ("trust.ran:1", "interrupted", 1)):
+            before = len(d.list())
+            request = peer.request("POST", "/v1/sandboxes", {}).expect(403).json["request_id"]
+            d.stop()
+            d.start(SANDBOXER_DIE_AT=point)
+            with contextlib.suppress(Cut):
+                decide(d, request, "approve", master)
+            d.wait()
+            d.start()
+            equal(outcome(d, request)["state"], state, f"{point}: its state")
+            equal(len(d.list()) - before, made, f"{point}: how often it was made")
+            decide(d, request, "approve", master).expect(404, 409)
 
 
 @test
