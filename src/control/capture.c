@@ -224,9 +224,43 @@ static bool is_paused(const struct sandbox *s, const struct capture *c)
            !s->resume && !s->after_teardown && !s->capture;
 }
 
+static void on_box_taken(struct keeper_job *j, int r, const struct err *e,
+                         const struct layers_said *said)
+{
+    struct capture *c = container_of(j, struct capture, job_);
+    struct err why;
+
+    (void)said;
+    if (r >= 0) {
+        c->sandbox_->facts.paused.kept =
+            false; /* on record it still is, which is fine: LAYERS_TAKE */
+        take_captured(c);
+        return;
+    }
+    if (r == -(int)ERR_BUSY) { /* something of it is left */
+        r = begin(c, -1, &why);
+        e = &why;
+    }
+    if (r < 0)
+        finish(c, r, e);
+}
+
+/* Where nothing runs any more, what is on disk becomes the layer that the pause promised. */
+static int take_box(struct capture *c, struct err *e)
+{
+    static const struct keeper_events taking = { .done = on_box_taken };
+    const struct sandbox *s = c->sandbox_;
+    struct layers_job job;
+
+    layers_job_fill(&job, LAYERS_TAKE, s->facts.paused.layer);
+    snprintf(job.box, sizeof job.box, "%s", s->record.id);
+    return keeper_start(s->control, &c->job_, &taking, &job, NULL, 0, e);
+}
+
 /* What it wrote is a layer, or on disk, where its box may be gone. */
 static void capture_paused(struct sandbox *s, struct capture *c)
 {
+    bool alive = s->box && !s->facts.paused.stopped; /* as far as we know: it locks what it has */
     struct err e;
     int r;
 
@@ -236,7 +270,7 @@ static void capture_paused(struct sandbox *s, struct capture *c)
     }
     s->capture = c;
     c->paused_ = true;
-    r = begin(c, -1, &e);
+    r = alive ? begin(c, -1, &e) : take_box(c, &e);
     if (r < 0)
         finish(c, r, &e);
 }

@@ -70,7 +70,7 @@ def a_pause_copies_nothing(d):
         copy = d.create(snapshot=snapshot(d, box)["snapshot_id"])
         same(before, look(d, copy, "/root"), "a snapshot of a paused one")
         d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
-        for _ in range(2):
+        for kept in (False, True, False):
             d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
             inode = os.stat(d.state / "storage/boxes" / box / "fs").st_ino
             first = supervisor(d, box)
@@ -78,6 +78,10 @@ def a_pause_copies_nothing(d):
             os.kill(first, signal.SIGKILL)
             wait_for(lambda: first not in processes(), "its processes are gone")
             d.start()
+            if kept:  # in which nothing runs any more: it is the layer, and so it is for the one that is built again
+                copy = d.create(snapshot=snapshot(d, box)["snapshot_id"])
+                check(box not in boxes(d), "it was copied")
+                same(before, look(d, copy, "/root"), "a snapshot of one whose processes are gone")
             answer = d.api.post(f"/v1/sandboxes/{box}/resume").expect(200).json
             check("gone" in answer["reason"], f"{answer['reason']}")
             same(before, look(d, box, "/root"), "its files, built again")
