@@ -15,7 +15,7 @@
 #include "base/own.h"
 #include "layers/archive.h"
 #include "layers/attributes.h"
-#include "runtime/plan.h"
+#include "proc/idmap.h"
 #include "tree/at.h"
 #include "tree/tree.h"
 
@@ -194,7 +194,7 @@ static int get_time(struct archive_in *in, struct timespec *ret, struct err *e)
 
 static int check_owner(const struct archive_in *in, const struct stat *st, struct err *e)
 {
-    if (st->st_uid >= PLAN_IDS || st->st_gid >= PLAN_IDS)
+    if (st->st_uid >= IDMAP_IDS || st->st_gid >= IDMAP_IDS)
         return err_set(e, ERR_INVALID, "it belongs to %u:%u, which no sandbox has", st->st_uid,
                        st->st_gid);
     if (in->keeper->one_identity && (st->st_uid || st->st_gid))

@@ -10,8 +10,9 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "proc/idmap.h"
 
-enum { IDS = 65536, ACL_HEAD = 4, ACL_USER_ENTRY = 0x02, ACL_GROUP_ENTRY = 0x08 };
+enum { ACL_HEAD = 4, ACL_USER_ENTRY = 0x02, ACL_GROUP_ENTRY = 0x08 };
 
 /* An entry of the text of an ACL, as the kernel keeps it; little endian. */
 struct acl_entry {
@@ -21,12 +22,12 @@ struct acl_entry {
 
 struct owners owners_of(const struct stat *any)
 {
-    return (struct owners){ any->st_uid & ~(uint32_t)(IDS - 1) };
+    return (struct owners){ any->st_uid & ~(uint32_t)(IDMAP_IDS - 1) };
 }
 
 int owners_inside(const struct owners *o, uint32_t outside, uint32_t *ret, struct err *e)
 {
-    if ((outside & ~(uint32_t)(IDS - 1)) != o->base)
+    if ((outside & ~(uint32_t)(IDMAP_IDS - 1)) != o->base)
         return err_set(e, ERR_DENIED, "an owner %u that the sandbox does not have", outside);
     *ret = outside - o->base;
     return 0;

@@ -15,7 +15,7 @@
 #include "ipc/channel.h"
 #include "proc/caps.h"
 #include "proc/confine.h"
-#include "runtime/identity.h"
+#include "proc/idmap.h"
 #include "tree/tree.h"
 
 /* Where descriptors are once it is confined. */
@@ -93,10 +93,10 @@ void keeper_taken(struct keeper *k)
 /* A plain user's layers belong to its subordinate ids: with them, it is root of its own. */
 static int become_owner(struct keeper *k, struct err *e)
 {
-    enum identity_supply supply = IDENTITY_RANGES;
-    int r = geteuid() == 0 ? 0 : identity_become_outer_root(&supply, e);
+    bool many = true;
+    int r = geteuid() == 0 ? 0 : idmap_become_root(&many, e);
 
-    k->one_identity = supply == IDENTITY_ONE;
+    k->one_identity = !many;
     return r;
 }
 

@@ -11,7 +11,7 @@
 #include "crypto/hash.h"
 #include "layers/keeper.h"
 #include "layers/measure.h"
-#include "runtime/plan.h"
+#include "proc/idmap.h"
 #include "tree/unpack.h"
 
 /* How often the file system is asked how full it is. */
@@ -98,7 +98,7 @@ static int unpack(struct keeper *k, struct stream *s, int fs, struct err *e)
                                            .keep_setid = true,
                                            .whiteouts = true,
                                            .attributes = true,
-                                           .ids = PLAN_IDS,
+                                           .ids = IDMAP_IDS,
                                            .limits = { .bytes = k->job.bytes_max,
                                                        .entries = k->job.entries_max } };
     char name[LAYER_NAME_MAX];

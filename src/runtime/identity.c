@@ -15,8 +15,8 @@
 
 #include "base/own.h"
 #include "proc/caps.h"
+#include "proc/idmap.h"
 #include "runtime/plan.h"
-#include "runtime/subids.h"
 
 /* Ranges live above every id that Debian, systemd or container tools hand out, and below the 32-bit
  * sign bit, which some programs still stumble over. */
@@ -54,23 +54,6 @@ static int take_range(uint32_t *ret_first, int *ret_lock, struct err *e)
         }
     }
     return err_set(e, ERR_BUSY, "all %d id ranges are taken by live sandboxes", RANGE_COUNT);
-}
-
-/* One identity is one line. More are two: ours, which stands for root, and the rest; a line may not
- * reach across the lines of the namespace around it, and there they are two for a plain caller. */
-static int write_map(const char *file, uint32_t inside, uint32_t outside, uint32_t count,
-                     struct err *e)
-{
-    AUTO_CLOSE int fd = openat(AT_FDCWD, file, O_WRONLY | O_CLOEXEC);
-    char lines[128];
-    int n = snprintf(lines, sizeof lines, "%u %u 1\n", inside, outside);
-
-    if (count > 1)
-        n += snprintf(lines + n, sizeof lines - (size_t)n, "%u %u %u\n", inside + 1, outside + 1,
-                      count - 1);
-    if (fd < 0 || write(fd, lines, (size_t)n) != n)
-        return err_sys(e, "writing %s", file);
-    return 0;
 }
 
 /* Ends with the launcher, even if that is killed: also before we have said so. */
@@ -123,11 +106,11 @@ static int map_holder(pid_t pid, const uint32_t inside[2], uint32_t outside, uin
     int r;
 
     snprintf(path, sizeof path, "/proc/%d/uid_map", (int)pid);
-    r = write_map(path, inside[0], outside, count, e);
+    r = idmap_write(path, inside[0], outside, count, e);
     if (r < 0)
         return r;
     snprintf(path, sizeof path, "/proc/%d/gid_map", (int)pid);
-    r = write_map(path, inside[1], outside, count, e);
+    r = idmap_write(path, inside[1], outside, count, e);
     if (r < 0)
         return r;
     snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
@@ -207,35 +190,11 @@ void identity_done(struct identity *i)
     drop_fd(&i->userns);
 }
 
-static int map_only_ourselves(uint32_t uid, uint32_t gid, struct err *e)
-{
-    AUTO_CLOSE int fd = openat(AT_FDCWD, "/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
-    int r;
-
-    if (fd < 0 || write(fd, "deny", 4) != 4)
-        return err_sys(e, "writing /proc/self/setgroups");
-    r = write_map("/proc/self/uid_map", 0, uid, 1, e);
-    return r < 0 ? r : write_map("/proc/self/gid_map", 0, gid, 1, e);
-}
-
 int identity_become_outer_root(enum identity_supply *ret, struct err *e)
 {
-    uint32_t uid = geteuid(), gid = getegid();
-    struct subids ids;
-    bool many = subids_find(uid, PLAN_IDS - 1, &ids);
-    pid_t mapper = 0;
-    int r = many ? subids_start_mapper(&ids, uid, gid, &mapper, e) : 0;
+    bool many = false;
+    int r = idmap_become_root(&many, e);
 
-    if (r < 0)
-        return r;
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) {
-        r = err_sys(e,
-                    "making a user namespace (a plain user needs user.max_user_namespaces > 0 and "
-                    "kernel.unprivileged_userns_clone = 1)");
-        if (many)
-            subids_cancel(&ids, mapper);
-        return r;
-    }
     *ret = many ? IDENTITY_MANY : IDENTITY_ONE;
-    return many ? subids_finish(&ids, mapper, e) : map_only_ourselves(uid, gid, e);
+    return r;
 }

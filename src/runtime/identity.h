@@ -35,9 +35,7 @@ int identity_map(enum identity_supply supply, const struct identity_want *want, 
                  struct err *e);
 void identity_done(struct identity *i);
 
-/* Makes a plain caller root of a new user and mount namespace that holds itself and, where
- * /etc/subuid, /etc/subgid and the newuidmap and newgidmap programs give them, its subordinate ids.
- */
+/* idmap_become_root(), and what that has to give. */
 int identity_become_outer_root(enum identity_supply *ret, struct err *e);
 
 #endif

@@ -30,6 +30,7 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "proc/idmap.h"
 
 enum {
     PLAN_MAGIC = 0x4e4c5053, /* "SPLN" */
@@ -41,7 +42,7 @@ enum {
     PLAN_STORE = PLAN_ROOTS_MAX + 1, /* of a layer: below the launcher's --store */
     PLAN_SOURCE_MAX = 512,
     PLAN_LAYER_MAX = 96,
-    PLAN_IDS = 65536, /* user and group ids in one sandbox */
+    PLAN_IDS = IDMAP_IDS,
     PLAN_PIDS_MAX = 1 << 22,
 };
 

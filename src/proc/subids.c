@@ -1,4 +1,4 @@
-#include "runtime/subids.h"
+#include "proc/subids.h"
 
 #include <fcntl.h>
 #include <pwd.h>

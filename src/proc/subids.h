@@ -1,7 +1,7 @@
 /* Subordinate ids: what /etc/subuid and /etc/subgid give a plain user, mapped by the system's own
  * set-user-id programs newuidmap and newgidmap. */
-#ifndef RUNTIME_SUBIDS_H
-#define RUNTIME_SUBIDS_H
+#ifndef PROC_SUBIDS_H
+#define PROC_SUBIDS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,59 @@
+#include "proc/idmap.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "proc/subids.h"
+
+/* One identity is one line. More are two: ours, which stands for root, and the rest; a line may not
+ * reach across the lines of the namespace around it, and there they are two for a plain caller. */
+int idmap_write(const char *file, uint32_t inside, uint32_t outside, uint32_t count, struct err *e)
+{
+    AUTO_CLOSE int fd = openat(AT_FDCWD, file, O_WRONLY | O_CLOEXEC);
+    char lines[128];
+    int n = snprintf(lines, sizeof lines, "%u %u 1\n", inside, outside);
+
+    if (count > 1)
+        n += snprintf(lines + n, sizeof lines - (size_t)n, "%u %u %u\n", inside + 1, outside + 1,
+                      count - 1);
+    if (fd < 0 || write(fd, lines, (size_t)n) != n)
+        return err_sys(e, "writing %s", file);
+    return 0;
+}
+
+static int map_only_ourselves(uint32_t uid, uint32_t gid, struct err *e)
+{
+    AUTO_CLOSE int fd = openat(AT_FDCWD, "/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
+    int r;
+
+    if (fd < 0 || write(fd, "deny", 4) != 4)
+        return err_sys(e, "writing /proc/self/setgroups");
+    r = idmap_write("/proc/self/uid_map", 0, uid, 1, e);
+    return r < 0 ? r : idmap_write("/proc/self/gid_map", 0, gid, 1, e);
+}
+
+int idmap_become_root(bool *ret_many, struct err *e)
+{
+    uint32_t uid = geteuid(), gid = getegid();
+    struct subids ids;
+    bool many = subids_find(uid, IDMAP_IDS - 1, &ids);
+    pid_t mapper = 0;
+    int r = many ? subids_start_mapper(&ids, uid, gid, &mapper, e) : 0;
+
+    if (r < 0)
+        return r;
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) {
+        r = err_sys(e,
+                    "making a user namespace (a plain user needs user.max_user_namespaces > 0 and "
+                    "kernel.unprivileged_userns_clone = 1)");
+        if (many)
+            subids_cancel(&ids, mapper);
+        return r;
+    }
+    *ret_many = many;
+    return many ? subids_finish(&ids, mapper, e) : map_only_ourselves(uid, gid, e);
+}
