@@ -34,8 +34,8 @@ struct sift {
     struct arena arena;
     const char *called;             /* what the archive calls the image, or NULL */
     const struct oci_saved *images; /* ARCHIVE_SAVED */
-    size_t n_images;
-    size_t image, tag; /* the one of them, under which of its names */
+    size_t n_images;                /* … or of a layout, where it is more than one */
+    size_t image, tag;              /* the one of them, under which of its names */
     struct tar_reader reader;
     struct err err;
 };
@@ -217,6 +217,94 @@ static int set_part(struct making *m, size_t i, const struct file *f, struct err
     return m->parts[i].fd < 0 ? err_sys(e, "opening a part of the archive again") : 0;
 }
 
+/* --- several images in one archive --- */
+
+bool sift_has_several(const struct sift *s)
+{
+    return s->n_images > 1;
+}
+
+bool sift_goes_on(struct sift *s)
+{
+    if (s->name.n)
+        return false;
+    if (s->images && s->tag + 1 < s->images[s->image].tags.n) {
+        s->tag++;
+        return true;
+    }
+    s->image++;
+    s->tag = 0;
+    return s->image < s->n_images;
+}
+
+static bool is_called(const char *tag, const struct oci_reference *wanted)
+{
+    char one[OCI_REFERENCE_MAX], other[OCI_REFERENCE_MAX];
+    struct oci_reference ref;
+
+    if (oci_reference_parse(str_from(tag), &ref, NULL) < 0)
+        return false;
+    oci_reference_text(&ref, one);
+    oci_reference_text(wanted, other);
+    return strcmp(one, other) == 0;
+}
+
+static int not_called_so(const struct sift *s, const char *first, struct err *e)
+{
+    return err_set(e, ERR_NOT_FOUND,
+                   "the archive holds %zu images, and none is called " STR_FMT
+                   ": the first is %.100s; import all of them, without a name",
+                   s->n_images, STR_ARG(s->name), first ? first : "not called anything");
+}
+
+/* Entries of the index that are images for the platform, each with a name of its own. */
+static size_t list_named(const struct sift *s, const struct oci_index *x, size_t *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < x->n; i++) {
+        const struct oci_index one = { &x->manifests[i], &x->names[i], 1 };
+
+        if (!x->names[i] || !oci_index_choose(&one, &s->making->platform))
+            continue;
+        if (n == 0 || strcmp(x->names[out[n - 1]], x->names[i]) != 0)
+            out[n++] = i;
+    }
+    return n;
+}
+
+static int choose_named(struct sift *s, const struct oci_index *x, const size_t *all,
+                        const struct oci_descriptor **ret, struct err *e)
+{
+    struct oci_reference wanted;
+    size_t i = s->image;
+    int r = s->name.n ? oci_reference_parse(s->name, &wanted, e) : 0;
+
+    if (r < 0)
+        return err_wrap(e, r, "name");
+    if (s->name.n)
+        for (i = 0; i < s->n_images && !is_called(x->names[all[i]], &wanted);)
+            i++;
+    if (i == s->n_images)
+        return not_called_so(s, x->names[all[0]], e);
+    s->called = x->names[all[i]];
+    *ret = &x->manifests[all[i]];
+    return 0;
+}
+
+/* What index.json leads to: one image for several platforms, or several images. */
+static int choose_top(struct sift *s, const struct oci_index *x, const struct oci_descriptor **ret,
+                      struct err *e)
+{
+    size_t named[OCI_MANIFESTS_MAX];
+
+    s->n_images = list_named(s, x, named);
+    if (s->n_images > 1)
+        return choose_named(s, x, named, ret, e);
+    *ret = oci_index_choose(x, &s->making->platform);
+    return 0;
+}
+
 static int find_manifest(struct sift *s, struct str *ret, struct err *e)
 {
     struct making *m = s->making;
@@ -234,7 +322,10 @@ static int find_manifest(struct sift *s, struct str *ret, struct err *e)
         r = oci_index_read(*ret, &s->arena, &x, e);
         if (r < 0)
             return r;
-        d = oci_index_choose(&x, &m->platform);
+        d = i ? oci_index_choose(&x, &m->platform) : NULL;
+        r = i ? 0 : choose_top(s, &x, &d, e);
+        if (r < 0)
+            return r;
         if (!d && x.n == 1)
             d = &x.manifests[0];
         if (!d)
@@ -276,38 +367,6 @@ static int read_layout(struct sift *s, struct err *e)
     return r;
 }
 
-/* --- what `docker save` writes: any number of images, with any number of names --- */
-
-bool sift_has_several(const struct sift *s)
-{
-    return s->n_images > 1;
-}
-
-bool sift_goes_on(struct sift *s)
-{
-    if (s->kind != ARCHIVE_SAVED || s->name.n)
-        return false;
-    if (s->tag + 1 < s->images[s->image].tags.n) {
-        s->tag++;
-        return true;
-    }
-    s->image++;
-    s->tag = 0;
-    return s->image < s->n_images;
-}
-
-static bool is_called(const char *tag, const struct oci_reference *wanted)
-{
-    char one[OCI_REFERENCE_MAX], other[OCI_REFERENCE_MAX];
-    struct oci_reference ref;
-
-    if (oci_reference_parse(str_from(tag), &ref, NULL) < 0)
-        return false;
-    oci_reference_text(&ref, one);
-    oci_reference_text(wanted, other);
-    return strcmp(one, other) == 0;
-}
-
 /* Of several, a name says which; of one, what it is called from now on. */
 static int choose_saved(struct sift *s, struct err *e)
 {
@@ -323,11 +382,7 @@ static int choose_saved(struct sift *s, struct err *e)
         for (size_t i = 0; i < s->images[s->image].tags.n; i++)
             if (is_called(s->images[s->image].tags.p[i], &wanted))
                 return 0;
-    return err_set(e, ERR_NOT_FOUND,
-                   "the archive holds %zu images, and none is called " STR_FMT
-                   ": the first is %.100s; import all of them, without a name",
-                   s->n_images, STR_ARG(s->name),
-                   s->images[0].tags.n ? s->images[0].tags.p[0] : "not called anything");
+    return not_called_so(s, s->images[0].tags.n ? s->images[0].tags.p[0] : NULL, e);
 }
 
 static int list_saved(struct sift *s, struct err *e)

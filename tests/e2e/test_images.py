@@ -176,6 +176,14 @@ def an_archive_of_several_images(c):
         answer = image_import(d, tar_of(bad), name="").expect(400)
         check("bad:1" in answer.json["detail"], f"{answer}")
         equal(sorted(refs(d)), ["host.example/two:2", "one:1"], "what is there")
+        # A layout, as skopeo fills it.
+        layout = {**one.layout("v1"), **two.layout("v2")}
+        layout["index.json"] = json.dumps({"schemaVersion": 2, "manifests": [
+            json.loads(x.layout(name)["index.json"])["manifests"][0] for x, name in ((one, "v1"), (two, "v2"))]}).encode()
+        equal(cli(d, "image", "import", c.write("layout.tar", tar_of(layout)), "-q").expect(0).text.split(), ["v1:latest", "v2:latest"], "a layout")
+        equal(inspect(d, "v2").expect(200).json["config"], two.config, "the configuration of the second")
+        equal(image_import(d, tar_of(layout), name="v2").expect(201).json["ref"], "v2:latest", "one of a layout")
+        check("v1" in image_import(d, tar_of(layout), name="v3").expect(404).json["detail"], "one that is not in it")
         nameless = several((["one:1"], one), ([], two))
         check("name" in image_import(d, tar_of(nameless), name="").expect(400).json["detail"], "one without a name")
 
