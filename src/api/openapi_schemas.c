@@ -70,8 +70,8 @@ static const struct {
                         "unavailable_reason" },
     { "Host", "!name !address !source=built-in|configuration|added !labels{} added_at@" },
     { "HostList", "!hosts[Host]" },
-    { "Image",
-      "!ref !digest !id !os !architecture !bytes# !created_at@ layers[] sandboxes# config* also[]" },
+    { "Image", "!ref !digest !id !os !architecture !bytes# !created_at@ layers[] sandboxes# "
+               "config* also[]" },
     { "ImageList", "!images[Image]" },
     { "ImagesRemoved", "!layers# !bytes#" },
     { "ImageVerified", "!ref !layers# !bytes#" },
