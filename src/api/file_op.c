@@ -118,12 +118,10 @@ static void finish(struct file_op *f)
         call_fail(c, &f->failure);
     } else if (!f->face->type) {
         call_answer_empty(c);
-    } else if (f->records.n) {
+    } else if (f->records.n || (f->packer && f->begun && send_packed(f, STR(""), true) < 0)) {
         cut(f);
     } else if (!f->begun && !f->face->before && !f->face->after) {
         call_answer_bytes(c, 200, f->face->type, STR("")); /* with its length: none */
-    } else if (f->packer && send_packed(f, STR(""), true) < 0) {
-        cut(f);
     } else if (begin(f)) {
         if (f->face->after)
             http_write(c->x, str_from(f->face->after), NULL);

@@ -185,49 +185,59 @@ static void delete (struct call *c)
 
 /* --- taking one --- */
 
-struct take_request {
-    const char *name;
-};
-
-static const struct json_field take_fields[] = {
-    { "name", JSON_KIND_STR, JSON_AT(struct take_request, name), .max = 63,
+const struct json_field snapshot_request_fields[] = {
+    { "name", JSON_KIND_STR, JSON_AT(struct snapshot_request, name), .max = 63,
       .doc = "What to call it; of one name, the newest counts." },
 };
-static const size_t take_field_count = COUNT_OF(take_fields);
+const size_t snapshot_request_field_count = COUNT_OF(snapshot_request_fields);
 
 struct taking {
     struct call *call;
-    struct take_request request;
     struct snapshot_op op;
+    snapshot_taken_fn *answer;
 };
 
 static void taken(struct snapshot_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct taking, op)->call;
+    struct taking *t = container_of(op, struct taking, op);
+    struct call *c = t->call;
 
     if (r < 0)
         call_fail(c, e);
     else
-        call_answer(c, 201, snapshot_write, &op->snapshot->record);
+        t->answer(c, op->snapshot);
     call_unref(c);
+}
+
+void snapshot_take_for(struct call *c, const struct snapshot_request *q, snapshot_taken_fn *answer)
+{
+    struct taking *t = calloc(1, sizeof *t);
+
+    if (!t)
+        abort();
+    t->call = call_ref(c);
+    t->answer = answer;
+    t->op = (struct snapshot_op){ .caller = &c->caller, .name = q->name, .done = taken };
+    c->state = t;
+    c->on_end = free_state;
+    sandbox_snapshot(c->sandbox, &t->op);
+}
+
+static void answer_taken(struct call *c, const struct snapshot *s)
+{
+    call_answer(c, 201, snapshot_write, &s->record);
 }
 
 static void take(struct call *c)
 {
-    struct taking *t = calloc(1, sizeof *t);
+    struct snapshot_request q = { 0 };
     struct err e;
 
-    if (!t)
-        abort();
-    c->state = t;
-    c->on_end = free_state;
-    if (json_bind(c->json, take_fields, take_field_count, &t->request, &c->arena, &e) < 0) {
+    if (json_bind(c->json, snapshot_request_fields, snapshot_request_field_count, &q, &c->arena,
+                  &e) < 0)
         call_fail(c, &e);
-        return;
-    }
-    t->call = call_ref(c);
-    t->op = (struct snapshot_op){ .caller = &c->caller, .name = t->request.name, .done = taken };
-    sandbox_snapshot(c->sandbox, &t->op);
+    else
+        snapshot_take_for(c, &q, answer_taken);
 }
 
 /* --- fork --- */
@@ -439,8 +449,8 @@ static void diff(struct call *c)
 
 const struct route routes_snapshots[] = {
     { H1_POST, VERB_CREATE, "/v1/sandboxes/{id}/snapshot", ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE,
-      take, "Keep what a sandbox has written", take_fields, &take_field_count, "Snapshot",
-      .status = 201 },
+      take, "Keep what a sandbox has written", snapshot_request_fields,
+      &snapshot_request_field_count, "Snapshot", .status = 201 },
     { H1_POST, VERB_CREATE, "/v1/sandboxes/{id}/fork", ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE,
       fork_it, "Create sandboxes that begin with what this one has written", fork_fields,
       &fork_field_count, "Forks", .status = 201 },

@@ -153,16 +153,17 @@ static bool is_name(const struct find_op *op)
 
 void control_find(struct control *c, struct find_op *op)
 {
+    bool found;
+
     op->is_start_ = set_text(op);
     op->control_ = c;
     op->busy_.code = ERR_OK;
     op->sandbox = NULL;
     op->record = NULL;
-    if (op->is_start_ && control_find_now(c, op->caller, str_from(op->text_), &op->sandbox))
-        loop_later(c->loop, &op->later_, found_now, NULL);
-    else if (is_name(op))
+    found = op->is_start_ && control_find_now(c, op->caller, str_from(op->text_), &op->sandbox);
+    if (!found && is_name(op))
         ask_name(op);
-    else if (op->is_start_)
+    else if (!found && op->is_start_)
         ask_id(op);
     else
         loop_later(c->loop, &op->later_, found_now, NULL);

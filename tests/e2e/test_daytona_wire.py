@@ -2,7 +2,13 @@
 # parallel
 """Daytona's interface on the wire: who may not, what is malformed, what is too much, who stops reading, and what a restart leaves."""
 
+import base64
+import contextlib
+import hmac
 import socket
+import struct
+import time
+import urllib.parse
 
 from daytona import Box, Served
 from harness import BUILD, check, equal, main, test, wait_for
@@ -127,6 +133,54 @@ def uploads(c):
         plainly(box.ask("GET", "files/download?path=../../../../etc/shadow"), box.ask("GET", "files/download?path=/etc/shadow").status)
         box.ask("POST", "files/upload-v2?path=/tmp/whole", b"as it is", Content_Type="application/octet-stream").expect(200)
         equal(box.ask("GET", "files/download?path=/tmp/whole").expect(200).data, b"as it is", "without a form")
+
+
+def link(box, key, path, operation="download", method="GET", expires=0):
+    code = hmac.new(key.encode(), f"v1:files:{method}:{path}:{expires}".encode(), "sha256").digest()
+    signature = "v1_" + base64.urlsafe_b64encode(code).decode().rstrip("=")
+    return f"/daytona/toolbox/{box.id}/files/{operation}?" + urllib.parse.urlencode({"path": path, "expires": expires, "signature": signature})
+
+
+@test
+def links(c):
+    with Served(c) as s:
+        one, two = s.create(key_of(s)), s.create(key_of(s))
+        keys = [s.api("GET", f"sandbox/{b.id}/signing-key", key=b.key).expect(200).json for b in (one, two)]
+        check(keys[0] != keys[1], "each has a key of its own")
+        later, before = int(time.time()) + 600, int(time.time()) - 600
+        one.run("echo one > f"), two.run("echo two > f")
+        for box, key, text in zip((one, two), keys, (b"one\n", b"two\n")):
+            for expires in (0, later):
+                equal(s.ask("GET", link(box, key, "f", expires=expires)).expect(200).data, text, "each its own")
+        good = link(one, keys[0], "f", expires=later)
+        for bad in (link(one, keys[0], "f", expires=before), link(one, keys[0], "f", expires=-1), link(one, keys[0], "f", expires="x"), link(one, keys[1], "f"),
+                    link(two, keys[0], "f"), link(one, keys[0], "f", method="POST"), good.replace(str(later), str(later + 1)), good.replace("path=f", "path=g"),
+                    good.replace("v1_", "v2_"), good.partition("&signature")[0], good[:-1], good.replace(one.id, "sbx_" + "0" * 20)):
+            plainly(s.ask("GET", bad), 401)
+        plainly(s.ask("POST", link(one, keys[0], "f", "upload-v2", "GET"), b"x", Content_Type="application/octet-stream"), 401)
+        equal(one.run("cat f")["result"], "one\n", "the file as it was")
+
+
+@test
+def frames_that_lie(c):
+    """A terminal's connection: what is declared and never comes, what is not masked, what is no frame."""
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        for n, bad in enumerate((b"\x82\xff" + struct.pack(">Q", 1 << 30) + b"mask", b"\x82\xff" + struct.pack(">Q", 1 << 63) + b"mask", b"\x82\x05hello",
+                                 b"\xf2\x80mask", b"\x89\xfe\xff\xff" + b"mask", b"\x83\x80mask")):
+            box.ask("POST", "process/pty", {"id": f"t{n}", "cols": 80, "rows": 24}).expect(201)
+            with socket.create_connection(("127.0.0.1", s.port), 60) as client:
+                client.sendall((f"GET /daytona/toolbox/{box.id}/process/pty/t{n}/connect HTTP/1.1\r\nHost: 127.0.0.1:{s.port}\r\nAuthorization: Bearer {box.key}\r\n"
+                                "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").encode())
+                check(client.recv(12) == b"HTTP/1.1 101", "it is upgraded")
+                client.sendall(bad)
+                with contextlib.suppress(ConnectionError):
+                    while client.recv(65536):
+                        pass  # until it is closed on us
+            equal(box.run("echo alive")["result"], "alive\n", f"after {bad[:12]!r}")
+        with open(f"/proc/{s.d.plane}/status", encoding="ascii") as f:
+            peak = next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
+        check(peak < 200 << 10, f"the daemon took {peak} kB")
 
 
 @test

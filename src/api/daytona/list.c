@@ -2,23 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/box_page.h"
 #include "api/daytona/inside.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 200 };
-
-struct listing {
-    struct call *call;
-    struct store_query query;
-    size_t limit;
-};
-
-static void listing_end(struct call *c)
-{
-    struct listing *l = c->state;
-
-    arena_done(&l->query.arena);
-    free(l);
-}
 
 static void write_row(struct json_writer *w, const struct call *c, const struct sandbox_record *r)
 {
@@ -34,21 +21,21 @@ static void write_row(struct json_writer *w, const struct call *c, const struct 
 
 static void write_list(struct json_writer *w, const void *what)
 {
-    const struct listing *l = what;
-    const struct sandbox_record *rows = l->query.sandboxes;
-    bool more = l->query.n > l->limit;
-    size_t n = l->query.n - more;
-    char next[64 + ID_MAX];
+    const struct box_page *p = what;
+    const struct sandbox_record *rows = p->query.sandboxes;
+    bool more = p->query.n > p->limit;
+    size_t n = p->query.n - more;
+    char next[BOX_PAGE_CURSOR];
 
     json_begin_object(w);
     json_key(w, STR("items"));
     json_begin_array(w);
     for (size_t i = 0; i < n; i++)
-        write_row(w, l->call, &rows[i]);
+        write_row(w, p->call, &rows[i]);
     json_end_array(w);
     json_key(w, STR("nextCursor"));
     if (more && n) {
-        snprintf(next, sizeof next, "%lld.%s", (long long)rows[n - 1].created_ns, rows[n - 1].id);
+        box_page_cursor(&rows[n - 1], next);
         json_put_str(w, str_from(next));
     } else {
         json_put_null(w);
@@ -56,17 +43,9 @@ static void write_list(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static void listed(struct store_query *q, int r, const struct err *e)
+static void answer(struct box_page *p)
 {
-    struct listing *l = container_of(q, struct listing, query);
-
-    if (!l->call->x)
-        ; /* nobody waits for it */
-    else if (r < 0)
-        call_fail(l->call, e);
-    else
-        call_answer(l->call, 200, write_list, l);
-    call_unref(l->call);
+    call_answer(p->call, 200, write_list, p);
 }
 
 /* --- what to list --- */
@@ -126,29 +105,11 @@ static bool read_states(struct call *c, uint32_t *ret)
     return true;
 }
 
-static bool read_cursor(struct call *c, struct store_query *q)
-{
-    struct str text = { NULL, 0 }, time, id;
-
-    if (call_query(c, "cursor", &text) < 0)
-        return false;
-    if (!text.n)
-        return true;
-    id = str_cut(text, '.', &time);
-    if (str_to_i64(time, &q->after.created_ns) && id_valid("sbx_", id) &&
-        str_copy(id, q->after.id, sizeof q->after.id))
-        return true;
-    call_fail_with(c, 400, "invalid", "cursor: is not one that we gave");
-    return false;
-}
-
-/* Those of the query beside those that the caller's must have. False: it is answered. */
-static bool read_filter(struct call *c, struct store_query *q)
+/* False: it is answered. */
+static bool read_filter(struct call *c, struct box_page *p)
 {
     struct str text = { NULL, 0 }, name = { NULL, 0 };
     struct json_map asked = { 0 }, written;
-    struct json_pair *all;
-    size_t n = 0;
     struct err e;
 
     if (call_query(c, "labels", &text) < 0 || call_query(c, "name", &name) < 0)
@@ -158,14 +119,7 @@ static bool read_filter(struct call *c, struct store_query *q)
         call_fail(c, &e);
         return false;
     }
-    all = arena_array(&c->arena, written.n + c->caller.labels.n + 1, sizeof *all);
-    if (!all)
-        abort();
-    for (size_t i = 0; i < c->caller.labels.n; i++)
-        all[n++] = c->caller.labels.p[i];
-    for (size_t i = 0; i < written.n; i++)
-        all[n++] = written.p[i];
-    q->labels = (struct json_map){ all, n };
+    box_page_labels(p, &written);
     return true;
 }
 
@@ -195,24 +149,14 @@ static bool only_known(struct call *c)
 
 static void list(struct call *c)
 {
-    struct listing *l = calloc(1, sizeof *l);
-    uint64_t limit = LIST_DEFAULT;
-    struct err e;
+    struct box_page *p = calloc(1, sizeof *p);
 
-    if (!l)
+    if (!p)
         abort();
-    l->call = c;
-    c->state = l;
-    c->on_end = listing_end;
-    if (!only_known(c) || !read_states(c, &l->query.states) || !read_cursor(c, &l->query) ||
-        !read_filter(c, &l->query) || call_query_number(c, "limit", LIST_MAX, &limit) < 0)
-        return;
-    l->limit = limit ? (size_t)limit : LIST_DEFAULT;
-    l->query.limit = (int)l->limit + 1;
-    if (control_list(c->api->control, &c->caller, &l->query, listed, &e) < 0)
-        call_fail(c, &e);
-    else
-        call_ref(c);
+    box_page_init(p, c, answer);
+    if (only_known(c) && read_states(c, &p->query.states) && box_page_after(p, "cursor") &&
+        read_filter(c, p))
+        box_page_ask(p, LIST_DEFAULT, LIST_MAX);
 }
 
 const struct route routes_daytona_list[] = {

@@ -190,50 +190,18 @@ static void remove_snapshot(struct call *c)
 
 /* --- of a sandbox --- */
 
-struct named {
-    const char *name;
-};
-
-static const struct json_field named_fields[] = {
-    { "name", JSON_KIND_STR, JSON_AT(struct named, name), .max = 63 },
-};
-
-struct taking {
-    struct call *call;
-    struct snapshot_op op;
-};
-
-static void free_state(struct call *c)
+static void answer_taken(struct call *c, const struct snapshot *s)
 {
-    free(c->state);
-}
-
-static void taken(struct snapshot_op *op, int r, const struct err *e)
-{
-    struct call *c = container_of(op, struct taking, op)->call;
-
-    if (r < 0)
-        call_fail(c, e);
-    else
-        daytona_answer_sandbox(c);
-    call_unref(c);
+    (void)s;
+    daytona_answer_sandbox(c);
 }
 
 static void take(struct call *c)
 {
-    struct named q = { 0 };
-    struct taking *t;
+    struct snapshot_request q = { 0 };
 
-    if (!daytona_read(c, named_fields, COUNT_OF(named_fields), &q))
-        return;
-    t = calloc(1, sizeof *t);
-    if (!t)
-        abort();
-    t->call = call_ref(c);
-    t->op = (struct snapshot_op){ .caller = &c->caller, .name = q.name, .done = taken };
-    c->state = t;
-    c->on_end = free_state;
-    sandbox_snapshot(c->sandbox, &t->op);
+    if (daytona_read(c, snapshot_request_fields, snapshot_request_field_count, &q))
+        snapshot_take_for(c, &q, answer_taken);
 }
 
 struct forking {

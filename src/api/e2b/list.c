@@ -1,7 +1,7 @@
 /* E2B's clients list sandboxes. */
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "api/box_page.h"
 #include "api/e2b/inside.h"
 #include "api/e2b/metadata.h"
 #include "api/e2b/shown.h"
@@ -11,75 +11,60 @@
 enum { LIST_DEFAULT = 100, LIST_MAX = 100 };
 
 struct listing {
-    struct call *call;
-    struct store_query query;
+    struct box_page page;
     int64_t started_after_ns;
-    size_t limit;
 };
 
-static void listing_end(struct call *c)
+/* The rows that the client gets: *ret_more is whether there are others behind them. */
+static size_t select_rows(const struct listing *l, const struct sandbox_record **ret,
+                          bool *ret_more)
 {
-    struct listing *l = c->state;
-
-    arena_done(&l->query.arena);
-    free(l);
-}
-
-/* The rows that the client gets. */
-static size_t select_rows(const struct listing *l, const struct sandbox_record **ret)
-{
-    const struct store_query *q = &l->query;
+    const struct store_query *q = &l->page.query;
     size_t n = 0;
 
     for (size_t i = 0; i < q->n; i++)
         if (q->sandboxes[i].created_ns > l->started_after_ns)
             ret[n++] = &q->sandboxes[i];
-    return n;
+    *ret_more = n > l->page.limit;
+    return n - *ret_more;
 }
 
-static void answer_list(struct listing *l, const struct sandbox_record **rows, size_t n)
+static void write_rows(struct json_writer *w, const struct call *c,
+                       const struct sandbox_record **rows, size_t n)
+{
+    json_begin_array(w);
+    for (size_t i = 0; i < n; i++)
+        e2b_write_listed(
+            w, &(struct e2b_shown){ .call = c,
+                                    .record = rows[i],
+                                    .expires_ns = control_expires_ns(c->api->control, rows[i]) });
+    json_end_array(w);
+}
+
+static void answer(struct box_page *p)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(CALL_ANSWER_MAX);
-    bool more = n > l->limit;
-    char next[64 + ID_MAX] = "";
+    const struct sandbox_record **rows =
+        arena_array(&p->query.arena, p->query.n + 1, sizeof(struct sandbox_record *));
+    char next[BOX_PAGE_CURSOR];
     struct json_writer w;
     struct err e;
+    bool more;
+    size_t n;
 
-    n -= more;
+    if (!rows)
+        abort(); /* there is more room than any page takes */
+    n = select_rows(container_of(p, struct listing, page), rows, &more);
     json_writer_init(&w, &text, JSON_COMPACT);
-    json_begin_array(&w);
-    for (size_t i = 0; i < n; i++)
-        e2b_write_listed(&w, &(struct e2b_shown){ .call = l->call,
-                                                  .record = rows[i],
-                                                  .expires_ns = control_expires_ns(
-                                                      l->call->api->control, rows[i]) });
-    json_end_array(&w);
+    write_rows(&w, p->call, rows, n);
     if (json_writer_finish(&w, &e) < 0) {
-        call_fail(l->call, &e);
-        return;
-    }
-    if (!more) {
-        call_answer_bytes(l->call, 200, "application/json", buf_str(&text));
-        return;
-    }
-    snprintf(next, sizeof next, "%lld.%s", (long long)rows[n - 1]->created_ns, rows[n - 1]->id);
-    call_answer_with(l->call, 200, "X-Next-Token", next, buf_str(&text));
-}
-
-static void listed(struct store_query *q, int r, const struct err *e)
-{
-    struct listing *l = container_of(q, struct listing, query);
-    const struct sandbox_record **rows;
-
-    if (r < 0) {
-        call_fail(l->call, e);
+        call_fail(p->call, &e);
+    } else if (!more) {
+        call_answer_bytes(p->call, 200, "application/json", buf_str(&text));
     } else {
-        rows = arena_array(&q->arena, l->limit + 2, sizeof *rows);
-        if (!rows)
-            abort();
-        answer_list(l, rows, select_rows(l, rows));
+        box_page_cursor(rows[n - 1], next);
+        call_answer_with(p->call, 200, "X-Next-Token", next, buf_str(&text));
     }
-    call_unref(l->call);
 }
 
 static int read_states(struct call *c, uint32_t *ret)
@@ -104,42 +89,18 @@ static int read_states(struct call *c, uint32_t *ret)
     return r;
 }
 
-static int read_token(struct call *c, struct store_query *q)
-{
-    struct str text, time, id;
-    int r = call_query(c, "nextToken", &text);
-
-    if (r <= 0 || !text.n)
-        return r;
-    id = str_cut(text, '.', &time);
-    if (str_to_i64(time, &q->after.created_ns) && id_valid("sbx_", id) &&
-        str_copy(id, q->after.id, sizeof q->after.id))
-        return 0;
-    call_fail_with(c, 400, "invalid", "nextToken: is not one that we gave");
-    return -1;
-}
-
-static int read_metadata(struct call *c, struct store_query *q)
+static int read_metadata(struct call *c, struct box_page *p)
 {
     struct json_map asked = { 0 };
-    struct json_pair *all;
     struct str text;
     struct err e;
     int r = call_query(c, "metadata", &text);
-    size_t n = 0;
 
     if (r > 0 && metadata_filter(text, &c->arena, &asked, &e) < 0) {
         call_fail(c, &e);
         return -1;
     }
-    all = arena_array(&c->arena, asked.n + c->caller.labels.n + 1, sizeof *all);
-    if (!all)
-        abort();
-    for (size_t i = 0; i < c->caller.labels.n; i++)
-        all[n++] = c->caller.labels.p[i];
-    for (size_t i = 0; i < asked.n; i++)
-        all[n++] = asked.p[i];
-    q->labels = (struct json_map){ all, n };
+    box_page_labels(p, &asked);
     return r;
 }
 
@@ -191,28 +152,20 @@ static int read_template(struct call *c, struct store_query *q)
 static void list(struct call *c)
 {
     struct listing *l = calloc(1, sizeof *l);
-    uint64_t limit = LIST_DEFAULT;
-    struct err e;
+    struct store_query *q;
 
     if (!l)
         abort();
-    l->call = c;
+    q = &l->page.query;
     l->started_after_ns = INT64_MIN;
-    c->state = l;
-    c->on_end = listing_end;
-    if (read_states(c, &l->query.states) < 0 || read_token(c, &l->query) < 0 ||
-        read_metadata(c, &l->query) < 0 || read_since(c, &l->started_after_ns) < 0 ||
-        read_order(c, &l->query.ascending) < 0 || read_template(c, &l->query) < 0 ||
-        call_query_number(c, "limit", LIST_MAX, &limit) < 0)
+    box_page_init(&l->page, c, answer);
+    if (read_states(c, &q->states) < 0 || !box_page_after(&l->page, "nextToken") ||
+        read_metadata(c, &l->page) < 0 || read_since(c, &l->started_after_ns) < 0 ||
+        read_order(c, &q->ascending) < 0 || read_template(c, q) < 0)
         return;
-    l->limit = limit ? (size_t)limit : LIST_DEFAULT;
-    l->query.limit = (int)l->limit + 1;
-    if (l->query.ascending && !l->query.after.id[0] && l->started_after_ns > 0)
-        l->query.after.created_ns = l->started_after_ns;
-    if (control_list(c->api->control, &c->caller, &l->query, listed, &e) < 0)
-        call_fail(c, &e);
-    else
-        call_ref(c);
+    if (q->ascending && !q->after.id[0] && l->started_after_ns > 0)
+        q->after.created_ns = l->started_after_ns;
+    box_page_ask(&l->page, LIST_DEFAULT, LIST_MAX);
 }
 
 const struct route routes_e2b_list[] = {

@@ -24,55 +24,20 @@ static void write_one(struct json_writer *w, const void *what)
 
 /* --- taking one --- */
 
-struct take_request {
-    const char *name;
-};
-
-static const struct json_field take_fields[] = {
-    { "name", JSON_KIND_STR, JSON_AT(struct take_request, name), .max = 63 },
-};
-
-struct taking {
-    struct call *call;
-    struct snapshot_op op;
-};
-
-static void free_state(struct call *c)
+static void answer_taken(struct call *c, const struct snapshot *s)
 {
-    free(c->state);
-}
-
-static void taken(struct snapshot_op *op, int r, const struct err *e)
-{
-    struct call *c = container_of(op, struct taking, op)->call;
-
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 201, write_one, &op->snapshot->record);
-    call_unref(c);
+    call_answer(c, 201, write_one, &s->record);
 }
 
 static void take(struct call *c)
 {
-    struct take_request q = { 0 };
-    struct taking *t;
+    struct snapshot_request q = { 0 };
     struct err e;
 
-    if (e2b_bind(c, c->json, take_fields, COUNT_OF(take_fields), &q, &e) < 0) {
+    if (e2b_bind(c, c->json, snapshot_request_fields, snapshot_request_field_count, &q, &e) < 0)
         call_fail(c, &e);
-        return;
-    }
-    if (!e2b_is_there(c))
-        return;
-    t = calloc(1, sizeof *t);
-    if (!t)
-        abort();
-    t->call = call_ref(c);
-    t->op = (struct snapshot_op){ .caller = &c->caller, .name = q.name, .done = taken };
-    c->state = t;
-    c->on_end = free_state;
-    sandbox_snapshot(c->sandbox, &t->op);
+    else if (e2b_is_there(c))
+        snapshot_take_for(c, &q, answer_taken);
 }
 
 /* --- the list --- */

@@ -1,9 +1,10 @@
 /* What E2B's clients send, by the first byte: envelopes, parts of a body, filters, packed bytes,
- * what they take. A
+ * what they take, whom they call. A
  * body that comes in pieces is the same as one that comes at once. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/domain.h"
 #include "api/e2b/code_output.h"
 #include "api/e2b/envelope.h"
 #include "api/e2b/metadata.h"
@@ -160,11 +161,24 @@ static void check_coding(struct str in)
     must(http_coding(buf_str(&text)) == HTTP_AS_IT_IS);
 }
 
+/* A name leads to a port of an id, or to ourselves, and never further than its first part. */
+static void check_domain(struct str in)
+{
+    struct buf below AUTO(buf_done) = BUF_INIT(1 << 20);
+    struct domain_port p;
+
+    if (domain_read(in, STR("sandboxes.test"), &p) && p.id.p)
+        must(p.port && p.id.n && p.id.p > in.p && p.id.p + p.id.n + 15 == in.p + in.n);
+    if (buf_add(&below, in) < 0 || buf_add(&below, STR(".evil.test")) < 0)
+        return;
+    must(!domain_read(buf_str(&below), STR("sandboxes.test"), &p));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const checks[])(
         struct str in) = { check_gzip,     check_signature, check_envelope, check_multipart,
-                           check_metadata, check_session,   check_coding };
+                           check_metadata, check_session,   check_coding,   check_domain };
 
     if (size)
         checks[(uint8_t)(data[0] - '0') % COUNT_OF(checks)](

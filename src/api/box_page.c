@@ -1,0 +1,92 @@
+#include "api/box_page.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/inside.h"
+
+static void page_end(struct call *c)
+{
+    struct box_page *p = c->state;
+
+    arena_done(&p->query.arena);
+    free(p);
+}
+
+void box_page_init(struct box_page *p, struct call *c, void (*answer)(struct box_page *p))
+{
+    p->call = c;
+    p->answer = answer;
+    c->state = p;
+    c->on_end = page_end;
+}
+
+bool box_page_after(struct box_page *p, const char *parameter)
+{
+    struct str text = { NULL, 0 }, time, id;
+    struct err e;
+
+    if (call_query(p->call, parameter, &text) < 0)
+        return false;
+    if (!text.n)
+        return true;
+    id = str_cut(text, '.', &time);
+    if (str_to_i64(time, &p->query.after.created_ns) && id_valid("sbx_", id) &&
+        str_copy(id, p->query.after.id, sizeof p->query.after.id))
+        return true;
+    (void)err_set(&e, ERR_INVALID, "%s: is not one that we gave", parameter);
+    call_fail(p->call, &e);
+    return false;
+}
+
+void box_page_cursor(const struct sandbox_record *last, char ret[BOX_PAGE_CURSOR])
+{
+    snprintf(ret, BOX_PAGE_CURSOR, "%lld.%s", (long long)last->created_ns, last->id);
+}
+
+/* What was asked for comes first: the index of the first label is walked, and what everything of a
+ * caller has tells them least apart. */
+void box_page_labels(struct box_page *p, const struct json_map *asked)
+{
+    const struct json_map *own = &p->call->caller.labels;
+    struct json_pair *all = arena_array(&p->call->arena, asked->n + own->n + 1, sizeof *all);
+    size_t n = 0;
+
+    if (!all)
+        abort(); /* they were bounded when they were read */
+    for (size_t i = 0; i < asked->n; i++)
+        all[n++] = asked->p[i];
+    for (size_t i = 0; i < own->n; i++)
+        all[n++] = own->p[i];
+    p->query.labels = (struct json_map){ all, n };
+}
+
+static void came(struct store_query *q, int r, const struct err *e)
+{
+    struct box_page *p = container_of(q, struct box_page, query);
+    struct call *c = p->call;
+
+    if (!c->x)
+        ; /* nobody waits for it */
+    else if (r < 0)
+        call_fail(c, e);
+    else
+        p->answer(p);
+    call_unref(c);
+}
+
+void box_page_ask(struct box_page *p, uint64_t usual, uint64_t most)
+{
+    struct call *c = p->call;
+    uint64_t limit = usual;
+    struct err e;
+
+    if (call_query_number(c, "limit", most, &limit) < 0)
+        return;
+    p->limit = (size_t)(limit ? limit : usual);
+    p->query.limit = (int)p->limit + 1;
+    if (control_list(c->api->control, &c->caller, &p->query, came, &e) < 0)
+        call_fail(c, &e);
+    else
+        call_ref(c);
+}
