@@ -11,7 +11,6 @@
 
 enum {
     PIECE = 64 << 10,
-    PACKED_PIECE = 16 << 10, /* takes half a millisecond, in which nobody else is served */
     SHOWN_MAX = HTTP_QUEUE_HARD - HTTP_QUEUE_SOFT - 64,
     PENDING_MAX = 4 << 20
 };
@@ -91,7 +90,9 @@ static void cut(struct file_op *f)
     abandon(f);
 }
 
-/* As http_write(). One piece at a time is packed, so that others are served between two of them. */
+/* As http_write(). One piece at a time is packed, which takes about a millisecond, and others are
+ * served between two of them. Smaller ones would be a burden to clients: what unpacks in Node's
+ * fetch takes far longer the more there are. */
 static int send_packed(struct file_op *f, struct str data, bool last)
 {
     static char room[PIECE];
@@ -149,7 +150,7 @@ static void on_output(struct loop_fd *s, unsigned events)
 {
     static char room[PIECE];
     struct file_op *f = container_of(s, struct file_op, output);
-    ssize_t n = read(f->out, room, f->packer ? PACKED_PIECE : sizeof room);
+    ssize_t n = read(f->out, room, sizeof room);
     int r;
 
     (void)events;

@@ -36,7 +36,7 @@ static int weight_of(struct str parameters)
 
 enum http_coding http_coding(struct str accept)
 {
-    int gzip = UNSAID, plain = UNSAID, others = UNSAID;
+    int gzip = UNSAID, plain = UNSAID, best = UNSAID, others = UNSAID;
     struct str one, name;
 
     while (accept.p) {
@@ -51,12 +51,14 @@ enum http_coding http_coding(struct str accept)
             plain = q;
         else if (str_eq(name, STR("*")))
             others = q;
+        else if (name.n && q > best)
+            best = q; /* of those that we do not know */
     }
-    if (gzip > 0 && gzip > plain)
+    if (gzip > 0 && gzip > plain && gzip > best)
         return HTTP_GZIP;
     if (plain == UNSAID)
         plain = others == 0 ? 0 : WHOLE;
     if (plain > 0)
         return HTTP_AS_IT_IS;
-    return gzip == UNSAID && others > 0 ? HTTP_GZIP : HTTP_NO_CODING;
+    return gzip > 0 || (gzip == UNSAID && others > 0) ? HTTP_GZIP : HTTP_NO_CODING;
 }

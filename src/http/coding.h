@@ -10,8 +10,9 @@ enum http_coding {
     HTTP_NO_CODING, /* it takes neither */
 };
 
-/* What to send to whoever says so; empty, or with p == NULL: they said nothing. Packing takes time:
- * it is for those who named it, and do not like bytes as they are as much. */
+/* What to send to whoever says so; empty, or with p == NULL: they said nothing. Packing takes time,
+ * ours and theirs: it is for those who like it better than anything else that they name. Libraries
+ * name all that they know, alike, whatever their program wants. */
 enum http_coding http_coding(struct str accept);
 
 #endif
