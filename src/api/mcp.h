@@ -63,6 +63,8 @@ struct sandbox *mcp_sandbox(struct mcp_request *r, const char *id);
 /* Arguments by the tool's own table: false, and it was failed. */
 bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out);
 
+/* Whether the request's own trust is good for the tool; if not, it is denied and on record. */
+bool mcp_may_call(struct mcp_request *r, const char *tool);
 /* Whether the caller's token is good for the tool; if not, *ret says so. */
 bool mcp_token_allows(const struct caller *who, const char *tool, struct mcp_verdict *ret);
 /* Tells a no that the policy itself did not say, with an id under which it is on record. */

@@ -178,17 +178,23 @@ static void ask(struct mcp_request *r, const struct mcp_equal *what)
     trust_ask(m->api->trust, &x->op);
 }
 
-void mcp_authorize_as(struct mcp_request *r, const struct mcp_equal *x)
+bool mcp_may_call(struct mcp_request *r, const char *tool)
 {
     struct caller who = mcp_client_of(r)->caller;
     struct mcp_verdict v = { .kind = MCP_ALLOW };
 
     if (r->trust.less)
         who.verbs &= r->trust.verbs;
-    if (mcp_token_allows(&who, x->tool, &v))
+    if (mcp_token_allows(&who, tool, &v))
+        return true;
+    mcp_deny(r, tool, &v);
+    return false;
+}
+
+void mcp_authorize_as(struct mcp_request *r, const struct mcp_equal *x)
+{
+    if (mcp_may_call(r, x->tool))
         ask(r, x);
-    else
-        mcp_deny(r, x->tool, &v);
 }
 
 void mcp_authorize(struct mcp_request *r)

@@ -154,7 +154,7 @@ static void found(struct store_query *q, int r, const struct err *e)
     else if (q->n == 0 ||
              strcmp(q->approvals[0].peer, mcp_client_of(request)->peer->record.id) != 0)
         tell_none(o);
-    else
+    else if (mcp_may_call(request, q->approvals[0].tool)) /* who may not call it hears nothing */
         tell(o, &q->approvals[0]);
     mcp_request_unref(request);
 }

@@ -448,6 +448,15 @@ def a_gateway_lowers_each_request(c):
             error = ask(level, session, **create).expect(200).json["error"]
             equal([error["code"], error["data"]["kind"]], [-32000, "deny"], f"as {level}: {error}")
             equal(len(ask(level, session, **look).expect(200).json["result"]["structuredContent"]["sandboxes"]), 2, f"what {level} may see")
+        # What was asked with more is not told to less.
+        network = {"method": "tools/call", "params": {"name": "sandbox_create", "arguments": {"capabilities": NETWORK}}}
+        request = ask("journeyman", session, **network).expect(200).json["error"]["data"]["request_id"]
+        again = {"method": "tools/call", "params": {**network["params"], "_meta": {"sandboxer/request_id": request}}}
+        read = {"method": "resources/read", "params": {"uri": f"approval://{request}"}}
+        equal(ask("journeyman", session, **again).json["error"]["data"]["kind"], "require_approval", "who asked")
+        check("pending" in ask("journeyman", session, **read).json["result"]["contents"][0]["text"], "who asked, as a resource")
+        for what in (again, read):
+            equal(ask("apprentice", session, **what).json["error"]["data"]["kind"], "deny", f"who could not have asked: {what}")
         # What is no request cannot be judged.
         more = {"Mcp_Session_Id": session, "X_Trust_Level": "apprentice"}
         said = gateway.request("POST", "/mcp", {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}, **ACCEPT, **more)

@@ -404,6 +404,26 @@ TEST(a_grant_is_for_one_tool_on_one_sandbox)
     world_close();
 }
 
+TEST(a_grant_ends_with_its_policy)
+{
+    struct approval_op op;
+    struct peer *p;
+
+    write_bundle(BUNDLE("1h"));
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    p = new_peer();
+    op = op_of(held_call(p).request_id, "uid:0");
+    op.grant_ns = 600 * NS_PER_S;
+    CHECK_OK(decide(op, true), e);
+    CHECK_INT(ask(p, "sandbox_exec", EXEC, &networked).kind, VERDICT_ALLOW);
+    write_bundle(BUNDLE("2h"));
+    CHECK_INT(trust_reload(world.trust, &e), 1);
+    CHECK_INT(ask(p, "sandbox_exec", EXEC, &networked).kind, VERDICT_REQUIRE_APPROVAL);
+    peer_unref(p);
+    world_close();
+}
+
 TEST(a_grant_outlives_the_daemon_and_ends_with_its_time)
 {
     char token[PEER_TOKEN_MAX];
