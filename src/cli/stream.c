@@ -48,6 +48,7 @@ static void end(struct stream *s, int error)
 {
     if (error != EPIPE && error != EIO && error != ECONNRESET)
         s->error = error;
+    s->cut = error == EPIPE || error == ECONNRESET;
     stream_close(s);
 }
 

@@ -16,6 +16,7 @@ struct stream {
     bool no_splice; /* the descriptors cannot move pages between them */
     bool wait_out;  /* `to` was full */
     uint64_t moved;
+    bool cut;     /* whoever reads `to` went away before `from` was at its end */
     int error;    /* errno, if bytes were lost because `to` took no more */
     char *data;   /* STREAM_BUFFER bytes, for when splice does not work */
     size_t at, n; /* what of it is not written yet */

@@ -90,7 +90,7 @@ static int relay(struct call *c)
     static char in_room[STREAM_BUFFER], out_room[STREAM_BUFFER];
     struct stream in, out;
     struct pollfd waits[2];
-    bool left = false;
+    bool left = false, cut = false;
     int error = 0;
     struct err e;
 
@@ -109,12 +109,13 @@ static int relay(struct call *c)
         if (!left && !stream_open(&in)) {
             left = true;
             error = in.error;
+            cut = in.cut;
             say_end(c, &in, in_room);
         }
     }
     stream_close(&in);
     stream_close(&out);
-    if (left && !error)
+    if (left && !error && !cut)
         return 0;
     (void)err_set(&e, ERR_UPSTREAM, "the daemon has closed the connection");
     return call_failed(c, &e);

@@ -6,6 +6,8 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
+import signal
 import subprocess
 import time
 
@@ -127,6 +129,14 @@ def what_was_made_goes_with_the_daemon(c):
                 check(m.process.wait(20) != 0, "a client whose daemon is gone ends well")
             d.start()
             nothing_left(d, "the next life of the daemon has removed them")
+        with Lines(c, d) as m:
+            m.begin()
+            os.kill(m.process.pid, signal.SIGSTOP)
+            m.start("ping")  # which it reads when nobody is there to hear it
+            d.kill()
+            os.kill(m.process.pid, signal.SIGCONT)
+            check(m.process.wait(20) != 0, "a client that speaks to nobody ends well")
+        d.start()
 
 
 @test(**ONCE)
