@@ -218,8 +218,10 @@ const steps = {
         const data = randomBytes(100 << 20);
         await s.files.write('big', new Blob([data]));
         equal((await s.commands.run('sha256sum big | cut -d" " -f1')).stdout.trim(), hash(data), 'up');
-        const h = createHash('sha256'); for await (const p of await s.files.read('big', { format: 'stream' })) h.update(p);
-        equal(h.digest('hex'), hash(data), 'down');
+        for (const gzip of [false, true]) {
+            const h = createHash('sha256'); for await (const p of await s.files.read('big', { format: 'stream', gzip })) h.update(p);
+            equal(h.digest('hex'), hash(data), gzip ? 'down, packed' : 'down');
+        }
         await s.files.remove('big');
     },
     'files.read (none, a directory)': async () => { await refused(() => s.files.read('none'), NotFoundError); await refused(() => s.files.read('/tmp'), InvalidArgumentError); },
