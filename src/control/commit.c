@@ -357,7 +357,7 @@ static void captured(struct capture *c, int r, const struct err *e)
         finish(x, r, &why);
         return;
     }
-    x->flatten = (struct flatten_op){ .stack = written(x), .done = flattened };
+    x->flatten = (struct flatten_op){ .most = LAYERS_FLAT, .stack = written(x), .done = flattened };
     x->flatten.on = (struct layers_floor){
         FLOOR_IMAGE, { x->layers.p + x->flatten.stack.n, x->layers.n - x->flatten.stack.n }
     };

@@ -1,4 +1,4 @@
-/* High stacks of layers become one layer before anything is built on them. */
+/* High stacks of layers become one layer. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -8,15 +8,12 @@
 #include "control/layers.h"
 #include "control/plane.h"
 
-static void finish(struct flatten_op *op)
-{
-    layers_ref(op->control_, &op->stack);
-    op->done(op);
-}
-
 static void on_later(struct loop_later *l)
 {
-    finish(container_of(l, struct flatten_op, later_));
+    struct flatten_op *op = container_of(l, struct flatten_op, later_);
+
+    layers_ref(op->control_, &op->stack);
+    op->done(op);
 }
 
 static void on_done(struct keeper_job *j, int r, const struct err *e,
@@ -33,8 +30,9 @@ static void on_done(struct keeper_job *j, int r, const struct err *e,
     } else {
         LOG(WARN, "layers.not_flattened", LOG_S("error", e->msg));
     }
-    finish(op);
+    layers_ref(op->control_, &op->stack);
     layers_unref(op->control_, &were); /* held while they were read */
+    op->done(op);
 }
 
 static const struct keeper_events events = { .done = on_done };
@@ -88,7 +86,7 @@ void layers_flatten(struct control *c, struct flatten_op *op)
 
     op->control_ = c;
     op->job_.running = false;
-    if (op->stack.n > LAYERS_FLAT && op->on.kind != FLOOR_UNSEEN && begin(op, &e) >= 0)
+    if (op->stack.n > op->most && op->on.kind != FLOOR_UNSEEN && begin(op, &e) >= 0)
         hold(c, op);
     else
         loop_later(c->loop, &op->later_, on_later, NULL);

@@ -76,7 +76,9 @@ static void captured(struct capture *c, int r, const struct err *e)
         fail(op, r, e);
         return;
     }
-    op->flatten_ = (struct flatten_op){ .on = sandbox_floor(op->sandbox_), .done = flattened };
+    op->flatten_ = (struct flatten_op){ .on = sandbox_floor(op->sandbox_),
+                                        .most = LAYERS_HIGH,
+                                        .done = flattened };
     r = layers_stack(c->layer, &op->sandbox_->facts.layers, &op->arena_, &op->flatten_.stack, &why);
     if (r < 0) {
         layer_unref(plane, c->layer);

@@ -15,7 +15,8 @@
 
 enum {
     LAYERS_OF_SNAPSHOT_MAX = 20, /* where one could not be made of them */
-    LAYERS_FLAT = 8,             /* a higher stack is made into one layer */
+    LAYERS_HIGH = 12,            /* on a higher stack nothing is built before it is one layer */
+    LAYERS_FLAT = 8,             /* a snapshot on a higher one gets one layer, when there is time */
 };
 _Static_assert((int)LAYERS_OF_SNAPSHOT_MAX + (int)OCI_LAYERS_MAX <= (int)LAYERS_STACK_MAX,
                "snapshots fit on any image");
@@ -48,10 +49,11 @@ bool layer_used(struct control *c, const char *name);
 /* A sandbox is no more: what it wrote is removed, if it is on disk. */
 void layers_clear_box(struct control *c, const char *id);
 
-/* What a stack is to be called from now on: itself, or if it is high, one new layer that shows the
- * same. Each name is held for the owner: layers_unref(). */
+/* What a stack is to be called from now on: itself, or if it is too high, one new layer that shows
+ * the same. Each name is held for the owner: layers_unref(). */
 struct flatten_op {
     struct layers_floor on; /* in; FLOOR_UNSEEN: it stays as it is */
+    unsigned most;          /* in: how high it may be */
     struct json_strs stack; /* in and out; borrowed until done */
     void (*done)(struct flatten_op *op);
     struct control *control_;

@@ -310,8 +310,9 @@ static void build_on(struct sandbox *s)
         resume_failed(s, e.code, e.msg);
         return;
     }
-    u->flatten =
-        (struct flatten_op){ .on = sandbox_floor(s), .stack = s->stack, .done = flattened };
+    u->flatten = (struct flatten_op){
+        .on = sandbox_floor(s), .most = LAYERS_HIGH, .stack = s->stack, .done = flattened
+    };
     layers_flatten(s->control, &u->flatten);
 }
 

@@ -164,6 +164,7 @@ static void control_free(struct control *c)
     prune_close(c);
     usage_close(c);
     images_stop(c);
+    snapshots_flatten_stop(c);
     if (c->store)
         store_close(c->store); /* what is under way is told while there is somebody to tell */
     images_close(c);

@@ -55,7 +55,8 @@ struct control {
 
     struct outbox *outbox; /* NULL: there is no hub */
     struct images *images;
-    size_t changes; /* under way */
+    struct flattening *flattening; /* the one that is under way */
+    size_t changes;                /* under way */
     struct loop_timer closing;
     int64_t close_by;
 };

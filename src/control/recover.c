@@ -7,6 +7,7 @@
 #include "control/processes.h"
 #include "control/images.h"
 #include "control/sandbox.h"
+#include "control/snapshots.h"
 
 static void log_stale(void *user, const char *extension, const char *id, const char *what)
 {
@@ -27,6 +28,7 @@ static void opened(struct loop_later *l)
         output_sweep(c->context.state, control_knows, c);
         images_sweep(c);
     }
+    snapshots_flatten(c);
     pool_open(c);
     if (c->on_open)
         c->on_open(c->user);

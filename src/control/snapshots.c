@@ -108,6 +108,8 @@ void snapshot_keep(struct control *c, struct snapshot *s)
     index_add(&c->snapshots, &s->entry);
     layers_ref(c, &s->layers);
     layers_ref(c, &s->base.layers);
+    if (c->open && s->layers.n > LAYERS_FLAT)
+        snapshots_flatten(c);
 }
 
 int snapshots_load(struct control *c, struct err *e)
@@ -341,7 +343,8 @@ static void captured(struct capture *c, int r, const struct err *e)
         finish(op, r, e);
         return;
     }
-    op->flatten_ = (struct flatten_op){ .on = sandbox_floor(s), .done = flattened };
+    op->flatten_ =
+        (struct flatten_op){ .on = sandbox_floor(s), .most = LAYERS_HIGH, .done = flattened };
     r = layers_stack(c->layer, &s->facts.layers, &op->arena_, &op->flatten_.stack, &why);
     if (r < 0) {
         layer_unref(s->control, c->layer);

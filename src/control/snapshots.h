@@ -14,10 +14,15 @@ struct snapshot {
     struct snapshot_record record;
     struct json_strs layers;
     struct base base; /* the stored image below them */
+    bool stays;       /* its layers could not become one */
 };
 
 int snapshots_load(struct control *c, struct err *e); /* blocks; for the start */
 void snapshots_close(struct control *c);
+
+/* Makes one layer of the many of a snapshot, then of the next, while nobody waits for it. */
+void snapshots_flatten(struct control *c);
+void snapshots_flatten_stop(struct control *c);
 
 /* By its id, or the name that its owner gave it, if the caller may see it; else NULL. */
 struct snapshot *snapshot_find(struct control *c, const struct caller *who, struct str id);

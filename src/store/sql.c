@@ -128,6 +128,7 @@ const char *const sql_texts[SQL_COUNT_] = {
                          ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
                          " ?14, ?15, ?16)"
                          " ON CONFLICT (id) DO UPDATE SET name = ?3, layers = ?12",
+    [SQL_SET_SNAPSHOT_LAYERS] = "UPDATE snapshots SET layers = ?2 WHERE id = ?1",
     [SQL_DROP_SNAPSHOT] = "DELETE FROM snapshots WHERE id = ?1",
     [SQL_OLD_SANDBOXES] =
         "SELECT id FROM sandboxes INDEXED BY sandboxes_old WHERE live = 0 AND updated_ns < ?1"

@@ -78,6 +78,8 @@ void store_move_approval(struct store_txn *t, const struct approval_record *r,
 void store_put_grant(struct store_txn *t, const struct grant_record *r);
 void store_remove_grant(struct store_txn *t, const char *id);
 void store_put_snapshot(struct store_txn *t, const struct snapshot_record *r);
+/* Of one that is there; one that is not stays away. */
+void store_set_snapshot_layers(struct store_txn *t, const char *id, const char *layers);
 void store_remove_snapshot(struct store_txn *t, const char *id);
 void store_put_image(struct store_txn *t, const struct image_record *r);
 void store_remove_image(struct store_txn *t, const char *ref);

@@ -459,6 +459,28 @@ void store_put_snapshot(struct store_txn *t, const struct snapshot_record *r)
     add_record(t, put_snapshot, &snapshot_shape, r);
 }
 
+static int set_snapshot_layers(const struct op *op, struct store_txn *t, struct db *d,
+                               struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_SET_SNAPSHOT_LAYERS, &st, e);
+
+    (void)t;
+    if (r < 0)
+        return r;
+    db_bind(st, 1, op->key);
+    db_bind(st, 2, op->value);
+    return db_finish(d, st, e);
+}
+
+void store_set_snapshot_layers(struct store_txn *t, const char *id, const char *layers)
+{
+    struct op *op = add(t, set_snapshot_layers);
+
+    op->key = keep(t, id);
+    op->value = keep(t, layers);
+}
+
 static int remove_snapshot(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     (void)t;
