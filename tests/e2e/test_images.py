@@ -307,6 +307,38 @@ def bombs_do_not_fill_the_disk(c):
         check("free_min" in answer.json["detail"], f"says what to change: {answer}")
 
 
+@test(only="root", because="only root mounts file systems")
+def a_full_disk_loses_no_image(c):
+    """Of blocks, and of files: a layer that does not fit is refused, and what is there stays whole."""
+    d = Daemon(c, config=settings())
+    for place in ("storage", "images"):
+        (d.state / place).mkdir(parents=True, mode=0o700, exist_ok=True)
+    d.state.chmod(0o711)
+    large = tar_of(Image(layers=[base_layer(), layer(file("large", os.urandom(6 << 20)))]).saved("large:1"))
+    many = tar_of(Image(layers=[base_layer(), layer(*(file(f"f{i}", "") for i in range(3000)))]).saved("many:1"))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=7m,mode=0700", "none", d.state / "storage"], check=True)
+    try:
+        with d:
+            image_import(d, tar_of(Image().saved("small:1")), "small:1").expect(201)
+            had = stored(d)
+            refused = image_import(d, large, "large:1").expect(500, code="system")
+            check("No space left" in refused.json["detail"], f"{refused}")
+            subprocess.run(["mount", "-o", "remount,nr_inodes=500", d.state / "storage"], check=True)
+            refused = image_import(d, many, "many:1").expect(500, code="system")
+            check("No space left" in refused.json["detail"], f"{refused}")
+            equal(refs(d), ["small:1"], "images")
+            equal(stored(d), had, "layers")
+            cli(d, "image", "verify", "small:1").expect(0)
+            subprocess.run(["mount", "-o", "remount,size=64m,nr_inodes=50000", d.state / "storage"], check=True)
+            image_import(d, large, "large:1").expect(201)
+            restart(d)
+            for ref in ("small:1", "large:1"):
+                cli(d, "image", "verify", ref).expect(0)
+                d.create(image=ref)
+    finally:
+        subprocess.run(["umount", d.state / "storage"], check=True)
+
+
 @test
 def what_is_no_image_is_refused(c):
     image = Image()
