@@ -15,8 +15,10 @@ static void on_later(struct loop_later *l)
 
     if (s->capture == c)
         s->capture = NULL;
-    if (c->r_ >= 0)
+    if (c->r_ >= 0 && !c->held_)
         layer_ref(s->control, c->layer);
+    else if (c->r_ < 0 && c->held_)
+        layer_unref(s->control, c->layer);
     c->done(c, c->r_, c->r_ < 0 ? &c->err_ : NULL);
     sandbox_unref(s);
 }
@@ -131,6 +133,8 @@ static int begin(struct capture *c, int upper, struct err *e)
 
     if (r < 0)
         return r;
+    layer_ref(s->control, c->layer); /* before anybody can take it for nobody's */
+    c->held_ = true;
     layers_job_fill(&job, LAYERS_CAPTURE, c->layer);
     snprintf(job.box, sizeof job.box, "%s", s->record.id);
     job.flags = c->stay ? LAYERS_KEEP : 0;

@@ -29,6 +29,7 @@ struct capture {
     int64_t still_ns_;
     bool paused_; /* nothing of it moves anyway */
     bool frozen_, freezing_, thawing_, finished_;
+    bool held_; /* its layer has its name, though it may not be there yet */
     int r_;
     struct err err_;
     struct loop_later later_;

@@ -27,11 +27,11 @@ static void on_done(struct keeper_job *j, int r, const struct err *e,
     if (r >= 0) {
         op->one_ = op->layer_;
         op->stack = (struct json_strs){ &op->one_, 1 };
+        layers_unref(op->control_, &were);
     } else {
         LOG(WARN, "layers.not_flattened", LOG_S("error", e->msg));
+        layer_unref(op->control_, op->layer_);
     }
-    layers_ref(op->control_, &op->stack);
-    layers_unref(op->control_, &were); /* held while they were read */
     op->done(op);
 }
 
@@ -73,9 +73,12 @@ static int begin(struct flatten_op *op, struct err *e)
     return keeper_start(op->control_, &op->job_, &events, &job, &usr, usr >= 0, e);
 }
 
+/* The layer is somebody's from the start: who looks for those that are nobody's may see it before
+ * we are told of it. */
 static void hold(struct control *c, const struct flatten_op *op)
 {
     layers_ref(c, &op->stack);
+    layer_ref(c, op->layer_);
     hook_point("flatten.begun");
 }
 
@@ -99,4 +102,5 @@ void layers_flatten_cancel(struct flatten_op *op)
         return;
     keeper_cancel(&op->job_);
     layers_unref(op->control_, &op->stack);
+    layer_unref(op->control_, op->layer_);
 }

@@ -82,14 +82,52 @@ static int growth_open(struct growth *g, struct err *e)
     return g->fs < 0 ? err_sys(e, "opening tmp/%s/fs", g->entry) : 0;
 }
 
+/* A new directory, or what a box has now. */
+static int put_entry(const struct growth *g, int box, struct err *e)
+{
+    const struct storage *s = g->storage;
+
+    if (box >= 0)
+        return subvolume_snapshot(box, s->tmp, g->entry, e);
+    return mkdirat(s->tmp, g->entry, 0700) < 0 ? err_sys(e, "making tmp/%s", g->entry) : 0;
+}
+
+static bool is_there(const struct growth *g)
+{
+    struct stat named, held;
+
+    return fstatat(g->storage->tmp, g->entry, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (g->dir < 0 || (fstat(g->dir, &held) == 0 && held.st_ino == named.st_ino &&
+                           held.st_dev == named.st_dev));
+}
+
+/* A sweep may come upon it before it is locked, and remove it. */
+static int make_entry(struct growth *g, int box, struct err *e)
+{
+    int r = 0;
+
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (!is_there(g) && (r = put_entry(g, box, e)) < 0) {
+            g->entry[0] = '\0';
+            return r;
+        }
+        r = take_entry(g->storage, g->entry, &g->dir, e);
+        if (r >= 0 && is_there(g))
+            return 0;
+        if (r < 0 && r != -(int)ERR_BUSY && r != -(int)ERR_NOT_FOUND)
+            return r;
+        drop_fd(&g->dir);
+        usleep(LOCK_WAIT_US);
+    }
+    return r < 0 ? r : err_set(e, ERR_BUSY, "tmp/%s is removed again and again", g->entry);
+}
+
 int growth_begin(struct growth *g, const struct storage *s, const char *name, struct err *e)
 {
     int r;
 
     growth_name(g, s, name);
-    if (mkdirat(s->tmp, g->entry, 0700) < 0)
-        return err_sys(e, "making tmp/%s", g->entry);
-    r = take_entry(s, g->entry, &g->dir, e);
+    r = make_entry(g, -1, e);
     if (r >= 0 && mkdirat(g->dir, UPPERS_FS, 0755) < 0)
         r = err_sys(e, "making tmp/%s/fs", g->entry);
     return r < 0 ? r : growth_open(g, e);
@@ -121,12 +159,7 @@ int growth_snapshot(struct growth *g, const struct storage *s, const char *name,
     int r;
 
     growth_name(g, s, name);
-    r = subvolume_snapshot(box, s->tmp, g->entry, e);
-    if (r < 0) {
-        g->entry[0] = '\0';
-        return r;
-    }
-    r = take_entry(s, g->entry, &g->dir, e);
+    r = make_entry(g, box, e);
     return r < 0 ? r : growth_open(g, e);
 }
 
