@@ -285,7 +285,7 @@ static int choose_named(struct sift *s, const struct oci_index *x, const size_t 
     if (s->name.n)
         for (i = 0; i < s->n_images && !is_called(x->names[all[i]], &wanted);)
             i++;
-    if (i == s->n_images)
+    if (i >= s->n_images)
         return not_called_so(s, x->names[all[0]], e);
     s->called = x->names[all[i]];
     *ret = &x->manifests[all[i]];
@@ -296,7 +296,7 @@ static int choose_named(struct sift *s, const struct oci_index *x, const size_t 
 static int choose_top(struct sift *s, const struct oci_index *x, const struct oci_descriptor **ret,
                       struct err *e)
 {
-    size_t named[OCI_MANIFESTS_MAX];
+    size_t named[OCI_MANIFESTS_MAX] = { 0 };
 
     s->n_images = list_named(s, x, named);
     if (s->n_images > 1)
