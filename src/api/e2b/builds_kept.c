@@ -8,6 +8,10 @@
 #include "json/reader.h"
 #include "base/log.h"
 
+#if defined(__GNUC__) && !defined(__clang__) /* it does not follow what the store owns */
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
+
 #define SETTING "e2b.builds"
 
 enum { TEXT_MAX = 2 << 20 };
