@@ -59,6 +59,9 @@ static void take_captured(struct capture *c)
 {
     const struct sandbox *s = c->sandbox_;
 
+    if (c->held_)
+        layer_unref(s->control, c->layer);
+    c->held_ = false;
     snprintf(c->layer, sizeof c->layer, "%s", s->facts.paused.layer);
     c->bytes = (uint64_t)s->facts.paused.bytes;
     c->entries = (uint64_t)s->facts.paused.entries;

@@ -329,22 +329,57 @@ static void taken(struct keeper_job *j, int r, const struct err *e, const struct
     build_on(s);
 }
 
-/* Everything of the old one is removed, but what it wrote: that is a layer from now on, and its id
- * can be used again. */
-static void rebuild(struct sandbox *s)
+static void take(struct sandbox *s)
 {
     static const struct keeper_events events = { .done = taken };
     struct resume *u = s->resume;
     struct layers_job job;
     struct err e;
 
-    if (s->destroying || !u)
-        return; /* its own way goes on */
-    u->rebuilt = true;
     layers_job_fill(&job, LAYERS_TAKE, s->facts.paused.layer);
     snprintf(job.box, sizeof job.box, "%s", s->record.id);
     if (keeper_start(s->control, &u->take, &events, &job, NULL, 0, &e) < 0)
         resume_failed(s, e.code, e.msg);
+}
+
+static void edit_gone(struct change *ch, struct sandbox_record *next)
+{
+    ch->sandbox->facts.paused.stopped = true;
+    sandbox_put_facts(ch->sandbox, next);
+}
+
+static void told_gone(struct change *ch, int r, const struct err *e)
+{
+    struct sandbox *s = ch->sandbox;
+
+    if (s->destroying || !s->resume)
+        return;
+    hook_point("resume.rebuild");
+    if (r < 0)
+        resume_failed(s, e->code, e->msg);
+    else
+        take(s);
+}
+
+/* Everything of the old one is removed, but what it wrote: that is a layer from now on, and its id
+ * can be used again. First it is put on record that nothing stands still any more: whoever finds a
+ * new one half built must not take it for what was paused. */
+static void rebuild(struct sandbox *s)
+{
+    struct change *ch;
+
+    if (s->destroying || !s->resume)
+        return; /* its own way goes on */
+    s->resume->rebuilt = true;
+    if (s->facts.paused.stopped) {
+        take(s);
+        return;
+    }
+    ch = change_new(s, &s->resume->actor, "resume: its processes are gone");
+    ch->type = "sandbox.stopped";
+    ch->edit = edit_gone;
+    ch->done = told_gone;
+    change_submit(ch);
 }
 
 void resume_adopted(struct sandbox *s, int r, const struct ext_found *found, size_t n)

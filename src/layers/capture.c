@@ -146,8 +146,10 @@ int keeper_take(struct keeper *k, struct err *e)
     struct layer_info info = { 0 };
     int r;
 
-    if (layer >= 0)
-        return storage_clear_box(&k->storage, k->job.box, e);
+    if (layer >= 0) { /* taken before; whoever writes there now stands on it */
+        r = storage_clear_box(&k->storage, k->job.box, e);
+        return r == -(int)ERR_BUSY ? 0 : r;
+    }
     box = storage_open_box(&k->storage, k->job.box, e);
     if (box < 0)
         return box;

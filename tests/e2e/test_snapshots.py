@@ -401,6 +401,38 @@ POINTS = ("capture.freeze", "capture.taken", "capture.done", "snapshot.record", 
 
 
 @test
+def whoever_dies_while_it_is_built_again(c):
+    """What is found half built is not taken for what was paused: neither resumed, nor captured."""
+    for driver in ("memory", "plain"):
+        d = Daemon(c, driver=driver)
+        d.start()
+        with d:
+            box = d.create()
+            for i, point in enumerate(("resume.rebuild", "resume.record", "resume.told")):
+                run(d, box, ["sh", "-c", f"echo {i} >/root/r{i}"])
+                before = look(d, box, "/root")
+                d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+                first = supervisor(d, box)
+                d.kill()
+                os.kill(first, signal.SIGKILL)
+                d.start(SANDBOXER_DIE_AT=f"{point}:1")
+                try:
+                    d.api.post(f"/v1/sandboxes/{box}/resume")
+                except Cut:
+                    d.wait()
+                check(not d.alive, f"{point}: nobody died")
+                d.start()
+                if d.get(box)["state"] == "paused":
+                    other = d.create(snapshot=snapshot(d, box)["snapshot_id"])
+                    same(before, look(d, other, "/root"), f"{driver}, {point}: a snapshot of it")
+                    d.destroy(other)
+                    d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+                same(before, look(d, box, "/root"), f"{driver}, {point}: the sandbox")
+            for s in d.api.get("/v1/snapshots").json["snapshots"]:
+                d.api.delete(f"/v1/snapshots/{s['snapshot_id']}").expect(204)
+
+
+@test
 def whoever_dies_it_goes_on(c):
     """The daemon or a keeper dies at every step: the sandbox goes on, and what was said to be done is."""
     d = Daemon(c)
