@@ -16,6 +16,7 @@ struct flattening {
     struct control *control;
     struct snapshot *was; /* a copy: it may be deleted meanwhile */
     struct flatten_op flatten;
+    struct snapshot *next; /* with the one layer, to be put in the old one's place */
     struct store_txn txn;
     bool storing;
 };
@@ -33,22 +34,19 @@ static void end(struct flattening *f)
 
     c->flattening = NULL;
     snapshot_free(f->was);
+    snapshot_free(f->next);
     free(f);
     snapshots_flatten(c);
 }
 
-/* Here, too, it is called by its new name. The old ones are on its arena until it goes. */
-static bool rename_in_memory(struct snapshot *s, const char *layer)
+/* What is on disk already: nothing here can fail. */
+static void replace(struct control *c, struct snapshot *old, struct snapshot *next)
 {
-    const char **names = arena_array(&s->arena, 1, sizeof *names);
-    char *name = names ? arena_dup(&s->arena, str_from(layer)) : NULL;
-
-    if (!name)
-        return false;
-    names[0] = name;
-    s->layers = (struct json_strs){ names, 1 };
-    s->record.layers = str_from(name);
-    return true;
+    index_remove(&c->snapshots, &old->entry);
+    snapshot_keep(c, next);
+    layers_unref(c, &old->layers);
+    layers_unref(c, &old->base.layers);
+    snapshot_free(old);
 }
 
 static void stored(struct store_txn *t, int r, const struct err *e)
@@ -61,14 +59,20 @@ static void stored(struct store_txn *t, int r, const struct err *e)
     if (r < 0)
         LOG(WARN, "snapshot.not_flattened", LOG_S("snapshot", f->was->record.id),
             LOG_S("error", e->msg));
-    if (r >= 0 && s && rename_in_memory(s, f->flatten.stack.p[0])) {
-        layers_ref(c, &s->layers);
-        layers_unref(c, &f->was->layers);
-    } else if (s) {
+    if (r >= 0 && s)
+        replace(c, s, take_ptr(f->next));
+    else if (s)
         s->stays = true;
-    }
     layers_unref(c, &f->flatten.stack);
     end(f);
+}
+
+static int make_next(struct flattening *f, struct err *e)
+{
+    struct snapshot_record r = f->was->record;
+
+    r.layers = str_from(f->flatten.stack.p[0]);
+    return snapshot_new(&r, &f->next, e);
 }
 
 static void flattened(struct flatten_op *op)
@@ -76,8 +80,9 @@ static void flattened(struct flatten_op *op)
     struct flattening *f = container_of(op, struct flattening, flatten);
     struct control *c = f->control;
     struct snapshot *s = find(f);
+    struct err e;
 
-    if (!s || op->stack.n > 1) {
+    if (!s || op->stack.n > 1 || make_next(f, &e) < 0) {
         if (s)
             s->stays = true;
         layers_unref(c, &op->stack);
@@ -94,7 +99,7 @@ static void flattened(struct flatten_op *op)
 /* Where its profile is gone, or named a directory as its image, nobody knows what was hidden. */
 static struct layers_floor floor_of(const struct control *c, const struct snapshot *s)
 {
-    struct profile *p;
+    AUTO(profile_unrefp_) struct profile *p = NULL;
 
     if (s->base.layers.n)
         return (struct layers_floor){ FLOOR_IMAGE, s->base.layers };
@@ -136,7 +141,7 @@ void snapshots_flatten(struct control *c)
 {
     struct snapshot *next = NULL;
 
-    if (c->flattening || c->on_closed)
+    if (c->flattening || c->on_closed || c->unreadable) /* such a record may name any layer */
         return;
     index_each(&c->snapshots, look, &next);
     if (next)

@@ -31,8 +31,8 @@ static const struct json_field fields[] = {
       JSON_FIELDS(layer_fields), .item_size = sizeof(struct manifest_layer) },
 };
 
-int manifest_write(const struct snapshot *s, const struct manifest_layer *layers, struct buf *out,
-                   struct err *e)
+int manifest_write(const struct snapshot *s, const struct manifest_layer *layers, size_t n,
+                   struct buf *out, struct err *e)
 {
     const struct snapshot_record *r = &s->record;
     const struct manifest m = { .format = MANIFEST_FORMAT,
@@ -48,8 +48,7 @@ int manifest_write(const struct snapshot *s, const struct manifest_layer *layers
                                 .pause_ns = r->pause_ns,
                                 .labels = r->labels,
                                 .config = s->base.config,
-                                .layers = { (void *)(uintptr_t)layers,
-                                            s->layers.n + s->base.layers.n } };
+                                .layers = { (void *)(uintptr_t)layers, n } };
     struct json_writer w;
 
     json_writer_init(&w, out, JSON_COMPACT);

@@ -21,9 +21,9 @@ struct manifest {
     struct json_objects layers; /* struct manifest_layer, uppermost first: written, then images' */
 };
 
-/* Of a snapshot whose layers have these measures, `layers->n + base.layers.n` of them. */
-int manifest_write(const struct snapshot *s, const struct manifest_layer *layers, struct buf *out,
-                   struct err *e);
+/* Of a snapshot on these layers. */
+int manifest_write(const struct snapshot *s, const struct manifest_layer *layers, size_t n,
+                   struct buf *out, struct err *e);
 /* Checks everything. Texts are on the arena. */
 int manifest_read(struct str text, struct arena *a, struct manifest *ret, struct err *e);
 
