@@ -288,7 +288,7 @@ static bool is_fetched(struct images *x, const char *name)
     for (struct link *m = list_first(&x->makings); m; m = list_after(&x->makings, m)) {
         const struct making *making = container_of(m, struct making, link);
 
-        for (size_t i = 0; i < making->n; i++)
+        for (size_t i = 0; i < making_parts(making); i++)
             if (making->parts[i].digest[0] &&
                 str_starts(str_from(name), oci_digest_hex(making->parts[i].digest)))
                 return true;

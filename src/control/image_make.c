@@ -64,7 +64,7 @@ void makings_wake(struct images *x)
         struct making *other = container_of(m, struct making, link);
 
         next = list_after(&x->makings, m);
-        if (other->parts && !other->failed && !other->ending)
+        if (other->parts && !other->sifts && !other->failed && !other->ending)
             making_go(other);
     }
 }
@@ -133,7 +133,7 @@ void making_fail(struct making *m, const struct err *e)
     m->err = *e;
     atomic_store(&m->stop, true);
     registry_cancel(&m->get);
-    for (size_t i = 0; i < m->n; i++)
+    for (size_t i = 0; i < making_parts(m); i++)
         part_stop(&m->parts[i]);
     making_settle(m);
 }
@@ -552,7 +552,7 @@ static bool is_under_way(const struct part *p)
     for (struct link *l = list_first(&x->makings); l; l = list_after(&x->makings, l)) {
         const struct making *m = container_of(l, struct making, link);
 
-        for (size_t i = 0; i < m->n; i++) {
+        for (size_t i = 0; i < making_parts(m); i++) {
             const struct part *other = &m->parts[i];
 
             if (other != p && other->state > PART_WAITS && other->state < PART_DONE &&

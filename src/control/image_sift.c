@@ -496,6 +496,7 @@ static void sifted(struct work_job *j, enum work_end end)
     struct making *m = container_of(j, struct making, sifting);
     struct sift *s = m->sift;
 
+    m->sifts = false;
     m->busy--;
     m->images->control->changes--;
     if (end == WORK_CANCELLED)
@@ -522,7 +523,7 @@ void sift_start(struct making *m, struct image_import *p)
     s->name = (struct str){ arena_dup(&s->arena, p->name), p->name.n };
     m->platform = oci_platform_here();
     if (p->platform.n)
-        r = oci_platform_parse(p->platform, &m->arena, &m->platform, &e);
+        r = oci_platform_parse(p->platform, &s->arena, &m->platform, &e); /* of all its images */
     if (r < 0)
         making_fail(m, &e);
     else
@@ -538,6 +539,7 @@ void sift_go_on(struct making *m)
         making_fail(m, &e);
         return;
     }
+    m->sifts = true;
     m->busy++;
     m->images->control->changes++;
 }

@@ -242,7 +242,7 @@ static bool is_being_made(struct images *x, const char *layer)
     for (struct link *m = list_first(&x->makings); m; m = list_after(&x->makings, m)) {
         const struct making *making = container_of(m, struct making, link);
 
-        for (size_t i = 0; i < making->n; i++)
+        for (size_t i = 0; i < making_parts(making); i++)
             if (strcmp(making->parts[i].layer, layer) == 0)
                 return true;
     }

@@ -94,10 +94,16 @@ struct making {
     struct store_txn txn;
     struct event_record event;
     struct work_job sifting;
+    bool sifts; /* a thread plans it: its parts are not ours to see */
     struct sift *sift;
     struct loop_later later;
     struct link link;
 };
+
+static inline size_t making_parts(const struct making *m)
+{
+    return m->sifts ? 0 : m->n;
+}
 
 struct making *making_new(struct control *c, const struct caller *who, struct image_op *op);
 /* Ends it: with what went wrong. Tells once, frees when nothing of it is under way. */
