@@ -5,6 +5,7 @@
 #include "api/guard.h"
 #include "api/inside.h"
 #include "api/listing.h"
+#include "api/mcp.h"
 #include "api/route.h"
 #include "base/clock.h"
 #include "control/tokens.h"
@@ -95,6 +96,14 @@ static void write_one(struct json_writer *w, const void *what)
     approval_write(w, what, true);
 }
 
+/* Who is trusted less than the token hears no more than it could have asked for. */
+static bool may_hear(const struct caller *who, const struct approval_record *r)
+{
+    struct mcp_verdict v;
+
+    return who->trusted || mcp_token_allows(who, r->tool, &v);
+}
+
 static void found(struct store_query *q, int r, const struct err *e)
 {
     struct approval_show *s = container_of(q, struct approval_show, query);
@@ -103,6 +112,8 @@ static void found(struct store_query *q, int r, const struct err *e)
         call_fail(s->call, e);
     else if (q->n == 0 || !is_for(s->call, &q->approvals[0]))
         call_fail_with(s->call, 404, "not_found", "there is no such call");
+    else if (!may_hear(&s->call->caller, &q->approvals[0]))
+        call_fail_with(s->call, 403, "denied", "this call was asked for with more trust");
     else
         call_answer(s->call, 200, write_one, &q->approvals[0]);
     call_unref(s->call);

@@ -278,8 +278,8 @@ static struct mcp_task *task_of(struct mcp_request *r)
     for (struct link *l = list_first(tasks); l; l = list_after(tasks, l)) {
         struct mcp_task *t = container_of(l, struct mcp_task, link);
 
-        if (str_eq(id, str_from(t->id)) && strcmp(t->key, r->session->key) == 0)
-            return t;
+        if (str_eq(id, str_from(t->id)) && strcmp(t->key, r->session->key) == 0 && !r->trust.less)
+            return t; /* who is trusted less than its session did not begin it */
     }
     mcp_fail(
         r, RPC_INVALID_PARAMS,

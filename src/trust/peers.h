@@ -36,11 +36,12 @@ struct peer {
     int64_t expires_ns_; /* its token does, by the wall's clock; 0: never */
     unsigned attached_;  /* that hold it */
     struct json_pair labels_[1];
-    struct identity *identity_; /* who stands behind it */
-    unsigned reserved_;         /* creates that were allowed and are not on disk yet … */
-    int64_t reserved_by_;       /* … and until when that is waited for */
-    size_t pending_;            /* calls of it that wait for a master */
-    struct audit_meter audit_;
+    struct identity *identity_;   /* who stands behind it */
+    unsigned reserved_;           /* creates that were allowed and are not on disk yet … */
+    int64_t reserved_by_;         /* … and until when that is waited for */
+    size_t pending_;              /* calls of it that wait for a master */
+    struct audit_meter audit_;    /* of verdicts */
+    struct audit_meter mistakes_; /* of what was refused for another reason */
     struct peer_release *release_;
     struct list watches_; /* struct peer_watch */
 };

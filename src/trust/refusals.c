@@ -33,7 +33,7 @@ void audit_write(struct audit_meter *m, struct trust_write *w)
 
 void trust_refused(struct trust *t, const struct trust_refusal *x)
 {
-    struct audit_meter *m = x->peer ? &x->peer->audit_ : &t->strangers;
+    struct audit_meter *m = x->peer ? &x->peer->mistakes_ : &t->strangers;
     char tool[RECORD_TOOL_MAX], reason[RECORD_REASON_MAX], code[16];
     struct trust_write *w;
 

@@ -457,6 +457,8 @@ def a_gateway_lowers_each_request(c):
         check("pending" in ask("journeyman", session, **read).json["result"]["contents"][0]["text"], "who asked, as a resource")
         for what in (again, read):
             equal(ask("apprentice", session, **what).json["error"]["data"]["kind"], "deny", f"who could not have asked: {what}")
+        gateway.request("GET", f"/v1/approvals/{request}", None, X_Trust_Level="journeyman").expect(200)
+        gateway.request("GET", f"/v1/approvals/{request}", None, X_Trust_Level="apprentice").expect(403)
         # What is no request cannot be judged.
         more = {"Mcp_Session_Id": session, "X_Trust_Level": "apprentice"}
         said = gateway.request("POST", "/mcp", {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}, **ACCEPT, **more)
