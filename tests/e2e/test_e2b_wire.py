@@ -503,6 +503,29 @@ def builds(c):
         equal(s.d.api.get("/v1/snapshots").expect(200).json["snapshots"], [], "no snapshot is left")
 
 
+@test
+def a_body_that_fills_the_call(c):
+    """There is a length that leaves no room for anything of ours: it is refused, as longer ones are."""
+    with Served(c) as s:
+        key = key_of(s)
+        body = b'{"name": "t", "other": [' + b"0," * 390000 + b"0]}"
+
+        def asked(blanks):
+            return s.ask("POST", "/v3/templates", body + b" " * blanks, X_API_KEY=key, Content_Type="application/json")
+
+        fits, over = 0, 1 << 20
+        asked(fits).expect(202)
+        while over - fits > 1:
+            middle = (fits + over) // 2
+            answer = asked(middle)
+            if answer.status == 202:
+                fits = middle
+            else:
+                plainly(answer, 413)
+                over = middle
+        check(fits, "one that fits by little")
+
+
 @test(seconds=90)
 def builds_that_a_death_interrupts(c):
     with Served(c) as s:

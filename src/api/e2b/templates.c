@@ -229,38 +229,35 @@ static void new_kept(void *user, int r, const struct err *e)
     call_unref(c);
 }
 
-static void announce(struct call *c, const struct build *b, const char *name)
+static void announce(struct call *c, const struct build *b, struct new_build *n)
 {
-    struct new_build *n = arena_alloc(&c->arena, sizeof *n);
-
-    if (!n)
-        abort(); /* it is small */
     memcpy(n->id, b->id, sizeof n->id);
     memcpy(n->template, b->template, sizeof n->template);
-    n->name = name;
     c->state = n;
     builds_keep(c->api, new_kept, call_ref(c));
 }
 
 static void new_template(struct call *c)
 {
+    struct new_build *n = arena_alloc(&c->arena, sizeof *n);
     struct new_request q = { 0 };
     struct build *b;
     struct err e;
-    const char *name;
-    int r = e2b_bind(c, c->json, new_fields, COUNT_OF(new_fields), &q, &e);
+    int r = n ? e2b_bind(c, c->json, new_fields, COUNT_OF(new_fields), &q, &e)
+              : err_set(&e, ERR_TOO_BIG, "the request is too big");
 
-    name = q.name ? q.name : q.alias;
+    if (r >= 0)
+        n->name = q.name ? q.name : q.alias;
     if (r >= 0 && !e2b_may_enter(&c->caller))
         r = err_set(&e, ERR_DENIED, "this key may not run programs, which a build does");
     if (r >= 0)
-        r = check_new(c, &q, name, &e);
+        r = check_new(c, &q, n->name, &e);
     if (r >= 0)
-        r = build_new(c, name, &b, &e);
+        r = build_new(c, n->name, &b, &e);
     if (r < 0)
         call_fail(c, &e);
     else
-        announce(c, b, name);
+        announce(c, b, n);
 }
 
 static struct build *find_build(struct call *c, struct str id)
