@@ -475,6 +475,9 @@ def builds(c):
         equal(wait_for(over, "it is over")["reason"]["step"], "1", "what is no archive")
         plainly(s.ask("PUT", path, b"late"), 409)
         fails("base", fromTemplate="none")
+        # A reason that is cut within a character is this build's alone; those after it go on, and are kept.
+        fails("base", fromTemplate="a" + "é" * 60)
+        check("not found" in s.ask("GET", status, **mine).expect(200).json["reason"]["message"], "why it failed")
         fails("base", fromImage="none")
         fails("1", steps=[{"type": "COPY", "args": ["a", "b"], "filesHash": "never"}])
         fails("1", steps=[{"type": "DANCE", "args": ["a"]}])

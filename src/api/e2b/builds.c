@@ -194,9 +194,23 @@ static void name_step(struct build *b)
         snprintf(b->failed, sizeof b->failed, "%u", (unsigned)b->at);
 }
 
+/* A message may have been cut within a character, which no JSON holds. */
+static void mend(char *text)
+{
+    for (size_t n; *text; text += n) {
+        for (n = 1; text[n] && n < 4 && !str_is_utf8((struct str){ text, n });)
+            n++;
+        if (str_is_utf8((struct str){ text, n }))
+            continue;
+        *text = '?';
+        n = 1;
+    }
+}
+
 void build_fail(struct build *b, const char *why)
 {
     snprintf(b->reason, sizeof b->reason, "%s", why);
+    mend(b->reason);
     build_log(b, "error", str_from(why));
     b->state = BUILD_ERROR;
 }

@@ -1,5 +1,6 @@
 /* What the store keeps of builds: one setting with all that are known. So one that a daemon's end
  * interrupts has failed, and whoever waits for it is told. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +15,8 @@
 
 #define SETTING "e2b.builds"
 
-enum { TEXT_MAX = 2 << 20 };
+enum { ONE_MAX = 48 << 10, TEXT_MAX = 2 << 20 };
+static_assert(BUILDS_MAX * ONE_MAX < TEXT_MAX, "all of them fit");
 
 struct kept {
     const char *id, *template, *name, *owner;
@@ -68,21 +70,35 @@ static void saved(struct store_txn *t, int r, const struct err *e)
     free(s);
 }
 
+/* By itself: what cannot be written of one is not missing of all the others. */
+static void write_one(const struct build *b, struct json_writer *all)
+{
+    const struct kept k = { b->id,       b->template, b->name,   b->owner,  b->box_id,
+                            b->replaced, b->reason,   b->failed, b->labels, b->state };
+    struct buf text AUTO(buf_done) = BUF_INIT(ONE_MAX);
+    struct json_writer w;
+    struct err e;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_unbind(&k, kept_fields, COUNT_OF(kept_fields), &w);
+    if (json_writer_finish(&w, &e) < 0)
+        LOG(WARN, "e2b.builds_not_kept", LOG_S("build", b->id), LOG_S("error", e.msg));
+    else
+        json_put_written(all, buf_str(&text));
+}
+
 static int write_text(struct api *a, struct buf *out, struct err *e)
 {
-    struct kept all[BUILDS_MAX];
-    struct document d = { { all, 0 } };
     struct json_writer w;
 
-    for (struct link *m = list_first(&a->e2b_builds); m && d.all.n < BUILDS_MAX;
-         m = list_after(&a->e2b_builds, m)) {
-        const struct build *b = container_of(m, struct build, link);
-
-        all[d.all.n++] = (struct kept){ b->id,       b->template, b->name,   b->owner,  b->box_id,
-                                        b->replaced, b->reason,   b->failed, b->labels, b->state };
-    }
     json_writer_init(&w, out, JSON_COMPACT);
-    json_unbind(&d, document_fields, COUNT_OF(document_fields), &w);
+    json_begin_object(&w);
+    json_key(&w, STR("builds"));
+    json_begin_array(&w);
+    for (struct link *m = list_first(&a->e2b_builds); m; m = list_after(&a->e2b_builds, m))
+        write_one(container_of(m, struct build, link), &w);
+    json_end_array(&w);
+    json_end_object(&w);
     return json_writer_finish(&w, e);
 }
 
@@ -91,12 +107,14 @@ void builds_keep(struct api *a, built_fn *done, void *user)
     struct buf text AUTO(buf_done) = BUF_INIT(TEXT_MAX);
     struct saving *s = calloc(1, sizeof *s);
     struct err e;
+    int r;
 
     if (!s)
         abort();
     *s = (struct saving){ .done = done, .user = user };
-    if (write_text(a, &text, &e) < 0) {
-        saved(&s->txn, -(int)e.code, &e);
+    r = write_text(a, &text, &e);
+    if (r < 0) {
+        saved(&s->txn, r, &e);
         return;
     }
     store_txn_begin(&s->txn, control_store(a->control));
