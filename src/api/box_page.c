@@ -46,19 +46,24 @@ void box_page_cursor(const struct sandbox_record *last, char ret[BOX_PAGE_CURSOR
 
 /* What was asked for comes first: the index of the first label is walked, and what everything of a
  * caller has tells them least apart. */
-void box_page_labels(struct box_page *p, const struct json_map *asked)
+bool box_page_labels(struct box_page *p, const struct json_map *asked)
 {
     const struct json_map *own = &p->call->caller.labels;
     struct json_pair *all = arena_array(&p->call->arena, asked->n + own->n + 1, sizeof *all);
+    struct err e;
     size_t n = 0;
 
-    if (!all)
-        abort(); /* they were bounded when they were read */
+    if (!all) {
+        (void)err_set(&e, ERR_TOO_BIG, "the request is too big");
+        call_fail(p->call, &e);
+        return false;
+    }
     for (size_t i = 0; i < asked->n; i++)
         all[n++] = asked->p[i];
     for (size_t i = 0; i < own->n; i++)
         all[n++] = own->p[i];
     p->query.labels = (struct json_map){ all, n };
+    return true;
 }
 
 static void came(struct store_query *q, int r, const struct err *e)

@@ -19,8 +19,8 @@ void box_page_init(struct box_page *p, struct call *c, void (*answer)(struct box
 /* From the parameter of that name: behind which row. False: it is answered. */
 bool box_page_after(struct box_page *p, const char *parameter);
 void box_page_cursor(const struct sandbox_record *last, char ret[BOX_PAGE_CURSOR]);
-/* Those with these labels, beside those that the caller's must have. */
-void box_page_labels(struct box_page *p, const struct json_map *asked);
+/* Those with these labels, beside those that the caller's must have. False: it is answered. */
+bool box_page_labels(struct box_page *p, const struct json_map *asked);
 /* Asks for as many as the parameter `limit` says. */
 void box_page_ask(struct box_page *p, uint64_t usual, uint64_t most);
 

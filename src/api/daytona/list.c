@@ -119,8 +119,7 @@ static bool read_filter(struct call *c, struct box_page *p)
         call_fail(c, &e);
         return false;
     }
-    box_page_labels(p, &written);
-    return true;
+    return box_page_labels(p, &written);
 }
 
 /* Filters that would silently do nothing are refused. */

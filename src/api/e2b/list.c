@@ -52,8 +52,11 @@ static void answer(struct box_page *p)
     bool more;
     size_t n;
 
-    if (!rows)
-        abort(); /* there is more room than any page takes */
+    if (!rows) {
+        (void)err_set(&e, ERR_TOO_BIG, "limit: so many sandboxes do not fit into an answer");
+        call_fail(p->call, &e);
+        return;
+    }
     n = select_rows(container_of(p, struct listing, page), rows, &more);
     json_writer_init(&w, &text, JSON_COMPACT);
     write_rows(&w, p->call, rows, n);
@@ -100,8 +103,7 @@ static int read_metadata(struct call *c, struct box_page *p)
         call_fail(c, &e);
         return -1;
     }
-    box_page_labels(p, &asked);
-    return r;
+    return box_page_labels(p, &asked) ? r : -1;
 }
 
 static int read_since(struct call *c, int64_t *ret)
