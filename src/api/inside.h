@@ -33,6 +33,7 @@ struct api {
     struct sockaddr_storage tcp; /* the first TCP address we listen on; family 0: none */
     unsigned char e2b_key[32];   /* that tokens of sandboxes are made with */
     struct list e2b_watchers, e2b_builds;
+    bool e2b_builds_closed;              /* their record is what the next start finds */
     struct e2b_templates *e2b_templates; /* that clients built */
     struct list replays;                 /* struct replay */
     struct ssh_supply *ssh;              /* NULL until somebody needs it */

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import http.client
 import json
+import signal
 import socket
 import time
 import urllib.parse
@@ -21,6 +22,12 @@ START = "process.Process/Start"
 
 def key_of(s, *argv):
     return s.key(*argv)["E2B_API_KEY"]
+
+
+def listens(port):
+    with contextlib.suppress(ConnectionError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
 
 
 def plainly(answer, status):
@@ -579,6 +586,30 @@ def builds_that_a_death_interrupts(c):
                 equal(status()["status"], "ready", point)
         box = s.create(mine["X_API_KEY"], templateID="t")
         equal(box.run("cat", "made")[0], b"made\n", "what was built")
+
+
+@test
+def a_build_that_comes_at_the_end(c):
+    """What a daemon that ends is asked for last does not replace what it knew of builds."""
+    with Served(c) as s:
+        mine = {"X_API_KEY": key_of(s)}
+        made = s.ask("POST", "/v3/templates", {"name": "t"}, **mine).expect(202).json
+        late = http.client.HTTPConnection("127.0.0.1", s.port, timeout=20)
+        with contextlib.closing(late):
+            late.putrequest("POST", "/v3/templates")
+            for name, value in (("X-API-Key", mine["X_API_KEY"]), ("Content-Length", "13"), ("Expect", "100-continue")):
+                late.putheader(name, value)
+            late.endheaders()
+            equal(late.sock.recv(4096)[:12], b"HTTP/1.1 100", "it takes the body")
+            s.d.process.send_signal(signal.SIGTERM)
+            wait_for(lambda: not listens(s.port), "no others are let in")
+            late.send(b'{"name": "u"}')
+            answer = late.getresponse()
+            equal([answer.status, json.loads(answer.read())["code"]], [503, 503], "the answer")
+        equal(s.d.wait(), 0, "its end")
+        s.start()
+        now = s.ask("GET", f"/templates/{made['templateID']}/builds/{made['buildID']}/status", **mine).expect(200).json
+        check("the daemon ended" in now["reason"]["message"], f"what is known of the first: {now}")
 
 
 @test

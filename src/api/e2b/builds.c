@@ -105,6 +105,8 @@ int build_new(struct call *c, const char *name, struct build **ret, struct err *
     struct build *b;
     int r;
 
+    if (c->api->e2b_builds_closed)
+        return err_set(e, ERR_BUSY, "the daemon is ending");
     if (!make_room(c->api))
         return err_set(e, ERR_QUOTA, "%d templates are being built, as many as may be", BUILDS_MAX);
     b = build_alloc();
@@ -713,6 +715,7 @@ void build_start(struct build *b, struct call *c, const struct build_request *q)
 /* What is under way ends by itself, and finds it closed. */
 void builds_close(struct api *a)
 {
+    a->e2b_builds_closed = true;
     for (struct link *m; (m = list_take(&a->e2b_builds));) {
         struct build *b = container_of(m, struct build, link);
 

@@ -86,13 +86,14 @@ struct build {
 
 /* One that the caller sees, the newest of a template where `build` is empty; else NULL. */
 struct build *build_find(const struct call *c, struct str template, struct str build);
-/* A new one that waits; -ERR_QUOTA: too many are under way. */
+/* A new one that waits; -ERR_QUOTA: too many are under way; -ERR_BUSY: we end. */
 int build_new(struct call *c, const char *name, struct build **ret, struct err *e);
 /* The file of a hash, new or not; NULL: there are too many. */
 struct build_file *build_file(struct build *b, struct str hash);
 /* The call is answered by then; its reference is the build's until it is over. The request is on
  * its arena. */
 void build_start(struct build *b, struct call *c, const struct build_request *q);
+/* From then on none begins, and what the store keeps of them stays as it is. */
 void builds_close(struct api *a);
 
 void build_log(struct build *b, const char *level, struct str text);
@@ -100,7 +101,7 @@ void build_log(struct build *b, const char *level, struct str text);
 /* --- builds_kept.c --- */
 /* Takes up what an earlier life of the daemon left; blocks. When templates are open. */
 int builds_open(struct api *a, struct err *e);
-/* Puts all of them on disk as they are now; done may be NULL. */
+/* Puts all of them on disk as they are now; done may be NULL. -ERR_BUSY: we end. */
 void builds_keep(struct api *a, built_fn *done, void *user);
 
 /* --- for that one --- */

@@ -112,7 +112,8 @@ void builds_keep(struct api *a, built_fn *done, void *user)
     if (!s)
         abort();
     *s = (struct saving){ .done = done, .user = user };
-    r = write_text(a, &text, &e);
+    r = a->e2b_builds_closed ? err_set(&e, ERR_BUSY, "the daemon is ending")
+                             : write_text(a, &text, &e);
     if (r < 0) {
         saved(&s->txn, r, &e);
         return;
