@@ -179,6 +179,7 @@ static void on_request(struct http_exchange *x)
     c->x = x;
     c->refs = 2; /* the exchange's and ours */
     arena_init(&c->arena, CALL_ARENA_MAX);
+    arena_init(&c->own, PTRDIFF_MAX);
     http_set_state(x, c);
     http_on_gone(x, client_left);
     if (find_route(c) && call_authenticate(c) && query_known(c) && admit(c)) {

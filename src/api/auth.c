@@ -100,11 +100,11 @@ static bool owner_is_admin(const struct api *a, const char *owner)
 /* The token may be gone before the request is. */
 static bool copy_labels(struct call *c, const struct json_map *from)
 {
-    struct json_pair *to = arena_array(&c->arena, from->n + 1, sizeof *to);
+    struct json_pair *to = arena_array(&c->own, from->n + 1, sizeof *to);
 
     for (size_t i = 0; to && i < from->n; i++) {
-        to[i].key = arena_dup(&c->arena, str_from(from->p[i].key));
-        to[i].value = arena_dup(&c->arena, str_from(from->p[i].value));
+        to[i].key = arena_dup(&c->own, str_from(from->p[i].key));
+        to[i].value = arena_dup(&c->own, str_from(from->p[i].value));
         if (!to[i].key || !to[i].value)
             return false;
     }

@@ -40,6 +40,7 @@ static void call_free(struct loop_later *l)
     find_op_done(&c->find);
     guard_done(c);
     arena_done(&c->arena);
+    arena_done(&c->own);
     free(c);
 }
 

@@ -25,7 +25,8 @@ struct call {
     bool counted; /* in the metrics */
     struct loop *loop;
     struct loop_later later; /* frees it; the api may be gone by then */
-    struct arena arena;
+    struct arena arena;      /* as large as the request may make it */
+    struct arena own; /* … however large that is, there is room for what we need ourselves */
     struct caller caller;
     const struct route *route;
     struct url_path path;            /* decoded */

@@ -40,7 +40,7 @@ static void spell_id(struct call *c)
 
     if (!c->port.id.p || !str_starts(c->port.id, STR("sbx-")))
         return;
-    id = arena_dup(&c->arena, c->port.id);
+    id = arena_dup(&c->own, c->port.id);
     if (!id)
         abort(); /* a name is short, and the first thing that is kept */
     id[3] = '_';

@@ -358,7 +358,7 @@ static void write_denials(struct json_writer *w, const void *what)
 /* What was denied lately, each once. */
 static void denials(struct call *c)
 {
-    struct denials *all = arena_alloc(&c->arena, sizeof *all);
+    struct denials *all = arena_alloc(&c->own, sizeof *all);
     uint64_t limit = DENIALS_DEFAULT;
     struct stat st = { 0 };
     struct err e;

@@ -170,19 +170,19 @@ static int read_user(struct call *c, const char **ret)
         call_fail_with(c, 400, "invalid", "user: must be a name, UID or UID:GID");
         return -1;
     }
-    *ret = arena_dup(&c->arena, user);
+    *ret = arena_dup(&c->own, user);
     return 0;
 }
 
 static void run(struct call *c, const struct file_face *face, struct str from, struct str to,
                 uint32_t mode)
 {
-    const char **paths = arena_array(&c->arena, 3, sizeof *paths), *user;
+    const char **paths = arena_array(&c->own, 3, sizeof *paths), *user;
 
     if (read_user(c, &user) < 0)
         return;
-    paths[0] = arena_dup(&c->arena, from);
-    paths[1] = to.n ? arena_dup(&c->arena, to) : NULL;
+    paths[0] = arena_dup(&c->own, from);
+    paths[1] = to.n ? arena_dup(&c->own, to) : NULL;
     file_op_start(c, face, paths, user, mode);
 }
 

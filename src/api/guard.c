@@ -59,7 +59,7 @@ bool guard_identify(struct call *c)
     g->peer = peer_ref(p);
     peer_attach(p);
     c->guard = g;
-    caller_narrow(&c->caller, p, &c->arena);
+    caller_narrow(&c->caller, p, &c->own);
     return true;
 }
 

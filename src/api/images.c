@@ -395,8 +395,8 @@ static void import(struct call *c)
         return;
     }
     o->import.fd = fd;
-    o->import.name = (struct str){ arena_dup(&c->arena, name), name.n };
-    o->import.platform = (struct str){ arena_dup(&c->arena, platform), platform.n };
+    o->import.name = (struct str){ arena_dup(&c->own, name), name.n };
+    o->import.platform = (struct str){ arena_dup(&c->own, platform), platform.n };
     http_stream(c->x, on_body);
 }
 

@@ -57,7 +57,7 @@ static void creation_end(struct call *c)
 
 struct creation *creation_new(struct call *c, creation_fn *done)
 {
-    struct creation *n = arena_alloc(&c->arena, sizeof *n);
+    struct creation *n = arena_alloc(&c->own, sizeof *n);
 
     if (!n)
         abort();

@@ -320,8 +320,8 @@ enum replay_answer replay_identify(struct call *c)
     c->caller = who;
     c->caller.labels = (struct json_map){ NULL, 0 };
     for (size_t i = 0; i < who.labels.n; i++)
-        caller_label(&c->caller, who.labels.p[i].key, who.labels.p[i].value, &c->arena);
-    caller_narrow(&c->caller, r->peer, &c->arena);
+        caller_label(&c->caller, who.labels.p[i].key, who.labels.p[i].value, &c->own);
+    caller_narrow(&c->caller, r->peer, &c->own);
     return REPLAY_KNOWN;
 }
 

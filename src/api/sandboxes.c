@@ -185,7 +185,7 @@ static int add_state(struct call *c, struct str name, uint32_t *states)
 /* Repeated parameters: state=a&state=b, label=k=v. */
 static int read_filters(struct call *c, struct store_query *q)
 {
-    struct json_pair *labels = arena_array(&c->arena, REQUEST_LABELS_MAX * 2, sizeof *labels);
+    struct json_pair *labels = arena_array(&c->own, REQUEST_LABELS_MAX * 2, sizeof *labels);
     struct str rest = c->query, value, key;
     struct url_pair p;
     size_t n = 0;
@@ -210,7 +210,7 @@ static int read_filters(struct call *c, struct store_query *q)
             call_fail_with(c, 400, "invalid", "label: write NAME=VALUE, 32 times at most");
             return -1;
         }
-        labels[n++] = (struct json_pair){ arena_dup(&c->arena, key), arena_dup(&c->arena, value) };
+        labels[n++] = (struct json_pair){ arena_dup(&c->own, key), arena_dup(&c->own, value) };
     }
     q->labels = (struct json_map){ labels, n };
     if (!q->states)

@@ -169,7 +169,7 @@ static void import(struct call *c)
         call_fail_with(c, 400, "invalid", "name: longer than 63 bytes");
         return;
     }
-    i->op.name = name.n ? arena_dup(&c->arena, name) : NULL;
+    i->op.name = name.n ? arena_dup(&c->own, name) : NULL;
     i->op.file = control_scratch(c->api->control, &e);
     if (i->op.file < 0)
         call_fail(c, &e);

@@ -163,7 +163,7 @@ static void begin_file(struct upload *u, const char *path)
     }
     u->path = path;
     u->state = UPLOAD_MAKING;
-    u->paths[0] = arena_dup(&c->arena, str_from(file_parent(&c->arena, path)));
+    u->paths[0] = arena_dup(&c->own, str_from(file_parent(&c->own, path)));
     u->paths[1] = NULL;
     file_take_start(&u->take, c, EXT_MKDIR, u->paths, u->setup.user, 0, then_write);
 }

@@ -83,7 +83,7 @@ static int image_of(struct call *c, const char *dockerfile, const char **ret, st
             return err_set(e, ERR_UNSUPPORTED,
                            "image: only an image as it is will do (FROM NAME): images are not "
                            "built here");
-        *ret = arena_dup(&c->arena, line);
+        *ret = arena_dup(&c->own, line);
     }
     return *ret ? 0 : err_set(e, ERR_INVALID, "buildInfo: has no FROM");
 }
@@ -243,7 +243,7 @@ static struct sandbox_rest rest_of(const struct daytona_create *q)
 static void create(struct call *c)
 {
     struct creation *n = creation_new(c, created);
-    struct making *m = arena_alloc(&c->arena, sizeof *m);
+    struct making *m = arena_alloc(&c->own, sizeof *m);
     struct daytona_create q = { 0 };
     struct err e;
 

@@ -30,14 +30,14 @@ static bool add_word(struct call *c, const char *name, bool needed, struct words
         call_fail_with(c, 400, "BAD_REQUEST", why);
         return false;
     }
-    w->p[w->n++] = text.n ? arena_dup(&c->arena, text) : "";
+    w->p[w->n++] = text.n ? arena_dup(&c->own, text) : "";
     return true;
 }
 
 static void run(struct call *c, const char *script, const struct words *w,
                 const struct exec_face *face)
 {
-    const char **args = arena_array(&c->arena, w->n, sizeof *args);
+    const char **args = arena_array(&c->own, w->n, sizeof *args);
 
     if (!args)
         abort();
@@ -227,13 +227,13 @@ static void replace(struct call *c)
         "elif { if [ $w = perl ]; then " WITH_PERL "; else " WITH_PYTHON "; fi; } 2>/dev/null; "
         "then e=ok; else e='it could not be changed'; fi; printf '%s\\0%s\\n' \"$f\" \"$e\"; done";
     struct replacement q = { 0 };
-    struct json_pair *env = arena_array(&c->arena, 2, sizeof *env);
+    struct json_pair *env = arena_array(&c->own, 2, sizeof *env);
     struct json_map both = { env, 2 };
     const char **files;
 
     if (!daytona_read(c, replace_fields, COUNT_OF(replace_fields), &q))
         return;
-    files = arena_array(&c->arena, q.files.n + 1, sizeof *files);
+    files = arena_array(&c->own, q.files.n + 1, sizeof *files);
     if (!files || !env)
         abort();
     for (size_t i = 0; i < q.files.n; i++)

@@ -238,7 +238,7 @@ static void remove_path(struct call *c)
 
 static void download(struct call *c)
 {
-    const char **paths = arena_array(&c->arena, 2, sizeof *paths);
+    const char **paths = arena_array(&c->own, 2, sizeof *paths);
 
     if (!paths)
         abort();
@@ -290,7 +290,7 @@ static const struct upload_events arrival_events = {
 
 static void upload(struct call *c, const char *only)
 {
-    struct arrival *a = arena_alloc(&c->arena, sizeof *a);
+    struct arrival *a = arena_alloc(&c->own, sizeof *a);
     struct upload_setup setup = { .events = &arrival_events, .user = DAYTONA_USER, .owner = a };
 
     if (!a)

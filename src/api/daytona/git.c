@@ -353,7 +353,7 @@ static const char *value_of(struct call *c, const struct git_request *q, const s
     case JSON_KIND_INT:
         memcpy(&n, at, sizeof n);
         snprintf(number, sizeof number, "%lld", (long long)n);
-        return n ? arena_dup(&c->arena, str_from(number)) : NULL;
+        return n ? arena_dup(&c->own, str_from(number)) : NULL;
     default:
         return NULL;
     }
@@ -362,7 +362,7 @@ static const char *value_of(struct call *c, const struct git_request *q, const s
 /* Each that was given, as g_NAME. */
 static struct json_map variables_of(struct call *c, const struct git_request *q)
 {
-    struct json_pair *all = arena_array(&c->arena, COUNT_OF(fields), sizeof *all);
+    struct json_pair *all = arena_array(&c->own, COUNT_OF(fields), sizeof *all);
     char name[40];
     size_t n = 0;
 
@@ -374,7 +374,7 @@ static struct json_map variables_of(struct call *c, const struct git_request *q)
         if (!value || !value[0])
             continue;
         snprintf(name, sizeof name, "g_%s", fields[i].name);
-        all[n++] = (struct json_pair){ arena_dup(&c->arena, str_from(name)), value };
+        all[n++] = (struct json_pair){ arena_dup(&c->own, str_from(name)), value };
     }
     return (struct json_map){ all, n };
 }
@@ -436,7 +436,7 @@ static bool read_query(struct call *c, struct git_request *q)
         if (r < 0)
             return false;
         if (r > 0)
-            *all[i].ret = arena_dup(&c->arena, text);
+            *all[i].ret = arena_dup(&c->own, text);
     }
     return true;
 }
@@ -455,7 +455,7 @@ static void run(struct call *c, const struct verb *v)
     if (!check(c, v, &given))
         return;
     buf_addf(&script, "%s%s", PRELUDE, v->script);
-    daytona_script(c, "/", arena_dup(&c->arena, buf_str(&script)), q.files, &given, &v->face);
+    daytona_script(c, "/", arena_dup(&c->own, buf_str(&script)), q.files, &given, &v->face);
 }
 
 #define HANDLER(verb)                                                                              \

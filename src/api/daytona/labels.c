@@ -21,7 +21,7 @@ int daytona_labels(struct call *c, const struct json_map *given, const char *nam
 
     if (r < 0)
         return r;
-    all = arena_array(&c->arena, written.n + 1, sizeof *all);
+    all = arena_array(&c->own, written.n + 1, sizeof *all);
     if (!all)
         return err_set(e, ERR_TOO_BIG, "labels: too many");
     for (size_t i = 0; i < written.n; i++) /* none is ours: a slash is written differently */

@@ -115,7 +115,7 @@ static bool read_filter(struct call *c, struct box_page *p)
     if (call_query(c, "labels", &text) < 0 || call_query(c, "name", &name) < 0)
         return false;
     if ((text.n && daytona_map(c, text, REQUEST_LABELS_MAX, &asked, &e) < 0) ||
-        daytona_labels(c, &asked, name.n ? arena_dup(&c->arena, name) : NULL, &written, &e) < 0) {
+        daytona_labels(c, &asked, name.n ? arena_dup(&c->own, name) : NULL, &written, &e) < 0) {
         call_fail(c, &e);
         return false;
     }

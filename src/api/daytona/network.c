@@ -15,7 +15,7 @@ static int add_words(struct call *c, const char *text, const char **to, size_t *
             continue;
         if (*n == REQUEST_ALLOW_MAX)
             return err_set(e, ERR_INVALID, "allow lists: more than %d entries", REQUEST_ALLOW_MAX);
-        to[(*n)++] = arena_dup(&c->arena, word);
+        to[(*n)++] = arena_dup(&c->own, word);
     }
     return 0;
 }
@@ -23,7 +23,7 @@ static int add_words(struct call *c, const char *text, const char **to, size_t *
 int daytona_network_read(struct call *c, const struct daytona_network *n, struct e2b_network *ret,
                          struct err *e)
 {
-    const char **all = arena_array(&c->arena, REQUEST_ALLOW_MAX, sizeof *all);
+    const char **all = arena_array(&c->own, REQUEST_ALLOW_MAX, sizeof *all);
     size_t count = 0;
     int r = all ? add_words(c, n->addresses, all, &count, e)
                 : err_set(e, ERR_TOO_BIG, "allow lists: too long");

@@ -127,7 +127,7 @@ static struct str target_of(struct call *c)
     }
     buf_add(&text, path.n ? path : STR("/"));
     add_query(&text, c->query);
-    p = arena_dup(&c->arena, buf_str(&text));
+    p = arena_dup(&c->own, buf_str(&text));
     return (struct str){ p ? p : "/", p ? text.n : 1 };
 }
 

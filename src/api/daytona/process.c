@@ -23,7 +23,7 @@ const char *daytona_path(struct call *c, struct str path)
             r = buf_add_c(&text, '/');
     }
     if (r >= 0 && (!path.n || (!memchr(path.p, 0, path.n) && buf_add(&text, path) >= 0)))
-        ret = arena_dup(&c->arena, buf_str(&text));
+        ret = arena_dup(&c->own, buf_str(&text));
     if (!ret)
         call_fail_with(c, 400, "INVALID_FILE_PATH",
                        "path: is longer than 4095 bytes, or has a NUL");
@@ -90,7 +90,7 @@ static void start(struct call *c, const struct process_request *q, const struct 
 /* argv: sh -c SCRIPT sandboxer ARGS… */
 static struct json_strs script_argv(struct call *c, const char *script, struct json_strs args)
 {
-    const char **argv = arena_array(&c->arena, args.n + 4, sizeof *argv);
+    const char **argv = arena_array(&c->own, args.n + 4, sizeof *argv);
 
     if (!argv)
         abort();
@@ -229,7 +229,7 @@ static void code_run(struct call *c)
 
     if (!daytona_read(c, code_fields, COUNT_OF(code_fields), &q))
         return;
-    args = arena_array(&c->arena, q.argv.n + 1, sizeof *args);
+    args = arena_array(&c->own, q.argv.n + 1, sizeof *args);
     if (!args)
         abort();
     args[0] = q.code;

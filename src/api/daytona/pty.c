@@ -248,7 +248,7 @@ static void started(struct process_op *op, int r, const struct err *e)
 
 static struct json_map with_term(struct call *c, const struct json_map *env)
 {
-    struct json_pair *all = arena_array(&c->arena, env->n + 1, sizeof *all);
+    struct json_pair *all = arena_array(&c->own, env->n + 1, sizeof *all);
 
     if (!all)
         abort();
@@ -307,7 +307,7 @@ static bool is_new(struct call *c, struct pty_request *q)
             call_fail(c, &e);
             return false;
         }
-        q->id = arena_dup(&c->arena, str_from(id));
+        q->id = arena_dup(&c->own, str_from(id));
     }
     if (!daytona_name_good(c, str_from(q->id)))
         return false;
@@ -375,8 +375,8 @@ static bool read_query(struct call *c, struct pty_request *q)
         call_query_number(c, "cols", SIZE_MAX_, &cols) < 0 ||
         call_query_number(c, "rows", SIZE_MAX_, &rows) < 0)
         return false;
-    *q = (struct pty_request){ .id = arena_dup(&c->arena, id),
-                               .cwd = arena_dup(&c->arena, cwd),
+    *q = (struct pty_request){ .id = arena_dup(&c->own, id),
+                               .cwd = arena_dup(&c->own, cwd),
                                .cols = (uint16_t)cols,
                                .rows = (uint16_t)rows };
     if (read_envs(c, &q->env, &e) >= 0)

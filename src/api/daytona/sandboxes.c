@@ -124,7 +124,7 @@ static const struct json_field labels_fields[] = {
 
 static void set_labels(struct call *c)
 {
-    struct json_map *all = arena_alloc(&c->arena, sizeof *all);
+    struct json_map *all = arena_alloc(&c->own, sizeof *all);
     const struct sandbox_record *r = sandbox_view(c->sandbox).record;
     struct labels_request q = { 0 };
     const char *name = daytona_name(r);
@@ -134,7 +134,7 @@ static void set_labels(struct call *c)
         abort();
     if (!daytona_read(c, labels_fields, COUNT_OF(labels_fields), &q))
         return;
-    name = name == r->id ? NULL : arena_dup(&c->arena, str_from(name));
+    name = name == r->id ? NULL : arena_dup(&c->own, str_from(name));
     if (daytona_labels(c, &q.labels, name, all, &e) < 0)
         call_fail(c, &e);
     else

@@ -461,7 +461,7 @@ static void started(struct process_op *op, int r, const struct err *e)
 
 static void start(struct call *c, const char *id)
 {
-    const char **argv = arena_array(&c->arena, 6, sizeof *argv);
+    const char **argv = arena_array(&c->own, 6, sizeof *argv);
     struct talk *t = talk_new(c, NULL);
     char key[ID_MAX];
     struct err e;
@@ -478,7 +478,7 @@ static void start(struct call *c, const char *id)
     argv[2] = launcher;
     argv[3] = "sh";
     argv[4] = driver;
-    argv[5] = arena_dup(&c->arena, str_from(key));
+    argv[5] = arena_dup(&c->own, str_from(key));
     t->request = (struct process_request){ .argv = { argv, 6 },
                                            .cwd = DAYTONA_HOME,
                                            .user = DAYTONA_USER,

@@ -158,7 +158,7 @@ static const struct snapshot *find(struct call *c)
 static void get(struct call *c)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
-    const char *name = arena_dup(&c->arena, c->params[0]);
+    const char *name = arena_dup(&c->own, c->params[0]);
     const struct snapshot *s;
 
     if (strlen(name) < E2B_TEMPLATE_MAX &&

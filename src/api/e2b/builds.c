@@ -681,12 +681,12 @@ static int choose_base(struct build *b, struct err *e)
         q->from_template = "base";
     from = built_find(b->call, str_from(q->from_template));
     for (size_t i = 0; from && i < from->env.n; i++)
-        set_variable(b, arena_dup(&b->call->arena, str_from(from->env.p[i].key)),
-                     arena_dup(&b->call->arena, str_from(from->env.p[i].value)));
+        set_variable(b, arena_dup(&b->call->own, str_from(from->env.p[i].key)),
+                     arena_dup(&b->call->own, str_from(from->env.p[i].value)));
     if (from && from->user[0])
-        b->user = arena_dup(&b->call->arena, str_from(from->user));
+        b->user = arena_dup(&b->call->own, str_from(from->user));
     if (from && from->workdir[0])
-        b->workdir = arena_dup(&b->call->arena, str_from(from->workdir));
+        b->workdir = arena_dup(&b->call->own, str_from(from->workdir));
     return e2b_template_fill(b->call, q->from_template, &b->create, e);
 }
 

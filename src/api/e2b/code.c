@@ -308,7 +308,7 @@ static const char *default_context(struct call *c, const struct kernel *kernel)
     if (kernel == kernel_find(""))
         return DEFAULT;
     snprintf(text, sizeof text, DEFAULT ".%s", kernel->language);
-    return arena_dup(&c->arena, str_from(text));
+    return arena_dup(&c->own, str_from(text));
 }
 
 static void execute(struct call *c)
@@ -474,9 +474,9 @@ static void start_again(struct work *k)
 
     process_view(k->process, &v);
     kernel = kernel_of(v.request->argv.p[0]);
-    cwd = arena_dup(&c->arena, str_from(v.request->cwd));
+    cwd = arena_dup(&c->own, str_from(v.request->cwd));
     process_unref(take_ptr(k->process));
-    start_session(k, kernel, arena_dup(&c->arena, c->params[0]), cwd, answer_session);
+    start_session(k, kernel, arena_dup(&c->own, c->params[0]), cwd, answer_session);
 }
 
 static void restart_context(struct call *c)

@@ -75,7 +75,7 @@ static void composed(struct file_take *t, const struct err *e)
 static const char **read_paths(struct call *c, const struct compose_request *q, const char *user,
                                const char *path)
 {
-    const char **argv = arena_array(&c->arena, ARGS_BEFORE + q->sources.n + 1, sizeof *argv);
+    const char **argv = arena_array(&c->own, ARGS_BEFORE + q->sources.n + 1, sizeof *argv);
     const char *const head[] = { "/bin/sh", "-c", script, "compose", path };
 
     if (!argv)

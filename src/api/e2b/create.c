@@ -139,7 +139,7 @@ static int fill_request(struct call *c, const struct e2b_create *q, int64_t usua
         r = e2b_template_fill(c, q->template, ret, e);
     if (r < 0)
         return r;
-    ret->env = join(&ret->env, &q->env, &c->arena);
+    ret->env = join(&ret->env, &q->env, &c->own);
     r = e2b_network_fill(&q->network, control_catalog(c->api->control), ret, e);
     if (r < 0)
         return r;

@@ -17,7 +17,7 @@ static const struct file_face face_read = { .what = EXT_READ,
 
 static void get(struct call *c)
 {
-    const char **paths = arena_array(&c->arena, 2, sizeof *paths), *user = e2b_file_user(c);
+    const char **paths = arena_array(&c->own, 2, sizeof *paths), *user = e2b_file_user(c);
     struct str path = { NULL, 0 };
 
     if (!user || call_query(c, "path", &path) < 0)
@@ -124,7 +124,7 @@ static bool add_metadata(struct arrival *u, struct call *c, const struct h1_fiel
         buf_addf(&u->attributes, ENTRY_METADATA "%s=" STR_FMT, name, STR_ARG(f->value)) < 0 ||
         buf_add_c(&u->attributes, '\0') < 0)
         return false;
-    u->metadata[u->n_metadata++] = arena_dup(&c->arena, str_from(u->attributes.p + at));
+    u->metadata[u->n_metadata++] = arena_dup(&c->own, str_from(u->attributes.p + at));
     return true;
 }
 
@@ -186,7 +186,7 @@ static void post(struct call *c)
         return;
     if (path.n && !(only = e2b_path(c, user, path)))
         return;
-    u = arena_alloc(&c->arena, sizeof *u);
+    u = arena_alloc(&c->own, sizeof *u);
     if (!u)
         abort();
     *u = (struct arrival){ .user = user, .only = only };

@@ -80,7 +80,7 @@ static struct work *work_new(struct call *c, const struct json_field *fields, si
 static void run(struct work *k, enum ext_what what, const char *path, const char *to,
                 file_take_fn *done)
 {
-    k->paths[0] = arena_dup(&k->call->arena, str_from(path)); /* operations may cut it up */
+    k->paths[0] = arena_dup(&k->call->own, str_from(path)); /* operations may cut it up */
     k->paths[1] = to;
     file_take_start(&k->take, k->call, what, k->paths, k->user,
                     what == EXT_STAT || what == EXT_LIST ? EXT_ATTRIBUTES : 0, done);
@@ -188,7 +188,7 @@ static void move(struct call *c)
     struct work *k = work_new(c, move_fields, COUNT_OF(move_fields));
 
     if (k)
-        run(k, EXT_MKDIR, file_parent(&c->arena, k->path), NULL, then_move);
+        run(k, EXT_MKDIR, file_parent(&c->own, k->path), NULL, then_move);
 }
 
 static void removed(struct file_take *t, const struct err *e)

@@ -130,10 +130,10 @@ void e2b_launch(struct call *c, const struct built *b, launch_fn *done)
         abort();
     *l = (struct launch){ .call = call_ref(c),
                           .done = done,
-                          .start = arena_dup(&c->arena, str_from(b->start)),
-                          .ready = arena_dup(&c->arena, str_from(b->ready)),
-                          .user = arena_dup(&c->arena, str_from(b->user[0] ? b->user : "user")),
+                          .start = arena_dup(&c->own, str_from(b->start)),
+                          .ready = arena_dup(&c->own, str_from(b->ready)),
+                          .user = arena_dup(&c->own, str_from(b->user[0] ? b->user : "user")),
                           .deadline = clock_mono() + PATIENCE_NS };
-    l->workdir = arena_dup(&c->arena, str_from(b->workdir[0] ? b->workdir : "/"));
+    l->workdir = arena_dup(&c->own, str_from(b->workdir[0] ? b->workdir : "/"));
     run(l, l->start, "e2b.start", started);
 }

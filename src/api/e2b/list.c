@@ -145,7 +145,7 @@ static int read_template(struct call *c, struct store_query *q)
     int r = call_query(c, "template", &text);
 
     if (r > 0 && text.n <= E2B_TEMPLATE_MAX)
-        q->profile = str_from(made_from(c, arena_dup(&c->arena, text)));
+        q->profile = str_from(made_from(c, arena_dup(&c->own, text)));
     else if (r > 0)
         q->profile = STR("-"); /* nobody's name */
     return r;

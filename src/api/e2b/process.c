@@ -250,7 +250,7 @@ static const struct json_field start_fields[] = {
 
 static struct json_strs whole_argv(struct call *c, const struct start_request *q)
 {
-    const char **argv = arena_array(&c->arena, q->process.args.n + 1, sizeof *argv);
+    const char **argv = arena_array(&c->own, q->process.args.n + 1, sizeof *argv);
 
     if (!argv)
         abort();

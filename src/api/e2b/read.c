@@ -18,7 +18,7 @@ int e2b_bind(struct call *c, const struct json *v, const struct json_field *fiel
 static const char *good_user(struct call *c, struct str user)
 {
     const char *name = user.n && user.n <= E2B_USER_MAX && !memchr(user.p, 0, user.n)
-                           ? arena_dup(&c->arena, user)
+                           ? arena_dup(&c->own, user)
                            : NULL;
 
     if (!name)
@@ -31,14 +31,14 @@ static const char *usual_user(struct call *c)
 {
     const struct built *b = built_of_sandbox(c);
 
-    return b && b->user[0] ? arena_dup(&c->arena, str_from(b->user)) : "user";
+    return b && b->user[0] ? arena_dup(&c->own, str_from(b->user)) : "user";
 }
 
 const char *e2b_workdir(struct call *c)
 {
     const struct built *b = built_of_sandbox(c);
 
-    return b && b->workdir[0] ? arena_dup(&c->arena, str_from(b->workdir)) : NULL;
+    return b && b->workdir[0] ? arena_dup(&c->own, str_from(b->workdir)) : NULL;
 }
 
 /* Basic authentication without a password: all that is in it is the name. */
@@ -74,7 +74,7 @@ const char *e2b_home(struct call *c, const char *user)
     if (strcmp(user, "root") == 0 || strcmp(user, "0") == 0)
         return "/root";
     snprintf(text, sizeof text, "/home/%s", user);
-    return arena_dup(&c->arena, str_from(text));
+    return arena_dup(&c->own, str_from(text));
 }
 
 const char *e2b_path(struct call *c, const char *user, struct str path)
@@ -97,7 +97,7 @@ const char *e2b_path(struct call *c, const char *user, struct str path)
     while (text.n > 1 && text.p[text.n - 1] == '/')
         text.n--;
     if (r >= 0)
-        ret = arena_dup(&c->arena, buf_str(&text));
+        ret = arena_dup(&c->own, buf_str(&text));
     if (!ret)
         rpc_fail(c, 400, "path: is longer than 4095 bytes, or has a NUL");
     return ret;

@@ -21,7 +21,7 @@ const char *e2b_profile_id(struct call *c, const char *name)
     if (e2b_profile_name(name) != name)
         return name;
     snprintf(text, sizeof text, PROFILE "%s", name);
-    return arena_dup(&c->arena, str_from(text));
+    return arena_dup(&c->own, str_from(text));
 }
 
 /* Profiles first: nobody takes the name of one away from others by naming a snapshot. */
@@ -40,8 +40,8 @@ int e2b_template_fill(struct call *c, const char *name, struct create_request *r
     s = snapshot_find(c->api->control, &c->caller, str_from(b ? b->snapshot : name));
     if (!s)
         return err_set(e, ERR_NOT_FOUND, "template '%.80s' not found", name);
-    ret->snapshot = arena_dup(&c->arena, str_from(s->record.id));
-    ret->profile = arena_dup(&c->arena, str_from(s->record.profile));
+    ret->snapshot = arena_dup(&c->own, str_from(s->record.id));
+    ret->profile = arena_dup(&c->own, str_from(s->record.profile));
     if (b)
         ret->env = b->env;
     if (b && !json_map_copy(&ret->env, &c->arena))

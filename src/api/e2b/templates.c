@@ -150,7 +150,7 @@ static void forgotten(void *user, int r, const struct err *e)
 
 static void delete_built(struct call *c, const struct built *b)
 {
-    c->state = arena_dup(&c->arena, str_from(b->snapshot));
+    c->state = arena_dup(&c->own, str_from(b->snapshot));
     built_remove(c->api, b->id, forgotten, call_ref(c));
 }
 
