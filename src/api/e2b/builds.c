@@ -200,7 +200,7 @@ static void name_step(struct build *b)
 static void mend(char *text)
 {
     for (size_t n; *text; text += n) {
-        for (n = 1; text[n] && n < 4 && !str_is_utf8((struct str){ text, n });)
+        for (n = 1; n < 4 && text[n] && !str_is_utf8((struct str){ text, n });)
             n++;
         if (str_is_utf8((struct str){ text, n }))
             continue;
