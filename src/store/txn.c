@@ -69,6 +69,14 @@ static struct str keep(struct store_txn *t, const char *text)
     return s;
 }
 
+static void add_pair(struct store_txn *t, op_fn *apply, const char *key, const char *value)
+{
+    struct op *op = add(t, apply);
+
+    op->key = keep(t, key);
+    op->value = keep(t, value);
+}
+
 int txn_apply(struct store_txn *t, struct db *d, struct err *e)
 {
     int r = 0;
@@ -99,7 +107,7 @@ static int put_row(struct db *d, enum sql sql, const struct row_shape *s, const 
     return db_finish(d, st, e);
 }
 
-/* A statement with one text or one number. */
+/* A statement with one text, two of them, or one number. */
 static int put_text(struct db *d, enum sql sql, struct str text, struct err *e)
 {
     sqlite3_stmt *st;
@@ -108,6 +116,18 @@ static int put_text(struct db *d, enum sql sql, struct str text, struct err *e)
     if (r < 0)
         return r;
     db_bind(st, 1, text);
+    return db_finish(d, st, e);
+}
+
+static int put_pair(struct db *d, enum sql sql, const struct op *op, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, sql, &st, e);
+
+    if (r < 0)
+        return r;
+    db_bind(st, 1, op->key);
+    db_bind(st, 2, op->value);
     return db_finish(d, st, e);
 }
 
@@ -462,23 +482,13 @@ void store_put_snapshot(struct store_txn *t, const struct snapshot_record *r)
 static int set_snapshot_layers(const struct op *op, struct store_txn *t, struct db *d,
                                struct err *e)
 {
-    sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_SET_SNAPSHOT_LAYERS, &st, e);
-
     (void)t;
-    if (r < 0)
-        return r;
-    db_bind(st, 1, op->key);
-    db_bind(st, 2, op->value);
-    return db_finish(d, st, e);
+    return put_pair(d, SQL_SET_SNAPSHOT_LAYERS, op, e);
 }
 
 void store_set_snapshot_layers(struct store_txn *t, const char *id, const char *layers)
 {
-    struct op *op = add(t, set_snapshot_layers);
-
-    op->key = keep(t, id);
-    op->value = keep(t, layers);
+    add_pair(t, set_snapshot_layers, id, layers);
 }
 
 static int remove_snapshot(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
@@ -540,23 +550,13 @@ void store_remove_layer(struct store_txn *t, const char *name)
 
 static int set(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
 {
-    sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_PUT_SETTING, &st, e);
-
     (void)t;
-    if (r < 0)
-        return r;
-    db_bind(st, 1, op->key);
-    db_bind(st, 2, op->value);
-    return db_finish(d, st, e);
+    return put_pair(d, SQL_PUT_SETTING, op, e);
 }
 
 void store_set(struct store_txn *t, const char *key, const char *value)
 {
-    struct op *op = add(t, set);
-
-    op->key = keep(t, key);
-    op->value = keep(t, value);
+    add_pair(t, set, key, value);
 }
 
 /* ---- pruning */
