@@ -506,6 +506,8 @@ def a_token_that_ends_on_the_way_runs_nothing(c):
             if reached and "SANDBOXER_DIE_AT" in hook:
                 d.wait()
             else:
+                if reached:
+                    outcome(d, request)  # a daemon that is told to end would say of what it runs that it was interrupted
                 d.stop()
             d.start(args=listen)
             return reached and outcome(d, request)
