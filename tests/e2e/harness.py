@@ -290,7 +290,7 @@ def control_groups(caller, ours=None):
 
 def files(caller):
     """In the caller's home and temporary directory, and wherever we might keep state. The state directory
-    itself may stay; what is in it may not."""
+    itself may stay; what is in it may not, but for the one lock file of a machine, which its first sandbox makes."""
     roots = [caller.home, caller.tmp]
     for place in ("/run", "/var/lib", "/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"):
         with contextlib.suppress(OSError):
@@ -300,7 +300,7 @@ def files(caller):
     for root in roots:
         for at, directories, names in os.walk(root):
             found.update(os.path.join(at, name) for name in directories + names)
-    return found - {str(caller.home / part) for part in (".local", ".local/share", ".local/share/sandboxer")}
+    return found - {str(caller.home / part) for part in (".local", ".local/share", ".local/share/sandboxer")} - {"/run/sandboxer/id-ranges"}
 
 
 class Footprint:
