@@ -52,7 +52,10 @@ static void scan(struct output_file *f, const char *name)
     struct stat st;
     uint64_t at = HEAD;
 
-    if (fstat(f->fd, &st) < 0 || st.st_size < HEAD || !read_at(f->fd, &head, sizeof head, 0) ||
+    if (f->fd < 0 || fstat(f->fd, &st) < 0)
+        return;
+    f->blank = st.st_size == 0;
+    if (st.st_size < HEAD || !read_at(f->fd, &head, sizeof head, 0) ||
         memcmp(head.magic, magic, sizeof magic) != 0)
         return;
     f->base = head.base;
@@ -68,19 +71,21 @@ static void scan(struct output_file *f, const char *name)
         LOG(WARN, "output.truncate_failed", LOG_S("file", name));
 }
 
-static int open_files(struct output *o, int state, enum output_mode mode, struct err *e)
+static bool open_file(struct output *o, unsigned which, int flags)
 {
     char name[sizeof o->name_ + 2];
 
-    for (int i = 0; i < 2; i++) {
-        snprintf(name, sizeof name, "%s.%d", o->name_, i);
-        o->file[i].fd =
-            openat(state, name,
-                   O_RDWR | O_CLOEXEC | O_NOFOLLOW | (mode == OUTPUT_MAKE ? O_CREAT : 0), 0600);
-        if (o->file[i].fd < 0)
-            return err_sys(e, "opening %s", name);
-    }
-    return 0;
+    snprintf(name, sizeof name, "%s.%u", o->name_, which);
+    o->file[which].fd = openat(o->state_, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+    return o->file[which].fd >= 0;
+}
+
+/* The second one is made when the first is full, which for most never is. */
+static int open_files(struct output *o, enum output_mode mode, struct err *e)
+{
+    if (!open_file(o, 0, mode == OUTPUT_MAKE ? O_CREAT : 0))
+        return err_sys(e, "opening %s.0", o->name_);
+    return open_file(o, 1, 0) || errno == ENOENT ? 0 : err_sys(e, "opening %s.1", o->name_);
 }
 
 static void make_dirs(int state, const char *sandbox)
@@ -99,10 +104,11 @@ int output_open(struct output *o, int state, const char *sandbox, uint32_t proc,
     int r;
 
     *o = OUTPUT_INIT;
+    o->state_ = state;
     snprintf(o->name_, sizeof o->name_, "output/%s/%u", sandbox, proc);
     if (mode == OUTPUT_MAKE)
         make_dirs(state, sandbox);
-    r = open_files(o, state, mode, e);
+    r = open_files(o, mode, e);
     if (r < 0) {
         output_close(o);
         return r;
@@ -131,6 +137,12 @@ bool output_is_open(const struct output *o)
 
 /* --- writing --- */
 
+/* A file that is cut to nothing is written to disk by ext4 as soon as it is closed. */
+static bool make_blank(struct output_file *f)
+{
+    return f->blank || ftruncate(f->fd, 0) == 0;
+}
+
 /* Starts a file over, with what comes next. */
 static bool begin(struct output *o, unsigned which)
 {
@@ -142,7 +154,10 @@ static bool begin(struct output *o, unsigned which)
     f->last.channel = 0;
     f->base = o->total;
     f->size = f->n = 0;
-    if (ftruncate(f->fd, 0) < 0 || !write_at(f->fd, &head, sizeof head, 0))
+    if ((f->fd < 0 && !open_file(o, which, O_CREAT)) || !make_blank(f))
+        return false;
+    f->blank = false;
+    if (!write_at(f->fd, &head, sizeof head, 0))
         return false;
     f->size = HEAD;
     return true;

@@ -24,7 +24,8 @@ enum {
 };
 
 struct output_file {
-    int fd;
+    int fd;           /* of the second, -1 until it is needed */
+    bool blank;       /* nothing was ever written to it */
     uint64_t base, n; /* position of its first byte, and how many */
     uint64_t size;    /* of the file; 0: it has not been begun */
     struct {
@@ -37,6 +38,7 @@ struct output_file {
 /* All -1 and 0: OUTPUT_INIT. Positions stay known when it is closed. */
 struct output {
     struct output_file file[2];
+    int state_;     /* borrowed */
     unsigned now_;  /* the one that grows */
     uint64_t total; /* position behind the last byte */
     bool failing_;  /* said so already */
@@ -47,7 +49,8 @@ struct output {
 
 enum output_mode { OUTPUT_READ, OUTPUT_MAKE };
 
-/* Takes up what is there below STATE/output/SANDBOX, or makes it. */
+/* Takes up what is there below STATE/output/SANDBOX, or makes it. `state` stays open as long as
+ * something is appended. */
 int output_open(struct output *o, int state, const char *sandbox, uint32_t proc,
                 enum output_mode mode, struct err *e);
 void output_close(struct output *o);

@@ -117,6 +117,23 @@ TEST(the_last_bytes_are_kept_and_the_disk_is_bounded)
     output_close(&o);
 }
 
+TEST(a_second_file_is_made_when_the_first_is_full)
+{
+    static char piece[OUTPUT_RECORD_MAX];
+    struct output o = open_output();
+
+    output_append(&o, 1, STR("little"));
+    CHECK(!exists(place.dir, "output/" BOX "/7.1"));
+    while (o.total <= OUTPUT_FILE_MAX)
+        output_append(&o, 1, (struct str){ piece, sizeof piece });
+    CHECK(exists(place.dir, "output/" BOX "/7.1"));
+    CHECK_INT(output_start(&o), 0);
+    output_close(&o);
+    CHECK_OK(output_open(&o, place.dir, BOX, 7, OUTPUT_READ, &e), e);
+    CHECK_INT(output_start(&o), 0);
+    output_close(&o);
+}
+
 TEST(a_reader_that_is_left_behind_goes_on_with_what_is_kept)
 {
     static char line[60000];
@@ -153,6 +170,10 @@ TEST(files_of_strangers_are_not_followed_and_garbage_is_no_output)
     o = open_output();
     CHECK_INT(o.total, 0);
     CHECK_STR(all_of(&o, 0), "");
+    output_append(&o, 2, STR("new"));
+    output_close(&o);
+    o = open_output();
+    CHECK_STR(all_of(&o, 0), "2:new");
     output_close(&o);
     CHECK(shell("cd %s/output/" BOX " && rm 7.0 && ln -s /etc/passwd 7.0", place.path));
     CHECK(output_open(&o, place.dir, BOX, 7, OUTPUT_MAKE, &e) < 0);
