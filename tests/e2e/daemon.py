@@ -10,7 +10,7 @@ It has a state directory, a socket, a configuration and profiles of its own belo
 them run side by side. Leaving the `with` destroys every sandbox, stops the daemon in good order and checks that
 nothing of it is left on disk; what is left elsewhere the harness finds. `profile.sandbox-canary`, which is what
 a create without a profile gets, keeps no prepared boxes here; `profile.pooled` does; sandboxes of `profile.short`
-live for a second and cannot get more.
+live for four seconds and cannot get more.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ pool: {{min: {pool}, max: {pool}}}
 PROFILES = {
     "profile.sandbox-canary": {"ttl": "10m", "max": "1h", "pool": 0},
     "profile.pooled": {"ttl": "10m", "max": "1h", "pool": 2},
-    "profile.short": {"ttl": "1s", "max": "1s", "pool": 0},
+    "profile.short": {"ttl": "4s", "max": "4s", "pool": 0},
 }
 
 

@@ -231,14 +231,15 @@ def nobody_uses_it(c):
     """It is stopped, not destroyed; one that is not to outlive its use is destroyed."""
     with Served(c) as s:
         base = (BUILD / "profiles/base.yaml").read_text()
-        c.write("daemon/profiles/idle.yaml", base.replace("id: profile.base", "id: profile.idle").replace("idle_reap: 0", "idle_reap: 1s").encode())
+        c.write("daemon/profiles/idle.yaml", base.replace("id: profile.base", "id: profile.idle").replace("idle_reap: 0", "idle_reap: 4s").encode())
         s.d.stop()
         s.start()
         key = key_of(s)
         states = lambda: {item["id"]: item["state"] for item in s.api("GET", "sandbox", key=key).expect(200).json["items"]}  # which is no use of them
-        box, gone = s.create(key, snapshot="idle"), s.create(key, snapshot="idle", autoDeleteInterval=0)
+        box = s.create(key, snapshot="idle")
         box.run("echo kept > kept")
-        wait_for(lambda: states() == {box.id: "stopped"}, f"{gone.id} is gone, the other is stopped")
+        gone = s.create(key, snapshot="idle", autoDeleteInterval=0)
+        wait_for(lambda: states() == {box.id: "stopped"}, f"{gone.id} is gone, the other is stopped", seconds=40)
         equal(s.api("POST", f"sandbox/{box.id}/stop", key=key).expect(200).json["state"], "stopped", "again is fine")
         plainly(box.ask("POST", "process/execute", {"command": "true"}), 409)
         s.api("POST", f"sandbox/{box.id}/start", key=key).expect(200)

@@ -64,7 +64,7 @@ def one_that_is_to_be_paused_then_is(c):
 
 @test
 def work_in_flight_is_told_before_it_is_killed(c):
-    with daemon(c, grace=2, short=("1s", "1h", 0)) as d:
+    with daemon(c, grace=2, short=("4s", "1h", 0)) as d:
         box = d.create(profile="profile.ttl-short")
         script = "trap 'echo told' TERM; echo up; while :; do sleep 0.05; done"
         with Stream(d.api, box, ["/bin/sh", "-c", script]) as program:
@@ -80,16 +80,17 @@ def work_in_flight_is_told_before_it_is_killed(c):
 
 @test
 def programs_that_end_when_told_have_their_own_end(c):
-    with daemon(c, grace=3, short=("1s", "1h", 0)) as d:
+    with daemon(c, grace=20, short=("4s", "1h", 0)) as d:
         box = d.create(profile="profile.ttl-short")
-        with Stream(d.api, box, ["/bin/sh", "-c", "trap 'echo saved; exit 7' TERM; while :; do sleep 0.05; done"]) as program:
+        with Stream(d.api, box, ["/bin/sh", "-c", "trap 'echo saved; exit 7' TERM; echo up; while :; do sleep 0.05; done"]) as program:
+            program.until("stdout")
             equal(program.until("exited")["exit_code"], 7, "its exit status")
         wait_for(lambda: gone(d, box), "it is reaped")
 
 
 @test
 def time_can_be_added_during_grace(c):
-    with daemon(c, grace=20, short=("1s", "1h", 0)) as d:
+    with daemon(c, grace=20, short=("4s", "1h", 0)) as d:
         box = d.create(profile="profile.ttl-short")
         with Stream(d.api, box, ["/bin/sh", "-c", "trap 'echo told' TERM; while :; do sleep 0.05; done"]) as program:
             program.until("stdout")
@@ -104,10 +105,10 @@ def time_can_be_added_during_grace(c):
 
 @test
 def extending_keeps_it_alive(c):
-    with daemon(c, short=("2s", "1h", 0)) as d:
+    with daemon(c, short=("3s", "1h", 0)) as d:
         box = d.create(profile="profile.ttl-short")
-        other = d.create(profile="profile.ttl-short")
         d.api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "30m"}).expect(200)
+        other = d.create(profile="profile.ttl-short")
         wait_for(lambda: gone(d, other), "the other one is reaped")
         d.works(box)
         check("sandbox.ttl_extended" in types(d, box), "no event")
@@ -115,11 +116,11 @@ def extending_keeps_it_alive(c):
 
 @test
 def nobody_lives_past_the_most(c):
-    with daemon(c, bounded=("1s", "3s", 0)) as d:
+    with daemon(c, bounded=("3s", "5s", 0)) as d:
         d.api.post("/v1/sandboxes", {"profile": "profile.ttl-bounded", "ttl": "10s"}).expect(400, code="invalid")
         box = d.create(profile="profile.ttl-bounded")
         answer = d.api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "1h"}).expect(200).json
-        check(answer["ttl"] <= 3, f"ttl is {answer['ttl']}")
+        check(answer["ttl"] <= 5, f"ttl is {answer['ttl']}")
         wait_for(lambda: gone(d, box), "it is reaped all the same")
 
 
@@ -143,12 +144,14 @@ def an_idle_sandbox_is_reaped(c):
 
 @test
 def what_is_used_is_not_idle(c):
-    with daemon(c, idle=("10m", "1h", "1s")) as d:
-        idle, attached, working = (d.create(profile="profile.ttl-idle") for _ in range(3))
+    with daemon(c, idle=("10m", "1h", "4s")) as d:
+        working = d.create(profile="profile.ttl-idle")
         busy = d.api.post(f"/v1/sandboxes/{working}/processes", {"argv": ["/bin/sh", "-c", "while :; do :; done"], "background": True})
         busy.expect(201)
+        attached = d.create(profile="profile.ttl-idle")
         with Stream(d.api, attached, ["/bin/sh", "-c", "echo up; exec sleep 1000"]) as program:
             program.until("stdout")
+            idle = d.create(profile="profile.ttl-idle")
             wait_for(lambda: gone(d, idle), "the idle one is reaped", 40)
             time.sleep(2)
             equal([state(d, b) for b in (attached, working)], ["active", "active"], "those that are used")
