@@ -14,6 +14,7 @@ import threading
 
 from daemon import Daemon
 from harness import check, equal, main, test, wait_for
+from tcp import free_port
 
 LIFE = ["sandbox.requested", "sandbox.provisioning", "sandbox.ready", "sandbox.destroying", "sandbox.destroyed"]
 
@@ -26,7 +27,7 @@ class Hub:
         self.always = 200
         self.lock = threading.Lock()
         self.server = None
-        self.port = 0
+        self.port = free_port()
 
     def open(self):
         hub = self
@@ -46,7 +47,6 @@ class Hub:
                 pass
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         self.server.daemon_threads = True
-        self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
@@ -87,7 +87,7 @@ def hub_and_daemon(c, is_open=True):
     if not is_open:
         hub.close()
     try:
-        with Daemon(c, config=f"hub: {{url: {hub.url}, timeout: 2s}}") as d:
+        with Daemon(c, config=f"hub: {{url: {hub.url}, timeout: 20s}}") as d:
             yield hub, d
     finally:
         hub.close()
@@ -137,7 +137,7 @@ def a_hub_that_is_away_holds_nothing_up(c):
 
 
 def deny(d, box, host):
-    seen = d.api.run(box, ["curl", "-sS", "-m", "5", "-f", f"http://{host}/"]).expect(200).json
+    seen = d.api.run(box, ["curl", "-sS", "-m", "20", "-f", f"http://{host}/"]).expect(200).json
     check(seen["exit_code"] != 0, f"{host} is reached: {seen}")
 
 
@@ -152,7 +152,7 @@ def denied(hub):
 def denials_are_sent_where_they_are_wanted(c):
     hub = Hub().open()
     try:
-        with Daemon(c, config=f"hub: {{url: {hub.url}, timeout: 2s, egress: true}}") as d:
+        with Daemon(c, config=f"hub: {{url: {hub.url}, timeout: 20s, egress: true}}") as d:
             one, two = (d.create(egress={"allow": ["api.example.com:80"]}) for _ in range(2))
             deny(d, one, "a.example.com")
             wait_for(lambda: denied(hub) == [(one, "a.example.com")], "a denial comes")

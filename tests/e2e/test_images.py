@@ -17,6 +17,7 @@ from daemon import Cut, Daemon
 from harness import Skip, check, equal, main, test, wait_for
 from images import archive, busybox, member
 from registry import Image, Registry, base_layer, digest, file, folder, index, layer, tar_of
+from tcp import free_port
 
 
 def settings(*registries, more="free_min: 0"):
@@ -599,12 +600,6 @@ def sandboxes_keep_their_layers_after_a_restart(c):
 
 
 # ---- a real registry ----------------------------------------------------------------------------------
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 @test

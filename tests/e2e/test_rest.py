@@ -13,12 +13,7 @@ import tarfile
 
 from daemon import ANSWER_SECONDS, Connection, Daemon
 from harness import check, equal, main, test, wait_for
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+from tcp import free_port
 
 
 class Answer:
@@ -399,6 +394,7 @@ def background_processes(c):
         at = f"{box}/processes/{started['process']}"
         equal(d.get(at).expect(200).json["state"], "running", "state")
         equal([p["process"] for p in d.get(f"{box}/processes").json["processes"]], [started["process"]], "list")
+        wait_for(lambda: len(d.get(f"{box}/logs").lines) == 2, "two lines")
         d.post(f"{at}/stdin", b"three\n").expect(204)
         wait_for(lambda: len(d.get(f"{box}/logs").lines) == 3, "three lines")
         equal([line["line"] for line in d.get(f"{box}/logs?tail=1").lines], ["three"], "the last line")
