@@ -9,7 +9,7 @@ import { Daytona, Image, DaytonaError, DaytonaNotFoundError, DaytonaAuthenticati
 const assert = (what, why) => { if (!what) throw new Error(why); };
 const equal = (a, b, why = '') => assert(JSON.stringify(a) === JSON.stringify(b), `${why} ${JSON.stringify(a)} is not ${JSON.stringify(b)}`);
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
-const until = async (what, why) => { for (let i = 0; i < 400; i++) { if (await what()) return; await sleep(25); } throw new Error(`never: ${why}`); };
+const until = async (what, why) => { for (let i = 0; i < 1600; i++) { if (await what()) return; await sleep(25); } throw new Error(`never: ${why}`); };
 const refused = async (call, kind, text = '') => {
     const e = await call().then(() => null, (e) => e);
     assert(e, 'it was not refused');

@@ -20,7 +20,7 @@ const without = process.argv.slice(2);
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 const assert = (what, why) => { if (!what) throw new Error(why); };
 const equal = (a, b, why = '') => assert(JSON.stringify(a) === JSON.stringify(b), `${why} ${JSON.stringify(a)} is not ${JSON.stringify(b)}`);
-const until = async (what, why) => { for (let i = 0; i < 400; i++) { if (await what()) return; await sleep(25); } throw new Error(`never: ${why}`); };
+const until = async (what, why) => { for (let i = 0; i < 1600; i++) { if (await what()) return; await sleep(25); } throw new Error(`never: ${why}`); };
 const refused = async (call, kind, text = '') => {
     const e = await call().then(() => null, (e) => e);
     assert(e, 'it was not refused');
@@ -321,7 +321,7 @@ const steps = {
         await t.kill();
     },
     'Sandbox.create (lifecycle: pause)': async () => {
-        const t = await make({ timeoutMs: 2_000, lifecycle: { onTimeout: 'pause' } });
+        const t = await make({ timeoutMs: 6_000, lifecycle: { onTimeout: 'pause' } });
         equal((await t.getInfo()).lifecycle, { onTimeout: 'pause', autoResume: false });
         await t.files.write('kept', 'over its time');
         await until(async () => (await Sandbox.getInfo(t.sandboxId)).state === 'paused', 'it is paused');

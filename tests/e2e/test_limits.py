@@ -139,20 +139,20 @@ def a_timeout_is_124(c):
 @test
 def a_timeout_asks_first(c):
     script = "trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.01; done"
-    c.sh(script, "--timeout", "1s").expect(124, out=b"up\nasked\n")
+    c.sh(script, "--timeout", "4s").expect(124, out=b"up\nasked\n")
 
 
 @test
 def a_timeout_asks_the_whole_tree(c):
     script = ("(trap 'echo child asked; exit' TERM; echo up; while :; do sleep 0.01; done) & "
               "trap '' TERM; while :; do sleep 0.01; done")
-    result = c.sh(script, "--timeout", "1s").expect(124)
+    result = c.sh(script, "--timeout", "4s").expect(124)
     check(b"child asked" in result.out, str(result))
 
 
 @test
 def a_timeout_kills_who_does_not_listen(c):
-    python(c, STUBBORN, "--timeout", "1s").expect(124, out=b"up\n")
+    python(c, STUBBORN, "--timeout", "4s").expect(124, out=b"up\n")
 
 
 @test
