@@ -290,4 +290,4 @@ def served(t, adapter):
     else:
         with t.http(adapter) as client:
             equal(client.send(wire(adapter, get())).head().status, 200, "a good client")
-    check(time.monotonic() - started < 5, "a good client waited")
+    check(time.monotonic() - started < 9, "a good client waited")

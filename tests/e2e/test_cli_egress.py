@@ -85,7 +85,7 @@ def what_was_refused_is_shown(c):
     with Daemon(c) as d:
         cli = Client(d)
         box = cli.create("--allow", "one.example.com")
-        cli.sh(box, "curl -sS -m 5 https://evil.example/").expect(56)
+        cli.sh(box, "curl -sS -m 20 https://evil.example/").expect(56)
         equal([(x["host"], x["port"], x["code"]) for x in cli.json("egress", "denials", box)["denials"]],
               [("evil.example", 443, "policy_denied")], "denials")
         equal(cli.lines("egress", "denials", "-q", box), ["evil.example"], "hosts alone")
@@ -96,7 +96,7 @@ def what_was_refused_is_shown(c):
         equal(events[-1]["dst_endpoint"]["hostname"], "evil.example", "the last event's host")
         equal(len(cli.lines("egress", "log", "-n", "1", box)), 1, "lines of the tail")
         follower = cli.start("egress", "log", "-f", box)
-        cli.sh(box, "curl -sS -m 5 https://other.example/").expect(56)
+        cli.sh(box, "curl -sS -m 20 https://other.example/").expect(56)
         while b"other.example" not in (line := follower.stdout.readline()):
             check(line, "it follows")
         cli("destroy", box).expect(0)

@@ -49,7 +49,7 @@ class Inside:
 
 
 def curl(d, box, url, *flags):
-    return d.api.run(box, ["curl", "-sS", "-m", "5", *flags, url]).expect(200).json
+    return d.api.run(box, ["curl", "-sS", "-m", "20", *flags, url]).expect(200).json
 
 
 def reaches(d, box, url, *flags):

@@ -69,7 +69,7 @@ def time_ends_an_endpoint_and_what_stands_on_it(c):
         connection, response = d.api.open("POST", f"/v1/sandboxes/{box}/processes", {"argv": ["python3", "-c", HOLD, NAME]})
         response.readline()
         check(b"open" in response.readline(), "the tunnel stands")
-        d.api.request("PUT", f"/v1/sandboxes/{box}/egress", policy(f"until: '{soon(2)}'", 7).encode()).expect(200)
+        d.api.request("PUT", f"/v1/sandboxes/{box}/egress", policy(f"until: '{soon(8)}'", 7).encode()).expect(200)
         equal(tunnels.closed, 0, "tunnels that are closed before their time")
         check(b"closed" in response.readline(), "it is closed when its time is over")
         connection.close()

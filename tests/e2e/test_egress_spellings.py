@@ -31,7 +31,7 @@ def reached(d, box, *hosts):
     """Which of these answer, by the proxy and without it alike."""
     found = []
     for host in hosts:
-        seen = [d.api.run(box, ["curl", "-sf", "-m", "5", *flags, f"http://{host}/"]).expect(200).json["exit_code"] == 0
+        seen = [d.api.run(box, ["curl", "-sf", "-m", "20", *flags, f"http://{host}/"]).expect(200).json["exit_code"] == 0
                 for flags in ((), ("--noproxy", "*"))]
         check(seen[0] == seen[1], f"{host}: {seen}")
         found += [host] * seen[0]

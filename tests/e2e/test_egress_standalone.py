@@ -72,7 +72,7 @@ def curl_goes_where_the_policy_lets_it(c):
                              "https://api.example.com/x"])
         seen.expect(0, out=b"hello\n")
         check(b"GET /x HTTP/1.1" in origin.bytes, "the origin was asked")
-        equal(sorted(w.dns.asked), [("api.example.com", "A"), ("api.example.com", "AAAA")], "questions")
+        equal(set(w.dns.asked), {("api.example.com", "A"), ("api.example.com", "AAAA")}, "questions")
         equal(proxy.end(), 0, "exit status")
 
 
@@ -306,13 +306,15 @@ def an_answer_is_kept_as_long_as_its_ttl_and_judged_at_every_use(c):
         w.origin(PUBLIC, 7, echo)
         w.dns.names["api.example.com"] = [PUBLIC]
         proxy = w.proxy(c, POLICY)
-        for turn in ("the first", "the second"):
-            equal(proxy.connect("api.example.com:7").status, 200, turn)
-        equal(len(w.dns.asked), 2, "questions (A and AAAA)")
+        equal(proxy.connect("api.example.com:7").status, 200, "the first")
+        asked = list(w.dns.asked)
+        equal(set(asked), {("api.example.com", "A"), ("api.example.com", "AAAA")}, "questions")
+        equal(proxy.connect("api.example.com:7").status, 200, "the second")
+        equal(w.dns.asked, asked, "questions, after the second")
         before = proxy.reload(POLICY.replace("[443, 80, 7, 9999]", "[7]\n        allowed_ips: [1.2.3.4]"))
         wait_for(lambda: proxy.generation() > before, "the new policy is in force")
         equal(proxy.connect("api.example.com:7").status, 403, "by a policy that does not take the address")
-        equal(len(w.dns.asked), 2, "questions")
+        equal(w.dns.asked, asked, "questions, after the third")
 
 
 @test
@@ -408,11 +410,11 @@ def a_grant_ends_at_its_time_and_takes_along_what_it_let_through(c):
     with World() as w:
         w.dns.names["api.example.com"] = [PUBLIC]
         origin = w.origin(PUBLIC, 7, echo)
-        ends = time.gmtime(time.time() + 5)
+        ends = time.gmtime(time.time() + 10)
         proxy = w.proxy(c, granted(time.strftime("until: '%Y-%m-%dT%H:%M:%SZ'", ends)))
         client, _ = proxy.tunnel("api.example.com:7")
         equal(client.send(b"one").exactly(3), b"one", "before")
-        equal(client.closed(), "reset", "what was open")
+        equal(client.closed(30), "reset", "what was open")
         refused = proxy.connect("api.example.com:7")
         equal((refused.status, refused.json["error"]), (403, "policy_expired"), "another")
         check("grant" in refused.json["detail"], refused.json)
@@ -491,6 +493,7 @@ def the_record_is_begun_anew_after_it_was_moved_away(c):
 def a_record_that_cannot_be_begun_anew_goes_on(c):
     with World() as w:
         proxy = w.proxy(c, POLICY)
+        wait_for(proxy.audit.exists, "the record is begun")
         moved = proxy.audit.rename(c.dir / "moved.jsonl")
         for number, make in enumerate((os.mkdir, os.mkfifo)):
             make(proxy.audit)
@@ -564,7 +567,7 @@ def many_and_dead_clients_hurt_only_themselves(c):
         started = time.monotonic()
         client, _ = proxy.tunnel("api.example.com:7")
         equal(client.send(b"x").exactly(1), b"x", "echo")
-        check(time.monotonic() - started < 5, "a good client waited")
+        check(time.monotonic() - started < 9, "a good client waited")
         for other in idle + half:
             other.close()
         equal(client.send(b"y").exactly(1), b"y", "echo")
