@@ -179,7 +179,7 @@ def a_bad_policy_starts_nothing(c):
 @test
 def without_a_word_nothing_is_reached(c):
     seen = c.execute([c.program(), "run", "--allow", "api.example.com", "--", "sh", "-c",
-                      "curl -sS -m 5 https://evil.example/"], env=EMBEDDED)
+                      "curl -sS -m 20 https://evil.example/"], env=EMBEDDED)
     check(seen.code != 0 and b"evil.example:443 (policy_denied); --allow evil.example:443 would allow it" in seen.err,
           str(seen))
 
@@ -191,15 +191,15 @@ def the_run_goes_on_when_its_worker_dies(c):
     equal(process.stdout.readline(), b"up\n", "output")
     worker = wait_for(lambda: children(process.pid, "sandboxer-egres"), "the worker is there")
     os.kill(worker[0], 9)
-    out, err = process.communicate(b"on\n", timeout=20)
+    check(any(b"the egress worker died" in line for line in process.stderr), "nobody says that it died")
+    out, _ = process.communicate(b"on\n", timeout=20)
     equal((process.returncode, out), (0, b"on\n"), "the program's end")
-    check(b"the egress worker died" in err, err.decode())
 
 
 @test
 def what_a_terminal_sends_does_not_end_the_network(c):
     process = c.start([c.program(), "run", "--allow", "api.example.com", "--", "sh", "-c",
-                       "trap 'echo heard' INT; echo up; while ! read x; do :; done; curl -sS -m 5 https://evil.example/"],
+                       "trap 'echo heard' INT; echo up; while ! read x; do :; done; curl -sS -m 20 https://evil.example/"],
                       env=EMBEDDED, start_new_session=True)
     equal(process.stdout.readline(), b"up\n", "output")
     os.killpg(process.pid, signal.SIGINT)
@@ -212,7 +212,7 @@ def children(pid, name):
     found = []
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
         for child in file.read().split():
-            with open(f"/proc/{child}/comm", encoding="utf-8") as comm:
+            with contextlib.suppress(OSError), open(f"/proc/{child}/comm", encoding="utf-8") as comm:
                 if comm.read().strip() == name:
                     found.append(int(child))
     return found
