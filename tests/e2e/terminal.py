@@ -12,6 +12,9 @@ import time
 from harness import Failure, check
 
 
+LATE_SECONDS = 5  # what was written may come to us only after its writer has ended
+
+
 class Terminal:
     """`sandboxer run -t ARGV`, or another verb, as the leader of a session; `outer` is the person's side."""
 
@@ -39,9 +42,9 @@ class Terminal:
         deadline = time.monotonic() + seconds
         while words not in self.seen:
             check(time.monotonic() < deadline, f"{words!r} did not appear, but {self.seen!r}")
-            check(self.process.poll() is None or select.select([self.outer], [], [], 0)[0],
-                  f"ended with {self.process.returncode}; seen {self.seen!r}")
-            self.read(0.05)
+            before, ended = self.seen, self.process.poll() is not None
+            self.read(LATE_SECONDS if ended else 0.05)
+            check(self.seen != before or not ended, f"ended with {self.process.returncode}; seen {self.seen!r}")
         self.before, self.seen = self.seen.split(words, 1)
 
     def send(self, data):
