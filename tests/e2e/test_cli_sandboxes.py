@@ -210,7 +210,7 @@ def a_terminal_shows_what_is_waited_for(c):
         try:
             quiet = cli.start("create", "-q")
             with Terminal(c, verb=("create", "-q"), env=cli.env) as t:
-                t.expect("creating a sandbox: provision… 0s".encode())
+                t.expect("creating a sandbox: provision… ".encode())
                 making = [b["sandbox_id"] for b in d.list() if b["state"] == "provisioning"]
                 equal({d.get(box)["step"] for box in making}, {"provision"}, "the step of what is being made")
                 for pid in d.launchers:
