@@ -278,7 +278,7 @@ def a_file_system_that_hangs_holds_up_nobody_else(c):
 
 @test
 def a_file_system_that_hangs_holds_up_no_destroy_for_ever(c):
-    d, host = daemon_for(c, patience="1s"), workspace(c)
+    d, host = daemon_for(c, patience="4s"), workspace(c)
     with d:
         box = mirrored(Client(d), host)
         d.stop()
