@@ -55,12 +55,12 @@ BOX_TEST(a_timeout_is_told_as_one)
 
     box_open(&b);
     s.timeout_ns = 50 * MS;
-    s.grace_ns = 5 * NS_PER_S;
+    s.grace_ns = 30 * NS_PER_S;
     begin = clock_mono();
     box_run(&b, &s, STR(""), &o);
     CHECK_INT(o.end.how, CONTROL_BY_TIMEOUT);
     CHECK_INT(o.end.status, SIGTERM);
-    CHECK(clock_mono() - begin < 4 * NS_PER_S);
+    CHECK(clock_mono() - begin < 20 * NS_PER_S);
     CHECK(clock_mono() - begin >= 50 * MS);
     expect_empty(&b);
     box_close(&b);
