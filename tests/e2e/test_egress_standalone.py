@@ -297,6 +297,7 @@ def a_name_is_asked_for_once_and_its_checked_address_is_dialled(c):
         equal(proxy.connect("api.example.com:7").status, 200, "the first")
         equal(len(w.dns.asked), 2, "questions (A and AAAA)")
         equal(proxy.connect("api.example.com:7").status, 403, "the rebound one")
+        wait_for(lambda: origin.connections, "the first has come")
         equal(origin.connections, 1, "connections")
 
 
