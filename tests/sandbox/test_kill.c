@@ -74,7 +74,7 @@ BOX_TEST(a_program_may_use_its_grace)
     struct box b;
 
     box_open(&b);
-    s.timeout_ns = 100 * MS;
+    s.timeout_ns = NS_PER_S;
     s.grace_ns = 10 * NS_PER_S;
     box_run(&b, &s, STR(""), &o);
     CHECK_INT(o.end.how, CONTROL_BY_TIMEOUT);
@@ -101,13 +101,13 @@ BOX_TEST(a_timeout_ends_the_whole_tree)
     struct job j;
 
     box_open(&b);
-    run_escaping(&b, 1000 * MS, 100 * MS, &j);
+    run_escaping(&b, 3 * NS_PER_S, 100 * MS, &j);
     await_count(&b, "4 0\n");
     job_end(&b, &j, &end);
     CHECK_INT(end.how, CONTROL_BY_TIMEOUT);
     CHECK_INT(end.status, SIGKILL);
     expect_empty(&b);
-    run_escaping(&b, 300 * MS, 0, &j); /* no grace */
+    run_escaping(&b, NS_PER_S, 0, &j); /* no grace */
     job_end(&b, &j, &end);
     CHECK_INT(end.status, SIGKILL);
     expect_empty(&b);
@@ -256,7 +256,7 @@ BOX_TEST(a_fork_bomb_runs_into_its_timeout)
     struct box b;
     struct job j;
 
-    bomb.timeout_ns = 200 * MS;
+    bomb.timeout_ns = NS_PER_S;
     bomb.grace_ns = 50 * MS;
     box_prepare(&b);
     b.plan.pids = 120;
@@ -286,7 +286,7 @@ static void kill_hidden(struct box *b, const char *program)
     CHECK_INT(read_some(j.out, rest, 2), 1); /* the line's end, and then nobody is left */
     job_end(b, &j, &end);
     CHECK_INT(end.status, SIGKILL);
-    s.timeout_ns = 200 * MS;
+    s.timeout_ns = NS_PER_S;
     s.grace_ns = 50 * MS;
     CHECK(job_start(b, &s, &j, NULL));
     await_word(j.out, "ready");
@@ -408,7 +408,7 @@ BOX_TEST(everything_inside_has_time_to_end)
     CHECK(sh_job(&b, "trap '' TERM; echo ready; while :; do sleep 0.01; done", &stubborn));
     await_word(polite.out, "ready");
     await_word(stubborn.out, "ready");
-    kill_all(&b, SIGTERM, 300000000, 0);
+    kill_all(&b, SIGTERM, 2 * NS_PER_S, 0);
     job_end(&b, &polite, &end);
     if (end.how != CONTROL_BY_EXIT || end.status != 4)
         FAIL("it ended %u/%d", end.how, end.status);
