@@ -7,7 +7,6 @@ import http.client
 import io
 import json
 import os
-import socket
 import sqlite3
 import tarfile
 
