@@ -95,7 +95,7 @@ static void respond(struct call *c, int status, const struct h1_field *fields, s
 static void answer(struct call *c, int status, const char *type, const char *location,
                    struct str body)
 {
-    struct h1_field fields[5] = { FIELD("Content-Type", type), FIELD("Cache-Control", "no-store") };
+    struct h1_field fields[4] = { FIELD("Content-Type", type), FIELD("Cache-Control", "no-store") };
     size_t n = 2;
 
     if (location)
@@ -105,7 +105,7 @@ static void answer(struct call *c, int status, const char *type, const char *loc
     if (status == 401)
         fields[n++] = FIELD("WWW-Authenticate", "Bearer");
     if (c->audit[0])
-        fields[n++] = FIELD("Sandboxer-Audit", c->audit);
+        http_also(c->x, FIELD(CALL_AUDIT, c->audit));
     respond(c, status, fields, n, body);
 }
 

@@ -17,6 +17,9 @@ enum { ROUTE_PARAMS = 3 };
 struct route;
 struct guard;
 
+/* A field of an answer: the id under which the verdict on its request is on record. */
+#define CALL_AUDIT "Sandboxer-Audit"
+
 struct call {
     struct api *api;
     struct http_exchange *x;
@@ -44,6 +47,7 @@ struct call {
     bool approved;                   /* it waited for a master, and is made again */
     bool body_taken;                 /* of a route that streams: body is all of it */
     char audit[ID_MAX];              /* under which its refusal is on record; "": it is none */
+    char passed[ID_MAX];             /* of the verdict that let it pass */
     void *state;                     /* the handler's own, freed by on_end */
     void (*on_gone)(struct call *c); /* the client left before it was answered; may be NULL */
     void (*on_end)(struct call *c);  /* just before the call is freed; may be NULL */

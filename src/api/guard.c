@@ -277,6 +277,14 @@ static void refuse(struct call *c, const struct verdict *v)
     call_answer_bytes(c, status, "application/problem+json", buf_str(&text));
 }
 
+static void serve(struct call *c, const struct verdict *v)
+{
+    memcpy(c->passed, v->audit_id, sizeof c->passed);
+    if (c->passed[0])
+        http_also(c->x, (struct h1_field){ STR(CALL_AUDIT), str_from(c->passed) });
+    c->route->handle(c);
+}
+
 static void judged(struct trust_op *op, int r, const struct err *e)
 {
     struct call *c = container_of(op, struct guard, op)->call;
@@ -286,7 +294,7 @@ static void judged(struct trust_op *op, int r, const struct err *e)
     else if (r < 0)
         call_fail(c, e);
     else if (op->verdict.kind == VERDICT_ALLOW)
-        c->route->handle(c);
+        serve(c, &op->verdict);
     else
         refuse(c, &op->verdict);
     call_unref(c);

@@ -52,7 +52,7 @@ void mcp_client_meet(struct mcp_session *s, struct str client);
 struct mcp_trust mcp_client_trust(const struct mcp_session *s, const void *user);
 void mcp_client_in_use(struct mcp_session *s, bool yes);
 void mcp_client_left(struct mcp_session *s);
-void mcp_client_refused(void *user, const struct mcp_refusal *x);
+void mcp_client_refused(void *user, struct mcp_refusal *x);
 
 /* Who asks, within what its session may see. */
 const struct caller *mcp_caller(struct mcp_session *s);

@@ -101,6 +101,8 @@ static void tell(struct mcp_request *r, const struct mcp_verdict *v,
     if (mcp_over(r))
         return;
     r->on_cancel = NULL;
+    if (v->kind == MCP_ALLOW)
+        memcpy(r->audit_id, v->audit_id, sizeof r->audit_id);
     if (!go)
         mcp_decided(r, v);
     else if (v->kind == MCP_ALLOW)

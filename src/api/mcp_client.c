@@ -206,7 +206,7 @@ void mcp_client_left(struct mcp_session *s)
 
 /* --- for the record --- */
 
-void mcp_client_refused(void *user, const struct mcp_refusal *x)
+void mcp_client_refused(void *user, struct mcp_refusal *x)
 {
     const struct mcp_client *m = user;
     const struct trust_refusal r = { .type = "mcp.refused",
@@ -215,7 +215,9 @@ void mcp_client_refused(void *user, const struct mcp_refusal *x)
                                      .actor = &m->caller.actor,
                                      .tool = x->tool,
                                      .code = x->code,
-                                     .reason = x->reason };
+                                     .reason = x->reason,
+                                     .audit = x->audit_id };
 
-    trust_refused(m->api->trust, &r);
+    if (id_make("aud_", x->audit_id, NULL) >= 0)
+        trust_refused(m->api->trust, &r);
 }

@@ -4,21 +4,28 @@
 #include "base/own.h"
 #include "http/connection.h"
 
-static int check_fields(const struct answer_head *h, struct err *e)
+static int check_field(const struct h1_field *f, struct err *e)
 {
     static const char *const ours[] = { "content-length", "transfer-encoding", "connection",
                                         "date" };
 
+    if (!h1_is_token(f->name) || !h1_is_value(f->value))
+        return err_set(e, ERR_INVALID, "a field of an answer is not one line of a head");
+    for (size_t k = 0; k < COUNT_OF(ours); k++)
+        if (h1_same(f->name, str_from(ours[k])))
+            return err_set(e, ERR_INVALID, "%s is written by the connection", ours[k]);
+    return 0;
+}
+
+static int check_fields(const struct answer_head *h, struct err *e)
+{
+    int r = h->also.name.n ? check_field(&h->also, e) : 0;
+
     if (h->status < 101 || (h->status > 102 && h->status < 200) || h->status > 599)
         return err_set(e, ERR_INVALID, "%d is no status to answer with", h->status);
-    for (size_t i = 0; i < h->n; i++) {
-        if (!h1_is_token(h->fields[i].name) || !h1_is_value(h->fields[i].value))
-            return err_set(e, ERR_INVALID, "field %zu of an answer is not one line of a head", i);
-        for (size_t k = 0; k < COUNT_OF(ours); k++)
-            if (h1_same(h->fields[i].name, str_from(ours[k])))
-                return err_set(e, ERR_INVALID, "%s is written by the connection", ours[k]);
-    }
-    return 0;
+    for (size_t i = 0; i < h->n && r >= 0; i++)
+        r = check_field(&h->fields[i], e);
+    return r;
 }
 
 /* Once a second is enough. */
@@ -44,16 +51,21 @@ static int write_framing(const struct answer_head *h, struct buf *out)
     return 0;
 }
 
+static int write_field(const struct h1_field *f, struct buf *out)
+{
+    int r = buf_add(out, f->name);
+
+    r |= buf_add(out, STR(": "));
+    r |= buf_add(out, f->value);
+    return r | buf_add(out, STR("\r\n"));
+}
+
 static int write_fields(const struct answer_head *h, struct buf *out)
 {
-    int r = 0;
+    int r = h->also.name.n ? write_field(&h->also, out) : 0;
 
-    for (size_t i = 0; i < h->n; i++) {
-        r |= buf_add(out, h->fields[i].name);
-        r |= buf_add(out, STR(": "));
-        r |= buf_add(out, h->fields[i].value);
-        r |= buf_add(out, STR("\r\n"));
-    }
+    for (size_t i = 0; i < h->n; i++)
+        r |= write_field(&h->fields[i], out);
     return r;
 }
 

@@ -78,7 +78,8 @@ struct http_exchange {
 
     bool begun, answered; /* the answer's head was made; its end was */
     bool chunked, no_body, close, wants_drain;
-    int64_t promised; /* bytes still to be written, or HTTP_UNKNOWN */
+    int64_t promised;     /* bytes still to be written, or HTTP_UNKNOWN */
+    struct h1_field also; /* http_also(); name.n == 0: none */
 
     char head[]; /* the request's head: `request` points here */
 };
@@ -98,6 +99,7 @@ struct answer_head {
     int status;
     const struct h1_field *fields;
     size_t n;
+    struct h1_field also; /* name.n == 0: none */
     int64_t length;
     bool chunked, close, upgrade;
 };

@@ -143,11 +143,18 @@ static int check_unanswered(const struct http_exchange *x, struct err *e)
     return x->begun || x->answered ? err_set(e, ERR_BUG, "the request was answered before") : 0;
 }
 
+void http_also(struct http_exchange *x, struct h1_field field)
+{
+    x->also = field;
+}
+
 /* Writes the head to `out` and settles how the body goes. */
 static int make_head(struct http_exchange *x, int status, const struct h1_field *fields, size_t n,
                      int64_t length, struct buf *out, struct err *e)
 {
-    struct answer_head h = { .status = status, .fields = fields, .n = n, .length = length };
+    struct answer_head h = {
+        .status = status, .fields = fields, .n = n, .also = x->also, .length = length
+    };
     int r = check_unanswered(x, e);
 
     if (r >= 0 && status < 200)
@@ -389,6 +396,7 @@ int http_upgrade(struct http_exchange *x, const struct h1_field *fields, size_t 
         .status = tunnel ? 200 : 101,
         .fields = fields,
         .n = n,
+        .also = x->also,
         .upgrade = !tunnel,
         .length = HTTP_UNKNOWN,
     };

@@ -126,6 +126,10 @@ void http_body_patience(struct http_exchange *x, int64_t ns);
  * line of a head, or for names that the connection writes itself (Content-Length, Connection,
  * Transfer-Encoding, Date); nothing is sent then. --- */
 
+/* One more field of the answer's head, whichever way it is answered; the last one counts. Both are
+ * borrowed until then. */
+void http_also(struct http_exchange *x, struct h1_field field);
+
 /* Everything at once: copied where the client does not take it at once. -ERR_TOO_BIG above
  * HTTP_RESPONSE_MAX. */
 int http_respond(struct http_exchange *x, int status, const struct h1_field *fields, size_t n,

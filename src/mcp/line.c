@@ -125,7 +125,7 @@ static void drained(struct http_exchange *x)
 static void refuse(struct line *n, enum rpc_code code, struct str id, const char *why)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(ERROR_MAX);
-    const struct mcp_refusal x = { .code = code, .reason = why };
+    struct mcp_refusal x = { .code = code, .reason = why };
 
     mcp_refused(n->session->server, n->session->user, &x);
     rpc_write_error(&text, id, code, why);

@@ -75,6 +75,7 @@ struct mcp_refusal {
     struct str tool; /* or what else it named; empty: nothing */
     int code;        /* of the protocol; 0: a tool said no */
     const char *reason;
+    char audit_id[ID_MAX]; /* out: under which it is on record, or "" */
 };
 
 struct mcp_offer {
@@ -99,7 +100,7 @@ struct mcp_offer {
      * NULL. */
     void (*in_use)(struct mcp_session *s, bool yes);
     /* For the record. `user` is the transport's word on who it is. May be NULL. */
-    void (*refused)(void *user, const struct mcp_refusal *x);
+    void (*refused)(void *user, struct mcp_refusal *x);
     /* A page of resources: a result whose `resources` are mcp_page_resource() each. */
     void (*list)(struct mcp_request *r, struct str cursor);
     /* mcp_read_text() and so on, or mcp_fail_uri(). */

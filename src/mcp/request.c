@@ -271,10 +271,22 @@ void mcp_deliver(struct mcp_request *r, int status)
     mcp_request_unref(r);
 }
 
+/* Under which id it is on record that this was asked for, and what was said. */
+static void put_audit(struct mcp_request *r)
+{
+    if (!r->audit_id[0])
+        return;
+    json_key(&r->w, STR("_meta"));
+    json_begin_object(&r->w);
+    mcp_put(&r->w, MCP_AUDIT_ID, r->audit_id);
+    json_end_object(&r->w);
+}
+
 void mcp_reply(struct mcp_request *r)
 {
     struct err e;
 
+    put_audit(r);
     json_end_object(&r->w);
     json_end_object(&r->w);
     if (json_writer_finish(&r->w, &e) < 0)
@@ -304,13 +316,21 @@ static int status_of(const struct mcp_request *r, int code)
 /* But for what clients try to learn what we are. */
 static void put_on_record(struct mcp_request *r, int code, const char *message)
 {
-    const struct mcp_refusal x = { .tool = str_from(mcp_word(r)), .code = code, .reason = message };
+    struct mcp_refusal x = { .tool = str_from(mcp_word(r)), .code = code, .reason = message };
 
     if (r->judged || r->session->ended || code == RPC_NO_METHOD || code == MCP_BAD_VERSION ||
         code == MCP_NO_CAPABILITY)
         return;
     r->judged = true;
     mcp_refused(r->session->server, r->session->user, &x);
+    memcpy(r->audit_id, x.audit_id, sizeof r->audit_id);
+}
+
+static void write_audit(struct json_writer *w, const char *id)
+{
+    json_begin_object(w);
+    mcp_put(w, "audit_id", id);
+    json_end_object(w);
 }
 
 void mcp_fail_with(struct mcp_request *r, int code, const char *message, mcp_write_fn *data,
@@ -321,10 +341,12 @@ void mcp_fail_with(struct mcp_request *r, int code, const char *message, mcp_wri
     put_on_record(r, code, message);
     start_text(r);
     rpc_begin_error(&r->w, r->m->id, code, str_from(message));
-    if (data) {
+    if (data || r->audit_id[0])
         json_key(&r->w, STR("data"));
+    if (data)
         data(&r->w, what);
-    }
+    else if (r->audit_id[0])
+        write_audit(&r->w, r->audit_id);
     json_end_object(&r->w);
     json_end_object(&r->w);
     json_writer_finish(&r->w, NULL);

@@ -41,9 +41,11 @@ struct mcp_request {
     const struct json *meta;  /* params._meta; NULL */
     const struct json *token; /* of its progress; NULL: nobody wants to know */
     bool answered, cancelled;
-    bool streams; /* lasts as long as somebody listens */
-    bool waits;   /* for its client to be known */
-    bool judged;  /* a verdict was told, and is on record */
+    bool streams;          /* lasts as long as somebody listens */
+    bool waits;            /* for its client to be known */
+    bool judged;           /* a verdict was told, and is on record */
+    char audit_id[ID_MAX]; /* of the verdict that let it pass, or under which it was refused; or ""
+                            */
     const struct mcp_tool *tool;
     const struct json *arguments;
     struct loop_timer long_after;
@@ -65,6 +67,8 @@ struct mcp_request {
     void (*on_end)(struct mcp_request *r);    /* just before it is freed */
     struct loop_later later;
 };
+
+#define MCP_AUDIT_ID "sandboxer/audit_id" /* in _meta of a result */
 
 struct mcp_request *mcp_request_ref(struct mcp_request *r);
 void mcp_request_unref(struct mcp_request *r);

@@ -151,7 +151,7 @@ void mcp_session_release(struct mcp_session *s)
         s->offer->in_use(s, false);
 }
 
-void mcp_refused(const struct mcp_server *server, void *user, const struct mcp_refusal *x)
+void mcp_refused(const struct mcp_server *server, void *user, struct mcp_refusal *x)
 {
     if (server->offer->refused)
         server->offer->refused(user, x);

@@ -124,7 +124,7 @@ void mcp_met(struct mcp_session *s, int r, const struct err *e);
 void mcp_session_hold(struct mcp_session *s);
 void mcp_session_release(struct mcp_session *s);
 /* For the record; `user` is a session's, or what would have become one's. */
-void mcp_refused(const struct mcp_server *server, void *user, const struct mcp_refusal *x);
+void mcp_refused(const struct mcp_server *server, void *user, struct mcp_refusal *x);
 
 /* Message i of the frame. The out gets exactly one answer for a request, none for the others. */
 void mcp_take(struct mcp_session *s, struct mcp_out *o, struct rpc_frame *f, size_t i);

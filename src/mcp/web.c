@@ -46,7 +46,7 @@ static struct str header(const struct http_exchange *x, const char *name)
 
 static void put_on_record(const struct mcp_web *w, void *user, int code, const char *reason)
 {
-    const struct mcp_refusal x = { .code = code, .reason = reason };
+    struct mcp_refusal x = { .code = code, .reason = reason };
 
     mcp_refused(w->server, user, &x);
 }

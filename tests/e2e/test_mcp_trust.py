@@ -176,6 +176,21 @@ def each_verdict_and_where_it_comes_from(c):
 
 
 @test(**ONCE)
+def every_answer_says_where_it_is_on_record(c):
+    for n, how in enumerate(TRANSPORTS):
+        with Daemon(c, name=f"d{n}") as d, how(c, d) as m:
+            m.begin()
+            box = m.tool("sandbox_create")["sandbox_id"]
+            ids = [m.ask("tools/call", name="sandbox_list")["result"]["_meta"]["sandboxer/audit_id"] for _ in range(2)]
+            check(all(i.startswith("aud_") for i in ids) and len(set(ids)) == 2, f"of what passes: {ids}")
+            unknown = m.ask("tools/call", name="sandbox_fly", arguments={})["error"]["data"]["audit_id"]
+            missing = m.ask("tools/call", name="sandbox_read", arguments={"sandbox_id": box, "path": "/no/such/file"})["result"]
+            check(missing["isError"], f"{missing}")
+            for identity in (unknown, missing["_meta"]["sandboxer/audit_id"]):
+                wait_for(lambda i=identity: i in [e["detail"].get("audit") for e in events(d, "mcp.refused")], f"{identity} is on record")
+
+
+@test(**ONCE)
 def roles_are_the_tokens(c):
     with serving(c) as (d, _, token):
         for role, kind in (("apprentice", "deny"), ("journeyman", None), ("master", None)):

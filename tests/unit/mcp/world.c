@@ -135,7 +135,7 @@ static void in_use(struct mcp_session *s, bool yes)
     world_users = yes;
 }
 
-static void refused(void *user, const struct mcp_refusal *x)
+static void refused(void *user, struct mcp_refusal *x)
 {
     (void)user;
     world_refusals++;
