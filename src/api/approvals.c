@@ -291,6 +291,11 @@ static void decide(struct call *c, bool approve)
         call_fail(c, &e);
         return;
     }
+    if (q.uses && !q.grant_ns) {
+        call_fail_with(c, 400, "invalid",
+                       "uses: counts the calls of a grant: say with 'grant' how long it lasts");
+        return;
+    }
     if (!read_master(c, &m))
         return;
     if (!id_valid("req_", c->params[0]) ||

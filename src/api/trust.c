@@ -91,7 +91,8 @@ static const struct json_field explain_fields[] = {
       .max = 128, .doc = "The tool that would be called." },
     { "args", JSON_KIND_ANY, JSON_AT(struct explain_request, args), .doc = "Its arguments." },
     { "capabilities", JSON_KIND_ANY, JSON_AT(struct explain_request, capabilities),
-      .doc = "What the sandbox that it is about has declared." },
+      .doc = "What the sandbox that it is about would have declared; without it, what that of "
+             "args.sandbox_id has." },
     { "role", JSON_KIND_ENUM, JSON_AT(struct explain_request, role), .names = role_names,
       .preset = "journeyman", .doc = "Of who would call it." },
     { "client", JSON_KIND_STR, JSON_AT(struct explain_request, client), .max = RECORD_TOOL_MAX - 1,
@@ -111,6 +112,23 @@ static void write_explanation(struct json_writer *w, const void *what)
     trust_explain_json(&x->asked, &x->decision, w);
 }
 
+/* Of one that is given, or of the sandbox that the arguments name, if the caller has it. */
+static int read_capabilities(struct call *c, const struct explain_request *q,
+                             struct trust_capabilities *ret, struct err *e)
+{
+    bool named = q->args && q->args->type == JSON_OBJECT;
+    const struct json *id = named ? json_get(q->args, STR("sandbox_id")) : NULL;
+    struct sandbox *s;
+
+    if (q->capabilities || !id || id->type != JSON_STR ||
+        !control_find_now(c->api->control, &c->caller, id->s, &s))
+        return err_wrap(e, trust_capabilities_read(q->capabilities, ret, &c->arena, e),
+                        "capabilities");
+    trust_capabilities_of(s, ret);
+    sandbox_unref(s);
+    return 0;
+}
+
 /* Nothing is asked for, so nothing is used up and nothing recorded. */
 static void explain(struct call *c)
 {
@@ -120,12 +138,8 @@ static void explain(struct call *c)
     struct explanation x;
     struct err e;
 
-    if (json_bind(c->json, explain_fields, explain_field_count, &q, &c->arena, &e) < 0) {
-        call_fail(c, &e);
-        return;
-    }
-    if (trust_capabilities_read(q.capabilities, &sandbox, &c->arena, &e) < 0) {
-        (void)err_wrap(&e, -1, "capabilities");
+    if (json_bind(c->json, explain_fields, explain_field_count, &q, &c->arena, &e) < 0 ||
+        read_capabilities(c, &q, &sandbox, &e) < 0) {
         call_fail(c, &e);
         return;
     }

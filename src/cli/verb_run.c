@@ -335,6 +335,15 @@ static int run_untrusted(struct run_options *o, char **arguments)
     return status;
 }
 
+/* The policy decides about sandboxes of a session, and it is the daemon's: what no daemon was asked
+ * about is not made here either. */
+static bool is_peers(void)
+{
+    const char *peer = getenv("SANDBOXER_PEER");
+
+    return peer && peer[0];
+}
+
 static int run(const struct verb *v, int argc, char **argv)
 {
     static struct run_options o = RUN_OPTIONS_DEFAULT;
@@ -343,6 +352,11 @@ static int run(const struct verb *v, int argc, char **argv)
 
     if (first <= 0)
         return first < 0 ? EXIT_OURS : 0;
+    if (is_peers()) {
+        say("run: SANDBOXER_PEER is set, and sessions of clients that call tools have no runs of "
+            "their own: use 'create' and 'exec', which the policy decides about");
+        return EXIT_OURS;
+    }
     run_options_fill_environment(&o);
     if (o.untrusted.file)
         return run_untrusted(&o, argv + first);

@@ -66,6 +66,15 @@ static void sweep(struct trust *t, struct trust_write *w)
     }
 }
 
+bool grants_have_room(struct trust *t)
+{
+    bool room = t->n_grants < GRANTS_MAX;
+
+    for (struct link *m = list_first(&t->grants); m && !room; m = list_after(&t->grants, m))
+        room = !is_good(t, &container_of(m, struct grant, link)->record);
+    return room;
+}
+
 static void put_member(struct json_writer *w, const struct json *object, const char *key)
 {
     const struct json *v =

@@ -70,6 +70,8 @@ def the_command_line_can_be_a_peers(c):
         cli("get", other).expect(3, says="no sandbox")
         cli("peers", "list").expect(5, says="not for sessions")
         cli("create", "--allow", "example.com:443").expect(5)
+        for options in ((), ("--allow", "localhost:1"), ("--strict",), ("--untrusted", "/dev/null")):
+            equal(cli("run", *options, "--", "echo", "ran").expect(125, says="use 'create' and 'exec'").text, "", f"run {options}")
         wait_for(lambda: events_of(d, "peer.refused"), "the refusal is on record")
         cli("destroy", mine).expect(0)
         Client(d, SANDBOXER_PEER="sbp_wrong")("list").expect(5, says="no such session")
@@ -128,6 +130,11 @@ def the_policy_is_asked_and_its_refusals_are_on_record(c):
         denied = [e for e in d.api.get("/v1/events?limit=1000").expect(200).json["events"] if e["type"] == "trust.denied"]
         equal([e["detail"]["peer"] for e in denied], [peer.id] * 4, "events")
         equal(d.list(), [], "sandboxes")
+        passed = [peer.request("GET", "/v1/sandboxes").expect(200).headers["Sandboxer-Audit"] for _ in range(2)]
+        check(all(i.startswith("aud_") for i in passed) and len(set(passed)) == 2, f"each that passed has an id of its own: {passed}")
+        missing = peer.request("DELETE", "/v1/sandboxes/sbx_00000000000000000001").expect(404)
+        equal(missing.headers["Sandboxer-Audit"], missing.json["audit_id"], "passed, and refused for another reason")
+        check(d.api.get("/v1/sandboxes").expect(200).headers["Sandboxer-Audit"] is None, "nobody asked about others")
 
 
 @test
@@ -163,6 +170,7 @@ def nobody_decides_what_they_asked_for(c):
         decide(d, request, "approve", token="sbt_forged").expect(401)
         plain = d.api.post("/v1/tokens", {"name": "j", "verbs": ["read"]}).expect(201).json["token"]
         decide(d, request, "approve", token=plain).expect(403, code="denied")
+        cli("approvals", "approve", request, "--uses", "3", env={"SANDBOXER_MASTER": secret}).expect((1, 2, 125), says="say with 'grant' how long")
         equal(cli.json("approvals", "show", request)["state"], "pending", "state")
         cli("approvals", "approve", request, env={"SANDBOXER_MASTER": secret}).expect(0)
         cli("approvals", "approve", request, env={"SANDBOXER_MASTER": secret}).expect((3, 4))
@@ -240,6 +248,11 @@ def explain_says_what_and_why(c):
         told = cli.json("trust", "explain", "sandbox_exec", args, "--role", "apprentice", code=1)
         equal((told["verdict"], told["rule"]), ("deny", "tools.sandbox_exec.role"), "the verdict")
         equal([x["outcome"] for x in told["checks"]], ["passed"] * 3 + ["decided"] + ["not reached"] * 4, "checks")
+        for network in (True, False):
+            box = d.create(capabilities={"network": network})
+            args = f'{{"sandbox_id":"{box}","command":"ls"}}'
+            told = cli.json("trust", "explain", "sandbox_exec", args, code=int(network))
+            equal(told["verdict"], "require_approval" if network else "allow", f"of the sandbox that it names, network {network}")
         cli("trust", "explain", "sandbox_exec", "{").expect((1, 2, 125), says="arguments")
         cli("trust", "explain", "no_such_tool").expect(1)
 
