@@ -127,8 +127,11 @@ static const struct json_field ttl_fields[] = {
 };
 
 static const struct json_field retention_fields[] = {
-    { "sandboxes", JSON_KIND_DURATION, IN(retention, sandboxes), .min = 60 * NS_PER_S,
-      .max = 3650 * DAY, .preset = "7d", .doc = "How long finished sandboxes stay on record." },
+    { "sandboxes", JSON_KIND_DURATION, IN(retention, sandboxes), .min = DAY, .max = 3650 * DAY,
+      .preset = "7d",
+      .doc =
+          "How long finished sandboxes stay on record; a day at least, which limits of peers are "
+          "counted over." },
     { "events", JSON_KIND_DURATION, IN(retention, events), .min = 60 * NS_PER_S, .max = 3650 * DAY,
       .preset = "30d", .doc = "How long events stay on record." },
 };

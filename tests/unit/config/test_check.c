@@ -16,6 +16,7 @@ TEST(bad_files_say_file_line_and_field)
         { "limits:\n  connections: 0\n", "0.yaml: line 2: limits.connections: must be" },
         { "limits:\n  body_bytes: much\n", "0.yaml: line 2: limits.body_bytes: expected a size" },
         { "listen: 7700\n", "0.yaml: line 1: listen: expected a string" },
+        { "retention: {sandboxes: 2h}\n", "0.yaml: line 1: retention.sandboxes: must be" },
         { "listen: localhost:7700\n", "0.yaml: line 1: listen: must be an address and a port" },
         { "listen: 127.0.0.1\n", "0.yaml: line 1: listen: must be an address" },
         { "listen: 127.0.0.1:0\n", "0.yaml: line 1: listen: must be an address" },
