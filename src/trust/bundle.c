@@ -203,6 +203,28 @@ static int check_when(const struct check *c, struct trust_rule *rule, struct tru
     return check_terms(c, rule->tool, prefix, t);
 }
 
+static bool is_looser(const struct trust_terms *t, const struct trust_terms *than)
+{
+    return t->tier < than->tier || t->role < than->role || t->approval < than->approval;
+}
+
+/* A client says itself what kind it is: that must not get it more than what would count without. */
+static int check_clients(const struct check *c, const struct trust_rule *rule, size_t at)
+{
+    const struct trust_when *w = rule->when.p;
+    bool looser = w[at].clients.n && is_looser(&w[at].terms, &rule->terms);
+    char field[128];
+
+    for (size_t i = at + 1; w[at].clients.n && i < rule->when.n; i++)
+        looser |= is_looser(&w[at].terms, &w[i].terms);
+    if (!looser)
+        return 0;
+    snprintf(field, sizeof field, "when.%.64s.clients", w[at].name);
+    return fail_at(c, rule->tool, field,
+                   "clients say themselves what they are: terms for some must not be less strict "
+                   "than the rule's and those behind them");
+}
+
 static int compile_arg(const struct check *c, const struct trust_rule *rule, struct trust_arg *a)
 {
     char field[160];
@@ -235,6 +257,8 @@ static int check_rule(const struct check *c, struct trust_rule *rule)
     r = check_terms(c, rule->tool, "", &rule->terms);
     for (size_t i = 0; r >= 0 && i < rule->when.n; i++)
         r = check_when(c, rule, &w[i]);
+    for (size_t i = 0; r >= 0 && i < rule->when.n; i++)
+        r = check_clients(c, rule, i);
     for (size_t i = 0; r >= 0 && i < rule->args.n; i++)
         r = compile_arg(c, rule, &a[i]);
     return r;

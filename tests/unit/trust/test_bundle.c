@@ -105,6 +105,12 @@ TEST(mistakes_are_named_with_their_line)
           "tools.a.rate.burst" },
         { "version: 1\ntools:\n  a: { tier: 1, effect: read, when: { x: { tier: 9 } } }\n",
           "tools.a.when.x.tier" },
+        { "version: 1\ntools:\n  a:\n    tier: 3\n    effect: read\n    when:\n"
+          "      x: { clients: [good], tier: 2 }\n",
+          "line 7: tools.a.when.x.clients" },
+        { "version: 1\ntools:\n  a:\n    tier: 2\n    effect: read\n    when:\n"
+          "      x: { clients: [good], tier: 2 }\n      y: { network: true, tier: 4 }\n",
+          "line 7: tools.a.when.x.clients" },
         { "version: 1\ntools: {}\nlimits: { wizard: { concurrent: 1 } }\n", "limits.wizard" },
         { "version: 1\ntools: {}\nlimits: { master: { concurrent: -1 } }\n",
           "limits.master.concurrent" },
