@@ -90,7 +90,7 @@ static int capture_copy(struct keeper *k, struct growth *g, struct layer_info *r
         return r;
     keeper_taken(k);
     *ret = (struct layer_info){ .bytes = report.bytes, .entries = report.entries };
-    return 0;
+    return storage_forget_names(g->fs, e);
 }
 
 /* What was not copied is counted when the sandbox goes on again. */
@@ -102,7 +102,8 @@ static int capture_snapshot(struct keeper *k, struct growth *g, struct layer_inf
     if (r < 0)
         return r;
     keeper_taken(k);
-    return layers_count(k, g->fs, ret, e);
+    r = storage_forget_names(g->fs, e);
+    return r < 0 ? r : layers_count(k, g->fs, ret, e);
 }
 
 /* It stays what the sandbox writes to; should that end, it is taken as it is. */

@@ -42,11 +42,12 @@ int changes_add(struct changes *c, enum change change, const struct stat *st, co
 
 bool changes_is_rewritten(const char *path)
 {
-    static const char *const names[] = { "etc/hosts", "etc/hostname", "etc/machine-id",
-                                         "etc/resolv.conf" };
+    static const char etc[] = "etc/";
 
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (strcmp(path, names[i]) == 0)
+    if (strncmp(path, etc, sizeof etc - 1) != 0)
+        return false;
+    for (const char *const *name = storage_own_names; *name; name++)
+        if (strcmp(path + sizeof etc - 1, *name) == 0)
             return true;
     return false;
 }

@@ -21,7 +21,8 @@ int changes_add(struct changes *c, enum change change, const struct stat *st, co
                 struct err *e);
 int changes_flush(struct changes *c, struct err *e);
 
-/* Files that the runtime writes into every sandbox, whatever a layer has there. */
+/* Files that the runtime gives to every sandbox, whatever a layer has there: nothing is told of
+ * them. */
 bool changes_is_rewritten(const char *path);
 /* What is made anew for every sandbox, at the top. */
 bool changes_is_unwanted(const char *path);

@@ -264,8 +264,10 @@ static int tell(struct compare *c, const struct sight *now, const struct sight *
     bool is = now->shown == SHOWN_THERE, was = then->shown == SHOWN_THERE;
     bool dirs = is && was && S_ISDIR(now->st.st_mode) && S_ISDIR(then->st.st_mode);
 
+    if (changes_is_rewritten(path))
+        return 0;
     if (is && was)
-        return dirs || changes_is_rewritten(path) || is_same(c, now, then, path)
+        return dirs || is_same(c, now, then, path)
                    ? 0
                    : changes_add(&c->changes, CHANGE_CHANGED, &now->st, path, e);
     if (is)

@@ -62,11 +62,7 @@ static bool is_made_anew(const char *path)
         "var/tmp",
         "etc/passwd",
         "etc/group",
-        "etc/hosts",
-        "etc/hostname",
-        "etc/machine-id",
         "etc/nsswitch.conf",
-        "etc/resolv.conf",
         "etc/mtab",
         "etc/os-release",
         "etc/localtime",
@@ -120,12 +116,12 @@ static int tell(struct diff *d, const struct stat *st, struct err *e)
 {
     bool there = was_there(d);
 
+    if (changes_is_rewritten(d->path))
+        return 0;
     if (view_is_whiteout(st))
         return changes_add(&d->changes, CHANGE_DELETED, st, d->path, e);
     if (there)
-        return S_ISDIR(st->st_mode) || changes_is_rewritten(d->path)
-                   ? 0
-                   : changes_add(&d->changes, CHANGE_CHANGED, st, d->path, e);
+        return S_ISDIR(st->st_mode) ? 0 : changes_add(&d->changes, CHANGE_CHANGED, st, d->path, e);
     return is_made_anew(d->path) ? 0 : changes_add(&d->changes, CHANGE_ADDED, st, d->path, e);
 }
 

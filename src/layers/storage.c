@@ -153,6 +153,26 @@ static int strip_box(int dir, struct err *e)
     return r;
 }
 
+const char *const storage_own_names[] = { "hosts", "hostname", "machine-id", "resolv.conf", NULL };
+
+/* If one cannot go, it is not seen either. */
+int storage_forget_names(int fs, struct err *e)
+{
+    AUTO_CLOSE int etc = at_open(fs, "etc", O_RDONLY | O_DIRECTORY, 0);
+    struct timespec times[2];
+    struct stat st;
+
+    if (etc < 0)
+        return 0;
+    if (fstat(etc, &st) < 0)
+        return err_sys(e, "looking at /etc");
+    for (const char *const *name = storage_own_names; *name; name++)
+        (void)unlinkat(etc, *name, 0);
+    times[0] = st.st_atim;
+    times[1] = st.st_mtim;
+    return futimens(etc, times) < 0 ? err_sys(e, "giving /etc its time back") : 0;
+}
+
 int growth_snapshot(struct growth *g, const struct storage *s, const char *name, int box,
                     struct err *e)
 {
@@ -276,11 +296,13 @@ static int hold_box(const struct storage *s, const char *id, int *ret, struct er
 int storage_take_box(const struct storage *s, const char *id, const char *name,
                      const struct layer_info *info, struct err *e)
 {
-    AUTO_CLOSE int box = -1;
+    AUTO_CLOSE int box = -1, fs = -1;
     int r = hold_box(s, id, &box, e);
 
     if (r >= 0)
         r = strip_box(box, e);
+    if (r >= 0 && (fs = at_open(box, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0)) >= 0)
+        r = storage_forget_names(fs, e);
     if (r >= 0)
         r = write_info(box, info, e);
     if (r < 0)

@@ -61,6 +61,12 @@ int storage_take_box(const struct storage *s, const char *id, const char *name,
 /* Removes it, when nothing runs in it any more. One that is not there is fine. */
 int storage_clear_box(const struct storage *s, const char *id, struct err *e);
 
+/* What each sandbox has of its own in /etc, whatever a layer has there: ended by NULL. */
+extern const char *const storage_own_names[];
+/* Leaves them out of what a sandbox wrote, which nobody writes to any more: an image or a file that
+ * is moved tells nobody whose it was. */
+int storage_forget_names(int fs, struct err *e);
+
 /* Takes a layer out of sight, for good, and then removes it. One that is not there is fine. */
 int storage_remove(const struct storage *s, const char *name, struct err *e);
 /* Removes every entry of tmp/ that nobody works on. */

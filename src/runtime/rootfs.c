@@ -20,7 +20,8 @@ enum {
     OPTIONS_MAX = 4096, /* of mount(2): a page */
     LAYER_ROOM = sizeof "layer999/libx32:",
 };
-_Static_assert(PLAN_LAYERS_MAX *LAYER_ROOM + 256 < OPTIONS_MAX, "all layers fit into one mount");
+_Static_assert((PLAN_LAYERS_MAX + 1) * LAYER_ROOM + 256 < OPTIONS_MAX,
+               "all layers fit into one mount");
 
 /* Files made for the sandbox belong to its root. Changing the file-system uid also takes the
  * capabilities over files away; for_us() brings them back. */
@@ -184,11 +185,13 @@ static int make_places(const struct build *b, int dir, const struct place *place
     return r;
 }
 
+static const char own_layer[] = "own";
+
 /* An image's layers, each attached below the storage so that overlayfs finds them by a short name.
- */
+ * Above them is what the sandbox has of its own. */
 static int attach_layers(struct build *b, char *lower, size_t cap, struct err *e)
 {
-    size_t at = 0;
+    size_t at = plan_has_image(b->plan) ? (size_t)snprintf(lower, cap, "%s:", own_layer) : 0;
 
     for (uint32_t i = 0; i < b->plan->n_layers; i++) {
         char name[16];
@@ -270,18 +273,20 @@ static int make_apart(struct build *b, struct err *e)
     return make_places(b, b->storage, parts, COUNT_OF(parts), e);
 }
 
-/* The layers, and above them one of the sandbox's own. */
+/* The layers, and above them the one that it writes to. */
 static int layered_root(struct build *b, struct err *e)
 {
     const char *work = build_on_disk(b) ? "box/work" : "work";
     const struct place parts[] = { { upper_dir(b), 0755 }, { work, 0755 }, { "root", 0755 } };
-    char lower[PLAN_LAYERS_MAX * LAYER_ROOM];
+    char lower[(PLAN_LAYERS_MAX + 1) * LAYER_ROOM];
     int r = make_places(b, b->storage, parts, COUNT_OF(parts), e);
 
     if (r >= 0)
         r = make_apart(b, e);
     if (r >= 0)
         r = attach_layers(b, lower, sizeof lower, e);
+    if (r >= 0 && plan_has_image(b->plan))
+        r = rootfs_names(b, own_layer, e);
     if (r >= 0 && !plan_has_image(b->plan) && (b->plan->flags & PLAN_WRITABLE_SYSTEM))
         r = prepare_system(b, e);
     if (r >= 0)

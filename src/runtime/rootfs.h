@@ -28,4 +28,8 @@ int rootfs_sys(struct build *b, struct err *e);
 int rootfs_mounts(struct build *b, struct err *e); /* what the plan grants */
 int rootfs_pivot(struct build *b, struct err *e);
 
+/* Makes `layer` in the storage, of what a sandbox on an image has of its own; the image's layers
+ * are attached. */
+int rootfs_names(const struct build *b, const char *layer, struct err *e);
+
 #endif

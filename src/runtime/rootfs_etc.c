@@ -1,5 +1,7 @@
 /* /etc of a sandbox on the host's system: generated, copied or bound entry by entry from a list.
  * What is not on the list does not exist inside, so no secret of the host can be forgotten there.
+ *
+ * On an image, /etc is the image's but for the names that make a sandbox one of its own.
  */
 #include "runtime/rootfs.h"
 
@@ -74,21 +76,25 @@ static bool spot_keeps(const struct spot *s, bool keep)
     return keep;
 }
 
+static int spot_write(const struct spot *s, const char *text, struct err *e)
+{
+    AUTO_CLOSE int fd =
+        openat(s->dir, s->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    size_t n = strlen(text);
+
+    if (fd < 0 || write(fd, text, n) != (ssize_t)n)
+        return err_sys(e, "writing /etc/%s", s->name);
+    return 0;
+}
+
 /* `keep`: programs may change it, and what they made of it counts. */
 static int write_etc(const struct build *b, const char *name, bool keep, const char *text,
                      struct err *e)
 {
     AUTO(spot_done) struct spot at = { -1, NULL };
-    AUTO_CLOSE int fd = -1;
-    size_t n = strlen(text);
     int r = spot_find(b, name, &at, e);
 
-    if (r < 0 || spot_keeps(&at, keep))
-        return r;
-    fd = openat(at.dir, at.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0 || write(fd, text, n) != (ssize_t)n)
-        return err_sys(e, "writing /etc/%s", name);
-    return 0;
+    return r < 0 || spot_keeps(&at, keep) ? r : spot_write(&at, text, e);
 }
 
 static int link_etc(const struct build *b, const char *name, const char *target, struct err *e)
@@ -133,30 +139,41 @@ static void machine_id(const char *id, char out[static 40])
     snprintf(out, 40, "%016llx%016llx\n", (unsigned long long)hash[0], (unsigned long long)hash[1]);
 }
 
+/* What each sandbox has of its own, whatever its layers say; a diff leaves them out
+ * (layers/changes.h). */
+struct own_file {
+    const char *name;
+    char text[256];
+};
+enum { OWN_FILES = 4 };
+
+static void fill_own(const struct plan *p, struct own_file own[static OWN_FILES])
+{
+    static const char *const names[OWN_FILES] = { "hosts", "hostname", "machine-id",
+                                                  "resolv.conf" };
+
+    for (int i = 0; i < OWN_FILES; i++)
+        own[i].name = names[i];
+    snprintf(own[0].text, sizeof own[0].text, "127.0.0.1 localhost\n::1 localhost\n127.0.1.1 %s\n",
+             p->hostname);
+    snprintf(own[1].text, sizeof own[1].text, "%s\n", p->hostname);
+    machine_id(p->id, own[2].text);
+    snprintf(own[3].text, sizeof own[3].text, "%s",
+             p->flags & PLAN_EGRESS ? "nameserver " LISTENERS_RESOLVER "\n" : "");
+}
+
 static int generate_names(const struct build *b, struct err *e)
 {
-    char hosts[256], hostname[80], machine[40];
-    int r;
-
-    snprintf(hosts, sizeof hosts, "127.0.0.1 localhost\n::1 localhost\n127.0.1.1 %s\n",
-             b->plan->hostname);
-    snprintf(hostname, sizeof hostname, "%s\n", b->plan->hostname);
-    machine_id(b->plan->id, machine);
-    r = write_etc(b, "hosts", false, hosts, e);
-    if (r >= 0)
-        r = write_etc(b, "hostname", false, hostname, e);
-    if (r >= 0)
-        r = write_etc(b, "machine-id", false, machine, e);
-    if (r >= 0)
-        r = write_etc(b, "nsswitch.conf", true,
+    struct own_file own[OWN_FILES];
+    int r = write_etc(b, "nsswitch.conf", true,
                       "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: "
                       "files\n",
                       e);
-    return r < 0
-               ? r
-               : write_etc(
-                     b, "resolv.conf", false,
-                     b->plan->flags & PLAN_EGRESS ? "nameserver " LISTENERS_RESOLVER "\n" : "", e);
+
+    fill_own(b->plan, own);
+    for (int i = 0; i < OWN_FILES && r >= 0; i++)
+        r = write_etc(b, own[i].name, false, own[i].text, e);
+    return r;
 }
 
 static int copy_file(const struct build *b, const char *name, struct err *e)
@@ -262,11 +279,89 @@ int rootfs_etc(struct build *b, struct err *e)
     int r;
 
     if (plan_has_image(b->plan))
-        return 0;
+        return 0; /* rootfs_names() was there before */
     setfsgid(b->self);
     setfsuid(b->self);
     r = fill_etc(b, e);
     setfsuid(0);
     setfsgid(0);
     return r;
+}
+
+/* --- on an image --- */
+
+/* What the layers show as /etc, of which the uppermost that has anything there decides. False:
+ * there is nothing. */
+static bool find_etc(const struct build *b, struct stat *ret)
+{
+    for (uint32_t i = 0; i < b->plan->n_layers; i++) {
+        char path[32];
+
+        snprintf(path, sizeof path, "layer%u/etc", i);
+        if (fstatat(b->storage, path, ret, AT_SYMLINK_NOFOLLOW) == 0)
+            return !(S_ISCHR(ret->st_mode) && ret->st_rdev == 0); /* which says "removed" */
+    }
+    return false;
+}
+
+static int write_own(const struct build *b, int etc, struct err *e)
+{
+    struct own_file own[OWN_FILES];
+    int r = 0;
+
+    fill_own(b->plan, own);
+    setfsgid(b->self);
+    setfsuid(b->self);
+    for (int i = 0; i < OWN_FILES && r >= 0; i++)
+        r = spot_write(&(struct spot){ etc, own[i].name }, own[i].text, e);
+    setfsuid(0);
+    setfsgid(0);
+    return r;
+}
+
+/* Directories of several layers are shown as one, which looks as the uppermost does. An owner that
+ * has no number here is shown as nobody anyway. */
+static int look_like(int etc, const struct stat *st, struct err *e)
+{
+    const struct timespec times[] = { st->st_atim, st->st_mtim };
+
+    if (fchown(etc, st->st_uid, st->st_gid) < 0 && errno != EINVAL && errno != EPERM)
+        return err_sys(e, "giving /etc to its owner");
+    if (fchmod(etc, st->st_mode & 07777) < 0 || futimens(etc, times) < 0)
+        return err_sys(e, "making /etc look as it did");
+    return 0;
+}
+
+static int make_etc(const struct build *b, const char *layer, int *ret, struct err *e)
+{
+    AUTO_CLOSE int etc = -1;
+    char path[32];
+
+    snprintf(path, sizeof path, "%s/etc", layer);
+    if (mkdirat(b->storage, path, 0755) < 0 ||
+        (etc = openat(b->storage, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
+        fchown(etc, b->self, b->self) < 0)
+        return err_sys(e, "making a layer of names");
+    *ret = take_fd(&etc);
+    return 0;
+}
+
+/* As a layer above all others: what these have in the place does not show, and is not touched, so
+ * that nothing of it is among what the sandbox writes. An /etc that is no directory stays what it
+ * is: nothing could be put there without following it, or hiding all that it leads to. */
+int rootfs_names(const struct build *b, const char *layer, struct err *e)
+{
+    AUTO_CLOSE int etc = -1;
+    struct stat st;
+    bool is_there = find_etc(b, &st);
+    int r;
+
+    if (mkdirat(b->storage, layer, 0755) < 0)
+        return err_sys(e, "making a layer of names");
+    if (is_there && !S_ISDIR(st.st_mode))
+        return 0;
+    r = make_etc(b, layer, &etc, e);
+    if (r >= 0)
+        r = write_own(b, etc, e);
+    return r < 0 || !is_there ? r : look_like(etc, &st, e);
 }

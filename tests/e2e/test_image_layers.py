@@ -14,10 +14,12 @@ FLAT = 8            # a snapshot on a higher stack gets one layer, when there is
 HIGH = 12           # on a higher one nothing is built
 CONFIG = "images: {{free_min: 0, registries: [{{host: '{}', http: true, addresses: ['127.0.0.1', '::1']}}]}}"
 
-# Every attribute and byte that the busybox of the image can tell, and what a directory lists beside what it has.
-LOOK = """cd /; PATH=/bin; busybox find etc srv opt | busybox sort | busybox xargs busybox stat -c '%n %f %u:%g %Y'
-busybox find etc srv opt -type f | busybox sort >/dev/shm/files; busybox xargs busybox stat -c '%n %h %s' </dev/shm/files
-busybox xargs busybox sha256sum </dev/shm/files; busybox find etc srv opt -type l | busybox xargs -r busybox ls -l"""
+# Every attribute and byte that the busybox of the image can tell, and what a directory lists beside what it has; but for
+# what no two sandboxes have in common.
+LOOK = """cd /; PATH=/bin; all() { busybox find etc srv opt "$@" | busybox grep -vxE 'etc/(hosts|hostname|machine-id|resolv.conf)'; }
+all | busybox sort | busybox xargs busybox stat -c '%n %f %u:%g %Y'
+all -type f | busybox sort >/dev/shm/files; busybox xargs busybox stat -c '%n %h %s' </dev/shm/files
+busybox xargs busybox sha256sum </dev/shm/files; all -type l | busybox xargs -r busybox ls -l"""
 
 # One round of a chain: of what the image has, of what was written before, and of directories in each other's place.
 ROUND = """cd /; PATH=/bin; n={n}; busybox rm -f srv/f$((n + 10)) opt/w$((n - 2)); echo $n >opt/w$n; echo $n >>srv/log; echo $n >srv/f2

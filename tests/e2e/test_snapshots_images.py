@@ -6,11 +6,14 @@ import os
 import signal
 import socket
 import struct
+import tarfile
 import urllib.parse
 
 from client import Client
 from daemon import Daemon
 from harness import check, equal, main, processes, test, wait_for
+from images import busybox, directory, member
+from registry import Image, file, folder, layer
 from snapshots import CHANGE, CONFIG, REPLACE, RUN, busy, image, image_import, look_at_image, root
 from trees import layers, snapshot
 
@@ -119,6 +122,99 @@ def who_runs_is_kept(c):
         equal(busy(d, box, "id -u"), "1234\n", "the image's user")
         other = d.create(snapshot=snapshot(d, box)["snapshot_id"])
         equal(busy(d, other, "id -u"), "1234\n", "the image's user, restored")
+
+
+OWN = ("hostname", "hosts", "machine-id", "resolv.conf")
+
+
+def named_image(outside):
+    """One that says who it is: two of its names are links that lead out."""
+    names = layer(folder("etc"), file("etc/machine-id", "0123456789abcdef" * 2 + "\n"), file("etc/hosts", "10.0.0.1 image\n"),
+                  *[member(f"etc/{n}", kind=tarfile.SYMTYPE, link=str(outside)) for n in ("hostname", "resolv.conf")])
+    return Image(layers=[*image().plain, names], config={**RUN, "User": "0"})
+
+
+@test
+def clones_on_an_image_differ(c):
+    """Whatever the image says of itself, or a program wrote in an earlier life."""
+    outside = c.write("outside", "outside")
+
+    def of(box):
+        return root(d, box, "for f in hosts hostname machine-id resolv.conf; do test -f /etc/$f -a ! -L /etc/$f || echo no file; done; "
+                    "cat /etc/machine-id /etc/hostname; busybox hostname; cat /etc/hosts").splitlines()
+
+    def changes(box, query=""):
+        return [x["path"] for x in d.api.get(f"/v1/sandboxes/{box}/diff{query}").expect(200).json["changes"]]
+
+    with Daemon(c, config=CONFIG) as d:
+        image_import(d, named_image(outside))
+        box = d.create(image="box:1")
+        first = of(box)
+        equal(changes(box), [], "what it has changed, when it has not")
+        root(d, box, "busybox mkdir /opt")
+        clean = snapshot(d, box)
+        # What programs make of them does not outlive them.
+        root(d, box, f"cd /etc; echo 10.0.0.2 mine >>hosts; ln -sf {outside} machine-id; rm hostname; busybox mkdir hostname")
+        equal(changes(box), [], "of its names nothing is told")
+        before = look_at_image(d, box)
+        snap = snapshot(d, box)["snapshot_id"]
+        boxes = [b["sandbox_id"] for b in d.api.post(f"/v1/sandboxes/{box}/fork", {"count": 2}).expect(201).json["sandboxes"]]
+        boxes.append(d.create(snapshot=snap))
+        d.api.post(f"/v1/sandboxes/{box}/commit", {"image": "box:2"}).expect(201)
+        boxes.append(d.create(image="box:2"))
+        d.api.post(f"/v1/sandboxes/{box}/stop").expect(200)
+        d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+        equal(of(box), first, "made again, it is who it was")
+        seen = [first]
+        for b in boxes:
+            own, name = of(b), b.replace("_", "-")
+            equal(own[1:], [name, name, "127.0.0.1 localhost", "::1 localhost", f"127.0.1.1 {name}"], "who it is")
+            equal(look_at_image(d, b), before, "the rest")
+            equal(root(d, b, f"busybox grep -rl -e {box} -e {first[0]} -e {first[1]} /etc; true"), "", "traces of its source")
+            equal(changes(b), [], "what it has changed")
+            equal(changes(b, f"?snapshot={clean['snapshot_id']}"), [], "and against how its source began")
+            seen.append(own)
+        for i, what in ((0, "machine-id"), (1, "hostname")):
+            equal(len({x[i] for x in seen}), 5, f"{what}: how many are different")
+        # Nor is it on disk in what was committed or kept.
+        kept = [p for p in (d.state / "storage/layers").glob("lay_*/fs/etc/*") if p.name in OWN and not p.is_dir()]
+        equal(kept, [], "names in what was kept")
+    equal(outside.read_text(), "outside", "what is outside")
+
+
+@test
+def images_with_and_without_an_etc(c):
+    """A program alone is enough; an /etc that is no directory is the image's business."""
+    alone = [folder("bin"), file("bin/busybox", busybox().read_bytes(), 0o755)]
+    with Daemon(c, config=CONFIG) as d:
+        image_import(d, Image(layers=[layer(*alone)], config={"Env": []}), "alone:1")
+        box = d.create(image="alone:1")
+        equal(busy(d, box, "busybox ls /etc; busybox stat -c %a:%u /etc"), "".join(n + "\n" for n in OWN) + "755:0\n", "what there is")
+        online = d.create(image="alone:1", egress={"allow": ["example.com"]})
+        equal(busy(d, online, "busybox cat /etc/resolv.conf"), "nameserver 127.0.0.1\n", "whom it asks for names, where it has a network")
+        root(d, box, "echo x >/etc/x; busybox rm /etc/hosts")
+        other = d.create(snapshot=snapshot(d, box)["snapshot_id"])
+        equal(busy(d, other, "busybox cat /etc/x /etc/hostname"), "x\n" + other.replace("_", "-") + "\n", "restored")
+        root(d, other, "busybox rm -r /etc")
+        again = d.create(snapshot=snapshot(d, other)["snapshot_id"])
+        equal(busy(d, again, "busybox ls /etc"), "".join(n + "\n" for n in OWN), "where all of it was removed")
+        link = [folder("usr/etc"), file("usr/etc/mine", "mine"), member("etc", kind=tarfile.SYMTYPE, link="usr/etc")]
+        image_import(d, Image(layers=[layer(*alone, *link)], config={"Env": []}), "link:1")
+        equal(busy(d, d.create(image="link:1"), "busybox readlink /etc; busybox ls /etc"), "usr/etc\nmine\n", "a link stays one")
+        closed = member("etc/", kind=tarfile.DIRTYPE, mode=0o2750)
+        image_import(d, Image(layers=[layer(*alone, closed)], config={"Env": []}), "closed:1")
+        equal(root(d, d.create(image="closed:1"), "busybox stat -c '%a %Y' /etc"), "2750 0\n", "how it looks is the image's")
+
+
+@test
+def a_run_on_a_directory_has_names(c):
+    """Without a daemon, and without writing to the image."""
+    top = directory(c)
+    c.write("image/etc/hosts", "10.0.0.1 image\n")
+    ran = c.run("--image", top, "--", "/bin/sh", "-c", "cat /etc/hosts /etc/hostname; ls /etc").expect(0).text
+    equal(ran.split("\n"), ["127.0.0.1 localhost", "::1 localhost", "127.0.1.1 sandbox", "sandbox", "hostname", "hosts", "machine-id",
+                            "marker", "passwd", "resolv.conf"], "what it sees")
+    equal(sorted(os.listdir(top / "etc")), ["hosts", "marker", "passwd"], "the image")
 
 
 @test

@@ -62,6 +62,31 @@ TEST(what_a_sandbox_wrote_becomes_a_layer)
     CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
 }
 
+/* The next one has names of its own; a link is not followed, and how /etc looks is kept. */
+TEST(names_of_a_sandbox_stay_with_it)
+{
+    static const struct timespec times[] = { { 1, 2 }, { 3, 4 } };
+    int storage = scratch_storage(), source = make_source(storage);
+    struct layers_said said;
+    struct stat st;
+
+    CHECK_INT(mkdirat(source, "etc", 0755), 0);
+    write_file(source, "etc/hosts", 10);
+    write_file(source, "etc/machine-id", 10);
+    write_file(source, "etc/mine", 10);
+    CHECK_INT(symlinkat("mine", source, "etc/hostname"), 0);
+    CHECK_INT(utimensat(source, "etc", times, 0), 0);
+    said = capture(storage, source, 0, 0);
+    CHECK_OK(said.r, said.err);
+    CHECK(!scratch_has(storage, "layers/" NAME "/fs/etc/hosts"));
+    CHECK(!scratch_has(storage, "layers/" NAME "/fs/etc/machine-id"));
+    CHECK(fstatat(storage, "layers/" NAME "/fs/etc/hostname", &st, AT_SYMLINK_NOFOLLOW) < 0);
+    CHECK(scratch_has(storage, "layers/" NAME "/fs/etc/mine"));
+    CHECK_INT(fstatat(storage, "layers/" NAME "/fs/etc", &st, 0), 0);
+    CHECK(st.st_mtim.tv_sec == 3 && st.st_mtim.tv_nsec == 4);
+    CHECK(scratch_has(storage, "source/etc/hosts"));
+}
+
 TEST(limits_hold_and_leave_nothing)
 {
     int storage = scratch_storage(), source = make_source(storage);

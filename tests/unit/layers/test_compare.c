@@ -123,6 +123,23 @@ TEST(the_same_stack_does_not_differ)
     expect(storage, &job, now, "");
 }
 
+TEST(what_each_has_of_its_own_is_not_told)
+{
+    static const char *const base[] = { "etc", "etc/hosts=1", "etc/hostname=1", "etc/kept=1",
+                                        NULL };
+    static const char *const now[] = { "etc",           "etc/hosts=2",      "-etc/hostname",
+                                       "etc/kept=2",    "etc/machine-id=1", "etc/resolv.conf=1",
+                                       "etc/hosts.d=1", "hosts=1",          NULL };
+    struct layers_job job;
+    int storage = scratch_storage();
+
+    make_layer(storage, BASE, base);
+    layers_job_fill(&job, LAYERS_COMPARE, NULL);
+    put(job.below, &job.n_below, BASE);
+    put(job.against, &job.n_against, BASE);
+    expect(storage, &job, now, "Aetc/hosts.d Ahosts Cetc/kept ");
+}
+
 TEST(a_layer_that_is_not_there_is_an_error)
 {
     int storage = scratch_storage(), fds[2];
