@@ -12,6 +12,8 @@ static void on_later(struct loop_later *l)
     struct sandbox *s = take_ptr(op->sandbox_);
 
     link_leave(&op->link_);
+    if (op->layer_[0])
+        layer_unref(s->control, op->layer_);
     if (op->r_ < 0)
         drop_fd(&op->file);
     op->done(op, op->r_, op->r_ < 0 ? &op->err_ : NULL);
@@ -67,13 +69,17 @@ static int fill_against(struct diff_op *op, struct layers_job *job, struct err *
     return 0;
 }
 
+/* upper < 0: of a paused one, whose files are a layer, or still where it wrote them. */
 static int begin(struct diff_op *op, int upper, struct err *e)
 {
     const struct sandbox *s = op->sandbox_;
     struct layers_job job;
     int fds[2], r;
+    size_t n = 0;
 
-    layers_job_fill(&job, op->against ? LAYERS_COMPARE : LAYERS_DIFF, NULL);
+    layers_job_fill(&job, op->against ? LAYERS_COMPARE : LAYERS_DIFF, op->layer_);
+    if (op->layer_[0] && s->facts.paused.kept)
+        snprintf(job.box, sizeof job.box, "%s", s->record.id);
     job.entries_max = CHANGES_MAX;
     add_below(&job, &s->facts.layers);
     add_below(&job, &s->facts.base.layers);
@@ -83,9 +89,10 @@ static int begin(struct diff_op *op, int upper, struct err *e)
     op->file = control_scratch(s->control, e);
     if (op->file < 0)
         return op->file;
-    fds[0] = upper;
-    fds[1] = op->file;
-    return keeper_start(s->control, &op->job_, &events, &job, fds, 2, e);
+    if (upper >= 0)
+        fds[n++] = upper;
+    fds[n++] = op->file;
+    return keeper_start(s->control, &op->job_, &events, &job, fds, n, e);
 }
 
 /* Those who wait for it are told together. */
@@ -102,17 +109,31 @@ void diff_upper(struct sandbox *s, int r, const struct err *e, const int *fd)
     }
 }
 
+static bool is_paused(const struct sandbox *s)
+{
+    return s->record.state == SANDBOX_PAUSED && s->facts.has_paused && !s->destroying && !s->resume;
+}
+
+static int diff_paused(struct sandbox *s, struct diff_op *op, struct err *e)
+{
+    snprintf(op->layer_, sizeof op->layer_, "%s", s->facts.paused.layer);
+    layer_ref(s->control, op->layer_);
+    return begin(op, -1, e);
+}
+
 void sandbox_diff(struct sandbox *s, struct diff_op *op)
 {
     struct err e;
-    int r = sandbox_check_usable(s, EXT_CAN_SNAPSHOT, &e);
+    int r;
 
     op->sandbox_ = sandbox_ref(s);
     op->file = -1;
+    op->layer_[0] = '\0';
+    r = is_paused(s) ? diff_paused(s, op, &e) : sandbox_check_usable(s, EXT_CAN_SNAPSHOT, &e);
     if (r < 0) {
         finish(op, r, &e);
-        return;
+    } else if (!op->layer_[0]) {
+        list_append(&s->diffs, &op->link_);
+        s->ops->upper(s->box);
     }
-    list_append(&s->diffs, &op->link_);
-    s->ops->upper(s->box);
 }

@@ -58,7 +58,7 @@ struct unsnap_op {
 };
 void snapshot_delete(struct control *c, const struct snapshot *s, struct unsnap_op *op);
 
-/* What a live sandbox has changed since it was made, or against a snapshot, as records of
+/* What a live or paused sandbox has changed since it was made, or against a snapshot, as records of
  * layers/changes.h in a file that is the owner's once it is done. */
 struct diff_op {
     const struct caller *caller; /* who may see that snapshot */
@@ -68,6 +68,7 @@ struct diff_op {
     void (*done)(struct diff_op *op, int r, const struct err *e);
     struct sandbox *sandbox_;
     struct keeper_job job_;
+    char layer_[LAYER_NAME_MAX]; /* of a paused one; held */
     struct link link_;
     struct loop_later later_;
     int r_;

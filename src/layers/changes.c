@@ -1,9 +1,11 @@
 #include "layers/changes.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/own.h"
 #include "tree/at.h"
+#include "uppers/driver.h"
 
 int changes_flush(struct changes *c, struct err *e)
 {
@@ -38,6 +40,28 @@ int changes_add(struct changes *c, enum change change, const struct stat *st, co
     memcpy(c->out + c->n, path, n);
     c->n += n;
     return r;
+}
+
+int changes_find(struct keeper *k, struct err *e)
+{
+    AUTO_CLOSE int box = -1;
+    int tree;
+
+    if (!k->job.name[0])
+        return 0;
+    k->fds[1] = k->fds[0];
+    tree = storage_open_layer(&k->storage, k->job.name, e);
+    if (tree == -(int)ERR_NOT_FOUND && k->job.box[0]) {
+        box = storage_open_box(&k->storage, k->job.box, e);
+        if (box < 0)
+            return box;
+        tree = at_open(box, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0);
+        if (tree < 0)
+            return err_sys(e, "opening what the sandbox wrote");
+    }
+    if (tree >= 0)
+        k->fds[0] = tree;
+    return tree < 0 ? tree : 0;
 }
 
 bool changes_is_rewritten(const char *path)

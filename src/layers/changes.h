@@ -21,6 +21,9 @@ int changes_add(struct changes *c, enum change change, const struct stat *st, co
                 struct err *e);
 int changes_flush(struct changes *c, struct err *e);
 
+/* What the job is about becomes the keeper's first descriptor, wherever it is. */
+int changes_find(struct keeper *k, struct err *e);
+
 /* Files that the runtime gives to every sandbox, whatever a layer has there: nothing is told of
  * them. */
 bool changes_is_rewritten(const char *path);

@@ -384,7 +384,9 @@ int keeper_compare(struct keeper *k, struct err *e)
     c = (struct compare){ .keeper = k, .changes = { .keeper = k } };
     if (!k->job.entries_max)
         k->job.entries_max = TREE_ENTRIES_DEFAULT;
-    r = open_sides(&c, e);
+    r = changes_find(k, e);
+    if (r >= 0)
+        r = open_sides(&c, e);
     if (r >= 0)
         r = compare_all(&c, e);
     k->done.entries = c.changes.entries;

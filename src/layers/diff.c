@@ -181,7 +181,9 @@ int keeper_diff(struct keeper *k, struct err *e)
     walk_init(&d.walk);
     if (!k->job.entries_max)
         k->job.entries_max = TREE_ENTRIES_DEFAULT;
-    r = open_below(&d, e);
+    r = changes_find(k, e);
+    if (r >= 0)
+        r = open_below(&d, e);
     if (r >= 0)
         r = walk_all(&d, e);
     walk_done(&d.walk);

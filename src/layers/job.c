@@ -15,6 +15,7 @@ static const struct kind {
     bool named;    /* needs a layer's name */
     bool boxed;    /* needs a box's */
     bool boxes;    /* `below` are boxes */
+    bool stored;   /* a layer's name, and perhaps a box's, may stand for the first descriptor */
     bool waits;    /* for GO */
     bool against;  /* takes a second stack … */
     bool paired;   /* … as high as the first */
@@ -30,8 +31,8 @@ static const struct kind {
                          .named = true,
                          .waits = true,
                          .flags = LAYERS_KEEP },
-    [LAYERS_DIFF] = { .fds = 2 },
-    [LAYERS_COMPARE] = { .fds = 2, .against = true },
+    [LAYERS_DIFF] = { .fds = 2, .stored = true },
+    [LAYERS_COMPARE] = { .fds = 2, .stored = true, .against = true },
     [LAYERS_EXPORT] = { .fds = 2, .against = true, .paired = true },
     [LAYERS_MANIFEST] = { .fds = 2 },
     [LAYERS_IMPORT] = { .fds = 1, .against = true, .paired = true },
@@ -72,7 +73,9 @@ static int check_box(const struct layers_job *job, const struct kind *k, struct 
 {
     if (!memchr(job->box, '\0', sizeof job->box))
         return err_set(e, ERR_INVALID, "the name of a box does not end");
-    if (job->box[0] ? !box_name_valid(job->box) || !(k->boxed || k->fewer) : k->boxed)
+    if (job->box[0]
+            ? !box_name_valid(job->box) || !(k->boxed || k->fewer || (k->stored && job->name[0]))
+            : k->boxed)
         return err_set(e, ERR_INVALID, "'%s' is not the box for this job", job->box);
     return 0;
 }
@@ -91,6 +94,7 @@ static int check_stack(const char names[static LAYERS_STACK_MAX][LAYER_NAME_MAX]
 int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, struct err *e)
 {
     const struct kind *k;
+    size_t wanted;
     int r;
 
     if (size != sizeof *job || job->magic != LAYERS_MAGIC || job->version != LAYERS_VERSION)
@@ -99,9 +103,9 @@ int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, st
         return err_set(e, ERR_UNSUPPORTED, "a job of kind %u that no keeper knows", job->kind);
     if (!memchr(job->name, '\0', sizeof job->name))
         return err_set(e, ERR_INVALID, "the name of a layer does not end");
-    if (kinds[job->kind].named ? !layer_name_valid(job->name) : job->name[0] != '\0')
-        return err_set(e, ERR_INVALID, "'%s' is not the name of a layer", job->name);
     k = &kinds[job->kind];
+    if (k->named || (k->stored && job->name[0]) ? !layer_name_valid(job->name) : job->name[0])
+        return err_set(e, ERR_INVALID, "'%s' is not the name of a layer", job->name);
     r = check_box(job, k, e);
     if (r >= 0)
         r = check_stack(job->below, job->n_below, k->boxes ? box_name_valid : layer_name_valid, e);
@@ -113,8 +117,9 @@ int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, st
         return err_set(e, ERR_INVALID, "two stacks for a job that takes one");
     if (k->paired && job->n_against != job->n_below)
         return err_set(e, ERR_INVALID, "layers without measures");
-    if (n_fds != k->fds && !(n_fds == 0 && (k->optional || (k->fewer && job->box[0]))))
-        return err_set(e, ERR_INVALID, "%zu descriptors for a job that takes %zu", n_fds, k->fds);
+    wanted = k->stored && job->name[0] ? k->fds - 1 : k->fds;
+    if (n_fds != wanted && !(n_fds == 0 && (k->optional || (k->fewer && job->box[0]))))
+        return err_set(e, ERR_INVALID, "%zu descriptors for a job that takes %zu", n_fds, wanted);
     return 0;
 }
 

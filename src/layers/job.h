@@ -26,7 +26,7 @@
 
 enum {
     LAYERS_MAGIC = 0x5259414c, /* "LAYR" */
-    LAYERS_VERSION = 3,
+    LAYERS_VERSION = 4,
     LAYER_NAME_MAX = 80, /* "sha256-" and 64 digits, with a NUL */
     LAYERS_TEXT_MAX = 256,
     LAYERS_FDS_MAX = 2,
@@ -43,7 +43,8 @@ enum layers_kind {
     LAYERS_CAPTURE,  /* what job.box writes, if it is on disk; else descriptor: the top of that;
                         waits for GO. DONE: text says "kept" if it was */
     LAYERS_DIFF,     /* descriptors: the same, and a file for what has changed against `below`:
-                        records as changes.h has them */
+                        records as changes.h has them. Or the file alone: then it is about job.name,
+                        or, while that is not there, about what job.box has on disk */
     LAYERS_COMPARE,  /* the same, for what it shows beside what `against` shows */
     LAYERS_EXPORT,   /* descriptors: a file to write (layers/archive.h), its manifest; `below` go
                         into it, and `against` are their measures, with '-' for ':' */

@@ -119,8 +119,8 @@ def images_come_back(c):
 
 @test
 def a_diff_names_what_has_changed(c):
-    def changes(box):
-        answer = d.api.get(f"/v1/sandboxes/{box}/diff").expect(200).json["changes"]
+    def changes(box, query=""):
+        answer = d.api.get(f"/v1/sandboxes/{box}/diff{query}").expect(200).json["changes"]
         return sorted((x["change"], x.get("kind", "-"), x["path"]) for x in answer)
 
     with Daemon(c) as d:
@@ -137,8 +137,13 @@ def a_diff_names_what_has_changed(c):
         equal(changes(other), [("added", "file", "root/n"), ("added", "file", "tmp/a\nb"), ("changed", "file", "root/d/a"),
                                ("deleted", "-", "root/d/l"), ("deleted", "-", "tmp/b")],
               "what this one did")
-        d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
-        d.api.get(f"/v1/sandboxes/{box}/diff").expect(409, code="paused")
+        for box, way in ((box, "pause"), (other, "stop")):
+            saw = changes(box)
+            d.api.post(f"/v1/sandboxes/{box}/{way}").expect(200)
+            equal(changes(box), saw, f"after a {way}")
+            snap = snapshot(d, box)["snapshot_id"]
+            equal((changes(box), changes(box, f"?snapshot={snap}")), (saw, []), "when it was taken as well")
+            d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
 
 
 @test

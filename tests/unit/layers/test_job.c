@@ -1,5 +1,6 @@
 #include "layers/job.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "harness/tap.h"
@@ -50,6 +51,26 @@ TEST(jobs_are_checked_completely)
     CHECK_INT(layers_job_check(&j, sizeof j, 0, &e), -ERR_INVALID);
     layers_job_fill(&j, LAYERS_SWEEP, "lay_0123456789abcdefghjk");
     CHECK_INT(layers_job_check(&j, sizeof j, 0, &e), -ERR_INVALID);
+}
+
+/* Of a diff: a layer, or a layer that is to come of a box, in place of a descriptor. */
+TEST(what_is_stored_needs_no_descriptor)
+{
+    struct layers_job j;
+
+    layers_job_fill(&j, LAYERS_DIFF, NULL);
+    CHECK_OK(layers_job_check(&j, sizeof j, 2, &e), e);
+    CHECK_INT(layers_job_check(&j, sizeof j, 1, &e), -ERR_INVALID);
+    snprintf(j.box, sizeof j.box, "sbx_0123456789abcdefghjk");
+    CHECK_INT(layers_job_check(&j, sizeof j, 2, &e), -ERR_INVALID);
+    layers_job_fill(&j, LAYERS_COMPARE, "lay_0123456789abcdefghjk");
+    CHECK_OK(layers_job_check(&j, sizeof j, 1, &e), e);
+    CHECK_INT(layers_job_check(&j, sizeof j, 2, &e), -ERR_INVALID);
+    CHECK_INT(layers_job_check(&j, sizeof j, 0, &e), -ERR_INVALID);
+    snprintf(j.box, sizeof j.box, "sbx_0123456789abcdefghjk");
+    CHECK_OK(layers_job_check(&j, sizeof j, 1, &e), e);
+    snprintf(j.name, sizeof j.name, "../x");
+    CHECK_INT(layers_job_check(&j, sizeof j, 1, &e), -ERR_INVALID);
 }
 
 TEST(what_is_said_is_checked)
