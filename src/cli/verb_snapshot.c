@@ -250,6 +250,7 @@ const struct verb verb_fork = {
     .summary = "create sandboxes that begin with what this one has written",
     .text = "Its files are taken once, at one moment; each copy writes to its own. Processes are "
             "not copied.\n"
+            "If one cannot be made, there are none.\n"
             "\n"
             "  sandboxer fork sbx_4k7 -n 8\n",
     .options = fork_options,

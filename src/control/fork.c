@@ -1,4 +1,4 @@
-/* One capture, and several sandboxes on it. */
+/* One capture, and several sandboxes on it: all of them, or none. */
 #include <stdlib.h>
 
 #include "control/sandbox.h"
@@ -17,6 +17,66 @@ static void finish(struct fork_op *op)
     sandbox_unref(s);
 }
 
+/* --- none of them --- */
+
+struct fork_undo {
+    struct fork_op *fork;
+    struct sandbox_op op;
+};
+
+static void tell_undone(struct fork_op *op)
+{
+    if (op->left_)
+        err_wrap(&op->err_, op->r_, "%u of %u were made, and %s is still there", op->undone_,
+                 op->count, op->left_);
+    else
+        err_wrap(&op->err_, op->r_, "%u of %u were made, and are destroyed again", op->undone_,
+                 op->count);
+    finish(op);
+}
+
+static void undone(struct sandbox_op *o, int r, const struct err *e)
+{
+    struct fork_undo *u = container_of(o, struct fork_undo, op);
+    struct fork_op *op = u->fork;
+
+    (void)e; /* why the fork failed is what is asked for */
+    if (r < 0)
+        op->left_ = op->made[u - op->undo_].record->id;
+    if (!--op->pending_)
+        tell_undone(op);
+}
+
+static void undo_one(struct fork_op *op, unsigned i)
+{
+    const struct sandbox_record *record = op->made[i].record;
+    struct sandbox *s;
+
+    if (!record || !sandbox_state_usable(record->state) ||
+        !control_find_now(op->sandbox_->control, op->caller, str_from(record->id), &s))
+        return;
+    op->undo_[i] = (struct fork_undo){ .fork = op, .op.done = undone };
+    op->undone_++;
+    op->pending_++;
+    sandbox_destroy(s, &op->caller->actor, "another one of its fork could not be made",
+                    DESTROY_NO_SYNC, &op->undo_[i].op);
+    sandbox_unref(s);
+}
+
+/* Whoever asked for all of them is not told which there are: so there are none. */
+static void undo(struct fork_op *op)
+{
+    op->undo_ = calloc(op->count, sizeof *op->undo_);
+    if (!op->undo_)
+        abort();
+    for (unsigned i = 0; i < op->next_; i++)
+        undo_one(op, i);
+    if (!op->pending_)
+        finish(op);
+}
+
+/* --- all of them --- */
+
 static void created(struct create_op *made, int r, const struct err *e)
 {
     struct fork_op *op = made->fork;
@@ -29,7 +89,7 @@ static void created(struct create_op *made, int r, const struct err *e)
     go_on(op);
 }
 
-/* The first failure ends it: what was made stays, and is told. */
+/* The first failure ends it. */
 static void go_on(struct fork_op *op)
 {
     while (op->r_ >= 0 && op->next_ < op->count && op->pending_ < AT_ONCE) {
@@ -44,7 +104,11 @@ static void go_on(struct fork_op *op)
         op->pending_++;
         control_create(op->sandbox_->control, made);
     }
-    if (!op->pending_)
+    if (op->pending_)
+        return;
+    if (op->r_ < 0 && !op->partly)
+        undo(op);
+    else
         finish(op);
 }
 
@@ -98,7 +162,9 @@ void sandbox_fork(struct sandbox *s, struct fork_op *op)
         abort();
     arena_init(&op->arena_, FORK_ARENA_MAX);
     op->layers_ = (struct json_strs){ NULL, 0 };
-    op->next_ = op->pending_ = 0;
+    op->next_ = op->pending_ = op->undone_ = 0;
+    op->undo_ = NULL;
+    op->left_ = NULL;
     op->r_ = 0;
     op->request_ = s->request;
     if (op->ttl_ns)
@@ -115,6 +181,8 @@ void fork_op_done(struct fork_op *op)
     for (unsigned i = 0; i < op->next_; i++)
         arena_done(&op->made[i].arena);
     free(op->made);
+    free(op->undo_);
     op->made = NULL;
+    op->undo_ = NULL;
     arena_done(&op->arena_);
 }

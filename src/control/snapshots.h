@@ -127,13 +127,16 @@ void snapshot_keep(struct control *c, struct snapshot *s); /* it is on disk */
 /* -ERR_QUOTA */
 int snapshot_check_quota(struct control *c, const char *owner, struct err *e);
 
-/* Several sandboxes that begin with what this one has written, each its own: as by create. */
+/* Several sandboxes that begin with what this one has written, each its own: as by create. All of
+ * them, or none: what was made before one failed is destroyed before that is told. */
 enum { FORK_MAX = 100 };
+struct fork_undo;
 struct fork_op {
     const struct caller *caller;
     unsigned count;
     int64_t ttl_ns; /* 0: as long as this one was to live */
-    /* out: of those that were made, also where another failed */
+    bool partly;    /* those that were made stay where another failed: the owner tells of each */
+    /* out */
     struct create_op *made; /* as many as count; record NULL: it was not */
     int64_t pause_ns;
     void (*done)(struct fork_op *op, int r, const struct err *e);
@@ -144,7 +147,9 @@ struct fork_op {
     struct json_strs layers_;
     struct arena arena_;
     struct create_request request_;
-    unsigned next_, pending_;
+    unsigned next_, pending_, undone_;
+    struct fork_undo *undo_; /* beside those that were made */
+    const char *left_;       /* one that could not be destroyed */
     int r_;
     struct err err_;
 };

@@ -210,6 +210,26 @@ def clones_differ(c):
 
 
 @test
+def a_fork_is_whole_or_not_there(c):
+    """Whoever is told of an error is not told of sandboxes: so there are none."""
+    limits = "limits: {sandboxes_max: 6}\npool: {total_max: 6}"
+    with Daemon(c, config=limits) as d:
+        cli = Client(d)
+        boxes = {d.create() for _ in range(4)}
+        box = min(boxes)
+        seen = d.api.get("/v1/events?limit=1000").json["events"][-1]["seq"]
+        said = cli("fork", box, "-n", "5").expect(6).notes
+        check("2 of 5 were made, and are destroyed again" in said and "sandboxes" in said, said)
+        equal({b["sandbox_id"] for b in d.list()}, boxes, "what there is, at once")
+        ends = [e for e in d.api.get(f"/v1/events?after={seen}&limit=1000").json["events"] if e.get("to") == "destroyed"]
+        equal(len(ends), 2, "on record")
+        # There is still room for as many as there was, and where none was made nothing is said of any.
+        cli("fork", box, "-n", "2").expect(0)
+        check("were made" not in cli("fork", box).expect(6).notes, "where none was made")
+        wait_for(lambda: unfinished(d) == [], "nothing is unfinished")
+
+
+@test
 def the_command_line_does_all_of_it(c):
     with Daemon(c) as d:
         cli = Client(d)

@@ -210,9 +210,12 @@ static void fork_box(struct call *c)
     if (!f)
         abort();
     f->call = call_ref(c);
-    f->op = (struct fork_op){
-        .caller = &c->caller, .count = q.count, .ttl_ns = q.timeout_s * NS_PER_S, .done = forked
-    };
+    /* Each fork is told of. */
+    f->op = (struct fork_op){ .caller = &c->caller,
+                              .count = q.count,
+                              .ttl_ns = q.timeout_s * NS_PER_S,
+                              .partly = true,
+                              .done = forked };
     c->state = f;
     c->on_end = forking_end;
     sandbox_fork(c->sandbox, &f->op);
