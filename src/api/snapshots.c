@@ -244,11 +244,14 @@ static void take(struct call *c)
 
 struct fork_request {
     uint32_t count;
+    bool keep_env;
 };
 
 static const struct json_field fork_fields[] = {
     { "count", JSON_KIND_UINT, JSON_AT(struct fork_request, count), .min = 1, .max = FORK_MAX,
       .preset = "1", .doc = "How many copies." },
+    { "keep_env", JSON_KIND_BOOL, JSON_AT(struct fork_request, keep_env),
+      .doc = "Give them the variables that the sandbox was created with, credentials among them." },
 };
 static const size_t fork_field_count = COUNT_OF(fork_fields);
 
@@ -307,7 +310,9 @@ static void fork_it(struct call *c)
     if (!f)
         abort();
     f->call = call_ref(c);
-    f->op = (struct fork_op){ .caller = &c->caller, .count = q.count, .done = forked };
+    f->op = (struct fork_op){
+        .caller = &c->caller, .count = q.count, .keep_env = q.keep_env, .done = forked
+    };
     c->state = f;
     c->on_end = forking_end;
     sandbox_fork(c->sandbox, &f->op);

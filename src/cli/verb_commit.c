@@ -37,11 +37,11 @@ const struct verb verb_commit = {
     .arguments = "ID IMAGE",
     .summary = "make an image of a sandbox that was created from one",
     .text =
-        "Its files become a layer on those of its image, and programs are run as in the sandbox: "
-        "with its\n"
-        "variables, its user and its working directory. One that stands on the system of this "
-        "machine\n"
-        "cannot become an image: 'snapshot' keeps what it wrote.\n"
+        "Its files become a layer on those of its image, and programs are run as in the sandbox, "
+        "but for\n"
+        "the variables that it was created with: an image is for everybody.\n"
+        "One on the system of this machine cannot become an image: 'snapshot' keeps what it "
+        "wrote.\n"
         "\n"
         "  id=$(sandboxer create -q --image web:1)\n"
         "  sandboxer commit $id web:2\n",

@@ -209,14 +209,17 @@ const struct verb verb_restore = {
 struct fork_options {
     struct common common;
     const char *count;
+    bool keep_env;
 };
 
 static const struct option_spec fork_options[] = {
     { "count", 'n', "N", "how many (default: 1)", .kind = OPTION_COUNT,
       .at = offsetof(struct fork_options, count) },
+    { "keep-env", 0, NULL, "with the variables that it was created with, credentials among them",
+      .kind = OPTION_FLAG, .at = offsetof(struct fork_options, keep_env) },
 };
 
-static int put_count(const struct verb *v, const void *options, char **argv, struct json_writer *w)
+static int put_fork(const struct verb *v, const void *options, char **argv, struct json_writer *w)
 {
     const struct fork_options *o = options;
     uint64_t n = 1;
@@ -226,6 +229,7 @@ static int put_count(const struct verb *v, const void *options, char **argv, str
         return verb_misused(v, "--count: '%s' is not a number", o->count);
     json_key(w, STR("count"));
     json_put_uint(w, n);
+    body_flag(w, "keep_env", o->keep_env);
     return 0;
 }
 
@@ -236,7 +240,7 @@ static int run_fork(const struct verb *v, int argc, char **argv)
                                           .before = "/v1/sandboxes/",
                                           .after = "/fork",
                                           .options = &o,
-                                          .body = put_count,
+                                          .body = put_fork,
                                           .kind = &kind_sandbox,
                                           .list = true,
                                           .doing = "copying a sandbox" };
@@ -249,8 +253,10 @@ const struct verb verb_fork = {
     .arguments = "ID",
     .summary = "create sandboxes that begin with what this one has written",
     .text = "Its files are taken once, at one moment; each copy writes to its own. Processes are "
-            "not copied.\n"
-            "If one cannot be made, there are none.\n"
+            "not copied,\n"
+            "nor are the variables that it was created with, unless --keep-env says so. If one "
+            "cannot be made,\n"
+            "there are none.\n"
             "\n"
             "  sandboxer fork sbx_4k7 -n 8\n",
     .options = fork_options,

@@ -127,46 +127,18 @@ static int diff_id(const struct committing *x, size_t i, char out[static OCI_DIG
     return 0;
 }
 
-static bool is_set(const struct json_map *env, const char *variable)
-{
-    struct str name;
-
-    str_cut(str_from(variable), '=', &name);
-    for (size_t i = 0; i < env->n; i++)
-        if (str_eq(name, str_from(env->p[i].key)))
-            return true;
-    return false;
-}
-
-/* The image's variables, but for those that the sandbox was created with. */
-static void put_env(struct json_writer *w, const struct sandbox *s)
-{
-    const struct json_map *own = &s->request.env;
-
-    json_key(w, STR("Env"));
-    json_begin_array(w);
-    for (size_t i = 0; i < s->image.env.n; i++)
-        if (!is_set(own, s->image.env.p[i]))
-            json_put_str(w, str_from(s->image.env.p[i]));
-    for (size_t i = 0; i < own->n; i++) {
-        AUTO(buf_done) struct buf text = BUF_INIT(128 << 10);
-
-        buf_addf(&text, "%s=%s", own->p[i].key, own->p[i].value);
-        json_put_str(w, buf_str(&text));
-    }
-    json_end_array(w);
-}
-
 static void put_or_keep(struct json_writer *w, const char *key, const char *own, const char *image)
 {
     json_key(w, str_from(key));
     json_put_str(w, str_from(own && own[0] ? own : image));
 }
 
-/* As of the image; where the profile says who runs, and where, that counts as it did inside. */
+/* As of the image; where the profile says who runs, and where, that counts as it did inside.
+ * Variables that the sandbox was created with do not: credentials are given that way, and an image
+ * is for everybody. */
 static void put_run(struct json_writer *w, const struct sandbox *s)
 {
-    static const char *const ours[] = { "Env", "User", "WorkingDir" };
+    static const char *const ours[] = { "User", "WorkingDir" };
     const struct json *was = s->facts.base.config;
 
     json_begin_object(w);
@@ -181,7 +153,6 @@ static void put_run(struct json_writer *w, const struct sandbox *s)
         json_key(w, v->key);
         json_put_tree(w, v);
     }
-    put_env(w, s);
     put_or_keep(w, "User",
                 s->profile->user && strcmp(s->profile->user, "root") != 0 ? s->profile->user : "",
                 s->image.user);

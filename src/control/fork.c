@@ -153,7 +153,8 @@ static void captured(struct capture *c, int r, const struct err *e)
 }
 
 /* A copy is asked for as its source was, but it has no workspace outside to be copied to: what was
- * there is in the layers. */
+ * there is in the layers. Variables are where credentials are given: they stay the source's, unless
+ * it is said that they go along. */
 void sandbox_fork(struct sandbox *s, struct fork_op *op)
 {
     op->sandbox_ = sandbox_ref(s);
@@ -172,6 +173,8 @@ void sandbox_fork(struct sandbox *s, struct fork_op *op)
     op->request_.workspace.access = ASK_ACCESS_NONE;
     op->request_.snapshot = NULL;
     op->request_.inputs = (struct json_map){ NULL, 0 };
+    if (!op->keep_env)
+        op->request_.env = (struct json_map){ NULL, 0 };
     op->capture_ = (struct capture){ .done = captured };
     capture_start(s, &op->capture_);
 }

@@ -135,6 +135,7 @@ struct fork_op {
     const struct caller *caller;
     unsigned count;
     int64_t ttl_ns; /* 0: as long as this one was to live */
+    bool keep_env;  /* they have the variables that it was created with, too */
     bool partly;    /* those that were made stay where another failed: the owner tells of each */
     /* out */
     struct create_op *made; /* as many as count; record NULL: it was not */

@@ -389,6 +389,20 @@ def paused(c):
 
 
 @test
+def forks(c):
+    """Variables are a part of a sandbox; of each fork it is told whether it was made."""
+    with Served(c, config="limits: {sandboxes_max: 3}\npool: {total_max: 0}") as s:
+        key = key_of(s)
+        box = s.create(key, envVars={"COLOUR": "blue"})
+        made = s.ask("POST", f"/sandboxes/{box.id}/fork", {"count": 4}, X_API_KEY=key).expect(201).json
+        equal([sorted(x) for x in made], [["sandbox"]] * 2 + [["error"]] * 2, "those that were made, and the others")
+        for one in made[:2]:
+            answer = s.d.api.run(one["sandbox"]["sandboxID"], ["sh", "-c", "echo $COLOUR"]).expect(200).json
+            equal(answer["stdout"], "blue\n", "its variables")
+        equal(len(s.d.list()), 3, "what there is")
+
+
+@test
 def what_belongs_to_others(c):
     with Served(c) as s:
         key, others, reader = key_of(s), key_of(s, "--label", "team=other"), key_of(s, "--verb", "read")

@@ -210,6 +210,31 @@ def clones_differ(c):
 
 
 @test
+def what_a_sandbox_was_given_stays_its_own(c):
+    """Variables are how credentials are given: they are in no copy, unless somebody says so."""
+    secret = "tok-5f3a9b27c1"
+
+    def knows(box):
+        out = run(d, box, ["sh", "-c", "env; cat /proc/self/environ; grep -rl tok-5f3 /etc /root /home /tmp /var /run 2>/dev/null; true"])
+        return secret in out or secret in json.dumps(d.get(box))
+
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = d.create(env={"API_KEY": secret})
+        check(knows(box), "the one that it was given to has it")
+        for copy in (*cli.lines("fork", box, "-n", "2", "-q"), cli("restore", snapshot(d, box, name="one")["name"], "-q").expect(0).text):
+            check(not knows(copy), "a copy has it")
+            again = d.api.post(f"/v1/sandboxes/{copy}/fork", {"count": 1}).expect(201).json["sandboxes"][0]["sandbox_id"]
+            check(not knows(again), "a copy of a copy has it")
+        path = c.dir / "one.snapshot"
+        cli("snapshots", "export", "one", path).expect(0)
+        plain = subprocess.run(["zstd", "-dcq", path], capture_output=True, check=True).stdout
+        check(len(plain) > 1000 and secret.encode() not in plain, "a file that is moved has it")
+        check(knows(cli("fork", box, "--keep-env", "-q").expect(0).text), "one that was to have it")
+        d.api.post(f"/v1/sandboxes/{box}/fork", {"count": 1, "keep_env": "yes"}).expect(400, code="invalid")
+
+
+@test
 def a_fork_is_whole_or_not_there(c):
     """Whoever is told of an error is not told of sandboxes: so there are none."""
     limits = "limits: {sandboxes_max: 6}\npool: {total_max: 6}"

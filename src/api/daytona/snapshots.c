@@ -246,7 +246,10 @@ static void fork_box(struct call *c)
     if (!f)
         abort();
     f->call = call_ref(c);
-    f->op = (struct fork_op){ .caller = &c->caller, .count = 1, .done = forked };
+    f->op = (struct fork_op){ .caller = &c->caller,
+                              .count = 1,
+                              .keep_env = true, /* variables are a part of Daytona's sandboxes */
+                              .done = forked };
     c->state = f;
     c->on_end = forking_end;
     sandbox_fork(c->sandbox, &f->op);

@@ -210,10 +210,11 @@ static void fork_box(struct call *c)
     if (!f)
         abort();
     f->call = call_ref(c);
-    /* Each fork is told of. */
+    /* Variables are a part of E2B's sandboxes, and each fork is told of. */
     f->op = (struct fork_op){ .caller = &c->caller,
                               .count = q.count,
                               .ttl_ns = q.timeout_s * NS_PER_S,
+                              .keep_env = true,
                               .partly = true,
                               .done = forked };
     c->state = f;
