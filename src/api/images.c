@@ -58,7 +58,8 @@ static void put_also(struct json_writer *w, const struct json_strs *refs)
 
 struct shown {
     const struct image *image;
-    struct json_strs also; /* that came with it */
+    struct json_strs also;   /* that came with it */
+    const int64_t *pause_ns; /* of the sandbox that it was made of; NULL: of none */
     struct arena *arena;
     size_t users;
 };
@@ -75,6 +76,8 @@ static void write_image(struct json_writer *w, const void *what)
     put_layers(w, s->image);
     put_number(w, "sandboxes", s->users);
     put_also(w, &s->also);
+    if (s->pause_ns)
+        pause_write(w, *s->pause_ns);
     if (json_read(s->image->text, limits, s->arena, &config, NULL) >= 0) {
         json_key(w, STR("config"));
         json_put_tree(w, config);
@@ -82,18 +85,23 @@ static void write_image(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static void answer_image(struct call *c, int status, struct str ref, struct json_strs also)
+static void answer_shown(struct call *c, int status, struct str ref, struct shown *s)
 {
-    struct shown s = { .arena = &c->arena, .also = also };
     char one[ID_MAX];
     struct err e;
 
-    if (images_find(c->api->control, ref, &s.image, &e) < 0) {
+    if (images_find(c->api->control, ref, &s->image, &e) < 0) {
         call_fail(c, &e);
         return;
     }
-    s.users = image_users(c->api->control, s.image, one);
-    call_answer(c, status, write_image, &s);
+    s->arena = &c->arena;
+    s->users = image_users(c->api->control, s->image, one);
+    call_answer(c, status, write_image, s);
+}
+
+static void answer_image(struct call *c, int status, struct str ref, struct json_strs also)
+{
+    answer_shown(c, status, ref, &(struct shown){ .also = also });
 }
 
 static void write_images(struct json_writer *w, const void *what)
@@ -424,7 +432,7 @@ static void committed(struct commit_op *op, int r, const struct err *e)
     if (r < 0)
         call_fail(c, e);
     else
-        answer_image(c, 201, str_from(op->ref), (struct json_strs){ NULL, 0 });
+        answer_shown(c, 201, str_from(op->ref), &(struct shown){ .pause_ns = &op->pause_ns });
     call_unref(c);
 }
 

@@ -44,6 +44,7 @@ struct api {
 
 /* A struct snapshot_record; a call_write_fn. */
 void snapshot_write(struct json_writer *w, const void *what);
+void pause_write(struct json_writer *w, int64_t pause_ns); /* pause_ms */
 
 struct sandbox_shown {
     const struct sandbox_record *record;

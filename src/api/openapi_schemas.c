@@ -71,7 +71,7 @@ static const struct {
     { "Host", "!name !address !source=built-in|configuration|added !labels{} added_at@" },
     { "HostList", "!hosts[Host]" },
     { "Image", "!ref !digest !id !os !architecture !bytes# !created_at@ layers[] sandboxes# "
-               "config* also[]" },
+               "config* also[] pause_ms%" },
     { "ImageList", "!images[Image]" },
     { "ImagesRemoved", "!layers# !bytes#" },
     { "ImageVerified", "!ref !layers# !bytes#" },

@@ -26,7 +26,7 @@ static void put_number(struct json_writer *w, const char *key, int64_t value)
     json_put_int(w, value);
 }
 
-static void put_pause(struct json_writer *w, int64_t pause_ns)
+void pause_write(struct json_writer *w, int64_t pause_ns)
 {
     json_key(w, STR("pause_ms"));
     json_put_double(w, round((double)pause_ns / 1000.0) / 1000.0);
@@ -60,7 +60,7 @@ void snapshot_write(struct json_writer *w, const void *what)
         put(w, "image", r->image.p);
     put_number(w, "bytes", r->bytes);
     put_number(w, "entries", r->entries);
-    put_pause(w, r->pause_ns);
+    pause_write(w, r->pause_ns);
     put_number(w, "layers", count_words(r->layers));
     json_key(w, STR("labels"));
     json_begin_object(w);
@@ -281,7 +281,7 @@ static void write_forks(struct json_writer *w, const void *what)
             sandbox_write(w, &(struct sandbox_shown){ .record = op->made[i].record,
                                                       .expires_ns = op->made[i].expires_ns });
     json_end_array(w);
-    put_pause(w, op->pause_ns);
+    pause_write(w, op->pause_ns);
     json_end_object(w);
 }
 

@@ -103,6 +103,17 @@ int answer_done(const struct call *c, const struct json *tree, const char *fmt, 
     return finish(c, r, &e);
 }
 
+void answer_pause(const struct json *tree, char out[static ANSWER_PAUSE_MAX])
+{
+    AUTO(buf_done) struct buf ms = BUF_INIT(ANSWER_PAUSE_MAX / 2);
+
+    show_text(show_at(tree, "pause_ms"), 0, &ms);
+    if (ms.n && !str_eq(buf_str(&ms), STR("0")))
+        snprintf(out, ANSWER_PAUSE_MAX, "stood still for " STR_FMT " ms", STR_ARG(buf_str(&ms)));
+    else
+        out[0] = '\0';
+}
+
 static int put_body(struct call *c, const struct simple *s, const void *options, char **argv)
 {
     struct json_writer *w;

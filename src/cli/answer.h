@@ -24,6 +24,11 @@ int answer_record(const struct call *c, const struct json *v, const struct kind 
 int answer_done(const struct call *c, const struct json *tree, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* For how long the sandbox that was asked stood still, if it did: "stood still for 3.2 ms", or "".
+ */
+enum { ANSWER_PAUSE_MAX = 64 };
+void answer_pause(const struct json *tree, char out[static ANSWER_PAUSE_MAX]);
+
 /* What was printed has reached stdout: else EXIT_OURS, said. */
 int answer_flush(const struct call *c);
 

@@ -14,9 +14,12 @@ static int put_image(const struct verb *v, const void *options, char **argv, str
 static int print(const struct call *c, const void *options, const struct json *v)
 {
     struct str ref = show_string(v, "ref");
+    char pause[ANSWER_PAUSE_MAX];
 
     (void)options;
-    return answer_done(c, v, STR_FMT " committed", STR_ARG(ref));
+    answer_pause(v, pause);
+    return answer_done(c, v, STR_FMT " committed%s%s", STR_ARG(ref),
+                       pause[0] ? "; the sandbox " : "", pause);
 }
 
 static int run(const struct verb *v, int argc, char **argv)
@@ -39,7 +42,8 @@ const struct verb verb_commit = {
     .text =
         "Its files become a layer on those of its image, and programs are run as in the sandbox, "
         "but for\n"
-        "the variables that it was created with: an image is for everybody.\n"
+        "the variables that it was created with: an image is for everybody. How long it stood "
+        "still is shown.\n"
         "One on the system of this machine cannot become an image: 'snapshot' keeps what it "
         "wrote.\n"
         "\n"

@@ -233,6 +233,16 @@ static int put_fork(const struct verb *v, const void *options, char **argv, stru
     return 0;
 }
 
+static int print_forks(const struct call *c, const void *options, const struct json *v)
+{
+    char pause[ANSWER_PAUSE_MAX];
+    int status = answer_list(c, v, &kind_sandbox);
+
+    (void)options;
+    answer_pause(v, pause);
+    return status || !pause[0] ? status : answer_done(c, v, "the sandbox %s", pause);
+}
+
 static int run_fork(const struct verb *v, int argc, char **argv)
 {
     static struct fork_options o;
@@ -243,7 +253,8 @@ static int run_fork(const struct verb *v, int argc, char **argv)
                                           .body = put_fork,
                                           .kind = &kind_sandbox,
                                           .list = true,
-                                          .doing = "copying a sandbox" };
+                                          .doing = "copying a sandbox",
+                                          .print = print_forks };
 
     return answer_simple(v, argc, argv, &simple);
 }
@@ -252,13 +263,14 @@ const struct verb verb_fork = {
     .name = "fork",
     .arguments = "ID",
     .summary = "create sandboxes that begin with what this one has written",
-    .text = "Its files are taken once, at one moment; each copy writes to its own. Processes are "
-            "not copied,\n"
-            "nor are the variables that it was created with, unless --keep-env says so. If one "
-            "cannot be made,\n"
-            "there are none.\n"
-            "\n"
-            "  sandboxer fork sbx_4k7 -n 8\n",
+    .text =
+        "Its files are taken once, at one moment, and how long it stood still for that is "
+        "shown; each copy\n"
+        "writes to its own. Processes are not copied, nor are the variables that it was created "
+        "with, unless\n"
+        "--keep-env says so. If one cannot be made, there are none.\n"
+        "\n"
+        "  sandboxer fork sbx_4k7 -n 8\n",
     .options = fork_options,
     .n_options = COUNT_OF(fork_options),
     .run = run_fork,

@@ -45,6 +45,7 @@ static void on_later(struct loop_later *l)
 
     layers_unref(s->control, &x->layers); /* the image names them, or nobody does */
     snprintf(op->ref, sizeof op->ref, "%s", x->ref);
+    op->pause_ns = x->capture.pause_ns;
     buf_done(&x->names);
     buf_done(&x->config);
     arena_done(&x->arena);

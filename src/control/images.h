@@ -96,6 +96,7 @@ struct commit_op {
     const struct caller *caller;
     const char *image;           /* what to call it */
     char ref[OCI_REFERENCE_MAX]; /* out */
+    int64_t pause_ns;            /* out: for how long the sandbox stood still */
     void (*done)(struct commit_op *op, int r, const struct err *e);
 };
 /* It cannot be cancelled: the owner stays until done. */

@@ -249,7 +249,8 @@ def a_fork_is_whole_or_not_there(c):
         ends = [e for e in d.api.get(f"/v1/events?after={seen}&limit=1000").json["events"] if e.get("to") == "destroyed"]
         equal(len(ends), 2, "on record")
         # There is still room for as many as there was, and where none was made nothing is said of any.
-        cli("fork", box, "-n", "2").expect(0)
+        said = cli("fork", box, "-n", "2").expect(0).text
+        check("the sandbox stood still for" in said, said)
         check("were made" not in cli("fork", box).expect(6).notes, "where none was made")
         wait_for(lambda: unfinished(d) == [], "nothing is unfinished")
 

@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -228,7 +229,8 @@ def a_commit_makes_an_image(c):
         box = d.create(image="box:1", env={"COLOUR": "green", "API_KEY": "tok-5f3a9b27c1"})
         root(d, box, CHANGE)
         before = look_at_image(d, box)
-        equal(cli("commit", box, "team/box:2").expect(0).text, "team/box:2 committed", "what is said")
+        check(re.fullmatch(r"team/box:2 committed; the sandbox stood still for [\d.]+ ms", cli("commit", box, "team/box:2").expect(0).text),
+              "what is said")
         root(d, box, "echo later >/etc/later")
         d.destroy(box)
         d.stop()
@@ -245,7 +247,7 @@ def a_commit_makes_an_image(c):
         root(d, new, REPLACE)
         before = look_at_image(d, new)
         snap = snapshot(d, new)["snapshot_id"]
-        d.api.post(f"/v1/sandboxes/{new}/commit", {"image": "box:3"}).expect(201)
+        check(d.api.post(f"/v1/sandboxes/{new}/commit", {"image": "box:3"}).expect(201).json["pause_ms"] > 0, "how long it stood still")
         d.destroy(new)
         remove(d, "team/box:2").expect(409, code="conflict")
         remove(d, "box:1").expect(200)  # nothing stands on that one alone
