@@ -143,11 +143,16 @@ static bool has_label(const struct sandbox_record *b, const struct json_pair *wa
     return false;
 }
 
-static bool made_from(const struct sandbox_record *b, struct str snapshot)
+static bool made_from(const struct sandbox_record *b, struct str origin)
 {
-    char id[ID_MAX];
+    for (unsigned i = 0; i < ROW_ORIGINS; i++) {
+        AUTO(arena_done) struct arena a = ARENA_INIT(ROW_ORIGIN_BYTES);
+        const char *from = row_made_from(b, i, &a);
 
-    return row_snapshot(b, id) && str_eq(snapshot, str_from(id));
+        if (from && str_eq(origin, str_from(from)))
+            return true;
+    }
+    return false;
 }
 
 /* What the index that is walked does not know. */

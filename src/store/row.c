@@ -4,7 +4,6 @@
 #include "base/own.h"
 #include "json/reader.h"
 #include "json/writer.h"
-#include "model/request.h"
 
 enum { MAP_TEXT_MAX = 1 << 20 };
 
@@ -378,17 +377,17 @@ int row_read(const struct row_shape *s, sqlite3_stmt *st, struct arena *a, void 
     return 0;
 }
 
-bool row_snapshot(const struct sandbox_record *b, char ret[ID_MAX])
+const char *row_made_from(const struct sandbox_record *b, enum row_origin what, struct arena *a)
 {
-    static const char key[] = "\"snapshot\"";
+    static const char *const keys[ROW_ORIGINS] = { "\"snapshot\"", "\"image\"" };
     const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
-    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)8 * REQUEST_JSON_MAX);
+    struct str key = str_from(keys[what]);
     const struct json *all, *v;
 
-    if (!b->request.n || !memmem(b->request.p, b->request.n, key, sizeof key - 1))
-        return false; /* most are made from none: nothing has to be read */
-    if (json_read(b->request, limits, &a, &all, NULL) < 0 || all->type != JSON_OBJECT)
-        return false;
-    v = json_get(all, STR("snapshot"));
-    return v && v->type == JSON_STR && v->s.n && str_copy(v->s, ret, ID_MAX);
+    if (!b->request.n || !memmem(b->request.p, b->request.n, key.p, key.n))
+        return NULL; /* most are made from none: nothing has to be read */
+    if (json_read(b->request, limits, a, &all, NULL) < 0 || all->type != JSON_OBJECT)
+        return NULL;
+    v = json_get(all, (struct str){ key.p + 1, key.n - 2 });
+    return v && v->type == JSON_STR && v->s.n ? arena_dup(a, v->s) : NULL;
 }

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "model/record.h"
+#include "model/request.h"
 
 enum row_kind {
     ROW_TEXT,  /* char[] */
@@ -50,7 +51,10 @@ int row_bind(const struct row_shape *s, const void *record, sqlite3_stmt *st, st
 int row_read(const struct row_shape *s, sqlite3_stmt *st, struct arena *a, void *record,
              struct err *e);
 
-/* The snapshot that its request names; false: it was made from none. */
-bool row_snapshot(const struct sandbox_record *b, char ret[ID_MAX]);
+/* What its request says that it was made from, beside its profile: NULL where the arena is full, or
+ * it was made from none. */
+enum row_origin { ROW_SNAPSHOT, ROW_IMAGE, ROW_ORIGINS };
+#define ROW_ORIGIN_BYTES ((size_t)8 * REQUEST_JSON_MAX) /* that an arena for it has */
+const char *row_made_from(const struct sandbox_record *b, enum row_origin what, struct arena *a);
 
 #endif

@@ -14,8 +14,8 @@ static_assert(SANDBOX_REQUESTED == 0 && SANDBOX_DESTROYED == 8, "new states go b
  * changes once in a life: most moves touch no index at all.
  *
  * `tags` holds, for searching, what the sandbox's row holds as well: its labels, and under the
- * empty key its profile and the snapshot that it was made from. A sandbox's tags are found by what
- * its row says, not by an index. */
+ * empty key its profile, and the snapshot and the image that it was made from. A sandbox's tags are
+ * found by what its row says, not by an index. */
 static const char first[] =
     "CREATE TABLE sandboxes ("
     " n INTEGER PRIMARY KEY,"
@@ -242,9 +242,16 @@ static const char snapshot_tags[] =
     " SELECT '', request ->> '$.snapshot', owner, live, created_ns, id FROM sandboxes"
     " WHERE json_valid(request) AND json_type(request, '$.snapshot') = 'text';";
 
+static const char image_tags[] =
+    "INSERT OR IGNORE INTO tags (key, value, owner, live, created_ns, id)"
+    " SELECT '', request ->> '$.image', owner, live, created_ns, id FROM sandboxes"
+    " WHERE json_valid(request) AND json_type(request, '$.image') = 'text'"
+    " AND request ->> '$.image' <> '';";
+
 static const struct migration migrations[] = {
-    { 1, first },     { 2, egress },         { 3, trust },         { 4, images },
-    { 5, snapshots }, { 6, snapshot_bases }, { 7, held_requests }, { 8, snapshot_tags },
+    { 1, first },         { 2, egress },        { 3, trust },
+    { 4, images },        { 5, snapshots },     { 6, snapshot_bases },
+    { 7, held_requests }, { 8, snapshot_tags }, { 9, image_tags },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

@@ -134,10 +134,10 @@ struct store_query {
     enum store_query_kind kind;
     uint32_t states; /* bits of enum sandbox_state; 0: all */
     /* what to look for; texts are borrowed until the answer */
-    struct str text;  /* id, prefix or key */
+    struct str text;  /* id, prefix, key, or a part of it */
     struct str owner; /* empty: everybody's */
     struct str sandbox;
-    struct str profile; /* or the id of the snapshot that they were made from */
+    struct str profile; /* or the id of the snapshot, or image, that they were made from */
     struct json_map labels;
     bool ascending;
     struct {

@@ -164,11 +164,15 @@ static int put_tag(const struct sandbox_record *b, enum sql sql, const char *key
 /* Adds or drops them all. */
 static int put_tags(const struct sandbox_record *b, enum sql sql, struct db *d, struct err *e)
 {
-    char snapshot[ID_MAX];
     int r = put_tag(b, sql, "", b->profile, d, e);
 
-    if (r >= 0 && row_snapshot(b, snapshot))
-        r = put_tag(b, sql, "", snapshot, d, e);
+    for (unsigned i = 0; r >= 0 && i < ROW_ORIGINS; i++) {
+        AUTO(arena_done) struct arena a = ARENA_INIT(ROW_ORIGIN_BYTES);
+        const char *from = row_made_from(b, i, &a);
+
+        if (from)
+            r = put_tag(b, sql, "", from, d, e);
+    }
     for (size_t i = 0; r >= 0 && i < b->labels.n; i++)
         r = put_tag(b, sql, b->labels.p[i].key, b->labels.p[i].value, d, e);
     return r;

@@ -206,6 +206,37 @@ TEST(what_was_made_from_a_snapshot)
     fix_close();
 }
 
+TEST(what_was_made_from_an_image)
+{
+    static const char both[] = "{\"image\":\"web:1\",\"snapshot\":\"snap_one\"}";
+    struct store_query q = { .kind = STORE_SANDBOXES, .profile = STR("web:1") };
+    struct sandbox_record b;
+    struct store_txn t;
+
+    fix_open();
+    put_sandboxes(1, 9, "one", SANDBOX_READY);
+    store_txn_begin(&t, fix.store);
+    for (int i = 20; i < 30; i++) {
+        b = sandbox(i);
+        b.request = i % 2 ? str_from(both) : STR("{\"env\":{\"image\":\"web:1\"}}");
+        store_put_sandbox(&t, &b);
+    }
+    commit(&t);
+    CHECK_INT(walk(q), 5);
+    q.profile = STR("snap_one");
+    CHECK_INT(walk(q), 5);
+    store_txn_begin(&t, fix.store);
+    b.state = SANDBOX_DESTROYED;
+    store_put_sandbox(&t, &b);
+    commit(&t);
+    q.profile = STR("web:1");
+    q.states = BIT(READY);
+    CHECK_INT(walk(q), 4);
+    q.states = BIT(DESTROYED);
+    CHECK_INT(walk(q), 1);
+    fix_close();
+}
+
 TEST(sandboxes_of_one_moment_are_paged_by_id)
 {
     struct store_query q = { .kind = STORE_SANDBOXES, .limit = 1 };
