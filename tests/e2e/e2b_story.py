@@ -1,6 +1,17 @@
 """What a program does with E2B's SDK: each of its methods, with what must come of it."""
 
+import tarfile
+
 from harness import check
+from images import archive, member
+
+
+def import_base(c, s):
+    """An image that BUILD begins with, and sandboxes are made of: its name."""
+    box = [member(f"bin/{a}", kind=tarfile.SYMTYPE, link="busybox") for a in ("chmod", "chown", "cp", "dirname", "grep", "gzip", "mkdir", "mktemp", "rm", "tar")]
+    data = archive(c, extra=[*box, member("bin/bash", b'#!/bin/sh\nexec sh "$@"\n'), member("tmp/", kind=tarfile.DIRTYPE, mode=0o1777)]).read_bytes()
+    s.d.api.request("POST", "/v1/images/import?name=story-base", data, {"Content-Type": "application/x-tar"}).expect(201)
+    return "story-base"
 
 
 def tell(said):
@@ -541,6 +552,20 @@ const steps = {
         const s = await Sandbox.create('story-image');
         equal(await out(s, 'id -un; cat made /etc/one'), 'user\nmade\none');
         await s.kill();
+    },
+    'Sandbox.create (an image), Template.exists': async () => {
+        equal(await Template.exists(image), true);
+        const s = await Sandbox.create(image);
+        equal((await s.getInfo()).templateId, `${image}:latest`);
+        equal(await out(s, 'id -un; pwd; cat /etc/marker'), 'user\n/home/user\nfrom the image\n');
+        await s.kill();
+    },
+    'Template.build (from an image by the name of a template)': async () => {
+        await build(begin().fromTemplate(image).runCmd('id -un > who'), 'story-third');
+        const s = await Sandbox.create('story-third');
+        equal(await out(s, 'cat who'), 'user\n');
+        await s.kill();
+        equal(await Sandbox.deleteSnapshot('story-third'), true);
     },
     'templates are deleted': async () => {
         for (const name of ['story-first', 'story-second', 'story-image']) { equal(await Sandbox.deleteSnapshot(name), true, name); equal(await Template.exists(name), false, name); }

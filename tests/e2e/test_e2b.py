@@ -6,12 +6,10 @@ Every method that is called is listed with what came of it.
 """
 
 import os
-import tarfile
 
 from e2b import Served
-from e2b_story import BUILD, CODE, STORY, tell
+from e2b_story import BUILD, CODE, STORY, import_base
 from harness import check, equal, main, test, wait_for
-from images import archive, member
 from mcp import script
 from npm import modules, tell
 
@@ -54,10 +52,7 @@ def the_code_interpreter(c):
 def building_templates(c):
     place = modules(NEWEST, INSTALL_SECONDS)
     with Served(c) as s:
-        box = [member(f"bin/{a}", kind=tarfile.SYMTYPE, link="busybox") for a in ("chmod", "chown", "cp", "dirname", "grep", "gzip", "mkdir", "mktemp", "rm", "tar")]
-        data = archive(c, extra=[*box, member("bin/bash", b'#!/bin/sh\nexec sh "$@"\n'), member("tmp/", kind=tarfile.DIRTYPE, mode=0o1777)]).read_bytes()
-        s.d.api.request("POST", "/v1/images/import?name=story-base", data, {"Content-Type": "application/x-tar"}).expect(201)
-        said = script(c, place, "build.mjs", BUILD, ["story-base"], HOME=str(c.home), **s.key())
+        said = script(c, place, "build.mjs", BUILD, [import_base(c, s)], HOME=str(c.home), **s.key())
         check(len(said) > 8, f"only {len(said)} steps were taken")
         tell(said)
         equal(s.d.api.get("/v1/snapshots").expect(200).json["snapshots"], [], "snapshots that are left")

@@ -10,12 +10,14 @@ import http.client
 import json
 import signal
 import socket
+import tarfile
 import time
 import urllib.parse
 import zlib
 
 from e2b import Served, envelope, frames
 from harness import check, equal, main, test, wait_for
+from images import archive, member
 
 START = "process.Process/Start"
 
@@ -285,6 +287,41 @@ def by_template(c):
             s.ask("DELETE", f"/sandboxes/{one}", **mine).expect(204)
         s.ask("DELETE", f"/templates/{snapshot}", **mine).expect(204)
         equal(listed(snapshot), made[:1], "what its snapshot has left")
+
+
+@test
+def images(c):
+    """An image is a template as it is, under its name; whoever has no user in it gets one."""
+    with Served(c) as s:
+        key = key_of(s)
+        mine = {"X_API_KEY": key}
+        box = [member(f"bin/{a}", kind=tarfile.SYMTYPE, link="busybox") for a in ("chmod", "chown", "grep", "mkdir")]
+        for name, more in (("myimg:1", [*box, member("bin/bash", b'#!/bin/sh\nexec sh "$@"\n')]), ("bare", [])):
+            data = archive(c, extra=more).read_bytes()
+            s.d.api.request("POST", f"/v1/images/import?name={name}", data, {"Content-Type": "application/x-tar"}).expect(201)
+        one, two, other = s.create(key, templateID="myimg:1"), s.create(key, templateID="bare"), s.create(key)
+        info = s.ask("GET", f"/sandboxes/{one.id}", **mine).expect(200).json
+        equal([info["templateID"], info["alias"]], ["myimg:1", "myimg:1"], "what it was made from")
+        equal(s.ask("GET", f"/sandboxes/{two.id}", **mine).expect(200).json["templateID"], "bare:latest", "the other")
+        if c.root:  # a plain user's has one identity
+            equal(one.run("/bin/bash", "-l", "-c", "id -un; pwd; cat /etc/marker")[0], b"user\n/home/user\nfrom the image\n", "what is in it")
+            one.ask("POST", "/files?path=x", b"x", Content_Type="application/octet-stream").expect(200)
+        shown = {t["templateID"]: t for t in s.ask("GET", "/templates", **mine).expect(200).json}
+        equal([shown["myimg:1"]["aliases"], shown["myimg:1"]["public"], shown["myimg:1"]["memoryMB"]], [["myimg:1"], True, shown["base"]["memoryMB"]], "it is listed")
+        for name, ref in (("myimg:1", "myimg:1"), ("bare", "bare:latest"), ("base", "base")):
+            equal(s.ask("GET", f"/templates/aliases/{name}", **mine).expect(200).json, {"templateID": ref, "public": True}, f"by its name {name}")
+        plainly(s.ask("GET", "/templates/aliases/myimg:2", **mine), 404)
+        for name in ("myimg:2", "myimg", "none", "x" * 700):
+            plainly(s.ask("POST", "/v2/sandboxes", {"templateID": name}, **mine), 404)
+
+        def listed(template):
+            return [b["sandboxID"] for b in s.ask("GET", f"/v2/sandboxes?template={template}", **mine).expect(200).json]
+
+        equal([listed("myimg:1"), listed("bare"), listed("myimg:2")], [[one.id], [two.id], []], "by template")
+        equal(set(listed("base")), {one.id, two.id, other.id}, "a profile's are also those of images")
+        s.d.stop()
+        s.start()
+        equal([listed("myimg:1"), listed("bare")], [[one.id], [two.id]], "after a restart")
 
 
 @test

@@ -8,7 +8,6 @@
 #include "api/e2b/template.h"
 #include "api/operation.h"
 #include "base/clock.h"
-#include "control/images.h"
 
 enum { NAME_MAX_BYTES = 128, INTERVAL_MAX = 525600, DOCKERFILE_MAX = 64 << 10, IDLE_MINUTES = 15 };
 #define MINUTE_NS (60 * NS_PER_S)
@@ -93,22 +92,18 @@ static int fill_origin(struct call *c, const struct daytona_create *q, struct cr
                        struct err *e)
 {
     const char *name = q->snapshot && q->snapshot[0] ? q->snapshot : "base";
-    const struct image *image;
     int r;
 
-    ret->profile = "profile.base";
+    ret->profile = E2B_IMAGE_PROFILE;
     if (q->build.dockerfile)
         return image_of(c, q->build.dockerfile, &ret->image, e);
-    if (strlen(name) < E2B_TEMPLATE_MAX && e2b_template_fill(c, name, ret, NULL) >= 0)
-        return 0;
-    r = images_find(c->api->control, str_from(name), &image, e);
-    if (r < 0)
+    r = e2b_template_fill(c, name, ret, e);
+    if (r == -(int)ERR_NOT_FOUND)
         return err_set(e, ERR_NOT_FOUND,
                        "snapshot '%.80s' not found: there is no profile, snapshot or image of "
                        "that name",
                        name);
-    ret->image = name;
-    return 0;
+    return r;
 }
 
 /* --- how big it is --- */

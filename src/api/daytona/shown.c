@@ -119,7 +119,7 @@ void daytona_write_sandbox(struct json_writer *w, const void *what)
     put(w, "id", r->id);
     put(w, "organizationId", r->owner);
     put(w, "name", daytona_name(r));
-    put(w, "snapshot", q.image ? q.image : e2b_template_name(r, &q));
+    put(w, "snapshot", e2b_template_name(s->call->api, r, &q));
     put(w, "user", DAYTONA_USER);
     put(w, "target", "local");
     put(w, "sandboxClass", "container");

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/e2b/inside.h"
+#include "api/e2b/launch.h"
 #include "api/e2b/template.h"
 #include "base/clock.h"
 #include "base/hook.h"
@@ -469,14 +470,6 @@ static void run_script(struct build *b, const char *user, const char *cwd, const
 static const char run_command[] =
     "command -v bash >/dev/null && exec bash -l -c \"$1\"; exec sh -l -c \"$1\"";
 
-/* A sandbox's root may not give files away: where it cannot, everybody may use them. */
-static const char make_user[] =
-    "set -e; if ! grep -q '^user:' /etc/passwd 2>/dev/null; then\n"
-    "mkdir -p /etc; sh=/bin/bash; [ -x $sh ] || sh=/bin/sh\n"
-    "echo \"user:x:1000:1000::/home/user:$sh\" >>/etc/passwd; echo user:x:1000: >>/etc/group; fi\n"
-    "[ -d /home/user ] || mkdir -p /home/user\n"
-    "chown user: /home/user 2>/dev/null || chmod 0777 /home/user";
-
 static const char make_workdir[] =
     "[ -z \"$3\" ] || exec 2>/dev/null\n"
     "[ -d \"$1\" ] && exit; mkdir -p \"$1\" && { chown \"$2:\" \"$1\" 2>/dev/null || chmod 0777 "
@@ -634,8 +627,8 @@ static void next_step(struct build *b)
 
 static void begin_steps(struct build *b)
 {
-    if (b->request.from_image)
-        run_script(b, "root", "/", make_user, NULL, 0);
+    if (b->create.image)
+        run_script(b, "root", "/", launch_make_user, NULL, 0);
     else
         next_step(b);
 }
@@ -672,7 +665,7 @@ static int choose_base(struct build *b, struct err *e)
     const struct built *from;
 
     if (q->from_image && !is_base(q->from_image)) {
-        b->create.profile = "profile.base";
+        b->create.profile = E2B_IMAGE_PROFILE;
         b->create.image = q->from_image;
         return 0;
     }

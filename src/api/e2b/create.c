@@ -69,10 +69,13 @@ static bool launches(struct creation *n)
     const struct built *b =
         n->request.snapshot ? built_of_snapshot(c->api, n->request.snapshot) : NULL;
 
-    if (!b || !b->start[0] || !n->op.record ||
+    if (!((b && b->start[0]) || n->request.image) || !n->op.record ||
         !control_find_now(c->api->control, &c->caller, str_from(n->op.record->id), &c->sandbox))
         return false;
-    e2b_launch(c, b, answer);
+    if (n->request.image)
+        e2b_launch_image(c, answer);
+    else
+        e2b_launch(c, b, answer);
     return true;
 }
 

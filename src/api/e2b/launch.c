@@ -8,11 +8,20 @@
 
 #define AGAIN_NS    (200 * NS_PER_MS)
 #define PATIENCE_NS (60 * NS_PER_S)
+#define USER_NS     (10 * NS_PER_S) /* for a script that an image's own shell runs */
+
+/* A sandbox's root may not give files away: where it cannot, everybody may use them. */
+const char launch_make_user[] =
+    "set -e; if ! grep -q '^user:' /etc/passwd 2>/dev/null; then\n"
+    "mkdir -p /etc; sh=/bin/bash; [ -x $sh ] || sh=/bin/sh\n"
+    "echo \"user:x:1000:1000::/home/user:$sh\" >>/etc/passwd; echo user:x:1000: >>/etc/group; fi\n"
+    "[ -d /home/user ] || mkdir -p /home/user\n"
+    "chown user: /home/user 2>/dev/null || chmod 0777 /home/user";
 
 struct launch {
     struct call *call;
     launch_fn *done;
-    const char *start, *ready, *user, *workdir;
+    const char *start, *ready, *user, *workdir; /* ready NULL: it is over when its program is */
     const char *argv[4];
     struct process_op op;
     struct process_request request;
@@ -32,23 +41,31 @@ static void finish(struct launch *l, int r, const struct err *e)
     call_unref(c);
 }
 
-static void run(struct launch *l, const char *command, const char *tag,
-                void (*done)(struct process_op *op, int r, const struct err *e))
-{
-    static const char *const head[] = { "/bin/bash", "-l", "-c" };
+typedef void begun_fn(struct process_op *op, int r, const struct err *e);
 
-    for (size_t i = 0; i < COUNT_OF(head); i++)
-        l->argv[i] = head[i];
-    l->argv[3] = command;
-    l->request = (struct process_request){ .argv = { l->argv, COUNT_OF(l->argv) },
+static void run_by(struct launch *l, const char *const *shell, size_t n, const char *command,
+                   const char *tag, begun_fn *done)
+{
+    for (size_t i = 0; i < n; i++)
+        l->argv[i] = shell[i];
+    l->argv[n] = command;
+    l->request = (struct process_request){ .argv = { l->argv, n + 1 },
                                            .cwd = l->workdir,
                                            .user = l->user,
                                            .tag = tag,
+                                           .timeout_ns = l->ready ? 0 : USER_NS,
                                            .background = true,
                                            .rows = 24,
                                            .cols = 80 };
     l->op = (struct process_op){ .request = &l->request, .done = done };
     process_start(l->call->sandbox, &l->call->caller.actor, &l->op);
+}
+
+static void run(struct launch *l, const char *command, const char *tag, begun_fn *done)
+{
+    static const char *const shell[] = { "/bin/bash", "-l", "-c" };
+
+    run_by(l, shell, COUNT_OF(shell), command, tag, done);
 }
 
 static void look(struct launch *l);
@@ -77,7 +94,7 @@ static void on_ended(struct watcher *w, const struct ext_end *end)
     struct err e;
 
     process_unref(take_ptr(l->process));
-    if (end->how == EXT_EXITED && end->status == 0)
+    if (!l->ready || (end->how == EXT_EXITED && end->status == 0))
         finish(l, 0, NULL);
     else if (end->how == EXT_LOST)
         finish(l, err_set(&e, ERR_CONFLICT, "the sandbox ended while its template started"), &e);
@@ -97,7 +114,7 @@ static void looking(struct process_op *op, int r, const struct err *e)
     struct launch *l = container_of(op, struct launch, op);
 
     if (r < 0) {
-        finish(l, r, e);
+        finish(l, l->ready ? r : 0, e);
         return;
     }
     l->process = take_ptr(op->process);
@@ -136,4 +153,15 @@ void e2b_launch(struct call *c, const struct built *b, launch_fn *done)
                           .deadline = clock_mono() + PATIENCE_NS };
     l->workdir = arena_dup(&c->own, str_from(b->workdir[0] ? b->workdir : "/"));
     run(l, l->start, "e2b.start", started);
+}
+
+void e2b_launch_image(struct call *c, launch_fn *done)
+{
+    static const char *const shell[] = { "/bin/sh", "-c" };
+    struct launch *l = calloc(1, sizeof *l);
+
+    if (!l)
+        abort();
+    *l = (struct launch){ .call = call_ref(c), .done = done, .user = "root", .workdir = "/" };
+    run_by(l, shell, COUNT_OF(shell), launch_make_user, NULL, looking);
 }

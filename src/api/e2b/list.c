@@ -135,7 +135,7 @@ static const char *made_from(struct call *c, const char *name)
     struct create_request q = { 0 };
 
     if (e2b_template_fill(c, name, &q, NULL) >= 0)
-        return q.snapshot ? q.snapshot : q.profile;
+        return q.image ? q.image : q.snapshot ? q.snapshot : q.profile;
     return id_valid("snap_", str_from(name)) ? name : e2b_profile_id(c, name);
 }
 

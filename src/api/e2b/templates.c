@@ -1,4 +1,4 @@
-/* E2B's templates: our profiles, and what clients have built. */
+/* E2B's templates: our profiles, our images, and what clients have built. */
 #include <errno.h>
 #include <stdio.h>
 #include <strings.h>
@@ -11,6 +11,7 @@
 #include "api/e2b/write.h"
 #include "api/operation.h"
 #include "api/snapshots.h"
+#include "control/images.h"
 
 enum { STATUS_LOGS_MAX = 100 };
 
@@ -51,6 +52,25 @@ static void put_profile(struct json_writer *w, const struct profile *p)
     json_end_object(w);
 }
 
+/* They are as large as the profile that they are used with. */
+static void put_image(struct json_writer *w, const struct image *im, const struct e2b_size *size)
+{
+    json_begin_object(w);
+    put_rest(w, im->ref, im->id, im->ref, size, true, im->created_ns);
+    json_end_object(w);
+}
+
+static void put_images(struct json_writer *w, const struct call *c)
+{
+    AUTO(profile_unrefp_) struct profile *p = NULL;
+    struct e2b_size size = { .processors = 1 };
+
+    if (catalog_find(control_catalog(c->api->control), STR(E2B_IMAGE_PROFILE), &p, NULL) >= 0)
+        size = e2b_profile_size(p);
+    for (const struct image *im = NULL; (im = images_next(c->api->control, im));)
+        put_image(w, im, &size);
+}
+
 struct listing {
     const struct call *call;
     struct json_writer *writer;
@@ -87,6 +107,7 @@ static void write_list(struct json_writer *w, const void *what)
         if (last && all->entries[i].profile)
             put_profile(w, all->entries[i].profile);
     }
+    put_images(w, c);
     built_each(c, put_built, &l);
     json_end_array(w);
 }
@@ -111,23 +132,28 @@ static void write_alias(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
+/* In the order in which a create looks for it. */
 static void alias(struct call *c)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
-    const struct built *b = built_find(c, c->params[0]);
-    struct alias found = { .id = b ? b->id : NULL };
+    struct alias found = { .id = NULL };
+    const struct image *im;
+    const struct built *b;
     char name[PROFILE_ID_MAX + 16];
-    struct err e;
 
     snprintf(name, sizeof name, "profile.%.*s",
              (int)(c->params[0].n < PROFILE_ID_MAX ? c->params[0].n : PROFILE_ID_MAX),
              c->params[0].p);
-    if (catalog_find(control_catalog(c->api->control), str_from(name), &p, &e) >= 0)
+    if (catalog_find(control_catalog(c->api->control), str_from(name), &p, NULL) >= 0)
         found = (struct alias){ e2b_profile_name(p->id), true };
+    else if ((b = built_find(c, c->params[0])))
+        found.id = b->id;
+    else if (images_find(c->api->control, c->params[0], &im, NULL) >= 0)
+        found = (struct alias){ im->ref, true };
     if (found.id)
         call_answer(c, 200, write_alias, &found);
     else
-        call_fail(c, &e);
+        call_fail_with(c, 404, "not_found", "there is no template of that name");
 }
 
 /* --- deleting --- */
