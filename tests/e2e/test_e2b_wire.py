@@ -77,7 +77,7 @@ def tokens_of_sandboxes(c):
                 gone = one.ask("GET", path, **{"E2b-Sandbox-Id": sandbox})
                 equal([gone.status, gone.json["code"], gone.json["message"]], [502, 502, "The sandbox was not found"], f"{path} of {sandbox}")
         closed = one.ask("GET", "/", **{"E2b-Sandbox-Port": "8080"})
-        equal([closed.status, closed.json], [502, {"message": "The sandbox is running but port is not open", "port": 8080, "code": 502}], "a closed port")
+        equal([closed.status, closed.json], [502, {"sandboxId": one.id, "message": "The sandbox is running but port is not open", "port": 8080, "code": 502}], "a closed port")
         # The code interpreter's port has a token of its own, which is good for nothing else.
         code = {"E2b-Sandbox-Port": "49999"}
         other = s.ask("POST", f"/v2/sandboxes/{two.id}/connect", {}, X_API_KEY=key).expect(200).json["trafficAccessToken"]

@@ -1,4 +1,5 @@
 #include "api/e2b/inside.h"
+#include "api/e2b/write.h"
 #include "api/port_proxy.h"
 
 static const struct route *const plane_tables[] = {
@@ -22,7 +23,8 @@ static void no_such_path(struct call *c)
 }
 
 struct closed {
-    uint64_t port;
+    const char *id;
+    uint16_t port;
 };
 
 static void write_closed(struct json_writer *w, const void *what)
@@ -30,12 +32,10 @@ static void write_closed(struct json_writer *w, const void *what)
     const struct closed *p = what;
 
     json_begin_object(w);
-    json_key(w, STR("message"));
-    json_put_str(w, STR("The sandbox is running but port is not open"));
-    json_key(w, STR("port"));
-    json_put_uint(w, p->port);
-    json_key(w, STR("code"));
-    json_put_int(w, 502);
+    put(w, "sandboxId", p->id);
+    put(w, "message", "The sandbox is running but port is not open");
+    put_number(w, "port", p->port);
+    put_number(w, "code", 502);
     json_end_object(w);
 }
 
@@ -53,7 +53,7 @@ static uint64_t port_of(const struct call *c)
 
 static void port_closed(struct call *c, uint16_t port, const struct err *e)
 {
-    const struct closed p = { port };
+    const struct closed p = { sandbox_view(c->sandbox).record->id, port };
 
     (void)e;
     call_answer(c, 502, write_closed, &p);
