@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/daytona/daytona.h"
+#include "api/daytona/preview.h"
 #include "api/domain.h"
 #include "api/e2b/e2b.h"
 #include "api/guard.h"
@@ -125,26 +126,37 @@ static bool query_known(struct call *c)
     return true;
 }
 
+static bool find_our_route(struct call *c)
+{
+    unsigned allowed = 0;
+
+    if (!daytona_route(c) && !e2b_route(c))
+        c->route = route_find(http_request(c->x)->method, &c->path, c->params, &allowed);
+    if (!c->route)
+        fail_unrouted(c, allowed);
+    return c->route;
+}
+
 static bool find_route(struct call *c)
 {
     const struct h1_request *q = http_request(c->x);
     struct url u = url_split(q->path);
-    unsigned allowed = 0;
     struct err e;
 
-    if (q->form != H1_ORIGIN || url_path(u.path, &c->arena, &c->path, &e) < 0) {
-        call_fail_with(c, 400, "invalid", q->form != H1_ORIGIN ? "this is no proxy" : e.msg);
+    if (q->form != H1_ORIGIN) {
+        call_fail_with(c, 400, "invalid", "this is no proxy");
         return false;
     }
     c->query = u.query;
     domain_find(c);
-    /* What is for a server inside is nobody else's, whatever its path. */
-    if (!(!c->port.id.p && daytona_route(c)) && !e2b_route(c)) {
-        c->route = route_find(q->method, &c->path, c->params, &allowed);
-        if (!c->route)
-            fail_unrouted(c, allowed);
+    /* What is for a server inside is nobody else's, whatever its path, and how that is spelled. */
+    if (e2b_route_inside(c, u.path) || preview_route(c, u.path))
+        return true;
+    if (url_path(u.path, &c->arena, &c->path, &e) < 0) {
+        call_fail_with(c, 400, "invalid", e.msg);
+        return false;
     }
-    return c->route;
+    return find_our_route(c);
 }
 
 /* Those who only listen do not keep those who ask from being answered. */

@@ -161,6 +161,37 @@ def links(c):
         equal(one.run("cat f")["result"], "one\n", "the file as it was")
 
 
+SERVER = """
+import http.server
+class H(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        data = self.requestline.split(" ")[1].encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+    def log_message(self, *a): pass
+http.server.HTTPServer(("127.0.0.1", 8080), H).serve_forever()
+"""
+
+
+@test
+def previews(c):
+    """What stands behind the port is the server's inside, however it is spelled."""
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        s.d.api.post(f"/v1/sandboxes/{box.id}/processes", {"argv": ["python3", "-c", SERVER], "background": True}).expect(201)
+        wait_for(lambda: s.d.api.get(f"/v1/sandboxes/{box.id}/ports/8080").json["open"], "the port is open")
+        told = s.api("GET", f"sandbox/{box.id}/ports/8080/preview-url", key=box.key).expect(200).json
+        base, token = told["url"].partition(str(s.port))[2], {"X-Daytona-Preview-Token": told["token"]}
+        for path in ("", "/", "/a", "/a//b", "//", "/@scope%2Fname", "/a/../b", "/a%5Cb", "/%ff", "/a" * 40, "/x?y=%ff"):
+            equal(s.ask("GET", base + path, **token).expect(200).data, (path or "/").encode(), f"what it was asked for by {path}")
+            plainly(s.ask("GET", base + path, **{"X-Daytona-Preview-Token": "no"}), 401)
+        for path in ("/daytona/preview", f"/daytona/preview/{box.id}", "/daytona/preview/../x/y"):
+            check(s.ask("GET", path, Authorization=f"Bearer {box.key}").status in (400, 404), f"{path} is none")
+        plainly(s.ask("GET", base.replace("8080", "0"), **token), 400)
+
+
 @test
 def frames_that_lie(c):
     """A terminal's connection: what is declared and never comes, what is not masked, what is no frame."""

@@ -78,6 +78,7 @@ while True:
     threading.Thread(target=serve, args=(s.accept()[0],)).start()
 """
 PORT = {"E2b-Sandbox-Port": "8080"}
+DOMAIN = "sandboxes.test"
 
 
 def served(s):
@@ -112,6 +113,54 @@ def requests_go_in_and_answers_come_back(c):
         equal(box.ask("GET", "/chunks", **PORT).expect(200).data, b"hello" * 20000, "an answer in chunks")
         equal(box.ask("GET", "/early", **PORT).expect(200).data, b"late", "an answer behind an interim one")
         box.ask("POST", "/early", b"x", **PORT).expect(204)
+
+
+# What our own interface would not take, and servers inside may well do.
+ODD = ("/a//b", "//", "/@scope%2Fname", "/a/./b", "/a/../b", "/..", "/a%5Cb", "/%ff", "/%00", "/100%", "/a" * 40, "/x?y=%ff&%", "/v1%2Fx", "/./v1/sandboxes")
+
+
+def raw(port, target, host=None, **headers):
+    """One request whose target no client has tidied up: its status, and its answer's body."""
+    with socket.create_connection(("127.0.0.1", port), 60) as client:
+        fields = "".join(f"{k}: {v}\r\n" for k, v in headers.items())
+        client.sendall(f"GET {target} HTTP/1.1\r\nHost: {host or f'127.0.0.1:{port}'}\r\nConnection: close\r\n{fields}\r\n".encode())
+        data = b""
+        while piece := client.recv(65536):
+            data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    return int(head.split()[1]), body
+
+
+@test
+def paths_are_those_of_the_server_inside(c):
+    with Served(c, config=f"domain: {{name: {DOMAIN}}}\n") as s:
+        box, key = served(s)
+        gone = {"E2b-Sandbox-Id": "sbx_00000000000000000000"}
+        for target in (*ODD, "/daytona/x", "/daytona/sandbox", "/daytona/preview/x/1/y", "/mcp", "/sandboxes", "/healthz"):
+            for host, headers in ((None, box.headers(**PORT)), (f"8080-{box.id}.{DOMAIN}", {"X-Access-Token": box.token})):
+                status, body = raw(s.port, target, host, **headers)
+                check(status == 200, f"{target}: {status} {body!r}")
+                equal(json.loads(body)[1], target, "what the server was asked for")
+            # By the daemon's own address, what is gone is gone on every path, and for every port.
+            for port in ("8080", "49983", "49999", "x"):
+                status, body = raw(s.port, target, **{**box.headers(), **gone, "E2b-Sandbox-Port": port})
+                equal([status, json.loads(body)["message"]], [502, "The sandbox was not found"], f"{target} at {port} of nobody")
+            status, _ = raw(s.port, target, f"8080-sbx_00000000000000000000.{DOMAIN}", **{"X-Access-Token": box.token})
+            equal(status, 502, f"{target} of nobody, by name")
+        # What only we answer for has paths as we like them, and tells no secrets without a token.
+        for port in ("49983", "49999"):
+            equal(raw(s.port, "/a//b", **box.headers(**{"E2b-Sandbox-Port": port}))[0], 400, f"a path at {port}")
+        for target in ODD:
+            equal(raw(s.port, target, **{**box.headers(**PORT), "X-Access-Token": "no"})[0], 401, f"{target} without a token")
+        # Our own interface is nobody else's.
+        for target in ("/v1/sandboxes", "/%76%31/sandboxes"):
+            equal(raw(s.port, target, **box.headers(**PORT))[0], 401, target)
+        equal(raw(s.port, "/v1//sandboxes", **box.headers(**PORT))[0], 400, "a path of ours that is none")
+        for target in ("/a\tb", "/a\x01b", "/a\x7fb"):
+            equal(raw(s.port, target, **box.headers(**PORT))[0], 400, "a control character")
+        s.ask("POST", f"/sandboxes/{box.id}/pause", {}, X_API_KEY=key).expect(204)
+        for target in ("/a//b", "/daytona/x", "/"):
+            equal(raw(s.port, target, **box.headers(**PORT))[0], 502, f"{target} of one that is paused")
 
 
 @test

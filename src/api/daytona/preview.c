@@ -154,14 +154,26 @@ static const struct route any_port = { .handle = pass_on,
                                        .flags = ROUTE_STREAM | ROUTE_LONG,
                                        .face = &daytona_preview_face };
 
-bool preview_route(struct call *c)
+/* The first segments of a path; all of it where it has no more. */
+static struct str head_of(struct str path)
 {
-    const struct url_path *p = &c->path;
+    size_t n = 0;
 
-    if (p->n < SEGMENTS || !str_eq(p->segments[1], STR("preview")))
+    for (unsigned i = 0; i < SEGMENTS && n < path.n; i++)
+        n += 1 + str_find((struct str){ path.p + n + 1, path.n - n - 1 }, '/');
+    return (struct str){ path.p, n };
+}
+
+/* What stands behind the port is the server's inside, however it is spelled. */
+bool preview_route(struct call *c, struct str path)
+{
+    struct url_path p;
+
+    if (!str_starts(path, STR(DAYTONA "/preview/")) ||
+        url_path(head_of(path), &c->arena, &p, NULL) < 0 || p.n < SEGMENTS)
         return false;
-    c->params[0] = p->segments[2];
-    c->params[1] = p->segments[3];
+    c->params[0] = p.segments[2];
+    c->params[1] = p.segments[3];
     c->route = &any_port;
     return true;
 }

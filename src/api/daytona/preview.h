@@ -4,8 +4,8 @@
 
 #include "api/call.h"
 
-/* Finds the route of such a request. False: it is none. */
-bool preview_route(struct call *c);
+/* Finds the route of such a request; `path` is as it came. False: it is none. */
+bool preview_route(struct call *c, struct str path);
 bool preview_by_token(struct call *c); /* who asks; false: it is answered */
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "api/bind_known.h"
 #include "api/daytona/inside.h"
-#include "api/daytona/preview.h"
 #include "http/origin.h"
 
 static const struct route *const tables[] = {
@@ -28,8 +27,6 @@ bool daytona_route(struct call *c)
 
     if (!c->path.n || !str_eq(c->path.segments[0], STR("daytona")))
         return false;
-    if (preview_route(c))
-        return true;
     c->path.slash = false; /* clients join addresses as they like */
     c->route = route_find_in(tables, http_request(c->x)->method, &c->path, c->params, &allowed);
     if (!c->route)

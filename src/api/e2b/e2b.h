@@ -13,7 +13,10 @@ int e2b_open(struct api *a, struct err *e); /* blocks: before the loop runs */
 void e2b_close(struct api *a);              /* nothing new begins */
 void e2b_done(struct api *a);
 
-/* Finds the route of a request that is for E2B's interface. False: it is not. */
+/* Finds the route of a request that names a sandbox; `path` is as it came. False: it names none, or
+ * is for our own interface. */
+bool e2b_route_inside(struct call *c, struct str path);
+/* Of any other, that is for E2B's control plane. */
 bool e2b_route(struct call *c);
 
 #endif

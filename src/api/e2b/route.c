@@ -22,6 +22,17 @@ static void no_such_path(struct call *c)
     call_fail_with(c, 404, "not_found", "there is no such path");
 }
 
+static void no_path(struct call *c)
+{
+    struct url_path p;
+    struct err e;
+
+    if (url_path(url_split(http_request(c->x)->path).path, &c->arena, &p, &e) < 0)
+        call_fail_with(c, 400, "invalid", e.msg);
+    else
+        no_such_path(c);
+}
+
 struct closed {
     const char *id;
     uint16_t port;
@@ -70,7 +81,7 @@ static void pass_on(struct call *c)
 }
 
 static const struct route unknown = { .handle = no_such_path, .face = &e2b_face, .path = "/" },
-                          unknown_inside = { .handle = no_such_path,
+                          unknown_inside = { .handle = no_path,
                                              .face = &envd_face,
                                              .path = "/",
                                              .flags = ROUTE_OPEN },
@@ -93,10 +104,12 @@ static bool is_plane(const struct url_path *p)
     return false;
 }
 
-static bool route_plane(struct call *c)
+bool e2b_route(struct call *c)
 {
     unsigned allowed;
 
+    if (c->path.n && str_eq(c->path.segments[0], STR("v1")))
+        return false;
     c->route =
         route_find_in(plane_tables, http_request(c->x)->method, &c->path, c->params, &allowed);
     if (!c->route && is_plane(&c->path))
@@ -104,29 +117,38 @@ static bool route_plane(struct call *c)
     return c->route;
 }
 
-static bool route_inside(struct call *c)
+/* Of what E2B runs inside, and we answer for. */
+static const struct route *find_inside(struct call *c, const struct route *const *tables,
+                                       struct str path)
 {
-    uint64_t port = port_of(c);
-    const struct route *const *tables = port == E2B_ENVD_PORT   ? envd_tables
-                                        : port == E2B_CODE_PORT ? code_tables
-                                                                : NULL;
+    const struct route *found = NULL;
     unsigned allowed;
 
-    c->route = &any_port;
-    if (tables)
-        c->route = route_find_in(tables, http_request(c->x)->method, &c->path, c->params, &allowed);
-    if (!c->route)
-        c->route = &unknown_inside;
-    return true;
+    if (url_path(path, &c->arena, &c->path, NULL) >= 0)
+        found = route_find_in(tables, http_request(c->x)->method, &c->path, c->params, &allowed);
+    return found ? found : &unknown_inside;
 }
 
-bool e2b_route(struct call *c)
+/* However the rest of it is spelled. */
+static bool is_below_v1(struct call *c, struct str path)
 {
-    if (c->port.id.p)
-        return route_inside(c);
-    if (c->path.n && str_eq(c->path.segments[0], STR("v1")))
+    struct str first, name;
+
+    str_cut((struct str){ path.p + 1, path.n - 1 }, '/', &first); /* it begins with '/' */
+    return url_decode(first, false, &c->arena, &name, NULL) >= 0 && str_eq(name, STR("v1"));
+}
+
+bool e2b_route_inside(struct call *c, struct str path)
+{
+    uint64_t port;
+
+    if (!c->port.id.p && (!call_header(c, "E2b-Sandbox-Id").p || is_below_v1(c, path)))
         return false;
-    return call_header(c, "E2b-Sandbox-Id").p ? route_inside(c) : route_plane(c);
+    port = port_of(c);
+    c->route = port == E2B_ENVD_PORT   ? find_inside(c, envd_tables, path)
+               : port == E2B_CODE_PORT ? find_inside(c, code_tables, path)
+                                       : &any_port; /* its paths are its own */
+    return true;
 }
 
 static void health(struct call *c)
