@@ -347,6 +347,14 @@ struct str call_header(const struct call *c, const char *name)
     return (struct str){ NULL, 0 };
 }
 
+const char *call_scheme(const struct call *c)
+{
+    bool secure =
+        http_peer(c->x)->is_tls || str_eq(call_header(c, "X-Forwarded-Proto"), STR("https"));
+
+    return secure ? "https" : "http";
+}
+
 /* Whether a field that is a list, whose words may have parameters, has this word. */
 static bool header_lists(const struct call *c, const char *field, const char *word)
 {

@@ -93,6 +93,8 @@ int call_query_bool(struct call *c, const char *name, bool *ret);
 int call_query_number(struct call *c, const char *name, uint64_t max, uint64_t *ret);
 /* A field of the head; empty with p == NULL if it is not there. */
 struct str call_header(const struct call *c, const char *name);
+/* "https" or "http": how the client came, to us or to whoever stands in front of us. */
+const char *call_scheme(const struct call *c);
 bool call_accepts(const struct call *c, const char *type); /* Accept names it */
 bool call_prefers(const struct call *c, const char *what); /* Prefer does */
 

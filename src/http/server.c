@@ -184,6 +184,7 @@ static int admit(struct http_server *s, int fd, int net, struct err *e)
     int r = 0, on = 1;
 
     find_peer(net, &peer);
+    peer.is_tls = net != fd;
     if (peer.is_unix && net != fd)
         r = err_set(e, ERR_BUG, "somebody else's connection is one of this machine's users");
     if (!peer.is_unix) {

@@ -65,8 +65,8 @@ int http_server_new(struct loop *l, const struct http_config *c, struct http_ser
 int http_server_listen(struct http_server *s, int fd, struct err *e);
 /* Serves one connected socket, in the same way. */
 int http_server_adopt(struct http_server *s, int fd, struct err *e);
-/* The same where somebody stands between: whose client is at the other end of `net`, a TCP socket
- * that stays the caller's, and counts as that and not as a user of this machine. */
+/* The same where somebody stands between who speaks TLS: whose client is at the other end of `net`,
+ * a TCP socket that stays the caller's, and counts as that and not as a user of this machine. */
 int http_server_adopt_for(struct http_server *s, int fd, int net, struct err *e);
 
 /* Stops accepting, closes what waits, lets exchanges finish until the deadline (clock_mono()), cuts
@@ -91,6 +91,7 @@ struct http_peer {
     bool is_unix;
     struct ucred cred;                     /* of a unix peer, when it connected; pid 0: unknown */
     struct sockaddr_storage remote, local; /* of a TCP connection */
+    bool is_tls;                           /* somebody stands between, who speaks TLS with it */
 };
 
 const struct h1_request *http_request(const struct http_exchange *x); /* valid as long as x */

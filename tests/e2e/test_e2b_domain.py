@@ -14,7 +14,7 @@ import warnings
 
 from daemon import Answer, Daemon
 from e2b import Served
-from e2b_story import STORY
+from e2b_story import BUILD, STORY, import_base
 from harness import check, equal, main, test, wait_for
 from mcp import script
 from npm import modules, tell
@@ -96,6 +96,25 @@ def names_lead_to_ports(c):
         # Behind somebody else's TLS, too.
         got = s.ask("GET", "/plain", Host=f"8080-{box.id}.{DOMAIN}", **token)
         equal(got.expect(200).data, b"/plain", "what it says on the plain port")
+
+
+@test
+def addresses_that_we_tell(c):
+    """Who comes by HTTPS is sent nowhere else."""
+    with Named(c) as s:
+        key = s.key()["E2B_API_KEY"]
+        auth = {"X_API_KEY": key}
+        made = s.over("POST", "api", "/v2/sandboxes", b'{"templateID": "base"}', **auth).expect(201).json
+        build = s.over("POST", "api", "/v3/templates", b'{"name": "t"}', **auth).expect(202).json["templateID"]
+        secure = f"https://api.{DOMAIN}:{s.secure}/"
+        for scheme, answer in ((secure, s.over("GET", "api", f"/templates/{build}/files/abc", **auth)), (f"http://127.0.0.1:{s.port}/", s.ask("GET", f"/templates/{build}/files/abc", **auth))):
+            url = answer.expect(201).json["url"]
+            check(url.startswith(scheme), f"where files go: {url}")
+        bearer = {"Authorization": f"Bearer {key}"}
+        shown = s.over("GET", "api", f"/daytona/sandbox/{made['sandboxID']}", **bearer).expect(200).json["toolboxProxyUrl"]
+        check(shown.startswith(secure), f"a toolbox: {shown}")
+        preview = s.over("GET", "api", f"/daytona/sandbox/{made['sandboxID']}/ports/8080/preview-url", **bearer).expect(200).json["url"]
+        check(preview.startswith(secure), f"a preview: {preview}")
 
 
 @test
@@ -269,6 +288,17 @@ def the_newest_sdk_by_names(c):
                "NODE_OPTIONS": f"--require={c.write('names.cjs', NAMES)}"}
         said = script(c, place, "story.mjs", STORY, ["big"], HOME=str(c.home), **env)
         check(len(said) > 40, f"only {len(said)} steps were taken")
+        tell(said)
+
+
+@test(seconds=400, only="root", because="it is the same client")
+def templates_by_names(c):
+    place = modules(NEWEST, INSTALL_SECONDS)
+    with Named(c) as s:
+        env = {"E2B_API_KEY": s.key()["E2B_API_KEY"], "E2B_DOMAIN": f"{DOMAIN}:{s.secure}", "NODE_EXTRA_CA_CERTS": str(s.authority),
+               "NODE_OPTIONS": f"--require={c.write('names.cjs', NAMES)}"}
+        said = script(c, place, "build.mjs", BUILD, [import_base(c, s)], HOME=str(c.home), **env)
+        check(len(said) > 8, f"only {len(said)} steps were taken")
         tell(said)
 
 

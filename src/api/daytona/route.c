@@ -62,8 +62,8 @@ bool daytona_base(const struct call *c, char *ret, size_t cap)
     struct str host = call_header(c, "Host");
     char url[ORIGIN_URL];
 
-    if (!peer->is_unix && host.n && host.n < cap - 8) { /* it was checked to mean us */
-        snprintf(ret, cap, "http://" STR_FMT, STR_ARG(host));
+    if (!peer->is_unix && host.n && host.n < cap - 9) { /* it was checked to mean us */
+        snprintf(ret, cap, "%s://" STR_FMT, call_scheme(c), STR_ARG(host));
         return true;
     }
     return origin_url(peer->is_unix ? &c->api->tcp : &peer->local, url) &&

@@ -328,8 +328,7 @@ static void show_place(struct call *c)
     e2b_upload_token(c->api, b->id, f->hash, token);
     p.present = f->whole;
     snprintf(p.url, sizeof p.url, "%s://" STR_FMT "/templates/%s/files/%s?build=%s&token=%s",
-             str_eq(call_header(c, "X-Forwarded-Proto"), STR("https")) ? "https" : "http",
-             STR_ARG(call_header(c, "Host")), b->template, f->hash, b->id, token);
+             call_scheme(c), STR_ARG(call_header(c, "Host")), b->template, f->hash, b->id, token);
     call_answer(c, 201, write_place, &p);
 }
 
