@@ -67,6 +67,21 @@ bool domain_address(const struct config *c, char ret[static DOMAIN_ADDRESS])
     return true;
 }
 
+struct str domain_of_client(const struct call *c)
+{
+    static const struct str ours = STR("api.");
+    const char *name = c->api->config->domain.name;
+    struct str host = call_header(c, "Host");
+    struct domain_port port;
+
+    if (!name || strcmp(call_scheme(c), "https") != 0 ||
+        !domain_read(http_request(c->x)->host.name, str_from(name), &port) || port.id.p)
+        return (struct str){ NULL, 0 };
+    if (h1_same(http_request(c->x)->host.name, str_from(name)))
+        return host;
+    return (struct str){ host.p + ours.n, host.n - ours.n };
+}
+
 bool domain_is_ours(const struct call *c)
 {
     const char *name = c->api->config->domain.name;

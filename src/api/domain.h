@@ -24,6 +24,10 @@ bool domain_read(struct str host, struct str domain, struct domain_port *ret);
  * there is one. */
 bool domain_find(struct call *c);
 
+/* What the client calls the domain, with its port, if it came by one of our own names there, and by
+ * HTTPS; else empty. */
+struct str domain_of_client(const struct call *c);
+
 /* "NAME", or "NAME:PORT": where clients find it. False: HTTPS is not spoken. */
 enum { DOMAIN_ADDRESS = 256 };
 bool domain_address(const struct config *c, char ret[static DOMAIN_ADDRESS]);

@@ -105,6 +105,14 @@ def addresses_that_we_tell(c):
         key = s.key()["E2B_API_KEY"]
         auth = {"X_API_KEY": key}
         made = s.over("POST", "api", "/v2/sandboxes", b'{"templateID": "base"}', **auth).expect(201).json
+        equal(made["domain"], f"{DOMAIN}:{s.secure}", "the domain of who came by it")
+        for name in ("api", ""):
+            equal(s.over("GET", name, f"/sandboxes/{made['sandboxID']}", **auth).expect(200).json["domain"], f"{DOMAIN}:{s.secure}", f"by {name!r}")
+        connect = f"/v2/sandboxes/{made['sandboxID']}/connect"
+        equal(s.over("POST", "api", connect, b"{}", **auth).expect(200).json["domain"], f"{DOMAIN}:{s.secure}", "of one that is connected to")
+        # By an address, and in the clear, there is none; behind somebody else's TLS there is.
+        for headers, domain in (({}, None), ({"Host": f"api.{DOMAIN}"}, None), ({"Host": f"api.{DOMAIN}", "X-Forwarded-Proto": "https"}, DOMAIN)):
+            equal(s.ask("POST", connect, {}, **auth, **headers).expect(200).json["domain"], domain, f"by {headers}")
         build = s.over("POST", "api", "/v3/templates", b'{"name": "t"}', **auth).expect(202).json["templateID"]
         secure = f"https://api.{DOMAIN}:{s.secure}/"
         for scheme, answer in ((secure, s.over("GET", "api", f"/templates/{build}/files/abc", **auth)), (f"http://127.0.0.1:{s.port}/", s.ask("GET", f"/templates/{build}/files/abc", **auth))):

@@ -53,6 +53,18 @@ static void put_traffic_token(struct json_writer *w, const struct call *c, const
     put(w, "trafficAccessToken", token);
 }
 
+/* Of sandboxes, for clients that found us by it; others go on with what they were told. */
+static void put_domain(struct json_writer *w, const struct call *c)
+{
+    struct str domain = domain_of_client(c);
+
+    json_key(w, STR("domain"));
+    if (domain.n)
+        json_put_lossy(w, domain);
+    else
+        json_put_null(w);
+}
+
 void e2b_write_made(struct json_writer *w, const void *what)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
@@ -63,8 +75,7 @@ void e2b_write_made(struct json_writer *w, const void *what)
     put_who(w, s, &q);
     put_token(w, s->call, s->record->id);
     put_traffic_token(w, s->call, s->record->id);
-    json_key(w, STR("domain"));
-    json_put_null(w);
+    put_domain(w, s->call);
     json_end_object(w);
 }
 
@@ -132,6 +143,7 @@ void e2b_write_info(struct json_writer *w, const void *what)
 
     json_begin_object(w);
     put_listed(w, s, &q);
+    put_domain(w, s->call);
     put_token(w, s->call, s->record->id);
     put_flag(w, "allowInternetAccess", sandbox_egress(s->call->sandbox, &egress));
     json_key(w, STR("lifecycle"));
