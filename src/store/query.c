@@ -333,6 +333,68 @@ static int ask_events(struct db *d, struct store_query *q, struct err *e)
     return read_all(q, &event_shape, d, st, e);
 }
 
+/* The first event of the sandbox at this place or behind it. 1, or 0: there is none. */
+static int event_from(struct db *d, struct str sandbox, int64_t at, int64_t *ret_seq,
+                      int64_t *ret_time_ns, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_EVENT_FROM, &st, e);
+
+    if (r < 0)
+        return r;
+    db_bind(st, 1, sandbox);
+    sqlite3_bind_int64(st, 2, at);
+    r = db_step(d, st, e);
+    if (r <= 0)
+        return r;
+    *ret_seq = sqlite3_column_int64(st, 0);
+    *ret_time_ns = sqlite3_column_int64(st, 1);
+    db_end(st);
+    return 1;
+}
+
+/* Where the sandbox's events from this time on begin. They are numbered as they happen, so that
+ * halving finds it, and no index has to be kept for it. */
+static int find_time(struct db *d, struct str sandbox, int64_t since_ns, int64_t *ret,
+                     struct err *e)
+{
+    int64_t low = 0, high = INT64_MAX, seq, time_ns;
+
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        int r = event_from(d, sandbox, middle, &seq, &time_ns, e);
+
+        if (r < 0)
+            return r;
+        if (r > 0 && time_ns < since_ns)
+            low = seq + 1;
+        else
+            high = middle;
+    }
+    *ret = low;
+    return 0;
+}
+
+static int ask_history(struct db *d, struct store_query *q, struct err *e)
+{
+    bool to_the_end = !q->ascending && q->time_ns == INT64_MAX;
+    int64_t at = INT64_MAX;
+    sqlite3_stmt *st;
+    int r = 0;
+
+    if (!to_the_end)
+        r = find_time(d, q->sandbox, q->ascending ? q->time_ns : q->time_ns + 1, &at, e);
+    if (r >= 0)
+        r = db_prepare(d, q->ascending ? SQL_HISTORY : SQL_HISTORY_DOWN, &st, e);
+    if (r < 0)
+        return r;
+    db_bind(st, 1, q->sandbox);
+    sqlite3_bind_int64(st, 2, at);
+    db_bind(st, 3, q->text);
+    sqlite3_bind_int(st, 4, limit_of(q));
+    return read_all(q, &event_shape, d, st, e);
+}
+
 static int ask_outbox(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
@@ -472,6 +534,7 @@ static int (*const asks[])(struct db *d, struct store_query *q, struct err *e) =
     [STORE_LIVE] = ask_live,
     [STORE_DUE] = ask_due,
     [STORE_EVENTS] = ask_events,
+    [STORE_HISTORY] = ask_history,
     [STORE_PROCESSES] = ask_processes,
     [STORE_EGRESS] = ask_egress,
     [STORE_TOKENS] = ask_tokens,

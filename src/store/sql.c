@@ -48,6 +48,11 @@
 #define OWNED        "owner = ?5 AND"
 #define TAGGED_OWNED TAGGED " " OWNED
 
+/* Events of one sandbox alone are looked at, and of them those that have the text ?3. */
+#define HISTORY(where)                                                                             \
+    "SELECT " EVENT " FROM events INDEXED BY events_sandbox WHERE sandbox = ?1 AND " where         \
+    " AND (?3 = '' OR instr(type, ?3) OR instr(reason, ?3))"
+
 const char *const sql_texts[SQL_COUNT_] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
     [SQL_COMMIT] = "COMMIT",
@@ -164,6 +169,10 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_EVENTS_LABELS] = "SELECT " EVENT ", " LABELS_OF " FROM events WHERE seq > ?1 ORDER BY seq",
     [SQL_EVENTS_OWNER_LABELS] = "SELECT " EVENT ", " LABELS_OF " FROM events"
                                 " WHERE seq > ?1 AND owner = ?4 ORDER BY seq",
+    [SQL_EVENT_FROM] = "SELECT seq, time_ns FROM events INDEXED BY events_sandbox"
+                       " WHERE sandbox = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1",
+    [SQL_HISTORY] = HISTORY("seq >= ?2") " ORDER BY seq LIMIT ?4",
+    [SQL_HISTORY_DOWN] = HISTORY("seq < ?2") " ORDER BY seq DESC LIMIT ?4",
     [SQL_PROCESSES] = "SELECT " PROCESS " FROM processes WHERE sandbox = ?1 ORDER BY proc LIMIT ?2",
     [SQL_EGRESS] = "SELECT " EGRESS " FROM egress WHERE sandbox = ?1",
     [SQL_TOKENS] = "SELECT " TOKEN " FROM tokens ORDER BY id LIMIT ?1",

@@ -108,6 +108,8 @@ enum store_query_kind {
     STORE_DUE,       /* unfinished ones, by deadline */
     STORE_EVENTS,    /* after seq, of one sandbox and owner, or of all whose sandbox has the labels,
                         ascending */
+    STORE_HISTORY,   /* events of a sandbox from time_ns on, ascending; or those up to it, the last
+                        first. With text: whose type or reason has it */
     STORE_PROCESSES, /* of a sandbox */
     STORE_EGRESS,    /* of a sandbox */
     STORE_TOKENS,
@@ -146,6 +148,7 @@ struct store_query {
     } after; /* paging: the last row of the page before; id "": from the start, or ascending from
               * what was created after that */
     int64_t after_seq;
+    int64_t time_ns;
     int limit; /* rows; 0: all */
     int fd;
     /* the answer */

@@ -3,6 +3,7 @@
 """E2B's interface on the wire: who may not, what is malformed, who leaves, and what a restart leaves."""
 
 import base64
+import calendar
 import contextlib
 import gzip
 import hashlib
@@ -322,6 +323,60 @@ def images(c):
         s.d.stop()
         s.start()
         equal([listed("myimg:1"), listed("bare")], [[one.id], [two.id]], "after a restart")
+
+
+@test(seconds=120)
+def logs(c):
+    """All of what happened is found, however much that is: from a time on, backwards, by words."""
+    with Served(c) as s:
+        key = key_of(s)
+        box, other = s.create(key), s.create(key)
+        mine = {"X_API_KEY": key}
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", s.port, timeout=60)) as one:
+            for _ in range(1100):
+                one.request("POST", f"/sandboxes/{box.id}/refreshes", b'{"duration": 900}', {"X-API-Key": key, "Content-Type": "application/json"})
+                answer = one.getresponse()
+                equal([answer.status, answer.read()], [204, b""], "its time is extended")
+        s.ask("POST", f"/sandboxes/{box.id}/pause", {}, **mine).expect(204)
+        s.ask("POST", f"/sandboxes/{other.id}/pause", {}, **mine).expect(204)
+
+        def told(**query):
+            return s.ask("GET", f"/v2/sandboxes/{box.id}/logs?{urllib.parse.urlencode(query)}", **mine).expect(200).json["logs"]
+
+        def ms(entry):
+            whole, _, part = entry["timestamp"].rstrip("Z").partition(".")
+            return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) * 1000 + int(part.ljust(3, "0")[:3] or 0)
+
+        # Page by page, in both directions, all of it comes.
+        def walked(direction):
+            seen = page = told(direction=direction, limit=300)
+            while len(page) == 300:
+                last = ms(page[-1])  # all of that millisecond comes again
+                page = told(direction=direction, limit=300, cursor=last)
+                check({ms(e) for e in page} != {last}, "a page is more than a millisecond")
+                seen = [e for e in seen if ms(e) != last] + page
+            return seen
+
+        forward = walked("forward")
+        check(len(forward) > 1100, f"{len(forward)} events are seen")
+        equal([ms(e) for e in forward], sorted(ms(e) for e in forward), "their order")
+        equal(walked("backward"), forward[::-1], "backwards")
+        equal(told(direction="backward", limit=3), forward[:-4:-1], "the last of them")
+        equal(told(limit=2), forward[:2], "the first of them")
+        equal(len(told()), 100, "how many are usual")
+        late = forward[1050]
+        equal(told(cursor=ms(late), limit=1000)[-1], forward[-1], "from a cursor on")
+        check(all(ms(e) >= ms(late) for e in told(cursor=ms(late))), "nothing from before it")
+        paused = [e for e in forward if "paus" in e["message"]]
+        check(paused, f"that it was paused: {forward[-3:]}")
+        equal(told(search="paus"), paused, "by a word of one behind the first thousand")
+        equal(told(search="paus", direction="backward"), paused[::-1], "the same backwards")
+        equal([told(search="no such word"), told(level="error"), told(cursor=2 ** 53, limit=5), told(direction="backward", cursor=1)], [[], [], [], []], "nothing")
+        old = s.ask("GET", f"/sandboxes/{box.id}/logs?start={ms(paused[0])}&limit=1000", **mine).expect(200).json
+        check(paused[0] in old["logEntries"] and len(old["logEntries"]) < 1000, "the older path, from its start on")
+        equal([line["timestamp"] for line in old["logs"]], [e["timestamp"] for e in old["logEntries"]], "its lines")
+        for bad in ("limit=1001", "cursor=x", "cursor=-1"):
+            plainly(s.ask("GET", f"/v2/sandboxes/{box.id}/logs?{bad}", **mine), 400)
 
 
 @test

@@ -12,10 +12,6 @@ struct logs {
     struct call *call;
     struct store_query query;
     bool both; /* also as lines, as the older path has it */
-    bool backward;
-    int64_t from_ms; /* what was before, or after if that is asked for, is left out */
-    struct str search;
-    size_t limit;
 };
 
 static void logs_end(struct call *c)
@@ -67,31 +63,13 @@ static void write_record(struct json_writer *w, const struct event_record *v)
     json_end_object(w);
 }
 
-static bool is_wanted(const struct logs *l, const struct event_record *v)
-{
-    int64_t at = v->time_ns / NS_PER_MS;
-
-    return (l->backward ? at <= l->from_ms : at >= l->from_ms) &&
-           (!l->search.n || memmem(v->type, strlen(v->type), l->search.p, l->search.n) ||
-            memmem(v->reason, strlen(v->reason), l->search.p, l->search.n));
-}
-
-/* The store has the oldest first. */
 static void write_all(struct json_writer *w, const struct logs *l, const char *key,
                       void (*write)(struct json_writer *w, const struct event_record *v))
 {
-    size_t n = 0;
-
     json_key(w, str_from(key));
     json_begin_array(w);
-    for (size_t i = 0; i < l->query.n && n < l->limit; i++) {
-        const struct event_record *v = &l->query.events[l->backward ? l->query.n - 1 - i : i];
-
-        if (is_wanted(l, v)) {
-            write(w, v);
-            n++;
-        }
-    }
+    for (size_t i = 0; i < l->query.n; i++)
+        write(w, &l->query.events[i]);
     json_end_array(w);
 }
 
@@ -117,41 +95,54 @@ static void found(struct store_query *q, int r, const struct err *e)
     call_unref(l->call);
 }
 
-/* Events are neither warnings nor errors: with such a level there is nothing. */
+/* All of that millisecond is told, whichever way it is read from there. */
+static int64_t from_when(const struct store_query *q, bool given, uint64_t ms)
+{
+    if (!given)
+        return q->ascending ? 0 : INT64_MAX;
+    if (ms >= INT64_MAX / NS_PER_MS)
+        return INT64_MAX;
+    return q->ascending ? (int64_t)ms * NS_PER_MS : (int64_t)(ms + 1) * NS_PER_MS - 1;
+}
+
+/* 1, or 0: there is nothing of that level, since events are neither warnings nor errors. A bad one
+ * is answered, and -1. */
 static int read_query(struct call *c, struct logs *l)
 {
-    uint64_t limit = LOGS_DEFAULT, from;
-    struct str word = { NULL, 0 }, level = { NULL, 0 };
+    uint64_t limit = LOGS_DEFAULT, from = 0;
+    struct str way = { NULL, 0 }, level = { NULL, 0 };
+    struct store_query *q = &l->query;
     int given = call_query_number(c, l->both ? "start" : "cursor", INT64_MAX, &from);
 
     if (given < 0 || call_query_number(c, "limit", LOGS_MAX, &limit) < 0 ||
-        call_query(c, "direction", &word) < 0 || call_query(c, "level", &level) < 0 ||
-        call_query(c, "search", &l->search) < 0)
+        call_query(c, "direction", &way) < 0 || call_query(c, "level", &level) < 0 ||
+        call_query(c, "search", &q->text) < 0)
         return -1;
-    l->backward = str_eq(word, STR("backward"));
-    l->from_ms = given ? (int64_t)from : l->backward ? INT64_MAX : 0;
-    l->limit = str_eq(level, STR("warn")) || str_eq(level, STR("error")) ? 0
-               : limit                                                   ? (size_t)limit
-                                                                         : LOGS_DEFAULT;
-    return 0;
+    q->ascending = !str_eq(way, STR("backward"));
+    q->time_ns = from_when(q, given, from);
+    q->limit = limit ? (int)limit : LOGS_DEFAULT;
+    return !str_eq(level, STR("warn")) && !str_eq(level, STR("error"));
 }
 
 static void show_logs(struct call *c, bool both)
 {
     struct logs *l = calloc(1, sizeof *l);
     struct err e;
+    int r;
 
     if (!l)
         abort();
     l->call = c;
     l->both = both;
-    l->query = (struct store_query){ .kind = STORE_EVENTS,
-                                     .sandbox = str_from(sandbox_view(c->sandbox).record->id),
-                                     .limit = LOGS_MAX };
+    l->query = (struct store_query){ .kind = STORE_HISTORY,
+                                     .sandbox = str_from(sandbox_view(c->sandbox).record->id) };
     arena_init(&l->query.arena, CALL_ARENA_MAX);
     c->state = l;
     c->on_end = logs_end;
-    if (read_query(c, l) < 0)
+    r = read_query(c, l);
+    if (r == 0)
+        call_answer(c, 200, write_logs, l);
+    if (r <= 0)
         return;
     if (store_ask(control_store(c->api->control), &l->query, found, &e) < 0)
         call_fail(c, &e);

@@ -415,6 +415,74 @@ TEST(events_come_in_order_by_sandbox_and_owner)
     fix_close();
 }
 
+/* The numbers of what is found, in their order. */
+static void check_history(struct store_query q, int first, int step, size_t n)
+{
+    ask(&q);
+    CHECK_INT(q.n, n);
+    for (size_t i = 0; i < n && i < q.n; i++)
+        CHECK_INT(q.events[i].seq, first + (int)i * step);
+    arena_done(&q.arena);
+}
+
+TEST(what_happened_to_a_sandbox_from_a_time_on_and_back_from_it)
+{
+    struct store_query q = { .kind = STORE_HISTORY,
+                             .sandbox = STR("sbx_00000000000000000001"),
+                             .ascending = true };
+    struct store_query back = q;
+
+    fix_open();
+    add_events(0, 3000); /* a third of them are its own: 2, 5, 8 … */
+    back.ascending = false;
+    back.time_ns = INT64_MAX;
+    check_history(q, 2, 3, 1000);
+    check_history(back, 2999, -3, 1000);
+    q.limit = back.limit = 4;
+    check_history(q, 2, 3, 4);
+    check_history(back, 2999, -3, 4);
+    q.time_ns = back.time_ns = 2500; /* of the event 2501, which is its own */
+    check_history(q, 2501, 3, 4);
+    check_history(back, 2501, -3, 4);
+    q.time_ns = back.time_ns = 2499;
+    check_history(q, 2501, 3, 4);
+    check_history(back, 2498, -3, 4);
+    q.time_ns = INT64_MAX;
+    back.time_ns = 0;
+    check_history(q, 0, 0, 0);
+    check_history(back, 0, 0, 0);
+    q.time_ns = 0;
+    q.sandbox = STR("sbx_nobody");
+    check_history(q, 0, 0, 0);
+    fix_close();
+}
+
+TEST(what_happened_to_a_sandbox_by_words)
+{
+    struct store_query q = { .kind = STORE_HISTORY,
+                             .sandbox = STR("sbx_00000000000000000001"),
+                             .ascending = true };
+    struct event_record x = event(5000, "sandbox.odd");
+    struct store_txn t;
+
+    fix_open();
+    add_events(0, 3000);
+    store_txn_begin(&t, fix.store);
+    snprintf(x.sandbox, sizeof x.sandbox, "%s", q.sandbox.p);
+    snprintf(x.reason, sizeof x.reason, "it was 100%% odd");
+    store_add_event(&t, &x);
+    commit(&t);
+    q.text = STR("100% odd");
+    check_history(q, 3001, 0, 1);
+    q.text = STR("box.odd");
+    check_history(q, 3001, 0, 1);
+    q.text = STR("even");
+    check_history(q, 0, 0, 0);
+    q.text = STR("");
+    CHECK_INT(count_of(q), 1001);
+    fix_close();
+}
+
 TEST(events_of_sandboxes_with_labels)
 {
     static const struct json_pair one[] = { { "team", "a" } },
