@@ -301,8 +301,15 @@ const steps = {
     },
     'Sandbox.updateNetwork': async () => {
         const t = await make({ network: { allowOut: ['198.51.100.7'], denyOut: [ALL_TRAFFIC] } });
-        equal((await t.getInfo()).allowInternetAccess, true);
-        if (t.updateNetwork) { await t.updateNetwork({ allowOut: ['example.com'], denyOut: [ALL_TRAFFIC] }); await t.updateNetwork({}); }
+        const internet = async () => (await t.getInfo()).allowInternetAccess;
+        equal(await internet(), true);
+        if (t.updateNetwork) {
+            await t.updateNetwork({ allowOut: ['example.com'], denyOut: [ALL_TRAFFIC] });
+            equal(await internet(), true, 'one name');
+            await t.updateNetwork({ allowInternetAccess: false });
+            equal(await internet(), false, 'none');
+            await t.updateNetwork({});
+        }
         await t.kill();
     },
     'Sandbox.pause, isRunning, connect': async () => {

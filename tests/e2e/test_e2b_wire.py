@@ -16,8 +16,10 @@ import time
 import urllib.parse
 import zlib
 
+from daemon import Daemon
 from e2b import Served, envelope, frames
-from harness import check, equal, main, test, wait_for
+from egress_world import PUBLIC, PUBLIC_TOO, RESOLVER, World
+from harness import BUILD, check, equal, main, test, wait_for
 from images import archive, member
 
 START = "process.Process/Start"
@@ -377,6 +379,59 @@ def logs(c):
         equal([line["timestamp"] for line in old["logs"]], [e["timestamp"] for e in old["logEntries"]], "its lines")
         for bad in ("limit=1001", "cursor=x", "cursor=-1"):
             plainly(s.ask("GET", f"/v2/sandboxes/{box.id}/logs?{bad}", **mine), 400)
+
+
+@test
+def network(c):
+    """What a client says of the network is what programs inside meet."""
+    names = {"api.example.com": [PUBLIC], "other.example.com": [PUBLIC_TOO]}
+    with World() as w:
+        w.http(PUBLIC, 80)
+        w.http(PUBLIC_TOO, 80)
+        w.dns.names.update(names)
+        d = Daemon(c, config=f"egress: {{workers: 1, resolvers: ['{RESOLVER}']}}")
+        c.write("daemon/profiles/base.yaml", (BUILD / "profiles/base.yaml").read_bytes())
+        spawn = d.spawn
+        d.spawn = lambda *args, **options: w.inside.run(lambda: spawn(*args, **options))
+        with d:
+            key = d.api.post("/v1/tokens", {"name": "e2b", "e2b": True}).expect(201).json["token"]
+
+            def ask(method, path, body=None):
+                return d.api.request(method, path, body if body is None else json.dumps(body).encode(), {"X-API-KEY": key})
+
+            def create(**request):
+                return ask("POST", "/v2/sandboxes", {"templateID": "base", **request}).expect(201).json["sandboxID"]
+
+            def reached(box):
+                return [name for name in names if d.api.run(box, ["curl", "-sS", "-f", "-m", "5", f"http://{name}/"]).expect(200).json["exit_code"] == 0]
+
+            def told(box):
+                info = ask("GET", f"/sandboxes/{box}").expect(200).json
+                return info["allowInternetAccess"], info["network"]["allowOut"], info["network"]["denyOut"]
+
+            def update(box, **network):
+                ask("PUT", f"/sandboxes/{box}/network", network).expect(204)
+
+            everything = ["0.0.0.0/0", "::/0"]
+            both, one, none = list(names), ["api.example.com"], []
+            box = create(network={"allowOut": one})
+            equal([reached(box), told(box)], [one, (True, one, [])], "a name that is allowed")
+            update(box, allowOut=["*.example.com"], denyOut=everything)
+            equal([reached(box), told(box)], [both, (True, ["*.example.com"], everything)], "more of them")
+            update(box, allow_internet_access=False)
+            equal([reached(box), told(box)], [none, (False, [], everything)], "none any more")
+            update(box, denyOut=[PUBLIC_TOO])
+            equal([reached(box), told(box)], [one, (True, [], [PUBLIC_TOO])], "all but one")
+            update(box)
+            equal([reached(box), told(box)[0]], [none, False], "what its profile says")
+            box = create(allow_internet_access=False)
+            equal([reached(box), told(box)[0]], [none, False], "one without a network")
+            plainly(ask("PUT", f"/sandboxes/{box}/network", {"allowOut": one}), 409)
+            equal(reached(create(allow_internet_access=False, network={"allowOut": one})), one, "nothing but what is allowed")
+            create(network={"allowOut": one, "allowPublicTraffic": False, "httpsPorts": []})
+            for bad in ({"allowPublicTraffic": True}, {"httpsPorts": [443]}, {"rules": {"x": [{}]}}, {"maskRequestHost": "x"}, {"egressProxy": {"address": "x"}}):
+                plainly(ask("POST", "/v2/sandboxes", {"templateID": "base", "network": bad}), 501)
+                plainly(ask("PUT", f"/sandboxes/{create(network={'allowOut': one})}/network", bad), 501)
 
 
 @test

@@ -2,8 +2,11 @@
 
 #include <stdio.h>
 
+#include "api/e2b/write.h"
 #include "base/own.h"
+#include "control/control.h"
 #include "control/policy_text.h"
+#include "policy/egress_file.h"
 
 static const char *const everything[] = { "0.0.0.0/0", "::/0" };
 #define EVERYTHING ((struct json_strs){ everything, COUNT_OF(everything) })
@@ -18,6 +21,8 @@ const struct json_field e2b_network_fields[E2B_NETWORK_FIELD_COUNT] = {
     { "rules", JSON_KIND_ANY, AT(rules) },
     { "egressProxy", JSON_KIND_ANY, AT(proxy) },
     { "maskRequestHost", JSON_KIND_ANY, AT(mask) },
+    { "httpsPorts", JSON_KIND_ANY, AT(https_ports) },
+    { "allowPublicTraffic", JSON_KIND_BOOL, AT(public_traffic) },
 };
 
 static bool is_said(const struct json *v)
@@ -33,6 +38,12 @@ int e2b_network_check(const struct e2b_network *n, struct err *e)
         return err_set(e, ERR_UNSUPPORTED, "network.egressProxy: there are no other proxies here");
     if (is_said(n->mask))
         return err_set(e, ERR_UNSUPPORTED, "network.maskRequestHost: nothing is served outside");
+    if (is_said(n->https_ports))
+        return err_set(e, ERR_UNSUPPORTED,
+                       "network.httpsPorts: servers inside are talked to in plain HTTP");
+    if (n->public_traffic)
+        return err_set(e, ERR_UNSUPPORTED,
+                       "network.allowPublicTraffic: ports are for who has the sandbox's token");
     return 0;
 }
 
@@ -76,12 +87,17 @@ int e2b_network_fill(const struct e2b_network *n, const struct catalog *all,
     return check_profile(n, all, q->profile, e);
 }
 
+static void put_items(struct json_writer *w, struct json_strs list)
+{
+    for (size_t i = 0; i < list.n; i++)
+        json_put_str(w, str_from(list.p[i]));
+}
+
 static void put_list(struct json_writer *w, const char *key, struct json_strs list)
 {
     json_key(w, str_from(key));
     json_begin_array(w);
-    for (size_t i = 0; i < list.n; i++)
-        json_put_str(w, str_from(list.p[i]));
+    put_items(w, list);
     json_end_array(w);
 }
 
@@ -114,4 +130,52 @@ int e2b_network_text(const struct e2b_network *n, const struct catalog *all,
     snprintf(name, sizeof name, "%s@%lld", r->profile, (long long)r->profile_version);
     found = catalog_find(all, str_from(name), &p, e);
     return found < 0 ? found : policy_text_make(p, &nothing, ret, e);
+}
+
+/* --- what holds --- */
+
+/* "**.example.com" of ours is "*.example.com" to them. */
+static void put_host(struct json_writer *w, const char *host)
+{
+    if (host)
+        json_put_str(w, str_from(strncmp(host, "**.", 3) == 0 ? host + 1 : host));
+}
+
+static void put_allowed(struct json_writer *w, const struct egress_policy *p)
+{
+    const struct egress_entry *entries = p->network_policies.p;
+
+    json_key(w, STR("allowOut"));
+    json_begin_array(w);
+    for (size_t i = 0; i < p->network_policies.n; i++) {
+        const struct egress_endpoint *endpoints = entries[i].endpoints.p;
+
+        for (size_t k = 0; k < entries[i].endpoints.n; k++)
+            put_host(w, endpoints[k].host);
+    }
+    put_items(w, p->unlisted.allowed_ips);
+    json_end_array(w);
+}
+
+static bool lets_out(const struct egress_policy *p)
+{
+    return p->network_policies.n || p->unlisted.access == EGRESS_UNLISTED_PUBLIC ||
+           p->unlisted.allowed_ips.n;
+}
+
+void e2b_network_write(struct json_writer *w, const struct sandbox *s)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
+    struct egress_policy p = { 0 };
+    struct sandbox_egress x;
+
+    if (sandbox_egress(s, &x))
+        (void)egress_policy_from_json(sandbox_policy(s), &a, &p, NULL);
+    put_flag(w, "allowInternetAccess", lets_out(&p));
+    json_key(w, STR("network"));
+    json_begin_object(w);
+    put_allowed(w, &p);
+    put_list(w, "denyOut", lets_out(&p) ? p.unlisted.denied_ips : EVERYTHING);
+    put_flag(w, "allowPublicTraffic", false);
+    json_end_object(w);
 }

@@ -10,14 +10,17 @@
 #include "profile/catalog.h"
 
 struct policy_text;
+struct sandbox;
+struct json_writer;
 
 struct e2b_network {
     bool internet, internet_given;
     struct json_strs allow, deny;
-    const struct json *rules, *proxy, *mask;
+    const struct json *rules, *proxy, *mask, *https_ports;
+    bool public_traffic;
 };
 
-enum { E2B_NETWORK_FIELD_COUNT = 6 };
+enum { E2B_NETWORK_FIELD_COUNT = 8 };
 extern const struct json_field e2b_network_fields[E2B_NETWORK_FIELD_COUNT];
 
 /* Refuses what we could not keep. */
@@ -28,5 +31,8 @@ int e2b_network_fill(const struct e2b_network *n, const struct catalog *all,
 /* In place of what holds for a sandbox that has a network. */
 int e2b_network_text(const struct e2b_network *n, const struct catalog *all,
                      const struct sandbox_record *r, struct policy_text **ret, struct err *e);
+
+/* What a sandbox's clients are told of it: members of an object, by the policy that it has. */
+void e2b_network_write(struct json_writer *w, const struct sandbox *s);
 
 #endif

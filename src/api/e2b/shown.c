@@ -4,6 +4,7 @@
 
 #include "api/e2b/inside.h"
 #include "api/e2b/metadata.h"
+#include "api/e2b/network.h"
 #include "api/e2b/template.h"
 #include "api/e2b/write.h"
 #include "json/reader.h"
@@ -139,13 +140,12 @@ void e2b_write_info(struct json_writer *w, const void *what)
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
     const struct e2b_shown *s = what;
     const struct create_request q = e2b_asked_for(s->record, &a);
-    struct sandbox_egress egress;
 
     json_begin_object(w);
     put_listed(w, s, &q);
     put_domain(w, s->call);
     put_token(w, s->call, s->record->id);
-    put_flag(w, "allowInternetAccess", sandbox_egress(s->call->sandbox, &egress));
+    e2b_network_write(w, s->call->sandbox);
     json_key(w, STR("lifecycle"));
     json_begin_object(w);
     put(w, "onTimeout", q.on_timeout == ASK_END_PAUSE ? "pause" : "kill");
