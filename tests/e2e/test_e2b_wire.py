@@ -327,6 +327,29 @@ def images(c):
         equal([listed("myimg:1"), listed("bare")], [[one.id], [two.id]], "after a restart")
 
 
+@test
+def since(c):
+    with Served(c) as s:
+        key = key_of(s)
+        boxes = [s.create(key).id for _ in range(3)]
+        at = {b: s.ask("GET", f"/sandboxes/{b}", X_API_KEY=key).expect(200).json["startedAt"] for b in boxes}
+
+        def listed(**query):
+            answer = s.ask("GET", f"/v2/sandboxes?{urllib.parse.urlencode(query)}", X_API_KEY=key).expect(200)
+            return [b["sandboxID"] for b in answer.json], answer.headers.get("X-Next-Token")
+
+        for order in ("asc", "desc"):
+            for box in boxes:  # a time is told without what there is of a millisecond
+                wanted = [b for b in boxes if at[b] >= at[box]]
+                equal(listed(startedAfter=at[box], order=order)[0], wanted[::1 if order == "asc" else -1], f"after {at[box]} in order {order}")
+            equal(listed(startedAfter="2099-01-01T00:00:00Z", order=order), ([], None), "after all of them")
+            equal(len(listed(startedAfter="2001-01-01T00:00:00Z", order=order)[0]), 3, "after none of them")
+        first, more = listed(startedAfter=at[boxes[0]], order="asc", limit=1)
+        check(first and more, "a page, and others")
+        for bad in ("x", "2026", "1"):
+            plainly(s.ask("GET", f"/v2/sandboxes?startedAfter={bad}", X_API_KEY=key), 400)
+
+
 @test(seconds=120)
 def logs(c):
     """All of what happened is found, however much that is: from a time on, backwards, by words."""
@@ -432,6 +455,23 @@ def network(c):
             for bad in ({"allowPublicTraffic": True}, {"httpsPorts": [443]}, {"rules": {"x": [{}]}}, {"maskRequestHost": "x"}, {"egressProxy": {"address": "x"}}):
                 plainly(ask("POST", "/v2/sandboxes", {"templateID": "base", "network": bad}), 501)
                 plainly(ask("PUT", f"/sandboxes/{create(network={'allowOut': one})}/network", bad), 501)
+
+
+@test
+def what_is_declared_too_large(c):
+    """A length that is too large is refused before a byte of it comes."""
+    with Served(c) as s:
+        key = key_of(s)
+        box = s.create(key)
+        for path, headers in (("/v2/sandboxes", {"X-API-KEY": key}), (f"/sandboxes/{box.id}/timeout", {"X-API-KEY": key}), ("/v3/templates", {"X-API-KEY": key}),
+                              (f"/{START}", box.headers()), ("/filesystem.Filesystem/Stat", box.headers()), ("/execute", box.headers(**{"E2b-Sandbox-Port": "49999"}))):
+            with socket.create_connection(("127.0.0.1", s.port), 60) as client:
+                fields = "".join(f"{k}: {v}\r\n" for k, v in {**headers, "Content-Length": 1 << 30}.items())
+                client.sendall(f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{s.port}\r\n{fields}\r\n".encode())
+                equal(client.recv(12), b"HTTP/1.1 413", f"the answer of {path}")
+        with open(f"/proc/{s.d.plane}/status", encoding="ascii") as f:
+            peak = next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
+        check(peak < 200 << 10, f"the daemon took {peak} kB")
 
 
 @test
