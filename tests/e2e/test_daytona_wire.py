@@ -193,6 +193,23 @@ def previews(c):
 
 
 @test
+def networks(c):
+    with Served(c) as s:
+        key = key_of(s)
+        box, closed = s.create(key, domainAllowList="example.com"), s.create(key)
+
+        def blocked(one):
+            listed = {item["id"]: item["networkBlockAll"] for item in s.api("GET", "sandbox", key=key).expect(200).json["items"]}
+            equal(s.api("GET", f"sandbox/{one.id}", key=key).expect(200).json["networkBlockAll"], listed[one.id], "alone and in a list")
+            return listed[one.id]
+
+        equal([blocked(box), blocked(closed)], [False, True], "one with a name that it may reach, and one with none")
+        for settings, wanted in (({"networkBlockAll": True}, True), ({"networkAllowList": "198.51.100.0/24"}, False), ({}, True)):
+            s.api("POST", f"sandbox/{box.id}/network-settings", settings, key=key).expect(200)
+            equal(blocked(box), wanted, f"after {settings}")
+
+
+@test
 def frames_that_lie(c):
     """A terminal's connection: what is declared and never comes, what is not masked, what is no frame."""
     with Served(c) as s:

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "api/daytona/inside.h"
+#include "api/e2b/network.h"
 #include "api/e2b/template.h"
 #include "api/operation.h"
 #include "base/clock.h"
@@ -113,7 +114,6 @@ void daytona_write_sandbox(struct json_writer *w, const void *what)
     const struct daytona_shown *s = what;
     const struct sandbox_record *r = s->record;
     const struct create_request q = asked_for(r, &a);
-    struct sandbox_egress egress;
 
     json_begin_object(w);
     put(w, "id", r->id);
@@ -128,7 +128,7 @@ void daytona_write_sandbox(struct json_writer *w, const void *what)
         put(w, "errorReason", r->reason);
     put_flag(w, "recoverable", false);
     put_flag(w, "public", false);
-    put_flag(w, "networkBlockAll", s->sandbox && !sandbox_egress(s->sandbox, &egress));
+    put_flag(w, "networkBlockAll", s->sandbox && !e2b_network_open(s->sandbox));
     put_env(w, &q.env);
     json_key(w, STR("labels"));
     daytona_labels_write(w, &r->labels);

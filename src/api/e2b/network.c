@@ -42,8 +42,10 @@ int e2b_network_check(const struct e2b_network *n, struct err *e)
         return err_set(e, ERR_UNSUPPORTED,
                        "network.httpsPorts: servers inside are talked to in plain HTTP");
     if (n->public_traffic)
-        return err_set(e, ERR_UNSUPPORTED,
-                       "network.allowPublicTraffic: ports are for who has the sandbox's token");
+        return err_set(
+            e, ERR_UNSUPPORTED,
+            "network.allowPublicTraffic: a port is for who has the sandbox's token, since "
+            "what anybody may fetch is a way out that no policy knows of");
     return 0;
 }
 
@@ -163,14 +165,30 @@ static bool lets_out(const struct egress_policy *p)
            p->unlisted.allowed_ips.n;
 }
 
-void e2b_network_write(struct json_writer *w, const struct sandbox *s)
+/* One without a network is like one that lets nothing out. */
+static struct egress_policy policy_of(const struct sandbox *s, struct arena *a)
 {
-    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
     struct egress_policy p = { 0 };
     struct sandbox_egress x;
 
     if (sandbox_egress(s, &x))
-        (void)egress_policy_from_json(sandbox_policy(s), &a, &p, NULL);
+        (void)egress_policy_from_json(sandbox_policy(s), a, &p, NULL);
+    return p;
+}
+
+bool e2b_network_open(const struct sandbox *s)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
+    const struct egress_policy p = policy_of(s, &a);
+
+    return lets_out(&p);
+}
+
+void e2b_network_write(struct json_writer *w, const struct sandbox *s)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
+    const struct egress_policy p = policy_of(s, &a);
+
     put_flag(w, "allowInternetAccess", lets_out(&p));
     json_key(w, STR("network"));
     json_begin_object(w);

@@ -32,7 +32,9 @@ int e2b_network_fill(const struct e2b_network *n, const struct catalog *all,
 int e2b_network_text(const struct e2b_network *n, const struct catalog *all,
                      const struct sandbox_record *r, struct policy_text **ret, struct err *e);
 
-/* What a sandbox's clients are told of it: members of an object, by the policy that it has. */
+/* By the policy that it has: whether anything is let out; and what its clients are told of that,
+ * members of an object. */
+bool e2b_network_open(const struct sandbox *s);
 void e2b_network_write(struct json_writer *w, const struct sandbox *s);
 
 #endif
