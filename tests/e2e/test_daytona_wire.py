@@ -7,11 +7,13 @@ import contextlib
 import hmac
 import socket
 import struct
+import tarfile
 import time
 import urllib.parse
 
 from daytona import Box, Served
 from harness import BUILD, check, equal, main, test, wait_for
+from images import archive, member
 
 
 def key_of(s, *argv):
@@ -190,6 +192,20 @@ def previews(c):
         for path in ("/daytona/preview", f"/daytona/preview/{box.id}", "/daytona/preview/../x/y"):
             check(s.ask("GET", path, Authorization=f"Bearer {box.key}").status in (400, 404), f"{path} is none")
         plainly(s.ask("GET", base.replace("8080", "0"), **token), 400)
+
+
+@test
+def images(c):
+    """Programs are run as a user that few images have."""
+    with Served(c) as s:
+        key = key_of(s)
+        box = [member(f"bin/{a}", kind=tarfile.SYMTYPE, link="busybox") for a in ("chmod", "chown", "grep", "mkdir")]
+        s.d.api.request("POST", "/v1/images/import?name=web:1", archive(c, extra=box).read_bytes(), {"Content-Type": "application/x-tar"}).expect(201)
+        for request in ({"snapshot": "web:1"}, {"buildInfo": {"dockerfileContent": "FROM web:1\n"}}):
+            made = s.create(key, **request)
+            equal(s.api("GET", f"sandbox/{made.id}", key=key).expect(200).json["snapshot"], "web:1", "what it was made from")
+            if c.root:  # a plain user's has one identity
+                equal(made.run("id -un; pwd; cat /etc/marker")["result"], "user\n/home/user\nfrom the image\n", f"by {request}")
 
 
 @test

@@ -5,6 +5,7 @@
 #include "api/bind_known.h"
 #include "api/daytona/inside.h"
 #include "api/daytona/network.h"
+#include "api/e2b/launch.h"
 #include "api/e2b/template.h"
 #include "api/operation.h"
 #include "base/clock.h"
@@ -202,10 +203,20 @@ static void rests(struct sandbox_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-/* It is there; what comes of it when nobody uses it is set before anybody hears of it. */
+/* What comes of it when nobody uses it is set before anybody hears of it. */
+static void set_rest(struct call *c, int r, const struct err *e)
+{
+    struct making *m = ((const struct creation *)c->state)->op.fork;
+
+    (void)r;
+    (void)e;
+    sandbox_set_rest(c->sandbox, &c->caller.actor, &m->rest, &m->op);
+}
+
 static void created(struct create_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct creation, op)->call;
+    struct creation *n = container_of(op, struct creation, op);
+    struct call *c = n->call;
     struct making *m = op->fork;
 
     if (r < 0) {
@@ -221,7 +232,10 @@ static void created(struct create_op *op, int r, const struct err *e)
     }
     m->call = c;
     m->op.done = rests;
-    sandbox_set_rest(c->sandbox, &c->caller.actor, &m->rest, &m->op);
+    if (n->request.image)
+        e2b_launch_image(c, set_rest);
+    else
+        set_rest(c, 0, NULL);
 }
 
 static struct sandbox_rest rest_of(const struct daytona_create *q)
