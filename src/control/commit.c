@@ -370,7 +370,7 @@ void sandbox_commit(struct sandbox *s, struct commit_op *op)
     x->capture = (struct capture){ .done = captured };
     arena_init(&x->arena, COMMIT_ARENA_MAX);
     buf_init(&x->names, LAYERS_NAMES_MAX);
-    buf_init(&x->config, OCI_DOCUMENT_MAX);
+    buf_init(&x->config, OCI_CONFIG_MAX);
     r = check(s, op, x, &e);
     if (r < 0)
         finish(x, r, &e);

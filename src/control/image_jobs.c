@@ -199,15 +199,11 @@ static void row_only(struct image_job *j)
 static void row_removed(struct store_txn *t, int r, const struct err *e)
 {
     struct image_job *j = container_of(t, struct image_job, txn);
-    struct layer *l = NULL;
 
-    for (struct link *m = list_first(&j->images->layers); m; m = list_after(&j->images->layers, m))
-        if (strcmp(container_of(m, struct layer, link)->record.name, j->layer) == 0)
-            l = container_of(m, struct layer, link);
-    if (l && r < 0)
-        l->leaving = false;
-    else if (l)
-        layer_forget(l);
+    if (r < 0)
+        layer_stays(j->images, j->layer);
+    else
+        layer_forget(j->images, j->layer);
     if (end_storing(j))
         return;
     if (r < 0)

@@ -27,7 +27,7 @@ struct making *making_new(struct control *c, const struct caller *who, struct im
     m->op = op;
     m->caller = *who;
     m->caller.labels = (struct json_map){ NULL, 0 }; /* borrowed, and not needed */
-    buf_init(&m->config_text, OCI_DOCUMENT_MAX);
+    buf_init(&m->config_text, OCI_CONFIG_MAX);
     arena_init(&m->arena, IMAGE_ARENA_MAX);
     list_append(&c->images->makings, &m->link);
     op->making_ = m;
@@ -195,6 +195,14 @@ static void tell_parts(struct making *m)
 }
 
 /* --- planning --- */
+
+int making_set_config(struct making *m, struct str text, struct err *e)
+{
+    if (buf_add(&m->config_text, text) >= 0)
+        return 0;
+    return err_set(e, ERR_TOO_BIG, "the image's configuration has %zu bytes, more than %d", text.n,
+                   OCI_CONFIG_MAX);
+}
 
 int making_plan(struct making *m, struct err *e)
 {

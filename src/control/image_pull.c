@@ -65,8 +65,8 @@ static void on_config(struct registry_get *g, int r, const struct err *e,
         return;
     }
     r = check_document(m->manifest.config.digest, a->body, digest, &bad);
-    if (r >= 0 && buf_add(&m->config_text, a->body) < 0)
-        r = err_set(&bad, ERR_TOO_BIG, "the image's configuration is too large");
+    if (r >= 0)
+        r = making_set_config(m, a->body, &bad);
     if (r >= 0)
         r = place_parts(m, &bad);
     if (r < 0)

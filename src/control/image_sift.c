@@ -31,8 +31,9 @@ struct sift {
     enum archive_kind kind;
     struct file files[FILES_MAX];
     size_t n;
-    struct arena arena;
-    const char *called;             /* what the archive calls the image, or NULL */
+    struct arena arena;             /* of the archive */
+    struct arena page;              /* of the image that it is at */
+    const char *called;             /* what the archive calls that, or NULL */
     const struct oci_saved *images; /* ARCHIVE_SAVED */
     size_t n_images;                /* … or of a layout, where it is more than one */
     size_t image, tag;              /* the one of them, under which of its names */
@@ -48,6 +49,7 @@ void sift_free(struct sift *s)
         drop_fd(&s->files[i].fd);
     drop_fd(&s->fd);
     arena_done(&s->arena);
+    arena_done(&s->page);
     free(s);
 }
 
@@ -168,10 +170,12 @@ static int need_blob(struct sift *s, const char *digest, struct file **ret, stru
     return r;
 }
 
-static int read_text(struct sift *s, const struct file *f, struct str *ret, struct err *e)
+static int read_text(const struct file *f, struct arena *a, struct str *ret, struct err *e)
 {
-    char *text = f->size <= OCI_DOCUMENT_MAX ? arena_alloc(&s->arena, f->size + 1) : NULL;
+    char *text = f->size <= OCI_DOCUMENT_MAX ? arena_alloc(a, f->size + 1) : NULL;
 
+    if (!text && f->size <= OCI_DOCUMENT_MAX)
+        return err_set(e, ERR_TOO_BIG, "the archive's documents are too large to be read together");
     if (!text)
         return err_set(e, ERR_TOO_BIG, "the archive's '%.60s' has more than %d bytes", f->name,
                        OCI_DOCUMENT_MAX);
@@ -181,21 +185,22 @@ static int read_text(struct sift *s, const struct file *f, struct str *ret, stru
     return 0;
 }
 
-static int read_named(struct sift *s, const char *name, struct str *ret, struct err *e)
+static int read_named(struct sift *s, const char *name, struct arena *a, struct str *ret,
+                      struct err *e)
 {
     struct file *f;
     int r = need_file(s, name, &f, e);
 
-    return r < 0 ? r : read_text(s, f, ret, e);
+    return r < 0 ? r : read_text(f, a, ret, e);
 }
 
 /* --- what is in it --- */
 
 static int set_config(struct making *m, struct str text, struct err *e)
 {
-    if (buf_add(&m->config_text, text) < 0)
-        return err_set(e, ERR_TOO_BIG, "the image's configuration is too large");
-    return making_plan(m, e);
+    int r = making_set_config(m, text, e);
+
+    return r < 0 ? r : making_plan(m, e);
 }
 
 static int check_count(const struct making *m, size_t layers, struct err *e)
@@ -308,7 +313,7 @@ static int choose_top(struct sift *s, const struct oci_index *x, const struct oc
 static int find_manifest(struct sift *s, struct str *ret, struct err *e)
 {
     struct making *m = s->making;
-    int r = read_named(s, "index.json", ret, e);
+    int r = read_named(s, "index.json", &s->page, ret, e);
 
     for (int i = 0; r >= 0 && i <= INDEXES_MAX; i++) {
         const struct oci_descriptor *d;
@@ -316,10 +321,10 @@ static int find_manifest(struct sift *s, struct str *ret, struct err *e)
         struct oci_index x;
         struct file *f;
 
-        r = oci_document_kind(*ret, &s->arena, &kind, e);
+        r = oci_document_kind(*ret, &s->page, &kind, e);
         if (r < 0 || kind == OCI_MANIFEST)
             return r;
-        r = oci_index_read(*ret, &s->arena, &x, e);
+        r = oci_index_read(*ret, &s->page, &x, e);
         if (r < 0)
             return r;
         d = i ? oci_index_choose(&x, &m->platform) : NULL;
@@ -335,7 +340,7 @@ static int find_manifest(struct sift *s, struct str *ret, struct err *e)
             s->called = x.names[d - x.manifests];
         r = need_blob(s, d->digest, &f, e);
         if (r >= 0)
-            r = read_text(s, f, ret, e);
+            r = read_text(f, &s->page, ret, e);
         snprintf(m->digest, sizeof m->digest, "%s", d->digest);
     }
     return r < 0 ? r : err_set(e, ERR_INVALID, "the archive's index leads to too many others");
@@ -350,11 +355,11 @@ static int read_layout(struct sift *s, struct err *e)
     int r = find_manifest(s, &text, e);
 
     if (r >= 0)
-        r = oci_manifest_read(text, &s->arena, &manifest, e);
+        r = oci_manifest_read(text, &s->page, &manifest, e);
     if (r >= 0)
         r = need_blob(s, manifest.config.digest, &f, e);
     if (r >= 0)
-        r = read_text(s, f, &text, e);
+        r = read_text(f, &s->page, &text, e);
     if (r >= 0)
         r = set_config(m, text, e);
     if (r >= 0)
@@ -388,7 +393,7 @@ static int choose_saved(struct sift *s, struct err *e)
 static int list_saved(struct sift *s, struct err *e)
 {
     struct str text;
-    int r = read_named(s, "manifest.json", &text, e);
+    int r = read_named(s, "manifest.json", &s->arena, &text, e);
 
     if (r >= 0)
         r = oci_saved_read(text, &s->arena, &s->images, &s->n_images, e);
@@ -408,7 +413,7 @@ static int read_saved(struct sift *s, struct err *e)
     image = &s->images[s->image];
     r = need_file(s, image->config, &f, e);
     if (r >= 0)
-        r = read_text(s, f, &text, e);
+        r = read_text(f, &s->page, &text, e);
     if (r < 0)
         return r;
     s->called = image->tags.n ? image->tags.p[s->tag] : NULL;
@@ -479,6 +484,8 @@ static void run(struct work_job *j)
     struct sift *s = m->sift;
     int r = s->n ? 0 : look(s, &s->err); /* else it goes on with another image */
 
+    arena_done(&s->page);
+    s->called = NULL;
     if (r >= 0 && !s->n && s->kind != ARCHIVE_ROOT)
         r = take_apart(s, &s->err);
     if (r >= 0)
@@ -520,6 +527,7 @@ void sift_start(struct making *m, struct image_import *p)
     s->fd = take_fd(&p->fd);
     s->scratch = m->images->dir;
     arena_init(&s->arena, IMAGE_ARENA_MAX);
+    arena_init(&s->page, IMAGE_ARENA_MAX);
     s->name = (struct str){ arena_dup(&s->arena, p->name), p->name.n };
     m->platform = oci_platform_here();
     if (p->platform.n)

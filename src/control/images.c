@@ -18,35 +18,59 @@
 
 /* --- what is there --- */
 
+static struct layer *find_layer(struct images *x, const char *name)
+{
+    struct index_entry *v = index_find(&x->layers, str_from(name));
+
+    return v ? container_of(v, struct layer, entry) : NULL;
+}
+
 struct layer *layer_find(struct images *x, const char *name)
 {
-    for (struct link *m = list_first(&x->layers); m; m = list_after(&x->layers, m)) {
-        struct layer *l = container_of(m, struct layer, link);
+    struct layer *l = find_layer(x, name);
 
-        if (!l->leaving && strcmp(l->record.name, name) == 0)
-            return l;
-    }
-    return NULL;
+    return l && !l->leaving ? l : NULL;
 }
 
 struct layer *layer_add(struct images *x, const struct layer_record *r)
 {
-    struct layer *l = layer_find(x, r->name);
+    struct layer *l = find_layer(x, r->name);
 
     if (!l) {
         l = calloc(1, sizeof *l);
         if (!l)
             abort();
-        list_append(&x->layers, &l->link);
+        snprintf(l->record.name, sizeof l->record.name, "%s", r->name);
+        l->entry.id = l->record.name;
+        index_add(&x->layers, &l->entry);
     }
     l->record = *r;
+    l->leaving = false;
     return l;
 }
 
-void layer_forget(struct layer *l)
+void layer_stays(struct images *x, const char *name)
 {
-    link_leave(&l->link);
-    free(l);
+    struct layer *l = find_layer(x, name);
+
+    if (l)
+        l->leaving = false;
+}
+
+static void free_layer(struct index_entry *v, void *images)
+{
+    struct images *x = images;
+
+    index_remove(&x->layers, v);
+    free(container_of(v, struct layer, entry));
+}
+
+void layer_forget(struct images *x, const char *name)
+{
+    struct layer *l = find_layer(x, name);
+
+    if (l && l->leaving)
+        free_layer(&l->entry, x);
 }
 
 /* What was captured is kept as long as somebody names it (control/layers.h). */
@@ -271,27 +295,48 @@ void event_fill(struct event_record *v, const struct caller *who, const char *ty
 
 /* --- opening and closing --- */
 
-static int load(struct images *x, struct err *e)
+static const char *take_layer(struct images *x, const struct store_query *q, size_t i)
 {
-    struct store_query q = { .kind = STORE_LAYERS };
-    struct err bad;
+    layer_add(x, &q->layers[i]);
+    return q->layers[i].name;
+}
+
+static const char *take_image(struct images *x, const struct store_query *q, size_t i)
+{
+    struct err e;
+
+    if (image_add(x, &q->images[i], &e) < 0)
+        LOG(ERROR, "image.unreadable", LOG_S("image", q->images[i].ref), LOG_S("error", e.msg));
+    return q->images[i].ref;
+}
+
+/* Rows come in pages that have room for the largest, however many there are. */
+static const struct shelf {
+    enum store_query_kind kind;
+    int page;
+    size_t room;
+    const char *(*take)(struct images *x, const struct store_query *q, size_t i); /* its name */
+} shelves[] = {
+    { STORE_LAYERS, 1024, CONTROL_ARENA_MAX, take_layer },
+    { STORE_IMAGES, 8, IMAGE_ARENA_MAX, take_image },
+};
+
+static int load(struct images *x, const struct shelf *s, struct err *e)
+{
+    char last[OCI_REFERENCE_MAX] = "";
+    size_t n;
     int r;
 
-    arena_init(&q.arena, CONTROL_ARENA_MAX);
-    r = store_ask_now(x->control->store, &q, e);
-    for (size_t i = 0; r >= 0 && i < q.n; i++)
-        layer_add(x, &q.layers[i]);
-    arena_done(&q.arena);
-    if (r < 0)
-        return r;
-    q = (struct store_query){ .kind = STORE_IMAGES };
-    arena_init(&q.arena, 2 * (size_t)IMAGE_ARENA_MAX);
-    r = store_ask_now(x->control->store, &q, e);
-    for (size_t i = 0; r >= 0 && i < q.n; i++)
-        if (image_add(x, &q.images[i], &bad) < 0)
-            LOG(ERROR, "image.unreadable", LOG_S("image", q.images[i].ref),
-                LOG_S("error", bad.msg));
-    arena_done(&q.arena);
+    do {
+        struct store_query q = { .kind = s->kind, .text = str_from(last), .limit = s->page };
+
+        arena_init(&q.arena, s->room);
+        r = store_ask_now(x->control->store, &q, e);
+        n = r < 0 ? 0 : q.n;
+        for (size_t i = 0; i < n; i++)
+            snprintf(last, sizeof last, "%s", s->take(x, &q, i));
+        arena_done(&q.arena);
+    } while (n == (size_t)s->page);
     return r;
 }
 
@@ -327,7 +372,9 @@ int images_open(struct control *c, struct err *e)
     r = fetch_init(&x->fetch, c->loop, limits, e);
     if (r >= 0)
         r = open_dir(x, c->context.state, e);
-    return r < 0 ? r : load(x, e);
+    for (size_t i = 0; r >= 0 && i < COUNT_OF(shelves); i++)
+        r = load(x, &shelves[i], e);
+    return r;
 }
 
 void images_sweep(struct control *c)
@@ -372,8 +419,8 @@ void images_close(struct control *c)
         return;
     while ((m = list_first(&x->images)))
         image_free(x, container_of(m, struct image, link_));
-    while ((m = list_first(&x->layers)))
-        layer_forget(container_of(m, struct layer, link));
+    index_each(&x->layers, free_layer, x);
+    index_done(&x->layers);
     drop_fd(&x->dir);
     free(take_ptr(c->images));
 }

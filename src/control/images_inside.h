@@ -19,7 +19,7 @@ enum {
 struct layer {
     struct layer_record record;
     bool leaving; /* its row is gone or going */
-    struct link link;
+    struct index_entry entry;
 };
 
 struct images {
@@ -27,7 +27,7 @@ struct images {
     struct fetch fetch;
     int dir;               /* images/ in the state directory: archives on their way */
     struct list images;    /* struct image */
-    struct list layers;    /* struct layer */
+    struct index layers;   /* struct layer */
     struct list makings;   /* struct making */
     struct list jobs;      /* struct image_job */
     struct image_op start; /* what an earlier life left is removed */
@@ -38,7 +38,9 @@ struct images {
 struct layer *layer_find(struct images *x,
                          const char *name); /* NULL: it is not there, or leaving */
 struct layer *layer_add(struct images *x, const struct layer_record *r);
-void layer_forget(struct layer *l);
+/* The row of one that is leaving could not be removed, or was: unless it came again meanwhile. */
+void layer_stays(struct images *x, const char *name);
+void layer_forget(struct images *x, const char *name);
 /* Replaces the one of the same name. */
 int image_add(struct images *x, const struct image_record *r, struct err *e);
 void image_forget(struct images *x, const char *ref);
@@ -109,6 +111,8 @@ struct making *making_new(struct control *c, const struct caller *who, struct im
 /* Ends it: with what went wrong. Tells once, frees when nothing of it is under way. */
 void making_fail(struct making *m, const struct err *e);
 void making_tell(struct making *m, const char *step, uint64_t bytes, uint64_t total);
+/* Keeps the configuration's text, if it is not too long. */
+int making_set_config(struct making *m, struct str text, struct err *e);
 /* config_text is there: reads it, and makes a part for each layer; the owner fills in where it
  * comes from. */
 int making_plan(struct making *m, struct err *e);

@@ -7,7 +7,12 @@
 #include "json/bind.h"
 #include "oci/manifest.h"
 
-enum { OCI_ENV_MAX = 512, OCI_ARGUMENTS_MAX = 256 };
+enum {
+    OCI_CONFIG_MAX =
+        1 << 20, /* bytes of one that is taken: each image keeps its own, all the time */
+    OCI_ENV_MAX = 512,
+    OCI_ARGUMENTS_MAX = 256,
+};
 
 struct oci_config {
     struct oci_platform platform;

@@ -500,14 +500,28 @@ static int ask_snapshots(struct db *d, struct store_query *q, struct err *e)
 
 /* ---- images */
 
+/* Those whose names come behind one. */
+static int ask_behind(struct db *d, struct store_query *q, enum sql sql, const struct row_shape *s,
+                      struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, sql, &st, e);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_int(st, 1, limit_of(q));
+    db_bind(st, 2, q->text);
+    return read_all(q, s, d, st, e);
+}
+
 static int ask_images(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_list(d, q, SQL_IMAGES, &image_shape, e);
+    return ask_behind(d, q, SQL_IMAGES, &image_shape, e);
 }
 
 static int ask_layers(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_list(d, q, SQL_LAYERS, &layer_shape, e);
+    return ask_behind(d, q, SQL_LAYERS, &layer_shape, e);
 }
 
 static int ask_setting(struct db *d, struct store_query *q, struct err *e)

@@ -193,8 +193,8 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_APPROVALS_OWNER] = "SELECT " APPROVAL_SHORT " FROM approvals WHERE owner = ?4"
                             " AND created_ns <= ?2 AND (created_ns < ?2 OR id > ?3)"
                             " ORDER BY created_ns DESC, id LIMIT ?1",
-    [SQL_IMAGES] = "SELECT " IMAGE " FROM images ORDER BY ref LIMIT ?1",
-    [SQL_LAYERS] = "SELECT " LAYER " FROM layers ORDER BY name LIMIT ?1",
+    [SQL_IMAGES] = "SELECT " IMAGE " FROM images WHERE ref > ?2 ORDER BY ref LIMIT ?1",
+    [SQL_LAYERS] = "SELECT " LAYER " FROM layers WHERE name > ?2 ORDER BY name LIMIT ?1",
     [SQL_GRANTS] = "SELECT " GRANT " FROM grants ORDER BY id LIMIT ?1",
     [SQL_SNAPSHOTS] = "SELECT " SNAPSHOT " FROM snapshots ORDER BY id LIMIT ?1",
 };

@@ -124,7 +124,7 @@ enum store_query_kind {
     STORE_APPROVALS,         /* … a page, of an owner or of all, newest first */
     STORE_GRANTS,
     STORE_SNAPSHOTS,
-    STORE_IMAGES,
+    STORE_IMAGES, /* by their names, those behind text; the same of … */
     STORE_LAYERS,
     STORE_BACKUP, /* writes the whole store as of now to the file descriptor fd, which blocks */
 };

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 import subprocess
 import tarfile
 import threading
@@ -190,6 +191,35 @@ def an_archive_of_several_images(c):
         check("v1" in image_import(d, tar_of(layout), name="v3").expect(404).json["detail"], "one that is not in it")
         nameless = several((["one:1"], one), ([], two))
         check("name" in image_import(d, tar_of(nameless), name="").expect(400).json["detail"], "one without a name")
+
+
+def with_history(image, size):
+    """The same, with a configuration of that many bytes."""
+    image.config["history"] = [{"created_by": "x" * (size - len(json.dumps(image.config)) - 64)}]
+    return image
+
+
+def change_store(d, statement, rows):
+    """While nobody uses it."""
+    with contextlib.closing(sqlite3.connect(d.state / "daemon/sandboxer.db")) as db:
+        db.executemany(statement, rows)
+        db.commit()
+
+
+@test
+def any_number_of_images_can_be_started_with(c):
+    """Though an archive of some kilobytes can name its configuration, which may be large, many times."""
+    names = [f"many:{i}" for i in range(144)]
+    parts = [(names[i::3], with_history(Image([layer(file("which", str(i)))]), 1 << 20)) for i in range(3)]
+    with Daemon(c, config=settings()) as d:
+        image_import(d, tar_of(several(*parts)), name="").expect(201)
+        d.stop()
+        change_store(d, "INSERT INTO layers VALUES (?, 'sha256:1', 1, 1, 1)", [(f"sha256-{i:064x}",) for i in range(20_000)])
+        d.start()
+        equal(sorted(refs(d)), sorted(names), "images after a restart")
+        cli(d, "image", "verify", names[-1]).expect(0)
+        huge = with_history(Image(), (1 << 20) + 4096)
+        check("configuration" in image_import(d, tar_of(huge.saved("huge:1"))).expect(413).json["detail"], "one that is too large")
 
 
 @test

@@ -1099,6 +1099,38 @@ TEST(images_and_layers)
     fix_close();
 }
 
+TEST(images_and_layers_come_in_pages)
+{
+    static const enum store_query_kind kinds[] = { STORE_IMAGES, STORE_LAYERS };
+    struct image_record i = { .config = STR("{}"), .layers = STR("sha256-3") };
+    struct layer_record l = { .bytes = 6 };
+    struct store_txn t;
+
+    fix_open();
+    store_txn_begin(&t, fix.store);
+    for (int n = 0; n < 5; n++) {
+        snprintf(i.ref, sizeof i.ref, "web:%d", n);
+        snprintf(l.name, sizeof l.name, "web:%d", n);
+        store_put_image(&t, &i);
+        store_put_layer(&t, &l);
+    }
+    commit(&t);
+    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+        struct store_query q = { .kind = kinds[k], .text = STR("web:1"), .limit = 2 };
+
+        ask(&q);
+        CHECK_INT(q.n, 2);
+        CHECK_STR(str_from(k ? q.layers[0].name : q.images[0].ref), "web:2");
+        CHECK_STR(str_from(k ? q.layers[1].name : q.images[1].ref), "web:3");
+        arena_done(&q.arena);
+        q = (struct store_query){ .kind = kinds[k], .text = STR("web:3"), .limit = 2 };
+        ask(&q);
+        CHECK_INT(q.n, 1);
+        arena_done(&q.arena);
+    }
+    fix_close();
+}
+
 TEST(peers_and_grants)
 {
     struct peer_record p = { .id = "peer_1",
