@@ -365,7 +365,7 @@ static int take_piece(struct operation *o, struct str data, struct err *e)
 {
     if (o->size == 0 && check_magic(data, e) < 0)
         return -(int)e->code;
-    return keep_body(o->import.fd, &o->size, o->call->api->config->images.max_bytes, data, e);
+    return keep_body(o->import.fd, &o->size, o->call->api->config, data, e);
 }
 
 static void on_body(struct http_exchange *x, struct str data)

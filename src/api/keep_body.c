@@ -3,8 +3,15 @@
 #include <errno.h>
 #include <unistd.h>
 
-int keep_body(int fd, uint64_t *size, uint64_t max, struct str data, struct err *e)
+#include "base/room.h"
+
+int keep_body(int fd, uint64_t *size, const struct config *config, struct str data, struct err *e)
 {
+    uint64_t max = config->images.max_bytes;
+    int r = room_check(fd, config->images.free_min, *size, data.n, e);
+
+    if (r < 0)
+        return r;
     if (data.n > max - *size)
         return err_set(e, ERR_TOO_BIG, "the file has more than %llu bytes, images.max_bytes",
                        (unsigned long long)max);

@@ -6,8 +6,10 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "config/config.h"
 
-/* -ERR_TOO_BIG where it would have more than `max` bytes, images.max_bytes. */
-int keep_body(int fd, uint64_t *size, uint64_t max, struct str data, struct err *e);
+/* -ERR_TOO_BIG where it would have more than images.max_bytes, or leave less than images.free_min
+ * on the disk. */
+int keep_body(int fd, uint64_t *size, const struct config *config, struct str data, struct err *e);
 
 #endif

@@ -138,7 +138,6 @@ static void on_body(struct http_exchange *x, struct str data)
 {
     struct call *c = http_state(x);
     struct importing *i = c->state;
-    uint64_t max = c->api->config->images.max_bytes;
     struct err e;
 
     if (i->refused)
@@ -146,7 +145,7 @@ static void on_body(struct http_exchange *x, struct str data)
     if (!data.n) {
         i->call = call_ref(c);
         snapshot_import(c->api->control, &i->op);
-    } else if (keep_body(i->op.file, &i->size, max, data, &e) < 0) {
+    } else if (keep_body(i->op.file, &i->size, c->api->config, data, &e) < 0) {
         i->refused = true;
         call_fail(c, &e);
     }

@@ -120,6 +120,7 @@ static int pack(struct export_op *op, struct err *e)
     if (op->file < 0)
         return op->file;
     layers_job_fill(&job, LAYERS_EXPORT, NULL);
+    job.free_min = op->control_->config->images.free_min;
     for (size_t i = 0; i < count(op); i++) {
         if (is_left_out(op, i))
             continue;

@@ -292,31 +292,33 @@ static bool is_fetched(struct images *x, const char *name)
     return false;
 }
 
-static void drop_part(struct images *x, const char *name)
+static uint64_t drop_part(struct images *x, const char *name, int64_t kept_ns)
 {
     struct stat st;
 
     if (is_fetched(x, name) || fstatat(x->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-        clock_wall() - st.st_mtim.tv_sec * NS_PER_S < PART_KEPT_NS)
-        return;
-    (void)unlinkat(x->dir, name, 0);
+        clock_wall() - st.st_mtim.tv_sec * NS_PER_S < kept_ns || unlinkat(x->dir, name, 0) < 0)
+        return 0;
+    return (uint64_t)st.st_size;
 }
 
-/* Of pulls that were not finished. */
-static void drop_parts(struct images *x)
+/* Of pulls that were not finished: the bytes of those that are gone. */
+static uint64_t drop_parts(struct images *x, int64_t kept_ns)
 {
     AUTO(walk_done) struct walk w;
     const char *name;
+    uint64_t bytes = 0;
     int fd = openat(x->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     walk_init(&w);
     if (fd < 0 || walk_enter(&w, fd, ".", NULL) < 0)
-        return;
+        return 0;
     while (walk_next(&w, &name, NULL) > 0)
-        drop_part(x, name);
+        bytes += drop_part(x, name, kept_ns);
+    return bytes;
 }
 
-void images_prune(struct control *c, struct image_op *op)
+static void prune(struct control *c, struct image_op *op, int64_t kept_ns)
 {
     struct image_job *j = job_new(c, op);
     struct err e;
@@ -328,8 +330,18 @@ void images_prune(struct control *c, struct image_op *op)
                &e);
         return;
     }
-    drop_parts(c->images);
+    op->bytes += drop_parts(c->images, kept_ns);
     (void)start(j, &sweeping, LAYERS_SWEEP, NULL);
+}
+
+void images_prune(struct control *c, struct image_op *op)
+{
+    prune(c, op, 0);
+}
+
+void images_prune_old(struct control *c, struct image_op *op)
+{
+    prune(c, op, PART_KEPT_NS);
 }
 
 /* --- remove --- */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/log.h"
+#include "base/room.h"
 #include "control/images_inside.h"
 #include "crypto/encode.h"
 #include "tree/tree.h"
@@ -125,6 +126,34 @@ void making_settle(struct making *m)
         end_soon(m);
 }
 
+static void blob_name(const struct part *p, char out[static OCI_DIGEST_MAX + 8])
+{
+    snprintf(out, OCI_DIGEST_MAX + 8, "%s.part", oci_digest_hex(p->digest).p);
+}
+
+static void unlink_blob(const struct part *p)
+{
+    char name[OCI_DIGEST_MAX + 8];
+
+    if (!p->digest[0])
+        return;
+    blob_name(p, name);
+    (void)unlinkat(p->making->images->dir, name, 0);
+}
+
+/* Of what did not fit nothing is kept to go on with. One that waits may be somebody else's. */
+static void unlink_blobs(const struct making *m)
+{
+    for (size_t i = 0; i < making_parts(m); i++)
+        if (m->parts[i].state > PART_WAITS && m->parts[i].state < PART_DONE)
+            unlink_blob(&m->parts[i]);
+}
+
+static bool lacked_room(const struct err *e)
+{
+    return e->code == ERR_TOO_BIG || (e->code == ERR_SYS && e->sys == ENOSPC);
+}
+
 void making_fail(struct making *m, const struct err *e)
 {
     if (m->failed || m->ending)
@@ -135,6 +164,8 @@ void making_fail(struct making *m, const struct err *e)
     registry_cancel(&m->get);
     for (size_t i = 0; i < making_parts(m); i++)
         part_stop(&m->parts[i]);
+    if (lacked_room(e))
+        unlink_blobs(m);
     making_settle(m);
 }
 
@@ -288,20 +319,10 @@ static void store_image(struct making *m)
 
 /* --- a layer: on record --- */
 
-static void blob_name(const struct part *p, char out[static OCI_DIGEST_MAX + 8])
-{
-    snprintf(out, OCI_DIGEST_MAX + 8, "%s.part", oci_digest_hex(p->digest).p);
-}
-
 static void drop_blob(struct part *p)
 {
-    char name[OCI_DIGEST_MAX + 8];
-
     drop_fd(&p->fd);
-    if (!p->digest[0])
-        return;
-    blob_name(p, name);
-    (void)unlinkat(p->making->images->dir, name, 0);
+    unlink_blob(p);
 }
 
 static void layer_stored(struct store_txn *t, int r, const struct err *e)
@@ -406,6 +427,11 @@ static int check_digest(struct part *p, struct err *e)
                    p->digest);
 }
 
+static uint64_t free_min_of(const struct part *p)
+{
+    return p->making->images->control->config->images.free_min;
+}
+
 static int on_piece(struct registry_get *g, bool restart, struct str piece, struct err *e)
 {
     struct part *p = container_of(g, struct part, get);
@@ -418,6 +444,8 @@ static int on_piece(struct registry_get *g, bool restart, struct str piece, stru
     if (piece.n > p->size - g->from)
         return err_set(e, ERR_TOO_BIG, "the registry sends more than the %llu bytes of %.19s…",
                        (unsigned long long)p->size, p->digest);
+    if (room_check(p->fd, free_min_of(p), g->from, piece.n, e) < 0)
+        return -(int)e->code;
     n = pwrite(p->fd, piece.p, piece.n, (off_t)g->from);
     if (n != (ssize_t)piece.n)
         return n < 0 ? err_sys(e, "writing a layer")
@@ -448,7 +476,13 @@ static void fetched(struct registry_get *g, int r, const struct err *e,
 
 static void fetch_blob(struct part *p)
 {
+    struct err e;
+
     p->state = PART_FETCHES;
+    if (room_check(p->fd, free_min_of(p), 0, p->size - p->get.from, &e) < 0) {
+        making_fail(p->making, &e);
+        return;
+    }
     p->bytes = p->get.from;
     p->get.registry = &p->making->registry;
     p->get.max_body = ERROR_BODY_MAX;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/room.h"
 #include "control/images_inside.h"
 #include "crypto/encode.h"
 #include "oci/saved.h"
@@ -102,17 +103,20 @@ static int copy_entry(struct sift *s, struct file *f, struct err *e)
     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
     AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
     unsigned char digest[CRYPTO_SHA256_SIZE];
+    uint64_t free_min = s->making->images->control->config->images.free_min, n = 0;
     struct str piece;
     int r;
 
     f->fd = openat(s->scratch, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (f->fd < 0)
         return err_sys(e, "making a file for a part of the archive");
-    while ((r = tar_data(&s->reader, &piece, e)) > 0) {
+    r = room_check(f->fd, free_min, 0, s->reader.entry.size, e);
+    while (r >= 0 && (r = tar_data(&s->reader, &piece, e)) > 0) {
         crypto_sha256_add(&h, piece);
-        r = at_write(f->fd, piece.p, piece.n, e);
-        if (r < 0)
-            return r;
+        r = room_check(f->fd, free_min, n, piece.n, e);
+        if (r >= 0)
+            r = at_write(f->fd, piece.p, piece.n, e);
+        n += piece.n;
     }
     if (r < 0)
         return r;

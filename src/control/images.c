@@ -382,7 +382,7 @@ void images_sweep(struct control *c)
     if (!c->keeper)
         return;
     c->images->start = (struct image_op){ .done = started };
-    images_prune(c, &c->images->start);
+    images_prune_old(c, &c->images->start);
 }
 
 static void cancel_makings(struct images *x)

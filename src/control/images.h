@@ -56,7 +56,7 @@ struct image_op {
     void (*made)(struct image_op *op, const char *ref);
     /* out */
     char ref[OCI_REFERENCE_MAX]; /* what was made; the last, of several */
-    uint64_t removed, bytes;     /* prune: layers, and what they held; verify: layers looked at */
+    uint64_t removed, bytes;     /* prune: layers, bytes in all; verify: layers looked at */
     struct making *making_;
     struct image_job *job_;
 };
@@ -85,8 +85,10 @@ void images_import(struct control *c, const struct caller *who, struct image_imp
  * prune, or with this, if nobody else names them. */
 void images_remove(struct control *c, const struct caller *who, struct str ref,
                    struct image_op *op);
-/* Removes layers that nobody names, and what was left of pulls that were not finished. */
+/* Removes layers that nobody names, and what was left of pulls that are not under way. */
 void images_prune(struct control *c, struct image_op *op);
+/* The same, but a pull that broke off less than a day ago can go on. */
+void images_prune_old(struct control *c, struct image_op *op);
 /* Measures its layers again. -ERR_CONFLICT names one that is not what it was. */
 void images_verify(struct control *c, struct str ref, struct image_op *op);
 

@@ -6,20 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "base/room.h"
 #include "layers/archive.h"
 #include "layers/attributes.h"
 #include "proc/idmap.h"
 #include "tree/at.h"
 #include "tree/tree.h"
-
-enum { LOOK_BYTES = 16 << 20 }; /* how often the disk is asked how full it is */
 
 struct archive_in {
     struct keeper *keeper;
@@ -27,9 +25,9 @@ struct archive_in {
     struct crypto_sha256 hash;
     size_t at, n;
     char room[TREE_CHUNK];
-    uint64_t looked, bytes, entries; /* read; content and names that were made */
+    uint64_t bytes, entries; /* content and names that were made */
     uint64_t bytes_max, entries_max;
-    uint64_t total;
+    uint64_t total; /* read */
 
     int links; /* of the tree that is made */
     bool make;
@@ -61,27 +59,12 @@ void archive_in_free(struct archive_in *in)
 
 /* --- bytes --- */
 
-static int check_room(struct archive_in *in, struct err *e)
-{
-    struct statvfs fs;
-
-    if (in->total < in->looked)
-        return 0;
-    in->looked = in->total + LOOK_BYTES;
-    if (fstatvfs(in->keeper->storage.dir, &fs) < 0)
-        return err_sys(e, "asking how full the disk is");
-    if (fs.f_bavail * fs.f_frsize < in->keeper->job.free_min)
-        return err_set(e, ERR_TOO_BIG,
-                       "the disk has less than %llu bytes left, which images.free_min keeps free",
-                       (unsigned long long)in->keeper->job.free_min);
-    return 0;
-}
-
 /* 0: it is over. */
 static ssize_t fill(struct archive_in *in, struct err *e)
 {
     ssize_t n;
-    int r = check_room(in, e);
+    const struct keeper *k = in->keeper;
+    int r = room_check(k->storage.dir, k->job.free_min, in->total, sizeof in->room, e);
 
     if (r < 0)
         return r;

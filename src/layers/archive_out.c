@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "base/room.h"
 #include "layers/archive.h"
 #include "layers/attributes.h"
 #include "layers/view.h"
@@ -29,7 +30,7 @@ struct archive_out {
     struct crypto_sha256 hash;
     size_t n;
     char room[TREE_CHUNK];
-    uint64_t bytes, entries;
+    uint64_t bytes, entries, packed;
     struct seen seen;
     struct walk walk;
 };
@@ -60,9 +61,11 @@ void archive_out_free(struct archive_out *o)
 
 static int write_packed(void *ctx, struct str packed, struct err *e)
 {
-    const struct archive_out *o = ctx;
+    struct archive_out *o = ctx;
+    int r = room_check(o->fd, o->keeper->job.free_min, o->packed, packed.n, e);
 
-    return at_write(o->fd, packed.p, packed.n, e);
+    o->packed += packed.n;
+    return r < 0 ? r : at_write(o->fd, packed.p, packed.n, e);
 }
 
 static int flush(struct archive_out *o, bool last, struct err *e)

@@ -3,19 +3,16 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <sys/statvfs.h>
 
 #include "base/buf.h"
 #include "base/own.h"
+#include "base/room.h"
 #include "crypto/encode.h"
 #include "crypto/hash.h"
 #include "layers/keeper.h"
 #include "layers/measure.h"
 #include "proc/idmap.h"
 #include "tree/unpack.h"
-
-/* How often the file system is asked how full it is. */
-enum { LOOK_BYTES = 16 << 20 };
 
 /* Headers and padding beside the content that is counted by the unpacker. */
 enum { OVERHEAD = 4 };
@@ -24,7 +21,7 @@ struct stream {
     struct keeper *keeper;
     int fd;
     struct crypto_sha256 hash;
-    uint64_t bytes, looked, bytes_max;
+    uint64_t bytes, bytes_max;
     struct err err; /* why it ended early */
 };
 
@@ -33,28 +30,14 @@ static void stream_done(struct stream *s)
     crypto_sha256_done(&s->hash);
 }
 
-static int check_room(struct stream *s)
-{
-    const struct layers_job *job = &s->keeper->job;
-    struct statvfs fs;
-
-    if (s->bytes < s->looked)
-        return 0;
-    s->looked = s->bytes + LOOK_BYTES;
-    if (fstatvfs(s->keeper->storage.dir, &fs) < 0)
-        return err_sys(&s->err, "asking how full the disk is");
-    if (fs.f_bavail * fs.f_frsize < job->free_min)
-        return err_set(&s->err, ERR_TOO_BIG,
-                       "the disk has less than %llu bytes left, which images.free_min keeps free",
-                       (unsigned long long)job->free_min);
-    return 0;
-}
-
 /* A tar_read_fn. */
 static ssize_t read_stream(void *ctx, void *p, size_t n)
 {
     struct stream *s = ctx;
-    ssize_t got = check_room(s) < 0 ? -1 : read(s->fd, p, n);
+    const struct keeper *k = s->keeper;
+    ssize_t got = room_check(k->storage.dir, k->job.free_min, s->bytes, n, &s->err) < 0
+                      ? -1
+                      : read(s->fd, p, n);
 
     if (got > 0) {
         s->bytes += (uint64_t)got;

@@ -13,12 +13,14 @@ import subprocess
 import tarfile
 import threading
 import urllib.parse
+from pathlib import Path
 
 from daemon import Cut, Daemon
 from harness import Skip, check, equal, main, test, wait_for
 from images import archive, busybox, member
 from registry import Image, Registry, base_layer, digest, file, folder, index, layer, tar_of
 from tcp import free_port
+from volumes import volume
 
 # What the image has there, and what each sandbox has of its own.
 ETC = "hostname\nhosts\nmachine-id\npasswd\nresolv.conf"
@@ -371,6 +373,52 @@ def a_full_disk_loses_no_image(c):
                 d.create(image=ref)
     finally:
         subprocess.run(["umount", d.state / "storage"], check=True)
+
+
+def parts(d):
+    """What was fetched, and is on its way."""
+    return os.listdir(d.state / "daemon/images")
+
+
+def room(path):
+    fs = os.statvfs(path)
+    return fs.f_bavail * fs.f_frsize
+
+
+@test
+def what_is_left_free_stays_free(c):
+    """Whatever comes or goes, and in pieces that would all fit: the disk has 24 MB more than it must keep."""
+    mega, plain = 1 << 20, lambda data: data
+    with volume(c, "ext4", 128) as top, Registry() as r:
+        spare = (room(top) - 24 * mega) // mega
+        large, sum_of_three = (Image([layer(file(f"{n}", os.urandom(n * mega))) for n in sizes], pack=plain) for sizes in ((40,), (18, 19, 20)))
+        r.put("large", large)
+        r.put("three", sum_of_three)
+        with Daemon(c, config=settings(r, more=f"free_min: {spare}M"), state=top / "state") as d:
+
+            def refused(answer, code=413):
+                check("free_min" in answer.expect(code, code="too_big").json["detail"], f"{answer}")
+                equal((refs(d), stored(d), parts(d)), ([], [], []), "what is left")
+                wait_for(lambda: room(top) > (spare + 20) * mega, "what did not fit is gone")
+
+            refused(pull(d, f"{r.host}/web:large"))
+            equal(r.paths(large.layers[0]), [], "what does not fit is not asked for")
+            refused(pull(d, f"{r.host}/web:three"))
+            check(r.paths("/blobs/")[2:], "what might fit is")
+            refused(image_import(d, tar_of(large.saved("x:1"))))
+            refused(image_import(d, tar_of(Image([layer(file("14", os.urandom(14 * mega)))]).saved("x:1"))))
+            # A part that nobody fetches goes, and is there again for who pulls within a day.
+            c.own(Path(shutil.copy(c.write("part", "x" * 1000), d.state / f"daemon/images/{'0' * 64}.part")))
+            restart(d)
+            equal(len(parts(d)), 1, "parts after a restart")
+            equal(d.api.post("/v1/images/prune").expect(200).json["bytes"], 1000, "bytes that were removed")
+            equal(parts(d), [], "parts")
+            # Snapshots on their way out and in.
+            box = d.create()
+            says(d, box, "head -c 14M /dev/urandom >/tmp/random")
+            snap = cli(d, "snapshot", box, "-q").expect(0).text
+            cli(d, "snapshots", "export", snap, c.dir / "file").expect(range(1, 6), says="free_min")
+            d.api.request("POST", "/v1/snapshots/import", os.urandom(14 * mega), {"Content-Type": "application/octet-stream"}).expect(413)
 
 
 @test

@@ -11,6 +11,7 @@
 #include "api/e2b/write.h"
 #include "api/operation.h"
 #include "api/snapshots.h"
+#include "base/room.h"
 #include "control/images.h"
 
 enum { STATUS_LOGS_MAX = 100 };
@@ -338,6 +339,7 @@ static void take_file(struct http_exchange *x, struct str data)
     struct call *c = http_state(x);
     struct build *b = build_find(c, c->params[0], STR(""));
     struct build_file *f = b ? build_file(b, c->params[1]) : NULL;
+    struct err e;
 
     if (!f || f->fd < 0 || b->state != BUILD_WAITING) {
         call_fail_with(c, 409, "conflict", "the build does not wait for files any more");
@@ -351,6 +353,11 @@ static void take_file(struct http_exchange *x, struct str data)
     if (data.n > BUILD_FILE_BYTES_MAX - f->size) {
         drop_fd(&f->fd);
         call_fail_with(c, 413, "too_big", "the files of one step have more than 512 MiB");
+        return;
+    }
+    if (room_check(f->fd, c->api->config->images.free_min, f->size, data.n, &e) < 0) {
+        drop_fd(&f->fd);
+        call_fail(c, &e);
         return;
     }
     while (data.n) {
