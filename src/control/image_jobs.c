@@ -24,15 +24,23 @@ struct job_name {
 static void next_removal(struct image_job *j);
 static void next_measure(struct image_job *j);
 
-static struct image_job *job_new(struct control *c, struct image_op *op)
+/* One that nobody listens to. */
+static struct image_job *job_alone(struct images *x)
 {
     struct image_job *j = calloc(1, sizeof *j);
 
     if (!j)
         abort();
-    j->images = c->images;
+    j->images = x;
+    list_append(&x->jobs, &j->link);
+    return j;
+}
+
+static struct image_job *job_new(struct control *c, struct image_op *op)
+{
+    struct image_job *j = job_alone(c->images);
+
     j->op = op;
-    list_append(&c->images->jobs, &j->link);
     op->job_ = j;
     return j;
 }
@@ -62,7 +70,7 @@ static void tell_end(struct loop_later *l)
 
 static void finish(struct image_job *j, int r, const struct err *e)
 {
-    if (r < 0)
+    if (r < 0 && !j->err.code) /* what came first is the reason */
         j->err = *e;
     loop_later(j->images->control->loop, &j->later, tell_end, NULL);
 }
@@ -342,6 +350,19 @@ void images_prune(struct control *c, struct image_op *op)
 void images_prune_old(struct control *c, struct image_op *op)
 {
     prune(c, op, PART_KEPT_NS);
+}
+
+/* --- undo: what was made of an image that is not to be --- */
+
+void images_undo(const struct making *m, struct image_op *op)
+{
+    struct image_job *j = op ? job_new(m->images->control, op) : job_alone(m->images);
+
+    j->err = m->err;
+    for (size_t i = 0; i < m->n; i++)
+        if (m->parts[i].state >= PART_UNPACKS)
+            add_name(j, m->parts[i].layer);
+    next_removal(j);
 }
 
 /* --- remove --- */

@@ -16,7 +16,14 @@
 
 #define TELL_NS (100 * NS_PER_MS)
 
-enum { ERROR_BODY_MAX = 64 << 10, READ_AT_ONCE = 1 << 20 };
+enum {
+    ERROR_BODY_MAX = 64 << 10,
+    READ_AT_ONCE = 1 << 20,
+    /* A layer may have so much in any case, and is counted when it is there: the unpacker needs
+     * some, for what is around its content. */
+    LEAST_BYTES = 1 << 20,
+    LEAST_ENTRIES = 1024,
+};
 
 struct making *making_new(struct control *c, const struct caller *who, struct image_op *op)
 {
@@ -70,6 +77,12 @@ void makings_wake(struct images *x)
     }
 }
 
+/* Nothing of such a one is kept. */
+static bool lacked_room(const struct err *e)
+{
+    return e->code == ERR_TOO_BIG || (e->code == ERR_SYS && (e->sys == ENOSPC || e->sys == EDQUOT));
+}
+
 /* Another image of the same archive takes the place of one that is done. */
 static void make_next(struct making *m)
 {
@@ -105,6 +118,10 @@ static void tell_end(struct loop_later *l)
     if (op) {
         snprintf(op->ref, sizeof op->ref, "%s", m->ref);
         op->making_ = NULL;
+    }
+    if (lacked_room(&e)) {
+        link_leave(&m->link); /* its layers are nobody's */
+        images_undo(m, take_ptr(op));
     }
     making_free(m);
     if (op)
@@ -147,11 +164,6 @@ static void unlink_blobs(const struct making *m)
     for (size_t i = 0; i < making_parts(m); i++)
         if (m->parts[i].state > PART_WAITS && m->parts[i].state < PART_DONE)
             unlink_blob(&m->parts[i]);
-}
-
-static bool lacked_room(const struct err *e)
-{
-    return e->code == ERR_TOO_BIG || (e->code == ERR_SYS && e->sys == ENOSPC);
 }
 
 void making_fail(struct making *m, const struct err *e)
@@ -253,6 +265,59 @@ int making_plan(struct making *m, struct err *e)
         snprintf(p->layer, sizeof p->layer, "sha256-%s", oci_digest_hex(m->config.diff_ids.p[i]).p);
     }
     return 0;
+}
+
+/* What may still come. */
+struct allowance {
+    uint64_t bytes, entries;
+};
+
+static int take_from(uint64_t *left, uint64_t n)
+{
+    if (n > *left)
+        return -1;
+    *left -= n;
+    return 0;
+}
+
+/* Packed, it is what the registry says; an archive was counted as it came. */
+static int count_packed(const struct making *m, struct err *e)
+{
+    uint64_t max = m->images->control->config->images.max_bytes, left = max;
+
+    for (size_t i = 0; i < m->n; i++)
+        if (m->parts[i].digest[0] && take_from(&left, m->parts[i].size) < 0)
+            return err_set(e, ERR_TOO_BIG,
+                           "the image's layers have more than %llu bytes, images.max_bytes",
+                           (unsigned long long)max);
+    return 0;
+}
+
+static int count_unpacked(const struct making *m, struct allowance *ret, struct err *e)
+{
+    uint64_t max = m->images->control->config->images.max_bytes;
+    struct allowance left = { max, TREE_ENTRIES_DEFAULT };
+
+    for (size_t i = 0; i < m->n; i++) {
+        const struct layer *l = layer_find(m->images, m->parts[i].layer);
+
+        if (l && (take_from(&left.bytes, l->record.bytes) < 0 ||
+                  take_from(&left.entries, l->record.entries) < 0))
+            return err_set(e, ERR_TOO_BIG,
+                           "the image's layers hold more than %llu bytes, images.max_bytes, or "
+                           "%llu files",
+                           (unsigned long long)max, (unsigned long long)TREE_ENTRIES_DEFAULT);
+    }
+    *ret = left;
+    return 0;
+}
+
+static int check_size(const struct making *m, struct err *e)
+{
+    struct allowance left;
+    int r = count_packed(m, e);
+
+    return r < 0 ? r : count_unpacked(m, &left, e);
 }
 
 /* --- the image itself --- */
@@ -395,12 +460,19 @@ static void unpack(struct part *p)
 {
     struct making *m = p->making;
     const struct config *config = m->images->control->config;
+    struct allowance left;
     struct layers_job job;
     struct err e;
+    int r = count_unpacked(m, &left, &e);
 
+    if (r < 0) {
+        making_fail(m, &e);
+        return;
+    }
     layers_job_fill(&job, LAYERS_UNPACK, p->layer);
     job.flags = m->squash ? LAYERS_SQUASH : 0;
-    job.bytes_max = config->images.max_bytes;
+    job.bytes_max = left.bytes > LEAST_BYTES ? left.bytes : LEAST_BYTES;
+    job.entries_max = left.entries > LEAST_ENTRIES ? left.entries : LEAST_ENTRIES;
     job.free_min = config->images.free_min;
     p->state = PART_UNPACKS;
     p->bytes = 0;
@@ -551,17 +623,13 @@ static void begin(struct part *p)
     struct making *m = p->making;
     struct control *c = m->images->control;
     struct err e;
-    int r = 0;
+    int r;
 
     if (!p->digest[0]) {
         unpack(p);
         return;
     }
-    if (p->size > c->config->images.max_bytes)
-        r = err_set(&e, ERR_TOO_BIG, "a layer has %llu bytes, more than images.max_bytes",
-                    (unsigned long long)p->size);
-    if (r >= 0)
-        r = open_blob(p, &e);
+    r = open_blob(p, &e);
     p->state = PART_HASHES;
     if (r >= 0)
         r = work_submit(c->work, &p->rehash, NULL, rehash, rehashed, &e);
@@ -609,7 +677,12 @@ static bool is_under_way(const struct part *p)
 void making_go(struct making *m)
 {
     size_t busy = 0, done = 0;
+    struct err e;
 
+    if (check_size(m, &e) < 0) {
+        making_fail(m, &e);
+        return;
+    }
     for (size_t i = 0; i < m->n; i++) {
         struct part *p = &m->parts[i];
 

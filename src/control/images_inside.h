@@ -148,6 +148,8 @@ struct image_job {
     struct loop_later later;
     struct link link;
 };
+/* Tells `op`, which may be NULL, why one failed, when the layers that it made are gone. */
+void images_undo(const struct making *m, struct image_op *op);
 void image_job_cancel(struct image_job *j); /* its listener leaves */
 void image_job_drop(struct image_job *j);   /* at the end of everything */
 

@@ -78,6 +78,7 @@ static int make_layer(struct archive_in *in, const char *name, const char *diges
     struct layer_info info;
     int r = growth_begin(&g, &k->storage, name, e);
 
+    k->growing = &g;
     if (r >= 0 && (mkdirat(g.dir, "links", 0700) < 0 ||
                    (links = at_open(g.dir, "links", O_RDONLY | O_DIRECTORY, 0)) < 0))
         r = err_sys(e, "making a place for links");
@@ -87,6 +88,7 @@ static int make_layer(struct archive_in *in, const char *name, const char *diges
         r = tree_remove(g.dir, "links", e);
     if (r >= 0)
         r = check_measure(k, g.fs, digest, &info, e);
+    k->growing = NULL;
     return r < 0 ? r : growth_publish(&g, name, &info, e);
 }
 

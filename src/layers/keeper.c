@@ -42,14 +42,21 @@ static keeper_job_fn *const jobs[LAYERS_KIND_COUNT_] = {
 
 /* --- saying --- */
 
-/* Nobody hears it: whatever we do is for nobody. What is left is swept. */
+/* Whatever we do is for nobody. */
+static void __attribute__((noreturn)) give_up(struct keeper *k)
+{
+    if (k->growing)
+        growth_done(k->growing);
+    _exit(1);
+}
+
 static void say(struct keeper *k, struct layers_said *said, enum layers_word word)
 {
     said->magic = LAYERS_MAGIC;
     said->version = LAYERS_VERSION;
     said->word = word;
     if (ipc_send(k->sock, said, sizeof *said, NULL, 0, NULL) < 0)
-        _exit(1);
+        give_up(k);
 }
 
 static bool is_cancelled(const struct keeper *k)
@@ -57,6 +64,12 @@ static bool is_cancelled(const struct keeper *k)
     struct pollfd end = { .fd = k->sock };
 
     return poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR));
+}
+
+void keeper_wanted(struct keeper *k)
+{
+    if (is_cancelled(k))
+        give_up(k);
 }
 
 void keeper_progress(struct keeper *k, uint64_t bytes, uint64_t entries)
@@ -67,8 +80,7 @@ void keeper_progress(struct keeper *k, uint64_t bytes, uint64_t entries)
     if (k->told_ns && now - k->told_ns < TELL_NS)
         return;
     k->told_ns = now;
-    if (is_cancelled(k))
-        _exit(1);
+    keeper_wanted(k);
     say(k, &said, LAYERS_PROGRESS);
 }
 

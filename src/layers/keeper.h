@@ -16,6 +16,7 @@ struct keeper {
     struct layers_said done; /* its last word, to be filled: bytes, entries, text */
     int64_t told_ns;
     bool one_identity;            /* no ids but our own can be stored */
+    struct growth *growing;       /* goes when nobody wants it any more; NULL: the sweep's */
     struct decompress decompress; /* of the first descriptor, where the kind reads an archive */
 };
 
@@ -24,6 +25,7 @@ int keeper_run(int sock, int storage);
 
 /* For jobs. How far it is, now and then; does not return if whoever asked is gone. */
 void keeper_progress(struct keeper *k, uint64_t bytes, uint64_t entries);
+void keeper_wanted(struct keeper *k); /* the same, at once and without a word */
 void keeper_line(struct keeper *k, const char *text);
 void keeper_taken(struct keeper *k);
 

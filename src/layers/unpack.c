@@ -160,10 +160,13 @@ static int unpack_new(struct keeper *k, struct err *e)
     struct layer_info info;
     int r = growth_begin(&g, &k->storage, k->job.name, e);
 
+    k->growing = &g;
     if (r >= 0)
         r = unpack_stream(k, g.fs, e);
     if (r >= 0)
         r = measure(k, g.fs, &info, e);
+    keeper_wanted(k); /* a layer that is whole is taken for one that somebody needs */
+    k->growing = NULL;
     if (r >= 0)
         r = growth_publish(&g, k->job.name, &info, e);
     return r >= 0 && g.entry[0] ? measure_known(k, e) : r;

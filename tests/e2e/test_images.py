@@ -375,6 +375,36 @@ def a_full_disk_loses_no_image(c):
         subprocess.run(["umount", d.state / "storage"], check=True)
 
 
+@test
+def the_layers_of_an_image_are_counted_together(c):
+    """Packed by a registry's word, and unpacked: each of them alone would fit."""
+    def image(count, data):
+        return Image([layer(file(f"f{i}", data(500_000) + bytes([i]))) for i in range(count)])
+
+    with Registry() as r, Daemon(c, config=settings(r, more="free_min: 0, max_bytes: 1M")) as d:
+        for name, made in (("packed", image(3, os.urandom)), ("unpacked", image(20, bytes))):
+            r.put(name, made)
+            check("max_bytes" in pull(d, f"{r.host}/web:{name}").expect(413, code="too_big").json["detail"], name)
+            equal((refs(d), stored(d), parts(d)), ([], [], []), f"what is left of one that is too large {name}")
+        equal(r.paths(r.put("packed", image(3, os.urandom)).layers[0]), [], "what is too large is not asked for")
+        image_import(d, tar_of(image(3, bytes).layout())).expect(413, code="too_big")
+        equal((refs(d), stored(d)), ([], []), "what is left")
+        # What others need stays.
+        image_import(d, tar_of(image(1, bytes).layout()), "one:1").expect(201)
+        image_import(d, tar_of(image(3, bytes).layout())).expect(413, code="too_big")
+        equal((refs(d), len(stored(d))), (["one:1"], 1), "what is left")
+        cli(d, "image", "verify", "one:1").expect(0)
+        image_import(d, tar_of(image(2, bytes).layout()), "two:1").expect(201)
+    with Daemon(c, "entries", config=settings()) as d:
+        full = [layer(*(file(f"{i}/{k}", "") for k in range(40_000))) for i in range(2)]
+        image_import(d, tar_of(Image(full).layout())).expect(201)
+        d.stop()
+        change_store(d, "UPDATE layers SET entries = ?", [(1_000_001,)])
+        d.start()
+        answer = image_import(d, tar_of(Image(full).layout()), "other:1").expect(413, code="too_big")
+        check("files" in answer.json["detail"], f"{answer}")
+
+
 def parts(d):
     """What was fetched, and is on its way."""
     return os.listdir(d.state / "daemon/images")
