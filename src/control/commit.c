@@ -8,7 +8,6 @@
 #include "control/images_inside.h"
 #include "control/sandbox.h"
 #include "control/snapshots.h"
-#include "crypto/encode.h"
 
 enum { COMMIT_ARENA_MAX = 1 << 20 };
 
@@ -199,8 +198,6 @@ static int write_config(struct committing *x, struct err *e)
 
 static int describe(struct committing *x, struct err *e)
 {
-    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
-    unsigned char digest[CRYPTO_SHA256_SIZE];
     struct oci_config check;
     int r =
         x->sandbox->profile ? write_config(x, e) : err_set(e, ERR_CONFLICT, "its profile is gone");
@@ -211,9 +208,7 @@ static int describe(struct committing *x, struct err *e)
         r = oci_config_read(buf_str(&x->config), &x->arena, &check, e);
     if (r < 0)
         return r;
-    crypto_sha256(buf_str(&x->config), digest); /* it has no manifest of its own */
-    crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
-    snprintf(x->digest, sizeof x->digest, "sha256:%s", hex.p);
+    image_digest(buf_str(&x->config), x->digest); /* it has no manifest of its own */
     return 0;
 }
 

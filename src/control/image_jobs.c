@@ -236,7 +236,7 @@ static void remove_row(struct image_job *j, struct layer *l)
 
 static void next_removal(struct image_job *j)
 {
-    while (take_name(j)) {
+    while (!j->images->control->unreadable && take_name(j)) { /* such a record may name any */
         struct layer *l = layer_find(j->images, j->layer);
 
         if (is_ours(j->layer) ? layer_is_used(j->images, j->layer)
@@ -334,7 +334,8 @@ static void prune(struct control *c, struct image_op *op, int64_t kept_ns)
     if (c->unreadable) {
         finish(j,
                err_set(&e, ERR_CONFLICT,
-                       "a sandbox on record cannot be read: what it stands on is not known"),
+                       "a record cannot be read, so what it stands on is not known; the log names "
+                       "it"),
                &e);
         return;
     }
@@ -467,6 +468,19 @@ static void next_measure(struct image_job *j)
         finish(j, 0, NULL);
 }
 
+static int check_config(const struct image *im, struct err *e)
+{
+    char digest[OCI_DIGEST_MAX];
+
+    image_digest(im->text, digest);
+    return strcmp(digest, im->id) == 0
+               ? 0
+               : err_set(e, ERR_CONFLICT,
+                         "the configuration of %s is not what it was when it came; remove the "
+                         "image and bring it again",
+                         im->ref);
+}
+
 void images_verify(struct control *c, struct str ref, struct image_op *op)
 {
     struct image_job *j = job_new(c, op);
@@ -474,6 +488,8 @@ void images_verify(struct control *c, struct str ref, struct image_op *op)
     struct err e;
     int r = images_find(c, ref, &im, &e);
 
+    if (r >= 0)
+        r = check_config(im, &e);
     if (r < 0) {
         finish(j, r, &e);
         return;

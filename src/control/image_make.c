@@ -333,15 +333,10 @@ static int write_names(const struct making *m, struct buf *out)
 
 static void fill_record(const struct making *m, struct buf *names, struct image_record *ret)
 {
-    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
-    unsigned char id[CRYPTO_SHA256_SIZE];
-
-    crypto_sha256(buf_str(&m->config_text), id);
-    crypto_hex((struct str){ (const char *)id, sizeof id }, &hex);
     *ret = (struct image_record){ .created_ns = clock_wall(), .config = buf_str(&m->config_text) };
     snprintf(ret->ref, sizeof ret->ref, "%s", m->ref);
     snprintf(ret->digest, sizeof ret->digest, "%s", m->digest);
-    snprintf(ret->id, sizeof ret->id, "sha256:%s", hex.p);
+    image_digest(ret->config, ret->id);
     ret->layers = buf_str(names);
 }
 

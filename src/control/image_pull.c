@@ -3,24 +3,13 @@
 #include <stdio.h>
 
 #include "control/images_inside.h"
-#include "crypto/encode.h"
 
 enum { INDEXES_MAX = 2, MANIFEST = sizeof "manifests/" - 1, BLOB = sizeof "blobs/" - 1 };
-
-static void digest_of(struct str text, char out[static OCI_DIGEST_MAX])
-{
-    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
-    unsigned char digest[CRYPTO_SHA256_SIZE];
-
-    crypto_sha256(text, digest);
-    crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
-    snprintf(out, OCI_DIGEST_MAX, "sha256:%s", hex.p);
-}
 
 static int check_document(const char *wanted, struct str text, char ret[static OCI_DIGEST_MAX],
                           struct err *e)
 {
-    digest_of(text, ret);
+    image_digest(text, ret);
     if (!wanted[0] || strcmp(wanted, ret) == 0)
         return 0;
     return err_set(e, ERR_UPSTREAM, "the registry sent a document %.19s… for %.19s…", ret, wanted);

@@ -11,6 +11,7 @@
 #include "control/images_inside.h"
 #include "control/sandbox.h"
 #include "control/snapshots.h"
+#include "crypto/encode.h"
 
 #if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists own */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
@@ -129,6 +130,16 @@ static uint64_t bytes_of(struct images *x, const struct image *im)
         sum += l ? l->record.bytes : 0;
     }
     return sum;
+}
+
+void image_digest(struct str text, char ret[static OCI_DIGEST_MAX])
+{
+    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
+    unsigned char digest[CRYPTO_SHA256_SIZE];
+
+    crypto_sha256(text, digest);
+    crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
+    snprintf(ret, OCI_DIGEST_MAX, "sha256:%s", hex.p);
 }
 
 int image_add(struct images *x, const struct image_record *r, struct err *e)
@@ -305,8 +316,11 @@ static const char *take_image(struct images *x, const struct store_query *q, siz
 {
     struct err e;
 
-    if (image_add(x, &q->images[i], &e) < 0)
+    if (image_add(x, &q->images[i], &e) < 0) {
+        /* It may be read again one day: what it stands on is not swept away. */
         LOG(ERROR, "image.unreadable", LOG_S("image", q->images[i].ref), LOG_S("error", e.msg));
+        x->control->unreadable = true;
+    }
     return q->images[i].ref;
 }
 

@@ -89,7 +89,8 @@ void images_remove(struct control *c, const struct caller *who, struct str ref,
 void images_prune(struct control *c, struct image_op *op);
 /* The same, but a pull that broke off less than a day ago can go on. */
 void images_prune_old(struct control *c, struct image_op *op);
-/* Measures its layers again. -ERR_CONFLICT names one that is not what it was. */
+/* Hashes its configuration, and measures its layers again. -ERR_CONFLICT names what is not what it
+ * was. */
 void images_verify(struct control *c, struct str ref, struct image_op *op);
 
 /* An image of a sandbox that stands on one: its layers, and what it has written on top; programs

@@ -44,6 +44,7 @@ void layer_forget(struct images *x, const char *name);
 /* Replaces the one of the same name. */
 int image_add(struct images *x, const struct image_record *r, struct err *e);
 void image_forget(struct images *x, const char *ref);
+void image_digest(struct str text, char ret[static OCI_DIGEST_MAX]); /* of a document */
 bool layer_is_used(struct images *x, const char *name);
 bool layer_is_named(struct images *x, const char *name); /* by an image */
 void event_fill(struct event_record *v, const struct caller *who, const char *type,

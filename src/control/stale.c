@@ -35,7 +35,7 @@ static int check_known(const struct control *c, struct err *e)
     if (!c->unreadable)
         return 0;
     return err_set(e, ERR_CONFLICT,
-                   "a sandbox's record could not be read, so what is nobody's "
+                   "a record could not be read, so what is nobody's "
                    "cannot be told; the log names it");
 }
 

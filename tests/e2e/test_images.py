@@ -697,6 +697,32 @@ def damage_shows(c):
 
 
 @test
+def what_cannot_be_read_loses_nothing(c):
+    with Daemon(c, config=settings()) as d:
+        image_import(d, tar_of(Image().saved("x:1"))).expect(201)
+        image_import(d, tar_of(Image(layers=[base_layer()]).saved("x:1")), "other:1").expect(201)
+        had = stored(d)
+
+        def set_config(text):
+            d.stop()
+            change_store(d, "UPDATE images SET config = ? WHERE ref = 'test:1'", [(text,)])
+            d.start()
+
+        set_config("{")
+        equal(refs(d), ["other:1"], "what can be read")
+        check("image.unreadable" in d.log_path.read_text(), "it is in the log")
+        d.api.post("/v1/images/prune").expect(409, code="conflict")
+        remove(d, "other:1").expect(200)
+        equal(stored(d), had, "layers, which may be those of the other one")
+        set_config(json.dumps(Image().config))
+        cli(d, "image", "verify", "test:1").expect(0)
+        equal(stored(d), had, "layers")
+        # What can be read need not be what came.
+        set_config(json.dumps(Image(config={"User": "maker"}).config))
+        cli(d, "image", "verify", "test:1").expect(4, says="configuration")
+
+
+@test
 def sandboxes_keep_their_layers_after_a_restart(c):
     with Daemon(c, config=settings()) as d:
         image_import(d, tar_of(Image().saved("x:1"))).expect(201)
