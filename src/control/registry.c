@@ -229,6 +229,7 @@ static void try_again(struct registry_get *g, const struct err *e)
         finish(g, -(int)e->code, e, NULL);
         return;
     }
+    g->tried_ = false; /* a token may expire as often as that */
     own_url(g);
     loop_timer_start(g->registry->loop, &g->rest_, clock_mono() + (REST_NS << (g->tries_ - 1)),
                      on_rested, NULL);
@@ -386,7 +387,6 @@ static void ask_token(struct registry_get *g)
     const struct registry *reg = g->registry;
     int r = token_url(g, &g->err_);
 
-    g->let_in_ = true;
     g->headers_[0] = (struct fetch_header){ STR("Authorization"), buf_str(&reg->basic) };
     g->request_ = (struct fetch_request){ .method = FETCH_GET,
                                           .url = g->url_,
@@ -411,7 +411,7 @@ static void unauthorized(struct registry_get *g, const struct fetch_answer *a)
     struct err e;
     int r = 0;
 
-    if (!same_origin(reg, g->url_) || g->let_in_)
+    if (!same_origin(reg, g->url_) || g->tried_)
         r = err_set(&e, ERR_DENIED, "%s does not let us read %s%s", reg->host, reg->repository,
                     reg->basic.n ? " with these credentials" : "; it may want credentials");
     if (r >= 0)
@@ -423,12 +423,11 @@ static void unauthorized(struct registry_get *g, const struct fetch_answer *a)
         return;
     }
     wipe(&reg->bearer);
-    if (g->challenge_.bearer) {
+    g->tried_ = g->let_in_ = true;
+    if (g->challenge_.bearer)
         ask_token(g);
-        return;
-    }
-    g->let_in_ = true;
-    ask(g);
+    else
+        ask(g);
 }
 
 static void redirected(struct registry_get *g, const struct fetch_answer *a)
@@ -507,7 +506,7 @@ static void on_answer(struct fetch_request *q, const struct fetch_answer *a)
 void registry_start(struct registry_get *g)
 {
     g->tries_ = 0;
-    g->let_in_ = false;
+    g->tried_ = g->let_in_ = false;
     g->from_before_ = g->from;
     own_url(g);
     ask(g);

@@ -61,6 +61,7 @@ struct registry_get {
     unsigned tries_, hops_;
     bool fresh_;  /* nothing of this answer has come */
     bool let_in_; /* a token was asked for, or the password given */
+    bool tried_;  /* … since it was last begun or gone on with: once more would not help */
     struct loop_timer rest_;
     struct err err_;
 };

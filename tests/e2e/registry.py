@@ -115,7 +115,9 @@ class Registry:
         self.token = self.basic = None      # what it wants to see
         self.realm = None
         self.redirect = None                # blobs are elsewhere: a function of the digest
-        self.cut = {}                       # digest: bytes after which the connection breaks, once
+        self.once = False                   # a token is good for one request
+        self.cut = {}                       # digest: bytes after which the connection breaks, each once
+        self.slow = {}                      # digest: an event; until then half of it comes, bit by bit
         self.gone = False                   # … and it is not there any more then
         self.answer = {}                    # path: (status, headers, body)
         self.server = Server(("127.0.0.1", 0), self.handler())
@@ -172,8 +174,20 @@ class Registry:
                 elif registry.basic and got != registry.basic:
                     self.say(401, WWW_Authenticate='Basic realm="test"')
                 else:
+                    if registry.once:
+                        registry.token += "+"
                     return True
                 return False
+
+            def dribble(self, data, until):
+                half, step = len(data) // 2, len(data) // 32
+                sent = 0
+                while not until.wait(0.05):
+                    if sent < half:
+                        self.wfile.write(data[sent:sent + step])
+                        self.wfile.flush()
+                        sent += step
+                self.wfile.write(data[sent:])
 
             def send_blob(self, name):
                 data = registry.blobs.get(name)
@@ -186,13 +200,15 @@ class Registry:
                 if asked:
                     start, status = int(asked[6:-1]), 206
                     more = {"Content_Range": f"bytes {start}-{len(data) - 1}/{len(data)}"}
-                cut = registry.cut.pop(name, None)
-                if cut is None:
+                cuts, slow = registry.cut.get(name), registry.slow.get(name)
+                if not cuts and not slow:
                     return self.say(status, data[start:], **more)
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data) - start))
                 self.end_headers()
-                self.wfile.write(data[start:start + cut])
+                if slow:
+                    return self.dribble(data[start:], slow)
+                self.wfile.write(data[start:start + cuts.pop(0)])
                 self.wfile.flush()
                 self.close_connection = True
                 if registry.gone:

@@ -532,6 +532,22 @@ def who_wants_a_token_gets_one_and_nobody_else(c):
 
 
 @test
+def a_token_that_expires_is_asked_for_again(c):
+    """Whenever a layer is gone on with, and not for ever where no token is good."""
+    image = Image([base_layer()])
+    with Registry() as r, Daemon(c, config=settings(r)) as d:
+        r.put("latest", image)
+        r.token, r.once = "t", True
+        r.cut[image.layers[0]] = [100_000, 100_000, 100_000]
+        pull(d, f"{r.host}/web").expect(201)
+        remove(d, f"{r.host}/web").expect(200)
+        r.answer["/token"] = (200, {}, b'{"token":"never good"}')
+        r.seen.clear()
+        pull(d, f"{r.host}/web").expect(403, code="denied")
+        equal(len(r.paths("/token")), 1, "tokens that were asked for")
+
+
+@test
 def who_wants_a_password_gets_it(c):
     creds = c.write("creds", "maker:pa55", 0o600)
     with Registry() as r, Daemon(c, config=settings(r)) as d:
@@ -601,7 +617,7 @@ def a_pull_goes_on_where_it_was(c):
     with Registry() as r, Daemon(c, config=settings(r)) as d:
         image = r.put("latest", Image())
         big = image.layers[0]
-        r.cut[big] = 100_000
+        r.cut[big] = [100_000]
         pull(d, f"{r.host}/web").expect(201)
         ranges = [h.get("Range") for p, h in r.seen if p.endswith(big)]
         check(len(ranges) == 2 and ranges[0] is None and ranges[1].startswith("bytes="), f"ranges: {ranges}")
@@ -609,7 +625,7 @@ def a_pull_goes_on_where_it_was(c):
         remove(d, f"{r.host}/web").expect(200)
         # What a daemon that was killed had fetched is not fetched again.
         r.seen.clear()
-        kept, r.cut[big], r.gone = dict(r.blobs), 200_000, True
+        kept, r.cut[big], r.gone = dict(r.blobs), [200_000], True
         pull(d, f"{r.host}/web").expect(404)
         r.blobs, r.gone = kept, False
         r.seen.clear()
