@@ -100,12 +100,12 @@ static bool allow(struct fetch_request *q, const struct sockaddr *sa)
            is_declared(entry_for(g->registry->config, &p), &a);
 }
 
-static const char *scheme_of(const struct registry *r)
+static const char *scheme_of(const struct registry *r, const char *host)
 {
     const struct config_registry *all = r->config->images.registries.p;
 
     for (size_t i = 0; i < r->config->images.registries.n; i++)
-        if (strcmp(all[i].host, r->host) == 0 && all[i].http)
+        if (strcmp(all[i].host, host) == 0 && all[i].http)
             return "http";
     return "https";
 }
@@ -115,7 +115,7 @@ static bool same_origin(const struct registry *r, const char *url)
     char own[OCI_HOST_MAX + 16];
     struct place a, b;
 
-    snprintf(own, sizeof own, "%s://%s/", scheme_of(r), r->host);
+    snprintf(own, sizeof own, "%s://%s/", scheme_of(r, r->host), r->host);
     return read_place(own, &a, NULL) >= 0 && read_place(url, &b, NULL) >= 0 && a.https == b.https &&
            a.port == b.port && strcmp(a.host.name, b.host.name) == 0;
 }
@@ -138,6 +138,24 @@ static int set_basic(struct registry *r, struct str credentials, struct err *e)
     return 0;
 }
 
+/* The file of the first of two names for it that the configuration has one for. */
+static const char *find_credentials(const struct registry *r, const char *called)
+{
+    const char *const hosts[] = { called, r->host };
+
+    for (size_t i = 0; i < COUNT_OF(hosts); i++) {
+        const struct config_registry *known;
+        char url[OCI_HOST_MAX + 16];
+        struct place p;
+
+        snprintf(url, sizeof url, "%s://%s/", scheme_of(r, hosts[i]), hosts[i]);
+        if (read_place(url, &p, NULL) >= 0 && (known = entry_for(r->config, &p)) &&
+            known->creds_file)
+            return known->creds_file;
+    }
+    return NULL;
+}
+
 static int read_credentials(struct registry *r, const char *path, struct err *e)
 {
     AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -158,21 +176,21 @@ int registry_init(struct registry *r, struct loop *loop, struct fetch *fetch,
                   const struct config *config, const struct oci_reference *of,
                   struct str credentials, struct err *e)
 {
-    const struct config_registry *known = NULL;
-    char url[OCI_HOST_MAX + 16];
-    struct place p;
+    struct oci_place place = { 0 };
+    int got = oci_reference_place(of, &place, e);
+    const char *file;
 
     *r = (struct registry){ .loop = loop, .fetch = fetch, .config = config };
     buf_init(&r->basic, 2 * CREDENTIALS_MAX);
     buf_init(&r->bearer, TOKEN_MAX);
-    snprintf(r->host, sizeof r->host, "%s", of->host);
-    snprintf(r->repository, sizeof r->repository, "%s", of->path);
+    if (got < 0)
+        return got;
+    snprintf(r->host, sizeof r->host, "%s", place.host);
+    snprintf(r->repository, sizeof r->repository, "%s", place.path);
     if (credentials.n)
         return set_basic(r, credentials, e);
-    snprintf(url, sizeof url, "%s://%s/", scheme_of(r), r->host);
-    if (read_place(url, &p, NULL) >= 0)
-        known = entry_for(config, &p);
-    return known && known->creds_file ? read_credentials(r, known->creds_file, e) : 0;
+    file = find_credentials(r, of->host);
+    return file ? read_credentials(r, file, e) : 0;
 }
 
 void registry_done(struct registry *r)
@@ -214,8 +232,8 @@ static void own_url(struct registry_get *g)
 {
     const struct registry *r = g->registry;
 
-    snprintf(g->url_, sizeof g->url_, "%s://%s/v2/%s/%s", scheme_of(r), r->host, r->repository,
-             g->what);
+    snprintf(g->url_, sizeof g->url_, "%s://%s/v2/%s/%s", scheme_of(r, r->host), r->host,
+             r->repository, g->what);
     g->hops_ = 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
 #define SHA256 STR("sha256:")
 
@@ -160,6 +161,25 @@ int oci_reference_parse(struct str text, struct oci_reference *ret, struct err *
     if (r >= 0)
         *ret = out;
     return r;
+}
+
+static bool is_docker_hub(const char *host)
+{
+    return strcmp(host, "docker.io") == 0 || strcmp(host, "index.docker.io") == 0;
+}
+
+int oci_reference_place(const struct oci_reference *r, struct oci_place *ret, struct err *e)
+{
+    bool hub = is_docker_hub(r->host);
+    struct oci_place out = { 0 };
+    int n = snprintf(out.path, sizeof out.path, "%s%s",
+                     hub && !strchr(r->path, '/') ? "library/" : "", r->path);
+
+    if (n >= (int)sizeof out.path)
+        return err_set(e, ERR_INVALID, "the image's name has more than %d bytes", OCI_PATH_MAX - 1);
+    snprintf(out.host, sizeof out.host, "%s", hub ? "registry-1.docker.io" : r->host);
+    *ret = out;
+    return 0;
 }
 
 void oci_reference_text(const struct oci_reference *r, char out[static OCI_REFERENCE_MAX])

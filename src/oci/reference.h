@@ -30,6 +30,15 @@ int oci_reference_parse(struct str text, struct oci_reference *ret, struct err *
 /* The one spelling under which an image is kept: what oci_reference_parse() takes again. */
 void oci_reference_text(const struct oci_reference *r, char out[static OCI_REFERENCE_MAX]);
 
+/* Where it is asked for: at its own host and path, but for docker.io, whose registry is another
+ * host and keeps names of one component below "library". -ERR_INVALID: the path is too long then.
+ */
+struct oci_place {
+    char host[OCI_HOST_MAX];
+    char path[OCI_PATH_MAX];
+};
+int oci_reference_place(const struct oci_reference *r, struct oci_place *ret, struct err *e);
+
 /* "sha256:" and 64 hexadecimal digits in lower case: the only digest that is known here. */
 bool oci_digest_valid(struct str s);
 /* Its digits. */

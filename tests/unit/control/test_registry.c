@@ -7,14 +7,20 @@
 
 static struct err e;
 
-static int init(struct registry *r, const struct config_registry *known, const char *credentials)
+static int init_for(const char *name, struct registry *r, const struct config_registry *known,
+                    const char *credentials)
 {
     static struct config config;
     struct oci_reference ref;
 
     config.images.registries = (struct json_objects){ (void *)(uintptr_t)known, known ? 1 : 0 };
-    CHECK_OK(oci_reference_parse(STR("registry.example:5000/team/web:1"), &ref, &e), e);
+    CHECK_OK(oci_reference_parse(str_from(name), &ref, &e), e);
     return registry_init(r, NULL, NULL, &config, &ref, str_from(credentials), &e);
+}
+
+static int init(struct registry *r, const struct config_registry *known, const char *credentials)
+{
+    return init_for("registry.example:5000/team/web:1", r, known, credentials);
 }
 
 TEST(credentials_are_a_name_and_a_password)
@@ -58,6 +64,27 @@ TEST(credentials_of_the_configuration_are_for_their_host_and_port)
             FAIL("%s: credentials are %s", cases[i].host, r.basic.n ? "taken" : "not taken");
         if (cases[i].found)
             CHECK_STR(buf_str(&r.basic), "Basic bWU6c2VjcmV0");
+        registry_done(&r);
+    }
+    unlink(path);
+}
+
+TEST(credentials_are_found_under_either_name_of_docker_s_registry)
+{
+    static const char *const hosts[] = { "docker.io", "registry-1.docker.io" };
+    char path[] = "/tmp/registry-test-XXXXXX";
+    int fd = mkstemp(path);
+
+    CHECK(fd >= 0 && write(fd, "me:secret", 9) == 9);
+    close(fd);
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        const struct config_registry known = { .host = hosts[i], .creds_file = path };
+        struct registry r;
+
+        CHECK_OK(init_for("docker.io/debian", &r, &known, ""), e);
+        CHECK_STR(str_from(r.host), "registry-1.docker.io");
+        CHECK_STR(str_from(r.repository), "library/debian");
+        CHECK_STR(buf_str(&r.basic), "Basic bWU6c2VjcmV0");
         registry_done(&r);
     }
     unlink(path);

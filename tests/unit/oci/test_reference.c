@@ -95,3 +95,34 @@ TEST(a_long_name_is_refused)
     CHECK_OK(oci_reference_parse((struct str){ name, OCI_TAG_MAX + 1 }, &ref, &e), e);
     CHECK(oci_reference_parse((struct str){ name, OCI_TAG_MAX + 2 }, &ref, &e) == -ERR_INVALID);
 }
+
+TEST(docker_io_is_asked_for_where_its_images_are)
+{
+    static const struct {
+        const char *name, *host, *path, *text;
+    } cases[] = {
+        { "docker.io/debian", "registry-1.docker.io", "library/debian", "docker.io/debian:latest" },
+        { "docker.io/library/debian:12", "registry-1.docker.io", "library/debian",
+          "docker.io/library/debian:12" },
+        { "DOCKER.IO/team/web:1", "registry-1.docker.io", "team/web", "docker.io/team/web:1" },
+        { "index.docker.io/web:1", "registry-1.docker.io", "library/web", "index.docker.io/web:1" },
+        { "docker.io:5000/web:1", "docker.io:5000", "web", "docker.io:5000/web:1" },
+        { "my.docker.io/web:1", "my.docker.io", "web", "my.docker.io/web:1" },
+        { "localhost/web:1", "localhost", "web", "localhost/web:1" },
+    };
+    struct oci_place place;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[OCI_REFERENCE_MAX];
+
+        CHECK_OK(oci_reference_parse(str_from(cases[i].name), &ref, &e), e);
+        CHECK_OK(oci_reference_place(&ref, &place, &e), e);
+        CHECK_STR(str_from(place.host), cases[i].host);
+        CHECK_STR(str_from(place.path), cases[i].path);
+        oci_reference_text(&ref, text);
+        CHECK_STR(str_from(text), cases[i].text);
+    }
+    memset(ref.path, 'x', sizeof ref.path - 1);
+    snprintf(ref.host, sizeof ref.host, "docker.io");
+    CHECK_INT(oci_reference_place(&ref, &place, &e), -ERR_INVALID);
+}
