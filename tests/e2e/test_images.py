@@ -20,6 +20,7 @@ from harness import Skip, check, equal, main, test, wait_for
 from images import archive, busybox, member
 from registry import Image, Registry, base_layer, digest, file, folder, index, layer, tar_of
 from tcp import free_port
+from terminal import Terminal
 from volumes import volume
 
 # What the image has there, and what each sandbox has of its own.
@@ -633,6 +634,44 @@ def a_pull_goes_on_where_it_was(c):
         pull(d, f"{r.host}/web").expect(201)
         equal([h.get("Range") for p, h in r.seen if p.endswith(big)], ["bytes=200000-"], "what was asked for")
         cli(d, "image", "verify", f"{r.host}/web").expect(0)
+
+
+@test
+def layers_come_at_the_same_time(c):
+    image = Image([base_layer(), *(layer(file(f"f{i}", "x")) for i in range(4))])
+    asked, enough, met = [], threading.Event(), []
+
+    def hold(name):
+        if name in image.layers:
+            asked.append(name)
+            if len(asked) == 3:
+                enough.set()
+            met.append(enough.wait(20))
+        return f"{r.url}/elsewhere/{name}"
+
+    with Registry() as r, Daemon(c, config=settings(r)) as d:
+        r.put("latest", image)
+        r.redirect = hold
+        pull(d, f"{r.host}/web").expect(201)
+    check(len(met) == 5 and all(met), f"the first waited for the third: {met}")
+
+
+@test
+def a_terminal_is_shown_a_bar(c):
+    image = Image([base_layer()])
+    with Registry() as r, Daemon(c, config=settings(r)) as d:
+        r.put("latest", image)
+        r.slow[image.layers[0]] = threading.Event()
+        env = {"SANDBOXER_STATE": str(d.state), "SANDBOXER_SOCKET": str(d.socket)}
+        with Terminal(c, "pull", f"{r.host}/web", verb=("image",), env=env) as t:
+            t.expect(b" KiB [=")
+            check(b"pulling: fetch" in t.before, f"what is said before the bar: {t.before}")
+            t.expect(b"]")
+            check(len(t.before) == 19 and not t.before.strip(b"= ") and t.before.endswith(b" "), f"the rest of the bar: {t.before}")
+            r.slow[image.layers[0]].set()
+            t.expect(b"\r\x1b[K")
+            t.expect(b"web:latest pulled")
+            equal(t.end(), 0, "exit status")
 
 
 @test
