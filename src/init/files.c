@@ -19,9 +19,9 @@
 #include "tree/remove.h"
 #include "tree/unpack.h"
 
-enum { CHUNK = 64 << 10, SENDFILE_MAX = 1 << 20, TEMP_TRIES = 100 };
+enum { CHUNK = 64 << 10, SENDFILE_MAX = 1 << 20 };
 
-static int write_all(int fd, const void *data, size_t n, const char *what, struct err *e)
+int files_write_all(int fd, const void *data, size_t n, const char *what, struct err *e)
 {
     const char *p = data;
 
@@ -36,27 +36,6 @@ static int write_all(int fd, const void *data, size_t n, const char *what, struc
         n -= (size_t)put;
     }
     return 0;
-}
-
-/* Fills all n bytes: n, or 0 at end of file before the first. */
-static ssize_t read_all(int fd, void *data, size_t n, struct err *e)
-{
-    size_t have = 0;
-
-    while (have < n) {
-        ssize_t got = read(fd, (char *)data + have, n - have);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return err_sys(e, "reading what to write");
-        if (got == 0 && have == 0)
-            return 0;
-        if (got == 0)
-            return err_set(e, ERR_INVALID, "the data ended in the middle");
-        have += (size_t)got;
-    }
-    return (ssize_t)n;
 }
 
 static int open_regular(const char *path, struct err *e)
@@ -85,8 +64,7 @@ static int run_read(uint32_t mode, char *const *paths, struct err *e)
     return 0;
 }
 
-/* Splits a path into the directory (opened) and the last name (borrowed from path). */
-static int open_parent(const char *path, int *ret_dir, const char **ret_name, struct err *e)
+int files_open_parent(int at, const char *path, int *ret_dir, const char **ret_name, struct err *e)
 {
     char parent[CONTROL_PATH_MAX];
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -97,96 +75,11 @@ static int open_parent(const char *path, int *ret_dir, const char **ret_name, st
     if (!name[0] || !strcmp(name, ".") || !strcmp(name, "..") ||
         !str_copy(dir, parent, sizeof parent))
         return err_set(e, ERR_INVALID, "'%s' does not name a file", path);
-    *ret_dir = openat(AT_FDCWD, parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    *ret_dir = openat(at, parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (*ret_dir < 0)
         return err_sys(e, "opening %s", parent);
     *ret_name = name;
     return 0;
-}
-
-static int open_temporary(int dir, char *name, size_t cap, mode_t mode, struct err *e)
-{
-    for (int i = 0; i < TEMP_TRIES; i++) {
-        int fd;
-
-        snprintf(name, cap, ".sandboxer-%d-%llx", (int)getpid(), (unsigned long long)clock_mono());
-        fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd >= 0 && fchmod(fd, mode) < 0) {
-            close(fd);
-            unlinkat(dir, name, 0);
-            return err_sys(e, "setting the mode");
-        }
-        if (fd >= 0 || errno != EEXIST)
-            return fd >= 0 ? fd : err_sys(e, "making a temporary file");
-    }
-    return err_set(e, ERR_BUSY, "somebody makes every temporary file before us");
-}
-
-/* The data comes as lengths and bytes; a length of 0 says that it is complete. A client that dies
- * half way sends no such thing, and the file stays as it was. */
-static int copy_chunks(int fd, struct err *e)
-{
-    static char chunk[CHUNK];
-    uint32_t left;
-
-    for (;;) {
-        ssize_t n = read_all(STDIN_FILENO, &left, sizeof left, e);
-
-        if (n < 0)
-            return (int)n;
-        if (n == 0)
-            return err_set(e, ERR_INVALID, "the data ended before it was complete");
-        if (left == 0)
-            return 0;
-        while (left) {
-            size_t want = left < sizeof chunk ? left : sizeof chunk;
-            int r;
-
-            n = read_all(STDIN_FILENO, chunk, want, e);
-            if (n <= 0)
-                return n < 0 ? (int)n : err_set(e, ERR_INVALID, "the data ended in the middle");
-            r = write_all(fd, chunk, want, "the file", e);
-            if (r < 0)
-                return r;
-            left -= (uint32_t)want;
-        }
-    }
-}
-
-static int set_attributes(int fd, char *const *attributes, struct err *e)
-{
-    for (; *attributes; attributes++) {
-        char *value = strchr(*attributes, '=');
-
-        if (!value || strncmp(*attributes, "user.", 5) != 0)
-            return err_set(e, ERR_INVALID, "'%s' is no attribute", *attributes);
-        *value++ = '\0';
-        if (fsetxattr(fd, *attributes, value, strlen(value), 0) < 0)
-            return err_sys(e, "setting the attribute %s", *attributes);
-    }
-    return 0;
-}
-
-static int run_write(uint32_t mode, char *const *paths, struct err *e)
-{
-    AUTO_CLOSE int dir = -1, fd = -1;
-    const char *name;
-    char temporary[64];
-    int r = open_parent(paths[0], &dir, &name, e);
-
-    if (r < 0)
-        return r;
-    fd = open_temporary(dir, temporary, sizeof temporary, mode ? mode & 0777 : 0644, e);
-    if (fd < 0)
-        return fd;
-    r = copy_chunks(fd, e);
-    if (r >= 0)
-        r = set_attributes(fd, paths + 1, e);
-    if (r >= 0 && renameat(dir, temporary, dir, name) < 0)
-        r = err_sys(e, "putting %s in its place", paths[0]);
-    if (r < 0)
-        unlinkat(dir, temporary, 0);
-    return r;
 }
 
 static char out[CHUNK];
@@ -194,7 +87,7 @@ static size_t out_n;
 
 int files_flush(struct err *e)
 {
-    int r = write_all(STDOUT_FILENO, out, out_n, "the answer", e);
+    int r = files_write_all(STDOUT_FILENO, out, out_n, "the answer", e);
 
     out_n = 0;
     return r;
@@ -345,7 +238,7 @@ static int run_remove(uint32_t mode, char *const *paths, struct err *e)
 {
     AUTO_CLOSE int dir = -1;
     const char *name;
-    int r = open_parent(paths[0], &dir, &name, e);
+    int r = files_open_parent(AT_FDCWD, paths[0], &dir, &name, e);
 
     (void)mode;
     return r < 0 ? r : tree_remove(dir, name, e);
@@ -371,7 +264,7 @@ static int run_pack(uint32_t mode, char *const *paths, struct err *e)
     if (strcmp(paths[0], "/") == 0)
         dir = openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     else
-        r = open_parent(paths[0], &dir, &name, e);
+        r = files_open_parent(AT_FDCWD, paths[0], &dir, &name, e);
     if (r >= 0 && dir < 0)
         r = err_sys(e, "opening /");
     return r < 0 ? r : tree_pack(STDOUT_FILENO, dir, name, &options, &report, e);
@@ -393,7 +286,7 @@ static int run_unpack(uint32_t mode, char *const *paths, struct err *e)
 
 static int (*const operations[CONTROL_WHAT_COUNT_])(uint32_t mode, char *const *paths,
                                                     struct err *e) = {
-    [CONTROL_READ] = run_read,     [CONTROL_WRITE] = run_write, [CONTROL_LIST_DIR] = run_list,
+    [CONTROL_READ] = run_read,     [CONTROL_WRITE] = write_run, [CONTROL_LIST_DIR] = run_list,
     [CONTROL_STAT] = run_stat,     [CONTROL_MKDIR] = run_mkdir, [CONTROL_REMOVE] = run_remove,
     [CONTROL_RENAME] = run_rename, [CONTROL_WATCH] = watch_run, [CONTROL_PACK] = run_pack,
     [CONTROL_UNPACK] = run_unpack,

@@ -235,8 +235,18 @@ int files_run(enum control_what what, uint32_t mode, char *const *paths, struct 
 /* What an operation answers, collected until it is flushed; at most 64 KiB at a time. */
 int files_put(const void *data, size_t n, struct err *e);
 int files_flush(struct err *e);
+int files_write_all(int fd, const void *data, size_t n, const char *what, struct err *e);
+/* Splits a path, that may begin at the directory `at`, into a directory (opened) and the last name
+ * (borrowed from it). */
+int files_open_parent(int at, const char *path, int *ret_dir, const char **ret_name, struct err *e);
 
-/* --- watch.c --- */
+/* write.c */
+int write_run(uint32_t mode, char *const *paths, struct err *e);
+/* Whether a name is that of a file on its way, and whether it will be a new one or replace one. */
+enum temporary { TEMPORARY_NONE, TEMPORARY_OF_NEW, TEMPORARY_OF_OLD };
+enum temporary write_temporary(const char *name);
+
+/* watch.c */
 int watch_run(uint32_t mode, char *const *paths, struct err *e);
 
 /* init.c */

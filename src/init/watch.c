@@ -17,7 +17,7 @@
 #include "base/own.h"
 #include "base/str.h"
 
-enum { BATCH = 64 << 10, DIRS_MAX = 8192, RELATIVE_MAX = 1024 };
+enum { BATCH = 64 << 10, DIRS_MAX = 8192, RELATIVE_MAX = 1024, ARRIVALS = 16 };
 
 #define WATCHED                                                                                    \
     (IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | IN_MOVE | IN_CLOSE_WRITE | IN_DELETE_SELF |   \
@@ -28,10 +28,18 @@ struct dir {
     char path[RELATIVE_MAX]; /* below what is watched; "" for that itself */
 };
 
+/* A file that takes its place: its temporary has left, under this cookie. */
+struct arrival {
+    uint32_t cookie;
+    bool is_new;
+};
+
 struct watch {
     int fd;
     const char *root;
     bool tree;
+    struct arrival arrivals[ARRIVALS]; /* the latest; cookies are never 0 */
+    unsigned arrived;
     struct dir *dirs; /* the first is the root */
     size_t n;
 };
@@ -112,7 +120,7 @@ static int scan_entry(struct watch *w, const char *dir, const struct dents64 *d,
     char relative[RELATIVE_MAX];
     int n, added = 0, r = 0;
 
-    if (!strcmp(d->name, ".") || !strcmp(d->name, ".."))
+    if (!strcmp(d->name, ".") || !strcmp(d->name, "..") || write_temporary(d->name))
         return 0;
     n = snprintf(relative, sizeof relative, "%s%s%s", dir, dir[0] ? "/" : "", d->name);
     if (d->type == KIND_DIR || d->type == KIND_UNKNOWN)
@@ -193,11 +201,51 @@ static int follow(struct watch *w, const struct inotify_event *v, const char *di
     return 0;
 }
 
+static void note_leaving(struct watch *w, uint32_t cookie, enum temporary kind)
+{
+    w->arrivals[w->arrived++ % ARRIVALS] =
+        (struct arrival){ .cookie = cookie, .is_new = kind == TEMPORARY_OF_NEW };
+}
+
+static const struct arrival *find_arrival(const struct watch *w, const struct inotify_event *v)
+{
+    for (size_t i = 0; v->cookie && (v->mask & IN_MOVED_TO) && i < ARRIVALS; i++)
+        if (w->arrivals[i].cookie == v->cookie)
+            return &w->arrivals[i];
+    return NULL;
+}
+
+/* As if it had been written where it is; that it is closed then comes by itself. */
+static int put_written(const struct arrival *a, const char *dir, const char *name, struct err *e)
+{
+    int r = a->is_new ? put_event(IN_CREATE, 0, dir, name, e) : 0;
+
+    return r < 0 ? r : put_event(IN_MODIFY, 0, dir, name, e);
+}
+
+/* An event of something in the directory; what a write does on its way is not told. */
+static int on_named(struct watch *w, const struct inotify_event *v, const char *dir,
+                    const char *name, struct err *e)
+{
+    enum temporary kind = write_temporary(name);
+    const struct arrival *a = find_arrival(w, v);
+    int r;
+
+    if (kind) {
+        if (v->mask & IN_MOVED_FROM)
+            note_leaving(w, v->cookie, kind);
+        return 0;
+    }
+    if (a)
+        return put_written(a, dir, name, e);
+    r = put_event(v->mask, v->cookie, dir, name, e);
+    return r < 0 ? r : follow(w, v, dir, name, e);
+}
+
 static int on_event(struct watch *w, const struct inotify_event *v, struct err *e)
 {
     struct dir *d = find(w, v->wd);
     char dir[RELATIVE_MAX], name[NAME_MAX + 1];
-    int r;
 
     if (!d)
         return v->mask & IN_Q_OVERFLOW ? put_event(v->mask, 0, "", "", e) : 0;
@@ -208,8 +256,7 @@ static int on_event(struct watch *w, const struct inotify_event *v, struct err *
             forget(w, d);
         return 0;
     }
-    r = put_event(v->mask, v->cookie, dir, name, e);
-    return r < 0 ? r : follow(w, v, dir, name, e);
+    return on_named(w, v, dir, name, e);
 }
 
 static int read_events(struct watch *w, struct err *e)

@@ -20,6 +20,10 @@
  *     PACK        path         -                a tar stream
  *     UNPACK      path         a tar stream     -
  *
+ * WRITE goes through links that the path ends in, and keeps the mode of a file that it replaces,
+ * unless it is given one, and its owner, if the user may give files to that. WATCH tells of it as
+ * if the file were written in its place.
+ *
  * An attribute is "user.NAME=VALUE", and an extended attribute of the new file; LIST and STAT tell
  * those of regular files with the mode CONTROL_ATTRIBUTES.
  *

@@ -212,6 +212,13 @@ const steps = {
             equal(hash(await s.files.read('packed', { gzip: true })), hash(text), JSON.stringify(o));
         }
     },
+    'files.write (mode, link)': async () => {
+        await s.commands.run('echo old > script; chmod 755 script; ln -s script by-link; ln -s nowhere/yet dangling; mkdir nowhere');
+        await s.files.write('script', '1');
+        await s.files.write('by-link', '2');
+        await s.files.write('dangling', '3');
+        equal((await s.commands.run('stat -c %a script; cat script; readlink by-link; cat nowhere/yet; readlink dangling')).stdout, '755\n2script\n3nowhere/yet\n');
+    },
     'files.write (many)': async () => {
         const w = await s.files.write([{ path: 'many/a', data: 'A' }, { path: '/tmp/b', data: 'B\r\n--x\r\n' }, { path: 'many/deep/c', data: '' }]);
         equal(w.map((f) => f.path), ['/home/user/many/a', '/tmp/b', '/home/user/many/deep/c']);
@@ -260,7 +267,15 @@ const steps = {
         await s.files.makeDir('watched');
         const w = await s.files.watchDir('watched', (e) => { seen.push(`${e.type} ${e.name}`); });
         await s.files.write('watched/f', '1');
-        await until(() => seen.some((e) => e.endsWith(' f')), `an event of f in ${seen}`);
+        for (const e of ['create f', 'write f']) await until(() => seen.includes(e), `${e} in ${seen}`);
+        await s.files.write('watched/old', '1');
+        await until(() => seen.includes('write old'), `write old in ${seen}`);
+        seen.length = 0;
+        await s.files.write('watched/old', '2');
+        await until(() => seen.includes('write old'), `write old in ${seen}`);
+        await s.files.write('watched/last', '1');
+        await until(() => seen.includes('write last'), `write last in ${seen}`);
+        equal(seen.filter((e) => !e.endsWith(' last')), ['write old'], 'all that is told of an overwrite');
         await s.commands.run('cd watched; echo x > g; chmod 600 g; mv g h; rm h');
         for (const e of ['create g', 'write g', 'chmod g', 'rename g', 'create h', 'remove h']) await until(() => seen.includes(e), `${e} in ${seen}`);
         await w.stop();

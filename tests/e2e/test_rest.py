@@ -345,12 +345,27 @@ def a_watch_tells_changes(c):
         connection.request("GET", f"{box}/files/watch?path=/tmp")
         answer = connection.getresponse()
         equal(answer.status, 200, "status")
-        d.put(f"{box}/files?path=/tmp/w", b"x").expect(204)
-        seen = set()
-        while ("move", "w") not in seen:
+        for _ in range(2):
+            d.put(f"{box}/files?path=/tmp/w", b"x").expect(204)
+        d.post(f"{box}/files/rename", {"from": "/tmp/w", "to": "/tmp/v"}).expect(204)
+        seen = []
+        while ("move", "v") not in seen:
             event = json.loads(answer.readline())
-            seen.add((event["event"], event["name"]))
+            seen.append((event["event"], event["name"]))
+        # Of the temporaries that become the file nothing is told.
+        equal([k for i, k in enumerate(seen) if k != (seen[i - 1] if i else None)], [("create", "w"), ("modify", "w"), ("move", "w"), ("move", "v")], "what is told, of each run of the same")
         connection.close()
+
+
+@test
+def a_write_keeps_mode_and_link(c):
+    with Rest(c) as d:
+        box = d.create()
+        d.run(box, "sh", "-c", "cd /tmp; echo old >script; chmod 755 script; ln -s script link")
+        d.put(f"{box}/files?path=/tmp/link", b"new").expect(204)
+        equal(d.run(box, "sh", "-c", "cd /tmp; stat -c %a script; readlink link; cat script")["stdout"], "755\nscript\nnew", "the script")
+        d.put(f"{box}/files?path=/tmp/link&mode=0600", b"new").expect(204)
+        equal(d.run(box, "stat", "-c", "%a", "/tmp/script")["stdout"], "600\n", "a mode that was given")
 
 
 # ---- processes ----

@@ -181,9 +181,87 @@ BOX_TEST(writing_where_it_cannot_be)
     CHECK_BAD(o, EINVAL);
     write_file(&b, "/usr/bin/new", STR("x"), &o);
     CHECK(!good(&o));
-    write_file(&b, "/tmp/link", STR("x"), &o); /* replaces the link, not what it leads to */
+    CHECK_SH(&b, "mkfifo /tmp/fifo; ln -s loop /tmp/loop; ln -s dir /tmp/to-dir", 0, "");
+    write_file(&b, "/tmp/fifo", STR("x"), &o);
+    CHECK_BAD(o, EINVAL);
+    write_file(&b, "/tmp/loop", STR("x"), &o);
+    CHECK_BAD(o, ELOOP);
+    write_file(&b, "/tmp/to-dir", STR("x"), &o);
+    CHECK_BAD(o, EISDIR);
+    CHECK_SH(&b, "cat /tmp/target; ls -A /tmp", 0, "keep\ndir\nfifo\nlink\nloop\ntarget\nto-dir\n");
+    box_close(&b);
+}
+
+BOX_TEST(a_write_goes_through_links)
+{
+    static const char *const paths[] = { "/tmp/link", "/tmp/chain", "/tmp/d/up", "/tmp/far" };
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b,
+             "cd /tmp; mkdir d; echo old >target; ln -s target link; ln -s d/up chain; "
+             "ln -s ../target d/up; ln -s /tmp/d/../d/up far; ln -s d/new dangling",
+             0, "");
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        write_file(&b, paths[i], str_from(paths[i]), &o);
+        CHECK_GOOD(o);
+        box_file(&b, CONTROL_READ, "/tmp/target", NULL, STR(""), &o);
+        CHECK_STR(buf_str(&o.out), paths[i]);
+    }
+    write_file(&b, "/tmp/dangling", STR("made"), &o);
     CHECK_GOOD(o);
-    CHECK_SH(&b, "cat /tmp/target /tmp/link; ls -A /tmp", 0, "keep\nxdir\nlink\ntarget\n");
+    CHECK_SH(&b, "cd /tmp; cat d/new; find . -type l | wc -l; ls -A . d", 0,
+             "made5\n.:\nchain\nd\ndangling\nfar\nlink\ntarget\n\nd:\nnew\nup\n");
+    box_close(&b);
+}
+
+BOX_TEST(a_write_keeps_the_mode)
+{
+    static const char *const path[] = { "/tmp/script", NULL };
+    struct supervisor_start s = {
+        .what = CONTROL_WRITE, .argv = path, .cwd = "/", .flags = CONTROL_STDIN, .mode = 0600
+    };
+    struct buf room AUTO(buf_done) = BUF_INIT(1 << 10);
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b, "cd /tmp; touch script fixed; chmod 755 script; chmod 444 fixed", 0, "");
+    write_file(&b, "/tmp/script", STR("x"), &o);
+    CHECK_GOOD(o);
+    box_file(&b, CONTROL_WRITE, "/tmp/fixed", "user.a=b", chunks(&room, STR("x"), 1, true), &o);
+    CHECK_GOOD(o);
+    CHECK_SH(&b, "stat -c %a /tmp/script /tmp/fixed", 0, "755\n444\n");
+    box_run(&b, &s, chunks(&room, STR("y"), 1, true), &o);
+    CHECK_GOOD(o);
+    CHECK_SH(&b, "stat -c %a /tmp/script", 0, "600\n");
+    box_close(&b);
+}
+
+/* In a directory that everybody may write to, a link of somebody else is a trap. */
+BOX_TEST(a_write_follows_no_trap)
+{
+    static const char *const trap[] = { "/tmp/trap", NULL };
+    struct supervisor_start s = {
+        .what = CONTROL_PROGRAM,
+        .cwd = "/",
+        .uid = 1234,
+        .gid = 1234,
+        .argv = (const char *const[]){ "ln", "-s", "/run/secret", "/tmp/trap", NULL },
+    };
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    if (!box_is_root())
+        SKIP("a plain user's sandbox has one identity");
+    box_open(&b);
+    CHECK_SH(&b, "echo keep >/run/secret", 0, "");
+    box_run(&b, &s, STR(""), &o);
+    CHECK_GOOD(o);
+    write_file(&b, trap[0], STR("x"), &o);
+    CHECK_BAD(o, EACCES);
+    CHECK_SH(&b, "cat /run/secret", 0, "keep\n");
     box_close(&b);
 }
 
@@ -386,6 +464,43 @@ BOX_TEST(a_watch_of_a_tree_follows_what_is_made_later)
     await_change(&j, IN_MODIFY, "moved/est/f");
     await_change(&j, IN_DELETE, "moved/est/f");
     await_change(&j, IN_DELETE, "moved");
+    job_end(&b, &j, &end);
+    box_close(&b);
+}
+
+/* As if it were written in its place: of the temporary nothing is told. */
+BOX_TEST(a_watch_tells_of_writes)
+{
+    static const struct {
+        uint32_t mask;
+        const char *name;
+    } wanted[] = {
+        { IN_CREATE, "f" }, { IN_MODIFY, "f" },      { IN_CLOSE_WRITE, "f" },
+        { IN_MODIFY, "f" }, { IN_CLOSE_WRITE, "f" }, { IN_CREATE, "last" },
+    };
+    static const char *const path[] = { "/tmp", NULL };
+    struct supervisor_start s = { .what = CONTROL_WATCH, .argv = path, .cwd = "/" };
+    struct buf room AUTO(buf_done) = BUF_INIT(1 << 10);
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct control_exited end;
+    char name[256];
+    struct box b;
+    struct job j;
+
+    box_open(&b);
+    CHECK(job_start(&b, &s, &j, NULL));
+    CHECK_INT(next_change(&j, name), 0);
+    write_file(&b, "/tmp/f", STR("one"), &o);
+    write_file(&b, "/tmp/f", STR("two"), &o);
+    box_file(&b, CONTROL_WRITE, "/tmp/f", NULL, chunks(&room, STR("three"), 1, false), &o);
+    CHECK_BAD(o, EINVAL);
+    CHECK_SH(&b, "mkdir /tmp/last", 0, "");
+    for (size_t i = 0; i < COUNT_OF(wanted); i++) {
+        uint32_t got = next_change(&j, name);
+
+        if (!(got & wanted[i].mask) || strcmp(name, wanted[i].name) != 0)
+            FAIL("change %zu: %#x %s", i, got, name);
+    }
     job_end(&b, &j, &end);
     box_close(&b);
 }

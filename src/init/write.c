@@ -1,0 +1,230 @@
+/* Writing a file: into a temporary beside it, which takes its place when it is whole. In a child of
+ * PID 1 with the target user's rights, as every file operation. */
+#include "init/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+
+enum { CHUNK = 64 << 10, TEMP_TRIES = 100, LINKS_MAX = 40, USUAL_MODE = 0644 };
+
+/* A watch hides temporaries, and tells what becomes of them. */
+#define TEMP_OF_NEW ".sandboxer-new-"
+#define TEMP_OF_OLD ".sandboxer-put-"
+
+enum temporary write_temporary(const char *name)
+{
+    if (strncmp(name, TEMP_OF_NEW, sizeof TEMP_OF_NEW - 1) == 0)
+        return TEMPORARY_OF_NEW;
+    return strncmp(name, TEMP_OF_OLD, sizeof TEMP_OF_OLD - 1) == 0 ? TEMPORARY_OF_OLD
+                                                                   : TEMPORARY_NONE;
+}
+
+/* --- where it goes --- */
+
+struct place {
+    int dir;
+    const char *name; /* in it, and no link */
+    bool taken;       /* by the file … */
+    struct stat st;   /* … that this is of */
+};
+
+/* Others' links in a directory that everybody may write to are traps, as they are to open(). */
+static bool is_trap(const struct stat *link, const struct stat *dir)
+{
+    return (dir->st_mode & S_ISVTX) && (dir->st_mode & S_IWOTH) && link->st_uid != geteuid() &&
+           link->st_uid != dir->st_uid;
+}
+
+/* 1: the text of the link is in the room; 0: it is none. */
+static int read_link(int dir, const char *name, char room[static CONTROL_PATH_MAX], struct err *e)
+{
+    AUTO_CLOSE int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st, in;
+    ssize_t n;
+
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    if (fd < 0 || fstat(fd, &st) < 0 || fstat(dir, &in) < 0)
+        return err_sys(e, "looking at %s", name);
+    if (!S_ISLNK(st.st_mode))
+        return 0;
+    errno = EACCES;
+    n = is_trap(&st, &in) ? -1 : readlinkat(fd, "", room, CONTROL_PATH_MAX);
+    if (n < 0)
+        return err_sys(e, "following %s", name);
+    if (n == CONTROL_PATH_MAX)
+        return err_set(e, ERR_TOO_BIG, "the link %s is too long", name);
+    room[n] = '\0';
+    return 1;
+}
+
+/* Through the links that the path ends in: what they lead to need not be there. */
+static int find_place(const char *path, struct place *ret, struct err *e)
+{
+    static char texts[2][CONTROL_PATH_MAX]; /* a name is borrowed from one while one is read */
+    AUTO_CLOSE int dir = -1;
+    const char *name;
+    int r = files_open_parent(AT_FDCWD, path, &dir, &name, e);
+
+    for (unsigned i = 0; r >= 0 && (r = read_link(dir, name, texts[i % 2], e)) > 0; i++) {
+        AUTO_CLOSE int from = take_fd(&dir);
+
+        errno = ELOOP;
+        r = i == LINKS_MAX ? err_sys(e, "following %s", path)
+                           : files_open_parent(from, texts[i % 2], &dir, &name, e);
+    }
+    if (r < 0)
+        return r;
+    *ret = (struct place){ .dir = take_fd(&dir), .name = name };
+    return 0;
+}
+
+static int look_at_place(struct place *p, struct err *e)
+{
+    p->taken = fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!p->taken)
+        return errno == ENOENT ? 0 : err_sys(e, "looking at %s", p->name);
+    errno = EISDIR;
+    if (S_ISDIR(p->st.st_mode))
+        return err_sys(e, "writing %s", p->name);
+    return S_ISREG(p->st.st_mode) ? 0
+                                  : err_set(e, ERR_INVALID, "%s is not a regular file", p->name);
+}
+
+/* --- what goes there --- */
+
+static int open_temporary(const struct place *p, char *name, size_t cap, struct err *e)
+{
+    for (int i = 0; i < TEMP_TRIES; i++) {
+        int fd;
+
+        snprintf(name, cap, "%s%d-%llx", p->taken ? TEMP_OF_OLD : TEMP_OF_NEW, (int)getpid(),
+                 (unsigned long long)clock_mono());
+        fd = openat(p->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0 || errno != EEXIST)
+            return fd >= 0 ? fd : err_sys(e, "making a temporary file");
+    }
+    return err_set(e, ERR_BUSY, "somebody makes every temporary file before us");
+}
+
+/* Fills all n bytes: n, or 0 at end of file before the first. */
+static ssize_t read_all(int fd, void *data, size_t n, struct err *e)
+{
+    size_t have = 0;
+
+    while (have < n) {
+        ssize_t got = read(fd, (char *)data + have, n - have);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_sys(e, "reading what to write");
+        if (got == 0 && have == 0)
+            return 0;
+        if (got == 0)
+            return err_set(e, ERR_INVALID, "the data ended in the middle");
+        have += (size_t)got;
+    }
+    return (ssize_t)n;
+}
+
+/* The data comes as lengths and bytes; a length of 0 says that it is complete. A client that dies
+ * half way sends no such thing, and the file stays as it was. */
+static int copy_chunks(int fd, struct err *e)
+{
+    static char chunk[CHUNK];
+    uint32_t left;
+
+    for (;;) {
+        ssize_t n = read_all(STDIN_FILENO, &left, sizeof left, e);
+
+        if (n < 0)
+            return (int)n;
+        if (n == 0)
+            return err_set(e, ERR_INVALID, "the data ended before it was complete");
+        if (left == 0)
+            return 0;
+        while (left) {
+            size_t want = left < sizeof chunk ? left : sizeof chunk;
+            int r;
+
+            n = read_all(STDIN_FILENO, chunk, want, e);
+            if (n <= 0)
+                return n < 0 ? (int)n : err_set(e, ERR_INVALID, "the data ended in the middle");
+            r = files_write_all(fd, chunk, want, "the file", e);
+            if (r < 0)
+                return r;
+            left -= (uint32_t)want;
+        }
+    }
+}
+
+static int set_attributes(int fd, char *const *attributes, struct err *e)
+{
+    for (; *attributes; attributes++) {
+        char *value = strchr(*attributes, '=');
+
+        if (!value || strncmp(*attributes, "user.", 5) != 0)
+            return err_set(e, ERR_INVALID, "'%s' is no attribute", *attributes);
+        *value++ = '\0';
+        if (fsetxattr(fd, *attributes, value, strlen(value), 0) < 0)
+            return err_sys(e, "setting the attribute %s", *attributes);
+    }
+    return 0;
+}
+
+/* As what was there before, as far as the user may: nobody can give files away. */
+static int dress(int fd, const struct place *p, uint32_t mode, struct err *e)
+{
+    mode_t kept = p->taken ? p->st.st_mode : USUAL_MODE;
+
+    if (fchmod(fd, (mode ? mode : kept) & 0777) < 0)
+        return err_sys(e, "setting the mode");
+    if (p->taken && fchown(fd, p->st.st_uid, p->st.st_gid) < 0 && errno != EPERM && errno != EINVAL)
+        return err_sys(e, "setting the owner");
+    return 0;
+}
+
+static int fill(int fd, const struct place *p, uint32_t mode, char *const *attributes,
+                struct err *e)
+{
+    int r = copy_chunks(fd, e);
+
+    if (r >= 0)
+        r = set_attributes(fd, attributes, e); /* the mode may forbid it */
+    return r < 0 ? r : dress(fd, p, mode, e);
+}
+
+static int replace(const struct place *p, uint32_t mode, char *const *attributes, struct err *e)
+{
+    char temporary[64];
+    AUTO_CLOSE int fd = open_temporary(p, temporary, sizeof temporary, e);
+    int r = fd < 0 ? fd : fill(fd, p, mode, attributes, e);
+
+    if (r >= 0 && renameat(p->dir, temporary, p->dir, p->name) < 0)
+        r = err_sys(e, "putting %s in its place", p->name);
+    if (r < 0 && fd >= 0)
+        unlinkat(p->dir, temporary, 0);
+    return r;
+}
+
+int write_run(uint32_t mode, char *const *paths, struct err *e)
+{
+    struct place p = { .dir = -1 };
+    int r = find_place(paths[0], &p, e);
+
+    if (r >= 0)
+        r = look_at_place(&p, e);
+    if (r >= 0)
+        r = replace(&p, mode, paths + 1, e);
+    close_fd_(&p.dir);
+    return r;
+}
