@@ -46,6 +46,8 @@ struct call {
     struct guard *guard;             /* of a peer; NULL: it is none's */
     bool approved;                   /* it waited for a master, and is made again */
     bool body_taken;                 /* of a route that streams: body is all of it */
+    bool no_user;                    /* what it started inside was for a user that is not there */
+    const char *home;                /* of its user inside, if it was looked up */
     char audit[ID_MAX];              /* under which its refusal is on record; "": it is none */
     char passed[ID_MAX];             /* of the verdict that let it pass */
     void *state;                     /* the handler's own, freed by on_end */

@@ -275,6 +275,7 @@ static void on_started(struct run_op *op, int r, const struct err *e)
     struct call *c = f->call;
 
     if (r < 0) {
+        file_not_started(c, op, e);
         f->ended = true;
         f->failure = *e;
         finish(f);

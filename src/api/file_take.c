@@ -21,6 +21,11 @@ void file_failure(const struct ext_end *end, struct err *ret)
     ret->sys = end->sys;
 }
 
+void file_not_started(struct call *c, const struct run_op *op, const struct err *e)
+{
+    c->no_user = e->code == ERR_NOT_FOUND && strcmp(op->process.step, "user") == 0;
+}
+
 static void close_output(struct file_take *t)
 {
     loop_fd_stop(&t->output_);
@@ -62,6 +67,7 @@ static void on_started(struct run_op *op, int r, const struct err *e)
     struct file_take *t = container_of(op, struct file_take, op_);
 
     if (r < 0) {
+        file_not_started(t->call, op, e);
         t->ended_ = true;
         t->failure_ = *e;
         finish_if_over(t);

@@ -29,6 +29,9 @@ void file_take_start(struct file_take *t, struct call *c, enum ext_what what,
                      const char *const *paths, const char *user, uint32_t mode, file_take_fn *done);
 void file_take_done(struct file_take *t); /* frees what it took */
 
+/* An operation of the call did not start: what faces may want to know of it. */
+void file_not_started(struct call *c, const struct run_op *op, const struct err *e);
+
 /* What an operation's end is as an error; code 0: it went well. */
 void file_failure(const struct ext_end *end, struct err *ret);
 

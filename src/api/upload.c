@@ -86,6 +86,7 @@ static void on_started(struct run_op *op, int r, const struct err *e)
     struct call *c = u->call;
 
     if (r < 0) {
+        file_not_started(c, op, e);
         fail(u, e);
         call_unref(c);
         return;

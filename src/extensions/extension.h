@@ -201,6 +201,7 @@ enum ext_what {
     EXT_WATCH,
     EXT_PACK,
     EXT_UNPACK,
+    EXT_HOME, /* without paths: says where the user's home is */
     EXT_WHAT_COUNT_,
 };
 

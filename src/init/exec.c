@@ -247,10 +247,20 @@ static int start_program(struct child *c, struct err *e)
     return err_sys(e, "%s", c->argv[0]);
 }
 
+static int tell_home(const struct child *c, struct err *e)
+{
+    const char *home = c->user.home[0] ? c->user.home : "/";
+    int r = files_put(home, strlen(home), e);
+
+    return r < 0 ? r : files_flush(e);
+}
+
 /* How a file operation went is its last word; its exit status only says whether. */
 static int run_file_operation(struct child *c, struct err *e)
 {
-    int r = files_run((enum control_what)c->start->what, c->start->mode, c->argv, e);
+    int r = c->start->what == CONTROL_HOME
+                ? tell_home(c, e)
+                : files_run((enum control_what)c->start->what, c->start->mode, c->argv, e);
 
     if (r >= 0)
         _exit(0);

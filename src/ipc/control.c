@@ -53,6 +53,7 @@ static const struct {
     [CONTROL_WATCH] = { 1, 1 },
     [CONTROL_PACK] = { 1, 1 },
     [CONTROL_UNPACK] = { 1, 1 },
+    [CONTROL_HOME] = { 0, 0 },
 };
 
 void control_fill(struct control_head *h, enum control_type type, uint32_t tag, size_t size)

@@ -19,6 +19,7 @@
  *                                               CONTROL_WATCH_TREE, of all that is below
  *     PACK        path         -                a tar stream
  *     UNPACK      path         a tar stream     -
+ *     HOME        -            -                the path of the user's home
  *
  * WRITE goes through links that the path ends in, and keeps the mode of a file that it replaces,
  * unless it is given one, and its owner, if the user may give files to that. WATCH tells of it as
@@ -127,6 +128,7 @@ enum control_what {
     CONTROL_WATCH,
     CONTROL_PACK,
     CONTROL_UNPACK,
+    CONTROL_HOME,
     CONTROL_WHAT_COUNT_,
 };
 

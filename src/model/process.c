@@ -8,8 +8,8 @@ const struct json_field process_request_fields[] = {
     { "argv", JSON_KIND_STRS, AT(argv), .min = 1, .max = PROCESS_ARGS_MAX, .required = true,
       .doc = "The program and its arguments." },
     { "env", JSON_KIND_MAP, AT(env), .max = PROCESS_ENV_MAX, .doc = "Variables to set." },
-    { "cwd", JSON_KIND_STR, AT(cwd), .min = 1, .max = PATH_MAX - 1,
-      .doc = "Working directory, absolute." },
+    { "cwd", JSON_KIND_STR, AT(cwd), .max = PATH_MAX - 1,
+      .doc = "Working directory, absolute; empty: the user's home." },
     { "user", JSON_KIND_STR, AT(user), .min = 1, .max = 64,
       .doc = "UID, UID:GID or a name inside." },
     { "stdin", JSON_KIND_BOOL, AT(stdin_), .doc = "It reads from us; otherwise end of file." },
@@ -45,7 +45,7 @@ int process_request_check(const struct process_request *q, struct err *e)
 {
     if (!q->argv.p[0][0])
         return err_set(e, ERR_INVALID, "argv[0]: is empty; give a program");
-    if (q->cwd && q->cwd[0] != '/')
+    if (q->cwd && q->cwd[0] && q->cwd[0] != '/')
         return err_set(e, ERR_INVALID, "cwd: '%s' is not an absolute path", q->cwd);
     for (size_t i = 0; i < q->env.n; i++)
         if (!q->env.p[i].key[0] || strchr(q->env.p[i].key, '='))

@@ -273,6 +273,10 @@ CONFORMANCE(files_are_written_moved_read_and_removed)
     CHECK_ENDED(&t, EXT_EXITED, 0);
     CHECK(t.out.n >= sizeof(struct control_entry));
     task_done(&t);
+    file_task(&s, &t, EXT_HOME, NULL, NULL);
+    CHECK_ENDED(&t, EXT_EXITED, 0);
+    CHECK(t.out.n && t.out.p[0] == '/');
+    task_done(&t);
     file_task(&s, &t, EXT_REMOVE, "/tmp/a", NULL);
     CHECK_ENDED(&t, EXT_EXITED, 0);
     task_done(&t);

@@ -378,6 +378,7 @@ def a_program_in_one_answer_and_in_lines(c):
         result = d.run(box, "sh", "-c", "echo out; echo err >&2; exit 3")
         equal((result["exit_code"], result["stdout"], result["stderr"]), (3, "out\n", "err\n"), "result")
         equal(d.run(box, "printf", r"\377")["stdout_b64"], "/w==", "bytes")
+        equal(d.run(box, "sh", "-c", '[ "$PWD" = "$HOME" ] && echo "at home"', cwd="")["stdout"], "at home\n", "an empty directory")
         lines = d.post(f"{box}/processes", {"argv": ["sh", "-c", "kill -9 $$"]}).expect(200).lines
         equal((lines[0]["event"], lines[-1]["event"], lines[-1]["signal"]), ("started", "exited", "KILL"), "lines")
         check(d.run(box, "sleep", "100", timeout="100ms")["timed_out"], "it did not time out")

@@ -312,6 +312,31 @@ BOX_TEST(stat_says_what_is_there)
     box_close(&b);
 }
 
+BOX_TEST(a_home_is_what_passwd_says)
+{
+    struct supervisor_start s = { .what = CONTROL_HOME,
+                                  .argv = (const char *const[]){ NULL },
+                                  .cwd = "/" };
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_open(&b);
+    box_run(&b, &s, STR(""), &o);
+    CHECK_GOOD(o);
+    CHECK_SH(&b, "awk -F: '$3 == 0 { printf \"%s\", $6; exit }' /etc/passwd >/tmp/home", 0, "");
+    {
+        struct outcome said AUTO(outcome_done) = { 0 };
+
+        box_file(&b, CONTROL_READ, "/tmp/home", NULL, STR(""), &said);
+        CHECK(o.out.n && str_eq(buf_str(&o.out), buf_str(&said.out)));
+    }
+    s.user = "nobody-here";
+    box_run(&b, &s, STR(""), &o);
+    CHECK(o.failed && o.failure.code == ERR_NOT_FOUND);
+    CHECK_STR(str_from(o.failure.step), "user");
+    box_close(&b);
+}
+
 /* More entries than one buffer takes, with names as long as names can be. */
 BOX_TEST(a_list_is_complete)
 {

@@ -314,20 +314,24 @@ static const char *default_context(struct call *c, const struct kernel *kernel)
 static void execute(struct call *c)
 {
     struct code_request q = { 0 };
-    bool named;
+    struct process *p;
     struct work *k;
     const char *id;
+    bool usual;
 
     if (!read_code(c, execute_fields, COUNT_OF(execute_fields), &q))
         return;
-    named = q.context && q.context[0];
-    id = named ? q.context : default_context(c, q.kernel);
+    usual = !q.context || !q.context[0] || strcmp(q.context, DEFAULT) == 0;
+    id = q.context && q.context[0] ? q.context : default_context(c, q.kernel);
+    p = find_session(c, id);
+    if (!p && usual && !e2b_at_home(c, "user", STR("")))
+        return;
     k = work_new(c);
     k->asked = q;
-    k->process = find_session(c, id);
-    if (k->process)
+    k->process = p;
+    if (p)
         run_code(k);
-    else if (!named || strcmp(id, DEFAULT) == 0)
+    else if (usual)
         start_session(k, q.kernel, id, e2b_home(c, "user"), run_code);
     else
         call_fail_with(c, 404, "not_found", "there is no such context");
@@ -372,8 +376,7 @@ static void create_context(struct call *c)
 
     if (!read_code(c, context_fields, COUNT_OF(context_fields), &q))
         return;
-    cwd = e2b_path(c, "user", str_from(q.cwd));
-    if (!cwd)
+    if (!e2b_at_home(c, "user", str_from(q.cwd)) || !(cwd = e2b_path(c, "user", str_from(q.cwd))))
         return;
     process_each(c->sandbox, look_at, &s);
     if (s.n >= CONTEXTS_MAX)

@@ -71,6 +71,15 @@ static void composed(struct file_take *t, const struct err *e)
     call_fail(t->call, e);
 }
 
+static bool all_at_home(struct call *c, const struct compose_request *q, const char *user)
+{
+    bool at_home = e2b_at_home(c, user, str_from(q->destination));
+
+    for (size_t i = 0; at_home && i < q->sources.n; i++)
+        at_home = e2b_at_home(c, user, str_from(q->sources.p[i]));
+    return at_home;
+}
+
 /* NULL: it is answered. */
 static const char **read_paths(struct call *c, const struct compose_request *q, const char *user,
                                const char *path)
@@ -102,7 +111,9 @@ static void compose(struct call *c)
         return;
     }
     user = q.user && q.user[0] ? q.user : e2b_file_user(c);
-    path = user ? e2b_path(c, user, str_from(q.destination)) : NULL;
+    if (!user || !all_at_home(c, &q, user))
+        return;
+    path = e2b_path(c, user, str_from(q.destination));
     argv = path ? read_paths(c, &q, user, path) : NULL;
     if (!argv)
         return;

@@ -346,10 +346,23 @@ static bool by_box_token_or_link(struct call *c)
                                     : refuse(c, "the access token is not this sandbox's");
 }
 
-const struct route_face envd_face = { .authenticate = by_box_token, .fail = fail_plainly };
-const struct route_face port_face = { .authenticate = by_either_token, .fail = fail_plainly };
+/* To envd, a user that is not there is one who may not. */
+static int inside_status(const struct call *c, int status)
+{
+    return c->no_user && status == 404 ? 401 : status;
+}
+
+static void fail_inside(struct call *c, const struct err *e, int status, const char *code)
+{
+    int answered = inside_status(c, status);
+
+    fail_plainly(c, e, answered, answered == status ? code : "unauthenticated");
+}
+
+const struct route_face envd_face = { .authenticate = by_box_token, .fail = fail_inside };
+const struct route_face port_face = { .authenticate = by_either_token, .fail = fail_inside };
 const struct route_face envd_files_face = { .authenticate = by_box_token_or_link,
-                                            .fail = fail_plainly };
+                                            .fail = fail_inside };
 
 /* --- Connect --- */
 
@@ -395,7 +408,7 @@ static void fail_rpc(struct call *c, const struct err *e, int status, const char
     int answered;
 
     (void)code;
-    p.code = rpc_code(status, &answered);
+    p.code = rpc_code(inside_status(c, status), &answered);
     call_answer(c, answered, write_problem, &p);
 }
 
@@ -406,7 +419,7 @@ static void fail_stream(struct call *c, const struct err *e, int status, const c
 
     (void)code;
     if (stream_begin(c, NULL))
-        stream_end_with(c, rpc_code(status, &answered), e->msg);
+        stream_end_with(c, rpc_code(inside_status(c, status), &answered), e->msg);
 }
 
 const struct route_face rpc_face = { .authenticate = by_box_token, .fail = fail_rpc };

@@ -20,7 +20,7 @@ static void get(struct call *c)
     const char **paths = arena_array(&c->own, 2, sizeof *paths), *user = e2b_file_user(c);
     struct str path = { NULL, 0 };
 
-    if (!user || call_query(c, "path", &path) < 0)
+    if (!user || call_query(c, "path", &path) < 0 || !e2b_at_home(c, user, path))
         return;
     paths[0] = e2b_path(c, user, path);
     if (paths[0])
@@ -182,7 +182,7 @@ static void post(struct call *c)
     struct upload_setup setup = { .events = &events };
     struct arrival *u;
 
-    if (!user || call_query(c, "path", &path) < 0)
+    if (!user || call_query(c, "path", &path) < 0 || !e2b_at_home(c, user, path))
         return;
     if (path.n && !(only = e2b_path(c, user, path)))
         return;

@@ -48,7 +48,7 @@ static const struct json_field move_fields[] = {
     { "destination", JSON_KIND_STR, AT(to), .required = true },
 };
 
-/* NULL: it is answered. */
+/* NULL: it is answered, or its handler will be called again. */
 static struct work *work_new(struct call *c, const struct json_field *fields, size_t n)
 {
     struct request q = { 0 };
@@ -62,6 +62,9 @@ static struct work *work_new(struct call *c, const struct json_field *fields, si
         call_fail(c, &e);
         return NULL;
     }
+    if (!e2b_at_home(c, user, str_from(q.to ? q.to : q.path)) ||
+        (q.from && !e2b_at_home(c, user, str_from(q.from))))
+        return NULL;
     path = e2b_path(c, user, str_from(q.to ? q.to : q.path));
     if (path && q.from)
         from = e2b_path(c, user, str_from(q.from));
@@ -194,8 +197,9 @@ static void move(struct call *c)
 static void removed(struct file_take *t, const struct err *e)
 {
     struct work *k = work_of(t);
+    bool gone = e && (e->sys == ENOENT || e->code == ERR_NOT_FOUND) && !k->call->no_user;
 
-    if (e && e->sys != ENOENT && e->code != ERR_NOT_FOUND)
+    if (e && !gone)
         call_fail(k->call, e);
     else
         rpc_answer_empty(k->call);

@@ -50,11 +50,15 @@ void watchers_close(struct api *a); /* watch.c: the kept ones */
  * we are. */
 int e2b_bind(struct call *c, const struct json *v, const struct json_field *fields, size_t n,
              void *out, struct err *e);
-/* The user that a request names, or "user"; and whose home is where. NULL: it is answered. */
+/* The user that a request names, or "user". NULL: it is answered. */
 const char *e2b_rpc_user(struct call *c);
 const char *e2b_file_user(struct call *c);
-const char *e2b_home(struct call *c, const char *user);
-const char *e2b_workdir(struct call *c); /* of the template; NULL: none */
+/* Whether a path (of the call's one user) can be told from /: it is, or the user's home is known.
+ * Else that is asked of the sandbox, and the route's handler called again when it is known; or it
+ * is answered. */
+bool e2b_at_home(struct call *c, const char *user, struct str path);
+const char *e2b_home(struct call *c, const char *user); /* a guess, if it was not asked */
+const char *e2b_workdir(struct call *c);                /* of the template; NULL: none */
 /* A path as its clients write it: from /, or from the user's home. NULL: it is answered. */
 const char *e2b_path(struct call *c, const char *user, struct str path);
 

@@ -260,6 +260,17 @@ static struct json_strs whole_argv(struct call *c, const struct start_request *q
     return (struct json_strs){ argv, q->process.args.n + 1 };
 }
 
+/* "": the user's home, which the sandbox knows best. NULL: it is answered, or will be tried again.
+ */
+static const char *choose_cwd(struct call *c, const char *given, const char *user)
+{
+    const char *usual = e2b_workdir(c);
+
+    if (!given || !given[0])
+        return usual ? usual : "";
+    return e2b_at_home(c, user, str_from(given)) ? e2b_path(c, user, str_from(given)) : NULL;
+}
+
 static bool fill(struct call *c, const struct start_request *q, struct process_request *ret)
 {
     const char *user = e2b_rpc_user(c), *cwd;
@@ -267,9 +278,7 @@ static bool fill(struct call *c, const struct start_request *q, struct process_r
 
     if (!user)
         return false;
-    cwd = q->process.cwd ? NULL : e2b_workdir(c);
-    if (!cwd)
-        cwd = e2b_path(c, user, str_from(q->process.cwd));
+    cwd = choose_cwd(c, q->process.cwd, user);
     if (!cwd)
         return false;
     *ret = (struct process_request){
@@ -464,7 +473,7 @@ static void put_one(void *user, struct process *p)
     for (size_t i = 0; i < v.request->env.n; i++)
         put(w, v.request->env.p[i].key, v.request->env.p[i].value);
     json_end_object(w);
-    if (v.request->cwd)
+    if (v.request->cwd && v.request->cwd[0])
         put(w, "cwd", v.request->cwd);
     json_end_object(w);
     json_key(w, STR("pid"));

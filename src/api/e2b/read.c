@@ -2,9 +2,11 @@
 #include "api/e2b/inside.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <strings.h>
 
 #include "api/bind_known.h"
+#include "api/file_take.h"
 #include "crypto/encode.h"
 
 enum { PATH_BYTES_MAX = 4095 };
@@ -67,7 +69,10 @@ const char *e2b_file_user(struct call *c)
     return r && user.n ? good_user(c, user) : usual_user(c);
 }
 
-const char *e2b_home(struct call *c, const char *user)
+/* --- homes --- */
+
+/* Where it usually is; for sandboxes that are older than the question. */
+static const char *usual_home(struct call *c, const char *user)
 {
     char text[E2B_USER_MAX + 8];
 
@@ -75,6 +80,47 @@ const char *e2b_home(struct call *c, const char *user)
         return "/root";
     snprintf(text, sizeof text, "/home/%s", user);
     return arena_dup(&c->own, str_from(text));
+}
+
+const char *e2b_home(struct call *c, const char *user)
+{
+    return c->home ? c->home : usual_home(c, user);
+}
+
+struct home_search {
+    struct file_take take;
+    const char *user, *no_paths[1];
+};
+
+static void home_found(struct file_take *t, const struct err *e)
+{
+    struct home_search *k = container_of(t, struct home_search, take);
+    struct call *c = t->call;
+    struct str home = buf_str(&t->data);
+
+    if (!e)
+        c->home = home.n && home.p[0] == '/' ? arena_dup(&c->own, home) : "/";
+    else if (e->code == ERR_UNSUPPORTED)
+        c->home = usual_home(c, k->user);
+    file_take_done(t);
+    if (c->x && c->home)
+        c->route->handle(c);
+    else if (c->x)
+        call_fail(c, e);
+}
+
+bool e2b_at_home(struct call *c, const char *user, struct str path)
+{
+    struct home_search *k;
+
+    if (c->home || (path.n && path.p[0] == '/'))
+        return true;
+    k = arena_alloc(&c->own, sizeof *k);
+    if (!k)
+        abort();
+    *k = (struct home_search){ .user = user };
+    file_take_start(&k->take, c, EXT_HOME, k->no_paths, user, 0, home_found);
+    return false;
 }
 
 const char *e2b_path(struct call *c, const char *user, struct str path)

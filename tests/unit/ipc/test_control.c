@@ -171,7 +171,7 @@ TEST(numbers_of_paths)
 {
     for (unsigned what = 0; what < CONTROL_WHAT_COUNT_ + 2u; what++)
         for (uint32_t argc = 0; argc < 4; argc++) {
-            uint32_t want = what == CONTROL_RENAME ? 2 : 1;
+            uint32_t want = what == CONTROL_RENAME ? 2 : what == CONTROL_HOME ? 0 : 1;
             bool any = what == CONTROL_PROGRAM || what == CONTROL_WRITE; /* attributes follow */
             bool good = any ? argc > 0 : what < CONTROL_WHAT_COUNT_ && argc == want;
 
