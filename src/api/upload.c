@@ -253,6 +253,8 @@ static int end_part(struct upload *u, struct err *e)
         return 0;
     }
     u->state = UPLOAD_NEXT;
+    if (!u->setup.events->field)
+        return 0;
     r = u->setup.events->field(u->call, u->multipart.name, buf_str(&u->field), e);
     buf_clear(&u->field);
     return r;
@@ -262,7 +264,7 @@ static int take_data(struct upload *u, struct str data, struct err *e)
 {
     if (u->state != UPLOAD_FIELD)
         frame(u, data);
-    else if (buf_add(&u->field, data) < 0)
+    else if (u->setup.events->field && buf_add(&u->field, data) < 0)
         return err_set(e, ERR_TOO_BIG, "multipart: '%.64s' has more than %d bytes",
                        u->multipart.name, UPLOAD_FIELD_MAX);
     return 0;

@@ -10,8 +10,8 @@ enum { UPLOAD_FIELD_MAX = 8 << 10 }; /* bytes of a part that is no file */
 
 struct upload_events {
     /* A part of a form begins, of a name and, if it has one, a file name: where it is written to,
-     * absolute and on the call's arena, goes to *ret; NULL: nowhere, its text is told to `field`.
-     */
+     * absolute and on the call's arena, goes to *ret; NULL: nowhere, its text is told to `field`
+     * or, without that, passed over. */
     int (*part)(struct call *c, const char *name, const char *filename, const char **ret,
                 struct err *e);
     int (*field)(struct call *c, const char *name, struct str text, struct err *e);

@@ -208,6 +208,7 @@ enum ext_what {
 enum {
     EXT_WATCH_TREE = 1, /* the mode of EXT_WATCH: directories below, too, also later ones */
     EXT_ATTRIBUTES = 1, /* the mode of EXT_LIST and EXT_STAT: extended attributes are told, too */
+    EXT_MAKE_PARENTS = 1, /* of EXT_RENAME: of the new name; they do not outlast a failure */
 };
 
 enum ext_start_flags {

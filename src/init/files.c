@@ -214,19 +214,46 @@ static int run_list(uint32_t mode, char *const *paths, struct err *e)
     return r < 0 ? r : files_flush(e);
 }
 
-static int run_mkdir(uint32_t mode, char *const *paths, struct err *e)
+/* Directories on the way to the last name. The path may be cut up at a failure. ret_made: how many
+ * of them were made, the last ones. */
+static int make_parents(char *path, size_t *ret_made, struct err *e)
 {
-    char *path = paths[0];
-    struct stat st;
+    size_t made = 0;
 
     for (char *at = path + 1; path[0] && *at; at++) {
         if (*at != '/')
             continue;
         *at = '\0';
-        if (mkdir(path, 0755) < 0 && errno != EEXIST)
+        if (mkdir(path, 0755) == 0)
+            made++;
+        else if (errno != EEXIST)
             return err_sys(e, "making %s", path);
         *at = '/';
+        *ret_made = made;
     }
+    return 0;
+}
+
+static void remove_parents(char *path, size_t made)
+{
+    char *slash;
+
+    while (made-- && (slash = strrchr(path, '/'))) {
+        *slash = '\0';
+        if (rmdir(path) < 0) /* somebody uses it already */
+            return;
+    }
+}
+
+static int run_mkdir(uint32_t mode, char *const *paths, struct err *e)
+{
+    char *path = paths[0];
+    struct stat st;
+    size_t made = 0;
+    int r = make_parents(path, &made, e);
+
+    if (r < 0)
+        return r;
     if (mkdir(path, mode ? mode & 0777 : 0755) == 0)
         return 0;
     if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
@@ -246,10 +273,14 @@ static int run_remove(uint32_t mode, char *const *paths, struct err *e)
 
 static int run_rename(uint32_t mode, char *const *paths, struct err *e)
 {
-    (void)mode;
-    if (rename(paths[0], paths[1]) < 0)
-        return err_sys(e, "renaming %s to %s", paths[0], paths[1]);
-    return 0;
+    size_t made = 0;
+    int r = mode & CONTROL_MAKE_PARENTS ? make_parents(paths[1], &made, e) : 0;
+
+    if (r >= 0 && rename(paths[0], paths[1]) < 0)
+        r = err_sys(e, "renaming %s to %s", paths[0], paths[1]);
+    if (r < 0)
+        remove_parents(paths[1], made);
+    return r;
 }
 
 static int run_pack(uint32_t mode, char *const *paths, struct err *e)

@@ -360,6 +360,10 @@ _Static_assert(sizeof(struct control_procs) + CONTROL_PROCS_MAX * sizeof(struct 
 
 enum {
     CONTROL_ATTRIBUTES = 1, /* the mode of LIST and STAT */
+
+    /* the mode of RENAME: of the new name; they do not outlast a failure */
+    CONTROL_MAKE_PARENTS = 1,
+
     CONTROL_ATTRIBUTES_MAX = 32 << 10,
     CONTROL_ATTRIBUTE_COUNT_MAX = 64, /* that a WRITE takes */
 };

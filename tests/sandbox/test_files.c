@@ -409,6 +409,38 @@ BOX_TEST(renames)
     box_close(&b);
 }
 
+/* Directories that were made for a rename go again if it fails; what was there before stays. */
+BOX_TEST(renames_with_new_parents)
+{
+    static const char *const good_move[] = { "/tmp/one", "/tmp/a/b/c/two", NULL };
+    static const char *const bad_moves[][3] = {
+        { "/tmp/none", "/tmp/x/y/z", NULL },
+        { "/tmp/a", "/tmp/a/b/new/er/a", NULL }, /* into itself */
+        { "/tmp/a", "/tmp/x/y/file/z/a", NULL }, /* through what is no directory */
+    };
+    struct supervisor_start s = { .what = CONTROL_RENAME,
+                                  .cwd = "/",
+                                  .mode = CONTROL_MAKE_PARENTS };
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b, "echo one >/tmp/one", 0, "");
+    s.argv = good_move;
+    box_run(&b, &s, STR(""), &o);
+    CHECK_GOOD(o);
+    for (size_t i = 0; i < COUNT_OF(bad_moves); i++) {
+        if (i == 2)
+            CHECK_SH(&b, "mkdir -p /tmp/x/y; touch /tmp/x/y/file", 0, "");
+        s.argv = bad_moves[i];
+        box_run(&b, &s, STR(""), &o);
+        CHECK(!good(&o) && !o.failed);
+    }
+    CHECK_SH(&b, "cd /tmp; find . | sort; cat a/b/c/two", 0,
+             ".\n./a\n./a/b\n./a/b/c\n./a/b/c/two\n./x\n./x/y\n./x/y/file\none\n");
+    box_close(&b);
+}
+
 BOX_TEST(a_watch_tells_what_happens)
 {
     static const char *const path[] = { "/tmp", NULL };

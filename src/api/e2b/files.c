@@ -51,17 +51,12 @@ static int choose_path(struct call *c, const char *name, const char *filename, c
 {
     const struct arrival *u = upload_owner(c);
 
-    if (strcmp(name, "file") != 0 || !(u->only || (filename && filename[0])))
-        return err_set(e, ERR_INVALID, "multipart: a part that is no file with a name");
+    if (strcmp(name, "file") != 0)
+        return 0;
+    if (!u->only && !(filename && filename[0]))
+        return err_set(e, ERR_INVALID, "multipart: a file without a name");
     *ret = u->only ? u->only : e2b_path(c, u->user, str_from(filename));
     return *ret ? 0 : err_set(e, ERR_INVALID, "path: is too long"); /* it is answered */
-}
-
-static int refuse_field(struct call *c, const char *name, struct str text, struct err *e)
-{
-    (void)c;
-    (void)text;
-    return err_set(e, ERR_INVALID, "multipart: %.64s: must be a file", name);
 }
 
 static void add_answer(struct call *c, const char *path)
@@ -101,12 +96,9 @@ static void fail(struct call *c, const struct err *e)
         call_fail(c, e);
 }
 
-static const struct upload_events events = { .part = choose_path,
-                                             .field = refuse_field,
-                                             .written = add_answer,
-                                             .done = answer,
-                                             .failed = fail,
-                                             .end = arrival_end };
+static const struct upload_events events = {
+    .part = choose_path, .written = add_answer, .done = answer, .failed = fail, .end = arrival_end
+};
 
 /* Names of fields have no case: the small letters are the name. */
 static bool add_metadata(struct arrival *u, struct call *c, const struct h1_field *f)

@@ -83,10 +83,13 @@ static struct work *work_new(struct call *c, const struct json_field *fields, si
 static void run(struct work *k, enum ext_what what, const char *path, const char *to,
                 file_take_fn *done)
 {
+    uint32_t mode = what == EXT_STAT     ? EXT_ATTRIBUTES
+                    : what == EXT_RENAME ? EXT_MAKE_PARENTS
+                                         : 0;
+
     k->paths[0] = arena_dup(&k->call->own, str_from(path)); /* operations may cut it up */
     k->paths[1] = to;
-    file_take_start(&k->take, k->call, what, k->paths, k->user,
-                    what == EXT_STAT || what == EXT_LIST ? EXT_ATTRIBUTES : 0, done);
+    file_take_start(&k->take, k->call, what, k->paths, k->user, mode, done);
 }
 
 static struct work *work_of(struct file_take *t)
@@ -176,22 +179,12 @@ static void make_dir(struct call *c)
 
 /* --- Move and Remove --- */
 
-static void then_move(struct file_take *t, const struct err *e)
-{
-    struct work *k = work_of(t);
-
-    if (e)
-        call_fail(k->call, e);
-    else
-        run(k, EXT_RENAME, k->from, k->path, then_show);
-}
-
 static void move(struct call *c)
 {
     struct work *k = work_new(c, move_fields, COUNT_OF(move_fields));
 
     if (k)
-        run(k, EXT_MKDIR, file_parent(&c->own, k->path), NULL, then_move);
+        run(k, EXT_RENAME, k->from, arena_dup(&c->own, str_from(k->path)), then_show);
 }
 
 static void removed(struct file_take *t, const struct err *e)
