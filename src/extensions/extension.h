@@ -206,9 +206,14 @@ enum ext_what {
 };
 
 enum {
-    EXT_WATCH_TREE = 1, /* the mode of EXT_WATCH: directories below, too, also later ones */
-    EXT_ATTRIBUTES = 1, /* the mode of EXT_LIST and EXT_STAT: extended attributes are told, too */
-    EXT_MAKE_PARENTS = 1, /* of EXT_RENAME: of the new name; they do not outlast a failure */
+    /* the mode of EXT_WATCH */
+    EXT_WATCH_TREE = 1,    /* directories below, too, also later ones */
+    EXT_WATCH_ENTRIES = 2, /* changes come with what is there now */
+    /* of EXT_LIST and EXT_STAT */
+    EXT_ATTRIBUTES = 1, /* extended attributes are told, too */
+    EXT_RESOLVE = 2,    /* a link's target is where it leads in the end, from /; none: nowhere */
+    /* of EXT_RENAME */
+    EXT_MAKE_PARENTS = 1, /* of the new name; they do not outlast a failure */
 };
 
 enum ext_start_flags {

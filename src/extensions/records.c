@@ -3,8 +3,9 @@
 #include "ipc/control.h"
 
 _Static_assert(sizeof(uint32_t) == EXT_CHUNK_HEAD, "a chunk's head is its length");
-_Static_assert(sizeof(struct control_entry) + 2 * UINT16_MAX + CONTROL_ATTRIBUTES_MAX <=
-                   EXT_RECORD_MAX,
+
+enum { ENTRY_RECORD_MAX = sizeof(struct control_entry) + 2 * UINT16_MAX + CONTROL_ATTRIBUTES_MAX };
+_Static_assert(sizeof(struct control_event) + CONTROL_PATH_MAX + ENTRY_RECORD_MAX <= EXT_RECORD_MAX,
                "room for any");
 
 ssize_t ext_entry_read(struct str in, struct ext_entry *ret)
@@ -40,18 +41,23 @@ ssize_t ext_entry_read(struct str in, struct ext_entry *ret)
 ssize_t ext_change_read(struct str in, struct ext_change *ret)
 {
     struct control_event v;
+    const char *text = in.p + sizeof v;
+    struct ext_entry entry;
 
     if (in.n < sizeof v)
         return 0;
     memcpy(&v, in.p, sizeof v);
-    if (v.name_len > CONTROL_PATH_MAX)
+    if (v.name_len > CONTROL_PATH_MAX || v.entry_len > ENTRY_RECORD_MAX)
         return -(int)ERR_INVALID;
-    if (in.n < sizeof v + v.name_len)
+    if (in.n < sizeof v + v.name_len + v.entry_len)
         return 0;
     *ret = (struct ext_change){ .mask = v.mask,
                                 .cookie = v.cookie,
-                                .name = { in.p + sizeof v, v.name_len } };
-    return (ssize_t)(sizeof v + v.name_len);
+                                .name = { text, v.name_len },
+                                .entry = { text + v.name_len, v.entry_len } };
+    if (v.entry_len && ext_entry_read(ret->entry, &entry) != (ssize_t)v.entry_len)
+        return -(int)ERR_INVALID;
+    return (ssize_t)(sizeof v + v.name_len + v.entry_len);
 }
 
 void ext_chunk_head(uint32_t n, char ret[static EXT_CHUNK_HEAD])

@@ -23,6 +23,7 @@ struct ext_entry {
 struct ext_change {
     uint32_t mask, cookie; /* as inotify(7) has them */
     struct str name;
+    struct str entry; /* what is there, as ext_entry_read() takes it; empty: nothing, or unasked */
 };
 
 /* The record at the start of `in`: how long it is, 0 if more of it must come, -ERR_INVALID for what

@@ -9,10 +9,8 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "tree/pack.h"
@@ -106,69 +104,10 @@ int files_put(const void *data, size_t n, struct err *e)
     return 0;
 }
 
-/* Adds one; what does not fit, or is no text, is left out. */
-static size_t add_attribute(int fd, const char *name, char *room, size_t cap)
-{
-    size_t n = strlen(name) + 1;
-    ssize_t got;
-
-    if (strncmp(name, "user.", 5) != 0 || n + 1 >= cap)
-        return 0;
-    got = fgetxattr(fd, name, room + n, cap - n - 1);
-    if (got < 0 || memchr(room + n, 0, (size_t)got))
-        return 0;
-    memcpy(room, name, n - 1);
-    room[n - 1] = '=';
-    room[n + (size_t)got] = '\0';
-    return n + (size_t)got + 1;
-}
-
-/* Of a regular file that the user may read. */
-static size_t read_attributes(int dir, const char *path, char *room, size_t cap)
-{
-    static char names[CHUNK];
-    AUTO_CLOSE int fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t all = fd < 0 ? 0 : flistxattr(fd, names, sizeof names);
-    size_t n = 0;
-
-    for (ssize_t at = 0; at < all; at += (ssize_t)strlen(names + at) + 1)
-        n += add_attribute(fd, names + at, room + n, cap - n);
-    return n;
-}
-
-static int put_entry(int dir, const char *path, const char *name, uint32_t mode, struct err *e)
-{
-    static char target[CONTROL_PATH_MAX], attributes[CONTROL_ATTRIBUTES_MAX];
-    struct control_entry entry = { .name_len = (uint16_t)strlen(name) };
-    struct stat st;
-    ssize_t n = 0;
-    int r;
-
-    if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_sys(e, "looking at %s", name);
-    if (S_ISLNK(st.st_mode))
-        n = readlinkat(dir, path, target, sizeof target);
-    entry.size = (uint64_t)st.st_size;
-    entry.mtime_ns = (int64_t)st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
-    entry.mode = st.st_mode;
-    entry.uid = st.st_uid;
-    entry.gid = st.st_gid;
-    entry.nlink = (uint32_t)st.st_nlink;
-    entry.link_len = n > 0 ? (uint16_t)n : 0;
-    if ((mode & CONTROL_ATTRIBUTES) && S_ISREG(st.st_mode))
-        entry.attributes_len = (uint32_t)read_attributes(dir, path, attributes, sizeof attributes);
-    r = files_put(&entry, sizeof entry, e);
-    if (r >= 0)
-        r = files_put(name, entry.name_len, e);
-    if (r >= 0)
-        r = files_put(target, entry.link_len, e);
-    return r < 0 ? r : files_put(attributes, entry.attributes_len, e);
-}
-
 static int run_stat(uint32_t mode, char *const *paths, struct err *e)
 {
     const char *slash = strrchr(paths[0], '/');
-    int r = put_entry(AT_FDCWD, paths[0], slash && slash[1] ? slash + 1 : paths[0], mode, e);
+    int r = entry_tell(AT_FDCWD, paths[0], slash && slash[1] ? slash + 1 : paths[0], mode, e);
 
     return r < 0 ? r : files_flush(e);
 }
@@ -191,7 +130,7 @@ static int list_batch(int dir, const char *batch, long n, uint32_t mode, struct 
         at += d->reclen;
         if (!strcmp(d->name, ".") || !strcmp(d->name, ".."))
             continue;
-        r = put_entry(dir, d->name, d->name, mode, &gone);
+        r = entry_tell(dir, d->name, d->name, mode, &gone);
         if (r < 0 && gone.sys != ENOENT) { /* removed meanwhile is not an error */
             *e = gone;
             return r;

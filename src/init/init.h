@@ -240,6 +240,18 @@ int files_write_all(int fd, const void *data, size_t n, const char *what, struct
  * (borrowed from it). */
 int files_open_parent(int at, const char *path, int *ret_dir, const char **ret_name, struct err *e);
 
+/* entries.c: files as records. The mode is that of LIST and STAT. */
+struct entry {
+    struct control_entry head;
+    const char *name; /* borrowed */
+    char target[CONTROL_PATH_MAX], attributes[CONTROL_ATTRIBUTES_MAX];
+};
+int entry_read(int dir, const char *path, const char *name, uint32_t mode, struct entry *ret,
+               struct err *e);
+uint32_t entry_size(const struct entry *v); /* of its record */
+int entry_put(const struct entry *v, struct err *e);
+int entry_tell(int dir, const char *path, const char *name, uint32_t mode, struct err *e);
+
 /* write.c */
 int write_run(uint32_t mode, char *const *paths, struct err *e);
 /* Whether a name is that of a file on its way, and whether it will be a new one or replace one. */

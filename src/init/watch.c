@@ -37,27 +37,55 @@ struct arrival {
 struct watch {
     int fd;
     const char *root;
-    bool tree;
+    bool tree, entries;
     struct arrival arrivals[ARRIVALS]; /* the latest; cookies are never 0 */
     unsigned arrived;
     struct dir *dirs; /* the first is the root */
     size_t n;
 };
 
-static int put_event(uint32_t mask, uint32_t cookie, const char *dir, const char *name,
-                     struct err *e)
+/* False: it does not fit. */
+static bool full_path(const struct watch *w, const char *relative, char ret[static PATH_MAX])
+{
+    int n = snprintf(ret, PATH_MAX, "%s%s%s", w->root, relative[0] ? "/" : "", relative);
+
+    return n > 0 && n < PATH_MAX;
+}
+
+/* What is there now, if that is asked for; NULL: it is not, or the event is that it goes. */
+static const struct entry *look_at(const struct watch *w, uint32_t mask, const char *dir,
+                                   const char *name)
+{
+    static struct entry v;
+    char relative[RELATIVE_MAX + NAME_MAX + 2], path[PATH_MAX];
+
+    if (!w->entries || !name[0] || !(mask & (IN_CREATE | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB)))
+        return NULL;
+    snprintf(relative, sizeof relative, "%s%s%s", dir, dir[0] ? "/" : "", name);
+    if (!full_path(w, relative, path) ||
+        entry_read(AT_FDCWD, path, name, CONTROL_ATTRIBUTES | CONTROL_RESOLVE, &v, NULL) < 0)
+        return NULL;
+    return &v;
+}
+
+static int put_event(const struct watch *w, uint32_t mask, uint32_t cookie, const char *dir,
+                     const char *name, struct err *e)
 {
     size_t n = strlen(dir), m = strlen(name);
+    const struct entry *v = look_at(w, mask, dir, name);
     struct control_event event = { .mask = mask,
                                    .cookie = cookie,
-                                   .name_len = (uint32_t)(n + (n && m) + m) };
+                                   .name_len = (uint32_t)(n + (n && m) + m),
+                                   .entry_len = v ? entry_size(v) : 0 };
     int r = files_put(&event, sizeof event, e);
 
     if (r >= 0)
         r = files_put(dir, n, e);
     if (r >= 0 && n && m)
         r = files_put("/", 1, e);
-    return r < 0 ? r : files_put(name, m, e);
+    if (r >= 0)
+        r = files_put(name, m, e);
+    return r < 0 || !v ? r : entry_put(v, e);
 }
 
 static struct dir *find(struct watch *w, int wd)
@@ -71,14 +99,6 @@ static struct dir *find(struct watch *w, int wd)
 static void forget(struct watch *w, struct dir *d)
 {
     *d = w->dirs[--w->n];
-}
-
-/* False: it does not fit. */
-static bool full_path(const struct watch *w, const char *relative, char ret[static PATH_MAX])
-{
-    int n = snprintf(ret, PATH_MAX, "%s%s%s", w->root, relative[0] ? "/" : "", relative);
-
-    return n > 0 && n < PATH_MAX;
 }
 
 /* 1: it is watched now; 0: it is none, or gone; it does not fit: -ERR_TOO_BIG. */
@@ -127,7 +147,7 @@ static int scan_entry(struct watch *w, const char *dir, const struct dents64 *d,
         added = n < RELATIVE_MAX ? add_dir(w, relative, e)
                                  : err_set(e, ERR_TOO_BIG, "a path is too long to be watched");
     if (added >= 0 && tell)
-        r = put_event(IN_CREATE | (added ? (uint32_t)IN_ISDIR : 0), 0, dir, d->name, e);
+        r = put_event(w, IN_CREATE | (added ? (uint32_t)IN_ISDIR : 0), 0, dir, d->name, e);
     return added < 0 ? added : r;
 }
 
@@ -193,11 +213,11 @@ static int follow(struct watch *w, const struct inotify_event *v, const char *di
     if (!w->tree || !(v->mask & IN_ISDIR) || !(v->mask & (IN_CREATE | IN_MOVE)))
         return 0;
     if (snprintf(relative, sizeof relative, "%s%s%s", dir, dir[0] ? "/" : "", name) >= RELATIVE_MAX)
-        return put_event(IN_Q_OVERFLOW, 0, "", "", e);
+        return put_event(w, IN_Q_OVERFLOW, 0, "", "", e);
     if (v->mask & IN_MOVED_FROM)
         forget_tree(w, relative);
     else if (add_tree(w, relative, true, &mine) < 0) /* from here on something is not told */
-        return put_event(IN_Q_OVERFLOW, 0, "", "", e);
+        return put_event(w, IN_Q_OVERFLOW, 0, "", "", e);
     return 0;
 }
 
@@ -216,11 +236,12 @@ static const struct arrival *find_arrival(const struct watch *w, const struct in
 }
 
 /* As if it had been written where it is; that it is closed then comes by itself. */
-static int put_written(const struct arrival *a, const char *dir, const char *name, struct err *e)
+static int put_written(const struct watch *w, const struct arrival *a, const char *dir,
+                       const char *name, struct err *e)
 {
-    int r = a->is_new ? put_event(IN_CREATE, 0, dir, name, e) : 0;
+    int r = a->is_new ? put_event(w, IN_CREATE, 0, dir, name, e) : 0;
 
-    return r < 0 ? r : put_event(IN_MODIFY, 0, dir, name, e);
+    return r < 0 ? r : put_event(w, IN_MODIFY, 0, dir, name, e);
 }
 
 /* An event of something in the directory; what a write does on its way is not told. */
@@ -237,8 +258,8 @@ static int on_named(struct watch *w, const struct inotify_event *v, const char *
         return 0;
     }
     if (a)
-        return put_written(a, dir, name, e);
-    r = put_event(v->mask, v->cookie, dir, name, e);
+        return put_written(w, a, dir, name, e);
+    r = put_event(w, v->mask, v->cookie, dir, name, e);
     return r < 0 ? r : follow(w, v, dir, name, e);
 }
 
@@ -248,7 +269,7 @@ static int on_event(struct watch *w, const struct inotify_event *v, struct err *
     char dir[RELATIVE_MAX], name[NAME_MAX + 1];
 
     if (!d)
-        return v->mask & IN_Q_OVERFLOW ? put_event(v->mask, 0, "", "", e) : 0;
+        return v->mask & IN_Q_OVERFLOW ? put_event(w, v->mask, 0, "", "", e) : 0;
     snprintf(dir, sizeof dir, "%s", d->path);
     snprintf(name, sizeof name, "%s", v->len ? v->name : "");
     if (dir[0] && !name[0]) { /* what is below is told by what it is in */
@@ -293,7 +314,10 @@ static int begin(struct watch *w, struct err *e)
 int watch_run(uint32_t mode, char *const *paths, struct err *e)
 {
     AUTO_CLOSE int fd = inotify_init1(IN_CLOEXEC);
-    struct watch w = { .fd = fd, .root = paths[0], .tree = mode & CONTROL_WATCH_TREE };
+    struct watch w = { .fd = fd,
+                       .root = paths[0],
+                       .tree = mode & CONTROL_WATCH_TREE,
+                       .entries = mode & CONTROL_WATCH_ENTRIES };
     struct pollfd waits[] = { { .fd = fd, .events = POLLIN }, { .fd = STDOUT_FILENO } };
     int r = begin(&w, e);
 

@@ -359,7 +359,9 @@ _Static_assert(sizeof(struct control_procs) + CONTROL_PROCS_MAX * sizeof(struct 
                "a full list is one packet");
 
 enum {
-    CONTROL_ATTRIBUTES = 1, /* the mode of LIST and STAT */
+    /* the mode of LIST and STAT */
+    CONTROL_ATTRIBUTES = 1,
+    CONTROL_RESOLVE = 2, /* a link's target is where it leads in the end, from /; none: nowhere */
 
     /* the mode of RENAME: of the new name; they do not outlast a failure */
     CONTROL_MAKE_PARENTS = 1,
@@ -379,12 +381,16 @@ struct control_entry {
 };
 
 /* The mode of a WATCH. */
-enum { CONTROL_WATCH_TREE = 1 };
+enum {
+    CONTROL_WATCH_TREE = 1,
+    CONTROL_WATCH_ENTRIES = 2, /* what is there is told with it: attributes, too, links resolved */
+};
 
-/* Records of WATCH on stdout: the struct, then the name relative to the watched directory. */
+/* Records of WATCH on stdout: the struct, then the name relative to the watched directory, then a
+ * record of STAT, if it was asked for and the name is still there. */
 struct control_event {
     uint32_t mask, cookie; /* as inotify(7) has them */
-    uint32_t name_len, pad;
+    uint32_t name_len, entry_len;
 };
 
 /* Checks a received message completely: magic, version, a known type, sizes that agree, strings

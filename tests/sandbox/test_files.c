@@ -312,6 +312,44 @@ BOX_TEST(stat_says_what_is_there)
     box_close(&b);
 }
 
+BOX_TEST(links_are_resolved)
+{
+    static const struct {
+        const char *path, *target;
+    } cases[] = {
+        { "/tmp/d/up", "/tmp/real" },
+        { "/tmp/chain", "/tmp/real" },
+        { "/tmp/dots", "/tmp/d" },
+        { "/tmp/dangling", "" },
+        { "/tmp/loop", "" },
+        { "/tmp/real", "" },
+        { "/tmp/through/up", "/tmp/real" },
+    };
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b,
+             "cd /tmp; mkdir d; echo x >real; ln -s ../real d/up; ln -s d/up chain; ln -s ./d/../d "
+             "dots; "
+             "ln -s none dangling; ln -s loop loop; ln -s d through",
+             0, "");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *const path[] = { cases[i].path, NULL };
+        struct supervisor_start s = {
+            .what = CONTROL_STAT, .argv = path, .cwd = "/", .mode = CONTROL_RESOLVE
+        };
+        struct outcome o AUTO(outcome_done) = { 0 };
+        struct str rest, name, link;
+
+        box_run(&b, &s, STR(""), &o);
+        CHECK_GOOD(o);
+        rest = buf_str(&o.out);
+        CHECK(next_entry(&rest, &name, &link));
+        CHECK_STR(link, cases[i].target);
+    }
+    box_close(&b);
+}
+
 BOX_TEST(a_home_is_what_passwd_says)
 {
     struct supervisor_start s = { .what = CONTROL_HOME,
@@ -558,6 +596,44 @@ BOX_TEST(a_watch_tells_of_writes)
         if (!(got & wanted[i].mask) || strcmp(name, wanted[i].name) != 0)
             FAIL("change %zu: %#x %s", i, got, name);
     }
+    job_end(&b, &j, &end);
+    box_close(&b);
+}
+
+/* With what is there when it is told, but for what goes. */
+BOX_TEST(a_watch_tells_entries)
+{
+    static const char *const path[] = { "/tmp/top", NULL };
+    struct supervisor_start s = { .what = CONTROL_WATCH,
+                                  .argv = path,
+                                  .cwd = "/",
+                                  .mode = CONTROL_WATCH_TREE | CONTROL_WATCH_ENTRIES };
+    struct control_event event = { 0 };
+    struct control_entry entry;
+    struct control_exited end;
+    char text[512];
+    struct box b;
+    struct job j;
+
+    box_open(&b);
+    CHECK_SH(&b, "mkdir -p /tmp/top/d; echo x >/tmp/top/d/gone", 0, "");
+    CHECK(job_start(&b, &s, &j, NULL));
+    CHECK_INT(read_some(j.out, (char *)&event, sizeof event), sizeof event);
+    CHECK(!event.mask && !event.entry_len);
+    CHECK_SH(&b, "cd /tmp/top/d; rm gone; ln -s ../d link", 0, "");
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(read_some(j.out, (char *)&event, sizeof event), sizeof event);
+        CHECK_INT(read_some(j.out, text, event.name_len), event.name_len);
+        CHECK_STR(((struct str){ text, event.name_len }), i ? "d/link" : "d/gone");
+        CHECK_INT(event.entry_len, i ? sizeof entry + strlen("link"
+                                                             "/tmp/top/d")
+                                     : 0);
+    }
+    CHECK_INT(read_some(j.out, text, event.entry_len), event.entry_len);
+    memcpy(&entry, text, sizeof entry);
+    CHECK(S_ISLNK(entry.mode));
+    CHECK_STR(((struct str){ text + sizeof entry, event.entry_len - sizeof entry }),
+              "link/tmp/top/d");
     job_end(&b, &j, &end);
     box_close(&b);
 }

@@ -3,11 +3,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
-#include "base/own.h"
 #include "model/time.h"
-
-enum { PATH_BYTES_MAX = 8192 };
 
 static void put(struct json_writer *w, const char *key, struct str value)
 {
@@ -49,21 +45,6 @@ void entry_owner_put(struct json_writer *w, const char *key, uint32_t id)
 
     snprintf(number, sizeof number, "%u", id);
     put(w, key, str_from(id == 0 ? "root" : id == 1000 ? "user" : number));
-}
-
-/* From /, though it may have been made from where the link is. */
-static void put_target(struct json_writer *w, const struct shown_entry *s)
-{
-    struct buf text AUTO(buf_done) = BUF_INIT(PATH_BYTES_MAX);
-    struct str target = s->entry->target;
-    const char *slash = strrchr(s->path, '/');
-
-    if (target.n && target.p[0] != '/' && slash) {
-        buf_add(&text, (struct str){ s->path, (size_t)(slash - s->path) + 1 });
-        if (buf_add(&text, target) >= 0)
-            target = buf_str(&text);
-    }
-    put(w, "symlinkTarget", target);
 }
 
 static bool next_metadata(struct str *rest, struct str *name, struct str *value)
@@ -118,8 +99,8 @@ void entry_write(struct json_writer *w, const struct shown_entry *s)
     entry_owner_put(w, "group", v->gid);
     time_text(v->mtime_ns, text);
     put(w, "modifiedTime", str_from(text));
-    if (S_ISLNK(v->mode))
-        put_target(w, s);
+    if (S_ISLNK(v->mode) && v->target.n)
+        put(w, "symlinkTarget", v->target);
     metadata_attributes_write(w, v->attributes);
     json_end_object(w);
 }

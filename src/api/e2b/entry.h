@@ -6,8 +6,8 @@
 #include "json/writer.h"
 
 struct shown_entry {
-    const struct ext_entry *entry;
-    const char *path; /* absolute, as it was asked for */
+    const struct ext_entry *entry; /* with EXT_RESOLVE */
+    const char *path;              /* absolute, as it was asked for */
 };
 
 /* An attribute's name is that of metadata behind this. */

@@ -83,7 +83,7 @@ static struct work *work_new(struct call *c, const struct json_field *fields, si
 static void run(struct work *k, enum ext_what what, const char *path, const char *to,
                 file_take_fn *done)
 {
-    uint32_t mode = what == EXT_STAT     ? EXT_ATTRIBUTES
+    uint32_t mode = what == EXT_STAT     ? EXT_ATTRIBUTES | EXT_RESOLVE
                     : what == EXT_RENAME ? EXT_MAKE_PARENTS
                                          : 0;
 
@@ -242,7 +242,7 @@ static void list_dir(struct call *c)
     json_key(&k->writer, STR("entries"));
     json_begin_array(&k->writer);
     k->walk = (struct file_walk){
-        .user = k->user, .mode = EXT_ATTRIBUTES, .entry = list_entry, .done = listed
+        .user = k->user, .mode = EXT_ATTRIBUTES | EXT_RESOLVE, .entry = list_entry, .done = listed
     };
     file_walk_start(&k->walk, c, k->path, k->depth);
 }

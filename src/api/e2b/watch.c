@@ -13,7 +13,8 @@
 #include "loop/timer.h"
 
 enum { PIECE = 64 << 10, KEPT_EVENTS_MAX = 10000, KEPT_TEXT_MAX = 4 << 20, KEPT_MAX = 16 };
-enum { PATH_BYTES_MAX = 4096 };
+enum { PATH_BYTES_MAX = 8192 };
+enum { ESCAPED_MAX = 6, EVENT_TOLD_MAX = 512 }; /* bytes: of one in JSON, and of what all have */
 
 /* --- the watching itself --- */
 
@@ -21,13 +22,15 @@ struct dir_watch;
 struct dir_watch_events {
     void (*stands)(struct dir_watch *d); /* what happens from now on is told */
     /* False: enough for now, dir_watch_resume() goes on. */
-    bool (*changed)(struct dir_watch *d, const char *type, struct str name);
+    bool (*changed)(struct dir_watch *d, const char *type, const struct ext_change *v);
     void (*over)(struct dir_watch *d, const struct err *e); /* the last word */
 };
 
 struct dir_watch {
     const struct dir_watch_events *events;
     struct loop *loop;
+    struct call *call; /* that waits for its start */
+    const char *top;   /* the directory; what is told of a change is below it */
     struct run_op op;
     struct loop_fd output;
     int out;
@@ -77,7 +80,7 @@ static bool tell_records(struct dir_watch *d)
             d->stood = true;
             d->events->stands(d);
         } else if (type_of(v.mask)) {
-            d->full = !d->events->changed(d, type_of(v.mask), v.name);
+            d->full = !d->events->changed(d, type_of(v.mask), &v);
         }
         if (d->out < 0)
             return false;
@@ -131,6 +134,8 @@ static void on_started(struct run_op *op, int r, const struct err *e)
     struct dir_watch *d = container_of(op, struct dir_watch, op);
 
     if (r < 0) {
+        if (d->call)
+            file_not_started(d->call, op, e);
         d->events->over(d, e);
         return;
     }
@@ -159,28 +164,37 @@ struct watch_request {
     bool recursive, entries;
 };
 
-/* False: it is answered. */
-static bool dir_watch_start(struct dir_watch *d, struct call *c, const struct watch_request *q,
-                            const struct dir_watch_events *events, const char **ret_user,
+/* False: it is answered, or the handler will be called again. */
+static bool dir_watch_place(struct call *c, const struct watch_request *q, const char **ret_user,
                             const char **ret_path)
 {
-    const char *user = e2b_rpc_user(c), *path = user ? e2b_path(c, user, str_from(q->path)) : NULL;
-    const char *const paths[] = { path, NULL };
+    const char *user = e2b_rpc_user(c);
+
+    if (!user || !e2b_at_home(c, user, str_from(q->path)))
+        return false;
+    *ret_user = user;
+    *ret_path = e2b_path(c, user, str_from(q->path));
+    return *ret_path;
+}
+
+static void dir_watch_start(struct dir_watch *d, struct call *c, const struct watch_request *q,
+                            const char *user, const char *top)
+{
+    const char *const paths[] = { top, NULL };
     const struct ext_start start = { .what = EXT_WATCH,
                                      .user = user,
                                      .cwd = "/",
                                      .argv = paths,
-                                     .mode = q->recursive ? EXT_WATCH_TREE : 0 };
+                                     .mode = (q->recursive ? (uint32_t)EXT_WATCH_TREE : 0) |
+                                             (q->entries ? (uint32_t)EXT_WATCH_ENTRIES : 0) };
 
-    if (!path)
-        return false;
-    *d = (struct dir_watch){ .events = events, .loop = c->api->loop, .out = -1 };
+    d->loop = c->api->loop;
+    d->call = c;
+    d->top = top;
+    d->out = -1;
     d->op.events = &run_events;
     buf_init(&d->records, EXT_RECORD_MAX + PIECE);
     sandbox_run(c->sandbox, &start, &d->op);
-    *ret_user = user;
-    *ret_path = path;
-    return true;
 }
 
 #define AT(member) JSON_AT(struct watch_request, member)
@@ -202,12 +216,6 @@ struct streamed {
     struct stream_ping ping;
     struct loop_timer deadline;
     int64_t timeout;
-    /* with what it is about, if that is asked for: the change that waits for it */
-    bool entries, looking;
-    const char *user, *top;
-    struct file_take take;
-    const char *type, *paths[2];
-    char name[PATH_BYTES_MAX], path[2 * PATH_BYTES_MAX];
 };
 
 static void streamed_stop(struct streamed *s)
@@ -222,7 +230,6 @@ static void streamed_end(struct call *c)
 
     streamed_stop(s);
     dir_watch_stop(&s->watch);
-    file_take_done(&s->take);
     free(s);
 }
 
@@ -262,10 +269,23 @@ static void write_empty(struct json_writer *w, const void *what)
 }
 
 struct change {
-    const char *type;
-    struct str name;
-    const struct shown_entry *entry; /* NULL: none */
+    const char *type, *top;
+    struct str name, entry; /* entry: a record; empty: none */
 };
+
+static void put_entry(struct json_writer *w, const struct change *v)
+{
+    struct buf path AUTO(buf_done) = BUF_INIT(PATH_BYTES_MAX);
+    struct ext_entry entry;
+
+    if (ext_entry_read(v->entry, &entry) <= 0 ||
+        buf_addf(&path, "%s/" STR_FMT, strcmp(v->top, "/") == 0 ? "" : v->top, STR_ARG(v->name)) <
+            0 ||
+        buf_add_c(&path, '\0') < 0)
+        return;
+    json_key(w, STR("entry"));
+    entry_write(w, &(struct shown_entry){ .entry = &entry, .path = path.p });
+}
 
 static void put_change(struct json_writer *w, const struct change *v)
 {
@@ -273,10 +293,7 @@ static void put_change(struct json_writer *w, const struct change *v)
     json_put_lossy(w, v->name);
     json_key(w, STR("type"));
     json_put_str(w, str_from(v->type));
-    if (v->entry) {
-        json_key(w, STR("entry"));
-        entry_write(w, v->entry);
-    }
+    put_entry(w, v);
 }
 
 static void write_change(struct json_writer *w, const void *what)
@@ -312,8 +329,7 @@ static void on_drain(struct http_exchange *x)
     struct call *c = http_state(x);
     struct streamed *s = c->state;
 
-    if (!s->looking)
-        dir_watch_resume(&s->watch);
+    dir_watch_resume(&s->watch);
 }
 
 static void streamed_stands(struct dir_watch *d)
@@ -332,55 +348,21 @@ static void streamed_stands(struct dir_watch *d)
     call_unref(c);
 }
 
-/* As stream_send(). */
-static int tell_change(struct streamed *s, const struct change *v)
+static bool streamed_changed(struct dir_watch *d, const char *type, const struct ext_change *v)
 {
-    int r = stream_send(s->call, write_change, v);
+    struct streamed *s = container_of(d, struct streamed, watch);
+    struct call *c = call_ref(s->call);
+    const struct change change = {
+        .type = type, .top = d->top, .name = v->name, .entry = v->entry
+    };
+    int r = stream_send(c, write_change, &change);
 
     if (r < 0)
         streamed_leave(s);
     else
         stream_ping_later(&s->ping);
-    return r;
-}
-
-static void looked(struct file_take *t, const struct err *e)
-{
-    struct streamed *s = container_of(t, struct streamed, take);
-    struct ext_entry entry;
-    const struct shown_entry shown = { .entry = &entry, .path = s->path };
-    bool there = !e && ext_entry_read(buf_str(&t->data), &entry) > 0;
-
-    s->looking = false;
-    if (s->call->x &&
-        tell_change(s, &(struct change){ s->type, str_from(s->name), there ? &shown : NULL }) == 0)
-        dir_watch_resume(&s->watch);
-}
-
-/* Looks at it first. False: it is gone, or its name too long. */
-static bool look_at(struct streamed *s, const char *type, struct str name)
-{
-    if (!s->entries || strcmp(type, "EVENT_TYPE_REMOVE") == 0 ||
-        strcmp(type, "EVENT_TYPE_RENAME") == 0 || !str_copy(name, s->name, sizeof s->name))
-        return false;
-    s->looking = true;
-    s->type = type;
-    snprintf(s->path, sizeof s->path, "%s/%s", strcmp(s->top, "/") == 0 ? "" : s->top, s->name);
-    s->paths[0] = s->path;
-    s->paths[1] = NULL;
-    file_take_start(&s->take, s->call, EXT_STAT, s->paths, s->user, EXT_ATTRIBUTES, looked);
-    return true;
-}
-
-static bool streamed_changed(struct dir_watch *d, const char *type, struct str name)
-{
-    struct streamed *s = container_of(d, struct streamed, watch);
-    struct call *c = call_ref(s->call);
-    bool more =
-        !look_at(s, type, name) && tell_change(s, &(struct change){ type, name, NULL }) == 0;
-
     call_unref(c);
-    return more;
+    return r == 0;
 }
 
 /* Not started, or its sandbox went: then the stream breaks off. */
@@ -404,33 +386,32 @@ static const struct dir_watch_events streamed_events = { .stands = streamed_stan
 static void watch_dir(struct call *c)
 {
     struct watch_request q = { 0 };
+    const char *user, *top;
     struct streamed *s;
     int64_t timeout;
 
     if (!stream_request(c, watch_fields, COUNT_OF(watch_fields), &q) ||
-        !stream_timeout(c, &timeout))
+        !stream_timeout(c, &timeout) || !dir_watch_place(c, &q, &user, &top))
         return;
     s = calloc(1, sizeof *s);
     if (!s)
         abort();
     s->call = c;
-    s->watch.out = -1;
+    s->watch.events = &streamed_events;
     s->ping = (struct stream_ping){ .call = c, .write = write_ping, .on_lost = ping_lost };
     s->timeout = timeout;
-    s->entries = q.entries;
     c->state = s;
     c->on_end = streamed_end;
     c->on_gone = streamed_gone;
-    if (!dir_watch_start(&s->watch, c, &q, &streamed_events, &s->user, &s->top))
-        return;
-    call_ref(c);
+    call_ref(c); /* the operation's */
+    dir_watch_start(&s->watch, c, &q, user, top);
 }
 
 /* --- kept --- */
 
 struct kept_event {
     const char *type;
-    uint32_t at, n; /* its name, in the texts */
+    uint32_t at, n, entry_n; /* its name, and what is there, in the texts */
 };
 
 struct kept {
@@ -439,9 +420,11 @@ struct kept {
     char id[ID_MAX], sandbox[ID_MAX];
     struct dir_watch watch;
     struct call *call; /* that waits until it stands; referenced */
+    char top[PATH_BYTES_MAX];
     struct kept_event events[KEPT_EVENTS_MAX];
     size_t n;
-    struct buf names;
+    struct buf texts;
+    size_t told; /* bytes that it takes at most to tell them */
     struct loop_later later;
 };
 
@@ -449,7 +432,7 @@ static void kept_free(struct loop_later *l)
 {
     struct kept *k = container_of(l, struct kept, later);
 
-    buf_done(&k->names);
+    buf_done(&k->texts);
     free(k);
 }
 
@@ -473,22 +456,34 @@ static void kept_stands(struct dir_watch *d)
     struct kept *k = container_of(d, struct kept, watch);
     struct call *c = take_ptr(k->call);
 
+    d->call = NULL;
     call_answer(c, 200, write_id, k->id);
     call_unref(c);
 }
 
+static void kept_clear(struct kept *k)
+{
+    buf_clear(&k->texts);
+    k->n = k->told = 0;
+}
+
 /* The oldest go when nobody asks for them. */
-static bool kept_changed(struct dir_watch *d, const char *type, struct str name)
+static bool kept_changed(struct dir_watch *d, const char *type, const struct ext_change *v)
 {
     struct kept *k = container_of(d, struct kept, watch);
+    size_t text = v->name.n + v->entry.n;
+    size_t told = EVENT_TOLD_MAX + ESCAPED_MAX * (text + v->name.n + strlen(k->top));
 
-    if (k->n == KEPT_EVENTS_MAX || k->names.n + name.n > KEPT_TEXT_MAX) {
-        buf_clear(&k->names);
-        k->n = 0;
-    }
-    k->events[k->n++] =
-        (struct kept_event){ .type = type, .at = (uint32_t)k->names.n, .n = (uint32_t)name.n };
-    buf_add(&k->names, name);
+    if (k->n == KEPT_EVENTS_MAX || k->texts.n + text > KEPT_TEXT_MAX ||
+        k->told + told > CALL_ANSWER_MAX)
+        kept_clear(k);
+    k->told += told;
+    k->events[k->n++] = (struct kept_event){ .type = type,
+                                             .at = (uint32_t)k->texts.n,
+                                             .n = (uint32_t)v->name.n,
+                                             .entry_n = (uint32_t)v->entry.n };
+    buf_add(&k->texts, v->name);
+    buf_add(&k->texts, v->entry);
     return true;
 }
 
@@ -547,11 +542,12 @@ static bool read_request(struct call *c, const struct json_field *fields, size_t
 static void create_watcher(struct call *c)
 {
     struct watch_request q = { 0 };
-    const char *user, *path;
+    const char *user, *top;
     struct kept *k;
     struct err e;
 
-    if (!read_request(c, watch_fields, COUNT_OF(watch_fields), &q))
+    if (!read_request(c, watch_fields, COUNT_OF(watch_fields), &q) ||
+        !dir_watch_place(c, &q, &user, &top))
         return;
     if (count_kept(c) >= KEPT_MAX) {
         rpc_fail(c, 429, "this sandbox has as many watchers as it may have; remove some");
@@ -561,20 +557,18 @@ static void create_watcher(struct call *c)
     if (!k)
         abort();
     k->api = c->api;
-    k->watch.out = -1;
-    buf_init(&k->names, KEPT_TEXT_MAX);
+    k->watch.events = &kept_dir_events;
+    buf_init(&k->texts, KEPT_TEXT_MAX);
     snprintf(k->sandbox, sizeof k->sandbox, "%s", sandbox_view(c->sandbox).record->id);
     if (id_make("wat_", k->id, &e) < 0) {
         call_fail(c, &e);
         free(k);
         return;
     }
-    if (!dir_watch_start(&k->watch, c, &q, &kept_dir_events, &user, &path)) {
-        free(k);
-        return;
-    }
+    snprintf(k->top, sizeof k->top, "%s", top);
     k->call = call_ref(c);
     list_append(&c->api->e2b_watchers, &k->link);
+    dir_watch_start(&k->watch, c, &q, user, k->top);
 }
 
 static struct kept *read_kept(struct call *c)
@@ -601,7 +595,10 @@ static void write_events(struct json_writer *w, const void *what)
         const struct kept_event *v = &k->events[i];
 
         json_begin_object(w);
-        put_change(w, &(struct change){ v->type, { k->names.p + v->at, v->n }, NULL });
+        put_change(w, &(struct change){ .type = v->type,
+                                        .top = k->top,
+                                        .name = { k->texts.p + v->at, v->n },
+                                        .entry = { k->texts.p + v->at + v->n, v->entry_n } });
         json_end_object(w);
     }
     json_end_array(w);
@@ -615,8 +612,7 @@ static void get_events(struct call *c)
     if (!k)
         return;
     call_answer(c, 200, write_events, k);
-    k->n = 0;
-    buf_clear(&k->names);
+    kept_clear(k);
 }
 
 static void remove_watcher(struct call *c)

@@ -46,3 +46,28 @@ TEST(a_change_with_and_without_a_name)
     memcpy(bytes, &v, sizeof v);
     CHECK(ext_change_read((struct str){ bytes, sizeof bytes }, &c) < 0);
 }
+
+TEST(a_change_with_an_entry)
+{
+    struct control_event v = { .mask = 2, .name_len = 3 };
+    struct ext_change c;
+    struct ext_entry entry;
+    char bytes[256];
+    size_t n = put_entry(bytes + sizeof v + 3, "abc", "/target"), all = sizeof v + 3 + n;
+
+    v.entry_len = (uint32_t)n;
+    memcpy(bytes, &v, sizeof v);
+    memcpy(bytes + sizeof v, "abc", 3);
+    for (size_t i = 0; i < all; i++)
+        CHECK_INT(ext_change_read((struct str){ bytes, i }, &c), 0);
+    CHECK_INT(ext_change_read((struct str){ bytes, sizeof bytes }, &c), all);
+    CHECK_STR(c.name, "abc");
+    CHECK_INT(ext_entry_read(c.entry, &entry), n);
+    CHECK_STR(entry.target, "/target");
+    v.entry_len = (uint32_t)n - 1; /* another length than the entry's own */
+    memcpy(bytes, &v, sizeof v);
+    CHECK(ext_change_read((struct str){ bytes, sizeof bytes }, &c) < 0);
+    v.entry_len = UINT32_MAX;
+    memcpy(bytes, &v, sizeof v);
+    CHECK(ext_change_read((struct str){ bytes, sizeof bytes }, &c) < 0);
+}

@@ -1,0 +1,110 @@
+/* What is there, as records of LIST, STAT and WATCH. */
+#include "init/init.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+
+enum { NAMES_MAX = 64 << 10 };
+
+/* Adds one; what does not fit, or is no text, is left out. */
+static size_t add_attribute(int fd, const char *name, char *room, size_t cap)
+{
+    size_t n = strlen(name) + 1;
+    ssize_t got;
+
+    if (strncmp(name, "user.", 5) != 0 || n + 1 >= cap)
+        return 0;
+    got = fgetxattr(fd, name, room + n, cap - n - 1);
+    if (got < 0 || memchr(room + n, 0, (size_t)got))
+        return 0;
+    memcpy(room, name, n - 1);
+    room[n - 1] = '=';
+    room[n + (size_t)got] = '\0';
+    return n + (size_t)got + 1;
+}
+
+/* Of a regular file that the user may read. */
+static size_t read_attributes(int dir, const char *path, char *room, size_t cap)
+{
+    static char names[NAMES_MAX];
+    AUTO_CLOSE int fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t all = fd < 0 ? 0 : flistxattr(fd, names, sizeof names);
+    size_t n = 0;
+
+    for (ssize_t at = 0; at < all; at += (ssize_t)strlen(names + at) + 1)
+        n += add_attribute(fd, names + at, room + n, cap - n);
+    return n;
+}
+
+/* Where a link leads in the end, as the kernel calls it; 0: nowhere, or to what has no path. */
+static ssize_t resolve(int dir, const char *path, char *room, size_t cap)
+{
+    AUTO_CLOSE int fd = openat(dir, path, O_PATH | O_CLOEXEC);
+    char name[32];
+    ssize_t n;
+
+    if (fd < 0)
+        return 0;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    n = readlink(name, room, cap);
+    return n > 0 && (size_t)n < cap && room[0] == '/' ? n : 0;
+}
+
+int entry_read(int dir, const char *path, const char *name, uint32_t mode, struct entry *ret,
+               struct err *e)
+{
+    struct stat st;
+    ssize_t n = 0;
+
+    if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(e, "looking at %s", name);
+    if (S_ISLNK(st.st_mode))
+        n = mode & CONTROL_RESOLVE ? resolve(dir, path, ret->target, sizeof ret->target)
+                                   : readlinkat(dir, path, ret->target, sizeof ret->target);
+    ret->name = name;
+    ret->head = (struct control_entry){
+        .size = (uint64_t)st.st_size,
+        .mtime_ns = (int64_t)st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec,
+        .mode = st.st_mode,
+        .uid = st.st_uid,
+        .gid = st.st_gid,
+        .nlink = (uint32_t)st.st_nlink,
+        .name_len = (uint16_t)strlen(name),
+        .link_len = n > 0 ? (uint16_t)n : 0,
+    };
+    if ((mode & CONTROL_ATTRIBUTES) && S_ISREG(st.st_mode))
+        ret->head.attributes_len =
+            (uint32_t)read_attributes(dir, path, ret->attributes, sizeof ret->attributes);
+    return 0;
+}
+
+uint32_t entry_size(const struct entry *v)
+{
+    return (uint32_t)sizeof v->head + v->head.name_len + v->head.link_len + v->head.attributes_len;
+}
+
+int entry_put(const struct entry *v, struct err *e)
+{
+    int r = files_put(&v->head, sizeof v->head, e);
+
+    if (r >= 0)
+        r = files_put(v->name, v->head.name_len, e);
+    if (r >= 0)
+        r = files_put(v->target, v->head.link_len, e);
+    return r < 0 ? r : files_put(v->attributes, v->head.attributes_len, e);
+}
+
+int entry_tell(int dir, const char *path, const char *name, uint32_t mode, struct err *e)
+{
+    static struct entry v;
+    int r = entry_read(dir, path, name, mode, &v, e);
+
+    return r < 0 ? r : entry_put(&v, e);
+}
