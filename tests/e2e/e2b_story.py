@@ -226,6 +226,18 @@ const steps = {
         if (s.files.writeFiles) equal((await s.files.writeFiles([{ path: 'wf', data: '1' }])).length, 1);
     },
     'files.write (user) {root}': async () => { await s.files.write('/root/secret', 'x', { user: 'root' }); await refused(() => s.files.write('/root/other', 'x'), Error); equal(await s.files.read('secret', { user: 'root' }), 'x'); },
+    'files.write, commands.run (a home of its own) {root}': async () => {
+        await s.commands.run("echo 'app:x:1234:1234::/tmp/apphome:/bin/sh' >> /etc/passwd", { user: 'root' });
+        const o = { user: 'app' };
+        equal((await s.files.write('in/it', 'x', o)).path, '/tmp/apphome/in/it');
+        equal([await s.files.read('in/it', o), (await s.files.getInfo('in', o)).path], ['x', '/tmp/apphome/in']);
+        equal((await s.commands.run('pwd; cd; pwd', o)).stdout, '/tmp/apphome\n/tmp/apphome\n');
+        equal((await s.commands.run('pwd', { ...o, cwd: 'in' })).stdout, '/tmp/apphome/in\n');
+    },
+    'files, commands (a user that is not there)': async () => {
+        for (const f of [() => s.files.read('x', { user: 'nobody-here' }), () => s.files.write('/tmp/x', 'x', { user: 'nobody-here' }), () => s.files.list('/', { user: 'nobody-here' }),
+            () => s.commands.run('true', { user: 'nobody-here' })]) await refused(f, AuthenticationError);
+    },
     'files.write (metadata)': async () => {
         const w = await s.files.write('tagged', 'x', { metadata: { author: 'me', kind: 'k' } });
         equal(w.metadata, { author: 'me', kind: 'k' });
@@ -249,6 +261,10 @@ const steps = {
         equal([i.name, i.type, i.path, i.size, i.mode, i.permissions, i.owner, i.group], ['one.txt', FileType.FILE, '/home/user/dir/one.txt', 7, 0o644, '-rw-r--r--', 'user', 'user']);
         assert(Math.abs(i.modifiedTime - Date.now()) < 600_000, `${i.modifiedTime}`);
         equal((await s.files.getInfo('dir/link')).symlinkTarget, '/home/user/dir/one.txt');
+        await s.commands.run('ln -s ../dir/link dir/chain; ln -s nowhere dir/dangling; ln -s dir by-dir');
+        const links = await Promise.all(['dir/chain', 'dir/dangling', 'by-dir'].map((p) => s.files.getInfo(p)));
+        equal(links.map((l) => l.symlinkTarget ?? null), ['/home/user/dir/one.txt', null, '/home/user/dir']);
+        equal((await s.files.list('by-dir')).every((e) => e.path.startsWith('/home/user/by-dir/')), true, 'paths through a link');
         await refused(() => s.files.getInfo('none'), NotFoundError);
     },
     'files.exists': async () => { equal([await s.files.exists('dir'), await s.files.exists('none')], [true, false]); },
@@ -297,7 +313,7 @@ const steps = {
         const seen = [];
         const w = await s.files.watchDir('watched', (e) => { seen.push(e); }, { includeEntry: true });
         await s.files.write('watched/entry', '12345');
-        await until(() => seen.some((e) => e.entry?.path === '/home/user/watched/entry'), `an entry in ${JSON.stringify(seen)}`);
+        for (const type of ['create', 'write']) await until(() => seen.some((e) => e.type === type && e.entry?.path === '/home/user/watched/entry' && e.entry.size === 5), `an entry of ${type} in ${JSON.stringify(seen)}`);
         await w.stop();
     },
     'uploadUrl, downloadUrl': async () => {

@@ -2,6 +2,7 @@
 # parallel
 """Servers inside, reached as E2B's clients reach them: by headers, through the daemon."""
 
+import base64
 import contextlib
 import hashlib
 import json
@@ -11,9 +12,10 @@ from e2b import Served
 from harness import check, equal, main, test, wait_for
 
 # What it was asked, as JSON; /hash: of the body; /keep: an answer that claims to keep the connection, and more behind it;
-# /cut: half of one; /nonsense: none at all; with Upgrade: an echo.
+# /cut: half of one; /nonsense: none at all; with Upgrade: an echo, or as WebSocket
+# has it, its message in capitals.
 SERVER = r"""
-import hashlib, json, socket, threading
+import base64, hashlib, json, socket, threading
 
 def head(c):
     data = b""
@@ -50,7 +52,14 @@ def serve(c):
         return
     method, path, _ = lines[0].split(" ")
     fields = {k.lower(): v for k, v in (line.split(": ", 1) for line in lines[1:])}
-    if "upgrade" in fields:
+    if fields.get("upgrade") == "websocket":
+        key = base64.b64encode(hashlib.sha1((fields["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()).decode()
+        c.sendall(f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {key}\r\n\r\n".encode())
+        while len(rest) < 6 or len(rest) < 6 + (rest[1] & 127):
+            rest += c.recv(65536)
+        text = bytes(b ^ rest[2 + i % 4] for i, b in enumerate(rest[6:6 + (rest[1] & 127)]))
+        c.sendall(bytes([0x81, len(text)]) + text.upper())
+    elif "upgrade" in fields:
         c.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\nX-Inner: yes\r\n\r\nfirst")
         while data := c.recv(65536):
             c.sendall(data)
@@ -228,6 +237,29 @@ def another_protocol_becomes_bytes(c):
             while len(got) < len(blob):
                 got += client.recv(1 << 20)
             check(got == blob, "what comes back is what was sent")
+
+
+@test
+def a_websocket(c):
+    with Served(c) as s:
+        box, _ = served(s)
+        key = base64.b64encode(b"sixteen bytes it").decode()
+        want = base64.b64encode(hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()).decode()
+        head = "".join(f"{k}: {v}\r\n" for k, v in box.headers(**PORT).items())
+        with socket.create_connection(("127.0.0.1", s.port), 60) as client:
+            client.sendall(f"GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{s.port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                           f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n{head}\r\n".encode())
+            mask, text = b"abcd", b"hello"
+            client.sendall(bytes([0x81, 0x80 | len(text)]) + mask + bytes(b ^ mask[i % 4] for i, b in enumerate(text)))
+            data = b""
+            while not data.endswith(b"HELLO"):
+                piece = client.recv(65536)
+                check(piece, f"the connection ended with {data!r}")
+                data += piece
+            top, _, frame = data.partition(b"\r\n\r\n")
+            fields = {k.lower(): v for k, v in (line.split(": ", 1) for line in top.decode().split("\r\n")[1:])}
+            equal([top.split(b" ")[1], fields["sec-websocket-accept"], fields["upgrade"]], [b"101", want, "websocket"], "the handshake")
+            equal(frame, b"\x81\x05HELLO", "the answer")
 
 
 main()

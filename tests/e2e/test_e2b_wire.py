@@ -5,9 +5,11 @@
 import base64
 import calendar
 import contextlib
+import datetime
 import gzip
 import hashlib
 import http.client
+import itertools
 import json
 import signal
 import socket
@@ -22,7 +24,7 @@ from egress_world import PUBLIC, PUBLIC_TOO, RESOLVER, World
 from harness import BUILD, check, equal, main, test, wait_for
 from images import archive, member
 
-START = "process.Process/Start"
+START, FILES = "process.Process/Start", "filesystem.Filesystem/"
 
 
 def key_of(s, *argv):
@@ -134,6 +136,16 @@ def streams(c):
             box.run("/bin/sh", "-c", "echo > /tmp/go")
             wanted = {"event": {"end": {"exitCode": 4, "exited": True, "status": "exit status 4", "error": "exit status 4"}}}
             equal([m for m in heard if m[1] != alive], [(0, wanted), (2, {})], "its end")
+        # By its tag, too.
+        with box.stream(START, {"process": {"cmd": "sh", "args": ["-c", "read x; echo $x"]}, "tag": "mine"}) as response:
+            pid = next(frames(response))[1]["event"]["start"]["pid"]
+        with box.stream("process.Process/Connect", {"process": {"tag": "mine"}}) as response:
+            heard = frames(response)
+            equal(next(heard)[1], {"event": {"start": {"pid": pid}}}, "the one of the tag")
+            box.rpc("process.Process/SendInput", {"process": {"tag": "mine"}, "input": {"stdin": base64.b64encode(b"hi\n").decode()}}).expect(200)
+            equal(next(heard)[1]["event"]["data"], {"stdout": base64.b64encode(b"hi\n").decode()}, "its output")
+        with box.stream("process.Process/Connect", {"process": {"tag": "none"}}) as response:
+            equal([(flags, m["error"]["code"]) for flags, m in frames(response)], [(2, "not_found")], "no such tag")
         # A deadline is the process's own.
         with box.start("sleep", "777", Connect_Timeout_Ms="300") as response:
             *_, (flags, last) = frames(response)
@@ -174,8 +186,14 @@ def uploads(c):
         kind = {"Content_Type": "multipart/form-data; boundary=b"}
         part = b'--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\n'
         box.ask("POST", "/files", part + b"old\r\n--b--\r\n", **kind).expect(200)
-        for body in (b"", b"--b", part, part + b"new", part + b"new\r\n--b", b"--c\r\n", part.replace(b"name", b"nome") + b"\r\n--b--", part.replace(b'"file"', b'"other"') + b"\r\n--b--"):
+        for body in (b"", b"--b", part, part + b"new", part + b"new\r\n--b", b"--c\r\n", part.replace(b"name", b"nome") + b"\r\n--b--"):
             plainly(box.ask("POST", "/files", body, **kind), 400)
+        # Parts of other names are passed over, with or without a file's name, however long.
+        others = part.replace(b'"file"', b'"other"') + bytes(300000) + b'\r\n--b\r\nContent-Disposition: form-data; name="note"\r\n\r\n' + b"n" * 20000 + b"\r\n"
+        equal(box.ask("POST", "/files", others + b"--b--\r\n", **kind).expect(200).json, [], "no file")
+        both = box.ask("POST", "/files", others + part.replace(b'"x"', b'"y"') + b"mine\r\n" + others + b"--b--\r\n", **kind).expect(200)
+        equal([f["path"] for f in both.json], ["/home/user/y"], "the one file among others")
+        equal([box.ask("GET", f"/files?path={name}").expect(200).data for name in ("x", "y")], [b"old", b"mine"], "what is written")
         plainly(box.ask("POST", "/files", b"x", Content_Type="multipart/form-data"), 400)
         plainly(box.ask("POST", "/files?path=y", b"x", Content_Type="text/plain"), 400)
         plainly(box.ask("POST", "/files", b"x", Content_Type="application/octet-stream"), 400)
@@ -484,11 +502,131 @@ def composing(c):
         ask = {"source_paths": ["a", "/home/user/b c", "~/-d"], "destination": "new/whole"}
         plainly(box.ask("POST", "/files/compose", ask, **{"X-Access-Token": other.token}), 401)
         for body, status in (({}, 400), ({**ask, "source_paths": []}, 400), ({**ask, "source_paths": ["a", "none"]}, 404), ({**ask, "destination": ""}, 400),
-                             ({**ask, "destination": "/proc/none"}, 400), ({**ask, "username": "nobody-here"}, 404), ({**ask, "source_paths": ["x" * 5000]}, 400)):
+                             ({**ask, "destination": "/proc/none"}, 400), ({**ask, "username": "nobody-here"}, 401), ({**ask, "source_paths": ["x" * 5000]}, 400)):
             plainly(box.ask("POST", "/files/compose", body), status)
         equal(box.ask("POST", "/files/compose", ask).expect(200).json, {"path": "/home/user/new/whole", "name": "whole", "type": "file"}, "what is made")
         equal(box.ask("GET", "/files?path=new/whole").expect(200).data, b"ab c-d", "what is in it")
         box.ask("GET", "/files?path=a").expect(404)
+
+
+def as_user(name):
+    return {"Authorization": "Basic " + base64.b64encode(f"{name}:".encode()).decode()}
+
+
+def said_by(response):
+    """Standard output of a program whose stream this is."""
+    events = [message.get("event", {}) for _, message in frames(response)]
+    return b"".join(base64.b64decode(e.get("data", {}).get("stdout", "")) for e in events)
+
+
+@test
+def users_that_are_not_there(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        nobody = as_user("nobody-here")
+        for path in ("x", "/tmp/x"):
+            for method, body in (("GET", None), ("POST", b"x")):
+                plainly(box.ask(method, f"/files?path={path}&username=nobody-here", body, Content_Type="application/octet-stream"), 401)
+            for call in ("Stat", "ListDir", "MakeDir", "Remove", "CreateWatcher"):
+                equal(box.rpc(FILES + call, {"path": path}, **nobody).expect(401).json["code"], "unauthenticated", f"{call} of {path}")
+            equal(box.rpc(FILES + "Move", {"source": path, "destination": "/tmp/y"}, **nobody).expect(401).json["code"], "unauthenticated", "Move")
+            with box.stream(FILES + "WatchDir", {"path": path}, **nobody) as response:
+                equal([(flags, m["error"]["code"]) for flags, m in frames(response)], [(2, "unauthenticated")], "WatchDir")
+        plainly(box.ask("GET", "/files?path=none"), 404)
+        equal(box.rpc(FILES + "Stat", {"path": "none"}).expect(404).json["code"], "not_found", "a file that is not there")
+
+
+@test(only="root", because="a plain user's sandbox has one identity")
+def homes(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        with box.start("sh", "-c", "echo app:x:1234:1234::/tmp/apphome:/bin/sh >> /etc/passwd", **as_user("root")) as response:
+            said_by(response)
+        app, raw = as_user("app"), {"Content_Type": "application/octet-stream"}
+        equal(box.rpc(FILES + "MakeDir", {"path": "sub"}, **app).expect(200).json["entry"]["path"], "/tmp/apphome/sub", "a directory")
+        for cwd, wanted in ((None, b"/tmp/apphome"), ("sub", b"/tmp/apphome/sub"), ("~/sub", b"/tmp/apphome/sub"), ("/tmp", b"/tmp")):
+            process = {"cmd": "sh", "args": ["-c", "echo $PWD $HOME"], **({"cwd": cwd} if cwd else {})}
+            with box.stream(START, {"process": process}, **app) as response:
+                equal(said_by(response), wanted + b" /tmp/apphome\n", f"where it runs, and its home, for {cwd}")
+        equal(box.ask("POST", "/files?path=f&username=app", b"one", **raw).expect(200).json[0]["path"], "/tmp/apphome/f", "a file")
+        form = b'--b\r\nContent-Disposition: form-data; name="file"; filename="sub/g"\r\n\r\ntwo\r\n--b--\r\n'
+        equal(box.ask("POST", "/files?username=app", form, Content_Type="multipart/form-data; boundary=b").expect(200).json[0]["path"], "/tmp/apphome/sub/g", "a form's file")
+        equal(box.ask("GET", "/files?path=~/sub/g&username=app").expect(200).data, b"two", "what is in it")
+        equal(box.rpc(FILES + "Stat", {"path": "~"}, **app).expect(200).json["entry"]["path"], "/tmp/apphome", "the home itself")
+        equal([e["path"] for e in box.rpc(FILES + "ListDir", {"path": "sub"}, **app).expect(200).json["entries"]], ["/tmp/apphome/sub/g"], "a list")
+        equal(box.rpc(FILES + "Move", {"source": "f", "destination": "/tmp/apphome/moved"}, **app).expect(200).json["entry"]["path"], "/tmp/apphome/moved", "a move")
+        made = box.ask("POST", "/files/compose", {"source_paths": ["moved", "/tmp/apphome/sub/g"], "destination": "/tmp/apphome/whole", "username": "app"}).expect(200)
+        equal(box.ask("GET", "/files?path=whole&username=app").expect(200).data, b"onetwo", f"composed: {made}")
+        with box.stream(FILES + "WatchDir", {"path": "sub"}, **app) as response:
+            equal(next(frames(response))[1], {"start": {}}, "a watch")
+        box.rpc(FILES + "CreateWatcher", {"path": "sub"}, **app).expect(200)
+        # Others are where they were.
+        equal(box.run("pwd")[0], b"/home/user\n", "the usual user")
+        equal(box.ask("POST", "/files?path=f&username=root", b"x", **raw).expect(200).json[0]["path"], "/root/f", "root")
+
+
+@test
+def entries_of_links(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        box.run("sh", "-c", "mkdir d1; echo x > real; ln -s ../real d1/up; ln -s d1/up chain; ln -s nowhere dangling; ln -s round round; ln -s ./d1/../d1 to-dir; ln -s /proc/self/fd/0 odd")
+        for path, target in (("d1/up", "/home/user/real"), ("chain", "/home/user/real"), ("to-dir", "/home/user/d1"), ("to-dir/up", "/home/user/real"), ("dangling", None), ("round", None)):
+            entry = box.rpc(FILES + "Stat", {"path": path}).expect(200).json["entry"]
+            equal([entry["type"], entry["path"], entry.get("symlinkTarget")], ["FILE_TYPE_SYMLINK", f"/home/user/{path}", target], path)
+        # What is listed through a link has the path that was asked for.
+        listed = box.rpc(FILES + "ListDir", {"path": "to-dir"}).expect(200).json["entries"]
+        equal([(e["path"], e["symlinkTarget"]) for e in listed], [("/home/user/to-dir/up", "/home/user/real")], "through a link")
+        equal(box.rpc(FILES + "ListDir", {"path": "chain"}).expect(400).json["code"], "invalid_argument", "a link to a file")
+        equal(box.rpc(FILES + "ListDir", {"path": "dangling"}).expect(404).json["code"], "not_found", "a link to nothing")
+
+
+@test
+def moves_that_fail(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        box.run("sh", "-c", "mkdir -p a/b; echo x > file")
+        for source, destination, status in (("none", "new/er/x", 404), ("a", "a/b/in/itself", 400), ("file", "file/x", 400)):
+            box.rpc(FILES + "Move", {"source": source, "destination": destination}).expect(status)
+        equal(box.run("sh", "-c", "find a new file 2>/dev/null | sort")[0], b"a\na/b\nfile\n", "what is there")
+        equal(box.rpc(FILES + "Move", {"source": "file", "destination": "new/er/x"}).expect(200).json["entry"]["path"], "/home/user/new/er/x", "one that works")
+
+
+@test
+def metadata_is_seen_inside(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        raw = {"Content_Type": "application/octet-stream"}
+        show = "import os; print(sorted((n, os.getxattr('/home/user/f', n)) for n in os.listxattr('/home/user/f') if n.startswith('user.')))"
+        box.ask("POST", "/files?path=f", b"x", **raw, X_Metadata_Author="me", X_Metadata_Kind="a b").expect(200)
+        equal(box.run("python3", "-c", show)[0].strip(), b"[('user.e2b.author', b'me'), ('user.e2b.kind', b'a b')]", "its attributes")
+        box.ask("POST", "/files?path=f", b"x", **raw, X_Metadata_Kind="new").expect(200)
+        equal(box.run("python3", "-c", show)[0].strip(), b"[('user.e2b.kind', b'new')]", "the next write's replace them")
+
+
+@test
+def times(c):
+    with Served(c) as s:
+        mine = {"X_API_KEY": key_of(s)}
+
+        def left(box):
+            """Seconds from its start to its end."""
+            shown = s.ask("GET", f"/sandboxes/{box}", **mine).expect(200).json
+            start, end = (datetime.datetime.fromisoformat(shown[k].replace("Z", "+00:00")) for k in ("startedAt", "endAt"))
+            return (end - start).total_seconds()
+
+        made = {version: s.ask("POST", f"{version}/sandboxes", {"templateID": "base"}, **mine).expect(201).json["sandboxID"] for version in ("", "/v2")}
+        for version, wanted in (("", 15), ("/v2", 300)):
+            check(abs(left(made[version]) - wanted) < 5, f"{version}: {left(made[version])} s")
+        listed = s.ask("GET", "/sandboxes", **mine).expect(200).json
+        equal({b["sandboxID"]: b["state"] for b in listed}, {box: "running" for box in made.values()}, "the older list")
+        box = made["/v2"]
+        s.ask("POST", f"/sandboxes/{box}/refreshes", {"duration": 1000}, **mine).expect(204)
+        check(1000 <= left(box) < 1100, f"extended: {left(box)} s")
+        before = left(box)
+        s.ask("POST", f"/sandboxes/{box}/refreshes", {"duration": 10}, **mine).expect(204)
+        equal(left(box), before, "it is not shortened")
+        s.ask("POST", f"/sandboxes/{box}/timeout", {"timeout": 60}, **mine).expect(204)
+        check(left(box) < 200, f"set to less: {left(box)} s")
 
 
 @test
@@ -528,10 +666,40 @@ def kept_watchers(c):
             box.rpc(service + call, {"watcherId": watcher}).expect(404)
         one.rpc(service + "RemoveWatcher", {"watcherId": watcher}).expect(200)
         one.rpc(service + "GetWatcherEvents", {"watcherId": watcher}).expect(404)
+        # With what is there, if that is asked for.
+        watcher = one.rpc(service + "CreateWatcher", {"path": "/tmp/d", "recursive": True, "includeEntry": True}).expect(200).json["watcherId"]
+        one.ask("POST", "/files?path=/tmp/d/e/g", b"12345", Content_Type="application/octet-stream", X_Metadata_Kind="k").expect(200)
+        one.run("/bin/sh", "-c", "cd /tmp/d; ln -s e/g link; rm e/f")
+        seen = []
+
+        def all_came():
+            seen.extend(one.rpc(service + "GetWatcherEvents", {"watcherId": watcher}).expect(200).json["events"])
+            return any(v["name"] == "e/f" for v in seen)
+        wait_for(all_came, "events with entries")
+        told = [(v["type"].removeprefix("EVENT_TYPE_"), v["name"], v.get("entry", {}).get("path"), v.get("entry", {}).get("size"), v.get("entry", {}).get("symlinkTarget")) for v in seen]
+        equal(told, [("CREATE", "e/g", "/tmp/d/e/g", "5", None), ("WRITE", "e/g", "/tmp/d/e/g", "5", None), ("CREATE", "link", "/tmp/d/link", "3", "/tmp/d/e/g"), ("REMOVE", "e/f", None, None, None)], "entries")
+        equal([seen[0]["entry"]["metadata"], seen[0]["entry"]["name"]], [{"kind": "k"}, "g"], "all of it")
+        one.rpc(service + "RemoveWatcher", {"watcherId": watcher}).expect(200)
         equal(one.rpc(service + "CreateWatcher", {"path": "/none"}).expect(404).json["code"], "not_found", "no such directory")
         for _ in range(16):  # the kernel has few for a user, whom other tests share
             one.rpc(service + "CreateWatcher", {"path": "/tmp"}).expect(200)
         equal(one.rpc(service + "CreateWatcher", {"path": "/tmp"}).expect(429).json["code"], "resource_exhausted", "one too many")
+
+
+@test
+def watches(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        box.run("mkdir", "w")
+        with box.stream(FILES + "WatchDir", {"path": "w", "includeEntry": True}, Keepalive_Ping_Interval="1") as response:
+            heard = frames(response)
+            equal(next(heard)[1], {"start": {}}, "it stands")
+            equal(next(heard)[1], {"keepalive": {}}, "a sign of life")
+            box.ask("POST", "/files?path=w/f", b"123", Content_Type="application/octet-stream").expect(200)
+            told = [m["filesystem"] for m in itertools.islice((m for _, m in heard if "filesystem" in m), 2)]
+            equal([(v["type"], v["name"], v["entry"]["path"], v["entry"]["size"]) for v in told],
+                  [(f"EVENT_TYPE_{kind}", "f", "/home/user/w/f", "3") for kind in ("CREATE", "WRITE")], "a new file")
+            equal(next(m for _, m in heard), {"keepalive": {}}, "another sign, and nothing else")
 
 
 def link(box, path, operation, expires=None, user=""):
