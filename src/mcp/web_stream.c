@@ -149,11 +149,13 @@ static bool begin(struct web_stream *t, bool again)
     }
     t->begun = true;
     start_beat(t, BEAT);
-    if (t->kept && !again && mcp_has_priming(t->session->version))
-        put_event(t, t->seq, STR(""));
-    else
+    if (!t->kept || again || !mcp_has_priming(t->session->version)) {
         sse_heartbeat(t->pipe.x, NULL); /* the head is on its way: the client knows it is heard */
-    return t->pipe.x;
+    } else if (put_event(t, t->seq, STR("")) < 0) {
+        lost(t);
+        return false;
+    }
+    return true;
 }
 
 bool web_stream_begin(struct web_stream *t)
@@ -176,15 +178,14 @@ static void on_beat(struct loop_timer *l)
 
 static int send_event(struct web_stream *t, struct str message)
 {
+    bool heard = t->pipe.x != NULL, good = !heard || web_stream_begin(t);
     int r;
 
-    t->seq++;
+    t->seq++; /* behind what the stream began with: that can be resumed from */
     if (t->kept)
         replay_add(&t->kept->replay, t->number, t->seq, message);
-    if (!t->pipe.x)
-        return 0;
-    if (!web_stream_begin(t))
-        return -1;
+    if (!heard || !good)
+        return good ? 0 : -1;
     r = put_event(t, t->seq, message);
     if (r < 0)
         lost(t);

@@ -352,6 +352,34 @@ def a_lost_stream_is_resumed(c):
         connection.close()
 
 
+def resume(d, w, last):
+    """What a stream goes on with: (id, message) each."""
+    return events(d.api.request("GET", "/mcp", None, w.headers(Last_Event_ID=last)).expect(200).data)
+
+
+def begin_with_sandbox(d):
+    w = Web(d)
+    w.begin()
+    return w, w.ask("tools/call", name="sandbox_create", arguments={}).expect(200).json["result"]["structuredContent"]["sandbox_id"]
+
+
+@test(**ONCE)
+def a_stream_is_resumed_from_its_first_event(c):
+    with Daemon(c) as d:
+        w, box = begin_with_sandbox(d)
+        run = w.ask("tools/call", name="sandbox_exec", arguments={"sandbox_id": box, "command": "echo a; sleep 0.2; echo b"}, _meta={"progressToken": 1})
+        (first, nothing), *rest = events(run.data)
+        equal(nothing, None, "what a stream begins with")
+        ids = [first, *(i for i, _ in rest)]
+        equal(len(set(ids)), len(ids), f"different ids: {ids}")
+        equal(resume(d, w, first), rest, "all of it, again")
+        equal(resume(d, w, rest[0][0]), rest[1:], "what is behind the first message")
+        slow = w.ask("tools/call", name="sandbox_exec", arguments={"sandbox_id": box, "command": "sleep 6; echo c"})
+        (first, nothing), *rest = events(slow.data)
+        equal([nothing, len(rest)], [None, 1], "a stream whose first message is the answer")
+        equal(resume(d, w, first), rest, "the answer, again")
+
+
 @test(**ONCE)
 def without_sessions_headers_must_fit_and_leaving_is_cancelling(c):
     def headers(method, name=None, version=NEW):
