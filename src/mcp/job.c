@@ -13,7 +13,7 @@ static int send_nothing(struct mcp_out *o, struct str message)
     return 0;
 }
 
-static void answered(struct mcp_out *o, struct str message, int status)
+static void answered(struct mcp_out *o, const struct json *id, struct str message, int status)
 {
     const struct json_limits limits = { .bytes = MCP_MESSAGE_MAX, .depth = DEPTH };
     AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * MCP_MESSAGE_MAX);
@@ -21,6 +21,7 @@ static void answered(struct mcp_out *o, struct str message, int status)
     const struct json *v, *result = NULL;
     struct str why = STR("it was broken off, and may have had an effect");
 
+    (void)id;
     (void)status;
     if (message.n && json_read(message, limits, &a, &v, NULL) >= 0) {
         result = mcp_object(v, "result");

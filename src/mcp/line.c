@@ -94,8 +94,9 @@ static void end_if_over(struct line *n)
         line_over(n);
 }
 
-static void answer(struct mcp_out *o, struct str message, int status)
+static void answer(struct mcp_out *o, const struct json *id, struct str message, int status)
 {
+    (void)id;
     (void)status;
     if (!message.n || send_message(o, message) >= 0)
         end_if_over(container_of(o, struct line, out));

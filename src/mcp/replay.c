@@ -5,50 +5,225 @@
 
 #include "base/own.h"
 
-static void drop_oldest(struct replay *p)
-{
-    struct replay_entry *v = container_of(list_take(&p->entries), struct replay_entry, link);
+/* The analyser takes what is in a list for lost. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
 
-    p->n--;
-    p->bytes -= v->text.n;
+struct replay_peer {
+    struct link link;
+    struct replay_shelf shelf;
+    size_t sessions;
+    char name[];
+};
+
+/* Of a session. */
+static const struct {
+    size_t n, bytes;
+} limits[REPLAY_KIND_COUNT_] = {
+    [REPLAY_NOTE] = { REPLAY_NOTES_MAX, REPLAY_NOTE_BYTES_MAX },
+    [REPLAY_ANSWER] = { REPLAY_ANSWERS_MAX, REPLAY_ANSWER_BYTES_MAX },
+    [REPLAY_GONE] = { REPLAY_GONE_MAX, REPLAY_GONE_BYTES_MAX },
+};
+
+/* --- shelves --- */
+
+static size_t size_of(const struct replay_entry *v)
+{
+    return sizeof *v + v->id.n + v->text.n;
+}
+
+static void put(struct replay_shelf *s, struct replay_entry *v, struct replay_place *place)
+{
+    place->entry = v;
+    list_append(&s->kept[v->kind], &place->link);
+    s->n[v->kind]++;
+    s->bytes[v->kind] += size_of(v);
+}
+
+static void take_off(struct replay_shelf *s, const struct replay_entry *v,
+                     struct replay_place *place)
+{
+    if (!link_joined(&place->link))
+        return;
+    link_leave(&place->link);
+    s->n[v->kind]--;
+    s->bytes[v->kind] -= size_of(v);
+}
+
+static struct replay_entry *oldest(struct replay_shelf *s, enum replay_kind kind)
+{
+    struct link *l = list_first(&s->kept[kind]);
+
+    return l ? container_of(l, struct replay_place, link)->entry : NULL;
+}
+
+static void forget(struct replay_entry *v)
+{
+    struct mcp_replay *p = v->replay;
+
+    take_off(&p->shelf, v, &v->own);
+    take_off(&p->peer->shelf, v, &v->of_peer);
+    take_off(&p->room->shelf, v, &v->of_all);
     free(v);
 }
 
-void replay_done(struct replay *p)
+/* --- a session's --- */
+
+static struct replay_peer *peer_of(struct replay_room *room, const char *name)
 {
-    while (p->n)
-        drop_oldest(p);
+    struct replay_peer *peer;
+    size_t n = strlen(name) + 1;
+
+    for (struct link *l = list_first(&room->peers); l; l = list_after(&room->peers, l)) {
+        peer = container_of(l, struct replay_peer, link);
+        if (strcmp(peer->name, name) == 0)
+            return peer;
+    }
+    peer = calloc(1, sizeof *peer + n);
+    if (!peer)
+        abort();
+    memcpy(peer->name, name, n);
+    list_append(&room->peers, &peer->link);
+    return peer;
 }
 
-void replay_add(struct replay *p, uint64_t stream, uint64_t seq, struct str text)
+void replay_init(struct mcp_replay *p, struct replay_room *room, const char *peer)
+{
+    *p = (struct mcp_replay){ .room = room, .peer = peer_of(room, peer) };
+    p->peer->sessions++;
+}
+
+void replay_done(struct mcp_replay *p)
 {
     struct replay_entry *v;
+
+    if (!p->peer)
+        return;
+    for (enum replay_kind kind = 0; kind < REPLAY_KIND_COUNT_; kind++)
+        while ((v = oldest(&p->shelf, kind)))
+            forget(v);
+    if (--p->peer->sessions == 0) {
+        link_leave(&p->peer->link);
+        free(p->peer);
+    }
+    p->peer = NULL;
+}
+
+/* --- adding --- */
+
+static struct replay_entry *make(struct mcp_replay *p, enum replay_kind kind, struct str id,
+                                 struct str text)
+{
+    struct replay_entry *v = calloc(1, sizeof *v + id.n + text.n);
     char *copy;
 
-    if (text.n > REPLAY_BYTES_MAX)
-        return;
-    while (p->n && (p->n >= REPLAY_ENTRIES_MAX || p->bytes + text.n > REPLAY_BYTES_MAX))
-        drop_oldest(p);
-    v = malloc(sizeof *v + text.n);
     if (!v)
         abort();
     copy = (char *)(v + 1);
-    memcpy(copy, text.p, text.n);
-    *v = (struct replay_entry){ .stream = stream, .seq = seq, .text = { copy, text.n } };
-    list_append(&p->entries, &v->link);
-    p->n++;
-    p->bytes += text.n;
+    if (id.n)
+        memcpy(copy, id.p, id.n);
+    if (text.n)
+        memcpy(copy + id.n, text.p, text.n);
+    v->replay = p;
+    v->kind = kind;
+    v->id = (struct str){ copy, id.n };
+    v->text = (struct str){ copy + id.n, text.n };
+    return v;
 }
 
-const struct replay_entry *replay_after(struct replay *p, uint64_t stream, uint64_t seq)
+static void remember_gone(struct mcp_replay *p, uint64_t stream, uint64_t seq, struct str id)
 {
-    for (struct link *l = list_first(&p->entries); l; l = list_after(&p->entries, l)) {
-        const struct replay_entry *v = container_of(l, struct replay_entry, link);
+    struct replay_entry *v = make(p, REPLAY_GONE, id, STR(""));
+    const struct replay_shelf *s = &p->shelf;
 
-        if (v->stream == stream && v->seq > seq)
-            return v;
+    v->stream = stream;
+    v->seq = seq;
+    while (s->n[REPLAY_GONE] && (s->n[REPLAY_GONE] >= limits[REPLAY_GONE].n ||
+                                 s->bytes[REPLAY_GONE] + size_of(v) > limits[REPLAY_GONE].bytes))
+        forget(oldest(&p->shelf, REPLAY_GONE));
+    put(&p->shelf, v, &v->own);
+}
+
+static void drop(struct replay_entry *v)
+{
+    if (v->kind == REPLAY_ANSWER)
+        remember_gone(v->replay, v->stream, v->seq, v->id);
+    forget(v);
+}
+
+static void make_room(struct mcp_replay *p, enum replay_kind kind, size_t bytes)
+{
+    while (p->shelf.n[kind] && (p->shelf.n[kind] >= limits[kind].n ||
+                                p->shelf.bytes[kind] + bytes > limits[kind].bytes))
+        drop(oldest(&p->shelf, kind));
+}
+
+static void make_room_among(struct replay_shelf *s, size_t bytes, size_t max)
+{
+    while (s->bytes[REPLAY_NOTE] + s->bytes[REPLAY_ANSWER] + bytes > max) {
+        struct replay_entry *note = oldest(s, REPLAY_NOTE);
+
+        drop(note ? note : oldest(s, REPLAY_ANSWER));
     }
-    return NULL;
+}
+
+void replay_add(struct mcp_replay *p, uint64_t stream, uint64_t seq, struct str id, struct str text)
+{
+    enum replay_kind kind = id.n ? REPLAY_ANSWER : REPLAY_NOTE;
+    size_t bytes = sizeof(struct replay_entry) + id.n + text.n;
+    struct replay_entry *v;
+
+    if (!p->peer)
+        return;
+    if (bytes > limits[kind].bytes) {
+        if (kind == REPLAY_ANSWER)
+            remember_gone(p, stream, seq, id);
+        return;
+    }
+    make_room(p, kind, bytes);
+    make_room_among(&p->peer->shelf, bytes, REPLAY_PEER_BYTES_MAX);
+    make_room_among(&p->room->shelf, bytes, REPLAY_ALL_BYTES_MAX);
+    v = make(p, kind, id, text);
+    v->stream = stream;
+    v->seq = seq;
+    put(&p->shelf, v, &v->own);
+    put(&p->peer->shelf, v, &v->of_peer);
+    put(&p->room->shelf, v, &v->of_all);
+}
+
+/* --- finding --- */
+
+static const struct replay_entry *next_of(struct list *kept, uint64_t stream, uint64_t seq)
+{
+    const struct replay_entry *best = NULL;
+
+    for (struct link *l = list_first(kept); l; l = list_after(kept, l)) {
+        const struct replay_entry *v = container_of(l, struct replay_place, link)->entry;
+
+        if (v->stream == stream && v->seq > seq && (!best || v->seq < best->seq))
+            best = v;
+    }
+    return best;
+}
+
+const struct replay_entry *replay_after(struct mcp_replay *p, uint64_t stream, uint64_t seq)
+{
+    const struct replay_entry *best = NULL;
+
+    for (enum replay_kind kind = 0; kind < REPLAY_KIND_COUNT_; kind++) {
+        const struct replay_entry *v = next_of(&p->shelf.kept[kind], stream, seq);
+
+        if (v && (!best || v->seq < best->seq))
+            best = v;
+    }
+    return best;
+}
+
+bool replay_answered(struct mcp_replay *p, uint64_t stream)
+{
+    return next_of(&p->shelf.kept[REPLAY_ANSWER], stream, 0) ||
+           next_of(&p->shelf.kept[REPLAY_GONE], stream, 0);
 }
 
 void replay_id(char out[static REPLAY_ID_MAX], uint64_t stream, uint64_t seq)

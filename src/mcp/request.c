@@ -60,7 +60,7 @@ void mcp_request_cancel(struct mcp_request *r)
     mcp_request_ref(r);
     leave(r);
     if (o)
-        o->ops->answer(o, STR(""), 200);
+        o->ops->answer(o, r->m->id, STR(""), 200);
     if (r->on_cancel)
         r->on_cancel(r);
     if (r->task)
@@ -267,7 +267,7 @@ void mcp_deliver(struct mcp_request *r, int status)
     if (r->task)
         mcp_task_deliver(r);
     else if (o)
-        o->ops->answer(o, buf_str(&r->text), status);
+        o->ops->answer(o, r->m->id, buf_str(&r->text), status);
     mcp_request_unref(r);
 }
 

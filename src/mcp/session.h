@@ -52,9 +52,9 @@ struct mcp_out_ops {
     /* A message that is no answer: 0; 1 if the client has enough for now, mcp_out_drained() tells;
      * or it is gone. */
     int (*send)(struct mcp_out *o, struct str message);
-    /* The answer to a request, which then lets go of the out; empty: it gets none. `status` is what
-     * HTTP says if that is all. */
-    void (*answer)(struct mcp_out *o, struct str message, int status);
+    /* The answer to the request with the id, which then lets go of the out; empty: it gets none.
+     * `status` is what HTTP says if that is all. */
+    void (*answer)(struct mcp_out *o, const struct json *id, struct str message, int status);
 };
 struct mcp_out {
     const struct mcp_out_ops *ops;

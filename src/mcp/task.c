@@ -188,7 +188,7 @@ bool mcp_task_begin(struct mcp_request *r)
     link_leave(&r->in_out);
     r->out = NULL;
     if (o)
-        o->ops->answer(o, buf_str(&r->text), 200);
+        o->ops->answer(o, r->m->id, buf_str(&r->text), 200);
     if (r->on_drain)
         r->on_drain(r);
     return true;

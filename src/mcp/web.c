@@ -384,7 +384,7 @@ static struct web_stream *stream_of(struct web_session *k, uint64_t number)
     return NULL;
 }
 
-/* Goes on where the client lost a stream. False: it is none that we know. */
+/* Goes on where the client lost a stream. False: it is none of ours. */
 static bool resume(struct web_session *k, struct http_exchange *x)
 {
     struct str last = header(x, "Last-Event-ID");
@@ -394,6 +394,10 @@ static bool resume(struct web_session *k, struct http_exchange *x)
     if (!replay_id_read(last, &number, &seq) || number >= k->numbers)
         return false;
     t = stream_of(k, number);
+    if (!t && !replay_answered(&k->replay, number)) {
+        web_refuse(x, 410, WEB_BAD_SESSION, STR(""), "nothing is kept of this stream any more");
+        return true;
+    }
     if (!t) {
         t = web_stream_new(k->web, k->session, k, NULL);
         k->numbers--;

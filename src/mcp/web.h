@@ -10,6 +10,7 @@
 #define MCP_WEB_H
 
 #include "http/server.h"
+#include "mcp/replay.h"
 #include "mcp/session.h"
 
 struct mcp_who {
@@ -22,6 +23,7 @@ struct mcp_web {
     struct mcp_server *server;
     size_t max;          /* bytes of a message */
     struct list streams; /* struct web_stream: with a client */
+    struct replay_room room;
 };
 
 /* Takes the exchange over. */

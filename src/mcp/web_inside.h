@@ -4,7 +4,6 @@
 
 #include "mcp/inside.h"
 #include "mcp/pipe.h"
-#include "mcp/replay.h"
 #include "mcp/web.h"
 
 enum { WEB_ERROR_MAX = 8 << 10 };
@@ -34,7 +33,7 @@ struct web_stream {
 struct web_session {
     struct mcp_session *session;
     struct mcp_web *web;
-    struct replay replay;
+    struct mcp_replay replay;
     struct list streams;     /* struct web_stream: that are not over */
     struct web_stream *back; /* for what belongs to no request */
     uint64_t numbers;

@@ -11,7 +11,6 @@ static void free_later(struct loop_later *l)
 {
     struct web_session *k = container_of(l, struct web_session, later);
 
-    replay_done(&k->replay);
     mcp_session_unref(k->session);
     free(k);
 }
@@ -31,6 +30,7 @@ static void ended(struct mcp_session *s)
             http_cut(take_ptr(t->pipe.x));
         web_stream_free(t);
     }
+    replay_done(&k->replay);
     loop_later(s->loop, &k->later, free_later, NULL);
 }
 
@@ -70,6 +70,7 @@ int web_session_new(struct mcp_web *web, struct mcp_who who, struct web_session 
         abort();
     k->session = mcp_session_ref(s);
     k->web = web;
+    replay_init(&k->replay, &web->room, s->peer);
     s->transport = k;
     s->on_end = ended;
     k->back = web_stream_new(web, s, k, NULL);

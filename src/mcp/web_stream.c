@@ -176,14 +176,28 @@ static void on_beat(struct loop_timer *l)
     start_beat(t, BEAT);
 }
 
-static int send_event(struct web_stream *t, struct str message)
+static void keep(struct web_stream *t, const struct json *id, struct str message)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(WEB_ERROR_MAX);
+    struct json_writer w;
+
+    if (id) {
+        json_writer_init(&w, &text, JSON_COMPACT);
+        json_put_tree(&w, id);
+        json_writer_finish(&w, NULL);
+    }
+    replay_add(&t->kept->replay, t->number, t->seq, buf_str(&text), message);
+}
+
+/* With the id of the request that it answers, or NULL. */
+static int send_event(struct web_stream *t, const struct json *id, struct str message)
 {
     bool heard = t->pipe.x != NULL, good = !heard || web_stream_begin(t);
     int r;
 
     t->seq++; /* behind what the stream began with: that can be resumed from */
     if (t->kept)
-        replay_add(&t->kept->replay, t->number, t->seq, message);
+        keep(t, id, message);
     if (!heard || !good)
         return good ? 0 : -1;
     r = put_event(t, t->seq, message);
@@ -194,7 +208,7 @@ static int send_event(struct web_stream *t, struct str message)
 
 static int send_message(struct mcp_out *o, struct str message)
 {
-    return send_event(container_of(o, struct web_stream, out), message);
+    return send_event(container_of(o, struct web_stream, out), NULL, message);
 }
 
 /* --- the answer --- */
@@ -215,14 +229,14 @@ static void respond(struct web_stream *t, struct str message, int status)
     leave(t);
 }
 
-static void answer(struct mcp_out *o, struct str message, int status)
+static void answer(struct mcp_out *o, const struct json *id, struct str message, int status)
 {
     struct web_stream *t = container_of(o, struct web_stream, out);
 
     t->open -= t->open > 0;
     if (t->pipe.x && !t->begun && !t->batch)
         respond(t, message, status);
-    else if (message.n && send_event(t, message) < 0)
+    else if (message.n && send_event(t, id, message) < 0)
         return;
     if (t->open)
         return;
@@ -259,6 +273,18 @@ struct web_stream *web_stream_new(struct mcp_web *web, struct mcp_session *s,
     return t;
 }
 
+/* An answer that is not kept any more is an error in its place: nobody waits for it in vain. */
+static int put_again(struct web_stream *t, const struct replay_entry *v)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(WEB_ERROR_MAX);
+
+    if (v->kind != REPLAY_GONE)
+        return put_event(t, v->seq, v->text);
+    rpc_write_error(&text, v->id, RPC_INTERNAL,
+                    "what was asked for was done, but its answer is not kept any more");
+    return put_event(t, v->seq, buf_str(&text));
+}
+
 void web_stream_resume(struct web_stream *t, struct http_exchange *x, uint64_t seq)
 {
     const struct replay_entry *v;
@@ -268,8 +294,8 @@ void web_stream_resume(struct web_stream *t, struct http_exchange *x, uint64_t s
     if (!begin(t, true))
         return;
     while (r >= 0 && (v = replay_after(&t->kept->replay, t->number, seq))) {
-        r = put_event(t, v->seq, v->text);
         seq = v->seq;
+        r = put_again(t, v);
     }
     if (r < 0)
         lost(t);

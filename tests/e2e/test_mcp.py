@@ -380,6 +380,30 @@ def a_stream_is_resumed_from_its_first_event(c):
         equal(resume(d, w, first), rest, "the answer, again")
 
 
+MUCH = "head -c 1000000 /dev/zero | tr '\\0' "
+
+
+@test(**ONCE)
+def a_large_answer_waits_for_who_lost_its_stream(c):
+    def run(w, box, command):
+        answer = w.ask("tools/call", name="sandbox_exec", arguments={"sandbox_id": box, "command": command}, _meta={"progressToken": 1})
+        return events(answer.data)
+    with Daemon(c) as d:
+        w, box = begin_with_sandbox(d)
+        heard = run(w, box, f"{MUCH}x; {MUCH}y >&2")
+        (first, _), (last, answer) = heard[0], heard[-1]
+        run(w, box, "yes | head -c 3000000")  # more notes than are kept
+        equal(resume(d, w, first)[-1], (last, answer), "the answer, though others were noisy")
+        equal(resume(d, w, last), [], "what is behind the answer")
+        for _ in range(4):
+            run(w, box, f"{MUCH}x; {MUCH}y >&2")
+        ((again, error),) = resume(d, w, first)
+        equal([again, error["id"], error["error"]["code"]], [last, answer["id"], -32603], "of an answer that is not kept any more")
+        check("not kept" in error["error"]["message"], f"it says so: {error}")
+        gone = d.api.request("GET", "/mcp", None, w.headers(Last_Event_ID="1-0")).expect(410)  # of initialize
+        check("nothing is kept" in gone.json["error"]["message"], f"of a stream that is not known: {gone.json}")
+
+
 @test(**ONCE)
 def without_sessions_headers_must_fit_and_leaving_is_cancelling(c):
     def headers(method, name=None, version=NEW):

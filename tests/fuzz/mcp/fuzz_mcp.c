@@ -24,8 +24,9 @@ static int hear(struct mcp_out *o, struct str message)
     return 0;
 }
 
-static void hear_answer(struct mcp_out *o, struct str message, int status)
+static void hear_answer(struct mcp_out *o, const struct json *id, struct str message, int status)
 {
+    (void)id;
     must(status >= 200 && status < 600);
     answers++;
     if (message.n)

@@ -28,8 +28,9 @@ static int heard_message(struct mcp_out *o, struct str message)
     return 0;
 }
 
-static void heard_answer(struct mcp_out *o, struct str message, int status)
+static void heard_answer(struct mcp_out *o, const struct json *id, struct str message, int status)
 {
+    (void)id;
     (void)status;
     if (message.n)
         heard_message(o, message);
