@@ -68,7 +68,8 @@ void mcp_resources_list(struct mcp_request *r);
 void mcp_resources_read(struct mcp_request *r);
 void mcp_resources_templates(struct mcp_request *r);
 void mcp_resources_subscribe(struct mcp_request *r);
-void mcp_subscribed(struct mcp_request *r, bool there); /* which was asked */
+/* To what was asked about; x: what tells of it, or NULL. */
+void mcp_subscribed(struct mcp_request *r, struct mcp_source *x);
 void mcp_resources_unsubscribe(struct mcp_request *r);
 
 /* --- prompts.c --- */
@@ -79,6 +80,10 @@ void mcp_complete(struct mcp_request *r);
 /* --- listen.c: who watches, in both eras --- */
 struct mcp_watch {
     struct link link;
+    struct mcp_session *session;
+    struct mcp_source *source;    /* that tells of it; NULL: mcp_resource_changed() does */
+    struct loop_timer quiet;      /* after something of its source was told … */
+    bool again;                   /* … and has changed since */
     struct mcp_request *listener; /* of a stateless client: its stream; NULL: the session's */
     unsigned lists;               /* bits of enum mcp_list */
     char uri[];                   /* "": of lists only */
@@ -87,10 +92,12 @@ void mcp_listen(struct mcp_request *r);
 /* True: the no was to one of the resources that it wants to hear of, and is told with the others.
  */
 bool mcp_wish_refused(struct mcp_request *r, const struct mcp_verdict *v);
+/* On failure the source stays the caller's. */
 int mcp_watch_add(struct mcp_session *s, struct mcp_request *listener, struct str uri,
-                  unsigned lists, struct err *e);
+                  unsigned lists, struct mcp_source *x, struct err *e);
 void mcp_watch_remove(struct mcp_session *s, struct str uri);
 void mcp_watches_done(struct mcp_session *s);
+void mcp_wishes_done(struct mcp_request *r); /* what it was granted and has not begun to watch */
 
 /* --- inputs.c: what a handler needs of the client --- */
 struct mcp_ask {

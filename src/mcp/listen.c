@@ -1,6 +1,7 @@
 /* Who wants to hear of changes: sessions that subscribed, and streams of stateless clients. */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "mcp/inside.h"
 
@@ -10,6 +11,8 @@
 #endif
 
 enum { NOTE_MAX = 32 << 10 };
+#define QUIET         NS_PER_S
+#define NOTHING_THERE "there is nothing to watch there"
 
 static const struct {
     const char *wish, *method;
@@ -32,12 +35,36 @@ static size_t count(struct mcp_session *s)
 
 static void watch_free(struct mcp_watch *w)
 {
+    struct mcp_source *x = w->source;
+
+    w->session->unwatched++;
     link_leave(&w->link);
+    loop_timer_stop(&w->quiet);
     free(w);
+    if (x) {
+        x->watch_ = NULL;
+        x->end(x);
+    }
+}
+
+static void on_quiet(struct loop_timer *t);
+
+static void start_quiet(struct mcp_watch *w)
+{
+    loop_timer_start(w->session->loop, &w->quiet, clock_mono() + QUIET, on_quiet, NULL);
+}
+
+static void attach(struct mcp_watch *w, struct mcp_source *x)
+{
+    w->source = x;
+    x->watch_ = w;
+    w->again = x->changed_;
+    if (w->again) /* which is told behind what says that it is watched */
+        start_quiet(w);
 }
 
 int mcp_watch_add(struct mcp_session *s, struct mcp_request *listener, struct str uri,
-                  unsigned which, struct err *e)
+                  unsigned which, struct mcp_source *x, struct err *e)
 {
     struct mcp_watch *w;
 
@@ -50,8 +77,11 @@ int mcp_watch_add(struct mcp_session *s, struct mcp_request *listener, struct st
         abort();
     if (uri.n)
         memcpy(w->uri, uri.p, uri.n);
+    w->session = s;
     w->listener = listener;
     w->lists = which;
+    if (x)
+        attach(w, x);
     list_append(&s->watches, &w->link);
     return 0;
 }
@@ -90,6 +120,8 @@ static void forget_listener(struct mcp_request *r)
 
 /* --- telling --- */
 
+#define UPDATED "notifications/resources/updated"
+
 static void put_subscription(struct json_writer *w, const struct mcp_request *listener)
 {
     json_key(w, STR(MCP_META "subscriptionId"));
@@ -124,32 +156,80 @@ static void tell(struct mcp_session *s, const struct mcp_watch *watch, const cha
         o->ops->send(o, buf_str(&text));
 }
 
-/* To each watch that wants it; whoever is told may end its session meanwhile. */
+/* It may be gone afterwards, as may its session. */
+static void tell_changed(struct mcp_watch *w)
+{
+    if (loop_timer_started(&w->quiet)) {
+        w->again = true;
+        return;
+    }
+    w->again = false;
+    start_quiet(w);
+    tell(w->session, w, UPDATED, str_from(w->uri));
+}
+
+static void on_quiet(struct loop_timer *t)
+{
+    struct mcp_watch *w = container_of(t, struct mcp_watch, quiet);
+
+    if (w->again)
+        tell_changed(w);
+}
+
+void mcp_source_changed(struct mcp_source *x)
+{
+    x->changed_ = true;
+    if (x->watch_)
+        tell_changed(x->watch_);
+}
+
+static void poke(struct mcp_source *x)
+{
+    if (x->poke)
+        x->poke(x);
+    mcp_source_changed(x);
+}
+
+/* To each watch that wants it. Who is gone when it is told takes its watches along, and whoever
+ * else listened with it. */
 static void tell_watches(struct mcp_session *s, int which, const char *method, struct str uri)
 {
+    uint64_t before = s->unwatched;
     struct link *next;
 
     for (struct link *l = list_first(&s->watches); l; l = next) {
-        const struct mcp_watch *w = container_of(l, struct mcp_watch, link);
+        struct mcp_watch *w = container_of(l, struct mcp_watch, link);
 
         next = list_after(&s->watches, l);
-        if (which >= 0 ? w->lists & 1u << which : str_eq(str_from(w->uri), uri))
+        if (which >= 0 ? !(w->lists & 1u << which) : !str_eq(str_from(w->uri), uri))
+            continue;
+        if (w->source)
+            poke(w->source);
+        else
             tell(s, w, method, uri);
+        if (s->unwatched != before)
+            return;
     }
 }
 
 void mcp_resource_changed(struct mcp_server *server, struct str uri)
 {
-    for (struct link *l = list_first(&server->sessions); l; l = list_after(&server->sessions, l))
-        tell_watches(container_of(l, struct mcp_session, link), -1,
-                     "notifications/resources/updated", uri);
+    struct link *next;
+
+    for (struct link *l = list_first(&server->sessions); l; l = next) {
+        next = list_after(&server->sessions, l);
+        tell_watches(container_of(l, struct mcp_session, link), -1, UPDATED, uri);
+    }
 }
 
 void mcp_list_changed(struct mcp_server *server, enum mcp_list which)
 {
-    for (struct link *l = list_first(&server->sessions); l; l = list_after(&server->sessions, l)) {
+    struct link *next;
+
+    for (struct link *l = list_first(&server->sessions); l; l = next) {
         struct mcp_session *s = container_of(l, struct mcp_session, link);
 
+        next = list_after(&server->sessions, l);
         tell_watches(s, (int)which, lists[which].method, (struct str){ NULL, 0 });
         if (s->version) /* with a session everybody is told */
             tell(s, NULL, lists[which].method, (struct str){ NULL, 0 });
@@ -169,6 +249,7 @@ static bool wants(const struct json *wishes, const char *name)
 struct wish {
     struct str uri;
     bool granted;
+    struct mcp_source *source;         /* that it is granted with, until it is watched */
     const struct mcp_verdict *refused; /* by the policy; NULL: not */
 };
 
@@ -255,10 +336,16 @@ static int watch_all(struct mcp_request *r, struct err *e)
 {
     struct mcp_wishes *w = r->wishes;
 
-    for (size_t i = 0; i < w->n; i++)
-        if (w->all[i].granted && mcp_watch_add(r->session, r, w->all[i].uri, 0, e) < 0)
+    for (size_t i = 0; i < w->n; i++) {
+        struct wish *one = &w->all[i];
+
+        if (!one->granted)
+            continue;
+        if (mcp_watch_add(r->session, r, one->uri, 0, one->source, e) < 0)
             return -(int)ERR_QUOTA;
-    if (w->lists && mcp_watch_add(r->session, r, (struct str){ NULL, 0 }, w->lists, NULL) < 0)
+        one->source = NULL;
+    }
+    if (w->lists && mcp_watch_add(r->session, r, (struct str){ NULL, 0 }, w->lists, NULL, NULL) < 0)
         w->lists = 0;
     return 0;
 }
@@ -311,16 +398,53 @@ static void wish_known(struct mcp_request *r)
         go_on(r);
 }
 
+static void granted(struct mcp_request *r, struct mcp_source *x)
+{
+    struct wish *one = r->wishes ? &r->wishes->all[r->wishes->at] : NULL;
+
+    if (!one) {
+        mcp_subscribed(r, x);
+        return;
+    }
+    one->granted = true;
+    one->source = x;
+    wish_known(r);
+}
+
 void mcp_watched(struct mcp_request *r, bool there)
+{
+    if (!there)
+        mcp_not_watched(r, NOTHING_THERE);
+    else if (!mcp_over(r))
+        granted(r, NULL);
+}
+
+void mcp_watched_by(struct mcp_request *r, struct mcp_source *x)
+{
+    if (mcp_over(r))
+        x->end(x);
+    else
+        granted(r, x);
+}
+
+void mcp_not_watched(struct mcp_request *r, const char *why)
 {
     if (mcp_over(r))
         return;
-    if (!r->wishes) {
-        mcp_subscribed(r, there);
-        return;
+    if (r->wishes)
+        wish_known(r);
+    else
+        mcp_fail_uri(r, mcp_param_str(r, "uri"), why);
+}
+
+void mcp_wishes_done(struct mcp_request *r)
+{
+    for (size_t i = 0; r->wishes && i < r->wishes->n; i++) {
+        struct mcp_source *x = take_ptr(r->wishes->all[i].source);
+
+        if (x)
+            x->end(x);
     }
-    r->wishes->all[r->wishes->at].granted = there;
-    wish_known(r);
 }
 
 bool mcp_wish_refused(struct mcp_request *r, const struct mcp_verdict *v)

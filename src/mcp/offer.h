@@ -105,7 +105,8 @@ struct mcp_offer {
     void (*list)(struct mcp_request *r, struct str cursor);
     /* mcp_read_text() and so on, or mcp_fail_uri(). */
     void (*read)(struct mcp_request *r, struct str uri);
-    /* Whether it may be watched: mcp_watched() or mcp_refuse() says it, now or later, once. */
+    /* Whether it may be watched: mcp_watched(), mcp_watched_by(), mcp_not_watched() or mcp_refuse()
+     * says it, now or later, once. */
     void (*watch)(struct mcp_request *r, struct str uri);
     /* Values for an argument: mcp_offer_value() for each, then mcp_completed(); or mcp_refuse(). */
     void (*complete)(struct mcp_request *r, struct str name, struct str argument, struct str value);

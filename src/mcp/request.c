@@ -23,6 +23,7 @@ static void request_free(struct loop_later *l)
 
     if (r->on_end)
         r->on_end(r);
+    mcp_wishes_done(r);
     mcp_inputs_done(r);
     buf_done(&r->text);
     buf_done(&r->values);

@@ -139,5 +139,8 @@ void mcp_offer_value(struct mcp_request *r, struct str value);
 void mcp_completed(struct mcp_request *r);
 /* The resource that the offer was asked about may be watched, if it is there. */
 void mcp_watched(struct mcp_request *r, bool there);
+/* It is, and tells of its changes itself. */
+void mcp_watched_by(struct mcp_request *r, struct mcp_source *x);
+void mcp_not_watched(struct mcp_request *r, const char *why);
 
 #endif

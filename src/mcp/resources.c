@@ -162,19 +162,16 @@ void mcp_resources_subscribe(struct mcp_request *r)
     if (o->watch)
         o->watch(r, uri);
     else
-        mcp_subscribed(r, false);
+        mcp_watched(r, false);
 }
 
-void mcp_subscribed(struct mcp_request *r, bool there)
+void mcp_subscribed(struct mcp_request *r, struct mcp_source *x)
 {
-    struct str uri = mcp_param_str(r, "uri");
     struct err e;
 
-    if (!there) {
-        mcp_fail_uri(r, uri, "there is nothing to watch there");
-        return;
-    }
-    if (mcp_watch_add(r->session, NULL, uri, 0, &e) < 0) {
+    if (mcp_watch_add(r->session, NULL, mcp_param_str(r, "uri"), 0, x, &e) < 0) {
+        if (x)
+            x->end(x);
         mcp_fail(r, RPC_INTERNAL, "%s", e.msg);
         return;
     }

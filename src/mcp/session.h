@@ -98,6 +98,7 @@ struct mcp_session {
     struct list requests; /* struct mcp_request: under way */
     struct list asks;     /* struct mcp_ask: what the client was asked */
     struct list watches;  /* struct mcp_watch */
+    uint64_t unwatched;   /* how often one of them ended */
     uint64_t asked;
     struct mcp_out *back; /* for what belongs to no request; NULL: nobody listens */
     void *user;           /* the transport's word on who it is: for the offer */
@@ -137,6 +138,18 @@ struct str mcp_meta_version(const struct rpc_message *m);
 /* A message of the log, to whoever listens to what belongs to no request. */
 void mcp_session_log(struct mcp_session *s, enum mcp_level level, const char *logger,
                      void (*data)(struct json_writer *w, const void *what), const void *what);
+
+/* What tells of the changes of one resource, where no event does: made by the offer with
+ * mcp_watched_by(), and the engine's from then on. */
+struct mcp_source {
+    void (*end)(struct mcp_source *x);  /* nobody watches it any more; may be called from inside
+                                           mcp_source_changed() */
+    void (*poke)(struct mcp_source *x); /* mcp_resource_changed() was called for it; may be NULL */
+    struct mcp_watch *watch_;           /* NULL: nobody watches yet */
+    bool changed_;                      /* … but should know by then */
+};
+/* Is told at once, but not more than once a second; the last change is told in any case. */
+void mcp_source_changed(struct mcp_source *x);
 
 /* To whoever watches the resource. */
 void mcp_resource_changed(struct mcp_server *s, struct str uri);

@@ -502,3 +502,62 @@ TEST(a_session_watches_what_can_be_watched)
     mcp_resource_changed(&world_server, STR("test://a"));
     CHECK_STR(world_heard(), "");
 }
+
+static size_t count(struct str text, const char *part)
+{
+    size_t n = 0;
+
+    for (const char *at = text.p; text.n && (at = strstr(at, part)); at++)
+        n++;
+    return n;
+}
+
+#define LIVE "{\"uri\":\"test://live\"}"
+
+TEST(a_source_is_told_of_once_in_a_while_and_to_the_last)
+{
+    size_t told = 0;
+
+    world_open();
+    world_say(INIT("2025-11-25"));
+    mcp_source_changed(&world_source); /* before anybody watches */
+    HAS(world_say(OLD("2", "resources/subscribe", LIVE)), "\"result\":{}");
+    for (size_t i = 0; i < 100; i++)
+        mcp_source_changed(&world_source);
+    while (!told) {
+        CHECK_OK(loop_run_once(&world_loop, -1, NULL), ((struct err){ 0 }));
+        told = count(world_heard(), "resources/updated\",\"params\":" LIVE);
+    }
+    CHECK_INT(told, 1);
+    mcp_resource_changed(&world_server, STR("test://live"));
+    CHECK_INT(world_pokes, 1);
+    CHECK_STR(world_heard(), ""); /* not so soon after the last */
+    CHECK_INT(world_unwatched, 0);
+    world_say(OLD("2", "resources/unsubscribe", LIVE));
+    CHECK_INT(world_unwatched, 1);
+    mcp_source_changed(&world_source);
+    CHECK_STR(world_heard(), "");
+}
+
+TEST(a_source_ends_with_whoever_watches)
+{
+    world_open();
+    world_say(INIT("2025-11-25"));
+    world_say(OLD("2", "resources/subscribe", LIVE));
+    world_say(OLD("3", "resources/subscribe", LIVE)); /* twice is once */
+    CHECK_INT(world_unwatched, 1);
+    world_say(NEW("5", "subscriptions/listen", "{}",
+                  ",\"notifications\":{\"resourceSubscriptions\":[\"test://live\"]}"));
+    world_say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{"
+              "\"requestId\":5}}");
+    CHECK_INT(world_unwatched, 2);
+    /* one that was granted while another is decided */
+    world_say(
+        NEW("6", "subscriptions/listen", "{}",
+            ",\"notifications\":{\"resourceSubscriptions\":[\"test://live\",\"test://slow\"]}"));
+    world_say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{"
+              "\"requestId\":6}}");
+    CHECK_INT(world_unwatched, 3);
+    mcp_session_end(world_session);
+    CHECK_INT(world_unwatched, 4);
+}

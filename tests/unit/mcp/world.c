@@ -11,6 +11,7 @@ struct mcp_server world_server;
 struct mcp_session *world_session;
 struct mcp_request *world_held;
 struct mcp_request *world_asked;
+unsigned world_unwatched, world_pokes;
 unsigned world_cancelled, world_ended, world_meetings, world_refusals, world_users;
 bool world_shy;
 char world_refusal[256];
@@ -144,6 +145,20 @@ static void refused(void *user, struct mcp_refusal *x)
              x->reason);
 }
 
+static void source_end(struct mcp_source *x)
+{
+    (void)x;
+    world_unwatched++;
+}
+
+static void source_poke(struct mcp_source *x)
+{
+    (void)x;
+    world_pokes++;
+}
+
+struct mcp_source world_source = { .end = source_end, .poke = source_poke };
+
 static void watch(struct mcp_request *r, struct str uri)
 {
     const struct mcp_verdict no = { .kind = MCP_DENY, .reason = "not you", .audit_id = "aud_2" };
@@ -153,6 +168,8 @@ static void watch(struct mcp_request *r, struct str uri)
     } else if (str_eq(uri, STR("test://slow"))) {
         world_asked = mcp_request_ref(r);
         r->on_cancel = stop_asking;
+    } else if (str_eq(uri, STR("test://live"))) {
+        mcp_watched_by(r, &world_source);
     } else {
         mcp_watched(r, str_eq(uri, STR("test://a")));
     }

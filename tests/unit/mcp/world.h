@@ -13,7 +13,9 @@ extern struct mcp_out world_out;
 extern struct mcp_request *world_held;  /* by the tool `hold`; NULL: none */
 extern struct mcp_request *world_asked; /* a call of the tool `slow` that waits for a verdict */
 extern unsigned world_cancelled, world_ended, world_meetings, world_refusals;
-extern unsigned world_users;    /* 1: something is under way in the session */
+extern unsigned world_users;           /* 1: something is under way in the session */
+extern struct mcp_source world_source; /* of test://live */
+extern unsigned world_unwatched, world_pokes;
 extern bool world_shy;          /* who a client is, is told with mcp_met() by the test */
 extern char world_refusal[256]; /* the last on record */
 
