@@ -1,54 +1,18 @@
 /* Watching directories for E2B's clients: on a stream, or kept to be asked for. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
-#include <unistd.h>
 
+#include "api/dir_watch.h"
 #include "api/e2b/entry.h"
 #include "api/e2b/inside.h"
 #include "api/file_take.h"
 #include "base/clock.h"
-#include "extensions/records.h"
 #include "loop/timer.h"
 
-enum { PIECE = 64 << 10, KEPT_EVENTS_MAX = 10000, KEPT_TEXT_MAX = 4 << 20, KEPT_MAX = 16 };
+enum { KEPT_EVENTS_MAX = 10000, KEPT_TEXT_MAX = 4 << 20, KEPT_MAX = 16 };
 enum { PATH_BYTES_MAX = 8192 };
 enum { ESCAPED_MAX = 6, EVENT_TOLD_MAX = 512 }; /* bytes: of one in JSON, and of what all have */
-
-/* --- the watching itself --- */
-
-struct dir_watch;
-struct dir_watch_events {
-    void (*stands)(struct dir_watch *d); /* what happens from now on is told */
-    /* False: enough for now, dir_watch_resume() goes on. */
-    bool (*changed)(struct dir_watch *d, const char *type, const struct ext_change *v);
-    void (*over)(struct dir_watch *d, const struct err *e); /* the last word */
-};
-
-struct dir_watch {
-    const struct dir_watch_events *events;
-    struct loop *loop;
-    struct call *call; /* that waits for its start */
-    const char *top;   /* the directory; what is told of a change is below it */
-    struct run_op op;
-    struct loop_fd output;
-    int out;
-    bool running, stood, full;
-    struct buf records;
-    struct err failure;
-};
-
-static void dir_watch_stop(struct dir_watch *d)
-{
-    loop_fd_stop(&d->output);
-    drop_fd(&d->out);
-    buf_done(&d->records);
-    if (d->running) {
-        d->running = false;
-        run_op_cancel(&d->op);
-    }
-}
 
 static const char *type_of(uint32_t mask)
 {
@@ -69,104 +33,14 @@ static const char *type_of(uint32_t mask)
     return NULL;
 }
 
-/* False: malformed, or nobody listens any more. */
-static bool tell_records(struct dir_watch *d)
-{
-    struct ext_change v;
-    ssize_t n = 0;
-
-    while (!d->full && (n = ext_change_read(buf_str(&d->records), &v)) > 0) {
-        if (!d->stood) {
-            d->stood = true;
-            d->events->stands(d);
-        } else if (type_of(v.mask)) {
-            d->full = !d->events->changed(d, type_of(v.mask), &v);
-        }
-        if (d->out < 0)
-            return false;
-        buf_drop(&d->records, (size_t)n);
-    }
-    return n >= 0;
-}
-
-/* What came is told; more is read when all of it was taken. */
-static void go_on(struct dir_watch *d)
-{
-    bool good = tell_records(d);
-
-    if (d->out < 0)
-        return;
-    if (good) {
-        (void)loop_fd_want(&d->output, d->full ? 0 : LOOP_READ, NULL);
-    } else {
-        loop_fd_stop(&d->output);
-        drop_fd(&d->out); /* which ends it */
-    }
-}
-
-static void on_output(struct loop_fd *s, unsigned events)
-{
-    static char room[PIECE];
-    struct dir_watch *d = container_of(s, struct dir_watch, output);
-    ssize_t n = read(d->out, room, sizeof room);
-
-    (void)events;
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n > 0 && buf_add(&d->records, (struct str){ room, (size_t)n }) >= 0) {
-        go_on(d);
-    } else { /* its end says why */
-        loop_fd_stop(s);
-        drop_fd(&d->out);
-    }
-}
-
-static void dir_watch_resume(struct dir_watch *d)
-{
-    if (!d->full || d->out < 0)
-        return;
-    d->full = false;
-    go_on(d);
-}
-
-static void on_started(struct run_op *op, int r, const struct err *e)
-{
-    struct dir_watch *d = container_of(op, struct dir_watch, op);
-
-    if (r < 0) {
-        if (d->call)
-            file_not_started(d->call, op, e);
-        d->events->over(d, e);
-        return;
-    }
-    d->running = true;
-    d->out = take_fd(&op->process.stdio[1]);
-    drop_fd(&op->process.stdio[0]);
-    drop_fd(&op->process.stdio[2]);
-    loop_fd_start(d->loop, &d->output, d->out, LOOP_READ, on_output, NULL);
-}
-
-static void on_ended(struct run_op *op, const struct ext_end *end)
-{
-    struct dir_watch *d = container_of(op, struct dir_watch, op);
-
-    d->running = false;
-    file_failure(end, &d->failure);
-    loop_fd_stop(&d->output);
-    drop_fd(&d->out);
-    d->events->over(d, d->failure.code ? &d->failure : NULL);
-}
-
-static const struct run_op_events run_events = { .started = on_started, .ended = on_ended };
-
 struct watch_request {
     const char *path, *watcher;
     bool recursive, entries;
 };
 
 /* False: it is answered, or the handler will be called again. */
-static bool dir_watch_place(struct call *c, const struct watch_request *q, const char **ret_user,
-                            const char **ret_path)
+static bool find_place(struct call *c, const struct watch_request *q, const char **ret_user,
+                       const char **ret_path)
 {
     const char *user = e2b_rpc_user(c);
 
@@ -177,24 +51,10 @@ static bool dir_watch_place(struct call *c, const struct watch_request *q, const
     return *ret_path;
 }
 
-static void dir_watch_start(struct dir_watch *d, struct call *c, const struct watch_request *q,
-                            const char *user, const char *top)
+static uint32_t mode_of(const struct watch_request *q)
 {
-    const char *const paths[] = { top, NULL };
-    const struct ext_start start = { .what = EXT_WATCH,
-                                     .user = user,
-                                     .cwd = "/",
-                                     .argv = paths,
-                                     .mode = (q->recursive ? (uint32_t)EXT_WATCH_TREE : 0) |
-                                             (q->entries ? (uint32_t)EXT_WATCH_ENTRIES : 0) };
-
-    d->loop = c->api->loop;
-    d->call = c;
-    d->top = top;
-    d->out = -1;
-    d->op.events = &run_events;
-    buf_init(&d->records, EXT_RECORD_MAX + PIECE);
-    sandbox_run(c->sandbox, &start, &d->op);
+    return (q->recursive ? (uint32_t)EXT_WATCH_TREE : 0) |
+           (q->entries ? (uint32_t)EXT_WATCH_ENTRIES : 0);
 }
 
 #define AT(member) JSON_AT(struct watch_request, member)
@@ -213,6 +73,7 @@ static const struct json_field watcher_fields[] = {
 struct streamed {
     struct call *call;
     struct dir_watch watch;
+    const char *top;
     struct stream_ping ping;
     struct loop_timer deadline;
     int64_t timeout;
@@ -348,21 +209,31 @@ static void streamed_stands(struct dir_watch *d)
     call_unref(c);
 }
 
-static bool streamed_changed(struct dir_watch *d, const char *type, const struct ext_change *v)
+static bool streamed_changed(struct dir_watch *d, const struct ext_change *v)
 {
     struct streamed *s = container_of(d, struct streamed, watch);
-    struct call *c = call_ref(s->call);
     const struct change change = {
-        .type = type, .top = d->top, .name = v->name, .entry = v->entry
+        .type = type_of(v->mask), .top = s->top, .name = v->name, .entry = v->entry
     };
-    int r = stream_send(c, write_change, &change);
+    struct call *c;
+    int r;
 
+    if (!change.type)
+        return true;
+    c = call_ref(s->call);
+    r = stream_send(c, write_change, &change);
     if (r < 0)
         streamed_leave(s);
     else
         stream_ping_later(&s->ping);
     call_unref(c);
     return r == 0;
+}
+
+static void not_started(struct call *c, const struct dir_watch *d, const struct err *e)
+{
+    file_not_started(c, &d->op, e);
+    call_fail(c, e);
 }
 
 /* Not started, or its sandbox went: then the stream breaks off. */
@@ -375,7 +246,7 @@ static void streamed_over(struct dir_watch *d, const struct err *e)
     if (c->x && d->stood)
         http_cut(call_take_exchange(c));
     else if (c->x && e)
-        call_fail(c, e);
+        not_started(c, d, e);
     call_unref(c);
 }
 
@@ -391,20 +262,20 @@ static void watch_dir(struct call *c)
     int64_t timeout;
 
     if (!stream_request(c, watch_fields, COUNT_OF(watch_fields), &q) ||
-        !stream_timeout(c, &timeout) || !dir_watch_place(c, &q, &user, &top))
+        !stream_timeout(c, &timeout) || !find_place(c, &q, &user, &top))
         return;
     s = calloc(1, sizeof *s);
     if (!s)
         abort();
     s->call = c;
-    s->watch.events = &streamed_events;
+    s->top = top;
     s->ping = (struct stream_ping){ .call = c, .write = write_ping, .on_lost = ping_lost };
     s->timeout = timeout;
     c->state = s;
     c->on_end = streamed_end;
     c->on_gone = streamed_gone;
     call_ref(c); /* the operation's */
-    dir_watch_start(&s->watch, c, &q, user, top);
+    dir_watch_start(&s->watch, c->api->loop, c->sandbox, user, top, mode_of(&q), &streamed_events);
 }
 
 /* --- kept --- */
@@ -456,7 +327,6 @@ static void kept_stands(struct dir_watch *d)
     struct kept *k = container_of(d, struct kept, watch);
     struct call *c = take_ptr(k->call);
 
-    d->call = NULL;
     call_answer(c, 200, write_id, k->id);
     call_unref(c);
 }
@@ -468,12 +338,15 @@ static void kept_clear(struct kept *k)
 }
 
 /* The oldest go when nobody asks for them. */
-static bool kept_changed(struct dir_watch *d, const char *type, const struct ext_change *v)
+static bool kept_changed(struct dir_watch *d, const struct ext_change *v)
 {
     struct kept *k = container_of(d, struct kept, watch);
+    const char *type = type_of(v->mask);
     size_t text = v->name.n + v->entry.n;
     size_t told = EVENT_TOLD_MAX + ESCAPED_MAX * (text + v->name.n + strlen(k->top));
 
+    if (!type)
+        return true;
     if (k->n == KEPT_EVENTS_MAX || k->texts.n + text > KEPT_TEXT_MAX ||
         k->told + told > CALL_ANSWER_MAX)
         kept_clear(k);
@@ -493,7 +366,7 @@ static void kept_over(struct dir_watch *d, const struct err *e)
     struct call *c = take_ptr(k->call);
 
     if (c && e)
-        call_fail(c, e);
+        not_started(c, d, e);
     if (c)
         call_unref(c);
     kept_drop(k);
@@ -547,7 +420,7 @@ static void create_watcher(struct call *c)
     struct err e;
 
     if (!read_request(c, watch_fields, COUNT_OF(watch_fields), &q) ||
-        !dir_watch_place(c, &q, &user, &top))
+        !find_place(c, &q, &user, &top))
         return;
     if (count_kept(c) >= KEPT_MAX) {
         rpc_fail(c, 429, "this sandbox has as many watchers as it may have; remove some");
@@ -557,7 +430,6 @@ static void create_watcher(struct call *c)
     if (!k)
         abort();
     k->api = c->api;
-    k->watch.events = &kept_dir_events;
     buf_init(&k->texts, KEPT_TEXT_MAX);
     snprintf(k->sandbox, sizeof k->sandbox, "%s", sandbox_view(c->sandbox).record->id);
     if (id_make("wat_", k->id, &e) < 0) {
@@ -568,7 +440,8 @@ static void create_watcher(struct call *c)
     snprintf(k->top, sizeof k->top, "%s", top);
     k->call = call_ref(c);
     list_append(&c->api->e2b_watchers, &k->link);
-    dir_watch_start(&k->watch, c, &q, user, k->top);
+    dir_watch_start(&k->watch, c->api->loop, c->sandbox, user, k->top, mode_of(&q),
+                    &kept_dir_events);
 }
 
 static struct kept *read_kept(struct call *c)
