@@ -32,6 +32,7 @@ struct mcp_client {
     struct peer_watch watch;
     struct mcp_session *session; /* while that is watched */
     bool attached;
+    size_t files_watched;
     int64_t uid; /* of the socket's other end; -1: not known */
     enum role role;
     char provider[MCP_PROVIDER_MAX]; /* that it prefers; "": any */
@@ -100,6 +101,9 @@ bool mcp_is_text(struct str s);
 
 /* A file as a resource: answers the request. */
 void mcp_read_file(struct mcp_request *r, struct sandbox *s, const char *path, struct str uri);
+
+/* A pattern of the policy would have to know where ".." leads. */
+bool mcp_path_has_dots(const char *path);
 
 /* What its background processes wrote. */
 void mcp_read_logs(struct mcp_request *r, struct sandbox *s, struct str uri);

@@ -48,8 +48,7 @@ static struct file_call *call_new(struct mcp_request *r)
     return f;
 }
 
-/* A pattern of the policy would have to know where ".." leads. */
-static bool has_dots(const char *path)
+bool mcp_path_has_dots(const char *path)
 {
     struct str rest = str_from(path), part;
 
@@ -63,7 +62,7 @@ static bool has_dots(const char *path)
 
 static bool path_good(struct mcp_request *r, const char *path)
 {
-    if (path[0] == '/' && !has_dots(path))
+    if (path[0] == '/' && !mcp_path_has_dots(path))
         return true;
     mcp_tool_fail(r,
                   "path: '%.200s' does not begin with /, or has '..' in it. Write where the file "
@@ -181,7 +180,7 @@ void mcp_read_file(struct mcp_request *r, struct sandbox *s, const char *path, s
     struct file_call *f = call_new(r);
 
     f->uri = uri;
-    if (has_dots(path)) {
+    if (mcp_path_has_dots(path)) {
         mcp_fail_uri(r, uri, "the path has '..' in it: write where the file is from /");
         return;
     }

@@ -3,24 +3,29 @@
  *     sandbox://ID              its record
  *     sandbox://ID/files/PATH   a file, PATH percent-encoded where it must be
  *     sandbox://ID/events       what happened to it
- *     sandbox://ID/logs         what its background processes wrote
+ *     sandbox://ID/logs         what its background processes wrote; what tools ran, they answer
  *     sandbox://ID/policy       what it may reach */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "api/mcp_approved.h"
+#include "api/mcp_watch.h"
 #include "http/url.h"
 #include "model/event.h"
 
 enum { EVENTS_MAX = 200, EVENTS_BYTES_MAX = 16 << 20, TEXT_MAX = 8 << 20 };
+
+#define LOGS_HOLD                                                                                  \
+    "What background processes have written. The output of sandbox_exec and sandbox_install is "   \
+    "not "                                                                                         \
+    "here: it is in their answers."
 
 const struct mcp_template mcp_templates[MCP_TEMPLATE_COUNT] = {
     { "sandbox://{id}", "sandbox", "Sandbox", "The sandbox's record.", "application/json" },
     { "sandbox://{id}/files{+path}", "file", "File", "A file inside the sandbox.", NULL },
     { "sandbox://{id}/events", "events", "Events", "What happened to the sandbox.",
       "application/json" },
-    { "sandbox://{id}/logs", "logs", "Logs", "What background processes have written.",
-      "text/plain" },
+    { "sandbox://{id}/logs", "logs", "Logs", LOGS_HOLD, "text/plain" },
     { "sandbox://{id}/policy", "policy", "Egress policy", "What the sandbox may reach.",
       "application/json" },
     { "approval://{request_id}", "approval", "Held call",
@@ -67,6 +72,15 @@ struct page {
 
 enum { PAGE = 50 };
 
+/* What every sandbox has beside its record. */
+static const struct {
+    const char *name, *description, *type;
+} of_each[] = {
+    { "events", "What happened to it.", "application/json" },
+    { "logs", LOGS_HOLD, "text/plain" },
+    { "policy", "What it may reach.", "application/json" },
+};
+
 static void page_end(struct mcp_request *r)
 {
     struct page *p = r->state;
@@ -95,8 +109,11 @@ static void page_came(struct store_query *q, int r, const struct err *e)
         snprintf(text, sizeof text, "sandbox://%s", q->sandboxes[i].id);
         mcp_page_resource(w, str_from(text), q->sandboxes[i].id, "A sandbox's record.",
                           "application/json");
-        snprintf(text, sizeof text, "sandbox://%s/events", q->sandboxes[i].id);
-        mcp_page_resource(w, str_from(text), "events", "What happened to it.", "application/json");
+        for (size_t k = 0; k < COUNT_OF(of_each); k++) {
+            snprintf(text, sizeof text, "sandbox://%s/%s", q->sandboxes[i].id, of_each[k].name);
+            mcp_page_resource(w, str_from(text), of_each[k].name, of_each[k].description,
+                              of_each[k].type);
+        }
     }
     json_end_array(w);
     if (q->n > n) {
@@ -295,29 +312,73 @@ void mcp_read_resource(struct mcp_request *r, struct str uri)
     }
 }
 
-/* --- watching: a sandbox and its events change with every event --- */
+/* --- watching --- */
 
-static const char *const parts[] = { "", "events", "logs", "policy" };
-
-static bool is_part(struct str rest)
-{
-    for (size_t i = 0; i < COUNT_OF(parts); i++)
-        if (str_eq(rest, str_from(parts[i])))
-            return true;
-    return false;
-}
-
-static void watch_allowed(struct mcp_request *r)
+/* It may be watched. NULL: there is no such sandbox, which was told. */
+static struct sandbox *watched_sandbox(struct mcp_request *r)
 {
     struct str id = json_get(r->arguments, STR("sandbox_id"))->s;
     struct sandbox *s;
 
-    if (!control_find_now(mcp_client_of(r)->control, mcp_caller(r->session), id, &s)) {
-        mcp_watched(r, false);
+    if (control_find_now(mcp_client_of(r)->control, mcp_caller(r->session), id, &s))
+        return s;
+    mcp_watched(r, false);
+    return NULL;
+}
+
+static void watch_part(struct mcp_request *r)
+{
+    struct sandbox *s = watched_sandbox(r);
+
+    if (!s)
         return;
-    }
     sandbox_unref(s);
     mcp_watched(r, true);
+}
+
+static void watch_logs(struct mcp_request *r)
+{
+    struct sandbox *s = watched_sandbox(r);
+
+    if (!s)
+        return;
+    mcp_watch_logs(r, sandbox_view(s).record->id);
+    sandbox_unref(s);
+}
+
+static void watch_file(struct mcp_request *r)
+{
+    const char *path = json_get(r->arguments, STR("path"))->s.p;
+    struct sandbox *s = watched_sandbox(r);
+
+    if (!s)
+        return;
+    if (mcp_path_has_dots(path))
+        mcp_watched(r, false);
+    else
+        mcp_watch_file(r, s, path);
+    sandbox_unref(s);
+}
+
+/* A sandbox and its events change with every event; the others with those that are named, or by
+ * themselves. */
+static const struct part {
+    const char *name, *events;
+    void (*watch)(struct mcp_request *r); /* once it may be */
+} parts[] = {
+    { "", "", watch_part },
+    { "events", "", watch_part },
+    { "logs", "process", watch_logs },
+    { "policy", "egress", watch_part },
+};
+
+/* NULL: it cannot be watched. */
+static void (*watch_of(struct str rest))(struct mcp_request *r)
+{
+    for (size_t i = 0; i < COUNT_OF(parts); i++)
+        if (str_eq(rest, str_from(parts[i].name)))
+            return parts[i].watch;
+    return str_starts(rest, STR("files/")) ? watch_file : NULL;
 }
 
 void mcp_watch_resource(struct mcp_request *r, struct str uri)
@@ -327,11 +388,11 @@ void mcp_watch_resource(struct mcp_request *r, struct str uri)
 
     if (str_starts(uri, STR("approval://"))) {
         mcp_watched(r, mcp_approval_watchable(r->session, (struct str){ uri.p + 11, uri.n - 11 }));
-    } else if (!split(uri, &id, &rest) || !is_part(rest) || !find_equal(rest, &r->arena, &call)) {
+    } else if (!split(uri, &id, &rest) || !watch_of(rest) || !find_equal(rest, &r->arena, &call)) {
         mcp_watched(r, false);
     } else {
         r->arguments = args_of(&r->arena, id, call.path);
-        mcp_authorize_as(r, &(struct mcp_equal){ call.tool, r->arguments, .go = watch_allowed });
+        mcp_authorize_as(r, &(struct mcp_equal){ call.tool, r->arguments, .go = watch_of(rest) });
     }
 }
 
@@ -342,11 +403,11 @@ void mcp_event(struct event_subscriber *sub, const struct event_record *v)
 
     mcp_approval_event(a, v);
     for (size_t i = 0; v->sandbox[0] && i < COUNT_OF(parts); i++) {
-        if (i == 2 && !str_starts(str_from(v->type), STR("process")))
+        const char *name = parts[i].name;
+
+        if (!str_starts(str_from(v->type), str_from(parts[i].events)))
             continue;
-        if (i == 3 && !str_starts(str_from(v->type), STR("egress")))
-            continue;
-        snprintf(uri, sizeof uri, "sandbox://%s%s%s", v->sandbox, parts[i][0] ? "/" : "", parts[i]);
+        snprintf(uri, sizeof uri, "sandbox://%s%s%s", v->sandbox, name[0] ? "/" : "", name);
         mcp_resource_changed(&a->mcp, str_from(uri));
     }
 }

@@ -300,6 +300,121 @@ def resources_prompts_and_completion(c):
         equal(m.ask("tools/list", cursor="x")["error"]["code"], -32602, "a cursor that is none")
 
 
+def updates(m, uri):
+    """How often it was told that the resource has changed, so far."""
+    m.ask("ping")
+    return len([n for n in m.notes if n.get("method") == "notifications/resources/updated" and n["params"]["uri"] == uri])
+
+
+def changes(m, uri, what):
+    """Does it, and waits until the change is told."""
+    before = updates(m, uri)
+    what()
+    wait_for(lambda: updates(m, uri) > before, f"a change of {uri} is told")
+
+
+@test(**ONCE)
+def output_is_told_to_those_who_watch_the_logs(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+        uri = f"sandbox://{box}/logs"
+
+        def background(command):
+            d.api.run(box, ["sh", "-c", command], background=True).expect(200, 201)
+
+        def logs():
+            return m.ask("resources/read", uri=uri)["result"]["contents"][0]["text"]
+
+        def touch(name):
+            m.tool("sandbox_exec", sandbox_id=box, command=f"touch {name}")
+        background(WAIT + "echo one; sleep 7777")
+        equal(m.ask("resources/subscribe", uri=uri)["result"], {}, "a subscription")
+        changes(m, uri, lambda: touch("/tmp/go"))
+        check("one\n" in logs(), "what it wrote")
+        many = "until [ -e /tmp/on ]; do sleep 0.05; done; i=0; while [ $i -lt 200 ]; do echo l$i; i=$((i+1)); sleep 0.01; done; touch /tmp/done; "
+        changes(m, uri, lambda: background(many + "until [ -e /tmp/last ]; do sleep 0.05; done; echo last; sleep 7777"))  # of one that comes later
+        before = updates(m, uri)
+        touch("/tmp/on")
+        d.api.run(box, ["sh", "-c", "until [ -e /tmp/done ]; do sleep 0.05; done"]).expect(200)
+        told = updates(m, uri) - before
+        check(0 < told < 100, f"200 lines were told {told} times")
+        changes(m, uri, lambda: touch("/tmp/last"))
+        wait_for(lambda: updates(m, uri) and "last\n" in logs(), "the last line, told or about to be")
+        equal(m.ask("resources/unsubscribe", uri=uri)["result"], {}, "the end of it")
+        equal(m.tool("sandbox_exec", sandbox_id=box, command="echo tool")["stdout"], "tool\n", "a tool's output")
+        check("tool" not in logs(), "what a tool ran is not in the logs")
+        said = [t["description"] for t in m.ask("resources/templates/list")["result"]["resourceTemplates"] if t["name"] == "logs"]
+        check("sandbox_exec" in said[0], f"which is said: {said}")
+
+
+@test(**ONCE)
+def files_and_directories_can_be_watched(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+        base = f"sandbox://{box}/files"
+
+        def run(command):
+            return m.tool("sandbox_exec", sandbox_id=box, command=command)
+
+        def subscribe(path, what="subscribe"):
+            return m.ask(f"resources/{what}", uri=base + path)
+        run("mkdir -p /tmp/dir && echo a > '/tmp/dir/a b' && echo x > /tmp/dir/x")
+        file = base + "/tmp/dir/a%20b"
+        equal(subscribe("/tmp/dir/a%20b")["result"], {}, "of a file")
+        changes(m, file, lambda: run("echo more >> '/tmp/dir/a b'"))
+        changes(m, file, lambda: m.tool("sandbox_write", sandbox_id=box, path="/tmp/dir/a b", content="another in its place"))
+        changes(m, file, lambda: run("echo again >> '/tmp/dir/a b'"))
+        equal(subscribe("/tmp/dir")["result"], {}, "of a directory")
+        before = updates(m, file)
+        changes(m, base + "/tmp/dir", lambda: run("echo y >> /tmp/dir/x"))
+        equal(updates(m, file), before, "changes of another file")
+        changes(m, file, lambda: run("rm '/tmp/dir/a b'"))
+        for wrong in ("/tmp/none", "/tmp/dir/x/", "/tmp/../tmp/dir/x", "/tmp/%zz", ""):
+            equal(subscribe(wrong)["error"]["code"], -32002, f"of {wrong}")
+        m.tool("sandbox_exec", sandbox_id=box, command="for i in $(seq 20); do echo > /tmp/f$i; done")
+        given = ["result" in subscribe(f"/tmp/f{i}") for i in range(1, 17)]
+        equal(given, [True] * 14 + [False] * 2, "as many as a session may watch, two being watched already")
+        equal(subscribe("/tmp/dir", "unsubscribe")["result"], {}, "the end of one")
+        equal(subscribe("/tmp/f15")["result"], {}, "another instead")
+        n = m.start("subscriptions/listen", _meta=META, notifications={"resourceSubscriptions": [base + "/tmp/f16", base + "/tmp/dir/none"]})
+        acknowledged = m.next()
+        equal(acknowledged["params"]["notifications"], {}, "nothing is left to listen to")
+        m.send(method="notifications/cancelled", params={"requestId": n})
+        subscribe("/tmp/f15", "unsubscribe")
+        m.start("subscriptions/listen", _meta=META, notifications={"resourceSubscriptions": [base + "/tmp/f16", base + "/tmp/none"]})
+        equal(m.next()["params"]["notifications"], {"resourceSubscriptions": [base + "/tmp/f16"]}, "what is listened to")
+        changes(m, base + "/tmp/f16", lambda: run("echo z > /tmp/f16"))
+        m.tool("sandbox_destroy", sandbox_id=box)
+        equal(m.tool("sandbox_list")["sandboxes"], [], "it still works")
+
+
+@test(**ONCE)
+def lists_come_in_pages(c):
+    bundle = c.write("bundle.yaml", "version: 1\ntools:\n  sandbox_create: {tier: 2, effect: write, creates: true}\n  sandbox_list: {tier: 0, effect: read}\n")
+    with Daemon(c, config=f"limits: {{sandboxes_max: 60, sandboxes_per_owner: 60}}\ntrust: {{bundle: '{bundle}'}}") as d, Lines(c, d) as m:
+        m.begin()
+        for _ in range(51):
+            m.start("tools/call", name="sandbox_create", arguments={})
+        boxes = {m.next()["result"]["structuredContent"]["sandbox_id"] for _ in range(51)}
+
+        def pages(ask, cursor, items):
+            page = ask()
+            yield page[items]
+            while cursor in page:
+                page = ask(cursor=page[cursor])
+                yield page[items]
+        listed = list(pages(lambda **more: m.tool("sandbox_list", limit=20, **more), "next_cursor", "sandboxes"))
+        equal([len(p) for p in listed], [20, 20, 11], "the pages of sandbox_list")
+        equal({b["sandbox_id"] for p in listed for b in p}, boxes, "what is on them")
+        listed = list(pages(lambda **more: m.ask("resources/list", **more)["result"], "nextCursor", "resources"))
+        equal(len(listed), 2, "pages of resources")
+        uris = [r["uri"] for p in listed for r in p]
+        equal(sorted(uris), sorted(f"sandbox://{b}{part}" for b in boxes for part in ("", "/events", "/logs", "/policy")), "the resources, each once")
+        equal(m.ask("resources/list", cursor="x")["error"]["code"], -32602, "a cursor that is none")
+
+
 @test(**ONCE)
 def http_keeps_to_its_rules(c):
     ping = {"jsonrpc": "2.0", "id": 9, "method": "ping"}
