@@ -174,7 +174,9 @@ static void take(struct line *n, struct str text)
         return;
     }
     if (f->batch && !mcp_has_batches(n->session->version))
-        refuse(n, RPC_INVALID_REQUEST, STR(""), "this revision of the protocol has no batches");
+        refuse(n, RPC_INVALID_REQUEST, STR(""),
+               n->session->version ? "this revision of the protocol has no batches"
+                                   : "initialize first, in a message of its own");
     for (size_t i = 0; i < f->n && !n->session->ended; i++)
         if (f->messages[i].kind == RPC_NOTIFICATION &&
             str_eq(f->messages[i].method, STR(MCP_LINE_END)))

@@ -31,10 +31,10 @@ static inline bool mcp_is_new(enum mcp_version v)
     return v >= MCP_2026_07_28;
 }
 
-/* JSON-RPC's batches were part of two revisions and taken back. */
+/* JSON-RPC's batches were part of two revisions and taken back; `initialize` is never in one. */
 static inline bool mcp_has_batches(enum mcp_version v)
 {
-    return v <= MCP_2025_03_26;
+    return v != MCP_NONE && v <= MCP_2025_03_26;
 }
 
 /* A stream's first event is an id alone, so that it can be resumed from its beginning. */

@@ -223,7 +223,7 @@ static void take_new(struct post *p, struct http_exchange *x, struct rpc_frame *
 
 static bool is_initialize(const struct rpc_frame *f)
 {
-    return f->n == 1 && f->messages[0].kind == RPC_REQUEST &&
+    return !f->batch && f->messages[0].kind == RPC_REQUEST &&
            str_eq(f->messages[0].method, STR("initialize"));
 }
 

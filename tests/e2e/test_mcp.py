@@ -20,6 +20,8 @@ from tcp import serving
 TOOLS = ["sandbox_create", "sandbox_exec", "sandbox_read", "sandbox_write", "sandbox_install", "sandbox_destroy", "sandbox_list"]
 PROPERTIES = {"isolation_level", "cold_start_ms", "language_support", "egress_policy", "attestation"}
 WAIT = "until [ -e /tmp/go ]; do sleep 0.05; done; "  # inside, for what a test does
+INITIALIZE = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}}).encode()
 ONCE = {"only": "root", "because": "the daemon is the same for everybody"}
 
 
@@ -213,7 +215,8 @@ def frames_that_are_none_are_refused_and_the_next_is_served(c):
                            (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600), (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600),
                            (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600), (b'{"jsonrpc":"2.0","id":1}', -32600),
                            (b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32600), (b"\xff", -32700),
-                           (b'{"jsonrpc":"2.0","id":1,"method":"server/none"}', -32601), (b"x" * (9 << 20), -32600)):
+                           (b'{"jsonrpc":"2.0","id":1,"method":"server/none"}', -32601), (b"x" * (9 << 20), -32600),
+                           (b"[" + INITIALIZE + b"]", -32600), (b"[" + INITIALIZE + b',{"jsonrpc":"2.0","id":2,"method":"ping"}]', -32600)):
             m.write(line + b"\n")
             equal(m.next()["error"]["code"], code, f"the code for {line[:60]!r}")
         m.write(b'\n  \n{"jsonrpc":"2.0","id":"a","method":"ping"}\r\n')
@@ -423,6 +426,8 @@ def http_keeps_to_its_rules(c):
         equal(w.post(b"{").expect(400).json["error"]["code"], -32700, "no JSON")
         equal(w.post(ping).expect(400).json["error"]["code"], -32000, "without a session")
         equal(w.post(ping, Mcp_Session_Id="mcp_" + "a" * 20).expect(404).json["error"]["code"], -32001, "a session that is none")
+        for batch in (b"[" + INITIALIZE + b"]", b"[" + INITIALIZE + b"," + json.dumps(ping).encode() + b"]"):
+            equal(w.post(batch).expect(400).json["error"]["code"], -32000, "initialize in a batch")
         w.post(ping, Accept="application/json").expect(406)
         w.post(ping, Content_Type="text/plain").expect(415)
         equal(w.begin()["protocolVersion"], VERSION, "the revision")
