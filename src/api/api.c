@@ -262,7 +262,9 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
     a->owner = s->owner;
     buf_init(&a->openapi, 4 << 20);
     with.user = a;
-    a->mcp_web = (struct mcp_web){ .server = &a->mcp, .max = mcp_max(s->config) };
+    a->mcp_web = (struct mcp_web){ .server = &a->mcp,
+                                   .max = mcp_max(s->config),
+                                   .silence_ns = s->config->trust.silence };
     r = mcp_server_init(&a->mcp, s->loop, &mcp_offer, a, e);
     if (r >= 0)
         r = tokens_open(s->control, &a->tokens, e);

@@ -22,6 +22,7 @@ struct mcp_who {
 struct mcp_web {
     struct mcp_server *server;
     size_t max;          /* bytes of a message */
+    int64_t silence_ns;  /* after which a session ends that nothing is heard of */
     struct list streams; /* struct web_stream: with a client */
     struct replay_room room;
 };

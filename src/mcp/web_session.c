@@ -4,9 +4,6 @@
 #include "base/own.h"
 #include "mcp/web_inside.h"
 
-/* A client that asks for nothing and listens to nothing has gone without a word. */
-#define IDLE (INT64_C(1800) * NS_PER_S)
-
 static void free_later(struct loop_later *l)
 {
     struct web_session *k = container_of(l, struct web_session, later);
@@ -44,16 +41,17 @@ static bool in_use(struct web_session *k)
     return false;
 }
 
+/* A client that asks for nothing and listens to nothing has gone without a word. */
 static void on_idle(struct loop_timer *t)
 {
     struct web_session *k = container_of(t, struct web_session, idle);
 
     if (in_use(k))
         k->used = clock_mono();
-    if (clock_mono() - k->used >= IDLE)
+    if (clock_mono() - k->used >= k->web->silence_ns)
         web_session_end(k);
     else
-        loop_timer_start(k->session->loop, t, k->used + IDLE, on_idle, NULL);
+        loop_timer_start(k->session->loop, t, k->used + k->web->silence_ns, on_idle, NULL);
 }
 
 int web_session_new(struct mcp_web *web, struct mcp_who who, struct web_session **ret,
@@ -76,7 +74,7 @@ int web_session_new(struct mcp_web *web, struct mcp_who who, struct web_session 
     k->back = web_stream_new(web, s, k, NULL);
     s->back = &k->back->out;
     web_session_touch(k);
-    loop_timer_start(s->loop, &k->idle, k->used + IDLE, on_idle, NULL);
+    loop_timer_start(s->loop, &k->idle, k->used + web->silence_ns, on_idle, NULL);
     *ret = k;
     return 0;
 }

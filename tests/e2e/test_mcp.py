@@ -525,6 +525,20 @@ def a_large_answer_waits_for_who_lost_its_stream(c):
 
 
 @test(**ONCE)
+def a_session_on_http_ends_in_silence(c):
+    with Daemon(c, config="trust: {silence: 3s}") as d:
+        (silent, his), (listener, mine) = begin_with_sandbox(d), begin_with_sandbox(d)
+        connection, response = d.api.open("GET", "/mcp", None, listener.headers())
+        equal(response.status, 200, "a stream that stays open")
+        wait_for(lambda: his not in [b["sandbox_id"] for b in d.api.get("/v1/sandboxes").json["sandboxes"]], "what it made is gone")
+        silent.ask("ping").expect(404)
+        equal(d.api.get(f"/v1/sandboxes/{mine}").json["state"], "ready", "that of the one who listens")
+        listener.ask("ping").expect(200)
+        connection.close()
+        nothing_left(d, "it has left, too")
+
+
+@test(**ONCE)
 def without_sessions_headers_must_fit_and_leaving_is_cancelling(c):
     def headers(method, name=None, version=NEW):
         return {"MCP_Protocol_Version": version, "Mcp_Method": method, **({"Mcp_Name": name} if name else {})}

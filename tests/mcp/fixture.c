@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "crypto/encode.h"
 #include "http/origin.h"
@@ -139,7 +140,7 @@ void fixture_text(struct mcp_request *r, const char *fmt, ...)
 /* --- serving --- */
 
 static struct mcp_server engine;
-static struct mcp_web web = { .server = &engine, .max = MESSAGE_MAX };
+static struct mcp_web web = { .server = &engine, .max = MESSAGE_MAX, .silence_ns = 600 * NS_PER_S };
 
 static void nothing(void *user)
 {
