@@ -55,7 +55,8 @@ static const struct json_field create_in[] = {
       .max = INT64_C(31536000000000000), .doc = "How long it may live: 90 (seconds), 10m, 2h." },
     { "inputs", JSON_KIND_MAP, JSON_AT(struct tool_create, request.inputs),
       .max = REQUEST_INPUTS_MAX,
-      .doc = "Named inputs; repo is a directory of the host that becomes the workspace." },
+      .doc = "Named values that stay on the sandbox's record. They bring no files of the host in: "
+             "sandbox_write does that with what you have." },
 };
 static const struct json_field create_out[] = {
     ALWAYS(struct tool_created, "sandbox_id", sandbox_id, "For all other tools."),
