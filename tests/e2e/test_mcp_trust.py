@@ -235,6 +235,26 @@ def what_is_approved_runs_once_and_its_client_hears(c):
 
 
 @test(**ONCE)
+def a_client_hears_only_what_is_as_severe_as_it_wants(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        cli, secret = Client(d), master(d)
+        m.begin()
+        heard = []
+        for level in ("debug", "notice", "warning", "emergency", "info"):
+            equal(m.ask("logging/setLevel", level=level)["result"], {}, f"the level {level}")
+            request = held(m)
+            cli("approvals", "reject", request, "--reason", "no", env=secret).expect(0)
+            check("error" in m.ask("tools/call", name="sandbox_create", arguments={}, _meta={"sandboxer/request_id": request, "sandboxer/wait_s": 60}), "it is rejected")
+            heard += [(level, request)] if level in ("debug", "notice", "info") else []
+
+        def told():
+            m.ask("ping")
+            return [x["params"]["data"]["request_id"] for x in m.notes if x.get("method") == "notifications/message"]
+        wait_for(lambda: heard[-1][1] in told(), "the last one is told")
+        equal(told(), [request for _, request in heard], "what is told, all at notice")
+
+
+@test(**ONCE)
 def a_session_on_http_hears_too(c):
     with Daemon(c) as d, Http(d) as m:
         cli, secret = Client(d), master(d)
