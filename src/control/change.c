@@ -133,6 +133,17 @@ static bool may_move(const struct change *c, struct err *e)
     return true;
 }
 
+/* Of a paused sandbox, and of no other, what it wrote is to outlive the machine's power: the record
+ * that says where that is, and the one after which it may be removed. */
+static bool touches_pause(const struct change *c)
+{
+    bool found = c->sandbox->record.state == SANDBOX_PAUSED;
+
+    for (unsigned i = 0; i < c->n_to; i++)
+        found |= c->to[i] == SANDBOX_PAUSED;
+    return found;
+}
+
 static void begin(struct change *c)
 {
     struct sandbox *s = c->sandbox;
@@ -154,6 +165,7 @@ static void begin(struct change *c)
     if (c->edit)
         c->edit(c, &c->next_);
     store_txn_begin(&c->txn_, s->control->store);
+    c->txn_.durable = touches_pause(c);
     store_put_sandbox(&c->txn_, &c->next_);
     each_event(c, put_event);
     if (c->also)

@@ -10,7 +10,7 @@
 
 struct layer {
     struct index_entry entry;
-    struct link link; /* doomed */
+    struct link link; /* doomed, or leaving */
     unsigned refs;
     char name[LAYER_NAME_MAX];
 };
@@ -181,6 +181,32 @@ static bool take_boxes(struct control *c, struct layers_job *ret)
     return ret->n_below > 0;
 }
 
+/* Those that wait are kept as long as it is not certain that nobody names them. */
+static void on_forced(struct store_txn *t, int r, const struct err *e)
+{
+    struct control *c = container_of(t, struct control, layers.txn);
+    struct link *m;
+
+    c->layers.forcing = false;
+    if (r < 0) { /* the next start does it */
+        LOG(WARN, "layers.job_failed", LOG_S("error", e->msg));
+        while ((m = list_first(&c->layers.leaving)))
+            forget(c, container_of(m, struct layer, link));
+    }
+    next_job(c);
+}
+
+static void force(struct control *c)
+{
+    if (c->layers.forcing || list_first(&c->layers.leaving) || !list_first(&c->layers.doomed))
+        return;
+    c->layers.forcing = true;
+    list_move(&c->layers.doomed, &c->layers.leaving);
+    store_txn_begin(&c->layers.txn, c->store);
+    store_force(&c->layers.txn);
+    store_commit(&c->layers.txn, on_forced);
+}
+
 static bool take_job(struct control *c, struct layers_job *ret)
 {
     struct link *m;
@@ -193,7 +219,8 @@ static bool take_job(struct control *c, struct layers_job *ret)
     }
     if (take_boxes(c, ret))
         return true;
-    m = list_first(&c->layers.doomed);
+    force(c);
+    m = c->layers.forcing ? NULL : list_first(&c->layers.leaving);
     if (!m)
         return false;
     l = container_of(m, struct layer, link);

@@ -2,9 +2,10 @@
  *
  * A captured layer ("lay_…") is kept as long as somebody names it: a snapshot, or a sandbox that
  * was built on it or was paused. All of these are in memory, so counting them is, too; what nobody
- * names any more is removed by a keeper, one after the other. At the start, when everybody has been
- * heard of, what lies there without a name is removed. So whoever needs a layer first makes it,
- * then names it on disk: a crash in between leaves nothing but what is swept. */
+ * names any more is removed by a keeper, one after the other, when the log that says so is forced
+ * to disk: a power cut must not bring back a record that names it. At the start, when everybody has
+ * been heard of, what lies there without a name is removed. So whoever needs a layer first makes
+ * it, then names it on disk: a crash in between leaves nothing but what is swept. */
 #ifndef CONTROL_LAYERS_H
 #define CONTROL_LAYERS_H
 
@@ -12,6 +13,7 @@
 #include "control/keeper.h"
 #include "json/bind.h"
 #include "oci/manifest.h"
+#include "store/store.h"
 
 enum {
     LAYERS_OF_SNAPSHOT_MAX = 20, /* where one could not be made of them */
@@ -29,8 +31,11 @@ struct layers_floor {
 };
 
 struct layers {
-    struct index known;    /* struct layer, in layers.c */
-    struct list doomed;    /* to be removed */
+    struct index known;  /* struct layer, in layers.c */
+    struct list doomed;  /* to be removed … */
+    struct list leaving; /* … when the store has forced what let go of them, … */
+    bool forcing;        /* … which it is doing */
+    struct store_txn txn;
     struct list boxes;     /* of whom what they wrote is, on disk */
     bool on_disk;          /* some write there */
     struct keeper_job job; /* the one that is under way */

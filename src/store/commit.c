@@ -68,19 +68,39 @@ static void bound_log(struct store *s)
     s->log_pages_next = s->log_pages + STORE_LOG_PAGES_MAX / 4;
 }
 
+static bool is_durable(struct list *batch)
+{
+    for (struct link *m = list_first(batch); m; m = list_after(batch, m))
+        if (txn_of(m)->durable)
+            return true;
+    return false;
+}
+
+/* A disk that cannot be forced fails the commit: nothing of it happened then, which it could not
+ * say if the log were forced afterwards. */
+static int commit_all(struct db *d, struct list *batch, struct err *e)
+{
+    bool durable = is_durable(batch);
+    int r = durable ? db_set_forced(d, true, e) : 0;
+
+    if (r >= 0)
+        r = apply_all(d, batch, e);
+    if (r < 0 && !sqlite3_get_autocommit(d->h))
+        db_run(d, SQL_ROLLBACK, NULL);
+    if (durable)
+        db_set_forced(d, false, NULL);
+    return r;
+}
+
 void commit_batch(struct store *s, struct list *batch)
 {
-    struct db *d = &s->writer.db;
     struct err e = { 0 };
-    int r = apply_all(d, batch, &e);
+    int r = commit_all(&s->writer.db, batch, &e);
 
-    if (r < 0) {
-        if (!sqlite3_get_autocommit(d->h))
-            db_run(d, SQL_ROLLBACK, NULL);
+    if (r < 0)
         fail_all(batch, r, &e);
-        return;
-    }
-    bound_log(s);
+    else
+        bound_log(s);
 }
 
 static int on_log(void *store, sqlite3 *h, const char *name, int pages)

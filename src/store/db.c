@@ -79,6 +79,22 @@ int db_exec(struct db *d, const char *sql, struct err *e)
     return rc == SQLITE_OK ? 0 : db_fail(d, rc, e);
 }
 
+int db_set_forced(struct db *d, bool forced, struct err *e)
+{
+    return db_exec(d, forced ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", e);
+}
+
+/* Through SQLite's own file: it knows whether the directory has to be forced, too. */
+int db_force(struct db *d, struct err *e)
+{
+    sqlite3_file *log = NULL;
+    int rc = sqlite3_file_control(d->h, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+
+    if (rc == SQLITE_OK && log && log->pMethods)
+        rc = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+    return rc == SQLITE_OK ? 0 : db_fail(d, rc, e);
+}
+
 int db_number(struct db *d, const char *sql, int64_t *ret, struct err *e)
 {
     sqlite3_stmt *st = NULL;

@@ -23,6 +23,13 @@ void db_close(struct db *d);
 int db_exec(struct db *d, const char *sql, struct err *e);
 int db_number(struct db *d, const char *sql, int64_t *ret, struct err *e);
 
+/* Whether what is committed from now on is on disk when its COMMIT is over, or only after one that
+ * is forced or a while. Not inside of a transaction. */
+int db_set_forced(struct db *d, bool forced, struct err *e);
+/* Forces the log to disk: everything that was committed by whichever connection or process. The
+ * connection has read something before. */
+int db_force(struct db *d, struct err *e);
+
 /* A statement, ready to be bound. Nothing else on this connection may be using it. */
 int db_prepare(struct db *d, enum sql id, sqlite3_stmt **ret, struct err *e);
 /* 1: a row; 0: finished. Finished or failed, the statement is as db_prepare() gave it. */

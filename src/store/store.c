@@ -370,6 +370,8 @@ static int open_all(struct store *s, int dir, struct err *e)
         return r;
     snprintf(sql, sizeof sql, "PRAGMA journal_size_limit = %d", STORE_LOG_PAGES_MAX * 4096);
     r = db_exec(&s->writer.db, sql, e);
+    if (r >= 0) /* what the last life has committed is acted upon, and it may not be forced yet */
+        r = db_force(&s->writer.db, e);
     commit_init(s);
     return r < 0 ? r : open_others(s, e);
 }

@@ -46,6 +46,8 @@ struct store_txn {
     struct link link_;
     struct arena arena_;
     struct list ops_;
+    bool durable; /* done is told when a power cut cannot undo it any more; others, which only the
+                     end of the process cannot undo, wait as long if they are committed with it */
     int64_t first_seq, last_seq; /* of its events, set before done; 0 without events */
     int result_;
     struct err err_;
@@ -77,6 +79,8 @@ void store_move_approval(struct store_txn *t, const struct approval_record *r,
                          enum approval_state from);
 void store_put_grant(struct store_txn *t, const struct grant_record *r);
 void store_remove_grant(struct store_txn *t, const char *id);
+/* What names trees that are on disk beside the store, or lets go of them, makes its transaction
+ * durable: lost, it would lose them, or name what has been removed since. */
 void store_put_snapshot(struct store_txn *t, const struct snapshot_record *r);
 /* Of one that is there; one that is not stays away. */
 void store_set_snapshot_layers(struct store_txn *t, const char *id, const char *layers);
@@ -89,6 +93,8 @@ void store_remove_layer(struct store_txn *t, const char *name);
 void store_put_idempotency(struct store_txn *t, const struct idempotency_record *r);
 void store_set(struct store_txn *t, const char *key,
                const char *value); /* small settings and cursors */
+/* Forces what was committed before to disk; by itself it changes nothing. */
+void store_force(struct store_txn *t);
 /* The hub has taken this event. */
 void store_outbox_sent(struct store_txn *t, int64_t seq);
 /* Removes sandboxes that were destroyed before that time with all that belongs to them, and the

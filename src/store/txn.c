@@ -480,6 +480,7 @@ static int put_snapshot(const struct op *op, struct store_txn *t, struct db *d, 
 
 void store_put_snapshot(struct store_txn *t, const struct snapshot_record *r)
 {
+    t->durable = true;
     add_record(t, put_snapshot, &snapshot_shape, r);
 }
 
@@ -492,6 +493,7 @@ static int set_snapshot_layers(const struct op *op, struct store_txn *t, struct 
 
 void store_set_snapshot_layers(struct store_txn *t, const char *id, const char *layers)
 {
+    t->durable = true;
     add_pair(t, set_snapshot_layers, id, layers);
 }
 
@@ -503,6 +505,7 @@ static int remove_snapshot(const struct op *op, struct store_txn *t, struct db *
 
 void store_remove_snapshot(struct store_txn *t, const char *id)
 {
+    t->durable = true;
     add(t, remove_snapshot)->key = keep(t, id);
 }
 
@@ -516,6 +519,7 @@ static int put_image(const struct op *op, struct store_txn *t, struct db *d, str
 
 void store_put_image(struct store_txn *t, const struct image_record *r)
 {
+    t->durable = true;
     add_record(t, put_image, &image_shape, r);
 }
 
@@ -527,6 +531,7 @@ static int remove_image(const struct op *op, struct store_txn *t, struct db *d, 
 
 void store_remove_image(struct store_txn *t, const char *ref)
 {
+    t->durable = true;
     add(t, remove_image)->key = keep(t, ref);
 }
 
@@ -538,6 +543,7 @@ static int put_layer(const struct op *op, struct store_txn *t, struct db *d, str
 
 void store_put_layer(struct store_txn *t, const struct layer_record *r)
 {
+    t->durable = true;
     add_record(t, put_layer, &layer_shape, r);
 }
 
@@ -549,6 +555,7 @@ static int remove_layer(const struct op *op, struct store_txn *t, struct db *d, 
 
 void store_remove_layer(struct store_txn *t, const char *name)
 {
+    t->durable = true;
     add(t, remove_layer)->key = keep(t, name);
 }
 
@@ -561,6 +568,18 @@ static int set(const struct op *op, struct store_txn *t, struct db *d, struct er
 void store_set(struct store_txn *t, const char *key, const char *value)
 {
     add_pair(t, set, key, value);
+}
+
+static int force(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)op;
+    (void)t;
+    return db_force(d, e);
+}
+
+void store_force(struct store_txn *t)
+{
+    add(t, force);
 }
 
 /* ---- pruning */

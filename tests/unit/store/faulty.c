@@ -230,3 +230,8 @@ int faulty_failed(void)
 {
     return atomic_load(&failed);
 }
+
+int faulty_calls(void)
+{
+    return atomic_load(&calls);
+}

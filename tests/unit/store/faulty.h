@@ -13,5 +13,6 @@ void faulty_arm_database(enum fault f, int n, int times);
 /* The same, of calls that wait for the disk: fsync() and fdatasync(), of whatever file. */
 void faulty_arm_sync(enum fault f, int n, int times);
 int faulty_failed(void); /* since then */
+int faulty_calls(void);  /* that could have */
 
 #endif

@@ -334,3 +334,129 @@ TEST(faults_in_a_backup)
     check_whole(committed);
     fix_close();
 }
+
+/* ---- what is forced to disk */
+
+static struct snapshot_record snapshot(const char *layers)
+{
+    return (struct snapshot_record){ .id = "snap_one",
+                                     .owner = "tok_owner",
+                                     .layers = str_from(layers) };
+}
+
+static void put_sandbox(struct store_txn *t)
+{
+    static int n = 100; /* what changes nothing is not written */
+    struct sandbox_record b = sandbox(n++);
+
+    store_put_sandbox(t, &b);
+}
+
+static void put_durable(struct store_txn *t)
+{
+    put_sandbox(t);
+    t->durable = true;
+}
+
+static void put_snapshot(struct store_txn *t)
+{
+    struct snapshot_record r = snapshot("lay_1 lay_2");
+
+    store_put_snapshot(t, &r);
+}
+
+static void set_layers(struct store_txn *t)
+{
+    store_set_snapshot_layers(t, "snap_one", "lay_3");
+}
+
+static void remove_snapshot(struct store_txn *t)
+{
+    store_remove_snapshot(t, "snap_one");
+}
+
+static void put_image(struct store_txn *t)
+{
+    struct image_record r = { .ref = "one", .layers = STR("sha256-1"), .config = STR("{}") };
+
+    store_put_image(t, &r);
+}
+
+static void remove_image(struct store_txn *t)
+{
+    store_remove_image(t, "one");
+}
+
+static void put_layer(struct store_txn *t)
+{
+    struct layer_record r = { .name = "sha256-1" };
+
+    store_put_layer(t, &r);
+}
+
+static void remove_layer(struct store_txn *t)
+{
+    store_remove_layer(t, "sha256-1");
+}
+
+static const struct {
+    const char *name;
+    void (*put)(struct store_txn *t);
+    bool forced;
+} kinds[] = {
+    { "a sandbox", put_sandbox, false },       { "one that must be", put_durable, true },
+    { "a snapshot", put_snapshot, true },      { "its new layers", set_layers, true },
+    { "its end", remove_snapshot, true },      { "an image", put_image, true },
+    { "its end", remove_image, true },         { "a layer", put_layer, true },
+    { "its end", remove_layer, true },         { "what was committed before", store_force, true },
+    { "a sandbox again", put_sandbox, false },
+};
+
+static void begin_kind(struct store_txn *t, size_t i)
+{
+    store_txn_begin(t, fix.store);
+    kinds[i].put(t);
+}
+
+TEST(only_what_must_outlive_the_power_waits_for_the_disk)
+{
+    struct store_txn t;
+
+    faulty_install();
+    fix_open();
+    put_sandboxes(0, 5, "one", SANDBOX_READY); /* the log has begun */
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        begin_kind(&t, i);
+        faulty_arm_sync(FAULT_NONE, 0, 0);
+        commit(&t);
+        if ((faulty_calls() > 0) != kinds[i].forced)
+            FAIL("%s: the disk was waited for %d times", kinds[i].name, faulty_calls());
+    }
+    faulty_arm_sync(FAULT_NONE, 0, 0);
+    fix_close();
+    faulty_arm_sync(FAULT_NONE, 0, 0);
+    fix_open(); /* what is read is acted upon */
+    CHECK(faulty_calls() > 0);
+    fix_close();
+}
+
+TEST(what_cannot_be_forced_did_not_happen)
+{
+    struct store_txn t;
+
+    faulty_install();
+    fix_open();
+    put_sandboxes(0, 5, "one", SANDBOX_READY);
+    for (int full = 0; full < 2; full++) {
+        begin_kind(&t, 2);
+        faulty_arm_sync(full ? FAULT_FULL : FAULT_IO, 1, 1);
+        CHECK_INT(try_commit(&t), -ERR_SYS);
+        CHECK_INT(faulty_failed(), 1);
+        faulty_arm(FAULT_NONE, 0, 0);
+        CHECK_INT(count_of((struct store_query){ .kind = STORE_SNAPSHOTS }), 0);
+    }
+    begin_kind(&t, 2);
+    commit(&t);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SNAPSHOTS }), 1);
+    fix_close();
+}
