@@ -13,6 +13,7 @@
 
 #include "base/own.h"
 #include "layers/attributes.h"
+#include "layers/count.h"
 #include "layers/view.h"
 #include "tree/at.h"
 #include "tree/path.h"
@@ -127,7 +128,7 @@ static int copy_content(struct copying *c, int from, int to, const struct stat *
         return 0;
     if (c->may_clone && ioctl(to, FICLONE, from) == 0) {
         c->report.cloned++;
-        return count_bytes(c, (uint64_t)st->st_size, e);
+        return count_bytes(c, layers_data_of(st), e);
     }
     c->may_clone = false; /* neither will the next */
     return copy_pieces(c, from, to, st->st_size, e);

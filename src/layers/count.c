@@ -11,12 +11,17 @@
 
 enum { BLOCK = 512 }; /* of st_blocks, on every file system */
 
-/* What a file takes, of which each of its names is a part. */
-static uint64_t size_of(const struct stat *st)
+uint64_t layers_data_of(const struct stat *st)
 {
     uint64_t taken = (uint64_t)st->st_blocks * BLOCK, size = (uint64_t)st->st_size;
 
-    return S_ISREG(st->st_mode) ? (taken < size ? taken : size) / st->st_nlink : 0;
+    return taken < size ? taken : size;
+}
+
+/* Each name of a file is a part of it. */
+static uint64_t size_of(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) ? layers_data_of(st) / st->st_nlink : 0;
 }
 
 static int count_name(struct walk *w, const char *name, struct layer_info *i, struct err *e)

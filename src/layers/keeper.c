@@ -124,13 +124,22 @@ static size_t readable_dirs(const struct keeper *k, int ret[static LAYERS_FDS_MA
     return n;
 }
 
+/* What a sandbox wrote may be as long as it likes, if most of it is holes: its data is counted as
+ * it is copied. What came from outside may not be made longer than it may hold. */
+static uint64_t longest_file(const struct layers_job *j)
+{
+    if (j->kind == LAYERS_CAPTURE || j->kind == LAYERS_FLATTEN)
+        return UINT64_MAX;
+    return j->bytes_max ? j->bytes_max : TREE_BYTES_DEFAULT;
+}
+
 static int enter(struct keeper *k, struct err *e)
 {
     int dirs[LAYERS_FDS_MAX];
     struct confine c = { .parent = getppid(),
                          .dir = STORAGE_FD,
                          .caps = kept_caps,
-                         .file_max = k->job.bytes_max ? k->job.bytes_max : TREE_BYTES_DEFAULT,
+                         .file_max = longest_file(&k->job),
                          .fds_max = OPEN_MAX_HERE,
                          .nodes = true,
                          .readable = dirs };

@@ -117,6 +117,50 @@ for DRIVER, KIND in PLACES:
     test(story)
 
 
+# 100 GiB of which next to nothing is there, and what can be told of it without reading all that.
+LONG = r"""
+import json, os, sys
+if sys.argv[1] == "make":
+    with open("/root/long", "wb") as f:
+        f.truncate(100 << 30); f.seek(50 << 30); f.write(b"middle")
+fd = os.open("/root/long", os.O_RDONLY)
+st, data = os.fstat(fd), os.lseek(fd, 0, os.SEEK_DATA)
+print(json.dumps([st.st_size, st.st_blocks < 512, data <= 50 << 30 < os.lseek(fd, data, os.SEEK_HOLE),
+                  os.pread(fd, 8, 50 << 30).hex(), os.pread(fd, 8, 0).hex()]))
+"""
+
+
+def long_files_are_captured(d):
+    """A limit is one of bytes that are there."""
+    def look_at(box, how="look"):
+        return json.loads(run(d, box, ["python3", "-c", LONG, how]))
+    with d:
+        box = d.create()
+        before = look_at(box, "make")
+        equal(before, [100 << 30, True, True, b"middle\0\0".hex(), bytes(8).hex()], "what was made")
+        snap = snapshot(d, box)
+        check(snap["bytes"] < 1 << 20, f"{snap['bytes']} bytes")
+        equal(look_at(d.create(snapshot=snap["snapshot_id"])), before, "what was restored")
+        d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+        first = supervisor(d, box)
+        d.kill()
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: first not in processes(), "its processes are gone")
+        d.start()
+        d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+        equal(look_at(box), before, "what was paused")
+        for s in d.api.get("/v1/snapshots").json["snapshots"]:
+            d.api.delete(f"/v1/snapshots/{s['snapshot_id']}").expect(204)
+
+
+@test
+def holes_do_not_count(c):
+    for driver, kind in (("memory", None), *PLACES):
+        if c.root or not kind:
+            with place(c, driver, kind) as d:
+                long_files_are_captured(d)
+
+
 @test
 def limits_hold_or_it_is_said(c):
     with Daemon(c, driver="plain") as d:
