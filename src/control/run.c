@@ -8,6 +8,18 @@
 
 enum { QUIET_MS = 250 }; /* so that one exec after another does not write two moves each */
 
+/* Asked again when its turn comes: a pause may have been before it, which ends with a resume alone.
+ */
+static int check_quiet(const struct change *c, struct err *e)
+{
+    const struct sandbox *s = c->sandbox;
+
+    return s->record.state == SANDBOX_ACTIVE && !s->programs
+               ? 0
+               : err_set(e, ERR_CONFLICT, "sandbox %s is %s meanwhile", s->record.id,
+                         sandbox_state_names[s->record.state]);
+}
+
 static void on_quiet(struct loop_timer *t)
 {
     struct sandbox *s = container_of(t, struct sandbox, quiet);
@@ -17,6 +29,7 @@ static void on_quiet(struct loop_timer *t)
         return;
     c = change_new(s, &ACTOR_DAEMON, "nothing runs any more");
     change_to(c, SANDBOX_READY);
+    c->check = check_quiet;
     change_submit(c);
 }
 

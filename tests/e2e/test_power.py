@@ -21,13 +21,13 @@ WRITE = re.compile(r", \"\"\.*, (\d+), (\d+)")
 class Power:
     """Of a daemon that is traced from now on, until it is cut."""
 
-    def __init__(self, d):
+    def __init__(self, d, *more):
         self.d, self.log = d, d.dir / "writes"
         self.store = d.state / "daemon/sandboxer.db-wal"
         self.had = os.path.getsize(self.store)
         with open(d.dir / "strace", "w") as complaints:
             self.tracer = subprocess.Popen(["strace", "-f", "-qq", "-y", "-s", "0", "-e", "trace=pwrite64,fdatasync,fsync",
-                                            "-o", self.log, "-p", str(d.plane)], stderr=complaints)
+                                            *more, "-o", self.log, "-p", str(d.plane)], stderr=complaints)
         wait_for(lambda: all("TracerPid:\t0\n" not in open(f"/proc/{d.plane}/task/{t}/status").read()
                              for t in os.listdir(f"/proc/{d.plane}/task")), "the tracer is there")
 
@@ -67,8 +67,8 @@ class Power:
 
 
 @contextlib.contextmanager
-def power(d):
-    p = Power(d)
+def power(d, *more):
+    p = Power(d, *more)
     try:
         yield p
     finally:
@@ -153,6 +153,22 @@ def what_was_told_is_on_disk(c):
 @test(only="root", because="only root traces a daemon")
 def on_disk_too(c):
     story(c, "plain")
+
+
+@test(only="root", because="only root traces a daemon")
+def the_end_of_a_program_does_not_undo_a_pause(c):
+    """That nothing runs any more is noted a quarter of a second later; here the pause is on its way to a slow disk then."""
+    with Daemon(c) as d:
+        box = d.create()
+        with power(d, "-e", "inject=fdatasync:delay_enter=500000"):
+            d.works(box)
+            d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+            d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+        d.kill()
+        d.start()
+        equal(d.get(box)["state"], "paused", "what was told")
+        d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+        d.works(box)
 
 
 if __name__ == "__main__":
