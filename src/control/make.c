@@ -170,8 +170,11 @@ static void on_who(struct ext_box *b, uint64_t tag, int r, const struct err *e,
 
 static void on_upper(struct ext_box *b, int r, const struct err *e, int *fd)
 {
-    diff_upper(b->owner, r, e, fd);
-    capture_upper(b->owner, r, e, fd);
+    struct sandbox *s = b->owner;
+
+    diff_upper(s, r, e, fd);
+    capture_upper(s, r, e, fd);
+    resume_answered(s, r); /* the last: the box may be gone then */
 }
 
 static void on_usage(struct ext_box *b, int r, const struct ext_usage *u)

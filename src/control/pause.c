@@ -139,6 +139,7 @@ struct resume {
     struct list waiting; /* struct sandbox_op: whoever asked meanwhile, too */
     struct actor actor;
     int64_t duration_ns;    /* that it shall live at least */
+    bool asked;             /* whether it lives, now that it was let go */
     bool rebuilt;           /* its processes are gone … */
     bool holds;             /* … and the layers that it is built on are held here */
     struct keeper_job take; /* of what it wrote to disk */
@@ -194,6 +195,15 @@ static void edit_resumed(struct change *ch, struct sandbox_record *next)
     sandbox_put_facts(s, next);
 }
 
+/* What is left of it is gone. If it went on, on record, just before, nothing of it does now. */
+static bool is_lost(struct sandbox *s)
+{
+    if (s->destroying || s->record.state == SANDBOX_PAUSED)
+        return false;
+    sandbox_fail(s, "", "its processes ended as it was resumed");
+    return true;
+}
+
 /* On what it had written it stands from now on, if it was built again; else it has that still. */
 static void told_resumed(struct change *ch, int r, const struct err *e)
 {
@@ -212,6 +222,8 @@ static void told_resumed(struct change *ch, int r, const struct err *e)
     s->still = false;
     sandbox_settle(s);
     resume_end(s, r, e);
+    if (!s->box)
+        is_lost(s);
 }
 
 void resume_ready(struct sandbox *s)
@@ -232,13 +244,17 @@ void resume_ready(struct sandbox *s)
 
 static void still_paused(struct sandbox *s)
 {
-    if (s->destroying)
+    if (s->destroying || is_lost(s))
         return; /* its own way goes on */
-    if (s->resume)
+    if (s->resume && s->resume->r < 0)
         resume_end(s, s->resume->r, &s->resume->err);
+    else if (s->resume) /* asked for meanwhile */
+        resume_begin(s);
     else
         ttl_start(s);
 }
+
+static void rebuild(struct sandbox *s);
 
 /* It is destroyed meanwhile. */
 void resume_abort(struct sandbox *s)
@@ -254,13 +270,15 @@ void resume_abort(struct sandbox *s)
 
 void resume_failed(struct sandbox *s, enum err_code code, const char *reason)
 {
+    bool stood = s->resume && !s->resume->rebuilt; /* it died before it went on */
+
     LOG(WARN, "sandbox.not_resumed", LOG_S("sandbox", s->record.id), LOG_S("error", reason));
-    if (s->resume)
+    if (s->resume && !stood)
         s->resume->r =
             err_set(&s->resume->err, code, "%s is still paused: %s", s->record.id, reason);
     s->still = false;
     if (!s->after_teardown)
-        sandbox_teardown(s, still_paused);
+        sandbox_teardown(s, stood ? rebuild : still_paused);
 }
 
 static int provision(struct sandbox *s, struct err *e)
@@ -368,7 +386,7 @@ static void rebuild(struct sandbox *s)
 {
     struct change *ch;
 
-    if (s->destroying || !s->resume)
+    if (s->destroying || is_lost(s) || !s->resume)
         return; /* its own way goes on */
     s->resume->rebuilt = true;
     if (s->facts.paused.stopped) {
@@ -414,7 +432,7 @@ void resume_begin(struct sandbox *s)
 static int check_resumable(const struct sandbox *s, struct err *e)
 {
     if (s->record.state == SANDBOX_PAUSED && !s->destroying && !s->expiring && !s->capture &&
-        (!s->after_teardown || s->stopping))
+        (!s->after_teardown || s->stopping || s->after_teardown == still_paused))
         return 0;
     return err_set(e, s->pausing || s->capture ? ERR_BUSY : ERR_CONFLICT,
                    "sandbox %s is %s: it cannot be resumed now", s->record.id,
@@ -450,7 +468,7 @@ void sandbox_resume_for(struct sandbox *s, const struct actor *who, int64_t dura
         s->resume->duration_ns = duration_ns;
     op->sandbox = sandbox_ref(s);
     list_append(&s->resume->waiting, &op->link_);
-    if (!under_way && !s->stopping)
+    if (!under_way && !s->stopping && s->after_teardown != still_paused)
         resume_begin(s);
 }
 
@@ -472,8 +490,22 @@ void sandbox_held(struct ext_box *b, bool frozen, int r, const struct err *e)
         s->after_thaw = NULL;
         after(s);
     } else if (!frozen && s->resume && !s->destroying) {
-        resume_ready(s);
+        s->resume->asked = true;
+        s->ops->upper(s->box); /* → resume_answered() */
     }
+}
+
+/* Its first process may have died while it stood still, and nobody have noticed: then what was
+ * paused must not be let go of. */
+void resume_answered(struct sandbox *s, int r)
+{
+    if (!s->resume || !s->resume->asked || s->destroying)
+        return;
+    s->resume->asked = false;
+    if (r >= 0)
+        resume_ready(s);
+    else
+        resume_failed(s, ERR_CONFLICT, "it does not answer");
 }
 
 void sandbox_thaw_then(struct sandbox *s, void (*after)(struct sandbox *s))

@@ -141,7 +141,8 @@ void sandbox_take_up_paused(struct sandbox *s);
 void resume_begin(struct sandbox *s); /* it was asked for before it was stopped */
 void resume_ready(struct sandbox *s);
 void resume_adopted(struct sandbox *s, int r, const struct ext_found *found, size_t n);
-void resume_abort(struct sandbox *s); /* it is being destroyed */
+void resume_abort(struct sandbox *s);           /* it is being destroyed */
+void resume_answered(struct sandbox *s, int r); /* upper of extension.h: whoever was let go lives */
 void resume_failed(struct sandbox *s, enum err_code code, const char *reason);
 
 /* --- stop.c --- */

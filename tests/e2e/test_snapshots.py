@@ -8,6 +8,8 @@ import os
 import signal
 import sqlite3
 import subprocess
+import threading
+import time
 
 import images
 from client import Client
@@ -315,6 +317,28 @@ def high_stacks_become_one(c):
             same(before, look(d, box, "/root", "/tmp"), f"resume {i}")
         d.destroy(box)
         wait_for(lambda: layers(d) == [] and unfinished(d) == [], "the layers are gone")
+
+
+@test
+def processes_that_ended_unnoticed(c):
+    """The daemon hears that the first process of a paused sandbox is gone when it is asked to resume it."""
+    with Daemon(c) as d:
+        box = d.create()
+        for i in range(6):
+            run(d, box, ["sh", "-c", f"echo {i} >>/root/log"])
+            d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+            first, answers = supervisor(d, box), []
+            os.kill(d.plane, signal.SIGSTOP)
+            os.kill(first, signal.SIGKILL)
+            wait_for(lambda: first not in processes(), "it is gone")
+            ask = threading.Thread(target=lambda: answers.append(d.api.post(f"/v1/sandboxes/{box}/resume")))
+            ask.start()
+            time.sleep(i * 0.01)
+            os.kill(d.plane, signal.SIGCONT)
+            ask.join()
+            check("gone" in answers[0].expect(200).json["reason"], f"{answers[0]}")
+            equal(run(d, box, ["cat", "/root/log"]), "".join(f"{n}\n" for n in range(i + 1)), "its files")
+        d.destroy(box)
 
 
 @test
