@@ -1,6 +1,8 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,24 +23,65 @@ static const struct option_spec export_options[] = {
       .kind = OPTION_FLAG, .at = offsetof(struct export_options, without) },
 };
 
+enum { TARGET_MAX = 4096 };
+
 /* A file of that name is whole, or what it was before. */
 struct target {
     const char *path;
-    char partial[4096];
+    char partial[TARGET_MAX]; /* nobody else's; empty: there is none (any more) */
     int fd;
 };
+
+/* The one whose partial file goes if a signal ends us. */
+static const struct target *unfinished;
+
+static void on_end(int sig)
+{
+    if (unfinished)
+        (void)unlink(unfinished->partial);
+    raise(sig); /* as it would be without us, when we return */
+}
+
+static void remove_if_ended(const struct target *t)
+{
+    static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction action = { .sa_handler = on_end, .sa_flags = (int)SA_RESETHAND }, was;
+
+    unfinished = t;
+    for (size_t i = 0; i < COUNT_OF(ends); i++)
+        if (sigaction(ends[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+            sigaction(ends[i], &action, NULL);
+}
 
 static int target_open(struct target *t, const char *path, struct err *e)
 {
     t->path = path;
     t->fd = STDOUT_FILENO;
-    t->partial[0] = '\0';
     if (strcmp(path, "-") == 0)
         return 0;
-    if (snprintf(t->partial, sizeof t->partial, "%s.partial", path) >= (int)sizeof t->partial)
+    if (snprintf(t->partial, sizeof t->partial, "%s.XXXXXX", path) >= (int)sizeof t->partial) {
+        t->partial[0] = '\0';
         return err_set(e, ERR_INVALID, "the name is too long");
-    t->fd = open(t->partial, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return t->fd < 0 ? err_sys(e, "%s", t->partial) : 0;
+    }
+    remove_if_ended(t);
+    t->fd = mkostemp(t->partial, O_CLOEXEC);
+    if (t->fd >= 0)
+        return 0;
+    t->partial[0] = '\0';
+    return err_sys(e, "a file beside %s", path);
+}
+
+/* The name is on disk, too. */
+static int sync_dir_of(const char *path, struct err *e)
+{
+    const char *slash = strrchr(path, '/');
+    char dir[TARGET_MAX] = ".";
+    AUTO_CLOSE int fd = -1;
+
+    if (slash) /* with it: of "/file" it is the directory */
+        snprintf(dir, sizeof dir, "%.*s", (int)(slash - path + 1), path);
+    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 || fsync(fd) < 0 ? err_sys(e, "forcing %s to disk", dir) : 0;
 }
 
 static int target_publish(struct target *t, struct err *e)
@@ -47,14 +90,16 @@ static int target_publish(struct target *t, struct err *e)
         return 0;
     if (fsync(t->fd) < 0 || rename(t->partial, t->path) < 0)
         return err_sys(e, "%s", t->path);
+    unfinished = NULL;
     t->partial[0] = '\0';
-    return 0;
+    return sync_dir_of(t->path, e);
 }
 
 static void target_done(struct target *t)
 {
     if (t->partial[0])
         (void)unlink(t->partial);
+    unfinished = NULL;
     if (t->fd > STDERR_FILENO)
         close(t->fd);
 }

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 
@@ -62,6 +63,29 @@ def every_byte_moves_to_another_state_directory(c):
         here.destroy(other)
         here.api.delete(f"/v1/snapshots/{again['snapshot_id']}").expect(204)
         wait_for(lambda: len(layers(here)) == 2, "what came back is gone")
+
+
+@test
+def a_file_is_there_when_it_is_whole(c):
+    with Daemon(c) as d:
+        cli, snap, place = Client(d), snapshot(d, d.create())["snapshot_id"], c.mkdir(c.dir / "place")
+        log = c.mkdir(c.dir / "log") / "calls"
+        c.write("place/file.partial", "somebody's")
+        c.execute(["strace", "-y", "-e", "trace=rename,renameat,renameat2,fsync", "-o", log, c.program(), "snapshots", "export",
+                   snap, place / "file"], env=cli.env).expect(0)
+        calls = [line.split("(")[0] + (" directory" if f"<{place}>" in line else "") for line in log.read_text().splitlines()
+                 if str(place) in line]
+        equal([call.replace("at2", "").replace("at", "") for call in calls], ["fsync", "rename", "fsync directory"], "its last calls")
+        equal(sorted(os.listdir(place)), ["file", "file.partial"], "what is there")
+        equal((place / "file.partial").read_text(), "somebody's", "somebody's file")
+        for end in (signal.SIGINT, signal.SIGTERM):
+            os.kill(d.plane, signal.SIGSTOP)
+            p = cli.start("snapshots", "export", snap, place / "other", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            wait_for(lambda: len(os.listdir(place)) == 3, "it begins")
+            p.send_signal(end)
+            equal(p.wait(20), -end, "its end")
+            os.kill(d.plane, signal.SIGCONT)
+            equal(sorted(os.listdir(place)), ["file", "file.partial"], "what is there")
 
 
 @test
