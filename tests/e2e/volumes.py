@@ -36,6 +36,10 @@ def volume(c, kind, megabytes=0, options="loop", quota=True):
             subprocess.run(["btrfs", "quota", "enable", top], check=True, capture_output=True)
         c.own(top)
         yield top
-    finally:
+    except BaseException:  # what went wrong is not that whoever was not ended uses it still
+        subprocess.run(["umount", "-l", top], capture_output=True)
+        raise
+    else:
         wait_for(lambda: subprocess.run(["umount", top], capture_output=True).returncode == 0, "nobody uses it any more")
+    finally:
         image.unlink()
