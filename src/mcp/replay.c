@@ -132,16 +132,19 @@ static struct replay_entry *make(struct mcp_replay *p, enum replay_kind kind, st
     return v;
 }
 
+static bool is_full(const struct mcp_replay *p, enum replay_kind kind, size_t bytes)
+{
+    return p->shelf.n[kind] >= limits[kind].n || p->shelf.bytes[kind] + bytes > limits[kind].bytes;
+}
+
 static void remember_gone(struct mcp_replay *p, uint64_t stream, uint64_t seq, struct str id)
 {
-    struct replay_entry *v = make(p, REPLAY_GONE, id, STR(""));
-    const struct replay_shelf *s = &p->shelf;
+    struct replay_entry *v = make(p, REPLAY_GONE, id, STR("")), *old;
 
     v->stream = stream;
     v->seq = seq;
-    while (s->n[REPLAY_GONE] && (s->n[REPLAY_GONE] >= limits[REPLAY_GONE].n ||
-                                 s->bytes[REPLAY_GONE] + size_of(v) > limits[REPLAY_GONE].bytes))
-        forget(oldest(&p->shelf, REPLAY_GONE));
+    while (is_full(p, REPLAY_GONE, size_of(v)) && (old = oldest(&p->shelf, REPLAY_GONE)))
+        forget(old);
     put(&p->shelf, v, &v->own);
 }
 
@@ -154,17 +157,22 @@ static void drop(struct replay_entry *v)
 
 static void make_room(struct mcp_replay *p, enum replay_kind kind, size_t bytes)
 {
-    while (p->shelf.n[kind] && (p->shelf.n[kind] >= limits[kind].n ||
-                                p->shelf.bytes[kind] + bytes > limits[kind].bytes))
-        drop(oldest(&p->shelf, kind));
+    struct replay_entry *old;
+
+    while (is_full(p, kind, bytes) && (old = oldest(&p->shelf, kind)))
+        drop(old);
 }
 
 static void make_room_among(struct replay_shelf *s, size_t bytes, size_t max)
 {
     while (s->bytes[REPLAY_NOTE] + s->bytes[REPLAY_ANSWER] + bytes > max) {
-        struct replay_entry *note = oldest(s, REPLAY_NOTE);
+        struct replay_entry *old = oldest(s, REPLAY_NOTE);
 
-        drop(note ? note : oldest(s, REPLAY_ANSWER));
+        if (!old)
+            old = oldest(s, REPLAY_ANSWER);
+        if (!old)
+            return;
+        drop(old);
     }
 }
 
