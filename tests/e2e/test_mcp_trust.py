@@ -455,7 +455,7 @@ def resources_are_judged_by_what_is_opened(c):
         m.refused("sandbox_read", "'..'", sandbox_id=box, path="/..")
         completion = {"ref": {"type": "ref/resource", "uri": "sandbox://{id}"}, "argument": {"name": "id", "value": ""}}
         equal(m.ask("completion/complete", **completion)["result"]["completion"]["values"], [box], "what there is")
-        equal(m.ask("resources/subscribe", uri=f"sandbox://{box}/logs")["result"], {}, "what may be read")
+        equal(list(m.ask("resources/subscribe", uri=f"sandbox://{box}/logs")["result"]), ["_meta"], "what may be read")
         c.write("bundle.yaml", PATHS % ("/tmp/[^/]+", "master"))
         d.api.post("/v1/trust/reload", {}).expect(200)
         for path in ("/etc/hostname", "/tmp/..%2fetc%2fhostname", "/%65tc/hostname"):
