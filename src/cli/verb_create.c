@@ -14,7 +14,7 @@ struct create_options {
     const char *profile, *image, *snapshot, *ttl, *scope, *mode, *access;
     const char *actor, *harness, *session_id, *run_id, *job_id;
     const char *idempotency_key;
-    struct option_list inputs, labels;
+    struct option_list inputs, env, labels;
     struct network_options network;
     bool no_wait;
 };
@@ -32,6 +32,8 @@ static const struct option_spec options[] = {
       .kind = OPTION_DURATION, AT(ttl) },
     { "input", 'i', "NAME=PATH", "an input of the profile; can be repeated", .kind = OPTION_PAIRS,
       AT(inputs), .complete = COMPLETE_FILE },
+    { "env", 'e', "NAME=VALUE", "a variable of every program in it; can be repeated",
+      .kind = OPTION_PAIRS, AT(env) },
     { "label", 'l', "KEY=VALUE", "a label to find it by; can be repeated", .kind = OPTION_PAIRS,
       AT(labels) },
     { "allow", 0, "HOST[:PORT]",
@@ -119,6 +121,7 @@ static void put_request(struct json_writer *w, const struct create_options *o)
     body_text(w, "scope", o->scope);
     put_object(w, "workspace", workspace, COUNT_OF(workspace));
     body_pairs(w, "inputs", &o->inputs);
+    body_pairs(w, "env", &o->env);
     body_text(w, "ttl", o->ttl);
     body_pairs(w, "labels", &o->labels);
     put_object(w, "consumer", consumer, COUNT_OF(consumer));

@@ -42,6 +42,8 @@ def create_says_what_was_asked_for(c):
                        "--job-id", "j1")
         got = {k: box[k] for k in ("profile", "ttl", "labels", "scope")}
         equal(got, {"profile": "profile.pooled", "ttl": 1200, "labels": {"team": "web", "n": "1"}, "scope": "agent"}, "the answer")
+        mine = cli.create("--env", "GREETING=good day", "-e", "GREETING=hello")
+        equal(cli.sh(mine, "echo $GREETING").expect(0).text, "hello", "a variable of all its programs")
         equal(box["consumer"], {"actor": "agt", "harness": "h", "session_id": "s1", "run_id": "r1", "job_id": "j1"}, "consumer")
 
 
