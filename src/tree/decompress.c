@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 #include "base/str.h"
 #include "proc/confine.h"
 #include "proc/spawn.h"
+#include "tree/at.h"
+#include "tree/tree.h"
 
 enum { MAGIC_MAX = 6, PEEK_PAUSE_MS = 5 };
 
@@ -62,12 +65,12 @@ static ssize_t peek_pipe(int fd, char *head, size_t n)
     }
 }
 
-/* NULL for what is not compressed, or nothing at all. */
-static int recognise(int fd, const struct format **ret, struct err *e)
+/* At an offset, or in a pipe. NULL for what is not compressed, or nothing at all. */
+static int recognise(int fd, off_t at, size_t most, const struct format **ret, struct err *e)
 {
-    off_t at = lseek(fd, 0, SEEK_CUR);
     char head[MAGIC_MAX];
-    ssize_t n = at < 0 ? peek_pipe(fd, head, sizeof head) : pread(fd, head, sizeof head, at);
+    ssize_t n = at < 0 ? peek_pipe(fd, head, sizeof head)
+                       : pread(fd, head, most < sizeof head ? most : sizeof head, at);
 
     if (n < 0 && at < 0 && errno == EINVAL)
         return err_set(e, ERR_UNSUPPORTED, "the archive is neither a file nor a pipe");
@@ -156,7 +159,7 @@ static int start(struct decompress *d, const struct format *f, int fd, struct er
 int decompress_start(struct decompress *d, int fd, struct err *e)
 {
     const struct format *f;
-    int r = recognise(fd, &f, e);
+    int r = recognise(fd, lseek(fd, 0, SEEK_CUR), MAGIC_MAX, &f, e);
 
     *d = DECOMPRESS_NONE;
     if (r >= 0 && f)
@@ -164,6 +167,100 @@ int decompress_start(struct decompress *d, int fd, struct err *e)
     if (r < 0)
         decompress_end(d);
     return r;
+}
+
+/* --- a part of a file --- */
+
+struct part {
+    int fd;
+    uint64_t at, n;
+};
+
+static int copy_part(int from, uint64_t at, uint64_t n, int to)
+{
+    char piece[TREE_CHUNK];
+
+    while (n > 0) {
+        ssize_t got = pread(from, piece, n < sizeof piece ? (size_t)n : sizeof piece, (off_t)at);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0 || at_write(to, piece, (size_t)got, NULL) < 0)
+            return -1;
+        at += (uint64_t)got;
+        n -= (uint64_t)got;
+    }
+    return 0;
+}
+
+static void __attribute__((noreturn))
+run_feeder(const struct part *p, const int *fds, const struct confine *c)
+{
+    if (confine_fds(fds, STDERR_FILENO + 1, NULL) < 0 || confine_enter(c, NULL) < 0)
+        _exit(1);
+    _exit(copy_part(STDIN_FILENO, p->at, p->n, STDOUT_FILENO) < 0);
+}
+
+/* *ret: where the program finds its input. */
+static int feed(struct decompress *d, const struct part *p, int *ret, struct err *e)
+{
+    const struct confine limits = { .parent = getpid(), .dir = -1 };
+    AUTO_CLOSE int from = -1, to = -1;
+
+    if (make_pipe(&from, &to) < 0)
+        return err_sys(e, "making a pipe");
+    d->feeder_ = fork();
+    if (d->feeder_ < 0)
+        return err_sys(e, "forking");
+    if (d->feeder_ == 0)
+        run_feeder(p, (const int[]){ p->fd, to, -1 }, &limits);
+    *ret = take_fd(&from);
+    return 0;
+}
+
+static int start_part(struct decompress *d, const struct format *f, const struct part *p,
+                      struct err *e)
+{
+    AUTO_CLOSE int input = -1;
+    struct stat st;
+    int r;
+
+    if (fstat(p->fd, &st) < 0)
+        return err_sys(e, "looking at the archive");
+    if (p->at == 0 && p->n == (uint64_t)st.st_size) /* all of it: the program reads it itself */
+        return lseek(p->fd, 0, SEEK_SET) < 0 ? err_sys(e, "going to the start of the archive")
+                                             : start(d, f, p->fd, e);
+    r = feed(d, p, &input, e);
+    return r < 0 ? r : start(d, f, input, e);
+}
+
+int decompress_start_part(struct decompress *d, int fd, uint64_t at, uint64_t n, struct err *e)
+{
+    const struct part part = { fd, at, n };
+    const struct format *f;
+    int r = at > INT64_MAX || n > INT64_MAX - at
+                ? err_set(e, ERR_INVALID, "a part of the archive that cannot be")
+                : recognise(fd, (off_t)at, n < MAGIC_MAX ? (size_t)n : MAGIC_MAX, &f, e);
+
+    *d = DECOMPRESS_NONE;
+    if (r >= 0 && f)
+        r = start_part(d, f, &part, e);
+    if (r < 0)
+        decompress_end(d);
+    return r;
+}
+
+/* --- the end --- */
+
+static void end_process(pid_t *pid)
+{
+    int status;
+
+    if (*pid <= 0)
+        return;
+    kill(*pid, SIGKILL);
+    (void)spawn_wait(*pid, &status, NULL);
+    *pid = 0;
 }
 
 /* SIGPIPE is how it ends when nobody wanted more. */
@@ -176,6 +273,7 @@ int decompress_finish(struct decompress *d, struct err *e)
         return 0;
     r = spawn_wait(d->pid_, &status, e);
     d->pid_ = 0;
+    end_process(&d->feeder_); /* nobody reads what it has */
     if (r < 0)
         return r;
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGPIPE)
@@ -189,12 +287,7 @@ int decompress_finish(struct decompress *d, struct err *e)
 
 void decompress_end(struct decompress *d)
 {
-    int status;
-
     drop_fd(&d->plain);
-    if (d->pid_ <= 0)
-        return;
-    kill(d->pid_, SIGKILL);
-    (void)spawn_wait(d->pid_, &status, NULL);
-    d->pid_ = 0;
+    end_process(&d->pid_);
+    end_process(&d->feeder_);
 }

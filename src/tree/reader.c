@@ -25,13 +25,14 @@ static ssize_t read_fd(void *ctx, void *p, size_t n)
 void tar_reader_init(struct tar_reader *t, tar_read_fn *read_fn, void *ctx)
 {
     t->entry.path[0] = t->entry.link[0] = '\0';
-    t->number = 0;
+    t->number = t->at = 0;
     t->read_ = read_fn;
+    t->skip_ = NULL;
     t->ctx_ = ctx;
     t->fd_ = -1;
     t->is_tar_ = false;
     t->known_ = 0;
-    t->left_ = 0;
+    t->taken_ = t->left_ = 0;
     t->padding_ = t->at_ = t->n_ = 0;
     t->pax_ = (struct str){ NULL, 0 };
 }
@@ -40,6 +41,31 @@ void tar_reader_init_fd(struct tar_reader *t, int fd)
 {
     tar_reader_init(t, read_fd, &t->fd_);
     t->fd_ = fd;
+}
+
+ssize_t tar_range_read(void *range, void *p, size_t n)
+{
+    struct tar_range *r = range;
+    uint64_t left = r->at < r->end ? r->end - r->at : 0;
+    ssize_t got = left ? pread(r->fd, p, n < left ? n : (size_t)left, (off_t)r->at) : 0;
+
+    if (got > 0)
+        r->at += (uint64_t)got;
+    return got;
+}
+
+static void skip_range(void *range, uint64_t n)
+{
+    struct tar_range *r = range;
+    uint64_t left = r->at < r->end ? r->end - r->at : 0;
+
+    r->at += n < left ? n : left;
+}
+
+void tar_reader_init_range(struct tar_reader *t, struct tar_range *range)
+{
+    tar_reader_init(t, tar_range_read, range);
+    t->skip_ = skip_range;
 }
 
 static int truncated(struct err *e)
@@ -64,22 +90,36 @@ static int need(struct tar_reader *t, size_t want, struct err *e)
         if (got == 0)
             return 0;
         t->n_ += (size_t)got;
+        t->taken_ += (size_t)got;
     }
     return 1;
 }
 
+/* What was read ahead of it. */
+static uint64_t skip_buffered(struct tar_reader *t, uint64_t n)
+{
+    size_t step = t->n_ - t->at_;
+
+    if (step > n)
+        step = (size_t)n;
+    t->at_ += step;
+    return n - step;
+}
+
 static int skip(struct tar_reader *t, uint64_t n, struct err *e)
 {
+    n = skip_buffered(t, n);
+    if (n > 0 && t->skip_) {
+        t->skip_(t->ctx_, n);
+        t->taken_ += n;
+        return 0;
+    }
     while (n > 0) {
         int r = need(t, 1, e);
-        size_t step = t->n_ - t->at_;
 
         if (r <= 0)
             return r < 0 ? r : truncated(e);
-        if (step > n)
-            step = (size_t)n;
-        t->at_ += step;
-        n -= step;
+        n = skip_buffered(t, n);
     }
     return 0;
 }
@@ -398,6 +438,7 @@ static int set_entry(struct tar_reader *t, const struct tar_header *h, struct er
         r = set_type(&t->entry, h->type, e);
     if (r < 0)
         return r;
+    t->at = t->taken_ - (t->n_ - t->at_);
     t->left_ = t->entry.size;
     t->padding_ = tar_padding(t->left_);
     return 1;

@@ -29,17 +29,22 @@ enum {
 
 /* Like read(): bytes read, 0 at the end, -1 and errno. */
 typedef ssize_t tar_read_fn(void *ctx, void *p, size_t n);
+/* Goes past n bytes. If there are fewer, the next read finds the end. */
+typedef void tar_skip_fn(void *ctx, uint64_t n);
 
 /* About 140 KiB. It owns nothing, so there is nothing to release. */
 struct tar_reader {
     struct tar_entry entry; /* the current one, after tar_next() returned 1 */
     uint64_t number;        /* of the current entry, from 1 */
+    uint64_t at;            /* where its content begins, counted from the start of the input */
 
     tar_read_fn *read_;
+    tar_skip_fn *skip_;
     void *ctx_;
     int fd_;
     bool is_tar_;    /* a header was read, so this is an archive */
     unsigned known_; /* which members of entry an extended header has set */
+    uint64_t taken_; /* bytes of the input that were read or gone past */
     uint64_t left_;  /* content of the entry that was not handed out */
     size_t padding_; /* behind it */
     size_t at_, n_;  /* the unread part of in_ */
@@ -50,6 +55,15 @@ struct tar_reader {
 
 void tar_reader_init(struct tar_reader *t, tar_read_fn *read, void *ctx);
 void tar_reader_init_fd(struct tar_reader *t, int fd); /* fd stays the caller's */
+
+/* A part of a file, wherever the offset of its descriptor is. */
+struct tar_range {
+    int fd;
+    uint64_t at, end;
+};
+ssize_t tar_range_read(void *range, void *p, size_t n); /* a tar_read_fn */
+/* Content that nobody asks for is not read. The range stays the caller's. */
+void tar_reader_init_range(struct tar_reader *t, struct tar_range *range);
 
 /* Goes to the next entry, past content that was not read: 1, or 0 at the end of the archive. The
  * input is then read to its end, so that a program that writes into the other end of a pipe is not

@@ -130,6 +130,57 @@ TEST(every_truncation_is_noticed)
     CHECK_OK(read_all(), e);
 }
 
+/* The same archive in the middle of a file, whose content is not read but where it is wanted. */
+TEST(a_part_of_a_file)
+{
+    struct archive *a = archive_new();
+    FILE *f = tmpfile();
+    struct tar_range range;
+    struct str piece;
+
+    archive_pax(a, "path", "a/long/name");
+    archive_file(a, "x", "first");
+    archive_file(a, "y", "second");
+    archive_end(a);
+    CHECK(f && fputs("in front", f) > 0 && fwrite(a->bytes, 1, a->n, f) == a->n && fflush(f) == 0);
+    for (size_t n = 0; n < a->n; n += 256) {
+        range = (struct tar_range){ fileno(f), 8, 8 + n };
+        tar_reader_init_range(&tar, &range);
+        if (n + 1024 <= a->n && read_all() != -ERR_INVALID)
+            FAIL("cut after %zu bytes it reads as a whole archive", n);
+    }
+    range = (struct tar_range){ fileno(f), 8, 8 + a->n };
+    tar_reader_init_range(&tar, &range);
+    CHECK_INT(tar_next(&tar, &e), 1);
+    CHECK_INT(tar_next(&tar, &e), 1);
+    CHECK_INT(memcmp(a->bytes + tar.at, "second", 6), 0);
+    CHECK_INT(tar_data(&tar, &piece, &e), 1);
+    CHECK_STR(piece, "second");
+    CHECK_INT(tar_next(&tar, &e), 0);
+}
+
+/* What is not read is gone past, which only the next header tells from a file that ends there. */
+TEST(a_part_that_is_cut_in_content_nobody_reads)
+{
+    static char big[200000];
+    struct archive *a = archive_new();
+    FILE *f = tmpfile();
+    struct tar_range range;
+
+    memset(big, 'x', sizeof big - 1);
+    archive_file(a, "big", big);
+    archive_end(a);
+    CHECK(f && fwrite(a->bytes, 1, a->n, f) == a->n && fflush(f) == 0);
+    range = (struct tar_range){ fileno(f), 0, 150000 };
+    tar_reader_init_range(&tar, &range);
+    CHECK_INT(tar_next(&tar, &e), 1);
+    CHECK_INT(tar_next(&tar, &e), -ERR_INVALID);
+    range = (struct tar_range){ fileno(f), 0, a->n };
+    tar_reader_init_range(&tar, &range);
+    CHECK_INT(tar_next(&tar, &e), 1);
+    CHECK_INT(tar_next(&tar, &e), 0);
+}
+
 TEST(what_follows_the_end_is_refused)
 {
     struct archive *a = archive_new();
