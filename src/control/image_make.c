@@ -11,14 +11,12 @@
 #include "base/log.h"
 #include "base/room.h"
 #include "control/images_inside.h"
-#include "crypto/encode.h"
 #include "tree/tree.h"
 
 #define TELL_NS (100 * NS_PER_MS)
 
 enum {
     ERROR_BODY_MAX = 64 << 10,
-    READ_AT_ONCE = 1 << 20,
     /* A layer may have so much in any case, and is counted when it is there: the unpacker needs
      * some, for what is around its content. */
     LEAST_BYTES = 1 << 20,
@@ -50,10 +48,8 @@ static void part_stop(struct part *p)
 
 static void making_free(struct making *m)
 {
-    for (size_t i = 0; i < m->n; i++) {
+    for (size_t i = 0; i < m->n; i++)
         drop_fd(&m->parts[i].fd);
-        crypto_sha256_done(&m->parts[i].hash);
-    }
     link_leave(&m->link);
     sift_free(m->sift);
     registry_done(&m->registry);
@@ -172,8 +168,8 @@ void making_fail(struct making *m, const struct err *e)
         return;
     m->failed = true;
     m->err = *e;
-    atomic_store(&m->stop, true);
     registry_cancel(&m->get);
+    sift_stop(m->sift);
     for (size_t i = 0; i < making_parts(m); i++)
         part_stop(&m->parts[i]);
     if (lacked_room(e))
@@ -224,7 +220,7 @@ static void tell_parts(struct making *m)
         const struct part *p = &m->parts[i];
 
         total += p->digest[0] ? p->size : 0;
-        if (p->state == PART_FETCHES || p->state == PART_HASHES)
+        if (p->state == PART_FETCHES)
             fetched += p->bytes;
         else if (p->state >= PART_UNPACKS)
             fetched += p->digest[0] ? p->size : 0;
@@ -423,6 +419,15 @@ static void store_layer(struct part *p, const struct layers_said *said)
 
 /* --- a layer: unpacked --- */
 
+static void begin(struct part *p);
+
+static void fetch_again(struct part *p)
+{
+    drop_blob(p);
+    p->get = (struct registry_get){ .registry = NULL };
+    begin(p);
+}
+
 static void on_progress(struct keeper_job *j, uint64_t bytes, uint64_t entries)
 {
     struct part *p = container_of(j, struct part, job);
@@ -442,10 +447,14 @@ static void unpacked(struct keeper_job *j, int r, const struct err *e,
         store_layer(p, said);
         return;
     }
+    if (r == -(int)ERR_UPSTREAM && p->resumed) { /* a crash may have left anything */
+        fetch_again(p);
+        return;
+    }
     bad = *e;
     err_wrap(&bad, r, "layer %zu of %zu", (size_t)(p - p->making->parts) + 1, p->making->n);
-    if (r == -(int)ERR_INVALID)
-        drop_blob(p); /* it is what it was said to be, and that is no good */
+    if (r == -(int)ERR_INVALID || r == -(int)ERR_UPSTREAM)
+        drop_blob(p); /* it is not what it was said to be, or that is no good */
     making_fail(p->making, &bad);
 }
 
@@ -469,30 +478,17 @@ static void unpack(struct part *p)
     job.bytes_max = left.bytes > LEAST_BYTES ? left.bytes : LEAST_BYTES;
     job.entries_max = left.entries > LEAST_ENTRIES ? left.entries : LEAST_ENTRIES;
     job.free_min = config->images.free_min;
+    job.at = p->at;
+    job.size = p->size;
+    if (p->digest[0])
+        snprintf(job.packed, sizeof job.packed, "sha256-%s", oci_digest_hex(p->digest).p);
     p->state = PART_UNPACKS;
     p->bytes = 0;
-    if (lseek(p->fd, 0, SEEK_SET) < 0)
-        (void)err_sys(&e, "going back to the start of a layer");
-    else if (keeper_start(m->images->control, &p->job, &events, &job, &p->fd, 1, &e) >= 0)
-        return;
-    making_fail(m, &e);
+    if (keeper_start(m->images->control, &p->job, &events, &job, &p->fd, 1, &e) < 0)
+        making_fail(m, &e);
 }
 
 /* --- a layer: fetched --- */
-
-static int check_digest(struct part *p, struct err *e)
-{
-    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
-    unsigned char digest[CRYPTO_SHA256_SIZE];
-
-    crypto_sha256_end(&p->hash, digest);
-    crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
-    if (p->get.from == p->size && str_eq(buf_str(&hex), oci_digest_hex(p->digest)))
-        return 0;
-    drop_blob(p);
-    return err_set(e, ERR_UPSTREAM, "what the registry sent for %.19s… is something else",
-                   p->digest);
-}
 
 static uint64_t free_min_of(const struct part *p)
 {
@@ -505,8 +501,8 @@ static int on_piece(struct registry_get *g, bool restart, struct str piece, stru
     ssize_t n;
 
     if (restart) { /* it does not go on where we were */
-        crypto_sha256_done(&p->hash);
         g->from = 0;
+        p->resumed = false;
     }
     if (piece.n > p->size - g->from)
         return err_set(e, ERR_TOO_BIG, "the registry sends more than the %llu bytes of %.19s…",
@@ -517,7 +513,6 @@ static int on_piece(struct registry_get *g, bool restart, struct str piece, stru
     if (n != (ssize_t)piece.n)
         return n < 0 ? err_sys(e, "writing a layer")
                      : err_set(e, ERR_TOO_BIG, "writing a layer: the disk is full");
-    crypto_sha256_add(&p->hash, piece);
     g->from += piece.n;
     p->bytes = g->from;
     tell_parts(p->making);
@@ -531,12 +526,14 @@ static void fetched(struct registry_get *g, int r, const struct err *e,
     struct err bad;
 
     (void)a;
-    if (r >= 0)
-        r = check_digest(p, &bad);
-    else
-        bad = *e;
+    if (r >= 0 && g->from < p->size) {
+        drop_blob(p);
+        r = err_set(&bad, ERR_UPSTREAM, "the registry sent less than the %llu bytes of %.19s…",
+                    (unsigned long long)p->size, p->digest);
+        e = &bad;
+    }
     if (r < 0)
-        making_fail(p->making, &bad);
+        making_fail(p->making, e);
     else
         unpack(p);
 }
@@ -559,46 +556,6 @@ static void fetch_blob(struct part *p)
     registry_start(&p->get);
 }
 
-/* On a thread: what an earlier pull left is hashed, to go on behind it. */
-static void rehash(struct work_job *j)
-{
-    struct part *p = container_of(j, struct part, rehash);
-    char *room = malloc(READ_AT_ONCE);
-    uint64_t at = 0;
-    ssize_t n = 1;
-
-    while (room && n > 0 && !atomic_load(&p->making->stop)) {
-        n = pread(p->fd, room, READ_AT_ONCE, (off_t)at);
-        if (n > 0) {
-            crypto_sha256_add(&p->hash, (struct str){ room, (size_t)n });
-            at += (uint64_t)n;
-        }
-    }
-    free(room);
-    if (n < 0)
-        (void)err_sys(&p->err, "reading what is there of a layer");
-    p->get.from = at;
-}
-
-static void rehashed(struct work_job *j, enum work_end end)
-{
-    struct part *p = container_of(j, struct part, rehash);
-    struct making *m = p->making;
-
-    end_work(m);
-    if (end == WORK_CANCELLED)
-        (void)err_set(&p->err, ERR_CONFLICT, "cancelled");
-    if (p->err.code)
-        making_fail(m, &p->err);
-    making_settle(m);
-    if (m->failed)
-        return;
-    if (p->get.from == p->size)
-        fetched(&p->get, 0, NULL, NULL);
-    else
-        fetch_blob(p);
-}
-
 static int open_blob(struct part *p, struct err *e)
 {
     char name[OCI_DIGEST_MAX + 8];
@@ -610,28 +567,22 @@ static int open_blob(struct part *p, struct err *e)
         return err_sys(e, "making a file for a layer");
     if ((uint64_t)st.st_size > p->size && ftruncate(p->fd, 0) < 0)
         return err_sys(e, "emptying a file for a layer");
+    p->get.from = (uint64_t)st.st_size > p->size ? 0 : (uint64_t)st.st_size;
+    p->resumed = p->get.from > 0;
     return 0;
 }
 
+/* What an earlier pull left is gone on behind; a keeper hashes all of it in the end. */
 static void begin(struct part *p)
 {
-    struct making *m = p->making;
-    struct control *c = m->images->control;
     struct err e;
-    int r;
 
-    if (!p->digest[0]) {
-        unpack(p);
-        return;
-    }
-    r = open_blob(p, &e);
-    p->state = PART_HASHES;
-    if (r >= 0)
-        r = work_submit(c->work, &p->rehash, NULL, rehash, rehashed, &e);
-    if (r < 0)
-        making_fail(m, &e);
+    if (p->digest[0] && open_blob(p, &e) < 0)
+        making_fail(p->making, &e);
+    else if (p->digest[0] && p->get.from < p->size)
+        fetch_blob(p);
     else
-        begin_work(m);
+        unpack(p);
 }
 
 /* --- all of them --- */

@@ -1,160 +1,64 @@
-/* From an archive: an OCI layout, what `docker save` writes, or a root file system. A thread reads
- * it, twice where it holds an image: once to know what it is, once to take its files apart. */
+/* From an archive: an OCI layout, what `docker save` writes, or a root file system. A keeper says
+ * what files are in it, and what they hash to (layers/parts.h); a thread reads the documents among
+ * them. Layers stay where they are, for other keepers to unpack. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
-#include "base/room.h"
 #include "control/images_inside.h"
-#include "crypto/encode.h"
+#include "layers/parts.h"
 #include "oci/saved.h"
-#include "tree/at.h"
-#include "tree/path.h"
-#include "tree/reader.h"
 
-enum { FILES_MAX = 1024, NAME_MAX_HERE = 256, INDEXES_MAX = 2 };
-
-enum archive_kind { ARCHIVE_ROOT, ARCHIVE_LAYOUT, ARCHIVE_SAVED };
-
-/* A file of the archive: a document in memory, or a file of our own. */
-struct file {
-    char name[NAME_MAX_HERE];
-    char digest[OCI_DIGEST_MAX];
-    uint64_t size;
-    int fd;
-};
+enum { INDEXES_MAX = 2 };
 
 struct sift {
     struct making *making;
-    int fd;      /* the archive */
-    int scratch; /* directory for files */
+    int fd;   /* the archive */
+    int list; /* a file for what is in it */
+    uint64_t size;
     struct str name;
-    enum archive_kind kind;
-    struct file files[FILES_MAX];
-    size_t n;
+    struct keeper_job job;
+    struct parts parts;
     struct arena arena;             /* of the archive */
     struct arena page;              /* of the image that it is at */
     const char *called;             /* what the archive calls that, or NULL */
-    const struct oci_saved *images; /* ARCHIVE_SAVED */
+    const struct oci_saved *images; /* PARTS_SAVED */
     size_t n_images;                /* … or of a layout, where it is more than one */
     size_t image, tag;              /* the one of them, under which of its names */
-    struct tar_reader reader;
     struct err err;
 };
+
+void sift_stop(struct sift *s)
+{
+    if (s)
+        keeper_cancel(&s->job);
+}
 
 void sift_free(struct sift *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->n; i++)
-        drop_fd(&s->files[i].fd);
+    sift_stop(s);
     drop_fd(&s->fd);
+    drop_fd(&s->list);
     arena_done(&s->arena);
     arena_done(&s->page);
     free(s);
 }
 
-/* --- reading the archive --- */
+/* --- its files --- */
 
-static int rewind_archive(struct sift *s, struct err *e)
+static const struct part_record *find_file(const struct sift *s, const char *name)
 {
-    if (lseek(s->fd, 0, SEEK_SET) < 0)
-        return err_sys(e, "going back to the start of the archive");
-    tar_reader_init_fd(&s->reader, s->fd);
-    return 0;
-}
-
-/* The next regular file, by its plain name: 1, or 0 at the end. */
-static int next_file(struct sift *s, struct tree_path *ret, struct err *e)
-{
-    int r;
-
-    while ((r = tar_next(&s->reader, e)) > 0) {
-        if (atomic_load(&s->making->stop))
-            return err_set(e, ERR_CONFLICT, "cancelled");
-        if (s->reader.entry.type == TAR_FILE &&
-            tree_path(str_from(s->reader.entry.path), ret, NULL) >= 0)
-            return 1;
-    }
-    return r;
-}
-
-static int look(struct sift *s, struct err *e)
-{
-    bool layout = false, index = false, saved = false;
-    struct tree_path path;
-    int r = rewind_archive(s, e);
-
-    while (r >= 0 && (r = next_file(s, &path, e)) > 0) {
-        layout |= strcmp(path.text, "oci-layout") == 0;
-        index |= strcmp(path.text, "index.json") == 0;
-        saved |= strcmp(path.text, "manifest.json") == 0;
-    }
-    if (r < 0)
-        return r;
-    s->kind = layout && index ? ARCHIVE_LAYOUT : saved ? ARCHIVE_SAVED : ARCHIVE_ROOT;
-    return 0;
-}
-
-/* --- taking it apart --- */
-
-static int copy_entry(struct sift *s, struct file *f, struct err *e)
-{
-    AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
-    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
-    unsigned char digest[CRYPTO_SHA256_SIZE];
-    uint64_t free_min = s->making->images->control->config->images.free_min, n = 0;
-    struct str piece;
-    int r;
-
-    f->fd = openat(s->scratch, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (f->fd < 0)
-        return err_sys(e, "making a file for a part of the archive");
-    r = room_check(f->fd, free_min, 0, s->reader.entry.size, e);
-    while (r >= 0 && (r = tar_data(&s->reader, &piece, e)) > 0) {
-        crypto_sha256_add(&h, piece);
-        r = room_check(f->fd, free_min, n, piece.n, e);
-        if (r >= 0)
-            r = at_write(f->fd, piece.p, piece.n, e);
-        n += piece.n;
-    }
-    if (r < 0)
-        return r;
-    crypto_sha256_end(&h, digest);
-    crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
-    snprintf(f->digest, sizeof f->digest, "sha256:%s", hex.p);
-    f->size = s->reader.entry.size;
-    return 0;
-}
-
-static int take_apart(struct sift *s, struct err *e)
-{
-    struct tree_path path;
-    int r = rewind_archive(s, e);
-
-    while (r >= 0 && (r = next_file(s, &path, e)) > 0) {
-        struct file *f = &s->files[s->n];
-
-        if (s->n == FILES_MAX)
-            return err_set(e, ERR_TOO_BIG, "the archive holds more than %d files", FILES_MAX);
-        if (!str_copy(str_from(path.text), f->name, sizeof f->name))
-            continue;
-        s->n++;
-        f->fd = -1;
-        r = copy_entry(s, f, e);
-    }
-    return r;
-}
-
-static struct file *find_file(struct sift *s, const char *name)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->files[i].name, name) == 0)
-            return &s->files[i];
+    for (size_t i = 0; i < s->parts.n; i++)
+        if (strcmp(s->parts.p[i].name, name) == 0)
+            return &s->parts.p[i];
     return NULL;
 }
 
-static int need_file(struct sift *s, const char *name, struct file **ret, struct err *e)
+static int need_file(const struct sift *s, const char *name, const struct part_record **ret,
+                     struct err *e)
 {
     *ret = find_file(s, name);
     return *ret ? 0
@@ -162,7 +66,8 @@ static int need_file(struct sift *s, const char *name, struct file **ret, struct
 }
 
 /* By its digest, which is also checked. */
-static int need_blob(struct sift *s, const char *digest, struct file **ret, struct err *e)
+static int need_blob(const struct sift *s, const char *digest, const struct part_record **ret,
+                     struct err *e)
 {
     char name[OCI_DIGEST_MAX + sizeof "blobs/sha256/"];
     int r;
@@ -174,7 +79,8 @@ static int need_blob(struct sift *s, const char *digest, struct file **ret, stru
     return r;
 }
 
-static int read_text(const struct file *f, struct arena *a, struct str *ret, struct err *e)
+static int read_text(const struct sift *s, const struct part_record *f, struct arena *a,
+                     struct str *ret, struct err *e)
 {
     char *text = f->size <= OCI_DOCUMENT_MAX ? arena_alloc(a, f->size + 1) : NULL;
 
@@ -183,19 +89,19 @@ static int read_text(const struct file *f, struct arena *a, struct str *ret, str
     if (!text)
         return err_set(e, ERR_TOO_BIG, "the archive's '%.60s' has more than %d bytes", f->name,
                        OCI_DOCUMENT_MAX);
-    if (pread(f->fd, text, f->size, 0) != (ssize_t)f->size)
+    if (pread(s->fd, text, f->size, (off_t)f->at) != (ssize_t)f->size)
         return err_sys(e, "reading a part of the archive");
     *ret = (struct str){ text, f->size };
     return 0;
 }
 
-static int read_named(struct sift *s, const char *name, struct arena *a, struct str *ret,
+static int read_named(const struct sift *s, const char *name, struct arena *a, struct str *ret,
                       struct err *e)
 {
-    struct file *f;
+    const struct part_record *f;
     int r = need_file(s, name, &f, e);
 
-    return r < 0 ? r : read_text(f, a, ret, e);
+    return r < 0 ? r : read_text(s, f, a, ret, e);
 }
 
 /* --- what is in it --- */
@@ -215,15 +121,14 @@ static int check_count(const struct making *m, size_t layers, struct err *e)
                          layers, m->n);
 }
 
-/* A file may be several layers: each gets a descriptor of its own. */
-static int set_part(struct making *m, size_t i, const struct file *f, struct err *e)
+static int set_part(const struct sift *s, size_t i, const struct part_record *f, struct err *e)
 {
-    char path[32];
+    struct part *p = &s->making->parts[i];
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", f->fd);
-    m->parts[i].fd = open(path, O_RDONLY | O_CLOEXEC);
-    m->parts[i].size = f->size;
-    return m->parts[i].fd < 0 ? err_sys(e, "opening a part of the archive again") : 0;
+    p->fd = fcntl(s->fd, F_DUPFD_CLOEXEC, 0);
+    p->at = f->at;
+    p->size = f->size;
+    return p->fd < 0 ? err_sys(e, "sharing the archive") : 0;
 }
 
 /* --- several images in one archive --- */
@@ -323,7 +228,7 @@ static int find_manifest(struct sift *s, struct str *ret, struct err *e)
         const struct oci_descriptor *d;
         enum oci_document kind;
         struct oci_index x;
-        struct file *f;
+        const struct part_record *f;
 
         r = oci_document_kind(*ret, &s->page, &kind, e);
         if (r < 0 || kind == OCI_MANIFEST)
@@ -344,7 +249,7 @@ static int find_manifest(struct sift *s, struct str *ret, struct err *e)
             s->called = x.names[d - x.manifests];
         r = need_blob(s, d->digest, &f, e);
         if (r >= 0)
-            r = read_text(f, &s->page, ret, e);
+            r = read_text(s, f, &s->page, ret, e);
         snprintf(m->digest, sizeof m->digest, "%s", d->digest);
     }
     return r < 0 ? r : err_set(e, ERR_INVALID, "the archive's index leads to too many others");
@@ -354,8 +259,8 @@ static int read_layout(struct sift *s, struct err *e)
 {
     struct making *m = s->making;
     struct oci_manifest manifest = { .n = 0 };
+    const struct part_record *f;
     struct str text;
-    struct file *f;
     int r = find_manifest(s, &text, e);
 
     if (r >= 0)
@@ -363,7 +268,7 @@ static int read_layout(struct sift *s, struct err *e)
     if (r >= 0)
         r = need_blob(s, manifest.config.digest, &f, e);
     if (r >= 0)
-        r = read_text(f, &s->page, &text, e);
+        r = read_text(s, f, &s->page, &text, e);
     if (r >= 0)
         r = set_config(m, text, e);
     if (r >= 0)
@@ -371,7 +276,7 @@ static int read_layout(struct sift *s, struct err *e)
     for (size_t i = 0; r >= 0 && i < manifest.n; i++) {
         r = need_blob(s, manifest.layers[i].digest, &f, e);
         if (r >= 0)
-            r = set_part(m, i, f, e);
+            r = set_part(s, i, f, e);
     }
     return r;
 }
@@ -408,7 +313,7 @@ static int read_saved(struct sift *s, struct err *e)
 {
     struct making *m = s->making;
     const struct oci_saved *image;
-    struct file *f;
+    const struct part_record *f;
     struct str text;
     int r = s->images ? 0 : list_saved(s, e);
 
@@ -417,7 +322,7 @@ static int read_saved(struct sift *s, struct err *e)
     image = &s->images[s->image];
     r = need_file(s, image->config, &f, e);
     if (r >= 0)
-        r = read_text(f, &s->page, &text, e);
+        r = read_text(s, f, &s->page, &text, e);
     if (r < 0)
         return r;
     s->called = image->tags.n ? image->tags.p[s->tag] : NULL;
@@ -428,7 +333,7 @@ static int read_saved(struct sift *s, struct err *e)
     for (size_t i = 0; r >= 0 && i < m->n; i++) {
         r = need_file(s, image->layers.p[i], &f, e);
         if (r >= 0)
-            r = set_part(m, i, f, e);
+            r = set_part(s, i, f, e);
     }
     return r;
 }
@@ -436,32 +341,14 @@ static int read_saved(struct sift *s, struct err *e)
 /* The archive is the layer. */
 static int read_root(struct sift *s, struct err *e)
 {
-    struct making *m = s->making;
-    AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
-    AUTO(buf_done)
-    struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE), config = BUF_INIT(OCI_DOCUMENT_MAX);
-    unsigned char digest[CRYPTO_SHA256_SIZE];
-    char room[TREE_CHUNK], diff_id[OCI_DIGEST_MAX];
-    off_t at = 0;
-    ssize_t n;
-    int r;
+    AUTO(buf_done) struct buf config = BUF_INIT(OCI_DOCUMENT_MAX);
+    const struct part_record *all = &s->parts.p[0];
+    int r = oci_config_write(all->digest, &config, e);
 
-    while ((n = pread(s->fd, room, sizeof room, at)) > 0 && !atomic_load(&m->stop)) {
-        crypto_sha256_add(&h, (struct str){ room, (size_t)n });
-        at += n;
-    }
-    if (n < 0)
-        return err_sys(e, "reading the archive");
-    crypto_sha256_end(&h, digest);
-    crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
-    snprintf(diff_id, sizeof diff_id, "sha256:%s", hex.p);
-    snprintf(m->digest, sizeof m->digest, "%s", diff_id);
-    r = oci_config_write(diff_id, &config, e);
+    snprintf(s->making->digest, sizeof s->making->digest, "%s", all->digest);
     if (r >= 0)
-        r = set_config(m, buf_str(&config), e);
-    if (r >= 0)
-        m->parts[0].fd = take_fd(&s->fd);
-    return r;
+        r = set_config(s->making, buf_str(&config), e);
+    return r < 0 ? r : set_part(s, 0, all, e);
 }
 
 static int name_image(struct sift *s, struct err *e)
@@ -482,20 +369,21 @@ static int name_image(struct sift *s, struct err *e)
     return 0;
 }
 
+/* --- on a thread --- */
+
+static int (*const readers[PARTS_KIND_END_])(struct sift *s, struct err *e) = {
+    [PARTS_ROOT] = read_root, [PARTS_LAYOUT] = read_layout, [PARTS_SAVED] = read_saved
+};
+
 static void run(struct work_job *j)
 {
     struct making *m = container_of(j, struct making, sifting);
     struct sift *s = m->sift;
-    int r = s->n ? 0 : look(s, &s->err); /* else it goes on with another image */
+    int r;
 
     arena_done(&s->page);
     s->called = NULL;
-    if (r >= 0 && !s->n && s->kind != ARCHIVE_ROOT)
-        r = take_apart(s, &s->err);
-    if (r >= 0)
-        r = s->kind == ARCHIVE_ROOT     ? read_root(s, &s->err)
-            : s->kind == ARCHIVE_LAYOUT ? read_layout(s, &s->err)
-                                        : read_saved(s, &s->err);
+    r = readers[s->parts.kind](s, &s->err);
     if (r >= 0)
         r = name_image(s, &s->err);
     if (r >= 0)
@@ -519,29 +407,6 @@ static void sifted(struct work_job *j, enum work_end end)
         making_go(m);
 }
 
-void sift_start(struct making *m, struct image_import *p)
-{
-    struct sift *s = calloc(1, sizeof *s);
-    struct err e;
-    int r = 0;
-
-    if (!s)
-        abort();
-    m->sift = s;
-    s->fd = take_fd(&p->fd);
-    s->scratch = m->images->dir;
-    arena_init(&s->arena, IMAGE_ARENA_MAX);
-    arena_init(&s->page, IMAGE_ARENA_MAX);
-    s->name = (struct str){ arena_dup(&s->arena, p->name), p->name.n };
-    m->platform = oci_platform_here();
-    if (p->platform.n)
-        r = oci_platform_parse(p->platform, &s->arena, &m->platform, &e); /* of all its images */
-    if (r < 0)
-        making_fail(m, &e);
-    else
-        sift_go_on(m);
-}
-
 void sift_go_on(struct making *m)
 {
     struct err e;
@@ -554,6 +419,86 @@ void sift_go_on(struct making *m)
     m->sifts = true;
     m->busy++;
     m->images->control->changes++;
+}
+
+/* --- the keeper --- */
+
+static void on_progress(struct keeper_job *j, uint64_t bytes, uint64_t entries)
+{
+    const struct sift *s = container_of(j, struct sift, job);
+
+    (void)entries;
+    making_tell(s->making, "archive", bytes, s->size);
+}
+
+static int take_parts(struct sift *s, struct err *e)
+{
+    ssize_t n = pread(s->list, &s->parts, sizeof s->parts, 0);
+
+    drop_fd(&s->list);
+    return n < 0 ? err_sys(e, "reading what is in the archive")
+                 : parts_check(&s->parts, (size_t)n, s->size, e);
+}
+
+static void on_done(struct keeper_job *j, int r, const struct err *e,
+                    const struct layers_said *said)
+{
+    struct sift *s = container_of(j, struct sift, job);
+    struct err bad;
+
+    (void)said;
+    if (r >= 0) {
+        r = take_parts(s, &bad);
+        e = &bad;
+    }
+    if (r < 0)
+        making_fail(s->making, e);
+    else
+        sift_go_on(s->making);
+}
+
+static const struct keeper_events sifting = { .progress = on_progress, .done = on_done };
+
+static int look(struct sift *s, struct err *e)
+{
+    struct control *c = s->making->images->control;
+    struct layers_job job;
+    struct stat st;
+
+    s->list = control_scratch(c, e);
+    if (s->list < 0)
+        return s->list;
+    if (fstat(s->fd, &st) < 0)
+        return err_sys(e, "looking at the archive");
+    s->size = (uint64_t)st.st_size;
+    layers_job_fill(&job, LAYERS_SIFT, NULL);
+    return keeper_start(c, &s->job, &sifting, &job, (const int[]){ s->fd, s->list }, 2, e);
+}
+
+/* --- */
+
+void sift_start(struct making *m, struct image_import *p)
+{
+    struct sift *s = calloc(1, sizeof *s);
+    struct err e;
+    int r = 0;
+
+    if (!s)
+        abort();
+    m->sift = s;
+    s->making = m;
+    s->fd = take_fd(&p->fd);
+    s->list = -1;
+    arena_init(&s->arena, IMAGE_ARENA_MAX);
+    arena_init(&s->page, IMAGE_ARENA_MAX);
+    s->name = (struct str){ arena_dup(&s->arena, p->name), p->name.n };
+    m->platform = oci_platform_here();
+    if (p->platform.n)
+        r = oci_platform_parse(p->platform, &s->arena, &m->platform, &e); /* of all its images */
+    if (r >= 0)
+        r = look(s, &e);
+    if (r < 0)
+        making_fail(m, &e);
 }
 
 void images_import(struct control *c, const struct caller *who, struct image_import *p,

@@ -2,13 +2,10 @@
 #ifndef CONTROL_IMAGES_INSIDE_H
 #define CONTROL_IMAGES_INSIDE_H
 
-#include <stdatomic.h>
-
 #include "control/images.h"
 #include "control/keeper.h"
 #include "control/plane.h"
 #include "control/registry.h"
-#include "crypto/hash.h"
 
 enum {
     IMAGES_PARALLEL = 3, /* layers of one image under way at a time */
@@ -52,21 +49,19 @@ void event_fill(struct event_record *v, const struct caller *who, const char *ty
 
 /* --- image_make.c: an image whose parts are known --- */
 
-enum part_state { PART_WAITS, PART_HASHES, PART_FETCHES, PART_UNPACKS, PART_STORES, PART_DONE };
+enum part_state { PART_WAITS, PART_FETCHES, PART_UNPACKS, PART_STORES, PART_DONE };
 
 /* A layer on its way. */
 struct part {
     struct making *making;
     enum part_state state;
     char layer[LAYER_NAME_MAX];
-    char digest[OCI_DIGEST_MAX]; /* of the blob; "" if fd is one that was checked */
-    uint64_t size;
-    int fd;         /* the blob */
-    uint64_t bytes; /* of the step it is at */
+    char digest[OCI_DIGEST_MAX]; /* of the blob; "": it is a part of an archive that was checked */
+    uint64_t at, size;           /* where it is in the file */
+    int fd;                      /* the blob, or the archive */
+    uint64_t bytes;              /* of the step it is at */
+    bool resumed;                /* a part of the blob was here before */
     struct registry_get get;
-    struct crypto_sha256 hash;
-    struct work_job rehash;
-    struct err err;
     struct keeper_job job;
     struct store_txn txn;
 };
@@ -93,7 +88,6 @@ struct making {
     struct err err;
     bool failed, ending;
     int64_t told_ns;
-    atomic_bool stop; /* threads that work for it look at this */
     struct store_txn txn;
     struct event_record event;
     struct work_job sifting;
@@ -130,6 +124,7 @@ void sift_start(struct making *m, struct image_import *p);
 bool sift_goes_on(struct sift *s); /* there is another image in it, which is now the one */
 void sift_go_on(struct making *m); /* brings that */
 bool sift_has_several(const struct sift *s);
+void sift_stop(struct sift *s); /* harmless on NULL, and on one that is over */
 void sift_free(struct sift *s);
 
 /* --- image_jobs.c: removing and verifying --- */

@@ -19,12 +19,14 @@ static const struct kind {
     bool waits;    /* for GO */
     bool against;  /* takes a second stack … */
     bool paired;   /* … as high as the first */
+    bool part;     /* takes a part of a file */
+    bool aside;    /* needs nothing of the storage */
     uint32_t flags;
 } kinds[LAYERS_KIND_COUNT_] = {
     [LAYERS_LIST] = { 0 },
     [LAYERS_SWEEP] = { 0 },
     [LAYERS_REMOVE] = { .named = true },
-    [LAYERS_UNPACK] = { .fds = 1, .named = true, .flags = LAYERS_SQUASH },
+    [LAYERS_UNPACK] = { .fds = 1, .named = true, .part = true, .flags = LAYERS_SQUASH },
     [LAYERS_MEASURE] = { .named = true },
     [LAYERS_CAPTURE] = { .fds = 1,
                          .fewer = true,
@@ -34,11 +36,12 @@ static const struct kind {
     [LAYERS_DIFF] = { .fds = 2, .stored = true },
     [LAYERS_COMPARE] = { .fds = 2, .stored = true, .against = true },
     [LAYERS_EXPORT] = { .fds = 2, .against = true, .paired = true },
-    [LAYERS_MANIFEST] = { .fds = 2 },
+    [LAYERS_MANIFEST] = { .fds = 2, .aside = true },
     [LAYERS_IMPORT] = { .fds = 1, .against = true, .paired = true },
     [LAYERS_FLATTEN] = { .fds = 1, .optional = true, .named = true, .against = true },
     [LAYERS_TAKE] = { .named = true, .boxed = true },
     [LAYERS_CLEAR] = { .boxes = true },
+    [LAYERS_SIFT] = { .fds = 2, .aside = true },
 };
 
 bool layer_name_valid(const char *name)
@@ -80,6 +83,18 @@ static int check_box(const struct layers_job *job, const struct kind *k, struct 
     return 0;
 }
 
+static int check_part(const struct layers_job *job, const struct kind *k, struct err *e)
+{
+    if (!memchr(job->packed, '\0', sizeof job->packed) ||
+        (job->packed[0] && !(job->packed[0] == 's' && layer_name_valid(job->packed))))
+        return err_set(e, ERR_INVALID, "what the bytes of an archive must be is no digest");
+    if (job->at > INT64_MAX || job->size > INT64_MAX - job->at)
+        return err_set(e, ERR_INVALID, "a part of an archive that cannot be");
+    if (!k->part && (job->packed[0] || job->at || job->size))
+        return err_set(e, ERR_INVALID, "a part of an archive for a job that takes none");
+    return 0;
+}
+
 static int check_stack(const char names[static LAYERS_STACK_MAX][LAYER_NAME_MAX], uint64_t n,
                        bool (*valid)(const char *name), struct err *e)
 {
@@ -107,6 +122,8 @@ int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, st
     if (k->named || (k->stored && job->name[0]) ? !layer_name_valid(job->name) : job->name[0])
         return err_set(e, ERR_INVALID, "'%s' is not the name of a layer", job->name);
     r = check_box(job, k, e);
+    if (r >= 0)
+        r = check_part(job, k, e);
     if (r >= 0)
         r = check_stack(job->below, job->n_below, k->boxes ? box_name_valid : layer_name_valid, e);
     if (r >= 0)
@@ -138,4 +155,9 @@ int layers_said_check(const struct layers_said *said, size_t size, struct err *e
 bool layers_kind_waits(enum layers_kind kind)
 {
     return kinds[kind].waits;
+}
+
+bool layers_kind_aside(enum layers_kind kind)
+{
+    return kinds[kind].aside;
 }

@@ -26,7 +26,7 @@
 
 enum {
     LAYERS_MAGIC = 0x5259414c, /* "LAYR" */
-    LAYERS_VERSION = 4,
+    LAYERS_VERSION = 5,
     LAYER_NAME_MAX = 80, /* "sha256-" and 64 digits, with a NUL */
     LAYERS_TEXT_MAX = 256,
     LAYERS_FDS_MAX = 2,
@@ -38,7 +38,8 @@ enum layers_kind {
     LAYERS_LIST = 1, /* LINE: the name of a layer, or the id of a box, that is there */
     LAYERS_SWEEP,    /* removes what was left unfinished */
     LAYERS_REMOVE,   /* job.name; one that is not there is fine */
-    LAYERS_UNPACK,   /* job.name from an archive, a descriptor of a file; DONE: its measure */
+    LAYERS_UNPACK,   /* job.name from an archive: a descriptor of a file, or of the part of one
+                        that is its packed bytes. DONE: its measure */
     LAYERS_MEASURE,  /* job.name as it is now; DONE: its measure (layers/measure.h) */
     LAYERS_CAPTURE,  /* what job.box writes, if it is on disk; else descriptor: the top of that;
                         waits for GO. DONE: text says "kept" if it was */
@@ -56,6 +57,8 @@ enum layers_kind {
     LAYERS_TAKE,     /* what job.box, in which nothing runs any more, has on disk becomes job.name,
                         unless that is there; then nothing of the box is on disk */
     LAYERS_CLEAR,    /* removes what the boxes of `below` have on disk */
+    LAYERS_SIFT,     /* descriptors: an archive of images, and a file for what it holds: struct
+                        parts of layers/parts.h */
     LAYERS_KIND_COUNT_,
 };
 
@@ -81,6 +84,8 @@ struct layers_job {
     uint32_t flags; /* enum layers_flags, of the kind */
     char name[LAYER_NAME_MAX];
     char box[ID_MAX];                /* the id of a sandbox, or empty */
+    uint64_t at, size;               /* UNPACK: the part of the file; size 0: all of it */
+    char packed[LAYER_NAME_MAX];     /* UNPACK: what its bytes must be, "sha256-…"; or empty */
     uint64_t bytes_max, entries_max; /* of what it makes; 0: the defaults of tree/tree.h */
     uint64_t free_min;               /* bytes that it leaves free on the disk */
     uint64_t n_below;                /* layers that it is about, uppermost first */
@@ -111,5 +116,7 @@ int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, st
 /* What the other side said: layout, a known word, texts that end. */
 int layers_said_check(const struct layers_said *said, size_t size, struct err *e);
 bool layers_kind_waits(enum layers_kind kind); /* for GO */
+bool layers_kind_aside(
+    enum layers_kind kind); /* needs nothing of the storage, and has none of it */
 
 #endif

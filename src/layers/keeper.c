@@ -26,6 +26,9 @@ enum { OPEN_MAX_HERE = 2 * TREE_DEPTH_MAX + 2 * LAYERS_STACK_MAX + 32 };
 
 #define TELL_NS (100 * NS_PER_MS)
 
+/* What is said of an archive is no longer: struct parts, or a manifest. */
+enum { WORD_MAX = 2 << 20 };
+
 /* What trees of many owners take: to read, write, own and mark what is anybody's. */
 static const uint64_t kept_caps =
     CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_FOWNER) | CAP_BIT(CAP_FSETID);
@@ -38,6 +41,7 @@ static keeper_job_fn *const jobs[LAYERS_KIND_COUNT_] = {
     [LAYERS_COMPARE] = keeper_compare,   [LAYERS_EXPORT] = keeper_export,
     [LAYERS_MANIFEST] = keeper_manifest, [LAYERS_IMPORT] = keeper_import,
     [LAYERS_TAKE] = keeper_take,         [LAYERS_CLEAR] = keeper_clear,
+    [LAYERS_SIFT] = keeper_sift,
 };
 
 /* --- saying --- */
@@ -133,7 +137,15 @@ static uint64_t longest_file(const struct layers_job *j)
     return j->bytes_max ? j->bytes_max : TREE_BYTES_DEFAULT;
 }
 
-static int enter(struct keeper *k, struct err *e)
+/* What only reads what it was given has no rights at all. */
+static int enter_aside(struct err *e)
+{
+    const struct confine c = { .parent = getppid(), .dir = -1, .file_max = WORD_MAX };
+
+    return confine_enter(&c, e);
+}
+
+static int enter_storage(struct keeper *k, struct err *e)
 {
     int dirs[LAYERS_FDS_MAX];
     struct confine c = { .parent = getppid(),
@@ -145,18 +157,24 @@ static int enter(struct keeper *k, struct err *e)
                          .readable = dirs };
     int r;
 
-    if (unshare(CLONE_NEWNET | CLONE_NEWIPC) < 0)
-        return err_sys(e, "leaving the network");
     c.n_readable = readable_dirs(k, dirs);
     r = confine_enter(&c, e);
     return r < 0 ? r : storage_open(&k->storage, STORAGE_FD, e);
+}
+
+static int enter(struct keeper *k, struct err *e)
+{
+    if (unshare(CLONE_NEWNET | CLONE_NEWIPC) < 0)
+        return err_sys(e, "leaving the network");
+    return layers_kind_aside(k->job.kind) ? enter_aside(e) : enter_storage(k, e);
 }
 
 /* --- the one job --- */
 
 static int place_fds(struct keeper *k, int sock, int storage, struct ipc_fds *got, struct err *e)
 {
-    int fds[FD_COUNT] = { -1, -1, STDERR_FILENO, sock, storage };
+    int fds[FD_COUNT] = { -1, -1, STDERR_FILENO, sock,
+                          layers_kind_aside(k->job.kind) ? -1 : storage };
     int r;
 
     for (int i = 0; i < LAYERS_FDS_MAX; i++)
@@ -199,10 +217,12 @@ static int work(struct keeper *k, struct err *e)
     return r < 0 ? r : jobs[k->job.kind](k, e);
 }
 
-static bool reads_archive(uint32_t kind)
-{
-    return kind == LAYERS_UNPACK || kind == LAYERS_MANIFEST || kind == LAYERS_IMPORT;
-}
+/* The program that decompresses cannot be found any more by one that is confined. */
+static keeper_job_fn *const preparations[LAYERS_KIND_COUNT_] = {
+    [LAYERS_UNPACK] = keeper_unpack_prepare,
+    [LAYERS_MANIFEST] = keeper_archive_prepare,
+    [LAYERS_IMPORT] = keeper_archive_prepare,
+};
 
 int keeper_run(int sock, int storage)
 {
@@ -224,8 +244,8 @@ int keeper_run(int sock, int storage)
         r = become_owner(&k, e);
     if (r >= 0)
         r = place_fds(&k, sock, storage, &got, e);
-    if (r >= 0 && reads_archive(k.job.kind))
-        r = keeper_unpack_prepare(&k, e);
+    if (r >= 0 && preparations[k.job.kind])
+        r = preparations[k.job.kind](&k, e);
     if (r >= 0)
         r = work(&k, e);
     decompress_end(&k.decompress);

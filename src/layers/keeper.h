@@ -36,8 +36,8 @@ extern const char *const keeper_unwanted[];
 typedef int keeper_job_fn(struct keeper *k, struct err *e);
 keeper_job_fn keeper_list, keeper_sweep, keeper_remove, keeper_unpack, keeper_measure,
     keeper_capture, keeper_diff, keeper_compare, keeper_flatten, keeper_take, keeper_clear,
-    keeper_export, keeper_manifest, keeper_import;
-keeper_job_fn keeper_unpack_prepare;  /* before it is confined */
-keeper_job_fn keeper_capture_prepare; /* before it says that it can begin */
+    keeper_export, keeper_manifest, keeper_import, keeper_sift;
+keeper_job_fn keeper_unpack_prepare, keeper_archive_prepare; /* before it is confined */
+keeper_job_fn keeper_capture_prepare;                        /* before it says that it can begin */
 
 #endif

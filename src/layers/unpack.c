@@ -1,8 +1,9 @@
-/* LAYERS_UNPACK: a layer of an image, out of an archive that anybody may have made. The archive is
- * decompressed by another process, hashed as it comes, and kept only if that is what its name says.
- */
+/* LAYERS_UNPACK: a layer of an image, out of an archive that anybody may have made. Where its
+ * packed bytes are on record, they are hashed before anything is unpacked. It is decompressed by
+ * another process, hashed again as it comes, and kept only if that is what its name says. */
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/own.h"
@@ -19,7 +20,7 @@ enum { OVERHEAD = 4 };
 
 struct stream {
     struct keeper *keeper;
-    int fd;
+    struct tar_range packed; /* if there is no process that decompresses it */
     struct crypto_sha256 hash;
     uint64_t bytes, bytes_max;
     struct err err; /* why it ended early */
@@ -30,6 +31,13 @@ static void stream_done(struct stream *s)
     crypto_sha256_done(&s->hash);
 }
 
+static ssize_t read_plain(struct stream *s, void *p, size_t n)
+{
+    int plain = s->keeper->decompress.plain;
+
+    return plain < 0 ? tar_range_read(&s->packed, p, n) : read(plain, p, n);
+}
+
 /* A tar_read_fn. */
 static ssize_t read_stream(void *ctx, void *p, size_t n)
 {
@@ -37,7 +45,7 @@ static ssize_t read_stream(void *ctx, void *p, size_t n)
     const struct keeper *k = s->keeper;
     ssize_t got = room_check(k->storage.dir, k->job.free_min, s->bytes, n, &s->err) < 0
                       ? -1
-                      : read(s->fd, p, n);
+                      : read_plain(s, p, n);
 
     if (got > 0) {
         s->bytes += (uint64_t)got;
@@ -55,12 +63,12 @@ static ssize_t read_stream(void *ctx, void *p, size_t n)
 }
 
 /* "sha256-…", as layers are called. */
-static void end_hash(struct stream *s, char name[static LAYER_NAME_MAX])
+static void end_hash(struct crypto_sha256 *h, char name[static LAYER_NAME_MAX])
 {
     AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
     unsigned char digest[CRYPTO_SHA256_SIZE];
 
-    crypto_sha256_end(&s->hash, digest);
+    crypto_sha256_end(h, digest);
     crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
     snprintf(name, LAYER_NAME_MAX, "sha256-%s", hex.p);
 }
@@ -94,12 +102,41 @@ static int unpack(struct keeper *k, struct stream *s, int fs, struct err *e)
     }
     if (r < 0)
         return r;
-    end_hash(s, name);
+    end_hash(&s->hash, name);
     if (strcmp(name, k->job.name) != 0)
         return err_set(e, ERR_INVALID,
                        "the layer's content is %.23s…, not %.23s… as the image says", name,
                        k->job.name);
     return 0;
+}
+
+static struct tar_range packed_range(const struct keeper *k)
+{
+    return (struct tar_range){ k->fds[0], k->job.at, k->job.at + k->job.size };
+}
+
+/* Before anything is made of them. */
+static int check_packed(struct keeper *k, struct err *e)
+{
+    AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
+    struct tar_range range = packed_range(k);
+    char piece[TREE_CHUNK], is[LAYER_NAME_MAX];
+    ssize_t n;
+
+    if (!k->job.packed[0])
+        return 0;
+    while ((n = tar_range_read(&range, piece, sizeof piece)) > 0 || (n < 0 && errno == EINTR)) {
+        if (n > 0)
+            crypto_sha256_add(&h, (struct str){ piece, (size_t)n });
+        keeper_progress(k, 0, 0);
+    }
+    if (n < 0)
+        return err_sys(e, "reading the packed layer");
+    end_hash(&h, is);
+    return strcmp(is, k->job.packed) == 0
+               ? 0
+               : err_set(e, ERR_UPSTREAM, "what was sent for %.19s… is something else",
+                         k->job.packed);
 }
 
 /* What is damaged looks like a broken archive: the cause comes first. */
@@ -108,7 +145,7 @@ static int unpack_stream(struct keeper *k, int fs, struct err *e)
     AUTO(stream_done)
     struct stream s = {
         .keeper = k,
-        .fd = k->decompress.plain >= 0 ? k->decompress.plain : k->fds[0],
+        .packed = packed_range(k),
         .bytes_max = k->job.bytes_max ? k->job.bytes_max : TREE_BYTES_DEFAULT,
     };
     struct err cause;
@@ -158,8 +195,10 @@ static int unpack_new(struct keeper *k, struct err *e)
 {
     AUTO(growth_done) struct growth g = GROWTH_NONE;
     struct layer_info info;
-    int r = growth_begin(&g, &k->storage, k->job.name, e);
+    int r = check_packed(k, e);
 
+    if (r >= 0)
+        r = growth_begin(&g, &k->storage, k->job.name, e);
     k->growing = &g;
     if (r >= 0)
         r = unpack_stream(k, g.fs, e);
@@ -179,8 +218,18 @@ int keeper_unpack(struct keeper *k, struct err *e)
     return r == -(int)ERR_NOT_FOUND ? unpack_new(k, e) : r;
 }
 
-/* Before it is confined: the program that decompresses could not be found any more. */
 int keeper_unpack_prepare(struct keeper *k, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(k->fds[0], &st) < 0)
+        return err_sys(e, "looking at the archive");
+    if (!k->job.size)
+        k->job.size = (uint64_t)st.st_size;
+    return decompress_start_part(&k->decompress, k->fds[0], k->job.at, k->job.size, e);
+}
+
+int keeper_archive_prepare(struct keeper *k, struct err *e)
 {
     return decompress_start(&k->decompress, k->fds[0], e);
 }

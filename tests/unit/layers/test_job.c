@@ -73,6 +73,34 @@ TEST(what_is_stored_needs_no_descriptor)
     CHECK_INT(layers_job_check(&j, sizeof j, 1, &e), -ERR_INVALID);
 }
 
+/* Only what is unpacked is a part of a file. */
+TEST(parts_of_files_are_checked)
+{
+    struct layers_job good, j;
+
+    layers_job_fill(&good, LAYERS_UNPACK, "sha256-" HEX);
+    good.at = 512;
+    good.size = 1 << 20;
+    snprintf(good.packed, sizeof good.packed, "sha256-" HEX);
+    CHECK_OK(layers_job_check(&good, sizeof good, 1, &e), e);
+    j = good;
+    j.size = (uint64_t)INT64_MAX - 511;
+    CHECK_INT(layers_job_check(&j, sizeof j, 1, &e), -ERR_INVALID);
+    j.at = UINT64_MAX;
+    CHECK_INT(layers_job_check(&j, sizeof j, 1, &e), -ERR_INVALID);
+    j = good;
+    snprintf(j.packed, sizeof j.packed, "lay_0123456789abcdefghjk");
+    CHECK_INT(layers_job_check(&j, sizeof j, 1, &e), -ERR_INVALID);
+    memset(j.packed, 'a', sizeof j.packed);
+    CHECK_INT(layers_job_check(&j, sizeof j, 1, &e), -ERR_INVALID);
+    layers_job_fill(&j, LAYERS_MEASURE, "sha256-" HEX);
+    j.size = 1;
+    CHECK_INT(layers_job_check(&j, sizeof j, 0, &e), -ERR_INVALID);
+    layers_job_fill(&j, LAYERS_SIFT, NULL);
+    CHECK_OK(layers_job_check(&j, sizeof j, 2, &e), e);
+    CHECK_INT(layers_job_check(&j, sizeof j, 1, &e), -ERR_INVALID);
+}
+
 TEST(what_is_said_is_checked)
 {
     struct layers_said said;

@@ -97,6 +97,94 @@ TEST(a_layer_compressed_with_zstd)
     check_kind("zstd -qc");
 }
 
+/* In the middle of something else, as in the archive of an image. */
+static int surround(int packed, uint64_t *ret_at, uint64_t *ret_size)
+{
+    FILE *f = tmpfile();
+    char bytes[64 << 10];
+    ssize_t n = pread(packed, bytes, sizeof bytes, 0);
+
+    CHECK(f && n > 0 && n < (ssize_t)sizeof bytes);
+    CHECK(fprintf(f, "something in front of it") > 0);
+    *ret_at = (uint64_t)ftell(f);
+    *ret_size = (uint64_t)n;
+    CHECK(fwrite(bytes, 1, (size_t)n, f) == (size_t)n && fprintf(f, "and behind it") > 0);
+    CHECK(fflush(f) == 0);
+    return fileno(f);
+}
+
+static void check_part(const char *pack)
+{
+    int storage = scratch_storage(), fd;
+    struct layers_said said;
+    struct layers_job job;
+    char path[LAYER_NAME_MAX + 64];
+
+    layers_job_fill(&job, LAYERS_UNPACK, NULL);
+    fd = make_archive("seq 3000 >f", pack, job.name);
+    fd = surround(fd, &job.at, &job.size);
+    said = scratch_do(storage, &job, &fd, 1);
+    CHECK_OK(said.r, said.err);
+    snprintf(path, sizeof path, "layers/%s/fs/f", job.name);
+    CHECK(scratch_has(storage, path));
+}
+
+TEST(a_part_of_a_file)
+{
+    check_part("cat");
+}
+
+TEST(a_part_of_a_file_that_is_compressed)
+{
+    check_part("gzip -c");
+}
+
+/* What is packed is damaged: nothing of what is around it is read in its place. */
+static void check_cut(unsigned front, unsigned back)
+{
+    int storage = scratch_storage(), fd;
+    struct layers_said said;
+    struct layers_job job;
+
+    layers_job_fill(&job, LAYERS_UNPACK, NULL);
+    fd = make_archive("seq 3000 >f", "gzip -c", job.name);
+    fd = surround(fd, &job.at, &job.size);
+    job.at += front;
+    job.size -= front + back;
+    said = scratch_do(storage, &job, &fd, 1);
+    CHECK_INT(said.r, -ERR_INVALID);
+}
+
+TEST(a_part_that_begins_too_late)
+{
+    check_cut(1, 0);
+}
+
+TEST(a_part_that_ends_too_early)
+{
+    check_cut(0, 1);
+}
+
+TEST(packed_bytes_that_are_not_what_was_said)
+{
+    int storage = scratch_storage(), fd;
+    char path[LAYER_NAME_MAX + 16];
+    struct layers_said said;
+    struct layers_job job;
+
+    layers_job_fill(&job, LAYERS_UNPACK, NULL);
+    fd = make_archive("echo x >f", "cat", job.name);
+    memcpy(job.packed, job.name, sizeof job.packed); /* it is not packed: both are the same */
+    job.packed[20] = job.packed[20] == '0' ? '1' : '0';
+    said = scratch_do(storage, &job, &fd, 1);
+    CHECK_INT(said.r, -ERR_UPSTREAM);
+    snprintf(path, sizeof path, "layers/%s", job.name);
+    CHECK(!scratch_has(storage, path));
+    memcpy(job.packed, job.name, sizeof job.packed);
+    said = scratch_do(storage, &job, &fd, 1);
+    CHECK_OK(said.r, said.err);
+}
+
 static void refuse(int storage, const char *name, int fd, uint64_t max, int r, const char *says)
 {
     struct layers_said said = unpack(storage, name, fd, max);
