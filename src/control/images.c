@@ -12,6 +12,7 @@
 #include "control/sandbox.h"
 #include "control/snapshots.h"
 #include "crypto/encode.h"
+#include "crypto/hash.h"
 
 #if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists own */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
@@ -103,6 +104,18 @@ void image_forget(struct images *x, const char *ref)
         image_free(x, im);
 }
 
+/* overlayfs takes a directory once. Of an image that has a layer twice the upper one decides of
+ * everything that it names, so the lower one is of no use. */
+static size_t drop_lower(const char **names, size_t n)
+{
+    for (size_t i = 0; i + 1 < n; i++)
+        if (strcmp(names[i], names[n - 1]) == 0) {
+            memmove(names + i, names + i + 1, (n - 1 - i) * sizeof *names);
+            return n - 1;
+        }
+    return n;
+}
+
 static int read_layers(struct image *im, struct str text, struct err *e)
 {
     const char **names = arena_array(&im->arena_, OCI_LAYERS_MAX, sizeof *names);
@@ -114,7 +127,7 @@ static int read_layers(struct image *im, struct str text, struct err *e)
         names[n] = arena_dup(&im->arena_, name);
         if (!names[n] || !layer_name_valid(names[n]))
             return err_set(e, ERR_INVALID, "it names a layer that cannot be one");
-        n++;
+        n = drop_lower(names, n + 1);
     }
     im->layers = (struct json_strs){ names, n };
     return names && n ? 0 : err_set(e, ERR_INVALID, "it names no layers");

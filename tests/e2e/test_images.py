@@ -196,6 +196,32 @@ def an_archive_of_several_images(c):
         check("name" in image_import(d, tar_of(nameless), name="").expect(400).json["detail"], "one without a name")
 
 
+@test
+def a_layer_that_comes_twice(c):
+    # The upper one brings back what was removed in between. Docker saves it once, and a link for the other.
+    twice = layer(file("etc/twice", "x"))
+    image = Image([base_layer(), twice, layer(file("etc/.wh.twice", ""), file("etc/between", "x")), twice])
+    names = ["base", "first", "between", "second"]
+    files = [file(f"{n}/layer.tar", data) for n, data in zip(names, image.plain) if n != "second"]
+    files += [file("config.json", json.dumps(image.config).encode()), file("manifest.json", json.dumps([
+        {"Config": "config.json", "RepoTags": ["links:1"], "Layers": [f"{n}/layer.tar" for n in names]}]).encode())]
+    link = lambda target: member("second/layer.tar", kind=tarfile.SYMTYPE, link=target)
+    etc = "\n".join(sorted([*ETC.split(), "between", "gone", "twice"]))
+    with Registry() as r, Daemon(c, config=settings(r)) as d:
+        image_import(d, layer(link("../first/layer.tar"), *files), name="").expect(201)
+        equal(says(d, d.create(image="links:1"), "ls /etc"), etc, "what is inside")
+        for target in ("../../first/layer.tar", "/first/layer.tar", "/etc/passwd", "layer.tar", "../none/layer.tar"):
+            got = image_import(d, layer(link(target), *files), name="bad:1")
+            check(got.status == 400 and "second/layer.tar" in got.json["detail"], f"{target}: {got}")
+        r.put("latest", image)
+        pull(d, f"{r.host}/web").expect(201)
+        cli(d, "image", "verify", f"{r.host}/web").expect(0)
+        box = d.create(image=f"{r.host}/web")
+        d.api.post(f"/v1/sandboxes/{box}/commit", {"image": "kept:1"}).expect(201)
+        restart(d)
+        equal(says(d, d.create(image="kept:1"), "ls /etc"), etc, "what is inside of a commit, after a restart")
+
+
 def with_history(image, size):
     """The same, with a configuration of that many bytes."""
     image.config["history"] = [{"created_by": "x" * (size - len(json.dumps(image.config)) - 64)}]
@@ -634,6 +660,20 @@ def a_pull_goes_on_where_it_was(c):
         pull(d, f"{r.host}/web").expect(201)
         equal([h.get("Range") for p, h in r.seen if p.endswith(big)], ["bytes=200000-"], "what was asked for")
         cli(d, "image", "verify", f"{r.host}/web").expect(0)
+
+
+@test
+def what_a_crash_left_of_a_pull_is_not_believed(c):
+    with Registry() as r, Daemon(c, config=settings(r)) as d:
+        image = r.put("latest", Image())
+        for left in (b"\0" * 1000, b"\0" * len(r.blobs[image.layers[0]]), b"x" * (len(r.blobs[image.layers[0]]) + 1)):
+            path, owner = d.state / "daemon/images" / f"{image.layers[0][7:]}.part", os.stat(d.state / "daemon/images")
+            path.write_bytes(left)
+            os.chown(path, owner.st_uid, owner.st_gid)
+            pull(d, f"{r.host}/web").expect(201)
+            cli(d, "image", "verify", f"{r.host}/web").expect(0)
+            remove(d, f"{r.host}/web").expect(200)
+        equal(os.listdir(d.state / "daemon/images"), [], "what is kept of the download")
 
 
 @test
