@@ -168,7 +168,8 @@ static const struct json_field images_fields[] = {
     { "max_bytes", JSON_KIND_BYTES, IN(images, max_bytes), .min = 1 << 20, .max = INT64_C(1) << 50,
       .preset = "32G", .doc = "The largest image that is taken, packed or unpacked." },
     { "free_min", JSON_KIND_BYTES, IN(images, free_min), .min = 0, .max = INT64_C(1) << 50,
-      .preset = "1G", .doc = "What images leave free on the disk." },
+      .preset = "1G",
+      .doc = "What images and copies of what sandboxes wrote leave free on the disk." },
 };
 
 static const struct json_field gateway_fields[] = {

@@ -128,7 +128,7 @@ struct config {
         const char *registry;           /* of references that name none; NULL: there is none */
         struct json_objects registries; /* of struct config_registry */
         uint64_t max_bytes;             /* of one image, packed or unpacked */
-        uint64_t free_min;              /* that images leave on the disk */
+        uint64_t free_min;              /* that images and captures leave on the disk */
     } images;
     struct {
         const char *token_file; /* NULL: no gateway is believed */

@@ -64,6 +64,7 @@ static int copy(struct keeper *k, struct growth *g, struct copy_report *ret, str
 {
     const struct copy_options o = { .bytes_max = k->job.bytes_max,
                                     .entries_max = k->job.entries_max,
+                                    .free_min = k->job.free_min,
                                     .skip = keeper_unwanted,
                                     .progress = tell,
                                     .user = k };
@@ -93,7 +94,8 @@ static int capture_copy(struct keeper *k, struct growth *g, struct layer_info *r
     return storage_forget_names(g->fs, e);
 }
 
-/* What was not copied is counted when the sandbox goes on again. */
+/* What was not copied is counted when the sandbox goes on again. It adds no data, and is taken
+ * however little of the disk is left. */
 static int capture_snapshot(struct keeper *k, struct growth *g, struct layer_info *ret,
                             struct err *e)
 {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "base/room.h"
 #include "layers/attributes.h"
 #include "layers/count.h"
 #include "layers/view.h"
@@ -20,12 +21,17 @@
 #include "tree/remove.h"
 #include "tree/walk.h"
 
-enum { CHUNK = 1 << 20, LINK_NAME_MAX = 32 };
+enum {
+    CHUNK = 1 << 20,
+    LINK_NAME_MAX = 32,
+    NAME_ROOM = 512, /* about what a name takes on a disk, and as much as in an archive */
+};
 
 struct copying {
     const struct copy_options *options;
     struct copy_report report;
     uint64_t bytes_max, entries_max;
+    uint64_t written; /* of report.bytes: not cloned */
     struct owners owners;
     dev_t dev;
     int links;
@@ -48,6 +54,14 @@ static int top(const struct copying *c)
     return c->to[c->walk.depth - 1];
 }
 
+/* A clone shares what is on the disk already, and takes no room but that of its name: on a disk
+ * that has too little left, a sandbox can still be captured where that adds no data. So names are
+ * looked at when there are many, what is written with its first byte. */
+static int check_room(const struct copying *c, uint64_t at, uint64_t n, struct err *e)
+{
+    return room_check(c->to[0], c->options->free_min, at, n, e);
+}
+
 static int count_entry(struct copying *c, struct err *e)
 {
     if (c->report.entries >= c->entries_max)
@@ -55,7 +69,7 @@ static int count_entry(struct copying *c, struct err *e)
     c->report.entries++;
     if (c->options->progress)
         c->options->progress(c->options->user, c->report.bytes, c->report.entries);
-    return 0;
+    return check_room(c, c->report.entries * NAME_ROOM, NAME_ROOM, e);
 }
 
 static int count_bytes(struct copying *c, uint64_t n, struct err *e)
@@ -66,6 +80,14 @@ static int count_bytes(struct copying *c, uint64_t n, struct err *e)
     if (c->options->progress)
         c->options->progress(c->options->user, c->report.bytes, c->report.entries);
     return 0;
+}
+
+static int count_written(struct copying *c, uint64_t n, struct err *e)
+{
+    int r = check_room(c, c->written, n, e);
+
+    c->written += n;
+    return r < 0 ? r : count_bytes(c, n, e);
 }
 
 /* --- content --- */
@@ -85,7 +107,7 @@ static int copy_range(struct copying *c, int from, int to, off_t at, off_t end, 
             return err_sys(e, "reading");
         if (n == 0)
             return err_set(e, ERR_CONFLICT, "it became shorter while it was copied");
-        r = count_bytes(c, (uint64_t)n, e);
+        r = count_written(c, (uint64_t)n, e);
         for (ssize_t done = 0; r >= 0 && done < n;) {
             ssize_t k = pwrite(to, room + done, (size_t)(n - done), at + done);
 

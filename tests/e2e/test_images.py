@@ -451,7 +451,7 @@ def what_is_left_free_stays_free(c):
         large, sum_of_three = (Image([layer(file(f"{n}", os.urandom(n * mega))) for n in sizes], pack=plain) for sizes in ((40,), (18, 19, 20)))
         r.put("large", large)
         r.put("three", sum_of_three)
-        with Daemon(c, config=settings(r, more=f"free_min: {spare}M"), state=top / "state") as d:
+        with Daemon(c, config=settings(r, more=f"free_min: {spare}M"), driver="memory", state=top / "state") as d:
 
             def refused(answer, code=413):
                 check("free_min" in answer.expect(code, code="too_big").json["detail"], f"{answer}")
@@ -470,8 +470,13 @@ def what_is_left_free_stays_free(c):
             equal(len(parts(d)), 1, "parts after a restart")
             equal(d.api.post("/v1/images/prune").expect(200).json["bytes"], 1000, "bytes that were removed")
             equal(parts(d), [], "parts")
-            # Snapshots on their way out and in.
+            # What sandboxes wrote.
             box = d.create()
+            says(d, box, "head -c 28M /dev/urandom >/tmp/random")
+            for verb in ("snapshot", "fork", "pause"):
+                refused(d.api.post(f"/v1/sandboxes/{box}/{verb}", {}))
+                d.works(box)
+            # Snapshots on their way out and in.
             says(d, box, "head -c 14M /dev/urandom >/tmp/random")
             snap = cli(d, "snapshot", box, "-q").expect(0).text
             cli(d, "snapshots", "export", snap, c.dir / "file").expect(range(1, 6), says="free_min")

@@ -446,7 +446,7 @@ def a_pause_survives_the_daemon(c):
 
 @test(only="root", because="only root mounts file systems")
 def a_full_disk_loses_nothing(c):
-    d = Daemon(c, driver="memory")
+    d = Daemon(c, config="images: {free_min: 0}", driver="memory")
     (d.state / "storage").mkdir(parents=True, mode=0o700)
     d.state.chmod(0o711)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "none", d.state / "storage"], check=True)

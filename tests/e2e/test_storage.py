@@ -16,6 +16,7 @@ from trees import boxes, layers, look, make, run, snapshot, supervisor, unfinish
 from volumes import volume
 
 PLACES = (("plain", None), ("reflink", "xfs"), ("btrfs", "btrfs"))
+FULL = "images: {free_min: 0}"  # small disks may be filled
 
 
 def host(d):
@@ -23,11 +24,11 @@ def host(d):
 
 
 @contextlib.contextmanager
-def place(c, driver, kind):
+def place(c, driver, kind, **more):
     """A daemon that writes with this driver."""
     with contextlib.ExitStack() as stack:
         top = stack.enter_context(volume(c, kind)) if kind else c.dir
-        yield Daemon(c, driver=driver, state=top / "state")
+        yield Daemon(c, driver=driver, state=top / "state", **more)
 
 
 def same(before, after, what):
@@ -227,7 +228,7 @@ def a_btrfs_in_a_file(c):
         with d:
             same(before, look(d, d.create(snapshot=snap), "/root"), "after a restart")
     with volume(c, "ext4", megabytes=600) as top:  # layers that are there already would be hidden
-        with Daemon(c, name="old", driver="plain", state=top / "state") as d:
+        with Daemon(c, name="old", driver="plain", config=FULL, state=top / "state") as d:
             snapshot(d, d.create())
         d = Daemon(c, name="new", driver="btrfs", state=top / "state")
         check(not d.spawn() and "would hide" in d.tail(), d.tail())
@@ -247,12 +248,12 @@ def failing(d, fault):
         tracer.wait()
 
 
-def fails(d, box, what):
+def fails(d, box, what, code="system", verbs=("snapshot", "fork")):
     """No snapshot, no pause; the sandbox goes on, and nothing is left."""
     before, had = look(d, box, "/root"), layers(d)
-    for verb in ("snapshot", "fork"):
+    for verb in verbs:
         answer = d.api.post(f"/v1/sandboxes/{box}/{verb}", {})
-        check(answer.status >= 500, f"{what}: {verb}: {answer}")
+        check(answer.code == code, f"{what}: {verb}: {answer}")
     equal(d.get(box)["state"] in ("ready", "active"), True, f"{what}: it goes on")
     same(before, look(d, box, "/root"), f"{what}: the sandbox")
     equal((layers(d), unfinished(d)), (had, []), f"{what}: what is on disk")
@@ -260,7 +261,7 @@ def fails(d, box, what):
 
 @test(only="root", because="only root mounts file systems and traces a daemon")
 def what_fails_leaves_nothing(c):
-    with volume(c, "ext4") as top, Daemon(c, driver="plain", state=top / "state") as d:
+    with volume(c, "ext4") as top, Daemon(c, driver="plain", config=FULL, state=top / "state") as d:
         box = d.create()
         make(d, box, "/root/all")
         for fault in ("syncfs:error=EIO", "renameat2:error=EIO", "mknodat:error=ENOSPC", "pwrite64:error=EIO"):
@@ -270,6 +271,26 @@ def what_fails_leaves_nothing(c):
         fails(d, box, "a full disk")
         run(d, box, ["rm", "/root/large"])
         snapshot(d, box)
+
+
+@test
+def what_is_copied_leaves_room(c):
+    """And what adds no data needs none."""
+    for driver, kind in (("memory", None), *PLACES):
+        if not c.root and kind:
+            continue
+        with place(c, driver, kind, name=driver, config="images: {free_min: 1024T}") as d, d:
+            box = d.create()
+            make(d, box, "/root/all")
+            before = look(d, box, "/root")
+            if kind:
+                other = d.create(snapshot=snapshot(d, box)["snapshot_id"])
+                same(before, look(d, other, "/root"), f"{driver}: what was restored")
+            else:
+                fails(d, box, driver, "too_big", ("snapshot", "fork", "pause") if driver == "memory" else ("snapshot", "fork"))
+            if driver != "memory":
+                d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+                d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
 
 
 @test

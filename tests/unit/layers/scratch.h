@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -99,6 +100,19 @@ static inline bool scratch_has(int dir, const char *path)
     struct stat st;
 
     return fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* It is said what to change, and nothing is left. */
+static inline void scratch_lacked_room(int storage, const struct layers_said *said,
+                                       const char *name)
+{
+    char path[LAYER_NAME_MAX + 16];
+
+    if (said->r != -(int)ERR_TOO_BIG || !strstr(said->err.msg, "images.free_min"))
+        FAIL("%d '%s'", said->r, said->err.msg);
+    snprintf(path, sizeof path, "layers/%s", name);
+    CHECK(!scratch_has(storage, path));
+    CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
 }
 
 #endif

@@ -102,6 +102,32 @@ TEST(limits_hold_and_leave_nothing)
     CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
 }
 
+/* Of data not a byte; names are few, or looked at as well. */
+TEST(what_is_left_free_stays_free)
+{
+    int storage = scratch_storage(), source = make_source(storage);
+    struct layers_said said;
+    struct layers_job job;
+    char name[16];
+
+    layers_job_fill(&job, LAYERS_CAPTURE, NAME);
+    job.free_min = UINT64_C(1) << 60;
+    write_file(source, "data", 1);
+    said = scratch_do(storage, &job, &source, 1);
+    scratch_lacked_room(storage, &said, NAME);
+    CHECK_INT(unlinkat(source, "data", 0), 0);
+    write_file(source, "empty", 0);
+    said = scratch_do(storage, &job, &source, 1);
+    CHECK_OK(said.r, said.err);
+    CHECK_OK(tree_remove(storage, "layers", &e), e);
+    for (int i = 0; i < 9000; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        CHECK_INT(linkat(source, "empty", source, name, 0), 0);
+    }
+    said = scratch_do(storage, &job, &source, 1);
+    scratch_lacked_room(storage, &said, NAME);
+}
+
 TEST(a_tree_that_is_too_deep_is_refused)
 {
     int storage = scratch_storage(), source = make_source(storage), dir = dup(source);

@@ -50,13 +50,18 @@ static void put(char to[][LAYER_NAME_MAX], uint64_t *n, const char *name)
     snprintf(to[(*n)++], LAYER_NAME_MAX, "%s", name);
 }
 
+static void fill_job(struct layers_job *job)
+{
+    layers_job_fill(job, LAYERS_FLATTEN, RESULT);
+    put(job->below, &job->n_below, UPPER);
+    put(job->below, &job->n_below, LOWER);
+}
+
 static struct layers_said flatten(int storage, const char *floor, int usr)
 {
     struct layers_job job;
 
-    layers_job_fill(&job, LAYERS_FLATTEN, RESULT);
-    put(job.below, &job.n_below, UPPER);
-    put(job.below, &job.n_below, LOWER);
+    fill_job(&job);
     if (floor)
         put(job.against, &job.n_against, floor);
     return scratch_do(storage, &job, &usr, usr >= 0);
@@ -132,6 +137,20 @@ TEST(on_nothing_there_is_nothing_to_hide)
         if (kind_of(storage, shows[i].path) != shows[i].alone)
             FAIL("%s is %c, not %c", shows[i].path, kind_of(storage, shows[i].path),
                  shows[i].alone);
+}
+
+TEST(what_is_left_free_stays_free)
+{
+    int storage = scratch_storage();
+    struct layers_said said;
+    struct layers_job job;
+
+    make_layer(storage, LOWER, lower_has);
+    make_layer(storage, UPPER, upper_has);
+    fill_job(&job);
+    job.free_min = UINT64_C(1) << 60;
+    said = scratch_do(storage, &job, NULL, 0);
+    scratch_lacked_room(storage, &said, RESULT);
 }
 
 TEST(on_the_host_what_hides_its_system_is_kept)
