@@ -47,8 +47,8 @@ CONFORMANCE(a_launcher_that_dies_while_it_builds)
         subject_provision(&s);
         r->ops->wait_ready(s.b);
         AWAIT(r, s.provisioned);
-        CHECK_INT(s.r, -ERR_UPSTREAM);
-        CHECK(strstr(s.e.msg, "launcher died"));
+        if (s.r != -ERR_UPSTREAM || !strstr(s.e.msg, "launcher died"))
+            FAIL("at step %s: %d %s", steps[i], s.r, s.e.msg);
         CHECK_INT(s.provisioned, 1);
         AWAIT(r, s.ready);
         CHECK(!rig_has_dir(r, s.id));
