@@ -6,11 +6,14 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/hook.h"
 #include "base/own.h"
+#include "layers/ahead.h"
 #include "layers/copy.h"
 #include "layers/count.h"
 #include "layers/keeper.h"
 #include "tree/at.h"
+#include "tree/tree.h"
 #include "uppers/driver.h"
 #include "uppers/subvolume.h"
 
@@ -46,9 +49,79 @@ static int check_room(const struct keeper *k, struct err *e)
     return 0;
 }
 
-/* What it writes to disk was synchronised just now: little of it is left to be forced there while
- * the sandbox stands still. */
-int keeper_capture_prepare(struct keeper *k, struct err *e)
+/* Its files have to be copied, or cloned, one by one. */
+static bool is_copied(const struct keeper *k)
+{
+    return k->box < 0 || !((k->job.flags & LAYERS_KEEP) || subvolume_is(k->box));
+}
+
+static int open_source(const struct keeper *k, struct err *e)
+{
+    int fd = k->box >= 0 ? at_open(k->box, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0)
+                         : at_open(k->fds[0], ".", O_RDONLY | O_DIRECTORY, 0);
+
+    return fd < 0 ? err_sys(e, "opening what the sandbox wrote") : fd;
+}
+
+static int make_place(const struct growth *g, const char *name, struct err *e)
+{
+    int fd =
+        mkdirat(g->dir, name, 0700) < 0 ? -1 : at_open(g->dir, name, O_RDONLY | O_DIRECTORY, 0);
+
+    return fd < 0 ? err_sys(e, "making a place for %s", name) : fd;
+}
+
+static struct copy_options options(struct keeper *k)
+{
+    return (struct copy_options){ .bytes_max = k->job.bytes_max,
+                                  .entries_max = k->job.entries_max,
+                                  .free_min = k->job.free_min,
+                                  .skip = keeper_unwanted,
+                                  .ahead = k->ahead,
+                                  .progress = tell,
+                                  .user = k };
+}
+
+/* However fast files come and go meanwhile, no more is copied than there was. */
+static uint64_t most_ahead(const struct keeper *k, int source)
+{
+    uint64_t max = k->job.bytes_max ? k->job.bytes_max : TREE_BYTES_DEFAULT, used;
+    struct statfs from;
+
+    if (fstatfs(source, &from) < 0)
+        return 0;
+    used = (from.f_blocks - from.f_bfree) * (uint64_t)from.f_bsize;
+    return used < max ? used : max;
+}
+
+static int copy_ahead(struct keeper *k, struct err *e)
+{
+    const struct copy_options o = options(k);
+    AUTO_CLOSE int source = open_source(k, e);
+
+    if (source < 0)
+        return source;
+    k->ahead = make_place(&k->growth, "ahead", e);
+    if (k->ahead < 0)
+        return k->ahead;
+    ahead_copy(source, k->ahead, most_ahead(k, source), &o);
+    hook_point("layers.ahead");
+    return 0;
+}
+
+static int prepare_copy(struct keeper *k, struct err *e)
+{
+    int r = check_room(k, e);
+
+    if (r >= 0)
+        r = growth_begin(&k->growth, &k->storage, k->job.name, e);
+    k->growing = &k->growth;
+    return r < 0 || (k->job.flags & LAYERS_STILL) ? r : copy_ahead(k, e);
+}
+
+/* What it writes to disk is synchronised: little of it is left to be forced there while the sandbox
+ * stands still. */
+static int open_box(struct keeper *k, struct err *e)
 {
     if (!k->job.box[0])
         return 0;
@@ -60,52 +133,55 @@ int keeper_capture_prepare(struct keeper *k, struct err *e)
     return syncfs(k->box) < 0 ? err_sys(e, "forcing what the sandbox wrote to disk") : 0;
 }
 
-static int copy(struct keeper *k, struct growth *g, struct copy_report *ret, struct err *e)
+/* Whatever can be done while it still runs. */
+int keeper_capture_prepare(struct keeper *k, struct err *e)
 {
-    const struct copy_options o = { .bytes_max = k->job.bytes_max,
-                                    .entries_max = k->job.entries_max,
-                                    .free_min = k->job.free_min,
-                                    .skip = keeper_unwanted,
-                                    .progress = tell,
-                                    .user = k };
-    AUTO_CLOSE int links = -1, fs = -1;
+    int r = open_box(k, e);
 
-    if (k->box >= 0 && (fs = at_open(k->box, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0)) < 0)
-        return err_sys(e, "opening what the sandbox wrote");
-    if (mkdirat(g->dir, "links", 0700) < 0 ||
-        (links = at_open(g->dir, "links", O_RDONLY | O_DIRECTORY, 0)) < 0)
-        return err_sys(e, "making a place for links");
-    return layers_copy(fs >= 0 ? fs : k->fds[0], g->fs, links, &o, ret, e);
+    if (r >= 0 && is_copied(k))
+        r = prepare_copy(k, e);
+    return err_wrap(e, r, "capturing what the sandbox wrote");
 }
 
-static int capture_copy(struct keeper *k, struct growth *g, struct layer_info *ret, struct err *e)
+static int copy(struct keeper *k, struct copy_report *ret, struct err *e)
+{
+    const struct copy_options o = options(k);
+    AUTO_CLOSE int source = open_source(k, e);
+    AUTO_CLOSE int links = -1;
+
+    if (source < 0)
+        return source;
+    links = make_place(&k->growth, "links", e);
+    return links < 0 ? links : layers_copy(source, k->growth.fs, links, &o, ret, e);
+}
+
+static int capture_copy(struct keeper *k, struct layer_info *ret, struct err *e)
 {
     struct copy_report report = { 0 };
-    int r = check_room(k, e);
+    int r = copy(k, &report, e);
 
-    if (r >= 0)
-        r = growth_begin(g, &k->storage, k->job.name, e);
-    if (r >= 0)
-        r = copy(k, g, &report, e);
     if (r < 0)
         return r;
     keeper_taken(k);
     *ret = (struct layer_info){ .bytes = report.bytes, .entries = report.entries };
-    return storage_forget_names(g->fs, e);
+    r = storage_forget_names(k->growth.fs, e);
+    return r < 0 ? r : growth_publish(&k->growth, k->job.name, ret, e);
 }
 
 /* What was not copied is counted when the sandbox goes on again. It adds no data, and is taken
  * however little of the disk is left. */
-static int capture_snapshot(struct keeper *k, struct growth *g, struct layer_info *ret,
-                            struct err *e)
+static int capture_snapshot(struct keeper *k, struct layer_info *ret, struct err *e)
 {
+    struct growth *g = &k->growth;
     int r = growth_snapshot(g, &k->storage, k->job.name, k->box, e);
 
     if (r < 0)
         return r;
     keeper_taken(k);
     r = storage_forget_names(g->fs, e);
-    return r < 0 ? r : layers_count(k, g->fs, ret, e);
+    if (r >= 0)
+        r = layers_count(k, g->fs, ret, e);
+    return r < 0 ? r : growth_publish(g, k->job.name, ret, e);
 }
 
 /* It stays what the sandbox writes to; should that end, it is taken as it is. */
@@ -122,14 +198,9 @@ static int keep(struct keeper *k, struct layer_info *ret, struct err *e)
 
 static int capture(struct keeper *k, struct layer_info *ret, struct err *e)
 {
-    AUTO(growth_done) struct growth g = GROWTH_NONE;
-    int r;
-
-    if (k->box >= 0 && (k->job.flags & LAYERS_KEEP))
-        return keep(k, ret, e);
-    r = k->box >= 0 && subvolume_is(k->box) ? capture_snapshot(k, &g, ret, e)
-                                            : capture_copy(k, &g, ret, e);
-    return r < 0 ? r : growth_publish(&g, k->job.name, ret, e);
+    if (is_copied(k))
+        return capture_copy(k, ret, e);
+    return k->job.flags & LAYERS_KEEP ? keep(k, ret, e) : capture_snapshot(k, ret, e);
 }
 
 int keeper_capture(struct keeper *k, struct err *e)

@@ -13,7 +13,9 @@
 
 #include "base/own.h"
 #include "base/room.h"
+#include "layers/ahead.h"
 #include "layers/attributes.h"
+#include "layers/content.h"
 #include "layers/count.h"
 #include "layers/view.h"
 #include "tree/at.h"
@@ -22,7 +24,6 @@
 #include "tree/walk.h"
 
 enum {
-    CHUNK = 1 << 20,
     LINK_NAME_MAX = 32,
     NAME_ROOM = 512, /* about what a name takes on a disk, and as much as in an archive */
 };
@@ -82,70 +83,22 @@ static int count_bytes(struct copying *c, uint64_t n, struct err *e)
     return 0;
 }
 
-static int count_written(struct copying *c, uint64_t n, struct err *e)
+/* A content's count. */
+static int count_content(void *user, uint64_t n, bool written, struct err *e)
 {
-    int r = check_room(c, c->written, n, e);
+    struct copying *c = user;
+    int r = written ? check_room(c, c->written, n, e) : 0;
 
-    c->written += n;
+    c->written += written ? n : 0;
     return r < 0 ? r : count_bytes(c, n, e);
 }
 
 /* --- content --- */
 
-static int copy_range(struct copying *c, int from, int to, off_t at, off_t end, struct err *e)
-{
-    static char room[CHUNK];
-
-    while (at < end) {
-        size_t want = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
-        ssize_t n = pread(from, room, want, at);
-        int r;
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_sys(e, "reading");
-        if (n == 0)
-            return err_set(e, ERR_CONFLICT, "it became shorter while it was copied");
-        r = count_written(c, (uint64_t)n, e);
-        for (ssize_t done = 0; r >= 0 && done < n;) {
-            ssize_t k = pwrite(to, room + done, (size_t)(n - done), at + done);
-
-            if (k < 0 && errno != EINTR)
-                r = err_sys(e, "writing");
-            done += k < 0 ? 0 : k;
-        }
-        if (r < 0)
-            return r;
-        at += n;
-    }
-    return 0;
-}
-
-/* What is not there in the source takes no place in the copy. */
-static int copy_pieces(struct copying *c, int from, int to, off_t size, struct err *e)
-{
-    off_t at = 0;
-    int r = 0;
-
-    if (ftruncate(to, size) < 0)
-        return err_sys(e, "making it as long as it was");
-    while (r >= 0 && at < size) {
-        off_t data = lseek(from, at, SEEK_DATA), hole;
-
-        if (data < 0 && errno == ENXIO)
-            return 0;
-        hole = data < 0 ? -1 : lseek(from, data, SEEK_HOLE);
-        if (data < 0 || hole < 0)
-            return err_sys(e, "looking for holes");
-        r = copy_range(c, from, to, data, hole < size ? hole : size, e);
-        at = hole;
-    }
-    return r;
-}
-
 static int copy_content(struct copying *c, int from, int to, const struct stat *st, struct err *e)
 {
+    const struct content content = { count_content, c };
+
     if (st->st_size == 0)
         return 0;
     if (c->may_clone && ioctl(to, FICLONE, from) == 0) {
@@ -153,7 +106,7 @@ static int copy_content(struct copying *c, int from, int to, const struct stat *
         return count_bytes(c, layers_data_of(st), e);
     }
     c->may_clone = false; /* neither will the next */
-    return copy_pieces(c, from, to, st->st_size, e);
+    return content_copy(&content, from, to, st->st_size, e);
 }
 
 /* --- names --- */
@@ -184,20 +137,25 @@ static int remember_link(struct copying *c, const char *name, const struct stat 
 
 static int copy_file(struct copying *c, const char *name, struct err *e)
 {
+    const struct content content = { count_content, c };
     AUTO_CLOSE int to = -1;
     AUTO_CLOSE int from =
         at_open(walk_top(&c->walk)->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     struct stat st;
+    bool ahead;
     int r;
 
     if (from < 0 || fstat(from, &st) < 0)
         return err_sys(e, "opening");
     if (!S_ISREG(st.st_mode) || st.st_dev != c->dev)
         return err_set(e, ERR_CONFLICT, "it was replaced while it was copied");
-    to = at_open(top(c), name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    to = ahead_take(c->options->ahead, &st, top(c), name);
+    ahead = to >= 0;
+    if (!ahead)
+        to = at_open(top(c), name, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (to < 0)
         return err_sys(e, "making a copy");
-    r = copy_content(c, from, to, &st, e);
+    r = ahead ? content_mend(&content, from, to, st.st_size, e) : copy_content(c, from, to, &st, e);
     if (r >= 0)
         r = attributes_copy_extended(&c->owners, from, to, e);
     if (r >= 0)

@@ -23,6 +23,7 @@ struct copy_options {
     uint64_t bytes_max, entries_max; /* of file content, of names; 0: the defaults of tree/tree.h */
     uint64_t free_min;               /* bytes that stay free where `to` is: base/room.h */
     const char *const *skip;         /* names at the top that are not wanted; ended by NULL */
+    int ahead; /* directory with content that was copied ahead (layers/ahead.h); -1: none was */
     bool onto; /* `to` holds what is below `from` in a stack: the result is what both show */
     struct floor floor; /* … on something else: what hides that is kept */
     void (*progress)(void *user, uint64_t bytes, uint64_t entries);

@@ -32,6 +32,7 @@ static int add_layer(struct flattening *f, const char *name, struct err *e)
     const struct copy_options o = { .bytes_max = f->keeper->job.bytes_max,
                                     .entries_max = f->keeper->job.entries_max,
                                     .free_min = f->keeper->job.free_min,
+                                    .ahead = -1,
                                     .onto = true,
                                     .floor = f->floor,
                                     .progress = tell,

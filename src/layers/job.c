@@ -32,7 +32,7 @@ static const struct kind {
                          .fewer = true,
                          .named = true,
                          .waits = true,
-                         .flags = LAYERS_KEEP },
+                         .flags = LAYERS_KEEP | LAYERS_STILL },
     [LAYERS_DIFF] = { .fds = 2, .stored = true },
     [LAYERS_COMPARE] = { .fds = 2, .stored = true, .against = true },
     [LAYERS_EXPORT] = { .fds = 2, .against = true, .paired = true },

@@ -66,6 +66,7 @@ enum layers_flags {
     LAYERS_SQUASH = 1 << 0, /* UNPACK: everything belongs to the sandbox's root */
     LAYERS_KEEP = 1 << 1,   /* CAPTURE: what is on disk is forced there and stays where it is, for a
                                TAKE of this name */
+    LAYERS_STILL = 1 << 3,  /* CAPTURE: the sandbox stands still already */
 };
 
 enum layers_word {

@@ -196,7 +196,7 @@ static int await_go(struct keeper *k, struct err *e)
         return 0;
     n = ipc_recv(k->sock, &said, sizeof said, NULL, e);
     if (n == 0)
-        _exit(1);
+        give_up(k);
     if (n < 0 || layers_said_check(&said, (size_t)n, e) < 0)
         return err_set(e, ERR_INVALID, "the keeper was not told to go");
     return said.word == LAYERS_GO ? 0 : err_set(e, ERR_INVALID, "the keeper was not told to go");
@@ -233,9 +233,12 @@ int keeper_run(int sock, int storage)
     int r;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    k = (struct keeper){
-        .sock = sock, .box = -1, .storage = STORAGE_NONE, .decompress = DECOMPRESS_NONE
-    };
+    k = (struct keeper){ .sock = sock,
+                         .box = -1,
+                         .ahead = -1,
+                         .storage = STORAGE_NONE,
+                         .growth = GROWTH_NONE,
+                         .decompress = DECOMPRESS_NONE };
     n = ipc_recv(sock, &k.job, sizeof k.job, &got, e);
     if (n == 0)
         return 0; /* nobody wants anything after all */
@@ -250,6 +253,7 @@ int keeper_run(int sock, int storage)
         r = work(&k, e);
     decompress_end(&k.decompress);
     k.done.r = r;
+    growth_done(&k.growth);
     hook_point("layers.done");
     say(&k, &k.done, LAYERS_DONE);
     drop_fd(&k.box);

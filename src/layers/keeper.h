@@ -15,8 +15,10 @@ struct keeper {
     int box;                 /* the job's, if that is on disk; -1: it is not */
     struct layers_said done; /* its last word, to be filled: bytes, entries, text */
     int64_t told_ns;
-    bool one_identity;            /* no ids but our own can be stored */
-    struct growth *growing;       /* goes when nobody wants it any more; NULL: the sweep's */
+    bool one_identity;      /* no ids but our own can be stored */
+    struct growth *growing; /* goes when nobody wants it any more; NULL: the sweep's */
+    struct growth growth;   /* of a capture, from before the sandbox stands still; … */
+    int ahead;              /* … with what was copied of it by then (layers/ahead.h); or -1 */
     struct decompress decompress; /* of the first descriptor, where the kind reads an archive */
 };
 

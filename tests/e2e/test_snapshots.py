@@ -477,7 +477,7 @@ def a_full_disk_loses_nothing(c):
 
 
 POINTS = ("capture.freeze", "capture.taken", "capture.done", "snapshot.record", "snapshot.told", "pause.record",
-          "pause.told", "stop.remove", "layers.begin", "layers.taken", "layers.sync", "layers.rename", "layers.renamed", "layers.done")
+          "pause.told", "stop.remove", "layers.ahead", "layers.begin", "layers.taken", "layers.sync", "layers.rename", "layers.renamed", "layers.done")
 
 
 @test

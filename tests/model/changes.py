@@ -20,12 +20,13 @@ DIRS = ("", "a/", "a/b/", "c/")
 FILES = 4  # names in each; a layer below is copied without many of its holes, and all must fit into a sandbox
 AGAIN = "again"  # in the journal: here the writer was started again
 UNIT = 4096  # of holes
+LARGE = 10  # times: most of these are copied ahead of a capture (src/layers/ahead.c)
 COPIED = (1 << 20) // UNIT
 
 
 def changes(seed):
     r = random.Random(seed)
-    kinds = ("write", "write", "patch", "hole", "shrink", "mode", "owner", "note", "rename", "rename", "link", "remove", "remove",
+    kinds = ("write", "write", "large", "patch", "patch", "hole", "shrink", "mode", "owner", "note", "rename", "rename", "link", "remove", "remove",
              "symlink", "fifo", "directory", "renew", "clear")
     while True:
         yield (r.choice(kinds), *(r.choice(DIRS) + f"f{r.randrange(FILES)}" for _ in range(2)), r.randrange(1, 60000),
@@ -55,13 +56,13 @@ def perhaps(call, *args, **options):
 
 # Each takes the path, another one, a number and the seed.
 
-def whole(at):
+def whole(at, times=1):
     def write(path, _, n, seed):
         if os.path.lexists(path) and not is_file(path):
             os.unlink(path)
         with open(path, "wb") as f:
             f.seek(at * (n % 4 + 1))
-            f.write(fill(seed, n))
+            f.write(fill(seed, n * times))
     return write
 
 
@@ -120,7 +121,7 @@ def renew(path, to, n, seed):
 
 
 DO = {
-    "write": whole(0), "hole": whole(1 << 20), "patch": patch, "shrink": shrink, "rename": rename, "remove": remove, "fifo": fifo,
+    "write": whole(0), "large": whole(0, LARGE), "hole": whole(1 << 20), "patch": patch, "shrink": shrink, "rename": rename, "remove": remove, "fifo": fifo,
     "symlink": symlink,
     "mode": on_files(lambda path, to, n, seed: os.chmod(path, 0o600 | seed & 0o177)),
     "owner": on_files(lambda path, to, n, seed: perhaps(os.chown, path, seed % 1000, seed % 1000 + 1)),

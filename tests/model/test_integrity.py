@@ -32,7 +32,7 @@ from volumes import volume  # noqa: E402
 
 CHANGES = (HERE / "changes.py").read_text()
 POINTS = ("capture.freeze", "capture.taken", "capture.done", "snapshot.record", "snapshot.told", "pause.record",
-          "pause.told", "resume.record", "resume.told", "resume.rebuild", "layers.begin", "layers.taken", "layers.sync",
+          "pause.told", "resume.record", "resume.told", "resume.rebuild", "layers.ahead", "layers.begin", "layers.taken", "layers.sync",
           "layers.rename", "layers.renamed", "layers.done", "flatten.begun", "flatten.record", "flatten.stored",
           "store.commit.before", "store.commit.after", "launcher.send", "launcher.recv")
 # What keepers do, and some of it launchers, too.

@@ -1,7 +1,10 @@
+#include <linux/falloc.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
+#include "base/own.h"
 #include "layers/copy.h"
 #include "scratch.h"
 
@@ -229,4 +232,115 @@ TEST(cancelled_it_leaves_nothing_but_what_is_swept)
     close(sock); /* before it was told to go */
     CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
     CHECK(!scratch_has(storage, "layers/" NAME));
+}
+
+/* --- while it still runs --- */
+
+enum { LARGE = 3 << 20 };
+
+static void write_large(int dir, const char *name, char with)
+{
+    static char room[LARGE];
+    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL, 0640);
+
+    memset(room, with, sizeof room);
+    CHECK(fd >= 0 && write(fd, room, sizeof room) == LARGE);
+    close(fd);
+}
+
+static void change(int dir, const char *name, off_t at, char to)
+{
+    int fd = openat(dir, name, O_RDWR);
+    char *p = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    CHECK(fd >= 0 && p != MAP_FAILED);
+    p[at] = to;
+    munmap(p, LARGE);
+    close(fd);
+}
+
+/* All that can become of a file that was copied ahead. */
+static void change_all(int source)
+{
+    int fd = openat(source, "holed", O_RDWR);
+
+    change(source, "changed", 2 << 20, '!'); /* its time may not tell */
+    CHECK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1 << 20, 1 << 20) == 0);
+    close(fd);
+    fd = openat(source, "cut", O_RDWR);
+    CHECK(ftruncate(fd, 1000) == 0);
+    close(fd);
+    fd = openat(source, "grown", O_RDWR | O_APPEND);
+    CHECK(write(fd, "more", 4) == 4);
+    close(fd);
+    CHECK_INT(unlinkat(source, "gone", 0), 0);
+    CHECK_INT(unlinkat(source, "other", 0), 0);
+    write_large(source, "other", 'o');
+    CHECK_INT(renameat(source, "moved", source, "dir/moved"), 0);
+    CHECK_INT(linkat(source, "linked", source, "dir/again", 0), 0);
+    write_large(source, "new", 'n');
+}
+
+static void check_equal(const char *layer)
+{
+    char command[512];
+
+    snprintf(
+        command, sizeof command,
+        "cd %s && diff -r source %s && cd source && find . -printf '%%p %%s %%m %%n %%T@ %%y\\n' "
+        "| sort >../a && cd ../%s && find . -printf '%%p %%s %%m %%n %%T@ %%y\\n' | sort "
+        ">../../../b "
+        "&& cd ../../.. && sed -i '/^[.] /d' a b && cmp a b",
+        scratch_path, layer, layer);
+    CHECK_INT(system(command), 0);
+}
+
+TEST(what_changes_after_it_was_copied_ahead)
+{
+    static const char *const names[] = { "same", "changed", "holed", "cut",   "grown",
+                                         "gone", "other",   "moved", "linked" };
+    int storage = scratch_storage(), source = make_source(storage), sock, status;
+    struct layers_said said, go;
+    struct layers_job job;
+    struct stat st;
+    pid_t pid;
+
+    CHECK_INT(mkdirat(source, "dir", 0755), 0);
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        write_large(source, names[i], (char)('a' + i));
+    layers_job_fill(&job, LAYERS_CAPTURE, NAME);
+    sock = scratch_keeper(storage, &job, sizeof job, &source, 1, &pid);
+    scratch_waits = false;
+    scratch_hear(sock, LAYERS_READY, &said);
+    CHECK_INT(said.word, LAYERS_READY);
+    change_all(source);
+    layers_said_fill(&go, LAYERS_GO);
+    CHECK_OK(ipc_send(sock, &go, sizeof go, NULL, 0, &e), e);
+    scratch_hear(sock, LAYERS_DONE, &said);
+    CHECK_OK(said.r, said.err);
+    close(sock);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    check_equal("layers/" NAME "/fs");
+    CHECK_INT(fstatat(storage, "layers/" NAME "/fs/holed", &st, 0), 0);
+    CHECK(st.st_blocks * 512 < LARGE);
+    CHECK(!scratch_has(storage, "layers/" NAME "/ahead"));
+    CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
+}
+
+TEST(cancelled_after_it_was_copied_ahead)
+{
+    int storage = scratch_storage(), source = make_source(storage), sock, status;
+    struct layers_said said;
+    struct layers_job job;
+    pid_t pid;
+
+    write_large(source, "large", 'x');
+    layers_job_fill(&job, LAYERS_CAPTURE, NAME);
+    sock = scratch_keeper(storage, &job, sizeof job, &source, 1, &pid);
+    scratch_waits = false;
+    scratch_hear(sock, LAYERS_READY, &said);
+    CHECK_INT(said.word, LAYERS_READY);
+    close(sock);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0); /* nothing is left */
 }

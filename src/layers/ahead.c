@@ -1,0 +1,140 @@
+#include "layers/ahead.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/room.h"
+#include "layers/content.h"
+#include "layers/count.h"
+#include "tree/at.h"
+#include "tree/walk.h"
+
+enum {
+    LEAST = 256 << 10, /* a smaller file is copied as fast as it is compared */
+    NAME_MAX_HERE = 32,
+};
+
+struct ahead {
+    const struct copy_options *options;
+    struct walk walk;
+    dev_t dev;
+    int to;
+    uint64_t bytes, most;
+    uint64_t entries;
+    bool over; /* there is no room, or no need */
+};
+
+static void name_of(const struct stat *st, char out[static NAME_MAX_HERE])
+{
+    snprintf(out, NAME_MAX_HERE, "%llx", (unsigned long long)st->st_ino);
+}
+
+/* A content's count. */
+static int count(void *user, uint64_t n, bool written, struct err *e)
+{
+    struct ahead *a = user;
+
+    (void)written;
+    a->over = a->over || n > a->most - a->bytes ||
+              room_check(a->to, a->options->free_min, a->bytes, n, e) < 0;
+    if (a->over)
+        return err_set(e, ERR_TOO_BIG, "there is no room to copy it ahead");
+    a->bytes += n;
+    if (a->options->progress)
+        a->options->progress(a->options->user, a->bytes, a->entries);
+    return 0;
+}
+
+static void copy_file(struct ahead *a, const char *name)
+{
+    const struct content content = { count, a };
+    AUTO_CLOSE int to = -1;
+    AUTO_CLOSE int from =
+        at_open(walk_top(&a->walk)->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    char known[NAME_MAX_HERE];
+    struct stat st;
+    struct err e;
+
+    if (from < 0 || fstat(from, &st) < 0 || !S_ISREG(st.st_mode) || st.st_dev != a->dev ||
+        layers_data_of(&st) < LEAST)
+        return;
+    name_of(&st, known);
+    to = at_open(a->to, known, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (to < 0)
+        return; /* by another of its names */
+    a->over = ioctl(to, FICLONE, from) == 0;
+    if (a->over || content_copy(&content, from, to, st.st_size, &e) < 0)
+        (void)unlinkat(a->to, known, 0);
+}
+
+static void look_at(struct ahead *a, const char *name)
+{
+    char copy[TREE_NAME_MAX + 1];
+    struct stat st;
+    int dir;
+
+    if (fstatat(walk_top(&a->walk)->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return;
+    if (S_ISREG(st.st_mode))
+        copy_file(a, name);
+    if (!S_ISDIR(st.st_mode) || st.st_dev != a->dev)
+        return;
+    snprintf(copy, sizeof copy, "%s", name);
+    dir = at_open(walk_top(&a->walk)->fd, copy, O_RDONLY | O_DIRECTORY, 0);
+    if (dir >= 0)
+        (void)walk_enter(&a->walk, dir, copy, NULL);
+}
+
+static bool is_skipped(const struct ahead *a, const char *name)
+{
+    for (const char *const *s = a->options->skip; a->walk.depth == 1 && s && *s; s++)
+        if (strcmp(*s, name) == 0)
+            return true;
+    return false;
+}
+
+void ahead_copy(int from, int to, uint64_t most, const struct copy_options *o)
+{
+    static struct ahead a; /* large, and there is one job a process */
+    uint64_t entries_max = o->entries_max ? o->entries_max : TREE_ENTRIES_DEFAULT;
+    int first = at_open(from, ".", O_RDONLY | O_DIRECTORY, 0);
+    const char *name;
+    struct stat st;
+
+    a = (struct ahead){ .options = o, .to = to, .most = most };
+    walk_init(&a.walk);
+    if (first < 0 || fstat(first, &st) < 0) {
+        drop_fd(&first);
+        return;
+    }
+    a.dev = st.st_dev;
+    (void)walk_enter(&a.walk, first, "", NULL);
+    while (a.walk.depth > 0 && !a.over && a.entries < entries_max) {
+        if (walk_next(&a.walk, &name, NULL) <= 0) {
+            walk_leave(&a.walk);
+            continue;
+        }
+        a.entries++;
+        if (!is_skipped(&a, name))
+            look_at(&a, name);
+    }
+    walk_done(&a.walk);
+}
+
+int ahead_take(int ahead, const struct stat *of, int dir, const char *name)
+{
+    char known[NAME_MAX_HERE];
+
+    if (ahead < 0)
+        return -1;
+    name_of(of, known);
+    if (syscall(SYS_renameat2, ahead, known, dir, name, RENAME_NOREPLACE) < 0)
+        return -1;
+    return at_open(dir, name, O_RDWR | O_NOFOLLOW, 0);
+}

@@ -1,0 +1,159 @@
+#include "layers/content.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK = 1 << 20 };
+
+static char source[CHUNK], copy[CHUNK]; /* there is one job a process */
+
+/* At most a chunk: how many bytes there are. */
+static ssize_t read_some(int fd, char *out, off_t at, off_t end, struct err *e)
+{
+    size_t want = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
+    ssize_t n;
+
+    do
+        n = pread(fd, out, want, at);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return err_sys(e, "reading");
+    return n ? n : err_set(e, ERR_CONFLICT, "it became shorter while it was copied");
+}
+
+static int write_all(int fd, const char *p, size_t n, off_t at, struct err *e)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t k = pwrite(fd, p + done, n - done, at + (off_t)done);
+
+        if (k < 0 && errno != EINTR)
+            return err_sys(e, "writing");
+        done += k < 0 ? 0 : (size_t)k;
+    }
+    return 0;
+}
+
+/* --- pieces --- */
+
+struct pieces {
+    const struct content *content;
+    int from, to;
+    off_t size;
+    int (*data)(const struct pieces *p, off_t at, off_t end, struct err *e);
+    int (*hole)(const struct pieces *p, off_t at, off_t end, struct err *e);
+};
+
+static int each_piece(const struct pieces *p, struct err *e)
+{
+    off_t at = 0, size = p->size;
+    int r = 0;
+
+    if (ftruncate(p->to, size) < 0)
+        return err_sys(e, "making it as long as it was");
+    while (r >= 0 && at < size) {
+        off_t data = lseek(p->from, at, SEEK_DATA), hole;
+
+        if (data < 0 && errno != ENXIO)
+            return err_sys(e, "looking for data");
+        if (data < 0 || data > size)
+            data = size;
+        r = data > at ? p->hole(p, at, data, e) : 0;
+        if (r < 0 || data == size)
+            return r;
+        hole = lseek(p->from, data, SEEK_HOLE);
+        if (hole < 0)
+            return errno == ENXIO
+                       ? err_set(e, ERR_CONFLICT, "it became shorter while it was copied")
+                       : err_sys(e, "looking for holes");
+        at = hole < size ? hole : size;
+        r = p->data(p, data, at, e);
+    }
+    return r;
+}
+
+/* --- copying --- */
+
+static int copy_data(const struct pieces *p, off_t at, off_t end, struct err *e)
+{
+    while (at < end) {
+        ssize_t n = read_some(p->from, source, at, end, e);
+        int r = n < 0 ? (int)n : p->content->count(p->content->user, (uint64_t)n, true, e);
+
+        if (r >= 0)
+            r = write_all(p->to, source, (size_t)n, at, e);
+        if (r < 0)
+            return r;
+        at += n;
+    }
+    return 0;
+}
+
+static int leave_hole(const struct pieces *p, off_t at, off_t end, struct err *e)
+{
+    (void)p;
+    (void)at;
+    (void)end;
+    (void)e;
+    return 0;
+}
+
+int content_copy(const struct content *c, int from, int to, off_t size, struct err *e)
+{
+    const struct pieces p = { c, from, to, size, copy_data, leave_hole };
+
+    return each_piece(&p, e);
+}
+
+/* --- mending --- */
+
+/* What reads as zeros because there is nothing is not the same. */
+static bool is_data(int fd, off_t at, off_t end)
+{
+    return lseek(fd, at, SEEK_DATA) == at && lseek(fd, at, SEEK_HOLE) >= end;
+}
+
+static bool is_same(int fd, off_t at, size_t n)
+{
+    return is_data(fd, at, at + (off_t)n) && pread(fd, copy, n, at) == (ssize_t)n &&
+           memcmp(source, copy, n) == 0;
+}
+
+static int mend_data(const struct pieces *p, off_t at, off_t end, struct err *e)
+{
+    while (at < end) {
+        ssize_t n = read_some(p->from, source, at, end, e);
+        bool same = n > 0 && is_same(p->to, at, (size_t)n);
+        int r = n < 0 ? (int)n : p->content->count(p->content->user, (uint64_t)n, !same, e);
+
+        if (r >= 0 && !same)
+            r = write_all(p->to, source, (size_t)n, at, e);
+        if (r < 0)
+            return r;
+        at += n;
+    }
+    return 0;
+}
+
+static int mend_hole(const struct pieces *p, off_t at, off_t end, struct err *e)
+{
+    off_t data = lseek(p->to, at, SEEK_DATA);
+
+    if (data < 0 || data >= end)
+        return 0;
+    if (end == p->size) /* its last block, of which the file is a part, goes only like this */
+        return ftruncate(p->to, at) < 0 || ftruncate(p->to, end) < 0 ? err_sys(e, "cutting it off")
+                                                                     : 0;
+    return fallocate(p->to, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, end - at) < 0
+               ? err_sys(e, "making a hole")
+               : 0;
+}
+
+int content_mend(const struct content *c, int from, int to, off_t size, struct err *e)
+{
+    const struct pieces p = { c, from, to, size, mend_data, mend_hole };
+
+    return each_piece(&p, e);
+}
