@@ -19,10 +19,6 @@ enum {
     ABI_REFER = 2, /* the first Landlock that can allow hard links between directories */
     ABI_TRUNCATE = 3,
 };
-#define MEMORY_MAX                                                                                 \
-    (UINT64_C(1) << 30) /* for a decompressor; 64 MiB is what usual archives need                  \
-                         */
-
 #define ACCESS_TRUNCATE (UINT64_C(1) << 14) /* newer than the headers of Debian 12 */
 #define ACCESS_READ     (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 #define ACCESS_CHANGE                                                                              \
@@ -90,8 +86,8 @@ static int set_limits(const struct confine *c, struct err *e)
         r = limit(RLIMIT_FSIZE, c->file_max, e);
     if (r >= 0)
         r = limit(RLIMIT_NOFILE, c->fds_max ? c->fds_max : CONFINE_OPEN_DEFAULT, e);
-    if (r >= 0 && c->dir < 0)
-        r = limit(RLIMIT_AS, MEMORY_MAX, e);
+    if (r >= 0 && c->memory_max)
+        r = limit(RLIMIT_AS, c->memory_max, e);
     return r;
 }
 

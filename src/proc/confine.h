@@ -21,9 +21,10 @@ struct confine {
                           read and execute, the programs of the system */
     uint64_t caps;     /* capabilities that it keeps if it has them */
     uint64_t file_max; /* bytes of a file that it writes */
-    unsigned fds_max;  /* descriptors that it may have open; 0: CONFINE_OPEN_DEFAULT */
-    bool nodes;        /* with `dir`: may make FIFOs, sockets and what stands for "removed" in an
-                          overlay's layer: a character device 0:0, for which nobody needs a right */
+    uint64_t memory_max; /* bytes of memory that it may map; 0: as many as before */
+    unsigned fds_max;    /* descriptors that it may have open; 0: CONFINE_OPEN_DEFAULT */
+    bool nodes;          /* with `dir`: may make FIFOs, sockets and what stands for "removed" in an
+                            overlay's layer: a character device 0:0, for which nobody needs a right */
     const int *readable; /* with `dir`: descriptors of directories that it can read as well */
     size_t n_readable;
     bool become; /* with `dir`: be uid:gid without other groups, or fail */

@@ -20,6 +20,8 @@
 
 enum { MAGIC_MAX = 6, PEEK_PAUSE_MS = 5 };
 
+#define MEMORY_MAX (UINT64_C(1) << 30) /* 64 MiB is what usual archives need */
+
 static const struct format {
     const char *program;
     struct str magic;
@@ -136,7 +138,7 @@ static int await_start(int word, struct err *e)
 
 static int start(struct decompress *d, const struct format *f, int fd, struct err *e)
 {
-    const struct confine limits = { .parent = getpid(), .dir = -1 };
+    const struct confine limits = { .parent = getpid(), .dir = -1, .memory_max = MEMORY_MAX };
     AUTO_CLOSE int from = -1, to = -1, word = -1, word_to = -1;
     char program[32];
     int r = find_program(f, program, sizeof program, e);
