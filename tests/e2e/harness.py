@@ -328,8 +328,8 @@ class Footprint:
 
     def check(self):
         """Fails if something stays. What comes and goes meanwhile belongs to somebody else's run."""
-        deadline = time.monotonic() + GONE_SECONDS
         staying = self.left()
+        deadline = time.monotonic() + GONE_SECONDS  # however long one look takes, there is a second one
         while staying:
             if time.monotonic() > deadline:
                 self.sweep()

@@ -9,7 +9,7 @@
 #include "base/own.h"
 #include "harness/tap.h"
 
-static char directory[] = "/tmp/sandboxer-daemon-XXXXXX";
+static char directory[] = "/tmp/sandboxer-test-XXXXXX";
 static struct err e;
 
 static void clean_up(void)

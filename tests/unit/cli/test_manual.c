@@ -57,7 +57,7 @@ TEST(manual_is_understood)
 {
     AUTO_FREE char *text = manual();
     char said[512] = "", command[] = "groff -k -man -Tutf8 -ww -z 2>&1";
-    char path[] = "/tmp/sandboxer-manual-XXXXXX", line[128];
+    char path[] = "/tmp/sandboxer-test-XXXXXX", line[128];
     int file;
     FILE *from;
 

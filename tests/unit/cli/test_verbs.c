@@ -197,7 +197,7 @@ TEST(usage_and_help)
 
 /* --- cp --- */
 
-static char directory[] = "/tmp/sandboxer-cp-XXXXXX";
+static char directory[] = "/tmp/sandboxer-test-XXXXXX";
 
 static void remove_directory(void)
 {

@@ -32,7 +32,7 @@ static inline int scratch_storage(void)
 
     if (chdir("/tmp") < 0)
         FAIL("entering /tmp");
-    snprintf(scratch_path, sizeof scratch_path, "sandboxer-layers-XXXXXX");
+    snprintf(scratch_path, sizeof scratch_path, "sandboxer-test-XXXXXX");
     if (!mkdtemp(scratch_path))
         FAIL("making a directory");
     scratch_owner = getpid();
