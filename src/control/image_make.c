@@ -11,14 +11,15 @@
 #include "base/log.h"
 #include "base/room.h"
 #include "control/images_inside.h"
+#include "layers/budget.h"
 #include "tree/tree.h"
 
 #define TELL_NS (100 * NS_PER_MS)
 
 enum {
     ERROR_BODY_MAX = 64 << 10,
-    /* A layer may have so much in any case, and is counted when it is there: the unpacker needs
-     * some, for what is around its content. */
+    /* So much of a layer is read in any case: the unpacker needs some, for what is around the
+     * content that the budget counts. */
     LEAST_BYTES = 1 << 20,
     LEAST_ENTRIES = 1024,
 };
@@ -31,6 +32,7 @@ struct making *making_new(struct control *c, const struct caller *who, struct im
         abort();
     m->images = c->images;
     m->op = op;
+    m->budget = -1;
     m->caller = *who;
     m->caller.labels = (struct json_map){ NULL, 0 }; /* borrowed, and not needed */
     buf_init(&m->config_text, OCI_CONFIG_MAX);
@@ -50,6 +52,7 @@ static void making_free(struct making *m)
 {
     for (size_t i = 0; i < m->n; i++)
         drop_fd(&m->parts[i].fd);
+    drop_fd(&m->budget);
     link_leave(&m->link);
     sift_free(m->sift);
     registry_done(&m->registry);
@@ -460,6 +463,17 @@ static void unpacked(struct keeper_job *j, int r, const struct err *e,
 
 static const struct keeper_events events = { .progress = on_progress, .done = unpacked };
 
+/* Those that are unpacked at the same time share what is left at the first; what others bring of
+ * this image meanwhile is on the disk anyway, and is counted when it is on record. */
+static int share(struct making *m, const struct allowance *left, struct err *e)
+{
+    int fd = m->budget < 0 ? budget_make(left->bytes, left->entries, e) : m->budget;
+
+    if (fd >= 0)
+        m->budget = fd;
+    return fd;
+}
+
 static void unpack(struct part *p)
 {
     struct making *m = p->making;
@@ -469,6 +483,8 @@ static void unpack(struct part *p)
     struct err e;
     int r = count_unpacked(m, &left, &e);
 
+    if (r >= 0)
+        r = share(m, &left, &e);
     if (r < 0) {
         making_fail(m, &e);
         return;
@@ -484,7 +500,8 @@ static void unpack(struct part *p)
         snprintf(job.packed, sizeof job.packed, "sha256-%s", oci_digest_hex(p->digest).p);
     p->state = PART_UNPACKS;
     p->bytes = 0;
-    if (keeper_start(m->images->control, &p->job, &events, &job, &p->fd, 1, &e) < 0)
+    if (keeper_start(m->images->control, &p->job, &events, &job, (int[]){ p->fd, m->budget }, 2,
+                     &e) < 0)
         making_fail(m, &e);
 }
 

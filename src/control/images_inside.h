@@ -84,6 +84,7 @@ struct making {
     unsigned indexes; /* that led to the manifest */
     struct part *parts;
     size_t n;
+    int budget;    /* what they may hold, for keepers; -1: none is unpacked yet */
     unsigned busy; /* things that must end before this may be freed */
     struct err err;
     bool failed, ending;

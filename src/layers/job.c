@@ -26,7 +26,7 @@ static const struct kind {
     [LAYERS_LIST] = { 0 },
     [LAYERS_SWEEP] = { 0 },
     [LAYERS_REMOVE] = { .named = true },
-    [LAYERS_UNPACK] = { .fds = 1, .named = true, .part = true, .flags = LAYERS_SQUASH },
+    [LAYERS_UNPACK] = { .fds = 2, .named = true, .part = true, .flags = LAYERS_SQUASH },
     [LAYERS_MEASURE] = { .named = true },
     [LAYERS_CAPTURE] = { .fds = 1,
                          .fewer = true,

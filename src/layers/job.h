@@ -38,8 +38,9 @@ enum layers_kind {
     LAYERS_LIST = 1, /* LINE: the name of a layer, or the id of a box, that is there */
     LAYERS_SWEEP,    /* removes what was left unfinished */
     LAYERS_REMOVE,   /* job.name; one that is not there is fine */
-    LAYERS_UNPACK,   /* job.name from an archive: a descriptor of a file, or of the part of one
-                        that is its packed bytes. DONE: its measure */
+    LAYERS_UNPACK,   /* job.name from an archive. Descriptors: a file, or one of which a part is its
+                        packed bytes; what all layers of its image may hold (layers/budget.h).
+                        DONE: its measure */
     LAYERS_MEASURE,  /* job.name as it is now; DONE: its measure (layers/measure.h) */
     LAYERS_CAPTURE,  /* what job.box writes, if it is on disk; else descriptor: the top of that;
                         waits for GO. DONE: text says "kept" if it was */

@@ -10,6 +10,7 @@
 #include "base/room.h"
 #include "crypto/encode.h"
 #include "crypto/hash.h"
+#include "layers/budget.h"
 #include "layers/keeper.h"
 #include "layers/measure.h"
 #include "proc/idmap.h"
@@ -81,7 +82,12 @@ static enum tree_owners owners_for(const struct keeper *k)
     return k->one_identity ? TREE_OWNERS_REQUIRE : TREE_OWNERS_KEEP;
 }
 
-static int unpack(struct keeper *k, struct stream *s, int fs, struct err *e)
+static int take(void *user, uint64_t bytes, uint64_t entries, struct err *e)
+{
+    return budget_take(user, bytes, entries, e);
+}
+
+static int unpack(struct keeper *k, struct stream *s, struct budget *budget, int fs, struct err *e)
 {
     const struct tree_unpack_options o = { .devices = TREE_SKIP,
                                            .fifos = TREE_SKIP,
@@ -91,7 +97,9 @@ static int unpack(struct keeper *k, struct stream *s, int fs, struct err *e)
                                            .attributes = true,
                                            .ids = IDMAP_IDS,
                                            .limits = { .bytes = k->job.bytes_max,
-                                                       .entries = k->job.entries_max } };
+                                                       .entries = k->job.entries_max },
+                                           .take = take,
+                                           .user = budget };
     char name[LAYER_NAME_MAX];
     struct tree_report report;
     int r = tree_unpack_from(read_stream, s, fs, &o, &report, e);
@@ -148,12 +156,15 @@ static int unpack_stream(struct keeper *k, int fs, struct err *e)
         .packed = packed_range(k),
         .bytes_max = k->job.bytes_max ? k->job.bytes_max : TREE_BYTES_DEFAULT,
     };
+    struct budget *budget;
     struct err cause;
-    int r, damaged;
+    int damaged, r = budget_open(k->fds[1], &budget, e);
 
+    if (r < 0)
+        return r;
     if (__builtin_mul_overflow(s.bytes_max, OVERHEAD, &s.bytes_max))
         s.bytes_max = UINT64_MAX;
-    r = unpack(k, &s, fs, e);
+    r = unpack(k, &s, budget, fs, e);
     damaged = r >= 0 || r == -(int)ERR_INVALID ? decompress_finish(&k->decompress, &cause) : 0;
     if (damaged < 0) {
         *e = cause;

@@ -47,13 +47,18 @@ static const char *entry_name(const struct unpack *u)
     return tree_path_name(&u->path);
 }
 
+static int ask(const struct unpack *u, uint64_t bytes, uint64_t entries, struct err *e)
+{
+    return u->o.take ? u->o.take(u->o.user, bytes, entries, e) : 0;
+}
+
 static int count_one(struct unpack *u, struct err *e)
 {
     if (u->made == u->o.limits.entries)
         return err_set(e, ERR_TOO_BIG, "the archive makes more than %llu files and directories",
                        (unsigned long long)u->o.limits.entries);
     u->made++;
-    return 0;
+    return ask(u, 0, 1, e);
 }
 
 static int check_names(const struct unpack *u, const struct tree_path *p, struct err *e)
@@ -220,6 +225,9 @@ static int unpack_file(struct unpack *u, struct err *e)
     if (entry->size > u->o.limits.bytes - u->report.bytes)
         return err_set(e, ERR_TOO_BIG, "the files of the archive have more than %llu bytes",
                        (unsigned long long)u->o.limits.bytes);
+    r = ask(u, entry->size, 0, e);
+    if (r < 0)
+        return r;
     fd = place(u, make_file, e);
     if (fd < 0)
         return fd;

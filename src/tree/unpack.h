@@ -39,6 +39,10 @@ struct tree_unpack_options {
     bool attributes; /* keep the extended attributes of people, "user.…"; else none is kept */
     uint32_t ids;    /* with TREE_OWNERS_KEEP: how many ids there are from 0; 0: any */
     struct tree_limits limits;
+    /* Asked before anything is made, and before the content of a file is: for what limits several
+     * at the same time. NULL: nobody is. */
+    int (*take)(void *user, uint64_t bytes, uint64_t entries, struct err *e);
+    void *user;
 };
 
 /* Reads in_fd to its end and stores what it holds beneath dest_dir. Both stay the caller's.

@@ -422,6 +422,9 @@ def the_layers_of_an_image_are_counted_together(c):
         equal((refs(d), len(stored(d))), (["one:1"], 1), "what is left")
         cli(d, "image", "verify", "one:1").expect(0)
         image_import(d, tar_of(image(2, bytes).layout()), "two:1").expect(201)
+        exact = [layer(file(f"f{i}", bytes(size))) for i, size in enumerate((300_000, 400_000, (1 << 20) - 700_000))]
+        image_import(d, tar_of(Image(exact).layout()), "exact:1").expect(201)
+        image_import(d, tar_of(Image([*exact, layer(file("one", b"x"))]).layout()), "more:1").expect(413, code="too_big")
     with Daemon(c, "entries", config=settings()) as d:
         full = [layer(*(file(f"{i}/{k}", "") for k in range(40_000))) for i in range(2)]
         image_import(d, tar_of(Image(full).layout())).expect(201)
@@ -430,6 +433,24 @@ def the_layers_of_an_image_are_counted_together(c):
         d.start()
         answer = image_import(d, tar_of(Image(full).layout()), "other:1").expect(413, code="too_big")
         check("files" in answer.json["detail"], f"{answer}")
+
+
+@test(only="root", because="only root mounts file systems")
+def layers_that_come_at_the_same_time_do_so_together(c):
+    """Three are unpacked at a time, on a disk that has no room for what each of them alone may hold."""
+    d = Daemon(c, config=settings(more="free_min: 0, max_bytes: 12M"))
+    (d.state / "storage").mkdir(parents=True, mode=0o700)
+    d.state.chmod(0o711)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=0700", "none", d.state / "storage"], check=True)
+    try:
+        with d:
+            for size, status in ((10, 413), (4, 201)):
+                image = Image([layer(*(file(f"{i}{k}", bytes(1 << 20)) for k in range(size))) for i in range(3)])
+                answer = image_import(d, tar_of(image.layout())).expect(status)
+                check(status == 201 or "max_bytes" in answer.json["detail"], f"{answer}")
+                equal(len(stored(d)), 3 if status == 201 else 0, "layers")
+    finally:
+        subprocess.run(["umount", d.state / "storage"], check=True)
 
 
 def parts(d):

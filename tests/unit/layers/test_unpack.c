@@ -5,6 +5,7 @@
 
 #include "crypto/encode.h"
 #include "crypto/hash.h"
+#include "layers/budget.h"
 #include "layers/keeper.h"
 #include "scratch.h"
 
@@ -33,13 +34,24 @@ static int make_archive(const char *make, const char *pack, char name[static LAY
 
     CHECK(plain && packed);
     snprintf(command, sizeof command,
-             "d=$(mktemp -d) && cd $d && (%s) && tar --owner=0 --group=0 -c . >&%d; cd /; rm -rf "
-             "$d; (%s) </proc/self/fd/%d >&%d",
+             "d=$(mktemp -d) && cd $d && (%s) && tar --owner=0 --group=0 -c . >/proc/self/fd/%d; "
+             "cd /; rm -rf $d; (%s) </proc/self/fd/%d >/proc/self/fd/%d",
              make, fileno(plain), pack, fileno(plain), fileno(packed));
     CHECK_INT(system(command), 0);
     name_of(plain, name);
     rewind(packed);
     return fileno(packed);
+}
+
+static struct layers_said do_job(int storage, const struct layers_job *job, int fd)
+{
+    struct layers_said said;
+    int budget = budget_make(1 << 30, 1000, &said.err);
+
+    CHECK_OK(budget, said.err);
+    said = scratch_do(storage, job, (int[]){ fd, budget }, 2);
+    close(budget);
+    return said;
 }
 
 static struct layers_said unpack(int storage, const char *name, int fd, uint64_t bytes_max)
@@ -48,7 +60,7 @@ static struct layers_said unpack(int storage, const char *name, int fd, uint64_t
 
     layers_job_fill(&job, LAYERS_UNPACK, name);
     job.bytes_max = bytes_max;
-    return scratch_do(storage, &job, &fd, 1);
+    return do_job(storage, &job, fd);
 }
 
 static void check_kind(const char *pack)
@@ -123,7 +135,7 @@ static void check_part(const char *pack)
     layers_job_fill(&job, LAYERS_UNPACK, NULL);
     fd = make_archive("seq 3000 >f", pack, job.name);
     fd = surround(fd, &job.at, &job.size);
-    said = scratch_do(storage, &job, &fd, 1);
+    said = do_job(storage, &job, fd);
     CHECK_OK(said.r, said.err);
     snprintf(path, sizeof path, "layers/%s/fs/f", job.name);
     CHECK(scratch_has(storage, path));
@@ -151,7 +163,7 @@ static void check_cut(unsigned front, unsigned back)
     fd = surround(fd, &job.at, &job.size);
     job.at += front;
     job.size -= front + back;
-    said = scratch_do(storage, &job, &fd, 1);
+    said = do_job(storage, &job, fd);
     CHECK_INT(said.r, -ERR_INVALID);
 }
 
@@ -176,12 +188,12 @@ TEST(packed_bytes_that_are_not_what_was_said)
     fd = make_archive("echo x >f", "cat", job.name);
     memcpy(job.packed, job.name, sizeof job.packed); /* it is not packed: both are the same */
     job.packed[20] = job.packed[20] == '0' ? '1' : '0';
-    said = scratch_do(storage, &job, &fd, 1);
+    said = do_job(storage, &job, fd);
     CHECK_INT(said.r, -ERR_UPSTREAM);
     snprintf(path, sizeof path, "layers/%s", job.name);
     CHECK(!scratch_has(storage, path));
     memcpy(job.packed, job.name, sizeof job.packed);
-    said = scratch_do(storage, &job, &fd, 1);
+    said = do_job(storage, &job, fd);
     CHECK_OK(said.r, said.err);
 }
 
@@ -225,6 +237,50 @@ TEST(a_bomb)
     refuse(storage, name, fd, 1 << 20, -ERR_TOO_BIG, "");
 }
 
+/* Each of them alone would do. */
+TEST(layers_that_hold_too_much_together)
+{
+    int storage = scratch_storage(), fds[2];
+    char path[LAYER_NAME_MAX + 16];
+    struct layers_said said;
+    struct layers_job job;
+    struct err e;
+
+    fds[1] = budget_make(3000, 1000, &e);
+    CHECK_OK(fds[1], e);
+    layers_job_fill(&job, LAYERS_UNPACK, NULL);
+    fds[0] = make_archive("head -c 1500 /dev/zero >f", "cat", job.name);
+    said = scratch_do(storage, &job, fds, 2);
+    CHECK_OK(said.r, said.err);
+    fds[0] = make_archive("head -c 1501 /dev/zero >f", "cat", job.name);
+    said = scratch_do(storage, &job, fds, 2);
+    CHECK_INT(said.r, -ERR_TOO_BIG);
+    CHECK(strstr(said.err.msg, "images.max_bytes"));
+    snprintf(path, sizeof path, "layers/%s", job.name);
+    CHECK(!scratch_has(storage, path));
+    CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
+}
+
+TEST(files_that_are_too_many_together)
+{
+    int storage = scratch_storage(), fds[2];
+    struct layers_said said;
+    struct layers_job job;
+    struct err e;
+
+    layers_job_fill(&job, LAYERS_UNPACK, NULL);
+    fds[0] = make_archive("touch a b c", "cat", job.name); /* and "." */
+    fds[1] = budget_make(0, 3, &e);
+    CHECK_OK(fds[1], e);
+    said = scratch_do(storage, &job, fds, 2);
+    CHECK_INT(said.r, -ERR_TOO_BIG);
+    CHECK(strstr(said.err.msg, "files"));
+    fds[1] = budget_make(0, 4, &e);
+    CHECK_OK(fds[1], e);
+    said = scratch_do(storage, &job, fds, 2);
+    CHECK_OK(said.r, said.err);
+}
+
 TEST(a_full_disk)
 {
     int storage = scratch_storage(), fd;
@@ -235,7 +291,7 @@ TEST(a_full_disk)
     fd = make_archive("echo x >f", "cat", name);
     layers_job_fill(&job, LAYERS_UNPACK, name);
     job.free_min = UINT64_C(1) << 60;
-    said = scratch_do(storage, &job, &fd, 1);
+    said = do_job(storage, &job, fd);
     scratch_lacked_room(storage, &said, name);
 }
 

@@ -1,0 +1,63 @@
+#include "layers/budget.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "tree/tree.h"
+
+struct budget {
+    _Atomic uint64_t bytes, entries;
+};
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a lock would be one process's own");
+
+int budget_make(uint64_t bytes, uint64_t entries, struct err *e)
+{
+    AUTO_CLOSE int fd = memfd_create("budget", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const struct budget b = { bytes, entries };
+
+    if (fd < 0 || write(fd, &b, sizeof b) != (ssize_t)sizeof b ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+        return err_sys(e, "noting what the layers may hold");
+    return take_fd(&fd);
+}
+
+int budget_open(int fd, struct budget **ret, struct err *e)
+{
+    struct stat st;
+    void *p;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, "looking at what the layers may hold");
+    if (st.st_size != sizeof **ret)
+        return err_set(e, ERR_INVALID, "this does not say what the layers may hold");
+    p = mmap(NULL, sizeof **ret, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return err_sys(e, "mapping what the layers may hold");
+    *ret = p;
+    return 0;
+}
+
+static bool take(_Atomic uint64_t *left, uint64_t n)
+{
+    uint64_t was = atomic_load(left);
+
+    while (n <= was)
+        if (atomic_compare_exchange_weak(left, &was, was - n))
+            return true;
+    return false;
+}
+
+int budget_take(struct budget *b, uint64_t bytes, uint64_t entries, struct err *e)
+{
+    if (!take(&b->bytes, bytes))
+        return err_set(e, ERR_TOO_BIG, "the image's layers hold more than images.max_bytes allows");
+    if (!take(&b->entries, entries))
+        return err_set(e, ERR_TOO_BIG, "the image's layers hold more than %llu files",
+                       (unsigned long long)TREE_ENTRIES_DEFAULT);
+    return 0;
+}
