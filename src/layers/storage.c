@@ -253,11 +253,50 @@ int storage_open_layer(const struct storage *s, const char *name, struct err *e)
     return fd < 0 ? err_sys(e, "opening the layer %s", name) : fd;
 }
 
+/* Calls `one` for each entry of tmp/ that begins so. */
+static int each_entry(const struct storage *s, const char *prefix,
+                      int (*one)(const struct storage *s, const char *entry, struct err *e),
+                      struct err *e)
+{
+    AUTO(walk_done) struct walk w;
+    const char *name;
+    int r, fd = at_open(s->tmp, ".", O_RDONLY | O_DIRECTORY, 0);
+
+    walk_init(&w);
+    if (fd < 0)
+        return err_sys(e, "opening tmp/");
+    r = walk_enter(&w, fd, "tmp", e);
+    while (r >= 0 && (r = walk_next(&w, &name, e)) > 0) {
+        char copy[TREE_NAME_MAX + 1];
+
+        snprintf(copy, sizeof copy, "%s", name);
+        r = strncmp(copy, prefix, strlen(prefix)) == 0 ? one(s, copy, e) : 0;
+    }
+    return r;
+}
+
+/* Until nobody works on it any more. */
+static int await_entry(const struct storage *s, const char *entry, struct err *e)
+{
+    AUTO_CLOSE int fd = at_open(s->tmp, entry, O_RDONLY | O_DIRECTORY, 0);
+
+    while (fd >= 0 && flock(fd, LOCK_EX) < 0)
+        if (errno != EINTR)
+            return err_sys(e, "waiting for tmp/%s", entry);
+    return 0;
+}
+
+/* Whoever makes the layer was told not to, perhaps too late to notice: then it is there in a
+ * moment, and would stay. */
 int storage_remove(const struct storage *s, const char *name, struct err *e)
 {
     char entry[LAYER_NAME_MAX + 32];
     int r;
 
+    snprintf(entry, sizeof entry, "%s.", name);
+    r = each_entry(s, entry, await_entry, e);
+    if (r < 0)
+        return r;
     snprintf(entry, sizeof entry, "%s.gone.%d", name, (int)getpid());
     if (renameat(s->layers, name, s->tmp, entry) < 0)
         return errno == ENOENT ? 0 : err_sys(e, "taking the layer %s away", name);
@@ -344,19 +383,5 @@ static int sweep_one(const struct storage *s, const char *name, struct err *e)
 
 int storage_sweep(const struct storage *s, struct err *e)
 {
-    AUTO(walk_done) struct walk w;
-    const char *name;
-    int r, fd = at_open(s->tmp, ".", O_RDONLY | O_DIRECTORY, 0);
-
-    walk_init(&w);
-    if (fd < 0)
-        return err_sys(e, "opening tmp/");
-    r = walk_enter(&w, fd, "tmp", e);
-    while (r >= 0 && (r = walk_next(&w, &name, e)) > 0) {
-        char copy[TREE_NAME_MAX + 1];
-
-        snprintf(copy, sizeof copy, "%s", name);
-        r = sweep_one(s, copy, e);
-    }
-    return r;
+    return each_entry(s, "", sweep_one, e);
 }

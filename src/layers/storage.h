@@ -67,7 +67,8 @@ extern const char *const storage_own_names[];
  * is moved tells nobody whose it was. */
 int storage_forget_names(int fs, struct err *e);
 
-/* Takes a layer out of sight, for good, and then removes it. One that is not there is fine. */
+/* Takes a layer out of sight, for good, and then removes it; waits for whoever makes it, who was
+ * told to stop. One that is not there is fine. */
 int storage_remove(const struct storage *s, const char *name, struct err *e);
 /* Removes every entry of tmp/ that nobody works on. */
 int storage_sweep(const struct storage *s, struct err *e);

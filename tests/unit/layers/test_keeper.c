@@ -1,7 +1,9 @@
 #include "layers/keeper.h"
 
+#include <poll.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 
 #include "scratch.h"
 
@@ -63,6 +65,54 @@ TEST(removes_a_layer)
     CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
     said = scratch_do(storage, &job, NULL, 0); /* it is gone already */
     CHECK_OK(said.r, said.err);
+}
+
+/* A layer that grows until the other end says so, in a process of its own. */
+static pid_t start_maker(int storage, const int pair[static 2])
+{
+    struct storage s;
+    struct growth g;
+    pid_t pid;
+    char go;
+
+    fflush(NULL);
+    pid = fork();
+    CHECK(pid >= 0);
+    if (pid > 0)
+        return pid;
+    close(pair[0]);
+    CHECK_OK(storage_open(&s, storage, &e), e);
+    CHECK_OK(growth_begin(&g, &s, NAME, &e), e);
+    CHECK(write(pair[1], "x", 1) == 1 && read(pair[1], &go, 1) == 1);
+    CHECK_OK(growth_publish(&g, NAME, &(struct layer_info){ .bytes = 0 }, &e), e);
+    _exit(0);
+}
+
+/* Who is past the point where it looks is not overtaken. */
+TEST(removes_a_layer_that_somebody_is_about_to_make)
+{
+    enum { LONG_MS = 300 }; /* for one that does not wait; one that does has all the time */
+    int storage = scratch_storage(), pair[2], sock;
+    struct pollfd said_it = { .events = POLLIN };
+    struct layers_said said;
+    struct layers_job job;
+    pid_t maker, keeper;
+    char grows;
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    maker = start_maker(storage, pair);
+    CHECK(read(pair[0], &grows, 1) == 1);
+    layers_job_fill(&job, LAYERS_REMOVE, NAME);
+    sock = scratch_keeper(storage, &job, sizeof job, NULL, 0, &keeper);
+    scratch_hear(sock, LAYERS_READY, &said);
+    said_it.fd = sock;
+    CHECK_INT(poll(&said_it, 1, LONG_MS), 0);
+    CHECK(write(pair[0], "x", 1) == 1);
+    scratch_hear(sock, LAYERS_DONE, &said);
+    CHECK_OK(said.r, said.err);
+    CHECK(waitpid(maker, NULL, 0) == maker && waitpid(keeper, NULL, 0) == keeper);
+    CHECK(!scratch_has(storage, "layers/" NAME));
+    CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
 }
 
 TEST(lists_layers_and_nothing_else)
