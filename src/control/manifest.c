@@ -112,7 +112,12 @@ int manifest_read(struct str text, struct arena *a, struct manifest *ret, struct
     if (r >= 0)
         r = json_bind(v, fields, COUNT_OF(fields), &m, a, e);
     if (r >= 0 && m.format != MANIFEST_FORMAT)
-        r = err_set(e, ERR_UNSUPPORTED, "format %u is not known here", m.format);
+        r = m.format && m.format < MANIFEST_FORMAT
+                ? err_set(e, ERR_UNSUPPORTED,
+                          "format %u: the file was written by an older version; export the "
+                          "snapshot again with this one",
+                          m.format)
+                : err_set(e, ERR_UNSUPPORTED, "format %u is not known here", m.format);
     if (r >= 0 && !id_valid("sbx_", str_from(m.sandbox)))
         r = err_set(e, ERR_INVALID, "sandbox_id: is none");
     if (r >= 0)

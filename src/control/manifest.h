@@ -4,7 +4,7 @@
 
 #include "control/snapshots.h"
 
-enum { MANIFEST_FORMAT = 1, MANIFEST_MAX = 1 << 20 };
+enum { MANIFEST_FORMAT = 2, MANIFEST_MAX = 1 << 20 };
 
 struct manifest_layer {
     const char *measure; /* "sha256:…", layers/measure.h */

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -14,39 +15,51 @@
 #include "crypto/hash.h"
 #include "layers/attributes.h"
 #include "tree/at.h"
+#include "tree/tree.h"
 #include "tree/walk.h"
 
 #define OPAQUE "user.overlay.opaque"
 
+/* Of as many entries as a layer may have, and its root. */
+#define DIGESTS_MAX ((TREE_ENTRIES_DEFAULT + 1) * CRYPTO_SHA256_SIZE)
+
 struct measuring {
     struct walk walk;
     struct measure out;
-    unsigned char sum[CRYPTO_SHA256_SIZE];
+    struct buf digests; /* of the entries, CRYPTO_SHA256_SIZE each */
     measure_progress_fn *progress;
     void *ctx;
 };
 
-/* The largest first. */
-static void add_up(unsigned char sum[static CRYPTO_SHA256_SIZE],
-                   const unsigned char more[static CRYPTO_SHA256_SIZE])
+static int end_entry(struct measuring *m, struct crypto_sha256 *h, struct err *e)
 {
-    unsigned carry = 0;
+    unsigned char digest[CRYPTO_SHA256_SIZE];
 
-    for (size_t i = CRYPTO_SHA256_SIZE; i-- > 0;) {
-        carry += (unsigned)sum[i] + more[i];
-        sum[i] = (unsigned char)carry;
-        carry >>= 8;
-    }
+    crypto_sha256_end(h, digest);
+    return buf_add(&m->digests, (struct str){ (const char *)digest, sizeof digest }) < 0
+               ? err_set(e, ERR_TOO_BIG, "more than %llu files",
+                         (unsigned long long)TREE_ENTRIES_DEFAULT)
+               : 0;
 }
 
-/* Every text with its NUL, so that no two ways to write one are the same bytes. */
+/* Every text with its NUL, and numbers before what has none, so that no two trees are the same
+ * bytes. */
 static void hash_text(struct crypto_sha256 *h, const char *s)
 {
     crypto_sha256_add(h, (struct str){ s, strlen(s) + 1 });
 }
 
+static void hash_number(struct crypto_sha256 *h, uint64_t n)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%llu", (unsigned long long)n);
+    hash_text(h, text);
+}
+
 static void hash_path(const struct measuring *m, struct crypto_sha256 *h, const char *name)
 {
+    hash_number(h, m->walk.depth);
     for (unsigned i = 1; i < m->walk.depth; i++)
         hash_text(h, m->walk.levels[i].name);
     hash_text(h, name);
@@ -64,22 +77,57 @@ static void hash_stat(struct crypto_sha256 *h, const struct stat *st)
     hash_text(h, text);
 }
 
+static bool is_zero(const char *p, size_t n)
+{
+    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+}
+
+static int read_piece(int fd, char piece[static TREE_CHUNK], off_t at, size_t *ret, struct err *e)
+{
+    size_t n = 0;
+
+    while (n < TREE_CHUNK) {
+        ssize_t got = pread(fd, piece + n, TREE_CHUNK - n, at + (off_t)n);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_sys(e, "reading it");
+        if (got == 0)
+            break;
+        n += (size_t)got;
+    }
+    *ret = n;
+    return 0;
+}
+
+/* Pieces of the file that are not all zeros, each where it is: holes take no time, however long
+ * they are, and where a file system has them says nothing of the content. */
 static int hash_content(struct measuring *m, struct crypto_sha256 *h, int fd, struct err *e)
 {
-    char piece[TREE_CHUNK];
+    static char piece[TREE_CHUNK];
+    off_t at = 0;
 
     for (;;) {
-        ssize_t n = read(fd, piece, sizeof piece);
+        off_t data = lseek(fd, at, SEEK_DATA);
+        size_t n;
+        int r;
 
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_sys(e, "reading it");
-        if (n == 0)
+        if (data < 0 && errno == ENXIO)
             return 0;
-        crypto_sha256_add(h, (struct str){ piece, (size_t)n });
-        m->out.bytes += (uint64_t)n;
+        if (data < 0)
+            return err_sys(e, "looking for holes");
+        at = data - data % TREE_CHUNK;
+        r = read_piece(fd, piece, at, &n, e);
+        if (r < 0 || n == 0)
+            return r;
+        if (!is_zero(piece, n)) {
+            hash_number(h, (uint64_t)at);
+            crypto_sha256_add(h, (struct str){ piece, n });
+        }
+        m->out.bytes += n;
         m->progress(m->ctx, m->out.bytes, m->out.entries);
+        at += (off_t)n;
     }
 }
 
@@ -99,6 +147,7 @@ static void hash_opaque(struct crypto_sha256 *h, int fd)
     char value[16];
     ssize_t n = fgetxattr(fd, OPAQUE, value, sizeof value);
 
+    hash_number(h, n > 0 ? (uint64_t)n : 0);
     crypto_sha256_add(h, (struct str){ value, n > 0 ? (size_t)n : 0 });
 }
 
@@ -118,6 +167,7 @@ static int hash_extended(struct crypto_sha256 *h, int fd, struct err *e)
         if (n < 0)
             return err_sys(e, "reading the attribute %.100s", names.p[i]);
         hash_text(h, names.p[i]);
+        hash_number(h, (uint64_t)n);
         crypto_sha256_add(h, (struct str){ value, (size_t)n });
     }
     return r;
@@ -149,7 +199,6 @@ static int hash_kind(struct measuring *m, struct crypto_sha256 *h, int dir, cons
 static int measure_one(struct measuring *m, const char *name, struct err *e)
 {
     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
-    unsigned char digest[CRYPTO_SHA256_SIZE];
     int dir = walk_top(&m->walk)->fd, sub = -1, r;
     struct stat st;
 
@@ -158,10 +207,12 @@ static int measure_one(struct measuring *m, const char *name, struct err *e)
     hash_path(m, &h, name);
     hash_stat(&h, &st);
     r = hash_kind(m, &h, dir, name, st.st_mode, &sub, e);
-    if (r < 0)
+    if (r >= 0)
+        r = end_entry(m, &h, e);
+    if (r < 0) {
+        drop_fd(&sub);
         return r;
-    crypto_sha256_end(&h, digest);
-    add_up(m->sum, digest);
+    }
     m->out.entries++;
     m->progress(m->ctx, m->out.bytes, m->out.entries);
     return sub < 0 ? 0 : walk_enter(&m->walk, sub, name, e);
@@ -188,7 +239,6 @@ static int measure_all(struct measuring *m, struct err *e)
 static int measure_root(struct measuring *m, int dir, struct err *e)
 {
     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
-    unsigned char digest[CRYPTO_SHA256_SIZE];
     struct stat st;
     int fd, r;
 
@@ -197,23 +247,32 @@ static int measure_root(struct measuring *m, int dir, struct err *e)
     fd = at_open(dir, ".", O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
         return at_error(e, "opening it");
-    hash_text(&h, ".");
+    hash_path(m, &h, ".");
     hash_stat(&h, &st);
     hash_opaque(&h, fd);
     r = hash_extended(&h, fd, e);
-    crypto_sha256_end(&h, digest);
-    add_up(m->sum, digest);
+    if (r >= 0)
+        r = end_entry(m, &h, e);
     if (r >= 0)
         return walk_enter(&m->walk, fd, ".", e);
     drop_fd(&fd);
     return r;
 }
 
+static int by_bytes(const void *a, const void *b)
+{
+    return memcmp(a, b, CRYPTO_SHA256_SIZE);
+}
+
+/* In the order of their bytes, which is the same whatever order they came in. */
 static void write_digest(struct measuring *m)
 {
     AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
+    unsigned char all[CRYPTO_SHA256_SIZE];
 
-    crypto_hex((struct str){ (const char *)m->sum, sizeof m->sum }, &hex);
+    qsort(m->digests.p, m->digests.n / CRYPTO_SHA256_SIZE, CRYPTO_SHA256_SIZE, by_bytes);
+    crypto_sha256(buf_str(&m->digests), all);
+    crypto_hex((struct str){ (const char *)all, sizeof all }, &hex);
     snprintf(m->out.digest, sizeof m->out.digest, "sha256:%s", hex.p);
 }
 
@@ -224,7 +283,7 @@ int measure_tree(int dir, measure_progress_fn *progress, void *ctx, struct measu
     int r;
 
     memset(&m.out, 0, sizeof m.out);
-    memset(m.sum, 0, sizeof m.sum);
+    buf_init(&m.digests, DIGESTS_MAX);
     m.progress = progress;
     m.ctx = ctx;
     walk_init(&m.walk);
@@ -232,9 +291,10 @@ int measure_tree(int dir, measure_progress_fn *progress, void *ctx, struct measu
     if (r >= 0)
         r = measure_all(&m, e);
     walk_done(&m.walk);
-    if (r < 0)
-        return r;
-    write_digest(&m);
-    *ret = m.out;
-    return 0;
+    if (r >= 0) {
+        write_digest(&m);
+        *ret = m.out;
+    }
+    buf_done(&m.digests);
+    return r < 0 ? r : 0;
 }

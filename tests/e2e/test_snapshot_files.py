@@ -148,7 +148,8 @@ def put_together(manifest, rest):
 def hostile_manifests(good):
     yield "no JSON", b"{"
     yield "a list", b"[]"
-    yield "an unknown format", {**good, "format": 2}
+    yield "an unknown format", {**good, "format": 3}
+    yield "the format of an older version", {**good, "format": 1}
     yield "an unknown member", {**good, "more": 1}
     yield "no layers", {**good, "layers": []}
     yield "too many layers", {**good, "layers": good["layers"] * 40}

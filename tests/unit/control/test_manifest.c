@@ -1,13 +1,14 @@
 #include "control/manifest.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "harness/tap.h"
 
 #define HEX     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define MEASURE "{\"measure\":\"sha256:" HEX "\"}"
 #define IMAGE   "{\"measure\":\"sha256:" HEX "\",\"image\":\"sha256-" HEX "\"}"
-#define HEAD    "{\"format\":1,\"sandbox_id\":\"sbx_0123456789abcdefghjk\",\"profile\":\"profile.x\","
+#define HEAD    "{\"format\":2,\"sandbox_id\":\"sbx_0123456789abcdefghjk\",\"profile\":\"profile.x\","
 
 static struct arena arena = ARENA_INIT(16 << 20);
 static struct manifest m;
@@ -56,17 +57,22 @@ TEST(what_is_no_manifest_is_refused)
         HEAD "\"image\":\"web:1\",\"config\":{\"Env\":[\"no-value\"]},\"layers\":[" MEASURE
              "," IMAGE "]}",
         HEAD "\"labels\":[],\"layers\":[" MEASURE "]}",
-        "{\"format\":1,\"sandbox_id\":\"sbx_../..\",\"profile\":\"p\",\"layers\":[" MEASURE "]}",
-        "{\"format\":1,\"profile\":\"p\",\"layers\":[" MEASURE "]}",
+        "{\"format\":2,\"sandbox_id\":\"sbx_../..\",\"profile\":\"p\",\"layers\":[" MEASURE "]}",
+        "{\"format\":2,\"profile\":\"p\",\"layers\":[" MEASURE "]}",
     };
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (read_text(bad[i]) != -ERR_INVALID)
             FAIL("%zu is taken, or refused with '%s'", i, e.msg);
     CHECK_INT(
-        read_text("{\"format\":2,\"sandbox_id\":\"sbx_0123456789abcdefghjk\",\"profile\":\"p\","
+        read_text("{\"format\":3,\"sandbox_id\":\"sbx_0123456789abcdefghjk\",\"profile\":\"p\","
                   "\"layers\":[" MEASURE "]}"),
         -ERR_UNSUPPORTED);
+    CHECK_INT(
+        read_text("{\"format\":1,\"sandbox_id\":\"sbx_0123456789abcdefghjk\",\"profile\":\"p\","
+                  "\"layers\":[" MEASURE "]}"),
+        -ERR_UNSUPPORTED);
+    CHECK(strstr(e.msg, "older version") && strstr(e.msg, "export"));
 }
 
 TEST(there_are_only_so_many_layers)
