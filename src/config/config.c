@@ -99,6 +99,10 @@ static const struct json_field storage_fields[] = {
       .doc =
           "With `driver: btrfs` where the state directory has another file system: what the file "
           "that has one may grow to, 256M at least; 0: half of what is free when it is made." },
+    { "measure_after", JSON_KIND_DURATION, IN(storage, measure_after), .min = 0, .max = DAY,
+      .preset = "15s",
+      .doc = "How long after it was captured a layer is read and hashed, while nobody else wants "
+             "the machine." },
 };
 
 static const struct json_field profiles_fields[] = {

@@ -106,8 +106,9 @@ struct config {
         const char *upstream;       /* NULL: straight */
     } egress;
     struct {
-        unsigned driver; /* of config_drivers */
-        uint64_t size;   /* of a file system in a file; 0: half of what is free */
+        unsigned driver;       /* of config_drivers */
+        uint64_t size;         /* of a file system in a file; 0: half of what is free */
+        int64_t measure_after; /* nanoseconds from a capture to the measure of its layer */
     } storage;
     struct {
         struct json_strs dirs;

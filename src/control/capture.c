@@ -19,6 +19,8 @@ static void on_later(struct loop_later *l)
         layer_ref(s->control, c->layer);
     else if (c->r_ < 0 && c->held_)
         layer_unref(s->control, c->layer);
+    if (c->r_ >= 0 && !c->kept)
+        layer_made(s->control, c->layer);
     c->done(c, c->r_, c->r_ < 0 ? &c->err_ : NULL);
     sandbox_unref(s);
 }

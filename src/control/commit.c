@@ -21,18 +21,14 @@ struct committing {
     struct arena arena;
     struct json_strs layers; /* all of them, uppermost first; held */
     struct flatten_op flatten;
-    struct layer_record records[LAYERS_STACK_MAX];
-    size_t n; /* of the layers that were measured */
+    struct measure_op measure; /* of those that were written */
     struct buf names, config;
-    struct keeper_job job;
     struct store_txn txn;
     struct event_record event;
     struct loop_later later;
     int r;
     struct err err;
 };
-
-static void next(struct committing *x);
 
 static void on_later(struct loop_later *l)
 {
@@ -75,7 +71,7 @@ static void fill_record(const struct committing *x, struct image_record *ret)
 
 static bool is_written(const struct committing *x, size_t i)
 {
-    return strncmp(x->layers.p[i], "lay_", 4) == 0;
+    return layer_is_captured(x->layers.p[i]);
 }
 
 static void stored(struct store_txn *t, int r, const struct err *e)
@@ -89,9 +85,6 @@ static void stored(struct store_txn *t, int r, const struct err *e)
     if (r >= 0) {
         x->event.seq = t->first_seq;
         control_publish(c, &x->event);
-        for (size_t i = 0; i < x->layers.n; i++)
-            if (is_written(x, i))
-                layer_add(c->images, &x->records[i]);
         fill_record(x, &record);
         r = image_add(c->images, &record, &bad);
         e = &bad;
@@ -109,9 +102,6 @@ static void store(struct committing *x)
     fill_record(x, &record);
     c->changes++;
     store_txn_begin(&x->txn, c->store);
-    for (size_t i = 0; i < x->layers.n; i++)
-        if (is_written(x, i))
-            store_put_layer(&x->txn, &x->records[i]);
     store_put_image(&x->txn, &record);
     store_add_event(&x->txn, &x->event);
     store_commit(&x->txn, stored);
@@ -122,7 +112,10 @@ static void store(struct committing *x)
 static int diff_id(const struct committing *x, size_t i, char out[static OCI_DIGEST_MAX])
 {
     if (is_written(x, i))
-        return str_copy(str_from(x->records[i].measure), out, OCI_DIGEST_MAX) ? 0 : -1;
+        return str_copy(str_from(layer_measure(x->sandbox->control, x->layers.p[i])), out,
+                        OCI_DIGEST_MAX)
+                   ? 0
+                   : -1;
     snprintf(out, OCI_DIGEST_MAX, "sha256:%s", x->layers.p[i] + sizeof "sha256-" - 1);
     return 0;
 }
@@ -214,45 +207,28 @@ static int describe(struct committing *x, struct err *e)
 
 /* --- its layers --- */
 
-static void measured(struct keeper_job *j, int r, const struct err *e,
-                     const struct layers_said *said)
+static void measured(struct measure_op *m, int r, const struct err *e)
 {
-    struct committing *x = container_of(j, struct committing, job);
-    struct layer_record *record;
+    struct committing *x = container_of(m, struct committing, measure);
+    struct err why;
 
-    if (r < 0) {
-        finish(x, r, e);
-        return;
-    }
-    record = &x->records[x->n];
-    *record = (struct layer_record){ .bytes = said->bytes,
-                                     .entries = said->entries,
-                                     .created_ns = clock_wall() };
-    snprintf(record->name, sizeof record->name, "%s", x->layers.p[x->n++]);
-    str_copy(str_from(said->text), record->measure, sizeof record->measure);
-    next(x);
-}
-
-static const struct keeper_events measuring = { .done = measured };
-
-static void next(struct committing *x)
-{
-    struct layers_job job;
-    struct err e;
-    int r;
-
-    while (x->n < x->layers.n && !is_written(x, x->n))
-        x->n++;
-    if (x->n < x->layers.n) {
-        layers_job_fill(&job, LAYERS_MEASURE, x->layers.p[x->n]);
-        r = keeper_start(x->sandbox->control, &x->job, &measuring, &job, NULL, 0, &e);
-    } else {
-        r = describe(x, &e);
-        if (r >= 0)
-            store(x);
+    if (r >= 0) {
+        r = describe(x, &why);
+        e = &why;
     }
     if (r < 0)
-        finish(x, r, &e);
+        finish(x, r, e);
+    else
+        store(x);
+}
+
+static void measure(struct committing *x)
+{
+    x->measure = (struct measure_op){ .done = measured };
+    for (size_t i = 0; i < x->layers.n; i++)
+        if (is_written(x, i))
+            measure_add(&x->measure, &(const struct json_strs){ &x->layers.p[i], 1 });
+    measure_start(x->sandbox->control, &x->measure);
 }
 
 /* All that it shows, uppermost first. */
@@ -306,7 +282,7 @@ static void flattened(struct flatten_op *f)
     if (f->stack.n < written(x).n)
         replace_written(x, f->stack.p[0]);
     layers_unref(x->sandbox->control, &f->stack);
-    next(x);
+    measure(x);
 }
 
 static void captured(struct capture *c, int r, const struct err *e)

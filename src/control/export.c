@@ -7,8 +7,6 @@
 #include "control/plane.h"
 #include "oci/reference.h"
 
-static void next(struct export_op *op);
-
 static size_t count(const struct export_op *op)
 {
     return op->layers_.n + op->base_.n;
@@ -46,21 +44,12 @@ static void exported(struct keeper_job *j, int r, const struct err *e,
     finish(container_of(j, struct export_op, job_), r, e);
 }
 
-static void measured(struct keeper_job *j, int r, const struct err *e,
-                     const struct layers_said *said)
+static const struct keeper_events exporting = { .done = exported };
+
+static const char *measure_of(const struct export_op *op, size_t i)
 {
-    struct export_op *op = container_of(j, struct export_op, job_);
-
-    if (r < 0) {
-        finish(op, r, e);
-        return;
-    }
-    str_copy(str_from(said->text), op->measures_[op->n_++], sizeof op->measures_[0]);
-    next(op);
+    return layer_measure(op->control_, layer(op, i));
 }
-
-static const struct keeper_events measuring = { .done = measured },
-                                  exporting = { .done = exported };
 
 static bool is_named(const struct export_op *op, size_t i)
 {
@@ -78,7 +67,7 @@ static void name_image_layer(const struct export_op *op, size_t i, char out[stat
     if (is_named(op, i))
         snprintf(out, LAYER_NAME_MAX, "%s", layer(op, i));
     else
-        snprintf(out, LAYER_NAME_MAX, "sha256-%s", oci_digest_hex(op->measures_[i]).p);
+        snprintf(out, LAYER_NAME_MAX, "sha256-%s", oci_digest_hex(measure_of(op, i)).p);
 }
 
 static int write_manifest(struct export_op *op, int *ret, struct err *e)
@@ -93,7 +82,7 @@ static int write_manifest(struct export_op *op, int *ret, struct err *e)
     if (!s) /* its layers may be others meanwhile; those that were measured are held */
         return err_set(e, ERR_CONFLICT, "the snapshot was deleted meanwhile");
     for (size_t i = 0; i < count(op); i++) {
-        layers[i] = (struct manifest_layer){ .measure = op->measures_[i],
+        layers[i] = (struct manifest_layer){ .measure = measure_of(op, i),
                                              .image = i < op->layers_.n ? NULL : names[i],
                                              .left_out = is_left_out(op, i) };
         name_image_layer(op, i, names[i]);
@@ -126,26 +115,23 @@ static int pack(struct export_op *op, struct err *e)
             continue;
         snprintf(job.below[job.n_below++], LAYER_NAME_MAX, "%s", layer(op, i));
         snprintf(job.against[job.n_against++], LAYER_NAME_MAX, "sha256-%s",
-                 oci_digest_hex(op->measures_[i]).p);
+                 oci_digest_hex(measure_of(op, i)).p);
     }
     return keeper_start(op->control_, &op->job_, &exporting, &job,
                         (const int[]){ op->file, manifest }, 2, e);
 }
 
-static void next(struct export_op *op)
+static void measured(struct measure_op *m, int r, const struct err *e)
 {
-    struct layers_job job;
-    struct err e;
-    int r;
+    struct export_op *op = container_of(m, struct export_op, measure_);
+    struct err why;
 
-    if (op->n_ < count(op)) {
-        layers_job_fill(&job, LAYERS_MEASURE, layer(op, op->n_));
-        r = keeper_start(op->control_, &op->job_, &measuring, &job, NULL, 0, &e);
-    } else {
-        r = pack(op, &e);
+    if (r >= 0) {
+        r = pack(op, &why);
+        e = &why;
     }
     if (r < 0)
-        finish(op, r, &e);
+        finish(op, r, e);
 }
 
 static struct json_strs copy_names(const struct json_strs *from, struct arena *a)
@@ -163,11 +149,13 @@ void snapshot_export(struct control *c, const struct snapshot *s, struct export_
 {
     op->control_ = c;
     op->file = -1;
-    op->n_ = 0;
     arena_init(&op->arena_, 64 << 10);
     op->layers_ = copy_names(&s->layers, &op->arena_);
     op->base_ = copy_names(&s->base.layers, &op->arena_);
     layers_ref(c, &op->layers_);
     layers_ref(c, &op->base_);
-    next(op);
+    op->measure_ = (struct measure_op){ .done = measured };
+    measure_add(&op->measure_, &op->layers_);
+    measure_add(&op->measure_, &op->base_);
+    measure_start(c, &op->measure_);
 }

@@ -28,6 +28,7 @@ static void on_done(struct keeper_job *j, int r, const struct err *e,
         op->one_ = op->layer_;
         op->stack = (struct json_strs){ &op->one_, 1 };
         layers_unref(op->control_, &were);
+        layer_made(op->control_, op->layer_);
     } else {
         LOG(WARN, "layers.not_flattened", LOG_S("error", e->msg));
         layer_unref(op->control_, op->layer_);

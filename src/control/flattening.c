@@ -3,6 +3,7 @@
  * The new layer is made, then named in the snapshot's record, then the old ones are let go: whoever
  * dies in between leaves a layer without a name, which the next start removes and makes again. What
  * was built on the snapshot before holds the layers that it was built on. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +17,7 @@ struct flattening {
     struct control *control;
     struct snapshot *was; /* a copy: it may be deleted meanwhile */
     struct flatten_op flatten;
-    struct snapshot *next; /* with the one layer, to be put in the old one's place */
-    struct store_txn txn;
+    struct restack_op restack;
     bool storing;
 };
 
@@ -34,66 +34,50 @@ static void end(struct flattening *f)
 
     c->flattening = NULL;
     snapshot_free(f->was);
-    snapshot_free(f->next);
     free(f);
     snapshots_flatten(c);
 }
 
-/* What is on disk already: nothing here can fail. */
-static void replace(struct control *c, struct snapshot *old, struct snapshot *next)
+static void give_up(struct flattening *f)
 {
-    index_remove(&c->snapshots, &old->entry);
-    snapshot_keep(c, next);
-    layers_unref(c, &old->layers);
-    layers_unref(c, &old->base.layers);
-    snapshot_free(old);
-}
-
-static void stored(struct store_txn *t, int r, const struct err *e)
-{
-    struct flattening *f = container_of(t, struct flattening, txn);
-    struct control *c = f->control;
     struct snapshot *s = find(f);
 
-    hook_point("flatten.stored");
-    if (r < 0)
-        LOG(WARN, "snapshot.not_flattened", LOG_S("snapshot", f->was->record.id),
-            LOG_S("error", e->msg));
-    if (r >= 0 && s)
-        replace(c, s, take_ptr(f->next));
-    else if (s)
+    if (s)
         s->stays = true;
-    layers_unref(c, &f->flatten.stack);
+    layers_unref(f->control, &f->flatten.stack);
     end(f);
 }
 
-static int make_next(struct flattening *f, struct err *e)
+static void restacked(struct restack_op *op, int r, const struct err *e)
 {
-    struct snapshot_record r = f->was->record;
+    struct flattening *f = container_of(op, struct flattening, restack);
 
-    r.layers = str_from(f->flatten.stack.p[0]);
-    return snapshot_new(&r, &f->next, e);
+    hook_point("flatten.stored");
+    if (r < 0) {
+        LOG(WARN, "snapshot.not_flattened", LOG_S("snapshot", op->id), LOG_S("error", e->msg));
+        give_up(f);
+        return;
+    }
+    layers_unref(f->control, &f->flatten.stack);
+    end(f);
 }
 
 static void flattened(struct flatten_op *op)
 {
     struct flattening *f = container_of(op, struct flattening, flatten);
-    struct control *c = f->control;
-    struct snapshot *s = find(f);
     struct err e;
 
-    if (!s || op->stack.n > 1 || make_next(f, &e) < 0) {
-        if (s)
-            s->stays = true;
-        layers_unref(c, &op->stack);
-        end(f);
+    if (op->stack.n > 1) {
+        give_up(f);
         return;
     }
     hook_point("flatten.record");
-    f->storing = true;
-    store_txn_begin(&f->txn, c->store);
-    store_set_snapshot_layers(&f->txn, f->was->record.id, op->stack.p[0]);
-    store_commit(&f->txn, stored);
+    f->restack = (struct restack_op){ .layers = op->stack, .done = restacked };
+    snprintf(f->restack.id, sizeof f->restack.id, "%s", f->was->record.id);
+    if (snapshot_restack(f->control, &f->restack, &e) < 0)
+        give_up(f);
+    else
+        f->storing = true;
 }
 
 /* Where its profile is gone, or named a directory as its image, nobody knows what was hidden. */

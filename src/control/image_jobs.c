@@ -22,7 +22,6 @@ struct job_name {
 };
 
 static void next_removal(struct image_job *j);
-static void next_measure(struct image_job *j);
 
 /* One that nobody listens to. */
 static struct image_job *job_alone(struct images *x)
@@ -93,6 +92,7 @@ void image_job_drop(struct image_job *j)
         j->op->job_ = NULL;
     j->op = NULL;
     keeper_cancel(&j->keeper);
+    measure_cancel(&j->measure);
     loop_later_stop(&j->later);
     if (j->storing)
         link_leave(&j->link);
@@ -190,20 +190,6 @@ static void remove_tree(struct image_job *j)
         j->removing = false; /* it is told; the tree is garbage now */
 }
 
-/* Captured layers are somebody else's to remove. */
-static bool is_ours(const char *name)
-{
-    return strncmp(name, "sha256-", 7) == 0;
-}
-
-static void row_only(struct image_job *j)
-{
-    j->removing = false;
-    if (j->op)
-        j->op->removed++;
-    next_removal(j);
-}
-
 static void row_removed(struct store_txn *t, int r, const struct err *e)
 {
     struct image_job *j = container_of(t, struct image_job, txn);
@@ -216,10 +202,8 @@ static void row_removed(struct store_txn *t, int r, const struct err *e)
         return;
     if (r < 0)
         stop_removing(j, r, e);
-    else if (is_ours(j->layer))
-        remove_tree(j);
     else
-        row_only(j);
+        remove_tree(j);
 }
 
 static void remove_row(struct image_job *j, struct layer *l)
@@ -234,13 +218,28 @@ static void remove_row(struct image_job *j, struct layer *l)
     store_commit(&j->txn, row_removed);
 }
 
+/* Captured layers go by themselves when nobody names them (control/layers.h): the image that is
+ * removed may have been the last. */
+static void count_captured(struct image_job *j)
+{
+    const struct layer *l = layer_known(j->images->control, j->layer);
+
+    if (!j->op || !j->ref[0] || !l || l->refs)
+        return;
+    j->op->removed++;
+    j->op->bytes += l->record.bytes;
+}
+
 static void next_removal(struct image_job *j)
 {
     while (!j->images->control->unreadable && take_name(j)) { /* such a record may name any */
         struct layer *l = layer_find(j->images, j->layer);
 
-        if (is_ours(j->layer) ? layer_is_used(j->images, j->layer)
-                              : !l || layer_is_named(j->images, j->layer))
+        if (layer_is_captured(j->layer)) {
+            count_captured(j);
+            continue;
+        }
+        if (layer_is_used(j->images, j->layer))
             continue;
         if (l)
             remove_row(j, l);
@@ -424,48 +423,24 @@ void images_remove(struct control *c, const struct caller *who, struct str ref, 
 
 /* --- verify --- */
 
-static void measured(struct keeper_job *k, int r, const struct err *e,
-                     const struct layers_said *said)
+static void measured(struct measure_op *m, int r, const struct err *e)
 {
-    struct image_job *j = container_of(k, struct image_job, keeper);
-    const struct layer *l = layer_find(j->images, j->layer);
-    struct err bad;
+    struct image_job *j = container_of(m, struct image_job, measure);
 
-    if (r >= 0 && (!l || strcmp(l->record.measure, said->text) != 0)) {
-        r = err_set(&bad, ERR_CONFLICT,
-                    "layer %.19s… is not what it was when it was unpacked; remove the image and "
-                    "bring it again",
-                    j->layer);
-        e = &bad;
-    }
-    if (r < 0) {
-        finish(j, r, e);
-        return;
-    }
     if (j->op) {
-        j->op->removed++;
-        j->op->bytes += said->bytes;
+        j->op->removed = m->n;
+        j->op->first = m->first;
+        j->op->bytes = m->bytes;
     }
-    next_measure(j);
+    finish(j, r, e);
 }
 
-static void on_measure(struct keeper_job *k, uint64_t bytes, uint64_t entries)
+static void on_measure(struct measure_op *m, uint64_t bytes)
 {
-    const struct image_job *j = container_of(k, struct image_job, keeper);
+    const struct image_job *j = container_of(m, struct image_job, measure);
 
-    (void)entries;
     if (j->op && j->op->at)
-        j->op->at(j->op, "verify", j->op->bytes + bytes, 0);
-}
-
-static const struct keeper_events measuring = { .progress = on_measure, .done = measured };
-
-static void next_measure(struct image_job *j)
-{
-    if (take_name(j))
-        (void)start(j, &measuring, LAYERS_MEASURE, j->layer);
-    else
-        finish(j, 0, NULL);
+        j->op->at(j->op, "verify", bytes, 0);
 }
 
 static int check_config(const struct image *im, struct err *e)
@@ -495,7 +470,7 @@ void images_verify(struct control *c, struct str ref, struct image_op *op)
         return;
     }
     snprintf(op->ref, sizeof op->ref, "%s", im->ref);
-    for (size_t i = 0; i < im->layers.n; i++)
-        add_name(j, im->layers.p[i]);
-    next_measure(j);
+    j->measure = (struct measure_op){ .at = on_measure, .done = measured };
+    measure_add(&j->measure, &im->layers);
+    measure_start(c, &j->measure);
 }

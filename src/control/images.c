@@ -20,59 +20,32 @@
 
 /* --- what is there --- */
 
-static struct layer *find_layer(struct images *x, const char *name)
-{
-    struct index_entry *v = index_find(&x->layers, str_from(name));
-
-    return v ? container_of(v, struct layer, entry) : NULL;
-}
-
 struct layer *layer_find(struct images *x, const char *name)
 {
-    struct layer *l = find_layer(x, name);
+    struct layer *l = layer_known(x->control, name);
 
-    return l && !l->leaving ? l : NULL;
+    return l && l->on_record && !l->leaving ? l : NULL;
 }
 
-struct layer *layer_add(struct images *x, const struct layer_record *r)
+void layer_add(struct images *x, const struct layer_record *r)
 {
-    struct layer *l = find_layer(x, r->name);
-
-    if (!l) {
-        l = calloc(1, sizeof *l);
-        if (!l)
-            abort();
-        snprintf(l->record.name, sizeof l->record.name, "%s", r->name);
-        l->entry.id = l->record.name;
-        index_add(&x->layers, &l->entry);
-    }
-    l->record = *r;
-    l->leaving = false;
-    return l;
+    layer_keep_row(x->control, r);
 }
 
 void layer_stays(struct images *x, const char *name)
 {
-    struct layer *l = find_layer(x, name);
+    struct layer *l = layer_known(x->control, name);
 
     if (l)
         l->leaving = false;
 }
 
-static void free_layer(struct index_entry *v, void *images)
-{
-    struct images *x = images;
-
-    index_remove(&x->layers, v);
-    free(container_of(v, struct layer, entry));
-}
-
 void layer_forget(struct images *x, const char *name)
 {
-    struct layer *l = find_layer(x, name);
+    struct layer *l = layer_known(x->control, name);
 
     if (l && l->leaving)
-        free_layer(&l->entry, x);
+        layer_lose_row(x->control, l);
 }
 
 /* What was captured is kept as long as somebody names it (control/layers.h). */
@@ -276,7 +249,7 @@ size_t image_users(struct control *c, const struct image *im, char ret_one[stati
     return u.n;
 }
 
-bool layer_is_named(struct images *x, const char *layer)
+static bool is_named(struct images *x, const char *layer)
 {
     for (struct link *m = list_first(&x->images); m; m = list_after(&x->images, m)) {
         if (is_among(&container_of(m, struct image, link_)->layers, layer))
@@ -299,7 +272,7 @@ static bool is_being_made(struct images *x, const char *layer)
 
 bool layer_is_used(struct images *x, const char *name)
 {
-    return layer_is_named(x, name) || is_being_made(x, name) || layer_used(x->control, name);
+    return is_named(x, name) || is_being_made(x, name) || layer_used(x->control, name);
 }
 
 bool images_have(struct control *c, const char *layer)
@@ -446,8 +419,6 @@ void images_close(struct control *c)
         return;
     while ((m = list_first(&x->images)))
         image_free(x, container_of(m, struct image, link_));
-    index_each(&x->layers, free_layer, x);
-    index_done(&x->layers);
     drop_fd(&x->dir);
     free(take_ptr(c->images));
 }

@@ -56,7 +56,8 @@ struct image_op {
     void (*made)(struct image_op *op, const char *ref);
     /* out */
     char ref[OCI_REFERENCE_MAX]; /* what was made; the last, of several */
-    uint64_t removed, bytes;     /* prune: layers, bytes in all; verify: layers looked at */
+    uint64_t removed, bytes;     /* prune: layers, bytes in all; verify: layers looked at … */
+    uint64_t first;              /* … and of these, for the first time */
     struct making *making_;
     struct image_job *job_;
 };

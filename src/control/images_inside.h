@@ -13,18 +13,11 @@ enum {
     IMAGE_ARENA_MAX = 64 << 20,
 };
 
-struct layer {
-    struct layer_record record;
-    bool leaving; /* its row is gone or going */
-    struct index_entry entry;
-};
-
 struct images {
     struct control *control;
     struct fetch fetch;
     int dir;               /* images/ in the state directory: archives on their way */
     struct list images;    /* struct image */
-    struct index layers;   /* struct layer */
     struct list makings;   /* struct making */
     struct list jobs;      /* struct image_job */
     struct image_op start; /* what an earlier life left is removed */
@@ -32,9 +25,9 @@ struct images {
 };
 
 /* --- images.c --- */
-struct layer *layer_find(struct images *x,
-                         const char *name); /* NULL: it is not there, or leaving */
-struct layer *layer_add(struct images *x, const struct layer_record *r);
+/* NULL: it is not on record, or leaving. */
+struct layer *layer_find(struct images *x, const char *name);
+void layer_add(struct images *x, const struct layer_record *r);
 /* The row of one that is leaving could not be removed, or was: unless it came again meanwhile. */
 void layer_stays(struct images *x, const char *name);
 void layer_forget(struct images *x, const char *name);
@@ -43,7 +36,6 @@ int image_add(struct images *x, const struct image_record *r, struct err *e);
 void image_forget(struct images *x, const char *ref);
 void image_digest(struct str text, char ret[static OCI_DIGEST_MAX]); /* of a document */
 bool layer_is_used(struct images *x, const char *name);
-bool layer_is_named(struct images *x, const char *name); /* by an image */
 void event_fill(struct event_record *v, const struct caller *who, const char *type,
                 const char *reason);
 
@@ -134,7 +126,8 @@ struct image_job {
     struct images *images;
     struct image_op *op; /* NULL: nobody listens any more */
     struct keeper_job keeper;
-    struct list names; /* of layers that were found, or are to be looked at */
+    struct measure_op measure;
+    struct list names; /* of layers that were found */
     struct store_txn txn;
     struct event_record event;
     char ref[OCI_REFERENCE_MAX]; /* of an image that is removed */

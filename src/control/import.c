@@ -33,6 +33,21 @@ static void finish(struct import_op *op, int r, const struct err *e)
 
 /* --- on record --- */
 
+/* What was made for it: the keeper has measured it, and found what the file says. */
+static const struct layer_record *made(const struct import_op *op, size_t i)
+{
+    return layer_is_captured(op->names_.p[i]) ? &op->records_[i] : NULL;
+}
+
+static void keep_rows(struct import_op *op)
+{
+    for (size_t i = 0; i < op->names_.n; i++)
+        if (made(op, i)) {
+            layer_keep_row(op->control_, made(op, i));
+            layer_made(op->control_, op->names_.p[i]);
+        }
+}
+
 static void stored(struct store_txn *t, int r, const struct err *e)
 {
     struct import_op *op = container_of(t, struct import_op, txn_);
@@ -41,6 +56,7 @@ static void stored(struct store_txn *t, int r, const struct err *e)
     if (r >= 0) {
         op->event_.seq = t->first_seq;
         control_publish(op->control_, &op->event_);
+        keep_rows(op);
         op->snapshot = op->new_;
         snapshot_keep(op->control_, take_ptr(op->new_));
     } else {
@@ -138,6 +154,9 @@ static void put_on_record(struct import_op *op)
     event_fill(&op->event_, op->caller, "snapshot.imported", op->new_->record.id);
     op->control_->changes++;
     store_txn_begin(&op->txn_, op->control_->store);
+    for (size_t i = 0; i < op->names_.n; i++)
+        if (made(op, i))
+            store_put_layer(&op->txn_, made(op, i));
     store_put_snapshot(&op->txn_, &op->new_->record);
     store_add_event(&op->txn_, &op->event_);
     store_commit(&op->txn_, stored);
@@ -157,7 +176,22 @@ static void imported(struct keeper_job *j, int r, const struct err *e,
         put_on_record(op);
 }
 
-static const struct keeper_events importing = { .done = imported };
+/* "NAME BYTES ENTRIES" */
+static void on_made(struct keeper_job *j, const char *text)
+{
+    struct import_op *op = container_of(j, struct import_op, job_);
+    struct str rest = str_from(text), name, bytes;
+
+    rest = str_cut(rest, ' ', &name);
+    rest = str_cut(rest, ' ', &bytes);
+    for (size_t i = 0; i < op->names_.n; i++)
+        if (str_eq(name, str_from(op->names_.p[i]))) {
+            (void)str_to_u64(bytes, &op->records_[i].bytes);
+            (void)str_to_u64(rest, &op->records_[i].entries);
+        }
+}
+
+static const struct keeper_events importing = { .line = on_made, .done = imported };
 
 /* An image's layer that is here is that layer; else it is made as one of the snapshot's own, since
  * nobody can say that it is what its name promises. */
@@ -181,14 +215,27 @@ static int choose_name(struct import_op *op, size_t i, const char **ret, struct 
     return r < 0 ? r : *ret ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
 }
 
+static void fill_row(struct layer_record *r, const char *name, const char *measure)
+{
+    *r = (struct layer_record){ .created_ns = clock_wall() };
+    snprintf(r->name, sizeof r->name, "%s", name);
+    snprintf(r->measure, sizeof r->measure, "%s", measure);
+}
+
 static int choose_names(struct import_op *op, struct err *e)
 {
+    const struct manifest_layer *l = op->manifest_->layers.p;
     size_t n = op->manifest_->layers.n;
     const char **names = arena_array(&op->arena_, n, sizeof *names);
-    int r = names ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
+    int r;
 
-    for (size_t i = 0; r >= 0 && i < n; i++)
+    op->records_ = arena_array(&op->arena_, n, sizeof *op->records_);
+    r = names && op->records_ ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
+    for (size_t i = 0; r >= 0 && i < n; i++) {
         r = choose_name(op, i, &names[i], e);
+        if (r >= 0)
+            fill_row(&op->records_[i], names[i], l[i].measure);
+    }
     if (r < 0)
         return r;
     op->names_ = (struct json_strs){ names, n };

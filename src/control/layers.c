@@ -4,16 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hook.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "control/plane.h"
-
-struct layer {
-    struct index_entry entry;
-    struct link link; /* doomed, or leaving */
-    unsigned refs;
-    char name[LAYER_NAME_MAX];
-};
 
 /* What a sandbox that is no more has written. */
 struct cleared {
@@ -24,9 +18,11 @@ struct cleared {
 /* What is done at the start, in this order. */
 enum { STEP_LIST = 1, STEP_SWEEP };
 
+enum { FORCED_MAX = 1024 }; /* layers that are let go of at a time */
+
 static void next_job(struct control *c);
 
-static struct layer *find(struct control *c, const char *name)
+struct layer *layer_known(struct control *c, const char *name)
 {
     struct index_entry *v = index_find(&c->layers.known, str_from(name));
 
@@ -39,8 +35,8 @@ static struct layer *add(struct control *c, const char *name)
 
     if (!l)
         abort();
-    snprintf(l->name, sizeof l->name, "%s", name);
-    l->entry.id = l->name;
+    snprintf(l->record.name, sizeof l->record.name, "%s", name);
+    l->entry.id = l->record.name;
     index_add(&c->layers.known, &l->entry);
     return l;
 }
@@ -48,41 +44,71 @@ static struct layer *add(struct control *c, const char *name)
 static void forget(struct control *c, struct layer *l)
 {
     link_leave(&l->link);
+    link_leave(&l->waiting);
     index_remove(&c->layers.known, &l->entry);
     free(l);
 }
 
 bool layer_used(struct control *c, const char *name)
 {
-    const struct layer *l = find(c, name);
+    const struct layer *l = layer_known(c, name);
 
     return l && l->refs;
 }
 
+bool layer_is_captured(const char *name)
+{
+    return strncmp(name, "lay_", 4) == 0;
+}
+
+void layer_keep_row(struct control *c, const struct layer_record *r)
+{
+    struct layer *l = layer_known(c, r->name);
+
+    if (!l)
+        l = add(c, r->name);
+    l->record = *r;
+    l->on_record = true;
+    l->leaving = false;
+}
+
+void layer_lose_row(struct control *c, struct layer *l)
+{
+    l->on_record = l->leaving = false;
+    l->record.measure[0] = '\0';
+    if (!l->refs && !link_joined(&l->link))
+        forget(c, l);
+}
+
 void layer_ref(struct control *c, const char *name)
 {
-    struct layer *l = find(c, name);
+    struct layer *l = layer_known(c, name);
 
     if (!l)
         l = add(c, name);
     l->refs++;
-    link_leave(&l->link);
+    if (!link_joined(&l->link))
+        return;
+    link_leave(&l->link); /* it was on its way out, and its row may be gone */
+    l->record.measure[0] = '\0';
+    layer_made(c, name);
 }
 
 /* Layers of images are somebody else's to remove. */
 static void doom(struct control *c, struct layer *l)
 {
-    if (strncmp(l->name, "lay_", 4) != 0 || c->on_closed) {
+    measuring_forget(c, l);
+    if (layer_is_captured(l->record.name) && !c->on_closed) {
+        list_append(&c->layers.doomed, &l->link);
+        next_job(c);
+    } else if (!l->on_record) {
         forget(c, l);
-        return;
     }
-    list_append(&c->layers.doomed, &l->link);
-    next_job(c);
 }
 
 void layer_unref(struct control *c, const char *name)
 {
-    struct layer *l = find(c, name);
+    struct layer *l = layer_known(c, name);
 
     if (l && l->refs && --l->refs == 0)
         doom(c, l);
@@ -120,6 +146,15 @@ int layers_stack(const char *first, const struct json_strs *below, struct arena 
     return 0;
 }
 
+int layers_join(const struct json_strs *names, struct buf *out)
+{
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < names->n; i++)
+        r = buf_addf(out, "%s%s", i ? " " : "", names->p[i]);
+    return r;
+}
+
 static void clear_box(struct control *c, const char *id)
 {
     struct cleared *b = calloc(1, sizeof *b);
@@ -144,7 +179,7 @@ static void on_line(struct keeper_job *j, const char *text)
 {
     struct control *c = container_of(j, struct control, layers.job);
 
-    if (strncmp(text, "lay_", 4) == 0 && layer_name_valid(text) && !find(c, text))
+    if (layer_is_captured(text) && layer_name_valid(text) && !layer_known(c, text))
         list_append(&c->layers.doomed, &add(c, text)->link);
     if (!box_name_valid(text))
         return;
@@ -196,13 +231,20 @@ static void on_forced(struct store_txn *t, int r, const struct err *e)
     next_job(c);
 }
 
+/* Their rows, which they may have, go with that. */
 static void force(struct control *c)
 {
+    struct link *m;
+
     if (c->layers.forcing || list_first(&c->layers.leaving) || !list_first(&c->layers.doomed))
         return;
     c->layers.forcing = true;
-    list_move(&c->layers.doomed, &c->layers.leaving);
     store_txn_begin(&c->layers.txn, c->store);
+    for (int i = 0; i < FORCED_MAX && (m = list_take(&c->layers.doomed)); i++) {
+        list_append(&c->layers.leaving, m);
+        store_remove_layer(&c->layers.txn, container_of(m, struct layer, link)->record.name);
+    }
+    hook_point("layers.forget");
     store_force(&c->layers.txn);
     store_commit(&c->layers.txn, on_forced);
 }
@@ -224,8 +266,8 @@ static bool take_job(struct control *c, struct layers_job *ret)
     if (!m)
         return false;
     l = container_of(m, struct layer, link);
-    LOG(INFO, "layer.removing", LOG_S("layer", l->name));
-    layers_job_fill(ret, LAYERS_REMOVE, l->name);
+    LOG(INFO, "layer.removing", LOG_S("layer", l->record.name));
+    layers_job_fill(ret, LAYERS_REMOVE, l->record.name);
     forget(c, l);
     return true;
 }
@@ -244,10 +286,22 @@ static void next_job(struct control *c)
     }
 }
 
+/* On record, and nobody names it: whoever did so died before, or just after it let go. */
+static void look_at_row(struct index_entry *v, void *control)
+{
+    struct layer *l = container_of(v, struct layer, entry);
+    struct control *c = control;
+
+    if (!l->refs && layer_is_captured(l->record.name) && !link_joined(&l->link))
+        list_append(&c->layers.doomed, &l->link);
+}
+
 void layers_open(struct control *c)
 {
     /* A record that could not be read may name anything. */
     c->layers.steps = c->unreadable ? STEP_SWEEP : STEP_LIST;
+    if (!c->unreadable)
+        index_each(&c->layers.known, look_at_row, c);
     next_job(c);
 }
 
@@ -257,6 +311,7 @@ static void drop(struct index_entry *v, void *user)
 
     (void)user;
     link_leave(&l->link);
+    link_leave(&l->waiting);
     free(l);
 }
 

@@ -5,10 +5,15 @@
  * names any more is removed by a keeper, one after the other, when the log that says so is forced
  * to disk: a power cut must not bring back a record that names it. At the start, when everybody has
  * been heard of, what lies there without a name is removed. So whoever needs a layer first makes
- * it, then names it on disk: a crash in between leaves nothing but what is swept. */
+ * it, then names it on disk: a crash in between leaves nothing but what is swept.
+ *
+ * A layer that lasts has a row, which says what it holds (control/measure.h): of one that was
+ * captured it is written when that is known, and goes with what let go of it; of an image's, before
+ * the image is (control/images.h). */
 #ifndef CONTROL_LAYERS_H
 #define CONTROL_LAYERS_H
 
+#include "base/buf.h"
 #include "control/index.h"
 #include "control/keeper.h"
 #include "json/bind.h"
@@ -30,8 +35,20 @@ struct layers_floor {
     struct json_strs image; /* borrowed until the keeper has started */
 };
 
+/* One that somebody names, or that is on record. */
+struct layer {
+    struct index_entry entry;
+    struct link link;    /* doomed, or leaving */
+    struct link waiting; /* to be measured (control/measuring.h) … */
+    int64_t due_ns;      /* … from then on */
+    unsigned refs;
+    bool on_record;             /* it has a row … */
+    bool leaving;               /* … which is gone or going */
+    struct layer_record record; /* its name, and the rest as far as it is known */
+};
+
 struct layers {
-    struct index known;  /* struct layer, in layers.c */
+    struct index known;  /* struct layer */
     struct list doomed;  /* to be removed … */
     struct list leaving; /* … when the store has forced what let go of them, … */
     bool forcing;        /* … which it is doing */
@@ -51,6 +68,16 @@ void layer_unref(struct control *c, const char *name);
 void layers_ref(struct control *c, const struct json_strs *names);
 void layers_unref(struct control *c, const struct json_strs *names);
 bool layer_used(struct control *c, const char *name);
+
+bool layer_is_captured(const char *name); /* and not an image's */
+/* NULL: nobody names it, and it is not on record. */
+struct layer *layer_known(struct control *c, const char *name);
+/* It has this row, or none any more. */
+void layer_keep_row(struct control *c, const struct layer_record *r);
+void layer_lose_row(struct control *c, struct layer *l);
+
+/* Names as records have them, with a blank between. */
+int layers_join(const struct json_strs *names, struct buf *out);
 /* A sandbox is no more: what it wrote is removed, if it is on disk. */
 void layers_clear_box(struct control *c, const char *id);
 

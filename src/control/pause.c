@@ -344,6 +344,7 @@ static void taken(struct keeper_job *j, int r, const struct err *e, const struct
         return;
     }
     s->facts.paused.kept = false;
+    layer_made(s->control, s->facts.paused.layer);
     build_on(s);
 }
 

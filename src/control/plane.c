@@ -164,6 +164,7 @@ static void control_free(struct control *c)
     prune_close(c);
     usage_close(c);
     images_stop(c);
+    measuring_close(c);
     snapshots_flatten_stop(c);
     if (c->store)
         store_close(c->store); /* what is under way is told while there is somebody to tell */
@@ -262,5 +263,6 @@ void control_close(struct control *c, void (*on_closed)(void *user))
     pool_close(c);
     outbox_close(c);
     images_stop(c);
+    measuring_close(c);
     loop_timer_start(c->loop, &c->closing, clock_mono(), on_closing, NULL);
 }

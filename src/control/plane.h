@@ -6,6 +6,7 @@
 #include "control/feed.h"
 #include "control/index.h"
 #include "control/layers.h"
+#include "control/measuring.h"
 #include "control/meters.h"
 #include "control/outlet.h"
 #include "control/owners.h"
@@ -35,6 +36,7 @@ struct control {
     struct index owners;                         /* whose they are */
     struct index snapshots;
     struct layers layers;
+    struct measuring measuring;
     struct list subscribers;
     struct pool pool;
     struct outlets outlets;

@@ -28,6 +28,7 @@ static void opened(struct loop_later *l)
         output_sweep(c->context.state, control_knows, c);
         images_sweep(c);
     }
+    measuring_open(c);
     snapshots_flatten(c);
     pool_open(c);
     if (c->on_open)

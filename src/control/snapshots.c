@@ -108,6 +108,7 @@ void snapshot_keep(struct control *c, struct snapshot *s)
     index_add(&c->snapshots, &s->entry);
     layers_ref(c, &s->layers);
     layers_ref(c, &s->base.layers);
+    layer_made(c, s->layers.p[0]); /* it may be what another snapshot has */
     if (c->open && s->layers.n > LAYERS_FLAT)
         snapshots_flatten(c);
 }
@@ -227,15 +228,6 @@ static void also(struct change *ch, struct store_txn *t)
     store_put_snapshot(t, &op->new_->record);
 }
 
-static int write_names(const struct json_strs *names, struct buf *out)
-{
-    int r = 0;
-
-    for (size_t i = 0; r >= 0 && i < names->n; i++)
-        r = buf_addf(out, "%s%s", i ? " " : "", names->p[i]);
-    return r;
-}
-
 static struct str image_of(const struct sandbox *s)
 {
     return str_from(s->facts.base.ref                 ? s->facts.base.ref
@@ -261,9 +253,9 @@ static int make_record(struct snapshot_op *op, const struct json_strs *layers, s
     int x = id_make("snap_", r.id, e);
 
     if (x >= 0)
-        x = write_names(layers, &text);
+        x = layers_join(layers, &text);
     if (x >= 0)
-        x = write_names(&on->layers, &base);
+        x = layers_join(&on->layers, &base);
     if (x >= 0)
         x = base_write_config(on, &config, e);
     if (x < 0)
@@ -361,6 +353,15 @@ void sandbox_snapshot(struct sandbox *s, struct snapshot_op *op)
     arena_init(&op->arena_, SNAPSHOT_ARENA_MAX);
     op->capture_ = (struct capture){ .done = captured };
     capture_start(s, &op->capture_);
+}
+
+/* --- looking at one --- */
+
+void snapshot_verify(struct control *c, const struct snapshot *s, struct measure_op *op)
+{
+    measure_add(op, &s->layers);
+    measure_add(op, &s->base.layers);
+    measure_start(c, op);
 }
 
 /* --- forgetting one --- */

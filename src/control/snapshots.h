@@ -7,6 +7,7 @@
 #include "control/control.h"
 #include "control/index.h"
 #include "control/layers.h"
+#include "control/measure.h"
 
 struct snapshot {
     struct index_entry entry;
@@ -86,8 +87,7 @@ struct export_op {
     struct control *control_;
     struct arena arena_;
     struct json_strs layers_, base_; /* held */
-    char measures_[LAYERS_STACK_MAX][RECORD_DIGEST_MAX];
-    size_t n_;
+    struct measure_op measure_;
     struct keeper_job job_;
     struct loop_later later_;
     int r_;
@@ -108,7 +108,8 @@ struct import_op {
     struct arena arena_;
     int text_; /* of the manifest */
     struct manifest *manifest_;
-    struct json_strs names_; /* of its layers here; held */
+    struct json_strs names_;       /* of its layers here; held … */
+    struct layer_record *records_; /* … and what is known of each */
     struct snapshot *new_;
     struct keeper_job job_;
     struct store_txn txn_;
@@ -119,6 +120,9 @@ struct import_op {
 };
 void snapshot_import(struct control *c, struct import_op *op);
 
+/* Measures all layers of a snapshot, its own and its image's. */
+void snapshot_verify(struct control *c, const struct snapshot *s, struct measure_op *op);
+
 /* --- for this module --- */
 
 int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct err *e);
@@ -126,6 +130,17 @@ void snapshot_free(struct snapshot *s);
 void snapshot_keep(struct control *c, struct snapshot *s); /* it is on disk */
 /* -ERR_QUOTA */
 int snapshot_check_quota(struct control *c, const char *owner, struct err *e);
+
+/* Other layers in the place of a snapshot's, which show the same. On failure nothing is told. */
+struct restack_op {
+    char id[ID_MAX];
+    struct json_strs layers; /* the owner holds them until done */
+    void (*done)(struct restack_op *op, int r, const struct err *e);
+    struct control *control_;
+    struct snapshot *next_;
+    struct store_txn txn_;
+};
+int snapshot_restack(struct control *c, struct restack_op *op, struct err *e);
 
 /* Several sandboxes that begin with what this one has written, each its own: as by create. All of
  * them, or none: what was made before one failed is destroyed before that is told. */

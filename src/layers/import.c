@@ -1,6 +1,7 @@
 /* LAYERS_MANIFEST and LAYERS_IMPORT: what such a file says, and its layers. A layer is measured as
  * it lies on disk, and has its name only if that is what the file says of it. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -70,6 +71,15 @@ static int check_measure(struct keeper *k, int tree, const char *said, struct la
     return 0;
 }
 
+static void tell_made(struct keeper *k, const char *name, const struct layer_info *info)
+{
+    char text[LAYERS_TEXT_MAX];
+
+    snprintf(text, sizeof text, "%s %llu %llu", name, (unsigned long long)info->bytes,
+             (unsigned long long)info->entries);
+    keeper_line(k, text);
+}
+
 static int make_layer(struct archive_in *in, const char *name, const char *digest, struct err *e)
 {
     struct keeper *k = archive_keeper(in);
@@ -89,7 +99,11 @@ static int make_layer(struct archive_in *in, const char *name, const char *diges
     if (r >= 0)
         r = check_measure(k, g.fs, digest, &info, e);
     k->growing = NULL;
-    return r < 0 ? r : growth_publish(&g, name, &info, e);
+    if (r >= 0)
+        r = growth_publish(&g, name, &info, e);
+    if (r >= 0)
+        tell_made(k, name, &info);
+    return r;
 }
 
 /* What an image's layer holds is what its name says: a file that anybody made is not believed. */

@@ -27,7 +27,7 @@ static const struct kind {
     [LAYERS_SWEEP] = { 0 },
     [LAYERS_REMOVE] = { .named = true },
     [LAYERS_UNPACK] = { .fds = 2, .named = true, .part = true, .flags = LAYERS_SQUASH },
-    [LAYERS_MEASURE] = { .named = true },
+    [LAYERS_MEASURE] = { .named = true, .flags = LAYERS_IDLE },
     [LAYERS_CAPTURE] = { .fds = 1,
                          .fewer = true,
                          .named = true,

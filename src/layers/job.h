@@ -52,7 +52,8 @@ enum layers_kind {
                         into it, and `against` are their measures, with '-' for ':' */
     LAYERS_MANIFEST, /* descriptors: such a file, and where its manifest shall go */
     LAYERS_IMPORT,   /* such a file's layers under the names of `below`; images' must be here
-                        already, and are read past; `against` as above */
+                        already, and are read past; `against` as above. LINE: the name of one that
+                        was made, its bytes and entries */
     LAYERS_FLATTEN,  /* job.name becomes what `below` shows on `against`; or, with a descriptor, on
                         the host's /usr */
     LAYERS_TAKE,     /* what job.box, in which nothing runs any more, has on disk becomes job.name,
@@ -67,6 +68,7 @@ enum layers_flags {
     LAYERS_SQUASH = 1 << 0, /* UNPACK: everything belongs to the sandbox's root */
     LAYERS_KEEP = 1 << 1,   /* CAPTURE: what is on disk is forced there and stays where it is, for a
                                TAKE of this name */
+    LAYERS_IDLE = 1 << 2,   /* MEASURE: while nobody else wants the machine */
     LAYERS_STILL = 1 << 3,  /* CAPTURE: the sandbox stands still already */
 };
 

@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/ioprio.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -23,6 +26,8 @@ enum { SOCKET_FD = 3, STORAGE_FD, FIRST_FD, FD_COUNT = FIRST_FD + LAYERS_FDS_MAX
 
 /* Two trees are walked at the same time, or two stacks are compared. */
 enum { OPEN_MAX_HERE = 2 * TREE_DEPTH_MAX + 2 * LAYERS_STACK_MAX + 32 };
+
+enum { LEAST_PRIORITY = 19 };
 
 #define TELL_NS (100 * NS_PER_MS)
 
@@ -217,6 +222,16 @@ static int work(struct keeper *k, struct err *e)
     return r < 0 ? r : jobs[k->job.kind](k, e);
 }
 
+/* Where it is refused, it is only in the way of others a little. */
+static void be_idle(void)
+{
+    const struct sched_param none = { 0 };
+
+    (void)setpriority(PRIO_PROCESS, 0, LEAST_PRIORITY);
+    (void)sched_setscheduler(0, SCHED_IDLE, &none);
+    (void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
+}
+
 /* The program that decompresses cannot be found any more by one that is confined. */
 static keeper_job_fn *const preparations[LAYERS_KIND_COUNT_] = {
     [LAYERS_UNPACK] = keeper_unpack_prepare,
@@ -243,6 +258,8 @@ int keeper_run(int sock, int storage)
     if (n == 0)
         return 0; /* nobody wants anything after all */
     r = n < 0 ? (int)n : layers_job_check(&k.job, (size_t)n, got.n, e);
+    if (r >= 0 && (k.job.flags & LAYERS_IDLE))
+        be_idle();
     if (r >= 0)
         r = become_owner(&k, e);
     if (r >= 0)

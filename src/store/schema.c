@@ -248,10 +248,14 @@ static const char image_tags[] =
     " WHERE json_valid(request) AND json_type(request, '$.image') = 'text'"
     " AND request ->> '$.image' <> '';";
 
+/* These were sums, which another tree can be made for; layers are measured again in the background.
+ */
+static const char new_measures[] = "UPDATE layers SET measure = '';";
+
 static const struct migration migrations[] = {
-    { 1, first },         { 2, egress },        { 3, trust },
-    { 4, images },        { 5, snapshots },     { 6, snapshot_bases },
-    { 7, held_requests }, { 8, snapshot_tags }, { 9, image_tags },
+    { 1, first },      { 2, egress },         { 3, trust },         { 4, images },
+    { 5, snapshots },  { 6, snapshot_bases }, { 7, held_requests }, { 8, snapshot_tags },
+    { 9, image_tags }, { 10, new_measures },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

@@ -1,0 +1,140 @@
+/* One content once: a snapshot that has a layer with the same measure as one of an older snapshot
+ * of the same owner gets that one instead, and the newer goes when nothing stands on it any more.
+ *
+ * Only where the older one still is what it was, which is looked at before: what is kept twice may
+ * be damaged once. What belongs to another owner is not looked at, so that nobody learns from the
+ * room that something takes what others have. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hook.h"
+#include "base/log.h"
+#include "control/measuring.h"
+#include "control/plane.h"
+
+struct search {
+    struct control *control;
+    const struct layer *layer;
+    const struct snapshot *snapshot; /* that has it */
+    const struct layer *twin;
+};
+
+static bool has(const struct snapshot *s, const char *layer)
+{
+    for (size_t i = 0; i < s->layers.n; i++)
+        if (strcmp(s->layers.p[i], layer) == 0)
+            return true;
+    return false;
+}
+
+/* A layer that would be in one stack twice could not be mounted. */
+static bool is_twin(const struct search *x, const struct layer *o)
+{
+    return o && o != x->layer && o->on_record &&
+           o->record.created_ns < x->layer->record.created_ns &&
+           strcmp(o->record.measure, x->layer->record.measure) == 0 &&
+           !has(x->snapshot, o->record.name);
+}
+
+static void look_for_twin(struct index_entry *v, void *user)
+{
+    const struct snapshot *s = container_of(v, struct snapshot, entry);
+    struct search *x = user;
+
+    if (strcmp(s->record.owner, x->snapshot->record.owner) != 0)
+        return;
+    for (size_t i = 0; i < s->layers.n && !x->twin; i++) {
+        const struct layer *o = layer_known(x->control, s->layers.p[i]);
+
+        if (is_twin(x, o))
+            x->twin = o;
+    }
+}
+
+static void look(struct index_entry *v, void *user)
+{
+    const struct snapshot *s = container_of(v, struct snapshot, entry);
+    struct search *x = user;
+
+    if (x->twin || !has(s, x->layer->record.name))
+        return;
+    x->snapshot = s;
+    index_each(&x->control->snapshots, look_for_twin, x);
+}
+
+static struct json_strs stack(const struct sharing *x)
+{
+    return x->restack.layers;
+}
+
+static void end(struct control *c, int r, const struct err *e)
+{
+    struct sharing *x = &c->measuring.sharing;
+    const struct json_strs held = stack(x);
+
+    if (r < 0)
+        LOG(WARN, "layer.not_shared", LOG_S("layer", c->measuring.layer),
+            LOG_S("snapshot", x->restack.id), LOG_S("error", e->msg));
+    else
+        LOG(INFO, "layer.shared", LOG_S("layer", c->measuring.layer),
+            LOG_S("with", x->layers[x->twin]), LOG_S("snapshot", x->restack.id));
+    layers_unref(c, &held);
+    if (r < 0)
+        measuring_next(c);
+    else
+        measuring_share(c); /* another may have it, too */
+}
+
+static void restacked(struct restack_op *op, int r, const struct err *e)
+{
+    hook_point("share.stored");
+    end(container_of(op, struct control, measuring.sharing.restack), r, e);
+}
+
+static void looked_at(struct measure_op *op, int r, const struct err *e)
+{
+    struct control *c = container_of(op, struct control, measuring.sharing.op);
+    struct err why;
+
+    if (r >= 0) {
+        hook_point("share.record");
+        r = snapshot_restack(c, &c->measuring.sharing.restack, &why);
+        e = &why;
+    }
+    if (r < 0)
+        end(c, r, e);
+}
+
+static void begin(struct control *c, const struct search *found)
+{
+    struct sharing *x = &c->measuring.sharing;
+    const struct json_strs *now = &found->snapshot->layers;
+
+    *x = (struct sharing){ .op = { .idle = true, .done = looked_at },
+                           .restack = { .layers = { x->layers, now->n }, .done = restacked } };
+    snprintf(x->restack.id, sizeof x->restack.id, "%s", found->snapshot->record.id);
+    for (size_t i = 0; i < now->n; i++) {
+        bool is_it = strcmp(now->p[i], found->layer->record.name) == 0;
+
+        snprintf(x->names[i], LAYER_NAME_MAX, "%s", is_it ? found->twin->record.name : now->p[i]);
+        x->layers[i] = x->names[i];
+        if (is_it)
+            x->twin = i;
+    }
+    layers_ref(c, &x->restack.layers);
+    measure_add(&x->op, &(const struct json_strs){ &x->layers[x->twin], 1 });
+    measure_start(c, &x->op);
+}
+
+void measuring_share(struct control *c)
+{
+    struct search x = { .control = c, .layer = layer_known(c, c->measuring.layer) };
+
+    if (x.layer && layer_is_captured(c->measuring.layer) && x.layer->on_record && !c->on_closed &&
+        !c->unreadable)
+        index_each(&c->snapshots, look, &x);
+    if (x.twin)
+        begin(c, &x);
+    else
+        measuring_next(c);
+}
