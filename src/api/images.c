@@ -292,6 +292,7 @@ static void write_verified(struct json_writer *w, const void *what)
     json_begin_object(w);
     put(w, "ref", o->op.ref);
     put_number(w, "layers", o->op.removed);
+    put_number(w, "first_time", o->op.first);
     put_number(w, "bytes", o->op.bytes);
     json_end_object(w);
 }

@@ -8,6 +8,7 @@
  *     name?      true or false         name:Other as that schema
  *     name@      a moment, RFC 3339    name[]     a list of strings
  *     !…         always there          name[Other] a list of that schema
+ *     name[^]    a list of strings and nulls
  *
  * A client must expect more fields than these. */
 #include "api/openapi.h"
@@ -43,7 +44,8 @@ static const struct {
     { "SyncChange", "!action=created|replaced|deleted|overwritten|conflict|kept|sensitive|refused|"
                     "failed|skipped|unstable !path !reason" },
     { "Snapshot", "!snapshot_id name !owner !sandbox_id !profile !profile_version# image !bytes# "
-                  "!entries# !pause_ms% !layers# !labels{} !created_at@" },
+                  "!entries# !pause_ms% !layers# digests[^] !labels{} !created_at@" },
+    { "SnapshotVerified", "!snapshot_id !layers# !first_time# !bytes#" },
     { "SnapshotList", "!snapshots[Snapshot]" },
     { "Diff", "!changes[Change]" },
     { "Change", "!change=added|changed|deleted kind=dir|file|link|other !path" },
@@ -74,7 +76,7 @@ static const struct {
                "config* also[] pause_ms%" },
     { "ImageList", "!images[Image]" },
     { "ImagesRemoved", "!layers# !bytes#" },
-    { "ImageVerified", "!ref !layers# !bytes#" },
+    { "ImageVerified", "!ref !layers# !first_time# !bytes#" },
     { "HostTelemetry", "!host hostname kernel machine cpus# memory_bytes# memory_free_bytes# "
                        "processes# uptime_seconds# state_bytes# state_free_bytes# storage_driver "
                        "storage_why storage_limited? sandboxes# "
@@ -147,12 +149,23 @@ static void put_words(struct json_writer *w, struct str words)
     json_end_array(w);
 }
 
+static void put_or_null(struct json_writer *w, const char *type)
+{
+    json_key(w, STR("type"));
+    json_begin_array(w);
+    json_put_str(w, str_from(type));
+    json_put_str(w, STR("null"));
+    json_end_array(w);
+}
+
 static void put_list(struct json_writer *w, struct str of)
 {
     put(w, "type", "array");
     json_key(w, STR("items"));
     json_begin_object(w);
-    if (of.n)
+    if (str_eq(of, STR("^")))
+        put_or_null(w, "string");
+    else if (of.n)
         put_reference(w, of);
     else
         put(w, "type", "string");
@@ -169,11 +182,7 @@ static void put_type(struct json_writer *w, struct str how)
         break;
     case '~':
     case '^':
-        json_key(w, STR("type"));
-        json_begin_array(w);
-        json_put_str(w, how.p[0] == '~' ? STR("integer") : STR("string"));
-        json_put_str(w, STR("null"));
-        json_end_array(w);
+        put_or_null(w, how.p[0] == '~' ? "integer" : "string");
         break;
     case '%':
         put(w, "type", "number");

@@ -44,11 +44,8 @@ static int64_t count_words(struct str text)
     return n;
 }
 
-void snapshot_write(struct json_writer *w, const void *what)
+static void put_members(struct json_writer *w, const struct snapshot_record *r)
 {
-    const struct snapshot_record *r = what;
-
-    json_begin_object(w);
     put(w, "snapshot_id", r->id);
     if (r->name[0])
         put(w, "name", r->name);
@@ -68,6 +65,12 @@ void snapshot_write(struct json_writer *w, const void *what)
         put(w, r->labels.p[i].key, r->labels.p[i].value);
     json_end_object(w);
     time_write(w, "created_at", r->created_ns);
+}
+
+void snapshot_write(struct json_writer *w, const void *what)
+{
+    json_begin_object(w);
+    put_members(w, what);
     json_end_object(w);
 }
 
@@ -139,23 +142,122 @@ static const struct snapshot *find(struct call *c)
     return s;
 }
 
-static void get(struct call *c)
-{
-    const struct snapshot *s = find(c);
+struct shown {
+    struct control *control;
+    const struct snapshot *snapshot;
+};
 
-    if (s)
-        call_answer(c, 200, snapshot_write, &s->record);
+static void write_shown(struct json_writer *w, const void *what)
+{
+    const struct shown *s = what;
+    const struct json_strs *layers = &s->snapshot->layers;
+
+    json_begin_object(w);
+    put_members(w, &s->snapshot->record);
+    json_key(w, STR("digests"));
+    json_begin_array(w);
+    for (size_t i = 0; i < layers->n; i++) {
+        const char *measure = layer_measure(s->control, layers->p[i]);
+
+        if (measure[0])
+            json_put_str(w, str_from(measure));
+        else
+            json_put_null(w);
+    }
+    json_end_array(w);
+    json_end_object(w);
 }
 
-struct deletion {
+static void get(struct call *c)
+{
+    const struct shown s = { c->api->control, find(c) };
+
+    if (s.snapshot)
+        call_answer(c, 200, write_shown, &s);
+}
+
+/* --- looking whether it is what it was --- */
+
+struct verifying {
     struct call *call;
-    struct unsnap_op op;
+    struct measure_op op;
+    char id[ID_MAX];
+    bool under_way;
 };
+
+static void verifying_gone(struct call *c)
+{
+    struct verifying *v = c->state;
+
+    if (!v->under_way)
+        return;
+    v->under_way = false;
+    measure_cancel(&v->op);
+    call_unref(c);
+}
+
+static void write_verified(struct json_writer *w, const void *what)
+{
+    const struct verifying *v = what;
+
+    json_begin_object(w);
+    put(w, "snapshot_id", v->id);
+    put_number(w, "layers", (int64_t)v->op.n);
+    put_number(w, "first_time", (int64_t)v->op.first);
+    put_number(w, "bytes", (int64_t)v->op.bytes);
+    json_end_object(w);
+}
+
+static void verified(struct measure_op *op, int r, const struct err *e)
+{
+    struct verifying *v = container_of(op, struct verifying, op);
+    struct call *c = v->call;
+
+    v->under_way = false;
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer(c, 200, write_verified, v);
+    call_unref(c);
+}
+
+static void verified_so_far(struct measure_op *op, uint64_t bytes)
+{
+    call_progress(container_of(op, struct verifying, op)->call, "verify", bytes);
+}
 
 static void free_state(struct call *c)
 {
     free(c->state);
 }
+
+static void verify(struct call *c)
+{
+    const struct snapshot *s = find(c);
+    struct verifying *v;
+
+    if (!s)
+        return;
+    v = calloc(1, sizeof *v);
+    if (!v)
+        abort();
+    v->call = call_ref(c);
+    v->under_way = true;
+    v->op.at = verified_so_far;
+    v->op.done = verified;
+    memcpy(v->id, s->record.id, sizeof v->id);
+    c->state = v;
+    c->on_end = free_state;
+    c->on_gone = verifying_gone;
+    snapshot_verify(c->api->control, s, &v->op);
+}
+
+/* --- forgetting one --- */
+
+struct deletion {
+    struct call *call;
+    struct unsnap_op op;
+};
 
 static void deleted(struct unsnap_op *op, int r, const struct err *e)
 {
@@ -471,6 +573,8 @@ const struct route routes_snapshots[] = {
     { H1_GET, VERB_READ, "/v1/snapshots", 0, list, "List snapshots", .answer = "SnapshotList" },
     { H1_GET, VERB_READ, "/v1/snapshots/{snapshot}", 0, get, "Show a snapshot",
       .answer = "Snapshot" },
+    { H1_POST, VERB_FILES, "/v1/snapshots/{snapshot}/verify", ROUTE_LONG, verify,
+      "Look whether a snapshot's layers are what they were", .answer = "SnapshotVerified" },
     { H1_DELETE, VERB_DESTROY, "/v1/snapshots/{snapshot}", 0, delete, "Forget a snapshot",
       .status = 204 },
     { .path = NULL },

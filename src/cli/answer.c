@@ -128,6 +128,32 @@ static int put_body(struct call *c, const struct simple *s, const void *options,
     return status;
 }
 
+uint64_t answer_number(const struct call *c, const char *path)
+{
+    const struct json *v = show_at(c->answer, path);
+
+    return v && v->type == JSON_INT ? (uint64_t)v->i : 0;
+}
+
+int answer_verified(struct call *c, const char *what)
+{
+    uint64_t first;
+    char also[80] = "";
+    int status;
+
+    c->doing = "verifying";
+    c->patience = 0;
+    status = call_run(c);
+    if (status)
+        return status;
+    first = answer_number(c, "first_time");
+    if (first)
+        snprintf(also, sizeof also, "; %llu of them measured for the first time",
+                 (unsigned long long)first);
+    return answer_done(c, c->answer, "%s is what it was: %llu layers%s", what,
+                       (unsigned long long)answer_number(c, "layers"), also);
+}
+
 int answer_simple(const struct verb *v, int argc, char **argv, const struct simple *s)
 {
     struct common common = { 0 };

@@ -29,6 +29,12 @@ int answer_done(const struct call *c, const struct json *tree, const char *fmt, 
 enum { ANSWER_PAUSE_MAX = 64 };
 void answer_pause(const struct json *tree, char out[static ANSWER_PAUSE_MAX]);
 
+/* A whole number of the answer; 0 if it is not there. */
+uint64_t answer_number(const struct call *c, const char *path);
+
+/* A verb that has layers read again: asks, and says how many of them are what they were. */
+int answer_verified(struct call *c, const char *what);
+
 /* What was printed has reached stdout: else EXIT_OURS, said. */
 int answer_flush(const struct call *c);
 

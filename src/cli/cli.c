@@ -30,6 +30,7 @@ const struct verb *const cli_verbs[] = {
     &verb_snapshot,
     &verb_snapshots_list,
     &verb_snapshots_get,
+    &verb_snapshots_verify,
     &verb_snapshots_delete,
     &verb_snapshots_export,
     &verb_snapshots_import,

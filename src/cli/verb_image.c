@@ -26,13 +26,6 @@ static const struct column columns[] = {
 };
 const struct kind kind_image = { "images", "ref", columns, COUNT_OF(columns) };
 
-static uint64_t number(const struct call *c, const char *path)
-{
-    const struct json *v = show_at(c->answer, path);
-
-    return v && v->type == JSON_INT ? (uint64_t)v->i : 0;
-}
-
 /* --- list, inspect --- */
 
 static int run_list(const struct verb *v, int argc, char **argv)
@@ -299,9 +292,9 @@ static int run_prune(const struct verb *v, int argc, char **argv)
     status = call_run(&c);
     if (status)
         return status;
-    units_show_bytes(number(&c, "bytes"), bytes);
+    units_show_bytes(answer_number(&c, "bytes"), bytes);
     return answer_done(&c, c.answer, "%llu layers removed, %s",
-                       (unsigned long long)number(&c, "layers"), bytes);
+                       (unsigned long long)answer_number(&c, "layers"), bytes);
 }
 
 const struct verb verb_image_prune = {
@@ -328,12 +321,7 @@ static int run_verify(const struct verb *v, int argc, char **argv)
     json_begin_object(w);
     body_text(w, "ref", argv[0]);
     json_end_object(w);
-    c.doing = "verifying";
-    c.patience = 0;
-    status = call_run(&c);
-    return status ? status
-                  : answer_done(&c, c.answer, "%s is what it was: %llu layers", argv[0],
-                                (unsigned long long)number(&c, "layers"));
+    return answer_verified(&c, argv[0]);
 }
 
 const struct verb verb_image_verify = {

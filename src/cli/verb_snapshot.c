@@ -13,6 +13,7 @@ static const struct column columns[] = {
     COLUMN("PAUSE MS", "pause_ms"),
     COLUMN("IMAGE", "image", .alone = true),
     COLUMN("LAYERS", "layers", .alone = true),
+    COLUMN("DIGESTS", "digests", .alone = true, .block = true),
     COLUMN("OWNER", "owner", .alone = true),
     COLUMN("LABELS", "labels", .alone = true),
     COLUMN("CREATED", "created_at", .show = show_age),
@@ -112,6 +113,35 @@ const struct verb verb_snapshots_get = {
             "\n"
             "  sandboxer snapshots get before-upgrade\n",
     .run = run_get,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .complete = COMPLETE_SNAPSHOT,
+};
+
+static int run_verify(const struct verb *v, int argc, char **argv)
+{
+    struct common common = { 0 };
+    AUTO(call_done) struct call c;
+    int status;
+
+    call_init(&c, v, &common, "POST");
+    if (!verb_parse(v, &argc, &argv, &common, &status))
+        return status;
+    call_path(&c, "/v1/snapshots/%s/verify", argv[0]);
+    return answer_verified(&c, argv[0]);
+}
+
+const struct verb verb_snapshots_verify = {
+    .name = "snapshots verify",
+    .arguments = "SNAPSHOT",
+    .summary = "look whether a snapshot's layers are what they were",
+    .text = "Reads and hashes all of its files, and those of the image that it stands on. What was "
+            "not\n"
+            "hashed before is put on record.\n"
+            "\n"
+            "  sandboxer snapshots verify before-upgrade\n",
+    .run = run_verify,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,

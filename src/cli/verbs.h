@@ -11,8 +11,8 @@ extern const struct verb verb_create, verb_get, verb_list, verb_events, verb_des
 extern const struct verb verb_exec, verb_shell, verb_attach, verb_ps, verb_kill, verb_cp, verb_logs;
 extern const struct verb verb_snapshot, verb_snapshots_list, verb_snapshots_get;
 extern const struct verb verb_commit, verb_snapshots_export, verb_snapshots_import;
-extern const struct verb verb_snapshots_delete, verb_restore, verb_fork, verb_pause, verb_stop,
-    verb_resume;
+extern const struct verb verb_snapshots_delete, verb_snapshots_verify, verb_restore, verb_fork,
+    verb_pause, verb_stop, verb_resume;
 extern const struct verb verb_diff;
 extern const struct verb verb_extend_ttl, verb_expire, verb_sync;
 extern const struct verb verb_inspect_host, verb_inspect_stale, verb_reap_stale;
