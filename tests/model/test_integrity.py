@@ -6,7 +6,7 @@ A program in a sandbox (changes.py) changes files, forces each change to disk an
 sandbox is snapshotted, forked, paused and resumed at random moments; the daemon or its keeper is killed at random steps or
 moments, or a system call of its keepers and launchers fails with EIO or ENOSPC; and the processes of a paused sandbox are
 killed, so that a resume has to make it again. Whatever was told as done must be there, and what was captured must be the
-state after some number of changes: every byte, mode, owner, time, attribute, link, hole and removal of what the journal says,
+state after some number of changes, and what is on record of it: every byte, mode, owner, time, attribute, link, hole and removal of what the journal says,
 and of the one change that was under way, at most its own files differ. What failed succeeds when it is tried again.
 
 Sandboxes write to memory, and to a file system that is captured by cloning or by a snapshot, in turn by the seed.
@@ -34,6 +34,7 @@ CHANGES = (HERE / "changes.py").read_text()
 POINTS = ("capture.freeze", "capture.taken", "capture.done", "snapshot.record", "snapshot.told", "pause.record",
           "pause.told", "resume.record", "resume.told", "resume.rebuild", "layers.ahead", "layers.begin", "layers.taken", "layers.sync",
           "layers.rename", "layers.renamed", "layers.done", "flatten.begun", "flatten.record", "flatten.stored",
+          "layers.forget", "measure.begin", "measure.record", "measure.stored", "measure.done", "share.record", "share.stored",
           "store.commit.before", "store.commit.after", "launcher.send", "launcher.recv")
 # What keepers do, and some of it launchers, too.
 FAULTS = tuple(f"{call}:error={error}" for error in ("EIO", "ENOSPC")
@@ -224,6 +225,8 @@ class World:
             self.restore(self.r.choice(sorted(self.known)))
 
     def restore(self, snapshot):
+        answer = self.d.api.post(f"/v1/snapshots/{snapshot}/verify")
+        check(answer.status == 200, self.say(f"{snapshot} is not what it was ({self.last}): {answer}"))
         other = self.d.create(snapshot=snapshot)
         self.compare(other, self.known[snapshot], f"{snapshot} ({self.last})")
         self.d.destroy(other)
@@ -256,6 +259,11 @@ class World:
                      not any(box == self.box for box in os.listdir(storage / "boxes")), "nothing is left")
 
 
+def daemon(c, driver, **more):
+    """One that measures what was captured at once, so that what goes wrong goes wrong with that, too."""
+    return Daemon(c, driver=driver, config=f"storage: {{driver: {driver}, measure_after: 0}}", **more)
+
+
 def rounds(d, seed, resumes):
     seed += 1_000_000 if d.c.name == "plain" else 0
     for first in range(0, ROUNDS, TOGETHER):
@@ -271,14 +279,14 @@ def rounds(d, seed, resumes):
 
 @test(seconds=120 + 15 * ROUNDS)
 def what_is_captured_is_a_moment(c):
-    rounds(Daemon(c, driver="memory"), SEED, 2)
+    rounds(daemon(c, "memory"), SEED, 2)
 
 
 @test(seconds=120 + 15 * ROUNDS)
 def on_disk_too(c):
     kind, driver = (("xfs", "reflink"), ("btrfs", "btrfs"))[(SEED + (c.name == "plain")) % 2]
     with volume(c, kind) as top:
-        rounds(Daemon(c, driver=driver, state=top / "state"), SEED, 10)
+        rounds(daemon(c, driver, state=top / "state"), SEED, 10)
 
 
 if __name__ == "__main__":
