@@ -114,6 +114,19 @@ TEST(what_is_exported_is_imported_as_it_was)
     CHECK(st.st_ino == other.st_ino && st.st_blocks < 1024 && st.st_mtim.tv_nsec == 8);
 }
 
+/* Now and then a bit of what is packed means nothing: the file is the same without it. */
+static void check_taken(int storage, const char *was, off_t at)
+{
+    char is[LAYER_NAME_MAX];
+    struct layers_job job;
+
+    measure(storage, MADE, is);
+    if (strcmp(is, was) != 0)
+        FAIL("byte %lld is changed, and nobody noticed", (long long)at);
+    layers_job_fill(&job, LAYERS_REMOVE, MADE);
+    CHECK_INT(scratch_do(storage, &job, NULL, 0).r, 0);
+}
+
 /* Nothing of one that is wrong stays, wherever it is wrong. */
 TEST(a_file_that_was_changed_is_refused)
 {
@@ -135,7 +148,7 @@ TEST(a_file_that_was_changed_is_refused)
         said = import(storage, file, was, 0);
         CHECK(pwrite(file, &byte, 1, at) == 1);
         if (said.r >= 0)
-            FAIL("byte %lld is changed, and nobody noticed", (long long)at);
+            check_taken(storage, was, at);
         if (scratch_has(storage, "layers/" MADE))
             FAIL("byte %lld is changed, and a layer is there", (long long)at);
     }
