@@ -15,7 +15,8 @@ static void wait_for_next(struct control *c)
     struct measuring *m = &c->measuring;
     struct link *first = list_first(&m->waiting);
 
-    if (!first || m->layer[0] || !c->open || c->on_closed || !c->keeper)
+    if (!first || m->layer[0] || !c->open || c->on_closed || !c->keeper ||
+        loop_timer_started(&m->timer))
         return;
     loop_timer_start(c->loop, &m->timer, container_of(first, struct layer, waiting)->due_ns, on_due,
                      NULL);
@@ -45,13 +46,16 @@ static void on_due(struct loop_timer *t)
 {
     struct control *c = container_of(t, struct control, measuring.timer);
     struct measuring *m = &c->measuring;
-    struct link *first = list_take(&m->waiting);
+    struct link *first = list_first(&m->waiting);
+    struct layer *l = first ? container_of(first, struct layer, waiting) : NULL;
     const char *name = m->layer;
 
-    if (!first)
+    if (!l || l->due_ns > clock_mono()) { /* the one that was due is gone */
+        wait_for_next(c);
         return;
-    snprintf(m->layer, sizeof m->layer, "%s",
-             container_of(first, struct layer, waiting)->record.name);
+    }
+    link_leave(first);
+    snprintf(m->layer, sizeof m->layer, "%s", l->record.name);
     if (layer_measure(c, name)[0]) {
         measuring_share(c);
         return;

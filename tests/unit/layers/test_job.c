@@ -51,6 +51,11 @@ TEST(jobs_are_checked_completely)
     CHECK_INT(layers_job_check(&j, sizeof j, 0, &e), -ERR_INVALID);
     layers_job_fill(&j, LAYERS_SWEEP, "lay_0123456789abcdefghjk");
     CHECK_INT(layers_job_check(&j, sizeof j, 0, &e), -ERR_INVALID);
+    j = good;
+    j.flags = LAYERS_IDLE;
+    CHECK_INT(layers_job_check(&j, sizeof j, 0, &e), -ERR_UNSUPPORTED);
+    j.kind = LAYERS_MEASURE;
+    CHECK_OK(layers_job_check(&j, sizeof j, 0, &e), e);
 }
 
 /* Of a diff: a layer, or a layer that is to come of a box, in place of a descriptor. */

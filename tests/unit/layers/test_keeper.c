@@ -1,6 +1,7 @@
 #include "layers/keeper.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -49,6 +50,27 @@ TEST(what_is_not_published_is_gone)
     growth_done(&g);
     CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
     storage_done(&s);
+}
+
+/* While it is not waited for, how it ran can be asked. */
+TEST(what_is_idle_is_in_nobodys_way)
+{
+    int storage = scratch_storage(), sock;
+    struct layers_said said;
+    struct layers_job job;
+    pid_t pid;
+
+    make_layer(storage);
+    for (int idle = 0; idle <= 1; idle++) {
+        layers_job_fill(&job, LAYERS_MEASURE, NAME);
+        job.flags = idle ? LAYERS_IDLE : 0;
+        sock = scratch_keeper(storage, &job, sizeof job, NULL, 0, &pid);
+        scratch_hear(sock, LAYERS_DONE, &said);
+        CHECK_OK(said.r, said.err);
+        CHECK_INT(sched_getscheduler(pid), idle ? SCHED_IDLE : SCHED_OTHER);
+        close(sock);
+        CHECK(waitpid(pid, NULL, 0) == pid);
+    }
 }
 
 TEST(removes_a_layer)
