@@ -135,7 +135,7 @@ static int compare(struct measure_op *op, const struct layers_said *said, struct
         return err_set(e, ERR_UPSTREAM, "the keeper of layers told no measure of %s", name);
     if (!l->record.measure[0])
         return 1;
-    return strcmp(l->record.measure, said->text) == 0 ? 0 : tell_damage(name, e);
+    return str_eq(str_from(l->record.measure), str_from(said->text)) ? 0 : tell_damage(name, e);
 }
 
 static void measured(struct keeper_job *j, int r, const struct err *e,

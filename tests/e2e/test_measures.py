@@ -12,6 +12,7 @@ from daemon import DRIVER, Cut, Daemon
 from harness import PLAIN, check, equal, main, test, wait_for
 from snapshots import CHANGE, RUN, image, image_import, root
 from trees import layers, look, make, run, same, snapshot, unfinished
+from volumes import volume
 
 AT_ONCE = f"storage: {{driver: {DRIVER}, measure_after: 0}}\nimages: {{free_min: 0}}"
 NEVER = f"storage: {{driver: {DRIVER}, measure_after: 1d}}\nimages: {{free_min: 0}}"
@@ -191,16 +192,17 @@ def rows_go_with_their_layers(c):
         wait_for(lambda: set(rows(d)) == images and set(layers(d)) == images and unfinished(d) == [], "what is nobody's is gone")
 
 
-@test
-def what_is_the_same_is_kept_once(c):
-    with Daemon(c, config=AT_ONCE) as d:
+def three_of_one(d):
+    with d:
         box = filled(d)
         make(d, box, "/tmp/all")
-        before = look(d, box, "/root", "/tmp")
         snaps = []
         for _ in range(3):
             snaps.append(snapshot(d, box)["snapshot_id"])
             measured(d, snaps[-1])
+        again = d.create(snapshot=snaps[0])
+        before = look(d, again, "/root", "/tmp")
+        d.destroy(again)
         wait_for(lambda: len(captured(d)) == 1 and unfinished(d) == [], "three snapshots of what did not change have one layer")
         other = snapshot(d, filled(d, "else"))["snapshot_id"]
         check(measured(d, other) != digests(d, snaps[0]), "another one is another one")
@@ -215,6 +217,18 @@ def what_is_the_same_is_kept_once(c):
             Client(d)("snapshots", "verify", snaps[1]).expect(0)
         d.api.delete(f"/v1/snapshots/{snaps[1]}").expect(204)
         wait_for(lambda: len(captured(d)) == 1, "the last has gone with its layer")
+
+
+@test
+def what_is_the_same_is_kept_once(c):
+    three_of_one(Daemon(c, config=AT_ONCE))
+
+
+@test(only="root", because="only root mounts file systems")
+def what_was_cloned_or_snapshotted_too(c):
+    for kind, driver in (("btrfs", "btrfs"), ("xfs", "reflink")):
+        with volume(c, kind) as top:
+            three_of_one(Daemon(c, name=driver, config=AT_ONCE.replace(DRIVER, driver), state=top / "state"))
 
 
 @test
