@@ -137,7 +137,7 @@ uint64_t answer_number(const struct call *c, const char *path)
 
 int answer_verified(struct call *c, const char *what)
 {
-    uint64_t first;
+    unsigned long long first, all;
     char also[80] = "";
     int status;
 
@@ -146,12 +146,14 @@ int answer_verified(struct call *c, const char *what)
     status = call_run(c);
     if (status)
         return status;
+    all = answer_number(c, "layers");
     first = answer_number(c, "first_time");
+    if (first == all)
+        return answer_done(c, c->answer, "%s is measured for the first time: %llu layers", what,
+                           all);
     if (first)
-        snprintf(also, sizeof also, "; %llu of them measured for the first time",
-                 (unsigned long long)first);
-    return answer_done(c, c->answer, "%s is what it was: %llu layers%s", what,
-                       (unsigned long long)answer_number(c, "layers"), also);
+        snprintf(also, sizeof also, "; %llu of them measured for the first time", first);
+    return answer_done(c, c->answer, "%s is what it was: %llu layers%s", what, all, also);
 }
 
 int answer_simple(const struct verb *v, int argc, char **argv, const struct simple *s)
