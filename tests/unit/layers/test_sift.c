@@ -38,6 +38,7 @@ static int sift(int archive)
     layers_job_fill(&job, LAYERS_SIFT, NULL);
     said = scratch_do(storage, &job, (const int[]){ archive, fileno(list) }, 2);
     CHECK(!scratch_has(storage, "layers") && !scratch_has(storage, "tmp")); /* it has no storage */
+    scratch_remove(); /* a test may do this more than once */
     e = said.err;
     if (said.r < 0)
         return said.r;
