@@ -123,7 +123,7 @@ static int tell_damage(const char *name, struct err *e)
                          name);
 }
 
-/* 1: it is not on record yet. */
+/* 1: it is not on record yet; or another one is about to put it there, which may fail. */
 static int compare(struct measure_op *op, const struct layers_said *said, struct err *e)
 {
     const char *name = op->names_[op->n];
@@ -133,9 +133,9 @@ static int compare(struct measure_op *op, const struct layers_said *said, struct
         return err_set(e, ERR_NOT_FOUND, "layer %s was removed meanwhile", name);
     if (!oci_digest_valid(str_from(said->text)))
         return err_set(e, ERR_UPSTREAM, "the keeper of layers told no measure of %s", name);
-    if (!l->record.measure[0])
-        return 1;
-    return str_eq(str_from(l->record.measure), str_from(said->text)) ? 0 : tell_damage(name, e);
+    if (l->record.measure[0] && !str_eq(str_from(l->record.measure), str_from(said->text)))
+        return tell_damage(name, e);
+    return !l->record.measure[0] || !l->on_record;
 }
 
 static void measured(struct keeper_job *j, int r, const struct err *e,
