@@ -56,15 +56,27 @@ void storage_done(struct storage *s)
     s->dir = -1;
 }
 
+/* What is open is what has that name: not one that was removed since, or made anew. */
+static bool is_entry(const struct storage *s, const char *entry, int fd)
+{
+    struct stat named, held;
+
+    return fstatat(s->tmp, entry, &named, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &held) == 0 &&
+           held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
 /* The lock is the process's: it goes with it, however it ends. */
 static int take_entry(const struct storage *s, const char *entry, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = at_open(s->tmp, entry, O_RDONLY | O_DIRECTORY, 0);
 
     if (fd < 0)
-        return err_sys(e, "opening tmp/%s", entry);
+        return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "there is no tmp/%s", entry)
+                               : err_sys(e, "opening tmp/%s", entry);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return err_set(e, ERR_BUSY, "somebody works on tmp/%s", entry);
+    if (!is_entry(s, entry, fd))
+        return err_set(e, ERR_NOT_FOUND, "tmp/%s was removed", entry);
     *ret = take_fd(&fd);
     return 0;
 }
@@ -94,11 +106,9 @@ static int put_entry(const struct growth *g, int box, struct err *e)
 
 static bool is_there(const struct growth *g)
 {
-    struct stat named, held;
+    struct stat st;
 
-    return fstatat(g->storage->tmp, g->entry, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           (g->dir < 0 || (fstat(g->dir, &held) == 0 && held.st_ino == named.st_ino &&
-                           held.st_dev == named.st_dev));
+    return fstatat(g->storage->tmp, g->entry, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* A sweep may come upon it before it is locked, and remove it. */
@@ -112,14 +122,11 @@ static int make_entry(struct growth *g, int box, struct err *e)
             return r;
         }
         r = take_entry(g->storage, g->entry, &g->dir, e);
-        if (r >= 0 && is_there(g))
-            return 0;
-        if (r < 0 && r != -(int)ERR_BUSY && r != -(int)ERR_NOT_FOUND)
+        if (r >= 0 || (r != -(int)ERR_BUSY && r != -(int)ERR_NOT_FOUND))
             return r;
-        drop_fd(&g->dir);
         usleep(LOCK_WAIT_US);
     }
-    return r < 0 ? r : err_set(e, ERR_BUSY, "tmp/%s is removed again and again", g->entry);
+    return r;
 }
 
 int growth_begin(struct growth *g, const struct storage *s, const char *name, struct err *e)
@@ -376,9 +383,9 @@ static int sweep_one(const struct storage *s, const char *name, struct err *e)
     AUTO_CLOSE int held = -1;
     int r = take_entry(s, name, &held, e);
 
-    if (r == -(int)ERR_BUSY)
-        return 0;
-    return remove_entry(s, name, e);
+    if (r != -(int)ERR_BUSY && r != -(int)ERR_NOT_FOUND)
+        r = remove_entry(s, name, e);
+    return r == -(int)ERR_BUSY || r == -(int)ERR_NOT_FOUND ? 0 : r; /* others do it */
 }
 
 int storage_sweep(const struct storage *s, struct err *e)

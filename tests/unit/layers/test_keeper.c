@@ -2,8 +2,10 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include "scratch.h"
@@ -200,4 +202,32 @@ TEST(ends_when_nobody_asks)
     close(pair[0]);
     close(pair[1]);
     CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* A sweep at the start, while the first layers are made: it may come before one is locked. */
+TEST(what_is_swept_while_it_is_made_is_made_again)
+{
+    int storage = scratch_storage(), status;
+    struct storage s = STORAGE_NONE;
+    pid_t pid;
+
+    CHECK_OK(storage_open(&s, storage, &e), e);
+    pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0)
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    while (pid == 0)
+        if (storage_sweep(&s, &e) < 0)
+            _exit(1);
+    for (int i = 0; i < 300; i++) {
+        struct growth g = GROWTH_NONE;
+        char name[LAYER_NAME_MAX];
+
+        snprintf(name, sizeof name, "lay_%d", i);
+        CHECK_OK(growth_begin(&g, &s, name, &e), e);
+        growth_done(&g);
+    }
+    CHECK(waitpid(pid, &status, WNOHANG) == 0); /* it sweeps still */
+    CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
+    storage_done(&s);
 }
