@@ -200,7 +200,7 @@ void capture_abort(struct sandbox *s)
 {
     struct capture *c = s->capture;
 
-    if (!c)
+    if (!c || (c->paused_ && !s->destroying)) /* that is read from disk, whoever is gone */
         return;
     s->capture = NULL;
     c->freezing_ = c->thawing_ = c->frozen_ = false; /* nobody tells any more */

@@ -41,7 +41,8 @@ void capture_start(struct sandbox *s, struct capture *c);
 /* The sandbox's box tells. */
 void capture_upper(struct sandbox *s, int r, const struct err *e, int *fd);
 void capture_held(struct sandbox *s, bool frozen, int r, const struct err *e);
-/* The sandbox ends, or its box is gone: told as a failure. */
+/* The sandbox ends, or its box is gone: told as a failure, but for one that is paused and whose
+ * files are on disk. */
 void capture_abort(struct sandbox *s);
 
 #endif
