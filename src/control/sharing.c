@@ -15,51 +15,55 @@
 struct search {
     struct control *control;
     const struct layer *layer;
-    const struct snapshot *snapshot; /* that has it */
-    const struct layer *twin;
+    const struct layer *twin;        /* the same, older … */
+    const struct snapshot *snapshot; /* … and this can have it instead */
+    bool owned;                      /* its owner has that already */
 };
 
-static bool has(const struct snapshot *s, const char *layer)
+static bool has(const struct snapshot *s, const struct layer *l)
 {
     for (size_t i = 0; i < s->layers.n; i++)
-        if (strcmp(s->layers.p[i], layer) == 0)
+        if (strcmp(s->layers.p[i], l->record.name) == 0)
             return true;
     return false;
 }
 
+static void look_at_owner(struct index_entry *v, void *user)
+{
+    const struct snapshot *s = container_of(v, struct snapshot, entry);
+    struct search *x = user;
+
+    x->owned =
+        x->owned || (strcmp(s->record.owner, x->snapshot->record.owner) == 0 && has(s, x->twin));
+}
+
 /* A layer that would be in one stack twice could not be mounted. */
-static bool is_twin(const struct search *x, const struct layer *o)
-{
-    return o && o != x->layer && o->on_record &&
-           o->record.created_ns < x->layer->record.created_ns &&
-           strcmp(o->record.measure, x->layer->record.measure) == 0 &&
-           !has(x->snapshot, o->record.name);
-}
-
-static void look_for_twin(struct index_entry *v, void *user)
+static void look_at_snapshot(struct index_entry *v, void *user)
 {
     const struct snapshot *s = container_of(v, struct snapshot, entry);
     struct search *x = user;
 
-    if (strcmp(s->record.owner, x->snapshot->record.owner) != 0)
-        return;
-    for (size_t i = 0; i < s->layers.n && !x->twin; i++) {
-        const struct layer *o = layer_known(x->control, s->layers.p[i]);
-
-        if (is_twin(x, o))
-            x->twin = o;
-    }
-}
-
-static void look(struct index_entry *v, void *user)
-{
-    const struct snapshot *s = container_of(v, struct snapshot, entry);
-    struct search *x = user;
-
-    if (x->twin || !has(s, x->layer->record.name))
+    if (x->snapshot || !has(s, x->layer) || has(s, x->twin))
         return;
     x->snapshot = s;
-    index_each(&x->control->snapshots, look_for_twin, x);
+    x->owned = false;
+    index_each(&x->control->snapshots, look_at_owner, x);
+    if (!x->owned)
+        x->snapshot = NULL;
+}
+
+/* Hardly ever is there one that is the same: snapshots are looked at only then. */
+static void look_at_layer(struct index_entry *v, void *user)
+{
+    const struct layer *o = container_of(v, struct layer, entry);
+    struct search *x = user;
+
+    if (x->snapshot || o == x->layer || !o->on_record || !layer_is_captured(o->record.name) ||
+        o->record.created_ns >= x->layer->record.created_ns ||
+        strcmp(o->record.measure, x->layer->record.measure) != 0)
+        return;
+    x->twin = o;
+    index_each(&x->control->snapshots, look_at_snapshot, x);
 }
 
 static struct json_strs stack(const struct sharing *x)
@@ -91,11 +95,26 @@ static void restacked(struct restack_op *op, int r, const struct err *e)
     end(container_of(op, struct control, measuring.sharing.restack), r, e);
 }
 
+/* It may have become one layer meanwhile (control/flattening.c), or be gone. */
+static int check_stack(struct control *c, struct err *e)
+{
+    struct index_entry *v = index_find(&c->snapshots, str_from(c->measuring.sharing.restack.id));
+    const struct layer *l = layer_known(c, c->measuring.layer);
+
+    return v && l && has(container_of(v, struct snapshot, entry), l)
+               ? 0
+               : err_set(e, ERR_CONFLICT, "the snapshot has other layers by now");
+}
+
 static void looked_at(struct measure_op *op, int r, const struct err *e)
 {
     struct control *c = container_of(op, struct control, measuring.sharing.op);
     struct err why;
 
+    if (r >= 0) {
+        r = check_stack(c, &why);
+        e = &why;
+    }
     if (r >= 0) {
         hook_point("share.record");
         r = snapshot_restack(c, &c->measuring.sharing.restack, &why);
@@ -132,8 +151,8 @@ void measuring_share(struct control *c)
 
     if (x.layer && layer_is_captured(c->measuring.layer) && x.layer->on_record && !c->on_closed &&
         !c->unreadable)
-        index_each(&c->snapshots, look, &x);
-    if (x.twin)
+        index_each(&c->layers.known, look_at_layer, &x);
+    if (x.snapshot)
         begin(c, &x);
     else
         measuring_next(c);

@@ -2,6 +2,7 @@
  *
  * Deadlines are on CLOCK_BOOTTIME, which goes on through sleep and is not set by anybody. Timers
  * run on the monotonic clock, which stops in sleep, so none is longer than a minute. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #define LOOK_MAX_NS    (60 * NS_PER_S)
 #define LOOK_MIN_NS    (NS_PER_S / 2)
 #define USAGE_WAIT_NS  (2 * NS_PER_S)
+#define PAUSE_WAIT_NS  (2 * NS_PER_S)
 #define FAILED_KEEP_NS (3600 * NS_PER_S)
 #define BUSY_PER_MILLE 2 /* of one processor: what counts as work inside */
 
@@ -141,6 +143,13 @@ struct pausing_due {
     struct sandbox_op op;
 };
 
+/* A snapshot is being taken, or there is no room to keep what it wrote: that passes, and what would
+ * be lost does not come again. */
+static bool may_pause_later(const struct err *e)
+{
+    return e->code == ERR_BUSY || (e->code == ERR_SYS && (e->sys == ENOSPC || e->sys == EDQUOT));
+}
+
 /* Its time is over, and it stands still from now on; where that cannot be, it ends as others do. */
 static void was_paused(struct sandbox_op *op, int r, const struct err *e)
 {
@@ -148,8 +157,9 @@ static void was_paused(struct sandbox_op *op, int r, const struct err *e)
     struct sandbox *s = p->sandbox;
 
     free(p);
-    if (r == -(int)ERR_BUSY) {
-        look_again(s, NS_PER_S); /* a snapshot is being taken */
+    if (r < 0 && may_pause_later(e)) {
+        LOG(INFO, "sandbox.pause_waits", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
+        look_again(s, PAUSE_WAIT_NS);
     } else if (r < 0 && !s->destroying && !s->after_teardown) {
         LOG(WARN, "sandbox.not_paused", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
         begin_expiry(s, "its time is over, and it could not be paused");

@@ -57,10 +57,16 @@ static int top(const struct copying *c)
 
 /* A clone shares what is on the disk already, and takes no room but that of its name: on a disk
  * that has too little left, a sandbox can still be captured where that adds no data. So names are
- * looked at when there are many, what is written with its first byte. */
+ * looked at when there are many, what is written with its first byte. It is not the sandbox that is
+ * too big, and may work later. */
 static int check_room(const struct copying *c, uint64_t at, uint64_t n, struct err *e)
 {
-    return room_check(c->to[0], c->options->free_min, at, n, e);
+    int r = room_check(c->to[0], c->options->free_min, at, n, e);
+
+    if (r != -(int)ERR_TOO_BIG)
+        return r;
+    e->code = ERR_BUSY;
+    return -(int)ERR_BUSY;
 }
 
 static int count_entry(struct copying *c, struct err *e)

@@ -287,7 +287,7 @@ def what_is_copied_leaves_room(c):
                 other = d.create(snapshot=snapshot(d, box)["snapshot_id"])
                 same(before, look(d, other, "/root"), f"{driver}: what was restored")
             else:
-                fails(d, box, driver, "too_big", ("snapshot", "fork", "pause") if driver == "memory" else ("snapshot", "fork"))
+                fails(d, box, driver, "busy", ("snapshot", "fork", "pause") if driver == "memory" else ("snapshot", "fork"))
             if driver != "memory":
                 d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
                 d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)

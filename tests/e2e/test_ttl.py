@@ -17,11 +17,11 @@ resources: {{cpu: 1, memory_mb: 128, pids: 64, disk_mb: 32}}
 
 
 @contextlib.contextmanager
-def daemon(c, grace=1, **profiles):
+def daemon(c, grace=1, config="", **profiles):
     """A daemon with profiles of these (default, max, idle) times."""
     for name, (default, most, idle) in profiles.items():
         c.write(f"daemon/profiles/ttl-{name}.yaml", TTL.format(name=name, default=default, most=most, idle=idle))
-    with Daemon(c, grace=grace) as d:
+    with Daemon(c, grace=grace, config=config) as d:
         yield d
 
 
@@ -60,6 +60,22 @@ def one_that_is_to_be_paused_then_is(c):
         wait_for(lambda: state(d, box) == "paused", "it is paused once more")
         d.api.delete(f"/v1/sandboxes/{box}").expect(200)
         d.api.post("/v1/sandboxes", {"profile": "profile.ttl-short", "on_timeout": "sleep"}).expect(400)
+
+
+@test
+def one_that_cannot_be_kept_is_paused_when_it_can(c):
+    full = "images: {free_min: 1024T}"
+    with daemon(c, config=full, short=("1s", "1h", 0)) as d:
+        box = d.create(profile="profile.ttl-short", on_timeout="pause")
+        d.api.run(box, ["sh", "-c", "echo kept >/root/kept"]).expect(200)
+        wait_for(lambda: d.log_path.read_text().count("sandbox.pause_waits") > 1, "it is tried again")
+        check(state(d, box) in ("ready", "active"), f"it is {state(d, box)}")
+        d.stop()
+        d.config.write_text(d.config.read_text().replace(full, "images: {free_min: 0}"))
+        d.start()
+        wait_for(lambda: state(d, box) == "paused", "it is paused")
+        d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+        equal(d.api.run(box, ["cat", "/root/kept"]).expect(200).json["stdout"], "kept\n", "what it wrote")
 
 
 @test

@@ -104,11 +104,11 @@ static inline bool scratch_has(int dir, const char *path)
 
 /* It is said what to change, and nothing is left. */
 static inline void scratch_lacked_room(int storage, const struct layers_said *said,
-                                       const char *name)
+                                       enum err_code code, const char *name)
 {
     char path[LAYER_NAME_MAX + 16];
 
-    if (said->r != -(int)ERR_TOO_BIG || !strstr(said->err.msg, "images.free_min"))
+    if (said->r != -(int)code || !strstr(said->err.msg, "images.free_min"))
         FAIL("%d '%s'", said->r, said->err.msg);
     snprintf(path, sizeof path, "layers/%s", name);
     CHECK(!scratch_has(storage, path));

@@ -117,7 +117,7 @@ TEST(what_is_left_free_stays_free)
     job.free_min = UINT64_C(1) << 60;
     write_file(source, "data", 1);
     said = scratch_do(storage, &job, &source, 1);
-    scratch_lacked_room(storage, &said, NAME);
+    scratch_lacked_room(storage, &said, ERR_BUSY, NAME);
     CHECK_INT(unlinkat(source, "data", 0), 0);
     write_file(source, "empty", 0);
     said = scratch_do(storage, &job, &source, 1);
@@ -128,7 +128,7 @@ TEST(what_is_left_free_stays_free)
         CHECK_INT(linkat(source, "empty", source, name, 0), 0);
     }
     said = scratch_do(storage, &job, &source, 1);
-    scratch_lacked_room(storage, &said, NAME);
+    scratch_lacked_room(storage, &said, ERR_BUSY, NAME);
 }
 
 TEST(a_tree_that_is_too_deep_is_refused)

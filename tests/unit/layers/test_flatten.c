@@ -150,7 +150,7 @@ TEST(what_is_left_free_stays_free)
     fill_job(&job);
     job.free_min = UINT64_C(1) << 60;
     said = scratch_do(storage, &job, NULL, 0);
-    scratch_lacked_room(storage, &said, RESULT);
+    scratch_lacked_room(storage, &said, ERR_BUSY, RESULT);
 }
 
 TEST(on_the_host_what_hides_its_system_is_kept)

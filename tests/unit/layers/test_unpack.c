@@ -292,7 +292,7 @@ TEST(a_full_disk)
     layers_job_fill(&job, LAYERS_UNPACK, name);
     job.free_min = UINT64_C(1) << 60;
     said = do_job(storage, &job, fd);
-    scratch_lacked_room(storage, &said, name);
+    scratch_lacked_room(storage, &said, ERR_TOO_BIG, name);
 }
 
 TEST(a_layer_that_is_not_there_is_not_measured)
