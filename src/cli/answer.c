@@ -149,11 +149,12 @@ int answer_verified(struct call *c, const char *what)
     all = answer_number(c, "layers");
     first = answer_number(c, "first_time");
     if (first == all)
-        return answer_done(c, c->answer, "%s is measured for the first time: %llu layers", what,
-                           all);
+        return answer_done(c, c->answer, "%s is measured for the first time: %llu layer%s", what,
+                           all, all == 1 ? "" : "s");
     if (first)
         snprintf(also, sizeof also, "; %llu of them measured for the first time", first);
-    return answer_done(c, c->answer, "%s is what it was: %llu layers%s", what, all, also);
+    return answer_done(c, c->answer, "%s is what it was: %llu layer%s%s", what, all,
+                       all == 1 ? "" : "s", also);
 }
 
 int answer_simple(const struct verb *v, int argc, char **argv, const struct simple *s)

@@ -120,12 +120,12 @@ static uint64_t bytes_of(struct images *x, const struct image *im)
 
 void image_digest(struct str text, char ret[static OCI_DIGEST_MAX])
 {
-    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
     unsigned char digest[CRYPTO_SHA256_SIZE];
+    char hex[CRYPTO_SHA256_HEX];
 
     crypto_sha256(text, digest);
-    crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
-    snprintf(ret, OCI_DIGEST_MAX, "sha256:%s", hex.p);
+    crypto_hex_sha256(digest, hex);
+    snprintf(ret, OCI_DIGEST_MAX, "sha256:%s", hex);
 }
 
 int image_add(struct images *x, const struct image_record *r, struct err *e)

@@ -12,6 +12,21 @@ static const struct base64 {
   for_urls = { "base64url", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
                false };
 
+static void put_hex(const unsigned char *bytes, size_t n, char *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = hex_digits[bytes[i] >> 4];
+        out[2 * i + 1] = hex_digits[bytes[i] & 15];
+    }
+}
+
+void crypto_hex_sha256(const unsigned char digest[static CRYPTO_SHA256_SIZE],
+                       char out[static CRYPTO_SHA256_HEX])
+{
+    put_hex(digest, CRYPTO_SHA256_SIZE, out);
+    out[CRYPTO_SHA256_HEX - 1] = '\0';
+}
+
 int crypto_hex(struct str bytes, struct buf *out)
 {
     char *p;
@@ -19,10 +34,7 @@ int crypto_hex(struct str bytes, struct buf *out)
 
     if (r < 0)
         return r;
-    for (size_t i = 0; i < bytes.n; i++) {
-        p[2 * i] = hex_digits[(unsigned char)bytes.p[i] >> 4];
-        p[2 * i + 1] = hex_digits[bytes.p[i] & 15];
-    }
+    put_hex((const unsigned char *)bytes.p, bytes.n, p);
     buf_grew(out, bytes.n * 2);
     return 0;
 }

@@ -12,8 +12,12 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "crypto/hash.h"
 
 int crypto_hex(struct str bytes, struct buf *out);
+/* A digest as text, ended by NUL. */
+void crypto_hex_sha256(const unsigned char digest[static CRYPTO_SHA256_SIZE],
+                       char out[static CRYPTO_SHA256_HEX]);
 int crypto_base64(struct str bytes, struct buf *out);
 int crypto_base64url(struct str bytes, struct buf *out);
 

@@ -267,13 +267,13 @@ static int by_bytes(const void *a, const void *b)
 /* In the order of their bytes, which is the same whatever order they came in. */
 static void write_digest(struct measuring *m)
 {
-    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
     unsigned char all[CRYPTO_SHA256_SIZE];
+    char hex[CRYPTO_SHA256_HEX];
 
     qsort(m->digests.p, m->digests.n / CRYPTO_SHA256_SIZE, CRYPTO_SHA256_SIZE, by_bytes);
     crypto_sha256(buf_str(&m->digests), all);
-    crypto_hex((struct str){ (const char *)all, sizeof all }, &hex);
-    snprintf(m->out.digest, sizeof m->out.digest, "sha256:%s", hex.p);
+    crypto_hex_sha256(all, hex);
+    snprintf(m->out.digest, sizeof m->out.digest, "sha256:%s", hex);
 }
 
 int measure_tree(int dir, measure_progress_fn *progress, void *ctx, struct measure *ret,

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/own.h"
 #include "crypto/encode.h"
 #include "crypto/hash.h"
@@ -72,12 +71,12 @@ static int find_kind(struct sifting *s, struct err *e)
 
 static void end_hash(struct crypto_sha256 *h, char out[static MEASURE_MAX])
 {
-    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
     unsigned char digest[CRYPTO_SHA256_SIZE];
+    char hex[CRYPTO_SHA256_HEX];
 
     crypto_sha256_end(h, digest);
-    crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
-    snprintf(out, MEASURE_MAX, "sha256:%s", hex.p);
+    crypto_hex_sha256(digest, hex);
+    snprintf(out, MEASURE_MAX, "sha256:%s", hex);
 }
 
 /* --- a root file system --- */

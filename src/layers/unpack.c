@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
 #include "base/own.h"
 #include "base/room.h"
 #include "crypto/encode.h"
@@ -66,12 +65,12 @@ static ssize_t read_stream(void *ctx, void *p, size_t n)
 /* "sha256-…", as layers are called. */
 static void end_hash(struct crypto_sha256 *h, char name[static LAYER_NAME_MAX])
 {
-    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
     unsigned char digest[CRYPTO_SHA256_SIZE];
+    char hex[CRYPTO_SHA256_HEX];
 
     crypto_sha256_end(h, digest);
-    crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex);
-    snprintf(name, LAYER_NAME_MAX, "sha256-%s", hex.p);
+    crypto_hex_sha256(digest, hex);
+    snprintf(name, LAYER_NAME_MAX, "sha256-%s", hex);
 }
 
 /* Who has one identity cannot store others; that is said, or squashed if it is asked for. */

@@ -36,6 +36,16 @@ TEST(hexadecimal_both_ways)
     check_both_ways(crypto_hex, crypto_unhex, STR("\x00\x7f\x80\xff"), "007f80ff");
 }
 
+TEST(a_digest_as_text)
+{
+    unsigned char digest[CRYPTO_SHA256_SIZE];
+    char hex[CRYPTO_SHA256_HEX];
+
+    crypto_sha256(STR("abc"), digest);
+    crypto_hex_sha256(digest, hex);
+    CHECK_STR(str_from(hex), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
 TEST(hexadecimal_is_lower_case_and_whole)
 {
     check_refused(crypto_unhex, STR("0"), "odd");
