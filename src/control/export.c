@@ -82,6 +82,8 @@ static int write_manifest(struct export_op *op, int *ret, struct err *e)
     if (!s) /* its layers may be others meanwhile; those that were measured are held */
         return err_set(e, ERR_CONFLICT, "the snapshot was deleted meanwhile");
     for (size_t i = 0; i < count(op); i++) {
+        if (!measure_of(op, i)[0])
+            return err_set(e, ERR_CONFLICT, "a layer was removed meanwhile");
         layers[i] = (struct manifest_layer){ .measure = measure_of(op, i),
                                              .image = i < op->layers_.n ? NULL : names[i],
                                              .left_out = is_left_out(op, i) };

@@ -13,7 +13,7 @@
 struct recording {
     struct control *control;
     struct measure_op *op; /* NULL: nobody waits for it any more */
-    char layer[LAYER_NAME_MAX];
+    struct layer_record record;
     struct store_txn txn;
 };
 
@@ -37,6 +37,7 @@ static void each_held(struct measure_op *op, void (*fn)(struct control *c, const
 static void end(struct measure_op *op)
 {
     op->running_ = false;
+    op->control_->measures -= !op->idle;
     each_held(op, layer_unref);
 }
 
@@ -61,15 +62,15 @@ static void finish(struct measure_op *op, int r, const struct err *e)
 static void stored(struct store_txn *t, int r, const struct err *e)
 {
     struct recording *x = container_of(t, struct recording, txn);
-    struct layer *l = layer_known(x->control, x->layer);
+    struct layer *l = layer_known(x->control, x->record.name);
     struct measure_op *op = x->op;
 
     hook_point("measure.stored");
     x->control->changes--;
-    if (l && r >= 0)
+    if (l && r >= 0) {
+        l->record = x->record;
         l->on_record = true;
-    else if (l)
-        l->record.measure[0] = '\0';
+    }
     free(x);
     if (!op)
         return;
@@ -83,7 +84,7 @@ static void stored(struct store_txn *t, int r, const struct err *e)
     next(op);
 }
 
-/* From now on others compare with it. */
+/* Others compare with it from when it is there. Two may put it there at the same time. */
 static void put_on_record(struct measure_op *op, const struct layers_said *said)
 {
     struct control *c = op->control_;
@@ -92,19 +93,19 @@ static void put_on_record(struct measure_op *op, const struct layers_said *said)
 
     if (!l || !x)
         abort(); /* it was there just now */
-    str_copy(str_from(said->text), l->record.measure, sizeof l->record.measure);
-    l->record.bytes = said->bytes;
-    l->record.entries = said->entries;
-    if (!l->record.created_ns)
-        l->record.created_ns = clock_wall();
+    x->record = l->record;
+    str_copy(str_from(said->text), x->record.measure, sizeof x->record.measure);
+    x->record.bytes = said->bytes;
+    x->record.entries = said->entries;
+    if (!x->record.created_ns)
+        x->record.created_ns = clock_wall();
     x->control = c;
     x->op = op;
     op->recording_ = x;
-    snprintf(x->layer, sizeof x->layer, "%s", l->record.name);
     hook_point("measure.record");
     c->changes++;
     store_txn_begin(&x->txn, c->store);
-    store_put_layer(&x->txn, &l->record);
+    store_put_layer(&x->txn, &x->record);
     store_commit(&x->txn, stored);
 }
 
@@ -206,7 +207,11 @@ void measure_start(struct control *c, struct measure_op *op)
 {
     op->control_ = c;
     op->running_ = true;
+    c->measures += !op->idle;
     each_held(op, layer_ref);
+    if (c->measures > MEASURES_MAX && !op->idle)
+        op->r_ = err_set(&op->err_, ERR_BUSY, "%d snapshots or images are read already; try again",
+                         MEASURES_MAX);
     if (op->r_ < 0)
         finish(op, op->r_, &op->err_);
     else

@@ -8,13 +8,16 @@
 
 struct recording;
 
+enum { MEASURES_MAX = 4 }; /* that somebody waits for, at a time */
+
 /* A member of its owner. */
 struct measure_op {
     /* in */
     bool idle; /* while nobody else wants the machine; its layers are not held meanwhile */
     /* How much was read so far; may be NULL. */
     void (*at)(struct measure_op *op, uint64_t bytes);
-    /* -ERR_CONFLICT: one is not what it was; idle, -ERR_NOT_FOUND: there is none. */
+    /* -ERR_CONFLICT: one is not what it was; -ERR_BUSY: too many are measured; idle,
+     * -ERR_NOT_FOUND: there is none. */
     void (*done)(struct measure_op *op, int r, const struct err *e);
     /* out */
     size_t n, first; /* layers that were measured; for the first time */

@@ -94,11 +94,12 @@ void measuring_forget(struct control *c, struct layer *l)
     measuring_next(c);
 }
 
+/* What has a measure may not have been looked for among others yet. */
 static void look(struct index_entry *v, void *control)
 {
     struct layer *l = container_of(v, struct layer, entry);
 
-    if (l->refs && !l->record.measure[0])
+    if (l->refs && (!l->record.measure[0] || layer_is_captured(l->record.name)))
         add(control, l);
 }
 

@@ -37,6 +37,7 @@ struct control {
     struct index snapshots;
     struct layers layers;
     struct measuring measuring;
+    unsigned measures; /* under way that somebody waits for */
     struct list subscribers;
     struct pool pool;
     struct outlets outlets;

@@ -20,12 +20,24 @@ struct search {
     bool owned;                      /* its owner has that already */
 };
 
-static bool has(const struct snapshot *s, const struct layer *l)
+static bool is_among(const struct json_strs *layers, const struct layer *l)
 {
-    for (size_t i = 0; i < s->layers.n; i++)
-        if (strcmp(s->layers.p[i], l->record.name) == 0)
+    for (size_t i = 0; i < layers->n; i++)
+        if (strcmp(layers->p[i], l->record.name) == 0)
             return true;
     return false;
+}
+
+static bool has(const struct snapshot *s, const struct layer *l)
+{
+    return is_among(&s->layers, l);
+}
+
+/* How much there is tells where there are holes, as far as a measure looks at them. */
+static bool is_same(const struct layer *a, const struct layer *b)
+{
+    return a->record.measure[0] && strcmp(a->record.measure, b->record.measure) == 0 &&
+           a->record.bytes == b->record.bytes && a->record.entries == b->record.entries;
 }
 
 static void look_at_owner(struct index_entry *v, void *user)
@@ -43,7 +55,8 @@ static void look_at_snapshot(struct index_entry *v, void *user)
     const struct snapshot *s = container_of(v, struct snapshot, entry);
     struct search *x = user;
 
-    if (x->snapshot || !has(s, x->layer) || has(s, x->twin))
+    if (x->snapshot || !has(s, x->layer) || has(s, x->twin) ||
+        is_among(&s->base.layers, x->twin)) /* of a commit */
         return;
     x->snapshot = s;
     x->owned = false;
@@ -59,8 +72,7 @@ static void look_at_layer(struct index_entry *v, void *user)
     struct search *x = user;
 
     if (x->snapshot || o == x->layer || !o->on_record || !layer_is_captured(o->record.name) ||
-        o->record.created_ns >= x->layer->record.created_ns ||
-        strcmp(o->record.measure, x->layer->record.measure) != 0)
+        o->record.created_ns >= x->layer->record.created_ns || !is_same(o, x->layer))
         return;
     x->twin = o;
     index_each(&x->control->snapshots, look_at_snapshot, x);
@@ -98,10 +110,12 @@ static void restacked(struct restack_op *op, int r, const struct err *e)
 /* It may have become one layer meanwhile (control/flattening.c), or be gone. */
 static int check_stack(struct control *c, struct err *e)
 {
-    struct index_entry *v = index_find(&c->snapshots, str_from(c->measuring.sharing.restack.id));
+    const struct sharing *x = &c->measuring.sharing;
+    struct index_entry *v = index_find(&c->snapshots, str_from(x->restack.id));
     const struct layer *l = layer_known(c, c->measuring.layer);
+    const struct layer *twin = layer_known(c, x->layers[x->twin]);
 
-    return v && l && has(container_of(v, struct snapshot, entry), l)
+    return v && l && twin && is_same(l, twin) && has(container_of(v, struct snapshot, entry), l)
                ? 0
                : err_set(e, ERR_CONFLICT, "the snapshot has other layers by now");
 }

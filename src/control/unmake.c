@@ -247,6 +247,8 @@ void sandbox_unmake(struct sandbox *s)
     int r = err_set(&e, ERR_CONFLICT, "%s was destroyed while it was being made", s->record.id);
 
     s->destroying = true;
+    if (s->record.state == SANDBOX_PAUSED)
+        capture_abort(s); /* before anything moves again */
     sandbox_tell_creators(s, r, &e);
     resume_abort(s);
     stop_abort(s);

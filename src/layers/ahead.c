@@ -55,8 +55,7 @@ static void copy_file(struct ahead *a, const char *name)
 {
     const struct content content = { count, a };
     AUTO_CLOSE int to = -1;
-    AUTO_CLOSE int from =
-        at_open(walk_top(&a->walk)->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    AUTO_CLOSE int from = at_open_unseen(walk_top(&a->walk)->fd, name, O_NOFOLLOW | O_NONBLOCK);
     char known[NAME_MAX_HERE];
     struct stat st;
     struct err e;
@@ -86,7 +85,7 @@ static void look_at(struct ahead *a, const char *name)
     if (!S_ISDIR(st.st_mode) || st.st_dev != a->dev)
         return;
     snprintf(copy, sizeof copy, "%s", name);
-    dir = at_open(walk_top(&a->walk)->fd, copy, O_RDONLY | O_DIRECTORY, 0);
+    dir = at_open_unseen(walk_top(&a->walk)->fd, copy, O_DIRECTORY);
     if (dir >= 0)
         (void)walk_enter(&a->walk, dir, copy, NULL);
 }
@@ -103,7 +102,7 @@ void ahead_copy(int from, int to, uint64_t most, const struct copy_options *o)
 {
     static struct ahead a; /* large, and there is one job a process */
     uint64_t entries_max = o->entries_max ? o->entries_max : TREE_ENTRIES_DEFAULT;
-    int first = at_open(from, ".", O_RDONLY | O_DIRECTORY, 0);
+    int first = at_open_unseen(from, ".", O_DIRECTORY);
     const char *name;
     struct stat st;
 
@@ -125,6 +124,18 @@ void ahead_copy(int from, int to, uint64_t most, const struct copy_options *o)
             look_at(&a, name);
     }
     walk_done(&a.walk);
+}
+
+void ahead_drop(int ahead)
+{
+    AUTO(walk_done) struct walk w;
+    const char *name;
+    int fd = at_open(ahead, ".", O_RDONLY | O_DIRECTORY, 0);
+
+    walk_init(&w);
+    if (fd >= 0 && walk_enter(&w, fd, "", NULL) >= 0)
+        while (walk_next(&w, &name, NULL) > 0)
+            (void)unlinkat(ahead, name, 0);
 }
 
 int ahead_take(int ahead, const struct stat *of, int dir, const char *name)

@@ -17,6 +17,9 @@
  * copied where files can be cloned. */
 void ahead_copy(int from, int to, uint64_t most, const struct copy_options *o);
 
+/* What nobody has taken makes room. */
+void ahead_drop(int ahead);
+
 /* The file that this was copied of gets this name: a descriptor to read and write it. -1: it was
  * not. */
 int ahead_take(int ahead, const struct stat *of, int dir, const char *name);

@@ -24,8 +24,8 @@ static void tell(void *user, uint64_t bytes, uint64_t entries)
     keeper_progress(user, bytes, entries);
 }
 
-/* The disk is everybody's: a twentieth of it stays free. What is in memory is no larger than the
- * memory it takes. */
+/* The disk is everybody's: a twentieth of it stays free, and as much as is asked for. What is in
+ * memory is no larger than the memory it takes. */
 static int check_room(const struct keeper *k, struct err *e)
 {
     struct statfs from, to;
@@ -40,6 +40,8 @@ static int check_room(const struct keeper *k, struct err *e)
     used = (from.f_blocks - from.f_bfree) * (uint64_t)from.f_bsize;
     room = (uint64_t)to.f_bavail * (uint64_t)to.f_bsize;
     kept = to.f_blocks / 20 * (uint64_t)to.f_bsize;
+    if (kept < k->job.free_min)
+        kept = k->job.free_min;
     if (used + kept > room)
         return err_set(e, ERR_BUSY,
                        "the disk of the state directory is nearly full: %llu MiB are free, and up "
@@ -82,7 +84,7 @@ static struct copy_options options(struct keeper *k)
                                   .user = k };
 }
 
-/* However fast files come and go meanwhile, no more is copied than there was. */
+/* However fast files come and go meanwhile, no more is copied than the file system had. */
 static uint64_t most_ahead(const struct keeper *k, int source)
 {
     uint64_t max = k->job.bytes_max ? k->job.bytes_max : TREE_BYTES_DEFAULT, used;

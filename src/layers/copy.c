@@ -63,6 +63,10 @@ static int check_room(const struct copying *c, uint64_t at, uint64_t n, struct e
 {
     int r = room_check(c->to[0], c->options->free_min, at, n, e);
 
+    if (r == -(int)ERR_TOO_BIG && c->options->ahead >= 0) {
+        ahead_drop(c->options->ahead);
+        r = room_check(c->to[0], c->options->free_min, 0, n, e);
+    }
     if (r != -(int)ERR_TOO_BIG)
         return r;
     e->code = ERR_BUSY;
@@ -145,8 +149,7 @@ static int copy_file(struct copying *c, const char *name, struct err *e)
 {
     const struct content content = { count_content, c };
     AUTO_CLOSE int to = -1;
-    AUTO_CLOSE int from =
-        at_open(walk_top(&c->walk)->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    AUTO_CLOSE int from = at_open_unseen(walk_top(&c->walk)->fd, name, O_NOFOLLOW | O_NONBLOCK);
     struct stat st;
     bool ahead;
     int r;
@@ -273,7 +276,7 @@ static int enter(struct copying *c, const char *name, struct err *e)
 {
     char copy[TREE_NAME_MAX + 1];
     AUTO_CLOSE int to = -1;
-    AUTO_CLOSE int from = at_open(walk_top(&c->walk)->fd, name, O_RDONLY | O_DIRECTORY, 0);
+    AUTO_CLOSE int from = at_open_unseen(walk_top(&c->walk)->fd, name, O_DIRECTORY);
     struct stat st;
     bool covers;
     enum way way;
@@ -386,7 +389,7 @@ int layers_copy(int from, int to, int links, const struct copy_options *o, struc
                 struct err *e)
 {
     static struct copying c; /* large, and there is one job a process */
-    int r, first = at_open(from, ".", O_RDONLY | O_DIRECTORY, 0);
+    int r, first = at_open_unseen(from, ".", O_DIRECTORY);
 
     c = (struct copying){ .options = o,
                           .bytes_max = o->bytes_max ? o->bytes_max : TREE_BYTES_DEFAULT,

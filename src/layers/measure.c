@@ -20,26 +20,43 @@
 
 #define OPAQUE "user.overlay.opaque"
 
-/* Of as many entries as a layer may have, and its root. */
-#define DIGESTS_MAX ((TREE_ENTRIES_DEFAULT + 1) * CRYPTO_SHA256_SIZE)
+/* Of as many entries as a layer may have, what they are names of, and its root. */
+#define DIGESTS_MAX ((2 * TREE_ENTRIES_DEFAULT + 1) * CRYPTO_SHA256_SIZE)
+#define NAMES_MAX   (TREE_ENTRIES_DEFAULT * sizeof(struct name))
+
+/* One of several names of a file. */
+struct name {
+    uint64_t ino;
+    unsigned char digest[CRYPTO_SHA256_SIZE]; /* of its entry */
+};
 
 struct measuring {
     struct walk walk;
     struct measure out;
     struct buf digests; /* of the entries, CRYPTO_SHA256_SIZE each */
+    struct buf names;   /* struct name */
     measure_progress_fn *progress;
     void *ctx;
 };
 
-static int end_entry(struct measuring *m, struct crypto_sha256 *h, struct err *e)
+static int add(struct buf *to, const void *p, size_t n, struct err *e)
 {
-    unsigned char digest[CRYPTO_SHA256_SIZE];
+    return buf_add(to, (struct str){ p, n }) < 0 ? err_set(e, ERR_TOO_BIG, "more than %llu files",
+                                                           (unsigned long long)TREE_ENTRIES_DEFAULT)
+                                                 : 0;
+}
 
-    crypto_sha256_end(h, digest);
-    return buf_add(&m->digests, (struct str){ (const char *)digest, sizeof digest }) < 0
-               ? err_set(e, ERR_TOO_BIG, "more than %llu files",
-                         (unsigned long long)TREE_ENTRIES_DEFAULT)
-               : 0;
+static int end_entry(struct measuring *m, struct crypto_sha256 *h, const struct stat *st,
+                     struct err *e)
+{
+    struct name name = { .ino = st->st_ino };
+    int r;
+
+    crypto_sha256_end(h, name.digest);
+    r = add(&m->digests, name.digest, sizeof name.digest, e);
+    if (r >= 0 && st->st_nlink > 1 && !S_ISDIR(st->st_mode))
+        r = add(&m->names, &name, sizeof name, e);
+    return r;
 }
 
 /* Every text with its NUL, and numbers before what has none, so that no two trees are the same
@@ -183,7 +200,7 @@ static int hash_kind(struct measuring *m, struct crypto_sha256 *h, int dir, cons
         return hash_link(h, dir, name, e);
     if (!S_ISREG(mode) && !S_ISDIR(mode))
         return 0;
-    fd = at_open(dir, name, O_RDONLY | O_NOFOLLOW | (S_ISDIR(mode) ? O_DIRECTORY : 0), 0);
+    fd = at_open_unseen(dir, name, O_NOFOLLOW | (S_ISDIR(mode) ? O_DIRECTORY : 0));
     if (fd < 0)
         return at_error(e, "opening it");
     if (S_ISREG(mode)) {
@@ -208,7 +225,7 @@ static int measure_one(struct measuring *m, const char *name, struct err *e)
     hash_stat(&h, &st);
     r = hash_kind(m, &h, dir, name, st.st_mode, &sub, e);
     if (r >= 0)
-        r = end_entry(m, &h, e);
+        r = end_entry(m, &h, &st, e);
     if (r < 0) {
         drop_fd(&sub);
         return r;
@@ -244,7 +261,7 @@ static int measure_root(struct measuring *m, int dir, struct err *e)
 
     if (fstat(dir, &st) < 0)
         return err_sys(e, "looking at it");
-    fd = at_open(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    fd = at_open_unseen(dir, ".", O_DIRECTORY);
     if (fd < 0)
         return at_error(e, "opening it");
     hash_path(m, &h, ".");
@@ -252,7 +269,7 @@ static int measure_root(struct measuring *m, int dir, struct err *e)
     hash_opaque(&h, fd);
     r = hash_extended(&h, fd, e);
     if (r >= 0)
-        r = end_entry(m, &h, e);
+        r = end_entry(m, &h, &st, e);
     if (r >= 0)
         return walk_enter(&m->walk, fd, ".", e);
     drop_fd(&fd);
@@ -262,6 +279,35 @@ static int measure_root(struct measuring *m, int dir, struct err *e)
 static int by_bytes(const void *a, const void *b)
 {
     return memcmp(a, b, CRYPTO_SHA256_SIZE);
+}
+
+static int by_file(const void *a, const void *b)
+{
+    const struct name *x = a, *y = b;
+
+    return x->ino != y->ino ? (x->ino < y->ino ? -1 : 1) : by_bytes(x->digest, y->digest);
+}
+
+/* Which names are one file: a digest of theirs for each. */
+static int join_names(struct measuring *m, struct err *e)
+{
+    struct name *names = (struct name *)(void *)m->names.p;
+    size_t n = m->names.n / sizeof *names;
+    int r = 0;
+
+    if (n)
+        qsort(names, n, sizeof *names, by_file);
+    for (size_t i = 0, next; r >= 0 && i < n; i = next) {
+        AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
+        unsigned char digest[CRYPTO_SHA256_SIZE];
+
+        for (next = i; next < n && names[next].ino == names[i].ino; next++)
+            crypto_sha256_add(
+                &h, (struct str){ (const char *)names[next].digest, sizeof names[next].digest });
+        crypto_sha256_end(&h, digest);
+        r = add(&m->digests, digest, sizeof digest, e);
+    }
+    return r;
 }
 
 /* In the order of their bytes, which is the same whatever order they came in. */
@@ -284,6 +330,7 @@ int measure_tree(int dir, measure_progress_fn *progress, void *ctx, struct measu
 
     memset(&m.out, 0, sizeof m.out);
     buf_init(&m.digests, DIGESTS_MAX);
+    buf_init(&m.names, NAMES_MAX);
     m.progress = progress;
     m.ctx = ctx;
     walk_init(&m.walk);
@@ -291,10 +338,13 @@ int measure_tree(int dir, measure_progress_fn *progress, void *ctx, struct measu
     if (r >= 0)
         r = measure_all(&m, e);
     walk_done(&m.walk);
+    if (r >= 0)
+        r = join_names(&m, e);
     if (r >= 0) {
         write_digest(&m);
         *ret = m.out;
     }
     buf_done(&m.digests);
+    buf_done(&m.names);
     return r < 0 ? r : 0;
 }

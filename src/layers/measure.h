@@ -1,10 +1,11 @@
 /* What a tree is, as one number: everything about every file in it, whatever order they come in.
  *
  * Each entry has a SHA-256 of its path, kind, mode, owner, size, time, number of names, target or
- * device, attributes, what it says to overlayfs, and content; the measure is the SHA-256 of these
- * in the order of their bytes, so that neither the order of directories nor their size matters, nor
- * where files have holes. Two trees with one measure are the same tree: nobody can make another. It
- * does not stop who may write to the storage, who could as well change what it is compared with. */
+ * device, attributes, what it says to overlayfs, and content; so have the names of one file
+ * together. The measure is the SHA-256 of these in the order of their bytes, so that neither the
+ * order of directories nor their size matters, nor where files have holes or when they were read.
+ * Two trees with one measure are the same tree but for that: nobody can make another. It does not
+ * stop who may write to the storage, who could as well change what it is compared with. */
 #ifndef LAYERS_MEASURE_H
 #define LAYERS_MEASURE_H
 

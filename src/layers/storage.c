@@ -309,7 +309,9 @@ int storage_remove(const struct storage *s, const char *name, struct err *e)
         return errno == ENOENT ? 0 : err_sys(e, "taking the layer %s away", name);
     hook_point("layers.removing");
     r = sync_dir(s->layers, e);
-    return r < 0 ? r : remove_entry(s, entry, e);
+    if (r >= 0)
+        r = remove_entry(s, entry, e);
+    return r == -(int)ERR_NOT_FOUND ? 0 : r; /* a sweep has done it */
 }
 
 /* --- boxes --- */

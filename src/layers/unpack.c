@@ -234,6 +234,8 @@ int keeper_unpack_prepare(struct keeper *k, struct err *e)
 
     if (fstat(k->fds[0], &st) < 0)
         return err_sys(e, "looking at the archive");
+    if (!k->job.size && k->job.at)
+        return err_set(e, ERR_INVALID, "the archive's part that is to be the layer is empty");
     if (!k->job.size)
         k->job.size = (uint64_t)st.st_size;
     return decompress_start_part(&k->decompress, k->fds[0], k->job.at, k->job.size, e);

@@ -86,6 +86,13 @@ int at_clear(int dir, const char *name)
     return -1;
 }
 
+int at_open_unseen(int dir, const char *path, int flags)
+{
+    int fd = at_open(dir, path, O_RDONLY | O_NOATIME | flags, 0);
+
+    return fd < 0 && errno == EPERM ? at_open(dir, path, O_RDONLY | flags, 0) : fd;
+}
+
 int at_write(int fd, const void *p, size_t n, struct err *e)
 {
     const char *at = p;

@@ -14,6 +14,9 @@
  * opens a link itself. -1 and errno: ELOOP where a symbolic link is in the way. */
 int at_open(int dir, const char *path, int flags, mode_t mode);
 
+/* The same to read something, without its time of access telling of it, if we may. */
+int at_open_unseen(int dir, const char *path, int flags);
+
 /* Opens a directory for reading. Where its mode keeps its own owner from reading, filling or
  * emptying it, that is changed (u+rwx), if we may. With same_fs, EXDEV where a mount is in the way.
  */

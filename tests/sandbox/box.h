@@ -29,7 +29,7 @@
 #include "runtime/plan.h"
 #include "runtime/supervisor.h"
 
-enum { BOX_PLAIN_ID = 1000, BOX_WAIT_MS = 20000, BOX_PIDS = 300, BOX_BACKLOG = 16 };
+enum { BOX_PLAIN_ID = 1000, BOX_WAIT_MS = 50000, BOX_PIDS = 300, BOX_BACKLOG = 16 };
 
 struct box {
     struct launcher launcher;

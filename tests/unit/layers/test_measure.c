@@ -144,6 +144,34 @@ TEST(what_belongs_to_whom_shows)
 }
 
 /* Where one value ends and the next name begins. */
+/* Names, content and how many names each file has are the same. */
+TEST(which_names_are_one_file_shows)
+{
+    static const char *const names[] = { "a", "b", "c", "d" };
+    int dir = scratch_storage();
+    struct measure was;
+
+    put_at(dir, "a", "x", 0);
+    put_at(dir, "c", "x", 0);
+    CHECK_INT(linkat(dir, "a", dir, "b", 0) + linkat(dir, "c", dir, "d", 0), 0);
+    age(dir, ".");
+    was = measure(dir);
+    for (size_t i = 0; i < 4; i++)
+        CHECK_INT(unlinkat(dir, names[i], 0), 0);
+    put_at(dir, "b", "x", 0);
+    put_at(dir, "a", "x", 0);
+    CHECK_INT(linkat(dir, "b", dir, "d", 0) + linkat(dir, "a", dir, "c", 0), 0);
+    age(dir, ".");
+    check_differs(dir, &was, "who is whose other name");
+    for (size_t i = 0; i < 4; i++)
+        CHECK_INT(unlinkat(dir, names[i], 0), 0);
+    put_at(dir, "d", "x", 0);
+    put_at(dir, "b", "x", 0);
+    CHECK_INT(linkat(dir, "d", dir, "c", 0) + linkat(dir, "b", dir, "a", 0), 0);
+    age(dir, ".");
+    check_same(dir, &was);
+}
+
 TEST(attributes_do_not_run_into_each_other)
 {
     static const char both[] = "1user.b\0"

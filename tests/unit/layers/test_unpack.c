@@ -172,6 +172,21 @@ TEST(a_part_that_begins_too_late)
     check_cut(1, 0);
 }
 
+/* It does not stand for all that follows. */
+TEST(a_part_of_nothing)
+{
+    int storage = scratch_storage(), fd;
+    struct layers_said said;
+    struct layers_job job;
+
+    layers_job_fill(&job, LAYERS_UNPACK, NULL);
+    fd = make_archive("echo x >f", "cat", job.name);
+    fd = surround(fd, &job.at, &job.size);
+    job.size = 0;
+    said = do_job(storage, &job, fd);
+    CHECK_INT(said.r, -ERR_INVALID);
+}
+
 TEST(a_part_that_ends_too_early)
 {
     check_cut(0, 1);
