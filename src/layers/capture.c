@@ -45,7 +45,8 @@ static int check_room(const struct keeper *k, struct err *e)
     if (used + kept > room)
         return err_set(e, ERR_BUSY,
                        "the disk of the state directory is nearly full: %llu MiB are free, and up "
-                       "to %llu are needed besides the %llu that stay free",
+                       "to %llu are needed besides the %llu that stay free (images.free_min, or a "
+                       "twentieth)",
                        (unsigned long long)(room >> 20), (unsigned long long)(used >> 20) + 1,
                        (unsigned long long)(kept >> 20));
     return 0;

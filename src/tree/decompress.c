@@ -200,7 +200,7 @@ run_feeder(const struct part *p, const int *fds, const struct confine *c)
 {
     if (confine_fds(fds, STDERR_FILENO + 1, NULL) < 0 || confine_enter(c, NULL) < 0)
         _exit(1);
-    _exit(copy_part(STDIN_FILENO, p->at, p->n, STDOUT_FILENO) < 0);
+    _exit(copy_part(STDIN_FILENO, p->at, p->n, STDOUT_FILENO) < 0 ? 1 : 0);
 }
 
 /* *ret: where the program finds its input. */
