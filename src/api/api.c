@@ -12,6 +12,7 @@
 #include "api/mcp.h"
 #include "api/replay.h"
 #include "api/route.h"
+#include "api/shares.h"
 #include "api/ssh_supply.h"
 #include "base/clock.h"
 #include "control/tokens.h"
@@ -159,23 +160,13 @@ static bool find_route(struct call *c)
     return find_our_route(c);
 }
 
-/* Those who only listen do not keep those who ask from being answered. */
-static bool admit(struct call *c)
+static size_t body_max(const struct call *c)
 {
-    struct err e;
+    uint64_t max = c->api->config->limits.body_bytes;
 
-    if (c->approved || c->route->flags & ROUTE_LONG) {
-        list_append(&c->api->listening, &c->listening);
-        return true;
-    }
-    if (c->api->in_flight >= c->api->config->limits.requests_in_flight) {
-        (void)err_set(&e, ERR_BUSY, "%u requests are under way", c->api->in_flight);
-        call_fail(c, &e);
-        return false;
-    }
-    c->in_flight = true;
-    c->api->in_flight++;
-    return true;
+    if (!(c->route->flags & (ROUTE_TEXT | ROUTE_CONTENT)) && max > CALL_BODY_MAX)
+        max = CALL_BODY_MAX;
+    return (size_t)max;
 }
 
 static void on_request(struct http_exchange *x)
@@ -194,17 +185,26 @@ static void on_request(struct http_exchange *x)
     arena_init(&c->own, PTRDIFF_MAX);
     http_set_state(x, c);
     http_on_gone(x, client_left);
-    if (find_route(c) && call_authenticate(c) && query_known(c) && admit(c)) {
+    if (find_route(c) && call_authenticate(c) && shares_admit(c) && query_known(c)) {
         if (c->route->flags & (ROUTE_JSON | ROUTE_TEXT))
-            http_collect(x, c->api->config->limits.body_bytes, body_came);
+            http_collect(x, body_max(c), body_came);
         else
             dispatch(c);
     }
     call_unref(c);
 }
 
+/* Whatever it has open ends with it, on every interface. */
+static void on_token_ended(struct token_watcher *w, const struct token_record *r)
+{
+    struct api *a = container_of(w, struct api, token_ends);
+
+    http_end_part(a->server, str_from(r->id), 401, STR(CALL_TOKEN_ENDED));
+}
+
 static void api_free(struct api *a)
 {
+    token_watcher_stop(&a->token_ends);
     replays_close(a);
     if (a->server)
         http_server_free(a->server);
@@ -219,7 +219,7 @@ static void api_free(struct api *a)
     buf_done(&a->openapi);
     a->over = true;
     if (!a->calls)
-        free(a);
+        api_release(a);
 }
 
 static int open_trust(struct api *a, struct err *e)
@@ -228,6 +228,8 @@ static int open_trust(struct api *a, struct err *e)
                                        .tokens = a->tokens,
                                        .bundle = a->config->trust.bundle,
                                        .failure = a->config->trust.failure,
+                                       .mode = a->config->trust.mode,
+                                       .self_approval = a->config->trust.self_approval,
                                        .silence_ns = a->config->trust.silence,
                                        .grace_ns = a->config->trust.grace };
 
@@ -246,11 +248,7 @@ static size_t mcp_max(const struct config *c)
 
 int api_open(const struct api_setup *s, struct api **ret, struct err *e)
 {
-    const struct http_config http = { .on_request = on_request,
-                                      .user = NULL,
-                                      .connections = s->config->limits.connections,
-                                      .exchanges = s->config->limits.connections };
-    struct http_config with = http;
+    struct http_config http = { .on_request = on_request };
     struct api *a = calloc(1, sizeof *a);
     int r;
 
@@ -261,7 +259,8 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
     a->config = s->config;
     a->owner = s->owner;
     buf_init(&a->openapi, 4 << 20);
-    with.user = a;
+    http.user = a;
+    shares_open(a, &http);
     a->mcp_web = (struct mcp_web){ .server = &a->mcp,
                                    .max = mcp_max(s->config),
                                    .silence_ns = s->config->trust.silence };
@@ -275,11 +274,13 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
     if (r >= 0)
         r = e2b_open(a, e);
     if (r >= 0)
-        r = http_server_new(s->loop, &with, &a->server, e);
+        r = http_server_new(s->loop, &http, &a->server, e);
     if (r < 0) {
         api_free(a);
         return r;
     }
+    a->token_ends.ended = on_token_ended;
+    tokens_watch(a->tokens, &a->token_ends);
     control_subscribe(s->control, &a->mcp_events, mcp_event);
     trust_set_runner(a->trust, &(struct trust_runner){ .run = approved_run, .user = a });
     *ret = a;
@@ -311,7 +312,8 @@ int api_listen_tls(struct api *a, int fd, struct str chain, struct str key, stru
 {
     struct tls_door_setup s = { .loop = a->loop,
                                 .fd = fd,
-                                .connections = a->config->limits.connections,
+                                .connections = shares_of_tls(a->config),
+                                .strangers = shares_of_strangers(a->config),
                                 .serve = serve_tls,
                                 .user = a };
     int r = crypto_tls_identity_new(chain, key, &s.identity, e);

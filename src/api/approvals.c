@@ -16,20 +16,27 @@
 
 enum { LIST_DEFAULT = 100, LIST_MOST = 1000, WAIT_MOST_S = 60, ANSWER_BYTES = 64 << 20 };
 
-/* Whether it is for this caller: a client that calls tools sees what it asked for itself. */
-static bool is_for(const struct call *c, const struct approval_record *r)
+static bool is_master(const struct caller *who)
 {
-    const struct peer *p = guard_peer(c);
-
-    return !p || strcmp(p->record.id, r->peer) == 0;
+    return who->role == ROLE_MASTER && who->trusted;
 }
 
-/* A master sees all of them, others those of their owner. */
+/* The owners whose calls the store is asked for; empty: all of them. */
 static struct str scope(const struct call *c)
 {
-    bool all = c->caller.role == ROLE_MASTER && c->caller.trusted;
+    return is_master(&c->caller) || c->caller.admin ? STR("") : str_from(c->caller.owner);
+}
 
-    return all || c->caller.admin ? STR("") : str_from(c->caller.owner);
+/* A master sees the calls of every owner, within the labels of the master's own token. A client
+ * that calls tools sees the calls that it asked for itself. */
+static bool is_for(const struct call *c, const struct approval_record *r)
+{
+    const struct peer *p = guard_session(c);
+
+    if (p)
+        return strcmp(p->record.id, r->peer) == 0;
+    return is_master(&c->caller) ? caller_labels_fit(&c->caller, &r->labels)
+                                 : caller_sees(&c->caller, r->owner, &r->labels);
 }
 
 /* --- list --- */
@@ -37,7 +44,6 @@ static struct str scope(const struct call *c)
 static void write_list(struct json_writer *w, const void *what)
 {
     const struct listing *l = what;
-    struct str owner = scope(l->call);
 
     json_begin_object(w);
     json_key(w, STR("approvals"));
@@ -45,7 +51,7 @@ static void write_list(struct json_writer *w, const void *what)
     for (size_t i = 0; i < l->query.n; i++) {
         const struct approval_record *r = &l->query.approvals[i];
 
-        if (!owner.n || str_eq(owner, str_from(r->owner)))
+        if (is_for(l->call, r))
             approval_write(w, r, false);
     }
     json_end_array(w);
@@ -160,9 +166,7 @@ static void gone(struct call *c)
 
 static bool is_visible(struct call *c, const struct approval_record *r)
 {
-    struct str owner = scope(c);
-
-    return r && is_for(c, r) && (!owner.n || str_eq(owner, str_from(r->owner)));
+    return r && is_for(c, r);
 }
 
 static void show(struct call *c)
@@ -203,6 +207,7 @@ struct decision_request {
     const char *reason;
     int64_t grant_ns;
     uint64_t uses;
+    bool self;
 };
 
 static const struct json_field approve_fields[] = {
@@ -213,6 +218,9 @@ static const struct json_field approve_fields[] = {
       .doc = "For so long, more calls of the tool on the sandbox pass." },
     { "uses", JSON_KIND_UINT, JSON_AT(struct decision_request, uses), .max = 100000,
       .doc = "How many of them; without it, any number." },
+    { "self", JSON_KIND_BOOL, JSON_AT(struct decision_request, self),
+      .doc = "A user on a terminal decides on their own request, where the configuration lets "
+             "them (trust.self_approval)." },
 };
 static const size_t approve_field_count = COUNT_OF(approve_fields);
 
@@ -254,8 +262,9 @@ static void decided(struct approval_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-/* Who decides: the caller, or the master whose token it shows beside. False: it is answered. */
-static bool read_master(struct call *c, struct trust_master *m)
+/* Who decides: the caller, or the master whose token it shows beside. *ret_labels are those that a
+ * call must have to be theirs. False: it is answered. */
+static bool read_master(struct call *c, struct trust_master *m, struct caller *ret_labels)
 {
     struct str shown = call_header(c, "Sandboxer-Master");
     const struct token_record *t = shown.p ? tokens_find(c->api->tokens, shown) : NULL;
@@ -264,6 +273,8 @@ static bool read_master(struct call *c, struct trust_master *m)
     snprintf(m->owner, sizeof m->owner, "%s", c->caller.owner);
     m->role = c->caller.trusted ? c->caller.role : ROLE_APPRENTICE;
     m->by_token = c->caller.by_token;
+    m->self = false;
+    ret_labels->labels = c->caller.labels;
     if (!shown.p)
         return true;
     if (!t || t->gateway) {
@@ -276,6 +287,7 @@ static bool read_master(struct call *c, struct trust_master *m)
     snprintf(m->owner, sizeof m->owner, "%s", t->owner);
     m->role = t->role;
     m->by_token = true;
+    ret_labels->labels = t->labels; /* good for the loop's turn */
     return true;
 }
 
@@ -283,6 +295,8 @@ static void decide(struct call *c, bool approve)
 {
     struct decision_request q = { 0 };
     struct decision_call *d;
+    struct caller labels = { .owner = "" };
+    const struct approval_record *held;
     struct trust_master m;
     struct err e;
 
@@ -296,10 +310,12 @@ static void decide(struct call *c, bool approve)
                        "uses: counts the calls of a grant: say with 'grant' how long it lasts");
         return;
     }
-    if (!read_master(c, &m))
+    if (!read_master(c, &m, &labels))
         return;
-    if (!id_valid("req_", c->params[0]) ||
-        (m.role != ROLE_MASTER && !is_visible(c, approvals_find(c->api->trust, c->params[0])))) {
+    m.self = q.self && http_peer(c->x)->is_unix && c->caller.trusted && !m.by_token;
+    held = approvals_find(c->api->trust, c->params[0]);
+    if (!id_valid("req_", c->params[0]) || (held && !caller_labels_fit(&labels, &held->labels)) ||
+        (m.role != ROLE_MASTER && !is_visible(c, held))) {
         call_fail_with(c, 404, "not_found", "there is no such call that waits");
         return;
     }

@@ -32,7 +32,11 @@ bool approved_caller(struct api *a, const struct trust_call *c, struct caller *r
     if (!t)
         return false;
     ret->verbs &= t->verbs;
+    ret->egress = t->egress;
     ret->labels = t->labels;
+    ret->by_token = true;
+    ret->role = t->role;
+    ret->expires_ns = t->expires_ns;
     return true;
 }
 

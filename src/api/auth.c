@@ -8,6 +8,7 @@
 #include "api/route.h"
 #include "control/tokens.h"
 #include "http/origin.h"
+#include "model/owner.h"
 #include "trust/trust.h"
 
 #define NO_TOKEN "the token is unknown, expired or revoked"
@@ -31,7 +32,8 @@ static void by_uid(struct call *c, uid_t uid)
     who->actor.kind = ACTOR_ADM;
     snprintf(who->actor.id, sizeof who->actor.id, "uid:%u", (unsigned)uid);
     who->verbs = VERBS_ALL;
-    who->admin = who->host_paths = uid == 0 || uid == c->api->owner;
+    who->admin = owner_is_administrator(who->owner, c->api->owner);
+    who->host_paths = true; /* they are opened with this user's own rights */
     who->role = who->admin || is_master(c->api->config, uid)
                     ? ROLE_MASTER
                     : (enum role)c->api->config->trust.role;
@@ -88,15 +90,6 @@ static void lower_trust(struct call *c, const struct token_record *t)
         c->caller.admin = false;
 }
 
-/* Whether an owner's uid is an administrator's. */
-static bool owner_is_admin(const struct api *a, const char *owner)
-{
-    char own[OWNER_MAX];
-
-    snprintf(own, sizeof own, "uid:%u", (unsigned)a->owner);
-    return strcmp(owner, "uid:0") == 0 || strcmp(owner, own) == 0;
-}
-
 /* The token may be gone before the request is. */
 static bool copy_labels(struct call *c, const struct json_map *from)
 {
@@ -147,11 +140,17 @@ bool call_by_token(struct call *c, struct str secret)
         call_fail_with(c, 401, "unauthenticated", NO_TOKEN);
         return false;
     }
+    return call_by_record(c, t);
+}
+
+bool call_by_record(struct call *c, const struct token_record *t)
+{
     snprintf(c->caller.owner, sizeof c->caller.owner, "%s", t->owner);
     c->caller.actor.kind = t->actor;
     snprintf(c->caller.actor.id, sizeof c->caller.actor.id, "%s", t->id);
     c->caller.verbs = t->verbs;
     c->caller.role = t->role;
+    c->caller.egress = t->egress;
     c->caller.by_token = true;
     c->caller.expires_ns = t->expires_ns;
     c->caller.trusted = true;
@@ -160,8 +159,9 @@ bool call_by_token(struct call *c, struct str secret)
         return false;
     }
     /* Whatever its verbs: it stands for its owner, and cannot see more than that. */
-    c->caller.host_paths = owner_is_admin(c->api, t->owner);
-    c->caller.admin = caller_may(&c->caller, VERB_ADMIN) && c->caller.host_paths;
+    c->caller.host_paths = false; /* a token has no user of this machine at its other end */
+    c->caller.admin =
+        caller_may(&c->caller, VERB_ADMIN) && owner_is_administrator(t->owner, c->api->owner);
     lower_trust(c, t);
     return true;
 }
@@ -181,16 +181,28 @@ bool call_may_use(struct call *c)
     return false;
 }
 
+/* Which web pages may ask, under which names of ours. */
+static bool origin_may_ask(struct call *c)
+{
+    const char *domain = c->api->config->domain.name;
+    struct domain_port port;
+
+    if (origin_is_ours(c->x) || domain_is_ours(c))
+        return true;
+    if (!(c->route->flags & ROUTE_NULL_ORIGIN) || !str_eq(call_header(c, "Origin"), STR("null")))
+        return false;
+    return origin_host_is_ours(c->x) ||
+           (domain && domain_read(http_request(c->x)->host.name, str_from(domain), &port));
+}
+
 bool call_authenticate(struct call *c)
 {
     const struct http_peer *p = http_peer(c->x);
 
-    if (!origin_is_ours(c->x) && !domain_is_ours(c)) {
+    if (!origin_may_ask(c)) {
         call_fail_with(c, 403, "denied", "Host and Origin must name the address we listen on");
         return false;
     }
-    if (c->route->face && c->route->face->authenticate)
-        return c->route->face->authenticate(c);
     switch (replay_identify(c)) {
     case REPLAY_KNOWN:
         return call_may_use(c);
@@ -199,6 +211,8 @@ bool call_authenticate(struct call *c)
     case REPLAY_NONE:
         break;
     }
+    if (c->route->face && c->route->face->authenticate)
+        return c->route->face->authenticate(c);
     if (p->is_unix) {
         by_uid(c, p->cred.uid);
         lower_trust(c, NULL);

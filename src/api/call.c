@@ -15,14 +15,13 @@ struct call *call_ref(struct call *c)
 }
 
 /* What control finishes while it closes is told to calls that have outlived their interface. */
-static void leave_api(const struct call *c)
+static void leave_api(struct call *c)
 {
     struct api *a = c->api;
 
-    if (c->in_flight)
-        a->in_flight--;
+    quota_drop(&c->in_flight);
     if (--a->calls == 0 && a->over)
-        free(a);
+        api_release(a);
 }
 
 static void call_free(struct loop_later *l)
@@ -197,6 +196,7 @@ static const struct {
     [ERR_BUG] = { 500, "bug", "Internal error" },
     [ERR_QUOTA] = { 429, "quota", "Quota reached" },
     [ERR_PAUSED] = { 409, "paused", "Paused" },
+    [ERR_FULL] = { 507, "storage_full", "Storage full" },
 };
 
 int problem_status(enum err_code code)
@@ -238,6 +238,17 @@ void problem_fields(struct json_writer *w, const struct err *e, int status, cons
         put(w, "sandbox_id", id);
     if (step && step[0])
         put(w, "step", step);
+}
+
+void problem_write_token_ended(struct json_writer *w)
+{
+    struct err e;
+
+    (void)err_set(&e, ERR_DENIED, "%s", CALL_TOKEN_ENDED);
+    json_begin_object(w);
+    put(w, "event", "error");
+    problem_fields(w, &e, 401, "unauthenticated", NULL, NULL);
+    json_end_object(w);
 }
 
 static void fail(struct call *c, const struct err *e, int status, const char *code, const char *id,

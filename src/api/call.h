@@ -12,6 +12,7 @@
 #include "json/writer.h"
 
 enum { CALL_ARENA_MAX = 16 << 20, CALL_ANSWER_MAX = 32 << 20 };
+enum { CALL_BODY_MAX = 256 << 10 }; /* of a route without ROUTE_CONTENT */
 enum { ROUTE_PARAMS = 3 };
 
 struct route;
@@ -19,6 +20,9 @@ struct guard;
 
 /* A field of an answer: the id under which the verdict on its request is on record. */
 #define CALL_AUDIT "Sandboxer-Audit"
+
+/* Why a call ends that lasts longer than its token. */
+#define CALL_TOKEN_ENDED "the token was revoked or has expired"
 
 struct call {
     struct api *api;
@@ -41,10 +45,12 @@ struct call {
     struct find_op find;             /* of a route with ROUTE_SANDBOX … */
     struct sandbox *sandbox;         /* … the live one, referenced */
     struct link listening;           /* of a long one: in the api's list */
-    bool in_flight;                  /* counted as one of requests_in_flight */
+    struct quota_hold in_flight;     /* one of requests_in_flight, or none */
     bool one_shot;                   /* … made for this call, and destroyed with it */
     struct guard *guard;             /* of a peer; NULL: it is none's */
-    bool approved;                   /* it waited for a master, and is made again */
+    void *guarded;                   /* of a handler that asks the policy: on the arena */
+    bool approved;                   /* it waited for a master, and is made again … */
+    char approved_for[ID_MAX];       /* … for the peer that asked */
     bool body_taken;                 /* of a route that streams: body is all of it */
     bool no_user;                    /* what it started inside was for a user that is not there */
     const char *home;                /* of its user inside, if it was looked up */
@@ -109,10 +115,16 @@ const char *problem_code(enum err_code code);
 void problem_fields(struct json_writer *w, const struct err *e, int status, const char *code,
                     const char *id, const char *step);
 
+/* An object with "event": "error" and the fields of a problem: the last word to a client whose
+ * token has ended. */
+void problem_write_token_ended(struct json_writer *w);
+
 /* Who asks. False: it is answered. */
 bool call_authenticate(struct call *c);
 /* The parts of it, for faces: the holder of this token; whether they may use the route. */
 bool call_by_token(struct call *c, struct str secret);
+struct token_record;
+bool call_by_record(struct call *c, const struct token_record *t); /* that is good */
 bool call_may_use(struct call *c);
 /* It is refused: becomes an event, and the answer says under which id. */
 void call_put_on_record(struct call *c, const char *type, const char *reason);

@@ -1,8 +1,11 @@
 /* What a sandbox may reach, and what a policy would say: /v1/sandboxes/{id}/egress, /v1/egress. */
 #include "api/egress.h"
 
+#include "api/guard.h"
+#include "api/inside.h"
 #include "api/route.h"
 #include "base/clock.h"
+#include "control/ceiling.h"
 #include "control/policy_text.h"
 #include "json/reader.h"
 #include "net/host.h"
@@ -30,24 +33,31 @@ void egress_write(struct json_writer *w, const struct sandbox_egress *x)
 
 /* --- of a sandbox --- */
 
-static void write_whole(struct json_writer *w, const void *what)
+static void put_stored(struct json_writer *w, const char *key, struct str text, struct arena *a)
 {
     const struct json_limits limits = { .bytes = EGRESS_JSON_BYTES_MAX,
                                         .depth = EGRESS_FILE_DEPTH_MAX };
+    const struct json *v;
+
+    if (!text.n || json_read(text, limits, a, &v, NULL) < 0)
+        return;
+    json_key(w, str_from(key));
+    json_put_tree(w, v);
+}
+
+static void write_whole(struct json_writer *w, const void *what)
+{
     AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
     const struct sandbox *s = what;
     struct sandbox_egress x;
-    const struct json *policy;
 
     json_begin_object(w);
     json_key(w, STR("sandbox_id"));
     json_put_str(w, str_from(sandbox_view(s).record->id));
     if (sandbox_egress(s, &x))
         egress_write(w, &x);
-    if (sandbox_policy(s).n && json_read(sandbox_policy(s), limits, &a, &policy, NULL) >= 0) {
-        json_key(w, STR("policy"));
-        json_put_tree(w, policy);
-    }
+    put_stored(w, "policy", sandbox_policy(s), &a);
+    put_stored(w, "ceiling", sandbox_policy_ceiling(s), &a);
     json_end_object(w);
 }
 
@@ -82,14 +92,16 @@ static void set(struct call *c)
 {
     AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
     struct sandbox_egress x;
+    struct policy_bounds b;
     struct err e;
 
     if (!sandbox_egress(c->sandbox, &x))
         fail_without_network(c);
-    else if (policy_text_read(c->body, &t, &e) < 0)
+    else if (sandbox_ceiling(c->sandbox, &c->caller, &c->arena, &b, &e) < 0 ||
+             policy_text_read(c->body, &b, &t, &e) < 0)
         call_fail(c, &e);
     else
-        sandbox_set_policy(c->sandbox, &c->caller.actor, t, was_set, call_ref(c));
+        guard_set_network(c, take_ptr(t), was_set);
 }
 
 /* --- of nobody: pure questions --- */
@@ -118,10 +130,12 @@ static void write_verdict(struct json_writer *w, const void *what)
 static void check(struct call *c)
 {
     AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
+    struct policy_bounds b;
     struct verdict v;
     struct err e = { 0 };
 
-    (void)policy_text_read(c->body, &t, &e);
+    if (control_ceiling(c->api->control, &c->caller, NULL, &c->arena, &b, &e) >= 0)
+        (void)policy_text_read(c->body, &b, &t, &e);
     v = (struct verdict){ .policy = t, .message = e.msg };
     call_answer(c, 200, write_verdict, &v);
 }
@@ -144,18 +158,25 @@ static const struct json_field question_fields[] = {
 };
 static const size_t question_field_count = COUNT_OF(question_fields);
 
-static int compile(const struct question *q, struct arena *a, struct egress_snapshot **ret,
-                   struct err *e)
+/* Under the caller's ceiling: the answer says what the ceiling denies. */
+static int compile(const struct call *c, const struct question *q, struct arena *a,
+                   struct egress_snapshot **ret, struct err *e)
 {
+    const struct policy_bounds everything = { .ceiling = { .reach = EGRESS_REACH_LOCAL,
+                                                           .from = "" } };
     AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
     struct egress_policy policy;
-    int r = policy_text_read(str_from(q->policy), &t, e);
+    struct policy_bounds b;
+    int r = policy_text_read(str_from(q->policy), &everything, &t, e);
 
     if (r >= 0)
         r = egress_policy_from_json(t->json, a, &policy, e);
     if (r < 0)
         return err_wrap(e, r, "policy");
-    *ret = egress_compile(&policy, 1, e);
+    r = control_ceiling(c->api->control, &c->caller, NULL, a, &b, e);
+    if (r < 0)
+        return r;
+    *ret = egress_compile_under(&policy, &b.ceiling, 1, e);
     return *ret ? 0 : -(int)ERR_BUG;
 }
 
@@ -195,7 +216,7 @@ static void explain(struct call *c)
     struct err e;
 
     if (json_bind(c->json, question_fields, question_field_count, &q, &c->arena, &e) < 0 ||
-        fill_trial(&q, &host, &room, &trial, &e) < 0 || compile(&q, &a, &s, &e) < 0) {
+        fill_trial(&q, &host, &room, &trial, &e) < 0 || compile(c, &q, &a, &s, &e) < 0) {
         call_fail(c, &e);
         return;
     }
@@ -211,7 +232,7 @@ const struct route routes_egress[] = {
       set, "Change what a sandbox may reach, at once", .answer = "Egress" },
     { H1_POST, VERB_READ, "/v1/egress/check", ROUTE_TEXT, check, "Check an egress policy",
       .answer = "EgressVerdict" },
-    { H1_POST, VERB_READ, "/v1/egress/explain", ROUTE_JSON, explain,
+    { H1_POST, VERB_READ, "/v1/egress/explain", ROUTE_JSON | ROUTE_CONTENT, explain,
       "What a policy would say of a connection or request", .fields = question_fields,
       .field_count = &question_field_count, .answer = "EgressExplanation" },
     { .path = NULL },

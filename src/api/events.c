@@ -135,6 +135,21 @@ static void on_drain(struct http_exchange *x)
         send_decisions(s);
 }
 
+static void on_stream_token_ended(struct http_exchange *x)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(4096);
+    struct call *c = http_state(x);
+    struct stream *s = c->state;
+    struct json_writer w;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    problem_write_token_ended(&w);
+    (void)send_text(s, "", "error", json_writer_finish(&w, NULL), buf_str(&text));
+    stop(s);
+    if (c->x)
+        http_end(call_take_exchange(c));
+}
+
 static void on_heartbeat(struct loop_timer *t)
 {
     struct stream *s = container_of(t, struct stream, timer);
@@ -396,6 +411,7 @@ static void begin(struct stream *s)
         return;
     if (s->sse) {
         http_on_drain(c->x, on_drain);
+        http_on_ended(c->x, on_stream_token_ended);
         sse_heartbeat(c->x, NULL); /* the head is on its way: the client knows that it is heard */
         loop_timer_start(c->loop, &s->timer, clock_mono() + HEARTBEAT_S * NS_PER_S, on_heartbeat,
                          NULL);

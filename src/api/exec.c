@@ -1,4 +1,5 @@
 #include "api/exec.h"
+#include "api/guard.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -223,6 +224,7 @@ static struct exec *exec_new(struct call *c, const struct process_request *q,
     x->request = *q;
     x->op.events = &events;
     x->op.actor = &c->caller.actor;
+    x->op.programs = guard_starts_programs(c);
     for (int i = 0; i < 2; i++)
         x->pumps[i] = (struct exec_pump){ .exec = x, .fd = -1 };
     buf_init(&x->pending, INPUT_MAX);

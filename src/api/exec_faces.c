@@ -28,6 +28,23 @@ static void ndjson_drained(struct http_exchange *h)
     exec_resume(c->state);
 }
 
+/* Its token has ended: so does the program, as for a client that left. */
+static void on_ndjson_token_ended(struct http_exchange *h)
+{
+    struct buf line AUTO(buf_done) = BUF_INIT(4096);
+    struct call *c = call_ref(http_state(h));
+    struct json_writer w;
+
+    json_writer_init(&w, &line, JSON_COMPACT);
+    problem_write_token_ended(&w);
+    json_writer_finish(&w, NULL);
+    buf_add_c(&line, '\n');
+    if (send_line(c->state, &line) >= 0)
+        http_end(call_take_exchange(c));
+    exec_gone(c->state);
+    call_unref(c);
+}
+
 static bool ndjson_started(struct exec *x)
 {
     static const struct h1_field fields[] = {
@@ -43,6 +60,7 @@ static bool ndjson_started(struct exec *x)
         return false;
     }
     http_on_drain(x->call->x, ndjson_drained);
+    http_on_ended(x->call->x, on_ndjson_token_ended);
     json_writer_init(&w, &line, JSON_COMPACT);
     exec_write_started(&w, x);
     json_writer_finish(&w, NULL);

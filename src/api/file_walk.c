@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
+
+enum { PATH_ROOM = 8 << 10 }; /* a path that can be listed, and a name in it */
+
 struct file_place {
     const char *path;
     uint32_t depth;
@@ -22,23 +26,20 @@ static bool add_place(struct file_walk *w, const char *path, uint32_t depth)
     return true;
 }
 
-static const char *join(struct arena *a, const char *dir, struct str name)
-{
-    size_t n = strlen(dir) + name.n + 2;
-    char *path = arena_alloc(a, n);
-
-    if (path)
-        snprintf(path, n, "%s/" STR_FMT, strcmp(dir, "/") == 0 ? "" : dir, STR_ARG(name));
-    return path;
-}
-
 static bool take_entry(struct file_walk *w, const struct file_place *p, const struct ext_entry *v)
 {
-    const char *path = join(&w->call->arena, p->path, v->name);
+    char path[PATH_ROOM];
+    int n = snprintf(path, sizeof path, "%s/" STR_FMT, strcmp(p->path, "/") == 0 ? "" : p->path,
+                     STR_ARG(v->name));
+    const char *kept;
 
-    if (!path || ++w->entries_ > FILE_WALK_MAX || !w->entry(w, path, v))
+    if (n < 0 || (size_t)n >= sizeof path || ++w->entries_ > (w->most ? w->most : FILE_WALK_MAX) ||
+        !w->entry(w, path, v))
         return false;
-    return !S_ISDIR(v->mode) || p->depth <= 1 || add_place(w, path, p->depth - 1);
+    if (!S_ISDIR(v->mode) || p->depth <= 1)
+        return true;
+    kept = arena_dup(&w->call->arena, (struct str){ path, (size_t)n });
+    return kept && add_place(w, kept, p->depth - 1);
 }
 
 static bool take_entries(struct file_walk *w, const struct file_place *p, struct str in)
@@ -68,7 +69,9 @@ static void listed(struct file_take *t, const struct err *e)
     if (e && p->path == w->root_) {
         w->done(w, e);
     } else if (!e && !take_entries(w, p, buf_str(&t->data))) {
-        (void)err_set(&why, ERR_TOO_BIG, "there are more entries than fit into an answer");
+        (void)err_set(&why, ERR_TOO_BIG,
+                      "there are more entries than one request may list: name a directory further "
+                      "down");
         w->done(w, &why);
     } else {
         list_next(w);
@@ -77,10 +80,17 @@ static void listed(struct file_take *t, const struct err *e)
 
 static void list_next(struct file_walk *w)
 {
+    struct err why;
+
     if (!w->call->x)
         return;
     if (!w->places_) {
         w->done(w, NULL);
+        return;
+    }
+    if (w->deadline && clock_mono() >= w->deadline) {
+        (void)err_set(&why, ERR_TIMEOUT, "listing took too long: name a directory further down");
+        w->done(w, &why);
         return;
     }
     w->paths_[0] = arena_dup(&w->call->arena, str_from(w->places_->path)); /* it may be cut up */

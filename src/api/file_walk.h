@@ -13,8 +13,10 @@ struct file_place;
 /* A member of its owner, which is freed with its call. */
 struct file_walk {
     const char *user;
-    uint32_t mode; /* of EXT_LIST */
-    /* An entry; the path is on the call's arena. False: there is no room for it. */
+    uint32_t mode;    /* of EXT_LIST */
+    int64_t deadline; /* by clock_mono(); 0: none */
+    size_t most;      /* entries; 0: FILE_WALK_MAX */
+    /* An entry; the path is borrowed. False: there is no room for it. */
     bool (*entry)(struct file_walk *w, const char *path, const struct ext_entry *v);
     /* e: why the directory itself could not be listed, or that it is too much; NULL: it is done.
      * What is below may have gone meanwhile, or keep us out: that is passed over. */

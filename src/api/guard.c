@@ -3,63 +3,85 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/guard_rows.h"
 #include "api/inside.h"
 #include "api/replay.h"
-#include "api/route.h"
+#include "control/policy_text.h"
+#include "control/reach.h"
 #include "trust/peers.h"
 
 #define SANDBOX_ARG "sandbox_id"
+#define PATH_ARG    "path"
 #define KEY_FIELD   "Idempotency-Key"
 #define NO_SESSION  "Sandboxer-Peer: there is no such session"
-
-/* What a request is to the policy. What is not here is not for peers. */
-static const struct {
-    enum h1_method method;
-    const char *path, *tool; /* NULL: needs no asking */
-} tools[] = {
-    { H1_GET, "/v1/sandboxes", "sandbox_list" },
-    { H1_GET, "/v1/sandboxes/{id}", "sandbox_list" },
-    { H1_POST, "/v1/sandboxes", "sandbox_create" },
-    { H1_DELETE, "/v1/sandboxes/{id}", "sandbox_destroy" },
-    { H1_POST, "/v1/sandboxes/{id}/processes", "sandbox_exec" },
-    { H1_GET, "/v1/sandboxes/{id}/processes", "sandbox_list" },
-    { H1_GET, "/v1/sandboxes/{id}/files", "sandbox_read" },
-    { H1_PUT, "/v1/sandboxes/{id}/files", "sandbox_write" },
-    { H1_GET, "/v1/approvals/{id}", NULL },
-    { H1_GET, "/v1/trust", NULL },
-};
 
 struct guard {
     struct call *call;
     struct peer *peer; /* referenced */
+    bool is_session;   /* that the header names */
+    bool passed;       /* the policy said yes */
+    bool granted;      /* … because a master did, in advance */
+    const struct guard_row *row;
     struct trust_op op;
-    struct trust_capabilities sandbox;
-    struct json *members; /* with room for all … */
-    struct json args;     /* … that are there so far */
+    struct trust_capabilities sandbox, declares;
+    bool has_declared;
+    guard_fn *go;
+    struct create_plan *plan;     /* released with it; NULL: none … */
+    struct policy_text **network; /* … and the same of a policy that was not set */
+    struct json *members;         /* with room for all … */
+    struct json args;             /* … that are there so far */
+    size_t n_query;               /* where those of the query begin */
 };
+
+static void begin_guard(struct call *c, struct peer *p, bool is_session)
+{
+    struct guard *g = calloc(1, sizeof *g);
+
+    if (!g)
+        abort();
+    g->call = c;
+    g->peer = peer_ref(p);
+    g->is_session = is_session;
+    peer_attach(p);
+    c->guard = g;
+    c->caller.gated = true;
+    caller_narrow(&c->caller, p, &c->own);
+}
+
+static bool refuse_session(struct call *c)
+{
+    call_put_on_record(c, "auth.refused", NO_SESSION);
+    call_fail_with(c, 401, "unauthenticated", NO_SESSION);
+    return false;
+}
+
+/* A session is of the token, or the user, that began it. */
+static bool is_session_of(const struct caller *who, const struct peer *p)
+{
+    return !p->is_token && strcmp(p->record.owner, who->owner) == 0 &&
+           (!who->by_token || strcmp(p->record.actor.id, who->actor.id) == 0);
+}
 
 bool guard_identify(struct call *c)
 {
     struct str token = call_header(c, "Sandboxer-Peer");
     struct peer *p;
-    struct guard *g;
 
-    if (!token.p)
+    if (token.p) {
+        p = peers_by_token(c->api->trust, token);
+        if (!p || !is_session_of(&c->caller, p))
+            return refuse_session(c);
+        begin_guard(c, p, true);
         return true;
-    p = peers_by_token(c->api->trust, token);
-    if (!p || strcmp(p->record.owner, c->caller.owner) != 0) {
-        call_put_on_record(c, "auth.refused", NO_SESSION);
-        call_fail_with(c, 401, "unauthenticated", NO_SESSION);
+    }
+    if (!c->caller.by_token || c->caller.admin || !c->caller.actor.id[0])
+        return true;
+    p = peers_of_token(c->api->trust, str_from(c->caller.actor.id));
+    if (!p) { /* it ended this moment */
+        call_fail_with(c, 401, "unauthenticated", "the token is unknown, expired or revoked");
         return false;
     }
-    g = calloc(1, sizeof *g);
-    if (!g)
-        abort();
-    g->call = c;
-    g->peer = peer_ref(p);
-    peer_attach(p);
-    c->guard = g;
-    caller_narrow(&c->caller, p, &c->own);
+    begin_guard(c, p, false);
     return true;
 }
 
@@ -82,6 +104,8 @@ void caller_narrow(struct caller *who, const struct peer *p, struct arena *a)
 {
     struct caller peer;
 
+    if (p->is_token)
+        return; /* it is the caller itself */
     peer_caller(p, &peer);
     who->verbs &= peer.verbs;
     who->peer = true;
@@ -102,24 +126,27 @@ struct peer *guard_peer(const struct call *c)
     return c->guard ? c->guard->peer : NULL;
 }
 
+struct peer *guard_session(const struct call *c)
+{
+    return c->guard && c->guard->is_session ? c->guard->peer : NULL;
+}
+
 void guard_done(struct call *c)
 {
     if (!c->guard)
         return;
     peer_detach(c->guard->peer);
     peer_unref(c->guard->peer);
+    if (c->guard->plan)
+        create_plan_done(c->guard->plan);
+    if (c->guard->network)
+        policy_text_unref(*c->guard->network);
     free(take_ptr(c->guard));
 }
 
-/* False: not for peers. */
-static bool find_tool(const struct route *r, const char **ret)
+bool guard_starts_programs(const struct call *c)
 {
-    for (size_t i = 0; i < COUNT_OF(tools); i++)
-        if (tools[i].method == r->method && strcmp(tools[i].path, r->path) == 0) {
-            *ret = tools[i].tool;
-            return true;
-        }
-    return false;
+    return guard_row_starts_programs(guard_row_of(c->route));
 }
 
 static struct json text_member(const char *key, struct str value)
@@ -141,6 +168,30 @@ static bool add_arg(struct guard *g, struct json v)
     return false;
 }
 
+/* A parameter may be there several times: then it is a list, of which each must be allowed. */
+static bool add_parameter(struct guard *g, struct str name, struct str value)
+{
+    struct json v = { .type = JSON_STR, .key = name, .s = value }, *all;
+
+    for (size_t i = 0; i < g->args.list.n; i++) {
+        struct json *old = &g->members[i];
+        size_t n = old->type == JSON_ARRAY ? old->list.n : 1;
+
+        if (!str_eq(old->key, name))
+            continue;
+        if (i < g->n_query || str_eq(name, STR(SANDBOX_ARG)))
+            return add_arg(g, v); /* which says so */
+        all = arena_array(&g->call->arena, n + 1, sizeof *all);
+        if (!all)
+            return false;
+        memcpy(all, old->type == JSON_ARRAY ? old->list.p : old, n * sizeof *all);
+        all[n] = v;
+        *old = (struct json){ .type = JSON_ARRAY, .key = name, .list = { all, n + 1 } };
+        return true;
+    }
+    return add_arg(g, v);
+}
+
 /* False: a parameter is not what one can be. */
 static bool add_query(struct guard *g)
 {
@@ -149,13 +200,14 @@ static bool add_query(struct guard *g)
     struct url_pair p;
     struct err e;
 
+    g->n_query = g->args.list.n;
     while (url_next(&rest, &p)) {
         if (url_decode(p.name, true, &c->arena, &name, &e) < 0 ||
             url_decode(p.value, true, &c->arena, &value, &e) < 0) {
             call_fail(c, &e);
             return false;
         }
-        if (!add_arg(g, (struct json){ .type = JSON_STR, .key = name, .s = value }))
+        if (!add_parameter(g, name, value))
             return false;
     }
     return true;
@@ -196,28 +248,90 @@ static size_t count_pairs(struct str query)
     return n;
 }
 
+/* The body as an object; NULL: it is none. A face may have its own way to say one. */
+static const struct json *body_of(struct call *c)
+{
+    const struct json *v = c->json;
+
+    if (!v && c->route->face && c->route->face->arguments)
+        v = c->route->face->arguments(c);
+    return v && v->type == JSON_OBJECT ? v : NULL;
+}
+
+/* All texts of the arguments that the row names, as the one argument `path`. */
+static bool add_paths(struct guard *g)
+{
+    struct str rest = str_from(g->row->paths), name;
+    struct json *all;
+    size_t n = 0, room = 1;
+
+    for (size_t i = 0; i < g->args.list.n; i++)
+        room += g->members[i].type == JSON_ARRAY ? g->members[i].list.n : 1;
+    all = arena_array(&g->call->arena, room, sizeof *all);
+    if (!all)
+        return false;
+    while (rest.n) {
+        const struct json *v;
+
+        rest = str_cut(rest, ' ', &name);
+        v = json_get(&g->args, name);
+        if (v && v->type == JSON_ARRAY)
+            for (const struct json *m = json_first(v); m != json_end(v); m++) {
+                if (m->type == JSON_STR) /* what else is there, the handler refuses */
+                    all[n++] = *m;
+            }
+        else if (v && v->type == JSON_STR)
+            all[n++] = *v;
+    }
+    return add_arg(g,
+                   (struct json){ .type = JSON_ARRAY, .key = STR(PATH_ARG), .list = { all, n } });
+}
+
+/* The sandbox that the request is about; NULL: none. */
+static const char *box_of(const struct call *c)
+{
+    return c->sandbox       ? sandbox_view(c->sandbox).record->id
+           : c->find.record ? c->find.record->id
+                            : NULL;
+}
+
+/* A text body, for a master to see. */
+static bool add_text(struct guard *g)
+{
+    struct call *c = g->call;
+
+    if (!(c->route->flags & ROUTE_TEXT) || c->route->face || !c->body.n)
+        return true;
+    return add_arg(g, (struct json){ .type = JSON_STR, .key = STR(GUARD_TEXT), .s = c->body });
+}
+
 /* The arguments, as the tool of that name would have them: what the path and the query say, and the
  * body's. False: it is answered. */
 static bool make_args(struct guard *g)
 {
     struct call *c = g->call;
-    size_t body = c->json && c->json->type == JSON_OBJECT ? c->json->list.n : 0;
+    const struct json *object = body_of(c);
+    size_t body = object ? object->list.n : 0;
+    const char *id = box_of(c);
     struct json content[2];
 
-    g->members = arena_array(&c->arena, body + count_pairs(c->query) + 3, sizeof *g->members);
+    g->members = arena_array(&c->arena, body + count_pairs(c->query) + 5, sizeof *g->members);
     if (!g->members) {
         call_fail_with(c, 413, "too_big", "the request has too many members");
         return false;
     }
     g->args = (struct json){ .type = JSON_OBJECT, .list = { g->members, 0 } };
-    if (c->sandbox &&
-        !add_arg(g, text_member(SANDBOX_ARG, str_from(sandbox_view(c->sandbox).record->id))))
+    if (id && !add_arg(g, text_member(SANDBOX_ARG, str_from(id))))
         return false;
+    if (g->row->flags & GUARD_OPAQUE)
+        return true;
     if (!add_query(g))
         return false;
     for (size_t i = 0; i < body; i++)
-        if (!is_field(c->route, c->json->list.p[i].key) || !add_arg(g, c->json->list.p[i]))
-            return fail_member(c, c->json->list.p[i].key);
+        if (!is_field(c->route, object->list.p[i].key) || !add_arg(g, object->list.p[i]))
+            return fail_member(c, object->list.p[i].key);
+    if (!add_text(g) || (g->row->paths && !add_paths(g)))
+        return false;
     return !c->body_taken || !replay_hold_body(c, content) ||
            (add_arg(g, content[0]) && add_arg(g, content[1]));
 }
@@ -251,21 +365,30 @@ static void put(struct json_writer *w, const char *key, const char *value)
     json_put_lossy(w, str_from(value));
 }
 
-/* A problem that says which verdict it is. */
+/* A problem that says which verdict it is, in the words of the interface. */
 static void refuse(struct call *c, const struct verdict *v)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(16 << 10);
     int status = v->kind == VERDICT_RATE_LIMIT ? 429 : 403;
+    const char *code = status == 429 ? "quota" : "denied";
     struct json_writer w;
     struct err e;
 
     if (!c->x)
         return;
     memcpy(c->audit, v->audit_id, sizeof c->audit);
+    if (v->request_id[0])
+        (void)err_set(&e, ERR_DENIED, "%s (request %s)", v->reason, v->request_id);
+    else
+        (void)err_set(&e, ERR_DENIED, "%s", v->reason);
+    if (c->route->face) {
+        c->route->face->fail(c, &e, status, code);
+        return;
+    }
     (void)err_set(&e, ERR_DENIED, "%s", v->reason);
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    problem_fields(&w, &e, status, status == 429 ? "quota" : "denied", NULL, NULL);
+    problem_fields(&w, &e, status, code, NULL, NULL);
     put(&w, "kind", verdict_kind_names[v->kind]);
     put(&w, "rule", v->rule);
     put(&w, "request_id", v->request_id);
@@ -277,60 +400,100 @@ static void refuse(struct call *c, const struct verdict *v)
     call_answer_bytes(c, status, "application/problem+json", buf_str(&text));
 }
 
-static void serve(struct call *c, const struct verdict *v)
+static void serve_passed(struct guard *g, const struct verdict *v)
 {
+    struct call *c = g->call;
+
+    g->passed = true;
+    g->granted = v->granted;
+    c->caller.network_asked = g->has_declared && g->declares.network;
     memcpy(c->passed, v->audit_id, sizeof c->passed);
     if (c->passed[0])
         http_also(c->x, (struct h1_field){ STR(CALL_AUDIT), str_from(c->passed) });
-    c->route->handle(c);
+    g->go(c);
 }
 
 static void judged(struct trust_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct guard, op)->call;
+    struct guard *g = container_of(op, struct guard, op);
+    struct call *c = g->call;
 
     if (!c->x)
         ; /* nobody is there to be answered */
     else if (r < 0)
         call_fail(c, e);
     else if (op->verdict.kind == VERDICT_ALLOW)
-        serve(c, &op->verdict);
+        serve_passed(g, &op->verdict);
     else
         refuse(c, &op->verdict);
     call_unref(c);
 }
 
-static void ask(struct call *c, const char *tool)
+/* How many sandboxes a copy makes. */
+static unsigned count_copies(const struct call *c)
 {
-    struct guard *g = c->guard;
+    const struct json *n =
+        c->json && c->json->type == JSON_OBJECT ? json_get(c->json, STR("count")) : NULL;
+
+    return n && n->type == JSON_INT && n->i > 1 && n->i < 1000 ? (unsigned)n->i : 1;
+}
+
+/* Why a master cannot be shown all of it, or it cannot wait; NULL: it can. */
+static const char *why_not_held(const struct guard *g)
+{
+    const struct call *c = g->call;
+
+    if (g->row->flags & GUARD_NOW)
+        return "such a request is answered at once or not at all; have the sandbox's network "
+               "approved when it is created, or use a token that has it approved "
+               "(token create --allow-network)";
+    if ((c->route->flags & ROUTE_STREAM) && !c->body_taken)
+        return "what it would write is too long to be shown to one; ask for a grant, or write less "
+               "than 512 KiB";
+    return NULL;
+}
+
+static bool fill_question(struct guard *g)
+{
+    struct call *c = g->call;
 
     if (!make_args(g))
-        return;
+        return false;
     if (c->sandbox)
-        trust_capabilities_of(c->sandbox, &g->sandbox);
-    g->op.ask = (struct trust_question){ .tool = str_from(tool),
-                                         .args = &g->args,
-                                         .sandbox = c->sandbox ? &g->sandbox : NULL,
-                                         .peer = g->peer,
-                                         .role = guard_role(c),
-                                         .request = request_of(c) };
-    if ((c->route->flags & ROUTE_STREAM) && !c->body_taken)
-        g->op.ask.not_held = "what it would write is too long to be shown to one; ask for a grant, "
-                             "or write less than 512 KiB";
+        trust_capabilities_of(c->sandbox, trust_asks_filesystem(c->api->trust), &g->sandbox);
+    if ((g->row->flags & GUARD_COPY) && c->sandbox) {
+        g->declares = g->sandbox; /* that one was approved, and not another like it */
+        g->has_declared = true;
+    }
+    g->op.ask = (struct trust_question){
+        .tool = str_from(g->row->tool),
+        .args = &g->args,
+        .sandbox = c->sandbox ? &g->sandbox : NULL,
+        .declares = g->has_declared ? &g->declares : NULL,
+        .peer = g->peer,
+        .role = guard_role(c),
+        .makes = (g->row->flags & GUARD_COPY) ? count_copies(c) : 1,
+        .request = request_of(c),
+        .not_held = why_not_held(g),
+    };
     g->op.done = judged;
-    call_ref(c);
-    trust_ask(c->api->trust, &g->op);
+    return true;
+}
+
+static void ask_filled(struct guard *g)
+{
+    call_ref(g->call);
+    trust_ask(g->call->api->trust, &g->op);
 }
 
 static void body_came(struct http_exchange *x, struct str body)
 {
     struct call *c = http_state(x);
-    const char *tool = NULL;
 
     c->body = body;
     c->body_taken = true;
-    if (find_tool(c->route, &tool))
-        ask(c, tool);
+    if (fill_question(c->guard))
+        ask_filled(c->guard);
 }
 
 /* A body that a master could be shown is read first. */
@@ -338,20 +501,168 @@ static bool could_hold(const struct call *c)
 {
     const struct h1_head *h = &http_request(c->x)->head;
 
-    return (c->route->flags & ROUTE_STREAM) &&
+    return (c->route->flags & ROUTE_STREAM) && !c->body_taken &&
            (h->framing == H1_EMPTY || (h->framing == H1_LENGTH && h->length <= REPLAY_BODY_MAX));
+}
+
+static void ask(struct call *c)
+{
+    struct guard *g = c->guard;
+
+    if (!fill_question(g))
+        return;
+    if (could_hold(c) && !(g->row->flags & GUARD_NOW) &&
+        trust_would_hold(c->api->trust, &g->op.ask))
+        http_collect(c->x, REPLAY_BODY_MAX, body_came);
+    else
+        ask_filled(g);
+}
+
+static void go_on(struct call *c)
+{
+    c->route->handle(c);
 }
 
 void guard_serve(struct call *c)
 {
-    const char *tool = NULL;
+    const struct guard_row *row = guard_row_of(c->route);
+    struct guard *g = c->guard;
 
-    if (c->guard && !find_tool(c->route, &tool))
+    if (!row) { /* a test finds it first */
+        call_fail_with(c, 403, "denied", "the policy for tools has no row for this request");
+        return;
+    }
+    if (g && g->is_session && !row->tool && !(row->flags & GUARD_SESSION)) {
         call_fail_with(c, 403, "denied", "this is not for sessions of clients that call tools");
-    else if (!tool)
+        return;
+    }
+    if (g) {
+        g->row = row;
+        g->go = go_on;
+    }
+    /* A copy of a sandbox that is gone is a create of its request. */
+    if (!g || !row->tool || (row->flags & GUARD_LATER) ||
+        ((row->flags & GUARD_COPY) && !c->sandbox))
         c->route->handle(c);
-    else if (could_hold(c))
-        http_collect(c->x, REPLAY_BODY_MAX, body_came);
     else
-        ask(c, tool);
+        ask(c);
+}
+
+bool guard_may_exec(const struct call *c, const struct sandbox *s)
+{
+    struct json id = text_member(SANDBOX_ARG, str_from(sandbox_view(s).record->id));
+    const struct json args = { .type = JSON_OBJECT, .list = { &id, 1 } };
+    struct trust_capabilities inside;
+    const struct trust_question q = { .tool = STR("sandbox_exec"),
+                                      .args = &args,
+                                      .sandbox = &inside,
+                                      .peer = guard_peer(c),
+                                      .role = guard_role(c) };
+
+    if (!caller_may(&c->caller, VERB_EXEC))
+        return false;
+    if (!c->guard)
+        return true;
+    trust_capabilities_of(s, trust_asks_filesystem(c->api->trust), &inside);
+    return trust_would_allow(c->api->trust, &q);
+}
+
+void guard_write_env(struct json_writer *w, const struct json_map *env, bool may_exec)
+{
+    json_begin_object(w);
+    for (size_t i = 0; i < env->n; i++) {
+        json_key(w, str_from(env->p[i].key));
+        json_put_lossy(w, str_from(may_exec ? env->p[i].value : ""));
+    }
+    json_end_object(w);
+}
+
+/* --- handlers that ask --- */
+
+void guard_ask(struct call *c, const struct trust_capabilities *declares, guard_fn *go)
+{
+    struct guard *g = c->guard;
+
+    if (!g || g->passed) {
+        go(c);
+        return;
+    }
+    if (declares)
+        g->declares = *declares;
+    g->has_declared = declares;
+    g->go = go;
+    ask(c);
+}
+
+/* As whom a master approved the call, or its like in advance; NULL: nobody did. */
+static const char *approved_for(const struct call *c)
+{
+    if (c->approved)
+        return c->approved_for;
+    return c->guard && c->guard->granted ? c->guard->peer->record.id : NULL;
+}
+
+struct guarded_create {
+    struct create_op *op;
+    struct create_plan plan;
+    guard_fn *go;
+};
+
+static void create_allowed(struct call *c)
+{
+    struct guarded_create *x = c->guarded;
+
+    x->op->approved_for = approved_for(c);
+    x->go(c);
+}
+
+void guard_ask_create(struct call *c, struct create_op *op, guard_fn *go)
+{
+    struct guarded_create *x = arena_alloc(&c->own, sizeof *x);
+    struct trust_capabilities declares;
+    struct err e;
+
+    if (!x)
+        abort();
+    *x = (struct guarded_create){ .op = op, .go = go };
+    c->guarded = x;
+    if (!c->guard || c->guard->passed) {
+        create_allowed(c);
+        return;
+    }
+    if (control_plan(c->api->control, op, &x->plan, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    trust_capabilities_planned(&x->plan, &declares);
+    c->guard->plan = &x->plan;
+    guard_ask(c, &declares, create_allowed);
+}
+
+struct guarded_network {
+    struct policy_text *policy;
+    egress_set_fn *done;
+};
+
+static void network_allowed(struct call *c)
+{
+    struct guarded_network *x = c->guarded;
+
+    sandbox_set_policy(c->sandbox, &c->caller.actor, x->policy, approved_for(c), x->done,
+                       call_ref(c));
+    policy_text_unref(take_ptr(x->policy));
+}
+
+void guard_set_network(struct call *c, struct policy_text *t, egress_set_fn *done)
+{
+    struct guarded_network *x = arena_alloc(&c->own, sizeof *x);
+    struct trust_capabilities declares = { .network = policy_lets_out(t), .policy = t };
+
+    if (!x)
+        abort();
+    *x = (struct guarded_network){ t, done };
+    c->guarded = x;
+    if (c->guard)
+        c->guard->network = &x->policy;
+    guard_ask(c, &declares, network_allowed);
 }

@@ -198,7 +198,7 @@ const struct route routes_hosts[] = {
       host_fields, &host_field_count, .answer = "Host", .status = 201 },
     { H1_DELETE, VERB_ADMIN, "/v1/hosts/{name}", ROUTE_ADMIN, remove_host,
       "Remove a placement target", .status = 204 },
-    { H1_GET, VERB_ADMIN, "/v1/inspect/host", 0, inspect, "This machine, in numbers",
+    { H1_GET, VERB_ADMIN, "/v1/inspect/host", ROUTE_ADMIN, inspect, "This machine, in numbers",
       .answer = "HostTelemetry" },
     { .path = NULL },
 };

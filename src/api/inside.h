@@ -4,6 +4,7 @@
 
 #include "api/call.h"
 #include "api/meters.h"
+#include "control/tokens.h"
 #include "mcp/web.h"
 #include "model/process.h"
 #include "telemetry/metrics.h"
@@ -20,10 +21,12 @@ struct api {
     struct http_server *server;
     struct tls_door *tls; /* NULL: no HTTPS */
     struct tokens *tokens;
+    struct token_watcher token_ends;
     struct trust *trust;
     uid_t owner;
-    unsigned in_flight;    /* calls that are not long ones … */
+    struct quota requests; /* calls that are not long ones … */
     struct list listening; /* … and those that are */
+    struct quota uploads;  /* bytes of files that are on their way into a template or snapshot */
     size_t calls;          /* of either kind, also those whose client has gone */
     bool over;             /* everything is closed; the last call frees what is left */
     struct mcp_server mcp;
@@ -42,6 +45,8 @@ struct api {
     void *user;
 };
 
+void api_release(struct api *a); /* everything is closed, and the last call is gone */
+
 /* A struct snapshot_record; a call_write_fn. */
 void snapshot_write(struct json_writer *w, const void *what);
 void pause_write(struct json_writer *w, int64_t pause_ns); /* pause_ms */
@@ -49,6 +54,7 @@ void pause_write(struct json_writer *w, int64_t pause_ns); /* pause_ms */
 struct sandbox_shown {
     const struct sandbox_record *record;
     int64_t expires_ns;
+    bool machine;                        /* with numbers of the machine: for administrators */
     const char *step;                    /* that it is at; NULL or "": none */
     const struct ext_quote *quote;       /* NULL: nobody asked what it would cost */
     const struct sandbox_egress *egress; /* as it is now; NULL: as the record has it, if at all */

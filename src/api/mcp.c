@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/route.h"
+#include "control/owner_share.h"
 #include "mcp/line.h"
 
 #define INSTRUCTIONS                                                                               \
@@ -54,6 +55,9 @@ static const char *advice(enum err_code code)
         return " Try again in a moment.";
     case ERR_QUOTA:
         return " Destroy a sandbox that you do not need with sandbox_destroy.";
+    case ERR_FULL:
+        return " Destroy a sandbox that you do not need with sandbox_destroy, or tell the "
+               "operator.";
     case ERR_TIMEOUT:
         return " Try again, or with less at once.";
     case ERR_TOO_BIG:
@@ -66,6 +70,15 @@ static const char *advice(enum err_code code)
 void mcp_fail_err(struct mcp_request *r, const char *doing, const struct err *e)
 {
     mcp_tool_fail(r, "%s: %s.%s", doing, e->msg, advice(e->code));
+}
+
+/* An owner, however many tokens it has; tokens of an administrator are for many. */
+static const char *find_holder(void *user)
+{
+    const struct mcp_client *m = user;
+
+    return control_is_administrator(m->control, m->caller.owner) ? m->caller.actor.id
+                                                                 : m->caller.owner;
 }
 
 const struct mcp_offer mcp_offer = {
@@ -88,6 +101,7 @@ const struct mcp_offer mcp_offer = {
     .read = mcp_read_resource,
     .watch = mcp_watch_resource,
     .complete = mcp_complete_argument,
+    .holder = find_holder,
     .session_ended = mcp_client_left,
 };
 

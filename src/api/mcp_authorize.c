@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/mcp_approved.h"
+#include "api/mcp_tools.h"
 
 /* What a token must be good for. */
 static const struct {
@@ -41,9 +42,16 @@ enum { TOOL_MAX = 64 };
 struct asking {
     struct mcp_request *request; /* referenced */
     struct trust_op op;
-    struct trust_capabilities sandbox;
+    struct trust_capabilities sandbox, declares;
+    struct create_plan plan;
     void (*go)(struct mcp_request *r); /* NULL: it is a call of a tool */
 };
+
+static void asking_free(struct asking *x)
+{
+    create_plan_done(&x->plan);
+    free(x);
+}
 
 static const enum mcp_verdict_kind kinds[VERDICT_KIND_COUNT_] = {
     [VERDICT_ALLOW] = MCP_ALLOW,
@@ -74,6 +82,7 @@ static void put_verdict(const struct verdict *v, struct mcp_verdict *ret)
     snprintf(ret->reason, sizeof ret->reason, "%s. %s", v->reason, what_next(v->kind));
     memcpy(ret->request_id, v->request_id, sizeof ret->request_id);
     memcpy(ret->audit_id, v->audit_id, sizeof ret->audit_id);
+    ret->granted = v->granted;
 }
 
 void mcp_deny(struct mcp_request *r, const char *tool, struct mcp_verdict *v)
@@ -101,6 +110,7 @@ static void tell(struct mcp_request *r, const struct mcp_verdict *v,
     if (mcp_over(r))
         return;
     r->on_cancel = NULL;
+    r->granted = v->granted;
     if (v->kind == MCP_ALLOW)
         memcpy(r->audit_id, v->audit_id, sizeof r->audit_id);
     if (!go)
@@ -126,7 +136,7 @@ static void judged(struct trust_op *op, int r, const struct err *e)
     else
         put_verdict(&op->verdict, &v);
     q->state = NULL;
-    free(x);
+    asking_free(x);
     if (r < 0)
         mcp_deny(q, tool, &v);
     else
@@ -140,7 +150,7 @@ static void cancel(struct mcp_request *r)
 
     trust_op_cancel(&x->op);
     mcp_request_unref(r);
-    free(x);
+    asking_free(x);
 }
 
 /* What the sandbox that it names has declared, if it is one of the client's own. */
@@ -152,9 +162,27 @@ declared(const struct mcp_client *m, const struct json *args, struct trust_capab
 
     if (!id || id->type != JSON_STR || !control_find_now(m->control, &m->caller, id->s, &s))
         return NULL;
-    trust_capabilities_of(s, ret);
+    trust_capabilities_of(s, trust_asks_filesystem(m->api->trust), ret);
     sandbox_unref(s);
     return ret;
+}
+
+/* What a sandbox_create would make; NULL: nothing, or its arguments are wrong, which the tool says.
+ */
+static const struct trust_capabilities *planned(struct mcp_request *r, const struct mcp_equal *what,
+                                                struct asking *x)
+{
+    const struct mcp_client *m = mcp_client_of(r);
+    struct tool_create in = { 0 };
+    const struct create_op op = { .caller = &m->caller, .request = &in.request };
+
+    if (strcmp(what->tool, "sandbox_create") != 0 || !r->tool || !what->args ||
+        json_bind(what->args, r->tool->fields, r->tool->field_count, &in, &r->arena, NULL) < 0 ||
+        create_request_check(&in.request, &r->arena, NULL) < 0 ||
+        control_plan(m->control, &op, &x->plan, NULL) < 0)
+        return NULL;
+    trust_capabilities_planned(&x->plan, &x->declares);
+    return &x->declares;
 }
 
 static void ask(struct mcp_request *r, const struct mcp_equal *what)
@@ -170,6 +198,7 @@ static void ask(struct mcp_request *r, const struct mcp_equal *what)
         .tool = str_from(what->tool),
         .args = what->args,
         .sandbox = declared(m, what->args, &x->sandbox),
+        .declares = planned(r, what, x),
         .peer = m->peer,
         .role = r->trust.less ? (enum role)r->trust.role : m->peer->record.role,
         .not_held = what->can_wait ? NULL : "only calls of tools and reads of files wait",

@@ -181,6 +181,8 @@ void mcp_tool_create(struct mcp_request *r, const struct json *v)
     n->op = (struct create_op){
         .caller = mcp_caller(r->session), .request = &n->in.request, .at = creating, .done = created
     };
+    if (r->session->approved || r->granted)
+        n->op.approved_for = mcp_client_of(r)->peer->record.id;
     control_create(mcp_client_of(r)->control, &n->op);
 }
 

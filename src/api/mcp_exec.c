@@ -216,7 +216,7 @@ static void start(struct mcp_request *r, const char *box, struct execution *x, s
         r->on_end = execution_end;
         r->on_cancel = cancel;
         r->on_drain = drained;
-        mcp_run_start(&x->run, r, s, &begin, input, &events);
+        mcp_run_program(&x->run, r, s, &begin, input, &events);
     }
     if (s)
         sandbox_unref(s);

@@ -182,9 +182,9 @@ void mcp_run_cancel(struct mcp_run *x)
     leave(x);
 }
 
-void mcp_run_start(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                   const struct ext_start *start, struct str input,
-                   const struct mcp_run_events *events)
+static void begin_run(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
+                      const struct ext_start *start, struct str input,
+                      const struct mcp_run_events *events, bool programs)
 {
     *x = (struct mcp_run){ .request = mcp_request_ref(r),
                            .events = events,
@@ -194,8 +194,23 @@ void mcp_run_start(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
     for (int i = 0; i < EXT_STDIO_MAX; i++)
         x->op.process.stdio[i] = -1;
     x->op.events = &events_of_run;
+    x->op.programs = programs;
     x->op.actor = &mcp_client_of(r)->caller.actor;
     buf_init(&x->pending, INPUT_MAX);
     buf_add(&x->pending, input);
     sandbox_run(s, start, &x->op);
+}
+
+void mcp_run_start(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
+                   const struct ext_start *start, struct str input,
+                   const struct mcp_run_events *events)
+{
+    begin_run(x, r, s, start, input, events, false);
+}
+
+void mcp_run_program(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
+                     const struct ext_start *start, struct str input,
+                     const struct mcp_run_events *events)
+{
+    begin_run(x, r, s, start, input, events, true);
 }

@@ -39,6 +39,10 @@ struct mcp_run {
 void mcp_run_start(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
                    const struct ext_start *start, struct str input,
                    const struct mcp_run_events *events);
+/* The same of a program: for tools that the policy knows as such. */
+void mcp_run_program(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
+                     const struct ext_start *start, struct str input,
+                     const struct mcp_run_events *events);
 void mcp_run_resume(struct mcp_run *x);
 /* Kills it with all it started; nothing is told any more. */
 void mcp_run_cancel(struct mcp_run *x);

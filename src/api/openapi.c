@@ -47,6 +47,8 @@ static const struct {
     { "state", "string", "Only those in this state; all: in any." },
     { "sync", "string", "no: leave a mirrored workspace as it is; force: overwrite." },
     { "tail", "integer", "Only that many of the last lines." },
+    { "since", "string", "Only what is not older than this moment, RFC 3339." },
+    { "expect", "string", "SEQ:DIGEST of an event, as a head showed them." },
     { "user", "string", "Whose rights count: a name, UID or UID:GID; root's without." },
     { "without_image", "boolean", "Leave out the layers of the image that it stands on." },
     { "wait", "integer", "Seconds to wait for news." },

@@ -32,15 +32,16 @@ static const struct {
       "image telemetry* actuals:Actuals egress:Egress reason step" },
     { "Egress",
       "sandbox_id !generation# in_force# !endpoints# allowed# denied# bytes_out# bytes_in# "
-      "policy*" },
+      "policy* ceiling*" },
     { "EgressDenial", "!host !port# !code message program !count# last_at@" },
     { "EgressDenials", "!denials[EgressDenial]" },
-    { "EgressExplanation", "!verdict=denied|allowed|audited !stage=connect|addresses|request code "
-                           "reason rule policy protocol tls next generation#" },
+    { "EgressExplanation",
+      "!verdict=denied|allowed|audited !stage=connect|addresses|request code "
+      "reason rule policy protocol tls next ceiling ceiling_from generation#" },
     { "EgressVerdict", "!valid? endpoints# problem" },
     { "Port", "!sandbox_id !port# !open?" },
     { "Ssh", "!sandbox_id !host_key" },
-    { "SyncReport", "!sandbox_id !dry_run? !bytes# !counts* !changes[SyncChange]" },
+    { "SyncReport", "!sandbox_id !dry_run? !bytes# !counts* !changes[SyncChange] hint" },
     { "SyncChange", "!action=created|replaced|deleted|overwritten|conflict|kept|sensitive|refused|"
                     "failed|skipped|unstable !path !reason" },
     { "Snapshot", "!snapshot_id name !owner !sandbox_id !profile !profile_version# image !bytes# "
@@ -85,12 +86,14 @@ static const struct {
     { "DueList", "!due[Due] !applied?" },
     { "Stale", "!extension !id !what" },
     { "StaleList", "!stale[Stale] !applied?" },
-    { "Token", "!id !name !owner !actor=adm|agt|atm !verbs[] !labels{} role gateway? !created_at@ "
-               "expires_at@ revoked_at@" },
+    { "Token",
+      "!id !name !owner maker !actor=adm|agt|atm !verbs[] !labels{} role egress gateway? preset "
+      "!limits* !capabilities* !created_at@ expires_at@ revoked_at@" },
     { "TokenList", "!tokens[Token]" },
     { "NewToken",
-      "!id !name !owner !actor=adm|agt|atm !verbs[] !labels{} role gateway? !created_at@ "
-      "expires_at@ !token e2b_url e2b_domain authority daytona_url" },
+      "!id !name !owner maker !actor=adm|agt|atm !verbs[] !labels{} role egress gateway? preset "
+      "!limits* "
+      "!capabilities* !created_at@ expires_at@ !token e2b_url e2b_domain authority daytona_url" },
     { "Peer",
       "!id !owner !role=apprentice|journeyman|master client !state=alive|left|ending !created_at@ "
       "seen_at@ !sandboxes# !made_last_hour# !minutes_last_day#" },
@@ -111,12 +114,19 @@ static const struct {
                    "when[TrustWhen]" },
     { "TrustWhen", "!name !tier# !role !approval=none|master" },
     { "TrustVerdict", "!valid? version tools# problem" },
+    { "TrustEvaluation", "!verdict=allow|deny|rate_limit|require_approval !tier# !reason !rule "
+                         "!approval_token^ !rate_limit_window_ms# !audit_id" },
     { "TrustExplanation",
       "!verdict=allow|deny|rate_limit|require_approval !code# would !rule !reason "
       "!as !effect tier# role approval when mode policy_version "
       "!checks[TrustCheck]" },
     { "TrustCheck", "!check !outcome" },
     { "Health", "!status=ok" },
+    { "Key", "!key#" },
+    { "AuditHead", "!seq# !digest !chained_from#" },
+    { "AuditProblem", "!chain !kind !seq# time@ !message" },
+    { "AuditVerified", "!intact? head:AuditHead events# expected? last_line# !sandboxes# !lines# "
+                       "!unchained_lines# !problem_count# !problems[AuditProblem]" },
     { "Version", "!name !version !api" },
 };
 

@@ -1,8 +1,12 @@
 #include "api/operation.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "api/guard.h"
 #include "api/inside.h"
+#include "base/own.h"
 
 struct operation {
     struct call *call;
@@ -52,7 +56,27 @@ static void creation_end(struct call *c)
 {
     struct creation *n = c->state;
 
+    drop_fd(&n->client.connection);
+    drop_fd(&n->client.handed);
     arena_done(&n->op.arena);
+}
+
+static int copy_fd(int fd)
+{
+    return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+/* Who asks, for the one who opens a directory of this machine with that user's rights. */
+static void take_client(struct creation *n)
+{
+    const struct json_map *inputs = &n->request.inputs;
+
+    for (size_t i = 0; n->call->x && i < inputs->n; i++)
+        if (strcmp(inputs->p[i].key, "repo") == 0 && n->client.connection < 0) {
+            n->client.connection = copy_fd(http_connection_fd(n->call->x));
+            n->client.handed = copy_fd(http_received_fd(n->call->x));
+        }
+    n->op.client = &n->client;
 }
 
 struct creation *creation_new(struct call *c, creation_fn *done)
@@ -61,7 +85,7 @@ struct creation *creation_new(struct call *c, creation_fn *done)
 
     if (!n)
         abort();
-    *n = (struct creation){ .call = c };
+    *n = (struct creation){ .call = c, .client = { -1, -1 } };
     n->op = (struct create_op){
         .caller = &c->caller, .request = &n->request, .body = c->body, .done = done
     };
@@ -70,8 +94,16 @@ struct creation *creation_new(struct call *c, creation_fn *done)
     return n;
 }
 
+static void create_now(struct call *c)
+{
+    struct creation *n = c->state;
+
+    call_ref(c);
+    take_client(n);
+    control_create(c->api->control, &n->op);
+}
+
 void creation_start(struct creation *n)
 {
-    call_ref(n->call);
-    control_create(n->call->api->control, &n->op);
+    guard_ask_create(n->call, &n->op, create_now);
 }

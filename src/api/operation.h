@@ -17,10 +17,12 @@ struct creation {
     struct call *call;
     struct create_op op;
     struct create_request request;
+    bool replaced;                /* the one before it was destroyed for it */
+    struct control_client client; /* copies: the client may be gone before they are needed */
 };
 typedef void creation_fn(struct create_op *op, int r, const struct err *e);
 /* Its request is to be filled in. */
 struct creation *creation_new(struct call *c, creation_fn *done);
-void creation_start(struct creation *n); /* holds the call */
+void creation_start(struct creation *n); /* asks the policy first; holds the call */
 
 #endif

@@ -41,7 +41,7 @@ static void put_peer(struct json_writer *w, struct peer *p)
 
 static bool is_visible(const struct call *c, const struct peer *p)
 {
-    return c->caller.admin || strcmp(c->caller.owner, p->record.owner) == 0;
+    return caller_sees(&c->caller, p->record.owner, &p->record.labels);
 }
 
 /* --- list --- */

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "api/e2b/inside.h"
 #include "api/inside.h"
+#include "api/preview_fields.h"
 #include "api/pump.h"
 #include "base/own.h"
 #include "control/dial.h"
@@ -16,6 +18,7 @@ enum {
     UP_ENOUGH = 64 << 10, /* from which the client is held */
     DOWN_MAX = H1_HEAD_MAX + PUMP_CHUNK,
     INTERIM_MAX = 16,
+    MARK_DIGITS = 16,
 };
 
 struct proxy {
@@ -23,6 +26,8 @@ struct proxy {
     struct call *call;
     struct dial_op dial;
     port_refused_fn *refused;
+    struct preview preview;
+    struct str origin; /* of the page that asks, if it is told */
     struct str target; /* what it asks for */
     uint16_t port;
     enum h1_method method;
@@ -106,6 +111,7 @@ static void write_request(struct proxy *p)
 {
     const struct h1_request *q = http_request(p->call->x);
     const struct h1_head *h = &q->head;
+    struct buf value AUTO(buf_done) = BUF_INIT(H1_HEAD_MAX);
 
     buf_add(&p->up, q->method_text);
     buf_add(&p->up, STR(" "));
@@ -113,8 +119,9 @@ static void write_request(struct proxy *p)
     buf_add(&p->up, STR(" HTTP/1.1\r\n"));
     for (size_t i = 0; i < h->n; i++)
         if (!is_hop(h, h->fields[i].name) && !is_ours(h->fields[i].name) &&
-            !is_our_token(&h->fields[i]))
-            add_field(&p->up, h->fields[i].name, h->fields[i].value);
+            !is_our_token(&h->fields[i]) &&
+            preview_request_field(&p->preview, &h->fields[i], &value))
+            add_field(&p->up, h->fields[i].name, buf_str(&value));
     add_framing(p, h);
     add_field(&p->up, STR("Connection"), p->upgrades ? STR("Upgrade") : STR("close"));
     if (p->upgrades)
@@ -199,21 +206,24 @@ static void on_drain(struct http_exchange *x)
     want(p);
 }
 
-static size_t answer_fields(const struct h1_head *h, struct h1_field *ret)
+enum { ANSWER_FIELDS_MAX = H1_FIELDS_MAX + PREVIEW_FIELDS_ADDED };
+
+static size_t answer_fields(struct proxy *p, const struct h1_head *h, struct h1_field *ret)
 {
+    struct h1_field kept[H1_FIELDS_MAX];
     size_t n = 0;
 
     for (size_t i = 0; i < h->n; i++)
         if (!is_hop(h, h->fields[i].name))
-            ret[n++] = h->fields[i];
-    return n;
+            kept[n++] = h->fields[i];
+    return preview_answer_fields(&p->preview, kept, n, p->origin, &p->call->arena, ret);
 }
 
 /* Both ends speak something else now; what came behind the head is the first of it. */
 static void switch_protocols(struct proxy *p, const struct h1_response *r, struct str rest)
 {
-    struct h1_field fields[H1_FIELDS_MAX + 1];
-    size_t n = answer_fields(&r->head, fields);
+    struct h1_field fields[ANSWER_FIELDS_MAX + 1];
+    size_t n = answer_fields(p, &r->head, fields);
     struct err e;
 
     if (!p->upgrades || !r->head.upgrade) {
@@ -241,8 +251,8 @@ static int64_t answer_length(const struct proxy *p, const struct h1_head *h)
 
 static void begin_answer(struct proxy *p, const struct h1_response *r)
 {
-    struct h1_field fields[H1_FIELDS_MAX];
-    size_t n = answer_fields(&r->head, fields);
+    struct h1_field fields[ANSWER_FIELDS_MAX];
+    size_t n = answer_fields(p, &r->head, fields);
     int64_t length = answer_length(p, &r->head);
     struct err e;
 
@@ -371,6 +381,7 @@ static void dialled(struct dial_op *op, int r, const struct err *e, int fd)
         p->refused(p->call, p->port, &why);
         return;
     }
+    http_body_any_rate(p->call->x); /* how fast it speaks is between the two of them */
     if (!p->upgrades)
         http_stream(p->call->x, on_piece);
     else
@@ -398,7 +409,24 @@ static void proxy_end(struct call *c)
     free(p);
 }
 
-void port_proxy_to(struct call *c, uint16_t port, struct str target, port_refused_fn *refused)
+/* How the cookies of this sandbox begin in browsers; other sandboxes cannot know it. */
+static struct str cookie_mark(struct call *c)
+{
+    char what[ID_MAX + 16], token[E2B_TOKEN_TEXT];
+    char text[sizeof PREVIEW_COOKIE + MARK_DIGITS + 1];
+    const char *copy;
+
+    snprintf(what, sizeof what, "cookie:%s", sandbox_view(c->sandbox).record->id);
+    e2b_make_token(c->api, what, token);
+    snprintf(text, sizeof text, PREVIEW_COOKIE "%.*s-", MARK_DIGITS, token);
+    copy = arena_dup(&c->own, str_from(text));
+    if (!copy)
+        abort(); /* it is short */
+    return str_from(copy);
+}
+
+static void start_proxy(struct call *c, uint16_t port, const struct preview *preview,
+                        struct str target, port_refused_fn *refused)
 {
     const struct h1_request *q = http_request(c->x);
     struct proxy *p = calloc(1, sizeof *p);
@@ -407,6 +435,8 @@ void port_proxy_to(struct call *c, uint16_t port, struct str target, port_refuse
         abort();
     p->call = c;
     p->refused = refused;
+    p->preview = *preview;
+    p->origin = call_header(c, "Origin");
     p->target = target;
     p->port = port;
     p->method = q->method;
@@ -421,7 +451,26 @@ void port_proxy_to(struct call *c, uint16_t port, struct str target, port_refuse
     sandbox_dial(c->sandbox, &p->dial);
 }
 
+void port_proxy_to(struct call *c, uint16_t port, struct str prefix, struct str target,
+                   port_refused_fn *refused)
+{
+    const struct preview preview = {
+        .kind = PREVIEW_BY_PATH,
+        .mark = cookie_mark(c),
+        .path = prefix,
+    };
+
+    start_proxy(c, port, &preview, target, refused);
+}
+
 void port_proxy(struct call *c, uint16_t port, port_refused_fn *refused)
 {
-    port_proxy_to(c, port, http_request(c->x)->path, refused);
+    struct preview preview = { .kind = PREVIEW_BY_HEADER };
+
+    if (c->port.id.p) {
+        preview = (struct preview){ .kind = PREVIEW_BY_NAME, .host = call_header(c, "Host") };
+        if (!c->api->config->domain.public_suffix)
+            preview.mark = cookie_mark(c);
+    }
+    start_proxy(c, port, &preview, http_request(c->x)->path, refused);
 }

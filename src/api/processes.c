@@ -8,6 +8,7 @@
 #include "api/exec.h"
 #include "api/input.h"
 #include "api/route.h"
+#include "api/guard.h"
 #include "proc/signals.h"
 
 /* --- how one looks --- */
@@ -100,6 +101,7 @@ static void start_background(struct call *c, const struct process_request *q)
 
     b->request = *q;
     b->op.request = &b->request;
+    b->op.programs = guard_starts_programs(c);
     process_start(c->sandbox, &c->caller.actor, &b->op);
 }
 
@@ -123,19 +125,16 @@ static void put_one(void *user, struct process *p)
     process_write(user, p);
 }
 
-void processes_write(struct json_writer *w, const struct call *c, process_each_fn *put)
+static void write_list(struct json_writer *w, const void *what)
 {
+    const struct call *c = what;
+
     json_begin_object(w);
     json_key(w, STR("processes"));
     json_begin_array(w);
-    process_each(c->sandbox, put, w);
+    process_each(c->sandbox, put_one, w);
     json_end_array(w);
     json_end_object(w);
-}
-
-static void write_list(struct json_writer *w, const void *what)
-{
-    processes_write(w, what, put_one);
 }
 
 static void list(struct call *c)
@@ -293,9 +292,9 @@ static void connect_new(struct call *c)
 #define PROCESSES   "/v1/sandboxes/{id}/processes"
 
 const struct route routes_processes[] = {
-    { H1_POST, VERB_EXEC, PROCESSES, LONG_INSIDE | ROUTE_JSON, start, "Start a process",
-      .fields = process_request_fields, .field_count = &process_request_field_count,
-      .answer = "application/x-ndjson Collected" },
+    { H1_POST, VERB_EXEC, PROCESSES, LONG_INSIDE | ROUTE_JSON | ROUTE_CONTENT, start,
+      "Start a process", .fields = process_request_fields,
+      .field_count = &process_request_field_count, .answer = "application/x-ndjson Collected" },
     { H1_GET, VERB_READ, PROCESSES, INSIDE, list, "List background processes",
       .answer = "ProcessList" },
     { H1_GET, VERB_EXEC, PROCESSES "/new", LONG_INSIDE, connect_new,

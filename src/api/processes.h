@@ -7,9 +7,6 @@
 
 void process_write(struct json_writer *w, const void *process); /* struct process */
 
-/* {"processes":[…]} of the call's sandbox; `put` gets the writer. */
-void processes_write(struct json_writer *w, const struct call *c, process_each_fn *put);
-
 /* The process that the path names, referenced for the caller; NULL: it is answered. */
 struct process *process_of_call(struct call *c);
 

@@ -195,7 +195,8 @@ const struct route routes_profiles[] = {
     { H1_GET, VERB_READ, "/v1/profiles/{id}", 0, get, "Show a profile", .answer = "Profile" },
     { H1_POST, VERB_READ, "/v1/profiles/validate", ROUTE_TEXT, validate, "Check a profile",
       .answer = "ProfileVerdict" },
-    { H1_POST, VERB_CREATE, "/v1/estimate", ROUTE_JSON, estimate, "What a sandbox would cost",
-      create_request_fields, &create_request_field_count, .answer = "Quote" },
+    { H1_POST, VERB_CREATE, "/v1/estimate", ROUTE_JSON | ROUTE_CONTENT, estimate,
+      "What a sandbox would cost", create_request_fields, &create_request_field_count,
+      .answer = "Quote" },
     { .path = NULL },
 };

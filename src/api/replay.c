@@ -206,7 +206,7 @@ static int read_kept(struct str text, struct arena *a, struct kept *ret, struct 
     target = str_cut(ret->line, ' ', &method);
     if (url_path(url_split(target).path, a, &path, e) < 0)
         return -(int)ERR_INVALID;
-    ret->route = route_find(h1_method_of(method), &path, params, &allowed);
+    ret->route = route_find_any(h1_method_of(method), &path, params, &allowed);
     return ret->route ? 0 : err_set(e, ERR_INVALID, "there is no such request any more");
 }
 
@@ -220,6 +220,14 @@ static int put_body(const struct kept *k, const struct json *args, struct buf *o
         return content && content->type == JSON_STR
                    ? crypto_unbase64(content->s, out, e)
                    : err_set(e, ERR_INVALID, "what it would write was not kept");
+    if (k->route->flags & ROUTE_TEXT) {
+        const struct json *text = json_get(args, STR(GUARD_TEXT));
+
+        return !text || text->type != JSON_STR ? 0
+               : buf_add(out, text->s) < 0
+                   ? err_set(e, ERR_TOO_BIG, "the request is too long to be made again")
+                   : 0;
+    }
     if (!(k->route->flags & ROUTE_JSON))
         return 0;
     json_writer_init(&w, out, JSON_COMPACT);
@@ -317,6 +325,7 @@ enum replay_answer replay_identify(struct call *c)
         return REPLAY_REFUSED;
     }
     c->approved = true;
+    snprintf(c->approved_for, sizeof c->approved_for, "%s", r->peer->record.id);
     c->caller = who;
     c->caller.labels = (struct json_map){ NULL, 0 };
     for (size_t i = 0; i < who.labels.n; i++)

@@ -1,29 +1,11 @@
 #include "api/route.h"
 
 const struct route *const route_tables[] = {
-    routes_sandboxes,
-    routes_run,
-    routes_processes,
-    routes_files,
-    routes_events,
-    routes_profiles,
-    routes_hosts,
-    routes_images,
-    routes_expire,
-    routes_tokens,
-    routes_sync,
-    routes_egress,
-    routes_egress_log,
-    routes_peers,
-    routes_approvals,
-    routes_trust,
-    routes_snapshots,
-    routes_snapshot_files,
-    routes_meta,
-    routes_mcp,
-    routes_ports,
-    routes_ssh,
-    NULL,
+    routes_sandboxes, routes_run,       routes_processes,      routes_files,  routes_events,
+    routes_profiles,  routes_hosts,     routes_images,         routes_expire, routes_tokens,
+    routes_sync,      routes_egress,    routes_egress_log,     routes_peers,  routes_approvals,
+    routes_trust,     routes_snapshots, routes_snapshot_files, routes_meta,   routes_secrets,
+    routes_audit,     routes_mcp,       routes_ports,          routes_ssh,    NULL,
 };
 
 bool route_takes(const struct route *r, struct str name)
@@ -62,6 +44,17 @@ const struct route *route_find(enum h1_method m, const struct url_path *p,
                                struct str params[ROUTE_PARAMS], unsigned *ret_allowed)
 {
     return route_find_in(route_tables, m, p, params, ret_allowed);
+}
+
+const struct route *route_find_any(enum h1_method m, const struct url_path *p,
+                                   struct str params[ROUTE_PARAMS], unsigned *ret_allowed)
+{
+    const struct route *const *const all[] = { daytona_tables, e2b_plane_tables, route_tables };
+    const struct route *r = NULL;
+
+    for (size_t i = 0; !r && i < sizeof all / sizeof all[0]; i++)
+        r = route_find_in(all[i], m, p, params, ret_allowed);
+    return r;
 }
 
 const struct route *route_find_in(const struct route *const *tables, enum h1_method m,

@@ -14,6 +14,9 @@ enum route_flags {
     ROUTE_TEXT = 1 << 5,    /* takes a body that is not JSON, all of it at once */
     ROUTE_ADMIN = 1 << 6,   /* for administrators: it is about everybody */
     ROUTE_LONG = 1 << 7,    /* lasts as long as somebody listens: not one of requests_in_flight */
+    ROUTE_NULL_ORIGIN = 1 << 8, /* pages of the origin "null" may ask: the path holds a secret */
+    ROUTE_CONTENT = 1 << 9,     /* its JSON carries content: up to limits.body_bytes */
+    ROUTE_QUIET = 1 << 10,      /* does not count as use of the sandbox */
 };
 
 /* How a row talks that is not of our own interface: another's clients are served with their own
@@ -22,6 +25,9 @@ struct route_face {
     /* Who asks; false: it is answered. NULL: as everywhere. */
     bool (*authenticate)(struct call *c);
     void (*fail)(struct call *c, const struct err *e, int status, const char *code);
+    /* The arguments of a call whose body is no plain JSON, for the policy; NULL: none. May itself
+     * be NULL. */
+    const struct json *(*arguments)(struct call *c);
     const char *names; /* a label by which a sandbox may be called, too; NULL: none */
 };
 
@@ -40,13 +46,20 @@ struct route {
     const struct route_face *face; /* NULL: ours; else unknown parameters are not minded */
 };
 
+/* Paths of rows that no path of a request matches: a server inside, and what is not there. */
+#define ROUTE_ANY_PORT "(a port of a sandbox)"
+#define ROUTE_UNKNOWN  "(unknown)"
+
 /* One array per resource, ended by a row without a path. */
 extern const struct route routes_sandboxes[], routes_run[], routes_processes[], routes_files[],
     routes_events[], routes_profiles[], routes_hosts[], routes_images[], routes_expire[],
     routes_tokens[], routes_sync[], routes_egress[], routes_egress_log[], routes_peers[],
     routes_approvals[], routes_trust[], routes_snapshots[], routes_snapshot_files[], routes_meta[],
-    routes_mcp[], routes_ports[], routes_ssh[];
+    routes_secrets[], routes_audit[], routes_mcp[], routes_ports[], routes_ssh[];
 extern const struct route *const route_tables[]; /* ended by NULL */
+/* Those of E2B's interface (the control plane, envd, the code interpreter), and of Daytona's. */
+extern const struct route *const e2b_plane_tables[],
+    *const e2b_envd_tables[], *const e2b_code_tables[], *const daytona_tables[];
 
 /* Whether the route takes a parameter of that name. */
 bool route_takes(const struct route *r, struct str name);
@@ -55,6 +68,9 @@ bool route_takes(const struct route *r, struct str name);
  * methods it has. */
 const struct route *route_find(enum h1_method m, const struct url_path *p,
                                struct str params[ROUTE_PARAMS], unsigned *ret_allowed);
+/* The same in the tables of every interface that has paths of its own. */
+const struct route *route_find_any(enum h1_method m, const struct url_path *p,
+                                   struct str params[ROUTE_PARAMS], unsigned *ret_allowed);
 /* The same in other tables. */
 const struct route *route_find_in(const struct route *const *tables, enum h1_method m,
                                   const struct url_path *p, struct str params[ROUTE_PARAMS],

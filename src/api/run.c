@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "api/exec.h"
+#include "api/guard.h"
 #include "api/route.h"
 
 #define RUN_PROFILE "profile.run"
@@ -38,6 +39,22 @@ static void created(struct create_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
+/* The policy said no, or nobody is there any more. */
+static void on_end(struct call *c)
+{
+    one_shot_free(c->state);
+}
+
+static void create_box(struct call *c)
+{
+    struct one_shot *o = c->state;
+
+    c->state = NULL;
+    c->on_end = NULL;
+    call_ref(c);
+    control_create(c->api->control, &o->op);
+}
+
 static void run(struct call *c)
 {
     struct one_shot *o = calloc(1, sizeof *o);
@@ -63,12 +80,13 @@ static void run(struct call *c)
     o->op = (struct create_op){
         .caller = &c->caller, .request = &o->request, .one_shot = true, .done = created
     };
-    call_ref(c);
-    control_create(c->api->control, &o->op);
+    c->state = o;
+    c->on_end = on_end;
+    guard_ask_create(c, &o->op, create_box);
 }
 
 const struct route routes_run[] = {
-    { H1_POST, VERB_EXEC, "/v1/run", ROUTE_JSON | ROUTE_LONG, run,
+    { H1_POST, VERB_EXEC, "/v1/run", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, run,
       "Run a program in a sandbox of its own", .fields = process_request_fields,
       .field_count = &run_request_field_count, .answer = "application/x-ndjson Collected" },
     { .path = NULL },

@@ -26,6 +26,7 @@ static void show_found(struct call *c, int status)
         if (sandbox_egress(c->sandbox, &egress))
             s.egress = &egress;
     }
+    s.machine = c->caller.admin;
     call_answer(c, status, sandbox_write, &s);
 }
 
@@ -40,13 +41,22 @@ static void created(struct create_op *op, int r, const struct err *e)
 {
     struct creation *n = container_of(op, struct creation, op);
     struct call *c = n->call;
-    struct sandbox_shown s = { .record = op->record, .expires_ns = op->expires_ns };
+    struct sandbox_shown s = { .record = op->record,
+                               .expires_ns = op->expires_ns,
+                               .machine = c->caller.admin };
     struct ext_quote quote;
+    struct err gone;
     char location[96];
 
     /* Who does not wait any more may have gone with the whole interface. */
     if (c->x && control_estimate(c->api->control, &c->caller, &n->request, &quote, NULL) >= 0)
         s.quote = &quote;
+    if (r < 0 && op->recreated_from && n->replaced) {
+        gone = *e;
+        (void)err_wrap(&gone, r, "%s is destroyed, and the new one could not be created",
+                       op->recreated_from);
+        e = &gone;
+    }
     if (r < 0) {
         call_fail_sandbox(c, e, op->record ? op->record->id : NULL,
                           op->record ? op->record->step : NULL);
@@ -63,27 +73,32 @@ static void created(struct create_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-static void start_creation(struct call *c, const struct json *request, const char *from)
+static int check_key(struct str key, struct err *e)
+{
+    return key.n <= KEY_MAX ? 0 : err_set(e, ERR_INVALID, "Idempotency-Key: longer than 127 bytes");
+}
+
+static void start_creation(struct call *c, const struct json *request, const char *from,
+                           bool replaced)
 {
     struct creation *n = creation_new(c, created);
     struct err e;
 
+    n->replaced = replaced;
     n->op.idempotency_key = call_header(c, "Idempotency-Key");
     n->op.no_wait = call_prefers(c, "respond-async");
     n->op.recreated_from = from;
     n->op.at = creating;
-    if (n->op.idempotency_key.n > KEY_MAX) {
-        call_fail_with(c, 400, "invalid", "Idempotency-Key: longer than 127 bytes");
-    } else if (create_request_read(request, &n->request, &c->arena, &e) < 0) {
+    if (check_key(n->op.idempotency_key, &e) < 0 ||
+        create_request_read(request, &n->request, &c->arena, &e) < 0)
         call_fail(c, &e);
-    } else {
+    else
         creation_start(n);
-    }
 }
 
 static void create(struct call *c)
 {
-    start_creation(c, c->json, NULL);
+    start_creation(c, c->json, NULL, false);
 }
 
 /* --- list --- */
@@ -129,8 +144,9 @@ static void write_list(struct json_writer *w, const void *what)
         const struct sandbox_record *r = &l->query.sandboxes[i];
 
         sandbox_write(
-            w, &(struct sandbox_shown){
-                   .record = r, .expires_ns = control_expires_ns(l->call->api->control, r) });
+            w, &(struct sandbox_shown){ .record = r,
+                                        .expires_ns = control_expires_ns(l->call->api->control, r),
+                                        .machine = l->call->caller.admin });
     }
     json_end_array(w);
     put_cursor(w, more && n ? &l->query.sandboxes[n - 1] : NULL);
@@ -319,11 +335,21 @@ static void destroy(struct call *c)
 }
 
 /* The record's request, as it was resolved, is a request again. */
-static void recreate_now(struct call *c)
+static int read_recorded(struct call *c, const char **ret_id, const struct json **ret,
+                         struct err *e)
 {
     const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
     const struct sandbox_record *r = c->sandbox ? sandbox_view(c->sandbox).record : c->find.record;
+
+    *ret_id = r->id;
+    return json_read(r->request, limits, &c->arena, ret, e);
+}
+
+static void recreate_now(struct call *c)
+{
     const struct json *v;
+    bool replaced = c->state;
+    const char *id;
     struct err e;
 
     if (!c->x)
@@ -331,20 +357,43 @@ static void recreate_now(struct call *c)
     free(c->state);
     c->state = NULL;
     c->on_end = NULL;
-    if (json_read(r->request, limits, &c->arena, &v, &e) < 0)
+    if (read_recorded(c, &id, &v, &e) < 0)
         call_fail(c, &e);
     else
-        start_creation(c, v, r->id);
+        start_creation(c, v, id, replaced);
+}
+
+/* Before anything is destroyed: whatever would refuse the new one refuses it now. */
+static int check_recreation(struct call *c, struct err *e)
+{
+    struct create_request q = { 0 };
+    const struct control_client client = { http_connection_fd(c->x), http_received_fd(c->x) };
+    const struct create_op op = { .caller = &c->caller, .request = &q, .client = &client };
+    const struct json *v;
+    const char *id;
+    int r = read_recorded(c, &id, &v, e);
+
+    if (r >= 0)
+        r = check_key(call_header(c, "Idempotency-Key"), e);
+    if (r >= 0)
+        r = create_request_read(v, &q, &c->arena, e);
+    if (r >= 0)
+        r = control_check_create(c->api->control, &op, c->sandbox, e);
+    return err_wrap(e, r, "%s stays as it is: another like it cannot be created", id);
 }
 
 static void recreate(struct call *c)
 {
+    struct err e;
+
     if (!caller_may(&c->caller, VERB_CREATE))
         call_fail_with(c, 403, "denied", "this token does not allow 'create'");
-    else if (c->sandbox)
-        begin_destroy(c, true);
-    else
+    else if (!c->sandbox)
         recreate_now(c);
+    else if (check_recreation(c, &e) < 0)
+        call_fail(c, &e);
+    else
+        begin_destroy(c, true);
 }
 
 struct extend_request {
@@ -373,7 +422,7 @@ static void extend(struct call *c)
 }
 
 const struct route routes_sandboxes[] = {
-    { H1_POST, VERB_CREATE, "/v1/sandboxes", ROUTE_JSON, create, "Create a sandbox",
+    { H1_POST, VERB_CREATE, "/v1/sandboxes", ROUTE_JSON | ROUTE_CONTENT, create, "Create a sandbox",
       create_request_fields, &create_request_field_count, "Sandbox", .status = 201 },
     { H1_GET, VERB_READ, "/v1/sandboxes", 0, list, "List sandboxes", .answer = "SandboxList",
       .query = "state* label* profile limit cursor" },

@@ -6,6 +6,7 @@
 #include "api/inside.h"
 #include "api/keep_body.h"
 #include "api/route.h"
+#include "api/shares.h"
 #include "control/snapshots.h"
 
 enum { PIECE = 256 << 10 };
@@ -112,6 +113,7 @@ struct importing {
     struct call *call;
     struct import_op op;
     uint64_t size;
+    struct quota_hold counted;
     bool refused;
 };
 
@@ -120,6 +122,7 @@ static void importing_end(struct call *c)
     struct importing *i = c->state;
 
     drop_fd(&i->op.file);
+    quota_drop(&i->counted);
     free(i);
 }
 
@@ -145,7 +148,8 @@ static void on_body(struct http_exchange *x, struct str data)
     if (!data.n) {
         i->call = call_ref(c);
         snapshot_import(c->api->control, &i->op);
-    } else if (keep_body(i->op.file, &i->size, c->api->config, data, &e) < 0) {
+    } else if (shares_take_upload(c->api, c->caller.owner, data.n, &i->counted, &e) < 0 ||
+               keep_body(i->op.file, &i->size, c->api->config, data, &e) < 0) {
         i->refused = true;
         call_fail(c, &e);
     }

@@ -426,7 +426,9 @@ static void held(struct sandbox_op *op, int r, const struct err *e)
 {
     struct call *c = call_of_op(op);
     const struct sandbox_view v = sandbox_view(c->sandbox);
-    const struct sandbox_shown s = { .record = v.record, .expires_ns = v.expires_ns };
+    const struct sandbox_shown s = { .record = v.record,
+                                     .expires_ns = v.expires_ns,
+                                     .machine = c->caller.admin };
 
     if (r < 0)
         call_fail(c, e);

@@ -1,13 +1,16 @@
 /* /v1/sandboxes/{id}/sync: the changes of a mirrored workspace, brought back. */
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "api/inside.h"
 #include "api/route.h"
+#include "control/event_share.h"
 #include "control/workspace.h"
 #include "json/reader.h"
 
 struct sync_request {
-    bool force, dry_run;
+    bool force, dry_run, accept_all;
+    struct json_strs accept;
 };
 
 static const struct json_field sync_fields[] = {
@@ -15,6 +18,12 @@ static const struct json_field sync_fields[] = {
       .doc = "Where both sides changed, the sandbox wins." },
     { "dry_run", JSON_KIND_BOOL, JSON_AT(struct sync_request, dry_run),
       .doc = "Only say what would be done." },
+    { "accept", JSON_KIND_STRS, JSON_AT(struct sync_request, accept), .max = WORKSPACE_ACCEPT_MAX,
+      .doc =
+          "Paths of the workspace whose changes and deletions are applied though they are held "
+          "back, each with everything beneath it. For the workspace's user, on the unix socket." },
+    { "accept_all", JSON_KIND_BOOL, JSON_AT(struct sync_request, accept_all),
+      .doc = "The same for every path that is held back." },
 };
 static const size_t sync_field_count = COUNT_OF(sync_fields);
 
@@ -22,6 +31,7 @@ struct sync {
     struct call *call;
     struct workspace_op op;
     bool dry_run;
+    struct workspace_accept accept;
 };
 
 static void sync_end(struct call *c)
@@ -29,6 +39,7 @@ static void sync_end(struct call *c)
     struct sync *s = c->state;
 
     workspace_op_done(&s->op);
+    drop_fd(&s->accept.client);
     free(s);
 }
 
@@ -74,6 +85,12 @@ static void write_sync(struct json_writer *w, const void *what)
     json_put_uint(w, r->bytes);
     put_counts(w, r);
     put_changes(w, s);
+    if (r->count[MIRROR_SENSITIVE]) {
+        json_key(w, STR("hint"));
+        json_put_str(w, STR("changes and deletions with the action 'sensitive' were held back; "
+                            "review them, then sync again with accept: [PATH, ...] or "
+                            "accept_all: true"));
+    }
     json_end_object(w);
 }
 
@@ -94,6 +111,21 @@ static void moved(struct workspace_op *op, uint64_t bytes)
     call_progress(container_of(op, struct sync, op)->call, "workspace", bytes);
 }
 
+/* A model or a program with a token must not accept for the person whose machine obeys the files;
+ * the supervisor looks at the connection again. */
+static bool may_accept(struct call *c, const struct sync_request *q)
+{
+    if (!q->accept.n && !q->accept_all)
+        return true;
+    if (http_peer(c->x)->is_unix && !c->caller.by_token && !c->caller.peer)
+        return true;
+    call_fail_with(
+        c, 403, "denied",
+        "accept: only the user of the workspace accepts names that are held back, on the "
+        "daemon's unix socket");
+    return false;
+}
+
 /* As when it is destroyed, what was deleted inside is deleted outside. */
 static void bring_back(struct call *c)
 {
@@ -105,11 +137,24 @@ static void bring_back(struct call *c)
         call_fail(c, &e);
         return;
     }
+    if (!may_accept(c, &q))
+        return;
+    if (event_share_check(c->api->control, sandbox_view(c->sandbox).record->owner, &c->caller.actor,
+                          &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
     s = calloc(1, sizeof *s);
     if (!s)
         abort();
-    *s = (struct sync){ .call = call_ref(c), .dry_run = q.dry_run };
-    s->op.flags = MIRROR_DELETE | (q.force ? MIRROR_FORCE : 0u) | (q.dry_run ? MIRROR_DRY_RUN : 0u);
+    *s = (struct sync){ .call = call_ref(c), .dry_run = q.dry_run, .accept = { .client = -1 } };
+    s->op.flags = MIRROR_DELETE | (q.force ? MIRROR_FORCE : 0u) |
+                  (q.dry_run ? MIRROR_DRY_RUN : 0u) | (q.accept_all ? MIRROR_ALLOW_SENSITIVE : 0u);
+    if (q.accept.n || q.accept_all) {
+        s->accept = (struct workspace_accept){ fcntl(http_connection_fd(c->x), F_DUPFD_CLOEXEC, 0),
+                                               q.accept };
+        s->op.accept = &s->accept;
+    }
     s->op.done = synced;
     s->op.moved = moved;
     c->state = s;

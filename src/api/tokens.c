@@ -6,9 +6,13 @@
 #include "api/domain.h"
 #include "api/inside.h"
 #include "api/route.h"
+#include "api/token_terms.h"
 #include "base/clock.h"
 #include "control/tokens.h"
 #include "http/origin.h"
+#include "policy/egress_ceiling.h"
+#include "trust/policy.h"
+#include "trust/trust.h"
 
 static void put(struct json_writer *w, const char *key, const char *value)
 {
@@ -22,6 +26,8 @@ static void put_token(struct json_writer *w, const struct token_record *r)
     put(w, "id", r->id);
     put(w, "name", r->name);
     put(w, "owner", r->owner);
+    if (r->maker[0])
+        put(w, "maker", r->maker);
     put(w, "actor", actor_kind_names[r->actor]);
     json_key(w, STR("verbs"));
     json_begin_array(w);
@@ -35,8 +41,10 @@ static void put_token(struct json_writer *w, const struct token_record *r)
         put(w, r->labels.p[i].key, r->labels.p[i].value);
     json_end_object(w);
     put(w, "role", role_names[r->role]);
+    put(w, "egress", egress_reach_names[r->egress ? r->egress - 1 : EGRESS_REACH_LOCAL]);
     json_key(w, STR("gateway"));
     json_put_bool(w, r->gateway);
+    terms_write(w, &r->terms);
     time_write(w, "created_at", r->created_ns);
     time_write(w, "expires_at", r->expires_ns);
     time_write(w, "revoked_at", r->revoked_ns);
@@ -53,7 +61,7 @@ static void put_one(void *user, const struct token_record *r)
 {
     const struct token_list *l = user;
 
-    if (!l->call->caller.admin && strcmp(l->call->caller.owner, r->owner) != 0)
+    if (!caller_sees(&l->call->caller, r->owner, &r->labels))
         return;
     json_begin_object(l->w);
     put_token(l->w, r);
@@ -86,8 +94,12 @@ struct token_request {
     int64_t ttl_ns;
     enum actor_kind actor;
     enum role role;
+    unsigned egress; /* enum egress_reach */
     bool gateway, e2b, daytona;
+    struct terms_request terms;
 };
+
+#define TERMS .offset = offsetof(struct token_request, terms), .size = sizeof(struct terms_request)
 
 static const struct json_field token_fields[] = {
     { "name", JSON_KIND_STR, JSON_AT(struct token_request, name), .required = true, .min = 1,
@@ -98,14 +110,30 @@ static const struct json_field token_fields[] = {
     { "labels", JSON_KIND_MAP, JSON_AT(struct token_request, labels), .max = REQUEST_LABELS_MAX,
       .doc = "Only for sandboxes that have all of these; those that it makes get them." },
     { "ttl", JSON_KIND_DURATION, JSON_AT(struct token_request, ttl_ns), .min = 1000000000,
-      .max = INT64_C(315360000000000000), .preset = "30d", .doc = "How long it is good for." },
+      .max = INT64_C(315360000000000000), .preset = "30d",
+      .doc = "How long it is good for; at most as long as the token that makes it." },
     { "actor", JSON_KIND_ENUM, JSON_AT(struct token_request, actor), .names = actor_kind_names,
       .preset = "agt", .doc = "As whom its holder is recorded." },
     { "role", JSON_KIND_ENUM, JSON_AT(struct token_request, role), .names = role_names,
       .preset = "journeyman",
       .doc = "How far its holder's sessions are trusted; a master decides what waits for one." },
+    { "egress", JSON_KIND_ENUM, JSON_AT(struct token_request, egress), .names = egress_reach_names,
+      .preset = "local",
+      .doc = "The most that its holder may let a sandbox reach, within the ceilings of the "
+             "configuration and of its maker; `local` sets none of its own." },
     { "gateway", JSON_KIND_BOOL, JSON_AT(struct token_request, gateway),
       .doc = "Whether its holder's word on the trust in a caller counts." },
+    { "preset", JSON_KIND_STR, JSON_AT(struct token_request, terms.preset),
+      .max = TOKEN_PRESET_MAX - 1,
+      .doc = "Limits and capabilities to begin with: agent (as the role has them), ci, e2b or "
+             "daytona (for SDKs). With `e2b` or `daytona`, the one of that name." },
+    { "limits", JSON_KIND_OBJECT, TERMS, .fields = terms_limit_fields,
+      .field_count = TERMS_LIMIT_FIELDS,
+      .doc = "How much its holder may use, on every interface together; what is left out is as the "
+             "role's limits in the policy." },
+    { "capabilities", JSON_KIND_OBJECT, TERMS, .fields = terms_capability_fields,
+      .field_count = TERMS_CAPABILITY_FIELDS,
+      .doc = "What its sandboxes have without a master's approval." },
     { "e2b", JSON_KIND_BOOL, JSON_AT(struct token_request, e2b),
       .doc = "Whether it is to look like a key of E2B, for its clients." },
     { "daytona", JSON_KIND_BOOL, JSON_AT(struct token_request, daytona),
@@ -210,8 +238,12 @@ static int check_labels(const struct json_map *asked, const struct json_map *own
 {
     int r = 0;
 
-    for (size_t i = 0; r >= 0 && i < asked->n; i++)
+    for (size_t i = 0; r >= 0 && i < asked->n; i++) {
         r = label_check(str_from(asked->p[i].key), str_from(asked->p[i].value), e);
+        if (r >= 0 && label_is_reserved(asked->p[i].key))
+            r = err_set(e, ERR_DENIED, "labels.%s: is set by the daemon alone, and binds no token",
+                        asked->p[i].key);
+    }
     for (size_t i = 0; r >= 0 && i < own->n; i++) {
         size_t k = 0;
 
@@ -240,17 +272,60 @@ static int check_rights(const struct caller *who, const struct token_request *q,
     return check_labels(&q->labels, &who->labels, e);
 }
 
+/* A token's ceiling binds those that are made with it. */
+static uint32_t narrow_egress(const struct caller *maker, unsigned asked)
+{
+    uint32_t egress = asked == EGRESS_REACH_LOCAL ? 0 : asked + 1;
+
+    return maker->egress && (!egress || egress > maker->egress) ? maker->egress : egress;
+}
+
+static bool is_preset(const char *name)
+{
+    for (size_t i = 0; terms_preset_names[i]; i++)
+        if (strcmp(terms_preset_names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* An administrator gives what they like; a token no more than it has. */
+static int read_terms(struct call *c, struct token_request *q, struct token_terms *ret,
+                      struct err *e)
+{
+    static const struct trust_limits none;
+    const struct trust_bundle *b = trust_current(c->api->trust)->bundle;
+    const struct token_record *maker =
+        c->caller.by_token && !c->caller.admin
+            ? tokens_by_id(c->api->tokens, str_from(c->caller.actor.id))
+            : NULL;
+    int r;
+
+    if (!q->terms.preset)
+        q->terms.preset = q->e2b ? "e2b" : q->daytona ? "daytona" : NULL;
+    if (q->terms.preset && !is_preset(q->terms.preset))
+        return err_set(e, ERR_INVALID,
+                       "preset: there is no '%.20s'; there are agent, ci, e2b and daytona",
+                       q->terms.preset);
+    r = terms_read(&q->terms, &c->arena, ret, e);
+    if (r < 0 || !c->caller.by_token || c->caller.admin)
+        return r;
+    if (!maker)
+        return err_set(e, ERR_DENIED, "the token that asks has ended");
+    return terms_limit(&q->terms, &maker->terms, b ? &b->limits[maker->role] : &none, ret, e);
+}
+
 static void create(struct call *c)
 {
     struct token_request q = { 0 };
     struct token_record *r;
     struct token_call *t;
+    struct token_terms terms;
     uint64_t verbs;
     struct err e;
 
     if (json_bind(c->json, token_fields, token_field_count, &q, &c->arena, &e) < 0 ||
         read_verbs(&q.verbs, &c->caller, &verbs, &e) < 0 ||
-        check_rights(&c->caller, &q, verbs, &e) < 0) {
+        check_rights(&c->caller, &q, verbs, &e) < 0 || read_terms(c, &q, &terms, &e) < 0) {
         call_fail(c, &e);
         return;
     }
@@ -260,11 +335,15 @@ static void create(struct call *c)
     r = &t->op.record;
     snprintf(r->name, sizeof r->name, "%s", q.name);
     snprintf(r->owner, sizeof r->owner, "%s", c->caller.owner);
+    if (c->caller.by_token)
+        (void)str_copy(str_from(c->caller.actor.id), r->maker, sizeof r->maker);
     r->actor = q.actor;
     r->verbs = verbs;
     r->labels = q.labels;
     r->gateway = q.gateway;
     r->role = q.role;
+    r->egress = narrow_egress(&c->caller, q.egress);
+    r->terms = terms;
     r->expires_ns = clock_wall() + q.ttl_ns;
     call_ref(c);
     tokens_create(c->api->tokens, &c->caller.actor, &t->op);
@@ -283,6 +362,12 @@ static void revoked(struct token_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
+/* A token that revokes itself, or its maker, hears that it did. */
+static void on_own_token_ended(struct http_exchange *x)
+{
+    (void)x;
+}
+
 static void revoke_token(struct call *c)
 {
     struct token_call *t;
@@ -292,11 +377,10 @@ static void revoke_token(struct call *c)
         return;
     }
     t = token_new(c, revoked);
+    http_on_ended(c->x, on_own_token_ended);
     str_copy(c->params[0], t->op.record.id, sizeof t->op.record.id);
-    if (!c->caller.admin)
-        snprintf(t->op.record.owner, sizeof t->op.record.owner, "%s", c->caller.owner);
     call_ref(c);
-    tokens_revoke(c->api->tokens, &c->caller.actor, &t->op);
+    tokens_revoke(c->api->tokens, &c->caller, &t->op);
 }
 
 const struct route routes_tokens[] = {

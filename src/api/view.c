@@ -86,7 +86,7 @@ static void put_notes(struct json_writer *w, uint32_t unenforced)
     json_end_array(w);
 }
 
-static void put_facts(struct json_writer *w, const struct facts *f)
+static void put_facts(struct json_writer *w, const struct facts *f, bool machine)
 {
     put_notes(w, f->unenforced);
     if (f->recreated_from)
@@ -95,7 +95,7 @@ static void put_facts(struct json_writer *w, const struct facts *f)
         put(w, "snapshot_id", f->snapshot);
     if (f->base.ref)
         put(w, "image", f->base.ref);
-    if (f->telemetry) {
+    if (f->telemetry && machine) {
         json_key(w, STR("telemetry"));
         json_put_tree(w, f->telemetry);
     }
@@ -196,7 +196,7 @@ void sandbox_write(struct json_writer *w, const void *what)
         quote_write(w, s->quote);
     }
     if (facts_read(r->detail, &facts, &a, NULL) >= 0) {
-        put_facts(w, &facts);
+        put_facts(w, &facts, s->machine);
         put_egress(w, s->egress, &facts);
     }
     put(w, "reason", r->reason);

@@ -20,6 +20,7 @@ static const char *const code_names[ERR_CODE_COUNT_] = {
     [ERR_BUG] = "bug",
     [ERR_QUOTA] = "quota",
     [ERR_PAUSED] = "paused",
+    [ERR_FULL] = "storage_full",
 };
 
 const char *err_code_name(enum err_code code)

@@ -24,6 +24,7 @@ enum err_code {
     ERR_BUG,    /* a broken promise inside our own code */
     ERR_QUOTA,  /* the caller has as much as it may have */
     ERR_PAUSED, /* it stands still, and would do it if it were resumed */
+    ERR_FULL,   /* the disk has no room for it */
     ERR_CODE_COUNT_,
 };
 

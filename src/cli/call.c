@@ -26,6 +26,7 @@ void call_init(struct call *c, const struct verb *v, const struct common *common
                         .target = BUF_INIT(H1_TARGET_MAX),
                         .body = BUF_INIT(BODY_MAX),
                         .contact = { .fd = -1 },
+                        .handed = -1,
                         .arena = ARENA_INIT((size_t)8 * CALL_ANSWER_MAX) };
     http_client_init(&c->client, -1, 0);
 }
@@ -37,6 +38,7 @@ void call_done(struct call *c)
     buf_done(&c->body);
     http_client_done(&c->client);
     contact_done(&c->contact);
+    drop_fd(&c->handed);
     arena_done(&c->arena);
 }
 
@@ -140,10 +142,27 @@ bool call_reaches(struct call *c)
     return !c->failed && connect_to(c, NULL) >= 0 && !c->contact.place.tcp;
 }
 
+/* A daemon that is reached over TCP may be anywhere, and has no user of this machine before it. */
+static int check_host_dir(const struct call *c)
+{
+    struct err e;
+
+    if (!c->host_dir || !c->contact.place.tcp)
+        return 0;
+    (void)err_set(&e, ERR_UNSUPPORTED,
+                  "cannot use %.100s as a workspace: the daemon at %.80s is remote (SANDBOXER_URL, "
+                  "--server); copy files with 'sandboxer cp' instead",
+                  c->host_dir, c->contact.place.authority);
+    call_failed(c, &e);
+    return EXIT_USAGE;
+}
+
 int call_request(struct call *c, struct http_client_request *ret)
 {
-    int status;
+    int status = check_host_dir(c);
 
+    if (status)
+        return status;
     if (c->contact.authorization[0])
         call_field(c, "Authorization", c->contact.authorization);
     if (c->contact.peer[0])
@@ -157,6 +176,7 @@ int call_request(struct call *c, struct http_client_request *ret)
                                          .fields = c->fields,
                                          .n = c->n_fields,
                                          .body = buf_str(&c->body),
+                                         .fd = c->handed < 0 ? NULL : &c->handed,
                                          .more = c->more,
                                          .user = c->more_user };
     return 0;

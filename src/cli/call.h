@@ -38,7 +38,9 @@ struct call {
     size_t n_fields;
     http_client_more_fn *more; /* a body that is made while it is sent */
     void *more_user;
-    int failed; /* of what was prepared: -ERR_x */
+    int failed;           /* of what was prepared: -ERR_x */
+    int handed;           /* goes along with the request, and is closed with the call; -1: none */
+    const char *host_dir; /* the directory that `handed` stands for; NULL: none */
 
     struct contact contact;
     struct http_client client;

@@ -76,11 +76,15 @@ const struct verb *const cli_verbs[] = {
     &verb_egress_set,
     &verb_egress_log,
     &verb_egress_denials,
+    &verb_audit_verify,
+    &verb_audit_head,
     &verb_mcp,
     &verb_scan,
     &verb_verify,
     &verb_doctor,
+    &verb_selftest,
     &verb_backup,
+    &verb_secrets_rotate_key,
     &verb_version,
     &verb_completion,
     &verb_help,
@@ -117,7 +121,7 @@ void cli_print_help(FILE *to)
     fprintf(to, "Usage: sandboxer VERB [OPTION…] …\n\n"
                 "Runs programs where they can do no harm.\n\nVerbs:\n");
     for (size_t i = 0; cli_verbs[i]; i++)
-        fprintf(to, "  %-17s  %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
+        fprintf(to, "  %-18s  %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
     fprintf(to, "\n'sandboxer VERB --help' explains one of them; --version names this version.\n");
 }
 
@@ -133,7 +137,7 @@ bool cli_print_group(const char *word)
         if (!any)
             printf("Usage: sandboxer %s VERB [OPTION…] …\n\nVerbs:\n", word);
         any = true;
-        printf("  %-17s  %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
+        printf("  %-18s  %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
     }
     if (any)
         printf("\n'sandboxer %s VERB --help' explains one of them.\n", word);

@@ -68,15 +68,24 @@ static int start(const char *const *options, const int fds[static 3], int *ret_s
 int egress_tool_run(const char *const *options, struct str text, struct buf *out, struct err *e)
 {
     AUTO_CLOSE int in = memfd_create("policy", MFD_CLOEXEC);
-    AUTO_CLOSE int said = memfd_create("answer", MFD_CLOEXEC);
-    AUTO_CLOSE int complaint = memfd_create("complaint", MFD_CLOEXEC);
-    int status = 0, r;
+    int r;
 
-    if (in < 0 || said < 0 || complaint < 0)
+    if (in < 0)
         return err_sys(e, "making memory for sandboxer-egress");
     r = write_all(in, text, e);
     if (r >= 0 && lseek(in, 0, SEEK_SET) < 0)
         r = err_sys(e, "handing over the policy");
+    return r < 0 ? r : egress_tool_read(options, in, out, e);
+}
+
+int egress_tool_read(const char *const *options, int in, struct buf *out, struct err *e)
+{
+    AUTO_CLOSE int said = memfd_create("answer", MFD_CLOEXEC);
+    AUTO_CLOSE int complaint = memfd_create("complaint", MFD_CLOEXEC);
+    int status = 0, r = 0;
+
+    if (said < 0 || complaint < 0)
+        r = err_sys(e, "making memory for sandboxer-egress");
     if (r >= 0)
         r = start(options, (const int[]){ in, said, complaint }, &status, e);
     if (r < 0)

@@ -10,4 +10,7 @@ enum { EGRESS_TOOL_OUT_MAX = 64 << 20 };
  * printed is in out; -ERR_INVALID, and its complaint, which holds the first line of stderr. */
 int egress_tool_run(const char *const *options, struct str text, struct buf *out, struct err *e);
 
+/* The same with a file as stdin. */
+int egress_tool_read(const char *const *options, int in, struct buf *out, struct err *e);
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/own.h"
 #include "base/units.h"
+#include "ipc/kernel.h"
 #include "ipc/listeners.h"
 #include "proc/caps.h"
 #include "runtime/launch.h"
@@ -144,6 +145,21 @@ static int set_cap(void *to, const char *value, struct err *e)
     return 0;
 }
 
+static int set_kernel(void *to, const char *value, struct err *e)
+{
+    uint32_t bit;
+
+    if (strcmp(value, "strict") == 0)
+        bit = KERNEL_STRICT;
+    else if (!kernel_from_name(str_from(value), &bit))
+        return err_set(e, ERR_INVALID,
+                       "--kernel: '%s' is unknown; use strict, nested-seccomp, socket-filters or "
+                       "page-cache",
+                       value);
+    ((struct run_options *)to)->kernel |= bit;
+    return 0;
+}
+
 #define FLAG(name)                                                                                 \
     static int set_##name(void *to, const char *value, struct err *e)                              \
     {                                                                                              \
@@ -169,6 +185,14 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
       .set = set_squash_owners },
     { "writable", 0, NULL, "system directories take writes, kept in the sandbox",
       .set = set_writable },
+    { "system", 0, "HOW",
+      "system directories are the host's own inodes (shared, the default), or\n"
+      "                             have inodes of the sandbox's own (apart)",
+      .kind = OPTION_WORD, AT(system), .words = "shared apart" },
+    { "side-channels", 0, "HOW",
+      "open (default), or guarded: own clock, no speculation across processes,\n"
+      "                             own processor cores, where the machine can ('doctor')",
+      .kind = OPTION_WORD, AT(side_channels), .words = "open guarded" },
     { "mount", 0, "SRC:DST[:rw]", "show a file or directory inside, read-only unless :rw",
       .set = set_mount },
     { "env", 'e', "NAME[=VALUE]", "set a variable, or pass on ours", .set = set_env },
@@ -186,6 +210,10 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
       .set = set_timeout },
     { "cap", 0, "NAME", "let programs hold a capability inside (CHOWN, SETUID, …)",
       .set = set_cap },
+    { "kernel", 0, "WORD",
+      "strict: fewer system calls; or let programs use nested-seccomp,\n"
+      "                             socket-filters, page-cache (docs/profiles.md); can be repeated",
+      .set = set_kernel },
     { "allow", 0, "HOST[:PORT]",
       "let it reach this host, and nothing else (default port: 443); can be\n"
       "                             repeated: api.example.com, '*.example.com:80,443'",

@@ -17,10 +17,12 @@ enum { RUN_VARIABLES_MAX = 1024, RUN_DEFAULT_PIDS = 1024 };
 struct run_options {
     const char *image;
     bool squash_owners, strict, tty, quiet, writable;
+    const char *system, *side_channels; /* NULL: as usual */
     const char *workdir, *hostname;
     struct user user;
     bool user_given;
     uint64_t memory, disk, pids, caps;
+    uint32_t kernel; /* of enum kernel_bits */
     uint32_t cpu_milli;
     unsigned asked; /* enum launch_unenforced: limits that were written, not defaults */
     int64_t timeout_ns;
@@ -38,7 +40,7 @@ struct run_options {
         .network = NETWORK_OPTIONS_NONE                                                            \
     }
 
-enum { RUN_OPTION_COUNT = 36 };
+enum { RUN_OPTION_COUNT = 39 };
 extern const struct option_spec run_option_specs[RUN_OPTION_COUNT];
 
 /* Adds the variables that nobody set and a program expects: its language, its terminal, and, with a

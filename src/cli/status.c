@@ -6,10 +6,12 @@ static const struct {
     const char *code;
     int status;
 } problems[] = {
-    { "invalid", EXIT_USAGE },     { "too_big", EXIT_USAGE }, { "not_found", EXIT_MISSING },
-    { "conflict", EXIT_CONFLICT }, { "denied", EXIT_DENIED }, { "unauthenticated", EXIT_DENIED },
-    { "busy", EXIT_BUSY },         { "timeout", EXIT_BUSY },  { "quota", EXIT_BUSY },
-    { "paused", EXIT_CONFLICT },
+    { "invalid", EXIT_USAGE },     { "too_big", EXIT_USAGE },
+    { "not_found", EXIT_MISSING }, { "conflict", EXIT_CONFLICT },
+    { "denied", EXIT_DENIED },     { "unauthenticated", EXIT_DENIED },
+    { "busy", EXIT_BUSY },         { "timeout", EXIT_BUSY },
+    { "quota", EXIT_BUSY },        { "paused", EXIT_CONFLICT },
+    { "storage_full", EXIT_BUSY },
 };
 
 const struct status_meaning status_meanings[] = {

@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/own.h"
 #include "cli/answer.h"
@@ -93,6 +94,7 @@ const struct verb verb_approvals_show = {
 struct decide_options {
     struct common common;
     const char *reason, *grant, *uses;
+    bool self;
 };
 
 #define AT(member) .at = offsetof(struct decide_options, member)
@@ -106,6 +108,8 @@ static const struct option_spec approve_options[] = {
     { "grant", 0, "DURATION", "let more calls of the tool on the sandbox pass for so long",
       .kind = OPTION_DURATION, AT(grant) },
     { "uses", 0, "N", "how many of them", .kind = OPTION_TEXT, AT(uses) },
+    { "self", 0, NULL, "approve your own request, on a terminal, if trust.self_approval is on",
+      .kind = OPTION_FLAG, AT(self) },
 };
 
 static const struct option_spec reject_options[] = {
@@ -151,6 +155,8 @@ static int decide(const struct verb *v, int argc, char **argv, const char *how, 
         return status;
     if (read_master(&master, &e) < 0)
         return call_failed(&c, &e);
+    if (o.self && isatty(STDIN_FILENO) != 1)
+        return verb_misused(v, "--self is for a person: standard input is not a terminal");
     call_path(&c, "/v1/approvals/%s/%s", argv[0], how);
     call_field(&c, "Sandboxer-Master", master);
     w = call_json(&c);
@@ -158,6 +164,7 @@ static int decide(const struct verb *v, int argc, char **argv, const char *how, 
     body_text(w, "reason", o.reason);
     body_text(w, "grant", o.grant);
     put_uses(w, o.uses);
+    body_flag(w, "self", o.self);
     json_end_object(w);
     status = call_run(&c);
     return status ? status : answer_done(&c, c.answer, "%s %s", argv[0], done);

@@ -52,25 +52,52 @@ static int save(struct call *c, const char *path)
     return status;
 }
 
+struct backup_options {
+    struct common common;
+    bool with_key;
+};
+
+static const struct option_spec backup_options[] = {
+    { "with-key", 0, NULL, "also save the key of the secrets in it, as FILE.key",
+      .kind = OPTION_FLAG, .at = offsetof(struct backup_options, with_key) },
+};
+
+static int save_key(const struct verb *v, struct common *common, const char *path)
+{
+    AUTO(call_done) struct call c;
+    char name[PATH_MAX];
+    int status;
+
+    if (snprintf(name, sizeof name, "%s.key", path) >= (int)sizeof name)
+        return verb_misused(v, "the path is too long");
+    call_init(&c, v, common, "GET");
+    call_path(&c, "/v1/secrets/key");
+    status = call_open(&c);
+    return status ? status : save(&c, name);
+}
+
 static int run(const struct verb *v, int argc, char **argv)
 {
-    struct common common = { 0 };
+    struct backup_options o = { 0 };
     AUTO(call_done) struct call c;
     bool to_stdout;
     int status;
 
-    call_init(&c, v, &common, "GET");
-    if (!verb_parse(v, &argc, &argv, &common, &status))
+    call_init(&c, v, &o.common, "GET");
+    if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     to_stdout = strcmp(argv[0], "-") == 0;
     if (to_stdout && isatty(STDOUT_FILENO) == 1)
         return verb_misused(v, "a backup is not for a terminal: redirect it, or name a file");
+    if (to_stdout && o.with_key)
+        return verb_misused(v, "--with-key saves a second file: name a file");
     call_path(&c, "/v1/backup");
     c.doing = "saving";
     status = call_open(&c);
     if (status)
         return status;
-    return to_stdout ? copy(&c, STDOUT_FILENO) : save(&c, argv[0]);
+    status = to_stdout ? copy(&c, STDOUT_FILENO) : save(&c, argv[0]);
+    return status || !o.with_key ? status : save_key(v, &o.common, argv[0]);
 }
 
 const struct verb verb_backup = {
@@ -79,9 +106,12 @@ const struct verb verb_backup = {
     .summary = "save a consistent copy of the daemon's store",
     .text = "While the daemon goes on working. '-' is stdout. An existing file is replaced when "
             "the copy\n"
-            "is complete, and only then.\n"
+            "is complete, and only then. Secrets in it are sealed with a key that is not in it;\n"
+            "--with-key saves that key as FILE.key: keep it apart.\n"
             "\n"
             "  sandboxer backup sandboxer-$(date +%F).db\n",
+    .options = backup_options,
+    .n_options = COUNT_OF(backup_options),
     .run = run,
     .flags = VERB_REMOTE,
     .min_arguments = 1,

@@ -1,11 +1,13 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/body.h"
+#include "cli/host_dir.h"
 #include "cli/network_options.h"
 #include "cli/verbs.h"
 
@@ -89,6 +91,18 @@ static void resolve_inputs(struct option_list *inputs)
     }
 }
 
+/* A workspace is opened here, with the rights of who runs us. */
+static int hand_over_repo(struct call *c, const struct create_options *o)
+{
+    bool none = o->access && strcmp(o->access, "none") == 0;
+    bool writable = !o->access || strcmp(o->access, "rw") == 0;
+
+    for (size_t i = 0; i < o->inputs.n && !none; i++)
+        if (strncmp(o->inputs.p[i], "repo=", 5) == 0)
+            return host_dir_hand(c, o->inputs.p[i] + 5, writable);
+    return 0;
+}
+
 static void put_object(struct json_writer *w, const char *name, const char *const (*members)[2],
                        size_t n)
 {
@@ -142,6 +156,9 @@ static int run(const struct verb *v, int argc, char **argv)
     if (network_options_read(&o.network, &e) < 0)
         return call_failed(&c, &e);
     resolve_inputs(&o.inputs);
+    status = hand_over_repo(&c, &o);
+    if (status)
+        return status;
     call_path(&c, "/v1/sandboxes");
     call_field(&c, "Idempotency-Key", o.idempotency_key);
     call_field(&c, "Prefer", o.no_wait ? "respond-async" : NULL);
@@ -155,19 +172,24 @@ const struct verb verb_create = {
     .name = "create",
     .arguments = "",
     .summary = "create a sandbox and wait until it is ready",
-    .text = "Without options it is a canary: a small sandbox that shows what this host can do.\n"
-            "\n"
-            "  sandboxer create\n"
-            "  id=$(sandboxer create -q --profile profile.agent-dev --ttl 2h)\n"
-            "  sandboxer create -p profile.build --input repo=./src --label team=web -o json\n"
-            "  sandboxer create --allow api.example.com --allow '*.packages.example.org:443'\n"
-            "  sandboxer create --policy policy.yaml --allow-packages\n"
-            "\n"
-            "Without a network of its profile's, --allow, --allow-packages and --policy give it "
-            "one, for\n"
-            "what they name and nothing else; 'egress set' changes that while it runs.\n"
-            "\n"
-            "An input that names a file or directory here is sent as its absolute path.\n",
+    .text =
+        "Without options it is a canary: a small sandbox that shows what this host can do.\n"
+        "\n"
+        "  sandboxer create\n"
+        "  id=$(sandboxer create -q --profile profile.agent-dev --ttl 2h)\n"
+        "  sandboxer create -p profile.build --input repo=./src --label team=web -o json\n"
+        "  sandboxer create --allow api.example.com --allow '*.packages.example.org:443'\n"
+        "  sandboxer create --policy policy.yaml --allow-packages\n"
+        "\n"
+        "Without a network of its profile's, --allow, --allow-packages and --policy give it "
+        "one, for\n"
+        "what they name and nothing else; 'egress set' changes that while it runs.\n"
+        "\n"
+        "--input repo=DIR is the workspace: a copy of DIR, which 'sync' and 'destroy' bring back. "
+        "It is\n"
+        "opened here, with your own rights; a daemon on another machine takes none. Other inputs "
+        "that\n"
+        "name a file or directory are sent as absolute paths.\n",
     .options = options,
     .n_options = COUNT_OF(options),
     .run = run,

@@ -19,15 +19,20 @@
 #include "cli/daemon.h"
 #include "cli/state_dir.h"
 #include "cli/verbs.h"
+#include "gate/gate.h"
 #include "json/reader.h"
+#include "proc/caps.h"
 #include "proc/spawn.h"
 #include "proc/sys.h"
+#include "runtime/cgroup.h"
+#include "runtime/side_channels.h"
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
 #endif
 
 enum { TEXT = 256, DOCUMENT = 64 << 10, LANDLOCK_VERSION = 1 };
+enum { LANDLOCK_IOCTL = 5, LANDLOCK_SIGNALS = 6 }; /* since these versions */
 enum { OLDEST_MAJOR = 5, OLDEST_MINOR = 12 };
 
 #define DAEMON_PATIENCE (5 * NS_PER_S)
@@ -126,20 +131,53 @@ static void check_landlock(const struct patient *p, struct finding *f)
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION);
 
     (void)p;
-    if (version > 0)
-        note(f, VERDICT_OK, "", "version %ld", version);
+    if (version >= LANDLOCK_SIGNALS)
+        note(f, VERDICT_OK, "",
+             "version %ld: device nodes, ioctl on devices, signals and sockets to the outside",
+             version);
+    else if (version > 0)
+        note(f, VERDICT_OK, "", "version %ld: device nodes%s; Linux 6.12 fences signals as well",
+             version, version >= LANDLOCK_IOCTL ? ", ioctl on devices" : "");
     else
         note(f, VERDICT_WARN, "add landlock to the kernel's lsm= parameter",
              "not there: one layer of defence less");
 }
 
+/* What the machine code of BPF programs takes, seccomp filters among them; 0 if it cannot be read,
+ * which only root may. Lines of vmallocinfo: "0xFROM-0xTO BYTES CALLER+…". */
+static unsigned long long bpf_code_bytes(void)
+{
+    FILE *file = fopen("/proc/vmallocinfo", "re");
+    unsigned long long total = 0;
+    char line[512];
+
+    while (file && fgets(line, sizeof line, file))
+        if (strstr(line, " bpf_prog_pack") || strstr(line, " bpf_jit"))
+            total += strtoull(line + strcspn(line, " "), NULL, 10);
+    if (file)
+        fclose(file);
+    return total;
+}
+
 static void check_seccomp(const struct patient *p, struct finding *f)
 {
+    unsigned long long most, used = bpf_code_bytes();
+    char text[TEXT];
+
     (void)p;
+    read_text("/proc/sys/net/core/bpf_jit_limit", text);
+    most = strtoull(text, NULL, 10);
     if (prctl(PR_GET_SECCOMP) < 0 && errno == EINVAL)
         note(f, VERDICT_FAIL, "boot a kernel with CONFIG_SECCOMP_FILTER", "not there");
-    else
+    else if (!most)
         note(f, VERDICT_OK, "", "there");
+    else
+        note(f, used > most / 4 * 3 ? VERDICT_WARN : VERDICT_OK,
+             used > most / 4 * 3
+                 ? "raise the sysctl net.core.bpf_jit_limit, or find who loads filters"
+                 : "",
+             "there; machine code of filters: %lluM of %lluM (net.core.bpf_jit_limit)", used >> 20,
+             most >> 20);
 }
 
 /* The group we are in, below a hierarchy. Line "0::/path" for v2. */
@@ -174,17 +212,32 @@ static void check_cgroups(const struct patient *p, struct finding *f)
     if (!v2 && !v1)
         note(f, VERDICT_WARN, "mount cgroup2 on /sys/fs/cgroup", "no memory or process limits");
     else if (geteuid() == 0)
-        note(f, VERDICT_OK, "", "version %d", v2 ? 2 : 1);
+        note(f, VERDICT_OK, "", "version %d: sandboxes and their owners are limited%s", v2 ? 2 : 1,
+             v2 && strstr(controllers, "io") ? "" : ", but not in io");
     else if (v2 && own_group_writable())
-        note(f, VERDICT_OK, "", "version 2, delegated to us");
+        note(f, VERDICT_OK, "",
+             "version 2, delegated to us: sandboxes and their owners are limited");
     else
         note(f, VERDICT_WARN, "systemd-run --user --scope -p Delegate=yes …, or run as root",
              "not delegated to us: memory and cpu limits are not enforced");
 }
 
+static void check_out_of_memory(const struct patient *p, struct finding *f)
+{
+    (void)p;
+    if (caps_permitted() & CAP_BIT(CAP_SYS_RESOURCE))
+        note(f, VERDICT_OK, "", "programs are killed first; they cannot change that");
+    else
+        note(f, VERDICT_OK, "",
+             "programs are killed first, unless they lower their score to 0: this user lacks "
+             "CAP_SYS_RESOURCE");
+}
+
 static void check_programs(const struct patient *p, struct finding *f)
 {
     static const char *const ours[] = { "sandboxer-launch", "sandboxer-init" };
+    static const char *const daemons[] = { "sandboxer-egress", "sandboxer-layers",
+                                           "sandboxer-fetch" };
     char path[4096];
     struct err e;
 
@@ -196,6 +249,10 @@ static void check_programs(const struct patient *p, struct finding *f)
     if (f->verdict == VERDICT_OK && daemon_find(path, sizeof path, &e) < 0)
         note(f, VERDICT_WARN, "install the package again; 'run' and 'canary' work without it",
              "sandboxerd is not there");
+    for (size_t i = 0; f->verdict == VERDICT_OK && i < COUNT_OF(daemons); i++)
+        if (spawn_find(daemons[i], path, sizeof path, &e) < 0)
+            note(f, VERDICT_WARN, "install the package again; the daemon needs it", "%.*s",
+                 TEXT - 1, e.msg);
 }
 
 static void check_state(const struct patient *p, struct finding *f)
@@ -287,7 +344,8 @@ static void check_storage(const struct patient *p, struct finding *f)
 
     ask(p, &c, "/v1/inspect/host");
     if (!call_answers(&c, NULL)) {
-        note(f, VERDICT_OK, "", "not looked at: the daemon does not run");
+        note(f, VERDICT_OK, "", "not looked at: the daemon %s",
+             c.head && c.head->status == 403 ? "shows it to administrators" : "does not run");
         return;
     }
     driver = show_string(c.answer, "storage_driver");
@@ -300,15 +358,76 @@ static void check_storage(const struct patient *p, struct finding *f)
         note(f, VERDICT_OK, "", STR_FMT ": " STR_FMT, STR_ARG(driver), STR_ARG(why));
 }
 
+/* Adds ", name" to a list of names. */
+static void list_name(char list[static TEXT], const char *name)
+{
+    size_t n = strlen(list);
+
+    snprintf(list + n, TEXT - n, "%s%s", n ? ", " : "", name);
+}
+
+static void check_side_channels(const struct patient *p, struct finding *f)
+{
+    char closed[TEXT] = "", open[TEXT] = "";
+
+    (void)p;
+    for (size_t i = 0; i < side_channel_count; i++)
+        switch (side_channels[i].probe()) {
+        case SIDE_CHANNEL_CLOSED:
+            list_name(closed, side_channels[i].name);
+            break;
+        case SIDE_CHANNEL_NONE:
+            break;
+        default:
+            list_name(open, side_channels[i].name);
+        }
+    if (open[0])
+        note(f, VERDICT_WARN,
+             "newer kernel or microcode, mitigations= of the kernel's command line; or a machine "
+             "per tenant",
+             "can be closed: %.90s; cannot: %.90s", closed, open);
+    else
+        note(f, VERDICT_OK, "", "can be closed: %.200s", closed);
+}
+
+/* What root's daemon keeps egress workers from loopback and metadata services with. */
+static void check_gate(const struct patient *p, struct finding *f)
+{
+    struct cgroup_host host;
+    bool v2;
+    struct err e;
+
+    (void)p;
+    if (geteuid() != 0) {
+        note(f, VERDICT_WARN, "run the daemon as root",
+             "not there: only root can load BPF programs; egress workers check by themselves");
+        return;
+    }
+    cgroup_host_open(&host, "/sys/fs/cgroup", NULL);
+    v2 = host.unified >= 0;
+    cgroup_host_done(&host);
+    if (!v2)
+        note(f, VERDICT_WARN, "mount cgroup2 on /sys/fs/cgroup/unified",
+             "not there: no cgroup v2 that can be written; egress workers check by themselves");
+    else if (gate_probe(&e) < 0)
+        note(f, VERDICT_WARN,
+             "boot a kernel with CONFIG_CGROUP_BPF; keep CAP_BPF and CAP_NET_ADMIN",
+             "not there: %.150s", e.msg);
+    else
+        note(f, VERDICT_OK, "", "egress workers connect to public and granted addresses alone");
+}
+
 static const struct check {
     const char *name;
     void (*run)(const struct patient *p, struct finding *f);
 } checks[] = {
     { "kernel", check_kernel },     { "user namespaces", check_user_namespaces },
     { "landlock", check_landlock }, { "seccomp", check_seccomp },
-    { "cgroups", check_cgroups },   { "programs", check_programs },
-    { "state", check_state },       { "daemon", check_daemon },
-    { "profiles", check_profiles }, { "storage", check_storage },
+    { "cgroups", check_cgroups },   { "out of memory", check_out_of_memory },
+    { "programs", check_programs }, { "state", check_state },
+    { "daemon", check_daemon },     { "profiles", check_profiles },
+    { "storage", check_storage },   { "side channels", check_side_channels },
+    { "egress gate", check_gate },
 };
 
 static const struct column columns[] = {

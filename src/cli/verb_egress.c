@@ -3,6 +3,7 @@
 
 #include "base/own.h"
 #include "cli/answer.h"
+#include "cli/body.h"
 #include "cli/egress_tool.h"
 #include "cli/text_file.h"
 #include "cli/verbs.h"
@@ -103,6 +104,7 @@ const struct verb verb_egress_check = {
 struct explain_options {
     struct common common;
     const char *to, *method, *path, *binary;
+    bool ceiling;
 };
 
 #define AT(member) .at = offsetof(struct explain_options, member)
@@ -116,6 +118,8 @@ static const struct option_spec explain_options[] = {
       .kind = OPTION_TEXT, AT(path) },
     { "binary", 0, "PATH", "the program that asks, as it is called inside", .kind = OPTION_TEXT,
       AT(binary), .complete = COMPLETE_FILE },
+    { "ceiling", 0, NULL, "ask the daemon, under the ceiling that it has for you",
+      .kind = OPTION_FLAG, AT(ceiling) },
 };
 
 static const struct column verdict_columns[] = {
@@ -128,6 +132,8 @@ static const struct column verdict_columns[] = {
     COLUMN("PROTOCOL", "protocol"),
     COLUMN("TLS", "tls"),
     COLUMN("NEXT", "next"),
+    COLUMN("CEILING", "ceiling"),
+    COLUMN("SET BY", "ceiling_from"),
 };
 static const struct kind verdict = { "verdicts", "verdict", verdict_columns,
                                      COUNT_OF(verdict_columns) };
@@ -140,6 +146,32 @@ static void add_option(const char **options, size_t *n, const char *name, const 
     options[(*n)++] = value;
 }
 
+/* The daemon's answer; 0, or a status. */
+static int ask_daemon(struct call *c, const char *file, const struct explain_options *o,
+                      const struct json **ret)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_FILE_MAX);
+    struct json_writer *w;
+    struct err e;
+    int status;
+
+    if (text_file_read(file, &text, &e) < 0)
+        return call_failed(c, &e);
+    call_path(c, "/v1/egress/explain");
+    w = call_json(c);
+    json_begin_object(w);
+    json_key(w, STR("policy"));
+    json_put_str(w, buf_str(&text));
+    body_text(w, "to", o->to);
+    body_text(w, "method", o->method);
+    body_text(w, "path", o->path ? o->path : o->method ? "/" : NULL);
+    body_text(w, "binary", o->binary);
+    json_end_object(w);
+    status = call_run(c);
+    *ret = c->answer;
+    return status;
+}
+
 static int run_explain(const struct verb *v, int argc, char **argv)
 {
     struct explain_options o = { 0 };
@@ -149,7 +181,7 @@ static int run_explain(const struct verb *v, int argc, char **argv)
     size_t n = 0;
     int status;
 
-    call_init(&c, v, &o.common, "GET");
+    call_init(&c, v, &o.common, "POST");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     if (!o.to)
@@ -159,7 +191,7 @@ static int run_explain(const struct verb *v, int argc, char **argv)
     add_option(options, &n, "--method", o.method);
     add_option(options, &n, "--path", o.path);
     add_option(options, &n, "--binary", o.binary);
-    status = ask(&c, argv[0], options, &answer);
+    status = o.ceiling ? ask_daemon(&c, argv[0], &o, &answer) : ask(&c, argv[0], options, &answer);
     if (status == 0)
         status = answer_record(&c, answer, &verdict);
     if (status == 0 && str_eq(show_string(answer, "verdict"), STR("denied")))
@@ -173,16 +205,18 @@ const struct verb verb_egress_explain = {
     .summary = "say what an egress policy would decide, and why",
     .text =
         "Nothing is resolved or sent. Where the policy names programs, say which with --binary.\n"
-        "The exit status is 1 if it would be refused.\n"
+        "The exit status is 1 if it would be refused. No daemon is needed, and no ceiling counts\n"
+        "without one: with --ceiling the daemon answers, and names the ceiling.\n"
         "\n"
         "  sandboxer egress explain policy.yaml --to api.example.com:443\n"
         "  sandboxer egress explain policy.yaml --to api.example.com:80 --method POST --path "
         "/v1/x\n"
-        "  sandboxer egress explain policy.yaml --to packages.example.org --binary /usr/bin/pip\n",
+        "  sandboxer egress explain policy.yaml --to packages.example.org --binary /usr/bin/pip\n"
+        "  sandboxer egress explain policy.yaml --to 127.0.0.1:8099 --ceiling\n",
     .options = explain_options,
     .n_options = COUNT_OF(explain_options),
     .run = run_explain,
-    .flags = VERB_FORMAT | VERB_QUIET,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,
     .complete = COMPLETE_FILE,

@@ -18,6 +18,8 @@ static const struct column columns[] = {
     COLUMN("DENIED", "denied"),
     COLUMN("SENT", "bytes_out", .show = show_bytes),
     COLUMN("RECEIVED", "bytes_in", .show = show_bytes),
+    COLUMN("CEILING", "ceiling.reach", .alone = true),
+    COLUMN("SET BY", "ceiling.from", .alone = true),
     COLUMN("POLICY", "policy", .alone = true, .block = true),
 };
 static const struct kind kind = { "egress", "generation", columns, COUNT_OF(columns) };

@@ -1,22 +1,59 @@
+#include "base/own.h"
 #include "cli/answer.h"
+#include "cli/host_dir.h"
 #include "cli/verbs.h"
+#include "json/value.h"
+
+static struct str member(const struct json *v, const char *group, const char *name)
+{
+    const struct json *found = v ? json_get(v, str_from(group)) : NULL;
+
+    found = found && found->type == JSON_OBJECT ? json_get(found, str_from(name)) : NULL;
+    return found && found->type == JSON_STR ? found->s : (struct str){ "", 0 };
+}
+
+/* The new one mirrors the directory of the old one, if we may still open it. */
+static int hand_over_repo(struct call *look, struct call *c, const char *id)
+{
+    struct str repo, access;
+    const char *path;
+    int status;
+
+    call_path(look, "/v1/sandboxes/%s", id);
+    status = call_run(look);
+    if (status)
+        return status;
+    repo = member(look->answer, "inputs", "repo");
+    access = member(look->answer, "workspace", "access");
+    path = repo.n && !str_eq(access, STR("none")) ? arena_dup(&look->arena, repo) : NULL;
+    return path ? host_dir_hand(c, path, !str_eq(access, STR("ro"))) : 0;
+}
 
 static int run(const struct verb *v, int argc, char **argv)
 {
-    static const struct simple simple = { .method = "POST",
-                                          .before = "/v1/sandboxes/",
-                                          .after = "/recreate",
-                                          .kind = &kind_sandbox,
-                                          .doing = "creating the sandbox anew" };
+    static struct common common;
+    AUTO(call_done) struct call look, c;
+    int status;
 
-    return answer_simple(v, argc, argv, &simple);
+    call_init(&look, v, &common, "GET");
+    call_init(&c, v, &common, "POST");
+    if (!verb_parse(v, &argc, &argv, &common, &status))
+        return status;
+    status = hand_over_repo(&look, &c, argv[0]);
+    if (status)
+        return status;
+    call_path(&c, "/v1/sandboxes/%s/recreate", argv[0]);
+    c.doing = "creating the sandbox anew";
+    status = call_run(&c);
+    return status ? status : answer_record(&c, c.answer, &kind_sandbox);
 }
 
 const struct verb verb_recreate = {
     .name = "recreate",
     .arguments = "ID",
     .summary = "destroy a sandbox and create another one from the same request",
-    .text = "The new one has a new id.\n"
+    .text = "The new one has a new id. Its workspace, if it has one, is opened anew, with your own "
+            "rights.\n"
             "\n"
             "  id=$(sandboxer recreate -q sbx_4k7)\n",
     .run = run,

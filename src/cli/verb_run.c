@@ -15,6 +15,7 @@
 #include "cli/terminal.h"
 #include "cli/untrusted.h"
 #include "cli/verbs.h"
+#include "ipc/kernel.h"
 #include "proc/passwd.h"
 #include "proc/sys.h"
 
@@ -63,6 +64,21 @@ static int choose_identity(struct session *s, const struct run_options *o, struc
     return 0;
 }
 
+static bool chosen(const char *word, const char *other, bool preset)
+{
+    return word ? strcmp(word, other) == 0 : preset;
+}
+
+/* A run that only its caller waits for costs as little as possible; what is not trusted is fenced
+ * off as far as possible. */
+static uint32_t isolation_flags(const struct run_options *o)
+{
+    bool untrusted = o->untrusted.file;
+
+    return (chosen(o->system, "apart", untrusted) ? PLAN_SYSTEM_APART : 0) |
+           (chosen(o->side_channels, "guarded", untrusted) ? PLAN_GUARDED : 0);
+}
+
 static int fill_plan(struct session *s, const struct run_options *o, struct image_dir *image,
                      struct err *e)
 {
@@ -70,12 +86,13 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     int r = 0;
 
     p->flags |= (o->strict ? PLAN_STRICT : 0) | (o->writable ? PLAN_WRITABLE_SYSTEM : 0) |
-                (network_wanted(&o->network) ? PLAN_EGRESS : 0);
+                (network_wanted(&o->network) ? PLAN_EGRESS : 0) | isolation_flags(o);
     p->memory = o->memory;
     p->disk = o->disk;
     p->pids = (uint32_t)o->pids;
     p->cpu_milli = o->cpu_milli;
     p->caps = o->caps;
+    p->kernel = o->kernel | (o->untrusted.file ? KERNEL_STRICT : 0);
     if (o->hostname)
         snprintf(p->hostname, sizeof p->hostname, "%s", o->hostname);
     if (o->image) {
@@ -120,9 +137,10 @@ static bool is_text(const char *const *list)
 static bool can_be_served(const struct run_options *o, char **argv)
 {
     return !o->network.resolvers.n && !o->network.upstream && !o->image && !o->writable &&
-           !o->strict && !o->hostname && !o->caps && !o->asked && !o->n_mounts &&
-           o->disk == RUN_DEFAULT_DISK && o->n_env <= OPTION_LIST_MAX &&
-           is_text((const char *const *)argv) && is_text(o->env) && !getenv("SANDBOXER_NO_DAEMON");
+           !o->system && !o->side_channels && !o->strict && !o->hostname && !o->caps &&
+           !o->kernel && !o->asked && !o->n_mounts && o->disk == RUN_DEFAULT_DISK &&
+           o->n_env <= OPTION_LIST_MAX && is_text((const char *const *)argv) && is_text(o->env) &&
+           !getenv("SANDBOXER_NO_DAEMON");
 }
 
 static bool run_served(const struct verb *v, const struct run_options *o, char **argv, int *ret)
@@ -160,8 +178,9 @@ static bool is_reference(const char *image)
 
 static int refuse_local(const struct run_options *o)
 {
-    if (o->writable || o->strict || o->hostname || o->caps || o->asked || o->n_mounts ||
-        o->disk != RUN_DEFAULT_DISK || o->network.resolvers.n || o->network.upstream) {
+    if (o->writable || o->system || o->side_channels || o->strict || o->hostname || o->caps ||
+        o->kernel || o->asked || o->n_mounts || o->disk != RUN_DEFAULT_DISK ||
+        o->network.resolvers.n || o->network.upstream) {
         say("run: --image %s: is an image of the daemon's, which limits, mounts, capabilities and "
             "names are not given on the way; use a profile and 'create --image'",
             o->image);

@@ -1,9 +1,12 @@
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/body.h"
 #include "cli/verbs.h"
+#include "model/token.h"
 
 static const struct column columns[] = {
     COLUMN("ID", "id"),
@@ -13,6 +16,8 @@ static const struct column columns[] = {
     COLUMN("ROLE", "role"),
     COLUMN("VERBS", "verbs", .most = 40),
     COLUMN("LABELS", "labels", .most = 40),
+    COLUMN("LIMITS", "limits", .most = 80),
+    COLUMN("APPROVED", "capabilities", .most = 60),
     COLUMN("CREATED", "created_at", .show = show_age),
     COLUMN("EXPIRES", "expires_at", .show = show_until),
     COLUMN("SECRET", "token", .alone = true),
@@ -24,7 +29,8 @@ static const struct kind kind_secret = { "tokens", "token", columns, COUNT_OF(co
 struct create_options {
     struct common common;
     struct option_list verbs, labels;
-    const char *ttl, *actor, *role;
+    struct option_list limits, hosts;
+    const char *ttl, *actor, *role, *egress, *preset, *filesystem, *memory, *cpu, *duration;
     bool gateway, e2b, daytona;
 };
 
@@ -40,6 +46,26 @@ static const struct option_spec create_options[] = {
       .words = "adm agt atm" },
     { "role", 0, "ROLE", "how far its sessions are trusted; a master decides what waits for one",
       .kind = OPTION_WORD, AT(role), .words = "apprentice journeyman master" },
+    { "egress", 0, "REACH",
+      "the most that its sandboxes may reach (default: no ceiling of its own)", .kind = OPTION_WORD,
+      AT(egress), .words = "none profile listed public local" },
+    { "preset", 0, "NAME", "limits to begin with: agent, ci, e2b or daytona", .kind = OPTION_WORD,
+      AT(preset), .words = "agent ci e2b daytona" },
+    { "limit", 0, "NAME=N",
+      "sandboxes_per_hour, minutes_per_day, concurrent or calls_per_minute; can be repeated",
+      .kind = OPTION_PAIRS, AT(limits) },
+    { "allow-network", 0, "HOST",
+      "reached without approval: HOST[:PORT], *.HOST, or 'public' for the internet; can be "
+      "repeated",
+      .kind = OPTION_LIST, AT(hosts) },
+    { "allow-filesystem", 0, "ACCESS", "the workspace without approval: ro or rw",
+      .kind = OPTION_WORD, AT(filesystem), .words = "ro rw" },
+    { "allow-duration", 0, "SECONDS", "how long a sandbox lives without approval",
+      .kind = OPTION_TEXT, AT(duration) },
+    { "allow-memory", 0, "MIB", "memory of a sandbox without approval", .kind = OPTION_TEXT,
+      AT(memory) },
+    { "allow-cpu", 0, "N", "processors of a sandbox without approval", .kind = OPTION_TEXT,
+      AT(cpu) },
     { "gateway", 0, NULL, "its bearer vouches for others", .kind = OPTION_FLAG, AT(gateway) },
     { "e2b", 0, NULL, "a key for clients of E2B: prints what to export", .kind = OPTION_FLAG,
       AT(e2b) },
@@ -47,9 +73,83 @@ static const struct option_spec create_options[] = {
       .kind = OPTION_FLAG, AT(daytona) },
 };
 
+static int put_limits(const struct verb *v, const struct option_list *limits, struct json_writer *w)
+{
+    if (!limits->n)
+        return 0;
+    json_key(w, STR("limits"));
+    json_begin_object(w);
+    for (size_t i = 0; i < limits->n; i++) {
+        struct str name, value = str_cut(str_from(limits->p[i]), '=', &name);
+        uint64_t n;
+
+        if (!str_to_u64(value, &n))
+            return verb_misused(v, "--limit %s: is not NAME=NUMBER", limits->p[i]);
+        json_key(w, name);
+        json_put_uint(w, n);
+    }
+    json_end_object(w);
+    return 0;
+}
+
+static void put_hosts(const struct option_list *hosts, struct json_writer *w)
+{
+    if (!hosts->n)
+        return;
+    json_key(w, STR("network"));
+    if (hosts->n == 1 && strcmp(hosts->p[0], TOKEN_PUBLIC) == 0) {
+        json_put_str(w, STR(TOKEN_PUBLIC));
+        return;
+    }
+    json_begin_array(w);
+    for (size_t i = 0; i < hosts->n; i++)
+        json_put_str(w, str_from(hosts->p[i]));
+    json_end_array(w);
+}
+
+/* As a number of JSON, which the daemon checks. */
+static int put_amount(const struct verb *v, const char *option, const char *key, const char *text,
+                      struct json_writer *w)
+{
+    char *end;
+    double n = text ? strtod(text, &end) : 0;
+
+    if (!text)
+        return 0;
+    if (end == text || *end)
+        return verb_misused(v, "--%s %s: is not a number", option, text);
+    json_key(w, str_from(key));
+    if (n == (double)(int64_t)n)
+        json_put_int(w, (int64_t)n);
+    else
+        json_put_double(w, n);
+    return 0;
+}
+
+static int put_capabilities(const struct verb *v, const struct create_options *o,
+                            struct json_writer *w)
+{
+    int r;
+
+    if (!o->hosts.n && !o->filesystem && !o->duration && !o->memory && !o->cpu)
+        return 0;
+    json_key(w, STR("capabilities"));
+    json_begin_object(w);
+    put_hosts(&o->hosts, w);
+    body_text(w, "filesystem", o->filesystem);
+    r = put_amount(v, "allow-duration", "duration_s", o->duration, w);
+    if (r == 0)
+        r = put_amount(v, "allow-memory", "memory_mb", o->memory, w);
+    if (r == 0)
+        r = put_amount(v, "allow-cpu", "cpu_quota", o->cpu, w);
+    json_end_object(w);
+    return r;
+}
+
 static int put(const struct verb *v, const void *options, char **argv, struct json_writer *w)
 {
     const struct create_options *o = options;
+    int r;
 
     if (!argv[0] && !o->e2b && !o->daytona)
         return verb_misused(v, "too few arguments: say what the token is for");
@@ -59,10 +159,13 @@ static int put(const struct verb *v, const void *options, char **argv, struct js
     body_text(w, "ttl", o->ttl);
     body_text(w, "actor", o->actor);
     body_text(w, "role", o->role);
+    body_text(w, "egress", o->egress);
     body_flag(w, "gateway", o->gateway);
     body_flag(w, "e2b", o->e2b);
     body_flag(w, "daytona", o->daytona);
-    return 0;
+    body_text(w, "preset", o->preset);
+    r = put_limits(v, &o->limits, w);
+    return r ? r : put_capabilities(v, o, w);
 }
 
 /* In quotes, for a shell's eval; what would end them is not there. */
@@ -135,7 +238,13 @@ const struct verb verb_token_create = {
         "\n"
         "  eval \"$(sandboxer token create --e2b)\"\n"
         "\n"
-        "With --daytona it is one for clients of Daytona, in the same way.\n",
+        "With --daytona it is one for clients of Daytona, in the same way.\n"
+        "\n"
+        "Its holder is asked about by the policy for tools on every interface. Limits are those "
+        "of\n"
+        "its role, of a preset or its own; networks that it has approved need no master:\n"
+        "\n"
+        "  sandboxer token create bot --limit concurrent=5 --allow-network pypi.org:443\n",
     .options = create_options,
     .n_options = COUNT_OF(create_options),
     .run = run_create,

@@ -28,9 +28,11 @@ extern const struct verb verb_trust_show, verb_trust_validate, verb_trust_reload
 extern const struct verb verb_trust_explain;
 extern const struct verb verb_egress_check, verb_egress_explain, verb_egress_get, verb_egress_set;
 extern const struct verb verb_egress_log, verb_egress_denials;
+extern const struct verb verb_audit_verify, verb_audit_head;
 extern const struct verb verb_mcp, verb_port, verb_ssh, verb_ssh_config;
 extern const struct verb verb_scan, verb_verify;
-extern const struct verb verb_doctor, verb_backup, verb_version, verb_completion, verb_help;
+extern const struct verb verb_doctor, verb_selftest, verb_backup, verb_secrets_rotate_key,
+    verb_version, verb_completion, verb_help;
 
 void cli_print_help(FILE *to);
 /* The verbs whose names begin with this word; false: there are none. */

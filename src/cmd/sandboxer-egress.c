@@ -5,6 +5,7 @@
 #include "egress/standalone.h"
 #include "egress/trial.h"
 #include "egress/worker.h"
+#include "proc/oom.h"
 
 int main(int argc, char **argv)
 {
@@ -14,7 +15,8 @@ int main(int argc, char **argv)
 
     if (!options_read(argc, argv, &options, &status))
         return status;
-    if (options.check || options.explain)
+    (void)oom_set(OOM_HELPER, NULL);
+    if (options.check || options.explain || options.verify_log)
         r = trial_run(&options, &e);
     else
         r = options.standalone ? standalone_run(&options, &e) : worker_run(&options, &e);

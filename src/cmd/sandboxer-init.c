@@ -1,6 +1,6 @@
 /* PID 1 of a sandbox: see init/init.h. Its arguments come from the launcher:
- * capabilities of the workload, flags of the plan, process limit, whether files may get set-user-id
- * bits (1 or 0), and which listeners there are; numbers are in hex. */
+ * capabilities of the workload, flags of the plan, process limit, which parts of the kernel it may
+ * use (ipc/kernel.h), and which listeners there are; all numbers in hex. */
 #include <stdlib.h>
 
 #include "init/init.h"
@@ -18,8 +18,9 @@ int main(int argc, char **argv)
     o.ephemeral = flags & PLAN_EPHEMERAL;
     o.one_shot = flags & PLAN_ONE_SHOT;
     o.listens = flags & PLAN_LISTENER;
+    o.prepared = flags & PLAN_PREPARED;
     o.pids = (uint32_t)strtoul(argv[3], NULL, 16);
-    o.may_set_ids = argv[4][0] == '1';
+    o.kernel = (uint32_t)strtoul(argv[4], NULL, 16);
     o.listeners = (uint32_t)strtoul(argv[5], NULL, 16);
     return init_run(&o);
 }

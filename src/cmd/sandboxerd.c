@@ -16,14 +16,20 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "config/config.h"
+#include "daemon/client.h"
 #include "daemon/listen.h"
+#include "daemon/nosuid.h"
 #include "daemon/options.h"
 #include "daemon/privilege.h"
+#include "daemon/secrets_key.h"
 #include "daemon/serve.h"
 #include "daemon/state.h"
 #include "daemon/volume.h"
 #include "daemon/warden.h"
+#include "gate/gate.h"
 #include "ipc/channel.h"
+#include "proc/caps.h"
+#include "proc/oom.h"
 #include "profile/dirs.h"
 #include "runtime/cgroup.h"
 #include "runtime/plan.h"
@@ -41,7 +47,10 @@ struct daemon {
     struct doors doors;
     int state;
     int storage;
+    int grants; /* workspaces that clients granted: the supervisor's */
+    struct client_doors unix_doors;
     struct volume volume;
+    struct nosuid nosuid;
     struct driver_choice driver;
     uid_t owner;
     const char *roots[PLAN_ROOTS_MAX + 1];
@@ -49,6 +58,8 @@ struct daemon {
     char store[PATH_MAX];
     struct launcher_options launcher;
     struct json_strs profiles;
+    struct keyring *keys;
+    struct gate gate; /* the supervisor's */
 };
 
 static int complain(const struct daemon *d, int r, const struct err *e)
@@ -63,9 +74,12 @@ static int load_config(struct daemon *d, struct err *e)
 {
     int r = config_load(d->options.config, &d->config, &d->arena, e);
 
+    d->config.listen_unencrypted |= d->options.listen_unencrypted;
     if (r >= 0 && d->options.listen) {
         d->config.listen = d->options.listen;
         r = config_address_read(str_from(d->options.listen), &d->config.address, e);
+        if (r >= 0)
+            r = config_listen_check(&d->config, &d->config.address, e);
         err_wrap(e, r, "--listen");
     }
     return r;
@@ -83,17 +97,15 @@ static int print_config(const struct daemon *d)
     return 0;
 }
 
-/* Root's control plane gives its rights up, so that it names host directories below roots only.
- * Nobody has to configure any as long as nobody but root can ask. */
+/* Where requests to root's daemon may name directories, with the rights of the user who asks; the
+ * sandboxer command hands directories over and needs no root. None of these is for files of root's.
+ * A plain user's daemon has that user's rights and keeps to roots only if there are any. */
 static int set_launcher(struct daemon *d, struct err *e)
 {
-    static const char *const usual[] = { "/home", "/root", "/srv",    "/mnt",
-                                         "/opt",  "/tmp",  "/var/tmp" };
+    static const char *const usual[] = { "/home" };
     const struct json_strs standard = { usual, COUNT_OF(usual) };
-    bool only_root =
-        !d->config.listen && !d->config.domain.listen && !(d->config.socket_mode & 077);
     const struct json_strs *roots =
-        !d->config.workspaces.given && only_root ? &standard : &d->config.workspaces.roots;
+        !d->config.workspaces.given && d->owner == 0 ? &standard : &d->config.workspaces.roots;
 
     if (roots->n > PLAN_ROOTS_MAX)
         return err_set(e, ERR_TOO_BIG, "workspaces.roots: more than %d", PLAN_ROOTS_MAX);
@@ -132,7 +144,10 @@ static int choose_driver(struct daemon *d, struct err *e)
 
     if (strcmp(name, "btrfs") == 0)
         r = volume_open(&d->volume, d->config.state, d->config.storage.size, e);
-    if (r >= 0 && d->volume.state) { /* what is mounted there, not what is below */
+    if (r >= 0)
+        r = nosuid_mount(&d->nosuid, d->config.state, e);
+    if (r >= 0 &&
+        (d->volume.state || d->nosuid.state)) { /* what is mounted there, not what is below */
         drop_fd(&d->storage);
         r = state_open_storage(d->config.state, &d->storage, e);
     }
@@ -164,6 +179,8 @@ static int open_all(struct daemon *d, struct err *e)
     if (r >= 0)
         r = state_open_storage(d->config.state, &d->storage, e);
     if (r >= 0)
+        r = state_open_grants(d->config.state, &d->grants, e);
+    if (r >= 0)
         r = choose_driver(d, e);
     if (r >= 0)
         r = set_tag(d, e);
@@ -171,6 +188,8 @@ static int open_all(struct daemon *d, struct err *e)
         r = doors_open(&d->config, &d->doors, e);
     if (r >= 0)
         r = certificate_load(&d->config, &d->certificate, e);
+    if (r >= 0)
+        r = secrets_key_load(&d->config, &d->who, &d->keys, e);
     return r;
 }
 
@@ -187,6 +206,7 @@ static int control_plane(struct daemon *d, int warden, pid_t parent)
                                        .owner = d->owner,
                                        .launcher = d->launcher,
                                        .profiles = d->profiles,
+                                       .keys = d->keys,
                                        .storage = { .driver = d->driver.driver->name,
                                                     .why = d->driver.why,
                                                     .on_disk = d->driver.driver->on_disk,
@@ -206,6 +226,26 @@ static int control_plane(struct daemon *d, int warden, pid_t parent)
     return serve_run(&setup);
 }
 
+/* Without it, egress workers run all the same: they check destinations by themselves. */
+static void open_gate(struct daemon *d)
+{
+    struct cgroup_host host;
+    struct err e;
+    int r;
+
+    if (geteuid() == 0) {
+        cgroup_host_open(&host, "/sys/fs/cgroup", NULL);
+        r = gate_open(&d->gate, host.unified, d->tag, &e);
+        cgroup_host_done(&host);
+    } else {
+        r = err_set(&e, ERR_UNSUPPORTED, "the daemon does not run as root");
+    }
+    if (r < 0)
+        LOG(WARN, "egress.unfiltered", LOG_S("reason", e.msg));
+    else
+        LOG(INFO, "egress.filtered", LOG_S("groups", d->gate.prefix));
+}
+
 static int split(struct daemon *d)
 {
     pid_t self = getpid(), child;
@@ -223,10 +263,14 @@ static int split(struct daemon *d)
     if (child == 0) {
         close(pair[1]);
         close(d->storage); /* its rights are not ours */
+        close(d->grants);
         exit(control_plane(d, pair[0], self));
     }
     close(pair[0]);
     certificate_done(&d->certificate);
+    keyring_free(d->keys);
+    for (size_t i = 0; i < d->doors.n; i++)
+        client_doors_add(&d->unix_doors, d->doors.fd[i]);
     doors_close_fds(&d->doors);
     close(d->state);
     if (d->options.ready_fd >= 0)
@@ -238,10 +282,23 @@ static int split(struct daemon *d)
         .worker = { .who = privilege_choose_egress(),
                     .resolvers = d->config.egress.resolvers,
                     .upstream = d->config.egress.upstream },
+        .gate = &d->gate,
+        .fetch = privilege_choose_fetch(),
         .storage = d->storage,
+        .grants = d->grants,
+        .doors = d->unix_doors,
     };
+    open_gate(d);
+    r = privilege_limit(&e);
+    if (r < 0) {
+        kill(child, SIGKILL);
+        gate_close(&d->gate);
+        return complain(d, r, &e);
+    }
     r = warden_run(pair[1], child, &options);
+    gate_close(&d->gate);
     close(d->storage);
+    nosuid_unmount(&d->nosuid);
     volume_done(&d->volume);
     doors_remove(&d->doors); /* the control plane may not have the right to */
     return r;
@@ -303,11 +360,28 @@ static int log_to_file(const struct daemon *d, struct err *e)
     return 0;
 }
 
+/* The kernel's out-of-memory killer shall find anything else first. Not without the right that lets
+ * launchers raise the floor again: workloads would inherit ours. */
+static void guard_memory(void)
+{
+    struct err e;
+
+    if (!(caps_permitted() & CAP_BIT(CAP_SYS_RESOURCE)))
+        LOG(INFO, "daemon.oom_score_unchanged",
+            LOG_S("reason", "CAP_SYS_RESOURCE is missing; start the daemon with it"));
+    else if (oom_set(OOM_DAEMON, &e) < 0)
+        LOG(WARN, "daemon.oom_score_unchanged", LOG_S("reason", e.msg));
+}
+
 int main(int argc, char **argv)
 {
-    static struct daemon d = {
-        .arena = { .max = 1 << 20 }, .state = -1, .storage = -1, .volume = { .lock = -1 }
-    };
+    static struct daemon d = { .arena = { .max = 1 << 20 },
+                               .state = -1,
+                               .storage = -1,
+                               .grants = -1,
+                               .volume = { .lock = -1 },
+                               .nosuid = { .lock = -1 },
+                               .gate = GATE_CLOSED };
     struct err e;
     int status, r;
 
@@ -327,7 +401,10 @@ int main(int argc, char **argv)
     r = open_all(&d, &e);
     if (r >= 0 && d.background)
         r = log_to_file(&d, &e);
-    if (r < 0)
+    if (r < 0) {
+        nosuid_unmount(&d.nosuid);
         return complain(&d, r, &e);
+    }
+    guard_memory();
     return split(&d);
 }

@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "config/sources.h"
 #include "net/host.h"
+#include "policy/egress_ceiling.h"
 #include "profile/words.h"
 
 struct check {
@@ -83,6 +84,20 @@ static bool is_destination(struct str s)
 }
 
 /* Texts, and lists of texts, that have to look like something. */
+static bool is_local_place(struct str s)
+{
+    struct egress_place p;
+
+    return !egress_place_parse(s, 0, &p) && p.is_prefix;
+}
+
+static bool is_listed_place(struct str s)
+{
+    struct egress_place p;
+
+    return !egress_place_parse(s, 443, &p);
+}
+
 #define TEXT(...) WORD_TEXT(struct config, __VA_ARGS__)
 #define LIST(...) WORD_LIST(struct config, __VA_ARGS__)
 static const struct word_rule text_rules[] = {
@@ -94,8 +109,15 @@ static const struct word_rule text_rules[] = {
     TEXT("host", host, word_place, "the name of a host"),
     TEXT("hub.url", hub.url, is_url, "an http:// or https:// URL without user and password"),
     TEXT("hub.headers_file", hub.headers_file, is_below_root, "an absolute path"),
+    TEXT("secrets.key_file", secrets.key_file, is_below_root, "an absolute path"),
     TEXT("gateway.token_file", gateway.token_file, is_below_root, "an absolute path"),
     TEXT("trust.bundle", trust.bundle, is_below_root, "an absolute path"),
+    LIST("egress.local", egress.local, is_local_place,
+         "ADDRESS:PORT, ADDRESS/BITS:PORT or [ADDRESS6/BITS]:PORT, where a list of ports or '*' "
+         "may stand for the port; metadata services and ports of cluster control planes are never "
+         "allowed"),
+    LIST("egress.listed", egress.listed, is_listed_place,
+         "a host in lower case, an address or a prefix, with or without :PORT"),
     LIST("trust.masters", trust.masters, is_number, "the number of a user"),
     LIST("profiles.dirs", profiles.dirs, is_below_root, "an absolute path"),
     LIST("workspaces.roots", workspaces.roots, is_below_root, "an absolute path below /"),
@@ -145,13 +167,26 @@ int config_address_read(struct str text, struct config_address *ret, struct err 
     return 0;
 }
 
+int config_listen_check(const struct config *c, const struct config_address *at, struct err *e)
+{
+    if (c->listen_unencrypted || strncmp(at->ip, "127.", 4) == 0 || strcmp(at->ip, "::1") == 0)
+        return 0;
+    return err_set(e, ERR_DENIED,
+                   "%s can be reached from other machines, and tokens would travel in clear: serve "
+                   "TLS (domain.listen), or set listen_unencrypted (--listen-unencrypted)",
+                   at->ip);
+}
+
 static int check_listen(const struct check *k)
 {
     struct err why = { 0 };
 
-    if (!k->c->listen || config_address_read(str_from(k->c->listen), &k->c->address, &why) >= 0)
+    if (!k->c->listen)
         return 0;
-    return fail(k, "listen", "%s", why.msg);
+    if (config_address_read(str_from(k->c->listen), &k->c->address, &why) < 0 ||
+        config_listen_check(k->c, &k->c->address, &why) < 0)
+        return fail(k, "listen", "%s", why.msg);
+    return 0;
 }
 
 /* Names of hosts, in the one way of writing them that is compared with. */

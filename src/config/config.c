@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "config/paths.h"
 #include "config/sources.h"
+#include "policy/egress_ceiling.h"
 
 #define HOUR (3600 * NS_PER_S)
 #define DAY  (24 * HOUR)
@@ -15,7 +16,8 @@ static const char system_file[] = "/etc/sandboxer/sandboxer.yaml";
 /* Each list is in the order of its enum. */
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "plain", "json", NULL };
-static const char *const failures[] = { "static", "closed", "open", NULL };
+const char *const config_trust_failures[] = { "static", "closed", "open", NULL };
+const char *const config_trust_modes[] = { "bundle", "enforce", "audit", "off", NULL };
 static const char *const trusts[] = { "apprentice", "journeyman", "master", NULL };
 
 const char *const config_drivers[] = { "auto", "memory", "plain", "reflink", "btrfs", NULL };
@@ -24,6 +26,7 @@ const char *const config_severities[] = { "info", "low", "medium", "high", "crit
 /* Objects are members of struct config, so their fields' offsets count from the member. */
 #define IN(object, member) JSON_AT(__typeof__(((struct config *)NULL)->object), member)
 #define AT(member)         JSON_AT(struct config, member)
+#define OF_OWNER(member)   JSON_AT(__typeof__(((struct config *)NULL)->limits.owner), member)
 
 static const struct json_field socket_fields[] = {
     { "path", JSON_KIND_STR, IN(socket, path), .max = CONFIG_SOCKET_MAX,
@@ -54,20 +57,90 @@ static const struct json_field log_fields[] = {
       .doc = "Lines for people or for programs." },
 };
 
+/* As resources of profiles: what a sandbox may have of its own is there. */
+static const struct json_field owner_limit_fields[] = {
+    { "memory", JSON_KIND_BYTES, OF_OWNER(memory), .min = 0, .max = INT64_C(1) << 50,
+      .doc = "Memory that all sandboxes of one owner may use together; 0: half of the machine's. "
+             "Administrators have no limits as owners." },
+    { "pids", JSON_KIND_UINT, OF_OWNER(pids), .min = 0, .max = 1 << 22, .preset = "0",
+      .doc = "Processes and threads likewise; 0: a quarter of the machine's `pid_max`." },
+    { "cpu", JSON_KIND_DOUBLE, OF_OWNER(cpu), .min = 0, .max = 1024, .preset = "0",
+      .doc =
+          "Processors likewise; 0: no limit. Owners always get equal shares of a busy machine." },
+    { "io", JSON_KIND_BYTES, OF_OWNER(io), .min = 0, .max = INT64_C(1) << 50,
+      .doc = "Bytes per second that they may read, and write, on the disk of the storage; 0: no "
+             "limit. Needs cgroup v2." },
+};
+
 static const struct json_field limit_fields[] = {
     { "connections", JSON_KIND_UINT, IN(limits, connections), .min = 1, .max = 100000,
-      .preset = "1024", .doc = "Connections to the API at once." },
+      .preset = "4096",
+      .doc = "Connections of authenticated callers at once, streams and proxied ports included; a "
+             "sixteenth is reserved for administrators on the unix socket." },
+    { "connections_per_owner", JSON_KIND_UINT, IN(limits, connections_per_owner), .min = 0,
+      .max = 100000, .preset = "0",
+      .doc = "Of these, connections of one owner, seven eighths with one token; 0: a quarter." },
+    { "connections_unauthenticated", JSON_KIND_UINT, IN(limits, connections_unauthenticated),
+      .min = 0, .max = 100000, .preset = "0",
+      .doc = "TCP connections at once, in addition, that no token has authenticated yet; half of "
+             "them from one address; 0: an eighth of `limits.connections`." },
     { "requests_in_flight", JSON_KIND_UINT, IN(limits, requests_in_flight), .min = 1, .max = 100000,
-      .preset = "256", .doc = "Requests being worked on at once." },
+      .preset = "1024",
+      .doc = "Requests being worked on at once; a sixteenth is reserved for administrators on the "
+             "unix socket." },
+    { "requests_per_owner", JSON_KIND_UINT, IN(limits, requests_per_owner), .min = 0, .max = 100000,
+      .preset = "0",
+      .doc = "Of these, requests of one owner, seven eighths with one token; 0: a quarter." },
+    { "buffered_bytes", JSON_KIND_BYTES, IN(limits, buffered_bytes), .min = 1 << 20,
+      .max = INT64_C(1) << 40, .preset = "256M",
+      .doc = "Memory for bodies of requests and for answers that clients have not read yet; a "
+             "sixteenth is reserved for administrators on the unix socket." },
+    { "buffered_bytes_per_owner", JSON_KIND_BYTES, IN(limits, buffered_bytes_per_owner), .min = 0,
+      .max = INT64_C(1) << 40,
+      .doc = "Of this, memory of one owner, seven eighths with one token; 0: a quarter." },
     { "body_bytes", JSON_KIND_BYTES, IN(limits, body_bytes), .min = 1024, .max = INT64_C(1) << 40,
-      .preset = "8M", .doc = "Body of a request, unless it is a stream." },
+      .preset = "8M",
+      .doc = "Body of a request that carries a file, a policy or a program's arguments, unless it "
+             "is a stream; bodies of other requests have 256 KiB at most." },
+    { "body_timeout", JSON_KIND_DURATION, IN(limits, body_timeout), .min = NS_PER_S, .max = HOUR,
+      .preset = "60s",
+      .doc = "How long the body of a request may take; a streamed one may take longer, as long as "
+             "it brings 1 KiB a second on average." },
     { "sandboxes_max", JSON_KIND_UINT, IN(limits, sandboxes_max), .min = 1, .max = 1000000,
       .preset = "1000", .doc = "Sandboxes alive at once, prepared ones included." },
     { "sandboxes_per_owner", JSON_KIND_UINT, IN(limits, sandboxes_per_owner), .min = 0,
       .max = 1000000, .preset = "500",
       .doc = "Of these, sandboxes of one owner; 0: as many as there may be." },
+    { "processes_per_owner", JSON_KIND_UINT, IN(limits, processes_per_owner), .min = 1,
+      .max = 1000000, .preset = "8192",
+      .doc = "Background processes of one owner, running or kept with their output; 256 of one "
+             "sandbox." },
+    { "output_per_sandbox", JSON_KIND_BYTES, IN(limits, output_per_sandbox), .min = 64 << 10,
+      .max = INT64_C(1) << 40, .preset = "64M",
+      .doc = "Output of background processes kept for one sandbox; then each keeps less, and what "
+             "ended processes wrote makes room." },
+    { "output_per_owner", JSON_KIND_BYTES, IN(limits, output_per_owner), .min = 64 << 10,
+      .max = INT64_C(1) << 40, .preset = "1G",
+      .doc = "The same for all sandboxes of one owner; a background process needs 64 KiB of it to "
+             "start." },
+    { "snapshot_bytes_per_owner", JSON_KIND_BYTES, IN(limits, snapshot_bytes_per_owner),
+      .min = 1 << 20, .max = INT64_C(1) << 50, .preset = "64G",
+      .doc = "Snapshots of one owner on disk, imported ones included." },
     { "events_keep", JSON_KIND_UINT, IN(limits, events_keep), .min = 1000, .max = 1000000000,
       .preset = "1000000", .doc = "Events kept at most; the oldest go first." },
+    { "events_per_owner", JSON_KIND_UINT, IN(limits, events_per_owner), .min = 0, .max = 1000000000,
+      .preset = "0",
+      .doc = "Events that one owner may cause in a day, half of them at once; then requests that "
+             "start something are refused, and destroy works. 0: a quarter of `events_keep`." },
+    { "egress_logs_per_owner", JSON_KIND_BYTES, IN(limits, egress_logs_per_owner), .min = 1 << 20,
+      .max = INT64_C(1) << 50, .preset = "2G",
+      .doc = "Egress logs of one owner's sandboxes, ended ones included; those of ended sandboxes "
+             "make room, the oldest first, then the owner's egress is refused." },
+    { "upload_bytes_per_owner", JSON_KIND_BYTES, IN(limits, upload_bytes_per_owner), .min = 1 << 20,
+      .max = INT64_C(1) << 50, .preset = "8G",
+      .doc = "Files that one owner has uploaded for templates that are not built yet, and snapshot "
+             "files that are being imported." },
+    { "owner", JSON_KIND_OBJECT, IN(limits, owner), JSON_FIELDS(owner_limit_fields) },
 };
 
 static const struct json_field pool_fields[] = {
@@ -89,6 +162,15 @@ static const struct json_field egress_fields[] = {
     { "upstream", JSON_KIND_STR, IN(egress, upstream), .max = 255,
       .doc = "Proxy that everything allowed goes out through: `http://ADDRESS:PORT` or "
              "`socks5://ADDRESS:PORT`." },
+    { "most", JSON_KIND_ENUM, IN(egress, most), .names = egress_reach_names, .preset = "public",
+      .doc = "The most that a caller who is no administrator may let a sandbox reach "
+             "(`docs/egress-policy.md`, \"Ceilings\")." },
+    { "local", JSON_KIND_STRS, IN(egress, local), .max = CONFIG_PLACES_MAX,
+      .doc = "Addresses that are not public and that every caller may let a sandbox reach, as "
+             "`ADDRESS[/BITS]:PORT[,PORT…]`, `[ADDRESS6[/BITS]]:PORT`; `*` is every port." },
+    { "listed", JSON_KIND_STRS, IN(egress, listed), .max = CONFIG_PLACES_MAX,
+      .doc = "Destinations that `most: listed` allows, as `HOST[:PORT[,PORT…]]` or "
+             "`ADDRESS/BITS[:PORT]`; without a port, 443." },
 };
 
 static const struct json_field storage_fields[] = {
@@ -113,8 +195,9 @@ static const struct json_field profiles_fields[] = {
 static const struct json_field workspaces_fields[] = {
     { "roots", JSON_KIND_STRS, IN(workspaces, roots), .max = 16,
       .seen = offsetof(__typeof__(((struct config *)NULL)->workspaces), given),
-      .doc = "Directories below which requests to root's daemon may name paths of this machine; "
-             "by default where people keep their work." },
+      .doc = "Directories below which API requests may name workspaces, opened with the rights of "
+             "the user who asks; for root's daemon /home by default. The sandboxer command opens "
+             "directories itself and needs none." },
     { "patience", JSON_KIND_DURATION, IN(workspaces, patience), .min = NS_PER_S,
       .max = 24 * 3600 * NS_PER_S, .preset = "2m",
       .doc =
@@ -173,7 +256,8 @@ static const struct json_field images_fields[] = {
       .preset = "32G", .doc = "The largest image that is taken, packed or unpacked." },
     { "free_min", JSON_KIND_BYTES, IN(images, free_min), .min = 0, .max = INT64_C(1) << 50,
       .preset = "1G",
-      .doc = "What images and copies of what sandboxes wrote leave free on the disk." },
+      .doc = "What images, snapshots, uploads and copies of what sandboxes wrote leave free on the "
+             "disk; output of processes leaves as much, or a twentieth of a smaller disk." },
 };
 
 static const struct json_field gateway_fields[] = {
@@ -183,16 +267,28 @@ static const struct json_field gateway_fields[] = {
       .doc = "The most that a gateway's word on a caller can give." },
 };
 
+static const struct json_field secrets_fields[] = {
+    { "key_file", JSON_KIND_STR, IN(secrets, key_file), .max = 255,
+      .doc = "File with the keys that seal secrets in the store; without it secrets/key in the "
+             "state directory." },
+};
+
 static const struct json_field trust_fields[] = {
     { "bundle", JSON_KIND_STR, IN(trust, bundle), .max = 255,
       .doc = "File that says who may call which tool; without it the built-in one." },
-    { "failure", JSON_KIND_ENUM, IN(trust, failure), .names = failures, .preset = "static",
+    { "mode", JSON_KIND_ENUM, IN(trust, mode), .names = config_trust_modes, .preset = "bundle",
+      .doc = "Instead of the bundle's own mode; `bundle`: as it says." },
+    { "failure", JSON_KIND_ENUM, IN(trust, failure), .names = config_trust_failures,
+      .preset = "static",
       .doc = "What holds if it cannot be read at the start: the built-in one, nothing or "
              "everything." },
     { "role", JSON_KIND_ENUM, IN(trust, role), .names = trusts, .preset = "journeyman",
       .doc = "The role of sessions that users of the socket begin." },
     { "masters", JSON_KIND_STRS, IN(trust, masters), .max = 64,
       .doc = "Numbers of users who decide what waits for a master, besides administrators." },
+    { "self_approval", JSON_KIND_BOOL, IN(trust, self_approval), .preset = "false",
+      .doc = "Whether a user may approve on a terminal what the same user asked for (`approvals "
+             "approve --self`)." },
     { "silence", JSON_KIND_DURATION, IN(trust, silence), .min = NS_PER_S, .max = 7 * DAY,
       .preset = "10m", .doc = "A session that nothing is heard of for so long ends." },
     { "grace", JSON_KIND_DURATION, IN(trust, grace), .min = 0, .max = HOUR, .preset = "30s",
@@ -236,11 +332,17 @@ static const struct json_field domain_fields[] = {
     { "renew", JSON_KIND_DURATION, IN(domain, renew), .min = NS_PER_S, .max = 30 * DAY,
       .preset = "1d",
       .doc = "How often the two are read again, or a new one is made; at SIGHUP, too." },
+    { "public_suffix", JSON_KIND_BOOL, IN(domain, public_suffix), .preset = "false",
+      .doc =
+          "The domain is on the Public Suffix List, so browsers keep cookies of its names apart: "
+          "cookies of previews keep their names." },
 };
 
 const struct json_field config_fields[] = {
     { "listen", JSON_KIND_STR, AT(listen), .max = 64,
       .doc = "Address and port for TCP, as in `127.0.0.1:7700`; without it there is none." },
+    { "listen_unencrypted", JSON_KIND_BOOL, AT(listen_unencrypted), .preset = "false",
+      .doc = "Accept a `listen` address that other machines reach, where tokens travel in clear." },
     { "domain", JSON_KIND_OBJECT, AT(domain), JSON_FIELDS(domain_fields) },
     { "socket", JSON_KIND_OBJECT, AT(socket), JSON_FIELDS(socket_fields) },
     { "state", JSON_KIND_STR, AT(state), .max = 255,
@@ -263,10 +365,16 @@ const struct json_field config_fields[] = {
       .item_size = sizeof(struct config_host), .doc = "Machines that sandboxes can be placed on." },
     { "images", JSON_KIND_OBJECT, AT(images), JSON_FIELDS(images_fields) },
     { "gateway", JSON_KIND_OBJECT, AT(gateway), JSON_FIELDS(gateway_fields) },
+    { "secrets", JSON_KIND_OBJECT, AT(secrets), JSON_FIELDS(secrets_fields) },
     { "trust", JSON_KIND_OBJECT, AT(trust), JSON_FIELDS(trust_fields) },
     { "scan", JSON_KIND_OBJECT, AT(scan), JSON_FIELDS(scan_fields) },
 };
 const size_t config_field_count = COUNT_OF(config_fields);
+
+bool config_serves_tenants(const struct config *c)
+{
+    return c->listen || c->domain.listen || (c->socket_mode & 077);
+}
 
 int config_load(const char *path, struct config *ret, struct arena *a, struct err *e)
 {

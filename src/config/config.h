@@ -27,11 +27,13 @@ enum {
     CONFIG_SOCKET_MAX = 107, /* bytes of a unix socket's path */
     CONFIG_HOSTS_MAX = 256,
     CONFIG_RESOLVERS_MAX = 3,
-    CONFIG_WORDS_MAX = 32, /* of a command */
+    CONFIG_PLACES_MAX = 256, /* of egress.local and egress.listed */
+    CONFIG_WORDS_MAX = 32,   /* of a command */
     CONFIG_REGISTRIES_MAX = 64,
     CONFIG_ADDRESSES_MAX = 8, /* of one registry */
 };
 
+extern const char *const config_trust_modes[], *const config_trust_failures[];
 enum config_trust { TRUST_APPRENTICE, TRUST_JOURNEYMAN, TRUST_MASTER };
 
 struct config_host {
@@ -64,12 +66,14 @@ struct config_address {
 };
 
 struct config {
-    const char *listen; /* NULL: no TCP; else in `address` too */
+    const char *listen;      /* NULL: no TCP; else in `address` too */
+    bool listen_unencrypted; /* other machines may reach it */
     struct {
         const char *name;              /* NULL: none; lower case */
         const char *listen;            /* NULL: no HTTPS; else in `domain_address` too */
         const char *certificate, *key; /* files; NULL: an authority of our own makes them */
         int64_t renew;                 /* how often */
+        bool public_suffix;            /* browsers keep its names apart */
     } domain;
     struct {
         const char *path;
@@ -90,10 +94,23 @@ struct config {
         enum log_format format;
     } log;
     struct {
-        uint32_t connections, requests_in_flight;
+        /* Per owner, 0: a quarter of all; config_share() */
+        uint32_t connections, connections_per_owner, connections_unauthenticated;
+        uint32_t requests_in_flight, requests_per_owner;
+        uint64_t buffered_bytes, buffered_bytes_per_owner;
         uint64_t body_bytes;
+        int64_t body_timeout;
         uint32_t sandboxes_max, sandboxes_per_owner; /* 0: no limit of its own */
-        uint64_t events_keep;
+        uint32_t processes_per_owner;                /* background processes on record */
+        uint64_t output_per_sandbox, output_per_owner, snapshot_bytes_per_owner;
+        uint64_t events_keep, events_per_owner; /* in all; of one owner in a day */
+        uint64_t egress_logs_per_owner, upload_bytes_per_owner;
+        struct {
+            uint64_t memory; /* 0: half of the machine's */
+            uint64_t io;     /* bytes per second; 0: no limit */
+            uint32_t pids;   /* 0: a quarter of the machine's */
+            double cpu;      /* processors; 0: no limit */
+        } owner;
     } limits;
     struct {
         bool enabled;
@@ -104,6 +121,9 @@ struct config {
         uint64_t audit_max;         /* bytes of a sandbox's audit file, before the next */
         struct json_strs resolvers; /* none: those of the system */
         const char *upstream;       /* NULL: straight */
+        unsigned most;              /* enum egress_reach (policy/egress_ceiling.h) */
+        struct json_strs local;     /* places that are not public, for everybody */
+        struct json_strs listed;    /* places that `most: listed` allows */
     } egress;
     struct {
         unsigned driver;       /* of config_drivers */
@@ -137,8 +157,14 @@ struct config {
     } gateway;
 
     struct {
-        const char *bundle;     /* file; NULL: the built-in one */
-        unsigned failure;       /* enum trust_failure (trust/decide.h) */
+        const char *key_file; /* NULL: secrets/key in the state directory */
+    } secrets;
+
+    struct {
+        const char *bundle; /* file; NULL: the built-in one */
+        unsigned mode;      /* 0: as the bundle says; else enum trust_mode + 1 (trust/bundle.h) */
+        unsigned failure;   /* enum trust_failure (trust/decide.h) */
+        bool self_approval; /* a user may decide what the same user asked for, on a terminal */
         enum config_trust role; /* that sessions of users get */
         struct json_strs masters;
         int64_t silence, grace;
@@ -157,6 +183,14 @@ struct config {
 extern const char *const config_drivers[];    /* of storage.driver; ended by NULL */
 extern const char *const config_severities[]; /* from the least; NULL at the end */
 
+/* What one caller may have of `total`: as it is configured, or if that is 0, a quarter. */
+static inline uint64_t config_share(uint64_t configured, uint64_t total)
+{
+    uint64_t share = configured ? configured : total / 4;
+
+    return share ? share : 1;
+}
+
 extern const struct json_field config_fields[];
 extern const size_t config_field_count;
 
@@ -164,7 +198,16 @@ extern const size_t config_field_count;
  * message names file, line and field, or the variable of the environment. */
 int config_load(const char *path, struct config *ret, struct arena *a, struct err *e);
 
+/* Whether a client other than the user who runs the daemon can reach it: it listens on TCP, serves
+ * a domain, or its socket is open to a group or to everybody. Defaults that separate tenants from
+ * each other and from the host depend on it. */
+bool config_serves_tenants(const struct config *c);
+
 /* "127.0.0.1:7700", "[::1]:7700": an address, no name. */
+/* Whether TCP may be served without TLS at this address: it is of this machine's loopback, or the
+ * configuration says so. */
+int config_listen_check(const struct config *c, const struct config_address *at, struct err *e);
+
 int config_address_read(struct str text, struct config_address *ret, struct err *e);
 
 enum config_format {

@@ -17,17 +17,25 @@ static const struct json_limits limits = {
 };
 
 /* Where root's daemon is and who it is: no other daemon can be there or be that. */
-static const char *const daemons_own[] = { "listen", "domain", "socket", "state", "user" };
+static const char *const daemons_own[] = { "listen", "listen_unencrypted",
+                                           "domain", "socket",
+                                           "state",  "user" };
 
 static const struct override {
     const char *variable, *field;
     size_t offset;
-    bool skip_relative; /* as everything else does that looks for the state */
+    bool skip_relative;       /* as everything else does that looks for the state */
+    const char *const *names; /* of an enumeration; NULL: a text */
 } overrides[] = {
-    { "SANDBOXER_SOCKET", "socket.path", offsetof(struct config, socket.path), false },
-    { "SANDBOXER_STATE", "state", offsetof(struct config, state), true },
-    { "SANDBOXER_HUB_URL", "hub.url", offsetof(struct config, hub.url), false },
-    { "SANDBOXER_HOST", "host", offsetof(struct config, host), false },
+    { "SANDBOXER_SOCKET", "socket.path", offsetof(struct config, socket.path), false, NULL },
+    { "SANDBOXER_STATE", "state", offsetof(struct config, state), true, NULL },
+    { "SANDBOXER_HUB_URL", "hub.url", offsetof(struct config, hub.url), false, NULL },
+    { "SANDBOXER_HOST", "host", offsetof(struct config, host), false, NULL },
+    { "BOJ_POLICY_BUNDLE", "trust.bundle", offsetof(struct config, trust.bundle), false, NULL },
+    { "BOJ_POLICY_MODE", "trust.mode", offsetof(struct config, trust.mode), false,
+      config_trust_modes },
+    { "BOJ_POLICY_FAIL_MODE", "trust.failure", offsetof(struct config, trust.failure), false,
+      config_trust_failures },
 };
 
 static const char *override_value(const struct override *o)
@@ -150,6 +158,20 @@ static int merge_all(const struct sources *s, struct arena *a, struct json *ret,
 
 /* ---- variables and places ---- */
 
+/* A word that is none of an enumeration's is a mistake, not the default. */
+static int apply_word(struct config *c, const struct override *o, const char *value, struct err *e)
+{
+    unsigned i = 0;
+
+    while (o->names[i] && strcmp(o->names[i], value) != 0)
+        i++;
+    if (!o->names[i])
+        return err_set(e, ERR_INVALID, "%s: '%.40s' is no value of %s", o->variable, value,
+                       o->field);
+    memcpy((char *)c + o->offset, &i, sizeof i);
+    return 0;
+}
+
 static int apply_overrides(struct config *c, struct arena *a, struct err *e)
 {
     for (size_t i = 0; i < COUNT_OF(overrides); i++) {
@@ -158,6 +180,13 @@ static int apply_overrides(struct config *c, struct arena *a, struct err *e)
 
         if (!value)
             continue;
+        if (overrides[i].names) {
+            int r = apply_word(c, &overrides[i], value, e);
+
+            if (r < 0)
+                return r;
+            continue;
+        }
         if (!copy)
             return fail_room(e);
         memcpy((char *)c + overrides[i].offset, &copy, sizeof copy);

@@ -2,9 +2,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/event_share.h"
 #include "control/plane.h"
 #include "control/sandbox.h"
 
@@ -133,6 +135,24 @@ static bool may_move(const struct change *c, struct err *e)
     return true;
 }
 
+/* Whether it begins something that a caller asked for. What ends something, or settles it, is
+ * always recorded. */
+static bool is_begun_by_caller(const struct change *c)
+{
+    if (c->stubborn || c->always ||
+        (c->actor.kind == ACTOR_ATM && strcmp(c->actor.id, "daemon") == 0))
+        return false;
+    if (!c->n_to)
+        return c->type;
+    return c->to[0] == SANDBOX_REQUESTED || c->to[0] == SANDBOX_ACTIVE;
+}
+
+static bool may_be_recorded(const struct change *c, struct err *e)
+{
+    return !is_begun_by_caller(c) ||
+           event_share_check(c->sandbox->control, c->sandbox->record.owner, &c->actor, e) >= 0;
+}
+
 /* Of a paused sandbox, and of no other, what it wrote is to outlive the machine's power: the record
  * that says where that is, and the one after which it may be removed. */
 static bool touches_pause(const struct change *c)
@@ -150,7 +170,7 @@ static void begin(struct change *c)
     struct err e;
 
     loop_later_stop(&c->later_); /* submitted from the done of the one before it */
-    if (!may_move(c, &e) || (c->check && c->check(c, &e) < 0)) {
+    if (!may_move(c, &e) || !may_be_recorded(c, &e) || (c->check && c->check(c, &e) < 0)) {
         finish(c, -(int)e.code, &e);
         return;
     }

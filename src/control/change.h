@@ -22,6 +22,7 @@ struct change {
     char step[32];
     struct str detail; /* of the event: JSON; borrowed until it is done */
     bool stubborn;     /* must happen: tried again until the store takes it */
+    bool always;       /* recorded also if its owner has caused as many events as it may */
 
     /* Asked when its turn comes, beside the table of states; may be NULL. */
     int (*check)(const struct change *c, struct err *e);

@@ -20,16 +20,47 @@ struct control; /* control/plane.h has its members; only this module looks insid
 struct sandbox;
 struct policy_text;
 struct base;
+struct gate_place;
 
-/* A workspace to be copied by a process with the rights of the directory's owner; descriptors stay
- * ours. */
+/* A workspace to be copied by a process with the rights of the user who granted its directory;
+ * descriptors stay ours. */
 struct control_mirror {
-    bool receive;   /* sandbox to host */
-    unsigned flags; /* enum mirror_flag */
-    const char *path, *top;
-    uid_t uid;                          /* on whose behalf: root's, or of the directory's owner */
+    const char *sandbox; /* whose grant it is */
+    bool receive;        /* sandbox to host */
+    unsigned flags;      /* enum mirror_flag */
+    const char *top;
     int tar, manifest_in, manifest_out; /* -1: none */
+    int client; /* the connection of the client that accepts names which are held back; -1: none */
+    int accept; /* the paths that it accepts, NUL-terminated, in a file in memory; -1: none */
     int report; /* a pipe: what it does, and how it ends, or why it was not started */
+};
+
+/* A request to the supervisor that is answered later. A member of its owner. `done` is called once,
+ * from the loop; *fd, which may be -1, is closed afterwards unless it is taken. */
+struct control_request;
+typedef void control_request_fn(struct control_request *q, int r, const struct err *e, int *fd);
+struct control_request {
+    control_request_fn *done;
+    struct link link_;
+    uint64_t id_;
+    int64_t deadline_;
+};
+
+/* A host directory that a client grants to a sandbox as its workspace. The supervisor asks the
+ * kernel who the client is: by its connection, or by the socket it made to hand the directory over
+ * (ipc/handover.h). Without either, it only checks that the directory granted before can be opened.
+ */
+struct control_grant {
+    const char *sandbox;
+    const char *path; /* of the request */
+    bool writable;
+    int client, handed; /* -1: none */
+};
+
+/* What a client's connection can prove: descriptors that stay the owner's. */
+struct control_client {
+    int connection; /* -1: it came by no unix socket */
+    int handed;     /* -1: it handed over no directory */
 };
 
 /* Where sandboxes write to (uppers/driver.h), for people and programs that ask. */
@@ -42,19 +73,35 @@ struct control_setup {
     struct loop *loop;
     struct work_pool *work;
     const struct config *config;
-    int state; /* the state directory */
+    uid_t owner; /* the user who runs the daemon: an administrator beside root */
+    int state;   /* the state directory */
     struct control_storage storage;
     struct json_strs profiles;     /* directories; the later count */
+    struct keyring *keys;          /* of secrets in the store; NULL: they are not sealed */
     struct ext_context extensions; /* loop, work and state are filled in from here */
     /* Has such a process started, and does not wait for it. */
     int (*mirror)(void *user, const struct control_mirror *m, struct err *e);
+    /* Grants, or checks a grant; and removes one. */
+    int (*grant)(void *user, const struct control_grant *g, struct control_request *q,
+                 struct err *e);
+    void (*cancel)(void *user, struct control_request *q);
+    void (*forget_grant)(void *user, const char *sandbox);
     /* A descriptor to read what hub.headers_file says now. */
     int (*headers)(void *user, int *ret, struct err *e);
-    /* A connected socket to a new egress worker, and its pid. */
-    int (*egress_worker)(void *user, int *ret, pid_t *ret_pid, struct err *e);
+    /* A connected socket to a new egress worker, and a number that names it. It may not run yet; if
+     * it cannot be started, the socket ends. */
+    int (*egress_worker)(void *user, int *ret, uint64_t *ret_id, struct err *e);
     /* Ends one that may not end by itself. */
-    void (*end_egress_worker)(void *user, pid_t pid);
-    /* A connected socket to a new keeper of layers (layers/job.h). */
+    void (*end_egress_worker)(void *user, uint64_t id);
+    /* Replaces the addresses that it may connect to beside public ones (gate/gate.h). NULL: nothing
+     * keeps workers from any. */
+    int (*egress_places)(void *user, uint64_t id, const struct gate_place *list, size_t n,
+                         struct control_request *q, struct err *e);
+    /* The same for the fetch process (fetcher/fetcher.h), which makes requests for us. */
+    int (*fetch_process)(void *user, int *ret, uint64_t *ret_id, struct err *e);
+    void (*end_fetch_process)(void *user, uint64_t id);
+    /* A connected socket to a new keeper of layers (layers/job.h), likewise: if it cannot be
+     * started, DONE says why. */
     int (*keeper)(void *user, int *ret, struct err *e);
     void (*on_open)(void *user);
     void *user;
@@ -69,6 +116,21 @@ void control_close(struct control *c, void (*on_closed)(void *user));
 
 /* Reads the profiles and the hub's headers again; the old ones stay if that fails. */
 void control_reload(struct control *c);
+
+/* --- Secrets. --- */
+
+struct keyring;
+struct keyring *control_keys(struct control *c); /* NULL: secrets are not sealed */
+
+/* Makes a new key and seals every secret with it; then the older keys are removed from the key
+ * file. A crash in between leaves both keys, and the next start finishes. Done is called from the
+ * loop, or before the call returns if it fails at once. */
+struct rotate_op {
+    void (*done)(struct rotate_op *op, int r, const struct err *e);
+    struct control *control_;
+    struct store_txn txn_;
+};
+void control_rotate_key(struct control *c, struct rotate_op *op);
 
 /* --- Sandboxes. --- */
 
@@ -114,20 +176,24 @@ bool control_find_now(struct control *c, const struct caller *who, struct str id
                       struct sandbox **ret);
 void find_op_done(struct find_op *op); /* releases what done was given */
 
-/* create: `ready` (or failed) is the end of it; with no_wait, `requested` is. */
+/* create: `ready` (or failed) is the end of it; with no_wait, `requested` is. A
+ * workspace is granted by the client's connection: no end comes before the supervisor has granted
+ * or refused it. */
 struct create_op {
     /* in */
     const struct caller *caller;
     const struct create_request *request;
     struct str body;            /* the request as it came, for the idempotency key */
-    struct str idempotency_key; /* empty: none */
+    struct str idempotency_key; /* empty: none; of a token, no other caller's is the same */
     bool no_wait;
     const char *recreated_from; /* an id, or NULL */
     bool one_shot;              /* the caller destroys it; so does the daemon's next start */
+    const struct control_client *client; /* for a workspace; NULL: the caller has no connection */
     const struct json_strs
-        *layers;             /* that it is built on, in place of a snapshot's; NULL: none … */
-    const struct base *base; /* … and the image below them */
-    void *fork;              /* the owner's */
+        *layers;              /* that it is built on, in place of a snapshot's; NULL: none … */
+    const struct base *base;  /* … and the image below them */
+    void *fork;               /* the owner's */
+    const char *approved_for; /* the peer or token that a master approved its network for; NULL */
     /* out */
     struct sandbox_record
         *record;   /* on the arena below; also of a failed one; NULL if there is none */
@@ -147,10 +213,29 @@ struct create_op {
     struct link link_;
     unsigned char digest_[32];
     char first_[ID_MAX];
+    bool assigned_;   /* its prepared box was assigned ahead */
+    bool unpooled_;   /* a prepared box could not be handed over: one is built for it */
+    char key_[128];   /* as the store has it */
+    bool shared_key_; /* one of the owner's, as they were before tokens had their own */
+    bool other_body_;
 };
 /* What op points to must stay until done. It cannot be cancelled: if the client leaves, the owner
  * waits for done all the same. */
 void control_create(struct control *c, struct create_op *op);
+
+/* What a request would make, without making it: for whoever decides whether it may be. */
+struct create_plan {
+    struct policy_text *policy; /* referenced; NULL: no network */
+    int64_t ttl_ns, memory_mb, cpu_milli;
+    enum workspace_access access; /* to the workspace; ASK_ACCESS_NONE: there is none */
+};
+int control_plan(struct control *c, const struct create_op *op, struct create_plan *ret,
+                 struct err *e);
+void create_plan_done(struct create_plan *p);
+/* Whether a create would be refused, as things are, once the sandbox `replaced` is gone. Nothing is
+ * made. */
+int control_check_create(struct control *c, const struct create_op *op,
+                         const struct sandbox *replaced, struct err *e);
 
 struct sandbox *sandbox_ref(struct sandbox *s);
 void sandbox_unref(struct sandbox *s);
@@ -227,13 +312,18 @@ int control_list(struct control *c, const struct caller *who, struct store_query
 
 /* False: it has no network. */
 bool sandbox_egress(const struct sandbox *s, struct sandbox_egress *ret);
-struct str sandbox_policy(const struct sandbox *s); /* JSON; empty: none */
+struct str sandbox_policy(const struct sandbox *s);               /* JSON; empty: none */
+struct policy_text *sandbox_policy_text(const struct sandbox *s); /* borrowed; NULL: no network */
+/* The peer or token that a master approved the policy in force for; "": nobody. */
+const char *sandbox_approved_for(const struct sandbox *s);
+/* The ceiling that the policy is under, as egress_ceiling_write() has it; empty: none. */
+struct str sandbox_policy_ceiling(const struct sandbox *s);
 /* Whole and at once, in place of the one before (control/policy_text.h). Done when it is on disk
  * and in force; what it does not allow is closed then. -ERR_TIMEOUT: it is on disk, and nothing
- * passes until a worker is there to hold it. */
+ * passes until a worker is there to hold it. approved_for: as in struct create_op. */
 typedef void egress_set_fn(void *user, int r, const struct err *e);
 void sandbox_set_policy(struct sandbox *s, const struct actor *who, struct policy_text *t,
-                        egress_set_fn *done, void *user);
+                        const char *approved_for, egress_set_fn *done, void *user);
 
 /* What a sandbox like this would cost for its time; nothing is made. */
 int control_estimate(struct control *c, const struct caller *who, const struct create_request *q,
@@ -271,6 +361,7 @@ struct run_op {
     struct ext_process process; /* stdio and proc are in here */
     const struct run_op_events *events;
     const struct actor *actor; /* who starts it; NULL: the daemon */
+    bool programs;             /* the policy was asked about a program; else only files */
     struct sandbox *sandbox;   /* referenced while it is under way */
     struct sandbox_op active_;
     int waits_;
@@ -286,6 +377,10 @@ void sandbox_run(struct sandbox *s, const struct ext_start *start, struct run_op
 void run_op_signal(struct run_op *op, int sig, enum ext_scope scope);
 /* The owner goes: a program is killed with everything it started, nothing is told any more. */
 void run_op_cancel(struct run_op *op);
+
+/* 0, or -ERR_DENIED: whoever starts a program says that the policy was asked about one. A request
+ * that was let pass as less does not get to run anything inside. */
+int run_check_program(bool programs, struct err *e);
 
 /* Fills a start from a checked request; texts are on the arena. What the sandbox was created with
  * is among its variables, unless the request has others of the name. */

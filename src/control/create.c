@@ -3,10 +3,17 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/hook.h"
+#include "base/log.h"
+#include "control/ceiling.h"
+#include "control/event_share.h"
 #include "control/images.h"
+#include "control/owner_share.h"
+#include "control/reach.h"
 #include "control/sandbox.h"
 #include "control/snapshots.h"
 #include "control/spec.h"
+#include "crypto/encode.h"
 #include "crypto/hash.h"
 
 /* The profile's max, within the operator's. */
@@ -25,6 +32,21 @@ static int declare_network(const struct profile *p, const struct caller *who,
         return err_set(
             e, ERR_DENIED,
             "egress: what reaches the network declares it: give capabilities.network too");
+    create_request_network(q, false);
+    return 0;
+}
+
+/* Under the ceiling `none` a sandbox has no network, and a request that asks for one is refused. */
+static int close_network(const struct control *c, const struct profile *p, const struct caller *who,
+                         struct create_request *q, struct err *e)
+{
+    const struct policy_author author = ceiling_author(who);
+    char from[EGRESS_FROM_MAX];
+
+    if (!policy_wanted(p, q) || ceiling_reach(c, &author, p, from) != EGRESS_REACH_NONE)
+        return 0;
+    if (q->egress.given || q->capabilities.network_given)
+        return err_set(e, ERR_DENIED, "egress: %s allows no network; ask an administrator", from);
     create_request_network(q, false);
     return 0;
 }
@@ -73,23 +95,55 @@ static int resolve(const struct control *c, const struct profile *p, const struc
         q->consumer.actor = who->actor.kind;
     }
     q->profile = p->id;
-    return declare_network(p, who, q, e);
+    if (declare_network(p, who, q, e) < 0)
+        return -(int)ERR_DENIED;
+    return close_network(c, p, who, q, e);
 }
 
-/* The daemon would open it with more rights than who asks may have. */
-static int check_paths(const struct caller *who, const struct create_request *q, struct err *e)
+/* A directory is opened with the rights of the user at the other end of a unix socket: there must
+ * be one. */
+static int check_paths(const struct create_op *op, const struct create_request *q, struct err *e)
 {
-    if (who->host_paths || q->workspace.access == ASK_ACCESS_NONE || !spec_repo(q))
+    if (q->workspace.access == ASK_ACCESS_NONE || !spec_repo(q))
+        return 0;
+    if (op->caller->host_paths && op->client && op->client->connection >= 0)
         return 0;
     return err_set(e, ERR_DENIED,
-                   "inputs.repo: names a directory of this machine, which only its administrators "
-                   "may");
+                   "inputs.repo: names a directory of the daemon's machine, which only users and "
+                   "administrators on its unix socket may name; copy files with the API instead");
 }
 
-/* A token's labels are on everything it makes. */
-static int add_labels(const struct caller *who, struct create_request *q, struct arena *a,
+static bool has_pair(const struct json_map *all, const struct json_pair *p)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (strcmp(all->p[i].key, p->key) == 0)
+            return strcmp(all->p[i].value, p->value) == 0;
+    return false;
+}
+
+static bool is_inherited(const struct create_op *op)
+{
+    return op->recreated_from || op->fork;
+}
+
+/* A label that only the daemon sets: the caller's own is all that a request may name. */
+static int check_reserved(const struct create_op *op, const struct create_request *q, struct err *e)
+{
+    for (size_t i = 0; !is_inherited(op) && i < q->labels.n; i++)
+        if (label_is_reserved(q->labels.p[i].key) &&
+            !has_pair(&op->caller->labels, &q->labels.p[i]))
+            return err_set(e, ERR_DENIED,
+                           "labels.%s: is set by the daemon alone, on what a session makes",
+                           q->labels.p[i].key);
+    return 0;
+}
+
+/* A token's labels are on everything it makes. One that only the daemon sets is left out where the
+ * request is that of another sandbox. */
+static int add_labels(const struct create_op *op, struct create_request *q, struct arena *a,
                       struct err *e)
 {
+    const struct caller *who = op->caller;
     struct json_pair *all = arena_array(a, q->labels.n + who->labels.n + 1, sizeof *all);
     size_t n = 0;
 
@@ -100,6 +154,8 @@ static int add_labels(const struct caller *who, struct create_request *q, struct
     for (size_t i = 0; i < q->labels.n; i++) {
         size_t k = 0;
 
+        if (is_inherited(op) && label_is_reserved(q->labels.p[i].key))
+            continue;
         while (k < who->labels.n && strcmp(all[k].key, q->labels.p[i].key) != 0)
             k++;
         if (k == who->labels.n)
@@ -170,10 +226,14 @@ int control_estimate(struct control *c, const struct caller *who, const struct c
 }
 
 /* What it may reach; NULL: nothing, it has no network. */
-static int make_policy(struct control *c, const struct profile *p, const struct create_request *q,
-                       struct policy_text **ret, struct err *e)
+static int make_policy(struct control *c, const struct profile *p, const struct caller *who,
+                       const struct create_request *q, struct policy_text **ret, struct err *e)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT(CEILING_ARENA_MAX);
+    const struct policy_author author = ceiling_author(who);
     const struct extension_ops *ops = NULL;
+    struct policy_bounds bounds;
+    int r;
 
     *ret = NULL;
     if (!policy_wanted(p, q))
@@ -184,7 +244,18 @@ static int make_policy(struct control *c, const struct profile *p, const struct 
     if (!(ops->can & EXT_CAN_EGRESS))
         return err_set(e, ERR_UNSUPPORTED, "%s has no network that can be kept to a policy",
                        p->extension);
-    return policy_text_make(p, q, ret, e);
+    r = ceiling_make(c, &author, p, &a, &bounds, e);
+    return r < 0 ? r : policy_text_make(p, q, &bounds, ret, e);
+}
+
+/* A caller that the policy for tools is asked about has no network that it was not asked about,
+ * whichever interface the request came by. */
+static int check_asked(const struct caller *who, struct policy_text *policy, struct err *e)
+{
+    if (!who->gated || who->network_asked || !policy_lets_out(policy))
+        return 0;
+    return err_set(e, ERR_DENIED,
+                   "the sandbox would reach the network, which the policy was not asked about");
 }
 
 /* Whether a stored image can be what it stands on. */
@@ -297,61 +368,97 @@ static int check_backend(struct control *c, const struct profile *p, struct err 
 }
 
 /* A prepared box has its id already, and nothing in it. */
-static int choose_id(struct control *c, struct profile *p, const struct create_request *q,
+static int choose_id(struct create_op *op, struct profile *p, const struct create_request *q,
                      bool fresh, struct ext_box **ret_box, char ret[static ID_MAX], struct err *e)
 {
-    *ret_box = fresh ? pool_take(c, p, q) : NULL;
+    op->assigned_ = false;
+    *ret_box = fresh && !op->unpooled_
+                   ? pool_take(op->control_, op->caller->owner, p, q, &op->assigned_)
+                   : NULL;
     if (!*ret_box)
         return id_make("sbx_", ret, e);
     snprintf(ret, ID_MAX, "%s", (*ret_box)->id);
     return 0;
 }
 
+/* What a request becomes, once everything that can refuse it was asked. */
+struct resolved {
+    struct profile *profile; /* referenced */
+    struct create_request request;
+    struct origin from;
+    struct policy_text *policy; /* referenced; NULL: no network */
+    struct str text;            /* of the request, on the arena */
+};
+
+static void resolved_done(struct resolved *x)
+{
+    profile_unref(take_ptr(x->profile));
+    policy_text_unref(take_ptr(x->policy));
+}
+
+static int resolve_request(struct control *c, const struct create_op *op, struct arena *a,
+                           struct resolved *x, struct err *e)
+{
+    struct create_request *q = &x->request;
+    int r;
+
+    *x = (struct resolved){ .request = *op->request };
+    r = find_origin(c, op, q, &x->from, e);
+    if (r >= 0)
+        r = find_profile(c, q, &x->profile, e);
+    if (r >= 0)
+        r = x->from.layers ? check_backend(c, x->profile, e)
+                           : find_image(c, x->profile, q, a, &x->from.base, e);
+    if (r >= 0 && x->from.layers)
+        r = check_origin(c, x->profile, q, &x->from, e);
+    if (x->from.base.ref)
+        q->image =
+            x->from.base.ref; /* whatever the name means later, this is what it was made of */
+    if (r >= 0)
+        r = resolve(c, x->profile, op->caller, q, e);
+    if (r >= 0)
+        r = workspace_check(c, op->caller, q, e);
+    if (r >= 0)
+        r = check_paths(op, q, e);
+    if (r >= 0)
+        r = check_reserved(op, q, e);
+    if (r >= 0)
+        r = add_labels(op, q, a, e);
+    if (r >= 0)
+        r = write_request(q, a, &x->text, e);
+    if (r >= 0)
+        r = make_policy(c, x->profile, op->caller, q, &x->policy, e);
+    if (r >= 0)
+        r = check_asked(op->caller, x->policy, e);
+    return r;
+}
+
 /* The sandbox for a request, in memory only. */
 static int prepare(struct control *c, struct create_op *op, struct sandbox **ret, struct err *e)
 {
-    AUTO(profile_unrefp_) struct profile *p = NULL;
     AUTO(arena_done) struct arena a = ARENA_INIT(SANDBOX_ARENA_MAX);
-    AUTO(policy_text_unrefp_) struct policy_text *policy = NULL;
-    struct create_request q = *op->request;
+    AUTO(resolved_done) struct resolved x = { 0 };
     struct sandbox_record record = { .state = SANDBOX_REQUESTED, .host = "local" };
     struct ext_box *box = NULL;
-    struct origin from;
-    int r = find_origin(c, op, &q, &from, e);
+    int r = resolve_request(c, op, &a, &x, e);
+    const struct profile *p = x.profile;
 
     if (r >= 0)
-        r = find_profile(c, &q, &p, e);
-    if (r >= 0)
-        r = from.layers ? check_backend(c, p, e) : find_image(c, p, &q, &a, &from.base, e);
-    if (r >= 0 && from.layers)
-        r = check_origin(c, p, &q, &from, e);
-    if (from.base.ref)
-        q.image = from.base.ref; /* whatever the name means later, this is what it was made of */
-    if (r >= 0)
-        r = resolve(c, p, op->caller, &q, e);
-    if (r >= 0)
-        r = workspace_check(c, op->caller, &q, e);
-    if (r >= 0)
-        r = check_paths(op->caller, &q, e);
-    if (r >= 0)
-        r = add_labels(op->caller, &q, &a, e);
-    if (r >= 0)
-        r = write_request(&q, &a, &record.request, e);
-    if (r >= 0)
-        r = make_policy(c, p, &q, &policy, e);
-    if (r >= 0)
-        r = choose_id(c, p, &q, !from.layers, &box, record.id, e);
+        r = choose_id(op, x.profile, &x.request, !x.from.layers, &box, record.id, e);
     if (r < 0)
         return r;
     snprintf(record.owner, sizeof record.owner, "%s", op->caller->owner);
+    if (op->caller->by_token)
+        snprintf(record.maker, sizeof record.maker, "%s", op->caller->actor.id);
     snprintf(record.profile, sizeof record.profile, "%s", p->id);
     snprintf(record.extension, sizeof record.extension, "%s", p->extension);
     record.profile_version = p->version;
-    record.labels = q.labels;
+    record.labels = x.request.labels;
+    record.request = x.text;
     record.detail = STR("{}");
-    fill_times(c, p, &q, &record);
+    fill_times(c, x.profile, &x.request, &record);
     r = sandbox_new(c, &record, ret, e);
-    if (r >= 0 && (r = sandbox_take_base(*ret, &from.base, e)) < 0)
+    if (r >= 0 && (r = sandbox_take_base(*ret, &x.from.base, e)) < 0)
         sandbox_unref(take_ptr(*ret));
     if (r < 0) {
         pool_discard(c, box);
@@ -360,15 +467,52 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
     if (op->recreated_from)
         (*ret)->facts.recreated_from = arena_dup(&(*ret)->arena, str_from(op->recreated_from));
     (*ret)->facts.one_shot = op->one_shot;
-    if (from.layers)
-        sandbox_take_layers(*ret, from.layers, op->layers ? NULL : q.snapshot);
-    if (from.layers || from.base.layers.n)
+    workspace_take_client(*ret, op->client);
+    if (x.from.layers)
+        sandbox_take_layers(*ret, x.from.layers, op->layers ? NULL : x.request.snapshot);
+    if (x.from.layers || x.from.base.layers.n)
         sandbox_put_facts(*ret, &(*ret)->record);
-    sandbox_take_policy(*ret, policy, 1);
+    sandbox_take_policy(*ret, x.policy, 1, op->approved_for);
     sandbox_take_box(*ret, box);
-    (*ret)->profile = take_ptr(p);
+    (*ret)->profile = take_ptr(x.profile);
     control_extension(c, record.extension, &(*ret)->ops);
     return 0;
+}
+
+int control_plan(struct control *c, const struct create_op *op, struct create_plan *ret,
+                 struct err *e)
+{
+    AUTO(profile_unrefp_) struct profile *p = NULL;
+    struct create_request q = *op->request;
+    struct policy_text *policy = NULL;
+    struct origin from;
+    int r = find_origin(c, op, &q, &from, e);
+
+    if (r >= 0)
+        r = find_profile(c, &q, &p, e);
+    if (r >= 0)
+        r = resolve(c, p, op->caller, &q, e);
+    if (r >= 0)
+        r = check_reserved(op, &q, e);
+    if (r >= 0)
+        r = make_policy(c, p, op->caller, &q, &policy, e);
+    if (r < 0)
+        return r;
+    *ret = (struct create_plan){
+        .policy = policy,
+        .ttl_ns = q.ttl_ns,
+        .memory_mb = (int64_t)(spec_memory(p, &q) >> 20),
+        .cpu_milli = (int64_t)profile_cpu_milli(p),
+        .access = spec_repo(&q) ? q.workspace.access : ASK_ACCESS_NONE,
+    };
+    if (q.capabilities.cpu_quota != 0 && q.capabilities.cpu_quota * 1000 < (double)ret->cpu_milli)
+        ret->cpu_milli = (int64_t)(q.capabilities.cpu_quota * 1000);
+    return 0;
+}
+
+void create_plan_done(struct create_plan *p)
+{
+    policy_text_unref(take_ptr(p->policy));
 }
 
 /* The answer is a copy: the sandbox may be gone before it is read. */
@@ -404,6 +548,19 @@ static void finish(struct create_op *op, int r, const struct err *e)
         sandbox_unref(s);
 }
 
+/* That is at most one, whose request made the sandbox. */
+void sandbox_tell_granted(struct sandbox *s)
+{
+    for (struct link *m = list_first(&s->creators); m; m = list_after(&s->creators, m)) {
+        struct create_op *op = container_of(m, struct create_op, link_);
+
+        if (op->no_wait) {
+            finish(op, 0, NULL);
+            return;
+        }
+    }
+}
+
 void sandbox_tell_creators(struct sandbox *s, int r, const struct err *e)
 {
     for (struct link *m; (m = list_take(&s->creators));)
@@ -426,6 +583,13 @@ void sandbox_tell_step(struct sandbox *s, const char *step, uint64_t bytes)
         tell_step(container_of(m, struct create_op, link_));
 }
 
+/* A client that does not wait closes its connection when it is answered, and the connection is what
+ * proves to the supervisor who grants the workspace. */
+static bool must_stay(const struct create_op *op, const struct sandbox *s)
+{
+    return !op->no_wait || (s->awaits_grant && !op->repeated);
+}
+
 /* Where it stands when somebody asks for its end: there, or wait for it. */
 static void join(struct create_op *op, struct sandbox *s)
 {
@@ -433,7 +597,7 @@ static void join(struct create_op *op, struct sandbox *s)
         sandbox_unref(op->sandbox_);
         op->sandbox_ = sandbox_ref(s);
     }
-    if (s->record.state <= SANDBOX_PROVISIONING && !op->no_wait) {
+    if (s->record.state <= SANDBOX_PROVISIONING && must_stay(op, s)) {
         list_append(&s->creators, &op->link_);
         tell_step(op);
         sandbox_retry_now(s);
@@ -444,6 +608,12 @@ static void join(struct create_op *op, struct sandbox *s)
 
 static void look_for_key(struct create_op *op);
 
+/* Callers of the unix socket have those of their user together. */
+static bool has_own_keys(const struct caller *who)
+{
+    return who->by_token && who->actor.id[0];
+}
+
 static void put_more(struct change *c, struct store_txn *t)
 {
     const struct create_op *op = c->user;
@@ -453,7 +623,7 @@ static void put_more(struct change *c, struct store_txn *t)
     if (!op || !op->idempotency_key.n)
         return;
     snprintf(key.owner, sizeof key.owner, "%s", op->caller->owner);
-    str_copy(op->idempotency_key, key.key, sizeof key.key);
+    snprintf(key.key, sizeof key.key, "%s", op->key_);
     snprintf(key.sandbox, sizeof key.sandbox, "%s", c->sandbox->record.id);
     memcpy(key.body, op->digest_, sizeof key.body);
     store_put_idempotency(t, &key);
@@ -476,6 +646,7 @@ static void requested(struct change *ch, int r, const struct err *e)
         }
         return;
     }
+    hook_point("create.recorded");
     if (s->record.state == SANDBOX_READY)
         ttl_start(s);
     else if (s->box && !s->destroying)
@@ -493,35 +664,47 @@ static void enter_ready(struct change *c, struct sandbox_record *next)
         sandbox_enter_ready(s, next);
 }
 
-static int check_room(const struct control *c, const struct caller *who, struct err *e)
+/* replaced: one that will be gone; NULL: none. */
+static int check_room(const struct control *c, const struct caller *who,
+                      const struct sandbox *replaced, struct err *e)
 {
     size_t all = c->index.n - c->failed, own = owner_count(&c->owners, who->owner);
     uint32_t own_max = c->config->limits.sandboxes_per_owner;
 
+    if (replaced && replaced->record.state != SANDBOX_FAILED) {
+        all -= all > 0;
+        own -= own > 0 && strcmp(replaced->record.owner, who->owner) == 0;
+    }
     if (own_max && own >= own_max)
-        return err_set(e, ERR_QUOTA, "%s has %zu sandboxes, as many as one owner may have",
+        return err_set(e, ERR_QUOTA,
+                       "%s has %zu sandboxes, as many as one owner may have "
+                       "(limits.sandboxes_per_owner)",
                        who->owner, own);
     if (all >= c->config->limits.sandboxes_max)
-        return err_set(e, ERR_BUSY, "there are %zu sandboxes, as many as are allowed", all);
-    return 0;
+        return err_set(e, ERR_BUSY,
+                       "there are %zu sandboxes, as many as are allowed (limits.sandboxes_max)",
+                       all);
+    if (event_share_check(c, who->owner, &who->actor, e) < 0)
+        return -(int)ERR_QUOTA;
+    return store_check_room(c->store, e);
 }
 
-static void begin(struct create_op *op)
+int control_check_create(struct control *c, const struct create_op *op,
+                         const struct sandbox *replaced, struct err *e)
 {
-    struct control *c = op->control_;
-    struct sandbox *s = NULL;
-    struct change *ch;
-    struct err e;
-    int r = check_room(c, op->caller, &e);
+    AUTO(arena_done) struct arena a = ARENA_INIT(SANDBOX_ARENA_MAX);
+    AUTO(resolved_done) struct resolved x = { 0 };
+    int r = check_room(c, op->caller, replaced, e);
 
-    if (r >= 0)
-        r = prepare(c, op, &s, &e);
-    if (r < 0) {
-        finish(op, r, &e);
-        return;
-    }
-    op->sandbox_ = sandbox_ref(s);
-    ch = change_new(s, &op->caller->actor, "create");
+    return r < 0 ? r : resolve_request(c, op, &a, &x, e);
+}
+
+static void submit_create(struct create_op *op)
+{
+    struct sandbox *s = op->sandbox_;
+    struct change *ch = change_new(s, &op->caller->actor, "create");
+
+    hook_point("create.record");
     change_to(ch, SANDBOX_REQUESTED);
     change_to(ch, SANDBOX_PROVISIONING);
     if (s->box && !s->policy) /* else it is ready when its policy is in force */
@@ -533,15 +716,110 @@ static void begin(struct create_op *op)
     change_submit(ch);
 }
 
+/* A record must not name a prepared box that can still be lost: the create is recorded when the box
+ * is in the control groups of its owner. Killed before that, there is no record, and the box is
+ * swept; killed afterwards, the box is found again. */
+static void hand_over_box(struct create_op *op)
+{
+    struct sandbox *s = op->sandbox_;
+    struct ext_owner share;
+
+    s->assigning = op;
+    s->control->changes++; /* closing waits for it */
+    owner_share_of(s->control, s->record.owner, &share);
+    s->ops->assign(s->box, &share);
+}
+
+static void begin(struct create_op *op);
+
+/* Nothing was recorded or answered: the create is served without the pool, and if that fails, too,
+ * its record names the step. */
+static void begin_unpooled(struct create_op *op)
+{
+    struct sandbox *s = take_ptr(op->sandbox_);
+
+    pool_discard(s->control, take_ptr(s->box));
+    sandbox_unref(s);
+    sandbox_unref(s); /* the index's */
+    op->unpooled_ = true;
+    begin(op);
+}
+
+void sandbox_assigned(struct ext_box *b, int r, const struct err *e)
+{
+    struct sandbox *s = b->owner;
+    struct create_op *op = take_ptr(s->assigning);
+
+    s->control->changes--;
+    if (r >= 0) {
+        pool_note_owner(s->control, s->profile, &s->request, s->record.owner);
+        submit_create(op);
+        return;
+    }
+    LOG(WARN, "sandbox.not_assigned", LOG_S("sandbox", b->id), LOG_S("error", e->msg));
+    begin_unpooled(op);
+}
+
+static void begin(struct create_op *op)
+{
+    struct control *c = op->control_;
+    struct sandbox *s = NULL;
+    struct err e;
+    int r = check_room(c, op->caller, NULL, &e);
+
+    if (r >= 0)
+        r = prepare(c, op, &s, &e);
+    if (r < 0) {
+        finish(op, r, &e);
+        return;
+    }
+    op->sandbox_ = sandbox_ref(s);
+    if (s->box && !op->assigned_)
+        hand_over_box(op);
+    else
+        submit_create(op);
+}
+
+static void look_for_shared_key(struct create_op *op);
+
+/* A key is a caller's own. A row of the time before tokens had their own keys counts for the token
+ * that made its sandbox. */
+static bool is_own_key(const struct create_op *op, const struct find_op *f)
+{
+    const struct sandbox_record *r = f->sandbox ? &f->sandbox->record : f->record;
+
+    return r && (!op->shared_key_ || strcmp(r->maker, op->caller->actor.id) == 0);
+}
+
+static void refuse_key(struct create_op *op, const char *sandbox)
+{
+    struct err e;
+    int r = err_set(&e, ERR_CONFLICT, "Idempotency-Key: was used with another request%s%s",
+                    sandbox && !op->caller->peer ? ", for " : "",
+                    sandbox && !op->caller->peer ? sandbox : "");
+
+    finish(op, r, &e);
+}
+
 static void first_found(struct find_op *f, int r, const struct err *e)
 {
     struct create_op *op = container_of(f, struct create_op, find_);
+    bool hidden = r == -(int)ERR_NOT_FOUND || (r >= 0 && !is_own_key(op, f));
 
-    if (r >= 0 && f->sandbox) {
+    if (hidden && op->shared_key_) {
+        begin(op);
+    } else if (hidden) { /* of a session, which sees its own sandboxes alone */
+        refuse_key(op, NULL);
+    } else if (r < 0) {
+        finish(op, r, e);
+    } else if (op->other_body_) {
+        refuse_key(op, op->first_);
+    } else if (f->sandbox) {
+        op->repeated = true;
         join(op, f->sandbox);
     } else {
-        if (r >= 0)
-            op->record = copy_record(f->record, &op->arena);
+        op->repeated = true;
+        op->record = copy_record(f->record, &op->arena);
         finish(op, r, e);
     }
     find_op_done(f);
@@ -550,53 +828,88 @@ static void first_found(struct find_op *f, int r, const struct err *e)
 static void key_answered(struct store_query *q, int r, const struct err *e)
 {
     struct create_op *op = container_of(q, struct create_op, query_);
-    struct err other;
+    bool found = r >= 0 && q->n;
 
-    if (r < 0) {
-        finish(op, r, e);
-    } else if (q->n == 0) {
-        begin(op);
-    } else if (memcmp(q->idempotency[0].body, op->digest_, sizeof op->digest_) != 0) {
-        r = err_set(&other, ERR_CONFLICT, "Idempotency-Key: was used with another request%s%s",
-                    op->caller->peer ? "" : ", for ",
-                    op->caller->peer ? "" : q->idempotency[0].sandbox);
-        finish(op, r, &other);
-    } else {
-        op->repeated = true;
+    if (found) {
+        op->other_body_ = memcmp(q->idempotency[0].body, op->digest_, sizeof op->digest_) != 0;
         memcpy(op->first_, q->idempotency[0].sandbox, sizeof op->first_);
         op->find_ = (struct find_op){ .caller = op->caller,
                                       .id = str_from(op->first_),
                                       .done = first_found };
-        control_find(op->control_, &op->find_);
     }
     arena_done(&q->arena);
+    if (r < 0)
+        finish(op, r, e);
+    else if (found)
+        control_find(op->control_, &op->find_);
+    else if (op->shared_key_ || !has_own_keys(op->caller))
+        begin(op);
+    else
+        look_for_shared_key(op);
 }
 
-static void look_for_key(struct create_op *op)
+static void ask_for_key(struct create_op *op, struct str key)
 {
     struct err e;
     int r;
 
-    op->query_ = (struct store_query){ .kind = STORE_IDEMPOTENCY,
-                                       .text = op->idempotency_key,
-                                       .owner = str_from(op->caller->owner),
-                                       .limit = 1 };
+    op->query_ = (struct store_query){
+        .kind = STORE_IDEMPOTENCY, .text = key, .owner = str_from(op->caller->owner), .limit = 1
+    };
     arena_init(&op->query_.arena, CONTROL_ARENA_MAX);
     r = store_ask(op->control_->store, &op->query_, key_answered, &e);
     if (r < 0)
         finish(op, r, &e);
 }
 
+static void look_for_key(struct create_op *op)
+{
+    op->shared_key_ = false;
+    ask_for_key(op, str_from(op->key_));
+}
+
+static void look_for_shared_key(struct create_op *op)
+{
+    op->shared_key_ = true;
+    ask_for_key(op, op->idempotency_key);
+}
+
+/* A token's key is stored as its id and a digest, on lines of their own: no field of a request has
+ * a line break, so that no key of another caller is the same. */
+static int make_key(struct create_op *op, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(sizeof op->key_ - 1);
+    unsigned char digest[32];
+    int r = 0;
+
+    if (has_own_keys(op->caller)) {
+        crypto_sha256(op->idempotency_key, digest);
+        r = buf_addf(&text, "%s\n", op->caller->actor.id);
+        crypto_hex((struct str){ (const char *)digest, sizeof digest }, &text);
+    } else {
+        r = buf_add(&text, op->idempotency_key);
+    }
+    return r >= 0 && str_copy(buf_str(&text), op->key_, sizeof op->key_)
+               ? 0
+               : err_set(e, ERR_INVALID, "Idempotency-Key: longer than 127 bytes");
+}
+
 static void start(struct loop_later *l)
 {
     struct create_op *op = container_of(l, struct create_op, later_);
+    struct err e;
+    int r;
 
     if (!op->idempotency_key.n) {
         begin(op);
         return;
     }
     crypto_sha256(op->body, op->digest_);
-    look_for_key(op);
+    r = make_key(op, &e);
+    if (r < 0)
+        finish(op, r, &e);
+    else
+        look_for_key(op);
 }
 
 void control_create(struct control *c, struct create_op *op)
@@ -604,7 +917,7 @@ void control_create(struct control *c, struct create_op *op)
     op->control_ = c;
     op->sandbox_ = NULL;
     op->record = NULL;
-    op->repeated = false;
+    op->repeated = op->unpooled_ = false;
     arena_init(&op->arena, CONTROL_ARENA_MAX);
     loop_later(c->loop, &op->later_, start, NULL);
 }

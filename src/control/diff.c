@@ -12,6 +12,7 @@ static void on_later(struct loop_later *l)
     struct sandbox *s = take_ptr(op->sandbox_);
 
     link_leave(&op->link_);
+    s->control->changes--;
     if (op->layer_[0])
         layer_unref(s->control, op->layer_);
     if (op->r_ < 0)
@@ -127,6 +128,7 @@ void sandbox_diff(struct sandbox *s, struct diff_op *op)
     int r;
 
     op->sandbox_ = sandbox_ref(s);
+    s->control->changes++; /* closing waits for it */
     op->file = -1;
     op->layer_[0] = '\0';
     r = is_paused(s) ? diff_paused(s, op, &e) : sandbox_check_usable(s, EXT_CAN_SNAPSHOT, &e);

@@ -2,13 +2,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "control/ceiling.h"
 #include "control/sandbox.h"
 
-void sandbox_take_policy(struct sandbox *s, struct policy_text *t, uint64_t generation)
+void sandbox_take_policy(struct sandbox *s, struct policy_text *t, uint64_t generation,
+                         const char *approved_for)
 {
     if (!t)
         return;
+    snprintf(s->approved_for, sizeof s->approved_for, "%s", approved_for ? approved_for : "");
     policy_text_ref(t);
     policy_text_unref(s->policy);
     s->policy = t;
@@ -18,26 +22,45 @@ void sandbox_take_policy(struct sandbox *s, struct policy_text *t, uint64_t gene
 }
 
 static void put_policy(const struct sandbox *s, struct policy_text *p, uint64_t generation,
-                       struct store_txn *t)
+                       const char *approved_for, struct store_txn *t)
 {
     struct egress_record r = { .generation = generation,
                                .endpoints = p->endpoints,
-                               .policy = p->spent ? p->spent->json : p->json };
+                               .policy = p->spent ? p->spent->json : p->json,
+                               .admin = p->author.admin,
+                               .most = p->author.most };
 
     snprintf(r.sandbox, sizeof r.sandbox, "%s", s->record.id);
+    snprintf(r.approved, sizeof r.approved, "%s", approved_for);
     store_put_egress(t, &r);
 }
 
 void sandbox_put_policy(const struct sandbox *s, struct store_txn *t)
 {
     if (s->policy)
-        put_policy(s, s->policy, s->facts.egress.generation, t);
+        put_policy(s, s->policy, s->facts.egress.generation, s->approved_for, t);
+}
+
+/* Its ceiling is that of the configuration that holds now. */
+static int take_stored_policy(struct sandbox *s, const struct egress_record *stored,
+                              struct arena *a, struct err *e)
+{
+    const struct policy_author author =
+        ceiling_stored_author(s->control, s->record.owner, stored->admin, stored->most);
+    AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
+    struct policy_bounds bounds;
+    int r = ceiling_make(s->control, &author, s->profile, a, &bounds, e);
+
+    if (r >= 0)
+        r = policy_text_stored(stored->policy, stored->endpoints, &bounds, &t, e);
+    if (r >= 0)
+        sandbox_take_policy(s, t, stored->generation, stored->approved);
+    return r;
 }
 
 int sandbox_load_policy(struct sandbox *s, struct err *e)
 {
     struct store_query q = { .kind = STORE_EGRESS, .sandbox = str_from(s->record.id), .limit = 1 };
-    struct policy_text *t;
     int r;
 
     if (!s->facts.has_egress || s->record.state >= SANDBOX_EXPIRED)
@@ -46,11 +69,8 @@ int sandbox_load_policy(struct sandbox *s, struct err *e)
     r = store_ask_now(s->control->store, &q, e);
     if (r >= 0 && q.n == 0)
         r = err_set(e, ERR_NOT_FOUND, "its policy is not in the store: nothing passes");
-    if (r >= 0) {
-        t = policy_text_stored(q.egress[0].policy, q.egress[0].endpoints);
-        sandbox_take_policy(s, t, q.egress[0].generation);
-        policy_text_unref(t);
-    }
+    if (r >= 0)
+        r = take_stored_policy(s, &q.egress[0], &q.arena, e);
     arena_done(&q.arena);
     return r;
 }
@@ -58,8 +78,9 @@ int sandbox_load_policy(struct sandbox *s, struct err *e)
 void sandbox_reopen_outlet(struct sandbox *s)
 {
     if (s->policy)
-        outlet_set_policy(outlet_new(s->control, s->box, outlet_share(s->profile)), s->policy,
-                          s->facts.egress.generation, NULL);
+        outlet_set_policy(
+            outlet_new(s->control, s->box, outlet_share(s->control, s->profile), s->record.owner),
+            s->policy, s->facts.egress.generation, NULL);
 }
 
 /* What was counted by workers of an earlier life of the daemon is in the facts. */
@@ -84,6 +105,10 @@ static void outlet_closed(struct outlet_op *op, int r, const struct err *e)
     (void)r;
     (void)e;
     sandbox_count_egress(s);
+    if (outlet_find(s->control, s->record.id)) {
+        s->last_line.time_ns = clock_wall();
+        outlet_put_line(outlet_find(s->control, s->record.id), &s->last_line);
+    }
     outlet_free(outlet_find(s->control, s->record.id));
     s->after_outlet(s);
 }
@@ -123,9 +148,24 @@ bool sandbox_egress(const struct sandbox *s, struct sandbox_egress *ret)
     return true;
 }
 
+struct policy_text *sandbox_policy_text(const struct sandbox *s)
+{
+    return s->policy;
+}
+
+const char *sandbox_approved_for(const struct sandbox *s)
+{
+    return s->approved_for;
+}
+
 struct str sandbox_policy(const struct sandbox *s)
 {
     return s->policy ? s->policy->json : (struct str){ NULL, 0 };
+}
+
+struct str sandbox_policy_ceiling(const struct sandbox *s)
+{
+    return s->policy ? s->policy->ceiling : (struct str){ NULL, 0 };
 }
 
 /* ---- another policy ---- */
@@ -136,6 +176,7 @@ struct setting {
     egress_set_fn *done;
     void *user;
     uint64_t generation;
+    char approved_for[ID_MAX];
 };
 
 static void finish(struct setting *x, int r, const struct err *e)
@@ -179,7 +220,7 @@ static void put_setting(struct change *c, struct store_txn *t)
 {
     const struct setting *x = c->user;
 
-    put_policy(c->sandbox, x->policy, x->generation, t);
+    put_policy(c->sandbox, x->policy, x->generation, x->approved_for, t);
 }
 
 static void told_set(struct change *c, int r, const struct err *e)
@@ -197,13 +238,13 @@ static void told_set(struct change *c, int r, const struct err *e)
         finish(x, r, e);
         return;
     }
-    sandbox_take_policy(s, x->policy, x->generation);
+    sandbox_take_policy(s, x->policy, x->generation, x->approved_for);
     x->applying = (struct outlet_op){ .done = applied };
     outlet_set_policy(o, x->policy, x->generation, &x->applying);
 }
 
 void sandbox_set_policy(struct sandbox *s, const struct actor *who, struct policy_text *t,
-                        egress_set_fn *done, void *user)
+                        const char *approved_for, egress_set_fn *done, void *user)
 {
     struct change *c = change_new(s, who, "a new policy");
     struct setting *x = calloc(1, sizeof *x);
@@ -211,6 +252,7 @@ void sandbox_set_policy(struct sandbox *s, const struct actor *who, struct polic
     if (!x)
         abort();
     *x = (struct setting){ .policy = policy_text_ref(t), .done = done, .user = user };
+    snprintf(x->approved_for, sizeof x->approved_for, "%s", approved_for ? approved_for : "");
     c->type = "egress.policy";
     c->check = check_settable;
     c->edit = edit_policy;

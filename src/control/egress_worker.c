@@ -59,7 +59,7 @@ static void died(struct egress_worker *w, const char *why)
 
     LOG(ERROR, "egress.worker.died", LOG_S("reason", why));
     if (w->sock >= 0 && w->end)
-        w->end(w->user, w->pid);
+        w->end(w->user, w->id);
     hang_up(w);
     w->pause_ns = lived || !w->pause_ns ? PAUSE_MIN_NS : w->pause_ns * 2;
     if (w->pause_ns > PAUSE_MAX_NS)
@@ -182,7 +182,7 @@ static void on_ping(struct loop_timer *t)
 
 static int begin(struct egress_worker *w, struct err *e)
 {
-    int r = w->start ? w->start(w->user, &w->sock, &w->pid, e)
+    int r = w->start ? w->start(w->user, &w->sock, &w->id, e)
                      : err_set(e, ERR_UNSUPPORTED, "nobody starts egress workers here");
 
     if (r >= 0 && fcntl(w->sock, F_SETFL, O_NONBLOCK) < 0)

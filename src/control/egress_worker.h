@@ -24,13 +24,13 @@ struct egress_worker_events {
 struct egress_worker {
     struct loop *loop;
     const struct egress_worker_events *events;
-    int (*start)(void *user, int *ret_sock, pid_t *ret_pid, struct err *e);
-    void (*end)(void *user, pid_t pid);
+    int (*start)(void *user, int *ret_sock, uint64_t *ret_id, struct err *e);
+    void (*end)(void *user, uint64_t id);
     void *user;
     uint64_t starts;
     /* private */
     int sock;
-    pid_t pid;
+    uint64_t id;
     struct loop_fd fd;
     struct loop_timer again, ping;
     unsigned silent; /* looks since a ping: time that we ourselves were held up does not count */

@@ -23,6 +23,7 @@ static void on_later(struct loop_later *l)
 
     layers_unref(op->control_, &op->layers_);
     layers_unref(op->control_, &op->base_);
+    op->control_->changes--;
     if (op->r_ < 0)
         drop_fd(&op->file);
     arena_done(&op->arena_);
@@ -150,6 +151,7 @@ static struct json_strs copy_names(const struct json_strs *from, struct arena *a
 void snapshot_export(struct control *c, const struct snapshot *s, struct export_op *op)
 {
     op->control_ = c;
+    c->changes++; /* closing waits for it: the client may have left, and the keeper works on */
     op->file = -1;
     arena_init(&op->arena_, 64 << 10);
     op->layers_ = copy_names(&s->layers, &op->arena_);

@@ -166,7 +166,7 @@ void images_pull(struct control *c, const struct caller *who, const struct image
     m->from_registry = true;
     m->squash = p->squash;
     if (r >= 0)
-        r = registry_init(&m->registry, c->loop, &c->images->fetch, c->config, &m->asked,
+        r = registry_init(&m->registry, c->loop, &c->images->requests, c->config, &m->asked,
                           p->credentials, &e);
     if (r < 0)
         making_fail(m, &e);

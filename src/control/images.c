@@ -358,9 +358,6 @@ static void started(struct image_op *op, int r, const struct err *e)
 
 int images_open(struct control *c, struct err *e)
 {
-    const struct fetch_limits limits = { .requests = IMAGES_REQUESTS,
-                                         .connections = IMAGES_REQUESTS,
-                                         .per_host = IMAGES_REQUESTS };
     struct images *x = calloc(1, sizeof *x);
     int r;
 
@@ -369,9 +366,8 @@ int images_open(struct control *c, struct err *e)
     c->images = x;
     x->control = c;
     x->dir = -1;
-    r = fetch_init(&x->fetch, c->loop, limits, e);
-    if (r >= 0)
-        r = open_dir(x, c->context.state, e);
+    fetcher_share_init(&x->requests, &c->fetcher, IMAGES_REQUESTS);
+    r = open_dir(x, c->context.state, e);
     for (size_t i = 0; r >= 0 && i < COUNT_OF(shelves); i++)
         r = load(x, &shelves[i], e);
     return r;
@@ -413,7 +409,7 @@ void images_close(struct control *c)
     if (!x)
         return;
     images_stop(c);
-    fetch_done(&x->fetch);
+    fetcher_share_done(&x->requests);
     if (list_first(
             &x->makings)) /* a thread still works for one: it finds everything where it was */
         return;

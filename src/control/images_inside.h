@@ -15,7 +15,7 @@ enum {
 
 struct images {
     struct control *control;
-    struct fetch fetch;
+    struct fetcher_share requests;
     int dir;               /* images/ in the state directory: archives on their way */
     struct list images;    /* struct image */
     struct list makings;   /* struct making */

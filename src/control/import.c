@@ -137,7 +137,7 @@ static int make_record(struct import_op *op, struct err *e)
     if (r >= 0)
         r = join_labels(op, &record.labels, e);
     if (r >= 0)
-        r = snapshot_check_quota(op->control_, record.owner, e);
+        r = snapshot_check_quota(op->control_, record.owner, (uint64_t)record.bytes, e);
     return r < 0 ? r : snapshot_new(&record, &op->new_, e);
 }
 
@@ -150,6 +150,7 @@ static void put_on_record(struct import_op *op)
         finish(op, r, &e);
         return;
     }
+    snapshot_count(op->control_, op->new_);
     hook_point("import.record");
     event_fill(&op->event_, op->caller, "snapshot.imported", op->new_->record.id);
     op->control_->changes++;
@@ -250,7 +251,9 @@ static int unpack(struct import_op *op, struct err *e)
     struct layers_job job;
 
     layers_job_fill(&job, LAYERS_IMPORT, NULL);
-    job.bytes_max = config->images.max_bytes;
+    job.bytes_max = snapshot_room(op->control_, op->caller->owner);
+    if (job.bytes_max > config->images.max_bytes)
+        job.bytes_max = config->images.max_bytes;
     job.free_min = config->images.free_min;
     for (size_t i = 0; i < op->names_.n; i++) {
         if (l[i].left_out)
@@ -310,7 +313,7 @@ void snapshot_import(struct control *c, struct import_op *op)
     arena_init(&op->arena_, IMPORT_ARENA_MAX);
     op->text_ = control_scratch(c, &e);
     layers_job_fill(&job, LAYERS_MANIFEST, NULL);
-    r = op->text_ < 0 ? op->text_ : snapshot_check_quota(c, op->caller->owner, &e);
+    r = op->text_ < 0 ? op->text_ : snapshot_check_quota(c, op->caller->owner, 0, &e);
     if (r >= 0 && lseek(op->file, 0, SEEK_SET) < 0)
         r = err_sys(&e, "going back to the start of the file");
     if (r >= 0)

@@ -1,12 +1,28 @@
 #include "control/keeper.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "control/plane.h"
 #include "ipc/channel.h"
 
+/* For the first word of a keeper, which it says before it touches anything; longer than the
+ * supervisor takes to start one, or to give it up. */
+#define FIRST_WORD_NS (30 * NS_PER_S)
+
 static void on_said(struct loop_fd *f, unsigned events);
+static void on_no_word(struct loop_timer *t);
+
+static int64_t first_word_ns(void)
+{
+    const char *seconds = SANDBOXER_TEST_HOOKS ? getenv("SANDBOXER_TEST_DEADLINE") : NULL;
+    uint64_t n;
+
+    return seconds && str_to_u64(str_from(seconds), &n) ? (int64_t)n * 2 * NS_PER_S : FIRST_WORD_NS;
+}
 
 int keeper_start(struct control *c, struct keeper_job *j, const struct keeper_events *events,
                  const struct layers_job *job, const int *fds, size_t n, struct err *e)
@@ -25,6 +41,7 @@ int keeper_start(struct control *c, struct keeper_job *j, const struct keeper_ev
     r = loop_fd_start(c->loop, &j->fd_, sock, LOOP_READ, on_said, e);
     if (r < 0)
         return r;
+    loop_timer_start(c->loop, &j->first_word_, clock_mono() + first_word_ns(), on_no_word, NULL);
     j->running = true;
     take_fd(&sock);
     return 0;
@@ -44,6 +61,7 @@ void keeper_cancel(struct keeper_job *j)
     if (!j->running)
         return;
     j->running = false;
+    loop_timer_stop(&j->first_word_);
     loop_fd_stop(&j->fd_);
     drop_fd(&j->sock_);
 }
@@ -52,6 +70,17 @@ static void finish(struct keeper_job *j, int r, const struct err *e, const struc
 {
     keeper_cancel(j);
     j->events->done(j, r, e, said);
+}
+
+/* Closing the socket ends a keeper that begins later after all. */
+static void on_no_word(struct loop_timer *t)
+{
+    struct keeper_job *j = container_of(t, struct keeper_job, first_word_);
+    struct err e;
+    int r = err_set(&e, ERR_TIMEOUT, "sandboxer-layers did not begin its job within %lld s",
+                    (long long)(first_word_ns() / NS_PER_S));
+
+    finish(j, r, &e, NULL);
 }
 
 /* False: nothing more is to be heard now, or ever. */
@@ -71,6 +100,7 @@ static bool hear(struct keeper_job *j)
         finish(j, r, &e, NULL);
         return false;
     }
+    loop_timer_stop(&j->first_word_);
     switch ((enum layers_word)said.word) {
     case LAYERS_READY:
         if (layers_kind_waits(j->kind) && on->ready)

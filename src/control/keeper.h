@@ -24,11 +24,12 @@ struct keeper_job {
     const struct keeper_events *events;
     enum layers_kind kind;
     struct loop_fd fd_;
+    struct loop_timer first_word_;
     int sock_;
     bool running;
 };
 
-/* Starts it; the descriptors stay the caller's. Blocks for a fork. On failure nothing is told. */
+/* Starts it; the descriptors stay the caller's. Does not wait. On failure nothing is told. */
 int keeper_start(struct control *c, struct keeper_job *j, const struct keeper_events *events,
                  const struct layers_job *job, const int *fds, size_t n, struct err *e);
 void keeper_go(struct keeper_job *j);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "control/host.h"
 #include "control/sandbox.h"
+#include "control/owner_share.h"
 #include "control/spec.h"
 #include "control/usage.h"
 
@@ -88,8 +89,12 @@ void sandbox_open_outlet(struct sandbox *s)
     }
     sandbox_tell_step(s, "egress", 0);
     s->applying = (struct outlet_op){ .done = applied };
-    outlet_set_policy(o ? o : outlet_new(s->control, s->box, outlet_share(s->profile)), s->policy,
-                      s->facts.egress.generation, &s->applying);
+    if (o)
+        outlet_set_owner(o, s->record.owner);
+    outlet_set_policy(
+        o ? o
+          : outlet_new(s->control, s->box, outlet_share(s->control, s->profile), s->record.owner),
+        s->policy, s->facts.egress.generation, &s->applying);
 }
 
 static void copying(struct workspace_op *op, uint64_t bytes)
@@ -189,6 +194,7 @@ const struct ext_box_events sandbox_box_events = {
     .adopted = sandbox_adopted,
     .torn_down = sandbox_torn_down,
     .gone = on_gone,
+    .assigned = sandbox_assigned,
     .usage = on_usage,
     .listeners = on_listeners,
     .who = on_who,
@@ -196,9 +202,10 @@ const struct ext_box_events sandbox_box_events = {
     .upper = on_upper,
 };
 
-void sandbox_make(struct sandbox *s)
+static void provision_box(struct sandbox *s)
 {
     struct extension *ext = control_extension(s->control, s->record.extension, &s->ops);
+    struct ext_owner owner;
     struct ext_spec spec;
     struct err e;
 
@@ -208,10 +215,57 @@ void sandbox_make(struct sandbox *s)
         sandbox_refuse(s, "request", &e);
         return;
     }
+    owner_share_of(s->control, s->record.owner, &owner);
+    spec.owner = &owner;
     spec.layers = s->facts.layers.p;
     spec.n_layers = s->facts.layers.n;
     spec.image = s->image.n ? &s->image : NULL;
     sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
     sandbox_tell_step(s, "provision", 0);
     s->ops->provision(s->box, &spec);
+}
+
+static void refuse_workspace(struct sandbox *s, const struct err *e)
+{
+    struct err why = *e;
+
+    if (e->code == ERR_TIMEOUT)
+        err_wrap(&why, -(int)ERR_TIMEOUT, "%.120s", spec_repo(&s->request));
+    sandbox_refuse(s, "workspace", &why);
+}
+
+static void on_granted(struct control_request *q, int r, const struct err *e, int *fd)
+{
+    struct sandbox *s = container_of(q, struct sandbox, granting);
+
+    (void)fd;
+    s->awaits_grant = false;
+    sandbox_tell_granted(s);
+    if (!s->destroying && !s->after_teardown) {
+        if (r < 0)
+            refuse_workspace(s, e);
+        else
+            provision_box(s);
+    }
+    sandbox_unref(s);
+}
+
+/* Whoever creates it must have the right to its directory, before anything is built. */
+void sandbox_make(struct sandbox *s)
+{
+    struct err e;
+
+    if (s->destroying)
+        return;
+    if (!workspace_mirrored(s) || !s->control->grant) {
+        provision_box(s);
+        return;
+    }
+    sandbox_ref(s);
+    s->awaits_grant = true;
+    if (workspace_grant(s, on_granted, &e) < 0) {
+        s->awaits_grant = false;
+        sandbox_refuse(s, "workspace", &e);
+        sandbox_unref(s);
+    }
 }

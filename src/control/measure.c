@@ -38,6 +38,7 @@ static void end(struct measure_op *op)
 {
     op->running_ = false;
     op->control_->measures -= !op->idle;
+    op->control_->changes--;
     each_held(op, layer_unref);
 }
 
@@ -208,6 +209,7 @@ void measure_start(struct control *c, struct measure_op *op)
     op->control_ = c;
     op->running_ = true;
     c->measures += !op->idle;
+    c->changes++; /* closing waits for it, or cancels it */
     each_held(op, layer_ref);
     if (c->measures > MEASURES_MAX && !op->idle)
         op->r_ = err_set(&op->err_, ERR_BUSY, "%d snapshots or images are read already; try again",

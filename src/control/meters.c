@@ -13,7 +13,8 @@ enum {
     POOL_BOXES,
     EGRESS_DECISIONS,
     EGRESS_BYTES,
-    EGRESS_RESTARTS
+    EGRESS_RESTARTS,
+    FETCH_DEATHS
 };
 enum { TAKE_HIT, TAKE_MISS };
 enum { VERDICT_ALLOWED, VERDICT_DENIED };
@@ -61,6 +62,9 @@ static const struct metric table[] = {
     [EGRESS_RESTARTS] = { .kind = METRIC_COUNTER,
                           .name = "sandboxer_egress_worker_restarts_total",
                           .help = "Egress workers that were started in place of a dead one." },
+    [FETCH_DEATHS] = { .kind = METRIC_COUNTER,
+                       .name = "sandboxer_fetch_process_deaths_total",
+                       .help = "Fetch processes that died, hung, or broke the protocol." },
 };
 
 static void count_state(struct index_entry *v, void *user)
@@ -79,6 +83,7 @@ static void refresh_egress(struct metric_set *s, struct control *c)
     metric_raise_to(s, EGRESS_BYTES, METRIC_AT(WAY_OUT), (double)n.bytes_out);
     metric_raise_to(s, EGRESS_BYTES, METRIC_AT(WAY_IN), (double)n.bytes_in);
     metric_raise_to(s, EGRESS_RESTARTS, METRIC_ALONE, (double)outlets_restarts(c));
+    metric_raise_to(s, FETCH_DEATHS, METRIC_ALONE, (double)c->fetcher.deaths);
 }
 
 static void refresh(struct metric_set *s)

@@ -50,7 +50,7 @@ struct lane {
 
 struct outbox {
     struct control *control;
-    struct fetch fetch;
+    struct fetcher_share requests;
     struct event_subscriber events;
     struct outbox_egress *egress; /* NULL: the hub is not told of decisions */
     char source[SOURCE_MAX];
@@ -340,14 +340,15 @@ int parcel_send(struct outbox *o, struct parcel *p, fetch_done_fn *done, struct 
                                          .timeout = config->hub.timeout,
                                          .max_body = ANSWER_MAX,
                                          .body = buf_str(&p->body),
+                                         .reach = FETCH_REACH_ANY, /* the operator wrote the URL */
                                          .done = done };
     r = fill_headers(o, p, e);
-    return r < 0 ? r : fetch_start(&o->fetch, &p->request, e);
+    return r < 0 ? r : fetcher_start(&o->requests, &p->request, e);
 }
 
 void parcel_done(struct parcel *p)
 {
-    fetch_cancel(&p->request);
+    fetcher_cancel(&p->request);
     forget(&p->head);
     buf_done(&p->body);
 }
@@ -597,13 +598,8 @@ int outbox_open(struct control *c, struct err *e)
     if (!o)
         abort();
     o->control = c;
+    fetcher_share_init(&o->requests, &c->fetcher, OUTBOX_BUSY_MAX);
     r = load_headers(o, e);
-    if (r >= 0)
-        r = fetch_init(&o->fetch, c->loop,
-                       (struct fetch_limits){ .requests = OUTBOX_BUSY_MAX,
-                                              .connections = OUTBOX_BUSY_MAX,
-                                              .per_host = OUTBOX_BUSY_MAX },
-                       e);
     if (r < 0) {
         outbox_free(o);
         return r;
@@ -651,6 +647,6 @@ void outbox_close(struct control *c)
     event_unsubscribe(&o->events);
     index_each(&o->lanes, close_lane, NULL);
     outbox_egress_close(take_ptr(o->egress));
-    fetch_done(&o->fetch);
+    fetcher_share_done(&o->requests);
     soon(o); /* or when the store has answered the last of them */
 }

@@ -3,7 +3,7 @@
 #define CONTROL_OUTBOX_INSIDE_H
 
 #include "control/plane.h"
-#include "fetch/fetch.h"
+#include "fetch/request.h"
 #include "json/writer.h"
 
 enum { OUTBOX_HEADERS_MAX = 16 };

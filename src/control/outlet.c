@@ -9,16 +9,19 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/anchors.h"
 #include "control/outlet_inside.h"
 #include "control/plane.h"
 #include "control/sandbox.h"
+#include "crypto/secret.h"
 #include "egress/wire.h"
 #include "ipc/listeners.h"
 
-#define APPLY_NS (10 * NS_PER_S) /* for a policy to be in force */
-#define REST_NS  NS_PER_S        /* until a box that failed is tried again */
-#define CLOSE_NS (2 * NS_PER_S)  /* for a worker to tell its last counters */
-enum { ADDING_MAX = 64 };        /* boxes on their way to one worker: each is a dozen descriptors */
+#define APPLY_NS  (10 * NS_PER_S)  /* for a policy to be in force */
+#define REST_NS   NS_PER_S         /* until a box that failed is tried again */
+#define LOCKED_NS (20 * NS_PER_MS) /* until the log of a worker that ends is asked for again */
+#define CLOSE_NS  (2 * NS_PER_S)   /* for a worker to tell its last counters */
+enum { ADDING_MAX = 64 }; /* boxes on their way to one worker: each is a dozen descriptors */
 
 /* ---- waiting ---- */
 
@@ -77,31 +80,87 @@ static int make_memfd(struct str text, struct err *e)
     return take_fd(&fd);
 }
 
-/* One older file is kept. */
-static void rotate(struct outlet *o)
+static void send_room(struct outlet *o, uint64_t room, const int *fd)
 {
-    struct wire_box m = { .generation = 0 };
+    struct wire_box m = { .generation = room };
+
+    wire_fill(&m.head, WIRE_AUDIT, 0, sizeof m);
+    snprintf(m.id, sizeof m.id, "%s", o->box->id);
+    egress_worker_send(&o->worker->process, &m, sizeof m, fd, fd ? 1 : 0);
+}
+
+/* One older file is kept. */
+static void rotate_log(struct outlet *o)
+{
     AUTO_CLOSE int fd = -1;
     struct err e;
 
-    if (outlet_log_rotate(o->control, o->box->id, &fd, &e) < 0) {
+    if (outlet_log_rotate(o->control, o->box->id, &fd, &e) < 0)
         LOG(ERROR, "egress.audit_failed", LOG_S("error", e.msg));
-        return;
-    }
-    wire_fill(&m.head, WIRE_AUDIT, 0, sizeof m);
-    snprintf(m.id, sizeof m.id, "%s", o->box->id);
-    egress_worker_send(&o->worker->process, &m, sizeof m, &fd, 1);
+    else
+        send_room(o, outlet_room_begin(o), &fd);
+    o->room.rotated_ns = clock_mono();
+}
+
+/* Not faster than readers look (control/feed.h): they keep up, or see what they lost. */
+static bool is_rotation_due(const struct outlet *o)
+{
+    return outlet_part_bytes(o->control, o->box->id, OUTLET_LOG_NOW) >
+               o->control->config->egress.audit_max &&
+           (!o->room.rotated_ns || clock_mono() - o->room.rotated_ns >= WIRE_USED_NS);
+}
+
+/* Without room the worker asks again, and allows nothing meanwhile. */
+void outlet_give_room(struct outlet *o)
+{
+    uint64_t room = o->state == OUTLET_OPEN && !o->rotating ? outlet_room_more(o) : 0;
+
+    if (room)
+        send_room(o, room, NULL);
 }
 
 static void rest(struct outlet *o);
+static void rest_for(struct outlet *o, int64_t ns);
+
+void outlet_policy_failed(struct outlet *o, int r, const struct err *e)
+{
+    LOG(ERROR, "egress.policy_failed", LOG_S("sandbox", o->box->id), LOG_S("error", e->msg));
+    finish_up_to(o, o->generation, r, e);
+}
+
+/* The policy is not in force, and is tried again with the next worker or policy. */
+static void on_recount(struct loop_timer *t)
+{
+    struct outlet *o = container_of(t, struct outlet, recount);
+    struct err e;
+    int r = outlet_count_places(o, &e);
+
+    if (r < 0)
+        outlet_policy_failed(o, r, &e);
+    else
+        outlet_advance(o);
+}
+
+/* The worker may connect to all places of a policy before it has the policy. */
+static bool is_placed(struct outlet *o)
+{
+    struct err e;
+
+    if (outlet_count_places(o, &e) >= 0)
+        return outlet_has_places(o);
+    if (!loop_timer_started(&o->recount))
+        loop_timer_start(o->control->loop, &o->recount, clock_mono(), on_recount, NULL);
+    return false;
+}
 
 static void send_policy(struct outlet *o)
 {
     struct wire_box m = { .generation = o->generation };
     struct err e;
     AUTO_CLOSE int fd = make_memfd(o->policy->json, &e);
+    AUTO_CLOSE int ceiling = fd < 0 ? -1 : make_memfd(o->policy->ceiling, &e);
 
-    if (fd < 0) {
+    if (fd < 0 || ceiling < 0) {
         LOG(ERROR, "egress.policy_failed", LOG_S("sandbox", o->box->id), LOG_S("error", e.msg));
         rest(o);
         return;
@@ -109,7 +168,7 @@ static void send_policy(struct outlet *o)
     wire_fill(&m.head, WIRE_POLICY, 0, sizeof m);
     snprintf(m.id, sizeof m.id, "%s", o->box->id);
     o->sent = o->generation;
-    egress_worker_send(&o->worker->process, &m, sizeof m, &fd, 1);
+    egress_worker_send(&o->worker->process, &m, sizeof m, (const int[]){ fd, ceiling }, 2);
     if (o->policy->spent) { /* the uses are this worker's alone */
         struct policy_text *spent = policy_text_ref(o->policy->spent);
 
@@ -117,8 +176,6 @@ static void send_policy(struct outlet *o)
         o->policy = spent;
     }
 }
-
-static void advance(struct outlet *o);
 
 /* The worker knows it. */
 static bool is_served(enum outlet_state s)
@@ -140,10 +197,10 @@ static void enter(struct outlet *o, enum outlet_state s)
     o->state = s;
     w->adding += (unsigned)is - (unsigned)was;
     if (was && !is && (next = list_take(&w->waiting)))
-        advance(container_of(next, struct outlet, turn));
+        outlet_advance(container_of(next, struct outlet, turn));
 }
 
-static void advance(struct outlet *o)
+void outlet_advance(struct outlet *o)
 {
     struct outlet_worker *w = o->worker;
 
@@ -156,20 +213,25 @@ static void advance(struct outlet *o)
         link_leave(&o->turn);
         enter(o, OUTLET_ASKING);
         o->box->ops->listeners(o->box);
-    } else if (o->state == OUTLET_OPEN && o->sent < o->generation) {
+    } else if (o->state == OUTLET_OPEN && o->sent < o->generation && is_placed(o)) {
         send_policy(o);
     }
 }
 
 static void on_rested(struct loop_timer *t)
 {
-    advance(container_of(t, struct outlet, rest));
+    outlet_advance(container_of(t, struct outlet, rest));
+}
+
+static void rest_for(struct outlet *o, int64_t ns)
+{
+    if (!loop_timer_started(&o->rest))
+        loop_timer_start(o->control->loop, &o->rest, clock_mono() + ns, on_rested, NULL);
 }
 
 static void rest(struct outlet *o)
 {
-    if (!loop_timer_started(&o->rest))
-        loop_timer_start(o->control->loop, &o->rest, clock_mono() + REST_NS, on_rested, NULL);
+    rest_for(o, REST_NS);
 }
 
 /* It did not work, and is tried again; who waits need not. */
@@ -187,19 +249,32 @@ static void send_add(struct outlet *o, const struct listeners *l)
     AUTO_CLOSE int audit = -1;
     int fds[LISTENER_COUNT_ + 1];
     size_t n = listeners_pack(l, fds, &m.slots);
+    const unsigned char *key = store_ledger_key(o->control->store);
     struct err e;
+    int r = outlet_log_append(o->control, o->box->id, &audit, &o->line, &e);
 
-    if (outlet_log_append(o->control, o->box->id, &audit, &e) <
-        0) { /* nothing passes without a record */
+    if (r == -ERR_BUSY) { /* the worker before has not ended yet */
+        rest_for(o, LOCKED_NS);
+        enter(o, OUTLET_CLOSED);
+        return;
+    }
+    if (r < 0) { /* nothing passes without a record */
         failed(o, &e);
         return;
     }
+    m.chain_seq = o->line.seq;
+    memcpy(m.chain_digest, o->line.digest, sizeof m.chain_digest);
+    m.has_chain_key = key != NULL;
+    if (key)
+        chain_box_key(key, o->box->id, m.chain_key);
     wire_fill(&m.head, WIRE_ADD, 0, sizeof m);
     snprintf(m.id, sizeof m.id, "%s", o->box->id);
     m.has_audit = 1;
+    m.audit_room = outlet_room_begin(o);
     fds[n++] = audit;
     enter(o, OUTLET_ADDING);
     egress_worker_send(&o->worker->process, &m, sizeof m, fds, n);
+    crypto_wipe(m.chain_key, sizeof m.chain_key);
 }
 
 void outlet_listeners(struct control *c, struct ext_box *b, int r, const struct err *e,
@@ -225,7 +300,7 @@ static void on_added(struct outlet *o, const void *message)
     if (o->state != OUTLET_ADDING)
         return;
     enter(o, OUTLET_OPEN);
-    advance(o);
+    outlet_advance(o);
 }
 
 static void on_applied(struct outlet *o, const void *message)
@@ -234,6 +309,8 @@ static void on_applied(struct outlet *o, const void *message)
 
     if (m->generation != o->sent || o->state != OUTLET_OPEN)
         return;
+    if (m->generation > 1)
+        anchors_soon(o->control);
     o->applied = m->generation;
     finish_up_to(o, o->applied, 0, NULL);
 }
@@ -266,6 +343,8 @@ static void on_used(struct outlet *o, const void *message)
                                        .connections = m->connections,
                                        .bytes_out = m->bytes_out,
                                        .bytes_in = m->bytes_in };
+    o->line.seq = m->chain_seq;
+    memcpy(o->line.digest, m->chain_digest, sizeof o->line.digest);
     if (at && moved)
         sandbox_touch(container_of(at, struct sandbox, entry));
 }
@@ -278,11 +357,95 @@ static void on_who(struct outlet *o, const void *message)
     o->box->ops->who(o->box, o->worker->process.starts << 32 | m->head.tag, m->inode);
 }
 
+/* ---- rotation ---- */
+
+/* The lines that a rotation removes are on record as removed before they are. */
+struct outlet_cut {
+    struct outlet *outlet; /* NULL: it is gone */
+    struct chain_place at;
+    struct store_txn txn;
+    struct loop_timer again;
+};
+
+static void commit_cut(struct outlet_cut *x);
+
+static void on_cut_again(struct loop_timer *t)
+{
+    commit_cut(container_of(t, struct outlet_cut, again));
+}
+
+static void on_cut_kept(struct store_txn *t, int r, const struct err *e)
+{
+    struct outlet_cut *x = container_of(t, struct outlet_cut, txn);
+    struct outlet *o = x->outlet;
+
+    if (o && r < 0) {
+        LOG(ERROR, "egress.audit_failed", LOG_S("error", e->msg));
+        loop_timer_start(o->control->loop, &x->again, clock_mono() + REST_NS, on_cut_again, NULL);
+        return;
+    }
+    if (o) {
+        o->rotating = NULL;
+        if (o->state == OUTLET_OPEN)
+            rotate_log(o);
+    }
+    free(x);
+}
+
+static void commit_cut(struct outlet_cut *x)
+{
+    struct outlet *o = x->outlet;
+    struct egress_head_record h = { .time_ns = clock_wall(), .cut_seq = x->at.seq };
+
+    outlet_put_line(o, &h);
+    memcpy(h.cut_digest, x->at.digest, sizeof h.cut_digest);
+    store_txn_begin(&x->txn, o->control->store);
+    store_put_egress_head(&x->txn, &h);
+    store_commit(&x->txn, on_cut_kept);
+}
+
+static void cut_log(struct outlet *o)
+{
+    struct chain_place at;
+    struct outlet_cut *x;
+
+    if (!outlet_log_next_cut(o->control, o->box->id, &at) ||
+        !anchors_may_hold(o->control, o->box->id)) {
+        rotate_log(o);
+        return;
+    }
+    x = calloc(1, sizeof *x);
+    if (!x)
+        abort();
+    x->outlet = o;
+    x->at = at;
+    o->rotating = x;
+    commit_cut(x);
+}
+
+/* Its transaction may be on its way. */
+static void leave_cut(struct outlet *o)
+{
+    struct outlet_cut *x = take_ptr(o->rotating);
+
+    if (!x)
+        return;
+    x->outlet = NULL;
+    if (loop_timer_started(&x->again)) {
+        loop_timer_stop(&x->again);
+        free(x);
+    }
+}
+
 static void on_full(struct outlet *o, const void *message)
 {
     (void)message;
-    if (o->state == OUTLET_OPEN)
-        rotate(o);
+    if (o->state != OUTLET_OPEN || o->rotating)
+        return;
+    if (is_rotation_due(o))
+        cut_log(o);
+    else
+        outlet_give_room(o);
 }
 
 static void closed(struct outlet *o)
@@ -330,7 +493,10 @@ static void each_outlet(struct outlet_worker *w, void (*fn)(struct outlet *o))
 
 static void on_up(struct egress_worker *p)
 {
-    each_outlet(container_of(p, struct outlet_worker, process), advance);
+    struct outlet_worker *w = container_of(p, struct outlet_worker, process);
+
+    outlet_places_up(w);
+    each_outlet(w, outlet_advance);
 }
 
 static void add_counters(struct outlet_counters *to, const struct outlet_counters *more)
@@ -358,7 +524,10 @@ static void lose(struct outlet *o)
 
 static void on_down(struct egress_worker *p)
 {
-    each_outlet(container_of(p, struct outlet_worker, process), lose);
+    struct outlet_worker *w = container_of(p, struct outlet_worker, process);
+
+    outlet_places_down(w);
+    each_outlet(w, lose);
 }
 
 const struct egress_worker_events outlet_worker_events = { .up = on_up,
@@ -374,7 +543,8 @@ struct outlet *outlet_find(struct control *c, const char *box)
     return at ? container_of(at, struct outlet, entry) : NULL;
 }
 
-struct outlet *outlet_new(struct control *c, struct ext_box *b, enum outlet_share share)
+struct outlet *outlet_new(struct control *c, struct ext_box *b, enum outlet_share share,
+                          const char *owner)
 {
     struct outlet *o = calloc(1, sizeof *o);
 
@@ -383,9 +553,11 @@ struct outlet *outlet_new(struct control *c, struct ext_box *b, enum outlet_shar
     o->control = c;
     o->box = b;
     o->entry.id = b->id;
-    outlet_join_worker(o, share);
+    if (owner)
+        outlet_set_owner(o, owner);
+    outlet_join_worker(o, share, owner);
     index_add(&c->outlets.index, &o->entry);
-    advance(o);
+    outlet_advance(o);
     return o;
 }
 
@@ -443,15 +615,20 @@ void outlet_free(struct outlet *o)
     if (!o)
         return;
     feed_outlet_ends(o);
+    leave_cut(o);
+    anchors_note(o);
     outlet_log_date(o->control, o->box->id);
+    outlet_room_end(o);
     send_remove(o);
     all = outlet_counters(o);
     add_counters(&o->control->outlets.ended, &all);
     link_leave(&o->turn);
     enter(o, OUTLET_CLOSED);
+    outlet_drop_places(o);
     outlet_leave_worker(o);
     index_remove(&o->control->outlets.index, &o->entry);
     loop_timer_stop(&o->rest);
+    loop_timer_stop(&o->recount);
     outlet_abandon(o);
     policy_text_unref(o->policy);
     free(o);
@@ -478,7 +655,15 @@ void outlet_set_policy(struct outlet *o, struct policy_text *t, uint64_t generat
         list_append(&o->waiting, &op->link_);
         loop_timer_start(o->control->loop, &op->timer_, clock_mono() + APPLY_NS, on_time, NULL);
     }
-    advance(o);
+    (void)is_placed(o); /* while its listeners are still on their way */
+    outlet_advance(o);
+}
+
+void outlet_put_line(const struct outlet *o, struct egress_head_record *ret)
+{
+    snprintf(ret->sandbox, sizeof ret->sandbox, "%s", o->box->id);
+    ret->seq = o->line.seq;
+    memcpy(ret->digest, o->line.digest, sizeof ret->digest);
 }
 
 struct outlet_counters outlet_counters(const struct outlet *o)

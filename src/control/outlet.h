@@ -12,6 +12,7 @@
 #include "control/index.h"
 #include "control/policy_text.h"
 #include "extensions/extension.h"
+#include "quota/quota.h"
 
 struct control;
 struct profile;
@@ -37,11 +38,13 @@ enum { WHO_CACHE_N = 64 };
 struct outlets {
     struct outlet_worker *workers; /* each is started when it gets its first box */
     size_t n;
-    struct list own;              /* those of one sandbox alone */
+    struct list own;              /* those of one sandbox or one owner alone */
     uint64_t restarts;            /* of such that are gone */
     struct index index;           /* outlets by the id of their box */
     struct outlet_counters ended; /* of outlets that are gone */
     int dir;                      /* of audit files */
+    struct index ended_logs;      /* of boxes without an outlet; outlet_room.c */
+    struct quota log_bytes;       /* by owner */
     struct who_known known[WHO_CACHE_N];
     unsigned hashing; /* programs that are being read */
 };
@@ -51,14 +54,19 @@ void outlets_close(struct control *c);
 struct outlet_counters outlets_counters(struct control *c);
 uint64_t outlets_restarts(struct control *c);
 
-/* Whether others are served by the same worker. */
-enum outlet_share { OUTLET_SHARED, OUTLET_OWN };
+/* Which sandboxes the same worker serves. */
+enum outlet_share { OUTLET_SHARED, OUTLET_OWNER, OUTLET_OWN };
 
-/* As the profile says; NULL: it is not known any more, so nobody else's. */
-enum outlet_share outlet_share(const struct profile *p);
+/* As the profile says; NULL: it is not known any more, so its own. Where the daemon serves tenants,
+ * no worker serves two owners. */
+enum outlet_share outlet_share(const struct control *c, const struct profile *p);
 
-/* Its box is there, and stays until outlet_free(). */
-struct outlet *outlet_new(struct control *c, struct ext_box *b, enum outlet_share share);
+/* Its box is there, and stays until outlet_free(). owner: whose box it is, for OUTLET_OWNER; else
+ * it may be NULL. */
+struct outlet *outlet_new(struct control *c, struct ext_box *b, enum outlet_share share,
+                          const char *owner);
+/* Of one that was made before anybody knew. */
+void outlet_set_owner(struct outlet *o, const char *owner);
 /* The worker lets go of it, if it has not yet. Who waits is told. NULL is fine. */
 void outlet_free(struct outlet *o);
 struct outlet *outlet_find(struct control *c, const char *box); /* NULL: there is none */
@@ -83,6 +91,9 @@ void outlet_abandon(struct outlet *o);
 void outlet_close(struct outlet *o, struct outlet_op *op);
 
 struct outlet_counters outlet_counters(const struct outlet *o);
+/* The last line of its log that its worker has told of. */
+struct egress_head_record;
+void outlet_put_line(const struct outlet *o, struct egress_head_record *ret);
 uint64_t outlet_in_force(const struct outlet *o); /* generation; 0: none, nothing passes */
 
 /* For struct ext_box_events of whoever has the box. */

@@ -3,19 +3,41 @@
 #define CONTROL_OUTLET_INSIDE_H
 
 #include "base/id.h"
+#include "control/control.h"
 #include "control/outlet.h"
+#include "control/places.h"
+#include "egress/chain.h"
+#include "model/record.h"
+
+/* The places that a worker may connect to: those of all its outlets' policies, counted. */
+struct worker_places {
+    struct counted_place {
+        struct gate_place place;
+        unsigned refs;
+    } * list; /* sorted; room for GATE_PLACES_MAX, or NULL */
+    size_t n;
+    uint64_t version;               /* counts changes */
+    uint64_t asked, known;          /* the version that the supervisor was sent, and has set */
+    struct control_request request; /* while `asking` */
+    bool asking;
+    struct loop_timer again;
+    struct list waiting; /* outlets whose policies come after it */
+};
 
 struct outlet_worker {
     struct egress_worker process;
     struct control *control;
     struct list outlets;
     struct list waiting; /* those whose turn to be added has not come */
+    struct worker_places places;
     size_t n;
     unsigned adding;
     bool opened;
     bool own;               /* of one outlet alone, and gone with it */
-    struct link link;       /* those: in the list of them */
+    char owner[OWNER_MAX];  /* of one owner alone, and gone when idle; "": of no owner */
+    struct link link;       /* both: in the list of them */
     struct loop_later gone; /* never from inside its own call */
+    struct loop_timer idle; /* of an owner's without outlets */
 };
 
 enum outlet_state {
@@ -34,7 +56,11 @@ struct outlet {
     struct link turn; /* in its worker's waiting ones */
     struct index_entry entry;
     enum outlet_state state;
-    struct policy_text *policy; /* that shall hold; NULL: none */
+    struct policy_text *policy;  /* that shall hold; NULL: none */
+    struct policy_text *counted; /* whose places its worker has; NULL: none */
+    uint64_t needs;              /* version of the worker's places that has them; 0: it has none */
+    struct link place_turn;      /* among those that wait for it */
+    struct loop_timer recount;   /* of places that could not be counted: to fail from the loop */
     uint64_t generation, sent, applied;
     struct list waiting; /* struct outlet_op */
     struct outlet_op *closing;
@@ -43,27 +69,78 @@ struct outlet {
     struct {
         uint64_t file;
         int64_t size;
-    } log; /* its audit file when it was last looked at */
+    } log;                       /* its audit file when it was last looked at */
+    struct chain_place line;     /* the last one that its worker has told of */
+    uint64_t anchored;           /* the last one that is on record */
+    struct outlet_cut *rotating; /* the cut is on its way to disk */
+    char owner[OWNER_MAX];       /* "": not known yet */
+    struct {
+        struct quota_hold hold; /* what its logs may take on disk */
+        int64_t rotated_ns;     /* CLOCK_MONOTONIC; 0: never */
+        uint64_t begun, given;  /* size when the worker got the descriptor; bytes it may add */
+    } room;
 };
 
 /* --- outlet.c --- */
+
+/* Lets the worker write more to the log, if there is room. */
+void outlet_give_room(struct outlet *o);
 extern const struct egress_worker_events outlet_worker_events;
 void outlet_forget(struct outlet *o); /* frees it; who waits is not told */
+void outlet_advance(struct outlet *o);
+void outlet_policy_failed(struct outlet *o, int r, const struct err *e);
 
 /* --- outlet_workers.c --- */
 
 /* The worker for a new outlet, which is among its outlets from now on. */
-void outlet_join_worker(struct outlet *o, enum outlet_share share);
+void outlet_join_worker(struct outlet *o, enum outlet_share share, const char *owner);
 void outlet_leave_worker(struct outlet *o);
+
+/* --- outlet_places.c --- */
+
+/* Counts the places of the outlet's policy, in place of those of the one before. On failure nothing
+ * has changed. */
+int outlet_count_places(struct outlet *o, struct err *e);
+/* Whether the supervisor has set them; if not, outlet_advance() is called when it has. */
+bool outlet_has_places(struct outlet *o);
+void outlet_drop_places(struct outlet *o);
+void outlet_places_up(struct outlet_worker *w);
+void outlet_places_down(struct outlet_worker *w);
+void outlet_places_done(struct outlet_worker *w);
 
 /* --- outlet_log.c --- */
 
-int outlet_log_append(const struct control *c, const char *box, int *ret, struct err *e);
+/* For a worker, which is the only one that has it: -ERR_BUSY while another one still does. What a
+ * worker that was killed left of a line is removed: nothing was allowed by it. *ret_at is the last
+ * line, behind which the chain goes on. */
+int outlet_log_append(const struct control *c, const char *box, int *ret,
+                      struct chain_place *ret_at, struct err *e);
+/* The last line that the next rotation removes; false: it removes none. */
+bool outlet_log_next_cut(const struct control *c, const char *box, struct chain_place *ret);
 /* Puts it aside, in place of the one before; the new one for appending. */
 int outlet_log_rotate(const struct control *c, const char *box, int *ret, struct err *e);
 /* Whether something was written since this was last asked. */
 bool outlet_log_moved(struct outlet *o);
+/* Bytes of a part, and of both. */
+uint64_t outlet_part_bytes(const struct control *c, const char *box, enum outlet_log which);
+uint64_t outlet_log_bytes(const struct control *c, const char *box);
+/* False: there was none. */
+bool outlet_remove_part(const struct control *c, const char *box, enum outlet_log which);
+/* Whether a file is a part of a log, and of which box. */
+bool outlet_log_box(const char *file, char ret[static ID_MAX]);
 /* Its time is that of the outlet's end, as the record's is. */
 void outlet_log_date(const struct control *c, const char *box);
+
+/* --- outlet_room.c --- */
+
+int outlet_room_open(struct control *c, struct err *e); /* blocks */
+void outlet_room_close(struct control *c);
+/* The log was opened, or begun anew: how many bytes the worker may add to it. */
+uint64_t outlet_room_begin(struct outlet *o);
+/* Most of that is used: how many it may add in all. 0: there is no more room now. */
+uint64_t outlet_room_more(struct outlet *o);
+void outlet_room_end(struct outlet *o);
+/* Files of a box without an outlet were removed. */
+void outlet_room_recount(struct control *c, const char *box);
 
 #endif

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ struct record_head {
 };
 
 enum { HEAD = sizeof(struct file_head), RECORD_HEAD = sizeof(struct record_head) };
+enum { OUTPUT_PLACE_MIN = 2048 }; /* of a file that is written over */
 
 static bool write_at(int fd, const void *p, size_t n, uint64_t at)
 {
@@ -191,13 +193,98 @@ static bool grow_record(struct output_file *f, struct str data)
     return true;
 }
 
+uint64_t output_size(const struct output *o)
+{
+    return o->file[0].size + o->file[1].size;
+}
+
+void output_bound(struct output *o, struct quota_hold *hold, uint64_t free_min)
+{
+    uint64_t size = output_size(o);
+
+    o->hold_ = hold;
+    o->free_min_ = free_min;
+    if (hold->share && size > hold->n)
+        quota_force(hold, size - hold->n);
+}
+
+bool output_disk_has_room(int state, uint64_t free_min)
+{
+    struct statvfs fs;
+    uint64_t keep = free_min, left;
+
+    if (fstatvfs(state, &fs) < 0)
+        return true;
+    left = (uint64_t)fs.f_bavail * fs.f_frsize;
+    if (keep > (uint64_t)fs.f_blocks * fs.f_frsize / 20)
+        keep = (uint64_t)fs.f_blocks * fs.f_frsize / 20;
+    return left >= keep + OUTPUT_FLOOR;
+}
+
+static void look_at_disk(struct output *o)
+{
+    bool full = !output_disk_has_room(o->state_, o->free_min_);
+
+    if (full && !o->full_)
+        o->full_at_ = output_size(o);
+    o->full_ = full;
+}
+
+/* Before `n` bytes are added: whether the disk and its budget have them. */
+static void ask_for_room(struct output *o, uint64_t n)
+{
+    struct quota_hold *h = o->hold_;
+    uint64_t want = output_size(o) + n + HEAD + RECORD_HEAD;
+
+    if (!h || !h->share)
+        return;
+    look_at_disk(o);
+    if (want <= h->n)
+        return;
+    n = (want - h->n + OUTPUT_FLOOR - 1) / OUTPUT_FLOOR * OUTPUT_FLOOR;
+    o->tight_ = o->full_ || quota_grow(h, n, NULL) < 0;
+}
+
+/* What a file may have: half of what there is, if there cannot be more. */
+static uint64_t file_max(const struct output *o)
+{
+    uint64_t half = o->tight_ ? o->hold_->n / 2 : OUTPUT_FILE_MAX;
+
+    if (o->full_ && o->full_at_ / 2 < half)
+        half = o->full_at_ / 2;
+    return half < OUTPUT_FILE_MAX ? half : OUTPUT_FILE_MAX;
+}
+
+/* On a full disk newer output replaces older; where there is next to none, it is lost. */
+static bool has_place(const struct output *o)
+{
+    return !o->full_ || o->full_at_ / 2 >= OUTPUT_PLACE_MIN;
+}
+
+/* What is there counts, also where it is a little more than it might be. */
+static void count_files(struct output *o)
+{
+    uint64_t size = output_size(o);
+
+    if (o->hold_ && size > o->hold_->n)
+        quota_force(o->hold_, size - o->hold_->n);
+}
+
+static bool is_file_full(const struct output *o)
+{
+    return o->file[o->now_].size + (o->full_ ? RECORD_HEAD : 0) >= file_max(o);
+}
+
 static bool add_some(struct output *o, int channel, struct str *data)
 {
     struct output_file *f = &o->file[o->now_];
     bool grows = f->last.channel == channel && f->last.n < OUTPUT_RECORD_MAX;
     size_t max = OUTPUT_RECORD_MAX - (grows ? f->last.n : 0);
-    struct str piece = { data->p, data->n < max ? data->n : max };
+    struct str piece;
 
+    if (o->full_ && max > file_max(o) - f->size - RECORD_HEAD)
+        max = (size_t)(file_max(o) - f->size - RECORD_HEAD);
+    piece = (struct str){ data->p, data->n < max ? data->n : max };
     if (!(grows ? grow_record(f, piece) : add_record(f, channel, piece)))
         return false;
     f->n += piece.n;
@@ -229,14 +316,21 @@ void output_append(struct output *o, int channel, struct str data)
         struct output_file *f = &o->file[o->now_];
         bool ok = output_is_open(o);
 
+        if (ok)
+            ask_for_room(o, data.n < OUTPUT_RECORD_MAX ? data.n : OUTPUT_RECORD_MAX);
+        if (ok && !has_place(o)) {
+            errno = ENOSPC;
+            ok = false;
+        }
         if (ok && !f->size)
             ok = begin(o, o->now_);
-        else if (ok && f->size >= OUTPUT_FILE_MAX)
+        else if (ok && is_file_full(o))
             ok = begin(o, 1 - o->now_);
         if (!ok || !add_some(o, channel, &data)) {
             lose(o, data.n);
             return;
         }
+        count_files(o);
     }
 }
 

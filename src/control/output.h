@@ -5,7 +5,8 @@
  * come records: a channel, a length, bytes. Records are only added at the end, or the last one
  * grows, so whatever moment we die at leaves whole records and perhaps a torn end, which is cut off
  * when the file is taken up again. What cannot be written (a full disk) is lost and counted as
- * such, and nothing else happens: output must not hold up its process. */
+ * such, and nothing else happens: output must not hold up its process. Files of one sandbox and of
+ * one owner are bounded together (output_bound()); who is at its bound keeps less of each. */
 #ifndef CONTROL_OUTPUT_H
 #define CONTROL_OUTPUT_H
 
@@ -16,10 +17,12 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/str.h"
+#include "quota/quota.h"
 
 enum {
     OUTPUT_RECORD_MAX = 64 << 10,
-    OUTPUT_KEEP = 1 << 20,                           /* at least this much is kept; */
+    OUTPUT_FLOOR = 64 << 10, /* every process may keep about this much; it grows in such steps */
+    OUTPUT_KEEP = 1 << 20,   /* at least this much is kept; */
     OUTPUT_FILE_MAX = OUTPUT_KEEP + OUTPUT_KEEP / 16 /* of each file, with what frames the bytes */
 };
 
@@ -38,10 +41,15 @@ struct output_file {
 /* All -1 and 0: OUTPUT_INIT. Positions stay known when it is closed. */
 struct output {
     struct output_file file[2];
-    int state_;     /* borrowed */
-    unsigned now_;  /* the one that grows */
-    uint64_t total; /* position behind the last byte */
-    bool failing_;  /* said so already */
+    int state_;               /* borrowed */
+    unsigned now_;            /* the one that grows */
+    uint64_t total;           /* position behind the last byte */
+    bool failing_;            /* said so already */
+    bool tight_;              /* its budget did not let it grow */
+    bool full_;               /* the disk did not: no more than … */
+    uint64_t full_at_;        /* … it had when that began */
+    struct quota_hold *hold_; /* what its files count as; NULL: nothing */
+    uint64_t free_min_;
     char name_[ID_MAX + 32];
 };
 
@@ -55,6 +63,12 @@ int output_open(struct output *o, int state, const char *sandbox, uint32_t proc,
                 enum output_mode mode, struct err *e);
 void output_close(struct output *o);
 bool output_is_open(const struct output *o);
+
+/* Counts its files with this hold, which holds OUTPUT_FLOOR, from now on. Where it cannot grow, or
+ * less than free_min bytes, or a twentieth of a small file system, would stay free, the oldest
+ * output makes room for the newest, and the process is none the wiser. */
+void output_bound(struct output *o, struct quota_hold *hold, uint64_t free_min);
+uint64_t output_size(const struct output *o); /* bytes of its files */
 
 void output_append(struct output *o, int channel, struct str data);
 
@@ -77,5 +91,9 @@ void output_remove(int state, const char *sandbox, uint32_t proc);
 void output_remove_all(int state, const char *sandbox);
 /* Removes everything of sandboxes that `known` does not know. */
 void output_sweep(int state, bool (*known)(void *user, const char *id), void *user);
+
+/* Whether the disk of the state directory has room for more output, beyond what output leaves free:
+ * free_min, or a twentieth of a smaller disk. */
+bool output_disk_has_room(int state, uint64_t free_min);
 
 #endif

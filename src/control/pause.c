@@ -10,8 +10,10 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/log.h"
+#include "control/event_share.h"
 #include "control/processes.h"
 #include "control/sandbox.h"
+#include "control/owner_share.h"
 #include "control/spec.h"
 
 /* --- pausing --- */
@@ -284,11 +286,14 @@ void resume_failed(struct sandbox *s, enum err_code code, const char *reason)
 static int provision(struct sandbox *s, struct err *e)
 {
     struct extension *ext = control_extension(s->control, s->record.extension, &s->ops);
+    struct ext_owner owner;
     struct ext_spec spec;
     int r = spec_fill(s->profile, &s->request, !s->control->context.roots_only, &spec, e);
 
     if (r < 0)
         return r;
+    owner_share_of(s->control, s->record.owner, &owner);
+    spec.owner = &owner;
     spec.layers = s->stack.p;
     spec.n_layers = s->stack.n;
     spec.image = s->image.n ? &s->image : NULL;
@@ -414,11 +419,10 @@ void resume_adopted(struct sandbox *s, int r, const struct ext_found *found, siz
     resume_ready(s);
 }
 
-void resume_begin(struct sandbox *s)
+static void resume_box(struct sandbox *s)
 {
     struct extension *ext = control_extension(s->control, s->record.extension, &s->ops);
 
-    ttl_stop(s);
     if (s->still && s->box) {
         s->ops->thaw(s->box); /* → sandbox_held() */
     } else if (ext && s->found_still) {
@@ -427,6 +431,48 @@ void resume_begin(struct sandbox *s)
         s->ops->adopt(s->box, s->facts.handle ? s->facts.handle : "");
     } else {
         sandbox_teardown(s, rebuild);
+    }
+}
+
+static void fail_for_workspace(struct sandbox *s, int r, const struct err *e)
+{
+    struct err why = *e;
+
+    err_wrap(&why, r, "%s is still paused", s->record.id);
+    resume_end(s, r, &why);
+}
+
+static void on_workspace_checked(struct control_request *q, int r, const struct err *e, int *fd)
+{
+    struct sandbox *s = container_of(q, struct sandbox, granting);
+
+    (void)fd;
+    if (s->resume && !s->destroying) {
+        if (r < 0)
+            fail_for_workspace(s, r, e);
+        else
+            resume_box(s);
+    }
+    sandbox_unref(s);
+}
+
+/* What is written inside must have a place to go to: the directory is opened again with the rights
+ * of the user who granted it. */
+void resume_begin(struct sandbox *s)
+{
+    struct err e;
+    int r;
+
+    ttl_stop(s);
+    if (!workspace_syncs(s) || !s->control->grant) {
+        resume_box(s);
+        return;
+    }
+    sandbox_ref(s);
+    r = workspace_grant(s, on_workspace_checked, &e);
+    if (r < 0) {
+        fail_for_workspace(s, r, &e);
+        sandbox_unref(s);
     }
 }
 
@@ -455,6 +501,8 @@ void sandbox_resume_for(struct sandbox *s, const struct actor *who, int64_t dura
         return;
     }
     r = under_way ? 0 : check_resumable(s, &e);
+    if (r >= 0 && !under_way)
+        r = event_share_check(s->control, s->record.owner, who, &e);
     if (r < 0) {
         sandbox_op_finish(op, s, r, &e);
         return;

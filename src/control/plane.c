@@ -7,11 +7,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/event_share.h"
 #include "control/images.h"
 #include "control/outbox.h"
 #include "control/prune.h"
 #include "control/usage.h"
 #include "control/sandbox.h"
+#include "control/owner_share.h"
 #include "control/snapshots.h"
 
 enum { CLOSE_LOOK_MS = 2, CLOSE_MAX_S = 5 };
@@ -74,14 +76,11 @@ void event_unsubscribe(struct event_subscriber *s)
 
 bool event_visible(const struct control *c, const struct caller *who, const struct event_record *v)
 {
-    struct index_entry *at;
+    static const struct json_map none = { NULL, 0 };
+    struct index_entry *at = who->labels.n ? index_find(&c->index, str_from(v->sandbox)) : NULL;
 
-    if (!who->admin && strcmp(who->owner, v->owner) != 0)
-        return false;
-    if (!who->labels.n)
-        return true;
-    at = index_find(&c->index, str_from(v->sandbox));
-    return at && sandbox_visible(who, &container_of(at, struct sandbox, entry)->record);
+    return caller_sees(who, v->owner,
+                       at ? &container_of(at, struct sandbox, entry)->record.labels : &none);
 }
 
 static void log_event(const struct event_record *v)
@@ -97,6 +96,8 @@ void control_publish(struct control *c, const struct event_record *v)
 
     log_event(v);
     meters_event(c, v);
+    event_share_count(c, v);
+    prune_seen(c, v->seq);
     for (struct link *m = list_first(&c->subscribers); m; m = next) {
         struct event_subscriber *s = container_of(m, struct event_subscriber, link_);
 
@@ -162,6 +163,7 @@ static void control_free(struct control *c)
     loop_later_stop(&c->later);
     outbox_close(c);
     prune_close(c);
+    anchors_close(c);
     usage_close(c);
     images_stop(c);
     measuring_close(c);
@@ -169,8 +171,10 @@ static void control_free(struct control *c)
     if (c->store)
         store_close(c->store); /* what is under way is told while there is somebody to tell */
     images_close(c);
+    fetcher_done(&c->fetcher);
     meters_close(c);
     outlets_close(c);
+    anchors_close(c); /* what the last outlets left */
     pool_done(c);
     index_each(&c->index, let_live, NULL);
     layers_close(c);
@@ -181,7 +185,30 @@ static void control_free(struct control *c)
     catalog_free(c->catalog);
     index_done(&c->index);
     index_done(&c->owners);
+    quota_done(&c->output);
+    quota_done(&c->processes);
+    quota_done(&c->stored);
+    quota_done(&c->taken);
+    event_share_close(c);
     free(c);
+}
+
+static void open_quotas(struct control *c)
+{
+    const struct config *f = c->config;
+
+    quota_init(&c->output,
+               &(struct quota_limits){ .share = f->limits.output_per_owner,
+                                       .part = f->limits.output_per_sandbox },
+               "bytes of processes' output", "", "limits.output_per_owner");
+    c->output.part_what = "this sandbox has";
+    c->output.part_key = "limits.output_per_sandbox";
+    quota_init(&c->processes, &(struct quota_limits){ .share = f->limits.processes_per_owner },
+               "background processes", "", "limits.processes_per_owner");
+    quota_init(&c->stored, &(struct quota_limits){ .share = f->limits.snapshot_bytes_per_owner },
+               "bytes of snapshots", "", "limits.snapshot_bytes_per_owner");
+    quota_init(&c->taken, &(struct quota_limits){ .share = SNAPSHOTS_PER_OWNER }, "snapshots", "",
+               "a fixed limit");
 }
 
 int control_open(const struct control_setup *s, struct control **ret, struct err *e)
@@ -194,6 +221,8 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
     c->loop = s->loop;
     c->work = s->work;
     c->config = s->config;
+    c->owner = s->owner;
+    owner_share_open(c);
     c->profiles = s->profiles;
     c->storage = s->storage;
     c->layers.on_disk = s->storage.on_disk;
@@ -202,17 +231,32 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
     c->context.work = s->work;
     c->context.state = s->state;
     c->mirror = s->mirror;
+    c->grant = s->grant;
+    c->cancel = s->cancel;
+    c->forget_grant = s->forget_grant;
     c->headers = s->headers;
     c->egress_worker = s->egress_worker;
     c->end_egress_worker = s->end_egress_worker;
+    c->egress_places = s->egress_places;
     c->keeper = s->keeper;
+    c->fetcher = (struct fetcher){
+        .loop = s->loop, .start = s->fetch_process, .end = s->end_fetch_process, .user = s->user
+    };
+    fetcher_init(&c->fetcher);
     c->on_open = s->on_open;
     c->user = s->user;
+    open_quotas(c);
     r = meters_open(c, e);
     if (r >= 0)
         r = read_boot(c->boot, e);
     if (r >= 0)
         r = store_open(s->state, s->loop, s->work, &c->store, e);
+    if (r >= 0)
+        r = open_secrets(c, s->keys, e);
+    if (r >= 0)
+        r = store_open_ledger(c->store, e);
+    if (r >= 0)
+        r = event_share_open(c, e);
     if (r >= 0)
         r = outbox_open(c, e); /* before anything happens that it must tell */
     if (r >= 0)
@@ -236,6 +280,7 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
         return r;
     }
     prune_open(c);
+    anchors_open(c);
     usage_open(c);
     *ret = c;
     return 0;

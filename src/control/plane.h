@@ -2,6 +2,7 @@
 #ifndef CONTROL_PLANE_H
 #define CONTROL_PLANE_H
 
+#include "control/anchors.h"
 #include "control/control.h"
 #include "control/feed.h"
 #include "control/index.h"
@@ -11,6 +12,9 @@
 #include "control/outlet.h"
 #include "control/owners.h"
 #include "control/pool.h"
+#include "fetcher/fetcher.h"
+#include "quota/quota.h"
+#include "quota/rate.h"
 
 enum {
     EXTENSIONS_MAX = 16,
@@ -18,23 +22,42 @@ enum {
 };
 
 struct control {
+    struct keyring *keys; /* the setup's; NULL: none */
+    bool rotating;
     struct loop *loop;
     struct work_pool *work;
     const struct config *config;
+    uid_t owner; /* an administrator beside root */
     struct store *store;
     struct catalog *catalog;
     struct json_strs profiles; /* directories */
     struct control_storage storage;
     struct ext_context context;
     int (*mirror)(void *user, const struct control_mirror *m, struct err *e);
+    int (*grant)(void *user, const struct control_grant *g, struct control_request *q,
+                 struct err *e);
+    void (*cancel)(void *user, struct control_request *q);
+    void (*forget_grant)(void *user, const char *sandbox);
     int (*headers)(void *user, int *ret, struct err *e);
-    int (*egress_worker)(void *user, int *ret, pid_t *ret_pid, struct err *e);
-    void (*end_egress_worker)(void *user, pid_t pid);
+    int (*egress_worker)(void *user, int *ret, uint64_t *ret_id, struct err *e);
+    void (*end_egress_worker)(void *user, uint64_t id);
+    int (*egress_places)(void *user, uint64_t id, const struct gate_place *list, size_t n,
+                         struct control_request *q, struct err *e);
     int (*keeper)(void *user, int *ret, struct err *e);
     struct extension *instances[EXTENSIONS_MAX]; /* beside extensions[] */
     struct index index;                          /* every sandbox that is not destroyed */
     struct index owners;                         /* whose they are */
+    struct {
+        uint64_t memory;
+        uint32_t pids;
+    } share; /* of one owner, unless the configuration has another */
     struct index snapshots;
+    struct quota output;              /* bytes of processes' output, by owner and sandbox */
+    struct quota processes;           /* background processes, by owner */
+    struct quota stored;              /* bytes of snapshots, by owner */
+    struct quota taken;               /* snapshots, by owner */
+    struct rate events, token_events; /* by owner, and by token; control/event_share.h */
+    int64_t prune_at;                 /* seq of the event that pruning begins early for */
     struct layers layers;
     struct measuring measuring;
     unsigned measures; /* under way that somebody waits for */
@@ -42,6 +65,8 @@ struct control {
     struct pool pool;
     struct outlets outlets;
     struct feed feed;
+    struct anchors anchors;
+    struct list audit_checks; /* under way */
     struct meters meters;
     char boot[RECORD_BOOT_MAX];
 
@@ -51,12 +76,15 @@ struct control {
     bool unreadable; /* a record was: what it stands for cannot be told from what is nobody's */
     size_t failed;   /* sandboxes in the index that have no box any more */
     struct loop_timer prune, usage;
+    bool pruning;          /* a batch is under way */
+    int64_t prune_logs_ns; /* CLOCK_MONOTONIC: egress logs are not looked at before */
     void (*on_open)(void *user);
     void (*on_closed)(void *user);
     void *user;
     struct loop_later later;
 
-    struct outbox *outbox; /* NULL: there is no hub */
+    struct fetcher fetcher; /* requests to registries and the hub */
+    struct outbox *outbox;  /* NULL: there is no hub */
     struct images *images;
     struct flattening *flattening; /* the one that is under way */
     size_t changes;                /* under way */
@@ -76,5 +104,9 @@ int control_recover(struct control *c, struct err *e);
 void control_adopted(struct control *c); /* one box less to wait for */
 
 int64_t clock_boot(void);
+
+/* --- secrets.c --- */
+
+int open_secrets(struct control *c, struct keyring *keys, struct err *e);
 
 #endif

@@ -1,6 +1,7 @@
 #include "control/policy_text.h"
 
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@
 #include "policy/egress_file.h"
 #include "policy/egress_sources.h"
 
-enum { PARTS_MAX = 5 };
+enum { PARTS_MAX = 5, OWN_MAX = 1024 };
 
 struct parts {
     struct arena arena;
@@ -31,6 +32,7 @@ void policy_text_unref(struct policy_text *t)
     if (!t || --t->refs > 0)
         return;
     policy_text_unref(t->spent);
+    free(t->places_);
     free(t);
 }
 
@@ -39,17 +41,29 @@ void policy_text_unrefp_(struct policy_text **t)
     policy_text_unref(*t);
 }
 
-struct policy_text *policy_text_stored(struct str json, uint32_t endpoints)
+int policy_text_stored(struct str json, uint32_t endpoints, const struct policy_bounds *b,
+                       struct policy_text **ret, struct err *e)
 {
-    struct policy_text *t = malloc(sizeof *t + json.n);
+    AUTO(buf_done) struct buf ceiling = BUF_INIT(EGRESS_CEILING_BYTES_MAX);
+    int r = egress_ceiling_write(&b->ceiling, &ceiling, e);
+    struct policy_text *t;
+    char *text;
 
+    if (r < 0)
+        return r;
+    t = malloc(sizeof *t + json.n + ceiling.n);
     if (!t)
         abort();
-    memcpy(t + 1, json.p, json.n);
-    *t = (struct policy_text){ .json = { (const char *)(t + 1), json.n },
+    text = (char *)(t + 1);
+    memcpy(text, json.p, json.n);
+    memcpy(text + json.n, ceiling.p, ceiling.n);
+    *t = (struct policy_text){ .json = { text, json.n },
+                               .ceiling = { text + json.n, ceiling.n },
+                               .author = b->author,
                                .endpoints = endpoints,
                                .refs = 1 };
-    return t;
+    *ret = t;
+    return 0;
 }
 
 static uint32_t count_endpoints(const struct egress_policy *p)
@@ -75,25 +89,51 @@ static bool spend(const struct egress_policy *p)
     return any;
 }
 
-static int write_text(const struct egress_policy *p, struct policy_text **ret, struct err *e)
+static int write_text(const struct egress_policy *p, const struct policy_bounds *b,
+                      struct policy_text **ret, struct err *e)
 {
     AUTO(buf_done) struct buf json = BUF_INIT(EGRESS_JSON_BYTES_MAX);
     int r = egress_policy_to_json(p, &json, e);
 
-    if (r >= 0)
-        *ret = policy_text_stored(buf_str(&json), count_endpoints(p));
-    return r;
+    return r < 0 ? r : policy_text_stored(buf_str(&json), count_endpoints(p), b, ret, e);
+}
+
+/* The worker knows them for sure. */
+struct egress_own policy_own_addresses(struct arena *a)
+{
+    struct ifaddrs *all = NULL;
+    struct address *list = arena_array(a, OWN_MAX, sizeof *list);
+    size_t n = 0;
+
+    if (!list || getifaddrs(&all) < 0)
+        return (struct egress_own){ 0 };
+    for (const struct ifaddrs *i = all; i && n < OWN_MAX; i = i->ifa_next)
+        n += i->ifa_addr && address_from_sockaddr(i->ifa_addr, &list[n], NULL);
+    freeifaddrs(all);
+    return (struct egress_own){ list, n };
+}
+
+static int check_bounds(const struct egress_policy *p, const struct policy_bounds *b, struct err *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
+
+    if (b->ceiling.reach == EGRESS_REACH_LOCAL)
+        return 0;
+    return egress_ceiling_check(&b->ceiling, p, policy_own_addresses(&a), e);
 }
 
 /* Compiled here once, so that a worker has nothing to say against it. */
-static int finish(const struct egress_policy *p, struct policy_text **ret, struct err *e)
+static int finish(const struct egress_policy *p, const struct policy_bounds *b,
+                  struct policy_text **ret, struct err *e)
 {
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = egress_compile(p, 1, e);
     AUTO(policy_text_unrefp_) struct policy_text *t = NULL, *spent = NULL;
-    int r = s ? write_text(p, &t, e) : -(int)(e->code ? e->code : ERR_BUG);
+    int r = s ? check_bounds(p, b, e) : -(int)(e->code ? e->code : ERR_BUG);
 
+    if (r >= 0)
+        r = write_text(p, b, &t, e);
     if (r >= 0 && spend(p))
-        r = write_text(p, &spent, e);
+        r = write_text(p, b, &spent, e);
     if (r < 0 || !t)
         return r;
     t->spent = take_ptr(spent);
@@ -214,16 +254,17 @@ static int add_request(struct parts *x, const struct profile *p, const struct eg
     return r;
 }
 
-static int join(struct parts *x, struct policy_text **ret, struct err *e)
+static int join(struct parts *x, const struct policy_bounds *b, struct policy_text **ret,
+                struct err *e)
 {
     struct egress_policy joined;
     int r = egress_join(x->p, x->n, &x->arena, &joined, e);
 
-    return r < 0 ? r : finish(&joined, ret, e);
+    return r < 0 ? r : finish(&joined, b, ret, e);
 }
 
 int policy_text_make(const struct profile *p, const struct create_request *q,
-                     struct policy_text **ret, struct err *e)
+                     const struct policy_bounds *b, struct policy_text **ret, struct err *e)
 {
     struct parts x = { .arena = ARENA_INIT(EGRESS_MEMORY_MAX) };
     int r;
@@ -231,7 +272,7 @@ int policy_text_make(const struct profile *p, const struct create_request *q,
     x.p[x.n++] = &p->network.policy;
     r = add_request(&x, p, &q->egress, e);
     if (r >= 0)
-        r = join(&x, ret, e);
+        r = join(&x, b, ret, e);
     arena_done(&x.arena);
     return r;
 }
@@ -246,18 +287,19 @@ static bool is_request(struct str text, struct arena *a, const struct json **ret
            (*ret)->list.n > 0 && !json_get(*ret, STR("version"));
 }
 
-static int read_request(const struct json *v, struct parts *x, struct policy_text **ret,
-                        struct err *e)
+static int read_request(const struct json *v, struct parts *x, const struct policy_bounds *b,
+                        struct policy_text **ret, struct err *e)
 {
     struct egress_request q = { 0 };
     int r = json_bind(v, egress_request_fields, EGRESS_REQUEST_FIELD_COUNT, &q, &x->arena, e);
 
     if (r >= 0)
         r = add_request(x, NULL, &q, e);
-    return r < 0 ? r : join(x, ret, e);
+    return r < 0 ? r : join(x, b, ret, e);
 }
 
-int policy_text_read(struct str text, struct policy_text **ret, struct err *e)
+int policy_text_read(struct str text, const struct policy_bounds *b, struct policy_text **ret,
+                     struct err *e)
 {
     struct parts x = { .arena = ARENA_INIT(EGRESS_MEMORY_MAX) };
     struct egress_policy policy;
@@ -265,11 +307,11 @@ int policy_text_read(struct str text, struct policy_text **ret, struct err *e)
     int r;
 
     if (is_request(text, &x.arena, &v)) {
-        r = read_request(v, &x, ret, e);
+        r = read_request(v, &x, b, ret, e);
     } else {
         r = read_text(text, &x.arena, &policy, e);
         if (r >= 0)
-            r = finish(&policy, ret, e);
+            r = finish(&policy, b, ret, e);
     }
     arena_done(&x.arena);
     return r;

@@ -1,9 +1,12 @@
 #include "control/pool.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/owner_share.h"
 #include "control/plane.h"
 #include "control/spec.h"
 
@@ -21,7 +24,9 @@ struct shelf {
     struct extension *ext;
     struct list ready; /* struct boxed, the longest waiting first */
     unsigned n_ready, making, target, taken, failures;
-    unsigned boxes; /* that belong here, in whatever state */
+    unsigned boxes;        /* that belong here, in whatever state */
+    unsigned foreseen;     /* that have an owner, or are about to */
+    char owner[OWNER_MAX]; /* who was given a box last; empty: none was */
     bool retired;
     bool egress;  /* its boxes have a network */
     unsigned min; /* the profile's, or 0 on the second shelf */
@@ -35,8 +40,9 @@ struct boxed {
     struct control *control;
     struct shelf *shelf; /* NULL: was taken and came back */
     enum boxed_state state;
-    struct link link; /* on its shelf */
-    struct link all;  /* in the pool */
+    char owner[OWNER_MAX]; /* that it was assigned to ahead; empty: none yet */
+    struct link link;      /* on its shelf */
+    struct link all;       /* in the pool */
 };
 
 static void refill_soon(struct control *c);
@@ -55,9 +61,17 @@ static void leave(struct boxed *b)
     b->state = BOXED_LEAVING;
 }
 
+static void lose_owner(struct boxed *b)
+{
+    if (b->shelf && b->owner[0])
+        b->shelf->foreseen--;
+    b->owner[0] = '\0';
+}
+
 static void tear_down(struct boxed *b)
 {
     leave(b);
+    lose_owner(b);
     outlet_free(outlet_find(b->control, b->box->id));
     outlet_remove_logs(b->control, b->box->id);
     b->box->ops->teardown(b->box);
@@ -112,7 +126,37 @@ static void on_provisioned(struct ext_box *x, int r, const struct err *e)
     tear_down(b);
 }
 
-static void on_ready(struct ext_box *x, int r, const struct err *e)
+static void shelve(struct boxed *b)
+{
+    b->state = BOXED_READY;
+    b->shelf->failures = 0;
+    b->shelf->n_ready++;
+    b->control->pool.ready++;
+    list_append(&b->shelf->ready, &b->link);
+    refill_soon(b->control);
+}
+
+/* The owner who was given a box last is the likeliest to come next: for most boxes of a shelf, the
+ * hand-over is done before the create. Some stay without an owner, for others. */
+static bool foresees(const struct shelf *f)
+{
+    return f->owner[0] && f->foreseen < f->target - (f->target + 3) / 4;
+}
+
+static void assign_ahead(struct boxed *b)
+{
+    struct shelf *f = b->shelf;
+    struct ext_owner share;
+
+    b->state = BOXED_MAKING;
+    f->making++;
+    f->foreseen++;
+    memcpy(b->owner, f->owner, sizeof b->owner);
+    owner_share_of(b->control, b->owner, &share);
+    b->box->ops->assign(b->box, &share);
+}
+
+static void on_assigned(struct ext_box *x, int r, const struct err *e)
 {
     struct boxed *b = x->owner;
 
@@ -127,15 +171,32 @@ static void on_ready(struct ext_box *x, int r, const struct err *e)
         return;
     }
     leave(b);
-    if (b->shelf->egress)
-        outlet_new(b->control, x,
-                   outlet_share(b->shelf->profile)); /* denies all, until somebody takes it */
-    b->state = BOXED_READY;
-    b->shelf->failures = 0;
-    b->shelf->n_ready++;
-    b->control->pool.ready++;
-    list_append(&b->shelf->ready, &b->link);
-    refill_soon(b->control);
+    shelve(b);
+}
+
+static void on_ready(struct ext_box *x, int r, const struct err *e)
+{
+    struct boxed *b = x->owner;
+    enum outlet_share share;
+
+    if (b->state == BOXED_LEAVING)
+        return;
+    if (r < 0) {
+        on_provisioned(x, r, e);
+        return;
+    }
+    if (b->shelf->retired) {
+        tear_down(b);
+        return;
+    }
+    leave(b);
+    share = outlet_share(b->control, b->shelf->profile);
+    if (b->shelf->egress && share != OUTLET_OWNER) /* whose it will be is not known yet */
+        outlet_new(b->control, x, share, NULL);    /* denies all until a create takes the box */
+    if (foresees(b->shelf))
+        assign_ahead(b);
+    else
+        shelve(b);
 }
 
 static void on_torn_down(struct ext_box *x, int r, const struct err *e,
@@ -177,6 +238,7 @@ static const struct ext_box_events events = {
     .ready = on_ready,
     .torn_down = on_torn_down,
     .gone = on_gone,
+    .assigned = on_assigned,
     .listeners = on_listeners,
     .who = on_who,
 };
@@ -260,6 +322,29 @@ static unsigned clamp(unsigned v, unsigned min, unsigned max)
     return v < min ? min : v > max ? max : v;
 }
 
+/* Whether an owner left: it has no sandboxes, and took none since the last look. */
+static bool has_left(const struct shelf *f, const char *owner)
+{
+    return owner[0] && owner_count(&f->control->owners, owner) == 0 &&
+           !(f->taken && strcmp(f->owner, owner) == 0);
+}
+
+/* The groups of an owner go with its last sandbox: none is kept for one who left. */
+static void release_foreseen(struct shelf *f)
+{
+    struct link *next;
+
+    if (has_left(f, f->owner))
+        f->owner[0] = '\0';
+    for (struct link *m = list_first(&f->ready); m; m = next) {
+        struct boxed *b = container_of(m, struct boxed, link);
+
+        next = list_after(&f->ready, m);
+        if (has_left(f, b->owner))
+            tear_down(b);
+    }
+}
+
 /* As many as were taken since the last look, and some for a burst; less by and by when it is quiet.
  */
 static void look_at_demand(struct shelf *f)
@@ -270,6 +355,7 @@ static void look_at_demand(struct shelf *f)
     if (want < f->target)
         want = f->target - (f->target - want + 3) / 4;
     f->target = f->retired ? 0 : clamp(want, f->min, f->profile->pool.max);
+    release_foreseen(f);
     f->taken = 0;
     f->failures = 0;
     while (f->n_ready > f->target && (m = list_first(&f->ready)))
@@ -380,10 +466,60 @@ void pool_close(struct control *c)
         retire(container_of(m, struct shelf, link));
 }
 
-struct ext_box *pool_take(struct control *c, struct profile *p, const struct create_request *q)
+/* A box of this owner, who may be empty; NULL: there is none. */
+static struct boxed *find_boxed(struct shelf *f, const char *owner)
+{
+    for (struct link *m = list_first(&f->ready); m; m = list_after(&f->ready, m)) {
+        struct boxed *b = container_of(m, struct boxed, link);
+
+        if (strcmp(b->owner, owner) == 0)
+            return b;
+    }
+    return NULL;
+}
+
+/* One of the owner's, or one without an owner, that lives. */
+static struct boxed *choose_boxed(struct shelf *f, const char *owner)
+{
+    for (;;) {
+        struct boxed *b = find_boxed(f, owner);
+
+        if (!b)
+            b = find_boxed(f, "");
+        if (!b || f->ops->alive(b->box))
+            return b;
+        tear_down(b);
+    }
+}
+
+/* An owner who comes a second time in a row has boxes made ahead, in the place of another's. */
+static void make_way(struct shelf *f, const char *owner)
+{
+    if (strcmp(f->owner, owner) != 0 || foresees(f))
+        return;
+    for (struct link *m = list_first(&f->ready); m; m = list_after(&f->ready, m)) {
+        struct boxed *b = container_of(m, struct boxed, link);
+
+        if (b->owner[0] && strcmp(b->owner, owner) != 0) {
+            tear_down(b);
+            return;
+        }
+    }
+}
+
+void pool_note_owner(struct control *c, const struct profile *p, const struct create_request *q,
+                     const char *owner)
 {
     struct shelf *f = find_shelf(c, p, policy_wanted(p, q));
-    struct link *m;
+
+    if (f)
+        snprintf(f->owner, sizeof f->owner, "%s", owner);
+}
+
+struct ext_box *pool_take(struct control *c, const char *owner, struct profile *p,
+                          const struct create_request *q, bool *ret_assigned)
+{
+    struct shelf *f = find_shelf(c, p, policy_wanted(p, q));
     struct boxed *b;
     struct ext_box *x;
 
@@ -392,11 +528,11 @@ struct ext_box *pool_take(struct control *c, struct profile *p, const struct cre
     f->taken++;
     if (f->taken > f->target && f->target < p->pool.max)
         f->target = clamp(f->taken * 2, f->min, p->pool.max);
-    while ((m = list_first(&f->ready)) && !f->ops->alive(container_of(m, struct boxed, link)->box))
-        tear_down(container_of(m, struct boxed, link));
-    b = m ? container_of(m, struct boxed, link) : NULL;
+    b = choose_boxed(f, owner);
     if (b)
         leave(b);
+    if (!b || !b->owner[0])
+        make_way(f, owner);
     refill_after(f);
     if (!b) {
         c->pool.misses++;
@@ -404,6 +540,10 @@ struct ext_box *pool_take(struct control *c, struct profile *p, const struct cre
     }
     c->pool.hits++;
     x = b->box;
+    *ret_assigned = b->owner[0];
+    if (b->owner[0])
+        memcpy(f->owner, b->owner, sizeof f->owner);
+    lose_owner(b);
     f->boxes--;
     forget(b);
     return x;

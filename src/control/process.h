@@ -59,6 +59,7 @@ struct process {
     struct process_stream stream[EXT_STDIO_MAX];
     struct loop_timer drain;
     struct output output;
+    struct quota_hold kept, counted; /* bytes of its output; itself */
     struct list watchers;
     struct loop_timer stall;
     struct buf detail; /* of its event that is being recorded */
@@ -67,6 +68,8 @@ struct process {
 
 /* --- processes.c --- */
 struct process *process_new(struct sandbox *s);
+struct quota_who process_holder(const struct sandbox *s); /* whom its processes count for */
+void process_bound_output(struct process *p); /* counts the files of its output from now on */
 /* From its sandbox. Watchers read on, from files that may have no name any more, to its end. */
 void process_remove(struct process *p);
 /* Its row's `spec`: what was asked for, and how it is found again. */

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/event_share.h"
 #include "crypto/random.h"
 #include "json/reader.h"
 
@@ -78,6 +79,8 @@ void process_remove(struct process *p)
     link_leave(&p->active.link_);
     link_leave(&p->link);
     uncount(p);
+    quota_drop(&p->kept);
+    quota_drop(&p->counted);
     for (struct link *m = list_first(&p->watchers); m && p->sandbox;
          m = list_after(&p->watchers, m))
         sandbox_detach(p->sandbox);
@@ -259,6 +262,8 @@ static void end_recorded(struct change *c, int r, const struct err *e)
         if (r >= 0 && s->box && (s->ops->can & EXT_CAN_REATTACH))
             s->ops->forget(s->box, p->proc);
         uncount(p);
+        if (p->kept.n > output_size(&p->output)) /* it keeps no more than it wrote */
+            quota_shrink(&p->kept, p->kept.n - output_size(&p->output));
         if (!list_first(&p->watchers))
             output_close(&p->output);
         watchers_wake(p);
@@ -357,6 +362,7 @@ static void open_output(struct process *p)
     if (output_open(&p->output, p->control->context.state, p->sandbox->record.id, p->proc,
                     OUTPUT_MAKE, &e) < 0)
         LOG(WARN, "output.lost", LOG_S("sandbox", p->sandbox->record.id), LOG_S("error", e.msg));
+    process_bound_output(p);
 }
 
 static void start_recorded(struct change *c, int r, const struct err *e)
@@ -522,6 +528,60 @@ void process_forget(struct process_op *op, const struct actor *who)
     change_submit(c);
 }
 
+struct quota_who process_holder(const struct sandbox *s)
+{
+    return (struct quota_who){ .key = str_from(s->record.owner), .part = str_from(s->record.id) };
+}
+
+void process_bound_output(struct process *p)
+{
+    output_bound(&p->output, &p->kept, p->control->config->images.free_min);
+}
+
+static struct process *oldest_ended(struct sandbox *s)
+{
+    for (struct link *m = list_first(&s->processes); m; m = list_after(&s->processes, m)) {
+        struct process *p = container_of(m, struct process, link);
+
+        if (p->phase == PROCESS_ENDED)
+            return p;
+    }
+    return NULL;
+}
+
+static void drop_process(struct process *p)
+{
+    change_submit(row_dropping(p, &ACTOR_DAEMON));
+    discard(p);
+}
+
+/* Room for what it will write; output of the sandbox's processes that have ended makes some. */
+static int count_process(struct process *p, struct err *e)
+{
+    struct control *c = p->control;
+    const struct quota_who who = process_holder(p->sandbox);
+    int r = store_check_room(c->store, e);
+
+    if (r >= 0 && !output_disk_has_room(c->context.state, c->config->images.free_min))
+        r = err_set(e, ERR_FULL,
+                    "the disk of the state directory has no more than images.free_min free: no "
+                    "process is started in the background; destroy sandboxes, or make room");
+    if (r >= 0)
+        r = event_share_check(c, p->sandbox->record.owner, NULL, e);
+    if (r >= 0)
+        r = quota_take(&c->processes, &who, 1, &p->counted, e);
+    if (r < 0)
+        return r;
+    while ((r = quota_take(&c->output, &who, OUTPUT_FLOOR, &p->kept, e)) < 0) {
+        struct process *oldest = oldest_ended(p->sandbox);
+
+        if (!oldest)
+            return r;
+        drop_process(oldest);
+    }
+    return 0;
+}
+
 /* The oldest one that has ended makes room for a new one. */
 static int make_room(struct sandbox *s, struct err *e)
 {
@@ -540,8 +600,7 @@ static int make_room(struct sandbox *s, struct err *e)
         return err_set(e, ERR_BUSY,
                        "sandbox %s has %d background processes: no more can be started",
                        s->record.id, PROCESSES_MAX);
-    change_submit(row_dropping(oldest, &ACTOR_DAEMON));
-    discard(oldest);
+    drop_process(oldest);
     return 0;
 }
 
@@ -563,6 +622,8 @@ static int prepare(struct sandbox *s, const struct process_request *q, struct pr
         return r;
     p = process_new(s);
     r = process_read_spec(p, buf_str(&spec), e); /* a copy that is ours */
+    if (r >= 0)
+        r = count_process(p, e);
     if (r < 0) {
         process_remove(p);
         return r;
@@ -577,10 +638,14 @@ void process_start(struct sandbox *s, const struct actor *who, struct process_op
     struct ext_start start;
     struct process *p;
     struct err e;
-    int r = prepare(s, op->request, &p, &e);
+    int r = run_check_program(op->programs, &e);
 
     op->process = NULL;
     op->step[0] = '\0';
+    if (r >= 0)
+        r = prepare(s, op->request, &p, &e);
+    if (r >= 0)
+        p->request.bare = op->request->bare;
     if (r >= 0 && process_start_fill(s, &p->request, &texts, &start, &e) < 0) {
         process_remove(p);
         r = -(int)e.code;

@@ -39,6 +39,7 @@ void process_view(const struct process *p, struct process_view *ret);
  * done. The request is copied. */
 struct process_op {
     const struct process_request *request;
+    bool programs;           /* as in struct run_op */
     struct process *process; /* out of a start: referenced for the owner */
     char step[24];           /* out: where it failed, as in struct ext_process */
     void (*done)(struct process_op *op, int r, const struct err *e);

@@ -1,4 +1,3 @@
-/* What is finished is kept for a while, and then no more. */
 #include "control/prune.h"
 
 #include <stdlib.h>
@@ -7,26 +6,57 @@
 #include "base/log.h"
 #include "control/plane.h"
 
-enum { PRUNE_EVERY_S = 300, PRUNE_ROWS = 1000 };
+enum {
+    PRUNE_EVERY_S = 300,
+    PRUNE_AGAIN_MS = 50, /* until the next batch: commits of others come between */
+    PRUNE_ROWS = 1000,
+    PRUNE_PART = 16, /* of limits.events_keep: new events that pruning does not wait for */
+};
 
 struct pruning {
     struct control *control;
     struct store_txn txn;
 };
 
-static void again(struct control *c);
+static void on_prune_due(struct loop_timer *t);
 
-static void pruned(struct store_txn *t, int r, const struct err *e)
+static void prune_after(struct control *c, int64_t ns)
+{
+    if (!c->prune_at)
+        return; /* closed */
+    loop_timer_stop(&c->prune);
+    loop_timer_start(c->loop, &c->prune, clock_mono() + ns, on_prune_due, NULL);
+}
+
+/* The hub and event streams learn of events that the hub will never get. */
+static void tell_gap(struct control *c, const struct store_txn *t)
+{
+    char detail[STORE_GAP_MAX];
+    struct event_record v;
+
+    if (store_gap_event(t, detail, &v))
+        control_publish(c, &v);
+}
+
+static void on_pruned(struct store_txn *t, int r, const struct err *e)
 {
     struct pruning *p = container_of(t, struct pruning, txn);
+    struct control *c = p->control;
 
+    c->pruning = false;
+    c->changes--;
     if (r < 0)
         LOG(WARN, "store.prune_failed", LOG_S("error", e->msg));
-    p->control->changes--;
+    else
+        tell_gap(c, t);
+    if (r >= 0 && t->pruned.rows >= PRUNE_ROWS)
+        prune_after(c, PRUNE_AGAIN_MS * NS_PER_MS);
+    else
+        prune_after(c, PRUNE_EVERY_S * NS_PER_S);
     free(p);
 }
 
-static void on_due(struct loop_timer *t)
+static void on_prune_due(struct loop_timer *t)
 {
     struct control *c = container_of(t, struct control, prune);
     struct pruning *p = calloc(1, sizeof *p);
@@ -36,25 +66,34 @@ static void on_due(struct loop_timer *t)
         abort();
     p->control = c;
     c->changes++;
+    c->pruning = true;
     store_txn_begin(&p->txn, c->store);
     store_prune(&p->txn, now - c->config->retention.sandboxes, now - c->config->retention.events,
                 PRUNE_ROWS);
-    store_commit(&p->txn, pruned);
-    outlets_prune_logs(c, now - c->config->retention.sandboxes);
-    again(c);
+    store_commit(&p->txn, on_pruned);
+    if (clock_mono() >= c->prune_logs_ns) { /* it looks at all of them */
+        c->prune_logs_ns = clock_mono() + PRUNE_EVERY_S * NS_PER_S;
+        outlets_prune_logs(c, now - c->config->retention.sandboxes);
+    }
 }
 
-static void again(struct control *c)
+void prune_seen(struct control *c, int64_t seq)
 {
-    loop_timer_start(c->loop, &c->prune, clock_mono() + PRUNE_EVERY_S * NS_PER_S, on_due, NULL);
+    if (!c->prune_at || seq < c->prune_at)
+        return;
+    c->prune_at = seq + (int64_t)c->config->limits.events_keep / PRUNE_PART + 1;
+    if (!c->pruning)
+        prune_after(c, 0);
 }
 
 void prune_open(struct control *c)
 {
-    again(c);
+    c->prune_at = 1; /* the first event shows how many there are */
+    prune_after(c, PRUNE_EVERY_S * NS_PER_S);
 }
 
 void prune_close(struct control *c)
 {
+    c->prune_at = 0;
     loop_timer_stop(&c->prune);
 }

@@ -151,7 +151,7 @@ int control_recover(struct control *c, struct err *e)
     struct store_query q = { .kind = STORE_LIVE };
     int r;
 
-    arena_init(&q.arena, (size_t)1 << 30);
+    arena_init(&q.arena, PTRDIFF_MAX); /* however many there are, a start takes them up */
     r = store_ask_now(c->store, &q, e);
     c->adopting = 1; /* until all of them have been asked */
     for (size_t i = 0; r >= 0 && i < q.n; i++)

@@ -76,30 +76,6 @@ static int check_place(const struct registry *r, const struct place *p, struct e
     return 0;
 }
 
-static bool is_declared(const struct config_registry *known, const struct address *a)
-{
-    struct address declared;
-
-    for (size_t i = 0; known && i < known->addresses.n; i++)
-        if (address_parse(str_from(known->addresses.p[i]), &declared) &&
-            address_equal(&declared, a))
-            return address_grantable(a);
-    return false;
-}
-
-/* A fetch_allow_fn. */
-static bool allow(struct fetch_request *q, const struct sockaddr *sa)
-{
-    const struct registry_get *g = container_of(q, struct registry_get, request_);
-    struct address a;
-    struct place p;
-
-    if (!address_from_sockaddr(sa, &a, NULL) || read_place(q->url, &p, NULL) < 0)
-        return false;
-    return address_classify(&a) == ADDRESS_PUBLIC ||
-           is_declared(entry_for(g->registry->config, &p), &a);
-}
-
 static const char *scheme_of(const struct registry *r, const char *host)
 {
     const struct config_registry *all = r->config->images.registries.p;
@@ -172,7 +148,7 @@ static int read_credentials(struct registry *r, const char *path, struct err *e)
     return err_wrap(e, got, "%s", path);
 }
 
-int registry_init(struct registry *r, struct loop *loop, struct fetch *fetch,
+int registry_init(struct registry *r, struct loop *loop, struct fetcher_share *requests,
                   const struct config *config, const struct oci_reference *of,
                   struct str credentials, struct err *e)
 {
@@ -180,7 +156,7 @@ int registry_init(struct registry *r, struct loop *loop, struct fetch *fetch,
     int got = oci_reference_place(of, &place, e);
     const char *file;
 
-    *r = (struct registry){ .loop = loop, .fetch = fetch, .config = config };
+    *r = (struct registry){ .loop = loop, .requests = requests, .config = config };
     buf_init(&r->basic, 2 * CREDENTIALS_MAX);
     buf_init(&r->bearer, TOKEN_MAX);
     if (got < 0)
@@ -289,13 +265,24 @@ static int check_url(const struct registry_get *g, struct err *e)
     return r < 0 ? r : check_place(g->registry, &p, e);
 }
 
-static void set_ca(struct registry_get *g)
+/* Addresses that are not public, and certificates, of the host that this URL names: the fetch
+ * process connects to no others. A redirect comes back here as another URL. */
+static void declare_host(struct registry_get *g)
 {
     const struct config_registry *known;
     struct place p;
 
-    if (read_place(g->url_, &p, NULL) >= 0 && (known = entry_for(g->registry->config, &p)))
-        g->request_.ca_file = known->ca_file;
+    g->request_.reach = FETCH_REACH_PUBLIC;
+    g->request_.addresses = g->addresses_;
+    g->request_.address_count = 0;
+    if (read_place(g->url_, &p, NULL) < 0 || !(known = entry_for(g->registry->config, &p)))
+        return;
+    g->request_.ca_file = known->ca_file;
+    for (size_t i = 0; i < known->addresses.n && g->request_.address_count < FETCH_ADDRESSES_MAX;
+         i++)
+        if (address_parse(str_from(known->addresses.p[i]),
+                          &g->addresses_[g->request_.address_count]))
+            g->request_.address_count++;
 }
 
 static void ask(struct registry_get *g)
@@ -310,12 +297,11 @@ static void ask(struct registry_get *g)
                                           .silence = g->piece ? SILENCE_NS : 0,
                                           .max_body = g->max_body,
                                           .piece = g->piece ? on_piece : NULL,
-                                          .allow = allow,
                                           .done = on_answer };
-    set_ca(g);
+    declare_host(g);
     g->fresh_ = true;
     if (r >= 0)
-        r = fetch_start(g->registry->fetch, &g->request_, &g->err_);
+        r = fetcher_start(g->registry->requests, &g->request_, &g->err_);
     if (r < 0)
         fail_soon(g);
 }
@@ -412,11 +398,10 @@ static void ask_token(struct registry_get *g)
                                           .header_count = reg->basic.n ? 1 : 0,
                                           .timeout = DOCUMENT_NS,
                                           .max_body = TOKEN_MAX,
-                                          .allow = allow,
                                           .done = on_token };
-    set_ca(g);
+    declare_host(g);
     if (r >= 0)
-        r = fetch_start(reg->fetch, &g->request_, &g->err_);
+        r = fetcher_start(reg->requests, &g->request_, &g->err_);
     if (r < 0)
         finish(g, r, &g->err_, NULL);
 }
@@ -535,5 +520,5 @@ void registry_cancel(struct registry_get *g)
     if (!g->registry)
         return;
     loop_timer_stop(&g->rest_);
-    fetch_cancel(&g->request_);
+    fetcher_cancel(&g->request_);
 }

@@ -9,7 +9,7 @@
 #define CONTROL_REGISTRY_H
 
 #include "config/config.h"
-#include "fetch/fetch.h"
+#include "fetcher/fetcher.h"
 #include "loop/timer.h"
 #include "oci/challenge.h"
 #include "oci/reference.h"
@@ -17,7 +17,7 @@
 /* One repository of one registry, and what we are let in with. */
 struct registry {
     struct loop *loop;
-    struct fetch *fetch;
+    struct fetcher_share *requests;
     const struct config *config;
     char host[OCI_HOST_MAX];
     char repository[OCI_PATH_MAX];
@@ -27,7 +27,7 @@ struct registry {
 
 /* `credentials` is USER:PASSWORD, or empty: then what the configuration's file for the host says.
  */
-int registry_init(struct registry *r, struct loop *loop, struct fetch *fetch,
+int registry_init(struct registry *r, struct loop *loop, struct fetcher_share *requests,
                   const struct config *config, const struct oci_reference *of,
                   struct str credentials, struct err *e);
 void registry_done(struct registry *r);
@@ -54,6 +54,7 @@ struct registry_get {
 
     struct fetch_request request_;
     struct fetch_header headers_[3];
+    struct address addresses_[FETCH_ADDRESSES_MAX];
     char url_[FETCH_URL_MAX + 1];
     char range_[48];
     uint64_t from_before_;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "control/event_share.h"
 #include "control/sandbox.h"
 
 enum { QUIET_MS = 250 }; /* so that one exec after another does not write two moves each */
@@ -199,6 +200,13 @@ int sandbox_check_usable(const struct sandbox *s, unsigned can, struct err *e)
     return 0;
 }
 
+int run_check_program(bool programs, struct err *e)
+{
+    return programs ? 0
+                    : err_set(e, ERR_DENIED,
+                              "this request is not one that starts programs in a sandbox");
+}
+
 void sandbox_run(struct sandbox *s, const struct ext_start *start, struct run_op *op)
 {
     op->sandbox = sandbox_ref(s);
@@ -211,6 +219,10 @@ void sandbox_run(struct sandbox *s, const struct ext_start *start, struct run_op
                                   (start->what == EXT_PROGRAM ? EXT_CAN_EXEC : EXT_CAN_FILES) |
                                       (start->n_lent ? (unsigned)EXT_CAN_LEND : 0u),
                                   &op->err_);
+    if (op->r_ >= 0 && start->what == EXT_PROGRAM)
+        op->r_ = run_check_program(op->programs, &op->err_);
+    if (op->r_ >= 0 && start->what == EXT_PROGRAM && s->record.state != SANDBOX_ACTIVE)
+        op->r_ = event_share_check(s->control, s->record.owner, op->actor, &op->err_);
     if (op->r_ < 0) {
         loop_later(s->control->loop, &op->later_, refused, NULL);
         return;
@@ -285,8 +297,9 @@ static const char **fill_variables(const struct json_map *asked, const struct js
 int process_start_fill(const struct sandbox *s, const struct process_request *q, struct arena *a,
                        struct ext_start *ret, struct err *e)
 {
+    const struct json_map none = { 0 };
     const char **argv = arena_array(a, q->argv.n + 1, sizeof *argv);
-    const char **envp = fill_variables(&q->env, &s->request.env, a);
+    const char **envp = fill_variables(&q->env, q->bare ? &none : &s->request.env, a);
 
     for (size_t i = 0; argv && i < q->argv.n; i++)
         argv[i] = q->argv.p[i];

@@ -35,6 +35,7 @@ void sandbox_unref(struct sandbox *s)
     owner_leave(&s->control->owners, s->owner);
     profile_unref(s->profile);
     policy_text_unref(s->policy);
+    workspace_drop_client(s);
     usage_free(s->usage);
     arena_done(&s->arena);
     arena_done(&s->labels[0]);
@@ -109,6 +110,7 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
 
     if (!s)
         abort();
+    s->client = (struct control_client){ -1, -1 };
     s->refs = 1;
     s->control = c;
     s->record = *record;
@@ -201,22 +203,9 @@ struct sandbox_view sandbox_view(const struct sandbox *s)
     };
 }
 
-static bool has_label(const struct json_map *labels, const struct json_pair *wanted)
-{
-    for (size_t i = 0; i < labels->n; i++)
-        if (strcmp(labels->p[i].key, wanted->key) == 0)
-            return strcmp(labels->p[i].value, wanted->value) == 0;
-    return false;
-}
-
 bool sandbox_visible(const struct caller *who, const struct sandbox_record *r)
 {
-    if (!who->admin && strcmp(who->owner, r->owner) != 0)
-        return false;
-    for (size_t i = 0; i < who->labels.n; i++)
-        if (!has_label(&r->labels, &who->labels.p[i]))
-            return false;
-    return true;
+    return caller_sees(who, r->owner, &r->labels);
 }
 
 void sandbox_op_cancel(struct sandbox_op *op)

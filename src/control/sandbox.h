@@ -25,7 +25,10 @@ struct sandbox {
     struct outlet_counters counted; /* of what it reached, by an earlier life of the daemon */
     struct ext_image image;         /* that it is made of; n is 0 where it stands on none */
     struct usage *usage;            /* that it was seen with; NULL: not yet (usage.h) */
-    struct policy_text *policy;     /* that holds for what it reaches; NULL: it has no network */
+    struct policy_text *policy; /* that holds for what it reaches; NULL: it has no network … */
+    struct egress_head_record last_line; /* of its egress log, when its outlet was closed … */
+    char last_line_text[192];            /* … as the detail of an event */
+    char approved_for[ID_MAX];           /* … and the peer a master approved it for; "": none */
 
     struct list changes;     /* struct change: submitted, the first one under way */
     struct list creators;    /* struct create_op that wait for the end of the creation */
@@ -38,8 +41,11 @@ struct sandbox {
     /* making and unmaking */
     struct loop_later no_extension;
     struct loop_timer retry;
-    struct transfer *transfer;     /* of its workspace, under way */
-    struct workspace_op mirroring; /* our own: before it is ready, before it is destroyed */
+    struct transfer *transfer;       /* of its workspace, under way */
+    struct workspace_op mirroring;   /* our own: before it is ready, before it is destroyed */
+    struct control_request granting; /* of its workspace's directory, before it is made … */
+    bool awaits_grant;               /* … and not answered yet */
+    struct control_client client;    /* of who creates it, until that is done */
     struct outlet_op applying; /* its policy, before it is ready; its end, before that of its box */
     void (*after_outlet)(struct sandbox *s);
     void (*after_teardown)(struct sandbox *s); /* NULL: no teardown is under way */
@@ -73,12 +79,13 @@ struct sandbox {
     const char *step; /* of being made: static; NULL: it is not, or has not begun */
     uint64_t copied;  /* of its workspace, while that is the step */
     char expire_reason[64];
-    char *details[2];       /* texts of its facts: on disk, and on their way there */
-    struct arena labels[2]; /* the same of its labels, once they were set … */
-    unsigned labels_at;     /* … and which of them is on disk */
-    bool stored;            /* it is on disk at all */
-    bool destroying;        /* asked for; nothing else matters any more */
-    bool untold_failure;    /* everything is removed, but a destroy came first */
+    char *details[2];            /* texts of its facts: on disk, and on their way there */
+    struct arena labels[2];      /* the same of its labels, once they were set … */
+    unsigned labels_at;          /* … and which of them is on disk */
+    struct create_op *assigning; /* waits for its prepared box to be assigned; NULL: none does */
+    bool stored;                 /* it is on disk at all */
+    bool destroying;             /* asked for; nothing else matters any more */
+    bool untold_failure;         /* everything is removed, but a destroy came first */
     bool activating;
     bool asked_usage; /* and not heard yet */
     bool expiring;    /* told so; killed after a grace period */
@@ -153,7 +160,8 @@ void stop_abort(struct sandbox *s);                         /* it is being destr
 void diff_upper(struct sandbox *s, int r, const struct err *e, const int *fd);
 
 /* --- egress.c --- */
-void sandbox_take_policy(struct sandbox *s, struct policy_text *t, uint64_t generation);
+void sandbox_take_policy(struct sandbox *s, struct policy_text *t, uint64_t generation,
+                         const char *approved_for); /* NULL or "": nobody */
 void sandbox_put_policy(const struct sandbox *s, struct store_txn *t);
 int sandbox_load_policy(struct sandbox *s, struct err *e); /* of an earlier life; blocks */
 void sandbox_reopen_outlet(struct sandbox *s);             /* its box was found again */
@@ -161,7 +169,10 @@ void sandbox_close_outlet(struct sandbox *s, void (*after)(struct sandbox *s));
 void sandbox_count_egress(struct sandbox *s); /* into its facts */
 
 /* --- create.c --- */
+void sandbox_assigned(struct ext_box *b, int r, const struct err *e); /* its prepared box was */
 void sandbox_tell_creators(struct sandbox *s, int r, const struct err *e);
+/* The workspace's grant is answered: who does not wait for the sandbox is told. */
+void sandbox_tell_granted(struct sandbox *s);
 /* It is at this step now, and so far into it. */
 void sandbox_tell_step(struct sandbox *s, const char *step, uint64_t bytes);
 

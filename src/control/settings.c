@@ -127,12 +127,16 @@ static int check_labels(const struct change *ch, struct err *e)
         return r;
     arena_done(a);
     arena_init(a, LABELS_ARENA_MAX);
-    all = arena_array(a, t->kept.n + t->labels->n + 1, sizeof *all);
+    all = arena_array(a, t->kept.n + s->record.labels.n + t->labels->n + 1, sizeof *all);
     fits = all;
     for (size_t i = 0; fits && i < t->kept.n; i++)
         fits = add_label(a, &all[n++], &t->kept.p[i]);
+    for (size_t i = 0; fits && i < s->record.labels.n; i++)
+        if (label_is_reserved(s->record.labels.p[i].key) &&
+            !has_label(&t->kept, s->record.labels.p[i].key))
+            fits = add_label(a, &all[n++], &s->record.labels.p[i]);
     for (size_t i = 0; fits && i < t->labels->n; i++)
-        if (!has_label(&t->kept, t->labels->p[i].key))
+        if (!has_label(&t->kept, t->labels->p[i].key) && !label_is_reserved(t->labels->p[i].key))
             fits = add_label(a, &all[n++], &t->labels->p[i]);
     if (!fits || n > REQUEST_LABELS_MAX)
         return err_set(e, ERR_INVALID, "labels: more than %d, or too long", REQUEST_LABELS_MAX);

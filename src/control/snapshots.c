@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/hook.h"
+#include "control/event_share.h"
 #include "control/sandbox.h"
 
 enum { SNAPSHOT_ARENA_MAX = 512 << 10 };
@@ -15,6 +16,8 @@ void snapshot_free(struct snapshot *s)
 {
     if (!s)
         return;
+    quota_drop(&s->stored);
+    quota_drop(&s->taken);
     arena_done(&s->arena);
     free(s);
 }
@@ -103,8 +106,19 @@ int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct 
     return 0;
 }
 
+void snapshot_count(struct control *c, struct snapshot *s)
+{
+    const struct quota_who who = { .key = str_from(s->record.owner) };
+
+    if (s->taken.share)
+        return;
+    quota_charge(&c->taken, &who, 1, &s->taken);
+    quota_charge(&c->stored, &who, (uint64_t)s->record.bytes, &s->stored);
+}
+
 void snapshot_keep(struct control *c, struct snapshot *s)
 {
+    snapshot_count(c, s);
     index_add(&c->snapshots, &s->entry);
     layers_ref(c, &s->layers);
     layers_ref(c, &s->base.layers);
@@ -118,7 +132,7 @@ int snapshots_load(struct control *c, struct err *e)
     struct store_query q = { .kind = STORE_SNAPSHOTS };
     int r;
 
-    arena_init(&q.arena, (size_t)1 << 28);
+    arena_init(&q.arena, PTRDIFF_MAX); /* however many there are, a start takes them up */
     r = store_ask_now(c->store, &q, e);
     for (size_t i = 0; r >= 0 && i < q.n; i++) {
         struct snapshot *s;
@@ -143,13 +157,9 @@ void snapshots_close(struct control *c)
     index_done(&c->snapshots);
 }
 
-/* As a sandbox's record is. */
 static bool visible(const struct caller *who, const struct snapshot_record *r)
 {
-    struct sandbox_record as = { .labels = r->labels };
-
-    snprintf(as.owner, sizeof as.owner, "%s", r->owner);
-    return sandbox_visible(who, &as);
+    return caller_sees(who, r->owner, &r->labels);
 }
 
 struct search {
@@ -270,27 +280,28 @@ static int make_record(struct snapshot_op *op, const struct json_strs *layers, s
     return snapshot_new(&r, &op->new_, e);
 }
 
-struct tally {
-    const char *owner;
-    size_t n;
-};
-
-static void count(struct index_entry *v, void *user)
+int snapshot_check_quota(struct control *c, const char *owner, uint64_t bytes, struct err *e)
 {
-    struct tally *t = user;
+    const struct quota_who who = { .key = str_from(owner) };
+    struct quota_hold one = { 0 }, all = { 0 };
+    int r = quota_take(&c->taken, &who, 1, &one, e);
 
-    t->n += strcmp(container_of(v, struct snapshot, entry)->record.owner, t->owner) == 0;
+    if (r >= 0)
+        r = quota_take(&c->stored, &who, bytes ? bytes : 1, &all, e);
+    if (r >= 0)
+        r = store_check_room(c->store, e);
+    if (r >= 0)
+        r = event_share_check(c, owner, NULL, e);
+    quota_drop(&one); /* what is made of it is counted at once: snapshot_count() */
+    quota_drop(&all);
+    return r;
 }
 
-int snapshot_check_quota(struct control *c, const char *owner, struct err *e)
+uint64_t snapshot_room(const struct control *c, const char *owner)
 {
-    struct tally t = { .owner = owner };
+    uint64_t used = quota_used(&c->stored, str_from(owner)), max = c->stored.limits.share;
 
-    index_each(&c->snapshots, count, &t);
-    return t.n < SNAPSHOTS_PER_OWNER
-               ? 0
-               : err_set(e, ERR_QUOTA, "%s has %zu snapshots, as many as one owner may have",
-                         t.owner, t.n);
+    return used < max ? max - used : 0;
 }
 
 static void put_on_record(struct snapshot_op *op)
@@ -298,7 +309,7 @@ static void put_on_record(struct snapshot_op *op)
     struct sandbox *s = op->sandbox_;
     struct change *ch;
     struct err e;
-    int r = snapshot_check_quota(s->control, s->record.owner, &e);
+    int r = snapshot_check_quota(s->control, s->record.owner, op->capture_.bytes, &e);
 
     if (r >= 0)
         r = make_record(op, &op->flatten_.stack, &e);
@@ -307,6 +318,7 @@ static void put_on_record(struct snapshot_op *op)
         finish(op, r, &e);
         return;
     }
+    snapshot_count(s->control, op->new_);
     hook_point("snapshot.record");
     ch = change_new(s, &op->caller->actor, op->new_->record.id);
     ch->type = "sandbox.snapshot";

@@ -8,11 +8,13 @@
 #include "control/index.h"
 #include "control/layers.h"
 #include "control/measure.h"
+#include "quota/quota.h"
 
 struct snapshot {
     struct index_entry entry;
     struct arena arena; /* what the rest points to */
     struct snapshot_record record;
+    struct quota_hold stored, taken; /* its bytes; itself */
     struct json_strs layers;
     struct base base; /* the stored image below them */
     bool stays;       /* its layers could not become one */
@@ -127,9 +129,12 @@ void snapshot_verify(struct control *c, const struct snapshot *s, struct measure
 
 int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct err *e);
 void snapshot_free(struct snapshot *s);
+/* Counts it as its owner's, from before it is on its way to disk until it is freed. */
+void snapshot_count(struct control *c, struct snapshot *s);
 void snapshot_keep(struct control *c, struct snapshot *s); /* it is on disk */
-/* -ERR_QUOTA */
-int snapshot_check_quota(struct control *c, const char *owner, struct err *e);
+/* Whether the owner may have one more of that size: -ERR_QUOTA, or -ERR_FULL. */
+int snapshot_check_quota(struct control *c, const char *owner, uint64_t bytes, struct err *e);
+uint64_t snapshot_room(const struct control *c, const char *owner); /* bytes that it may add */
 
 /* Other layers in the place of a snapshot's, which show the same. On failure nothing is told. */
 struct restack_op {

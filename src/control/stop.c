@@ -77,6 +77,7 @@ static void stop_frozen(struct sandbox *s, const struct actor *who, struct sandb
 
     op->sandbox = sandbox_ref(s);
     ch->type = "sandbox.stopped";
+    ch->always = true; /* it ends something, and only a resume makes it possible again */
     ch->check = check_paused;
     ch->edit = edit_stopped;
     ch->done = told_stopped;

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "control/event_share.h"
+#include "control/owner_share.h"
 #include "control/plane.h"
 #include "crypto/hash.h"
 #include "crypto/random.h"
@@ -11,24 +14,46 @@
 
 enum {
     BUCKETS = 4096,
-    LABELS_MAX = 64 << 10,
+    LABELS_MAX = (64 << 10) + TOKEN_NETWORK_MAX,
     DETAIL_MAX = 4 << 10,
+    RESERVE_PART = 16, /* of TOKENS_MAX, for administrators */
+    OVER_MAX = 1000,   /* that have ended, and are still known */
+    LOOK_S = 600,      /* the wall clock may be set: it is looked at so often */
 };
 
 struct token {
+    struct tokens *tokens;
     struct token_record record;
     struct arena arena; /* its labels */
     struct token *next; /* in its bucket */
     bool ended;         /* its revocation is on disk */
+    bool over;          /* whoever wants to know was told that it has ended */
     struct link link;
+    struct link over_link;
+    struct index_entry entry; /* by id */
+    struct quota_hold owned;  /* from the moment it is asked for until it is over */
+    struct loop_timer expiry;
+    struct list made; /* struct token: by this one; also those that are on their way to disk */
+    struct link of_maker;
+};
+
+/* One of the tokens that a revocation ends. */
+struct token_ending {
+    char id[ID_MAX];
+    struct event_record event;
+    struct buf detail;
 };
 
 struct tokens {
     struct control *control;
     struct list all;
+    struct list over; /* struct token: the earliest first */
+    size_t n_over;
     struct list ops; /* struct token_op: under way */
-    size_t n;
+    struct list watchers;
     struct token *buckets[BUCKETS];
+    struct index ids;
+    struct quota owned; /* by owner */
 };
 
 /* --- the table --- */
@@ -38,7 +63,7 @@ static struct token **bucket(struct tokens *t, const unsigned char *hash)
     return &t->buckets[(hash[0] | (unsigned)hash[1] << 8) % BUCKETS];
 }
 
-static struct token *token_new(const struct token_record *r, struct err *e)
+static struct token *token_new(struct tokens *t, const struct token_record *r, struct err *e)
 {
     struct token *k = calloc(1, sizeof *k);
     struct json_pair *labels;
@@ -46,6 +71,7 @@ static struct token *token_new(const struct token_record *r, struct err *e)
     if (!k)
         abort();
     arena_init(&k->arena, LABELS_MAX);
+    k->tokens = t;
     k->record = *r;
     labels = arena_array(&k->arena, r->labels.n + 1, sizeof *labels);
     for (size_t i = 0; labels && i < r->labels.n; i++) {
@@ -61,6 +87,9 @@ static struct token *token_new(const struct token_record *r, struct err *e)
         return NULL;
     }
     k->record.labels.p = labels;
+    k->record.terms.network.p = arena_dup(&k->arena, r->terms.network);
+    if (!k->record.terms.network.p)
+        abort(); /* its length was checked */
     k->ended = r->revoked_ns;
     return k;
 }
@@ -69,18 +98,25 @@ static void token_free(struct token *k)
 {
     if (!k)
         return;
+    loop_timer_stop(&k->expiry);
+    link_leave(&k->of_maker);
+    while (list_take(&k->made))
+        ;
+    quota_drop(&k->owned);
     arena_done(&k->arena);
     free(k);
 }
 
-static void add(struct tokens *t, struct token *k)
+static bool is_good(const struct token_record *r)
 {
-    struct token **at = bucket(t, k->record.hash);
+    return !r->revoked_ns && (!r->expires_ns || clock_wall() < r->expires_ns);
+}
 
-    k->next = *at;
-    *at = k;
-    list_append(&t->all, &k->link);
-    t->n++;
+static struct token *find_id(struct tokens *t, struct str id)
+{
+    struct index_entry *v = index_find(&t->ids, id);
+
+    return v ? container_of(v, struct token, entry) : NULL;
 }
 
 static void forget(struct tokens *t, struct token *k)
@@ -91,31 +127,104 @@ static void forget(struct tokens *t, struct token *k)
         at = &(*at)->next;
     *at = k->next;
     link_leave(&k->link);
-    t->n--;
+    if (k->over) {
+        link_leave(&k->over_link);
+        t->n_over--;
+    }
+    index_remove(&t->ids, &k->entry);
     token_free(k);
 }
 
-static bool is_good(const struct token_record *r)
+/* It counts no longer, and whoever waits for its end is told. */
+static void end_token(struct token *k)
 {
-    return !r->revoked_ns && (!r->expires_ns || clock_wall() < r->expires_ns);
+    struct tokens *t = k->tokens;
+    struct link *next, *earliest;
+
+    k->over = true;
+    quota_drop(&k->owned);
+    list_append(&t->over, &k->over_link);
+    t->n_over++;
+    for (struct link *m = list_first(&t->watchers); m; m = next) {
+        struct token_watcher *w = container_of(m, struct token_watcher, link_);
+
+        next = list_after(&t->watchers, m);
+        w->ended(w, &k->record);
+    }
+    earliest = list_first(&t->over);
+    if (earliest && t->n_over > OVER_MAX)
+        forget(t, container_of(earliest, struct token, over_link));
 }
 
-/* Room for one more, if need be by forgetting the oldest that is good for nothing. */
-static bool make_room(struct tokens *t)
+static void on_token_due(struct loop_timer *x);
+
+static void watch_expiry(struct token *k)
 {
-    struct link *m = list_first(&t->all);
+    int64_t left = k->record.expires_ns - clock_wall();
 
-    if (t->n < TOKENS_MAX)
-        return true;
-    for (; m; m = list_after(&t->all, m)) {
-        struct token *k = container_of(m, struct token, link);
+    if (is_good(&k->record) && !k->record.expires_ns)
+        return;
+    if (!is_good(&k->record))
+        left = 0;
+    if (left > LOOK_S * NS_PER_S)
+        left = LOOK_S * NS_PER_S;
+    loop_timer_stop(&k->expiry);
+    (void)loop_timer_start(control_loop(k->tokens->control), &k->expiry, clock_mono() + left,
+                           on_token_due, NULL);
+}
 
-        if (!is_good(&k->record)) {
-            forget(t, k);
-            return true;
-        }
-    }
-    return false;
+static void on_token_due(struct loop_timer *x)
+{
+    struct token *k = container_of(x, struct token, expiry);
+
+    if (is_good(&k->record))
+        watch_expiry(k);
+    else if (!k->over)
+        end_token(k);
+}
+
+static void add_token(struct tokens *t, struct token *k)
+{
+    struct token **at = bucket(t, k->record.hash);
+
+    k->next = *at;
+    *at = k;
+    list_append(&t->all, &k->link);
+    k->entry.id = k->record.id;
+    index_add(&t->ids, &k->entry);
+    watch_expiry(k);
+}
+
+static struct quota_who owner_of(const struct tokens *t, const struct token *k)
+{
+    return (struct quota_who){ .key = str_from(k->record.owner),
+                               .privileged =
+                                   control_is_administrator(t->control, k->record.owner) };
+}
+
+/* Before it is on its way to disk, so that any number of requests at once stay within it. */
+static int take_place(struct tokens *t, struct token *k, struct err *e)
+{
+    const struct quota_who who = owner_of(t, k);
+    int r = quota_take(&t->owned, &who, 1, &k->owned, e);
+
+    if (r == -ERR_QUOTA)
+        return err_set(e, ERR_QUOTA, "%s has %d tokens, as many as one owner may have: revoke some",
+                       k->record.owner, TOKENS_PER_OWNER);
+    if (r < 0)
+        return err_set(e, ERR_QUOTA, "there are %llu tokens of all owners: revoke some first",
+                       (unsigned long long)t->owned.used);
+    return 0;
+}
+
+void tokens_watch(struct tokens *t, struct token_watcher *w)
+{
+    list_append(&t->watchers, &w->link_);
+}
+
+void token_watcher_stop(struct token_watcher *w)
+{
+    link_leave(&w->link_);
 }
 
 const struct token_record *tokens_find(struct tokens *t, struct str secret)
@@ -129,21 +238,9 @@ const struct token_record *tokens_find(struct tokens *t, struct str secret)
     return NULL;
 }
 
-static struct token *find_id(struct tokens *t, const char *id, const char *owner)
-{
-    for (struct link *m = list_first(&t->all); m; m = list_after(&t->all, m)) {
-        struct token *k = container_of(m, struct token, link);
-
-        if (strcmp(k->record.id, id) == 0)
-            return !owner[0] || strcmp(k->record.owner, owner) == 0 ? k : NULL;
-    }
-    return NULL;
-}
-
 const struct token_record *tokens_by_id(struct tokens *t, struct str id)
 {
-    char text[ID_MAX];
-    const struct token *k = str_copy(id, text, sizeof text) ? find_id(t, text, "") : NULL;
+    const struct token *k = find_id(t, id);
 
     return k && is_good(&k->record) ? &k->record : NULL;
 }
@@ -168,28 +265,58 @@ static int by_age(const void *a, const void *b)
     return (x->created_ns > y->created_ns) - (x->created_ns < y->created_ns);
 }
 
+static void load_token(struct tokens *t, const struct token_record *r)
+{
+    struct token *k = token_new(t, r, NULL), *maker;
+    struct quota_who who;
+
+    if (!k) { /* longer than we store */
+        LOG(WARN, "token.ignored", LOG_S("token", r->id));
+        return;
+    }
+    who = owner_of(t, k);
+    if (is_good(&k->record))
+        quota_charge(&t->owned, &who, 1, &k->owned);
+    maker = r->maker[0] ? find_id(t, str_from(r->maker)) : NULL;
+    if (maker)
+        list_append(&maker->made, &k->of_maker);
+    add_token(t, k);
+}
+
+/* However many there are: a count refuses new ones, and never keeps a daemon from starting. */
+static int load_tokens(struct tokens *t, enum store_query_kind kind, int limit, struct err *e)
+{
+    struct store_query q = { .kind = kind, .limit = limit, .time_ns = clock_wall() };
+    int r;
+
+    arena_init(&q.arena, PTRDIFF_MAX);
+    r = store_ask_now(control_store(t->control), &q, e);
+    if (r >= 0 && q.n)
+        qsort(q.tokens, q.n, sizeof *q.tokens, by_age);
+    for (size_t i = 0; r >= 0 && i < q.n; i++)
+        load_token(t, &q.tokens[i]);
+    arena_done(&q.arena);
+    return r;
+}
+
 int tokens_open(struct control *c, struct tokens **ret, struct err *e)
 {
-    struct store_query q = { .kind = STORE_TOKENS };
     struct tokens *t = calloc(1, sizeof *t);
     int r;
 
     if (!t)
         abort();
     t->control = c;
-    arena_init(&q.arena, (size_t)1 << 30);
-    r = store_ask_now(control_store(c), &q, e);
-    if (r >= 0 && q.n)
-        qsort(q.tokens, q.n, sizeof *q.tokens, by_age);
-    for (size_t i = 0; r >= 0 && i < q.n; i++) {
-        struct token *k = make_room(t) ? token_new(&q.tokens[i], e) : NULL;
-
-        if (k)
-            add(t, k);
-        else
-            r = err_set(e, ERR_TOO_BIG, "the store has more than %d tokens", TOKENS_MAX);
-    }
-    arena_done(&q.arena);
+    quota_init(&t->owned,
+               &(struct quota_limits){ .total = TOKENS_MAX,
+                                       .reserve = TOKENS_MAX / RESERVE_PART,
+                                       .share = TOKENS_PER_OWNER },
+               "tokens", "a fixed limit", "a fixed limit");
+    r = load_tokens(t, STORE_TOKENS, 0, e);
+    if (r >= 0)
+        r = load_tokens(t, STORE_TOKENS_REVOKED, OVER_MAX / 2, e);
+    if (r >= 0)
+        r = load_tokens(t, STORE_TOKENS_EXPIRED, OVER_MAX / 2, e);
     if (r < 0) {
         tokens_close(t);
         return r;
@@ -211,8 +338,16 @@ void tokens_close(struct tokens *t)
         token_free(take_ptr(op->token_));
         op->tokens_ = NULL;
     }
-    for (struct link *m; (m = list_take(&t->all));)
-        token_free(container_of(m, struct token, link));
+    for (struct link *m; (m = list_take(&t->all));) {
+        struct token *k = container_of(m, struct token, link);
+
+        link_leave(&k->over_link);
+        token_free(k);
+    }
+    while (list_take(&t->watchers))
+        ;
+    index_done(&t->ids);
+    quota_done(&t->owned);
     free(t);
 }
 
@@ -222,6 +357,8 @@ static void begin(struct tokens *t, struct token_op *op)
 {
     op->tokens_ = t;
     op->token_ = NULL;
+    op->ends_ = NULL;
+    op->n_ends_ = 0;
     op->txn_ = (struct store_txn){ 0 };
     op->later_ = (struct loop_later){ 0 };
     op->link_ = (struct link){ 0 };
@@ -252,79 +389,101 @@ static void finish_later(struct token_op *op, int r, const struct err *e)
     (void)loop_later(control_loop(op->tokens_->control), &op->later_, refused, NULL);
 }
 
-static void write_detail(struct token_op *op, const struct token_record *k)
+static void write_detail(struct buf *out, const struct token_record *k, const char *with)
 {
     struct json_writer w;
 
-    json_writer_init(&w, &op->detail_, JSON_COMPACT);
+    buf_init(out, DETAIL_MAX);
+    json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
     json_key(&w, STR("token"));
     json_put_str(&w, str_from(k->id));
     json_key(&w, STR("name"));
     json_put_lossy(&w, str_from(k->name));
+    if (with) {
+        json_key(&w, STR("with"));
+        json_put_str(&w, str_from(with));
+    }
     json_end_object(&w);
-    (void)json_writer_finish(&w, NULL); /* both are short */
+    (void)json_writer_finish(&w, NULL); /* all are short */
 }
 
-/* The token and its event, in one transaction. */
-static void commit(struct token_op *op, const struct actor *who, const char *type,
-                   const struct token_record *k, store_done_fn *done)
+/* with: the token that this one ended with; NULL: none. */
+static void fill_event(struct event_record *v, struct buf *detail, const struct actor *who,
+                       const char *type, const struct token_record *k, const char *with)
 {
-    struct control *c = op->tokens_->control;
-    struct event_record *v = &op->event_;
-
-    write_detail(op, k);
-    *v = (struct event_record){ .time_ns = clock_wall(),
-                                .from = -1,
-                                .to = -1,
-                                .actor = *who,
-                                .detail = buf_str(&op->detail_) };
+    write_detail(detail, k, with);
+    *v = (struct event_record){
+        .time_ns = clock_wall(), .from = -1, .to = -1, .actor = *who, .detail = buf_str(detail)
+    };
     snprintf(v->type, sizeof v->type, "%s", type);
     snprintf(v->owner, sizeof v->owner, "%s", k->owner);
+}
+
+static void begin_commit(struct token_op *op)
+{
+    struct control *c = op->tokens_->control;
+
     c->changes++;
     store_txn_begin(&op->txn_, c->store);
-    store_put_token(&op->txn_, k);
-    store_add_event(&op->txn_, v);
-    store_commit(&op->txn_, done);
 }
 
-/* Tells it; false if the tokens were closed meanwhile. */
-static bool committed(struct token_op *op, int r)
-{
-    struct tokens *t = op->tokens_;
+/* --- creating --- */
 
-    if (t) {
-        t->control->changes--;
-        op->event_.seq = op->txn_.first_seq;
-        if (r >= 0)
-            control_publish(t->control, &op->event_);
-    }
-    buf_done(&op->detail_);
-    return t;
-}
-
-static void created(struct store_txn *x, int r, const struct err *e)
+static void on_token_stored(struct store_txn *x, int r, const struct err *e)
 {
     struct token_op *op = container_of(x, struct token_op, txn_);
     struct tokens *t = op->tokens_;
     struct token *k = take_ptr(op->token_);
+    struct err gone;
+    bool ended;
 
-    if (!committed(op, r))
+    if (!t) { /* tokens_close() freed the token */
+        buf_done(&op->detail_);
         return;
+    }
+    ended = k->record.revoked_ns; /* with its maker, meanwhile */
+    t->control->changes--;
+    op->event_.seq = op->txn_.first_seq;
+    if (r >= 0)
+        control_publish(t->control, &op->event_);
+    buf_done(&op->detail_);
     if (r < 0)
         token_free(k);
     else
-        add(t, k);
+        add_token(t, k);
+    if (r >= 0 && ended) {
+        r = err_set(&gone, ERR_DENIED, "the token that asks has ended");
+        e = &gone;
+    }
     finish(op, r, e);
+}
+
+/* It has no more time than the token that makes it, and ends with it. */
+static int take_maker(struct tokens *t, struct token_op *op, struct token **ret, struct err *e)
+{
+    struct token_record *r = &op->record;
+    struct token *maker = r->maker[0] ? find_id(t, str_from(r->maker)) : NULL;
+
+    *ret = maker;
+    if (!r->maker[0])
+        return 0;
+    if (!maker || !is_good(&maker->record))
+        return err_set(e, ERR_DENIED, "the token that asks has ended");
+    if (maker->record.expires_ns && (!r->expires_ns || r->expires_ns > maker->record.expires_ns))
+        r->expires_ns = maker->record.expires_ns;
+    return 0;
 }
 
 static int prepare(struct tokens *t, struct token_op *op, struct err *e)
 {
-    int r;
+    struct token *maker;
+    int r = take_maker(t, op, &maker, e);
 
-    if (!make_room(t))
-        return err_set(e, ERR_TOO_BIG, "there are %d tokens: revoke some first", TOKENS_MAX);
-    r = id_make("tok_", op->record.id, e);
+    if (r >= 0)
+        r = event_share_check(t->control, op->record.owner, NULL, e);
+    if (r >= 0)
+        r = id_make("tok_", op->record.id, e);
     if (r >= 0)
         /* E2B's clients only take hexadecimal ones. */
         r = crypto_random_text(op->e2b ? "e2b_" : "sbt_", op->e2b ? CRYPTO_HEX : CRYPTO_BASE32,
@@ -334,8 +493,15 @@ static int prepare(struct tokens *t, struct token_op *op, struct err *e)
     crypto_sha256(str_from(op->secret), op->record.hash);
     op->record.created_ns = clock_wall();
     op->record.revoked_ns = 0;
-    op->token_ = token_new(&op->record, e);
-    return op->token_ ? 0 : -(int)ERR_TOO_BIG;
+    op->token_ = token_new(t, &op->record, e);
+    if (!op->token_)
+        return -(int)ERR_TOO_BIG;
+    r = take_place(t, op->token_, e);
+    if (r < 0)
+        token_free(take_ptr(op->token_));
+    else if (maker)
+        list_append(&maker->made, &op->token_->of_maker);
+    return r;
 }
 
 void tokens_create(struct tokens *t, const struct actor *who, struct token_op *op)
@@ -345,40 +511,119 @@ void tokens_create(struct tokens *t, const struct actor *who, struct token_op *o
 
     begin(t, op);
     r = prepare(t, op, &e);
-    if (r < 0)
+    if (r < 0) {
         finish_later(op, r, &e);
-    else
-        commit(op, who, "token.created", &op->record, created);
+        return;
+    }
+    begin_commit(op);
+    store_put_token(&op->txn_, &op->record);
+    fill_event(&op->event_, &op->detail_, who, "token.created", &op->record, NULL);
+    store_add_event(&op->txn_, &op->event_);
+    store_commit(&op->txn_, on_token_stored);
 }
 
-static void revoked(struct store_txn *x, int r, const struct err *e)
+/* --- revoking --- */
+
+static void free_ends(struct token_op *op)
+{
+    for (size_t i = 0; i < op->n_ends_; i++)
+        buf_done(&op->ends_[i].detail);
+    free(take_ptr(op->ends_));
+    op->n_ends_ = 0;
+}
+
+static void on_revocation_stored(struct store_txn *x, int r, const struct err *e)
 {
     struct token_op *op = container_of(x, struct token_op, txn_);
     struct tokens *t = op->tokens_;
-    struct token *k = t ? find_id(t, op->record.id, "") : NULL;
 
-    if (!committed(op, r))
+    if (!t) {
+        free_ends(op);
         return;
-    if (r >= 0 && k) /* else it stays unusable here, and whoever asked must ask again */
-        k->ended = true;
+    }
+    t->control->changes--;
+    for (size_t i = 0; r >= 0 && i < op->n_ends_; i++) {
+        struct token *k = find_id(t, str_from(op->ends_[i].id));
+
+        if (k) /* else it stays unusable here, and whoever asked must ask again */
+            k->ended = true;
+        op->ends_[i].event.seq = op->txn_.first_seq + (int64_t)i;
+        control_publish(t->control, &op->ends_[i].event);
+    }
+    free_ends(op);
     finish(op, r, e);
 }
 
-void tokens_revoke(struct tokens *t, const struct actor *who, struct token_op *op)
+/* It, and whatever was made with it, and with those; from now on they are good for nothing. */
+static struct token **collect_made(struct token *first, size_t *ret_n)
 {
-    struct token *k = find_id(t, op->record.id, op->record.owner);
+    size_t n = 1, room = 16;
+    struct token **all = calloc(room, sizeof(struct token *));
+
+    if (!all)
+        abort();
+    all[0] = first;
+    for (size_t i = 0; i < n; i++) {
+        if (!all[i]->record.revoked_ns)
+            all[i]->record.revoked_ns = clock_wall();
+        if (link_joined(&all[i]->link)) /* else it is not on disk yet */
+            watch_expiry(all[i]);
+        for (struct link *m = list_first(&all[i]->made); m; m = list_after(&all[i]->made, m)) {
+            struct token *k = container_of(m, struct token, of_maker);
+
+            if (k->ended)
+                continue;
+            if (n == room) {
+                room *= 2;
+                all = reallocarray(all, room, sizeof(struct token *));
+                if (!all)
+                    abort();
+            }
+            all[n++] = k;
+        }
+    }
+    *ret_n = n;
+    return all;
+}
+
+static void revoke_all(struct token_op *op, struct token *first, const struct actor *who)
+{
+    size_t n;
+    struct token **all = collect_made(first, &n);
+
+    op->ends_ = calloc(n, sizeof *op->ends_);
+    if (!op->ends_)
+        abort();
+    op->n_ends_ = n;
+    begin_commit(op);
+    for (size_t i = 0; i < n; i++) {
+        struct token_ending *x = &op->ends_[i];
+        const struct token_record *r = &all[i]->record;
+
+        memcpy(x->id, r->id, sizeof x->id);
+        fill_event(&x->event, &x->detail, who, "token.revoked", r, i ? first->record.id : NULL);
+        store_end_token(&op->txn_, r->id, r->revoked_ns);
+        store_add_event(&op->txn_, &x->event);
+    }
+    free(all);
+    store_commit(&op->txn_, on_revocation_stored);
+}
+
+void tokens_revoke(struct tokens *t, const struct caller *who, struct token_op *op)
+{
+    struct token *k = find_id(t, str_from(op->record.id));
     struct err e;
 
     begin(t, op);
-    if (!k) {
+    if (!k || !caller_sees(who, k->record.owner, &k->record.labels)) {
         finish_later(op, err_set(&e, ERR_NOT_FOUND, "there is no token %s", op->record.id), &e);
         return;
     }
-    if (!k->record.revoked_ns)
-        k->record.revoked_ns = clock_wall();
-    op->record = k->record;
-    if (k->ended)
+    if (k->ended) {
+        op->record = k->record;
         finish_later(op, 0, NULL);
-    else
-        commit(op, who, "token.revoked", &op->record, revoked);
+        return;
+    }
+    revoke_all(op, k, &who->actor);
+    op->record = k->record;
 }

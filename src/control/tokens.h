@@ -1,11 +1,15 @@
 /* Tokens: secrets that stand for an owner, within verbs and labels. The store has their hashes
- * only; all of them are in memory, found by hash. */
+ * only; all that are good are in memory, found by hash, and the latest of those that have ended.
+ *
+ * An owner has at most TOKENS_PER_OWNER of TOKENS_MAX that are good, counted from the request on; a
+ * part is reserved for administrators. A token that was made with a token has no more time than
+ * that one, and is revoked with it. */
 #ifndef CONTROL_TOKENS_H
 #define CONTROL_TOKENS_H
 
 #include "control/control.h"
 
-enum { TOKEN_SECRET_MAX = 64, TOKENS_MAX = 10000 };
+enum { TOKEN_SECRET_MAX = 64, TOKENS_MAX = 10000, TOKENS_PER_OWNER = 2500 };
 
 struct tokens;
 
@@ -19,9 +23,20 @@ const struct token_record *tokens_find(struct tokens *t, struct str secret);
 /* The same by id. */
 const struct token_record *tokens_by_id(struct tokens *t, struct str id);
 
+/* Hears of every token that was revoked or has expired, once, from the loop. */
+struct token_watcher {
+    void (*ended)(struct token_watcher *w, const struct token_record *r);
+    struct link link_;
+};
+void tokens_watch(struct tokens *t, struct token_watcher *w);
+void token_watcher_stop(struct token_watcher *w); /* harmless if it watches nothing */
+
+struct token_ending;
+
 struct token_op {
     struct token_record
-        record; /* in for create: name, owner, actor, verbs, labels, gateway, expires_ns (0: never);
+        record; /* in for create: name, owner, maker, actor, verbs, labels, gateway, expires_ns
+                   (0: never; at most the maker's);
                    out: all of it, the labels borrowed as they came in (create) or from the token,
                    as long as the loop's turn (revoke) */
     bool e2b;   /* its secret is to look like a key of E2B: "e2b_…" */
@@ -34,14 +49,17 @@ struct token_op {
     struct loop_later later_;
     struct link link_;
     struct buf detail_;
+    struct token_ending *ends_; /* of a revocation */
+    size_t n_ends_;
     int r_;
     struct err err_;
 };
 /* They cannot be cancelled: the owner stays until done. */
 void tokens_create(struct tokens *t, const struct actor *who, struct token_op *op);
-/* record.id says which; of the owner's, or anybody's if owner is "". Again and again is fine. It is
- * good for nothing any more when this returns, and on disk when done is called. */
-void tokens_revoke(struct tokens *t, const struct actor *who, struct token_op *op);
+/* record.id says which, of those that the caller sees. Revoking twice is fine. The token, and all
+ * that were made with it, are good for nothing any more when this returns, and their revocation is
+ * on disk when done is called: of all or of none. */
+void tokens_revoke(struct tokens *t, const struct caller *who, struct token_op *op);
 /* Those that are not revoked, in the order they were made. */
 void tokens_each(struct tokens *t, void (*each)(void *user, const struct token_record *r),
                  void *user);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/anchors.h"
 #include "control/processes.h"
 #include "control/sandbox.h"
 
@@ -208,11 +209,21 @@ static void told_destroyed(struct change *c, int r, const struct err *e)
     sandbox_unref(s); /* the index's */
 }
 
+static void put_last_line(struct change *c, struct store_txn *t)
+{
+    store_put_egress_head(t, &c->sandbox->last_line);
+}
+
 static void destroyed(struct sandbox *s)
 {
     struct change *c = change_new(s, &s->destroyer, s->record.reason);
 
     layers_clear_box(s->control, s->record.id);
+    if (s->last_line.seq) {
+        anchors_write(&s->last_line, 1, s->last_line_text, sizeof s->last_line_text);
+        c->detail = str_from(s->last_line_text);
+        c->also = put_last_line;
+    }
     change_to(c, SANDBOX_DESTROYED);
     c->edit = edit_destroyed;
     c->done = told_destroyed;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "mirror/report.h"
 
 enum { LINES_BYTES_MAX = 1 << 20 };
+enum { ESCAPED_MAX = 6, LINE_OVERHEAD = 64 }; /* bytes of a byte in JSON; of a line beside them */
 
 enum phase { PHASE_MKDIR, PHASE_MOVE };
 
@@ -34,7 +36,7 @@ struct transfer {
     int report;
     struct mirror_report_reader reader;
     struct json_writer lines;
-    unsigned n_lines;
+    unsigned n_applied, n_left; /* lines of changes that were made, and that were not */
     struct loop_later later;
     struct err err; /* what went wrong */
     bool effect;    /* … maybe because the other side did */
@@ -108,6 +110,42 @@ void workspace_forget(struct sandbox *s)
         snprintf(name, sizeof name, "mirror/%s%s", s->record.id, suffixes[i]);
         unlinkat(s->control->context.state, name, 0);
     }
+    if (workspace_mirrored(s) && s->control->forget_grant)
+        s->control->forget_grant(s->control->user, s->record.id);
+}
+
+/* --- the grant of its directory --- */
+
+static int copy_fd(int fd)
+{
+    return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+void workspace_take_client(struct sandbox *s, const struct control_client *c)
+{
+    if (c && workspace_mirrored(s))
+        s->client = (struct control_client){ copy_fd(c->connection), copy_fd(c->handed) };
+}
+
+void workspace_drop_client(struct sandbox *s)
+{
+    drop_fd(&s->client.connection);
+    drop_fd(&s->client.handed);
+}
+
+int workspace_grant(struct sandbox *s, control_request_fn *done, struct err *e)
+{
+    const struct control_grant g = { .sandbox = s->record.id,
+                                     .path = spec_repo(&s->request),
+                                     .writable = workspace_syncs(s),
+                                     .client = s->client.connection,
+                                     .handed = s->client.handed };
+    int r;
+
+    s->granting.done = done;
+    r = s->control->grant(s->control->user, &g, &s->granting, e);
+    workspace_drop_client(s); /* a copy would keep the client from seeing its connection's end */
+    return r;
 }
 
 /* --- the end --- */
@@ -173,6 +211,7 @@ static void record_sync(struct transfer *t)
     json_end_object(&w);
     json_writer_finish(&w, NULL);
     c->type = "sandbox.synced";
+    c->always = true; /* the request was checked, and a destroy syncs in any case */
     c->detail = (struct str){ strdup(text.p), text.n };
     c->done = synced;
     c->user = t;
@@ -196,11 +235,23 @@ static void over_later(struct loop_later *l)
 
 /* --- outside: the report of the process that copies --- */
 
+/* Changes that were made have a share of the answer, so that a sandbox cannot crowd out the names
+ * that were held back, which the user must see to accept them. */
+static bool has_room_for(struct transfer *t, const struct mirror_line *line)
+{
+    bool applied = line->action <= MIRROR_OVERWRITTEN;
+    unsigned *count = applied ? &t->n_applied : &t->n_left;
+    size_t most = applied ? LINES_BYTES_MAX / 2 : LINES_BYTES_MAX;
+    size_t need = ESCAPED_MAX * (line->path.n + strlen(line->reason)) + LINE_OVERHEAD;
+
+    return (*count)++ < SYNC_LINES_MAX && t->op->lines.n + need <= most;
+}
+
 static void on_line(void *ctx, const struct mirror_line *line)
 {
     struct transfer *t = ctx;
 
-    if (t->n_lines++ >= SYNC_LINES_MAX)
+    if (!has_room_for(t, line))
         return;
     json_begin_object(&t->lines);
     json_key(&t->lines, STR("action"));
@@ -277,14 +328,6 @@ static void on_report(struct loop_fd *f, unsigned events)
     outside_over(t);
 }
 
-/* "uid:1000": a sandbox's owner is a user of this machine. */
-static uid_t owner_uid(const struct sandbox *s)
-{
-    uint64_t uid;
-
-    return str_to_u64(str_from(s->record.owner + 4), &uid) ? (uid_t)uid : (uid_t)-1;
-}
-
 /* Our end does not block; the other one is for a process that may. */
 static int open_report(struct transfer *t, int *ret, struct err *e)
 {
@@ -297,26 +340,56 @@ static int open_report(struct transfer *t, int *ret, struct err *e)
     return fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? err_sys(e, "preparing a pipe") : 0;
 }
 
+/* -1 where no path is accepted. */
+static int store_accepted(const struct workspace_accept *a, int *ret, struct err *e)
+{
+    AUTO_CLOSE int fd = -1;
+    size_t total = 0;
+
+    if (!a || a->paths.n == 0)
+        return 0;
+    if (a->paths.n > WORKSPACE_ACCEPT_MAX)
+        return err_set(e, ERR_TOO_BIG, "accept: more than %d paths", WORKSPACE_ACCEPT_MAX);
+    fd = memfd_create("accepted", MFD_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, "making a list of accepted paths");
+    for (size_t i = 0; i < a->paths.n; i++) {
+        size_t n = strlen(a->paths.p[i]) + 1;
+
+        total += n;
+        if (total > WORKSPACE_ACCEPT_BYTES)
+            return err_set(e, ERR_TOO_BIG, "accept: the paths have more than %d bytes together",
+                           WORKSPACE_ACCEPT_BYTES);
+        if (write(fd, a->paths.p[i], n) != (ssize_t)n)
+            return err_sys(e, "making a list of accepted paths");
+    }
+    *ret = take_fd(&fd);
+    return 0;
+}
+
 static int start_outside(struct transfer *t, int tar, struct err *e)
 {
     struct sandbox *s = t->sandbox;
     AUTO_CLOSE int in = t->receive ? open_manifest(s, "", O_RDONLY) : -1;
     AUTO_CLOSE int out = open_manifest(s, ".new", O_RDWR | O_CREAT | O_TRUNC);
-    AUTO_CLOSE int report = -1;
-    struct control_mirror ask = { .receive = t->receive,
+    AUTO_CLOSE int report = -1, accept = -1;
+    struct control_mirror ask = { .sandbox = s->record.id,
+                                  .receive = t->receive,
                                   .flags = t->op->flags,
-                                  .path = spec_repo(&s->request),
-                                  .uid = owner_uid(s),
                                   .top = t->receive ? &WORKSPACE_PATH[1] : "",
                                   .tar = tar,
                                   .manifest_in = in,
-                                  .manifest_out = out };
+                                  .manifest_out = out,
+                                  .client = t->op->accept ? t->op->accept->client : -1 };
     int r;
 
     if (out < 0)
         return err_sys(e, "opening the workspace's manifest");
     r = open_report(t, &report, e);
+    if (r >= 0)
+        r = store_accepted(t->op->accept, &accept, e);
     ask.report = report;
+    ask.accept = accept;
     if (r >= 0)
         r = s->control->mirror(s->control->user, &ask, e);
     if (r >= 0)

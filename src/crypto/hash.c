@@ -1,6 +1,8 @@
 #include "crypto/hash.h"
 
+#include <openssl/core_names.h>
 #include <openssl/evp.h>
+#include <openssl/params.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -75,4 +77,34 @@ void crypto_hmac_sha256(struct str key, struct str in, unsigned char out[static 
 {
     must(EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, key.n ? key.p : "", key.n,
                    (const unsigned char *)in.p, in.n, out, CRYPTO_SHA256_SIZE, NULL));
+}
+
+void crypto_hmac_init(struct crypto_hmac *h, struct str key)
+{
+    char digest[] = "SHA256";
+    const OSSL_PARAM params[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+        OSSL_PARAM_construct_end(),
+    };
+    EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+
+    crypto_hmac_done(h);
+    h->context_ = mac ? EVP_MAC_CTX_new(mac) : NULL;
+    EVP_MAC_free(mac); /* the context holds it */
+    must(h->context_ && EVP_MAC_init(h->context_, (const unsigned char *)key.p, key.n, params));
+}
+
+/* Without a key, init goes back to where the last one was prepared. */
+void crypto_hmac_of(struct crypto_hmac *h, struct str in,
+                    unsigned char out[static CRYPTO_SHA256_SIZE])
+{
+    must(EVP_MAC_init(h->context_, NULL, 0, NULL) &&
+         EVP_MAC_update(h->context_, (const unsigned char *)in.p, in.n) &&
+         EVP_MAC_final(h->context_, out, NULL, CRYPTO_SHA256_SIZE));
+}
+
+void crypto_hmac_done(struct crypto_hmac *h)
+{
+    EVP_MAC_CTX_free(h->context_);
+    h->context_ = NULL;
 }

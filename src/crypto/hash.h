@@ -37,4 +37,21 @@ void crypto_sha256_done(struct crypto_sha256 *h);
 void crypto_hmac_sha256(struct str key, struct str in,
                         unsigned char out[static CRYPTO_SHA256_SIZE]);
 
+/* HMAC-SHA-256 of many texts with one key, which is prepared once:
+ *
+ *     AUTO(crypto_hmac_done) struct crypto_hmac h = { 0 };
+ *
+ *     crypto_hmac_init(&h, key);
+ *     crypto_hmac_of(&h, text, out);
+ *
+ * Used by one thread at a time. */
+struct crypto_hmac {
+    void *context_;
+};
+
+void crypto_hmac_init(struct crypto_hmac *h, struct str key); /* the key is not empty */
+void crypto_hmac_of(struct crypto_hmac *h, struct str in,
+                    unsigned char out[static CRYPTO_SHA256_SIZE]);
+void crypto_hmac_done(struct crypto_hmac *h);
+
 #endif

@@ -1,16 +1,27 @@
 #include "daemon/ask.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "base/hook.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "mirror/mirror.h"
-#include "proc/sys.h"
+
+#define DEADLINE_NS (10 * NS_PER_S)
+
+int64_t ask_deadline_ns(void)
+{
+    const char *seconds = SANDBOXER_TEST_HOOKS ? getenv("SANDBOXER_TEST_DEADLINE") : NULL;
+    uint64_t n;
+
+    return seconds && str_to_u64(str_from(seconds), &n) ? (int64_t)n * NS_PER_S : DEADLINE_NS;
+}
 
 static bool ends(const char *text, size_t cap)
 {
@@ -19,13 +30,25 @@ static bool ends(const char *text, size_t cap)
 
 int ask_check(const struct warden_ask *a, struct err *e)
 {
-    if (a->kind == WARDEN_LAUNCHER || a->kind == WARDEN_HEADERS || a->kind == WARDEN_EGRESS ||
-        a->kind == WARDEN_END_EGRESS || a->kind == WARDEN_KEEPER || a->kind == WARDEN_CERTIFICATE)
-        return 0;
-    if (a->kind != WARDEN_MIRROR || a->receive > 1 || (a->flags & ~(unsigned)MIRROR_FLAGS_ALL_) ||
-        !ends(a->path, sizeof a->path) || !ends(a->top, sizeof a->top) || strchr(a->top, '/') ||
-        strcmp(a->top, "..") == 0)
-        return err_set(e, ERR_INVALID, "the warden does not understand what it is asked");
+    if (a->kind == 0 || a->kind >= WARDEN_KIND_COUNT_)
+        return err_set(e, ERR_INVALID, "a request of no known kind");
+    if (a->receive > 1 || (a->flags & ~(unsigned)MIRROR_FLAGS_ALL_) ||
+        (a->has & ~(unsigned)ASK_HAS_ALL_) || a->grant > ASK_GRANT_HANDED ||
+        !ends(a->sandbox, sizeof a->sandbox) || !ends(a->path, sizeof a->path) ||
+        !ends(a->top, sizeof a->top) || strchr(a->top, '/') || strcmp(a->top, "..") == 0)
+        return err_set(e, ERR_INVALID, "a malformed request");
+    return 0;
+}
+
+int ask_check_socket(int fd, struct err *e)
+{
+    int type = 0, domain = 0;
+    socklen_t n = sizeof type, m = sizeof domain;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &m) < 0 || type != SOCK_SEQPACKET ||
+        domain != AF_UNIX)
+        return err_set(e, ERR_INVALID, "a program needs a socket of packets");
     return 0;
 }
 
@@ -51,6 +74,40 @@ int ask_check_fds(int tar, int manifest_out, int manifest_in, struct err *e)
     return r;
 }
 
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
+
+int ask_make_places(const struct gate_place *list, size_t n, int *ret, struct err *e)
+{
+    AUTO_CLOSE int fd = memfd_create("places", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0 || write(fd, list, n * sizeof *list) != (ssize_t)(n * sizeof *list) ||
+        fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+        return err_sys(e, "making a file for the addresses of an egress worker");
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+/* Only files in memory have seals: reading one does not wait for a disk or a network. */
+int ask_read_places(int fd, struct gate_place *ret, size_t *ret_n, struct err *e)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct stat st;
+    size_t size;
+
+    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &st) < 0)
+        return err_set(e, ERR_INVALID, "a list of addresses that is no sealed file in memory");
+    size = (size_t)st.st_size;
+    if (size % sizeof *ret)
+        return err_set(e, ERR_INVALID, "a list of addresses of %zu bytes", size);
+    if (size / sizeof *ret > GATE_PLACES_MAX)
+        return err_set(e, ERR_TOO_BIG, "an egress worker can have at most %d granted addresses",
+                       GATE_PLACES_MAX);
+    if (pread(fd, ret, size, 0) != (ssize_t)size)
+        return err_sys(e, "reading a list of addresses");
+    *ret_n = size / sizeof *ret;
+    return 0;
+}
+
 /* The part of path below root, or NULL. */
 static const char *below(const char *path, const char *root)
 {
@@ -71,44 +128,18 @@ int ask_name_dir(struct warden_ask *a, const struct launcher_options *o, const c
     const char *rest = path;
 
     a->root = 0;
-    for (size_t i = 0; o->untrusted && i < o->n_roots && !a->root; i++)
+    for (size_t i = 0; i < o->n_roots && !a->root; i++)
         if ((rest = below(path, o->roots[i])))
             a->root = (uint32_t)i + 1;
-    if (o->untrusted && !a->root)
+    if (!a->root && (o->untrusted || o->n_roots))
         return err_set(e, ERR_DENIED,
-                       "%s: is below none of the directories that workspaces.roots allows", path);
+                       "%s: is below none of the directories that workspaces.roots allows; name a "
+                       "directory below one of them, or use the sandboxer command, which opens it "
+                       "with your own rights",
+                       path);
+    if (!a->root)
+        rest = path;
     if (!str_copy(str_from(rest), a->path, sizeof a->path))
         return err_set(e, ERR_INVALID, "%s: the path is too long", path);
-    return 0;
-}
-
-int ask_open_dir(const struct warden_ask *a, const struct launcher_options *o, int *ret,
-                 struct err *e)
-{
-    uint64_t resolve = 0;
-    AUTO_CLOSE int root = -1;
-    int fd;
-
-    if (a->root > o->n_roots || (o->untrusted && !a->root))
-        return err_set(e, ERR_DENIED, "there is no such root");
-    hook_point("ask.open");
-    if (a->root) {
-        root = open(o->roots[a->root - 1], O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (root < 0)
-            return err_sys(e, "opening the root %s", o->roots[a->root - 1]);
-        resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    }
-    fd = sys_openat2(a->root ? root : AT_FDCWD, a->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
-                     resolve);
-    if (fd < 0 && (errno == EXDEV || errno == ELOOP))
-        return err_set(e, ERR_DENIED, "the workspace %s leads through a link or out of its root",
-                       a->path);
-    if (fd < 0 && (errno == EACCES || errno == EPERM))
-        return err_set(e, ERR_DENIED, "the workspace %s is closed to us", a->path);
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return err_set(e, ERR_INVALID, "the workspace %s is no directory", a->path);
-    if (fd < 0)
-        return err_sys(e, "opening the workspace %s", a->path);
-    *ret = fd;
     return 0;
 }

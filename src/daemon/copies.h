@@ -1,4 +1,5 @@
-/* Processes that copy workspaces, started by the warden for the control plane.
+/* Processes that copy workspaces, started by the supervisor for the control plane: with the rights
+ * of the user who granted the directory.
  *
  * Everything that may take long or fail for the workspace's sake happens in the process itself, and
  * what it has to say goes to the report that came with the request. */
@@ -9,6 +10,7 @@
 #include <sys/types.h>
 
 #include "daemon/ask.h"
+#include "daemon/grants.h"
 #include "ipc/channel.h"
 
 /* One that hangs stays until its file system lets it go, whatever became of its sandbox. */
@@ -20,7 +22,7 @@ struct copies {
 };
 
 /* What cannot even be started is told in the report too. */
-void copies_start(struct copies *c, const struct launcher_options *o, const struct warden_ask *a,
+void copies_start(struct copies *c, const struct grants *g, const struct warden_ask *a,
                   const struct ipc_fds *fds);
 void copies_ended(struct copies *c, pid_t pid); /* some child was: maybe none of these */
 

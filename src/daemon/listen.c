@@ -15,6 +15,7 @@
 #include "base/own.h"
 
 enum { BACKLOG = 1024, SYSTEMD_FIRST = 3 };
+enum { LOCK_TRIES = 200, LOCK_WAIT_US = 10000 };
 
 static void add(struct doors *d, int fd)
 {
@@ -38,7 +39,34 @@ static void take_systemd(struct doors *d)
     unsetenv("LISTEN_FDS");
 }
 
-/* Makes the socket's directory where it is ours to make: /run/sandboxer. */
+/* A socket of systemd's obeys the same rule as one of ours. */
+static int check_taken(const struct config *c, const struct doors *d, struct err *e)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        struct sockaddr_storage a = { 0 };
+        struct config_address at = { .port = 0 };
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)&a;
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&a;
+        socklen_t n = sizeof a;
+        int r;
+
+        if (getsockname(d->fd[i], (struct sockaddr *)&a, &n) < 0)
+            return err_sys(e, "descriptor %d of LISTEN_FDS", d->fd[i]);
+        if (a.ss_family != AF_INET && a.ss_family != AF_INET6)
+            continue;
+        inet_ntop(a.ss_family,
+                  a.ss_family == AF_INET ? (const void *)&v4->sin_addr
+                                         : (const void *)&v6->sin6_addr,
+                  at.ip, sizeof at.ip);
+        r = config_listen_check(c, &at, e);
+        if (r < 0)
+            return err_wrap(e, r, "descriptor %d of LISTEN_FDS", d->fd[i]);
+    }
+    return 0;
+}
+
+/* Makes the socket's directory where it is ours to make: /run/sandboxer. The socket's own mode
+ * decides who reaches it, so other users may pass the directory, whatever our umask is. */
 static int make_parent(const char *path, struct err *e)
 {
     char dir[108];
@@ -49,12 +77,24 @@ static int make_parent(const char *path, struct err *e)
     if (!slash || slash == dir)
         return 0;
     *slash = 0;
-    if (mkdir(dir, 0755) < 0 && errno != EEXIST)
-        return err_sys(e, "making %s for the socket", dir);
-    return 0;
+    if (mkdir(dir, 0755) < 0)
+        return errno == EEXIST ? 0 : err_sys(e, "making %s for the socket", dir);
+    return chmod(dir, 0755) == 0 ? 0 : err_sys(e, "opening %s to other users", dir);
 }
 
-/* Two daemons that start at once must not both think that the path is free. */
+static bool is_served(const char *path)
+{
+    struct sockaddr_un a = { .sun_family = AF_UNIX };
+    AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0 || !str_copy(str_from(path), a.sun_path, sizeof a.sun_path))
+        return true;
+    return connect(fd, (struct sockaddr *)&a, sizeof a) == 0 || errno == EAGAIN;
+}
+
+/* Two daemons that start at once must not both think that the path is free. The children of a
+ * supervisor that was killed hold its lock for a moment: without a listener, the lock is waited
+ * for. */
 static int lock_path(const char *path, int *ret, struct err *e)
 {
     char name[120];
@@ -64,8 +104,11 @@ static int lock_path(const char *path, int *ret, struct err *e)
     fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return err_sys(e, "opening %s", name);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return err_set(e, ERR_BUSY, "another sandboxerd listens on %s", path);
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+        if (i == LOCK_TRIES || is_served(path))
+            return err_set(e, ERR_BUSY, "another sandboxerd listens on %s", path);
+        usleep(LOCK_WAIT_US);
+    }
     *ret = take_fd(&fd);
     return 0;
 }
@@ -152,7 +195,8 @@ int doors_open(const struct config *c, struct doors *ret, struct err *e)
 
     *ret = (struct doors){ .lock = -1, .tls = -1 };
     take_systemd(ret);
-    if (ret->n == 0)
+    r = check_taken(c, ret, e);
+    if (r >= 0 && ret->n == 0)
         r = listen_unix(c, ret, e);
     if (r >= 0 && c->listen)
         r = listen_tcp(&c->address, c->listen, &fd, e);

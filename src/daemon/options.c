@@ -15,6 +15,7 @@ static const char help[] =
     "\n"
     "  --foreground          stay in the foreground; otherwise go to the background when ready\n"
     "  --listen[=ADDR:PORT]  serve TCP too (default " CONFIG_LISTEN_DEFAULT ")\n"
+    "  --listen-unencrypted  let --listen name an address that other machines reach\n"
     "  --config FILE         this configuration instead of the usual files\n"
     "  --check-config        read the configuration, print what holds, and exit\n"
     "  --ready-fd N          write one byte to descriptor N when serving\n"
@@ -24,11 +25,21 @@ static const char help[] =
     "SANDBOXER_PROFILES; sockets of systemd (LISTEN_FDS) are taken over.\n"
     "Exit status: 0, 1 for a failure, 2 for a wrong command line, 75 if one is running already.\n";
 
-enum { OPT_FOREGROUND = 1, OPT_LISTEN, OPT_CONFIG, OPT_CHECK, OPT_READY, OPT_VERSION, OPT_HELP };
+enum {
+    OPT_FOREGROUND = 1,
+    OPT_LISTEN,
+    OPT_UNENCRYPTED,
+    OPT_CONFIG,
+    OPT_CHECK,
+    OPT_READY,
+    OPT_VERSION,
+    OPT_HELP
+};
 
 static const struct option table[] = {
     { "foreground", no_argument, NULL, OPT_FOREGROUND },
     { "listen", optional_argument, NULL, OPT_LISTEN },
+    { "listen-unencrypted", no_argument, NULL, OPT_UNENCRYPTED },
     { "config", required_argument, NULL, OPT_CONFIG },
     { "check-config", no_argument, NULL, OPT_CHECK },
     { "ready-fd", required_argument, NULL, OPT_READY },
@@ -73,6 +84,9 @@ bool daemon_options_read(int argc, char **argv, struct daemon_options *ret, int 
             break;
         case OPT_LISTEN:
             ret->listen = listen_value(argc, argv);
+            break;
+        case OPT_UNENCRYPTED:
+            ret->listen_unencrypted = true;
             break;
         case OPT_CONFIG:
             ret->config = optarg;

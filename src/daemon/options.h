@@ -7,6 +7,7 @@
 struct daemon_options {
     bool foreground, check_config;
     const char *listen; /* NULL: as configured */
+    bool listen_unencrypted;
     const char *config; /* NULL: the usual files */
     int ready_fd;       /* gets one byte when we serve, or a message; -1: none */
 };

@@ -3,8 +3,10 @@
 #include <grp.h>
 #include <pwd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "base/str.h"
 #include "proc/caps.h"
 
@@ -50,6 +52,13 @@ struct identity_choice privilege_choose_egress(void)
     return named_or("sandboxer-egress", PRIVILEGE_EGRESS_UID);
 }
 
+struct identity_choice privilege_choose_fetch(void)
+{
+    if (geteuid() != 0)
+        return (struct identity_choice){ geteuid(), getegid() };
+    return named_or("sandboxer-fetch", PRIVILEGE_FETCH_UID);
+}
+
 int privilege_drop(const struct identity_choice *to, struct err *e)
 {
     if (geteuid() != 0 || to->uid == 0)
@@ -61,9 +70,51 @@ int privilege_drop(const struct identity_choice *to, struct err *e)
         return err_set(e, ERR_BUG, "the rights of root did not go away");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(e, "giving up new privileges");
-    /* A change of user hides our own /proc from us, through which sockets with long paths are
-     * bound. */
-    if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
-        return err_sys(e, "showing us our own descriptors");
     return 0;
+}
+
+/* Why the supervisor, or a program that it starts as root, has each capability. Everything else is
+ * gone for good: from the bounding set, too. */
+static const int kept[] = {
+    CAP_SYS_ADMIN,        /* launchers: namespaces and mounts; the supervisor: its volume's mount */
+    CAP_NET_ADMIN,        /* launchers: a sandbox's addresses, routes and packet rules */
+    CAP_NET_BIND_SERVICE, /* launchers: a sandbox's listeners on low ports */
+    CAP_MKNOD,            /* launchers: device nodes of a sandbox's /dev */
+    CAP_SETFCAP,          /* launchers: id maps with uid 0 in them */
+    CAP_SYS_PTRACE,       /* launchers: namespaces of sandboxes that live on */
+    CAP_SYS_RESOURCE,     /* launchers: limits and out-of-memory scores of workloads */
+    CAP_BPF,              /* the gate of egress workers: changing its maps before Linux 5.19 */
+    CAP_SYS_CHROOT,       /* copies of workspaces: a root directory of their own */
+    CAP_SETUID,           /* copies: the client's user; egress workers, fetch: their own */
+    CAP_SETGID,           /* the same for groups */
+    CAP_SETPCAP,          /* children give up their bounding sets */
+    CAP_KILL,             /* ending children of other users */
+    CAP_CHOWN,            /* launchers and keepers: trees of many owners … */
+    CAP_DAC_OVERRIDE,     /* … which only they can enter … */
+    CAP_DAC_READ_SEARCH,  /* … or look into */
+    CAP_FOWNER,           /* … and whose modes and times they set */
+    CAP_FSETID,           /* … with their set-group-id bits */
+    CAP_SYS_NICE,         /* keepers: the lowest priority for idle work; core scheduling */
+};
+
+int privilege_limit(struct err *e)
+{
+    struct rlimit core;
+    uint64_t mask = 0;
+    int r;
+
+    /* The hard limit stays: programs that it starts set their own. */
+    if (getrlimit(RLIMIT_CORE, &core) < 0)
+        return err_sys(e, "reading the limit of core dumps");
+    core.rlim_cur = 0;
+    if (setrlimit(RLIMIT_CORE, &core) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return err_sys(e, "protecting the supervisor's memory");
+    if (geteuid() != 0 || !(caps_permitted() & CAP_BIT(CAP_SETPCAP)))
+        return 0;
+    for (size_t i = 0; i < COUNT_OF(kept); i++)
+        mask |= CAP_BIT(kept[i]);
+    r = caps_bound(UINT64_MAX, mask, e);
+    if (r >= 0)
+        r = caps_ambient(0, e);
+    return r < 0 ? r : caps_set(mask, 0, e);
 }

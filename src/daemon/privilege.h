@@ -7,8 +7,9 @@
 #include "base/err.h"
 
 /* Of systemd's range for services without a user of their own: whom the control plane and
- * egress workers run as if neither the configuration nor the system names somebody. */
-enum { PRIVILEGE_UID = 61741, PRIVILEGE_EGRESS_UID };
+ * egress workers run as if neither the configuration nor the system names somebody; and the fetch
+ * process. */
+enum { PRIVILEGE_UID = 61741, PRIVILEGE_EGRESS_UID, PRIVILEGE_FETCH_UID };
 
 struct identity_choice {
     uid_t uid;
@@ -20,6 +21,11 @@ struct identity_choice {
 int privilege_choose(const char *user, struct identity_choice *ret, struct err *e);
 /* The same for egress workers: the user "sandboxer-egress", else PRIVILEGE_EGRESS_UID. */
 struct identity_choice privilege_choose_egress(void);
+/* The same for the fetch process: the user "sandboxer-fetch", else PRIVILEGE_FETCH_UID. */
+struct identity_choice privilege_choose_fetch(void);
+/* For the supervisor: keeps only the capabilities that it and the programs it starts need (the
+ * table in privilege.c), no core dumps, and nobody may trace it. No effect for a plain user. */
+int privilege_limit(struct err *e);
 /* Becomes that user for good: no capabilities, no way back. */
 int privilege_drop(const struct identity_choice *to, struct err *e);
 

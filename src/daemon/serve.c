@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -11,10 +10,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/control.h"
+#include "daemon/plane_fence.h"
+#include "daemon/requests.h"
 #include "daemon/warden.h"
 #include "loop/signal.h"
 
-enum { THREADS = 4, JOBS_MAX = 4096, STOP_S = 10 };
+enum { THREADS = 4, WORK_MAX = 4096, STOP_S = 10 };
 
 struct serve {
     const struct serve_setup *setup;
@@ -23,7 +24,11 @@ struct serve {
     struct control *control;
     struct api *api;
     struct loop_signal term, intr, hup;
-    struct loop_fd warden;
+    struct requests requests;
+    struct control_request certificate, headers;
+    int headers_fd; /* what hub.headers_file says, until the control plane reads it; -1: nothing …
+                     */
+    struct err headers_err;    /* … and why */
     struct loop_timer renewal; /* of the domain's certificate */
     bool stopping;
     int status;
@@ -87,14 +92,11 @@ static void on_signal(struct loop_signal *sig, const struct signalfd_siginfo *in
 
 /* --- the domain's certificate --- */
 
-static int renew(struct serve *s, struct err *e)
+static int take_certificate(struct serve *s, int fd, struct err *e)
 {
     AUTO(certificate_done) struct certificate new = { 0 };
-    AUTO_CLOSE int fd = -1;
-    int r = warden_certificate(s->setup->warden, &fd, e);
+    int r = certificate_receive(fd, &new, e);
 
-    if (r >= 0)
-        r = certificate_receive(fd, &new, e);
     return r < 0 ? r : api_renew_tls(s->api, buf_str(&new.chain), buf_str(&new.key), e);
 }
 
@@ -108,16 +110,36 @@ static void renew_later(struct serve *s)
         loop_timer_start(&s->loop, &s->renewal, clock_mono() + c->domain.renew, on_renewal, NULL);
 }
 
-/* The one that there is stays as long as there is no other that is good. */
+static void on_certificate(struct control_request *q, int r, const struct err *e, int *fd)
+{
+    struct serve *s = container_of(q, struct serve, certificate);
+    struct err why = { 0 };
+
+    if (!s->api || s->stopping)
+        return;
+    if (r < 0)
+        why = *e;
+    else
+        r = take_certificate(s, *fd, &why);
+    if (r < 0)
+        LOG(ERROR, "tls.renewal_failed", LOG_S("error", why.msg));
+    renew_later(s);
+}
+
+/* The current certificate stays until there is another valid one. */
 static void renew_now(struct serve *s)
 {
+    struct warden_ask ask = { .kind = WARDEN_CERTIFICATE };
     struct err e;
 
-    if (!s->api || s->stopping || !s->setup->config->domain.listen)
+    if (!s->api || s->stopping || !s->setup->config->domain.listen ||
+        link_joined(&s->certificate.link_))
         return;
-    if (renew(s, &e) < 0)
+    s->certificate.done = on_certificate;
+    if (requests_send(&s->requests, &ask, NULL, 0, &s->certificate, &e) < 0) {
         LOG(ERROR, "tls.renewal_failed", LOG_S("error", e.msg));
-    renew_later(s);
+        renew_later(s);
+    }
 }
 
 static void on_renewal(struct loop_timer *t)
@@ -125,25 +147,54 @@ static void on_renewal(struct loop_timer *t)
     renew_now(container_of(t, struct serve, renewal));
 }
 
+static void reload_control(struct serve *s)
+{
+    if (!s->stopping)
+        control_reload(s->control);
+    drop_fd(&s->headers_fd);
+}
+
+/* The control plane reads the file, if there is one, in the course of its reload. */
+static void on_headers(struct control_request *q, int r, const struct err *e, int *fd)
+{
+    struct serve *s = container_of(q, struct serve, headers);
+
+    if (r < 0)
+        s->headers_err = *e;
+    else
+        s->headers_fd = take_fd(fd);
+    reload_control(s);
+}
+
+static void reload(struct serve *s)
+{
+    struct warden_ask ask = { .kind = WARDEN_HEADERS };
+
+    if (link_joined(&s->headers.link_))
+        return; /* a reload is under way */
+    s->headers.done = on_headers;
+    if (!s->setup->config->hub.headers_file ||
+        requests_send(&s->requests, &ask, NULL, 0, &s->headers, &s->headers_err) < 0)
+        reload_control(s);
+}
+
 static void on_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
 {
     struct serve *s = container_of(sig, struct serve, hup);
 
     (void)info;
-    control_reload(s->control);
+    reload(s);
     if (s->api)
         api_reload(s->api);
     renew_now(s);
 }
 
-static void on_warden(struct loop_fd *f, unsigned events)
+static void on_supervisor_gone(struct requests *q)
 {
-    struct serve *s = container_of(f, struct serve, warden);
+    struct serve *s = container_of(q, struct serve, requests);
 
-    (void)events;
     LOG(ERROR, "daemon.warden_gone", LOG_S("action", "stopping"));
     s->status = 1;
-    loop_fd_stop(f);
     stop(s);
 }
 
@@ -205,42 +256,99 @@ static int new_launcher(void *user, int *ret, struct err *e)
 {
     struct serve *s = user;
 
-    return warden_launcher(s->setup->warden, ret, e);
+    return requests_program(&s->requests, WARDEN_LAUNCHER, ret, NULL, e);
 }
 
 static int new_mirror(void *user, const struct control_mirror *m, struct err *e)
 {
     struct serve *s = user;
 
-    return warden_mirror(s->setup->warden, &s->setup->launcher, m, e);
+    return warden_mirror(&s->requests, m, e);
 }
 
+static int new_grant(void *user, const struct control_grant *g, struct control_request *q,
+                     struct err *e)
+{
+    struct serve *s = user;
+
+    return warden_grant(&s->requests, &s->setup->launcher, g, q, e);
+}
+
+static void cancel_request(void *user, struct control_request *q)
+{
+    struct serve *s = user;
+
+    requests_cancel(&s->requests, q);
+}
+
+static void forget_grant(void *user, const char *sandbox)
+{
+    struct serve *s = user;
+
+    warden_forget(&s->requests, sandbox);
+}
+
+/* At the start it is waited for; at a reload it was fetched before. */
 static int read_headers(void *user, int *ret, struct err *e)
 {
     struct serve *s = user;
 
-    return warden_headers(s->setup->warden, ret, e);
+    if (!s->control)
+        return requests_await(&s->requests, WARDEN_HEADERS, ret, e);
+    if (s->headers_fd < 0) {
+        *e = s->headers_err;
+        return -(int)s->headers_err.code;
+    }
+    *ret = take_fd(&s->headers_fd);
+    return 0;
 }
 
-static int new_worker(void *user, int *ret, pid_t *ret_pid, struct err *e)
+static int new_worker(void *user, int *ret, uint64_t *ret_id, struct err *e)
 {
     struct serve *s = user;
 
-    return warden_egress(s->setup->warden, ret, ret_pid, e);
+    return requests_program(&s->requests, WARDEN_EGRESS, ret, ret_id, e);
+}
+
+static int set_worker_places(void *user, uint64_t id, const struct gate_place *list, size_t n,
+                             struct control_request *q, struct err *e)
+{
+    struct serve *s = user;
+
+    return warden_places(&s->requests, id, list, n, q, e);
 }
 
 static int new_keeper(void *user, int *ret, struct err *e)
 {
     struct serve *s = user;
 
-    return warden_keeper(s->setup->warden, ret, e);
+    return requests_program(&s->requests, WARDEN_KEEPER, ret, NULL, e);
 }
 
-static void end_worker(void *user, pid_t pid)
+static int new_fetch_process(void *user, int *ret, uint64_t *ret_id, struct err *e)
 {
     struct serve *s = user;
 
-    warden_end_egress(s->setup->warden, pid);
+    return requests_program(&s->requests, WARDEN_FETCH, ret, ret_id, e);
+}
+
+static void end_program(struct serve *s, enum warden_kind kind, uint64_t id)
+{
+    struct warden_ask ask = { .kind = kind, .worker = id };
+    struct err e;
+
+    if (requests_tell(&s->requests, &ask, NULL, 0, &e) < 0)
+        LOG(ERROR, "warden.failed", LOG_S("error", e.msg));
+}
+
+static void end_worker(void *user, uint64_t id)
+{
+    end_program(user, WARDEN_END_EGRESS, id);
+}
+
+static void end_fetch_process(void *user, uint64_t id)
+{
+    end_program(user, WARDEN_END_FETCH, id);
 }
 
 static int open_control(struct serve *s, struct err *e)
@@ -250,17 +358,26 @@ static int open_control(struct serve *s, struct err *e)
         .loop = &s->loop,
         .work = &s->work,
         .config = u->config,
+        .owner = u->owner,
         .state = u->state,
         .profiles = u->profiles,
         .storage = u->storage,
+        .keys = u->keys,
         .extensions = { .roots = u->launcher.roots,
                         .roots_only = u->launcher.untrusted,
+                        .tenants = config_serves_tenants(u->config),
                         .launcher = new_launcher,
                         .user = s },
         .mirror = new_mirror,
+        .grant = new_grant,
+        .cancel = cancel_request,
+        .forget_grant = forget_grant,
         .headers = read_headers,
         .egress_worker = new_worker,
         .end_egress_worker = end_worker,
+        .egress_places = set_worker_places,
+        .fetch_process = new_fetch_process,
+        .end_fetch_process = end_fetch_process,
         .keeper = new_keeper,
         .on_open = on_open,
         .user = s,
@@ -269,24 +386,13 @@ static int open_control(struct serve *s, struct err *e)
     return control_open(&setup, &s->control, e);
 }
 
-/* Connections and sandboxes cost descriptors, and the usual soft limit is for programs that use
- * select(). Ours alone: launchers come from the warden. */
-static void allow_descriptors(void)
-{
-    struct rlimit files;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return;
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-}
-
 static int open_all(struct serve *s, struct err *e)
 {
-    int r = loop_init(&s->loop, e);
+    int r = plane_fence_enter(s->setup, e);
 
     signal(SIGPIPE, SIG_IGN);
-    allow_descriptors();
+    if (r >= 0)
+        r = loop_init(&s->loop, e);
     if (r >= 0)
         r = loop_signal_start(&s->loop, &s->term, SIGTERM, on_signal, e);
     if (r >= 0)
@@ -294,12 +400,11 @@ static int open_all(struct serve *s, struct err *e)
     if (r >= 0)
         r = loop_signal_start(&s->loop, &s->hup, SIGHUP, on_hup, e);
     if (r >= 0)
-        r = work_pool_init(&s->work, &s->loop, THREADS, JOBS_MAX, e);
+        r = work_pool_init(&s->work, &s->loop, THREADS, WORK_MAX, e);
+    if (r >= 0)
+        r = requests_open(&s->requests, &s->loop, s->setup->warden, on_supervisor_gone, e);
     if (r >= 0)
         r = open_control(s, e);
-    /* Only its end is watched: answers are read where they are asked for. */
-    if (r >= 0)
-        r = loop_fd_start(&s->loop, &s->warden, s->setup->warden, LOOP_READ, on_warden, e);
     return r;
 }
 
@@ -310,6 +415,7 @@ int serve_run(const struct serve_setup *setup)
     int r;
 
     s.setup = setup;
+    s.headers_fd = -1;
     r = open_all(&s, &e);
     if (r < 0) {
         fprintf(stderr, "sandboxerd: %s\n", e.msg);

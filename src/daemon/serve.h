@@ -20,6 +20,7 @@ struct serve_setup {
     struct launcher_options launcher; /* as the warden starts them */
     struct json_strs profiles;        /* directories */
     struct control_storage storage;   /* where sandboxes write to */
+    struct keyring *keys;             /* of secrets in the store */
 };
 
 /* Serves until it is asked to end: the exit status. */

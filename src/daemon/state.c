@@ -104,11 +104,25 @@ int state_reach(int dir, struct err *e)
     return 0;
 }
 
+int state_open_part(const char *path, const char *part, const struct identity_choice *who, int *ret,
+                    struct err *e)
+{
+    AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = dir < 0 ? err_sys(e, "opening it") : open_own(dir, part, 0700, who, ret, e);
+
+    return err_wrap(e, r, "state directory %s", path);
+}
+
 int state_open_storage(const char *path, int *ret, struct err *e)
 {
     const struct identity_choice us = { geteuid(), getegid() };
-    AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int r = dir < 0 ? err_sys(e, "opening it") : open_own(dir, "storage", 0700, &us, ret, e);
 
-    return err_wrap(e, r, "state directory %s", path);
+    return state_open_part(path, "storage", &us, ret, e);
+}
+
+int state_open_grants(const char *path, int *ret, struct err *e)
+{
+    const struct identity_choice us = { geteuid(), getegid() };
+
+    return state_open_part(path, "grants", &us, ret, e);
 }

@@ -1,16 +1,16 @@
-/* The warden: the part of the daemon that keeps the rights it was started with.
+/* The supervisor ("warden"): the part of the daemon that keeps the rights it was started with.
  *
  * It starts the processes that need those rights, for a control plane that has given them up:
- * launchers, processes that copy a workspace with the rights of its owner, and egress workers,
- * which have an owner of their own, keepers of layers (layers/job.h); and it reads the files of the
- * operator's that are secret. The two talk over one socket with messages of one fixed layout; an
- * answer is a descriptor or an error. A host directory is named by the position of a configured
- * root and a path beneath it, resolved by the process that copies, without following a link; only a
- * plain user's control plane, which has the warden's own rights, may name any. The warden itself
- * touches no file system that a request names: it is always there for the next one.
+ * launchers, egress workers, the fetch process (fetcher/server.h), keepers of layers (layers/job.h)
+ * and processes that copy a workspace; and it reads the operator's secret files. The two talk over
+ * one socket with messages of one fixed layout (daemon/ask.h).
  *
- * When the control plane ends, so does the warden; when the warden ends, the kernel ends the
- * control plane. Sandboxes live on. */
+ * The supervisor never blocks: each request is worked on in a child process with a deadline
+ * (daemon/jobs.h), the number of children of each kind is bounded, and an answer that the control
+ * plane does not read is dropped.
+ *
+ * When the control plane ends, so does the supervisor; when the supervisor ends, the kernel ends
+ * the control plane. Sandboxes live on. */
 #ifndef DAEMON_WARDEN_H
 #define DAEMON_WARDEN_H
 
@@ -18,6 +18,8 @@
 
 #include "base/err.h"
 #include "control/control.h"
+#include "daemon/client.h"
+#include "daemon/requests.h"
 #include "daemon/worker.h"
 #include "runtime/launcher.h"
 
@@ -26,22 +28,25 @@ struct warden_options {
     const char *headers_file;    /* NULL: none */
     const struct config *domain; /* whose certificate is asked for */
     struct worker_options worker;
-    int storage; /* the directory of layers */
+    struct identity_choice fetch; /* whom the fetch process runs as */
+    struct gate *gate;            /* of egress workers; NULL: they have none */
+    int storage;                  /* the directory of layers */
+    int grants;                   /* the directory of grants (daemon/grants.h) */
+    struct client_doors doors;
 };
 
 /* Serves `sock` until `child` has ended: its exit status, or 128 and the signal. Signals that ask
  * us to end are passed on to it. */
 int warden_run(int sock, pid_t child, const struct warden_options *o);
 
-/* The control plane's side. The first five wait for the answer, which is a fork or a small file
- * away; the others wait for nothing, and what becomes of a copy is in m->report. */
-int warden_launcher(int sock, int *ret, struct err *e);
-int warden_headers(int sock, int *ret, struct err *e);
-int warden_certificate(int sock, int *ret, struct err *e); /* api/certificate.h reads it */
-int warden_egress(int sock, int *ret, pid_t *ret_pid, struct err *e);
-int warden_keeper(int sock, int *ret, struct err *e);
-void warden_end_egress(int sock, pid_t pid);
-int warden_mirror(int sock, const struct launcher_options *o, const struct control_mirror *m,
-                  struct err *e);
+/* The control plane's side (daemon/requests.h has the rest). Nothing waits; what becomes of a copy
+ * is in m->report. */
+int warden_mirror(struct requests *q, const struct control_mirror *m, struct err *e);
+int warden_grant(struct requests *q, const struct launcher_options *o,
+                 const struct control_grant *g, struct control_request *r, struct err *e);
+void warden_forget(struct requests *q, const char *sandbox);
+/* Replaces the places that an egress worker may connect to beside public addresses. */
+int warden_places(struct requests *q, uint64_t worker, const struct gate_place *list, size_t n,
+                  struct control_request *r, struct err *e);
 
 #endif

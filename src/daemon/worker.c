@@ -1,25 +1,84 @@
 #include "daemon/worker.h"
 
 #include <limits.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "config/config.h"
-#include "ipc/channel.h"
+#include "dns/resolver.h"
+#include "net/host.h"
 #include "proc/spawn.h"
 
-enum { SOCKET_FD = 3, ARGUMENTS_MAX = 8 + 2 * CONFIG_RESOLVERS_MAX };
+enum { ARGUMENTS_MAX = 8 + 2 * CONFIG_RESOLVERS_MAX };
+_Static_assert((int)DNS_SERVERS_MAX <= (int)CONFIG_RESOLVERS_MAX,
+               "the system's resolvers are arguments, too");
 
 struct arguments {
     char *v[ARGUMENTS_MAX]; /* for execve(), which writes to none of it */
     size_t n;
+    char servers[DNS_SERVERS_MAX][ADDRESS_TEXT_MAX];
 };
 
 static void add(struct arguments *a, const char *s)
 {
     memcpy(&a->v[a->n++], &s, sizeof s);
+}
+
+/* ADDRESS, or ADDRESS:PORT with brackets around IPv6. */
+static int except_place(const struct gate *g, const char *what, struct str text, uint16_t port,
+                        struct err *e)
+{
+    struct host host = { .is_address = false };
+    int r = 0;
+
+    host.is_address = address_parse(text, &host.address); /* IPv6 without brackets, too */
+    if (!host.is_address)
+        r = authority_parse(text, port, &host, &port, e);
+    if (r >= 0 && !host.is_address)
+        r = err_set(e, ERR_INVALID, "must be an address, not a name");
+    if (r >= 0)
+        r = gate_except(g, &host.address, port, e);
+    return err_wrap(e, r, "%s '" STR_FMT "'", what, STR_ARG(text));
+}
+
+static int except_upstream(const struct gate *g, const char *url, struct err *e)
+{
+    const char *at = strstr(url, "://");
+
+    return except_place(g, "egress.upstream", str_from(at ? at + 3 : url), 0, e);
+}
+
+/* The worker is told which servers these are: the file may change before it would read it. */
+static int except_system_resolvers(const struct gate *g, struct arguments *a, struct err *e)
+{
+    struct dns_server found[DNS_SERVERS_MAX];
+    size_t n = resolv_conf_read(found);
+    int r = 0;
+
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        address_text(&found[i].address, a->servers[i]);
+        add(a, "--resolver");
+        add(a, a->servers[i]);
+        r = gate_except(g, &found[i].address, found[i].port, e);
+    }
+    return r;
+}
+
+static int except_configured(const struct worker_options *o, const struct gate *g,
+                             struct arguments *a, struct err *e)
+{
+    int r = 0;
+
+    if (!g->open)
+        return 0;
+    for (size_t i = 0; i < o->resolvers.n && i < CONFIG_RESOLVERS_MAX && r >= 0; i++)
+        r = except_place(g, "egress.resolvers", str_from(o->resolvers.p[i]), DNS_PORT, e);
+    if (r >= 0 && !o->resolvers.n)
+        r = except_system_resolvers(g, a, e);
+    if (r >= 0 && o->upstream)
+        r = except_upstream(g, o->upstream, e);
+    return r;
 }
 
 static void fill(struct arguments *a, const struct worker_options *o)
@@ -37,67 +96,26 @@ static void fill(struct arguments *a, const struct worker_options *o)
     }
 }
 
-static int start(const struct worker_options *o, int *ret, pid_t *ret_pid, struct err *e)
+int worker_exec(const struct worker_options *o, const struct gate *g, int sock, int *status,
+                struct err *e)
 {
-    AUTO_CLOSE int ours = -1, theirs = -1;
     struct arguments arguments = { .n = 0 };
     char path[PATH_MAX], *none[] = { NULL };
-    struct spawn s = { .path = path,
-                       .argv = arguments.v,
-                       .envp = none,
-                       .n_fds = SOCKET_FD + 1,
-                       .become = geteuid() == 0,
-                       .uid = o->who.uid,
-                       .gid = o->who.gid };
-    int pair[2], r = spawn_find("sandboxer-egress", path, sizeof path, e);
+    const int fds[] = { -1, -1, STDERR_FILENO, sock };
+    const struct spawn s = { .path = path,
+                             .argv = arguments.v,
+                             .envp = none,
+                             .fds = fds,
+                             .n_fds = COUNT_OF(fds),
+                             .become = geteuid() == 0,
+                             .uid = o->who.uid,
+                             .gid = o->who.gid };
+    int r = spawn_find("sandboxer-egress", path, sizeof path, e);
 
-    if (r >= 0)
-        r = ipc_pair(pair, e);
-    if (r < 0)
-        return r;
-    ours = pair[0];
-    theirs = pair[1];
     fill(&arguments, o);
-    s.fds = (const int[]){ -1, -1, STDERR_FILENO, theirs };
-    r = spawn_start(&s, ret_pid, e);
     if (r >= 0)
-        *ret = take_fd(&ours);
-    return r;
-}
-
-int workers_start(struct workers *w, const struct worker_options *o, int *ret, pid_t *ret_pid,
-                  struct err *e)
-{
-    int r;
-
-    if (w->n == WORKERS_MAX)
-        return err_set(e, ERR_BUSY, "there are %d egress workers", WORKERS_MAX);
-    r = start(o, ret, ret_pid, e);
+        r = except_configured(o, g, &arguments, e);
     if (r >= 0)
-        w->pid[w->n++] = *ret_pid;
-    return r;
-}
-
-/* Where it is, or behind the last. */
-static size_t find(const struct workers *w, pid_t pid)
-{
-    size_t i = 0;
-
-    while (i < w->n && w->pid[i] != pid)
-        i++;
-    return i;
-}
-
-void workers_end(const struct workers *w, pid_t pid)
-{
-    if (find(w, pid) < w->n)
-        kill(pid, SIGKILL);
-}
-
-void workers_ended(struct workers *w, pid_t pid)
-{
-    size_t i = find(w, pid);
-
-    if (i < w->n)
-        w->pid[i] = w->pid[--w->n];
+        r = gate_enter(g, e);
+    return r < 0 ? r : spawn_exec(&s, status, e);
 }

@@ -1,11 +1,13 @@
-/* Egress workers, started by the warden for the control plane: as a user of their own, without
- * rights, and with nothing but the socket that they serve. They end when it closes. */
+/* Egress workers, started by the supervisor for the control plane: as a user of their own, without
+ * rights, behind the gate (gate/gate.h), and with nothing but the socket that they serve. They end
+ * when it closes. */
 #ifndef DAEMON_WORKER_H
 #define DAEMON_WORKER_H
 
 #include <sys/types.h>
 
 #include "daemon/privilege.h"
+#include "gate/gate.h"
 #include "json/bind.h"
 
 struct worker_options {
@@ -14,18 +16,12 @@ struct worker_options {
     const char *upstream;       /* NULL: straight */
 };
 
-/* Those that run. One for each sandbox that wants its own, at most. */
+/* One for each sandbox that wants its own, at most. */
 enum { WORKERS_MAX = 4096 };
 
-struct workers {
-    pid_t pid[WORKERS_MAX];
-    size_t n;
-};
-
-/* *ret is the control plane's end of the socket. */
-int workers_start(struct workers *w, const struct worker_options *o, int *ret, pid_t *ret_pid,
-                  struct err *e);
-void workers_end(const struct workers *w, pid_t pid); /* kills it, if it is one of them */
-void workers_ended(struct workers *w, pid_t pid);     /* some child was: maybe none of these */
+/* Becomes a worker that serves `sock` (proc/spawn.h: spawn_exec()), in the group that gate_add()
+ * made. The gate gets the resolvers and the upstream proxy as exceptions. */
+int worker_exec(const struct worker_options *o, const struct gate *g, int sock, int *status,
+                struct err *e);
 
 #endif

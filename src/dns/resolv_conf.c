@@ -1,3 +1,6 @@
+#include <fcntl.h>
+
+#include "base/own.h"
 #include "dns/resolver.h"
 
 /* The word at the front of *rest, which moves behind it. */
@@ -25,4 +28,17 @@ size_t resolv_conf_parse(struct str text, struct dns_server ret[static DNS_SERVE
             ret[n++] = (struct dns_server){ a, DNS_PORT };
     }
     return n;
+}
+
+size_t resolv_conf_read(struct dns_server ret[static DNS_SERVERS_MAX])
+{
+    static const struct dns_server usual = { { .bytes = { 127, 0, 0, 1 } }, DNS_PORT };
+    AUTO_CLOSE int fd = open("/etc/resolv.conf", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char text[16 << 10];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
+    size_t found = n < 0 ? 0 : resolv_conf_parse((struct str){ text, (size_t)n }, ret);
+
+    if (!found)
+        ret[found++] = usual;
+    return found;
 }

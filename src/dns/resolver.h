@@ -89,5 +89,7 @@ void dns_lookup_cancel(struct dns_lookup *l);
 /* The `nameserver` lines of a resolv.conf: how many servers, the first DNS_SERVERS_MAX of them.
  * Other lines and addresses with a zone are passed over. */
 size_t resolv_conf_parse(struct str text, struct dns_server ret[static DNS_SERVERS_MAX]);
+/* Those of /etc/resolv.conf; if it names none, what the C library takes then. At least one. */
+size_t resolv_conf_read(struct dns_server ret[static DNS_SERVERS_MAX]);
 
 #endif

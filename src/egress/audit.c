@@ -1,5 +1,6 @@
 #include "egress/audit.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,10 +30,20 @@ struct audit {
     char box_id[ID_MAX];
     int fd;
     uint64_t written;
+    uint64_t room, low_at; /* of `written`; room 0: no limit */
+    audit_low_fn *low;     /* NULL: it was called */
+    void *user;
     uint64_t generation; /* of the last policy, for events without a decision */
     struct buf held;     /* lines of this turn */
     struct buf torn;     /* the rest of a line whose begin a full disk or pipe took */
-    uint64_t lost;       /* times that lines could not be written */
+    struct crypto_hmac mac;
+    bool has_mac;
+    struct chain_place chain;   /* of the last line, written or held */
+    struct chain_place sure;    /* of the last one that is wholly written */
+    struct chain_place at_torn; /* of the one that is torn */
+    struct chain_place *last;   /* for whoever frees it; NULL: nobody asked */
+    uint64_t fd_seq;            /* what was before the first line of this descriptor */
+    uint64_t lost;              /* times that lines could not be written */
     struct loop_later later;
     int64_t quiet_until; /* CLOCK_MONOTONIC: no log line before */
     struct loop_timer tick;
@@ -56,9 +67,58 @@ struct audit *audit_new(struct loop *l, const char *box_id, int fd)
     return a;
 }
 
+void audit_resume(struct audit *a, const struct chain_place *from, const unsigned char *key)
+{
+    a->chain = a->sure = *from;
+    a->fd_seq = from->seq;
+    a->has_mac = key != NULL;
+    if (key)
+        crypto_hmac_init(&a->mac, (struct str){ (const char *)key, CHAIN_SIZE });
+}
+
+const struct chain_place *audit_place(const struct audit *a)
+{
+    return &a->sure;
+}
+
+void audit_note_last(struct audit *a, struct chain_place *last)
+{
+    a->last = last;
+}
+
 uint64_t audit_written(const struct audit *a)
 {
     return a->written;
+}
+
+/* --- Room --- */
+
+void audit_set_room(struct audit *a, uint64_t room, audit_low_fn *low, void *user)
+{
+    a->room = room;
+    a->low_at = room > a->written ? a->written + (room - a->written) / 2 : a->written;
+    a->low = low;
+    a->user = user;
+}
+
+bool audit_is_low(const struct audit *a)
+{
+    return a->room && a->written >= a->low_at;
+}
+
+static bool has_room(const struct audit *a, size_t n)
+{
+    return !a->room || (a->written <= a->room && n <= a->room - a->written);
+}
+
+static void tell_low(struct audit *a)
+{
+    audit_low_fn *low = audit_is_low(a) ? a->low : NULL;
+
+    if (!low)
+        return;
+    a->low = NULL;
+    low(a->user);
 }
 
 /* --- Lines --- */
@@ -98,16 +158,38 @@ static bool finish_torn(struct audit *a)
     bool good = push(a, &rest);
 
     buf_drop(&a->torn, a->torn.n - rest.n);
-    if (good)
+    if (good) {
         buf_done(&a->torn);
+        a->sure = a->at_torn;
+    }
     return good;
 }
 
-/* Of what could not be written, the rest of a line that was begun. */
+/* The place of the line that ends at `end`, where its newline is. */
+static struct chain_place place_before(const struct audit *a, const char *end)
+{
+    const char *before = memrchr(a->held.p, '\n', (size_t)(end - a->held.p));
+    const char *from = before ? before + 1 : a->held.p;
+    struct chain_line line;
+
+    return chain_parse((struct str){ from, (size_t)(end - from) }, &line) ? line.place : a->sure;
+}
+
+/* Of what could not be written, the rest of a line that was begun. The chain goes on behind the
+ * last line that was begun: those that are lost have no place in it. */
 static void keep_torn(struct audit *a, struct str rest)
 {
-    if (rest.p > a->held.p && rest.p[-1] != '\n')
-        buf_add(&a->torn, (struct str){ rest.p, str_find(rest, '\n') + 1 });
+    size_t begun = (size_t)(rest.p - a->held.p);
+    const char *whole = begun ? memrchr(a->held.p, '\n', begun) : NULL;
+    size_t left = str_find(rest, '\n');
+
+    if (whole)
+        a->sure = place_before(a, whole);
+    a->chain = a->sure;
+    if (begun && rest.p[-1] != '\n') {
+        buf_add(&a->torn, (struct str){ rest.p, left + 1 });
+        a->chain = a->at_torn = place_before(a, rest.p + left);
+    }
 }
 
 /* All that is held, in one piece; false: some of it is lost. */
@@ -118,12 +200,24 @@ static bool flush(struct audit *a)
 
     if (rest.n == 0)
         return true;
-    good = (a->torn.n == 0 || finish_torn(a)) && push(a, &rest);
-    if (!good) {
-        keep_torn(a, rest);
-        a->lost++;
+    if (!has_room(a, a->torn.n + rest.n)) {
+        errno = EDQUOT;
+        good = fail(a);
+        a->chain = a->torn.n ? a->at_torn : a->sure;
+    } else if (a->torn.n && !finish_torn(a)) {
+        a->chain = a->at_torn;
+        good = false;
+    } else {
+        good = push(a, &rest);
+        if (good)
+            a->sure = a->chain;
+        else
+            keep_torn(a, rest);
     }
+    if (!good)
+        a->lost++;
     buf_done(&a->held);
+    tell_low(a);
     return good;
 }
 
@@ -137,8 +231,10 @@ static bool hold(struct audit *a, const struct audit_event *ev)
         a->lost++;
         return fail(a);
     }
-    if (line.n > HELD_MAX - a->held.n)
+    if (HELD_MAX - a->held.n < EGRESS_AUDIT_LINE_MAX)
         flush(a);
+    line.n =
+        chain_add(&a->chain, a->chain.seq == a->fd_seq, a->has_mac ? &a->mac : NULL, bytes, line.n);
     buf_add(&a->held, line);
     return true;
 }
@@ -171,12 +267,13 @@ bool audit_kept(struct audit *a, uint64_t ticket)
 void audit_set_fd(struct audit *a, int fd)
 {
     flush(a);
-    if (a->torn.n)
-        finish_torn(a);
+    if (a->torn.n && !finish_torn(a))
+        a->chain = a->sure; /* its half stays where it is, and its place is the next line's */
     buf_done(&a->torn);
     drop_fd(&a->fd);
     a->fd = fd;
-    a->written = 0;
+    a->fd_seq = a->chain.seq;
+    a->written = a->room = 0;
 }
 
 /* --- Counting denials --- */
@@ -297,13 +394,17 @@ void audit_free(struct audit *a)
         return;
     loop_timer_stop(&a->tick);
     loop_later_stop(&a->later);
+    a->low = NULL;
     flush(a);
     tell_counted(a);
     for (size_t i = 0; i < a->n; i++)
         free(a->kinds[i].of);
     if (a->torn.n)
         finish_torn(a);
+    if (a->last)
+        *a->last = a->sure;
     buf_done(&a->torn);
+    crypto_hmac_done(&a->mac);
     drop_fd(&a->fd);
     free(a);
 }

@@ -14,6 +14,7 @@
 #define EGRESS_AUDIT_H
 
 #include "egress/authorize.h"
+#include "egress/chain.h"
 
 struct audit;
 
@@ -22,11 +23,25 @@ enum { AUDIT_KINDS_MAX = 64 };
 /* Takes the descriptor (O_APPEND; a pipe or socket is fine too, and must not block for long);
  * fd -1: events go nowhere and all is well. */
 struct audit *audit_new(struct loop *l, const char *box_id, int fd);
+/* Where the chain of its lines goes on (egress/chain.h), before the first event; without, it begins
+ * here and its lines have no mac. key may be NULL. */
+void audit_resume(struct audit *a, const struct chain_place *from, const unsigned char *key);
+/* The place of the last line that is wholly written. It is valid until the next call of this
+ * module. */
+const struct chain_place *audit_place(const struct audit *a);
+/* audit_free() leaves there the place of the last line that is wholly written. */
+void audit_note_last(struct audit *a, struct chain_place *last);
 /* Writes what is being counted, and frees. NULL is fine. */
 void audit_free(struct audit *a);
-/* Another descriptor from now on (rotation). */
+/* Another descriptor from now on (rotation). The chain goes on there. */
 void audit_set_fd(struct audit *a, int fd);
 uint64_t audit_written(const struct audit *a); /* bytes to the current descriptor */
+
+/* How many bytes may be written to the current descriptor in all; 0: no limit. What has no room is
+ * not on record. low is called once when half of what is left now is used, from inside a write. */
+typedef void audit_low_fn(void *user);
+void audit_set_room(struct audit *a, uint64_t room, audit_low_fn *low, void *user);
+bool audit_is_low(const struct audit *a); /* it was called, or would be */
 
 /* A connection (or, of EGRESS_BY_DNS, a name) was allowed; true if it is on record. */
 bool audit_allow(struct audit *a, const struct egress_intent *i, const struct egress_decision *d);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "crypto/hash.h"
+#include "egress/chain.h"
 
 /* Events are written for every request, so their constant parts are text already: a line costs a
  * few copies. Texts from outside are the only ones that are escaped. */
@@ -107,7 +108,7 @@ struct line {
 
 static void put(struct line *l, struct str s)
 {
-    if (s.n > EGRESS_AUDIT_LINE_MAX - l->n) {
+    if (s.n > EGRESS_AUDIT_LINE_MAX - CHAIN_TEXT_MAX - l->n) { /* the chain's part comes behind */
         l->full = true;
         return;
     }

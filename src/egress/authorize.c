@@ -6,6 +6,7 @@
 #include "egress/audit.h"
 #include "egress/own_addresses.h"
 #include "egress/refuse.h"
+#include "policy/egress_ceiling.h"
 
 const char *egress_adapter_name(enum egress_adapter a)
 {
@@ -97,6 +98,19 @@ static bool declared(const struct egress_intent *i, const struct egress_decision
     return i->host.is_address && d->match.exact_host && address_equal(&i->host.address, a);
 }
 
+/* An address of this machine, public or not, is one that only an administrator grants. */
+static bool is_within_ceiling(struct egress_decision *d, const struct address *a)
+{
+    const struct egress_ceiling *c = egress_snapshot_ceiling(d->snapshot);
+    char text[EGRESS_CEILING_TEXT], shown[ADDRESS_TEXT_MAX];
+
+    if (egress_ceiling_has_address(c, a, d->match.port, true))
+        return true;
+    address_text(a, shown);
+    return DENY(d, 403, "ceiling_denied", "Ask an administrator to set this policy.", "%s.",
+                egress_ceiling_why(c, shown, a, d->match.port, true, text));
+}
+
 static bool check_addresses(const struct egress_box *b, const struct egress_intent *i,
                             struct egress_decision *d, const struct address *list, size_t n)
 {
@@ -111,6 +125,9 @@ static bool check_addresses(const struct egress_box *b, const struct egress_inte
             return DENY(d, 403, "ssrf_denied",
                         "To grant a service of this machine, declare its exact address.",
                         "%s is an address of the machine that the sandbox runs on.", i->host.name);
+    for (size_t k = 0; own && k < n; k++)
+        if (own_addresses_has(own, &list[k]) && !is_within_ceiling(d, &list[k]))
+            return false;
     return true;
 }
 

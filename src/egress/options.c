@@ -35,6 +35,7 @@ static const char help[] =
     "    --to HOST[:PORT]     about a connection there\n"
     "    --method M --path P  about a request\n"
     "    --binary PATH        of this program\n"
+    "  --verify-log           check the chain of the log on stdin (sandboxer audit verify --file)\n"
     "  --version, --help\n"
     "\n"
     "Rules that name programs allow nothing here: nobody can tell who asks.\n"
@@ -57,6 +58,7 @@ enum {
     OPT_METHOD,
     OPT_PATH,
     OPT_BINARY,
+    OPT_VERIFY_LOG,
     OPT_VERSION,
     OPT_HELP,
 };
@@ -77,6 +79,7 @@ static const struct option table[] = {
     { "method", required_argument, NULL, OPT_METHOD },
     { "path", required_argument, NULL, OPT_PATH },
     { "binary", required_argument, NULL, OPT_BINARY },
+    { "verify-log", no_argument, NULL, OPT_VERIFY_LOG },
     { "version", no_argument, NULL, OPT_VERSION },
     { "help", no_argument, NULL, OPT_HELP },
     { 0 },
@@ -191,6 +194,9 @@ static int read_one(int c, struct egress_options *o, struct err *e)
         return 0;
     case OPT_LISTEN:
         return read_place("--listen", str_from(optarg), 0, &o->listen, &o->port, e);
+    case OPT_VERIFY_LOG:
+        o->verify_log = true;
+        return 0;
     case OPT_ANYWHERE:
         o->anywhere = true;
         return 0;
@@ -216,9 +222,12 @@ static int check_mode(const struct egress_options *o, struct err *e)
 {
     bool asks = o->to || o->method || o->path || o->binary;
 
-    if (o->standalone + (o->worker >= 0) + (o->check != NULL) + (o->explain != NULL) != 1)
+    if (o->standalone + (o->worker >= 0) + (o->check != NULL) + (o->explain != NULL) +
+            o->verify_log !=
+        1)
         return err_set(e, ERR_INVALID,
-                       "one of --standalone, --worker, --check and --explain is needed");
+                       "one of --standalone, --worker, --check, --explain and --verify-log is "
+                       "needed");
     if (o->explain && !o->to)
         return err_set(e, ERR_INVALID, "--explain: say --to HOST:PORT");
     if (asks && !o->explain)
@@ -255,30 +264,15 @@ bool options_read(int argc, char **argv, struct egress_options *ret, int *ret_st
     return r == 0;
 }
 
-static size_t read_resolv_conf(struct dns_server ret[static DNS_SERVERS_MAX])
-{
-    AUTO_CLOSE int fd = open("/etc/resolv.conf", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    char text[16 << 10];
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
-    size_t found;
-
-    if (n < 0)
-        return 0;
-    found = resolv_conf_parse((struct str){ text, (size_t)n }, ret);
-    return found < DNS_SERVERS_MAX ? found : DNS_SERVERS_MAX;
-}
-
 int options_apply(const struct egress_options *o, struct loop *l, struct egress *ret, struct err *e)
 {
-    /* What the C library takes when nothing is configured. */
-    static const struct dns_server usual = { { .bytes = { 127, 0, 0, 1 } }, DNS_PORT };
     struct dns_server found[DNS_SERVERS_MAX];
-    size_t n = o->n_servers ? 0 : read_resolv_conf(found);
+    size_t n = o->n_servers ? 0 : resolv_conf_read(found);
 
     ret->loop = l;
     ret->upstream = o->upstream;
     ret->standalone = o->standalone;
     if (o->n_servers)
         return dns_resolver_init(&ret->resolver, l, o->servers, o->n_servers, e);
-    return dns_resolver_init(&ret->resolver, l, n ? found : &usual, n ? n : 1, e);
+    return dns_resolver_init(&ret->resolver, l, found, n, e);
 }

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/own.h"
+#include "policy/egress_ceiling.h"
 #include "policy/egress_file.h"
 #include "policy/egress_sources.h"
 
@@ -36,25 +37,38 @@ static int read_all(int fd, struct buf *ret, struct err *e)
     return 0;
 }
 
-static int compile(const struct egress_policy *p, uint64_t generation, struct egress_snapshot **ret,
-                   struct err *e)
+static int compile(const struct egress_policy *p, const struct egress_ceiling *ceiling,
+                   uint64_t generation, struct egress_snapshot **ret, struct err *e)
 {
-    *ret = egress_compile(p, generation, e);
+    *ret = egress_compile_under(p, ceiling, generation, e);
     return *ret ? 0 : -(int)(e->code ? e->code : ERR_BUG);
 }
 
+static int read_ceiling(int fd, struct arena *a, struct egress_ceiling *ret, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(EGRESS_CEILING_BYTES_MAX);
+    int r = read_all(fd, &text, e);
+
+    return r < 0 ? r : egress_ceiling_read(buf_str(&text), a, ret, e);
+}
+
+/* A policy of the control plane always has a ceiling: without one it is not taken. */
 int received_policy(const struct wire_box *m, const struct ipc_fds *fds,
                     struct egress_snapshot **ret, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(EGRESS_JSON_BYTES_MAX);
     AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
+    struct egress_ceiling ceiling;
     struct egress_policy policy;
-    int r = fds->n == 1 ? read_all(fds->fd[0], &text, e)
-                        : err_set(e, ERR_INVALID, "a policy comes as one file");
+    int r = fds->n == 2
+                ? read_all(fds->fd[0], &text, e)
+                : err_set(e, ERR_INVALID, "a policy comes as one file, its ceiling as another");
 
     if (r >= 0)
         r = egress_policy_from_json(buf_str(&text), &arena, &policy, e);
-    return r < 0 ? r : compile(&policy, m->generation, ret, e);
+    if (r >= 0)
+        r = read_ceiling(fds->fd[1], &arena, &ceiling, e);
+    return r < 0 ? r : compile(&policy, &ceiling, m->generation, ret, e);
 }
 
 static int read_file(int fd, struct arena *a, struct egress_policy *ret, struct err *e)
@@ -110,5 +124,5 @@ int received_texts(const struct wire_texts *m, const struct ipc_fds *fds,
     }
     if (r >= 0)
         r = egress_join(parts, n, &arena, &all, e);
-    return r < 0 ? r : compile(&all, m->generation, ret, e);
+    return r < 0 ? r : compile(&all, NULL, m->generation, ret, e);
 }

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "egress/chain.h"
 #include "json/writer.h"
 #include "policy/egress_explain.h"
 #include "policy/egress_file.h"
@@ -213,6 +214,79 @@ int trial_explain(struct str yaml, const struct egress_options *o, struct buf *o
     return json_writer_finish(&w, e);
 }
 
+/* ---- the chain of a log ---- */
+
+static void put_findings(struct json_writer *w, const struct chain_reader *c)
+{
+    char text[192];
+
+    json_key(w, STR("problems"));
+    json_begin_array(w);
+    for (size_t i = 0; i < c->n_findings && i < CHAIN_FINDINGS_MAX; i++) {
+        const struct chain_finding *f = &c->findings[i];
+
+        chain_explain(f, text, sizeof text);
+        json_begin_object(w);
+        json_key(w, STR("chain"));
+        json_put_str(w, STR("file"));
+        json_key(w, STR("kind"));
+        json_put_str(w, str_from(chain_fault_names[f->fault]));
+        json_key(w, STR("seq"));
+        json_put_uint(w, f->seq);
+        json_key(w, STR("line"));
+        json_put_uint(w, f->line);
+        json_key(w, STR("message"));
+        json_put_str(w, str_from(text));
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+static void put_log(struct json_writer *w, const struct chain_reader *c)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = { { "lines", c->lines },
+                    { "unchained_lines", c->unchained },
+                    { "partial_bytes", c->partial },
+                    { "begins", c->begins },
+                    { "first_line", c->begins ? c->first_before.seq + 1 : 0 },
+                    { "last_line", c->last.seq },
+                    { "problem_count", c->n_findings } };
+
+    json_begin_object(w);
+    json_key(w, STR("intact"));
+    json_put_bool(w, c->n_findings == 0);
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        json_key(w, str_from(numbers[i].key));
+        json_put_uint(w, numbers[i].value);
+    }
+    put_findings(w, c);
+    json_end_object(w);
+}
+
+int trial_verify_log(int fd, struct buf *out, struct err *e)
+{
+    enum { PIECE = 64 << 10 };
+    AUTO(chain_reader_done) struct chain_reader c = { .open_begin = true };
+    static char piece[PIECE];
+    struct json_writer w;
+    ssize_t n;
+
+    while ((n = read(fd, piece, sizeof piece)) != 0) {
+        if (n < 0 && errno != EINTR)
+            return err_sys(e, "reading the log");
+        if (n > 0)
+            chain_read_text(&c, (struct str){ piece, (size_t)n });
+    }
+    chain_end_file(&c);
+    chain_end(&c);
+    json_writer_init(&w, out, JSON_COMPACT);
+    put_log(&w, &c);
+    return json_writer_finish(&w, e);
+}
+
 /* ---- the whole ---- */
 
 static int read_file(const char *path, struct buf *out, struct err *e)
@@ -241,9 +315,10 @@ int trial_run(const struct egress_options *o, struct err *e)
 {
     AUTO(buf_done) struct buf yaml = BUF_INIT(EGRESS_FILE_BYTES_MAX);
     AUTO(buf_done) struct buf out = BUF_INIT(OUT_MAX);
-    int r = read_file(o->check ? o->check : o->explain, &yaml, e);
+    int r = o->verify_log ? trial_verify_log(STDIN_FILENO, &out, e)
+                          : read_file(o->check ? o->check : o->explain, &yaml, e);
 
-    if (r >= 0)
+    if (r >= 0 && !o->verify_log)
         r = o->check ? trial_check(buf_str(&yaml), &out, e)
                      : trial_explain(buf_str(&yaml), o, &out, e);
     if (r < 0)

@@ -5,8 +5,11 @@
 
 #include "egress/options.h"
 
-/* --check and --explain: 0, also for a policy that is not good (its object says so), or why there
- * is no answer. */
+/* --verify-log: reads all of fd, and prints what is wrong with its chain, as JSON. */
+int trial_verify_log(int fd, struct buf *out, struct err *e);
+
+/* --check, --explain and --verify-log: 0, also for a policy that is not good (its object says so),
+ * or why there is no answer. */
 int trial_run(const struct egress_options *o, struct err *e);
 
 /* {"valid": false, "problem": …}, or {"valid": true, "endpoints": […], "notes": […]}. */

@@ -104,5 +104,7 @@ int wire_check(const void *message, size_t n, struct err *e)
     if (h->type == WIRE_TEXTS)
         return check_text(((const struct wire_texts *)message)->name,
                           sizeof((struct wire_texts *)0)->name, e);
+    if (h->type == WIRE_ADD && ((const struct wire_add *)message)->has_chain_key > 1)
+        return err_set(e, ERR_INVALID, "has_chain_key is neither 0 nor 1");
     return h->type == WIRE_WHO_IS ? check_who_is(message, e) : 0;
 }

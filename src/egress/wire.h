@@ -7,19 +7,23 @@
  *     to the worker                                   answered with
  *     ADD      a box: listeners, then the audit       ADDED or FAILED
  *              descriptor
- *     POLICY   its policy, as JSON in a memfd         APPLIED, when it is in force and everything
- *                                                     that it does not allow is closed; or FAILED:
+ *     POLICY   its policy and the policy's ceiling,   APPLIED, when it is in force and everything
+ *              as JSON in memfds                      that it does not allow is closed; or FAILED:
  *                                                     then the one before is in force still
  *     TEXTS    the same, as people write it           as POLICY
  *     REMOVE   a box, and all its connections         REMOVED, also if there was none
- *     AUDIT    another audit descriptor               nothing
+ *     AUDIT    another audit descriptor, or none, and  nothing
+ *              how much may be written to it
  *     WHO_IS   the answer to WHO
  *     PING     are you there?                         PONG, with the same tag
  *
  *     from the worker
  *     WHO      whose is this socket inside the box?   WHO_IS; without one within WIRE_WHO_NS
- * nobody's USED     counters of a box that moved, at most every WIRE_USED_NS FULL     the audit
- * file has passed audit_max: send another descriptor; told once for each
+ *                                                     nobody's
+ *     USED     counters of a box, and the last line of its audit file, that moved, at most every
+ *              WIRE_USED_NS, and before APPLIED and REMOVED
+ *     FULL     the audit file has passed audit_max, or half of its room is used: send AUDIT; told
+ *              again every WIRE_USED_NS. Without room nothing is allowed.
  */
 #ifndef EGRESS_WIRE_H
 #define EGRESS_WIRE_H
@@ -32,7 +36,8 @@
 
 enum {
     WIRE_MAGIC = 0x52474553, /* "SEGR" */
-    WIRE_VERSION = 1,
+    WIRE_VERSION = 2,
+    WIRE_DIGEST = 32, /* bytes of a key, and of a chain value (egress/chain.h) */
     WIRE_PATH_MAX = 256,
     WIRE_ANCESTORS_MAX = 16,
 };
@@ -41,9 +46,9 @@ enum {
 
 enum wire_type {
     WIRE_ADD = 1, /* + descriptors as listeners_pack() has them, + the audit file's if has_audit */
-    WIRE_POLICY,  /* + a memfd */
+    WIRE_POLICY,  /* + a memfd with the policy, + one with its ceiling (egress_ceiling.h) */
     WIRE_REMOVE,
-    WIRE_AUDIT, /* + a descriptor */
+    WIRE_AUDIT, /* + a descriptor, or none: the one it has */
     WIRE_WHO_IS,
     WIRE_TEXTS, /* + a memfd with the file's text if has_file, + one with the items if has_allow */
     WIRE_PING,  /* a head, as PONG */
@@ -70,14 +75,19 @@ struct wire_add {
     char id[ID_MAX];
     uint32_t slots; /* which listeners: listeners_pack() */
     uint32_t has_audit;
-    uint64_t audit_max; /* bytes after which FULL is told; 0: never */
+    uint64_t audit_max;  /* bytes after which FULL is told; 0: never */
+    uint64_t audit_room; /* bytes that may be written to the descriptor; 0: no limit */
+    uint64_t chain_seq;  /* the last line of the audit file, behind which its chain goes on … */
+    unsigned char chain_digest[WIRE_DIGEST];
+    unsigned char chain_key[WIRE_DIGEST];
+    uint32_t has_chain_key, pad;
 };
 
 /* REMOVE, AUDIT, ADDED, REMOVED, FULL; and POLICY and APPLIED, with the generation. */
 struct wire_box {
     struct wire_head head;
     char id[ID_MAX];
-    uint64_t generation; /* of POLICY: not 0 */
+    uint64_t generation; /* of POLICY: not 0; of AUDIT: audit_room from now on */
 };
 
 /* For a control plane that reads no YAML: a policy file, items as --allow has them, or both. */
@@ -123,6 +133,8 @@ struct wire_used {
     uint64_t allowed, denied, connections, bytes_out, bytes_in;
     int64_t last_ns; /* CLOCK_MONOTONIC of the last byte */
     uint32_t open, pad;
+    uint64_t chain_seq; /* the last line that is wholly in the audit file */
+    unsigned char chain_digest[WIRE_DIGEST];
 };
 
 void wire_fill(struct wire_head *h, enum wire_type type, uint32_t tag, size_t size);

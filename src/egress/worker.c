@@ -19,9 +19,10 @@ enum { REQUESTS = 16 /* before it is others' turn */ };
 struct member {
     struct link link;
     struct egress_box *box;
+    struct worker *worker;
     uint64_t audit_max;
-    bool told_full;
     struct egress_counters told;
+    uint64_t told_seq; /* of the audit file's last line */
 };
 
 struct packet {
@@ -113,7 +114,7 @@ static void tell_failed(struct worker *w, const struct wire_head *request, const
 
 /* ---- what is told unasked ---- */
 
-static void tell_used(struct worker *w, struct member *m)
+static struct wire_used used_by(const struct member *m)
 {
     const struct egress_counters *c = &m->box->counters;
     struct wire_used u = { .allowed = c->allowed,
@@ -126,7 +127,24 @@ static void tell_used(struct worker *w, struct member *m)
 
     wire_fill(&u.head, WIRE_USED, 0, sizeof u);
     memcpy(u.id, m->box->id, sizeof u.id);
-    m->told = *c;
+    return u;
+}
+
+static void put_place(struct wire_used *u, const struct chain_place *at)
+{
+    _Static_assert(sizeof u->chain_digest == sizeof at->digest, "all of a chain value");
+    u->chain_seq = at->seq;
+    memcpy(u->chain_digest, at->digest, sizeof u->chain_digest);
+}
+
+static void tell_used(struct worker *w, struct member *m)
+{
+    const struct chain_place *at = audit_place(m->box->audit);
+    struct wire_used u = used_by(m);
+
+    put_place(&u, at);
+    m->told = m->box->counters;
+    m->told_seq = at->seq;
     worker_send(w, &u, sizeof u);
 }
 
@@ -145,15 +163,21 @@ static void on_used(struct loop_timer *t)
 
         if (list_first(&w->out)) /* next time: counters lose nothing */
             break;
-        if (moved(&m->told, &m->box->counters))
+        if (moved(&m->told, &m->box->counters) || m->told_seq != audit_place(m->box->audit)->seq)
             tell_used(w, m);
-        if (m->audit_max && !m->told_full && audit_written(m->box->audit) > m->audit_max) {
-            m->told_full = true;
+        if ((m->audit_max && audit_written(m->box->audit) > m->audit_max) ||
+            audit_is_low(m->box->audit))
             tell(w, WIRE_FULL, m->box->id, 0);
-        }
     }
     if (list_first(&w->boxes))
         loop_timer_start(t->loop, t, clock_mono() + WIRE_USED_NS, on_used, NULL);
+}
+
+static void on_audit_low(void *user)
+{
+    struct member *m = user;
+
+    tell(m->worker, WIRE_FULL, m->box->id, 0);
 }
 
 /* ---- requests ---- */
@@ -162,6 +186,7 @@ static int add_member(struct worker *w, const struct wire_add *m, struct listene
                       int *audit, struct err *e)
 {
     struct member *new = calloc(1, sizeof *new);
+    struct chain_place at = { .seq = m->chain_seq };
     int r;
 
     if (!new)
@@ -171,7 +196,12 @@ static int add_member(struct worker *w, const struct wire_add *m, struct listene
         free(new);
         return r;
     }
+    new->worker = w;
     new->audit_max = m->audit_max;
+    audit_set_room(new->box->audit, m->audit_room, on_audit_low, new);
+    new->told_seq = m->chain_seq;
+    memcpy(at.digest, m->chain_digest, sizeof at.digest);
+    audit_resume(new->box->audit, &at, m->has_chain_key ? m->chain_key : NULL);
     list_append(&w->boxes, &new->link);
     if (!loop_timer_started(&w->used))
         r = loop_timer_start(w->egress.loop, &w->used, clock_mono() + WIRE_USED_NS, on_used, e);
@@ -217,6 +247,7 @@ static int serve_policy(struct worker *w, const void *message, struct ipc_fds *f
     if (r < 0)
         return r;
     egress_box_set_policy(member->box, s);
+    tell_used(w, member); /* what is on record up to here */
     tell(w, WIRE_APPLIED, m->id, m->generation);
     return 0;
 }
@@ -229,9 +260,13 @@ static int serve_remove(struct worker *w, const void *message, struct ipc_fds *f
     (void)fds;
     (void)e;
     if (member) {
-        if (moved(&member->told, &member->box->counters))
-            tell_used(w, member);
-        member_free(member);
+        struct wire_used u = used_by(member);
+        struct chain_place last = *audit_place(member->box->audit);
+
+        audit_note_last(member->box->audit, &last);
+        member_free(member); /* writes the last lines */
+        put_place(&u, &last);
+        worker_send(w, &u, sizeof u);
     }
     tell(w, WIRE_REMOVED, m->id, 0);
     return 0;
@@ -242,10 +277,11 @@ static int serve_audit(struct worker *w, const void *message, struct ipc_fds *fd
     const struct wire_box *m = message;
     struct member *member = find(w, m->id);
 
-    if (!member || fds->n != 1)
+    if (!member || fds->n > 1)
         return err_set(e, ERR_INVALID, "an audit descriptor for nobody");
-    audit_set_fd(member->box->audit, take_fd(&fds->fd[0]));
-    member->told_full = false;
+    if (fds->n)
+        audit_set_fd(member->box->audit, take_fd(&fds->fd[0]));
+    audit_set_room(member->box->audit, m->generation, on_audit_low, member);
     return 0;
 }
 

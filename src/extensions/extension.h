@@ -29,11 +29,13 @@
 
 enum {
     EXT_HANDLE_MAX = 256,
+    EXT_OWNER_MAX = 48,
     EXT_MOUNTS_MAX = 8,
     EXT_STDIO_MAX = 3,
     EXT_ANCESTORS_MAX = 16,
     EXT_LENT_AT = 4,
     EXT_LENT_MAX = 40,
+    EXT_COMPOSE_MAX = 1024,
 };
 
 enum ext_can {
@@ -80,10 +82,20 @@ struct ext_image {
 };
 
 /* Everything a backend needs to know to make a box; borrowed during the call. */
+/* Whose a box is: a name for the owner's part of this machine's resources, and how much that is,
+ * for all boxes of the owner together; 0: no limit. */
+struct ext_owner {
+    char key[EXT_OWNER_MAX]; /* letters a to z, digits, ".-_" */
+    uint64_t memory;
+    uint64_t io; /* bytes per second, of reading and of writing */
+    uint32_t pids, cpu_milli;
+};
+
 struct ext_spec {
     const struct profile *profile;
     uint64_t memory, disk; /* bytes; 0: no limit */
     uint32_t pids, cpu_milli;
+    const struct ext_owner *owner; /* NULL: not known yet; the box starts nothing before assign() */
     const struct ext_mount *mounts;
     size_t n_mounts;
     const struct ext_image *image; /* NULL: the profile's, which is then a directory, or none */
@@ -165,6 +177,9 @@ struct ext_box_events {
     void (*torn_down)(struct ext_box *b, int r, const struct err *e,
                       const struct ext_report *report);
     void (*gone)(struct ext_box *b, const char *reason);
+    /* r >= 0: everything in the box counts for its owner, and the box outlives the daemon and the
+     * launchers. r < 0: the box died; `gone` follows unless it is torn down first. */
+    void (*assigned)(struct ext_box *b, int r, const struct err *e);
     void (*usage)(struct ext_box *b, int r, const struct ext_usage *u);
     /* l is NULL if r < 0; else take_listeners(), what is left in it is closed. */
     void (*listeners)(struct ext_box *b, int r, const struct err *e, struct listeners *l);
@@ -201,7 +216,9 @@ enum ext_what {
     EXT_WATCH,
     EXT_PACK,
     EXT_UNPACK,
-    EXT_HOME, /* without paths: says where the user's home is */
+    EXT_HOME,    /* without paths: says where the user's home is */
+    EXT_PERMIT,  /* a path, and behind it "mode=OCTAL", "owner=NAME", "group=NAME" */
+    EXT_COMPOSE, /* the new file, and behind it EXT_COMPOSE_MAX files that become it */
     EXT_WHAT_COUNT_,
 };
 
@@ -291,6 +308,7 @@ struct ext_context {
     const char *const *roots; /* host directories that requests may name, NULL-terminated, in the
                                  launcher's order */
     bool roots_only;          /* the launcher takes host directories below these roots only */
+    bool tenants;             /* clients other than the daemon's own user can reach it */
     /* A connected socket to a new launcher process; blocks for a moment. */
     int (*launcher)(void *user, int *ret_sock, struct err *e);
     void *user;
@@ -324,6 +342,10 @@ struct extension_ops {
 
     void (*provision)(struct ext_box *b, const struct ext_spec *s);
     void (*wait_ready)(struct ext_box *b);
+    /* EXT_CAN_POOL: a box without an owner gets one, and `assigned` is told, once. Whatever is
+     * started afterwards counts for that owner. Before `assigned` the box must not be recorded as
+     * usable: the death of the daemon or of a launcher ends it. */
+    void (*assign)(struct ext_box *b, const struct ext_owner *o);
     /* What was started in an earlier life and not to be kept is killed. */
     void (*adopt)(struct ext_box *b, const char *handle);
     /* Idempotent; also of a box that is new in this life, without adopt. Whatever else is waited

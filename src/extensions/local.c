@@ -180,6 +180,7 @@ const struct extension_ops extension_local = {
     .box_free = local_box_free,
     .provision = local_provision,
     .wait_ready = local_wait_ready,
+    .assign = local_assign,
     .adopt = local_adopt,
     .teardown = local_teardown,
     .usage = local_usage,

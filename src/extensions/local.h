@@ -8,6 +8,7 @@
  *     local_egress.c     the sockets of its network boundary, and who holds a connection
  *     local_dial.c       connections to its ports
  *     local_hold.c       how it is brought to a standstill, and what it has written
+ *     local_assign.c     how one that was prepared gets its owner
  *     local_end.c        how it is taken down
  *     local_launcher.c   the launchers, which build and remove
  *     local_plan.c       profile and spec as a launch plan
@@ -92,6 +93,7 @@ struct local_plan {
 
 enum { LOCAL_FD_CONTROL, LOCAL_FD_LISTENER }; /* -1 until just before it is sent */
 
+struct cgroup_owner local_owner(const struct ext_owner *o);
 int local_plan_new(const struct ext_context *c, const char *id, const struct ext_spec *s,
                    struct local_plan **ret, struct err *e);
 void local_plan_free(struct local_plan *p);
@@ -124,9 +126,9 @@ struct lane {
     struct loop_fd fd;
     struct loop_timer timer; /* the next answer, or the next try, is due */
     struct loop_later later;
-    struct list destroys, creates; /* not sent yet */
-    struct list sent;              /* not answered yet */
-    size_t n_sent, n;              /* sent; all */
+    struct list assigns, destroys, creates; /* not sent yet */
+    struct list sent;                       /* not answered yet */
+    size_t n_sent, n;                       /* sent; all */
     unsigned tries;
     struct err why; /* of the last failure */
 };
@@ -137,6 +139,7 @@ void local_lane_done(struct lane *l);
 void local_lane_create(struct extension *x, struct local_box *b);
 void local_lane_destroy(struct extension *x, struct local_box *b);
 void local_lane_hold(struct extension *x, struct local_box *b, bool freeze);
+void local_lane_assign(struct local_box *b); /* to the launcher that made it */
 /* Takes a request back that was not sent: true. Otherwise it goes on. */
 bool local_request_cancel(struct local_request *q);
 
@@ -174,6 +177,7 @@ enum {
     TAG_LISTENERS = 4 << TAG_SLOT_BITS,
     TAG_UPPER = 5 << TAG_SLOT_BITS,
     TAG_STAND = 6 << TAG_SLOT_BITS,
+    TAG_JOIN = 7 << TAG_SLOT_BITS,
     TAG_WHO_FIRST = 1 << 8, /* in the turn's place: one of the questions who holds a socket */
     TAG_WHO_COUNT = (1 << 15) - TAG_WHO_FIRST,
     TAG_DIAL_FIRST = 1 << 15, /* likewise: one of the connections that are being made */
@@ -254,6 +258,14 @@ void local_held(struct local_box *b);
 void local_hold_failed(struct local_box *b, int r, const struct err *e);
 void local_hold_lost(struct local_box *b);
 
+/* --- The owner of a prepared box (local_assign.c). --- */
+void local_assign(struct ext_box *b, const struct ext_owner *o);
+void local_assign_on_joined(struct local_box *b);
+/* From launchers. What becomes of the box is told by PID 1, which ends if it gets no groups. */
+void local_assign_failed(struct local_box *b, const struct err *e);
+void local_assign_tell_lost(struct local_box *b);  /* from the loop; PID 1 ended, or is to end */
+bool local_is_stranger(const struct local_box *b); /* no launcher that lives has made it */
+
 /* --- A box. --- */
 enum local_state {
     BOX_OFF, /* not there; or of an earlier life or a failed end, which only its directory tells */
@@ -290,17 +302,20 @@ struct local_box {
     int64_t cpu_ns;
     struct ext_report report; /* of the end of what was there */
     int r, end_r, probe_r;    /* of the last failure; of the last end; of the last probe */
-    struct err why, end_why;
+    struct err why, end_why, assign_why, held_why; /* of failures; code ERR_OK: none */
     struct loop_later later;
     struct loop_timer timer; /* of the state, or of the probe */
     struct link link;        /* swept */
 
     struct buf defaults;
     struct local_plan *plan; /* until it is sent */
-    struct local_request create, destroy, hold;
-    bool held; /* what became of freezing or thawing is to be told */
+    struct local_request create, destroy, hold, assign;
+    struct cgroup_owner owner;
+    bool prepared;     /* it has no owner yet */
+    bool joining;      /* PID 1 has not entered the groups of its owner yet … */
+    bool freeze_waits; /* … and is to be frozen then */
+    bool held;         /* what became of freezing or thawing is to be told */
     int held_r;
-    struct err held_why;
     struct loop_timer stand; /* the next look whether everything stands still */
     int64_t stand_by;
     unsigned uppers, lost_uppers; /* answers that are due, and that will not come */

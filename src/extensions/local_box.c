@@ -121,6 +121,8 @@ void local_provision(struct ext_box *ext, const struct ext_spec *s)
         return;
     }
     snprintf(b->ext.handle, sizeof b->ext.handle, "run/%s", b->ext.id);
+    b->prepared = !s->owner;
+    b->joining = b->freeze_waits = false;
     b->state = BOX_CREATING;
     local_lane_create(b->x, b);
 }
@@ -409,6 +411,8 @@ bool local_alive(struct ext_box *ext)
     struct local_box *b = local_box_of(ext);
     struct pollfd end = { .fd = b->control.fd, .events = POLLRDHUP };
 
+    if (b->prepared && local_is_stranger(b))
+        return false; /* only the launcher that made it can give it an owner */
     return b->state == BOX_UP && local_channel_is_open(b) && poll(&end, 1, 0) == 0;
 }
 
@@ -465,11 +469,15 @@ void local_on_end(struct local_box *b, int r, const struct err *e)
     switch (b->state) {
     case BOX_UP:
         b->r = err_set(&b->why, ERR_UPSTREAM, "%.200s",
-                       r < 0 ? e->msg : "the sandbox's supervisor died");
+                       b->joining && b->assign_why.code ? b->assign_why.msg
+                       : r < 0                          ? e->msg
+                                                        : "the sandbox's supervisor died");
         b->gone = true;
         local_process_lose_all(b, b->why.msg);
         if (!b->freed && b->state == BOX_UP)
             local_end_begin(b);
+        if (!b->freed && b->joining)
+            local_soon(b); /* whoever waits for it need not wait for its end */
         return;
     case BOX_ADOPTING:
         adopt_failed(b, r < 0 ? (b->why = *e, r)
@@ -622,6 +630,7 @@ static void settle(struct local_box *b)
     tell_ready(b);
     tell_not_adopted(b);
     tell_lost_usages(b);
+    local_assign_tell_lost(b);
     local_egress_tell_lost(b);
     local_dial_tell_lost(b);
     local_hold_tell_lost(b);

@@ -157,10 +157,14 @@ static void dispatch(struct local_box *b, const union supervisor_message *m, str
     case CONTROL_UPPER_IS:
         local_hold_on_upper(b, &m->head, fds);
         return;
+    case CONTROL_DONE:
+        if (m->head.tag == TAG_JOIN)
+            local_assign_on_joined(b);
+        return;
     case CONTROL_STOOD:
         local_hold_on_stood(b, &m->stood);
         return;
-    default: /* PONG, KILLED, DONE: nobody waits for them */
+    default: /* PONG, KILLED: nobody waits for them */
         return;
     }
 }

@@ -75,7 +75,7 @@ static void end_stranger(struct local_box *b)
     wait_at_most(b, run_dir_marked(&b->x->run, b->ext.id) ? LOCAL_LAST_ASK_NS : LOCAL_DEATH_NS);
 }
 
-static bool is_stranger(const struct local_box *b)
+bool local_is_stranger(const struct local_box *b)
 {
     return !b->maker || b->maker->life != b->maker_life;
 }
@@ -85,7 +85,7 @@ static bool is_stranger(const struct local_box *b)
 static void ask_launcher(struct local_box *b)
 {
     local_end_stop(b);
-    if (is_stranger(b) && !b->told_to_end)
+    if (local_is_stranger(b) && !b->told_to_end)
         end_stranger(b);
     else if (!b->destroy.lane)
         local_lane_destroy(b->x, b);
@@ -96,7 +96,7 @@ void local_end_begin(struct local_box *b)
     b->state = BOX_ENDING;
     b->told_to_end = false;
     local_end_stop(b);
-    if (!is_stranger(b) && local_channel_is_open(b) && !b->create.lane) {
+    if (!local_is_stranger(b) && local_channel_is_open(b) && !b->create.lane) {
         local_channel_post_ask(b, CONTROL_USAGE, TAG_LAST_USAGE);
         wait_at_most(b, LOCAL_LAST_ASK_NS);
     } else {

@@ -109,6 +109,10 @@ void local_freeze(struct ext_box *ext)
         tell_held(b, true, err_set(&e, ERR_CONFLICT, "the sandbox is not running"), &e);
         return;
     }
+    if (b->joining) { /* its group is not the one to freeze yet */
+        b->freeze_waits = true;
+        return;
+    }
     r = run_dir_mark(&b->x->run, b->ext.id, true, &e);
     if (r < 0)
         tell_held(b, true, r, &e);
@@ -205,6 +209,11 @@ void local_hold_on_upper(struct local_box *b, const struct control_head *m, stru
 
 void local_hold_lose_all(struct local_box *b)
 {
+    struct err e;
+
+    if (b->freeze_waits)
+        tell_held(b, true, err_set(&e, ERR_CONFLICT, "the sandbox is not running"), &e);
+    b->freeze_waits = false;
     b->lost_uppers += b->uppers;
     b->uppers = 0;
 }

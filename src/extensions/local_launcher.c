@@ -1,8 +1,8 @@
 /* Launchers: requests in flight, and what becomes of them when one dies.
  *
  * A launcher works on one request after the other. So only a few are sent ahead, and the others
- * wait here, where they can still be taken back: removing before building, because it gives back
- * what building needs. */
+ * wait here, where they can still be taken back. First the assigning of prepared boxes, which a
+ * create waits for; then removing, because it gives back what building needs; then building. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +45,8 @@ static struct local_box *box_of(struct local_request *q)
         return container_of(q, struct local_box, create);
     case LAUNCH_DESTROY:
         return container_of(q, struct local_box, destroy);
+    case LAUNCH_ASSIGN:
+        return container_of(q, struct local_box, assign);
     default:
         return container_of(q, struct local_box, hold);
     }
@@ -59,7 +61,10 @@ static void enqueue(struct lane *l, struct local_request *q)
 {
     q->lane = l;
     q->sent = false;
-    list_append(q->type == LAUNCH_CREATE ? &l->creates : &l->destroys, &q->link);
+    list_append(q->type == LAUNCH_CREATE   ? &l->creates
+                : q->type == LAUNCH_ASSIGN ? &l->assigns
+                                           : &l->destroys,
+                &q->link);
     l->n++;
     local_hold(box_of(q));
     pump_soon(l);
@@ -115,6 +120,12 @@ void local_lane_hold(struct extension *x, struct local_box *b, bool freeze)
     enqueue(least_busy(x), &b->hold);
 }
 
+void local_lane_assign(struct local_box *b)
+{
+    b->assign.type = LAUNCH_ASSIGN;
+    enqueue(b->maker, &b->assign);
+}
+
 static void tell_failed(struct local_request *q, int r, const struct err *e, const char *step)
 {
     struct local_box *b = box_of(q);
@@ -124,6 +135,8 @@ static void tell_failed(struct local_request *q, int r, const struct err *e, con
         local_create_failed(b, r, e, step);
     else if (q->type == LAUNCH_DESTROY)
         local_destroy_failed(b, r, e);
+    else if (q->type == LAUNCH_ASSIGN)
+        local_assign_failed(b, e);
     else
         local_hold_failed(b, r, e);
     local_release(b);
@@ -138,6 +151,8 @@ static void tell_lost(struct local_request *q, const struct err *e)
         local_create_lost(b, e);
     else if (q->type == LAUNCH_DESTROY)
         local_destroy_lost(b);
+    else if (q->type == LAUNCH_ASSIGN)
+        local_assign_failed(b, e);
     else
         local_hold_lost(b);
     local_release(b);
@@ -160,9 +175,20 @@ static void tell_answer(struct local_request *q, const union launch_answer *a)
         local_created(b, &a->created);
     else if (a->head.type == LAUNCH_DESTROYED)
         local_destroyed(b, &a->destroyed);
-    else
+    else if (a->head.type == LAUNCH_HELD)
         local_held(b);
     local_release(b);
+}
+
+/* The next request to send; NULL: there is none. */
+static struct local_request *next_unsent(struct lane *l)
+{
+    struct list *lists[] = { &l->assigns, &l->destroys, &l->creates };
+    struct link *m = NULL;
+
+    for (size_t i = 0; !m && i < COUNT_OF(lists); i++)
+        m = list_first(lists[i]);
+    return request_of(m);
 }
 
 /* life and death of a launcher */
@@ -179,7 +205,7 @@ static void fail_all(struct lane *l)
     for (size_t n = l->n; n > 0; n--) {
         q = request_of(list_first(&l->creates));
         if (!q)
-            q = request_of(list_first(&l->destroys));
+            q = next_unsent(l);
         if (q)
             tell_failed(q, r, &e, "launcher");
     }
@@ -212,12 +238,15 @@ static void hang_up(struct lane *l)
     l->life++;
 }
 
-/* Requests to destroy what this launcher has made, and that were not sent: to the next one it will
- * be a stranger. */
+/* Requests to destroy or assign what this launcher has made, and that were not sent: to the next
+ * one it will be a stranger. */
 static void lose_own(struct lane *l)
 {
+    struct local_request *assign;
     struct link *next;
 
+    while ((assign = request_of(list_first(&l->assigns))))
+        tell_lost(assign, &l->why);
     for (struct link *m = list_first(&l->destroys); m; m = next) {
         struct local_request *q = request_of(m);
 
@@ -276,7 +305,7 @@ static int lane_open(struct lane *l, struct err *e)
 
 void local_lane_done(struct lane *l)
 {
-    struct list *lists[] = { &l->sent, &l->destroys, &l->creates };
+    struct list *lists[] = { &l->sent, &l->assigns, &l->destroys, &l->creates };
 
     loop_later_stop(&l->later);
     hang_up(l);
@@ -299,6 +328,8 @@ static int send_request(struct lane *l, struct local_request *q, struct err *e)
         r = launcher_create(&l->launcher, &b->plan->plan, b->plan->fds, b->plan->n, e);
     else if (q->type == LAUNCH_DESTROY)
         r = launcher_destroy(&l->launcher, b->ext.id, e);
+    else if (q->type == LAUNCH_ASSIGN)
+        r = launcher_assign(&l->launcher, b->ext.id, &b->owner, e);
     else
         r = launcher_hold(&l->launcher, b->ext.id, q->type == LAUNCH_FREEZE, e);
     hook_point("launcher.send");
@@ -322,16 +353,21 @@ static void mark_sent(struct lane *l, struct local_request *q)
         watch_silence(l);
 }
 
+/* No build of a prepared box is sent ahead: a create that waits for an assignment would wait for
+ * all of them. */
+static size_t window_of(struct local_request *q)
+{
+    return q->type == LAUNCH_CREATE && box_of(q)->prepared ? 1 : LOCAL_WINDOW;
+}
+
 /* False if no more can be sent now. */
 static bool send_next(struct lane *l)
 {
-    struct local_request *q = request_of(list_first(&l->destroys));
+    struct local_request *q = next_unsent(l);
     struct err e = { 0 };
     int r;
 
-    if (!q)
-        q = request_of(list_first(&l->creates));
-    if (!q || l->n_sent >= LOCAL_WINDOW)
+    if (!q || l->n_sent >= window_of(q))
         return false;
     r = q->type == LAUNCH_CREATE ? local_prepare(box_of(q), &e) : 0;
     if (r < 0) {
@@ -374,10 +410,12 @@ static bool fits(struct local_request *q, const union launch_answer *a)
 {
     enum launch_type wanted = q->type == LAUNCH_CREATE    ? LAUNCH_CREATED
                               : q->type == LAUNCH_DESTROY ? LAUNCH_DESTROYED
+                              : q->type == LAUNCH_ASSIGN  ? LAUNCH_ASSIGNED
                                                           : LAUNCH_HELD;
     const char *id = a->head.type == LAUNCH_CREATED     ? a->created.id
                      : a->head.type == LAUNCH_DESTROYED ? a->destroyed.id
                      : a->head.type == LAUNCH_HELD      ? a->held.id
+                     : a->head.type == LAUNCH_ASSIGNED  ? a->assigned.id
                                                         : a->failed.id;
 
     return (a->head.type == LAUNCH_FAILED || a->head.type == wanted) &&

@@ -5,6 +5,7 @@
 
 #include "base/own.h"
 #include "extensions/local.h"
+#include "ipc/kernel.h"
 #include "proc/caps.h"
 #include "proc/passwd.h"
 #include "proc/sys.h"
@@ -145,6 +146,20 @@ static int add_caps(struct plan *p, struct json_strs names, struct err *e)
     return 0;
 }
 
+static int add_kernel(struct plan *p, const struct profile *of, struct err *e)
+{
+    p->kernel = of->kernel.calls == CALLS_STRICT ? KERNEL_STRICT : 0;
+    for (size_t i = 0; i < of->kernel.allow.n; i++) {
+        uint32_t bit;
+
+        if (!kernel_from_name(str_from(of->kernel.allow.p[i]), &bit))
+            return err_set(e, ERR_INVALID, "kernel.allow: '%.40s' cannot be granted",
+                           of->kernel.allow.p[i]);
+        p->kernel |= bit;
+    }
+    return 0;
+}
+
 /* A plain user's sandbox may have one identity only, which is this one: so a name must have its
  * number already. On the host's system directories the names are the runtime's own. */
 static int choose_identity(struct local_plan *p, const char *text, struct err *e)
@@ -179,6 +194,24 @@ static void set_limits(struct plan *p, const struct ext_spec *s)
     p->cpu_milli = s->cpu_milli;
 }
 
+struct cgroup_owner local_owner(const struct ext_owner *o)
+{
+    struct cgroup_owner ret = {
+        .memory = o->memory, .io = o->io, .pids = o->pids, .cpu_milli = o->cpu_milli
+    };
+
+    snprintf(ret.key, sizeof ret.key, "%s", o->key);
+    return ret;
+}
+
+static void set_owner(struct plan *p, const struct ext_owner *o)
+{
+    if (o)
+        p->owner = local_owner(o);
+    else
+        p->flags |= PLAN_PREPARED;
+}
+
 /* No two of them have the same, so that copies can be told apart by what they log. */
 static void set_names(struct plan *p, const char *id)
 {
@@ -186,6 +219,21 @@ static void set_names(struct plan *p, const char *id)
     snprintf(p->hostname, sizeof p->hostname, "%s", id);
     for (char *at = p->hostname; (at = strchr(at, '_'));)
         *at = '-';
+}
+
+/* What the profile leaves open depends on who can reach the daemon. */
+static uint32_t isolation_flags(const struct ext_context *c, const struct profile *p)
+{
+    bool guarded = p->isolation.side_channels == SIDE_CHANNELS_AUTO
+                       ? c->tenants
+                       : p->isolation.side_channels == SIDE_CHANNELS_GUARDED;
+    uint32_t flags = guarded ? PLAN_GUARDED : 0;
+
+    if (p->isolation.system != SYSTEM_SHARED)
+        flags |= PLAN_SYSTEM_APART;
+    if (p->isolation.system == SYSTEM_AUTO && !c->tenants)
+        flags |= PLAN_SYSTEM_EITHER;
+    return flags;
 }
 
 static int fill(const struct ext_context *c, const char *id, const struct ext_spec *s,
@@ -198,9 +246,13 @@ static int fill(const struct ext_context *c, const char *id, const struct ext_sp
         return r;
     set_names(&p->plan, id);
     p->plan.flags = PLAN_LISTENER | (of->writable_system ? PLAN_WRITABLE_SYSTEM : 0) |
-                    (s->egress ? PLAN_EGRESS : 0);
+                    (s->egress ? PLAN_EGRESS : 0) | isolation_flags(c, of);
     set_limits(&p->plan, s);
+    p->plan.terminals = of->resources.terminals;
+    set_owner(&p->plan, s->owner);
     r = add_caps(&p->plan, of->caps, e);
+    if (r >= 0)
+        r = add_kernel(&p->plan, of, e);
     if (r >= 0)
         r = add_layers(p, s, e);
     if (r >= 0 && s->image)

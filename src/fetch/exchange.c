@@ -1,79 +1,21 @@
 #include "fetch/exchange.h"
 
-#include <ctype.h>
 #include <stdlib.h>
-#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-
-static const struct method {
-    const char *name;
-    bool safe; /* no body, and may be sent again after a redirect */
-} methods[] = {
-    [FETCH_GET] = { "GET", true },      [FETCH_HEAD] = { "HEAD", true },
-    [FETCH_POST] = { "POST", false },   [FETCH_PUT] = { "PUT", false },
-    [FETCH_PATCH] = { "PATCH", false }, [FETCH_DELETE] = { "DELETE", false },
-};
-
-/* Headers that are libcurl's to write: they decide where a message ends and whom it reaches. */
-static const char *const reserved[] = { "Host",       "Content-Length", "Transfer-Encoding",
-                                        "Connection", "Expect",         "TE",
-                                        "Trailer",    "Upgrade" };
-
-static bool is_printable(struct str s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if (s.p[i] <= ' ' || s.p[i] > '~')
-            return false;
-    return true;
-}
 
 static bool is_https(const char *url)
 {
     return str_starts(str_from(url), STR("https://"));
 }
 
-static int check_fields(const struct fetch_request *r, struct err *e)
-{
-    if ((size_t)r->method >= COUNT_OF(methods) || !r->url || !r->done || r->timeout <= 0)
-        return err_set(e, ERR_BUG, "a request needs a method, a URL, a timeout and a callback");
-    if (methods[r->method].safe && r->body.n > 0)
-        return err_set(e, ERR_BUG, "%s has no body", methods[r->method].name);
-    if (!methods[r->method].safe && r->redirects > 0)
-        return err_set(e, ERR_BUG, "%s follows no redirects", methods[r->method].name);
-    return 0;
-}
-
-/* Messages do not repeat the URL: it may hold a token. */
-static int check_url(const char *url, struct err *e)
-{
-    struct str s = str_from(url);
-
-    if (s.n > FETCH_URL_MAX)
-        return err_set(e, ERR_INVALID, "a URL has at most %d characters, not %zu", FETCH_URL_MAX,
-                       s.n);
-    if (!is_printable(s))
-        return err_set(e, ERR_INVALID,
-                       "the URL has a blank or a character that is not ASCII; "
-                       "write it as %%XX");
-    if (!str_starts(s, STR("http://")) && !is_https(url))
-        return err_set(e, ERR_INVALID, "the URL does not start with http:// or https://");
-    if (strspn(strchr(url, ':') + 1, "/") != 2) /* libcurl would take the path for the host */
-        return err_set(e, ERR_INVALID, "the URL names no host");
-    return 0;
-}
-
 static int parse_url(struct fetch_exchange_ *x, const char *url, struct err *e)
 {
     char *scheme = NULL, *host = NULL, *port = NULL;
-    CURLUcode code;
-    int r = check_url(url, e);
+    CURLUcode code = curl_url_set(x->url, CURLUPART_URL, url, CURLU_DISALLOW_USER);
 
-    if (r < 0)
-        return r;
-    code = curl_url_set(x->url, CURLUPART_URL, url, CURLU_DISALLOW_USER);
     if (code == CURLUE_USER_NOT_ALLOWED)
         return err_set(e, ERR_INVALID,
                        "the URL has a user name or password; send an Authorization "
@@ -88,30 +30,6 @@ static int parse_url(struct fetch_exchange_ *x, const char *url, struct err *e)
     curl_free(host);
     curl_free(port);
     return 0;
-}
-
-static bool is_token(struct str s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if (!isalnum((unsigned char)s.p[i]) && !strchr("!#$%&'*+-.^_`|~", s.p[i]))
-            return false;
-    return s.n > 0 && !memchr(s.p, '\0', s.n);
-}
-
-static bool is_value(struct str s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if ((s.p[i] < ' ' || s.p[i] > '~') && s.p[i] != '\t')
-            return false;
-    return true;
-}
-
-static bool is_reserved(struct str name)
-{
-    for (size_t i = 0; i < COUNT_OF(reserved); i++)
-        if (name.n == strlen(reserved[i]) && strncasecmp(name.p, reserved[i], name.n) == 0)
-            return true;
-    return false;
 }
 
 static void add_line(struct fetch_exchange_ *x, const char *line)
@@ -129,13 +47,6 @@ static int add_header(struct fetch_exchange_ *x, const struct fetch_header *h, s
     struct str value = str_trim(h->value);
     int r;
 
-    if (!is_token(h->name))
-        return err_set(e, ERR_INVALID, "the name of a header is not a token");
-    if (is_reserved(h->name))
-        return err_set(e, ERR_INVALID, "header " STR_FMT " cannot be set", STR_ARG(h->name));
-    if (!is_value(value))
-        return err_set(e, ERR_INVALID, "header " STR_FMT " has a character that is not allowed",
-                       STR_ARG(h->name));
     /* "Name:" would remove the header, "Name;" sends an empty one. */
     r = value.n > 0 ? buf_addf(&line, STR_FMT ": " STR_FMT, STR_ARG(h->name), STR_ARG(value))
                     : buf_addf(&line, STR_FMT ";", STR_ARG(h->name));
@@ -143,6 +54,7 @@ static int add_header(struct fetch_exchange_ *x, const struct fetch_header *h, s
         return err_set(e, ERR_INVALID, "header " STR_FMT " is longer than %d bytes",
                        STR_ARG(h->name), FETCH_HEAD_MAX);
     add_line(x, line.p);
+    explicit_bzero(line.p, line.n); /* it may be a password */
     return 0;
 }
 
@@ -166,33 +78,68 @@ static size_t on_head(char *p, size_t size, size_t n, void *exchange)
 
     (void)p;
     x->head_bytes += size * n;
-    if (x->head_bytes <= FETCH_HEAD_MAX)
+    if (x->head_bytes <= FETCH_HEAD_MAX && ++x->head_lines <= FETCH_HEADERS_MAX)
         return size * n;
-    (void)err_set(&x->own, ERR_TOO_BIG, "the head of the answer is longer than %d bytes",
-                  FETCH_HEAD_MAX);
+    (void)err_set(&x->own, ERR_TOO_BIG,
+                  "the head of the answer is longer than %d bytes or %d lines", FETCH_HEAD_MAX,
+                  FETCH_HEADERS_MAX);
     return 0;
 }
 
-/* What the head says, for who takes the body in pieces. */
-static bool is_wanted(const struct fetch_exchange_ *x, struct fetch_answer *ret)
+/* Those of the last answer, if there were redirects. */
+static void collect_headers(struct fetch_exchange_ *x)
+{
+    struct curl_header *h = NULL;
+
+    x->got = calloc(FETCH_HEADERS_MAX, sizeof *x->got);
+    if (!x->got)
+        abort();
+    while (x->got_count < FETCH_HEADERS_MAX &&
+           (h = curl_easy_nextheader(x->easy, CURLH_HEADER, -1, h)))
+        x->got[x->got_count++] = (struct fetch_header){ str_from(h->name), str_from(h->value) };
+}
+
+static void fill_answer(struct fetch_exchange_ *x, struct fetch_answer *a)
+{
+    char *redirect = NULL;
+    long status = 0;
+
+    curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (!x->got)
+        collect_headers(x);
+    a->status = (int)status;
+    a->headers = x->got;
+    a->header_count = x->got_count;
+    if (!curl_easy_getinfo(x->easy, CURLINFO_REDIRECT_URL, &redirect))
+        a->redirect = str_from(redirect);
+}
+
+static bool takes_pieces(const struct fetch_exchange_ *x)
 {
     long status = 0;
 
     curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
-    *ret = (struct fetch_answer){ .status = (int)status, .easy_ = x->easy };
-    return x->request->piece && (status == 200 || status == 206);
+    return x->request->piece && (x->request->every_piece || status == 200 || status == 206);
+}
+
+static size_t pass_piece(struct fetch_exchange_ *x, struct str piece)
+{
+    struct fetch_answer head = { 0 };
+    int r;
+
+    fill_answer(x, &head);
+    r = x->request->piece(x->request, &head, piece, &x->own);
+    if (r < 0)
+        return 0;
+    return r == FETCH_HOLD ? CURL_WRITEFUNC_PAUSE : piece.n;
 }
 
 static size_t on_body(char *p, size_t size, size_t n, void *exchange)
 {
     struct fetch_exchange_ *x = exchange;
-    struct fetch_answer head;
 
-    if (is_wanted(x, &head)) {
-        if (x->request->piece(x->request, &head, (struct str){ p, size * n }, &x->own) >= 0)
-            return size * n;
-        return 0;
-    }
+    if (takes_pieces(x))
+        return pass_piece(x, (struct str){ p, size * n });
     if (buf_add(&x->body, (struct str){ p, size * n }) >= 0)
         return size * n;
     (void)err_set(&x->own, ERR_TOO_BIG, "the answer is longer than %zu bytes", x->body.max);
@@ -205,7 +152,7 @@ static curl_socket_t on_open(void *exchange, curlsocktype purpose, struct curl_s
     struct fetch_exchange_ *x = exchange;
 
     (void)purpose;
-    if (x->request->allow && !x->request->allow(x->request, &a->addr)) {
+    if (!fetch_allows(x->request, &a->addr)) {
         (void)err_set(&x->own, ERR_DENIED, "its address is not allowed");
         return CURL_SOCKET_BAD;
     }
@@ -214,8 +161,6 @@ static curl_socket_t on_open(void *exchange, curlsocktype purpose, struct curl_s
 
 static void set_options(struct fetch_exchange_ *x, const struct fetch_request *r, CURL *c)
 {
-    const struct method *m = &methods[r->method];
-
     curl_easy_setopt(c, CURLOPT_PRIVATE, x);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, x->text);
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
@@ -233,16 +178,22 @@ static void set_options(struct fetch_exchange_ *x, const struct fetch_request *r
     curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 2L);
     curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (r->ca_file)
+    if (r->ca_file) { /* what libcurl keeps, it finds again by the file's name: another file may
+                       * have it
+                       */
         curl_easy_setopt(c, CURLOPT_CAINFO, r->ca_file);
+        curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
+        curl_easy_setopt(c, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+        curl_easy_setopt(c, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+    }
 
-    if (!m->safe) {
+    if (!fetch_method_safe(r->method)) {
         curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body.n);
         curl_easy_setopt(c, CURLOPT_POSTFIELDS, r->body.n > 0 ? r->body.p : "");
     }
     if (r->method == FETCH_HEAD)
         curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
-    curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, m->name);
+    curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, fetch_method_names[r->method]);
     curl_easy_setopt(c, CURLOPT_USERAGENT, "sandboxer/" SANDBOXER_VERSION);
     curl_easy_setopt(c, CURLOPT_HTTPHEADER, x->headers);
 
@@ -257,7 +208,7 @@ static void set_options(struct fetch_exchange_ *x, const struct fetch_request *r
     curl_easy_setopt(c, CURLOPT_WRITEDATA, x);
     curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, on_open);
     curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, x);
-    if (r->allow) {
+    if (r->reach != FETCH_REACH_ANY || r->ca_file) {
         curl_easy_setopt(c, CURLOPT_FRESH_CONNECT, 1L);
         curl_easy_setopt(c, CURLOPT_FORBID_REUSE, 1L);
     }
@@ -279,7 +230,7 @@ static int prepare(struct fetch_exchange_ *x, struct fetch_request *r, struct er
 int fetch_exchange_new(struct fetch_request *r, struct fetch_exchange_ **ret, struct err *e)
 {
     struct fetch_exchange_ *x;
-    int bad = check_fields(r, e);
+    int bad = fetch_request_check(r, e);
 
     if (bad < 0)
         return bad;
@@ -304,6 +255,7 @@ void fetch_exchange_free(struct fetch_exchange_ *x)
     curl_easy_cleanup(x->easy);
     curl_url_cleanup(x->url);
     curl_slist_free_all(x->headers);
+    free(x->got);
     buf_done(&x->body);
     free(x);
 }
@@ -322,15 +274,13 @@ static int explain(const struct fetch_exchange_ *x, CURLcode code, struct err *e
 
 struct fetch_answer fetch_exchange_answer(struct fetch_exchange_ *x, CURLcode code)
 {
-    struct fetch_answer a = { .easy_ = x->easy };
-    long status = 0;
+    struct fetch_answer a = { 0 };
 
     if (code != CURLE_OK) {
         err_wrap(&a.err, explain(x, code, &a.err), "asking %s", x->origin);
         return a;
     }
-    curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
-    a.status = (int)status;
+    fill_answer(x, &a);
     a.body = buf_str(&x->body);
     return a;
 }

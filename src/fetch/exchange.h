@@ -15,7 +15,9 @@ struct fetch_exchange_ {
     struct curl_slist *headers;
     char origin[280]; /* scheme, host and port: what messages may tell, paths carry tokens */
     struct buf body;
-    size_t head_bytes;
+    size_t head_bytes, head_lines;
+    struct fetch_header *got; /* headers of the answer, once somebody asked */
+    size_t got_count;
     struct err own; /* why we ended it ourselves */
     char text[CURL_ERROR_SIZE];
     struct link link;

@@ -1,6 +1,8 @@
 #include "fetch/fetch.h"
 
+#include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/own.h"
@@ -134,10 +136,31 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *fetch, void 
     return 0;
 }
 
+/* libcurl has copies of what it sends, passwords among them. */
+static void wipe_free(void *p)
+{
+    if (p)
+        explicit_bzero(p, malloc_usable_size(p));
+    free(p);
+}
+
+static void *wipe_realloc(void *p, size_t n)
+{
+    size_t old = p ? malloc_usable_size(p) : 0;
+    void *new = malloc(n);
+
+    if (!new)
+        return NULL;
+    if (p)
+        memcpy(new, p, old < n ? old : n);
+    wipe_free(p);
+    return new;
+}
+
 int fetch_init(struct fetch *f, struct loop *l, struct fetch_limits limits, struct err *e)
 {
     *f = (struct fetch){ .loop = l, .limits = limits };
-    if (curl_global_init(CURL_GLOBAL_DEFAULT))
+    if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, wipe_free, wipe_realloc, strdup, calloc))
         return err_set(e, ERR_UNSUPPORTED, "libcurl cannot be initialised");
     f->multi_ = curl_multi_init();
     if (!f->multi_)
@@ -200,22 +223,14 @@ void fetch_cancel(struct fetch_request *r)
     fetch_exchange_free(x);
 }
 
-struct str fetch_answer_header(const struct fetch_answer *a, const char *name)
+void fetch_resume(struct fetch_request *r)
 {
-    struct curl_header *h;
+    struct fetch_exchange_ *x = r->exchange_;
+    CURLcode code;
 
-    if (curl_easy_header(a->easy_, name, 0, CURLH_HEADER, -1, &h))
-        return (struct str){ NULL, 0 };
-    if (h->amount > 1 && curl_easy_header(a->easy_, name, h->amount - 1, CURLH_HEADER, -1, &h))
-        return (struct str){ NULL, 0 };
-    return str_from(h->value);
-}
-
-struct str fetch_answer_redirect(const struct fetch_answer *a)
-{
-    char *url = NULL;
-
-    if (curl_easy_getinfo(a->easy_, CURLINFO_REDIRECT_URL, &url))
-        return (struct str){ NULL, 0 };
-    return str_from(url);
+    if (!x)
+        return;
+    code = curl_easy_pause(x->easy, CURLPAUSE_CONT);
+    if (code != CURLE_OK)
+        finish(x, code);
 }

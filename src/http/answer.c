@@ -126,11 +126,14 @@ static void write_json_text(struct str s, struct buf *out)
 void answer_error(struct http_server *s, int status, struct str why, bool with_body,
                   struct buf *out)
 {
-    static const struct h1_field type = { { "Content-Type", 12 },
-                                          { "application/problem+json", 24 } };
+    static const struct h1_field fields[] = {
+        { { "Content-Type", 12 }, { "application/problem+json", 24 } },
+        { { "Retry-After", 11 }, { "1", 1 } }, /* of what may pass */
+    };
     AUTO(buf_done) struct buf body = BUF_INIT(8192);
-    struct answer_head h = { .status = status, .fields = &type, .n = 1, .close = true };
+    struct answer_head h = { .status = status, .fields = fields, .close = true };
 
+    h.n = status == 503 || status == 429 ? 2 : 1;
     buf_addf(&body, "{\"status\":%d,\"code\":\"%s\",\"title\":\"%s\",\"detail\":\"", status,
              problem_code(status), h1_reason(status));
     if (why.n > 512)

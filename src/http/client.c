@@ -122,8 +122,33 @@ static ssize_t receive(struct http_client *c, struct err *e)
     return n;
 }
 
-/* 1: everything was sent; 0: the server has begun to answer, or closed, before that. */
-static int send_all(struct http_client *c, struct str s, struct err *e)
+/* As send(), with a descriptor; NULL: without. */
+static ssize_t send_with(int sock, struct str s, const int *fd)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = { 0 };
+    struct iovec part;
+    struct msghdr m = { .msg_iov = &part,
+                        .msg_iovlen = 1,
+                        .msg_control = control.room,
+                        .msg_controllen = sizeof(control.room) };
+
+    if (!fd)
+        return send(sock, s.p, s.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    memcpy(&part.iov_base, &s.p, sizeof(s.p)); /* sendmsg() does not write to it */
+    part.iov_len = s.n;
+    control.head.cmsg_level = SOL_SOCKET;
+    control.head.cmsg_type = SCM_RIGHTS;
+    control.head.cmsg_len = CMSG_LEN(sizeof(*fd));
+    memcpy(CMSG_DATA(&control.head), fd, sizeof(*fd));
+    return sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* 1: everything was sent; 0: the server has begun to answer, or closed, before that. The descriptor
+ * goes with the first bytes. */
+static int send_all(struct http_client *c, struct str s, const int *fd, struct err *e)
 {
     while (s.n > 0) {
         int ready = await(c, POLLOUT | POLLIN, e);
@@ -133,13 +158,15 @@ static int send_all(struct http_client *c, struct str s, struct err *e)
             return ready;
         if (!(ready & POLLOUT))
             return 0;
-        n = send(c->fd, s.p, s.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        n = send_with(c->fd, s, fd);
         if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
             return 0; /* its last words may still be there to read */
         if (n < 0 && errno != EAGAIN && errno != EINTR)
             return err_sys(e, "sending to the server");
-        if (n > 0)
+        if (n > 0) {
             s = (struct str){ s.p + n, s.n - (size_t)n };
+            fd = NULL;
+        }
     }
     return 1;
 }
@@ -212,7 +239,7 @@ static int send_chunks(struct http_client *c, const struct http_client_request *
             buf_add(&chunk, (struct str){ data, (size_t)n });
         }
         buf_add(&chunk, n > 0 ? BODY_CHUNK_AFTER : BODY_LAST_CHUNK);
-        r = send_all(c, buf_str(&chunk), e);
+        r = send_all(c, buf_str(&chunk), NULL, e);
     } while (r > 0 && n > 0);
     return r;
 }
@@ -238,9 +265,9 @@ int http_client_send(struct http_client *c, const struct http_client_request *q,
     c->reusable = false;
     c->upgrade_ = has_field(q, STR("Upgrade"));
     c->asked_ = h1_method_of(q->method);
-    r = send_all(c, buf_str(&head), e);
+    r = send_all(c, buf_str(&head), q->fd, e);
     if (r > 0)
-        r = q->more ? send_chunks(c, q, e) : send_all(c, q->body, e);
+        r = q->more ? send_chunks(c, q, e) : send_all(c, q->body, NULL, e);
     c->sent_all_ = r > 0;
     return r < 0 ? r : 0;
 }

@@ -51,6 +51,7 @@ struct http_client_request {
     const struct h1_field *fields;
     size_t n;
     struct str body;           /* with Content-Length, unless `more` is given */
+    const int *fd;             /* goes along, over a unix socket; NULL: none */
     http_client_more_fn *more; /* sent in chunks */
     void *user;
 };

@@ -1,13 +1,127 @@
 #include "http/connection.h"
 
 #include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/own.h"
 
+static const char no_bytes[] =
+    "too many bytes of this caller's requests and answers are in memory "
+    "(limits.buffered_bytes_per_owner, limits.buffered_bytes); try again";
+
 static void on_timer(struct loop_timer *t);
 static void on_kick(struct loop_later *s);
 static void connection_run(struct connection *c, struct str *in);
+
+/* --- What it counts as --- */
+
+static struct quota_who holder_of(const struct quota_hold *h)
+{
+    return (struct quota_who){ .key = str_from(h->share->key),
+                               .part = str_from(h->part ? h->part->key : ""),
+                               .privileged = h->privileged };
+}
+
+bool connection_account(struct connection *c)
+{
+    struct quota_hold *h = &c->buffered;
+    uint64_t n = output_queued(&c->out) + (c->x ? c->x->collected.n + c->x->kept : 0);
+    struct quota_who who;
+    int r = 0;
+
+    n = n > BUFFERED_FREE && c->state != CONNECTION_DEAD ? n : 0;
+    if (n == 0) {
+        quota_drop(h);
+    } else if (n < h->n) {
+        quota_shrink(h, h->n - n);
+    } else if (n > h->n && h->share) {
+        r = quota_grow(h, n - h->n, NULL);
+    } else if (n > h->n) {
+        who = holder_of(&c->place);
+        r = quota_take(&c->server->buffered, &who, n, h, NULL);
+    }
+    if (r < 0)
+        c->server->stats.out_of_bytes++;
+    return r >= 0;
+}
+
+/* Whether nobody would miss it: it waits for a request, or was answered and owes only what is not
+ * wanted any more. What an unauthenticated client has not read yet does not keep it. */
+static bool is_idle(const struct connection *c)
+{
+    bool stranger = c->place.share->quota == &c->server->strangers.quota;
+
+    if (c->state != CONNECTION_OPEN)
+        return stranger || c->state == CONNECTION_LINGERING;
+    return (!c->x || c->x->answered) && (stranger || output_queued(&c->out) == 0);
+}
+
+static void leave_idle(struct connection *c)
+{
+    link_leave(&c->idle);
+    link_leave(&c->idle_share);
+    link_leave(&c->idle_part);
+}
+
+static void join_idle(struct connection *c)
+{
+    struct http_server *s = c->server;
+    bool stranger = c->place.share->quota == &s->strangers.quota;
+
+    list_append(stranger ? &s->strangers.idle : &s->callers.idle, &c->idle);
+    list_append(&c->place.share->idle, &c->idle_share);
+    if (c->place.part)
+        list_append(&c->place.part->idle, &c->idle_part);
+}
+
+static void update_idle(struct connection *c)
+{
+    bool idle = is_idle(c);
+
+    if (idle && !link_joined(&c->idle))
+        join_idle(c);
+    else if (!idle)
+        leave_idle(c);
+}
+
+int http_bill(struct http_exchange *x, const struct quota_who *who, struct err *e)
+{
+    struct connection *c = x->c;
+    struct http_server *s = c->server;
+    struct quota_hold place = { 0 };
+    uint64_t buffered = c->buffered.n;
+    int r;
+
+    if (quota_is_of(&c->place, &s->callers.quota, who))
+        return 0;
+    r = server_take_place(s, &s->callers, who, &place, e);
+    if (r < 0) {
+        x->request.head.keep_alive = false;
+        return r;
+    }
+    leave_idle(c);
+    link_leave(&c->of_part);
+    quota_drop(&c->place);
+    c->place = place;
+    if (place.part)
+        list_append(&place.part->all, &c->of_part);
+    if (buffered) {
+        quota_drop(&c->buffered);
+        quota_charge(&s->buffered, who, buffered, &c->buffered);
+    }
+    return 0;
+}
+
+int http_keep(struct http_exchange *x, size_t n, struct err *e)
+{
+    x->kept += n;
+    if (connection_account(x->c))
+        return 0;
+    x->kept -= n;
+    return err_set(e, ERR_BUSY, "%s", no_bytes);
+}
 
 /* --- The end --- */
 
@@ -17,9 +131,11 @@ static void exchange_free(struct connection *c)
 
     if (!x)
         return;
+    drop_fd(&c->received); /* it was for this request */
     buf_done(&x->collected);
     free(x);
     c->server->n_exchanges--;
+    connection_account(c);
 }
 
 /* The handler hears of it unless it has finished itself. */
@@ -50,12 +166,15 @@ static void connection_close(struct connection *c)
     loop_timer_stop(&c->timer);
     loop_later_stop(&c->kick);
     drop_fd(&c->fd);
+    drop_fd(&c->received);
     exchange_free(c);
     buf_done(&c->in);
     output_done(&c->out);
     link_leave(&c->link);
-    link_leave(&c->waiting);
-    link_leave(&c->bucket);
+    leave_idle(c);
+    link_leave(&c->of_part);
+    quota_drop(&c->place);
+    quota_drop(&c->buffered);
     loop_later(s->loop, &c->bury, on_bury, NULL);
     server_connection_gone(s);
 }
@@ -132,6 +251,7 @@ static void connection_watch(struct connection *c)
         connection_cut(c);
         return;
     }
+    update_idle(c);
     arm_timer(c);
 }
 
@@ -145,6 +265,8 @@ static void flush(struct connection *c, const struct str *parts, size_t n)
         c->broken = true;
     if (sent > 0)
         c->write_deadline = 0; /* progress: counted anew */
+    if (!connection_account(c))
+        c->broken = true;
 }
 
 void connection_send(struct connection *c, const struct str *parts, size_t n)
@@ -167,7 +289,6 @@ static void connection_shut(struct connection *c)
         return;
     exchange_free(c);
     buf_done(&c->in);
-    link_leave(&c->waiting);
     c->read_deadline = 0;
     c->state = CONNECTION_CLOSING;
     if (output_queued(&c->out) > 0)
@@ -194,6 +315,10 @@ static void refuse(struct connection *c, int status, struct str why)
         return;
     }
     exchange_lost(c);
+    if (x) {
+        buf_done(&x->collected);
+        x->kept = 0;
+    }
     answer_error(c->server, status, why, !is_head, &out);
     part = buf_str(&out);
     flush(c, &part, 1);
@@ -201,6 +326,36 @@ static void refuse(struct connection *c, int status, struct str why)
         connection_close(c);
     else
         connection_shut(c);
+}
+
+/* Its caller may not use it any more. */
+static void end_connection(struct connection *c, int status, struct str why)
+{
+    struct http_exchange *x = c->x;
+
+    if (c->state != CONNECTION_OPEN)
+        return;
+    if (x)
+        x->close = true; /* with the answer, if there is one */
+    if (!x)
+        connection_close(c);
+    else if (!x->answered && x->on_ended)
+        x->on_ended(x);
+    else if (!x->answered)
+        refuse(c, status, why);
+    connection_watch(c);
+}
+
+void http_end_part(struct http_server *s, struct str part, int status, struct str why)
+{
+    struct quota_share *share = quota_find(&s->callers.quota, part);
+    struct list ending = { 0 };
+
+    /* The share goes with the last of them. */
+    for (struct link *m; share && (m = list_take(&share->all));)
+        list_append(&ending, m);
+    for (struct link *m; (m = list_take(&ending));)
+        end_connection(container_of(m, struct connection, of_part), status, why);
 }
 
 /* --- Requests --- */
@@ -249,7 +404,7 @@ static bool take_request(struct connection *c, struct str *in)
     }
     c->scan = (struct h1_scan){ 0 };
     c->read_deadline = 0;
-    link_leave(&c->waiting);
+    leave_idle(c);
     s->stats.requests++;
     c->x = exchange_new(c, in->p, (size_t)n);
     s->n_exchanges++;
@@ -283,7 +438,6 @@ static bool next_exchange(struct connection *c)
         connection_shut(c);
         return false;
     }
-    list_append(&s->waiting, &c->waiting);
     wait_for_input(c, s->config.idle_ns);
     return true;
 }
@@ -314,9 +468,11 @@ static void take_piece(struct http_exchange *x, struct str data)
     if (x->mode == BODY_COLLECT) {
         if (buf_add(&x->collected, data) < 0)
             refuse_size(c);
+        else if (!connection_account(c))
+            refuse(c, 503, str_from(no_bytes));
         return;
     }
-    wait_for_input(c, x->mode == BODY_RAW ? 0 : x->patience);
+    exchange_piece_came(x, data.n);
     x->on_body(x, data);
 }
 
@@ -454,16 +610,57 @@ static void on_writable(struct connection *c)
     }
 }
 
-/* read() and not recvmsg(): the kernel closes descriptors that nobody has made room for. */
+/* Keeps the first descriptor of a request. The kernel closes what there is no room for. */
+static void keep_received(struct connection *c, struct msghdr *m)
+{
+    const struct cmsghdr *h = CMSG_FIRSTHDR(m);
+    int fd;
+
+    if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS ||
+        h->cmsg_len < CMSG_LEN(sizeof fd))
+        return;
+    memcpy(&fd, CMSG_DATA(h), sizeof fd);
+    if (c->received < 0)
+        c->received = fd;
+    else
+        close(fd);
+}
+
+static ssize_t read_input(struct connection *c, char *input)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = { input, READ_MAX };
+    struct msghdr m = { .msg_iov = &part,
+                        .msg_iovlen = 1,
+                        .msg_control = control.bytes,
+                        .msg_controllen = CMSG_LEN(sizeof(int)) };
+    ssize_t n;
+
+    if (!c->peer.is_unix)
+        return read(c->fd, input, READ_MAX);
+    n = recvmsg(c->fd, &m, MSG_CMSG_CLOEXEC);
+    if (n >= 0)
+        keep_received(c, &m);
+    return n;
+}
+
 static void on_readable(struct connection *c)
 {
     char *input = c->server->input;
-    ssize_t n = read(c->fd, input, READ_MAX);
+    ssize_t n = read_input(c, input);
 
     if (n > 0)
         run_with(c, (struct str){ input, (size_t)n });
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
         connection_cut(c);
+}
+
+void connection_look(struct connection *c)
+{
+    on_readable(c);
 }
 
 static void on_socket(struct loop_fd *s, unsigned events)
@@ -504,7 +701,7 @@ static void on_timer(struct loop_timer *t)
 }
 
 int connection_open(struct http_server *s, int fd, const struct http_peer *peer,
-                    struct list *bucket, struct err *e)
+                    struct quota_hold *place, struct connection **ret, struct err *e)
 {
     struct connection *c = calloc(1, sizeof(*c));
     int r;
@@ -513,6 +710,7 @@ int connection_open(struct http_server *s, int fd, const struct http_peer *peer,
         abort();
     c->server = s;
     c->fd = fd;
+    c->received = -1;
     c->peer = *peer;
     buf_init(&c->in, s->config.limits.head + READ_MAX);
     output_init(&c->out);
@@ -522,11 +720,12 @@ int connection_open(struct http_server *s, int fd, const struct http_peer *peer,
         return r;
     }
     list_append(&s->connections, &c->link);
-    list_append(&s->waiting, &c->waiting);
-    if (bucket)
-        list_append(bucket, &c->bucket);
+    c->place = *place;
+    *place = (struct quota_hold){ 0 };
+    join_idle(c);
     s->n_connections++;
     wait_for_input(c, s->config.idle_ns);
     arm_timer(c);
+    *ret = c;
     return 0;
 }

@@ -13,16 +13,24 @@
 #include "loop/fd.h"
 #include "loop/timer.h"
 
-enum { READ_MAX = 64 << 10, BUCKETS = 1024 };
+enum {
+    READ_MAX = 64 << 10,
+    BUFFERED_FREE = 16 << 10, /* bytes of a connection that are not worth counting */
+};
+
+/* Connections of one kind, which share one quota. */
+struct places {
+    struct quota quota;
+    struct list idle; /* struct connection, longest first */
+};
 
 struct http_server {
     struct loop *loop;
     struct http_config config;
     struct list listeners;
     struct list connections;
-    struct list waiting;          /* connections without an exchange, longest first */
-    struct list buckets[BUCKETS]; /* TCP connections by address */
-    uint64_t seed;
+    struct places callers, strangers; /* authenticated, or by the kernel's word; and others */
+    struct quota buffered;
     unsigned n_connections, n_exchanges;
     struct http_stats stats;
     struct loop_timer accept_again, stop_timer;
@@ -48,8 +56,12 @@ struct connection {
     struct loop_fd socket;
     struct loop_timer timer;
     struct loop_later kick, bury;
-    struct link link, waiting, bucket;
+    struct link link;
+    struct link idle, idle_share, idle_part; /* in its places, its share, its token's share */
+    struct link of_part;                     /* of all that count as its token's */
+    struct quota_hold place, buffered;
     int fd;
+    int received; /* a descriptor that came with the input of a unix peer; -1: none */
     struct http_peer peer;
     int64_t read_deadline, write_deadline; /* 0: none */
     struct h1_scan scan;
@@ -66,7 +78,7 @@ struct http_exchange {
     struct connection *c;
     struct h1_request request;
     void *state;
-    http_exchange_fn *on_gone, *on_drain;
+    http_exchange_fn *on_gone, *on_drain, *on_ended;
 
     struct body body;
     enum body_mode mode;
@@ -74,6 +86,10 @@ struct http_exchange {
     struct buf collected;
     uint64_t drained;
     int64_t patience;
+    int64_t rate_by;   /* when a streamed body is too slow; 0: never */
+    int64_t rate_left; /* … while it is paused */
+    bool any_rate;
+    size_t kept; /* http_keep() */
     bool paused, body_told, continue_due;
 
     bool begun, answered; /* the answer's head was made; its end was */
@@ -84,9 +100,15 @@ struct http_exchange {
     char head[]; /* the request's head: `request` points here */
 };
 
-/* Takes over fd, which is non-blocking. bucket: where to be found by address, or NULL. */
+/* Takes over fd, which is non-blocking, and, unless it fails, the place. */
 int connection_open(struct http_server *s, int fd, const struct http_peer *peer,
-                    struct list *bucket, struct err *e);
+                    struct quota_hold *place, struct connection **ret, struct err *e);
+/* Reads what has come already. Not from inside a handler. */
+void connection_look(struct connection *c);
+/* A piece of a streamed body: how long the next may take. */
+void exchange_piece_came(struct http_exchange *x, size_t n);
+/* Counts what it keeps in memory. False: its caller has no room for that. */
+bool connection_account(struct connection *c);
 /* Ends it now; a handler is told. Not from inside a handler. */
 void connection_cut(struct connection *c);
 /* Lets it move on at the end of the batch. */
@@ -110,6 +132,10 @@ void answer_error(struct http_server *s, int status, struct str why, bool with_b
                   struct buf *out);
 
 void server_connection_gone(struct http_server *s);
-bool server_evict(struct http_server *s); /* the longest waiting connection, if there is one */
+/* The longest idle connection, if there is one; first of unauthenticated clients. */
+bool server_evict(struct http_server *s);
+/* A place for a connection of this caller, if need be of an idle one. */
+int server_take_place(struct http_server *s, struct places *p, const struct quota_who *who,
+                      struct quota_hold *ret, struct err *e);
 
 #endif

@@ -14,6 +14,16 @@ const struct http_peer *http_peer(const struct http_exchange *x)
     return &x->c->peer;
 }
 
+int http_connection_fd(const struct http_exchange *x)
+{
+    return x->c->peer.is_unix ? x->c->fd : -1;
+}
+
+int http_received_fd(const struct http_exchange *x)
+{
+    return x->c->received;
+}
+
 struct loop *http_loop(const struct http_exchange *x)
 {
     return x->c->server->loop;
@@ -39,6 +49,11 @@ void http_on_gone(struct http_exchange *x, http_exchange_fn *on_gone)
     x->on_gone = on_gone;
 }
 
+void http_on_ended(struct http_exchange *x, http_exchange_fn *on_ended)
+{
+    x->on_ended = on_ended;
+}
+
 void http_on_drain(struct http_exchange *x, http_exchange_fn *on_drain)
 {
     x->on_drain = on_drain;
@@ -62,7 +77,25 @@ static void set_patience(struct http_exchange *x)
 {
     bool waits = !x->body.ended && !x->paused && x->patience > 0;
 
-    x->c->read_deadline = waits ? clock_mono() + x->patience : 0;
+    x->rate_by = waits ? clock_mono() + x->patience : 0;
+    x->c->read_deadline = x->rate_by;
+}
+
+/* A body that is streamed earns time with every byte, never more than its patience. */
+void exchange_piece_came(struct http_exchange *x, size_t n)
+{
+    int64_t now, latest;
+
+    if (x->mode == BODY_RAW || x->patience <= 0) {
+        x->c->read_deadline = 0;
+        return;
+    }
+    now = clock_mono();
+    latest = now + x->patience;
+    x->rate_by += (int64_t)((double)n / (double)x->c->server->config.body_rate * NS_PER_S);
+    if (x->rate_by > latest || x->any_rate)
+        x->rate_by = latest;
+    x->c->read_deadline = x->rate_by;
 }
 
 static void want_body(struct http_exchange *x, enum body_mode mode, http_body_fn *call)
@@ -95,6 +128,8 @@ void http_stream(struct http_exchange *x, http_body_fn *piece)
 
 void http_body_pause(struct http_exchange *x)
 {
+    if (!x->paused && x->rate_by)
+        x->rate_left = x->rate_by - clock_mono();
     x->paused = true;
     x->c->read_deadline = 0;
     go_on(x);
@@ -105,9 +140,18 @@ void http_body_resume(struct http_exchange *x)
     if (!x->paused)
         return;
     x->paused = false;
-    if (x->mode == BODY_STREAM)
+    if (x->mode == BODY_STREAM && x->rate_by) {
+        x->rate_by = clock_mono() + x->rate_left;
+        x->c->read_deadline = x->rate_by;
+    } else if (x->mode == BODY_STREAM) {
         set_patience(x);
+    }
     go_on(x);
+}
+
+void http_body_any_rate(struct http_exchange *x)
+{
+    x->any_rate = true;
 }
 
 void http_body_patience(struct http_exchange *x, int64_t ns)

@@ -51,6 +51,13 @@ bool origin_is_ours(const struct http_exchange *x)
     return p->is_unix || (host_is_ours(p, &q->host) && page_is_ours(&q->head));
 }
 
+bool origin_host_is_ours(const struct http_exchange *x)
+{
+    const struct http_peer *p = http_peer(x);
+
+    return p->is_unix || host_is_ours(p, &http_request(x)->host);
+}
+
 bool origin_url(const struct sockaddr_storage *a, char ret[static ORIGIN_URL])
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)a;

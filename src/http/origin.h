@@ -10,6 +10,9 @@ bool origin_is_loopback(const struct sockaddr_storage *a);
  * unix socket has no such callers: always true. */
 bool origin_is_ours(const struct http_exchange *x);
 
+/* The same without a look at Origin. */
+bool origin_host_is_ours(const struct http_exchange *x);
+
 /* "http://127.0.0.1:80": where a client of this machine finds what listens there. False: it is no
  * TCP address. */
 enum { ORIGIN_URL = 80 };

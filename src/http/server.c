@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/random.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -32,6 +32,8 @@ static void set_defaults(struct http_config *c)
     DEFAULT(limits.target, H1_TARGET_MAX);
     DEFAULT(limits.fields, H1_FIELDS_MAX);
     DEFAULT(connections, 10000);
+    DEFAULT(strangers, 1000);
+    DEFAULT(body_rate, 1024);
     DEFAULT(exchanges, 1000);
     DEFAULT(head_ns, 10 * NS_PER_S);
     DEFAULT(body_ns, 60 * NS_PER_S);
@@ -45,6 +47,23 @@ static void set_defaults(struct http_config *c)
         c->limits.fields = H1_FIELDS_MAX;
 }
 
+static void open_quotas(struct http_server *s)
+{
+    const struct http_config *c = &s->config;
+    const struct quota_limits callers = { .total = c->connections,
+                                          .reserve = c->reserve,
+                                          .share = c->per_caller,
+                                          .part = c->per_token },
+                              strangers = { .total = c->strangers, .share = c->per_address };
+
+    quota_init(&s->callers.quota, &callers, "connections", "limits.connections",
+               "limits.connections_per_owner");
+    quota_init(&s->strangers.quota, &strangers, "unauthenticated connections",
+               "limits.connections_unauthenticated", "limits.connections_unauthenticated");
+    quota_init(&s->buffered, &c->buffered, "bytes in memory", "limits.buffered_bytes",
+               "limits.buffered_bytes_per_owner");
+}
+
 int http_server_new(struct loop *l, const struct http_config *c, struct http_server **ret,
                     struct err *e)
 {
@@ -55,11 +74,9 @@ int http_server_new(struct loop *l, const struct http_config *c, struct http_ser
     s->loop = l;
     s->config = *c;
     set_defaults(&s->config);
-    if (getrandom(&s->seed, sizeof(s->seed), 0) != sizeof(s->seed)) {
-        free(s);
-        return err_sys(e, "asking for a random number");
-    }
+    open_quotas(s);
     *ret = s;
+    (void)e;
     return 0;
 }
 
@@ -114,47 +131,58 @@ static void accept_again(struct loop_timer *t)
         want_accepts(s, LOOP_READ);
 }
 
+static void evict(struct http_server *s, struct connection *c)
+{
+    s->stats.evicted++;
+    connection_cut(c);
+}
+
 bool server_evict(struct http_server *s)
 {
-    struct link *m = list_first(&s->waiting);
+    struct link *m = list_first(&s->strangers.idle);
 
-    if (!m)
-        return false;
-    s->stats.evicted++;
-    connection_cut(container_of(m, struct connection, waiting));
-    return true;
+    m = m ? m : list_first(&s->callers.idle);
+    if (m)
+        evict(s, container_of(m, struct connection, idle));
+    return m;
+}
+
+/* An idle connection whose end would make room: of the caller itself, or if all is in use, of
+ * another. */
+static struct connection *find_idle(struct places *p, const struct quota_who *who, bool is_full)
+{
+    struct quota_share *share = quota_find(&p->quota, who->key);
+    struct quota_share *part = who->part.n ? quota_find(&p->quota, who->part) : NULL;
+    struct link *m = part ? list_first(&part->idle) : NULL;
+
+    if (m)
+        return container_of(m, struct connection, idle_part);
+    m = share ? list_first(&share->idle) : NULL;
+    if (m)
+        return container_of(m, struct connection, idle_share);
+    m = is_full ? list_first(&p->idle) : NULL;
+    return m ? container_of(m, struct connection, idle) : NULL;
+}
+
+int server_take_place(struct http_server *s, struct places *p, const struct quota_who *who,
+                      struct quota_hold *ret, struct err *e)
+{
+    struct connection *idle;
+    int r = quota_take(&p->quota, who, 1, ret, e);
+
+    if (r >= 0)
+        return r;
+    idle = find_idle(p, who, r == -ERR_BUSY);
+    if (idle) {
+        evict(s, idle);
+        r = quota_take(&p->quota, who, 1, ret, e);
+    }
+    if (r < 0)
+        s->stats.turned_away++;
+    return r;
 }
 
 /* --- Peers --- */
-
-static struct str address_bytes(const struct sockaddr_storage *a)
-{
-    if (a->ss_family == AF_INET6)
-        return (struct str){ (const char *)&((const struct sockaddr_in6 *)a)->sin6_addr, 16 };
-    return (struct str){ (const char *)&((const struct sockaddr_in *)a)->sin_addr, 4 };
-}
-
-static struct list *bucket_of(struct http_server *s, const struct sockaddr_storage *a)
-{
-    struct str bytes = address_bytes(a);
-    uint64_t h = s->seed;
-
-    for (size_t i = 0; i < bytes.n; i++)
-        h = (h ^ (unsigned char)bytes.p[i]) * UINT64_C(0x100000001b3);
-    return &s->buckets[(h ^ h >> 32) % BUCKETS];
-}
-
-static unsigned count_of(struct list *bucket, const struct sockaddr_storage *a)
-{
-    unsigned n = 0;
-
-    for (struct link *m = list_first(bucket); m; m = list_after(bucket, m)) {
-        const struct connection *c = container_of(m, struct connection, bucket);
-
-        n += str_eq(address_bytes(&c->peer.remote), address_bytes(a));
-    }
-    return n;
-}
 
 static void find_peer(int fd, struct http_peer *p)
 {
@@ -176,28 +204,54 @@ static void find_peer(int fd, struct http_peer *p)
     getsockname(fd, (struct sockaddr *)&p->local, &n);
 }
 
-/* Serves fd, or closes it. */
-static int admit(struct http_server *s, int fd, int net, struct err *e)
+static int take_place_for(struct http_server *s, const struct http_peer *peer,
+                          struct quota_hold *ret, struct err *e)
 {
-    struct list *bucket = NULL;
+    char key[QUOTA_KEY_MAX];
+    struct quota_who who = { 0 };
+
+    if (!peer->is_unix) {
+        who.key = quota_address(&peer->remote, key);
+        return server_take_place(s, &s->strangers, &who, ret, e);
+    }
+    snprintf(key, sizeof key, "uid:%u", (unsigned)peer->cred.uid);
+    who.key = str_from(key);
+    who.privileged = s->config.privileged && s->config.privileged(s->config.user, peer);
+    return server_take_place(s, &s->callers, &who, ret, e);
+}
+
+/* A client that is turned away learns why if its socket takes it at once. */
+static void turn_away(struct http_server *s, int fd, const struct err *why)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(H1_HEAD_MAX);
+
+    answer_error(s, 503, str_from(why->msg), true, &out);
+    (void)!recv(fd, s->input, sizeof(s->input), MSG_DONTWAIT); /* unread, it would be a reset */
+    (void)!send(fd, out.p, out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Serves fd, or closes it. */
+static int admit(struct http_server *s, int fd, int net, struct connection **ret, struct err *e)
+{
+    struct quota_hold place = { 0 };
     struct http_peer peer;
     int r = 0, on = 1;
 
     find_peer(net, &peer);
     peer.is_tls = net != fd;
     if (peer.is_unix && net != fd)
-        r = err_set(e, ERR_BUG, "somebody else's connection is one of this machine's users");
-    if (!peer.is_unix) {
+        r = err_set(e, ERR_BUG, "a TLS connection must come from a TCP socket");
+    if (!peer.is_unix)
         setsockopt(net, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        bucket = bucket_of(s, &peer.remote);
-        if (s->config.per_address && count_of(bucket, &peer.remote) >= s->config.per_address)
-            r = err_set(e, ERR_BUSY, "too many connections from one address");
+    if (r >= 0) {
+        r = take_place_for(s, &peer, &place, e);
+        if (r < 0)
+            turn_away(s, fd, e);
     }
-    if (r == 0 && s->n_connections >= s->config.connections && !server_evict(s))
-        r = err_set(e, ERR_BUSY, "%u connections, all of them busy", s->n_connections);
-    if (r == 0)
-        r = connection_open(s, fd, &peer, bucket, e);
+    if (r >= 0)
+        r = connection_open(s, fd, &peer, &place, ret, e);
     if (r < 0) {
+        quota_drop(&place);
         close(fd);
         return r;
     }
@@ -212,15 +266,18 @@ int http_server_adopt(struct http_server *s, int fd, struct err *e)
 
 int http_server_adopt_for(struct http_server *s, int fd, int net, struct err *e)
 {
+    struct connection *c;
+    struct err why = { 0 };
     int flags = fcntl(fd, F_GETFL);
 
+    e = e ? e : &why;
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
         int r = err_sys(e, "preparing a connection");
 
         close(fd);
         return r;
     }
-    return admit(s, fd, net, e);
+    return admit(s, fd, net, &c, e);
 }
 
 static bool is_shortage(int error)
@@ -232,15 +289,21 @@ static void on_acceptable(struct loop_fd *source, unsigned events)
 {
     struct listener *l = container_of(source, struct listener, source);
     struct http_server *s = l->server;
+    struct connection *c;
+    struct err e;
 
     (void)events;
     for (int i = 0; i < ACCEPTS_A_BATCH; i++) {
-        struct sockaddr_storage from; /* asked for again where it matters */
+        struct sockaddr_storage from = { 0 };
         socklen_t n = sizeof(from);
         int fd = accept4(l->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
-            admit(s, fd, fd, NULL); /* a client that is turned away sees its connection closed */
+            /* Whoever has sent a request does not wait among those who have not. */
+            if (admit(s, fd, fd, &c, &e) >= 0 && from.ss_family != AF_UNIX)
+                connection_look(c);
+            if (s->stopping) /* the listener is gone */
+                return;
             continue;
         }
         if (errno == EAGAIN)
@@ -297,13 +360,27 @@ void server_connection_gone(struct http_server *s)
     loop_later(s->loop, &s->stopped, tell_stopped, NULL);
 }
 
+/* Ends connections that wait for a request. Those that were answered close by themselves. */
+static void cut_waiting(struct list *idle)
+{
+    struct link *next;
+
+    for (struct link *m = list_first(idle); m; m = next) {
+        struct connection *c = container_of(m, struct connection, idle);
+
+        next = list_after(idle, m);
+        if (c->state == CONNECTION_OPEN && !c->x)
+            connection_cut(c);
+    }
+}
+
 void http_server_stop(struct http_server *s, int64_t deadline, http_stopped_fn *on_stopped)
 {
     s->stopping = true;
     s->on_stopped = on_stopped;
     close_listeners(s);
-    while (list_first(&s->waiting))
-        connection_cut(container_of(list_first(&s->waiting), struct connection, waiting));
+    cut_waiting(&s->callers.idle);
+    cut_waiting(&s->strangers.idle);
     if (s->n_connections > 0)
         loop_timer_start(s->loop, &s->stop_timer, deadline, on_stop_deadline, NULL);
     else
@@ -319,6 +396,9 @@ void http_server_free(struct http_server *s)
     cut_all(s);
     loop_timer_stop(&s->stop_timer);
     loop_later_stop(&s->stopped);
+    quota_done(&s->callers.quota);
+    quota_done(&s->strangers.quota);
+    quota_done(&s->buffered);
     free(s);
 }
 
@@ -327,4 +407,6 @@ void http_server_stats(const struct http_server *s, struct http_stats *ret)
     *ret = s->stats;
     ret->connections = s->n_connections;
     ret->exchanges = s->n_exchanges;
+    ret->strangers = s->strangers.quota.used;
+    ret->buffered = s->buffered.used;
 }

@@ -17,13 +17,17 @@
  * finished. A client that half-closes or vanishes is gone, even while nothing is read from it.
  *
  * A connection without a request holds no buffers. A slow, silent or hostile client costs its own
- * connection; at the limit, the connection that has waited longest without a complete request is
- * closed in favour of a new one. */
+ * connection, and every connection counts against a caller's share (quota/quota.h): the user of a
+ * unix socket, the owner that http_bill() names once a request is authenticated, and until then the
+ * address of a TCP client, which has few. At a limit, the connection of the same caller that has
+ * been idle longest is closed in favour of a new one. Idle is a connection without a request, and
+ * one whose request is answered though its body is still to come. */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
 
 #include <sys/socket.h>
 
+#include "quota/quota.h"
 #include "http/h1.h"
 #include "loop/loop.h"
 
@@ -37,6 +41,7 @@ enum {
 
 struct http_server;
 struct http_exchange;
+struct http_peer;
 
 typedef void http_exchange_fn(struct http_exchange *x);
 
@@ -45,16 +50,25 @@ struct http_config {
     void *user;                   /* http_user() */
     struct h1_limits limits;      /* zeroed members: H1_LIMITS */
 
-    unsigned connections; /* at once; 0: 10,000 */
-    unsigned per_address; /* TCP connections from one address; 0: no limit */
+    unsigned connections; /* of callers, at once; 0: 10,000 */
+    unsigned reserve;     /* of these, for privileged callers */
+    unsigned per_caller;  /* of these, of one caller; 0: no limit */
+    unsigned per_token;   /* … with one token; 0: as per_caller */
+    unsigned strangers;   /* TCP connections of unauthenticated clients, in addition; 0: 1,000 */
+    unsigned per_address; /* of these, from one address; 0: no limit */
     unsigned exchanges;   /* at once, beyond it 503; 0: 1,000 */
+    struct quota_limits buffered; /* bytes of collected bodies and of answers not taken yet */
+    /* Whether a peer, known by its credentials alone, is privileged. NULL: nobody is. */
+    bool (*privileged)(void *user, const struct http_peer *p);
 
     /* Nanoseconds; 0: the default. */
-    int64_t head_ns;  /* from a request's first byte to its head's last: 10 s, then 408 */
-    int64_t body_ns;  /* all of a collected body; between two pieces of a streamed one: 60 s, 408 */
-    int64_t idle_ns;  /* between requests, and before the first: 75 s, then closed */
-    int64_t write_ns; /* without the client taking a byte of what is queued: 30 s, then cut */
-    int64_t linger_ns; /* after the last answer, for the client to close first: 2 s */
+    int64_t head_ns; /* from a request's first byte to its head's last: 10 s, then 408 */
+    int64_t body_ns; /* all of a collected body; between two pieces of a streamed one: 60 s, 408 */
+    uint64_t body_rate; /* bytes a second that a streamed body brings, on average over body_ns: 1024
+                           at least, then 408 */
+    int64_t idle_ns;    /* between requests, and before the first: 75 s, then closed */
+    int64_t write_ns;   /* without the client taking a byte of what is queued: 30 s, then cut */
+    int64_t linger_ns;  /* after the last answer, for the client to close first: 2 s */
 };
 
 int http_server_new(struct loop *l, const struct http_config *c, struct http_server **ret,
@@ -83,6 +97,9 @@ struct http_stats {
     unsigned connections, exchanges;      /* now */
     uint64_t accepted, requests, refused; /* ever; refused: answered by the server itself */
     uint64_t evicted, accept_paused;      /* ever */
+    uint64_t turned_away;  /* ever: connections for which their caller, or all, had no room */
+    uint64_t out_of_bytes; /* ever: requests and answers that `buffered` had no room for */
+    uint64_t strangers, buffered; /* now: unauthenticated connections; bytes */
 };
 void http_server_stats(const struct http_server *s, struct http_stats *ret);
 
@@ -98,13 +115,37 @@ const struct h1_request *http_request(const struct http_exchange *x); /* valid a
 const struct http_peer *http_peer(const struct http_exchange *x);
 struct loop *http_loop(const struct http_exchange *x);
 void *http_user(const struct http_exchange *x); /* the configuration's */
+/* The connection of a unix peer, for somebody who asks the kernel who is at its other end;
+ * borrowed; -1: it is of no unix peer. */
+int http_connection_fd(const struct http_exchange *x);
+/* The descriptor that came with the request, of a unix peer; borrowed until the exchange ends; -1:
+ * none. Only the first one is kept. */
+int http_received_fd(const struct http_exchange *x);
+
+/* Counts the exchange's connection as this caller's from now on. -ERR_QUOTA or -ERR_BUSY if the
+ * caller has no room for another one: the connection stays what it was and closes after the answer.
+ * Before the body is asked for. */
+int http_bill(struct http_exchange *x, const struct quota_who *who, struct err *e);
+/* Counts bytes of the request that the handler keeps as long as the exchange. -ERR_BUSY or
+ * -ERR_QUOTA if the caller has no room for them. */
+int http_keep(struct http_exchange *x, size_t n, struct err *e);
 
 /* The handler's own state of an exchange. */
 void http_set_state(struct http_exchange *x, void *state);
 void *http_state(const struct http_exchange *x);
 
-/* Called once if the exchange ends without the handler's doing: the client left, was too slow, or
- * the server stops. The exchange must not be used any more. */
+/* Ends whatever connections count as this part of a caller (a token), because it may not use them
+ * any more: a request that was not answered gets this status, an answer under way is cut, and
+ * on_gone is called, as for a client that left; connections without a request are closed. An
+ * exchange with an on_ended is left to that. Costs as much as the part has connections. From the
+ * loop, not from inside a handler. */
+void http_end_part(struct http_server *s, struct str part, int status, struct str why);
+/* Called by http_end_part() instead: it ends the exchange in the words of its protocol, at once, or
+ * finishes an answer that says no more than its caller may know. */
+void http_on_ended(struct http_exchange *x, http_exchange_fn *on_ended);
+
+/* Called once if the exchange ends without the handler's doing: the client left, was too slow, its
+ * caller may not use it any more, or the server stops. The exchange must not be used any more. */
 void http_on_gone(struct http_exchange *x, http_exchange_fn *on_gone);
 
 /* --- The request's body. One of the two, once, before answering. --- */
@@ -122,6 +163,7 @@ void http_body_pause(struct http_exchange *x); /* no more pieces until resumed *
 void http_body_resume(struct http_exchange *x);
 /* Replaces body_ns for this exchange; 0: waits without end (a terminal's input). */
 void http_body_patience(struct http_exchange *x, int64_t ns);
+void http_body_any_rate(struct http_exchange *x); /* body_rate does not count for it */
 
 /* --- The answer. Status 200 to 599. Fields are checked: -ERR_INVALID for what would not be one
  * line of a head, or for names that the connection writes itself (Content-Length, Connection,
@@ -156,7 +198,7 @@ void http_on_drain(struct http_exchange *x, http_exchange_fn *on_drain);
 
 /* The same with descriptors that arrive with the first of these bytes (at least one): unix sockets
  * only, -ERR_UNSUPPORTED elsewhere. They are duplicated; the caller's stay the caller's.
- * Descriptors that a client sends are closed unseen. */
+ */
 int http_write_fds(struct http_exchange *x, struct str data, const int *fds, size_t n,
                    struct err *e);
 

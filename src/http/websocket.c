@@ -5,6 +5,7 @@
 #include "http/accept.h"
 
 enum { MAX_MESSAGE = 1 << 20, REST_MAX = 1 << 20 /* more than is read at once */ };
+enum { CLOSE_NOT_ALLOWED = 1008 };
 #define PING_EVERY (30 * NS_PER_S)
 #define CLOSE_WAIT (5 * NS_PER_S)
 
@@ -64,6 +65,15 @@ static void finish(struct ws *w)
     w->config.on_closed(w, w->code_);
 }
 
+/* Its caller may not use it any more: nothing that the peer still sends is read. */
+static void on_ended(struct http_exchange *x)
+{
+    struct ws *w = http_state(x);
+
+    ws_close(w, CLOSE_NOT_ALLOWED, STR("the token was revoked or has expired"));
+    finish(w);
+}
+
 static void start_timer(struct ws *w, struct loop *l, int64_t ns)
 {
     loop_timer_stop(&w->timer_);
@@ -99,6 +109,7 @@ int ws_accept(struct ws *w, struct http_exchange *x, const struct ws_config *c, 
     http_set_state(x, w);
     http_on_gone(x, on_gone);
     http_on_drain(x, on_drain);
+    http_on_ended(x, on_ended);
     start_timer(w, http_loop(x), w->config.ping_ns);
     return 0;
 }

@@ -73,6 +73,10 @@ void conns_accept(void)
 {
     int fd = accept(INIT_LISTENER, NULL, NULL); /* conns_add() makes it close-on-exec */
 
+    /* A second connection is that of a daemon after the one that built us: what had no owner by
+     * then gets none. */
+    if (fd >= 0)
+        groups_enter();
     if (fd >= 0 && !conns_add(fd))
         close(fd);
 }

@@ -200,32 +200,23 @@ static int enter_directory(struct child *c, struct err *e)
     return 0;
 }
 
-static struct rlimit files; /* what programs get, once PID 1 has more */
-
 uint64_t exec_raise_files(void)
 {
-    struct rlimit more;
+    struct rlimit files;
 
-    if (files.rlim_cur == 0 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        more = (struct rlimit){ files.rlim_max, files.rlim_max };
-        setrlimit(RLIMIT_NOFILE, &more);
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return 0;
+    if (files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
     }
-    return getrlimit(RLIMIT_NOFILE, &more) == 0 ? more.rlim_cur : 0;
+    return files.rlim_cur;
 }
 
 static int set_limits(struct child *c, struct err *e)
 {
-    /* A handler that takes cores through a pipe ignores 0, but not 1. */
-    struct rlimit core = { 1, 1 }, processes = { c->options->pids, c->options->pids };
-
     umask(022);
-    if (setrlimit(RLIMIT_CORE, &core) < 0)
-        return err_sys(e, "turning core dumps off");
-    if (files.rlim_cur && setrlimit(RLIMIT_NOFILE, &files) < 0)
-        return err_sys(e, "limiting descriptors");
-    if (c->options->pids && setrlimit(RLIMIT_NPROC, &processes) < 0)
-        return err_sys(e, "limiting processes");
-    return 0;
+    return limits_set(c->options->pids, e);
 }
 
 static int start_clean(struct child *c, struct err *e)

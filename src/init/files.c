@@ -36,7 +36,7 @@ int files_write_all(int fd, const void *data, size_t n, const char *what, struct
     return 0;
 }
 
-static int open_regular(const char *path, struct err *e)
+int files_open_regular(const char *path, struct err *e)
 {
     AUTO_CLOSE int fd = openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat st;
@@ -50,7 +50,7 @@ static int open_regular(const char *path, struct err *e)
 
 static int run_read(uint32_t mode, char *const *paths, struct err *e)
 {
-    AUTO_CLOSE int fd = open_regular(paths[0], e);
+    AUTO_CLOSE int fd = files_open_regular(paths[0], e);
     ssize_t n;
 
     (void)mode;
@@ -153,9 +153,7 @@ static int run_list(uint32_t mode, char *const *paths, struct err *e)
     return r < 0 ? r : files_flush(e);
 }
 
-/* Directories on the way to the last name. The path may be cut up at a failure. ret_made: how many
- * of them were made, the last ones. */
-static int make_parents(char *path, size_t *ret_made, struct err *e)
+int files_make_parents(char *path, size_t *ret_made, struct err *e)
 {
     size_t made = 0;
 
@@ -189,7 +187,7 @@ static int run_mkdir(uint32_t mode, char *const *paths, struct err *e)
     char *path = paths[0];
     struct stat st;
     size_t made = 0;
-    int r = make_parents(path, &made, e);
+    int r = files_make_parents(path, &made, e);
 
     if (r < 0)
         return r;
@@ -213,7 +211,7 @@ static int run_remove(uint32_t mode, char *const *paths, struct err *e)
 static int run_rename(uint32_t mode, char *const *paths, struct err *e)
 {
     size_t made = 0;
-    int r = mode & CONTROL_MAKE_PARENTS ? make_parents(paths[1], &made, e) : 0;
+    int r = mode & CONTROL_MAKE_PARENTS ? files_make_parents(paths[1], &made, e) : 0;
 
     if (r >= 0 && rename(paths[0], paths[1]) < 0)
         r = err_sys(e, "renaming %s to %s", paths[0], paths[1]);
@@ -256,10 +254,10 @@ static int run_unpack(uint32_t mode, char *const *paths, struct err *e)
 
 static int (*const operations[CONTROL_WHAT_COUNT_])(uint32_t mode, char *const *paths,
                                                     struct err *e) = {
-    [CONTROL_READ] = run_read,     [CONTROL_WRITE] = write_run, [CONTROL_LIST_DIR] = run_list,
-    [CONTROL_STAT] = run_stat,     [CONTROL_MKDIR] = run_mkdir, [CONTROL_REMOVE] = run_remove,
-    [CONTROL_RENAME] = run_rename, [CONTROL_WATCH] = watch_run, [CONTROL_PACK] = run_pack,
-    [CONTROL_UNPACK] = run_unpack,
+    [CONTROL_READ] = run_read,     [CONTROL_WRITE] = write_run,   [CONTROL_LIST_DIR] = run_list,
+    [CONTROL_STAT] = run_stat,     [CONTROL_MKDIR] = run_mkdir,   [CONTROL_REMOVE] = run_remove,
+    [CONTROL_RENAME] = run_rename, [CONTROL_WATCH] = watch_run,   [CONTROL_PACK] = run_pack,
+    [CONTROL_UNPACK] = run_unpack, [CONTROL_PERMIT] = permit_run, [CONTROL_COMPOSE] = compose_run,
 };
 
 int files_run(enum control_what what, uint32_t mode, char *const *paths, struct err *e)

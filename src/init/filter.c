@@ -1,5 +1,6 @@
 #include "init/init.h"
 
+#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -9,14 +10,18 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "init/filter_pass.h"
+#include "init/filter_action.h"
 #include "init/filter_programs.h"
 #include "proc/sys.h"
 
-enum { FILTER_ROOM = 256 };
+enum {
+    FILTER_ROOM = 384,
+    /* Allowed one by one, by PID 1 (nested.c). */
+    FILTER_ASKED = KERNEL_NESTED_SECCOMP | KERNEL_SOCKET_FILTERS,
+    KERNEL_ENOTSUPP = 524, /* the kernel's own, of which no C library knows */
+};
 
-_Static_assert(COUNT_OF(filter_plain) <= FILTER_ROOM &&
-                   COUNT_OF(filter_with_set_ids) <= FILTER_ROOM,
+_Static_assert(COUNT_OF(filter_standard) <= FILTER_ROOM && COUNT_OF(filter_strict) <= FILTER_ROOM,
                "the copy has room");
 
 /* Every pass in the program becomes the one that was drawn; how many there were. */
@@ -32,10 +37,42 @@ static int write_pass(struct sock_filter *code, size_t n, uint32_t pass, uint32_
     return found;
 }
 
-static int load(const struct sock_filter *program, size_t n, struct err *e)
+uint32_t filter_resolve(uint32_t action, uint32_t kernel)
 {
+    uint32_t bit;
+
+    if ((action & FILTER_UNLESS_MASK_) != FILTER_UNLESS_)
+        return action;
+    bit = action >> 16 & 0xff;
+    if (!(kernel & bit))
+        return FILTER_REFUSE(action & 0xffff);
+    return bit & FILTER_ASKED ? SECCOMP_RET_USER_NOTIF : FILTER_ALLOW;
+}
+
+static void resolve_actions(struct sock_filter *code, size_t n, uint32_t kernel)
+{
+    for (size_t i = 0; i < n; i++)
+        if (code[i].code == (BPF_RET | BPF_K))
+            code[i].k = filter_resolve(code[i].k, kernel);
+}
+
+static int explain_load(struct err *e)
+{
+    if (errno == KERNEL_ENOTSUPP)
+        return err_set(e, ERR_BUSY,
+                       "loading the system call filter: the kernel has no room left for BPF "
+                       "programs (net.core.bpf_jit_limit): end processes that load many filters, "
+                       "or raise that sysctl");
+    return err_sys(e, "loading the system call filter");
+}
+
+static int load(const struct sock_filter *program, size_t n, uint32_t kernel, int *ret_listener,
+                struct err *e)
+{
+    unsigned flags = kernel & FILTER_ASKED ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
     struct sock_filter code[FILTER_ROOM];
     struct sock_fprog p = { .len = (unsigned short)n, .filter = code };
+    long loaded;
 
     if (getrandom(sys_openat2_pass, sizeof sys_openat2_pass, 0) != sizeof sys_openat2_pass)
         return err_sys(e, "drawing random numbers");
@@ -43,13 +80,17 @@ static int load(const struct sock_filter *program, size_t n, struct err *e)
     if (write_pass(code, n, FILTER_PASS_FIRST, sys_openat2_pass[0]) < 1 ||
         write_pass(code, n, FILTER_PASS_SECOND, sys_openat2_pass[1]) < 1)
         return err_set(e, ERR_BUG, "the system call filter has no place for its pass");
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &p) < 0)
-        return err_sys(e, "loading the system call filter");
+    resolve_actions(code, n, kernel);
+    loaded = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &p);
+    if (loaded < 0)
+        return explain_load(e);
+    *ret_listener = flags ? (int)loaded : -1;
     return 0;
 }
 
-int filter_load(bool may_set_ids, struct err *e)
+int filter_load(uint32_t kernel, int *ret_listener, struct err *e)
 {
-    return may_set_ids ? load(filter_with_set_ids, COUNT_OF(filter_with_set_ids), e)
-                       : load(filter_plain, COUNT_OF(filter_plain), e);
+    return kernel & KERNEL_STRICT
+               ? load(filter_strict, COUNT_OF(filter_strict), kernel, ret_listener, e)
+               : load(filter_standard, COUNT_OF(filter_standard), kernel, ret_listener, e);
 }

@@ -20,7 +20,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of an ar
 
 enum {
     NUMBERS = 1024, /* system calls from here on have the default rule */
-    FATES_MAX = 32,
+    FATES_MAX = 64,
     ODD_MAX = 4, /* no deeper than the part of the tree that they save */
     JUMP_MAX = 255,
     REUSE_MAX = JUMP_MAX / 2, /* leaves room for what stands between a jump and its target */
@@ -126,16 +126,34 @@ static void policy_add_rules(struct policy *p, const struct filter_rule *rules, 
     }
 }
 
-static void policy_add_modes(struct policy *p, bool may_set_ids)
+static void policy_add_modes(struct policy *p)
 {
     for (size_t i = 0; i < COUNT_OF(filter_modes); i++) {
         struct fate f = { .otherwise = FILTER_ALLOW };
 
-        if (!may_set_ids)
-            f.tests[0] = (struct filter_test){ filter_modes[i].argument, FILTER_HAS_ANY,
-                                               FILTER_SET_IDS, FILTER_REFUSE(EPERM) };
+        f.tests[0] = (struct filter_test){ filter_modes[i].argument, FILTER_HAS_ANY, FILTER_SET_IDS,
+                                           FILTER_UNLESS(KERNEL_SET_IDS, EPERM) };
         policy_set(p, filter_modes[i].name, f);
     }
+}
+
+/* A call of the strict table: the standard one must know it, and says nothing of it any more. */
+static void policy_forget(struct policy *p, const char *name)
+{
+    int nr = seccomp_syscall_resolve_name(name + (name[0] == '?'));
+
+    if (nr >= 0 && (nr >= NUMBERS || p->fate_of[nr] == 0))
+        fail(name, "in the strict table, but not in the standard one");
+    if (nr >= 0)
+        p->fate_of[nr] = 0;
+}
+
+static void policy_replace_names(struct policy *p, const char *const *names, size_t n,
+                                 uint32_t action)
+{
+    for (size_t i = 0; i < n; i++)
+        policy_forget(p, names[i]);
+    policy_add_names(p, names, n, action);
 }
 
 /* Puts a number into the last leaf, if that has its fate or goes on right behind it. */
@@ -192,12 +210,16 @@ static size_t distance(const struct program *p, size_t label)
     return p->n - label - 1;
 }
 
+static size_t put_far_jump(struct program *p, size_t label)
+{
+    return put(p, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)distance(p, label)));
+}
+
 /* The label itself, or that of an unconditional jump to it, which may be longer. */
 static size_t near(struct program *p, size_t label)
 {
-    if (distance(p, label) < JUMP_MAX) /* one less: the other target may need such a jump, too */
-        return label;
-    return put(p, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)distance(p, label)));
+    /* One less: the other target may need such a jump, too. */
+    return distance(p, label) < JUMP_MAX ? label : put_far_jump(p, label);
 }
 
 static size_t put_jump(struct program *p, uint16_t test, uint32_t value, size_t yes, size_t no)
@@ -217,10 +239,8 @@ static size_t put_return(struct program *p, uint32_t action)
     return put(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action));
 }
 
-static size_t put_test(struct program *p, const struct filter_test *t, size_t next)
+static size_t put_test(struct program *p, const struct filter_test *t, size_t yes, size_t next)
 {
-    size_t yes = put_return(p, t->action);
-
     switch (t->op) {
     case FILTER_IS:
         return put_jump(p, BPF_JEQ, t->value, yes, next);
@@ -236,17 +256,50 @@ static size_t put_test(struct program *p, const struct filter_test *t, size_t ne
     return next;
 }
 
+static bool is_go(uint32_t action)
+{
+    return (action & FILTER_GO_MASK_) == FILTER_GO_;
+}
+
+/* Whether another test of the rule leads to this one, but not from right before it. */
+static bool test_is_target(const struct fate *f, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (f->tests[k].action == FILTER_GO(i))
+            return true;
+    return false;
+}
+
+static bool test_loads(const struct fate *f, size_t i)
+{
+    return i == 0 || f->tests[i - 1].argument != f->tests[i].argument || test_is_target(f, i);
+}
+
+/* Where the answer yes leads: to a later test, which is written already, or to a return. */
+static size_t put_yes(struct program *p, const size_t *labels, size_t i, uint32_t action)
+{
+    size_t to = action & ~FILTER_GO_MASK_;
+
+    if (!is_go(action))
+        return put_return(p, action);
+    if (to <= i || to >= FILTER_TESTS_MAX || labels[to] == SIZE_MAX)
+        fail("FILTER_GO", "not to a later test");
+    return labels[to];
+}
+
 /* The tests load arguments over the number, which is why they can only be the end of a search. */
 static size_t put_tests(struct program *p, const struct fate *f)
 {
-    size_t label = put_return(p, f->otherwise);
+    size_t label = put_return(p, f->otherwise), labels[FILTER_TESTS_MAX];
 
     for (size_t i = FILTER_TESTS_MAX; i-- > 0;) {
+        labels[i] = SIZE_MAX;
         if (f->tests[i].op == FILTER_END)
             continue;
-        label = put_test(p, &f->tests[i], label);
-        if (i == 0 || f->tests[i - 1].argument != f->tests[i].argument)
+        label = put_test(p, &f->tests[i], put_yes(p, labels, i, f->tests[i].action), label);
+        if (test_loads(f, i))
             label = put_load(p, AT(args) + 8 * f->tests[i].argument);
+        labels[i] = label;
     }
     return label;
 }
@@ -255,8 +308,10 @@ static size_t put_fate(struct program *p, const struct policy *policy, size_t fa
 {
     size_t *label = &p->label_of_fate[fate];
 
-    if (*label == 0 || distance(p, *label) >= REUSE_MAX)
+    if (*label == 0)
         *label = put_tests(p, &policy->fates[fate]);
+    else if (distance(p, *label) >= REUSE_MAX)
+        *label = put_far_jump(p, *label);
     return *label;
 }
 
@@ -311,22 +366,37 @@ static void print_program(const char *name, struct policy *policy)
     printf("};\n");
 }
 
-static void print_filter(const char *name, bool may_set_ids)
+static void policy_standard(struct policy *p)
 {
-    static struct policy p;
+    policy_init(p, FILTER_REFUSE(ENOSYS));
+    policy_add_names(p, filter_allowed, COUNT_OF(filter_allowed), FILTER_ALLOW);
+    policy_add_names(p, filter_denied, COUNT_OF(filter_denied), FILTER_REFUSE(EPERM));
+    policy_add_rules(p, filter_rules, COUNT_OF(filter_rules));
+    policy_add_modes(p);
+}
 
-    policy_init(&p, FILTER_REFUSE(ENOSYS));
-    policy_add_names(&p, filter_allowed, COUNT_OF(filter_allowed), FILTER_ALLOW);
-    policy_add_names(&p, filter_denied, COUNT_OF(filter_denied), FILTER_REFUSE(EPERM));
-    policy_add_rules(&p, filter_rules, COUNT_OF(filter_rules));
-    policy_add_modes(&p, may_set_ids);
-    print_program(name, &p);
+static void policy_strict(struct policy *p)
+{
+    policy_standard(p);
+    policy_replace_names(p, filter_strict_denied, COUNT_OF(filter_strict_denied),
+                         FILTER_REFUSE(EPERM));
+    policy_replace_names(p, filter_strict_missing, COUNT_OF(filter_strict_missing),
+                         FILTER_REFUSE(ENOSYS));
+    policy_replace_names(p, filter_strict_ignored, COUNT_OF(filter_strict_ignored),
+                         FILTER_REFUSE(0));
+    for (size_t i = 0; i < COUNT_OF(filter_strict_rules); i++)
+        policy_forget(p, filter_strict_rules[i].name);
+    policy_add_rules(p, filter_strict_rules, COUNT_OF(filter_strict_rules));
 }
 
 int main(void)
 {
+    static struct policy p;
+
     printf("/* Made by filter_compile.c from filter_table.h. */\n");
-    print_filter("filter_plain", false);
-    print_filter("filter_with_set_ids", true);
+    policy_standard(&p);
+    print_program("filter_standard", &p);
+    policy_strict(&p);
+    print_program("filter_strict", &p);
     return 0;
 }

@@ -1,20 +1,31 @@
 /* The system call policy, as data. Read by filter_compile.c, which turns it into BPF at build time.
  *
  * What is in no list does not exist for a sandbox (ENOSYS): new system calls are not a way round,
- * and programs fall back to what they did before. */
+ * and programs fall back to what they did before.
+ *
+ * There are two programs. The standard one is made of filter_allowed, filter_denied, filter_modes
+ * and filter_rules. The strict one replaces the rows that filter_strict_denied,
+ * filter_strict_missing, filter_strict_ignored and filter_strict_rules name. What a profile may
+ * allow (ipc/kernel.h) is an action of its own, FILTER_UNLESS(), which PID 1 resolves when it loads
+ * a program. */
 #ifndef INIT_FILTER_TABLE_H
 #define INIT_FILTER_TABLE_H
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/memfd.h>
+#include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 
-#include "init/filter_pass.h"
-
-#define FILTER_ALLOW         SECCOMP_RET_ALLOW
-#define FILTER_REFUSE(error) (SECCOMP_RET_ERRNO | (error))
+#include "init/filter_action.h"
 
 /* Allowed whatever the arguments. A leading '?' may be unknown to the build's libseccomp. */
 static const char *const filter_allowed[] = {
@@ -29,12 +40,10 @@ static const char *const filter_allowed[] = {
     "dup3",
     "faccessat",
     "?faccessat2",
-    "fadvise64",
     "fallocate",
     "fchdir",
     "fchown",
     "fchownat",
-    "fcntl",
     "fdatasync",
     "fgetxattr",
     "flistxattr",
@@ -70,7 +79,6 @@ static const char *const filter_allowed[] = {
     "newfstatat",
     "pread64",
     "preadv",
-    "preadv2",
     "pwrite64",
     "pwritev",
     "pwritev2",
@@ -106,17 +114,13 @@ static const char *const filter_allowed[] = {
     "vmsplice",
     "write",
     "writev",
-    "memfd_create",
     /* memory */
     "brk",
-    "madvise",
     "mbind",
     "?membarrier",
-    "mincore",
     "mlock",
     "mlock2",
     "mlockall",
-    "mmap",
     "mprotect",
     "mremap",
     "msync",
@@ -128,7 +132,6 @@ static const char *const filter_allowed[] = {
     "pkey_mprotect",
     "get_mempolicy",
     "set_mempolicy",
-    "remap_file_pages",
     /* processes */
     "arch_prctl",
     "capget",
@@ -159,10 +162,8 @@ static const char *const filter_allowed[] = {
     "?landlock_restrict_self",
     "pause",
     "pidfd_send_signal",
-    "prctl",
     "restart_syscall",
     "?rseq",
-    "seccomp",
     "set_robust_list",
     "get_robust_list",
     "set_tid_address",
@@ -251,9 +252,7 @@ static const char *const filter_allowed[] = {
     "sendmmsg",
     "sendmsg",
     "sendto",
-    "setsockopt",
     "shutdown",
-    "socketpair",
     /* System V and POSIX IPC, in the sandbox's own namespace */
     "mq_getsetattr",
     "mq_notify",
@@ -272,7 +271,6 @@ static const char *const filter_allowed[] = {
     "shmat",
     "shmctl",
     "shmdt",
-    "shmget",
     /* the machine */
     "getrandom",
     "sysinfo",
@@ -354,11 +352,12 @@ static const struct {
     { "chmod", 1 }, { "fchmod", 1 },  { "fchmodat", 2 }, { "creat", 1 },
     { "mknod", 1 }, { "mknodat", 2 }, { "open", 2 },     { "openat", 3 },
 };
-enum { FILTER_SET_IDS = 06000, FILTER_TESTS_MAX = 6 };
+enum { FILTER_SET_IDS = 06000, FILTER_TESTS_MAX = 32 };
 
 /* A question about one argument. Only its low 32 bits are looked at, because that is all the kernel
  * looks at where it expects an int, a process id, a mode or clone's flags: what a program leaves in
- * the upper half neither opens nor closes anything. */
+ * the upper half neither opens nor closes anything. (mmap's flags are a long, of which the kernel
+ * ignores the bits that no flag has.) */
 enum filter_op {
     FILTER_END, /* no further test */
     FILTER_IS,
@@ -374,6 +373,9 @@ struct filter_test {
     uint32_t action; /* if the answer is yes; otherwise the next test is asked */
 };
 
+/* An action: continue with that test of the same rule, which must be a later one. */
+#define FILTER_GO(test) (FILTER_GO_ | (test))
+
 struct filter_rule {
     const char *name;
     struct filter_test tests[FILTER_TESTS_MAX];
@@ -385,25 +387,106 @@ struct filter_rule {
         (argument), FILTER_IS, 1, FILTER_REFUSE(EPERM)                                             \
     }
 
+#define FILTER_SOCKET_FILTER(option)                                                               \
+    {                                                                                              \
+        2, FILTER_IS, (option), FILTER_UNLESS(KERNEL_SOCKET_FILTERS, EPERM)                        \
+    }
+/* As tests `at` and following. */
+#define FILTER_SOCKET_FILTERS(at)                                                                  \
+    [(at)] = FILTER_SOCKET_FILTER(SO_ATTACH_FILTER),                                               \
+    [(at) + 1] = FILTER_SOCKET_FILTER(SO_ATTACH_BPF),                                              \
+    [(at) + 2] = FILTER_SOCKET_FILTER(SO_ATTACH_REUSEPORT_CBPF),                                   \
+    [(at) + 3] = FILTER_SOCKET_FILTER(SO_ATTACH_REUSEPORT_EBPF)
+
 /* For everything in a sandbox, PID 1 included. */
 static const struct filter_rule filter_rules[] = {
-    /* New UTS namespaces need a capability that no workload has, and PID 1 tags what it starts with
-     * them. */
+    /* New UTS and cgroup namespaces need a capability that no workload has: PID 1 tags what it
+     * starts with the former, and shows it its own group with the latter. */
     { .name = "clone",
       .tests = { { 0, FILTER_HAS_ANY,
-                   CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-                       CLONE_NEWCGROUP,
+                   CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC,
                    FILTER_REFUSE(EPERM) } },
       .otherwise = FILTER_ALLOW },
-    /* Address families that stay inside the network namespace. Others (vsock above all) do not.
-     * Route queries list the sandbox's own interfaces; the other netlink families are kernel
-     * surface. */
+    /* Address families that stay inside the network namespace. Others (vsock above all) do not. Of
+     * IPv4 and IPv6 only TCP and UDP: SCTP, DCCP, MPTCP, SMC, L2TP and UDP-Lite are large parts of
+     * the kernel that programs do without, and a socket loads their modules. (Raw sockets need a
+     * capability that no workload has.) Route queries list the sandbox's own interfaces; the other
+     * netlink families are kernel surface. */
     { .name = "socket",
-      .tests = { { 0, FILTER_IS, AF_UNIX, FILTER_ALLOW },
-                 { 0, FILTER_IS, AF_INET, FILTER_ALLOW },
-                 { 0, FILTER_IS, AF_INET6, FILTER_ALLOW },
-                 { 0, FILTER_IS_NOT, AF_NETLINK, FILTER_REFUSE(EAFNOSUPPORT) },
-                 { 2, FILTER_IS_NOT, 0 /* route */, FILTER_REFUSE(EPROTONOSUPPORT) } },
+      .tests = { [0] = { 0, FILTER_IS, AF_UNIX, FILTER_ALLOW },
+                 [1] = { 0, FILTER_IS, AF_NETLINK, FILTER_GO(7) },
+                 [2] = { 0, FILTER_IS, AF_INET, FILTER_GO(4) },
+                 [3] = { 0, FILTER_IS_NOT, AF_INET6, FILTER_REFUSE(EAFNOSUPPORT) },
+                 [4] = { 1, FILTER_HAS_ANY, 0xc /* neither STREAM, DGRAM nor RAW */,
+                         FILTER_REFUSE(ESOCKTNOSUPPORT) },
+                 [5] = { 2, FILTER_IS, IPPROTO_TCP, FILTER_ALLOW },
+                 [6] = { 2, FILTER_IS, IPPROTO_UDP, FILTER_ALLOW },
+                 [7] = { 2, FILTER_IS_NOT, 0, FILTER_REFUSE(EPROTONOSUPPORT) } },
+      .otherwise = FILTER_ALLOW },
+    { .name = "socketpair",
+      .tests = { { 0, FILTER_IS_NOT, AF_UNIX, FILTER_REFUSE(EAFNOSUPPORT) } },
+      .otherwise = FILTER_ALLOW },
+    /* Filters for sockets take machine code out of a budget that is the whole machine's
+     * (net.core.bpf_jit_limit). Upper layer protocols (TCP_ULP) are modules of the kernel. */
+    { .name = "setsockopt",
+      .tests = { [0] = { 1, FILTER_IS, SOL_SOCKET, FILTER_GO(3) },
+                 [1] = { 1, FILTER_IS_NOT, IPPROTO_TCP, FILTER_ALLOW },
+                 [2] = { 2, FILTER_IS_NOT, 31 /* TCP_ULP */, FILTER_ALLOW },
+                 [3] = { 1, FILTER_IS_NOT, SOL_SOCKET, FILTER_REFUSE(ENOENT) },
+                 FILTER_SOCKET_FILTERS(4) },
+      .otherwise = FILTER_ALLOW },
+    /* Commands up to F_GETOWNER_UIDS, locks of open files, and from F_DUPFD_QUERY to the write
+     * hints. A lease on a file stalls whoever else opens it, and a notification reports who does;
+     * delegations (F_SETDELEG) are leases. Commands that are not known are refused as older kernels
+     * do. */
+    { .name = "fcntl",
+      .tests = { { 1, FILTER_AT_LEAST, F_SET_FILE_RW_HINT + 1, FILTER_REFUSE(EINVAL) },
+                 { 1, FILTER_AT_LEAST, 1027 /* F_DUPFD_QUERY */, FILTER_ALLOW },
+                 { 1, FILTER_IS, F_GETLEASE, FILTER_ALLOW },
+                 { 1, FILTER_AT_LEAST, F_SETLEASE /* and F_NOTIFY */, FILTER_REFUSE(EPERM) },
+                 { 1, FILTER_AT_LEAST, F_OFD_SETLKW + 1, FILTER_REFUSE(EINVAL) },
+                 { 1, FILTER_AT_LEAST, F_OFD_GETLK, FILTER_ALLOW },
+                 { 1, FILTER_AT_LEAST, 18, FILTER_REFUSE(EINVAL) } },
+      .otherwise = FILTER_ALLOW },
+    /* Both tell which pages of a file are in memory, and so what others do with files of the host.
+     * Programs that probe for them do without. */
+    { .name = "mincore", .otherwise = FILTER_UNLESS(KERNEL_PAGE_CACHE, ENOSYS) },
+    { .name = "preadv2",
+      .tests = { { 5, FILTER_HAS_ANY, RWF_NOWAIT, FILTER_UNLESS(KERNEL_PAGE_CACHE, EOPNOTSUPP) } },
+      .otherwise = FILTER_ALLOW },
+    /* A page that one sandbox evicts and finds in memory again was read by another. Programs that
+     * give up pages only save memory with it, so the call succeeds without effect. */
+    { .name = "fadvise64",
+      .tests = { { 3, FILTER_IS, POSIX_FADV_DONTNEED, FILTER_UNLESS(KERNEL_PAGE_CACHE, 0) } },
+      .otherwise = FILTER_ALLOW },
+    /* Merged pages tell, by the time that a write takes, what other sandboxes have in memory.
+     * MADV_PAGEOUT evicts pages of files; kernels before 5.4 answer EINVAL. */
+    { .name = "madvise",
+      .tests = { { 2, FILTER_IS, MADV_MERGEABLE, FILTER_REFUSE(EINVAL) },
+                 { 2, FILTER_IS, MADV_PAGEOUT, FILTER_UNLESS(KERNEL_PAGE_CACHE, EINVAL) } },
+      .otherwise = FILTER_ALLOW },
+    /* Huge pages of the machine's pool are not counted as the sandbox's memory. The errors are
+     * those of a machine without a pool, or of a user who may not use it. */
+    { .name = "mmap",
+      .tests = { { 3, FILTER_HAS_ANY, MAP_HUGETLB, FILTER_REFUSE(ENOMEM) } },
+      .otherwise = FILTER_ALLOW },
+    { .name = "memfd_create",
+      .tests = { { 1, FILTER_HAS_ANY, MFD_HUGETLB, FILTER_REFUSE(EPERM) } },
+      .otherwise = FILTER_ALLOW },
+    { .name = "shmget",
+      .tests = { { 2, FILTER_HAS_ANY, SHM_HUGETLB, FILTER_REFUSE(EPERM) } },
+      .otherwise = FILTER_ALLOW },
+    /* Filters of a program's own: of the same budget as those of sockets. EINVAL is what kernels
+     * without them answer, and what programs go on after (sshd, man, systemd's tools). One that
+     * asks a supervisor outlives its processes, so it could not be counted. */
+    { .name = "seccomp",
+      .tests = { { 0, FILTER_IS_NOT, SECCOMP_SET_MODE_FILTER, FILTER_ALLOW },
+                 { 1, FILTER_HAS_ANY, SECCOMP_FILTER_FLAG_NEW_LISTENER, FILTER_REFUSE(EINVAL) } },
+      .otherwise = FILTER_UNLESS(KERNEL_NESTED_SECCOMP, EINVAL) },
+    { .name = "prctl",
+      .tests = { { 0, FILTER_IS, PR_SET_SECCOMP, FILTER_UNLESS(KERNEL_NESTED_SECCOMP, EINVAL) },
+                 { 0, FILTER_IS, PR_SCHED_CORE, FILTER_REFUSE(EINVAL) },
+                 { 0, FILTER_IS, 67 /* PR_SET_MEMORY_MERGE */, FILTER_REFUSE(EINVAL) } },
       .otherwise = FILTER_ALLOW },
     { .name = "prlimit64",
       .tests = { { 0, FILTER_IS_NOT, 0 /* the caller */, FILTER_REFUSE(EPERM) } },
@@ -445,6 +528,127 @@ static const struct filter_rule filter_rules[] = {
       .tests = { { 1, FILTER_IS, 0x5412 /* TIOCSTI */, FILTER_REFUSE(EPERM) },
                  { 1, FILTER_IS, 0x541C /* TIOCLINUX */, FILTER_REFUSE(EPERM) },
                  { 1, FILTER_IS, 0x5423 /* TIOCSETD */, FILTER_REFUSE(EPERM) } },
+      .otherwise = FILTER_ALLOW },
+};
+
+/* The strict table: what it says about a call replaces what the standard one says. For programs
+ * that nobody vouches for; what they lose is in docs/profiles.md. */
+
+/* EPERM. */
+static const char *const filter_strict_denied[] = {
+    "mbind",      "set_mempolicy", "mlockall",       "setpriority",
+    "ioprio_set", "sched_setattr", "sched_setparam", "sched_setscheduler",
+};
+
+/* ENOSYS: programs do without. */
+static const char *const filter_strict_missing[] = {
+    "get_mempolicy",
+    "?landlock_add_rule",
+    "?landlock_create_ruleset",
+    "?landlock_restrict_self",
+    "mq_getsetattr",
+    "mq_notify",
+    "mq_open",
+    "mq_timedreceive",
+    "mq_timedsend",
+    "mq_unlink",
+    "msgctl",
+    "msgget",
+    "msgrcv",
+    "msgsnd",
+    "pkey_alloc",
+    "pkey_free",
+    "pkey_mprotect",
+    "readahead",
+    "semctl",
+    "semget",
+    "semop",
+    "semtimedop",
+    "shmat",
+    "shmctl",
+    "shmdt",
+    "shmget",
+};
+
+/* Success, and nothing happens: these write back the files of all of a file system's users, and
+ * what a sandbox writes does not outlive the machine's power anyway. */
+static const char *const filter_strict_ignored[] = {
+    "sync",
+    "syncfs",
+};
+
+static const struct filter_rule filter_strict_rules[] = {
+    /* Pages that pass between pipes, sockets and files without a copy. */
+    { .name = "splice", .otherwise = FILTER_REFUSE(EINVAL) },
+    { .name = "tee", .otherwise = FILTER_REFUSE(EINVAL) },
+    { .name = "vmsplice", .otherwise = FILTER_REFUSE(EINVAL) },
+    { .name = "personality",
+      .tests = { { 0, FILTER_IS, 0, FILTER_ALLOW },
+                 { 0, FILTER_IS, 0xffffffff /* query */, FILTER_ALLOW } },
+      .otherwise = FILTER_REFUSE(EPERM) },
+    /* Without netlink: TCP, UDP and local sockets. */
+    { .name = "socket",
+      .tests = { [0] = { 0, FILTER_IS, AF_UNIX, FILTER_ALLOW },
+                 [1] = { 0, FILTER_IS, AF_INET, FILTER_GO(3) },
+                 [2] = { 0, FILTER_IS_NOT, AF_INET6, FILTER_REFUSE(EAFNOSUPPORT) },
+                 [3] = { 1, FILTER_HAS_ANY, 0xc, FILTER_REFUSE(ESOCKTNOSUPPORT) },
+                 [4] = { 2, FILTER_IS, IPPROTO_TCP, FILTER_ALLOW },
+                 [5] = { 2, FILTER_IS, IPPROTO_UDP, FILTER_ALLOW },
+                 [6] = { 2, FILTER_IS_NOT, 0, FILTER_REFUSE(EPROTONOSUPPORT) } },
+      .otherwise = FILTER_ALLOW },
+    /* Options of sockets, IP, IPv6, TCP and UDP; of UDP no encapsulation. */
+    { .name = "setsockopt",
+      .tests = { [0] = { 1, FILTER_IS, SOL_SOCKET, FILTER_GO(8) },
+                 [1] = { 1, FILTER_IS, IPPROTO_IP, FILTER_ALLOW },
+                 [2] = { 1, FILTER_IS, IPPROTO_IPV6, FILTER_ALLOW },
+                 [3] = { 1, FILTER_IS, IPPROTO_TCP, FILTER_GO(6) },
+                 [4] = { 1, FILTER_IS_NOT, IPPROTO_UDP, FILTER_REFUSE(ENOPROTOOPT) },
+                 [5] = { 2, FILTER_IS, 100 /* UDP_ENCAP */, FILTER_REFUSE(ENOPROTOOPT) },
+                 [6] = { 2, FILTER_IS, 31 /* TCP_ULP */, FILTER_REFUSE(ENOENT) },
+                 [7] = { 1, FILTER_IS_NOT, SOL_SOCKET, FILTER_ALLOW },
+                 FILTER_SOCKET_FILTERS(8) },
+      .otherwise = FILTER_ALLOW },
+    /* Of terminals what programs use, and what asks about descriptors and interfaces. Nothing that
+     * is for file systems: cloned ranges, flags, encryption, trimming. */
+    { .name = "ioctl",
+      .tests = { { 1, FILTER_IS, 0x5412 /* TIOCSTI */, FILTER_REFUSE(EPERM) },
+                 { 1, FILTER_IS, 0x80045430 /* TIOCGPTN */, FILTER_ALLOW },
+                 { 1, FILTER_IS, 0x80045432 /* TIOCGDEV */, FILTER_ALLOW },
+                 { 1, FILTER_IS, 0x80045438 /* TIOCGPKT */, FILTER_ALLOW },
+                 { 1, FILTER_IS, 0x80045439 /* TIOCGPTLCK */, FILTER_ALLOW },
+                 { 1, FILTER_IS, 0x40045431 /* TIOCSPTLCK */, FILTER_ALLOW },
+                 { 1, FILTER_IS, 0x40045436 /* TIOCSIG */, FILTER_ALLOW },
+                 { 1, FILTER_IS, 0x802c542a /* TCGETS2 */, FILTER_ALLOW },
+                 { 1, FILTER_IS, 0x402c542b /* TCSETS2 */, FILTER_ALLOW },
+                 { 1, FILTER_IS, 0x402c542c /* TCSETSW2 */, FILTER_ALLOW },
+                 { 1, FILTER_IS, 0x402c542d /* TCSETSF2 */, FILTER_ALLOW },
+                 { 1, FILTER_IS, SECCOMP_IOCTL_NOTIF_RECV /* PID 1's own */, FILTER_ALLOW },
+                 { 1, FILTER_IS, SECCOMP_IOCTL_NOTIF_SEND, FILTER_ALLOW },
+                 { 1, FILTER_AT_LEAST, 0x8934, FILTER_REFUSE(ENOTTY) },
+                 { 1, FILTER_AT_LEAST, 0x8910 /* SIOCGIFNAME to SIOCGIFINDEX */, FILTER_ALLOW },
+                 { 1, FILTER_AT_LEAST, 0x8906, FILTER_REFUSE(ENOTTY) },
+                 { 1, FILTER_AT_LEAST, 0x8901 /* FIOSETOWN to SIOCATMARK */, FILTER_ALLOW },
+                 { 1, FILTER_AT_LEAST, 0x5461, FILTER_REFUSE(ENOTTY) },
+                 { 1, FILTER_AT_LEAST, 0x5460 /* FIOQSIZE */, FILTER_ALLOW },
+                 { 1, FILTER_AT_LEAST, 0x5453, FILTER_REFUSE(ENOTTY) },
+                 { 1, FILTER_AT_LEAST, 0x5450 /* FIONCLEX, FIOCLEX, FIOASYNC */, FILTER_ALLOW },
+                 { 1, FILTER_IS, 0x5441 /* TIOCGPTPEER */, FILTER_ALLOW },
+                 { 1, FILTER_AT_LEAST, 0x542a, FILTER_REFUSE(ENOTTY) },
+                 { 1, FILTER_AT_LEAST, 0x5427 /* TIOCSBRK, TIOCCBRK, TIOCGSID */, FILTER_ALLOW },
+                 { 1, FILTER_IS, 0x5425 /* TCSBRKP */, FILTER_ALLOW },
+                 { 1, FILTER_AT_LEAST, 0x5423 /* TIOCSETD */, FILTER_REFUSE(EPERM) },
+                 { 1, FILTER_AT_LEAST, 0x5420 /* TIOCPKT to TIOCNOTTY */, FILTER_ALLOW },
+                 { 1, FILTER_AT_LEAST, 0x541c /* TIOCLINUX */, FILTER_REFUSE(EPERM) },
+                 { 1, FILTER_AT_LEAST, 0x5401 /* TCGETS */, FILTER_ALLOW } },
+      .otherwise = FILTER_REFUSE(ENOTTY) },
+    /* What runtimes and shells use: names, dumpable, parent's death, subreapers, no_new_privs,
+     * timer slack, names of memory, transparent huge pages, capabilities that only shrink. */
+    { .name = "prctl",
+      .tests = { { 0, FILTER_IS, PR_SET_SECCOMP, FILTER_UNLESS(KERNEL_NESTED_SECCOMP, EINVAL) },
+                 { 0, FILTER_IS, 0x53564d41 /* PR_SET_VMA */, FILTER_ALLOW },
+                 { 0, FILTER_AT_LEAST, PR_CAP_AMBIENT + 1, FILTER_REFUSE(EINVAL) },
+                 { 0, FILTER_AT_LEAST, PR_SET_CHILD_SUBREAPER, FILTER_ALLOW },
+                 { 0, FILTER_AT_LEAST, PR_GET_TIMERSLACK + 1, FILTER_REFUSE(EINVAL) } },
       .otherwise = FILTER_ALLOW },
 };
 

@@ -48,6 +48,8 @@ static void dispatch(int fd)
 
     if (fd == signal_fd)
         reap();
+    else if (nested_has(fd))
+        nested_serve();
     else if (fd == INIT_LISTENER && options->listens)
         conns_accept();
     else if (conns_has(fd)) {
@@ -75,16 +77,12 @@ static void loop(void)
 
 static int open_sources(struct err *e)
 {
-    /* Of children that only stand still for a moment (kill.c) nobody needs to hear. */
-    const struct sigaction ends_only = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP };
     sigset_t all;
 
     /* All blocked: what reaches PID 1 is read from a descriptor or does not reach it. */
     sigfillset(&all);
     if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
         return err_sys(e, "blocking signals");
-    if (sigaction(SIGCHLD, &ends_only, NULL) < 0)
-        return err_sys(e, "asking for the ends of processes");
     sigemptyset(&all);
     sigaddset(&all, SIGCHLD);
     signal_fd = signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -115,7 +113,7 @@ static int limit_processes(struct err *e)
 static int confine(struct err *e)
 {
     uint64_t keep = caps_permitted();
-    int r;
+    int r, listener;
 
     /* Nobody inside reads our memory, environment or descriptors. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -130,7 +128,11 @@ static int confine(struct err *e)
         r = landlock_enter(e);
     if (r >= 0)
         r = limit_processes(e);
-    return r < 0 ? r : filter_load(options->may_set_ids, e);
+    if (r >= 0)
+        r = filter_load(options->kernel, &listener, e);
+    if (r >= 0 && listener >= 0)
+        nested_keep(listener);
+    return r;
 }
 
 int init_run(const struct init_options *o)
@@ -141,6 +143,8 @@ int init_run(const struct init_options *o)
     setsid();
     boundary_keep(o->listeners);
     upper_keep();
+    groups_keep(o->prepared);
+    oom_keep();
     /* Without confinement there is no sandbox; nothing has been started yet, so ending is safe. */
     if (open_sources(&e) < 0 || confine(&e) < 0) {
         if (conns_add(INIT_CONTROL))

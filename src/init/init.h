@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "ipc/channel.h"
 #include "ipc/control.h"
+#include "ipc/kernel.h"
 #include "ipc/listeners.h"
 #include "proc/passwd.h"
 
@@ -22,7 +23,8 @@ enum {
     INIT_LISTENER = 4,
     INIT_LISTENERS = 6, /* and following */
     INIT_UPPER = INIT_LISTENERS + LISTENER_COUNT_,
-    INIT_BOX, /* holds a lock (uppers/driver.h); not there where that is kept in memory */
+    INIT_BOX,    /* holds a lock (uppers/driver.h); not there where that is kept in memory */
+    INIT_GROUPS, /* of a prepared sandbox: where its control groups come from */
 };
 
 enum {
@@ -41,7 +43,8 @@ struct init_options {
     bool ephemeral; /* ends with its first connection */
     bool one_shot;  /* ends when it has told the first end */
     bool listens;
-    bool may_set_ids;   /* set-user-id bits on files */
+    uint32_t kernel;    /* of enum kernel_bits */
+    bool prepared;      /* it has no owner yet: groups.c */
     uint32_t pids;      /* RLIMIT_NPROC, for a plain caller's sandbox; 0: none */
     uint32_t listeners; /* a bit for each of enum listener_slot that is there */
 };
@@ -74,6 +77,7 @@ struct proc {
     unsigned looks; /* how often a look has found something with its mark */
     bool killing;   /* until one finds nothing more */
     bool timed_out;
+    bool stopped; /* by somebody inside, while it served a request: it is ended for that */
     bool adopted; /* `conn` is not the connection of its start, so the tag means nothing there */
     bool ready;   /* CONTROL_STARTED is due */
     bool started; /* and was sent */
@@ -127,7 +131,7 @@ void conns_fail(int fd, uint32_t tag, const char *step, const struct err *e);
 int starts_add(const struct init_options *o, int conn, const struct control_start *s,
                const char *text, const struct ipc_fds *fds, struct err *e);
 void starts_hear(struct proc *p); /* its sync socket has something */
-void starts_reap(void);           /* everything that has ended */
+void starts_reap(void);           /* everything that has ended, or was stopped */
 void starts_orphan(int conn);     /* the connection is gone */
 void starts_adopt(struct proc *p, int conn);
 void starts_enforce(void); /* deadlines, and kills that are not complete */
@@ -184,6 +188,9 @@ int user_find(const char *name, uint32_t uid, uint32_t gid, struct passwd_entry 
               struct err *e);
 int user_become(const struct passwd_entry *u, uint64_t caps, struct err *e);
 
+/* limits.c: for the calling child; `pids` is its RLIMIT_NPROC, 0: as PID 1 has it */
+int limits_set(uint32_t pids, struct err *e);
+
 /* stdio.c: pipes or a terminal, made by the child as the target user. Fills outer[] with what the
  * client gets and arranges 0, 1 and 2. */
 int stdio_make(const struct control_start *s, int outer[INIT_STDIO_MAX], int *ret_n, int inner[3],
@@ -203,6 +210,7 @@ int kill_at_standstill(const struct proc *p);
 /* Stops everything but PID 1, or lets it go on: how many threads still run. A stop takes effect in
  * a moment, so whoever needs it asks until nothing does. What was stopped before goes on, too. */
 uint32_t kill_stand(bool still);
+bool kill_standing(void); /* as long as it is to stand */
 /* After a standstill, everything is told to go on more than once; when next, or 0. */
 int64_t kill_deadline(void);
 void kill_let_go_again(void);
@@ -226,9 +234,30 @@ void numbers_close(struct numbers *w);
 void pids_open(struct numbers *w);
 pid_t pids_next(struct numbers *w); /* never 1; 0 at the end */
 
+/* groups.c: a prepared sandbox gets an owner. Until then it starts nothing that is not PID 1's. */
+void groups_keep(bool prepared);
+bool groups_pending(void);
+/* Enters the groups that the launcher sends, or ends the sandbox. */
+void groups_enter(void);
+int groups_clone_flags(void); /* that every start needs since then */
+
+/* oom.c: programs are killed before PID 1. */
+void oom_keep(void);
+void oom_before_start(void);
+void oom_after_start(void); /* in PID 1 alone */
+
 /* filter.c, landlock.c */
-int filter_load(bool may_set_ids, struct err *e); /* once, in PID 1: for it and all it starts */
+/* Once, in PID 1, for it and all it starts; `kernel` is of enum kernel_bits. *ret_listener is where
+ * the filter asks, or -1 if it does not. */
+int filter_load(uint32_t kernel, int *ret_listener, struct err *e);
+/* What the program returns where the table says `action`. */
+uint32_t filter_resolve(uint32_t action, uint32_t kernel);
 int landlock_enter(struct err *e);
+
+/* nested.c: filters that programs load, where they may */
+void nested_keep(int listener); /* or -1 */
+bool nested_has(int fd);
+void nested_serve(void); /* one question of the filter */
 
 /* files.c: the file operations; the strings of the request are its paths. */
 int files_run(enum control_what what, uint32_t mode, char *const *paths, struct err *e);
@@ -239,6 +268,14 @@ int files_write_all(int fd, const void *data, size_t n, const char *what, struct
 /* Splits a path, that may begin at the directory `at`, into a directory (opened) and the last name
  * (borrowed from it). */
 int files_open_parent(int at, const char *path, int *ret_dir, const char **ret_name, struct err *e);
+
+int files_open_regular(const char *path, struct err *e);
+/* Directories on the way to the last name. The path may be cut up at a failure. ret_made: how many
+ * of them were made, the last ones. */
+int files_make_parents(char *path, size_t *ret_made, struct err *e);
+
+/* permit.c: the operation PERMIT */
+int permit_run(uint32_t mode, char *const *paths, struct err *e);
 
 /* entries.c: files as records. The mode is that of LIST and STAT. */
 struct entry {
@@ -254,6 +291,7 @@ int entry_tell(int dir, const char *path, const char *name, uint32_t mode, struc
 
 /* write.c */
 int write_run(uint32_t mode, char *const *paths, struct err *e);
+int compose_run(uint32_t mode, char *const *paths, struct err *e);
 /* Whether a name is that of a file on its way, and whether it will be a new one or replace one. */
 enum temporary { TEMPORARY_NONE, TEMPORARY_OF_NEW, TEMPORARY_OF_OLD };
 enum temporary write_temporary(const char *name);

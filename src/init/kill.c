@@ -149,6 +149,11 @@ static void let_go(void)
     letting_go.next = clock_mono() + letting_go.pause;
 }
 
+bool kill_standing(void)
+{
+    return letting_go.still;
+}
+
 int64_t kill_deadline(void)
 {
     return letting_go.next;

@@ -85,7 +85,9 @@ static int begin(struct look *l, int conn, const struct control_who *asked, stru
     close(pair[1]);
     if (l->pid < 0) {
         close(pair[0]);
-        return err_set(e, ERR_BUSY, "the sandbox's process limit is reached");
+        return err_set(
+            e, ERR_BUSY,
+            "the process limit of the sandbox, or of all sandboxes of its owner, is reached");
     }
     fcntl(pair[0], F_SETFL, O_NONBLOCK);
     init_watch(pair[0]);

@@ -252,6 +252,16 @@ static int serve_dial(int conn, struct err *e)
     return 0;
 }
 
+static int serve_join(int conn, struct err *e)
+{
+    struct control_one asked = { .head = request.head };
+
+    (void)e;
+    groups_enter();
+    answer_done(conn, &asked);
+    return 0;
+}
+
 static int serve_end(int conn, struct err *e)
 {
     (void)conn;
@@ -268,6 +278,7 @@ static int (*const requests[])(int conn, struct err *e) = {
     [CONTROL_LISTENERS] = serve_listeners, [CONTROL_WHO] = serve_who,
     [CONTROL_DIAL] = serve_dial,           [CONTROL_UPPER] = serve_upper,
     [CONTROL_STAND] = serve_still,         [CONTROL_GO_ON] = serve_still,
+    [CONTROL_JOIN] = serve_join,
 };
 
 static int serve_start(const struct init_options *o, int conn, const struct ipc_fds *fds,
@@ -276,6 +287,8 @@ static int serve_start(const struct init_options *o, int conn, const struct ipc_
     struct control_start s;
 
     control_read(&request, &s, sizeof s);
+    if (groups_pending() && s.what != CONTROL_STAT)
+        return err_set(e, ERR_CONFLICT, "the sandbox has no owner yet");
     /* Beyond its end the request has no cookie: those bytes are text. */
     if (s.text_at < sizeof s)
         memset((char *)&s + s.text_at, 0, sizeof s - s.text_at);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -26,7 +27,8 @@ static struct {
 
 static pid_t fork_marked(void)
 {
-    return (pid_t)syscall(SYS_clone, CLONE_NEWUTS | SIGCHLD, NULL, NULL, NULL, NULL);
+    return (pid_t)syscall(SYS_clone, CLONE_NEWUTS | groups_clone_flags() | SIGCHLD, NULL, NULL,
+                          NULL, NULL);
 }
 
 /* Later than any clock if need be: a client may ask for the longest time there is. */
@@ -108,13 +110,17 @@ int starts_add(const struct init_options *o, int conn, const struct control_star
     r = ipc_pair(sync, e);
     if (r < 0)
         goto failed;
+    oom_before_start();
     p->pid = fork_marked();
     if (p->pid == 0)
         exec_child(o, s, text, fds, sync[1]);
+    oom_after_start();
     close(sync[1]);
     if (p->pid < 0) {
         close(sync[0]);
-        r = errno == EAGAIN ? err_set(e, ERR_BUSY, "the sandbox's process limit is reached")
+        r = errno == EAGAIN ? err_set(e, ERR_BUSY,
+                                      "the process limit of the sandbox, or of all sandboxes of "
+                                      "its owner, is reached")
                             : err_sys(e, "making a process");
         goto failed;
     }
@@ -342,6 +348,10 @@ static void note_end(struct proc *p, int status, const struct rusage *used)
                  : WIFSIGNALED(status) ? CONTROL_BY_SIGNAL
                                        : CONTROL_BY_EXIT;
     p->end.status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+    if (p->stopped && !p->failed) {
+        p->end.how = CONTROL_BY_EXIT;
+        p->end.status = 1;
+    }
     p->end.cpu_ns = ((int64_t)used->ru_utime.tv_sec + used->ru_stime.tv_sec) * NS_PER_S +
                     ((int64_t)used->ru_utime.tv_usec + used->ru_stime.tv_usec) * NS_PER_US;
     p->end.peak_bytes = (int64_t)used->ru_maxrss * 1024;
@@ -349,6 +359,49 @@ static void note_end(struct proc *p, int status, const struct rusage *used)
      * for. */
     if (p->timed_out || (p->flags & CONTROL_WHOLE))
         p->killing = true;
+}
+
+/* A workload can stop processes of its own user, also those that serve a request: file operations,
+ * and programs before their execve(). None of them ever stops by itself, so one that stands is
+ * ended, and its request fails; else whoever made the request would wait for ever. */
+static bool is_serving(struct proc *p)
+{
+    if (p->state == PROC_STARTING && p->sync >= 0)
+        starts_hear(p); /* it may have become a program by now */
+    return p->state == PROC_STARTING || (p->state == PROC_RUNNING && p->what != CONTROL_PROGRAM);
+}
+
+static bool is_stopped(pid_t pid)
+{
+    siginfo_t info = { 0 };
+
+    return waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+static void end_stopped(struct proc *p)
+{
+    static const struct child_message m = { .code = ERR_BUSY,
+                                            .sys = EBUSY,
+                                            .step = "start",
+                                            .msg = "a process of the sandbox stopped the start" };
+
+    p->stopped = true;
+    if (p->state == PROC_STARTING && p->what == CONTROL_PROGRAM) {
+        note_failure(p, &m);
+    } else {
+        p->end.sys = EBUSY;
+        snprintf(p->end.msg, sizeof p->end.msg, "a process of the sandbox stopped the operation");
+    }
+    kill(p->pid, SIGKILL);
+}
+
+static void watch_stops(void)
+{
+    if (kill_standing()) /* we stopped them, and will let them go */
+        return;
+    for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
+        if (!p->stopped && is_serving(p) && is_stopped(p->pid))
+            end_stopped(p);
 }
 
 void starts_reap(void)
@@ -363,6 +416,7 @@ void starts_reap(void)
         if (p)
             note_end(p, status, &used);
     }
+    watch_stops();
 }
 
 /* killing */

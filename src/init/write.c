@@ -193,22 +193,25 @@ static int dress(int fd, const struct place *p, uint32_t mode, struct err *e)
     return 0;
 }
 
-static int fill(int fd, const struct place *p, uint32_t mode, char *const *attributes,
-                struct err *e)
+/* Where the bytes of a new file come from. */
+typedef int fill_fn(int fd, char *const *strings, struct err *e);
+
+static int fill_from_input(int fd, char *const *attributes, struct err *e)
 {
     int r = copy_chunks(fd, e);
 
-    if (r >= 0)
-        r = set_attributes(fd, attributes, e); /* the mode may forbid it */
-    return r < 0 ? r : dress(fd, p, mode, e);
+    return r < 0 ? r : set_attributes(fd, attributes, e); /* the mode may forbid it */
 }
 
-static int replace(const struct place *p, uint32_t mode, char *const *attributes, struct err *e)
+static int replace(const struct place *p, uint32_t mode, fill_fn *fill, char *const *strings,
+                   struct err *e)
 {
     char temporary[64];
     AUTO_CLOSE int fd = open_temporary(p, temporary, sizeof temporary, e);
-    int r = fd < 0 ? fd : fill(fd, p, mode, attributes, e);
+    int r = fd < 0 ? fd : fill(fd, strings, e);
 
+    if (r >= 0)
+        r = dress(fd, p, mode, e);
     if (r >= 0 && renameat(p->dir, temporary, p->dir, p->name) < 0)
         r = err_sys(e, "putting %s in its place", p->name);
     if (r < 0 && fd >= 0)
@@ -216,15 +219,100 @@ static int replace(const struct place *p, uint32_t mode, char *const *attributes
     return r;
 }
 
-int write_run(uint32_t mode, char *const *paths, struct err *e)
+static int replace_at(const char *path, uint32_t mode, fill_fn *fill, char *const *strings,
+                      struct err *e)
 {
     struct place p = { .dir = -1 };
-    int r = find_place(paths[0], &p, e);
+    int r = find_place(path, &p, e);
 
     if (r >= 0)
         r = look_at_place(&p, e);
     if (r >= 0)
-        r = replace(&p, mode, paths + 1, e);
+        r = replace(&p, mode, fill, strings, e);
     close_fd_(&p.dir);
     return r;
+}
+
+int write_run(uint32_t mode, char *const *paths, struct err *e)
+{
+    return replace_at(paths[0], mode, fill_from_input, paths + 1, e);
+}
+
+/* --- files that become one --- */
+
+static int append_file(int fd, const char *path, struct err *e)
+{
+    static char chunk[CHUNK];
+    AUTO_CLOSE int from = files_open_regular(path, e);
+    ssize_t n;
+
+    if (from < 0)
+        return from;
+    while ((n = read(from, chunk, sizeof chunk)) != 0) {
+        int r = 0;
+
+        if (n < 0 && errno != EINTR)
+            return err_sys(e, "reading %s", path);
+        if (n > 0)
+            r = files_write_all(fd, chunk, (size_t)n, "the file", e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int fill_from_files(int fd, char *const *sources, struct err *e)
+{
+    int r = 0;
+
+    for (; r >= 0 && *sources; sources++)
+        r = append_file(fd, *sources, e);
+    return r;
+}
+
+static bool is_same_file(const char *path, const struct stat *st)
+{
+    struct stat own;
+
+    return stat(path, &own) == 0 && own.st_dev == st->st_dev && own.st_ino == st->st_ino;
+}
+
+/* A source that was removed meanwhile, or is given twice, is gone as it should be. */
+static int remove_sources(const char *made, char *const *sources, struct err *e)
+{
+    struct stat st;
+
+    if (stat(made, &st) < 0)
+        return err_sys(e, "looking at %s", made);
+    for (; *sources; sources++)
+        if (!is_same_file(*sources, &st) && unlink(*sources) < 0 && errno != ENOENT)
+            return err_sys(e, "removing %s", *sources);
+    return 0;
+}
+
+/* Sources first: a missing one makes no directory. */
+static int check_sources(char *const *sources, struct err *e)
+{
+    for (; *sources; sources++) {
+        AUTO_CLOSE int fd = files_open_regular(*sources, e);
+
+        if (fd < 0)
+            return fd;
+    }
+    return 0;
+}
+
+int compose_run(uint32_t mode, char *const *paths, struct err *e)
+{
+    size_t made = 0;
+    struct err gone;
+    int r = check_sources(paths + 1, e);
+
+    if (r >= 0)
+        r = files_make_parents(paths[0], &made, e);
+    if (r >= 0)
+        r = replace_at(paths[0], mode, fill_from_files, paths + 1, e);
+    if (r < 0 && e->sys == ENOENT && check_sources(paths + 1, &gone) >= 0) /* they are all there */
+        return err_set(e, ERR_INVALID, "there cannot be a file %s", paths[0]);
+    return r < 0 ? r : remove_sources(paths[0], paths + 1, e);
 }

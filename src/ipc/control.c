@@ -22,6 +22,7 @@ static const size_t layouts[] = {
     [CONTROL_UPPER] = sizeof(struct control_head),
     [CONTROL_STAND] = sizeof(struct control_head),
     [CONTROL_GO_ON] = sizeof(struct control_head),
+    [CONTROL_JOIN] = sizeof(struct control_head),
     [CONTROL_PONG] = sizeof(struct control_head),
     [CONTROL_STARTED] = sizeof(struct control_started),
     [CONTROL_FAILED] = sizeof(struct control_failed),
@@ -54,6 +55,8 @@ static const struct {
     [CONTROL_PACK] = { 1, 1 },
     [CONTROL_UNPACK] = { 1, 1 },
     [CONTROL_HOME] = { 0, 0 },
+    [CONTROL_PERMIT] = { 2, 4 },
+    [CONTROL_COMPOSE] = { 2, 1 + CONTROL_COMPOSE_MAX },
 };
 
 void control_fill(struct control_head *h, enum control_type type, uint32_t tag, size_t size)

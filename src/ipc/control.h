@@ -20,6 +20,8 @@
  *     PACK        path         -                a tar stream
  *     UNPACK      path         a tar stream     -
  *     HOME        -            -                the path of the user's home
+ *     PERMIT      path, settings  -             -
+ *     COMPOSE     to, from…    -                -               (atomic, as WRITE)
  *
  * WRITE goes through links that the path ends in, and keeps the mode of a file that it replaces,
  * unless it is given one, and its owner, if the user may give files to that. WATCH tells of it as
@@ -27,6 +29,12 @@
  *
  * An attribute is "user.NAME=VALUE", and an extended attribute of the new file; LIST and STAT tell
  * those of regular files with the mode CONTROL_ATTRIBUTES.
+ *
+ * A setting of PERMIT is "mode=OCTAL", "owner=NAME" or "group=NAME", where a name may be a number.
+ * All of them are checked before the first is applied.
+ *
+ * COMPOSE writes the bytes of the files `from`, in their order, to the file `to`, makes its
+ * parents, and removes each `from` that is not `to`.
  *
  * A chunk is a uint32_t length and that many bytes; length 0 ends the data. Without it (the client
  * died) nothing is written.
@@ -98,6 +106,8 @@ enum control_type {
     CONTROL_UPPER,       /*           UPPER_IS */
     CONTROL_STAND,       /*           STOOD: everything but PID 1 is stopped … */
     CONTROL_GO_ON,       /*           STOOD: … and goes on */
+    CONTROL_JOIN,        /*           DONE: a prepared sandbox is in the groups of its owner, which
+                            PID 1 waits for; if they cannot be had, PID 1 exits */
     /* from PID 1; to any request also FAILED */
     CONTROL_PONG = CONTROL_FIRST_ANSWER,
     CONTROL_STARTED, /* with descriptors: [stdin] stdout stderr, or the terminal's master */
@@ -129,6 +139,8 @@ enum control_what {
     CONTROL_PACK,
     CONTROL_UNPACK,
     CONTROL_HOME,
+    CONTROL_PERMIT,
+    CONTROL_COMPOSE,
     CONTROL_WHAT_COUNT_,
 };
 
@@ -336,7 +348,7 @@ struct control_proc {
     int32_t pid;
     uint32_t what;
     uint32_t tag;       /* of its CONTROL_START, on whichever connection that was */
-    int64_t started_ns; /* CLOCK_BOOTTIME */
+    int64_t started_ns; /* CLOCK_BOOTTIME of the sandbox */
     uint64_t cookie;
     uint32_t flags; /* CONTROL_STDIN (until it is closed), _TTY, _KEEP, _TOLD */
     uint32_t state; /* enum control_state */
@@ -368,6 +380,7 @@ enum {
 
     CONTROL_ATTRIBUTES_MAX = 32 << 10,
     CONTROL_ATTRIBUTE_COUNT_MAX = 64, /* that a WRITE takes */
+    CONTROL_COMPOSE_MAX = 1024,       /* files that a COMPOSE reads */
 };
 
 /* Records of LIST and STAT on stdout: the struct, then name and link target without NUL, then

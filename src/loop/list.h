@@ -26,6 +26,12 @@ static inline struct link *list_first(struct list *l)
     return l->ring_.next_ == &l->ring_ ? NULL : l->ring_.next_;
 }
 
+/* The last member, or NULL. */
+static inline struct link *list_last(struct list *l)
+{
+    return !l->ring_.next_ || l->ring_.next_ == &l->ring_ ? NULL : l->ring_.prev_;
+}
+
 /* The member behind m, or NULL. */
 static inline struct link *list_after(struct list *l, const struct link *m)
 {
@@ -48,6 +54,15 @@ static inline void list_append(struct list *l, struct link *m)
     m->next_ = ring;
     m->prev_->next_ = m;
     ring->prev_ = m;
+}
+
+/* Joins in front of `at`, which is in a list. m must not be in one. */
+static inline void list_insert(struct link *at, struct link *m)
+{
+    m->prev_ = at->prev_;
+    m->next_ = at;
+    m->prev_->next_ = m;
+    at->prev_ = m;
 }
 
 /* Leaves whatever list m is in, if any. */

@@ -61,6 +61,7 @@ struct mcp_verdict {
     char reason[400];        /* and what to do next */
     char request_id[ID_MAX]; /* of MCP_REQUIRE_APPROVAL: what a master approves; else "" */
     char audit_id[ID_MAX];   /* under which it is on record, or "" */
+    bool granted;            /* of MCP_ALLOW: a master said yes to its like in advance */
 };
 
 /* How far a message is trusted, in the offer's own numbers. */
@@ -110,6 +111,8 @@ struct mcp_offer {
     void (*watch)(struct mcp_request *r, struct str uri);
     /* Values for an argument: mcp_offer_value() for each, then mcp_completed(); or mcp_refuse(). */
     void (*complete)(struct mcp_request *r, struct str name, struct str argument, struct str value);
+    /* Whom sessions of this user, and what is kept of them, count for; NULL: their peer. */
+    const char *(*holder)(void *user);
     void (*session_ended)(struct mcp_session *s); /* nobody can ask in it any more; may be NULL */
 };
 

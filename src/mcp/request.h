@@ -46,6 +46,7 @@ struct mcp_request {
     bool judged;           /* a verdict was told, and is on record */
     char audit_id[ID_MAX]; /* of the verdict that let it pass, or under which it was refused; or ""
                             */
+    bool granted;          /* by a master, in advance */
     const struct mcp_tool *tool;
     const struct json *arguments;
     struct loop_timer long_after;

@@ -26,29 +26,29 @@ void mcp_server_done(struct mcp_server *s)
 
 /* --- sessions --- */
 
-static size_t count_of(struct mcp_server *server, const char *peer)
-{
-    size_t n = 0;
-
-    for (struct link *m = list_first(&server->sessions); m; m = list_after(&server->sessions, m))
-        n += strcmp(container_of(m, struct mcp_session, link)->peer, peer) == 0;
-    return n;
-}
-
 /* What nobody asked for takes nobody's place. */
-static bool is_full(struct mcp_server *server, const char *peer)
+static bool is_full(struct mcp_server *server, const char *peer, const char *holder)
 {
-    return peer[0] && (server->n_sessions >= MCP_SESSIONS_MAX ||
-                       count_of(server, peer) >= MCP_SESSIONS_PEER_MAX);
+    size_t of_peer = 0, of_holder = 0;
+
+    for (struct link *m = list_first(&server->sessions); m; m = list_after(&server->sessions, m)) {
+        const struct mcp_session *s = container_of(m, struct mcp_session, link);
+
+        of_peer += strcmp(s->peer, peer) == 0;
+        of_holder += strcmp(s->holder, holder) == 0;
+    }
+    return peer[0] && (server->n_sessions >= MCP_SESSIONS_MAX || of_peer >= MCP_SESSIONS_PEER_MAX ||
+                       of_holder >= MCP_SESSIONS_PEER_MAX);
 }
 
 int mcp_session_new(struct mcp_server *server, const char *peer, void *user,
                     void (*free_user)(void *user), struct mcp_session **ret, struct err *e)
 {
+    const char *holder = peer[0] && server->offer->holder ? server->offer->holder(user) : peer;
     struct mcp_session *s;
     int r = 0;
 
-    if (is_full(server, peer))
+    if (is_full(server, peer, holder))
         r = err_set(e, ERR_BUSY, "there are too many sessions already");
     s = r < 0 ? NULL : calloc(1, sizeof *s);
     if (r >= 0 && !s)
@@ -69,6 +69,7 @@ int mcp_session_new(struct mcp_server *server, const char *peer, void *user,
     s->level = MCP_SILENT;
     snprintf(s->peer, sizeof s->peer, "%s", peer);
     snprintf(s->key, sizeof s->key, "%s", peer);
+    snprintf(s->holder, sizeof s->holder, "%s", holder);
     list_append(&server->sessions, &s->link);
     server->n_sessions++;
     *ret = s;

@@ -326,9 +326,13 @@ static void refuse_large(struct mcp_web *w, struct http_exchange *x, void *user)
 static void piece_came(struct http_exchange *x, struct str piece)
 {
     struct post *p = http_state(x);
+    struct err e;
 
     if (!piece.n) {
         take_body(p, x);
+    } else if (http_keep(x, piece.n, &e) < 0) {
+        web_refuse(x, 503, WEB_BAD_SESSION, STR(""), e.msg);
+        post_free(p);
     } else if (buf_add(&p->body, piece) < 0) {
         refuse_large(p->web, x, p->who.user);
         post_free(p);

@@ -66,18 +66,6 @@ static uint64_t largest_file(const struct mirror_job *job)
     return !job->receive || bytes > UINT64_MAX - manifest ? UINT64_MAX : bytes + manifest;
 }
 
-static int find_dir(struct mirror_job *job, struct err *e)
-{
-    int r = job->find(job, e);
-
-    if (r < 0)
-        return r;
-    if (dup3(job->dir, DIR_FD, O_CLOEXEC) < 0)
-        return err_sys(e, "moving descriptor %d", job->dir);
-    close(job->dir);
-    return 0;
-}
-
 static int enter(const struct mirror_job *job, pid_t parent, struct err *e)
 {
     const struct confine c = { .parent = parent,
@@ -86,30 +74,44 @@ static int enter(const struct mirror_job *job, pid_t parent, struct err *e)
                                .fds_max = OPEN_MAX_HERE,
                                .become = true,
                                .uid = job->uid,
-                               .gid = job->gid };
+                               .gid = job->gid,
+                               .groups = job->groups,
+                               .n_groups = job->n_groups };
 
     return confine_enter(&c, e);
 }
 
+static void __attribute__((noreturn)) end_child(int report, const struct mirror_report_end *end)
+{
+    _exit(mirror_report_end(report, end, NULL) < 0 ? 1 : 0);
+}
+
 static void __attribute__((noreturn)) run(struct mirror_job job, int report, pid_t parent)
 {
-    const int fds[FD_COUNT] = {
-        -1, -1, -1, report, job.find ? -1 : job.dir, job.tar, job.manifest_in, job.manifest_out
-    };
     struct mirror_report_end end = { 0 };
+    struct mirror_place place;
 
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || confine_fds(fds, FD_COUNT, NULL) < 0)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        _exit(1);
+    if (job.find)
+        end.r = job.find(&job, &end.e);
+    if (end.r < 0)
+        end_child(report, &end);
+    if (job.receive) {
+        mirror_place_find(job.dir, &place);
+        job.options.place = &place;
+    }
+    if (confine_fds((const int[FD_COUNT]){ -1, -1, -1, report, job.dir, job.tar, job.manifest_in,
+                                           job.manifest_out },
+                    FD_COUNT, NULL) < 0)
         _exit(1);
     job.tar = TAR_FD;
     job.manifest_in = job.manifest_in < 0 ? -1 : MANIFEST_IN_FD;
     job.manifest_out = job.manifest_out < 0 ? -1 : MANIFEST_OUT_FD;
-    if (job.find)
-        end.r = find_dir(&job, &end.e);
-    if (end.r >= 0)
-        end.r = enter(&job, parent, &end.e);
+    end.r = enter(&job, parent, &end.e);
     if (end.r >= 0)
         end.r = work(&job, &end.report, &end.e);
-    _exit(mirror_report_end(REPORT_FD, &end, NULL) < 0 ? 1 : 0);
+    end_child(REPORT_FD, &end);
 }
 
 int mirror_child_fork(const struct mirror_job *job, int report, pid_t *ret, struct err *e)

@@ -10,8 +10,7 @@
 #include "mirror/mirror.h"
 
 struct mirror_job;
-/* Opens the directory and says whose rights the process gets: fills in dir, uid and gid. The other
- * descriptors are the job's, wherever they are by now. */
+/* Opens the directory and says whose rights the process gets: fills in dir, uid, gid and groups. */
 typedef int mirror_find_fn(struct mirror_job *job, struct err *e);
 
 struct mirror_job {
@@ -22,8 +21,10 @@ struct mirror_job {
     const void *find_ctx; /* for find */
     int tar;              /* a stream: written by send, read by receive */
     int manifest_in, manifest_out; /* as of mirror_receive(); -1: none */
-    uid_t uid; /* as root, whom to become: who owns the directory; else it must be ourselves */
+    uid_t uid;                     /* as root, whom to become; else it must be ourselves */
     gid_t gid;
+    const gid_t *groups; /* as root: the other groups of that user */
+    size_t n_groups;
     struct mirror_options options; /* without line, pause and ctx: they stay here */
 };
 

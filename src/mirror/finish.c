@@ -6,7 +6,6 @@
 
 #include "base/own.h"
 #include "mirror/receive.h"
-#include "mirror/sensitive.h"
 #include "tree/at.h"
 
 /* A directory goes when it is empty. If it is not, the host has more in it than it got from the
@@ -52,12 +51,43 @@ static void delete_item(struct receive *rc, struct item *it, enum mirror_action 
     }
 }
 
+/* The directories above stay with it. */
+static void hold_deletion(struct receive *rc, const struct item *it, const char *reason)
+{
+    struct mirror_entry *above;
+
+    receive_note(rc, MIRROR_SENSITIVE, it->entry->path, reason);
+    if (it->path.name == 0)
+        return;
+    above = mirror_manifest_find(&rc->manifest, (struct str){ it->path.text, it->path.name - 1 });
+    if (above)
+        above->holds = true;
+}
+
+static int compare_hashes(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Whether a file that was deleted inside may have been moved to a name that stayed inside. */
+static bool may_be_moved(const struct receive *rc, const struct item *it, enum step step)
+{
+    const uint64_t *hash = &it->entry->value.hash;
+
+    if (!rc->withheld || it->host.kind != KIND_FILE || receive_accepts(rc, it->entry->path, false))
+        return false;
+    return step != STEP_DELETE || it->entry->value.kind != KIND_FILE ||
+           !bsearch(hash, rc->landed, rc->n_landed, sizeof *hash, compare_hashes);
+}
+
 /* Deleted inside. */
 static void settle_gone(struct receive *rc, struct item *it)
 {
     const struct decision *d = mirror_decide(item_host_state(it, rc), BOX_GONE);
     bool forced = d->step == STEP_CONFLICT && has_flag(rc, MIRROR_FORCE);
-    const char *sensitive = it->host.kind == KIND_DIR ? NULL : sensitive_reason(it->entry->path);
+    const char *sensitive = receive_held(rc, it->entry->path, it->host.kind == KIND_DIR);
 
     if (d->step == STEP_FORGET)
         it->entry->recorded = false;
@@ -65,8 +95,12 @@ static void settle_gone(struct receive *rc, struct item *it)
         receive_note(rc, MIRROR_CONFLICT, it->entry->path, d->reason);
     else if (!has_flag(rc, MIRROR_DELETE))
         receive_note(rc, MIRROR_KEPT, it->entry->path, "deleted inside");
-    else if (sensitive && !has_flag(rc, MIRROR_ALLOW_SENSITIVE))
-        receive_note(rc, MIRROR_SENSITIVE, it->entry->path, sensitive);
+    else if (sensitive)
+        hold_deletion(rc, it, sensitive);
+    else if (it->entry->holds)
+        hold_deletion(rc, it, "deleted inside; deletions of files in it are held back");
+    else if (may_be_moved(rc, it, d->step))
+        hold_deletion(rc, it, "deleted inside; perhaps moved to a name that stayed inside");
     else
         delete_item(rc, it, forced ? MIRROR_OVERWRITTEN : MIRROR_DELETED);
 }
@@ -143,12 +177,30 @@ static int finish_entry(struct receive *rc, const struct mirror_entry *x, bool c
     return r < 0 ? r : settle(rc, &path, complete, e);
 }
 
+static int collect_landed(struct receive *rc, struct mirror_entry *const *list, struct err *e)
+{
+    uint64_t count = rc->manifest.count;
+
+    if (!rc->withheld)
+        return 0;
+    rc->landed = calloc(count + 1, sizeof *rc->landed);
+    if (!rc->landed)
+        return err_set(e, ERR_TOO_BIG, "no memory for %llu hashes", (unsigned long long)count);
+    for (uint64_t i = 0; i < count; i++)
+        if (list[i]->landed && list[i]->value.kind == KIND_FILE)
+            rc->landed[rc->n_landed++] = list[i]->value.hash;
+    qsort(rc->landed, rc->n_landed, sizeof *rc->landed, compare_hashes);
+    return 0;
+}
+
 /* Backwards: what is in a directory comes before it. */
 int receive_finish(struct receive *rc, bool complete, struct err *e)
 {
     AUTO_FREE struct mirror_entry **list = NULL;
     int r = mirror_manifest_sorted(&rc->manifest, &list, e);
 
+    if (r >= 0)
+        r = collect_landed(rc, list, e);
     for (uint64_t i = rc->manifest.count; r >= 0 && i-- > 0;)
         r = finish_entry(rc, list[i], complete, e);
     return r;

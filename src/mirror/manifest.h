@@ -47,6 +47,8 @@ struct mirror_entry {
 
     /* While a stream is received. */
     bool seen;                 /* the stream has it */
+    bool landed;               /* the host has what the stream has */
+    bool holds;                /* a directory in which a deletion was held back */
     bool made;                 /* a directory that this run made, or would have made */
     bool mode_due;             /* a directory that gets due.mode when everything is in it */
     enum mirror_kind box_kind; /* what it is in the stream */

@@ -31,6 +31,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "mirror/place.h"
 
 /* What holds where the caller names no limit, and the most that it can name. */
 #define MIRROR_ENTRIES_DEFAULT UINT64_C(200000)
@@ -50,7 +51,7 @@ enum mirror_flag {
     MIRROR_FORCE = 1 << 0,           /* where both sides changed, the sandbox wins */
     MIRROR_DRY_RUN = 1 << 1,         /* report what would be done, change nothing */
     MIRROR_DELETE = 1 << 2,          /* what was deleted inside is deleted on the host */
-    MIRROR_ALLOW_SENSITIVE = 1 << 3, /* also names that make the host run something: sensitive.h */
+    MIRROR_ALLOW_SENSITIVE = 1 << 3, /* accept every name that is held back */
     MIRROR_FLAGS_ALL_ = (1 << 4) - 1,
 };
 
@@ -62,7 +63,8 @@ enum mirror_action {
     MIRROR_OVERWRITTEN, /* by MIRROR_FORCE: the host's version is gone */
     MIRROR_CONFLICT,    /* changed on both sides: the host's version stays */
     MIRROR_KEPT,        /* deleted inside, but MIRROR_DELETE was not given */
-    MIRROR_SENSITIVE,   /* would be run on the host: needs MIRROR_ALLOW_SENSITIVE */
+    MIRROR_SENSITIVE,   /* held back: programs of the host obey it by themselves; or a deletion that
+                           may be half of a move, whose other half stays inside */
     MIRROR_REFUSED,     /* a device, a link that leads out, a name that comes twice, … */
     MIRROR_FAILED,      /* the host's file system said no */
     MIRROR_SKIPPED,     /* not sent: a device, a socket, another file system */
@@ -88,7 +90,11 @@ typedef void mirror_moved_fn(void *ctx, uint64_t bytes);
 typedef void mirror_pause_fn(void *ctx, const char *path);
 
 struct mirror_options {
-    unsigned flags;  /* of enum mirror_flag; mirror_send() ignores them */
+    unsigned flags;            /* of enum mirror_flag; mirror_send() ignores them */
+    const char *const *accept; /* paths that are not held back, with everything beneath them */
+    size_t n_accept;
+    const struct mirror_place *place; /* of mirror_receive(): where the directory lies; NULL: it
+                                         finds out, for which it needs /proc */
     const char *top; /* the directory at the top of the stream, which PACK names after the one it
                         packs; NULL or "": none */
     struct mirror_limits limits;
@@ -123,8 +129,10 @@ int mirror_send(int dir, int tar_out, int manifest_out, const struct mirror_opti
  * A file is replaced as a whole, by a new one that is renamed into its place; its times are the
  * sandbox's, its permission bits too (never setuid, setgid or sticky), its owner is the caller, and
  * extended attributes and hard links to it are lost. A link that leads out of the directory is
- * refused unless the host has the same. What was made sure to be unchanged and changes before it is
- * exchanged comes back, and is a conflict.
+ * refused unless the host has the same. A file that was deleted inside stays while the content of
+ * another file of the stream does not come to the host, because the one may have become the other;
+ * unless the same content came to the host under another name. What was made sure to be unchanged
+ * and changes before it is exchanged comes back, and is a conflict.
  *
  * -ERR_INVALID for a stream that is cut off or not what PACK writes ("..", not beneath `top`):
  * what came before is applied, and nothing is deleted. ret->manifest says whether manifest_out is

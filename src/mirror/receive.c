@@ -2,6 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +27,7 @@ void receive_record(struct mirror_entry *x, const struct mirror_value *v,
                     struct mirror_identity identity)
 {
     x->recorded = true;
+    x->landed = true;
     x->value = *v;
     x->identity = identity;
 }
@@ -72,16 +76,84 @@ static enum box_state box_state(const struct item *it)
     return mirror_value_eq(&it->box, &it->entry->value) ? BOX_SAME : BOX_CHANGED;
 }
 
+static bool lies_beneath(struct str path, struct str dir)
+{
+    return str_starts(path, dir) && (path.n == dir.n || path.p[dir.n] == '/');
+}
+
+/* Who accepts a path accepts the directories that lead there. */
+bool receive_accepts(const struct receive *rc, struct str path, bool is_dir)
+{
+    const struct mirror_options *o = rc->o;
+
+    if (o->flags & MIRROR_ALLOW_SENSITIVE)
+        return true;
+    for (size_t i = 0; i < o->n_accept; i++) {
+        struct str name = str_from(o->accept[i]);
+
+        while (name.n > 0 && name.p[name.n - 1] == '/')
+            name.n--;
+        if (name.n > 0 && (lies_beneath(path, name) || (is_dir && lies_beneath(name, path))))
+            return true;
+    }
+    return false;
+}
+
+/* sensitive_has_fn: on the host, or in the stream so far. */
+static bool on_has(const void *ctx, struct str dir, const char *name)
+{
+    const struct receive *rc = ctx;
+    AUTO_CLOSE int fd = -1;
+    char path[TREE_PATH_MAX];
+    const struct mirror_entry *x;
+    int n = snprintf(path, sizeof path, STR_FMT "%s%s", STR_ARG(dir), dir.n ? "/" : "", name);
+
+    if (n < 0 || (size_t)n >= sizeof path)
+        return false; /* no file system has such a path */
+    x = mirror_manifest_find(&rc->manifest, str_from(path));
+    if (x && x->seen && x->box_kind != KIND_NONE)
+        return true;
+    fd = host_open(rc->dir, path, O_PATH | O_NOFOLLOW, 0);
+    return fd >= 0;
+}
+
+const char *receive_held(const struct receive *rc, struct str path, bool is_dir)
+{
+    const struct sensitive_view view = { rc->place, on_has, rc };
+    const char *why = is_dir && !rc->judges_dirs ? NULL : sensitive_reason(&view, path);
+
+    return why && !receive_accepts(rc, path, is_dir) ? why : NULL;
+}
+
+/* Whether the first component of a path is neither on the host nor was when both sides agreed. */
+static bool has_new_top(const struct receive *rc, const struct tree_path *path)
+{
+    char name[NAME_MAX + 1];
+    const struct mirror_entry *x;
+    struct stat st;
+    struct str top;
+
+    (void)str_cut((struct str){ path->text, path->n }, '/', &top);
+    if (top.n > NAME_MAX)
+        return true;
+    memcpy(name, top.p, top.n);
+    name[top.n] = '\0';
+    x = mirror_manifest_find(&rc->manifest, top);
+    return !(x && x->recorded) && fstatat(rc->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
 /* What keeps it from the host, whatever it holds. */
 static void judge_name(struct receive *rc, struct item *it)
 {
-    const char *sensitive = NULL;
+    bool is_dir = it->box.kind == KIND_DIR && (!it->host.there || it->host.kind == KIND_DIR);
+    const char *sensitive = receive_held(rc, it->entry->path, is_dir);
 
-    if (it->box.kind != KIND_DIR || (it->host.there && it->host.kind != KIND_DIR))
-        sensitive = sensitive_reason(it->entry->path);
+    if (!sensitive && place_is_home(rc->place) && has_new_top(rc, &it->path) &&
+        !receive_accepts(rc, it->entry->path, is_dir))
+        sensitive = "it is new at the top of a home directory";
     if (host_is_temp(tree_path_name(&it->path)))
         veto(it, MIRROR_REFUSED, "this program keeps such names for itself");
-    if (sensitive && !has_flag(rc, MIRROR_ALLOW_SENSITIVE))
+    if (sensitive)
         veto(it, MIRROR_SENSITIVE, sensitive);
     if (it->box.kind == KIND_LINK && link_leads_out(str_from(it->target), it->path.depth - 1))
         veto(it, MIRROR_REFUSED, "a link that leads out of the directory");
@@ -148,6 +220,13 @@ static enum mirror_action action_of(enum step step)
     return step == STEP_CREATE ? MIRROR_CREATED : MIRROR_REPLACED;
 }
 
+/* Notes that content stays inside: a file that was deleted inside may have become it. */
+static void note_withheld(struct receive *rc, const struct item *it)
+{
+    if (it->box.kind == KIND_FILE && !it->entry->landed && !it->entry->temp)
+        rc->withheld = true;
+}
+
 /* The table's word, the vetoes, and then the deed. */
 static void act(struct receive *rc, struct item *it)
 {
@@ -168,6 +247,7 @@ static void act(struct receive *rc, struct item *it)
         receive_note(rc, MIRROR_CONFLICT, it->entry->path, "its directory is not on the host");
     else
         receive_apply(rc, it, action);
+    note_withheld(rc, it);
 }
 
 static int receive_item(struct receive *rc, struct item *it, struct err *e)
@@ -178,6 +258,7 @@ static int receive_item(struct receive *rc, struct item *it, struct err *e)
     it->entry->box_kind = it->box.kind;
     if (it->veto_reason) { /* the host did not let us look */
         receive_note(rc, it->veto, it->entry->path, it->veto_reason);
+        note_withheld(rc, it);
         return 0;
     }
     judge_name(rc, it);
@@ -355,6 +436,7 @@ int mirror_receive(int dir, int tar_in, int manifest_in, int manifest_out,
                    const struct mirror_options *o, struct mirror_report *ret, struct err *e)
 {
     AUTO_CLOSE int lock = -1;
+    struct mirror_place place;
     struct receive rc; /* not zeroed: most of it is buffers */
     int r;
 
@@ -363,6 +445,13 @@ int mirror_receive(int dir, int tar_in, int manifest_in, int manifest_out,
     if (r < 0)
         return r;
     rc.dir = lock;
+    if (!o->place)
+        mirror_place_find(lock, &place);
+    rc.place = o->place ? o->place : &place;
+    rc.judges_dirs = sensitive_place(rc.place);
+    rc.withheld = false;
+    rc.landed = NULL;
+    rc.n_landed = 0;
     rc.o = o;
     rc.report = ret;
     rc.bytes = 0;
@@ -371,5 +460,6 @@ int mirror_receive(int dir, int tar_in, int manifest_in, int manifest_out,
     if (r >= 0)
         r = run(&rc, manifest_in, manifest_out, e);
     mirror_manifest_done(&rc.manifest);
+    free(rc.landed);
     return r;
 }

@@ -13,6 +13,11 @@
 
 struct receive {
     int dir;
+    const struct mirror_place *place;
+    bool judges_dirs; /* sensitive_place(): new directories are judged by their names, too */
+    bool withheld;    /* the content of a file of the stream did not come to the host */
+    uint64_t *landed; /* hashes of the files that did, in ascending order; set if `withheld` */
+    size_t n_landed;
     const struct mirror_options *o;
     struct mirror_report *report;
     uint64_t bytes; /* content in the stream so far */
@@ -46,6 +51,11 @@ static inline bool has_flag(const struct receive *rc, enum mirror_flag flag)
 /* Counts and tells. */
 void receive_note(struct receive *rc, enum mirror_action action, struct str path,
                   const char *reason);
+
+/* Why a name is held back on its way to the host or to its deletion there; NULL if it may pass,
+ * also because the caller accepts it. `is_dir`: it is a directory wherever there is something. */
+const char *receive_held(const struct receive *rc, struct str path, bool is_dir);
+bool receive_accepts(const struct receive *rc, struct str path, bool is_dir);
 
 /* The manifest has what both sides have now. */
 void receive_record(struct mirror_entry *x, const struct mirror_value *v,

@@ -17,6 +17,7 @@ struct process_request {
     const char *cwd, *user;
     const char *tag; /* NULL: none */
     bool stdin_, tty, background;
+    bool bare; /* without the variables that its sandbox was created with; no member of requests */
     uint16_t rows, cols;
     int64_t timeout_ns, grace_ns;
 };

@@ -12,6 +12,7 @@
 #include "model/approval.h"
 #include "model/role.h"
 #include "model/state.h"
+#include "model/token.h"
 
 enum {
     RECORD_NAME_MAX = 128, /* profile, extension, host */
@@ -41,6 +42,7 @@ struct sandbox_record {
     struct str request;             /* JSON: the create request, resolved against the profile */
     struct str detail;              /* JSON object: notes, telemetry, actuals, handle */
     struct json_map labels;
+    char maker[OWNER_MAX]; /* id of the token that created it; "": a user of the unix socket did */
 };
 
 /* The egress policy that holds for a sandbox; without one it has no network. */
@@ -48,7 +50,24 @@ struct egress_record {
     char sandbox[ID_MAX];
     uint64_t generation; /* from 1 */
     uint32_t endpoints;
-    struct str policy; /* JSON, as egress_policy_to_json() writes it */
+    struct str policy;     /* JSON, as egress_policy_to_json() writes it */
+    char approved[ID_MAX]; /* the peer or token that a master approved this very policy for; "":
+                              none did */
+    int admin;     /* whether an administrator set it; -1: of a row from before that was kept */
+    uint32_t most; /* ceiling of the token that did: enum egress_reach + 1; 0: none */
+};
+
+/* The last line of a sandbox's egress log that is on record, and the last one that a rotation of
+ * the log removed (egress/chain.h). */
+struct egress_head_record {
+    char sandbox[ID_MAX];
+    uint64_t seq;
+    unsigned char digest[32];
+    uint64_t cut_seq; /* 0: nothing was removed */
+    unsigned char cut_digest[32];
+    int64_t time_ns;
+    unsigned char mac[32]; /* the store's */
+    bool genuine;          /* the answer's: the mac is good */
 };
 
 /* One thing that happened. `seq` is given by the store. */
@@ -78,12 +97,15 @@ struct token_record {
     unsigned char hash[32]; /* SHA-256 of the secret */
     char name[64];
     char owner[OWNER_MAX]; /* for whom it acts */
+    char maker[ID_MAX];    /* the token that made it, and that it ends with; "": a user did */
     enum actor_kind actor;
     uint64_t verbs; /* bits of enum token_verb */
     struct json_map labels;
-    bool gateway;   /* may pass X-Trust-Level on */
-    enum role role; /* of whoever holds it */
+    bool gateway;    /* may pass X-Trust-Level on */
+    enum role role;  /* of whoever holds it */
+    uint32_t egress; /* ceiling of its policies: enum egress_reach + 1; 0: it sets none */
     int64_t created_ns, expires_ns, revoked_ns;
+    struct token_terms terms;
 };
 
 /* Somebody who calls tools: a session of a client. */
@@ -96,7 +118,8 @@ struct peer_record {
     enum role role;
     char client[RECORD_TOOL_MAX]; /* kind of client: what it calls itself */
     int64_t created_ns, seen_ns;
-    int64_t ended_ns; /* its sandboxes are being released; 0: it lives */
+    int64_t ended_ns;       /* its sandboxes are being released; 0: it lives */
+    struct json_map labels; /* of the token that registered it */
 };
 
 /* A call that waits, or waited, for a master. */
@@ -118,6 +141,7 @@ struct approval_record {
     struct str args;   /* JSON, as they came */
     struct str result; /* JSON, or empty */
     struct str request; /* "PUT /v1/…": a request of HTTP, of which the rest is in args; or empty */
+    struct json_map labels; /* of the token that asked */
 };
 
 /* A yes in advance, to calls of one tool on one sandbox. */

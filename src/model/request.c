@@ -105,6 +105,11 @@ static bool is_label_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || strchr("._/-", c);
 }
 
+bool label_is_reserved(const char *key)
+{
+    return strcmp(key, LABEL_PEER) == 0;
+}
+
 int label_check(struct str key, struct str value, struct err *e)
 {
     if (key.n == 0 || key.n > 63)

@@ -108,6 +108,11 @@ void create_request_network(struct create_request *q, bool network);
 int network_read(const struct json *v, bool *ret, struct json_strs *hosts, struct arena *a,
                  struct err *e);
 
+/* The label that binds a sandbox to the session that made it. Only the daemon sets it: it is
+ * refused in requests, and stays when labels are set. */
+#define LABEL_PEER "peer"
+bool label_is_reserved(const char *key);
+
 /* One label: name of [a-z0-9._/-], value without control characters. */
 int label_check(struct str key, struct str value, struct err *e);
 

@@ -2,6 +2,10 @@
 #ifndef MODEL_TOKEN_H
 #define MODEL_TOKEN_H
 
+#include <stdint.h>
+
+#include "base/str.h"
+
 enum token_verb {
     VERB_READ,    /* get, list, events, logs, profiles */
     VERB_CREATE,  /* create, recreate, estimate, snapshot, fork */
@@ -17,5 +21,29 @@ extern const char *const token_verb_names[TOKEN_VERB_COUNT_ + 1];
 
 #define VERB_BIT(v) (UINT64_C(1) << (v))
 #define VERBS_ALL   (VERB_BIT(TOKEN_VERB_COUNT_) - 1)
+
+/* The workspace that a token's sandboxes have without approval. */
+enum token_files { TOKEN_FILES_ANY, TOKEN_FILES_RO, TOKEN_FILES_RW, TOKEN_FILES_COUNT_ };
+
+enum { TOKEN_PRESET_MAX = 16, TOKEN_NETWORK_MAX = 4096, TOKEN_UNSET = -1 };
+#define TOKEN_PUBLIC "public"
+
+/* How much a token's holder may use, and which capabilities its sandboxes have without a master's
+ * approval. A limit of TOKEN_UNSET is the one of the token's role in the policy. */
+struct token_terms {
+    char preset[TOKEN_PRESET_MAX];         /* that they come from; "": none */
+    int64_t per_hour, per_day, concurrent; /* sandboxes, minutes, sandboxes */
+    int64_t calls;      /* of each tool in a minute, instead of the tool's rate */
+    struct str network; /* approved: "" none, "public", or HOST[:PORT]s separated by blanks */
+    enum token_files filesystem; /* TOKEN_FILES_ANY: not restricted; the same for 0 below */
+    int64_t duration_s, memory_mb, cpu_milli; /* beyond them a create waits for a master */
+};
+
+#define TOKEN_TERMS_NONE                                                                           \
+    ((struct token_terms){ .per_hour = TOKEN_UNSET,                                                \
+                           .per_day = TOKEN_UNSET,                                                 \
+                           .concurrent = TOKEN_UNSET,                                              \
+                           .calls = TOKEN_UNSET,                                                   \
+                           .network = { "", 0 } })
 
 #endif

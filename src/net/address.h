@@ -65,6 +65,11 @@ enum address_class {
 enum address_class address_classify(const struct address *a);
 const char *address_class_name(enum address_class c); /* "loopback", "link-local": stable */
 
+/* The i-th range of the table behind address_classify() and its class: for whoever turns the table
+ * into another form. The first range that holds an address decides; the last one holds all. An IPv6
+ * form that carries an IPv4 is ADDRESS_EMBEDDED here. False: there are no more. */
+bool address_range_at(bool v6, size_t i, struct prefix *ret, enum address_class *ret_class);
+
 /* The range that decided, for people: "private network (10.0.0.0/8)". */
 const char *address_reason(const struct address *a);
 

@@ -103,6 +103,18 @@ static const struct range *find_range(const struct address *a)
     }
 }
 
+bool address_range_at(bool v6, size_t i, struct prefix *ret, enum address_class *ret_class)
+{
+    const struct range *r = v6 ? ranges_v6 : ranges_v4;
+
+    if (i >= (v6 ? COUNT_OF(ranges_v6) : COUNT_OF(ranges_v4)))
+        return false;
+    *ret = (struct prefix){ .base.v6 = v6, .bits = r[i].bits };
+    memcpy(ret->base.bytes, r[i].base, sizeof r[i].base);
+    *ret_class = r[i].class;
+    return true;
+}
+
 /* The 4 bytes at `at`, passing over byte 8, which RFC 6052 keeps free, if they reach it. */
 static const struct range *find_carried(const struct address *a, size_t at, bool over_byte_8)
 {

@@ -3,6 +3,7 @@
 #define POLICY_COMPILED_H
 
 #include "policy/egress.h"
+#include "policy/egress_ceiling.h"
 #include "policy/glob.h"
 #include "policy/trie.h"
 
@@ -77,8 +78,12 @@ struct egress_snapshot {
     struct egress_limit *limits;
     size_t limit_count;
     enum egress_unlisted unlisted;
-    struct prefixes allowed, denied; /* of what is unlisted */
+    struct prefixes allowed, denied;      /* of what is unlisted */
+    const struct egress_ceiling *ceiling; /* NULL: none */
 };
+
+#define EGRESS_CEILING_NEXT                                                                        \
+    "Ask an administrator to set this policy, or to list the destination in the configuration."
 
 /* Lengths of an INFIX label's parts, at the SHAPES node. */
 struct shape {

@@ -23,6 +23,13 @@ struct egress_limit;
  * first reference is the caller's; references are counted across threads. */
 struct egress_snapshot *egress_compile(const struct egress_policy *p, uint64_t generation,
                                        struct err *e);
+/* The same for a policy that a ceiling (egress_ceiling.h) binds: what the policy allows beyond it
+ * is denied. ceiling NULL: none does. */
+struct egress_ceiling;
+struct egress_snapshot *egress_compile_under(const struct egress_policy *p,
+                                             const struct egress_ceiling *ceiling,
+                                             uint64_t generation, struct err *e);
+const struct egress_ceiling *egress_snapshot_ceiling(const struct egress_snapshot *s);
 struct egress_snapshot *egress_snapshot_ref(struct egress_snapshot *s);
 void egress_snapshot_unref(struct egress_snapshot *s);
 void egress_snapshot_unrefp_(struct egress_snapshot **s); /* for AUTO() */

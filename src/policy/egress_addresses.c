@@ -88,6 +88,15 @@ static const struct flaw *address_flaw(const struct egress_match *m, const struc
     return m->endpoint ? endpoint_flaw(m, a) : unlisted_flaw(m, a);
 }
 
+/* A name was held to the ceiling when the connection was asked for: see egress_connect(). */
+static bool is_within(const struct egress_match *m, const struct address *a)
+{
+    bool by_name = !m->host_is_address_ && m->endpoint && m->endpoint->host.n;
+
+    return (by_name && is_public(a)) ||
+           egress_ceiling_has_address(m->snapshot_->ceiling, a, m->port, false);
+}
+
 enum egress_verdict egress_addresses(const struct egress_match *m, const struct address *list,
                                      size_t n, struct egress_reason *why)
 {
@@ -102,10 +111,16 @@ enum egress_verdict egress_addresses(const struct egress_match *m, const struct 
     }
     for (size_t i = 0; i < n; i++) {
         const struct flaw *flaw = address_flaw(m, &list[i]);
+        char beyond[EGRESS_CEILING_TEXT];
 
-        if (!flaw)
+        if (!flaw && is_within(m, &list[i]))
             continue;
         address_text(&list[i], text);
+        if (!flaw) {
+            egress_ceiling_why(m->snapshot_->ceiling, text, &list[i], m->port, false, beyond);
+            egress_reason_set_(why, "ceiling_denied", rule, EGRESS_CEILING_NEXT, "%s.", beyond);
+            return EGRESS_DENIED;
+        }
         egress_reason_set_(why, flaw->code, rule, flaw->next, "%s %s (%s)%s.", text, flaw->text,
                            is_public(&list[i]) ? "public" : address_reason(&list[i]),
                            n > 1 ? ", and one such address refuses all" : "");

@@ -389,8 +389,31 @@ static int compile(struct compiler *c, const struct egress_policy *p)
     return r;
 }
 
+static int copy_ceiling(const struct compiler *c, const struct egress_ceiling *from)
+{
+    struct egress_ceiling *to = arena_alloc(c->a, sizeof *to);
+    const char **places = arena_array(c->a, from->places.n + 1, sizeof *places);
+    const char *set_by = arena_dup(c->a, str_from(from->from));
+
+    if (!to || !places || !set_by)
+        return no_room(c);
+    for (size_t i = 0; i < from->places.n; i++)
+        if (!(places[i] = arena_dup(c->a, str_from(from->places.p[i]))))
+            return no_room(c);
+    c->s->ceiling = to;
+    return egress_ceiling_make(from->reach, set_by, (struct json_strs){ places, from->places.n },
+                               c->a, to, c->e);
+}
+
 struct egress_snapshot *egress_compile(const struct egress_policy *p, uint64_t generation,
                                        struct err *e)
+{
+    return egress_compile_under(p, NULL, generation, e);
+}
+
+struct egress_snapshot *egress_compile_under(const struct egress_policy *p,
+                                             const struct egress_ceiling *ceiling,
+                                             uint64_t generation, struct err *e)
 {
     struct egress_snapshot *s = calloc(1, sizeof *s);
     struct compiler c = { .s = s, .e = e };
@@ -401,7 +424,7 @@ struct egress_snapshot *egress_compile(const struct egress_policy *p, uint64_t g
     s->refs = 1;
     s->generation = generation;
     c.a = &s->arena;
-    if (compile(&c, p) < 0) {
+    if (compile(&c, p) < 0 || (ceiling && copy_ceiling(&c, ceiling) < 0)) {
         egress_snapshot_unref(s);
         return NULL;
     }
@@ -426,6 +449,11 @@ void egress_snapshot_unref(struct egress_snapshot *s)
 void egress_snapshot_unrefp_(struct egress_snapshot **s)
 {
     egress_snapshot_unref(*s);
+}
+
+const struct egress_ceiling *egress_snapshot_ceiling(const struct egress_snapshot *s)
+{
+    return s->ceiling;
 }
 
 uint64_t egress_snapshot_generation(const struct egress_snapshot *s)

@@ -308,6 +308,32 @@ static enum egress_verdict allow(const struct egress_match *m, const struct egre
     return EGRESS_ALLOWED;
 }
 
+static enum egress_verdict refuse_beyond(const struct egress_snapshot *s,
+                                         const struct egress_ask *ask, uint16_t port,
+                                         struct egress_reason *why)
+{
+    struct shown to = show(ask);
+    char text[EGRESS_CEILING_TEXT];
+
+    egress_ceiling_why(s->ceiling, to.host, ask->host_is_address ? &ask->address : NULL, port,
+                       false, text);
+    egress_reason_set_(why, "ceiling_denied", (struct str){ 0 }, EGRESS_CEILING_NEXT, "%s.", text);
+    return EGRESS_DENIED;
+}
+
+/* An endpoint without a host is held to the ceiling by egress_addresses(). */
+static enum egress_verdict allow_within(const struct egress_match *m, const struct egress_ask *ask,
+                                        struct egress_reason *why)
+{
+    const struct egress_ceiling *c = m->snapshot_->ceiling;
+    bool within = ask->host_is_address
+                      ? egress_ceiling_has_address(c, &ask->address, ask->port, false)
+                      : (m->endpoint && !m->endpoint->host.n) ||
+                            egress_ceiling_has_name(c, ask->host, ask->port);
+
+    return within ? allow(m, ask, why) : refuse_beyond(m->snapshot_, ask, ask->port, why);
+}
+
 static enum egress_verdict refuse_complex(const struct egress_ask *ask, struct egress_reason *why)
 {
     struct shown to = show(ask);
@@ -356,13 +382,13 @@ enum egress_verdict egress_connect(const struct egress_snapshot *s, const struct
         return refuse_complex(ask, why);
     if (ret->all_count_ && (ask->identity_known || !ret->needs_identity)) {
         settle(ret);
-        return allow(ret, ask, why);
+        return allow_within(ret, ask, why);
     }
     if (ret->all_count_ || a.barred || !is_unlisted(s, ask))
         return refuse(&a, &f, why);
     ret->policy = STR("unlisted");
     ret->endpoint_name = STR("unlisted");
-    return allow(ret, ask, why);
+    return allow_within(ret, ask, why);
 }
 
 static void add_port(struct egress_ports *ports, uint16_t port)
@@ -446,6 +472,10 @@ enum egress_verdict egress_name(const struct egress_snapshot *s, struct str name
                            "Add an endpoint with this host to the policy, or use one it has.",
                            "%s is not the host of any endpoint, so it is not looked up.", to.host);
         return EGRESS_DENIED;
+    }
+    if (!egress_ceiling_has_name(s->ceiling, name, 0)) {
+        *ret = (struct egress_ports){ 0 };
+        return refuse_beyond(s, &ask, 0, why);
     }
     egress_reason_set_(why, "allowed", (struct str){ 0 }, "", "%s may be looked up.", to.host);
     return EGRESS_ALLOWED;

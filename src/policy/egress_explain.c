@@ -1,5 +1,7 @@
 #include "policy/egress_explain.h"
 
+#include "policy/egress_ceiling.h"
+
 static const char *const verdicts[] = {
     [EGRESS_DENIED] = "denied",
     [EGRESS_ALLOWED] = "allowed",
@@ -18,7 +20,8 @@ static const char *const protocols[] = {
 void egress_explain(const struct egress_snapshot *s, const struct egress_trial *trial,
                     struct egress_explanation *ret)
 {
-    *ret = (struct egress_explanation){ .stage = EGRESS_STAGE_CONNECT };
+    *ret = (struct egress_explanation){ .stage = EGRESS_STAGE_CONNECT,
+                                        .ceiling = egress_snapshot_ceiling(s) };
     ret->verdict = egress_connect(s, &trial->ask, &ret->match, &ret->why);
     if (ret->verdict == EGRESS_DENIED)
         return;
@@ -40,7 +43,7 @@ struct row {
     struct str value;
 };
 
-enum { ROWS = 9 };
+enum { ROWS = 11 };
 
 static size_t make_rows(const struct egress_explanation *x, struct row rows[ROWS])
 {
@@ -57,6 +60,8 @@ static size_t make_rows(const struct egress_explanation *x, struct row rows[ROWS
         { "protocol", matched ? str_from(protocols[x->match.protocol]) : none },
         { "tls", matched ? tls : none },
         { "next", str_from(x->why.next) },
+        { "ceiling", x->ceiling ? str_from(egress_reach_names[x->ceiling->reach]) : none },
+        { "ceiling_from", x->ceiling ? str_from(x->ceiling->from) : none },
     };
     size_t n = 0;
 

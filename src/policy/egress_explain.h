@@ -20,10 +20,12 @@ struct egress_explanation {
     enum egress_verdict verdict;
     enum egress_stage stage; /* that decided: the first that denies, or the last */
     struct egress_reason why;
-    struct egress_match match; /* borrows from the snapshot, as why.rule does */
-    bool request_judged;       /* else the connection is not inspected, or no request was asked */
+    struct egress_match match;            /* borrows from the snapshot, as why.rule does */
+    const struct egress_ceiling *ceiling; /* NULL: none */
+    bool request_judged; /* else the connection is not inspected, or no request was asked */
 };
 
+/* An explanation also shows the ceiling that the snapshot is under. */
 void egress_explain(const struct egress_snapshot *s, const struct egress_trial *trial,
                     struct egress_explanation *ret);
 

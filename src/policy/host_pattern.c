@@ -134,3 +134,26 @@ bool host_pattern_match(const struct host_pattern *p, struct str name)
 
     return !host_pattern_parse(name, &word) && !word.wild && host_pattern_overlap(p, &word);
 }
+
+static bool label_covers(const struct label *a, const struct label *b)
+{
+    if (b->kind == LABEL_STARS)
+        return false;
+    if (a->kind == LABEL_STAR)
+        return true;
+    if (a->kind == LABEL_INFIX && b->kind == LABEL_WORD)
+        return infix_match(a, b->text);
+    return a->kind == b->kind && str_eq(a->text, b->text);
+}
+
+bool host_pattern_covers(const struct host_pattern *a, const struct host_pattern *b)
+{
+    size_t n = a->n - has_stars(a);
+
+    if (b->n < n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!label_covers(&a->labels[i], &b->labels[i]))
+            return false;
+    return has_stars(a) ? b->n > n : b->n == n;
+}

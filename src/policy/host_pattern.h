@@ -43,6 +43,9 @@ bool host_pattern_match(const struct host_pattern *p, struct str name);
 /* Whether some name matches both. */
 bool host_pattern_overlap(const struct host_pattern *a, const struct host_pattern *b);
 
+/* Whether every name that `b` matches is one that `a` matches. */
+bool host_pattern_covers(const struct host_pattern *a, const struct host_pattern *b);
+
 /* How many of its labels, from the end of the name, are words before anything else comes. */
 size_t host_pattern_tail(const struct host_pattern *p);
 

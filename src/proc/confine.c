@@ -108,8 +108,8 @@ static int become(const struct confine *c, struct err *e)
 {
     if (geteuid() != 0 && (geteuid() != c->uid || getegid() != c->gid))
         return err_set(e, ERR_DENIED, "only root can become user %u:%u", c->uid, c->gid);
-    if (geteuid() == 0 && setgroups(0, NULL) < 0)
-        return err_sys(e, "giving up groups");
+    if (geteuid() == 0 && setgroups(c->n_groups, c->groups) < 0)
+        return err_sys(e, "changing groups");
     if (setresgid(c->gid, c->gid, c->gid) < 0)
         return err_sys(e, "becoming group %u", c->gid);
     if (setresuid(c->uid, c->uid, c->uid) < 0)

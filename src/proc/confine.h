@@ -27,9 +27,11 @@ struct confine {
                             overlay's layer: a character device 0:0, for which nobody needs a right */
     const int *readable; /* with `dir`: descriptors of directories that it can read as well */
     size_t n_readable;
-    bool become; /* with `dir`: be uid:gid without other groups, or fail */
+    bool become; /* with `dir`: be uid:gid with these other groups, or fail */
     uid_t uid;
     gid_t gid;
+    const gid_t *groups;
+    size_t n_groups;
 };
 
 /* For the child, right after fork() and confine_fds(). No new privileges, no other capabilities, no

@@ -23,9 +23,28 @@ static bool read_line(struct str line, struct str name, uint32_t uid, struct pas
            str_copy(field[5], ret->home, sizeof ret->home);
 }
 
+static char text[PASSWD_MAX];
+
+bool group_find(int fd, struct str name, uint32_t *ret)
+{
+    ssize_t n = read(fd, text, sizeof text);
+    struct str rest = { text, n < 0 ? 0 : (size_t)n }, line, field[3];
+    uint64_t gid;
+
+    while (rest.n) {
+        rest = str_cut(rest, '\n', &line);
+        for (int i = 0; i < 3; i++) /* name:x:gid:members */
+            line = str_cut(line, ':', &field[i]);
+        if (str_eq(field[0], name) && str_to_u64(field[2], &gid) && gid < UINT32_MAX) {
+            *ret = (uint32_t)gid;
+            return true;
+        }
+    }
+    return false;
+}
+
 bool passwd_find(int fd, struct str name, uint32_t uid, struct passwd_entry *ret)
 {
-    static char text[PASSWD_MAX];
     ssize_t n = read(fd, text, sizeof text);
     struct str rest = { text, n < 0 ? 0 : (size_t)n }, line;
 

@@ -17,5 +17,7 @@ struct passwd_entry {
  * NULL, this uid. Lines that are none are passed over. Nothing allocates. */
 enum { PASSWD_MAX = 256 << 10 };
 bool passwd_find(int fd, struct str name, uint32_t uid, struct passwd_entry *ret);
+/* The number of the first line of a group file that has this name, in the same way. */
+bool group_find(int fd, struct str name, uint32_t *ret);
 
 #endif

@@ -15,21 +15,25 @@
 #include "proc/sys.h"
 
 /* Between vfork() and execve(): only system calls, and no descriptor below `high` is needed again.
- */
-static int arrange_fds(const struct spawn *s)
+ * `status`, unless it is -1, becomes descriptor n_fds, which execve() closes. */
+static int arrange_fds(const struct spawn *s, int status)
 {
+    enum { ROOM = SPAWN_FDS_MAX + 1 };
     int high[SPAWN_FDS_MAX];
 
+    status = status < 0 ? -1 : fcntl(status, F_DUPFD_CLOEXEC, ROOM);
     for (int i = 0; i < s->n_fds; i++) {
         high[i] = s->fds[i] < 0 ? openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC) : s->fds[i];
-        high[i] = fcntl(high[i], F_DUPFD_CLOEXEC, SPAWN_FDS_MAX);
+        high[i] = fcntl(high[i], F_DUPFD_CLOEXEC, ROOM);
         if (high[i] < 0)
             return -1;
     }
     for (int i = 0; i < s->n_fds; i++)
         if (dup2(high[i], i) < 0)
             return -1;
-    return sys_close_range((unsigned)s->n_fds, ~0u);
+    if (status >= 0 && dup3(status, s->n_fds, O_CLOEXEC) < 0)
+        return -1;
+    return sys_close_range((unsigned)s->n_fds + (status >= 0), ~0u);
 }
 
 /* By the kernel's own interface: the C library keeps some real-time signals to itself, and whoever
@@ -75,7 +79,7 @@ int spawn_start(const struct spawn *s, pid_t *ret, struct err *e)
     pid = vfork();
     if (pid == 0) {
         reset_signals();
-        if (arrange_fds(s) == 0 && become(s) == 0)
+        if (arrange_fds(s, -1) == 0 && become(s) == 0)
             execve(s->path, s->argv, s->envp);
         failed = errno;
         _exit(127);
@@ -90,6 +94,19 @@ int spawn_start(const struct spawn *s, pid_t *ret, struct err *e)
     }
     *ret = pid;
     return 0;
+}
+
+int spawn_exec(const struct spawn *s, int *status, struct err *e)
+{
+    if (s->n_fds > SPAWN_FDS_MAX)
+        return err_set(e, ERR_BUG, "%d descriptors for one program", s->n_fds);
+    reset_signals();
+    if (arrange_fds(s, *status) == 0) {
+        *status = *status < 0 ? -1 : s->n_fds;
+        if (become(s) == 0)
+            execve(s->path, s->argv, s->envp);
+    }
+    return err_sys(e, "starting %s", s->path);
 }
 
 int spawn_wait(pid_t pid, int *ret_status, struct err *e)

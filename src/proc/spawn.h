@@ -26,6 +26,13 @@ enum { SPAWN_FDS_MAX = 8 };
  * default disposition in the child and none is blocked. */
 int spawn_start(const struct spawn *s, pid_t *ret, struct err *e);
 
+/* Replaces this process, a fresh child of fork(), with the program, so that the caller of fork()
+ * does not wait for execve(), which can block on the program's file system. Returns only on
+ * failure.
+ * `*status` is a descriptor that stays open until execve() succeeds (-1: none), and becomes
+ * descriptor n_fds. */
+int spawn_exec(const struct spawn *s, int *status, struct err *e);
+
 /* Waits for the end of a child: its wait status. */
 int spawn_wait(pid_t pid, int *ret_status, struct err *e);
 

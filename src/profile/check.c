@@ -32,6 +32,8 @@ static const struct word_rule text_rules[] = {
     TEXT("placement.prefer", placement.prefer, word_place, "a host's name or 'ext.NAME'"),
     LIST("placement.fallback", placement.fallback, word_place, "a host's name or 'ext.NAME'"),
     LIST("setup.secret_refs", setup.secret_refs, word_secret, "a name of letters, digits, _./:-"),
+    LIST("kernel.allow", kernel.allow, word_kernel,
+         "one of nested-seccomp, socket-filters, page-cache"),
     LIST("caps", caps, word_capability,
          "one of CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETUID, SETGID, KILL"),
 };

@@ -1,6 +1,7 @@
 #include "profile/profile.h"
 
 #include "base/clock.h"
+#include "policy/egress_ceiling.h"
 #include "profile/words.h"
 #include "yaml/file.h"
 #include "yaml/reader.h"
@@ -16,14 +17,17 @@ static const struct json_limits limits = {
 
 /* Each list is in the order of its enum. */
 static const char *const levels[] = { "process", "container", "gvisor", "microvm", "policy", NULL };
+static const char *const systems[] = { "auto", "shared", "apart", NULL };
+static const char *const side_channel_modes[] = { "auto", "open", "guarded", NULL };
 static const char *const networks[] = { "deny", NULL };
-static const char *const workers[] = { "shared", "own", NULL };
+static const char *const workers[] = { "auto", "shared", "owner", "own", NULL };
 static const char *const workspace_modes[] = { "mirror", "remote-canonical", NULL };
 static const char *const workspace_accesses[] = { "none", "ro", "rw", NULL };
 static const char *const scopes[] = { "session", "agent", "shared", NULL };
 static const char *const reachabilities[] = { "exec", "ssh", "http", NULL };
 static const char *const strategies[] = { "prefer-self-hosted", "lowest-cost", "lowest-latency",
                                           "explicit", NULL };
+static const char *const calls[] = { "standard", "strict", NULL };
 static const char *const costs[] = { "self-hosted", "saas-metered", NULL };
 static const char *const latencies[] = { "instant", "seconds", "minutes", NULL };
 
@@ -34,13 +38,29 @@ static const char *const latencies[] = { "instant", "seconds", "minutes", NULL }
 static const struct json_field isolation_fields[] = {
     { "level", JSON_KIND_ENUM, IN(isolation, level), .names = levels, .preset = "process",
       .doc = "What stands between the workload and the machine." },
+    { "system", JSON_KIND_ENUM, IN(isolation, system), .names = systems, .preset = "auto",
+      .doc = "The host's files inside are the host's own inodes (`shared`), or shown through an "
+             "overlay (`apart`), so that watches, locks and leases stay inside. `auto`: apart; a "
+             "daemon that only its own user can reach shares them where no overlay can be made." },
+    { "side_channels", JSON_KIND_ENUM, IN(isolation, side_channels), .names = side_channel_modes,
+      .preset = "auto",
+      .doc = "`guarded` gives the sandbox a clock of its own, disables speculation across "
+             "processes and keeps other sandboxes off the processor cores in use, as far as "
+             "`sandboxer doctor` reports that this machine can. It costs throughput. `auto`: "
+             "guarded where others than the daemon's own user can reach it." },
 };
 
 static const struct json_field network_fields[] = {
     { "default", JSON_KIND_ENUM, IN(network, otherwise), .names = networks, .preset = "deny",
       .doc = "What happens to what no egress entry allows." },
-    { "worker", JSON_KIND_ENUM, IN(network, worker), .names = workers, .preset = "shared",
-      .doc = "Whether the process that lets connections out serves other sandboxes, too." },
+    { "worker", JSON_KIND_ENUM, IN(network, worker), .names = workers, .preset = "auto",
+      .doc =
+          "Which sandboxes share the process that lets connections out: all, those of one owner, "
+          "or none. Where the daemon serves tenants, `auto` and `shared` mean `owner`; "
+          "elsewhere `auto` means `shared`." },
+    { "most", JSON_KIND_ENUM, IN(network, most), .names = egress_reach_names, .preset = "local",
+      .doc = "The most that any caller may let a sandbox of this profile reach; `local` sets no "
+             "ceiling of its own." },
     { "egress", JSON_KIND_OBJECTS, IN(network, egress), .max = PROFILE_EGRESS_MAX,
       JSON_FIELDS(egress_endpoint_fields), .item_size = sizeof(struct egress_endpoint),
       .doc = "What may be reached: endpoints, as docs/egress-policy.md has them." },
@@ -71,6 +91,15 @@ static const struct json_field resource_fields[] = {
       .doc = "Processes and threads." },
     { "disk_mb", JSON_KIND_UINT, IN(resources, disk_mb), .min = 1, .max = 64 << 20,
       .preset = "1024", .doc = "What the workload can write, in MiB." },
+    { "terminals", JSON_KIND_UINT, IN(resources, terminals), .min = 1, .max = 256, .preset = "16",
+      .doc = "Terminals that are open at a time." },
+};
+
+static const struct json_field kernel_fields[] = {
+    { "calls", JSON_KIND_ENUM, IN(kernel, calls), .names = calls, .preset = "standard",
+      .doc = "Which table of system calls programs live under." },
+    { "allow", JSON_KIND_STRS, IN(kernel, allow), .max = 3,
+      .doc = "Of `nested-seccomp`, `socket-filters`, `page-cache`: what neither table has." },
 };
 
 static const struct json_field setup_fields[] = {
@@ -130,6 +159,7 @@ const struct json_field profile_fields[] = {
       .doc = "Who shares a sandbox, where a create does not say." },
     { "ttl", JSON_KIND_OBJECT, AT(ttl), JSON_FIELDS(ttl_fields) },
     { "resources", JSON_KIND_OBJECT, AT(resources), JSON_FIELDS(resource_fields) },
+    { "kernel", JSON_KIND_OBJECT, AT(kernel), JSON_FIELDS(kernel_fields) },
     { "image", JSON_KIND_STR, AT(image), .max = 512,
       .doc = "Root file system: an image that is here, or a directory of this machine; without it, "
              "the host's system directories, read-only." },
@@ -153,7 +183,8 @@ const struct json_field profile_fields[] = {
 const size_t profile_field_count = COUNT_OF(profile_fields);
 
 /* Takes the arena over if it succeeds: the profile lies on it, and so does the document. */
-static int bind(struct arena *a, const struct json *document, struct profile **ret, struct err *e)
+static int bind_profile(struct arena *a, const struct json *document, struct profile **ret,
+                        struct err *e)
 {
     struct profile *p = arena_alloc(a, sizeof *p);
     int r;
@@ -178,7 +209,7 @@ int profile_read(struct str yaml, struct profile **ret, struct err *e)
     const struct json *document;
     int r = yaml_read(yaml, limits, &a, &document, e);
 
-    return r < 0 ? r : bind(&a, document, ret, e);
+    return r < 0 ? r : bind_profile(&a, document, ret, e);
 }
 
 static void read_name(const struct json *document, struct profile_name *ret)
@@ -206,7 +237,7 @@ int profile_read_file(int dir, const char *file, unsigned flags, struct profile 
     if (r < 0)
         return r;
     read_name(document, ret_name);
-    return bind(&a, document, ret, e);
+    return bind_profile(&a, document, ret, e);
 }
 
 struct profile *profile_ref(struct profile *p)

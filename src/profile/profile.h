@@ -32,8 +32,15 @@ enum profile_isolation {
     ISOLATION_MICROVM,
     ISOLATION_POLICY,
 };
+enum profile_system { SYSTEM_AUTO, SYSTEM_SHARED, SYSTEM_APART };
+enum profile_side_channels { SIDE_CHANNELS_AUTO, SIDE_CHANNELS_OPEN, SIDE_CHANNELS_GUARDED };
 enum profile_network { NETWORK_DENY };
-enum profile_worker { PROFILE_WORKER_SHARED, PROFILE_WORKER_OWN };
+enum profile_worker {
+    PROFILE_WORKER_AUTO,
+    PROFILE_WORKER_SHARED,
+    PROFILE_WORKER_OWNER,
+    PROFILE_WORKER_OWN,
+};
 enum profile_workspace_mode { WORKSPACE_MIRROR, WORKSPACE_REMOTE_CANONICAL };
 enum profile_workspace_access { WORKSPACE_NONE, WORKSPACE_RO, WORKSPACE_RW };
 enum profile_scope { SCOPE_SESSION, SCOPE_AGENT, SCOPE_SHARED };
@@ -44,6 +51,7 @@ enum profile_strategy {
     ROUTE_LOWEST_LATENCY,
     ROUTE_EXPLICIT,
 };
+enum profile_calls { CALLS_STANDARD, CALLS_STRICT };
 enum profile_cost { COST_SELF_HOSTED, COST_SAAS_METERED };
 enum profile_latency { LATENCY_INSTANT, LATENCY_SECONDS, LATENCY_MINUTES };
 
@@ -54,10 +62,13 @@ struct profile {
     const char *extension;   /* "ext.NAME" */
     struct {
         enum profile_isolation level;
+        enum profile_system system;
+        enum profile_side_channels side_channels;
     } isolation;
     struct {
         enum profile_network otherwise; /* network.default */
         enum profile_worker worker;
+        unsigned most;               /* enum egress_reach: what requests may have beside it */
         struct json_objects egress;  /* of struct egress_endpoint */
         struct egress_policy policy; /* the same, checked: for egress_join(), egress_compile() */
     } network;
@@ -73,8 +84,12 @@ struct profile {
     } ttl;
     struct {
         double cpu;
-        uint32_t memory_mb, pids, disk_mb;
+        uint32_t memory_mb, pids, disk_mb, terminals;
     } resources;
+    struct {
+        enum profile_calls calls;
+        struct json_strs allow; /* as ipc/kernel.h names them */
+    } kernel;
     const char *image;    /* NULL: the host's system directories */
     bool writable_system; /* … take writes into the sandbox's own layer */
     const char *workdir, *user;

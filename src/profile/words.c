@@ -120,6 +120,12 @@ bool word_image(struct str s)
     return true;
 }
 
+bool word_kernel(struct str s)
+{
+    return str_eq(s, STR("nested-seccomp")) || str_eq(s, STR("socket-filters")) ||
+           str_eq(s, STR("page-cache"));
+}
+
 bool word_capability(struct str s)
 {
     for (size_t i = 0; i < COUNT_OF(capabilities); i++)

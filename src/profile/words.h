@@ -17,6 +17,7 @@ bool word_user(struct str s);       /* a user's name, or a number up to 65535 */
 bool word_secret(struct str s);     /* letters, digits and _ . / : - ; at most 128 */
 bool word_variable(struct str s);   /* a name of the environment */
 bool word_image(struct str s);      /* printable ASCII without blanks, not starting with '-' */
+bool word_kernel(struct str s);     /* nested-seccomp, …: parts of the kernel, ipc/kernel.h */
 bool word_capability(struct str s); /* CHOWN, …: what a sandbox can be given at all */
 
 /* Members of a struct that have to look like something: a text that may be NULL, or a list of them.

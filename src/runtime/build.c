@@ -101,16 +101,31 @@ static int refuse_missing(const struct build *b, struct err *e)
                    b->is_root ? "" : " (this user has no cgroup to use)");
 }
 
+/* NULL: no owner has limits. */
+static const struct cgroup_owner *owner_of(const struct build *b)
+{
+    return b->plan->owner.key[0] ? &b->plan->owner : NULL;
+}
+
+static bool is_prepared(const struct build *b)
+{
+    return b->plan->flags & PLAN_PREPARED;
+}
+
 static int make_group(struct build *b, struct err *e)
 {
-    return cgroup_make(b->cgroups, b->plan->id, &b->cgroup, e);
+    return is_prepared(b) ? cgroup_make_prepared(b->cgroups, b->plan->id, &b->cgroup, e)
+                          : cgroup_make(b->cgroups, b->plan->id, owner_of(b), &b->cgroup, e);
 }
 
 static int set_limits(struct build *b, struct err *e)
 {
     struct cgroup_limits limits = { b->plan->memory, b->plan->pids, b->plan->cpu_milli };
     unsigned missing;
-    int r = cgroup_limit(b->cgroups, &limits, &b->cgroup, &missing, e);
+    int r =
+        is_prepared(b)
+            ? cgroup_limit_prepared(b->cgroups, b->plan->id, &limits, &b->cgroup, &missing, e)
+            : cgroup_limit(b->cgroups, b->plan->id, owner_of(b), &limits, &b->cgroup, &missing, e);
 
     if (r < 0)
         return r;
@@ -120,14 +135,28 @@ static int set_limits(struct build *b, struct err *e)
     return b->unenforced && (b->plan->flags & PLAN_STRICT) ? refuse_missing(b, e) : 0;
 }
 
+/* PID 1 alone has the other end: nobody else gets the descriptors that are sent on ours. */
+static int make_assign_socket(struct build *b, struct err *e)
+{
+    int pair[2], r = is_prepared(b) ? ipc_pair(pair, e) : 0;
+
+    if (r < 0 || !is_prepared(b))
+        return r;
+    b->assign = pair[0];
+    b->groups = pair[1];
+    return 0;
+}
+
 static int start_child(struct build *b, struct err *e)
 {
     struct clone_args args = { .flags = (uint64_t)(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
                                                    CLONE_NEWUTS | CLONE_PIDFD),
                                .pidfd = (uint64_t)(uintptr_t)&b->pidfd,
                                .exit_signal = SIGCHLD };
-    int sync[2], r = ipc_pair(sync, e);
+    int sync[2], r = make_assign_socket(b, e);
 
+    if (r >= 0)
+        r = ipc_pair(sync, e);
     if (r < 0)
         return r;
     b->launcher_sync = sync[0];
@@ -143,9 +172,11 @@ static int start_child(struct build *b, struct err *e)
     }
     if (b->pid == 0) {
         drop_fd(&b->launcher_sync);
+        drop_fd(&b->assign);
         build_child(b);
     }
     drop_fd(&b->child_sync);
+    drop_fd(&b->groups);
     return 0;
 }
 
@@ -339,7 +370,8 @@ static void unwind(struct build *b, struct err *e)
     }
     drop_fd(&b->pidfd);
     drop_fd(&b->changes);
-    if (b->cgroup.name[0])
+    drop_fd(&b->assign);
+    if (b->cgroup.made)
         cgroup_remove(b->cgroups, b->plan->id);
     cgroup_close(&b->cgroup);
     identity_done(&b->identity);
@@ -350,14 +382,20 @@ int build_sandbox(struct build *b, struct err *e)
     int r;
 
     b->identity = (struct identity){ .range_lock = -1, .userns = -1 };
-    b->cgroup = (struct cgroup){ .unified = -1, .tasks = { -1, -1, -1 } };
+    cgroup_init(&b->cgroup);
+    b->groups = b->assign = -1;
     b->network = b->child_sync = b->launcher_sync = b->pidfd = b->changes = -1;
     listeners_init(&b->listeners);
+    b->host_mounts.n = 0;
+    b->host_mounts.read = false;
+    for (size_t i = 0; i < BUILD_HOST_VIEWS; i++)
+        b->host_views[i] = BUILD_VIEW_UNKNOWN;
     b->storage = b->box = b->root = b->upper = b->empty = -1;
     r = build_run(b, launcher_steps, COUNT_OF(launcher_steps), e);
     if (r < 0)
         unwind(b, e);
     drop_fd(&b->child_sync);
+    drop_fd(&b->groups);
     drop_fd(&b->launcher_sync);
     drop_fd(&b->network);
     listeners_done(&b->listeners);

@@ -16,10 +16,13 @@
 #include "base/err.h"
 #include "ipc/listeners.h"
 #include "runtime/cgroup.h"
+#include "runtime/host_mounts.h"
 #include "runtime/identity.h"
 #include "runtime/launch.h"
 #include "runtime/plan.h"
 #include "uppers/driver.h"
+
+enum { BUILD_HOST_VIEWS = 2, BUILD_VIEW_UNKNOWN = -2 };
 
 struct build {
     const struct plan *plan;
@@ -31,7 +34,7 @@ struct build {
     enum identity_supply supply;
     int *init_fd; /* the sealed program of PID 1; made when it is first needed */
     int home_net; /* the launcher's own network namespace; -1 for a plain caller */
-    const struct cgroup_host *cgroups;
+    struct cgroup_host *cgroups;
 
     int control, listener; /* handed to PID 1 */
     /* The caller's descriptors, then (steps "open" and "sources") detached copies of the trees they
@@ -44,20 +47,24 @@ struct build {
     struct cgroup cgroup;
     unsigned unenforced;
     int network;
-    struct listeners listeners;    /* with PLAN_EGRESS: on their way to PID 1, who keeps them */
+    struct listeners listeners; /* with PLAN_EGRESS: on their way to PID 1, who keeps them */
+    int groups,
+        assign; /* with PLAN_PREPARED: PID 1 gets its groups from `assign` (LAUNCH_ASSIGN) */
     int child_sync, launcher_sync; /* the two ends of what the sides say to each other */
     int changes;                   /* with PLAN_CHANGES: the directory of the writable layer */
     int32_t pid;
     int pidfd;
 
     /* in the child */
-    int storage;   /* the writable tmpfs everything stands on */
-    int box;       /* on disk: the directory of what it writes, locked; else -1 */
-    bool apart;    /* /run, /dev and /dev/shm are no part of what it writes */
-    int root;      /* the new root directory */
-    int upper;     /* what the sandbox writes, to be read by those whom PID 1 gives it */
-    int empty;     /* a directory to hide others with */
-    uint32_t self; /* owner of what is made for the sandbox's root */
+    int storage; /* the writable tmpfs everything stands on */
+    int box;     /* on disk: the directory of what it writes, locked; else -1 */
+    bool apart;  /* /run, /dev and /dev/shm are no part of what it writes */
+    int root;    /* the new root directory */
+    int upper;   /* what the sandbox writes, to be read by those whom PID 1 gives it */
+    int empty;   /* a directory to hide others with */
+    struct host_mounts host_mounts;   /* with PLAN_SYSTEM_APART */
+    int host_views[BUILD_HOST_VIEWS]; /* overlays of the host's trees (rootfs_host.c) */
+    uint32_t self;                    /* owner of what is made for the sandbox's root */
     char step[LAUNCH_STEP_MAX];
 };
 

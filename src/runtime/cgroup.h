@@ -1,25 +1,53 @@
 /* Control groups of sandboxes: limits, accounting, and a handle to kill all of one.
  *
- * A sandbox has one group per hierarchy, named after it and after whose it is (`tag`) at the top of
- * what we may use: who has another tag neither finds nor harms it. On cgroup v2
- * that is one group; on v1 and hybrid machines one per limit that is set, plus a v2 group, which
- * has no limits there but gives cgroup.kill and clone-into. Whatever cannot be had is reported,
- * never guessed. */
+ * A sandbox has one group per hierarchy. With a daemon it is below the group of its owner, which
+ * limits what all sandboxes of that owner use together, and that is below the group of the daemon
+ * (`tag`): a launcher with another tag neither finds nor harms it. Without a daemon the group is at
+ * the top. cgroup_tree.h has the layout.
+ *
+ * On cgroup v2 there is one hierarchy; on v1 and hybrid machines one per limit, plus a v2 group
+ * that has no limits but gives cgroup.kill and clone-into. Limits that cannot be enforced are
+ * reported.
+ *
+ * A prepared sandbox is built before its owner is known. Its PID 1 is in the pool's group and has
+ * started nothing. cgroup_assign() makes its groups below the owner's; PID 1 moves into them by
+ * itself, because a process that writes "0" for itself takes microseconds, and one that is moved by
+ * another takes milliseconds. */
 #ifndef RUNTIME_CGROUP_H
 #define RUNTIME_CGROUP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
 #include "base/id.h"
 
 enum {
-    CGROUP_TAG_MAX = 32, /* bytes, with its NUL */
-    CGROUP_NAME_MAX = ID_MAX + CGROUP_TAG_MAX + 16,
+    CGROUP_TAG_MAX = 32,   /* bytes, with its NUL */
+    CGROUP_OWNER_MAX = 48, /* likewise */
+    CGROUP_PATH_MAX = ID_MAX + CGROUP_TAG_MAX + CGROUP_OWNER_MAX + 16,
+    CGROUP_SEEN_MAX = 64,
 };
 
-enum cgroup_controller { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CONTROLLERS_ };
+enum cgroup_controller {
+    CGROUP_MEMORY,
+    CGROUP_PIDS,
+    CGROUP_CPU,
+    CGROUP_HUGETLB, /* always 0 */
+    CGROUP_IO,      /* v2 alone, of owners */
+    CGROUP_CONTROLLERS_,
+};
+
+/* An owner's group, and what all sandboxes in it may use together; 0: no limit. Part of the launch
+ * plan: its layout is fixed. */
+struct cgroup_owner {
+    char key[CGROUP_OWNER_MAX]; /* "": none */
+    uint64_t memory;
+    uint64_t io; /* bytes per second, of reading and of writing, on the disk of the storage */
+    uint32_t pids;
+    uint32_t cpu_milli;
+};
 
 /* Where groups can be made on this machine, by this user. Descriptors of directories, or -1. */
 struct cgroup_host {
@@ -27,6 +55,9 @@ struct cgroup_host {
     unsigned unified_has;            /* bit per controller that children of `unified` get */
     int legacy[CGROUP_CONTROLLERS_]; /* v1 */
     char tag[CGROUP_TAG_MAX];        /* "": none */
+    char disk[24];                   /* "MAJOR:MINOR" that io limits are of; "": none */
+    struct cgroup_owner seen[CGROUP_SEEN_MAX]; /* owners whose limits are set */
+    unsigned next_seen;
 };
 
 struct cgroup_limits {
@@ -36,9 +67,10 @@ struct cgroup_limits {
 };
 
 struct cgroup {
-    char name[CGROUP_NAME_MAX];
+    bool made;   /* there may be groups to remove */
     int unified; /* directory of the v2 group, for CLONE_INTO_CGROUP and cgroup.kill; or -1 */
     int tasks[CGROUP_CONTROLLERS_]; /* v1 `tasks` files: a process joins by writing "0"; or -1 */
+    int procs;                      /* likewise `cgroup.procs` of v2, for cgroup_assign(); or -1 */
 };
 
 struct cgroup_usage {
@@ -48,20 +80,37 @@ struct cgroup_usage {
 
 /* Letters a to z, digits and dots; not empty. */
 bool cgroup_tag_valid(const char *tag);
+/* Letters a to z, digits, and ".-_" behind the first; not the name of another group. */
+bool cgroup_owner_key_valid(const char *key, size_t cap);
 
 /* root_path is where cgroup file systems are mounted: "/sys/fs/cgroup" outside of tests. `tag` is
  * valid, or NULL: none. */
 void cgroup_host_open(struct cgroup_host *h, const char *root_path, const char *tag);
+/* Finds the disk that io limits are of: the one with the file system of `path`. */
+void cgroup_host_disk(struct cgroup_host *h, const char *path);
 void cgroup_host_done(struct cgroup_host *h);
 
+void cgroup_init(struct cgroup *c); /* no descriptors */
+
 /* Makes the v2 group, where there is v2, and fills in the rest as empty: so that a process can be
- * cloned into it while limits are still being set. */
-int cgroup_make(const struct cgroup_host *h, const char *id, struct cgroup *ret, struct err *e);
+ * cloned into it while limits are still being set. owner NULL: none. */
+int cgroup_make(struct cgroup_host *h, const char *id, const struct cgroup_owner *owner,
+                struct cgroup *ret, struct err *e);
 
 /* Sets the limits, with a v1 group for each that v2 does not have; *ret_missing gets a bit per
  * controller whose limit is asked for and cannot be enforced. On failure call cgroup_remove(). */
-int cgroup_limit(const struct cgroup_host *h, const struct cgroup_limits *limits, struct cgroup *c,
-                 unsigned *ret_missing, struct err *e);
+int cgroup_limit(struct cgroup_host *h, const char *id, const struct cgroup_owner *owner,
+                 const struct cgroup_limits *limits, struct cgroup *c, unsigned *ret_missing,
+                 struct err *e);
+
+/* Both of it for a prepared sandbox: it gets the pool's groups. */
+int cgroup_make_prepared(struct cgroup_host *h, const char *id, struct cgroup *ret, struct err *e);
+int cgroup_limit_prepared(struct cgroup_host *h, const char *id, const struct cgroup_limits *limits,
+                          struct cgroup *c, unsigned *ret_missing, struct err *e);
+/* Makes the groups of a prepared sandbox below its owner's; PID 1 writes "0" into each descriptor
+ * of `ret` to enter them. On failure call cgroup_remove(). */
+int cgroup_assign(struct cgroup_host *h, const char *id, const struct cgroup_owner *owner,
+                  const struct cgroup_limits *limits, struct cgroup *ret, struct err *e);
 
 /* Moves the calling, single-threaded process into the v1 groups. */
 int cgroup_join(const struct cgroup *c, struct err *e);
@@ -76,12 +125,16 @@ int cgroup_freeze(const struct cgroup_host *h, const char *id, bool on, struct e
 
 void cgroup_read(const struct cgroup_host *h, const char *id, struct cgroup_usage *ret);
 
-/* Removes all groups of that id; waits a bounded time for dying processes. The number that stayed.
- */
+/* Removes all groups of that id; waits a bounded time for dying processes. The number of
+ * hierarchies in which some stayed. */
 int cgroup_remove(const struct cgroup_host *h, const char *id);
 
-/* Removes groups of ours, whatever their tag, that are old and empty: somebody was killed who
- * should have done it. */
+/* Removes groups of owners and of this daemon that have become empty. They are made again when they
+ * are needed, so this may be called at any time. */
+void cgroup_tidy(const struct cgroup_host *h);
+
+/* Removes groups of ours, whatever their tag, that are old and empty: what a process left behind
+ * that was killed. */
 void cgroup_sweep(const struct cgroup_host *h);
 
 void cgroup_close(struct cgroup *c); /* closes descriptors only */

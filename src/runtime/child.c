@@ -11,10 +11,12 @@
 
 #include "base/own.h"
 #include "ipc/channel.h"
+#include "ipc/kernel.h"
 #include "proc/caps.h"
 #include "proc/sys.h"
 #include "runtime/build.h"
 #include "runtime/rootfs.h"
+#include "runtime/side_channels.h"
 
 /* Descriptors as PID 1's program finds them. */
 enum {
@@ -24,6 +26,7 @@ enum {
     INIT_LISTENERS = 6,
     INIT_UPPER = INIT_LISTENERS + LISTENER_COUNT_,
     INIT_BOX,
+    INIT_GROUPS,
     HIGH = 100
 };
 
@@ -181,8 +184,9 @@ static int place_listeners(struct build *b)
  * starts. */
 static int arrange_descriptors(struct build *b, struct err *e)
 {
-    int *moved[] = { &b->control, &b->listener, &b->identity.range_lock, b->init_fd, &b->child_sync,
-                     &b->upper,   &b->box };
+    int *moved[] = { &b->control, &b->listener,   &b->identity.range_lock,
+                     b->init_fd,  &b->child_sync, &b->upper,
+                     &b->box,     &b->groups };
     int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC), r = 0;
 
     for (size_t i = 0; i < COUNT_OF(moved) && r >= 0; i++)
@@ -197,7 +201,8 @@ static int arrange_descriptors(struct build *b, struct err *e)
         return err_sys(e, "closing descriptors");
     if (place_fd(&b->control, INIT_CONTROL) < 0 || place_fd(&b->listener, INIT_LISTENER) < 0 ||
         place_fd(&b->identity.range_lock, INIT_RANGE_LOCK) < 0 || place_listeners(b) < 0 ||
-        place_fd(&b->upper, INIT_UPPER) < 0 || place_fd(&b->box, INIT_BOX) < 0)
+        place_fd(&b->upper, INIT_UPPER) < 0 || place_fd(&b->box, INIT_BOX) < 0 ||
+        place_fd(&b->groups, INIT_GROUPS) < 0)
         return err_sys(e, "arranging descriptors");
     return 0;
 }
@@ -214,9 +219,9 @@ static bool may_set_ids(const struct plan *p)
 
 static int become_init(struct build *b, struct err *e)
 {
-    char caps[24], flags[16], pids[16], listeners[16];
-    char name[] = "sandboxer-init", yes[] = "1", no[] = "0";
-    char *argv[] = { name, caps, flags, pids, may_set_ids(b->plan) ? yes : no, listeners, NULL };
+    char caps[24], flags[16], pids[16], kernel[16], listeners[16];
+    char name[] = "sandboxer-init";
+    char *argv[] = { name, caps, flags, pids, kernel, listeners, NULL };
     char *envp[] = { NULL };
     static const struct build_failure ready = { .step = "init" };
     int unused[LISTENER_COUNT_], r = arrange_descriptors(b, e);
@@ -231,6 +236,8 @@ static int become_init(struct build *b, struct err *e)
     snprintf(caps, sizeof caps, "%llx", (unsigned long long)b->plan->caps);
     snprintf(flags, sizeof flags, "%x", b->plan->flags);
     snprintf(pids, sizeof pids, "%x", b->is_root ? 0 : b->plan->pids);
+    snprintf(kernel, sizeof kernel, "%x",
+             b->plan->kernel | (may_set_ids(b->plan) ? KERNEL_SET_IDS : 0));
     listeners_pack(&b->listeners, unused, &slots);
     snprintf(listeners, sizeof listeners, "%x", slots);
     sys_execveat(*b->init_fd, "", argv, envp, AT_EMPTY_PATH);
@@ -238,17 +245,31 @@ static int become_init(struct build *b, struct err *e)
 }
 
 const struct build_step build_child_steps[] = {
-    { "sources", sources },          { "private", rootfs_private },
-    { "storage", rootfs_storage },   { "mapping", receive_user },
-    { "box", rootfs_box },           { "root", rootfs_root },
-    { "system", rootfs_system },     { "etc", rootfs_etc },
-    { "scratch", rootfs_scratch },   { "dev", rootfs_dev },
-    { "proc", rootfs_proc },         { "mounts", rootfs_mounts },
-    { "hostname", set_hostname },    { "join", join },
-    { "cgroup", enter_cgroup },      { "network", enter_network },
-    { "sys", rootfs_sys },           { "pivot", rootfs_pivot },
-    { "changes", hand_out_changes }, { "user", enter_user },
-    { "capabilities", reduce_caps }, { "init", become_init },
+    { "sources", sources },
+    { "private", rootfs_private },
+    { "storage", rootfs_storage },
+    { "mapping", receive_user },
+    { "box", rootfs_box },
+    { "root", rootfs_root },
+    { "system", rootfs_system },
+    { "etc", rootfs_etc },
+    { "scratch", rootfs_scratch },
+    { "dev", rootfs_dev },
+    { "proc", rootfs_proc },
+    { "boot-id", side_channels_boot_id },
+    { "mounts", rootfs_mounts },
+    { "hostname", set_hostname },
+    { "join", join },
+    { "cgroup", enter_cgroup },
+    { "network", enter_network },
+    { "sys", rootfs_sys },
+    { "pivot", rootfs_pivot },
+    { "changes", hand_out_changes },
+    { "user", enter_user },
+    { "clock", side_channels_clock },
+    { "side-channels", side_channels_guard },
+    { "capabilities", reduce_caps },
+    { "init", become_init },
 };
 const size_t build_child_step_count = COUNT_OF(build_child_steps);
 

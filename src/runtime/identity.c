@@ -32,15 +32,26 @@ static int lock_slot(int fd, uint32_t slot)
     return fcntl(fd, F_OFD_SETLK, &lock);
 }
 
+/* The directory is also that of the daemon's socket, which `socket.mode` may open to other users:
+ * so they may pass it, whatever our umask is. */
+static int make_lock_dir(struct err *e)
+{
+    if (mkdir(lock_dir, 0755) < 0)
+        return errno == EEXIST ? 0 : err_sys(e, "making %s", lock_dir);
+    return chmod(lock_dir, 0755) == 0 ? 0 : err_sys(e, "opening %s to other users", lock_dir);
+}
+
 /* A range belongs to whoever holds a lock on its byte; the kernel gives it back when the last
  * process that has the descriptor is gone, however it went. */
 static int take_range(uint32_t *ret_first, int *ret_lock, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
     uint32_t start = (uint32_t)getpid();
+    int r;
 
-    if (mkdir(lock_dir, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "making %s", lock_dir);
+    r = make_lock_dir(e);
+    if (r < 0)
+        return r;
     fd = openat(AT_FDCWD, lock_file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return err_sys(e, "opening %s", lock_file);

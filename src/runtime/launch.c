@@ -6,10 +6,12 @@ static const size_t sizes[] = {
     [LAUNCH_DESTROY] = sizeof(struct launch_destroy),
     [LAUNCH_FREEZE] = sizeof(struct launch_hold),
     [LAUNCH_THAW] = sizeof(struct launch_hold),
+    [LAUNCH_ASSIGN] = sizeof(struct launch_assign),
     [LAUNCH_CREATED] = sizeof(struct launch_created),
     [LAUNCH_FAILED] = sizeof(struct launch_failed),
     [LAUNCH_DESTROYED] = sizeof(struct launch_destroyed),
     [LAUNCH_HELD] = sizeof(struct launch_held),
+    [LAUNCH_ASSIGNED] = sizeof(struct launch_assigned),
 };
 
 void launch_fill(struct launch_head *h, enum launch_type type, size_t size)
@@ -20,12 +22,14 @@ void launch_fill(struct launch_head *h, enum launch_type type, size_t size)
                                .size = (uint32_t)size };
 }
 
-/* Requests that are an id and nothing else: laid out alike. */
+/* Requests that begin with an id: laid out alike. */
 static bool names_sandbox(unsigned type)
 {
-    _Static_assert(offsetof(struct launch_destroy, id) == offsetof(struct launch_hold, id),
+    _Static_assert(offsetof(struct launch_destroy, id) == offsetof(struct launch_hold, id) &&
+                       offsetof(struct launch_assign, id) == offsetof(struct launch_hold, id),
                    "alike");
-    return type == LAUNCH_DESTROY || type == LAUNCH_FREEZE || type == LAUNCH_THAW;
+    return type == LAUNCH_DESTROY || type == LAUNCH_FREEZE || type == LAUNCH_THAW ||
+           type == LAUNCH_ASSIGN;
 }
 
 int launch_check(const void *message, size_t n, struct err *e)

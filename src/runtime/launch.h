@@ -12,18 +12,22 @@
 #include "base/err.h"
 #include "runtime/plan.h"
 
-enum { LAUNCH_MAGIC = 0x434e4c53 /* "SLNC" */, LAUNCH_VERSION = 3, LAUNCH_STEP_MAX = 24 };
+enum { LAUNCH_MAGIC = 0x434e4c53 /* "SLNC" */, LAUNCH_VERSION = 4, LAUNCH_STEP_MAX = 24 };
 
 enum launch_type {
     LAUNCH_CREATE = 1, /* + descriptors of the plan */
     LAUNCH_DESTROY,
-    LAUNCH_FREEZE,       /* everything in it stands still, PID 1 too, when it is answered … */
-    LAUNCH_THAW,         /* … until this; also of one that is not frozen, or not there */
+    LAUNCH_FREEZE, /* everything in it stands still, PID 1 too, when it is answered … */
+    LAUNCH_THAW,   /* … until this; also of one that is not frozen, or not there */
+    LAUNCH_ASSIGN, /* a prepared sandbox gets its owner: its groups are made, and sent to PID 1,
+                      which enters them when it reads CONTROL_JOIN; of the launcher that made
+                      it. If it fails, PID 1 ends. */
     LAUNCH_CREATED = 64, /* + a pidfd of the sandbox's PID 1; with PLAN_CHANGES also the directory
                             of its writable layer (runtime/rootfs.h) and its user namespace */
     LAUNCH_FAILED,
     LAUNCH_DESTROYED,
     LAUNCH_HELD, /* to both */
+    LAUNCH_ASSIGNED,
 };
 
 /* Limits of a plan that this machine or user cannot enforce. */
@@ -58,6 +62,13 @@ struct launch_hold {
     char id[ID_MAX];
 };
 
+struct launch_assign {
+    struct launch_head head;
+    char id[ID_MAX];
+    uint32_t pad;
+    struct cgroup_owner owner;
+};
+
 struct launch_created {
     struct launch_head head;
     int32_t pid;
@@ -81,6 +92,11 @@ struct launch_destroyed {
 };
 
 struct launch_held {
+    struct launch_head head;
+    char id[ID_MAX];
+};
+
+struct launch_assigned {
     struct launch_head head;
     char id[ID_MAX];
 };

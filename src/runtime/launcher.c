@@ -11,13 +11,14 @@
 #include "ipc/channel.h"
 #include "proc/spawn.h"
 
-enum { VARIABLE_MAX = 128, VARIABLES = 3 };
+enum { VARIABLE_MAX = 128, VARIABLES = 4 };
 
 /* The launcher inherits no environment: nothing of ours may be found in its /proc entry. */
 static void test_environment(char variables[][VARIABLE_MAX], char **envp)
 {
     static const char *const names[VARIABLES] = { "SANDBOXER_TEST_FAIL_STEP",
-                                                  "SANDBOXER_TEST_DIE_STEP", "SANDBOXER_DIE_AT" };
+                                                  "SANDBOXER_TEST_DIE_STEP", "SANDBOXER_DIE_AT",
+                                                  "SANDBOXER_STOP_AT" };
     size_t n = 0;
 
     for (size_t i = 0; SANDBOXER_TEST_HOOKS && i < VARIABLES; i++) {
@@ -37,55 +38,76 @@ static void add_argument(char **argv, size_t *n, const char *s)
     memcpy(&argv[(*n)++], &s, sizeof s);
 }
 
-int launcher_start_with(const struct launcher_options *o, struct launcher *ret, struct err *e)
-{
-    AUTO_CLOSE int ours = -1, theirs = -1;
+/* Everything that an execve() of sandboxer-launch needs, and the memory for it. */
+struct launcher_program {
     char path[PATH_MAX], variables[VARIABLES][VARIABLE_MAX];
-    char *argv[12 + 2 * PLAN_ROOTS_MAX] = { NULL }, *envp[VARIABLES + 1];
-    struct spawn s = { .path = path, .argv = argv, .envp = envp, .n_fds = 4 };
+    char *argv[12 + 2 * PLAN_ROOTS_MAX], *envp[VARIABLES + 1];
+    int fds[4];
+    struct spawn spawn;
+};
+
+static void add_pair(char **argv, size_t *n, const char *option, const char *value)
+{
+    if (!value)
+        return;
+    add_argument(argv, n, option);
+    add_argument(argv, n, value);
+}
+
+static int prepare_launcher(const struct launcher_options *o, int sock, struct launcher_program *p,
+                            struct err *e)
+{
     size_t n = 0;
-    int pair[2], r = spawn_find("sandboxer-launch", path, sizeof path, e);
+    int r = spawn_find("sandboxer-launch", p->path, sizeof p->path, e);
 
     if (r >= 0 && o->n_roots > PLAN_ROOTS_MAX)
         r = err_set(e, ERR_TOO_BIG, "more than %d roots for a launcher", PLAN_ROOTS_MAX);
-    if (r >= 0)
-        r = ipc_pair(pair, e);
+    if (r < 0)
+        return r;
+    memset(p->argv, 0, sizeof p->argv);
+    add_argument(p->argv, &n, "sandboxer-launch");
+    add_pair(p->argv, &n, "--peer", o->untrusted ? "untrusted" : NULL);
+    add_pair(p->argv, &n, "--tag", o->tag);
+    add_pair(p->argv, &n, "--store", o->store);
+    add_pair(p->argv, &n, "--driver", o->driver);
+    add_pair(p->argv, &n, "--limits", o->limited ? "disk" : NULL);
+    for (size_t i = 0; i < o->n_roots; i++)
+        add_pair(p->argv, &n, "--root", o->roots[i]);
+    test_environment(p->variables, p->envp);
+    p->fds[0] = p->fds[1] = -1;
+    p->fds[2] = STDERR_FILENO;
+    p->fds[3] = sock;
+    p->spawn = (struct spawn){
+        .path = p->path, .argv = p->argv, .envp = p->envp, .fds = p->fds, .n_fds = COUNT_OF(p->fds)
+    };
+    return 0;
+}
+
+int launcher_start_with(const struct launcher_options *o, struct launcher *ret, struct err *e)
+{
+    AUTO_CLOSE int ours = -1, theirs = -1;
+    struct launcher_program p;
+    int pair[2], r = ipc_pair(pair, e);
+
     if (r < 0)
         return r;
     ours = pair[0];
     theirs = pair[1];
-    add_argument(argv, &n, "sandboxer-launch");
-    if (o->untrusted) {
-        add_argument(argv, &n, "--peer");
-        add_argument(argv, &n, "untrusted");
-    }
-    if (o->tag) {
-        add_argument(argv, &n, "--tag");
-        add_argument(argv, &n, o->tag);
-    }
-    if (o->store) {
-        add_argument(argv, &n, "--store");
-        add_argument(argv, &n, o->store);
-    }
-    if (o->driver) {
-        add_argument(argv, &n, "--driver");
-        add_argument(argv, &n, o->driver);
-    }
-    if (o->limited) {
-        add_argument(argv, &n, "--limits");
-        add_argument(argv, &n, "disk");
-    }
-    for (size_t i = 0; i < o->n_roots; i++) {
-        add_argument(argv, &n, "--root");
-        add_argument(argv, &n, o->roots[i]);
-    }
-    test_environment(variables, envp);
-    s.fds = (const int[]){ -1, -1, STDERR_FILENO, theirs };
-    r = spawn_start(&s, &ret->pid, e);
+    r = prepare_launcher(o, theirs, &p, e);
+    if (r >= 0)
+        r = spawn_start(&p.spawn, &ret->pid, e);
     if (r < 0)
         return r;
     ret->sock = take_fd(&ours);
     return 0;
+}
+
+int launcher_exec(const struct launcher_options *o, int sock, int *status, struct err *e)
+{
+    struct launcher_program p;
+    int r = prepare_launcher(o, sock, &p, e);
+
+    return r < 0 ? r : spawn_exec(&p.spawn, status, e);
 }
 
 int launcher_start(struct launcher *ret, struct err *e)
@@ -133,6 +155,16 @@ int launcher_hold(const struct launcher *l, const char *id, bool freeze, struct 
     struct launch_hold m = { 0 };
 
     launch_fill(&m.head, freeze ? LAUNCH_FREEZE : LAUNCH_THAW, sizeof m);
+    snprintf(m.id, sizeof m.id, "%s", id);
+    return ipc_send(l->sock, &m, sizeof m, NULL, 0, e);
+}
+
+int launcher_assign(const struct launcher *l, const char *id, const struct cgroup_owner *owner,
+                    struct err *e)
+{
+    struct launch_assign m = { .owner = *owner };
+
+    launch_fill(&m.head, LAUNCH_ASSIGN, sizeof m);
     snprintf(m.id, sizeof m.id, "%s", id);
     return ipc_send(l->sock, &m, sizeof m, NULL, 0, e);
 }

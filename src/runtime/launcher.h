@@ -21,6 +21,7 @@ union launch_answer {
     struct launch_failed failed;
     struct launch_destroyed destroyed;
     struct launch_held held;
+    struct launch_assigned assigned;
 };
 
 struct launcher_options {
@@ -41,6 +42,9 @@ struct launcher_options {
  * and give `sock` to a control plane that is not root. */
 int launcher_start_with(const struct launcher_options *o, struct launcher *ret, struct err *e);
 int launcher_start(struct launcher *ret, struct err *e); /* trusted, no roots */
+/* Becomes sandboxer-launch, serving `sock`, in a fresh child of fork() (proc/spawn.h:
+ * spawn_exec()). With `untrusted` the socket may have been made by any user. */
+int launcher_exec(const struct launcher_options *o, int sock, int *status, struct err *e);
 /* Closes the connection, on which the launcher destroys every ephemeral sandbox, and waits for it.
  */
 void launcher_done(struct launcher *l);
@@ -52,6 +56,8 @@ int launcher_create(const struct launcher *l, const struct plan *p, const int *f
                     struct err *e);
 int launcher_destroy(const struct launcher *l, const char *id, struct err *e);
 int launcher_hold(const struct launcher *l, const char *id, bool freeze, struct err *e);
+int launcher_assign(const struct launcher *l, const char *id, const struct cgroup_owner *owner,
+                    struct err *e);
 
 /* The next answer, whatever it is. ret_pidfd, which may be NULL, gets the pidfd of LAUNCH_CREATED.
  * -ERR_UPSTREAM if the launcher is gone, -ERR_BUSY if there is none and the socket does not block.

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include "base/own.h"
+#include "ipc/kernel.h"
 #include "proc/caps.h"
 
 /* Places that belong to the runtime; a mount may not cover them, nor anything below them. */
@@ -14,7 +15,9 @@ static const char *const reserved[] = { "/proc", "/sys", "/dev" };
 
 int plan_init(struct plan *p, struct err *e)
 {
-    *p = (struct plan){ .magic = PLAN_MAGIC, .version = PLAN_VERSION, .size = sizeof *p };
+    *p = (struct plan){
+        .magic = PLAN_MAGIC, .version = PLAN_VERSION, .size = sizeof *p, .terminals = PLAN_TERMINALS
+    };
     snprintf(p->hostname, sizeof p->hostname, "sandbox");
     return id_make("sbx_", p->id, e);
 }
@@ -147,6 +150,17 @@ static int check_strings(const struct plan *p, struct err *e)
     return check_hostname(p->hostname, e);
 }
 
+static int check_owner(const struct plan *p, struct err *e)
+{
+    bool none = p->owner.key[0] == '\0';
+
+    if (!none && !cgroup_owner_key_valid(p->owner.key, sizeof p->owner.key))
+        return err_set(e, ERR_INVALID, "the plan's owner is not the key of one");
+    if ((p->flags & PLAN_PREPARED) && (!none || p->flags & (PLAN_EPHEMERAL | PLAN_ONE_SHOT)))
+        return err_set(e, ERR_INVALID, "a prepared sandbox has no owner and no end of its own yet");
+    return 0;
+}
+
 static int check_limits(const struct plan *p, struct err *e)
 {
     if (p->memory && p->memory < (UINT64_C(1) << 20))
@@ -160,6 +174,10 @@ static int check_limits(const struct plan *p, struct err *e)
                        PLAN_PIDS_MAX);
     if (p->cpu_milli && (p->cpu_milli < 10 || p->cpu_milli > 1024000))
         return err_set(e, ERR_INVALID, "a cpu limit goes from 0.01 to 1024 processors");
+    if (p->terminals < 1 || p->terminals > PLAN_TERMINALS_MAX)
+        return err_set(e, ERR_INVALID, "a sandbox has 1 to %d terminals", PLAN_TERMINALS_MAX);
+    if (p->kernel & ~(uint32_t)KERNEL_PLAN_ALL_)
+        return err_set(e, ERR_DENIED, "a part of the kernel that no sandbox is given");
     if (p->caps & ~plan_grantable_caps())
         return err_set(e, ERR_DENIED, "a capability that no sandbox is given");
     if (p->uid >= PLAN_IDS || p->gid >= PLAN_IDS)
@@ -218,6 +236,8 @@ int plan_check(const struct plan *p, size_t size, struct err *e)
     if (size < plan_size(p))
         return err_set(e, ERR_INVALID, "a launch plan that was cut short");
     r = check_strings(p, e);
+    if (r >= 0)
+        r = check_owner(p, e);
     if (r >= 0)
         r = check_parts(p, e);
     return r < 0 ? r : check_limits(p, e);

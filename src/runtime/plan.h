@@ -31,10 +31,11 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "proc/idmap.h"
+#include "runtime/cgroup.h"
 
 enum {
     PLAN_MAGIC = 0x4e4c5053, /* "SPLN" */
-    PLAN_VERSION = 4,
+    PLAN_VERSION = 5,
     PLAN_LAYERS_MAX = 160,
     PLAN_MOUNTS_MAX = 32,
     PLAN_TARGET_MAX = 256,
@@ -44,6 +45,8 @@ enum {
     PLAN_LAYER_MAX = 96,
     PLAN_IDS = IDMAP_IDS,
     PLAN_PIDS_MAX = 1 << 22,
+    PLAN_TERMINALS = 16, /* unless somebody says another number */
+    PLAN_TERMINALS_MAX = 256,
 };
 
 enum plan_flags {
@@ -57,9 +60,15 @@ enum plan_flags {
                                sandbox has loopback and nothing else */
     PLAN_CHANGES = 1 << 6,  /* LAUNCH_CREATED brings the writable layer, to read what changed; only
                                for a caller that the launcher trusts */
-    PLAN_HOST_SYSTEM = 1 << 7, /* with layers: they are what was written to a sandbox on the host's
-                                  system directories, which are there as without layers */
-    PLAN_FLAGS_ALL_ = (1 << 8) - 1,
+    PLAN_HOST_SYSTEM = 1 << 7,  /* with layers: they are what was written to a sandbox on the host's
+                                   system directories, which are there as without layers */
+    PLAN_SYSTEM_APART = 1 << 8, /* the host's files have inodes of the sandbox's own: overlays
+                                   instead of binds */
+    PLAN_SYSTEM_EITHER = 1 << 9, /* … unless no overlay can be made here */
+    PLAN_GUARDED = 1 << 10,  /* side channels are closed that cost something (side_channels.h) */
+    PLAN_PREPARED = 1 << 11, /* no owner yet: it starts no program before LAUNCH_ASSIGN gave it one
+                                and CONTROL_JOIN was sent to PID 1 */
+    PLAN_FLAGS_ALL_ = (1 << 12) - 1,
 };
 
 enum plan_mount_flags {
@@ -90,15 +99,18 @@ struct plan {
     uint64_t disk;   /* bytes the sandbox can write outside its mounts */
     uint32_t pids;
     uint32_t cpu_milli; /* thousandths of a processor */
+    uint32_t kernel;    /* what it may use of the kernel; of KERNEL_PLAN_ALL_ (ipc/kernel.h) */
+    uint32_t terminals; /* ptys, from 1 to PLAN_TERMINALS_MAX */
     uint64_t caps;      /* what workload processes may hold; of plan_grantable_caps() */
     uint32_t uid, gid; /* the sandbox's usual user: the one identity there is, for a plain caller */
     uint32_t n_layers; /* 0: the host's system directories, as with PLAN_HOST_SYSTEM */
     uint32_t n_mounts;
+    struct cgroup_owner owner; /* whose it is; none without a daemon and with PLAN_PREPARED */
     struct plan_layer layers[PLAN_LAYERS_MAX];
     struct plan_mount mounts[PLAN_MOUNTS_MAX];
 };
 
-/* A plan with an id of its own, "sandbox" as hostname and nothing else set. */
+/* A plan with an id of its own, "sandbox" as hostname PLAN_TERMINALS and nothing else set. */
 int plan_init(struct plan *p, struct err *e);
 
 /* Bytes up to the last mount that is used. */

@@ -240,10 +240,10 @@ static int mount_overlay(struct build *b, const char *lower, const char *upper, 
     return r;
 }
 
-/* The host's, where it has them. */
-static const char *const system_names[] = {
+const char *const rootfs_system_names[] = {
     "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"
 };
+const size_t rootfs_system_count = COUNT_OF(rootfs_system_names);
 
 /* System directories write to their parts of the one layer: these are there before the root's
  * overlay looks at it. */
@@ -251,14 +251,14 @@ static int prepare_system(struct build *b, struct err *e)
 {
     int r = 0;
 
-    for (size_t i = 0; i < COUNT_OF(system_names) && r >= 0; i++) {
+    for (size_t i = 0; i < rootfs_system_count && r >= 0; i++) {
         char path[32];
         struct stat st;
 
-        snprintf(path, sizeof path, "/%s", system_names[i]);
+        snprintf(path, sizeof path, "/%s", rootfs_system_names[i]);
         if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
             continue;
-        snprintf(path, sizeof path, "%s/%s", upper_dir(b), system_names[i]);
+        snprintf(path, sizeof path, "%s/%s", upper_dir(b), rootfs_system_names[i]);
         r = make_places(b, b->storage, &(struct place){ path, 0755 }, 1, e);
     }
     return r;
@@ -424,13 +424,21 @@ static bool layer_has(const struct build *b, uint32_t layer, const char *name)
 
 /* With PLAN_WRITABLE_SYSTEM a system directory is an overlay: the host's below, what was written
  * in earlier lives on it, the sandbox's above. */
-static int system_overlay(struct build *b, const char *name, int tree, struct err *e)
+static int system_overlay(struct build *b, const char *name, struct err *e)
 {
-    char host[48], upper[48], work[48], place[48], lower[PLAN_LAYERS_MAX * LAYER_ROOM + 48];
+    AUTO_CLOSE int tree = -1;
+    char path[32], host[48], upper[48], work[48], place[48],
+        lower[PLAN_LAYERS_MAX * LAYER_ROOM + 48];
     const struct place places[] = { { host, 0755 }, { upper, 0755 }, { work, 0755 } };
     size_t at = 0;
     int r;
 
+    snprintf(path, sizeof path, "/%s", name);
+    r = mounts_copy(AT_FDCWD, path, &tree, e);
+    if (r >= 0)
+        r = mounts_restrict(tree, READ_ONLY, b->is_root ? b->identity.userns : -1, e);
+    if (r < 0)
+        return r;
     snprintf(host, sizeof host, "%s-lower", name);
     snprintf(upper, sizeof upper, "%s/%s", upper_dir(b), name);
     snprintf(work, sizeof work, "%s%s-work", work_prefix(b), name);
@@ -447,21 +455,15 @@ static int system_overlay(struct build *b, const char *name, int tree, struct er
 
 static int system_directory(struct build *b, const char *name, struct err *e)
 {
-    AUTO_CLOSE int tree = -1;
     char path[32];
-    int r;
+    const struct host_entry entry = { path, true, b->root, name };
+    int r = claim_dir(b, &(struct place){ name, 0755 }, e);
 
     snprintf(path, sizeof path, "/%s", name);
-    r = mounts_copy(AT_FDCWD, path, &tree, e);
-    if (r >= 0)
-        r = mounts_restrict(tree, READ_ONLY, b->is_root ? b->identity.userns : -1, e);
     if (r < 0)
         return r;
-    r = claim_dir(b, &(struct place){ name, 0755 }, e);
-    if (r < 0)
-        return r;
-    return b->plan->flags & PLAN_WRITABLE_SYSTEM ? system_overlay(b, name, tree, e)
-                                                 : mounts_attach_known(tree, b->root, name, e);
+    return b->plan->flags & PLAN_WRITABLE_SYSTEM ? system_overlay(b, name, e)
+                                                 : rootfs_attach_host(b, &entry, e);
 }
 
 static bool leads_to(int dir, const char *name, const char *target)
@@ -491,20 +493,20 @@ int rootfs_system(struct build *b, struct err *e)
 {
     if (plan_has_image(b->plan))
         return 0;
-    for (size_t i = 0; i < COUNT_OF(system_names); i++) {
+    for (size_t i = 0; i < rootfs_system_count; i++) {
         char path[32], target[64];
         struct stat st;
         ssize_t n;
         int r = 0;
 
-        snprintf(path, sizeof path, "/%s", system_names[i]);
+        snprintf(path, sizeof path, "/%s", rootfs_system_names[i]);
         if (lstat(path, &st) < 0)
             continue;
         if (S_ISDIR(st.st_mode)) {
-            r = system_directory(b, system_names[i], e);
+            r = system_directory(b, rootfs_system_names[i], e);
         } else if (S_ISLNK(st.st_mode) && (n = readlink(path, target, sizeof target - 1)) > 0) {
             target[n] = '\0';
-            r = system_link(b, system_names[i], target, e);
+            r = system_link(b, rootfs_system_names[i], target, e);
         }
         if (r < 0)
             return r;

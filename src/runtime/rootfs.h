@@ -28,6 +28,23 @@ int rootfs_sys(struct build *b, struct err *e);
 int rootfs_mounts(struct build *b, struct err *e); /* what the plan grants */
 int rootfs_pivot(struct build *b, struct err *e);
 
+/* The host's system directories, without a slash; some hosts lack some, or have links instead. */
+extern const char *const rootfs_system_names[];
+extern const size_t rootfs_system_count;
+
+/* An entry of the host, and the place where the sandbox has it. */
+struct host_entry {
+    const char *path;
+    bool is_dir;
+    int dir;
+    const char *name;
+};
+
+/* Attaches it read-only with owners mapped (rootfs_host.c): bound, or with PLAN_SYSTEM_APART
+ * through an overlay. -ERR_UNSUPPORTED: a single file that no overlay can have. */
+int rootfs_attach_host(struct build *b, const struct host_entry *at, struct err *e);
+int rootfs_host_done(struct build *b, struct err *e); /* after the last one */
+
 /* Makes `layer` in the storage, of what a sandbox on an image has of its own; the image's layers
  * are attached. */
 int rootfs_names(const struct build *b, const char *layer, struct err *e);

@@ -233,10 +233,9 @@ static int make_spot(const struct spot *at, bool is_dir, struct err *e)
     return 0;
 }
 
-static int bind_entry(const struct build *b, const char *name, struct err *e)
+static int bind_entry(struct build *b, const char *name, struct err *e)
 {
     AUTO(spot_done) struct spot at = { -1, NULL };
-    AUTO_CLOSE int tree = -1;
     char path[64];
     struct stat st;
     int r;
@@ -244,18 +243,20 @@ static int bind_entry(const struct build *b, const char *name, struct err *e)
     snprintf(path, sizeof path, "/etc/%s", name);
     if (lstat(path, &st) < 0 || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)))
         return 0;
-    r = mounts_copy(AT_FDCWD, path, &tree, e);
-    if (r >= 0)
-        r = mounts_restrict(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY,
-                            b->is_root ? b->identity.userns : -1, e);
-    if (r >= 0)
-        r = spot_find(b, name, &at, e);
+    r = spot_find(b, name, &at, e);
     if (r >= 0)
         r = make_spot(&at, S_ISDIR(st.st_mode), e);
-    return r < 0 ? r : mounts_attach_known(tree, at.dir, at.name, e);
+    if (r < 0)
+        return r;
+    r = rootfs_attach_host(b, &(struct host_entry){ path, S_ISDIR(st.st_mode), at.dir, at.name },
+                           e);
+    if (r != -(int)ERR_UNSUPPORTED || S_ISDIR(st.st_mode))
+        return r;
+    (void)unlinkat(at.dir, at.name, 0); /* the place for a mount makes way for a copy */
+    return copy_file(b, name, e);
 }
 
-static int fill_etc(const struct build *b, struct err *e)
+static int fill_etc(struct build *b, struct err *e)
 {
     int r = generate_users(b, e);
 
@@ -285,7 +286,7 @@ int rootfs_etc(struct build *b, struct err *e)
     r = fill_etc(b, e);
     setfsuid(0);
     setfsgid(0);
-    return r;
+    return r < 0 ? r : rootfs_host_done(b, e);
 }
 
 /* --- on an image --- */

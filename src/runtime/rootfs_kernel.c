@@ -1,6 +1,7 @@
 /* The parts of the root that the kernel fills: /dev, /proc, /sys. */
 #include "runtime/rootfs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -89,6 +90,16 @@ static int attach_dev(const struct build *b, int *ret, struct err *e)
     return r;
 }
 
+/* Terminals are of one pool of the machine (kernel.pty.max): a sandbox has a bounded share. */
+static int mount_terminals(const struct build *b, int dev, struct err *e)
+{
+    char options[80];
+
+    snprintf(options, sizeof options, "newinstance,ptmxmode=0666,mode=0620,max=%u",
+             b->plan->terminals);
+    return mounts_new("devpts", dev, "pts", QUIET, options, e);
+}
+
 /* /dev and /dev/shm are pieces of the writable layer: a file system of their own would cost a
  * sandbox more than all its files. /dev is read-only once it is filled. */
 int rootfs_dev(struct build *b, struct err *e)
@@ -103,8 +114,7 @@ int rootfs_dev(struct build *b, struct err *e)
     if (r >= 0)
         r = fill_dev(b, dev, e);
     if (r >= 0)
-        r = mounts_new("devpts", dev, "pts", QUIET, "newinstance,ptmxmode=0666,mode=0620,max=256",
-                       e);
+        r = mount_terminals(b, dev, e);
     if (r >= 0)
         r = mounts_attach_known(shm, dev, "shm", e);
     if (r < 0)
@@ -198,15 +208,76 @@ static int mask_all(struct build *b, const char *path, const struct masked *list
 int rootfs_proc(struct build *b, struct err *e)
 {
     static const struct masked list[] = {
-        { "sys", MASK_READ_ONLY },   { "keys", MASK_FILE },    { "key-users", MASK_FILE },
-        { "kallsyms", MASK_FILE },   { "cmdline", MASK_FILE }, { "config.gz", MASK_FILE },
-        { "interrupts", MASK_FILE }, { "iomem", MASK_FILE },   { "ioports", MASK_FILE },
-        { "pressure", MASK_DIR },    { "acpi", MASK_DIR },     { "asound", MASK_DIR },
+        { "sys", MASK_READ_ONLY },
+        /* the kernel and the machine */
+        { "keys", MASK_FILE },
+        { "key-users", MASK_FILE },
+        { "kallsyms", MASK_FILE },
+        { "cmdline", MASK_FILE },
+        { "config.gz", MASK_FILE },
+        { "iomem", MASK_FILE },
+        { "ioports", MASK_FILE },
+        { "modules", MASK_FILE },
+        { "mtrr", MASK_FILE },
+        { "partitions", MASK_FILE },
+        { "swaps", MASK_FILE },
+        { "acpi", MASK_DIR },
+        { "asound", MASK_DIR },
         { "scsi", MASK_DIR },
+        { "fs", MASK_DIR },
+        { "irq", MASK_DIR },
+        { "bus", MASK_DIR },
+        { "dynamic_debug", MASK_DIR },
+        /* what the machine, and so other sandboxes, are doing. stat, meminfo and loadavg stay: top,
+         * free, psutil, Node's os.cpus() and the runtimes of Go and Java read them. */
+        { "locks", MASK_FILE },
+        { "cgroups", MASK_FILE },
+        { "interrupts", MASK_FILE },
+        { "softirqs", MASK_FILE },
+        { "diskstats", MASK_FILE },
+        { "vmstat", MASK_FILE },
+        { "zoneinfo", MASK_FILE },
+        { "buddyinfo", MASK_FILE },
+        { "schedstat", MASK_FILE },
+        { "sched_debug", MASK_FILE },
+        { "timer_list", MASK_FILE },
+        { "timer_stats", MASK_FILE },
+        { "latency_stats", MASK_FILE },
+        { "mdstat", MASK_FILE },
+        { "pressure", MASK_DIR },
     };
     int r = mounts_new("proc", b->root, "proc", QUIET | MS_NODEV, "hidepid=invisible", e);
 
     return r < 0 ? r : mask_all(b, "proc", list, COUNT_OF(list), e);
+}
+
+/* Buses and their devices have names that differ from machine to machine; disks below them count
+ * what everybody reads and writes. */
+static int mask_buses(struct build *b, struct err *e)
+{
+    AUTO_CLOSE int sys = -1;
+    struct dirent *entry;
+    DIR *dir;
+    int r = mounts_find(b->root, "sys", &sys, e), fd;
+
+    if (r < 0)
+        return r;
+    fd = openat(sys, "devices", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        drop_fd(&fd);
+        return err_sys(e, "reading /sys/devices");
+    }
+    while (r >= 0 && (entry = readdir(dir))) {
+        char path[300];
+        const struct masked m = { path, MASK_DIR };
+
+        snprintf(path, sizeof path, "devices/%s", entry->d_name);
+        if (strncmp(entry->d_name, "pci", 3) == 0 || strcmp(entry->d_name, "platform") == 0)
+            r = mask_one(b, sys, &m, e);
+    }
+    closedir(dir);
+    return r;
 }
 
 /* sysfs shows the devices of the network namespace it is mounted from: the sandbox's own. The last
@@ -218,11 +289,17 @@ int rootfs_sys(struct build *b, struct err *e)
         { "kernel", MASK_DIR },
         { "power", MASK_DIR },
         { "fs", MASK_DIR },
+        { "module", MASK_DIR },
         { "devices/virtual/dmi", MASK_DIR },
+        { "devices/virtual/block", MASK_DIR },
+        { "devices/virtual/thermal", MASK_DIR },
+        { "devices/system/node", MASK_DIR },
     };
     int r = mounts_new("sysfs", b->root, "sys", QUIET | MS_NODEV | MS_RDONLY, NULL, e);
 
     if (r >= 0)
         r = mask_all(b, "sys", list, COUNT_OF(list), e);
+    if (r >= 0)
+        r = mask_buses(b, e);
     return r < 0 ? r : seal_empty(b, e);
 }

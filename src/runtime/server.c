@@ -1,6 +1,7 @@
 #include "runtime/server.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "base/own.h"
 #include "ipc/channel.h"
 #include "proc/caps.h"
+#include "proc/oom.h"
 #include "runtime/build.h"
 #include "runtime/launch.h"
 
@@ -23,7 +25,7 @@ static const uint64_t kept_caps =
     CAP_BIT(CAP_MKNOD) | CAP_BIT(CAP_NET_ADMIN) | CAP_BIT(CAP_KILL) | CAP_BIT(CAP_SYS_PTRACE) |
     CAP_BIT(CAP_SETFCAP) | CAP_BIT(CAP_SYS_CHROOT) | CAP_BIT(CAP_NET_BIND_SERVICE);
 
-enum { SWEEP_EVERY = 16 };
+enum { SWEEP_EVERY = 16, TIDY_MS = 1000 };
 
 struct sandbox {
     struct sandbox *next;
@@ -31,6 +33,8 @@ struct sandbox {
     pid_t pid;
     int pidfd;
     bool ephemeral;
+    int assign;                  /* prepared, and without an owner: leads to PID 1; else -1 */
+    struct cgroup_limits limits; /* that its groups will get */
 };
 
 struct server {
@@ -42,19 +46,20 @@ struct server {
     int init_fd, home_net;
     struct cgroup_host cgroups;
     struct sandbox *live;
+    bool untidy; /* groups of owners may have become empty */
 };
 
 /* A descriptor is only worth what its sender may do, and O_PATH ones prove nothing: what root
- * builds from them is for root alone. Whoever made the socket is what the kernel tells; a parent of
- * ours that gave it to somebody else has said so with server_options.untrusted. */
-static int check_peer(int sock, struct err *e)
+ * builds from them is for root alone. An untrusted peer, to which our parent connected us, passes
+ * no descriptors of files at all. */
+static int check_peer(int sock, const struct server_options *o, struct err *e)
 {
     struct ucred peer;
     socklen_t n = sizeof peer;
 
     if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
         return err_sys(e, "asking who is at the other end");
-    if (peer.uid != geteuid())
+    if (!o->untrusted && peer.uid != geteuid())
         return err_set(e, ERR_DENIED, "a launcher of user %u does not serve user %u", geteuid(),
                        peer.uid);
     return 0;
@@ -68,9 +73,13 @@ static int server_init(struct server *s, int sock, const struct server_options *
         .sock = sock, .options = o, .is_root = geteuid() == 0, .init_fd = -1, .home_net = -1
     };
     cgroup_host_open(&s->cgroups, "/sys/fs/cgroup", o->tag);
-    r = check_peer(sock, e);
+    if (o->store)
+        cgroup_host_disk(&s->cgroups, o->store);
+    r = check_peer(sock, o, e);
     if (r < 0)
         return r;
+    /* As root of the machine, before the right to do so is given up: a workload cannot go below. */
+    (void)oom_set(OOM_LAUNCHER, NULL);
     if (!s->is_root)
         return identity_become_outer_root(&s->supply, e);
     s->home_net = openat(AT_FDCWD, "/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -107,8 +116,9 @@ static struct sandbox **find(struct server *s, const char *id)
     return at;
 }
 
-/* One descriptor a sandbox: every child that is made later begins with a copy of our table. The
- * control groups are found by name, and PID 1 itself holds the lock of its ids. */
+/* One descriptor a sandbox (a prepared one has two): every child that is made later begins with a
+ * copy of our table. The control groups are found by name, and PID 1 itself holds the lock of its
+ * ids. */
 static void keep(struct server *s, struct build *b)
 {
     struct sandbox *box = calloc(1, sizeof *box);
@@ -119,6 +129,8 @@ static void keep(struct server *s, struct build *b)
     box->pid = b->pid;
     box->pidfd = b->pidfd;
     box->ephemeral = b->plan->flags & PLAN_EPHEMERAL;
+    box->assign = take_fd(&b->assign);
+    box->limits = (struct cgroup_limits){ b->plan->memory, b->plan->pids, b->plan->cpu_milli };
     box->next = s->live;
     s->live = box;
     cgroup_close(&b->cgroup);
@@ -159,6 +171,8 @@ static int check_create(struct server *s, const struct launch_create *m, const s
                                !s->options->untrusted, e);
     if (r >= 0)
         r = plan_check_fds(&m->plan, fds->fd, fds->n, e);
+    if (r >= 0 && !s->options->tag && (m->plan.owner.key[0] || m->plan.flags & PLAN_PREPARED))
+        r = err_set(e, ERR_INVALID, "owners are known to launchers with a tag alone");
     if (r >= 0 && *find(s, m->plan.id))
         r = err_set(e, ERR_CONFLICT, "there is a sandbox %s already", m->plan.id);
     return r;
@@ -226,6 +240,7 @@ static void forget_sandbox(struct sandbox **at)
     struct sandbox *box = *at;
 
     drop_fd(&box->pidfd);
+    drop_fd(&box->assign);
     *at = box->next;
     free(box);
 }
@@ -267,6 +282,7 @@ static void destroy(struct server *s, const void *message, struct ipc_fds *fds)
         destroy_sandbox(s, at, &done);
     else
         destroy_stranger(s, m->id, &done);
+    s->untidy = true;
     launch_fill(&done.head, LAUNCH_DESTROYED, sizeof done);
     snprintf(done.id, sizeof done.id, "%s", m->id);
     answer(s, &done, sizeof done, NULL, 0);
@@ -291,15 +307,69 @@ static void hold(struct server *s, const void *message, struct ipc_fds *fds)
     answer(s, &done, sizeof done, NULL, 0);
 }
 
+/* PID 1 gets the groups on a socket that it alone reads: whoever has these descriptors can move any
+ * process of the machine into the sandbox's groups. */
+static int send_groups(const struct cgroup *c, int sock, struct err *e)
+{
+    static const char word[] = "groups";
+    int fds[CGROUP_CONTROLLERS_ + 1];
+    size_t n = 0;
+
+    for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
+        if (c->tasks[i] >= 0)
+            fds[n++] = c->tasks[i];
+    if (c->procs >= 0)
+        fds[n++] = c->procs;
+    return ipc_send(sock, word, sizeof word, fds, n, e);
+}
+
+static int assign_owner(struct server *s, const struct launch_assign *m, struct sandbox *box,
+                        struct err *e)
+{
+    struct cgroup groups;
+    int r;
+
+    if (!box || box->assign < 0)
+        return err_set(e, ERR_NOT_FOUND, "there is no prepared sandbox %s", m->id);
+    if (!cgroup_owner_key_valid(m->owner.key, sizeof m->owner.key))
+        return err_set(e, ERR_INVALID, "not the key of an owner");
+    r = cgroup_assign(&s->cgroups, m->id, &m->owner, &box->limits, &groups, e);
+    hook_point("assign.groups");
+    if (r >= 0)
+        r = send_groups(&groups, box->assign, e);
+    hook_point("assign.sent");
+    cgroup_close(&groups);
+    return err_wrap(e, r, "assigning %s to its owner", m->id);
+}
+
+static void assign(struct server *s, const void *message, struct ipc_fds *fds)
+{
+    const struct launch_assign *m = message;
+    const struct str id = { m->id, strnlen(m->id, sizeof m->id) };
+    struct sandbox *box = id_valid("sbx_", id) ? *find(s, m->id) : NULL;
+    struct launch_assigned done = { 0 };
+    struct err e = { 0 };
+    int r = assign_owner(s, m, box, &e);
+
+    (void)fds;
+    launch_fill(&done.head, LAUNCH_ASSIGNED, sizeof done);
+    snprintf(done.id, sizeof done.id, "%s", m->id);
+    if (r < 0)
+        answer_failure(s, box ? m->id : "", "", &e);
+    else
+        answer(s, &done, sizeof done, NULL, 0);
+    if (box)
+        drop_fd(&box->assign); /* PID 1 ends unless it was sent its groups */
+}
+
 /* What may be asked. A message that is not here is refused before anything reads it. */
 static const struct {
     void (*serve)(struct server *s, const void *message, struct ipc_fds *fds);
     bool takes_fds;
 } requests[] = {
-    [LAUNCH_CREATE] = { create, true },
-    [LAUNCH_DESTROY] = { destroy, false },
-    [LAUNCH_FREEZE] = { hold, false },
-    [LAUNCH_THAW] = { hold, false },
+    [LAUNCH_CREATE] = { create, true },  [LAUNCH_DESTROY] = { destroy, false },
+    [LAUNCH_FREEZE] = { hold, false },   [LAUNCH_THAW] = { hold, false },
+    [LAUNCH_ASSIGN] = { assign, false },
 };
 
 static int serve_one(struct server *s, const void *message, size_t n, struct ipc_fds *fds,
@@ -328,11 +398,24 @@ static void server_done(struct server *s)
         else
             forget_sandbox(&s->live);
     }
+    cgroup_tidy(&s->cgroups);
     if (getpid() % SWEEP_EVERY == 0) /* for us all: now and then is enough */
         cgroup_sweep(&s->cgroups);
     cgroup_host_done(&s->cgroups);
     drop_fd(&s->init_fd);
     drop_fd(&s->home_net);
+}
+
+/* An owner whose last sandbox is gone may come back in a moment; then its groups are still there.
+ */
+static void await_request(struct server *s)
+{
+    struct pollfd in = { .fd = s->sock, .events = POLLIN };
+
+    if (!s->untidy || poll(&in, 1, TIDY_MS) != 0)
+        return;
+    s->untidy = false;
+    cgroup_tidy(&s->cgroups);
 }
 
 int server_run(int sock, const struct server_options *o, struct err *e)
@@ -349,7 +432,10 @@ int server_run(int sock, const struct server_options *o, struct err *e)
         answer_failure(&s, "", "launcher", e ? e : &(struct err){ .code = ERR_SYS });
     while (r >= 0 && !s.mute) {
         struct ipc_fds fds = { .n = 0 };
-        ssize_t n = ipc_recv(sock, &message, sizeof message, &fds, &refused);
+        ssize_t n;
+
+        await_request(&s);
+        n = ipc_recv(sock, &message, sizeof message, &fds, &refused);
 
         if (n == 0 || n == -(int)ERR_SYS)
             break;

@@ -1,25 +1,29 @@
 #include "ssh/kit.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/own.h"
 #include "proc/sealed.h"
-#include "proc/spawn.h"
-#include "ssh/listing.h"
+#include "ssh/elf.h"
 
 #define SERVER "/usr/sbin/sshd"
 /* From OpenSSH 9.8 on, sshd starts this for each connection: what is lent to one program does not
  * reach the next. */
 #define SPLIT_SERVER "/usr/lib/openssh/sshd-session"
 
-enum { FILE_MAX = 32 << 20, LISTING_MAX = 32 << 10 };
+#if defined(__x86_64__)
+#define TRIPLET "x86_64-linux-gnu"
+#else
+#define TRIPLET "aarch64-linux-gnu"
+#endif
+
+enum { FILE_MAX = 32 << 20 };
 
 struct stamp {
     dev_t dev;
@@ -72,65 +76,117 @@ static int add_file(struct ssh_kit *k, size_t at, struct str path, struct err *e
 
 /* --- what the server needs --- */
 
-static int read_all(int fd, struct buf *ret, struct err *e)
-{
-    char *room;
-    ssize_t n;
+/* Directories of the loader's own, where the cache has no entry. */
+static const char *const library_dirs[] = { "/lib/" TRIPLET, "/usr/lib/" TRIPLET,
+                                            "/lib64",        "/usr/lib64",
+                                            "/lib",          "/usr/lib" };
 
-    do {
-        if (buf_room(ret, 4096, &room) < 0)
-            return err_set(e, ERR_TOO_BIG, "what " SERVER " needs is too long a list");
-        n = read(fd, room, 4096);
-        if (n > 0)
-            buf_grew(ret, (size_t)n);
-    } while (n > 0 || (n < 0 && errno == EINTR));
-    return n < 0 ? err_sys(e, "reading what " SERVER " needs") : 0;
+/* A file in memory, to read. */
+struct mapping {
+    struct str bytes;
+};
+
+static void unmap_file(struct mapping *m)
+{
+    if (m->bytes.n)
+        munmap((void *)(uintptr_t)m->bytes.p, m->bytes.n);
 }
 
-/* The loader tells, and does not start the program. */
-static int ask_loader(struct buf *ret, struct err *e)
+static int map_file(int fd, struct mapping *ret, struct err *e)
 {
-    char *const argv[] = { (char[]){ SERVER }, NULL };
-    char *const envp[] = { (char[]){ "LD_TRACE_LOADED_OBJECTS=1" }, NULL };
-    AUTO_CLOSE int out = -1, in = -1;
-    int ends[2], fds[3], status, r;
-    pid_t pid;
+    struct stat st;
+    void *p;
 
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys(e, "making a pipe");
-    out = ends[0];
-    in = ends[1];
-    fds[0] = fds[2] = -1;
-    fds[1] = in;
-    r = spawn_start(
-        &(struct spawn){ .path = SERVER, .argv = argv, .envp = envp, .fds = fds, .n_fds = 3 }, &pid,
-        e);
+    if (fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > FILE_MAX)
+        return err_set(e, ERR_UNSUPPORTED, "a file of " SERVER " cannot be read");
+    p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+        return err_sys(e, "reading a file of " SERVER);
+    ret->bytes = (struct str){ p, (size_t)st.st_size };
+    return 0;
+}
+
+static struct str base_name(struct str path)
+{
+    for (size_t i = path.n; i > 0; i--)
+        if (path.p[i - 1] == '/')
+            return (struct str){ path.p + i, path.n - i };
+    return path;
+}
+
+static bool is_known(const struct ssh_kit *k, struct str name)
+{
+    for (size_t i = 0; i < k->n; i++)
+        if (k->paths[i] && str_eq(base_name(str_from(k->paths[i])), name))
+            return true;
+    return false;
+}
+
+static bool find_library(struct str cache, struct str name, char ret[static PATH_MAX])
+{
+    struct str path;
+
+    if (elf_find_cached(cache, name, &path))
+        return str_copy(path, ret, PATH_MAX);
+    for (size_t i = 0; i < COUNT_OF(library_dirs); i++) {
+        snprintf(ret, PATH_MAX, "%s/" STR_FMT, library_dirs[i], STR_ARG(name));
+        if (access(ret, R_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int add_libraries(struct ssh_kit *k, const struct elf_needs *needs, struct str cache,
+                         struct err *e)
+{
+    for (size_t i = 0; i < needs->n; i++) {
+        struct str name = needs->needed[i];
+        char path[PATH_MAX];
+        int r;
+
+        if (is_known(k, name))
+            continue;
+        if (!find_library(cache, name, path))
+            return err_set(e, ERR_UNSUPPORTED, SERVER " needs " STR_FMT ", which is not there",
+                           STR_ARG(name));
+        r = add_file(k, k->n, str_from(path), e);
+        if (r < 0)
+            return r;
+        k->n++;
+    }
+    return 0;
+}
+
+/* What one file of the kit needs: the loader, if it is a program, and libraries. */
+static int add_needed(struct ssh_kit *k, size_t of, struct str cache, struct err *e)
+{
+    AUTO(unmap_file) struct mapping file = { .bytes = { NULL, 0 } };
+    struct elf_needs needs;
+    int r = map_file(k->fds[of], &file, e);
+
     if (r < 0)
         return r;
-    drop_fd(&in);
-    r = read_all(out, ret, e);
-    drop_fd(&out);
-    if (spawn_wait(pid, &status, r < 0 ? NULL : e) < 0)
-        return -(int)ERR_SYS;
-    if (r >= 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
-        return err_set(e, ERR_UNSUPPORTED, "the loader does not say what " SERVER " needs");
-    return r;
+    if (!elf_read(file.bytes, &needs))
+        return err_set(e, ERR_UNSUPPORTED, "%s is not a program or library of this machine",
+                       k->paths[of]);
+    if (of == SSH_KIT_SERVER && !needs.loader.n)
+        return err_set(e, ERR_UNSUPPORTED, SERVER " is not linked dynamically");
+    if (of == SSH_KIT_SERVER)
+        r = add_file(k, SSH_KIT_LOADER, needs.loader, e);
+    return r < 0 ? r : add_libraries(k, &needs, cache, e);
 }
 
-static int add_needed(struct ssh_kit *k, struct str listing, struct err *e)
+/* In the loader's order: breadth first. */
+static int add_all(struct ssh_kit *k, struct err *e)
 {
-    struct ssh_needed needed;
-    int r = 0;
+    AUTO(unmap_file) struct mapping cache = { .bytes = { NULL, 0 } };
+    AUTO_CLOSE int fd = openat(AT_FDCWD, "/etc/ld.so.cache", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int r = fd < 0 ? 0 : map_file(fd, &cache, e);
 
-    while (r >= 0 && ssh_listing_next(&listing, &needed)) {
-        if (needed.missing.n)
-            return err_set(e, ERR_UNSUPPORTED, SERVER " needs " STR_FMT ", which is not there",
-                           STR_ARG(needed.missing));
-        r = add_file(k, needed.loader ? SSH_KIT_LOADER : k->n, needed.path, e);
-        k->n += r >= 0 && !needed.loader;
-    }
-    if (r >= 0 && k->fds[SSH_KIT_LOADER] < 0)
-        r = err_set(e, ERR_UNSUPPORTED, SERVER " is not linked dynamically");
+    if (r >= 0)
+        r = add_needed(k, SSH_KIT_SERVER, cache.bytes, e);
+    for (size_t i = SSH_KIT_LIBRARIES; r >= 0 && i < k->n; i++)
+        r = add_needed(k, i, cache.bytes, e);
     return r;
 }
 
@@ -180,7 +236,6 @@ static int check_machine(struct err *e)
 int ssh_kit_make(struct ssh_kit **ret, struct err *e)
 {
     AUTO(kit_freep) struct ssh_kit *k = kit_new();
-    AUTO(buf_done) struct buf listing = BUF_INIT(LISTING_MAX);
     int r = check_machine(e);
 
     if (r >= 0)
@@ -189,9 +244,7 @@ int ssh_kit_make(struct ssh_kit **ret, struct err *e)
         r = sealed_text((struct str){ ssh_preload_so, ssh_preload_size }, "preload",
                         &k->fds[SSH_KIT_PRELOAD], e);
     if (r >= 0)
-        r = ask_loader(&listing, e);
-    if (r >= 0)
-        r = add_needed(k, buf_str(&listing), e);
+        r = add_all(k, e);
     if (r >= 0)
         *ret = take_ptr(k);
     return r;

@@ -106,6 +106,7 @@ static int exchange(struct web *w, enum fetch_method method, struct str message,
                                          .body = message,
                                          .timeout = left,
                                          .max_body = STEP_MESSAGE_MAX,
+                                         .reach = FETCH_REACH_ANY,
                                          .done = on_answer };
     w->over = false;
     r = fetch_start(&w->fetch, &w->request, e);

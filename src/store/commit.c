@@ -29,6 +29,7 @@ static int undo_one(struct db *d, struct err *e)
 /* Fails only if the whole batch has to: after a failed write SQLite may have given up all of it. */
 static int apply_one(struct db *d, struct store_txn *t, struct err *e)
 {
+    struct ledger_state before = t->store->ledger.at;
     int r = db_run(d, SQL_SAVEPOINT, e);
 
     if (r < 0)
@@ -37,22 +38,34 @@ static int apply_one(struct db *d, struct store_txn *t, struct err *e)
     if (r >= 0)
         return db_run(d, SQL_RELEASE, e);
     fail_txn(t, r, e);
+    t->store->ledger.at = before;
     return r == -ERR_SYS || sqlite3_get_autocommit(d->h) ? r : undo_one(d, e);
 }
 
-static int apply_all(struct db *d, struct list *batch, struct err *e)
+static int apply_all(struct store *s, struct list *batch, struct err *e)
 {
+    struct db *d = &s->writer.db;
     int r = db_run(d, SQL_BEGIN, e);
 
     for (struct link *m = list_first(batch); r >= 0 && m; m = list_after(batch, m))
         if (txn_of(m)->result_ >= 0)
             r = apply_one(d, txn_of(m), e);
+    if (r >= 0 && s->ledger.at.moved)
+        r = ledger_write_head(&s->ledger, d, e);
     if (r < 0)
         return r;
     hook_point("store.commit.before");
     r = db_run(d, SQL_COMMIT, e);
     hook_point("store.commit.after");
     return r;
+}
+
+/* A log that is written back is used again from its beginning, and needs no room. */
+static void write_log_back(struct store *s)
+{
+    pthread_mutex_lock(&s->keeper.lock); /* two cannot do it at once */
+    sqlite3_wal_checkpoint_v2(s->writer.db.h, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    pthread_mutex_unlock(&s->keeper.lock);
 }
 
 /* The keeper did not keep up. Here, where nothing is appended meanwhile, the log can be written
@@ -62,10 +75,17 @@ static void bound_log(struct store *s)
 {
     if (s->log_pages < s->log_pages_next)
         return;
-    pthread_mutex_lock(&s->keeper.lock); /* two cannot do it at once */
-    sqlite3_wal_checkpoint_v2(s->writer.db.h, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    pthread_mutex_unlock(&s->keeper.lock);
+    write_log_back(s);
     s->log_pages_next = s->log_pages + STORE_LOG_PAGES_MAX / 4;
+}
+
+/* On a full disk the log stays short. */
+static void bound_scarce_log(struct store *s)
+{
+    if (s->log_pages < s->log_pages_scarce)
+        return;
+    write_log_back(s);
+    s->log_pages_scarce = s->log_pages + STORE_LOG_PAGES_SCARCE;
 }
 
 static bool is_durable(struct list *batch)
@@ -78,13 +98,17 @@ static bool is_durable(struct list *batch)
 
 /* A disk that cannot be forced fails the commit: nothing of it happened then, which it could not
  * say if the log were forced afterwards. */
-static int commit_all(struct db *d, struct list *batch, struct err *e)
+static int commit_all(struct store *s, struct list *batch, struct err *e)
 {
+    struct ledger_state before = s->ledger.at;
+    struct db *d = &s->writer.db;
     bool durable = is_durable(batch);
     int r = durable ? db_set_forced(d, true, e) : 0;
 
     if (r >= 0)
-        r = apply_all(d, batch, e);
+        r = apply_all(s, batch, e);
+    if (r < 0) /* nothing of it happened */
+        s->ledger.at = before;
     if (r < 0 && !sqlite3_get_autocommit(d->h))
         db_run(d, SQL_ROLLBACK, NULL);
     if (durable)
@@ -92,15 +116,44 @@ static int commit_all(struct db *d, struct list *batch, struct err *e)
     return r;
 }
 
+/* Those that failed because the disk was full are tried again. */
+static void forgive_full(struct list *batch)
+{
+    for (struct link *m = list_first(batch); m; m = list_after(batch, m))
+        if (txn_of(m)->result_ == -(int)ERR_SYS) {
+            txn_of(m)->result_ = 0;
+            txn_of(m)->err_ = (struct err){ 0 };
+        }
+}
+
+/* On a full disk, with room that the reserve gives up. */
+static int commit_with_reserve(struct store *s, struct list *batch, struct err *e)
+{
+    struct db *d = &s->writer.db;
+    uint64_t step = RESERVE_STEP;
+    int r;
+
+    d->full = false;
+    while ((r = commit_all(s, batch, e)) < 0 && d->full && reserve_cut(&s->reserve, step)) {
+        forgive_full(batch);
+        d->full = false;
+        step *= 2;
+    }
+    return r;
+}
+
 void commit_batch(struct store *s, struct list *batch)
 {
     struct err e = { 0 };
-    int r = commit_all(&s->writer.db, batch, &e);
+    int r = commit_with_reserve(s, batch, &e);
 
     if (r < 0)
         fail_all(batch, r, &e);
+    else if (s->reserve.size < s->reserve.wanted)
+        bound_scarce_log(s);
     else
         bound_log(s);
+    reserve_mend(&s->reserve);
 }
 
 static int on_log(void *store, sqlite3 *h, const char *name, int pages)
@@ -110,6 +163,8 @@ static int on_log(void *store, sqlite3 *h, const char *name, int pages)
     (void)h;
     (void)name;
     s->log_pages = pages;
+    if (pages < STORE_LOG_PAGES_SCARCE)
+        s->log_pages_scarce = STORE_LOG_PAGES_SCARCE;
     if (pages < STORE_LOG_PAGES_MAX)
         s->log_pages_next = STORE_LOG_PAGES_MAX;
     return SQLITE_OK;

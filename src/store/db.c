@@ -15,6 +15,7 @@ int db_fail(struct db *d, int rc, struct err *e)
     const char *text = d->h ? sqlite3_errmsg(d->h) : sqlite3_errstr(rc);
     int sys = d->h ? sqlite3_system_errno(d->h) : 0;
 
+    d->full |= (rc & 0xff) == SQLITE_FULL || sys == ENOSPC || sys == EDQUOT;
     switch (rc & 0xff) {
     case SQLITE_FULL:
         return fail_sys(ENOSPC, "the store cannot be written", e);
@@ -47,7 +48,8 @@ static int settle(struct db *d, struct err *e)
     sqlite3_db_config(d->h, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     return db_exec(d,
                    "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
-                   "PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 0",
+                   "PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 0;"
+                   "PRAGMA secure_delete = ON",
                    e);
 }
 

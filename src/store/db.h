@@ -10,8 +10,12 @@
 
 enum { DB_BUSY_MS = 2000 }; /* how long to wait for somebody else's lock */
 
+struct keyring;
+
 struct db {
     sqlite3 *h;
+    bool full;            /* the disk was, since this was last cleared */
+    struct keyring *keys; /* of secrets; NULL: nothing is sealed */
     sqlite3_stmt *stmts_[SQL_COUNT_];
 };
 

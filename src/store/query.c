@@ -1,6 +1,7 @@
 /* The questions: a function a kind, run on a reader's connection. */
 #include "base/own.h"
 #include "json/reader.h"
+#include "secrets/keyring.h"
 #include "store/inside.h"
 #include "store/row.h"
 
@@ -30,7 +31,7 @@ static int read_one(struct store_query *q, const struct row_shape *s, sqlite3_st
 
     if (!record)
         return err_set(e, ERR_TOO_BIG, "the answer has more than %zu bytes", q->arena.max);
-    r = row_read(s, st, &q->arena, record, e);
+    r = row_read(s, st, &q->arena, record, q->keys_, e);
     if (r >= 0)
         q->n++;
     return r;
@@ -105,7 +106,7 @@ static int walk_prefix(struct db *d, struct store_query *q, sqlite3_stmt *st, st
                            "'" STR_FMT
                            "' begins the ids of more than %d sandboxes; give more of it",
                            STR_ARG(q->text), PREFIX_SEEN_MAX);
-        r = row_read(&sandbox_shape, st, &q->arena, &b, e);
+        r = row_read(&sandbox_shape, st, &q->arena, &b, d->keys, e);
         if (r < 0)
             return r;
         if ((!q->owner.n || str_eq(q->owner, str_from(b.owner))) && keep_best(q, &b))
@@ -160,7 +161,8 @@ static bool fits(const struct store_query *q, const struct sandbox_record *b)
 {
     if (q->states && !(q->states & 1u << b->state))
         return false;
-    if (q->profile.n && !str_eq(q->profile, str_from(b->profile)) && !made_from(b, q->profile))
+    if (q->profile.n && !str_eq(q->profile, str_from(b->profile)) &&
+        !str_eq(q->profile, str_from(b->maker)) && !made_from(b, q->profile))
         return false;
     for (size_t i = 0; i < q->labels.n; i++)
         if (!has_label(b, &q->labels.p[i]))
@@ -263,9 +265,32 @@ static int ask_due(struct db *d, struct store_query *q, struct err *e)
     return ask_list(d, q, SQL_DUE, &sandbox_shape, e);
 }
 
+static int ask_tokens_by(struct db *d, struct store_query *q, enum sql sql, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, sql, &st, e);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_int(st, 1, limit_of(q));
+    if (sql != SQL_TOKENS_REVOKED)
+        sqlite3_bind_int64(st, 2, q->time_ns);
+    return read_all(q, &token_shape, d, st, e);
+}
+
 static int ask_tokens(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_list(d, q, SQL_TOKENS, &token_shape, e);
+    return ask_tokens_by(d, q, SQL_TOKENS, e);
+}
+
+static int ask_tokens_revoked(struct db *d, struct store_query *q, struct err *e)
+{
+    return ask_tokens_by(d, q, SQL_TOKENS_REVOKED, e);
+}
+
+static int ask_tokens_expired(struct db *d, struct store_query *q, struct err *e)
+{
+    return ask_tokens_by(d, q, SQL_TOKENS_EXPIRED, e);
 }
 
 static int ask_hosts(struct db *d, struct store_query *q, struct err *e)
@@ -373,6 +398,96 @@ static int find_time(struct db *d, struct str sandbox, int64_t since_ns, int64_t
     }
     *ret = low;
     return 0;
+}
+
+/* The same of all sandboxes. */
+static int find_any_time(struct db *d, int64_t since_ns, int64_t *ret, struct err *e)
+{
+    int64_t low = 0, high = INT64_MAX;
+
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        sqlite3_stmt *st;
+        int r = db_prepare(d, SQL_EVENT_AT, &st, e);
+
+        if (r < 0)
+            return r;
+        sqlite3_bind_int64(st, 1, middle);
+        r = db_step(d, st, e);
+        if (r < 0)
+            return r;
+        if (r > 0 && sqlite3_column_int64(st, 1) < since_ns)
+            low = sqlite3_column_int64(st, 0) + 1;
+        else
+            high = middle;
+        if (r > 0)
+            db_end(st);
+    }
+    *ret = low;
+    return 0;
+}
+
+/* The owner behind this one in the index. 1, or 0: there is none. */
+static int find_next_owner(struct db *d, char owner[static OWNER_MAX], struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_EVENT_OWNER, &st, e);
+
+    if (r < 0)
+        return r;
+    db_bind(st, 1, str_from(owner));
+    r = db_step(d, st, e);
+    if (r <= 0)
+        return r;
+    if (!str_copy(str_from((const char *)sqlite3_column_text(st, 0)), owner, OWNER_MAX))
+        r = err_set(e, ERR_BUG, "an event's owner has more than %d bytes", OWNER_MAX);
+    db_end(st);
+    return r;
+}
+
+static int count_events_of(struct db *d, const char *owner, int64_t from, uint64_t *ret,
+                           struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_EVENT_COUNT, &st, e);
+
+    if (r < 0)
+        return r;
+    db_bind(st, 1, str_from(owner));
+    sqlite3_bind_int64(st, 2, from);
+    r = db_step(d, st, e);
+    if (r <= 0)
+        return r;
+    *ret = (uint64_t)sqlite3_column_int64(st, 0);
+    db_end(st);
+    return 0;
+}
+
+/* Costs a search for each owner, and a look at the index for each event that is counted. */
+static int ask_event_counts(struct db *d, struct store_query *q, struct err *e)
+{
+    struct store_count count = { .owner = "" };
+    size_t room = 0;
+    int64_t from;
+    int r = find_any_time(d, q->time_ns, &from, e);
+
+    while (r >= 0 && (r = find_next_owner(d, count.owner, e)) > 0) {
+        r = count_events_of(d, count.owner, from, &count.n, e);
+        if (r < 0 || !count.n)
+            continue;
+        if (q->n == room) {
+            struct store_count *more = arena_array(&q->arena, 2 * room + 16, sizeof *more);
+
+            if (!more)
+                return err_set(e, ERR_TOO_BIG, "too many owners have events");
+            if (q->n)
+                memcpy(more, q->counts, q->n * sizeof *more);
+            q->counts = more;
+            room = 2 * room + 16;
+        }
+        q->counts[q->n++] = count;
+    }
+    return r;
 }
 
 static int ask_history(struct db *d, struct store_query *q, struct err *e)
@@ -524,6 +639,63 @@ static int ask_layers(struct db *d, struct store_query *q, struct err *e)
     return ask_behind(d, q, SQL_LAYERS, &layer_shape, e);
 }
 
+/* ---- the ledger */
+
+static int ask_ledger(struct db *d, struct store_query *q, struct err *e)
+{
+    int r = db_exec(d, "BEGIN", e); /* events and head as of one moment */
+
+    if (r >= 0)
+        r = ledger_walk_on(d, q, e);
+    if (!sqlite3_get_autocommit(d->h))
+        db_exec(d, "COMMIT", NULL);
+    return r;
+}
+
+static int ask_egress_heads(struct db *d, struct store_query *q, struct err *e)
+{
+    AUTO(crypto_hmac_done) struct crypto_hmac mac = { 0 };
+    sqlite3_stmt *st;
+    int r;
+
+    if (!q->ledger_key_)
+        return 0;
+    if (q->sandbox.n) {
+        r = db_prepare(d, SQL_EGRESS_HEAD, &st, e);
+        if (r >= 0)
+            db_bind(st, 1, q->sandbox);
+        if (r >= 0)
+            r = read_all(q, &egress_head_shape, d, st, e);
+    } else {
+        r = ask_behind(d, q, SQL_EGRESS_HEADS, &egress_head_shape, e);
+    }
+    crypto_hmac_init(&mac, (struct str){ (const char *)q->ledger_key_, LEDGER_SIZE });
+    for (size_t i = 0; r >= 0 && i < q->n; i++)
+        q->egress_heads[i].genuine = ledger_knows_head(&mac, &q->egress_heads[i]);
+    return r;
+}
+
+/* One that no key opens any more counts as not set. */
+static int read_setting(struct db *d, struct store_query *q, struct str value, struct err *e)
+{
+    AUTO(buf_done) struct buf plain = BUF_INIT(value.n + 1);
+    char name[192], key[128];
+    int r = 0;
+
+    if (d->keys && sealed_is(value)) {
+        if (!str_copy(q->text, key, sizeof key))
+            return err_set(e, ERR_INVALID, "the name of a setting is too long");
+        r = unseal_text(d->keys, ROW_SEALED, 0, seal_name("setting value", key, name), value,
+                        &plain, e);
+        value = buf_str(&plain);
+        if (r < 0 || !value.n)
+            return r;
+    }
+    q->setting = arena_dup(&q->arena, value);
+    q->n = 1;
+    return 0;
+}
+
 static int ask_setting(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
@@ -535,10 +707,9 @@ static int ask_setting(struct db *d, struct store_query *q, struct err *e)
     r = db_step(d, st, e);
     if (r <= 0)
         return r;
-    q->setting = arena_dup(&q->arena, str_from((const char *)sqlite3_column_text(st, 0)));
-    q->n = 1;
+    r = read_setting(d, q, str_from((const char *)sqlite3_column_text(st, 0)), e);
     db_end(st);
-    return q->setting ? 0 : err_set(e, ERR_TOO_BIG, "the setting is too large");
+    return r < 0 || !q->n || q->setting ? r : err_set(e, ERR_TOO_BIG, "the setting is too large");
 }
 
 static int (*const asks[])(struct db *d, struct store_query *q, struct err *e) = {
@@ -548,10 +719,13 @@ static int (*const asks[])(struct db *d, struct store_query *q, struct err *e) =
     [STORE_LIVE] = ask_live,
     [STORE_DUE] = ask_due,
     [STORE_EVENTS] = ask_events,
+    [STORE_EVENT_COUNTS] = ask_event_counts,
     [STORE_HISTORY] = ask_history,
     [STORE_PROCESSES] = ask_processes,
     [STORE_EGRESS] = ask_egress,
     [STORE_TOKENS] = ask_tokens,
+    [STORE_TOKENS_REVOKED] = ask_tokens_revoked,
+    [STORE_TOKENS_EXPIRED] = ask_tokens_expired,
     [STORE_HOSTS] = ask_hosts,
     [STORE_IDEMPOTENCY] = ask_idempotency,
     [STORE_OUTBOX] = ask_outbox,
@@ -565,10 +739,13 @@ static int (*const asks[])(struct db *d, struct store_query *q, struct err *e) =
     [STORE_SNAPSHOTS] = ask_snapshots,
     [STORE_IMAGES] = ask_images,
     [STORE_LAYERS] = ask_layers,
+    [STORE_LEDGER] = ask_ledger,
+    [STORE_EGRESS_HEADS] = ask_egress_heads,
 };
 
 int query_run(struct db *d, struct store_query *q, struct err *e)
 {
+    q->keys_ = d->keys;
     if (q->kind >= COUNT_OF(asks))
         return err_set(e, ERR_BUG, "the store knows no question %d", (int)q->kind);
     return asks[q->kind](d, q, e);

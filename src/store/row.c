@@ -1,28 +1,46 @@
 #include "store/row.h"
 
+#include <stdio.h>
+
 #include "base/buf.h"
 #include "base/own.h"
 #include "json/reader.h"
 #include "json/writer.h"
+#include "store/inside.h"
 
 enum { MAP_TEXT_MAX = 1 << 20 };
 
 #define AT_(type, member, k, c)                                                                    \
     {                                                                                              \
         .kind = (k), .offset = offsetof(struct type, member),                                      \
-        .size = sizeof(((struct type *)NULL)->member), .count = (c)                                \
+        .size = sizeof(((struct type *)NULL)->member), .count = (c), .label = #member              \
     }
 
 #define IN(member, kind)     AT_(sandbox_record, member, ROW_##kind, 0)
 #define IN_ENUM(member, end) AT_(sandbox_record, member, ROW_ENUM, end)
 static const struct row_column sandbox_columns[] = {
-    IN(id, TEXT),        IN(owner, TEXT),          IN_ENUM(state, SANDBOX_STATE_COUNT_),
-    IN(profile, TEXT),   IN(profile_version, I64), IN(extension, TEXT),
-    IN(host, TEXT),      IN(created_ns, I64),      IN(updated_ns, I64),
-    IN(ready_ns, I64),   IN(finished_ns, I64),     IN(ttl_ns, I64),
-    IN(ttl_max_ns, I64), IN(idle_ns, I64),         IN(deadline_ns, I64),
-    IN(boot, TEXT),      IN(reason, TEXT),         IN(step, TEXT),
-    IN(request, STR),    IN(detail, STR),          IN(labels, MAP),
+    IN(id, TEXT),
+    IN(owner, TEXT),
+    IN_ENUM(state, SANDBOX_STATE_COUNT_),
+    IN(profile, TEXT),
+    IN(profile_version, I64),
+    IN(extension, TEXT),
+    IN(host, TEXT),
+    IN(created_ns, I64),
+    IN(updated_ns, I64),
+    IN(ready_ns, I64),
+    IN(finished_ns, I64),
+    IN(ttl_ns, I64),
+    IN(ttl_max_ns, I64),
+    IN(idle_ns, I64),
+    IN(deadline_ns, I64),
+    IN(boot, TEXT),
+    IN(reason, TEXT),
+    IN(step, TEXT),
+    AT_(sandbox_record, request, ROW_ENV, 1),
+    IN(detail, STR),
+    IN(labels, MAP),
+    IN(maker, TEXT),
 };
 #undef IN
 #undef IN_ENUM
@@ -39,17 +57,16 @@ static const struct row_column event_columns[] = {
 
 #define IN(member, kind) AT_(process_record, member, ROW_##kind, 0)
 static const struct row_column process_columns[] = {
-    IN(sandbox, TEXT),  IN(proc, U32),   IN(spec, STR), IN(started_ns, I64),
-    IN(exited_ns, I64), IN(ended, BOOL), IN(how, INT),  IN(status, INT),
+    IN(sandbox, TEXT),   IN(proc, U32),      AT_(process_record, spec, ROW_WHOLE, 2),
+    IN(started_ns, I64), IN(exited_ns, I64), IN(ended, BOOL),
+    IN(how, INT),        IN(status, INT),
 };
 #undef IN
 
 #define IN(member, kind) AT_(egress_record, member, ROW_##kind, 0)
 static const struct row_column egress_columns[] = {
-    IN(sandbox, TEXT),
-    IN(generation, I64),
-    IN(endpoints, U32),
-    IN(policy, STR),
+    IN(sandbox, TEXT),  IN(generation, I64), IN(endpoints, U32), IN(policy, STR),
+    IN(approved, TEXT), IN(admin, INT),      IN(most, U32),
 };
 #undef IN
 
@@ -68,6 +85,18 @@ static const struct row_column token_columns[] = {
     IN(expires_ns, I64),
     IN(revoked_ns, I64),
     IN_ENUM(role, ROLE_COUNT_),
+    IN(terms.preset, TEXT),
+    IN(terms.per_hour, I64),
+    IN(terms.per_day, I64),
+    IN(terms.concurrent, I64),
+    IN(terms.calls, I64),
+    IN(terms.network, STR),
+    IN_ENUM(terms.filesystem, TOKEN_FILES_COUNT_),
+    IN(terms.duration_s, I64),
+    IN(terms.memory_mb, I64),
+    IN(terms.cpu_milli, I64),
+    IN(egress, U32),
+    IN(maker, TEXT),
 };
 #undef IN
 #undef IN_ENUM
@@ -101,6 +130,7 @@ static const struct row_column peer_columns[] = {
     IN(created_ns, I64),
     IN(seen_ns, I64),
     IN(ended_ns, I64),
+    IN(labels, MAP),
 };
 #undef IN
 #undef IN_ENUM
@@ -116,8 +146,9 @@ static const struct row_column approval_columns[] = {
     IN(created_ns, I64), IN(expires_ns, I64),
     IN(decided_ns, I64), IN(finished_ns, I64),
     IN(approver, TEXT),  IN(reason, TEXT),
-    IN(failed, BOOL),    IN(args, STR),
-    IN(result, STR),     IN(request, STR),
+    IN(failed, BOOL),    IN(args, SEALED),
+    IN(result, SEALED),  IN(request, STR),
+    IN(labels, MAP),
 };
 #undef IN
 #undef IN_ENUM
@@ -153,6 +184,13 @@ static const struct row_column layer_columns[] = {
 };
 #undef IN
 
+#define IN(member, kind) AT_(egress_head_record, member, ROW_##kind, 0)
+static const struct row_column egress_head_columns[] = {
+    IN(sandbox, TEXT),     IN(seq, I64),     IN(digest, BYTES), IN(cut_seq, I64),
+    IN(cut_digest, BYTES), IN(time_ns, I64), IN(mac, BYTES),
+};
+#undef IN
+
 #define SHAPE(text, columns, type)                                                                 \
     {                                                                                              \
         (text), (columns), (int)COUNT_OF(columns), sizeof(type)                                    \
@@ -170,10 +208,17 @@ const struct row_shape grant_shape = SHAPE("grant", grant_columns, struct grant_
 const struct row_shape snapshot_shape = SHAPE("snapshot", snapshot_columns, struct snapshot_record);
 const struct row_shape image_shape = SHAPE("image", image_columns, struct image_record);
 const struct row_shape layer_shape = SHAPE("layer", layer_columns, struct layer_record);
+const struct row_shape egress_head_shape =
+    SHAPE("egress head", egress_head_columns, struct egress_head_record);
 const struct row_shape idempotency_shape =
     SHAPE("idempotency key", idempotency_columns, struct idempotency_record);
 
 /* ---- copying */
+
+static bool is_text(enum row_kind k)
+{
+    return k == ROW_STR || k == ROW_SEALED || k == ROW_ENV || k == ROW_WHOLE;
+}
 
 void *row_copy(const struct row_shape *s, const void *record, struct arena *a)
 {
@@ -185,7 +230,7 @@ void *row_copy(const struct row_shape *s, const void *record, struct arena *a)
     for (int i = 0; good && i < s->n; i++) {
         void *member = copy + s->columns[i].offset;
 
-        if (s->columns[i].kind == ROW_STR) {
+        if (is_text(s->columns[i].kind)) {
             struct str *text = member;
 
             text->p = arena_dup(a, *text);
@@ -240,6 +285,9 @@ static int bind_member(const struct row_column *c, const void *member, sqlite3_s
     case ROW_BYTES:
         return sqlite3_bind_blob(st, at, member, (int)c->size, SQLITE_STATIC);
     case ROW_STR:
+    case ROW_SEALED:
+    case ROW_WHOLE:
+    case ROW_ENV:
         return bind_str(member, st, at);
     case ROW_MAP:
         return bind_map(member, st, at, e);
@@ -258,11 +306,47 @@ static int bind_member(const struct row_column *c, const void *member, sqlite3_s
     return sqlite3_bind_null(st, at);
 }
 
-int row_bind(const struct row_shape *s, const void *record, sqlite3_stmt *st, struct err *e)
+/* ---- sealing */
+
+static bool is_sealed_kind(const struct row_column *c, const struct keyring *keys)
+{
+    return keys && (c->kind == ROW_SEALED || c->kind == ROW_ENV || c->kind == ROW_WHOLE);
+}
+
+/* "sandbox request sbx_…": what a text is bound to. The column's name is that of the reading
+ * statement's result, or what the shape says; both are the same word. */
+static struct str name_column(const struct row_shape *s, int i, const void *record,
+                              char buf[static 192])
+{
+    const struct row_column *c = &s->columns[i];
+    char what[64];
+
+    snprintf(what, sizeof what, "%s %s", s->name, c->label);
+    return seal_name(what, (const char *)record + s->columns[0].offset, buf);
+}
+
+static int bind_sealed(const struct row_shape *s, int i, const void *record, sqlite3_stmt *st,
+                       struct keyring *keys, struct err *e)
+{
+    const struct row_column *c = &s->columns[i];
+    const struct str *text = (const void *)((const char *)record + c->offset);
+    AUTO(buf_done) struct buf out = BUF_INIT(2 * text->n + 256);
+    char name[192];
+    int r = seal_text(keys, c->kind, c->count, name_column(s, i, record, name), *text, &out, e);
+
+    if (r < 0)
+        return r;
+    return sqlite3_bind_text64(st, i + 1, out.n ? out.p : "", out.n, SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
+int row_bind(const struct row_shape *s, const void *record, sqlite3_stmt *st, struct keyring *keys,
+             struct err *e)
 {
     for (int i = 0; i < s->n; i++) {
         const struct row_column *c = &s->columns[i];
-        int r = bind_member(c, (const char *)record + c->offset, st, i + 1, e);
+        int r = is_sealed_kind(c, keys)
+                    ? bind_sealed(s, i, record, st, keys, e)
+                    : bind_member(c, (const char *)record + c->offset, st, i + 1, e);
 
         if (r > 0)
             return err_set(e, ERR_TOO_BIG, "a %s is too large for the store: %s", s->name,
@@ -353,6 +437,9 @@ static int read_member(const struct row_column *c, sqlite3_stmt *st, int at, str
     case ROW_BYTES:
         return read_bytes(column_str(st, at), c->size, member);
     case ROW_STR:
+    case ROW_SEALED:
+    case ROW_WHOLE:
+    case ROW_ENV:
         return read_str(column_str(st, at), a, member);
     case ROW_MAP:
         return read_map(column_str(st, at), a, member);
@@ -361,12 +448,25 @@ static int read_member(const struct row_column *c, sqlite3_stmt *st, int at, str
     }
 }
 
+static int read_sealed(const struct row_shape *s, int i, sqlite3_stmt *st, struct arena *a,
+                       void *record, struct keyring *keys)
+{
+    const struct row_column *c = &s->columns[i];
+    struct str text = column_str(st, i);
+    AUTO(buf_done) struct buf out = BUF_INIT(text.n + 3);
+    char name[192];
+    int r = unseal_text(keys, c->kind, c->count, name_column(s, i, record, name), text, &out, NULL);
+
+    return r < 0 ? r : read_str(buf_str(&out), a, (void *)((char *)record + c->offset));
+}
+
 int row_read(const struct row_shape *s, sqlite3_stmt *st, struct arena *a, void *record,
-             struct err *e)
+             struct keyring *keys, struct err *e)
 {
     for (int i = 0; i < s->n; i++) {
         const struct row_column *c = &s->columns[i];
-        int r = read_member(c, st, i, a, (char *)record + c->offset);
+        int r = is_sealed_kind(c, keys) ? read_sealed(s, i, st, a, record, keys)
+                                        : read_member(c, st, i, a, (char *)record + c->offset);
 
         if (r == -ERR_TOO_BIG)
             return err_set(e, ERR_TOO_BIG, "the answer has more than %zu bytes", a->max);

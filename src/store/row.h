@@ -12,44 +12,53 @@
 #include "model/request.h"
 
 enum row_kind {
-    ROW_TEXT,  /* char[] */
-    ROW_BYTES, /* unsigned char[], always full */
-    ROW_STR,   /* struct str */
-    ROW_MAP,   /* struct json_map, as a JSON object */
-    ROW_I64,   /* int64_t, uint64_t */
-    ROW_INT,   /* int, any value */
-    ROW_ENUM,  /* an enum: 0 to below `count` */
+    ROW_TEXT,   /* char[] */
+    ROW_BYTES,  /* unsigned char[], always full */
+    ROW_STR,    /* struct str */
+    ROW_SEALED, /* struct str, sealed */
+    ROW_ENV,    /* struct str: JSON, of which "env" is sealed; `count` is its depth */
+    ROW_WHOLE,  /* the same sealed as a whole; versions before sealed only its "env" */
+    ROW_MAP,    /* struct json_map, as a JSON object */
+    ROW_I64,    /* int64_t, uint64_t */
+    ROW_INT,    /* int, any value */
+    ROW_ENUM,   /* an enum: 0 to below `count` */
     ROW_U32,
     ROW_BOOL,
     ROW_SEQ, /* int64_t that SQLite gives: not written */
 };
 
+struct keyring;
+
 struct row_column {
     enum row_kind kind;
     uint32_t offset, size;
     uint32_t count;
+    const char *label; /* the member's name */
 };
 
 struct row_shape {
     const char *name;
-    const struct row_column *columns;
+    const struct row_column *columns; /* the first one is the record's id */
     int n;
     size_t size; /* of the record */
 };
 
 extern const struct row_shape sandbox_shape, event_shape, process_shape, token_shape, host_shape,
     idempotency_shape, egress_shape, peer_shape, approval_shape, grant_shape, snapshot_shape,
-    image_shape, layer_shape;
+    image_shape, layer_shape, egress_head_shape;
 
 /* A copy with everything it points to; NULL where the arena is full. */
 void *row_copy(const struct row_shape *s, const void *record, struct arena *a);
 
-/* Binds the record to the parameters from ?1 on; it must stay until the statement is finished. */
-int row_bind(const struct row_shape *s, const void *record, sqlite3_stmt *st, struct err *e);
+/* `keys` seals and opens what is sealed; NULL: it stays as it is.
+ *
+ * Binds the record to the parameters from ?1 on; it must stay until the statement is finished. */
+int row_bind(const struct row_shape *s, const void *record, sqlite3_stmt *st, struct keyring *keys,
+             struct err *e);
 
 /* Fills a zeroed record from the current row. What does not fit is a damaged row: -ERR_INVALID. */
 int row_read(const struct row_shape *s, sqlite3_stmt *st, struct arena *a, void *record,
-             struct err *e);
+             struct keyring *keys, struct err *e);
 
 /* What its request says that it was made from, beside its profile: NULL where the arena is full, or
  * it was made from none. */

@@ -252,10 +252,74 @@ static const char image_tags[] =
  */
 static const char new_measures[] = "UPDATE layers SET measure = '';";
 
+/* A token is its own peer: its limits and the capabilities that it has without asking. Tokens that
+ * were made before had no limits at all; they get those of an SDK's key, so that every client goes
+ * on working and none is unlimited. -1: as the role's limits say. */
+static const char credentials[] =
+    "ALTER TABLE tokens ADD COLUMN preset TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE tokens ADD COLUMN per_hour INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE tokens ADD COLUMN per_day INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE tokens ADD COLUMN concurrent INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE tokens ADD COLUMN calls INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE tokens ADD COLUMN network TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE tokens ADD COLUMN filesystem INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE tokens ADD COLUMN duration_s INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE tokens ADD COLUMN memory_mb INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE tokens ADD COLUMN cpu_milli INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE tokens SET preset = 'migrated', per_hour = 10000, per_day = 1000000,"
+    " concurrent = 2000, calls = 60000, network = 'public';"
+    "ALTER TABLE sandboxes ADD COLUMN maker TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE egress ADD COLUMN approved TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE peers ADD COLUMN labels TEXT NOT NULL DEFAULT '{}';"
+    "ALTER TABLE approvals ADD COLUMN labels TEXT NOT NULL DEFAULT '{}';";
+
+/* Policies from before have no author: -1. most, egress: enum egress_reach + 1. */
+static const char egress_authors[] =
+    "ALTER TABLE egress ADD COLUMN admin INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE egress ADD COLUMN most INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE tokens ADD COLUMN egress INTEGER NOT NULL DEFAULT 0;";
+
+/* The daemon's chain (store/ledger.h). Events from before have no chain value. An egress head is
+ * the last line of a sandbox's egress log that is on record, and the last one that a rotation
+ * removed. */
+static const char ledger[] =
+    "ALTER TABLE events ADD COLUMN chain BLOB;"
+    "CREATE TABLE ledger ("
+    " n INTEGER PRIMARY KEY CHECK (n = 1),"
+    " first INTEGER NOT NULL,"
+    " seq INTEGER NOT NULL,"
+    " digest BLOB NOT NULL,"
+    " pruned_ns INTEGER NOT NULL,"
+    " mac BLOB NOT NULL"
+    ") STRICT;"
+    "CREATE TABLE event_cuts ("
+    " last INTEGER PRIMARY KEY,"
+    " first INTEGER NOT NULL,"
+    " digest BLOB NOT NULL,"
+    " mac BLOB NOT NULL"
+    ") STRICT;"
+    "CREATE INDEX event_cuts_first ON event_cuts (first);"
+    "CREATE TABLE egress_heads ("
+    " sandbox TEXT NOT NULL PRIMARY KEY REFERENCES sandboxes (id) ON DELETE CASCADE,"
+    " seq INTEGER NOT NULL,"
+    " digest BLOB NOT NULL,"
+    " cut_seq INTEGER NOT NULL,"
+    " cut_digest BLOB NOT NULL,"
+    " time_ns INTEGER NOT NULL,"
+    " mac BLOB NOT NULL"
+    ") STRICT, WITHOUT ROWID;";
+
+/* A token ends with the one that made it. Those that have ended are found by when that was. */
+static const char token_makers[] =
+    "ALTER TABLE tokens ADD COLUMN maker TEXT NOT NULL DEFAULT '';"
+    "CREATE INDEX tokens_revoked ON tokens (revoked_ns) WHERE revoked_ns > 0;"
+    "CREATE INDEX tokens_expires ON tokens (expires_ns) WHERE expires_ns > 0;";
+
 static const struct migration migrations[] = {
     { 1, first },      { 2, egress },         { 3, trust },         { 4, images },
     { 5, snapshots },  { 6, snapshot_bases }, { 7, held_requests }, { 8, snapshot_tags },
-    { 9, image_tags }, { 10, new_measures },
+    { 9, image_tags }, { 10, new_measures },  { 11, credentials },  { 12, egress_authors },
+    { 13, ledger },    { 14, token_makers },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

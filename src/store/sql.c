@@ -4,31 +4,34 @@
 #define SANDBOX                                                                                    \
     "id, owner, state, profile, profile_version, extension, host, created_ns, updated_ns, "        \
     "ready_ns, finished_ns, ttl_ns, ttl_max_ns, idle_ns, deadline_ns, boot, reason, step, "        \
-    "request, detail, labels"
+    "request, detail, labels, maker"
 #define EVENT                                                                                      \
     "seq, time_ns, type, sandbox, owner, from_state, to_state, actor_kind, actor, reason, detail"
 /* Of an event's sandbox; nothing where it is not on record. */
 #define LABELS_OF "(SELECT labels FROM sandboxes WHERE sandboxes.id = events.sandbox)"
 #define PROCESS   "sandbox, proc, spec, started_ns, exited_ns, ended, how, status"
-#define EGRESS    "sandbox, generation, endpoints, policy"
+#define EGRESS    "sandbox, generation, endpoints, policy, approved, admin, most"
 #define TOKEN                                                                                      \
     "id, hash, name, owner, actor, verbs, labels, gateway, created_ns, expires_ns, revoked_ns, "   \
-    "role"
+    "role, preset, per_hour, per_day, concurrent, calls, network, filesystem, duration_s, "        \
+    "memory_mb, cpu_milli, egress, maker"
 #define HOST "name, address, added_ns, labels"
-#define PEER "id, hash, owner, actor_kind, actor, uid, role, client, created_ns, seen_ns, ended_ns"
+#define PEER                                                                                       \
+    "id, hash, owner, actor_kind, actor, uid, role, client, created_ns, seen_ns, ended_ns, labels"
 #define APPROVAL                                                                                   \
     "id, peer, owner, uid, tool, sandbox, version, rule, tier, state, created_ns, expires_ns, "    \
-    "decided_ns, finished_ns, approver, reason, failed, args, result, request"
+    "decided_ns, finished_ns, approver, reason, failed, args, result, request, labels"
 /* Without what may be long: for lists. */
 #define APPROVAL_SHORT                                                                             \
     "id, peer, owner, uid, tool, sandbox, version, rule, tier, state, created_ns, expires_ns, "    \
-    "decided_ns, finished_ns, approver, reason, failed, '{}', '', request"
+    "decided_ns, finished_ns, approver, reason, failed, '{}', '', request, labels"
 #define GRANT "id, peer, tool, sandbox, version, approver, uses, expires_ns"
 #define SNAPSHOT                                                                                   \
     "id, owner, name, sandbox, profile, profile_version, created_ns, bytes, entries, pause_ns, "   \
     "image, layers, labels, base, digest, config"
 #define IMAGE       "ref, digest, id, config, layers, created_ns"
 #define LAYER       "name, measure, bytes, entries, created_ns"
+#define EGRESS_HEAD "sandbox, seq, digest, cut_seq, cut_digest, time_ns, mac"
 #define IDEMPOTENCY "owner, key, body, sandbox, created_ns"
 
 /* A page, newest first or last: destroyed sandboxes and live ones are walked in order, each along
@@ -65,22 +68,22 @@ const char *const sql_texts[SQL_COUNT_] = {
         "UPDATE sandboxes SET state = ?3, profile_version = ?5, extension = ?6, host = ?7,"
         " updated_ns = ?9, ready_ns = ?10, finished_ns = ?11, ttl_ns = ?12, ttl_max_ns = ?13,"
         " idle_ns = ?14, boot = ?16, reason = ?17, step = ?18, request = ?19, detail = ?20"
-        " WHERE id = ?1 AND live = ?22 AND owner = ?2 AND profile = ?4 AND created_ns = ?8"
+        " WHERE id = ?1 AND live = ?23 AND owner = ?2 AND profile = ?4 AND created_ns = ?8"
         " AND deadline_ns = ?15 AND labels = ?21",
     [SQL_PUT_SANDBOX] =
         "INSERT INTO sandboxes (" SANDBOX ", live) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
-        " ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
+        " ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"
         " ON CONFLICT (id) DO UPDATE SET owner = ?2, state = ?3, profile = ?4,"
         " profile_version = ?5, extension = ?6, host = ?7, created_ns = ?8, updated_ns = ?9,"
         " ready_ns = ?10, finished_ns = ?11, ttl_ns = ?12, ttl_max_ns = ?13, idle_ns = ?14,"
         " deadline_ns = ?15, boot = ?16, reason = ?17, step = ?18, request = ?19, detail = ?20,"
-        " labels = ?21, live = ?22",
+        " labels = ?21, maker = ?22, live = ?23",
     [SQL_DROP_TAG] = "DELETE FROM tags WHERE key = ?1 AND value = ?2 AND owner = ?3 AND live = ?4"
                      " AND created_ns = ?5 AND id = ?6",
     [SQL_PUT_TAG] = "INSERT INTO tags (key, value, owner, live, created_ns, id)"
                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    [SQL_ADD_EVENT] =
-        "INSERT INTO events (" EVENT ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    [SQL_ADD_EVENT] = "INSERT INTO events (" EVENT ", chain)"
+                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     [SQL_ADD_OUTBOX] = "INSERT INTO outbox (seq) VALUES (?1)",
     [SQL_DROP_OUTBOX] = "DELETE FROM outbox WHERE seq = ?1",
     [SQL_PUT_PROCESS] =
@@ -88,15 +91,22 @@ const char *const sql_texts[SQL_COUNT_] = {
         " ON CONFLICT (sandbox, proc) DO UPDATE SET spec = ?3, started_ns = ?4,"
         " exited_ns = ?5, ended = ?6, how = ?7, status = ?8",
     [SQL_DROP_PROCESS] = "DELETE FROM processes WHERE sandbox = ?1 AND proc = ?2",
-    [SQL_PUT_EGRESS] = "INSERT INTO egress (" EGRESS ") VALUES (?1, ?2, ?3, ?4)"
+    [SQL_PUT_EGRESS] = "INSERT INTO egress (" EGRESS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
                        " ON CONFLICT (sandbox) DO UPDATE SET generation = ?2, endpoints = ?3,"
-                       " policy = ?4",
+                       " policy = ?4, approved = ?5, admin = ?6, most = ?7",
     [SQL_PUT_TOKEN] =
         "INSERT INTO tokens (" TOKEN ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
-        " ?12)"
+        " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)"
         " ON CONFLICT (id) DO UPDATE SET hash = ?2, name = ?3, owner = ?4, actor = ?5,"
         " verbs = ?6, labels = ?7, gateway = ?8, created_ns = ?9, expires_ns = ?10,"
-        " revoked_ns = ?11, role = ?12",
+        " revoked_ns = ?11, role = ?12, preset = ?13, per_hour = ?14, per_day = ?15,"
+        " concurrent = ?16, calls = ?17, network = ?18, filesystem = ?19, duration_s = ?20,"
+        " memory_mb = ?21, cpu_milli = ?22, egress = ?23, maker = ?24",
+    [SQL_END_TOKEN] = "UPDATE tokens SET revoked_ns = ?2 WHERE id = ?1 AND revoked_ns = 0",
+    [SQL_OLD_TOKENS] = "SELECT id FROM tokens WHERE revoked_ns > 0 AND revoked_ns < ?1 LIMIT ?2",
+    [SQL_EXPIRED_TOKENS] =
+        "SELECT id FROM tokens WHERE expires_ns > 0 AND expires_ns < ?1 LIMIT ?2",
+    [SQL_DROP_TOKEN] = "DELETE FROM tokens WHERE id = ?1",
     [SQL_PUT_HOST] = "INSERT INTO hosts (" HOST ") VALUES (?1, ?2, ?3, ?4)"
                      " ON CONFLICT (name) DO UPDATE SET address = ?2, added_ns = ?3, labels = ?4",
     [SQL_DROP_HOST] = "DELETE FROM hosts WHERE name = ?1",
@@ -104,16 +114,17 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_PUT_SETTING] = "INSERT INTO settings (key, value) VALUES (?1, ?2)"
                         " ON CONFLICT (key) DO UPDATE SET value = ?2",
     [SQL_PUT_PEER] =
-        "INSERT INTO peers (" PEER ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+        "INSERT INTO peers (" PEER ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
         " ON CONFLICT (id) DO UPDATE SET hash = ?2, owner = ?3, actor_kind = ?4, actor = ?5,"
-        " uid = ?6, role = ?7, client = ?8, created_ns = ?9, seen_ns = ?10, ended_ns = ?11",
+        " uid = ?6, role = ?7, client = ?8, created_ns = ?9, seen_ns = ?10, ended_ns = ?11,"
+        " labels = ?12",
     [SQL_DROP_PEER] = "DELETE FROM peers WHERE id = ?1",
     [SQL_ADD_APPROVAL] =
         "INSERT INTO approvals (" APPROVAL ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
-        " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+        " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
     [SQL_MOVE_APPROVAL] = "UPDATE approvals SET state = ?10, decided_ns = ?13, finished_ns = ?14,"
                           " approver = ?15, reason = ?16, failed = ?17, result = ?19"
-                          " WHERE id = ?1 AND state = ?21",
+                          " WHERE id = ?1 AND state = ?22",
     [SQL_OLD_APPROVALS] = "SELECT id FROM approvals INDEXED BY approvals_page"
                           " WHERE created_ns < ?1 AND state >= 3 ORDER BY created_ns DESC, id"
                           " LIMIT ?2",
@@ -140,10 +151,22 @@ const char *const sql_texts[SQL_COUNT_] = {
         " ORDER BY updated_ns LIMIT ?2",
     [SQL_DROP_IDEMPOTENCY] = "DELETE FROM idempotency WHERE sandbox = ?1",
     [SQL_DROP_SANDBOX] = "DELETE FROM sandboxes WHERE id = ?1",
-    [SQL_OLD_EVENTS] = "SELECT events.seq, time_ns, outbox.seq IS NOT NULL FROM events"
+    [SQL_OLD_EVENTS] = "SELECT events.seq, time_ns, outbox.seq IS NOT NULL, chain FROM events"
                        " LEFT JOIN outbox ON outbox.seq = events.seq"
                        " WHERE events.seq > ?1 ORDER BY events.seq",
+    [SQL_LAST_EVENT] = "SELECT seq FROM events WHERE seq > 0 ORDER BY seq DESC LIMIT 1",
     [SQL_DROP_EVENT] = "DELETE FROM events WHERE seq = ?1",
+    [SQL_PUT_LEDGER] =
+        "INSERT INTO ledger (n, first, seq, digest, pruned_ns, mac) VALUES (1, ?1, ?2, ?3, ?4, ?5)"
+        " ON CONFLICT (n) DO UPDATE SET first = ?1, seq = ?2, digest = ?3, pruned_ns = ?4,"
+        " mac = ?5",
+    [SQL_PUT_CUT] = "INSERT INTO event_cuts (first, last, digest, mac) VALUES (?1, ?2, ?3, ?4)"
+                    " ON CONFLICT (last) DO UPDATE SET first = ?1, digest = ?3, mac = ?4",
+    [SQL_DROP_CUT] = "DELETE FROM event_cuts WHERE last = ?1",
+    [SQL_PUT_EGRESS_HEAD] =
+        "INSERT INTO egress_heads (" EGRESS_HEAD ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        " ON CONFLICT (sandbox) DO UPDATE SET seq = ?2, digest = ?3, cut_seq = ?4,"
+        " cut_digest = ?5, time_ns = ?6, mac = ?7",
 
     [SQL_SANDBOX] = "SELECT " SANDBOX " FROM sandboxes WHERE id = ?1 AND (?2 = '' OR owner = ?2)",
     [SQL_PREFIX] = "SELECT " SANDBOX " FROM sandboxes WHERE id >= ?1 AND id < ?2"
@@ -171,11 +194,19 @@ const char *const sql_texts[SQL_COUNT_] = {
                                 " WHERE seq > ?1 AND owner = ?4 ORDER BY seq",
     [SQL_EVENT_FROM] = "SELECT seq, time_ns FROM events INDEXED BY events_sandbox"
                        " WHERE sandbox = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1",
+    [SQL_EVENT_AT] = "SELECT seq, time_ns FROM events WHERE seq >= ?1 ORDER BY seq LIMIT 1",
+    [SQL_EVENT_OWNER] = "SELECT owner FROM events WHERE owner > ?1 ORDER BY owner LIMIT 1",
+    [SQL_EVENT_COUNT] = "SELECT count(*) FROM events WHERE owner = ?1 AND seq >= ?2",
     [SQL_HISTORY] = HISTORY("seq >= ?2") " ORDER BY seq LIMIT ?4",
     [SQL_HISTORY_DOWN] = HISTORY("seq < ?2") " ORDER BY seq DESC LIMIT ?4",
     [SQL_PROCESSES] = "SELECT " PROCESS " FROM processes WHERE sandbox = ?1 ORDER BY proc LIMIT ?2",
     [SQL_EGRESS] = "SELECT " EGRESS " FROM egress WHERE sandbox = ?1",
-    [SQL_TOKENS] = "SELECT " TOKEN " FROM tokens ORDER BY id LIMIT ?1",
+    [SQL_TOKENS] = "SELECT " TOKEN " FROM tokens WHERE revoked_ns = 0"
+                   " AND (expires_ns = 0 OR expires_ns > ?2) ORDER BY id LIMIT ?1",
+    [SQL_TOKENS_REVOKED] = "SELECT " TOKEN " FROM tokens WHERE revoked_ns > 0"
+                           " ORDER BY revoked_ns DESC LIMIT ?1",
+    [SQL_TOKENS_EXPIRED] = "SELECT " TOKEN " FROM tokens WHERE revoked_ns = 0 AND expires_ns > 0"
+                           " AND expires_ns <= ?2 ORDER BY expires_ns DESC LIMIT ?1",
     [SQL_HOSTS] = "SELECT " HOST " FROM hosts ORDER BY name LIMIT ?1",
     [SQL_IDEMPOTENCY] = "SELECT " IDEMPOTENCY " FROM idempotency WHERE owner = ?1 AND key = ?2",
     [SQL_OUTBOX] =
@@ -197,4 +228,11 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_LAYERS] = "SELECT " LAYER " FROM layers WHERE name > ?2 ORDER BY name LIMIT ?1",
     [SQL_GRANTS] = "SELECT " GRANT " FROM grants ORDER BY id LIMIT ?1",
     [SQL_SNAPSHOTS] = "SELECT " SNAPSHOT " FROM snapshots ORDER BY id LIMIT ?1",
+    [SQL_LEDGER] = "SELECT first, seq, digest, pruned_ns, mac FROM ledger WHERE n = 1",
+    [SQL_CUT] = "SELECT first, last, digest, mac FROM event_cuts WHERE last = ?1",
+    [SQL_CUT_FIRST] = "SELECT first, last, digest, mac FROM event_cuts WHERE first = ?1",
+    [SQL_CHAINED] = "SELECT " EVENT ", chain FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+    [SQL_EGRESS_HEAD] = "SELECT " EGRESS_HEAD " FROM egress_heads WHERE sandbox = ?1",
+    [SQL_EGRESS_HEADS] = "SELECT " EGRESS_HEAD " FROM egress_heads WHERE sandbox > ?2"
+                         " ORDER BY sandbox LIMIT ?1",
 };

@@ -258,6 +258,7 @@ int store_ask(struct store *s, struct store_query *q, store_answer_fn *answer, s
         return err_set(e, ERR_BUSY, "%d questions to the store are waiting; try again later",
                        STORE_ASKED_MAX);
     begin_answer(q);
+    q->ledger_key_ = store_ledger_key(s);
     q->answer_ = answer;
     s->asked_count++;
     if (q->kind == STORE_BACKUP) {
@@ -289,6 +290,7 @@ int store_ask_now(struct store *s, struct store_query *q, struct err *e)
     int r;
 
     begin_answer(q);
+    q->ledger_key_ = store_ledger_key(s);
     if (q->kind == STORE_BACKUP)
         return backup_now(s, q, e);
     pthread_mutex_lock(&x->lock);
@@ -336,6 +338,20 @@ static void deliver_upkeep(struct slot *x)
 
 static const struct slot_ops keeper_ops = { pull_upkeep, run_upkeep, deliver_upkeep };
 
+void store_keep_events(struct store *s, uint64_t n)
+{
+    s->events_keep = n > INT64_MAX ? INT64_MAX : (int64_t)n;
+}
+
+int store_check_room(const struct store *s, struct err *e)
+{
+    if (!reserve_is_needed(&s->reserve))
+        return 0;
+    return err_set(e, ERR_FULL,
+                   "the disk of the state directory is full: what ends sandboxes and reads is "
+                   "served, nothing new is begun; destroy sandboxes or snapshots, or make room");
+}
+
 void store_hub(struct store *s, bool on)
 {
     s->hub = on;
@@ -373,6 +389,7 @@ static int open_all(struct store *s, int dir, struct err *e)
     if (r >= 0) /* what the last life has committed is acted upon, and it may not be forced yet */
         r = db_force(&s->writer.db, e);
     commit_init(s);
+    reserve_open(&s->reserve, s->dir);
     return r < 0 ? r : open_others(s, e);
 }
 
@@ -382,6 +399,8 @@ static void close_all(struct store *s)
     for (size_t i = SLOTS; i-- > 0;)
         db_close(&slot_at(s, i)->db);
     store_file_close(&s->file);
+    ledger_done(&s->ledger);
+    reserve_close(&s->reserve);
     drop_fd(&s->dir);
     s->closing = true;
 }
@@ -395,7 +414,7 @@ int store_open(int dir, struct loop *l, struct work_pool *w, struct store **ret,
         abort();
     s->loop = l;
     s->work = w;
-    s->dir = s->file.lock = -1;
+    s->dir = s->file.lock = s->reserve.fd = -1;
     slot_init(&s->writer, s, &writer_ops);
     slot_init(&s->keeper, s, &keeper_ops);
     for (size_t i = 0; i < STORE_READERS; i++)

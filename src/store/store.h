@@ -20,9 +20,13 @@
 #include "base/err.h"
 #include "loop/loop.h"
 #include "model/record.h"
+#include "store/ledger.h"
 #include "work/work.h"
 
 struct store;
+struct keyring;
+
+enum { STORE_GAP_MAX = 128 };
 
 /* Opens or makes DIR/sandboxer.db (0600), upgrades an older schema, one backup copy before. Refused
  * with a clear message and the file untouched: a newer schema, a damaged file, somebody else's
@@ -35,6 +39,24 @@ void store_close(struct store *s);
 /* Whether there is a hub that takes events. Events added while there is one wait in the outbox
  * until store_outbox_sent(); without one, which is how a store starts, nothing is kept for it. */
 void store_hub(struct store *s, bool on);
+
+/* How many events store_prune() leaves; 0, which is how a store starts: as many as there are. */
+void store_keep_events(struct store *s, uint64_t n);
+
+/* Before something new is begun: -ERR_FULL while the disk is full, and what is left is for ends and
+ * removals. */
+int store_check_room(const struct store *s, struct err *e);
+
+/* Before the first transaction: secrets are sealed with these keys from now on (store/seal.c),
+ * and everything that is not sealed with the active one is sealed again. Blocks. Without, nothing
+ * is sealed. The keyring must outlive the store. */
+int store_seal_with(struct store *s, struct keyring *k, struct err *e);
+
+/* After the keys, before the first transaction: from now on events are chained (store/ledger.h).
+ * Makes the chain's key if there is none. Blocks. Without, they are not. */
+int store_open_ledger(struct store *s, struct err *e);
+/* The key that the chains of egress logs are derived from; NULL: there is no ledger. */
+const unsigned char *store_ledger_key(const struct store *s);
 
 struct store_txn;
 typedef void store_done_fn(struct store_txn *t, int r, const struct err *e);
@@ -49,6 +71,14 @@ struct store_txn {
     bool durable; /* done is told when a power cut cannot undo it any more; others, which only the
                      end of the process cannot undo, wait as long if they are committed with it */
     int64_t first_seq, last_seq; /* of its events, set before done; 0 without events */
+    struct store_pruned {
+        int64_t time_ns;
+        int rows; /* the most that were removed of one kind */
+        /* events that the hub has not taken and never will; first 0: none */
+        struct {
+            int64_t n, first, last;
+        } unsent;
+    } pruned; /* set before done */
     int result_;
     struct err err_;
 };
@@ -66,7 +96,11 @@ void store_put_process(struct store_txn *t, const struct process_record *r);
 /* Nothing there is fine. */
 void store_remove_process(struct store_txn *t, const char *sandbox, uint32_t proc);
 void store_put_egress(struct store_txn *t, const struct egress_record *r);
+/* Its mac is the store's to fill in; the sandbox is on record. Without a ledger nothing happens. */
+void store_put_egress_head(struct store_txn *t, const struct egress_head_record *r);
 void store_put_token(struct store_txn *t, const struct token_record *r);
+/* It is revoked from then on, if it was not before; nothing there is fine. */
+void store_end_token(struct store_txn *t, const char *id, int64_t revoked_ns);
 void store_put_host(struct store_txn *t, const struct host_record *r);
 void store_remove_host(struct store_txn *t, const char *name);
 void store_put_peer(struct store_txn *t, const struct peer_record *r);
@@ -93,16 +127,23 @@ void store_remove_layer(struct store_txn *t, const char *name);
 void store_put_idempotency(struct store_txn *t, const struct idempotency_record *r);
 void store_set(struct store_txn *t, const char *key,
                const char *value); /* small settings and cursors */
+/* Seals every secret with the keyring's active key. */
+void store_reseal(struct store_txn *t);
 /* Forces what was committed before to disk; by itself it changes nothing. */
 void store_force(struct store_txn *t);
 /* The hub has taken this event. */
 void store_outbox_sent(struct store_txn *t, int64_t seq);
 /* Removes sandboxes that were destroyed before that time with all that belongs to them, and the
- * oldest events up to the first that is not before its time, and held calls that old that are
- * decided. While there is a hub, events that it has not taken stay. At most `limit` of either at a
- * time. */
+ * oldest events up to the first that is not before its time and one of those to keep
+ * (store_keep_events()), and held calls that old that are decided, and tokens that ended so long
+ * ago. While there is a hub, events
+ * that it has not taken stay, unless there are more than are to be kept: then the same transaction
+ * adds the event `events.dropped`, which the hub gets. At most `limit` of either at a time. */
 void store_prune(struct store_txn *t, int64_t sandboxes_before_ns, int64_t events_before_ns,
                  int limit);
+/* The event that a committed store_prune() added. False: none. `detail` takes its text. */
+bool store_gap_event(const struct store_txn *t, char detail[static STORE_GAP_MAX],
+                     struct event_record *ret);
 
 /* Reads. */
 enum store_query_kind {
@@ -114,11 +155,14 @@ enum store_query_kind {
     STORE_DUE,       /* unfinished ones, by deadline */
     STORE_EVENTS,    /* after seq, of one sandbox and owner, or of all whose sandbox has the labels,
                         ascending */
+    STORE_EVENT_COUNTS, /* events from time_ns on, of each owner who has any */
     STORE_HISTORY,   /* events of a sandbox from time_ns on, ascending; or those up to it, the last
                         first. With text: whose type or reason has it */
     STORE_PROCESSES, /* of a sandbox */
     STORE_EGRESS,    /* of a sandbox */
-    STORE_TOKENS,
+    STORE_TOKENS,    /* that are good at time_ns */
+    STORE_TOKENS_REVOKED, /* the latest first; so are … */
+    STORE_TOKENS_EXPIRED, /* … those that expired before time_ns */
     STORE_HOSTS,
     STORE_IDEMPOTENCY, /* by owner and key */
     STORE_OUTBOX,      /* events not taken by the hub yet, ascending */
@@ -132,7 +176,14 @@ enum store_query_kind {
     STORE_SNAPSHOTS,
     STORE_IMAGES, /* by their names, those behind text; the same of … */
     STORE_LAYERS,
+    STORE_LEDGER,       /* goes on with `walk`, for at most `limit` events */
+    STORE_EGRESS_HEADS, /* of one sandbox; or a page, those behind text */
     STORE_BACKUP, /* writes the whole store as of now to the file descriptor fd, which blocks */
+};
+
+struct store_count {
+    char owner[OWNER_MAX];
+    uint64_t n;
 };
 
 struct store_query;
@@ -145,7 +196,8 @@ struct store_query {
     struct str text;  /* id, prefix, key, or a part of it */
     struct str owner; /* empty: everybody's */
     struct str sandbox;
-    struct str profile; /* or the id of the snapshot, or image, that they were made from */
+    struct str
+        profile; /* or the id of the snapshot, image or token that they were made from or by */
     struct json_map labels;
     bool ascending;
     struct {
@@ -157,11 +209,13 @@ struct store_query {
     int64_t time_ns;
     int limit; /* rows; 0: all */
     int fd;
+    struct ledger_walk *walk; /* the caller's, until the answer */
     /* the answer */
     struct arena arena; /* holds everything below; arena_done() by the owner */
     union {
         struct sandbox_record *sandboxes;
         struct event_record *events;
+        struct store_count *counts;
         struct process_record *processes;
         struct egress_record *egress;
         struct token_record *tokens;
@@ -173,13 +227,17 @@ struct store_query {
         struct snapshot_record *snapshots;
         struct image_record *images;
         struct layer_record *layers;
-        const char *setting; /* NULL: not set */
+        struct egress_head_record *egress_heads;
+        struct ledger_anchor *anchors; /* that the walk came by */
+        const char *setting;           /* NULL: not set */
         void *rows;
     };
     size_t n;
     /* private */
     struct link link_;
     store_answer_fn *answer_;
+    struct keyring *keys_;
+    const unsigned char *ledger_key_;
     int result_;
     struct err err_;
 };

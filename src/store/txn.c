@@ -1,5 +1,9 @@
 /* What a transaction can do: each thing as it is asked for on the loop's thread, and as it is done
  * on the writer's. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "secrets/env.h"
 #include "store/inside.h"
 #include "store/row.h"
 
@@ -11,7 +15,7 @@ struct op {
     op_fn *apply;
     const void *record;
     struct str key, value;
-    int64_t number, other;
+    int64_t number, other, now, keep;
     int limit;
     bool hub;
 };
@@ -99,7 +103,7 @@ static int put_row(struct db *d, enum sql sql, const struct row_shape *s, const 
 
     if (r < 0)
         return r;
-    r = row_bind(s, record, st, e);
+    r = row_bind(s, record, st, d->keys, e);
     if (r < 0) {
         db_end(st);
         return r;
@@ -166,6 +170,8 @@ static int put_tags(const struct sandbox_record *b, enum sql sql, struct db *d, 
 {
     int r = put_tag(b, sql, "", b->profile, d, e);
 
+    if (r >= 0 && b->maker[0])
+        r = put_tag(b, sql, "", b->maker, d, e);
     for (unsigned i = 0; r >= 0 && i < ROW_ORIGINS; i++) {
         AUTO(arena_done) struct arena a = ARENA_INIT(ROW_ORIGIN_BYTES);
         const char *from = row_made_from(b, i, &a);
@@ -209,7 +215,7 @@ static int drop_tags(const char *id, struct store_txn *t, struct db *d, struct e
     r = db_step(d, st, e);
     if (r <= 0)
         return r;
-    r = row_read(&sandbox_shape, st, &t->arena_, old, e);
+    r = row_read(&sandbox_shape, st, &t->arena_, old, d->keys, e);
     db_end(st);
     return r < 0 ? r : put_tags(old, SQL_DROP_TAG, d, e);
 }
@@ -222,7 +228,7 @@ static int put_sandbox_row(const struct sandbox_record *b, enum sql sql, struct 
 
     if (r < 0)
         return r;
-    r = row_bind(&sandbox_shape, b, st, e);
+    r = row_bind(&sandbox_shape, b, st, d->keys, e);
     if (r < 0) {
         db_end(st);
         return r;
@@ -234,7 +240,20 @@ static int put_sandbox_row(const struct sandbox_record *b, enum sql sql, struct 
 static int put_sandbox(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     const struct sandbox_record *b = op->record;
-    int r = put_sandbox_row(b, SQL_MOVE_SANDBOX, d, e);
+    AUTO(buf_done) struct buf rest = BUF_INIT(b->request.n + 3);
+    struct sandbox_record erased;
+    int r = 0;
+
+    if (b->state == SANDBOX_DESTROYED) {
+        erased = *b;
+        r = env_erase(b->request, 1, &rest);
+        if (r >= 0)
+            r = seal_erase_specs(d, b->id, e);
+        erased.request = buf_str(&rest);
+        b = &erased;
+    }
+    if (r >= 0)
+        r = put_sandbox_row(b, SQL_MOVE_SANDBOX, d, e);
 
     if (r < 0 || sqlite3_changes(d->h) > 0)
         return r;
@@ -253,10 +272,34 @@ void store_put_sandbox(struct store_txn *t, const struct sandbox_record *r)
 
 /* ---- events */
 
+static int put_event(const struct event_record *v, struct ledger *l, struct db *d, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_ADD_EVENT, &st, e);
+
+    if (r < 0)
+        return r;
+    r = row_bind(&event_shape, v, st, d->keys, e);
+    if (r < 0) {
+        db_end(st);
+        return r;
+    }
+    ledger_chain_event(l, v, st);
+    return db_finish(d, st, e);
+}
+
 static int add_event(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
 {
-    int r = put_row(d, SQL_ADD_EVENT, &event_shape, op->record, e);
+    struct ledger *l = &t->store->ledger;
+    struct ledger_state before = l->at;
+    int r = put_event(op->record, l, d, e);
 
+    if (r == -ERR_CONFLICT && l->on) {
+        l->at = before;
+        r = ledger_skip_inserted(l, d, e);
+        if (r >= 0)
+            r = put_event(op->record, l, d, e);
+    }
     if (r < 0)
         return r;
     t->last_seq = sqlite3_last_insert_rowid(d->h);
@@ -332,6 +375,16 @@ void store_put_egress(struct store_txn *t, const struct egress_record *r)
     add_record(t, put_egress, &egress_shape, r);
 }
 
+static int put_egress_head(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    return ledger_put_egress_head(&t->store->ledger, op->record, d, e);
+}
+
+void store_put_egress_head(struct store_txn *t, const struct egress_head_record *r)
+{
+    add_record(t, put_egress_head, &egress_head_shape, r);
+}
+
 static int put_token(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     (void)t;
@@ -341,6 +394,27 @@ static int put_token(const struct op *op, struct store_txn *t, struct db *d, str
 void store_put_token(struct store_txn *t, const struct token_record *r)
 {
     add_record(t, put_token, &token_shape, r);
+}
+
+static int end_token_row(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, SQL_END_TOKEN, &st, e);
+
+    (void)t;
+    if (r < 0)
+        return r;
+    db_bind(st, 1, op->key);
+    sqlite3_bind_int64(st, 2, op->number);
+    return db_finish(d, st, e);
+}
+
+void store_end_token(struct store_txn *t, const char *id, int64_t revoked_ns)
+{
+    struct op *op = add(t, end_token_row);
+
+    op->key = keep(t, id);
+    op->number = revoked_ns;
 }
 
 static int put_host(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
@@ -425,7 +499,7 @@ static int move_approval(const struct op *op, struct store_txn *t, struct db *d,
     (void)t;
     if (r < 0)
         return r;
-    r = row_bind(&approval_shape, a, st, e);
+    r = row_bind(&approval_shape, a, st, d->keys, e);
     if (r < 0) {
         db_end(st);
         return r;
@@ -561,8 +635,31 @@ void store_remove_layer(struct store_txn *t, const char *name)
 
 static int set(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
 {
+    AUTO(buf_done) struct buf sealed = BUF_INIT(2 * op->value.n + 256);
+    struct op with = *op;
+    char name[192];
+    int r = 0;
+
     (void)t;
-    return put_pair(d, SQL_PUT_SETTING, op, e);
+    if (d->keys && seal_applies(op->key)) {
+        r = seal_text(d->keys, ROW_SEALED, 0, seal_name("setting value", op->key.p, name),
+                      op->value, &sealed, e);
+        with.value = buf_str(&sealed);
+    }
+    return r < 0 ? r : put_pair(d, SQL_PUT_SETTING, &with, e);
+}
+
+static int reseal_all(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    (void)op;
+    (void)t;
+    return seal_all(d, e);
+}
+
+void store_reseal(struct store_txn *t)
+{
+    t->durable = true;
+    add(t, reseal_all);
 }
 
 void store_set(struct store_txn *t, const char *key, const char *value)
@@ -610,6 +707,10 @@ static int prune_sandboxes(const struct op *op, struct store_txn *t, struct db *
     char(*ids)[ID_MAX];
     int n = find_old(op, SQL_OLD_SANDBOXES, op->number, t, d, &ids, e), r = n;
 
+    if (n > 0 && t->store->ledger.at.pruned_ns < op->number) {
+        t->store->ledger.at.pruned_ns = op->number;
+        t->store->ledger.at.moved = true;
+    }
     for (int i = 0; r >= 0 && i < n; i++) {
         r = drop_tags(ids[i], t, d, e);
         if (r >= 0)
@@ -617,7 +718,7 @@ static int prune_sandboxes(const struct op *op, struct store_txn *t, struct db *
         if (r >= 0)
             r = put_text(d, SQL_DROP_SANDBOX, str_from(ids[i]), e);
     }
-    return r;
+    return r < 0 ? r : n;
 }
 
 static int prune_approvals(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
@@ -627,9 +728,21 @@ static int prune_approvals(const struct op *op, struct store_txn *t, struct db *
 
     for (int i = 0; r >= 0 && i < n; i++)
         r = put_text(d, SQL_DROP_APPROVAL, str_from(ids[i]), e);
-    return r;
+    return r < 0 ? r : n;
 }
 
+static int prune_tokens(const struct op *op, enum sql sql, struct store_txn *t, struct db *d,
+                        struct err *e)
+{
+    char(*ids)[ID_MAX];
+    int n = find_old(op, sql, op->other, t, d, &ids, e), r = n;
+
+    for (int i = 0; r >= 0 && i < n; i++)
+        r = put_text(d, SQL_DROP_TOKEN, str_from(ids[i]), e);
+    return r < 0 ? r : n;
+}
+
+/* The one place where an event is removed. */
 static int drop_event(struct db *d, int64_t seq, bool in_outbox, struct err *e)
 {
     int r = in_outbox ? put_number(d, SQL_DROP_OUTBOX, seq, e) : 0;
@@ -637,38 +750,138 @@ static int drop_event(struct db *d, int64_t seq, bool in_outbox, struct err *e)
     return r < 0 ? r : put_number(d, SQL_DROP_EVENT, seq, e);
 }
 
-/* Walks from the oldest on and removes behind itself. */
-static int prune_events(const struct op *op, struct db *d, struct err *e)
+static void note_unsent(struct store_pruned *p, int64_t seq)
+{
+    if (!p->unsent.first)
+        p->unsent.first = seq;
+    p->unsent.last = seq;
+    p->unsent.n++;
+}
+
+/* Events up to this one are more than are to be kept. They are numbered without gaps as they come,
+ * so that nothing has to be counted. */
+static int find_surplus(const struct op *op, struct db *d, int64_t *ret, struct err *e)
 {
     sqlite3_stmt *st;
-    int left = op->limit, r = db_prepare(d, SQL_OLD_EVENTS, &st, e);
+    int r = db_prepare(d, SQL_LAST_EVENT, &st, e);
 
+    *ret = 0;
+    if (r < 0 || !op->keep)
+        return r;
+    r = db_step(d, st, e);
+    if (r <= 0)
+        return r;
+    *ret = sqlite3_column_int64(st, 0) - op->keep;
+    db_end(st);
+    return 0;
+}
+
+/* Walks from the oldest on and removes behind itself. */
+static int prune_events(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    struct ledger_cut run = { 0 };
+    sqlite3_stmt *st;
+    int64_t surplus;
+    int n = 0, r = find_surplus(op, d, &surplus, e);
+
+    if (r >= 0)
+        r = db_prepare(d, SQL_OLD_EVENTS, &st, e);
     if (r < 0)
         return r;
     sqlite3_bind_int64(st, 1, 0);
-    while (left > 0 && (r = db_step(d, st, e)) > 0) {
+    while (n < op->limit && (r = db_step(d, st, e)) > 0) {
+        int64_t seq = sqlite3_column_int64(st, 0);
         bool in_outbox = sqlite3_column_int(st, 2);
 
-        if (sqlite3_column_int64(st, 1) >= op->other)
+        if (seq > surplus && sqlite3_column_int64(st, 1) >= op->other)
             break;
-        if (in_outbox && op->hub)
+        if (in_outbox && op->hub && seq > surplus)
             continue;
-        r = drop_event(d, sqlite3_column_int64(st, 0), in_outbox, e);
+        r = ledger_cut_event(&t->store->ledger, &run, seq, st, 3, d, e);
+        if (r >= 0)
+            r = drop_event(d, seq, in_outbox, e);
         if (r < 0)
             break;
-        left--;
+        if (in_outbox && op->hub)
+            note_unsent(&t->pruned, seq);
+        n++;
     }
     db_end(st);
-    return r < 0 ? r : 0;
+    if (r >= 0)
+        r = ledger_note_cut(&t->store->ledger, &run, d, e);
+    return r < 0 ? r : n;
+}
+
+static bool fill_gap_event(const struct store_pruned *p, char detail[static STORE_GAP_MAX],
+                           struct event_record *ret)
+{
+    if (!p->unsent.n)
+        return false;
+    *ret = (struct event_record){
+        .time_ns = p->time_ns, .type = "events.dropped", .from = -1, .to = -1, .actor = ACTOR_DAEMON
+    };
+    snprintf(ret->reason, sizeof ret->reason,
+             "the hub did not take them, and there are more than limits.events_keep");
+    snprintf(detail, STORE_GAP_MAX, "{\"events\":%lld,\"first\":%lld,\"last\":%lld}",
+             (long long)p->unsent.n, (long long)p->unsent.first, (long long)p->unsent.last);
+    ret->detail = str_from(detail);
+    return true;
+}
+
+static int put_gap_event(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    struct op add_gap = { .hub = op->hub };
+    char detail[STORE_GAP_MAX];
+    struct event_record v;
+
+    if (!fill_gap_event(&t->pruned, detail, &v))
+        return 0;
+    add_gap.record = &v;
+    return add_event(&add_gap, t, d, e);
+}
+
+bool store_gap_event(const struct store_txn *t, char detail[static STORE_GAP_MAX],
+                     struct event_record *ret)
+{
+    if (!fill_gap_event(&t->pruned, detail, ret))
+        return false;
+    ret->seq = t->last_seq;
+    return true;
+}
+
+static void note_pruned(struct store_txn *t, int n)
+{
+    if (n > t->pruned.rows)
+        t->pruned.rows = n;
 }
 
 static int prune(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
 {
-    int r = prune_sandboxes(op, t, d, e);
+    int r;
 
-    if (r >= 0)
+    t->pruned = (struct store_pruned){ .time_ns = op->now };
+    r = prune_sandboxes(op, t, d, e);
+    if (r >= 0) {
+        note_pruned(t, r);
         r = prune_approvals(op, t, d, e);
-    return r < 0 ? r : prune_events(op, d, e);
+    }
+    if (r >= 0) {
+        note_pruned(t, r);
+        r = prune_tokens(op, SQL_OLD_TOKENS, t, d, e);
+    }
+    if (r >= 0) {
+        note_pruned(t, r);
+        r = prune_tokens(op, SQL_EXPIRED_TOKENS, t, d, e);
+    }
+    if (r >= 0) {
+        note_pruned(t, r);
+        r = prune_events(op, t, d, e);
+    }
+    if (r >= 0) {
+        note_pruned(t, r);
+        r = put_gap_event(op, t, d, e);
+    }
+    return r < 0 ? r : 0;
 }
 
 void store_prune(struct store_txn *t, int64_t sandboxes_before_ns, int64_t events_before_ns,
@@ -678,6 +891,8 @@ void store_prune(struct store_txn *t, int64_t sandboxes_before_ns, int64_t event
 
     op->number = sandboxes_before_ns;
     op->other = events_before_ns;
+    op->now = clock_wall();
+    op->keep = t->store->events_keep;
     op->limit = limit < 0 ? 0 : limit;
     op->hub = t->store->hub;
 }

@@ -10,6 +10,7 @@
 #include "base/own.h"
 #include "loop/list.h"
 #include "loop/timer.h"
+#include "quota/quota.h"
 
 enum { ACCEPTS_A_BATCH = 16, CHUNK = 16 << 10, PENDING_MAX = 2 * CHUNK };
 #define HANDSHAKE_NS (10 * NS_PER_S)
@@ -22,6 +23,9 @@ struct tls_door {
     struct loop_fd listener;
     struct loop_timer again;
     struct list sessions;
+    struct quota handshakes; /* by address */
+    struct list shaking;     /* struct session, in a handshake, the oldest first */
+    struct list ending;      /* struct session, whose server has ended, the oldest first */
     unsigned n;
 };
 
@@ -29,6 +33,8 @@ struct tls_door {
 struct session {
     struct tls_door *door;
     struct link link;
+    struct link waits, waits_share; /* in shaking and its address's share, or in ending */
+    struct quota_hold handshake;
     struct crypto_tls *tls;
     struct loop_fd net, inner;
     struct loop_timer late;
@@ -51,10 +57,23 @@ static void on_bury(struct loop_later *l)
     free(s);
 }
 
+/* At the limit, one that only waits for its client to read makes room. */
+static bool can_accept(struct tls_door *d)
+{
+    return d->n < d->setup.connections || list_first(&d->ending);
+}
+
 static void listen_again(struct tls_door *d)
 {
     if (d->listener.fd >= 0 && !loop_timer_started(&d->again))
-        loop_fd_want(&d->listener, d->n < d->setup.connections ? LOOP_READ : 0, NULL);
+        loop_fd_want(&d->listener, can_accept(d) ? LOOP_READ : 0, NULL);
+}
+
+static void end_handshake(struct session *s)
+{
+    link_leave(&s->waits);
+    link_leave(&s->waits_share);
+    quota_drop(&s->handshake);
 }
 
 static void leave(struct session *s)
@@ -62,6 +81,7 @@ static void leave(struct session *s)
     if (!link_joined(&s->link))
         return;
     link_leave(&s->link);
+    end_handshake(s);
     loop_fd_stop(&s->net);
     loop_fd_stop(&s->inner);
     loop_timer_stop(&s->late);
@@ -142,6 +162,8 @@ static int from_inner(struct session *s)
     if (n > 0)
         return buf_add(&s->out, (struct str){ room, (size_t)n }) < 0 ? -1 : 1;
     s->inner_ended = true;
+    list_append(&s->door->ending, &s->waits);
+    listen_again(s->door);
     loop_timer_start(s->door->loop, &s->late, clock_mono() + FLUSH_NS, on_late, NULL);
     return 1;
 }
@@ -220,6 +242,7 @@ static void shake_hands(struct session *s)
         return;
     }
     s->open = true;
+    end_handshake(s);
     loop_timer_stop(&s->late);
     pump(s);
 }
@@ -233,6 +256,36 @@ static void on_net(struct loop_fd *f, unsigned events)
         pump(s);
     else
         shake_hands(s);
+}
+
+/* The oldest handshake ends, first of the same address. */
+static void make_room(struct tls_door *d, const struct quota_who *who)
+{
+    struct quota_share *share = quota_find(&d->handshakes, who->key);
+    struct link *m = share ? list_first(&share->idle) : NULL;
+
+    if (m)
+        leave(container_of(m, struct session, waits_share));
+    else if ((m = list_first(&d->shaking)))
+        leave(container_of(m, struct session, waits));
+}
+
+static void count_handshake(struct session *s, int fd)
+{
+    struct tls_door *d = s->door;
+    struct sockaddr_storage from = { 0 };
+    socklen_t n = sizeof from;
+    char key[QUOTA_KEY_MAX];
+    struct quota_who who;
+
+    getpeername(fd, (struct sockaddr *)&from, &n);
+    who = (struct quota_who){ .key = quota_address(&from, key) };
+    if (quota_take(&d->handshakes, &who, 1, &s->handshake, NULL) < 0) {
+        make_room(d, &who);
+        quota_charge(&d->handshakes, &who, 1, &s->handshake);
+    }
+    list_append(&d->shaking, &s->waits);
+    list_append(&s->handshake.share->idle, &s->waits_share);
 }
 
 static void session_new(struct tls_door *d, int fd)
@@ -255,6 +308,7 @@ static void session_new(struct tls_door *d, int fd)
     s->tls = crypto_tls_new(d->setup.identity, fd);
     list_append(&d->sessions, &s->link);
     d->n++;
+    count_handshake(s, fd);
     loop_timer_start(d->loop, &s->late, clock_mono() + HANDSHAKE_NS, on_late, NULL);
 }
 
@@ -276,6 +330,8 @@ static void on_acceptable(struct loop_fd *f, unsigned events)
     struct tls_door *d = container_of(f, struct tls_door, listener);
 
     (void)events;
+    if (d->n >= d->setup.connections && list_first(&d->ending))
+        leave(container_of(list_first(&d->ending), struct session, waits));
     for (int i = 0; i < ACCEPTS_A_BATCH && d->n < d->setup.connections; i++) {
         struct sockaddr_storage from; /* asked for again where it matters */
         socklen_t n = sizeof from;
@@ -299,6 +355,10 @@ int tls_door_open(const struct tls_door_setup *s, struct tls_door **ret, struct 
         abort();
     d->loop = s->loop;
     d->setup = *s;
+    quota_init(&d->handshakes,
+               &(struct quota_limits){ .total = s->strangers, .share = (s->strangers + 1) / 2 },
+               "handshakes", "limits.connections_unauthenticated",
+               "limits.connections_unauthenticated");
     r = loop_fd_start(s->loop, &d->listener, s->fd, LOOP_READ, on_acceptable, e);
     if (r < 0) {
         close(s->fd);
@@ -333,6 +393,7 @@ void tls_door_free(struct tls_door *d)
     tls_door_shut(d);
     for (struct link *m; (m = list_first(&d->sessions));)
         leave(container_of(m, struct session, link));
+    quota_done(&d->handshakes);
     crypto_tls_identity_free(d->setup.identity);
     free(d);
 }

@@ -35,18 +35,21 @@ const struct approval_record *approvals_find(struct trust *t, struct str id)
 
 struct held *held_new(struct trust *t, const struct approval_record *r)
 {
+    const struct quota_who who = { .key = str_from(r->owner) };
     struct held *h = calloc(1, sizeof *h);
 
     if (!h)
         abort();
     h->trust = t;
     h->record = *r;
-    arena_init(&h->arena, APPROVAL_ARGS_MAX + APPROVAL_REQUEST_MAX + 4096);
+    arena_init(&h->arena, APPROVAL_ARGS_MAX + APPROVAL_REQUEST_MAX + APPROVAL_LABELS_MAX);
     h->record.args.p = arena_dup(&h->arena, r->args);
     h->record.request.p = arena_dup(&h->arena, r->request);
     h->record.result = STR("");
-    if (!h->record.args.p || !h->record.request.p)
+    if (!h->record.args.p || !h->record.request.p || !json_map_copy(&h->record.labels, &h->arena))
         abort(); /* their lengths were checked */
+    quota_charge(&t->held_owned, &who, 1, &h->owned);
+    quota_charge(&t->held_owned_bytes, &who, h->record.args.n, &h->owned_bytes);
     return h;
 }
 
@@ -63,6 +66,8 @@ void held_free(struct held *h)
         h->counted->held_bytes -= h->record.args.n;
         h->trust->held_bytes -= h->record.args.n;
     }
+    quota_drop(&h->owned);
+    quota_drop(&h->owned_bytes);
     arena_done(&h->arena);
     free(h);
 }
@@ -283,11 +288,16 @@ static int check_master(const struct held *h, const struct trust_master *m, stru
                        role_names[m->role]);
     if (strcmp(m->actor.id, h->actor) == 0 && m->by_token)
         return err_set(e, ERR_DENIED, "nobody decides what they asked for: the token is the same");
-    if (!m->by_token && strcmp(m->owner, h->record.owner) == 0)
-        return err_set(
-            e, ERR_DENIED,
-            "nobody decides what they asked for: another user must, or a master's token");
-    return 0;
+    if (m->by_token || strcmp(m->owner, h->record.owner) != 0)
+        return 0;
+    if (m->self && h->trust->self_approval)
+        return 0;
+    if (m->self)
+        return err_set(e, ERR_DENIED,
+                       "you cannot approve your own request: trust.self_approval is off");
+    return err_set(e, ERR_DENIED,
+                   "you cannot approve your own request; approve as another user, or with a "
+                   "master's token");
 }
 
 static int check_decision(struct trust *t, struct approval_op *op, bool approve, struct held **ret,
@@ -324,10 +334,10 @@ static void decided(struct held *h, void *user, int r, const struct err *e)
     struct trust *t = h->trust;
 
     loop_timer_stop(&h->expiry);
+    if (op->grant_.id[0])
+        grant_stored(t, &op->grant_, r >= 0);
     if (r >= 0 && h->record.state == APPROVAL_APPROVED) {
         hook_point("trust.approved");
-        if (op->grant_.id[0])
-            grant_stored(t, &op->grant_);
         held_run(h);
     } else if (r >= 0) {
         held_drop(h);
@@ -356,6 +366,7 @@ static void decide(struct trust *t, struct approval_op *op, enum approval_state 
     struct trust_write *w;
     struct held *h = NULL;
     struct move *m;
+    bool self;
 
     op->trust_ = t;
     op->audit_id[0] = 0;
@@ -371,8 +382,11 @@ static void decide(struct trust *t, struct approval_op *op, enum approval_state 
     m->next.decided_ns = clock_wall();
     if (to == APPROVAL_REJECTED)
         m->next.finished_ns = m->next.decided_ns;
-    snprintf(m->next.approver, sizeof m->next.approver, "%s", op->master.actor.id);
+    self = !op->master.by_token && strcmp(op->master.owner, h->record.owner) == 0;
+    snprintf(m->next.approver, sizeof m->next.approver, "%s", self ? "self" : op->master.actor.id);
     w = held_write(h, &m->next, &op->master.actor);
+    if (self)
+        write_detail(w, "approver", "self");
     if (to == APPROVAL_APPROVED && op->grant_ns && grant_put(h, op, w, &op->err_) < 0)
         LOG(WARN, "trust.grant_failed",
             LOG_S("error", op->err_.msg)); /* this one call still runs */
@@ -469,8 +483,10 @@ static void take_up(struct trust *t, const struct approval_record *r)
 int approvals_open(struct trust *t, struct err *e)
 {
     struct store_query q = { .kind = STORE_APPROVALS_OPEN };
-    int r = store_ask_now(t->store, &q, e);
+    int r;
 
+    arena_init(&q.arena, PTRDIFF_MAX); /* however many there are, a start takes them up */
+    r = store_ask_now(t->store, &q, e);
     for (size_t i = 0; r >= 0 && i < q.n; i++)
         take_up(t, &q.approvals[i]);
     arena_done(&q.arena);

@@ -11,12 +11,16 @@
 #include "trust/trust.h"
 
 enum {
-    APPROVALS_MAX = 10000,         /* that wait, of all peers */
-    APPROVALS_BYTES = 64 << 20,    /* of their arguments: a start reads them all */
-    APPROVALS_OWN_BYTES = 8 << 20, /* … of one token's or user's */
-    APPROVAL_ARGS_MAX = 1 << 20,   /* bytes of JSON */
+    APPROVALS_MAX = 10000, /* that wait, of all peers */
+    APPROVALS_PER_OWNER = APPROVALS_MAX / 4,
+    APPROVALS_BYTES = 64 << 20,     /* of their arguments: a start reads them all; a quarter for one
+                                     * owner */
+    APPROVALS_OWN_BYTES = 8 << 20,  /* … of one token's or user's */
+    APPROVALS_DAY_BYTES = 64 << 20, /* that one owner may bring in a day: decided ones are kept */
+    APPROVAL_ARGS_MAX = 1 << 20,    /* bytes of JSON */
     APPROVAL_RESULT_MAX = 1 << 20,
     APPROVAL_REQUEST_MAX = 16 << 10, /* bytes of a method and target */
+    APPROVAL_LABELS_MAX = 256 << 10,
     GRANTS_MAX = 10000,
 };
 
@@ -26,6 +30,7 @@ struct trust_master {
     char owner[OWNER_MAX];
     enum role role;
     bool by_token; /* that is a master's: good also for what its owner asked for */
+    bool self;     /* a user on a terminal says so, knowing that the request is their own */
 };
 
 struct approval_op {

@@ -257,6 +257,8 @@ static int check_rule(const struct check *c, struct trust_rule *rule)
     r = check_terms(c, rule->tool, "", &rule->terms);
     for (size_t i = 0; r >= 0 && i < rule->when.n; i++)
         r = check_when(c, rule, &w[i]);
+    for (size_t i = 0; i < rule->when.n; i++)
+        c->bundle->asks_filesystem |= w[i].filesystem_given;
     for (size_t i = 0; r >= 0 && i < rule->when.n; i++)
         r = check_clients(c, rule, i);
     for (size_t i = 0; r >= 0 && i < rule->args.n; i++)

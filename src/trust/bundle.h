@@ -90,6 +90,7 @@ struct trust_bundle {
     struct json_objects tools;       /* of struct trust_rule */
     const struct trust_rule **table; /* by tool's name: open addressing … */
     size_t mask;                     /* … with mask + 1 slots */
+    bool asks_filesystem;            /* a `when` does */
     char version[TRUST_VERSION_TEXT];
 };
 

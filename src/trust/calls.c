@@ -36,6 +36,8 @@ static bool fits_limits(struct trust *t, struct peer *p, const struct trust_call
                                       .client = p->record.client,
                                       .now_ns = clock_mono(),
                                       .usage = peer_usage(p, clock_wall()),
+                                      .terms = p->identity_->is_token ? &p->identity_->terms : NULL,
+                                      .network_approved = true,
                                       .granted = true };
 
     if (!rule || !rule->creates)
@@ -43,7 +45,7 @@ static bool fits_limits(struct trust *t, struct peer *p, const struct trust_call
     trust_decide(&again, d);
     if (d->verdict.kind != VERDICT_ALLOW)
         return false;
-    uses_reserve(p);
+    uses_reserve(p, 1);
     return true;
 }
 

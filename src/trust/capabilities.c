@@ -1,5 +1,6 @@
 #include "trust/capabilities.h"
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "json/reader.h"
 
@@ -67,18 +68,37 @@ static enum workspace_access access_of(const struct json *request, const char *g
     return str_eq(v->s, STR("rw")) ? ASK_ACCESS_RW : ASK_ACCESS_RO;
 }
 
-void trust_capabilities_of(const struct sandbox *s, struct trust_capabilities *ret)
+static enum workspace_access access_asked(const struct sandbox *s)
 {
     const struct json_limits limits = { .bytes = REQUEST_BYTES, .depth = REQUEST_DEPTH };
     AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * REQUEST_BYTES);
-    struct sandbox_egress egress;
+    enum workspace_access declared;
     const struct json *v;
 
-    *ret = (struct trust_capabilities){ .network = sandbox_egress(s, &egress) };
     if (json_read(sandbox_view(s).record->request, limits, &a, &v, NULL) < 0 ||
         v->type != JSON_OBJECT)
-        return;
-    ret->filesystem = access_of(v, "capabilities", "filesystem");
-    if (!ret->filesystem)
-        ret->filesystem = access_of(v, "workspace", "access");
+        return ASK_ACCESS_PROFILE;
+    declared = access_of(v, "capabilities", "filesystem");
+    return declared ? declared : access_of(v, "workspace", "access");
+}
+
+void trust_capabilities_of(const struct sandbox *s, bool filesystem, struct trust_capabilities *ret)
+{
+    struct sandbox_egress egress;
+
+    *ret = (struct trust_capabilities){ .policy = sandbox_policy_text(s),
+                                        .approved_for = sandbox_approved_for(s) };
+    ret->network = sandbox_egress(s, &egress);
+    if (filesystem)
+        ret->filesystem = access_asked(s);
+}
+
+void trust_capabilities_planned(const struct create_plan *p, struct trust_capabilities *ret)
+{
+    *ret = (struct trust_capabilities){ .network = p->policy,
+                                        .policy = p->policy,
+                                        .filesystem = p->access == ASK_ACCESS_NONE ? 0 : p->access,
+                                        .duration_s = p->ttl_ns / NS_PER_S,
+                                        .memory_mb = p->memory_mb,
+                                        .cpu_quota = (double)p->cpu_milli / 1000 };
 }

@@ -12,6 +12,11 @@ struct trust_capabilities {
     enum workspace_access filesystem;
     int64_t duration_s, memory_mb; /* 0: as the profile says; the same below */
     double cpu_quota;
+    /* Of a sandbox that is there: */
+    const char
+        *approved_for; /* peer that a master approved its network for; borrowed; NULL: none */
+    struct policy_text
+        *policy; /* what it reaches, or would; borrowed; NULL: not known, or nothing */
 };
 
 extern const struct json_field trust_capability_fields[];
@@ -23,7 +28,11 @@ extern const size_t trust_capability_field_count;
 int trust_capabilities_read(const struct json *v, struct trust_capabilities *ret, struct arena *a,
                             struct err *e);
 
-/* What a sandbox that is there reaches and may write. */
-void trust_capabilities_of(const struct sandbox *s, struct trust_capabilities *ret);
+/* What a sandbox that is there reaches and may write. The second only for a policy that asks: it is
+ * in the request that the sandbox was made with, which is parsed for it. */
+void trust_capabilities_of(const struct sandbox *s, bool filesystem,
+                           struct trust_capabilities *ret);
+/* What a new one would have. */
+void trust_capabilities_planned(const struct create_plan *p, struct trust_capabilities *ret);
 
 #endif

@@ -18,6 +18,7 @@ struct judging {
     const struct trust_case *c;
     struct trust_decision *d;
     struct arena scratch;
+    struct trust_capabilities has; /* from CHECK_CAPABILITIES on */
 };
 
 /* --- saying it --- */
@@ -91,8 +92,10 @@ static int read_capabilities(struct judging *j, struct trust_capabilities *ret, 
 {
     const struct json *args = j->c->args;
 
-    *ret = j->c->sandbox ? *j->c->sandbox : (struct trust_capabilities){ 0 };
-    if (!j->d->rule->creates || !args)
+    *ret = j->c->declares  ? *j->c->declares
+           : j->c->sandbox ? *j->c->sandbox
+                           : (struct trust_capabilities){ 0 };
+    if (j->c->declares || !j->d->rule->creates || !args)
         return 0;
     return trust_capabilities_read(json_get(args, STR("capabilities")), ret, &j->scratch, e);
 }
@@ -116,15 +119,15 @@ static bool check_capabilities(struct judging *j)
 {
     const struct trust_when *when = j->d->rule->when.p;
     const char *client = j->c->client ? j->c->client : "";
-    struct trust_capabilities has;
+    struct trust_capabilities *has = &j->has;
     struct err e;
 
     if (j->c->args && j->c->args->type != JSON_OBJECT)
         return DENY(j, "args", "the arguments are not an object");
-    if (read_capabilities(j, &has, &e) < 0)
+    if (read_capabilities(j, has, &e) < 0)
         return DENY(j, "capabilities", "capabilities.%.200s", e.msg);
     for (size_t i = 0; i < j->d->rule->when.n; i++)
-        if (fits(&when[i], &has, client)) {
+        if (fits(&when[i], has, client)) {
             j->d->when = &when[i];
             j->d->terms = &when[i].terms;
             break;
@@ -198,11 +201,20 @@ static bool check_args(struct judging *j)
     return false;
 }
 
+/* Instead of the tools' own rates; without any calls if the token does not say. */
+static struct trust_rate rate_of_token(const struct token_terms *t)
+{
+    uint64_t calls = t && t->calls > 0 ? (uint64_t)t->calls : 0;
+
+    return (struct trust_rate){ .calls = calls, .per_ns = 60 * NS_PER_S, .burst = calls };
+}
+
 /* One moment stands for the bucket: when it would be empty of what was used. Each call moves it by
  * what a call costs; it may be ahead of now by a burst. */
 static bool check_rate(struct judging *j)
 {
-    const struct trust_rate *r = &j->d->rule->rate;
+    const struct trust_rate own = rate_of_token(j->c->terms),
+                            *r = own.calls ? &own : &j->d->rule->rate;
     int64_t cost, ahead, from = j->c->rate_ns > j->c->now_ns ? j->c->rate_ns : j->c->now_ns;
 
     if (!r->calls)
@@ -220,43 +232,106 @@ static bool check_rate(struct judging *j)
     return false;
 }
 
-static bool over(struct judging *j, const char *what, bool given, int64_t has, int64_t most,
-                 const char *of)
+/* A limit of the token, where it has one, or of its role. */
+struct limit {
+    int64_t most;
+    bool given, of_token;
+};
+
+static struct limit limit_of(int64_t of_token, bool given, int64_t of_role)
+{
+    bool own = of_token != TOKEN_UNSET;
+
+    return (struct limit){ own ? of_token : of_role, own || given, own };
+}
+
+static bool over(struct judging *j, const char *what, struct limit l, int64_t has, const char *of)
 {
     char field[64];
 
-    if (!given || has < most)
+    if (!l.given || has + (j->c->makes > 1 ? j->c->makes - 1 : 0) < l.most)
         return false;
-    snprintf(field, sizeof field, "limits.%s.%s", role_names[j->c->role], what);
+    if (l.of_token)
+        snprintf(field, sizeof field, "token.limits.%s", what);
+    else
+        snprintf(field, sizeof field, "limits.%s.%s", role_names[j->c->role], what);
     j->d->rule = NULL; /* it is not the tool's rule that decides */
     j->d->rate_ns = j->c->rate_ns;
-    return decided(j, VERDICT_RATE_LIMIT, field, "%lld %s, of %lld that the role %s may have",
-                   (long long)has, of, (long long)most, role_names[j->c->role]);
+    return decided(j, VERDICT_RATE_LIMIT, field, "%lld %s, of %lld that %s%s may have",
+                   (long long)has, of, (long long)l.most, l.of_token ? "this token" : "the role ",
+                   l.of_token ? "" : role_names[j->c->role]);
 }
 
 static bool check_limits(struct judging *j)
 {
+    static const struct token_terms none = { .per_hour = TOKEN_UNSET,
+                                             .per_day = TOKEN_UNSET,
+                                             .concurrent = TOKEN_UNSET };
     const struct trust_limits *l = &j->c->bundle->limits[j->c->role];
+    const struct token_terms *t = j->c->terms ? j->c->terms : &none;
     const struct trust_usage *u = &j->c->usage;
 
     if (!j->d->rule->creates)
         return false;
-    return over(j, "concurrent", l->concurrent_given, u->alive, l->concurrent,
-                "sandboxes are alive") ||
-           over(j, "sandboxes_per_hour", l->per_hour_given, u->made, l->sandboxes_per_hour,
+    return over(j, "concurrent", limit_of(t->concurrent, l->concurrent_given, l->concurrent),
+                u->alive, "sandboxes are alive") ||
+           over(j, "sandboxes_per_hour",
+                limit_of(t->per_hour, l->per_hour_given, l->sandboxes_per_hour), u->made,
                 "sandboxes were made within an hour") ||
-           over(j, "minutes_per_day", l->per_day_given, u->lived_ns / (60 * NS_PER_S),
-                l->minutes_per_day, "minutes were used within a day");
+           over(j, "minutes_per_day", limit_of(t->per_day, l->per_day_given, l->minutes_per_day),
+                u->lived_ns / (60 * NS_PER_S), "minutes were used within a day");
+}
+
+/* Whether a new sandbox has more than the token may have without asking. */
+static bool is_beyond(struct judging *j)
+{
+    const struct token_terms *t = j->c->terms;
+    const struct trust_capabilities *has = &j->has;
+    const struct {
+        const char *name;
+        int64_t has, most;
+    } all[] = {
+        { "duration_s", has->duration_s, t ? t->duration_s : 0 },
+        { "memory_mb", has->memory_mb, t ? t->memory_mb : 0 },
+        { "cpu_quota", (int64_t)(has->cpu_quota * 1000), t ? t->cpu_milli : 0 },
+        { "filesystem", has->filesystem == ASK_ACCESS_RW, t && t->filesystem == TOKEN_FILES_RO },
+    };
+
+    if (!t || !j->d->rule->creates)
+        return false;
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        bool files = i == COUNT_OF(all) - 1;
+
+        if (!all[i].most || all[i].has <= (files ? 0 : all[i].most))
+            continue;
+        (void)decided(j, VERDICT_REQUIRE_APPROVAL, "token.capabilities",
+                      "%s is more than this token may have without a master's approval",
+                      all[i].name);
+        return true;
+    }
+    return false;
+}
+
+/* The terms are those of calls that reach the network, and this network is approved already. */
+static bool is_network_approved(const struct judging *j)
+{
+    const struct trust_when *w = j->d->when;
+
+    return j->c->network_approved && w && w->network_given && w->network;
 }
 
 static bool check_approval(struct judging *j)
 {
-    if (j->d->terms->approval == GATE_NONE)
+    bool gated = j->d->terms->approval != GATE_NONE && !is_network_approved(j);
+
+    if (!gated && !is_beyond(j))
         return false;
     if (j->c->granted) {
         j->d->used_grant = true;
         return decided(j, VERDICT_ALLOW, "approval", "a master has granted this");
     }
+    if (!gated)
+        return true; /* is_beyond() has said why */
     return decided(j, VERDICT_REQUIRE_APPROVAL, "approval", "tier %u waits for a master's approval",
                    j->d->verdict.tier);
 }

@@ -45,7 +45,14 @@ struct trust_case {
     int64_t now_ns;     /* a clock that does not go back */
     int64_t rate_ns;    /* `rate_ns` of the peer's last decision on this tool; 0: none */
     struct trust_usage usage;
-    bool granted; /* a master has said yes to such a call in advance */
+    unsigned makes;                  /* sandboxes, of a tool that creates; 0: one */
+    bool granted;                    /* a master has said yes to such a call in advance */
+    const struct token_terms *terms; /* of the token behind the peer; NULL: none */
+    /* What a new sandbox, or its new network, would have; NULL: what the arguments declare. */
+    const struct trust_capabilities *declares;
+    /* The network of the case is one that a master approved for this sandbox and peer, or that the
+     * token has approved. */
+    bool network_approved;
 };
 
 struct trust_decision {

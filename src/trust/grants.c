@@ -68,7 +68,7 @@ static void sweep(struct trust *t, struct trust_write *w)
 
 bool grants_have_room(struct trust *t)
 {
-    bool room = t->n_grants < GRANTS_MAX;
+    bool room = t->n_grants + t->grants_coming < GRANTS_MAX;
 
     for (struct link *m = list_first(&t->grants); m && !room; m = list_after(&t->grants, m))
         room = !is_good(t, &container_of(m, struct grant, link)->record);
@@ -141,7 +141,7 @@ int grant_put(const struct held *h, struct approval_op *op, struct trust_write *
     int err;
 
     sweep(h->trust, w);
-    if (h->trust->n_grants >= GRANTS_MAX)
+    if (h->trust->n_grants + h->trust->grants_coming >= GRANTS_MAX)
         return err_set(e, ERR_QUOTA, "there are %d grants already", GRANTS_MAX);
     *r = (struct grant_record){ .uses = op->grant_uses, .expires_ns = clock_wall() + op->grant_ns };
     err = id_make("grant_", r->id, e);
@@ -160,12 +160,15 @@ int grant_put(const struct held *h, struct approval_op *op, struct trust_write *
     }
     write_detail(w, "grant", r->id);
     store_put_grant(&w->txn, r);
+    h->trust->grants_coming++;
     return 0;
 }
 
-void grant_stored(struct trust *t, const struct grant_record *r)
+void grant_stored(struct trust *t, const struct grant_record *r, bool is_stored)
 {
-    add(t, r);
+    t->grants_coming--;
+    if (is_stored)
+        add(t, r);
 }
 
 void grants_peer_ended(struct peer *p)
@@ -208,7 +211,7 @@ void grant_use(struct trust *t, struct grant *g, struct trust_write *w)
 
 int grants_open(struct trust *t, struct err *e)
 {
-    struct store_query q = { .kind = STORE_GRANTS, .limit = GRANTS_MAX };
+    struct store_query q = { .kind = STORE_GRANTS };
     int r = store_ask_now(t->store, &q, e);
 
     for (size_t i = 0; r >= 0 && i < q.n; i++)

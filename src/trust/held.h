@@ -15,7 +15,8 @@ struct held {
     struct loop_timer expiry;
     struct identity *counted; /* whose memory its arguments take; NULL: nobody's */
     char actor[OWNER_MAX];    /* that asked; "": its peer is gone */
-    bool moving;              /* to another state: on its way to disk */
+    struct quota_hold owned, owned_bytes;
+    bool moving; /* to another state: on its way to disk */
 };
 
 /* approvals.c */
@@ -58,9 +59,9 @@ int grants_open(struct trust *t, struct err *e); /* blocks */
 void grants_close(struct trust *t);
 /* For one more, when those that are good for nothing any more are gone. */
 bool grants_have_room(struct trust *t);
-/* Puts what the approval grants beside into the same change; it counts from grant_stored() on. */
+/* Puts what the approval grants beside into the same change; it is good from grant_stored() on. */
 int grant_put(const struct held *h, struct approval_op *op, struct trust_write *w, struct err *e);
-void grant_stored(struct trust *t, const struct grant_record *r);
+void grant_stored(struct trust *t, const struct grant_record *r, bool is_stored);
 void grants_peer_ended(struct peer *p);
 /* A grant for such a call that is good now; NULL. */
 struct grant *grant_find(struct trust *t, const struct trust_question *q);

@@ -1,6 +1,8 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "control/event_share.h"
+#include "control/owner_share.h"
 #include "json/writer.h"
 #include "trust/held.h"
 
@@ -29,6 +31,24 @@ static int write_args(const struct json *args, struct buf *out, struct err *e)
     return err_wrap(e, r, "the call cannot be held for a master");
 }
 
+/* Of an owner with many tokens and sessions. */
+static int check_owner_room(const struct trust *t, const char *owner, size_t args, struct err *e)
+{
+    if (quota_used(&t->held_owned, str_from(owner)) >= t->held_owned.limits.share ||
+        quota_used(&t->held_owned_bytes, str_from(owner)) + args > t->held_owned_bytes.limits.share)
+        return err_set(e, ERR_QUOTA,
+                       "as many calls of %s wait for a master as one owner may have waiting: ask "
+                       "again when some of them are decided",
+                       owner);
+    if (!control_is_administrator(t->control, owner) &&
+        rate_wait(&t->held_rate, str_from(owner), clock_mono()))
+        return err_set(e, ERR_QUOTA,
+                       "%s has had %d MiB of calls wait for a master within a day, as many as one "
+                       "owner may: send less, or ask again later",
+                       owner, APPROVALS_DAY_BYTES >> 20);
+    return event_share_check(t->control, owner, NULL, e);
+}
+
 static int check_room(const struct trust *t, const struct trust_question *q, size_t args,
                       struct err *e)
 {
@@ -48,9 +68,9 @@ static int check_room(const struct trust *t, const struct trust_question *q, siz
     if (p->pending_ >= most)
         return err_set(e, ERR_QUOTA, "%llu calls of yours wait for a master already",
                        (unsigned long long)most);
-    if (t->n_held >= APPROVALS_MAX)
+    if (t->held_owned.used >= APPROVALS_MAX) /* with those on their way to disk */
         return err_set(e, ERR_BUSY, "%d calls wait for a master", APPROVALS_MAX);
-    return 0;
+    return check_owner_room(t, p->record.owner, args, e);
 }
 
 static void fill(const struct trust_op *op, const struct trust_decision *d, struct str args,
@@ -60,6 +80,7 @@ static void fill(const struct trust_op *op, const struct trust_decision *d, stru
 
     snprintf(r->peer, sizeof r->peer, "%s", p->id);
     snprintf(r->owner, sizeof r->owner, "%s", p->owner);
+    r->labels = p->labels;
     r->uid = p->uid;
     snprintf(r->tool, sizeof r->tool, "%s", d->rule->tool);
     question_sandbox(&op->ask, r->sandbox);
@@ -79,7 +100,7 @@ int hold(struct trust_op *op, const struct trust_decision *d, struct held **ret,
     struct buf args AUTO(buf_done) = BUF_INIT(APPROVAL_ARGS_MAX);
     struct approval_record r = { .result = STR(""), .request = STR("") };
     struct peer *p = op->ask.peer;
-    int err = write_args(op->ask.args, &args, e);
+    int err = write_args(op->ask.held ? op->ask.held : op->ask.args, &args, e);
 
     if (err >= 0)
         err = check_room(op->trust_, &op->ask, args.n, e);
@@ -90,6 +111,7 @@ int hold(struct trust_op *op, const struct trust_decision *d, struct held **ret,
     fill(op, d, buf_str(&args), &r);
     *ret = held_new(op->trust_, &r);
     held_count(*ret, p->identity_);
+    rate_use(&op->trust_->held_rate, str_from(r.owner), args.n, clock_mono());
     snprintf((*ret)->actor, sizeof(*ret)->actor, "%s", p->record.actor.id);
     op->write_ = held_write(*ret, &r, &p->record.actor);
     store_add_approval(&op->write_->txn, &r);

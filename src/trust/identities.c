@@ -1,10 +1,27 @@
-/* Who stands behind peers: a token or a user. Rates and limits are theirs, so that whoever
- * registers again has used what was used before. There are as many as tokens and users that came,
- * and they stay as long as the daemon. */
+/* The tokens and users behind peers. Rates and limits are theirs, so that a client that registers
+ * again has used what it used before. There are as many as tokens and users that came, and they
+ * stay as long as the daemon. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "control/tokens.h"
 #include "trust/inside.h"
+
+/* A token's terms do not change; of one that is gone, those of its role hold. */
+static void take_terms(struct trust *t, struct identity *d)
+{
+    struct str id = str_from(d->name);
+    const struct token_record *k =
+        t->tokens && str_starts(id, STR("tok_")) ? tokens_by_id(t->tokens, id) : NULL;
+
+    d->terms = k ? k->terms : TOKEN_TERMS_NONE;
+    d->is_token = k;
+    d->role = k ? k->role : ROLE_APPRENTICE;
+    d->terms.network.p = arena_dup(&d->arena, d->terms.network);
+    if (!d->terms.network.p)
+        abort(); /* its length was checked */
+}
 
 struct identity *identity_of(struct trust *t, const char *name)
 {
@@ -18,6 +35,9 @@ struct identity *identity_of(struct trust *t, const char *name)
         abort();
     snprintf(d->name, sizeof d->name, "%s", name);
     d->entry.id = d->name;
+    d->met_ns = clock_wall();
+    arena_init(&d->arena, TOKEN_NETWORK_MAX + 4096);
+    take_terms(t, d);
     index_add(&t->identities, &d->entry);
     return d;
 }
@@ -36,6 +56,7 @@ static void free_one(struct index_entry *v, void *user)
     uses_forget(d);
     index_each(&d->rates, free_rate, NULL);
     index_done(&d->rates);
+    arena_done(&d->arena);
     free(d);
 }
 

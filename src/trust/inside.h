@@ -4,11 +4,13 @@
 
 #include "json/writer.h"
 #include "loop/timer.h"
+#include "quota/quota.h"
+#include "quota/rate.h"
 #include "trust/approvals.h"
 #include "trust/peers.h"
 #include "trust/policy.h"
 
-enum { PEER_BUCKETS = 1024, RESERVED_S = 60 };
+enum { PEER_BUCKETS = 1024, RESERVED_S = 60, USED_HOURS = 26 };
 
 struct trust_write;
 
@@ -18,14 +20,17 @@ struct trust {
     struct loop *loop;
     struct store *store;
     struct trust_policy policy;
+    bool self_approval;
     int64_t silence_ns, grace_ns;
     struct trust_runner runner; /* without a `run` there is none yet */
     struct event_subscriber events;
 
-    struct loop_timer minutes; /* until somebody's are used up */
+    struct loop_timer minutes; /* until the next identity's are used up … */
+    int64_t minutes_due;       /* … by the clock that does not go back */
 
     struct list peers; /* struct peer, in the order they came */
     size_t n_peers;
+    struct list token_peers; /* struct peer: tokens' own */
     struct index peer_ids;
     struct peer *buckets[PEER_BUCKETS];
     struct index identities; /* struct identity, by name */
@@ -39,23 +44,45 @@ struct trust {
     struct index held_ids;
     struct list held; /* struct held: calls that wait, oldest first */
     size_t n_held, held_bytes;
+    struct quota held_owned, held_owned_bytes; /* by owner */
+    struct rate held_rate;                     /* bytes in a day, by owner */
     struct list held_ops;
     struct list waiters;
     struct list calls; /* struct trust_call that run */
     struct list grants;
     struct index grant_keys;
-    struct list writes; /* struct trust_write under way */
-    size_t n_grants;
-    struct audit_meter strangers; /* refusals of those who are no peers */
+    struct list writes;             /* struct trust_write under way */
+    size_t n_grants, grants_coming; /* in memory; on their way to disk */
+    struct audit_meter strangers;   /* refusals of those who are no peers */
 };
 
-/* Who stands behind peers: by the actor's id. */
+/* The time that sandboxes lived which ended in one hour of the wall clock. */
+struct used_hour {
+    int64_t hour, lived_ns;
+};
+
+/* The token or user behind peers, by the actor's id: rates and limits are theirs. */
 struct identity {
     struct index_entry entry;
     char name[OWNER_MAX];
     struct index rates; /* struct peer_rate */
-    struct list uses;   /* struct peer_use: its peers' sandboxes of the last day */
     size_t held_bytes;  /* of its calls that wait for a master */
+    bool is_token;
+    struct token_terms terms; /* of a token, its texts on the arena */
+    struct arena arena;
+    enum role role; /* of a token */
+    unsigned roles; /* bits of enum role: of the peers that have made sandboxes */
+
+    /* uses.c: sandboxes made within the last hour, and those that are older and alive; both oldest
+     * first */
+    struct list recent, older;
+    int64_t n_recent, alive;
+    int64_t ended_ns;      /* that those of `recent` lived which have ended */
+    int64_t alive_from_us; /* sum of the starts of those that live, relative to met_ns */
+    int64_t met_ns;
+    struct used_hour hours[USED_HOURS];
+    unsigned reserved;   /* creates that were allowed and are not on disk yet … */
+    int64_t reserved_by; /* … and until when that is waited for */
 };
 
 /* How often its peers called a tool. */
@@ -68,10 +95,13 @@ struct peer_rate {
 /* A sandbox that a peer had. */
 struct peer_use {
     struct index_entry entry;
-    struct link link;
+    struct link link;    /* of the identity's */
+    struct link of_peer; /* in the list of its peer, while both live */
     struct trust *trust;
+    struct identity *identity;
     struct peer *peer;      /* NULL: it is gone */
     int64_t from_ns, to_ns; /* wall clock; to_ns 0: it lives */
+    bool is_recent;         /* in the identity's first list */
     char sandbox[ID_MAX];
 };
 
@@ -92,6 +122,8 @@ struct peer_rate *peer_rate(struct peer *p, const char *tool);
 /* --- uses.c --- */
 /* What the store has of a peer; p is NULL if that is gone. Blocks. */
 int uses_load(struct trust *t, const struct peer_record *r, struct peer *p, struct err *e);
+/* The same of what a token made without a session. */
+int uses_load_token(struct trust *t, const char *id, const char *owner, struct err *e);
 /* Of one that was released in an earlier life: it counts for the rest of its day. Blocks. */
 int uses_keep(struct trust *t, const struct peer_record *r, struct err *e);
 /* It is released: its record stays as long as what it used counts. With the change w, in which
@@ -106,13 +138,14 @@ static inline bool released_before(const struct peer_record *r)
 {
     return r->ended_ns && !r->seen_ns;
 }
-void uses_reserve(struct peer *p); /* a create was allowed */
+void uses_reserve(struct peer *p, unsigned n); /* creates were allowed */
 
 /* Of all its peers; those that were asked for and are not there yet are not in it. */
 struct trust_usage identity_usage(struct identity *d, int64_t now);
 
 /* --- minutes.c --- */
-void minutes_look(struct trust *t); /* something is new: a sandbox, or the policy */
+void minutes_look(struct trust *t);                      /* the policy is another one */
+void minutes_watch(struct trust *t, struct identity *d); /* it has one more sandbox */
 void minutes_close(struct trust *t);
 
 /* --- release.c --- */
@@ -143,8 +176,10 @@ void writes_close(struct trust *t);
 
 /* --- refusals.c --- */
 
-/* Whether this refusal gets a row of its own: nobody can fill the disk by asking. */
-bool audit_may(struct audit_meter *m);
+/* Whether this refusal gets a row of its own: nobody can fill the disk by asking. No refusal of an
+ * owner or token that has caused as many events as it may does. */
+bool audit_may(const struct trust *t, const char *owner, const struct actor *who,
+               struct audit_meter *m);
 /* Says how many got none since the last. */
 void audit_write(struct audit_meter *m, struct trust_write *w);
 

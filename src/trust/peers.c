@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "control/event_share.h"
 #include "control/tokens.h"
 #include "crypto/hash.h"
 #include "crypto/random.h"
@@ -13,7 +14,7 @@
 #include "json/reader.h"
 #include "trust/inside.h"
 
-enum { KEY_MAX = 1 << 10, EVENT_MAX = 16 << 10 };
+enum { KEY_MAX = 1 << 10, EVENT_MAX = 16 << 10, LABELS_MAX = 256 << 10 };
 
 /* --- the table --- */
 
@@ -30,24 +31,35 @@ struct peer *peer_ref(struct peer *p)
 
 void peer_unref(struct peer *p)
 {
-    if (p && --p->refs == 0)
-        free(p);
+    if (!p || --p->refs > 0)
+        return;
+    arena_done(&p->arena_);
+    free(p);
 }
 
-static struct peer *add(struct trust *t, const struct peer_record *r)
+static struct peer *new_peer(struct trust *t, const struct peer_record *r)
 {
-    struct peer *p = calloc(1, sizeof *p), **at;
+    struct peer *p = calloc(1, sizeof *p);
 
     if (!p)
         abort();
     p->record = *r;
+    arena_init(&p->arena_, LABELS_MAX);
+    if (!json_map_copy(&p->record.labels, &p->arena_))
+        abort(); /* a token's labels are shorter */
     p->refs = 1;
     p->trust = t;
     p->identity_ = identity_of(t, p->record.actor.id);
     p->labels_[0] = (struct json_pair){ PEER_LABEL, p->record.id };
     p->entry_.id = p->record.id;
     index_add(&t->peer_ids, &p->entry_);
-    at = bucket(t, p->record.hash);
+    return p;
+}
+
+static struct peer *add(struct trust *t, const struct peer_record *r)
+{
+    struct peer *p = new_peer(t, r), **at = bucket(t, p->record.hash);
+
     p->next_ = *at;
     *at = p;
     list_append(&t->peers, &p->link_);
@@ -74,11 +86,62 @@ void peer_drop(struct peer *p)
     peer_unref(p);
 }
 
-struct peer *peers_by_id(struct trust *t, struct str id)
+/* --- tokens --- */
+
+static struct peer *add_token(struct trust *t, const struct token_record *k)
+{
+    struct peer_record r = { .actor = { .kind = k->actor },
+                             .uid = -1,
+                             .role = k->role,
+                             .client = "token",
+                             .created_ns = k->created_ns,
+                             .labels = k->labels };
+    struct peer *p;
+
+    snprintf(r.id, sizeof r.id, "%s", k->id);
+    snprintf(r.owner, sizeof r.owner, "%s", k->owner);
+    snprintf(r.actor.id, sizeof r.actor.id, "%s", k->id);
+    p = new_peer(t, &r);
+    p->is_token = true;
+    p->expires_ns_ = k->expires_ns;
+    list_append(&t->token_peers, &p->link_);
+    return p;
+}
+
+/* Calls of it that are under way keep it, and find that it has ended. */
+static void end_token(struct peer *p)
+{
+    p->record.ended_ns = clock_wall();
+    approvals_peer_ended(p);
+    uses_leave(p);
+    index_remove(&p->trust->peer_ids, &p->entry_);
+    link_leave(&p->link_);
+    p->trust = NULL;
+    p->identity_ = NULL;
+    peer_unref(p);
+}
+
+struct peer *peers_of_token(struct trust *t, struct str id)
 {
     struct index_entry *v = index_find(&t->peer_ids, id);
     struct peer *p = v ? container_of(v, struct peer, entry_) : NULL;
+    const struct token_record *k;
 
+    if (p && p->is_token && (!p->expires_ns_ || clock_wall() < p->expires_ns_))
+        return p;
+    k = !p && t->tokens && str_starts(id, STR("tok_")) ? tokens_by_id(t->tokens, id) : NULL;
+    return k ? add_token(t, k) : NULL;
+}
+
+struct peer *peers_by_id(struct trust *t, struct str id)
+{
+    struct index_entry *v;
+    struct peer *p;
+
+    if (str_starts(id, STR("tok_")))
+        return peers_of_token(t, id);
+    v = index_find(&t->peer_ids, id);
+    p = v ? container_of(v, struct peer, entry_) : NULL;
     return p && !p->record.ended_ns ? p : NULL;
 }
 
@@ -115,6 +178,11 @@ void peer_caller(const struct peer *p, struct caller *ret)
                             .verbs = VERBS_ALL & ~VERB_BIT(VERB_ADMIN),
                             .peer = true,
                             .labels = { p->labels_, 1 } };
+    if (p->is_token) {
+        ret->verbs = VERBS_ALL;
+        ret->peer = false;
+        ret->labels = p->record.labels;
+    }
     snprintf(ret->owner, sizeof ret->owner, "%s", p->record.owner);
 }
 
@@ -245,7 +313,7 @@ void peer_end(struct peer *p, const struct actor *who, const char *reason, peer_
     struct trust_write *w;
     struct peer_ending *x;
 
-    if (!p->trust || p->record.ended_ns)
+    if (!p->trust || p->record.ended_ns || p->is_token)
         return;
     x = calloc(1, sizeof *x);
     if (!x)
@@ -263,6 +331,15 @@ void peer_end(struct peer *p, const struct actor *who, const char *reason, peer_
     write_commit(w, end_stored, x);
 }
 
+static void forget_token(struct trust *t, struct str id)
+{
+    struct index_entry *v = index_find(&t->peer_ids, id);
+    struct peer *p = v ? container_of(v, struct peer, entry_) : NULL;
+
+    if (p && p->is_token)
+        end_token(p);
+}
+
 void peers_event(struct trust *t, const struct event_record *v)
 {
     const struct json_limits limits = { .bytes = EVENT_MAX, .depth = 8 };
@@ -274,6 +351,8 @@ void peers_event(struct trust *t, const struct event_record *v)
         d->type != JSON_OBJECT)
         return;
     token = json_get(d, STR("token"));
+    if (token && token->type == JSON_STR)
+        forget_token(t, token->s);
     for (struct link *m = list_first(&t->peers); token && token->type == JSON_STR && m; m = next) {
         struct peer *p = container_of(m, struct peer, link_);
 
@@ -361,7 +440,11 @@ static int prepare(struct trust *t, struct peer_op *op, struct peer_record *r, s
     int err;
 
     *r = (struct peer_record){
-        .actor = op->caller->actor, .uid = op->uid, .role = op->role, .created_ns = clock_wall()
+        .actor = op->caller->actor,
+        .uid = op->uid,
+        .role = op->role,
+        .created_ns = clock_wall(),
+        .labels = op->caller->labels,
     };
     r->seen_ns = r->created_ns;
     snprintf(r->owner, sizeof r->owner, "%s", op->caller->owner);
@@ -375,7 +458,8 @@ static int prepare(struct trust *t, struct peer_op *op, struct peer_record *r, s
     if (t->n_peers >= PEERS_MAX || count_owned(t, r->owner) >= PEERS_PER_OWNER_MAX)
         return err_set(e, ERR_QUOTA, "there are too many peers: %d of all, %d of an owner",
                        PEERS_MAX, PEERS_PER_OWNER_MAX);
-    return id_make("peer_", r->id, e);
+    err = event_share_check(t->control, r->owner, &r->actor, e);
+    return err < 0 ? err : id_make("peer_", r->id, e);
 }
 
 void peers_register(struct trust *t, struct peer_op *op)
@@ -439,16 +523,41 @@ static int take_up(struct trust *t, const struct peer_record *record, struct err
     return 0;
 }
 
+struct token_load {
+    struct trust *trust;
+    struct err *e;
+    int r;
+};
+
+static void load_token(void *user, const struct token_record *k)
+{
+    struct token_load *l = user;
+
+    if (l->r >= 0)
+        l->r = uses_load_token(l->trust, k->id, k->owner, l->e);
+}
+
+static int load_tokens(struct trust *t, struct err *e)
+{
+    struct token_load l = { t, e, 0 };
+
+    if (t->tokens)
+        tokens_each(t->tokens, load_token, &l);
+    return l.r;
+}
+
 int peers_open(struct trust *t, struct err *e)
 {
     struct store_query q = { .kind = STORE_PEERS };
-    int r = store_ask_now(t->store, &q, e);
+    int r;
 
+    arena_init(&q.arena, PTRDIFF_MAX); /* however many there are, a start takes them up */
+    r = store_ask_now(t->store, &q, e);
     for (size_t i = 0; r >= 0 && i < q.n; i++)
         r = released_before(&q.peers[i]) ? uses_keep(t, &q.peers[i], e)
                                          : take_up(t, &q.peers[i], e);
     arena_done(&q.arena);
-    return r;
+    return r < 0 ? r : load_tokens(t, e);
 }
 
 void peers_silence(struct trust *t)
@@ -465,6 +574,16 @@ void peers_silence(struct trust *t)
 
 void peers_close(struct trust *t)
 {
+    for (struct link *m; (m = list_first(&t->token_peers));) {
+        struct peer *p = container_of(m, struct peer, link_);
+
+        uses_leave(p);
+        index_remove(&t->peer_ids, &p->entry_);
+        link_leave(&p->link_);
+        p->trust = NULL;
+        p->identity_ = NULL;
+        peer_unref(p);
+    }
     for (struct link *m; (m = list_first(&t->peers));)
         peer_drop(container_of(m, struct peer, link_));
     index_done(&t->peer_ids);

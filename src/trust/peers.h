@@ -1,4 +1,7 @@
-/* Peers: sessions of clients that call tools.
+/* Peers: sessions of clients that call tools, and tokens.
+ *
+ * Every token that is not an administrator's is a peer without registering, its own: it sees what
+ * the token sees, is not on disk, and lasts as long as the token.
  *
  * A peer is registered by somebody whom the edge knows (by the socket's credentials or a token),
  * and never gets more than that: it acts for the same owner, and sees only the sandboxes that it
@@ -13,7 +16,7 @@
 #include "trust/trust.h"
 
 /* The label that binds a sandbox to its peer. */
-#define PEER_LABEL "peer"
+#define PEER_LABEL LABEL_PEER
 
 enum {
     PEERS_MAX = 4096,
@@ -24,6 +27,7 @@ enum {
 struct peer {
     struct peer_record record;
     unsigned refs;
+    bool is_token;       /* a token's own; its id is the token's */
     bool left;           /* the client is gone; it may come back within the grace period */
     struct trust *trust; /* NULL: closed */
 
@@ -33,12 +37,15 @@ struct peer {
     struct link link_;
     struct loop_timer watchdog_;
     int64_t seen_mono_;
-    int64_t expires_ns_; /* its token does, by the wall's clock; 0: never */
-    unsigned attached_;  /* that hold it */
-    struct json_pair labels_[1];
+    int64_t expires_ns_;          /* its token does, by the wall's clock; 0: never */
+    unsigned attached_;           /* that hold it */
+    struct arena arena_;          /* its token's labels */
+    struct json_pair labels_[1];  /* of its sandboxes */
     struct identity *identity_;   /* who stands behind it */
     unsigned reserved_;           /* creates that were allowed and are not on disk yet … */
     int64_t reserved_by_;         /* … and until when that is waited for */
+    struct list uses_;            /* struct peer_use: sandboxes of it that live */
+    bool used_;                   /* it has made one */
     size_t pending_;              /* calls of it that wait for a master */
     struct audit_meter audit_;    /* of verdicts */
     struct audit_meter mistakes_; /* of what was refused for another reason */
@@ -80,9 +87,13 @@ struct peer_op {
 /* It cannot be cancelled: the owner stays until done. */
 void peers_register(struct trust *t, struct peer_op *op);
 
-/* A peer that lives; NULL if there is none. Not referenced. */
+/* The token's own peer; NULL: the token is expired, revoked or unknown. Not referenced. */
+struct peer *peers_of_token(struct trust *t, struct str id);
+
+/* A peer that lives; NULL if there is none. Not referenced. By id it may be a token's own. */
 struct peer *peers_by_token(struct trust *t, struct str token);
 struct peer *peers_by_id(struct trust *t, struct str id);
+/* Sessions, in the order they came. */
 void peers_each(struct trust *t, void (*each)(void *user, struct peer *p), void *user);
 
 /* A sign of life: a heartbeat, or any call. */

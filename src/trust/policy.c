@@ -55,6 +55,13 @@ static int load(const struct trust_policy *p, struct trust_bundle **ret, struct 
     return err_wrap(e, r, "%s", p->file);
 }
 
+/* A bundle that is nobody else's yet. */
+static void set_mode(const struct trust_policy *p, struct trust_bundle *b)
+{
+    if (p->mode)
+        b->mode = (enum trust_mode)(p->mode - 1);
+}
+
 int trust_policy_reload(struct trust_policy *p, struct err *e)
 {
     struct trust_bundle *next = NULL;
@@ -68,6 +75,7 @@ int trust_policy_reload(struct trust_policy *p, struct err *e)
             *e = p->problem;
         return r;
     }
+    set_mode(p, next);
     other = !p->bundle || strcmp(p->bundle->version, next->version) != 0;
     trust_bundle_unref(p->bundle);
     p->bundle = next;
@@ -78,16 +86,19 @@ int trust_policy_reload(struct trust_policy *p, struct err *e)
     return other;
 }
 
-void trust_policy_open(struct trust_policy *p, const char *file, enum trust_failure failure)
+void trust_policy_open(struct trust_policy *p, const char *file, enum trust_failure failure,
+                       unsigned mode)
 {
     struct trust_policy builtin = { .file = NULL };
     struct err e;
 
-    *p = (struct trust_policy){ .file = file, .failure = failure };
+    *p = (struct trust_policy){ .file = file, .failure = failure, .mode = mode };
     if (trust_policy_reload(p, NULL) >= 0 || failure != FAILURE_STATIC)
         return;
     if (load(&builtin, &p->bundle, &e) < 0) /* a test reads it: then nothing is allowed */
         LOG(ERROR, "trust.builtin_failed", LOG_S("error", e.msg));
+    else
+        set_mode(p, p->bundle);
 }
 
 void trust_policy_done(struct trust_policy *p)

@@ -3,16 +3,19 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/event_share.h"
 #include "trust/inside.h"
 
 enum { AUDIT_BURST = 32 };
 static const int64_t AUDIT_EVERY_NS = NS_PER_S;
 
-bool audit_may(struct audit_meter *m)
+bool audit_may(const struct trust *t, const char *owner, const struct actor *who,
+               struct audit_meter *m)
 {
     int64_t now = clock_mono(), from = m->until_ns > now ? m->until_ns : now;
 
-    if (from - now > AUDIT_BURST * AUDIT_EVERY_NS) {
+    if (from - now > AUDIT_BURST * AUDIT_EVERY_NS ||
+        event_share_check(t->control, owner, who, NULL) < 0) {
         m->unrecorded++;
         return false;
     }
@@ -37,7 +40,7 @@ void trust_refused(struct trust *t, const struct trust_refusal *x)
     char tool[RECORD_TOOL_MAX], reason[RECORD_REASON_MAX], code[16];
     struct trust_write *w;
 
-    if (!audit_may(m))
+    if (!audit_may(t, x->owner, x->actor, m))
         return;
     log_printable(x->tool, tool, sizeof tool);
     log_printable(str_from(x->reason), reason, sizeof reason);

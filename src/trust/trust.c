@@ -5,15 +5,28 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/reach.h"
 #include "trust/held.h"
 
 /* --- asking --- */
 
-/* What is known of the peer, beside the question. */
-static void make_case(const struct trust_op *op, struct trust_case *c)
+/* A master approved the network for this very peer, or the token has it approved. */
+static bool has_network_approved(const struct trust_question *q)
 {
-    struct trust *t = op->trust_;
-    const struct trust_question *q = &op->ask;
+    const struct trust_capabilities *about = q->declares ? q->declares : q->sandbox;
+    const struct identity *d = q->peer->identity_;
+
+    if (!about || !about->policy)
+        return false;
+    if (!q->declares && about->approved_for && about->approved_for[0] &&
+        strcmp(about->approved_for, q->peer->record.id) == 0)
+        return true;
+    return d->is_token && d->terms.network.n && policy_within(about->policy, d->terms.network);
+}
+
+/* What is known of the peer, beside the question. */
+static void make_case(struct trust *t, const struct trust_question *q, struct trust_case *c)
+{
     const struct trust_rule *rule =
         t->policy.bundle ? trust_bundle_find(t->policy.bundle, q->tool) : NULL;
 
@@ -24,11 +37,16 @@ static void make_case(const struct trust_op *op, struct trust_case *c)
                               .sandbox = q->sandbox,
                               .role = role_least(q->role, q->peer->record.role),
                               .client = q->peer->record.client,
+                              .declares = q->declares,
+                              .makes = q->makes,
+                              .terms =
+                                  q->peer->identity_->is_token ? &q->peer->identity_->terms : NULL,
                               .now_ns = clock_mono() };
     if (!rule)
         return;
+    c->network_approved = has_network_approved(q);
     c->rate_ns = peer_rate(q->peer, rule->tool)->rate_ns;
-    c->granted = grant_find(t, q) != NULL;
+    c->granted = t->n_grants && grant_find(t, q) != NULL;
     if (rule->creates)
         c->usage = peer_usage(q->peer, clock_wall());
 }
@@ -122,10 +140,17 @@ static void log_verdict(const struct trust_op *op)
     char tool[RECORD_TOOL_MAX];
 
     log_printable(op->ask.tool, tool, sizeof tool);
-    LOG(INFO, "trust.verdict", LOG_S("audit", v->audit_id), LOG_S("peer", op->ask.peer->record.id),
-        LOG_S("tool", tool), LOG_S("verdict", verdict_kind_names[v->kind]),
-        LOG_S("would", verdict_kind_names[v->would]), LOG_S("rule", v->rule),
-        LOG_S("reason", v->reason));
+    /* A token is asked about with every request: what passes is for who looks closely. */
+    if (op->ask.peer->is_token && v->would == VERDICT_ALLOW)
+        LOG(DEBUG, "trust.verdict", LOG_S("audit", v->audit_id),
+            LOG_S("peer", op->ask.peer->record.id), LOG_S("tool", tool),
+            LOG_S("verdict", verdict_kind_names[v->kind]));
+    else
+        LOG(INFO, "trust.verdict", LOG_S("audit", v->audit_id),
+            LOG_S("peer", op->ask.peer->record.id), LOG_S("tool", tool),
+            LOG_S("verdict", verdict_kind_names[v->kind]),
+            LOG_S("would", verdict_kind_names[v->would]), LOG_S("rule", v->rule),
+            LOG_S("reason", v->reason));
 }
 
 /* What would wait for a master, and cannot, is refused like anything else. False: it is not known
@@ -174,7 +199,8 @@ static bool keep(struct trust_op *op, const struct trust_decision *d)
         record(op, NULL, true);
         return true;
     }
-    if (v->would == VERDICT_ALLOW || !audit_may(&op->ask.peer->audit_))
+    if (v->would == VERDICT_ALLOW || !audit_may(op->trust_, op->ask.peer->record.owner,
+                                                &op->ask.peer->record.actor, &op->ask.peer->audit_))
         return false;
     begin_write(op, v->kind == v->would ? events[v->kind] : "trust.audited");
     record(op, NULL, false);
@@ -195,14 +221,42 @@ static void judge(struct trust_op *op, struct trust_decision *d)
     struct peer *p = op->ask.peer;
     struct trust_case c;
 
-    make_case(op, &c);
+    make_case(op->trust_, &op->ask, &c);
     trust_decide(&c, d);
     op->verdict = d->verdict;
+    op->verdict.granted = d->used_grant;
     if (d->rule)
         peer_rate(p, d->rule->tool)->rate_ns = d->rate_ns;
     if (d->rule && d->rule->creates && d->verdict.kind == VERDICT_ALLOW)
-        uses_reserve(p);
+        uses_reserve(p, op->ask.makes > 1 ? op->ask.makes : 1);
     peer_seen(p);
+}
+
+static enum verdict_kind foresee_verdict(struct trust *t, const struct trust_question *q)
+{
+    struct trust_decision d;
+    struct trust_case c;
+
+    if (q->peer->record.ended_ns || !q->peer->trust)
+        return VERDICT_DENY;
+    make_case(t, q, &c);
+    trust_decide(&c, &d);
+    return d.verdict.kind;
+}
+
+bool trust_would_hold(struct trust *t, const struct trust_question *q)
+{
+    return foresee_verdict(t, q) == VERDICT_REQUIRE_APPROVAL;
+}
+
+bool trust_would_allow(struct trust *t, const struct trust_question *q)
+{
+    return foresee_verdict(t, q) == VERDICT_ALLOW;
+}
+
+bool trust_asks_filesystem(const struct trust *t)
+{
+    return t->policy.bundle && t->policy.bundle->asks_filesystem;
 }
 
 void trust_ask(struct trust *t, struct trust_op *op)
@@ -276,7 +330,14 @@ int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e)
     t->store = control_store(s->control);
     t->silence_ns = s->silence_ns;
     t->grace_ns = s->grace_ns;
-    trust_policy_open(&t->policy, s->bundle, (enum trust_failure)s->failure);
+    t->minutes_due = INT64_MAX;
+    quota_init(&t->held_owned, &(struct quota_limits){ .share = APPROVALS_PER_OWNER }, "held calls",
+               "", "a fixed limit");
+    quota_init(&t->held_owned_bytes, &(struct quota_limits){ .share = APPROVALS_BYTES / 4 },
+               "bytes of held calls", "", "a fixed limit");
+    rate_init(&t->held_rate, APPROVALS_DAY_BYTES, 24 * 3600 * NS_PER_S);
+    t->self_approval = s->self_approval;
+    trust_policy_open(&t->policy, s->bundle, (enum trust_failure)s->failure, s->mode);
     control_subscribe(t->control, &t->events, on_event);
     r = peers_open(t, e);
     if (r >= 0)
@@ -304,5 +365,8 @@ void trust_close(struct trust *t)
     approvals_close(t);
     peers_close(t);
     trust_policy_done(&t->policy);
+    quota_done(&t->held_owned);
+    quota_done(&t->held_owned_bytes);
+    rate_done(&t->held_rate);
     free(t);
 }

@@ -31,6 +31,8 @@ struct trust_setup {
     struct tokens *tokens; /* that peers come with; NULL: with none */
     const char *bundle;    /* file; NULL: the built-in one. Borrowed, as long as it is open */
     unsigned failure;      /* enum trust_failure: what holds if it cannot be loaded */
+    unsigned mode;         /* enum trust_mode + 1, instead of the bundle's; 0: as that says */
+    bool self_approval;    /* as in the configuration */
     int64_t silence_ns;    /* that ends a peer */
     int64_t grace_ns;      /* for one whose client left to come back */
 };
@@ -56,10 +58,15 @@ struct trust_question {
     /* What the sandbox that the call is about has declared; NULL: it is about none, or makes one
      * (then its arguments say so). */
     const struct trust_capabilities *sandbox;
+    /* What a new sandbox, or the new network of one, would have, as it was worked out from the
+     * whole request; NULL: what the arguments say. */
+    const struct trust_capabilities *declares;
     struct peer *peer;
-    enum role role;       /* of who asks now; the peer's counts where that is less */
-    struct str request;   /* of HTTP: "POST /v1/…"; empty: it is the tool that is called */
-    const char *not_held; /* why a master could not be shown all of it; NULL: that is possible */
+    enum role role;          /* of who asks now; the peer's counts where that is less */
+    unsigned makes;          /* sandboxes, of a tool that creates; 0: one */
+    struct str request;      /* of HTTP: "POST /v1/…"; empty: it is the tool that is called */
+    const struct json *held; /* what is kept of a call that waits, instead of args; NULL: those */
+    const char *not_held;    /* why a master could not be shown all of it; NULL: that is possible */
 };
 
 struct trust_op {
@@ -79,6 +86,12 @@ struct trust_op {
     struct err err_;
 };
 void trust_ask(struct trust *t, struct trust_op *op);
+/* Whether a call like that would wait for a master, as things are: nothing is used up. */
+bool trust_would_hold(struct trust *t, const struct trust_question *q);
+/* Whether it would be allowed at once, in the same way. */
+bool trust_would_allow(struct trust *t, const struct trust_question *q);
+/* Whether the policy looks at what a sandbox may write. */
+bool trust_asks_filesystem(const struct trust *t);
 /* The owner goes: nothing is told any more. What was to be recorded is recorded. */
 void trust_op_cancel(struct trust_op *op);
 

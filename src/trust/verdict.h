@@ -2,6 +2,7 @@
 #ifndef TRUST_VERDICT_H
 #define TRUST_VERDICT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/id.h"
@@ -39,6 +40,7 @@ struct verdict {
     enum verdict_kind would; /* what `enforce` would say: differs from kind in the other modes */
     unsigned tier;           /* 0 to TRUST_TIER_MAX */
     enum trust_effect effect;
+    bool granted;                     /* ALLOW by a master's grant */
     int64_t retry_ns;                 /* RATE_LIMIT: in how long it may work; 0: not known */
     char rule[112];                   /* that decided: "tools.sandbox_exec.when.network.approval" */
     char reason[232];                 /* one sentence, for the caller */

@@ -120,6 +120,7 @@ static int start_thread(struct work_pool *w, struct err *e)
     int r;
 
     sigfillset(&all);
+    sigdelset(&all, SIGSYS); /* of a refused system call: meant for the thread that made it */
     pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the loop's, and masks are inherited */
     r = pthread_create(&w->threads_[w->thread_count_], NULL, work, w);
     pthread_sigmask(SIG_SETMASK, &old, NULL);

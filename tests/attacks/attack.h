@@ -33,7 +33,7 @@ struct attack_group {
 };
 
 extern const struct attack_group attacks_calls, attacks_files, attacks_leaks, attacks_mounts,
-    attacks_privileges, attacks_processes, attacks_sockets;
+    attacks_privileges, attacks_processes, attacks_shared, attacks_sockets;
 
 #define GROUP(array)                                                                               \
     {                                                                                              \

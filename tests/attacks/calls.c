@@ -6,13 +6,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/fs.h>
 #include <linux/perf_event.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timex.h>
 #include <sys/wait.h>
@@ -152,6 +158,13 @@ static enum verdict shocker(const void *with)
             UNSEEN                                                                                 \
     }
 
+/* The same, where one errno alone shows that the filter refused: the kernel has another. */
+#define CALL_ONLY(label, error, number, ...)                                                       \
+    {                                                                                              \
+        "calls: " label, call_is_refused, &(const struct call){ number, { __VA_ARGS__ }, error },  \
+            SEEN                                                                                   \
+    }
+
 static const struct attack attacks[] = {
     CALL("io_uring_setup", SYS_io_uring_setup, 4, P(uring_params)),
     CALL("io_uring_enter", SYS_io_uring_enter, -1, 0, 0, 0),
@@ -195,10 +208,20 @@ static const struct attack attacks[] = {
     CALL_UNSEEN("lookup_dcookie", SYS_lookup_dcookie, 0, P(buffer),
                 sizeof buffer),                         /* gone since 6.7 */
     CALL_UNSEEN("nfsservctl", SYS_nfsservctl, 0, 0, 0), /* gone since 3.1 */
-    { "calls: openat2", call_is_refused,
-      &(const struct call){
-          SYS_openat2, { AT_FDCWD, P("/"), P(open_how), sizeof open_how }, ENOSYS },
-      SEEN },
+    CALL_ONLY("openat2", ENOSYS, SYS_openat2, AT_FDCWD, P("/"), P(open_how), sizeof open_how),
+    CALL_ONLY("preadv2 of what is in memory", EOPNOTSUPP, SYS_preadv2, -1, 0, 0, 0, 0, RWF_NOWAIT),
+    /* of a size that no machine has */
+    CALL_ONLY("mmap of huge pages", ENOMEM, SYS_mmap, 0, 4096, PROT_READ,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | (int)(63u << MAP_HUGE_SHIFT), -1, 0),
+    CALL("memfd_create of huge pages", SYS_memfd_create, 0, MFD_HUGETLB),
+    CALL("shmget of huge pages", SYS_shmget, IPC_PRIVATE, 0, SHM_HUGETLB | 0600),
+    CALL("remap_file_pages", SYS_remap_file_pages, 1, 0, 0, 0, 0),
+    CALL_ONLY("seccomp filter of its own", EINVAL, SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, 0),
+    CALL_ONLY("seccomp filter of its own by prctl", EINVAL, SYS_prctl, PR_SET_SECCOMP,
+              SECCOMP_MODE_FILTER, 0),
+    CALL_ONLY("socket pair of another family", EAFNOSUPPORT, SYS_socketpair, AF_INET, SOCK_STREAM,
+              0, P(buffer)),
+    CALL_ONLY("fcntl of a command to come", EINVAL, SYS_fcntl, -1, 1024 + 99, 0),
     { "calls: clone3", clone3_makes_no_child, clone3_args, SEEN },
     { "calls: file handle of the host's root directory", shocker, NULL, SEEN },
     { "calls: numbers beyond the last are ENOSYS", unknown_numbers, NULL,

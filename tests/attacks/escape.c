@@ -18,7 +18,7 @@ enum { ATTACK_SECONDS = 20, FDS_SCANNED = 65536 };
 
 static const struct attack_group *const groups[] = {
     &attacks_leaks,      &attacks_files,   &attacks_mounts, &attacks_processes,
-    &attacks_privileges, &attacks_sockets, &attacks_calls,
+    &attacks_privileges, &attacks_sockets, &attacks_calls,  &attacks_shared,
 };
 
 struct birth birth;

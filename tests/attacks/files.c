@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 enum { WALK_DEPTH = 12, PATH_LENGTH = 4096 };
+enum { BUSY_TRIES = 500, BUSY_WAIT_US = 10000 };
 
 /* ---- the host's files ---- */
 
@@ -88,9 +90,17 @@ static enum verdict makes_no_file(const void *with)
     return refused(fd, "a new file in %s", (const char *)with);
 }
 
+/* While another process executes the file, the kernel answers ETXTBSY before it looks at the mount:
+ * that says nothing about either. */
 static enum verdict opens_for_writing(const void *with)
 {
-    return refused(open(with, O_WRONLY | O_CLOEXEC), "open of %s for writing", (const char *)with);
+    int fd = open(with, O_WRONLY | O_CLOEXEC);
+
+    for (int i = 0; i < BUSY_TRIES && fd < 0 && errno == ETXTBSY; i++) {
+        usleep(BUSY_WAIT_US);
+        fd = open(with, O_WRONLY | O_CLOEXEC);
+    }
+    return refused(fd, "open of %s for writing", (const char *)with);
 }
 
 /* Busy or forbidden is the same to us: the file beside it, in the same mount, tells the two apart.
@@ -390,6 +400,78 @@ static enum verdict overlay_attribute(const void *with)
     return r < 0 ? held("%s", strerror(errno)) : escaped("trusted.overlay.opaque was set");
 }
 
+/* Any disk's, by its link in /sys. */
+static enum verdict disk_counters(const void *with)
+{
+    DIR *dir = opendir("/sys/block");
+    struct dirent *d;
+    int disks = 0;
+
+    (void)with;
+    while (dir && (d = readdir(dir))) {
+        char path[300], text[64];
+
+        if (d->d_name[0] == '.')
+            continue;
+        disks++;
+        snprintf(path, sizeof path, "/sys/block/%s/stat", d->d_name);
+        if (slurp(path, text, sizeof text) > 0)
+            return escaped("%s can be read", path);
+    }
+    return held("of none of %d disks", disks);
+}
+
+/* ---- files that others use, too ---- */
+
+/* A lease stalls whoever else opens the file; here a scratch file that nobody does. */
+static enum verdict write_lease(const void *with)
+{
+    int fd;
+
+    (void)with;
+    close(scratch(0644));
+    fd = open("/tmp/escape-rights", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return escaped("no scratch file: %s", strerror(errno));
+    return refused(fcntl(fd, F_SETLEASE, F_WRLCK), "a write lease");
+}
+
+static enum verdict directory_notices(const void *with)
+{
+    int fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    (void)with;
+    if (fd < 0)
+        return escaped("no scratch directory: %s", strerror(errno));
+    return refused(fcntl(fd, F_NOTIFY, DN_CREATE), "F_NOTIFY");
+}
+
+/* Which pages of a program are in memory tells who runs it. */
+static enum verdict page_residency(const void *with)
+{
+    static unsigned char resident[1];
+    int fd = open("/bin/sh", O_RDONLY | O_CLOEXEC);
+    void *at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+
+    (void)with;
+    if (at == MAP_FAILED)
+        return escaped("cannot map /bin/sh: %s", strerror(errno));
+    return refused(mincore(at, 4096, resident), "mincore");
+}
+
+/* All sandboxes have their terminals of one pool of the machine. */
+static enum verdict many_terminals(const void *with)
+{
+    enum { TERMINALS = 16 }; /* a sandbox's share */
+    int opened = 0;
+
+    (void)with;
+    while (opened <= TERMINALS && open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC) >= 0)
+        opened++;
+    return opened > TERMINALS ? escaped("%d terminals", opened)
+                              : held("%d, then %s", opened, strerror(errno));
+}
+
 #define ABSENT(path)                                                                               \
     {                                                                                              \
         "files: no " path, is_absent, path, SEEN                                                   \
@@ -469,6 +551,22 @@ static const struct attack attacks[] = {
     MASKED_UNSEEN("/proc/keys"),
     MASKED_UNSEEN("/proc/sched_debug"),
     MASKED_UNSEEN("/proc/latency_stats"),
+    MASKED("/proc/cgroups"),
+    MASKED("/proc/softirqs"),
+    MASKED("/proc/diskstats"),
+    MASKED("/proc/vmstat"),
+    MASKED("/proc/zoneinfo"),
+    MASKED("/proc/buddyinfo"),
+    MASKED("/proc/partitions"),
+    MASKED("/proc/swaps"),        /* at least its heading */
+    MASKED_UNSEEN("/proc/locks"), /* empty if nobody has one */
+    MASKED_UNSEEN("/proc/schedstat"),
+    MASKED_UNSEEN("/proc/modules"),
+    MASKED_UNSEEN("/proc/mtrr"),
+    MASKED_UNSEEN("/proc/mdstat"),
+    MASKED_UNSEEN("/proc/fs"),
+    MASKED_UNSEEN("/proc/irq"),
+    MASKED_UNSEEN("/proc/bus"),
     MASKED_UNSEEN("/proc/acpi"),
     MASKED_UNSEEN("/proc/scsi"),
     MASKED_UNSEEN("/proc/asound"),
@@ -477,6 +575,10 @@ static const struct attack attacks[] = {
     MASKED_UNSEEN("/sys/kernel/tracing"),
     MASKED_UNSEEN("/sys/kernel/security"),
     MASKED_UNSEEN("/sys/fs/bpf"),
+    MASKED_UNSEEN("/sys/module"),
+    MASKED_UNSEEN("/sys/devices/virtual/block"),
+    MASKED_UNSEEN("/sys/devices/system/node"),
+    { "files: counters of the host's disks", disk_counters, NULL, UNSEEN }, /* not on every host */
     { "files: /dev is minimal", dev_is_minimal, NULL, SEEN },
     { "files: mknod of memory", makes_no_device, &(const struct node){ "memory", 1, 1 }, SEEN },
     { "files: mknod of a kernel message device", makes_no_device,
@@ -485,6 +587,10 @@ static const struct attack attacks[] = {
       SEEN },
     { "files: mknod of a disk", makes_no_device, &(const struct node){ "block", 8, 0 }, SEEN },
     { "files: mknod of the host's disk", makes_no_disk, NULL, SEEN },
+    { "files: write lease", write_lease, NULL, SEEN },
+    { "files: notices about a directory", directory_notices, NULL, SEEN },
+    { "files: pages of programs in memory", page_residency, NULL, SEEN },
+    { "files: more terminals than a sandbox's share", many_terminals, NULL, SEEN },
     { "files: chmod u+s", chmod_setuid, NULL, SEEN },
     { "files: chmod g+s", chmod_setgid, NULL, SEEN },
     { "files: open with a set-user-id mode", create_setuid, NULL, SEEN },

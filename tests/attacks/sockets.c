@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
@@ -260,6 +261,27 @@ static enum verdict transparent(const void *with)
                    "IP_TRANSPARENT");
 }
 
+/* Its machine code comes out of a budget of the whole machine. */
+static enum verdict socket_filter(const void *with)
+{
+    struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, 0xffff);
+    struct sock_fprog program = { .len = 1, .filter = &all };
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), option = *(const int *)with, on = 1;
+
+    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    return refused(setsockopt(fd, SOL_SOCKET, option, &program, sizeof program), "option %d",
+                   option);
+}
+
+/* The option is looked at after the name's length, of which 0 is invalid. */
+static enum verdict upper_protocol(const void *with)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)with;
+    return refused(setsockopt(fd, IPPROTO_TCP, 31 /* TCP_ULP */, "", 0), "TCP_ULP");
+}
+
 /* A name server of one's own would answer for the sandbox's. */
 static enum verdict low_port(const void *with)
 {
@@ -341,6 +363,12 @@ static const struct attack attacks[] = {
     { "sockets: privileged port", low_port, NULL, UNSEEN }, /* a sysctl of the machine */
     { "sockets: forged credentials", forged_credentials, NULL, SEEN },
     { "sockets: System V memory of the host", host_shared_memory, NULL, SEEN },
+    { "sockets: filter", socket_filter, &(const int){ SO_ATTACH_FILTER }, SEEN },
+    { "sockets: filter by descriptor", socket_filter, &(const int){ SO_ATTACH_BPF }, SEEN },
+    { "sockets: filter of a group", socket_filter, &(const int){ SO_ATTACH_REUSEPORT_CBPF }, SEEN },
+    { "sockets: filter of a group by descriptor", socket_filter,
+      &(const int){ SO_ATTACH_REUSEPORT_EBPF }, SEEN },
+    { "sockets: upper layer protocol of TCP", upper_protocol, NULL, SEEN },
     NO_SOCKET("raw IPv4 socket", AF_INET, SOCK_RAW, IPPROTO_ICMP),
     NO_SOCKET_UNSEEN("raw IPv6 socket", AF_INET6, SOCK_RAW, IPPROTO_ICMPV6),
     NO_SOCKET("packet socket", AF_PACKET, SOCK_RAW, 0),
@@ -354,6 +382,15 @@ static const struct attack attacks[] = {
     NO_SOCKET_UNSEEN("TIPC socket", 30, SOCK_SEQPACKET, 0),
     NO_SOCKET_UNSEEN("RDS socket", 21, SOCK_SEQPACKET, 0),
     NO_SOCKET_UNSEEN("SMC socket", 43, SOCK_STREAM, 0),
+    NO_SOCKET("raw socket of any protocol", AF_INET, SOCK_RAW, IPPROTO_RAW),
+    NO_SOCKET_UNSEEN("echo request socket", AF_INET, SOCK_DGRAM, IPPROTO_ICMP), /* a sysctl */
+    NO_SOCKET_UNSEEN("SCTP socket", AF_INET, SOCK_STREAM, IPPROTO_SCTP),
+    NO_SOCKET_UNSEEN("SCTP socket by its type", AF_INET6, SOCK_SEQPACKET, 0),
+    NO_SOCKET_UNSEEN("DCCP socket", AF_INET, SOCK_DCCP, IPPROTO_DCCP),
+    NO_SOCKET_UNSEEN("UDP-Lite socket", AF_INET6, SOCK_DGRAM, IPPROTO_UDPLITE),
+    NO_SOCKET_UNSEEN("L2TP socket", AF_INET, SOCK_DGRAM, 115),
+    NO_SOCKET_UNSEEN("MPTCP socket", AF_INET, SOCK_STREAM, 262),
+    NO_SOCKET_UNSEEN("SMC socket of IPv4", AF_INET, SOCK_STREAM, 256),
     NO_SOCKET_UNSEEN("audit netlink socket", AF_NETLINK, SOCK_RAW, NETLINK_AUDIT),
 };
 

@@ -29,6 +29,14 @@ static int take_dead(int *ret, struct err *e)
     return 0;
 }
 
+const char *rig_tag(void)
+{
+    static char tag[CGROUP_TAG_MAX];
+
+    snprintf(tag, sizeof tag, "rig.%d", (int)getpid());
+    return tag;
+}
+
 static int take_launcher(void *user, int *ret, struct err *e)
 {
     struct rig *r = user;
@@ -49,7 +57,7 @@ static int take_launcher(void *user, int *ret, struct err *e)
     CHECK(r->n_launchers < RIG_LAUNCHERS_MAX);
     if (r->die_times > 0 && r->die_times--)
         setenv("SANDBOXER_TEST_DIE_STEP", r->die_step, 1);
-    result = launcher_start(l, e);
+    result = launcher_start_with(&(struct launcher_options){ .tag = rig_tag() }, l, e);
     unsetenv("SANDBOXER_TEST_DIE_STEP");
     if (result < 0)
         return result;
@@ -286,12 +294,22 @@ static void on_upper(struct ext_box *b, int r, const struct err *e, int *fd)
     note(s, &s->shown, r, e);
 }
 
+static void on_assigned(struct ext_box *b, int r, const struct err *e)
+{
+    struct subject *s = b->owner;
+
+    CHECK_INT(s->torn_down, 0);
+    CHECK_INT(s->gone, 0);
+    note(s, &s->assigned, r, e);
+}
+
 static const struct ext_box_events subject_events = {
     .provisioned = on_provisioned,
     .ready = on_ready,
     .adopted = on_adopted,
     .torn_down = on_torn_down,
     .gone = on_gone,
+    .assigned = on_assigned,
     .usage = on_usage,
     .listeners = on_listeners,
     .who = on_who,
@@ -318,8 +336,11 @@ void subject_init(struct rig *r, struct subject *s)
 
 struct ext_spec subject_spec(struct rig *r)
 {
-    return (
-        struct ext_spec){ .profile = r->profile, .disk = 64 << 20, .pids = 64, .host = "local" };
+    static const struct ext_owner owner = { .key = RIG_OWNER };
+
+    return (struct ext_spec){
+        .profile = r->profile, .owner = &owner, .disk = 64 << 20, .pids = 64, .host = "local"
+    };
 }
 
 void subject_provision(struct subject *s)
@@ -327,6 +348,8 @@ void subject_provision(struct subject *s)
     struct ext_spec spec = subject_spec(s->rig);
 
     spec.egress = s->egress;
+    if (s->prepared)
+        spec.owner = NULL;
     s->rig->ops->provision(s->b, &spec);
     CHECK_INT(s->provisioned, 0); /* never from inside the call */
 }

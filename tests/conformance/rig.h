@@ -30,6 +30,7 @@
 
 enum { RIG_LAUNCHERS_MAX = 256, RIG_FOUND_MAX = 8 };
 #define RIG_PATIENCE (20 * NS_PER_S)
+#define RIG_OWNER    "o-rig.1"
 
 /* One life of the daemon, as far as a backend sees it. */
 struct rig {
@@ -54,6 +55,7 @@ struct subject {
     struct rig *rig;
     struct ext_box *b;
     int provisioned, ready, adopted, torn_down, gone, used; /* how often */
+    int assigned;                                           /* how often */
     int r;                                                  /* of the last one */
     struct err e;
     struct ext_found found[RIG_FOUND_MAX];
@@ -61,6 +63,7 @@ struct subject {
     struct ext_report report;
     struct ext_usage usage;
     bool egress;                /* asked for */
+    bool prepared;              /* asked for: without an owner */
     int listening, told;        /* how often listeners and who were */
     struct listeners listeners; /* of the last one */
     int held, shown;            /* how often standstills and what it wrote were */
@@ -90,6 +93,7 @@ void rig_open(struct rig *r, const struct extension_ops *ops);
 void rig_close(struct rig *r);   /* and nothing may be left */
 void rig_restart(struct rig *r); /* the daemon dies and comes back; boxes were freed */
 void rig_kill_launchers(struct rig *r);
+const char *rig_tag(void);               /* of this test's control groups */
 void rig_reap(struct rig *r, bool wait); /* what launchers left to us */
 /* Runs the loop until the counter is at least n. */
 void rig_await(struct rig *r, const int *counter, int n, const char *what);

@@ -101,9 +101,12 @@ class Api:
     def __init__(self, path, timeout=ANSWER_SECONDS):
         self.path, self.timeout = str(path), timeout
 
+    def connection(self):
+        return Connection(self.path, self.timeout)
+
     def open(self, method, path, body=None, headers=()):
         """Sends; the response is still to be read: (connection, response)."""
-        connection = Connection(self.path, self.timeout)
+        connection = self.connection()
         ready = body is None or isinstance(body, bytes) or hasattr(body, "__next__")  # the last goes in chunks
         data = body if ready else json.dumps(body).encode()
         try:
@@ -274,6 +277,12 @@ class Daemon:
             os.kill(pid, signal.SIGKILL)
         wait_for(lambda: not set(victims) & set(processes()), "launchers that were killed end")
 
+    def refused_calls(self):
+        """Log lines about system calls that the control plane should have had."""
+        with contextlib.suppress(OSError):
+            return [line for line in self.log_path.read_text(errors="replace").splitlines() if "call_refused" in line]
+        return []
+
     def tail(self, lines=15):
         with contextlib.suppress(OSError):
             return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-lines:])
@@ -311,6 +320,7 @@ class Daemon:
             self.destroy(box["sandbox_id"])
         self.stop()
         equal(self.leftovers(), [], "what is left in run/")
+        equal(self.refused_calls(), [], "system calls that the control plane's filter refused")
 
     def __enter__(self):
         return self if self.alive else self.start()

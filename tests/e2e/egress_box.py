@@ -50,8 +50,11 @@ SETRESUID = {"x86_64": 117, "aarch64": 147}
 HEAD = struct.Struct("=IHHII")
 ADD, POLICY, REMOVE, AUDIT, WHO_IS = 1, 2, 3, 4, 5
 ADDED, APPLIED, FAILED, REMOVED, WHO, USED, FULL = range(64, 71)
-MAGIC, VERSION = 0x52474553, 1
+MAGIC, VERSION = 0x52474553, 2
 ID = "sbx_cases"
+
+# The widest ceiling, an administrator's: the policy alone decides (src/policy/egress_ceiling.h).
+CEILING = {"reach": "local", "from": "the test", "places": []}
 
 RCODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
 QTYPES = {"A": 1, "AAAA": 28, "TXT": 16, "SVCB": 64, "HTTPS": 65, "ANY": 255, "AXFR": 252}
@@ -59,6 +62,12 @@ QTYPES = {"A": 1, "AAAA": 28, "TXT": 16, "SVCB": 64, "HTTPS": 65, "ANY": 255, "A
 
 def message(kind, body, tag=0):
     return HEAD.pack(MAGIC, VERSION, kind, HEAD.size + len(body), tag) + body
+
+
+def memfd(name, data):
+    fd = os.memfd_create(name)
+    os.write(fd, data)
+    return fd
 
 
 def listener(family, kind, address, port, transparent):
@@ -134,7 +143,7 @@ class Box:
     def __init__(self, world, caller, policy):
         self.world, self.caller, self.policy = world, caller, policy
         self.audit = caller.dir / f"audit{id(self)}.jsonl"
-        self.generation, self.answers, self.asked_who = 0, [], []
+        self.generation, self.answers, self.asked_who, self.ceiling = 0, [], [], CEILING
         self.program = "/usr/bin/curl"  # what the control plane says of whoever asks; None: it does not know
 
     def __enter__(self):
@@ -153,7 +162,7 @@ class Box:
         theirs.close()
         sockets = self.namespace.run(listeners)
         with open(self.audit, "ab") as audit:
-            body = struct.pack("=32sIIQ", ID.encode(), (1 << len(sockets)) - 1, 1, 0)
+            body = struct.pack("=32sIIQQQ32s32sII", ID.encode(), (1 << len(sockets)) - 1, 1, 0, 0, 0, b"", b"", 0, 0)
             self.send(ADD, body, [*(s.fileno() for s in sockets), audit.fileno()])
         for each in sockets:
             each.close()
@@ -191,11 +200,11 @@ class Box:
     def set_policy(self, policy, answer=APPLIED):
         """A document, or any text. Waits until it is in force, or refused."""
         text = policy if isinstance(policy, bytes) else json.dumps(policy).encode()
-        fd = os.memfd_create("policy")
-        os.write(fd, text)
         self.generation += 1
-        self.send(POLICY, struct.pack("=32sQ", ID.encode(), self.generation), [fd])
-        os.close(fd)
+        fds = [memfd("policy", text), memfd("ceiling", json.dumps(self.ceiling).encode())]
+        self.send(POLICY, struct.pack("=32sQ", ID.encode(), self.generation), fds)
+        for fd in fds:
+            os.close(fd)
         return self.wait(answer)
 
     def __exit__(self, *_):

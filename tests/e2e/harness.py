@@ -31,7 +31,7 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BUILD", REPO / "build")).resolve()
 PROGRAMS = ("sandboxer", "sandboxer-launch", "sandboxer-init", "sandboxerd", "sandboxer-egress", "sandboxer-seal",
-            "sandboxer-step", "sandboxer-layers")
+            "sandboxer-step", "sandboxer-layers", "sandboxer-fetch")
 PLAIN = 1000
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN_SECONDS = 60        # no run may take longer, unless its test says so
@@ -257,7 +257,20 @@ def strays(known, table):
 
 
 # What benchmarks and other tests of ours make, perhaps at the same time.
-NOT_OURS = ("sandboxer-bench", "sandboxer-test", "sandboxer-fake")
+NOT_OURS = ("sandboxer-bench", "sandboxer-test", "sandboxer-fake", "sandboxer-rig")
+
+
+def describe(thing):
+    """Lines on a process that stays: what it waits for, whose child it is and where it was put."""
+    pid = thing.rpartition("(")[2].rstrip(")")
+    if not thing.startswith("process: ") or not pid.isdigit():
+        return []
+    lines = [f"--- {thing}"]
+    for name, wanted in (("status", ("State", "PPid", "NSpid", "Uid", "SigBlk", "SigPnd", "ShdPnd")), ("wchan", ()), ("cgroup", ())):
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{pid}/{name}").read_text(errors="replace")
+            lines += [line for line in text.splitlines() if not wanted or line.partition(":")[0] in wanted]
+    return lines
 
 
 def reap():
@@ -276,14 +289,19 @@ def members(path):
     return set()
 
 
+def members_below(path):
+    """Of a group and all its descendants."""
+    return set().union(*(members(at) for at, _, _ in os.walk(path)))
+
+
 def control_groups(caller, ours=None):
     """The caller's, anywhere. The common parent that holds them may stay; what is in it may not. A group with
-    processes that are not ours is somebody else's live sandbox."""
+    processes that are not ours, in it or below it, belongs to live sandboxes of another test."""
     ours, found = set(descendants() if ours is None else ours), set()
     for at, directories, _ in os.walk("/sys/fs/cgroup"):
         for path in (os.path.join(at, name) for name in directories if "sandboxer" in os.path.join(at, name)):
             with contextlib.suppress(OSError):
-                if os.stat(path).st_uid == caller.uid and not members(path) - ours:
+                if os.stat(path).st_uid == caller.uid and not members_below(path) - ours:
                     found.add(path)
     return {path for path in found if os.path.basename(path) != "sandboxer" and not any(name in path for name in NOT_OURS)}
 
@@ -332,8 +350,9 @@ class Footprint:
         deadline = time.monotonic() + GONE_SECONDS  # however long one look takes, there is a second one
         while staying:
             if time.monotonic() > deadline:
+                details = [line for thing in sorted(staying) for line in describe(thing)]
                 self.sweep()
-                raise Failure("left behind:\n" + "\n".join(sorted(staying)[:20]))
+                raise Failure("left behind:\n" + "\n".join(sorted(staying)[:20] + details[:60]))
             time.sleep(0.01)
             staying &= self.left()
 

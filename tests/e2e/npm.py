@@ -11,6 +11,8 @@ from harness import Skip, check
 
 PACKAGES = ("ws@8.18.3", "@seriousme/openapi-schema-validator@2.4.1")
 INSTALL_SECONDS = 120
+# Daytona's SDK takes the newest of these that fit, and a registry may have one of the two before the other it needs.
+STORAGE = ("@aws-sdk/client-s3@3.1131.0", "@aws-sdk/lib-storage@3.1131.0")
 
 
 def cache():

@@ -8,12 +8,17 @@
 import contextlib
 import http.client
 import json
+import os
 import random
 import socket
+import subprocess
 
+from client import Client
 from daemon import Answer, Daemon
+from harness import PLAIN
 
 EVERYTHING = ["read", "create", "exec", "files", "extend", "destroy", "admin"]
+OTHERS = "socket: {mode: \"0666\"}\n"  # of a configuration: other users may connect
 taken = []  # names of ports, held until the end
 
 
@@ -76,3 +81,11 @@ def serving(c, config=""):
         return Tcp(port, made["token"]), made["id"]
     with d:
         yield d, port, token
+
+
+def users_token(c, d, port, uid=PLAIN):
+    """The interface on TCP as another user, who is no administrator."""
+    os.chmod(d.dir, 0o755)
+    made = subprocess.run([c.program(), "token", "create", "-q", "mine"], user=uid, group=uid, extra_groups=[], cwd="/",
+                          env={**c.environment, **Client(d).env}, capture_output=True, check=True)
+    return Tcp(port, made.stdout.decode().strip())

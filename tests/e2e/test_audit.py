@@ -161,15 +161,15 @@ def what_is_not_for_peers_and_what_is_no_peer(c):
             ids.append(answer.headers["Sandboxer-Audit"])
             return answer
         for status, method, path, body in (
-                (403, "GET", "/v1/tokens", None), (403, "GET", "/v1/events", None), (403, "POST", "/v1/peers", {}), (403, "POST", "/mcp", {}),
+                (403, "GET", "/v1/tokens", None), (403, "GET", "/v1/backup", None), (403, "POST", "/v1/peers", {}), (403, "POST", "/mcp", {}),
                 (403, "POST", f"/v1/sandboxes/{mine}/processes", {"argv": ["true"]}), (403, "DELETE", f"/v1/sandboxes/{mine}", None),
                 (404, "GET", f"/v1/sandboxes/{other}", None), (400, "POST", "/v1/sandboxes", {"wings": 2}), (400, "GET", "/v1/sandboxes?wings=2", None)):
             equal(refused(status, method, path, body).json["audit_id"], ids[-1], f"{method} {path}")
         for wrong in ("", "sbp_wrong", session[:-1]):
             refused(401, "GET", "/v1/sandboxes", peer=wrong)
         # Clients of others' interfaces are told in a field of the head, which leaves their bodies as they know them.
-        equal(refused(403, "GET", "/v2/sandboxes", X_API_KEY=holder.token).json["code"], 403, "E2B's")
-        equal(refused(403, "GET", "/daytona/sandbox").json["statusCode"], 403, "Daytona's")
+        equal(refused(403, "DELETE", f"/sandboxes/{mine}", X_API_KEY=holder.token).json["code"], 403, "E2B's")
+        equal(refused(403, "DELETE", f"/daytona/sandbox/{mine}").json["statusCode"], 403, "Daytona's")
         refused(401, "GET", "/daytona/sandbox", peer="sbp_wrong")
         answer = holder.get("/v1/sandboxes", Authorization="Bearer sbt_forged").expect(401)
         ids.append(answer.headers["Sandboxer-Audit"])

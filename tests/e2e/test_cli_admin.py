@@ -137,7 +137,7 @@ def doctor_and_version_know_the_daemon(c):
 @test
 def every_verb_has_help(c):
     listed = c.cli("--help").expect(0).text.split("Verbs:\n")[1].split("\n\n")[0]
-    names = [line[2:19].strip() for line in listed.splitlines()]
+    names = [line[2:20].strip() for line in listed.splitlines()]
     check(len(names) > 30, f"verbs: {names}")
     for name in names:
         text = c.cli(*name.split(), "--help").expect(0).text

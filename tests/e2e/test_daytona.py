@@ -9,9 +9,9 @@ from daytona import Served
 from daytona_story import STORY
 from harness import check, equal, main, test
 from mcp import script
-from npm import modules, tell
+from npm import STORAGE, modules, tell
 
-SDK = ("@daytonaio/sdk@0.218.0",)
+SDK = ("@daytonaio/sdk@0.218.0", *STORAGE)
 INSTALL_SECONDS = 170
 SLOW = {"seconds": 400}
 

@@ -5,10 +5,10 @@
 from daytona import Served
 from harness import check, equal, main, test
 from mcp import script
-from npm import modules, tell
+from npm import STORAGE, modules, tell
 
-LANGCHAIN = ("@langchain/daytona@0.1.2", "deepagents@1.8.0")
-COMPUTESDK = ("@computesdk/daytona@1.7.32",)
+LANGCHAIN = ("@langchain/daytona@0.1.2", "deepagents@1.8.0", "@langchain/core@1.2.13", "@langchain/langgraph@1.1.4", *STORAGE)
+COMPUTESDK = ("@computesdk/daytona@1.7.32", *STORAGE)
 INSTALL_SECONDS = 170
 SLOW = {"seconds": 300, "only": "root", "because": "it is the same client"}
 

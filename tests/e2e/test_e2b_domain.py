@@ -85,7 +85,8 @@ def names_lead_to_ports(c):
         token = {"X_Access_Token": box.token}
         for path in ("/", "/v1/sandboxes", "/sandboxes", "/healthz", "/a?b=c"):  # all of them are the server's inside
             equal(s.over("GET", at(8080, box), path, **token).expect(200).data, path.encode(), "what it says")
-        s.over("GET", at(49983, box), "/health").expect(204)
+        s.over("GET", at(49983, box), "/health", **token).expect(204)
+        s.over("GET", at(49983, box), "/health").expect(401)
         equal(s.over("GET", "api", f"/sandboxes/{box.id}", X_API_KEY=key).expect(200).json["sandboxID"], box.id, "the id")
         for name in ("", "api"):
             s.over("GET", name, "/healthz").expect(200)
@@ -135,7 +136,12 @@ def who_may_not_gets_nothing(c):
         # Nobody who comes by TLS is a user of this machine.
         for path in ("/v1/sandboxes", "/v1/tokens"):
             s.over("GET", "api", path).expect(401)
-        s.over("GET", "8080-sbx-nothing", "/", X_Access_Token=box.token).expect(502)
+        # Only the holder of its token is told that a sandbox is not there.
+        for token in ({}, {"X_Access_Token": box.token}):
+            equal(s.over("GET", "8080-sbx-nothing", "/", **token).expect(401).data, s.over("GET", at(8080, other), "/", **token).expect(401).data, f"with {token}")
+        s.over("DELETE", "api", f"/sandboxes/{other.id}", X_API_KEY=key).expect(204)
+        for port in (8080, 49983):
+            s.over("GET", at(port, other), "/health", X_Access_Token=other.token).expect(502)
         for name in (at(0, box), at(65536, box), at("x", box), box.id.replace("_", "-"), "other"):
             s.over("GET", name, "/healthz").expect(403, code="denied")
         s.ask("GET", "/healthz", Host=f"api.{DOMAIN}.evil.test").expect(403)

@@ -144,18 +144,28 @@ def raw(port, target, host=None, **headers):
 def paths_are_those_of_the_server_inside(c):
     with Served(c, config=f"domain: {{name: {DOMAIN}}}\n") as s:
         box, key = served(s)
-        gone = {"E2b-Sandbox-Id": "sbx_00000000000000000000"}
+        gone, other = s.create(key), s.create(key)
+        s.ask("DELETE", f"/sandboxes/{gone.id}", X_API_KEY=key).expect(204)
+        nobody = "sbx_00000000000000000000"
         for target in (*ODD, "/daytona/x", "/daytona/sandbox", "/daytona/preview/x/1/y", "/mcp", "/sandboxes", "/healthz"):
             for host, headers in ((None, box.headers(**PORT)), (f"8080-{box.id}.{DOMAIN}", {"X-Access-Token": box.token})):
                 status, body = raw(s.port, target, host, **headers)
                 check(status == 200, f"{target}: {status} {body!r}")
                 equal(json.loads(body)[1], target, "what the server was asked for")
-            # By the daemon's own address, what is gone is gone on every path, and for every port.
+            # The holder of its token is told that a sandbox is gone, on every path and for every port.
             for port in ("8080", "49983", "49999", "x"):
-                status, body = raw(s.port, target, **{**box.headers(), **gone, "E2b-Sandbox-Port": port})
-                equal([status, json.loads(body)["message"]], [502, "The sandbox was not found"], f"{target} at {port} of nobody")
-            status, _ = raw(s.port, target, f"8080-sbx_00000000000000000000.{DOMAIN}", **{"X-Access-Token": box.token})
-            equal(status, 502, f"{target} of nobody, by name")
+                status, body = raw(s.port, target, **gone.headers(**{"E2b-Sandbox-Port": port}))
+                equal([status, json.loads(body)["message"]], [502, "The sandbox was not found"], f"{target} at {port} of one that is gone")
+            status, _ = raw(s.port, target, f"8080-{gone.id}.{DOMAIN}", **{"X-Access-Token": gone.token})
+            equal(status, 502, f"{target} of one that is gone, by name")
+        # Everybody else gets one answer for a sandbox that exists, one that is gone and one that never was.
+        for target in ("/a//b", "/", "/health", "/files?path=x", "/execute"):
+            for token in ({}, {"X-Access-Token": box.token}):
+                for port in ("8080", "49983", "49999", "x"):
+                    answers = [raw(s.port, target, **{"E2b-Sandbox-Id": i, "E2b-Sandbox-Port": port, **token}) for i in (other.id, gone.id, nobody)]
+                    equal([answers[0][0], *answers[1:]], [401, answers[0], answers[0]], f"{target} at {port} with {token}")
+                answers = [raw(s.port, target, f"8080-{i}.{DOMAIN}", **token) for i in (other.id, gone.id, nobody)]
+                equal([answers[0][0], *answers[1:]], [401, answers[0], answers[0]], f"{target} by name with {token}")
         # What only we answer for has paths as we like them, and tells no secrets without a token.
         for port in ("49983", "49999"):
             equal(raw(s.port, "/a//b", **box.headers(**{"E2b-Sandbox-Port": port}))[0], 400, f"a path at {port}")

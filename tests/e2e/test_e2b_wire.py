@@ -75,12 +75,13 @@ def tokens_of_sandboxes(c):
         for token in (two.token, "", key, one.token[:-1]):
             equal(one.rpc("process.Process/List", {}, **{"X-Access-Token": token}).expect(401).json["code"], "unauthenticated", "the code")
             plainly(one.ask("GET", "/files?path=x", **{"X-Access-Token": token}), 401)
-        one.ask("GET", "/health", **{"X-Access-Token": ""}).expect(204)
-        # Ids of others and of nobody, on every path.
+        one.ask("GET", "/health", **{"X-Access-Token": ""}).expect(401)
+        one.ask("GET", "/health").expect(204)
+        # Ids of others and of nobody, on every path: who has no token of theirs is not told which there are.
         for sandbox in ("sbx_00000000000000000000", "no id", "sbx_", two.id[:-1]):
             for path in ("/health", "/files?path=x", "/nowhere"):
-                gone = one.ask("GET", path, **{"E2b-Sandbox-Id": sandbox})
-                equal([gone.status, gone.json["code"], gone.json["message"]], [502, 502, "The sandbox was not found"], f"{path} of {sandbox}")
+                gone, there = (one.ask("GET", path, **{"E2b-Sandbox-Id": i}) for i in (sandbox, two.id))
+                equal([gone.status, gone.data], [401, there.data], f"{path} of {sandbox}")
         closed = one.ask("GET", "/", **{"E2b-Sandbox-Port": "8080"})
         equal([closed.status, closed.json], [502, {"sandboxId": one.id, "message": "The sandbox is running but port is not open", "port": 8080, "code": 502}], "a closed port")
         # The code interpreter's port has a token of its own, which is good for nothing else.

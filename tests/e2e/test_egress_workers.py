@@ -3,12 +3,14 @@
 """The processes that let connections out: which sandbox has which, what becomes of one that hangs, what is counted."""
 
 import contextlib
+import json
 import os
 import signal
+import subprocess
 
 from daemon import PROFILE, PROFILES, Daemon
 from egress_world import PUBLIC, RESOLVER, World, echo
-from harness import check, equal, main, test, wait_for
+from harness import PLAIN, Skip, check, equal, main, test, wait_for
 
 CONFIG = f"egress: {{workers: 1, resolvers: ['{RESOLVER}']}}"
 NAME = "api.example.com"
@@ -27,14 +29,14 @@ print("done")
 
 
 @contextlib.contextmanager
-def daemon(c, **profiles):
+def daemon(c, config="", **profiles):
     with World() as w:
         w.dns.names[NAME] = [PUBLIC]
         w.http(PUBLIC, 80)
         w.origin(PUBLIC, 7, echo)
         for name, more in profiles.items():
             c.write(f"daemon/profiles/{name}.yaml", PROFILE.format(id=f"profile.{name}", **PROFILES["profile.sandbox-canary"]) + more)
-        d = Daemon(c, config=CONFIG)
+        d = Daemon(c, config=CONFIG + "\n" + config)
         w.inside.run(d.start)
         with d:
             yield d
@@ -112,6 +114,24 @@ def a_profile_gives_each_sandbox_its_own(c):
         reaches(d, one)
         d.destroy(two)
         wait_for(lambda: pids[1] not in workers(d), "its worker goes with a sandbox")
+
+
+@test
+def no_worker_serves_two_owners_of_a_daemon_with_tenants(c):
+    if c.uid:
+        raise Skip("one user has one owner")
+    with daemon(c, config="socket: {mode: '0666'}") as d:
+        for directory in (d.dir, *list(d.dir.parents)[:3]):
+            os.chmod(directory, 0o755)
+        one, two = create(d), create(d)
+        body = json.dumps({"egress": {"allow": [f"{NAME}:80"]}})
+        made = subprocess.run(["setpriv", "--reuid", str(PLAIN), "--regid", str(PLAIN), "--clear-groups", "curl", "-s", "--unix-socket", d.socket,
+                               "-H", "Content-Type: application/json", "-d", body, "http://localhost/v1/sandboxes"], capture_output=True, check=True)
+        other = json.loads(made.stdout)["sandbox_id"]
+        wait_for(lambda: d.get(other)["state"] == "ready", "the other owner's sandbox is ready")
+        pids = [worker_of(d, box) for box in (one, two, other)]
+        check(None not in pids, f"workers: {pids}")
+        equal((pids[0] == pids[1], pids[0] == pids[2]), (True, False), f"one worker an owner: {pids}")
 
 
 @test

@@ -17,13 +17,14 @@ from terminal import Terminal
 
 NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
 HOST_DIRECTORIES = ("/", "/root", "/home", "/var", "/etc", "/tmp", "/run", "/dev", "/dev/shm", "/dev/pts", "/opt", "/work")
+SYSTEM_FILES = ("/usr", "/usr/bin", "/usr/bin/env", "/etc/services", "/etc/ld.so.cache", "/etc/ssl/certs")
 SECRET = "canary-5f2d9c1e7b"
 IPC_CREAT, IPC_RMID = 0o1000, 0
 
 
 def attacker(c):
     """A directory with the program and a file to attack; mounted read-only at /attacks."""
-    built = BUILD / "tests/attacks/escape"
+    built = BUILD / "sandboxer-attacks"
     directory = c.mkdir(c.dir / "attacks")
     if built.exists():
         shutil.copy(built, directory / "escape")
@@ -68,6 +69,9 @@ def bait(c):
             "ESCAPE_SECRET": SECRET[::-1],
             **{f"ESCAPE_NS_{ns}": str(os.stat(f"/proc/self/ns/{ns}").st_ino) for ns in NAMESPACES},
         }
+        facts["ESCAPE_BOOT_ID"] = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[::-1]
+        facts["ESCAPE_SYSTEM_FILES"] = ",".join(f"{f}={os.stat(f).st_dev}:{os.stat(f).st_ino}"
+                                                for f in SYSTEM_FILES if os.path.exists(f))
         if Path("/etc/machine-id").exists():
             facts["ESCAPE_MACHINE_ID"] = Path("/etc/machine-id").read_text().strip()[::-1]
         yield facts
@@ -120,6 +124,8 @@ def attack(c, before):
 def inside(c, *flags):
     def way_in(directory, facts):
         argv = [c.program(), "run", "--mount", f"{directory}:/attacks", "--env", "ESCAPE_READ_ONLY=/attacks/victim", *flags]
+        if "apart" not in flags:
+            del facts["ESCAPE_SYSTEM_FILES"]
         for name, value in facts.items():
             argv += ["--env", f"{name}={value}"]
         # An argument that only the outside may see; the sandbox needs no more than the command.
@@ -150,6 +156,16 @@ def attacks_of_a_user_inside_are_held(c):
 @test
 def attacks_under_limits_are_held(c):
     all_held(c, "--memory", "256M", "--pids", "64", "--cpu", "1", "--disk", "16M", "--hostname", "box", "-q")
+
+
+@test
+def attacks_on_what_is_shared_with_others_are_held(c):
+    all_held(c, "--system", "apart", "--side-channels", "guarded")
+
+
+@test
+def attacks_under_the_strict_table_are_held(c):
+    all_held(c, "--kernel", "strict")
 
 
 @test

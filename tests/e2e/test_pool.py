@@ -4,12 +4,13 @@
 
 import collections
 import concurrent.futures
+import glob
 import os
 import re
 import signal
 
 from daemon import PROFILE, PROFILES, Daemon
-from harness import check, equal, main, processes, test, wait_for
+from harness import Skip, check, equal, main, processes, test, wait_for
 
 CREATES = 200
 
@@ -131,6 +132,35 @@ def a_dead_one_is_not_handed_out(c):
             d.works(box)
         filled(d, 2)
         wait_for(lambda: not set(before) & set(shelved(d)), "what was killed is off its shelf")
+
+
+def assigned_ahead(d):
+    """Prepared sandboxes that are in control groups of an owner."""
+    return [box for box in shelved(d) if glob.glob(f"/sys/fs/cgroup/*/sandboxer-*/o-*/{box}")]
+
+
+@test
+def one_is_assigned_ahead_to_the_owner_who_comes_again(c):
+    if not c.root or not os.path.exists("/sys/fs/cgroup/memory/tasks"):
+        raise Skip("prepared sandboxes are moved between groups of cgroup v1, by root")
+    with Daemon(c) as d:
+        filled(d, 2)
+        equal(assigned_ahead(d), [], "prepared sandboxes with an owner, before anybody came")
+        first = d.create(profile="profile.pooled")
+        filled(d, 2)
+        ahead = assigned_ahead(d)
+        equal(len(ahead), 1, "of two prepared sandboxes, one has an owner")
+        equal(d.create(profile="profile.pooled"), ahead[0], "what its owner gets")
+        d.works(first)
+        d.works(ahead[0])
+        filled(d, 2)
+        left = shelved(d)
+        equal(len(assigned_ahead(d)), 1, "prepared sandboxes with an owner")
+        d.kill()
+        d.start()
+        filled(d, 2)
+        wait_for(lambda: not set(left) & set(shelved(d)), "prepared ones of the life before are removed")
+        d.works(first)
 
 
 def inits(d):

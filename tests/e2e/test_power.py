@@ -129,7 +129,7 @@ def story(c, driver):
         with power(d) as p:
             snap = snapshot(d, box)["snapshot_id"]
             d.destroy(box)
-            wait_for(lambda: snapshots(d)[snap]["layers"] == 1, "the stack becomes one layer")
+            wait_for(lambda: snapshots(d)[snap]["layers"] == 1, "the stack becomes one layer", 120)  # at the lowest priority
             wait_for(lambda: len(layers(d)) == 2, "and the others are removed")
             p.cut()
         box = d.create(snapshot=snap)

@@ -298,8 +298,8 @@ def a_damaged_store_is_refused_and_kept(c):
 
 def tags(box):
     """By which its control groups are told from those of other daemons. Groups of others come and go meanwhile."""
-    return {name.removeprefix("sandboxer-").removesuffix(box) for _, names, _ in os.walk("/sys/fs/cgroup") for name in names
-            if name.startswith("sandboxer-") and name.endswith(box)}
+    return {part for path, names, _ in os.walk("/sys/fs/cgroup") if box in names
+            for part in path.split("/") if part.startswith("sandboxer-")}
 
 
 @test(only="root", because="a plain user may have no control groups")

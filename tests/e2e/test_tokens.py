@@ -2,8 +2,12 @@
 # parallel
 """Tokens on TCP: who may do what, and what a web page may not."""
 
+import contextlib
+import json
 import os
+import socket
 import subprocess
+import threading
 
 from client import Client
 from harness import PLAIN, check, equal, main, test, wait_for
@@ -80,6 +84,124 @@ def tokens_end(c):
         good.get("/v1/sandboxes").expect(401)
         types = [e["type"] for e in d.api.get("/v1/events?limit=1000").json["events"]]
         check("token.created" in types and "token.revoked" in types, f"events: {types}")
+
+
+def rest_of(connection):
+    """What still comes, until the other side closes or resets."""
+    got = b""
+    with contextlib.suppress(ConnectionResetError):
+        while piece := connection.recv(65536):
+            got += piece
+    return got
+
+
+def connected(api, method, path, *fields, body=None, until=b"\r\n\r\n"):
+    """A connection with this request, when the answer has come so far."""
+    data = b"" if body is None else json.dumps(body).encode()
+    s = socket.create_connection(("127.0.0.1", api.port), timeout=60)
+    s.sendall("\r\n".join([f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{api.port}", f"Authorization: Bearer {api.token}",
+                           *([f"Content-Length: {len(data)}"] if data else []), *fields, "", ""]).encode() + data)
+    got = b""
+    while until not in got:
+        piece = s.recv(65536)
+        check(piece, f"{path} ended: {got}")
+        got += piece
+    return s, got
+
+
+def upgraded(api, path, protocol, *more):
+    s, got = connected(api, "GET", path, "Connection: Upgrade", f"Upgrade: {protocol}", *more)
+    check(got.startswith(b"HTTP/1.1 101"), f"{path}: {got}")
+    return s
+
+
+def frame(op, data):
+    return bytes([0x80 | op, 0x80 | len(data)]) + bytes(4) + data
+
+
+@test
+def what_a_token_has_open_ends_with_it(c):
+    with serving(c) as (d, _, token):
+        (doomed, which), (other, _) = token(), token()
+        box = doomed.post("/v1/sandboxes", {}).expect(201).json["sandbox_id"]
+        path = f"/v1/sandboxes/{box}"
+        n = doomed.post(f"{path}/processes", {"argv": ["sh", "-c", "while :; do echo x; sleep 1; done"], "background": True}).expect(201).json["process"]
+        forever = {"argv": ["sh", "-c", "echo begun; exec sleep 1000"]}
+        web = ("Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
+        shell = upgraded(doomed, f"{path}/processes/new", "websocket", *web)
+        shell.sendall(frame(1, json.dumps({"argv": ["cat"], "stdin": True}).encode()))
+        check(b"started" in shell.recv(65536), "the terminal's program")
+        open_ = {"an event stream": connected(doomed, "GET", "/v1/events", "Accept: text/event-stream", until=b":\n\n")[0],
+                 "a program": connected(doomed, "POST", f"{path}/processes", body=forever, until=b"begun")[0],
+                 "a followed log": connected(doomed, "GET", f"{path}/logs?process={n}&follow=true", until=b"x")[0],
+                 "a terminal": shell,
+                 "a stream of MCP": connected(doomed, "POST", "/mcp", "Accept: application/json, text/event-stream", "Content-Type: application/json",
+                                              body={"jsonrpc": "2.0", "id": 1, "method": "initialize",
+                                                    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}})[0],
+                 "nothing": connected(doomed, "GET", "/v1/sandboxes", until=b"sandboxes")[0]}
+        waits = threading.Thread(target=lambda: polled.append(doomed.get("/v1/events?after=1000000&wait=60")))
+        polled = []
+        waits.start()
+        stays, _ = connected(other, "GET", "/v1/events", "Accept: text/event-stream", until=b":\n\n")
+        wait_for(lambda: d.api.get(f"{path}/processes").json["processes"], "the programs run")
+        d.api.delete(f"/v1/tokens/{which}").expect(204)
+        last = {name: rest_of(s) for name, s in open_.items()}
+        for name in ("an event stream", "a program"):
+            check(b"the token was revoked or has expired" in last[name], f"the last word of {name}: {last[name][-300:]}")
+        check(b"\x88" in last["a terminal"] and b"revoked" in last["a terminal"], f"the last word of a terminal: {last['a terminal']}")
+        waits.join()
+        check(polled[0].status in (200, 401), f"a poll: {polled[0]}")
+        made = other.post("/v1/sandboxes", {}).expect(201).json["sandbox_id"]
+        got = b""
+        while made.encode() not in got:
+            got += stays.recv(65536)
+        check(made.encode() not in last["an event stream"], "no later event")
+        processes = d.api.get(f"{path}/processes").expect(200).json["processes"]
+        equal([p["state"] for p in processes if p["process"] == n], ["running"], "what was started in the background")
+        wait_for(lambda: b"sleep 1000" not in other.post(f"{path}/processes", {"argv": ["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]},
+                                                         Accept="application/json").data, "a program in the foreground ends, as if its client had left")
+        for s in (*open_.values(), stays):
+            s.close()
+
+
+@test
+def what_a_token_has_open_ends_when_it_expires(c):
+    with serving(c) as (_, __, token):
+        for ttl in ("2s", "10s", "60s"):  # however slow the machine is
+            short, _ = token("read", ttl=ttl)
+            connection, response = short.open("GET", "/v1/events", headers={"Accept": "text/event-stream"}.items())
+            if response.status == 200:
+                break
+            connection.close()
+        check(b"the token was revoked or has expired" in response.read(), "the last word")
+        connection.close()
+        short.get("/v1/sandboxes").expect(401)
+
+
+@test
+def a_token_may_revoke_itself(c):
+    with serving(c) as (_, __, token):
+        own, which = token()
+        own.delete(f"/v1/tokens/{which}").expect(204)
+        own.get("/v1/sandboxes").expect(401)
+
+
+@test
+def a_token_made_by_a_token_ends_with_it(c):
+    with serving(c) as (d, port, token):
+        maker, which = token(ttl="1h")
+        made = maker.post("/v1/tokens", {"name": "child", "verbs": ["read", "admin"], "ttl": "300d"}).expect(201).json
+        equal((made["maker"], made["expires_at"]), (which, d.api.get("/v1/tokens").json["tokens"][0]["expires_at"]), "its maker, and its maker's time")
+        below = Tcp(port, made["token"]).post("/v1/tokens", {"name": "grandchild", "verbs": ["read"]}).expect(201).json
+        d.stop()
+        d.start(args=("--listen", f"127.0.0.1:{port}"))
+        for secret in (made["token"], below["token"]):
+            Tcp(port, secret).get("/v1/sandboxes").expect(200)
+        d.api.delete(f"/v1/tokens/{which}").expect(204)
+        for secret in (maker.token, made["token"], below["token"]):
+            Tcp(port, secret).get("/v1/sandboxes").expect(401)
+        revoked = [e["detail"]["token"] for e in d.api.get("/v1/events?limit=1000").json["events"] if e["type"] == "token.revoked"]
+        equal(sorted(revoked), sorted([which, made["id"], below["id"]]), "what is on record")
 
 
 @test

@@ -8,10 +8,12 @@ import os
 import signal
 import socket
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 from client import Client
 from daemon import Daemon
 from harness import PLAIN, check, equal, main, processes, test, wait_for
+from tcp import Tcp, free_port
 
 ROOTS = "workspaces: {{roots: [{}], patience: {}}}"
 
@@ -131,6 +133,96 @@ def what_the_host_would_run_stays_inside(c):
 
 
 @test
+def held_names_are_accepted_by_their_user(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        box = mirrored(cli, host)
+        cli.sh(box, "cd /workspace && mkdir .cargo && echo a > .cargo/config.toml && echo a > .envrc && echo a > .unheard-of && echo all: > Makefile").expect(0)
+        first = cli("sync", box)
+        first.expect(4, says="--accept PATH")
+        equal(((host / "Makefile").exists(), (host / ".cargo/config.toml").exists(), (host / ".unheard-of").exists()), (True, False, False), "the host after a sync")
+        equal(changes(cli.json("sync", box, "--accept", ".cargo", code=4)), {".cargo/config.toml": "created", ".envrc": "sensitive", ".unheard-of": "sensitive"}, "with --accept")
+        equal(changes(cli.json("sync", box, "--accept-all")), {".envrc": "created", ".unheard-of": "created"}, "with --accept-all")
+        cli.sh(box, "echo b > /workspace/.envrc").expect(0)
+        peer = d.api.post("/v1/peers", {"client": "agent"}).expect(201).json["token"]
+        for headers in ({"Sandboxer-Peer": peer},):
+            refused = d.api.request("POST", f"/v1/sandboxes/{box}/sync", {"accept_all": True}, headers)
+            check(refused.status in (403, 404), f"an agent accepts: {refused}")
+        equal((host / ".envrc").read_text(), "a\n", "the host's file")
+
+
+@test
+def nothing_comes_out_into_places_that_programs_obey(c):
+    with daemon_for(c) as d:
+        cli = Client(d)
+        c.write("work/home/.bashrc", "")
+        for place, names in {".ssh": ("authorized_keys", "config", "rc"), ".config": ("autostart/x.desktop", "systemd/user/x.service", "nvim/init.lua"),
+                             ".local": ("bin/ls",), "bin": ("ls",)}.items():
+            c.write(f"work/home/{place}/old", "old\n")
+            host = c.dir / "work/home" / place
+            box = mirrored(cli, host)
+            for name in names:
+                cli.sh(box, f"cd /workspace && mkdir -p $(dirname {name}) && echo evil > {name}").expect(0)
+            done = changes(cli.json("sync", box, "--force", code=4))
+            check(set(done.values()) == {"sensitive"} and set(names) <= set(done), f"{place}: {done}")
+            equal([p.name for p in host.iterdir()], ["old"], f"what is in {place}")
+            cli("sync", box, "--accept", names[0]).expect((0, 4))
+            check((host / names[0]).exists(), f"{place}/{names[0]} was accepted")
+            cli("destroy", box, "--no-sync").expect(0)
+        c.write("work/home/project/a.txt", "a\n")
+        box = mirrored(cli, c.dir / "work/home/project")
+        cli.sh(box, "cd /workspace && mkdir bin && echo x > bin/ls").expect(0)
+        equal(changes(cli.json("sync", box)), {"bin": "created", "bin/ls": "created"}, "a project in a home")
+
+
+@test
+def settings_of_a_bare_repository_do_not_come_out(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        for name, text in {"HEAD": "ref: refs/heads/main\n", "config": "[core]\n", "objects/keep": "", "refs/keep": ""}.items():
+            c.write(f"work/repo/fixture.git/{name}", text)
+        c.write("work/repo/.git/HEAD", "ref: refs/heads/main\n")
+        box = mirrored(cli, host)
+        cli.sh(box, "cd /workspace && mkdir -p fixture.git/hooks .git/objects/evil && echo evil > fixture.git/hooks/post-checkout && echo blob > fixture.git/objects/x"
+               " && printf '[core]\n bare = false\n worktree = ..\n fsmonitor = evil\n' > fixture.git/config"
+               " && echo evil > .git/objects/evil/HEAD && echo evil > .git/objects/evil/config && echo evil > CLAUDE.md. && echo evil > GIT~1").expect(0)
+        done = changes(cli.json("sync", box, code=4))
+        for path in ("fixture.git/config", "fixture.git/hooks/post-checkout", ".git/objects/evil/HEAD", "CLAUDE.md.", "GIT~1"):
+            equal(done.get(path), "sensitive", f"what became of {path}: {done}")
+        equal(((host / "fixture.git/config").read_text(), (host / "fixture.git/hooks/post-checkout").exists(), (host / "fixture.git/objects/x").exists()),
+              ("[core]\n", False, True), "the repository of the host")
+
+
+@test
+def a_move_to_a_held_name_loses_nothing(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        box = mirrored(cli, host)
+        cli.sh(box, "cd /workspace && mv dir .newdot && mv a.txt moved.txt").expect(0)
+        cli("sync", box).expect(4, says="half of a move").expect(4, says="--accept PATH")
+        wanted = {".newdot/c.txt": "sensitive", "dir/c.txt": "sensitive", "dir": "sensitive"}
+        equal(changes(cli.json("sync", box, code=4)), wanted, "what is held the second time")
+        equal(((host / "dir/c.txt").read_text(), (host / "moved.txt").read_text(), (host / "a.txt").exists()), ("host c\n", "host a\n", False), "the host")
+        equal(changes(cli.json("sync", box, "--accept", ".newdot")), {".newdot/c.txt": "created", "dir/c.txt": "deleted", "dir": "deleted"}, "with --accept")
+        cli.sh(box, "cd /workspace && mv b.txt .b && rm run.sh").expect(0)
+        equal(changes(cli.json("sync", box, "--accept", "run.sh", code=4)), {".b": "sensitive", "b.txt": "sensitive", "run.sh": "deleted"}, "an accepted deletion")
+        cli("destroy", box).expect(0)
+        equal((host / "b.txt").read_text(), "host b\n", "the host after a destroy")
+
+
+@test
+def many_changes_do_not_crowd_out_what_is_held(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        box = mirrored(cli, host)
+        cli.sh(box, "cd /workspace && for i in $(seq 1100); do echo $i > f$i; done && mv b.txt .b").expect(0)
+        report = cli.json("sync", box, code=4)
+        done = changes(report)
+        equal((done.get("b.txt"), done.get(".b")), ("sensitive", "sensitive"), "what is held")
+        equal((report["counts"]["created"], sum(action == "created" for action in done.values())), (1100, 1000), "what was made, and how much of it is listed")
+
+
+@test
 def links_and_devices_do_not_come_out(c):
     with daemon_for(c) as d:
         cli, host = Client(d), workspace(c)
@@ -200,6 +292,111 @@ def roots_daemon_keeps_to_its_roots(c):
         check("evil" not in open("/etc/passwd").read(), "/etc was written to")
         os.unlink(host)
         cli("destroy", box, "--no-sync").expect(0)
+
+
+def plain_client(c, d, *argv):
+    return subprocess.run([c.program(), *argv], user=PLAIN, group=PLAIN, extra_groups=[], env={**c.environment, **Client(d).env},
+                          capture_output=True, check=False, cwd="/", text=True)
+
+
+@test(only="root", because="other users reach only root's daemon")
+def another_user_has_its_own_directories_and_no_others(c):
+    d = daemon_for(c, 'socket: {mode: "0666"}')
+    own, roots = c.dir / "work/own", c.dir / "work/roots"
+    for path, owner in ((own, PLAIN), (roots, 0)):
+        c.write(f"work/{path.name}/a.txt", "a\n")
+        os.chown(path, owner, owner)
+        os.chown(path / "a.txt", owner, owner)
+    for path in (c.dir, c.dir / "work", own, roots):
+        os.chmod(path, 0o755)
+    with d:
+        os.chmod(d.dir, 0o755)
+        done = plain_client(c, d, "create", "-q", "-p", "profile.work", "--input", f"repo={own}")
+        equal(done.returncode, 0, f"uid {PLAIN} names its own directory: {done}")
+        box = done.stdout.strip()
+        equal(plain_client(c, d, "exec", box, "--", "sh", "-c", "echo inside > /workspace/a.txt; echo x > /workspace/new").returncode, 0, "exec")
+        equal(plain_client(c, d, "sync", box).returncode, 0, "sync")
+        equal(((own / "a.txt").read_text(), (own / "new").stat().st_uid), ("inside\n", PLAIN), "what was brought back")
+        done = plain_client(c, d, "create", "-q", "-p", "profile.work", "--input", f"repo={roots}")
+        check(done.returncode == 5 and str(roots) in done.stderr, f"root's directory, which anybody may read: {done}")
+
+
+@test(only="root", because="a plain user's daemon has the user's own rights")
+def the_command_line_opens_what_no_root_has(c):
+    with daemon_for(c) as d:
+        cli, outside = Client(d), c.mkdir(c.dir / "elsewhere")
+        (outside / "a.txt").write_text("a\n")
+        box = mirrored(cli, outside)
+        cli.sh(box, "echo inside > /workspace/a.txt").expect(0)
+        d.kill()  # what was granted outlives the daemon
+        d.start()
+        equal(changes(cli.json("sync", box)), {"a.txt": "replaced"}, "after a restart")
+        box = cli("recreate", "-q", box).expect(0).text.strip()
+        cli.sh(box, "cat /workspace/a.txt").expect(0, out=b"inside\n")
+        answer = d.api.post(f"/v1/sandboxes/{box}/recreate")
+        check(answer.status == 403 and "workspaces.roots" in answer.json["detail"], f"a path of a request: {answer}")
+        check(f"{box} is destroyed" in answer.json["detail"], f"what became of the old one is said: {answer}")
+
+
+@test
+def a_remote_daemon_takes_no_directories(c):
+    d, port = daemon_for(c), free_port()
+    d.start(args=("--listen", f"127.0.0.1:{port}"))
+    with d:
+        host = workspace(c)
+        token = d.api.post("/v1/tokens", {"name": "t", "verbs": ["create", "read", "destroy"]}).expect(201).json["token"]
+        env = {"SANDBOXER_URL": f"http://127.0.0.1:{port}", "SANDBOXER_TOKEN": token}
+        done = c.execute([c.program(), "create", "-p", "profile.work", "--input", f"repo={host}"], env=env)
+        check(done.code == 2 and b"remote" in done.err, f"the command line: {done}")
+        answer = Tcp(port, token).post("/v1/sandboxes", {"profile": "profile.work", "inputs": {"repo": str(host)}})
+        check(answer.status == 403 and "unix socket" in answer.json["detail"], f"the API: {answer}")
+
+
+@test
+def resume_opens_the_directory_again_or_names_it(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        box = mirrored(cli, host)
+        cli.sh(box, "echo inside > /workspace/a.txt").expect(0)
+        cli("pause", box).expect(0)
+        host.rename(c.dir / "work/moved")
+        answer = d.api.post(f"/v1/sandboxes/{box}/resume")
+        check(answer.status >= 400 and "repo" in answer.json["detail"] and "paused" in answer.json["detail"], f"{answer}")
+        (c.dir / "work/moved").rename(host)
+        cli("resume", box).expect(0)
+        cli("destroy", box).expect(0)
+        equal((host / "a.txt").read_text(), "inside\n", "after destroy")
+
+
+@test
+def a_directory_that_hangs_fails_its_create_and_nothing_else(c):
+    d, host = daemon_for(c), workspace(c)
+    d.start(SANDBOXER_STOP_AT="grant.open:1", SANDBOXER_TEST_DEADLINE="2")
+    with d, ThreadPoolExecutor(1) as thread:
+        box = d.create()
+        asked = {"profile": "profile.work", "inputs": {"repo": str(host)}}
+        answer = thread.submit(d.api.post, "/v1/sandboxes", asked, {"Prefer": "respond-async"})
+        wait_for(lambda: d.stopped, "the workspace is being opened")
+        d.works(box)
+        stuck = answer.result().expect(202).json["sandbox_id"]
+        wait_for(lambda: d.get(stuck)["state"] == "failed", "the create fails")
+        check(str(host) in json.dumps(d.get(stuck)), f"the path is not named: {d.get(stuck)}")
+        d.works(box)
+
+
+@test
+def who_does_not_wait_is_answered_when_the_directory_is_granted(c):
+    d, host = daemon_for(c), workspace(c)
+    d.start(SANDBOXER_STOP_AT="grant.open:1")
+    with d, ThreadPoolExecutor(1) as thread:
+        asked = {"profile": "profile.work", "inputs": {"repo": str(host)}}
+        answer = thread.submit(d.api.post, "/v1/sandboxes", asked, {"Prefer": "respond-async"})
+        wait_for(lambda: d.stopped, "the workspace is being opened")
+        d.works(d.create())
+        check(not answer.done(), "answered, so that the client may close the connection that shows who it is")
+        os.kill(d.stopped[0], signal.SIGCONT)
+        box = answer.result().expect(202).json["sandbox_id"]
+        wait_for(lambda: d.get(box)["state"] == "ready", "the workspace is there")
 
 
 @test(only="root", because="other users reach only root's daemon")

@@ -268,6 +268,15 @@ static void tell_ready(struct news *n)
     b->events->ready(b, r, &e);
 }
 
+static void tell_assigned(struct news *n)
+{
+    struct ext_box *b = &n->box->ext;
+    struct err e;
+    int r = failure(n, &e);
+
+    b->events->assigned(b, r, &e);
+}
+
 static void tell_adopted(struct news *n)
 {
     struct ext_box *b = &n->box->ext;
@@ -547,6 +556,12 @@ static void fake_wait_ready(struct ext_box *x)
     tell_later(of(x), tell_ready)->failure = fake_plan.fail_ready;
 }
 
+static void fake_assign(struct ext_box *x, const struct ext_owner *o)
+{
+    snprintf(fake_plan.assigned, sizeof fake_plan.assigned, "%s", o->key);
+    tell_later(of(x), tell_assigned)->failure = fake_plan.fail_assign;
+}
+
 static void fake_adopt(struct ext_box *x, const char *handle)
 {
     snprintf(x->handle, sizeof x->handle, "%s", handle);
@@ -691,6 +706,7 @@ const struct extension_ops extension_fake = {
     .box_free = fake_box_free,
     .provision = fake_provision,
     .wait_ready = fake_wait_ready,
+    .assign = fake_assign,
     .adopt = fake_adopt,
     .teardown = fake_teardown,
     .usage = fake_usage,

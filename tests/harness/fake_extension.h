@@ -26,8 +26,9 @@ struct fake_process {
 /* How the next ones go. */
 extern struct fake_plan {
     const char *fail_provision, *fail_ready, *fail_start, *fail_reattach; /* NULL: they work */
-    const char *fail_listeners, *fail_who;
-    const struct ext_who *who; /* what is answered; NULL: nobody holds it */
+    const char *fail_listeners, *fail_who, *fail_assign;
+    const struct ext_who *who;    /* what is answered; NULL: nobody holds it */
+    char assigned[EXT_OWNER_MAX]; /* owner that a prepared box got last */
 } fake_plan;
 
 size_t fake_box_count(void); /* that were provisioned and not torn down */

@@ -14,16 +14,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "e2e"))
 
 from clients import Client  # noqa: E402
 from daemon import Cut  # noqa: E402
-from harness import Failure, Skip, check, main, test  # noqa: E402
+from harness import Failure, Skip, check, main, test, wait_for  # noqa: E402
 from neighbour import Neighbour  # noqa: E402
 from world import World  # noqa: E402
 
 POINTS_MAX = 200  # a story has fewer places of one name
-PLANE_POINTS = ("store.commit.before", "store.commit.after", "launcher.send", "launcher.recv")
+PLANE_POINTS = ("store.commit.before", "store.commit.after", "launcher.send", "launcher.recv", "assign.begin", "assign.joined")
 EVERY = "--every" in sys.argv
 if EVERY:
     sys.argv.remove("--every")  # the harness has no such word
 STRIDE = 1 if EVERY else 3
+
+
+def await_pool(client):
+    """Until the next create is a hand-over; where launchers die there may be no pool."""
+    wait_for(lambda: client.launchers_die or client.api.get("/v1/inspect/host").expect(200).json["pool_ready"],
+             "a sandbox is prepared")
 
 
 def story(client):
@@ -31,6 +37,9 @@ def story(client):
     def newest():
         return max(client.reference.boxes.values(), key=lambda box: box.was_ready if box.told else 0).id
 
+    await_pool(client)
+    client.create(None, 1)
+    client.run_program(newest(), 40)
     client.create(None, 2)
     client.run_program(newest(), 41)
     client.extend(newest(), 1)
@@ -105,7 +114,7 @@ def the_control_plane_dies_at_every_write_and_message(c):
 @test(seconds=900)
 def launchers_die_at_every_message(c):
     with Neighbour(c) as neighbour:
-        for point, count in some(c, itertools.product(("launch.request", "launch.answer"), (1, 2, 3, 4))):
+        for point, count in some(c, itertools.product(("launch.request", "launch.answer", "assign.groups", "assign.sent"), (1, 2, 3, 4))):
             live_and_die(c, f"{point}-{count}", neighbour, True, SANDBOXER_DIE_AT=f"{point}:{count}")
 
 

@@ -37,8 +37,9 @@ SEED = option("--seed", 1)
 SEQUENCES = option("--sequences", 8)
 SECONDS_EACH = 60
 
-PLANE_POINTS = ("store.commit.before", "store.commit.after", "launcher.send", "launcher.recv")
-LAUNCHER_POINTS = ("launch.request", "launch.answer")
+PLANE_POINTS = ("store.commit.before", "store.commit.after", "launcher.send", "launcher.recv", "assign.begin", "assign.joined",
+                "create.record", "create.recorded")
+LAUNCHER_POINTS = ("launch.request", "launch.answer", "assign.groups", "assign.sent")
 STEPS = ("ids", "clone", "limits", "release", "await", "mounts", "pivot", "init")
 
 

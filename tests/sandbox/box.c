@@ -62,12 +62,14 @@ int count_descriptors(pid_t pid)
 void box_expect_gone(const char *id)
 {
     static const char *const trees[] = { "unified", "memory", "pids", "cpu" };
+    static const char *const places[] = { "sandboxer-*", "sandboxer-*/", "sandboxer-*/*/" };
 
-    for (size_t i = 0; i < COUNT_OF(trees); i++) {
-        char path[128];
+    for (size_t i = 0; i < COUNT_OF(trees) * COUNT_OF(places); i++) {
+        char path[160];
         glob_t found = { 0 };
 
-        snprintf(path, sizeof path, "/sys/fs/cgroup/%s/sandboxer-*%s", trees[i], id);
+        snprintf(path, sizeof path, "/sys/fs/cgroup/%s/%s%s", trees[i / COUNT_OF(places)],
+                 places[i % COUNT_OF(places)], id);
         if (glob(path, GLOB_NOSORT, NULL, &found) == 0)
             FAIL("%s is left", found.gl_pathv[0]);
         globfree(&found);

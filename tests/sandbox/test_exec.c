@@ -379,6 +379,22 @@ BOX_TEST(the_end_of_the_first_connection_ends_the_sandbox)
     box_close(&b);
 }
 
+/* Whatever limits the caller has, programs have no more than these. */
+BOX_TEST(limits_are_those_of_the_table)
+{
+    static const char script[] =
+        "awk '/open files/ && $4 <= 4096 && $5 <= 65536 || /pending/ && $5 <= 4096 ||"
+        "     /locked/ && $5 <= 8388608 || /msgqueue/ && $5 <= 819200 ||"
+        "     /nice/ && $5 == 0 || /realtime priority/ && $5 == 0 ||"
+        "     /realtime timeout/ && $5 <= 200000 || /core file/ && $6 == 1 ||"
+        "     /stack/ && $4 <= 8388608 { n++ } END { print n }' /proc/self/limits";
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b, script, 0, "9\n");
+    box_close(&b);
+}
+
 BOX_TEST(a_one_shot_ends_when_it_has_told_how_its_program_ended)
 {
     struct pollfd gone = { .events = POLLIN };

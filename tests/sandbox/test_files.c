@@ -132,6 +132,30 @@ BOX_TEST(a_client_that_leaves_early_changes_nothing)
     box_close(&b);
 }
 
+/* The workload may stop what serves a file operation; then the operation fails, and does not hang.
+ */
+BOX_TEST(an_operation_that_is_stopped_fails)
+{
+    static const char *const path[] = { "/tmp/big", NULL };
+    struct supervisor_start s = { .what = CONTROL_READ, .argv = path, .cwd = "/" };
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+    struct job j;
+
+    box_open(&b);
+    CHECK_SH(&b, "head -c 3000000 /dev/zero >/tmp/big", 0, "");
+    CHECK(job_start(&b, &s, &j, NULL)); /* its pipe is full long before its end */
+    CHECK_SH(&b, "kill -STOP -1", 0, "");
+    job_finish(&b, &j, STR(""), &o);
+    CHECK_BAD(o, EBUSY);
+    CHECK(o.out.n < 3000000);
+    outcome_done(&o);
+    o = (struct outcome){ 0 };
+    box_file(&b, CONTROL_READ, "/tmp/big", NULL, STR(""), &o);
+    CHECK_GOOD(o);
+    box_close(&b);
+}
+
 /* Whoever reads while it is being replaced sees the old or the new, whole. */
 BOX_TEST(a_file_is_replaced_at_once)
 {
@@ -429,6 +453,64 @@ BOX_TEST(directories_are_made_and_trees_removed)
     CHECK(!good(&o));
     box_file(&b, CONTROL_REMOVE, "/", NULL, STR(""), &o);
     CHECK(!good(&o));
+    box_close(&b);
+}
+
+static void run_strings(struct box *b, enum control_what what, const char *const *argv,
+                        struct outcome *ret)
+{
+    struct supervisor_start s = { .what = what, .argv = argv, .cwd = "/" };
+
+    box_run(b, &s, STR(""), ret);
+}
+
+#define RUN(what, o, ...) run_strings(&b, (what), (const char *const[]){ __VA_ARGS__, NULL }, (o))
+
+BOX_TEST(permissions)
+{
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b, "echo x >/tmp/file; ln -s file /tmp/link", 0, "");
+    RUN(CONTROL_PERMIT, &o, "/tmp/link", "mode=0640");
+    CHECK_GOOD(o);
+    CHECK_SH(&b, "stat -c %a /tmp/file", 0, "640\n");
+    RUN(CONTROL_PERMIT, &o, "/tmp/none", "mode=0640");
+    CHECK_BAD(o, ENOENT);
+    /* one bad setting, and none is applied */
+    RUN(CONTROL_PERMIT, &o, "/tmp/file", "mode=0600", "owner=no-such-user");
+    CHECK(!good(&o) && !o.failed);
+    RUN(CONTROL_PERMIT, &o, "/tmp/file", "mode=0600", "group=no-such-group");
+    CHECK(!good(&o) && !o.failed);
+    for (size_t i = 0; i < 5; i++) {
+        static const char *const bad[] = { "mode=8", "mode=077777", "mode=-1", "mod=1", "x" };
+
+        RUN(CONTROL_PERMIT, &o, "/tmp/file", bad[i]);
+        CHECK(!good(&o) && !o.failed);
+    }
+    CHECK_SH(&b, "stat -c %a /tmp/file", 0, "640\n");
+    box_close(&b);
+}
+
+BOX_TEST(files_become_one)
+{
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b, "printf 1 >/tmp/one; printf 2 >/tmp/two; mkdir /tmp/dir", 0, "");
+    RUN(CONTROL_COMPOSE, &o, "/tmp/new/all", "/tmp/one", "/tmp/none");
+    CHECK_BAD(o, ENOENT);
+    CHECK_SH(&b, "cd /tmp; echo *", 0, "dir one two\n"); /* nothing was made, and nothing removed */
+    RUN(CONTROL_COMPOSE, &o, "/tmp/dir", "/tmp/one");
+    CHECK_BAD(o, EISDIR);
+    RUN(CONTROL_COMPOSE, &o, "/tmp/new/all", "/tmp/one", "/tmp/two", "/tmp/one");
+    CHECK_GOOD(o);
+    CHECK_SH(&b, "cd /tmp; cat new/all; echo; echo *", 0, "121\ndir new\n");
+    RUN(CONTROL_COMPOSE, &o, "/tmp/new/all", "/tmp/new/all", "/tmp/new/all");
+    CHECK_GOOD(o); /* into one of them */
+    CHECK_SH(&b, "cat /tmp/new/all; ls -A /tmp/new", 0, "121121all\n");
     box_close(&b);
 }
 

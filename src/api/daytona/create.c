@@ -269,6 +269,7 @@ static void create(struct call *c)
 }
 
 const struct route routes_daytona_create[] = {
-    { H1_POST, VERB_CREATE, DAYTONA "/sandbox", ROUTE_JSON, create, .face = &daytona_face },
+    { H1_POST, VERB_CREATE, DAYTONA "/sandbox", ROUTE_JSON | ROUTE_CONTENT, create,
+      .face = &daytona_face },
     { .path = NULL },
 };

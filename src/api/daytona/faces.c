@@ -54,27 +54,45 @@ static bool find_linked(struct call *c)
            sandbox_state_usable(sandbox_state(c->sandbox));
 }
 
-void daytona_signing_key(const struct call *c, char *ret)
+static void sign_as(const struct call *c, const char *holder, char *ret)
 {
     char what[ID_MAX + 16];
 
     snprintf(what, sizeof what, "files:%s", sandbox_view(c->sandbox).record->id);
-    e2b_make_token(c->api, what, ret);
+    e2b_held_token(c->api, what, holder, ret);
+}
+
+void daytona_signing_key(const struct call *c, char *ret)
+{
+    sign_as(c, c->caller.actor.id, ret);
+}
+
+struct tried_link {
+    const struct call *call;
+    const struct file_link *link;
+};
+
+static bool is_good_of(void *user, const char *holder)
+{
+    const struct tried_link *t = user;
+    char key[E2B_HELD_TEXT];
+
+    sign_as(t->call, holder, key);
+    return file_link_good(t->link, str_from(key), clock_wall() / NS_PER_S);
 }
 
 static bool by_link(struct call *c)
 {
     struct file_link l = { .method = http_request(c->x)->method == H1_POST ? "POST" : "GET" };
-    char key[E2B_TOKEN_TEXT];
+    struct tried_link tried = { c, &l };
+    const struct token_record *holder;
 
     if (call_query(c, "path", &l.path) < 0 || call_query(c, "expires", &l.expires) < 0 ||
         call_query(c, "signature", &l.signature) < 0)
         return false;
-    if (find_linked(c)) {
-        daytona_signing_key(c, key);
-        if (file_link_good(&l, str_from(key), clock_wall() / NS_PER_S))
-            return e2b_enter(c);
-    }
+    holder = find_linked(c) ? e2b_link_holder(c, is_good_of, &tried) : NULL;
+    if (holder)
+        return e2b_enter(c, holder);
     call_fail_with(c, 401, "unauthenticated", "the link is not good, or not any more");
     return false;
 }

@@ -56,7 +56,7 @@ static void not_here(struct call *c)
     }
 
 const struct route routes_daytona_info[] = {
-    { H1_GET, VERB_READ, DAYTONA "/config", ROUTE_OPEN, config, .face = &daytona_face },
+    { H1_GET, VERB_READ, DAYTONA "/config", 0, config, .face = &daytona_face },
     { H1_GET, VERB_READ, DAYTONA "/health", ROUTE_OPEN, health, .face = &daytona_face },
     { H1_GET, VERB_READ, DAYTONA_INSIDE "/version", DAYTONA_LIVE, version, .face = &toolbox_face },
     { H1_GET, VERB_READ, DAYTONA_INSIDE "/user-home-dir", DAYTONA_LIVE, home,

@@ -8,10 +8,11 @@
 #include "api/inside.h"
 #include "api/route.h"
 
-#define DAYTONA         "/daytona"
-#define DAYTONA_TOOLBOX DAYTONA "/toolbox"
-#define DAYTONA_ONE     DAYTONA "/sandbox/{id}"
-#define DAYTONA_INSIDE  DAYTONA_TOOLBOX "/{id}"
+#define DAYTONA          "/daytona"
+#define DAYTONA_TOOLBOX  DAYTONA "/toolbox"
+#define DAYTONA_ONE      DAYTONA "/sandbox/{id}"
+#define DAYTONA_INSIDE   DAYTONA_TOOLBOX "/{id}"
+#define DAYTONA_ANY_PORT DAYTONA "/preview/(a port of a sandbox)"
 
 /* Labels that are ours to keep, and not shown as labels. */
 #define DAYTONA_NAME "daytona/name"
@@ -30,7 +31,7 @@ extern const struct route_face toolbox_face;         /* what is inside */
 extern const struct route_face daytona_preview_face; /* servers inside: by a token for ports */
 extern const struct route_face toolbox_files_face;   /* files: also by a signed link */
 
-/* What links to the files of the call's sandbox are signed with; E2B_TOKEN_TEXT bytes. */
+/* What links to the files of the call's sandbox are signed with; E2B_HELD_TEXT bytes. */
 void daytona_signing_key(const struct call *c, char *ret);
 
 /* --- members of answers --- */
@@ -92,7 +93,8 @@ extern const struct route routes_daytona_create[], routes_daytona_list[],
     routes_daytona_sandboxes[], routes_daytona_snapshots[], routes_daytona_preview[],
     routes_daytona_info[];
 extern const struct route routes_daytona_process[], routes_daytona_files[],
-    routes_daytona_download[], routes_daytona_file_tools[], routes_daytona_git[],
-    routes_daytona_sessions[], routes_daytona_pty[], routes_daytona_interpreter[];
+    routes_daytona_download[], routes_daytona_file_search[], routes_daytona_file_tools[],
+    routes_daytona_git[], routes_daytona_sessions[], routes_daytona_pty[],
+    routes_daytona_interpreter[];
 
 #endif

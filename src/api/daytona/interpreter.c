@@ -9,6 +9,7 @@
 #include "api/daytona/sessions.h"
 #include "api/e2b/code_output.h"
 #include "api/e2b/kernels.h"
+#include "api/guard.h"
 #include "base/clock.h"
 #include "http/websocket.h"
 #include "json/reader.h"
@@ -143,6 +144,7 @@ static void start_context(struct run *k, const char *name, const char *cwd)
     k->op.request = &k->request;
     k->op.done = started;
     call_ref(c);
+    k->op.programs = guard_starts_programs(c);
     process_start(c->sandbox, &c->caller.actor, &k->op);
 }
 

@@ -26,40 +26,35 @@ static bool read_port(struct str text, uint16_t *ret)
 
 /* --- links --- */
 
-static void sign(const struct api *a, const char *id, uint16_t port, int64_t until_s,
-                 char ret[static E2B_TOKEN_TEXT])
-{
-    char what[ID_MAX + 64];
+enum { LINK_WHAT = ID_MAX + 64 };
 
-    snprintf(what, sizeof what, "preview:%s:%u:%lld", id, port, (long long)until_s);
-    e2b_make_token(a, what, ret);
+static void name_link(const char *id, uint16_t port, int64_t until_s, char ret[static LINK_WHAT])
+{
+    snprintf(ret, LINK_WHAT, "preview:%s:%u:%lld", id, port, (long long)until_s);
 }
 
-/* "UNTIL.SIGNATURE" */
-static bool link_is_good(const struct call *c, uint16_t port, struct str given)
+/* "UNTIL.SIGNATURE"; NULL: it is not good. */
+static const struct token_record *link_holder(const struct call *c, uint16_t port, struct str given)
 {
-    const char *id = sandbox_view(c->sandbox).record->id;
     struct str until, signature = str_cut(given, '.', &until);
-    char right[E2B_TOKEN_TEXT];
+    char what[LINK_WHAT];
     int64_t seconds;
 
     if (!signature.p || !str_to_i64(until, &seconds) || seconds < clock_wall() / NS_PER_S)
-        return false;
-    sign(c->api, id, port, seconds, right);
-    return crypto_equal(str_from(right), signature);
+        return NULL;
+    name_link(sandbox_view(c->sandbox).record->id, port, seconds, what);
+    return e2b_holder(c->api, what, signature);
 }
 
 /* --- who may --- */
 
-static bool token_is_good(struct call *c)
+static const struct token_record *token_holder(struct call *c)
 {
     struct str given = call_header(c, "X-Daytona-Preview-Token");
-    char right[E2B_TOKEN_TEXT];
 
     if (!given.p && url_query(c->query, STR(AUTH_KEY), &c->arena, &given, NULL) < 0)
-        return false;
-    e2b_traffic_token(c->api, sandbox_view(c->sandbox).record->id, right);
-    return crypto_equal(str_from(right), given);
+        return NULL;
+    return e2b_traffic_holder(c->api, sandbox_view(c->sandbox).record->id, given);
 }
 
 static bool find_box(struct call *c)
@@ -74,15 +69,17 @@ static bool find_box(struct call *c)
 bool preview_by_token(struct call *c)
 {
     struct str number, link = str_cut(c->params[1], '~', &number);
+    const struct token_record *holder;
     uint16_t port;
 
     if (!read_port(number, &port)) {
         call_fail_with(c, 400, "invalid", "a port is a number from 1 to 65535");
         return false;
     }
-    if (find_box(c) && (link.p ? link_is_good(c, port, link) : token_is_good(c))) {
+    holder = !find_box(c) ? NULL : link.p ? link_holder(c, port, link) : token_holder(c);
+    if (holder) {
         c->params[1] = number;
-        return e2b_enter(c);
+        return e2b_enter(c, holder);
     }
     /* Whose id it is, and whether it is one, is nobody's business without a token. */
     call_fail_with(c, 401, "unauthenticated",
@@ -140,18 +137,53 @@ static void closed(struct call *c, uint16_t port, const struct err *e)
     call_fail_with(c, 502, "upstream", text);
 }
 
+/* The path that all previews of the sandbox have in common. */
+static struct str prefix_of(struct call *c)
+{
+    char text[sizeof DAYTONA + ID_MAX + 16];
+    const char *copy;
+
+    snprintf(text, sizeof text, DAYTONA "/preview/%s/", sandbox_view(c->sandbox).record->id);
+    copy = arena_dup(&c->own, str_from(text));
+    if (!copy)
+        abort(); /* it is short */
+    return str_from(copy);
+}
+
+/* A preview's page has the origin "null" (CSP sandbox), so each of its requests is one of another
+ * origin, and a browser may ask first. The link or token is in the address: no cookie opens it. */
+static bool answer_preflight(struct call *c)
+{
+    struct str headers = call_header(c, "Access-Control-Request-Headers");
+    struct h1_field fields[4] = {
+        { STR("Access-Control-Allow-Origin"), STR("null") },
+        { STR("Access-Control-Allow-Methods"),
+          STR("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS") },
+        { STR("Access-Control-Max-Age"), STR("600") },
+        { STR("Access-Control-Allow-Headers"), headers },
+    };
+
+    if (http_request(c->x)->method != H1_OPTIONS ||
+        !str_eq(call_header(c, "Origin"), STR("null")) ||
+        !call_header(c, "Access-Control-Request-Method").p)
+        return false;
+    (void)http_respond(call_take_exchange(c), 204, fields, headers.n ? 4 : 3, STR(""), NULL);
+    return true;
+}
+
 static void pass_on(struct call *c)
 {
     uint16_t port = 0;
 
     (void)read_port(c->params[1], &port);
-    port_proxy_to(c, port, target_of(c), closed);
+    if (!answer_preflight(c))
+        port_proxy_to(c, port, prefix_of(c), target_of(c), closed);
 }
 
 static const struct route any_port = { .handle = pass_on,
-                                       .path = "/",
+                                       .path = DAYTONA_ANY_PORT,
                                        .verb = VERB_EXEC,
-                                       .flags = ROUTE_STREAM | ROUTE_LONG,
+                                       .flags = ROUTE_STREAM | ROUTE_LONG | ROUTE_NULL_ORIGIN,
                                        .face = &daytona_preview_face };
 
 /* The first segments of a path; all of it where it has no more. */
@@ -191,14 +223,15 @@ static void write_address(struct json_writer *w, const void *what)
     const struct address *a = what;
     const struct call *c = a->call;
     const char *id = sandbox_view(c->sandbox).record->id;
-    char base[128] = "", token[E2B_TOKEN_TEXT], link[SIGNED_MAX] = "", url[512];
+    char base[128] = "", token[E2B_HELD_TEXT], name[LINK_WHAT], link[SIGNED_MAX] = "", url[512];
 
     (void)daytona_base(c, base, sizeof base);
     if (a->until_s) {
-        sign(c->api, id, a->port, a->until_s, token);
+        name_link(id, a->port, a->until_s, name);
+        e2b_held_token(c->api, name, c->caller.actor.id, token);
         snprintf(link, sizeof link, "%lld.%s", (long long)a->until_s, token);
     } else {
-        e2b_traffic_token(c->api, id, token);
+        e2b_traffic_token(c, id, token);
     }
     snprintf(url, sizeof url, "%s" DAYTONA "/preview/%s/%u%s%s", base, id, a->port,
              link[0] ? "~" : "", link);

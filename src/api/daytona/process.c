@@ -245,9 +245,9 @@ static void code_run(struct call *c)
 }
 
 const struct route routes_daytona_process[] = {
-    { H1_POST, VERB_EXEC, DAYTONA_INSIDE "/process/execute", DAYTONA_LIVE | ROUTE_JSON | ROUTE_LONG,
-      execute, .face = &toolbox_face },
+    { H1_POST, VERB_EXEC, DAYTONA_INSIDE "/process/execute",
+      DAYTONA_LIVE | ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, execute, .face = &toolbox_face },
     { H1_POST, VERB_EXEC, DAYTONA_INSIDE "/process/code-run",
-      DAYTONA_LIVE | ROUTE_JSON | ROUTE_LONG, code_run, .face = &toolbox_face },
+      DAYTONA_LIVE | ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, code_run, .face = &toolbox_face },
     { .path = NULL },
 };

@@ -5,6 +5,7 @@
 
 #include "api/daytona/inside.h"
 #include "api/daytona/sessions.h"
+#include "api/guard.h"
 #include "crypto/encode.h"
 #include "http/websocket.h"
 
@@ -292,6 +293,7 @@ static void start(struct call *c, const struct pty_request *q, bool connects)
         return;
     }
     call_ref(c);
+    p->op.programs = guard_starts_programs(c);
     process_start(c->sandbox, &c->caller.actor, &p->op);
 }
 
@@ -427,6 +429,7 @@ static void connect_to(struct call *c)
 
 struct shown {
     const struct process *process;
+    bool may_exec;       /* the caller, where it is */
     uint16_t rows, cols; /* 0: as it was made */
 };
 
@@ -445,10 +448,7 @@ static void write_shown(struct json_writer *w, const void *what)
     put_flag(w, "lazyStart", false);
     time_write(w, "createdAt", v.started_ns);
     json_key(w, STR("envs"));
-    json_begin_object(w);
-    for (size_t i = 0; i < v.request->env.n; i++)
-        put(w, v.request->env.p[i].key, v.request->env.p[i].value);
-    json_end_object(w);
+    guard_write_env(w, &v.request->env, s->may_exec);
     json_end_object(w);
 }
 
@@ -458,27 +458,35 @@ static void get(struct call *c)
 
     if (!p)
         return;
-    call_answer(c, 200, write_shown, &(struct shown){ .process = p });
+    call_answer(c, 200, write_shown,
+                &(struct shown){ .process = p, .may_exec = guard_may_exec(c, c->sandbox) });
     process_unref(p);
 }
 
+struct pty_list {
+    struct json_writer *writer;
+    bool may_exec;
+};
+
 static void put_pty(void *user, struct process *p)
 {
+    const struct pty_list *l = user;
     struct process_view v;
 
     process_view(p, &v);
     if (daytona_tag(&v, DAYTONA_PTY))
-        write_shown(user, &(struct shown){ .process = p });
+        write_shown(l->writer, &(struct shown){ .process = p, .may_exec = l->may_exec });
 }
 
 static void write_list(struct json_writer *w, const void *what)
 {
     const struct call *c = what;
+    struct pty_list l = { w, guard_may_exec(c, c->sandbox) };
 
     json_begin_object(w);
     json_key(w, STR("sessions"));
     json_begin_array(w);
-    process_each(c->sandbox, put_pty, w);
+    process_each(c->sandbox, put_pty, &l);
     json_end_array(w);
     json_end_object(w);
 }
@@ -512,8 +520,9 @@ static void resize(struct call *c)
     if (process_resize(p, q.rows, q.cols, &e) < 0)
         call_fail(c, &e);
     else
-        call_answer(c, 200, write_shown,
-                    &(struct shown){ .process = p, .rows = q.rows, .cols = q.cols });
+        call_answer(
+            c, 200, write_shown,
+            &(struct shown){ .process = p, .may_exec = true, .rows = q.rows, .cols = q.cols });
     process_unref(p);
 }
 

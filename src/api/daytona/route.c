@@ -4,12 +4,15 @@
 #include "api/daytona/inside.h"
 #include "http/origin.h"
 
-static const struct route *const tables[] = {
-    routes_daytona_create,     routes_daytona_list,        routes_daytona_sandboxes,
-    routes_daytona_preview,    routes_daytona_snapshots,   routes_daytona_info,
-    routes_daytona_process,    routes_daytona_files,       routes_daytona_download,
-    routes_daytona_file_tools, routes_daytona_git,         routes_daytona_sessions,
-    routes_daytona_pty,        routes_daytona_interpreter, NULL,
+const struct route *const daytona_tables[] = {
+    routes_daytona_create,      routes_daytona_list,
+    routes_daytona_sandboxes,   routes_daytona_preview,
+    routes_daytona_snapshots,   routes_daytona_info,
+    routes_daytona_process,     routes_daytona_files,
+    routes_daytona_download,    routes_daytona_file_search,
+    routes_daytona_file_tools,  routes_daytona_git,
+    routes_daytona_sessions,    routes_daytona_pty,
+    routes_daytona_interpreter, NULL,
 };
 
 static void no_such_path(struct call *c)
@@ -19,7 +22,9 @@ static void no_such_path(struct call *c)
                    "it has");
 }
 
-static const struct route unknown = { .handle = no_such_path, .face = &daytona_face, .path = "/" };
+static const struct route unknown = { .handle = no_such_path,
+                                      .face = &daytona_face,
+                                      .path = ROUTE_UNKNOWN };
 
 bool daytona_route(struct call *c)
 {
@@ -28,7 +33,8 @@ bool daytona_route(struct call *c)
     if (!c->path.n || !str_eq(c->path.segments[0], STR("daytona")))
         return false;
     c->path.slash = false; /* clients join addresses as they like */
-    c->route = route_find_in(tables, http_request(c->x)->method, &c->path, c->params, &allowed);
+    c->route =
+        route_find_in(daytona_tables, http_request(c->x)->method, &c->path, c->params, &allowed);
     if (!c->route)
         c->route = &unknown;
     return true;

@@ -6,7 +6,9 @@
 #include "api/daytona/network.h"
 #include "api/e2b/inside.h"
 #include "api/operation.h"
+#include "api/guard.h"
 #include "base/clock.h"
+#include "control/ceiling.h"
 #include "control/policy_text.h"
 
 enum { INTERVAL_MAX = 525600 };
@@ -166,13 +168,16 @@ static int network_text(struct call *c, const struct daytona_network *n, struct 
 {
     struct sandbox_egress x;
     struct e2b_network asked;
+    struct policy_bounds b;
     int r = daytona_network_read(c, n, &asked, e);
 
     if (r >= 0 && !sandbox_egress(c->sandbox, &x))
         r = err_set(e, ERR_CONFLICT, "this sandbox was made without a network, and cannot get one");
     if (r >= 0)
+        r = sandbox_ceiling(c->sandbox, &c->caller, &c->arena, &b, e);
+    if (r >= 0)
         r = e2b_network_text(&asked, control_catalog(c->api->control),
-                             sandbox_view(c->sandbox).record, ret, e);
+                             sandbox_view(c->sandbox).record, &b, ret, e);
     return r;
 }
 
@@ -187,7 +192,7 @@ static void set_network(struct call *c)
     if (network_text(c, &q.network, &t, &e) < 0)
         call_fail(c, &e);
     else
-        sandbox_set_policy(c->sandbox, &c->caller.actor, t, network_set, call_ref(c));
+        guard_set_network(c, take_ptr(t), network_set);
 }
 
 /* --- where its inside is --- */
@@ -212,8 +217,8 @@ static void toolbox_url(struct call *c)
 
 static void signing_key(struct call *c)
 {
-    struct buf text AUTO(buf_done) = BUF_INIT(E2B_TOKEN_TEXT + 8);
-    char key[E2B_TOKEN_TEXT];
+    struct buf text AUTO(buf_done) = BUF_INIT(E2B_HELD_TEXT + 8);
+    char key[E2B_HELD_TEXT];
 
     daytona_signing_key(c, key);
     buf_addf(&text, "\"%s\"", key);

@@ -5,6 +5,7 @@
 
 #include "api/daytona/inside.h"
 #include "api/input.h"
+#include "api/guard.h"
 #include "base/clock.h"
 #include "http/websocket.h"
 
@@ -490,6 +491,7 @@ static void start(struct call *c, const char *id)
     t->op.request = &t->request;
     t->op.done = started;
     call_ref(c);
+    t->op.programs = guard_starts_programs(c);
     process_start(c->sandbox, &c->caller.actor, &t->op);
 }
 
@@ -799,9 +801,9 @@ const struct route routes_daytona_sessions[] = {
     ROW(H1_GET, SESSION, 0, list),
     ROW(H1_GET, SESSION "/{session}", 0, get),
     ROW(H1_DELETE, SESSION "/{session}", 0, remove_session),
-    ROW(H1_POST, SESSION "/{session}/exec", ROUTE_JSON | ROUTE_LONG, execute),
+    ROW(H1_POST, SESSION "/{session}/exec", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, execute),
     ROW(H1_GET, COMMAND, 0, get_command),
     ROW(H1_GET, COMMAND "/logs", ROUTE_LONG, logs),
-    ROW(H1_POST, COMMAND "/input", ROUTE_JSON | ROUTE_LONG, send_input),
+    ROW(H1_POST, COMMAND "/input", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, send_input),
     { .path = NULL },
 };

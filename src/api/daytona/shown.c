@@ -3,6 +3,7 @@
 #include "api/daytona/inside.h"
 #include "api/e2b/network.h"
 #include "api/e2b/template.h"
+#include "api/guard.h"
 #include "api/operation.h"
 #include "base/clock.h"
 #include "json/reader.h"
@@ -82,13 +83,11 @@ static void put_rest(struct json_writer *w, const struct sandbox *s)
                                            : -1);
 }
 
-static void put_env(struct json_writer *w, const struct json_map *env)
+static void put_env(struct json_writer *w, const struct daytona_shown *s,
+                    const struct json_map *env)
 {
     json_key(w, STR("env"));
-    json_begin_object(w);
-    for (size_t i = 0; i < env->n; i++)
-        put(w, env->p[i].key, env->p[i].value);
-    json_end_object(w);
+    guard_write_env(w, env, s->sandbox && env->n && guard_may_exec(s->call, s->sandbox));
 }
 
 static void put_times(struct json_writer *w, const struct daytona_shown *s)
@@ -129,7 +128,7 @@ void daytona_write_sandbox(struct json_writer *w, const void *what)
     put_flag(w, "recoverable", false);
     put_flag(w, "public", false);
     put_flag(w, "networkBlockAll", s->sandbox && !e2b_network_open(s->sandbox));
-    put_env(w, &q.env);
+    put_env(w, s, &q.env);
     json_key(w, STR("labels"));
     daytona_labels_write(w, &r->labels);
     put_size(w, s->call, r);

@@ -10,11 +10,13 @@
 #include "api/e2b/inside.h"
 #include "api/e2b/launch.h"
 #include "api/e2b/template.h"
+#include "api/guard.h"
 #include "base/clock.h"
 #include "base/hook.h"
 
 enum { ARENA_BYTES = 4 << 20, LINE_BYTES = 4096, PIECE_BYTES = 64 << 10 };
-#define BUILD_TTL_NS (3600 * NS_PER_S)
+#define BUILD_TTL_NS  (3600 * NS_PER_S)
+#define BUILD_WAIT_NS (3600 * NS_PER_S)
 
 const char *const build_state_names[] = { "waiting", "building", "ready", "error", NULL };
 
@@ -65,11 +67,25 @@ struct build *build_alloc(void)
     return b;
 }
 
+void build_drop_file(struct build_file *f)
+{
+    drop_fd(&f->fd);
+    quota_drop(&f->counted);
+    f->whole = false;
+    f->size = 0;
+}
+
+static void drop_files(struct build *b)
+{
+    for (size_t i = 0; i < b->n_files; i++)
+        build_drop_file(&b->files[i]);
+}
+
 static void build_free(struct build *b)
 {
     link_leave(&b->link);
-    for (size_t i = 0; i < b->n_files; i++)
-        drop_fd(&b->files[i].fd);
+    loop_timer_stop(&b->abandoned);
+    drop_files(b);
     buf_done(&b->line);
     arena_done(&b->arena);
     free(b);
@@ -80,24 +96,58 @@ static bool is_over(const struct build *b)
     return b->state >= BUILD_READY && !b->call;
 }
 
-/* Room for one more: the oldest that is over goes, or has waited for its steps for too long. */
-static bool make_room(struct api *a)
+static bool may_go(const struct build *b)
 {
-    size_t n = 0;
-    struct build *oldest = NULL;
+    return is_over(b) || b->state == BUILD_WAITING;
+}
 
-    for (struct link *m = list_first(&a->e2b_builds); m; m = list_after(&a->e2b_builds, m)) {
+/* Room for one more. A caller's own builds make room for each other; of others only those that are
+ * over do. One label of an owner leaves room for the others. */
+static int make_room(const struct call *c, struct err *e)
+{
+    size_t n = 0, own = 0, seen = 0, most = c->caller.admin ? BUILDS_MAX : BUILDS_PER_OWNER;
+    struct build *oldest = NULL, *over = NULL;
+
+    for (struct link *m = list_first(&c->api->e2b_builds); m;
+         m = list_after(&c->api->e2b_builds, m)) {
         struct build *b = container_of(m, struct build, link);
 
+        bool mine = strcmp(b->owner, c->caller.owner) == 0, shown = mine && is_seen(c, b);
+
         n++;
-        if (!oldest && (is_over(b) || b->state == BUILD_WAITING))
+        own += mine;
+        seen += shown;
+        if (!oldest && shown && may_go(b))
             oldest = b;
+        if (!over && is_over(b))
+            over = b;
     }
-    if (n < BUILDS_MAX)
-        return true;
-    if (oldest)
-        build_free(oldest);
-    return oldest;
+    if (own < most && seen < most - (c->caller.labels.n ? 1 : 0) && n < BUILDS_MAX)
+        return 0;
+    if (n < BUILDS_MAX && !oldest)
+        return err_set(e, ERR_QUOTA, "%s builds %zu templates, as many as one owner may at once",
+                       c->caller.owner, own);
+    if (!oldest && !over)
+        return err_set(e, ERR_BUSY, "%d templates are being built, as many as may be", BUILDS_MAX);
+    build_free(oldest ? oldest : over);
+    return 0;
+}
+
+static void on_abandoned(struct loop_timer *t)
+{
+    struct build *b = container_of(t, struct build, abandoned);
+
+    if (b->state != BUILD_WAITING)
+        return;
+    build_fail(b, "nothing came for an hour: build it again");
+    drop_files(b);
+}
+
+void build_wait(struct api *a, struct build *b)
+{
+    loop_timer_stop(&b->abandoned);
+    loop_timer_start(control_loop(a->control), &b->abandoned, clock_mono() + BUILD_WAIT_NS,
+                     on_abandoned, NULL);
 }
 
 int build_new(struct call *c, const char *name, struct build **ret, struct err *e)
@@ -108,8 +158,9 @@ int build_new(struct call *c, const char *name, struct build **ret, struct err *
 
     if (c->api->e2b_builds_closed)
         return err_set(e, ERR_BUSY, "the daemon is ending");
-    if (!make_room(c->api))
-        return err_set(e, ERR_QUOTA, "%d templates are being built, as many as may be", BUILDS_MAX);
+    r = make_room(c, e);
+    if (r < 0)
+        return r;
     b = build_alloc();
     r = id_make("bld_", b->id, e);
     if (r >= 0 && again)
@@ -126,6 +177,7 @@ int build_new(struct call *c, const char *name, struct build **ret, struct err *
     snprintf(b->owner, sizeof b->owner, "%s", c->caller.owner);
     snprintf(b->name, sizeof b->name, "%s", name);
     list_append(&c->api->e2b_builds, &b->link);
+    build_wait(c->api, b);
     *ret = b;
     return 0;
 }
@@ -178,8 +230,7 @@ static void finish(struct build *b)
         sandbox_destroy(b->box, &c->caller.actor, "its template is built", DESTROY_NO_SYNC, NULL);
     if (b->box)
         sandbox_unref(take_ptr(b->box));
-    for (size_t i = 0; i < b->n_files; i++)
-        drop_fd(&b->files[i].fd);
+    drop_files(b);
     if (b->closed)
         build_free(b);
     else
@@ -302,7 +353,7 @@ static void snapped(struct snapshot_op *op, int r, const struct err *e)
                           .ready = b->request.ready ? b->request.ready : "",
                           .env = { b->env, b->n_env },
                           .created_ns = clock_wall() };
-    built_put(c->api, &new, old ? old->id : NULL, recorded, b);
+    built_put(c->api, b->owner, &new, old ? old->id : NULL, recorded, b);
 }
 
 static void box_kept(void *user, int r, const struct err *e)
@@ -447,6 +498,7 @@ static void run(struct build *b, const char *user, const char *cwd, size_t argc)
                                            .rows = 24,
                                            .cols = 80 };
     b->starting = (struct process_op){ .request = &b->program, .done = started };
+    b->starting.programs = guard_starts_programs(b->call);
     process_start(b->box, &b->call->caller.actor, &b->starting);
 }
 
@@ -683,6 +735,18 @@ static int choose_base(struct build *b, struct err *e)
     return e2b_template_fill(b->call, q->from_template, &b->create, e);
 }
 
+int build_base(struct call *c, const struct build_request *q, struct create_request *ret,
+               struct err *e)
+{
+    *ret = (struct create_request){ .ttl_ns = BUILD_TTL_NS };
+    if (q->from_image && !is_base(q->from_image)) {
+        ret->profile = E2B_IMAGE_PROFILE;
+        ret->image = q->from_image;
+        return 0;
+    }
+    return e2b_template_fill(c, q->from_template ? q->from_template : "base", ret, e);
+}
+
 void build_start(struct build *b, struct call *c, const struct build_request *q)
 {
     struct err e;
@@ -692,6 +756,7 @@ void build_start(struct build *b, struct call *c, const struct build_request *q)
     b->user = "user";
     b->workdir = "/home/user";
     b->state = BUILD_BUILDING;
+    loop_timer_stop(&b->abandoned);
     b->create = (struct create_request){ .ttl_ns = BUILD_TTL_NS };
     if (choose_base(b, &e) < 0) {
         fail(b, e.msg);

@@ -10,6 +10,7 @@
 
 enum {
     BUILDS_MAX = 32,
+    BUILDS_PER_OWNER = BUILDS_MAX / 4,
     BUILD_STEPS_MAX = 256,
     BUILD_FILES_MAX = 64,
     BUILD_HASH_MAX = 128,
@@ -35,6 +36,7 @@ struct build_file {
     char hash[BUILD_HASH_MAX];
     int fd;
     uint64_t size;
+    struct quota_hold counted; /* its bytes */
     bool whole;
 };
 
@@ -55,8 +57,9 @@ struct build {
     struct build_log logs[BUILD_LOGS_MAX];
     size_t n_logs;
     char reason[RECORD_REASON_MAX];
-    char failed[24];     /* the step: "base", a number, "finalize"; "": nobody knows */
-    char box_id[ID_MAX]; /* of its sandbox; "": it had none yet */
+    char failed[24];             /* the step: "base", a number, "finalize"; "": nobody knows */
+    char box_id[ID_MAX];         /* of its sandbox; "": it had none yet */
+    struct loop_timer abandoned; /* while it waits for files and steps */
 
     /* while it runs */
     struct call *call; /* that asked for it, and was answered; referenced */
@@ -86,13 +89,20 @@ struct build {
 
 /* One that the caller sees, the newest of a template where `build` is empty; else NULL. */
 struct build *build_find(const struct call *c, struct str template, struct str build);
-/* A new one that waits; -ERR_QUOTA: too many are under way; -ERR_BUSY: we end. */
+/* A new one that waits; the oldest of its owner that is over, or waits, goes if there is no room.
+ * -ERR_QUOTA: too many of its owner are under way; -ERR_BUSY: too many of all, or we end. */
 int build_new(struct call *c, const char *name, struct build **ret, struct err *e);
 /* The file of a hash, new or not; NULL: there are too many. */
 struct build_file *build_file(struct build *b, struct str hash);
+/* It waits for an hour from now on; then it has failed, and its files are gone. */
+void build_wait(struct api *a, struct build *b);
+void build_drop_file(struct build_file *f); /* what came of it */
 /* The call is answered by then; its reference is the build's until it is over. The request is on
  * its arena. */
 void build_start(struct build *b, struct call *c, const struct build_request *q);
+/* The sandbox that it would begin in. */
+int build_base(struct call *c, const struct build_request *q, struct create_request *ret,
+               struct err *e);
 /* From then on none begins, and what the store keeps of them stays as it is. */
 void builds_close(struct api *a);
 

@@ -1,9 +1,11 @@
 #include "api/e2b/built.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/e2b/inside.h"
 #include "api/e2b/shown.h"
+#include "control/owner_share.h"
 #include "control/snapshots.h"
 #include "json/reader.h"
 
@@ -216,10 +218,36 @@ static void save(struct api *a, const struct built *new, const char *without, bu
     store_commit(&s->txn, saved);
 }
 
-void built_put(struct api *a, const struct built *new, const char *instead, built_fn *done,
-               void *user)
+/* Templates are whose snapshots they are. */
+static int check_owner_templates(const struct api *a, const char *owner, const char *instead,
+                                 struct err *e)
 {
-    save(a, new, instead, done, user);
+    struct caller who = { .admin = false };
+    size_t n = 0;
+
+    if (control_is_administrator(a->control, owner))
+        return 0;
+    snprintf(who.owner, sizeof who.owner, "%s", owner);
+    for (size_t i = 0; i < count(a); i++)
+        n += (!instead || strcmp(at(a, i)->id, instead) != 0) &&
+             snapshot_find(a->control, &who, str_from(at(a, i)->snapshot));
+    return n < BUILT_PER_OWNER ? 0
+                               : err_set(e, ERR_QUOTA,
+                                         "%s has %zu templates, as many as one owner may have: "
+                                         "remove some",
+                                         owner, n);
+}
+
+void built_put(struct api *a, const char *owner, const struct built *new, const char *instead,
+               built_fn *done, void *user)
+{
+    struct err e;
+    int r = a->e2b_templates ? check_owner_templates(a, owner, instead, &e) : 0;
+
+    if (r < 0)
+        done(user, r, &e);
+    else
+        save(a, new, instead, done, user);
 }
 
 void built_remove(struct api *a, const char *id, built_fn *done, void *user)

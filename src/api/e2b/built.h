@@ -5,7 +5,12 @@
 
 #include "api/call.h"
 
-enum { BUILT_MAX = 256, BUILT_NAME_MAX = 63, BUILT_TEXT_MAX = 4096 };
+enum {
+    BUILT_MAX = 256,
+    BUILT_PER_OWNER = BUILT_MAX / 4,
+    BUILT_NAME_MAX = 63,
+    BUILT_TEXT_MAX = 4096
+};
 
 struct built {
     const char *id, *build, *name, *snapshot;
@@ -32,8 +37,8 @@ void built_each(const struct call *c, void (*each)(void *user, const struct buil
 /* Adds one in place of the owner's older one of its name, or takes one away (`id`). Done when that
  * is on disk. */
 typedef void built_fn(void *user, int r, const struct err *e);
-void built_put(struct api *a, const struct built *new, const char *instead, built_fn *done,
-               void *user);
+void built_put(struct api *a, const char *owner, const struct built *new, const char *instead,
+               built_fn *done, void *user);
 void built_remove(struct api *a, const char *id, built_fn *done, void *user);
 
 #endif

@@ -10,6 +10,7 @@
 #include "api/e2b/kernels.h"
 #include "api/e2b/write.h"
 #include "api/processes.h"
+#include "api/guard.h"
 
 enum { CODE_MAX = 4 << 20, CONTEXTS_MAX = 32 };
 
@@ -157,6 +158,7 @@ static void start_session(struct work *k, const struct kernel *kernel, const cha
     k->op.request = &k->request;
     k->op.done = started;
     call_ref(c);
+    k->op.programs = guard_starts_programs(c);
     process_start(c->sandbox, &c->caller.actor, &k->op);
 }
 
@@ -488,7 +490,8 @@ static void restart_context(struct call *c)
 }
 
 const struct route routes_e2b_code[] = {
-    { H1_POST, VERB_EXEC, "/execute", ROUTE_JSON | ROUTE_LONG, execute, .face = &port_face },
+    { H1_POST, VERB_EXEC, "/execute", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, execute,
+      .face = &port_face },
     { H1_POST, VERB_EXEC, "/contexts", ROUTE_JSON, create_context, .face = &port_face },
     { H1_GET, VERB_EXEC, "/contexts", 0, list_contexts, .face = &port_face },
     { H1_DELETE, VERB_EXEC, "/contexts/{id}", 0, remove_context, .face = &port_face },

@@ -1,20 +1,12 @@
-/* /files/compose of E2B's envd: files become one, in their order, and are gone then. */
+/* /files/compose of E2B's envd: files become one, in their order, and are gone then. PID 1 does it:
+ * no program of the sandbox runs. */
 #include <stdlib.h>
 
 #include "api/e2b/inside.h"
 #include "api/e2b/write.h"
 #include "api/file_take.h"
 
-enum { SOURCES_MAX = 1024, ARGS_BEFORE = 5 };
-
-/* The new file takes its place when it is whole. What goes wrong is the last line it writes. */
-static const char script[] =
-    "exec 2>&1; d=$1; shift; for f; do [ -f \"$f\" ] || { echo \"missing $f\"; exit 1; }; done\n"
-    "mkdir -p \"${d%/*}/\" && t=$(mktemp \"$d.XXXXXX\") || exit 1\n"
-    "cat -- \"$@\" >\"$t\" && chmod 0644 \"$t\" && mv -fT -- \"$t\" \"$d\" || { rm -f -- \"$t\"; "
-    "exit 1; "
-    "}\n"
-    "for f; do [ \"$f\" -ef \"$d\" ] || rm -f -- \"$f\"; done";
+enum { NEW_MODE = 0644 };
 
 struct compose_request {
     struct json_strs sources;
@@ -23,7 +15,7 @@ struct compose_request {
 
 static const struct json_field fields[] = {
     { "source_paths", JSON_KIND_STRS, JSON_AT(struct compose_request, sources), .required = true,
-      .max = SOURCES_MAX },
+      .max = EXT_COMPOSE_MAX },
     { "destination", JSON_KIND_STR, JSON_AT(struct compose_request, destination), .required = true,
       .min = 1 },
     { "username", JSON_KIND_STR, JSON_AT(struct compose_request, user), .max = E2B_USER_MAX },
@@ -55,20 +47,10 @@ static void write_made(struct json_writer *w, const void *what)
 
 static void composed(struct file_take *t, const struct err *e)
 {
-    struct composing *k = container_of(t, struct composing, take);
-    struct str said = str_trim(buf_str(&t->data));
-    struct err why;
-
-    if (!e) {
-        call_answer(t->call, 200, write_made, k->path);
-        return;
-    }
-    if (said.n) {
-        (void)err_set(&why, str_starts(said, STR("missing ")) ? ERR_NOT_FOUND : ERR_INVALID,
-                      STR_FMT, STR_ARG(said));
-        e = &why;
-    }
-    call_fail(t->call, e);
+    if (e)
+        call_fail(t->call, e);
+    else
+        call_answer(t->call, 200, write_made, container_of(t, struct composing, take)->path);
 }
 
 static bool all_at_home(struct call *c, const struct compose_request *q, const char *user)
@@ -80,30 +62,28 @@ static bool all_at_home(struct call *c, const struct compose_request *q, const c
     return at_home;
 }
 
-/* NULL: it is answered. */
+/* The new file and its sources; NULL: it is answered. */
 static const char **read_paths(struct call *c, const struct compose_request *q, const char *user,
                                const char *path)
 {
-    const char **argv = arena_array(&c->own, ARGS_BEFORE + q->sources.n + 1, sizeof *argv);
-    const char *const head[] = { "/bin/sh", "-c", script, "compose", path };
+    const char **paths = arena_array(&c->own, q->sources.n + 2, sizeof *paths);
 
-    if (!argv)
+    if (!paths)
         abort(); /* they are few */
-    for (size_t i = 0; i < COUNT_OF(head); i++)
-        argv[i] = head[i];
+    paths[0] = path;
     for (size_t i = 0; i < q->sources.n; i++) {
-        argv[ARGS_BEFORE + i] = e2b_path(c, user, str_from(q->sources.p[i]));
-        if (!argv[ARGS_BEFORE + i])
+        paths[1 + i] = e2b_path(c, user, str_from(q->sources.p[i]));
+        if (!paths[1 + i])
             return NULL;
     }
-    return argv;
+    return paths;
 }
 
 static void compose(struct call *c)
 {
     struct compose_request q = { 0 };
     struct composing *k;
-    const char *user, *path, **argv;
+    const char *user, *path, **paths;
     struct err e;
 
     if (e2b_bind(c, c->json, fields, COUNT_OF(fields), &q, &e) < 0) {
@@ -114,8 +94,8 @@ static void compose(struct call *c)
     if (!user || !all_at_home(c, &q, user))
         return;
     path = e2b_path(c, user, str_from(q.destination));
-    argv = path ? read_paths(c, &q, user, path) : NULL;
-    if (!argv)
+    paths = path ? read_paths(c, &q, user, path) : NULL;
+    if (!paths)
         return;
     if (!q.sources.n) {
         call_fail_with(c, 400, "invalid", "source_paths: is empty");
@@ -127,7 +107,7 @@ static void compose(struct call *c)
     k->path = path;
     c->state = k;
     c->on_end = composing_end;
-    file_take_start(&k->take, c, EXT_PROGRAM, argv, user, 0, composed);
+    file_take_start(&k->take, c, EXT_COMPOSE, paths, user, NEW_MODE, composed);
 }
 
 const struct route routes_envd_compose[] = {

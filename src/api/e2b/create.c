@@ -175,7 +175,9 @@ static void create_v2(struct call *c)
 }
 
 const struct route routes_e2b_create[] = {
-    { H1_POST, VERB_CREATE, "/sandboxes", ROUTE_JSON, create_v1, .face = &e2b_face },
-    { H1_POST, VERB_CREATE, "/v2/sandboxes", ROUTE_JSON, create_v2, .face = &e2b_face },
+    { H1_POST, VERB_CREATE, "/sandboxes", ROUTE_JSON | ROUTE_CONTENT, create_v1,
+      .face = &e2b_face },
+    { H1_POST, VERB_CREATE, "/v2/sandboxes", ROUTE_JSON | ROUTE_CONTENT, create_v2,
+      .face = &e2b_face },
     { .path = NULL },
 };

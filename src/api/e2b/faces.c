@@ -11,7 +11,9 @@
 #include "crypto/encode.h"
 #include "crypto/hash.h"
 #include "crypto/random.h"
+#include "control/tokens.h"
 #include "crypto/secret.h"
+#include "json/reader.h"
 
 /* --- the key that tokens are made with: one for as long as the store lives --- */
 
@@ -78,17 +80,88 @@ void e2b_make_token(const struct api *a, const char *what, char ret[static E2B_T
     str_copy(buf_str(&text), ret, E2B_TOKEN_TEXT);
 }
 
-void e2b_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT])
+/* The end of the id is what names the holder. */
+#define HOLDER_PREFIX "tok_"
+
+void e2b_held_token(const struct api *a, const char *what, const char *holder,
+                    char ret[static E2B_HELD_TEXT])
 {
-    e2b_make_token(a, id, ret);
+    char text[ID_MAX * 3 + 64], code[E2B_TOKEN_TEXT];
+
+    snprintf(text, sizeof text, "%s by %s", what, holder);
+    e2b_make_token(a, text, code);
+    snprintf(ret, E2B_HELD_TEXT, "%s%s", code,
+             strncmp(holder, HOLDER_PREFIX, 4) == 0 ? holder + 4 : "");
 }
 
-void e2b_traffic_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT])
+const struct token_record *e2b_holder(const struct api *a, const char *what, struct str given)
+{
+    char holder[ID_MAX], right[E2B_HELD_TEXT];
+
+    if (given.n != E2B_HELD_TEXT - 1)
+        return NULL;
+    snprintf(holder, sizeof holder, HOLDER_PREFIX "%.*s", ID_RANDOM_CHARS,
+             given.p + E2B_TOKEN_TEXT - 1);
+    e2b_held_token(a, what, holder, right);
+    return crypto_equal(str_from(right), given) ? tokens_by_id(a->tokens, str_from(holder)) : NULL;
+}
+
+void e2b_token(const struct call *c, const char *id, char ret[static E2B_HELD_TEXT])
+{
+    e2b_held_token(c->api, id, c->caller.actor.id, ret);
+}
+
+static void name_traffic(const char *id, char ret[static ID_MAX + 16])
+{
+    snprintf(ret, ID_MAX + 16, "traffic:%s", id);
+}
+
+void e2b_traffic_token(const struct call *c, const char *id, char ret[static E2B_HELD_TEXT])
 {
     char what[ID_MAX + 16];
 
-    snprintf(what, sizeof what, "traffic:%s", id);
-    e2b_make_token(a, what, ret);
+    name_traffic(id, what);
+    e2b_held_token(c->api, what, c->caller.actor.id, ret);
+}
+
+const struct token_record *e2b_traffic_holder(const struct api *a, const char *id, struct str given)
+{
+    char what[ID_MAX + 16];
+
+    name_traffic(id, what);
+    return e2b_holder(a, what, given);
+}
+
+struct link_search {
+    const struct sandbox_record *box;
+    e2b_link_fn *fits;
+    void *user;
+    unsigned tried;
+    const struct token_record *found;
+};
+
+/* Bounded: whoever sends a link need not be known. */
+enum { LINK_HOLDERS = 64 };
+
+static void try_holder(void *user, const struct token_record *t)
+{
+    struct link_search *s = user;
+
+    if (s->found || s->tried >= LINK_HOLDERS || strcmp(t->owner, s->box->owner) != 0)
+        return;
+    s->tried++;
+    if (s->fits(s->user, t->id))
+        s->found = t;
+}
+
+const struct token_record *e2b_link_holder(const struct call *c, e2b_link_fn *fits, void *user)
+{
+    struct link_search s = { .box = sandbox_view(c->sandbox).record, .fits = fits, .user = user };
+
+    if (s.box->maker[0] && fits(user, s.box->maker))
+        return tokens_by_id(c->api->tokens, str_from(s.box->maker));
+    tokens_each(c->api->tokens, try_holder, &s);
+    return s.found ? tokens_by_id(c->api->tokens, str_from(s.found->id)) : NULL;
 }
 
 void e2b_upload_token(const struct api *a, const char *build, const char *hash,
@@ -100,9 +173,10 @@ void e2b_upload_token(const struct api *a, const char *build, const char *hash,
     e2b_make_token(a, what, ret);
 }
 
-bool e2b_may_enter(const struct caller *who)
+/* What a master has approved is shown to others than who asked: it has no tokens. */
+bool e2b_may_enter(const struct call *c)
 {
-    return caller_may(who, VERB_EXEC) && caller_may(who, VERB_FILES);
+    return caller_may(&c->caller, VERB_EXEC) && caller_may(&c->caller, VERB_FILES) && !c->approved;
 }
 
 /* --- the control plane --- */
@@ -203,27 +277,30 @@ static bool is_up(struct call *c, struct str id)
     return false;
 }
 
-static bool find_box(struct call *c, struct str id)
+bool e2b_enter(struct call *c, const struct token_record *holder)
+{
+    const struct sandbox_record *r = sandbox_view(c->sandbox).record;
+
+    if (!call_by_record(c, holder))
+        return false;
+    if (!caller_sees(&c->caller, r->owner, &r->labels))
+        return refuse(c, "the key that this token was given to does not see the sandbox any more");
+    c->caller.verbs &= VERB_BIT(VERB_READ) | VERB_BIT(VERB_EXEC) | VERB_BIT(VERB_FILES);
+    c->caller.host_paths = false;
+    if (!(c->route->flags & ROUTE_QUIET))
+        sandbox_touch(c->sandbox);
+    return guard_identify(c) && call_may_use(c);
+}
+
+/* The sandbox that is named, if there is one; its id as tokens have it. */
+static void find_box(struct call *c, struct str id, char ret[static ID_MAX])
 {
     static const struct caller anybody = { .admin = true }; /* its token says who may */
 
-    control_find_now(c->api->control, &anybody, id, &c->sandbox);
-    return is_up(c, id);
-}
-
-/* Whoever has the token, or a link, acts for the sandbox's owner, in this sandbox alone. */
-bool e2b_enter(struct call *c)
-{
-    const struct sandbox_record *r = sandbox_view(c->sandbox).record;
-    struct caller *who = &c->caller;
-
-    snprintf(who->owner, sizeof who->owner, "%s", r->owner);
-    who->actor.kind = ACTOR_AGT;
-    snprintf(who->actor.id, sizeof who->actor.id, "envd");
-    who->verbs = VERB_BIT(VERB_READ) | VERB_BIT(VERB_EXEC) | VERB_BIT(VERB_FILES);
-    who->by_token = true;
-    sandbox_touch(c->sandbox);
-    return guard_identify(c);
+    if (control_find_now(c->api->control, &anybody, id, &c->sandbox))
+        snprintf(ret, ID_MAX, "%s", sandbox_view(c->sandbox).record->id);
+    else if (!str_copy(id, ret, ID_MAX))
+        ret[0] = 0;
 }
 
 /* By its Host, or by a header. */
@@ -232,44 +309,38 @@ static struct str box_named(const struct call *c)
     return c->port.id.p ? c->port.id : call_header(c, "E2b-Sandbox-Id");
 }
 
-static bool token_is_right(const struct call *c, struct str given)
-{
-    char right[E2B_TOKEN_TEXT];
-
-    e2b_token(c->api, sandbox_view(c->sandbox).record->id, right);
-    return crypto_equal(str_from(right), given);
-}
-
+/* Whether a sandbox is there is told to holders of its tokens alone. */
 static bool by_box_token(struct call *c)
 {
-    struct str given = call_header(c, "X-Access-Token");
+    struct str given = call_header(c, "X-Access-Token"), name = box_named(c);
+    const struct token_record *holder;
+    char id[ID_MAX];
 
-    if (!find_box(c, box_named(c)))
-        return false;
-    if (!(c->route->flags & ROUTE_OPEN) && !token_is_right(c, given))
-        return refuse(c, given.p ? "the access token is not this sandbox's"
+    find_box(c, name, id);
+    holder = e2b_holder(c->api, id, given);
+    if (!holder)
+        return refuse(c, given.p ? "the access token is not this sandbox's, or its key is expired "
+                                   "or revoked: connect again"
                                  : "send X-Access-Token, as creating the sandbox told it");
-    return e2b_enter(c);
+    return is_up(c, name) && e2b_enter(c, holder);
 }
 
 /* --- another port's service that is ours --- */
 
-static bool traffic_is_right(const struct call *c)
-{
-    char right[E2B_TOKEN_TEXT];
-
-    e2b_traffic_token(c->api, sandbox_view(c->sandbox).record->id, right);
-    return crypto_equal(str_from(right), call_header(c, "E2B-Traffic-Access-Token"));
-}
-
 static bool by_either_token(struct call *c)
 {
-    if (!find_box(c, box_named(c)))
-        return false;
-    if (!traffic_is_right(c) && !token_is_right(c, call_header(c, "X-Access-Token")))
+    struct str name = box_named(c);
+    const struct token_record *holder;
+    char id[ID_MAX];
+
+    find_box(c, name, id);
+    holder = e2b_traffic_holder(c->api, id, call_header(c, "E2B-Traffic-Access-Token"));
+    if (!holder)
+        holder = e2b_holder(c->api, id, call_header(c, "X-Access-Token"));
+    if (!holder)
         return refuse(c, "send E2B-Traffic-Access-Token or X-Access-Token, as creating the sandbox "
                          "told them");
-    return e2b_enter(c);
+    return is_up(c, name) && e2b_enter(c, holder);
 }
 
 /* --- envd's files: by a link, too --- */
@@ -278,36 +349,43 @@ struct seeking {
     const struct api *api;
     const struct signed_link *link;
     struct str signature;
+    struct sandbox *box;   /* that is tried */
     struct sandbox *found; /* referenced */
 };
 
-static bool is_signed_for(void *user, struct sandbox *s)
+static bool is_signed_by(void *user, const char *holder)
+{
+    const struct seeking *k = user;
+    char token[E2B_HELD_TEXT];
+
+    e2b_held_token(k->api, sandbox_view(k->box).record->id, holder, token);
+    return signature_good(k->link, str_from(token), k->signature);
+}
+
+static bool is_signed_by_maker(void *user, struct sandbox *s)
 {
     struct seeking *k = user;
-    char token[E2B_TOKEN_TEXT];
+    const char *maker = sandbox_view(s).record->maker;
 
-    e2b_token(k->api, sandbox_view(s).record->id, token);
-    if (!signature_good(k->link, str_from(token), k->signature))
+    k->box = s;
+    if (!maker[0] || !is_signed_by(k, maker))
         return false;
     k->found = sandbox_ref(s);
     return true;
 }
 
-/* A link does not say whose it is, where all sandboxes have one address: it is the one whose token
- * it was signed with. */
-static bool find_signed(struct call *c, const struct signed_link *l, struct str signature)
+/* Where all sandboxes share one address, a link names no sandbox: it belongs to the one whose
+ * maker's token signed it. A link that names an unknown sandbox matches none. */
+static const struct token_record *find_signed(struct call *c, const struct signed_link *l,
+                                              struct str signature)
 {
-    struct seeking k = { .api = c->api, .link = l, .signature = signature };
+    struct seeking k = { .api = c->api, .link = l, .signature = signature, .box = c->sandbox };
 
-    if (!c->sandbox) {
-        control_each(c->api->control, is_signed_for, &k);
-        c->sandbox = k.found;
-        return k.found;
+    if (!c->sandbox && !box_named(c).p) {
+        control_each(c->api->control, is_signed_by_maker, &k);
+        k.box = c->sandbox = k.found;
     }
-    if (!is_signed_for(&k, c->sandbox))
-        return false;
-    sandbox_unref(k.found); /* the call holds it already */
-    return true;
+    return c->sandbox ? e2b_link_holder(c, is_signed_by, &k) : NULL;
 }
 
 static bool by_signature(struct call *c)
@@ -316,6 +394,7 @@ static bool by_signature(struct call *c)
         .operation = http_request(c->x)->method == H1_POST ? "write" : "read",
     };
     struct str signature = { NULL, 0 }, path = { NULL, 0 }, user = { NULL, 0 };
+    const struct token_record *holder;
 
     if (call_query(c, "signature", &signature) < 0 || call_query(c, "path", &path) < 0 ||
         call_query(c, "username", &user) < 0 ||
@@ -325,25 +404,24 @@ static bool by_signature(struct call *c)
     l.user = user;
     if (!signature.n)
         return refuse(c, "missing signature query parameter");
-    if (!find_signed(c, &l, signature))
+    holder = find_signed(c, &l, signature);
+    if (!holder)
         return refuse(c, "invalid signature");
     if (signature_expired(&l, clock_wall()))
         return refuse(c, "signature is already expired");
-    return is_up(c, str_from(sandbox_view(c->sandbox).record->id)) && e2b_enter(c);
+    return is_up(c, str_from(sandbox_view(c->sandbox).record->id)) && e2b_enter(c, holder);
 }
 
 static bool by_box_token_or_link(struct call *c)
 {
-    struct str id = box_named(c), given = call_header(c, "X-Access-Token");
+    struct str name = box_named(c);
+    char id[ID_MAX];
 
-    if (id.p && !find_box(c, id))
-        return false;
-    if (!given.p)
-        return by_signature(c);
-    if (!c->sandbox)
-        return refuse(c, "send E2b-Sandbox-Id with the access token");
-    return token_is_right(c, given) ? e2b_enter(c)
-                                    : refuse(c, "the access token is not this sandbox's");
+    if (call_header(c, "X-Access-Token").p)
+        return name.p ? by_box_token(c) : refuse(c, "send E2b-Sandbox-Id with the access token");
+    if (name.p)
+        find_box(c, name, id); /* an unknown sandbox gets the same answers as an existing one */
+    return by_signature(c);
 }
 
 /* To envd, a user that is not there is one who may not. */
@@ -423,4 +501,18 @@ static void fail_stream(struct call *c, const struct err *e, int status, const c
 }
 
 const struct route_face rpc_face = { .authenticate = by_box_token, .fail = fail_rpc };
-const struct route_face rpc_stream_face = { .authenticate = by_box_token, .fail = fail_stream };
+/* The one message of a stream's body. */
+static const struct json *message_of(struct call *c)
+{
+    const struct json_limits limits = { .bytes = CALL_ARENA_MAX, .depth = 16 };
+    const struct json *v = NULL;
+    struct str text;
+
+    if (envelope_read(c->body, &text, NULL) < 0 || json_read(text, limits, &c->arena, &v, NULL) < 0)
+        return NULL; /* the handler says what is wrong */
+    return v;
+}
+
+const struct route_face rpc_stream_face = { .authenticate = by_box_token,
+                                            .fail = fail_stream,
+                                            .arguments = message_of };

@@ -8,7 +8,9 @@
 #include "api/route.h"
 
 enum {
-    E2B_TOKEN_TEXT = 65, /* of a sandbox, with its NUL */
+    E2B_TOKEN_TEXT = 65, /* with its NUL … */
+    E2B_HELD_TEXT =
+        E2B_TOKEN_TEXT + ID_RANDOM_CHARS, /* … and the same of one that names a holder */
     E2B_ENVD_PORT = 49983,
     E2B_CODE_PORT = 49999,
     E2B_USER_MAX = 64,
@@ -26,17 +28,32 @@ extern const struct route_face envd_face, envd_files_face,
     port_face; /* by a sandbox's token; for files, a signature will do; for ports, theirs */
 extern const struct route_face rpc_face, rpc_stream_face; /* the same in Connect's words */
 
+/* Tokens of sandboxes name their holder: the key that asked for them. Whoever shows one acts as
+ * that key, in that sandbox, for as long as the key is good: its verbs, labels, limits and the
+ * policy for tools hold. `what` says what it is good for. */
+void e2b_held_token(const struct api *a, const char *what, const char *holder,
+                    char ret[static E2B_HELD_TEXT]);
+/* The holder; NULL: it is no such token, or its key is good for nothing any more. */
+const struct token_record *e2b_holder(const struct api *a, const char *what, struct str given);
+
 /* The token that opens one sandbox's envd; and the one for its other ports, which clients send
- * there. */
-void e2b_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT]);
-void e2b_traffic_token(const struct api *a, const char *id, char ret[static E2B_TOKEN_TEXT]);
-/* One for something else, computed in the same way. */
+ * there. For the holder of the call's key. */
+void e2b_token(const struct call *c, const char *id, char ret[static E2B_HELD_TEXT]);
+void e2b_traffic_token(const struct call *c, const char *id, char ret[static E2B_HELD_TEXT]);
+const struct token_record *e2b_traffic_holder(const struct api *a, const char *id,
+                                              struct str given);
+/* One that names nobody, computed in the same way. */
 void e2b_make_token(const struct api *a, const char *what, char ret[static E2B_TOKEN_TEXT]);
-/* Whoever has shown one acts for the owner of the call's sandbox, in it alone. False: it is
- * answered. */
-bool e2b_enter(struct call *c);
+
+/* A link that was signed with such a token does not say whose: the key that made the sandbox is
+ * tried, and then others of its owner. NULL: none fits. */
+typedef bool e2b_link_fn(void *user, const char *holder);
+const struct token_record *e2b_link_holder(const struct call *c, e2b_link_fn *fits, void *user);
+
+/* The holder acts in the call's sandbox alone. False: it is answered. */
+bool e2b_enter(struct call *c, const struct token_record *holder);
 /* Whether who asks may have it: it is good for programs and files. */
-bool e2b_may_enter(const struct caller *who);
+bool e2b_may_enter(const struct call *c);
 
 /* The one for a file that a build of a template needs; its face takes no other. */
 void e2b_upload_token(const struct api *a, const char *build, const char *hash,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/e2b/inside.h"
+#include "api/guard.h"
 #include "base/clock.h"
 #include "control/processes.h"
 
@@ -23,6 +24,7 @@ struct launch {
     launch_fn *done;
     const char *start, *ready, *user, *workdir; /* ready NULL: it is over when its program is */
     const char *argv[4];
+    struct json_map env; /* the template's */
     struct process_op op;
     struct process_request request;
     struct process *process; /* the last look whether it is ready; referenced */
@@ -50,6 +52,8 @@ static void run_by(struct launch *l, const char *const *shell, size_t n, const c
         l->argv[i] = shell[i];
     l->argv[n] = command;
     l->request = (struct process_request){ .argv = { l->argv, n + 1 },
+                                           .env = l->env,
+                                           .bare = true, /* the caller's may be a program, too */
                                            .cwd = l->workdir,
                                            .user = l->user,
                                            .tag = tag,
@@ -58,6 +62,7 @@ static void run_by(struct launch *l, const char *const *shell, size_t n, const c
                                            .rows = 24,
                                            .cols = 80 };
     l->op = (struct process_op){ .request = &l->request, .done = done };
+    l->op.programs = guard_starts_programs(l->call);
     process_start(l->call->sandbox, &l->call->caller.actor, &l->op);
 }
 
@@ -142,6 +147,7 @@ static void started(struct process_op *op, int r, const struct err *e)
 void e2b_launch(struct call *c, const struct built *b, launch_fn *done)
 {
     struct launch *l = calloc(1, sizeof *l);
+    struct err e;
 
     if (!l)
         abort();
@@ -150,7 +156,12 @@ void e2b_launch(struct call *c, const struct built *b, launch_fn *done)
                           .start = arena_dup(&c->own, str_from(b->start)),
                           .ready = arena_dup(&c->own, str_from(b->ready)),
                           .user = arena_dup(&c->own, str_from(b->user[0] ? b->user : "user")),
+                          .env = b->env,
                           .deadline = clock_mono() + PATIENCE_NS };
+    if (!json_map_copy(&l->env, &c->own)) {
+        finish(l, err_set(&e, ERR_TOO_BIG, "the template's variables are too long"), &e);
+        return;
+    }
     l->workdir = arena_dup(&c->own, str_from(b->workdir[0] ? b->workdir : "/"));
     run(l, l->start, "e2b.start", started);
 }

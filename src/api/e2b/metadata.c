@@ -45,11 +45,16 @@ static const char *escape(struct str name, struct arena *a, struct err *e)
     return arena_dup(a, (struct str){ text, n });
 }
 
+/* One that a label can have as it is: not one that only the daemon sets. */
+static bool is_own_name(struct str key)
+{
+    return name_is_plain(key) && key.n <= LABEL_NAME_MAX && !str_eq(key, STR(LABEL_PEER));
+}
+
 static int add_label(struct str key, struct str value, struct arena *a, struct json_pair *ret,
                      struct err *e)
 {
-    ret->key =
-        name_is_plain(key) && key.n <= LABEL_NAME_MAX ? arena_dup(a, key) : escape(key, a, e);
+    ret->key = is_own_name(key) ? arena_dup(a, key) : escape(key, a, e);
     if (!ret->key)
         return -(int)ERR_INVALID;
     ret->value = arena_dup(a, value);

@@ -103,7 +103,8 @@ static void put_list(struct json_writer *w, const char *key, struct json_strs li
     json_end_array(w);
 }
 
-static int text_of_lists(const struct e2b_network *n, struct policy_text **ret, struct err *e)
+static int text_of_lists(const struct e2b_network *n, const struct policy_bounds *b,
+                         struct policy_text **ret, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(REQUEST_JSON_MAX);
     struct json_writer w;
@@ -115,12 +116,13 @@ static int text_of_lists(const struct e2b_network *n, struct policy_text **ret, 
     put_list(&w, "deny_out", denied(n));
     json_end_object(&w);
     r = json_writer_finish(&w, e);
-    return r < 0 ? r : policy_text_read(buf_str(&text), ret, e);
+    return r < 0 ? r : policy_text_read(buf_str(&text), b, ret, e);
 }
 
 /* What it was made with, if nothing is said. */
 int e2b_network_text(const struct e2b_network *n, const struct catalog *all,
-                     const struct sandbox_record *r, struct policy_text **ret, struct err *e)
+                     const struct sandbox_record *r, const struct policy_bounds *b,
+                     struct policy_text **ret, struct err *e)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
     const struct create_request nothing = { 0 };
@@ -128,10 +130,10 @@ int e2b_network_text(const struct e2b_network *n, const struct catalog *all,
     int found;
 
     if (is_closed(n) || n->allow.n || n->deny.n)
-        return text_of_lists(n, ret, e);
+        return text_of_lists(n, b, ret, e);
     snprintf(name, sizeof name, "%s@%lld", r->profile, (long long)r->profile_version);
     found = catalog_find(all, str_from(name), &p, e);
-    return found < 0 ? found : policy_text_make(p, &nothing, ret, e);
+    return found < 0 ? found : policy_text_make(p, &nothing, b, ret, e);
 }
 
 /* --- what holds --- */

@@ -9,6 +9,7 @@
 #include "model/request.h"
 #include "profile/catalog.h"
 
+struct policy_bounds;
 struct policy_text;
 struct sandbox;
 struct json_writer;
@@ -30,7 +31,8 @@ int e2b_network_fill(const struct e2b_network *n, const struct catalog *all,
                      struct create_request *q, struct err *e);
 /* In place of what holds for a sandbox that has a network. */
 int e2b_network_text(const struct e2b_network *n, const struct catalog *all,
-                     const struct sandbox_record *r, struct policy_text **ret, struct err *e);
+                     const struct sandbox_record *r, const struct policy_bounds *b,
+                     struct policy_text **ret, struct err *e);
 
 /* By the policy that it has: whether anything is let out; and what its clients are told of that,
  * members of an object. */

@@ -6,6 +6,7 @@
 #include "api/e2b/inside.h"
 #include "api/e2b/write.h"
 #include "api/input.h"
+#include "api/guard.h"
 #include "base/clock.h"
 #include "crypto/encode.h"
 #include "loop/timer.h"
@@ -342,6 +343,7 @@ static void start(struct call *c)
     t->op.request = &t->request;
     t->op.done = started;
     call_ref(c);
+    t->op.programs = guard_starts_programs(c);
     process_start(c->sandbox, &c->caller.actor, &t->op);
 }
 
@@ -451,9 +453,15 @@ static void connect_to(struct call *c)
 
 /* --- List --- */
 
+struct process_list {
+    struct json_writer *writer;
+    bool may_exec;
+};
+
 static void put_one(void *user, struct process *p)
 {
-    struct json_writer *w = user;
+    const struct process_list *l = user;
+    struct json_writer *w = l->writer;
     struct process_view v;
 
     process_view(p, &v);
@@ -469,10 +477,7 @@ static void put_one(void *user, struct process *p)
         json_put_lossy(w, str_from(v.request->argv.p[i]));
     json_end_array(w);
     json_key(w, STR("envs"));
-    json_begin_object(w);
-    for (size_t i = 0; i < v.request->env.n; i++)
-        put(w, v.request->env.p[i].key, v.request->env.p[i].value);
-    json_end_object(w);
+    guard_write_env(w, &v.request->env, l->may_exec);
     if (v.request->cwd && v.request->cwd[0])
         put(w, "cwd", v.request->cwd);
     json_end_object(w);
@@ -485,7 +490,15 @@ static void put_one(void *user, struct process *p)
 
 static void write_list(struct json_writer *w, const void *what)
 {
-    processes_write(w, what, put_one);
+    const struct call *c = what;
+    struct process_list l = { w, guard_may_exec(c, c->sandbox) };
+
+    json_begin_object(w);
+    json_key(w, STR("processes"));
+    json_begin_array(w);
+    process_each(c->sandbox, put_one, &l);
+    json_end_array(w);
+    json_end_object(w);
 }
 
 static void list(struct call *c)
@@ -610,7 +623,7 @@ const struct route routes_envd_process[] = {
     { H1_POST, VERB_EXEC, SERVICE "Start", STREAM, start, .face = &rpc_stream_face },
     { H1_POST, VERB_EXEC, SERVICE "Connect", STREAM, connect_to, .face = &rpc_stream_face },
     { H1_POST, VERB_READ, SERVICE "List", ROUTE_JSON, list, .face = &rpc_face },
-    { H1_POST, VERB_EXEC, SERVICE "SendInput", ROUTE_JSON | ROUTE_LONG, send_input,
+    { H1_POST, VERB_EXEC, SERVICE "SendInput", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, send_input,
       .face = &rpc_face },
     { H1_POST, VERB_EXEC, SERVICE "CloseStdin", ROUTE_JSON, close_stdin, .face = &rpc_face },
     { H1_POST, VERB_EXEC, SERVICE "SendSignal", ROUTE_JSON, send_signal, .face = &rpc_face },

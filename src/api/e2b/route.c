@@ -2,20 +2,20 @@
 #include "api/e2b/write.h"
 #include "api/port_proxy.h"
 
-static const struct route *const plane_tables[] = {
+const struct route *const e2b_plane_tables[] = {
     routes_e2b,           routes_e2b_create,  routes_e2b_list,
     routes_e2b_logs,      routes_e2b_metrics, routes_e2b_snapshots,
     routes_e2b_templates, routes_envd_files,  NULL
 };
-static const struct route *const envd_tables[] = { routes_envd,
-                                                   routes_envd_files,
-                                                   routes_envd_process,
-                                                   routes_envd_filesystem,
-                                                   routes_envd_watch,
-                                                   routes_envd_compose,
-                                                   NULL };
+const struct route *const e2b_envd_tables[] = { routes_envd,
+                                                routes_envd_files,
+                                                routes_envd_process,
+                                                routes_envd_filesystem,
+                                                routes_envd_watch,
+                                                routes_envd_compose,
+                                                NULL };
 
-static const struct route *const code_tables[] = { routes_e2b_code, NULL };
+const struct route *const e2b_code_tables[] = { routes_e2b_code, NULL };
 
 static void no_such_path(struct call *c)
 {
@@ -80,14 +80,15 @@ static void pass_on(struct call *c)
         call_fail_with(c, 400, "invalid", "E2b-Sandbox-Port: a port is a number from 1 to 65535");
 }
 
-static const struct route unknown = { .handle = no_such_path, .face = &e2b_face, .path = "/" },
+static const struct route unknown = { .handle = no_such_path,
+                                      .face = &e2b_face,
+                                      .path = ROUTE_UNKNOWN },
                           unknown_inside = { .handle = no_path,
                                              .face = &envd_face,
-                                             .path = "/",
-                                             .flags = ROUTE_OPEN },
+                                             .path = ROUTE_UNKNOWN },
                           any_port = { .handle = pass_on,
                                        .face = &port_face,
-                                       .path = "/",
+                                       .path = ROUTE_ANY_PORT,
                                        .verb = VERB_EXEC,
                                        .flags = ROUTE_STREAM | ROUTE_LONG };
 
@@ -111,7 +112,7 @@ bool e2b_route(struct call *c)
     if (c->path.n && str_eq(c->path.segments[0], STR("v1")))
         return false;
     c->route =
-        route_find_in(plane_tables, http_request(c->x)->method, &c->path, c->params, &allowed);
+        route_find_in(e2b_plane_tables, http_request(c->x)->method, &c->path, c->params, &allowed);
     if (!c->route && is_plane(&c->path))
         c->route = &unknown;
     return c->route;
@@ -145,8 +146,8 @@ bool e2b_route_inside(struct call *c, struct str path)
     if (!c->port.id.p && (!call_header(c, "E2b-Sandbox-Id").p || is_below_v1(c, path)))
         return false;
     port = port_of(c);
-    c->route = port == E2B_ENVD_PORT   ? find_inside(c, envd_tables, path)
-               : port == E2B_CODE_PORT ? find_inside(c, code_tables, path)
+    c->route = port == E2B_ENVD_PORT   ? find_inside(c, e2b_envd_tables, path)
+               : port == E2B_CODE_PORT ? find_inside(c, e2b_code_tables, path)
                                        : &any_port; /* its paths are its own */
     return true;
 }
@@ -157,7 +158,7 @@ static void health(struct call *c)
 }
 
 const struct route routes_envd[] = {
-    { H1_GET, VERB_READ, "/health", ROUTE_OPEN, health, "Whether the sandbox is there",
+    { H1_GET, VERB_READ, "/health", ROUTE_QUIET, health, "Whether the sandbox is there",
       .status = 204, .face = &envd_face },
     { .path = NULL },
 };

@@ -3,7 +3,9 @@
 #include "api/e2b/network.h"
 #include "api/e2b/shown.h"
 #include "api/operation.h"
+#include "api/guard.h"
 #include "base/clock.h"
+#include "control/ceiling.h"
 #include "control/policy_text.h"
 
 static void info(struct call *c)
@@ -137,6 +139,7 @@ static void set_network(struct call *c)
     AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
     struct e2b_network q = { 0 };
     struct sandbox_egress x;
+    struct policy_bounds b;
     struct err e;
     int r = e2b_bind(c, c->json, e2b_network_fields, E2B_NETWORK_FIELD_COUNT, &q, &e);
 
@@ -148,12 +151,14 @@ static void set_network(struct call *c)
     if (r >= 0)
         r = e2b_network_check(&q, &e);
     if (r >= 0)
+        r = sandbox_ceiling(c->sandbox, &c->caller, &c->arena, &b, &e);
+    if (r >= 0)
         r = e2b_network_text(&q, control_catalog(c->api->control), sandbox_view(c->sandbox).record,
-                             &t, &e);
+                             &b, &t, &e);
     if (r < 0)
         call_fail(c, &e);
     else
-        sandbox_set_policy(c->sandbox, &c->caller.actor, t, call_settle, call_ref(c));
+        guard_set_network(c, take_ptr(t), call_settle);
 }
 
 #define ONE (ROUTE_SANDBOX | ROUTE_LIVE)

@@ -36,21 +36,21 @@ static void put_who(struct json_writer *w, const struct e2b_shown *s,
 /* Only to who could do by other ways what it is good for. */
 static void put_token(struct json_writer *w, const struct call *c, const char *id)
 {
-    char token[E2B_TOKEN_TEXT];
+    char token[E2B_HELD_TEXT];
 
-    if (!e2b_may_enter(&c->caller))
+    if (!e2b_may_enter(c))
         return;
-    e2b_token(c->api, id, token);
+    e2b_token(c, id, token);
     put(w, "envdAccessToken", token);
 }
 
 static void put_traffic_token(struct json_writer *w, const struct call *c, const char *id)
 {
-    char token[E2B_TOKEN_TEXT];
+    char token[E2B_HELD_TEXT];
 
-    if (!e2b_may_enter(&c->caller))
+    if (!e2b_may_enter(c))
         return;
-    e2b_traffic_token(c->api, id, token);
+    e2b_traffic_token(c, id, token);
     put(w, "trafficAccessToken", token);
 }
 

@@ -10,7 +10,9 @@
 #include "api/e2b/template.h"
 #include "api/e2b/write.h"
 #include "api/operation.h"
+#include "api/shares.h"
 #include "api/snapshots.h"
+#include "api/guard.h"
 #include "base/room.h"
 #include "control/images.h"
 
@@ -275,7 +277,7 @@ static void new_template(struct call *c)
 
     if (r >= 0)
         n->name = q.name ? q.name : q.alias;
-    if (r >= 0 && !e2b_may_enter(&c->caller))
+    if (r >= 0 && !e2b_may_enter(c))
         r = err_set(&e, ERR_DENIED, "this key may not run programs, which a build does");
     if (r >= 0)
         r = check_new(c, &q, n->name, &e);
@@ -351,12 +353,13 @@ static void take_file(struct http_exchange *x, struct str data)
         return;
     }
     if (data.n > BUILD_FILE_BYTES_MAX - f->size) {
-        drop_fd(&f->fd);
+        build_drop_file(f);
         call_fail_with(c, 413, "too_big", "the files of one step have more than 512 MiB");
         return;
     }
-    if (room_check(f->fd, c->api->config->images.free_min, f->size, data.n, &e) < 0) {
-        drop_fd(&f->fd);
+    if (shares_take_upload(c->api, b->owner, data.n, &f->counted, &e) < 0 ||
+        room_check(f->fd, c->api->config->images.free_min, f->size, data.n, &e) < 0) {
+        build_drop_file(f);
         call_fail(c, &e);
         return;
     }
@@ -366,7 +369,7 @@ static void take_file(struct http_exchange *x, struct str data)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
-            drop_fd(&f->fd);
+            build_drop_file(f);
             call_fail_with(c, 507, "too_big", "there is no room for the files");
             return;
         }
@@ -387,9 +390,8 @@ static void upload(struct call *c)
         call_fail_with(c, 409, "conflict", "the build does not wait for files any more");
         return;
     }
-    drop_fd(&f->fd);
-    f->whole = false;
-    f->size = 0;
+    build_drop_file(f);
+    build_wait(c->api, b);
     f->fd = control_scratch(c->api->control, &e);
     if (f->fd < 0)
         call_fail(c, &e);
@@ -417,25 +419,55 @@ static const struct json_field build_fields[] = {
       .item_size = sizeof(struct build_step), JSON_FIELDS(step_fields) },
 };
 
-static void start_build(struct call *c)
+/* A build that the policy is asked about: what it would create. */
+struct starting_build {
+    struct build_request request;
+    struct create_request create;
+    struct create_op op;
+};
+
+/* NULL: it is answered. */
+static struct build *find_waiting(struct call *c)
 {
     struct build *b = find_build(c, c->params[1]);
-    struct build_request q = { 0 };
-    struct err e;
+
+    if (!b || b->state == BUILD_WAITING)
+        return b;
+    call_fail_with(c, 409, "conflict", "this build was begun before");
+    return NULL;
+}
+
+static void begin_build(struct call *c)
+{
+    const struct starting_build *s = c->state;
+    struct build *b = find_waiting(c);
 
     if (!b)
         return;
-    if (b->state != BUILD_WAITING) {
-        call_fail_with(c, 409, "conflict", "this build was begun before");
-        return;
-    }
-    if (e2b_bind(c, c->json, build_fields, COUNT_OF(build_fields), &q, &e) < 0) {
-        call_fail(c, &e);
-        return;
-    }
     call_ref(c); /* it goes on when it is answered */
     call_answer_bytes(c, 202, "application/json", STR("{}"));
-    build_start(b, c, &q);
+    build_start(b, c, &s->request);
+}
+
+static void start_build(struct call *c)
+{
+    struct starting_build *s = arena_alloc(&c->own, sizeof *s);
+    struct err e;
+
+    if (!s)
+        abort();
+    *s = (struct starting_build){ .op = { .caller = &c->caller, .request = &s->create } };
+    c->state = s;
+    if (!find_waiting(c))
+        return;
+    if (!e2b_may_enter(c))
+        call_fail_with(c, 403, "denied", "this key may not run programs, which a build does");
+    else if (e2b_bind(c, c->json, build_fields, COUNT_OF(build_fields), &s->request, &e) < 0)
+        call_fail(c, &e);
+    else if (build_base(c, &s->request, &s->create, &e) < 0)
+        guard_ask(c, NULL, begin_build); /* the build says what is wrong */
+    else
+        guard_ask_create(c, &s->op, begin_build);
 }
 
 /* --- how far it is --- */
@@ -525,13 +557,13 @@ const struct route routes_e2b_templates[] = {
     { H1_DELETE, VERB_DESTROY, "/templates/{id}", 0, delete_template, FACE },
     { H1_PATCH, VERB_CREATE, "/templates/{id}", 0, no_public, FACE },
     { H1_PATCH, VERB_CREATE, "/v2/templates/{id}", 0, no_public, FACE },
-    { H1_POST, VERB_CREATE, "/v2/templates", ROUTE_JSON, new_template, FACE },
-    { H1_POST, VERB_CREATE, "/v3/templates", ROUTE_JSON, new_template, FACE },
+    { H1_POST, VERB_CREATE, "/v2/templates", ROUTE_JSON | ROUTE_CONTENT, new_template, FACE },
+    { H1_POST, VERB_CREATE, "/v3/templates", ROUTE_JSON | ROUTE_CONTENT, new_template, FACE },
     { H1_GET, VERB_CREATE, "/templates/{id}/files/{hash}", 0, show_place, FACE },
     { H1_PUT, VERB_CREATE, "/templates/{id}/files/{hash}", ROUTE_STREAM, upload,
       .face = &e2b_upload_face },
-    { H1_POST, VERB_CREATE, "/v2/templates/{id}/builds/{build}", ROUTE_JSON | ROUTE_LONG,
-      start_build, FACE },
+    { H1_POST, VERB_CREATE, "/v2/templates/{id}/builds/{build}",
+      ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, start_build, FACE },
     { H1_GET, VERB_READ, "/templates/{id}/builds/{build}/status", 0, show_status, FACE },
     { .path = NULL },
 };

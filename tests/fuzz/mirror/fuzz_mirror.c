@@ -1,5 +1,5 @@
 /* Reads a manifest: one that can be read must survive being written and read again. The same bytes
- * are also fed to the reader of reports, in two pieces. */
+ * are also fed to the reader of reports, in two pieces, and judged as the path of a file. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -8,6 +8,9 @@
 
 #include "mirror/manifest.h"
 #include "mirror/report.h"
+#include "mirror/sensitive.h"
+#include "mirror/spelling.h"
+#include "tree/path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -65,9 +68,44 @@ static void read_report(const uint8_t *data, size_t size)
         must(r.end.r <= 0 && strnlen(r.end.e.msg, sizeof r.end.e.msg) < sizeof r.end.e.msg);
 }
 
+static struct str last_component(struct str path)
+{
+    struct str name = path;
+
+    while (path.n > 0)
+        path = str_cut(path, '/', &name);
+    return name;
+}
+
+/* Every component has a folded one. A hidden name stays hidden, and is held if it is unknown. */
+static void judge_path(const uint8_t *data, size_t size)
+{
+    static const struct mirror_place place = { .path = "/srv/x", .n = 6, .known = true };
+    const struct sensitive_view view = { .place = &place };
+    static struct tree_path path;
+    static char folded[TREE_PATH_MAX];
+    struct str text, name, short_name;
+    size_t n;
+
+    if (tree_path((struct str){ (const char *)data, size }, &path, NULL) < 0 || path.n == 0)
+        return;
+    text = (struct str){ path.text, path.n };
+    n = spelling_fold(text, folded);
+    must(n > 0 && n <= path.n && folded[0] != '/' && folded[n - 1] != '/');
+    for (size_t i = 1; i < n; i++)
+        must(folded[i] != '/' || folded[i - 1] != '/');
+    name = last_component(text);
+    short_name = last_component((struct str){ folded, n });
+    must(name.p[0] != '.' || short_name.p[0] == '.');
+    if (str_starts(name, STR(".unknown")) || str_eq(short_name, STR("CLAUDE.md")))
+        must(sensitive_reason(&view, text));
+    (void)sensitive_reason(&view, text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     read_manifest(data, size);
     read_report(data, size);
+    judge_path(data, size);
     return 0;
 }

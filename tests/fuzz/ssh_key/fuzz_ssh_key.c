@@ -1,10 +1,11 @@
-/* A key that is taken is one line of two words, and is taken again as it is. */
+/* A key that is taken is one line of two words, and is taken again as it is. Names found in an ELF
+ * file or a library cache are inside of it. */
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "base/own.h"
+#include "ssh/elf.h"
 #include "ssh/key.h"
-#include "ssh/listing.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AUTO(buf_done) struct buf key = BUF_INIT(SSH_KEY_LINE_MAX), again = BUF_INIT(SSH_KEY_LINE_MAX);
     struct str in = { (const char *)data, size };
-    struct ssh_needed needed;
+    struct elf_needs needs;
+    struct str path;
 
     if (ssh_public_key_read(in, &key, NULL) >= 0) {
         check_line(buf_str(&key));
@@ -38,7 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         must(key.n == 0);
     }
-    while (ssh_listing_next(&in, &needed))
-        must((needed.path.n > 0) != (needed.missing.n > 0));
+    if (elf_read(in, &needs))
+        for (size_t i = 0; i < needs.n; i++)
+            must(needs.needed[i].p >= in.p && needs.needed[i].p + needs.needed[i].n < in.p + in.n);
+    if (elf_find_cached(in, STR("libc.so.6"), &path))
+        must(path.p >= in.p && path.p + path.n < in.p + in.n);
     return 0;
 }

@@ -26,7 +26,7 @@ TEST(create_sends_what_was_given)
 
     fake_serve(&reply, 1);
     CHECK_INT(fake_run("create", "-p", "profile.x", "--ttl", "2h", "--label", "a=b", "--access",
-                       "ro", "--input", "repo=/src", "--actor", "agt", "--idempotency-key", "K",
+                       "ro", "--input", "repo=/usr", "--actor", "agt", "--idempotency-key", "K",
                        "--no-wait"),
               0);
     CHECK(strstr(fake_out.p, "ID:            sbx_1\n") != NULL);

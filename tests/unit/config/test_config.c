@@ -45,6 +45,31 @@ TEST(nothing_has_to_be_configured)
     CHECK(c.pool.enabled);
 }
 
+TEST(a_daemon_serves_tenants_if_others_can_reach_it)
+{
+    static const struct {
+        const char *text;
+        bool tenants;
+    } cases[] = {
+        { "", false },
+        { "socket: {mode: '0600'}", false },
+        { "socket: {mode: '0660'}", true },
+        { "socket: {mode: '0606'}", true },
+        { "listen: '127.0.0.1:7700'", true },
+        { "domain: {name: example.org, listen: '127.0.0.1:7701'}", true },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        AUTO(yaml_files_done) struct yaml_files f = { 0 };
+        struct config c;
+        struct err e;
+
+        yaml_files_make(&f);
+        CHECK_OK(config_load(yaml_files_add(&f, cases[i].text), &c, &arena, &e), e);
+        CHECK_INT(config_serves_tenants(&c), cases[i].tenants);
+    }
+}
+
 TEST(a_file_larger_than_allowed)
 {
     AUTO(yaml_files_done) struct yaml_files f = { 0 };

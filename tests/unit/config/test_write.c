@@ -47,7 +47,8 @@ TEST(yaml_is_commented)
     yaml_files_make(&f);
     c = load(yaml_files_add(&f, ""));
     CHECK_OK(config_write(&c, CONFIG_YAML, &text, &e), e);
-    CHECK(strstr(text.p, "  # Connections to the API at once.\n  connections: 1024\n"));
+    CHECK(strstr(text.p,
+                 "  # Sandboxes alive at once, prepared ones included.\n  sandboxes_max: 1000\n"));
     CHECK(strstr(text.p, "\n#user:\n"));
 }
 

@@ -1,10 +1,15 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/own.h"
+#include "ipc/channel.h"
+#include "policy/egress_ceiling.h"
+#include "proc/spawn.h"
 
 struct fixture fix;
 struct err e;
@@ -45,6 +50,30 @@ static int open_headers(void *user, int *ret, struct err *why)
     return *ret < 0 ? err_sys(why, "opening the headers") : 0;
 }
 
+/* In place of the supervisor: the real program, which ends with its socket. */
+static int start_fetch(void *user, int *ret, uint64_t *ret_id, struct err *why)
+{
+    char path[PATH_MAX], name[] = "sandboxer-fetch", *argv[] = { name, NULL }, *none[] = { NULL };
+    int pair[2], r = ipc_pair(pair, why);
+    const int fds[] = { -1, -1, STDERR_FILENO, pair[1] };
+    const struct spawn s = {
+        .path = path, .argv = argv, .envp = none, .fds = fds, .n_fds = COUNT_OF(fds)
+    };
+    pid_t pid;
+
+    (void)user;
+    if (r >= 0)
+        r = spawn_find(name, path, sizeof path, why);
+    if (r >= 0)
+        r = spawn_start(&s, &pid, why);
+    if (r < 0)
+        return r;
+    close(pair[1]);
+    *ret = pair[0];
+    *ret_id = (uint64_t)pid;
+    return 0;
+}
+
 static void make_place(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -57,6 +86,8 @@ static void make_place(void)
                                   .verbs = VERBS_ALL };
     fix.config.limits.sandboxes_max = 100;
     fix.config.limits.events_keep = 100000;
+    fix.config.retention.sandboxes = fix.config.retention.events = 86400 * NS_PER_S;
+    fix.config.egress.most = EGRESS_REACH_PUBLIC;
     fix.config.ttl.max = 7 * 86400 * NS_PER_S;
     fix.config.workspaces.patience = 60 * NS_PER_S;
 }
@@ -72,6 +103,9 @@ void plane_open(void)
                                .headers = open_headers,
                                .egress_worker = fix.egress_worker,
                                .end_egress_worker = fix.end_egress_worker,
+                               .egress_places = fix.egress_places,
+                               .cancel = fix.cancel,
+                               .fetch_process = start_fetch,
                                .on_open = on_open };
 
     if (!fix.scratch.path[0])

@@ -15,8 +15,11 @@ extern struct fixture {
     struct config config;
     struct control *control;
     struct caller caller;
-    int (*egress_worker)(void *user, int *ret, pid_t *ret_pid, struct err *e); /* NULL: none */
-    void (*end_egress_worker)(void *user, pid_t pid);
+    int (*egress_worker)(void *user, int *ret, uint64_t *ret_id, struct err *e); /* NULL: none */
+    void (*end_egress_worker)(void *user, uint64_t id);
+    int (*egress_places)(void *user, uint64_t id, const struct gate_place *list, size_t n,
+                         struct control_request *q, struct err *e); /* NULL: none */
+    void (*cancel)(void *user, struct control_request *q);
 } fix;
 extern struct err e;
 

@@ -11,12 +11,13 @@
 #include "control/sandbox.h"
 #include "egress/wire.h"
 #include "fixture.h"
+#include "gate/gate.h"
 #include "ipc/channel.h"
 
 /* The worker's end, in our hands; how many were started. */
 static int theirs = -1;
 static int started;
-static pid_t ended; /* the last one that was to end for good */
+static uint64_t ended; /* the last one that was to end for good */
 
 static union {
     struct wire_head head;
@@ -26,7 +27,7 @@ static union {
 } got;
 static struct ipc_fds fds;
 
-static int start_worker(void *user, int *ret, pid_t *ret_pid, struct err *why)
+static int start_worker(void *user, int *ret, uint64_t *ret_id, struct err *why)
 {
     int pair[2];
 
@@ -37,14 +38,14 @@ static int start_worker(void *user, int *ret, pid_t *ret_pid, struct err *why)
     *ret = pair[0];
     theirs = pair[1];
     CHECK(fcntl(theirs, F_SETFL, O_NONBLOCK) == 0);
-    *ret_pid = ++started;
+    *ret_id = (uint64_t)++started;
     return 0;
 }
 
-static void end_worker(void *user, pid_t pid)
+static void end_worker(void *user, uint64_t id)
 {
     (void)user;
-    ended = pid;
+    ended = id;
 }
 
 /* Receives a message, and answers it if it is a ping; false: there is none. */
@@ -152,6 +153,8 @@ static bool contains(struct str s, const char *part)
     return memmem(s.p, s.n, part, strlen(part));
 }
 
+static uint64_t room; /* of the log of the box that was added last */
+
 /* The worker is told of a box, and takes it and its policy. */
 static void serve(const char *id, uint64_t generation)
 {
@@ -160,11 +163,12 @@ static void serve(const char *id, uint64_t generation)
     expect(WIRE_ADD, id);
     snprintf(name, sizeof name, "%s", got.add.id);
     CHECK(got.add.has_audit && got.add.audit_max == 4096);
+    room = got.add.audit_room;
     CHECK_INT(fds.n, 6); /* those of a fake boundary, and the log */
     say_box(WIRE_ADDED, name, 0);
     expect(WIRE_POLICY, name);
     CHECK_INT(got.box.generation, generation);
-    CHECK_INT(fds.n, 1);
+    CHECK_INT(fds.n, 2);
     say_box(WIRE_APPLIED, name, generation);
 }
 
@@ -317,6 +321,9 @@ static void on_set(void *user, int r, const struct err *why)
         set_why = *why;
 }
 
+static const struct policy_bounds everything = { .ceiling = { .reach = EGRESS_REACH_LOCAL,
+                                                              .from = "" } };
+
 static void set_policy(struct sandbox *s, const char *host)
 {
     struct policy_text *t;
@@ -326,9 +333,9 @@ static void set_policy(struct sandbox *s, const char *host)
              "version: 1\nnetwork_policies: {a: {endpoints: [{host: %s, port: 443}],"
              " binaries: [{path: '/**'}]}}\n",
              host);
-    CHECK_OK(policy_text_read(str_from(text), &t, &e), e);
+    CHECK_OK(policy_text_read(str_from(text), &everything, &t, &e), e);
     set_r = 1;
-    sandbox_set_policy(s, &fix.caller.actor, t, on_set, NULL);
+    sandbox_set_policy(s, &fix.caller.actor, t, NULL, on_set, NULL);
     policy_text_unref(t);
 }
 
@@ -510,6 +517,133 @@ TEST(what_is_used_is_counted_and_keeps_a_sandbox_alive)
     finish(s);
 }
 
+/* In place of the worker. */
+static void write_log(const char *id, size_t n)
+{
+    char name[64], bytes[8192] = "";
+    int fd;
+
+    snprintf(name, sizeof name, "state/egress/%s.jsonl", id);
+    fd = openat(fix.scratch.dir, name, O_WRONLY | O_APPEND | O_CLOEXEC);
+    CHECK(n <= sizeof bytes && fd >= 0 && write(fd, bytes, n) == (ssize_t)n);
+    close(fd);
+}
+
+static bool has_log(const char *id, enum outlet_log which)
+{
+    int fd, r = outlet_open_log(fix.control, id, which, &fd, &e);
+
+    if (r >= 0)
+        close(fd);
+    return r >= 0;
+}
+
+static void end(struct sandbox *s)
+{
+    struct sandbox_op op;
+
+    begin_destroy(s, &op);
+    say_box(WIRE_REMOVED, id_of(s), 0);
+    WAIT_FOR(gone);
+    sandbox_unref(s);
+}
+
+static uint64_t log_bytes(void)
+{
+    return quota_used(&fix.control->outlets.log_bytes, STR("uid:1000"));
+}
+
+/* Asks for more room; how much there is then, and whether the log was begun anew. */
+static uint64_t ask_room(const char *id, bool *ret_anew)
+{
+    say_box(WIRE_FULL, id, 0);
+    expect(WIRE_AUDIT, id);
+    *ret_anew = fds.n == 1;
+    return got.box.generation;
+}
+
+/* Room comes in steps of 4096 bytes, as much as a log has before it is put aside. */
+TEST(logs_of_an_owner_have_a_share_and_the_oldest_ended_make_room)
+{
+    char first[ID_MAX];
+    struct sandbox *s[4];
+    bool anew;
+
+    fix.config.limits.egress_logs_per_owner = 3 * 4096;
+    open_plane();
+    s[0] = create();
+    snprintf(first, sizeof first, "%s", id_of(s[0]));
+    write_log(first, 4500);
+    CHECK_INT(ask_room(first, &anew), 4096);
+    CHECK(anew);
+    write_log(first, 3000);
+    end(s[0]);
+    CHECK_INT(log_bytes(), 7500); /* what it wrote, and no room any more */
+
+    s[1] = create();
+    CHECK_INT(log_bytes(), 7500 + 4096);
+    write_log(id_of(s[1]), 3000);
+    CHECK_INT(ask_room(id_of(s[1]), &anew), 8192);
+    CHECK(!anew);
+    CHECK(!has_log(first, OUTLET_LOG_BEFORE) && has_log(first, OUTLET_LOG_NOW));
+    CHECK_INT(log_bytes(), 3000 + 8192);
+    CHECK_INT(ask_room(id_of(s[1]), &anew), 8192); /* it has enough */
+
+    s[2] = create();
+    CHECK(!has_log(first, OUTLET_LOG_NOW));
+    CHECK_INT(log_bytes(), 8192 + 4096);
+
+    begin_create(); /* there is nothing left that could go */
+    serve(NULL, 1);
+    WAIT_FOR(made.done);
+    CHECK_OK(made.r, made.why);
+    s[3] = find_sandbox(made.op.record->id);
+    arena_done(&made.op.arena);
+    CHECK_INT(room, 1); /* no line fits, so nothing is allowed */
+    CHECK_INT(log_bytes(), 8192 + 4096);
+    end(s[1]);
+    CHECK_INT(log_bytes(), 3000 + 4096);
+    CHECK_INT(ask_room(id_of(s[3]), &anew), 4096); /* the worker asks again and again */
+    CHECK(!anew);
+    end(s[2]);
+    finish(s[3]);
+}
+
+TEST(another_owners_logs_have_their_own_share)
+{
+    struct sandbox *s[2];
+
+    fix.config.limits.egress_logs_per_owner = 4096;
+    open_plane();
+    s[0] = create();
+    CHECK_INT(room, 4096);
+    snprintf(fix.caller.owner, sizeof fix.caller.owner, "uid:1001");
+    s[1] = create();
+    CHECK_INT(room, 4096);
+    end(s[0]);
+    finish(s[1]);
+}
+
+TEST(the_next_life_of_the_daemon_counts_the_logs)
+{
+    struct sandbox *s;
+    char id[ID_MAX];
+
+    fix.config.limits.egress_logs_per_owner = 3 * 4096;
+    open_plane();
+    s = create();
+    snprintf(id, sizeof id, "%s", id_of(s));
+    write_log(id, 1000);
+    end(s);
+    plane_close();
+    drop_fd(&theirs);
+    open_plane();
+    CHECK_INT(log_bytes(), 1000);
+    outlet_remove_logs(fix.control, id);
+    CHECK_INT(log_bytes(), 0);
+    finish(NULL);
+}
+
 TEST(a_full_log_is_put_aside)
 {
     char name[64];
@@ -522,6 +656,7 @@ TEST(a_full_log_is_put_aside)
     CHECK_OK(outlet_open_log(fix.control, id_of(s), OUTLET_LOG_NOW, &fd, &e), e);
     close(fd);
     CHECK_INT(outlet_open_log(fix.control, id_of(s), OUTLET_LOG_BEFORE, &fd, &e), -ERR_NOT_FOUND);
+    write_log(id_of(s), 5000);
     say_box(WIRE_FULL, id_of(s), 0);
     expect(WIRE_AUDIT, id_of(s));
     CHECK_INT(fds.n, 1);
@@ -609,5 +744,211 @@ TEST(a_program_is_told_with_its_hash)
     ask_who(s, 7);
     CHECK(!got.who_is.known);
     close(exe[0].fd);
+    finish(s);
+}
+
+/* --- places: the supervisor's answers are ours --- */
+
+static struct {
+    int n; /* requests so far */
+    struct control_request *request;
+    uint64_t worker;
+    struct gate_place list[8];
+    size_t count;
+} asked;
+
+static int take_places(void *user, uint64_t id, const struct gate_place *list, size_t n,
+                       struct control_request *q, struct err *why)
+{
+    (void)user;
+    (void)why;
+    CHECK(!asked.request && n <= COUNT_OF(asked.list)); /* one at a time */
+    asked.n++;
+    asked.request = q;
+    asked.worker = id;
+    asked.count = n;
+    memcpy(asked.list, list, n * sizeof *list);
+    CHECK_OK(gate_places_check(list, n, &e), e);
+    return 0;
+}
+
+static void cancel_places(void *user, struct control_request *q)
+{
+    (void)user;
+    CHECK(q == asked.request);
+    asked.request = NULL;
+}
+
+static void answer_places(int r)
+{
+    struct control_request *q = asked.request;
+    struct err why;
+    int none = -1;
+
+    (void)err_set(&why, ERR_TOO_BIG, "no room");
+    asked.request = NULL;
+    q->done(q, r, &why, &none);
+}
+
+static void open_gated_plane(void)
+{
+    fix.egress_places = take_places;
+    fix.cancel = cancel_places;
+    open_plane();
+}
+
+static void set_local_policy(struct sandbox *s, const char *address, unsigned port)
+{
+    AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
+    struct policy_bounds bounds = everything;
+    char text[256];
+
+    bounds.author.admin = true; /* who may do so after a restart, too */
+    snprintf(text, sizeof text,
+             "version: 1\nnetwork_policies: {a: {endpoints: [{host: '%s', port: %u, allowed_ips: "
+             "['%s']}], binaries: [{path: '/**'}]}}\n",
+             address, port, address);
+    CHECK_OK(policy_text_read(str_from(text), &bounds, &t, &e), e);
+    set_r = 1;
+    sandbox_set_policy(s, &fix.caller.actor, t, NULL, on_set, NULL);
+}
+
+static bool asked_for(const char *address, uint16_t port)
+{
+    struct gate_place want;
+    struct address a;
+
+    CHECK(address_parse(str_from(address), &a));
+    want = gate_place_of(&a, port);
+    for (size_t i = 0; i < asked.count; i++)
+        if (gate_place_compare(&asked.list[i], &want) == 0)
+            return true;
+    return false;
+}
+
+/* The policy and what else is under way has time to come, and does not. */
+static void expect_silence(void)
+{
+    for (int i = 0; i < 50; i++) {
+        CHECK(!receive());
+        turn();
+    }
+}
+
+static void set_in_force(struct sandbox *s, uint64_t generation)
+{
+    expect(WIRE_POLICY, id_of(s));
+    CHECK_INT(got.box.generation, generation);
+    say_box(WIRE_APPLIED, id_of(s), generation);
+    wait_in_force(s, generation);
+    WAIT_FOR(set_r <= 0);
+    CHECK_INT(set_r, 0);
+}
+
+TEST(a_policy_waits_until_the_supervisor_has_its_places)
+{
+    struct sandbox *s;
+
+    open_gated_plane();
+    s = create();
+    CHECK_INT(asked.n, 0); /* public destinations need none */
+    set_local_policy(s, "10.1.2.3", 443);
+    WAIT_FOR(asked.n == 1);
+    CHECK_INT(asked.worker, 1);
+    CHECK_INT(asked.count, 1);
+    CHECK(asked_for("10.1.2.3", 443));
+    expect_silence();
+    answer_places(0);
+    set_in_force(s, 2);
+    set_local_policy(s, "127.0.0.1", 80);
+    WAIT_FOR(asked.n == 2);
+    CHECK_INT(asked.count, 1);
+    CHECK(asked_for("127.0.0.1", 80));
+    answer_places(0);
+    set_in_force(s, 3);
+    set_policy(s, "other.example.com"); /* does not wait for what it does not need */
+    set_in_force(s, 4);
+    CHECK_INT(asked.n, 3);
+    CHECK_INT(asked.count, 0);
+    answer_places(0);
+    finish(s);
+}
+
+TEST(the_next_worker_and_the_next_daemon_have_the_places_first)
+{
+    char id[ID_MAX];
+    struct sandbox *s;
+
+    open_gated_plane();
+    s = create();
+    snprintf(id, sizeof id, "%s", id_of(s));
+    set_local_policy(s, "10.1.2.3", 443);
+    WAIT_FOR(asked.n == 1);
+    answer_places(0);
+    set_in_force(s, 2);
+    drop_fd(&theirs);
+    WAIT_FOR(asked.n == 2);
+    CHECK_INT(asked.worker, 2);
+    CHECK(asked_for("10.1.2.3", 443));
+    expect(WIRE_ADD, id);
+    say_box(WIRE_ADDED, id, 0);
+    expect_silence();
+    drop_fd(&theirs); /* it dies before the answer */
+    WAIT_FOR(asked.n == 3);
+    CHECK_INT(asked.worker, 3);
+    answer_places(0);
+    serve(id, 2);
+    wait_in_force(s, 2);
+    sandbox_unref(s);
+    plane_close();
+    drop_fd(&theirs);
+    asked.n = 0;
+    open_gated_plane();
+    WAIT_FOR(asked.n == 1);
+    CHECK(asked_for("10.1.2.3", 443));
+    answer_places(0);
+    serve(id, 2);
+    s = find_sandbox(id);
+    wait_in_force(s, 2);
+    finish(s);
+}
+
+TEST(places_go_with_their_sandbox)
+{
+    struct sandbox_op op;
+    struct sandbox *s;
+
+    open_gated_plane();
+    s = create();
+    set_local_policy(s, "10.1.2.3", 443);
+    WAIT_FOR(asked.n == 1);
+    answer_places(0);
+    set_in_force(s, 2);
+    begin_destroy(s, &op);
+    say_box(WIRE_REMOVED, id_of(s), 0);
+    WAIT_FOR(gone && asked.n == 2);
+    CHECK_INT(asked.count, 0);
+    answer_places(0);
+    finish(s);
+}
+
+TEST(places_that_the_supervisor_does_not_take_are_told_and_tried_again)
+{
+    struct sandbox *s;
+
+    open_gated_plane();
+    s = create();
+    set_local_policy(s, "10.1.2.3", 443);
+    WAIT_FOR(asked.n == 1);
+    answer_places(-ERR_TOO_BIG);
+    WAIT_FOR(set_r <= 0);
+    CHECK_INT(set_r, -ERR_TOO_BIG);
+    CHECK(strstr(set_why.msg, "no room"));
+    wait_in_force(s, 1);
+    WAIT_FOR(asked.n == 2);
+    answer_places(0);
+    expect(WIRE_POLICY, id_of(s));
+    say_box(WIRE_APPLIED, id_of(s), 2);
+    wait_in_force(s, 2);
     finish(s);
 }

@@ -200,3 +200,35 @@ TEST(removing_leaves_nothing)
     CHECK(!exists(place.dir, "output/" BOX));
     output_remove_all(place.dir, BOX);
 }
+
+TEST(output_that_may_not_grow_keeps_the_newest)
+{
+    static char block[16 << 10];
+    struct quota q;
+    struct quota_hold hold = { 0 };
+    const struct quota_who who = { STR("uid:1"), STR("sbx_1"), false };
+    struct output o;
+    struct output_cursor at = { 0 };
+    char got[4096];
+    bool found = false;
+    int channel;
+
+    quota_init(&q, &(struct quota_limits){ .share = 3 * OUTPUT_FLOOR }, "bytes", "", "");
+    CHECK_OK(quota_take(&q, &who, OUTPUT_FLOOR, &hold, &e), e);
+    place = scratch_make();
+    CHECK_OK(output_open(&o, place.dir, BOX, 9, OUTPUT_MAKE, &e), e);
+    output_bound(&o, &hold, 0);
+    memset(block, 'x', sizeof block);
+    for (int i = 0; i < 100; i++)
+        output_append(&o, 1, (struct str){ block, sizeof block });
+    output_append(&o, 1, STR("the end"));
+    CHECK(output_size(&o) <= 5 * OUTPUT_FLOOR);
+    CHECK(q.used >= output_size(&o));
+    CHECK_INT(o.total, 100 * sizeof block + 7);
+    for (size_t n; (n = output_read(&o, &at, &channel, got, sizeof got)) > 0;)
+        found = n >= 7 && memcmp(got + n - 7, "the end", 7) == 0;
+    CHECK(found);
+    output_close(&o);
+    quota_drop(&hold);
+    quota_done(&q);
+}

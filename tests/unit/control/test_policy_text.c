@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "base/own.h"
+#include "control/reach.h"
 #include "fixture.h"
 #include "json/reader.h"
 
@@ -19,6 +21,10 @@ static struct profile *profile_of(const char *network)
 }
 
 static const char web[] = "network: {egress: [{host: web.example.com, port: 80}]}\n";
+
+/* An administrator's. */
+static const struct policy_bounds everything = { .ceiling = { .reach = EGRESS_REACH_LOCAL,
+                                                              .from = "" } };
 
 static bool contains(const struct policy_text *t, const char *part)
 {
@@ -57,7 +63,7 @@ TEST(the_request_adds_to_the_profile)
                 " \"file.example.com\", \"port\": 1}], \"binaries\": [{\"path\": \"/**\"}]}}}"),
             limits, &a, &q.egress.policy, &e),
         e);
-    CHECK_OK(policy_text_make(p, &q, &t, &e), e);
+    CHECK_OK(policy_text_make(p, &q, &everything, &t, &e), e);
     CHECK_INT(t->endpoints, 3);
     CHECK(contains(t, "web.example.com") && contains(t, "api.example.com"));
     CHECK(contains(t, "file.example.com"));
@@ -72,11 +78,11 @@ TEST(lists_are_open_only_where_something_is_denied)
     struct create_request q = { .egress = { .given = true, .allow_out = { in, 1 } } };
     struct policy_text *t;
 
-    CHECK_OK(policy_text_make(p, &q, &t, &e), e);
+    CHECK_OK(policy_text_make(p, &q, &everything, &t, &e), e);
     CHECK(!contains(t, "\"public\""));
     policy_text_unref(t);
     q.egress.deny_out = (struct json_strs){ out, 1 };
-    CHECK_OK(policy_text_make(p, &q, &t, &e), e);
+    CHECK_OK(policy_text_make(p, &q, &everything, &t, &e), e);
     CHECK(contains(t, "\"public\""));
     policy_text_unref(t);
     profile_unref(p);
@@ -86,11 +92,63 @@ TEST(a_text_is_yaml_or_json)
 {
     struct policy_text *t = NULL, *same = NULL;
 
-    CHECK_OK(policy_text_read(STR("version: 1\nnetwork_policies: {}\n"), &t, &e), e);
-    CHECK_OK(policy_text_read(t->json, &same, &e), e);
+    CHECK_OK(policy_text_read(STR("version: 1\nnetwork_policies: {}\n"), &everything, &t, &e), e);
+    CHECK_OK(policy_text_read(t->json, &everything, &same, &e), e);
     CHECK(str_eq(t->json, same->json));
     policy_text_unref(t);
     policy_text_unref(same);
-    CHECK_INT(policy_text_read(STR(""), &t, &e), -ERR_INVALID);
-    CHECK_INT(policy_text_read(STR("{\"version\": 1, \"x\": 2}"), &t, &e), -ERR_INVALID);
+    CHECK_INT(policy_text_read(STR(""), &everything, &t, &e), -ERR_INVALID);
+    CHECK_INT(policy_text_read(STR("{\"version\": 1, \"x\": 2}"), &everything, &t, &e),
+              -ERR_INVALID);
+}
+
+static bool is_within(const char *place, const char *approved)
+{
+    const char *const hosts[] = { place };
+    struct create_request q = { .egress = { .given = true, .allow = { hosts, 1 } } };
+    struct profile *p = profile_of("");
+    struct policy_text *t;
+    bool within;
+
+    CHECK_OK(policy_text_make(p, &q, &everything, &t, &e), e);
+    within = policy_within(t, str_from(approved));
+    policy_text_unref(t);
+    profile_unref(p);
+    return within;
+}
+
+TEST(names_and_public_addresses_are_approved_as_themselves)
+{
+    static const struct {
+        const char *place, *approved;
+        bool within;
+    } rows[] = {
+        { "api.example.com:443", "api.example.com:443", true },
+        { "api.example.com:443", "api.example.com", true },
+        { "api.example.com:443", "example.org api.example.com:443", true },
+        { "api.example.com:443", "api.example.com:80", false },
+        { "api.example.com:443", "*.example.com", true },
+        { "example.com:443", "*.example.com", false },
+        { "notexample.com:443", "*.example.com", false },
+        { "*.example.com:443", "*.example.com:443", true },
+        { "*.example.com:443", "api.example.com", false },
+        { "93.184.216.34:443", "93.184.216.34:443", true },
+        { "93.184.216.34:443", "93.184.216.34", true },
+        { "93.184.216.34:443", "93.184.216.34:80", false },
+        { "93.184.216.34:443", "93.184.216.35:443", false },
+        { "93.184.216.34:443", "public", true },
+        { "[2606:2800::1]:443", "[2606:2800:0::1]:443", true },
+        { "[2606:2800::1]:443", "[2606:2800::1]", true },
+        { "[2606:2800::1]:443", "[2606:2800::2]:443", false },
+        /* lists of older versions: never more than `public` */
+        { "10.0.0.1:443", "10.0.0.1:443", false },
+        { "127.0.0.1:443", "127.0.0.1", false },
+        { "[fd00::1]:443", "[fd00::1]:443", false },
+        { "10.0.0.1:443", "public", false },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (is_within(rows[i].place, rows[i].approved) != rows[i].within)
+            FAIL("%s is %s within %s", rows[i].place, rows[i].within ? "not" : "",
+                 rows[i].approved);
 }

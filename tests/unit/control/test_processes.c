@@ -36,7 +36,7 @@ static struct process_request request_of(const char *text)
 static int try_start(struct sandbox *s, const char *text, struct process **ret)
 {
     struct process_request q = request_of(text);
-    struct process_op op = { .request = &q, .done = on_done };
+    struct process_op op = { .request = &q, .programs = true, .done = on_done };
     int before = ends;
 
     process_start(s, &fix.caller.actor, &op);
@@ -53,6 +53,16 @@ static struct process *start(struct sandbox *s, const char *text)
     CHECK_OK(try_start(s, text, &p), e);
     return p;
 }
+
+static void on_run_started(struct run_op *op, int r, const struct err *why)
+{
+    (void)op;
+    (void)why;
+    last = r;
+    ends++;
+}
+
+static const struct run_op_events run_events = { .started = on_run_started };
 
 #define PLAIN "{\"argv\":[\"/bin/thing\",\"x\"],\"background\":true}"
 #define STDIN "{\"argv\":[\"/bin/thing\"],\"stdin\":true}"
@@ -673,6 +683,30 @@ TEST(the_oldest_ended_ones_make_room)
     CHECK(!process_find(s, view_of(first).proc));
     process_unref(first);
     process_unref(p);
+    sandbox_unref(s);
+    plane_close();
+}
+
+/* The policy was asked about something else. */
+TEST(nothing_is_started_for_a_request_that_is_not_about_programs)
+{
+    static const char *const argv[] = { "/bin/thing", NULL };
+    const struct ext_start program = { .what = EXT_PROGRAM, .argv = argv };
+    struct process_request q;
+    struct process_op op = { .request = &q, .done = on_done };
+    struct run_op run = { .events = &run_events };
+    struct sandbox *s;
+
+    plane_open();
+    s = new_sandbox();
+    q = request_of(PLAIN);
+    process_start(s, &fix.caller.actor, &op);
+    WAIT_FOR(ends == 1);
+    CHECK_INT(last, -ERR_DENIED);
+    CHECK(!op.process);
+    sandbox_run(s, &program, &run);
+    WAIT_FOR(ends == 2);
+    CHECK_INT(last, -ERR_DENIED);
     sandbox_unref(s);
     plane_close();
 }

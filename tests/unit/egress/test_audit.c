@@ -28,10 +28,29 @@ static void set_reason(const char *code, const char *text, const char *next)
     snprintf(decision.why.next, sizeof decision.why.next, "%s", next);
 }
 
+static const unsigned char key[CHAIN_SIZE] = "a key of this test's";
+
+/* What was written is one chain, without a gap. */
+static void check_chain(struct str text, size_t lines)
+{
+    AUTO(chain_reader_done) struct chain_reader r = { .key = key };
+    char why[192] = "";
+
+    chain_read_text(&r, text);
+    chain_end_file(&r);
+    chain_end(&r);
+    if (r.n_findings)
+        chain_explain(&r.findings[0], why, sizeof why);
+    CHECK_STR(str_from(why), "");
+    CHECK_INT(r.lines, lines);
+    CHECK_INT(r.last.seq, lines);
+}
+
 static void set_up_on(int fd)
 {
     CHECK_OK(loop_init(&loop, &e), e);
     audit = audit_new(&loop, "sbx_test", fd);
+    audit_resume(audit, &(struct chain_place){ 0 }, key);
     intent = (struct egress_intent){
         .adapter = EGRESS_BY_CONNECT, .port = 443, .client = inside, .client_port = 40001
     };
@@ -506,6 +525,42 @@ TEST(what_cannot_be_recorded_is_not_allowed)
     tear_down();
 }
 
+static void on_low(void *user)
+{
+    ++*(int *)user;
+}
+
+TEST(what_has_no_room_is_not_allowed)
+{
+    uint64_t first, line, room;
+    int low = 0;
+
+    set_up();
+    CHECK(audit_allow(audit, &intent, &decision)); /* the first of a file is longer */
+    first = audit_written(audit);
+    CHECK(audit_allow(audit, &intent, &decision));
+    line = audit_written(audit) - first;
+    room = first + 4 * line; /* three more */
+    audit_set_room(audit, room, on_low, &low);
+    CHECK(!audit_is_low(audit));
+    CHECK(audit_allow(audit, &intent, &decision));
+    CHECK_INT(low, 0);
+    CHECK(audit_allow(audit, &intent, &decision));
+    CHECK_INT(low, 1); /* half of it is used */
+    CHECK(audit_allow(audit, &intent, &decision));
+    CHECK(!audit_allow(audit, &intent, &decision));
+    CHECK(!request(EGRESS_ALLOWED, STR("GET"), STR("/")));
+    CHECK_INT(audit_written(audit), room);
+    CHECK_INT(low, 1);
+    CHECK(audit_is_low(audit));
+    audit_set_room(audit, room + line, on_low, &low);
+    CHECK(audit_allow(audit, &intent, &decision));
+    CHECK_INT(low, 2);
+    audit_set_room(audit, 0, NULL, NULL);
+    CHECK(audit_allow(audit, &intent, &decision));
+    tear_down();
+}
+
 TEST(nothing_of_a_turn_is_allowed_that_is_not_recorded)
 {
     uint64_t first, second;
@@ -555,6 +610,8 @@ TEST(lines_are_never_torn)
         yes += !last && audit_allow(audit, &intent, &decision);
     }
     records_take(&records, buf_str(&got));
+    check_chain(buf_str(&got), records.n); /* lines that were lost have no place in it */
+    CHECK_INT(audit_place(audit)->seq, records.n);
     CHECK((int)records.n >= yes && (int)records.n <= asked + 1);
     close(ends[1]);
     tear_down();
@@ -610,7 +667,92 @@ TEST(lines_of_a_turn_are_never_torn)
         yes += !last && request(EGRESS_ALLOWED, STR("GET"), STR("/c"));
     }
     records_take(&records, buf_str(&got));
+    check_chain(buf_str(&got), records.n);
+    CHECK_INT(audit_place(audit)->seq, records.n);
     CHECK((int)records.n >= 3 * yes - 2 && (int)records.n <= 3 * turns + 1);
     close(ends[1]);
+    tear_down();
+}
+
+/* --- The chain --- */
+
+static void read_file(int fd, struct buf *out)
+{
+    char piece[65536];
+    off_t at = 0;
+    ssize_t n;
+
+    for (; (n = pread(fd, piece, sizeof piece, at)) > 0; at += n)
+        buf_add(out, (struct str){ piece, (size_t)n });
+}
+
+static size_t str_count(struct str text)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.n; i++)
+        n += text.p[i] == '\n';
+    return n;
+}
+
+TEST(the_chain_goes_on_in_another_file_and_in_another_worker)
+{
+    AUTO(buf_done) struct buf all = BUF_INIT(8 << 20);
+    struct records files[3];
+    struct chain_place last = { 0 };
+    struct chain_line line;
+    size_t lines = 0;
+
+    set_up_on(records_open(&files[0]));
+    write_all();
+    audit_set_fd(audit, records_open(&files[1]));
+    write_all();
+    audit_note_last(audit, &last);
+    tear_down();
+    CHECK_OK(loop_init(&loop, &e), e);
+    audit = audit_new(&loop, "sbx_test", records_open(&files[2]));
+    audit_resume(audit, &last, key);
+    write_all();
+    tear_down();
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        AUTO(buf_done) struct buf one = BUF_INIT(8 << 20);
+
+        read_file(files[i].fd, &one);
+        CHECK(chain_parse((struct str){ one.p, str_find(buf_str(&one), '\n') }, &line));
+        CHECK(line.has_prev && line.has_mac);
+        lines += line.place.seq == lines + 1 ? str_count(buf_str(&one)) : 0;
+        buf_add(&all, buf_str(&one));
+        close(files[i].fd);
+    }
+    check_chain(buf_str(&all), lines);
+}
+
+/* A line whose half is in a file that is put aside: its place is given to the next one. */
+TEST(half_a_line_that_stays_behind_has_no_place)
+{
+    AUTO(buf_done) struct buf got = BUF_INIT(8 << 20);
+    int ends[2], small = 4096;
+    struct records next;
+    char piece[4096];
+    uint64_t last;
+    ssize_t n;
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    CHECK(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small) == 0);
+    set_up_on(ends[0]);
+    while (audit_allow(audit, &intent, &decision))
+        ;
+    last = audit_place(audit)->seq;
+    audit_set_fd(audit, records_open(&next));
+    CHECK(audit_allow(audit, &intent, &decision));
+    CHECK_INT(audit_place(audit)->seq, last + 1);
+    while ((n = recv(ends[1], piece, sizeof piece, 0)) > 0)
+        buf_add(&got, (struct str){ piece, (size_t)n });
+    while (got.n && got.p[got.n - 1] != '\n') /* the half */
+        got.n--;
+    read_file(next.fd, &got);
+    check_chain(buf_str(&got), last + 1);
+    close(ends[1]);
+    close(next.fd);
     tear_down();
 }

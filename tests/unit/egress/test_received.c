@@ -22,6 +22,9 @@ static int with(struct str text)
     return fd;
 }
 
+/* The ceiling comes behind the policy. */
+static const struct str ceiling = STR("{\"reach\":\"public\",\"from\":\"x\"}");
+
 static int receive(const int *fds, size_t n)
 {
     struct wire_box m = { .id = "sbx_a", .generation = 7 };
@@ -35,9 +38,7 @@ static int receive(const int *fds, size_t n)
 
 static int receive_text(struct str text)
 {
-    int fd = with(text);
-
-    return receive(&fd, 1);
+    return receive((const int[]){ with(text), with(ceiling) }, 2);
 }
 
 /* Refused with these words, and nothing handed out. */
@@ -98,17 +99,19 @@ TEST(what_is_no_policy_is_refused)
         check_refused(receive_text(bad[i].text), bad[i].words);
 }
 
-TEST(it_comes_as_one_file)
+TEST(it_comes_as_one_file_with_its_ceiling)
 {
     int fds[2] = { with(STR("{\"version\":1}")), with(STR("{\"version\":1}")) };
 
     check_refused(receive(fds, 0), "one file");
-    check_refused(receive(fds, 2), "one file");
+    check_refused(receive(fds, 2), "ceiling");
+    fds[0] = with(STR("{\"version\":1}"));
+    check_refused(receive(fds, 1), "its ceiling as another");
     CHECK(pipe2(fds, O_CLOEXEC) == 0);
-    check_refused(receive(fds, 1), "a policy is a file");
+    check_refused(receive((const int[]){ fds[0], with(ceiling) }, 2), "a policy is a file");
     close(fds[1]);
     fds[0] = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    check_refused(receive(fds, 1), "a policy is a file");
+    check_refused(receive((const int[]){ fds[0], with(ceiling) }, 2), "a policy is a file");
 }
 
 TEST(its_size_is_bounded)
@@ -116,10 +119,10 @@ TEST(its_size_is_bounded)
     int fd = memfd_create("huge", MFD_CLOEXEC);
 
     CHECK(ftruncate(fd, (off_t)1 << 40) == 0);
-    check_refused(receive(&fd, 1), "at most");
+    check_refused(receive((const int[]){ fd, with(ceiling) }, 2), "at most");
     fd = memfd_create("zeroes", MFD_CLOEXEC);
     CHECK(ftruncate(fd, EGRESS_JSON_BYTES_MAX) == 0); /* as long as may be, and nonsense */
-    check_refused(receive(&fd, 1), "");
+    check_refused(receive((const int[]){ fd, with(ceiling) }, 2), "");
 }
 
 TEST(where_the_descriptor_stands_does_not_matter)
@@ -127,7 +130,7 @@ TEST(where_the_descriptor_stands_does_not_matter)
     int fd = with(STR("{\"version\":1}"));
 
     CHECK(lseek(fd, 3, SEEK_SET) == 3);
-    check_taken(receive(&fd, 1), "a.example", false);
+    check_taken(receive((const int[]){ fd, with(ceiling) }, 2), "a.example", false);
 }
 
 TEST(one_that_cannot_be_read_is_refused)
@@ -135,9 +138,9 @@ TEST(one_that_cannot_be_read_is_refused)
     int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC); /* a file of no bytes */
 
     CHECK(fd >= 0);
-    check_refused(receive(&fd, 1), "");
+    check_refused(receive((const int[]){ fd, with(ceiling) }, 2), "");
     fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    check_refused(receive(&fd, 1), "a policy is a file");
+    check_refused(receive((const int[]){ fd, with(ceiling) }, 2), "a policy is a file");
 }
 
 /* --- Texts --- */

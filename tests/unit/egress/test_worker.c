@@ -168,6 +168,19 @@ static int memory_with(struct str text)
     return fd;
 }
 
+/* A policy, under the ceiling of an administrator. */
+static void send_json(const char *id, uint64_t generation, int json)
+{
+    struct wire_box m = { .generation = generation };
+    int fds[] = { json, memory_with(STR("{\"reach\":\"local\",\"from\":\"administrators\"}")) };
+    struct err e;
+
+    wire_fill(&m.head, WIRE_POLICY, 0, sizeof m);
+    snprintf(m.id, sizeof m.id, "%s", id);
+    CHECK_OK(ipc_send(control, &m, sizeof m, fds, COUNT_OF(fds), &e), e);
+    close(fds[1]);
+}
+
 static void send_policy(const char *yaml, uint64_t generation)
 {
     AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
@@ -179,7 +192,7 @@ static void send_policy(const char *yaml, uint64_t generation)
     CHECK_OK(egress_policy_read(str_from(yaml), &arena, &p, &e), e);
     CHECK_OK(egress_policy_to_json(&p, &json, &e), e);
     fd = memory_with(buf_str(&json));
-    send_box(WIRE_POLICY, ID, generation, fd);
+    send_json(ID, generation, fd);
     close(fd);
 }
 
@@ -290,14 +303,14 @@ TEST(requests_that_cannot_be_served_are_answered_and_change_nothing)
     far = listen_far();
     send_policy(POLICY("7", "/**"), 5);
     expect(WIRE_APPLIED, &m);
-    send_box(WIRE_POLICY, ID, 6, bad);
+    send_json(ID, 6, bad);
     expect(WIRE_FAILED, &m);
     CHECK(m.failed.request == WIRE_POLICY && m.failed.generation == 6 && m.failed.msg[0]);
     send_policy(POLICY("8", "/**"), 5); /* not newer */
     expect(WIRE_FAILED, &m);
     send_box(WIRE_POLICY, ID, 7, -1); /* nothing with it */
     expect(WIRE_FAILED, &m);
-    send_box(WIRE_POLICY, "sbx_other", 7, bad);
+    send_json("sbx_other", 7, bad);
     expect(WIRE_FAILED, &m);
     CHECK_INT(m.failed.code, ERR_NOT_FOUND);
     send_add(ID, &l, -1, 0); /* there already */
@@ -455,7 +468,7 @@ TEST(programs_are_known_by_the_socket_they_hold)
     close(far);
 }
 
-TEST(a_full_audit_file_is_told_once_and_another_is_taken)
+TEST(a_full_audit_file_is_told_and_another_is_taken)
 {
     int first = memfd_create("first", MFD_CLOEXEC), second = memfd_create("second", MFD_CLOEXEC);
     struct listeners l;
@@ -472,6 +485,29 @@ TEST(a_full_audit_file_is_told_once_and_another_is_taken)
     listeners_done(&l);
     close(first);
     close(second);
+}
+
+TEST(without_room_in_its_log_nothing_is_allowed)
+{
+    int far, audit = memfd_create("audit", MFD_CLOEXEC);
+    struct listeners l;
+    union message m;
+
+    add_box(&l, audit, 0);
+    far = listen_far();
+    send_policy(POLICY("7", "/**"), 1);
+    expect(WIRE_APPLIED, &m);
+    CHECK_INT(ask_status(PUBLIC ":7"), 200);
+    send_box(WIRE_AUDIT, ID, 1, -1); /* no line fits */
+    CHECK_INT(ask_status(PUBLIC ":7"), 503);
+    expect(WIRE_FULL, &m); /* it asks for more */
+    CHECK_INT(ask_status(PUBLIC ":7"), 503);
+    send_box(WIRE_AUDIT, ID, 1 << 20, -1);
+    CHECK_INT(ask_status(PUBLIC ":7"), 200);
+    CHECK_INT(end_worker(), 0);
+    listeners_done(&l);
+    close(far);
+    close(audit);
 }
 
 TEST(a_connection_straight_to_the_capturing_port_is_refused)

@@ -3,9 +3,14 @@
 
 #include "extensions/local.h"
 #include "harness/tap.h"
+#include "ipc/kernel.h"
+#include "profile/words.h"
 #include "profile/profile.h"
 
 static const char id[] = "sbx_00000000000000000000";
+
+/* Of a daemon that only its own user can reach. */
+enum { ALONE = PLAN_SYSTEM_APART | PLAN_SYSTEM_EITHER };
 
 static struct profile *read_profile(const char *more)
 {
@@ -23,18 +28,46 @@ TEST(profile_and_spec_become_a_plan)
     AUTO(profile_unrefp_)
     struct profile *p =
         read_profile("user: \"1000\"\ncaps: [CHOWN, KILL]\nwritable_system: true\n");
-    struct ext_spec s = { .profile = p, .memory = 64 << 20, .disk = 1 << 20, .pids = 33 };
+    const struct ext_owner owner = {
+        .key = "o-a", .memory = 1 << 30, .io = 5, .pids = 99, .cpu_milli = 1500
+    };
+    struct ext_spec s = {
+        .profile = p, .owner = &owner, .memory = 64 << 20, .disk = 1 << 20, .pids = 33
+    };
     AUTO(local_plan_freep_) struct local_plan *plan = NULL;
     struct err e = { 0 };
 
     CHECK_OK(local_plan_new(&(struct ext_context){ 0 }, id, &s, &plan, &e), e);
     CHECK_STR(str_from(plan->plan.id), id);
-    CHECK_INT(plan->plan.flags, PLAN_LISTENER | PLAN_WRITABLE_SYSTEM);
+    CHECK_INT(plan->plan.flags, PLAN_LISTENER | PLAN_WRITABLE_SYSTEM | ALONE);
     CHECK_INT(plan->plan.memory, 64 << 20);
     CHECK_INT(plan->plan.pids, 33);
+    CHECK_STR(str_from(plan->plan.owner.key), "o-a");
+    CHECK_INT(plan->plan.owner.memory, 1 << 30);
+    CHECK_INT(plan->plan.owner.io, 5);
+    CHECK_INT(plan->plan.owner.pids, 99);
+    CHECK_INT(plan->plan.owner.cpu_milli, 1500);
     CHECK_INT(plan->plan.uid, 1000);
     CHECK_INT(__builtin_popcountll(plan->plan.caps), 2);
     CHECK_INT(plan->n, 2);
+}
+
+/* Every word that a profile may use is known to the launcher, and the other way round. */
+TEST(what_the_kernel_allows_becomes_bits)
+{
+    AUTO(profile_unrefp_)
+    struct profile *p =
+        read_profile("kernel: {calls: strict, allow: [nested-seccomp, page-cache]}\n"
+                     "resources: {terminals: 3}\n");
+    struct ext_spec s = { .profile = p };
+    AUTO(local_plan_freep_) struct local_plan *plan = NULL;
+    struct err e = { 0 };
+
+    CHECK_OK(local_plan_new(&(struct ext_context){ 0 }, id, &s, &plan, &e), e);
+    CHECK_INT(plan->plan.kernel, KERNEL_STRICT | KERNEL_NESTED_SECCOMP | KERNEL_PAGE_CACHE);
+    CHECK_INT(plan->plan.terminals, 3);
+    for (const struct kernel_name *k = kernel_names; k->name; k++)
+        CHECK(word_kernel(str_from(k->name)));
 }
 
 TEST(egress_becomes_a_network_boundary)
@@ -45,7 +78,35 @@ TEST(egress_becomes_a_network_boundary)
     struct err e = { 0 };
 
     CHECK_OK(local_plan_new(&(struct ext_context){ 0 }, id, &s, &plan, &e), e);
-    CHECK_INT(plan->plan.flags, PLAN_LISTENER | PLAN_EGRESS);
+    CHECK_INT(plan->plan.flags,
+              PLAN_LISTENER | PLAN_EGRESS | ALONE | PLAN_PREPARED); /* no owner yet */
+}
+
+TEST(what_the_profile_leaves_open_depends_on_who_reaches_the_daemon)
+{
+    static const struct {
+        const char *profile;
+        bool tenants;
+        uint32_t flags;
+    } cases[] = {
+        { "", false, ALONE },
+        { "", true, PLAN_SYSTEM_APART | PLAN_GUARDED },
+        { "isolation: {system: shared}\n", false, 0 },
+        { "isolation: {system: shared, side_channels: open}\n", true, 0 },
+        { "isolation: {system: apart}\n", false, PLAN_SYSTEM_APART },
+        { "isolation: {side_channels: guarded}\n", false, ALONE | PLAN_GUARDED },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct ext_context c = { .tenants = cases[i].tenants };
+        AUTO(profile_unrefp_) struct profile *p = read_profile(cases[i].profile);
+        AUTO(local_plan_freep_) struct local_plan *plan = NULL;
+        struct ext_spec s = { .profile = p, .owner = &(const struct ext_owner){ .key = "o-a" } };
+        struct err e = { 0 };
+
+        CHECK_OK(local_plan_new(&c, id, &s, &plan, &e), e);
+        CHECK_INT(plan->plan.flags, PLAN_LISTENER | cases[i].flags);
+    }
 }
 
 /* One mount in a context with these roots: how it is named to the launcher. */

@@ -148,6 +148,22 @@ static void redirect_user(const struct request *q)
     answer(q, "302 Found", "Location: http://user:secret@127.0.0.1:1/\r\n", "");
 }
 
+static void redirect_loopback(const struct request *q)
+{
+    struct sockaddr_in a;
+    socklen_t n = sizeof a;
+    char line[64];
+
+    getsockname(q->fd, (struct sockaddr *)&a, &n);
+    snprintf(line, sizeof line, "Location: http://127.0.0.1:%d/ok\r\n", ntohs(a.sin_port));
+    answer(q, "302 Found", line, "");
+}
+
+static void redirect_metadata(const struct request *q)
+{
+    answer(q, "302 Found", "Location: http://169.254.169.254/latest/\r\n", "");
+}
+
 static const struct page {
     const char *path;
     void (*serve)(const struct request *q);
@@ -166,6 +182,8 @@ static const struct page {
     { "/round", redirect_round },
     { "/redirect-file", redirect_file },
     { "/redirect-user", redirect_user },
+    { "/redirect-loopback", redirect_loopback },
+    { "/redirect-metadata", redirect_metadata },
 };
 
 static bool read_head(struct request *q)
@@ -213,9 +231,9 @@ static void serve(int listener)
     }
 }
 
-static int bound(int *ret_port)
+static int bound(uint32_t at, int *ret_port)
 {
-    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(at) };
     socklen_t n = sizeof a;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -225,9 +243,9 @@ static int bound(int *ret_port)
     return fd;
 }
 
-int server_start(void)
+static int start_at(uint32_t at)
 {
-    int port, fd = bound(&port);
+    int port, fd = bound(at, &port);
     pid_t self = getpid();
 
     CHECK(listen(fd, 128) == 0);
@@ -239,12 +257,22 @@ int server_start(void)
     return port;
 }
 
+int server_start(void)
+{
+    return start_at(INADDR_LOOPBACK);
+}
+
+int server_start_everywhere(void)
+{
+    return start_at(INADDR_ANY);
+}
+
 /* Bound, and so given to nobody else, but not listening. */
 int server_dead_port(void)
 {
     int port;
 
-    (void)bound(&port);
+    (void)bound(INADDR_LOOPBACK, &port);
     return port;
 }
 

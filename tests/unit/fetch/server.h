@@ -7,6 +7,7 @@
 
 /* Returns the port. */
 int server_start(void);
+int server_start_everywhere(void); /* at every address of this network namespace */
 
 /* A port on which nobody listens. */
 int server_dead_port(void);

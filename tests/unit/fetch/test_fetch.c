@@ -22,6 +22,8 @@ struct probe {
     struct buf body, pieces;
     char many[16], location[32], connection[16], redirect[256];
     struct fetch_request *cancels; /* by the callback */
+    bool holds;
+    int held;
 };
 
 static struct loop loop;
@@ -67,8 +69,10 @@ static void prepare(struct probe *p, const char *path)
 {
     *p = (struct probe){ .body = BUF_INIT(1 << 20),
                          .pieces = BUF_INIT(1 << 20),
-                         .request = {
-                             .timeout = 60 * NS_PER_S, .max_body = 10000, .done = on_answer } };
+                         .request = { .timeout = 60 * NS_PER_S,
+                                      .max_body = 10000,
+                                      .reach = FETCH_REACH_ANY,
+                                      .done = on_answer } };
     snprintf(p->url, sizeof p->url, "http://127.0.0.1:%d%s", port, path);
     p->request.url = p->url;
 }
@@ -531,49 +535,76 @@ TEST(requests_wait_for_a_connection)
     teardown();
 }
 
-static int asked;
+static const struct address loopback = { .bytes = { 127, 0, 0, 1 } };
 
-static bool allow_loopback(struct fetch_request *r, const struct sockaddr *address)
-{
-    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
-
-    (void)r;
-    asked++;
-    CHECK_INT(in->sin_family, AF_INET);
-    CHECK_INT(ntohs(in->sin_port), port);
-    return in->sin_addr.s_addr == htonl(INADDR_LOOPBACK);
-}
-
-static bool allow_nothing(struct fetch_request *r, const struct sockaddr *address)
-{
-    (void)r;
-    (void)address;
-    asked++;
-    return false;
-}
-
-TEST(an_address_is_asked_about_before_it_is_connected)
+TEST(only_public_and_declared_addresses_are_connected_to)
 {
     struct probe p;
 
     setup();
     prepare(&p, "/ok");
-    p.request.allow = allow_loopback;
+    p.request.reach = FETCH_REACH_PUBLIC;
+    p.request.addresses = &loopback;
+    p.request.address_count = 1;
     ask(&p);
     CHECK_INT(p.status, 200);
-    CHECK_INT(asked, 1);
     buf_done(&p.body);
 
     prepare(&p, "/ok");
-    p.request.allow = allow_nothing;
+    p.request.reach = FETCH_REACH_PUBLIC;
     ask(&p);
     check_failed(&p, ERR_DENIED, "not allowed");
-    CHECK_INT(asked, 2);
     teardown();
 }
 
-/* One that somebody else has opened would get around the question. */
-TEST(connections_are_not_shared_with_requests_that_ask)
+/* What a request may reach, without a connection to any of it. */
+TEST(reaches)
+{
+    static const struct {
+        const char *address;
+        uint16_t port;
+        const char *declared;
+        bool allowed;
+    } cases[] = {
+        { "93.184.216.34", 443, NULL, true },
+        { "2606:2800:220:1::1", 443, NULL, true },
+        { "93.184.216.34", 6443, NULL, false }, /* a cluster's control plane */
+        { "127.0.0.1", 443, NULL, false },
+        { "127.0.0.1", 443, "127.0.0.1", true },
+        { "127.0.0.1", 2379, "127.0.0.1", false },
+        { "127.0.0.2", 443, "127.0.0.1", false },
+        { "::1", 443, NULL, false },
+        { "::ffff:127.0.0.1", 443, NULL, false },
+        { "10.0.0.1", 443, NULL, false },
+        { "10.0.0.1", 443, "10.0.0.1", true },
+        { "169.254.169.254", 80, NULL, false },
+        { "169.254.169.254", 80, "169.254.169.254", false }, /* metadata: not even declared */
+        { "0.0.0.0", 80, NULL, false },
+        { "100.64.0.1", 80, NULL, false },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct fetch_request r = { .reach = FETCH_REACH_PUBLIC };
+        struct sockaddr_storage to;
+        struct address a, declared;
+
+        CHECK(address_parse(str_from(cases[i].address), &a));
+        address_to_sockaddr(&a, cases[i].port, &to);
+        if (cases[i].declared) {
+            CHECK(address_parse(str_from(cases[i].declared), &declared));
+            r.addresses = &declared;
+            r.address_count = 1;
+        }
+        if (fetch_allows(&r, (struct sockaddr *)&to) != cases[i].allowed)
+            FAIL("%s port %u is %s", cases[i].address, cases[i].port,
+                 cases[i].allowed ? "refused" : "allowed");
+    }
+    CHECK(!fetch_allows(&(struct fetch_request){ .reach = FETCH_REACH_ANY },
+                        &(struct sockaddr){ .sa_family = AF_UNIX }));
+}
+
+/* One that somebody else has opened would get around the check. */
+TEST(connections_are_not_shared_with_requests_of_less_reach)
 {
     struct probe p;
 
@@ -585,14 +616,85 @@ TEST(connections_are_not_shared_with_requests_that_ask)
         buf_done(&p.body);
     }
     prepare(&p, "/ok");
-    p.request.allow = allow_loopback;
+    p.request.reach = FETCH_REACH_PUBLIC;
+    p.request.addresses = &loopback;
+    p.request.address_count = 1;
     ask(&p);
     CHECK_STR(str_from(p.connection), "2");
     buf_done(&p.body);
     prepare(&p, "/ok");
-    p.request.allow = allow_nothing;
+    p.request.reach = FETCH_REACH_PUBLIC;
     ask(&p);
     check_failed(&p, ERR_DENIED, "not allowed");
+    teardown();
+}
+
+static int on_held_piece(struct fetch_request *r, const struct fetch_answer *head, struct str piece,
+                         struct err *e)
+{
+    struct probe *p = container_of(r, struct probe, request);
+
+    (void)head;
+    (void)e;
+    if (p->holds) {
+        p->held++;
+        return FETCH_HOLD;
+    }
+    CHECK_INT(buf_add(&p->pieces, piece), 0);
+    return FETCH_TAKEN;
+}
+
+/* The piece was not taken, so it comes again; others are served meanwhile. */
+TEST(a_held_piece_stops_its_own_request_alone)
+{
+    struct probe p, other;
+
+    setup();
+    prepare(&p, "/ok");
+    p.request.piece = on_held_piece;
+    p.holds = true;
+    start(&p);
+    while (!p.held) {
+        struct err e;
+
+        CHECK_OK(loop_run_once(&loop, -1, &e), e);
+    }
+    prepare(&other, "/ok");
+    start(&other);
+    while (!other.calls) {
+        struct err e;
+
+        CHECK_OK(loop_run_once(&loop, -1, &e), e);
+    }
+    CHECK_INT(other.status, 200);
+    CHECK_INT(p.calls, 0);
+    p.holds = false;
+    fetch_resume(&p.request);
+    run();
+    CHECK_INT(p.calls, 1);
+    CHECK_INT(p.held, 1);
+    CHECK_STR(buf_str(&p.pieces), "hello");
+    buf_done(&p.body);
+    buf_done(&p.pieces);
+    buf_done(&other.body);
+    teardown();
+}
+
+/* Every attempt: an answer's status, when all pieces are wanted. */
+TEST(every_piece_comes_if_it_is_asked_for)
+{
+    struct probe p;
+
+    setup();
+    prepare(&p, "/missing");
+    p.request.piece = on_held_piece;
+    p.request.every_piece = true;
+    ask(&p);
+    CHECK_INT(p.status, 404);
+    CHECK_INT(p.body.n, 0);
+    CHECK(p.pieces.n > 0);
+    buf_done(&p.body);
+    buf_done(&p.pieces);
     teardown();
 }
 
@@ -681,6 +783,11 @@ TEST(requests_that_contradict_themselves)
     p.request.method = FETCH_POST;
     p.request.redirects = 1;
     check_refused(&p, -ERR_BUG, "POST follows no redirects");
+    prepare(&p, "/ok");
+    p.request.redirects = 1;
+    p.request.addresses = &loopback;
+    p.request.address_count = 1;
+    check_refused(&p, -ERR_BUG, "follows no redirects");
     prepare(&p, "/ok");
     p.request.timeout = 0;
     check_refused(&p, -ERR_BUG, "timeout");

@@ -184,16 +184,82 @@ static void who(struct http_exchange *x)
     text(x, 200, str_from(out));
 }
 
+/* The caller is the request's query. */
+static void bill(struct http_exchange *x)
+{
+    const struct quota_who caller = { .key = url_split(http_request(x)->path).query };
+    int r = http_bill(x, &caller, &e);
+
+    if (r < 0)
+        text(x, 429, str_from(e.msg));
+    else
+        hold(x);
+}
+
+static int parts_gone;
+
+static void on_part_gone(struct http_exchange *x)
+{
+    (void)x;
+    parts_gone++;
+}
+
+/* The same with the query as a part of a caller, and an answer that is under way. */
+static void bill_part(struct http_exchange *x)
+{
+    const struct quota_who caller = { .key = STR("owner"),
+                                      .part = url_split(http_request(x)->path).query };
+
+    CHECK_OK(http_bill(x, &caller, &e), e);
+    begin(x);
+    http_on_gone(x, on_part_gone);
+}
+
+static void hold_part(struct http_exchange *x)
+{
+    const struct quota_who caller = { .key = STR("owner"),
+                                      .part = url_split(http_request(x)->path).query };
+
+    CHECK_OK(http_bill(x, &caller, &e), e);
+    http_on_gone(x, on_part_gone);
+}
+
+static void on_last_word(struct http_exchange *x)
+{
+    CHECK_OK(http_write(x, STR("last word"), &e), e);
+    http_end(x);
+}
+
+static void bill_talking(struct http_exchange *x)
+{
+    bill_part(x);
+    http_on_ended(x, on_last_word);
+}
+
 static const struct {
     const char *path;
     http_exchange_fn *call;
 } routes[] = {
-    { "/", hello },          { "/hold", hold },       { "/collect", collect },
-    { "/stream", stream },   { "/begin", begin },     { "/pieces", pieces },
-    { "/known", known },     { "/short", too_short }, { "/fail-late", fail_late },
-    { "/fail", fail_early }, { "/204", no_content },  { "/upgrade", upgrade },
-    { "/fd", give_fd },      { "/inject", inject },   { "/who", who },
+    { "/", hello },
+    { "/hold", hold },
+    { "/collect", collect },
+    { "/stream", stream },
+    { "/begin", begin },
+    { "/pieces", pieces },
+    { "/known", known },
+    { "/short", too_short },
+    { "/fail-late", fail_late },
+    { "/fail", fail_early },
+    { "/204", no_content },
+    { "/upgrade", upgrade },
+    { "/fd", give_fd },
+    { "/inject", inject },
+    { "/who", who },
     { "/news", news },
+    { "/bill", bill },
+    { "/part", bill_part },
+    { "/hold-part", hold_part },
+    { "/talking", bill_talking },
 };
 
 static void route(struct http_exchange *x)
@@ -594,6 +660,44 @@ TEST(a_local_peer_is_known)
     serving_stop();
 }
 
+TEST(what_a_part_of_a_caller_has_open_ends_with_it)
+{
+    AUTO(buf_done)
+    struct buf in = BUF_INIT(1 << 16), waits = BUF_INIT(1 << 16), talks = BUF_INIT(1 << 16),
+               other = BUF_INIT(1 << 16);
+    int fds[5];
+    struct http_stats s;
+
+    start((struct http_config){ 0 });
+    for (size_t i = 0; i < COUNT_OF(fds); i++)
+        fds[i] = serving_connect();
+    serving_put(fds[0], STR(GET("/part?a")));
+    serving_until(fds[0], &in, STR("\r\n\r\n"));
+    serving_put(fds[1], STR(GET("/hold-part?a")));
+    serving_put(fds[2], STR(GET("/talking?a")));
+    serving_until(fds[2], &talks, STR("\r\n\r\n"));
+    serving_put(fds[3], STR(GET("/part?b")));
+    serving_until(fds[3], &other, STR("\r\n\r\n"));
+    serving_put(fds[4], STR(GET("/")));
+    serving_turn();
+    http_end_part(serving, STR("nobody"), 401, STR("no"));
+    serving_turn();
+    CHECK_INT(parts_gone, 0);
+    http_end_part(serving, STR("a"), 401, STR("its time is over"));
+    serving_until(fds[0], &in, (struct str){ 0 });
+    serving_until(fds[1], &waits, (struct str){ 0 });
+    serving_until(fds[2], &talks, (struct str){ 0 });
+    check_has(buf_str(&waits), "401");
+    check_has(buf_str(&waits), "its time is over");
+    check_has(buf_str(&talks), "last word");
+    CHECK_INT(parts_gone, 2);
+    http_server_stats(serving, &s);
+    CHECK_INT(s.exchanges, 1);
+    for (size_t i = 0; i < COUNT_OF(fds); i++)
+        close(fds[i]);
+    serving_stop();
+}
+
 TEST(tcp_connections_are_counted_by_address)
 {
     struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
@@ -613,8 +717,198 @@ TEST(tcp_connections_are_counted_by_address)
     serving_turn();
     http_server_stats(serving, &s);
     CHECK_INT(s.connections, 2);
+    CHECK_INT(s.strangers, 2);
+    CHECK_INT(s.evicted, 1); /* the oldest, which has sent nothing */
     for (size_t i = 0; i < COUNT_OF(fds); i++)
         close(fds[i]);
+    serving_stop();
+}
+
+static int listen_tcp(struct sockaddr_in *a)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t n = sizeof(*a);
+
+    *a = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    CHECK_INT(bind(fd, (struct sockaddr *)a, sizeof(*a)), 0);
+    CHECK_INT(getsockname(fd, (struct sockaddr *)a, &n), 0);
+    CHECK_INT(listen(fd, 64), 0);
+    CHECK_OK(http_server_listen(serving, fd, &e), e);
+    return 0;
+}
+
+static int connect_tcp(const struct sockaddr_in *a)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    CHECK_INT(connect(fd, (const struct sockaddr *)a, sizeof(*a)), 0);
+    CHECK_INT(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    return fd;
+}
+
+TEST(answered_connections_that_owe_a_body_make_room)
+{
+    AUTO(buf_done) struct buf in = BUF_INIT(1 << 16);
+    struct sockaddr_in a;
+    struct http_stats s;
+    int fds[6], good;
+
+    start((struct http_config){ .strangers = 4, .per_address = 4 });
+    listen_tcp(&a);
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        fds[i] = connect_tcp(&a);
+        serving_put(fds[i], STR("POST / HTTP/1.1\r\n" HOST "Content-Length: 60000\r\n\r\n"));
+        serving_turn();
+    }
+    good = connect_tcp(&a);
+    serving_put(good, STR(GET_CLOSE("/")));
+    serving_until(good, &in, (struct str){ 0 });
+    check_has(buf_str(&in), "hello");
+    http_server_stats(serving, &s);
+    CHECK_INT(s.evicted, 3);
+    CHECK_INT(s.turned_away, 0);
+    for (size_t i = 0; i < COUNT_OF(fds); i++)
+        close(fds[i]);
+    close(good);
+    serving_stop();
+}
+
+TEST(an_authenticated_connection_moves_to_its_callers_share)
+{
+    AUTO(buf_done) struct buf in = BUF_INIT(1 << 16);
+    struct sockaddr_in a;
+    struct http_stats s;
+    int first, second, other;
+
+    start((struct http_config){ .strangers = 1, .per_address = 1, .per_caller = 1 });
+    listen_tcp(&a);
+    first = connect_tcp(&a);
+    serving_put(first, STR(GET("/bill?a")));
+    serving_turn();
+    CHECK(held);
+    http_server_stats(serving, &s);
+    CHECK_INT(s.strangers, 0);
+    second = connect_tcp(&a); /* the address has room again, the caller has not */
+    serving_put(second, STR(GET("/bill?a")));
+    serving_until(second, &in, (struct str){ 0 });
+    check_has(buf_str(&in), "HTTP/1.1 429 ");
+    check_has(buf_str(&in), "limits.connections_per_owner");
+    check_has(buf_str(&in), "Connection: close\r\n");
+    text(held, 200, STR("done")); /* idle now: its end makes room */
+    serving_turn();
+    other = connect_tcp(&a);
+    serving_put(other, STR(GET("/bill?a")));
+    serving_turn();
+    http_server_stats(serving, &s);
+    CHECK_INT(s.connections, 1);
+    CHECK_INT(s.evicted, 2); /* the first, and the second, which was answered */
+    CHECK_INT(s.turned_away, 1);
+    close(first);
+    close(second);
+    close(other);
+    serving_turn();
+    serving_stop();
+}
+
+static bool is_test_user(void *user, const struct http_peer *p)
+{
+    (void)user;
+    return p->cred.uid == getuid();
+}
+
+TEST(privileged_peers_have_a_reserve)
+{
+    struct http_stats s;
+    int fds[4];
+
+    start((struct http_config){
+        .connections = 4, .reserve = 3, .per_caller = 1, .privileged = is_test_user });
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        fds[i] = serving_connect();
+        serving_put(fds[i], STR("GET /hold HTTP/1.1\r\n")); /* not idle, and never a request */
+        serving_turn();
+    }
+    http_server_stats(serving, &s);
+    CHECK_INT(s.connections, 4);
+    for (size_t i = 0; i < COUNT_OF(fds); i++)
+        CHECK(read(fds[i], (char[1]){ 0 }, 1) < 0);
+    serving_stop();
+}
+
+TEST(bytes_in_memory_are_shared)
+{
+    static char body[90000];
+    AUTO(buf_done) struct buf in = BUF_INIT(1 << 20);
+    struct http_stats s;
+    int first, second;
+
+    memset(body, 'x', sizeof(body));
+    start((struct http_config){ .buffered = { .total = 200000, .share = 100000 } });
+    first = serving_connect();
+    second = serving_connect();
+    serving_put(first, STR("POST /collect HTTP/1.1\r\n" HOST "Content-Length: 90001\r\n\r\n"));
+    serving_put(first, (struct str){ body, sizeof(body) });
+    serving_turn();
+    http_server_stats(serving, &s);
+    CHECK_INT(s.buffered, sizeof(body));
+    serving_put(second, STR("POST /collect HTTP/1.1\r\n" HOST "Content-Length: 90000\r\n\r\n"));
+    (void)!write(second, body, sizeof(body));
+    serving_until(second, &in, (struct str){ 0 });
+    check_has(buf_str(&in), "HTTP/1.1 503 ");
+    check_has(buf_str(&in), "Retry-After: 1\r\n");
+    check_has(buf_str(&in), "limits.buffered_bytes");
+    buf_clear(&in);
+    serving_put(first, STR("y"));
+    serving_until(first, &in, STR("xy"));
+    serving_turn();
+    http_server_stats(serving, &s);
+    CHECK_INT(s.buffered, 0);
+    CHECK_INT(s.out_of_bytes, 1);
+    close(first);
+    close(second);
+    serving_turn();
+    serving_stop();
+}
+
+TEST(answers_that_nobody_reads_count_as_memory)
+{
+    static char body[8 << 20];
+    int fd;
+    struct http_stats s;
+
+    start((struct http_config){ .buffered = { .total = 1 << 20 } });
+    fd = serving_connect();
+    serving_put(fd, STR(GET("/hold")));
+    serving_turn();
+    text(held, 200, (struct str){ body, sizeof(body) });
+    serving_turn();
+    http_server_stats(serving, &s);
+    CHECK_INT(s.connections, 0);
+    CHECK_INT(s.buffered, 0);
+    CHECK_INT(s.out_of_bytes, 1);
+    held = NULL;
+    close(fd);
+    serving_stop();
+}
+
+TEST(a_streamed_body_must_keep_up_a_rate)
+{
+    AUTO(buf_done) struct buf in = BUF_INIT(1 << 16);
+    AUTO_CLOSE int fd = -1;
+    int64_t began = clock_mono();
+
+    start((struct http_config){ .body_ns = 300 * NS_PER_MS, .body_rate = 1 << 20 });
+    fd = serving_connect();
+    serving_put(fd, STR("POST /stream HTTP/1.1\r\n" HOST "Content-Length: 1000000\r\n\r\n"));
+    while (!gone && clock_mono() - began < 10 * NS_PER_S) {
+        (void)!send(fd, "x", 1, MSG_NOSIGNAL); /* well within body_ns, far below the rate */
+        loop_run_once(&serving_loop, 20 * NS_PER_MS, &e);
+    }
+    CHECK_INT(gone, 1);
+    CHECK(clock_mono() - began >= 300 * NS_PER_MS);
+    CHECK(streamed.n > 1);
+    serving_until(fd, &in, (struct str){ 0 });
+    check_has(buf_str(&in), "HTTP/1.1 408 ");
     serving_stop();
 }
 

@@ -6,12 +6,16 @@
  * practice: personality(-1) works, and setpriority or socket with dirt in the upper half of a
  * register are judged by what they do.) */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -25,6 +29,7 @@
 #include "init/init.h"
 #include "proc/sys.h"
 
+enum { ASKED = -1 }; /* an answer: PID 1 is asked */
 enum { ARGUMENTS = 6, NUMBERS = 1024, DENIED_BITS = 06000 };
 #define DIRT (UINT64_C(0xdeadbeef) << 32)
 
@@ -33,8 +38,22 @@ struct program {
     size_t n;
 };
 
-static const struct program plain = { filter_plain, COUNT_OF(filter_plain) };
-static const struct program with_set_ids = { filter_with_set_ids, COUNT_OF(filter_with_set_ids) };
+static const struct program standard = { filter_standard, COUNT_OF(filter_standard) };
+static const struct program strict = { filter_strict, COUNT_OF(filter_strict) };
+
+/* As PID 1 loads it for a sandbox with these bits of enum kernel_bits, but for the pass. */
+static struct program program_for(uint32_t kernel)
+{
+    static struct sock_filter code[BPF_MAXINSNS];
+    struct program p = kernel & KERNEL_STRICT ? strict : standard;
+
+    for (size_t i = 0; i < p.n; i++) {
+        code[i] = p.code[i];
+        if (code[i].code == (BPF_RET | BPF_K))
+            code[i].k = filter_resolve(code[i].k, kernel);
+    }
+    return (struct program){ code, p.n };
+}
 
 static uint32_t load(const struct seccomp_data *d, uint32_t at)
 {
@@ -118,42 +137,182 @@ static void rule_if(scmp_filter_ctx ctx, uint32_t action, const char *name, stru
     rule(ctx, action, name, 1, &t);
 }
 
-static void oracle_bits(scmp_filter_ctx ctx, const char *name, unsigned argument, uint32_t bits)
+/* Refused with the error if any of the bits is set. */
+static void oracle_bits(scmp_filter_ctx ctx, const char *name, unsigned argument, uint32_t bits,
+                        int error)
 {
     rule_if(ctx, SCMP_ACT_ALLOW, name, test_of(argument, SCMP_CMP_MASKED_EQ, bits, 0));
     for (uint64_t bit = 1; bit <= bits; bit <<= 1)
         if (bits & bit)
-            rule_if(ctx, SCMP_ACT_ERRNO(EPERM), name,
+            rule_if(ctx, SCMP_ACT_ERRNO((uint32_t)error), name,
                     test_of(argument, SCMP_CMP_MASKED_EQ, bit, bit));
 }
 
-static void oracle_socket(scmp_filter_ctx ctx)
+/* One rule for each value of an argument below `n`, and one for all the others. An answer is an
+ * errno, or 0 if the call is allowed. */
+static void oracle_values(scmp_filter_ctx ctx, const char *name, unsigned argument, uint32_t n,
+                          int (*answer)(uint32_t value, uint32_t kernel), uint32_t kernel)
+{
+    for (uint32_t value = 0; value <= n; value++) {
+        int error = answer(value, kernel);
+
+        rule_if(ctx, error ? SCMP_ACT_ERRNO((uint32_t)error) : SCMP_ACT_ALLOW, name,
+                test_of(argument, value == n ? SCMP_CMP_GE : SCMP_CMP_EQ, value, 0));
+    }
+}
+
+static int madvise_answer(uint32_t advice, uint32_t kernel)
+{
+    bool evicts = advice == 21 && !(kernel & KERNEL_PAGE_CACHE);
+
+    return advice == 12 || evicts ? EINVAL : 0;
+}
+
+static int fcntl_answer(uint32_t command, uint32_t kernel)
+{
+    static const uint32_t known[] = {
+        F_DUPFD,
+        F_GETFD,
+        F_SETFD,
+        F_GETFL,
+        F_SETFL,
+        F_GETLK,
+        F_SETLK,
+        F_SETLKW,
+        F_SETOWN,
+        F_GETOWN,
+        F_SETSIG,
+        F_GETSIG,
+        12 /* F_GETLK64 of 32-bit programs, and the two that follow */,
+        13,
+        14,
+        F_SETOWN_EX,
+        F_GETOWN_EX,
+        17,
+        F_OFD_GETLK,
+        F_OFD_SETLK,
+        F_OFD_SETLKW,
+        F_GETLEASE,
+        1027,
+        1028,
+        1029,
+        F_DUPFD_CLOEXEC,
+        F_SETPIPE_SZ,
+        F_GETPIPE_SZ,
+        F_ADD_SEALS,
+        F_GET_SEALS,
+        F_GET_RW_HINT,
+        F_SET_RW_HINT,
+        F_GET_FILE_RW_HINT,
+        F_SET_FILE_RW_HINT
+    };
+
+    (void)kernel;
+    for (size_t i = 0; i < COUNT_OF(known); i++)
+        if (command == known[i])
+            return 0;
+    return command == F_SETLEASE || command == F_NOTIFY ? EPERM : EINVAL;
+}
+
+static int socketpair_answer(uint32_t family, uint32_t kernel)
+{
+    (void)kernel;
+    return family == AF_UNIX ? 0 : EAFNOSUPPORT;
+}
+
+static int prctl_answer(uint32_t option, uint32_t kernel)
+{
+    if (option == PR_SET_SECCOMP)
+        return kernel & KERNEL_NESTED_SECCOMP ? ASKED : EINVAL;
+    if (option == 62 || option == 67) /* PR_SCHED_CORE, PR_SET_MEMORY_MERGE */
+        return EINVAL;
+    if (!(kernel & KERNEL_STRICT) || option <= 30 || (option >= 36 && option <= 47))
+        return 0;
+    return EINVAL;
+}
+
+static int personality_answer(uint32_t persona, uint32_t kernel)
+{
+    return persona == 0 ? 0 : kernel & KERNEL_STRICT ? EPERM : ENOSYS;
+}
+
+/* Calls of which the strict table says something else than the standard one, and what. */
+static bool strict_answer(const char *name, uint32_t *ret)
+{
+    const struct {
+        const char *const *names;
+        size_t n;
+        uint32_t action;
+    } lists[] = {
+        { filter_strict_denied, COUNT_OF(filter_strict_denied), FILTER_REFUSE(EPERM) },
+        { filter_strict_missing, COUNT_OF(filter_strict_missing), FILTER_REFUSE(ENOSYS) },
+        { filter_strict_ignored, COUNT_OF(filter_strict_ignored), FILTER_REFUSE(0) },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(lists); i++)
+        for (size_t k = 0; k < lists[i].n; k++)
+            if (strcmp(name, lists[i].names[k]) == 0) {
+                *ret = lists[i].action;
+                return true;
+            }
+    *ret = FILTER_REFUSE(EINVAL);
+    return strcmp(name, "splice") == 0 || strcmp(name, "tee") == 0 || strcmp(name, "vmsplice") == 0;
+}
+
+static void oracle_names(scmp_filter_ctx ctx, const char *const *names, size_t n, uint32_t action,
+                         uint32_t kernel)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t other;
+
+        /* libseccomp takes no rule that says what the default says. */
+        if (!(kernel & KERNEL_STRICT) || !strict_answer(names[i], &other))
+            rule(ctx, action, names[i], 0, NULL);
+        else if (other != FILTER_REFUSE(ENOSYS))
+            rule(ctx, other, names[i], 0, NULL);
+    }
+}
+
+static void oracle_socket(scmp_filter_ctx ctx, uint32_t kernel)
 {
     const struct scmp_arg_cmp route[] = { test_of(0, SCMP_CMP_EQ, AF_NETLINK, 0),
                                           test_of(2, SCMP_CMP_EQ, 0, 0) };
     const struct scmp_arg_cmp other[] = { test_of(0, SCMP_CMP_EQ, AF_NETLINK, 0),
                                           test_of(2, SCMP_CMP_NE, 0, 0) };
 
-    for (unsigned family = 0; family < 64; family++) {
-        bool allowed = family == AF_UNIX || family == AF_INET || family == AF_INET6;
-
-        if (family != AF_NETLINK)
-            rule_if(ctx, allowed ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket",
+    for (unsigned family = 0; family < 64; family++)
+        if (family == AF_UNIX)
+            rule_if(ctx, SCMP_ACT_ALLOW, "socket", test_of(0, SCMP_CMP_EQ, family, 0));
+        else if (family != AF_INET && family != AF_INET6 &&
+                 (family != AF_NETLINK || kernel & KERNEL_STRICT))
+            rule_if(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket",
                     test_of(0, SCMP_CMP_EQ, family, 0));
-    }
     rule_if(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", test_of(0, SCMP_CMP_GE, 64, 0));
+    if (kernel & KERNEL_STRICT)
+        return;
     rule(ctx, SCMP_ACT_ALLOW, "socket", 2, route);
     rule(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), "socket", 2, other);
 }
 
-static void oracle_numbers(scmp_filter_ctx ctx)
+static void oracle_numbers(scmp_filter_ctx ctx, uint32_t kernel)
 {
+    int cache = kernel & KERNEL_PAGE_CACHE;
+
     rule_if(ctx, SCMP_ACT_ALLOW, "prlimit64", test_of(0, SCMP_CMP_EQ, 0, 0));
     rule_if(ctx, SCMP_ACT_ERRNO(EPERM), "prlimit64", test_of(0, SCMP_CMP_NE, 0, 0));
-    rule_if(ctx, SCMP_ACT_ALLOW, "personality", test_of(0, SCMP_CMP_EQ, 0, 0));
-    rule_if(ctx, SCMP_ACT_ALLOW, "personality", test_of(0, SCMP_CMP_EQ, 0x20000, 0));
-    rule_if(ctx, SCMP_ACT_ALLOW, "personality", test_of(0, SCMP_CMP_EQ, 0x40000, 0));
-    rule_if(ctx, SCMP_ACT_ALLOW, "personality", test_of(0, SCMP_CMP_EQ, 0xffffffff, 0));
+    oracle_values(ctx, "fcntl", 1, 1100, fcntl_answer, kernel);
+    oracle_values(ctx, "socketpair", 0, 64, socketpair_answer, kernel);
+    oracle_bits(ctx, "mmap", 3, 0x40000, ENOMEM);
+    oracle_bits(ctx, "memfd_create", 1, 4, EPERM);
+    oracle_values(ctx, "madvise", 2, 64, madvise_answer, kernel);
+    rule_if(ctx, SCMP_ACT_ALLOW, "fadvise64", test_of(3, SCMP_CMP_NE, 4, 0));
+    rule_if(ctx, cache ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(0), "fadvise64",
+            test_of(3, SCMP_CMP_EQ, 4, 0));
+    oracle_bits(ctx, "preadv2", 5, cache ? 0 : 8, EOPNOTSUPP);
+    if (cache)
+        rule(ctx, SCMP_ACT_ALLOW, "mincore", 0, NULL);
+    if (!(kernel & KERNEL_STRICT))
+        oracle_bits(ctx, "shmget", 2, 04000, EPERM);
 }
 
 static struct program oracle_export(scmp_filter_ctx ctx)
@@ -171,24 +330,22 @@ static struct program oracle_export(scmp_filter_ctx ctx)
 }
 
 /* The same policy by libseccomp. The names are shared, what is asked about arguments is not. */
-static struct program oracle(bool may_set_ids)
+static struct program oracle(uint32_t kernel)
 {
     scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
 
     CHECK(ctx);
     CHECK(seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0);
-    for (size_t i = 0; i < COUNT_OF(filter_allowed); i++)
-        rule(ctx, SCMP_ACT_ALLOW, filter_allowed[i], 0, NULL);
-    for (size_t i = 0; i < COUNT_OF(filter_denied); i++)
-        rule(ctx, SCMP_ACT_ERRNO(EPERM), filter_denied[i], 0, NULL);
+    CHECK(seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2) == 0);
+    oracle_names(ctx, filter_allowed, COUNT_OF(filter_allowed), SCMP_ACT_ALLOW, kernel);
+    oracle_names(ctx, filter_denied, COUNT_OF(filter_denied), SCMP_ACT_ERRNO(EPERM), kernel);
     for (size_t i = 0; i < COUNT_OF(filter_modes); i++)
         oracle_bits(ctx, filter_modes[i].name, filter_modes[i].argument,
-                    may_set_ids ? 0 : DENIED_BITS);
+                    kernel & KERNEL_SET_IDS ? 0 : DENIED_BITS, EPERM);
     oracle_bits(ctx, "clone", 0,
-                CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-                    CLONE_NEWCGROUP);
-    oracle_socket(ctx);
-    oracle_numbers(ctx);
+                CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC, EPERM);
+    oracle_socket(ctx, kernel);
+    oracle_numbers(ctx, kernel);
     return oracle_export(ctx);
 }
 
@@ -216,6 +373,51 @@ static unsigned spares_pid_1(int nr)
     }
 }
 
+static bool in_range(uint32_t value, uint32_t first, uint32_t last)
+{
+    return value >= first && value <= last;
+}
+
+/* The strict table's list, by the kernel's names. */
+static int ioctl_answer(uint32_t request)
+{
+    static const uint32_t single[] = { TCSBRKP,
+                                       TIOCSBRK,
+                                       TIOCCBRK,
+                                       TIOCGSID,
+                                       TIOCGPTPEER,
+                                       FIONCLEX,
+                                       FIOCLEX,
+                                       FIOASYNC,
+                                       FIOQSIZE,
+                                       TIOCPKT,
+                                       FIONBIO,
+                                       TIOCNOTTY,
+                                       TIOCGPTN,
+                                       TIOCGDEV,
+                                       TIOCGPKT,
+                                       TIOCGPTLCK,
+                                       TIOCSPTLCK,
+                                       TIOCSIG,
+                                       0x802c542a,
+                                       0x402c542b,
+                                       0x402c542c,
+                                       0x402c542d,
+                                       SECCOMP_IOCTL_NOTIF_RECV,
+                                       SECCOMP_IOCTL_NOTIF_SEND };
+
+    if (request == TIOCSTI || in_range(request, TIOCLINUX, TIOCSSERIAL) || request == TIOCSETD ||
+        request == TIOCGETD || request == 0x5426)
+        return EPERM;
+    for (size_t i = 0; i < COUNT_OF(single); i++)
+        if (request == single[i])
+            return 0;
+    return in_range(request, TCGETS, FIONREAD) || in_range(request, FIOSETOWN, SIOCATMARK) ||
+                   in_range(request, SIOCGIFNAME, SIOCGIFINDEX)
+               ? 0
+               : ENOTTY;
+}
+
 static bool is_terminal_call(const struct seccomp_data *d)
 {
     uint32_t request = (uint32_t)d->args[1];
@@ -228,45 +430,150 @@ static bool has_pass(const struct seccomp_data *d)
     return (uint32_t)d->args[4] == FILTER_PASS_FIRST && (uint32_t)d->args[5] == FILTER_PASS_SECOND;
 }
 
-/* Calls about which libseccomp cannot ask what we do, or only in more words than we. */
-static bool is_guarded(int nr)
+/* IPv4 and IPv6: libseccomp would need a rule for every pair of a type and a protocol. */
+static bool is_inet_socket(const struct seccomp_data *d)
 {
-    return spares_pid_1(nr) || nr == SYS_ioctl || nr == SYS_openat2;
+    uint32_t family = (uint32_t)d->args[0];
+
+    return d->nr == SYS_socket && (family == AF_INET || family == AF_INET6);
 }
 
-static uint32_t guard_should(const struct seccomp_data *d)
+static int inet_answer(const struct seccomp_data *d)
 {
-    if (d->nr == SYS_openat2)
+    uint32_t type = (uint32_t)d->args[1] & 0xf, protocol = (uint32_t)d->args[2];
+
+    if (type > 3)
+        return ESOCKTNOSUPPORT;
+    return protocol == 0 || protocol == IPPROTO_TCP || protocol == IPPROTO_UDP ? 0
+                                                                               : EPROTONOSUPPORT;
+}
+
+static int setsockopt_answer(const struct seccomp_data *d, uint32_t kernel)
+{
+    uint32_t level = (uint32_t)d->args[1], option = (uint32_t)d->args[2];
+    bool known = level == SOL_SOCKET || level == IPPROTO_IP || level == IPPROTO_IPV6 ||
+                 level == IPPROTO_TCP || level == IPPROTO_UDP;
+
+    if (level == SOL_SOCKET && (option == SO_ATTACH_FILTER || in_range(option, 50, 52)))
+        return kernel & KERNEL_SOCKET_FILTERS ? ASKED : EPERM;
+    if (level == IPPROTO_TCP && option == 31)
+        return ENOENT;
+    if (!(kernel & KERNEL_STRICT))
+        return 0;
+    return !known || (level == IPPROTO_UDP && option == 100) ? ENOPROTOOPT
+           : level == IPPROTO_UDP && option == 31            ? ENOENT
+                                                             : 0;
+}
+
+static int seccomp_answer(const struct seccomp_data *d, uint32_t kernel)
+{
+    if ((uint32_t)d->args[0] != SECCOMP_SET_MODE_FILTER)
+        return 0;
+    if ((uint32_t)d->args[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER)
+        return EINVAL;
+    return kernel & KERNEL_NESTED_SECCOMP ? ASKED : EINVAL;
+}
+
+/* Calls about which libseccomp cannot ask what we do, or only in more words than we. */
+static bool is_guarded(const struct seccomp_data *d)
+{
+    switch (d->nr) {
+    case SYS_ioctl:
+    case SYS_openat2:
+    case SYS_setsockopt:
+    case SYS_seccomp:
+    case SYS_prctl:
+    case SYS_personality:
+        return true;
+    default:
+        return spares_pid_1(d->nr) || is_inet_socket(d);
+    }
+}
+
+static uint32_t answer_action(int error)
+{
+    return error == ASKED ? SECCOMP_RET_USER_NOTIF
+           : error        ? FILTER_REFUSE((uint32_t)error)
+                          : FILTER_ALLOW;
+}
+
+static uint32_t prctl_should(uint32_t option, uint32_t kernel)
+{
+    return answer_action(option == 0x53564d41 ? 0 : prctl_answer(option, kernel));
+}
+
+static uint32_t personality_should(uint32_t persona, uint32_t kernel)
+{
+    bool known = persona == UINT32_MAX ||
+                 (!(kernel & KERNEL_STRICT) && (persona == 0x20000 || persona == 0x40000));
+
+    return answer_action(known ? 0 : personality_answer(persona, kernel));
+}
+
+static uint32_t guard_should(const struct seccomp_data *d, uint32_t kernel)
+{
+    switch (d->nr) {
+    case SYS_openat2:
         return has_pass(d) ? FILTER_ALLOW : FILTER_REFUSE(ENOSYS);
-    if (d->nr == SYS_setpriority && (uint32_t)d->args[0] >= 2)
-        return FILTER_REFUSE(EPERM);
+    case SYS_socket:
+        return answer_action(inet_answer(d));
+    case SYS_setsockopt:
+        return answer_action(setsockopt_answer(d, kernel));
+    case SYS_seccomp:
+        return answer_action(seccomp_answer(d, kernel));
+    case SYS_prctl:
+        return prctl_should((uint32_t)d->args[0], kernel);
+    case SYS_personality:
+        return personality_should((uint32_t)d->args[0], kernel);
+    case SYS_ioctl:
+        if (kernel & KERNEL_STRICT)
+            return answer_action(ioctl_answer((uint32_t)d->args[1]));
+        return is_terminal_call(d) ? FILTER_REFUSE(EPERM) : FILTER_ALLOW;
+    case SYS_sched_setattr:
+    case SYS_sched_setparam:
+    case SYS_sched_setscheduler:
+    case SYS_setpriority:
+    case SYS_ioprio_set:
+        if (kernel & KERNEL_STRICT || (d->nr == SYS_setpriority && (uint32_t)d->args[0] >= 2))
+            return FILTER_REFUSE(EPERM);
+        break;
+    default:
+        break;
+    }
     for (unsigned i = 0; i < 2; i++)
         if (spares_pid_1(d->nr) >> i & 1 && (uint32_t)d->args[i] == 1)
             return FILTER_REFUSE(EPERM);
-    return is_terminal_call(d) ? FILTER_REFUSE(EPERM) : FILTER_ALLOW;
+    return FILTER_ALLOW;
 }
 
-static uint32_t wanted(struct program theirs, const struct seccomp_data *d)
+/* Our program and libseccomp's, for the same sandbox. */
+struct pair {
+    struct program ours, theirs;
+    uint32_t kernel;
+};
+
+static uint32_t wanted(const struct pair *p, const struct seccomp_data *d)
 {
-    return d->arch == seccomp_arch_native() && is_guarded(d->nr) ? guard_should(d) : run(theirs, d);
+    return d->arch == seccomp_arch_native() && is_guarded(d) ? guard_should(d, p->kernel)
+                                                             : run(p->theirs, d);
 }
 
-static void compare(struct program ours, struct program theirs, const struct seccomp_data *d)
+static void compare(const struct pair *p, const struct seccomp_data *d)
 {
     struct seccomp_data dirty = *d;
-    uint32_t want = wanted(theirs, d);
+    uint32_t want = wanted(p, d);
 
     for (size_t i = 0; i < ARGUMENTS; i++)
         dirty.args[i] |= DIRT;
-    if (run(ours, d) != want || run(ours, &dirty) != want)
+    if (run(p->ours, d) != want || run(p->ours, &dirty) != want)
         FAIL("call %d(%#llx, %#llx, %#llx, %#llx): %#x, with dirt %#x, not %#x", d->nr,
              (unsigned long long)d->args[0], (unsigned long long)d->args[1],
-             (unsigned long long)d->args[2], (unsigned long long)d->args[3], run(ours, d),
-             run(ours, &dirty), want);
+             (unsigned long long)d->args[2], (unsigned long long)d->args[3], run(p->ours, d),
+             run(p->ours, &dirty), want);
 }
 
 /* Every value in every argument, the others 0. */
-static void compare_arguments(struct program ours, struct program theirs, uint32_t nr)
+static void compare_arguments(const struct pair *p, uint32_t nr)
 {
     static const uint32_t edges[] = { 04755,      02755,      DENIED_BITS, 07777,      0x5412,
                                       0x541c,     0x1ffff,    0x20000,     0x40000,    0x20001,
@@ -276,30 +583,30 @@ static void compare_arguments(struct program ours, struct program theirs, uint32
         struct seccomp_data d = call_of(nr);
 
         for (d.args[i] = 0; d.args[i] <= 70; d.args[i]++)
-            compare(ours, theirs, &d);
+            compare(p, &d);
         for (unsigned bit = 0; bit < 32; bit++) {
             d.args[i] = UINT64_C(1) << bit;
-            compare(ours, theirs, &d);
+            compare(p, &d);
         }
         for (size_t k = 0; k < COUNT_OF(edges); k++) {
             d.args[i] = edges[k];
-            compare(ours, theirs, &d);
+            compare(p, &d);
         }
     }
 }
 
-static void compare_numbers(struct program ours, struct program theirs)
+static void compare_numbers(const struct pair *p)
 {
     static const uint32_t edges[] = { 0x3fffffff, 0x40000000, 0x40000001, 0x40000027, 0x400003ff,
                                       0x7fffffff, 0x80000000, 0x80000001, 0xfffffffe, UINT32_MAX };
 
     for (uint32_t nr = 0; nr < NUMBERS; nr++)
-        compare_arguments(ours, theirs, nr);
+        compare_arguments(p, nr);
     for (size_t i = 0; i < COUNT_OF(edges); i++)
-        compare_arguments(ours, theirs, edges[i]);
+        compare_arguments(p, edges[i]);
 }
 
-static void compare_modes(struct program ours, struct program theirs)
+static void compare_modes(const struct pair *p)
 {
     for (size_t i = 0; i < COUNT_OF(filter_modes); i++) {
         int nr = seccomp_syscall_resolve_name(filter_modes[i].name);
@@ -307,32 +614,32 @@ static void compare_modes(struct program ours, struct program theirs)
 
         for (uint32_t mode = 0; nr >= 0 && mode <= 0177777; mode++) {
             d.args[filter_modes[i].argument] = mode;
-            compare(ours, theirs, &d);
+            compare(p, &d);
         }
     }
 }
 
-static void compare_sockets(struct program ours, struct program theirs)
+static void compare_sockets(const struct pair *p)
 {
     struct seccomp_data d = call_of(SYS_socket);
 
     for (d.args[0] = 0; d.args[0] <= 70; d.args[0]++)
         for (d.args[2] = 0; d.args[2] <= 300; d.args[2]++)
-            compare(ours, theirs, &d);
+            compare(p, &d);
 }
 
-static void compare_clones(struct program ours, struct program theirs)
+static void compare_clones(const struct pair *p)
 {
     struct seccomp_data d = call_of(SYS_clone);
 
     for (unsigned a = 0; a < 32; a++)
         for (unsigned b = 0; b < 32; b++) {
             d.args[0] = UINT64_C(1) << a | UINT64_C(1) << b | SIGCHLD;
-            compare(ours, theirs, &d);
+            compare(p, &d);
         }
 }
 
-static void compare_processes(struct program ours, struct program theirs)
+static void compare_processes(const struct pair *p)
 {
     const uint32_t pids[] = { 0, 1, (uint32_t)getpid(), (uint32_t)-1 };
 
@@ -340,16 +647,16 @@ static void compare_processes(struct program ours, struct program theirs)
         struct seccomp_data d = call_of(SYS_prlimit64);
 
         d.args[0] = pids[i];
-        compare(ours, theirs, &d);
+        compare(p, &d);
         d = call_of(SYS_setpriority);
         d.args[1] = pids[i];
         for (d.args[0] = 0; d.args[0] < 5; d.args[0]++)
-            compare(ours, theirs, &d);
+            compare(p, &d);
     }
 }
 
 /* Two arguments at a time, with dirt in their upper halves; and the pass, right and nearly. */
-static void compare_guarded(struct program ours)
+static void compare_guarded(const struct pair *p)
 {
     static const uint64_t values[] = { 0,      1,          2,      0x5412,        0x5413,
                                        0x541c, UINT32_MAX, DIRT,   DIRT | 1,      DIRT | 0x5412,
@@ -359,7 +666,7 @@ static void compare_guarded(struct program ours)
                                        DIRT | FILTER_PASS_FIRST, FILTER_PASS_FIRST + 1 };
 
     for (int nr = 0; nr < NUMBERS; nr++)
-        for (size_t a = 0; is_guarded(nr) && a < COUNT_OF(values); a++)
+        for (size_t a = 0; a < COUNT_OF(values); a++)
             for (size_t b = 0; b < COUNT_OF(values); b++) {
                 struct seccomp_data d = call_of((uint32_t)nr);
 
@@ -367,13 +674,13 @@ static void compare_guarded(struct program ours)
                 d.args[1] = values[b];
                 d.args[4] = passes[a % COUNT_OF(passes)];
                 d.args[5] = passes[b % COUNT_OF(passes)];
-                if (run(ours, &d) != guard_should(&d))
+                if (is_guarded(&d) && run(p->ours, &d) != guard_should(&d, p->kernel))
                     FAIL("call %d(%#llx, %#llx): %#x", nr, (unsigned long long)values[a],
-                         (unsigned long long)values[b], run(ours, &d));
+                         (unsigned long long)values[b], run(p->ours, &d));
             }
 }
 
-static void compare_architectures(struct program ours, struct program theirs)
+static void compare_architectures(const struct pair *p)
 {
     static const uint32_t others[] = { 0,
                                        AUDIT_ARCH_I386,
@@ -388,54 +695,135 @@ static void compare_architectures(struct program ours, struct program theirs)
             struct seccomp_data d = call_of(nr);
 
             d.arch = others[i];
-            compare(ours, theirs, &d);
-            CHECK(d.arch == seccomp_arch_native() || run(ours, &d) == SECCOMP_RET_KILL_PROCESS);
+            compare(p, &d);
+            CHECK(d.arch == seccomp_arch_native() || run(p->ours, &d) == SECCOMP_RET_KILL_PROCESS);
         }
 }
 
-static void compare_all(struct program ours, struct program theirs)
+static void compare_all(const struct pair *p)
 {
-    compare_numbers(ours, theirs);
-    compare_modes(ours, theirs);
-    compare_sockets(ours, theirs);
-    compare_clones(ours, theirs);
-    compare_processes(ours, theirs);
-    compare_guarded(ours);
-    compare_architectures(ours, theirs);
+    compare_numbers(p);
+    compare_modes(p);
+    compare_sockets(p);
+    compare_clones(p);
+    compare_processes(p);
+    compare_guarded(p);
+    compare_architectures(p);
 }
 
-TEST(plain_filter_is_what_libseccomp_makes)
+/* Levels and options of sockets, operations and flags of seccomp, types and protocols. */
+static void compare_options(const struct pair *p)
 {
-    compare_all(plain, oracle(false));
+    static const int calls[] = { SYS_setsockopt, SYS_seccomp, SYS_socket, SYS_fcntl };
+
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        struct seccomp_data d = call_of((uint32_t)calls[i]);
+
+        for (d.args[0] = 0; d.args[0] <= 16; d.args[0]++)
+            for (d.args[1] = 0; d.args[1] <= 48; d.args[1]++)
+                for (d.args[2] = 0; d.args[2] <= 270; d.args[2]++)
+                    compare(p, &d);
+    }
 }
 
-TEST(filter_with_set_ids_is_what_libseccomp_makes)
+/* Every number that a request, command or option has, and more. */
+static void compare_requests(const struct pair *p)
 {
-    compare_all(with_set_ids, oracle(true));
+    static const int calls[] = { SYS_ioctl, SYS_fcntl, SYS_prctl };
+    static const uint32_t bases[] = { 0,          0x5400,     0x8900,    0x80045400,
+                                      0x40045400, 0x802c5400, 0x402c5400 };
+
+    for (size_t i = 0; i < COUNT_OF(calls); i++)
+        for (size_t b = 0; b < COUNT_OF(bases); b++)
+            for (uint32_t low = 0; low < 0x500; low++) {
+                struct seccomp_data d = call_of((uint32_t)calls[i]);
+
+                d.args[0] = d.args[1] = bases[b] + low;
+                compare(p, &d);
+            }
+}
+
+static void compare_all_for(uint32_t kernel)
+{
+    struct pair p = { program_for(kernel), oracle(kernel), kernel };
+
+    compare_all(&p);
+    compare_options(&p);
+    compare_requests(&p);
+}
+
+TEST(standard_filter_is_what_libseccomp_makes)
+{
+    compare_all_for(0);
+}
+
+TEST(strict_filter_is_what_libseccomp_makes)
+{
+    compare_all_for(KERNEL_STRICT);
+}
+
+TEST(grants_change_what_they_name_and_nothing_else)
+{
+    compare_all_for(KERNEL_SET_IDS | (KERNEL_PLAN_ALL_ & ~KERNEL_STRICT));
+    compare_all_for(KERNEL_SET_IDS | KERNEL_PLAN_ALL_);
+}
+
+TEST(a_program_that_was_not_resolved_kills)
+{
+    size_t marks = 0;
+
+    for (size_t i = 0; i < standard.n; i++)
+        if (standard.code[i].code == (BPF_RET | BPF_K) &&
+            (standard.code[i].k & FILTER_UNLESS_MASK_) == FILTER_UNLESS_) {
+            uint32_t action = standard.code[i].k & SECCOMP_RET_ACTION_FULL;
+
+            marks++;
+            CHECK(action != SECCOMP_RET_ALLOW && action != SECCOMP_RET_LOG &&
+                  action != SECCOMP_RET_TRACE && action != SECCOMP_RET_USER_NOTIF);
+        }
+    CHECK(marks >= 5);
 }
 
 /* What the compiler is for: the kernel's work at each load grows with the length. */
 TEST(programs_are_short)
 {
-    CHECK(plain.n <= 160);
-    CHECK(with_set_ids.n <= 160);
+    CHECK(standard.n <= 216);
+    CHECK(strict.n <= 312);
 }
 
-static void check_names(const char *const *names, size_t n, uint32_t action)
+static void check_names(struct program p, const char *const *names, size_t n, uint32_t action)
 {
     for (size_t i = 0; i < n; i++) {
         int nr = seccomp_syscall_resolve_name(names[i] + (names[i][0] == '?'));
 
-        if (nr >= 0 && (run_number(plain, nr) != action || run_number(with_set_ids, nr) != action))
-            FAIL("%s (%d): %#x and %#x", names[i], nr, run_number(plain, nr),
-                 run_number(with_set_ids, nr));
+        if (nr >= 0 && run_number(p, nr) != action)
+            FAIL("%s (%d): %#x", names[i], nr, run_number(p, nr));
     }
 }
 
 TEST(every_listed_call_has_its_action)
 {
-    check_names(filter_allowed, COUNT_OF(filter_allowed), FILTER_ALLOW);
-    check_names(filter_denied, COUNT_OF(filter_denied), FILTER_REFUSE(EPERM));
+    struct program p = program_for(0);
+
+    check_names(p, filter_allowed, COUNT_OF(filter_allowed), FILTER_ALLOW);
+    check_names(p, filter_denied, COUNT_OF(filter_denied), FILTER_REFUSE(EPERM));
+    p = program_for(KERNEL_STRICT);
+    check_names(p, filter_strict_denied, COUNT_OF(filter_strict_denied), FILTER_REFUSE(EPERM));
+    check_names(p, filter_strict_missing, COUNT_OF(filter_strict_missing), FILTER_REFUSE(ENOSYS));
+    check_names(p, filter_strict_ignored, COUNT_OF(filter_strict_ignored), FILTER_REFUSE(0));
+    check_names(p, filter_denied, COUNT_OF(filter_denied), FILTER_REFUSE(EPERM));
+}
+
+/* The strict table takes away; it gives nothing that the standard one refuses. */
+TEST(strict_allows_no_more_than_standard)
+{
+    static uint32_t answers[NUMBERS];
+
+    for (uint32_t nr = 0; nr < NUMBERS; nr++)
+        answers[nr] = run_number(program_for(0), (int)nr);
+    for (uint32_t nr = 0; nr < NUMBERS; nr++)
+        if (run_number(program_for(KERNEL_STRICT), (int)nr) == FILTER_ALLOW)
+            CHECK_INT(answers[nr], FILTER_ALLOW);
 }
 
 TEST(unlisted_calls_do_not_exist)
@@ -444,9 +832,9 @@ TEST(unlisted_calls_do_not_exist)
     static const int unlisted[] = { SYS_clone3, 452 /* fchmodat2: a mode that is not looked at */ };
 
     for (size_t i = 0; i < COUNT_OF(unknown); i++)
-        CHECK_INT(run_number(plain, unknown[i]), FILTER_REFUSE(ENOSYS));
+        CHECK_INT(run_number(standard, unknown[i]), FILTER_REFUSE(ENOSYS));
     for (size_t i = 0; i < COUNT_OF(unlisted); i++)
-        CHECK_INT(run_number(plain, unlisted[i]), FILTER_REFUSE(ENOSYS));
+        CHECK_INT(run_number(standard, unlisted[i]), FILTER_REFUSE(ENOSYS));
 }
 
 static long new_mount_namespace(void)
@@ -514,15 +902,58 @@ static long open_with_pass(void)
     return sys_openat2(-1, "", 0, 0, 0);
 }
 
+static long lease(void)
+{
+    return syscall(SYS_fcntl, -1, F_SETLEASE, F_WRLCK);
+}
+static long resident(void)
+{
+    static unsigned char vec[1];
+
+    return syscall(SYS_mincore, -1L & ~0xfffL, 4096, vec);
+}
+static long evict_file(void)
+{
+    return syscall(SYS_fadvise64, -1, 0, 0, 4 /* DONTNEED */);
+}
+static long evict_mapped(void)
+{
+    return syscall(SYS_madvise, 4096 /* nothing is mapped there */, 4096, 21 /* PAGEOUT */);
+}
+static long huge_pages(void)
+{
+    return syscall(SYS_mmap, NULL, 4096, 0, DIRT | MAP_HUGETLB, -1, 0);
+}
+static long sctp(void)
+{
+    return syscall(SYS_socket, AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+}
+static long tcp(void)
+{
+    return syscall(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
+}
+static long own_filter(void)
+{
+    return syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0);
+}
+static long flush_all(void)
+{
+    return syscall(SYS_sync);
+}
+static long clone_range(void)
+{
+    return syscall(SYS_ioctl, -1, 0x40049409 /* FICLONE */, 0);
+}
+
 /* The wait status of a child that makes the call behind the filter and exits with its errno. */
-static int behind_filter(bool may_set_ids, long (*call)(void))
+static int behind_filter(uint32_t kernel, long (*call)(void))
 {
     pid_t pid = fork();
-    int status;
+    int status, listener;
 
     CHECK(pid >= 0);
     if (pid == 0) {
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || filter_load(may_set_ids, NULL) < 0)
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || filter_load(kernel, &listener, NULL) < 0)
             _exit(255);
         _exit(call() < 0 ? errno : 0);
     }
@@ -532,11 +963,11 @@ static int behind_filter(bool may_set_ids, long (*call)(void))
 
 TEST(kernel_does_as_the_filter_says)
 {
-    enum filter { PLAIN, SET_IDS };
+    enum { PLAIN = 0, SET_IDS = KERNEL_SET_IDS, STRICT = KERNEL_STRICT, CACHE = KERNEL_PAGE_CACHE };
     static const struct {
         const char *name;
         long (*call)(void);
-        enum filter filter;
+        uint32_t kernel;
         int error; /* 0: it works */
     } rows[] = {
         { "io_uring", io_uring, PLAIN, EPERM },
@@ -556,10 +987,25 @@ TEST(kernel_does_as_the_filter_says)
         { "openat2 with the pass", open_with_pass, PLAIN, ENOENT },
         { "kill 1", signal_pid_1, PLAIN, EPERM },
         { "kill self", signal_self, PLAIN, 0 },
+        { "lease", lease, PLAIN, EPERM },
+        { "mincore", resident, PLAIN, ENOSYS },
+        { "mincore, page cache", resident, CACHE, ENOMEM },
+        { "evict a file's pages", evict_file, PLAIN, 0 },
+        { "evict a file's pages, strict", evict_file, STRICT, 0 },
+        { "evict a file's pages, page cache", evict_file, CACHE, EBADF },
+        { "evict mapped pages", evict_mapped, PLAIN, EINVAL },
+        { "evict mapped pages, page cache", evict_mapped, CACHE, ENOMEM },
+        { "huge pages", huge_pages, PLAIN, ENOMEM },
+        { "SCTP", sctp, PLAIN, EPROTONOSUPPORT },
+        { "TCP", tcp, STRICT, 0 },
+        { "filter of its own", own_filter, PLAIN, EINVAL },
+        { "sync, strict", flush_all, STRICT, 0 },
+        { "FICLONE", clone_range, PLAIN, EBADF },
+        { "FICLONE, strict", clone_range, STRICT, ENOTTY },
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        int status = behind_filter(rows[i].filter == SET_IDS, rows[i].call);
+        int status = behind_filter(rows[i].kernel, rows[i].call);
 
         if (!WIFEXITED(status) || WEXITSTATUS(status) != rows[i].error)
             FAIL("%s: status %#x, not errno %d", rows[i].name, status, rows[i].error);
@@ -582,8 +1028,8 @@ static long getpid_x32(void)
 
 TEST(other_architectures_kill)
 {
-    int i386 = behind_filter(false, getpid_i386);
-    int x32 = behind_filter(false, getpid_x32);
+    int i386 = behind_filter(0, getpid_i386);
+    int x32 = behind_filter(0, getpid_x32);
 
     CHECK(WIFSIGNALED(x32));
     CHECK_INT(WTERMSIG(x32), SIGSYS);

@@ -105,7 +105,7 @@ TEST(every_plain_message)
 TEST(every_type_there_is_not)
 {
     for (unsigned type = 0; type < 65536; type++) {
-        bool known = (type >= CONTROL_PING && type <= CONTROL_GO_ON) ||
+        bool known = (type >= CONTROL_PING && type <= CONTROL_JOIN) ||
                      (type >= CONTROL_PONG && type <= CONTROL_STOOD);
 
         plain((enum control_type)type, sizeof m.head);
@@ -173,7 +173,10 @@ TEST(numbers_of_paths)
         for (uint32_t argc = 0; argc < 4; argc++) {
             uint32_t want = what == CONTROL_RENAME ? 2 : what == CONTROL_HOME ? 0 : 1;
             bool any = what == CONTROL_PROGRAM || what == CONTROL_WRITE; /* attributes follow */
-            bool good = any ? argc > 0 : what < CONTROL_WHAT_COUNT_ && argc == want;
+            bool more = what == CONTROL_PERMIT || what == CONTROL_COMPOSE;
+            bool good = more  ? argc > 1
+                        : any ? argc > 0
+                              : what < CONTROL_WHAT_COUNT_ && argc == want;
 
             start((enum control_what)what, argc, 0, "/\0a\0b\0c", 2 + 2 * argc);
             if ((check() == 0) != good)

@@ -16,6 +16,29 @@ static bool has(struct str text, const char *part)
             FAIL("there is no '%s' in '" STR_FMT "'", part, STR_ARG(text_));                       \
     } while (0)
 
+static void ignore_user(void *user)
+{
+    (void)user;
+}
+
+TEST(all_peers_of_one_holder_have_one_share_of_sessions)
+{
+    struct mcp_session *s;
+    char peer[16];
+    int n = 0, r = 0;
+
+    world_open();
+    for (; r >= 0 && n < MCP_SESSIONS_MAX; n++) {
+        snprintf(peer, sizeof peer, "hog-%d", n % 8);
+        r = mcp_session_new(&world_server, peer, peer, ignore_user, &s, NULL);
+    }
+    CHECK_INT(r, -ERR_BUSY);
+    CHECK_INT(n - 1, MCP_SESSIONS_PEER_MAX);
+    CHECK_INT(mcp_session_new(&world_server, "you", peer, ignore_user, &s, NULL), -ERR_BUSY);
+    snprintf(peer, sizeof peer, "other");
+    CHECK_INT(mcp_session_new(&world_server, "you", peer, ignore_user, &s, NULL), 0);
+}
+
 TEST(a_revision_is_agreed_on_once)
 {
     world_open();

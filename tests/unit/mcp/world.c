@@ -199,6 +199,14 @@ static const struct mcp_tool tools[] = {
     { .name = "job", .description = "d", .call = hold, .hints = MCP_MUST_BE_TASK },
 };
 
+/* All hogs are one. */
+static const char *holder(void *user)
+{
+    const char *name = user;
+
+    return !name ? "me" : strncmp(name, "hog", 3) == 0 ? "hog" : name;
+}
+
 static const struct mcp_offer offer = {
     .name = "world",
     .version = "1",
@@ -210,6 +218,7 @@ static const struct mcp_offer offer = {
     .in_use = in_use,
     .refused = refused,
     .watch = watch,
+    .holder = holder,
     .session_ended = ended,
 };
 

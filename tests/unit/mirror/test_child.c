@@ -103,6 +103,32 @@ TEST(root_becomes_the_owner)
     CHECK(fstatat(w->host, "f", &st, 0) == 0 && st.st_uid == USER);
 }
 
+/* The confined process cannot see the path of its directory any more. */
+TEST(the_path_of_the_directory_counts)
+{
+    static const char *const dirs[] = { "home/.ssh", "home/bin", "home/project" };
+    static const uint64_t held[] = { 1, 1, 0 };
+
+    for (size_t i = 0; i < COUNT_OF(dirs); i++) {
+        struct world *w = world_make();
+        struct archive *a = archive_new();
+        struct mirror_job job = { .receive = true,
+                                  .manifest_in = -1,
+                                  .manifest_out = memory_file(),
+                                  .uid = geteuid(),
+                                  .gid = getegid() };
+
+        CHECK(shell("cd %s && mkdir -p %s && echo x >home/.profile", w->s.path, dirs[i]));
+        job.dir = open_dir(w->s.dir, dirs[i]);
+        archive_file(a, "rc", "evil");
+        archive_end(a);
+        job.tar = archive_fd(a);
+        CHECK_OK(run(&job), e);
+        CHECK_INT(report.count[MIRROR_SENSITIVE], held[i]);
+        CHECK(exists(job.dir, "rc") == !held[i]);
+    }
+}
+
 TEST(a_user_cannot_become_another)
 {
     struct world *w;

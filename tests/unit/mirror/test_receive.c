@@ -298,6 +298,202 @@ TEST(sensitive_names_need_a_flag_of_their_own)
     CHECK(!exists(w->host, ".git/hooks/pre-commit"));
 }
 
+TEST(held_names_are_accepted_one_by_one)
+{
+    static const char *const accept[] = { ".cargo", "sub/.envrc" };
+    struct world *w = world_make();
+
+    world_send(w);
+    CHECK(shell("cd %s/box && mkdir -p .cargo sub && echo a >.cargo/config.toml &&"
+                " echo a >.cargoX && echo a >sub/.envrc && echo a >.envrc && echo a >Makefile",
+                w->s.path));
+    CHECK_OK(world_receive(w, 0), w->e);
+    CHECK_INT(w->report.count[MIRROR_SENSITIVE], 4);
+    CHECK(exists(w->host, "Makefile"));
+    w->options.accept = accept;
+    w->options.n_accept = COUNT_OF(accept);
+    CHECK_OK(world_receive(w, 0), w->e);
+    CHECK(exists(w->host, ".cargo/config.toml") && exists(w->host, "sub/.envrc"));
+    CHECK(said(MIRROR_SENSITIVE, ".cargoX") && said(MIRROR_SENSITIVE, ".envrc"));
+    CHECK(!exists(w->host, ".cargoX") && !exists(w->host, ".envrc"));
+}
+
+TEST(new_names_at_the_top_of_a_home_are_held)
+{
+    static const char *const accept[] = { "new" };
+    struct world *w = world_make();
+
+    CHECK(shell("cd %s/host && mkdir .ssh project && echo a >notes.txt", w->s.path));
+    world_send(w);
+    CHECK(
+        shell("cd %s/box && mkdir -p new/deep project/new && echo a >new/deep/f && echo a >file &&"
+              " ln -s notes.txt link && echo b >notes.txt && echo a >project/new/f",
+              w->s.path));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(world_receive(w, MIRROR_FORCE | MIRROR_DELETE), w->e);
+        CHECK(said(MIRROR_SENSITIVE, "new") && said(MIRROR_SENSITIVE, "new/deep/f"));
+        CHECK(said(MIRROR_SENSITIVE, "file") && said(MIRROR_SENSITIVE, "link"));
+        CHECK(!exists(w->host, "new") && !exists(w->host, "file") && !exists(w->host, "link"));
+    }
+    CHECK_STR(content_of(w->host, "notes.txt"), "b\n");
+    CHECK(exists(w->host, "project/new/f"));
+    w->options.accept = accept;
+    w->options.n_accept = COUNT_OF(accept);
+    CHECK_OK(world_receive(w, 0), w->e);
+    CHECK(exists(w->host, "new/deep/f") && !exists(w->host, "file"));
+}
+
+/* A world whose host directory is that one beneath a home. */
+static struct world *world_in_home(const char *dir)
+{
+    struct world *w = world_make();
+    char path[256];
+
+    CHECK(shell("cd %s && mkdir -p home/%s && echo x >home/.bashrc", w->s.path, dir));
+    snprintf(path, sizeof path, "home/%s", dir);
+    w->host = open_dir(w->s.dir, path);
+    return w;
+}
+
+TEST(everything_is_held_in_places_that_programs_obey)
+{
+    static const char *const places[] = { ".ssh", ".config", ".config/systemd", ".local", "bin" };
+    static const char *const accept[] = { "ls", "user/x.service" };
+
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        struct world *w = world_in_home(places[i]);
+
+        make_file(w->host, "old", "old");
+        make_file(w->host, "gone", "gone");
+        world_send(w);
+        CHECK(shell("cd %s/box && echo evil >ls && mkdir -p user && echo evil >user/x.service &&"
+                    " echo evil >old && rm gone",
+                    w->s.path));
+        CHECK_OK(world_receive(w, MIRROR_FORCE | MIRROR_DELETE), w->e);
+        if (w->report.count[MIRROR_SENSITIVE] != 5)
+            FAIL("%s: %u held", places[i], (unsigned)w->report.count[MIRROR_SENSITIVE]);
+        CHECK(!exists(w->host, "ls") && !exists(w->host, "user"));
+        CHECK_STR(content_of(w->host, "old"), "old");
+        CHECK_STR(content_of(w->host, "gone"), "gone");
+        w->options.accept = accept;
+        w->options.n_accept = COUNT_OF(accept);
+        CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+        CHECK(exists(w->host, "ls") && exists(w->host, "user/x.service"));
+        CHECK_STR(content_of(w->host, "old"), "old");
+        CHECK_STR(content_of(w->host, "gone"), "gone");
+    }
+}
+
+TEST(a_project_in_a_home_is_a_project)
+{
+    struct world *w = world_in_home("project");
+
+    world_send(w);
+    CHECK(shell("cd %s/box && mkdir bin && echo a >bin/ls && echo a >Makefile", w->s.path));
+    CHECK_OK(world_receive(w, 0), w->e);
+    CHECK_INT(w->report.count[MIRROR_SENSITIVE], 0);
+    CHECK(exists(w->host, "bin/ls"));
+}
+
+TEST(settings_of_a_repository_on_the_host_are_held)
+{
+    struct world *w = world_make();
+
+    CHECK(shell("cd %s/host && mkdir -p fixture.git/objects fixture.git/refs fixture.git/hooks"
+                " plain && echo ref >fixture.git/HEAD && echo a >fixture.git/config",
+                w->s.path));
+    world_send(w);
+    CHECK(
+        shell("cd %s/box && mkdir plain/hooks && echo evil >fixture.git/config &&"
+              " echo evil >fixture.git/hooks/x && echo evil >fixture.git/commondir &&"
+              " echo blob >fixture.git/objects/x && echo a >plain/config && echo a >plain/hooks/x",
+              w->s.path));
+    CHECK_OK(world_receive(w, MIRROR_FORCE | MIRROR_DELETE), w->e);
+    CHECK_INT(w->report.count[MIRROR_SENSITIVE], 3);
+    CHECK_STR(content_of(w->host, "fixture.git/config"), "a\n");
+    CHECK(!exists(w->host, "fixture.git/hooks/x") && !exists(w->host, "fixture.git/commondir"));
+    CHECK(exists(w->host, "fixture.git/objects/x"));
+    CHECK(exists(w->host, "plain/config") && exists(w->host, "plain/hooks/x"));
+}
+
+/* In whichever order HEAD and the settings come, not both arrive. */
+TEST(settings_and_head_that_arrive_together)
+{
+    static const char *const dirs[] = { ".git/refs/evil", "new.git" };
+
+    for (size_t i = 0; i < COUNT_OF(dirs); i++)
+        for (int head_first = 0; head_first < 2; head_first++) {
+            struct world *w = world_make();
+            struct archive *a = archive_new();
+            char head[64], config[64];
+
+            snprintf(head, sizeof head, "%s/HEAD", dirs[i]);
+            snprintf(config, sizeof config, "%s/config", dirs[i]);
+            archive_file(a, head_first ? head : config, "evil");
+            archive_file(a, head_first ? config : head, "evil");
+            archive_end(a);
+            for (int again = 0; again < 2; again++) {
+                CHECK_OK(world_receive_archive(w, a, MIRROR_FORCE), w->e);
+                CHECK(!exists(w->host, head) || !exists(w->host, config));
+                CHECK(said(MIRROR_SENSITIVE, head_first ? config : head));
+            }
+        }
+}
+
+/* Half of a move must not be applied. */
+TEST(a_move_to_a_held_name_deletes_nothing)
+{
+    static const char *const accept[] = { "other.txt" }, *const all[] = { ".newdot" };
+    struct world *w = world_make();
+
+    CHECK(shell("cd %s/host && mkdir -p proj/sub && echo data >proj/a && echo more >proj/sub/b &&"
+                " echo edited >edited && echo other >other.txt && echo ren >renamed",
+                w->s.path));
+    world_send(w);
+    CHECK(shell("cd %s/box && mv proj .newdot && mv edited .x && echo later >>.x && rm other.txt &&"
+                " mv renamed new-name",
+                w->s.path));
+    for (int again = 0; again < 2; again++) {
+        CHECK_OK(world_receive(w, MIRROR_DELETE | (again ? MIRROR_FORCE : 0)), w->e);
+        CHECK_STR(content_of(w->host, "proj/a"), "data\n");
+        CHECK_STR(content_of(w->host, "proj/sub/b"), "more\n");
+        CHECK(exists(w->host, "edited") && exists(w->host, "other.txt"));
+        CHECK(said(MIRROR_SENSITIVE, "proj/a") && said(MIRROR_SENSITIVE, "proj/sub/b"));
+        CHECK(said(MIRROR_SENSITIVE, "proj/sub") && said(MIRROR_SENSITIVE, "proj"));
+        CHECK(said(MIRROR_SENSITIVE, "edited") && said(MIRROR_SENSITIVE, "other.txt"));
+        /* Its content arrived under another name. */
+        CHECK(exists(w->host, "new-name") && !exists(w->host, "renamed"));
+        CHECK_INT(w->report.count[MIRROR_CONFLICT], 0);
+    }
+    w->options.accept = accept;
+    w->options.n_accept = 1;
+    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK(!exists(w->host, "other.txt") && exists(w->host, "proj/a"));
+    /* The moved files arrive, so their old names go; .x is still inside. */
+    w->options.accept = all;
+    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK_STR(content_of(w->host, ".newdot/sub/b"), "more\n");
+    CHECK(!exists(w->host, "proj") && exists(w->host, "edited"));
+    CHECK_OK(world_receive(w, MIRROR_DELETE | MIRROR_ALLOW_SENSITIVE), w->e);
+    CHECK(!exists(w->host, "edited") && exists(w->host, ".x"));
+}
+
+TEST(a_move_onto_a_conflict_deletes_nothing)
+{
+    struct world *w = world_make();
+
+    make_file(w->host, "from", "precious");
+    make_file(w->host, "to", "old");
+    world_send(w);
+    CHECK(shell("cd %s && mv box/from box/to && echo changed >host/to", w->s.path));
+    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK(said(MIRROR_CONFLICT, "to") && said(MIRROR_SENSITIVE, "from"));
+    CHECK_STR(content_of(w->host, "from"), "precious");
+    CHECK_OK(world_receive(w, MIRROR_DELETE | MIRROR_FORCE), w->e);
+    CHECK_STR(content_of(w->host, "to"), "precious");
+    CHECK(!exists(w->host, "from"));
+}
+
 TEST(a_git_directory_cannot_be_replaced_by_a_pointer)
 {
     struct world *w = world_make();

@@ -119,3 +119,38 @@ TEST(overlaps)
             FAIL("%s and %s", rows[i].a, rows[i].b);
     }
 }
+
+TEST(one_covers_another_if_it_matches_all_of_its_names)
+{
+    static const struct {
+        const char *a, *b;
+        bool covers;
+    } rows[] = {
+        { "example.com", "example.com", true },
+        { "example.com", "a.example.com", false },
+        { "*.example.com", "a.example.com", true },
+        { "*.example.com", "*.example.com", true },
+        { "*.example.com", "*-api.example.com", true },
+        { "*.example.com", "**.example.com", false },
+        { "*.example.com", "a.b.example.com", false },
+        { "*.example.com", "example.com", false },
+        { "**.example.com", "a.b.example.com", true },
+        { "**.example.com", "**.example.com", true },
+        { "**.example.com", "**.a.example.com", true },
+        { "**.example.com", "*.example.com", true },
+        { "**.example.com", "example.com", false },
+        { "**.a.example.com", "**.example.com", false },
+        { "*-api.example.com", "x-api.example.com", true },
+        { "*-api.example.com", "x.example.com", false },
+        { "*-api.example.com", "*.example.com", false },
+        { "a.example.com", "*.example.com", false },
+    };
+    struct host_pattern a, b;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        CHECK(!host_pattern_parse(str_from(rows[i].a), &a));
+        CHECK(!host_pattern_parse(str_from(rows[i].b), &b));
+        if (host_pattern_covers(&a, &b) != rows[i].covers)
+            FAIL("%s, %s", rows[i].a, rows[i].b);
+    }
+}

@@ -37,6 +37,8 @@ TEST(the_least_profile_has_defaults)
     CHECK_INT(p->ttl.max, 24 * 3600 * NS_PER_S);
     CHECK_INT(profile_cpu_milli(p), 1000);
     CHECK_STR(str_from(p->user), "root");
+    CHECK(p->kernel.calls == CALLS_STANDARD && p->kernel.allow.n == 0);
+    CHECK_INT(p->resources.terminals, 16);
     CHECK(p->image == NULL && !p->route.has_require_isolation);
 }
 
@@ -48,7 +50,8 @@ static const char full[] =
     "  binaries: [/bin/x], allowed_ips: ['2001:db8::/32']}]}\n"
     "workspace: {mode: remote-canonical, access: rw}\nscope_default: shared\n"
     "ttl: {default: 1500ms, max: 3h, idle_reap: 0}\n"
-    "resources: {cpu: 0.25, memory_mb: 64, pids: 10, disk_mb: 5}\n"
+    "resources: {cpu: 0.25, memory_mb: 64, pids: 10, disk_mb: 5, terminals: 2}\n"
+    "kernel: {calls: strict, allow: [page-cache, nested-seccomp]}\n"
     "image: debian:12\nwritable_system: false\nworkdir: /work\nuser: '1000'\n"
     "env: {A: b, PATH: /bin}\ncaps: [KILL, CHOWN]\n"
     "setup: {instructions: read me, secret_refs: [a/b]}\n"

@@ -14,14 +14,13 @@
 #include "harness/tap.h"
 
 /* Both halves of making a group, as the launcher does them. */
-static int make_limited(const struct cgroup_host *h, const char *id,
-                        const struct cgroup_limits *limits, struct cgroup *ret, unsigned *missing,
-                        struct err *e)
+static int make_limited(struct cgroup_host *h, const char *id, const struct cgroup_limits *limits,
+                        struct cgroup *ret, unsigned *missing, struct err *e)
 {
-    int r = cgroup_make(h, id, ret, e);
+    int r = cgroup_make(h, id, NULL, ret, e);
 
     if (r >= 0)
-        r = cgroup_limit(h, limits, ret, missing, e);
+        r = cgroup_limit(h, id, NULL, limits, ret, missing, e);
     if (r < 0) {
         cgroup_close(ret);
         cgroup_remove(h, id);
@@ -237,7 +236,7 @@ TEST(a_sweep_removes_what_nobody_will)
         { "sandboxer-sbx_full", true, true, true },
         { "sandboxer-fe01.2a-sbx_old", true, false, false },
         { "sandboxer-fe01.2a-sbx_new", false, false, true },
-        { "sandboxer-fe01.2a", true, false, true },
+        { "sandboxer-fe01.2a", true, false, false },
         { "sandboxer-a-b-sbx_old", true, false, true },
         { "somebody-elses", true, false, true },
     };

@@ -20,6 +20,8 @@ static const struct {
     { LAUNCH_FREEZE, sizeof(struct launch_hold) },
     { LAUNCH_THAW, sizeof(struct launch_hold) },
     { LAUNCH_HELD, sizeof(struct launch_held) },
+    { LAUNCH_ASSIGN, sizeof(struct launch_assign) },
+    { LAUNCH_ASSIGNED, sizeof(struct launch_assigned) },
     { LAUNCH_CREATED, sizeof(struct launch_created) },
     { LAUNCH_FAILED, sizeof(struct launch_failed) },
     { LAUNCH_DESTROYED, sizeof(struct launch_destroyed) },

@@ -8,6 +8,7 @@
 #include "base/own.h"
 #include "harness/tap.h"
 #include "ipc/channel.h"
+#include "ipc/kernel.h"
 #include "proc/caps.h"
 
 static struct plan good_plan(void)
@@ -37,7 +38,16 @@ CHANGE(magic, p->magic = 0)
 CHANGE(version, p->version++)
 CHANGE(size, p->size++)
 CHANGE(flags, p->flags = PLAN_FLAGS_ALL_ + 1)
-CHANGE(all_flags, p->flags = PLAN_FLAGS_ALL_)
+CHANGE(all_flags, p->flags = PLAN_FLAGS_ALL_ & ~(uint32_t)PLAN_PREPARED)
+CHANGE(prepared, p->flags = PLAN_PREPARED | PLAN_LISTENER)
+CHANGE(prepared_ephemeral, p->flags = PLAN_PREPARED | PLAN_EPHEMERAL)
+CHANGE(prepared_owned, p->flags = PLAN_PREPARED; memcpy(p->owner.key, "o-a", 4))
+CHANGE(owner, memcpy(p->owner.key, "o-uid-1000.3f", 14))
+CHANGE(owner_open, memset(p->owner.key, 'a', sizeof p->owner.key))
+CHANGE(owner_slash, memcpy(p->owner.key, "a/b", 4))
+CHANGE(owner_dots, memcpy(p->owner.key, "..", 3))
+CHANGE(owner_pool, memcpy(p->owner.key, "pool", 5))
+CHANGE(owner_sandbox, memcpy(p->owner.key, "sbx_a", 6))
 CHANGE(layers, p->n_layers = PLAN_LAYERS_MAX + 1)
 CHANGE(all_layers, p->n_layers = PLAN_LAYERS_MAX)
 CHANGE(mounts, p->n_mounts = PLAN_MOUNTS_MAX + 1)
@@ -74,6 +84,13 @@ CHANGE(caps_admin, p->caps = CAP_BIT(CAP_SYS_ADMIN))
 CHANGE(caps_one_more, p->caps = plan_grantable_caps() | CAP_BIT(CAP_NET_ADMIN))
 CHANGE(caps_unknown, p->caps = UINT64_C(1) << 63)
 CHANGE(caps_all, p->caps = plan_grantable_caps())
+CHANGE(kernel_all, p->kernel = KERNEL_PLAN_ALL_)
+CHANGE(kernel_set_ids, p->kernel = KERNEL_SET_IDS)
+CHANGE(kernel_unknown, p->kernel = UINT32_C(1) << 31)
+CHANGE(terminals_none, p->terminals = 0)
+CHANGE(terminals_one, p->terminals = 1)
+CHANGE(terminals_most, p->terminals = PLAN_TERMINALS_MAX)
+CHANGE(terminals_more, p->terminals = PLAN_TERMINALS_MAX + 1)
 CHANGE(uid, p->uid = PLAN_IDS)
 CHANGE(gid, p->gid = UINT32_MAX)
 CHANGE(last_ids, p->uid = p->gid = PLAN_IDS - 1)
@@ -91,6 +108,15 @@ TEST(each_field_at_its_bounds)
         CASE(size, -ERR_INVALID),
         CASE(flags, -ERR_INVALID),
         CASE(all_flags, 0),
+        CASE(prepared, 0),
+        CASE(prepared_ephemeral, -ERR_INVALID),
+        CASE(prepared_owned, -ERR_INVALID),
+        CASE(owner, 0),
+        CASE(owner_open, -ERR_INVALID),
+        CASE(owner_slash, -ERR_INVALID),
+        CASE(owner_dots, -ERR_INVALID),
+        CASE(owner_pool, -ERR_INVALID),
+        CASE(owner_sandbox, -ERR_INVALID),
         CASE(layers, -ERR_INVALID),
         CASE(all_layers, 0),
         CASE(mounts, -ERR_INVALID),
@@ -127,6 +153,13 @@ TEST(each_field_at_its_bounds)
         CASE(caps_one_more, -ERR_DENIED),
         CASE(caps_unknown, -ERR_DENIED),
         CASE(caps_all, 0),
+        CASE(kernel_all, 0),
+        CASE(kernel_set_ids, -ERR_DENIED),
+        CASE(kernel_unknown, -ERR_DENIED),
+        CASE(terminals_none, -ERR_INVALID),
+        CASE(terminals_one, 0),
+        CASE(terminals_most, 0),
+        CASE(terminals_more, -ERR_INVALID),
         CASE(uid, -ERR_INVALID),
         CASE(gid, -ERR_INVALID),
         CASE(last_ids, 0),

@@ -17,6 +17,7 @@ void fix_open(void)
     CHECK_OK(loop_init(&fix.loop, &e), e);
     CHECK_OK(work_pool_init(&fix.pool, &fix.loop, 3, 1000, &e), e);
     CHECK_OK(store_open(fix.scratch.dir, &fix.loop, &fix.pool, &fix.store, &e), e);
+    CHECK_OK(store_open_ledger(fix.store, &e), e);
 }
 
 void fix_close(void)
@@ -140,4 +141,25 @@ size_t count_of(struct store_query q)
     ask(&q);
     arena_done(&q.arena);
     return q.n;
+}
+
+size_t walk_ledger(struct ledger_walk *w)
+{
+    do {
+        struct store_query q = { .kind = STORE_LEDGER, .walk = w, .limit = 7 };
+
+        ask(&q);
+        arena_done(&q.arena);
+    } while (!w->finished);
+    return w->n_findings;
+}
+
+void check_ledger(void)
+{
+    struct ledger_walk w = { 0 };
+    char text[192] = "";
+
+    if (walk_ledger(&w))
+        ledger_explain(&w.findings[0], text, sizeof text);
+    CHECK_STR(str_from(text), "");
 }

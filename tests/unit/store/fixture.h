@@ -30,6 +30,9 @@ void commit(struct store_txn *t); /* and waits; the test fails if it fails */
 int try_commit(struct store_txn *t);
 void ask(struct store_query *q); /* the same for a question, through the pool */
 size_t count_of(struct store_query q);
-void turn(void); /* one batch of the loop */
+/* Checks the chain of events: how much is wrong with it, and what first. */
+size_t walk_ledger(struct ledger_walk *w);
+void check_ledger(void); /* nothing is */
+void turn(void);         /* one batch of the loop */
 
 #endif

@@ -121,6 +121,7 @@ static int look(int last)
     arena_done(&q.arena);
     CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES, .labels = { label, 1 } }), n);
     CHECK_INT(count_of((struct store_query){ .kind = STORE_EVENTS }), 2 * n);
+    check_ledger();
     CHECK_INT(count_of((struct store_query){ .kind = STORE_OUTBOX }), 2 * n);
     for (int i = last + 1; i <= highest; i++) {
         char id[ID_MAX];

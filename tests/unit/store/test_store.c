@@ -588,6 +588,98 @@ TEST(pruning_spares_what_the_hub_has_not_taken)
     fix_close();
 }
 
+static int64_t first_event(void)
+{
+    struct store_query q = { .kind = STORE_EVENTS, .limit = 1 };
+    int64_t seq;
+
+    ask(&q);
+    seq = q.n ? q.events[0].seq : 0;
+    arena_done(&q.arena);
+    return seq;
+}
+
+TEST(pruning_leaves_the_newest_events)
+{
+    struct store_txn t;
+
+    fix_open();
+    add_events(0, 20);
+    store_keep_events(fix.store, 12);
+    store_txn_begin(&t, fix.store);
+    store_prune(&t, 0, 0, 5);
+    commit(&t);
+    CHECK_INT(t.pruned.rows, 5); /* a batch: there are more */
+    CHECK_INT(first_event(), 6);
+    store_txn_begin(&t, fix.store);
+    store_prune(&t, 0, 0, 5);
+    commit(&t);
+    CHECK_INT(t.pruned.rows, 3);
+    CHECK_INT(first_event(), 9);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_EVENTS }), 12);
+    store_txn_begin(&t, fix.store);
+    store_prune(&t, 0, 0, 5);
+    commit(&t);
+    CHECK_INT(t.pruned.rows, 0);
+    fix_close();
+}
+
+TEST(events_that_the_hub_did_not_take_leave_a_gap_on_record)
+{
+    struct store_query q = { .kind = STORE_EVENTS };
+    char detail[STORE_GAP_MAX];
+    struct event_record v;
+    struct store_txn t;
+
+    fix_open();
+    store_hub(fix.store, true);
+    add_events(0, 10);
+    store_keep_events(fix.store, 6);
+    store_txn_begin(&t, fix.store);
+    store_outbox_sent(&t, 1);
+    store_prune(&t, 0, 1000, 100); /* all are old, and three of those that are too many wait */
+    commit(&t);
+    CHECK(store_gap_event(&t, detail, &v));
+    CHECK_INT(v.seq, 11);
+    CHECK_STR(v.detail, "{\"events\":3,\"first\":2,\"last\":4}");
+    ask(&q);
+    CHECK_INT(q.n, 7); /* 5 to 10 wait, and the gap */
+    CHECK_INT(q.events[0].seq, 5);
+    CHECK_STR(str_from(q.events[6].type), "events.dropped");
+    CHECK_STR(q.events[6].detail, "{\"events\":3,\"first\":2,\"last\":4}");
+    arena_done(&q.arena);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_OUTBOX }), 7);
+    store_txn_begin(&t, fix.store);
+    store_prune(&t, 0, 1000, 0);
+    commit(&t);
+    CHECK(!store_gap_event(&t, detail, &v));
+    fix_close();
+}
+
+TEST(events_are_counted_by_owner_from_a_time_on)
+{
+    struct store_query q = { .kind = STORE_EVENT_COUNTS, .time_ns = 7 };
+
+    fix_open();
+    ask(&q);
+    CHECK_INT(q.n, 0);
+    arena_done(&q.arena);
+    add_events(0, 12); /* of owner0 and owner1 in turn */
+    ask(&q);
+    CHECK_INT(q.n, 2);
+    CHECK_STR(str_from(q.counts[0].owner), "owner0");
+    CHECK_INT(q.counts[0].n, 2);
+    CHECK_STR(str_from(q.counts[1].owner), "owner1");
+    CHECK_INT(q.counts[1].n, 3);
+    arena_done(&q.arena);
+    q = (struct store_query){ .kind = STORE_EVENT_COUNTS, .time_ns = 11 };
+    ask(&q);
+    CHECK_INT(q.n, 1); /* owner0 has none that is so new */
+    CHECK_STR(str_from(q.counts[0].owner), "owner1");
+    arena_done(&q.arena);
+    fix_close();
+}
+
 TEST(pruning_removes_destroyed_sandboxes_with_what_is_theirs)
 {
     struct process_record p = { .sandbox = "sbx_00000000000000000001", .proc = 1 };
@@ -710,6 +802,7 @@ TEST(tokens_hosts_and_settings)
                               .owner = "o",
                               .actor = ACTOR_ATM,
                               .verbs = UINT64_MAX,
+                              .maker = "tok_maker",
                               .labels = { pair, 1 } };
     struct host_record h = { .name = "h", .address = "local", .labels = { pair, 1 } };
     struct store_query q = { .kind = STORE_TOKENS };
@@ -740,14 +833,53 @@ TEST(tokens_hosts_and_settings)
     ask(&q);
     CHECK(!q.setting);
     arena_done(&q.arena);
-    k.revoked_ns = 9;
     store_txn_begin(&t, fix.store);
-    store_put_token(&t, &k);
+    store_end_token(&t, k.id, 9);
+    store_end_token(&t, k.id, 10); /* it has ended */
+    store_end_token(&t, "tok_nobody", 9);
     store_remove_host(&t, "h");
     store_remove_host(&t, "nobody");
     commit(&t);
     CHECK_INT(count_of((struct store_query){ .kind = STORE_HOSTS }), 0);
-    CHECK_INT(count_of((struct store_query){ .kind = STORE_TOKENS }), 1);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_TOKENS }), 0);
+    q = (struct store_query){ .kind = STORE_TOKENS_REVOKED };
+    ask(&q);
+    CHECK_INT(q.n, 1);
+    CHECK(q.tokens[0].revoked_ns == 9);
+    CHECK_STR(str_from(q.tokens[0].maker), "tok_maker");
+    arena_done(&q.arena);
+    fix_close();
+}
+
+TEST(tokens_that_ended_long_ago_are_pruned)
+{
+    static const struct {
+        int64_t expires_ns, revoked_ns;
+    } all[] = { { 0, 0 }, { 500, 0 }, { 50, 0 }, { 500, 50 }, { 0, 500 } };
+    struct store_query good = { .kind = STORE_TOKENS, .time_ns = 100 }, expired = good;
+    struct store_txn t;
+
+    fix_open();
+    store_txn_begin(&t, fix.store);
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        struct token_record k = { .expires_ns = all[i].expires_ns,
+                                  .revoked_ns = all[i].revoked_ns };
+
+        snprintf(k.id, sizeof k.id, "tok_%zu", i);
+        memset(k.hash, (int)i, sizeof k.hash);
+        store_put_token(&t, &k);
+    }
+    commit(&t);
+    expired.kind = STORE_TOKENS_EXPIRED;
+    CHECK_INT(count_of(good), 2);
+    CHECK_INT(count_of(expired), 1);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_TOKENS_REVOKED }), 2);
+    store_txn_begin(&t, fix.store);
+    store_prune(&t, 0, 100, 10);
+    commit(&t);
+    CHECK_INT(count_of(good), 2);
+    CHECK_INT(count_of(expired), 0);
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_TOKENS_REVOKED }), 1);
     fix_close();
 }
 
@@ -1133,6 +1265,7 @@ TEST(images_and_layers_come_in_pages)
 
 TEST(peers_and_grants)
 {
+    struct json_pair team = { "team", "a" };
     struct peer_record p = { .id = "peer_1",
                              .hash = "0123456789abcdef0123456789abcde",
                              .owner = "uid:1",
@@ -1141,7 +1274,8 @@ TEST(peers_and_grants)
                              .role = ROLE_MASTER,
                              .client = "x",
                              .created_ns = 5,
-                             .seen_ns = 6 };
+                             .seen_ns = 6,
+                             .labels = { &team, 1 } };
     struct grant_record g = { .id = "grant_1", .peer = "peer_1", .tool = "t", .uses = 2 };
     struct store_query q = { .kind = STORE_PEERS };
     struct store_txn t;
@@ -1157,6 +1291,8 @@ TEST(peers_and_grants)
     commit(&t);
     ask(&q);
     CHECK_INT(q.n, 1);
+    CHECK(q.peers[0].labels.n == 1 && strcmp(q.peers[0].labels.p[0].value, "a") == 0);
+    q.peers[0].labels = p.labels;
     CHECK(memcmp(&q.peers[0], &p, sizeof p) == 0);
     arena_done(&q.arena);
     q.kind = STORE_GRANTS;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "trust/inside.h"
 #include "world.h"
 
 static const struct trust_capabilities networked = { .network = true };
@@ -250,6 +251,71 @@ TEST(few_wait_at_once)
     world_close();
 }
 
+TEST(all_that_waits_for_an_owner_has_a_share)
+{
+    struct quota_hold many = { 0 };
+    struct quota_who who;
+    struct verdict v;
+    struct peer *p;
+
+    write_bundle(BUNDLE("1h"));
+    world_open();
+    p = new_peer();
+    who = (struct quota_who){ .key = str_from(p->record.owner) };
+    quota_charge(&world.trust->held_owned, &who, APPROVALS_PER_OWNER, &many);
+    v = ask(p, "sandbox_exec", EXEC, &networked);
+    CHECK_INT(v.kind, VERDICT_RATE_LIMIT);
+    CHECK(strstr(v.reason, "as one owner may have waiting"));
+    quota_drop(&many);
+    held_call(p);
+    CHECK_INT(quota_used(&world.trust->held_owned, who.key), 1);
+    CHECK(quota_used(&world.trust->held_owned_bytes, who.key) > 0);
+    rate_use(&world.trust->held_rate, who.key, APPROVALS_DAY_BYTES, clock_mono());
+    v = ask(p, "sandbox_exec", EXEC, &networked);
+    CHECK_INT(v.kind, VERDICT_RATE_LIMIT);
+    CHECK(strstr(v.reason, "within a day"));
+    peer_unref(p);
+    world_close();
+}
+
+/* As many more as the store is to have of the call that this peer has waiting. */
+static void store_held(struct approval_record r, int n)
+{
+    for (int i = 0; i < n;) {
+        struct store_txn x;
+
+        store_txn_begin(&x, control_store(fix.control));
+        for (int part = 0; part < 500 && i < n; part++, i++) {
+            snprintf(r.id, sizeof r.id, "req_%020d", i);
+            store_add_approval(&x, &r);
+        }
+        CHECK_OK(store_commit_now(&x, &e), e);
+    }
+}
+
+TEST(an_owner_has_a_share_of_all_calls_that_wait)
+{
+    struct peer *p, *q;
+    struct verdict v;
+
+    world_open();
+    p = new_peer();
+    v = held_call(p);
+    store_held(stored(v.request_id), APPROVALS_PER_OWNER - 1);
+    peer_unref(p);
+    world_close();
+    world_open();
+    p = new_peer(); /* has nothing waiting itself */
+    v = ask(p, "sandbox_exec", EXEC, &networked);
+    CHECK(v.kind != VERDICT_ALLOW && !v.request_id[0]);
+    CHECK(strstr(v.reason, "as one owner may have waiting"));
+    q = new_peer_of("uid:1001", ROLE_JOURNEYMAN);
+    (void)held_call(q);
+    peer_unref(p);
+    peer_unref(q);
+    world_close();
+}
+
 TEST(who_asks_now_may_be_less_than_the_peer_and_not_more)
 {
     struct peer *p;
@@ -457,7 +523,7 @@ TEST(refusals_are_on_record_and_cannot_fill_it)
     world_open();
     p = new_peer_of("uid:1000", ROLE_APPRENTICE);
     for (int i = 0; i < 200; i++)
-        CHECK_INT(ask(p, "sandbox_create", "{}", NULL).kind, VERDICT_DENY);
+        CHECK_INT(ask(p, "sandbox_install", "{}", NULL).kind, VERDICT_DENY);
     n = count_events("trust.denied");
     CHECK(n >= 30 && n < 100);
     peer_unref(p);

@@ -39,24 +39,24 @@ static const struct tier_row {
     { "sandbox_list", "{}", true, "AAA", 0 },
     { "sandbox_read", "{\"sandbox_id\":\"sbx_a\",\"path\":\"/x\"}", false, "AAA", 1 },
     { "sandbox_read", "{\"sandbox_id\":\"sbx_a\",\"path\":\"/x\"}", true, "AAA", 1 },
-    { "sandbox_create", "{}", false, "DAA", 2 },
-    { "sandbox_create", "{\"capabilities\":{\"network\":false}}", false, "DAA", 2 },
+    { "sandbox_create", "{}", false, "AAA", 2 },
+    { "sandbox_create", "{\"capabilities\":{\"network\":false}}", false, "AAA", 2 },
     { "sandbox_create", "{\"capabilities\":{\"network\":true}}", true, "DHH", 3 },
     { "sandbox_create", "{\"capabilities\":{\"network\":[\"a.b\"]}}", true, "DHH", 3 },
-    { "sandbox_create", "{\"capabilities\":{\"filesystem\":\"ro\"}}", false, "DAA", 2 },
-    { "sandbox_create", "{\"capabilities\":{\"filesystem\":\"rw\"}}", false, "DAA", 2 },
+    { "sandbox_create", "{\"capabilities\":{\"filesystem\":\"ro\"}}", false, "AAA", 2 },
+    { "sandbox_create", "{\"capabilities\":{\"filesystem\":\"rw\"}}", false, "AAA", 2 },
     { "sandbox_create", "{\"capabilities\":{\"network\":true,\"filesystem\":\"ro\"}}", true, "DHH",
       3 },
     { "sandbox_create", "{\"capabilities\":{\"network\":true,\"filesystem\":\"rw\"}}", true, "DHH",
       3 },
-    { "sandbox_write", "{\"sandbox_id\":\"sbx_a\",\"path\":\"/x\"}", false, "DAA", 2 },
-    { "sandbox_write", "{\"sandbox_id\":\"sbx_a\",\"path\":\"/x\"}", true, "DAA", 2 },
+    { "sandbox_write", "{\"sandbox_id\":\"sbx_a\",\"path\":\"/x\"}", false, "AAA", 1 },
+    { "sandbox_write", "{\"sandbox_id\":\"sbx_a\",\"path\":\"/x\"}", true, "AAA", 1 },
     { "sandbox_exec", "{\"sandbox_id\":\"sbx_a\",\"command\":\"ls\"}", false, "DAA", 2 },
     { "sandbox_exec", "{\"sandbox_id\":\"sbx_a\",\"command\":\"ls\"}", true, "DHH", 4 },
-    { "sandbox_install", "{\"sandbox_id\":\"sbx_a\"}", false, "DAA", 3 },
+    { "sandbox_install", "{\"sandbox_id\":\"sbx_a\"}", false, "DAA", 2 },
     { "sandbox_install", "{\"sandbox_id\":\"sbx_a\"}", true, "DHH", 4 },
-    { "sandbox_destroy", "{\"sandbox_id\":\"sbx_a\"}", false, "DAA", 2 },
-    { "sandbox_destroy", "{\"sandbox_id\":\"sbx_a\"}", true, "DAA", 2 },
+    { "sandbox_destroy", "{\"sandbox_id\":\"sbx_a\"}", false, "AAA", 0 },
+    { "sandbox_destroy", "{\"sandbox_id\":\"sbx_a\"}", true, "AAA", 0 },
 };
 
 static void check_row(const struct tier_row *row, enum role role, enum workspace_access filesystem,
@@ -328,5 +328,91 @@ TEST(a_grant_stands_in_for_an_approval)
     c.role = ROLE_APPRENTICE; /* it stands in for nothing else */
     trust_decide(&c, &d);
     CHECK(d.verdict.kind == VERDICT_DENY && !d.used_grant);
+    trust_bundle_unref(b);
+}
+
+/* --- tokens --- */
+
+static struct trust_decision decide_as(const struct trust_bundle *b, const char *tool,
+                                       const struct token_terms *terms,
+                                       const struct trust_capabilities *declares, bool approved,
+                                       struct trust_usage usage)
+{
+    struct trust_case c = { .bundle = b,
+                            .tool = str_from(tool),
+                            .args = tree("{\"sandbox_id\":\"sbx_a\"}"),
+                            .role = ROLE_JOURNEYMAN,
+                            .now_ns = NS_PER_S,
+                            .terms = terms,
+                            .declares = declares,
+                            .network_approved = approved,
+                            .usage = usage };
+    struct trust_decision d;
+
+    trust_decide(&c, &d);
+    return d;
+}
+
+TEST(a_tokens_limits_hold_instead_of_its_roles)
+{
+    struct trust_bundle *b = read_text(trust_builtin_yaml);
+    struct token_terms few = TOKEN_TERMS_NONE, many = TOKEN_TERMS_NONE;
+    const struct trust_usage used = { .made = 100, .alive = 20 };
+    struct trust_decision d;
+
+    few.concurrent = 2;
+    many.concurrent = many.per_hour = 1000;
+    CHECK_INT(decide_as(b, "sandbox_create", NULL, NULL, false, used).verdict.kind,
+              VERDICT_RATE_LIMIT);
+    CHECK_INT(decide_as(b, "sandbox_create", &many, NULL, false, used).verdict.kind, VERDICT_ALLOW);
+    d = decide_as(b, "sandbox_create", &few, NULL, false, (struct trust_usage){ .alive = 2 });
+    CHECK_INT(d.verdict.kind, VERDICT_RATE_LIMIT);
+    CHECK_STR(str_from(d.verdict.rule), "token.limits.concurrent");
+    trust_bundle_unref(b);
+}
+
+TEST(an_approved_network_needs_no_master_and_other_gates_still_do)
+{
+    struct trust_bundle *b = read_text(trust_builtin_yaml);
+    const struct trust_capabilities net = { .network = true };
+    const struct trust_usage none = { 0 };
+
+    for (int approved = 0; approved < 2; approved++) {
+        enum verdict_kind want = approved ? VERDICT_ALLOW : VERDICT_REQUIRE_APPROVAL;
+
+        CHECK_INT(decide_as(b, "sandbox_create", NULL, &net, approved, none).verdict.kind, want);
+        CHECK_INT(decide_as(b, "sandbox_network", NULL, &net, approved, none).verdict.kind, want);
+        CHECK_INT(decide_as(b, "sandbox_exec", NULL, &net, approved, none).verdict.kind, want);
+    }
+    CHECK_INT(decide_as(b, "image_manage", NULL, &net, true, none).verdict.kind, VERDICT_DENY);
+    trust_bundle_unref(b);
+}
+
+TEST(what_is_beyond_a_tokens_capabilities_waits)
+{
+    static const struct trust_capabilities rows[] = {
+        { .memory_mb = 1025 },
+        { .duration_s = 61 },
+        { .cpu_quota = 1.5 },
+        { .filesystem = ASK_ACCESS_RW },
+    };
+    const struct trust_capabilities within = {
+        .memory_mb = 1024, .duration_s = 60, .cpu_quota = 1.0, .filesystem = ASK_ACCESS_RO
+    };
+    struct trust_bundle *b = read_text(trust_builtin_yaml);
+    struct token_terms t = TOKEN_TERMS_NONE;
+    const struct trust_usage none = { 0 };
+
+    t.memory_mb = 1024;
+    t.duration_s = 60;
+    t.cpu_milli = 1000;
+    t.filesystem = TOKEN_FILES_RO;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        CHECK_INT(decide_as(b, "sandbox_create", &t, &rows[i], false, none).verdict.kind,
+                  VERDICT_REQUIRE_APPROVAL);
+        CHECK_INT(decide_as(b, "sandbox_create", NULL, &rows[i], false, none).verdict.kind,
+                  VERDICT_ALLOW);
+    }
+    CHECK_INT(decide_as(b, "sandbox_create", &t, &within, false, none).verdict.kind, VERDICT_ALLOW);
     trust_bundle_unref(b);
 }

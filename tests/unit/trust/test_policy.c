@@ -37,7 +37,7 @@ TEST(without_a_file_the_built_in_one_holds)
 {
     struct trust_policy p;
 
-    trust_policy_open(&p, NULL, FAILURE_CLOSED);
+    trust_policy_open(&p, NULL, FAILURE_CLOSED, 0);
     CHECK(p.bundle && !p.problem.code);
     CHECK_INT(ask(&p, "sandbox_list"), VERDICT_ALLOW);
     trust_policy_done(&p);
@@ -58,7 +58,7 @@ TEST(what_holds_if_it_cannot_be_read)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct trust_policy p;
 
-        trust_policy_open(&p, file, rows[i].failure);
+        trust_policy_open(&p, file, rows[i].failure, 0);
         CHECK(p.problem.code && strstr(p.problem.msg, "bundle.yaml"));
         CHECK_INT(ask(&p, "sandbox_list"), rows[i].list);
         CHECK_INT(ask(&p, "rm_rf"), rows[i].other);
@@ -78,7 +78,7 @@ TEST(the_last_good_one_stays)
     char version[TRUST_VERSION_TEXT];
 
     write_file(good);
-    trust_policy_open(&p, file, FAILURE_CLOSED);
+    trust_policy_open(&p, file, FAILURE_CLOSED, 0);
     memcpy(version, p.bundle->version, sizeof version);
     CHECK_INT(trust_policy_reload(&p, &e), 0);
     write_file("version: 1\ntools: 7\n");
@@ -102,7 +102,7 @@ TEST(what_anybody_could_have_written_is_refused)
 
     write_file(good);
     CHECK(chmod(file, 0666) == 0);
-    trust_policy_open(&p, file, FAILURE_CLOSED);
+    trust_policy_open(&p, file, FAILURE_CLOSED, 0);
     CHECK(!p.bundle && p.problem.code);
     trust_policy_done(&p);
 }

@@ -1,0 +1,139 @@
+#include "api/shares.h"
+
+#include <stdlib.h>
+
+#include "api/inside.h"
+#include "api/route.h"
+#include "control/owner_share.h"
+
+enum {
+    RESERVE_PART = 16,  /* of everything, for administrators */
+    STRANGERS_PART = 8, /* of connections, for unauthenticated clients in addition */
+    STRANGERS_MIN = 16,
+    TOKEN_EIGHTHS = 7, /* of its owner's share, for one token */
+};
+
+static struct quota_limits limits_of(uint64_t total, uint64_t per_owner)
+{
+    struct quota_limits l = { .total = total, .share = config_share(per_owner, total) };
+
+    l.reserve = total / RESERVE_PART;
+    if (!l.reserve && total > 1)
+        l.reserve = 1;
+    l.part = l.share - l.share / 8;
+    return l;
+}
+
+unsigned shares_of_strangers(const struct config *c)
+{
+    unsigned n = c->limits.connections_unauthenticated;
+
+    if (!n)
+        n = c->limits.connections / STRANGERS_PART;
+    return n > STRANGERS_MIN ? n : STRANGERS_MIN;
+}
+
+unsigned shares_of_tls(const struct config *c)
+{
+    return c->limits.connections + 2 * shares_of_strangers(c);
+}
+
+static bool peer_is_admin(void *user, const struct http_peer *p)
+{
+    const struct api *a = user;
+
+    return p->is_unix && p->cred.pid && (p->cred.uid == 0 || p->cred.uid == a->owner);
+}
+
+void shares_open(struct api *a, struct http_config *http)
+{
+    const struct config *c = a->config;
+    const struct quota_limits connections =
+                                  limits_of(c->limits.connections, c->limits.connections_per_owner),
+                              requests = limits_of(c->limits.requests_in_flight,
+                                                   c->limits.requests_per_owner);
+
+    http->connections = (unsigned)connections.total;
+    http->reserve = (unsigned)connections.reserve;
+    http->per_caller = (unsigned)connections.share;
+    http->per_token = (unsigned)connections.part;
+    http->strangers = shares_of_strangers(c);
+    http->per_address = http->strangers / 2;
+    http->exchanges = http->connections + http->strangers;
+    http->buffered = limits_of(c->limits.buffered_bytes, c->limits.buffered_bytes_per_owner);
+    http->privileged = peer_is_admin;
+    http->body_ns = c->limits.body_timeout;
+    quota_init(&a->requests, &requests, "requests in flight", "limits.requests_in_flight",
+               "limits.requests_per_owner");
+    quota_init(&a->uploads, &(struct quota_limits){ .share = c->limits.upload_bytes_per_owner },
+               "bytes of uploads", "", "limits.upload_bytes_per_owner");
+}
+
+/* A token, or for a request that a sandbox's own token authenticates, the sandbox. */
+static struct str part_of(const struct call *c)
+{
+    if (!c->caller.by_token)
+        return STR("");
+    if (str_starts(str_from(c->caller.actor.id), STR("tok_")))
+        return str_from(c->caller.actor.id);
+    return c->sandbox ? str_from(sandbox_view(c->sandbox).record->id) : STR("");
+}
+
+static void refuse_share(struct call *c, const struct err *e)
+{
+    if (!c->audit[0])
+        call_put_on_record(c, "limit.reached", e->msg);
+    call_fail(c, e);
+}
+
+/* Requests that only listen count as connections alone. */
+static bool is_counted(const struct call *c)
+{
+    return !c->approved && !(c->route->flags & ROUTE_LONG);
+}
+
+/* Whoever needs no token has its address's share. */
+static struct quota_who who_asks(const struct call *c, char address[static QUOTA_KEY_MAX])
+{
+    const struct http_peer *p = http_peer(c->x);
+
+    if (!c->caller.owner[0])
+        return (struct quota_who){ .key = quota_address(&p->remote, address) };
+    return (struct quota_who){ .key = str_from(c->caller.owner),
+                               .part = part_of(c),
+                               .privileged = p->is_unix && c->caller.admin };
+}
+
+bool shares_admit(struct call *c)
+{
+    char address[QUOTA_KEY_MAX];
+    struct quota_who who = who_asks(c, address);
+    struct err e;
+    int r = 0;
+
+    if (c->caller.owner[0] && !(c->route->flags & ROUTE_OPEN))
+        r = http_bill(c->x, &who, &e);
+    if (r >= 0 && is_counted(c))
+        r = quota_take(&c->api->requests, &who, 1, &c->in_flight, &e);
+    else if (r >= 0)
+        list_append(&c->api->listening, &c->listening);
+    if (r < 0)
+        refuse_share(c, &e);
+    return r >= 0;
+}
+
+int shares_take_upload(struct api *a, const char *owner, uint64_t n, struct quota_hold *h,
+                       struct err *e)
+{
+    const struct quota_who who = { .key = str_from(owner),
+                                   .privileged = control_is_administrator(a->control, owner) };
+
+    return h->share ? quota_grow(h, n, e) : quota_take(&a->uploads, &who, n, h, e);
+}
+
+void api_release(struct api *a)
+{
+    quota_done(&a->uploads);
+    quota_done(&a->requests);
+    free(a);
+}

@@ -1,0 +1,217 @@
+/* Whether the audit is still what was written. */
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/units.h"
+#include "cli/answer.h"
+#include "cli/egress_tool.h"
+#include "cli/verbs.h"
+#include "cli/when.h"
+#include "model/time.h"
+
+/* --- head --- */
+
+static const struct column head_columns[] = {
+    COLUMN("SEQ", "seq"),
+    COLUMN("DIGEST", "digest"),
+    COLUMN("CHAINED FROM", "chained_from"),
+};
+static const struct kind head = { "heads", "digest", head_columns, COUNT_OF(head_columns) };
+
+static int run_head(const struct verb *v, int argc, char **argv)
+{
+    static const struct simple simple = { .method = "GET",
+                                          .before = "/v1/audit/head",
+                                          .kind = &head };
+
+    return answer_simple(v, argc, argv, &simple);
+}
+
+const struct verb verb_audit_head = {
+    .name = "audit head",
+    .arguments = "",
+    .summary = "show the last event of the daemon's chain",
+    .text = "Keep it on another machine: `audit verify --expect SEQ:DIGEST` then shows whether\n"
+            "events up to there were rewritten, also by somebody who has the daemon's key.\n"
+            "\n"
+            "  sandboxer audit head\n"
+            "  sandboxer audit head -o json\n",
+    .run = run_head,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+};
+
+/* --- verify --- */
+
+struct verify_options {
+    struct common common;
+    const char *since, *expect, *file;
+};
+
+#define AT(member) .at = offsetof(struct verify_options, member)
+static const struct option_spec options[] = {
+    { "since", 0, "DURATION", "leave out what is older, such as 24h", .kind = OPTION_DURATION,
+      AT(since) },
+    { "expect", 0, "SEQ:DIGEST", "a head that `audit head` showed before", .kind = OPTION_TEXT,
+      AT(expect) },
+    { "file", 0, "FILE", "check an exported egress log, without a daemon ('-' is stdin)",
+      .kind = OPTION_TEXT, AT(file), .complete = COMPLETE_FILE },
+};
+
+static const struct column problem_columns[] = {
+    COLUMN("CHAIN", "chain"),
+    COLUMN("SEQ", "seq"),
+    COLUMN("TIME", "time"),
+    COLUMN("PROBLEM", "message"),
+};
+static const struct kind problem = { "problems", "seq", problem_columns,
+                                     COUNT_OF(problem_columns) };
+
+static bool says_true(const struct json *v, const char *path)
+{
+    const struct json *b = show_at(v, path);
+
+    return b && b->type == JSON_BOOL && b->b;
+}
+
+static unsigned long long audit_number(const struct json *v, const char *path)
+{
+    const struct json *n = show_at(v, path);
+
+    return n && n->type == JSON_INT && n->i > 0 ? (unsigned long long)n->i : 0;
+}
+
+static void print_summary(const char *what, const struct json *v)
+{
+    unsigned long long from = audit_number(v, "head.chained_from");
+
+    if (show_at(v, "head"))
+        printf("%s: intact: %llu events up to %llu, %llu lines of %llu egress logs\n", what,
+               audit_number(v, "events"), audit_number(v, "head.seq"), audit_number(v, "lines"),
+               audit_number(v, "sandboxes"));
+    else
+        printf("%s: intact: %llu lines, the last is %llu\n", what, audit_number(v, "lines"),
+               audit_number(v, "last_line"));
+    if (from > 1)
+        printf("%s: events are not chained before %llu\n", what, from);
+    if (audit_number(v, "unchained_lines"))
+        printf("%s: %llu lines from before there was a chain cannot be checked\n", what,
+               audit_number(v, "unchained_lines"));
+}
+
+/* 0: intact. */
+static int show_audit_found(const struct call *c, const char *what, const struct json *v)
+{
+    int status = 0;
+
+    if (common_format(c->common) != FORMAT_TEXT)
+        status = answer_record(c, v, &problem);
+    else if (!says_true(v, "intact"))
+        status = answer_list(c, v, &problem);
+    else if (!c->common->quiet)
+        print_summary(what, v);
+    if (!status && !says_true(v, "intact")) {
+        say("audit verify: %s: damaged: %llu problem%s", what, audit_number(v, "problem_count"),
+            audit_number(v, "problem_count") == 1 ? "" : "s");
+        status = EXIT_REPORTED;
+    }
+    return status ? status : answer_flush(c);
+}
+
+static int verify_file(const struct verb *v, const struct verify_options *o)
+{
+    static const char *const tool[] = { "--verify-log", NULL };
+    AUTO(buf_done) struct buf out = BUF_INIT(EGRESS_TOOL_OUT_MAX);
+    AUTO(call_done) struct call c;
+    AUTO_CLOSE int fd = strcmp(o->file, "-") == 0 ? fcntl(0, F_DUPFD_CLOEXEC, 3)
+                                                  : open(o->file, O_RDONLY | O_CLOEXEC);
+    const struct json *answer = NULL;
+    struct err e;
+    int r;
+
+    call_init(&c, v, &o->common, "GET");
+    if (fd < 0)
+        r = err_sys(&e, "opening %s", o->file);
+    else
+        r = egress_tool_read(tool, fd, &out, &e);
+    if (r >= 0)
+        r = call_read_json(&c, buf_str(&out), &answer, &e);
+    return r < 0 ? call_failed(&c, &e) : show_audit_found(&c, o->file, answer);
+}
+
+static int verify_one(const struct verb *v, const struct verify_options *o, const char *id)
+{
+    char since[TIME_TEXT];
+    AUTO(call_done) struct call c;
+    int64_t age;
+    int status;
+
+    call_init(&c, v, &o->common, "GET");
+    c.doing = "reading the audit";
+    c.patience = 0;
+    if (id) {
+        call_path(&c, "/v1/sandboxes/%s/audit", id);
+    } else {
+        call_path(&c, "/v1/audit/verify");
+        if (o->since && units_duration(str_from(o->since), "--since", &age, NULL) >= 0) {
+            time_text(clock_wall() - age, since);
+            call_query(&c, "since", since);
+        }
+        call_query(&c, "expect", o->expect);
+    }
+    status = call_run(&c);
+    return status ? status : show_audit_found(&c, id ? id : "audit", c.answer);
+}
+
+static int run_audit_verify(const struct verb *v, int argc, char **argv)
+{
+    struct verify_options o = { 0 };
+    int status, worst = 0;
+
+    if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    if ((o.file || o.since || o.expect) && argc)
+        return verb_misused(v, "--file, --since and --expect go without sandboxes");
+    if (o.file && (o.since || o.expect))
+        return verb_misused(v, "--file goes without --since and --expect");
+    if (o.file)
+        return verify_file(v, &o);
+    if (!argc)
+        return verify_one(v, &o, NULL);
+    for (int i = 0; i < argc; i++) {
+        status = verify_one(v, &o, argv[i]);
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}
+
+const struct verb verb_audit_verify = {
+    .name = "audit verify",
+    .arguments = "[ID…]",
+    .summary = "check that events and egress logs are what was written",
+    .text =
+        "Without a sandbox: the daemon's chain of events, and the egress logs of all sandboxes as\n"
+        "far as the chain names their lines; for administrators. With sandboxes: their egress\n"
+        "logs. The first bad record of each chain comes first: what is changed, missing,\n"
+        "inserted, out of order or cut off, and its sequence number and time. What retention\n"
+        "removed is no damage.\n"
+        "\n"
+        "A log that `egress log ID -o json` or the state directory gave can be checked anywhere\n"
+        "with --file: its lines are linked to each other, but without the daemon's key and chain\n"
+        "a log that was rewritten as a whole, or cut off at its end, looks intact.\n"
+        "\n"
+        "Exit status: 0 if all is intact; 1 if something is damaged.\n"
+        "\n"
+        "  sandboxer audit verify\n"
+        "  sandboxer audit verify sbx_4k7 -o json\n"
+        "  sandboxer audit verify --since 24h\n"
+        "  sandboxer audit verify --expect 4711:9f86d081884c7d65…\n"
+        "  sandboxer audit verify --file egress.jsonl\n",
+    .options = options,
+    .n_options = COUNT_OF(options),
+    .run = run_audit_verify,
+    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .max_arguments = ARGUMENTS_ANY,
+    .complete = COMPLETE_SANDBOX,
+};

@@ -1,0 +1,577 @@
+#include "control/audit_check.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "control/outlet_inside.h"
+#include "control/plane.h"
+
+enum {
+    EVENTS_STEP = 2000, /* that one question looks at */
+    HEADS_STEP = 32,
+    PIECE = 64 << 10,
+    FILE_STEP = 2 << 20, /* bytes that one job reads */
+    TRIES = 4,           /* of a log that looks damaged */
+    ANCHORS_MAX = 1 << 18,
+};
+
+#define RETENTION_SLACK_NS (15 * 60 * NS_PER_S) /* rows and files are not removed at once */
+
+/* One log that is being read: the pool's, while its job is. */
+struct log_reading {
+    struct egress_head_record head; /* seq 0: none */
+    struct chain_reader chain;
+    unsigned char key[CHAIN_SIZE];
+    struct chain_place *anchors; /* as many as there may be */
+    int fds[2];                  /* the file before, and the one now */
+    unsigned at_file;
+    int64_t at;
+    bool opened, finished, gone;
+    unsigned tries;
+};
+
+struct audit_check {
+    struct control *control;
+    struct link link; /* in the control plane's */
+    char caller[OWNER_MAX];
+    struct audit_found found;
+    struct audit_wanted wanted;
+    char box[ID_MAX];
+    audit_done_fn *done; /* NULL: nobody is told */
+    void *user;
+    struct store_query query;
+    struct ledger_walk walk;
+    struct ledger_anchor *anchors; /* of all events, by sandbox and seq */
+    size_t n_anchors, cap_anchors, next_anchor;
+    struct egress_head_record heads[HEADS_STEP];
+    size_t n_heads, at_head;
+    char after[ID_MAX];
+    char current[ID_MAX]; /* whose log is read */
+    bool last_page;
+    struct log_reading reading;
+    struct work_job job;
+    struct loop_later later;
+    struct err err;
+    int result;
+};
+
+/* --- ending --- */
+
+static void close_log(struct log_reading *g)
+{
+    chain_reader_done(&g->chain);
+    drop_fd(&g->fds[0]);
+    drop_fd(&g->fds[1]);
+    free(take_ptr(g->anchors));
+}
+
+static void end_check(struct audit_check *x, int r, const struct err *e)
+{
+    link_leave(&x->link);
+    x->control->changes--;
+    if (x->done)
+        x->done(x->user, r, e, &x->found);
+    close_log(&x->reading);
+    arena_done(&x->query.arena);
+    free(x->anchors);
+    free(x);
+}
+
+static bool end_if_stopped(struct audit_check *x)
+{
+    if (x->done)
+        return false;
+    end_check(x, 0, NULL);
+    return true;
+}
+
+void audit_check_stop(struct audit_check *x)
+{
+    x->done = NULL;
+}
+
+/* --- findings --- */
+
+static struct audit_problem *add_audit_problem(struct audit_check *x, const char *chain,
+                                               const char *kind)
+{
+    static struct audit_problem none; /* takes what is only counted */
+    size_t i = x->found.n_problems++;
+    struct audit_problem *p = i < AUDIT_PROBLEMS_MAX ? &x->found.problems[i] : &none;
+
+    *p = (struct audit_problem){ .kind = kind };
+    snprintf(p->chain, sizeof p->chain, "%s", chain);
+    return p;
+}
+
+static void take_walk(struct audit_check *x)
+{
+    const struct ledger_walk *w = &x->walk;
+
+    x->found.head = w->head;
+    x->found.events = w->events;
+    x->found.chained_from = w->head.first;
+    x->found.expected = w->expected;
+    for (size_t i = 0; i < w->n_findings; i++) {
+        const struct ledger_finding *f = &w->findings[i < LEDGER_FINDINGS_MAX ? i : 0];
+        struct audit_problem *p = add_audit_problem(x, "daemon", ledger_fault_names[f->fault]);
+
+        p->seq = f->seq;
+        p->time_ns = f->time_ns;
+        ledger_explain(f, p->message, sizeof p->message);
+    }
+}
+
+static void take_log(struct audit_check *x)
+{
+    const struct log_reading *g = &x->reading;
+    const struct chain_reader *c = &g->chain;
+    const char *box = g->head.sandbox;
+
+    x->found.sandboxes++;
+    x->found.lines += c->lines;
+    x->found.unchained_lines += c->unchained;
+    if (x->box[0])
+        x->found.last_line = c->last.seq;
+    if (g->head.seq && !g->head.genuine)
+        snprintf(add_audit_problem(x, box, "head_forged")->message,
+                 sizeof x->found.problems[0].message,
+                 "the record of its last line was written without the daemon's key");
+    for (size_t i = 0; i < c->n_findings; i++) {
+        const struct chain_finding *f = &c->findings[i < CHAIN_FINDINGS_MAX ? i : 0];
+        struct audit_problem *p = add_audit_problem(x, box, chain_fault_names[f->fault]);
+
+        p->seq = (int64_t)f->seq;
+        p->time_ns = f->time_ms * NS_PER_MS;
+        chain_explain(f, p->message, sizeof p->message);
+        if (f->fault == CHAIN_SHORT && g->gone)
+            snprintf(p->message, sizeof p->message,
+                     "its egress log is missing: %llu lines are on record",
+                     (unsigned long long)f->to);
+    }
+}
+
+/* --- one log, on the pool's thread --- */
+
+/* The one now first: if it is put aside meanwhile, it is the one before, twice. */
+static bool open_log_files(const struct control *c, struct log_reading *g)
+{
+    struct stat now, before;
+
+    for (unsigned i = 0; i < TRIES; i++) {
+        drop_fd(&g->fds[0]);
+        drop_fd(&g->fds[1]);
+        if (outlet_open_log(c, g->head.sandbox, OUTLET_LOG_NOW, &g->fds[1], NULL) < 0)
+            g->fds[1] = -1;
+        if (outlet_open_log(c, g->head.sandbox, OUTLET_LOG_BEFORE, &g->fds[0], NULL) < 0)
+            g->fds[0] = -1;
+        if (g->fds[0] < 0 || g->fds[1] < 0)
+            return g->fds[0] >= 0 || g->fds[1] >= 0;
+        if (fstat(g->fds[0], &before) == 0 && fstat(g->fds[1], &now) == 0 &&
+            before.st_ino != now.st_ino)
+            return true;
+    }
+    return true;
+}
+
+static void begin_log(const struct control *c, struct log_reading *g)
+{
+    g->opened = true;
+    g->gone = !open_log_files(c, g);
+    g->chain.key = store_ledger_key(c->store) ? g->key : NULL;
+    if (g->head.genuine) {
+        g->chain.cut.seq = g->head.cut_seq;
+        memcpy(g->chain.cut.digest, g->head.cut_digest, CHAIN_SIZE);
+    }
+    g->chain.anchors = g->anchors;
+}
+
+static void read_log(const struct control *c, struct log_reading *g)
+{
+    static _Thread_local char piece[PIECE];
+    size_t left = FILE_STEP;
+
+    if (!g->opened)
+        begin_log(c, g);
+    while (left && g->at_file < 2) {
+        int fd = g->fds[g->at_file];
+        ssize_t n = fd < 0 ? 0 : pread(fd, piece, sizeof piece, g->at);
+
+        if (n <= 0) {
+            chain_end_file(&g->chain);
+            g->at_file++;
+            g->at = 0;
+            continue;
+        }
+        chain_read_text(&g->chain, (struct str){ piece, (size_t)n });
+        g->at += n;
+        left = left > (size_t)n ? left - (size_t)n : 0;
+    }
+    if (g->at_file == 2 && !g->finished) {
+        chain_end(&g->chain);
+        g->finished = true;
+    }
+}
+
+static void run_reading(struct work_job *j)
+{
+    struct audit_check *x = container_of(j, struct audit_check, job);
+
+    read_log(x->control, &x->reading);
+}
+
+/* --- the logs --- */
+
+static void next_log(struct audit_check *x);
+static void ask_heads(struct audit_check *x);
+static void start_log(struct audit_check *x, const struct egress_head_record *h, unsigned tries);
+
+static int compare_anchors(const void *a, const void *b)
+{
+    const struct ledger_anchor *x = a, *y = b;
+    int box = strcmp(x->sandbox, y->sandbox);
+
+    return box ? box : x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+/* Removed by retention, which takes logs and records one after the other. */
+static bool is_expired(const struct audit_check *x, const struct egress_head_record *h)
+{
+    return h->time_ns < clock_wall() - x->control->config->retention.sandboxes + RETENTION_SLACK_NS;
+}
+
+static void on_read(struct work_job *j, enum work_end end);
+
+static void submit_reading(struct audit_check *x)
+{
+    struct err e;
+    int r = work_submit(x->control->work, &x->job, NULL, run_reading, on_read, &e);
+
+    if (r < 0)
+        end_check(x, r, &e);
+}
+
+static void on_read(struct work_job *j, enum work_end end)
+{
+    struct audit_check *x = container_of(j, struct audit_check, job);
+    struct log_reading *g = &x->reading;
+    struct err e;
+
+    if (end_if_stopped(x))
+        return;
+    if (end == WORK_CANCELLED) {
+        end_check(x, err_set(&e, ERR_BUSY, "the daemon is ending"), &e);
+        return;
+    }
+    if (!g->finished) {
+        submit_reading(x);
+        return;
+    }
+    if (g->gone && g->head.seq && is_expired(x, &g->head)) {
+        next_log(x);
+        return;
+    }
+    if (g->chain.n_findings && g->tries + 1 < TRIES) { /* it may have moved: again, with its head */
+        struct egress_head_record h = g->head;
+
+        start_log(x, &h, g->tries + 1);
+        return;
+    }
+    take_log(x);
+    next_log(x);
+}
+
+static void add_anchors(struct audit_check *x, struct log_reading *g)
+{
+    size_t n = 0;
+
+    g->anchors = calloc(x->n_anchors - x->next_anchor + 1, sizeof *g->anchors);
+    if (!g->anchors)
+        abort();
+    for (size_t i = x->next_anchor; i < x->n_anchors; i++) {
+        const struct ledger_anchor *a = &x->anchors[i];
+
+        if (strcmp(a->sandbox, g->head.sandbox) != 0)
+            break;
+        g->anchors[n].seq = a->seq;
+        memcpy(g->anchors[n++].digest, a->digest, CHAIN_SIZE);
+    }
+    if (g->head.genuine && g->head.seq && (!n || g->anchors[n - 1].seq <= g->head.seq)) {
+        g->anchors[n].seq = g->head.seq;
+        memcpy(g->anchors[n++].digest, g->head.digest, CHAIN_SIZE);
+    }
+    g->chain.n_anchors = n;
+}
+
+static void begin_reading(struct audit_check *x)
+{
+    struct log_reading *g = &x->reading;
+    const unsigned char *key = store_ledger_key(x->control->store);
+
+    if (key)
+        chain_box_key(key, g->head.sandbox, g->key);
+    add_anchors(x, g);
+    submit_reading(x);
+}
+
+static void on_head_again(struct store_query *q, int r, const struct err *e)
+{
+    struct audit_check *x = container_of(q, struct audit_check, query);
+
+    if (end_if_stopped(x))
+        return;
+    if (r < 0) {
+        end_check(x, r, e);
+        return;
+    }
+    if (q->n)
+        x->reading.head = q->egress_heads[0];
+    begin_reading(x);
+}
+
+/* The first time with the head that was read; then with the one that is on record by now. */
+static void start_log(struct audit_check *x, const struct egress_head_record *h, unsigned tries)
+{
+    struct egress_head_record copy = *h;
+    struct err e;
+    int r;
+
+    close_log(&x->reading);
+    x->reading = (struct log_reading){ .head = copy, .tries = tries, .fds = { -1, -1 } };
+    if (!tries) {
+        begin_reading(x);
+        return;
+    }
+    arena_done(&x->query.arena);
+    x->query = (struct store_query){ .kind = STORE_EGRESS_HEADS,
+                                     .sandbox = str_from(x->reading.head.sandbox),
+                                     .limit = 1 };
+    r = store_ask(x->control->store, &x->query, on_head_again, &e);
+    if (r < 0)
+        end_check(x, r, &e);
+}
+
+/* The log of a sandbox is over: so are its anchors. */
+static void skip_anchors(struct audit_check *x, const char *box)
+{
+    while (x->next_anchor < x->n_anchors && strcmp(x->anchors[x->next_anchor].sandbox, box) == 0)
+        x->next_anchor++;
+}
+
+/* Sandboxes that events name a line of, and that have no head, up to this one. */
+static void pass_anchors(struct audit_check *x, const char *upto)
+{
+    while (x->next_anchor < x->n_anchors) {
+        const struct ledger_anchor *a = &x->anchors[x->next_anchor], *last = a;
+
+        if (upto && strcmp(a->sandbox, upto) >= 0)
+            return;
+        while (x->next_anchor < x->n_anchors &&
+               strcmp(x->anchors[x->next_anchor].sandbox, a->sandbox) == 0)
+            last = &x->anchors[x->next_anchor++];
+        if (last->time_ns >= x->walk.pruned_ns + RETENTION_SLACK_NS) {
+            struct audit_problem *p = add_audit_problem(x, a->sandbox, "head_missing");
+
+            p->seq = (int64_t)last->seq;
+            p->time_ns = last->time_ns;
+            snprintf(p->message, sizeof p->message,
+                     "event %lld names line %llu of its egress log, but its record is missing",
+                     (long long)last->event, (unsigned long long)last->seq);
+        }
+    }
+}
+
+static void next_log(struct audit_check *x)
+{
+    struct err none = { 0 };
+
+    while (x->at_head < x->n_heads) {
+        const struct egress_head_record *h = &x->heads[x->at_head++];
+
+        skip_anchors(x, x->current);
+        pass_anchors(x, h->sandbox);
+        snprintf(x->current, sizeof x->current, "%s", h->sandbox);
+        if (h->time_ns >= x->wanted.since_ns) {
+            start_log(x, h, 0);
+            return;
+        }
+    }
+    if (!x->last_page) {
+        ask_heads(x);
+        return;
+    }
+    skip_anchors(x, x->current);
+    pass_anchors(x, NULL);
+    end_check(x, 0, &none);
+}
+
+static void on_heads(struct store_query *q, int r, const struct err *e)
+{
+    struct audit_check *x = container_of(q, struct audit_check, query);
+
+    if (end_if_stopped(x))
+        return;
+    if (r < 0) {
+        end_check(x, r, e);
+        return;
+    }
+    x->n_heads = q->n;
+    x->at_head = 0;
+    if (q->n) {
+        memcpy(x->heads, q->egress_heads, q->n * sizeof x->heads[0]);
+        snprintf(x->after, sizeof x->after, "%s", x->heads[q->n - 1].sandbox);
+    } else if (x->box[0]) { /* nothing is on record of it yet, but it may have a log */
+        x->n_heads = 1;
+        x->heads[0] = (struct egress_head_record){ .time_ns = INT64_MAX };
+        snprintf(x->heads[0].sandbox, sizeof x->heads[0].sandbox, "%s", x->box);
+    }
+    x->last_page = x->box[0] || q->n < HEADS_STEP;
+    next_log(x);
+}
+
+static void ask_heads(struct audit_check *x)
+{
+    struct err e;
+    int r;
+
+    arena_done(&x->query.arena);
+    x->query = (struct store_query){ .kind = STORE_EGRESS_HEADS, .limit = HEADS_STEP };
+    if (x->box[0])
+        x->query.sandbox = str_from(x->box);
+    else
+        x->query.text = str_from(x->after);
+    r = store_ask(x->control->store, &x->query, on_heads, &e);
+    if (r < 0)
+        end_check(x, r, &e);
+}
+
+/* --- the events --- */
+
+static void ask_ledger_events(struct audit_check *x);
+
+static bool keep_anchors(struct audit_check *x, const struct store_query *q)
+{
+    if (x->n_anchors + q->n > ANCHORS_MAX)
+        return true; /* the heads are left to compare with */
+    if (x->n_anchors + q->n > x->cap_anchors) {
+        size_t cap = 2 * (x->n_anchors + q->n);
+        struct ledger_anchor *grown = realloc(x->anchors, cap * sizeof *grown);
+
+        if (!grown)
+            return false;
+        x->anchors = grown;
+        x->cap_anchors = cap;
+    }
+    if (q->n)
+        memcpy(x->anchors + x->n_anchors, q->anchors, q->n * sizeof *x->anchors);
+    x->n_anchors += q->n;
+    return true;
+}
+
+static void on_walked(struct store_query *q, int r, const struct err *e)
+{
+    struct audit_check *x = container_of(q, struct audit_check, query);
+    struct err full;
+
+    if (end_if_stopped(x))
+        return;
+    if (r >= 0 && !keep_anchors(x, q)) {
+        r = err_set(&full, ERR_TOO_BIG, "the events name too many lines of egress logs");
+        e = &full;
+    }
+    if (r < 0) {
+        end_check(x, r, e);
+        return;
+    }
+    if (!x->walk.finished && !x->wanted.head_only) {
+        ask_ledger_events(x);
+        return;
+    }
+    take_walk(x);
+    if (x->wanted.head_only) {
+        end_check(x, 0, e);
+        return;
+    }
+    if (x->n_anchors)
+        qsort(x->anchors, x->n_anchors, sizeof *x->anchors, compare_anchors);
+    ask_heads(x);
+}
+
+static void ask_ledger_events(struct audit_check *x)
+{
+    struct err e;
+    int r;
+
+    arena_done(&x->query.arena);
+    x->query = (struct store_query){ .kind = STORE_LEDGER,
+                                     .walk = &x->walk,
+                                     .limit = x->wanted.head_only ? 0 : EVENTS_STEP };
+    r = store_ask(x->control->store, &x->query, on_walked, &e);
+    if (r < 0)
+        end_check(x, r, &e);
+}
+
+/* --- starting --- */
+
+static void on_begin_check(struct loop_later *l)
+{
+    struct audit_check *x = container_of(l, struct audit_check, later);
+
+    if (end_if_stopped(x))
+        return;
+    if (x->box[0])
+        ask_heads(x);
+    else
+        ask_ledger_events(x);
+}
+
+static int check_share(struct control *c, const struct audit_wanted *w, struct err *e)
+{
+    unsigned whole = 0, boxes = 0, own = 0;
+
+    for (struct link *m = list_first(&c->audit_checks); m; m = list_after(&c->audit_checks, m)) {
+        const struct audit_check *x = container_of(m, struct audit_check, link);
+
+        whole += !x->box[0];
+        boxes += x->box[0] != 0;
+        own += x->box[0] && w->caller && strcmp(x->caller, w->caller) == 0;
+    }
+    if (w->box ? boxes < AUDIT_CHECKS_MAX && own < AUDIT_CHECKS_OWNER_MAX
+               : whole < AUDIT_CHECKS_WHOLE_MAX)
+        return 0;
+    return err_set(e, ERR_BUSY, "%u checks of the audit are under way; try again later",
+                   w->box ? boxes : whole);
+}
+
+int audit_check_start(struct control *c, const struct audit_wanted *w, audit_done_fn *done,
+                      void *user, struct audit_check **ret, struct err *e)
+{
+    struct audit_check *x;
+    int r = check_share(c, w, e);
+
+    if (r < 0)
+        return r;
+    x = calloc(1, sizeof *x);
+    if (!x)
+        abort();
+    x->control = c;
+    x->wanted = *w;
+    x->walk.since_ns = w->since_ns;
+    x->walk.expect = w->expect;
+    if (w->box)
+        snprintf(x->box, sizeof x->box, "%s", w->box);
+    x->done = done;
+    x->user = user;
+    x->reading.fds[0] = x->reading.fds[1] = -1;
+    snprintf(x->caller, sizeof x->caller, "%s", w->caller ? w->caller : "");
+    list_append(&c->audit_checks, &x->link);
+    c->changes++;
+    (void)loop_later(c->loop, &x->later, on_begin_check, NULL);
+    *ret = x;
+    return 0;
+}

@@ -1,0 +1,94 @@
+#include "control/event_share.h"
+
+#include "base/clock.h"
+#include "control/owner_share.h"
+#include "control/plane.h"
+#include "control/sandbox.h"
+
+#define DAY_NS (24 * 3600 * NS_PER_S)
+
+static bool is_counted_owner(const struct control *c, const char *owner)
+{
+    return owner[0] && !control_is_administrator(c, owner);
+}
+
+int event_share_open(struct control *c, struct err *e)
+{
+    const struct config *f = c->config;
+    struct store_query q = { .kind = STORE_EVENT_COUNTS, .time_ns = clock_wall() - DAY_NS };
+    uint64_t most = config_share(f->limits.events_per_owner, f->limits.events_keep),
+             half = most / 2;
+    int r;
+
+    rate_init(&c->events, most, DAY_NS);
+    rate_init(&c->token_events, most - most / 8, DAY_NS);
+    store_keep_events(c->store, f->limits.events_keep);
+    arena_init(&q.arena, CONTROL_ARENA_MAX);
+    r = store_ask_now(c->store, &q, e);
+    for (size_t i = 0; r >= 0 && i < q.n; i++)
+        if (is_counted_owner(c, q.counts[i].owner))
+            rate_use(&c->events, str_from(q.counts[i].owner),
+                     q.counts[i].n < half ? q.counts[i].n : half, clock_mono());
+    arena_done(&q.arena);
+    return r;
+}
+
+void event_share_close(struct control *c)
+{
+    rate_done(&c->events);
+    rate_done(&c->token_events);
+}
+
+static bool is_token_id(const char *id)
+{
+    return str_starts(str_from(id), STR("tok_"));
+}
+
+/* Whose token caused it; "": none. What the daemon does to a sandbox is caused by its maker. */
+static const char *find_causing_token(const struct control *c, const struct event_record *v)
+{
+    struct index_entry *at;
+    const char *maker;
+
+    if (is_token_id(v->actor.id))
+        return v->actor.id;
+    at = v->sandbox[0] ? index_find(&c->index, str_from(v->sandbox)) : NULL;
+    maker = at ? container_of(at, struct sandbox, entry)->record.maker : "";
+    return is_token_id(maker) ? maker : "";
+}
+
+void event_share_count(struct control *c, const struct event_record *v)
+{
+    const char *token;
+
+    if (!is_counted_owner(c, v->owner))
+        return;
+    rate_use(&c->events, str_from(v->owner), 1, clock_mono());
+    token = find_causing_token(c, v);
+    if (token[0])
+        rate_use(&c->token_events, str_from(token), 1, clock_mono());
+}
+
+static int refuse_events(const char *who, int64_t wait_ns, struct err *e)
+{
+    return err_set(e, ERR_QUOTA,
+                   "%s has caused as many events as it may (limits.events_per_owner); destroy "
+                   "works, and something can be started again in %lld s",
+                   who, (long long)(wait_ns / NS_PER_S + 1));
+}
+
+int event_share_check(const struct control *c, const char *owner, const struct actor *who,
+                      struct err *e)
+{
+    int64_t wait;
+
+    if (!is_counted_owner(c, owner))
+        return 0;
+    wait = rate_wait(&c->events, str_from(owner), clock_mono());
+    if (wait)
+        return refuse_events(owner, wait, e);
+    wait = who && is_token_id(who->id)
+               ? rate_wait(&c->token_events, str_from(who->id), clock_mono())
+               : 0;
+    return wait ? refuse_events(who->id, wait, e) : 0;
+}

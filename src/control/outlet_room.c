@@ -1,0 +1,337 @@
+/* Room on disk for egress logs, by owner.
+ *
+ * A worker writes to a log up to the room that it was given, and allows nothing without. Room is
+ * given in steps and counted before it is given, so that an owner's logs never have more than
+ * limits.egress_logs_per_owner. When a sandbox ends, its log counts as long as it is. Where there
+ * is no room, logs of the owner's ended sandboxes go, the oldest first, the older part first: after
+ * the cut is on record (egress/chain.h), so that the rest of the audit still verifies. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "control/outlet_inside.h"
+#include "control/owner_share.h"
+#include "control/plane.h"
+#include "egress/chain.h"
+
+enum { ROOM_STEP = 1 << 20, ROOM_NONE = 1 /* byte: no line fits */ };
+
+/* The log of a box that has no outlet. */
+struct ended_log {
+    struct index_entry entry;
+    struct quota_hold hold;
+    struct link link; /* in the share of its owner, oldest first */
+    char box[ID_MAX];
+    bool going; /* its cut is on its way to disk, or could not be recorded: retention removes it */
+};
+
+/* A part of an ended log that goes as soon as its cut is on record. */
+struct log_removal {
+    struct control *control;
+    struct store_txn txn;
+    char box[ID_MAX];
+    char wanted_by[ID_MAX]; /* the box whose log needs the room */
+    enum outlet_log part;   /* OUTLET_LOG_NOW: all that is left */
+};
+
+static struct quota_who find_log_holder(const struct control *c, const char *owner)
+{
+    return (struct quota_who){ .key = str_from(owner),
+                               .privileged = !owner[0] || control_is_administrator(c, owner) };
+}
+
+static struct ended_log *find_ended_log(const struct control *c, const char *box)
+{
+    struct index_entry *v = index_find(&c->outlets.ended_logs, str_from(box));
+
+    return v ? container_of(v, struct ended_log, entry) : NULL;
+}
+
+static void forget_ended_log(struct control *c, struct ended_log *l)
+{
+    index_remove(&c->outlets.ended_logs, &l->entry);
+    link_leave(&l->link);
+    quota_drop(&l->hold);
+    free(l);
+}
+
+static void add_ended_log(struct control *c, const char *box, const char *owner, uint64_t bytes)
+{
+    const struct quota_who who = find_log_holder(c, owner);
+    struct ended_log *l = calloc(1, sizeof *l);
+
+    if (!l)
+        abort();
+    str_copy(str_from(box), l->box, sizeof l->box);
+    l->entry.id = l->box;
+    quota_charge(&c->outlets.log_bytes, &who, bytes, &l->hold);
+    index_add(&c->outlets.ended_logs, &l->entry);
+    list_append(&l->hold.share->idle, &l->link);
+}
+
+void outlet_room_recount(struct control *c, const char *box)
+{
+    struct ended_log *l = find_ended_log(c, box);
+    uint64_t bytes = l ? outlet_log_bytes(c, box) : 0;
+
+    if (l && !bytes)
+        forget_ended_log(c, l);
+    else if (l && bytes < l->hold.n)
+        quota_shrink(&l->hold, l->hold.n - bytes);
+}
+
+/* --- making room --- */
+
+static void remove_ended_part(struct control *c, const char *box, enum outlet_log part)
+{
+    if (part == OUTLET_LOG_NOW) {
+        outlet_remove_logs(c, box); /* recounts */
+        return;
+    }
+    (void)outlet_remove_part(c, box, part);
+    outlet_room_recount(c, box);
+}
+
+static void on_removal_kept(struct store_txn *t, int r, const struct err *e)
+{
+    struct log_removal *x = container_of(t, struct log_removal, txn);
+    struct control *c = x->control;
+    struct ended_log *l = find_ended_log(c, x->box);
+    struct outlet *o = outlet_find(c, x->wanted_by);
+
+    if (r < 0) {
+        LOG(WARN, "egress.audit_failed", LOG_S("sandbox", x->box), LOG_S("error", e->msg));
+    } else if (l) {
+        l->going = false;
+        remove_ended_part(c, x->box, x->part);
+    }
+    if (o)
+        outlet_give_room(o);
+    c->changes--;
+    free(x);
+}
+
+/* What the part's removal leaves: the place of the last line that goes, and of the last of all.
+ * False: the log has no chain. */
+static bool find_cut(const struct control *c, const char *box, enum outlet_log part,
+                     struct egress_head_record *ret)
+{
+    AUTO_CLOSE int now = -1;
+    AUTO_CLOSE int before = -1;
+    struct chain_place last, cut;
+    int64_t end;
+
+    if (outlet_open_log(c, box, OUTLET_LOG_NOW, &now, NULL) < 0 || !chain_tail(now, &last, &end))
+        return false;
+    if (!last.seq && outlet_open_log(c, box, OUTLET_LOG_BEFORE, &before, NULL) >= 0 &&
+        !chain_tail(before, &last, &end))
+        return false;
+    if (part == OUTLET_LOG_NOW || !chain_head(now, &cut))
+        cut = last;
+    ret->seq = last.seq;
+    memcpy(ret->digest, last.digest, sizeof ret->digest);
+    ret->cut_seq = cut.seq;
+    memcpy(ret->cut_digest, cut.digest, sizeof ret->cut_digest);
+    return cut.seq > 0;
+}
+
+static void begin_removal(struct outlet *wanted_by, struct ended_log *l, enum outlet_log part,
+                          const struct egress_head_record *h)
+{
+    struct control *c = wanted_by->control;
+    struct log_removal *x = calloc(1, sizeof *x);
+
+    if (!x)
+        abort();
+    l->going = true;
+    x->control = c;
+    x->part = part;
+    str_copy(str_from(l->box), x->box, sizeof x->box);
+    str_copy(str_from(wanted_by->box->id), x->wanted_by, sizeof x->wanted_by);
+    c->changes++;
+    store_txn_begin(&x->txn, c->store);
+    store_put_egress_head(&x->txn, h);
+    store_commit(&x->txn, on_removal_kept);
+}
+
+/* Begins to remove one part of one log. True: it is gone already. */
+static bool remove_oldest_log(struct outlet *o)
+{
+    struct control *c = o->control;
+    struct quota_share *share = o->room.hold.share;
+    uint64_t before = share->used;
+
+    for (struct link *m = list_first(&share->idle); m; m = list_after(&share->idle, m)) {
+        struct ended_log *l = container_of(m, struct ended_log, link);
+        struct egress_head_record h = { .time_ns = clock_wall() };
+        enum outlet_log part =
+            outlet_part_bytes(c, l->box, OUTLET_LOG_BEFORE) ? OUTLET_LOG_BEFORE : OUTLET_LOG_NOW;
+
+        if (l->going || control_knows(c, l->box))
+            continue; /* the latter: its outlet is about to be there again */
+        str_copy(str_from(l->box), h.sandbox, sizeof h.sandbox);
+        if (find_cut(c, l->box, part, &h)) {
+            begin_removal(o, l, part, &h);
+            return false;
+        }
+        remove_ended_part(c, l->box, part);
+        return share->used < before;
+    }
+    return false;
+}
+
+static bool grow_room(struct outlet *o, uint64_t n)
+{
+    struct err e;
+
+    while (quota_grow(&o->room.hold, n, &e) < 0)
+        if (!remove_oldest_log(o))
+            return false;
+    return true;
+}
+
+static uint64_t room_step(const struct control *c)
+{
+    uint64_t most = c->config->egress.audit_max;
+
+    return most && most < ROOM_STEP ? most : ROOM_STEP;
+}
+
+/* --- of an outlet --- */
+
+uint64_t outlet_room_begin(struct outlet *o)
+{
+    struct control *c = o->control;
+    const struct quota_who who = find_log_holder(c, o->owner);
+    struct ended_log *old = find_ended_log(c, o->box->id);
+
+    if (old)
+        forget_ended_log(c, old);
+    quota_drop(&o->room.hold);
+    quota_charge(&c->outlets.log_bytes, &who, outlet_log_bytes(c, o->box->id), &o->room.hold);
+    o->room.begun = outlet_part_bytes(c, o->box->id, OUTLET_LOG_NOW);
+    o->room.given = grow_room(o, room_step(c)) ? room_step(c) : 0;
+    return o->room.given ? o->room.given : ROOM_NONE;
+}
+
+uint64_t outlet_room_more(struct outlet *o)
+{
+    uint64_t step = room_step(o->control),
+             size = outlet_part_bytes(o->control, o->box->id, OUTLET_LOG_NOW),
+             used = size > o->room.begun ? size - o->room.begun : 0;
+
+    if (o->room.given > used && o->room.given - used > step / 2)
+        return o->room.given; /* it was told already */
+    if (!grow_room(o, step))
+        return 0;
+    o->room.given += step;
+    return o->room.given;
+}
+
+void outlet_room_end(struct outlet *o)
+{
+    uint64_t bytes = outlet_log_bytes(o->control, o->box->id);
+
+    quota_drop(&o->room.hold);
+    if (bytes && !find_ended_log(o->control, o->box->id))
+        add_ended_log(o->control, o->box->id, o->owner, bytes);
+}
+
+void outlet_set_owner(struct outlet *o, const char *owner)
+{
+    const struct quota_who who = find_log_holder(o->control, owner);
+    uint64_t n = o->room.hold.n;
+
+    str_copy(str_from(owner), o->owner, sizeof o->owner);
+    if (!o->room.hold.share)
+        return;
+    quota_drop(&o->room.hold);
+    quota_charge(&o->control->outlets.log_bytes, &who, n, &o->room.hold);
+}
+
+/* --- opening and closing --- */
+
+struct found_log {
+    int64_t ended_ns;
+    char box[ID_MAX];
+};
+
+static int compare_found(const void *a, const void *b)
+{
+    const struct found_log *x = a, *y = b;
+
+    return (x->ended_ns > y->ended_ns) - (x->ended_ns < y->ended_ns);
+}
+
+/* A log whose sandbox is not on record any more is nobody's, and goes with the next pruning. */
+static int count_found(struct control *c, const struct found_log *f, struct err *e)
+{
+    struct store_query q = { .kind = STORE_SANDBOX, .text = str_from(f->box) };
+    uint64_t bytes = find_ended_log(c, f->box) ? 0 : outlet_log_bytes(c, f->box);
+    int r;
+
+    if (!bytes)
+        return 0;
+    arena_init(&q.arena, CONTROL_ARENA_MAX);
+    r = store_ask_now(c->store, &q, e);
+    if (r >= 0)
+        add_ended_log(c, f->box, q.n ? q.sandboxes[0].owner : "", bytes);
+    arena_done(&q.arena);
+    return r;
+}
+
+int outlet_room_open(struct control *c, struct err *e)
+{
+    struct found_log *found = NULL;
+    size_t n = 0, room = 0;
+    int fd = openat(c->outlets.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+    quota_init(&c->outlets.log_bytes,
+               &(struct quota_limits){ .share = c->config->limits.egress_logs_per_owner },
+               "bytes of egress logs", "", "limits.egress_logs_per_owner");
+    if (!d) {
+        drop_fd(&fd);
+        return err_sys(e, "reading the directory of egress logs");
+    }
+    for (struct dirent *v; (v = readdir(d));) {
+        struct stat st;
+        char box[ID_MAX];
+
+        if (!outlet_log_box(v->d_name, box) ||
+            fstatat(c->outlets.dir, v->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        if (n == room) {
+            room = room ? 2 * room : 64;
+            found = realloc(found, room * sizeof *found);
+            if (!found)
+                abort();
+        }
+        found[n].ended_ns = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+        memcpy(found[n++].box, box, sizeof box);
+    }
+    closedir(d);
+    if (n)
+        qsort(found, n, sizeof *found, compare_found);
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = count_found(c, &found[i], e);
+    free(found);
+    return r;
+}
+
+static void free_ended_log(struct index_entry *v, void *user)
+{
+    forget_ended_log(user, container_of(v, struct ended_log, entry));
+}
+
+void outlet_room_close(struct control *c)
+{
+    index_each(&c->outlets.ended_logs, free_ended_log, c);
+    index_done(&c->outlets.ended_logs);
+    quota_done(&c->outlets.log_bytes);
+}

@@ -1,0 +1,85 @@
+#include "control/owner_share.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "control/plane.h"
+#include "crypto/hash.h"
+#include "model/owner.h"
+
+enum {
+    READABLE_MAX = 16,
+    DIGEST_BYTES = 8,
+    PID_MAX_DEFAULT = 32768,
+    PID_MAX_TEXT = 16,
+    MEMORY_PART = 2, /* of the machine's, for one owner */
+    PIDS_PART = 4,
+};
+
+static uint64_t machine_memory(void)
+{
+    struct sysinfo info;
+
+    return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
+}
+
+static uint64_t machine_pids(void)
+{
+    AUTO_CLOSE int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
+    char text[PID_MAX_TEXT];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
+    uint64_t ret;
+
+    return n > 0 && str_to_u64(str_trim((struct str){ text, (size_t)n }), &ret) ? ret
+                                                                                : PID_MAX_DEFAULT;
+}
+
+void owner_share_open(struct control *c)
+{
+    c->share.memory = machine_memory() / MEMORY_PART;
+    c->share.pids = (uint32_t)(machine_pids() / PIDS_PART);
+}
+
+static char readable(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return (char)(c - 'A' + 'a');
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
+}
+
+void owner_share_key(const char *owner, char ret[EXT_OWNER_MAX])
+{
+    unsigned char digest[CRYPTO_SHA256_SIZE];
+    size_t n = 0;
+
+    crypto_sha256(str_from(owner), digest);
+    ret[n++] = 'o';
+    ret[n++] = '-';
+    for (size_t i = 0; i < READABLE_MAX && owner[i]; i++)
+        ret[n++] = readable(owner[i]);
+    ret[n++] = '.';
+    for (size_t i = 0; i < DIGEST_BYTES; i++, n += 2)
+        snprintf(ret + n, EXT_OWNER_MAX - n, "%02x", digest[i]);
+}
+
+bool control_is_administrator(const struct control *c, const char *owner)
+{
+    return owner_is_administrator(owner, c->owner);
+}
+
+void owner_share_of(const struct control *c, const char *owner, struct ext_owner *ret)
+{
+    *ret = (struct ext_owner){ 0 };
+    owner_share_key(owner, ret->key);
+    if (control_is_administrator(c, owner))
+        return;
+    ret->memory = c->config->limits.owner.memory ? c->config->limits.owner.memory : c->share.memory;
+    ret->pids = c->config->limits.owner.pids ? c->config->limits.owner.pids : c->share.pids;
+    ret->cpu_milli = (uint32_t)(c->config->limits.owner.cpu * 1000 + 0.5);
+    ret->io = c->config->limits.owner.io;
+}

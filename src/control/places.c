@@ -1,0 +1,155 @@
+#include "control/places.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "control/ceiling.h"
+#include "policy/egress_file.h"
+
+struct place_search {
+    const struct egress_ceiling *ceiling;
+    struct egress_own own;
+    struct gate_place *list; /* room for GATE_PLACES_MAX */
+    size_t n;
+    bool full;
+};
+
+static void sort_found(struct place_search *s)
+{
+    size_t n = 0;
+
+    qsort(s->list, s->n, sizeof *s->list, gate_place_compare);
+    for (size_t i = 0; i < s->n; i++)
+        if (!n || gate_place_compare(&s->list[n - 1], &s->list[i]) != 0)
+            s->list[n++] = s->list[i];
+    s->n = n;
+}
+
+static void add_found(struct place_search *s, const struct address *a, uint16_t port)
+{
+    if (s->n == GATE_PLACES_MAX)
+        sort_found(s); /* some may be there twice */
+    if (s->n == GATE_PLACES_MAX)
+        s->full = true;
+    else if (!port_control_plane(port))
+        s->list[s->n++] = gate_place_of(a, port);
+}
+
+static bool is_own_address(const struct place_search *s, const struct address *a)
+{
+    for (size_t i = 0; i < s->own.n; i++)
+        if (address_equal(&s->own.list[i], a))
+            return true;
+    return false;
+}
+
+static bool declares(const struct json_strs *ips, const struct address *a)
+{
+    for (size_t i = 0; i < ips->n; i++) {
+        struct prefix p;
+
+        if (prefix_parse(str_from(ips->p[i]), &p) && p.bits == (a->v6 ? 128u : 32u) &&
+            address_equal(&p.base, a))
+            return true;
+    }
+    return false;
+}
+
+static void find_in_endpoint(struct place_search *s, const struct egress_endpoint *ep)
+{
+    struct address a;
+    bool own;
+
+    if (!ep->host || !address_parse(str_from(ep->host), &a) || !address_grantable(&a))
+        return;
+    own = is_own_address(s, &a);
+    if (!own && (address_classify(&a) == ADDRESS_PUBLIC || !declares(&ep->allowed_ips, &a)))
+        return;
+    for (size_t i = 0; i < ep->port_count; i++)
+        if (egress_ceiling_has_address(s->ceiling, &a, ep->ports[i], own))
+            add_found(s, &a, ep->ports[i]);
+}
+
+/* What no endpoint names is allowed with every port that the ceiling has. */
+static void find_unlisted(struct place_search *s, const struct address *a)
+{
+    const struct egress_ceiling *c = s->ceiling;
+
+    if (c->reach == EGRESS_REACH_LOCAL)
+        add_found(s, a, 0);
+    for (size_t i = 0; i < c->places.n && c->reach != EGRESS_REACH_LOCAL; i++) {
+        const struct egress_place *p = &c->list[i];
+
+        if (!p->is_prefix || !prefix_has(&p->prefix, a))
+            continue;
+        if (!p->port_count)
+            add_found(s, a, 0);
+        for (size_t k = 0; k < p->port_count; k++)
+            add_found(s, a, p->ports[k]);
+    }
+}
+
+static void find_all(struct place_search *s, const struct egress_policy *p)
+{
+    const struct egress_entry *entries = p->network_policies.p;
+    const struct json_strs *ips = &p->unlisted.allowed_ips;
+
+    for (size_t i = 0; i < p->network_policies.n; i++) {
+        const struct egress_endpoint *eps = entries[i].endpoints.p;
+
+        for (size_t k = 0; k < entries[i].endpoints.n; k++)
+            find_in_endpoint(s, &eps[k]);
+    }
+    for (size_t i = 0; i < ips->n; i++) {
+        struct prefix one;
+
+        if (prefix_parse(str_from(ips->p[i]), &one) && one.bits == (one.base.v6 ? 128u : 32u) &&
+            address_grantable(&one.base) && address_classify(&one.base) != ADDRESS_PUBLIC)
+            find_unlisted(s, &one.base);
+    }
+    sort_found(s);
+}
+
+static int compute_places(struct policy_text *t, struct err *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX + CEILING_ARENA_MAX);
+    AUTO_FREE struct gate_place *list = malloc(GATE_PLACES_MAX * sizeof *list);
+    struct egress_ceiling ceiling;
+    struct place_search s = { .ceiling = &ceiling, .list = list };
+    struct egress_policy policy = { 0 };
+    int r = egress_policy_from_json(t->json, &a, &policy, e);
+
+    if (!list)
+        abort();
+    if (r >= 0)
+        r = egress_ceiling_read(t->ceiling, &a, &ceiling, e);
+    if (r < 0)
+        return r;
+    s.own = policy_own_addresses(&a);
+    find_all(&s, &policy);
+    if (s.full)
+        return err_set(e, ERR_TOO_BIG,
+                       "the policy allows more than %d addresses and ports that are not public; "
+                       "allow fewer",
+                       GATE_PLACES_MAX);
+    t->places_ = malloc(s.n * sizeof *list + 1);
+    if (!t->places_)
+        abort();
+    memcpy(t->places_, list, s.n * sizeof *list);
+    t->n_places_ = s.n;
+    t->has_places_ = true;
+    return 0;
+}
+
+int policy_places(struct policy_text *t, const struct gate_place **ret, size_t *ret_n,
+                  struct err *e)
+{
+    int r = t->has_places_ ? 0 : compute_places(t, e);
+
+    if (r < 0)
+        return r;
+    *ret = t->places_;
+    *ret_n = t->n_places_;
+    return 0;
+}

@@ -1,0 +1,237 @@
+#include "control/reach.h"
+
+#include <string.h>
+
+#include "base/own.h"
+#include "model/token.h"
+#include "net/address.h"
+#include "net/host.h"
+#include "policy/egress_file.h"
+
+enum { REACH_KNOWN = 1, REACH_OUT = 2, REACH_PUBLIC = 4, PORT_USUAL = 443, PORT_ANY = 1 };
+
+typedef bool endpoint_fn(void *user, const struct egress_endpoint *p);
+
+/* Whether it is so of every endpoint. */
+static bool each_endpoint(const struct egress_policy *p, endpoint_fn *fn, void *user)
+{
+    const struct egress_entry *entries = p->network_policies.p;
+
+    for (size_t i = 0; i < p->network_policies.n; i++) {
+        const struct egress_endpoint *endpoints = entries[i].endpoints.p;
+
+        for (size_t k = 0; k < entries[i].endpoints.n; k++)
+            if (!fn(user, &endpoints[k]))
+                return false;
+    }
+    return true;
+}
+
+/* "10.0.0.0/8": whether it is more than one address. */
+static bool is_range(struct str prefix, const struct address *a)
+{
+    uint64_t bits;
+
+    return prefix.p && str_to_u64(prefix, &bits) && bits < (a->v6 ? 128 : 32);
+}
+
+/* A range grants its public addresses alone: only one exact address can be a special one. */
+static bool are_public(const struct json_strs *ips)
+{
+    for (size_t i = 0; i < ips->n; i++) {
+        struct str text, prefix = str_cut(str_from(ips->p[i]), '/', &text);
+        struct address a;
+
+        if (!address_parse(text, &a) ||
+            (!is_range(prefix, &a) && address_classify(&a) != ADDRESS_PUBLIC))
+            return false;
+    }
+    return true;
+}
+
+/* Names are resolved by the worker, which connects to public addresses alone unless allowed_ips
+ * says otherwise. */
+static bool is_public_endpoint(void *user, const struct egress_endpoint *p)
+{
+    struct address a;
+    bool special =
+        p->host && address_parse(str_from(p->host), &a) && address_classify(&a) != ADDRESS_PUBLIC;
+
+    (void)user;
+    return !special && are_public(&p->allowed_ips);
+}
+
+static unsigned compute_reach(const struct egress_policy *p)
+{
+    bool unlisted = p->unlisted.access == EGRESS_UNLISTED_PUBLIC || p->unlisted.allowed_ips.n;
+    bool is_public =
+        each_endpoint(p, is_public_endpoint, NULL) && are_public(&p->unlisted.allowed_ips);
+
+    return REACH_KNOWN | (p->network_policies.n || unlisted ? REACH_OUT : 0) |
+           (is_public ? REACH_PUBLIC : 0);
+}
+
+/* One that cannot be read reaches everything. */
+static unsigned reach_of(struct policy_text *t)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
+    struct egress_policy p = { 0 };
+
+    if (!t->reach_)
+        t->reach_ = egress_policy_from_json(t->json, &a, &p, NULL) < 0 ? REACH_KNOWN | REACH_OUT
+                                                                       : compute_reach(&p);
+    return t->reach_;
+}
+
+bool policy_lets_out(struct policy_text *t)
+{
+    return t && reach_of(t) & REACH_OUT;
+}
+
+/* --- lists --- */
+
+struct approved_list {
+    struct str words;
+};
+
+/* below: every name below the approved one; of a pattern, which is approved as itself, that too. */
+static bool covers_host(bool below, struct str approved, struct str host)
+{
+    if (!below)
+        return str_eq(approved, host);
+    return host.n > approved.n + 1 && host.p[host.n - approved.n - 1] == '.' &&
+           str_eq((struct str){ host.p + host.n - approved.n, approved.n }, approved);
+}
+
+static bool has_port(struct str word)
+{
+    size_t colon = word.n;
+
+    while (colon > 0 && word.p[colon - 1] != ':' && word.p[colon - 1] != ']')
+        colon--;
+    return colon > 0 && word.p[colon - 1] == ':';
+}
+
+/* An address is approved as itself. */
+static bool covers_address(const struct host *approved, struct str host)
+{
+    struct address a;
+
+    return approved->is_address && address_parse(host, &a) && address_equal(&approved->address, &a);
+}
+
+/* One word of the list, for one port. */
+static bool is_listed(struct str words, struct str host, uint16_t port)
+{
+    struct str word;
+
+    while (words.n) {
+        bool below, covers;
+        struct host name;
+        uint16_t number;
+
+        words = str_cut(words, ' ', &word);
+        below = str_starts(word, STR("*."));
+        if (below)
+            word = (struct str){ word.p + 2, word.n - 2 };
+        if (authority_parse(word, PORT_ANY, &name, &number, NULL) < 0 || (below && name.is_address))
+            continue;
+        covers = name.is_address ? covers_address(&name, host)
+                                 : covers_host(below, str_from(name.name), host);
+        if (covers && (number == port || !has_port(word)))
+            return true;
+    }
+    return false;
+}
+
+/* An endpoint by its address names it twice: as its host, and as the one that it may be at. */
+static bool is_one_public_address(const struct egress_endpoint *p)
+{
+    struct address host, ip;
+
+    if (!address_parse(str_from(p->host), &host) || address_classify(&host) != ADDRESS_PUBLIC)
+        return false;
+    for (size_t i = 0; i < p->allowed_ips.n; i++) {
+        struct str text, prefix = str_cut(str_from(p->allowed_ips.p[i]), '/', &text);
+
+        if (!address_parse(text, &ip) || is_range(prefix, &ip) || !address_equal(&host, &ip))
+            return false;
+    }
+    return true;
+}
+
+static bool is_listed_endpoint(void *user, const struct egress_endpoint *p)
+{
+    const struct approved_list *l = user;
+    struct str host = str_from(p->host ? p->host : "");
+
+    if (!host.n || str_starts(host, STR("**.")) || (p->allowed_ips.n && !is_one_public_address(p)))
+        return false;
+    for (size_t i = 0; i < p->port_count; i++)
+        if (!is_listed(l->words, host, p->ports[i]))
+            return false;
+    return p->port_count > 0;
+}
+
+static bool is_within_list(struct policy_text *t, struct str words)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
+    struct approved_list l = { words };
+    struct egress_policy p = { 0 };
+
+    return egress_policy_from_json(t->json, &a, &p, NULL) >= 0 &&
+           p.unlisted.access != EGRESS_UNLISTED_PUBLIC && !p.unlisted.allowed_ips.n &&
+           each_endpoint(&p, is_listed_endpoint, &l);
+}
+
+bool policy_within(struct policy_text *t, struct str approved)
+{
+    if (!policy_lets_out(t))
+        return true;
+    if (!approved.n)
+        return false;
+    if (str_eq(approved, STR(TOKEN_PUBLIC)))
+        return reach_of(t) & REACH_PUBLIC;
+    return is_within_list(t, approved);
+}
+
+/* --- what can be approved --- */
+
+/* An approval is within the ceiling `public`, whoever gives it: other addresses are for policies
+ * that a master looks at. */
+static int check_word(struct str word, struct err *e)
+{
+    bool below = str_starts(word, STR("*."));
+    struct str name = below ? (struct str){ word.p + 2, word.n - 2 } : word;
+    struct host host;
+    uint16_t port;
+
+    if (authority_parse(name, PORT_USUAL, &host, &port, e) < 0)
+        return err_wrap(e, -(int)ERR_INVALID, "network: '" STR_FMT "'", STR_ARG(word));
+    if (below && host.is_address)
+        return err_set(e, ERR_INVALID, "network: '" STR_FMT "': no name is below an address",
+                       STR_ARG(word));
+    if (host.is_address && address_classify(&host.address) != ADDRESS_PUBLIC)
+        return err_set(e, ERR_DENIED,
+                       "network: '" STR_FMT "' is not a public address, and what a token reaches "
+                       "without approval is within the ceiling `public`: leave it out, and have a "
+                       "master approve the sandboxes that need it",
+                       STR_ARG(word));
+    return 0;
+}
+
+int approval_check(struct str approved, struct err *e)
+{
+    struct str word;
+    int r = approved.n < TOKEN_NETWORK_MAX
+                ? 0
+                : err_set(e, ERR_TOO_BIG, "network: more than %d bytes", TOKEN_NETWORK_MAX - 1);
+
+    if (str_eq(approved, STR(TOKEN_PUBLIC)))
+        return 0;
+    while (r >= 0 && approved.n) {
+        approved = str_cut(approved, ' ', &word);
+        r = check_word(word, e);
+    }
+    return r;
+}

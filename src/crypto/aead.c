@@ -1,0 +1,96 @@
+#include "crypto/aead.h"
+
+#include <openssl/evp.h>
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "crypto/random.h"
+
+static void free_context(EVP_CIPHER_CTX **c)
+{
+    EVP_CIPHER_CTX_free(*c);
+}
+
+static void free_cipher(EVP_CIPHER **c)
+{
+    EVP_CIPHER_free(*c);
+}
+
+static const unsigned char *bytes_of(struct str s)
+{
+    return (const unsigned char *)s.p;
+}
+
+/* The parts of a sealed text. */
+struct sealed_parts {
+    unsigned char *nonce, *tag, *text;
+};
+
+static struct sealed_parts parts_of(char *p)
+{
+    unsigned char *at = (unsigned char *)p;
+
+    return (struct sealed_parts){ at, at + CRYPTO_AEAD_NONCE, at + CRYPTO_AEAD_MORE };
+}
+
+/* Encrypts or decrypts `in` to `out`; *tag is read or written. */
+static int run_cipher(const unsigned char *key, struct str associated, struct str in, bool seal,
+                      const unsigned char *nonce, unsigned char *tag, unsigned char *out)
+{
+    AUTO(free_cipher) EVP_CIPHER *cipher = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL);
+    AUTO(free_context) EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
+    unsigned char nothing = 0;
+    int n = 0, last = 0;
+
+    if (!cipher || !c || !EVP_CipherInit_ex2(c, cipher, key, nonce, seal, NULL))
+        abort(); /* not in this library, or out of memory */
+    if (!seal && !EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_SET_TAG, CRYPTO_AEAD_TAG, tag))
+        return -(int)ERR_BUG;
+    if (associated.n && !EVP_CipherUpdate(c, NULL, &n, bytes_of(associated), (int)associated.n))
+        return -(int)ERR_BUG;
+    if (!EVP_CipherUpdate(c, out, &n, in.n ? bytes_of(in) : &nothing, (int)in.n) ||
+        !EVP_CipherFinal_ex(c, out + n, &last))
+        return -(int)ERR_DENIED;
+    if (seal && !EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_GET_TAG, CRYPTO_AEAD_TAG, tag))
+        return -(int)ERR_BUG;
+    return 0;
+}
+
+int crypto_aead_seal(const unsigned char key[static CRYPTO_AEAD_KEY], struct str associated,
+                     struct str plain, struct buf *out, struct err *e)
+{
+    struct sealed_parts p;
+    char *room;
+    int r;
+
+    if (plain.n > INT32_MAX || buf_room(out, plain.n + CRYPTO_AEAD_MORE, &room) < 0)
+        return err_set(e, ERR_TOO_BIG, "a text of %zu bytes is too long to be sealed", plain.n);
+    p = parts_of(room);
+    r = crypto_random(p.nonce, CRYPTO_AEAD_NONCE, e);
+    if (r < 0)
+        return r;
+    if (run_cipher(key, associated, plain, true, p.nonce, p.tag, p.text) < 0)
+        return err_set(e, ERR_BUG, "sealing failed");
+    buf_grew(out, plain.n + CRYPTO_AEAD_MORE);
+    return 0;
+}
+
+int crypto_aead_open(const unsigned char key[static CRYPTO_AEAD_KEY], struct str associated,
+                     struct str sealed, struct buf *out, struct err *e)
+{
+    unsigned char head[CRYPTO_AEAD_MORE];
+    struct str text;
+    char *room;
+
+    if (sealed.n < CRYPTO_AEAD_MORE || sealed.n > INT32_MAX)
+        return err_set(e, ERR_DENIED, "a sealed text is too short");
+    memcpy(head, sealed.p, sizeof head);
+    text = (struct str){ sealed.p + CRYPTO_AEAD_MORE, sealed.n - CRYPTO_AEAD_MORE };
+    if (buf_room(out, text.n + 1, &room) < 0)
+        return err_set(e, ERR_TOO_BIG, "a sealed text of %zu bytes is too long", text.n);
+    if (run_cipher(key, associated, text, false, head, head + CRYPTO_AEAD_NONCE,
+                   (unsigned char *)room) < 0)
+        return err_set(e, ERR_DENIED, "a sealed text cannot be opened with this key");
+    buf_grew(out, text.n);
+    return 0;
+}

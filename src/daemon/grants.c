@@ -1,0 +1,289 @@
+#include "daemon/grants.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/hook.h"
+#include "base/id.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "proc/sys.h"
+
+enum { GRANT_MAGIC = 0x544e5247 /* "GRNT" */, GRANT_VERSION = 1 };
+
+bool grant_name_valid(const char *sandbox)
+{
+    size_t n = strnlen(sandbox, ID_MAX);
+
+    return n > 0 && n < ID_MAX && sandbox[0] != '.' && !memchr(sandbox, '/', n);
+}
+
+/* --- records --- */
+
+static int write_record(const struct grants *g, const char *sandbox, const struct grant *record,
+                        struct err *e)
+{
+    AUTO_CLOSE int fd = -1;
+    char name[ID_MAX + 8];
+
+    snprintf(name, sizeof name, ".%s.new", sandbox);
+    fd = openat(g->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, record, sizeof *record) != (ssize_t)sizeof *record ||
+        fdatasync(fd) < 0 || renameat(g->dir, name, g->dir, sandbox) < 0)
+        return err_sys(e, "recording the workspace of %s", sandbox);
+    return 0;
+}
+
+static bool ends_inside(const char *text)
+{
+    return memchr(text, 0, GRANT_PATH_MAX);
+}
+
+static int read_record(const struct grants *g, const char *sandbox, struct grant *ret,
+                       struct err *e)
+{
+    AUTO_CLOSE int fd = -1;
+    ssize_t n;
+
+    if (!grant_name_valid(sandbox))
+        return err_set(e, ERR_INVALID, "a workspace of no sandbox");
+    fd = openat(g->dir, sandbox, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "no client granted a directory to sandbox %s", sandbox);
+    n = fd < 0 ? -1 : read(fd, ret, sizeof *ret);
+    if (n < 0)
+        return err_sys(e, "reading the workspace record of %s", sandbox);
+    if (n != (ssize_t)sizeof *ret || ret->magic != GRANT_MAGIC || ret->version != GRANT_VERSION ||
+        ret->client.n_groups > CLIENT_GROUPS_MAX || !ends_inside(ret->root) ||
+        !ends_inside(ret->path))
+        return err_set(e, ERR_INVALID, "the workspace record of %s is damaged", sandbox);
+    return 0;
+}
+
+int grant_remove(const struct grants *g, const char *sandbox, struct err *e)
+{
+    if (!grant_name_valid(sandbox))
+        return err_set(e, ERR_INVALID, "a workspace of no sandbox");
+    if (unlinkat(g->dir, sandbox, 0) < 0 && errno != ENOENT)
+        return err_sys(e, "removing the workspace record of %s", sandbox);
+    return 0;
+}
+
+/* --- directories --- */
+
+static int refuse_open(const char *path, struct err *e)
+{
+    switch (errno) {
+    case EXDEV:
+    case ELOOP:
+        return err_set(e, ERR_DENIED, "the workspace %s leads through a link or out of its root",
+                       path);
+    case EACCES:
+    case EPERM:
+        return err_set(e, ERR_DENIED, "the workspace %s is closed to its user", path);
+    case ENOENT:
+    case ENOTDIR:
+        return err_set(e, ERR_INVALID, "the workspace %s is not a directory", path);
+    default:
+        return err_sys(e, "opening the workspace %s", path);
+    }
+}
+
+static int open_in(int at, const char *path, uint64_t resolve, const char *shown, int *ret,
+                   struct err *e)
+{
+    int fd = sys_openat2(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, resolve);
+
+    if (fd < 0)
+        return refuse_open(shown, e);
+    *ret = fd;
+    return 0;
+}
+
+static int open_below(const char *root, const char *path, int *ret, struct err *e)
+{
+    AUTO_CLOSE int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir < 0)
+        return err_sys(e, "opening the root %s", root);
+    return open_in(dir, path, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, path,
+                   ret, e);
+}
+
+/* With the rights of the client. */
+static int open_as(const struct grants *g, const struct grant *record, int handed, int *ret,
+                   struct err *e)
+{
+    struct err left;
+    int r = client_enter(&record->client, e), back;
+
+    if (r >= 0 && handed >= 0)
+        r = open_in(handed, ".", 0, "that was handed over", ret, e);
+    else if (r >= 0 && record->root[0])
+        r = open_below(record->root, record->path, ret, e);
+    else if (r >= 0)
+        r = open_in(AT_FDCWD, record->path, g->launcher->untrusted ? RESOLVE_NO_SYMLINKS : 0,
+                    record->path, ret, e);
+    back = client_leave(&left);
+    if (back < 0) {
+        if (r >= 0)
+            drop_fd(ret);
+        *e = left;
+        return back;
+    }
+    return r;
+}
+
+static int look_at(int dir, struct statx *ret, struct err *e)
+{
+    if (syscall(SYS_statx, dir, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, ret) < 0)
+        return err_sys(e, "looking at the workspace");
+    return 0;
+}
+
+static void note_identity(const struct statx *st, struct grant *record)
+{
+    record->has_birth = (st->stx_mask & STATX_BTIME) != 0;
+    record->birth_s = record->has_birth ? st->stx_btime.tv_sec : 0;
+    record->birth_ns = record->has_birth ? st->stx_btime.tv_nsec : 0;
+    record->inode = st->stx_ino;
+    record->device = (uint64_t)st->stx_dev_major << 32 | st->stx_dev_minor;
+}
+
+/* Numbers of devices can change when the machine starts; the time of birth does not. */
+static bool is_same(const struct grant *record, const struct statx *st)
+{
+    struct grant now = { 0 };
+
+    note_identity(st, &now);
+    return now.inode == record->inode && now.has_birth == record->has_birth &&
+           (now.has_birth ? now.birth_s == record->birth_s && now.birth_ns == record->birth_ns
+                          : now.device == record->device);
+}
+
+/* Root alone grants what belongs to root. */
+static int check_owner(const struct grant *record, const struct statx *st, const char *path,
+                       struct err *e)
+{
+    if (st->stx_uid == 0 && record->client.uid != 0 && geteuid() == 0)
+        return err_set(e, ERR_DENIED, "the workspace %s belongs to root and the client is uid %u",
+                       path, (unsigned)record->client.uid);
+    return 0;
+}
+
+static int finish_grant(const struct grants *g, const char *sandbox, struct grant *record, int dir,
+                        struct err *e)
+{
+    struct statx st = { 0 };
+    int r = look_at(dir, &st, e);
+
+    hook_point("grant.open");
+
+    if (r >= 0)
+        r = check_owner(record, &st, record->path, e);
+    if (r < 0)
+        return r;
+    note_identity(&st, record);
+    return write_record(g, sandbox, record, e);
+}
+
+int grant_make_named(const struct grants *g, const char *sandbox, int sock, uint32_t root,
+                     const char *path, bool writable, struct err *e)
+{
+    const struct launcher_options *o = g->launcher;
+    struct grant record = { .magic = GRANT_MAGIC, .version = GRANT_VERSION, .writable = writable };
+    AUTO_CLOSE int dir = -1;
+    int r = client_identify(sock, g->doors, &record.client, e);
+
+    if (r >= 0 && (root > o->n_roots || (o->untrusted && !root)))
+        r = err_set(e, ERR_DENIED, "a workspace below no root");
+    if (r >= 0 &&
+        (!str_copy(str_from(path), record.path, sizeof record.path) ||
+         !str_copy(str_from(root ? o->roots[root - 1] : ""), record.root, sizeof record.root)))
+        r = err_set(e, ERR_TOO_BIG, "the workspace %.100s: the path is too long", path);
+    if (r >= 0)
+        r = open_as(g, &record, -1, &dir, e);
+    return r < 0 ? r : finish_grant(g, sandbox, &record, dir, e);
+}
+
+/* The path by which a directory can be opened again. */
+static int find_path(int dir, char ret[static GRANT_PATH_MAX], struct err *e)
+{
+    static const char gone[] = " (deleted)";
+    char link[32];
+    ssize_t n;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+    n = readlink(link, ret, GRANT_PATH_MAX - 1);
+    if (n < 0)
+        return err_sys(e, "finding the path of the workspace");
+    ret[n] = 0;
+    if (n == GRANT_PATH_MAX - 1)
+        return err_set(e, ERR_TOO_BIG, "the path of the workspace is too long");
+    if (ret[0] != '/' ||
+        (n >= (ssize_t)sizeof gone && strcmp(ret + n - (sizeof gone - 1), gone) == 0))
+        return err_set(e, ERR_INVALID, "the workspace %.200s cannot be found by its path", ret);
+    return 0;
+}
+
+int grant_make_handed(const struct grants *g, const char *sandbox, int sock, bool writable,
+                      struct err *e)
+{
+    struct grant record = { .magic = GRANT_MAGIC, .version = GRANT_VERSION };
+    AUTO_CLOSE int handed = -1, dir = -1;
+    struct handover_sender sender;
+    bool may_write = false;
+    int r = handover_take(sock, &handed, &may_write, &sender, e);
+
+    if (r >= 0)
+        r = client_of_sender(sock, &sender, &record.client, e);
+    record.writable = writable && may_write;
+    if (r >= 0)
+        r = open_as(g, &record, handed, &dir, e);
+    if (r >= 0)
+        r = find_path(dir, record.path, e);
+    return r < 0 ? r : finish_grant(g, sandbox, &record, dir, e);
+}
+
+/* A root that the operator took out of the configuration holds no workspaces any more. */
+static int check_root(const struct grants *g, const struct grant *record, struct err *e)
+{
+    for (size_t i = 0; i < g->launcher->n_roots; i++)
+        if (strcmp(g->launcher->roots[i], record->root) == 0)
+            return 0;
+    return record->root[0]
+               ? err_set(e, ERR_DENIED, "the workspace %s/%s: workspaces.roots does not name %s",
+                         record->root, record->path, record->root)
+               : 0;
+}
+
+int grant_open(const struct grants *g, const char *sandbox, struct grant *ret, int *ret_dir,
+               struct err *e)
+{
+    AUTO_CLOSE int dir = -1;
+    struct statx st = { 0 };
+    int r = read_record(g, sandbox, ret, e);
+
+    hook_point("ask.open");
+    if (r >= 0)
+        r = check_root(g, ret, e);
+    if (r >= 0)
+        r = open_as(g, ret, -1, &dir, e);
+    if (r >= 0)
+        r = look_at(dir, &st, e);
+    if (r >= 0)
+        r = check_owner(ret, &st, ret->path, e);
+    if (r >= 0 && !is_same(ret, &st))
+        r = err_set(e, ERR_CONFLICT,
+                    "the workspace %s is not the directory that the sandbox was created with",
+                    ret->path);
+    if (r >= 0)
+        *ret_dir = take_fd(&dir);
+    return r;
+}

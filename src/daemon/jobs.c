@@ -1,0 +1,178 @@
+#include "daemon/jobs.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "ipc/channel.h"
+
+struct job_result {
+    int32_t r;
+    struct err err;
+};
+
+/* What each kind is called in errors, whether its child becomes a program, and how many may be
+ * starting at the same time. */
+static const struct {
+    const char *name;
+    bool is_program;
+    size_t most;
+} kinds[WARDEN_KIND_COUNT_] = {
+    [WARDEN_LAUNCHER] = { "starting sandboxer-launch", true, 8 },
+    [WARDEN_EGRESS] = { "starting sandboxer-egress", true, 32 },
+    [WARDEN_KEEPER] = { "starting sandboxer-layers", true, 64 },
+    [WARDEN_FETCH] = { "starting sandboxer-fetch", true, 4 },
+    [WARDEN_HEADERS] = { "reading hub.headers_file", false, 4 },
+    [WARDEN_CERTIFICATE] = { "reading the domain's certificate", false, 4 },
+    [WARDEN_GRANT] = { "opening the workspace", false, 48 },
+    [WARDEN_CHECK] = { "opening the workspace", false, 16 },
+    [WARDEN_FORGET] = { "removing a workspace's record", false, 16 },
+};
+
+/* A child has copies of the supervisor's descriptors until it becomes a program, which gets its own
+ * from spawn_exec(), or ends. It does not outlive the supervisor with them. */
+static void __attribute__((noreturn)) run_job(int channel, job_fn *run, const void *ctx)
+{
+    struct job_result result = { 0 };
+    AUTO_CLOSE int fd = -1;
+
+    result.r = run(ctx, &channel, &fd, &result.err);
+    _exit(ipc_send(channel, &result, sizeof result, &fd, fd < 0 ? 0 : 1, NULL) < 0 ? 1 : 0);
+}
+
+static size_t count_kind(const struct jobs *all, enum warden_kind kind)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < all->n; i++)
+        n += all->job[i].kind == kind;
+    return n;
+}
+
+int jobs_start(struct jobs *all, enum warden_kind kind, uint64_t id, job_fn *run, const void *ctx,
+               pid_t *ret, struct err *e)
+{
+    AUTO_CLOSE int ours = -1, theirs = -1;
+    pid_t parent = getpid(), pid;
+    int pair[2], r;
+
+    if (all->n == JOBS_MAX || count_kind(all, kind) >= kinds[kind].most)
+        return err_set(e, ERR_BUSY, "%s: too many such requests are under way; try again later",
+                       kinds[kind].name);
+    r = ipc_pair(pair, e);
+    if (r < 0)
+        return r;
+    ours = pair[0];
+    theirs = pair[1];
+    if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
+        return err_sys(e, "preparing the channel of a job");
+    pid = fork();
+    if (pid < 0)
+        return err_sys(e, "%s: forking", kinds[kind].name);
+    if (pid == 0) {
+        if (!kinds[kind].is_program &&
+            (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent))
+            _exit(1);
+        run_job(theirs, run, ctx);
+    }
+    all->job[all->n++] = (struct job){ .id = id,
+                                       .kind = kind,
+                                       .pid = pid,
+                                       .channel = take_fd(&ours),
+                                       .deadline = clock_mono() + ask_deadline_ns() };
+    *ret = pid;
+    return 0;
+}
+
+size_t jobs_poll(const struct jobs *all, struct pollfd *to)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < all->n; i++)
+        if (all->job[i].channel >= 0)
+            to[n++] = (struct pollfd){ .fd = all->job[i].channel, .events = POLLIN };
+    return n;
+}
+
+int64_t jobs_deadline(const struct jobs *all)
+{
+    int64_t first = 0;
+
+    for (size_t i = 0; i < all->n; i++)
+        if (all->job[i].channel >= 0 && (!first || all->job[i].deadline < first))
+            first = all->job[i].deadline;
+    return first;
+}
+
+/* True if the job is settled: *r, *e and *fd are its result. */
+static bool read_result(const struct job *j, int *r, struct err *e, int *fd)
+{
+    struct ipc_fds got AUTO(ipc_fds_done) = { .n = 0 };
+    struct job_result result;
+    ssize_t n = ipc_recv(j->channel, &result, sizeof result, &got, e);
+
+    if (n == -(ssize_t)ERR_BUSY)
+        return false;
+    if (n == (ssize_t)sizeof result) {
+        *r = result.r;
+        *e = result.err;
+        if (got.n)
+            *fd = take_fd(&got.fd[0]);
+    } else if (n == 0 && kinds[j->kind].is_program) {
+        *r = 0; /* execve() closed the channel */
+    } else {
+        *r = err_set(e, ERR_UPSTREAM, "%s: the process died", kinds[j->kind].name);
+    }
+    return true;
+}
+
+static bool is_late(struct job *j, int *r, struct err *e)
+{
+    if (clock_mono() < j->deadline)
+        return false;
+    if (j->pid > 0)
+        kill(j->pid, SIGKILL);
+    *r = err_set(e, ERR_TIMEOUT, "%s took longer than %lld s and was given up", kinds[j->kind].name,
+                 (long long)(ask_deadline_ns() / NS_PER_S));
+    return true;
+}
+
+static bool is_over(const struct jobs *all, size_t i)
+{
+    const struct job *j = &all->job[i];
+
+    return j->channel < 0 && (j->pid == 0 || (kinds[j->kind].is_program && j->deadline == 0));
+}
+
+void jobs_run(struct jobs *all, job_answer_fn *answer, void *user)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        struct job *j = &all->job[i];
+        AUTO_CLOSE int fd = -1;
+        struct err e = { 0 };
+        int r = 0;
+
+        if (j->channel < 0 || (!read_result(j, &r, &e, &fd) && !is_late(j, &r, &e)))
+            continue;
+        drop_fd(&j->channel);
+        if (r >= 0)
+            j->deadline = 0; /* a program runs on: not a job any more */
+        answer(user, j, r, &e, fd);
+    }
+    for (size_t i = 0; i < all->n;)
+        if (is_over(all, i))
+            all->job[i] = all->job[--all->n];
+        else
+            i++;
+}
+
+void jobs_ended(struct jobs *all, pid_t pid)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (all->job[i].pid == pid)
+            all->job[i].pid = 0;
+}

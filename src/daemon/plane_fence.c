@@ -1,0 +1,144 @@
+#include "daemon/plane_fence.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "base/own.h"
+#include "daemon/plane_calls.h"
+#include "daemon/secrets_key.h"
+#include "fence/fence.h"
+#include "profile/catalog.h"
+
+enum { PLACES_MAX = 16 + CATALOG_DIRS_MAX + CATALOG_FILES_MAX + CONFIG_REGISTRIES_MAX };
+
+struct places {
+    struct fence_place p[PLACES_MAX];
+    size_t n;
+};
+
+static void close_places(struct places *all)
+{
+    for (size_t i = 1; i < all->n; i++) /* the first is the state directory, which stays open */
+        drop_fd(&all->p[i].fd);
+}
+
+static void add_fd(struct places *all, int fd, unsigned access)
+{
+    if (fd < 0)
+        return;
+    if (all->n < PLACES_MAX)
+        all->p[all->n++] = (struct fence_place){ fd, access };
+    else
+        close(fd);
+}
+
+/* A place that does not exist, or that the control plane cannot reach anyway, needs no rule. */
+static void add_path(struct places *all, const char *path, unsigned access)
+{
+    if (path)
+        add_fd(all, open(path, O_PATH | O_CLOEXEC), access);
+}
+
+/* Files that operators replace are reached through their directory, since a rule for a file holds
+ * only until another is renamed to its name. */
+static void add_parent(struct places *all, const char *file)
+{
+    char path[PATH_MAX];
+    char *end;
+
+    if (!file || !str_copy(str_from(file), path, sizeof path))
+        return;
+    end = strrchr(path, '/');
+    if (!end)
+        return;
+    end[end == path] = 0;
+    add_path(all, path, FENCE_READ);
+}
+
+static void add_system(struct places *all)
+{
+    /* Settings of package managers (egress.packages), the ssh server and its libraries, the
+     * flattening of layers on the host's system; facts about this process and the machine. */
+    static const char *const readable[] = { "/usr",   "/bin", "/sbin", "/lib",
+                                            "/lib64", "/etc", "/proc" };
+
+    for (size_t i = 0; i < COUNT_OF(readable); i++)
+        add_path(all, readable[i], FENCE_READ);
+}
+
+/* Images that are directories of the host: names of users and settings of package managers are read
+ * there. */
+static int add_profiles(struct places *all, struct json_strs dirs, struct err *e)
+{
+    AUTO(catalog_freep_) struct catalog *c = NULL;
+    int r = catalog_load(dirs, &c, e);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < dirs.n; i++)
+        add_path(all, dirs.p[i], FENCE_READ);
+    for (size_t i = 0; i < c->n; i++)
+        if (c->entries[i].profile)
+            add_path(all, c->entries[i].profile->image, FENCE_READ);
+    return 0;
+}
+
+static void add_configured(struct places *all, const struct config *c)
+{
+    const struct config_registry *registries = c->images.registries.p;
+
+    add_parent(all, c->trust.bundle);
+    for (size_t i = 0; i < c->images.registries.n; i++) {
+        add_parent(all, registries[i].creds_file);
+        add_parent(all, registries[i].ca_file);
+    }
+}
+
+static void on_call_refused(int call, const char *name)
+{
+    LOG(ERROR, "daemon.call_refused", LOG_S("call", name), LOG_I("number", call),
+        LOG_S("effect", "failed with EPERM"));
+}
+
+int plane_fence_enter(const struct serve_setup *s, struct err *e)
+{
+    /* Sandboxes and the supervisor; addresses of the host's interfaces. TCP comes from listeners
+     * that were opened before: requests to other machines are made by the fetch process. */
+    static const int families[] = { AF_UNIX, AF_NETLINK };
+    static const int ioctls[] = { TIOCSWINSZ };
+    static struct places places;
+    struct fence_rules rules = { .who = "the control plane",
+                                 .calls = plane_calls,
+                                 .n_calls = COUNT_OF(plane_calls),
+                                 .families = families,
+                                 .n_families = COUNT_OF(families),
+                                 .ioctls = ioctls,
+                                 .n_ioctls = COUNT_OF(ioctls),
+                                 .places = places.p,
+                                 .threads = true,
+                                 .refusal = FENCE_TRAP };
+    char secrets[PATH_MAX];
+    int r;
+
+    places.n = 0;
+    add_fd(&places, s->state, FENCE_READ | FENCE_CHANGE);
+    if (snprintf(secrets, sizeof secrets, "%s/" SECRETS_DIR, s->config->state) <
+        (int)sizeof secrets)
+        add_path(&places, secrets, FENCE_READ | FENCE_CHANGE);
+    add_system(&places);
+    add_configured(&places, s->config);
+    r = add_profiles(&places, s->profiles, e);
+    if (r >= 0)
+        r = fence_trap(on_call_refused, e);
+    rules.n_places = places.n;
+    if (r >= 0)
+        r = fence_apply(&rules, e);
+    close_places(&places);
+    return r;
+}

@@ -1,0 +1,315 @@
+#include "daemon/requests.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "fetcher/wire.h"
+#include "ipc/channel.h"
+#include "layers/job.h"
+#include "runtime/launch.h"
+
+enum { ANSWERS_AT_ONCE = 64 };
+
+/* The supervisor has its own deadline; this one is for a supervisor that does not keep it. */
+static int64_t answer_ns(void)
+{
+    return ask_deadline_ns() + ask_deadline_ns() / 2;
+}
+
+/* --- sending --- */
+
+static int send_ask(struct requests *q, struct warden_ask *ask, const int *fds, size_t n,
+                    struct err *e)
+{
+    int r;
+
+    if (q->silent)
+        return err_set(e, ERR_BUSY, "the supervisor does not answer; try again later");
+    ask->id = ++q->last;
+    r = ipc_send(q->sock, ask, sizeof *ask, fds, n, e);
+    return err_wrap(e, r, "asking the supervisor");
+}
+
+int requests_tell(struct requests *q, struct warden_ask *ask, const int *fds, size_t n,
+                  struct err *e)
+{
+    return send_ask(q, ask, fds, n, e);
+}
+
+static void on_deadline(struct loop_timer *t);
+
+static void arm_deadline(struct requests *q)
+{
+    struct link *first = list_first(&q->waiting);
+
+    loop_timer_stop(&q->timer);
+    if (first)
+        loop_timer_start(q->loop, &q->timer,
+                         container_of(first, struct control_request, link_)->deadline_, on_deadline,
+                         NULL);
+}
+
+int requests_send(struct requests *q, struct warden_ask *ask, const int *fds, size_t n,
+                  struct control_request *r, struct err *e)
+{
+    int sent;
+
+    if (q->n == REQUESTS_MAX)
+        return err_set(e, ERR_BUSY, "%d requests wait for the supervisor; try again later",
+                       REQUESTS_MAX);
+    sent = send_ask(q, ask, fds, n, e);
+    if (sent < 0)
+        return sent;
+    r->id_ = ask->id;
+    r->deadline_ = clock_mono() + answer_ns();
+    list_append(&q->waiting, &r->link_);
+    if (q->n++ == 0)
+        arm_deadline(q);
+    return 0;
+}
+
+void requests_cancel(struct requests *q, struct control_request *r)
+{
+    if (!link_joined(&r->link_))
+        return;
+    link_leave(&r->link_);
+    q->n--;
+}
+
+/* --- answers --- */
+
+static void finish_request(struct requests *q, struct control_request *r, int result,
+                           const struct err *e, int *fd)
+{
+    requests_cancel(q, r);
+    r->done(r, result, e, fd);
+}
+
+static struct control_request *find_request(struct requests *q, uint64_t id)
+{
+    for (struct link *m = list_first(&q->waiting); m; m = list_after(&q->waiting, m)) {
+        struct control_request *r = container_of(m, struct control_request, link_);
+
+        if (r->id_ == id)
+            return r;
+    }
+    return NULL;
+}
+
+/* 1: there may be more; 0: not now; negative: the supervisor has ended. */
+static int read_answer(struct requests *q)
+{
+    struct ipc_fds got AUTO(ipc_fds_done) = { .n = 0 };
+    struct warden_answer answer;
+    struct control_request *r;
+    struct err e;
+    ssize_t n = ipc_recv(q->sock, &answer, sizeof answer, &got, &e);
+    int none = -1;
+
+    if (n == -(ssize_t)ERR_BUSY)
+        return 0;
+    if (n != (ssize_t)sizeof answer)
+        return -(int)ERR_UPSTREAM;
+    if (q->silent)
+        LOG(INFO, "daemon.supervisor_answers", LOG_I("waiting", (int64_t)q->n));
+    q->silent = false;
+    answer.err.msg[sizeof answer.err.msg - 1] = 0;
+    r = find_request(q, answer.id); /* it may have been cancelled, or be late */
+    if (r)
+        finish_request(q, r, answer.r, &answer.err, got.n ? &got.fd[0] : &none);
+    return 1;
+}
+
+static void on_deadline(struct loop_timer *t)
+{
+    struct requests *q = container_of(t, struct requests, timer);
+    struct control_request *r;
+    int none = -1;
+
+    for (struct link *m; (m = list_first(&q->waiting));) {
+        struct err e;
+        int result;
+
+        r = container_of(m, struct control_request, link_);
+        if (r->deadline_ > clock_mono())
+            break;
+        if (!q->silent)
+            LOG(ERROR, "daemon.supervisor_silent", LOG_I("waiting", (int64_t)q->n));
+        q->silent = true;
+        result = err_set(&e, ERR_TIMEOUT, "the supervisor did not answer within %lld s",
+                         (long long)(answer_ns() / NS_PER_S));
+        finish_request(q, r, result, &e, &none);
+    }
+    arm_deadline(q);
+}
+
+static void on_answers(struct loop_fd *f, unsigned events)
+{
+    struct requests *q = container_of(f, struct requests, fd);
+    int r = 1;
+
+    (void)events;
+    for (int i = 0; i < ANSWERS_AT_ONCE && r > 0; i++)
+        r = read_answer(q);
+    if (r < 0) {
+        loop_fd_stop(&q->fd);
+        q->on_gone(q);
+        return;
+    }
+    arm_deadline(q);
+}
+
+int requests_open(struct requests *q, struct loop *l, int sock, void (*on_gone)(struct requests *q),
+                  struct err *e)
+{
+    *q = (struct requests){ .loop = l, .sock = sock, .on_gone = on_gone };
+    if (fcntl(sock, F_SETFL, O_NONBLOCK) < 0)
+        return err_sys(e, "preparing the socket to the supervisor");
+    return loop_fd_start(l, &q->fd, sock, LOOP_READ, on_answers, e);
+}
+
+/* --- programs --- */
+
+struct program_start {
+    struct control_request request;
+    enum warden_kind kind;
+    int theirs; /* to say on it what the program cannot say */
+};
+
+static void say_no_launcher(int sock, const struct err *e)
+{
+    struct launch_failed m = { .err = *e, .step = "launcher" };
+
+    launch_fill(&m.head, LAUNCH_FAILED, sizeof m);
+    (void)ipc_send(sock, &m, sizeof m, NULL, 0, NULL);
+}
+
+static void say_no_keeper(int sock, int r, const struct err *e)
+{
+    struct layers_said m;
+
+    layers_said_fill(&m, LAYERS_DONE);
+    m.r = r;
+    m.err = *e;
+    (void)ipc_send(sock, &m, sizeof m, NULL, 0, NULL);
+}
+
+static void say_no_fetch(int sock, const struct err *e)
+{
+    struct fetcher_end m;
+
+    (void)ipc_send(sock, &m, fetcher_write_end(&m, FETCHER_FAILED, 0, e, STR("")), NULL, 0, NULL);
+}
+
+/* A socket that is closed with unread messages resets its peer, which would lose ours. */
+static void discard_messages(int sock)
+{
+    char byte;
+
+    while (recv(sock, &byte, sizeof byte, MSG_DONTWAIT | MSG_TRUNC) > 0)
+        ;
+}
+
+/* Nobody else reads this end: a message fits, because none was sent from here before. */
+static void on_program_answer(struct control_request *q, int r, const struct err *e, int *fd)
+{
+    struct program_start *s = container_of(q, struct program_start, request);
+
+    (void)fd;
+    if (r < 0) {
+        LOG(ERROR, "daemon.program_failed", LOG_S("error", e->msg));
+        discard_messages(s->theirs);
+        if (s->kind == WARDEN_LAUNCHER)
+            say_no_launcher(s->theirs, e);
+        else if (s->kind == WARDEN_KEEPER)
+            say_no_keeper(s->theirs, r, e);
+        else if (s->kind == WARDEN_FETCH)
+            say_no_fetch(s->theirs, e);
+    }
+    drop_fd(&s->theirs);
+    free(s);
+}
+
+int requests_program(struct requests *q, enum warden_kind kind, int *ret, uint64_t *ret_id,
+                     struct err *e)
+{
+    struct warden_ask ask = { .kind = kind };
+    AUTO_CLOSE int ours = -1, theirs = -1;
+    struct program_start *s;
+    int pair[2], r = ipc_pair(pair, e);
+
+    if (r < 0)
+        return r;
+    ours = pair[0];
+    theirs = pair[1];
+    s = calloc(1, sizeof *s);
+    if (!s)
+        abort();
+    *s = (struct program_start){ .request = { .done = on_program_answer }, .kind = kind };
+    r = requests_send(q, &ask, &theirs, 1, &s->request, e);
+    if (r < 0) {
+        free(s);
+        return r;
+    }
+    s->theirs = take_fd(&theirs);
+    *ret = take_fd(&ours);
+    if (ret_id)
+        *ret_id = ask.id;
+    return 0;
+}
+
+/* --- before the loop runs --- */
+
+struct awaited {
+    struct control_request request;
+    bool done;
+    int r, fd;
+    struct err e;
+};
+
+static void on_awaited(struct control_request *q, int r, const struct err *e, int *fd)
+{
+    struct awaited *a = container_of(q, struct awaited, request);
+
+    a->done = true;
+    a->r = r;
+    if (r < 0)
+        a->e = *e;
+    a->fd = take_fd(fd);
+}
+
+int requests_await(struct requests *q, enum warden_kind kind, int *ret, struct err *e)
+{
+    struct awaited a = { .request = { .done = on_awaited }, .fd = -1 };
+    struct warden_ask ask = { .kind = kind };
+    struct pollfd wait = { .fd = q->sock, .events = POLLIN };
+    int r = requests_send(q, &ask, NULL, 0, &a.request, e);
+
+    while (r >= 0 && !a.done) {
+        int64_t deadline = a.request.deadline_;
+
+        if (clock_mono() >= deadline)
+            r = err_set(e, ERR_TIMEOUT, "the supervisor does not answer");
+        else if (poll(&wait, 1, clock_poll_ms(deadline)) > 0 && read_answer(q) < 0)
+            r = err_set(e, ERR_UPSTREAM, "the supervisor has ended");
+    }
+    if (r < 0) {
+        requests_cancel(q, &a.request);
+        return r;
+    }
+    arm_deadline(q);
+    if (a.r < 0) {
+        *e = a.e;
+        return a.r;
+    }
+    if (a.fd < 0)
+        return err_set(e, ERR_UPSTREAM, "the supervisor answered without a descriptor");
+    *ret = a.fd;
+    return 0;
+}

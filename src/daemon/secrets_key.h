@@ -1,0 +1,19 @@
+/* The key of secrets in the store, found with the rights that the daemon was started with. */
+#ifndef DAEMON_SECRETS_KEY_H
+#define DAEMON_SECRETS_KEY_H
+
+#include "config/config.h"
+#include "daemon/privilege.h"
+#include "secrets/keyring.h"
+
+#define SECRETS_DIR                                                                                \
+    "secrets" /* in the state directory; only the control plane's user enters it                   \
+               */
+
+/* The systemd credential "sandboxer.key", else the file of secrets.key_file, else secrets/key in
+ * the state directory. A file that does not exist is made, except a credential. Only the last one
+ * is changed by a rotation. */
+int secrets_key_load(const struct config *c, const struct identity_choice *who,
+                     struct keyring **ret, struct err *e);
+
+#endif

@@ -1,0 +1,168 @@
+/* Filters that programs load: of their own system calls, and of their sockets. Where a profile
+ * allows them, the filter of the sandbox asks PID 1 about each (SECCOMP_RET_USER_NOTIF), because
+ * their machine code comes out of a budget of the whole machine (net.core.bpf_jit_limit).
+ *
+ * PID 1 answers yes or no by counting, and then the kernel carries the call out as it stands. It
+ * reads nothing that the asking process could change, waits for nobody, and counts rarely: between
+ * two counts of what exists, every yes is taken for one more filter, and after a count that finds
+ * too many everybody is refused for a moment. */
+#include "init/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/str.h"
+
+/* Not in Debian 12's headers under musl. */
+#ifndef SECCOMP_USER_NOTIF_FLAG_CONTINUE
+#define SECCOMP_USER_NOTIF_FLAG_CONTINUE 1
+#endif
+
+enum {
+    FILTERS_MAX = 256,        /* of system calls, that exist at a time */
+    SOCKET_FILTERS_MAX = 256, /* that are attached in a sandbox's life: none can be seen to go */
+    COUNT_PAUSE_MS = 50,      /* between two counts of processes */
+    THREADS_ROOM = 4096,
+    STATUS_ROOM = 4096,
+    NOTICE_ROOM = 512, /* a newer kernel's are longer than ours */
+};
+
+static struct {
+    int listener;
+    int own;           /* filters that PID 1 has, and so everything it starts */
+    uint32_t at_most;  /* so many of programs' own exist */
+    uint32_t attached; /* to sockets, so far */
+    int64_t counted;   /* when */
+} nested = { .listener = -1 };
+
+/* How many filters a thread is under; -1 if it is gone, -2 if its status does not tell. */
+static int filters_of(const char *path)
+{
+    static const char label[] = "\nSeccomp_filters:\t";
+    char text[STATUS_ROOM], *at;
+    AUTO_CLOSE int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    uint64_t found;
+
+    if (n <= 0)
+        return -1;
+    text[n] = '\0';
+    at = strstr(text, label);
+    if (!at)
+        return -2;
+    at += strlen(label);
+    return str_to_u64((struct str){ at, strcspn(at, "\n") }, &found) && found < INT16_MAX
+               ? (int)found
+               : -2;
+}
+
+/* Those that a thread has on top of ours. One that hides them, behind more groups than a status has
+ * room for, is taken to have as many as there may be. */
+static uint32_t filters_on_top(const char *path)
+{
+    int n = filters_of(path);
+
+    return n == -2 ? FILTERS_MAX : n > nested.own ? (uint32_t)(n - nested.own) : 0;
+}
+
+static uint32_t count_process(pid_t pid)
+{
+    static char room[THREADS_ROOM] __attribute__((aligned(8)));
+    struct numbers threads;
+    uint32_t n = 0;
+    uint64_t tid;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    numbers_open(&threads, AT_FDCWD, path, room, sizeof room);
+    while (numbers_next(&threads, &tid)) {
+        snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)pid, (int)tid);
+        n += filters_on_top(path);
+    }
+    numbers_close(&threads);
+    return n;
+}
+
+/* A filter lives as long as a thread that is under it. Threads that share one count it each, so
+ * there are never more than this, but for those that were allowed and are not loaded yet: at most
+ * one a thread. */
+static void count_filters(void)
+{
+    struct numbers walk;
+    uint32_t n = 0;
+    pid_t pid;
+
+    pids_open(&walk);
+    while ((pid = pids_next(&walk)))
+        n += count_process(pid);
+    nested.at_most = n;
+    nested.counted = clock_mono();
+}
+
+/* 0, or the errno that the call fails with. */
+static int decide_filter(void)
+{
+    if (nested.own < 0)
+        return EINVAL; /* a kernel that does not tell how many there are (before 5.9) */
+    if (nested.at_most >= FILTERS_MAX &&
+        clock_mono() - nested.counted >= COUNT_PAUSE_MS * NS_PER_MS)
+        count_filters();
+    if (nested.at_most >= FILTERS_MAX)
+        return ENOMEM;
+    nested.at_most++;
+    return 0;
+}
+
+static int decide_call(int nr)
+{
+    if (nr != SYS_setsockopt)
+        return decide_filter();
+    if (nested.attached == SOCKET_FILTERS_MAX)
+        return ENOMEM;
+    nested.attached++;
+    return 0;
+}
+
+void nested_keep(int listener)
+{
+    nested.listener = listener;
+    nested.own = filters_of("/proc/self/status");
+    if (listener >= 0)
+        init_watch(listener);
+}
+
+bool nested_has(int fd)
+{
+    return fd >= 0 && fd == nested.listener;
+}
+
+void nested_serve(void)
+{
+    union {
+        struct seccomp_notif notice;
+        char room[NOTICE_ROOM];
+    } asked;
+    union {
+        struct seccomp_notif_resp answer;
+        char room[NOTICE_ROOM];
+    } said = { .room = "" };
+    int error;
+
+    /* It does not wait: whoever was killed since it asked has left its place in the count. */
+    memset(&asked, 0, sizeof asked);
+    if (syscall(SYS_ioctl, nested.listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) < 0)
+        return;
+    error = decide_call(asked.notice.data.nr);
+    said.answer.id = asked.notice.id;
+    said.answer.error = -error;
+    said.answer.flags = error ? 0 : (uint32_t)SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    syscall(SYS_ioctl, nested.listener, SECCOMP_IOCTL_NOTIF_SEND, &said);
+}

@@ -1,0 +1,14 @@
+#include "model/owner.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "model/actor.h"
+
+bool owner_is_administrator(const char *owner, uid_t daemon)
+{
+    char own[OWNER_MAX];
+
+    snprintf(own, sizeof own, "uid:%u", (unsigned)daemon);
+    return strcmp(owner, "uid:0") == 0 || strcmp(owner, own) == 0;
+}

@@ -1,0 +1,347 @@
+#include "policy/egress_ceiling.h"
+
+#include <stdio.h>
+
+#include "base/own.h"
+#include "json/reader.h"
+#include "json/writer.h"
+#include "policy/host_pattern.h"
+
+const char *const egress_reach_names[EGRESS_REACH_COUNT_ + 1] = {
+    [EGRESS_REACH_NONE] = "none",     [EGRESS_REACH_PROFILE] = "profile",
+    [EGRESS_REACH_LISTED] = "listed", [EGRESS_REACH_PUBLIC] = "public",
+    [EGRESS_REACH_LOCAL] = "local",
+};
+
+/* --- places --- */
+
+static const char *parse_place_ports(struct str text, struct egress_place *ret)
+{
+    struct str one;
+    uint64_t port;
+
+    ret->port_count = 0;
+    if (str_eq(text, STR("*")))
+        return NULL;
+    while (text.p) {
+        text = str_cut(text, ',', &one);
+        if (!str_to_u64(one, &port) || port == 0 || port > UINT16_MAX || one.p[0] == '0')
+            return "ports are numbers from 1 to 65535 with ',' between, or '*'";
+        if (port_control_plane((uint16_t)port))
+            return "names a port of cluster control planes, which is never allowed";
+        if (ret->port_count == EGRESS_PORTS_MAX)
+            return "has more than 32 ports";
+        ret->ports[ret->port_count++] = (uint16_t)port;
+    }
+    return NULL;
+}
+
+/* The host, and the ports behind it: p NULL if there are none. */
+static bool cut_place(struct str text, struct str *ret_host, struct str *ret_ports)
+{
+    struct str rest;
+
+    *ret_ports = (struct str){ 0 };
+    if (text.n == 0 || text.p[0] != '[') {
+        *ret_ports = str_cut(text, ':', ret_host);
+        return ret_host->n > 0;
+    }
+    rest = str_cut((struct str){ text.p + 1, text.n - 1 }, ']', ret_host);
+    if (!rest.p || (rest.n && rest.p[0] != ':'))
+        return false;
+    if (rest.n)
+        *ret_ports = (struct str){ rest.p + 1, rest.n - 1 };
+    return str_find(*ret_host, ':') < ret_host->n; /* brackets are for IPv6 */
+}
+
+static bool is_lower(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if ((s.p[i] >= 'A' && s.p[i] <= 'Z') || s.p[i] == 0)
+            return false;
+    return true;
+}
+
+const char *egress_place_parse(struct str text, uint16_t default_port, struct egress_place *ret)
+{
+    struct host_pattern pattern;
+    struct str ports;
+
+    *ret = (struct egress_place){ 0 };
+    if (!cut_place(text, &ret->host, &ports))
+        return "must be HOST:PORT, ADDRESS/BITS:PORT or [ADDRESS6/BITS]:PORT";
+    ret->is_prefix = prefix_parse(ret->host, &ret->prefix);
+    if (!ret->is_prefix && (!is_lower(ret->host) || host_pattern_parse(ret->host, &pattern)))
+        return "names neither an address, nor a prefix with nothing set behind it, nor a host in "
+               "lower case";
+    if (ret->is_prefix && ret->prefix.bits == (ret->prefix.base.v6 ? 128u : 32u) &&
+        !address_grantable(&ret->prefix.base))
+        return "is a metadata service, which is never allowed";
+    if (ports.p)
+        return parse_place_ports(ports, ret);
+    if (!default_port)
+        return "must name its ports, as in 10.0.0.0/8:443 or 127.0.0.1:*";
+    ret->ports[ret->port_count++] = default_port;
+    return NULL;
+}
+
+static bool place_has_port(const struct egress_place *p, uint16_t port)
+{
+    if (!p->port_count || !port)
+        return true;
+    for (size_t i = 0; i < p->port_count; i++)
+        if (p->ports[i] == port)
+            return true;
+    return false;
+}
+
+static bool place_has_address(const struct egress_place *p, const struct address *a, uint16_t port)
+{
+    return p->is_prefix && place_has_port(p, port) && prefix_has(&p->prefix, a);
+}
+
+static bool place_has_prefix(const struct egress_place *p, const struct prefix *range,
+                             uint16_t port)
+{
+    return place_has_address(p, &range->base, port) && p->prefix.bits <= range->bits;
+}
+
+static bool place_has_pattern(const struct egress_place *p, const struct host_pattern *asked,
+                              uint16_t port)
+{
+    struct host_pattern own;
+
+    return !p->is_prefix && place_has_port(p, port) && !host_pattern_parse(p->host, &own) &&
+           host_pattern_covers(&own, asked);
+}
+
+/* --- making, reading, writing --- */
+
+int egress_ceiling_make(enum egress_reach reach, const char *from, struct json_strs places,
+                        struct arena *a, struct egress_ceiling *ret, struct err *e)
+{
+    struct egress_place *list = arena_array(a, places.n + 1, sizeof *list);
+
+    if (!list || places.n > EGRESS_PLACES_MAX)
+        return err_set(e, ERR_TOO_BIG, "an egress ceiling has at most %d places",
+                       EGRESS_PLACES_MAX);
+    for (size_t i = 0; i < places.n; i++) {
+        const char *flaw = egress_place_parse(str_from(places.p[i]), 0, &list[i]);
+
+        if (flaw)
+            return err_set(e, ERR_INVALID, "egress ceiling: '%.80s' %s", places.p[i], flaw);
+    }
+    *ret = (struct egress_ceiling){ .reach = reach, .from = from, .places = places, .list = list };
+    return 0;
+}
+
+struct written {
+    unsigned reach;
+    const char *from;
+    struct json_strs places;
+};
+
+static const struct json_field written_fields[] = {
+    { "reach", JSON_KIND_ENUM, JSON_AT(struct written, reach), .names = egress_reach_names,
+      .required = true },
+    { "from", JSON_KIND_STR, JSON_AT(struct written, from), .required = true,
+      .max = EGRESS_FROM_MAX },
+    { "places", JSON_KIND_STRS, JSON_AT(struct written, places), .max = EGRESS_PLACES_MAX },
+};
+
+int egress_ceiling_read(struct str json, struct arena *a, struct egress_ceiling *ret, struct err *e)
+{
+    const struct json_limits limits = { .bytes = EGRESS_CEILING_BYTES_MAX, .depth = 4 };
+    struct written w = { 0 };
+    const struct json *v;
+    int r = json_read(json, limits, a, &v, e);
+
+    if (r >= 0)
+        r = json_bind(v, written_fields, COUNT_OF(written_fields), &w, a, e);
+    if (r < 0)
+        return err_wrap(e, r, "egress ceiling");
+    return egress_ceiling_make((enum egress_reach)w.reach, w.from, w.places, a, ret, e);
+}
+
+int egress_ceiling_write(const struct egress_ceiling *c, struct buf *out, struct err *e)
+{
+    const struct written w = { .reach = c->reach, .from = c->from, .places = c->places };
+    struct json_writer writer;
+
+    json_writer_init(&writer, out, JSON_COMPACT);
+    json_unbind(&w, written_fields, COUNT_OF(written_fields), &writer);
+    return json_writer_finish(&writer, e);
+}
+
+/* --- asking --- */
+
+bool egress_ceiling_has_name(const struct egress_ceiling *c, struct str name, uint16_t port)
+{
+    struct host_pattern asked;
+
+    if (!c || c->reach >= EGRESS_REACH_PUBLIC)
+        return true;
+    if (host_pattern_parse(name, &asked))
+        return false;
+    for (size_t i = 0; i < c->places.n; i++)
+        if (place_has_pattern(&c->list[i], &asked, port))
+            return true;
+    return false;
+}
+
+bool egress_ceiling_has_address(const struct egress_ceiling *c, const struct address *a,
+                                uint16_t port, bool own)
+{
+    bool public = !own && address_classify(a) == ADDRESS_PUBLIC;
+
+    if (!c || c->reach == EGRESS_REACH_LOCAL || (public && c->reach >= EGRESS_REACH_PUBLIC))
+        return true;
+    for (size_t i = 0; i < c->places.n; i++)
+        if (place_has_address(&c->list[i], a, port))
+            return true;
+    return false;
+}
+
+const char *egress_ceiling_why(const struct egress_ceiling *c, const char *host,
+                               const struct address *a, uint16_t port, bool own,
+                               char out[static EGRESS_CEILING_TEXT])
+{
+    bool local = a && (own || address_classify(a) != ADDRESS_PUBLIC);
+    char to[112], kind[40] = "an address of this machine";
+
+    if (local && address_classify(a) != ADDRESS_PUBLIC)
+        snprintf(kind, sizeof kind, "a %s address", address_class_name(address_classify(a)));
+
+    if (port)
+        snprintf(to, sizeof to, a && a->v6 ? "[%.80s]:%u" : "%.80s:%u", host, (unsigned)port);
+    else
+        snprintf(to, sizeof to, "%.90s", host);
+    if (local && c->reach >= EGRESS_REACH_LISTED)
+        snprintf(out, EGRESS_CEILING_TEXT, "%s is %s; configuration egress.local does not list it",
+                 to, kind);
+    else
+        snprintf(out, EGRESS_CEILING_TEXT, "%s is beyond the ceiling '%s' of %.100s", to,
+                 egress_reach_names[c->reach], c->from);
+    return out;
+}
+
+/* --- a whole policy --- */
+
+struct checking {
+    const struct egress_ceiling *c;
+    struct egress_own own;
+    struct err *e;
+};
+
+static int refuse_place(const struct checking *k, const char *host, const struct address *a,
+                        uint16_t port, bool own)
+{
+    char text[EGRESS_CEILING_TEXT];
+
+    egress_ceiling_why(k->c, host, a, port, own, text);
+    return err_set(k->e, ERR_DENIED, "egress: %.180s; ask an administrator", text);
+}
+
+static bool is_own(const struct checking *k, const struct address *a)
+{
+    for (size_t i = 0; i < k->own.n; i++)
+        if (address_equal(&k->own.list[i], a))
+            return true;
+    return false;
+}
+
+static int check_ceiling_address(const struct checking *k, const struct egress_endpoint *ep,
+                                 const struct address *a)
+{
+    bool own = is_own(k, a);
+
+    for (size_t i = 0; i < ep->port_count; i++)
+        if (!egress_ceiling_has_address(k->c, a, ep->ports[i], own))
+            return refuse_place(k, ep->host, a, ep->ports[i], own);
+    return 0;
+}
+
+static int check_ceiling_name(const struct checking *k, const struct egress_endpoint *ep)
+{
+    for (size_t i = 0; i < ep->port_count; i++)
+        if (!egress_ceiling_has_name(k->c, str_from(ep->host), ep->ports[i]))
+            return refuse_place(k, ep->host, NULL, ep->ports[i], false);
+    return 0;
+}
+
+/* A range that is not public opens nothing by itself, but for its exact addresses: see
+ * egress_addresses(). A range may hold public addresses, too. */
+static bool has_range(const struct checking *k, const struct prefix *p, uint16_t port)
+{
+    bool exact = p->bits == (p->base.v6 ? 128u : 32u);
+
+    if (exact)
+        return egress_ceiling_has_address(k->c, &p->base, port, is_own(k, &p->base));
+    if (k->c->reach >= EGRESS_REACH_PUBLIC)
+        return true;
+    for (size_t i = 0; i < k->c->places.n; i++)
+        if (place_has_prefix(&k->c->list[i], p, port))
+            return true;
+    return false;
+}
+
+static int check_ceiling_ranges(const struct checking *k, const struct json_strs *list,
+                                const uint16_t *ports, size_t n)
+{
+    struct prefix p;
+
+    for (size_t i = 0; i < list->n; i++)
+        for (size_t j = 0; j < n; j++)
+            if (!prefix_parse(str_from(list->p[i]), &p) || !has_range(k, &p, ports[j]))
+                return refuse_place(k, list->p[i], &p.base, ports[j], is_own(k, &p.base));
+    return 0;
+}
+
+static int check_ceiling_endpoint(const struct checking *k, const struct egress_endpoint *ep)
+{
+    struct address a;
+
+    if (!ep->host)
+        return check_ceiling_ranges(k, &ep->allowed_ips, ep->ports, ep->port_count);
+    return address_parse(str_from(ep->host), &a) ? check_ceiling_address(k, ep, &a)
+                                                 : check_ceiling_name(k, ep);
+}
+
+/* What no endpoint names: every port of the addresses, or the whole internet. */
+static int check_ceiling_unlisted(const struct checking *k, const struct egress_policy *p)
+{
+    const struct json_strs *list = &p->unlisted.allowed_ips;
+
+    if (p->unlisted.access == EGRESS_UNLISTED_PUBLIC && k->c->reach < EGRESS_REACH_PUBLIC)
+        return refuse_place(k, "every public destination", NULL, 0, false);
+    for (size_t i = 0; i < list->n; i++) {
+        bool within = false;
+        struct prefix range;
+
+        if (!prefix_parse(str_from(list->p[i]), &range))
+            return err_set(k->e, ERR_BUG, "a policy is held to a ceiling that was not checked");
+        within = k->c->reach == EGRESS_REACH_LOCAL ||
+                 (k->c->reach >= EGRESS_REACH_PUBLIC && has_range(k, &range, 1));
+        for (size_t j = 0; !within && j < k->c->places.n; j++)
+            within = !k->c->list[j].port_count && place_has_prefix(&k->c->list[j], &range, 0);
+        if (!within)
+            return refuse_place(k, list->p[i], &range.base, 0, is_own(k, &range.base));
+    }
+    return 0;
+}
+
+int egress_ceiling_check(const struct egress_ceiling *c, const struct egress_policy *p,
+                         struct egress_own own, struct err *e)
+{
+    const struct checking k = { .c = c, .own = own, .e = e };
+    const struct egress_entry *entries = p->network_policies.p;
+    int r = 0;
+
+    for (size_t i = 0; i < p->network_policies.n && r >= 0; i++) {
+        const struct egress_endpoint *eps = entries[i].endpoints.p;
+
+        for (size_t j = 0; j < entries[i].endpoints.n && r >= 0; j++)
+            r = check_ceiling_endpoint(&k, &eps[j]);
+    }
+    return r < 0 ? r : check_ceiling_unlisted(&k, p);
+}

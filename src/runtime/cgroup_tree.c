@@ -1,0 +1,437 @@
+#include "runtime/cgroup_tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "runtime/cgroup_file.h"
+#include "runtime/cgroup_limits.h"
+
+enum {
+    REMOVE_TRIES = 200,
+    REMOVE_WAIT_MS = 10,
+    MAKE_TRIES = 4,
+    STALE_SECONDS = 60,
+    /* All sandboxes of a daemon against one process of the host: they must neither starve nor
+     * outweigh the host by their number. Below it, owners have equal weights by default. */
+    BASE_WEIGHT_V1 = 10240,
+    BASE_WEIGHT_V2 = 1000,
+};
+
+static const char group_prefix[] = "sandboxer-";
+static const char pool_name[] = "pool";
+
+/* paths */
+
+static void base_path(const struct cgroup_host *h, char ret[CGROUP_PATH_MAX])
+{
+    snprintf(ret, CGROUP_PATH_MAX, "%s%s", group_prefix, h->tag);
+}
+
+/* The groups of runs without a daemon, and of sandboxes that an earlier version made. */
+static void flat_path(const struct cgroup_host *h, const char *id, char ret[CGROUP_PATH_MAX])
+{
+    snprintf(ret, CGROUP_PATH_MAX, "%s%s%s%s", group_prefix, h->tag, h->tag[0] ? "-" : "", id);
+}
+
+static void path_below(const struct cgroup_host *h, const char *parent, const char *id,
+                       char ret[CGROUP_PATH_MAX])
+{
+    snprintf(ret, CGROUP_PATH_MAX, "%s%s/%s%s%s", group_prefix, h->tag, parent,
+             parent[0] ? "/" : "", id);
+}
+
+void cgroup_tree_path(const struct cgroup_host *h, int hierarchy, const char *id, const char *owner,
+                      char ret[CGROUP_PATH_MAX])
+{
+    bool limits = hierarchy != CGROUP_V2_ || cgroup_tree_v2_limits(h);
+
+    if (!h->tag[0] || !owner)
+        flat_path(h, id, ret);
+    else
+        path_below(h, limits ? owner : "", id, ret);
+}
+
+void cgroup_tree_pool_path(const struct cgroup_host *h, char ret[CGROUP_PATH_MAX])
+{
+    path_below(h, "", pool_name, ret);
+}
+
+bool cgroup_owner_key_valid(const char *key, size_t cap)
+{
+    size_t n = strnlen(key, cap);
+
+    return n > 0 && n < cap && n < CGROUP_OWNER_MAX &&
+           strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789.-_") == n && key[0] != '.' &&
+           strncmp(key, "sbx_", 4) != 0 && strcmp(key, pool_name) != 0;
+}
+
+static bool is_sandbox_name(const char *name)
+{
+    return strncmp(name, "sbx_", 4) == 0;
+}
+
+/* A group of runs without a daemon or of an earlier version, for any tag. */
+static bool is_flat_name(const char *name)
+{
+    size_t n = sizeof group_prefix - 1;
+    const char *rest = strncmp(name, group_prefix, n) == 0 ? name + n : "";
+    const char *dash = strchr(rest, '-');
+
+    return is_sandbox_name(dash ? dash + 1 : rest);
+}
+
+static bool is_base_name(const char *name)
+{
+    size_t n = sizeof group_prefix - 1;
+
+    return strncmp(name, group_prefix, n) == 0 && cgroup_tag_valid(name + n);
+}
+
+/* making */
+
+/* -1: errno. */
+static int make_or_open(int top, const char *path)
+{
+    if (mkdirat(top, path, 0755) < 0 && errno != EEXIST)
+        return -1;
+    return cgroup_dir_open(top, path);
+}
+
+static void set_up_base(const struct cgroup_host *h, int hierarchy, int dir)
+{
+    char weight[16];
+
+    snprintf(weight, sizeof weight, "%d",
+             hierarchy == CGROUP_V2_ ? BASE_WEIGHT_V2 : BASE_WEIGHT_V1);
+    if (hierarchy == CGROUP_V2_ && cgroup_tree_v2_limits(h))
+        (void)cgroup_enable_controllers(dir);
+    if (hierarchy == CGROUP_V2_ || hierarchy == CGROUP_CPU)
+        (void)cgroup_file_write(dir, hierarchy == CGROUP_V2_ ? "cpu.weight" : "cpu.shares", weight);
+    if (hierarchy == CGROUP_V2_ ? h->unified_has & (1u << CGROUP_HUGETLB)
+                                : hierarchy == CGROUP_HUGETLB)
+        cgroup_forbid_huge_pages(dir);
+}
+
+/* Another launcher may remove a group as empty before we have made the next one in it. */
+int cgroup_tree_make_shared(struct cgroup_host *h, int hierarchy, const char *path, int *ret,
+                            struct err *e)
+{
+    int top = cgroup_tree_top(h, hierarchy), fd = -1;
+    char base[CGROUP_PATH_MAX];
+
+    base_path(h, base);
+    for (int i = 0; i < MAKE_TRIES && fd < 0; i++) {
+        AUTO_CLOSE int dir = make_or_open(top, base);
+
+        if (dir >= 0)
+            set_up_base(h, hierarchy, dir);
+        if (dir >= 0)
+            fd = path ? make_or_open(top, path) : take_fd(&dir);
+        if (fd < 0 && errno != ENOENT)
+            break;
+    }
+    *ret = fd;
+    return fd < 0 ? err_sys(e, "making cgroup %s", path ? path : base) : 0;
+}
+
+static int set_up_owner(const struct cgroup_host *h, int hierarchy, int dir,
+                        const struct cgroup_owner *o, struct err *e)
+{
+    struct cgroup_limits limits = { o->memory, o->pids, o->cpu_milli };
+    struct cgroup_setting s[CGROUP_SETTINGS_MAX];
+    int r = 0;
+
+    if (hierarchy != CGROUP_V2_) {
+        if (hierarchy == CGROUP_MEMORY) /* so that the other limit can be raised, too */
+            (void)cgroup_file_write(dir, "memory.memsw.limit_in_bytes", "-1");
+        return cgroup_settings_apply(dir, s, cgroup_settings_v1(hierarchy, &limits, s), e);
+    }
+    (void)cgroup_enable_controllers(dir);
+    for (int c = 0; c <= CGROUP_CPU && r >= 0; c++)
+        if (h->unified_has & (1u << c))
+            r = cgroup_settings_apply(dir, s, cgroup_settings_v2(c, &limits, s), e);
+    if (r >= 0 && h->unified_has & (1u << CGROUP_IO))
+        r = cgroup_settings_apply(dir, s, cgroup_settings_io(h->disk, o->io, s), e);
+    return r;
+}
+
+static int make_owner_group(struct cgroup_host *h, int hierarchy, const struct cgroup_owner *o,
+                            struct err *e)
+{
+    char path[CGROUP_PATH_MAX];
+    AUTO_CLOSE int dir = -1;
+    int r;
+
+    path_below(h, "", o->key, path);
+    r = cgroup_tree_make_shared(h, hierarchy, path, &dir, e);
+    return r < 0 ? r : set_up_owner(h, hierarchy, dir, o, e);
+}
+
+static int make_parents(struct cgroup_host *h, int hierarchy, const struct cgroup_owner *o,
+                        struct err *e)
+{
+    AUTO_CLOSE int base = -1;
+
+    if (hierarchy != CGROUP_V2_ || cgroup_tree_v2_limits(h))
+        return make_owner_group(h, hierarchy, o, e);
+    return cgroup_tree_make_shared(h, hierarchy, NULL, &base, e);
+}
+
+int cgroup_tree_make(struct cgroup_host *h, int hierarchy, const char *path,
+                     const struct cgroup_owner *o, int *ret, struct err *e)
+{
+    int top = cgroup_tree_top(h, hierarchy), r;
+
+    for (int i = 0; mkdirat(top, path, 0755) < 0; i++) {
+        if (errno != ENOENT || !o || i == MAKE_TRIES)
+            return err_sys(e, "making cgroup %s", path);
+        r = make_parents(h, hierarchy, o, e);
+        if (r < 0)
+            return r;
+    }
+    *ret = cgroup_dir_open(top, path);
+    return *ret < 0 ? err_sys(e, "opening cgroup %s", path) : 0;
+}
+
+static bool has_seen(const struct cgroup_host *h, const struct cgroup_owner *o)
+{
+    for (size_t i = 0; i < CGROUP_SEEN_MAX; i++) {
+        const struct cgroup_owner *s = &h->seen[i];
+
+        if (strcmp(s->key, o->key) == 0)
+            return s->memory == o->memory && s->io == o->io && s->pids == o->pids &&
+                   s->cpu_milli == o->cpu_milli;
+    }
+    return false;
+}
+
+static void note_seen(struct cgroup_host *h, const struct cgroup_owner *o)
+{
+    for (size_t i = 0; i < CGROUP_SEEN_MAX; i++)
+        if (strcmp(h->seen[i].key, o->key) == 0) {
+            h->seen[i] = *o;
+            return;
+        }
+    h->seen[h->next_seen++ % CGROUP_SEEN_MAX] = *o;
+}
+
+int cgroup_tree_refresh(struct cgroup_host *h, const struct cgroup_owner *o, struct err *e)
+{
+    int r = 0;
+
+    if (has_seen(h, o))
+        return 0;
+    for (int i = 0; i <= CGROUP_CPU && r >= 0; i++)
+        if (h->legacy[i] >= 0 && !(h->unified_has & (1u << i)))
+            r = make_owner_group(h, i, o, e);
+    if (r >= 0 && cgroup_tree_v2_limits(h))
+        r = make_owner_group(h, CGROUP_V2_, o, e);
+    if (r >= 0)
+        note_seen(h, o);
+    return r;
+}
+
+/* finding */
+
+/* Calls `use` with the path of each group below sandboxer-TAG (`base`) until it returns true. */
+static bool each_group(int top, const char *base,
+                       bool (*use)(int top, const char *path, void *user), void *user)
+{
+    int fd = top < 0 ? -1 : cgroup_dir_open(top, base);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    bool stop = false;
+    const struct dirent *d;
+
+    if (!dir) {
+        drop_fd(&fd);
+        return false;
+    }
+    while (!stop && (d = readdir(dir))) {
+        char path[CGROUP_PATH_MAX];
+
+        if (d->d_name[0] != '.' && (d->d_type == DT_DIR || d->d_type == DT_UNKNOWN) &&
+            snprintf(path, sizeof path, "%s/%s", base, d->d_name) < (int)sizeof path)
+            stop = use(top, path, user);
+    }
+    closedir(dir);
+    return stop;
+}
+
+struct search {
+    const char *id;
+    int found;
+    bool stayed;
+};
+
+static int open_below(int top, const char *parent, const char *id)
+{
+    char path[CGROUP_PATH_MAX];
+
+    return snprintf(path, sizeof path, "%s/%s", parent, id) < (int)sizeof path
+               ? cgroup_dir_open(top, path)
+               : -1;
+}
+
+static bool open_in(int top, const char *parent, void *user)
+{
+    struct search *s = user;
+
+    s->found = open_below(top, parent, s->id);
+    return s->found >= 0;
+}
+
+int cgroup_tree_open(const struct cgroup_host *h, int hierarchy, const char *id)
+{
+    int top = cgroup_tree_top(h, hierarchy), fd;
+    struct search s = { .id = id, .found = -1 };
+    char path[CGROUP_PATH_MAX];
+
+    if (top < 0) {
+        errno = ENOENT;
+        return -1;
+    }
+    flat_path(h, id, path);
+    fd = cgroup_dir_open(top, path);
+    if (fd >= 0 || !h->tag[0])
+        return fd;
+    base_path(h, path);
+    fd = open_below(top, path, id);
+    if (fd >= 0)
+        return fd;
+    each_group(top, path, open_in, &s);
+    if (s.found < 0)
+        errno = ENOENT;
+    return s.found;
+}
+
+/* removing */
+
+static bool remove_group(int top, const char *path)
+{
+    for (int i = 0; i < REMOVE_TRIES; i++) {
+        if (unlinkat(top, path, AT_REMOVEDIR) == 0 || errno == ENOENT)
+            return true;
+        if (errno != EBUSY)
+            return false;
+        poll(NULL, 0, REMOVE_WAIT_MS);
+    }
+    return false;
+}
+
+static bool remove_in(int top, const char *parent, void *user)
+{
+    struct search *s = user;
+    char path[CGROUP_PATH_MAX];
+
+    if (snprintf(path, sizeof path, "%s/%s", parent, s->id) < (int)sizeof path)
+        s->stayed = !remove_group(top, path) || s->stayed;
+    return false;
+}
+
+bool cgroup_tree_remove(const struct cgroup_host *h, int hierarchy, const char *id)
+{
+    int top = cgroup_tree_top(h, hierarchy);
+    struct search s = { .id = id };
+    char path[CGROUP_PATH_MAX];
+
+    if (top < 0)
+        return true;
+    flat_path(h, id, path);
+    s.stayed = !remove_group(top, path);
+    if (h->tag[0]) {
+        path_below(h, "", id, path);
+        s.stayed = !remove_group(top, path) || s.stayed;
+        base_path(h, path);
+        each_group(top, path, remove_in, &s);
+    }
+    return !s.stayed;
+}
+
+/* sweeping */
+
+/* The kernel removes no group with processes or groups in it. */
+static bool remove_if_empty(int top, const char *path, void *user)
+{
+    (void)user;
+    if (!is_sandbox_name(strrchr(path, '/') + 1))
+        (void)unlinkat(top, path, AT_REMOVEDIR);
+    return false;
+}
+
+void cgroup_tidy(const struct cgroup_host *h)
+{
+    char base[CGROUP_PATH_MAX];
+
+    if (!h->tag[0])
+        return;
+    base_path(h, base);
+    for (int i = 0; i <= CGROUP_V2_; i++) {
+        int top = cgroup_tree_top(h, i);
+
+        if (top < 0)
+            continue;
+        each_group(top, base, remove_if_empty, NULL);
+        (void)unlinkat(top, base, AT_REMOVEDIR);
+    }
+}
+
+/* A live sandbox's groups hold its PID 1 from a moment after they are made. */
+static bool is_stale(int top, const char *path)
+{
+    struct stat st;
+
+    return fstatat(top, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           st.st_mtim.tv_sec + STALE_SECONDS < time(NULL);
+}
+
+static bool sweep_sandbox(int top, const char *path, void *user)
+{
+    (void)user;
+    if (is_sandbox_name(strrchr(path, '/') + 1) && is_stale(top, path))
+        (void)unlinkat(top, path, AT_REMOVEDIR);
+    return false;
+}
+
+static bool sweep_owner(int top, const char *path, void *user)
+{
+    if (is_sandbox_name(strrchr(path, '/') + 1))
+        return sweep_sandbox(top, path, user);
+    each_group(top, path, sweep_sandbox, NULL);
+    if (is_stale(top, path))
+        (void)unlinkat(top, path, AT_REMOVEDIR);
+    return false;
+}
+
+static void sweep_top(int top)
+{
+    int fd = top < 0 ? -1 : cgroup_dir_open(top, ".");
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *d;
+
+    if (!dir) {
+        drop_fd(&fd);
+        return;
+    }
+    while ((d = readdir(dir))) {
+        if (is_base_name(d->d_name))
+            each_group(top, d->d_name, sweep_owner, NULL);
+        if ((is_base_name(d->d_name) || is_flat_name(d->d_name)) && is_stale(top, d->d_name))
+            (void)unlinkat(top, d->d_name, AT_REMOVEDIR);
+    }
+    closedir(dir);
+}
+
+void cgroup_sweep(const struct cgroup_host *h)
+{
+    for (int i = 0; i <= CGROUP_V2_; i++)
+        sweep_top(cgroup_tree_top(h, i));
+}

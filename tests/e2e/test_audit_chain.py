@@ -1,0 +1,457 @@
+#!/usr/bin/env python3
+# parallel
+"""The audit is a chain: events of the daemon, and the lines of each sandbox's egress log, which are anchored among the events.
+What is changed, removed, moved or added is found, with its place; crashes, rotation and retention are no damage."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+
+from client import Client
+from daemon import Daemon
+from egress_world import PUBLIC, RESOLVER, World, echo
+from harness import check, equal, main, test, wait_for
+
+NAME, OTHER = "api.example.com", "other.example.com"
+KILLS = 10
+TRAFFIC = f"""
+while true; do
+  curl -s -m 5 http://{NAME}/ http://{OTHER}/ http://{NAME}/a http://{NAME}/b >/dev/null
+done
+"""
+
+
+@contextlib.contextmanager
+def daemon(c, more=""):
+    with World() as w:
+        w.dns.names[NAME] = [PUBLIC]
+        w.http(PUBLIC, 80)
+        w.origin(PUBLIC, 7, echo)
+        d = Daemon(c, config=f"egress: {{workers: 1, resolvers: ['{RESOLVER}']{more}}}")
+        spawn = d.spawn
+        d.spawn = lambda *args, **options: w.inside.run(lambda: spawn(*args, **options))
+        with d:
+            yield d
+
+
+def create(d):
+    return d.create(egress={"allow": [f"{NAME}:80,7"]})
+
+
+def talk(d, box, times=3):
+    urls = " ".join(f"http://{NAME}/{i}" for i in range(times))
+    seen = d.api.run(box, ["sh", "-c", f"curl -sS -m 20 {urls}; curl -s -m 20 http://{OTHER}/"]).expect(200).json
+    check("hello" in seen["stdout"], f"traffic: {seen}")
+
+
+def log(d, box):
+    return d.state / f"daemon/egress/{box}.jsonl"
+
+
+def lines(d, box):
+    return log(d, box).read_text().splitlines(keepends=True)
+
+
+def seq_of(line):
+    return json.loads(line)["unmapped"].get("seq")
+
+
+def last_seq(d, box):
+    """Of the last whole line; a log that was just put aside has no line yet, or is not there for a moment."""
+    for path in (log(d, box), log(d, box).with_suffix(".jsonl.1")):
+        with contextlib.suppress(FileNotFoundError):
+            whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            if whole:
+                return seq_of(whole[-1])
+    return 0
+
+
+def anchored(d, box):
+    """Waits until the last line that the log has now is among the events."""
+    last = last_seq(d, box)
+    policy = f"version: 1\nnetwork_policies: {{a: {{endpoints: [{{host: {NAME}, port: 80}}], binaries: [{{path: /**}}]}}}}\n"
+    d.api.request("PUT", f"/v1/sandboxes/{box}/egress", policy.encode()).expect(200)
+
+    def seen():
+        events = d.api.get("/v1/events?limit=1000").expect(200).json["events"]
+        return any(a["sandbox"] == box and a["seq"] >= last for e in events for a in e["detail"].get("egress_audit", []))
+    wait_for(seen, f"line {last} of {box} is anchored")
+
+
+def verify(d, query=""):
+    return d.api.get(f"/v1/audit/verify{query}").expect(200).json
+
+
+def verify_box(d, box):
+    return d.api.get(f"/v1/sandboxes/{box}/audit").expect(200).json
+
+
+def intact(d, what, *boxes):
+    for found in (verify(d), *(verify_box(d, box) for box in boxes)):
+        check(found["intact"] and not found["problems"], f"{what}: {found}")
+
+
+def problems(found):
+    return [(p["chain"], p["kind"], p["seq"]) for p in found["problems"]]
+
+
+def said(done):
+    return done.out.decode()
+
+
+def database(d):
+    db = sqlite3.connect(d.state / "daemon/sandboxer.db", timeout=10, isolation_level=None)
+    return contextlib.closing(db)
+
+
+# --- as it is ---
+
+@test
+def normal_traffic_is_intact_and_the_command_line_says_so(c):
+    with daemon(c) as d:
+        cli, box = Client(d), create(d)
+        talk(d, box)
+        anchored(d, box)
+        intact(d, "with traffic", box)
+        found = verify(d)
+        equal((found["sandboxes"], found["unchained_lines"], found["head"]["chained_from"]), (1, 0, 1), "what was checked")
+        check(found["lines"] >= 6 and found["events"] >= 3, f"what was checked: {found}")
+        check("intact" in said(cli("audit", "verify").expect(0)), "the whole")
+        check("intact" in said(cli("audit", "verify", box).expect(0)), "a sandbox")
+        check("intact" in said(cli("audit", "verify", "--since", "1h").expect(0)), "since")
+        equal(json.loads(said(cli("audit", "verify", "-o", "json").expect(0)))["intact"], True, "as JSON")
+        kept = json.loads(said(cli("audit", "head", "-o", "json").expect(0)))
+        cli("audit", "verify", "--expect", f"{kept['seq']}:{kept['digest']}").expect(0)
+        cli("audit", "verify", "--expect", f"{kept['seq']}:{'0' * 64}").expect(1, says="damaged")
+        cli("audit", "verify", "--expect", f"{kept['seq'] + 1000}:{kept['digest']}").expect(1, says="damaged")
+        cli("audit", "verify", "--expect", "nonsense").expect(2, says="SEQ:DIGEST")
+        export = log(d, box).read_text()
+        equal(said(cli("egress", "log", box, "-o", "json").expect(0)).count('"chain":"'), export.count("\n"), "links that `egress log` shows")
+        c.write("export.jsonl", export)
+        check("intact" in said(cli("audit", "verify", "--file", "export.jsonl").expect(0)), "an exported log")
+        c.write("export.jsonl", export.replace("hello", "jello").replace(NAME, "x" + NAME[1:], 1))
+        cli("audit", "verify", "--file", "export.jsonl").expect(1, says="damaged")
+        d.destroy(box)
+        intact(d, "destroyed", box)
+        event = [e for e in d.api.get(f"/v1/sandboxes/{box}/events").json["events"] if e["type"] == "sandbox.destroyed"]
+        equal([(a["sandbox"], a["seq"]) for a in event[0]["detail"]["egress_audit"]], [(box, seq_of(lines(d, box)[-1]))],
+              "the last line is part of the event of the end")
+
+
+@test
+def an_owner_checks_what_is_theirs_and_not_the_rest(c):
+    with daemon(c) as d:
+        box = create(d)
+        talk(d, box)
+        equal(verify_box(d, box)["sandboxes"], 1, "the sandbox")
+        check("head" not in verify_box(d, box), "the daemon's chain is not an owner's")
+        d.api.get("/v1/sandboxes/sbx_00000000000000000000/audit").expect(404)
+        d.api.get("/v1/audit/verify?since=yesterday").expect(400)
+        for path in [f"/v1/sandboxes/{box}/audit", "/v1/audit/verify"] * 20:  # clients that leave take their check along
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(str(d.socket))
+                s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        wait_for(lambda: d.api.get(f"/v1/sandboxes/{box}/audit").status == 200, "its share is free again")
+        wait_for(lambda: d.api.get("/v1/audit/verify").status == 200, "the other share is free again")
+
+
+# --- egress logs ---
+
+def flip(text, at):
+    return text[:at] + ("x" if text[at] != "x" else "y") + text[at + 1:]
+
+
+def forged(all_lines, at):
+    """A line of another, with a chain value that anybody can compute, but no key."""
+    import hashlib
+    before = json.loads(all_lines[at - 1])["unmapped"]["chain"]
+    body = re.sub(r',"chain":.*\n', "", all_lines[at]).replace(NAME, "bad.example.net", 1)
+    digest = hashlib.sha256(bytes.fromhex(before) + body.encode()).hexdigest()
+    return f'{body},"chain":"{digest}","mac":"{"0" * 32}"}}}}\n'
+
+
+@test
+def damage_to_a_log_is_found_with_its_place(c):
+    with daemon(c) as d:
+        box = create(d)
+        talk(d, box, 8)
+        anchored(d, box)
+        good = lines(d, box)
+        seqs, n = [seq_of(line) for line in good], len(good)
+        equal(seqs, list(range(1, n + 1)), "the lines are numbered")
+        check(n > 12, f"{n} lines")
+        at = 5
+        host = good[at].index('"time":') + 9
+        changes = {
+            "one byte": (good[:at] + [flip(good[at], host)] + good[at + 1:], "changed", at + 1),
+            "one byte of the link": (good[:at] + [good[at].replace('"mac":"', '"mac":"0', 1)[:-4] + '"}}\n'] + good[at + 1:], None, at + 1),
+            "a line removed": (good[:at] + good[at + 1:], "missing", at + 1),
+            "two swapped": (good[:at] + [good[at + 1], good[at]] + good[at + 2:], "missing", at + 1),
+            "one repeated": (good[:at] + [good[at - 1]] + good[at:], "repeated", at),
+            "one inserted": (good[:at] + ['{"time":1,"message":"nothing happened"}\n'] + good[at:], "unreadable", at),
+            "one forged": (good[:at] + [forged(good, at)] + good[at + 1:], "forged", at + 1),
+            "the begin cut off": (good[at:], "beginning_missing", 1),
+            "the end cut off": (good[:at], "end_missing", at + 1),
+            "emptied": ([], "end_missing", 1),
+            "the links removed": ([re.sub(r',"seq":.*', "}}", line) for line in good], "end_missing", 1),
+        }
+        for what, (damaged, kind, seq) in changes.items():
+            log(d, box).write_text("".join(damaged))
+            for found in (verify(d), verify_box(d, box)):
+                check(not found["intact"] and found["problems"], f"{what}: {found}")
+                if kind:
+                    equal(problems(found)[0], (box, kind, seq), f"{what}: {found['problems'][:2]}")
+        Client(d)("audit", "verify", box).expect(1, says="damaged")
+        os.unlink(log(d, box))
+        equal([p[:2] for p in problems(verify(d))], [(box, "end_missing")], "without its file")
+        log(d, box).write_text("".join(good))
+        intact(d, "restored", box)
+        other = create(d)  # another's lines in its place
+        talk(d, other)
+        shutil.copy(log(d, other), log(d, box))
+        check(not verify_box(d, box)["intact"], "another's log in its place")
+
+
+@test
+def a_log_that_is_cut_while_its_worker_is_away_is_found(c):
+    with daemon(c) as d:
+        box = create(d)
+        talk(d, box, 8)
+        anchored(d, box)
+        good = lines(d, box)
+        d.stop()
+        log(d, box).write_text("".join(good[:5]))
+        d.start()
+        wait_for(lambda: d.get(box)["egress"]["in_force"], "it is served again")
+        for _ in range(4):
+            talk(d, box, 6)
+        found = verify(d)
+        check(not found["intact"] and problems(found)[0][0] == box, f"the chain was continued from where it was cut: {found}")
+
+
+# --- events ---
+
+@test
+def damage_to_events_is_found_with_its_place(c):
+    with daemon(c) as d:
+        box = create(d)
+        talk(d, box)
+        anchored(d, box)
+        d.destroy(box)
+        intact(d, "before", box)
+        with database(d) as db:
+            columns = [row[1] for row in db.execute("PRAGMA table_info(events)")]
+            rows = {row[0]: row for row in db.execute("SELECT * FROM events ORDER BY seq")}
+            last, middle = max(rows), sorted(rows)[len(rows) // 2]
+
+            def put_back(seq):
+                db.execute(f"INSERT OR REPLACE INTO events ({','.join(columns)}) VALUES ({','.join('?' * len(columns))})", rows[seq])
+
+            def sees(what, *expected):
+                found = problems(verify(d))
+                equal(found[0] if found else None, expected, f"{what}: {found}")
+
+            for column, value in (("reason", "nothing"), ("type", "x"), ("actor", "uid:1"), ("detail", "{}"), ("time_ns", 5), ("owner", "me"),
+                                  ("to_state", 3), ("chain", b"0" * 32), ("sandbox", "sbx_other")):
+                db.execute(f"UPDATE events SET {column} = ? WHERE seq = ?", (value, middle))
+                if rows[middle][columns.index(column)] != value:
+                    sees(column, "daemon", "changed", middle)
+                put_back(middle)
+            intact(d, "put back", box)
+            db.execute("DELETE FROM events WHERE seq = ?", (middle,))
+            sees("one removed", "daemon", "missing", middle)
+            put_back(middle)
+            db.execute("DELETE FROM events WHERE seq = ?", (last,))
+            sees("the last removed", "daemon", "end_missing", last)
+            put_back(last)
+            one, two = rows[middle], rows[middle - 1]
+            for seq, row in ((middle, two), (middle - 1, one)):
+                db.execute(f"UPDATE events SET {','.join(f'{k} = ?' for k in columns[1:])} WHERE seq = ?", (*row[1:], seq))
+            sees("two swapped", "daemon", "changed", middle - 1)
+            put_back(middle)
+            put_back(middle - 1)
+            db.execute("UPDATE events SET chain = NULL WHERE seq = ?", (middle,))
+            sees("a link removed", "daemon", "unchained", middle)
+            put_back(middle)
+            head = db.execute("SELECT * FROM ledger").fetchone()
+            db.execute("DELETE FROM events WHERE seq = ?", (last,))
+            db.execute("UPDATE ledger SET seq = ?, digest = ?", (last - 1, rows[last - 1][columns.index("chain")]))
+            sees("the head with the last", "daemon", "head_forged", last - 1)
+            put_back(last)
+            db.execute("DELETE FROM ledger")
+            sees("no head", "daemon", "head_missing", 0)
+            db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)", head)
+            anchor = db.execute("SELECT * FROM egress_heads WHERE sandbox = ?", (box,)).fetchone()
+            db.execute("UPDATE egress_heads SET seq = seq - 1")
+            sees("an anchor", box, "head_forged", 0)
+            db.execute("DELETE FROM egress_heads")
+            sees("no anchor", box, "head_missing", anchor[1])
+            db.execute("INSERT INTO egress_heads VALUES (?, ?, ?, ?, ?, ?, ?)", anchor)
+            intact(d, "all put back", box)
+            db.execute("INSERT INTO event_cuts VALUES (?, 1, ?, ?)", (middle, b"0" * 32, b"1" * 32))
+            db.execute("DELETE FROM events WHERE seq <= ?", (middle,))
+            sees("a forged cut", "daemon", "cut_forged", 1)
+            for seq in range(1, middle + 1):
+                put_back(seq)
+            db.execute("DELETE FROM event_cuts")
+            intact(d, "after that", box)
+            db.execute(f"INSERT INTO events ({','.join(columns[1:])}) VALUES ({','.join('?' * (len(columns) - 1))})", (*rows[middle][1:-1], None))
+            sees("one inserted", "daemon", "unchained", last + 1)
+        new = d.create()  # the daemon goes on behind it
+        d.destroy(new)
+        found = problems(verify(d))
+        equal(found, [("daemon", "unchained", last + 1)], "after more events")
+
+
+@test
+def an_older_copy_of_everything_is_found_by_a_head_that_was_kept(c):
+    with daemon(c) as d:
+        box = create(d)
+        talk(d, box)
+        d.destroy(box)
+        d.stop()
+        shutil.copytree(d.state / "daemon", c.dir / "old", symlinks=True, ignore=shutil.ignore_patterns("run", "*.sock"))
+        d.start()
+        d.destroy(d.create())
+        kept = d.api.get("/v1/audit/head").expect(200).json
+        d.stop()
+        for name in ("sandboxer.db-wal", "sandboxer.db-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(d.state / "daemon" / name)
+        shutil.copyfile(c.dir / "old/sandboxer.db", d.state / "daemon/sandboxer.db")
+        d.start()
+        intact(d, "by itself an older copy is intact")
+        found = verify(d, f"?expect={kept['seq']}:{kept['digest']}")
+        equal(problems(found), [("daemon", "older_than_expected", kept["seq"])], "with the head that was kept")
+
+
+# --- no false alarm ---
+
+@test
+def kills_under_traffic_are_no_damage(c):
+    with daemon(c, more=", audit_max: 64K") as d:
+        boxes = [create(d), create(d)]
+        for box in boxes:
+            d.api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", TRAFFIC], "background": True}).expect(200, 201, 202)
+        for i in range(KILLS):
+            before = [last_seq(d, box) for box in boxes]
+            if i % 3 == 2:
+                d.kill(d.plane if i % 2 else None)
+                d.start()
+            else:
+                for pid in d.parts("sandboxer-egres"):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+            for box in boxes:
+                wait_for(lambda box=box: d.get(box)["egress"]["in_force"], f"{box} is served again after kill {i}", 60)
+
+            def moved():
+                return all(last_seq(d, box) > seen for box, seen in zip(boxes, before))
+            wait_for(moved, f"traffic after kill {i}", 60)
+            intact(d, f"after kill {i}", *boxes)
+        d.stop()
+        d.start()
+        intact(d, "at the end", *boxes)
+
+
+@test
+def a_worker_that_ends_late_does_not_fork_the_chain(c):
+    with daemon(c) as d:
+        box = create(d)
+        talk(d, box)
+        d.api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", TRAFFIC], "background": True}).expect(200, 201, 202)
+        before = last_seq(d, box)
+        wait_for(lambda: last_seq(d, box) > before + 10, "there is traffic")
+        old = d.parts("sandboxer-egres")[0]
+        os.kill(old, signal.SIGSTOP)
+        try:
+            d.kill()
+            d.start()
+            talk(d, create(d))  # another sandbox is served by the next worker
+            if c.uid:  # root's daemon ends workers of the one before by their control groups
+                equal(d.get(box)["egress"]["in_force"], 0, "the generation that is in force while the first worker has the log")
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(old, signal.SIGCONT)
+        wait_for(lambda: d.get(box)["egress"]["in_force"], "it is served again")
+        talk(d, box)
+        intact(d, "after both", box)
+
+
+@test
+def rotation_is_no_damage_and_a_removed_file_is(c):
+    with daemon(c, more=", audit_max: 64K") as d:
+        box = create(d)
+        old = log(d, box).with_suffix(".jsonl.1")
+
+        def has_removed():
+            talk(d, box, 60)
+            intact(d, "meanwhile", box)
+            return old.exists() and seq_of(old.read_text().splitlines()[0]) > 1 and log(d, box).exists()
+        wait_for(has_removed, "a second rotation removes lines", 60)
+        anchored(d, box)
+        found = verify_box(d, box)
+        check(found["intact"], f"after rotations: {found}")
+        d.stop()
+        d.start()
+        intact(d, "after a restart", box)
+        text = old.read_text()
+        os.unlink(old)
+        equal(problems(verify_box(d, box))[0][:2], (box, "beginning_missing"), "without the older file")
+        old.write_text("".join(text.splitlines(keepends=True)[1:]))
+        equal(problems(verify_box(d, box))[0][:2], (box, "beginning_missing"), "without its first line")
+        old.write_text(text)
+        intact(d, "put back", box)
+
+
+@test
+def a_line_that_was_not_finished_is_no_damage(c):
+    with daemon(c) as d:
+        box = create(d)
+        talk(d, box)
+        anchored(d, box)
+        good = log(d, box).read_text()
+        log(d, box).write_text(good + good.splitlines()[-1][:200])
+        intact(d, "with half a line", box)
+        d.stop()
+        d.start()
+        wait_for(lambda: d.get(box)["egress"]["in_force"], "it is served again")
+        talk(d, box)
+        intact(d, "and more behind it", box)
+        check("egress.audit_repaired" in d.tail(1000), "the log says that half a line was removed")
+
+
+@test
+def a_state_from_before_the_chain_is_taken_as_it_is(c):
+    with daemon(c) as d:
+        box = create(d)
+        talk(d, box)
+        d.stop()
+        old = "".join(re.sub(r',"seq":.*', "}}", line) for line in lines(d, box))
+        log(d, box).write_text(old)
+        with database(d) as db:
+            for table in ("ledger", "event_cuts", "egress_heads"):
+                db.execute(f"DROP TABLE {table}")
+            db.execute("ALTER TABLE events DROP COLUMN chain")
+            db.execute("DELETE FROM settings WHERE key = 'audit.key'")
+            for index in ("tokens_revoked", "tokens_expires"):  # of the version after
+                db.execute(f"DROP INDEX {index}")
+            db.execute("ALTER TABLE tokens DROP COLUMN maker")
+            events = db.execute("SELECT max(seq) FROM events").fetchone()[0]
+            db.execute("PRAGMA user_version = 12")
+        d.start()
+        wait_for(lambda: d.get(box)["egress"]["in_force"], "it is served again")
+        talk(d, box)
+        anchored(d, box)
+        intact(d, "with a part that is not chained", box)
+        found = verify(d)
+        equal((found["head"]["chained_from"], found["unchained_lines"]), (events + 1, old.count("\n")), f"where the chain begins: {found}")
+        check(f"not chained before {events + 1}" in said(Client(d)("audit", "verify").expect(0)), "the command line says so")
+
+
+main()

@@ -1,0 +1,424 @@
+#!/usr/bin/env python3
+# parallel
+"""Tenants of one daemon: two owners, two labels of one owner, an agent's token and a client without one. None of them sees, ends, delays,
+fills or starves what belongs to another."""
+
+import contextlib
+import http.server
+import os
+import socket
+import subprocess
+import threading
+
+from client import Client
+from daemon import Daemon
+from harness import PLAIN, check, equal, main, test, wait_for
+from tcp import EVERYTHING, Tcp, serving
+
+NOBODY = PLAIN + 1
+ONLY_ROOT = {"only": "root", "because": "other users reach only root's daemon"}
+REFUSED = (401, 403, 404)
+USUAL = [verb for verb in EVERYTHING if verb != "admin"]
+
+
+class Tenant:
+    """The holder of a token, and everything that belongs to it."""
+
+    def __init__(self, name, api):
+        self.name, self.api = name, api
+        self.box = self.snapshot = self.peer = self.token_id = None
+
+    def settle(self):
+        """Makes one record of every kind."""
+        self.box = self.api.post("/v1/sandboxes", {"env": {"SECRET": f"of-{self.name}"}}).expect(201).json["sandbox_id"]
+        self.api.post(f"/v1/sandboxes/{self.box}/processes", {"argv": ["sh", "-c", f"echo output-of-{self.name}; sleep 600"], "background": True}).expect(201)
+        self.api.request("PUT", f"/v1/sandboxes/{self.box}/files?path=/tmp/mine", {"of": self.name}).expect(204)
+        self.snapshot = self.api.post(f"/v1/sandboxes/{self.box}/snapshot", {"name": f"of-{self.name}"}).expect(201).json["snapshot_id"]
+        self.peer = self.api.post("/v1/peers", {"client": f"client-of-{self.name}"}).expect(201).json["id"]
+
+    def questions(self):
+        """Requests by which another could see or change what is this tenant's."""
+        box = f"/v1/sandboxes/{self.box}"
+        return [("GET", box), ("GET", f"{box}/events"), ("GET", f"{box}/processes"), ("GET", f"{box}/processes/1"), ("GET", f"{box}/processes/1/logs"),
+                ("GET", f"{box}/logs"), ("GET", f"{box}/files?path=/tmp/mine"), ("GET", f"{box}/egress"), ("GET", f"{box}/ports/80"),
+                ("PUT", f"{box}/files?path=/tmp/x", {}), ("POST", f"{box}/processes", {"argv": ["true"]}), ("POST", f"{box}/processes/1/signal", {"signal": "KILL"}),
+                ("POST", f"{box}/extend-ttl", {"duration": "20m"}), ("POST", f"{box}/pause"), ("POST", f"{box}/snapshot", {}), ("POST", f"{box}/fork", {}),
+                ("POST", f"{box}/recreate"), ("PUT", f"{box}/egress", {"allow": []}), ("DELETE", box),
+                ("GET", f"/v1/snapshots/{self.snapshot}"), ("GET", f"/v1/snapshots/{self.snapshot}/export"), ("POST", "/v1/sandboxes", {"snapshot": self.snapshot}),
+                ("DELETE", f"/v1/snapshots/{self.snapshot}"), ("POST", f"/v1/peers/{self.peer}/heartbeat"),
+                ("DELETE", f"/v1/peers/{self.peer}"), ("DELETE", f"/v1/tokens/{self.token_id}"), ("GET", f"/sandboxes/{self.box}"), ("DELETE", f"/sandboxes/{self.box}"),
+                ("GET", f"/daytona/sandbox/{self.box}"), ("DELETE", f"/daytona/sandbox/{self.box}")]
+
+
+LISTS = ("/v1/sandboxes", "/v1/snapshots", "/v1/peers", "/v1/approvals?all=true", "/v1/events?limit=1000", "/v1/tokens", "/v2/sandboxes", "/daytona/sandbox")
+
+
+def as_user(c, d, uid, *argv):
+    done = subprocess.run([c.program(), *argv], user=uid, group=uid, extra_groups=[], env={**c.environment, **Client(d).env}, capture_output=True,
+                          check=False, cwd="/")
+    equal(done.returncode, 0, f"{argv} by uid {uid} ({done.stderr})")
+    return done.stdout.decode().strip()
+
+
+@contextlib.contextmanager
+def tenants(c, config=""):
+    with serving(c, 'socket: {mode: "0666"}\n' + config) as (d, port, token):
+        os.chmod(d.dir, 0o755)
+        people = [Tenant("one", Tcp(port, as_user(c, d, PLAIN, "token", "create", "-q", "one"))),
+                  Tenant("two", Tcp(port, as_user(c, d, NOBODY, "token", "create", "-q", "two"))),
+                  *(Tenant(name, token(*USUAL, name=name, **more)[0])
+                    for name, more in (("red", {"labels": {"team": "red"}}), ("blue", {"labels": {"team": "blue"}}),
+                                       ("agent", {"labels": {"agent": "x"}, "actor": "agt", "role": "journeyman"})))]
+        ids = {t["name"]: t["id"] for t in d.api.get("/v1/tokens").expect(200).json["tokens"]}
+        for tenant in people:
+            tenant.token_id = ids[tenant.name]
+        yield d, port, people
+
+
+@test(**ONLY_ROOT)
+def none_sees_or_ends_what_is_anothers(c):
+    with tenants(c) as (d, port, people):
+        for tenant in people:
+            tenant.settle()
+        everybody = [*people, Tenant("nobody", Tcp(port))]
+        for who in everybody:  # before anybody asks: a refusal on record names what the caller named
+            for path in LISTS:
+                got = who.api.get(path)
+                check(got.status in (200, *REFUSED), f"{who.name} lists {path}: {got}")
+                for other in people:
+                    if who is not other:
+                        for mark in (other.box, other.snapshot, other.peer, f"of-{other.name}"):
+                            check(mark.encode() not in got.data, f"{who.name} sees {mark} in {path}")
+        for who in everybody:
+            for other in people:
+                if who is other:
+                    continue
+                for question in other.questions():
+                    got = who.api.request(*question)
+                    check(got.status in REFUSED, f"{who.name} asks {question} of {other.name}: {got}")
+                    check(f"of-{other.name}".encode() not in got.data, f"{who.name} learns from {question}: {got}")
+        for tenant in people:
+            equal(tenant.api.get(f"/v1/sandboxes/{tenant.box}").expect(200).json["state"], "active", f"the sandbox of {tenant.name}")
+            tenant.api.get(f"/v1/snapshots/{tenant.snapshot}").expect(200)
+            check(tenant.peer in [p["id"] for p in tenant.api.get("/v1/peers").expect(200).json["peers"]], f"the peer of {tenant.name}")
+            equal([p["state"] for p in tenant.api.get(f"/v1/sandboxes/{tenant.box}/processes").expect(200).json["processes"]], ["running"], "its process")
+
+
+
+@test(**ONLY_ROOT)
+def nobody_counts_as_another(c):
+    """The label that binds a sandbox to its session is the daemon's alone: limits count by who made it."""
+    with tenants(c) as (d, port, people):
+        low, victim = (Tcp(port, as_user(c, d, PLAIN, "token", "create", "-q", name, "--limit", "concurrent=2")) for name in ("low", "victim"))
+        victim_id = next(t["id"] for t in d.api.get("/v1/tokens").expect(200).json["tokens"] if t["name"] == "victim")
+        profile = d.get(d.create())["profile"]
+        session = victim.post("/v1/peers", {"client": "x"}).expect(201).json
+        for label in (victim_id, session["id"], "anything"):
+            low.post("/v1/sandboxes", {"labels": {"peer": label}}).expect(403, code="denied")
+            as_tenant = people[0].api.post("/v1/tokens", {"name": "x", "verbs": ["read"], "labels": {"peer": label}})
+            check(as_tenant.status == 403, f"a token with such a label: {as_tenant}")
+        boxes = [low.request("POST", "/sandboxes", {"templateID": profile, "metadata": {"peer": victim_id}}, X_API_Key=low.token) for _ in range(3)]
+        equal([b.status for b in boxes], [201, 201, 429], f"as many as the token may have ({boxes[-1]})")
+        equal(low.request("GET", f"/sandboxes/{boxes[0].json['sandboxID']}", X_API_Key=low.token).expect(200).json["metadata"], {"peer": victim_id}, "metadata come back")
+        mine = [victim.post("/v1/sandboxes", {}, Sandboxer_Peer=session["token"]).expect(201).json for _ in range(2)]
+        victim.post("/v1/sandboxes", {}).expect(429)
+        box = mine[0]["sandbox_id"]
+        equal(mine[0]["labels"], {"peer": session["id"]}, "the session's label")
+        victim.request("PUT", f"/daytona/sandbox/{box}/labels", {"labels": {"a": "b"}}).expect(200)
+        equal(d.get(box)["labels"], {"a": "b", "peer": session["id"]}, "labels after they were set")
+        victim.delete(f"/v1/peers/{session['id']}").expect(200, 204)
+        for one in mine:
+            wait_for(lambda one=one: d.get(one["sandbox_id"])["state"] == "destroyed", "it ends with its session")
+        for tenant in boxes[:2]:
+            low.delete(f"/v1/sandboxes/{tenant.json['sandboxID']}")
+
+
+# ---- filling, delaying, starving ----
+
+BOTH, AGENT = PLAIN + 2, PLAIN + 3  # the owner of two labels; the owner of an agent's token
+ROUNDS = 2
+SHARES = """limits: {connections: 128, connections_unauthenticated: 256, requests_in_flight: 64, buffered_bytes: 32M, body_timeout: 5s,
+  sandboxes_per_owner: 5, processes_per_owner: 24, output_per_sandbox: 512K, output_per_owner: 1M, snapshot_bytes_per_owner: 1M,
+  events_keep: 4000, events_per_owner: 1600, upload_bytes_per_owner: 1M, egress_logs_per_owner: 1M, owner: {memory: 192M, pids: 120, cpu: 0.5}}
+"""
+KINDS_OF_WORK = {
+    "fills its disk": "while :; do dd if=/dev/zero of=/tmp/fill bs=1M count=64; done",
+    "fills its memory": "while :; do x=$(head -c 300000000 /dev/zero | tr '\\0' x); done",
+    "forks": "f(){ f|f& }; while :; do f; done",
+    "writes output": "yes of-the-attacker",
+}
+STALLED = (b"", b"GET /v1/sandboxes HTTP/1.1\r\nHost: loc", b"POST /v1/sandboxes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 60000\r\n\r\n")
+
+
+def plug(port, data):
+    s = socket.create_connection(("127.0.0.1", port), timeout=30)
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        s.sendall(data)
+    return s
+
+
+def head(port, token, method, path, *fields):
+    return "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Authorization: Bearer {token}", *fields, "", ""]).encode()
+
+
+def until_refused(act, *words, most=2000):
+    """Acts until its share is used up, which is told by one of these words: how often it passed."""
+    for n in range(most):
+        got = act(n)
+        if got.status in (429, 503):
+            check(any(word in got.json["detail"] for word in words), f"not refused for {words}: {got}")
+            return n
+        check(got.status in (200, 201, 403), f"{got}")
+    raise AssertionError(f"{words}: {most} times, and no end")
+
+
+class Attack:
+    """Everything that a party can do to the others, at once, until it is over."""
+
+    def __init__(self, d, port, tenant):
+        self.d, self.port, self.who = d, port, tenant
+        self.sockets, self.turns, self.over = [], 0, threading.Event()
+        self.thread = threading.Thread(target=self.flood, daemon=True)
+
+    def flood(self):
+        """Goes on while the others work: requests, connections that stall, wrong tokens."""
+        api, wrong = self.who.api, Tcp(self.port, "sbt_wrong")
+        while not self.over.is_set():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                wrong.get("/v1/sandboxes")
+                for data in STALLED:
+                    self.sockets.append(plug(self.port, data))
+                if api.token:
+                    api.post(f"/v1/sandboxes/{self.who.box}/extend-ttl", {"duration": "20m"})
+            while len(self.sockets) > 300:
+                self.sockets.pop(0).close()
+            self.turns += 1
+
+    def fill(self):
+        """Uses up every share that the party has: (what, how often it passed)."""
+        api, box = self.who.api, self.who.box
+        yield "held calls", until_refused(lambda n: api.post("/v1/sandboxes", {"capabilities": {"network": [f"h{n}.example:443"]}}), "wait for a master")
+        yield "snapshots", until_refused(lambda n: api.post(f"/v1/sandboxes/{box}/snapshot", {"name": f"of-{self.who.name}"}), "limits.snapshot_bytes_per_owner")
+        for n in range(40):  # its own oldest builds make room, and nobody else's
+            made = api.post("/v3/templates", {"name": f"of-{self.who.name}-{n}"}, X_API_KEY=api.token).expect(202).json
+        link = api.get(f"/templates/{made['templateID']}/files/abc", X_API_KEY=api.token).expect(201).json["url"].partition(str(self.port))[2]
+        api.request("PUT", link, "x" * 1_100_000).expect(429)
+        equal(api.request("PUT", link, "x" * 900_000).status, 200, "an upload within the share")
+        other = api.get(f"/templates/{made['templateID']}/files/abd", X_API_KEY=api.token).expect(201).json["url"].partition(str(self.port))[2]
+        api.request("PUT", other, "x" * 900_000).expect(429)
+        yield "sandboxes", until_refused(lambda n: api.post("/v1/sandboxes"), "limits.sandboxes_per_owner")
+        for what, script in KINDS_OF_WORK.items():
+            got = api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", script], "background": True})
+            check(got.status in (201, 429, 503), f"a program that {what}: {got}")
+        yield "output", until_refused(lambda n: api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", "yes"], "background": True}),
+                                      "limits.output_per_", "limits.processes_per_owner", "process")
+        yield "events", until_refused(lambda n: api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "20m"}), "limits.events_per_owner")
+        for n in range(40):
+            self.sockets.append(plug(self.port, head(self.port, api.token, "GET", "/v1/events", "Accept: text/event-stream")))
+            self.sockets.append(plug(self.port, head(self.port, api.token, "PUT", f"/v1/sandboxes/{box}/files?path=/tmp/{n}", "Content-Length: 1000000") + b"x"))
+
+    def __enter__(self):
+        if self.who.api.token:
+            self.passed = dict(self.fill())
+        self.thread.start()
+        wait_for(lambda: self.turns, "the flood has begun")
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+        for s in self.sockets:
+            s.close()
+
+
+def works(api, name):
+    """All that a party does with a sandbox succeeds."""
+    box = api.post("/v1/sandboxes", {}).expect(201).json["sandbox_id"]
+    more = {"Accept": "application/json"} if isinstance(api, Tcp) else {"headers": {"Accept": "application/json"}}
+    done = api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["echo", f"here-is-{name}"]}, **more).expect(200).json
+    equal((done["exit_code"], done["stdout"]), (0, f"here-is-{name}\n"), f"a program of {name}")
+    api.request("PUT", f"/v1/sandboxes/{box}/files?path=/tmp/x", {"of": name}).expect(204)
+    check(box.encode() in api.get("/v1/sandboxes").expect(200).data, f"{name} lists its sandbox")
+    api.delete(f"/v1/sandboxes/{box}").expect(200, 202, 204)
+
+
+def looks(tenant):
+    """What remains to a party whose owner's share another of its owner has used up."""
+    tenant.api.get("/v1/sandboxes").expect(200)
+    tenant.api.get(f"/v1/sandboxes/{tenant.box}").expect(200)
+    tenant.api.get(f"/v1/sandboxes/{tenant.box}/events").expect(200)
+
+
+def begin_build(tenant):
+    """A template that waits for its files: where its status is."""
+    made = tenant.api.post("/v3/templates", {"name": f"waits-for-{tenant.name}"}, X_API_KEY=tenant.api.token).expect(202).json
+    return f"/templates/{made['templateID']}/builds/{made['buildID']}/status"
+
+
+@contextlib.contextmanager
+def parties(c):
+    with serving(c, 'socket: {mode: "0666"}\n' + SHARES) as (d, port, _):
+        os.chmod(d.dir, 0o755)
+
+        def party(name, uid, *more):
+            return Tenant(name, Tcp(port, as_user(c, d, uid, "token", "create", "-q", "--limit", "calls_per_minute=100000", *more, name)))
+        people = [party("one", PLAIN), party("two", NOBODY), party("red", BOTH, "-l", "team=red"), party("blue", BOTH, "-l", "team=blue"),
+                  party("agent", AGENT, "-l", "agent=x", "--actor", "agt")]
+        for tenant in people:
+            tenant.box = tenant.api.post("/v1/sandboxes").expect(201).json["sandbox_id"]
+            tenant.api.request("PUT", f"/v1/sandboxes/{tenant.box}/files?path=/tmp/mine", {"of": "x" * 200_000}).expect(204)
+        yield d, port, {t.name: t for t in [*people, Tenant("nobody", Tcp(port))]}
+
+
+def attacked_by(c, name):
+    with parties(c) as (d, port, people):
+        attacker = people.pop(name)
+        sibling = {"red": "blue", "blue": "red"}.get(name)
+        others = [t for t in people.values() if t.name not in (sibling, "nobody")]
+        builds = {t: begin_build(t) for t in [*others, *([people[sibling]] if sibling else [])]}
+        with Attack(d, port, attacker) as attack:
+            before = attack.turns
+            for _ in range(ROUNDS):
+                for tenant in others:
+                    works(tenant.api, tenant.name)
+                works(d.api, "root")
+                if sibling:
+                    looks(people[sibling])
+                equal(people["nobody" if name != "nobody" else "one"].api.get("/healthz").status, 200, "the health of the daemon")
+            wait_for(lambda: attack.turns > before, "the flood goes on")
+            check(attack.thread.is_alive(), "the flood has ended before its time")
+            for tenant in people.values():
+                for path in LISTS:
+                    got = tenant.api.get(path)
+                    check(got.status in (200, *REFUSED), f"{tenant.name} lists {path}: {got}")
+                    for mark in (attacker.box or "sbx_none", f"of-{name}"):
+                        check(mark.encode() not in got.data, f"{tenant.name} sees {mark} of {name} in {path}")
+        # What ends things always works, and everything is as it was.
+        if attacker.box:
+            wait_for(lambda: attacker.api.get("/v1/sandboxes").status == 200, f"{name} has its connections back")
+            for box in attacker.api.get("/v1/sandboxes").expect(200).json["sandboxes"]:
+                attacker.api.delete(f"/v1/sandboxes/{box['sandbox_id']}").expect(200, 202, 204)
+            wait_for(lambda: not attacker.api.get("/v1/sandboxes").expect(200).json["sandboxes"], f"nothing of {name} is left")
+            attacker.api.post("/v1/sandboxes").expect(429, code="quota")  # of events, for a day
+        for tenant, status in builds.items():
+            equal(tenant.api.get(status, X_API_KEY=tenant.api.token).expect(200).json["status"], "waiting", f"the build of {tenant.name}")
+        for tenant in others:
+            works(tenant.api, tenant.name)
+        if sibling:
+            works(people[sibling].api, sibling)
+        works(d.api, "root")
+
+
+@test(**ONLY_ROOT)
+def an_owner_starves_nobody(c):
+    attacked_by(c, "one")
+
+
+@test(**ONLY_ROOT)
+def another_owner_starves_nobody(c):
+    attacked_by(c, "two")
+
+
+@test(**ONLY_ROOT)
+def a_label_of_an_owner_starves_nobody(c):
+    attacked_by(c, "red")
+
+
+@test(**ONLY_ROOT)
+def the_other_label_of_that_owner_starves_nobody(c):
+    attacked_by(c, "blue")
+
+
+@test(**ONLY_ROOT)
+def an_agent_starves_nobody(c):
+    attacked_by(c, "agent")
+
+
+@test(**ONLY_ROOT)
+def a_client_without_a_token_starves_nobody(c):
+    attacked_by(c, "nobody")
+
+
+@test
+def events_beyond_those_to_keep_are_removed(c):
+    """The oldest first, soon, and without a look at the others."""
+    with Daemon(c, config="limits: {events_keep: 1000}") as d:
+        box = d.create()
+        for _ in range(1300):
+            d.api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "20m"}).expect(200)
+
+        def all_events():
+            first = d.api.get("/v1/events?limit=1000").expect(200).json["events"]
+            return first + d.api.get(f"/v1/events?limit=1000&after={first[-1]['seq']}").expect(200).json["events"]
+        kept = wait_for(lambda: (x := all_events())[0]["seq"] > 200 and x, "old events are removed")
+        seqs = [e["seq"] for e in kept]
+        equal(seqs, list(range(seqs[0], seqs[-1] + 1)), "events that are kept: none is missing between")
+        check(1000 <= len(kept) <= 1000 + 1000 // 16 + 2, f"{len(kept)} events are kept")
+
+
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"page\n")
+
+    def log_message(self, *_):
+        pass
+
+
+FETCHES = """
+import os, socket, sys
+host, port = os.environ["HTTP_PROXY"].removeprefix("http://").rstrip("/").split(":")
+for n in range(int(sys.argv[2])):
+    s = socket.create_connection((host, int(port)))
+    s.sendall(f"CONNECT 127.0.0.1:{sys.argv[1]} HTTP/1.1\\r\\nHost: 127.0.0.1:{sys.argv[1]}\\r\\n\\r\\n".encode())
+    got = s.recv(4096)
+    if b" 200 " not in got:
+        no_room = b"audit_unavailable" in got
+        print(n if no_room else got)
+        sys.exit(not no_room)
+    s.close()
+print(n + 1)
+"""
+
+
+@test(**ONLY_ROOT)
+def egress_logs_of_one_owner_stop_its_own_egress_alone(c):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_port
+        config = f"socket: {{mode: '0666'}}\negress: {{local: ['127.0.0.1:{port}']}}\n" + SHARES
+        with serving(c, config) as (d, _, token):
+            os.chmod(d.dir, 0o755)
+
+            def new(uid):
+                return as_user(c, d, uid, "create", "-q", "--allow", f"127.0.0.1:{port}")
+
+            def fetch(box, n):
+                done = d.api.run(box, ["python3", "-c", FETCHES, str(port), str(n)]).expect(200).json
+                equal(done["exit_code"], 0, f"the program in {box} ({done})")
+                return int(done["stdout"])
+
+            def log_bytes(boxes):
+                return sum(f.stat().st_size for box in boxes for f in (d.state / "daemon/egress").glob(f"{box}.jsonl*"))
+            hog, victim = new(PLAIN), new(NOBODY)
+            got = fetch(hog, 5000)
+            check(0 < got < 5000, f"{got} connections of a log that has 1 MiB")
+            check(log_bytes([hog]) <= 1 << 20, f"{log_bytes([hog])} bytes")
+            records = (d.state / "daemon/egress" / f"{hog}.jsonl").read_text(encoding="utf-8").count('"allowed"')
+            equal(fetch(hog, 1), 0, "connections without room for their record")
+            equal(fetch(victim, 20), 20, "connections of another owner")
+            check(records >= got, f"{records} records of {got} connections")
+            more = new(PLAIN)  # the log of a sandbox that lives does not make room …
+            equal(fetch(more, 1), 0, "connections of the owner's other sandbox")
+            as_user(c, d, PLAIN, "destroy", hog)
+            wait_for(lambda: fetch(more, 1) == 1, "the log of one that has ended does")
+            check(log_bytes([hog, more]) <= 1 << 20, "bytes of the owner")
+            equal(log_bytes([hog]), 0, "bytes of the log that made room")
+            found = d.api.get("/v1/audit/verify").expect(200).json
+            equal(found["problems"], [], "damage that a log which made room leaves in the audit")
+        server.shutdown()
+
+
+main()

@@ -1,0 +1,144 @@
+#include "quota/quota.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness/tap.h"
+
+static struct quota b;
+static struct err e;
+
+static void open_quota(struct quota_limits l)
+{
+    quota_init(&b, &l, "things", "limits.things", "limits.things_per_owner");
+}
+
+static int take(const char *key, const char *part, bool privileged, uint64_t n,
+                struct quota_hold *h)
+{
+    const struct quota_who who = { str_from(key), str_from(part), privileged };
+
+    return quota_take(&b, &who, n, h, &e);
+}
+
+TEST(a_caller_has_its_share_and_no_more)
+{
+    struct quota_hold h[3] = { 0 };
+
+    open_quota((struct quota_limits){ .total = 10, .share = 4 });
+    CHECK_INT(take("a", "", false, 3, &h[0]), 0);
+    CHECK_INT(take("a", "", false, 2, &h[1]), -ERR_QUOTA);
+    CHECK(strstr(e.msg, "limits.things_per_owner") && strstr(e.msg, "3 of 4 things"));
+    CHECK(!h[1].share);
+    CHECK_INT(take("a", "", false, 1, &h[1]), 0);
+    CHECK_INT(take("b", "", false, 4, &h[2]), 0);
+    CHECK_INT(b.used, 8);
+    CHECK_INT(b.refused, 1);
+    quota_drop(&h[0]);
+    CHECK_INT(quota_used(&b, STR("a")), 1);
+    CHECK_INT(take("a", "", false, 3, &h[0]), 0);
+    for (int i = 0; i < 3; i++)
+        quota_drop(&h[i]);
+    CHECK_INT(b.used, 0);
+    CHECK_INT(b.n_, 0); /* who holds nothing costs nothing */
+    quota_done(&b);
+}
+
+TEST(all_callers_together_leave_the_reserve_to_the_privileged)
+{
+    struct quota_hold h[4] = { 0 };
+
+    open_quota((struct quota_limits){ .total = 10, .reserve = 2, .share = 4 });
+    CHECK_INT(take("a", "", false, 4, &h[0]), 0);
+    CHECK_INT(take("b", "", false, 4, &h[1]), 0);
+    CHECK_INT(take("c", "", false, 1, &h[2]), -ERR_BUSY);
+    CHECK(strstr(e.msg, "limits.things)"));
+    CHECK_INT(take("root", "", true, 2, &h[3]), 0);
+    CHECK_INT(quota_grow(&h[3], 1, &e), -ERR_BUSY); /* the total is the total */
+    quota_drop(&h[0]);
+    CHECK_INT(quota_grow(&h[3], 4, &e), 0); /* no share limits it */
+    CHECK_INT(h[3].n, 6);
+    for (int i = 0; i < 4; i++)
+        quota_drop(&h[i]);
+    quota_done(&b);
+}
+
+TEST(one_token_leaves_something_to_its_owners_others)
+{
+    struct quota_hold h[3] = { 0 };
+
+    open_quota((struct quota_limits){ .total = 100, .share = 8, .part = 6 });
+    CHECK_INT(take("a", "tok_1", false, 6, &h[0]), 0);
+    CHECK_INT(take("a", "tok_1", false, 1, &h[1]), -ERR_QUOTA);
+    CHECK(strstr(e.msg, "this token has 6 of 6"));
+    CHECK_INT(take("a", "tok_2", false, 2, &h[1]), 0);
+    CHECK_INT(take("a", "", false, 1, &h[2]), -ERR_QUOTA);
+    quota_drop(&h[0]);
+    quota_drop(&h[1]);
+    CHECK_INT(b.n_, 0);
+    quota_done(&b);
+}
+
+TEST(holds_grow_shrink_and_know_whose_they_are)
+{
+    const struct quota_who a = { STR("a"), STR(""), false }, t = { STR("a"), STR("t"), false };
+    struct quota_hold h = { 0 };
+
+    open_quota((struct quota_limits){ .total = 10, .share = 5 });
+    CHECK_INT(quota_take(&b, &a, 1, &h, &e), 0);
+    CHECK(quota_is_of(&h, &b, &a) && !quota_is_of(&h, &b, &t));
+    CHECK_INT(quota_grow(&h, 4, &e), 0);
+    CHECK_INT(quota_grow(&h, 1, &e), -ERR_QUOTA);
+    CHECK_INT(quota_grow(&h, UINT64_MAX, &e), -ERR_QUOTA);
+    quota_shrink(&h, 2);
+    CHECK_INT(b.used, 3);
+    quota_shrink(&h, 100);
+    CHECK_INT(b.used, 0);
+    quota_drop(&h);
+    quota_drop(&h);
+    quota_charge(&b, &t, 50, &h); /* what is there already counts, whatever the limit */
+    CHECK_INT(quota_used(&b, STR("a")), 50);
+    CHECK_INT(quota_used(&b, STR("t")), 50);
+    quota_drop(&h);
+    quota_done(&b);
+}
+
+TEST(many_callers_are_told_apart)
+{
+    static struct quota_hold h[1000];
+    char key[32];
+
+    open_quota((struct quota_limits){ .share = 1 });
+    for (int i = 0; i < 1000; i++) {
+        snprintf(key, sizeof key, "uid:%d", i);
+        CHECK_INT(take(key, "", false, 1, &h[i]), 0);
+        CHECK_INT(take(key, "", false, 1, &(struct quota_hold){ 0 }), -ERR_QUOTA);
+    }
+    CHECK_INT(b.n_, 1000);
+    for (int i = 0; i < 1000; i++)
+        quota_drop(&h[i]);
+    CHECK_INT(b.n_, 0);
+    quota_done(&b);
+}
+
+static struct str address(int family, const char *text, char *out)
+{
+    struct sockaddr_storage a = { .ss_family = (sa_family_t)family };
+    void *at = family == AF_INET ? (void *)&((struct sockaddr_in *)&a)->sin_addr
+                                 : (void *)&((struct sockaddr_in6 *)&a)->sin6_addr;
+
+    CHECK_INT(inet_pton(family, text, at), 1);
+    return quota_address(&a, out);
+}
+
+TEST(an_address_is_one_client)
+{
+    char x[QUOTA_KEY_MAX], y[QUOTA_KEY_MAX];
+
+    CHECK_STR(address(AF_INET, "192.0.2.7", x), "address:192.0.2.7");
+    CHECK(str_eq(address(AF_INET, "192.0.2.7", x), address(AF_INET6, "::ffff:192.0.2.7", y)));
+    CHECK(str_eq(address(AF_INET6, "2001:db8::1", x), address(AF_INET6, "2001:db8::ff:2", y)));
+    CHECK(!str_eq(address(AF_INET6, "2001:db8:0:1::1", x), address(AF_INET6, "2001:db8::1", y)));
+    CHECK(!str_eq(address(AF_INET, "127.0.0.1", x), address(AF_INET6, "::1", y)));
+}
