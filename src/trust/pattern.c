@@ -212,6 +212,8 @@ static int read_escape(struct compiler *c, struct part *ret)
         return fail(c, "a lone backslash");
     if (!ispunct((unsigned char)peek(c)))
         return fail(c, "a backslash stands before what would mean something else: \\. \\[ \\\\");
+    if (strchr("<>`'", peek(c)))
+        return fail(c, "a backslash before it means a boundary to some readers; leave it out");
     taken[(unsigned char)peek(c)] = true;
     c->at++;
     return new_place(c, taken, ret);

@@ -8,9 +8,10 @@
  *     * + ? {3} {1,} {1,64}    how often, once behind each thing
  *
  * A text matches if all of it does: an expression may begin with ^ and end with $, which change
- * nothing. Refused rather than guessed: back references, \d and its like, a backslash in brackets,
- * ^ and $ elsewhere, one repetition behind another. All ways through the expression are followed at
- * once, so matching takes at most the text's length times the expression's. */
+ * nothing. Refused rather than guessed: back references, \d and its like, the boundaries \< \> \`
+ * \', a backslash in brackets, ^ and $ elsewhere, one repetition behind another. All ways through
+ * the expression are followed at once, so matching takes at most the text's length times the
+ * expression's. */
 #ifndef TRUST_PATTERN_H
 #define TRUST_PATTERN_H
 
