@@ -193,6 +193,21 @@ static int open_all(struct daemon *d, struct err *e)
     return r;
 }
 
+/* Takes back what outlives a process: mounts, and the socket. */
+static void close_all(struct daemon *d)
+{
+    drop_fd(&d->storage);
+    nosuid_unmount(&d->nosuid);
+    volume_done(&d->volume);
+    doors_remove(&d->doors);
+}
+
+static int give_up(struct daemon *d, int r, const struct err *e)
+{
+    close_all(d);
+    return complain(d, r, e);
+}
+
 /* The control plane's process. */
 static int control_plane(struct daemon *d, int warden, pid_t parent)
 {
@@ -254,15 +269,15 @@ static int split(struct daemon *d)
     int pair[2], r = ipc_pair(pair, &e);
 
     if (r < 0)
-        return complain(d, r, &e);
+        return give_up(d, r, &e);
     child = fork();
     if (child < 0) {
         r = err_sys(&e, "starting the control plane");
-        return complain(d, r, &e);
+        return give_up(d, r, &e);
     }
     if (child == 0) {
         close(pair[1]);
-        close(d->storage); /* its rights are not ours */
+        drop_fd(&d->storage); /* its rights are not ours */
         close(d->grants);
         exit(control_plane(d, pair[0], self));
     }
@@ -293,14 +308,11 @@ static int split(struct daemon *d)
     if (r < 0) {
         kill(child, SIGKILL);
         gate_close(&d->gate);
-        return complain(d, r, &e);
+        return give_up(d, r, &e);
     }
     r = warden_run(pair[1], child, &options);
     gate_close(&d->gate);
-    close(d->storage);
-    nosuid_unmount(&d->nosuid);
-    volume_done(&d->volume);
-    doors_remove(&d->doors); /* the control plane may not have the right to */
+    close_all(d); /* the control plane may not have the right to */
     return r;
 }
 
@@ -381,6 +393,7 @@ int main(int argc, char **argv)
                                .grants = -1,
                                .volume = { .lock = -1 },
                                .nosuid = { .lock = -1 },
+                               .doors = { .lock = -1, .tls = -1 },
                                .gate = GATE_CLOSED };
     struct err e;
     int status, r;
@@ -401,10 +414,8 @@ int main(int argc, char **argv)
     r = open_all(&d, &e);
     if (r >= 0 && d.background)
         r = log_to_file(&d, &e);
-    if (r < 0) {
-        nosuid_unmount(&d.nosuid);
-        return complain(&d, r, &e);
-    }
+    if (r < 0)
+        return give_up(&d, r, &e);
     guard_memory();
     return split(&d);
 }

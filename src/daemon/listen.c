@@ -15,7 +15,7 @@
 #include "base/own.h"
 
 enum { BACKLOG = 1024, SYSTEMD_FIRST = 3 };
-enum { LOCK_TRIES = 200, LOCK_WAIT_US = 10000 };
+enum { LOCK_TRIES = 200, LOCK_WAIT_US = 10000, LOCK_NAME_MAX = 120 };
 
 static void add(struct doors *d, int fd)
 {
@@ -82,6 +82,7 @@ static int make_parent(const char *path, struct err *e)
     return chmod(dir, 0755) == 0 ? 0 : err_sys(e, "opening %s to other users", dir);
 }
 
+/* Where we may not connect, somebody may listen. */
 static bool is_served(const char *path)
 {
     struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -89,7 +90,56 @@ static bool is_served(const char *path)
 
     if (fd < 0 || !str_copy(str_from(path), a.sun_path, sizeof a.sun_path))
         return true;
-    return connect(fd, (struct sockaddr *)&a, sizeof a) == 0 || errno == EAGAIN;
+    return connect(fd, (struct sockaddr *)&a, sizeof a) == 0 ||
+           (errno != ECONNREFUSED && errno != ENOENT);
+}
+
+static const char *name_file_type(mode_t mode)
+{
+    return S_ISREG(mode)   ? "a file"
+           : S_ISDIR(mode) ? "a directory"
+           : S_ISLNK(mode) ? "a symbolic link"
+                           : "a device or FIFO";
+}
+
+int doors_check_path(const char *path, struct err *e)
+{
+    struct stat st;
+
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT ? 0 : err_sys(e, "looking at socket.path %s", path);
+    if (!S_ISSOCK(st.st_mode))
+        return err_set(e, ERR_CONFLICT,
+                       "socket.path: %s is %s, not a socket, and is not replaced; name another "
+                       "path (socket.path, SANDBOXER_SOCKET) or move it away",
+                       path, name_file_type(st.st_mode));
+    return 0;
+}
+
+/* Removed locks are not waited for: the name must still be that of the file. */
+static bool is_named(int fd, const char *name)
+{
+    struct stat held, found;
+
+    return fstat(fd, &held) == 0 && lstat(name, &found) == 0 && held.st_dev == found.st_dev &&
+           held.st_ino == found.st_ino;
+}
+
+static int try_lock(const char *name, int *ret, struct err *e)
+{
+    AUTO_CLOSE int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return err_sys(e, "opening %s", name);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_named(fd, name))
+        return -ERR_BUSY;
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+static void name_lock(const char *path, char ret[static LOCK_NAME_MAX])
+{
+    snprintf(ret, LOCK_NAME_MAX, "%s.lock", path);
 }
 
 /* Two daemons that start at once must not both think that the path is free. The children of a
@@ -97,19 +147,31 @@ static bool is_served(const char *path)
  * for. */
 static int lock_path(const char *path, int *ret, struct err *e)
 {
-    char name[120];
-    AUTO_CLOSE int fd = -1;
+    char name[LOCK_NAME_MAX];
+    int r;
 
-    snprintf(name, sizeof name, "%s.lock", path);
-    fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return err_sys(e, "opening %s", name);
-    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+    name_lock(path, name);
+    for (int i = 0; (r = try_lock(name, ret, e)) == -ERR_BUSY; i++) {
         if (i == LOCK_TRIES || is_served(path))
             return err_set(e, ERR_BUSY, "another sandboxerd listens on %s", path);
         usleep(LOCK_WAIT_US);
     }
-    *ret = take_fd(&fd);
+    return r;
+}
+
+/* Makes way for our socket, with the lock held: every sandboxerd that served there has ended, so a
+ * socket on which somebody answers is another program's. */
+static int clear_path(const char *path, struct err *e)
+{
+    int r = doors_check_path(path, e);
+
+    if (r < 0)
+        return r;
+    if (is_served(path))
+        return err_set(e, ERR_BUSY, "another program listens on %s; name another socket.path",
+                       path);
+    if (unlink(path) < 0 && errno != ENOENT)
+        return err_sys(e, "replacing the socket %s", path);
     return 0;
 }
 
@@ -130,22 +192,30 @@ static int listen_unix(const struct config *c, struct doors *d, struct err *e)
 {
     struct sockaddr_un a = { .sun_family = AF_UNIX };
     AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct stat st;
     mode_t before;
-    int r = make_parent(c->socket.path, e);
+    int r;
 
-    if (r >= 0)
-        r = lock_path(c->socket.path, &d->lock, e);
-    if (r < 0)
-        return r;
     if (fd < 0 || !str_copy(str_from(c->socket.path), a.sun_path, sizeof a.sun_path))
         return err_set(e, ERR_INVALID, "socket.path: '%s' is too long", c->socket.path);
-    unlink(a.sun_path); /* whoever held it before us held the lock too */
+    r = doors_check_path(a.sun_path, e); /* before anything is made beside it */
+    if (r >= 0)
+        r = make_parent(a.sun_path, e);
+    if (r >= 0)
+        r = lock_path(a.sun_path, &d->lock, e);
+    if (r < 0)
+        return r;
+    snprintf(d->path, sizeof d->path, "%s", a.sun_path);
+    r = clear_path(a.sun_path, e);
+    if (r < 0)
+        return r;
     before = umask(0177);
     r = bind(fd, (struct sockaddr *)&a, sizeof a);
     umask(before);
-    if (r < 0 || listen(fd, BACKLOG) < 0)
+    if (r < 0 || lstat(a.sun_path, &st) < 0 || listen(fd, BACKLOG) < 0)
         return err_sys(e, "listening on %s", a.sun_path);
-    snprintf(d->path, sizeof d->path, "%s", a.sun_path);
+    d->device = st.st_dev;
+    d->inode = st.st_ino;
     r = set_access(c, a.sun_path, e);
     if (r >= 0)
         add(d, take_fd(&fd));
@@ -205,7 +275,7 @@ int doors_open(const struct config *c, struct doors *ret, struct err *e)
     if (r >= 0 && c->domain.listen)
         r = listen_tcp(&c->domain_address, c->domain.listen, &ret->tls, e);
     if (r < 0)
-        doors_close(ret);
+        doors_remove(ret);
     return r;
 }
 
@@ -223,9 +293,24 @@ void doors_close(struct doors *d)
     drop_fd(&d->lock);
 }
 
+/* The lock goes before it is released: who finds it without its name makes a new one. */
+static void remove_lock(const struct doors *d)
+{
+    char name[LOCK_NAME_MAX];
+
+    name_lock(d->path, name);
+    if (d->lock >= 0 && is_named(d->lock, name))
+        unlink(name);
+}
+
 void doors_remove(struct doors *d)
 {
-    if (d->path[0])
-        unlink(d->path);
+    struct stat st;
+
+    if (d->path[0]) {
+        if (lstat(d->path, &st) == 0 && st.st_dev == d->device && st.st_ino == d->inode)
+            unlink(d->path);
+        remove_lock(d);
+    }
     doors_close(d);
 }

@@ -2,6 +2,8 @@
 #ifndef DAEMON_LISTEN_H
 #define DAEMON_LISTEN_H
 
+#include <sys/types.h>
+
 #include "base/err.h"
 #include "config/config.h"
 
@@ -12,13 +14,20 @@ struct doors {
     size_t n;
     int tls;        /* where HTTPS is spoken; -1: nowhere */
     int lock;       /* held while we own the unix socket's path; -1: it is systemd's */
-    char path[108]; /* of the unix socket that we made; "": none */
+    char path[108]; /* of the unix socket, from when we have its lock; "": none */
+    dev_t device;   /* of the socket that we made there; inode 0: none yet */
+    ino_t inode;
 };
 
-/* -ERR_BUSY if another daemon listens there. Sockets of a daemon that died are taken over. */
+/* Whether a daemon can put its socket there: nothing, or a socket. -ERR_CONFLICT names what is in
+ * its place. Changes nothing. */
+int doors_check_path(const char *path, struct err *e);
+
+/* -ERR_BUSY if a program listens there. The socket of a daemon that died is replaced; a file of any
+ * other kind is left alone and -ERR_CONFLICT. */
 int doors_open(const struct config *c, struct doors *ret, struct err *e);
 void doors_close(struct doors *d);     /* closes */
 void doors_close_fds(struct doors *d); /* all but the lock */
-void doors_remove(struct doors *d);    /* and removes the unix socket: nobody answers any more */
+void doors_remove(struct doors *d);    /* and removes the unix socket, if it is still ours */
 
 #endif
