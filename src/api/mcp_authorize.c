@@ -228,10 +228,40 @@ void mcp_authorize_as(struct mcp_request *r, const struct mcp_equal *x)
         ask(r, x);
 }
 
+static bool tool_takes(const struct mcp_tool *t, const char *name)
+{
+    for (size_t i = 0; i < t->field_count; i++)
+        if (strcmp(t->fields[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A model that mistakes an argument can correct it, so that is a result of the tool. The policy has
+ * nothing to decide about a sandbox that does not exist for the client. */
+static bool names_own_sandbox(struct mcp_request *r)
+{
+    const struct json *id = json_get(r->arguments, STR("sandbox_id"));
+    struct sandbox *s;
+
+    if (!tool_takes(r->tool, "sandbox_id"))
+        return true;
+    if (!id || id->type != JSON_STR) {
+        mcp_tool_fail(
+            r,
+            "The arguments do not fit: sandbox_id: %s. sandbox_list shows your sandboxes; "
+            "sandbox_create makes a new one.",
+            id ? "expected a string" : "is missing");
+        return false;
+    }
+    s = mcp_find_sandbox(r, id->s);
+    sandbox_unref(s);
+    return s;
+}
+
 void mcp_authorize(struct mcp_request *r)
 {
     const struct mcp_equal call = { .tool = r->tool->name, .args = r->arguments, .can_wait = true };
 
-    if (!mcp_approval_asked(r))
-        mcp_authorize_as(r, &call);
+    if (!mcp_approval_asked(r) && mcp_may_call(r, call.tool) && names_own_sandbox(r))
+        ask(r, &call);
 }
