@@ -55,6 +55,12 @@ static void found(struct find_op *f, int r, const struct err *e)
     call_unref(c);
 }
 
+/* Programs choose names freely, so an id is an id: only a person's command line asks for more. */
+static bool may_shorten(const struct call *c)
+{
+    return !c->route->face && str_eq(call_header(c, "Sandboxer-Ids"), STR("short"));
+}
+
 static void dispatch(struct call *c)
 {
     struct sandbox *s;
@@ -72,6 +78,7 @@ static void dispatch(struct call *c)
     c->find = (struct find_op){ .caller = &c->caller,
                                 .id = c->params[0],
                                 .label = c->route->face ? c->route->face->names : NULL,
+                                .may_be_short = may_shorten(c),
                                 .done = found };
     call_ref(c);
     control_find(c->api->control, &c->find);

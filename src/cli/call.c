@@ -167,6 +167,7 @@ int call_request(struct call *c, struct http_client_request *ret)
         call_field(c, "Authorization", c->contact.authorization);
     if (c->contact.peer[0])
         call_field(c, "Sandboxer-Peer", c->contact.peer);
+    call_field(c, "Sandboxer-Ids", "short");
     status = check(c);
     if (status)
         return status;

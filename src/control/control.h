@@ -156,6 +156,9 @@ struct find_op {
     const struct caller *caller;
     struct str id;
     const char *label; /* whose value names a live one, the newest, as well; NULL: none does */
+    /* The id may be the start of one that is the caller's own: for people at a terminal. A live one
+     * comes before those that are finished. */
+    bool may_be_short;
     /* out: a live one, referenced for the owner … */
     struct sandbox *sandbox;
     /* … or the record of one that is finished */
@@ -167,7 +170,7 @@ struct find_op {
     struct loop_later later_;
     struct err busy_;
     char text_[ID_MAX];
-    bool is_start_; /* text_ may be the start of an id */
+    bool is_start_; /* text_ is an id, or may be the start of one */
 };
 /* It cannot be cancelled: the owner stays until done, which is soon. */
 void control_find(struct control *c, struct find_op *op);

@@ -1,4 +1,4 @@
-/* Finding a sandbox by its id or by the start of it. */
+/* Finding a sandbox by its id, its name or, where the caller allows it, the start of its id. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -30,25 +30,28 @@ static void fail_not_found(struct find_op *op)
     finish(op, r, &e);
 }
 
+/* Of two that fit, live ones are first. */
+static bool is_ambiguous(const struct store_query *q)
+{
+    return q->n > 1 && (q->sandboxes[0].state == SANDBOX_DESTROYED) ==
+                           (q->sandboxes[1].state == SANDBOX_DESTROYED);
+}
+
 static void answered(struct store_query *q, int r, const struct err *e)
 {
     struct find_op *op = container_of(q, struct find_op, query_);
     struct sandbox_record *found = NULL;
     struct err many;
-    size_t n = 0;
 
     if (r < 0) {
         finish(op, r, e);
         return;
     }
-    for (size_t i = 0; i < q->n; i++)
-        if (sandbox_visible(op->caller, &q->sandboxes[i])) {
-            found = found ? found : &q->sandboxes[i];
-            n++;
-        }
+    if (q->n && sandbox_visible(op->caller, &q->sandboxes[0]))
+        found = &q->sandboxes[0];
     if (!found) {
         fail_not_found(op);
-    } else if (n > 1 && strcmp(found->id, op->text_) != 0) {
+    } else if (is_ambiguous(q)) {
         r = err_set(&many, ERR_CONFLICT, "%s is the start of several ids; write more of it",
                     op->text_);
         finish(op, r, &many);
@@ -80,7 +83,7 @@ static bool is_id_start(struct str id)
     return id.n > 0;
 }
 
-/* "sbx_4k7" or just "4k7". */
+/* "sbx_4k7…" or just "4k7…". */
 static bool set_text(struct find_op *op)
 {
     bool prefixed = str_starts(op->id, STR("sbx_"));
@@ -92,12 +95,15 @@ static bool set_text(struct find_op *op)
         return false;
     }
     snprintf(op->text_, sizeof op->text_, "%s" STR_FMT, prefixed ? "" : "sbx_", STR_ARG(op->id));
-    return true;
+    return op->may_be_short || id_valid("sbx_", str_from(op->text_));
 }
 
 static void ask(struct find_op *op, store_answer_fn *answer)
 {
-    op->query_.owner = op->caller->admin ? STR("") : str_from(op->caller->owner);
+    /* A few letters mean one of the caller's own, also to an administrator. */
+    op->query_.owner = op->caller->admin && op->query_.kind != STORE_PREFIX
+                           ? STR("")
+                           : str_from(op->caller->owner);
     if (store_ask(op->control_->store, &op->query_, answer, &op->busy_) < 0)
         loop_later(op->control_->loop, &op->later_, found_now, NULL);
 }
@@ -107,6 +113,7 @@ static void ask_id(struct find_op *op)
     op->query_ = (struct store_query){
         .kind = id_valid("sbx_", str_from(op->text_)) ? STORE_SANDBOX : STORE_PREFIX,
         .text = str_from(op->text_),
+        .labels = op->caller->labels,
         .limit = 2,
     };
     arena_init(&op->query_.arena, CONTROL_ARENA_MAX);

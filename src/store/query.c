@@ -76,6 +76,22 @@ static int ask_sandbox(struct db *d, struct store_query *q, struct err *e)
     return find_sandbox(d, q, q->text, e);
 }
 
+static bool has_label(const struct sandbox_record *b, const struct json_pair *wanted)
+{
+    for (size_t i = 0; i < b->labels.n; i++)
+        if (strcmp(b->labels.p[i].key, wanted->key) == 0)
+            return strcmp(b->labels.p[i].value, wanted->value) == 0;
+    return false;
+}
+
+static bool has_all_labels(const struct sandbox_record *b, const struct json_map *wanted)
+{
+    for (size_t i = 0; i < wanted->n; i++)
+        if (!has_label(b, &wanted->p[i]))
+            return false;
+    return true;
+}
+
 /* Keeps two: destroyed ones as they come, live ones before them. True when no better can follow. */
 static bool keep_best(struct store_query *q, const struct sandbox_record *b)
 {
@@ -109,7 +125,8 @@ static int walk_prefix(struct db *d, struct store_query *q, sqlite3_stmt *st, st
         r = row_read(&sandbox_shape, st, &q->arena, &b, d->keys, e);
         if (r < 0)
             return r;
-        if ((!q->owner.n || str_eq(q->owner, str_from(b.owner))) && keep_best(q, &b))
+        if ((!q->owner.n || str_eq(q->owner, str_from(b.owner))) &&
+            has_all_labels(&b, &q->labels) && keep_best(q, &b))
             return 1;
     }
     return r;
@@ -136,14 +153,6 @@ static int ask_prefix(struct db *d, struct store_query *q, struct err *e)
     return r < 0 ? r : 0;
 }
 
-static bool has_label(const struct sandbox_record *b, const struct json_pair *wanted)
-{
-    for (size_t i = 0; i < b->labels.n; i++)
-        if (strcmp(b->labels.p[i].key, wanted->key) == 0)
-            return strcmp(b->labels.p[i].value, wanted->value) == 0;
-    return false;
-}
-
 static bool made_from(const struct sandbox_record *b, struct str origin)
 {
     for (unsigned i = 0; i < ROW_ORIGINS; i++) {
@@ -164,10 +173,7 @@ static bool fits(const struct store_query *q, const struct sandbox_record *b)
     if (q->profile.n && !str_eq(q->profile, str_from(b->profile)) &&
         !str_eq(q->profile, str_from(b->maker)) && !made_from(b, q->profile))
         return false;
-    for (size_t i = 0; i < q->labels.n; i++)
-        if (!has_label(b, &q->labels.p[i]))
-            return false;
-    return true;
+    return has_all_labels(b, &q->labels);
 }
 
 static enum sql choose_page(const struct store_query *q)

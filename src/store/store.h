@@ -148,8 +148,9 @@ bool store_gap_event(const struct store_txn *t, char detail[static STORE_GAP_MAX
 /* Reads. */
 enum store_query_kind {
     STORE_SANDBOX,   /* by id */
-    STORE_PREFIX,    /* ids that start with text, at most 2, live ones first; -ERR_INVALID if it is
-                        so short that more than a thousand sandboxes have to be looked at */
+    STORE_PREFIX,    /* ids that start with text, of that owner and with these labels, at most 2,
+                        live ones first; -ERR_INVALID if it is so short that more than a thousand
+                        sandboxes have to be looked at */
     STORE_SANDBOXES, /* a page by filter, newest first unless it is to be ascending */
     STORE_LIVE,      /* everything that is not destroyed, for the start */
     STORE_DUE,       /* unfinished ones, by deadline */

@@ -99,6 +99,15 @@ def a_unique_start_of_an_id_is_enough(c):
         cli("get", one[:at]).expect(4, says="start of several")
         cli("get", "sbx_nothing").expect(3, says="sbx_nothing")
         cli.sh(one[:at + 1], "true").expect(0)
+        # A live one comes before those that are finished.
+        cli("destroy", two).expect(0)
+        equal(cli.json("get", one[:at])["sandbox_id"], one, "the only live one")
+        equal(cli.json("get", two[:at + 1])["state"], "destroyed", "one that is finished")
+        # Programs name an id or none.
+        for short in (one[:at + 1], one[:-1], one[4:10]):
+            d.api.get(f"/v1/sandboxes/{short}").expect(404)
+            d.api.delete(f"/v1/sandboxes/{short}").expect(404)
+        check(cli.state(one) in ("ready", "active"), "the one that was not named lives")
 
 
 @test

@@ -58,6 +58,10 @@ def keys(c):
         others = key_of(s, "--label", "team=other")
         plainly(s.ask("GET", f"/sandboxes/{box.id}", X_API_KEY=others), 404)
         plainly(s.ask("DELETE", f"/sandboxes/{box.id}", X_API_KEY=others), 404)
+        # The start of an id is no id, whatever a client says of ids.
+        for short in (box.id[:-1], box.id[:8], box.id[4:10], "sbx_"):
+            for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/pause"), ("POST", "/timeout"), ("POST", "/connect")):
+                plainly(s.ask(method, f"/sandboxes/{short}{path}", {"timeout": 60} if method == "POST" else None, X_API_KEY=key, Sandboxer_Ids="short"), 404)
         plainly(s.ask("POST", f"/v2/sandboxes/{box.id}/connect", {}, X_API_KEY=others), 404)
         equal(s.ask("GET", "/v2/sandboxes", X_API_KEY=others).expect(200).json, [], "what another key lists")
         # Who may only look gets nothing to enter with.

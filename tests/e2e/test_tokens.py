@@ -235,6 +235,8 @@ def what_others_own_looks_like_nothing(c):
             equal(result.stderr.replace(roots.encode(), b"ID"), unknown.stderr.replace(b"sbx_" + b"0" * 20, b"ID"),
                   f"how {argv[0]} speaks of another's and of nothing")
         equal(other("get", roots[:6]).returncode, 3, "by a prefix")
+        equal(Client(d)("get", box[:12]).code, 3, "another's by a prefix, to an administrator")
+        Client(d)("get", box).expect(0)
         for argv in (("backup", "-"), ("token", "create", "x", "--gateway"), ("inspect", "stale"), ("hosts", "add", "a", "b")):
             equal(other(*argv).returncode, 5, f"{argv} by somebody who is no administrator")
         secret = other("token", "create", "-q", "mine").stdout.decode().strip()
