@@ -188,13 +188,16 @@ static int connect_soon(const struct place *p, int *ret, struct err *e)
 
 static int start_and_connect(const struct place *p, int *ret, struct err *e)
 {
+    struct err said = { 0 };
     int r;
 
     progress_begin("starting the daemon");
-    r = daemon_start(e);
+    r = daemon_start(&said);
     if (r >= 0)
         r = connect_soon(p, ret, e);
     progress_end();
+    if (r < 0 && said.code && e) /* it failed, or the other one does not listen here */
+        *e = said;
     return r;
 }
 

@@ -137,10 +137,12 @@ static int await(pid_t pid, int ready, struct err *e)
     words[said] = '\0';
     if (spawn_wait(pid, &status, e) < 0)
         return -ERR_SYS;
+    if (said)
+        (void)err_set(e, ERR_UPSTREAM, "%s: %s", name, words);
     if (WIFEXITED(status) && WEXITSTATUS(status) == DAEMON_NOT_FIRST)
         return 0;
     if (said)
-        return err_set(e, ERR_UPSTREAM, "%s: %s", name, words);
+        return -ERR_UPSTREAM;
     return err_set(e, ERR_UPSTREAM, "%s ended with %s %d; %s in the state directory may say why",
                    name, WIFSIGNALED(status) ? "signal" : "status",
                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), log_name);
@@ -168,4 +170,44 @@ int daemon_start(struct err *e)
         become(path, null, log, ready_write);
     drop_fd(&ready_write);
     return await(pid, ready, e);
+}
+
+static void cut_line(char *text)
+{
+    text[strcspn(text, "\n")] = '\0';
+}
+
+int daemon_check(struct err *e)
+{
+    static char program[] = "sandboxerd", option[] = "--check-config", prefix[] = "sandboxerd: ";
+    char *argv[] = { program, option, NULL };
+    char path[PATH_MAX], words[WORDS_MAX + 1];
+    AUTO_CLOSE int heard = -1, said = -1;
+    int ends[2], status = 0, r = daemon_find(path, sizeof path, e);
+    size_t skip = 0;
+    pid_t pid;
+
+    if (r < 0)
+        return r;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(e, "starting %s", path);
+    heard = ends[0];
+    said = ends[1];
+    r = spawn_start(&(struct spawn){ .path = path,
+                                     .argv = argv,
+                                     .envp = environ,
+                                     .fds = (const int[]){ -1, -1, said },
+                                     .n_fds = 3 },
+                    &pid, e);
+    if (r < 0)
+        return r;
+    drop_fd(&said);
+    words[read_rest(heard, words, 0, WORDS_MAX)] = '\0';
+    r = spawn_wait(pid, &status, e);
+    if (r < 0 || status == 0)
+        return r;
+    cut_line(words);
+    if (str_starts(str_from(words), str_from(prefix)))
+        skip = sizeof prefix - 1;
+    return err_set(e, ERR_UPSTREAM, "%s", words[0] ? words + skip : "sandboxerd does not say why");
 }

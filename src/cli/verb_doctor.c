@@ -265,7 +265,7 @@ static void check_state(const struct patient *p, struct finding *f)
 
     (void)p;
     if (state_dir_path(path, sizeof path, &e) >= 0 && access(path, F_OK) < 0 && errno == ENOENT) {
-        note(f, VERDICT_OK, "", "%.150s is made when it is needed", path);
+        note(f, VERDICT_OK, "", "%.150s does not exist yet", path);
         return;
     }
     if (state_dir_path(path, sizeof path, &e) < 0 || state_dir_open(&dir, &e) < 0) {
@@ -306,7 +306,11 @@ static void check_daemon(const struct patient *p, struct finding *f)
                  version.n < 40 ? (int)version.n : 40, version.p ? version.p : "",
                  SANDBOXER_VERSION);
     } else if (e.code == ERR_NOT_FOUND && !c.contact.place.tcp) {
-        note(f, VERDICT_OK, "", "does not run; it is started when it is needed");
+        if (daemon_check(&e) < 0)
+            note(f, VERDICT_FAIL, "mend that, or name another place or configuration",
+                 "does not run, and cannot start: %.*s", TEXT - 50, e.msg);
+        else
+            note(f, VERDICT_OK, "", "does not run; it is started when it is needed");
     } else {
         note(f, VERDICT_FAIL, "see 'sandboxer help --man' for where it is looked for", "%.*s",
              TEXT - 1, e.msg);

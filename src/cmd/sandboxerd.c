@@ -23,6 +23,7 @@
 #include "daemon/privilege.h"
 #include "daemon/secrets_key.h"
 #include "daemon/serve.h"
+#include "daemon/start_check.h"
 #include "daemon/state.h"
 #include "daemon/volume.h"
 #include "daemon/warden.h"
@@ -89,8 +90,10 @@ static int print_config(const struct daemon *d)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(1 << 20);
     struct err e;
-    int r = config_write(&d->config, CONFIG_YAML, &text, &e);
+    int r = start_check(&d->config, &e);
 
+    if (r >= 0)
+        r = config_write(&d->config, CONFIG_YAML, &text, &e);
     if (r < 0)
         return complain(d, r, &e);
     fwrite(text.p, 1, text.n, stdout);
@@ -170,8 +173,9 @@ static int open_all(struct daemon *d, struct err *e)
     int r = dirs_list(d->config.profiles.dirs, &d->arena, &d->profiles, e);
 
     if (r >= 0)
+        r = start_check(&d->config, e);
+    if (r >= 0)
         r = privilege_choose(d->config.user, &d->who, e);
-
     if (r >= 0)
         r = set_launcher(d, e);
     if (r >= 0)
@@ -230,8 +234,6 @@ static int control_plane(struct daemon *d, int warden, pid_t parent)
     int r = privilege_drop(&d->who, &e);
 
     /* After the change of user, which forgets it; and if the warden was faster, it is too late. */
-    if (r >= 0)
-        r = state_reach(d->state, &e);
     if (r >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         r = err_sys(&e, "tying us to the warden");
     if (r < 0)

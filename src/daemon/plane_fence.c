@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "daemon/plane_calls.h"
-#include "daemon/secrets_key.h"
 #include "fence/fence.h"
 #include "profile/catalog.h"
+#include "secrets/keyring.h"
 
 enum { PLACES_MAX = 16 + CATALOG_DIRS_MAX + CATALOG_FILES_MAX + CONFIG_REGISTRIES_MAX };
 
@@ -123,14 +123,12 @@ int plane_fence_enter(const struct serve_setup *s, struct err *e)
                                  .places = places.p,
                                  .threads = true,
                                  .refusal = FENCE_TRAP };
-    char secrets[PATH_MAX];
-    int r;
+    int secrets = keyring_dir(s->keys), r;
 
     places.n = 0;
     add_fd(&places, s->state, FENCE_READ | FENCE_CHANGE);
-    if (snprintf(secrets, sizeof secrets, "%s/" SECRETS_DIR, s->config->state) <
-        (int)sizeof secrets)
-        add_path(&places, secrets, FENCE_READ | FENCE_CHANGE);
+    if (secrets >= 0)
+        add_fd(&places, fcntl(secrets, F_DUPFD_CLOEXEC, 3), FENCE_READ | FENCE_CHANGE);
     add_system(&places);
     add_configured(&places, s->config);
     r = add_profiles(&places, s->profiles, e);

@@ -27,11 +27,29 @@ static int make_parents(const char *path, struct err *e)
     return 0;
 }
 
+/* Root's, and not given away yet: by us, or by one that was killed or is as far as we are. */
+static bool is_to_give(const struct stat *st)
+{
+    return geteuid() == 0 && st->st_uid == 0 && !(st->st_mode & 022);
+}
+
+static int check_owner(const char *name, const struct stat *st, const struct identity_choice *who,
+                       struct err *e)
+{
+    if (st->st_uid == who->uid && !(st->st_mode & 022))
+        return 0;
+    return err_set(e, ERR_DENIED,
+                   "%s belongs to uid %u with mode %04o; it must belong to uid %u and be writable "
+                   "by it alone",
+                   name, (unsigned)st->st_uid, (unsigned)(st->st_mode & 07777), (unsigned)who->uid);
+}
+
 static int open_own(int at, const char *name, mode_t mode, const struct identity_choice *who,
                     int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
     struct stat st;
+    int r;
 
     if (mkdirat(at, name, mode) < 0 && errno != EEXIST)
         return err_sys(e, "making %s", name);
@@ -40,30 +58,15 @@ static int open_own(int at, const char *name, mode_t mode, const struct identity
         return err_sys(e, "opening %s", name);
     if (fstat(fd, &st) < 0)
         return err_sys(e, "looking at %s", name);
-    /* Root's, and not given away yet: by us, or by one that was killed or is as far as we are. */
-    if (geteuid() == 0 && st.st_uid == 0 && !(st.st_mode & 022)) {
+    if (is_to_give(&st)) {
         if (fchown(fd, who->uid, who->gid) < 0)
             return err_sys(e, "giving %s to uid %u", name, (unsigned)who->uid);
         st.st_uid = who->uid;
     }
-    if (st.st_uid != who->uid || (st.st_mode & 022))
-        return err_set(e, ERR_DENIED,
-                       "%s belongs to uid %u with mode %04o; it must belong to uid %u and be "
-                       "writable by it alone",
-                       name, (unsigned)st.st_uid, (unsigned)(st.st_mode & 07777),
-                       (unsigned)who->uid);
+    r = check_owner(name, &st, who, e);
+    if (r < 0)
+        return r;
     *ret = take_fd(&fd);
-    return 0;
-}
-
-/* The control plane passes through it on the way to its own, whoever made it, and under whatever
- * umask. */
-static int let_pass(int dir, struct err *e)
-{
-    struct stat st;
-
-    if (fstat(dir, &st) < 0 || ((st.st_mode & 011) != 011 && fchmod(dir, 0711) < 0))
-        return err_sys(e, "letting the control plane through");
     return 0;
 }
 
@@ -75,33 +78,38 @@ int state_open(const char *path, const struct identity_choice *who, int *ret, st
 
     if (r >= 0)
         r = open_own(AT_FDCWD, path, 0711, &us, &dir, e);
-    if (r >= 0 && who->uid != us.uid)
-        r = let_pass(dir, e);
     if (r >= 0)
         r = open_own(dir, "daemon", 0700, who, ret, e);
     return err_wrap(e, r, "state directory %s", path);
 }
 
-int state_reach(int dir, struct err *e)
+/* One that is not there yet, or is still to be given away, is fine. */
+static int check_own(int at, const char *name, const struct identity_choice *who, struct err *e)
 {
-    char link[32], path[PATH_MAX];
-    ssize_t n;
+    struct stat st;
 
-    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
-    n = readlink(link, path, sizeof path - 1);
-    if (n < 0)
-        return err_sys(e, "finding the path of the state directory");
-    path[n] = 0;
-    for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
-        *at = 0;
-        if (access(path, X_OK) < 0)
-            return err_set(e, ERR_DENIED,
-                           "the state directory is below %s, which the control plane (uid %u) "
-                           "cannot pass: chmod o+x there, or name another (SANDBOXER_STATE)",
-                           path, (unsigned)geteuid());
-        *at = '/';
-    }
-    return 0;
+    if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : err_sys(e, "looking at %s", name);
+    if (!S_ISDIR(st.st_mode))
+        return err_set(e, ERR_CONFLICT, "%s is not a directory", name);
+    return is_to_give(&st) ? 0 : check_owner(name, &st, who, e);
+}
+
+int state_check(const char *path, const struct identity_choice *who, struct err *e)
+{
+    const struct identity_choice us = { geteuid(), getegid() };
+    AUTO_CLOSE int dir = -1;
+    int r = check_own(AT_FDCWD, path, &us, e);
+
+    if (r < 0)
+        return r;
+    dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return errno == ENOENT ? 0 : err_sys(e, "opening it");
+    r = check_own(dir, "daemon", who, e);
+    if (r >= 0)
+        r = check_own(dir, "storage", &us, e);
+    return r < 0 ? r : check_own(dir, "grants", &us, e);
 }
 
 int state_open_part(const char *path, const char *part, const struct identity_choice *who, int *ret,

@@ -1,4 +1,6 @@
-/* The daemon's state directory: `daemon` below the configured one, for the control plane alone. */
+/* The daemon's state directory: `daemon` below the configured one, for the control plane alone.
+ * Every process of the daemon that gave up its rights reaches its part by a descriptor, so the
+ * directories above may be closed to it. */
 #ifndef DAEMON_STATE_H
 #define DAEMON_STATE_H
 
@@ -7,8 +9,8 @@
 
 /* Makes what is missing and opens it. -ERR_DENIED if somebody else could write there. */
 int state_open(const char *path, const struct identity_choice *who, int *ret, struct err *e);
-/* Whether this process can reach it by its path, which SQLite takes: who lost rights may not. */
-int state_reach(int dir, struct err *e);
+/* Whether what exists of it is as state_open() needs it. Changes nothing. */
+int state_check(const char *path, const struct identity_choice *who, struct err *e);
 /* A directory in the state directory that only that user enters; made if it is not there. */
 int state_open_part(const char *path, const char *part, const struct identity_choice *who, int *ret,
                     struct err *e);

@@ -221,6 +221,11 @@ void keyring_detach(struct keyring *k)
     drop_fd(&k->dir);
 }
 
+int keyring_dir(const struct keyring *k)
+{
+    return k ? k->dir : -1;
+}
+
 /* --- rotation --- */
 
 uint32_t keyring_active(const struct keyring *k)

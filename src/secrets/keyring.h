@@ -30,6 +30,9 @@ int keyring_parse(struct str text, struct keyring **ret, struct err *e);
 int keyring_open(int dir, const char *name, struct keyring **ret, struct err *e);
 /* The file is the operator's: from now on it is not changed. */
 void keyring_detach(struct keyring *k);
+/* The directory that a rotation writes to; borrowed; -1: the file is not ours to change, or k
+ * is NULL. */
+int keyring_dir(const struct keyring *k);
 void keyring_free(struct keyring *k); /* NULL is fine */
 void keyring_freep_(struct keyring **k);
 

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "store/vfs.h"
+
 /* In words only: whoever reads an errno would take it for the system's word on their own request.
  */
 static int fail_sys(int sys, const char *text, struct err *e)
@@ -59,7 +61,7 @@ int db_open(struct db *d, const char *path, struct err *e)
     int rc, r;
 
     *d = (struct db){ 0 };
-    rc = sqlite3_open_v2(path, &d->h, flags, NULL);
+    rc = sqlite3_open_v2(path, &d->h, flags, VFS_NAME);
     r = rc == SQLITE_OK ? settle(d, e) : db_fail(d, rc, e);
     if (r < 0)
         db_close(d);

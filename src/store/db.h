@@ -19,7 +19,7 @@ struct db {
     sqlite3_stmt *stmts_[SQL_COUNT_];
 };
 
-/* The file must be there. A path has no symbolic link in it. */
+/* The file must be there, and no symbolic link; its path is of vfs_path(). */
 int db_open(struct db *d, const char *path, struct err *e);
 void db_close(struct db *d);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "store/vfs.h"
 
 #define NEW  STORE_FILE_NAME ".new" /* in the making */
 #define LOCK STORE_FILE_NAME ".lock"
@@ -44,24 +45,7 @@ static int take_lock(int dir, int *ret, struct err *e)
     return 0;
 }
 
-/* ---- paths */
-
-/* SQLite takes paths only. */
-static int find_path(int dir, char ret[static STORE_FILE_PATH_MAX], struct err *e)
-{
-    char link[32], path[STORE_FILE_PATH_MAX];
-    ssize_t n;
-
-    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
-    n = readlink(link, path, sizeof path);
-    if (n < 0)
-        return err_sys(e, "finding the path of the state directory");
-    if ((size_t)n + sizeof "/" STORE_FILE_NAME ".before-2147483647" > sizeof path)
-        return err_set(e, ERR_TOO_BIG, "the path of the state directory has more than %d bytes",
-                       STORE_FILE_PATH_MAX - 40);
-    snprintf(ret, STORE_FILE_PATH_MAX, "%.*s/%s", (int)n, path, STORE_FILE_NAME);
-    return 0;
-}
+/* ---- names */
 
 static void unlink_at(int dir, const char *name, const char *suffix)
 {
@@ -381,8 +365,9 @@ int store_file_open(struct store_file *f, int dir, const struct schema *schema, 
                     struct err *e)
 {
     struct store_file made = { .lock = -1 };
-    int r = find_path(dir, made.path, e);
+    int r = vfs_register(e);
 
+    vfs_path(dir, STORE_FILE_NAME, made.path);
     if (r >= 0)
         r = take_lock(dir, &made.lock, e);
     if (r >= 0)

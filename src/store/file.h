@@ -8,12 +8,13 @@
 #include "base/err.h"
 #include "store/db.h"
 #include "store/schema.h"
+#include "store/vfs.h"
 
 #define STORE_FILE_NAME "sandboxer.db"
 #define STORE_FILE_COPY STORE_FILE_NAME ".copy" /* a backup in the making */
 
 enum {
-    STORE_FILE_PATH_MAX = 512, /* SQLite's own limit */
+    STORE_FILE_PATH_MAX = VFS_PATH_MAX,
     /* Up to this size, every page is checked at the start (2 ms a megabyte). Of a larger file, only
      * that each table and index begins as it should; damage behind that is an error of the query
      * that meets it. */
@@ -22,10 +23,11 @@ enum {
 
 struct store_file {
     int lock;                       /* holds the store for this process; -1 if not open */
-    char path[STORE_FILE_PATH_MAX]; /* of the file */
+    char path[STORE_FILE_PATH_MAX]; /* of the file, through the directory that it was opened in */
 };
 
-/* Locks, checks, makes or upgrades the file and opens it for writing. `dir` is borrowed. */
+/* Locks, checks, makes or upgrades the file and opens it for writing. `dir` is borrowed until the
+ * last connection is closed. */
 int store_file_open(struct store_file *f, int dir, const struct schema *schema, struct db *ret,
                     struct err *e);
 void store_file_close(struct store_file *f); /* after the last connection */

@@ -108,14 +108,6 @@ def configurations_are_checked(c):
     c.execute([c.program("sandboxerd"), "argument"]).expect(2, says="argument")
 
 
-@test(only="root", because="a plain user's control plane has the same rights")
-def a_state_directory_that_cannot_be_reached_says_where(c):
-    closed = c.mkdir(c.dir / "closed")
-    closed.chmod(0o700)
-    env = {"SANDBOXER_STATE": str(closed / "deep/state"), "SANDBOXER_SOCKET": str(c.dir / "socket")}
-    c.execute([c.program("sandboxerd"), "--foreground"], env=env).expect(1, says=f"below {closed}, which .*chmod o.x there")
-
-
 @test
 def profiles_are_read_again_and_sandboxes_keep_theirs(c):
     with Daemon(c) as d:

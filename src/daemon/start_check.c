@@ -1,0 +1,130 @@
+#include "daemon/start_check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/certificate.h"
+#include "base/own.h"
+#include "daemon/listen.h"
+#include "daemon/privilege.h"
+#include "daemon/state.h"
+
+/* Whether things can be made in the directory: a file without a name, which goes when it is closed;
+ * or a directory that goes at once, on a file system that has no such files. */
+static int check_writable(const char *dir, struct err *e)
+{
+    AUTO_CLOSE int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int fd = at < 0 ? -1 : openat(at, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    char probe[40];
+
+    if (fd >= 0)
+        return 0;
+    if (at >= 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
+        snprintf(probe, sizeof probe, ".sandboxer-check-%d", (int)getpid());
+        if (mkdirat(at, probe, 0700) == 0)
+            return unlinkat(at, probe, AT_REMOVEDIR) < 0 ? err_sys(e, "removing %s", probe) : 0;
+    }
+    return err_sys(e, "cannot make anything in %s", dir);
+}
+
+/* Cuts the path down by its last part: false if nothing is left of it. */
+static bool cut_last(char *path)
+{
+    char *slash = strrchr(path, '/');
+
+    if (!slash || path[1] == '\0')
+        return false;
+    slash[slash == path] = '\0'; /* "/" stays */
+    return true;
+}
+
+static bool is_missing(const char *path)
+{
+    return access(path, F_OK) < 0 && errno == ENOENT;
+}
+
+/* A directory that is there, or can be made with up to `most` of those above it. */
+static int check_dir(const char *path, unsigned most, struct err *e)
+{
+    char existing[PATH_MAX];
+
+    if (!str_copy(str_from(path), existing, sizeof existing))
+        return err_set(e, ERR_TOO_BIG, "the path has more than %d bytes", PATH_MAX - 1);
+    for (unsigned i = 0; i <= most && is_missing(existing) && cut_last(existing); i++)
+        ;
+    return check_writable(existing, e);
+}
+
+static int check_user(const struct config *c, struct err *e)
+{
+    struct identity_choice who;
+
+    return privilege_choose(c->user, &who, e);
+}
+
+static int check_state(const struct config *c, struct err *e)
+{
+    struct identity_choice who;
+    int r = privilege_choose(c->user, &who, e);
+
+    if (r >= 0)
+        r = check_dir(c->state, PATH_MAX, e);
+    if (r >= 0)
+        r = state_check(c->state, &who, e);
+    return err_wrap(e, r, "state directory %s (state, SANDBOXER_STATE)", c->state);
+}
+
+static int check_socket(const struct config *c, struct err *e)
+{
+    char dir[PATH_MAX];
+    int r = doors_check_path(c->socket.path, e);
+
+    if (r < 0)
+        return r;
+    if (c->socket.group && !getgrnam(c->socket.group))
+        return err_set(e, ERR_INVALID, "socket.group: there is no group '%s'", c->socket.group);
+    if (!str_copy(str_from(c->socket.path), dir, sizeof dir) || !cut_last(dir))
+        return err_set(e, ERR_INVALID, "socket.path: '%s' is not a path for a socket",
+                       c->socket.path);
+    if (str_starts(str_from(dir), str_from(c->state))) /* made with the state directory */
+        return 0;
+    return err_wrap(e, check_dir(dir, 0, e), "directory of socket.path %s", c->socket.path);
+}
+
+/* One of our own authority is made where it is missing. */
+static int check_certificate(const struct config *c, struct err *e)
+{
+    struct certificate found = { 0 };
+    int r;
+
+    if (!c->domain.certificate)
+        return 0;
+    r = certificate_load(c, &found, e);
+    certificate_done(&found);
+    return r;
+}
+
+static int check_secrets(const struct config *c, struct err *e)
+{
+    if (c->secrets.key_file && access(c->secrets.key_file, R_OK) < 0 && errno != ENOENT)
+        return err_sys(e, "secrets.key_file: reading %s", c->secrets.key_file);
+    return 0;
+}
+
+int start_check(const struct config *c, struct err *e)
+{
+    static int (*const checks[])(const struct config *c, struct err *e) = {
+        check_user, check_state, check_socket, check_certificate, check_secrets,
+    };
+    int r = 0;
+
+    for (size_t i = 0; i < COUNT_OF(checks) && r >= 0; i++)
+        r = checks[i](c, e);
+    return r;
+}

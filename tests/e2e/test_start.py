@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# parallel
+"""Where a daemon can start: the daemon, --check-config and doctor say the same about every place, and none of them leaves anything behind."""
+
+import json
+import os
+
+from client import Client
+from daemon import Daemon
+from harness import check, equal, main, test
+
+
+def tree(path):
+    return sorted(os.path.join(at, name) for at, dirs, files in os.walk(path) for name in dirs + files)
+
+
+def verdicts(c, env, config):
+    """What each of the three says: whether a daemon can start, and why not."""
+    env = {"SANDBOXER_PROFILES": str(c.dir), **env}
+    checked = c.execute([c.program("sandboxerd"), "--check-config", "--config", config], env=env)
+    row = {r["check"]: r for r in json.loads(c.cli("doctor", "-o", "json", env=env).out)["checks"]}["daemon"]
+    return checked.code == 0, row["state"] == "ok", checked.notes + row["found"]
+
+
+def refused(c, env, *words, config=None):
+    usual = config is None  # which doctor looks at
+    config = config or c.write("config.yaml", "log: {level: info}\n")
+    before = tree(c.dir)
+    by_check, by_doctor, text = verdicts(c, env, config)
+    check(not by_check and by_doctor != usual, f"a daemon can start with {env}: {by_check} {by_doctor} {text}")
+    for word in words:
+        check(text.count(word) > usual, f"'{word}' in {text}")
+    started = c.execute([c.program("sandboxerd"), "--foreground", "--config", config], env={"SANDBOXER_PROFILES": str(c.dir), **env})
+    started.expect(1, says=words)
+    equal(tree(c.dir), before, f"what is left with {env}")
+
+
+@test
+def places_in_which_no_daemon_can_start(c):
+    place = {"SANDBOXER_STATE": str(c.dir / "state"), "SANDBOXER_SOCKET": str(c.dir / "sock")}
+    c.write("file", "precious")
+    refused(c, {**place, "SANDBOXER_STATE": "/proc/nothing"}, "/proc/nothing")
+    refused(c, {**place, "SANDBOXER_STATE": str(c.dir / "file")}, "file")
+    refused(c, {**place, "SANDBOXER_STATE": str(c.dir / "file/state")}, "file/state")
+    refused(c, {**place, "SANDBOXER_SOCKET": str(c.dir / "file")}, "is a file, not a socket")
+    refused(c, {**place, "SANDBOXER_SOCKET": str(c.dir / "no/such/sock")}, "socket.path")
+    refused(c, place, "no group 'no-such-group'", config=c.write("group.yaml", "socket: {group: no-such-group}\n"))
+    equal((c.dir / "file").read_text(), "precious", "the file")
+    shared = c.mkdir(c.dir / "shared")
+    shared.chmod(0o777)
+    refused(c, {**place, "SANDBOXER_STATE": str(shared)}, "with mode 0777")
+
+
+@test(only="plain", because="root may write anywhere")
+def a_home_that_cannot_be_written(c):
+    closed = c.mkdir(c.dir / "home")
+    closed.chmod(0o500)
+    refused(c, {"HOME": str(closed), "XDG_DATA_HOME": "", "SANDBOXER_SOCKET": str(c.dir / "sock")}, "Permission denied")
+
+
+@test
+def a_place_in_which_one_can_start(c):
+    env = {"SANDBOXER_STATE": str(c.dir / "deep/er/state"), "SANDBOXER_SOCKET": str(c.dir / "new/sock")}
+    config = c.write("config.yaml", "log: {level: info}\n")
+    before = tree(c.dir)
+    equal(verdicts(c, env, config)[:2], (True, True), "what they say")
+    equal(tree(c.dir), before, "what they leave")
+
+
+@test
+def a_state_directory_below_a_closed_one(c):
+    """What mktemp -d makes: nobody but its owner passes it, and the control plane is another user."""
+    closed = c.mkdir(c.dir / "closed")
+    closed.chmod(0o700)
+    with Daemon(c, state=closed / "state") as d:
+        cli = Client(d)
+        box = d.create()
+        equal(d.api.run(box, ["echo", "hello"]).expect(200).json["stdout"], "hello\n", "a program")
+        snapshot = d.api.post(f"/v1/sandboxes/{box}/snapshot", {"name": "kept"}).expect(201).json["snapshot_id"]
+        cli("secrets", "rotate-key").expect(0)
+        cli("backup", str(c.dir / "copy")).expect(0)
+        d.kill()
+        d.start()
+        equal(d.api.run(box, ["echo", "again"]).expect(200).json["stdout"], "again\n", "after a crash")
+        d.api.delete(f"/v1/snapshots/{snapshot}").expect(204)
+        cli("audit", "verify").expect(0)
+
+
+@test(only="root", because="it takes ten seconds and is the same for everybody")
+def a_state_directory_in_use_is_named(c):
+    with Daemon(c) as d:
+        other = c.cli("list", env={"SANDBOXER_STATE": str(d.state), "SANDBOXER_SOCKET": str(c.dir / "other.sock"), "SANDBOXER_PROFILES": str(d.dir / "profiles")})
+        check(other.code != 0 and "in use by process" in other.notes, f"what a second daemon's client says: {other}")
+        d.api.get("/healthz").expect(200)
+
+
+main()
