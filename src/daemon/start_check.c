@@ -80,6 +80,13 @@ static int check_state(const struct config *c, struct err *e)
     return err_wrap(e, r, "state directory %s (state, SANDBOXER_STATE)", c->state);
 }
 
+static bool is_below(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+
+    return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
 static int check_socket(const struct config *c, struct err *e)
 {
     char dir[PATH_MAX];
@@ -92,7 +99,7 @@ static int check_socket(const struct config *c, struct err *e)
     if (!str_copy(str_from(c->socket.path), dir, sizeof dir) || !cut_last(dir))
         return err_set(e, ERR_INVALID, "socket.path: '%s' is not a path for a socket",
                        c->socket.path);
-    if (str_starts(str_from(dir), str_from(c->state))) /* made with the state directory */
+    if (is_below(dir, c->state)) /* made with it */
         return 0;
     return err_wrap(e, check_dir(dir, 0, e), "directory of socket.path %s", c->socket.path);
 }
