@@ -193,7 +193,8 @@ static void inspect(struct call *c)
 }
 
 const struct route routes_hosts[] = {
-    { H1_GET, VERB_ADMIN, "/v1/hosts", 0, list, "List placement targets", .answer = "HostList" },
+    { H1_GET, VERB_ADMIN, "/v1/hosts", ROUTE_ADMIN, list, "List placement targets",
+      .answer = "HostList" },
     { H1_POST, VERB_ADMIN, "/v1/hosts", ROUTE_JSON | ROUTE_ADMIN, add, "Add a placement target",
       host_fields, &host_field_count, .answer = "Host", .status = 201 },
     { H1_DELETE, VERB_ADMIN, "/v1/hosts/{name}", ROUTE_ADMIN, remove_host,

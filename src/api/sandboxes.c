@@ -73,32 +73,62 @@ static void created(struct create_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-static int check_key(struct str key, struct err *e)
+/* Copies: the client may be gone before they are needed. A recreate has no body: which sandbox it
+ * is about makes it another request. */
+static int take_key(struct call *c, struct create_op *op, struct err *e)
 {
-    return key.n <= KEY_MAX ? 0 : err_set(e, ERR_INVALID, "Idempotency-Key: longer than 127 bytes");
+    struct str key = call_header(c, "Idempotency-Key");
+    struct str body = op->recreated_from ? str_from(op->recreated_from) : c->body;
+
+    if (!key.n)
+        return 0;
+    if (key.n > KEY_MAX)
+        return err_set(e, ERR_INVALID, "Idempotency-Key: longer than 127 bytes");
+    op->idempotency_key = (struct str){ arena_dup(&c->arena, key), key.n };
+    op->body = (struct str){ arena_dup(&c->arena, body.n ? body : STR("")), body.n };
+    if (!op->idempotency_key.p || !op->body.p)
+        return err_set(e, ERR_TOO_BIG, "the request is too big");
+    return 0;
 }
 
-static void start_creation(struct call *c, const struct json *request, const char *from,
-                           bool replaced)
+static void recreation_checked(struct create_op *op, int r, const struct err *e);
+
+static void fail_recreation(struct call *c, const char *id, int r, const struct err *e)
 {
-    struct creation *n = creation_new(c, created);
+    struct err why = *e;
+
+    (void)err_wrap(&why, r, "%s stays as it is: another like it cannot be created", id);
+    call_fail(c, &why);
+}
+
+/* from: the id of the one that it is to be like; NULL: of none. That one is there, and it is only
+ * asked whether another could be created, or it is not, maybe because it was destroyed for this. */
+static void start_creation(struct call *c, const struct json *request, const char *from,
+                           const struct sandbox *there, bool replaced)
+{
+    struct creation *n = creation_new(c, there ? recreation_checked : created);
     struct err e;
+    int r;
 
     n->replaced = replaced;
-    n->op.idempotency_key = call_header(c, "Idempotency-Key");
+    n->op.instead_of = there;
     n->op.no_wait = call_prefers(c, "respond-async");
     n->op.recreated_from = from;
     n->op.at = creating;
-    if (check_key(n->op.idempotency_key, &e) < 0 ||
-        create_request_read(request, &n->request, &c->arena, &e) < 0)
-        call_fail(c, &e);
-    else
+    r = take_key(c, &n->op, &e);
+    if (r >= 0)
+        r = create_request_read(request, &n->request, &c->arena, &e);
+    if (r >= 0)
         creation_start(n);
+    else if (there)
+        fail_recreation(c, from, r, &e);
+    else
+        call_fail(c, &e);
 }
 
 static void create(struct call *c)
 {
-    start_creation(c, c->json, NULL, false);
+    start_creation(c, c->json, NULL, NULL, false);
 }
 
 /* --- list --- */
@@ -360,40 +390,51 @@ static void recreate_now(struct call *c)
     if (read_recorded(c, &id, &v, &e) < 0)
         call_fail(c, &e);
     else
-        start_creation(c, v, id, replaced);
+        start_creation(c, v, id, NULL, replaced);
+}
+
+/* Nothing would refuse the new one, or its key has made it before. */
+static void recreation_checked(struct create_op *op, int r, const struct err *e)
+{
+    struct call *c = container_of(op, struct creation, op)->call;
+
+    if (r >= 0 && op->repeated) {
+        created(op, r, e);
+        return;
+    }
+    if (r < 0) {
+        fail_recreation(c, op->recreated_from, r, e);
+    } else if (c->x) {
+        c->on_end(c);
+        c->on_end = NULL;
+        c->state = NULL;
+        begin_destroy(c, true);
+    }
+    call_unref(c);
 }
 
 /* Before anything is destroyed: whatever would refuse the new one refuses it now. */
-static int check_recreation(struct call *c, struct err *e)
+static void check_recreation(struct call *c)
 {
-    struct create_request q = { 0 };
-    const struct control_client client = { http_connection_fd(c->x), http_received_fd(c->x) };
-    const struct create_op op = { .caller = &c->caller, .request = &q, .client = &client };
     const struct json *v;
     const char *id;
-    int r = read_recorded(c, &id, &v, e);
+    struct err e;
+    int r = read_recorded(c, &id, &v, &e);
 
-    if (r >= 0)
-        r = check_key(call_header(c, "Idempotency-Key"), e);
-    if (r >= 0)
-        r = create_request_read(v, &q, &c->arena, e);
-    if (r >= 0)
-        r = control_check_create(c->api->control, &op, c->sandbox, e);
-    return err_wrap(e, r, "%s stays as it is: another like it cannot be created", id);
+    if (r < 0)
+        fail_recreation(c, id, r, &e);
+    else
+        start_creation(c, v, id, c->sandbox, false);
 }
 
 static void recreate(struct call *c)
 {
-    struct err e;
-
     if (!caller_may(&c->caller, VERB_CREATE))
         call_fail_with(c, 403, "denied", "this token does not allow 'create'");
     else if (!c->sandbox)
         recreate_now(c);
-    else if (check_recreation(c, &e) < 0)
-        call_fail(c, &e);
     else
-        begin_destroy(c, true);
+        check_recreation(c);
 }
 
 struct extend_request {

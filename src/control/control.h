@@ -54,6 +54,7 @@ struct control_grant {
     const char *sandbox;
     const char *path; /* of the request */
     bool writable;
+    bool dry;           /* the client could grant it: nothing is recorded or used up */
     int client, handed; /* -1: none */
 };
 
@@ -190,7 +191,10 @@ struct create_op {
     struct str idempotency_key; /* empty: none; of a token, no other caller's is the same */
     bool no_wait;
     const char *recreated_from; /* an id, or NULL */
-    bool one_shot;              /* the caller destroys it; so does the daemon's next start */
+    /* Nothing is made: done says whether the create would be refused, as things are, once this one
+     * is gone. With `repeated`, it was made before. NULL: creates. */
+    const struct sandbox *instead_of;
+    bool one_shot; /* the caller destroys it; so does the daemon's next start */
     const struct control_client *client; /* for a workspace; NULL: the caller has no connection */
     const struct json_strs
         *layers;              /* that it is built on, in place of a snapshot's; NULL: none … */
@@ -221,6 +225,7 @@ struct create_op {
     char key_[128];   /* as the store has it */
     bool shared_key_; /* one of the owner's, as they were before tokens had their own */
     bool other_body_;
+    struct control_request granting_; /* of the workspace, if nothing is made */
 };
 /* What op points to must stay until done. It cannot be cancelled: if the client leaves, the owner
  * waits for done all the same. */
@@ -235,10 +240,6 @@ struct create_plan {
 int control_plan(struct control *c, const struct create_op *op, struct create_plan *ret,
                  struct err *e);
 void create_plan_done(struct create_plan *p);
-/* Whether a create would be refused, as things are, once the sandbox `replaced` is gone. Nothing is
- * made. */
-int control_check_create(struct control *c, const struct create_op *op,
-                         const struct sandbox *replaced, struct err *e);
 
 struct sandbox *sandbox_ref(struct sandbox *s);
 void sandbox_unref(struct sandbox *s);

@@ -689,14 +689,38 @@ static int check_room(const struct control *c, const struct caller *who,
     return store_check_room(c->store, e);
 }
 
-int control_check_create(struct control *c, const struct create_op *op,
-                         const struct sandbox *replaced, struct err *e)
+static void on_workspace_tried(struct control_request *q, int r, const struct err *e, int *fd)
+{
+    struct create_op *op = container_of(q, struct create_op, granting_);
+    struct err why = { 0 };
+
+    (void)fd;
+    op->control_->changes--;
+    if (r < 0)
+        why = *e;
+    if (r == -(int)ERR_TIMEOUT)
+        (void)err_wrap(&why, r, "%.120s", spec_repo(op->request));
+    finish(op, r, &why);
+}
+
+/* Whatever refuses a create once it has begun is asked here, without making anything. */
+static void try_create(struct create_op *op)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(SANDBOX_ARENA_MAX);
     AUTO(resolved_done) struct resolved x = { 0 };
-    int r = check_room(c, op->caller, replaced, e);
+    struct control *c = op->control_;
+    struct err e;
+    int r = check_room(c, op->caller, op->instead_of, &e);
 
-    return r < 0 ? r : resolve_request(c, op, &a, &x, e);
+    op->granting_.done = on_workspace_tried;
+    if (r >= 0)
+        r = resolve_request(c, op, &a, &x, &e);
+    if (r >= 0)
+        r = workspace_try_grant(c, &x.request, op->client, &op->granting_, &e);
+    if (r > 0)
+        c->changes++; /* closing waits for it */
+    else
+        finish(op, r, &e);
 }
 
 static void submit_create(struct create_op *op)
@@ -765,8 +789,13 @@ static void begin(struct create_op *op)
     struct control *c = op->control_;
     struct sandbox *s = NULL;
     struct err e;
-    int r = check_room(c, op->caller, NULL, &e);
+    int r;
 
+    if (op->instead_of) {
+        try_create(op);
+        return;
+    }
+    r = check_room(c, op->caller, NULL, &e);
     if (r >= 0)
         r = prepare(c, op, &s, &e);
     if (r < 0) {

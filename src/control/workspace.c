@@ -59,16 +59,26 @@ int workspace_check(const struct control *c, const struct caller *who,
     return 0;
 }
 
+static bool request_syncs(const struct create_request *q)
+{
+    return q->workspace.access == ASK_ACCESS_RW && q->workspace.mode == ASK_MODE_MIRROR &&
+           spec_repo(q);
+}
+
+static bool request_mirrors(const struct control *c, const struct create_request *q)
+{
+    return request_syncs(q) ||
+           (c->context.roots_only && spec_repo(q) && q->workspace.access == ASK_ACCESS_RO);
+}
+
 bool workspace_syncs(const struct sandbox *s)
 {
-    return s->request.workspace.access == ASK_ACCESS_RW &&
-           s->request.workspace.mode == ASK_MODE_MIRROR && spec_repo(&s->request);
+    return request_syncs(&s->request);
 }
 
 bool workspace_mirrored(const struct sandbox *s)
 {
-    return workspace_syncs(s) || (s->control->context.roots_only && spec_repo(&s->request) &&
-                                  s->request.workspace.access == ASK_ACCESS_RO);
+    return request_mirrors(s->control, &s->request);
 }
 
 void workspace_op_done(struct workspace_op *op)
@@ -146,6 +156,24 @@ int workspace_grant(struct sandbox *s, control_request_fn *done, struct err *e)
     r = s->control->grant(s->control->user, &g, &s->granting, e);
     workspace_drop_client(s); /* a copy would keep the client from seeing its connection's end */
     return r;
+}
+
+int workspace_try_grant(struct control *c, const struct create_request *request,
+                        const struct control_client *client, struct control_request *q,
+                        struct err *e)
+{
+    const struct control_grant g = { .sandbox = "",
+                                     .path = spec_repo(request),
+                                     .writable = request_syncs(request),
+                                     .dry = true,
+                                     .client = client ? client->connection : -1,
+                                     .handed = client ? client->handed : -1 };
+    int r;
+
+    if (!request_mirrors(c, request) || !c->grant)
+        return 0;
+    r = c->grant(c->user, &g, q, e);
+    return r < 0 ? r : 1;
 }
 
 /* --- the end --- */

@@ -23,6 +23,11 @@ void workspace_drop_client(struct sandbox *s);
 /* Has the supervisor open the directory with the client's rights and record the grant; without a
  * client, checks the one that there is. `s->granting.done` hears of it; not if it fails at once. */
 int workspace_grant(struct sandbox *s, control_request_fn *done, struct err *e);
+/* Whether the client could grant the directory of such a request, before there is a sandbox: 1 if
+ * the supervisor was asked, which q->done hears of; 0 if there is nothing to grant. */
+int workspace_try_grant(struct control *c, const struct create_request *request,
+                        const struct control_client *client, struct control_request *q,
+                        struct err *e);
 /* Whether what is written inside comes back. */
 bool workspace_syncs(const struct sandbox *s);
 

@@ -33,7 +33,7 @@ int ask_check(const struct warden_ask *a, struct err *e)
     if (a->kind == 0 || a->kind >= WARDEN_KIND_COUNT_)
         return err_set(e, ERR_INVALID, "a request of no known kind");
     if (a->receive > 1 || (a->flags & ~(unsigned)MIRROR_FLAGS_ALL_) ||
-        (a->has & ~(unsigned)ASK_HAS_ALL_) || a->grant > ASK_GRANT_HANDED ||
+        (a->has & ~(unsigned)ASK_HAS_ALL_) || a->grant > ASK_GRANT_HANDED || a->dry > 1 ||
         !ends(a->sandbox, sizeof a->sandbox) || !ends(a->path, sizeof a->path) ||
         !ends(a->top, sizeof a->top) || strchr(a->top, '/') || strcmp(a->top, "..") == 0)
         return err_set(e, ERR_INVALID, "a malformed request");

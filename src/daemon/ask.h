@@ -52,12 +52,12 @@ enum ask_grant {
 struct warden_ask {
     uint64_t id; /* of the request; the answer has the same */
     uint32_t kind;
-    uint32_t receive; /* MIRROR: sandbox to host; GRANT: that it may be */
-    uint32_t flags;   /* MIRROR: enum mirror_flag */
-    uint32_t has;     /* MIRROR: enum ask_has */
-    uint32_t grant;   /* GRANT: enum ask_grant */
-    uint32_t root;    /* GRANT: position of a configured root, from 1; 0: path is absolute */
-    uint32_t pad;
+    uint32_t receive;     /* MIRROR: sandbox to host; GRANT: that it may be */
+    uint32_t flags;       /* MIRROR: enum mirror_flag */
+    uint32_t has;         /* MIRROR: enum ask_has */
+    uint32_t grant;       /* GRANT: enum ask_grant */
+    uint32_t root;        /* GRANT: position of a configured root, from 1; 0: path is absolute */
+    uint32_t dry;         /* GRANT: it is only checked, and nothing recorded */
     char sandbox[ID_MAX]; /* GRANT, CHECK, FORGET, MIRROR */
     char path[1024];      /* GRANT */
     char top[64];         /* MIRROR */

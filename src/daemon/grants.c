@@ -187,7 +187,7 @@ static int finish_grant(const struct grants *g, const char *sandbox, struct gran
 
     if (r >= 0)
         r = check_owner(record, &st, record->path, e);
-    if (r < 0)
+    if (r < 0 || !sandbox)
         return r;
     note_identity(&st, record);
     return write_record(g, sandbox, record, e);
@@ -239,7 +239,8 @@ int grant_make_handed(const struct grants *g, const char *sandbox, int sock, boo
     AUTO_CLOSE int handed = -1, dir = -1;
     struct handover_sender sender;
     bool may_write = false;
-    int r = handover_take(sock, &handed, &may_write, &sender, e);
+    int r = sandbox ? handover_take(sock, &handed, &may_write, &sender, e)
+                    : handover_look(sock, &handed, &may_write, &sender, e);
 
     if (r >= 0)
         r = client_of_sender(sock, &sender, &record.client, e);

@@ -36,6 +36,8 @@ struct grants {
 
 bool grant_name_valid(const char *sandbox);
 
+/* Without a sandbox, each only checks that the client could grant it: nothing is recorded, and what
+ * was handed over stays there. */
 /* For a path of a request: `root` counts from 1, 0 is for an absolute path, which only a supervisor
  * that trusts the control plane takes. */
 int grant_make_named(const struct grants *g, const char *sandbox, int sock, uint32_t root,

@@ -152,14 +152,15 @@ static int run_grant(const void *ctx, int *channel, int *ret_fd, struct err *e)
     const struct program_job *p = ctx;
     const struct warden_ask *a = p->ask;
     const struct grants g = grants_of(p->options);
+    const char *sandbox = a->dry ? NULL : a->sandbox;
 
     (void)channel;
     (void)ret_fd;
-    if (!grant_name_valid(a->sandbox))
+    if (sandbox && !grant_name_valid(sandbox))
         return err_set(e, ERR_INVALID, "a workspace of no sandbox");
     if (a->grant == ASK_GRANT_HANDED)
-        return grant_make_handed(&g, a->sandbox, p->sock, a->receive, e);
-    return grant_make_named(&g, a->sandbox, p->sock, a->root, a->path, a->receive, e);
+        return grant_make_handed(&g, sandbox, p->sock, a->receive, e);
+    return grant_make_named(&g, sandbox, p->sock, a->root, a->path, a->receive, e);
 }
 
 static int run_check(const void *ctx, int *channel, int *ret_fd, struct err *e)
@@ -490,7 +491,7 @@ int warden_places(struct requests *q, uint64_t worker, const struct gate_place *
 int warden_grant(struct requests *q, const struct launcher_options *o,
                  const struct control_grant *g, struct control_request *r, struct err *e)
 {
-    struct warden_ask ask = { .kind = WARDEN_GRANT, .receive = g->writable };
+    struct warden_ask ask = { .kind = WARDEN_GRANT, .receive = g->writable, .dry = g->dry };
     int fd = g->handed >= 0 ? g->handed : g->client, named = 0;
 
     name_sandbox(&ask, g->sandbox);

@@ -660,7 +660,8 @@ static void on_readable(struct connection *c)
 
 void connection_look(struct connection *c)
 {
-    on_readable(c);
+    if (c->state == CONNECTION_OPEN && !c->x)
+        on_readable(c);
 }
 
 static void on_socket(struct loop_fd *s, unsigned events)

@@ -103,7 +103,8 @@ struct http_exchange {
 /* Takes over fd, which is non-blocking, and, unless it fails, the place. */
 int connection_open(struct http_server *s, int fd, const struct http_peer *peer,
                     struct quota_hold *place, struct connection **ret, struct err *e);
-/* Reads what has come already. Not from inside a handler. */
+/* Reads what has come already, if it waits for a request; a handler may run and it may end. Not
+ * from inside a handler. */
 void connection_look(struct connection *c);
 /* A piece of a streamed body: how long the next may take. */
 void exchange_piece_came(struct http_exchange *x, size_t n);
@@ -132,9 +133,11 @@ void answer_error(struct http_server *s, int status, struct str why, bool with_b
                   struct buf *out);
 
 void server_connection_gone(struct http_server *s);
-/* The longest idle connection, if there is one; first of unauthenticated clients. */
+/* Ends the longest idle connection in whose socket no request waits; first of unauthenticated
+ * clients. False: there is none, or none was found soon enough. Not from inside a handler. */
 bool server_evict(struct http_server *s);
-/* A place for a connection of this caller, if need be of an idle one. */
+/* A place for a connection of this caller, if need be of an idle one. Among strangers not from
+ * inside a handler: what waits in their sockets is read first. */
 int server_take_place(struct http_server *s, struct places *p, const struct quota_who *who,
                       struct quota_hold *ret, struct err *e);
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -11,7 +12,10 @@
 #include "base/own.h"
 #include "http/connection.h"
 
-enum { ACCEPTS_A_BATCH = 64 };
+enum {
+    ACCEPTS_A_BATCH = 64,
+    LOOKS_AN_ACCEPT = 16, /* idle connections that are read from to find one that can end */
+};
 #define ACCEPT_PAUSE (100 * NS_PER_MS)
 
 struct listener {
@@ -137,14 +141,42 @@ static void evict(struct http_server *s, struct connection *c)
     connection_cut(c);
 }
 
+static bool counts_in(const struct connection *c, const struct places *p)
+{
+    return c->place.share && c->place.share->quota == &p->quota;
+}
+
+/* Ends an idle connection of p, unless a request waits in its socket that authenticates it or that
+ * a handler works on: the loop may not have come to it yet. It may be gone already by its client's
+ * doing. */
+static void evict_unless_asking(struct http_server *s, const struct places *p, struct connection *c)
+{
+    connection_look(c);
+    if (counts_in(c, p) && link_joined(&c->idle))
+        evict(s, c);
+}
+
+/* True: one of p ended. Which one is oldest is asked again after each look, which runs handlers. */
+static bool evict_oldest(struct http_server *s, struct places *p, int *looks)
+{
+    struct link *m;
+
+    while (*looks > 0 && (m = list_first(&p->idle))) {
+        struct connection *c = container_of(m, struct connection, idle);
+
+        --*looks;
+        evict_unless_asking(s, p, c);
+        if (c->state == CONNECTION_DEAD)
+            return true;
+    }
+    return false;
+}
+
 bool server_evict(struct http_server *s)
 {
-    struct link *m = list_first(&s->strangers.idle);
+    int looks = LOOKS_AN_ACCEPT;
 
-    m = m ? m : list_first(&s->callers.idle);
-    if (m)
-        evict(s, container_of(m, struct connection, idle));
-    return m;
+    return evict_oldest(s, &s->strangers, &looks) || evict_oldest(s, &s->callers, &looks);
 }
 
 /* An idle connection whose end would make room: of the caller itself, or if all is in use, of
@@ -164,19 +196,31 @@ static struct connection *find_idle(struct places *p, const struct quota_who *wh
     return m ? container_of(m, struct connection, idle) : NULL;
 }
 
+/* True: a connection has given up its place. A caller's is not read from: http_bill() comes here
+ * from inside a handler. */
+static bool vacate_place(struct http_server *s, struct places *p, const struct quota_who *who,
+                         bool is_full)
+{
+    struct connection *c;
+
+    for (int looks = LOOKS_AN_ACCEPT; looks > 0 && (c = find_idle(p, who, is_full)); looks--) {
+        if (p == &s->strangers)
+            evict_unless_asking(s, p, c);
+        else
+            evict(s, c);
+        if (!counts_in(c, p))
+            return true;
+    }
+    return false;
+}
+
 int server_take_place(struct http_server *s, struct places *p, const struct quota_who *who,
                       struct quota_hold *ret, struct err *e)
 {
-    struct connection *idle;
     int r = quota_take(&p->quota, who, 1, ret, e);
 
-    if (r >= 0)
-        return r;
-    idle = find_idle(p, who, r == -ERR_BUSY);
-    if (idle) {
-        evict(s, idle);
+    if (r < 0 && vacate_place(s, p, who, r == -ERR_BUSY))
         r = quota_take(&p->quota, who, 1, ret, e);
-    }
     if (r < 0)
         s->stats.turned_away++;
     return r;
@@ -245,6 +289,8 @@ static int admit(struct http_server *s, int fd, int net, struct connection **ret
         setsockopt(net, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     if (r >= 0) {
         r = take_place_for(s, &peer, &place, e);
+        if (r >= 0 && s->stopping && !peer.is_unix) /* a handler that ran for the place's sake */
+            r = err_set(e, ERR_BUSY, "the server stops");
         if (r < 0)
             turn_away(s, fd, e);
     }
@@ -277,12 +323,24 @@ int http_server_adopt_for(struct http_server *s, int fd, int net, struct err *e)
         close(fd);
         return r;
     }
-    return admit(s, fd, net, &c, e);
+    int r = admit(s, fd, net, &c, e);
+
+    if (r >= 0 && net != fd)
+        connection_look(c);
+    return r;
 }
 
 static bool is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+/* The kernel looks for a descriptor before it looks for a client. */
+static bool client_waits(int listener)
+{
+    struct pollfd p = { .fd = listener, .events = POLLIN };
+
+    return poll(&p, 1, 0) > 0;
 }
 
 static void on_acceptable(struct loop_fd *source, unsigned events)
@@ -291,6 +349,7 @@ static void on_acceptable(struct loop_fd *source, unsigned events)
     struct http_server *s = l->server;
     struct connection *c;
     struct err e;
+    int why;
 
     (void)events;
     for (int i = 0; i < ACCEPTS_A_BATCH; i++) {
@@ -306,12 +365,16 @@ static void on_acceptable(struct loop_fd *source, unsigned events)
                 return;
             continue;
         }
-        if (errno == EAGAIN)
+        why = errno;
+        if (why == EAGAIN || (is_shortage(why) && !client_waits(l->fd)))
             return;
-        if (is_shortage(errno) && !server_evict(s)) {
-            pause_accepting(s, errno);
+        if (is_shortage(why) && !server_evict(s)) {
+            if (!s->stopping)
+                pause_accepting(s, why);
             return;
         }
+        if (s->stopping)
+            return;
         /* Everything else is the end of that one connection before it was accepted. */
     }
 }

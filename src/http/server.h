@@ -21,7 +21,8 @@
  * unix socket, the owner that http_bill() names once a request is authenticated, and until then the
  * address of a TCP client, which has few. At a limit, the connection of the same caller that has
  * been idle longest is closed in favour of a new one. Idle is a connection without a request, and
- * one whose request is answered though its body is still to come. */
+ * one whose request is answered though its body is still to come. A TCP client's request that has
+ * arrived is read first: it may be a caller's. */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
 
@@ -80,7 +81,8 @@ int http_server_listen(struct http_server *s, int fd, struct err *e);
 /* Serves one connected socket, in the same way. */
 int http_server_adopt(struct http_server *s, int fd, struct err *e);
 /* The same where somebody stands between who speaks TLS: whose client is at the other end of `net`,
- * a TCP socket that stays the caller's, and counts as that and not as a user of this machine. */
+ * a TCP socket that stays the caller's, and counts as that and not as a user of this machine. What
+ * is in fd already is read at once. Not from inside a handler. */
 int http_server_adopt_for(struct http_server *s, int fd, int net, struct err *e);
 
 /* Stops accepting, closes what waits, lets exchanges finish until the deadline (clock_mono()), cuts

@@ -97,8 +97,8 @@ static bool collect(const struct msghdr *h, int *ret_dir, struct handover_sender
     return n_fds == 1 && n_senders == 1;
 }
 
-int handover_take(int sock, int *ret_dir, bool *ret_writable, struct handover_sender *ret,
-                  struct err *e)
+static int receive_handover(int sock, int flags, int *ret_dir, bool *ret_writable,
+                            struct handover_sender *ret, struct err *e)
 {
     struct handover_message m = { 0 };
     union handover_control control = { 0 };
@@ -115,7 +115,7 @@ int handover_take(int sock, int *ret_dir, bool *ret_writable, struct handover_se
 
     if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0)
         return err_set(e, ERR_DENIED, "the descriptor is not the socket of a client");
-    n = recvmsg(sock, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    n = recvmsg(sock, &h, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     whole = n >= 0 && collect(&h, &dir, &sender);
     if (n != (ssize_t)sizeof m || !whole || (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
         m.magic != HANDOVER_MAGIC || m.version != HANDOVER_VERSION || m.writable > 1)
@@ -126,4 +126,16 @@ int handover_take(int sock, int *ret_dir, bool *ret_writable, struct handover_se
     *ret_writable = m.writable;
     *ret_dir = take_fd(&dir);
     return 0;
+}
+
+int handover_take(int sock, int *ret_dir, bool *ret_writable, struct handover_sender *ret,
+                  struct err *e)
+{
+    return receive_handover(sock, 0, ret_dir, ret_writable, ret, e);
+}
+
+int handover_look(int sock, int *ret_dir, bool *ret_writable, struct handover_sender *ret,
+                  struct err *e)
+{
+    return receive_handover(sock, MSG_PEEK, ret_dir, ret_writable, ret, e);
 }

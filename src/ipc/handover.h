@@ -25,5 +25,8 @@ int handover_make(int dir, bool writable, int *ret, struct err *e);
  * if the socket holds no such message. Does not wait. */
 int handover_take(int sock, int *ret_dir, bool *ret_writable, struct handover_sender *ret,
                   struct err *e);
+/* The same, and the message stays in the socket. */
+int handover_look(int sock, int *ret_dir, bool *ret_writable, struct handover_sender *ret,
+                  struct err *e);
 
 #endif

@@ -12,8 +12,14 @@
 #include "loop/timer.h"
 #include "quota/quota.h"
 
-enum { ACCEPTS_A_BATCH = 16, CHUNK = 16 << 10, PENDING_MAX = 2 * CHUNK };
+enum {
+    ACCEPTS_A_BATCH = 16,
+    LOOKS_AN_ACCEPT = 16, /* handshakes that are read from to find one that can end */
+    CHUNK = 16 << 10,
+    PENDING_MAX = 2 * CHUNK
+};
 #define HANDSHAKE_NS (10 * NS_PER_S)
+#define IDLE_NS      (75 * NS_PER_S)   /* from the handshake to the first byte */
 #define FLUSH_NS     (30 * NS_PER_S)   /* for the last bytes, when our side has ended */
 #define SHORTAGE_NS  (100 * NS_PER_MS) /* until the next try, when there are no descriptors */
 
@@ -24,7 +30,7 @@ struct tls_door {
     struct loop_timer again;
     struct list sessions;
     struct quota handshakes; /* by address */
-    struct list shaking;     /* struct session, in a handshake, the oldest first */
+    struct list shaking;     /* struct session, not handed on, the oldest first */
     struct list ending;      /* struct session, whose server has ended, the oldest first */
     unsigned n;
 };
@@ -39,7 +45,9 @@ struct session {
     struct loop_fd net, inner;
     struct loop_timer late;
     struct loop_later bury;
-    bool open;          /* the handshake is complete */
+    bool heard;         /* its client has sent something */
+    bool shaken;        /* the handshake is complete */
+    bool open;          /* it was handed on */
     bool inner_ended;   /* nothing more to send */
     unsigned net_needs; /* what TLS waits for; 0: nothing */
     struct buf out, in; /* on their way to the client, and from it */
@@ -211,6 +219,8 @@ static void on_inner(struct loop_fd *f, unsigned events)
 
 /* --- the beginning --- */
 
+/* The first bytes are in the socket before its receiver has it, so that a request among them is
+ * read before the connection can be taken for an idle one. */
 static int hand_on(struct session *s)
 {
     struct tls_door *d = s->door;
@@ -226,18 +236,54 @@ static int hand_on(struct session *s)
         return -1;
     }
     s->inner.fd = pair[0];
+    to_inner(s);
     return d->setup.serve(d->setup.user, pair[1], s->net.fd, &e);
 }
 
-static void shake_hands(struct session *s)
+/* It came further, so others are to end before it. */
+static void renew_wait(struct session *s)
+{
+    link_leave(&s->waits);
+    link_leave(&s->waits_share);
+    list_append(&s->door->shaking, &s->waits);
+    list_append(&s->handshake.share->idle, &s->waits_share);
+}
+
+/* True: the handshake is complete. */
+static bool shake_hands(struct session *s)
 {
     int r = crypto_tls_handshake(s->tls);
 
     if (r == CRYPTO_TLS_NEEDS_READ || r == CRYPTO_TLS_NEEDS_WRITE) {
         loop_fd_want(&s->net, r == CRYPTO_TLS_NEEDS_READ ? LOOP_READ : LOOP_WRITE, NULL);
+        return false;
+    }
+    if (r != 1) {
+        leave(s);
+        return false;
+    }
+    s->shaken = true;
+    renew_wait(s);
+    loop_timer_stop(&s->late);
+    loop_timer_start(s->door->loop, &s->late, clock_mono() + IDLE_NS, on_late, NULL);
+    return true;
+}
+
+/* As far as it goes: the handshake, the first bytes, then it is handed on. A client that has not
+ * asked for anything counts as one in a handshake. */
+static void begin_session(struct session *s)
+{
+    int r;
+
+    if (!s->shaken && !shake_hands(s))
+        return;
+    s->net_needs = 0;
+    r = from_client(s);
+    if (r == 0) {
+        loop_fd_want(&s->net, s->net_needs, NULL);
         return;
     }
-    if (r != 1 || hand_on(s) < 0) {
+    if (r < 0 || hand_on(s) < 0) {
         leave(s);
         return;
     }
@@ -245,6 +291,14 @@ static void shake_hands(struct session *s)
     end_handshake(s);
     loop_timer_stop(&s->late);
     pump(s);
+}
+
+static void hear_client(struct session *s)
+{
+    if (!s->heard)
+        renew_wait(s);
+    s->heard = true;
+    begin_session(s);
 }
 
 static void on_net(struct loop_fd *f, unsigned events)
@@ -255,19 +309,42 @@ static void on_net(struct loop_fd *f, unsigned events)
     if (s->open)
         pump(s);
     else
-        shake_hands(s);
+        hear_client(s);
 }
 
-/* The oldest handshake ends, first of the same address. */
-static void make_room(struct tls_door *d, const struct quota_who *who)
+/* The oldest one that was not handed on, first of the same address. */
+static struct session *find_shaking(struct tls_door *d, const struct quota_who *who)
 {
     struct quota_share *share = quota_find(&d->handshakes, who->key);
     struct link *m = share ? list_first(&share->idle) : NULL;
 
     if (m)
-        leave(container_of(m, struct session, waits_share));
-    else if ((m = list_first(&d->shaking)))
-        leave(container_of(m, struct session, waits));
+        return container_of(m, struct session, waits_share);
+    m = list_first(&d->shaking);
+    return m ? container_of(m, struct session, waits) : NULL;
+}
+
+static bool has_input(const struct session *s)
+{
+    char byte;
+
+    return recv(s->net.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* The oldest handshake ends, unless its client has sent something that the loop has not come to:
+ * then the next one is looked at. */
+static void make_room(struct tls_door *d, const struct quota_who *who)
+{
+    struct session *s;
+
+    for (int looks = LOOKS_AN_ACCEPT; (s = find_shaking(d, who)); looks--) {
+        if (looks > 0 && has_input(s))
+            hear_client(s);
+        else
+            leave(s);
+        if (!s->handshake.share)
+            return;
+    }
 }
 
 static void count_handshake(struct session *s, int fd)

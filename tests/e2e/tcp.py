@@ -10,8 +10,10 @@ import http.client
 import json
 import os
 import random
+import signal
 import socket
 import subprocess
+import threading
 
 from client import Client
 from daemon import Answer, Daemon
@@ -68,6 +70,32 @@ class Tcp:
 
     def delete(self, path, **headers):
         return self.request("DELETE", path, **headers)
+
+
+@contextlib.contextmanager
+def stopped(d):
+    """The control plane stops, as if it were busy: whatever is sent waits for it, in this order."""
+    os.kill(d.plane, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(d.plane, signal.SIGCONT)
+
+
+def flood(port, n, data=b"", threads=4):
+    """So many connections, each of which has sent this and nothing more."""
+    crowd = []
+
+    def come():
+        for _ in range(n // threads):
+            crowd.append(socket.create_connection(("127.0.0.1", port), timeout=30))
+            crowd[-1].sendall(data)
+    comers = [threading.Thread(target=come) for _ in range(threads)]
+    for t in comers:
+        t.start()
+    for t in comers:
+        t.join()
+    return crowd
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from e2b_story import BUILD, STORY, import_base
 from harness import check, equal, main, test, wait_for
 from mcp import script
 from npm import modules, tell
-from tcp import free_port
+from tcp import flood, free_port, stopped
 
 DOMAIN = "sandboxes.test"
 NEWEST, INSTALL_SECONDS = ("e2b@2.51.0",), 170
@@ -96,6 +96,57 @@ def names_lead_to_ports(c):
         # Behind somebody else's TLS, too.
         got = s.ask("GET", "/plain", Host=f"8080-{box.id}.{DOMAIN}", **token)
         equal(got.expect(200).data, b"/plain", "what it says on the plain port")
+
+
+def say_hello(context):
+    """A client's side of TLS without a socket, and its first message."""
+    given, made = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(given, made, server_hostname=DOMAIN)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return tls, given, made
+
+
+def exchange(s, tls, given, made, request):
+    """The rest of the handshake, then this request: the first piece of the answer, nothing if there is none."""
+    steps = [tls.do_handshake, lambda: tls.write(request), lambda: tls.read(65536)]
+    got = b""
+    with contextlib.suppress(ssl.SSLEOFError, ConnectionError):
+        while steps:
+            try:
+                got = steps[0]()
+                steps.pop(0)
+            except ssl.SSLWantReadError:
+                s.sendall(made.read())
+                came = s.recv(65536)
+                given.write(came) if came else given.write_eof()
+        return got
+    return b""
+
+
+@test
+def what_came_is_read_before_a_flood_takes_its_place(c):
+    """Clients that send nothing come in numbers, eight of whom have room; behind them comes what an earlier client sends."""
+    with Named(c, more="}\nlimits: {connections: 64, connections_unauthenticated: 16") as s:
+        key = s.key()["E2B_API_KEY"]
+        request = f"GET /v2/sandboxes HTTP/1.1\r\nHost: api.{DOMAIN}\r\nX-API-Key: {key}\r\nConnection: close\r\n\r\n".encode()
+        for port in (s.secure, s.port) * 5:  # after a handshake: a request
+            with s.connect("api") as mine, contextlib.ExitStack() as crowd:
+                mine.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as clients do: what is sent is not held back
+                with stopped(s.d):
+                    for one in flood(port, 40):
+                        crowd.enter_context(one)
+                    mine.sendall(request)
+                check(mine.recv(65536).startswith(b"HTTP/1.1 200 "), f"no answer after a handshake, beside those at {port}")
+        for _ in range(5):  # before it: the hello, whose sender stays until eight more have come
+            with socket.create_connection(("127.0.0.1", s.secure), 60) as mine, contextlib.ExitStack() as crowd:
+                tls, given, made = say_hello(s.context())
+                s.over("GET", "api", "/healthz").expect(200)  # it is accepted by now
+                with stopped(s.d):
+                    for one in flood(s.secure, 12):
+                        crowd.enter_context(one)
+                    mine.sendall(made.read())
+                check(exchange(mine, tls, given, made, request).startswith(b"HTTP/1.1 200 "), "no answer to a hello")
 
 
 @test

@@ -196,10 +196,14 @@ def idempotency_keys_are_a_tokens_own(c):
 
 
 @test
-def numbers_of_the_machine_are_for_administrators(c):
+def facts_about_machines_are_for_administrators(c):
     with Served(c, config=OTHERS if c.root else "") as s:
         check(s.d.api.get("/v1/inspect/host").expect(200).json["memory_bytes"] > 0, "an administrator sees them")
-        Holder(s, verbs=["read"]).rest("GET", "inspect/host").expect(403)
+        s.d.api.post("/v1/hosts", {"name": "elsewhere", "address": "me@elsewhere.test"}).expect(201)
+        hosts = Holder(s, verbs=["admin"]).rest("GET", "hosts").expect(200).json["hosts"]
+        equal([h["address"] for h in hosts], ["local", "me@elsewhere.test"], "what an administrator's token sees of hosts")
+        for path in ("inspect/host", "hosts"):
+            Holder(s, verbs=["read"]).rest("GET", path).expect(403)
         if not c.root:  # a plain user's daemon has one owner, who is the administrator
             return
         os.chmod(s.d.dir, 0o755)
@@ -207,7 +211,9 @@ def numbers_of_the_machine_are_for_administrators(c):
                               env={**c.environment, **Client(s.d).env}, capture_output=True, check=True)
         tenant = Tcp(s.port, made.stdout.decode().strip())
         tenant.get("/v1/tokens").expect(200)
-        tenant.get("/v1/inspect/host").expect(403)
+        for path in ("/v1/inspect/host", "/v1/hosts"):
+            refused = tenant.get(path).expect(403, code="denied")
+            check(b"elsewhere" not in refused.data, f"{path}: {refused}")
         box = tenant.post("/v1/sandboxes", {}).expect(201).json
         check("telemetry" not in box and "telemetry" not in tenant.get(f"/v1/sandboxes/{box['sandbox_id']}").expect(200).json, f"what a tenant's sandbox shows: {box}")
         check(all("telemetry" not in x for x in tenant.get("/v1/sandboxes").expect(200).json["sandboxes"]), "and a list")

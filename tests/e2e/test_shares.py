@@ -7,9 +7,11 @@ import json
 import os
 import socket
 import subprocess
+import threading
 
 from harness import PLAIN, check, equal, main, test, wait_for
-from tcp import OTHERS, serving, users_token
+from tcp import OTHERS, flood, serving, stopped, users_token
+
 
 def at_port(data, port):
     """The same request to the address that is connected to."""
@@ -74,6 +76,53 @@ def unauthenticated_clients_exhaust_nothing(c):
             equal(good.get("/v1/sandboxes").status, 200, f"a token's request after {what}")
             check(metric(d, "sandboxer_connections_unauthenticated") <= 16, f"connections of {what}")
             closing(stalled)
+
+
+@test
+def a_request_that_came_is_read_before_its_place_is_taken(c):
+    """The daemon finds a crowd of new clients, and behind it the request of one whom it had accepted before them."""
+    with serving(c, "limits: {connections: 64, connections_unauthenticated: 16}") as (d, port, token):
+        good, _ = token()
+        for what in ("nothing", "half a head", "a wrong token"):
+            mine = plug(port)
+            wait_for(lambda: metric(d, "sandboxer_connections_unauthenticated") == 1, "it is accepted")
+            with stopped(d):
+                crowd = flood(port, 40, at_port(STALLED[what], port))
+                mine.sendall(at_port(head("GET", "/v1/sandboxes", token=good.token), port))
+            equal(first_line(mine), 200, f"the answer to a token's request behind {what}")
+            closing([mine, *crowd])
+            wait_for(lambda: metric(d, "sandboxer_connections_unauthenticated") == 0, "they are gone")
+
+
+@test
+def fresh_connections_are_served_beside_a_flood(c):
+    """It is paced: no more clients come for one request than its address has places."""
+    with serving(c, "limits: {connections: 256, connections_unauthenticated: 256}") as (d, port, token):
+        good, _ = token()
+        pace, over, crowd = threading.Semaphore(0), threading.Event(), []
+
+        def come(data):
+            while not over.is_set():
+                pace.acquire()
+                crowd.append(plug(port, data))
+                if len(crowd) > 400:
+                    crowd.pop(0).close()
+        threads = [threading.Thread(target=come, args=(STALLED[what],)) for what in ("nothing", "half a head") * 2]
+        for t in threads:
+            t.start()
+        try:
+            for i in range(200):
+                while pace.acquire(blocking=False):
+                    pass
+                pace.release(60)
+                equal(good.get("/v1/sandboxes").status, 200, f"the answer to request {i}")
+        finally:
+            over.set()
+            pace.release(len(threads))
+            for t in threads:
+                t.join()
+            closing(crowd)
+        check(len(crowd) > 128, f"the flood was {len(crowd)} connections")
 
 
 @test

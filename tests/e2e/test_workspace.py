@@ -335,7 +335,49 @@ def the_command_line_opens_what_no_root_has(c):
         cli.sh(box, "cat /workspace/a.txt").expect(0, out=b"inside\n")
         answer = d.api.post(f"/v1/sandboxes/{box}/recreate")
         check(answer.status == 403 and "workspaces.roots" in answer.json["detail"], f"a path of a request: {answer}")
-        check(f"{box} is destroyed" in answer.json["detail"], f"what became of the old one is said: {answer}")
+        check(f"{box} stays as it is" in answer.json["detail"], f"what became of the old one is said: {answer}")
+        cli.sh(box, "cat /workspace/a.txt").expect(0, out=b"inside\n")
+
+
+@test
+def a_recreate_without_its_directory_destroys_nothing(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        box = mirrored(cli, host)
+        cli.sh(box, "echo inside > /workspace/a.txt").expect(0)
+        moved, records = c.dir / "work/moved", len(os.listdir(d.state / "grants"))
+        host.rename(moved)
+        for way in ("gone", "a file", "a link"):
+            if way == "a file":
+                c.write(str(host.relative_to(c.dir)), "no directory")
+            elif way == "a link":
+                host.unlink()
+                host.symlink_to(c.dir / "nowhere")
+            answer = d.api.post(f"/v1/sandboxes/{box}/recreate")
+            check(answer.status in (400, 403) and f"{box} stays as it is" in answer.json["detail"] and host.name in answer.json["detail"], f"{way}: {answer}")
+            equal([b["sandbox_id"] for b in d.list()], [box], f"sandboxes with a directory that is {way}")
+            cli.sh(box, "cat /workspace/a.txt").expect(0, out=b"inside\n")
+        equal(len(os.listdir(d.state / "grants")), records, "what was granted")
+        host.unlink()
+        moved.rename(host)
+        new = d.api.post(f"/v1/sandboxes/{box}/recreate").expect(201).json["sandbox_id"]
+        equal((host / "a.txt").read_text(), "inside\n", "what the old one brought back")
+        cli.sh(new, "cat /workspace/a.txt").expect(0, out=b"inside\n")
+        again = cli("recreate", "-q", new).expect(0).text.strip()  # the command line hands it over
+        cli.sh(again, "cat /workspace/a.txt").expect(0, out=b"inside\n")
+
+
+@test
+def a_recreate_with_a_key_that_was_used_destroys_nothing(c):
+    with daemon_for(c) as d:
+        first, second = d.create(), d.create()
+        key = {"Idempotency-Key": "k"}
+        new = d.api.post(f"/v1/sandboxes/{first}/recreate", headers=key).expect(201).json["sandbox_id"]
+        equal(d.api.post(f"/v1/sandboxes/{first}/recreate", headers=key).expect(200).json["sandbox_id"], new, "the same request again")
+        answer = d.api.post(f"/v1/sandboxes/{second}/recreate", headers=key).expect(409, code="conflict")
+        check(f"{second} stays as it is" in answer.json["detail"], f"{answer}")
+        d.works(second)
+        d.works(new)
 
 
 @test

@@ -235,6 +235,25 @@ TEST(a_directory_that_is_handed_over_needs_no_root)
     CHECK(!found.writable);
 }
 
+/* Before a sandbox is there: what a client could grant is asked, and asking changes nothing. */
+TEST(a_grant_that_is_only_checked_leaves_no_trace)
+{
+    struct grant found;
+    int dir, sock;
+
+    set_up();
+    CHECK_OK(grant_make_named(&g, NULL, accept_client(), 1, "work/repo", true, &e), e);
+    CHECK_INT(grant_make_named(&g, NULL, accept_client(), 1, "work/none", true, &e), -ERR_INVALID);
+    CHECK_INT(grant_make_named(&g, NULL, accept_client(), 1, "work/link", true, &e), -ERR_DENIED);
+    sock = hand_over("elsewhere", true);
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(grant_make_handed(&g, NULL, sock, true, &e), e);
+    CHECK_INT(grant_open(&g, "sbx_1", &found, &dir, &e), -ERR_NOT_FOUND);
+    CHECK_OK(grant_make_handed(&g, "sbx_1", sock, true, &e), e);
+    CHECK_INT(grant_make_handed(&g, NULL, sock, true, &e), -ERR_DENIED); /* it was taken */
+    CHECK_OK(grant_open(&g, "sbx_1", &found, &dir, &e), e);
+}
+
 /* A handover of another user is worth what that user may do, whoever passes it on. */
 TEST(a_handover_is_its_senders)
 {

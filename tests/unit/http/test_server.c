@@ -224,6 +224,12 @@ static void hold_part(struct http_exchange *x)
     http_on_gone(x, on_part_gone);
 }
 
+/* Of a client that stays unauthenticated. */
+static void hold_open(struct http_exchange *x)
+{
+    http_on_gone(x, on_part_gone);
+}
+
 static void on_last_word(struct http_exchange *x)
 {
     CHECK_OK(http_write(x, STR("last word"), &e), e);
@@ -260,6 +266,7 @@ static const struct {
     { "/part", bill_part },
     { "/hold-part", hold_part },
     { "/talking", bill_talking },
+    { "/hold-open", hold_open },
 };
 
 static void route(struct http_exchange *x)
@@ -810,6 +817,179 @@ TEST(an_authenticated_connection_moves_to_its_callers_share)
     serving_stop();
 }
 
+/* Without a turn of the loop: the server is to find it by itself. */
+static void put_unseen(int fd, struct str bytes)
+{
+    CHECK_INT(send(fd, bytes.p, bytes.n, MSG_NOSIGNAL), (ssize_t)bytes.n);
+}
+
+static bool is_closed(int fd)
+{
+    ssize_t n = recv(fd, (char[1]){ 0 }, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return n == 0 || (n < 0 && errno != EAGAIN);
+}
+
+static void connect_silent(const struct sockaddr_in *a, int *fds, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        fds[i] = connect_tcp(a);
+        serving_turn();
+    }
+}
+
+static void close_all(const int *fds, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        close(fds[i]);
+    serving_turn();
+}
+
+TEST(a_request_that_waits_is_read_before_its_connection_makes_room)
+{
+    struct sockaddr_in a;
+    struct http_stats s;
+    int fds[3];
+
+    start((struct http_config){ .strangers = 4, .per_address = 2 });
+    listen_tcp(&a);
+    connect_silent(&a, fds, 2);
+    fds[2] = connect_tcp(&a);                /* the loop comes to this one first … */
+    put_unseen(fds[0], STR(GET("/bill?a"))); /* … and this would have been the oldest idle one */
+    serving_turn();
+    CHECK(held);
+    http_server_stats(serving, &s);
+    CHECK_INT(s.evicted, 0); /* the first has left the place to the new one */
+    CHECK_INT(s.strangers, 2);
+    CHECK(!is_closed(fds[0]) && !is_closed(fds[1]) && !is_closed(fds[2]));
+    close_all(fds, COUNT_OF(fds));
+    serving_stop();
+}
+
+TEST(a_request_that_a_handler_works_on_keeps_its_connection)
+{
+    struct sockaddr_in a;
+    struct http_stats s;
+    int fds[3];
+
+    start((struct http_config){ .strangers = 4, .per_address = 2 });
+    listen_tcp(&a);
+    connect_silent(&a, fds, 2);
+    fds[2] = connect_tcp(&a);
+    put_unseen(fds[0], STR(GET("/hold")));
+    serving_turn();
+    CHECK(held && gone == 0);
+    http_server_stats(serving, &s);
+    CHECK_INT(s.evicted, 1); /* the next one, which has sent nothing */
+    CHECK(is_closed(fds[1]) && !is_closed(fds[2]));
+    close_all(fds, COUNT_OF(fds));
+    serving_stop();
+}
+
+TEST(a_client_without_a_token_is_answered_and_makes_room)
+{
+    static const char *const sent[] = { GET("/"), "GET / HTTP/1.1\r\nHost: ", "no request\r\n\r\n",
+                                        GET("/") GET("/") "POST / HTTP/1.1\r\n" };
+    struct sockaddr_in a;
+    struct http_stats s;
+    int fds[3];
+
+    start((struct http_config){ .strangers = 4, .per_address = 2 });
+    listen_tcp(&a);
+    for (unsigned i = 0; i < COUNT_OF(sent); i++) {
+        AUTO(buf_done) struct buf in = BUF_INIT(1 << 16);
+
+        connect_silent(&a, fds, 2);
+        fds[2] = connect_tcp(&a);
+        put_unseen(fds[0], str_from(sent[i]));
+        serving_turn();
+        http_server_stats(serving, &s);
+        CHECK_INT(s.evicted, i + 1);
+        CHECK_INT(s.strangers, 2);
+        serving_until(fds[0], &in, (struct str){ 0 });
+        if (i != 1)
+            check_has(buf_str(&in), "HTTP/1.1 ");
+        CHECK(!is_closed(fds[1]) && !is_closed(fds[2]));
+        close_all(fds, COUNT_OF(fds));
+    }
+    serving_stop();
+}
+
+TEST(a_client_that_left_makes_room_by_itself)
+{
+    struct sockaddr_in a;
+    struct http_stats s;
+    int fds[3];
+
+    start((struct http_config){ .strangers = 4, .per_address = 2 });
+    listen_tcp(&a);
+    connect_silent(&a, fds, 2);
+    fds[2] = connect_tcp(&a);
+    close(fds[0]);
+    serving_turn();
+    http_server_stats(serving, &s);
+    CHECK_INT(s.evicted, 0);
+    CHECK_INT(s.strangers, 2);
+    close_all(fds + 1, 2);
+    serving_stop();
+}
+
+/* The server reads from 16 connections for a new one. */
+TEST(the_search_for_room_is_bounded)
+{
+    enum { PLACES = 20, READ_FOR_ONE = 16 };
+    AUTO(buf_done) struct buf in = BUF_INIT(1 << 16);
+    struct sockaddr_in a;
+    struct http_stats s;
+    int fds[PLACES], next;
+
+    start((struct http_config){ .strangers = 2 * PLACES, .per_address = PLACES });
+    listen_tcp(&a);
+    connect_silent(&a, fds, PLACES);
+    next = connect_tcp(&a);
+    for (size_t i = 0; i < PLACES; i++)
+        put_unseen(fds[i], STR(GET("/hold-open")));
+    CHECK_OK(loop_run_once(&serving_loop, 0, &e), e);
+    serving_until(next, &in, (struct str){ 0 });
+    check_has(buf_str(&in), "HTTP/1.1 503 ");
+    http_server_stats(serving, &s);
+    CHECK_INT(s.evicted, 0);
+    CHECK_INT(s.turned_away, 1);
+    CHECK_INT(s.exchanges, PLACES);
+    close(next);
+    next = connect_tcp(&a); /* all are at work: nothing is read, nothing ends */
+    serving_turn();
+    http_server_stats(serving, &s);
+    CHECK_INT(s.turned_away, 2);
+    CHECK_INT(s.exchanges, PLACES);
+    close(next);
+    close_all(fds, PLACES);
+    CHECK_INT(parts_gone, PLACES);
+    serving_stop();
+}
+
+TEST(an_address_is_looked_at_when_another_one_needs_room)
+{
+    struct sockaddr_in a, other = { .sin_family = AF_INET, .sin_addr = { htonl(0x7f000002) } };
+    struct http_stats s;
+    int fds[3];
+
+    start((struct http_config){ .strangers = 2, .per_address = 2 });
+    listen_tcp(&a);
+    connect_silent(&a, fds, 2);
+    fds[2] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_INT(bind(fds[2], (struct sockaddr *)&other, sizeof other), 0);
+    CHECK_INT(connect(fds[2], (struct sockaddr *)&a, sizeof a), 0);
+    put_unseen(fds[0], STR(GET("/bill?a")));
+    serving_turn();
+    CHECK(held);
+    http_server_stats(serving, &s);
+    CHECK_INT(s.evicted, 0);
+    CHECK(!is_closed(fds[0]) && !is_closed(fds[1]) && !is_closed(fds[2]));
+    close_all(fds, COUNT_OF(fds));
+    serving_stop();
+}
+
 static bool is_test_user(void *user, const struct http_peer *p)
 {
     (void)user;
@@ -944,6 +1124,32 @@ TEST(a_lack_of_descriptors_is_survived)
     close(busy);
     close(client);
     serving_turn();
+    serving_stop();
+}
+
+TEST(a_lack_of_descriptors_ends_no_connection_with_a_request)
+{
+    struct rlimit limit;
+    struct sockaddr_in a;
+    struct http_stats s;
+    int fds[3], next;
+
+    start((struct http_config){ 0 });
+    listen_tcp(&a);
+    connect_silent(&a, fds, 2);
+    fds[2] = connect_tcp(&a);
+    put_unseen(fds[0], STR(GET("/bill?a")));
+    next = dup(0);
+    close(next);
+    CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = (rlim_t)next;
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    serving_turn();
+    CHECK(held && gone == 0);
+    http_server_stats(serving, &s);
+    CHECK_INT(s.evicted, 1);
+    CHECK(is_closed(fds[1]) && !is_closed(fds[2]));
+    close_all(fds, COUNT_OF(fds));
     serving_stop();
 }
 
