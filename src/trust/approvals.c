@@ -319,11 +319,12 @@ static int check_decision(struct trust *t, struct approval_op *op, bool approve,
     if (approve && !held_is_current(h))
         return err_set(e, ERR_CONFLICT,
                        "the policy has changed since %s was held: it must be asked again", op->id);
-    if (approve && op->grant_ns && !grants_have_room(t))
-        return err_set(
-            e, ERR_QUOTA,
-            "there are %d grants already: approve %s without one, or wait until some end",
-            GRANTS_MAX, op->id);
+    if (approve && op->grant_ns && !grants_have_room(t, h->record.owner))
+        return err_set(e, ERR_QUOTA,
+                       "there are too many grants (%d of all, %d of an owner): approve %s without "
+                       "one, or wait "
+                       "until some end",
+                       GRANTS_MAX, GRANTS_PER_OWNER, op->id);
     *ret = h;
     return 0;
 }

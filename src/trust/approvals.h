@@ -22,6 +22,7 @@ enum {
     APPROVAL_REQUEST_MAX = 16 << 10, /* bytes of a method and target */
     APPROVAL_LABELS_MAX = 256 << 10,
     GRANTS_MAX = 10000,
+    GRANTS_PER_OWNER = GRANTS_MAX / 4,
 };
 
 /* Who decides. */

@@ -14,6 +14,7 @@ struct grant {
     struct grant_record record;
     struct index_entry entry;
     struct link link;
+    char owner[OWNER_MAX]; /* of its peer; "": the peer is gone */
     char key[ID_MAX + RECORD_TOOL_MAX + ID_MAX];
 };
 
@@ -24,11 +25,13 @@ static void make_key(char *out, size_t cap, const char *peer, const char *tool, 
 
 static void add(struct trust *t, const struct grant_record *r)
 {
+    const struct peer *p = peers_by_id(t, str_from(r->peer));
     struct grant *g = calloc(1, sizeof *g);
 
     if (!g)
         abort();
     g->record = *r;
+    snprintf(g->owner, sizeof g->owner, "%s", p ? p->record.owner : "");
     make_key(g->key, sizeof g->key, r->peer, r->tool, r->sandbox);
     g->entry.id = g->key;
     index_add(&t->grant_keys, &g->entry);
@@ -66,13 +69,20 @@ static void sweep(struct trust *t, struct trust_write *w)
     }
 }
 
-bool grants_have_room(struct trust *t)
+/* Those on their way to disk count as this owner's: they are few. */
+bool grants_have_room(struct trust *t, const char *owner)
 {
-    bool room = t->n_grants + t->grants_coming < GRANTS_MAX;
+    size_t all = t->grants_coming, own = t->grants_coming;
 
-    for (struct link *m = list_first(&t->grants); m && !room; m = list_after(&t->grants, m))
-        room = !is_good(t, &container_of(m, struct grant, link)->record);
-    return room;
+    for (struct link *m = list_first(&t->grants); m; m = list_after(&t->grants, m)) {
+        const struct grant *g = container_of(m, struct grant, link);
+
+        if (!is_good(t, &g->record))
+            continue;
+        all++;
+        own += strcmp(g->owner, owner) == 0;
+    }
+    return all < GRANTS_MAX && own < GRANTS_PER_OWNER;
 }
 
 static void put_member(struct json_writer *w, const struct json *object, const char *key)
@@ -141,8 +151,9 @@ int grant_put(const struct held *h, struct approval_op *op, struct trust_write *
     int err;
 
     sweep(h->trust, w);
-    if (h->trust->n_grants + h->trust->grants_coming >= GRANTS_MAX)
-        return err_set(e, ERR_QUOTA, "there are %d grants already", GRANTS_MAX);
+    if (!grants_have_room(h->trust, h->record.owner))
+        return err_set(e, ERR_QUOTA, "there are too many grants: %d of all, %d of an owner",
+                       GRANTS_MAX, GRANTS_PER_OWNER);
     *r = (struct grant_record){ .uses = op->grant_uses, .expires_ns = clock_wall() + op->grant_ns };
     err = id_make("grant_", r->id, e);
     if (err < 0)

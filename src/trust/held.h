@@ -57,8 +57,8 @@ void calls_close(struct trust *t);
 /* grants.c */
 int grants_open(struct trust *t, struct err *e); /* blocks */
 void grants_close(struct trust *t);
-/* For one more, when those that are good for nothing any more are gone. */
-bool grants_have_room(struct trust *t);
+/* For one more of this owner, when those that are good for nothing any more are gone. */
+bool grants_have_room(struct trust *t, const char *owner);
 /* Puts what the approval grants beside into the same change; it is good from grant_stored() on. */
 int grant_put(const struct held *h, struct approval_op *op, struct trust_write *w, struct err *e);
 void grant_stored(struct trust *t, const struct grant_record *r, bool is_stored);

@@ -215,6 +215,8 @@ static const struct attack attacks[] = {
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | (int)(63u << MAP_HUGE_SHIFT), -1, 0),
     CALL("memfd_create of huge pages", SYS_memfd_create, 0, MFD_HUGETLB),
     CALL("shmget of huge pages", SYS_shmget, IPC_PRIVATE, 0, SHM_HUGETLB | 0600),
+    CALL("process_madvise", SYS_process_madvise, -1, P(buffer), 0, 21 /* PAGEOUT */, 0),
+    CALL_UNSEEN("cachestat", 451, -1, P(buffer), P(buffer), 0), /* since 6.5 */
     CALL("remap_file_pages", SYS_remap_file_pages, 1, 0, 0, 0, 0),
     CALL_ONLY("seccomp filter of its own", EINVAL, SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, 0),
     CALL_ONLY("seccomp filter of its own by prctl", EINVAL, SYS_prctl, PR_SET_SECCOMP,

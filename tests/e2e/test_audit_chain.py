@@ -27,12 +27,12 @@ done
 
 
 @contextlib.contextmanager
-def daemon(c, more=""):
+def daemon(c, more="", config=""):
     with World() as w:
         w.dns.names[NAME] = [PUBLIC]
         w.http(PUBLIC, 80)
         w.origin(PUBLIC, 7, echo)
-        d = Daemon(c, config=f"egress: {{workers: 1, resolvers: ['{RESOLVER}']{more}}}")
+        d = Daemon(c, config=f"egress: {{workers: 1, resolvers: ['{RESOLVER}']{more}}}\n{config}")
         spawn = d.spawn
         d.spawn = lambda *args, **options: w.inside.run(lambda: spawn(*args, **options))
         with d:
@@ -407,6 +407,53 @@ def rotation_is_no_damage_and_a_removed_file_is(c):
         equal(problems(verify_box(d, box))[0][:2], (box, "beginning_missing"), "without its first line")
         old.write_text(text)
         intact(d, "put back", box)
+
+
+@test
+def retention_is_no_damage_and_another_record_of_it_is(c):
+    """Events are removed from the beginning, and a record with a code of the key says which. Logs rotate at the same time."""
+    with daemon(c, more=", audit_max: 64K", config="limits: {events_keep: 1000}") as d:
+        box, cli = create(d), Client(d)
+        talk(d, box)
+        anchored(d, box)
+        old = log(d, box).with_suffix(".jsonl.1")
+        wait_for(lambda: talk(d, box, 60) or old.exists(), "a rotation", 60)
+        for _ in range(1200):
+            d.api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "20m"}).expect(200)
+        with database(d) as db:
+            def removed():
+                return db.execute("SELECT min(seq) - 1 FROM events").fetchone()[0]
+            wait_for(lambda: removed() > 100, "old events are removed")
+            intact(d, "after retention and rotation", box)
+            cli("audit", "verify").expect(0)
+            d.stop()
+            d.start()
+            intact(d, "after a restart", box)
+            wait_for(lambda: d.get(box)["egress"]["in_force"], "it is served again")
+
+            # A prune that the start caused must not come between: none is due before the next 62 events.
+            wait_for(lambda: removed() == db.execute("SELECT max(last) FROM event_cuts").fetchone()[0], "the record says what was removed")
+            good = db.execute("SELECT * FROM event_cuts").fetchall()
+            last = removed()
+            event = db.execute("SELECT * FROM events WHERE seq = ?", (last + 1,)).fetchone()
+            digest = db.execute("SELECT chain FROM events WHERE seq = ?", (last + 1,)).fetchone()[0]
+
+            def sees(what, kind, statement, *values):
+                db.execute(statement, values)
+                found = problems(verify(d))
+                equal(found[0][:2] if found else None, ("daemon", kind), f"{what}: {found}")
+                cli("audit", "verify").expect(1, says="damaged")
+                db.execute("DELETE FROM event_cuts")
+                db.executemany("INSERT INTO event_cuts VALUES (?, ?, ?, ?)", good)
+            sees("no record", "missing", "DELETE FROM event_cuts")
+            sees("another beginning", "cut_forged", "UPDATE event_cuts SET first = first + 1 WHERE last = ?", last)
+            sees("another end", "missing", "UPDATE event_cuts SET last = last - 1 WHERE last = ?", last)
+            sees("another digest", "cut_forged", "UPDATE event_cuts SET digest = zeroblob(32) WHERE last = ?", last)
+            sees("another code", "cut_forged", "UPDATE event_cuts SET mac = zeroblob(32) WHERE last = ?", last)
+            db.execute("DELETE FROM events WHERE seq = ?", (last + 1,))
+            sees("one event more", "cut_forged", "UPDATE event_cuts SET last = last + 1, digest = ? WHERE last = ?", digest, last)
+            db.execute(f"INSERT INTO events VALUES ({','.join('?' * len(event))})", event)
+            intact(d, "put back", box)
 
 
 @test

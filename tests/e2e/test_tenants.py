@@ -249,9 +249,9 @@ def looks(tenant):
     tenant.api.get(f"/v1/sandboxes/{tenant.box}/events").expect(200)
 
 
-def begin_build(tenant):
+def begin_build(tenant, name="waits-for"):
     """A template that waits for its files: where its status is."""
-    made = tenant.api.post("/v3/templates", {"name": f"waits-for-{tenant.name}"}, X_API_KEY=tenant.api.token).expect(202).json
+    made = tenant.api.post("/v3/templates", {"name": f"{name}-{tenant.name}"}, X_API_KEY=tenant.api.token).expect(202).json
     return f"/templates/{made['templateID']}/builds/{made['buildID']}/status"
 
 
@@ -275,7 +275,7 @@ def attacked_by(c, name):
         attacker = people.pop(name)
         sibling = {"red": "blue", "blue": "red"}.get(name)
         others = [t for t in people.values() if t.name not in (sibling, "nobody")]
-        builds = {t: begin_build(t) for t in [*others, *([people[sibling]] if sibling else [])]}
+        builds = {t: [begin_build(t)] for t in [*others, *([people[sibling]] if sibling else [])]}
         with Attack(d, port, attacker) as attack:
             before = attack.turns
             for _ in range(ROUNDS):
@@ -285,6 +285,7 @@ def attacked_by(c, name):
                 if sibling:
                     looks(people[sibling])
                 equal(people["nobody" if name != "nobody" else "one"].api.get("/healthz").status, 200, "the health of the daemon")
+            builds |= {t: [*builds[t], begin_build(t, "more-for")] for t in others}
             wait_for(lambda: attack.turns > before, "the flood goes on")
             check(attack.thread.is_alive(), "the flood has ended before its time")
             for tenant in people.values():
@@ -300,7 +301,7 @@ def attacked_by(c, name):
                 attacker.api.delete(f"/v1/sandboxes/{box['sandbox_id']}").expect(200, 202, 204)
             wait_for(lambda: not attacker.api.get("/v1/sandboxes").expect(200).json["sandboxes"], f"nothing of {name} is left")
             attacker.api.post("/v1/sandboxes").expect(429, code="quota")  # of events, for a day
-        for tenant, status in builds.items():
+        for tenant, status in ((t, s) for t, all in builds.items() for s in all):
             equal(tenant.api.get(status, X_API_KEY=tenant.api.token).expect(200).json["status"], "waiting", f"the build of {tenant.name}")
         for tenant in others:
             works(tenant.api, tenant.name)

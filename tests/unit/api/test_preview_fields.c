@@ -9,7 +9,8 @@
 
 static const struct preview by_path = { .kind = PREVIEW_BY_PATH,
                                         .mark = STR(MARK),
-                                        .path = STR("/x/sbx_1/") };
+                                        .path = STR("/x/sbx_1/"),
+                                        .host = STR("127.0.0.1:7700") };
 static const struct preview by_name = { .kind = PREVIEW_BY_NAME,
                                         .mark = STR(MARK),
                                         .host = STR("8080-sbx-1.example:8443") };
@@ -145,5 +146,41 @@ TEST(fields_of_an_answer)
     CHECK(!has_field(out, n, "Clear-Site-Data", NULL));
     CHECK(!has_field(out, n, "Sandboxer-Audit", NULL));
     CHECK(has_field(out, n, "WWW-Authenticate", NULL));
+    arena_done(&a);
+}
+
+/* Below a path, all sandboxes and the API have one origin. */
+TEST(no_answer_speaks_for_an_origin_that_is_shared)
+{
+    static const char *const names[] = {
+        "Strict-Transport-Security",
+        "Public-Key-Pins",
+        "Alt-Svc",
+        "NEL",
+        "report-to",
+        "Reporting-Endpoints",
+        "WWW-Authenticate",
+        "Origin-Agent-Cluster",
+        "Accept-CH",
+        "Critical-CH",
+        "Referrer-Policy",
+        "Use-As-Dictionary",
+        "Speculation-Rules",
+        "Supports-Loading-Mode",
+        "Set-Login",
+    };
+    struct h1_field out[1 + PREVIEW_FIELDS_ADDED];
+    struct arena a = { .max = 1 << 16 };
+
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct h1_field f = { str_from(names[i]), STR("from-inside") };
+        size_t n = preview_answer_fields(&by_path, &f, 1, STR(""), &a, out);
+
+        if (has_field(out, n, names[i], "from-inside"))
+            FAIL("%s passes by path", names[i]);
+        n = preview_answer_fields(&by_name, &f, 1, STR(""), &a, out);
+        if (!has_field(out, n, names[i], "from-inside"))
+            FAIL("%s does not pass by name", names[i]);
+    }
     arena_done(&a);
 }

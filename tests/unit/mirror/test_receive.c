@@ -298,6 +298,18 @@ TEST(sensitive_names_need_a_flag_of_their_own)
     CHECK(!exists(w->host, ".git/hooks/pre-commit"));
 }
 
+/* Also where nothing that was moved could have stayed inside. */
+TEST(a_held_name_is_not_deleted)
+{
+    struct world *w = world_make();
+
+    CHECK(shell("cd %s/host && echo a >.envrc && echo a >a.txt", w->s.path));
+    world_send(w);
+    CHECK(shell("cd %s/box && rm .envrc a.txt", w->s.path));
+    CHECK_OK(world_receive(w, MIRROR_DELETE | MIRROR_FORCE), w->e);
+    CHECK(exists(w->host, ".envrc") && said(MIRROR_SENSITIVE, ".envrc"));
+}
+
 TEST(held_names_are_accepted_one_by_one)
 {
     static const char *const accept[] = { ".cargo", "sub/.envrc" };

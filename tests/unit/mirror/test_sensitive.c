@@ -305,8 +305,9 @@ static bool on_has(const void *ctx, struct str dir, const char *name)
 
 TEST(settings_beside_a_head)
 {
-    static const char *const names[] = { "fixture.git/HEAD", ".git/refs/evil/HEAD",
-                                         ".git/refs/late/config", ".git/refs/hooked/hooks", NULL };
+    static const char *const names[] = { "fixture.git/HEAD",           ".git/refs/evil/HEAD",
+                                         ".git/refs/late/config",      ".git/refs/hooked/hooks",
+                                         ".git/logs/linked/commondir", NULL };
     static const struct {
         const char *path;
         bool held;
@@ -322,6 +323,7 @@ TEST(settings_beside_a_head)
         { ".git/refs/evil/config", true },
         { ".git/refs/late/HEAD", true },
         { ".git/refs/hooked/HEAD", true },
+        { ".git/logs/linked/HEAD", true },
 
         { "fixture.git/objects/ab/cd", false },
         { "fixture.git/refs/heads/main", false },

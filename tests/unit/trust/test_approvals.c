@@ -267,6 +267,16 @@ TEST(all_that_waits_for_an_owner_has_a_share)
     CHECK_INT(v.kind, VERDICT_RATE_LIMIT);
     CHECK(strstr(v.reason, "as one owner may have waiting"));
     quota_drop(&many);
+    quota_charge(&world.trust->held_owned_bytes, &who, APPROVALS_BYTES / 4, &many);
+    v = ask(p, "sandbox_exec", EXEC, &networked);
+    CHECK_INT(v.kind, VERDICT_RATE_LIMIT);
+    CHECK(strstr(v.reason, "as one owner may have waiting"));
+    quota_drop(&many);
+    quota_charge(&world.trust->held_owned, &(struct quota_who){ .key = STR("others") },
+                 APPROVALS_MAX, &many);
+    v = ask(p, "sandbox_exec", EXEC, &networked);
+    CHECK(v.kind != VERDICT_ALLOW && !v.request_id[0]);
+    quota_drop(&many);
     held_call(p);
     CHECK_INT(quota_used(&world.trust->held_owned, who.key), 1);
     CHECK(quota_used(&world.trust->held_owned_bytes, who.key) > 0);
@@ -510,6 +520,58 @@ TEST(a_grant_outlives_the_daemon_and_ends_with_its_time)
         k = ask(peers_by_token(world.trust, str_from(token)), "sandbox_exec", EXEC, &networked)
                 .kind;
     CHECK(count_events("trust.grant_used") > 0);
+    world_close();
+}
+
+static int grant_for(struct peer *p)
+{
+    struct approval_op op = op_of(held_call(p).request_id, "uid:0");
+
+    op.grant_ns = 600 * NS_PER_S;
+    return decide(op, true);
+}
+
+/* Grants of this peer, each on a sandbox of its own. */
+static void store_grants(const struct peer *p, const char *version, int n)
+{
+    struct grant_record r = { .tool = "sandbox_exec", .expires_ns = clock_wall() + 600 * NS_PER_S };
+    struct store_txn x;
+
+    snprintf(r.peer, sizeof r.peer, "%s", p->record.id);
+    snprintf(r.version, sizeof r.version, "%s", version);
+    store_txn_begin(&x, control_store(fix.control));
+    for (int i = 0; i < n; i++) {
+        CHECK_OK(id_make("grant_", r.id, &e), e);
+        snprintf(r.sandbox, sizeof r.sandbox, "sbx_%d", i);
+        store_put_grant(&x, &r);
+    }
+    CHECK_OK(store_commit_now(&x, &e), e);
+}
+
+TEST(an_owner_has_a_share_of_all_grants)
+{
+    char token[4][PEER_TOKEN_MAX], owner[OWNER_MAX];
+    struct verdict v;
+    struct peer *p;
+
+    world_open();
+    for (int i = 0; i < 4; i++) {
+        snprintf(owner, sizeof owner, "uid:%d", 1000 + i);
+        p = new_peer_of(owner, ROLE_JOURNEYMAN);
+        memcpy(token[i], last_token, sizeof token[i]);
+        v = held_call(p);
+        store_grants(p, v.version, GRANTS_PER_OWNER - (i == 3));
+        peer_unref(p);
+    }
+    world_close();
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    CHECK_INT(grant_for(peers_by_token(world.trust, str_from(token[0]))), -ERR_QUOTA);
+    CHECK_OK(grant_for(peers_by_token(world.trust, str_from(token[3]))), e);
+    p = new_peer_of("uid:1004", ROLE_JOURNEYMAN);
+    CHECK_INT(grant_for(p), -ERR_QUOTA); /* all are taken */
+    CHECK_OK(approve(held_call(p).request_id, "uid:0"), e);
+    peer_unref(p);
     world_close();
 }
 

@@ -274,3 +274,59 @@ TEST(limits_hold_also_for_what_is_not_on_disk_yet)
     peer_unref(p);
     world_close();
 }
+
+/* Live peers of this owner, in the store. */
+static void store_peers(const char *owner, int n)
+{
+    struct store_txn x;
+
+    store_txn_begin(&x, control_store(fix.control));
+    for (int i = 0; i < n; i++) {
+        struct peer_record r = { .actor = { .kind = ACTOR_AGT },
+                                 .uid = -1,
+                                 .role = ROLE_JOURNEYMAN,
+                                 .created_ns = clock_wall() };
+
+        CHECK_OK(id_make("peer_", r.id, &e), e);
+        crypto_sha256(str_from(r.id), r.hash);
+        snprintf(r.owner, sizeof r.owner, "%s", owner);
+        snprintf(r.actor.id, sizeof r.actor.id, "%s", owner);
+        store_put_peer(&x, &r);
+    }
+    CHECK_OK(store_commit_now(&x, &e), e);
+}
+
+static int registered;
+
+static void on_answer(struct peer_op *op, int r, const struct err *why)
+{
+    (void)op;
+    (void)why;
+    registered = r;
+}
+
+static int register_peer(const char *owner)
+{
+    struct caller who = { .actor = { .kind = ACTOR_AGT }, .verbs = VERBS_ALL };
+    struct peer_op op = { .caller = &who, .uid = 1000, .role = ROLE_JOURNEYMAN, .done = on_answer };
+
+    registered = 1;
+    snprintf(who.owner, sizeof who.owner, "%s", owner);
+    snprintf(who.actor.id, sizeof who.actor.id, "%s", owner);
+    peers_register(world.trust, &op);
+    WAIT_FOR(registered <= 0);
+    peer_unref(op.peer);
+    return registered;
+}
+
+TEST(an_owner_has_a_share_of_all_peers)
+{
+    world_open();
+    store_peers("uid:1000", PEERS_PER_OWNER_MAX - 1);
+    world_close();
+    world_open();
+    CHECK_INT(register_peer("uid:1000"), 0);
+    CHECK_INT(register_peer("uid:1000"), -ERR_QUOTA);
+    CHECK_INT(register_peer("uid:1001"), 0);
+    world_close();
+}
