@@ -1,7 +1,10 @@
 #include "api/approved.h"
 
+#include <stdio.h>
+
 #include "api/mcp_approved.h"
 #include "api/replay.h"
+#include "control/owner_share.h"
 #include "control/tokens.h"
 
 void approved_fail(struct trust_call *c, const char *why)
@@ -35,6 +38,8 @@ bool approved_caller(struct api *a, const struct trust_call *c, struct caller *r
     ret->egress = t->egress;
     ret->labels = t->labels;
     ret->by_token = true;
+    snprintf(ret->family, sizeof ret->family, "%s",
+             owner_share_part(a->control, t->owner, t->family).p);
     ret->role = t->role;
     ret->expires_ns = t->expires_ns;
     return true;

@@ -6,6 +6,7 @@
 #include "api/inside.h"
 #include "api/replay.h"
 #include "api/route.h"
+#include "control/owner_share.h"
 #include "control/tokens.h"
 #include "http/origin.h"
 #include "model/owner.h"
@@ -152,6 +153,8 @@ bool call_by_record(struct call *c, const struct token_record *t)
     c->caller.role = t->role;
     c->caller.egress = t->egress;
     c->caller.by_token = true;
+    snprintf(c->caller.family, sizeof c->caller.family, "%s",
+             owner_share_part(c->api->control, t->owner, t->family).p);
     c->caller.expires_ns = t->expires_ns;
     c->caller.trusted = true;
     if (!copy_labels(c, &t->labels)) {

@@ -91,6 +91,13 @@ static const char *find_holder(void *user)
                                                                  : m->caller.owner;
 }
 
+static const char *find_family(void *user)
+{
+    const struct mcp_client *m = user;
+
+    return m->caller.family;
+}
+
 const struct mcp_offer mcp_offer = {
     .name = "sandboxer",
     .title = "Sandboxer",
@@ -112,6 +119,7 @@ const struct mcp_offer mcp_offer = {
     .watch = mcp_watch_resource,
     .complete = mcp_complete_argument,
     .holder = find_holder,
+    .family = find_family,
     .session_ended = mcp_client_left,
 };
 

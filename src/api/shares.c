@@ -1,5 +1,6 @@
 #include "api/shares.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/inside.h"
@@ -10,7 +11,6 @@ enum {
     RESERVE_PART = 16,  /* of everything, for administrators */
     STRANGERS_PART = 8, /* of connections, for unauthenticated clients in addition */
     STRANGERS_MIN = 16,
-    TOKEN_EIGHTHS = 7, /* of its owner's share, for one token */
 };
 
 static struct quota_limits limits_of(uint64_t total, uint64_t per_owner)
@@ -20,7 +20,7 @@ static struct quota_limits limits_of(uint64_t total, uint64_t per_owner)
     l.reserve = total / RESERVE_PART;
     if (!l.reserve && total > 1)
         l.reserve = 1;
-    l.part = l.share - l.share / 8;
+    l.parts[0].limit = l.parts[1].limit = quota_token_part(l.share);
     return l;
 }
 
@@ -51,12 +51,13 @@ void shares_open(struct api *a, struct http_config *http)
     const struct quota_limits connections =
                                   limits_of(c->limits.connections, c->limits.connections_per_owner),
                               requests = limits_of(c->limits.requests_in_flight,
-                                                   c->limits.requests_per_owner);
+                                                   c->limits.requests_per_owner),
+                              uploads = quota_token_limits(c->limits.upload_bytes_per_owner);
 
     http->connections = (unsigned)connections.total;
     http->reserve = (unsigned)connections.reserve;
     http->per_caller = (unsigned)connections.share;
-    http->per_token = (unsigned)connections.part;
+    http->per_token = (unsigned)connections.parts[0].limit;
     http->strangers = shares_of_strangers(c);
     http->per_address = http->strangers / 2;
     http->exchanges = http->connections + http->strangers;
@@ -65,8 +66,7 @@ void shares_open(struct api *a, struct http_config *http)
     http->body_ns = c->limits.body_timeout;
     quota_init(&a->requests, &requests, "requests in flight", "limits.requests_in_flight",
                "limits.requests_per_owner");
-    quota_init(&a->uploads, &(struct quota_limits){ .share = c->limits.upload_bytes_per_owner },
-               "bytes of uploads", "", "limits.upload_bytes_per_owner");
+    quota_init(&a->uploads, &uploads, "bytes of uploads", "", "limits.upload_bytes_per_owner");
 }
 
 /* A token, or for a request that a sandbox's own token authenticates, the sandbox. */
@@ -92,22 +92,32 @@ static bool is_counted(const struct call *c)
     return !c->approved && !(c->route->flags & ROUTE_LONG);
 }
 
+/* A family, also where it is one token: its part must not be that of its first token alone, whose
+ * connections end with it. */
+static struct str name_family(const struct call *c, char ret[static QUOTA_KEY_MAX])
+{
+    int n = c->caller.family[0] ? snprintf(ret, QUOTA_KEY_MAX, "family:%s", c->caller.family) : 0;
+
+    return (struct str){ ret, n > 0 ? (size_t)n : 0 };
+}
+
 /* Whoever needs no token has its address's share. */
-static struct quota_who who_asks(const struct call *c, char address[static QUOTA_KEY_MAX])
+static struct quota_who who_asks(const struct call *c, char address[static QUOTA_KEY_MAX],
+                                 char family[static QUOTA_KEY_MAX])
 {
     const struct http_peer *p = http_peer(c->x);
 
     if (!c->caller.owner[0])
         return (struct quota_who){ .key = quota_address(&p->remote, address) };
     return (struct quota_who){ .key = str_from(c->caller.owner),
-                               .part = part_of(c),
+                               .parts = { part_of(c), name_family(c, family) },
                                .privileged = p->is_unix && c->caller.admin };
 }
 
 bool shares_admit(struct call *c)
 {
-    char address[QUOTA_KEY_MAX];
-    struct quota_who who = who_asks(c, address);
+    char address[QUOTA_KEY_MAX], family[QUOTA_KEY_MAX];
+    struct quota_who who = who_asks(c, address, family);
     struct err e;
     int r = 0;
 
@@ -122,10 +132,11 @@ bool shares_admit(struct call *c)
     return r >= 0;
 }
 
-int shares_take_upload(struct api *a, const char *owner, uint64_t n, struct quota_hold *h,
-                       struct err *e)
+int shares_take_upload(struct api *a, const char *owner, const char *family, uint64_t n,
+                       struct quota_hold *h, struct err *e)
 {
     const struct quota_who who = { .key = str_from(owner),
+                                   .parts = { str_from(family) },
                                    .privileged = control_is_administrator(a->control, owner) };
 
     return h->share ? quota_grow(h, n, e) : quota_take(&a->uploads, &who, n, h, e);

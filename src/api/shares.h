@@ -15,10 +15,10 @@ void shares_open(struct api *a, struct http_config *http);
  * answered. */
 bool shares_admit(struct call *c);
 
-/* Counts n more bytes of an owner's upload, before they are written; -ERR_QUOTA. The hold is
- * dropped with the file. */
-int shares_take_upload(struct api *a, const char *owner, uint64_t n, struct quota_hold *h,
-                       struct err *e);
+/* Counts n more bytes of an upload as its owner's and its family's of tokens, before they are
+ * written; -ERR_QUOTA. The hold is dropped with the file. */
+int shares_take_upload(struct api *a, const char *owner, const char *family, uint64_t n,
+                       struct quota_hold *h, struct err *e);
 
 /* Connections of TLS: unauthenticated, and all. */
 unsigned shares_of_strangers(const struct config *c);

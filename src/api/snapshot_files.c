@@ -148,7 +148,8 @@ static void on_body(struct http_exchange *x, struct str data)
     if (!data.n) {
         i->call = call_ref(c);
         snapshot_import(c->api->control, &i->op);
-    } else if (shares_take_upload(c->api, c->caller.owner, data.n, &i->counted, &e) < 0 ||
+    } else if (shares_take_upload(c->api, c->caller.owner, c->caller.family, data.n, &i->counted,
+                                  &e) < 0 ||
                keep_body(i->op.file, &i->size, c->api->config, data, &e) < 0) {
         i->refused = true;
         call_fail(c, &e);

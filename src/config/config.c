@@ -110,36 +110,41 @@ static const struct json_field limit_fields[] = {
       .preset = "1000", .doc = "Sandboxes alive at once, prepared ones included." },
     { "sandboxes_per_owner", JSON_KIND_UINT, IN(limits, sandboxes_per_owner), .min = 0,
       .max = 1000000, .preset = "500",
-      .doc = "Of these, sandboxes of one owner; 0: as many as there may be." },
+      .doc = "Of these, sandboxes of one owner, seven eighths with one token; 0: as many as "
+             "there may be." },
     { "processes_per_owner", JSON_KIND_UINT, IN(limits, processes_per_owner), .min = 1,
       .max = 1000000, .preset = "8192",
-      .doc = "Background processes of one owner, running or kept with their output; 256 of one "
-             "sandbox." },
+      .doc =
+          "Background processes of one owner, seven eighths with one token, running or kept with "
+          "their output; 256 of one sandbox." },
     { "output_per_sandbox", JSON_KIND_BYTES, IN(limits, output_per_sandbox), .min = 64 << 10,
       .max = INT64_C(1) << 40, .preset = "64M",
       .doc = "Output of background processes kept for one sandbox; then each keeps less, and what "
              "ended processes wrote makes room." },
     { "output_per_owner", JSON_KIND_BYTES, IN(limits, output_per_owner), .min = 64 << 10,
       .max = INT64_C(1) << 40, .preset = "1G",
-      .doc = "The same for all sandboxes of one owner; a background process needs 64 KiB of it to "
-             "start." },
+      .doc = "The same for all sandboxes of one owner, seven eighths with one token; a background "
+             "process needs 64 KiB of it to start." },
     { "snapshot_bytes_per_owner", JSON_KIND_BYTES, IN(limits, snapshot_bytes_per_owner),
       .min = 1 << 20, .max = INT64_C(1) << 50, .preset = "64G",
-      .doc = "Snapshots of one owner on disk, imported ones included." },
+      .doc = "Snapshots of one owner on disk, seven eighths with one token, imported ones "
+             "included." },
     { "events_keep", JSON_KIND_UINT, IN(limits, events_keep), .min = 1000, .max = 1000000000,
       .preset = "1000000", .doc = "Events kept at most; the oldest go first." },
     { "events_per_owner", JSON_KIND_UINT, IN(limits, events_per_owner), .min = 0, .max = 1000000000,
       .preset = "0",
-      .doc = "Events that one owner may cause in a day, half of them at once; then requests that "
-             "start something are refused, and destroy works. 0: a quarter of `events_keep`." },
+      .doc = "Events that one owner may cause in a day, seven eighths with one token, half of them "
+             "at once; then requests that start something are refused, and destroy works. 0: a "
+             "quarter of `events_keep`." },
     { "egress_logs_per_owner", JSON_KIND_BYTES, IN(limits, egress_logs_per_owner), .min = 1 << 20,
       .max = INT64_C(1) << 50, .preset = "2G",
-      .doc = "Egress logs of one owner's sandboxes, ended ones included; those of ended sandboxes "
-             "make room, the oldest first, then the owner's egress is refused." },
+      .doc = "Egress logs of one owner's sandboxes, seven eighths with one token, ended ones "
+             "included; those of ended sandboxes make room, the oldest first, then egress is "
+             "refused." },
     { "upload_bytes_per_owner", JSON_KIND_BYTES, IN(limits, upload_bytes_per_owner), .min = 1 << 20,
       .max = INT64_C(1) << 50, .preset = "8G",
-      .doc = "Files that one owner has uploaded for templates that are not built yet, and snapshot "
-             "files that are being imported." },
+      .doc = "Files that one owner has uploaded, seven eighths with one token, for templates that "
+             "are not built yet, and snapshot files that are being imported." },
     { "owner", JSON_KIND_OBJECT, IN(limits, owner), JSON_FIELDS(owner_limit_fields) },
 };
 

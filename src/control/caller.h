@@ -2,6 +2,7 @@
 #ifndef CONTROL_CALLER_H
 #define CONTROL_CALLER_H
 
+#include "base/id.h"
 #include "json/bind.h"
 #include "model/actor.h"
 #include "model/role.h"
@@ -16,6 +17,7 @@ struct caller {
     bool host_paths;        /* may name directories of this machine: a user on the unix socket */
     enum role role;         /* what it may decide, and how far its sessions are trusted */
     bool by_token;          /* known by one, and not by a socket's other end */
+    char family[ID_MAX];    /* of that token (struct token_record); "": it has none */
     int64_t expires_ns;     /* when that is good for nothing any more, by the wall; 0: never */
     bool peer;              /* a client that calls tools: it has what it declares to need */
     unsigned egress;        /* enum egress_reach + 1: its token's ceiling; 0: it has none */

@@ -450,6 +450,7 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
     snprintf(record.owner, sizeof record.owner, "%s", op->caller->owner);
     if (op->caller->by_token)
         snprintf(record.maker, sizeof record.maker, "%s", op->caller->actor.id);
+    snprintf(record.family, sizeof record.family, "%s", op->caller->family);
     snprintf(record.profile, sizeof record.profile, "%s", p->id);
     snprintf(record.extension, sizeof record.extension, "%s", p->extension);
     record.profile_version = p->version;
@@ -665,21 +666,42 @@ static void enter_ready(struct change *c, struct sandbox_record *next)
 }
 
 /* replaced: one that will be gone; NULL: none. */
+static int check_own_room(const struct control *c, const struct caller *who,
+                          const struct sandbox *replaced, struct err *e)
+{
+    size_t own = owner_count(&c->owners, who->owner), related = 0;
+    uint64_t most = c->config->limits.sandboxes_per_owner, part = quota_token_part(most);
+    struct str family = owner_share_part(c, who->owner, who->family);
+
+    if (family.n)
+        related = owner_count(&c->families, who->family);
+    if (replaced && replaced->record.state != SANDBOX_FAILED) {
+        own -= own > 0 && strcmp(replaced->record.owner, who->owner) == 0;
+        related -= related > 0 && str_eq(sandbox_share_part(replaced), family);
+    }
+    if (most && own >= most)
+        return err_set(e, ERR_QUOTA,
+                       "%s has %zu sandboxes, as many as one owner may have "
+                       "(limits.sandboxes_per_owner); destroy some",
+                       who->owner, own);
+    if (most && family.n && related >= part)
+        return err_set(e, ERR_QUOTA,
+                       "this token's family has %zu of %llu sandboxes (a token's part: seven "
+                       "eighths of limits.sandboxes_per_owner); destroy some",
+                       related, (unsigned long long)part);
+    return 0;
+}
+
 static int check_room(const struct control *c, const struct caller *who,
                       const struct sandbox *replaced, struct err *e)
 {
-    size_t all = c->index.n - c->failed, own = owner_count(&c->owners, who->owner);
-    uint32_t own_max = c->config->limits.sandboxes_per_owner;
+    size_t all = c->index.n - c->failed;
+    int r = check_own_room(c, who, replaced, e);
 
-    if (replaced && replaced->record.state != SANDBOX_FAILED) {
+    if (r < 0)
+        return r;
+    if (replaced && replaced->record.state != SANDBOX_FAILED)
         all -= all > 0;
-        own -= own > 0 && strcmp(replaced->record.owner, who->owner) == 0;
-    }
-    if (own_max && own >= own_max)
-        return err_set(e, ERR_QUOTA,
-                       "%s has %zu sandboxes, as many as one owner may have "
-                       "(limits.sandboxes_per_owner)",
-                       who->owner, own);
     if (all >= c->config->limits.sandboxes_max)
         return err_set(e, ERR_BUSY,
                        "there are %zu sandboxes, as many as are allowed (limits.sandboxes_max)",

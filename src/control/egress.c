@@ -78,9 +78,9 @@ int sandbox_load_policy(struct sandbox *s, struct err *e)
 void sandbox_reopen_outlet(struct sandbox *s)
 {
     if (s->policy)
-        outlet_set_policy(
-            outlet_new(s->control, s->box, outlet_share(s->control, s->profile), s->record.owner),
-            s->policy, s->facts.egress.generation, NULL);
+        outlet_set_policy(outlet_new(s->control, s->box, outlet_share(s->control, s->profile),
+                                     s->record.owner, s->record.family),
+                          s->policy, s->facts.egress.generation, NULL);
 }
 
 /* What was counted by workers of an earlier life of the daemon is in the facts. */

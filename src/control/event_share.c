@@ -4,6 +4,7 @@
 #include "control/owner_share.h"
 #include "control/plane.h"
 #include "control/sandbox.h"
+#include "control/tokens.h"
 
 #define DAY_NS (24 * 3600 * NS_PER_S)
 
@@ -21,7 +22,7 @@ int event_share_open(struct control *c, struct err *e)
     int r;
 
     rate_init(&c->events, most, DAY_NS);
-    rate_init(&c->token_events, most - most / 8, DAY_NS);
+    rate_init(&c->token_events, quota_token_part(most), DAY_NS);
     store_keep_events(c->store, f->limits.events_keep);
     arena_init(&q.arena, CONTROL_ARENA_MAX);
     r = store_ask_now(c->store, &q, e);
@@ -44,37 +45,38 @@ static bool is_token_id(const char *id)
     return str_starts(str_from(id), STR("tok_"));
 }
 
-/* Whose token caused it; "": none. What the daemon does to a sandbox is caused by its maker. */
-static const char *find_causing_token(const struct control *c, const struct event_record *v)
+/* The family of tokens that caused it; "": none. What the daemon does to a sandbox is caused by its
+ * maker. */
+static const char *find_causing_family(const struct control *c, const struct event_record *v)
 {
     struct index_entry *at;
-    const char *maker;
 
     if (is_token_id(v->actor.id))
-        return v->actor.id;
+        return tokens_family(c->tokens, v->actor.id);
     at = v->sandbox[0] ? index_find(&c->index, str_from(v->sandbox)) : NULL;
-    maker = at ? container_of(at, struct sandbox, entry)->record.maker : "";
-    return is_token_id(maker) ? maker : "";
+    return at ? container_of(at, struct sandbox, entry)->record.family : "";
 }
 
 void event_share_count(struct control *c, const struct event_record *v)
 {
-    const char *token;
+    const char *family;
 
     if (!is_counted_owner(c, v->owner))
         return;
     rate_use(&c->events, str_from(v->owner), 1, clock_mono());
-    token = find_causing_token(c, v);
-    if (token[0])
-        rate_use(&c->token_events, str_from(token), 1, clock_mono());
+    family = find_causing_family(c, v);
+    if (family[0])
+        rate_use(&c->token_events, str_from(family), 1, clock_mono());
 }
 
 static int refuse_events(const char *who, int64_t wait_ns, struct err *e)
 {
-    return err_set(e, ERR_QUOTA,
-                   "%s has caused as many events as it may (limits.events_per_owner); destroy "
-                   "works, and something can be started again in %lld s",
-                   who, (long long)(wait_ns / NS_PER_S + 1));
+    return err_set(
+        e, ERR_QUOTA,
+        "%s has caused as many events as it may (limits.events_per_owner, of which seven "
+        "eighths are a token's part); destroy "
+        "works, and something can be started again in %lld s",
+        who, (long long)(wait_ns / NS_PER_S + 1));
 }
 
 int event_share_check(const struct control *c, const char *owner, const struct actor *who,
@@ -87,8 +89,9 @@ int event_share_check(const struct control *c, const char *owner, const struct a
     wait = rate_wait(&c->events, str_from(owner), clock_mono());
     if (wait)
         return refuse_events(owner, wait, e);
-    wait = who && is_token_id(who->id)
-               ? rate_wait(&c->token_events, str_from(who->id), clock_mono())
-               : 0;
-    return wait ? refuse_events(who->id, wait, e) : 0;
+    wait =
+        who && is_token_id(who->id)
+            ? rate_wait(&c->token_events, str_from(tokens_family(c->tokens, who->id)), clock_mono())
+            : 0;
+    return wait ? refuse_events("this token's family", wait, e) : 0;
 }

@@ -120,6 +120,7 @@ static int fill_record(struct import_op *op, struct buf *layers, struct buf *bas
                                      .base = buf_str(base),
                                      .config = buf_str(config) };
     snprintf(ret->owner, sizeof ret->owner, "%s", op->caller->owner);
+    snprintf(ret->family, sizeof ret->family, "%s", op->caller->family);
     snprintf(ret->name, sizeof ret->name, "%s", op->name ? op->name : m->name ? m->name : "");
     snprintf(ret->sandbox, sizeof ret->sandbox, "%s", m->sandbox);
     snprintf(ret->profile, sizeof ret->profile, "%s", m->profile);
@@ -137,7 +138,7 @@ static int make_record(struct import_op *op, struct err *e)
     if (r >= 0)
         r = join_labels(op, &record.labels, e);
     if (r >= 0)
-        r = snapshot_check_quota(op->control_, record.owner, (uint64_t)record.bytes, e);
+        r = snapshot_check_quota(op->control_, record.owner, op->caller, (uint64_t)record.bytes, e);
     return r < 0 ? r : snapshot_new(&record, &op->new_, e);
 }
 
@@ -251,7 +252,7 @@ static int unpack(struct import_op *op, struct err *e)
     struct layers_job job;
 
     layers_job_fill(&job, LAYERS_IMPORT, NULL);
-    job.bytes_max = snapshot_room(op->control_, op->caller->owner);
+    job.bytes_max = snapshot_room(op->control_, op->caller);
     if (job.bytes_max > config->images.max_bytes)
         job.bytes_max = config->images.max_bytes;
     job.free_min = config->images.free_min;
@@ -313,7 +314,7 @@ void snapshot_import(struct control *c, struct import_op *op)
     arena_init(&op->arena_, IMPORT_ARENA_MAX);
     op->text_ = control_scratch(c, &e);
     layers_job_fill(&job, LAYERS_MANIFEST, NULL);
-    r = op->text_ < 0 ? op->text_ : snapshot_check_quota(c, op->caller->owner, 0, &e);
+    r = op->text_ < 0 ? op->text_ : snapshot_check_quota(c, op->caller->owner, op->caller, 0, &e);
     if (r >= 0 && lseek(op->file, 0, SEEK_SET) < 0)
         r = err_sys(&e, "going back to the start of the file");
     if (r >= 0)

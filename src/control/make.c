@@ -90,11 +90,11 @@ void sandbox_open_outlet(struct sandbox *s)
     sandbox_tell_step(s, "egress", 0);
     s->applying = (struct outlet_op){ .done = applied };
     if (o)
-        outlet_set_owner(o, s->record.owner);
-    outlet_set_policy(
-        o ? o
-          : outlet_new(s->control, s->box, outlet_share(s->control, s->profile), s->record.owner),
-        s->policy, s->facts.egress.generation, &s->applying);
+        outlet_set_owner(o, s->record.owner, s->record.family);
+    outlet_set_policy(o ? o
+                        : outlet_new(s->control, s->box, outlet_share(s->control, s->profile),
+                                     s->record.owner, s->record.family),
+                      s->policy, s->facts.egress.generation, &s->applying);
 }
 
 static void copying(struct workspace_op *op, uint64_t bytes)

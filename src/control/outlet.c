@@ -544,7 +544,7 @@ struct outlet *outlet_find(struct control *c, const char *box)
 }
 
 struct outlet *outlet_new(struct control *c, struct ext_box *b, enum outlet_share share,
-                          const char *owner)
+                          const char *owner, const char *family)
 {
     struct outlet *o = calloc(1, sizeof *o);
 
@@ -554,7 +554,7 @@ struct outlet *outlet_new(struct control *c, struct ext_box *b, enum outlet_shar
     o->box = b;
     o->entry.id = b->id;
     if (owner)
-        outlet_set_owner(o, owner);
+        outlet_set_owner(o, owner, family);
     outlet_join_worker(o, share, owner);
     index_add(&c->outlets.index, &o->entry);
     outlet_advance(o);

@@ -62,11 +62,11 @@ enum outlet_share { OUTLET_SHARED, OUTLET_OWNER, OUTLET_OWN };
 enum outlet_share outlet_share(const struct control *c, const struct profile *p);
 
 /* Its box is there, and stays until outlet_free(). owner: whose box it is, for OUTLET_OWNER; else
- * it may be NULL. */
+ * it may be NULL, and so may its family. */
 struct outlet *outlet_new(struct control *c, struct ext_box *b, enum outlet_share share,
-                          const char *owner);
+                          const char *owner, const char *family);
 /* Of one that was made before anybody knew. */
-void outlet_set_owner(struct outlet *o, const char *owner);
+void outlet_set_owner(struct outlet *o, const char *owner, const char *family);
 /* The worker lets go of it, if it has not yet. Who waits is told. NULL is fine. */
 void outlet_free(struct outlet *o);
 struct outlet *outlet_find(struct control *c, const char *box); /* NULL: there is none */

@@ -74,6 +74,7 @@ struct outlet {
     uint64_t anchored;           /* the last one that is on record */
     struct outlet_cut *rotating; /* the cut is on its way to disk */
     char owner[OWNER_MAX];       /* "": not known yet */
+    char family[ID_MAX];         /* of the token that made its sandbox; "": none */
     struct {
         struct quota_hold hold; /* what its logs may take on disk */
         int64_t rotated_ns;     /* CLOCK_MONOTONIC; 0: never */

@@ -1,10 +1,11 @@
-/* Room on disk for egress logs, by owner.
+/* Room on disk for egress logs, by owner and family of tokens.
  *
  * A worker writes to a log up to the room that it was given, and allows nothing without. Room is
  * given in steps and counted before it is given, so that an owner's logs never have more than
- * limits.egress_logs_per_owner. When a sandbox ends, its log counts as long as it is. Where there
- * is no room, logs of the owner's ended sandboxes go, the oldest first, the older part first: after
- * the cut is on record (egress/chain.h), so that the rest of the audit still verifies. */
+ * limits.egress_logs_per_owner, and those of a family's sandboxes seven eighths of it. When a
+ * sandbox ends, its log counts as long as it is. Where there is no room, logs of the owner's ended
+ * sandboxes go, the oldest first, the older part first: after the cut is on record
+ * (egress/chain.h), so that the rest of the audit still verifies. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,13 +20,19 @@
 #include "control/plane.h"
 #include "egress/chain.h"
 
-enum { ROOM_STEP = 1 << 20, ROOM_NONE = 1 /* byte: no line fits */ };
+enum {
+    ROOM_STEP = 1 << 20,
+    ROOM_STEP_MIN = 64 << 10,
+    ROOM_STEP_PART = 16, /* of an owner's: half of what one family leaves to the others */
+    ROOM_NONE = 1,       /* byte: no line fits */
+};
 
 /* The log of a box that has no outlet. */
 struct ended_log {
     struct index_entry entry;
     struct quota_hold hold;
-    struct link link; /* in the share of its owner, oldest first */
+    struct link link;      /* in the share of its owner, oldest first … */
+    struct link of_family; /* … and in its family's part of it, if it has one */
     char box[ID_MAX];
     bool going; /* its cut is on its way to disk, or could not be recorded: retention removes it */
 };
@@ -39,9 +46,11 @@ struct log_removal {
     enum outlet_log part;   /* OUTLET_LOG_NOW: all that is left */
 };
 
-static struct quota_who find_log_holder(const struct control *c, const char *owner)
+static struct quota_who find_log_holder(const struct control *c, const char *owner,
+                                        const char *family)
 {
     return (struct quota_who){ .key = str_from(owner),
+                               .parts = { owner_share_part(c, owner, family) },
                                .privileged = !owner[0] || control_is_administrator(c, owner) };
 }
 
@@ -56,13 +65,15 @@ static void forget_ended_log(struct control *c, struct ended_log *l)
 {
     index_remove(&c->outlets.ended_logs, &l->entry);
     link_leave(&l->link);
+    link_leave(&l->of_family);
     quota_drop(&l->hold);
     free(l);
 }
 
-static void add_ended_log(struct control *c, const char *box, const char *owner, uint64_t bytes)
+static void add_ended_log(struct control *c, const char *box, const char *owner, const char *family,
+                          uint64_t bytes)
 {
-    const struct quota_who who = find_log_holder(c, owner);
+    const struct quota_who who = find_log_holder(c, owner, family);
     struct ended_log *l = calloc(1, sizeof *l);
 
     if (!l)
@@ -72,6 +83,8 @@ static void add_ended_log(struct control *c, const char *box, const char *owner,
     quota_charge(&c->outlets.log_bytes, &who, bytes, &l->hold);
     index_add(&c->outlets.ended_logs, &l->entry);
     list_append(&l->hold.share->idle, &l->link);
+    if (l->hold.parts[0])
+        list_append(&l->hold.parts[0]->idle, &l->of_family);
 }
 
 void outlet_room_recount(struct control *c, const char *box)
@@ -159,30 +172,51 @@ static void begin_removal(struct outlet *wanted_by, struct ended_log *l, enum ou
     store_commit(&x->txn, on_removal_kept);
 }
 
+/* The second: its outlet is about to be there again. */
+static bool may_remove_log(struct control *c, const struct ended_log *l)
+{
+    return !l->going && !control_knows(c, l->box);
+}
+
+/* The oldest one, of the outlet's own family first. Where the family's part has no room for n more,
+ * the end of another's would make none. NULL: there is none. */
+static struct ended_log *find_oldest_log(struct outlet *o, uint64_t n)
+{
+    const struct quota_who who = find_log_holder(o->control, o->owner, o->family);
+    struct quota_share *share = o->room.hold.share, *family = o->room.hold.parts[0];
+
+    for (struct link *m = family ? list_first(&family->idle) : NULL; m;
+         m = list_after(&family->idle, m))
+        if (may_remove_log(o->control, container_of(m, struct ended_log, of_family)))
+            return container_of(m, struct ended_log, of_family);
+    if (quota_part_refuses(&o->control->outlets.log_bytes, &who, n))
+        return NULL;
+    for (struct link *m = list_first(&share->idle); m; m = list_after(&share->idle, m))
+        if (may_remove_log(o->control, container_of(m, struct ended_log, link)))
+            return container_of(m, struct ended_log, link);
+    return NULL;
+}
+
 /* Begins to remove one part of one log. True: it is gone already. */
-static bool remove_oldest_log(struct outlet *o)
+static bool remove_oldest_log(struct outlet *o, uint64_t n)
 {
     struct control *c = o->control;
     struct quota_share *share = o->room.hold.share;
+    struct egress_head_record h = { .time_ns = clock_wall() };
+    struct ended_log *l = find_oldest_log(o, n);
     uint64_t before = share->used;
+    enum outlet_log part;
 
-    for (struct link *m = list_first(&share->idle); m; m = list_after(&share->idle, m)) {
-        struct ended_log *l = container_of(m, struct ended_log, link);
-        struct egress_head_record h = { .time_ns = clock_wall() };
-        enum outlet_log part =
-            outlet_part_bytes(c, l->box, OUTLET_LOG_BEFORE) ? OUTLET_LOG_BEFORE : OUTLET_LOG_NOW;
-
-        if (l->going || control_knows(c, l->box))
-            continue; /* the latter: its outlet is about to be there again */
-        str_copy(str_from(l->box), h.sandbox, sizeof h.sandbox);
-        if (find_cut(c, l->box, part, &h)) {
-            begin_removal(o, l, part, &h);
-            return false;
-        }
-        remove_ended_part(c, l->box, part);
-        return share->used < before;
+    if (!l)
+        return false;
+    part = outlet_part_bytes(c, l->box, OUTLET_LOG_BEFORE) ? OUTLET_LOG_BEFORE : OUTLET_LOG_NOW;
+    str_copy(str_from(l->box), h.sandbox, sizeof h.sandbox);
+    if (find_cut(c, l->box, part, &h)) {
+        begin_removal(o, l, part, &h);
+        return false;
     }
-    return false;
+    remove_ended_part(c, l->box, part);
+    return share->used < before;
 }
 
 static bool grow_room(struct outlet *o, uint64_t n)
@@ -190,16 +224,21 @@ static bool grow_room(struct outlet *o, uint64_t n)
     struct err e;
 
     while (quota_grow(&o->room.hold, n, &e) < 0)
-        if (!remove_oldest_log(o))
+        if (!remove_oldest_log(o, n))
             return false;
     return true;
 }
 
 static uint64_t room_step(const struct control *c)
 {
-    uint64_t most = c->config->egress.audit_max;
+    uint64_t most = c->config->egress.audit_max,
+             step = c->config->limits.egress_logs_per_owner / ROOM_STEP_PART;
 
-    return most && most < ROOM_STEP ? most : ROOM_STEP;
+    if (step < ROOM_STEP_MIN)
+        step = ROOM_STEP_MIN;
+    if (most && most < step)
+        step = most;
+    return step < ROOM_STEP ? step : ROOM_STEP;
 }
 
 /* --- of an outlet --- */
@@ -207,7 +246,7 @@ static uint64_t room_step(const struct control *c)
 uint64_t outlet_room_begin(struct outlet *o)
 {
     struct control *c = o->control;
-    const struct quota_who who = find_log_holder(c, o->owner);
+    const struct quota_who who = find_log_holder(c, o->owner, o->family);
     struct ended_log *old = find_ended_log(c, o->box->id);
 
     if (old)
@@ -239,15 +278,16 @@ void outlet_room_end(struct outlet *o)
 
     quota_drop(&o->room.hold);
     if (bytes && !find_ended_log(o->control, o->box->id))
-        add_ended_log(o->control, o->box->id, o->owner, bytes);
+        add_ended_log(o->control, o->box->id, o->owner, o->family, bytes);
 }
 
-void outlet_set_owner(struct outlet *o, const char *owner)
+void outlet_set_owner(struct outlet *o, const char *owner, const char *family)
 {
-    const struct quota_who who = find_log_holder(o->control, owner);
+    const struct quota_who who = find_log_holder(o->control, owner, family);
     uint64_t n = o->room.hold.n;
 
     str_copy(str_from(owner), o->owner, sizeof o->owner);
+    str_copy(str_from(family), o->family, sizeof o->family);
     if (!o->room.hold.share)
         return;
     quota_drop(&o->room.hold);
@@ -280,21 +320,22 @@ static int count_found(struct control *c, const struct found_log *f, struct err 
     arena_init(&q.arena, CONTROL_ARENA_MAX);
     r = store_ask_now(c->store, &q, e);
     if (r >= 0)
-        add_ended_log(c, f->box, q.n ? q.sandboxes[0].owner : "", bytes);
+        add_ended_log(c, f->box, q.n ? q.sandboxes[0].owner : "", q.n ? q.sandboxes[0].family : "",
+                      bytes);
     arena_done(&q.arena);
     return r;
 }
 
 int outlet_room_open(struct control *c, struct err *e)
 {
+    const struct quota_limits limits = quota_token_limits(c->config->limits.egress_logs_per_owner);
     struct found_log *found = NULL;
     size_t n = 0, room = 0;
     int fd = openat(c->outlets.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
-    quota_init(&c->outlets.log_bytes,
-               &(struct quota_limits){ .share = c->config->limits.egress_logs_per_owner },
-               "bytes of egress logs", "", "limits.egress_logs_per_owner");
+    quota_init(&c->outlets.log_bytes, &limits, "bytes of egress logs", "",
+               "limits.egress_logs_per_owner");
     if (!d) {
         drop_fd(&fd);
         return err_sys(e, "reading the directory of egress logs");

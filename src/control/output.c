@@ -230,11 +230,18 @@ static void look_at_disk(struct output *o)
     o->full_ = full;
 }
 
+uint64_t output_reserve(const struct output *o, uint64_t n)
+{
+    uint64_t older = o->file[1 - o->now_].size, newer = o->file[o->now_].size + n;
+
+    return 2 * (older > newer ? older : newer);
+}
+
 /* Before `n` bytes are added: whether the disk and its budget have them. */
 static void ask_for_room(struct output *o, uint64_t n)
 {
     struct quota_hold *h = o->hold_;
-    uint64_t want = output_size(o) + n + HEAD + RECORD_HEAD;
+    uint64_t want = output_reserve(o, n + HEAD + RECORD_HEAD);
 
     if (!h || !h->share)
         return;
@@ -261,7 +268,7 @@ static bool has_place(const struct output *o)
     return !o->full_ || o->full_at_ / 2 >= OUTPUT_PLACE_MIN;
 }
 
-/* What is there counts, also where it is a little more than it might be. */
+/* What is there counts, also where limits were lowered since. */
 static void count_files(struct output *o)
 {
     uint64_t size = output_size(o);
@@ -270,9 +277,14 @@ static void count_files(struct output *o)
         quota_force(o->hold_, size - o->hold_->n);
 }
 
+static bool is_exact(const struct output *o)
+{
+    return o->full_ || o->tight_;
+}
+
 static bool is_file_full(const struct output *o)
 {
-    return o->file[o->now_].size + (o->full_ ? RECORD_HEAD : 0) >= file_max(o);
+    return o->file[o->now_].size + (is_exact(o) ? RECORD_HEAD : 0) >= file_max(o);
 }
 
 static bool add_some(struct output *o, int channel, struct str *data)
@@ -282,7 +294,7 @@ static bool add_some(struct output *o, int channel, struct str *data)
     size_t max = OUTPUT_RECORD_MAX - (grows ? f->last.n : 0);
     struct str piece;
 
-    if (o->full_ && max > file_max(o) - f->size - RECORD_HEAD)
+    if (is_exact(o) && max > file_max(o) - f->size - RECORD_HEAD)
         max = (size_t)(file_max(o) - f->size - RECORD_HEAD);
     piece = (struct str){ data->p, data->n < max ? data->n : max };
     if (!(grows ? grow_record(f, piece) : add_record(f, channel, piece)))

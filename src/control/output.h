@@ -69,6 +69,9 @@ bool output_is_open(const struct output *o);
  * output makes room for the newest, and the process is none the wiser. */
 void output_bound(struct output *o, struct quota_hold *hold, uint64_t free_min);
 uint64_t output_size(const struct output *o); /* bytes of its files */
+/* What it holds with n more bytes: as much for each file as the larger one has. So a file that may
+ * not grow any more leaves room for the other one, and the two never pass the hold. */
+uint64_t output_reserve(const struct output *o, uint64_t n);
 
 void output_append(struct output *o, int channel, struct str data);
 

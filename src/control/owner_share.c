@@ -72,6 +72,11 @@ bool control_is_administrator(const struct control *c, const char *owner)
     return owner_is_administrator(owner, c->owner);
 }
 
+struct str owner_share_part(const struct control *c, const char *owner, const char *family)
+{
+    return control_is_administrator(c, owner) ? STR("") : str_from(family);
+}
+
 void owner_share_of(const struct control *c, const char *owner, struct ext_owner *ret)
 {
     *ret = (struct ext_owner){ 0 };

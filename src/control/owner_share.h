@@ -13,6 +13,10 @@ void owner_share_open(struct control *c);
  * owner has. */
 void owner_share_key(const char *owner, char ret[EXT_OWNER_MAX]);
 
+/* The part of the owner's budgets that a record counts in: that of its token's family. Empty where
+ * there is none: made by a user, or an administrator's. */
+struct str owner_share_part(const struct control *c, const char *owner, const char *family);
+
 /* owner_is_administrator() (model/owner.h) of this daemon. */
 bool control_is_administrator(const struct control *c, const char *owner);
 

@@ -30,7 +30,7 @@ struct owner *owner_join(struct index *x, const char *name)
 
 void owner_leave(struct index *x, struct owner *o)
 {
-    if (--o->n)
+    if (!o || --o->n)
         return;
     index_remove(x, &o->entry);
     free(o);

@@ -1,4 +1,5 @@
-/* How many sandboxes each owner has, without looking at all of them. */
+/* How many sandboxes each owner has, without looking at all of them; in an index of their own, the
+ * same of each family of tokens. */
 #ifndef CONTROL_OWNERS_H
 #define CONTROL_OWNERS_H
 
@@ -13,7 +14,7 @@ struct owner {
 };
 
 struct owner *owner_join(struct index *x, const char *name); /* one sandbox more */
-void owner_leave(struct index *x, struct owner *o);
+void owner_leave(struct index *x, struct owner *o);          /* NULL is fine */
 /* How many are alive. */
 size_t owner_count(const struct index *x, const char *name);
 

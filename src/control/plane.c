@@ -185,6 +185,7 @@ static void control_free(struct control *c)
     catalog_free(c->catalog);
     index_done(&c->index);
     index_done(&c->owners);
+    index_done(&c->families);
     quota_done(&c->output);
     quota_done(&c->processes);
     quota_done(&c->stored);
@@ -197,18 +198,18 @@ static void open_quotas(struct control *c)
 {
     const struct config *f = c->config;
 
-    quota_init(&c->output,
-               &(struct quota_limits){ .share = f->limits.output_per_owner,
-                                       .part = f->limits.output_per_sandbox },
-               "bytes of processes' output", "", "limits.output_per_owner");
-    c->output.part_what = "this sandbox has";
-    c->output.part_key = "limits.output_per_sandbox";
-    quota_init(&c->processes, &(struct quota_limits){ .share = f->limits.processes_per_owner },
-               "background processes", "", "limits.processes_per_owner");
-    quota_init(&c->stored, &(struct quota_limits){ .share = f->limits.snapshot_bytes_per_owner },
-               "bytes of snapshots", "", "limits.snapshot_bytes_per_owner");
-    quota_init(&c->taken, &(struct quota_limits){ .share = SNAPSHOTS_PER_OWNER }, "snapshots", "",
-               "a fixed limit");
+    struct quota_limits output = quota_token_limits(f->limits.output_per_owner),
+                        processes = quota_token_limits(f->limits.processes_per_owner),
+                        stored = quota_token_limits(f->limits.snapshot_bytes_per_owner),
+                        taken = quota_token_limits(SNAPSHOTS_PER_OWNER);
+
+    output.parts[1] = (struct quota_part){ .limit = f->limits.output_per_sandbox,
+                                           .whose = "this sandbox has",
+                                           .key = "limits.output_per_sandbox" };
+    quota_init(&c->output, &output, "bytes of processes' output", "", "limits.output_per_owner");
+    quota_init(&c->processes, &processes, "background processes", "", "limits.processes_per_owner");
+    quota_init(&c->stored, &stored, "bytes of snapshots", "", "limits.snapshot_bytes_per_owner");
+    quota_init(&c->taken, &taken, "snapshots", "", "a fixed limit");
 }
 
 int control_open(const struct control_setup *s, struct control **ret, struct err *e)

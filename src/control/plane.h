@@ -46,16 +46,17 @@ struct control {
     int (*keeper)(void *user, int *ret, struct err *e);
     struct extension *instances[EXTENSIONS_MAX]; /* beside extensions[] */
     struct index index;                          /* every sandbox that is not destroyed */
-    struct index owners;                         /* whose they are */
+    struct index owners, families;               /* whose they are: owners, families of tokens */
     struct {
         uint64_t memory;
         uint32_t pids;
     } share; /* of one owner, unless the configuration has another */
     struct index snapshots;
-    struct quota output;              /* bytes of processes' output, by owner and sandbox */
-    struct quota processes;           /* background processes, by owner */
-    struct quota stored;              /* bytes of snapshots, by owner */
-    struct quota taken;               /* snapshots, by owner */
+    struct quota output;              /* bytes of processes' output, by owner, token and sandbox */
+    struct quota processes;           /* background processes, by owner and token */
+    struct quota stored;              /* bytes of snapshots, by owner and token */
+    struct quota taken;               /* snapshots, by owner and token */
+    struct tokens *tokens;            /* NULL: not open */
     struct rate events, token_events; /* by owner, and by token; control/event_share.h */
     int64_t prune_at;                 /* seq of the event that pruning begins early for */
     struct layers layers;

@@ -191,8 +191,8 @@ static void on_ready(struct ext_box *x, int r, const struct err *e)
     }
     leave(b);
     share = outlet_share(b->control, b->shelf->profile);
-    if (b->shelf->egress && share != OUTLET_OWNER) /* whose it will be is not known yet */
-        outlet_new(b->control, x, share, NULL);    /* denies all until a create takes the box */
+    if (b->shelf->egress && share != OUTLET_OWNER)    /* whose it will be is not known yet */
+        outlet_new(b->control, x, share, NULL, NULL); /* denies all until a create takes the box */
     if (foresees(b->shelf))
         assign_ahead(b);
     else

@@ -28,12 +28,15 @@ static void reopen_output(struct process *p)
     struct err e;
     bool ended = p->phase == PROCESS_ENDED;
     const struct quota_who who = process_holder(p->sandbox);
+    uint64_t kept = OUTPUT_FLOOR;
 
     if (output_open(&p->output, p->control->context.state, p->sandbox->record.id, p->proc,
                     ended ? OUTPUT_READ : OUTPUT_MAKE, &e) < 0)
         LOG(WARN, "output.lost", LOG_S("sandbox", p->sandbox->record.id), LOG_S("error", e.msg));
     quota_charge(&p->control->processes, &who, 1, &p->counted);
-    quota_charge(&p->control->output, &who, ended ? 0 : OUTPUT_FLOOR, &p->kept);
+    if (!ended && output_reserve(&p->output, 0) > kept)
+        kept = output_reserve(&p->output, 0);
+    quota_charge(&p->control->output, &who, ended ? 0 : kept, &p->kept);
     process_bound_output(p);
     if (ended)
         output_close(&p->output);

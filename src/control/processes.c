@@ -530,7 +530,8 @@ void process_forget(struct process_op *op, const struct actor *who)
 
 struct quota_who process_holder(const struct sandbox *s)
 {
-    return (struct quota_who){ .key = str_from(s->record.owner), .part = str_from(s->record.id) };
+    return (struct quota_who){ .key = str_from(s->record.owner),
+                               .parts = { sandbox_share_part(s), str_from(s->record.id) } };
 }
 
 void process_bound_output(struct process *p)
@@ -556,7 +557,7 @@ static void drop_process(struct process *p)
 }
 
 /* Room for what it will write; output of the sandbox's processes that have ended makes some. */
-static int count_process(struct process *p, struct err *e)
+static int count_process(struct process *p, const struct actor *by, struct err *e)
 {
     struct control *c = p->control;
     const struct quota_who who = process_holder(p->sandbox);
@@ -567,7 +568,7 @@ static int count_process(struct process *p, struct err *e)
                     "the disk of the state directory has no more than images.free_min free: no "
                     "process is started in the background; destroy sandboxes, or make room");
     if (r >= 0)
-        r = event_share_check(c, p->sandbox->record.owner, NULL, e);
+        r = event_share_check(c, p->sandbox->record.owner, by, e);
     if (r >= 0)
         r = quota_take(&c->processes, &who, 1, &p->counted, e);
     if (r < 0)
@@ -604,8 +605,8 @@ static int make_room(struct sandbox *s, struct err *e)
     return 0;
 }
 
-static int prepare(struct sandbox *s, const struct process_request *q, struct process **ret,
-                   struct err *e)
+static int prepare(struct sandbox *s, const struct process_request *q, const struct actor *by,
+                   struct process **ret, struct err *e)
 {
     AUTO(buf_done) struct buf spec = BUF_INIT(SPEC_MAX);
     struct process *p;
@@ -623,7 +624,7 @@ static int prepare(struct sandbox *s, const struct process_request *q, struct pr
     p = process_new(s);
     r = process_read_spec(p, buf_str(&spec), e); /* a copy that is ours */
     if (r >= 0)
-        r = count_process(p, e);
+        r = count_process(p, by, e);
     if (r < 0) {
         process_remove(p);
         return r;
@@ -643,7 +644,7 @@ void process_start(struct sandbox *s, const struct actor *who, struct process_op
     op->process = NULL;
     op->step[0] = '\0';
     if (r >= 0)
-        r = prepare(s, op->request, &p, &e);
+        r = prepare(s, op->request, who, &p, &e);
     if (r >= 0)
         p->request.bare = op->request->bare;
     if (r >= 0 && process_start_fill(s, &p->request, &texts, &start, &e) < 0) {

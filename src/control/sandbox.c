@@ -33,6 +33,7 @@ void sandbox_unref(struct sandbox *s)
     if (s->facts.has_paused)
         layer_unref(s->control, s->facts.paused.layer);
     owner_leave(&s->control->owners, s->owner);
+    owner_leave(&s->control->families, s->family);
     profile_unref(s->profile);
     policy_text_unref(s->policy);
     workspace_drop_client(s);
@@ -100,6 +101,8 @@ static void count_failed(struct sandbox *s, bool was, bool is)
 
     s->control->failed += more;
     s->owner->failed += more;
+    if (s->family)
+        s->family->failed += more;
 }
 
 int sandbox_new(struct control *c, const struct sandbox_record *record, struct sandbox **ret,
@@ -126,6 +129,7 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
     s->entry.id = s->record.id;
     index_add(&c->index, &s->entry);
     s->owner = owner_join(&c->owners, s->record.owner);
+    s->family = sandbox_share_part(s).n ? owner_join(&c->families, s->record.family) : NULL;
     layers_ref(c, &s->facts.layers);
     layers_ref(c, &s->facts.base.layers);
     if (s->facts.has_paused)

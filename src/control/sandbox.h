@@ -6,6 +6,7 @@
 #include "control/change.h"
 #include "control/facts.h"
 #include "control/layers.h"
+#include "control/owner_share.h"
 #include "control/plane.h"
 #include "control/workspace.h"
 
@@ -14,7 +15,7 @@ enum { SANDBOX_ARENA_MAX = 512 << 10 };
 struct sandbox {
     struct control *control;
     struct index_entry entry;
-    struct owner *owner;
+    struct owner *owner, *family; /* family NULL: it counts in no part of its owner's */
     struct arena arena;           /* what record, facts and request point to */
     struct sandbox_record record; /* as it is on disk */
     struct create_request request;
@@ -94,6 +95,12 @@ struct sandbox {
 /* A sandbox for this record, whose texts are copied; in the index, with one reference. */
 int sandbox_new(struct control *c, const struct sandbox_record *r, struct sandbox **ret,
                 struct err *e);
+
+/* owner_share_part() of it. */
+static inline struct str sandbox_share_part(const struct sandbox *s)
+{
+    return owner_share_part(s->control, s->record.owner, s->record.family);
+}
 
 /* The record is on disk now. */
 void sandbox_changed(struct sandbox *s, const struct sandbox_record *now);

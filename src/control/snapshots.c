@@ -106,9 +106,16 @@ int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct 
     return 0;
 }
 
+static struct quota_who find_snapshot_holder(const struct control *c, const char *owner,
+                                             const char *family)
+{
+    return (struct quota_who){ .key = str_from(owner),
+                               .parts = { owner_share_part(c, owner, family) } };
+}
+
 void snapshot_count(struct control *c, struct snapshot *s)
 {
-    const struct quota_who who = { .key = str_from(s->record.owner) };
+    const struct quota_who who = find_snapshot_holder(c, s->record.owner, s->record.family);
 
     if (s->taken.share)
         return;
@@ -274,15 +281,17 @@ static int make_record(struct snapshot_op *op, const struct json_strs *layers, s
     r.base = buf_str(&base);
     r.config = buf_str(&config);
     snprintf(r.owner, sizeof r.owner, "%s", s->record.owner);
+    snprintf(r.family, sizeof r.family, "%s", op->caller->family);
     snprintf(r.name, sizeof r.name, "%s", op->name ? op->name : "");
     snprintf(r.sandbox, sizeof r.sandbox, "%s", s->record.id);
     snprintf(r.profile, sizeof r.profile, "%s", s->record.profile);
     return snapshot_new(&r, &op->new_, e);
 }
 
-int snapshot_check_quota(struct control *c, const char *owner, uint64_t bytes, struct err *e)
+int snapshot_check_quota(struct control *c, const char *owner, const struct caller *by,
+                         uint64_t bytes, struct err *e)
 {
-    const struct quota_who who = { .key = str_from(owner) };
+    const struct quota_who who = find_snapshot_holder(c, owner, by->family);
     struct quota_hold one = { 0 }, all = { 0 };
     int r = quota_take(&c->taken, &who, 1, &one, e);
 
@@ -291,17 +300,17 @@ int snapshot_check_quota(struct control *c, const char *owner, uint64_t bytes, s
     if (r >= 0)
         r = store_check_room(c->store, e);
     if (r >= 0)
-        r = event_share_check(c, owner, NULL, e);
+        r = event_share_check(c, owner, &by->actor, e);
     quota_drop(&one); /* what is made of it is counted at once: snapshot_count() */
     quota_drop(&all);
     return r;
 }
 
-uint64_t snapshot_room(const struct control *c, const char *owner)
+uint64_t snapshot_room(const struct control *c, const struct caller *of)
 {
-    uint64_t used = quota_used(&c->stored, str_from(owner)), max = c->stored.limits.share;
+    const struct quota_who who = find_snapshot_holder(c, of->owner, of->family);
 
-    return used < max ? max - used : 0;
+    return quota_room(&c->stored, &who);
 }
 
 static void put_on_record(struct snapshot_op *op)
@@ -309,7 +318,7 @@ static void put_on_record(struct snapshot_op *op)
     struct sandbox *s = op->sandbox_;
     struct change *ch;
     struct err e;
-    int r = snapshot_check_quota(s->control, s->record.owner, op->capture_.bytes, &e);
+    int r = snapshot_check_quota(s->control, s->record.owner, op->caller, op->capture_.bytes, &e);
 
     if (r >= 0)
         r = make_record(op, &op->flatten_.stack, &e);

@@ -35,7 +35,8 @@ void snapshots_each(struct control *c, const struct caller *who,
 
 enum { SNAPSHOTS_PER_OWNER = 1000 };
 
-/* Takes one of a live or paused sandbox. -ERR_QUOTA where its owner has as many as one may have. */
+/* Takes one of a live or paused sandbox. -ERR_QUOTA where its owner, or the caller's family of
+ * tokens, has as many as it may have. */
 struct snapshot_op {
     const struct caller *caller;
     const char *name; /* "" or NULL: none */
@@ -132,9 +133,11 @@ void snapshot_free(struct snapshot *s);
 /* Counts it as its owner's, from before it is on its way to disk until it is freed. */
 void snapshot_count(struct control *c, struct snapshot *s);
 void snapshot_keep(struct control *c, struct snapshot *s); /* it is on disk */
-/* Whether the owner may have one more of that size: -ERR_QUOTA, or -ERR_FULL. */
-int snapshot_check_quota(struct control *c, const char *owner, uint64_t bytes, struct err *e);
-uint64_t snapshot_room(const struct control *c, const char *owner); /* bytes that it may add */
+/* Whether the owner, and the caller's family of tokens, may have one more of that size: -ERR_QUOTA,
+ * or -ERR_FULL. */
+int snapshot_check_quota(struct control *c, const char *owner, const struct caller *by,
+                         uint64_t bytes, struct err *e);
+uint64_t snapshot_room(const struct control *c, const struct caller *of); /* bytes it may add */
 
 /* Other layers in the place of a snapshot's, which show the same. On failure nothing is told. */
 struct restack_op {

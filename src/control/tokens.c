@@ -195,11 +195,15 @@ static void add_token(struct tokens *t, struct token *k)
     watch_expiry(k);
 }
 
+/* A token that a user made counts in no family's part: a user can make as many as the owner may
+ * have. */
 static struct quota_who owner_of(const struct tokens *t, const struct token *k)
 {
-    return (struct quota_who){ .key = str_from(k->record.owner),
-                               .privileged =
-                                   control_is_administrator(t->control, k->record.owner) };
+    const struct token_record *r = &k->record;
+
+    return (struct quota_who){ .key = str_from(r->owner),
+                               .parts = { str_from(r->maker[0] ? r->family : "") },
+                               .privileged = control_is_administrator(t->control, r->owner) };
 }
 
 /* Before it is on its way to disk, so that any number of requests at once stay within it. */
@@ -208,6 +212,12 @@ static int take_place(struct tokens *t, struct token *k, struct err *e)
     const struct quota_who who = owner_of(t, k);
     int r = quota_take(&t->owned, &who, 1, &k->owned, e);
 
+    if (r == -ERR_QUOTA && quota_part_refuses(&t->owned, &who, 1))
+        return err_set(
+            e, ERR_QUOTA,
+            "this token's family has made %llu tokens, a token's part (seven eighths) of "
+            "the %d that one owner may have: revoke some",
+            (unsigned long long)quota_used(&t->owned, who.parts[0]), TOKENS_PER_OWNER);
     if (r == -ERR_QUOTA)
         return err_set(e, ERR_QUOTA, "%s has %d tokens, as many as one owner may have: revoke some",
                        k->record.owner, TOKENS_PER_OWNER);
@@ -238,6 +248,13 @@ const struct token_record *tokens_find(struct tokens *t, struct str secret)
     return NULL;
 }
 
+const char *tokens_family(struct tokens *t, const char *id)
+{
+    const struct token *k = t ? find_id(t, str_from(id)) : NULL;
+
+    return k ? k->record.family : id;
+}
+
 const struct token_record *tokens_by_id(struct tokens *t, struct str id)
 {
     const struct token *k = find_id(t, id);
@@ -265,6 +282,11 @@ static int by_age(const void *a, const void *b)
     return (x->created_ns > y->created_ns) - (x->created_ns < y->created_ns);
 }
 
+static void join_family(struct token_record *r, const struct token *maker)
+{
+    memcpy(r->family, maker ? maker->record.family : r->id, sizeof r->family);
+}
+
 static void load_token(struct tokens *t, const struct token_record *r)
 {
     struct token *k = token_new(t, r, NULL), *maker;
@@ -274,10 +296,11 @@ static void load_token(struct tokens *t, const struct token_record *r)
         LOG(WARN, "token.ignored", LOG_S("token", r->id));
         return;
     }
+    maker = r->maker[0] ? find_id(t, str_from(r->maker)) : NULL;
+    join_family(&k->record, maker);
     who = owner_of(t, k);
     if (is_good(&k->record))
         quota_charge(&t->owned, &who, 1, &k->owned);
-    maker = r->maker[0] ? find_id(t, str_from(r->maker)) : NULL;
     if (maker)
         list_append(&maker->made, &k->of_maker);
     add_token(t, k);
@@ -307,11 +330,13 @@ int tokens_open(struct control *c, struct tokens **ret, struct err *e)
     if (!t)
         abort();
     t->control = c;
-    quota_init(&t->owned,
-               &(struct quota_limits){ .total = TOKENS_MAX,
-                                       .reserve = TOKENS_MAX / RESERVE_PART,
-                                       .share = TOKENS_PER_OWNER },
-               "tokens", "a fixed limit", "a fixed limit");
+    quota_init(
+        &t->owned,
+        &(struct quota_limits){ .total = TOKENS_MAX,
+                                .reserve = TOKENS_MAX / RESERVE_PART,
+                                .share = TOKENS_PER_OWNER,
+                                .parts = { { .limit = quota_token_part(TOKENS_PER_OWNER) } } },
+        "tokens", "a fixed limit", "a fixed limit");
     r = load_tokens(t, STORE_TOKENS, 0, e);
     if (r >= 0)
         r = load_tokens(t, STORE_TOKENS_REVOKED, OVER_MAX / 2, e);
@@ -321,6 +346,7 @@ int tokens_open(struct control *c, struct tokens **ret, struct err *e)
         tokens_close(t);
         return r;
     }
+    c->tokens = t;
     *ret = t;
     return 0;
 }
@@ -329,6 +355,8 @@ void tokens_close(struct tokens *t)
 {
     if (!t)
         return;
+    if (t->control->tokens == t)
+        t->control->tokens = NULL;
     for (struct link *m; (m = list_take(&t->ops));) {
         struct token_op *op = container_of(m, struct token_op, link_);
 
@@ -475,13 +503,13 @@ static int take_maker(struct tokens *t, struct token_op *op, struct token **ret,
     return 0;
 }
 
-static int prepare(struct tokens *t, struct token_op *op, struct err *e)
+static int prepare(struct tokens *t, const struct actor *by, struct token_op *op, struct err *e)
 {
     struct token *maker;
     int r = take_maker(t, op, &maker, e);
 
     if (r >= 0)
-        r = event_share_check(t->control, op->record.owner, NULL, e);
+        r = event_share_check(t->control, op->record.owner, by, e);
     if (r >= 0)
         r = id_make("tok_", op->record.id, e);
     if (r >= 0)
@@ -491,6 +519,7 @@ static int prepare(struct tokens *t, struct token_op *op, struct err *e)
     if (r < 0)
         return r;
     crypto_sha256(str_from(op->secret), op->record.hash);
+    join_family(&op->record, maker);
     op->record.created_ns = clock_wall();
     op->record.revoked_ns = 0;
     op->token_ = token_new(t, &op->record, e);
@@ -510,7 +539,7 @@ void tokens_create(struct tokens *t, const struct actor *who, struct token_op *o
     int r;
 
     begin(t, op);
-    r = prepare(t, op, &e);
+    r = prepare(t, who, op, &e);
     if (r < 0) {
         finish_later(op, r, &e);
         return;

@@ -1,8 +1,9 @@
 /* Tokens: secrets that stand for an owner, within verbs and labels. The store has their hashes
  * only; all that are good are in memory, found by hash, and the latest of those that have ended.
  *
- * An owner has at most TOKENS_PER_OWNER of TOKENS_MAX that are good, counted from the request on; a
- * part is reserved for administrators. A token that was made with a token has no more time than
+ * An owner has at most TOKENS_PER_OWNER of TOKENS_MAX that are good, counted from the request on,
+ * and a family of tokens makes at most seven eighths of these; a part is reserved for
+ * administrators. A token that was made with a token has no more time than
  * that one, and is revoked with it. */
 #ifndef CONTROL_TOKENS_H
 #define CONTROL_TOKENS_H
@@ -22,6 +23,9 @@ const struct token_record *tokens_find(struct tokens *t, struct str secret);
 
 /* The same by id. */
 const struct token_record *tokens_by_id(struct tokens *t, struct str id);
+
+/* The family of a token, also of one that has ended; the token itself where it is not known. */
+const char *tokens_family(struct tokens *t, const char *id);
 
 /* Hears of every token that was revoked or has expired, once, from the loop. */
 struct token_watcher {

@@ -19,9 +19,11 @@ static void connection_run(struct connection *c, struct str *in);
 
 static struct quota_who holder_of(const struct quota_hold *h)
 {
-    return (struct quota_who){ .key = str_from(h->share->key),
-                               .part = str_from(h->part ? h->part->key : ""),
-                               .privileged = h->privileged };
+    struct quota_who who = { .key = str_from(h->share->key), .privileged = h->privileged };
+
+    for (size_t i = 0; i < QUOTA_PARTS_MAX; i++)
+        who.parts[i] = str_from(h->parts[i] ? h->parts[i]->key : "");
+    return who;
 }
 
 bool connection_account(struct connection *c)
@@ -62,7 +64,8 @@ static void leave_idle(struct connection *c)
 {
     link_leave(&c->idle);
     link_leave(&c->idle_share);
-    link_leave(&c->idle_part);
+    for (size_t i = 0; i < QUOTA_PARTS_MAX; i++)
+        link_leave(&c->idle_parts[i]);
 }
 
 static void join_idle(struct connection *c)
@@ -72,8 +75,9 @@ static void join_idle(struct connection *c)
 
     list_append(stranger ? &s->strangers.idle : &s->callers.idle, &c->idle);
     list_append(&c->place.share->idle, &c->idle_share);
-    if (c->place.part)
-        list_append(&c->place.part->idle, &c->idle_part);
+    for (size_t i = 0; i < QUOTA_PARTS_MAX; i++)
+        if (c->place.parts[i])
+            list_append(&c->place.parts[i]->idle, &c->idle_parts[i]);
 }
 
 static void update_idle(struct connection *c)
@@ -105,8 +109,8 @@ int http_bill(struct http_exchange *x, const struct quota_who *who, struct err *
     link_leave(&c->of_part);
     quota_drop(&c->place);
     c->place = place;
-    if (place.part)
-        list_append(&place.part->all, &c->of_part);
+    if (place.parts[0])
+        list_append(&place.parts[0]->all, &c->of_part);
     if (buffered) {
         quota_drop(&c->buffered);
         quota_charge(&s->buffered, who, buffered, &c->buffered);

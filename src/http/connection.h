@@ -57,8 +57,8 @@ struct connection {
     struct loop_timer timer;
     struct loop_later kick, bury;
     struct link link;
-    struct link idle, idle_share, idle_part; /* in its places, its share, its token's share */
-    struct link of_part;                     /* of all that count as its token's */
+    struct link idle, idle_share, idle_parts[QUOTA_PARTS_MAX]; /* in its places, share, parts */
+    struct link of_part; /* of all that count in its first part, its token's */
     struct quota_hold place, buffered;
     int fd;
     int received; /* a descriptor that came with the input of a unix peer; -1: none */

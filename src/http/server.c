@@ -57,7 +57,8 @@ static void open_quotas(struct http_server *s)
     const struct quota_limits callers = { .total = c->connections,
                                           .reserve = c->reserve,
                                           .share = c->per_caller,
-                                          .part = c->per_token },
+                                          .parts = { { .limit = c->per_token },
+                                                     { .limit = c->per_token } } },
                               strangers = { .total = c->strangers, .share = c->per_address };
 
     quota_init(&s->callers.quota, &callers, "connections", "limits.connections",
@@ -179,16 +180,26 @@ bool server_evict(struct http_server *s)
     return evict_oldest(s, &s->strangers, &looks) || evict_oldest(s, &s->callers, &looks);
 }
 
-/* An idle connection whose end would make room: of the caller itself, or if all is in use, of
- * another. */
+static struct connection *find_idle_in_part(struct places *p, const struct quota_who *who, size_t i)
+{
+    struct quota_share *part = who->parts[i].n ? quota_find(&p->quota, who->parts[i]) : NULL;
+    struct link *m = part ? list_first(&part->idle) : NULL;
+
+    return m ? container_of(m - i, struct connection, idle_parts[0]) : NULL;
+}
+
+/* An idle connection whose end would make room: of the caller's parts, of the caller, or if all is
+ * in use, of another. */
 static struct connection *find_idle(struct places *p, const struct quota_who *who, bool is_full)
 {
     struct quota_share *share = quota_find(&p->quota, who->key);
-    struct quota_share *part = who->part.n ? quota_find(&p->quota, who->part) : NULL;
-    struct link *m = part ? list_first(&part->idle) : NULL;
+    struct connection *c = NULL;
+    struct link *m;
 
-    if (m)
-        return container_of(m, struct connection, idle_part);
+    for (size_t i = 0; !c && i < QUOTA_PARTS_MAX; i++)
+        c = find_idle_in_part(p, who, i);
+    if (c || quota_part_refuses(&p->quota, who, 1))
+        return c;
     m = share ? list_first(&share->idle) : NULL;
     if (m)
         return container_of(m, struct connection, idle_share);

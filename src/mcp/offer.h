@@ -113,6 +113,8 @@ struct mcp_offer {
     void (*complete)(struct mcp_request *r, struct str name, struct str argument, struct str value);
     /* Whom sessions of this user, and what is kept of them, count for; NULL: their peer. */
     const char *(*holder)(void *user);
+    /* The part of the holder that they count in, "" for none; may be NULL. */
+    const char *(*family)(void *user);
     void (*session_ended)(struct mcp_session *s); /* nobody can ask in it any more; may be NULL */
 };
 

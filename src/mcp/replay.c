@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/own.h"
+#include "quota/quota.h"
 
 /* The analyser takes what is in a list for lost. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -63,6 +64,8 @@ static void forget(struct replay_entry *v)
     struct mcp_replay *p = v->replay;
 
     take_off(&p->shelf, v, &v->own);
+    if (p->family)
+        take_off(&p->family->shelf, v, &v->of_family);
     take_off(&p->peer->shelf, v, &v->of_peer);
     take_off(&p->room->shelf, v, &v->of_all);
     free(v);
@@ -70,28 +73,41 @@ static void forget(struct replay_entry *v)
 
 /* --- a session's --- */
 
-static struct replay_peer *peer_of(struct replay_room *room, const char *name)
+static struct replay_peer *join_replay_peer(struct list *all, const char *name)
 {
     struct replay_peer *peer;
     size_t n = strlen(name) + 1;
 
-    for (struct link *l = list_first(&room->peers); l; l = list_after(&room->peers, l)) {
+    for (struct link *l = list_first(all); l; l = list_after(all, l)) {
         peer = container_of(l, struct replay_peer, link);
-        if (strcmp(peer->name, name) == 0)
+        if (strcmp(peer->name, name) == 0) {
+            peer->sessions++;
             return peer;
+        }
     }
     peer = calloc(1, sizeof *peer + n);
     if (!peer)
         abort();
     memcpy(peer->name, name, n);
-    list_append(&room->peers, &peer->link);
+    list_append(all, &peer->link);
+    peer->sessions = 1;
     return peer;
 }
 
-void replay_init(struct mcp_replay *p, struct replay_room *room, const char *peer)
+static void leave_replay_peer(struct replay_peer *peer)
 {
-    *p = (struct mcp_replay){ .room = room, .peer = peer_of(room, peer) };
-    p->peer->sessions++;
+    if (!peer || --peer->sessions)
+        return;
+    link_leave(&peer->link);
+    free(peer);
+}
+
+void replay_init(struct mcp_replay *p, struct replay_room *room, const char *peer,
+                 const char *family)
+{
+    *p = (struct mcp_replay){ .room = room, .peer = join_replay_peer(&room->peers, peer) };
+    if (family[0])
+        p->family = join_replay_peer(&room->families, family);
 }
 
 void replay_done(struct mcp_replay *p)
@@ -103,11 +119,9 @@ void replay_done(struct mcp_replay *p)
     for (enum replay_kind kind = 0; kind < REPLAY_KIND_COUNT_; kind++)
         while ((v = oldest(&p->shelf, kind)))
             forget(v);
-    if (--p->peer->sessions == 0) {
-        link_leave(&p->peer->link);
-        free(p->peer);
-    }
-    p->peer = NULL;
+    leave_replay_peer(p->peer);
+    leave_replay_peer(p->family);
+    p->peer = p->family = NULL;
 }
 
 /* --- adding --- */
@@ -190,12 +204,16 @@ void replay_add(struct mcp_replay *p, uint64_t stream, uint64_t seq, struct str 
         return;
     }
     make_room(p, kind, bytes);
+    if (p->family)
+        make_room_among(&p->family->shelf, bytes, quota_token_part(REPLAY_PEER_BYTES_MAX));
     make_room_among(&p->peer->shelf, bytes, REPLAY_PEER_BYTES_MAX);
     make_room_among(&p->room->shelf, bytes, REPLAY_ALL_BYTES_MAX);
     v = make(p, kind, id, text);
     v->stream = stream;
     v->seq = seq;
     put(&p->shelf, v, &v->own);
+    if (p->family)
+        put(&p->family->shelf, v, &v->of_family);
     put(&p->peer->shelf, v, &v->of_peer);
     put(&p->room->shelf, v, &v->of_all);
 }

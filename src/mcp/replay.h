@@ -4,10 +4,11 @@
  * keeps at least its newest, whatever its size. Of an answer that had to go it is still known which
  * request it was for, so that whoever comes for it can be told.
  *
- * Memory is bounded three times, with what it takes to keep a message counted: for a session
- * (256 KiB of notes, 16 MiB of answers), for all sessions of a peer (32 MiB) and for everybody
- * (128 MiB). Where one of the latter two is full, the oldest note in it goes, and the oldest answer
- * if there is none. What is known of answers that went is 16 KiB of a session at most. */
+ * Memory is bounded four times, with what it takes to keep a message counted: for a session
+ * (256 KiB of notes, 16 MiB of answers), for all sessions of a family of tokens (28 MiB) and of a
+ * peer (32 MiB) and for everybody (128 MiB). Where one of the latter three is full, the oldest note
+ * in it goes, and the oldest answer if there is none. What is known of answers that went is 16 KiB
+ * of a session at most. */
 #ifndef MCP_REPLAY_H
 #define MCP_REPLAY_H
 
@@ -33,7 +34,7 @@ enum replay_kind {
     REPLAY_KIND_COUNT_,
 };
 
-/* What one holder has: a session, a peer with all of its sessions, or everybody. */
+/* What one holder has: a session, a family or a peer with all of its sessions, or everybody. */
 struct replay_shelf {
     struct list kept[REPLAY_KIND_COUNT_]; /* struct replay_place, oldest first */
     size_t n[REPLAY_KIND_COUNT_], bytes[REPLAY_KIND_COUNT_];
@@ -42,14 +43,14 @@ struct replay_shelf {
 /* Everybody's; zeroed is empty. It outlives what is kept in it. */
 struct replay_room {
     struct replay_shelf shelf;
-    struct list peers; /* struct replay_peer */
+    struct list peers, families; /* struct replay_peer */
 };
 
 struct replay_peer;
 
 struct mcp_replay {
     struct replay_room *room;
-    struct replay_peer *peer;
+    struct replay_peer *peer, *family; /* family may be NULL */
     struct replay_shelf shelf;
 };
 
@@ -61,14 +62,16 @@ struct replay_place {
 
 struct replay_entry {
     struct mcp_replay *replay;
-    struct replay_place own, of_peer, of_all;
+    struct replay_place own, of_family, of_peer, of_all;
     enum replay_kind kind;
     uint64_t stream, seq;
     struct str id; /* of the request that it answers, as JSON; empty: none */
     struct str text;
 };
 
-void replay_init(struct mcp_replay *p, struct replay_room *room, const char *peer);
+/* family "": it is of none. */
+void replay_init(struct mcp_replay *p, struct replay_room *room, const char *peer,
+                 const char *family);
 void replay_done(struct mcp_replay *p); /* nothing is kept in it any more */
 /* With the id of a request, written as JSON, it is the answer to it. */
 void replay_add(struct mcp_replay *p, uint64_t stream, uint64_t seq, struct str id,

@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "crypto/random.h"
 #include "mcp/inside.h"
+#include "quota/quota.h"
 
 const char *const mcp_level_names[] = { "debug", "info",     "notice", "warning",
                                         "error", "critical", "alert",  "emergency" };
@@ -27,28 +28,32 @@ void mcp_server_done(struct mcp_server *s)
 /* --- sessions --- */
 
 /* What nobody asked for takes nobody's place. */
-static bool is_full(struct mcp_server *server, const char *peer, const char *holder)
+static bool is_full(struct mcp_server *server, const char *peer, const char *holder,
+                    const char *family)
 {
-    size_t of_peer = 0, of_holder = 0;
+    size_t of_peer = 0, of_holder = 0, of_family = 0;
 
     for (struct link *m = list_first(&server->sessions); m; m = list_after(&server->sessions, m)) {
         const struct mcp_session *s = container_of(m, struct mcp_session, link);
 
         of_peer += strcmp(s->peer, peer) == 0;
         of_holder += strcmp(s->holder, holder) == 0;
+        of_family += family[0] && strcmp(s->family, family) == 0;
     }
     return peer[0] && (server->n_sessions >= MCP_SESSIONS_MAX || of_peer >= MCP_SESSIONS_PEER_MAX ||
-                       of_holder >= MCP_SESSIONS_PEER_MAX);
+                       of_holder >= MCP_SESSIONS_PEER_MAX ||
+                       of_family >= quota_token_part(MCP_SESSIONS_PEER_MAX));
 }
 
 int mcp_session_new(struct mcp_server *server, const char *peer, void *user,
                     void (*free_user)(void *user), struct mcp_session **ret, struct err *e)
 {
     const char *holder = peer[0] && server->offer->holder ? server->offer->holder(user) : peer;
+    const char *family = peer[0] && server->offer->family ? server->offer->family(user) : "";
     struct mcp_session *s;
     int r = 0;
 
-    if (is_full(server, peer, holder))
+    if (is_full(server, peer, holder, family))
         r = err_set(e, ERR_BUSY, "there are too many sessions already");
     s = r < 0 ? NULL : calloc(1, sizeof *s);
     if (r >= 0 && !s)
@@ -70,6 +75,7 @@ int mcp_session_new(struct mcp_server *server, const char *peer, void *user,
     snprintf(s->peer, sizeof s->peer, "%s", peer);
     snprintf(s->key, sizeof s->key, "%s", peer);
     snprintf(s->holder, sizeof s->holder, "%s", holder);
+    snprintf(s->family, sizeof s->family, "%s", family);
     list_append(&server->sessions, &s->link);
     server->n_sessions++;
     *ret = s;

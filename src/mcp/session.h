@@ -17,7 +17,7 @@
 
 enum {
     MCP_SESSIONS_MAX = 4096,
-    MCP_SESSIONS_PEER_MAX = 1024, /* of one peer, and of one holder (offer.h) */
+    MCP_SESSIONS_PEER_MAX = 1024, /* of one peer, and of one holder (offer.h); a family has less */
     MCP_REQUESTS_MAX = 128,       /* of one session under way */
     MCP_WATCHES_MAX = 256,        /* resources that one session watches */
     MCP_URI_MAX = 4352,
@@ -92,7 +92,7 @@ struct mcp_session {
     char key[MCP_PEER_MAX];  /* what its tasks are found by: `peer`, or what the offer says */
     char id[ID_MAX];         /* "mcp_…" */
     char peer[MCP_PEER_MAX]; /* whose: a stateless client's is known by this alone */
-    char holder[MCP_PEER_MAX];
+    char holder[MCP_PEER_MAX], family[MCP_PEER_MAX]; /* whom it counts for (offer.h) */
     enum mcp_version version;
     unsigned can;
     enum mcp_level level; /* from which messages are sent */

@@ -68,7 +68,7 @@ int web_session_new(struct mcp_web *web, struct mcp_who who, struct web_session 
         abort();
     k->session = mcp_session_ref(s);
     k->web = web;
-    replay_init(&k->replay, &web->room, s->holder);
+    replay_init(&k->replay, &web->room, s->holder, s->family);
     s->transport = k;
     s->on_end = ended;
     k->back = web_stream_new(web, s, k, NULL);

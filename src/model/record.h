@@ -43,6 +43,7 @@ struct sandbox_record {
     struct str detail;              /* JSON object: notes, telemetry, actuals, handle */
     struct json_map labels;
     char maker[OWNER_MAX]; /* id of the token that created it; "": a user of the unix socket did */
+    char family[ID_MAX];   /* of that token (struct token_record); "": none */
 };
 
 /* The egress policy that holds for a sandbox; without one it has no network. */
@@ -98,6 +99,8 @@ struct token_record {
     char name[64];
     char owner[OWNER_MAX]; /* for whom it acts */
     char maker[ID_MAX];    /* the token that made it, and that it ends with; "": a user did */
+    char family[ID_MAX];   /* the first token among its makers, itself where a user made it: budgets
+                              of the owner count all of a family together; not stored */
     enum actor_kind actor;
     uint64_t verbs; /* bits of enum token_verb */
     struct json_map labels;
@@ -174,6 +177,7 @@ struct snapshot_record {
     struct str base;        /* the image's layers, as above; empty: it is no stored one */
     struct str digest;      /* of the image's manifest */
     struct str config;      /* JSON: how the image's programs are run */
+    char family[ID_MAX];    /* of the token that took or imported it; "": a user did */
 };
 
 struct host_record {

@@ -117,9 +117,9 @@ static void leave_share(struct quota_share *s)
 
 /* --- taking and giving --- */
 
-static uint64_t part_limit(const struct quota_limits *l)
+static uint64_t part_limit(const struct quota_limits *l, size_t i)
 {
-    return l->part ? l->part : l->share;
+    return l->parts[i].limit ? l->parts[i].limit : l->share;
 }
 
 static bool passes(uint64_t limit, uint64_t used, uint64_t n)
@@ -127,31 +127,58 @@ static bool passes(uint64_t limit, uint64_t used, uint64_t n)
     return limit && (n > limit || used > limit - n);
 }
 
-static int refuse_take(struct quota *b, enum err_code code, const char *whose, const char *key,
-                       uint64_t used, uint64_t limit, struct err *e)
+static int refuse_take(struct quota *b, enum err_code code, const char *whose, const char *of,
+                       const char *key, uint64_t used, uint64_t limit, struct err *e)
 {
     b->refused++;
-    err_put_(e, code, "%s %llu of %llu %s (%s); finish or remove some, then try again", whose,
-             (unsigned long long)used, (unsigned long long)limit, b->what, key);
+    err_put_(e, code, "%s %llu of %llu %s (%s%s); finish or remove some, then try again", whose,
+             (unsigned long long)used, (unsigned long long)limit, b->what, of, key);
     return -(int)code;
 }
 
-static int check_take(struct quota *b, const struct quota_share *s, const struct quota_share *p,
-                      bool privileged, uint64_t n, struct err *e)
+static int refuse_part(struct quota *b, size_t i, uint64_t used, struct err *e)
+{
+    const struct quota_part *p = &b->limits.parts[i];
+
+    return refuse_take(b, ERR_QUOTA, p->whose ? p->whose : "this token's family has",
+                       p->key ? "" : "a token's part: seven eighths of ",
+                       p->key ? p->key : b->share_key, used, part_limit(&b->limits, i), e);
+}
+
+/* How much of a caller's share, and of each part that it counts in, is used. */
+struct used_amounts {
+    uint64_t share;
+    uint64_t parts[QUOTA_PARTS_MAX];
+    bool in_part[QUOTA_PARTS_MAX];
+};
+
+static int check_take(struct quota *b, const struct used_amounts *u, bool privileged, uint64_t n,
+                      struct err *e)
 {
     const struct quota_limits *l = &b->limits;
     uint64_t common = l->total > l->reserve ? l->total - l->reserve : l->total;
-    uint64_t used = s ? s->used : 0;
 
-    if (!privileged && passes(l->share, used, n))
-        return refuse_take(b, ERR_QUOTA, "this caller has", b->share_key, used, l->share, e);
-    if (!privileged && p && passes(part_limit(l), p->used, n))
-        return refuse_take(b, ERR_QUOTA, b->part_what ? b->part_what : "this token has",
-                           b->part_key ? b->part_key : b->share_key, p->used, part_limit(l), e);
+    if (!privileged && passes(l->share, u->share, n))
+        return refuse_take(b, ERR_QUOTA, "this caller has", "", b->share_key, u->share, l->share,
+                           e);
+    for (size_t i = 0; !privileged && i < QUOTA_PARTS_MAX; i++)
+        if (u->in_part[i] && passes(part_limit(l, i), u->parts[i], n))
+            return refuse_part(b, i, u->parts[i], e);
     if (passes(privileged ? l->total : common, b->used, n))
-        return refuse_take(b, ERR_BUSY, "all callers together have", b->total_key, b->used,
+        return refuse_take(b, ERR_BUSY, "all callers together have", "", b->total_key, b->used,
                            privileged ? l->total : common, e);
     return 0;
+}
+
+static struct used_amounts find_used(const struct quota *b, const struct quota_who *who)
+{
+    struct used_amounts u = { .share = quota_used(b, who->key) };
+
+    for (size_t i = 0; i < QUOTA_PARTS_MAX; i++) {
+        u.in_part[i] = who->parts[i].n;
+        u.parts[i] = u.in_part[i] ? quota_used(b, who->parts[i]) : 0;
+    }
+    return u;
 }
 
 static void add_to_hold(struct quota_hold *h, uint64_t n)
@@ -159,30 +186,26 @@ static void add_to_hold(struct quota_hold *h, uint64_t n)
     h->n += n;
     h->share->used += n;
     h->share->quota->used += n;
-    if (h->part)
-        h->part->used += n;
+    for (size_t i = 0; i < QUOTA_PARTS_MAX; i++)
+        if (h->parts[i])
+            h->parts[i]->used += n;
 }
 
 void quota_charge(struct quota *b, const struct quota_who *who, uint64_t n, struct quota_hold *h)
 {
     *h = (struct quota_hold){ .share = join_share(b, who->key), .privileged = who->privileged };
-    if (who->part.n)
-        h->part = join_share(b, who->part);
+    for (size_t i = 0; i < QUOTA_PARTS_MAX; i++)
+        if (who->parts[i].n)
+            h->parts[i] = join_share(b, who->parts[i]);
     add_to_hold(h, n);
 }
 
 int quota_take(struct quota *b, const struct quota_who *who, uint64_t n, struct quota_hold *h,
                struct err *e)
 {
-    const struct quota_share none = { 0 };
-    const struct quota_share *s = quota_find(b, who->key), *p = NULL;
-    int r;
+    const struct used_amounts u = find_used(b, who);
+    int r = check_take(b, &u, who->privileged, n, e);
 
-    if (who->part.n) {
-        p = quota_find(b, who->part);
-        p = p ? p : &none;
-    }
-    r = check_take(b, s, p, who->privileged, n, e);
     if (r < 0)
         return r;
     quota_charge(b, who, n, h);
@@ -191,8 +214,14 @@ int quota_take(struct quota *b, const struct quota_who *who, uint64_t n, struct 
 
 int quota_grow(struct quota_hold *h, uint64_t n, struct err *e)
 {
-    int r = check_take(h->share->quota, h->share, h->part, h->privileged, n, e);
+    struct used_amounts u = { .share = h->share->used };
+    int r;
 
+    for (size_t i = 0; i < QUOTA_PARTS_MAX; i++) {
+        u.in_part[i] = h->parts[i];
+        u.parts[i] = h->parts[i] ? h->parts[i]->used : 0;
+    }
+    r = check_take(h->share->quota, &u, h->privileged, n, e);
     if (r >= 0)
         add_to_hold(h, n);
     return r;
@@ -212,15 +241,17 @@ void quota_shrink(struct quota_hold *h, uint64_t n)
     h->n -= n;
     h->share->used -= n;
     h->share->quota->used -= n;
-    if (h->part)
-        h->part->used -= n;
+    for (size_t i = 0; i < QUOTA_PARTS_MAX; i++)
+        if (h->parts[i])
+            h->parts[i]->used -= n;
 }
 
 void quota_drop(struct quota_hold *h)
 {
     quota_shrink(h, h->n);
     leave_share(h->share);
-    leave_share(h->part);
+    for (size_t i = 0; i < QUOTA_PARTS_MAX; i++)
+        leave_share(h->parts[i]);
     *h = (struct quota_hold){ 0 };
 }
 
@@ -229,7 +260,41 @@ bool quota_is_of(const struct quota_hold *h, const struct quota *b, const struct
     if (!h->share || h->share->quota != b || h->privileged != who->privileged ||
         !str_eq(str_from(h->share->key), who->key))
         return false;
-    return h->part ? str_eq(str_from(h->part->key), who->part) : !who->part.n;
+    for (size_t i = 0; i < QUOTA_PARTS_MAX; i++)
+        if (!str_eq(str_from(h->parts[i] ? h->parts[i]->key : ""), who->parts[i]))
+            return false;
+    return true;
+}
+
+static uint64_t room_within(uint64_t limit, uint64_t used, uint64_t room)
+{
+    uint64_t left = used < limit ? limit - used : 0;
+
+    return limit && left < room ? left : room;
+}
+
+uint64_t quota_room(const struct quota *b, const struct quota_who *who)
+{
+    const struct used_amounts u = find_used(b, who);
+    uint64_t room = UINT64_MAX;
+
+    if (who->privileged)
+        return room;
+    room = room_within(b->limits.share, u.share, room);
+    for (size_t i = 0; i < QUOTA_PARTS_MAX; i++)
+        if (u.in_part[i])
+            room = room_within(part_limit(&b->limits, i), u.parts[i], room);
+    return room;
+}
+
+bool quota_part_refuses(const struct quota *b, const struct quota_who *who, uint64_t n)
+{
+    const struct used_amounts u = find_used(b, who);
+    bool refuses = false;
+
+    for (size_t i = 0; !who->privileged && i < QUOTA_PARTS_MAX; i++)
+        refuses |= u.in_part[i] && passes(part_limit(&b->limits, i), u.parts[i], n);
+    return refuses;
 }
 
 uint64_t quota_used(const struct quota *b, struct str key)

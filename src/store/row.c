@@ -41,6 +41,7 @@ static const struct row_column sandbox_columns[] = {
     IN(detail, STR),
     IN(labels, MAP),
     IN(maker, TEXT),
+    IN(family, TEXT),
 };
 #undef IN
 #undef IN_ENUM
@@ -167,7 +168,7 @@ static const struct row_column snapshot_columns[] = {
     IN(created_ns, I64), IN(bytes, I64),    IN(entries, I64),
     IN(pause_ns, I64),   IN(image, STR),    IN(layers, STR),
     IN(labels, MAP),     IN(base, STR),     IN(digest, STR),
-    IN(config, STR),
+    IN(config, STR),     IN(family, TEXT),
 };
 #undef IN
 

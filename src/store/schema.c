@@ -315,11 +315,17 @@ static const char token_makers[] =
     "CREATE INDEX tokens_revoked ON tokens (revoked_ns) WHERE revoked_ns > 0;"
     "CREATE INDEX tokens_expires ON tokens (expires_ns) WHERE expires_ns > 0;";
 
+/* Budgets of an owner have a part for each family of tokens. Records from before count for the
+ * token that made them; that of a snapshot is not known. */
+static const char families[] = "ALTER TABLE sandboxes ADD COLUMN family TEXT NOT NULL DEFAULT '';"
+                               "UPDATE sandboxes SET family = maker WHERE maker <> '';"
+                               "ALTER TABLE snapshots ADD COLUMN family TEXT NOT NULL DEFAULT '';";
+
 static const struct migration migrations[] = {
     { 1, first },      { 2, egress },         { 3, trust },         { 4, images },
     { 5, snapshots },  { 6, snapshot_bases }, { 7, held_requests }, { 8, snapshot_tags },
     { 9, image_tags }, { 10, new_measures },  { 11, credentials },  { 12, egress_authors },
-    { 13, ledger },    { 14, token_makers },
+    { 13, ledger },    { 14, token_makers },  { 15, families },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

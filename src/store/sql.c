@@ -4,7 +4,7 @@
 #define SANDBOX                                                                                    \
     "id, owner, state, profile, profile_version, extension, host, created_ns, updated_ns, "        \
     "ready_ns, finished_ns, ttl_ns, ttl_max_ns, idle_ns, deadline_ns, boot, reason, step, "        \
-    "request, detail, labels, maker"
+    "request, detail, labels, maker, family"
 #define EVENT                                                                                      \
     "seq, time_ns, type, sandbox, owner, from_state, to_state, actor_kind, actor, reason, detail"
 /* Of an event's sandbox; nothing where it is not on record. */
@@ -28,7 +28,7 @@
 #define GRANT "id, peer, tool, sandbox, version, approver, uses, expires_ns"
 #define SNAPSHOT                                                                                   \
     "id, owner, name, sandbox, profile, profile_version, created_ns, bytes, entries, pause_ns, "   \
-    "image, layers, labels, base, digest, config"
+    "image, layers, labels, base, digest, config, family"
 #define IMAGE       "ref, digest, id, config, layers, created_ns"
 #define LAYER       "name, measure, bytes, entries, created_ns"
 #define EGRESS_HEAD "sandbox, seq, digest, cut_seq, cut_digest, time_ns, mac"
@@ -68,16 +68,16 @@ const char *const sql_texts[SQL_COUNT_] = {
         "UPDATE sandboxes SET state = ?3, profile_version = ?5, extension = ?6, host = ?7,"
         " updated_ns = ?9, ready_ns = ?10, finished_ns = ?11, ttl_ns = ?12, ttl_max_ns = ?13,"
         " idle_ns = ?14, boot = ?16, reason = ?17, step = ?18, request = ?19, detail = ?20"
-        " WHERE id = ?1 AND live = ?23 AND owner = ?2 AND profile = ?4 AND created_ns = ?8"
+        " WHERE id = ?1 AND live = ?24 AND owner = ?2 AND profile = ?4 AND created_ns = ?8"
         " AND deadline_ns = ?15 AND labels = ?21",
     [SQL_PUT_SANDBOX] =
         "INSERT INTO sandboxes (" SANDBOX ", live) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
-        " ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"
+        " ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)"
         " ON CONFLICT (id) DO UPDATE SET owner = ?2, state = ?3, profile = ?4,"
         " profile_version = ?5, extension = ?6, host = ?7, created_ns = ?8, updated_ns = ?9,"
         " ready_ns = ?10, finished_ns = ?11, ttl_ns = ?12, ttl_max_ns = ?13, idle_ns = ?14,"
         " deadline_ns = ?15, boot = ?16, reason = ?17, step = ?18, request = ?19, detail = ?20,"
-        " labels = ?21, maker = ?22, live = ?23",
+        " labels = ?21, maker = ?22, family = ?23, live = ?24",
     [SQL_DROP_TAG] = "DELETE FROM tags WHERE key = ?1 AND value = ?2 AND owner = ?3 AND live = ?4"
                      " AND created_ns = ?5 AND id = ?6",
     [SQL_PUT_TAG] = "INSERT INTO tags (key, value, owner, live, created_ns, id)"
@@ -142,7 +142,7 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_DROP_GRANT] = "DELETE FROM grants WHERE id = ?1",
     [SQL_PUT_SNAPSHOT] = "INSERT INTO snapshots (" SNAPSHOT
                          ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-                         " ?14, ?15, ?16)"
+                         " ?14, ?15, ?16, ?17)"
                          " ON CONFLICT (id) DO UPDATE SET name = ?3, layers = ?12",
     [SQL_SET_SNAPSHOT_LAYERS] = "UPDATE snapshots SET layers = ?2 WHERE id = ?1",
     [SQL_DROP_SNAPSHOT] = "DELETE FROM snapshots WHERE id = ?1",

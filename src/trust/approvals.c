@@ -33,9 +33,9 @@ const struct approval_record *approvals_find(struct trust *t, struct str id)
     return h ? &h->record : NULL;
 }
 
-struct held *held_new(struct trust *t, const struct approval_record *r)
+struct held *held_new(struct trust *t, const struct approval_record *r, struct str part)
 {
-    const struct quota_who who = { .key = str_from(r->owner) };
+    const struct quota_who who = { .key = str_from(r->owner), .parts = { part } };
     struct held *h = calloc(1, sizeof *h);
 
     if (!h)
@@ -458,8 +458,8 @@ void held_run(struct held *h)
 /* What an earlier life left. */
 static void take_up(struct trust *t, const struct approval_record *r)
 {
-    struct held *h = held_new(t, r);
     struct peer *p = peers_by_id(t, str_from(r->peer));
+    struct held *h = held_new(t, r, p ? peer_share_part(t, &p->record) : STR(""));
 
     held_add(h);
     if (r->state == APPROVAL_RUNNING) {

@@ -31,22 +31,45 @@ static int write_args(const struct json *args, struct buf *out, struct err *e)
     return err_wrap(e, r, "the call cannot be held for a master");
 }
 
-/* Of an owner with many tokens and sessions. */
-static int check_owner_room(const struct trust *t, const char *owner, size_t args, struct err *e)
+/* A day's bytes, whatever became of the calls: decided ones are kept. */
+static int check_held_rate(const struct trust *t, const struct quota_who *who, struct err *e)
 {
-    if (quota_used(&t->held_owned, str_from(owner)) >= t->held_owned.limits.share ||
-        quota_used(&t->held_owned_bytes, str_from(owner)) + args > t->held_owned_bytes.limits.share)
+    if (rate_wait(&t->held_rate, who->key, clock_mono()))
+        return err_set(e, ERR_QUOTA,
+                       STR_FMT
+                       " has had %d MiB of calls wait for a master within a day, as many as "
+                       "one owner may: send less, or ask again later",
+                       STR_ARG(who->key), APPROVALS_DAY_BYTES >> 20);
+    if (who->parts[0].n && rate_wait(&t->family_held_rate, who->parts[0], clock_mono()))
+        return err_set(e, ERR_QUOTA,
+                       "calls of this token's family that wait for a master had a token's part "
+                       "within a day (seven eighths of the %d MiB of one owner): send less, or ask "
+                       "again later",
+                       APPROVALS_DAY_BYTES >> 20);
+    return 0;
+}
+
+/* Of an owner with many tokens and sessions, and of a family with many of them. */
+static int check_owner_room(const struct trust *t, const struct peer_record *p, size_t args,
+                            struct err *e)
+{
+    const struct quota_who who = { .key = str_from(p->owner), .parts = { peer_share_part(t, p) } };
+    int r = 0;
+
+    if (quota_part_refuses(&t->held_owned, &who, 1) ||
+        quota_part_refuses(&t->held_owned_bytes, &who, args))
+        return err_set(e, ERR_QUOTA,
+                       "as many calls of this token's family wait for a master as a token's part "
+                       "allows (seven eighths of its owner's): ask again when some of them are "
+                       "decided");
+    if (quota_room(&t->held_owned, &who) < 1 || quota_room(&t->held_owned_bytes, &who) < args)
         return err_set(e, ERR_QUOTA,
                        "as many calls of %s wait for a master as one owner may have waiting: ask "
                        "again when some of them are decided",
-                       owner);
-    if (!control_is_administrator(t->control, owner) &&
-        rate_wait(&t->held_rate, str_from(owner), clock_mono()))
-        return err_set(e, ERR_QUOTA,
-                       "%s has had %d MiB of calls wait for a master within a day, as many as one "
-                       "owner may: send less, or ask again later",
-                       owner, APPROVALS_DAY_BYTES >> 20);
-    return event_share_check(t->control, owner, NULL, e);
+                       p->owner);
+    if (!control_is_administrator(t->control, p->owner))
+        r = check_held_rate(t, &who, e);
+    return r < 0 ? r : event_share_check(t->control, p->owner, &p->actor, e);
 }
 
 static int check_room(const struct trust *t, const struct trust_question *q, size_t args,
@@ -70,7 +93,7 @@ static int check_room(const struct trust *t, const struct trust_question *q, siz
                        (unsigned long long)most);
     if (t->held_owned.used >= APPROVALS_MAX) /* with those on their way to disk */
         return err_set(e, ERR_BUSY, "%d calls wait for a master", APPROVALS_MAX);
-    return check_owner_room(t, p->record.owner, args, e);
+    return check_owner_room(t, &p->record, args, e);
 }
 
 static void fill(const struct trust_op *op, const struct trust_decision *d, struct str args,
@@ -100,6 +123,7 @@ int hold(struct trust_op *op, const struct trust_decision *d, struct held **ret,
     struct buf args AUTO(buf_done) = BUF_INIT(APPROVAL_ARGS_MAX);
     struct approval_record r = { .result = STR(""), .request = STR("") };
     struct peer *p = op->ask.peer;
+    struct str part;
     int err = write_args(op->ask.held ? op->ask.held : op->ask.args, &args, e);
 
     if (err >= 0)
@@ -109,9 +133,12 @@ int hold(struct trust_op *op, const struct trust_decision *d, struct held **ret,
     if (err < 0)
         return err;
     fill(op, d, buf_str(&args), &r);
-    *ret = held_new(op->trust_, &r);
+    part = peer_share_part(op->trust_, &p->record);
+    *ret = held_new(op->trust_, &r, part);
     held_count(*ret, p->identity_);
     rate_use(&op->trust_->held_rate, str_from(r.owner), args.n, clock_mono());
+    if (part.n)
+        rate_use(&op->trust_->family_held_rate, part, args.n, clock_mono());
     snprintf((*ret)->actor, sizeof(*ret)->actor, "%s", p->record.actor.id);
     op->write_ = held_write(*ret, &r, &p->record.actor);
     store_add_approval(&op->write_->txn, &r);

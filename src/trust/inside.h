@@ -44,8 +44,8 @@ struct trust {
     struct index held_ids;
     struct list held; /* struct held: calls that wait, oldest first */
     size_t n_held, held_bytes;
-    struct quota held_owned, held_owned_bytes; /* by owner */
-    struct rate held_rate;                     /* bytes in a day, by owner */
+    struct quota held_owned, held_owned_bytes; /* by owner and family of tokens */
+    struct rate held_rate, family_held_rate;   /* bytes in a day, by owner, and by family */
     struct list held_ops;
     struct list waiters;
     struct list calls; /* struct trust_call that run */
@@ -60,6 +60,10 @@ struct trust {
 struct used_hour {
     int64_t hour, lived_ns;
 };
+
+/* The part of its owner's budgets that a peer counts in (control/owner_share.h): that of its
+ * token's family; empty: none. As long as the loop's turn. */
+struct str peer_share_part(const struct trust *t, const struct peer_record *r);
 
 /* The token or user behind peers, by the actor's id: rates and limits are theirs. */
 struct identity {

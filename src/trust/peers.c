@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "control/event_share.h"
+#include "control/owner_share.h"
 #include "control/tokens.h"
 #include "crypto/hash.h"
 #include "crypto/random.h"
@@ -394,13 +395,35 @@ static void registered(void *user, int r, const struct err *e)
         finish(op, r, e);
 }
 
-static size_t count_owned(struct trust *t, const char *owner)
+struct str peer_share_part(const struct trust *t, const struct peer_record *r)
 {
-    size_t n = 0;
+    if (!str_starts(str_from(r->actor.id), STR("tok_")))
+        return STR("");
+    return owner_share_part(t->control, r->owner, tokens_family(t->tokens, r->actor.id));
+}
 
-    for (struct link *m = list_first(&t->peers); m; m = list_after(&t->peers, m))
-        n += strcmp(container_of(m, struct peer, link_)->record.owner, owner) == 0;
-    return n;
+/* Whether the owner, and the family of tokens, may have one more. */
+static int check_peers(struct trust *t, const struct peer_record *r, struct err *e)
+{
+    struct str part = peer_share_part(t, r);
+    size_t n = 0, related = 0;
+
+    for (struct link *m = list_first(&t->peers); m; m = list_after(&t->peers, m)) {
+        const struct peer_record *other = &container_of(m, struct peer, link_)->record;
+        bool owned = strcmp(other->owner, r->owner) == 0;
+
+        n += owned;
+        related += owned && part.n && str_eq(peer_share_part(t, other), part);
+    }
+    if (t->n_peers >= PEERS_MAX || n >= PEERS_PER_OWNER_MAX)
+        return err_set(e, ERR_QUOTA, "there are too many peers: %d of all, %d of an owner",
+                       PEERS_MAX, PEERS_PER_OWNER_MAX);
+    if (related >= quota_token_part(PEERS_PER_OWNER_MAX))
+        return err_set(e, ERR_QUOTA,
+                       "this token's family has %zu peers (a token's part: seven eighths of the %d "
+                       "that one owner may have): end some",
+                       related, PEERS_PER_OWNER_MAX);
+    return 0;
 }
 
 /* What it is found by. Those that are no tokens hold a NUL, so that no token can be one of them. */
@@ -455,10 +478,9 @@ static int prepare(struct trust *t, struct peer_op *op, struct peer_record *r, s
     op->peer = op->way == PEER_BY_SESSION ? NULL : by_hash(t, r->hash);
     if (op->peer)
         return 0;
-    if (t->n_peers >= PEERS_MAX || count_owned(t, r->owner) >= PEERS_PER_OWNER_MAX)
-        return err_set(e, ERR_QUOTA, "there are too many peers: %d of all, %d of an owner",
-                       PEERS_MAX, PEERS_PER_OWNER_MAX);
-    err = event_share_check(t->control, r->owner, &r->actor, e);
+    err = check_peers(t, r, e);
+    if (err >= 0)
+        err = event_share_check(t->control, r->owner, &r->actor, e);
     return err < 0 ? err : id_make("peer_", r->id, e);
 }
 

@@ -319,6 +319,8 @@ static void on_event(struct event_subscriber *s, const struct event_record *v)
 
 int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e)
 {
+    const struct quota_limits held = quota_token_limits(APPROVALS_PER_OWNER),
+                              held_bytes = quota_token_limits(APPROVALS_BYTES / 4);
     struct trust *t = calloc(1, sizeof *t);
     int r;
 
@@ -331,11 +333,10 @@ int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e)
     t->silence_ns = s->silence_ns;
     t->grace_ns = s->grace_ns;
     t->minutes_due = INT64_MAX;
-    quota_init(&t->held_owned, &(struct quota_limits){ .share = APPROVALS_PER_OWNER }, "held calls",
-               "", "a fixed limit");
-    quota_init(&t->held_owned_bytes, &(struct quota_limits){ .share = APPROVALS_BYTES / 4 },
-               "bytes of held calls", "", "a fixed limit");
+    quota_init(&t->held_owned, &held, "held calls", "", "a fixed limit");
+    quota_init(&t->held_owned_bytes, &held_bytes, "bytes of held calls", "", "a fixed limit");
     rate_init(&t->held_rate, APPROVALS_DAY_BYTES, 24 * 3600 * NS_PER_S);
+    rate_init(&t->family_held_rate, quota_token_part(APPROVALS_DAY_BYTES), 24 * 3600 * NS_PER_S);
     t->self_approval = s->self_approval;
     trust_policy_open(&t->policy, s->bundle, (enum trust_failure)s->failure, s->mode);
     control_subscribe(t->control, &t->events, on_event);
@@ -368,5 +369,6 @@ void trust_close(struct trust *t)
     quota_done(&t->held_owned);
     quota_done(&t->held_owned_bytes);
     rate_done(&t->held_rate);
+    rate_done(&t->family_held_rate);
     free(t);
 }

@@ -25,7 +25,7 @@ class Tenant:
     """The holder of a token, and everything that belongs to it."""
 
     def __init__(self, name, api):
-        self.name, self.api = name, api
+        self.name, self.api, self.labels = name, api, {}
         self.box = self.snapshot = self.peer = self.token_id = None
 
     def settle(self):
@@ -138,7 +138,7 @@ def nobody_counts_as_another(c):
 BOTH, AGENT = PLAIN + 2, PLAIN + 3  # the owner of two labels; the owner of an agent's token
 ROUNDS = 2
 SHARES = """limits: {connections: 128, connections_unauthenticated: 256, requests_in_flight: 64, buffered_bytes: 32M, body_timeout: 5s,
-  sandboxes_per_owner: 5, processes_per_owner: 24, output_per_sandbox: 512K, output_per_owner: 1M, snapshot_bytes_per_owner: 1M,
+  sandboxes_per_owner: 9, processes_per_owner: 24, output_per_sandbox: 512K, output_per_owner: 1M, snapshot_bytes_per_owner: 2M,
   events_keep: 4000, events_per_owner: 1600, upload_bytes_per_owner: 1M, egress_logs_per_owner: 1M, owner: {memory: 192M, pids: 120, cpu: 0.5}}
 """
 KINDS_OF_WORK = {
@@ -147,6 +147,7 @@ KINDS_OF_WORK = {
     "forks": "f(){ f|f& }; while :; do f; done",
     "writes output": "yes of-the-attacker",
 }
+OF_ITS_OWNER = ("fills its memory", "forks")  # within limits.owner, for which all sandboxes of an owner compete
 STALLED = (b"", b"GET /v1/sandboxes HTTP/1.1\r\nHost: loc", b"POST /v1/sandboxes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 60000\r\n\r\n")
 
 
@@ -166,17 +167,47 @@ def until_refused(act, *words, most=2000):
     for n in range(most):
         got = act(n)
         if got.status in (429, 503):
-            check(any(word in got.json["detail"] for word in words), f"not refused for {words}: {got}")
+            check(any(word in got.json.get("detail", got.json.get("message")) for word in words), f"not refused for {words}: {got}")
             return n
         check(got.status in (200, 201, 403), f"{got}")
     raise AssertionError(f"{words}: {most} times, and no end")
 
 
+def start(api, box, script):
+    return api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", script], "background": True})
+
+
+def new_token(tenant, name):
+    return tenant.api.post("/v1/tokens", {"name": name, "verbs": EVERYTHING, "labels": tenant.labels})
+
+
+def upload(port, tenant, template, digest, size):
+    """A file for a build that waits."""
+    api = tenant.api
+    link = api.get(f"/templates/{template}/files/{digest}", X_API_KEY=api.token).expect(201).json["url"].partition(str(port))[2]
+    return api.request("PUT", link, "x" * size)
+
+
+def has_its_part(port, tenant):
+    """One of everything that a token of the same owner has used up its part of."""
+    api, name = tenant.api, tenant.name
+    box = api.post("/v1/sandboxes").expect(201).json["sandbox_id"]
+    made = start(api, tenant.box, f"echo output-of-{name}").expect(201).json["process"]
+    wait_for(lambda: f"output-of-{name}".encode() in api.get(f"/v1/sandboxes/{tenant.box}/logs?process={made}").expect(200).data, f"output of {name}")
+    api.post(f"/v1/sandboxes/{tenant.box}/snapshot", {"name": f"later-of-{name}"}).expect(201)
+    template = api.post("/v3/templates", {"name": f"later-of-{name}"}, X_API_KEY=api.token).expect(202).json["templateID"]
+    equal(upload(port, tenant, template, "abc", 100_000).status, 200, f"an upload of {name}")
+    new_token(tenant, f"later-of-{name}").expect(201)
+    held = api.post("/v1/sandboxes", {"capabilities": {"network": ["later.example:443"]}})
+    equal((held.status, held.json.get("kind")), (403, "require_approval"), f"a call of {name} that waits for a master")
+    api.delete(f"/v1/sandboxes/{box}").expect(200, 202, 204)
+
+
 class Attack:
     """Everything that a party can do to the others, at once, until it is over."""
 
-    def __init__(self, d, port, tenant):
-        self.d, self.port, self.who = d, port, tenant
+    def __init__(self, d, port, tenant, sibling=None):
+        self.d, self.port, self.who, self.sibling = d, port, tenant, sibling
         self.sockets, self.turns, self.over = [], 0, threading.Event()
         self.thread = threading.Thread(target=self.flood, daemon=True)
 
@@ -201,17 +232,17 @@ class Attack:
         yield "snapshots", until_refused(lambda n: api.post(f"/v1/sandboxes/{box}/snapshot", {"name": f"of-{self.who.name}"}), "limits.snapshot_bytes_per_owner")
         for n in range(40):  # its own oldest builds make room, and nobody else's
             made = api.post("/v3/templates", {"name": f"of-{self.who.name}-{n}"}, X_API_KEY=api.token).expect(202).json
-        link = api.get(f"/templates/{made['templateID']}/files/abc", X_API_KEY=api.token).expect(201).json["url"].partition(str(self.port))[2]
-        api.request("PUT", link, "x" * 1_100_000).expect(429)
-        equal(api.request("PUT", link, "x" * 900_000).status, 200, "an upload within the share")
-        other = api.get(f"/templates/{made['templateID']}/files/abd", X_API_KEY=api.token).expect(201).json["url"].partition(str(self.port))[2]
-        api.request("PUT", other, "x" * 900_000).expect(429)
+        upload(self.port, self.who, made["templateID"], "whole", 1_100_000).expect(429)
+        yield "uploads", until_refused(lambda n: upload(self.port, self.who, made["templateID"], f"h{n}", 50_000), "limits.upload_bytes_per_owner")
         yield "sandboxes", until_refused(lambda n: api.post("/v1/sandboxes"), "limits.sandboxes_per_owner")
         for what, script in KINDS_OF_WORK.items():
-            got = api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", script], "background": True})
-            check(got.status in (201, 429, 503), f"a program that {what}: {got}")
-        yield "output", until_refused(lambda n: api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", "yes"], "background": True}),
-                                      "limits.output_per_", "limits.processes_per_owner", "process")
+            if not self.sibling or what not in OF_ITS_OWNER:
+                got = api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", script], "background": True})
+                check(got.status in (201, 429, 503), f"a program that {what}: {got}")
+        for one in [b["sandbox_id"] for b in api.get("/v1/sandboxes").expect(200).json["sandboxes"]]:  # one alone reaches its own limit first
+            yield f"output in {one}", until_refused(lambda n, one=one: start(api, one, "yes"), "limits.output_per_", "limits.processes_per_owner", "process")
+        if self.sibling:
+            yield "tokens", sum(new_token(self.who, f"of-{self.who.name}-{n}").status == 201 for n in range(10))
         yield "events", until_refused(lambda n: api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "20m"}), "limits.events_per_owner")
         for n in range(40):
             self.sockets.append(plug(self.port, head(self.port, api.token, "GET", "/v1/events", "Accept: text/event-stream")))
@@ -220,6 +251,8 @@ class Attack:
     def __enter__(self):
         if self.who.api.token:
             self.passed = dict(self.fill())
+        if self.sibling:
+            has_its_part(self.port, self.sibling)
         self.thread.start()
         wait_for(lambda: self.turns, "the flood has begun")
         return self
@@ -262,9 +295,10 @@ def parties(c):
 
         def party(name, uid, *more):
             return Tenant(name, Tcp(port, as_user(c, d, uid, "token", "create", "-q", "--limit", "calls_per_minute=100000", *more, name)))
-        people = [party("one", PLAIN), party("two", NOBODY), party("red", BOTH, "-l", "team=red"), party("blue", BOTH, "-l", "team=blue"),
+        people = [party("one", PLAIN), party("two", NOBODY), *(party(name, BOTH, "-l", f"team={name}", *(f"--verb={verb}" for verb in EVERYTHING)) for name in ("red", "blue")),
                   party("agent", AGENT, "-l", "agent=x", "--actor", "agt")]
         for tenant in people:
+            tenant.labels = {"team": tenant.name} if tenant.name in ("red", "blue") else {}
             tenant.box = tenant.api.post("/v1/sandboxes").expect(201).json["sandbox_id"]
             tenant.api.request("PUT", f"/v1/sandboxes/{tenant.box}/files?path=/tmp/mine", {"of": "x" * 200_000}).expect(204)
         yield d, port, {t.name: t for t in [*people, Tenant("nobody", Tcp(port))]}
@@ -276,7 +310,7 @@ def attacked_by(c, name):
         sibling = {"red": "blue", "blue": "red"}.get(name)
         others = [t for t in people.values() if t.name not in (sibling, "nobody")]
         builds = {t: [begin_build(t)] for t in [*others, *([people[sibling]] if sibling else [])]}
-        with Attack(d, port, attacker) as attack:
+        with Attack(d, port, attacker, people.get(sibling)) as attack:
             before = attack.turns
             for _ in range(ROUNDS):
                 for tenant in others:
@@ -357,6 +391,44 @@ def events_beyond_those_to_keep_are_removed(c):
         check(1000 <= len(kept) <= 1000 + 1000 // 16 + 2, f"{len(kept)} events are kept")
 
 
+def child_of(port, tenant, name):
+    """The holder of a token that a token has made."""
+    return Tenant(name, Tcp(port, new_token(tenant, name).expect(201).json["token"]))
+
+
+@test(**ONLY_ROOT)
+def a_token_with_those_that_it_makes_leaves_a_part_to_its_siblings(c):
+    """Tokens of one owner that see each other's records: each family has seven eighths of what the owner has."""
+    with serving(c, 'socket: {mode: "0666"}\n' + SHARES) as (d, port, _):
+        os.chmod(d.dir, 0o755)
+        hog, sibling = (Tenant(name, Tcp(port, as_user(c, d, BOTH, "token", "create", "-q", "--limit", "calls_per_minute=100000", name,
+                                                       *(f"--verb={verb}" for verb in EVERYTHING)))) for name in ("hog", "sibling"))
+        for tenant in (hog, sibling):
+            tenant.box = tenant.api.post("/v1/sandboxes").expect(201).json["sandbox_id"]
+        family = [hog, child := child_of(port, hog, "child"), child_of(port, child, "grandchild")]
+        waits = begin_build(sibling)
+        for n in range(40):
+            family[n % 3].api.post("/v3/templates", {"name": f"of-the-family-{n}"}, X_API_KEY=family[n % 3].api.token).expect(202)
+        equal(sibling.api.get(waits, X_API_KEY=sibling.api.token).expect(200).json["status"], "waiting", "the build of the sibling")
+        passed = until_refused(lambda n: family[n % 3].api.post("/v1/sandboxes"), "this token's family has 7 of 7 sandboxes")
+        equal(passed, 6, "sandboxes of the family, beside the first")
+        passed = until_refused(lambda n: start(family[n % 3].api, hog.box, "true"), "this token's family has 21 of 21 background processes")
+        equal(passed, 21, "background processes of the family")
+        for tenant in family:
+            for got, key in ((tenant.api.post("/v1/sandboxes"), "limits.sandboxes_per_owner"),
+                             (start(tenant.api, hog.box, "true"), "limits.processes_per_owner")):
+                check(key in got.expect(429, code="quota").json["detail"], f"{tenant.name}: {got}")
+        as_user(c, d, BOTH, "exec", "-d", sibling.box, "--", "true")  # a user has no part
+        start(sibling.api, sibling.box, "true").expect(201)
+        d.stop()
+        d.start(args=("--listen", f"127.0.0.1:{port}"))
+        for tenant in family:
+            tenant.api.post("/v1/sandboxes").expect(429, code="quota")
+            wait_for(lambda tenant=tenant: start(tenant.api, hog.box, "true").status == 429, "processes of an earlier life count")
+        sibling.api.post("/v1/sandboxes").expect(201)
+        start(sibling.api, sibling.box, "true").expect(201)
+
+
 class Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
@@ -419,6 +491,32 @@ def egress_logs_of_one_owner_stop_its_own_egress_alone(c):
             equal(log_bytes([hog]), 0, "bytes of the log that made room")
             found = d.api.get("/v1/audit/verify").expect(200).json
             equal(found["problems"], [], "damage that a log which made room leaves in the audit")
+        server.shutdown()
+
+
+@test(**ONLY_ROOT)
+def egress_logs_of_one_token_leave_a_part_to_its_siblings(c):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_port
+        config = f"socket: {{mode: '0666'}}\negress: {{local: ['127.0.0.1:{port}']}}\ntrust: {{mode: 'off'}}\n" + SHARES
+        with serving(c, config) as (d, listens, _):
+            os.chmod(d.dir, 0o755)
+
+            def fetch(box, n):
+                done = d.api.run(box, ["python3", "-c", FETCHES, str(port), str(n)]).expect(200).json
+                equal(done["exit_code"], 0, f"the program in {box} ({done})")
+                return int(done["stdout"])
+            hog, sibling = (Tcp(listens, as_user(c, d, BOTH, "token", "create", "-q", name)) for name in ("hog", "sibling"))
+            boxes = [api.post("/v1/sandboxes", {"egress": {"allow": [f"127.0.0.1:{port}"]}}).expect(201).json["sandbox_id"] for api in (hog, hog)]
+            for box in boxes:
+                check(fetch(box, 500) > 0, "connections with room for their record")
+            for box in boxes:
+                wait_for(lambda box=box: fetch(box, 5000) == 0, "connections without room for their record")
+            other = sibling.post("/v1/sandboxes", {"egress": {"allow": [f"127.0.0.1:{port}"]}}).expect(201).json["sandbox_id"]
+            equal(fetch(other, 20), 20, "connections of the owner's other token")
+            used = sum(f.stat().st_size for box in boxes for f in (d.state / "daemon/egress").glob(f"{box}.jsonl*"))
+            check(used <= (1 << 20) * 7 // 8, f"{used} bytes of a token's logs")
         server.shutdown()
 
 

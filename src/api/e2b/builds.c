@@ -101,11 +101,32 @@ static bool may_go(const struct build *b)
     return is_over(b) || b->state == BUILD_WAITING;
 }
 
-/* Room for one more. A caller's own builds make room for each other; of others only those that are
- * over do. One label of an owner leaves room for the others. */
+/* Of the caller's family of tokens; a caller without one has all that it sees. */
+static bool is_related(const struct call *c, const struct build *b)
+{
+    return !c->caller.family[0] || strcmp(b->family, c->caller.family) == 0;
+}
+
+static int refuse_build(const struct call *c, size_t own, size_t related, struct err *e)
+{
+    if (own < BUILDS_PER_OWNER)
+        return err_set(e, ERR_QUOTA,
+                       "this token's family builds %zu templates (a token's part: seven eighths of "
+                       "the %d that one owner may build at once); wait until one is built",
+                       related, BUILDS_PER_OWNER);
+    return err_set(e, ERR_QUOTA,
+                   "%s builds %zu templates, as many as one owner may at once; wait until one is "
+                   "built",
+                   c->caller.owner, own);
+}
+
+/* Room for one more. A family's own builds make room for each other; of others only those that are
+ * over do. One label of an owner leaves room for the others, and so does one family. */
 static int make_room(const struct call *c, struct err *e)
 {
-    size_t n = 0, own = 0, seen = 0, most = c->caller.admin ? BUILDS_MAX : BUILDS_PER_OWNER;
+    size_t n = 0, own = 0, seen = 0, related = 0;
+    size_t most = c->caller.admin ? BUILDS_MAX : BUILDS_PER_OWNER;
+    size_t part = c->caller.family[0] ? quota_token_part(most) : most;
     struct build *oldest = NULL, *over = NULL;
 
     for (struct link *m = list_first(&c->api->e2b_builds); m;
@@ -117,16 +138,17 @@ static int make_room(const struct call *c, struct err *e)
         n++;
         own += mine;
         seen += shown;
-        if (!oldest && shown && may_go(b))
+        related += mine && is_related(c, b);
+        if (!oldest && shown && is_related(c, b) && may_go(b))
             oldest = b;
         if (!over && is_over(b))
             over = b;
     }
-    if (own < most && seen < most - (c->caller.labels.n ? 1 : 0) && n < BUILDS_MAX)
+    if (own < most && related < part && seen < most - (c->caller.labels.n ? 1 : 0) &&
+        n < BUILDS_MAX)
         return 0;
     if (n < BUILDS_MAX && !oldest)
-        return err_set(e, ERR_QUOTA, "%s builds %zu templates, as many as one owner may at once",
-                       c->caller.owner, own);
+        return refuse_build(c, own, related, e);
     if (!oldest && !over)
         return err_set(e, ERR_BUSY, "%d templates are being built, as many as may be", BUILDS_MAX);
     build_free(oldest ? oldest : over);
@@ -175,6 +197,7 @@ int build_new(struct call *c, const char *name, struct build **ret, struct err *
         return r;
     }
     snprintf(b->owner, sizeof b->owner, "%s", c->caller.owner);
+    snprintf(b->family, sizeof b->family, "%s", c->caller.family);
     snprintf(b->name, sizeof b->name, "%s", name);
     list_append(&c->api->e2b_builds, &b->link);
     build_wait(c->api, b);
@@ -353,7 +376,7 @@ static void snapped(struct snapshot_op *op, int r, const struct err *e)
                           .ready = b->request.ready ? b->request.ready : "",
                           .env = { b->env, b->n_env },
                           .created_ns = clock_wall() };
-    built_put(c->api, b->owner, &new, old ? old->id : NULL, recorded, b);
+    built_put(c->api, b->owner, b->family, &new, old ? old->id : NULL, recorded, b);
 }
 
 static void box_kept(void *user, int r, const struct err *e)

@@ -48,9 +48,9 @@ struct build_log {
 struct build {
     struct link link; /* in the api's list, the newest last */
     char id[ID_MAX], template[ID_MAX], name[BUILT_NAME_MAX + 1];
-    char owner[OWNER_MAX];
-    struct arena arena;     /* of its logs, and the texts below */
-    struct json_map labels; /* of who began it */
+    char owner[OWNER_MAX], family[ID_MAX]; /* family: of the token that began it; "": none */
+    struct arena arena;                    /* of its logs, and the texts below */
+    struct json_map labels;                /* of who began it */
     enum build_state state;
     struct build_file files[BUILD_FILES_MAX];
     size_t n_files;
@@ -90,7 +90,8 @@ struct build {
 /* One that the caller sees, the newest of a template where `build` is empty; else NULL. */
 struct build *build_find(const struct call *c, struct str template, struct str build);
 /* A new one that waits; the oldest of its owner that is over, or waits, goes if there is no room.
- * -ERR_QUOTA: too many of its owner are under way; -ERR_BUSY: too many of all, or we end. */
+ * -ERR_QUOTA: too many of its owner, or of its family of tokens, are under way; -ERR_BUSY: too many
+ * of all, or we end. */
 int build_new(struct call *c, const char *name, struct build **ret, struct err *e);
 /* The file of a hash, new or not; NULL: there are too many. */
 struct build_file *build_file(struct build *b, struct str hash);

@@ -19,7 +19,7 @@ enum { ONE_MAX = 48 << 10, TEXT_MAX = 2 << 20 };
 static_assert(BUILDS_MAX * ONE_MAX < TEXT_MAX, "all of them fit");
 
 struct kept {
-    const char *id, *template, *name, *owner;
+    const char *id, *template, *name, *owner, *family;
     const char *box, *replaced, *reason, *step; /* "": none */
     struct json_map labels;
     enum build_state state;
@@ -34,6 +34,7 @@ static const struct json_field kept_fields[] = {
     { "template", ID(template) },
     { "name", JSON_KIND_STR, AT(name), .required = true, .max = BUILT_NAME_MAX },
     { "owner", JSON_KIND_STR, AT(owner), .required = true, .max = OWNER_MAX - 1 },
+    { "family", OPTIONAL(family), .max = ID_MAX - 1 },
     { "box", OPTIONAL(box), .max = ID_MAX - 1 },
     { "replaced", OPTIONAL(replaced), .max = ID_MAX - 1 },
     { "reason", OPTIONAL(reason) },
@@ -73,7 +74,7 @@ static void saved(struct store_txn *t, int r, const struct err *e)
 /* By itself: what cannot be written of one is not missing of all the others. */
 static void write_one(const struct build *b, struct json_writer *all)
 {
-    const struct kept k = { b->id,       b->template, b->name,   b->owner,  b->box_id,
+    const struct kept k = { b->id,       b->template, b->name,   b->owner,  b->family, b->box_id,
                             b->replaced, b->reason,   b->failed, b->labels, b->state };
     struct buf text AUTO(buf_done) = BUF_INIT(ONE_MAX);
     struct json_writer w;
@@ -175,6 +176,7 @@ static void take_up(struct api *a, const struct kept *k)
     snprintf(b->template, sizeof b->template, "%s", k->template);
     snprintf(b->name, sizeof b->name, "%s", k->name);
     snprintf(b->owner, sizeof b->owner, "%s", k->owner);
+    snprintf(b->family, sizeof b->family, "%s", k->family);
     snprintf(b->box_id, sizeof b->box_id, "%s", k->box);
     snprintf(b->replaced, sizeof b->replaced, "%s", k->replaced);
     snprintf(b->reason, sizeof b->reason, "%s", k->reason);

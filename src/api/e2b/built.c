@@ -219,30 +219,42 @@ static void save(struct api *a, const struct built *new, const char *without, bu
 }
 
 /* Templates are whose snapshots they are. */
-static int check_owner_templates(const struct api *a, const char *owner, const char *instead,
-                                 struct err *e)
+static int check_owner_templates(const struct api *a, const char *owner, const char *family,
+                                 const char *instead, struct err *e)
 {
     struct caller who = { .admin = false };
-    size_t n = 0;
+    size_t n = 0, related = 0;
 
     if (control_is_administrator(a->control, owner))
         return 0;
     snprintf(who.owner, sizeof who.owner, "%s", owner);
-    for (size_t i = 0; i < count(a); i++)
-        n += (!instead || strcmp(at(a, i)->id, instead) != 0) &&
-             snapshot_find(a->control, &who, str_from(at(a, i)->snapshot));
-    return n < BUILT_PER_OWNER ? 0
-                               : err_set(e, ERR_QUOTA,
-                                         "%s has %zu templates, as many as one owner may have: "
-                                         "remove some",
-                                         owner, n);
+    for (size_t i = 0; i < count(a); i++) {
+        const struct snapshot *s =
+            instead && strcmp(at(a, i)->id, instead) == 0
+                ? NULL
+                : snapshot_find(a->control, &who, str_from(at(a, i)->snapshot));
+
+        n += s != NULL;
+        related += s && family[0] && strcmp(s->record.family, family) == 0;
+    }
+    if (n >= BUILT_PER_OWNER)
+        return err_set(e, ERR_QUOTA,
+                       "%s has %zu templates, as many as one owner may have: remove some", owner,
+                       n);
+    if (related >= quota_token_part(BUILT_PER_OWNER))
+        return err_set(
+            e, ERR_QUOTA,
+            "this token's family has %zu templates (a token's part: seven eighths of the "
+            "%d that one owner may have): remove some",
+            related, BUILT_PER_OWNER);
+    return 0;
 }
 
-void built_put(struct api *a, const char *owner, const struct built *new, const char *instead,
-               built_fn *done, void *user)
+void built_put(struct api *a, const char *owner, const char *family, const struct built *new,
+               const char *instead, built_fn *done, void *user)
 {
     struct err e;
-    int r = a->e2b_templates ? check_owner_templates(a, owner, instead, &e) : 0;
+    int r = a->e2b_templates ? check_owner_templates(a, owner, family, instead, &e) : 0;
 
     if (r < 0)
         done(user, r, &e);

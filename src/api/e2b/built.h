@@ -35,10 +35,10 @@ const struct built *built_of_build(const struct api *a, const char *build);
 void built_each(const struct call *c, void (*each)(void *user, const struct built *b), void *user);
 
 /* Adds one in place of the owner's older one of its name, or takes one away (`id`). Done when that
- * is on disk. */
+ * is on disk. -ERR_QUOTA: the owner, or the family of tokens, has as many as it may have. */
 typedef void built_fn(void *user, int r, const struct err *e);
-void built_put(struct api *a, const char *owner, const struct built *new, const char *instead,
-               built_fn *done, void *user);
+void built_put(struct api *a, const char *owner, const char *family, const struct built *new,
+               const char *instead, built_fn *done, void *user);
 void built_remove(struct api *a, const char *id, built_fn *done, void *user);
 
 #endif

@@ -241,6 +241,7 @@ static bool by_upload_link(struct call *c)
     if (!crypto_equal(str_from(right), token))
         return refuse(c, "the link is not one that we gave");
     snprintf(c->caller.owner, sizeof c->caller.owner, "%s", b->owner);
+    snprintf(c->caller.family, sizeof c->caller.family, "%s", b->family);
     c->caller.labels = b->labels;
     c->caller.by_token = true;
     return guard_identify(c);

@@ -357,7 +357,7 @@ static void take_file(struct http_exchange *x, struct str data)
         call_fail_with(c, 413, "too_big", "the files of one step have more than 512 MiB");
         return;
     }
-    if (shares_take_upload(c->api, b->owner, data.n, &f->counted, &e) < 0 ||
+    if (shares_take_upload(c->api, b->owner, b->family, data.n, &f->counted, &e) < 0 ||
         room_check(f->fd, c->api->config->images.free_min, f->size, data.n, &e) < 0) {
         build_drop_file(f);
         call_fail(c, &e);

@@ -624,6 +624,42 @@ TEST(another_owners_logs_have_their_own_share)
     finish(s[1]);
 }
 
+TEST(a_family_at_its_part_removes_no_log_of_another)
+{
+    struct sandbox *s[8];
+    char other[ID_MAX];
+    bool anew;
+
+    fix.config.limits.egress_logs_per_owner = 8 * 4096;
+    open_plane();
+    snprintf(fix.caller.family, sizeof fix.caller.family, "tok_2");
+    s[0] = create();
+    snprintf(other, sizeof other, "%s", id_of(s[0]));
+    write_log(other, 3000);
+    end(s[0]);
+    snprintf(fix.caller.family, sizeof fix.caller.family, "tok_1");
+    for (int i = 0; i < 7; i++) {
+        s[i] = create();
+        CHECK_INT(room, 4096);
+    }
+    begin_create();
+    serve(NULL, 1);
+    WAIT_FOR(made.done);
+    CHECK_OK(made.r, made.why);
+    s[7] = find_sandbox(made.op.record->id);
+    arena_done(&made.op.arena);
+    CHECK_INT(room, 1); /* no line fits */
+    CHECK(has_log(other, OUTLET_LOG_NOW));
+    CHECK_INT(log_bytes(), 7 * 4096 + 3000);
+    write_log(id_of(s[0]), 3000);
+    end(s[0]); /* its own makes room */
+    CHECK_INT(ask_room(id_of(s[7]), &anew), 4096);
+    CHECK(has_log(other, OUTLET_LOG_NOW));
+    for (int i = 1; i < 7; i++)
+        end(s[i]);
+    finish(s[7]);
+}
+
 TEST(the_next_life_of_the_daemon_counts_the_logs)
 {
     struct sandbox *s;

@@ -37,7 +37,7 @@ static void on_created(struct create_op *op, int r, const struct err *told)
     why = told ? *told : (struct err){ 0 };
 }
 
-static int create_as(const char *owner)
+static int create_with(const char *owner, const char *family)
 {
     struct caller who = fix.caller;
     struct create_request q = { .profile = "profile.fake" };
@@ -45,10 +45,16 @@ static int create_as(const char *owner)
     int before = answered;
 
     snprintf(who.owner, sizeof who.owner, "%s", owner);
+    snprintf(who.family, sizeof who.family, "%s", family);
     control_create(fix.control, &op);
     WAIT_FOR(answered > before);
     arena_done(&op.arena);
     return result;
+}
+
+static int create_as(const char *owner)
+{
+    return create_with(owner, "");
 }
 
 TEST(one_who_has_enough_is_refused_and_others_are_not)
@@ -81,5 +87,25 @@ TEST(without_a_limit_for_each_there_is_the_one_for_all)
     CHECK_INT(create_as("uid:1000"), 0);
     CHECK_INT(create_as("uid:1000"), 0);
     CHECK_INT(create_as("uid:1000"), -ERR_BUSY);
+    plane_close();
+}
+
+TEST(one_family_of_tokens_leaves_sandboxes_to_another)
+{
+    plane_open();
+    fix.config.limits.sandboxes_per_owner = 4;
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(create_with("uid:1001", "tok_1"), 0);
+    for (int round = 0; round < 2; round++) {
+        CHECK_INT(create_with("uid:1001", "tok_1"), -ERR_QUOTA);
+        CHECK(strstr(why.msg, "this token's family has 3 of 3 sandboxes"));
+        CHECK(strstr(why.msg, "limits.sandboxes_per_owner"));
+        plane_close();
+        plane_open(); /* those of an earlier life count */
+        fix.config.limits.sandboxes_per_owner = 4;
+    }
+    CHECK_INT(create_with("uid:1001", "tok_2"), 0);
+    CHECK_INT(create_with("uid:1001", "tok_2"), -ERR_QUOTA);
+    CHECK(strstr(why.msg, "uid:1001 has 4 sandboxes"));
     plane_close();
 }

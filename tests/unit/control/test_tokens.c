@@ -126,7 +126,7 @@ TEST(a_revoked_token_is_good_for_nothing_and_revoking_again_is_fine)
 enum { BURST = 100 };
 
 /* As a store has them, however that came. */
-static void store_many(const char *owner, int from, int n)
+static void store_made(const char *owner, const char *maker, int from, int n)
 {
     for (int i = from; i < from + n;) {
         struct store_txn x;
@@ -137,11 +137,17 @@ static void store_many(const char *owner, int from, int n)
 
             snprintf(k.id, sizeof k.id, "tok_%d", i);
             CHECK(str_copy(str_from(owner), k.owner, sizeof k.owner));
+            CHECK(str_copy(str_from(maker), k.maker, sizeof k.maker));
             memcpy(k.hash, &i, sizeof i);
             store_put_token(&x, &k);
         }
         CHECK_OK(store_commit_now(&x, &e), e);
     }
+}
+
+static void store_many(const char *owner, int from, int n)
+{
+    store_made(owner, "", from, n);
 }
 
 static int made, refused;
@@ -154,7 +160,7 @@ static void count_end(struct token_op *op, int r, const struct err *why)
     refused += r == -ERR_QUOTA;
 }
 
-static int make_at_once(struct tokens *t, const char *owner)
+static int make_at_once_with(struct tokens *t, const char *owner, const char *maker)
 {
     static struct token_op ops[BURST];
 
@@ -162,10 +168,16 @@ static int make_at_once(struct tokens *t, const char *owner)
     for (int i = 0; i < BURST; i++) {
         ops[i] = (struct token_op){ .record = { .name = "x" }, .done = count_end };
         CHECK(str_copy(str_from(owner), ops[i].record.owner, sizeof ops[i].record.owner));
+        CHECK(str_copy(str_from(maker), ops[i].record.maker, sizeof ops[i].record.maker));
         tokens_create(t, &fix.caller.actor, &ops[i]);
     }
     WAIT_FOR(made + refused == BURST);
     return made;
+}
+
+static int make_at_once(struct tokens *t, const char *owner)
+{
+    return make_at_once_with(t, owner, "");
 }
 
 TEST(requests_at_once_stay_within_an_owners_share)
@@ -268,6 +280,28 @@ TEST(a_token_that_a_token_made_ends_with_it)
         plane_open();
         CHECK_OK(tokens_open(fix.control, &t, &e), e);
     }
+    tokens_close(t);
+    plane_close();
+}
+
+/* Its own, and what those that it made have made. */
+TEST(a_family_makes_seven_eighths_of_an_owners_tokens)
+{
+    enum { PART = TOKENS_PER_OWNER / 8 * 7 + 3 };
+    struct tokens *t;
+
+    plane_open();
+    store_many("uid:7", 0, 2);
+    store_made("uid:7", "tok_0", 2, 1);
+    store_made("uid:7", "tok_2", 3, PART - 11);
+    CHECK_OK(tokens_open(fix.control, &t, &e), e);
+    CHECK_STR(str_from(tokens_family(t, "tok_100")), "tok_0");
+    CHECK_STR(str_from(tokens_family(t, "tok_1")), "tok_1");
+    CHECK_STR(str_from(tokens_family(t, "tok_gone")), "tok_gone");
+    CHECK_INT(make_at_once_with(t, "uid:7", "tok_3"), 10);
+    CHECK_INT(make_at_once_with(t, "uid:7", "tok_0"), 0);
+    CHECK_INT(make_at_once_with(t, "uid:7", "tok_1"), BURST);
+    CHECK_INT(make_at_once(t, "uid:7"), BURST);
     tokens_close(t);
     plane_close();
 }

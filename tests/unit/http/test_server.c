@@ -208,7 +208,7 @@ static void on_part_gone(struct http_exchange *x)
 static void bill_part(struct http_exchange *x)
 {
     const struct quota_who caller = { .key = STR("owner"),
-                                      .part = url_split(http_request(x)->path).query };
+                                      .parts = { url_split(http_request(x)->path).query } };
 
     CHECK_OK(http_bill(x, &caller, &e), e);
     begin(x);
@@ -218,7 +218,7 @@ static void bill_part(struct http_exchange *x)
 static void hold_part(struct http_exchange *x)
 {
     const struct quota_who caller = { .key = STR("owner"),
-                                      .part = url_split(http_request(x)->path).query };
+                                      .parts = { url_split(http_request(x)->path).query } };
 
     CHECK_OK(http_bill(x, &caller, &e), e);
     http_on_gone(x, on_part_gone);
@@ -228,6 +228,30 @@ static void hold_part(struct http_exchange *x)
 static void hold_open(struct http_exchange *x)
 {
     http_on_gone(x, on_part_gone);
+}
+
+/* The query is a token, and its first letter the token's family. */
+static int bill_token(struct http_exchange *x)
+{
+    struct str token = url_split(http_request(x)->path).query;
+    const struct quota_who caller = { .key = STR("owner"), .parts = { token, { token.p, 1 } } };
+    int r = http_bill(x, &caller, &e);
+
+    if (r < 0)
+        text(x, 429, str_from(e.msg));
+    return r;
+}
+
+static void answer_token(struct http_exchange *x)
+{
+    if (bill_token(x) >= 0)
+        text(x, 200, STR("done"));
+}
+
+static void hold_token(struct http_exchange *x)
+{
+    if (bill_token(x) >= 0)
+        http_on_gone(x, on_part_gone);
 }
 
 static void on_last_word(struct http_exchange *x)
@@ -267,6 +291,8 @@ static const struct {
     { "/hold-part", hold_part },
     { "/talking", bill_talking },
     { "/hold-open", hold_open },
+    { "/token", answer_token },
+    { "/hold-token", hold_token },
 };
 
 static void route(struct http_exchange *x)
@@ -987,6 +1013,39 @@ TEST(an_address_is_looked_at_when_another_one_needs_room)
     CHECK_INT(s.evicted, 0);
     CHECK(!is_closed(fds[0]) && !is_closed(fds[1]) && !is_closed(fds[2]));
     close_all(fds, COUNT_OF(fds));
+    serving_stop();
+}
+
+TEST(a_family_at_its_part_ends_no_connection_of_another)
+{
+    AUTO(buf_done) struct buf in = BUF_INIT(1 << 16);
+    struct http_stats s;
+    int fds[5];
+
+    start((struct http_config){ .per_caller = 8, .per_token = 2 });
+    for (size_t i = 0; i < COUNT_OF(fds); i++)
+        fds[i] = serving_connect();
+    serving_put(fds[0], STR(GET("/token?b1"))); /* idle from now on */
+    serving_until(fds[0], &in, STR("done"));
+    serving_put(fds[1], STR(GET("/hold-token?a1")));
+    serving_put(fds[2], STR(GET("/hold-token?a2")));
+    serving_turn();
+    for (int i = 3; i < 5; i++) {
+        buf_clear(&in);
+        serving_put(fds[i], i == 3 ? STR(GET("/hold-token?a1")) : STR(GET("/hold-token?a3")));
+        serving_until(fds[i], &in, (struct str){ 0 });
+        check_has(buf_str(&in), "HTTP/1.1 429 ");
+        check_has(buf_str(&in), "2 of 2 connections");
+        check_has(buf_str(&in), "seven eighths of limits.connections_per_owner");
+    }
+    http_server_stats(serving, &s);
+    CHECK_INT(s.evicted, 0);
+    buf_clear(&in);
+    serving_put(fds[0], STR(GET("/token?b1")));
+    serving_until(fds[0], &in, STR("done"));
+    for (size_t i = 0; i < COUNT_OF(fds); i++)
+        close(fds[i]);
+    serving_turn();
     serving_stop();
 }
 

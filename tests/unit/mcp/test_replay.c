@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/own.h"
 #include "harness/tap.h"
 #include "mcp/replay.h"
 
@@ -18,7 +19,7 @@ TEST(the_newest_are_kept_in_order)
     struct mcp_replay p;
     const struct replay_entry *v;
 
-    replay_init(&p, &room, "me");
+    replay_init(&p, &room, "me", "");
     for (uint64_t i = 1; i <= REPLAY_NOTES_MAX + 10; i++)
         replay_add(&p, i % 2, i, NONE, STR("text"));
     CHECK_INT(p.shelf.n[REPLAY_NOTE], REPLAY_NOTES_MAX);
@@ -37,7 +38,7 @@ TEST(bytes_are_limited)
 {
     struct mcp_replay p;
 
-    replay_init(&p, &room, "me");
+    replay_init(&p, &room, "me", "");
     replay_add(&p, 1, 1, NONE, STR("a"));
     replay_add(&p, 1, 2, NONE, bytes(REPLAY_NOTE_BYTES_MAX));
     CHECK_INT(p.shelf.n[REPLAY_NOTE], 1);
@@ -52,7 +53,7 @@ TEST(notes_push_no_answer_out)
     struct mcp_replay p;
     const struct replay_entry *v;
 
-    replay_init(&p, &room, "me");
+    replay_init(&p, &room, "me", "");
     replay_add(&p, 1, 1, STR("7"), bytes(14 << 20));
     for (uint64_t i = 1; i <= 2000; i++)
         replay_add(&p, 2, i, NONE, bytes(64 << 10));
@@ -67,7 +68,7 @@ TEST(an_answer_that_went_is_known_to_be_gone)
     struct mcp_replay p;
     const struct replay_entry *v;
 
-    replay_init(&p, &room, "me");
+    replay_init(&p, &room, "me", "");
     replay_add(&p, 1, 1, STR("\"a\""), bytes(10 << 20));
     replay_add(&p, 1, 2, NONE, STR("note"));
     replay_add(&p, 2, 1, STR("8"), bytes(10 << 20));
@@ -101,7 +102,7 @@ TEST(peers_and_everybody_are_limited)
 
     for (size_t i = 0; i < N; i++) {
         name[0] = (char)('a' + i / SESSIONS);
-        replay_init(&all[i], &room, name);
+        replay_init(&all[i], &room, name, "");
         replay_add(&all[i], 1, 1, NONE, bytes(1000));
         replay_add(&all[i], 1, 2, STR("1"), bytes(14 << 20));
         CHECK(used(&room.shelf) <= REPLAY_ALL_BYTES_MAX);
@@ -113,6 +114,26 @@ TEST(peers_and_everybody_are_limited)
         replay_done(&all[i]);
     CHECK_INT(used(&room.shelf), 0);
     CHECK(!list_first(&room.peers));
+}
+
+TEST(a_family_pushes_out_its_own_alone)
+{
+    struct mcp_replay hog[2], sibling;
+
+    replay_init(&sibling, &room, "owner", "tok_2");
+    replay_add(&sibling, 1, 1, STR("1"), bytes(3 << 20)); /* the oldest of all */
+    for (size_t i = 0; i < COUNT_OF(hog); i++) {
+        replay_init(&hog[i], &room, "owner", "tok_1");
+        replay_add(&hog[i], 1, 1, STR("1"), bytes(15 << 20));
+    }
+    CHECK_INT(replay_after(&sibling, 1, 0)->kind, REPLAY_ANSWER);
+    CHECK_INT(replay_after(&hog[0], 1, 0)->kind, REPLAY_GONE);
+    CHECK_INT(replay_after(&hog[1], 1, 0)->kind, REPLAY_ANSWER);
+    for (size_t i = 0; i < COUNT_OF(hog); i++)
+        replay_done(&hog[i]);
+    replay_done(&sibling);
+    CHECK_INT(used(&room.shelf), 0);
+    CHECK(!list_first(&room.peers) && !list_first(&room.families));
 }
 
 TEST(ids_are_read_back)

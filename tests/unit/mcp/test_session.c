@@ -39,6 +39,23 @@ TEST(all_peers_of_one_holder_have_one_share_of_sessions)
     CHECK_INT(mcp_session_new(&world_server, "you", peer, ignore_user, &s, NULL), 0);
 }
 
+TEST(a_family_leaves_sessions_to_others_of_its_holder)
+{
+    struct mcp_session *s;
+    char peer[16];
+    int n = 0, r = 0;
+
+    world_open();
+    for (; r >= 0 && n < MCP_SESSIONS_MAX; n++) {
+        snprintf(peer, sizeof peer, "hog-p%d", n % 8);
+        r = mcp_session_new(&world_server, peer, peer, ignore_user, &s, NULL);
+    }
+    CHECK_INT(r, -ERR_BUSY);
+    CHECK_INT(n - 1, MCP_SESSIONS_PEER_MAX / 8 * 7);
+    snprintf(peer, sizeof peer, "hog-1");
+    CHECK_INT(mcp_session_new(&world_server, peer, peer, ignore_user, &s, NULL), 0);
+}
+
 TEST(a_revision_is_agreed_on_once)
 {
     world_open();

@@ -207,6 +207,14 @@ static const char *holder(void *user)
     return !name ? "me" : strncmp(name, "hog", 3) == 0 ? "hog" : name;
 }
 
+/* Of the hogs, "hog-p…" are a part. */
+static const char *family(void *user)
+{
+    const char *name = user;
+
+    return name && strncmp(name, "hog-p", 5) == 0 ? "hog-p" : "";
+}
+
 static const struct mcp_offer offer = {
     .name = "world",
     .version = "1",
@@ -219,6 +227,7 @@ static const struct mcp_offer offer = {
     .refused = refused,
     .watch = watch,
     .holder = holder,
+    .family = family,
     .session_ended = ended,
 };
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/own.h"
 #include "harness/tap.h"
 
 static struct quota b;
@@ -17,7 +18,9 @@ static void open_quota(struct quota_limits l)
 static int take(const char *key, const char *part, bool privileged, uint64_t n,
                 struct quota_hold *h)
 {
-    const struct quota_who who = { str_from(key), str_from(part), privileged };
+    const struct quota_who who = { .key = str_from(key),
+                                   .parts = { str_from(part) },
+                                   .privileged = privileged };
 
     return quota_take(&b, &who, n, h, &e);
 }
@@ -68,10 +71,11 @@ TEST(one_token_leaves_something_to_its_owners_others)
 {
     struct quota_hold h[3] = { 0 };
 
-    open_quota((struct quota_limits){ .total = 100, .share = 8, .part = 6 });
+    open_quota((struct quota_limits){ .total = 100, .share = 8, .parts = { { .limit = 6 } } });
     CHECK_INT(take("a", "tok_1", false, 6, &h[0]), 0);
     CHECK_INT(take("a", "tok_1", false, 1, &h[1]), -ERR_QUOTA);
-    CHECK(strstr(e.msg, "this token has 6 of 6"));
+    CHECK(strstr(e.msg, "this token's family has 6 of 6 things (a token's part: seven eighths of "
+                        "limits.things_per_owner)"));
     CHECK_INT(take("a", "tok_2", false, 2, &h[1]), 0);
     CHECK_INT(take("a", "", false, 1, &h[2]), -ERR_QUOTA);
     quota_drop(&h[0]);
@@ -80,9 +84,124 @@ TEST(one_token_leaves_something_to_its_owners_others)
     quota_done(&b);
 }
 
+TEST(a_token_has_at_most_seven_eighths_and_at_least_one)
+{
+    static const struct {
+        uint64_t share, part;
+    } rows[] = { { 0, 0 },   { 1, 1 },   { 2, 1 },       { 3, 2 },
+                 { 8, 7 },   { 9, 7 },   { 16, 14 },     { 1000, 875 },
+                 { 17, 14 }, { 64, 56 }, { 2500, 2187 }, { UINT64_MAX, UINT64_MAX / 8 * 7 + 6 } };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        CHECK_INT(quota_token_part(rows[i].share), rows[i].part);
+}
+
+static const struct quota_limits two_parts = {
+    .total = 100,
+    .share = 16,
+    .parts = { { .limit = 14 },
+               { .limit = 6, .whose = "this sandbox has", .key = "limits.things_per_sandbox" } }
+};
+
+static struct quota_who in_parts(const char *token, const char *sandbox)
+{
+    return (struct quota_who){ .key = STR("a"), .parts = { str_from(token), str_from(sandbox) } };
+}
+
+static void check_used(uint64_t all, uint64_t token, uint64_t sandbox)
+{
+    CHECK_INT(b.used, all);
+    CHECK_INT(quota_used(&b, STR("a")), all);
+    CHECK_INT(quota_used(&b, STR("tok_1")), token);
+    CHECK_INT(quota_used(&b, STR("sbx_1")), sandbox);
+}
+
+TEST(each_part_has_its_own_limit_and_words)
+{
+    const struct quota_who one = in_parts("tok_1", "sbx_1"), two = in_parts("tok_1", "sbx_2"),
+                           three = in_parts("tok_1", "sbx_3"), other = in_parts("tok_2", "sbx_4");
+    struct quota_hold h[4] = { 0 };
+
+    open_quota(two_parts);
+    CHECK_INT(quota_take(&b, &one, 6, &h[0], &e), 0);
+    CHECK_INT(quota_grow(&h[0], 1, &e), -ERR_QUOTA);
+    CHECK(strstr(e.msg, "this sandbox has 6 of 6 things (limits.things_per_sandbox)"));
+    CHECK_INT(quota_take(&b, &two, 6, &h[1], &e), 0);
+    CHECK_INT(quota_room(&b, &three), 2);
+    CHECK(quota_part_refuses(&b, &three, 3) && !quota_part_refuses(&b, &three, 2));
+    CHECK_INT(quota_take(&b, &three, 3, &h[2], &e), -ERR_QUOTA);
+    CHECK(strstr(e.msg, "this token's family has 12 of 14 things (a token's part: seven eighths of "
+                        "limits.things_per_owner)"));
+    CHECK_INT(quota_take(&b, &three, 2, &h[2], &e), 0);
+    CHECK_INT(quota_room(&b, &other), 2); /* of the owner's share */
+    CHECK_INT(quota_take(&b, &other, 2, &h[3], &e), 0);
+    CHECK_INT(quota_grow(&h[3], 1, &e), -ERR_QUOTA);
+    CHECK(strstr(e.msg, "this caller has 16 of 16"));
+    for (int i = 0; i < 4; i++)
+        quota_drop(&h[i]);
+    CHECK_INT(b.n_, 0);
+    quota_done(&b);
+}
+
+TEST(a_refusal_of_a_part_changes_nothing_else)
+{
+    const struct quota_who one = in_parts("tok_1", "sbx_1"), two = in_parts("tok_1", "sbx_2");
+    struct quota_hold h[2] = { 0 };
+    size_t shares;
+
+    open_quota(two_parts);
+    CHECK_INT(quota_take(&b, &one, 5, &h[0], &e), 0);
+    shares = b.n_;
+    CHECK_INT(quota_grow(&h[0], 2, &e), -ERR_QUOTA); /* the second part's */
+    CHECK_INT(quota_take(&b, &two, 7, &h[1], &e), -ERR_QUOTA);
+    CHECK_INT(quota_grow(&h[0], 200, &e), -ERR_QUOTA);
+    CHECK_INT(quota_grow(&h[0], UINT64_MAX, &e), -ERR_QUOTA);
+    check_used(5, 5, 5);
+    CHECK_INT(h[0].n, 5);
+    CHECK(!h[1].share && !h[1].parts[0] && !h[1].parts[1]);
+    CHECK_INT(b.n_, shares);
+    CHECK_INT(b.refused, 4);
+    quota_drop(&h[0]);
+    quota_done(&b);
+}
+
+TEST(parts_follow_what_a_hold_does)
+{
+    const struct quota_who one = in_parts("tok_1", "sbx_1"), only = in_parts("", "sbx_1"),
+                           admin = { .key = STR("a"),
+                                     .parts = { STR("tok_1"), STR("sbx_1") },
+                                     .privileged = true };
+    struct quota_hold h[2] = { 0 };
+
+    open_quota(two_parts);
+    CHECK_INT(quota_take(&b, &one, 1, &h[0], &e), 0);
+    CHECK(quota_is_of(&h[0], &b, &one) && !quota_is_of(&h[0], &b, &only));
+    CHECK_INT(quota_grow(&h[0], 3, &e), 0);
+    check_used(4, 4, 4);
+    quota_force(&h[0], 40); /* whatever the limits */
+    check_used(44, 44, 44);
+    CHECK_INT(quota_room(&b, &one), 0);
+    quota_shrink(&h[0], 41);
+    check_used(3, 3, 3);
+    CHECK_INT(quota_take(&b, &only, 2, &h[1], &e), 0); /* a user's: no token's part */
+    check_used(5, 3, 5);
+    quota_drop(&h[1]);
+    CHECK_INT(quota_take(&b, &admin, 20, &h[1], &e), 0); /* neither share nor part limits it */
+    CHECK(!quota_part_refuses(&b, &admin, 1000));
+    CHECK(quota_room(&b, &admin) == UINT64_MAX);
+    quota_drop(&h[1]);
+    quota_drop(&h[0]);
+    quota_charge(&b, &one, 50, &h[0]);
+    check_used(50, 50, 50);
+    quota_drop(&h[0]);
+    check_used(0, 0, 0);
+    CHECK_INT(b.n_, 0);
+    quota_done(&b);
+}
+
 TEST(holds_grow_shrink_and_know_whose_they_are)
 {
-    const struct quota_who a = { STR("a"), STR(""), false }, t = { STR("a"), STR("t"), false };
+    const struct quota_who a = { .key = STR("a") }, t = { .key = STR("a"), .parts = { STR("t") } };
     struct quota_hold h = { 0 };
 
     open_quota((struct quota_limits){ .total = 10, .share = 5 });

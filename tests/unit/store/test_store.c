@@ -794,6 +794,37 @@ TEST(the_policy_of_a_sandbox_goes_with_it)
     fix_close();
 }
 
+TEST(families_of_sandboxes_and_snapshots_stay)
+{
+    struct snapshot_record s = { .id = "snap_1", .owner = "o", .family = "tok_2" };
+    struct sandbox_record b = sandbox(1);
+    struct store_query q = { .kind = STORE_SANDBOX, .text = str_from(b.id) };
+    struct store_txn t;
+
+    fix_open();
+    snprintf(b.maker, sizeof b.maker, "tok_1");
+    snprintf(b.family, sizeof b.family, "tok_0");
+    for (int round = 0; round < 2; round++) { /* new, and moved */
+        store_txn_begin(&t, fix.store);
+        store_put_sandbox(&t, &b);
+        store_put_snapshot(&t, &s);
+        commit(&t);
+        b.state = SANDBOX_READY;
+    }
+    ask(&q);
+    CHECK_INT(q.n, 1);
+    CHECK_INT(q.sandboxes[0].state, SANDBOX_READY);
+    CHECK_STR(str_from(q.sandboxes[0].maker), "tok_1");
+    CHECK_STR(str_from(q.sandboxes[0].family), "tok_0");
+    arena_done(&q.arena);
+    q = (struct store_query){ .kind = STORE_SNAPSHOTS };
+    ask(&q);
+    CHECK_INT(q.n, 1);
+    CHECK_STR(str_from(q.snapshots[0].family), "tok_2");
+    arena_done(&q.arena);
+    fix_close();
+}
+
 TEST(tokens_hosts_and_settings)
 {
     static const struct json_pair pair[] = { { "k", "v\n\"é" } };
