@@ -284,8 +284,8 @@ static int take_upload(struct upload_work *w, struct err *e)
 
 int upload_run(uint32_t mode, char *const *attributes, struct err *e)
 {
-    struct upload_work *w =
-        mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct upload_work *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     int r;
 
     if (w == MAP_FAILED)
