@@ -9,16 +9,16 @@
 #include "extensions/records.h"
 #include "gzip/gunzip.h"
 
-enum { PIECE = 64 << 10, RAW_MAX = 4 << 20, FRAMED_MAX = 256 << 10, FILES_MAX = 10000 };
+enum { PIECE = 64 << 10, RAW_MAX = 4 << 20, FRAMED_MAX = 256 << 10 };
 
 enum upload_state {
     UPLOAD_NEXT,     /* the next part is looked for */
     UPLOAD_FIELD,    /* a part that is no file */
-    UPLOAD_MAKING,   /* the directory that the file is to be in … */
-    UPLOAD_STARTING, /* … and the write */
+    UPLOAD_STARTING, /* the operation, for the first file */
     UPLOAD_WRITING,
-    UPLOAD_ENDING, /* all of the file is given: waits for its end */
-    UPLOAD_OVER,   /* answered */
+    UPLOAD_COMMITTING, /* all files are given: waits for the operation's end */
+    UPLOAD_FAILING,    /* waits for it, too: then nothing of it is left, and that is answered */
+    UPLOAD_OVER,       /* answered */
 };
 
 struct upload {
@@ -30,14 +30,15 @@ struct upload {
     struct buf packed;     /* what came, and is not unpacked */
     struct buf raw;        /* what came, and is not cut up */
     bool body_over, paused;
-    struct file_take take;
+    bool running; /* the operation */
     struct run_op op;
     int in;
     struct loop_fd input;
-    struct buf framed; /* what has to go to the write's stdin */
+    struct buf framed; /* what has to go to the operation's stdin */
     struct buf field;  /* the text of a part that is no file */
-    const char *path, *paths[2 + UPLOAD_ATTRIBUTES_MAX];
-    size_t files;
+    const char *path, *attributes[UPLOAD_ATTRIBUTES_MAX + 1];
+    size_t files, text; /* text: bytes of their paths */
+    struct err why;     /* it fails */
 };
 
 static void upload_end(struct call *c)
@@ -49,7 +50,6 @@ static void upload_end(struct call *c)
     loop_fd_stop(&u->input);
     drop_fd(&u->in);
     gunzip_free(u->gunzip);
-    file_take_done(&u->take);
     buf_done(&u->packed);
     buf_done(&u->raw);
     buf_done(&u->framed);
@@ -57,28 +57,47 @@ static void upload_end(struct call *c)
     free(u);
 }
 
-/* A write whose data breaks off changes nothing, and ends. */
-static void stop(struct upload *u)
+/* An operation whose data breaks off stores nothing, and ends. */
+static void break_off(struct upload *u)
 {
-    u->state = UPLOAD_OVER;
     loop_fd_stop(&u->input);
     drop_fd(&u->in);
 }
 
 static void upload_gone(struct call *c)
 {
-    stop(c->state);
+    struct upload *u = c->state;
+
+    u->state = UPLOAD_OVER;
+    break_off(u);
 }
 
+static bool is_settled(const struct upload *u)
+{
+    return u->state == UPLOAD_FAILING || u->state == UPLOAD_OVER;
+}
+
+static void answer_upload_failure(struct upload *u)
+{
+    u->state = UPLOAD_OVER;
+    u->setup.events->failed(u->call, &u->why);
+}
+
+/* The first failure is the one that is answered. */
 static void fail(struct upload *u, const struct err *e)
 {
-    stop(u);
-    u->setup.events->failed(u->call, e);
+    if (is_settled(u))
+        return;
+    break_off(u);
+    u->why = *e;
+    u->state = UPLOAD_FAILING;
+    if (!u->running)
+        answer_upload_failure(u);
 }
 
 static void advance(struct upload *u);
 
-/* --- one file --- */
+/* --- the operation --- */
 
 static void on_started(struct run_op *op, int r, const struct err *e)
 {
@@ -86,15 +105,19 @@ static void on_started(struct run_op *op, int r, const struct err *e)
     struct call *c = u->call;
 
     if (r < 0) {
+        u->running = false;
         file_not_started(c, op, e);
-        fail(u, e);
+        if (u->state == UPLOAD_FAILING)
+            answer_upload_failure(u);
+        else
+            fail(u, e);
         call_unref(c);
         return;
     }
     u->in = take_fd(&op->process.stdio[0]);
     drop_fd(&op->process.stdio[1]);
     drop_fd(&op->process.stdio[2]);
-    if (u->state == UPLOAD_OVER) { /* nobody is there any more */
+    if (is_settled(u)) {
         drop_fd(&u->in);
         return;
     }
@@ -102,71 +125,51 @@ static void on_started(struct run_op *op, int r, const struct err *e)
     advance(u);
 }
 
-static void on_ended(struct run_op *op, const struct ext_end *end)
+static void conclude_upload(struct upload *u, const struct ext_end *end)
 {
-    struct upload *u = container_of(op, struct upload, op);
-    bool whole = u->state == UPLOAD_ENDING;
     struct err e;
 
     file_failure(end, &e);
-    if (!e.code && !whole)
-        (void)err_set(&e, ERR_SYS, "the write ended early");
-    if (u->state == UPLOAD_OVER) {
-        call_unref(u->call);
-        return;
-    }
+    if (!e.code && u->state != UPLOAD_COMMITTING)
+        (void)err_set(&e, ERR_SYS, "the upload ended early");
     if (e.code) {
         fail(u, &e);
-    } else {
-        loop_fd_stop(&u->input);
-        drop_fd(&u->in);
-        if (u->setup.events->written)
-            u->setup.events->written(u->call, u->path);
-        u->state = UPLOAD_NEXT;
-        advance(u);
+        return;
     }
+    break_off(u);
+    u->state = UPLOAD_OVER;
+    u->setup.events->done(u->call);
+}
+
+static void on_ended(struct run_op *op, const struct ext_end *end)
+{
+    struct upload *u = container_of(op, struct upload, op);
+
+    u->running = false;
+    if (u->state == UPLOAD_FAILING)
+        answer_upload_failure(u);
+    else if (u->state != UPLOAD_OVER)
+        conclude_upload(u, end);
     call_unref(u->call); /* the operation's */
 }
 
-static const struct run_op_events write_events = { .started = on_started, .ended = on_ended };
+static const struct run_op_events upload_op_events = { .started = on_started, .ended = on_ended };
 
-static void then_write(struct file_take *t, const struct err *e)
+static void start_operation(struct upload *u)
 {
-    struct upload *u = container_of(t, struct upload, take);
-    const struct ext_start start = {
-        .what = EXT_WRITE, .flags = EXT_STDIN, .user = u->setup.user, .cwd = "/", .argv = u->paths
-    };
+    const struct ext_start start = { .what = EXT_UPLOAD,
+                                     .flags = EXT_STDIN,
+                                     .user = u->setup.user,
+                                     .cwd = "/",
+                                     .argv = u->attributes };
 
-    if (u->state == UPLOAD_OVER)
-        return;
-    if (e) {
-        fail(u, e);
-        return;
-    }
-    u->state = UPLOAD_STARTING;
-    u->paths[0] = u->path;
     for (size_t i = 0; i < u->setup.n_attributes; i++)
-        u->paths[1 + i] = u->setup.attributes[i];
-    u->op = (struct run_op){ .events = &write_events, .actor = &u->call->caller.actor };
+        u->attributes[i] = u->setup.attributes[i];
+    u->state = UPLOAD_STARTING;
+    u->running = true;
+    u->op = (struct run_op){ .events = &upload_op_events, .actor = &u->call->caller.actor };
     call_ref(u->call);
     sandbox_run(u->call->sandbox, &start, &u->op);
-}
-
-static void begin_file(struct upload *u, const char *path)
-{
-    struct call *c = u->call;
-    struct err e;
-
-    if (++u->files > FILES_MAX) {
-        (void)err_set(&e, ERR_TOO_BIG, "more than %d files at once", FILES_MAX);
-        fail(u, &e);
-        return;
-    }
-    u->path = path;
-    u->state = UPLOAD_MAKING;
-    u->paths[0] = arena_dup(&c->own, str_from(file_parent(&c->own, path)));
-    u->paths[1] = NULL;
-    file_take_start(&u->take, c, EXT_MKDIR, u->paths, u->setup.user, 0, then_write);
 }
 
 /* --- its bytes --- */
@@ -201,29 +204,61 @@ static bool give(struct upload *u)
     return true;
 }
 
-static void frame(struct upload *u, struct str data)
+static void frame_record(struct upload *u, enum ext_upload kind, struct str data)
 {
-    char head[EXT_CHUNK_HEAD];
+    char head[EXT_UPLOAD_HEAD];
 
-    ext_chunk_head((uint32_t)data.n, head);
+    ext_upload_head(kind, (uint32_t)data.n, head);
     buf_add(&u->framed, (struct str){ head, sizeof head }); /* there is room: it was empty */
     buf_add(&u->framed, data);
 }
 
+/* --- files --- */
+
+static int begin_file(struct upload *u, const char *path, struct err *e)
+{
+    struct str text = str_from(path);
+
+    if (u->files == EXT_UPLOAD_FILES_MAX)
+        return err_set(e, ERR_TOO_BIG, "more than %d files at once", EXT_UPLOAD_FILES_MAX);
+    if (text.n > EXT_UPLOAD_TEXT_MAX - u->text)
+        return err_set(e, ERR_TOO_BIG, "the paths have more than %d bytes", EXT_UPLOAD_TEXT_MAX);
+    u->files++;
+    u->text += text.n;
+    u->path = path;
+    frame_record(u, EXT_UPLOAD_FILE, text);
+    if (u->running)
+        u->state = UPLOAD_WRITING;
+    else
+        start_operation(u);
+    return 0;
+}
+
 static void end_file(struct upload *u)
 {
-    frame(u, STR(""));
-    u->state = UPLOAD_ENDING;
-    (void)give(u);
+    u->state = UPLOAD_NEXT;
+    if (u->setup.events->taken)
+        u->setup.events->taken(u->call, u->path);
+}
+
+static int commit_files(struct upload *u, struct err *e)
+{
+    int r = u->setup.events->complete ? u->setup.events->complete(u->call, e) : 0;
+
+    if (r < 0)
+        return r;
+    if (u->files) {
+        frame_record(u, EXT_UPLOAD_COMMIT, STR(""));
+        u->state = UPLOAD_COMMITTING;
+        (void)give(u);
+        return 0;
+    }
+    u->state = UPLOAD_OVER;
+    u->setup.events->done(u->call);
+    return 0;
 }
 
 /* --- parts --- */
-
-static void answer(struct upload *u)
-{
-    u->state = UPLOAD_OVER;
-    u->setup.events->done(u->call);
-}
 
 /* There is no more than what is raw. */
 static bool all_came(const struct upload *u)
@@ -237,11 +272,12 @@ static int begin_part(struct upload *u, struct err *e)
     const char *path = NULL;
     int r = u->setup.events->part(u->call, m->name, m->has_filename ? m->filename : NULL, &path, e);
 
-    if (r >= 0 && path)
-        begin_file(u, path);
-    else if (r >= 0)
-        u->state = UPLOAD_FIELD;
-    return r;
+    if (r < 0)
+        return r;
+    if (path)
+        return begin_file(u, path, e);
+    u->state = UPLOAD_FIELD;
+    return 0;
 }
 
 static int end_part(struct upload *u, struct err *e)
@@ -263,7 +299,7 @@ static int end_part(struct upload *u, struct err *e)
 static int take_data(struct upload *u, struct str data, struct err *e)
 {
     if (u->state != UPLOAD_FIELD)
-        frame(u, data);
+        frame_record(u, EXT_UPLOAD_DATA, data);
     else if (u->setup.events->field && buf_add(&u->field, data) < 0)
         return err_set(e, ERR_TOO_BIG, "multipart: '%.64s' has more than %d bytes",
                        u->multipart.name, UPLOAD_FIELD_MAX);
@@ -280,9 +316,7 @@ static int take_event(struct upload *u, const struct multipart_event *v, struct 
     case MULTIPART_PART_END:
         return end_part(u, e);
     case MULTIPART_END:
-        if (all_came(u))
-            answer(u);
-        return 0;
+        return all_came(u) ? commit_files(u, e) : 0;
     default:
         return 0;
     }
@@ -314,22 +348,20 @@ static bool take_whole(struct upload *u)
 {
     struct str in = buf_str(&u->raw);
 
-    if (u->state == UPLOAD_NEXT && u->files) {
-        answer(u);
-        return false;
-    }
-    if (u->state == UPLOAD_NEXT) {
-        begin_file(u, u->setup.whole);
-        return false;
-    }
-    if (in.n) {
+    struct err e;
+
+    if (u->state == UPLOAD_WRITING && in.n) {
         in.n = in.n < PIECE ? in.n : PIECE;
-        frame(u, in);
+        frame_record(u, EXT_UPLOAD_DATA, in);
         buf_drop(&u->raw, in.n);
         return true;
     }
-    if (all_came(u))
+    if (u->state == UPLOAD_WRITING && !all_came(u))
+        return false;
+    if (u->state == UPLOAD_WRITING)
         end_file(u);
+    if ((u->files ? commit_files(u, &e) : begin_file(u, u->setup.whole, &e)) < 0)
+        fail(u, &e);
     return false;
 }
 
@@ -376,7 +408,7 @@ static bool takes_bytes(const struct upload *u)
 
 static void advance(struct upload *u)
 {
-    if (u->state == UPLOAD_ENDING)
+    if (u->state == UPLOAD_COMMITTING)
         (void)give(u);
     while (takes_bytes(u) && give(u) && unpack(u) &&
            (u->setup.whole ? take_whole(u) : take_part(u)))
@@ -390,7 +422,7 @@ static void on_body(struct http_exchange *x, struct str data)
     struct upload *u = c->state;
     struct err e;
 
-    if (u->state == UPLOAD_OVER)
+    if (is_settled(u))
         return;
     u->body_over = data.n == 0;
     if (buf_add(u->gunzip ? &u->packed : &u->raw, data) < 0) {

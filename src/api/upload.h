@@ -1,6 +1,6 @@
 /* Files that come in the body of one request, as a form or as they are: bytes are unpacked, cut
- * into parts and given to one write after the other. What a write cannot take yet holds up the
- * body; a file whose bytes break off changes nothing. */
+ * into parts and given to one operation inside, which stores all of the files or, if anything of
+ * the request fails, none. What it cannot take yet holds up the body. */
 #ifndef API_UPLOAD_H
 #define API_UPLOAD_H
 
@@ -15,12 +15,15 @@ struct upload_events {
     int (*part)(struct call *c, const char *name, const char *filename, const char **ret,
                 struct err *e);
     int (*field)(struct call *c, const char *name, struct str text, struct err *e);
-    void (*written)(struct call *c, const char *path); /* may be NULL */
-    void (*done)(struct call *c);                      /* all of them are: answers */
-    void (*failed)(struct call *c, const struct err *e);
-    void (*end)(void *owner); /* the call is freed; may be NULL */
+    void (*taken)(struct call *c, const char *path); /* all bytes of a file came; may be NULL */
+    /* The request is whole, and nothing of it is stored: a failure keeps it so. May be NULL. */
+    int (*complete)(struct call *c, struct err *e);
+    void (*done)(struct call *c);                        /* all files are stored: answers */
+    void (*failed)(struct call *c, const struct err *e); /* nothing of it is left: answers */
+    void (*end)(void *owner);                            /* the call is freed; may be NULL */
 };
 
+/* The callbacks that can fail do not answer: what was begun is removed first. */
 struct upload_setup {
     const struct upload_events *events;
     void *owner;             /* upload_owner() */

@@ -219,6 +219,7 @@ enum ext_what {
     EXT_HOME,    /* without paths: says where the user's home is */
     EXT_PERMIT,  /* a path, and behind it "mode=OCTAL", "owner=NAME", "group=NAME" */
     EXT_COMPOSE, /* the new file, and behind it EXT_COMPOSE_MAX files that become it */
+    EXT_UPLOAD,  /* attributes, as of EXT_WRITE; files come as records of extensions/records.h */
     EXT_WHAT_COUNT_,
 };
 

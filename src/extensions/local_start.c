@@ -180,7 +180,7 @@ static const enum control_what operations[EXT_WHAT_COUNT_] = {
     [EXT_LIST] = CONTROL_LIST_DIR,   [EXT_STAT] = CONTROL_STAT,       [EXT_MKDIR] = CONTROL_MKDIR,
     [EXT_REMOVE] = CONTROL_REMOVE,   [EXT_RENAME] = CONTROL_RENAME,   [EXT_WATCH] = CONTROL_WATCH,
     [EXT_PACK] = CONTROL_PACK,       [EXT_UNPACK] = CONTROL_UNPACK,   [EXT_HOME] = CONTROL_HOME,
-    [EXT_PERMIT] = CONTROL_PERMIT,   [EXT_COMPOSE] = CONTROL_COMPOSE,
+    [EXT_PERMIT] = CONTROL_PERMIT,   [EXT_COMPOSE] = CONTROL_COMPOSE, [EXT_UPLOAD] = CONTROL_UPLOAD,
 };
 
 int local_start_fill(struct str defaults, const struct ext_start *s, struct arena *a,

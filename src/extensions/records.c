@@ -1,8 +1,16 @@
 #include "extensions/records.h"
 
 #include "ipc/control.h"
+#include "ipc/upload.h"
 
 _Static_assert(sizeof(uint32_t) == EXT_CHUNK_HEAD, "a chunk's head is its length");
+_Static_assert(sizeof(struct upload_head) == EXT_UPLOAD_HEAD &&
+                   (int)UPLOAD_FILES_MAX == (int)EXT_UPLOAD_FILES_MAX &&
+                   (int)UPLOAD_TEXT_MAX == (int)EXT_UPLOAD_TEXT_MAX &&
+                   (int)UPLOAD_FILE == (int)EXT_UPLOAD_FILE &&
+                   (int)UPLOAD_DATA == (int)EXT_UPLOAD_DATA &&
+                   (int)UPLOAD_COMMIT == (int)EXT_UPLOAD_COMMIT,
+               "one format on both sides");
 
 enum { ENTRY_RECORD_MAX = sizeof(struct control_entry) + 2 * UINT16_MAX + CONTROL_ATTRIBUTES_MAX };
 _Static_assert(sizeof(struct control_event) + CONTROL_PATH_MAX + ENTRY_RECORD_MAX <= EXT_RECORD_MAX,
@@ -63,4 +71,11 @@ ssize_t ext_change_read(struct str in, struct ext_change *ret)
 void ext_chunk_head(uint32_t n, char ret[static EXT_CHUNK_HEAD])
 {
     memcpy(ret, &n, sizeof n);
+}
+
+void ext_upload_head(enum ext_upload kind, uint32_t n, char ret[static EXT_UPLOAD_HEAD])
+{
+    const struct upload_head h = { .kind = (uint32_t)kind, .size = n };
+
+    memcpy(ret, &h, sizeof h);
 }

@@ -8,7 +8,13 @@
 #include "base/err.h"
 #include "base/str.h"
 
-enum { EXT_RECORD_MAX = 200 << 10, EXT_CHUNK_HEAD = 4 };
+enum {
+    EXT_RECORD_MAX = 200 << 10,
+    EXT_CHUNK_HEAD = 4,
+    EXT_UPLOAD_HEAD = 8,
+    EXT_UPLOAD_FILES_MAX = 10000,
+    EXT_UPLOAD_TEXT_MAX = 4 << 20, /* bytes of their paths */
+};
 
 /* EXT_LIST: any number; EXT_STAT: one. */
 struct ext_entry {
@@ -33,5 +39,10 @@ ssize_t ext_change_read(struct str in, struct ext_change *ret);
 
 /* What precedes n bytes for EXT_WRITE; of 0 bytes: that it is complete. */
 void ext_chunk_head(uint32_t n, char ret[static EXT_CHUNK_HEAD]);
+
+/* What precedes n bytes for EXT_UPLOAD: the path of a file, bytes of it, or none, which stores all
+ * files. If stdin ends before that, none of them is stored. */
+enum ext_upload { EXT_UPLOAD_FILE = 1, EXT_UPLOAD_DATA, EXT_UPLOAD_COMMIT };
+void ext_upload_head(enum ext_upload kind, uint32_t n, char ret[static EXT_UPLOAD_HEAD]);
 
 #endif

@@ -258,6 +258,7 @@ static int (*const operations[CONTROL_WHAT_COUNT_])(uint32_t mode, char *const *
     [CONTROL_STAT] = run_stat,     [CONTROL_MKDIR] = run_mkdir,   [CONTROL_REMOVE] = run_remove,
     [CONTROL_RENAME] = run_rename, [CONTROL_WATCH] = watch_run,   [CONTROL_PACK] = run_pack,
     [CONTROL_UNPACK] = run_unpack, [CONTROL_PERMIT] = permit_run, [CONTROL_COMPOSE] = compose_run,
+    [CONTROL_UPLOAD] = upload_run,
 };
 
 int files_run(enum control_what what, uint32_t mode, char *const *paths, struct err *e)

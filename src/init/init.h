@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -295,6 +296,24 @@ int compose_run(uint32_t mode, char *const *paths, struct err *e);
 /* Whether a name is that of a file on its way, and whether it will be a new one or replace one. */
 enum temporary { TEMPORARY_NONE, TEMPORARY_OF_NEW, TEMPORARY_OF_OLD };
 enum temporary write_temporary(const char *name);
+/* Where a file is written to, and its temporary is. */
+struct write_place {
+    int dir;
+    const char *name; /* in it, and no link; borrowed, until the next place is looked for */
+    bool taken;       /* by the file … */
+    struct stat st;   /* … that this is of */
+};
+enum { WRITE_TEMPORARY_MAX = 64 };
+int write_find_place(const char *path, struct write_place *ret, struct err *e);
+/* Whether there is a file, and that there is nothing else. */
+int write_look_at_place(struct write_place *p, struct err *e);
+int write_open_temporary(const struct write_place *p, char name[static WRITE_TEMPORARY_MAX],
+                         struct err *e);
+int write_set_attributes(int fd, char *const *attributes, struct err *e);
+int write_dress(int fd, const struct write_place *p, uint32_t mode, struct err *e);
+
+/* upload.c: the operation UPLOAD */
+int upload_run(uint32_t mode, char *const *attributes, struct err *e);
 
 /* watch.c */
 int watch_run(uint32_t mode, char *const *paths, struct err *e);

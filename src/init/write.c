@@ -29,13 +29,6 @@ enum temporary write_temporary(const char *name)
 
 /* --- where it goes --- */
 
-struct place {
-    int dir;
-    const char *name; /* in it, and no link */
-    bool taken;       /* by the file … */
-    struct stat st;   /* … that this is of */
-};
-
 /* Others' links in a directory that everybody may write to are traps, as they are to open(). */
 static bool is_trap(const struct stat *link, const struct stat *dir)
 {
@@ -67,7 +60,7 @@ static int read_link(int dir, const char *name, char room[static CONTROL_PATH_MA
 }
 
 /* Through the links that the path ends in: what they lead to need not be there. */
-static int find_place(const char *path, struct place *ret, struct err *e)
+int write_find_place(const char *path, struct write_place *ret, struct err *e)
 {
     static char texts[2][CONTROL_PATH_MAX]; /* a name is borrowed from one while one is read */
     AUTO_CLOSE int dir = -1;
@@ -83,11 +76,11 @@ static int find_place(const char *path, struct place *ret, struct err *e)
     }
     if (r < 0)
         return r;
-    *ret = (struct place){ .dir = take_fd(&dir), .name = name };
+    *ret = (struct write_place){ .dir = take_fd(&dir), .name = name };
     return 0;
 }
 
-static int look_at_place(struct place *p, struct err *e)
+int write_look_at_place(struct write_place *p, struct err *e)
 {
     p->taken = fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) == 0;
     if (!p->taken)
@@ -101,13 +94,14 @@ static int look_at_place(struct place *p, struct err *e)
 
 /* --- what goes there --- */
 
-static int open_temporary(const struct place *p, char *name, size_t cap, struct err *e)
+int write_open_temporary(const struct write_place *p, char name[static WRITE_TEMPORARY_MAX],
+                         struct err *e)
 {
     for (int i = 0; i < TEMP_TRIES; i++) {
         int fd;
 
-        snprintf(name, cap, "%s%d-%llx", p->taken ? TEMP_OF_OLD : TEMP_OF_NEW, (int)getpid(),
-                 (unsigned long long)clock_mono());
+        snprintf(name, WRITE_TEMPORARY_MAX, "%s%d-%llx", p->taken ? TEMP_OF_OLD : TEMP_OF_NEW,
+                 (int)getpid(), (unsigned long long)clock_mono());
         fd = openat(p->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd >= 0 || errno != EEXIST)
             return fd >= 0 ? fd : err_sys(e, "making a temporary file");
@@ -167,22 +161,25 @@ static int copy_chunks(int fd, struct err *e)
     }
 }
 
-static int set_attributes(int fd, char *const *attributes, struct err *e)
+int write_set_attributes(int fd, char *const *attributes, struct err *e)
 {
     for (; *attributes; attributes++) {
-        char *value = strchr(*attributes, '=');
+        char *end = strchr(*attributes, '=');
+        int r;
 
-        if (!value || strncmp(*attributes, "user.", 5) != 0)
+        if (!end || strncmp(*attributes, "user.", 5) != 0)
             return err_set(e, ERR_INVALID, "'%s' is no attribute", *attributes);
-        *value++ = '\0';
-        if (fsetxattr(fd, *attributes, value, strlen(value), 0) < 0)
+        *end = '\0';
+        r = fsetxattr(fd, *attributes, end + 1, strlen(end + 1), 0);
+        if (r < 0)
             return err_sys(e, "setting the attribute %s", *attributes);
+        *end = '='; /* the next file gets it, too */
     }
     return 0;
 }
 
 /* As what was there before, as far as the user may: nobody can give files away. */
-static int dress(int fd, const struct place *p, uint32_t mode, struct err *e)
+int write_dress(int fd, const struct write_place *p, uint32_t mode, struct err *e)
 {
     mode_t kept = p->taken ? p->st.st_mode : USUAL_MODE;
 
@@ -200,18 +197,18 @@ static int fill_from_input(int fd, char *const *attributes, struct err *e)
 {
     int r = copy_chunks(fd, e);
 
-    return r < 0 ? r : set_attributes(fd, attributes, e); /* the mode may forbid it */
+    return r < 0 ? r : write_set_attributes(fd, attributes, e); /* the mode may forbid it */
 }
 
-static int replace(const struct place *p, uint32_t mode, fill_fn *fill, char *const *strings,
+static int replace(const struct write_place *p, uint32_t mode, fill_fn *fill, char *const *strings,
                    struct err *e)
 {
-    char temporary[64];
-    AUTO_CLOSE int fd = open_temporary(p, temporary, sizeof temporary, e);
+    char temporary[WRITE_TEMPORARY_MAX];
+    AUTO_CLOSE int fd = write_open_temporary(p, temporary, e);
     int r = fd < 0 ? fd : fill(fd, strings, e);
 
     if (r >= 0)
-        r = dress(fd, p, mode, e);
+        r = write_dress(fd, p, mode, e);
     if (r >= 0 && renameat(p->dir, temporary, p->dir, p->name) < 0)
         r = err_sys(e, "putting %s in its place", p->name);
     if (r < 0 && fd >= 0)
@@ -222,11 +219,11 @@ static int replace(const struct place *p, uint32_t mode, fill_fn *fill, char *co
 static int replace_at(const char *path, uint32_t mode, fill_fn *fill, char *const *strings,
                       struct err *e)
 {
-    struct place p = { .dir = -1 };
-    int r = find_place(path, &p, e);
+    struct write_place p = { .dir = -1 };
+    int r = write_find_place(path, &p, e);
 
     if (r >= 0)
-        r = look_at_place(&p, e);
+        r = write_look_at_place(&p, e);
     if (r >= 0)
         r = replace(&p, mode, fill, strings, e);
     close_fd_(&p.dir);

@@ -57,6 +57,7 @@ static const struct {
     [CONTROL_HOME] = { 0, 0 },
     [CONTROL_PERMIT] = { 2, 4 },
     [CONTROL_COMPOSE] = { 2, 1 + CONTROL_COMPOSE_MAX },
+    [CONTROL_UPLOAD] = { 0, CONTROL_ATTRIBUTE_COUNT_MAX },
 };
 
 void control_fill(struct control_head *h, enum control_type type, uint32_t tag, size_t size)

@@ -22,6 +22,7 @@
  *     HOME        -            -                the path of the user's home
  *     PERMIT      path, settings  -             -
  *     COMPOSE     to, from…    -                -               (atomic, as WRITE)
+ *     UPLOAD      attributes   records of ipc/upload.h  -       (atomic: all files or none)
  *
  * WRITE goes through links that the path ends in, and keeps the mode of a file that it replaces,
  * unless it is given one, and its owner, if the user may give files to that. WATCH tells of it as
@@ -35,6 +36,9 @@
  *
  * COMPOSE writes the bytes of the files `from`, in their order, to the file `to`, makes its
  * parents, and removes each `from` that is not `to`.
+ *
+ * UPLOAD writes any number of files, each as a WRITE would, with the same attributes, and makes
+ * their parents. What was made for an upload that fails is removed.
  *
  * A chunk is a uint32_t length and that many bytes; length 0 ends the data. Without it (the client
  * died) nothing is written.
@@ -141,6 +145,7 @@ enum control_what {
     CONTROL_HOME,
     CONTROL_PERMIT,
     CONTROL_COMPOSE,
+    CONTROL_UPLOAD,
     CONTROL_WHAT_COUNT_,
 };
 
@@ -171,7 +176,7 @@ struct control_start {
     uint32_t what; /* enum control_what */
     uint32_t flags;
     uint32_t uid, gid;
-    uint32_t mode;       /* WRITE, MKDIR: permissions */
+    uint32_t mode;       /* WRITE, UPLOAD, MKDIR: permissions */
     uint16_t rows, cols; /* CONTROL_TTY */
     int64_t timeout_ns;  /* 0: none */
     int64_t grace_ns;    /* between SIGTERM and SIGKILL after a timeout */
@@ -379,7 +384,7 @@ enum {
     CONTROL_MAKE_PARENTS = 1,
 
     CONTROL_ATTRIBUTES_MAX = 32 << 10,
-    CONTROL_ATTRIBUTE_COUNT_MAX = 64, /* that a WRITE takes */
+    CONTROL_ATTRIBUTE_COUNT_MAX = 64, /* that a WRITE or UPLOAD takes */
     CONTROL_COMPOSE_MAX = 1024,       /* files that a COMPOSE reads */
 };
 

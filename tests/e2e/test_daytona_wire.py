@@ -139,6 +139,80 @@ def uploads(c):
         equal(box.ask("GET", "files/download?path=/tmp/whole").expect(200).data, b"as it is", "without a form")
 
 
+def numbered(*files):
+    """Files of a form as (number, path, data); a path or data of None is left out. First as TypeScript's client sends them, then as Python's."""
+    paths = [(b"files[%b].path" % n, None, path) for n, path, _ in files]
+    parts = [(b"files[%b].file" % n, b"name", data) for n, _, data in files]
+    mixed = [one for pair in zip(paths, parts, strict=True) for one in pair]
+    return [form(*(p for p in order if p[2] is not None)) for order in (mixed, paths + parts)]
+
+
+def tree(box):
+    """Everything that is in the directory of the test, hidden or not, and what the files hold."""
+    return box.run("cd /tmp/up && ls -A1R . && cat a b 2>/dev/null")["result"]
+
+
+@test
+def uploads_of_many(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        kind = {"Content_Type": "multipart/form-data; boundary=b"}
+        names = (b"/tmp/up/one", b"/tmp/up/deep/er/two", b"/tmp/up/three")
+        for i, body in enumerate(numbered(*((b"%d" % n, name, b"%b %d" % (name, n)) for n, name in zip((2, 0, 9999), names, strict=True)))):
+            box.ask("POST", "files/bulk-upload", body, **kind).expect(200)
+            for n, name in zip((2, 0, 9999), names, strict=True):
+                equal(box.ask("GET", f"files/download?path={name.decode()}").expect(200).data, b"%b %d" % (name, n), f"order {i}")
+            equal(box.run("cd /tmp/up; ls -A1R; stat -c %a one deep; rm -r /tmp/up")["result"].split(), [".:", "deep", "one", "three", "./deep:", "er", "./deep/er:", "two", "644", "755"], "what is there")
+        # A file keeps its mode and the links to it.
+        box.run("mkdir /tmp/up; cd /tmp/up; printf old >a; chmod 600 a; ln -s a b")
+        box.ask("POST", "files/bulk-upload", numbered((b"0", b"/tmp/up/b", b"new"))[0], **kind).expect(200)
+        equal(box.run("cd /tmp/up; stat -c %a a; readlink b; cat a")["result"].split(), ["600", "a", "new"], "through a link")
+
+
+@test
+def a_failed_upload_stores_nothing(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        kind = {"Content_Type": "multipart/form-data; boundary=b"}
+        box.run("mkdir -p /tmp/up/dir; cd /tmp/up; printf old >a")
+        before = tree(box)
+        a, new = (b"0", b"/tmp/up/a", b"new"), (b"1", b"/tmp/up/x/y/new", b"new")
+        wrong = {
+            "the same number": (a, new, (b"1", b"/tmp/up/c", b"c")),
+            "another number": (a, new, (b"2", b"/tmp/up/c", None), (b"3", None, b"c")),
+            "no path": (a, new, (b"2", None, b"c")),
+            "no file": (a, new, (b"2", b"/tmp/up/c", None)),
+            "an empty path": (a, new, (b"2", b"", b"c")),
+            "a long path": (a, new, (b"2", b"/x" * 2500, b"c")),
+            "a NUL": (a, new, (b"2", b"/tmp/up/c\0d", b"c")),
+            "a directory": (a, new, (b"2", b"/tmp/up/dir", b"c")),
+            "below a file": (a, new, (b"2", b"/tmp/up/a/c", b"c")),
+            "below a file that comes": (a, new, (b"2", b"/tmp/up/x/y/new/c", b"c")),
+            "no right to": (a, new, (b"2", b"/proc/self/c", b"c")),
+            **{f"the number {n}": (a, new, (n, b"/tmp/up/c", b"c")) for n in (b"", b"-1", b"+2", b" 2", b"02", b"10000", b"4294967296", b"99999999999999999999", b"2x", b"2]", b"0x2")},
+        }
+        for what, files in wrong.items():
+            for body in numbered(*files):
+                answer = box.ask("POST", "files/bulk-upload", body, **kind)
+                check(400 <= answer.status < 500, f"{what}: {answer}")
+                plainly(answer, answer.status)
+                equal(tree(box), before, f"after {what}")
+        good = numbered(a, new, (b"2", b"/tmp/up/c", b"c" * 300000))
+        for body in (*(form((name, b"x", b"x")) for name in (b"file", b"files.file", b"files[0]file", b"files[0].file.path", b"xfiles[0].file", b"files[0].name")),
+                     *(g[:n] for g in good for n in (-1000, -9, -4)), *(g.replace(b"--b--", b"--b\r\nnonsense\r\n\r\n") for g in good)):
+            plainly(box.ask("POST", "files/bulk-upload", body, **kind), 400)
+            equal(tree(box), before, f"after {body[-30:]}")
+        # A client that leaves before the end.
+        for body in good:
+            with socket.create_connection(("127.0.0.1", s.port)) as gone:
+                head = f"Authorization: Bearer {box.key}\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(body)}\r\n"
+                gone.sendall(f"POST /daytona/toolbox/{box.id}/files/bulk-upload HTTP/1.1\r\nHost: 127.0.0.1:{s.port}\r\n{head}\r\n".encode() + body[:-9])
+                wait_for(lambda: ".sandboxer-" in tree(box), "it is on its way")
+            wait_for(lambda: tree(box) == before, "it is undone")
+        box.ask("POST", "files/bulk-upload", good[0], **kind).expect(200)
+        equal(box.run("cd /tmp/up; ls -A; cat a x/y/new; wc -c <c")["result"].split(), ["a", "c", "dir", "x", "newnew300000"], "the same, whole")
+
+
 def link(box, key, path, operation="download", method="GET", expires=0):
     code = hmac.new(key.encode(), f"v1:files:{method}:{path}:{expires}".encode(), "sha256").digest()
     signature = "v1_" + base64.urlsafe_b64encode(code).decode().rstrip("=")

@@ -222,6 +222,33 @@ def uploads(c):
         full = small.ask("POST", f"/files?path=/tmp/zeros{user}", gzip.compress(bytes(100 << 20), 1), **packed)
         check(full.status in (507, 413), f"no room: {full}")
         plainly(small.ask("GET", f"/files?path=/tmp/zeros{user}"), 404)
+        # So are the files that came with it.
+        form = part.replace(b'"x"', b'"/tmp/new/one"') + b"1\r\n" + part.replace(b'"x"', b'"/tmp/zeros"') + bytes(100 << 20) + b"\r\n--b--\r\n"
+        full = small.ask("POST", f"/files?{user}", gzip.compress(form, 1), Content_Encoding="gzip", **kind)
+        check(full.status in (507, 413), f"no room: {full}")
+        listed = small.rpc("filesystem.Filesystem/ListDir", {"path": "/tmp", "depth": 2}, Authorization="Basic cm9vdDo=").expect(200).json
+        equal(listed.get("entries", []), [], "what is in /tmp")
+
+
+@test
+def a_failed_upload_stores_nothing(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        kind = {"Content_Type": "multipart/form-data; boundary=b"}
+
+        def part(name, data):
+            return b'--b\r\nContent-Disposition: form-data; name="file"; filename="%b"\r\n\r\n%b\r\n' % (name, data)
+
+        two = part(b"a", b"new") + part(b"deep/er/b", b"new")
+        box.ask("POST", "/files", part(b"a", b"old") + part(b"dir/x", b"x") + b"--b--\r\n", X_Metadata_Kind="old", **kind).expect(200)
+        before = box.run("sh", "-c", "cd; ls -A1R; cat a")
+        for bad in (b"", b"--b", part(b"dir", b"c") + b"--b--\r\n", part(b"a/b", b"c") + b"--b--\r\n", part(b"x" * 4090, b"c") + b"--b--\r\n", part(b"", b"c") + b"--b--\r\n"):
+            answer = box.ask("POST", "/files", two + bad, **kind)
+            check(400 <= answer.status < 500, f"{bad[-30:]}: {answer}")
+            equal(box.run("sh", "-c", "cd; ls -A1R; cat a"), before, f"after {bad[:90]}")
+        made = box.ask("POST", "/files", two + b"--b--\r\n", X_Metadata_Kind="new", **kind).expect(200).json
+        equal([(f["path"], f["metadata"]) for f in made], [("/home/user/a", {"kind": "new"}), ("/home/user/deep/er/b", {"kind": "new"})], "the answer")
+        equal(box.run("sh", "-c", "cd; ls -A1 . deep/er; cat a deep/er/b")[0].split(), [b".:", b"a", b"deep", b"dir", b"deep/er:", b"b", b"newnew"], "what is there")
 
 
 @test

@@ -482,7 +482,7 @@ void box_file(struct box *b, enum control_what what, const char *path, const cha
     const char *argv[] = { path, to, NULL };
     struct supervisor_start s = { .what = what, .argv = argv, .cwd = "/" };
 
-    if (what == CONTROL_WRITE || what == CONTROL_UNPACK)
+    if (what == CONTROL_WRITE || what == CONTROL_UNPACK || what == CONTROL_UPLOAD)
         s.flags = CONTROL_STDIN;
     box_run(b, &s, input, ret);
 }

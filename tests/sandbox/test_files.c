@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "box.h"
+#include "ipc/upload.h"
 
 /* Data as WRITE takes it: lengths and bytes, and a length of 0 at the end. */
 static struct str chunks(struct buf *room, struct str data, size_t chunk, bool complete)
@@ -511,6 +512,163 @@ BOX_TEST(files_become_one)
     RUN(CONTROL_COMPOSE, &o, "/tmp/new/all", "/tmp/new/all", "/tmp/new/all");
     CHECK_GOOD(o); /* into one of them */
     CHECK_SH(&b, "cat /tmp/new/all; ls -A /tmp/new", 0, "121121all\n");
+    box_close(&b);
+}
+
+static void add_record(struct buf *room, enum upload_kind kind, const char *text)
+{
+    struct upload_head h = { kind, (uint32_t)strlen(text) };
+
+    CHECK(buf_add(room, (struct str){ (const char *)&h, sizeof h }) >= 0);
+    CHECK(buf_add(room, str_from(text)) >= 0);
+}
+
+static void add_file(struct buf *room, const char *path, const char *data)
+{
+    add_record(room, UPLOAD_FILE, path);
+    if (data[0])
+        add_record(room, UPLOAD_DATA, data);
+}
+
+/* The files that were added, and are gone then. */
+static void upload_files(struct box *b, struct buf *room, const char *attribute, bool complete,
+                         struct outcome *ret)
+{
+    if (complete)
+        add_record(room, UPLOAD_COMMIT, "");
+    box_file(b, CONTROL_UPLOAD, attribute, NULL, buf_str(room), ret);
+    buf_clear(room);
+}
+
+BOX_TEST(files_are_stored_together)
+{
+    struct buf room AUTO(buf_done) = BUF_INIT(1 << 20);
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b,
+             "cd /tmp; printf old >a; chmod 640 a; ln -s a link; ln -s far/none loose; mkdir far",
+             0, "");
+    add_file(&room, "/tmp/link", "1");
+    add_file(&room, "/tmp/new/er/b", "22");
+    add_file(&room, "/tmp/new/empty", "");
+    add_file(&room, "/tmp/loose", "333");
+    add_file(&room, "/tmp/twice", "4");
+    add_file(&room, "/tmp/twice", "5");
+    upload_files(&b, &room, "user.kind=a=b", true, &o);
+    CHECK_GOOD(o);
+    CHECK_SH(&b,
+             "cd /tmp; cat a new/er/b new/empty far/none twice; echo; stat -c %a a new new/er/b; "
+             "ls -A . new new/er far",
+             0,
+             "1223335\n640\n755\n644\n.:\na\nfar\nlink\nloose\nnew\ntwice\n\nfar:\nnone\n\nnew:"
+             "\nempty\ner\n\nnew/er:\nb\n");
+    box_file(&b, CONTROL_STAT, "/tmp/new/er/b", NULL, STR(""), &o);
+    CHECK_GOOD(o);
+    upload_files(&b, &room, NULL, true, &o); /* none */
+    CHECK_GOOD(o);
+    box_close(&b);
+}
+
+BOX_TEST(a_failed_upload_leaves_nothing)
+{
+    static const struct {
+        const char *path, *attribute;
+        int sys;
+    } cases[] = {
+        { NULL, NULL, EINVAL }, /* it breaks off */
+        { "/tmp/dir", NULL, EISDIR },
+        { "/tmp/a/x", NULL, ENOTDIR },
+        { "/tmp/new/er/b/x", NULL, EISDIR }, /* as b is a directory then */
+        { "/tmp/new/er/", NULL, EINVAL },
+        { "/tmp/new/..", NULL, EINVAL },
+        { "/tmp/loop", NULL, ELOOP },
+        { "/tmp/fifo", NULL, EINVAL },
+        { "relative", NULL, EINVAL },
+        { "/tmp/z/../y/x/..", NULL, EINVAL },
+        { "/tmp/c", "trusted.kind=x", EINVAL },
+        { "/proc/1/c", NULL, ENOENT },
+    };
+    static const char look[] = "cd /tmp; ls -AR; cat a";
+    struct outcome before AUTO(outcome_done) = { 0 };
+    struct buf room AUTO(buf_done) = BUF_INIT(1 << 20);
+    struct box b;
+
+    box_open(&b);
+    CHECK_SH(&b, "cd /tmp; printf old >a; mkdir dir; ln -s loop loop; mkfifo fifo", 0, "");
+    sh_run(&b, look, &before);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct outcome o AUTO(outcome_done) = { 0 }, after AUTO(outcome_done) = { 0 };
+
+        add_file(&room, "/tmp/a", "new");
+        add_file(&room, "/tmp/new/er/b", "new");
+        if (cases[i].path)
+            add_file(&room, cases[i].path, "new");
+        upload_files(&b, &room, cases[i].attribute, cases[i].path, &o);
+        if (o.failed || o.end.status != 1 || o.end.sys != cases[i].sys)
+            FAIL("case %zu: status %d, errno %d, %s", i, o.end.status, o.end.sys, o.end.msg);
+        sh_run(&b, look, &after);
+        CHECK_STR(buf_str(&after.out), before.out.p);
+    }
+    box_close(&b);
+}
+
+/* What cannot be replaced is known before the first file takes its place: here, another's file in a
+ * sticky directory. */
+BOX_TEST(a_file_that_cannot_be_replaced_fails_the_upload)
+{
+    static const char *const none[] = { NULL };
+    struct supervisor_start s = { .what = CONTROL_UPLOAD,
+                                  .argv = none,
+                                  .cwd = "/",
+                                  .flags = CONTROL_STDIN,
+                                  .uid = 1234,
+                                  .gid = 1234 };
+    struct buf room AUTO(buf_done) = BUF_INIT(1 << 10);
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    if (!box_is_root())
+        SKIP("a plain user's sandbox has one identity");
+    box_open(&b);
+    CHECK_SH(&b, "echo root >/tmp/root", 0, "");
+    for (int i = 0; i < 2; i++) { /* the user's own can */
+        add_file(&room, "/tmp/own", i ? "new" : "old");
+        add_file(&room, i ? "/tmp/root" : "/tmp/own.d/file", "x");
+        add_record(&room, UPLOAD_COMMIT, "");
+        box_run(&b, &s, buf_str(&room), &o);
+        buf_clear(&room);
+        if (i)
+            CHECK_BAD(o, EPERM);
+        else
+            CHECK_GOOD(o);
+    }
+    CHECK_SH(&b, "cd /tmp; cat own root; ls -A; stat -c %u own own.d", 0,
+             "oldroot\nown\nown.d\nroot\n1234\n1234\n");
+    box_close(&b);
+}
+
+BOX_TEST(an_upload_of_many_directories)
+{
+    struct buf room AUTO(buf_done) = BUF_INIT(4 << 20);
+    struct outcome o AUTO(outcome_done) = { 0 };
+    char path[64];
+    struct box b;
+
+    box_open(&b);
+    for (int complete = 0; complete < 2; complete++) {
+        for (int i = 0; i < 6000; i++) { /* more than descriptors that a program has at first */
+            snprintf(path, sizeof path, "/tmp/many/%d/file", i);
+            add_file(&room, path, "x");
+        }
+        upload_files(&b, &room, NULL, complete, &o);
+        CHECK_INT(o.end.status, !complete);
+        CHECK_SH(&b,
+                 "ls -A /tmp; ls /tmp/many 2>/dev/null | wc -l; cat /tmp/many/*/file 2>/dev/null | "
+                 "wc -c",
+                 0, complete ? "many\n6000\n6000\n" : "0\n0\n");
+    }
     box_close(&b);
 }
 

@@ -9,6 +9,7 @@
 #include "api/file_op.h"
 #include "api/file_walk.h"
 #include "api/upload.h"
+#include "extensions/records.h"
 #include "model/time.h"
 
 enum { DEPTH_MAX = 64 };
@@ -249,53 +250,125 @@ static void download(struct call *c)
 
 /* --- in --- */
 
-struct arrival {
-    const char *only; /* the query's path; NULL: each file has a part with its own before it */
-    const char *next;
+struct bulk {
+    const char *only; /* the query's path, which every file has; NULL: each has its own */
+    /* By number: parts are "files[N].path" and, some time behind it, "files[N].file". */
+    const char *paths[EXT_UPLOAD_FILES_MAX];
+    bool came[EXT_UPLOAD_FILES_MAX]; /* the file */
+    size_t text;                     /* bytes of the paths */
 };
 
-static bool is_path_field(const char *name)
+static void free_bulk(void *owner)
 {
-    return str_ends(str_from(name), STR(".path"));
+    free(owner);
 }
 
-static int choose_path(struct call *c, const char *name, const char *filename, const char **ret,
-                       struct err *e)
+/* "files[N]" and what follows it. N is written in one way only, so that no two names are one. */
+static int read_part_number(const char *name, size_t *ret, const char **ret_role, struct err *e)
 {
-    struct arrival *a = upload_owner(c);
+    struct str rest = str_from(name), digits;
+    uint64_t n;
+
+    if (!str_starts(rest, STR("files[")) || str_find(rest, ']') == rest.n)
+        return err_set(e, ERR_INVALID, "multipart: '%.64s' is not files[N].path or files[N].file",
+                       name);
+    rest = str_cut((struct str){ rest.p + 6, rest.n - 6 }, ']', &digits);
+    if (!str_to_u64(digits, &n) || n >= EXT_UPLOAD_FILES_MAX ||
+        (digits.p[0] == '0' && digits.n > 1))
+        return err_set(e, ERR_INVALID, "multipart: the number of '%.64s' is not one of 0 to %d",
+                       name, EXT_UPLOAD_FILES_MAX - 1);
+    *ret = (size_t)n;
+    *ret_role = rest.p;
+    return 0;
+}
+
+static int choose_numbered(struct bulk *a, const char *name, const char **ret, struct err *e)
+{
+    const char *role;
+    size_t n;
+    int r = read_part_number(name, &n, &role, e);
+
+    if (r < 0)
+        return r;
+    if (strcmp(role, ".path") == 0)
+        return a->paths[n] ? err_set(e, ERR_INVALID, "multipart: '%.64s' comes twice", name) : 0;
+    if (strcmp(role, ".file") != 0)
+        return err_set(e, ERR_INVALID, "multipart: '%.64s' is neither a file nor a path", name);
+    if (a->came[n])
+        return err_set(e, ERR_INVALID, "multipart: '%.64s' comes twice", name);
+    if (!a->paths[n])
+        return err_set(e, ERR_INVALID, "multipart: '%.64s' comes without files[%zu].path before it",
+                       name, n);
+    a->came[n] = true;
+    *ret = a->paths[n];
+    return 0;
+}
+
+static int choose_bulk_path(struct call *c, const char *name, const char *filename,
+                            const char **ret, struct err *e)
+{
+    struct bulk *a = upload_owner(c);
 
     *ret = NULL;
-    if (!filename && is_path_field(name))
-        return 0;
-    if (!filename)
+    if (!a->only)
+        return choose_numbered(a, name, ret, e);
+    if (filename)
+        *ret = a->only;
+    else if (!str_ends(str_from(name), STR(".path")))
         return err_set(e, ERR_INVALID, "multipart: '%.64s' is neither a file nor a path", name);
-    *ret = a->only ? a->only : a->next;
-    a->next = NULL;
-    return *ret ? 0 : err_set(e, ERR_INVALID, "multipart: '%.64s' comes without a path", name);
+    return 0;
 }
 
-static int take_path(struct call *c, const char *name, struct str text, struct err *e)
+static int take_bulk_path(struct call *c, const char *name, struct str text, struct err *e)
 {
-    struct arrival *a = upload_owner(c);
+    struct bulk *a = upload_owner(c);
+    const char *role;
+    size_t n;
+    int r;
 
+    if (a->only)
+        return 0;
+    r = read_part_number(name, &n, &role, e);
+    if (r < 0)
+        return r;
     if (!text.n)
         return err_set(e, ERR_INVALID, "multipart: '%.64s' is empty", name);
-    a->next = daytona_path(c, text);
-    return a->next ? 0 : err_set(e, ERR_INVALID, "path: is too long"); /* it is answered */
+    if (text.n > EXT_UPLOAD_TEXT_MAX - a->text)
+        return err_set(e, ERR_TOO_BIG, "multipart: the paths have more than %d bytes",
+                       EXT_UPLOAD_TEXT_MAX);
+    a->text += text.n;
+    a->paths[n] = daytona_absolute(c, text);
+    return a->paths[n] ? 0
+                       : err_set(e, ERR_INVALID,
+                                 "path: '%.64s' is longer than 4095 bytes, or has a NUL", name);
 }
 
-static const struct upload_events arrival_events = {
-    .part = choose_path, .field = take_path, .done = daytona_answer_done, .failed = call_fail
-};
+static int check_all_came(struct call *c, struct err *e)
+{
+    const struct bulk *a = upload_owner(c);
+
+    for (size_t i = 0; i < EXT_UPLOAD_FILES_MAX; i++)
+        if (a->paths[i] && !a->came[i])
+            return err_set(e, ERR_INVALID,
+                           "multipart: 'files[%zu].path' comes without files[%zu].file", i, i);
+    return 0;
+}
+
+static const struct upload_events bulk_events = { .part = choose_bulk_path,
+                                                  .field = take_bulk_path,
+                                                  .complete = check_all_came,
+                                                  .done = daytona_answer_done,
+                                                  .failed = call_fail,
+                                                  .end = free_bulk };
 
 static void upload(struct call *c, const char *only)
 {
-    struct arrival *a = arena_alloc(&c->own, sizeof *a);
-    struct upload_setup setup = { .events = &arrival_events, .user = DAYTONA_USER, .owner = a };
+    struct bulk *a = calloc(1, sizeof *a);
+    struct upload_setup setup = { .events = &bulk_events, .user = DAYTONA_USER, .owner = a };
 
     if (!a)
         abort();
-    *a = (struct arrival){ .only = only };
+    a->only = only;
     if (only && !str_starts(call_header(c, "Content-Type"), STR("multipart/")))
         setup.whole = only;
     upload_start(c, &setup);

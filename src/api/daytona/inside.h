@@ -52,6 +52,8 @@ bool daytona_base(const struct call *c, char *ret, size_t cap);
 /* --- process.c --- */
 /* A path as clients write it: from /, or from the home directory. NULL: it is answered. */
 const char *daytona_path(struct call *c, struct str path);
+/* The same, which does not answer: NULL if it is too long, or has a NUL. */
+const char *daytona_absolute(struct call *c, struct str path);
 /* The query's path, as above. */
 const char *daytona_query_path(struct call *c, const char *name);
 /* A parameter of a script: `script` runs with these as $1, $2, … Its output goes to the face. */

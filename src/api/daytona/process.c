@@ -9,7 +9,7 @@ enum { PATH_BYTES_MAX = 4095, COMMAND_MAX = (128 << 10) - 1, TIMEOUT_MAX_S = 7 *
 
 /* --- what all of them share --- */
 
-const char *daytona_path(struct call *c, struct str path)
+const char *daytona_absolute(struct call *c, struct str path)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(PATH_BYTES_MAX + 1);
     const char *ret = NULL;
@@ -24,6 +24,13 @@ const char *daytona_path(struct call *c, struct str path)
     }
     if (r >= 0 && (!path.n || (!memchr(path.p, 0, path.n) && buf_add(&text, path) >= 0)))
         ret = arena_dup(&c->own, buf_str(&text));
+    return ret;
+}
+
+const char *daytona_path(struct call *c, struct str path)
+{
+    const char *ret = daytona_absolute(c, path);
+
     if (!ret)
         call_fail_with(c, 400, "INVALID_FILE_PATH",
                        "path: is longer than 4095 bytes, or has a NUL");

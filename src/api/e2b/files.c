@@ -55,8 +55,8 @@ static int choose_path(struct call *c, const char *name, const char *filename, c
         return 0;
     if (!u->only && !(filename && filename[0]))
         return err_set(e, ERR_INVALID, "multipart: a file without a name");
-    *ret = u->only ? u->only : e2b_path(c, u->user, str_from(filename));
-    return *ret ? 0 : err_set(e, ERR_INVALID, "path: is too long"); /* it is answered */
+    *ret = u->only ? u->only : e2b_absolute(c, u->user, str_from(filename));
+    return *ret ? 0 : err_set(e, ERR_INVALID, "path: is longer than 4095 bytes");
 }
 
 static void add_answer(struct call *c, const char *path)
@@ -76,16 +76,19 @@ static void add_answer(struct call *c, const char *path)
     json_end_object(w);
 }
 
-static void answer(struct call *c)
+static int finish_answer(struct call *c, struct err *e)
 {
     struct arrival *u = upload_owner(c);
-    struct err e;
 
     json_end_array(&u->writer);
-    if (json_writer_finish(&u->writer, &e) < 0)
-        call_fail(c, &e);
-    else
-        call_answer_bytes(c, 200, "application/json", buf_str(&u->answer));
+    return json_writer_finish(&u->writer, e);
+}
+
+static void answer(struct call *c)
+{
+    const struct arrival *u = upload_owner(c);
+
+    call_answer_bytes(c, 200, "application/json", buf_str(&u->answer));
 }
 
 static void fail(struct call *c, const struct err *e)
@@ -96,9 +99,12 @@ static void fail(struct call *c, const struct err *e)
         call_fail(c, e);
 }
 
-static const struct upload_events events = {
-    .part = choose_path, .written = add_answer, .done = answer, .failed = fail, .end = arrival_end
-};
+static const struct upload_events events = { .part = choose_path,
+                                             .taken = add_answer,
+                                             .complete = finish_answer,
+                                             .done = answer,
+                                             .failed = fail,
+                                             .end = arrival_end };
 
 /* Names of fields have no case: the small letters are the name. */
 static bool add_metadata(struct arrival *u, struct call *c, const struct h1_field *f)

@@ -78,6 +78,8 @@ const char *e2b_home(struct call *c, const char *user); /* a guess, if it was no
 const char *e2b_workdir(struct call *c);                /* of the template; NULL: none */
 /* A path as its clients write it: from /, or from the user's home. NULL: it is answered. */
 const char *e2b_path(struct call *c, const char *user, struct str path);
+/* The same, which does not answer: NULL if it is too long, or has a NUL. */
+const char *e2b_absolute(struct call *c, const char *user, struct str path);
 
 /* --- stream.c: what a streaming call of Connect is answered with --- */
 /* The one message of its request, bound. False: it is answered. */

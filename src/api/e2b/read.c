@@ -123,7 +123,7 @@ bool e2b_at_home(struct call *c, const char *user, struct str path)
     return false;
 }
 
-const char *e2b_path(struct call *c, const char *user, struct str path)
+const char *e2b_absolute(struct call *c, const char *user, struct str path)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(PATH_BYTES_MAX + 1);
     const char *ret = NULL;
@@ -144,6 +144,13 @@ const char *e2b_path(struct call *c, const char *user, struct str path)
         text.n--;
     if (r >= 0)
         ret = arena_dup(&c->own, buf_str(&text));
+    return ret;
+}
+
+const char *e2b_path(struct call *c, const char *user, struct str path)
+{
+    const char *ret = e2b_absolute(c, user, path);
+
     if (!ret)
         rpc_fail(c, 400, "path: is longer than 4095 bytes, or has a NUL");
     return ret;

@@ -174,9 +174,10 @@ TEST(numbers_of_paths)
             uint32_t want = what == CONTROL_RENAME ? 2 : what == CONTROL_HOME ? 0 : 1;
             bool any = what == CONTROL_PROGRAM || what == CONTROL_WRITE; /* attributes follow */
             bool more = what == CONTROL_PERMIT || what == CONTROL_COMPOSE;
-            bool good = more  ? argc > 1
-                        : any ? argc > 0
-                              : what < CONTROL_WHAT_COUNT_ && argc == want;
+            bool good = what == CONTROL_UPLOAD ? true /* attributes, or none */
+                        : more                 ? argc > 1
+                        : any                  ? argc > 0
+                                               : what < CONTROL_WHAT_COUNT_ && argc == want;
 
             start((enum control_what)what, argc, 0, "/\0a\0b\0c", 2 + 2 * argc);
             if ((check() == 0) != good)

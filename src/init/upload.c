@@ -1,0 +1,302 @@
+/* The files of one request: each is written to a temporary beside its place, and when all of them
+ * are whole they take their places. Before that nothing has changed that is not undone: the first
+ * failure removes the temporaries and the directories that were made. In a child of PID 1 with the
+ * target user's rights, as every file operation; what it has to remember is in memory of its own,
+ * which is bounded. */
+#include "init/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "ipc/upload.h"
+
+enum { UPLOAD_INPUT = 64 << 10, UPLOAD_MADE_MAX = 32768, UPLOAD_NAME_MAX = 256 };
+_Static_assert((int)UPLOAD_RECORD_MAX <= (int)UPLOAD_INPUT, "every record goes on");
+
+/* Files of one directory share it, so that there are not as many descriptors as files. */
+struct upload_dir {
+    int fd;
+    dev_t dev;
+    ino_t ino;
+    uid_t uid;
+    mode_t mode;
+};
+
+struct upload_file {
+    uint32_t dir;
+    char name[UPLOAD_NAME_MAX];
+    char temporary[WRITE_TEMPORARY_MAX]; /* empty: it is in its place */
+};
+
+/* A directory that was made: the first bytes of the text at `at`. */
+struct upload_made {
+    uint32_t at, n;
+};
+
+struct upload_work {
+    struct upload_records records;
+    uint32_t mode;
+    char *const *attributes;
+    int fd; /* of the file that is being written; -1: none */
+    struct write_place place;
+    struct upload_file files[UPLOAD_FILES_MAX];
+    struct upload_dir dirs[UPLOAD_FILES_MAX];
+    struct upload_made made[UPLOAD_MADE_MAX];
+    uint32_t n_files, n_dirs, n_made, n_text;
+    char text[UPLOAD_TEXT_MAX + UPLOAD_FILES_MAX]; /* paths, each ended by NUL */
+};
+
+/* --- one file --- */
+
+static int note_made(struct upload_work *w, const char *path, size_t n, struct err *e)
+{
+    if (w->n_made == UPLOAD_MADE_MAX) {
+        rmdir(path);
+        return err_set(e, ERR_TOO_BIG, "an upload makes more than %d directories", UPLOAD_MADE_MAX);
+    }
+    w->made[w->n_made++] = (struct upload_made){ (uint32_t)(path - w->text), (uint32_t)n };
+    return 0;
+}
+
+static int make_upload_parents(struct upload_work *w, char *path, struct err *e)
+{
+    int r = 0;
+
+    for (char *at = path + 1; *at && r >= 0; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(path, 0755) == 0)
+            r = note_made(w, path, (size_t)(at - path), e);
+        else if (errno != EEXIST)
+            r = err_sys(e, "making %s", path);
+        *at = '/';
+    }
+    return r;
+}
+
+/* Takes the descriptor of the place's directory, or one of the same that is open. */
+static int share_dir(struct upload_work *w, uint32_t *ret, struct err *e)
+{
+    AUTO_CLOSE int fd = take_fd(&w->place.dir);
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, "looking at the directory of %s", w->place.name);
+    for (*ret = w->n_dirs; *ret > 0; --*ret) /* the last one is the likely one */
+        if (w->dirs[*ret - 1].ino == st.st_ino && w->dirs[*ret - 1].dev == st.st_dev)
+            break;
+    if (*ret == 0) {
+        w->dirs[w->n_dirs++] =
+            (struct upload_dir){ take_fd(&fd), st.st_dev, st.st_ino, st.st_uid, st.st_mode };
+        *ret = w->n_dirs;
+    }
+    --*ret;
+    w->place.dir = w->dirs[*ret].fd;
+    return 0;
+}
+
+static int open_upload_file(struct upload_work *w, const char *path, struct err *e)
+{
+    struct upload_file *f = &w->files[w->n_files];
+    int r = write_find_place(path, &w->place, e);
+
+    if (r >= 0)
+        r = share_dir(w, &f->dir, e);
+    if (r >= 0 && !str_copy(str_from(w->place.name), f->name, sizeof f->name))
+        r = err_set(e, ERR_INVALID, "the name of %s is longer than %d bytes", path,
+                    UPLOAD_NAME_MAX - 1);
+    if (r < 0)
+        return r;
+    w->place.name = f->name;
+    r = write_look_at_place(&w->place, e);
+    if (r >= 0)
+        r = w->fd = write_open_temporary(&w->place, f->temporary, e);
+    if (r >= 0)
+        w->n_files++;
+    return r < 0 ? r : 0;
+}
+
+static int begin_upload_file(struct upload_work *w, struct str path, struct err *e)
+{
+    char *own = w->text + w->n_text;
+    int r;
+
+    memcpy(own, path.p, path.n); /* bounded by the records */
+    own[path.n] = '\0';
+    w->n_text += (uint32_t)path.n + 1;
+    r = make_upload_parents(w, own, e);
+    return r < 0 ? r : open_upload_file(w, own, e);
+}
+
+static int end_upload_file(struct upload_work *w, struct err *e)
+{
+    int r = 0;
+
+    if (w->fd < 0)
+        return 0;
+    r = write_set_attributes(w->fd, w->attributes, e); /* the mode may forbid it */
+    if (r >= 0)
+        r = write_dress(w->fd, &w->place, w->mode, e);
+    if (close(w->fd) < 0 && r >= 0)
+        r = err_sys(e, "writing %s", w->place.name);
+    w->fd = -1;
+    return r;
+}
+
+/* --- all of them --- */
+
+static bool is_mounted(int dir, const char *name)
+{
+    struct statx st = { 0 };
+
+    return syscall(SYS_statx, dir, name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &st) == 0 &&
+           (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
+/* Only owners replace what is in a sticky directory. */
+static bool may_replace(const struct upload_dir *d, const struct stat *st)
+{
+    uid_t own = geteuid();
+
+    return !(d->mode & S_ISVTX) || own == 0 || own == st->st_uid || own == d->uid;
+}
+
+/* Whatever a rename could fail for, as far as it can be known before the first one. */
+static int check_upload_file(const struct upload_work *w, const struct upload_file *f,
+                             struct err *e)
+{
+    const struct upload_dir *d = &w->dirs[f->dir];
+    struct write_place p = { .dir = d->fd, .name = f->name };
+    int r = write_look_at_place(&p, e);
+
+    if (r < 0 || !p.taken)
+        return r;
+    errno = EPERM;
+    if (!may_replace(d, &p.st))
+        return err_sys(e, "replacing %s", f->name);
+    errno = EBUSY;
+    return is_mounted(d->fd, f->name) ? err_sys(e, "replacing %s", f->name) : 0;
+}
+
+static int place_files(struct upload_work *w, struct err *e)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; i < w->n_files && r >= 0; i++)
+        r = check_upload_file(w, &w->files[i], e);
+    for (uint32_t i = 0; i < w->n_files && r >= 0; i++) {
+        struct upload_file *f = &w->files[i];
+        int dir = w->dirs[f->dir].fd;
+
+        if (renameat(dir, f->temporary, dir, f->name) < 0)
+            r = err_sys(e, "putting %s in its place, %u of %u files are in theirs", f->name, i,
+                        w->n_files);
+        else
+            f->temporary[0] = '\0';
+    }
+    return r;
+}
+
+static void undo_upload(struct upload_work *w)
+{
+    for (uint32_t i = 0; i < w->n_files; i++)
+        if (w->files[i].temporary[0])
+            unlinkat(w->dirs[w->files[i].dir].fd, w->files[i].temporary, 0);
+    while (w->n_made) { /* the last one first; one that something is in stays */
+        const struct upload_made *m = &w->made[--w->n_made];
+        char *path = w->text + m->at;
+
+        path[m->n] = '\0'; /* of this path, no longer one is left to remove */
+        rmdir(path);
+    }
+}
+
+/* 1: all of them came, and are in their places. */
+static int take_upload_event(struct upload_work *w, const struct upload_event *v, struct err *e)
+{
+    int r = 0;
+
+    switch (v->kind) {
+    case UPLOAD_FILE_BEGINS:
+        r = end_upload_file(w, e);
+        return r < 0 ? r : begin_upload_file(w, v->data, e);
+    case UPLOAD_FILE_BYTES:
+        return files_write_all(w->fd, v->data.p, v->data.n, "the file", e);
+    case UPLOAD_ALL_CAME:
+        r = end_upload_file(w, e);
+        if (r >= 0)
+            r = place_files(w, e);
+        return r < 0 ? r : 1;
+    default:
+        return 0;
+    }
+}
+
+/* Behind what was not taken. */
+static int read_upload(char *in, size_t *n, struct err *e)
+{
+    ssize_t got;
+
+    do
+        got = read(STDIN_FILENO, in + *n, UPLOAD_INPUT - *n);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return err_sys(e, "reading what to write");
+    if (got == 0)
+        return err_set(e, ERR_INVALID, "the data ended before it was complete");
+    *n += (size_t)got;
+    return 0;
+}
+
+static int take_upload(struct upload_work *w, struct err *e)
+{
+    static char in[UPLOAD_INPUT];
+    size_t at = 0, n = 0;
+    int r = 0;
+
+    while (r == 0) {
+        struct upload_event v;
+        ssize_t taken = upload_next(&w->records, (struct str){ in + at, n - at }, &v, e);
+
+        if (taken < 0)
+            return (int)taken;
+        at += (size_t)taken;
+        if (taken || v.kind != UPLOAD_MORE) {
+            r = take_upload_event(w, &v, e);
+            continue;
+        }
+        memmove(in, in + at, n - at);
+        n -= at;
+        at = 0;
+        r = read_upload(in, &n, e);
+    }
+    return r;
+}
+
+int upload_run(uint32_t mode, char *const *attributes, struct err *e)
+{
+    struct upload_work *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    int r;
+
+    if (w == MAP_FAILED)
+        return err_sys(e, "memory for an upload");
+    w->fd = -1;
+    w->mode = mode;
+    w->attributes = attributes;
+    w->place.dir = -1;
+    (void)exec_raise_files();
+    r = take_upload(w, e);
+    if (r < 0)
+        undo_upload(w);
+    return r < 0 ? r : 0; /* the process ends, and with it all that is open */
+}
