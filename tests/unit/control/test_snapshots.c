@@ -7,6 +7,13 @@
 
 #define HOG "uid:77777"
 
+static const struct caller hog = { .owner = HOG }, other = { .owner = "uid:88888" };
+
+static int check_room_of(const struct caller *who, uint64_t bytes)
+{
+    return snapshot_check_quota(fix.control, who->owner, who, bytes, &e);
+}
+
 /* Snapshots of HOG, in the store. */
 static void store_snapshots(int n)
 {
@@ -30,12 +37,12 @@ TEST(an_owner_has_so_many_snapshots)
     store_snapshots(SNAPSHOTS_PER_OWNER - 1);
     plane_close();
     plane_open();
-    CHECK_OK(snapshot_check_quota(fix.control, HOG, 1, &e), e);
+    CHECK_OK(check_room_of(&hog, 1), e);
     store_snapshots(1);
     plane_close();
     plane_open();
-    CHECK_INT(snapshot_check_quota(fix.control, HOG, 1, &e), -ERR_QUOTA);
-    CHECK_OK(snapshot_check_quota(fix.control, "uid:88888", 1, &e), e);
+    CHECK_INT(check_room_of(&hog, 1), -ERR_QUOTA);
+    CHECK_OK(check_room_of(&other, 1), e);
     plane_close();
 }
 
@@ -46,9 +53,9 @@ TEST(an_owner_has_so_many_bytes_of_snapshots)
     store_snapshots(8);
     plane_close();
     plane_open();
-    CHECK_INT(snapshot_room(fix.control, HOG), 2);
-    CHECK_OK(snapshot_check_quota(fix.control, HOG, 2, &e), e);
-    CHECK_INT(snapshot_check_quota(fix.control, HOG, 3, &e), -ERR_QUOTA);
-    CHECK_OK(snapshot_check_quota(fix.control, "uid:88888", 10, &e), e);
+    CHECK_INT(snapshot_room(fix.control, &hog), 2);
+    CHECK_OK(check_room_of(&hog, 2), e);
+    CHECK_INT(check_room_of(&hog, 3), -ERR_QUOTA);
+    CHECK_OK(check_room_of(&other, 10), e);
     plane_close();
 }
