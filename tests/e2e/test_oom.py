@@ -123,6 +123,11 @@ def clients_of_e2b_hear_of_both(c):
         full = box.ask("POST", f"/files?path=/tmp/big{user}", bytes(40 << 20), Content_Type="application/octet-stream")
         equal((full.status, full.json["code"]), (507, 507), f"no room: {full}")
         box.ask("POST", f"/files?path=/tmp/small{user}", b"x", Content_Type="application/octet-stream").expect(200)
+        hog, end = HOG.replace(str(BEYOND), "220"), {}
+        with box.start("/usr/bin/python3", "-c", hog, Authorization="Basic cm9vdDo=") as response:
+            for _, message in e2b.frames(response):
+                end = message.get("event", {}).get("end", end)
+        equal((end.get("status"), end.get("error")), ("signal: killed", "signal: killed: out of memory (limit 128M)"), "the end")
 
 
 @test(only="root", because="no delegated control group")
