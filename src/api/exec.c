@@ -403,7 +403,8 @@ static const char *signal_text(int sig, char number[static 16])
 }
 
 /* Of a sandbox that was made for this program, the whole count is known. */
-static void put_memory(struct json_writer *w, const struct ext_end *end, const struct sandbox *own)
+static void put_oom_kills(struct json_writer *w, const struct ext_end *end,
+                          const struct sandbox *own)
 {
     struct sandbox_view v = own ? sandbox_view(own) : (struct sandbox_view){ 0 };
     bool whole = v.oom_kills;
@@ -431,7 +432,7 @@ void exec_end_fields(struct json_writer *w, const struct ext_end *end, const str
     json_put_bool(w, end->how == EXT_TIMED_OUT);
     json_key(w, STR("lost"));
     json_put_bool(w, end->how == EXT_LOST);
-    put_memory(w, end, own);
+    put_oom_kills(w, end, own);
 }
 
 void exec_write_ended(struct json_writer *w, const struct ext_end *end, const struct sandbox *own)
