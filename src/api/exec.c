@@ -402,16 +402,19 @@ static const char *signal_text(int sig, char number[static 16])
     return name ? name : number;
 }
 
-static void put_memory(struct json_writer *w, const struct sandbox *own)
+/* Of a sandbox that was made for this program, the whole count is known. */
+static void put_oom_kills(struct json_writer *w, const struct ext_end *end,
+                          const struct sandbox *own)
 {
-    struct sandbox_view v = sandbox_view(own);
+    struct sandbox_view v = own ? sandbox_view(own) : (struct sandbox_view){ 0 };
+    bool whole = v.oom_kills;
 
-    if (!v.oom_kills)
+    if (!whole && !end->oom_kills)
         return;
     json_key(w, STR("oom_kills"));
-    json_put_uint(w, v.oom_kills);
+    json_put_uint(w, whole ? v.oom_kills : end->oom_kills);
     json_key(w, STR("memory_limit"));
-    json_put_uint(w, v.memory);
+    json_put_uint(w, whole ? v.memory : end->memory_limit);
 }
 
 void exec_end_fields(struct json_writer *w, const struct ext_end *end, const struct sandbox *own)
@@ -429,8 +432,7 @@ void exec_end_fields(struct json_writer *w, const struct ext_end *end, const str
     json_put_bool(w, end->how == EXT_TIMED_OUT);
     json_key(w, STR("lost"));
     json_put_bool(w, end->how == EXT_LOST);
-    if (own)
-        put_memory(w, own);
+    put_oom_kills(w, end, own);
 }
 
 void exec_write_ended(struct json_writer *w, const struct ext_end *end, const struct sandbox *own)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "api/limit_text.h"
 #include "extensions/fault.h"
 
 enum { PIECE = 64 << 10 };
@@ -10,12 +11,17 @@ enum { PIECE = 64 << 10 };
 void file_failure(const struct ext_end *end, struct err *ret)
 {
     const char *why = end->msg && end->msg[0] ? end->msg : "the operation failed";
+    char limit[LIMIT_TEXT_MAX];
 
     *ret = (struct err){ .code = ERR_OK };
     if (end->how == EXT_LOST)
         (void)err_set(ret, ERR_CONFLICT, "the sandbox ended first");
+    else if (ext_end_is_oom(end))
+        (void)err_set(ret, ERR_SYS, "killed: %s", limit_text_oom(end, limit));
     else if (end->how != EXT_EXITED)
         (void)err_set(ret, ERR_SYS, "the operation was killed");
+    else if (end->sys == ENOSPC || end->sys == EDQUOT)
+        (void)err_set(ret, ext_fault_code(end->sys), "%s%s", why, limit_text_disk(end, limit));
     else if (end->status || end->sys) /* without an errno, it was refused for what it asks */
         (void)err_set(ret, end->sys ? ext_fault_code(end->sys) : ERR_INVALID, "%s", why);
     ret->sys = end->sys;

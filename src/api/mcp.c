@@ -49,9 +49,9 @@ bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out)
     return false;
 }
 
-static const char *advice(enum err_code code)
+static const char *advice(const struct err *e)
 {
-    switch (code) {
+    switch (e->code) {
     case ERR_NOT_FOUND:
         return " Check the name, or make it first.";
     case ERR_CONFLICT:
@@ -66,6 +66,8 @@ static const char *advice(enum err_code code)
     case ERR_QUOTA:
         return " Destroy a sandbox that you do not need with sandbox_destroy.";
     case ERR_FULL:
+        if (e->sys) /* of the sandbox's own disk */
+            return " Remove files that the sandbox does not need.";
         return " Destroy a sandbox that you do not need with sandbox_destroy, or tell the "
                "operator.";
     case ERR_TIMEOUT:
@@ -79,7 +81,7 @@ static const char *advice(enum err_code code)
 
 void mcp_fail_err(struct mcp_request *r, const char *doing, const struct err *e)
 {
-    mcp_tool_fail(r, "%s: %s.%s", doing, e->msg, advice(e->code));
+    mcp_tool_fail(r, "%s: %s.%s", doing, e->msg, advice(e));
 }
 
 /* An owner, however many tokens it has; tokens of an administrator are for many. */

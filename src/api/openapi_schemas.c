@@ -21,7 +21,7 @@ static const struct {
 } schemas[] = {
     { "Problem",
       "!type !title !status# !code=invalid|unauthenticated|denied|not_found|conflict|paused|"
-      "too_big|quota|busy|unsupported|upstream|timeout|system|bug !detail errno "
+      "too_big|quota|storage_full|busy|unsupported|upstream|timeout|system|bug !detail errno "
       "sandbox_id step kind=deny|rate_limit|require_approval rule request_id audit_id rpc_code#" },
     { "Sandbox",
       "!sandbox_id !state=requested|provisioning|ready|active|paused|expired|failed|"
@@ -29,7 +29,7 @@ static const struct {
       "!labels{} inputs{} workspace* consumer* capabilities* setup_metadata* "
       "!created_at@ updated_at@ ready_at@ expires_at@ finished_at@ ttl# ttl_max# "
       "idle_reap# reachability* events_url quote:Quote notes[] recreated_from snapshot_id "
-      "image telemetry* actuals:Actuals egress:Egress reason step" },
+      "image telemetry* oom_kills# last_oom_at@ actuals:Actuals egress:Egress reason step" },
     { "Egress",
       "sandbox_id !generation# in_force# !endpoints# allowed# denied# bytes_out# bytes_in# "
       "policy* ceiling*" },
@@ -54,8 +54,9 @@ static const struct {
     { "SandboxList", "!sandboxes[Sandbox] !next^" },
     { "Actuals", "wall_seconds% cpu_seconds% peak_bytes# oom_kills#" },
     { "Quote", "!currency !per_hour# per_create# total#" },
-    { "Process", "!process# pid# argv[] state=running|exited started_at@ exited_at@ exit_code~ "
-                 "signal timed_out? lost? tty? background? tag lost_bytes#" },
+    { "Process",
+      "!process# pid# argv[] state=running|exited started_at@ exited_at@ exit_code~ "
+      "signal timed_out? lost? oom_kills# memory_limit# tty? background? tag lost_bytes#" },
     { "Collected", "!process:Process !exit_code~ !signal !timed_out? !lost? oom_kills# "
                    "memory_limit# stdout stdout_b64 stderr stderr_b64 !truncated?" },
     { "ProcessList", "!processes[Process]" },

@@ -99,6 +99,10 @@ static void put_facts(struct json_writer *w, const struct facts *f, bool machine
         json_key(w, STR("telemetry"));
         json_put_tree(w, f->telemetry);
     }
+    if (f->has_oom) {
+        put_number(w, "oom_kills", f->oom.kills);
+        time_write(w, "last_oom_at", f->oom.last_ns);
+    }
     if (!f->has_actuals)
         return;
     json_key(w, STR("actuals"));

@@ -212,6 +212,8 @@ static const struct column sandbox_columns[] = {
     COLUMN("STEP", "step", .alone = true),
     COLUMN("REASON", "reason", .alone = true),
     COLUMN("NOTES", "notes", .alone = true),
+    COLUMN("OOM KILLS", "oom_kills", .alone = true),
+    COLUMN("LAST OOM", "last_oom_at", .alone = true, .show = show_age),
     COLUMN("EGRESS", "egress", .alone = true),
     COLUMN("ACTUALS", "actuals", .alone = true, .block = true),
     COLUMN("TELEMETRY", "telemetry", .alone = true, .block = true),

@@ -110,6 +110,7 @@ static int set_memory(void *to, const char *value, struct err *e)
 
 static int set_disk(void *to, const char *value, struct err *e)
 {
+    ((struct run_options *)to)->asked |= LAUNCH_NO_DISK;
     return units_bytes(str_from(value), "--disk", &((struct run_options *)to)->disk, e);
 }
 
@@ -204,7 +205,8 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
       .set = set_memory },
     { "pids", 0, "N", "process limit (default: 1024)", .set = set_pids },
     { "cpu", 0, "N.N", "processors it may use (default: all)", .set = set_cpu },
-    { "disk", 0, "SIZE", "what it may write outside of mounts (default: 1G, in memory)",
+    { "disk", 0, "SIZE",
+      "what it may write outside of mounts, in memory (default: 1G, at most --memory)",
       .set = set_disk },
     { "timeout", 0, "DURATION", "end it after 2s, 5m, 1h30m: SIGTERM, a second later SIGKILL",
       .set = set_timeout },

@@ -1,6 +1,7 @@
 #include "cli/show.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -175,6 +176,15 @@ static bool is_true(const struct json *v)
     return v && v->type == JSON_BOOL && v->b;
 }
 
+bool show_is_oom(const struct json *end)
+{
+    const struct json *kills = show_at(end, "oom_kills"), *code = show_at(end, "exit_code");
+
+    return kills && kills->type == JSON_INT && kills->i > 0 &&
+           (str_eq(show_string(end, "signal"), STR("KILL")) ||
+            (code && code->type == JSON_INT && code->i == 128 + SIGKILL));
+}
+
 void show_outcome(const struct json *v, int64_t now, struct buf *out)
 {
     struct str state = show_string(v, "state"), signal = show_string(v, "signal");
@@ -184,6 +194,8 @@ void show_outcome(const struct json *v, int64_t now, struct buf *out)
         buf_add(out, state);
     } else if (is_true(show_at(v, "timed_out"))) {
         buf_add(out, STR("timed out"));
+    } else if (show_is_oom(v)) {
+        buf_add(out, STR("out of memory"));
     } else if (signal.n) {
         buf_addf(out, "signal " STR_FMT, STR_ARG(signal));
     } else {

@@ -16,7 +16,10 @@ show_fn show_until;   /* a time: "in 1h58m" */
 show_fn show_seconds; /* a number: "2h" */
 show_fn show_bytes;   /* a number: "1.5G" */
 show_fn show_command; /* a list of words, quoted as a shell would need it */
-show_fn show_outcome; /* a process: "running", "exit 1", "signal KILL", "timed out" */
+show_fn
+    show_outcome; /* a process: "running", "exit 1", "signal KILL", "timed out", "out of memory" */
+/* Whether the end of a process says that it, or a shell's last command, was killed for memory. */
+bool show_is_oom(const struct json *end);
 
 /* The value at "a.b.c" in v; an empty path is v itself. NULL if there is none, or it is null. */
 const struct json *show_at(const struct json *v, const char *path);

@@ -1,7 +1,9 @@
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/own.h"
+#include "base/units.h"
 #include "cli/answer.h"
 #include "cli/lines.h"
 #include "cli/output.h"
@@ -74,6 +76,42 @@ static int print_stream(struct call *c, const struct logs_options *o)
     return status;
 }
 
+static void note_oom(const struct json *p, const char *only)
+{
+    const struct json *n = show_at(p, "process"), *limit = show_at(p, "memory_limit");
+    char number[24], size[24], text[48] = "";
+
+    if (!n || n->type != JSON_INT || !show_is_oom(p))
+        return;
+    snprintf(number, sizeof number, "%lld", (long long)n->i);
+    if (only && strcmp(number, only) != 0)
+        return;
+    if (limit && limit->type == JSON_INT && limit->i > 0) {
+        units_show_bytes((uint64_t)limit->i, size);
+        snprintf(text, sizeof text, " (limit %s)", size);
+    }
+    say("process %s was killed: out of memory%s", number, text);
+}
+
+/* The output of a process that was killed for memory ends without a reason: that is said last. */
+static int note_ends(const struct verb *v, const struct logs_options *o, const char *sandbox)
+{
+    AUTO(call_done) struct call c;
+    const struct json *all;
+    int status;
+
+    call_init(&c, v, &o->common, "GET");
+    call_path(&c, "/v1/sandboxes/%s/processes", sandbox);
+    status = call_run(&c);
+    if (status)
+        return status;
+    all = show_at(c.answer, "processes");
+    if (all && all->type == JSON_ARRAY)
+        for (const struct json *p = json_first(all); p != json_end(all); p++)
+            note_oom(p, o->process);
+    return 0;
+}
+
 static int run(const struct verb *v, int argc, char **argv)
 {
     struct logs_options o = { 0 };
@@ -88,7 +126,9 @@ static int run(const struct verb *v, int argc, char **argv)
     call_query(&c, "process", o.process);
     call_query(&c, "tail", o.tail);
     status = call_open(&c);
-    return status ? status : print_stream(&c, &o);
+    if (!status)
+        status = print_stream(&c, &o);
+    return status || common_format(&o.common) != FORMAT_TEXT ? status : note_ends(v, &o, argv[0]);
 }
 
 const struct verb verb_logs = {

@@ -79,6 +79,15 @@ static uint32_t isolation_flags(const struct run_options *o)
            (chosen(o->side_channels, "guarded", untrusted) ? PLAN_GUARDED : 0);
 }
 
+/* Disk that programs do not use is memory that they can: a small memory limit gets no large disk
+ * unless that was asked for. */
+static uint64_t choose_disk(const struct run_options *o)
+{
+    bool shrinks = !(o->asked & LAUNCH_NO_DISK) && o->memory && o->memory < o->disk;
+
+    return shrinks ? o->memory : o->disk;
+}
+
 static int fill_plan(struct session *s, const struct run_options *o, struct image_dir *image,
                      struct err *e)
 {
@@ -88,7 +97,7 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     p->flags |= (o->strict ? PLAN_STRICT : 0) | (o->writable ? PLAN_WRITABLE_SYSTEM : 0) |
                 (network_wanted(&o->network) ? PLAN_EGRESS : 0) | isolation_flags(o);
     p->memory = o->memory;
-    p->disk = o->disk;
+    p->disk = choose_disk(o);
     p->pids = (uint32_t)o->pids;
     p->cpu_milli = o->cpu_milli;
     p->caps = o->caps;

@@ -60,8 +60,10 @@ static const struct json_field log_fields[] = {
 /* As resources of profiles: what a sandbox may have of its own is there. */
 static const struct json_field owner_limit_fields[] = {
     { "memory", JSON_KIND_BYTES, OF_OWNER(memory), .min = 0, .max = INT64_C(1) << 50,
-      .doc = "Memory that all sandboxes of one owner may use together; 0: half of the machine's. "
-             "Administrators have no limits as owners." },
+      .doc =
+          "Memory, with files on the storage driver `memory`, that all sandboxes of one owner may "
+          "use together; 0: half of the machine's. "
+          "Administrators have no limits as owners." },
     { "pids", JSON_KIND_UINT, OF_OWNER(pids), .min = 0, .max = 1 << 22, .preset = "0",
       .doc = "Processes and threads likewise; 0: a quarter of the machine's `pid_max`." },
     { "cpu", JSON_KIND_DOUBLE, OF_OWNER(cpu), .min = 0, .max = 1024, .preset = "0",

@@ -46,6 +46,12 @@ static const struct json_field image_fields[] = {
     { "config", JSON_KIND_ANY, AT(base.config) },
 };
 
+static const struct json_field oom_fields[] = {
+    { "kills", JSON_KIND_UINT, AT(oom.kills) },
+    { "counted", JSON_KIND_UINT, AT(oom.counted) },
+    { "last_ns", JSON_KIND_INT, AT(oom.last_ns) },
+};
+
 const struct json_field facts_fields[] = {
     { "handle", JSON_KIND_STR, AT(handle) },
     { "unenforced", JSON_KIND_UINT, AT(unenforced) },
@@ -67,6 +73,8 @@ const struct json_field facts_fields[] = {
       .seen = offsetof(struct facts, has_egress), JSON_FIELDS(egress_fields) },
     { "actuals", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
       .seen = offsetof(struct facts, has_actuals), JSON_FIELDS(actual_fields) },
+    { "oom", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
+      .seen = offsetof(struct facts, has_oom), JSON_FIELDS(oom_fields) },
 };
 const size_t facts_field_count = COUNT_OF(facts_fields);
 

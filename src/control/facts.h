@@ -36,9 +36,14 @@ struct facts {
         int64_t wall_ns, cpu_ns, peak_bytes;
         uint32_t oom_kills;
     } actuals;
+    struct {
+        uint32_t kills;   /* of its processes, for want of memory, in all of its boxes … */
+        uint32_t counted; /* … and in the one that it has */
+        int64_t last_ns;  /* wall clock: when the last one became known */
+    } oom;
     bool one_shot; /* for one program; without it there is no use for it */
     /* Which of the above there are; has_paused: it is. */
-    bool has_image, has_egress, has_paused, has_rest, has_actuals;
+    bool has_image, has_egress, has_paused, has_rest, has_actuals, has_oom;
 };
 
 extern const struct json_field facts_fields[];

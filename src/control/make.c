@@ -3,8 +3,9 @@
 
 #include "base/clock.h"
 #include "control/host.h"
-#include "control/sandbox.h"
+#include "control/oom.h"
 #include "control/owner_share.h"
+#include "control/sandbox.h"
 #include "control/spec.h"
 #include "control/usage.h"
 
@@ -188,6 +189,11 @@ static void on_usage(struct ext_box *b, int r, const struct ext_usage *u)
     ttl_usage(b, r, u);
 }
 
+static void on_oom(struct ext_box *b, uint32_t kills)
+{
+    sandbox_note_oom(b->owner, kills);
+}
+
 const struct ext_box_events sandbox_box_events = {
     .provisioned = on_provisioned,
     .ready = on_ready,
@@ -196,6 +202,7 @@ const struct ext_box_events sandbox_box_events = {
     .gone = on_gone,
     .assigned = sandbox_assigned,
     .usage = on_usage,
+    .oom = on_oom,
     .listeners = on_listeners,
     .who = on_who,
     .held = sandbox_held,
@@ -211,6 +218,7 @@ static void provision_box(struct sandbox *s)
 
     if (s->destroying)
         return;
+    sandbox_reset_oom(s);
     if (spec_fill(s->profile, &s->request, !s->control->context.roots_only, &spec, &e) < 0) {
         sandbox_refuse(s, "request", &e);
         return;

@@ -59,6 +59,7 @@ static void take_up(struct process *p, struct reunion *u)
     if (f->ended)
         p->end = (struct ext_end){ .how = (enum ext_how)f->how,
                                    .status = f->status,
+                                   .oom_kills = f->oom_kills,
                                    .cpu_ns = f->cpu_ns,
                                    .peak_bytes = f->peak_bytes };
     p->pid = f->pid;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/event_share.h"
+#include "control/oom.h"
 #include "crypto/random.h"
 #include "json/reader.h"
 
@@ -306,7 +307,7 @@ void process_over(struct process *p, const struct ext_end *end)
 {
     p->over = true;
     p->exited_ns = clock_wall();
-    p->end = *end;
+    p->end = sandbox_end(p->sandbox, end);
     snprintf(p->end_msg, sizeof p->end_msg, "%s", end->msg ? end->msg : "");
     p->end.msg = end->msg ? p->end_msg : NULL;
     if (p->phase == PROCESS_RUNNING)

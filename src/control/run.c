@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "control/event_share.h"
+#include "control/oom.h"
 #include "control/sandbox.h"
 
 enum { QUIET_MS = 250 }; /* so that one exec after another does not write two moves each */
@@ -160,20 +161,21 @@ static void on_started(struct ext_process *p, int r, const struct err *e)
     tell_started(op);
 }
 
-static void on_ended(struct ext_process *p, const struct ext_end *end)
+static void on_ended(struct ext_process *p, const struct ext_end *from_box)
 {
     struct run_op *op = container_of(p, struct run_op, process);
     struct sandbox *s = op->sandbox;
+    struct ext_end end = sandbox_end(s, from_box);
 
     if (!op->told_) { /* what it says first comes first */
         op->ended_ = true;
-        op->end_ = *end;
-        snprintf(op->end_msg_, sizeof op->end_msg_, "%s", end->msg ? end->msg : "");
+        op->end_ = end;
+        snprintf(op->end_msg_, sizeof op->end_msg_, "%s", end.msg ? end.msg : "");
         op->end_.msg = op->end_msg_;
         return;
     }
     leave(op);
-    op->events->ended(op, end);
+    op->events->ended(op, &end);
     sandbox_unref(s);
 }
 

@@ -40,6 +40,11 @@ uint64_t spec_memory(const struct profile *p, const struct create_request *q)
                     (uint64_t)q->capabilities.memory_mb << 20);
 }
 
+uint64_t spec_disk(const struct profile *p)
+{
+    return (uint64_t)p->resources.disk_mb << 20;
+}
+
 int spec_fill(const struct profile *p, const struct create_request *q, bool may_show,
               struct ext_spec *ret, struct err *e)
 {
@@ -49,7 +54,7 @@ int spec_fill(const struct profile *p, const struct create_request *q, bool may_
     *ret = (struct ext_spec){
         .profile = p,
         .memory = spec_memory(p, q),
-        .disk = (uint64_t)p->resources.disk_mb << 20,
+        .disk = spec_disk(p),
         .pids = p->resources.pids,
         .cpu_milli =
             (uint32_t)narrowed(profile_cpu_milli(p), (uint64_t)(q->capabilities.cpu_quota * 1000)),

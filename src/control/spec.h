@@ -15,6 +15,7 @@ bool spec_is_plain(const struct create_request *q);
 
 /* The memory limit; 0: none. */
 uint64_t spec_memory(const struct profile *p, const struct create_request *q);
+uint64_t spec_disk(const struct profile *p); /* likewise */
 
 /* may_show: a host directory that is only read may be mounted. Borrows from both. Mounts are
  * static: filled anew by each call. */

@@ -17,6 +17,7 @@
 #ifndef EXTENSIONS_EXTENSION_H
 #define EXTENSIONS_EXTENSION_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -119,6 +120,7 @@ struct ext_usage {
     uint32_t processes;
     uint64_t memory, mapped; /* bytes: of processes alone, and of files in memory */
     uint64_t disk, disk_max; /* bytes written, and how many may be; 0: not known */
+    uint32_t oom_kills;      /* inside so far; 0: none, or not known */
 };
 
 /* A program inside that has part in a connection. */
@@ -165,6 +167,7 @@ struct ext_found {
     uint64_t cookie; /* as given at its start */
     bool ended, tty, has_stdin;
     int how, status;
+    uint32_t oom_kills; /* as of its end */
     int64_t cpu_ns, peak_bytes;
 };
 
@@ -181,6 +184,9 @@ struct ext_box_events {
      * launchers. r < 0: the box died; `gone` follows unless it is torn down first. */
     void (*assigned)(struct ext_box *b, int r, const struct err *e);
     void (*usage)(struct ext_box *b, int r, const struct ext_usage *u);
+    /* The kernel has killed so many processes in it for want of memory. Told before the end of the
+     * process that brought the news, and again with other news; may be NULL. */
+    void (*oom)(struct ext_box *b, uint32_t kills);
     /* l is NULL if r < 0; else take_listeners(), what is left in it is closed. */
     void (*listeners)(struct ext_box *b, int r, const struct err *e, struct listeners *l);
     /* w and its descriptors are borrowed: dup() what is hashed later. r < 0: it could not be found
@@ -265,7 +271,18 @@ struct ext_end {
     int sys;         /* file operations: errno */
     const char *msg; /* file operations: why */
     int64_t cpu_ns, peak_bytes;
+    uint32_t oom_kills; /* in the box while it ran */
+    /* Limits of the sandbox, known to the control plane; 0: none, or not known. */
+    uint64_t memory_limit, disk_limit;
 };
+
+/* Whether a process was ended by the OOM killer, or is a shell whose last command was. */
+static inline bool ext_end_is_oom(const struct ext_end *end)
+{
+    return end->oom_kills &&
+           (end->how == EXT_SIGNALLED ? end->status == SIGKILL
+                                      : end->how == EXT_EXITED && end->status == 128 + SIGKILL);
+}
 
 struct ext_process_events {
     /* r < 0: it never ran; e->msg says why, sys holds errno, `step` what of it. Else stdio holds

@@ -158,6 +158,7 @@ struct slot {
     uint8_t scope;
     uint32_t how;
     int32_t status, sys;
+    uint32_t oom_kills;
     int64_t cpu_ns, peak_bytes;
 };
 
@@ -373,6 +374,8 @@ void local_create_lost(struct local_box *b, const struct err *e); /* may exist o
 /* From the control connection. */
 void local_on_procs(struct local_box *b, const struct control_procs *m);
 void local_on_used(struct local_box *b, const struct control_used *m);
+void local_tell_oom(struct local_box *b,
+                    uint32_t kills); /* what PID 1 counts; 0: nothing to tell */
 void local_on_refused(struct local_box *b, const struct control_failed *m); /* one of the two */
 void local_on_end(struct local_box *b, int r, const struct err *e); /* it is closed already */
 

@@ -361,6 +361,7 @@ static struct ext_found found_of(const struct control_proc *p)
                                .has_stdin = p->flags & CONTROL_STDIN,
                                .how = local_process_how(p->how),
                                .status = p->status,
+                               .oom_kills = p->oom_kills,
                                .cpu_ns = p->cpu_ns,
                                .peak_bytes = p->peak_bytes };
 }
@@ -429,6 +430,12 @@ void local_usage(struct ext_box *ext)
     }
 }
 
+void local_tell_oom(struct local_box *b, uint32_t kills)
+{
+    if (kills && b->ext.events && b->ext.events->oom)
+        b->ext.events->oom(&b->ext, kills);
+}
+
 void local_on_used(struct local_box *b, const struct control_used *m)
 {
     struct ext_usage u;
@@ -440,7 +447,9 @@ void local_on_used(struct local_box *b, const struct control_used *m)
                             .memory = m->memory,
                             .mapped = m->mapped,
                             .disk = m->disk,
-                            .disk_max = m->disk_max };
+                            .disk_max = m->disk_max,
+                            .oom_kills = m->oom_kills };
+    local_tell_oom(b, m->oom_kills);
     if (m->head.tag == TAG_LAST_USAGE && b->state == BOX_ENDING) {
         local_end_on_used(b);
     } else if (m->head.tag == TAG_USAGE && b->usages) {

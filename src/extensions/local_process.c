@@ -165,7 +165,8 @@ static void tell_ended(struct local_box *b, uint16_t i, const char *msg)
                            .sys = s->sys,
                            .msg = msg && msg[0] ? msg : NULL,
                            .cpu_ns = s->cpu_ns,
-                           .peak_bytes = s->peak_bytes };
+                           .peak_bytes = s->peak_bytes,
+                           .oom_kills = s->oom_kills };
     struct ext_process *p = give_up(s);
 
     if (!s->kept)
@@ -454,15 +455,26 @@ int local_process_how(uint32_t how)
     return how < COUNT_OF(hows) ? (int)hows[how] : EXT_LOST;
 }
 
-static void note_end(struct slot *s, uint32_t how, int status, int sys, int64_t cpu_ns,
-                     int64_t peak_bytes)
+static void note_end(struct slot *s, const struct control_proc *p)
 {
     s->ended = true;
-    s->how = (uint32_t)local_process_how(how);
-    s->status = status;
-    s->sys = sys;
-    s->cpu_ns = cpu_ns;
-    s->peak_bytes = peak_bytes;
+    s->how = (uint32_t)local_process_how(p->how);
+    s->status = p->status;
+    s->sys = p->sys;
+    s->oom_kills = p->oom_kills;
+    s->cpu_ns = p->cpu_ns;
+    s->peak_bytes = p->peak_bytes;
+}
+
+/* A slot keeps of an end what a list tells as well. */
+static struct control_proc end_as_listed(const struct control_exited *m)
+{
+    return (struct control_proc){ .how = m->how,
+                                  .status = m->status,
+                                  .sys = m->sys,
+                                  .oom_kills = m->oom_kills,
+                                  .cpu_ns = m->cpu_ns,
+                                  .peak_bytes = m->peak_bytes };
 }
 
 /* The end of what was killed before it had started is the only word about it. */
@@ -482,10 +494,12 @@ void local_process_on_exited(struct local_box *b, const struct control_exited *m
     struct process_table *t = &b->processes;
     uint16_t i = m->head.tag ? by_tag(t, m->head.tag) : by_proc(t, m->proc);
     struct slot *s = i ? &t->slots[i - 1] : NULL;
+    struct control_proc end = end_as_listed(m);
 
+    local_tell_oom(b, m->oom_total);
     if (!s || s->ended)
         return;
-    note_end(s, m->how, m->status, m->sys, m->cpu_ns, m->peak_bytes);
+    note_end(s, &end);
     if (s->p && !s->started)
         tell_never_started(b, i);
     else if (s->p && !s->attaching)
@@ -505,7 +519,7 @@ void local_process_adopt(struct local_box *b, const struct control_proc *p)
     s->pid = p->pid;
     name_slot(&b->processes, i, p->proc);
     if (p->state == CONTROL_ENDED)
-        note_end(s, p->how, p->status, p->sys, p->cpu_ns, p->peak_bytes);
+        note_end(s, p);
 }
 
 /* Owners may start, drop and free from inside; what they start now fails by itself. */

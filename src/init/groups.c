@@ -9,7 +9,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "base/own.h"
+#include "ipc/groups.h"
 
 enum { GROUPS_WAIT_MS = 60000 }; /* the launcher may be building other sandboxes */
 
@@ -34,6 +38,13 @@ int groups_clone_flags(void)
     return entered ? CLONE_NEWCGROUP : 0;
 }
 
+/* The last one counts OOM kills, if the word says so. */
+static void take_counter(const char *word, struct ipc_fds *fds)
+{
+    if (fds->n && strcmp(word, IPC_GROUPS_AND_KILLS) == 0)
+        oom_watch(take_fd(&fds->fd[--fds->n]));
+}
+
 static bool enter_all(const struct ipc_fds *fds)
 {
     for (size_t i = 0; i < fds->n; i++)
@@ -46,12 +57,15 @@ void groups_enter(void)
 {
     struct pollfd in = { .fd = INIT_GROUPS, .events = POLLIN };
     struct ipc_fds fds = { .n = 0 };
-    char word[16];
+    char word[16] = "";
 
     if (!pending)
         return;
     if (poll(&in, 1, GROUPS_WAIT_MS) != 1 ||
-        ipc_recv(INIT_GROUPS, word, sizeof word, &fds, NULL) <= 0 || !enter_all(&fds))
+        ipc_recv(INIT_GROUPS, word, sizeof word - 1, &fds, NULL) <= 0)
+        _exit(125);
+    take_counter(word, &fds);
+    if (!enter_all(&fds))
         _exit(125);
     entered = fds.n > 0; /* a plain user may have no groups at all */
     ipc_fds_done(&fds);

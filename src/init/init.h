@@ -26,6 +26,7 @@ enum {
     INIT_UPPER = INIT_LISTENERS + LISTENER_COUNT_,
     INIT_BOX,    /* holds a lock (uppers/driver.h); not there where that is kept in memory */
     INIT_GROUPS, /* of a prepared sandbox: where its control groups come from */
+    INIT_KILLS,  /* the file that counts OOM kills in its control group; not there without one */
 };
 
 enum {
@@ -75,6 +76,7 @@ struct proc {
     int64_t started_ns;
     int64_t deadline; /* 0: none */
     int64_t grace_ns;
+    uint32_t kills; /* OOM kills in the sandbox before it was started */
     unsigned looks; /* how often a look has found something with its mark */
     bool killing;   /* until one finds nothing more */
     bool timed_out;
@@ -242,10 +244,12 @@ bool groups_pending(void);
 void groups_enter(void);
 int groups_clone_flags(void); /* that every start needs since then */
 
-/* oom.c: programs are killed before PID 1. */
+/* oom.c: programs are killed before PID 1, which counts the kills. */
 void oom_keep(void);
 void oom_before_start(void);
 void oom_after_start(void); /* in PID 1 alone */
+void oom_watch(int fd);     /* takes the file that counts kills */
+uint32_t oom_kills(void);   /* in the sandbox so far; 0: not known */
 
 /* filter.c, landlock.c */
 /* Once, in PID 1, for it and all it starts; `kernel` is of enum kernel_bits. *ret_listener is where

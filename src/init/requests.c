@@ -77,6 +77,7 @@ static struct control_proc describe(const struct proc *p)
                                   .how = p->end.how,
                                   .status = p->end.status,
                                   .sys = p->end.sys,
+                                  .oom_kills = p->end.oom_kills,
                                   .cpu_ns = p->end.cpu_ns,
                                   .peak_bytes = p->end.peak_bytes };
 }

@@ -110,6 +110,7 @@ int starts_add(const struct init_options *o, int conn, const struct control_star
     r = ipc_pair(sync, e);
     if (r < 0)
         goto failed;
+    p->kills = oom_kills();
     oom_before_start();
     p->pid = fork_marked();
     if (p->pid == 0)
@@ -355,6 +356,8 @@ static void note_end(struct proc *p, int status, const struct rusage *used)
     p->end.cpu_ns = ((int64_t)used->ru_utime.tv_sec + used->ru_stime.tv_sec) * NS_PER_S +
                     ((int64_t)used->ru_utime.tv_usec + used->ru_stime.tv_usec) * NS_PER_US;
     p->end.peak_bytes = (int64_t)used->ru_maxrss * 1024;
+    p->end.oom_total = oom_kills();
+    p->end.oom_kills = p->end.oom_total - p->kills;
     /* After a timeout, what the program left behind is not left to live; nor where that was asked
      * for. */
     if (p->timed_out || (p->flags & CONTROL_WHOLE))

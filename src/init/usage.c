@@ -110,6 +110,7 @@ void usage_read(struct control_used *ret)
             add_memory(pid, ret);
         }
     read_disk(ret);
+    ret->oom_kills = oom_kills();
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
         ret->programs += p->what == CONTROL_PROGRAM && p->state != PROC_ENDED;
     /* Ticks are coarse, and what a parent ignores when it ends is counted nowhere. */

@@ -246,6 +246,8 @@ struct control_exited {
     int64_t peak_bytes;
     char msg[200]; /* file operations: why it failed */
     uint64_t cookie;
+    uint32_t oom_kills; /* in the sandbox while it ran … */
+    uint32_t oom_total; /* … and since the sandbox was made; both 0: none, or not known */
 };
 
 struct control_killed {
@@ -262,6 +264,8 @@ struct control_used {
     uint64_t memory;         /* bytes that are of one process each, all of them … */
     uint64_t mapped;         /* … and of files, of the one that has most */
     uint64_t disk, disk_max; /* written; both 0: that is not counted here */
+    uint32_t oom_kills;      /* since it was made; 0: none, or not known */
+    uint32_t pad;
 };
 
 struct control_listening {
@@ -360,7 +364,7 @@ struct control_proc {
     /* once it has ended, as in control_exited */
     uint32_t how;
     int32_t status, sys;
-    uint32_t pad;
+    uint32_t oom_kills;
     int64_t cpu_ns, peak_bytes;
 };
 

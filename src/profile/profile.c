@@ -86,11 +86,14 @@ static const struct json_field resource_fields[] = {
     { "cpu", JSON_KIND_DOUBLE, IN(resources, cpu), .min = 0, .max = 1024, .preset = "1",
       .doc = "Processors, also in parts: 0.5." },
     { "memory_mb", JSON_KIND_UINT, IN(resources, memory_mb), .min = 8, .max = 16 << 20,
-      .preset = "512", .doc = "Memory in MiB." },
+      .preset = "512",
+      .doc = "Memory of processes in MiB. On the storage driver `memory` the control group gets "
+             "this and `disk_mb`." },
     { "pids", JSON_KIND_UINT, IN(resources, pids), .min = 4, .max = 1 << 22, .preset = "256",
       .doc = "Processes and threads." },
     { "disk_mb", JSON_KIND_UINT, IN(resources, disk_mb), .min = 1, .max = 64 << 20,
-      .preset = "1024", .doc = "What the workload can write, in MiB." },
+      .preset = "1024",
+      .doc = "What the workload can write, in MiB; beside `memory_mb`, wherever it is stored." },
     { "terminals", JSON_KIND_UINT, IN(resources, terminals), .min = 1, .max = 256, .preset = "16",
       .doc = "Terminals that are open at a time." },
 };

@@ -118,9 +118,17 @@ static int make_group(struct build *b, struct err *e)
                           : cgroup_make(b->cgroups, b->plan->id, owner_of(b), &b->cgroup, e);
 }
 
+struct cgroup_limits build_limits(const struct build *b)
+{
+    return (struct cgroup_limits){ .memory = b->plan->memory,
+                                   .tmpfs = build_on_disk(b) ? 0 : build_tmpfs_size(b),
+                                   .pids = b->plan->pids,
+                                   .cpu_milli = b->plan->cpu_milli };
+}
+
 static int set_limits(struct build *b, struct err *e)
 {
-    struct cgroup_limits limits = { b->plan->memory, b->plan->pids, b->plan->cpu_milli };
+    struct cgroup_limits limits = build_limits(b);
     unsigned missing;
     int r =
         is_prepared(b)
@@ -240,11 +248,11 @@ static int open_listeners(struct build *b, struct err *e)
     return inside_network(b, listen_inside, e);
 }
 
-/* Our half is done: the network namespace, the cgroups to join, and the listeners, with a bit for
- * each of these. */
+/* Our half is done: the network namespace, the cgroups to join, the listeners, and the counter of
+ * OOM kills, with a bit for each of these. */
 static int release_child(struct build *b, struct err *e)
 {
-    int fds[2 + CGROUP_CONTROLLERS_ + LISTENER_COUNT_] = { b->network, *b->init_fd }, what = 0;
+    int fds[2 + CGROUP_CONTROLLERS_ + LISTENER_COUNT_ + 1] = { b->network, *b->init_fd }, what = 0;
     uint32_t slots;
     size_t n = 2;
 
@@ -254,7 +262,12 @@ static int release_child(struct build *b, struct err *e)
             fds[n++] = b->cgroup.tasks[i];
         }
     n += listeners_pack(&b->listeners, fds + n, &slots);
-    return tell_child(b, what | (int)slots << CGROUP_CONTROLLERS_, fds, n, e);
+    what |= (int)slots << CGROUP_CONTROLLERS_;
+    if (b->cgroup.kills >= 0) {
+        what |= 1 << (CGROUP_CONTROLLERS_ + LISTENER_COUNT_);
+        fds[n++] = b->cgroup.kills;
+    }
+    return tell_child(b, what, fds, n, e);
 }
 
 static bool waits_longer_than(int fd, int ms)

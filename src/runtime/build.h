@@ -73,6 +73,15 @@ static inline bool build_on_disk(const struct build *b)
     return b->driver && b->driver->on_disk;
 }
 
+/* Of the tmpfs that a sandbox stands on; it writes there unless its driver is on disk. */
+static inline uint64_t build_tmpfs_size(const struct build *b)
+{
+    return b->plan->disk ? b->plan->disk : UINT64_C(1) << 30;
+}
+
+/* What its control groups get. */
+struct cgroup_limits build_limits(const struct build *b);
+
 struct build_step {
     const char *name;
     int (*run)(struct build *b, struct err *e);

@@ -17,7 +17,7 @@ enum { FREEZE_MS = 2000 };
 
 void cgroup_init(struct cgroup *c)
 {
-    *c = (struct cgroup){ .unified = -1, .procs = -1 };
+    *c = (struct cgroup){ .unified = -1, .procs = -1, .kills = -1 };
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
         c->tasks[i] = -1;
 }
@@ -43,6 +43,18 @@ static int open_tasks(int dir, int *ret, struct err *e)
 {
     *ret = openat(dir, "tasks", O_WRONLY | O_CLOEXEC);
     return *ret < 0 ? err_sys(e, "opening the tasks of a cgroup") : 0;
+}
+
+static const char *kills_file(bool v2)
+{
+    return v2 ? "memory.events" : "memory.oom_control";
+}
+
+/* Without the file, kills are not counted before the group is removed. */
+static void open_kills(int dir, bool v2, struct cgroup *c)
+{
+    drop_fd(&c->kills);
+    c->kills = openat(dir, kills_file(v2), O_RDONLY | O_CLOEXEC);
 }
 
 /* --- without an owner, or of a known one --- */
@@ -74,6 +86,8 @@ static int make_legacy(struct cgroup_host *h, int controller, const char *id,
     r = cgroup_tree_make(h, controller, path, owner, &dir, e);
     if (r >= 0 && limit_wanted(limits, controller))
         r = cgroup_settings_apply(dir, s, cgroup_settings_v1(controller, limits, s), e);
+    if (r >= 0 && controller == CGROUP_MEMORY)
+        open_kills(dir, false, g);
     return r < 0 ? r : open_tasks(dir, &g->tasks[controller], e);
 }
 
@@ -111,15 +125,17 @@ static int limit_legacy(struct cgroup_host *h, const char *id, const struct cgro
     return r;
 }
 
-static int limit_unified(const struct cgroup_host *h, int dir, const struct cgroup_limits *limits,
-                         struct err *e)
+static int limit_unified(const struct cgroup_host *h, const struct cgroup_limits *limits,
+                         struct cgroup *c, struct err *e)
 {
     struct cgroup_setting s[CGROUP_SETTINGS_MAX];
     int r = 0;
 
     for (int i = 0; i <= CGROUP_CPU && r >= 0; i++)
         if (on_v2(h, i) && limit_wanted(limits, i))
-            r = cgroup_settings_apply(dir, s, cgroup_settings_v2(i, limits, s), e);
+            r = cgroup_settings_apply(c->unified, s, cgroup_settings_v2(i, limits, s), e);
+    if (r >= 0 && on_v2(h, CGROUP_MEMORY))
+        open_kills(c->unified, true, c);
     return r;
 }
 
@@ -149,7 +165,7 @@ int cgroup_limit(struct cgroup_host *h, const char *id, const struct cgroup_owne
                  struct err *e)
 {
     struct cgroup_limits own = within_owner(limits, owner);
-    int r = limit_unified(h, c->unified, &own, e);
+    int r = limit_unified(h, &own, c, e);
 
     if (r >= 0)
         r = limit_legacy(h, id, owner, &own, c, e);
@@ -206,7 +222,7 @@ static int assign_unified(struct cgroup_host *h, const char *id, const struct cg
     int r = cgroup_make(h, id, owner, c, e);
 
     if (r >= 0)
-        r = limit_unified(h, c->unified, limits, e);
+        r = limit_unified(h, limits, c, e);
     if (r < 0)
         return r;
     c->procs = openat(c->unified, "cgroup.procs", O_WRONLY | O_CLOEXEC);
@@ -317,8 +333,7 @@ void cgroup_read(const struct cgroup_host *h, const char *id, struct cgroup_usag
     *ret = (struct cgroup_usage){ 0 };
     if (dir < 0)
         return;
-    ret->oom_kills =
-        (uint32_t)read_number(dir, v2 ? "memory.events" : "memory.oom_control", "oom_kill");
+    ret->oom_kills = (uint32_t)read_number(dir, kills_file(v2), "oom_kill");
     ret->peak_bytes =
         (int64_t)read_number(dir, v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL);
 }
@@ -336,6 +351,7 @@ void cgroup_close(struct cgroup *c)
 {
     drop_fd(&c->unified);
     drop_fd(&c->procs);
+    drop_fd(&c->kills);
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
         drop_fd(&c->tasks[i]);
 }

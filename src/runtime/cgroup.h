@@ -62,6 +62,7 @@ struct cgroup_host {
 
 struct cgroup_limits {
     uint64_t memory;
+    uint64_t tmpfs; /* bytes of files in memory that are charged to the group beside `memory` */
     uint32_t pids;
     uint32_t cpu_milli;
 };
@@ -71,6 +72,7 @@ struct cgroup {
     int unified; /* directory of the v2 group, for CLONE_INTO_CGROUP and cgroup.kill; or -1 */
     int tasks[CGROUP_CONTROLLERS_]; /* v1 `tasks` files: a process joins by writing "0"; or -1 */
     int procs;                      /* likewise `cgroup.procs` of v2, for cgroup_assign(); or -1 */
+    int kills; /* read-only: the file that counts OOM kills in the memory group; or -1 */
 };
 
 struct cgroup_usage {

@@ -13,6 +13,15 @@ static void put_number(struct cgroup_setting *s, uint64_t value, const char *non
         snprintf(s->value, sizeof s->value, "%s", none);
 }
 
+/* Pages of a tmpfs are charged to the group as anonymous memory is: with the sum as limit, a full
+ * tmpfs is ENOSPC before it is an OOM kill. */
+static uint64_t group_memory(const struct cgroup_limits *l)
+{
+    if (!l->memory)
+        return 0;
+    return l->tmpfs > (uint64_t)INT64_MAX - l->memory ? (uint64_t)INT64_MAX : l->memory + l->tmpfs;
+}
+
 static uint64_t cpu_quota(const struct cgroup_limits *l)
 {
     return (uint64_t)l->cpu_milli * CPU_PERIOD_US / 1000;
@@ -27,8 +36,9 @@ int cgroup_settings_v1(int controller, const struct cgroup_limits *l,
         out[1] = (struct cgroup_setting){ .file = "memory.memsw.limit_in_bytes", .optional = true };
         out[2] =
             (struct cgroup_setting){ .file = "memory.kmem.tcp.limit_in_bytes", .optional = true };
-        for (int i = 0; i < 3; i++)
-            put_number(&out[i], l->memory, "-1");
+        put_number(&out[0], group_memory(l), "-1");
+        put_number(&out[1], group_memory(l), "-1");
+        put_number(&out[2], l->memory, "-1");
         return 3;
     case CGROUP_PIDS:
         out[0] = (struct cgroup_setting){ .file = "pids.max" };
@@ -50,7 +60,7 @@ int cgroup_settings_v2(int controller, const struct cgroup_limits *l,
     case CGROUP_MEMORY:
         out[0] = (struct cgroup_setting){ .file = "memory.max" };
         out[1] = (struct cgroup_setting){ .file = "memory.swap.max", .optional = true };
-        put_number(&out[0], l->memory, "max");
+        put_number(&out[0], group_memory(l), "max");
         snprintf(out[1].value, sizeof out[1].value, "%s", l->memory ? "0" : "max");
         return 2;
     case CGROUP_PIDS:

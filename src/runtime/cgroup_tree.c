@@ -146,7 +146,9 @@ int cgroup_tree_make_shared(struct cgroup_host *h, int hierarchy, const char *pa
 static int set_up_owner(const struct cgroup_host *h, int hierarchy, int dir,
                         const struct cgroup_owner *o, struct err *e)
 {
-    struct cgroup_limits limits = { o->memory, o->pids, o->cpu_milli };
+    struct cgroup_limits limits = { .memory = o->memory,
+                                    .pids = o->pids,
+                                    .cpu_milli = o->cpu_milli };
     struct cgroup_setting s[CGROUP_SETTINGS_MAX];
     int r = 0;
 

@@ -27,6 +27,7 @@ enum {
     INIT_UPPER = INIT_LISTENERS + LISTENER_COUNT_,
     INIT_BOX,
     INIT_GROUPS,
+    INIT_KILLS,
     HIGH = 100
 };
 
@@ -83,7 +84,8 @@ static void take_those(struct ipc_fds *fds, size_t *at, int *things, size_t coun
         things[i] = *at < fds->n && (there & (1u << i)) ? take_fd(&fds->fd[(*at)++]) : -1;
 }
 
-/* The launcher's half is done: the network namespace, the cgroups to join, the listeners. */
+/* The launcher's half is done: the network namespace, the cgroups to join, the listeners, and the
+ * counter of OOM kills. */
 static int join(struct build *b, struct err *e)
 {
     struct ipc_fds fds = { .n = 0 };
@@ -100,6 +102,8 @@ static int join(struct build *b, struct err *e)
     *b->init_fd = take_fd(&fds.fd[1]);
     take_those(&fds, &at, b->cgroup.tasks, CGROUP_CONTROLLERS_, (unsigned)what);
     take_those(&fds, &at, b->listeners.fd, LISTENER_COUNT_, (unsigned)what >> CGROUP_CONTROLLERS_);
+    take_those(&fds, &at, &b->cgroup.kills, 1,
+               (unsigned)what >> (CGROUP_CONTROLLERS_ + LISTENER_COUNT_));
     return 0;
 }
 
@@ -186,7 +190,7 @@ static int arrange_descriptors(struct build *b, struct err *e)
 {
     int *moved[] = { &b->control, &b->listener,   &b->identity.range_lock,
                      b->init_fd,  &b->child_sync, &b->upper,
-                     &b->box,     &b->groups };
+                     &b->box,     &b->groups,     &b->cgroup.kills };
     int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC), r = 0;
 
     for (size_t i = 0; i < COUNT_OF(moved) && r >= 0; i++)
@@ -202,7 +206,7 @@ static int arrange_descriptors(struct build *b, struct err *e)
     if (place_fd(&b->control, INIT_CONTROL) < 0 || place_fd(&b->listener, INIT_LISTENER) < 0 ||
         place_fd(&b->identity.range_lock, INIT_RANGE_LOCK) < 0 || place_listeners(b) < 0 ||
         place_fd(&b->upper, INIT_UPPER) < 0 || place_fd(&b->box, INIT_BOX) < 0 ||
-        place_fd(&b->groups, INIT_GROUPS) < 0)
+        place_fd(&b->groups, INIT_GROUPS) < 0 || place_fd(&b->cgroup.kills, INIT_KILLS) < 0)
         return err_sys(e, "arranging descriptors");
     return 0;
 }

@@ -66,7 +66,7 @@ int rootfs_private(struct build *b, struct err *e)
 int rootfs_storage(struct build *b, struct err *e)
 {
     char size[32], inodes[32], owner[16];
-    uint64_t bytes = b->plan->disk ? b->plan->disk : UINT64_C(1) << 30;
+    uint64_t bytes = build_tmpfs_size(b);
     struct mount_option options[] = {
         { "size", size }, { "nr_inodes", inodes }, { "mode", "0755" },
         { "uid", owner }, { "gid", owner },        { NULL, NULL },

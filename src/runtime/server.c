@@ -13,6 +13,7 @@
 #include "base/hook.h"
 #include "base/own.h"
 #include "ipc/channel.h"
+#include "ipc/groups.h"
 #include "proc/caps.h"
 #include "proc/oom.h"
 #include "runtime/build.h"
@@ -130,7 +131,7 @@ static void keep(struct server *s, struct build *b)
     box->pidfd = b->pidfd;
     box->ephemeral = b->plan->flags & PLAN_EPHEMERAL;
     box->assign = take_fd(&b->assign);
-    box->limits = (struct cgroup_limits){ b->plan->memory, b->plan->pids, b->plan->cpu_milli };
+    box->limits = build_limits(b);
     box->next = s->live;
     s->live = box;
     cgroup_close(&b->cgroup);
@@ -311,8 +312,8 @@ static void hold(struct server *s, const void *message, struct ipc_fds *fds)
  * process of the machine into the sandbox's groups. */
 static int send_groups(const struct cgroup *c, int sock, struct err *e)
 {
-    static const char word[] = "groups";
-    int fds[CGROUP_CONTROLLERS_ + 1];
+    const char *word = c->kills < 0 ? IPC_GROUPS : IPC_GROUPS_AND_KILLS;
+    int fds[CGROUP_CONTROLLERS_ + 2];
     size_t n = 0;
 
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
@@ -320,7 +321,9 @@ static int send_groups(const struct cgroup *c, int sock, struct err *e)
             fds[n++] = c->tasks[i];
     if (c->procs >= 0)
         fds[n++] = c->procs;
-    return ipc_send(sock, word, sizeof word, fds, n, e);
+    if (c->kills >= 0)
+        fds[n++] = c->kills;
+    return ipc_send(sock, word, strlen(word) + 1, fds, n, e);
 }
 
 static int assign_owner(struct server *s, const struct launch_assign *m, struct sandbox *box,

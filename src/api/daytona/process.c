@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/daytona/inside.h"
+#include "api/limit_text.h"
 #include "base/clock.h"
 
 enum { PATH_BYTES_MAX = 4095, COMMAND_MAX = (128 << 10) - 1, TIMEOUT_MAX_S = 7 * 86400 };
@@ -169,6 +170,15 @@ static void write_outcome(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
+/* The answer has an exit code and the output, and no place for the reason: it is the last line. */
+static void add_oom_line(struct exec *x, const struct ext_end *end)
+{
+    char memory[LIMIT_TEXT_MAX];
+
+    if (ext_end_is_oom(end))
+        buf_addf(&x->out[0], "sandboxer: killed: %s\n", limit_text_oom(end, memory));
+}
+
 static void answer_outcome(struct exec *x, const struct ext_end *end)
 {
     const struct outcome o = { x, daytona_exit_code(end) };
@@ -180,8 +190,10 @@ static void answer_outcome(struct exec *x, const struct ext_end *end)
         call_fail_with(x->call, 410, "GONE", "the sandbox ended first");
     else if (x->truncated)
         call_fail_with(x->call, 413, "", "the command wrote more than 16 MiB: use a session");
-    else
+    else {
+        add_oom_line(x, end);
         call_answer(x->call, 200, write_outcome, &o);
+    }
 }
 
 static const struct exec_face outcome_face = { .started = daytona_begin,

@@ -93,8 +93,8 @@ static void answer(struct call *c)
 
 static void fail(struct call *c, const struct err *e)
 {
-    if (e->code == ERR_TOO_BIG && (e->sys == ENOSPC || e->sys == EDQUOT))
-        call_fail_with(c, 507, "too_big", "not enough disk space available");
+    if (e->code == ERR_FULL && (e->sys == ENOSPC || e->sys == EDQUOT))
+        call_fail_with(c, 507, "storage_full", "not enough disk space available");
     else
         call_fail(c, e);
 }

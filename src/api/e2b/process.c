@@ -7,6 +7,7 @@
 #include "api/e2b/write.h"
 #include "api/input.h"
 #include "api/guard.h"
+#include "api/limit_text.h"
 #include "base/clock.h"
 #include "crypto/encode.h"
 #include "loop/timer.h"
@@ -103,7 +104,7 @@ static void write_end(struct json_writer *w, const void *what)
 {
     const struct ext_end *end = what;
     bool exited = end->how == EXT_EXITED;
-    char text[64];
+    char text[64], error[160], memory[LIMIT_TEXT_MAX];
 
     if (exited)
         snprintf(text, sizeof text, "exit status %d", end->status);
@@ -118,8 +119,9 @@ static void write_end(struct json_writer *w, const void *what)
     json_key(w, STR("exited"));
     json_put_bool(w, exited);
     put(w, "status", text);
+    snprintf(error, sizeof error, "%s: %s", text, limit_text_oom(end, memory));
     if (!exited || end->status)
-        put(w, "error", text);
+        put(w, "error", ext_end_is_oom(end) ? error : text);
     close_event(w);
 }
 

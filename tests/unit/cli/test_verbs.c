@@ -126,15 +126,40 @@ TEST(token_create_prints_the_secret_alone)
 
 TEST(logs_are_what_was_written)
 {
-    struct fake_reply reply =
+    struct fake_reply replies[] = {
         fake_json("200 OK", "{\"process\":1,\"stream\":\"stdout\",\"line\":\"\\u001b[1mhi\"}\n"
-                            "{\"process\":1,\"stream\":\"stderr\",\"line_b64\":\"//8=\"}\n");
+                            "{\"process\":1,\"stream\":\"stderr\",\"line_b64\":\"//8=\"}\n"),
+        fake_json("200 OK", "{\"processes\":[]}"),
+    };
 
-    fake_serve(&reply, 1);
+    fake_serve(replies, 2);
     CHECK_INT(fake_run("logs", "sbx_1", "--tail", "5"), 0);
     CHECK_STR(buf_str(&fake_out), "\033[1mhi\n"); /* no terminal: as it is */
     CHECK_STR(buf_str(&fake_err), "\xff\xff\n");
     CHECK(asked_for("/logs?tail=5 "));
+}
+
+/* Two victims, one that ended well while others were killed, and one that was killed by a signal.
+ */
+#define ENDS                                                                                       \
+    "{\"processes\":["                                                                             \
+    "{\"process\":1,\"signal\":\"KILL\",\"exit_code\":null,\"oom_kills\":1,"                       \
+    "\"memory_limit\":67108864},"                                                                  \
+    "{\"process\":2,\"signal\":\"\",\"exit_code\":137,\"oom_kills\":2},"                           \
+    "{\"process\":3,\"signal\":\"\",\"exit_code\":0,\"oom_kills\":2},"                             \
+    "{\"process\":4,\"signal\":\"KILL\",\"exit_code\":null}]}"
+
+TEST(logs_name_the_processes_that_memory_ended)
+{
+    struct fake_reply replies[] = { fake_json("200 OK", ""), fake_json("200 OK", ENDS) };
+
+    fake_serve(replies, 2);
+    CHECK_INT(fake_run("logs", "sbx_1"), 0);
+    CHECK_STR(buf_str(&fake_err), "sandboxer: process 1 was killed: out of memory (limit 64M)\n"
+                                  "sandboxer: process 2 was killed: out of memory\n");
+    fake_serve(replies, 2);
+    CHECK_INT(fake_run("logs", "sbx_1", "-p", "2"), 0);
+    CHECK_STR(buf_str(&fake_err), "sandboxer: process 2 was killed: out of memory\n");
 }
 
 TEST(validate_reports)

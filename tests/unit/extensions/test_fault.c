@@ -10,7 +10,7 @@ TEST(what_a_request_got_wrong_is_told_apart)
     CHECK_INT(ext_fault_code(EACCES), ERR_DENIED);
     CHECK_INT(ext_fault_code(EISDIR), ERR_INVALID);
     CHECK_INT(ext_fault_code(ENOTEMPTY), ERR_CONFLICT);
-    CHECK_INT(ext_fault_code(ENOSPC), ERR_TOO_BIG);
+    CHECK_INT(ext_fault_code(ENOSPC), ERR_FULL);
 }
 
 TEST(everything_else_stays_a_failure_of_the_system)

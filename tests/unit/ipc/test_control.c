@@ -67,7 +67,7 @@ TEST(every_plain_message)
         { CONTROL_PONG, sizeof(struct control_head) },
         { CONTROL_STARTED, sizeof(struct control_started) },
         { CONTROL_FAILED, sizeof(struct control_failed) },
-        { CONTROL_EXITED, sizeof(struct control_exited) },
+        { CONTROL_EXITED, offsetof(struct control_exited, oom_kills) },
         { CONTROL_KILLED, sizeof(struct control_killed) },
         { CONTROL_ATTACHED, sizeof(struct control_attached) },
         { CONTROL_DONE, sizeof(struct control_one) },

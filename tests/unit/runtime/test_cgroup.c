@@ -1,4 +1,5 @@
 #include "runtime/cgroup.h"
+#include "runtime/cgroup_limits.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -110,6 +111,27 @@ TEST(a_machine_without_control_groups)
     CHECK_INT(cgroup_remove(&h, "sbx_test"), 0);
     cgroup_close(&g);
     cgroup_host_done(&h);
+}
+
+static void check_memory(uint64_t memory, uint64_t tmpfs, const char *v1, const char *v2)
+{
+    struct cgroup_limits l = { .memory = memory, .tmpfs = tmpfs };
+    struct cgroup_setting s[CGROUP_SETTINGS_MAX];
+
+    CHECK_INT(cgroup_settings_v1(CGROUP_MEMORY, &l, s), 3);
+    CHECK_STR(str_from(s[0].value), v1);
+    CHECK_STR(str_from(s[1].value), v1); /* with swap */
+    CHECK_INT(cgroup_settings_v2(CGROUP_MEMORY, &l, s), 2);
+    CHECK_STR(str_from(s[0].value), v2);
+}
+
+TEST(files_in_memory_are_beside_the_memory)
+{
+    check_memory(64 << 20, 0, "67108864", "67108864");
+    check_memory(64 << 20, 192 << 20, "268435456", "268435456");
+    check_memory(0, 192 << 20, "-1", "max"); /* no limit stays none */
+    check_memory(INT64_MAX - 1, 4096, "9223372036854775807", "9223372036854775807");
+    check_memory(4096, UINT64_MAX, "9223372036854775807", "9223372036854775807");
 }
 
 TEST(only_what_is_asked_for_can_be_missing)
