@@ -27,6 +27,8 @@ enum dns_rcode {
     DNS_BADVERS = 16, /* needs EDNS */
 };
 
+enum { DNS_BLOCKED = 15 }; /* an extended error: a policy of who runs the server */
+
 enum {
     DNS_NAME_MAX = 253,      /* bytes of a name as text */
     DNS_UDP_MIN = 512,       /* what everybody takes over UDP */
@@ -71,6 +73,12 @@ size_t dns_udp_size(const struct dns_query *q);
 size_t dns_build_answer(const struct dns_query *q, enum dns_rcode rcode,
                         const struct address *addresses, size_t n, uint32_t ttl, void *out,
                         size_t size);
+
+/* The answer to a name that a policy refuses: DNS_NXDOMAIN, which every resolver takes for final (at
+ * DNS_REFUSED some wait for their timeout), with the extended error DNS_BLOCKED (RFC 8914) if the
+ * query has EDNS. Without an SOA record nobody keeps it (RFC 2308): a name that is allowed later is
+ * found at once. Returns as dns_build_answer(). */
+size_t dns_build_blocked(const struct dns_query *q, void *out, size_t size);
 
 /* A query for a record of class IN, with recursion: its length, or 0 if `name` is not a canonical
  * name. With EDNS it says that we take DNS_UDP_MAX over UDP. */

@@ -42,7 +42,7 @@ class Case:
         """(kind, probe, outcomes) of those that go through this adapter."""
         kinds = {"connect": ("places", "requests", "hellos"), "forward": ("places", "requests"),
                  "transparent": ("addresses", "requests", "hellos"), "dns": ("names",)}[adapter]
-        usual = {"addresses": REFUSED, "names": "REFUSED", "hellos": REFUSED}
+        usual = {"addresses": REFUSED, "names": "NXDOMAIN", "hellos": REFUSED}
         for kind in kinds:
             for probe in getattr(self, kind):
                 outcome = usual.get(kind, self.says)
@@ -181,13 +181,13 @@ CASES = [
                  "metadata.google.internal:80", "169.254.169.254:80", "metadata.wild.example.com:7"),
          addresses=(("100.100.100.200", 80), ("168.63.129.16", 80), ("192.0.0.192", 80), ("fd00:ec2::254", 80),
                     ("fd20:ce::254", 80), ("169.254.169.254", 80)),
-         names=(b"metadata.google.internal", (b"metadata.wild.example.com", ("REFUSED", "SERVFAIL")))),
+         names=(b"metadata.google.internal", (b"metadata.wild.example.com", ("NXDOMAIN", "SERVFAIL")))),
     Case(11, "our own addresses", says=403,
          places=("127.0.0.1:3128", "[::1]:3128", "localhost:3128", "10.77.0.1:443", "[fd77::1]:443",
                  "own.wild.example.com:443", "gateway.wild.example.com:443", "93.184.216.99:443"),
          addresses=(("10.77.0.1", 443), ("10.77.0.2", 443), ("fd77::1", 443), ("93.184.216.99", 443)),
-         names=(b"localhost", (b"own.wild.example.com", ("REFUSED", "SERVFAIL")),
-                (b"gateway.wild.example.com", ("REFUSED", "SERVFAIL")))),
+         names=(b"localhost", (b"own.wild.example.com", ("NXDOMAIN", "SERVFAIL")),
+                (b"gateway.wild.example.com", ("NXDOMAIN", "SERVFAIL")))),
     Case(12, "ports", says=403,
          places=("api.example.com:25", "api.example.com:22", "api.example.com:9999", "api.example.com:2379",
                  "api.example.com:2380", "api.example.com:6443", "api.example.com:10250", "api.example.com:10255",
