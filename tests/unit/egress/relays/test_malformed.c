@@ -212,7 +212,6 @@ static const struct str first_lines[] = {
     ROW("PoST /x HTTP/1.1"),
     ROW("TRACE /x HTTP/1.1"),
     ROW("PRI * HTTP/2.0"),
-    ROW("CONNECT {} HTTP/1.1"),
     ROW("CONNECT evil.example:443 HTTP/1.1"),
     ROW("SSH-2.0-OpenSSH_9.2"),
     ROW("EHLO mail.example"),
