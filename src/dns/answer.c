@@ -90,7 +90,7 @@ size_t dns_build_blocked(const struct dns_query *q, void *out, size_t size)
 
 /* --- Reading --- */
 
-enum { RECORDS_MAX = 256 }; /* of the answer section */
+enum { RECORDS_MAX = DNS_ADDRESSES_MAX }; /* of the answer section */
 
 struct record {
     struct dns_name owner;

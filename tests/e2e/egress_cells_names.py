@@ -107,8 +107,31 @@ MIXED = ([PUBLIC, "10.0.0.1"], [PUBLIC, "fe80::1"], [PUBLIC, "127.0.0.1"], ["::1
          [PUBLIC, "64:ff9b::7f00:1"], [PUBLIC, "10.77.0.1"], [PUBLIC, OWN], ["100.64.0.1"], ["192.168.1.1", PUBLIC])
 
 
+def crowd(query, addresses, six=0):
+    """An answer with all these A records; to AAAA, one with this code."""
+    end = query.index(b"\0", 12) + 5
+    if query[end - 4:end - 2] != b"\0\1":
+        return query[:2] + struct.pack("!HHHHH", 0x8180 | six, 1, 0, 0, 0) + query[12:end]
+    found = [b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 60, 4) + socket.inet_aton(a) for a in addresses]
+    return query[:2] + struct.pack("!HHHHH", 0x8180, 1, len(found), 0, 0) + query[12:end] + b"".join(found)
+
+
+def crowded_answers(t, adapter):
+    """Of many addresses the first are used and all are checked; a family that fails is one without addresses."""
+    base = f"{adapter}.wild.example.com"
+    chains = {f"forty-{base}": ([PUBLIC] * 40, 0), f"last-{base}": ([PUBLIC] * 39 + ["10.0.0.1"], 0),
+              f"six2-{base}": ([PUBLIC], 2), f"six5-{base}": ([PUBLIC], 5)}
+    with lying(t, {name: functools.partial(crowd, addresses=addresses, six=six) for name, (addresses, six) in chains.items()}):
+        t.refused(adapter, f"last-{base}", 7)
+        check(not t.news(), f"got out: {t.news()!r}")
+        for name in chains:
+            check(name.startswith("last") or reaches(t, adapter, name), f"{name} is refused")
+    t.mark()
+
+
 @cell(15, *ADAPTERS)
 def mixed_answers(t, adapter):
+    crowded_answers(t, adapter)
     seen = []
     for number, addresses in enumerate(MIXED):
         name = f"mixed{number}{adapter}.wild.example.com"

@@ -15,7 +15,8 @@
  *
  * Where requests are inspected, what would make the judged request another one is taken away or
  * refused: fields that name another method or path go (rewrite.h), and an offer of h2c; other
- * upgrades and a `_method` in the query are answered 403, and so is everything without TLS for port 443. A
+ * upgrades and a `_method` in the query are answered 403, and so is everything without TLS for port
+ * 443. A
  * `_method` in a body is not seen: a server that heeds it lets whoever may POST do all the rest.
  * TRACE and methods like `post` are refused everywhere, CONNECT in tunnels and captured
  * connections.

@@ -155,7 +155,7 @@ TEST(what_is_no_forward_request_is_refused)
     }
 }
 
-#define CONNECT    "CONNECT {} HTTP/1.1\r\nHost: {}\r\n\r\n"
+#define CONNECT   "CONNECT {} HTTP/1.1\r\nHost: {}\r\n\r\n"
 #define CONNECTED "HTTP/1.1 200 Connection established\r\n\r\n"
 
 /* RFC 9110, 9.3.6: it is decided like one that comes first. */

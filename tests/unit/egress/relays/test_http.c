@@ -299,7 +299,8 @@ TEST(an_offer_of_h2c_is_left_out)
 {
     static const char *const rows[] = {
         "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n",
-        "connection: upgrade,http2-settings,x-a\r\nHTTP2-Settings: AA\r\nupgrade: H2C\r\nX-A: b\r\n",
+        "connection: upgrade,http2-settings,x-a\r\nHTTP2-Settings: AA\r\nupgrade: H2C\r\nX-A: "
+        "b\r\n",
         "Upgrade: h2c\r\n",
         "HTTP2-Settings: AAMAAABk\r\n",
     };
@@ -310,7 +311,8 @@ TEST(an_offer_of_h2c_is_left_out)
         snprintf(head, sizeof head, "GET /ok/a HTTP/1.1\r\nHost: {}\r\n%s\r\n", rows[i]);
         say(head);
         check_seen(GET("/ok/a"));
-        world_answer(&w, STR("HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"));
+        world_answer(&w,
+                     STR("HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"));
         CHECK_INT(world_status(&w), 502); /* nobody asked for it */
         world_stop(&w);
     }
