@@ -324,14 +324,27 @@ def synthetic_addresses(t, _):
         with t.box.dial(short, 7) as client:
             equal(client.send(b"x").exactly(1), b"x", "at once")
         time.sleep(3.1)
+        with t.box.dial(short, 7) as client:
+            equal(client.send(b"y").exactly(1), b"y", "after its time, by its name")
+    with lying(t, {"short.wild.example.com": lambda query: answer_for(query, "10.0.0.1", 0)}):
         t.mark()
-        equal(send_address(t, None, (short, 7)), "reset", "after its time")
-        t.silent({API})
+        equal(send_address(t, None, (short, 7)), "reset", "after its name has moved")
+        equal(send_address(t, None, (short, 9999)), "reset", "on another port")
+        t.silent({"short.wild.example.com", API})
+    with lying(t, {"short.wild.example.com": lambda query: answer_for(query, PUBLIC, 0)}):
         check(t.box.ask("short.wild.example.com").addresses[0] == short, "another address for a known name")
-    t.box.set_policy(POLICY)
+    t.box.set_policy({"version": 1, "network_policies": {}})
     t.mark()
-    check(send_address(t, None, (address, 443)) in REFUSED, "an address of the policy before is dialled")
-    t.silent({API})
+    check(send_address(t, None, (address, 443)) in REFUSED, "an address that the new policy has not is dialled")
+    t.silent()
+    t.box.set_policy(POLICY)
+    with t.box.capture("raw.example.com", 7) as client:
+        client.send(b"z").exactly(1)
+    t.box.set_policy(POLICY)
+    raw = t.box.ask("raw.example.com").addresses[0]
+    t.box.set_policy(POLICY)
+    with t.box.dial(raw, 7) as client:
+        equal(client.send(b"z").exactly(1), b"z", "an address of the policy before, under one that has its name")
     equal(t.box.ask(API).addresses[0], address, "the address of a known name")
     check(t.box.ask("raw.example.com").addresses[0] != address, "an address is given twice")
     return "reset"
