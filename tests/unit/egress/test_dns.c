@@ -79,7 +79,7 @@ TEST(names_without_an_endpoint_are_refused_and_nobody_is_asked)
         "metadata.google.internal",
         "1.0.0.127.in-addr.arpa",
         "93.184.216.34",
-        "-a.wild.example.com",
+        "-a.example.com",
         "com",
         "",
     };
