@@ -137,7 +137,7 @@ def hosts():
                   b"api.example.com\tevil.example", b"api.example.com:x", b"api.example.com:0",
                   b"api.example.com:65536", b"api.example.com:99999999999", b"api.example.com:-80", b"api.example.com:+80",
                   b"api.example.com: 80", b"api.example.com :80", b"api.example.com:080", b"api.example.com:80:80", b"[api.example.com]",
-                  b"[::1", b"::1", b"[::1]x", b"[::1]:", b"[fe80::1%25lo]", b"[fe80::1%lo]", b"[]", b"[:]x", b"a%2eb", b"a\0b", b"a\x01b",
+                  b"[::1", b"::1", b"[::1]x", b"[fe80::1%25lo]", b"[fe80::1%lo]", b"[]", b"[:]x", b"a%2eb", b"a\0b", b"a\x01b",
                   b"a\x7fb", b"a\xffb", b"\xd0\xb0pi.example.com", b"http://api.example.com", b"api.example.com#x", b"api.example.com?x",
                   b"api.example.com\\x", b"*", b"a;b", b"a=b", b"a'b", b"(a)", b"a" * 300, b"api.example.com;", b"a..b", b".", b"..",
                   b".api.example.com", b"api.example.com.."):
