@@ -41,7 +41,7 @@ static void take_nothing(struct dns_flight *f)
 }
 
 /* Of families without addresses: that there is no such name is said of both. */
-static enum dns_outcome worse(enum dns_outcome a, enum dns_outcome b)
+static enum dns_outcome join_failures(enum dns_outcome a, enum dns_outcome b)
 {
     if (a == DNS_LOOKUP_NXDOMAIN || b == DNS_LOOKUP_NXDOMAIN)
         return DNS_LOOKUP_NXDOMAIN;
@@ -59,7 +59,7 @@ static void merge(struct dns_flight *f)
         return;
     }
     take_nothing(f);
-    finish(f, worse(f->asks_[0].ask.outcome, f->asks_[1].ask.outcome));
+    finish(f, join_failures(f->asks_[0].ask.outcome, f->asks_[1].ask.outcome));
 }
 
 static void on_settled(struct dns_ask *a)

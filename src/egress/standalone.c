@@ -109,7 +109,7 @@ static int open_record(int dir, const char *path)
 
 /* Standard output with a description of its own where it can have one: others who share it do not
  * expect it to become non-blocking (audit.h). */
-static int open_output(void)
+static int reopen_stdout(void)
 {
     int fd = is_file(STDOUT_FILENO)
                  ? -1
@@ -128,7 +128,7 @@ static int open_audit(struct standalone *s, int *ret, struct err *e)
     if (!path)
         return 0;
     if (strcmp(path, "-") == 0)
-        fd = open_output();
+        fd = reopen_stdout();
     else
         fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
     if (fd < 0)
