@@ -40,6 +40,12 @@ static void write_address(struct dns_writer *w, const struct address *a, uint32_
     dns_write_bytes(w, a->bytes, data_length(type));
 }
 
+static uint16_t answer_flags(const struct dns_query *q, enum dns_rcode rcode)
+{
+    return (uint16_t)(DNS_IS_ANSWER | DNS_RECURSION_AVAILABLE | ((unsigned)rcode & DNS_RCODE) |
+                      (q->recursion_desired ? DNS_RECURSION_DESIRED : 0));
+}
+
 size_t dns_build_answer(const struct dns_query *q, enum dns_rcode rcode,
                         const struct address *addresses, size_t n, uint32_t ttl, void *out,
                         size_t size)
@@ -55,9 +61,7 @@ size_t dns_build_answer(const struct dns_query *q, enum dns_rcode rcode,
         return 0;
     fits = count <= (size - fixed) / each && count <= UINT16_MAX;
     h.answers = fits ? (uint16_t)count : 0;
-    h.flags =
-        (uint16_t)(DNS_IS_ANSWER | DNS_RECURSION_AVAILABLE | ((unsigned)rcode & DNS_RCODE) |
-                   (q->recursion_desired ? DNS_RECURSION_DESIRED : 0) | (fits ? 0 : DNS_TRUNCATED));
+    h.flags = (uint16_t)(answer_flags(q, rcode) | (fits ? 0 : DNS_TRUNCATED));
     dns_write_head(&w, &h);
     dns_write_bytes(&w, q->wire_, q->wire_n_);
     for (size_t i = 0; h.answers > 0 && i < n; i++)
@@ -68,9 +72,25 @@ size_t dns_build_answer(const struct dns_query *q, enum dns_rcode rcode,
     return w.n;
 }
 
+size_t dns_build_blocked(const struct dns_query *q, void *out, size_t size)
+{
+    size_t n = DNS_HEAD + q->wire_n_ + (q->has_edns ? DNS_OPT_BYTES + DNS_EDE_BYTES : 0);
+    struct dns_head h = { .id = q->id, .questions = q->wire_n_ > 0, .others = q->has_edns };
+    struct dns_writer w = { out, 0 };
+
+    if (size < n)
+        return 0;
+    h.flags = answer_flags(q, DNS_NXDOMAIN);
+    dns_write_head(&w, &h);
+    dns_write_bytes(&w, q->wire_, q->wire_n_);
+    if (q->has_edns)
+        dns_write_opt_error(&w, DNS_NXDOMAIN, DNS_BLOCKED);
+    return w.n;
+}
+
 /* --- Reading --- */
 
-enum { RECORDS_MAX = 256 }; /* of the answer section */
+enum { RECORDS_MAX = DNS_ADDRESSES_MAX }; /* of the answer section */
 
 struct record {
     struct dns_name owner;

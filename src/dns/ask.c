@@ -44,7 +44,10 @@ static void fail(struct dns_ask *a, enum dns_outcome outcome)
     a->outcome = outcome;
     a->tries++;
     a->plain = false;
-    try_on(a);
+    if (a->last)
+        settle(a, outcome);
+    else
+        try_on(a);
 }
 
 static void on_timeout(struct loop_timer *t)
@@ -124,7 +127,7 @@ static int make_query(struct dns_ask *a, struct err *e)
 static void read_message(struct dns_ask *a, struct str message)
 {
     if (dns_parse_answer(message, &a->question, a->id, &a->answer, NULL) < 0 || a->answer.truncated)
-        fail(a, DNS_LOOKUP_SERVFAIL);
+        fail(a, DNS_LOOKUP_UNUSABLE);
     else
         use_answer(a);
 }
@@ -230,14 +233,14 @@ static void on_udp(struct loop_fd *s, unsigned events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0 || (size_t)n > sizeof message) {
-        fail(a, DNS_LOOKUP_SERVFAIL);
+        fail(a, n < 0 ? DNS_LOOKUP_SERVFAIL : DNS_LOOKUP_UNUSABLE);
         return;
     }
     r = dns_parse_answer((struct str){ message, (size_t)n }, &a->question, a->id, &a->answer, NULL);
     if (r == -ERR_CONFLICT)
         return; /* somebody else's; the answer may still come */
     if (r < 0)
-        fail(a, DNS_LOOKUP_SERVFAIL);
+        fail(a, DNS_LOOKUP_UNUSABLE);
     else
         read_datagram(a, (struct str){ message, (size_t)n });
 }

@@ -11,6 +11,7 @@ struct dns_ask {
     uint16_t id;
     unsigned tries; /* that failed */
     bool plain;     /* this server is asked without EDNS */
+    bool last;      /* no other server is asked any more: it can do without */
     bool is_settled;
     int fd;
     struct loop_fd socket;

@@ -93,7 +93,7 @@ static uint32_t lifetime(const struct dns_result *what)
 {
     uint32_t max = what->outcome == DNS_LOOKUP_FOUND ? DNS_CACHE_TTL_MAX : DNS_CACHE_NONE_MAX;
 
-    if (what->outcome == DNS_LOOKUP_SERVFAIL || what->outcome == DNS_LOOKUP_TIMEOUT)
+    if (dns_outcome_failed(what->outcome))
         return 0;
     return what->ttl < max ? what->ttl : max;
 }

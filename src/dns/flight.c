@@ -40,31 +40,36 @@ static void take_nothing(struct dns_flight *f)
     f->result.ttl = a < b ? a : b;
 }
 
+/* Of families without addresses: that there is no such name is said of both. */
+static enum dns_outcome join_failures(enum dns_outcome a, enum dns_outcome b)
+{
+    if (a == DNS_LOOKUP_NXDOMAIN || b == DNS_LOOKUP_NXDOMAIN)
+        return DNS_LOOKUP_NXDOMAIN;
+    return dns_outcome_failed(a) ? a : b;
+}
+
+/* A family that failed has no addresses, if the other has: it is not dialled. */
 static void merge(struct dns_flight *f)
 {
-    enum dns_outcome outcome = DNS_LOOKUP_NODATA;
-
-    for (size_t i = 0; i < COUNT_OF(f->asks_); i++) {
-        const struct dns_ask *a = &f->asks_[i].ask;
-
-        if (a->outcome == DNS_LOOKUP_FOUND)
-            take_addresses(&f->result, &a->answer);
-        else if (a->outcome == DNS_LOOKUP_NXDOMAIN)
-            outcome = DNS_LOOKUP_NXDOMAIN;
+    for (size_t i = 0; i < COUNT_OF(f->asks_); i++)
+        if (f->asks_[i].ask.outcome == DNS_LOOKUP_FOUND)
+            take_addresses(&f->result, &f->asks_[i].ask.answer);
+    if (f->result.n > 0) {
+        finish(f, DNS_LOOKUP_FOUND);
+        return;
     }
-    if (f->result.n == 0)
-        take_nothing(f);
-    finish(f, f->result.n > 0 ? DNS_LOOKUP_FOUND : outcome);
+    take_nothing(f);
+    finish(f, join_failures(f->asks_[0].ask.outcome, f->asks_[1].ask.outcome));
 }
 
 static void on_settled(struct dns_ask *a)
 {
     struct dns_flight *f = container_of(a, struct dns_ask_pair, ask)->flight;
 
-    if (a->outcome == DNS_LOOKUP_SERVFAIL || a->outcome == DNS_LOOKUP_TIMEOUT)
-        finish(f, a->outcome);
-    else if (f->asks_[0].ask.is_settled && f->asks_[1].ask.is_settled)
+    if (f->asks_[0].ask.is_settled && f->asks_[1].ask.is_settled)
         merge(f);
+    else if (a->outcome == DNS_LOOKUP_FOUND)
+        f->asks_[a == &f->asks_[0].ask].ask.last = true;
 }
 
 struct dns_flight *dns_flight_new(struct dns_resolver *r, struct str name,
@@ -86,9 +91,8 @@ struct dns_flight *dns_flight_new(struct dns_resolver *r, struct str name,
         a->question.class = DNS_IN;
         str_copy(name, a->question.name, sizeof a->question.name);
     }
-    dns_ask_start(&f->asks_[0].ask);
-    if (!f->asks_[0].ask.is_settled) /* else it failed, and the whole with it */
-        dns_ask_start(&f->asks_[1].ask);
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        dns_ask_start(&f->asks_[i].ask);
     return f;
 }
 

@@ -27,14 +27,16 @@ enum dns_rcode {
     DNS_BADVERS = 16, /* needs EDNS */
 };
 
+enum { DNS_BLOCKED = 15 }; /* an extended error: a policy of who runs the server */
+
 enum {
     DNS_NAME_MAX = 253,      /* bytes of a name as text */
     DNS_UDP_MIN = 512,       /* what everybody takes over UDP */
     DNS_UDP_MAX = 1232,      /* what we send over UDP to who takes more */
     DNS_MESSAGE_MAX = 65535, /* over TCP, behind the two bytes of its length */
     DNS_QUERY_MAX = 12 + 255 + 4 + 11,
-    DNS_ADDRESSES_MAX = 16, /* of one answer */
-    DNS_HOPS_MAX = 8,       /* CNAMEs of one answer */
+    DNS_ADDRESSES_MAX = 256, /* of one answer, so that all of them can be checked */
+    DNS_HOPS_MAX = 8,        /* CNAMEs of one answer */
 };
 
 struct dns_question {
@@ -72,6 +74,12 @@ size_t dns_build_answer(const struct dns_query *q, enum dns_rcode rcode,
                         const struct address *addresses, size_t n, uint32_t ttl, void *out,
                         size_t size);
 
+/* The answer to a name that a policy refuses: DNS_NXDOMAIN, which every resolver takes for final
+ * (at DNS_REFUSED some wait for their timeout), with the extended error DNS_BLOCKED (RFC 8914) if
+ * the query has EDNS. Without an SOA record nobody keeps it (RFC 2308): a name that is allowed
+ * later is found at once. Returns as dns_build_answer(). */
+size_t dns_build_blocked(const struct dns_query *q, void *out, size_t size);
+
 /* A query for a record of class IN, with recursion: its length, or 0 if `name` is not a canonical
  * name. With EDNS it says that we take DNS_UDP_MAX over UDP. */
 size_t dns_build_query(uint16_t id, struct str name, enum dns_type type, bool edns,
@@ -101,7 +109,7 @@ struct dns_answer {
  *
  * -ERR_CONFLICT: not the answer to this question (id, question, direction); the right one may still
  * come. -ERR_INVALID: the answer, and malformed: lengths, compression, two CNAMEs of one name.
- * -ERR_TOO_BIG: more than DNS_HOPS_MAX hops, as every loop has, or more addresses than
+ * -ERR_TOO_BIG: more than DNS_HOPS_MAX hops, as every loop has, or more records than
  * DNS_ADDRESSES_MAX: what was not looked at cannot be vouched for. */
 int dns_parse_answer(struct str message, const struct dns_question *asked, uint16_t id,
                      struct dns_answer *ret, struct err *e);

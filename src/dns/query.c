@@ -55,7 +55,7 @@ static int check_question(const struct dns_query *q, const struct dns_name *name
                           enum dns_rcode *ret, struct err *e)
 {
     if (name->odd)
-        return refuse(ret, DNS_REFUSED, "the name asked for is not a host name");
+        return refuse(ret, DNS_NXDOMAIN, "the name asked for is not a host name");
     if (q->question.class != DNS_IN)
         return refuse(ret, DNS_REFUSED, "DNS class %u is not served", q->question.class);
     if (!asks_for_a_record(q->question.type))

@@ -23,7 +23,7 @@ const char *dns_outcome_name(enum dns_outcome o)
     static const char *const names[] = {
         [DNS_LOOKUP_FOUND] = "found",     [DNS_LOOKUP_NXDOMAIN] = "nxdomain",
         [DNS_LOOKUP_NODATA] = "nodata",   [DNS_LOOKUP_SERVFAIL] = "servfail",
-        [DNS_LOOKUP_TIMEOUT] = "timeout",
+        [DNS_LOOKUP_TIMEOUT] = "timeout", [DNS_LOOKUP_UNUSABLE] = "unusable answer",
     };
 
     return (unsigned)o < COUNT_OF(names) ? names[o] : "unknown";

@@ -55,10 +55,17 @@ enum dns_outcome {
     DNS_LOOKUP_FOUND,
     DNS_LOOKUP_NXDOMAIN, /* there is no such name */
     DNS_LOOKUP_NODATA,   /* there is, without addresses */
-    DNS_LOOKUP_SERVFAIL, /* the last server tried failed, refused, or answered nonsense */
+    DNS_LOOKUP_SERVFAIL, /* the last server tried failed or refused */
     DNS_LOOKUP_TIMEOUT,  /* the last server tried did not answer */
+    DNS_LOOKUP_UNUSABLE, /* what it answered is malformed, or has too many records or CNAMEs */
 };
 const char *dns_outcome_name(enum dns_outcome o); /* "found", "nxdomain", …: stable */
+
+/* Whether it was not found out. */
+static inline bool dns_outcome_failed(enum dns_outcome o)
+{
+    return o >= DNS_LOOKUP_SERVFAIL;
+}
 
 struct dns_lookup;
 typedef void dns_lookup_fn(struct dns_lookup *l);

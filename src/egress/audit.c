@@ -1,9 +1,11 @@
 #include "egress/audit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -53,6 +55,18 @@ struct audit {
     int64_t more_since;
 };
 
+/* A pipe, socket or terminal whose reader does not read must not stop the loop: what it does not
+ * take at once is not on record. Files take everything, or fail. */
+static int make_sink(int fd)
+{
+    struct stat st;
+    int flags = fd < 0 || fstat(fd, &st) < 0 || S_ISREG(st.st_mode) ? -1 : fcntl(fd, F_GETFL);
+
+    if (flags >= 0 && !(flags & O_NONBLOCK))
+        fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    return fd;
+}
+
 struct audit *audit_new(struct loop *l, const char *box_id, int fd)
 {
     struct audit *a = calloc(1, sizeof *a);
@@ -60,7 +74,7 @@ struct audit *audit_new(struct loop *l, const char *box_id, int fd)
     if (!a)
         abort();
     a->loop = l;
-    a->fd = fd;
+    a->fd = make_sink(fd);
     buf_init(&a->held, HELD_MAX);
     buf_init(&a->torn, EGRESS_AUDIT_LINE_MAX);
     snprintf(a->box_id, sizeof a->box_id, "%s", box_id);
@@ -271,7 +285,7 @@ void audit_set_fd(struct audit *a, int fd)
         a->chain = a->sure; /* its half stays where it is, and its place is the next line's */
     buf_done(&a->torn);
     drop_fd(&a->fd);
-    a->fd = fd;
+    a->fd = make_sink(fd);
     a->fd_seq = a->chain.seq;
     a->written = a->room = 0;
 }

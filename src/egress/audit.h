@@ -20,7 +20,8 @@ struct audit;
 
 enum { AUDIT_KINDS_MAX = 64 };
 
-/* Takes the descriptor (O_APPEND; a pipe or socket is fine too, and must not block for long);
+/* Takes the descriptor (O_APPEND). A pipe, socket or terminal is fine, too: its description becomes
+ * non-blocking, and while its reader does not read, nothing is on record and nothing is allowed.
  * fd -1: events go nowhere and all is well. */
 struct audit *audit_new(struct loop *l, const char *box_id, int fd);
 /* Where the chain of its lines goes on (egress/chain.h), before the first event; without, it begins

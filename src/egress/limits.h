@@ -8,9 +8,10 @@ enum {
     EGRESS_OPEN_MAX = 2048,       /* connections of one box */
     EGRESS_OPEN_ALONE_MAX = 9000, /* … where it has the worker to itself: two descriptors each */
     EGRESS_HEAD_MAX = 16 << 10,   /* of a request or response: 431, 502 */
-    EGRESS_BUFFER = 16 << 10,     /* what a relay holds of one direction */
-    EGRESS_MAPPINGS_MAX = 1024,   /* live synthetic addresses of one box */
-    EGRESS_AUDIT_LINE_MAX = 8192, /* bytes of an audit event */
+    EGRESS_READ_MAX = EGRESS_HEAD_MAX + 1, /* held of a side: one byte too many can be seen */
+    EGRESS_BUFFER = 16 << 10,              /* what a relay holds of one direction */
+    EGRESS_MAPPINGS_MAX = 1024,            /* live synthetic addresses of one box */
+    EGRESS_AUDIT_LINE_MAX = 8192,          /* bytes of an audit event */
 
     /* Of one box's policy DNS. Names under a wildcard carry bytes out, whether or not anybody
      * connects to them, so lookups have a rate: the burst at once, and then so many a second. */

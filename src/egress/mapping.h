@@ -33,8 +33,8 @@ struct synthetic {
  * addresses left. */
 int mapping_put(struct mapping *m, const struct mapped *what, int64_t now, struct synthetic *ret,
                 struct err *e);
-/* NULL: never handed out. An expired one, or one of another generation, is found too: whoever asks
- * decides and says why. */
+/* NULL: never handed out. An expired one, or one of another generation, is found too: its name
+ * still holds, the rest does not. */
 const struct mapped *mapping_find(const struct mapping *m, const struct address *synthetic);
 /* The same by its canonical name. */
 const struct mapped *mapping_find_name(const struct mapping *m, struct str name,

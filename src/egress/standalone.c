@@ -107,6 +107,17 @@ static int open_record(int dir, const char *path)
                   0600);
 }
 
+/* Standard output with a description of its own where it can have one: others who share it do not
+ * expect it to become non-blocking (audit.h). */
+static int reopen_stdout(void)
+{
+    int fd = is_file(STDOUT_FILENO)
+                 ? -1
+                 : open("/proc/self/fd/1", O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+
+    return fd >= 0 ? fd : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+}
+
 /* Only a file is moved away and begun anew: pipes and terminals stay what they are. */
 static int open_audit(struct standalone *s, int *ret, struct err *e)
 {
@@ -117,7 +128,7 @@ static int open_audit(struct standalone *s, int *ret, struct err *e)
     if (!path)
         return 0;
     if (strcmp(path, "-") == 0)
-        fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+        fd = reopen_stdout();
     else
         fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
     if (fd < 0)

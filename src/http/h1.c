@@ -265,7 +265,9 @@ bool h1_parse_host(struct str s, struct h1_host *ret)
             return false;
         rest = part(s, end, s.n);
     }
-    if (rest.n > 0 && (rest.p[0] != ':' || !parse_port(part(rest, 1, rest.n), &h.port)))
+    if (rest.n > 0 && rest.p[0] != ':')
+        return false;
+    if (rest.n > 1 && !parse_port(part(rest, 1, rest.n), &h.port))
         return false;
     *ret = h;
     return true;
@@ -452,8 +454,7 @@ static bool parse_length(struct str s, uint64_t *ret)
     return s.n > 0 && (s.p[0] != '0' || s.n == 1) && str_to_u64(s, ret) && *ret <= INT64_MAX;
 }
 
-static int decide_framing(struct h1_head *h, const struct framing *f, bool response, int *status,
-                          struct err *e)
+static int decide_framing(struct h1_head *h, const struct framing *f, int *status, struct err *e)
 {
     if (f->lengths + f->codings > 1)
         return refuse(status, ERR_INVALID, 400,
@@ -464,10 +465,7 @@ static int decide_framing(struct h1_head *h, const struct framing *f, bool respo
         h->framing = H1_LENGTH;
     }
     if (f->codings) {
-        bool chunked =
-            response ? h1_same(f->coding, STR("chunked")) : str_eq(f->coding, STR("chunked"));
-
-        if (!chunked)
+        if (!h1_same(f->coding, STR("chunked")))
             return refuse(status, ERR_INVALID, 400, "the only Transfer-Encoding is chunked");
         if (h->minor == 0)
             return refuse(status, ERR_INVALID, 400, "HTTP/1.0 has no Transfer-Encoding");
@@ -476,7 +474,7 @@ static int decide_framing(struct h1_head *h, const struct framing *f, bool respo
     return 0;
 }
 
-static int read_head(struct h1_head *h, bool response, int *status, struct err *e)
+static int read_head(struct h1_head *h, int *status, struct err *e)
 {
     struct framing f = { 0 };
     int r;
@@ -490,7 +488,7 @@ static int read_head(struct h1_head *h, bool response, int *status, struct err *
         return refuse(status, ERR_INVALID, 400, "Upgrade is there more than once");
     h->keep_alive = h->minor == 1 && !f.close;
     h->upgrade = h->upgrade && f.upgrades == 1 && h->minor == 1;
-    return decide_framing(h, &f, response, status, e);
+    return decide_framing(h, &f, status, e);
 }
 
 /* --- Requests --- */
@@ -612,7 +610,7 @@ static int parse_whole_request(struct str head, const struct h1_limits *l, struc
     r = parse_fields(head, l, &q->head, status, e);
     if (r < 0)
         return r;
-    r = read_head(&q->head, false, status, e);
+    r = read_head(&q->head, status, e);
     if (r < 0)
         return r;
     if (q->method == H1_CONNECT && q->head.framing != H1_EMPTY)
@@ -723,7 +721,7 @@ int h1_parse_response(struct h1_scan *s, struct str in, const struct h1_limits *
     r = parse_fields(head, limits, &ret->head, &status, e);
     if (r < 0)
         return r;
-    r = read_head(&ret->head, true, &status, e);
+    r = read_head(&ret->head, &status, e);
     if (r < 0)
         return r;
     if (ret->status / 100 == 1 && (ret->head.framing == H1_CHUNKED || ret->head.length > 0))

@@ -64,7 +64,7 @@ struct h1_field {
 struct h1_host {
     struct str name; /* an IPv6 address without its brackets */
     bool is_ipv6;
-    uint16_t port; /* 0: not written; a written 0 is refused */
+    uint16_t port; /* 0: not written, or nothing behind the colon; a written 0 is refused */
 };
 
 /* What both kinds of head have in common. */
@@ -135,7 +135,7 @@ size_t h1_count(const struct h1_head *h, struct str name);
  */
 bool h1_list_has(struct str list, struct str token);
 
-/* host, host:port, [v6]:port. */
+/* host, host:, host:port, [v6]:port. */
 bool h1_parse_host(struct str s, struct h1_host *ret);
 /* The same place; a port that is not written is default_port. */
 bool h1_host_same(struct h1_host a, struct h1_host b, uint16_t default_port);

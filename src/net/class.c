@@ -180,9 +180,12 @@ enum address_class address_classify(const struct address *a)
     return decide(a)->class;
 }
 
+/* The IPv4 in a Teredo address is written inverted: its range would tell a reader nothing. */
 const char *address_reason(const struct address *a)
 {
-    return decide(a)->why;
+    const struct range *outer = find_range(a);
+
+    return outer->carries == INVERTED_END ? outer->why : decide(a)->why;
 }
 
 const char *address_class_name(enum address_class c)

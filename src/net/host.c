@@ -27,8 +27,6 @@ static int check_label(struct str label, struct err *e)
             return err_set(e, ERR_INVALID,
                            "byte 0x%02x cannot stand in a host name; write IDNs as A-labels (xn--)",
                            (unsigned char)label.p[i]);
-    if (label.p[0] == '-' || label.p[label.n - 1] == '-')
-        return err_set(e, ERR_INVALID, "a label of the host name begins or ends with '-'");
     return 0;
 }
 

@@ -1,8 +1,8 @@
 /* A destination as a client wrote it, in one canonical form, so that policy, DNS, SNI, audit and
  * dialling never see two spellings of one place.
  *
- * Names are ASCII, lower case, labels of letters, digits, '-' and '_' of at most 63 bytes that
- * neither begin nor end with '-', 253 bytes in all. IDNs are written as A-labels by whoever asks.
+ * Names are ASCII, lower case, labels of letters, digits, '-' and '_' (anywhere, as in DNS) of at
+ * most 63 bytes, 253 bytes in all. IDNs are written as A-labels by whoever asks.
  * One dot at the end is dropped: "example.com." is "example.com" everywhere. The last label does
  * not begin with a digit, so no resolver can take a name for an address; what does is either an
  * IPv4 address in its canonical spelling or refused. */

@@ -42,7 +42,7 @@ class Case:
         """(kind, probe, outcomes) of those that go through this adapter."""
         kinds = {"connect": ("places", "requests", "hellos"), "forward": ("places", "requests"),
                  "transparent": ("addresses", "requests", "hellos"), "dns": ("names",)}[adapter]
-        usual = {"addresses": REFUSED, "names": "REFUSED", "hellos": REFUSED}
+        usual = {"addresses": REFUSED, "names": "NXDOMAIN", "hellos": REFUSED}
         for kind in kinds:
             for probe in getattr(self, kind):
                 outcome = usual.get(kind, self.says)
@@ -181,18 +181,18 @@ CASES = [
                  "metadata.google.internal:80", "169.254.169.254:80", "metadata.wild.example.com:7"),
          addresses=(("100.100.100.200", 80), ("168.63.129.16", 80), ("192.0.0.192", 80), ("fd00:ec2::254", 80),
                     ("fd20:ce::254", 80), ("169.254.169.254", 80)),
-         names=(b"metadata.google.internal", (b"metadata.wild.example.com", ("REFUSED", "SERVFAIL")))),
+         names=(b"metadata.google.internal", (b"metadata.wild.example.com", ("NXDOMAIN", "SERVFAIL")))),
     Case(11, "our own addresses", says=403,
          places=("127.0.0.1:3128", "[::1]:3128", "localhost:3128", "10.77.0.1:443", "[fd77::1]:443",
                  "own.wild.example.com:443", "gateway.wild.example.com:443", "93.184.216.99:443"),
          addresses=(("10.77.0.1", 443), ("10.77.0.2", 443), ("fd77::1", 443), ("93.184.216.99", 443)),
-         names=(b"localhost", (b"own.wild.example.com", ("REFUSED", "SERVFAIL")),
-                (b"gateway.wild.example.com", ("REFUSED", "SERVFAIL")))),
+         names=(b"localhost", (b"own.wild.example.com", ("NXDOMAIN", "SERVFAIL")),
+                (b"gateway.wild.example.com", ("NXDOMAIN", "SERVFAIL")))),
     Case(12, "ports", says=403,
          places=("api.example.com:25", "api.example.com:22", "api.example.com:9999", "api.example.com:2379",
                  "api.example.com:2380", "api.example.com:6443", "api.example.com:10250", "api.example.com:10255",
                  ("api.example.com:0", 400), ("api.example.com:65536", 400), ("api.example.com:443x", 400),
-                 ("api.example.com:-1", 400), ("api.example.com:", 400), ("api.example.com:007", 400), ("api.example.com:+443", 400),
+                 ("api.example.com:-1", 400), ("api.example.com:007", 400), ("api.example.com:+443", 400),
                  ("api.example.com: 443", 400), ("api.example.com:4\u06643", 400)),
          absent={"dns": "DNS asks for names, not for ports"}),
     Case(13, "IDN and homographs",
@@ -203,7 +203,7 @@ CASES = [
     Case(14, "userinfo and delimiters",
          places=("api.example.com@evil.example:443", "user:pass@api.example.com:443", "evil.example\\@api.example.com:443",
                  "evil.example#@api.example.com:443", "api.example.com:443:443", "api.example.com:443/x@evil", ":443",
-                 "-x.example.com:443", "a..b:443", "api.example.com?x:443"),
+                 ("-x.example.com:443", 403), "a..b:443", "api.example.com?x:443"),
          absent={"transparent": NO_SPELLING, "dns": NO_BYTES}),
     Case(15, "public and private answers mixed"),
     Case(16, "rebinding: one lookup, and what was checked is dialled",
@@ -258,6 +258,7 @@ CASES = [
         post("Content-Length: 5", "X: y\rTransfer-Encoding: chunked", body=b"0\r\n\r\n"),
         post("Content-Length: 5", "X: y\nTransfer-Encoding: chunked", body=b"0\r\n\r\n"),
         (post("Content-Length: 5", "Transfer_Encoding: chunked", body=b"0\r\n\r\n"), (400, 200)),
+        (post("Transfer-Encoding: CHUNKED", body=b"0\r\n\r\n"), 200), (post("transfer-encoding: Chunked", body=b"0\r\n\r\n"), 200),
         request("POST <A>/ok HTTP/1.0", "Transfer-Encoding: chunked", body=b"0\r\n\r\n")),
         absent={"dns": NO_BYTES}),
     Case(37, "Content-Length", requests=(
@@ -297,11 +298,11 @@ CASES = [
     Case(40, "Host", says=ODD, requests=(
         get(host=None), get("Host: api.example.com"), get("Host: evil.example"), get(host="evil.example"),
         get(host="api.example.com/x"), get(host="u@api.example.com"), get(host="api.example.com, evil.example"),
-        get(host="api.example.com:8080"), get(host="api.example.com:"), get(host="api.example.com:80x"),
+        get(host="api.example.com:8080"), get(host="api.example.com:80x"),
         get(host="api.example.com evil"), get(host=""), get(host="[api.example.com]"),
         request("GET http://evil.example/ok HTTP/1.1"), request("GET http://evil.example/ok HTTP/1.1", host="evil.example"),
         request("GET http://api.example.com:81/ok HTTP/1.1"), request("GET http://u@api.example.com/ok HTTP/1.1"),
-        (get(host="API.example.com:80"), 200), (request("GET http://api.example.com/ok HTTP/1.1"), 200)),
+        (get(host="api.example.com:"), 200), (get(host="API.example.com:80"), 200), (request("GET http://api.example.com/ok HTTP/1.1"), 200)),
         absent={"dns": NO_BYTES}),
     Case(41, "pipelined requests", absent={"dns": NO_BYTES}),
     Case(42, "the same rules by every way", says=403, requests=(
@@ -331,11 +332,11 @@ CASES = [
         "HTTP://api.example.com/ok", "Http://api.example.com/ok")),
         absent={"dns": NO_BYTES}),
     Case(46, "Upgrade", says=(400, 403), requests=(
-        get("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"),
+        (get("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"), 200),
         get("Connection: Upgrade", "Upgrade: websocket, h2c", "Sec-WebSocket-Version: 13"),
         get("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: x", body=SMUGGLED),
-        get("Upgrade: h2c"), get("HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"), get("upgrade : h2c"),
-        get("Connection: upgrade", "UPGRADE: TLS/1.0")),
+        (get("Upgrade: h2c"), 200), (get("HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"), 200), get("upgrade : h2c"),
+        get("Connection: upgrade", "UPGRADE: TLS/1.0"), get("Connection: Upgrade", "Upgrade: h2c, websocket")),
         absent={"dns": NO_BYTES}),
     Case(47, "interim answers", absent={"dns": NO_BYTES}),
     Case(48, "framing of answers", absent={"dns": NO_BYTES}),

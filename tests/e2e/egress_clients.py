@@ -90,6 +90,7 @@ CLIENTS = (
     web("curl", "curl -sS --fail-with-body http://$HOST/hello", refused=REASON, needs=("curl",), literal=True),
     web("curl, to v4", "curl -sS --fail-with-body http://$HOST/hello", refused=REASON, host=FOUR, needs=("curl",)),
     web("curl, to v6", "curl -sS --fail-with-body http://$HOST/hello", refused=REASON, host=SIX, needs=("curl",)),
+    web("curl --http2", "curl -sS --http2 --fail-with-body http://$HOST/hello", refused=REASON, needs=("curl",)),
     secure("curl https", "curl -sS --cacert $KIT/authority.pem https://$HOST/hello", needs=("curl",), literal=True),
     Client("curl, download", DOWNLOAD, "whole", HTTP, proxy="forward", refused=REASON, needs=("curl",)),
     Client("curl, upload", UPLOAD % "-T big http://$HOST/put", "whole", HTTP, proxy="forward", refused=REASON, needs=("curl",)),

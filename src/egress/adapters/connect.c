@@ -146,7 +146,7 @@ static bool read_head(struct asker *a)
 static void on_bytes(struct loop_fd *s, unsigned events)
 {
     struct asker *a = container_of(s, struct asker, socket);
-    size_t room = EGRESS_HEAD_MAX - a->in.n;
+    size_t room = a->in.n < EGRESS_HEAD_MAX ? EGRESS_HEAD_MAX - a->in.n : 0;
     char *to;
     ssize_t n;
 
@@ -180,7 +180,7 @@ void connect_accept(struct egress_box *b, int fd, const struct address *client,
     a->intent = (struct egress_intent){ .adapter = EGRESS_BY_CONNECT,
                                         .client = *client,
                                         .client_port = client_port };
-    buf_init(&a->in, EGRESS_HEAD_MAX);
+    buf_init(&a->in, EGRESS_READ_MAX);
     egress_open_join(b, &a->open);
     if (buf_add(&a->in, read) < 0) {
         asker_end(a);

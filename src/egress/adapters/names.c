@@ -29,6 +29,7 @@ struct names {
 /* What is said to all who asked for a name. */
 struct said {
     enum dns_rcode rcode;
+    bool blocked; /* by the policy: the rest does not count */
     struct address addresses[2];
     size_t n;
     uint32_t ttl;
@@ -49,6 +50,8 @@ struct names *names_new(struct egress_box *b)
 static int answer(const struct dns_query *q, const struct said *s,
                   uint8_t out[static NAMES_ANSWER_MAX])
 {
+    if (s->blocked)
+        return (int)dns_build_blocked(q, out, NAMES_ANSWER_MAX);
     return (int)dns_build_answer(q, s->rcode, s->addresses, s->n, s->ttl, out, NAMES_ANSWER_MAX);
 }
 
@@ -56,6 +59,11 @@ static int answer_code(const struct dns_query *q, enum dns_rcode rcode,
                        uint8_t out[static NAMES_ANSWER_MAX])
 {
     return answer(q, &(struct said){ .rcode = rcode }, out);
+}
+
+static int answer_blocked(const struct dns_query *q, uint8_t out[static NAMES_ANSWER_MAX])
+{
+    return answer(q, &(struct said){ .blocked = true }, out);
 }
 
 static bool is_address_type(const struct dns_query *q)
@@ -199,12 +207,12 @@ int names_ask(struct names *n, struct str message, const struct names_client *fr
             return 0;
         n->box->counters.denied++;
         audit_malformed(n->box->audit, EGRESS_BY_DNS, e.msg);
-        return answer_code(q, refuse, out);
+        return refuse == DNS_NXDOMAIN ? answer_blocked(q, out) : answer_code(q, refuse, out);
     }
     if (say_known(n, str_from(q->question.name), &said))
         return answer(q, &said, out);
     if (!is_eligible(n, from, q))
-        return answer_code(q, DNS_REFUSED, out);
+        return n->box->snapshot ? answer_blocked(q, out) : answer_code(q, DNS_SERVFAIL, out);
     if (!is_address_type(q))
         return answer_code(q, DNS_NOERROR, out);
     return may_wait(n, from, q) ? NAMES_LATER : answer_code(q, DNS_SERVFAIL, out);
@@ -239,7 +247,8 @@ static enum dns_rcode rcode_of(enum dns_outcome o)
     return o == DNS_LOOKUP_NODATA ? DNS_NOERROR : DNS_SERVFAIL;
 }
 
-/* DNS_NOERROR with d allowed; or what to say instead, with the denial on record. */
+/* DNS_NOERROR with d allowed; or what to say instead, with the denial on record: DNS_REFUSED, if
+ * the policy does not take the addresses. */
 static enum dns_rcode decide(struct asking *a, struct egress_decision *d,
                              struct egress_ports *ports)
 {
@@ -336,6 +345,7 @@ static void finish(struct asking *a)
     struct egress_ports ports = { 0 };
     struct said said = { .rcode = decide(a, &d, &ports) };
 
+    said.blocked = said.rcode == DNS_REFUSED;
     if (d.verdict != EGRESS_DENIED && !(record(a, &d) && map(a, &d, &ports, &said)))
         said = (struct said){ .rcode = DNS_SERVFAIL };
     link_leave(&a->link); /* so that nobody joins any more */

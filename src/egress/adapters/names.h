@@ -3,10 +3,11 @@
  * Answers are synthetic addresses (mapping.h), A and AAAA, for names that the policy has an
  * endpoint for and whose real addresses it all takes; they are mapped before anybody is told. What
  * else there may be of such a name (HTTPS, SVCB, TXT…) is answered as "no such record", so that
- * nothing leads past us. Names without an endpoint are REFUSED and nobody outside is asked; so are
- * those whose addresses are not allowed. A question that cannot be decided now (too many, the
- * policy changed meanwhile, the record is full, the resolver does not answer) is SERVFAIL: programs
- * try again.
+ * nothing leads past us. For names without an endpoint the answer is NXDOMAIN with the extended
+ * error "Blocked" (dns_build_blocked()), and no server outside is asked; it is the same for names
+ * whose addresses are not allowed. A question that cannot be decided now (no policy yet, too many,
+ * the policy changed meanwhile, the record is full, the resolver does not answer) is SERVFAIL:
+ * programs try again.
  *
  * Questions for the same name at the same time share a lookup, and a mapped name that has not
  * expired and is of the policy in force needs none: only what is decided is audited, an answer from

@@ -73,7 +73,7 @@ static void pass_on(struct egress_box *b, int fd, const struct address *client, 
     if (may_be_connect(read))
         connect_accept(b, fd, client, port, read);
     else
-        relay_forward(b, fd, client, port, read);
+        relay_forward(b, fd, client, port, read, connect_accept);
 }
 
 static void hand_over(struct guest *g, struct str read)

@@ -68,18 +68,24 @@ static bool has_port(const struct egress_ports *p, uint16_t port)
     return p->any;
 }
 
-/* NULL if the mapping holds for this connection, or why not. */
-static const char *flaw(const struct egress_box *b, const struct mapped *m, uint16_t port)
+/* Whether the name's addresses and ports are still those that were checked. The name itself is the
+ * address's for ever: programs keep answers for longer than they are good. */
+static bool is_fresh(const struct egress_box *b, const struct mapped *m)
+{
+    return m->generation == b->generation && m->expires > clock_mono();
+}
+
+/* NULL if the mapping holds for this connection, or why not. A stale one says the name alone, which
+ * is resolved and decided as if it had been asked for. */
+static const char *find_flaw(const struct egress_box *b, const struct mapped *m, uint16_t port)
 {
     if (!m)
         return "The address was never handed out.";
-    if (m->generation != b->generation)
-        return "The name was resolved under an older policy: resolve it again.";
-    if (m->expires <= clock_mono())
-        return "The answer that had this address has expired: resolve the name again.";
+    if (!is_fresh(b, m))
+        return NULL;
     if (!has_port(&m->ports, port))
         return "The name may not be reached on this port.";
-    return NULL;
+    return m->n_pinned > 0 ? NULL : "The name has no address.";
 }
 
 static bool same_port_door(const struct address *to, uint16_t port)
@@ -107,10 +113,12 @@ static void aim_at_address(struct egress_intent *i, const struct address *to)
     address_text(to, i->host.name);
 }
 
-static void aim_at_name(struct egress_intent *i, const struct mapped *m)
+static void aim_at_name(struct egress_intent *i, const struct mapped *m, bool fresh)
 {
     i->host = (struct host){ 0 };
     memcpy(i->host.name, m->name, sizeof i->host.name);
+    if (!fresh)
+        return;
     memcpy(i->pinned, m->pinned, sizeof i->pinned);
     i->n_pinned = m->n_pinned;
 }
@@ -150,11 +158,9 @@ void transparent_accept(struct egress_box *b, int fd, const struct address *clie
         return;
     }
     m = mapping_find(b->mapping, to);
-    why = flaw(b, m, port);
+    why = find_flaw(b, m, port);
     if (m)
-        aim_at_name(&i, m);
-    if (!why && m->n_pinned == 0)
-        why = "The name has no address.";
+        aim_at_name(&i, m, is_fresh(b, m));
     if (why)
         deny(b, fd, &i, why);
     else

@@ -244,6 +244,22 @@ void exchange_end(struct exchange *x, const char *how)
     loop_later(x->box->egress->loop, &x->later, free_later, NULL);
 }
 
+void exchange_hand_over(struct exchange *x)
+{
+    AUTO(buf_done) struct buf in = x->in;
+    struct egress_box *b = x->box;
+    relay_tunnel_fn *tunnel = x->tunnel;
+    struct address from = x->intent.client;
+    uint16_t port = x->intent.client_port;
+    int fd;
+
+    x->in = (struct buf){ 0 };
+    loop_fd_stop(&x->client); /* before another watches it */
+    fd = take_fd(&x->client_fd);
+    exchange_end(x, "closed");
+    tunnel(b, fd, &from, port, buf_str(&in));
+}
+
 void exchange_abort(struct exchange *x, const char *how)
 {
     struct linger now = { .l_onoff = 1 };

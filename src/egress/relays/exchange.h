@@ -14,10 +14,12 @@
  * allows it and is reset if not, what is about to start is decided anew.
  *
  * Where requests are inspected, what would make the judged request another one is taken away or
- * refused: fields that name another method or path go (rewrite.h); Upgrade, HTTP2-Settings and a
- * `_method` in the query are answered 403, and so is everything without TLS for port 443. A
+ * refused: fields that name another method or path go (rewrite.h), and an offer of h2c; other
+ * upgrades and a `_method` in the query are answered 403, and so is everything without TLS for port
+ * 443. A
  * `_method` in a body is not seen: a server that heeds it lets whoever may POST do all the rest.
- * TRACE, CONNECT and methods like `post` are refused everywhere.
+ * TRACE and methods like `post` are refused everywhere, CONNECT in tunnels and captured
+ * connections.
  *
  * Private to relays. Files: exchange.c (sockets, time, the end), setup.c (decision, dialling),
  * request.c (client → upstream), answer.c (upstream → client). */
@@ -26,6 +28,7 @@
 
 #include "egress/authorize.h"
 #include "egress/relays/queue.h"
+#include "egress/relays/relays.h"
 #include "http/body.h"
 #include "loop/fd.h"
 #include "loop/timer.h"
@@ -40,9 +43,9 @@ enum exchange_state {
 };
 
 enum {
-    EXCHANGE_INTERIM_MAX = 32,               /* 1xx before an answer */
-    EXCHANGE_LINGER_BYTES = 256 << 10,       /* thrown away before a connection is closed on them */
-    EXCHANGE_READ_MAX = EGRESS_HEAD_MAX + 1, /* held of a side: one byte too many can be seen */
+    EXCHANGE_INTERIM_MAX = 32,         /* 1xx before an answer */
+    EXCHANGE_LINGER_BYTES = 256 << 10, /* thrown away before a connection is closed on them */
+    EXCHANGE_READ_MAX = EGRESS_READ_MAX,
 };
 #define EXCHANGE_LINGER_NS (5 * NS_PER_S)
 
@@ -90,6 +93,7 @@ struct exchange {
     struct egress_open open;
     exchange_place_fn *place;
     bool aimed; /* the intent is one for good: a tunnel's, or a captured connection's */
+    relay_tunnel_fn *tunnel; /* takes a CONNECT; NULL: there can be none */
     enum exchange_state state;
 
     struct egress_intent intent;
@@ -138,6 +142,8 @@ void exchange_abort(struct exchange *x, const char *how);  /* resets both: neith
 void exchange_linger(struct exchange *x, const char *how); /* closes once what is queued is read */
 /* The answer is a denial, and the connection's last. */
 void exchange_refuse(struct exchange *x, const struct exchange_no *no, const char *how);
+/* Ends; the client's socket and all that was read and not taken go to x->tunnel. */
+void exchange_hand_over(struct exchange *x);
 void exchange_drop_upstream(struct exchange *x, bool reset, const char *how);
 
 /* --- setup.c --- */

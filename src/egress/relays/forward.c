@@ -26,7 +26,7 @@ static bool place(struct exchange *x, const struct h1_request *q, struct exchang
 }
 
 void relay_forward(struct egress_box *b, int client, const struct address *from, uint16_t from_port,
-                   struct str read)
+                   struct str read, relay_tunnel_fn *tunnel)
 {
     struct exchange *x = exchange_new(b, client, read, place);
 
@@ -35,6 +35,7 @@ void relay_forward(struct egress_box *b, int client, const struct address *from,
     x->intent.adapter = EGRESS_BY_FORWARD;
     x->intent.client = *from;
     x->intent.client_port = from_port;
+    x->tunnel = tunnel;
     exchange_next(x);
     exchange_settle(x);
 }

@@ -32,8 +32,12 @@ void relay_http(const struct relay_start *s);
 
 /* The proxy port's forward requests (absolute form): the same loop, in which every request may name
  * another authority and gets a decision of its own; `read` begins with the first head. Owns the
- * connection from its first byte. */
+ * connection from its first byte. A CONNECT behind other requests (RFC 9110, 9.3.6) ends that: the
+ * socket and all that came from the CONNECT's first byte on go to `tunnel`, as if the connection
+ * had begun with it. */
+typedef void relay_tunnel_fn(struct egress_box *b, int client, const struct address *from,
+                             uint16_t from_port, struct str read);
 void relay_forward(struct egress_box *b, int client, const struct address *from, uint16_t from_port,
-                   struct str read);
+                   struct str read, relay_tunnel_fn *tunnel);
 
 #endif

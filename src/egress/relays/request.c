@@ -77,7 +77,7 @@ static bool takes_method(const struct h1_request *q, struct exchange_no *no)
 {
     if (q->method == H1_CONNECT)
         return exchange_say_no(no, 403, "method_denied", "CONNECT is not possible here",
-                               "Open a new connection to the proxy for CONNECT.");
+                               "Send CONNECT to the proxy, not through a connection of it.");
     if (q->method == H1_TRACE || is_misspelt(q))
         return exchange_say_no(no, 403, "method_denied",
                                "TRACE, and methods that are not spelt in capitals, are refused",
@@ -109,7 +109,7 @@ static bool stays_inspectable(const struct exchange *x, const struct h1_request 
         return exchange_say_no(no, 403, "upgrade_denied",
                                "requests to this endpoint are inspected, so the connection cannot "
                                "become another protocol's",
-                               "Ask again without Upgrade and HTTP2-Settings.");
+                               "Ask again without Upgrade.");
     if (overrides_method(x->request.query))
         return exchange_say_no(no, 403, "method_override_denied",
                                "a parameter of the query names another method",
@@ -391,7 +391,9 @@ static void go_on(struct exchange *x, const struct h1_request *q, size_t n)
     struct exchange_no no;
 
     note(&x->request, q);
-    if (!takes_method(q, &no) || !x->place(x, q, &no)) {
+    if (q->method == H1_CONNECT && x->tunnel)
+        exchange_hand_over(x);
+    else if (!takes_method(q, &no) || !x->place(x, q, &no)) {
         refuse_unplaced(x, &no);
     } else if (!egress_decision_current(&x->decision, x->box)) {
         exchange_forget(x);

@@ -17,8 +17,6 @@ static const struct str overrides[] = {
     { "x-original-method", 17 },      { "x-original-url", 14 }, { "x-rewrite-url", 13 },
 };
 
-static const struct str upgrades[] = { { "upgrade", 7 }, { "http2-settings", 14 } };
-
 static char plain(char c)
 {
     if (c == '_')
@@ -48,7 +46,7 @@ static bool is_listed(struct str name, const struct str *list, size_t n)
 bool rewrite_asks_upgrade(const struct h1_head *h)
 {
     for (size_t i = 0; i < h->n; i++)
-        if (LISTED(h->fields[i].name, upgrades))
+        if (alike(h->fields[i].name, STR("upgrade")) && !h1_same(h->fields[i].value, STR("h2c")))
             return true;
     return false;
 }

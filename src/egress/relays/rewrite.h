@@ -33,7 +33,8 @@ struct rewrite_answer {
 int rewrite_response(const struct h1_response *p, const struct rewrite_answer *how,
                      struct buf *out);
 
-/* Fields by which a client asks for another protocol. */
+/* Whether the client asks for another protocol than HTTP. An offer of h2c counts for none: it is
+ * left out (RFC 9110, 7.8), and the client goes on with HTTP/1.1. */
 bool rewrite_asks_upgrade(const struct h1_head *h);
 
 #endif

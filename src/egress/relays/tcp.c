@@ -448,7 +448,7 @@ void relay_tcp(const struct relay_start *s)
     *s->decision = (struct egress_decision){ 0 };
     flow_init(&t->out);
     flow_init(&t->in);
-    setup->read = BUF_INIT(EGRESS_HEAD_MAX);
+    setup->read = BUF_INIT(EGRESS_READ_MAX);
     setup->greeting = BUF_INIT(EGRESS_HEAD_MAX);
     if (buf_add(&setup->read, s->read) < 0 || buf_add(&setup->greeting, s->greeting) < 0)
         abort(); /* an adapter reads no more */

@@ -88,10 +88,10 @@ static const struct {
     { DNS_BADVERS, true,
       STR(HEAD("\1\0", "\0\1\0\0\0\0\0\1") NAME A_IN "\0\0\x29\x04\xd0\0\1\0\0\0\0") },
     /* names that are no host names */
-    { DNS_REFUSED, true, STR(HEAD("\1\0", ONE) "\3a.b\3com\0" A_IN) },
-    { DNS_REFUSED, true, STR(HEAD("\1\0", ONE) "\3a\0b\3com\0" A_IN) },
-    { DNS_REFUSED, true, STR(HEAD("\1\0", ONE) "\2\xc3\xa4\0" A_IN) },
-    { DNS_REFUSED, true, STR(HEAD("\1\0", ONE) "\1*\3com\0" A_IN) },
+    { DNS_NXDOMAIN, true, STR(HEAD("\1\0", ONE) "\3a.b\3com\0" A_IN) },
+    { DNS_NXDOMAIN, true, STR(HEAD("\1\0", ONE) "\3a\0b\3com\0" A_IN) },
+    { DNS_NXDOMAIN, true, STR(HEAD("\1\0", ONE) "\2\xc3\xa4\0" A_IN) },
+    { DNS_NXDOMAIN, true, STR(HEAD("\1\0", ONE) "\1*\3com\0" A_IN) },
     { DNS_REFUSED, true, STR(HEAD("\1\0", ONE) NAME "\0\1\0\3") },
     { DNS_REFUSED, true, STR(HEAD("\1\0", ONE) NAME "\0\1\0\xff") },
     { DNS_NOTIMP, true, STR(HEAD("\1\0", ONE) NAME "\0\0\0\1") },
@@ -197,6 +197,29 @@ TEST(answers_that_do_not_fit_are_truncated)
     n = dns_build_answer(&q, DNS_REFUSED, addresses, 18, 1, out, 512);
     CHECK_INT(n, 12 + 21);
     CHECK(!(out[2] & 2));
+}
+
+TEST(blocked_names)
+{
+    uint8_t out[DNS_UDP_MAX];
+    ns_msg m;
+    ns_rr rr;
+    size_t n;
+
+    CHECK_OK(dns_parse_query(STR(HEAD("\1\0", "\0\1\0\0\0\0\0\1") NAME A_IN OPT), &q, &rcode, &e),
+             e);
+    n = dns_build_blocked(&q, out, sizeof out);
+    CHECK(ns_initparse(out, (int)n, &m) == 0);
+    CHECK_INT(ns_msg_getflag(m, ns_f_rcode), DNS_NXDOMAIN);
+    CHECK_INT(ns_msg_count(m, ns_s_an) + ns_msg_count(m, ns_s_ns), 0);
+    CHECK(ns_parserr(&m, ns_s_ar, 0, &rr) == 0);
+    CHECK_INT(ns_rr_type(rr), ns_t_opt);
+    CHECK_INT(ns_rr_rdlen(rr), 6);
+    CHECK(memcmp(ns_rr_rdata(rr), "\0\x0f\0\2\0\x0f", 6) == 0);
+    CHECK_INT(dns_build_blocked(&q, out, n - 1), 0);
+    CHECK_OK(dns_parse_query(STR(HEAD("\1\0", ONE) NAME A_IN), &q, &rcode, &e), e);
+    CHECK_INT(dns_build_blocked(&q, out, sizeof out), 12 + 21);
+    CHECK_INT(out[3] & 15, DNS_NXDOMAIN);
 }
 
 /* glibc asks in the same bytes. */

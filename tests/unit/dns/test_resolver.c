@@ -182,14 +182,35 @@ TEST(a_family_without_addresses)
     CHECK_INT(lookup.n, 1);
 }
 
-TEST(a_family_that_fails_fails_all)
+static void v6_refused(struct serving *s, const struct dns_query *q)
 {
-    check(v6_fails, 2 * NS_PER_S, DNS_LOOKUP_SERVFAIL);
+    serving_answer(s, q, q->question.type == DNS_A ? DNS_NOERROR : DNS_REFUSED);
 }
 
-TEST(a_family_that_is_silent_fails_all)
+static void v4_none_v6_fails(struct serving *s, const struct dns_query *q)
 {
-    check(v6_silent, QUICK, DNS_LOOKUP_TIMEOUT);
+    if (q->question.type == DNS_A)
+        no_data(s, q);
+    else
+        servfail(s, q);
+}
+
+TEST(a_family_that_fails_has_none_if_the_other_is_good)
+{
+    check(v6_fails, 2 * NS_PER_S, DNS_LOOKUP_FOUND);
+    CHECK(lookup.n == 1 && !lookup.addresses[0].v6);
+    done = 0;
+    check(v6_refused, 2 * NS_PER_S, DNS_LOOKUP_FOUND);
+    CHECK_INT(lookup.n, 1);
+    done = 0;
+    check(v4_none_v6_fails, 2 * NS_PER_S, DNS_LOOKUP_SERVFAIL);
+}
+
+TEST(a_family_that_is_silent_has_none_if_the_other_is_good)
+{
+    check(v6_silent, QUICK, DNS_LOOKUP_FOUND);
+    CHECK_INT(lookup.n, 1);
+    CHECK_INT(server.asked, 2); /* not again: nobody waits for it any longer */
 }
 
 TEST(a_family_that_is_said_not_to_exist_has_none)
@@ -293,11 +314,11 @@ static void huge_datagram(struct serving *s, const struct dns_query *q)
 TEST(malformed_answers)
 {
     done = 0;
-    check(loop_of_pointers, 2 * NS_PER_S, DNS_LOOKUP_SERVFAIL);
+    check(loop_of_pointers, 2 * NS_PER_S, DNS_LOOKUP_UNUSABLE);
     done = 0;
-    check(wrong_length, 2 * NS_PER_S, DNS_LOOKUP_SERVFAIL);
+    check(wrong_length, 2 * NS_PER_S, DNS_LOOKUP_UNUSABLE);
     done = 0;
-    check(huge_datagram, 2 * NS_PER_S, DNS_LOOKUP_SERVFAIL);
+    check(huge_datagram, 2 * NS_PER_S, DNS_LOOKUP_UNUSABLE);
 }
 
 /* --- TCP --- */
@@ -405,7 +426,8 @@ TEST(tcp_that_goes_wrong)
 
     for (size_t i = 0; i < COUNT_OF(scripts); i++) {
         done = 0;
-        check(scripts[i], 2 * NS_PER_S, DNS_LOOKUP_SERVFAIL);
+        check(scripts[i], 2 * NS_PER_S,
+              scripts[i] == then_tcp_end ? DNS_LOOKUP_SERVFAIL : DNS_LOOKUP_UNUSABLE);
     }
 }
 

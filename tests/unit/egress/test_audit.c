@@ -525,6 +525,35 @@ TEST(what_cannot_be_recorded_is_not_allowed)
     tear_down();
 }
 
+/* A reader that does not read stops traffic, not us; once it reads, all goes on. */
+TEST(a_pipe_that_nobody_reads_allows_nothing_and_stops_nobody)
+{
+    static char text[1 << 20];
+    int fds[2], allowed = 0;
+    size_t n = 0;
+    ssize_t got;
+
+    CHECK_INT(pipe2(fds, O_CLOEXEC), 0); /* which blocks */
+    CHECK(fcntl(fds[1], F_SETPIPE_SZ, 4096) > 0);
+    set_up_on(fds[1]);
+    alarm(10);
+    while (allowed < 1000 && audit_allow(audit, &intent, &decision))
+        allowed++;
+    CHECK(allowed > 0 && allowed < 1000);
+    CHECK(!request(EGRESS_ALLOWED, STR("GET"), STR("/")));
+    CHECK(!audit_allow(audit, &intent, &decision));
+    CHECK(fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0);
+    while ((got = read(fds[0], text + n, 4096)) > 0)
+        n += (size_t)got;
+    CHECK(audit_allow(audit, &intent, &decision)); /* with the rest of the line that was begun */
+    while ((got = read(fds[0], text + n, 4096)) > 0)
+        n += (size_t)got;
+    alarm(0);
+    check_chain((struct str){ text, n }, (size_t)audit_place(audit)->seq);
+    tear_down();
+    close(fds[0]);
+}
+
 static void on_low(void *user)
 {
     ++*(int *)user;

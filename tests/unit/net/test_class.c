@@ -122,6 +122,15 @@ TEST(every_range)
     }
 }
 
+TEST(the_reason_of_a_teredo_address_is_that_it_is_one)
+{
+    struct address a;
+
+    CHECK(address_parse(STR("2001::1"), &a));
+    CHECK_STR(str_from(address_reason(&a)), "Teredo (2001::/32)");
+    CHECK_INT(address_classify(&a), ADDRESS_RESERVED);
+}
+
 TEST(every_class_has_a_name)
 {
     for (int c = 0; c < ADDRESS_CLASS_COUNT_; c++)

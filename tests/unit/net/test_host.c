@@ -202,9 +202,6 @@ static const struct str refused[] = {
     STR(".a:443"),
     STR("a..b:443"),
     STR("a.b..:443"),
-    STR("-a.example:443"),
-    STR("a-.example:443"),
-    STR("a.-:443"),
     STR("a.1:443"),
     STR("example.0x7f:443"),
     STR("a.b.c.1:443"),
@@ -295,4 +292,17 @@ TEST(metadata_services)
         CHECK(host_parse(str_from(others[i]), false, &h, &e) >= 0 && !host_is_metadata(&h));
     CHECK(host_parse(STR("fd00:ec2::254"), true, &h, &e) >= 0 && host_is_metadata(&h));
     CHECK(host_parse(STR("::ffff:169.254.169.254"), true, &h, &e) >= 0 && host_is_metadata(&h));
+}
+
+/* DNS has them, and a wildcard may match them. */
+TEST(labels_may_begin_and_end_with_a_hyphen)
+{
+    static const struct str names[] = { STR("-a.example:443"), STR("A-.example:443"),
+                                        STR("--.example.:443") };
+
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        CHECK_OK(authority_parse(names[i], 0, &h, &port, &e), e);
+        CHECK(!h.is_address);
+    }
+    CHECK_STR(str_from(h.name), "--.example");
 }

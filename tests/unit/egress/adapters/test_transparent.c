@@ -94,24 +94,72 @@ TEST(other_ports_and_neighbours_are_refused)
     finish();
 }
 
-TEST(an_answer_that_has_expired_is_refused)
+static void reached(const struct address *to, int at);
+
+/* The mapping as it is after its time, with addresses that must not be dialled any more. */
+static void expire(void)
 {
-    struct mapped m;
+    struct mapped m = *mapping_find(w->box->mapping, &pair.v4);
     struct err e;
 
-    start();
-    m = *mapping_find(w->box->mapping, &pair.v4);
     m.expires = clock_mono() - 1;
+    m.pinned[0] = world_address("93.184.216.99");
     CHECK_OK(mapping_put(w->box->mapping, &m, clock_mono(), &pair, &e), e);
-    refused(&pair.v4, port);
+}
+
+static void serve_name(const char *address)
+{
+    w->names[0].name = "api.example.com";
+    w->names[0].addresses[0] = address;
+}
+
+/* Programs that keep answers for longer than they are good connect all the same. */
+TEST(an_answer_that_has_expired_is_decided_by_its_name)
+{
+    start();
+    serve_name(WORLD_PUBLIC);
+    expire();
+    reached(&pair.v4, listener);
+    reached(&pair.v6, listener);
+    CHECK_INT(w->dns.asked, 4); /* looked up again: what was pinned is not dialled */
+    CHECK_INT(w->box->counters.denied, 0);
     finish();
 }
 
-TEST(an_answer_of_an_older_policy_is_refused)
+static void refused_now(uint16_t to_port)
+{
+    int client = capture(&pair.v4, to_port);
+
+    CHECK_INT(world_end_of(client), -1);
+    close(client);
+    CHECK(accept(listener, NULL, NULL) < 0 && errno == EAGAIN);
+}
+
+TEST(behind_an_expired_answer_the_name_may_have_moved)
 {
     start();
+    serve_name("10.0.0.1");
+    expire();
+    refused_now(port);
+    CHECK(world_audited("ssrf_denied") > 0);
+    refused_now((uint16_t)(port + 1));
+    CHECK_INT(w->box->counters.denied, 2);
+    finish();
+}
+
+TEST(an_answer_of_an_older_policy_is_decided_by_the_new_one)
+{
+    start();
+    serve_name(WORLD_PUBLIC);
     world_allow(port);
-    refused(&pair.v4, port);
+    reached(&pair.v4, listener);
+    world_policy("  {}\n");
+    refused_now(port);
+    CHECK_INT(w->dns.asked, 2); /* the new policy has no such name: nobody is asked */
+    world_policy(NULL);
+    refused_now(port);
+    world_allow(port);
+    reached(&pair.v4, listener);
     finish();
 }
 

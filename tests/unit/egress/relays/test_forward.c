@@ -143,7 +143,6 @@ TEST(what_is_no_forward_request_is_refused)
         { "GET file:///etc/passwd HTTP/1.1\r\nHost: {}\r\n\r\n", 400 },
         { "GET http://{}/ok/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 400 },
         { "GET http://{}/ok/ HTTP/1.1\r\nHost: 93.184.216.34\r\n\r\n", 400 },
-        { "CONNECT {} HTTP/1.1\r\nHost: {}\r\n\r\n", 403 },
         { "TRACE http://{}/ok/ HTTP/1.1\r\nHost: {}\r\n\r\n", 403 },
     };
 
@@ -152,6 +151,66 @@ TEST(what_is_no_forward_request_is_refused)
         CHECK_INT(world_status(&w), rows[i].status);
         CHECK_INT(w.accepted, 0);
         CHECK(w.client_ended);
+        world_stop(&w);
+    }
+}
+
+#define CONNECT   "CONNECT {} HTTP/1.1\r\nHost: {}\r\n\r\n"
+#define CONNECTED "HTTP/1.1 200 Connection established\r\n\r\n"
+
+/* RFC 9110, 9.3.6: it is decided like one that comes first. */
+TEST(a_connect_behind_other_requests_opens_a_tunnel)
+{
+    static const char *const ends[] = { OK, "HTTP/1.1 200 OK\r\nConnection: close\r\n"
+                                            "Content-Length: 2\r\n\r\nhi" };
+
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        begin("tls: skip", GET("/a"));
+        world_answer(&w, str_from(ends[i]));
+        world_forget(&w);
+        say(CONNECT);
+        CHECK_STR(buf_str(&w.heard), CONNECTED);
+        CHECK_INT(w.accepted, 2); /* a connection of its own */
+        world_forget(&w);
+        say("bytes");
+        check_seen("bytes");
+        CHECK_INT(w.egress.decisions, 2);
+        world_stop(&w);
+    }
+}
+
+/* All of it is the tunnel's from the CONNECT on: nothing behind it is a request to the proxy. */
+TEST(what_is_pipelined_behind_a_connect_is_the_tunnels)
+{
+    begin("tls: skip", GET("/a") CONNECT GET("/b"));
+    world_answer(&w, STR(OK));
+    CHECK(world_has(&w.heard, "hi" CONNECTED));
+    CHECK(world_has(&w.seen, world_text(&w, GET("/b")).p)); /* as it is */
+    world_stop(&w);
+    begin(RULES, GET("/ok/a") CONNECT "GET /secret HTTP/1.1\r\nHost: {}\r\n\r\n");
+    world_answer(&w, STR(OK));
+    CHECK(world_has(&w.heard, "hi" CONNECTED "HTTP/1.1 403"));
+    CHECK(!world_has(&w.seen, "secret"));
+    world_stop(&w);
+}
+
+TEST(behind_a_connect_that_is_refused_nothing_is_read)
+{
+    static const char *const rows[] = {
+        "CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n",
+        "CONNECT {} HTTP/1.1\r\nHost: evil.example:443\r\n\r\n",
+        "CONNECT {} HTTP/1.1\r\nHost: {}\r\nContent-Length: 3\r\n\r\nabc",
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        begin(RULES, GET("/ok/a"));
+        world_answer(&w, STR(OK));
+        world_forget(&w);
+        world_say(&w, world_text(&w, rows[i]));
+        say(GET("/ok/b"));
+        CHECK_INT(world_status(&w), i == 0 ? 403 : 400);
+        CHECK(w.client_ended);
+        CHECK_INT(w.seen.n, 0);
         world_stop(&w);
     }
 }

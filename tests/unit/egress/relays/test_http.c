@@ -271,11 +271,10 @@ TEST(the_absolute_form_of_the_same_place_is_taken)
 TEST(upgrades_and_overrides_do_not_pass_where_requests_are_inspected)
 {
     static const char *const rows[] = {
-        "GET /ok/ HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
-        "GET /ok/ HTTP/1.1\r\nHost: {}\r\nUpgrade: h2c\r\n\r\n",
         "GET /ok/ HTTP/1.1\r\nHost: {}\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
         "GET /ok/ HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket, h2c\r\n\r\n",
-        "GET /ok/ HTTP/1.1\r\nHost: {}\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
+        "GET /ok/ HTTP/1.1\r\nHost: {}\r\nUpgrade: h2c, websocket\r\n\r\n",
+        "GET /ok/ HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: TLS/1.0\r\n\r\n",
         "POST /ok/?_method=DELETE HTTP/1.1\r\nHost: {}\r\n\r\n",
         "POST /ok/?a=b&%5Fmethod=DELETE HTTP/1.1\r\nHost: {}\r\n\r\n",
         "POST /ok/?_METHOD=DELETE HTTP/1.1\r\nHost: {}\r\n\r\n",
@@ -291,6 +290,30 @@ TEST(upgrades_and_overrides_do_not_pass_where_requests_are_inspected)
         CHECK_INT(world_status(&w), 403);
         CHECK(w.client_ended);
         CHECK_INT(w.accepted, 0);
+        world_stop(&w);
+    }
+}
+
+/* As Java's HttpClient and curl --http2 ask: the request is served as HTTP/1.1. */
+TEST(an_offer_of_h2c_is_left_out)
+{
+    static const char *const rows[] = {
+        "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n",
+        "connection: upgrade,http2-settings,x-a\r\nHTTP2-Settings: AA\r\nupgrade: H2C\r\nX-A: "
+        "b\r\n",
+        "Upgrade: h2c\r\n",
+        "HTTP2-Settings: AAMAAABk\r\n",
+    };
+    char head[256];
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        begin(RULES);
+        snprintf(head, sizeof head, "GET /ok/a HTTP/1.1\r\nHost: {}\r\n%s\r\n", rows[i]);
+        say(head);
+        check_seen(GET("/ok/a"));
+        world_answer(&w,
+                     STR("HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"));
+        CHECK_INT(world_status(&w), 502); /* nobody asked for it */
         world_stop(&w);
     }
 }

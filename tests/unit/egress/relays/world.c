@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "egress/adapters/adapters.h"
 #include "egress/audit.h"
 #include "egress/relays/relays.h"
 #include "harness/tap.h"
@@ -176,7 +177,7 @@ void world_forward(struct world *w, struct str read)
 {
     struct address from = { .bytes = { 10, 0, 0, 2 } };
 
-    relay_forward(&w->box, make_client(w), &from, 40000, read);
+    relay_forward(&w->box, make_client(w), &from, 40000, read, connect_accept);
     world_turn(w);
 }
 
