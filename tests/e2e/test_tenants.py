@@ -309,7 +309,7 @@ def attacked_by(c, name):
         attacker = people.pop(name)
         sibling = {"red": "blue", "blue": "red"}.get(name)
         others = [t for t in people.values() if t.name not in (sibling, "nobody")]
-        builds = {t: [begin_build(t)] for t in [*others, *([people[sibling]] if sibling else [])]}
+        builds = {t: [begin_build(t)] for t in others}
         with Attack(d, port, attacker, people.get(sibling)) as attack:
             before = attack.turns
             for _ in range(ROUNDS):
