@@ -146,6 +146,26 @@ static int put_capabilities(const struct verb *v, const struct create_options *o
     return r;
 }
 
+/* Clients of E2B and Daytona speak TCP only: without an address they would go to the vendor with a
+ * key of ours. Where we came by TCP there is one. */
+static int check_address(const struct verb *v, const struct create_options *o)
+{
+    AUTO(call_done) struct call c;
+    int status;
+
+    call_init(&c, v, &o->common, "GET");
+    call_path(&c, "/version");
+    status = call_run(&c);
+    if (status || c.contact.place.tcp || show_string(c.answer, "url").n ||
+        (!o->daytona && show_string(c.answer, "domain").n))
+        return status;
+    say("%s: --%s: no token was made: the daemon listens on no TCP address, and these clients need "
+        "one; start it with 'sandboxerd --listen=127.0.0.1:7700', or set 'listen' in its "
+        "configuration",
+        v->name, o->e2b ? "e2b" : "daytona");
+    return EXIT_CONFLICT;
+}
+
 static int put(const struct verb *v, const void *options, char **argv, struct json_writer *w)
 {
     const struct create_options *o = options;
@@ -165,7 +185,9 @@ static int put(const struct verb *v, const void *options, char **argv, struct js
     body_flag(w, "daytona", o->daytona);
     body_text(w, "preset", o->preset);
     r = put_limits(v, &o->limits, w);
-    return r ? r : put_capabilities(v, o, w);
+    if (r == 0)
+        r = put_capabilities(v, o, w);
+    return r == 0 && (o->e2b || o->daytona) ? check_address(v, o) : r;
 }
 
 /* In quotes, for a shell's eval; what would end them is not there. */
@@ -183,17 +205,14 @@ static void print_e2b(const struct json *v)
 
     if (print_export("E2B_DOMAIN", json_get(v, STR("e2b_domain"))))
         print_export("NODE_EXTRA_CA_CERTS", json_get(v, STR("authority")));
-    else if (!print_export("E2B_API_URL", url) || !print_export("E2B_SANDBOX_URL", url))
-        fprintf(stderr, "sandboxer: the daemon listens on no TCP address: start it with --listen "
-                        "and set E2B_API_URL and E2B_SANDBOX_URL to that\n");
+    else if (print_export("E2B_API_URL", url))
+        print_export("E2B_SANDBOX_URL", url);
     print_export("E2B_API_KEY", json_get(v, STR("token")));
 }
 
 static void print_daytona(const struct json *v)
 {
-    if (!print_export("DAYTONA_API_URL", json_get(v, STR("daytona_url"))))
-        fprintf(stderr, "sandboxer: the daemon listens on no TCP address: start it with --listen "
-                        "and set DAYTONA_API_URL to that and /daytona\n");
+    print_export("DAYTONA_API_URL", json_get(v, STR("daytona_url")));
     print_export("DAYTONA_API_KEY", json_get(v, STR("token")));
 }
 
@@ -238,7 +257,9 @@ const struct verb verb_token_create = {
         "\n"
         "  eval \"$(sandboxer token create --e2b)\"\n"
         "\n"
-        "With --daytona it is one for clients of Daytona, in the same way.\n"
+        "With --daytona it is one for clients of Daytona, in the same way. Both need a daemon "
+        "that\n"
+        "listens on TCP (sandboxerd --listen).\n"
         "\n"
         "Its holder is asked about by the policy for tools on every interface. Limits are those "
         "of\n"
