@@ -363,6 +363,20 @@ static bool is_peers(void)
     return peer && peer[0];
 }
 
+/* A daemon elsewhere was asked for, and a run would not be there: nothing is run here instead. */
+static int check_here(struct err *e)
+{
+    struct place place;
+    int r = place_find(NULL, &place, e);
+
+    if (r < 0 || !place.tcp)
+        return r;
+    return err_set(e, ERR_UNSUPPORTED,
+                   "SANDBOXER_URL names the daemon at %.100s, and 'run' works on this machine "
+                   "only: use 'create' and 'exec' there, or unset SANDBOXER_URL to run here",
+                   place.authority);
+}
+
 static int run(const struct verb *v, int argc, char **argv)
 {
     static struct run_options o = RUN_OPTIONS_DEFAULT;
@@ -376,6 +390,8 @@ static int run(const struct verb *v, int argc, char **argv)
             "their own: use 'create' and 'exec', which the policy decides about");
         return EXIT_OURS;
     }
+    if (check_here(&e) < 0)
+        return verb_misused(v, "%s", e.msg);
     run_options_fill_environment(&o);
     if (o.untrusted.file)
         return run_untrusted(&o, argv + first);
