@@ -260,6 +260,52 @@ int verb_options(const struct verb *v, int argc, char **argv, void *options)
     return at - kept;
 }
 
+/* Names of things that the daemon knows. */
+static const char *name_of_argument(enum complete what)
+{
+    static const char *const names[] = {
+        [COMPLETE_SANDBOX] = "sandbox",   [COMPLETE_PROFILE] = "profile",
+        [COMPLETE_HOST] = "host",         [COMPLETE_IMAGE] = "image",
+        [COMPLETE_TOKEN] = "token",       [COMPLETE_APPROVAL] = "approval",
+        [COMPLETE_SNAPSHOT] = "snapshot", [COMPLETE_SANDBOX_OR_FILE] = "sandbox",
+    };
+
+    return (size_t)what < COUNT_OF(names) ? names[what] : NULL;
+}
+
+static bool has_control(const char *text)
+{
+    while (*text && (unsigned char)*text >= 0x20 && *text != 0x7f)
+        text++;
+    return *text != '\0';
+}
+
+/* An id that no request can carry: "$id" of a create that failed. Of a command's verb only the
+ * first argument is one. */
+static int check_names(const struct verb *v, int n, char **argv)
+{
+    const char *what = name_of_argument(v->complete);
+
+    if (!what)
+        return 0;
+    if (v->flags & VERB_COMMAND && n > 1)
+        n = 1;
+    for (int i = 0; i < n; i++) {
+        if (!argv[i][0])
+            return verb_misused(v,
+                                "argument %d is empty, where the id or name of a %s belongs "
+                                "(is a variable unset?)",
+                                i + 1, what);
+        if (v->complete != COMPLETE_SANDBOX_OR_FILE &&
+            (i == 0 || v->max_arguments == ARGUMENTS_ANY) && has_control(argv[i]))
+            return verb_misused(v,
+                                "argument %d ('%s') has a control character; ids and names have "
+                                "none",
+                                i + 1, argv[i]);
+    }
+    return 0;
+}
+
 bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, int *ret_status)
 {
     int first = verb_options(v, *argc, *argv, options), n = *argc - first;
@@ -280,5 +326,6 @@ bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, in
             verb_misused(v, "too few arguments: sandboxer %s [OPTION…] %s", v->name, v->arguments);
         return false;
     }
-    return true;
+    *ret_status = check_names(v, n, *argv);
+    return *ret_status == 0;
 }
