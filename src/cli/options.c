@@ -1,5 +1,6 @@
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -111,6 +112,50 @@ static int check_word(const struct option_spec *o, const char *value, struct err
     return err_set(e, ERR_INVALID, "--%s: '%s' is none of: %s", o->name, value, o->words);
 }
 
+static bool has_control(struct str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if ((unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f)
+            return true;
+    return false;
+}
+
+static const char *join_texts(const char *a, const char *between, const char *b)
+{
+    size_t n = strlen(a) + strlen(between) + strlen(b) + 1;
+    char *ret = malloc(n);
+
+    if (!ret)
+        abort();
+    snprintf(ret, n, "%s%s%s", a, between, b);
+    return ret;
+}
+
+const char *option_duration(const char *value)
+{
+    return value[0] && value[strspn(value, "0123456789")] == 0 ? join_texts(value, "s", "") : value;
+}
+
+int option_variable(const char *option, const char *value, const char **ret, struct err *e)
+{
+    struct str name = { value, strcspn(value, "=") };
+    const char *ours;
+
+    *ret = value;
+    if (!name.n)
+        return err_set(e, ERR_INVALID, "--%s: '%s' has no name; write NAME=VALUE or NAME", option,
+                       value);
+    if (has_control(name))
+        return err_set(e, ERR_INVALID,
+                       "--%s: the name '%.*s' has a control character; write NAME=VALUE or NAME",
+                       option, name.n < 60 ? (int)name.n : 60, name.p);
+    if (value[name.n])
+        return 0;
+    ours = getenv(value);
+    *ret = ours ? join_texts(value, "=", ours) : NULL;
+    return 0;
+}
+
 static int add_to_list(const struct option_spec *o, struct option_list *list, const char *value,
                        struct err *e)
 {
@@ -122,6 +167,12 @@ static int add_to_list(const struct option_spec *o, struct option_list *list, co
         return -ERR_INVALID;
     if (o->kind == OPTION_PAIRS && (value[0] == '=' || !strchr(value, '=')))
         return err_set(e, ERR_INVALID, "--%s: '%s' is not %s", o->name, value, o->value);
+    if (o->kind == OPTION_VARIABLES) {
+        int r = option_variable(o->name, value, &value, e);
+
+        if (r < 0 || !value)
+            return r;
+    }
     list->p[list->n++] = value;
     return 0;
 }
@@ -139,9 +190,10 @@ static int check_value(const struct option_spec *o, const char *value, struct er
     case OPTION_WORD:
         return check_word(o, value, e);
     case OPTION_DURATION:
-        return units_duration(str_from(value), what, &duration, e);
+        return units_duration(str_from(option_duration(value)), what, &duration, e);
     case OPTION_COUNT:
-        return units_count(str_from(value), what, 0, INT64_MAX, &count, e);
+        return units_count(str_from(value), what, o->least, o->most ? o->most : INT64_MAX, &count,
+                           e);
     default:
         return value[0] ? 0 : err_set(e, ERR_INVALID, "--%s: the value is empty", o->name);
     }
@@ -160,11 +212,12 @@ static int store(const struct option_spec *o, void *options, const char *value, 
         return 0;
     case OPTION_LIST:
     case OPTION_PAIRS:
+    case OPTION_VARIABLES:
         return add_to_list(o, member, value, e);
     default:
         r = check_value(o, value, e);
         if (r >= 0)
-            *(const char **)member = value;
+            *(const char **)member = o->kind == OPTION_DURATION ? option_duration(value) : value;
         return r;
     }
 }
@@ -215,7 +268,7 @@ static int short_options(const struct verb *v, int argc, char **argv, int *at, v
         int r;
 
         if (!o)
-            return unknown(v, argv[*at]);
+            return unknown(v, (const char[]){ '-', *p, 0 });
         if (o->value && !p[1] && *at + 1 >= argc) {
             verb_misused(v, "option '-%c' needs a value: -%c %s", *p, *p, o->value);
             return -1;
@@ -273,13 +326,6 @@ static const char *name_of_argument(enum complete what)
     return (size_t)what < COUNT_OF(names) ? names[what] : NULL;
 }
 
-static bool has_control(const char *text)
-{
-    while (*text && (unsigned char)*text >= 0x20 && *text != 0x7f)
-        text++;
-    return *text != '\0';
-}
-
 /* An id that no request can carry: "$id" of a create that failed. Of a command's verb only the
  * first argument is one. */
 static int check_names(const struct verb *v, int n, char **argv)
@@ -297,7 +343,7 @@ static int check_names(const struct verb *v, int n, char **argv)
                                 "(is a variable unset?)",
                                 i + 1, what);
         if (v->complete != COMPLETE_SANDBOX_OR_FILE &&
-            (i == 0 || v->max_arguments == ARGUMENTS_ANY) && has_control(argv[i]))
+            (i == 0 || v->max_arguments == ARGUMENTS_ANY) && has_control(str_from(argv[i])))
             return verb_misused(v,
                                 "argument %d ('%s') has a control character; ids and names have "
                                 "none",

@@ -262,8 +262,8 @@ struct fork_options {
 };
 
 static const struct option_spec fork_options[] = {
-    { "count", 'n', "N", "how many (default: 1)", .kind = OPTION_COUNT,
-      .at = offsetof(struct fork_options, count) },
+    { "count", 'n', "N", "how many, 1 to 100 (default: 1)", .kind = OPTION_COUNT, .least = 1,
+      .most = 100, .at = offsetof(struct fork_options, count) },
     { "keep-env", 0, NULL, "with the variables that it was created with, credentials among them",
       .kind = OPTION_FLAG, .at = offsetof(struct fork_options, keep_env) },
 };
