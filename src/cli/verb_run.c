@@ -37,6 +37,16 @@ static int add_mount(struct session *s, const char *text, struct err *e)
                        "--mount: '%s' is not SOURCE:TARGET, SOURCE:TARGET:ro or "
                        "SOURCE:TARGET:rw",
                        text);
+    if (target[0] != '/')
+        return err_set(e, ERR_INVALID,
+                       "--mount: '%s': the target '%s' is not an absolute path; write "
+                       "SOURCE:TARGET, SOURCE:TARGET:ro or SOURCE:TARGET:rw",
+                       text, target);
+    if (!target[1])
+        return err_set(e, ERR_INVALID,
+                       "--mount: '%s': the target '/' is the sandbox's own root; mount below it, "
+                       "or use --image DIR for another root",
+                       text);
     return err_wrap(e, session_add_mount(s, source, target, writable, e), "--mount %s", text);
 }
 

@@ -292,20 +292,65 @@ const struct verb verb_token_list = {
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };
 
+/* The id of the one token of that name; a status. */
+static int find_token(struct call *c, const char *name, const char **ret)
+{
+    const struct json *rows;
+    size_t n = 0;
+    int status;
+
+    call_path(c, "/v1/tokens");
+    status = call_run(c);
+    if (status)
+        return status;
+    rows = answer_rows(c->answer, &kind);
+    for (const struct json *row = json_first(rows); row != json_end(rows); row++)
+        if (str_eq(show_string(row, "name"), str_from(name)) && n++ == 0)
+            *ret = show_string(row, "id").p;
+    if (n == 1)
+        return 0;
+    if (n)
+        say("%s: %zu tokens are called '%s'; revoke by id ('sandboxer token list')", c->verb->name,
+            n, name);
+    else
+        say("%s: there is no token '%s'; 'sandboxer token list' shows ids and names", c->verb->name,
+            name);
+    return n ? EXIT_CONFLICT : EXIT_MISSING;
+}
+
 static int run_revoke(const struct verb *v, int argc, char **argv)
 {
-    static const struct simple simple = { .method = "DELETE",
-                                          .before = "/v1/tokens/",
-                                          .done = "revoked" };
+    struct common common = { 0 };
+    AUTO(call_done) struct call list, c;
+    const char *id;
+    int status;
 
-    return answer_simple(v, argc, argv, &simple);
+    call_init(&list, v, &common, "GET");
+    call_init(&c, v, &common, "DELETE");
+    if (!verb_parse(v, &argc, &argv, &common, &status))
+        return status;
+    id = argv[0];
+    if (!str_starts(str_from(id), STR("tok_")))
+        status = find_token(&list, argv[0], &id);
+    if (status)
+        return status;
+    call_path(&c, "/v1/tokens/%s", id);
+    status = call_run(&c);
+    if (status)
+        return status;
+    if (id == argv[0])
+        return answer_done(&c, c.answer, "%s revoked", id);
+    return answer_done(&c, c.answer, "%s (%s) revoked", argv[0], id);
 }
 
 const struct verb verb_token_revoke = {
     .name = "token revoke",
-    .arguments = "ID",
+    .arguments = "TOKEN",
     .summary = "make a token useless",
-    .text = "  sandboxer token revoke tok_4k7\n",
+    .text = "A token is named by its id, or by a name that no other one has.\n"
+            "\n"
+            "  sandboxer token revoke tok_4k7\n"
+            "  sandboxer token revoke ci\n",
     .run = run_revoke,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
