@@ -24,9 +24,10 @@ static int get_manifest(struct archive_in *in, char text[static ARCHIVE_MANIFEST
     uint64_t n;
 
     if (archive_get(in, magic, sizeof magic, NULL) < 0)
-        return err_set(e, ERR_INVALID,
-                       "the file is too short for a snapshot: was it cut off? Export or download "
-                       "it again");
+        return err_set(
+            e, ERR_INVALID,
+            "this is no file of a snapshot, or it was cut off: it is too short; export or "
+            "download it again");
     if (memcmp(magic, ARCHIVE_MAGIC, sizeof magic) != 0)
         return err_set(e, ERR_INVALID, "this is no file of a snapshot, or one of another version");
     if (archive_get_number(in, 4, &n, e) < 0)
