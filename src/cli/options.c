@@ -168,10 +168,12 @@ static int add_to_list(const struct option_spec *o, struct option_list *list, co
     if (o->kind == OPTION_PAIRS && (value[0] == '=' || !strchr(value, '=')))
         return err_set(e, ERR_INVALID, "--%s: '%s' is not %s", o->name, value, o->value);
     if (o->kind == OPTION_VARIABLES) {
-        int r = option_variable(o->name, value, &value, e);
+        const char *variable = NULL;
+        int r = option_variable(o->name, value, &variable, e);
 
-        if (r < 0 || !value)
+        if (r < 0 || !variable)
             return r;
+        value = variable;
     }
     list->p[list->n++] = value;
     return 0;
