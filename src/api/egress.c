@@ -64,7 +64,8 @@ static void write_whole(struct json_writer *w, const void *what)
 static void fail_without_network(struct call *c)
 {
     call_fail_with(c, 409, "conflict",
-                   "this sandbox was made without a network; create another with `egress`");
+                   "this sandbox was made without a network; create another with `egress` "
+                   "(--allow, --allow-packages or --policy)");
 }
 
 static void get(struct call *c)

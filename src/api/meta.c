@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/domain.h"
 #include "api/inside.h"
 #include "api/openapi.h"
 #include "api/route.h"
+#include "http/origin.h"
 #include "telemetry/metrics.h"
 
 enum { METRICS_MAX = 4 << 20, PIECE = 64 << 10 };
@@ -30,19 +32,33 @@ static void health(struct call *c)
     call_answer(c, 200, write_health, NULL);
 }
 
+/* Where clients that speak TCP find us: what one that came by the unix socket cannot know. */
+static void put_addresses(struct json_writer *w, const struct call *c)
+{
+    const struct http_peer *peer = http_peer(c->x);
+    char url[ORIGIN_URL], address[DOMAIN_ADDRESS];
+
+    if (!peer->is_unix)
+        return;
+    if (origin_url(&c->api->tcp, url))
+        put(w, "url", url);
+    if (domain_address(c->api->config, address))
+        put(w, "domain", address);
+}
+
 static void write_version(struct json_writer *w, const void *what)
 {
-    (void)what;
     json_begin_object(w);
     put(w, "name", "sandboxer");
     put(w, "version", SANDBOXER_VERSION);
     put(w, "api", "v1");
+    put_addresses(w, what);
     json_end_object(w);
 }
 
 static void version(struct call *c)
 {
-    call_answer(c, 200, write_version, NULL);
+    call_answer(c, 200, write_version, c);
 }
 
 static void metrics(struct call *c)

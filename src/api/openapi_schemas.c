@@ -128,7 +128,7 @@ static const struct {
     { "AuditProblem", "!chain !kind !seq# time@ !message" },
     { "AuditVerified", "!intact? head:AuditHead events# expected? last_line# !sandboxes# !lines# "
                        "!unchained_lines# !problem_count# !problems[AuditProblem]" },
-    { "Version", "!name !version !api" },
+    { "Version", "!name !version !api url domain" },
 };
 
 static void put(struct json_writer *w, const char *key, const char *value)

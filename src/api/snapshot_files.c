@@ -173,6 +173,10 @@ static void import(struct call *c)
         call_fail_with(c, 400, "invalid", "name: longer than 63 bytes");
         return;
     }
+    if (snapshot_name_check(name, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
     i->op.name = name.n ? arena_dup(&c->own, name) : NULL;
     i->op.file = control_scratch(c->api->control, &e);
     if (i->op.file < 0)

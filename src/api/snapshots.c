@@ -277,11 +277,34 @@ void snapshot_delete_for(struct call *c, const struct snapshot *s)
     snapshot_delete(c->api->control, s, &d->op);
 }
 
+/* A name that means the newest of several is good enough for reading, not for deleting: whoever
+ * repeats the request would delete one after the other. */
+static int check_unambiguous(const struct call *c, const struct snapshot *s, struct err *e)
+{
+    AUTO(buf_done) struct buf ids = BUF_INIT(160);
+    AUTO(snapshot_list_done) struct snapshot_list all = { 0 };
+    size_t n = 0;
+
+    if (str_eq(c->params[0], str_from(s->record.id)))
+        return 0;
+    snapshot_list_fill(c, &all);
+    for (size_t i = 0; i < all.n; i++)
+        if (str_eq(c->params[0], str_from(all.p[i]->record.name)) && n++ < 4)
+            buf_addf(&ids, "%s%s", ids.n ? ", " : "", all.p[i]->record.id);
+    if (n < 2)
+        return 0;
+    return err_set(e, ERR_CONFLICT, "%zu snapshots have this name: " STR_FMT "%s; delete by id", n,
+                   STR_ARG(buf_str(&ids)), n > 4 ? " and more" : "");
+}
+
 static void delete (struct call *c)
 {
     const struct snapshot *s = find(c);
+    struct err e;
 
-    if (s)
+    if (s && check_unambiguous(c, s, &e) < 0)
+        call_fail(c, &e);
+    else if (s)
         snapshot_delete_for(c, s);
 }
 
@@ -336,7 +359,8 @@ static void take(struct call *c)
     struct err e;
 
     if (json_bind(c->json, snapshot_request_fields, snapshot_request_field_count, &q, &c->arena,
-                  &e) < 0)
+                  &e) < 0 ||
+        (q.name && snapshot_name_check(str_from(q.name), &e) < 0))
         call_fail(c, &e);
     else
         snapshot_take_for(c, &q, answer_taken);

@@ -49,7 +49,7 @@ const struct json_field terms_limit_fields[TERMS_LIMIT_FIELDS] = {
 };
 
 const struct json_field terms_capability_fields[TERMS_CAPABILITY_FIELDS] = {
-    { "network", JSON_KIND_ANY, AT(capabilities.network),
+    { "network", JSON_KIND_ANY, AT(capabilities.network), .types = "boolean string array",
       .doc = "What its sandboxes reach without approval: false, \"public\", or a list of "
              "HOST[:PORT], where *.HOST is every name below." },
     { "filesystem", JSON_KIND_ENUM, AT(capabilities.filesystem),

@@ -211,3 +211,22 @@ void units_show_bytes(uint64_t bytes, char out[static 24])
     }
     snprintf(out, 24, "%llu", (unsigned long long)bytes);
 }
+
+void units_show_duration(int64_t ns, char out[static 48])
+{
+    static const struct {
+        int64_t seconds;
+        char letter;
+    } units[] = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
+    int64_t rest = ns / 1000000000;
+    size_t at = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < COUNT_OF(units); i++) {
+        int64_t n = rest / units[i].seconds;
+
+        rest %= units[i].seconds;
+        if (n || (!at && units[i].seconds == 1))
+            at += (size_t)snprintf(out + at, 48 - at, "%lld%c", (long long)n, units[i].letter);
+    }
+}

@@ -17,5 +17,7 @@ int units_count(struct str s, const char *what, uint64_t min, uint64_t max, uint
 
 /* "64M", "1.5G", "4096": for messages. */
 void units_show_bytes(uint64_t bytes, char out[static 24]);
+/* "100d", "1h30m", "90s", as exact as seconds are: for messages. */
+void units_show_duration(int64_t ns, char out[static 48]);
 
 #endif

@@ -246,9 +246,14 @@ int call_problem(struct call *c)
 
     if (read_body(c, &text, NULL) < 0 || call_read_json(c, buf_str(&text), &problem, NULL) < 0)
         problem = NULL;
+    c->problem = problem;
     progress_end();
     status = problem_describe(c->verb, problem, http_status, words, sizeof words);
-    if (status == EXIT_BUSY && later.n && later.n < 12)
+    if (http_status == 401 && c->contact.place.tcp && !c->contact.authorization[0])
+        say("%s: the daemon at %s needs a token: set SANDBOXER_TOKEN to one that 'sandboxer token "
+            "create' made there (unauthenticated)",
+            c->verb->name, c->contact.place.authority);
+    else if (status == EXIT_BUSY && later.n && later.n < 12)
         say("%s: %s; try again in " STR_FMT " s", c->verb->name, words, STR_ARG(later));
     else
         say("%s: %s", c->verb->name, words);
@@ -303,6 +308,7 @@ int call_next(struct call *c, struct str *ret, int *ret_status)
 
     if (r >= 0)
         return r;
+    (void)err_wrap(&e, r, "the connection to the daemon was lost; what came is not all");
     *ret_status = call_failed(c, &e);
     return -1;
 }

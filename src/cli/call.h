@@ -46,7 +46,8 @@ struct call {
     struct http_client client;
     const struct h1_response *head; /* after call_open() */
     struct arena arena;
-    const struct json *answer; /* after call_run(); NULL: an empty body */
+    const struct json *answer;  /* after call_run(); NULL: an empty body */
+    const struct json *problem; /* that was said; NULL: none */
 };
 
 void call_init(struct call *c, const struct verb *v, const struct common *common,

@@ -30,6 +30,11 @@ int copy_end(const char *text, struct copy_end *ret, struct err *e)
         ret->stream = true;
         return 0;
     }
+    if (path.p && !id.n)
+        return err_set(e, ERR_INVALID,
+                       "'%s': the id of the sandbox is empty (is a variable unset?); a file here "
+                       "whose name begins with a colon is ./%s",
+                       text, text);
     if (!path.p || !is_id(id))
         return 0;
     if (path.n == 0 || path.p[0] != '/')

@@ -5,15 +5,14 @@
 
 #include "base/own.h"
 #include "cli/answer.h"
+#include "cli/when.h"
 
-int follow_next(struct follow *f, bool wait, struct call *c, const struct json **ret)
+static int ask_events(const struct follow *f, int64_t from, int most, bool wait, struct call *c)
 {
-    const struct json *next;
     char after[24], limit[16], seconds[16];
-    int status;
 
-    snprintf(after, sizeof after, "%" PRId64, f->after);
-    snprintf(limit, sizeof limit, "%d", FOLLOW_PAGE);
+    snprintf(after, sizeof after, "%" PRId64, from);
+    snprintf(limit, sizeof limit, "%d", most);
     snprintf(seconds, sizeof seconds, "%d", FOLLOW_WAIT_S);
     call_init(c, f->verb, f->common, "GET");
     if (f->sandbox)
@@ -24,7 +23,14 @@ int follow_next(struct follow *f, bool wait, struct call *c, const struct json *
     call_query(c, "kind", f->kind);
     call_query(c, "limit", limit);
     call_query(c, "wait", wait ? seconds : NULL);
-    status = call_run(c);
+    return call_run(c);
+}
+
+int follow_next(struct follow *f, bool wait, struct call *c, const struct json **ret)
+{
+    const struct json *next;
+    int status = ask_events(f, f->after, FOLLOW_PAGE, wait, c);
+
     if (status)
         return status;
     *ret = answer_rows(c->answer, &kind_event);
@@ -40,19 +46,92 @@ int follow_next(struct follow *f, bool wait, struct call *c, const struct json *
     return 0;
 }
 
-int follow_skip(struct follow *f)
+/* What is looked for: the last place that has `most` events behind it, of which the first is older
+ * than `before`. */
+struct place_sought {
+    int most;
+    int64_t before; /* INT64_MAX: of any age */
+};
+
+/* Whether this place is one of those; if so, *ret is the last place with the same events behind it.
+ */
+static int try_place(const struct follow *f, const struct place_sought *p, int64_t at, bool *ret_is,
+                     int64_t *ret)
 {
-    const struct json *events;
-    int64_t before;
+    AUTO(call_done) struct call c;
+    const struct json *events, *first, *seq;
+    int64_t time_ns = INT64_MIN;
+    int status = ask_events(f, at, p->most, false, &c);
+
+    *ret_is = false;
+    *ret = at;
+    if (status)
+        return status;
+    events = answer_rows(c.answer, &kind_event);
+    first = json_first(events);
+    if (json_end(events) - first < p->most)
+        return 0;
+    seq = show_at(first, "seq");
+    if (p->before != INT64_MAX && !when_parse(show_string(first, "time"), &time_ns))
+        time_ns = INT64_MAX;
+    *ret_is = time_ns < p->before;
+    if (*ret_is && seq && seq->type == JSON_INT && seq->i > at)
+        *ret = seq->i - 1;
+    return 0;
+}
+
+/* Sequence numbers only grow, and so do times: halving finds the place. -1: there is none. */
+static int find_place(const struct follow *f, const struct place_sought *p, int64_t *ret)
+{
+    int64_t low = -1, high = 0, step = 1, found;
+    bool is = true;
+    int status = 0;
+
+    while (status == 0 && is && high < INT64_MAX / 4) { /* `high` is behind the place */
+        status = try_place(f, p, high, &is, &found);
+        if (is)
+            low = found;
+        if (is)
+            high = found + step;
+        step *= 2;
+    }
+    while (status == 0 && high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+
+        status = try_place(f, p, middle, &is, &found);
+        if (is)
+            low = found;
+        else
+            high = middle;
+    }
+    *ret = low;
+    return status;
+}
+
+static int skip_to(struct follow *f, const struct place_sought *p, int64_t behind)
+{
+    struct follow lifecycle = *f;
+    int64_t at;
     int status;
 
-    do {
-        AUTO(call_done) struct call c;
-
-        before = f->after;
-        status = follow_next(f, false, &c, &events);
-        if (status == 0 && json_first(events) == json_end(events))
-            return 0;
-    } while (status == 0 && f->after > before);
+    lifecycle.kind = NULL; /* what egress decided has no place of its own */
+    status = find_place(&lifecycle, p, &at);
+    if (status == 0)
+        f->after = at < 0 ? 0 : at + behind;
     return status;
+}
+
+int follow_skip(struct follow *f)
+{
+    return skip_to(f, &(struct place_sought){ .most = 1, .before = INT64_MAX }, 1);
+}
+
+int follow_skip_to_last(struct follow *f, int n)
+{
+    return skip_to(f, &(struct place_sought){ .most = n, .before = INT64_MAX }, 0);
+}
+
+int follow_skip_to_time(struct follow *f, int64_t time_ns)
+{
+    return skip_to(f, &(struct place_sought){ .most = 1, .before = time_ns }, 1);
 }

@@ -19,7 +19,11 @@ struct follow {
  * here and is the caller's to release; *ret are the events, none at the end. */
 int follow_next(struct follow *f, bool wait, struct call *c, const struct json **ret);
 
-/* Goes past everything that has happened so far. */
+/* Goes past everything that has happened so far, … */
 int follow_skip(struct follow *f);
+/* … up to the last n events, 1 to FOLLOW_PAGE of them, … */
+int follow_skip_to_last(struct follow *f, int n);
+/* … or up to a moment of the wall clock. Each asks a few dozen times, however many there are. */
+int follow_skip_to_time(struct follow *f, int64_t time_ns);
 
 #endif

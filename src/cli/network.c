@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -159,6 +160,15 @@ void network_done(struct network *n)
     if (n->pid > 0)
         spawn_wait(n->pid, &(int){ 0 }, NULL);
     n->pid = 0;
+}
+
+bool network_said_why(struct network *n)
+{
+    int status = 0;
+    bool ended = n->pid > 0 && spawn_wait(n->pid, &status, NULL) >= 0;
+
+    n->pid = 0;
+    return ended && WIFEXITED(status) && WEXITSTATUS(status) != 0;
 }
 
 /* ---- requests ---- */

@@ -42,6 +42,9 @@ enum network_news {
 int network_init(struct network *n, const struct network_options *o, struct err *e);
 void network_done(struct network *n);
 
+/* After NETWORK_GONE: whether the worker ended with an error, which it has said itself. */
+bool network_said_why(struct network *n);
+
 /* Hands over the listeners of the sandbox and the policy. NETWORK_READY follows, or a failure. */
 int network_serve(struct network *n, const char *id, struct ipc_fds *fds, uint32_t slots,
                   struct err *e);

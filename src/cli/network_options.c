@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/body.h"
 #include "packages/packages.h"
@@ -44,8 +45,29 @@ static int add_packages(struct network_options *o, int root, const char *home,
     return 0;
 }
 
+/* Mistakes whose remedy only we know; all else the policy's reader says. */
+static int check_allowed(const struct network_options *o, struct err *e)
+{
+    for (size_t i = 0; i < o->allow.n; i++) {
+        if (strstr(o->allow.p[i], "://"))
+            return err_set(e, ERR_INVALID,
+                           "--allow: '%.100s' is a URL; write HOST or HOST:PORT (without a port it "
+                           "is 443), as in api.example.com:80",
+                           o->allow.p[i]);
+        if (strcmp(o->allow.p[i], "*") == 0)
+            return err_set(e, ERR_INVALID,
+                           "--allow: '*' names no host; to let it reach every public address, use "
+                           "--policy FILE with 'unlisted: {access: public}' in it");
+    }
+    return 0;
+}
+
 int network_options_read(struct network_options *o, struct err *e)
 {
+    int r = check_allowed(o, e);
+
+    if (r < 0)
+        return r;
     return o->policy ? text_file_read(o->policy, &o->text, e) : 0;
 }
 

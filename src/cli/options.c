@@ -1,5 +1,6 @@
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -111,6 +112,50 @@ static int check_word(const struct option_spec *o, const char *value, struct err
     return err_set(e, ERR_INVALID, "--%s: '%s' is none of: %s", o->name, value, o->words);
 }
 
+static bool has_control(struct str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if ((unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f)
+            return true;
+    return false;
+}
+
+static const char *join_texts(const char *a, const char *between, const char *b)
+{
+    size_t n = strlen(a) + strlen(between) + strlen(b) + 1;
+    char *ret = malloc(n);
+
+    if (!ret)
+        abort();
+    snprintf(ret, n, "%s%s%s", a, between, b);
+    return ret;
+}
+
+const char *option_duration(const char *value)
+{
+    return value[0] && value[strspn(value, "0123456789")] == 0 ? join_texts(value, "s", "") : value;
+}
+
+int option_variable(const char *option, const char *value, const char **ret, struct err *e)
+{
+    struct str name = { value, strcspn(value, "=") };
+    const char *ours;
+
+    *ret = value;
+    if (!name.n)
+        return err_set(e, ERR_INVALID, "--%s: '%s' has no name; write NAME=VALUE or NAME", option,
+                       value);
+    if (has_control(name))
+        return err_set(e, ERR_INVALID,
+                       "--%s: the name '%.*s' has a control character; write NAME=VALUE or NAME",
+                       option, name.n < 60 ? (int)name.n : 60, name.p);
+    if (value[name.n])
+        return 0;
+    ours = getenv(value);
+    *ret = ours ? join_texts(value, "=", ours) : NULL;
+    return 0;
+}
+
 static int add_to_list(const struct option_spec *o, struct option_list *list, const char *value,
                        struct err *e)
 {
@@ -122,6 +167,14 @@ static int add_to_list(const struct option_spec *o, struct option_list *list, co
         return -ERR_INVALID;
     if (o->kind == OPTION_PAIRS && (value[0] == '=' || !strchr(value, '=')))
         return err_set(e, ERR_INVALID, "--%s: '%s' is not %s", o->name, value, o->value);
+    if (o->kind == OPTION_VARIABLES) {
+        const char *variable = NULL;
+        int r = option_variable(o->name, value, &variable, e);
+
+        if (r < 0 || !variable)
+            return r;
+        value = variable;
+    }
     list->p[list->n++] = value;
     return 0;
 }
@@ -139,9 +192,10 @@ static int check_value(const struct option_spec *o, const char *value, struct er
     case OPTION_WORD:
         return check_word(o, value, e);
     case OPTION_DURATION:
-        return units_duration(str_from(value), what, &duration, e);
+        return units_duration(str_from(option_duration(value)), what, &duration, e);
     case OPTION_COUNT:
-        return units_count(str_from(value), what, 0, INT64_MAX, &count, e);
+        return units_count(str_from(value), what, o->least, o->most ? o->most : INT64_MAX, &count,
+                           e);
     default:
         return value[0] ? 0 : err_set(e, ERR_INVALID, "--%s: the value is empty", o->name);
     }
@@ -160,11 +214,12 @@ static int store(const struct option_spec *o, void *options, const char *value, 
         return 0;
     case OPTION_LIST:
     case OPTION_PAIRS:
+    case OPTION_VARIABLES:
         return add_to_list(o, member, value, e);
     default:
         r = check_value(o, value, e);
         if (r >= 0)
-            *(const char **)member = value;
+            *(const char **)member = o->kind == OPTION_DURATION ? option_duration(value) : value;
         return r;
     }
 }
@@ -215,7 +270,7 @@ static int short_options(const struct verb *v, int argc, char **argv, int *at, v
         int r;
 
         if (!o)
-            return unknown(v, argv[*at]);
+            return unknown(v, (const char[]){ '-', *p, 0 });
         if (o->value && !p[1] && *at + 1 >= argc) {
             verb_misused(v, "option '-%c' needs a value: -%c %s", *p, *p, o->value);
             return -1;
@@ -260,6 +315,45 @@ int verb_options(const struct verb *v, int argc, char **argv, void *options)
     return at - kept;
 }
 
+/* Names of things that the daemon knows. */
+static const char *name_of_argument(enum complete what)
+{
+    static const char *const names[] = {
+        [COMPLETE_SANDBOX] = "sandbox",   [COMPLETE_PROFILE] = "profile",
+        [COMPLETE_HOST] = "host",         [COMPLETE_IMAGE] = "image",
+        [COMPLETE_TOKEN] = "token",       [COMPLETE_APPROVAL] = "approval",
+        [COMPLETE_SNAPSHOT] = "snapshot", [COMPLETE_SANDBOX_OR_FILE] = "sandbox",
+    };
+
+    return (size_t)what < COUNT_OF(names) ? names[what] : NULL;
+}
+
+/* An id that no request can carry: "$id" of a create that failed. Of a command's verb only the
+ * first argument is one. */
+static int check_names(const struct verb *v, int n, char **argv)
+{
+    const char *what = name_of_argument(v->complete);
+
+    if (!what)
+        return 0;
+    if (v->flags & VERB_COMMAND && n > 1)
+        n = 1;
+    for (int i = 0; i < n; i++) {
+        if (!argv[i][0])
+            return verb_misused(v,
+                                "argument %d is empty, where the id or name of a %s belongs "
+                                "(is a variable unset?)",
+                                i + 1, what);
+        if (v->complete != COMPLETE_SANDBOX_OR_FILE &&
+            (i == 0 || v->max_arguments == ARGUMENTS_ANY) && has_control(str_from(argv[i])))
+            return verb_misused(v,
+                                "argument %d ('%s') has a control character; ids and names have "
+                                "none",
+                                i + 1, argv[i]);
+    }
+    return 0;
+}
+
 bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, int *ret_status)
 {
     int first = verb_options(v, *argc, *argv, options), n = *argc - first;
@@ -280,5 +374,6 @@ bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, in
             verb_misused(v, "too few arguments: sandboxer %s [OPTION…] %s", v->name, v->arguments);
         return false;
     }
-    return true;
+    *ret_status = check_names(v, n, *argv);
+    return *ret_status == 0;
 }

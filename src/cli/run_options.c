@@ -52,25 +52,14 @@ static void put_variable(struct run_options *o, const char *text)
 static int set_env(void *to, const char *value, struct err *e)
 {
     struct run_options *o = to;
-    static char passed[16][4096];
-    static size_t n_passed;
-    const char *equals = strchr(value, '='), *ours;
+    const char *variable;
+    int r = option_variable("env", value, &variable, e);
 
-    if (equals == value || !value[0])
-        return err_set(e, ERR_INVALID, "--env: '%s' has no name; write NAME=VALUE or NAME", value);
-    if (o->n_env == RUN_VARIABLES_MAX || (!equals && n_passed == COUNT_OF(passed)))
+    if (r < 0 || !variable)
+        return r;
+    if (o->n_env == RUN_VARIABLES_MAX)
         return err_set(e, ERR_TOO_BIG, "--env: too many variables");
-    if (!equals) {
-        ours = getenv(value);
-        if (!ours)
-            return 0;
-        if (snprintf(passed[n_passed], sizeof passed[0], "%s=%s", value, ours) >=
-            (int)sizeof passed[0])
-            return err_set(e, ERR_TOO_BIG, "--env %s: its value is too long; write NAME=VALUE",
-                           value);
-        value = passed[n_passed++];
-    }
-    put_variable(o, value);
+    put_variable(o, variable);
     return 0;
 }
 
@@ -129,7 +118,8 @@ static int set_cpu(void *to, const char *value, struct err *e)
 
 static int set_timeout(void *to, const char *value, struct err *e)
 {
-    return units_duration(str_from(value), "--timeout", &((struct run_options *)to)->timeout_ns, e);
+    return units_duration(str_from(option_duration(value)), "--timeout",
+                          &((struct run_options *)to)->timeout_ns, e);
 }
 
 static int set_cap(void *to, const char *value, struct err *e)
@@ -172,6 +162,7 @@ static int set_kernel(void *to, const char *value, struct err *e)
 FLAG(squash_owners)
 FLAG(strict)
 FLAG(tty)
+FLAG(interactive)
 FLAG(quiet)
 FLAG(writable)
 
@@ -262,6 +253,8 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
     { "step-timeout", 0, "DURATION", "--untrusted: for each of these (default: 1m)",
       .kind = OPTION_DURATION, AT(untrusted.steps.timeout) },
     { "strict", 0, NULL, "fail if a limit cannot be enforced here", .set = set_strict },
+    { "interactive", 'i', NULL, "pass our stdin on, which 'run' always does",
+      .set = set_interactive },
     { "tty", 't', NULL, "run in a terminal of its own", .set = set_tty },
     { "quiet", 'q', NULL, "no notes on stderr", .set = set_quiet },
 };

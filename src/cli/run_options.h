@@ -16,7 +16,7 @@ enum { RUN_VARIABLES_MAX = 1024, RUN_DEFAULT_PIDS = 1024 };
 
 struct run_options {
     const char *image;
-    bool squash_owners, strict, tty, quiet, writable;
+    bool squash_owners, strict, tty, interactive, quiet, writable;
     const char *system, *side_channels; /* NULL: as usual */
     const char *workdir, *hostname;
     struct user user;
@@ -40,7 +40,7 @@ struct run_options {
         .network = NETWORK_OPTIONS_NONE                                                            \
     }
 
-enum { RUN_OPTION_COUNT = 39 };
+enum { RUN_OPTION_COUNT = 40 };
 extern const struct option_spec run_option_specs[RUN_OPTION_COUNT];
 
 /* Adds the variables that nobody set and a program expects: its language, its terminal, and, with a

@@ -41,6 +41,8 @@ static void start_program(struct run *r)
 
 static void network_died(struct run *r)
 {
+    if (!r->proc && network_said_why(r->s->network))
+        r->said = true;
     if (!r->proc)
         session_fail(r, EXIT_OURS, "the egress worker died");
     else if (!r->ended)

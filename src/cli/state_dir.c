@@ -21,7 +21,7 @@ int state_dir_path(char *out, size_t cap, struct err *e)
     else if (data && data[0] == '/')
         n = snprintf(out, cap, "%s/sandboxer", data);
     else if (home && home[0] == '/')
-        n = snprintf(out, cap, "%s/.local/share/sandboxer", home);
+        n = snprintf(out, cap, "%s/.local/share/sandboxer", home[1] ? home : "");
     else
         return err_set(e, ERR_INVALID, "no place for state: set SANDBOXER_STATE to a directory");
     return n < (int)cap ? 0 : err_set(e, ERR_TOO_BIG, "the state directory's path is too long");

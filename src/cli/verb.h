@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "cli/status.h"
@@ -26,14 +27,15 @@ enum complete {
 
 /* How a value is checked and what the member at `at` is. */
 enum option_kind {
-    OPTION_CALL,     /* whatever `set` does */
-    OPTION_FLAG,     /* bool */
-    OPTION_TEXT,     /* const char *, not empty */
-    OPTION_WORD,     /* const char *, one of `words` */
-    OPTION_DURATION, /* const char *: 30s, 2h, 1h30m */
-    OPTION_COUNT,    /* const char *: a whole number from 0 */
-    OPTION_LIST,     /* struct option_list, of any texts or of `words` */
-    OPTION_PAIRS,    /* struct option_list of NAME=VALUE */
+    OPTION_CALL,      /* whatever `set` does */
+    OPTION_FLAG,      /* bool */
+    OPTION_TEXT,      /* const char *, not empty */
+    OPTION_WORD,      /* const char *, one of `words` */
+    OPTION_DURATION,  /* const char *: 30s, 2h, 1h30m; a bare number, of seconds, gets its unit */
+    OPTION_COUNT,     /* const char *: a whole number from `least` to `most` */
+    OPTION_LIST,      /* struct option_list, of any texts or of `words` */
+    OPTION_PAIRS,     /* struct option_list of NAME=VALUE */
+    OPTION_VARIABLES, /* the same; NAME alone passes ours on, if it is set */
 };
 
 /* One option. */
@@ -46,9 +48,17 @@ struct option_spec {
     int (*set)(void *options, const char *value, struct err *e);
     enum option_kind kind;
     enum complete complete;
-    size_t at;         /* offset in the verb's options struct */
-    const char *words; /* OPTION_WORD, OPTION_LIST: what it may be, separated by blanks */
+    size_t at;            /* offset in the verb's options struct */
+    const char *words;    /* OPTION_WORD, OPTION_LIST: what it may be, separated by blanks */
+    uint64_t least, most; /* OPTION_COUNT; most 0: no limit */
 };
+
+/* With a unit: "5" becomes "5s", as it is in the configuration. It lives as long as we do. */
+const char *option_duration(const char *value);
+
+/* NAME=VALUE or, of NAME alone, what we have under that name: *ret, which lives as long as we do;
+ * NULL: we have nothing. */
+int option_variable(const char *option, const char *value, const char **ret, struct err *e);
 
 enum { OPTION_LIST_MAX = 256 };
 

@@ -34,8 +34,8 @@ static const struct option_spec options[] = {
       .kind = OPTION_DURATION, AT(ttl) },
     { "input", 'i', "NAME=PATH", "an input of the profile; can be repeated", .kind = OPTION_PAIRS,
       AT(inputs), .complete = COMPLETE_FILE },
-    { "env", 'e', "NAME=VALUE", "a variable of every program in it; can be repeated",
-      .kind = OPTION_PAIRS, AT(env) },
+    { "env", 'e', "NAME[=VALUE]", "set a variable, or pass on ours; can be repeated",
+      .kind = OPTION_VARIABLES, AT(env) },
     { "label", 'l', "KEY=VALUE", "a label to find it by; can be repeated", .kind = OPTION_PAIRS,
       AT(labels) },
     { "allow", 0, "HOST[:PORT]",
@@ -165,6 +165,8 @@ static int run(const struct verb *v, int argc, char **argv)
     put_request(call_json(&c), &o);
     c.doing = o.no_wait ? NULL : "creating a sandbox";
     status = call_run(&c);
+    if (status && !o.no_wait)
+        answer_discard(&c);
     return status ? status : answer_record(&c, c.answer, &kind_sandbox_whole);
 }
 

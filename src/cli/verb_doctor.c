@@ -317,6 +317,16 @@ static void check_daemon(const struct patient *p, struct finding *f)
     }
 }
 
+/* Why a question that is not open to everybody has no answer. */
+static const char *why_silent(const struct call *c)
+{
+    if (!c->head)
+        return c->contact.place.tcp ? "does not answer" : "does not run";
+    if (c->head->status == 401)
+        return "needs a token (SANDBOXER_TOKEN)";
+    return c->head->status == 403 ? "shows it to administrators" : "answers with an error";
+}
+
 static void check_profiles(const struct patient *p, struct finding *f)
 {
     AUTO(call_done) struct call c;
@@ -326,7 +336,7 @@ static void check_profiles(const struct patient *p, struct finding *f)
 
     ask(p, &c, "/v1/profiles");
     if (!call_answers(&c, NULL)) {
-        note(f, VERDICT_OK, "", "not looked at: the daemon does not run");
+        note(f, VERDICT_OK, "", "not looked at: the daemon %s", why_silent(&c));
         return;
     }
     rows = answer_rows(c.answer, &kind);
@@ -348,8 +358,7 @@ static void check_storage(const struct patient *p, struct finding *f)
 
     ask(p, &c, "/v1/inspect/host");
     if (!call_answers(&c, NULL)) {
-        note(f, VERDICT_OK, "", "not looked at: the daemon %s",
-             c.head && c.head->status == 403 ? "shows it to administrators" : "does not run");
+        note(f, VERDICT_OK, "", "not looked at: the daemon %s", why_silent(&c));
         return;
     }
     driver = show_string(c.answer, "storage_driver");

@@ -10,8 +10,9 @@
 
 enum { OPTIONS_MAX = 16 };
 
-/* The tool's answer as a tree: 0, or a status. Problems begin with the file's name. */
-static int ask(struct call *c, const char *file, const char *const *options,
+/* The tool's answer as a tree: 0, or a status, which is `broken` for a file or an option that it
+ * cannot take. Problems begin with the file's name. */
+static int ask(struct call *c, const char *file, const char *const *options, int broken,
                const struct json **ret)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_FILE_MAX);
@@ -19,12 +20,14 @@ static int ask(struct call *c, const char *file, const char *const *options,
     struct err e;
     int r = text_file_read(file, &text, &e);
 
-    if (r < 0)
-        return call_failed(c, &e);
+    if (r < 0) {
+        call_failed(c, &e);
+        return broken;
+    }
     r = egress_tool_run(options, buf_str(&text), &out, &e);
     if (r == -(int)ERR_INVALID) {
         say("%s: %s: %s", c->verb->name, file, e.msg);
-        return EXIT_REPORTED;
+        return broken;
     }
     if (r >= 0)
         r = call_read_json(c, buf_str(&out), ret, &e);
@@ -68,7 +71,7 @@ static int run_check(const struct verb *v, int argc, char **argv)
     call_init(&c, v, &common, "GET");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
-    status = ask(&c, argv[0], options, &answer);
+    status = ask(&c, argv[0], options, EXIT_REPORTED, &answer);
     if (status)
         return status;
     valid = show_at(answer, "valid");
@@ -155,8 +158,10 @@ static int ask_daemon(struct call *c, const char *file, const struct explain_opt
     struct err e;
     int status;
 
-    if (text_file_read(file, &text, &e) < 0)
-        return call_failed(c, &e);
+    if (text_file_read(file, &text, &e) < 0) {
+        call_failed(c, &e);
+        return EXIT_USAGE;
+    }
     call_path(c, "/v1/egress/explain");
     w = call_json(c);
     json_begin_object(w);
@@ -191,7 +196,8 @@ static int run_explain(const struct verb *v, int argc, char **argv)
     add_option(options, &n, "--method", o.method);
     add_option(options, &n, "--path", o.path);
     add_option(options, &n, "--binary", o.binary);
-    status = o.ceiling ? ask_daemon(&c, argv[0], &o, &answer) : ask(&c, argv[0], options, &answer);
+    status = o.ceiling ? ask_daemon(&c, argv[0], &o, &answer)
+                       : ask(&c, argv[0], options, EXIT_USAGE, &answer);
     if (status == 0)
         status = answer_record(&c, answer, &verdict);
     if (status == 0 && str_eq(show_string(answer, "verdict"), STR("denied")))
@@ -205,8 +211,10 @@ const struct verb verb_egress_explain = {
     .summary = "say what an egress policy would decide, and why",
     .text =
         "Nothing is resolved or sent. Where the policy names programs, say which with --binary.\n"
-        "The exit status is 1 if it would be refused. No daemon is needed, and no ceiling counts\n"
-        "without one: with --ceiling the daemon answers, and names the ceiling.\n"
+        "The exit status is 1 if it would be refused, and 2 if the policy or an option is wrong. "
+        "No\n"
+        "daemon is needed, and no ceiling counts without one: with --ceiling the daemon answers,\n"
+        "and names the ceiling.\n"
         "\n"
         "  sandboxer egress explain policy.yaml --to api.example.com:443\n"
         "  sandboxer egress explain policy.yaml --to api.example.com:80 --method POST --path "

@@ -1,21 +1,29 @@
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/own.h"
+#include "base/units.h"
 #include "cli/answer.h"
 #include "cli/follow.h"
 #include "cli/row_stream.h"
 #include "cli/verbs.h"
+#include "cli/when.h"
 
 struct events_options {
     struct common common;
     bool follow;
-    const char *after, *kind;
+    const char *after, *kind, *tail, *since;
 };
 
 #define AT(member) .at = offsetof(struct events_options, member)
 
 static const struct option_spec options[] = {
-    { "follow", 'f', NULL, "go on with what happens from now on", .kind = OPTION_FLAG, AT(follow) },
+    { "follow", 'f', NULL, "show what happens from now on", .kind = OPTION_FLAG, AT(follow) },
+    { "tail", 'n', "N", "begin with the last N events, 1 to 1000", .kind = OPTION_COUNT, AT(tail),
+      .least = 1, .most = FOLLOW_PAGE },
+    { "since", 0, "WHEN", "begin this long ago (10m, 2h), or at a time: 2026-01-02T03:04:05Z",
+      .kind = OPTION_TEXT, AT(since) },
     { "after", 0, "SEQ", "only events behind this sequence number", .kind = OPTION_COUNT,
       AT(after) },
     { "kind", 0, "KIND", "which ones: lifecycle, denied, allowed, egress; several with commas",
@@ -60,19 +68,55 @@ static int print_pages(struct follow *f)
 }
 
 /* What happened and what happens, in one stream. */
-static int print_stream(const struct follow *f, const char *after, const char *kind)
+static int print_stream(const struct follow *f)
 {
     AUTO(call_done) struct call c;
+    char after[24];
 
+    snprintf(after, sizeof after, "%lld", (long long)f->after);
     call_init(&c, f->verb, f->common, "GET");
     if (f->sandbox)
         call_path(&c, "/v1/sandboxes/%s/events", f->sandbox);
     else
         call_path(&c, "/v1/events");
     call_query(&c, "after", after);
-    call_query(&c, "kind", kind);
+    call_query(&c, "kind", f->kind);
     call_field(&c, "Accept", "text/event-stream");
     return row_stream(&c, ROW_STREAM_SSE, kind_event.columns, kind_event.n);
+}
+
+/* A duration before now, or a time. */
+static int read_since(const char *text, int64_t *ret, struct err *e)
+{
+    int64_t ago;
+
+    if (when_parse(str_from(text), ret))
+        return 0;
+    if (units_duration(str_from(option_duration(text)), "--since", &ago, NULL) < 0)
+        return err_set(e, ERR_INVALID,
+                       "--since: '%s' is neither a duration (10m, 2h) nor a time "
+                       "(2026-01-02T03:04:05Z)",
+                       text);
+    *ret = clock_wall() - ago;
+    return 0;
+}
+
+/* Where to begin; a status. */
+static int find_begin(struct follow *f, const struct events_options *o)
+{
+    int64_t since;
+    struct err e;
+
+    if (!!o->after + !!o->tail + !!o->since > 1)
+        return verb_misused(f->verb, "--after, --tail and --since exclude each other");
+    if (o->after)
+        f->after = strtoll(o->after, NULL, 10);
+    if (o->tail)
+        return follow_skip_to_last(f, (int)strtol(o->tail, NULL, 10));
+    if (o->since)
+        return read_since(o->since, &since, &e) < 0 ? verb_misused(f->verb, "%s", e.msg)
+                                                    : follow_skip_to_time(f, since);
+    return o->follow && !o->after ? follow_skip(f) : 0;
 }
 
 static int run(const struct verb *v, int argc, char **argv)
@@ -84,9 +128,11 @@ static int run(const struct verb *v, int argc, char **argv)
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     f.sandbox = argc ? argv[0] : NULL;
-    f.after = o.after ? strtoll(o.after, NULL, 10) : 0;
     f.kind = o.kind;
-    return o.follow ? print_stream(&f, o.after, o.kind) : print_pages(&f);
+    status = find_begin(&f, &o);
+    if (status)
+        return status;
+    return o.follow ? print_stream(&f) : print_pages(&f);
 }
 
 const struct verb verb_events = {
@@ -97,11 +143,15 @@ const struct verb verb_events = {
         "A line has sequence number, time, type, sandbox, the states before and after, who did\n"
         "it and why. With -o json it is one document a line.\n"
         "\n"
-        "With -f, what egress denied is among them (egress.denied; its detail is the record),\n"
-        "and with --kind egress what it allowed, too. What was decided before is in the log:\n"
+        "With -f it begins now, unless -n, --since or --after say where; without, with the "
+        "oldest.\n"
+        "What egress denies from then on is among them (egress.denied; its detail is the record),\n"
+        "and with --kind egress what it allows, too. What was decided before is in the log:\n"
         "sandboxer egress log ID.\n"
         "\n"
         "  sandboxer events -f\n"
+        "  sandboxer events -f -n 20\n"
+        "  sandboxer events --since 10m\n"
         "  sandboxer events -f --kind denied -o json\n"
         "  sandboxer events sbx_4k7 --after 120 -o json\n",
     .options = options,

@@ -18,7 +18,8 @@ struct exec_options {
 
 #define ENV                                                                                        \
     {                                                                                              \
-        "env", 'e', "NAME=VALUE", "set a variable; can be repeated", .kind = OPTION_PAIRS, AT(env) \
+        "env", 'e', "NAME[=VALUE]", "set a variable, or pass on ours; can be repeated",            \
+            .kind = OPTION_VARIABLES, AT(env)                                                      \
     }
 #define USER                                                                                       \
     {                                                                                              \

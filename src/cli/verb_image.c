@@ -280,6 +280,7 @@ static int run_prune(const struct verb *v, int argc, char **argv)
 {
     struct common common = { 0 };
     AUTO(call_done) struct call c;
+    unsigned long long n;
     char bytes[24];
     int status;
 
@@ -293,8 +294,10 @@ static int run_prune(const struct verb *v, int argc, char **argv)
     if (status)
         return status;
     units_show_bytes(answer_number(&c, "bytes"), bytes);
-    return answer_done(&c, c.answer, "%llu layers removed, %s",
-                       (unsigned long long)answer_number(&c, "layers"), bytes);
+    n = (unsigned long long)answer_number(&c, "layers");
+    if (!n)
+        return answer_done(&c, c.answer, "no layer is unused: nothing was removed");
+    return answer_done(&c, c.answer, "%llu layer%s removed, %s freed", n, n == 1 ? "" : "s", bytes);
 }
 
 const struct verb verb_image_prune = {

@@ -112,6 +112,18 @@ static int note_ends(const struct verb *v, const struct logs_options *o, const c
     return 0;
 }
 
+/* Where it is followed, it may be one that is yet to start. */
+static int check_process(const struct verb *v, const struct logs_options *o, const char *sandbox)
+{
+    AUTO(call_done) struct call c;
+
+    call_init(&c, v, &o->common, "GET");
+    if (!o->process || o->follow)
+        return 0;
+    call_path(&c, "/v1/sandboxes/%s/processes/%s", sandbox, o->process);
+    return call_run(&c);
+}
+
 static int run(const struct verb *v, int argc, char **argv)
 {
     struct logs_options o = { 0 };
@@ -120,6 +132,9 @@ static int run(const struct verb *v, int argc, char **argv)
 
     call_init(&c, v, &o.common, "GET");
     if (!verb_parse(v, &argc, &argv, &o, &status))
+        return status;
+    status = check_process(v, &o, argv[0]);
+    if (status)
         return status;
     call_path(&c, "/v1/sandboxes/%s/logs", argv[0]);
     call_query(&c, "follow", o.follow ? "true" : NULL);

@@ -37,6 +37,16 @@ static int add_mount(struct session *s, const char *text, struct err *e)
                        "--mount: '%s' is not SOURCE:TARGET, SOURCE:TARGET:ro or "
                        "SOURCE:TARGET:rw",
                        text);
+    if (target[0] != '/')
+        return err_set(e, ERR_INVALID,
+                       "--mount: '%s': the target '%s' is not an absolute path; write "
+                       "SOURCE:TARGET, SOURCE:TARGET:ro or SOURCE:TARGET:rw",
+                       text, target);
+    if (!target[1])
+        return err_set(e, ERR_INVALID,
+                       "--mount: '%s': the target '/' is the sandbox's own root; mount below it, "
+                       "or use --image DIR for another root",
+                       text);
     return err_wrap(e, session_add_mount(s, source, target, writable, e), "--mount %s", text);
 }
 
@@ -372,6 +382,20 @@ static bool is_peers(void)
     return peer && peer[0];
 }
 
+/* A daemon elsewhere was asked for, and a run would not be there: nothing is run here instead. */
+static int check_here(struct err *e)
+{
+    struct place place;
+    int r = place_find(NULL, &place, e);
+
+    if (r < 0 || !place.tcp)
+        return r;
+    return err_set(e, ERR_UNSUPPORTED,
+                   "SANDBOXER_URL names the daemon at %.100s, and 'run' works on this machine "
+                   "only: use 'create' and 'exec' there, or unset SANDBOXER_URL to run here",
+                   place.authority);
+}
+
 static int run(const struct verb *v, int argc, char **argv)
 {
     static struct run_options o = RUN_OPTIONS_DEFAULT;
@@ -385,6 +409,8 @@ static int run(const struct verb *v, int argc, char **argv)
             "their own: use 'create' and 'exec', which the policy decides about");
         return EXIT_OURS;
     }
+    if (check_here(&e) < 0)
+        return verb_misused(v, "%s", e.msg);
     run_options_fill_environment(&o);
     if (o.untrusted.file)
         return run_untrusted(&o, argv + first);

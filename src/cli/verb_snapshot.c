@@ -148,20 +148,39 @@ const struct verb verb_snapshots_verify = {
     .complete = COMPLETE_SNAPSHOT,
 };
 
+/* The id is looked up first, for the line that says what was deleted. */
 static int run_delete(const struct verb *v, int argc, char **argv)
 {
-    static const struct simple simple = {
-        .method = "DELETE", .before = "/v1/snapshots/", .kind = &kind_snapshot, .done = "deleted"
-    };
+    struct common common = { 0 };
+    AUTO(call_done) struct call found, c;
+    struct str id;
+    int status;
 
-    return answer_simple(v, argc, argv, &simple);
+    call_init(&found, v, &common, "GET");
+    call_init(&c, v, &common, "DELETE");
+    if (!verb_parse(v, &argc, &argv, &common, &status))
+        return status;
+    call_path(&found, "/v1/snapshots/%s", argv[0]);
+    status = call_run(&found);
+    if (status)
+        return status;
+    call_path(&c, "/v1/snapshots/%s", argv[0]);
+    status = call_run(&c);
+    if (status)
+        return status;
+    id = show_string(found.answer, "snapshot_id");
+    if (str_eq(id, str_from(argv[0])))
+        return answer_done(&c, c.answer, "%s deleted", argv[0]);
+    return answer_done(&c, c.answer, "%s (" STR_FMT ") deleted", argv[0], STR_ARG(id));
 }
 
 const struct verb verb_snapshots_delete = {
     .name = "snapshots delete",
     .arguments = "SNAPSHOT",
     .summary = "forget a snapshot",
-    .text = "Sandboxes that were made from it go on.\n"
+    .text = "Sandboxes that were made from it go on. Where several have the same name, it is "
+            "refused with\n"
+            "their ids.\n"
             "\n"
             "  sandboxer snapshots delete before-upgrade\n",
     .run = run_delete,
@@ -243,8 +262,8 @@ struct fork_options {
 };
 
 static const struct option_spec fork_options[] = {
-    { "count", 'n', "N", "how many (default: 1)", .kind = OPTION_COUNT,
-      .at = offsetof(struct fork_options, count) },
+    { "count", 'n', "N", "how many, 1 to 100 (default: 1)", .kind = OPTION_COUNT, .least = 1,
+      .most = 100, .at = offsetof(struct fork_options, count) },
     { "keep-env", 0, NULL, "with the variables that it was created with, credentials among them",
       .kind = OPTION_FLAG, .at = offsetof(struct fork_options, keep_env) },
 };

@@ -146,6 +146,26 @@ static int put_capabilities(const struct verb *v, const struct create_options *o
     return r;
 }
 
+/* Clients of E2B and Daytona speak TCP only: without an address they would go to the vendor with a
+ * key of ours. Where we came by TCP there is one. */
+static int check_address(const struct verb *v, const struct create_options *o)
+{
+    AUTO(call_done) struct call c;
+    int status;
+
+    call_init(&c, v, &o->common, "GET");
+    call_path(&c, "/version");
+    status = call_run(&c);
+    if (status || c.contact.place.tcp || show_string(c.answer, "url").n ||
+        (!o->daytona && show_string(c.answer, "domain").n))
+        return status;
+    say("%s: --%s: no token was made: the daemon listens on no TCP address, and these clients need "
+        "one; start it with 'sandboxerd --listen=127.0.0.1:7700', or set 'listen' in its "
+        "configuration",
+        v->name, o->e2b ? "e2b" : "daytona");
+    return EXIT_CONFLICT;
+}
+
 static int put(const struct verb *v, const void *options, char **argv, struct json_writer *w)
 {
     const struct create_options *o = options;
@@ -165,7 +185,9 @@ static int put(const struct verb *v, const void *options, char **argv, struct js
     body_flag(w, "daytona", o->daytona);
     body_text(w, "preset", o->preset);
     r = put_limits(v, &o->limits, w);
-    return r ? r : put_capabilities(v, o, w);
+    if (r == 0)
+        r = put_capabilities(v, o, w);
+    return r == 0 && (o->e2b || o->daytona) ? check_address(v, o) : r;
 }
 
 /* In quotes, for a shell's eval; what would end them is not there. */
@@ -183,17 +205,14 @@ static void print_e2b(const struct json *v)
 
     if (print_export("E2B_DOMAIN", json_get(v, STR("e2b_domain"))))
         print_export("NODE_EXTRA_CA_CERTS", json_get(v, STR("authority")));
-    else if (!print_export("E2B_API_URL", url) || !print_export("E2B_SANDBOX_URL", url))
-        fprintf(stderr, "sandboxer: the daemon listens on no TCP address: start it with --listen "
-                        "and set E2B_API_URL and E2B_SANDBOX_URL to that\n");
+    else if (print_export("E2B_API_URL", url))
+        print_export("E2B_SANDBOX_URL", url);
     print_export("E2B_API_KEY", json_get(v, STR("token")));
 }
 
 static void print_daytona(const struct json *v)
 {
-    if (!print_export("DAYTONA_API_URL", json_get(v, STR("daytona_url"))))
-        fprintf(stderr, "sandboxer: the daemon listens on no TCP address: start it with --listen "
-                        "and set DAYTONA_API_URL to that and /daytona\n");
+    print_export("DAYTONA_API_URL", json_get(v, STR("daytona_url")));
     print_export("DAYTONA_API_KEY", json_get(v, STR("token")));
 }
 
@@ -238,7 +257,9 @@ const struct verb verb_token_create = {
         "\n"
         "  eval \"$(sandboxer token create --e2b)\"\n"
         "\n"
-        "With --daytona it is one for clients of Daytona, in the same way.\n"
+        "With --daytona it is one for clients of Daytona, in the same way. Both need a daemon "
+        "that\n"
+        "listens on TCP (sandboxerd --listen).\n"
         "\n"
         "Its holder is asked about by the policy for tools on every interface. Limits are those "
         "of\n"
@@ -271,20 +292,65 @@ const struct verb verb_token_list = {
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };
 
+/* The id of the one token of that name; a status. */
+static int find_token(struct call *c, const char *name, const char **ret)
+{
+    const struct json *rows;
+    size_t n = 0;
+    int status;
+
+    call_path(c, "/v1/tokens");
+    status = call_run(c);
+    if (status)
+        return status;
+    rows = answer_rows(c->answer, &kind);
+    for (const struct json *row = json_first(rows); row != json_end(rows); row++)
+        if (str_eq(show_string(row, "name"), str_from(name)) && n++ == 0)
+            *ret = show_string(row, "id").p;
+    if (n == 1)
+        return 0;
+    if (n)
+        say("%s: %zu tokens are called '%s'; revoke by id ('sandboxer token list')", c->verb->name,
+            n, name);
+    else
+        say("%s: there is no token '%s'; 'sandboxer token list' shows ids and names", c->verb->name,
+            name);
+    return n ? EXIT_CONFLICT : EXIT_MISSING;
+}
+
 static int run_revoke(const struct verb *v, int argc, char **argv)
 {
-    static const struct simple simple = { .method = "DELETE",
-                                          .before = "/v1/tokens/",
-                                          .done = "revoked" };
+    struct common common = { 0 };
+    AUTO(call_done) struct call list, c;
+    const char *id;
+    int status;
 
-    return answer_simple(v, argc, argv, &simple);
+    call_init(&list, v, &common, "GET");
+    call_init(&c, v, &common, "DELETE");
+    if (!verb_parse(v, &argc, &argv, &common, &status))
+        return status;
+    id = argv[0];
+    if (!str_starts(str_from(id), STR("tok_")))
+        status = find_token(&list, argv[0], &id);
+    if (status)
+        return status;
+    call_path(&c, "/v1/tokens/%s", id);
+    status = call_run(&c);
+    if (status)
+        return status;
+    if (id == argv[0])
+        return answer_done(&c, c.answer, "%s revoked", id);
+    return answer_done(&c, c.answer, "%s (%s) revoked", argv[0], id);
 }
 
 const struct verb verb_token_revoke = {
     .name = "token revoke",
-    .arguments = "ID",
+    .arguments = "TOKEN",
     .summary = "make a token useless",
-    .text = "  sandboxer token revoke tok_4k7\n",
+    .text = "A token is named by its id, or by a name that no other one has.\n"
+            "\n"
+            "  sandboxer token revoke tok_4k7\n"
+            "  sandboxer token revoke ci\n",
     .run = run_revoke,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,

@@ -161,7 +161,7 @@ static int run_explain(const struct verb *v, int argc, char **argv)
     body_text(w, "client", o.client);
     put_capabilities(w, o.network);
     if (put_args(w, argc > 1 ? argv[1] : NULL, &a, &e) < 0)
-        return call_failed(&c, &e);
+        return verb_misused(v, "%s", e.msg);
     json_end_object(w);
     status = call_run(&c);
     if (status == 0)

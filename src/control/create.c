@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "control/ceiling.h"
 #include "control/event_share.h"
 #include "control/images.h"
@@ -71,6 +72,15 @@ static int resolve_access(const struct profile *p, struct create_request *q, str
     return 0;
 }
 
+static int refuse_ttl(const struct profile *p, int64_t asked, int64_t max, struct err *e)
+{
+    char ttl[48], most[48];
+
+    units_show_duration(asked, ttl);
+    units_show_duration(max, most);
+    return err_set(e, ERR_INVALID, "ttl: %s is more than the %s that %s allows", ttl, most, p->id);
+}
+
 /* The request with everything filled in that the profile says. */
 static int resolve(const struct control *c, const struct profile *p, const struct caller *who,
                    struct create_request *q, struct err *e)
@@ -78,8 +88,7 @@ static int resolve(const struct control *c, const struct profile *p, const struc
     int64_t max = longest_life(c, p), ttl = q->ttl_ns ? q->ttl_ns : p->ttl.usual;
 
     if (q->ttl_ns > max)
-        return err_set(e, ERR_INVALID, "ttl: %lld s is more than the %lld s that %s allows",
-                       (long long)(ttl / NS_PER_S), (long long)(max / NS_PER_S), p->id);
+        return refuse_ttl(p, ttl, max, e);
     ttl = ttl > max ? max : ttl;
     if (q->capabilities.duration_s && q->capabilities.duration_s * NS_PER_S < ttl)
         ttl = q->capabilities.duration_s * NS_PER_S;

@@ -202,7 +202,8 @@ static int check_settable(const struct change *c, struct err *e)
                        sandbox_state_names[s->record.state]);
     if (!s->policy)
         return err_set(e, ERR_CONFLICT,
-                       "sandbox %s was made without a network; create another with `egress`",
+                       "sandbox %s was made without a network; create another with `egress` "
+                       "(--allow, --allow-packages or --policy)",
                        s->record.id);
     return 0;
 }

@@ -184,8 +184,8 @@ int images_find(struct control *c, struct str name, const struct image **ret, st
     }
     return *ret ? 0
                 : err_set(e, ERR_NOT_FOUND,
-                          "image: there is no %s here; bring it with `sandboxer image pull` or "
-                          "`image import`",
+                          "image: there is no %s here; `sandboxer image list` shows those that "
+                          "are, `image pull` and `image import` bring one",
                           text);
 }
 

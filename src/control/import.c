@@ -107,6 +107,9 @@ static int fill_record(struct import_op *op, struct buf *layers, struct buf *bas
 
         r = buf_addf(to, "%s%s", to->n ? " " : "", op->names_.p[i]);
     }
+    if (r >= 0 && !op->name && m->name)
+        r = err_wrap(e, snapshot_name_check(str_from(m->name), e),
+                     "the file names its snapshot wrongly (give another name)");
     if (r < 0)
         return r;
     *ret = (struct snapshot_record){ .profile_version = m->profile_version,

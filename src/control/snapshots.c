@@ -191,6 +191,22 @@ static void look(struct index_entry *v, void *user)
         x->found = s; /* of one name, the newest */
 }
 
+int snapshot_name_check(struct str name, struct err *e)
+{
+    if (str_starts(name, STR("snap_")))
+        return err_set(e, ERR_INVALID,
+                       "name: '%.*s' looks like the id of a snapshot; choose one that does not "
+                       "begin with snap_",
+                       (int)name.n, name.p);
+    for (size_t i = 0; i < name.n; i++)
+        if ((unsigned char)name.p[i] < 0x20 || name.p[i] == 0x7f)
+            return err_set(e, ERR_INVALID,
+                           "name: the name of a snapshot has no control characters; the one at "
+                           "byte %zu is %d",
+                           i + 1, name.p[i]);
+    return 0;
+}
+
 struct snapshot *snapshot_find(struct control *c, const struct caller *who, struct str id)
 {
     struct index_entry *v = index_find(&c->snapshots, id);

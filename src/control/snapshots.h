@@ -33,6 +33,9 @@ struct snapshot *snapshot_find(struct control *c, const struct caller *who, stru
 void snapshots_each(struct control *c, const struct caller *who,
                     void (*each)(const struct snapshot *s, void *user), void *user);
 
+/* Whether an owner may give this name: it has no control characters, and is no id. */
+int snapshot_name_check(struct str name, struct err *e);
+
 enum { SNAPSHOTS_PER_OWNER = 1000 };
 
 /* Takes one of a live or paused sandbox. -ERR_QUOTA where its owner, or the caller's family of

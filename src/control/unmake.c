@@ -1,5 +1,6 @@
 /* Failing and destroying: what there is of a sandbox is removed first, then it is told. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -279,6 +280,9 @@ static void edit_destroying(struct change *c, struct sandbox_record *next)
 {
     c->sandbox->facts.sync = (uint32_t)c->sandbox->sync;
     sandbox_put_facts(c->sandbox, next);
+    if (c->sandbox->record.state ==
+        SANDBOX_FAILED) /* why it failed is what its record is read for */
+        memcpy(next->reason, c->sandbox->record.reason, sizeof next->reason);
 }
 
 static void told_destroying(struct change *c, int r, const struct err *e)

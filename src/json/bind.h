@@ -53,6 +53,7 @@ struct json_field {
     size_t item_size;   /* OBJECTS, NAMED: size of one struct */
     size_t seen;        /* offset of a bool that says whether the field was there; 0: none */
     const char *preset; /* for an absent field, as YAML would write it: "true", "5", "2h" */
+    const char *types;  /* ANY: what it may be, for schemas: "boolean array" (of strings) */
     const char *doc;    /* one sentence, for schemas and help */
 };
 

@@ -103,7 +103,8 @@ static void describe_enum(struct json_writer *w, const struct json_field *f)
     json_key(w, STR("enum"));
     json_begin_array(w);
     for (size_t i = 0; f->names[i]; i++)
-        json_put_str(w, str_from(f->names[i]));
+        if (f->names[i][0]) /* "" is as good as absent, and clients refuse it in a list */
+            json_put_str(w, str_from(f->names[i]));
     json_end_array(w);
 }
 
@@ -153,10 +154,26 @@ static void describe_named(struct json_writer *w, const struct json_field *f)
     put_limits(w, f, of_map);
 }
 
+/* One of several types, each said by itself: clients that translate schemas for a model take that,
+ * and some of them no list of types. Without .types it says nothing, which allows everything. */
 static void describe_any(struct json_writer *w, const struct json_field *f)
 {
-    (void)w; /* a schema that says nothing allows everything */
-    (void)f;
+    struct str rest = str_from(f->types), type;
+
+    if (!f->types)
+        return;
+    json_key(w, STR("anyOf"));
+    json_begin_array(w);
+    while (rest.p) {
+        rest = str_cut(rest, ' ', &type);
+        json_begin_object(w);
+        json_key(w, STR("type"));
+        json_put_str(w, type);
+        if (str_eq(type, STR("array")))
+            put_string_type(w, "items");
+        json_end_object(w);
+    }
+    json_end_array(w);
 }
 
 static describer *const describers[JSON_KIND_COUNT_] = {

@@ -23,8 +23,12 @@ static int get_manifest(struct archive_in *in, char text[static ARCHIVE_MANIFEST
     char magic[sizeof ARCHIVE_MAGIC - 1];
     uint64_t n;
 
-    if (archive_get(in, magic, sizeof magic, NULL) < 0 ||
-        memcmp(magic, ARCHIVE_MAGIC, sizeof magic) != 0)
+    if (archive_get(in, magic, sizeof magic, NULL) < 0)
+        return err_set(
+            e, ERR_INVALID,
+            "this is no file of a snapshot, or it was cut off: it is too short; export or "
+            "download it again");
+    if (memcmp(magic, ARCHIVE_MAGIC, sizeof magic) != 0)
         return err_set(e, ERR_INVALID, "this is no file of a snapshot, or one of another version");
     if (archive_get_number(in, 4, &n, e) < 0)
         return -(int)ERR_INVALID;

@@ -41,7 +41,7 @@ static const struct json_field setup_fields[] = {
 };
 
 const struct json_field capability_fields[CAPABILITY_FIELDS] = {
-    { "network", JSON_KIND_ANY, AT(capabilities.network_asked),
+    { "network", JSON_KIND_ANY, AT(capabilities.network_asked), .types = "boolean array",
       .doc = "Whether it reaches the network: false, true (what the profile lets out), or a list "
              "of HOST or HOST:PORT." },
     { "filesystem", JSON_KIND_ENUM, AT(capabilities.filesystem), .names = workspace_access_names,

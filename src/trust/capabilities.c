@@ -19,7 +19,7 @@ static const char *const accesses[] = { "ro", "rw", NULL };
 
 #define AT(member) JSON_AT(struct declared, member)
 const struct json_field trust_capability_fields[] = {
-    { "network", JSON_KIND_ANY, AT(network),
+    { "network", JSON_KIND_ANY, AT(network), .types = "boolean array",
       .doc = "Whether it reaches the network: true, false, or a list of HOST[:PORT]." },
     { "filesystem", JSON_KIND_ENUM, AT(filesystem), .names = accesses,
       .seen = offsetof(struct declared, filesystem_given),

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import select
 import signal
 import socket
 import threading
@@ -65,7 +66,7 @@ def what_cannot_be_created_is_said(c):
         cli("create", "--label", "novalue").expect(2, says="KEY=VALUE")
         cli("create", "--scope", "world").expect(2, says="session agent shared")
         cli("create", "extra").expect(2, says="unexpected argument 'extra'")
-        cli("create", "--ttl", "2h").expect(2, says="more than the 3600 s")
+        cli("create", "--ttl", "100d").expect(2, says="ttl: 100d is more than the 1h that")
         equal(cli.lines("list", "-q"), [], "sandboxes")
 
 
@@ -256,7 +257,7 @@ def events_are_followed(c):
     with Daemon(c) as d:
         cli = Client(d)
         box = cli.create()
-        following = cli.start("events", "-f", "-o", "json", box)
+        following = cli.start("events", "-f", "--after", "0", "-o", "json", box)
         types = [json.loads(following.stdout.readline())["type"] for _ in range(3)]
         equal(types, ["sandbox.requested", "sandbox.provisioning", "sandbox.ready"], "what was")
         cli.sh(box, "true").expect(0)
@@ -271,6 +272,56 @@ def events_are_followed(c):
         seq = listed[2]["seq"]
         equal([json.loads(x)["seq"] > seq for x in cli.lines("events", box, "--after", str(seq), "-o", "json")],
               [True] * (len(listed) - 3), "--after")
+
+
+@test
+def a_follower_begins_now_unless_it_is_told_otherwise(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        boxes = [cli.create() for _ in range(3)]
+        everything = [json.loads(line)["seq"] for line in cli.lines("events", "-o", "json")]
+
+        def shown(*options):
+            return [json.loads(line)["seq"] for line in cli.lines("events", "-o", "json", *options)]
+
+        def first(*options):
+            following = cli.start("events", "-f", "-o", "json", *options)
+            with following.stdout:
+                wait_for(lambda: select.select([following.stdout], [], [], 0.1)[0] or cli("extend-ttl", boxes[0], "-d", "30m").expect(0).code, "an event")
+                event = json.loads(following.stdout.readline())
+            following.send_signal(signal.SIGINT)
+            following.wait(20)
+            return event["seq"]
+
+        for n in (1, 2, 5, len(everything), 1000):
+            equal(shown("-n", str(n)), everything[-n:], f"the last {n}")
+        equal(shown("--since", "1h"), everything, "of the last hour")
+        equal(shown("--since", "2200-01-01T00:00:00Z"), [], "of the future")
+        mine = [json.loads(line) for line in cli.lines("events", "-o", "json", boxes[1])]
+        equal(shown(boxes[1], "-n", "2"), [e["seq"] for e in mine[-2:]], "the last 2 of a sandbox")
+        equal(shown("--since", mine[0]["time"]), [s for s in everything if s >= mine[0]["seq"]], "from a moment on")
+        equal(first("-n", "3"), everything[-3], "what a follower with -n begins with")
+        check(first() > everything[-1], "a follower begins with what is over")
+        for options, words in ((("-n", "0"), "from 1 to 1000"), (("-n", "x"), "from 1 to 1000"), (("--since", "soon"), "neither a duration"),
+                               (("-n", "1", "--after", "2"), "exclude each other")):
+            cli("events", *options).expect(2, says=words)
+
+
+@test
+def a_create_that_fails_leaves_nothing_to_destroy(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        c.write("daemon/profiles/broken.yaml", "id: profile.broken\nversion: 1\nimage: /nowhere/at/all\n")
+        d.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "profile.broken" in cli.lines("profiles", "list", "-q"), "the profile is read")
+        failed = cli("create", "-p", "profile.broken")
+        check(failed.code != 0, f"it was created\n{failed}")
+        equal(cli.lines("list", "-q"), [], f"sandboxes\n{failed}")
+        box, = cli.lines("list", "-q", "--state", "all")
+        check(box in failed.notes, f"the id is not said\n{failed}")
+        shown = cli.json("get", box)
+        equal((shown["state"], shown["step"]), ("destroyed", "plan"), "the record")
+        check("/nowhere/at/all" in shown["reason"], f"the reason is lost: {shown}")
 
 
 # ---- hostile names ------------------------------------------------------------------------------------

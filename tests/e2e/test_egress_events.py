@@ -96,7 +96,7 @@ def denials_come_with_what_happens_to_sandboxes(c):
 def the_command_line_follows_them(c):
     with Daemon(c) as d:
         cli, box = Client(d), walled(d)
-        followers = [cli.start("events", "-f", "-o", "json", *more) for more in ((), ("--kind", "lifecycle,egress", box))]
+        followers = [cli.start("events", "-f", "--after", "0", "-o", "json", *more) for more in ((), ("--kind", "lifecycle,egress", box))]
         for each in followers:
             while json.loads(each.stdout.readline())["type"] != "sandbox.ready":
                 pass
