@@ -50,10 +50,12 @@ static int switch_ids(const struct passwd_entry *u, struct err *e)
         return err_sys(e, "setting groups");
     if (setresgid(u->gid, u->gid, u->gid) < 0 || setresuid(u->uid, u->uid, u->uid) < 0)
         return errno == EINVAL
-                   ? err_set(e, ERR_UNSUPPORTED,
-                             "this sandbox has only the identity %u:%u, not %u:%u; run as root or "
-                             "start the sandbox with --user %u:%u",
-                             getuid(), getgid(), u->uid, u->gid, u->uid, u->gid)
+                   ? err_set(
+                         e, ERR_UNSUPPORTED,
+                         "this sandbox has only the identity %u:%u, not %u:%u: its owner has no "
+                         "subordinate ids (subuid(5)); 'sandboxer run --user %u:%u' gives a "
+                         "one-shot run that identity",
+                         getuid(), getgid(), u->uid, u->gid, u->uid, u->gid)
                    : err_sys(e, "becoming user %u:%u", u->uid, u->gid);
     return 0;
 }
