@@ -14,26 +14,24 @@
 
 enum { ID_SHOWN_MAX = 40 };
 
-struct sandbox *mcp_find_sandbox(struct mcp_request *r, struct str id)
+void mcp_fail_no_sandbox(struct mcp_request *r, struct str id)
 {
-    struct sandbox *s;
-
-    if (control_find_now(mcp_client_of(r)->control, mcp_caller(r->session), id, &s))
-        return s;
     mcp_tool_fail(
         r,
         "There is no sandbox '%.*s'. sandbox_list shows yours; sandbox_create makes a new "
         "one.",
         id.n < ID_SHOWN_MAX ? (int)id.n : ID_SHOWN_MAX, id.n ? id.p : "");
-    return NULL;
 }
 
 struct sandbox *mcp_sandbox(struct mcp_request *r, const char *id)
 {
-    struct sandbox *s = mcp_find_sandbox(r, str_from(id));
+    struct sandbox *s;
 
-    if (s)
-        sandbox_touch(s);
+    if (!control_find_now(mcp_client_of(r)->control, mcp_caller(r->session), str_from(id), &s)) {
+        mcp_fail_no_sandbox(r, str_from(id));
+        return NULL;
+    }
+    sandbox_touch(s);
     return s;
 }
 

@@ -60,8 +60,7 @@ const struct caller *mcp_caller(struct mcp_session *s);
 
 /* The live sandbox of that id, referenced; NULL: the tool was failed, with what to do next. */
 struct sandbox *mcp_sandbox(struct mcp_request *r, const char *id);
-/* The same without counting as use. */
-struct sandbox *mcp_find_sandbox(struct mcp_request *r, struct str id);
+void mcp_fail_no_sandbox(struct mcp_request *r, struct str id);
 
 /* Arguments by the tool's own table: false, and it was failed. */
 bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out);

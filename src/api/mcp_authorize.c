@@ -121,13 +121,41 @@ static void tell(struct mcp_request *r, const struct mcp_verdict *v,
         mcp_refuse(r, v);
 }
 
+/* A model that mistakes the id of a sandbox can correct it, so that is a result of the tool. */
+static bool is_wrong_id(const struct asking *x)
+{
+    const struct verdict *v = &x->op.verdict;
+
+    return !x->go && v->kind == VERDICT_DENY &&
+           str_ends(str_from(v->rule), STR(".args.sandbox_id"));
+}
+
+static void fail_wrong_id(struct mcp_request *r, const struct mcp_verdict *v)
+{
+    const struct json *id = json_get(r->arguments, STR("sandbox_id"));
+
+    if (mcp_over(r))
+        return;
+    r->on_cancel = NULL;
+    r->judged = true; /* the verdict is on record */
+    memcpy(r->audit_id, v->audit_id, sizeof r->audit_id);
+    if (id && id->type == JSON_STR)
+        mcp_fail_no_sandbox(r, id->s);
+    else
+        mcp_tool_fail(
+            r,
+            "The arguments do not fit: sandbox_id: %s. sandbox_list shows your sandboxes; "
+            "sandbox_create makes a new one.",
+            id ? "must be a text" : "is missing");
+}
+
 static void judged(struct trust_op *op, int r, const struct err *e)
 {
     struct asking *x = container_of(op, struct asking, op);
     struct mcp_request *q = x->request;
     void (*go)(struct mcp_request *) = x->go;
     struct mcp_verdict v = { .kind = MCP_DENY };
-
+    bool wrong_id = r >= 0 && is_wrong_id(x);
     char tool[TOOL_MAX];
 
     str_copy(op->ask.tool, tool, sizeof tool);
@@ -139,6 +167,8 @@ static void judged(struct trust_op *op, int r, const struct err *e)
     asking_free(x);
     if (r < 0)
         mcp_deny(q, tool, &v);
+    else if (wrong_id)
+        fail_wrong_id(q, &v);
     else
         tell(q, &v, go);
     mcp_request_unref(q);
@@ -228,40 +258,10 @@ void mcp_authorize_as(struct mcp_request *r, const struct mcp_equal *x)
         ask(r, x);
 }
 
-static bool tool_takes(const struct mcp_tool *t, const char *name)
-{
-    for (size_t i = 0; i < t->field_count; i++)
-        if (strcmp(t->fields[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-/* A model that mistakes an argument can correct it, so that is a result of the tool. The policy has
- * nothing to decide about a sandbox that does not exist for the client. */
-static bool names_own_sandbox(struct mcp_request *r)
-{
-    const struct json *id = json_get(r->arguments, STR("sandbox_id"));
-    struct sandbox *s;
-
-    if (!tool_takes(r->tool, "sandbox_id"))
-        return true;
-    if (!id || id->type != JSON_STR) {
-        mcp_tool_fail(
-            r,
-            "The arguments do not fit: sandbox_id: %s. sandbox_list shows your sandboxes; "
-            "sandbox_create makes a new one.",
-            id ? "expected a string" : "is missing");
-        return false;
-    }
-    s = mcp_find_sandbox(r, id->s);
-    sandbox_unref(s);
-    return s;
-}
-
 void mcp_authorize(struct mcp_request *r)
 {
     const struct mcp_equal call = { .tool = r->tool->name, .args = r->arguments, .can_wait = true };
 
-    if (!mcp_approval_asked(r) && mcp_may_call(r, call.tool) && names_own_sandbox(r))
-        ask(r, &call);
+    if (!mcp_approval_asked(r))
+        mcp_authorize_as(r, &call);
 }

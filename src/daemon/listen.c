@@ -13,9 +13,10 @@
 #include <sys/un.h>
 
 #include "base/own.h"
+#include "daemon/lock.h"
 
 enum { BACKLOG = 1024, SYSTEMD_FIRST = 3 };
-enum { LOCK_TRIES = 200, LOCK_WAIT_US = 10000, LOCK_NAME_MAX = 120 };
+enum { LOCK_NAME_MAX = 120 };
 
 static void add(struct doors *d, int fd)
 {

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -13,6 +12,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "daemon/lock.h"
 #include "proc/sys.h"
 
 enum { MOUNTS_BYTES = 1 << 20 };
@@ -126,7 +126,7 @@ static bool take_state(int state, int *ret)
 {
     AUTO_CLOSE int lock = openat(state, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
+    if (lock < 0 || !lock_take(lock))
         return false;
     *ret = take_fd(&lock);
     return true;

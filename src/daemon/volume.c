@@ -7,7 +7,6 @@
 #include <linux/loop.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "daemon/lock.h"
 #include "proc/spawn.h"
 #include "uppers/driver.h"
 #include "uppers/subvolume.h"
@@ -202,7 +202,7 @@ static int take_lock(int dir, int *ret, struct err *e)
 
     if (fd < 0)
         return err_sys(e, "opening %s", image_name);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+    if (!lock_take(fd))
         return err_set(e, ERR_BUSY, "another daemon has it");
     *ret = take_fd(&fd);
     return 0;

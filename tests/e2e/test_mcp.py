@@ -207,10 +207,11 @@ def bad_arguments_are_told_to_the_model(c):
             given = {"sandbox_id": box, **arguments}
             m.refused(name, says, **{k: v for k, v in given.items() if v is not None})
         # A model can correct the id of a sandbox: a result of the tool, and no error of the protocol.
-        for name in ("sandbox_exec", "sandbox_read", "sandbox_write", "sandbox_install", "sandbox_destroy"):
+        for name, more in (("sandbox_exec", {"command": "true"}), ("sandbox_read", {"path": "/x"}), ("sandbox_write", {"path": "/tmp/x", "content": ""}),
+                           ("sandbox_install", {"manager": "apt", "packages": ["x"]}), ("sandbox_destroy", {})):
             for wrong in ({}, {"sandbox_id": None}, {"sandbox_id": 7}, {"sandbox_id": ""}, {"sandbox_id": "the sandbox"}, {"sandbox_id": box[:-1]},
                           {"sandbox_id": box + "\0"}, {"sandbox_id": "sbx_" + "0" * 20}):
-                answer = m.ask("tools/call", name=name, arguments=wrong)
+                answer = m.ask("tools/call", name=name, arguments={**more, **wrong})
                 check(answer.get("result", {}).get("isError") and "sandbox_list" in answer["result"]["content"][0]["text"], f"{name} {wrong}: {answer}")
         check("error" in m.ask("tools/call", name="sandbox_nothing", arguments={}), "an unknown tool is a protocol error")
         equal(m.tool("sandbox_exec", sandbox_id=box, command="echo $HOME")["exit_code"], 0, "it still works")

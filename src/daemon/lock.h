@@ -1,0 +1,13 @@
+/* Locks of a daemon. Its children hold them with it: those of a supervisor that was killed do so for
+ * a moment longer, and a daemon that starts meanwhile waits for them. */
+#ifndef DAEMON_LOCK_H
+#define DAEMON_LOCK_H
+
+#include <stdbool.h>
+
+enum { LOCK_TRIES = 200, LOCK_WAIT_US = 10000 };
+
+/* Locks the open file; false: another process keeps it for longer than a moment. */
+bool lock_take(int fd);
+
+#endif
