@@ -151,13 +151,14 @@ TEST(logs_are_what_was_written)
 
 TEST(logs_name_the_processes_that_memory_ended)
 {
-    struct fake_reply replies[] = { fake_json("200 OK", ""), fake_json("200 OK", ENDS) };
+    struct fake_reply replies[] = { fake_json("200 OK", "{\"process\":2}"), fake_json("200 OK", ""),
+                                    fake_json("200 OK", ENDS) };
 
-    fake_serve(replies, 2);
+    fake_serve(replies + 1, 2);
     CHECK_INT(fake_run("logs", "sbx_1"), 0);
     CHECK_STR(buf_str(&fake_err), "sandboxer: process 1 was killed: out of memory (limit 64M)\n"
                                   "sandboxer: process 2 was killed: out of memory\n");
-    fake_serve(replies, 2);
+    fake_serve(replies, 3);
     CHECK_INT(fake_run("logs", "sbx_1", "-p", "2"), 0);
     CHECK_STR(buf_str(&fake_err), "sandboxer: process 2 was killed: out of memory\n");
 }
