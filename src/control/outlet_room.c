@@ -75,16 +75,18 @@ static void add_ended_log(struct control *c, const char *box, const char *owner,
 {
     const struct quota_who who = find_log_holder(c, owner, family);
     struct ended_log *l = calloc(1, sizeof *l);
+    struct quota_share *part;
 
     if (!l)
         abort();
     str_copy(str_from(box), l->box, sizeof l->box);
     l->entry.id = l->box;
     quota_charge(&c->outlets.log_bytes, &who, bytes, &l->hold);
-    index_add(&c->outlets.ended_logs, &l->entry);
+    part = l->hold.parts[0];
     list_append(&l->hold.share->idle, &l->link);
-    if (l->hold.parts[0])
-        list_append(&l->hold.parts[0]->idle, &l->of_family);
+    if (part)
+        list_append(&part->idle, &l->of_family);
+    index_add(&c->outlets.ended_logs, &l->entry);
 }
 
 void outlet_room_recount(struct control *c, const char *box)

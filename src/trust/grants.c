@@ -72,7 +72,7 @@ static void sweep(struct trust *t, struct trust_write *w)
 /* Those on their way to disk count as this owner's: they are few. */
 bool grants_have_room(struct trust *t, const char *owner)
 {
-    size_t all = t->grants_coming, own = t->grants_coming;
+    size_t all = t->grants_coming, own = all;
 
     for (struct link *m = list_first(&t->grants); m; m = list_after(&t->grants, m)) {
         const struct grant *g = container_of(m, struct grant, link);
