@@ -263,6 +263,19 @@ static void open_gate(struct daemon *d)
         LOG(INFO, "egress.filtered", LOG_S("groups", d->gate.prefix));
 }
 
+/* The control plane may serve before the supervisor listens to signals: they wait for it, in both
+ * processes, and end neither by default. */
+static void hold_signals(void)
+{
+    sigset_t held;
+
+    sigemptyset(&held);
+    sigaddset(&held, SIGTERM);
+    sigaddset(&held, SIGINT);
+    sigaddset(&held, SIGHUP);
+    sigprocmask(SIG_BLOCK, &held, NULL);
+}
+
 static int split(struct daemon *d)
 {
     pid_t self = getpid(), child;
@@ -272,6 +285,7 @@ static int split(struct daemon *d)
 
     if (r < 0)
         return give_up(d, r, &e);
+    hold_signals();
     child = fork();
     if (child < 0) {
         r = err_sys(&e, "starting the control plane");

@@ -476,8 +476,11 @@ def egress_logs_of_one_owner_stop_its_own_egress_alone(c):
             def log_bytes(boxes):
                 return sum(f.stat().st_size for box in boxes for f in (d.state / "daemon/egress").glob(f"{box}.jsonl*"))
             hog, victim = new(PLAIN), new(NOBODY)
-            got = fetch(hog, 5000)
-            check(0 < got < 5000, f"{got} connections of a log that has 1 MiB")
+            rounds = [fetch(hog, 5000)]
+            while rounds[-1] and len(rounds) < 20:  # room that was asked for may come after a refusal
+                rounds.append(fetch(hog, 500))
+            got = sum(rounds)
+            check(0 < got < 5000, f"{rounds} connections of a log that has 1 MiB")
             check(log_bytes([hog]) <= 1 << 20, f"{log_bytes([hog])} bytes")
             records = (d.state / "daemon/egress" / f"{hog}.jsonl").read_text(encoding="utf-8").count('"allowed"')
             equal(fetch(hog, 1), 0, "connections without room for their record")
