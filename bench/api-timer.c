@@ -1,17 +1,20 @@
-/* Times requests to a daemon's unix socket, one connection, no client start-up in the figure:
+/* Times requests to a daemon's unix socket, without a client's start-up in the figures.
  *
- *     api-timer SOCKET create N [PROFILE]   create → ready; each is destroyed before the next
- *     api-timer SOCKET exec N ID ARG...     a program, until its end has been told
+ *     api-timer SOCKET create N [PROFILE]   create until ready; each is destroyed before the next
+ *     api-timer SOCKET keep N [PROFILE]     the same, but the sandboxes stay
+ *     api-timer SOCKET burst N [PROFILE]    N creates at once, one connection each; then destroys
+ *     api-timer SOCKET exec N ID ARG...     a program, until its end is reported
  *     api-timer SOCKET get N ID             one GET after the other
  *     api-timer SOCKET list N               a page of 100
- *     api-timer SOCKET burst N [PROFILE]    N creates at once, a connection each; destroys them
- * after api-timer SOCKET keep N [PROFILE]     N creates one after the other, which stay api-timer -
- * spawn N ARG...            fork, exec and wait, as the yardstick
+ *     api-timer SOCKET cycles N PROFILE     create, exec `true`, destroy; CLIENTS connections at
+ * once api-timer - spawns N ARG...           fork, exec and wait; CLIENTS threads at once api-timer
+ * - spawn N ARG...            fork, exec and wait, one after the other
  *
- * Prints nanoseconds, one figure a line; `burst` prints "failed" for each that did not become
- * ready. */
+ * Prints nanoseconds, one figure a line; `burst` prints "failed" for a sandbox that did not become
+ * ready, `cycles` and `spawns` print one figure, the time of all N. */
 #include <pthread.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +26,7 @@
 #include "base/own.h"
 #include "http/client.h"
 
-enum { BURST_MAX = 1000 };
+enum { BURST_MAX = 1000, CLIENTS = 2 };
 
 static const char *socket_path;
 static const char *profile = "profile.sandbox-canary";
@@ -189,20 +192,74 @@ static void time_burst(long n)
     }
 }
 
-static void time_spawn(long n, char **argv)
+static void spawn_one(char **argv)
 {
     extern char **environ;
+    int status;
+    pid_t pid;
 
+    if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0 || waitpid(pid, &status, 0) < 0)
+        fail("cannot start the program");
+    if (status != 0)
+        fail("the program failed");
+}
+
+static void time_spawn(long n, char **argv)
+{
     for (long i = 0; i < n; i++) {
         int64_t start = clock_mono();
-        int status;
-        pid_t pid;
 
-        if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0 ||
-            waitpid(pid, &status, 0) < 0)
-            fail("cannot start it");
+        spawn_one(argv);
         print(clock_mono() - start);
     }
+}
+
+/* Jobs that CLIENTS threads take one by one. */
+struct jobs {
+    atomic_long left;
+    char **argv; /* of the program to spawn */
+};
+
+static void *run_cycles(void *arg)
+{
+    struct jobs *jobs = arg;
+    struct buf answer = BUF_INIT(1 << 20);
+    struct http_client c;
+    char id[64], target[128];
+
+    http_client_init(&c, dial(), 0);
+    while (atomic_fetch_sub(&jobs->left, 1) > 0) {
+        if (create_one(&c, &answer, id, sizeof id) < 0)
+            fail(answer.p);
+        snprintf(target, sizeof target, "/v1/sandboxes/%s/processes", id);
+        if (ask(&c, "POST", target, "{\"argv\":[\"true\"]}", &answer) != 200)
+            fail(answer.p);
+        destroy_one(&c, &answer, id);
+    }
+    return NULL;
+}
+
+static void *run_spawns(void *arg)
+{
+    struct jobs *jobs = arg;
+
+    while (atomic_fetch_sub(&jobs->left, 1) > 0)
+        spawn_one(jobs->argv);
+    return NULL;
+}
+
+static void time_jobs(long n, char **argv, void *(*run)(void *))
+{
+    struct jobs jobs = { .left = n, .argv = argv };
+    pthread_t threads[CLIENTS];
+    int64_t start = clock_mono();
+
+    for (int i = 0; i < CLIENTS; i++)
+        if (pthread_create(&threads[i], NULL, run, &jobs) != 0)
+            fail("cannot start a thread");
+    for (int i = 0; i < CLIENTS; i++)
+        pthread_join(threads[i], NULL);
+    print(clock_mono() - start);
 }
 
 int main(int argc, char **argv)
@@ -211,7 +268,7 @@ int main(int argc, char **argv)
     long n;
 
     if (argc < 4)
-        fail("SOCKET create|exec|get|list|burst|keep|spawn N ...");
+        fail("SOCKET create|exec|get|list|burst|keep|cycles|spawns|spawn N ...");
     socket_path = argv[1];
     n = strtol(argv[3], NULL, 10);
     if (n < 1 || n > 1000000)
@@ -231,10 +288,15 @@ int main(int argc, char **argv)
         snprintf(target, sizeof target, "/v1/sandboxes/%s/processes", argv[4]);
         exec_body(argv + 5, body, sizeof body);
         time_request(n, "POST", target, body);
+    } else if (strcmp(argv[2], "cycles") == 0 && argc > 4) {
+        profile = argv[4];
+        time_jobs(n, NULL, run_cycles);
+    } else if (strcmp(argv[2], "spawns") == 0 && argc > 4) {
+        time_jobs(n, argv + 4, run_spawns);
     } else if (strcmp(argv[2], "spawn") == 0 && argc > 4) {
         time_spawn(n, argv + 4);
     } else {
-        fail("what?");
+        fail("unknown verb, or too few arguments");
     }
     return 0;
 }
