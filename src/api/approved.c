@@ -38,8 +38,7 @@ bool approved_caller(struct api *a, const struct trust_call *c, struct caller *r
     ret->egress = t->egress;
     ret->labels = t->labels;
     ret->by_token = true;
-    snprintf(ret->family, sizeof ret->family, "%s",
-             owner_share_part(a->control, t->owner, t->family).p);
+    snprintf(ret->family, sizeof ret->family, "%s", t->family);
     ret->role = t->role;
     ret->expires_ns = t->expires_ns;
     return true;

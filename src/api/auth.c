@@ -153,8 +153,7 @@ bool call_by_record(struct call *c, const struct token_record *t)
     c->caller.role = t->role;
     c->caller.egress = t->egress;
     c->caller.by_token = true;
-    snprintf(c->caller.family, sizeof c->caller.family, "%s",
-             owner_share_part(c->api->control, t->owner, t->family).p);
+    snprintf(c->caller.family, sizeof c->caller.family, "%s", t->family);
     c->caller.expires_ns = t->expires_ns;
     c->caller.trusted = true;
     if (!copy_labels(c, &t->labels)) {

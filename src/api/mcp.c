@@ -82,20 +82,18 @@ void mcp_fail_err(struct mcp_request *r, const char *doing, const struct err *e)
     mcp_tool_fail(r, "%s: %s.%s", doing, e->msg, advice(e));
 }
 
-/* An owner, however many tokens it has; tokens of an administrator are for many. */
 static const char *find_holder(void *user)
 {
     const struct mcp_client *m = user;
 
-    return control_is_administrator(m->control, m->caller.owner) ? m->caller.actor.id
-                                                                 : m->caller.owner;
+    return m->account.name;
 }
 
 static const char *find_family(void *user)
 {
     const struct mcp_client *m = user;
 
-    return m->caller.family;
+    return m->account.part.p;
 }
 
 const struct mcp_offer mcp_offer = {

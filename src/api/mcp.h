@@ -6,6 +6,7 @@
 #define API_MCP_H
 
 #include "api/inside.h"
+#include "control/owner_share.h"
 #include "mcp/request.h"
 #include "trust/peers.h"
 
@@ -27,6 +28,7 @@ struct mcp_client {
     struct api *api;         /* as long as the session is not ended */
     struct control *control; /* which outlives it */
     struct caller caller;    /* a model: administers nothing; within its peer, once that is known */
+    struct account account;  /* that its sessions count in */
     struct arena arena;      /* of its labels */
     struct peer *peer;       /* referenced; NULL: not met yet */
     struct peer_watch watch;

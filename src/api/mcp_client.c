@@ -46,6 +46,7 @@ struct mcp_client *mcp_client_new(struct api *a, const struct caller *who)
     m->caller = *who;
     m->caller.actor.kind = ACTOR_AGT;
     m->caller.gated = false; /* a session has the network that it declares, and no other */
+    m->account = account_of(a->control, m->caller.owner, m->caller.family);
     m->uid = -1;
     arena_init(&m->arena, CLIENT_MAX);
     m->caller.labels = (struct json_map){ NULL, 0 };

@@ -8,7 +8,6 @@
 #include "control/owner_share.h"
 
 enum {
-    RESERVE_PART = 16,  /* of everything, for administrators */
     STRANGERS_PART = 8, /* of connections, for unauthenticated clients in addition */
     STRANGERS_MIN = 16,
 };
@@ -17,7 +16,7 @@ static struct quota_limits limits_of(uint64_t total, uint64_t per_owner)
 {
     struct quota_limits l = { .total = total, .share = config_share(per_owner, total) };
 
-    l.reserve = total / RESERVE_PART;
+    l.reserve = total / QUOTA_RESERVE_PART;
     if (!l.reserve && total > 1)
         l.reserve = 1;
     l.parts[0].limit = l.parts[1].limit = quota_token_part(l.share);
@@ -94,30 +93,32 @@ static bool is_counted(const struct call *c)
 
 /* A family, also where it is one token: its part must not be that of its first token alone, whose
  * connections end with it. */
-static struct str name_family(const struct call *c, char ret[static QUOTA_KEY_MAX])
+static struct str name_family(const struct account *a, char ret[static QUOTA_KEY_MAX])
 {
-    int n = c->caller.family[0] ? snprintf(ret, QUOTA_KEY_MAX, "family:%s", c->caller.family) : 0;
+    int n = a->part.n ? snprintf(ret, QUOTA_KEY_MAX, "family:" STR_FMT, STR_ARG(a->part)) : 0;
 
     return (struct str){ ret, n > 0 ? (size_t)n : 0 };
 }
 
 /* Whoever needs no token has its address's share. */
-static struct quota_who who_asks(const struct call *c, char address[static QUOTA_KEY_MAX],
+static struct quota_who who_asks(const struct call *c, const struct account *a,
+                                 char address[static QUOTA_KEY_MAX],
                                  char family[static QUOTA_KEY_MAX])
 {
     const struct http_peer *p = http_peer(c->x);
 
     if (!c->caller.owner[0])
         return (struct quota_who){ .key = quota_address(&p->remote, address) };
-    return (struct quota_who){ .key = str_from(c->caller.owner),
-                               .parts = { part_of(c), name_family(c, family) },
-                               .privileged = p->is_unix && c->caller.admin };
+    return (struct quota_who){ .key = str_from(a->name),
+                               .parts = { part_of(c), name_family(a, family) },
+                               .privileged = p->is_unix && a->exempt };
 }
 
 bool shares_admit(struct call *c)
 {
     char address[QUOTA_KEY_MAX], family[QUOTA_KEY_MAX];
-    struct quota_who who = who_asks(c, address, family);
+    struct account a = account_of(c->api->control, c->caller.owner, c->caller.family);
+    struct quota_who who = who_asks(c, &a, address, family);
     struct err e;
     int r = 0;
 
@@ -135,9 +136,8 @@ bool shares_admit(struct call *c)
 int shares_take_upload(struct api *a, const char *owner, const char *family, uint64_t n,
                        struct quota_hold *h, struct err *e)
 {
-    const struct quota_who who = { .key = str_from(owner),
-                                   .parts = { str_from(family) },
-                                   .privileged = control_is_administrator(a->control, owner) };
+    const struct account of = account_of(a->control, owner, family);
+    const struct quota_who who = account_holder(&of);
 
     return h->share ? quota_grow(h, n, e) : quota_take(&a->uploads, &who, n, h, e);
 }

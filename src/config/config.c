@@ -109,11 +109,12 @@ static const struct json_field limit_fields[] = {
       .doc = "How long the body of a request may take; a streamed one may take longer, as long as "
              "it brings 1 KiB a second on average." },
     { "sandboxes_max", JSON_KIND_UINT, IN(limits, sandboxes_max), .min = 1, .max = 1000000,
-      .preset = "1000", .doc = "Sandboxes alive at once, prepared ones included." },
+      .preset = "1000",
+      .doc = "Sandboxes alive at once, prepared ones included; a sixteenth is reserved for "
+             "administrators on the unix socket." },
     { "sandboxes_per_owner", JSON_KIND_UINT, IN(limits, sandboxes_per_owner), .min = 0,
-      .max = 1000000, .preset = "500",
-      .doc = "Of these, sandboxes of one owner, seven eighths with one token; 0: as many as "
-             "there may be." },
+      .max = 1000000, .preset = "0",
+      .doc = "Of these, sandboxes of one owner, seven eighths with one token; 0: a quarter." },
     { "processes_per_owner", JSON_KIND_UINT, IN(limits, processes_per_owner), .min = 1,
       .max = 1000000, .preset = "8192",
       .doc =

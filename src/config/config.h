@@ -100,7 +100,7 @@ struct config {
         uint64_t buffered_bytes, buffered_bytes_per_owner;
         uint64_t body_bytes;
         int64_t body_timeout;
-        uint32_t sandboxes_max, sandboxes_per_owner; /* 0: no limit of its own */
+        uint32_t sandboxes_max, sandboxes_per_owner; /* config_share() */
         uint32_t processes_per_owner;                /* background processes on record */
         uint64_t output_per_sandbox, output_per_owner, snapshot_bytes_per_owner;
         uint64_t events_keep, events_per_owner; /* in all; of one owner in a day */

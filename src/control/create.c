@@ -380,10 +380,11 @@ static int check_backend(struct control *c, const struct profile *p, struct err 
 static int choose_id(struct create_op *op, struct profile *p, const struct create_request *q,
                      bool fresh, struct ext_box **ret_box, char ret[static ID_MAX], struct err *e)
 {
+    struct account account = account_of(op->control_, op->caller->owner, op->caller->family);
+
     op->assigned_ = false;
-    *ret_box = fresh && !op->unpooled_
-                   ? pool_take(op->control_, op->caller->owner, p, q, &op->assigned_)
-                   : NULL;
+    *ret_box = fresh && !op->unpooled_ ? pool_take(op->control_, account.name, p, q, &op->assigned_)
+                                       : NULL;
     if (!*ret_box)
         return id_make("sbx_", ret, e);
     snprintf(ret, ID_MAX, "%s", (*ret_box)->id);
@@ -675,25 +676,28 @@ static void enter_ready(struct change *c, struct sandbox_record *next)
 }
 
 /* replaced: one that will be gone; NULL: none. */
-static int check_own_room(const struct control *c, const struct caller *who,
+static int check_own_room(const struct control *c, const struct account *a,
                           const struct sandbox *replaced, struct err *e)
 {
-    size_t own = owner_count(&c->owners, who->owner), related = 0;
-    uint64_t most = c->config->limits.sandboxes_per_owner, part = quota_token_part(most);
-    struct str family = owner_share_part(c, who->owner, who->family);
+    size_t own = owner_count(&c->owners, a->name), related = 0;
+    uint64_t most = config_share(c->config->limits.sandboxes_per_owner,
+                                 c->config->limits.sandboxes_max),
+             part = quota_token_part(most);
 
-    if (family.n)
-        related = owner_count(&c->families, who->family);
+    if (a->part.n)
+        related = owner_count(&c->families, a->part.p);
     if (replaced && replaced->record.state != SANDBOX_FAILED) {
-        own -= own > 0 && strcmp(replaced->record.owner, who->owner) == 0;
-        related -= related > 0 && str_eq(sandbox_share_part(replaced), family);
+        struct account other = sandbox_account(replaced);
+
+        own -= own > 0 && account_is(&other, a);
+        related -= related > 0 && str_eq(other.part, a->part);
     }
-    if (most && own >= most)
+    if (own >= most)
         return err_set(e, ERR_QUOTA,
                        "%s has %zu sandboxes, as many as one owner may have "
                        "(limits.sandboxes_per_owner); destroy some",
-                       who->owner, own);
-    if (most && family.n && related >= part)
+                       a->name, own);
+    if (a->part.n && related >= part)
         return err_set(e, ERR_QUOTA,
                        "this token's family has %zu of %llu sandboxes (a token's part: seven "
                        "eighths of limits.sandboxes_per_owner); destroy some",
@@ -704,17 +708,20 @@ static int check_own_room(const struct control *c, const struct caller *who,
 static int check_room(const struct control *c, const struct caller *who,
                       const struct sandbox *replaced, struct err *e)
 {
-    size_t all = c->index.n - c->failed;
-    int r = check_own_room(c, who, replaced, e);
+    struct account a = account_of(c, who->owner, who->family);
+    size_t all = c->index.n - c->failed, most = c->config->limits.sandboxes_max;
+    int r = a.exempt ? 0 : check_own_room(c, &a, replaced, e);
 
     if (r < 0)
         return r;
+    if (!a.exempt)
+        most -= most / QUOTA_RESERVE_PART;
     if (replaced && replaced->record.state != SANDBOX_FAILED)
         all -= all > 0;
-    if (all >= c->config->limits.sandboxes_max)
+    if (all >= most)
         return err_set(e, ERR_BUSY,
-                       "there are %zu sandboxes, as many as are allowed (limits.sandboxes_max)",
-                       all);
+                       "there are %zu sandboxes, as many as are allowed (limits.sandboxes_max%s)",
+                       all, a.exempt ? "" : ", of which a sixteenth is for administrators");
     if (event_share_check(c, who->owner, &who->actor, e) < 0)
         return -(int)ERR_QUOTA;
     return store_check_room(c->store, e);
@@ -781,7 +788,7 @@ static void hand_over_box(struct create_op *op)
 
     s->assigning = op;
     s->control->changes++; /* closing waits for it */
-    owner_share_of(s->control, s->record.owner, &share);
+    owner_share_of(s->control, sandbox_account(s).name, &share);
     s->ops->assign(s->box, &share);
 }
 
@@ -807,7 +814,7 @@ void sandbox_assigned(struct ext_box *b, int r, const struct err *e)
 
     s->control->changes--;
     if (r >= 0) {
-        pool_note_owner(s->control, s->profile, &s->request, s->record.owner);
+        pool_note_owner(s->control, s->profile, &s->request, sandbox_account(s).name);
         submit_create(op);
         return;
     }

@@ -8,11 +8,6 @@
 
 #define DAY_NS (24 * 3600 * NS_PER_S)
 
-static bool is_counted_owner(const struct control *c, const char *owner)
-{
-    return owner[0] && !control_is_administrator(c, owner);
-}
-
 int event_share_open(struct control *c, struct err *e)
 {
     const struct config *f = c->config;
@@ -27,7 +22,7 @@ int event_share_open(struct control *c, struct err *e)
     arena_init(&q.arena, CONTROL_ARENA_MAX);
     r = store_ask_now(c->store, &q, e);
     for (size_t i = 0; r >= 0 && i < q.n; i++)
-        if (is_counted_owner(c, q.counts[i].owner))
+        if (q.counts[i].owner[0] && !control_is_administrator(c, q.counts[i].owner))
             rate_use(&c->events, str_from(q.counts[i].owner),
                      q.counts[i].n < half ? q.counts[i].n : half, clock_mono());
     arena_done(&q.arena);
@@ -59,14 +54,13 @@ static const char *find_causing_family(const struct control *c, const struct eve
 
 void event_share_count(struct control *c, const struct event_record *v)
 {
-    const char *family;
+    struct account a = account_of(c, v->owner, find_causing_family(c, v));
 
-    if (!is_counted_owner(c, v->owner))
+    if (!v->owner[0] || a.exempt)
         return;
-    rate_use(&c->events, str_from(v->owner), 1, clock_mono());
-    family = find_causing_family(c, v);
-    if (family[0])
-        rate_use(&c->token_events, str_from(family), 1, clock_mono());
+    rate_use(&c->events, str_from(a.name), 1, clock_mono());
+    if (a.part.n)
+        rate_use(&c->token_events, a.part, 1, clock_mono());
 }
 
 static int refuse_events(const char *who, int64_t wait_ns, struct err *e)
@@ -82,16 +76,15 @@ static int refuse_events(const char *who, int64_t wait_ns, struct err *e)
 int event_share_check(const struct control *c, const char *owner, const struct actor *who,
                       struct err *e)
 {
+    const char *family = who && is_token_id(who->id) ? tokens_family(c->tokens, who->id) : "";
+    struct account a = account_of(c, owner, family);
     int64_t wait;
 
-    if (!is_counted_owner(c, owner))
+    if (!owner[0] || a.exempt)
         return 0;
-    wait = rate_wait(&c->events, str_from(owner), clock_mono());
+    wait = rate_wait(&c->events, str_from(a.name), clock_mono());
     if (wait)
-        return refuse_events(owner, wait, e);
-    wait =
-        who && is_token_id(who->id)
-            ? rate_wait(&c->token_events, str_from(tokens_family(c->tokens, who->id)), clock_mono())
-            : 0;
+        return refuse_events(a.name, wait, e);
+    wait = a.part.n ? rate_wait(&c->token_events, a.part, clock_mono()) : 0;
     return wait ? refuse_events("this token's family", wait, e) : 0;
 }

@@ -4,7 +4,7 @@
  * those of others. So an owner may cause limits.events_per_owner in a day, a quarter of all unless
  * it is configured, and each family of its tokens seven eighths of that. An owner beyond that
  * cannot start anything that is recorded; what ends or removes something is always recorded.
- * Administrators have no limit. */
+ * Administrators on the unix socket have no limit; a family of their tokens has an owner's. */
 #ifndef CONTROL_EVENT_SHARE_H
 #define CONTROL_EVENT_SHARE_H
 

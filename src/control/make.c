@@ -223,7 +223,7 @@ static void provision_box(struct sandbox *s)
         sandbox_refuse(s, "request", &e);
         return;
     }
-    owner_share_of(s->control, s->record.owner, &owner);
+    owner_share_of(s->control, sandbox_account(s).name, &owner);
     spec.owner = &owner;
     spec.layers = s->facts.layers.p;
     spec.n_layers = s->facts.layers.n;

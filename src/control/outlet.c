@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "control/anchors.h"
 #include "control/outlet_inside.h"
+#include "control/owner_share.h"
 #include "control/plane.h"
 #include "control/sandbox.h"
 #include "crypto/secret.h"
@@ -555,7 +556,7 @@ struct outlet *outlet_new(struct control *c, struct ext_box *b, enum outlet_shar
     o->entry.id = b->id;
     if (owner)
         outlet_set_owner(o, owner, family);
-    outlet_join_worker(o, share, owner);
+    outlet_join_worker(o, share, owner ? account_of(c, owner, family).name : NULL);
     index_add(&c->outlets.index, &o->entry);
     outlet_advance(o);
     return o;

@@ -34,7 +34,7 @@ struct outlet_worker {
     unsigned adding;
     bool opened;
     bool own;               /* of one outlet alone, and gone with it */
-    char owner[OWNER_MAX];  /* of one owner alone, and gone when idle; "": of no owner */
+    char owner[OWNER_MAX];  /* of one account alone, and gone when idle; "": of no owner */
     struct link link;       /* both: in the list of them */
     struct loop_later gone; /* never from inside its own call */
     struct loop_timer idle; /* of an owner's without outlets */

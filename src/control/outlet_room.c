@@ -46,12 +46,13 @@ struct log_removal {
     enum outlet_log part;   /* OUTLET_LOG_NOW: all that is left */
 };
 
-static struct quota_who find_log_holder(const struct control *c, const char *owner,
-                                        const char *family)
+/* A log without an owner is the daemon's. */
+static struct quota_who find_log_holder(const struct account *a)
 {
-    return (struct quota_who){ .key = str_from(owner),
-                               .parts = { owner_share_part(c, owner, family) },
-                               .privileged = !owner[0] || control_is_administrator(c, owner) };
+    struct quota_who who = account_holder(a);
+
+    who.privileged = a->exempt || !a->name[0];
+    return who;
 }
 
 static struct ended_log *find_ended_log(const struct control *c, const char *box)
@@ -73,7 +74,8 @@ static void forget_ended_log(struct control *c, struct ended_log *l)
 static void add_ended_log(struct control *c, const char *box, const char *owner, const char *family,
                           uint64_t bytes)
 {
-    const struct quota_who who = find_log_holder(c, owner, family);
+    const struct account a = account_of(c, owner, family);
+    const struct quota_who who = find_log_holder(&a);
     struct ended_log *l = calloc(1, sizeof *l);
     struct quota_share *part;
 
@@ -184,7 +186,8 @@ static bool may_remove_log(struct control *c, const struct ended_log *l)
  * the end of another's would make none. NULL: there is none. */
 static struct ended_log *find_oldest_log(struct outlet *o, uint64_t n)
 {
-    const struct quota_who who = find_log_holder(o->control, o->owner, o->family);
+    const struct account a = account_of(o->control, o->owner, o->family);
+    const struct quota_who who = find_log_holder(&a);
     struct quota_share *share = o->room.hold.share, *family = o->room.hold.parts[0];
 
     for (struct link *m = family ? list_first(&family->idle) : NULL; m;
@@ -248,7 +251,8 @@ static uint64_t room_step(const struct control *c)
 uint64_t outlet_room_begin(struct outlet *o)
 {
     struct control *c = o->control;
-    const struct quota_who who = find_log_holder(c, o->owner, o->family);
+    const struct account a = account_of(c, o->owner, o->family);
+    const struct quota_who who = find_log_holder(&a);
     struct ended_log *old = find_ended_log(c, o->box->id);
 
     if (old)
@@ -285,7 +289,8 @@ void outlet_room_end(struct outlet *o)
 
 void outlet_set_owner(struct outlet *o, const char *owner, const char *family)
 {
-    const struct quota_who who = find_log_holder(o->control, owner, family);
+    const struct account a = account_of(o->control, owner, family);
+    const struct quota_who who = find_log_holder(&a);
     uint64_t n = o->room.hold.n;
 
     str_copy(str_from(owner), o->owner, sizeof o->owner);

@@ -52,16 +52,16 @@ static char readable(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
 }
 
-void owner_share_key(const char *owner, char ret[EXT_OWNER_MAX])
+void owner_share_key(const char *account, char ret[EXT_OWNER_MAX])
 {
     unsigned char digest[CRYPTO_SHA256_SIZE];
     size_t n = 0;
 
-    crypto_sha256(str_from(owner), digest);
+    crypto_sha256(str_from(account), digest);
     ret[n++] = 'o';
     ret[n++] = '-';
-    for (size_t i = 0; i < READABLE_MAX && owner[i]; i++)
-        ret[n++] = readable(owner[i]);
+    for (size_t i = 0; i < READABLE_MAX && account[i]; i++)
+        ret[n++] = readable(account[i]);
     ret[n++] = '.';
     for (size_t i = 0; i < DIGEST_BYTES; i++, n += 2)
         snprintf(ret + n, EXT_OWNER_MAX - n, "%02x", digest[i]);
@@ -72,16 +72,34 @@ bool control_is_administrator(const struct control *c, const char *owner)
     return owner_is_administrator(owner, c->owner);
 }
 
-struct str owner_share_part(const struct control *c, const char *owner, const char *family)
+struct account account_of(const struct control *c, const char *owner, const char *family)
 {
-    return control_is_administrator(c, owner) ? STR("") : str_from(family);
+    bool admin = control_is_administrator(c, owner);
+    struct account ret = { .part = admin ? STR("") : str_from(family),
+                           .exempt = admin && !family[0] };
+
+    snprintf(ret.name, sizeof ret.name, "%s%s", admin && family[0] ? "family:" : "",
+             admin && family[0] ? family : owner);
+    return ret;
 }
 
-void owner_share_of(const struct control *c, const char *owner, struct ext_owner *ret)
+bool account_is(const struct account *a, const struct account *other)
+{
+    return strcmp(a->name, other->name) == 0;
+}
+
+struct quota_who account_holder(const struct account *a)
+{
+    return (struct quota_who){ .key = str_from(a->name),
+                               .parts = { a->part },
+                               .privileged = a->exempt };
+}
+
+void owner_share_of(const struct control *c, const char *account, struct ext_owner *ret)
 {
     *ret = (struct ext_owner){ 0 };
-    owner_share_key(owner, ret->key);
-    if (control_is_administrator(c, owner))
+    owner_share_key(account, ret->key);
+    if (control_is_administrator(c, account))
         return;
     ret->memory = c->config->limits.owner.memory ? c->config->limits.owner.memory : c->share.memory;
     ret->pids = c->config->limits.owner.pids ? c->config->limits.owner.pids : c->share.pids;

@@ -292,7 +292,7 @@ static int provision(struct sandbox *s, struct err *e)
 
     if (r < 0)
         return r;
-    owner_share_of(s->control, s->record.owner, &owner);
+    owner_share_of(s->control, sandbox_account(s).name, &owner);
     spec.owner = &owner;
     spec.layers = s->stack.p;
     spec.n_layers = s->stack.n;

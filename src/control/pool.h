@@ -32,7 +32,9 @@ void pool_open(struct control *c);   /* shelves for the catalog's profiles that 
 void pool_reload(struct control *c); /* the catalog is another one */
 void pool_close(struct control *c);  /* tears every box down; done when total is 0 */
 void pool_done(struct control *c);
-/* A ready box for this owner, profile and request, or NULL. It is the caller's, who assigns it to
+/* Owners are accounts (control/owner_share.h), by their names.
+ *
+ * A ready box for this owner, profile and request, or NULL. It is the caller's, who assigns it to
  * its owner unless it was assigned ahead. */
 struct ext_box *pool_take(struct control *c, const char *owner, struct profile *p,
                           const struct create_request *q, bool *ret_assigned);

@@ -6,6 +6,7 @@
 #ifndef CONTROL_PROCESS_H
 #define CONTROL_PROCESS_H
 
+#include "control/owner_share.h"
 #include "control/processes.h"
 #include "control/sandbox.h"
 
@@ -68,7 +69,8 @@ struct process {
 
 /* --- processes.c --- */
 struct process *process_new(struct sandbox *s);
-struct quota_who process_holder(const struct sandbox *s); /* whom its processes count for */
+/* Whom its processes count for: the account is that of the sandbox. */
+struct quota_who process_holder(const struct sandbox *s, const struct account *a);
 void process_bound_output(struct process *p); /* counts the files of its output from now on */
 /* From its sandbox. Watchers read on, from files that may have no name any more, to its end. */
 void process_remove(struct process *p);

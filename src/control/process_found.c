@@ -27,7 +27,8 @@ static void reopen_output(struct process *p)
 {
     struct err e;
     bool ended = p->phase == PROCESS_ENDED;
-    const struct quota_who who = process_holder(p->sandbox);
+    const struct account a = sandbox_account(p->sandbox);
+    const struct quota_who who = process_holder(p->sandbox, &a);
     uint64_t kept = OUTPUT_FLOOR;
 
     if (output_open(&p->output, p->control->context.state, p->sandbox->record.id, p->proc,

@@ -529,10 +529,10 @@ void process_forget(struct process_op *op, const struct actor *who)
     change_submit(c);
 }
 
-struct quota_who process_holder(const struct sandbox *s)
+struct quota_who process_holder(const struct sandbox *s, const struct account *a)
 {
-    return (struct quota_who){ .key = str_from(s->record.owner),
-                               .parts = { sandbox_share_part(s), str_from(s->record.id) } };
+    return (struct quota_who){ .key = str_from(a->name),
+                               .parts = { a->part, str_from(s->record.id) } };
 }
 
 void process_bound_output(struct process *p)
@@ -561,7 +561,8 @@ static void drop_process(struct process *p)
 static int count_process(struct process *p, const struct actor *by, struct err *e)
 {
     struct control *c = p->control;
-    const struct quota_who who = process_holder(p->sandbox);
+    const struct account a = sandbox_account(p->sandbox);
+    const struct quota_who who = process_holder(p->sandbox, &a);
     int r = store_check_room(c->store, e);
 
     if (r >= 0 && !output_disk_has_room(c->context.state, c->config->images.free_min))

@@ -8,6 +8,7 @@
 #include "control/spec.h"
 #include "json/reader.h"
 #include "control/usage.h"
+#include "control/tokens.h"
 
 static const struct json_limits request_limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
 
@@ -105,6 +106,23 @@ static void count_failed(struct sandbox *s, bool was, bool is)
         s->family->failed += more;
 }
 
+/* A record of a version that did not record families has that of its maker. */
+static void find_sandbox_family(struct sandbox *s)
+{
+    struct sandbox_record *r = &s->record;
+
+    if (!r->family[0] && r->maker[0])
+        snprintf(r->family, sizeof r->family, "%s", tokens_family(s->control->tokens, r->maker));
+}
+
+static void join_account(struct sandbox *s)
+{
+    struct account a = sandbox_account(s);
+
+    s->owner = owner_join(&s->control->owners, a.name);
+    s->family = a.part.n ? owner_join(&s->control->families, s->record.family) : NULL;
+}
+
 int sandbox_new(struct control *c, const struct sandbox_record *record, struct sandbox **ret,
                 struct err *e)
 {
@@ -117,6 +135,7 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
     s->refs = 1;
     s->control = c;
     s->record = *record;
+    find_sandbox_family(s);
     arena_init(&s->arena, SANDBOX_ARENA_MAX);
     r = copy_texts(s, e);
     if (r >= 0)
@@ -128,8 +147,7 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
     }
     s->entry.id = s->record.id;
     index_add(&c->index, &s->entry);
-    s->owner = owner_join(&c->owners, s->record.owner);
-    s->family = sandbox_share_part(s).n ? owner_join(&c->families, s->record.family) : NULL;
+    join_account(s);
     layers_ref(c, &s->facts.layers);
     layers_ref(c, &s->facts.base.layers);
     if (s->facts.has_paused)

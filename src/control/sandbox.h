@@ -96,10 +96,10 @@ struct sandbox {
 int sandbox_new(struct control *c, const struct sandbox_record *r, struct sandbox **ret,
                 struct err *e);
 
-/* owner_share_part() of it. */
-static inline struct str sandbox_share_part(const struct sandbox *s)
+/* The account that it counts in. */
+static inline struct account sandbox_account(const struct sandbox *s)
 {
-    return owner_share_part(s->control, s->record.owner, s->record.family);
+    return account_of(s->control, s->record.owner, s->record.family);
 }
 
 /* The record is on disk now. */

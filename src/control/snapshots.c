@@ -106,16 +106,16 @@ int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct 
     return 0;
 }
 
-static struct quota_who find_snapshot_holder(const struct control *c, const char *owner,
-                                             const char *family)
+/* Administrators have an owner's part of the disk as well. */
+static struct quota_who find_snapshot_holder(const struct account *a)
 {
-    return (struct quota_who){ .key = str_from(owner),
-                               .parts = { owner_share_part(c, owner, family) } };
+    return (struct quota_who){ .key = str_from(a->name), .parts = { a->part } };
 }
 
 void snapshot_count(struct control *c, struct snapshot *s)
 {
-    const struct quota_who who = find_snapshot_holder(c, s->record.owner, s->record.family);
+    const struct account a = account_of(c, s->record.owner, s->record.family);
+    const struct quota_who who = find_snapshot_holder(&a);
 
     if (s->taken.share)
         return;
@@ -307,7 +307,8 @@ static int make_record(struct snapshot_op *op, const struct json_strs *layers, s
 int snapshot_check_quota(struct control *c, const char *owner, const struct caller *by,
                          uint64_t bytes, struct err *e)
 {
-    const struct quota_who who = find_snapshot_holder(c, owner, by->family);
+    const struct account a = account_of(c, owner, by->family);
+    const struct quota_who who = find_snapshot_holder(&a);
     struct quota_hold one = { 0 }, all = { 0 };
     int r = quota_take(&c->taken, &who, 1, &one, e);
 
@@ -324,7 +325,8 @@ int snapshot_check_quota(struct control *c, const char *owner, const struct call
 
 uint64_t snapshot_room(const struct control *c, const struct caller *of)
 {
-    const struct quota_who who = find_snapshot_holder(c, of->owner, of->family);
+    const struct account a = account_of(c, of->owner, of->family);
+    const struct quota_who who = find_snapshot_holder(&a);
 
     return quota_room(&c->stored, &who);
 }

@@ -16,9 +16,8 @@ enum {
     BUCKETS = 4096,
     LABELS_MAX = (64 << 10) + TOKEN_NETWORK_MAX,
     DETAIL_MAX = 4 << 10,
-    RESERVE_PART = 16, /* of TOKENS_MAX, for administrators */
-    OVER_MAX = 1000,   /* that have ended, and are still known */
-    LOOK_S = 600,      /* the wall clock may be set: it is looked at so often */
+    OVER_MAX = 1000, /* that have ended, and are still known */
+    LOOK_S = 600,    /* the wall clock may be set: it is looked at so often */
 };
 
 struct token {
@@ -197,19 +196,18 @@ static void add_token(struct tokens *t, struct token *k)
 
 /* A token that a user made counts in no family's part: a user can make as many as the owner may
  * have. */
-static struct quota_who owner_of(const struct tokens *t, const struct token *k)
+static struct account find_token_account(const struct tokens *t, const struct token *k)
 {
     const struct token_record *r = &k->record;
 
-    return (struct quota_who){ .key = str_from(r->owner),
-                               .parts = { str_from(r->maker[0] ? r->family : "") },
-                               .privileged = control_is_administrator(t->control, r->owner) };
+    return account_of(t->control, r->owner, r->maker[0] ? r->family : "");
 }
 
 /* Before it is on its way to disk, so that any number of requests at once stay within it. */
 static int take_place(struct tokens *t, struct token *k, struct err *e)
 {
-    const struct quota_who who = owner_of(t, k);
+    const struct account a = find_token_account(t, k);
+    const struct quota_who who = account_holder(&a);
     int r = quota_take(&t->owned, &who, 1, &k->owned, e);
 
     if (r == -ERR_QUOTA && quota_part_refuses(&t->owned, &who, 1))
@@ -220,7 +218,7 @@ static int take_place(struct tokens *t, struct token *k, struct err *e)
             (unsigned long long)quota_used(&t->owned, who.parts[0]), TOKENS_PER_OWNER);
     if (r == -ERR_QUOTA)
         return err_set(e, ERR_QUOTA, "%s has %d tokens, as many as one owner may have: revoke some",
-                       k->record.owner, TOKENS_PER_OWNER);
+                       a.name, TOKENS_PER_OWNER);
     if (r < 0)
         return err_set(e, ERR_QUOTA, "there are %llu tokens of all owners: revoke some first",
                        (unsigned long long)t->owned.used);
@@ -291,6 +289,7 @@ static void load_token(struct tokens *t, const struct token_record *r)
 {
     struct token *k = token_new(t, r, NULL), *maker;
     struct quota_who who;
+    struct account a;
 
     if (!k) { /* longer than we store */
         LOG(WARN, "token.ignored", LOG_S("token", r->id));
@@ -298,7 +297,8 @@ static void load_token(struct tokens *t, const struct token_record *r)
     }
     maker = r->maker[0] ? find_id(t, str_from(r->maker)) : NULL;
     join_family(&k->record, maker);
-    who = owner_of(t, k);
+    a = find_token_account(t, k);
+    who = account_holder(&a);
     if (is_good(&k->record))
         quota_charge(&t->owned, &who, 1, &k->owned);
     if (maker)
@@ -333,7 +333,7 @@ int tokens_open(struct control *c, struct tokens **ret, struct err *e)
     quota_init(
         &t->owned,
         &(struct quota_limits){ .total = TOKENS_MAX,
-                                .reserve = TOKENS_MAX / RESERVE_PART,
+                                .reserve = TOKENS_MAX / QUOTA_RESERVE_PART,
                                 .share = TOKENS_PER_OWNER,
                                 .parts = { { .limit = quota_token_part(TOKENS_PER_OWNER) } } },
         "tokens", "a fixed limit", "a fixed limit");

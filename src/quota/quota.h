@@ -18,7 +18,11 @@
 #include "base/str.h"
 #include "loop/list.h"
 
-enum { QUOTA_KEY_MAX = 80, QUOTA_PARTS_MAX = 2 };
+enum {
+    QUOTA_KEY_MAX = 80,
+    QUOTA_PARTS_MAX = 2,
+    QUOTA_RESERVE_PART = 16, /* of a total: what is usually reserved for privileged callers */
+};
 
 /* A kind of part: one of its parts holds at most `limit`. */
 struct quota_part {

@@ -33,9 +33,15 @@ const struct approval_record *approvals_find(struct trust *t, struct str id)
     return h ? &h->record : NULL;
 }
 
-struct held *held_new(struct trust *t, const struct approval_record *r, struct str part)
+/* Calls of administrators count like those of others: all are kept in memory. */
+static struct quota_who find_call_holder(const struct account *a)
 {
-    const struct quota_who who = { .key = str_from(r->owner), .parts = { part } };
+    return (struct quota_who){ .key = str_from(a->name), .parts = { a->part } };
+}
+
+struct held *held_new(struct trust *t, const struct approval_record *r, const struct account *a)
+{
+    const struct quota_who who = find_call_holder(a);
     struct held *h = calloc(1, sizeof *h);
 
     if (!h)
@@ -459,7 +465,8 @@ void held_run(struct held *h)
 static void take_up(struct trust *t, const struct approval_record *r)
 {
     struct peer *p = peers_by_id(t, str_from(r->peer));
-    struct held *h = held_new(t, r, p ? peer_share_part(t, &p->record) : STR(""));
+    struct account a = p ? peer_account(t, &p->record) : account_of(t->control, r->owner, "");
+    struct held *h = held_new(t, r, &a);
 
     held_add(h);
     if (r->state == APPROVAL_RUNNING) {

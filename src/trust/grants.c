@@ -14,7 +14,7 @@ struct grant {
     struct grant_record record;
     struct index_entry entry;
     struct link link;
-    char owner[OWNER_MAX]; /* of its peer; "": the peer is gone */
+    char owner[OWNER_MAX]; /* the account of its peer; "": the peer is gone */
     char key[ID_MAX + RECORD_TOOL_MAX + ID_MAX];
 };
 
@@ -31,7 +31,7 @@ static void add(struct trust *t, const struct grant_record *r)
     if (!g)
         abort();
     g->record = *r;
-    snprintf(g->owner, sizeof g->owner, "%s", p ? p->record.owner : "");
+    snprintf(g->owner, sizeof g->owner, "%s", p ? peer_account(t, &p->record).name : "");
     make_key(g->key, sizeof g->key, r->peer, r->tool, r->sandbox);
     g->entry.id = g->key;
     index_add(&t->grant_keys, &g->entry);
@@ -147,11 +147,12 @@ int grant_put(const struct held *h, struct approval_op *op, struct trust_write *
     AUTO(arena_done) struct arena a = ARENA_INIT(ARGS_MEMORY);
     struct grant_record *r = &op->grant_;
     const struct json *args;
+    const struct peer *p = peers_by_id(h->trust, str_from(h->record.peer));
     struct grant *old;
     int err;
 
     sweep(h->trust, w);
-    if (!grants_have_room(h->trust, h->record.owner))
+    if (!grants_have_room(h->trust, p ? peer_account(h->trust, &p->record).name : ""))
         return err_set(e, ERR_QUOTA, "there are too many grants: %d of all, %d of an owner",
                        GRANTS_MAX, GRANTS_PER_OWNER);
     *r = (struct grant_record){ .uses = op->grant_uses, .expires_ns = clock_wall() + op->grant_ns };

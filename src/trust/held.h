@@ -20,8 +20,7 @@ struct held {
 };
 
 /* approvals.c */
-/* part: of its owner's budgets; empty: none (peer_share_part()). */
-struct held *held_new(struct trust *t, const struct approval_record *r, struct str part);
+struct held *held_new(struct trust *t, const struct approval_record *r, const struct account *a);
 void held_free(struct held *h); /* one that was not added */
 /* Its arguments are that one's, until it is freed. */
 void held_count(struct held *h, struct identity *d);

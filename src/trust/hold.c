@@ -53,7 +53,8 @@ static int check_held_rate(const struct trust *t, const struct quota_who *who, s
 static int check_owner_room(const struct trust *t, const struct peer_record *p, size_t args,
                             struct err *e)
 {
-    const struct quota_who who = { .key = str_from(p->owner), .parts = { peer_share_part(t, p) } };
+    const struct account a = peer_account(t, p);
+    const struct quota_who who = { .key = str_from(a.name), .parts = { a.part } };
     int r = 0;
 
     if (quota_part_refuses(&t->held_owned, &who, 1) ||
@@ -66,8 +67,8 @@ static int check_owner_room(const struct trust *t, const struct peer_record *p, 
         return err_set(e, ERR_QUOTA,
                        "as many calls of %s wait for a master as one owner may have waiting: ask "
                        "again when some of them are decided",
-                       p->owner);
-    if (!control_is_administrator(t->control, p->owner))
+                       a.name);
+    if (!a.exempt)
         r = check_held_rate(t, &who, e);
     return r < 0 ? r : event_share_check(t->control, p->owner, &p->actor, e);
 }
@@ -123,7 +124,7 @@ int hold(struct trust_op *op, const struct trust_decision *d, struct held **ret,
     struct buf args AUTO(buf_done) = BUF_INIT(APPROVAL_ARGS_MAX);
     struct approval_record r = { .result = STR(""), .request = STR("") };
     struct peer *p = op->ask.peer;
-    struct str part;
+    struct account a;
     int err = write_args(op->ask.held ? op->ask.held : op->ask.args, &args, e);
 
     if (err >= 0)
@@ -133,12 +134,12 @@ int hold(struct trust_op *op, const struct trust_decision *d, struct held **ret,
     if (err < 0)
         return err;
     fill(op, d, buf_str(&args), &r);
-    part = peer_share_part(op->trust_, &p->record);
-    *ret = held_new(op->trust_, &r, part);
+    a = peer_account(op->trust_, &p->record);
+    *ret = held_new(op->trust_, &r, &a);
     held_count(*ret, p->identity_);
-    rate_use(&op->trust_->held_rate, str_from(r.owner), args.n, clock_mono());
-    if (part.n)
-        rate_use(&op->trust_->family_held_rate, part, args.n, clock_mono());
+    rate_use(&op->trust_->held_rate, str_from(a.name), args.n, clock_mono());
+    if (a.part.n)
+        rate_use(&op->trust_->family_held_rate, a.part, args.n, clock_mono());
     snprintf((*ret)->actor, sizeof(*ret)->actor, "%s", p->record.actor.id);
     op->write_ = held_write(*ret, &r, &p->record.actor);
     store_add_approval(&op->write_->txn, &r);

@@ -2,6 +2,7 @@
 #ifndef TRUST_INSIDE_H
 #define TRUST_INSIDE_H
 
+#include "control/owner_share.h"
 #include "json/writer.h"
 #include "loop/timer.h"
 #include "quota/quota.h"
@@ -61,9 +62,8 @@ struct used_hour {
     int64_t hour, lived_ns;
 };
 
-/* The part of its owner's budgets that a peer counts in (control/owner_share.h): that of its
- * token's family; empty: none. As long as the loop's turn. */
-struct str peer_share_part(const struct trust *t, const struct peer_record *r);
+/* The account that a peer counts in, by its token's family. As long as the loop's turn. */
+struct account peer_account(const struct trust *t, const struct peer_record *r);
 
 /* The token or user behind peers, by the actor's id: rates and limits are theirs. */
 struct identity {

@@ -395,25 +395,26 @@ static void registered(void *user, int r, const struct err *e)
         finish(op, r, e);
 }
 
-struct str peer_share_part(const struct trust *t, const struct peer_record *r)
+struct account peer_account(const struct trust *t, const struct peer_record *r)
 {
-    if (!str_starts(str_from(r->actor.id), STR("tok_")))
-        return STR("");
-    return owner_share_part(t->control, r->owner, tokens_family(t->tokens, r->actor.id));
+    bool by_token = str_starts(str_from(r->actor.id), STR("tok_"));
+
+    return account_of(t->control, r->owner, by_token ? tokens_family(t->tokens, r->actor.id) : "");
 }
 
 /* Whether the owner, and the family of tokens, may have one more. */
 static int check_peers(struct trust *t, const struct peer_record *r, struct err *e)
 {
-    struct str part = peer_share_part(t, r);
+    struct account a = peer_account(t, r);
     size_t n = 0, related = 0;
 
     for (struct link *m = list_first(&t->peers); m; m = list_after(&t->peers, m)) {
         const struct peer_record *other = &container_of(m, struct peer, link_)->record;
-        bool owned = strcmp(other->owner, r->owner) == 0;
+        struct account b = peer_account(t, other);
+        bool owned = account_is(&a, &b);
 
         n += owned;
-        related += owned && part.n && str_eq(peer_share_part(t, other), part);
+        related += owned && a.part.n && str_eq(a.part, b.part);
     }
     if (t->n_peers >= PEERS_MAX || n >= PEERS_PER_OWNER_MAX)
         return err_set(e, ERR_QUOTA, "there are too many peers: %d of all, %d of an owner",

@@ -4,6 +4,7 @@
 
 import base64
 import calendar
+import concurrent.futures
 import contextlib
 import datetime
 import gzip
@@ -778,7 +779,7 @@ def paused(c):
 @test
 def forks(c):
     """Variables are a part of a sandbox; of each fork it is told whether it was made."""
-    with Served(c, config="limits: {sandboxes_max: 3}\npool: {total_max: 0}") as s:
+    with Served(c, config="limits: {sandboxes_max: 3, sandboxes_per_owner: 3}\npool: {total_max: 0}") as s:
         key = key_of(s)
         box = s.create(key, envVars={"COLOUR": "blue"})
         made = s.ask("POST", f"/sandboxes/{box.id}/fork", {"count": 4}, X_API_KEY=key).expect(201).json
@@ -787,6 +788,19 @@ def forks(c):
             answer = s.d.api.run(one["sandbox"]["sandboxID"], ["sh", "-c", "echo $COLOUR"]).expect(200).json
             equal(answer["stdout"], "blue\n", "its variables")
         equal(len(s.d.list()), 3, "what there is")
+
+
+@test
+def two_hundred_sandboxes_at_once_with_one_key(c):
+    """With the limits that nobody configured: a key for an SDK has them, whoever made it."""
+    with Served(c) as s:
+        key = key_of(s)
+
+        def create(_):
+            return s.ask("POST", "/sandboxes", {"templateID": "base", "timeout": 600}, X_API_KEY=key).expect(201).json["sandboxID"]
+        with concurrent.futures.ThreadPoolExecutor(200) as pool:
+            equal(len(set(pool.map(create, range(200)))), 200, "sandboxes")
+        equal(len(s.d.list()), 200, "sandboxes that are alive")
 
 
 @test

@@ -17,7 +17,7 @@ from harness import check, diagnose, equal, main, processes, test, wait_for
 BOXES = int(os.environ.get("SCALE_BOXES", "80"))
 AT_ONCE = 6
 CONFIG = f"""egress: {{workers: 2, resolvers: ['{RESOLVER}']}}
-limits: {{sandboxes_max: {BOXES + 10}, sandboxes_per_owner: 0}}"""
+limits: {{sandboxes_max: {BOXES + 10}, sandboxes_per_owner: {BOXES + 10}}}"""
 POLICY = """version: 1
 network_policies:
   own: {{endpoints: [{{host: {host}, port: 80}}], binaries: [{{path: /**}}]}}

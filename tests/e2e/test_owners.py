@@ -7,6 +7,7 @@ import os
 
 from daemon import Api, Connection, Daemon
 from harness import PLAIN, Skip, check, equal, main, test, wait_for
+from tcp import serving
 
 OTHER = PLAIN + 1
 MEMORY, PIDS = 96 << 20, 60  # of an owner; one sandbox has 128 MiB and 64 processes
@@ -148,6 +149,22 @@ def sandboxes_of_one_owner_are_in_its_group(c):
         for box in (*boxes, again):
             one.delete(f"/v1/sandboxes/{box}")
         wait_for(lambda: not os.path.exists(group), "an owner's group goes with its last sandbox")
+
+
+@test(only="root", because="a user without delegated control groups has none")
+def each_family_of_an_administrators_tokens_is_in_a_group_of_its_own(c):
+    with serving(c, CONFIG) as (d, _, token):
+        await_pool(d)
+        one, two = token()[0], token()[0]
+        mine, theirs = ([api.post("/v1/sandboxes", {"profile": "profile.pooled"}).expect(201).json["sandbox_id"] for _ in range(2)] for api in (one, two))
+        roots = d.create(profile="profile.pooled")
+        for box in (*mine, *theirs, roots):
+            d.works(box)
+        found = [{owner_group("pids", box) for box in boxes} for boxes in (mine, theirs, [roots])]
+        equal([len(each) for each in found], [1, 1, 1], f"groups of each ({found})")
+        equal(len(set.union(*found)), 3, f"groups of all ({found})")
+        equal([number(owner_group("pids", boxes[0]), "pids.max") for boxes in (mine, theirs)], [PIDS, PIDS], "processes of a family of root's tokens")
+        equal(number(owner_group("memory", mine[0]), "memory.max", "memory.limit_in_bytes"), MEMORY, "memory of a family of root's tokens")
 
 
 @test(only="root", because="other users reach only root's daemon")

@@ -13,6 +13,7 @@
 #include "api/guard.h"
 #include "base/clock.h"
 #include "base/hook.h"
+#include "control/owner_share.h"
 
 enum { ARENA_BYTES = 4 << 20, LINE_BYTES = 4096, PIECE_BYTES = 64 << 10 };
 #define BUILD_TTL_NS  (3600 * NS_PER_S)
@@ -107,7 +108,14 @@ static bool is_related(const struct call *c, const struct build *b)
     return !c->caller.family[0] || strcmp(b->family, c->caller.family) == 0;
 }
 
-static int refuse_build(const struct call *c, size_t own, size_t related, struct err *e)
+static bool is_build_of(const struct call *c, const struct account *a, const struct build *b)
+{
+    struct account other = account_of(c->api->control, b->owner, b->family);
+
+    return account_is(&other, a);
+}
+
+static int refuse_build(const struct account *a, size_t own, size_t related, struct err *e)
 {
     if (own < BUILDS_PER_OWNER)
         return err_set(e, ERR_QUOTA,
@@ -117,7 +125,7 @@ static int refuse_build(const struct call *c, size_t own, size_t related, struct
     return err_set(e, ERR_QUOTA,
                    "%s builds %zu templates, as many as one owner may at once; wait until one is "
                    "built",
-                   c->caller.owner, own);
+                   a->name, own);
 }
 
 /* Room for one more. A family's own builds make room for each other; of others only those that are
@@ -125,15 +133,16 @@ static int refuse_build(const struct call *c, size_t own, size_t related, struct
 static int make_room(const struct call *c, struct err *e)
 {
     size_t n = 0, own = 0, seen = 0, related = 0;
-    size_t most = c->caller.admin ? BUILDS_MAX : BUILDS_PER_OWNER;
-    size_t part = c->caller.family[0] ? quota_token_part(most) : most;
+    const struct account a = account_of(c->api->control, c->caller.owner, c->caller.family);
+    size_t most = a.exempt ? BUILDS_MAX : BUILDS_PER_OWNER;
+    size_t part = a.part.n ? quota_token_part(most) : most;
     struct build *oldest = NULL, *over = NULL;
 
     for (struct link *m = list_first(&c->api->e2b_builds); m;
          m = list_after(&c->api->e2b_builds, m)) {
         struct build *b = container_of(m, struct build, link);
 
-        bool mine = strcmp(b->owner, c->caller.owner) == 0, shown = mine && is_seen(c, b);
+        bool mine = is_build_of(c, &a, b), shown = mine && is_seen(c, b);
 
         n++;
         own += mine;
@@ -148,7 +157,7 @@ static int make_room(const struct call *c, struct err *e)
         n < BUILDS_MAX)
         return 0;
     if (n < BUILDS_MAX && !oldest)
-        return refuse_build(c, own, related, e);
+        return refuse_build(&a, own, related, e);
     if (!oldest && !over)
         return err_set(e, ERR_BUSY, "%d templates are being built, as many as may be", BUILDS_MAX);
     build_free(oldest ? oldest : over);

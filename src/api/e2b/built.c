@@ -218,14 +218,22 @@ static void save(struct api *a, const struct built *new, const char *without, bu
     store_commit(&s->txn, saved);
 }
 
+static bool is_template_of(const struct api *a, const struct account *of, const struct snapshot *s)
+{
+    struct account other = account_of(a->control, s->record.owner, s->record.family);
+
+    return account_is(&other, of);
+}
+
 /* Templates are whose snapshots they are. */
 static int check_owner_templates(const struct api *a, const char *owner, const char *family,
                                  const char *instead, struct err *e)
 {
+    struct account of = account_of(a->control, owner, family);
     struct caller who = { .admin = false };
     size_t n = 0, related = 0;
 
-    if (control_is_administrator(a->control, owner))
+    if (of.exempt)
         return 0;
     snprintf(who.owner, sizeof who.owner, "%s", owner);
     for (size_t i = 0; i < count(a); i++) {
@@ -234,12 +242,12 @@ static int check_owner_templates(const struct api *a, const char *owner, const c
                 ? NULL
                 : snapshot_find(a->control, &who, str_from(at(a, i)->snapshot));
 
-        n += s != NULL;
-        related += s && family[0] && strcmp(s->record.family, family) == 0;
+        n += s && is_template_of(a, &of, s);
+        related += s && of.part.n && str_eq(str_from(s->record.family), of.part);
     }
     if (n >= BUILT_PER_OWNER)
         return err_set(e, ERR_QUOTA,
-                       "%s has %zu templates, as many as one owner may have: remove some", owner,
+                       "%s has %zu templates, as many as one owner may have: remove some", of.name,
                        n);
     if (related >= quota_token_part(BUILT_PER_OWNER))
         return err_set(

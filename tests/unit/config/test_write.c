@@ -47,8 +47,8 @@ TEST(yaml_is_commented)
     yaml_files_make(&f);
     c = load(yaml_files_add(&f, ""));
     CHECK_OK(config_write(&c, CONFIG_YAML, &text, &e), e);
-    CHECK(strstr(text.p,
-                 "  # Sandboxes alive at once, prepared ones included.\n  sandboxes_max: 1000\n"));
+    CHECK(strstr(text.p, "prepared ones included; a sixteenth is reserved for "
+                         "administrators on the unix socket.\n  sandboxes_max: 1000\n"));
     CHECK(strstr(text.p, "\n#user:\n"));
 }
 

@@ -62,3 +62,31 @@ TEST(administrators_have_no_limits_as_owners)
         CHECK(o.key[0] && o.memory == 0 && o.pids == 0 && o.cpu_milli == 0 && o.io == 0);
     }
 }
+
+TEST(a_family_of_an_administrators_tokens_is_an_account_like_an_owner)
+{
+    struct config config = { .limits.owner = { .memory = 1 << 20, .pids = 5, .cpu = 1, .io = 1 } };
+    struct control c = { .config = &config, .owner = 7 };
+    static const struct {
+        const char *owner, *family, *name, *part;
+        bool exempt;
+    } rows[] = {
+        { "uid:0", "", "uid:0", "", true },
+        { "uid:7", "", "uid:7", "", true },
+        { "uid:0", "tok_1", "family:tok_1", "", false },
+        { "uid:7", "tok_2", "family:tok_2", "", false },
+        { "uid:1000", "", "uid:1000", "", false },
+        { "uid:1000", "tok_3", "uid:1000", "tok_3", false },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct account a = account_of(&c, rows[i].owner, rows[i].family);
+        struct ext_owner o;
+
+        CHECK_STR(str_from(a.name), rows[i].name);
+        CHECK(str_eq(a.part, str_from(rows[i].part)));
+        CHECK_INT(a.exempt, rows[i].exempt);
+        owner_share_of(&c, a.name, &o);
+        CHECK_INT(o.pids, rows[i].exempt ? 0 : 5);
+    }
+}

@@ -80,13 +80,48 @@ TEST(one_who_has_enough_is_refused_and_others_are_not)
     plane_close();
 }
 
-TEST(without_a_limit_for_each_there_is_the_one_for_all)
+TEST(without_a_limit_for_each_an_owner_has_a_quarter)
 {
     plane_open();
-    fix.config.limits.sandboxes_max = 2;
+    fix.config.limits.sandboxes_max = 8;
     CHECK_INT(create_as("uid:1000"), 0);
     CHECK_INT(create_as("uid:1000"), 0);
+    CHECK_INT(create_as("uid:1000"), -ERR_QUOTA);
+    CHECK(strstr(why.msg, "uid:1000 has 2 sandboxes"));
+    plane_close();
+}
+
+TEST(a_sixteenth_is_left_to_administrators_on_the_unix_socket)
+{
+    plane_open();
+    fix.config.limits.sandboxes_max = 16;
+    fix.config.limits.sandboxes_per_owner = 16;
+    for (int i = 0; i < 15; i++)
+        CHECK_INT(create_as("uid:1000"), 0);
     CHECK_INT(create_as("uid:1000"), -ERR_BUSY);
+    CHECK_INT(create_with("uid:0", "tok_1"), -ERR_BUSY);
+    CHECK(strstr(why.msg, "limits.sandboxes_max"));
+    CHECK_INT(create_as("uid:0"), 0);
+    CHECK_INT(create_as("uid:0"), -ERR_BUSY);
+    plane_close();
+}
+
+TEST(a_family_of_an_administrators_tokens_has_the_share_of_an_owner)
+{
+    plane_open();
+    fix.config.limits.sandboxes_per_owner = 2;
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(create_with("uid:0", "tok_1"), 0);
+    for (int round = 0; round < 2; round++) {
+        CHECK_INT(create_with("uid:0", "tok_1"), -ERR_QUOTA);
+        CHECK(strstr(why.msg, "family:tok_1 has 2 sandboxes"));
+        plane_close();
+        plane_open(); /* those of an earlier life count */
+        fix.config.limits.sandboxes_per_owner = 2;
+    }
+    CHECK_INT(create_with("uid:0", "tok_2"), 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(create_as("uid:0"), 0);
     plane_close();
 }
 
