@@ -188,20 +188,6 @@ int answer_simple(const struct verb *v, int argc, char **argv, const struct simp
     return (s->list ? answer_list : answer_record)(&c, c.answer, s->kind);
 }
 
-void answer_discard(const struct call *failed)
-{
-    struct str id = show_string(failed->problem, "sandbox_id");
-    AUTO(call_done) struct call c;
-
-    call_init(&c, failed->verb, failed->common, "DELETE");
-    if (!id.n || !show_string(failed->problem, "step").n)
-        return;
-    c.start = CONTACT_ONLY;
-    call_path(&c, "/v1/sandboxes/%s", id.p);
-    call_query(&c, "sync", "no");
-    (void)call_answers(&c, NULL);
-}
-
 static const struct column sandbox_columns[] = {
     COLUMN("ID", "sandbox_id"),
     COLUMN("STATE", "state", .state = true),

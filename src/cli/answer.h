@@ -56,10 +56,6 @@ struct simple {
 };
 int answer_simple(const struct verb *v, int argc, char **argv, const struct simple *s);
 
-/* Destroys the sandbox of a create that has failed in a step, so that nothing is left to clean up;
- * `get` still says why. Without a word: the failure was said. */
-void answer_discard(const struct call *failed);
-
 /* The kinds that several verbs show. */
 extern const struct kind kind_sandbox, kind_sandbox_whole, kind_event, kind_process, kind_stale,
     kind_snapshot, kind_image;

@@ -165,8 +165,6 @@ static int run(const struct verb *v, int argc, char **argv)
     put_request(call_json(&c), &o);
     c.doing = o.no_wait ? NULL : "creating a sandbox";
     status = call_run(&c);
-    if (status && !o.no_wait)
-        answer_discard(&c);
     return status ? status : answer_record(&c, c.answer, &kind_sandbox_whole);
 }
 

@@ -122,17 +122,41 @@ static int check_paths(const struct create_op *op, const struct create_request *
                    "administrators on its unix socket may name; copy files with the API instead");
 }
 
+static bool is_inherited(const struct create_op *op)
+{
+    return op->recreated_from || op->fork;
+}
+
+/* An input that would have no effect is a mistake of the request. */
+static int check_inputs(const struct create_op *op, const struct profile *p,
+                        const struct create_request *q, struct err *e)
+{
+    for (size_t i = 0; !is_inherited(op) && i < q->inputs.n; i++)
+        if (strcmp(q->inputs.p[i].key, SPEC_REPO) != 0)
+            return err_set(e, ERR_INVALID,
+                           "inputs.%.60s: there is no such input; there is: " SPEC_REPO
+                           ", the directory of the workspace",
+                           q->inputs.p[i].key);
+    if (!spec_repo(q) || q->workspace.access != ASK_ACCESS_NONE || is_inherited(op))
+        return 0;
+    if (p->workspace.access + 1 == (int)ASK_ACCESS_NONE)
+        return err_set(e, ERR_INVALID,
+                       "inputs.repo: %s has no workspace, so the directory would be ignored; use a "
+                       "profile with workspace.access ro or rw, such as profile.agent-dev",
+                       p->id);
+    return err_set(e, ERR_INVALID,
+                   "inputs.repo: the directory would be ignored, since the request asks for no "
+                   "access to the workspace (%s none)",
+                   op->request->workspace.access == ASK_ACCESS_NONE ? "workspace.access"
+                                                                    : "capabilities.filesystem");
+}
+
 static bool has_pair(const struct json_map *all, const struct json_pair *p)
 {
     for (size_t i = 0; i < all->n; i++)
         if (strcmp(all->p[i].key, p->key) == 0)
             return strcmp(all->p[i].value, p->value) == 0;
     return false;
-}
-
-static bool is_inherited(const struct create_op *op)
-{
-    return op->recreated_from || op->fork;
 }
 
 /* A label that only the daemon sets: the caller's own is all that a request may name. */
@@ -426,6 +450,8 @@ static int resolve_request(struct control *c, const struct create_op *op, struct
             x->from.base.ref; /* whatever the name means later, this is what it was made of */
     if (r >= 0)
         r = resolve(c, x->profile, op->caller, q, e);
+    if (r >= 0)
+        r = check_inputs(op, x->profile, q, e);
     if (r >= 0)
         r = workspace_check(c, op->caller, q, e);
     if (r >= 0)

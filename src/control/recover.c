@@ -102,7 +102,7 @@ static void take_up(struct sandbox *s)
         return;
     case SANDBOX_FAILED:
         processes_found(s, NULL, 0);
-        ttl_keep_failed(s);
+        sandbox_settle_failed(s);
         return;
     default:
         return;

@@ -193,6 +193,8 @@ void sandbox_torn_down(struct ext_box *b, int r, const struct err *e, const stru
 void sandbox_tell_stuck(struct sandbox *s, const struct err *e);
 /* It died, or cannot be used any more: removes the rest, then it is `failed`. */
 void sandbox_fail(struct sandbox *s, const char *step, const char *reason);
+/* It is `failed`: it is kept for a while, or destroyed if it never was ready. */
+void sandbox_settle_failed(struct sandbox *s);
 /* The same while it is made; what the request itself got wrong stays the asker's mistake. */
 void sandbox_refuse(struct sandbox *s, const char *step, const struct err *e);
 

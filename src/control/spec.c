@@ -14,7 +14,7 @@ static const char *input(const struct create_request *q, const char *name)
 
 const char *spec_repo(const struct create_request *q)
 {
-    return input(q, "repo");
+    return input(q, SPEC_REPO);
 }
 
 /* A workspace that may only be read is shown as it is; one that may be written is a copy. */

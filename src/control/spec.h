@@ -6,6 +6,7 @@
 #include "model/request.h"
 
 #define WORKSPACE_PATH "/workspace"
+#define SPEC_REPO      "repo" /* the input that names the host directory of the workspace */
 
 /* The host directory of the workspace; NULL: none. */
 const char *spec_repo(const struct create_request *q);

@@ -133,8 +133,23 @@ static void told_failed(struct change *c, int r, const struct err *e)
 
     (void)r;
     (void)e;
-    sandbox_tell_creators(s, -(int)s->failure.code, &s->failure);
-    ttl_keep_failed(s);
+    sandbox_settle_failed(s);
+}
+
+/* One that was in use is kept for a while, for people to look at. Of one that never was, the record
+ * with the reason is all there is to see: it is destroyed, and then its creators are told. */
+void sandbox_settle_failed(struct sandbox *s)
+{
+    if (s->record.ready_ns)
+        ttl_keep_failed(s);
+    else
+        sandbox_destroy(s, &ACTOR_DAEMON, s->record.reason, DESTROY_NO_SYNC, NULL);
+}
+
+static void tell_failed_create(struct sandbox *s)
+{
+    if (s->failure.code)
+        sandbox_tell_creators(s, -(int)s->failure.code, &s->failure);
 }
 
 static void edit_facts(struct change *c, struct sandbox_record *next)
@@ -204,6 +219,7 @@ static void told_destroyed(struct change *c, int r, const struct err *e)
     struct sandbox *s = c->sandbox;
 
     processes_drop(s);
+    tell_failed_create(s);
     tell_destroyers(s, r, e);
     workspace_forget(s);
     index_remove(&s->control->index, &s->entry);
@@ -261,7 +277,8 @@ void sandbox_unmake(struct sandbox *s)
     s->destroying = true;
     if (s->record.state == SANDBOX_PAUSED)
         capture_abort(s); /* before anything moves again */
-    sandbox_tell_creators(s, r, &e);
+    if (!s->failure.code)
+        sandbox_tell_creators(s, r, &e);
     resume_abort(s);
     stop_abort(s);
     if (s->still && s->box && workspace_syncs(s) && !s->after_teardown && !s->after_thaw) {
@@ -294,6 +311,7 @@ static void told_destroying(struct change *c, int r, const struct err *e)
         return;
     }
     s->destroying = false;
+    tell_failed_create(s);
     tell_destroyers(s, r, e);
     if (s->untold_failure)
         failed(s);

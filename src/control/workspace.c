@@ -497,6 +497,7 @@ static void start_inside(struct transfer *t)
                                         : EXT_UNPACK,
         .flags = t->phase == PHASE_MOVE && !t->receive ? EXT_STDIN : 0,
         .user = "0",
+        .cwd = "/", /* the profile's may be the directory that is about to be made */
         .argv = path,
         .mode = 0755,
     };

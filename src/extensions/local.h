@@ -104,6 +104,8 @@ void local_plan_freep_(struct local_plan **p);
  * variables. It is kept on disk, because a box outlives the profile that it was made from. */
 int local_defaults_write(const struct ext_spec *s, struct buf *ret, struct err *e);
 bool local_defaults_valid(struct str defaults);
+/* The working directory among valid ones; "": the home of the user. */
+const char *local_usual_cwd(struct str defaults);
 const char *local_usual_user(const struct ext_spec *s);
 
 /* Texts are borrowed from both or on the arena. */
@@ -329,6 +331,7 @@ struct local_box {
     struct process_table processes;
     struct ext_process probe;
     enum local_probe probed;
+    bool makes_workdir; /* the first half of the probe */
 
     struct loop_fd death; /* a pidfd of PID 1, while it ends */
     bool told_to_end;     /* … or it cannot be told */

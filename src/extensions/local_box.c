@@ -199,7 +199,8 @@ void local_create_lost(struct local_box *b, const struct err *e)
     local_end_begin(b);
 }
 
-/* the probe: a file operation, which forks, becomes the user and looks at the root directory */
+/* the probe: a file operation, which forks, becomes the user and looks at the root directory. A
+ * working directory that programs start in is made before, by root: it may be the workspace's. */
 
 static void on_silence(struct loop_timer *t)
 {
@@ -233,27 +234,54 @@ static void on_probe_started(struct ext_process *p, int r, const struct err *e)
         probe_done(container_of(p, struct local_box, probe), r, e);
 }
 
+static void look_inside(struct local_box *b);
+
 static void on_probe_ended(struct ext_process *p, const struct ext_end *end)
 {
+    struct local_box *b = container_of(p, struct local_box, probe);
     struct err e = { 0 };
     bool good = end->how == EXT_EXITED && end->status == 0;
 
-    probe_done(container_of(p, struct local_box, probe),
+    if (good && b->makes_workdir) {
+        close_probe(b);
+        look_inside(b);
+        return;
+    }
+    probe_done(b,
                good ? 0
                     : err_set(&e, ERR_UPSTREAM, "the first look inside failed: %.160s",
                               end->msg ? end->msg : "it was ended"),
                &e);
 }
 
-static void probe(struct local_box *b)
+static void start_probe(struct local_box *b, const struct ext_start *start)
 {
     static const struct ext_process_events events = { on_probe_started, on_probe_ended };
+
+    b->probe = (struct ext_process){ .events = &events, .stdio = { -1, -1, -1 } };
+    local_process_start(b, &b->probe, start);
+}
+
+static void look_inside(struct local_box *b)
+{
     static const char *const root[] = { "/", NULL };
 
+    b->makes_workdir = false;
+    start_probe(b, &(struct ext_start){ .what = EXT_STAT, .cwd = "/", .argv = root });
+}
+
+static void probe(struct local_box *b)
+{
+    const char *const workdir[] = { local_usual_cwd(buf_str(&b->defaults)), NULL };
+
     b->probed = PROBE_RUNS;
-    b->probe.events = &events;
-    local_process_start(b, &b->probe,
-                        &(struct ext_start){ .what = EXT_STAT, .cwd = "/", .argv = root });
+    b->makes_workdir = workdir[0][0];
+    if (b->makes_workdir)
+        start_probe(
+            b, &(struct ext_start){
+                   .what = EXT_MKDIR, .user = "0", .cwd = "/", .argv = workdir, .mode = 0755 });
+    else
+        look_inside(b);
 }
 
 static void await_probe(struct local_box *b)

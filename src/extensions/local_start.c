@@ -106,6 +106,11 @@ int local_defaults_write(const struct ext_spec *s, struct buf *ret, struct err *
                  : 0;
 }
 
+const char *local_usual_cwd(struct str defaults)
+{
+    return defaults.p + strlen(defaults.p) + 1;
+}
+
 bool local_defaults_valid(struct str defaults)
 {
     return defaults.n >= 2 && defaults.p[defaults.n - 1] == '\0' &&

@@ -169,7 +169,8 @@ const struct json_field profile_fields[] = {
     { "writable_system", JSON_KIND_BOOL, AT(writable_system), .preset = "false",
       .doc = "Without an image: system directories take writes into the sandbox's own layer." },
     { "workdir", JSON_KIND_STR, AT(workdir), .max = 255,
-      .doc = "Where programs start; by default in the home of the user." },
+      .doc = "Where programs start, such as /workspace; it is made if it is missing. By default in "
+             "the home of the user." },
     { "user", JSON_KIND_STR, AT(user), .max = 32, .preset = "root",
       .doc = "Who programs run as inside: a name or a number up to 65535." },
     { "env", JSON_KIND_MAP, AT(env), .max = 128, .doc = "Variables of every program." },

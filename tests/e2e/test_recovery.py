@@ -187,7 +187,7 @@ def a_sandbox_dies_while_the_daemon_is_away(c):
 
 @test
 def a_create_that_was_cut_is_settled(c):
-    """Wherever the daemon died in it: afterwards it is ready or failed with a reason, and can be removed."""
+    """Wherever the daemon died in it: afterwards it is ready, or destroyed with a reason."""
     for point in ("store.commit.before", "store.commit.after", "launcher.send", "launcher.recv"):
         for count in (1, 2):
             d = Daemon(c, f"{point}-{count}", NO_POOL)
@@ -201,7 +201,7 @@ def a_create_that_was_cut_is_settled(c):
                 d.kill()
             d.start()
             for box in d.list():
-                state = wait_for(lambda: (s := d.get(box["sandbox_id"])["state"]) in ("ready", "failed") and s,
+                state = wait_for(lambda: (s := d.get(box["sandbox_id"])["state"]) in ("ready", "destroyed") and s,
                                  f"{point}:{count}: it is settled")
                 check(state == "ready" or d.get(box["sandbox_id"])["reason"], "it has failed for no reason")
             d.clear()

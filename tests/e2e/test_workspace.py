@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from client import Client
 from daemon import Daemon
@@ -269,7 +270,48 @@ def what_is_no_directory_is_refused(c):
             cli("create", "-p", "profile.work", "--input", f"repo={path}").expect(codes)
         cli("create", "-p", "profile.work", "--input", "repo=none/../..", "--access", "rw").expect((1, 2, 3, 5))
         after = {box: cli.state(box) for box in set(cli.lines("list", "-q", "--state", "all")) - before}
-        check(set(after.values()) <= {"failed", "destroyed"}, f"states: {after}")
+        equal(set(after.values()) - {"destroyed"}, set(), f"states: {after}")
+
+
+@test
+def inputs_that_would_be_ignored_are_errors(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        cli("create", "--input", f"repo={host}").expect(2, says="has no workspace")
+        cli("create", "-p", "profile.work", "--input", f"reop={host}").expect(2, says="there is: repo")
+        cli("create", "-p", "profile.work", "--input", f"repo={host}", "--access", "none").expect(2, says="workspace.access none")
+        cli("create", "--input", f"repo={host}/none").expect(3, says=f"{host}/none")
+        asked = {"profile": "profile.work", "inputs": {"repo": str(host)}, "capabilities": {"filesystem": "none"}}
+        check("capabilities.filesystem none" in d.api.post("/v1/sandboxes", asked).expect(400, "invalid").json["detail"], "it is not said why")
+        equal(cli.lines("list", "-q", "--state", "all"), [], "what was made")
+
+
+@test
+def programs_start_in_the_workspace(c):
+    c.write("daemon/profiles/mine.yaml", "id: profile.mine\nversion: 1\nworkdir: /workspace\nworkspace: {access: rw}\n")
+    c.write("daemon/profiles/agent-dev.yaml", (Path(__file__).parents[2] / "profiles/agent-dev.yaml").read_text())
+    c.write("daemon/profiles/deep.yaml", "id: profile.deep\nversion: 1\nworkdir: /srv/a/b\npool: {min: 1, max: 1}\n")
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        box = cli.create("-p", "profile.mine", "--input", f"repo={host}")
+        cli.sh(box, "pwd; cat a.txt; echo inside > a.txt").expect(0, out=b"/workspace\nhost a\n")
+        cli("destroy", box).expect(0)
+        equal((host / "a.txt").read_text(), "inside\n", "after destroy")
+        for profile, path in (("mine", "/workspace"), ("agent-dev", "/workspace"), ("deep", "/srv/a/b")):
+            cli.sh(cli.create("-p", f"profile.{profile}"), "pwd; ls").expect(0, out=f"{path}\n".encode())
+
+
+@test
+def a_create_that_fails_is_destroyed_by_the_daemon(c):
+    with daemon_for(c) as d:
+        d.create()  # nothing is shared with the one that fails
+        asked = {"profile": "profile.work", "inputs": {"repo": f"{c.dir}/work/none"}}
+        failed = d.api.post("/v1/sandboxes", asked)
+        check(failed.status >= 400, f"it was created: {failed}")
+        record = d.get(failed.json["sandbox_id"])
+        equal((record["state"], record["step"]), ("destroyed", "workspace"), f"when it is answered: {record}")
+        check("workspace none is not a directory" in record["reason"], f"the reason is lost: {record}")
+        equal(len(d.list()), 1, "sandboxes that are left")
 
 
 @test(only="root", because="a plain user's daemon has the user's own rights")
@@ -421,7 +463,7 @@ def a_directory_that_hangs_fails_its_create_and_nothing_else(c):
         wait_for(lambda: d.stopped, "the workspace is being opened")
         d.works(box)
         stuck = answer.result().expect(202).json["sandbox_id"]
-        wait_for(lambda: d.get(stuck)["state"] == "failed", "the create fails")
+        wait_for(lambda: d.get(stuck)["state"] == "destroyed", "the create fails, and is destroyed")
         check(str(host) in json.dumps(d.get(stuck)), f"the path is not named: {d.get(stuck)}")
         d.works(box)
 
