@@ -20,12 +20,19 @@ struct search {
     bool owned;                      /* its owner has that already */
 };
 
+/* Its place in the stack; the stack's size where it is not there. */
+static size_t find_place(const struct json_strs *layers, const struct layer *l)
+{
+    size_t i = 0;
+
+    while (i < layers->n && strcmp(layers->p[i], l->record.name) != 0)
+        i++;
+    return i;
+}
+
 static bool is_among(const struct json_strs *layers, const struct layer *l)
 {
-    for (size_t i = 0; i < layers->n; i++)
-        if (strcmp(layers->p[i], l->record.name) == 0)
-            return true;
-    return false;
+    return find_place(layers, l) < layers->n;
 }
 
 static bool has(const struct snapshot *s, const struct layer *l)
@@ -40,22 +47,40 @@ static bool is_same(const struct layer *a, const struct layer *b)
            a->record.bytes == b->record.bytes && a->record.entries == b->record.entries;
 }
 
+/* Whether both stacks are the same from there on. */
+static bool same_below(const struct json_strs *a, size_t from_a, const struct json_strs *b,
+                       size_t from_b)
+{
+    if (a->n - from_a != b->n - from_b)
+        return false;
+    for (size_t i = 0; from_a + i < a->n; i++)
+        if (strcmp(a->p[from_a + i], b->p[from_b + i]) != 0)
+            return false;
+    return true;
+}
+
+/* On btrfs, files of a layer have higher inode numbers than those of the layers that it was made on
+ * (uppers/seed.h), and perhaps the same as any others: the older one must stand on the same. */
 static void look_at_owner(struct index_entry *v, void *user)
 {
     const struct snapshot *s = container_of(v, struct snapshot, entry);
     struct search *x = user;
+    const struct json_strs *to = &x->snapshot->layers;
 
     x->owned =
-        x->owned || (strcmp(s->record.owner, x->snapshot->record.owner) == 0 && has(s, x->twin));
+        x->owned || (strcmp(s->record.owner, x->snapshot->record.owner) == 0 && has(s, x->twin) &&
+                     same_below(&s->layers, find_place(&s->layers, x->twin) + 1, to, 1) &&
+                     same_below(&s->base.layers, 0, &x->snapshot->base.layers, 0));
 }
 
-/* A layer that would be in one stack twice could not be mounted. */
+/* The uppermost alone: layers above it have numbers that fit to it. One that would be in one stack
+ * twice could not be mounted. */
 static void look_at_snapshot(struct index_entry *v, void *user)
 {
     const struct snapshot *s = container_of(v, struct snapshot, entry);
     struct search *x = user;
 
-    if (x->snapshot || !has(s, x->layer) || has(s, x->twin) ||
+    if (x->snapshot || find_place(&s->layers, x->layer) != 0 || !s->layers.n || has(s, x->twin) ||
         is_among(&s->base.layers, x->twin)) /* of a commit */
         return;
     x->snapshot = s;

@@ -15,6 +15,7 @@
 #include "tree/remove.h"
 #include "tree/walk.h"
 #include "uppers/driver.h"
+#include "uppers/seed.h"
 #include "uppers/subvolume.h"
 
 #ifndef RENAME_NOREPLACE
@@ -218,6 +219,19 @@ static int remove_entry(const struct storage *s, const char *entry, struct err *
     return tree_remove(s->tmp, entry, e);
 }
 
+/* Sandboxes that stand on a layer have higher inode numbers than it has (uppers/seed.h): whoever is
+ * first to need them finds them prepared. If not, making the sandbox does it. */
+static void prepare_numbers(const struct storage *s, const char *name)
+{
+    enum { NUMBERS_A_LAYER = 500000 };
+    char path[LAYER_NAME_MAX + sizeof "/info"];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%s/info", name);
+    if (subvolume_possible(s->dir) && fstatat(s->layers, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        (void)seed_prepare(s->dir, st.st_ino, NUMBERS_A_LAYER, NULL);
+}
+
 int growth_publish(struct growth *g, const char *name, const struct layer_info *info, struct err *e)
 {
     const struct storage *s = g->storage;
@@ -236,7 +250,11 @@ int growth_publish(struct growth *g, const char *name, const struct layer_info *
     g->entry[0] = '\0';
     hook_point("layers.renamed");
     r = sync_dir(s->layers, e);
-    return r < 0 ? r : sync_dir(s->tmp, e);
+    if (r >= 0)
+        r = sync_dir(s->tmp, e);
+    if (r >= 0)
+        prepare_numbers(s, name);
+    return r;
 }
 
 void growth_done(struct growth *g)
@@ -363,7 +381,11 @@ int storage_take_box(const struct storage *s, const char *id, const char *name,
         return err_sys(e, "giving a layer its name");
     hook_point("layers.renamed");
     r = sync_dir(s->layers, e);
-    return r < 0 ? r : sync_dir(s->boxes, e);
+    if (r >= 0)
+        r = sync_dir(s->boxes, e);
+    if (r >= 0)
+        prepare_numbers(s, name);
+    return r;
 }
 
 int storage_clear_box(const struct storage *s, const char *id, struct err *e)

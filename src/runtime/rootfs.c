@@ -97,18 +97,57 @@ static const char *work_prefix(const struct build *b)
     return build_on_disk(b) ? "box/" : "";
 }
 
+/* The inode number of a stored layer's info, which is beside its fs/. Not by way of "..", which
+ * openat2(2) gives up when anything on the machine is renamed meanwhile. */
+static int number_layer(int store, const char *layer, uint64_t *ret, struct err *e)
+{
+    char path[PLAN_LAYER_MAX + sizeof "/info"];
+    const char *end = strrchr(layer, '/');
+    AUTO_CLOSE int info = -1;
+    struct stat st;
+
+    snprintf(path, sizeof path, "%.*s/info", end ? (int)(end - layer) : 0, layer);
+    info = sys_openat2(store, path, O_PATH, 0,
+                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    if (info < 0 || fstat(info, &st) < 0)
+        return err_sys(e, "opening %s", path);
+    *ret = st.st_ino;
+    return 0;
+}
+
+/* No file of a layer has a higher number than its info, which was written last. */
+static int find_highest_number(const struct build *b, int store, uint64_t *ret, struct err *e)
+{
+    uint64_t number;
+    int r = 0;
+
+    *ret = 0;
+    for (uint32_t i = 0; i < b->plan->n_layers && r >= 0; i++) {
+        if (b->plan->layers[i].root != PLAN_STORE)
+            continue;
+        r = number_layer(store, b->plan->layers[i].path, &number, e);
+        if (r >= 0 && number > *ret)
+            *ret = number;
+    }
+    return r;
+}
+
 static int make_box(const struct build *b, int *ret, struct err *e)
 {
-    AUTO_CLOSE int store = openat(AT_FDCWD, b->store, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int store = openat(AT_FDCWD, b->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     AUTO_CLOSE int boxes = -1, box = -1;
+    struct driver_place at = { .storage = store };
     int r;
 
     if (store >= 0)
-        boxes = sys_openat2(store, UPPERS_BOXES, O_RDONLY | O_DIRECTORY, 0,
-                            RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        at.boxes = boxes =
+            sys_openat2(store, UPPERS_BOXES, O_RDONLY | O_DIRECTORY, 0,
+                        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
     if (boxes < 0)
         return err_sys(e, "opening %s/%s", b->store, UPPERS_BOXES);
-    r = b->driver->make(boxes, b->plan->id, e);
+    r = find_highest_number(b, store, &at.above, e);
+    if (r >= 0)
+        r = b->driver->make(&at, b->plan->id, e);
     if (r < 0)
         return r;
     box = openat(boxes, b->plan->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -8,8 +8,12 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "uppers/seed.h"
 #include "uppers/subvolume.h"
 #include "uppers/trial.h"
+
+/* That a create may wait for: a second or two. */
+enum { NUMBERS_A_BOX = 50000 };
 
 static int check_nothing(int dir, struct err *e)
 {
@@ -24,17 +28,18 @@ static int check_btrfs(int dir, struct err *e)
                                    : err_set(e, ERR_UNSUPPORTED, "its file system is not btrfs");
 }
 
-static int make_directory(int boxes, const char *name, struct err *e)
+static int make_directory(const struct driver_place *at, const char *name, struct err *e)
 {
-    return mkdirat(boxes, name, 0700) < 0 ? err_sys(e, "making %s/%s", UPPERS_BOXES, name) : 0;
+    return mkdirat(at->boxes, name, 0700) < 0 ? err_sys(e, "making %s/%s", UPPERS_BOXES, name) : 0;
 }
 
 /* A subvolume is made by no one's umask: 0755. */
-static int make_subvolume(int boxes, const char *name, struct err *e)
+static int make_subvolume(const struct driver_place *at, const char *name, struct err *e)
 {
-    int r = subvolume_make(boxes, name, e);
+    int r = at->above ? seed_plant(at->storage, at->above, NUMBERS_A_BOX, at->boxes, name, e)
+                      : subvolume_make(at->boxes, name, e);
 
-    if (r >= 0 && fchmodat(boxes, name, 0700, 0) < 0)
+    if (r >= 0 && fchmodat(at->boxes, name, 0700, 0) < 0)
         r = err_sys(e, "closing %s/%s", UPPERS_BOXES, name);
     return r;
 }
@@ -67,21 +72,21 @@ static bool can_limit(const struct driver *d, int box, struct err *e)
     return d->limit(box, ANY, e) >= 0;
 }
 
-static int try_box(const struct driver *d, int boxes, const char *name, struct driver_choice *ret,
-                   struct err *e)
+static int try_box(const struct driver *d, const struct driver_place *at, const char *name,
+                   struct driver_choice *ret, struct err *e)
 {
     AUTO_CLOSE int box = -1;
     struct err why;
-    int r = d->make(boxes, name, e);
+    int r = d->make(at, name, e);
 
     if (r < 0)
         return r;
-    box = openat(boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    box = openat(at->boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     r = box < 0 ? err_sys(e, "opening %s", name) : trial_overlay(box, e);
     ret->limited = r >= 0 && can_limit(d, box, &why);
     if (r >= 0 && !ret->limited)
         snprintf(ret->why, sizeof ret->why, "disk limits do not hold: %.120s", why.msg);
-    if (unlinkat(boxes, name, AT_REMOVEDIR) < 0 && r >= 0)
+    if (unlinkat(at->boxes, name, AT_REMOVEDIR) < 0 && r >= 0)
         r = err_sys(e, "removing %s/%s", UPPERS_BOXES, name);
     return r;
 }
@@ -103,7 +108,7 @@ static int try_driver(const struct driver *d, int storage, struct driver_choice 
     if (boxes < 0)
         return err_sys(e, "opening %s/", UPPERS_BOXES);
     snprintf(name, sizeof name, "trial.%d", (int)getpid());
-    return try_box(d, boxes, name, ret, e);
+    return try_box(d, &(struct driver_place){ .storage = storage, .boxes = boxes }, name, ret, e);
 }
 
 static void explain(struct driver_choice *c, const char *why)

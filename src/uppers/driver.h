@@ -25,6 +25,12 @@
 #define UPPERS_BOXES "boxes"
 #define UPPERS_FS    "fs"
 
+/* Where a box is made. */
+struct driver_place {
+    int storage, boxes; /* STORAGE, STORAGE/boxes */
+    uint64_t above;     /* no lower inode numbers, which its layers have; 0: it has no layers */
+};
+
 struct driver {
     const char *name;
     bool on_disk;
@@ -32,7 +38,7 @@ struct driver {
     /* The daemon, at its start: whether the file system of this directory can do it. */
     int (*check)(int dir, struct err *e);
     /* The launcher: the directory of a new box; only its maker can enter it. */
-    int (*make)(int boxes, const char *name, struct err *e);
+    int (*make)(const struct driver_place *at, const char *name, struct err *e);
     /* The launcher, right after that; NULL: it has no limits. */
     int (*limit)(int box, uint64_t bytes, struct err *e);
 };

@@ -234,6 +234,56 @@ def a_btrfs_in_a_file(c):
         check(not d.spawn() and "would hide" in d.tail(), d.tail())
 
 
+# All that it can see but what is not its own file system; hard links of one file count once.
+NUMBERS = r"""
+import os, stat, sys
+seen = {}
+for top, dirs, files in os.walk("/"):
+    if top == "/":
+        dirs[:] = [d for d in dirs if d not in ("proc", "sys", "dev", "run", "usr", "bin", "sbin", "lib", "lib64", "lib32", "libx32")]
+    for path in (os.path.join(top, name) for name in dirs + files):
+        st = os.lstat(path)
+        if st.st_nlink == 1 or stat.S_ISDIR(st.st_mode):
+            other = seen.setdefault((st.st_dev, st.st_ino), path)
+            if other != path:
+                sys.exit(f"{path} and {other} are both {st.st_dev}:{st.st_ino}")
+print(len(seen))
+"""
+
+
+def numbers_differ(d, box, what):
+    answer = d.api.run(box, ["python3", "-c", NUMBERS]).expect(200).json
+    check(answer["exit_code"] == 0, f"{what}: {answer['stderr'][-300:]}")
+
+
+def every_file_has_a_number_of_its_own(d):
+    """Layers and the box are subvolumes, which number their files alike; cp, mv and cmp tell files apart by these numbers."""
+    with d:
+        box = d.create()
+        for i in range(4):
+            run(d, box, ["sh", "-c", f"mkdir -p /root/{i}; for n in $(seq 60); do echo {i} $n >/root/{i}/$n; done"])
+            numbers_differ(d, box, f"on {i} layers")
+            if i:  # files of all layers
+                run(d, box, ["sh", "-c", f"for n in $(seq 60); do ! cmp -s /root/0/$n /root/{i}/$n || exit 1; done; "
+                                         f"cp /root/0/7 /root/{i}/7 && cmp /root/0/7 /root/{i}/7"])
+            if i == 2:  # a box that becomes a layer
+                d.api.post(f"/v1/sandboxes/{box}/stop").expect(200)
+                d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+            else:
+                box = d.create(snapshot=snapshot(d, box)["snapshot_id"])
+            numbers_differ(d, box, f"made again on {i} layers")
+        run(d, box, ["sh", "-c", "for n in $(seq 3000); do echo >/root/many; rm /root/many; done"])  # more than a seed has ahead
+        other = d.create(snapshot=snapshot(d, box)["snapshot_id"])
+        run(d, other, ["sh", "-c", "for n in $(seq 200); do echo >/root/new$n; done"])
+        numbers_differ(d, other, "after many")
+
+
+@test(only="root", because="only root mounts file systems")
+def numbers_of_files_do_not_collide(c):
+    with place(c, "btrfs", "btrfs") as d:
+        every_file_has_a_number_of_its_own(d)
+
+
 @contextlib.contextmanager
 def failing(d, fault):
     """The system calls of its keepers fail so, from now on."""
