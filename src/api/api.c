@@ -44,8 +44,7 @@ static void found(struct find_op *f, int r, const struct err *e)
         c->sandbox = sandbox_ref(f->sandbox);
         sandbox_touch(c->sandbox);
     } else if (r >= 0 && (c->route->flags & ROUTE_LIVE)) {
-        r = err_set(&gone, c->route->face ? ERR_NOT_FOUND : ERR_CONFLICT, "sandbox %s is %s",
-                    f->record->id, sandbox_state_names[f->record->state]);
+        r = record_fail_ended(f->record, c->route->face ? ERR_NOT_FOUND : ERR_CONFLICT, &gone);
         e = &gone;
     }
     if (r < 0)

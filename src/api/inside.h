@@ -53,7 +53,7 @@ void pause_write(struct json_writer *w, int64_t pause_ns); /* pause_ms */
 
 struct sandbox_shown {
     const struct sandbox_record *record;
-    int64_t expires_ns;
+    int64_t expires_ns, deadline_ns;     /* as in struct sandbox_view */
     bool machine;                        /* with numbers of the machine: for administrators */
     const char *step;                    /* that it is at; NULL or "": none */
     const struct ext_quote *quote;       /* NULL: nobody asked what it would cost */

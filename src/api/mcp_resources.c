@@ -170,7 +170,9 @@ static void read_record(struct mcp_request *r, struct sandbox *s, struct str uri
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
     struct sandbox_view v = sandbox_view(s);
-    struct sandbox_shown shown = { .record = v.record, .expires_ns = v.expires_ns, .step = v.step };
+    struct sandbox_shown shown = {
+        .record = v.record, .expires_ns = v.expires_ns, .deadline_ns = v.deadline_ns, .step = v.step
+    };
     struct sandbox_egress egress;
     struct json_writer w;
 

@@ -27,7 +27,7 @@ static const struct {
       "!sandbox_id !state=requested|provisioning|ready|active|paused|expired|failed|"
       "destroying|destroyed !profile profile_version# extension host !owner scope "
       "!labels{} inputs{} workspace* consumer* capabilities* setup_metadata* "
-      "!created_at@ updated_at@ ready_at@ expires_at@ finished_at@ ttl# ttl_max# "
+      "!created_at@ updated_at@ ready_at@ expires_at@ ttl_expires_at@ finished_at@ ttl# ttl_max# "
       "idle_reap# reachability* events_url quote:Quote notes[] recreated_from snapshot_id "
       "image telemetry* oom_kills# last_oom_at@ actuals:Actuals egress:Egress reason step" },
     { "Egress",

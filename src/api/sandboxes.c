@@ -22,6 +22,7 @@ static void show_found(struct call *c, int status)
         v = sandbox_view(c->sandbox);
         s = (struct sandbox_shown){ .record = v.record,
                                     .expires_ns = v.expires_ns,
+                                    .deadline_ns = v.deadline_ns,
                                     .step = v.step };
         if (sandbox_egress(c->sandbox, &egress))
             s.egress = &egress;
@@ -43,6 +44,7 @@ static void created(struct create_op *op, int r, const struct err *e)
     struct call *c = n->call;
     struct sandbox_shown s = { .record = op->record,
                                .expires_ns = op->expires_ns,
+                               .deadline_ns = op->deadline_ns,
                                .machine = c->caller.admin };
     struct ext_quote quote;
     struct err gone;
@@ -163,6 +165,7 @@ static void put_cursor(struct json_writer *w, const struct sandbox_record *last)
 static void write_list(struct json_writer *w, const void *what)
 {
     const struct listing *l = what;
+    const struct control *control = l->call->api->control;
     size_t n = l->query.n;
     bool more = n == (size_t)l->query.limit;
 
@@ -172,11 +175,12 @@ static void write_list(struct json_writer *w, const void *what)
     json_begin_array(w);
     for (size_t i = 0; i < n; i++) {
         const struct sandbox_record *r = &l->query.sandboxes[i];
+        const struct sandbox_shown shown = { .record = r,
+                                             .expires_ns = control_expires_ns(control, r),
+                                             .deadline_ns = control_deadline_ns(control, r),
+                                             .machine = l->call->caller.admin };
 
-        sandbox_write(
-            w, &(struct sandbox_shown){ .record = r,
-                                        .expires_ns = control_expires_ns(l->call->api->control, r),
-                                        .machine = l->call->caller.admin });
+        sandbox_write(w, &shown);
     }
     json_end_array(w);
     put_cursor(w, more && n ? &l->query.sandboxes[n - 1] : NULL);

@@ -405,7 +405,8 @@ static void write_forks(struct json_writer *w, const void *what)
     for (unsigned i = 0; i < op->next_; i++)
         if (op->made[i].record)
             sandbox_write(w, &(struct sandbox_shown){ .record = op->made[i].record,
-                                                      .expires_ns = op->made[i].expires_ns });
+                                                      .expires_ns = op->made[i].expires_ns,
+                                                      .deadline_ns = op->made[i].deadline_ns });
     json_end_array(w);
     pause_write(w, op->pause_ns);
     json_end_object(w);
@@ -452,6 +453,7 @@ static void held(struct sandbox_op *op, int r, const struct err *e)
     const struct sandbox_view v = sandbox_view(c->sandbox);
     const struct sandbox_shown s = { .record = v.record,
                                      .expires_ns = v.expires_ns,
+                                     .deadline_ns = v.deadline_ns,
                                      .machine = c->caller.admin };
 
     if (r < 0)

@@ -167,6 +167,7 @@ static void put_times(struct json_writer *w, const struct sandbox_shown *s)
     time_write(w, "updated_at", r->updated_ns);
     time_write(w, "ready_at", r->ready_ns);
     time_write(w, "expires_at", s->expires_ns);
+    time_write(w, "ttl_expires_at", s->deadline_ns);
     time_write(w, "finished_at", r->finished_ns);
     put_number(w, "ttl", r->ttl_ns / NS_PER_S);
     put_number(w, "ttl_max", r->ttl_max_ns / NS_PER_S);

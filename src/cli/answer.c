@@ -198,6 +198,7 @@ static const struct column sandbox_columns[] = {
     COLUMN("CREATED", "created_at", .show = show_age),
     COLUMN("READY", "ready_at", .show = show_age, .alone = true),
     COLUMN("EXPIRES", "expires_at", .show = show_until),
+    COLUMN("TTL ENDS", "ttl_expires_at", .show = show_until, .alone = true),
     COLUMN("TTL", "ttl", .show = show_seconds, .alone = true),
     COLUMN("TTL MAX", "ttl_max", .show = show_seconds, .alone = true),
     COLUMN("IDLE REAP", "idle_reap", .show = show_seconds, .alone = true),

@@ -146,10 +146,12 @@ struct sandbox_egress {
 /* A view for whoever shows it; borrowed until the next turn of the loop. */
 struct sandbox_view {
     const struct sandbox_record *record;
-    int64_t expires_ns; /* wall clock as of now; 0: has no deadline any more */
-    const char *step;   /* that it is at, while it is being made; "" */
-    uint64_t memory;    /* its limit; 0: none, or not known any more */
-    uint32_t oom_kills; /* that the limit has cost it: told when everything of it is removed */
+    /* Wall clock as of now; 0: it has no deadline any more. */
+    int64_t expires_ns;  /* when it ends unless it is used … */
+    int64_t deadline_ns; /* … and when it ends in any case */
+    const char *step;    /* that it is at, while it is being made; "" */
+    uint64_t memory;     /* its limit; 0: none, or not known any more */
+    uint32_t oom_kills;  /* that the limit has cost it: told when everything of it is removed */
 };
 
 /* Finds one by id or unique prefix, within what the caller may see; dead ones too. */
@@ -179,6 +181,9 @@ void control_find(struct control *c, struct find_op *op);
 bool control_find_now(struct control *c, const struct caller *who, struct str id,
                       struct sandbox **ret);
 void find_op_done(struct find_op *op); /* releases what done was given */
+/* Fails with this code, for a caller who wants to use a sandbox that is finished: says when and why
+ * it ended. */
+int record_fail_ended(const struct sandbox_record *r, enum err_code code, struct err *e);
 
 /* create: `ready` (or failed) is the end of it; with no_wait, `requested` is. A
  * workspace is granted by the client's connection: no end comes before the supervisor has granted
@@ -210,7 +215,7 @@ struct create_op {
     /* How far it is, for who waits: "provision", "probe", "workspace" and what of that was copied
      * so far. May be NULL. */
     void (*at)(struct create_op *op, const char *step, uint64_t bytes);
-    int64_t expires_ns; /* of the record, wall clock as of done */
+    int64_t expires_ns, deadline_ns; /* as in struct sandbox_view, as of done */
     /* private */
     struct control *control_;
     struct sandbox *sandbox_;
@@ -247,8 +252,9 @@ struct sandbox_view sandbox_view(const struct sandbox *s);
 enum sandbox_state sandbox_state(const struct sandbox *s);
 /* Where programs start that are not told otherwise; NULL: in the home of their user. */
 const char *sandbox_workdir(const struct sandbox *s);
-/* When a record's time is over, as the wall clock stands now; 0: not ticking. */
+/* As in struct sandbox_view. */
 int64_t control_expires_ns(const struct control *c, const struct sandbox_record *r);
+int64_t control_deadline_ns(const struct control *c, const struct sandbox_record *r);
 
 /* One operation on a sandbox. */
 struct sandbox_op;

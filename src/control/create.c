@@ -579,6 +579,7 @@ static void finish(struct create_op *op, int r, const struct err *e)
     if (s && s->stored) {
         op->record = copy_record(&s->record, &op->arena);
         op->expires_ns = sandbox_view(s).expires_ns;
+        op->deadline_ns = sandbox_view(s).deadline_ns;
     }
     op->done(op, r, e);
     if (s)

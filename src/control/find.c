@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/units.h"
 #include "control/sandbox.h"
 
 bool control_find_now(struct control *c, const struct caller *who, struct str id,
@@ -180,6 +182,30 @@ void find_op_done(struct find_op *op)
 {
     sandbox_unref(take_ptr(op->sandbox));
     arena_done(&op->query_.arena);
+}
+
+/* "3m", "2h", "4d": as exact as a person asks. */
+static void show_age(int64_t ns, char out[static 48])
+{
+    static const int64_t steps[] = { 86400 * NS_PER_S, 3600 * NS_PER_S, 60 * NS_PER_S };
+    int64_t unit = NS_PER_S;
+
+    for (size_t i = 0; i < COUNT_OF(steps) && unit == NS_PER_S; i++)
+        unit = ns >= steps[i] ? steps[i] : unit;
+    units_show_duration(ns < 0 ? 0 : ns / unit * unit, out);
+}
+
+int record_fail_ended(const struct sandbox_record *r, enum err_code code, struct err *e)
+{
+    bool word = !strchr(r->reason, ' '); /* the request that ended it */
+    char age[48];
+
+    show_age(clock_wall() - r->finished_ns, age);
+    return err_set(e, code, "sandbox %s was destroyed %s ago%s%s%s", r->id, age,
+                   !r->reason[0] ? ""
+                   : word        ? " ("
+                                 : ": ",
+                   r->reason, r->reason[0] && word ? ")" : "");
 }
 
 struct walk {

@@ -347,7 +347,7 @@ static void on_used(struct outlet *o, const void *message)
     o->line.seq = m->chain_seq;
     memcpy(o->line.digest, m->chain_digest, sizeof o->line.digest);
     if (at && moved)
-        sandbox_touch(container_of(at, struct sandbox, entry));
+        idle_note(&container_of(at, struct sandbox, entry)->idle, USE_EGRESS);
 }
 
 /* The answer is for the worker that asked: the next one's questions have the same tags. */

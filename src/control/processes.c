@@ -65,10 +65,16 @@ void process_count(struct process *p)
     p->counts = p->sandbox;
     if (p->counts)
         p->sandbox->programs++;
+    if (p->counts && p->request.helper == PROCESS_OF_CLIENT)
+        p->sandbox->idle.processes++;
 }
 
 static void uncount(struct process *p)
 {
+    if (p->counts && p->sandbox && p->request.helper == PROCESS_OF_CLIENT) {
+        p->sandbox->idle.processes--;
+        idle_note(&p->sandbox->idle, USE_PROCESS);
+    }
     if (p->counts && p->sandbox)
         sandbox_program_ended(p->sandbox);
     p->counts = false;
@@ -144,6 +150,8 @@ int process_write_spec(const struct process_request *q, uint64_t cookie, int pid
     json_put_uint(&w, cookie);
     json_key(&w, STR("pid"));
     json_put_int(&w, pid);
+    json_key(&w, STR("helper"));
+    json_put_str(&w, str_from(process_helper_names[q->helper]));
     json_key(&w, STR("request"));
     json_unbind(q, process_request_fields, process_request_field_count, &w);
     json_end_object(&w);
@@ -153,12 +161,15 @@ int process_write_spec(const struct process_request *q, uint64_t cookie, int pid
 struct spec {
     uint64_t cookie;
     int pid;
+    enum process_helper helper;
     const struct json *request;
 };
 
 static const struct json_field spec_fields[] = {
     { "cookie", JSON_KIND_UINT, JSON_AT(struct spec, cookie), .required = true },
     { "pid", JSON_KIND_INT, JSON_AT(struct spec, pid), .required = true },
+    /* Rows of versions without the member are of clients: at worst a helper keeps its sandbox. */
+    { "helper", JSON_KIND_ENUM, JSON_AT(struct spec, helper), .names = process_helper_names },
     { "request", JSON_KIND_ANY, JSON_AT(struct spec, request), .required = true },
 };
 
@@ -177,6 +188,7 @@ int process_read_spec(struct process *p, struct str text, struct err *e)
         return r;
     p->cookie = spec.cookie;
     p->pid = spec.pid;
+    p->request.helper = spec.helper;
     return 0;
 }
 

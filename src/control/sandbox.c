@@ -153,7 +153,7 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
     if (s->facts.has_paused)
         layer_ref(c, s->facts.paused.layer);
     count_failed(s, false, s->record.state == SANDBOX_FAILED);
-    s->used_ns = clock_boot();
+    idle_begin(&s->idle);
     s->counted = (struct outlet_counters){ .allowed = s->facts.egress.allowed,
                                            .denied = s->facts.egress.denied,
                                            .bytes_out = s->facts.egress.bytes_out,
@@ -207,11 +207,25 @@ void sandbox_put_facts(struct sandbox *s, struct sandbox_record *next)
     next->detail = text;
 }
 
-int64_t control_expires_ns(const struct control *c, const struct sandbox_record *r)
+/* A time of clock_boot() as the wall clock stands now; 0 where no time of this record runs. */
+static int64_t show_time(const struct control *c, const struct sandbox_record *r, int64_t at)
 {
     if (!r->deadline_ns || r->state >= SANDBOX_EXPIRED || strcmp(r->boot, c->boot) != 0)
         return 0;
-    return clock_wall() + (r->deadline_ns - clock_boot());
+    return clock_wall() + (at - clock_boot());
+}
+
+int64_t control_deadline_ns(const struct control *c, const struct sandbox_record *r)
+{
+    return show_time(c, r, r->deadline_ns);
+}
+
+int64_t control_expires_ns(const struct control *c, const struct sandbox_record *r)
+{
+    struct index_entry *v = index_find(&c->index, str_from(r->id));
+    const struct sandbox *s = v ? container_of(v, struct sandbox, entry) : NULL;
+
+    return show_time(c, r, s && s->record.deadline_ns ? ttl_end(s) : r->deadline_ns);
 }
 
 struct sandbox_view sandbox_view(const struct sandbox *s)
@@ -219,6 +233,7 @@ struct sandbox_view sandbox_view(const struct sandbox *s)
     return (struct sandbox_view){
         .record = &s->record,
         .expires_ns = control_expires_ns(s->control, &s->record),
+        .deadline_ns = control_deadline_ns(s->control, &s->record),
         .step = s->record.state == SANDBOX_PROVISIONING && s->step ? s->step : "",
         .memory = s->profile ? spec_memory(s->profile, &s->request) : 0,
         .oom_kills = s->facts.actuals.oom_kills,

@@ -5,6 +5,7 @@
 #include "control/capture.h"
 #include "control/change.h"
 #include "control/facts.h"
+#include "control/idle.h"
 #include "control/layers.h"
 #include "control/owner_share.h"
 #include "control/plane.h"
@@ -66,20 +67,17 @@ struct sandbox {
     struct loop_timer quiet; /* since when nothing runs: active → ready */
     struct loop_timer due;
     int64_t failed_ns;
-    int64_t used_ns;
-    int64_t idle_cpu_ns; /* what was used inside when it was last looked at */
-    int64_t looked_ns;
+    struct idle idle;
 
     struct err failure; /* told when everything is removed */
     struct actor destroyer;
     enum destroy_sync sync;
     unsigned refs, tries;
     unsigned programs; /* that run */
-    unsigned attached; /* clients that use it */
     char failed_step[32];
     const char *step; /* of being made: static; NULL: it is not, or has not begun */
     uint64_t copied;  /* of its workspace, while that is the step */
-    char expire_reason[64];
+    char expire_reason[RECORD_REASON_MAX];
     char *details[2];            /* texts of its facts: on disk, and on their way there */
     struct arena labels[2];      /* the same of its labels, once they were set … */
     unsigned labels_at;          /* … and which of them is on disk */
@@ -210,6 +208,8 @@ void sandbox_program_ended(struct sandbox *s); /* s->programs was counted up for
 void ttl_start(struct sandbox *s); /* it is ready, or was found again */
 void ttl_hurry(struct sandbox *s); /* it is expiring, and what ran has ended */
 void ttl_stop(struct sandbox *s);
+/* When it ends if it is not used: the earlier of its deadline and its idle deadline. */
+int64_t ttl_end(const struct sandbox *s);
 /* The record's time is at least so long from now, within what it may be. */
 void ttl_prolong(struct sandbox_record *next, int64_t duration_ns);
 void ttl_resume(struct sandbox *s);      /* a destroy did not happen after all */

@@ -1,4 +1,4 @@
-/* The end of a sandbox's time: its deadline, or nobody using it.
+/* The end of a sandbox's time: its deadline, or idleness (idle.h).
  *
  * Deadlines are on CLOCK_BOOTTIME, which goes on through sleep and is not set by anybody. Timers
  * run on the monotonic clock, which stops in sleep, so none is longer than a minute. */
@@ -9,14 +9,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "control/sandbox.h"
 
 #define LOOK_MAX_NS    (60 * NS_PER_S)
-#define LOOK_MIN_NS    (NS_PER_S / 2)
 #define USAGE_WAIT_NS  (2 * NS_PER_S)
 #define PAUSE_WAIT_NS  (2 * NS_PER_S)
 #define FAILED_KEEP_NS (3600 * NS_PER_S)
-#define BUSY_PER_MILLE 2 /* of one processor: what counts as work inside */
 
 int64_t clock_boot(void)
 {
@@ -38,22 +37,22 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* When the next look is due: at the deadline, or often enough to see idleness end in time. */
+int64_t ttl_end(const struct sandbox *s)
+{
+    return idle_counts(s) ? smaller(s->record.deadline_ns, idle_deadline(s))
+                          : s->record.deadline_ns;
+}
+
+/* When the next look is due; use of the sandbox meanwhile makes it find nothing to do. */
 static void plan_next(struct sandbox *s)
 {
-    int64_t wait = s->record.deadline_ns - clock_boot();
-
-    if (s->record.idle_ns && s->record.state != SANDBOX_PAUSED) {
-        int64_t step = s->record.idle_ns / 4;
-
-        wait = smaller(wait, step < LOOK_MIN_NS ? LOOK_MIN_NS : step);
-    }
-    look_again(s, wait);
+    look_again(s, ttl_end(s) - clock_boot());
 }
 
 void ttl_start(struct sandbox *s)
 {
-    s->used_ns = s->looked_ns = clock_boot();
+    idle_begin(&s->idle);
+    s->asked_usage = false;
     s->expiring = false;
     plan_next(s);
 }
@@ -134,8 +133,23 @@ static void begin_expiry(struct sandbox *s, const char *reason)
 
 static bool is_idle(const struct sandbox *s)
 {
-    return s->record.state != SANDBOX_PAUSED && s->record.idle_ns && !s->attached &&
-           clock_boot() - s->used_ns >= s->record.idle_ns;
+    return idle_counts(s) && clock_boot() >= idle_deadline(s);
+}
+
+/* Why its time is over, for people who come too late; in record.reason. */
+static void write_reason(const struct sandbox *s, bool idle, char out[static RECORD_REASON_MAX])
+{
+    bool own = s->profile && s->record.idle_ns == s->profile->ttl.idle_reap;
+    char time[48];
+
+    units_show_duration(idle ? s->record.idle_ns : s->record.ttl_ns, time);
+    if (idle)
+        snprintf(out, RECORD_REASON_MAX, "nobody used it for %s (%s)", time,
+                 own ? "idle_reap of its profile" : "its own idle time");
+    else if (s->record.state == SANDBOX_PAUSED)
+        snprintf(out, RECORD_REASON_MAX, "it was paused for too long");
+    else
+        snprintf(out, RECORD_REASON_MAX, "its ttl of %s is over", time);
 }
 
 struct pausing_due {
@@ -191,31 +205,47 @@ static void end_time(struct sandbox *s, const char *reason)
 
 static void look(struct sandbox *s)
 {
-    if (clock_boot() >= s->record.deadline_ns)
-        end_time(s, s->record.state == SANDBOX_PAUSED ? "it was paused for too long"
-                                                      : "its time is over");
+    bool over = clock_boot() >= s->record.deadline_ns;
+    char reason[RECORD_REASON_MAX];
+
+    write_reason(s, !over, reason);
+    if (over)
+        end_time(s, reason);
     else if (is_idle(s) && s->facts.has_rest && s->facts.rest.stops)
         pause_due(s, true);
     else if (is_idle(s))
-        end_time(s, "nobody used it");
+        end_time(s, reason);
     else
         plan_next(s);
 }
 
+/* A sandbox that does not answer is not known to be idle. */
 void ttl_usage(struct ext_box *b, int r, const struct ext_usage *u)
 {
     struct sandbox *s = b->owner;
-    int64_t now = clock_boot();
+    bool judged;
 
-    if (s->destroying || s->after_teardown || s->expiring || !s->asked_usage)
+    if (s->destroying || s->after_teardown || s->expiring)
+        return;
+    judged = r >= 0 && idle_look(s, u, s->asked_usage);
+    if (!s->asked_usage)
         return;
     s->asked_usage = false;
-    if (r >= 0 && u->cpu_ns - s->idle_cpu_ns > (now - s->looked_ns) / 1000 * BUSY_PER_MILLE)
-        s->used_ns = now;
-    if (r >= 0)
-        s->idle_cpu_ns = u->cpu_ns;
-    s->looked_ns = now;
-    look(s);
+    if (judged || !is_idle(s))
+        look(s);
+    else
+        look_again(
+            s, smaller(r < 0 ? USAGE_WAIT_NS : idle_span(s), s->record.deadline_ns - clock_boot()));
+}
+
+/* Its idle deadline has come, as far as is known out here: → ttl_usage. */
+static void look_inside(struct sandbox *s)
+{
+    look_again(s, s->record.deadline_ns - clock_boot());
+    if (s->asked_usage)
+        return;
+    s->asked_usage = true;
+    s->ops->usage(s->box);
 }
 
 static void look_at_failed(struct sandbox *s)
@@ -232,6 +262,7 @@ static void on_due(struct loop_timer *t)
 {
     struct sandbox *s = container_of(t, struct sandbox, due);
     bool over = clock_boot() >= s->record.deadline_ns;
+    bool inside = s->box && (s->ops->can & EXT_CAN_USAGE);
 
     if (s->destroying || s->after_teardown)
         return;                    /* if that fails, ttl_resume() comes */
@@ -245,17 +276,8 @@ static void on_due(struct loop_timer *t)
         sandbox_destroy(s, &ACTOR_DAEMON, s->record.reason, DESTROY_SYNC, NULL);
     } else if (s->expiring) {
         expire(s);
-    } else if (!over && s->record.idle_ns && s->box && s->record.state != SANDBOX_PAUSED &&
-               (s->ops->can & EXT_CAN_USAGE)) {
-        /* Whoever does not answer has used nothing, and the deadline does not wait for it. */
-        if (!s->asked_usage) {
-            s->asked_usage = true;
-            look_again(s, smaller(USAGE_WAIT_NS, s->record.deadline_ns - clock_boot()));
-            s->ops->usage(s->box); /* → ttl_usage */
-        } else {
-            s->asked_usage = false;
-            look(s);
-        }
+    } else if (!over && inside && is_idle(s)) {
+        look_inside(s);
     } else {
         look(s);
     }
@@ -269,34 +291,36 @@ void ttl_resume(struct sandbox *s)
 
 void sandbox_touch(struct sandbox *s)
 {
-    s->used_ns = clock_boot();
+    idle_note(&s->idle, USE_REQUEST);
 }
 
 void sandbox_attach(struct sandbox *s)
 {
-    s->attached++;
-    sandbox_touch(s);
+    s->idle.attached++;
 }
 
 void sandbox_detach(struct sandbox *s)
 {
-    s->attached--;
-    sandbox_touch(s);
+    s->idle.attached--;
+    idle_note(&s->idle, USE_CLIENT);
 }
 
 /* --- those that are due --- */
 
-static const char *why_due(const struct sandbox *s)
+static bool is_due(const struct sandbox *s, char why[static RECORD_REASON_MAX])
 {
+    bool over = clock_boot() >= s->record.deadline_ns;
+
     if (s->destroying || s->after_teardown)
-        return NULL;
-    if (s->expiring)
-        return s->expire_reason;
+        return false;
+    if (s->expiring) {
+        snprintf(why, RECORD_REASON_MAX, "%s", s->expire_reason);
+        return true;
+    }
     if (!sandbox_state_usable(s->record.state) && s->record.state != SANDBOX_PAUSED)
-        return NULL;
-    if (clock_boot() >= s->record.deadline_ns)
-        return "its time is over";
-    return is_idle(s) ? "nobody used it" : NULL;
+        return false;
+    write_reason(s, !over, why);
+    return over || is_idle(s);
 }
 
 struct due_walk {
@@ -310,14 +334,14 @@ static void walk_due(struct index_entry *v, void *user)
 {
     struct sandbox *s = container_of(v, struct sandbox, entry);
     const struct due_walk *w = user;
-    const char *why = s->stored && sandbox_visible(w->who, &s->record) ? why_due(s) : NULL;
     const struct sandbox_view view = sandbox_view(s);
+    char why[RECORD_REASON_MAX];
 
-    if (!why)
+    if (!s->stored || !sandbox_visible(w->who, &s->record) || !is_due(s, why))
         return;
     w->each(w->user, &view, why);
     if (w->apply && !s->expiring && !s->pausing)
-        end_time(s, why);
+        look_again(s, 0); /* which looks inside before an idle one ends */
 }
 
 void control_due(struct control *c, const struct caller *who, bool apply, due_fn *each, void *user)

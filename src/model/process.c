@@ -4,6 +4,8 @@
 
 #define AT(member) JSON_AT(struct process_request, member)
 
+const char *const process_helper_names[] = { "none", "kernel", "session", "shell", NULL };
+
 const struct json_field process_request_fields[] = {
     { "argv", JSON_KIND_STRS, AT(argv), .min = 1, .max = PROCESS_ARGS_MAX, .required = true,
       .doc = "The program and its arguments." },

@@ -11,6 +11,16 @@ enum {
     PROCESS_TEXT_MAX = 2 << 20, /* bytes of all arguments and variables */
 };
 
+/* Programs of our own that serve clients inside. */
+enum process_helper {
+    PROCESS_OF_CLIENT, /* none: a client's own program */
+    PROCESS_KERNEL,    /* runs pieces of code */
+    PROCESS_SESSION,   /* a shell that runs commands one after the other */
+    PROCESS_SHELL,     /* a shell for people, on a terminal */
+    PROCESS_HELPER_COUNT_
+};
+extern const char *const process_helper_names[]; /* ended by NULL */
+
 struct process_request {
     struct json_strs argv;
     struct json_map env;
@@ -18,6 +28,7 @@ struct process_request {
     const char *tag; /* NULL: none */
     bool stdin_, tty, background;
     bool bare; /* without the variables that its sandbox was created with; no member of requests */
+    enum process_helper helper; /* likewise */
     uint16_t rows, cols;
     int64_t timeout_ns, grace_ns;
 };

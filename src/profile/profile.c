@@ -79,7 +79,8 @@ static const struct json_field ttl_fields[] = {
     { "max", JSON_KIND_DURATION, IN(ttl, max), .min = NS_PER_S, .max = 30 * DAY, .preset = "24h",
       .doc = "The most that a creator or an extension of the time can get." },
     { "idle_reap", JSON_KIND_DURATION, IN(ttl, idle_reap), .min = 0, .max = 30 * DAY,
-      .preset = "30m", .doc = "Idle time after which it is reaped; 0 means never." },
+      .preset = "30m",
+      .doc = "Time of being idle (see above) after which it is reaped; 0 means never." },
 };
 
 static const struct json_field resource_fields[] = {

@@ -378,8 +378,15 @@ def nobody_uses_it(c):
         states = lambda: {item["id"]: item["state"] for item in s.api("GET", "sandbox", key=key).expect(200).json["items"]}  # which is no use of them
         box = s.create(key, snapshot="idle")
         box.run("echo kept > kept")
+        box.ask("POST", "process/session", {"sessionId": "waits"}).expect(201)
+        busy = s.create(key, snapshot="idle")
+        busy.ask("POST", "process/session", {"sessionId": "works"}).expect(201)
+        busy.ask("POST", "process/session/works/exec", {"command": "sleep 1000", "async": True}).expect(202)
         gone = s.create(key, snapshot="idle", autoDeleteInterval=0)
-        wait_for(lambda: states() == {box.id: "stopped"}, f"{gone.id} is gone, the other is stopped", seconds=40)
+        wait_for(lambda: states() == {box.id: "stopped", busy.id: "started"},
+                 f"{gone.id} is gone, the one whose session waits is stopped", seconds=40)
+        busy.run("pkill sleep")
+        wait_for(lambda: states() == {box.id: "stopped", busy.id: "stopped"}, "no command runs any more", seconds=40)
         equal(s.api("POST", f"sandbox/{box.id}/stop", key=key).expect(200).json["state"], "stopped", "again is fine")
         plainly(box.ask("POST", "process/execute", {"command": "true"}), 409)
         s.api("POST", f"sandbox/{box.id}/start", key=key).expect(200)

@@ -12,6 +12,7 @@ import hashlib
 import http.client
 import itertools
 import json
+import re
 import signal
 import socket
 import tarfile
@@ -660,6 +661,28 @@ def times(c):
         equal(left(box), before, "it is not shortened")
         s.ask("POST", f"/sandboxes/{box}/timeout", {"timeout": 60}, **mine).expect(204)
         check(left(box) < 200, f"set to less: {left(box)} s")
+
+
+@test(seconds=120)
+def code_kernels_are_use_while_they_run_code(c):
+    """Nobody is attached: the clients have left."""
+    with Served(c) as s:
+        base = (BUILD / "profiles/code-interpreter-v1.yaml").read_text()
+        idle = re.sub("idle_reap: .*", "idle_reap: 4s", base).replace("id: profile.code-interpreter-v1", "id: profile.idle")
+        check("idle_reap: 4s" in idle and "profile.idle" in idle, idle)
+        c.write("daemon/profiles/idle.yaml", idle.encode())
+        s.d.stop()
+        s.start()
+        key = key_of(s)
+        busy, waiting = s.create(key, templateID="idle"), s.create(key, templateID="idle")
+        there = lambda: {b["sandboxID"] for b in s.ask("GET", "/sandboxes", X_API_KEY=key).expect(200).json}
+        for box, code in ((busy, "import time; print('up', flush=True); time.sleep(1000)"), (waiting, "print('up', flush=True)")):
+            with s.open("POST", "/execute", json.dumps({"code": code}).encode(), **box.headers(**{"E2b-Sandbox-Port": "49999"})) as answer:
+                while b"up" not in answer.readline():
+                    pass
+        wait_for(lambda: there() == {busy.id}, "the one whose kernel waits is reaped", seconds=60)
+        said = s.ask("GET", f"/sandboxes/{waiting.id}", X_API_KEY=key).expect(404).json["message"]
+        check("was destroyed" in said and "nobody used it for 4s" in said, said)
 
 
 @test

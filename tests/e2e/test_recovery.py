@@ -235,7 +235,7 @@ def time_goes_on_while_the_daemon_is_away(c):
         time.sleep(1.2)
         d.start()
         wait_for(lambda: d.get(box)["state"] == "destroyed", "it ends after its time")
-        equal(d.get(box)["reason"], "its time is over", "the reason")
+        equal(d.get(box)["reason"], "its ttl of 1s is over", "the reason")
 
 
 @test

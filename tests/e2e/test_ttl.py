@@ -159,6 +159,45 @@ def an_idle_sandbox_is_reaped(c):
 
 
 @test
+def a_process_that_a_client_started_is_use(c):
+    """In the background, or left behind by a program that has ended; also when the daemon was away."""
+    with daemon(c, idle=("10m", "1h", "3s")) as d:
+        server, leaver = d.create(profile="profile.ttl-idle"), d.create(profile="profile.ttl-idle")
+        proc = d.api.post(f"/v1/sandboxes/{server}/processes", {"argv": ["sleep", "1000"], "background": True}).expect(201).json["process"]
+        d.api.run(leaver, ["/bin/sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $! >/tmp/pid"]).expect(200)
+        for life in ("the first", "the second"):
+            idle = d.create(profile="profile.ttl-idle")
+            wait_for(lambda: gone(d, idle), f"an idle one is reaped in {life} life of the daemon", 40)
+            equal([state(d, server), state(d, leaver)], ["active", "ready"], f"in {life} life of the daemon")
+            if life == "the first":
+                d.stop()
+                d.start()
+        d.api.post(f"/v1/sandboxes/{server}/processes/{proc}/signal", {"signal": "SIGKILL"}).expect(200)
+        d.api.run(leaver, ["/bin/sh", "-c", "kill $(cat /tmp/pid)"]).expect(200)
+        wait_for(lambda: gone(d, server) and gone(d, leaver), "both are reaped", 40)
+
+
+@test
+def the_earlier_end_is_shown_and_an_end_is_explained(c):
+    with daemon(c, idle=("10m", "1h", "30s"), short=("10m", "1h", "2s"), late=("10s", "1h", "20m")) as d:
+        box, late = d.create(profile="profile.ttl-idle"), d.create(profile="profile.ttl-late")
+        shown = {b["sandbox_id"]: b for b in d.list()}
+        check(shown[box]["expires_at"] < shown[box]["ttl_expires_at"], f"the idle time is earlier: {shown[box]}")
+        equal(shown[late]["expires_at"], shown[late]["ttl_expires_at"], "the ttl is earlier")
+        before = shown[box]["expires_at"]
+        d.works(box)
+        check(next(b for b in d.list() if b["sandbox_id"] == box)["expires_at"] > before, "use moves it")
+        reaped = d.create(profile="profile.ttl-short")
+        wait_for(lambda: gone(d, reaped), "it is reaped", 40)
+        refused = d.api.post(f"/v1/sandboxes/{reaped}/processes", {"argv": ["true"]}).expect(409, code="conflict")
+        check("was destroyed" in refused.json["detail"] and "nobody used it for 2s (idle_reap of its profile)" in refused.json["detail"], refused.json["detail"])
+        wait_for(lambda: gone(d, late), "its ttl is over", 40)
+        refused = d.api.get(f"/v1/sandboxes/{late}/files?path=/etc/passwd").expect(409, code="conflict")
+        check("its ttl of 10s is over" in refused.json["detail"], refused.json["detail"])
+        d.destroy(box)
+
+
+@test
 def what_is_used_is_not_idle(c):
     with daemon(c, idle=("10m", "1h", "4s")) as d:
         working = d.create(profile="profile.ttl-idle")

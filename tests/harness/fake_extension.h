@@ -29,6 +29,9 @@ extern struct fake_plan {
     const char *fail_listeners, *fail_who, *fail_assign;
     const struct ext_who *who;    /* what is answered; NULL: nobody holds it */
     char assigned[EXT_OWNER_MAX]; /* owner that a prepared box got last */
+    struct ext_usage usage;       /* what every look inside finds … */
+    int64_t cpu_a_look;           /* … and how much more processor time each time */
+    unsigned looks;
 } fake_plan;
 
 size_t fake_box_count(void); /* that were provisioned and not torn down */

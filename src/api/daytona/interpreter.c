@@ -139,6 +139,7 @@ static void start_context(struct run *k, const char *name, const char *cwd)
                                            .tag = k->tag,
                                            .stdin_ = true,
                                            .background = true,
+                                           .helper = PROCESS_KERNEL,
                                            .rows = 24,
                                            .cols = 80 };
     k->op.request = &k->request;

@@ -11,7 +11,7 @@ static void write_row(struct json_writer *w, const struct call *c, const struct 
 {
     struct daytona_shown s = { .call = c,
                                .record = r,
-                               .expires_ns = control_expires_ns(c->api->control, r) };
+                               .expires_ns = control_deadline_ns(c->api->control, r) };
 
     (void)control_find_now(c->api->control, &c->caller, str_from(r->id), &s.sandbox);
     daytona_write_sandbox(w, &s);

@@ -284,6 +284,7 @@ static void start(struct call *c, const struct pty_request *q, bool connects)
                                            .stdin_ = true,
                                            .tty = true,
                                            .background = true,
+                                           .helper = PROCESS_SHELL,
                                            .rows = q->rows ? q->rows : 24,
                                            .cols = q->cols ? q->cols : 80 };
     p->op.request = &p->request;

@@ -486,6 +486,7 @@ static void start(struct call *c, const char *id)
                                            .tag = t->tag,
                                            .stdin_ = true,
                                            .background = true,
+                                           .helper = PROCESS_SESSION,
                                            .rows = 24,
                                            .cols = 80 };
     t->op.request = &t->request;

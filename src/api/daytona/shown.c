@@ -143,7 +143,7 @@ void daytona_answer_sandbox(struct call *c)
 {
     struct sandbox_view v = sandbox_view(c->sandbox);
     const struct daytona_shown s = {
-        .call = c, .record = v.record, .sandbox = c->sandbox, .expires_ns = v.expires_ns
+        .call = c, .record = v.record, .sandbox = c->sandbox, .expires_ns = v.deadline_ns
     };
 
     if (c->x)

@@ -153,6 +153,7 @@ static void start_session(struct work *k, const struct kernel *kernel, const cha
                                            .tag = k->tag,
                                            .stdin_ = true,
                                            .background = true,
+                                           .helper = PROCESS_KERNEL,
                                            .rows = 24,
                                            .cols = 80 };
     k->op.request = &k->request;

@@ -52,7 +52,7 @@ static const struct json_field create_fields[] = {
 static void answer(struct call *c, int r, const struct err *e)
 {
     const struct create_op *op = &((const struct creation *)c->state)->op;
-    struct e2b_shown s = { .call = c, .record = op->record, .expires_ns = op->expires_ns };
+    struct e2b_shown s = { .call = c, .record = op->record, .expires_ns = op->deadline_ns };
 
     if (r < 0)
         call_fail(c, e);

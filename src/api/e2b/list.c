@@ -37,7 +37,7 @@ static void write_rows(struct json_writer *w, const struct call *c,
         e2b_write_listed(
             w, &(struct e2b_shown){ .call = c,
                                     .record = rows[i],
-                                    .expires_ns = control_expires_ns(c->api->control, rows[i]) });
+                                    .expires_ns = control_deadline_ns(c->api->control, rows[i]) });
     json_end_array(w);
 }
 

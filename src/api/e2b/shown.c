@@ -158,7 +158,7 @@ struct e2b_shown e2b_show(const struct call *c)
 {
     struct sandbox_view v = sandbox_view(c->sandbox);
 
-    return (struct e2b_shown){ .call = c, .record = v.record, .expires_ns = v.expires_ns };
+    return (struct e2b_shown){ .call = c, .record = v.record, .expires_ns = v.deadline_ns };
 }
 
 static bool is_one_of(struct call *c, bool paused_too)

@@ -155,7 +155,7 @@ static void write_fork(struct json_writer *w, const struct forking *f, const str
         json_key(w, STR("sandbox"));
         e2b_write_made(w, &(struct e2b_shown){ .call = f->call,
                                                .record = made->record,
-                                               .expires_ns = made->expires_ns });
+                                               .expires_ns = made->deadline_ns });
     } else {
         json_key(w, STR("error"));
         json_begin_object(w);

@@ -500,14 +500,14 @@ TEST(what_is_used_is_counted_and_keeps_a_sandbox_alive)
 
     open_plane();
     s = create();
-    s->used_ns = 0;
+    s->idle.used_ns[USE_EGRESS] = 0;
     wire_fill(&m.head, WIRE_USED, 0, sizeof m);
     snprintf(m.id, sizeof m.id, "%s", id_of(s));
     say(&m, sizeof m);
     WAIT_FOR((sandbox_egress(s, &x), x.allowed));
     CHECK_INT(x.denied, 2);
     CHECK_INT(x.bytes_in, 20);
-    CHECK(s->used_ns > 0);
+    CHECK(s->idle.used_ns[USE_EGRESS] > 0);
     drop_fd(&theirs); /* the next one begins at 0 */
     WAIT_FOR(started == 2);
     serve(id_of(s), 1);

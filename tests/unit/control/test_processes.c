@@ -187,9 +187,9 @@ TEST(a_process_runs_is_watched_and_ends)
     CHECK(inside(s, p)->flags & EXT_KEEP);
     CHECK(inside(s, p)->cookie);
     CHECK_STR(str_from(view_of(p).request->argv.p[1]), "x");
-    CHECK_INT(s->attached, 0);
+    CHECK_INT(s->idle.attached, 0);
     y = watch(p, false);
-    CHECK_INT(s->attached, 1);
+    CHECK_INT(s->idle.attached, 1);
     fake_write(inside(s, p), 1, "out");
     WAIT_FOR(sees(y, "1:out"));
     fake_write(inside(s, p), 2, "err");
@@ -202,7 +202,7 @@ TEST(a_process_runs_is_watched_and_ends)
     CHECK_INT(y->end.status, 3);
     CHECK_INT(count_events("process.exited"), 1);
     CHECK(inside(s, p)->forgotten);
-    CHECK_INT(s->attached, 0);
+    CHECK_INT(s->idle.attached, 0);
     WAIT_FOR(sandbox_state(s) == SANDBOX_READY);
     CHECK_STR(replay(p), "1:out2:err1:last words");
     CHECK(!process_find(s, 99));
@@ -275,7 +275,7 @@ TEST(a_full_watcher_holds_up_the_process_but_not_for_ever)
     CHECK(wrote >= PROCESS_KEEP / 2);
     WAIT_FOR(slow->fell_behind);
     CHECK_INT(slow->ended, 0);
-    CHECK_INT(s->attached, 1);
+    CHECK_INT(s->idle.attached, 1);
     fake_end(inside(s, p), EXT_EXITED, 0, false);
     WAIT_FOR(good->ended);
     CHECK_INT(good->n, wrote + 2);
@@ -639,14 +639,14 @@ TEST(what_has_ended_can_be_forgotten)
     wait_ended(p);
     y = watch(p, false);
     watcher_pause(&y->w); /* somebody has not read all of it yet … */
-    CHECK_INT(s->attached, 1);
+    CHECK_INT(s->idle.attached, 1);
     CHECK_OK(try_forget(p), e);
     CHECK(!process_find(s, proc));
-    CHECK_INT(s->attached, 0);
+    CHECK_INT(s->idle.attached, 0);
     watcher_resume(&y->w);
     WAIT_FOR(y->ended);
     CHECK(sees(y, "1:said")); /* … and still can */
-    CHECK_INT(s->attached, 0);
+    CHECK_INT(s->idle.attached, 0);
     process_unref(p);
     process_unref(other);
     sandbox_unref(s);
