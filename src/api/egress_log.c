@@ -84,17 +84,37 @@ static bool send_rest(struct tailing *t)
     return false;
 }
 
-/* The file that is written now, unless that is the one we have. Its first line says that the worker
- * has written the last of the one before, which may have come since we looked. */
+/* The index of the part that is open; all->n: it has expired. */
+static size_t find_open_part(const struct tailing *t, const struct outlet_parts *all)
+{
+    const struct control *c = t->call->api->control;
+    struct stat ours, st;
+
+    for (size_t i = all->n; fstat(t->fd, &ours) == 0 && i-- > 0;) {
+        AUTO_CLOSE int fd = -1;
+
+        if (outlet_open_part(c, id_of(t->call), all->parts[i], &fd, NULL) >= 0 &&
+            fstat(fd, &st) == 0 && st.st_ino == ours.st_ino)
+            return i;
+    }
+    return all->n;
+}
+
+/* The part behind the one that we have. Its first line says that the worker has written the last of
+ * the one before, which may have come since we looked. */
 static bool next_file(struct tailing *t)
 {
+    const struct control *c = t->call->api->control;
     AUTO_CLOSE int fd = -1;
-    struct stat ours, now;
+    struct outlet_parts all;
+    struct stat st;
+    size_t i;
 
-    if (outlet_open_log(t->call->api->control, id_of(t->call), OUTLET_LOG_NOW, &fd, NULL) < 0 ||
-        fstat(t->fd, &ours) < 0 || fstat(fd, &now) < 0)
-        return false;
-    if (ours.st_ino == now.st_ino || now.st_size == 0 || !send_rest(t))
+    outlet_list_parts(c, id_of(t->call), &all);
+    i = find_open_part(t, &all);
+    i = i == all.n ? 0 : i + 1;
+    if (i >= all.n || outlet_open_part(c, id_of(t->call), all.parts[i], &fd, NULL) < 0 ||
+        fstat(fd, &st) < 0 || st.st_size == 0 || !send_rest(t))
         return false;
     drop_fd(&t->fd);
     t->fd = take_fd(&fd);
@@ -138,38 +158,48 @@ static void on_drain(struct http_exchange *x)
     pump(t);
 }
 
-/* Where the last lines of the file begin. */
-static off_t find_tail(int fd, uint64_t lines)
+/* Where the last lines of the file begin; *lines is how many are left to find before it. */
+static off_t find_tail(int fd, uint64_t *lines)
 {
     static char piece[PIECE];
     struct stat st;
     off_t at = fstat(fd, &st) == 0 ? st.st_size : 0;
 
+    if (at > 0)
+        (*lines)--; /* the last one, whose end is the file's */
     while (at > 0) {
         size_t n = at < PIECE ? (size_t)at : PIECE;
 
         if (pread(fd, piece, n, at - (off_t)n) != (ssize_t)n)
             return 0;
-        for (size_t i = n; i-- > 0;)
-            if (piece[i] == '\n' && at - (off_t)(n - i) + 1 < st.st_size && --lines == 0)
+        for (size_t i = n; i-- > 0;) {
+            if (piece[i] != '\n' || at - (off_t)(n - i) + 1 >= st.st_size)
+                continue;
+            if (*lines == 0)
                 return at - (off_t)(n - i) + 1;
+            (*lines)--;
+        }
         at -= (off_t)n;
     }
     return 0;
 }
 
-/* The older file first, unless only the last lines are wanted. */
+/* The oldest part first, or the one that has the first of the last lines. */
 static int open_files(struct tailing *t, uint64_t tail, struct err *e)
 {
-    struct control *c = t->call->api->control;
-    int r = tail ? -(int)ERR_NOT_FOUND
-                 : outlet_open_log(c, id_of(t->call), OUTLET_LOG_BEFORE, &t->fd, e);
+    const struct control *c = t->call->api->control;
+    struct outlet_parts all;
+    size_t i;
+    int r;
 
-    if (r >= 0)
-        return 0;
-    r = outlet_open_log(c, id_of(t->call), OUTLET_LOG_NOW, &t->fd, e);
-    if (r >= 0 && tail)
-        t->at = find_tail(t->fd, tail);
+    outlet_list_parts(c, id_of(t->call), &all);
+    i = tail && all.n ? all.n - 1 : 0;
+    do {
+        drop_fd(&t->fd);
+        r = outlet_open_part(c, id_of(t->call), all.n ? all.parts[i] : OUTLET_PART_NOW, &t->fd, e);
+        if (r >= 0 && tail)
+            t->at = find_tail(t->fd, &tail);
+    } while (r >= 0 && tail && i-- > 0);
     return r;
 }
 
@@ -295,7 +325,7 @@ static void read_lines(struct str text, struct denials *all)
 }
 
 /* The last part of a file, of at most `room` bytes. */
-static void read_recent(struct call *c, enum outlet_log which, size_t room, struct denials *all)
+static void read_recent(struct call *c, uint32_t part, size_t room, struct denials *all)
 {
     AUTO_CLOSE int fd = -1;
     struct stat st;
@@ -303,7 +333,7 @@ static void read_recent(struct call *c, enum outlet_log which, size_t room, stru
     ssize_t n;
     size_t from = 0;
 
-    if (!room || outlet_open_log(c->api->control, id_of(c), which, &fd, NULL) < 0 ||
+    if (!room || outlet_open_part(c->api->control, id_of(c), part, &fd, NULL) < 0 ||
         fstat(fd, &st) < 0 || !(text = malloc(room)))
         return;
     n = pread(fd, text, room, st.st_size > (off_t)room ? st.st_size - (off_t)room : 0);
@@ -312,6 +342,33 @@ static void read_recent(struct call *c, enum outlet_log which, size_t room, stru
     if (n > 0 && from < (size_t)n)
         read_lines((struct str){ text + from, (size_t)n - from }, all);
     free(text);
+}
+
+static size_t find_part_size(const struct call *c, uint32_t part)
+{
+    AUTO_CLOSE int fd = -1;
+    struct stat st;
+
+    return outlet_open_part(c->api->control, id_of(c), part, &fd, NULL) >= 0 &&
+                   fstat(fd, &st) == 0 && st.st_size > 0
+               ? (size_t)st.st_size
+               : 0;
+}
+
+/* The last RECENT bytes of all parts, the oldest first. False: there is no log. */
+static bool read_recent_parts(struct call *c, struct denials *all)
+{
+    struct outlet_parts parts;
+    size_t first, room = RECENT, size = 0;
+
+    outlet_list_parts(c->api->control, id_of(c), &parts);
+    for (first = parts.n; first > 0 && room > size;) {
+        room -= size;
+        size = find_part_size(c, parts.parts[--first]);
+    }
+    for (size_t i = first; i < parts.n; i++)
+        read_recent(c, parts.parts[i], i == first ? room : RECENT, all);
+    return parts.n > 0;
 }
 
 static int newer(const void *a, const void *b)
@@ -360,24 +417,18 @@ static void denials(struct call *c)
 {
     struct denials *all = arena_alloc(&c->own, sizeof *all);
     uint64_t limit = DENIALS_DEFAULT;
-    struct stat st = { 0 };
     struct err e;
-    int fd;
 
     if (!all)
         abort();
     if (call_query_number(c, "limit", DENIALS_MAX, &limit) < 0)
         return;
-    if (outlet_open_log(c->api->control, id_of(c), OUTLET_LOG_NOW, &fd, &e) < 0) {
+    *all = (struct denials){ .limit = limit ? limit : 1 };
+    if (!read_recent_parts(c, all)) {
+        (void)err_set(&e, ERR_NOT_FOUND, "%s has no egress log", id_of(c));
         call_fail(c, &e);
         return;
     }
-    fstat(fd, &st);
-    close(fd);
-    *all = (struct denials){ .limit = limit ? limit : 1 };
-    if (st.st_size < RECENT)
-        read_recent(c, OUTLET_LOG_BEFORE, (size_t)(RECENT - st.st_size), all);
-    read_recent(c, OUTLET_LOG_NOW, RECENT, all);
     qsort(all->list, all->n, sizeof all->list[0], newer);
     call_answer(c, 200, write_denials, all);
 }

@@ -175,7 +175,7 @@ bool network_said_why(struct network *n)
 
 static int send_add(struct network *n, const struct listeners *l, struct err *e)
 {
-    struct wire_add m = { .has_audit = 1, .audit_max = n->options->log ? 0 : AUDIT_MAX };
+    struct wire_add m = { .has_audit = 1, .audit_part = n->options->log ? 0 : AUDIT_MAX };
     int fds[LISTENER_COUNT_ + 1];
     size_t n_fds = listeners_pack(l, fds, &m.slots);
 
@@ -225,7 +225,7 @@ int network_serve(struct network *n, const char *id, struct ipc_fds *fds, uint32
 /* Beyond its ceiling, the record in memory begins again. */
 static void renew_audit(struct network *n)
 {
-    struct wire_box m = { .generation = 0 };
+    struct wire_audit m = { .room = 0 };
 
     denials_read(&n->denials, n->seen);
     n->denials.at = 0;

@@ -20,6 +20,7 @@ const char *const config_trust_failures[] = { "static", "closed", "open", NULL }
 const char *const config_trust_modes[] = { "bundle", "enforce", "audit", "off", NULL };
 static const char *const trusts[] = { "apprentice", "journeyman", "master", NULL };
 
+static const char *const config_overflows[] = { "deny", "drop_oldest", NULL };
 const char *const config_drivers[] = { "auto", "memory", "plain", "reflink", "btrfs", NULL };
 const char *const config_severities[] = { "info", "low", "medium", "high", "critical", NULL };
 
@@ -139,11 +140,11 @@ static const struct json_field limit_fields[] = {
       .doc = "Events that one owner may cause in a day, seven eighths with one token, half of them "
              "at once; then requests that start something are refused, and destroy works. 0: a "
              "quarter of `events_keep`." },
-    { "egress_logs_per_owner", JSON_KIND_BYTES, IN(limits, egress_logs_per_owner), .min = 1 << 20,
-      .max = INT64_C(1) << 50, .preset = "2G",
+    { "egress_logs_per_owner", JSON_KIND_BYTES, IN(limits, egress_logs_per_owner), .min = 0,
+      .max = INT64_C(1) << 50,
       .doc = "Egress logs of one owner's sandboxes, seven eighths with one token, ended ones "
-             "included; those of ended sandboxes make room, the oldest first, then egress is "
-             "refused." },
+             "included until they expire (`egress.audit_keep`); then `egress.audit_overflow` "
+             "applies. 0: a sixteenth of the file system, 256M at least." },
     { "upload_bytes_per_owner", JSON_KIND_BYTES, IN(limits, upload_bytes_per_owner), .min = 1 << 20,
       .max = INT64_C(1) << 50, .preset = "8G",
       .doc = "Files that one owner has uploaded, seven eighths with one token, for templates that "
@@ -162,8 +163,18 @@ static const struct json_field egress_fields[] = {
     { "workers", JSON_KIND_UINT, IN(egress, workers), .min = 0, .max = 256, .preset = "0",
       .doc = "Processes that let sandboxes' connections out; 0: as many as processors." },
     { "audit_max", JSON_KIND_BYTES, IN(egress, audit_max), .min = 64 << 10, .max = INT64_C(1) << 40,
-      .preset = "16M",
-      .doc = "Size of a sandbox's egress log at which the next is begun; one older is kept." },
+      .preset = "128M",
+      .doc = "Egress log of one sandbox. When it is full, the sandbox is denied everything "
+             "(`audit_full`) until records expire or this is raised." },
+    { "audit_keep", JSON_KIND_DURATION, IN(egress, audit_keep), .min = 60 * NS_PER_S,
+      .max = 3650 * DAY, .preset = "7d",
+      .doc = "How long records of egress logs are kept, also after their sandbox's end; its "
+             "record is kept as long." },
+    { "audit_overflow", JSON_KIND_ENUM, IN(egress, audit_overflow), .names = config_overflows,
+      .preset = "deny",
+      .doc = "Where the logs of an owner have `limits.egress_logs_per_owner`: `deny` its egress "
+             "(`audit_full`), or `drop_oldest`: logs of its ended sandboxes go before their time, "
+             "each with an event (`audit.dropped`)." },
     { "resolvers", JSON_KIND_STRS, IN(egress, resolvers), .max = CONFIG_RESOLVERS_MAX,
       .doc = "DNS servers for names that sandboxes may reach, as `ADDRESS` or `ADDRESS:PORT`; by "
              "default those of the system." },

@@ -118,7 +118,9 @@ struct config {
     } pool;
     struct {
         uint32_t workers;           /* 0: as many as processors */
-        uint64_t audit_max;         /* bytes of a sandbox's audit file, before the next */
+        uint64_t audit_max;         /* bytes of a sandbox's log */
+        int64_t audit_keep;         /* how long its records are kept */
+        unsigned audit_overflow;    /* enum config_overflow: where an owner's logs are full */
         struct json_strs resolvers; /* none: those of the system */
         const char *upstream;       /* NULL: straight */
         unsigned most;              /* enum egress_reach (policy/egress_ceiling.h) */
@@ -180,6 +182,7 @@ struct config {
     unsigned socket_mode;
 };
 
+enum config_overflow { CONFIG_AUDIT_DENY, CONFIG_AUDIT_DROP_OLDEST }; /* egress.audit_overflow */
 extern const char *const config_drivers[];    /* of storage.driver; ended by NULL */
 extern const char *const config_severities[]; /* from the least; NULL at the end */
 

@@ -28,8 +28,10 @@ struct log_reading {
     struct chain_reader chain;
     unsigned char key[CHAIN_SIZE];
     struct chain_place *anchors; /* as many as there may be */
-    int fds[2];                  /* the file before, and the one now */
-    unsigned at_file;
+    struct outlet_parts parts;   /* in their order */
+    int now;                     /* the part that is written; -1: none */
+    int fd;                      /* the part that is read */
+    size_t at_part;
     int64_t at;
     bool opened, finished, gone;
     unsigned tries;
@@ -65,8 +67,8 @@ struct audit_check {
 static void close_log(struct log_reading *g)
 {
     chain_reader_done(&g->chain);
-    drop_fd(&g->fds[0]);
-    drop_fd(&g->fds[1]);
+    drop_fd(&g->now);
+    drop_fd(&g->fd);
     free(take_ptr(g->anchors));
 }
 
@@ -158,31 +160,52 @@ static void take_log(struct audit_check *x)
 
 /* --- one log, on the pool's thread --- */
 
-/* The one now first: if it is put aside meanwhile, it is the one before, twice. */
-static bool open_log_files(const struct control *c, struct log_reading *g)
+static ino_t find_inode(int fd)
 {
-    struct stat now, before;
+    struct stat st;
 
+    return fd >= 0 && fstat(fd, &st) == 0 ? st.st_ino : 0;
+}
+
+static bool is_part_now(const struct control *c, const struct log_reading *g)
+{
+    AUTO_CLOSE int fd = -1;
+
+    return outlet_open_part(c, g->head.sandbox, OUTLET_PART_NOW, &fd, NULL) >= 0 &&
+           find_inode(fd) == find_inode(g->now);
+}
+
+/* The part that is written is opened before the others are listed and is still that one after: so
+ * none is missing between them. False: there is no log. */
+static bool open_log_parts(const struct control *c, struct log_reading *g)
+{
     for (unsigned i = 0; i < TRIES; i++) {
-        drop_fd(&g->fds[0]);
-        drop_fd(&g->fds[1]);
-        if (outlet_open_log(c, g->head.sandbox, OUTLET_LOG_NOW, &g->fds[1], NULL) < 0)
-            g->fds[1] = -1;
-        if (outlet_open_log(c, g->head.sandbox, OUTLET_LOG_BEFORE, &g->fds[0], NULL) < 0)
-            g->fds[0] = -1;
-        if (g->fds[0] < 0 || g->fds[1] < 0)
-            return g->fds[0] >= 0 || g->fds[1] >= 0;
-        if (fstat(g->fds[0], &before) == 0 && fstat(g->fds[1], &now) == 0 &&
-            before.st_ino != now.st_ino)
-            return true;
+        drop_fd(&g->now);
+        if (outlet_open_part(c, g->head.sandbox, OUTLET_PART_NOW, &g->now, NULL) < 0)
+            g->now = -1;
+        outlet_list_parts(c, g->head.sandbox, &g->parts);
+        if (g->now < 0 || is_part_now(c, g))
+            break;
     }
+    return g->parts.n > 0;
+}
+
+/* False: it expired since. */
+static bool open_next_part(const struct control *c, struct log_reading *g)
+{
+    uint32_t part = g->parts.parts[g->at_part];
+
+    drop_fd(&g->fd);
+    if (part != OUTLET_PART_NOW || g->now < 0)
+        return outlet_open_part(c, g->head.sandbox, part, &g->fd, NULL) >= 0;
+    g->fd = take_fd(&g->now);
     return true;
 }
 
 static void begin_log(const struct control *c, struct log_reading *g)
 {
     g->opened = true;
-    g->gone = !open_log_files(c, g);
+    g->gone = !open_log_parts(c, g);
     g->chain.key = store_ledger_key(c->store) ? g->key : NULL;
     if (g->head.genuine) {
         g->chain.cut.seq = g->head.cut_seq;
@@ -198,13 +221,15 @@ static void read_log(const struct control *c, struct log_reading *g)
 
     if (!g->opened)
         begin_log(c, g);
-    while (left && g->at_file < 2) {
-        int fd = g->fds[g->at_file];
-        ssize_t n = fd < 0 ? 0 : pread(fd, piece, sizeof piece, g->at);
+    while (left && g->at_part < g->parts.n) {
+        ssize_t n = 0;
 
+        if (g->fd >= 0 || open_next_part(c, g))
+            n = pread(g->fd, piece, sizeof piece, g->at);
         if (n <= 0) {
             chain_end_file(&g->chain);
-            g->at_file++;
+            drop_fd(&g->fd);
+            g->at_part++;
             g->at = 0;
             continue;
         }
@@ -212,7 +237,7 @@ static void read_log(const struct control *c, struct log_reading *g)
         g->at += n;
         left = left > (size_t)n ? left - (size_t)n : 0;
     }
-    if (g->at_file == 2 && !g->finished) {
+    if (g->at_part == g->parts.n && !g->finished) {
         chain_end(&g->chain);
         g->finished = true;
     }
@@ -242,7 +267,7 @@ static int compare_anchors(const void *a, const void *b)
 /* Removed by retention, which takes logs and records one after the other. */
 static bool is_expired(const struct audit_check *x, const struct egress_head_record *h)
 {
-    return h->time_ns < clock_wall() - x->control->config->retention.sandboxes + RETENTION_SLACK_NS;
+    return h->time_ns < clock_wall() - x->control->config->egress.audit_keep + RETENTION_SLACK_NS;
 }
 
 static void on_read(struct work_job *j, enum work_end end);
@@ -342,7 +367,7 @@ static void start_log(struct audit_check *x, const struct egress_head_record *h,
     int r;
 
     close_log(&x->reading);
-    x->reading = (struct log_reading){ .head = copy, .tries = tries, .fds = { -1, -1 } };
+    x->reading = (struct log_reading){ .head = copy, .tries = tries, .now = -1, .fd = -1 };
     if (!tries) {
         begin_reading(x);
         return;
@@ -567,7 +592,7 @@ int audit_check_start(struct control *c, const struct audit_wanted *w, audit_don
         snprintf(x->box, sizeof x->box, "%s", w->box);
     x->done = done;
     x->user = user;
-    x->reading.fds[0] = x->reading.fds[1] = -1;
+    x->reading.now = x->reading.fd = -1;
     snprintf(x->caller, sizeof x->caller, "%s", w->caller ? w->caller : "");
     list_append(&c->audit_checks, &x->link);
     c->changes++;

@@ -8,6 +8,7 @@
 #include "control/feed_file.h"
 #include "control/outlet_inside.h"
 #include "control/plane.h"
+#include "egress/chain.h"
 #include "json/reader.h"
 #include "model/time.h"
 
@@ -183,11 +184,11 @@ void feed_end(struct feed_reader *r)
 
 /* --- reading --- */
 
-static int open_file(const struct feed_reader *r, const struct spot *s, enum outlet_log which)
+static int open_file(const struct feed_reader *r, const struct spot *s, uint32_t part)
 {
     int fd;
 
-    return outlet_open_log(r->control_, s->id, which, &fd, NULL) < 0 ? -1 : fd;
+    return outlet_open_part(r->control_, s->id, part, &fd, NULL) < 0 ? -1 : fd;
 }
 
 static int64_t name_of(int fd)
@@ -204,49 +205,106 @@ static bool read_lines(struct feed_reader *r, struct spot *s, int fd)
     return r->n_ || s->place.at > before;
 }
 
-/* Where a reader without a place begins, if there is a line already. */
-static bool take_place(struct feed_reader *r, struct spot *s, int now, int before)
+/* Whether lines before the oldest file were removed. */
+static bool has_lost_begin(int fd)
 {
-    int64_t name_now = name_of(now), name_before = name_of(before);
-    bool recent = name_now && (name_now <= r->from_ms || !name_before);
-    int fd = recent ? now : before;
-    int64_t name = recent ? name_now : name_before;
+    struct chain_place before;
+
+    return chain_head(fd, &before) && before.seq > 0;
+}
+
+/* Where a reader without a place begins, if there is a line already: in the newest file that begins
+ * before its time, or else in the oldest. */
+static bool take_place(struct feed_reader *r, struct spot *s, const struct outlet_parts *all)
+{
+    int64_t name = 0;
+
+    for (size_t i = all->n; i-- > 0;) {
+        AUTO_CLOSE int fd = open_file(r, s, all->parts[i]);
+        int64_t at = name_of(fd);
+
+        if (!at)
+            continue;
+        name = at;
+        s->place.file = at;
+        s->place.at = at <= r->from_ms ? feed_file_seek(fd, r->from_ms) : 0;
+        r->lost_ = r->resumes && at > r->from_ms && has_lost_begin(fd);
+        if (at <= r->from_ms)
+            break;
+    }
+    return name != 0;
+}
+
+/* The index of the file that the reader is in; all->n: it was removed. */
+static size_t find_place(const struct feed_reader *r, const struct spot *s,
+                         const struct outlet_parts *all)
+{
+    for (size_t i = all->n; i-- > 0;) {
+        AUTO_CLOSE int fd = open_file(r, s, all->parts[i]);
+
+        if (name_of(fd) == s->place.file)
+            return i;
+    }
+    return all->n;
+}
+
+static bool has_lines(const struct feed_reader *r, const struct spot *s, uint32_t part)
+{
+    AUTO_CLOSE int fd = open_file(r, s, part);
+
+    return name_of(fd) != 0;
+}
+
+/* From the beginning of a file; false: it has no line yet. */
+static bool enter_part(struct feed_reader *r, struct spot *s, uint32_t part)
+{
+    AUTO_CLOSE int fd = open_file(r, s, part);
+    int64_t name = name_of(fd);
 
     if (!name)
         return false;
-    s->place.file = name;
-    s->place.at = name <= r->from_ms ? feed_file_seek(fd, r->from_ms) : 0;
-    r->lost_ = r->resumes && !recent && name > r->from_ms;
-    return true;
+    s->place = (struct feed_place){ name, 0 };
+    return read_lines(r, s, fd);
+}
+
+/* The reader is in a file that was put aside, or has no place. */
+static bool fill_from_parts(struct feed_reader *r, struct spot *s)
+{
+    struct outlet_parts all;
+    AUTO_CLOSE int fd = -1;
+    bool was_last;
+    size_t i;
+
+    outlet_list_parts(r->control_, s->id, &all);
+    if (!s->place.file && !take_place(r, s, &all))
+        return false;
+    if (r->lost_ || !all.n)
+        return r->lost_;
+    i = find_place(r, s, &all);
+    if (i == all.n) {
+        fd = open_file(r, s, all.parts[0]);
+        r->lost_ = true;
+        s->place = (struct feed_place){ name_of(fd), 0 };
+        return true;
+    }
+    /* A line of the next file that is there before the end of this one is read: that is its last.
+     */
+    was_last = i + 1 == all.n || !has_lines(r, s, all.parts[i + 1]);
+    fd = open_file(r, s, all.parts[i]);
+    if (fd >= 0 && read_lines(r, s, fd))
+        return true;
+    return !was_last && enter_part(r, s, all.parts[i + 1]);
 }
 
 /* The next lines of a box, or that some are lost; false: there is nothing now. */
 static bool fill(struct feed_reader *r, struct spot *s)
 {
-    AUTO_CLOSE int now = open_file(r, s, OUTLET_LOG_NOW);
-    AUTO_CLOSE int before = open_file(r, s, OUTLET_LOG_BEFORE);
-    int64_t name_now = name_of(now), name_before = name_of(before);
+    AUTO_CLOSE int now = open_file(r, s, OUTLET_PART_NOW);
 
     r->n_ = r->at_ = 0;
-    if (!s->place.file && !take_place(r, s, now, before))
-        return false;
-    if (r->lost_)
-        return true;
-    if (now >= 0 && s->place.file == name_now)
+    if (now >= 0 && s->place.file && s->place.file == name_of(now))
         return read_lines(r, s, now);
-    if (before >= 0 && s->place.file == name_before) {
-        if (read_lines(r, s, before))
-            return true;
-    } else if (name_before || name_now) {
-        r->lost_ = true;
-        s->place = (struct feed_place){ name_before ? name_before : name_now, 0 };
-        return true;
-    }
-    /* The new file's first line was there before the old one's end was read: that was its last. */
-    if (now < 0 || !name_now)
-        return false;
-    s->place = (struct feed_place){ name_now, 0 };
-    return read_lines(r, s, now);
+    return fill_from_parts(r, s);
 }
 
 /* Everything of it was read: of a box that is gone for good. */
@@ -360,7 +418,7 @@ void feed_write(struct json_writer *w, const struct feed_line *l)
     put(w, STR("type"), feed_types[l->kind]);
     put(w, STR("sandbox_id"), l->box);
     put(w, STR("reason"),
-        l->kind == FEED_LOST           ? "the egress log went on faster than it was read"
+        l->kind == FEED_LOST           ? "lines of the egress log expired before they were read"
         : why && why->type == JSON_STR ? why->s.p
                                        : "");
     json_key(w, STR("detail"));

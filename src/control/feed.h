@@ -2,8 +2,8 @@
  *
  * The audit files of outlets are the queue: a reader has a place in each file that it may see and
  * goes on from there when it has time. So a slow one holds up nobody, nothing grows, no worker does
- * more for it, and without readers nothing is looked at. A file that was begun anew twice before a
- * reader got to it is lost to that reader, which is told so (FEED_LOST).
+ * more for it, and without readers nothing is looked at. A file that has expired before a reader
+ * got to it is lost to that reader, which is told so (FEED_LOST).
  *
  * A place is the file (the time of its first line tells it from the next) and a byte in it. */
 #ifndef CONTROL_FEED_H

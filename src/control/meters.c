@@ -14,6 +14,8 @@ enum {
     EGRESS_DECISIONS,
     EGRESS_BYTES,
     EGRESS_RESTARTS,
+    EGRESS_LOGS_FULL,
+    EGRESS_DROPPED,
     FETCH_DEATHS
 };
 enum { TAKE_HIT, TAKE_MISS };
@@ -62,6 +64,12 @@ static const struct metric table[] = {
     [EGRESS_RESTARTS] = { .kind = METRIC_COUNTER,
                           .name = "sandboxer_egress_worker_restarts_total",
                           .help = "Egress workers that were started in place of a dead one." },
+    [EGRESS_LOGS_FULL] = { .kind = METRIC_GAUGE,
+                           .name = "sandboxer_egress_logs_full",
+                           .help = "Sandboxes that are denied because an egress log is full." },
+    [EGRESS_DROPPED] = { .kind = METRIC_COUNTER,
+                         .name = "sandboxer_egress_log_bytes_dropped_total",
+                         .help = "Bytes of egress logs that made room before their time." },
     [FETCH_DEATHS] = { .kind = METRIC_COUNTER,
                        .name = "sandboxer_fetch_process_deaths_total",
                        .help = "Fetch processes that died, hung, or broke the protocol." },
@@ -83,6 +91,8 @@ static void refresh_egress(struct metric_set *s, struct control *c)
     metric_raise_to(s, EGRESS_BYTES, METRIC_AT(WAY_OUT), (double)n.bytes_out);
     metric_raise_to(s, EGRESS_BYTES, METRIC_AT(WAY_IN), (double)n.bytes_in);
     metric_raise_to(s, EGRESS_RESTARTS, METRIC_ALONE, (double)outlets_restarts(c));
+    metric_set_to(s, EGRESS_LOGS_FULL, METRIC_ALONE, (double)outlets_full_logs(c));
+    metric_raise_to(s, EGRESS_DROPPED, METRIC_ALONE, (double)c->outlets.dropped);
     metric_raise_to(s, FETCH_DEATHS, METRIC_ALONE, (double)c->fetcher.deaths);
 }
 

@@ -81,17 +81,16 @@ static int make_memfd(struct str text, struct err *e)
     return take_fd(&fd);
 }
 
-static void send_room(struct outlet *o, uint64_t room, const int *fd)
+static void send_room(struct outlet *o, struct outlet_room room, const int *fd)
 {
-    struct wire_box m = { .generation = room };
+    struct wire_audit m = { .room = room.bytes, .lack = room.lack };
 
     wire_fill(&m.head, WIRE_AUDIT, 0, sizeof m);
     snprintf(m.id, sizeof m.id, "%s", o->box->id);
     egress_worker_send(&o->worker->process, &m, sizeof m, fd, fd ? 1 : 0);
 }
 
-/* One older file is kept. */
-static void rotate_log(struct outlet *o)
+void outlet_rotate_log(struct outlet *o)
 {
     AUTO_CLOSE int fd = -1;
     struct err e;
@@ -100,24 +99,18 @@ static void rotate_log(struct outlet *o)
         LOG(ERROR, "egress.audit_failed", LOG_S("error", e.msg));
     else
         send_room(o, outlet_room_begin(o), &fd);
-    o->room.rotated_ns = clock_mono();
 }
 
-/* Not faster than readers look (control/feed.h): they keep up, or see what they lost. */
 static bool is_rotation_due(const struct outlet *o)
 {
-    return outlet_part_bytes(o->control, o->box->id, OUTLET_LOG_NOW) >
-               o->control->config->egress.audit_max &&
-           (!o->room.rotated_ns || clock_mono() - o->room.rotated_ns >= WIRE_USED_NS);
+    return outlet_part_bytes(o->control, o->box->id, OUTLET_PART_NOW) > outlet_part_max(o->control);
 }
 
 /* Without room the worker asks again, and allows nothing meanwhile. */
 void outlet_give_room(struct outlet *o)
 {
-    uint64_t room = o->state == OUTLET_OPEN && !o->rotating ? outlet_room_more(o) : 0;
-
-    if (room)
-        send_room(o, room, NULL);
+    if (o->state == OUTLET_OPEN)
+        send_room(o, outlet_room_more(o), NULL);
 }
 
 static void rest(struct outlet *o);
@@ -246,7 +239,8 @@ static void failed(struct outlet *o, const struct err *e)
 
 static void send_add(struct outlet *o, const struct listeners *l)
 {
-    struct wire_add m = { .audit_max = o->control->config->egress.audit_max };
+    struct wire_add m = { .audit_part = outlet_part_max(o->control) };
+    struct outlet_room room;
     AUTO_CLOSE int audit = -1;
     int fds[LISTENER_COUNT_ + 1];
     size_t n = listeners_pack(l, fds, &m.slots);
@@ -271,7 +265,9 @@ static void send_add(struct outlet *o, const struct listeners *l)
     wire_fill(&m.head, WIRE_ADD, 0, sizeof m);
     snprintf(m.id, sizeof m.id, "%s", o->box->id);
     m.has_audit = 1;
-    m.audit_room = outlet_room_begin(o);
+    room = outlet_room_begin(o);
+    m.audit_room = room.bytes;
+    m.audit_lack = room.lack;
     fds[n++] = audit;
     enter(o, OUTLET_ADDING);
     egress_worker_send(&o->worker->process, &m, sizeof m, fds, n);
@@ -358,93 +354,13 @@ static void on_who(struct outlet *o, const void *message)
     o->box->ops->who(o->box, o->worker->process.starts << 32 | m->head.tag, m->inode);
 }
 
-/* ---- rotation ---- */
-
-/* The lines that a rotation removes are on record as removed before they are. */
-struct outlet_cut {
-    struct outlet *outlet; /* NULL: it is gone */
-    struct chain_place at;
-    struct store_txn txn;
-    struct loop_timer again;
-};
-
-static void commit_cut(struct outlet_cut *x);
-
-static void on_cut_again(struct loop_timer *t)
-{
-    commit_cut(container_of(t, struct outlet_cut, again));
-}
-
-static void on_cut_kept(struct store_txn *t, int r, const struct err *e)
-{
-    struct outlet_cut *x = container_of(t, struct outlet_cut, txn);
-    struct outlet *o = x->outlet;
-
-    if (o && r < 0) {
-        LOG(ERROR, "egress.audit_failed", LOG_S("error", e->msg));
-        loop_timer_start(o->control->loop, &x->again, clock_mono() + REST_NS, on_cut_again, NULL);
-        return;
-    }
-    if (o) {
-        o->rotating = NULL;
-        if (o->state == OUTLET_OPEN)
-            rotate_log(o);
-    }
-    free(x);
-}
-
-static void commit_cut(struct outlet_cut *x)
-{
-    struct outlet *o = x->outlet;
-    struct egress_head_record h = { .time_ns = clock_wall(), .cut_seq = x->at.seq };
-
-    outlet_put_line(o, &h);
-    memcpy(h.cut_digest, x->at.digest, sizeof h.cut_digest);
-    store_txn_begin(&x->txn, o->control->store);
-    store_put_egress_head(&x->txn, &h);
-    store_commit(&x->txn, on_cut_kept);
-}
-
-static void cut_log(struct outlet *o)
-{
-    struct chain_place at;
-    struct outlet_cut *x;
-
-    if (!outlet_log_next_cut(o->control, o->box->id, &at) ||
-        !anchors_may_hold(o->control, o->box->id)) {
-        rotate_log(o);
-        return;
-    }
-    x = calloc(1, sizeof *x);
-    if (!x)
-        abort();
-    x->outlet = o;
-    x->at = at;
-    o->rotating = x;
-    commit_cut(x);
-}
-
-/* Its transaction may be on its way. */
-static void leave_cut(struct outlet *o)
-{
-    struct outlet_cut *x = take_ptr(o->rotating);
-
-    if (!x)
-        return;
-    x->outlet = NULL;
-    if (loop_timer_started(&x->again)) {
-        loop_timer_stop(&x->again);
-        free(x);
-    }
-}
-
 static void on_full(struct outlet *o, const void *message)
 {
     (void)message;
-    if (o->state != OUTLET_OPEN || o->rotating)
+    if (o->state != OUTLET_OPEN)
         return;
     if (is_rotation_due(o))
-        cut_log(o);
+        outlet_rotate_log(o);
     else
         outlet_give_room(o);
 }
@@ -616,7 +532,6 @@ void outlet_free(struct outlet *o)
     if (!o)
         return;
     feed_outlet_ends(o);
-    leave_cut(o);
     anchors_note(o);
     outlet_log_date(o->control, o->box->id);
     outlet_room_end(o);

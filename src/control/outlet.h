@@ -45,6 +45,7 @@ struct outlets {
     int dir;                      /* of audit files */
     struct index ended_logs;      /* of boxes without an outlet; outlet_room.c */
     struct quota log_bytes;       /* by owner */
+    uint64_t dropped;             /* bytes of logs that made room before their time */
     struct who_known known[WHO_CACHE_N];
     unsigned hashing; /* programs that are being read */
 };
@@ -102,10 +103,19 @@ void outlet_listeners(struct control *c, struct ext_box *b, int r, const struct 
 void outlet_who(struct control *c, struct ext_box *b, uint64_t tag, int r, const struct err *e,
                 const struct ext_who *w);
 
-/* The audit file of a box, and the one before it, for reading: -ERR_NOT_FOUND. */
-enum outlet_log { OUTLET_LOG_NOW, OUTLET_LOG_BEFORE, OUTLET_LOG_SENT /* not a log: see below */ };
-int outlet_open_log(const struct control *c, const char *box, enum outlet_log which, int *ret,
-                    struct err *e);
+/* The parts of a box's log, the oldest first. The last one is written, the others were put aside.
+ */
+#define OUTLET_PART_NOW     UINT32_MAX
+#define OUTLET_PART_EARLIER 0u /* put aside by an earlier version */
+enum { OUTLET_PARTS_MAX = 256 };
+struct outlet_parts {
+    size_t n;
+    uint32_t parts[OUTLET_PARTS_MAX + 2];
+};
+void outlet_list_parts(const struct control *c, const char *box, struct outlet_parts *ret);
+/* For reading: -ERR_NOT_FOUND. */
+int outlet_open_part(const struct control *c, const char *box, uint32_t part, int *ret,
+                     struct err *e);
 /* How far the hub has it; false: nothing is known of that. */
 bool outlet_log_sent(const struct control *c, const char *box, struct feed_place *ret);
 void outlet_log_note_sent(const struct control *c, const char *box, const struct feed_place *at);
@@ -113,8 +123,10 @@ void outlet_log_note_sent(const struct control *c, const char *box, const struct
 void outlets_each_unsent(const struct control *c, void (*fn)(void *user, const char *box),
                          void *user);
 void outlet_remove_logs(struct control *c, const char *box);
-/* Removes those that were not written since `before_ns` and whose box is nobody's: their sandbox is
- * not on record any more either. */
-void outlets_prune_logs(struct control *c, int64_t before_ns);
+/* Removes records that are older than egress.audit_keep, and puts aside parts that hold records of
+ * more than an eighth of that time. */
+void outlets_expire_logs(struct control *c);
+/* Outlets that are denied what their logs have no room for. */
+size_t outlets_full_logs(struct control *c);
 
 #endif

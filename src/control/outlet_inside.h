@@ -7,6 +7,7 @@
 #include "control/outlet.h"
 #include "control/places.h"
 #include "egress/chain.h"
+#include "egress/wire.h"
 #include "model/record.h"
 
 /* The places that a worker may connect to: those of all its outlets' policies, counted. */
@@ -69,23 +70,25 @@ struct outlet {
     struct {
         uint64_t file;
         int64_t size;
-    } log;                       /* its audit file when it was last looked at */
-    struct chain_place line;     /* the last one that its worker has told of */
-    uint64_t anchored;           /* the last one that is on record */
-    struct outlet_cut *rotating; /* the cut is on its way to disk */
-    char owner[OWNER_MAX];       /* "": not known yet */
-    char family[ID_MAX];         /* of the token that made its sandbox; "": none */
+    } log;                   /* its audit file when it was last looked at */
+    struct chain_place line; /* the last one that its worker has told of */
+    uint64_t anchored;       /* the last one that is on record */
+    char owner[OWNER_MAX];   /* "": not known yet */
+    char family[ID_MAX];     /* of the token that made its sandbox; "": none */
     struct {
         struct quota_hold hold; /* what its logs may take on disk */
-        int64_t rotated_ns;     /* CLOCK_MONOTONIC; 0: never */
         uint64_t begun, given;  /* size when the worker got the descriptor; bytes it may add */
+        enum wire_lack lack;    /* why there is no more */
+        bool told;              /* of that, in the daemon's log */
     } room;
 };
 
 /* --- outlet.c --- */
 
-/* Lets the worker write more to the log, if there is room. */
+/* Lets the worker write more to the log, or says why not. */
 void outlet_give_room(struct outlet *o);
+/* Begins the next part of the log. */
+void outlet_rotate_log(struct outlet *o);
 extern const struct egress_worker_events outlet_worker_events;
 void outlet_forget(struct outlet *o); /* frees it; who waits is not told */
 void outlet_advance(struct outlet *o);
@@ -116,17 +119,16 @@ void outlet_places_done(struct outlet_worker *w);
  * line, behind which the chain goes on. */
 int outlet_log_append(const struct control *c, const char *box, int *ret,
                       struct chain_place *ret_at, struct err *e);
-/* The last line that the next rotation removes; false: it removes none. */
-bool outlet_log_next_cut(const struct control *c, const char *box, struct chain_place *ret);
-/* Puts it aside, in place of the one before; the new one for appending. */
+/* Puts it aside; a new one for appending. */
 int outlet_log_rotate(const struct control *c, const char *box, int *ret, struct err *e);
 /* Whether something was written since this was last asked. */
 bool outlet_log_moved(struct outlet *o);
-/* Bytes of a part, and of both. */
-uint64_t outlet_part_bytes(const struct control *c, const char *box, enum outlet_log which);
+/* Bytes of a part, and of all. */
+uint64_t outlet_part_bytes(const struct control *c, const char *box, uint32_t part);
 uint64_t outlet_log_bytes(const struct control *c, const char *box);
+int64_t outlet_part_time(const struct control *c, const char *box, uint32_t part); /* -1: none */
 /* False: there was none. */
-bool outlet_remove_part(const struct control *c, const char *box, enum outlet_log which);
+bool outlet_remove_part(const struct control *c, const char *box, uint32_t part);
 /* Whether a file is a part of a log, and of which box. */
 bool outlet_log_box(const char *file, char ret[static ID_MAX]);
 /* Its time is that of the outlet's end, as the record's is. */
@@ -136,12 +138,26 @@ void outlet_log_date(const struct control *c, const char *box);
 
 int outlet_room_open(struct control *c, struct err *e); /* blocks */
 void outlet_room_close(struct control *c);
-/* The log was opened, or begun anew: how many bytes the worker may add to it. */
-uint64_t outlet_room_begin(struct outlet *o);
-/* Most of that is used: how many it may add in all. 0: there is no more room now. */
-uint64_t outlet_room_more(struct outlet *o);
+/* What a worker may write. */
+struct outlet_room {
+    uint64_t bytes; /* to the descriptor that it has, in all */
+    enum wire_lack lack;
+};
+/* The log was opened, or begun anew. */
+struct outlet_room outlet_room_begin(struct outlet *o);
+/* Most of that is used. */
+struct outlet_room outlet_room_more(struct outlet *o);
 void outlet_room_end(struct outlet *o);
-/* Files of a box without an outlet were removed. */
+/* Files of a box were removed. */
 void outlet_room_recount(struct control *c, const char *box);
+/* Bytes of a part of a log at which the next part is begun. */
+uint64_t outlet_part_max(const struct control *c);
+
+/* --- outlet_expiry.c --- */
+
+/* Where the chain is cut when that part and all before it are removed, and its last line. False:
+ * the log has no chain. */
+bool outlet_find_cut(const struct control *c, const char *box, uint32_t part,
+                     struct egress_head_record *ret);
 
 #endif

@@ -1,8 +1,11 @@
-/* The audit files of outlets: one a box, and one before it. */
+/* The audit files of outlets. The one that is written is ID.jsonl; those that were put aside are
+ * ID.parts/NUMBER, in the order of their numbers. ID.jsonl.1 is an older one as an earlier version
+ * put it aside. Only expiry removes any of them (outlet_expiry.c), from the oldest on. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,20 +17,99 @@
 #include "control/plane.h"
 #include "egress/limits.h"
 
-static void log_name(const char *box, enum outlet_log which, char ret[static ID_MAX + 16])
-{
-    static const char *const ends[] = {
-        [OUTLET_LOG_NOW] = "", [OUTLET_LOG_BEFORE] = ".1", [OUTLET_LOG_SENT] = ".sent"
-    };
+enum { LOG_NAME_MAX = ID_MAX + 24, PART_DIGITS = 9, PART_LAST = 999999999 };
 
-    snprintf(ret, ID_MAX + 16, "%s.jsonl%s", box, ends[which]);
+static void log_name(const char *box, uint32_t part, char ret[static LOG_NAME_MAX])
+{
+    if (part == OUTLET_PART_NOW)
+        snprintf(ret, LOG_NAME_MAX, "%s.jsonl", box);
+    else if (part == OUTLET_PART_EARLIER)
+        snprintf(ret, LOG_NAME_MAX, "%s.jsonl.1", box);
+    else
+        snprintf(ret, LOG_NAME_MAX, "%s.parts/%0*u", box, PART_DIGITS, part);
 }
+
+static void sent_name(const char *box, char ret[static LOG_NAME_MAX])
+{
+    snprintf(ret, LOG_NAME_MAX, "%s.jsonl.sent", box);
+}
+
+static void parts_name(const char *box, char ret[static LOG_NAME_MAX])
+{
+    snprintf(ret, LOG_NAME_MAX, "%s.parts", box);
+}
+
+/* --- parts --- */
+
+static int compare_parts(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static bool is_log_file(const struct control *c, const char *box, uint32_t part)
+{
+    char name[LOG_NAME_MAX];
+    struct stat st;
+
+    log_name(box, part, name);
+    return fstatat(c->outlets.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void list_numbered(const struct control *c, const char *box, struct outlet_parts *ret)
+{
+    char name[LOG_NAME_MAX];
+    DIR *d;
+    int fd;
+
+    parts_name(box, name);
+    fd = openat(c->outlets.dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        drop_fd(&fd);
+        return;
+    }
+    for (struct dirent *v; (v = readdir(d)) && ret->n < OUTLET_PARTS_MAX;) {
+        uint64_t number;
+
+        if (str_to_u64(str_from(v->d_name), &number) && number > 0 && number <= PART_LAST)
+            ret->parts[ret->n++] = (uint32_t)number;
+    }
+    closedir(d);
+}
+
+void outlet_list_parts(const struct control *c, const char *box, struct outlet_parts *ret)
+{
+    ret->n = 0;
+    if (is_log_file(c, box, OUTLET_PART_EARLIER))
+        ret->parts[ret->n++] = OUTLET_PART_EARLIER;
+    list_numbered(c, box, ret);
+    qsort(ret->parts, ret->n, sizeof ret->parts[0], compare_parts);
+    if (is_log_file(c, box, OUTLET_PART_NOW))
+        ret->parts[ret->n++] = OUTLET_PART_NOW;
+}
+
+/* The one that was put aside last; false: there is none. */
+static bool find_newest_aside(const struct control *c, const char *box, uint32_t *ret)
+{
+    struct outlet_parts all;
+
+    outlet_list_parts(c, box, &all);
+    if (all.n && all.parts[all.n - 1] == OUTLET_PART_NOW)
+        all.n--;
+    if (all.n)
+        *ret = all.parts[all.n - 1];
+    return all.n > 0;
+}
+
+/* --- appending --- */
 
 static int open_now(const struct control *c, const char *box, int *ret, struct err *e)
 {
-    char name[ID_MAX + 16];
+    char name[LOG_NAME_MAX];
 
-    log_name(box, OUTLET_LOG_NOW, name);
+    log_name(box, OUTLET_PART_NOW, name);
     *ret =
         openat(c->outlets.dir, name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     return *ret < 0 ? err_sys(e, "opening the egress log %s", name) : 0;
@@ -55,7 +137,7 @@ static int repair_tail(int fd, const char *box, int64_t end, int64_t size, struc
     return write(fd, "\n", 1) != 1 ? err_sys(e, "repairing the egress log of %s", box) : 0;
 }
 
-/* The file before has the last line if nothing was written since it was put aside; its worker may
+/* The part before has the last line if nothing was written since it was put aside; its worker may
  * have it, too. */
 static int read_tail(const struct control *c, const char *box, int fd, struct chain_place *ret,
                      struct err *e)
@@ -65,13 +147,15 @@ static int read_tail(const struct control *c, const char *box, int fd, struct ch
     struct chain_place at = { 0 };
     struct stat st;
     int64_t end = 0;
-    int r = outlet_open_log(c, box, OUTLET_LOG_NOW, &now, e);
+    uint32_t part;
+    int r = outlet_open_part(c, box, OUTLET_PART_NOW, &now, e);
 
     if (r >= 0 && (fstat(now, &st) < 0 || !chain_tail(now, &at, &end)))
         r = err_sys(e, "reading the egress log of %s", box);
     if (r >= 0)
         r = repair_tail(fd, box, end, st.st_size, e);
-    if (r >= 0 && outlet_open_log(c, box, OUTLET_LOG_BEFORE, &before, NULL) >= 0) {
+    if (r >= 0 && find_newest_aside(c, box, &part) &&
+        outlet_open_part(c, box, part, &before, NULL) >= 0) {
         r = lock_log(before, box, e);
         if (r >= 0 && end == 0 && !chain_tail(before, &at, &end))
             r = err_sys(e, "reading the egress log of %s", box);
@@ -96,20 +180,12 @@ int outlet_log_append(const struct control *c, const char *box, int *ret,
     return r;
 }
 
-bool outlet_log_next_cut(const struct control *c, const char *box, struct chain_place *ret)
+int outlet_open_part(const struct control *c, const char *box, uint32_t part, int *ret,
+                     struct err *e)
 {
-    AUTO_CLOSE int now = -1;
+    char name[LOG_NAME_MAX];
 
-    return outlet_open_log(c, box, OUTLET_LOG_NOW, &now, NULL) >= 0 && chain_head(now, ret) &&
-           ret->seq > 0;
-}
-
-int outlet_open_log(const struct control *c, const char *box, enum outlet_log which, int *ret,
-                    struct err *e)
-{
-    char name[ID_MAX + 16];
-
-    log_name(box, which, name);
+    log_name(box, part, name);
     *ret = openat(c->outlets.dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (*ret < 0 && errno == ENOENT)
         return err_set(e, ERR_NOT_FOUND, "%s has no egress log", box);
@@ -128,23 +204,48 @@ static int open_new(const struct control *c, const char *box, int *ret, struct e
     return r;
 }
 
+/* The number of the next part; -ERR_QUOTA: there are too many. */
+static int find_next_number(const struct control *c, const char *box, uint32_t *ret, struct err *e)
+{
+    struct outlet_parts all;
+    char name[LOG_NAME_MAX];
+    uint32_t last = 0;
+
+    outlet_list_parts(c, box, &all);
+    for (size_t i = 0; i < all.n; i++)
+        if (all.parts[i] != OUTLET_PART_NOW)
+            last = all.parts[i];
+    if (all.n + 1 >= OUTLET_PARTS_MAX || last == PART_LAST)
+        return err_set(e, ERR_QUOTA, "the egress log of %s has %zu parts", box, all.n);
+    parts_name(box, name);
+    if (mkdirat(c->outlets.dir, name, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "making the directory %s", name);
+    *ret = last + 1;
+    return 0;
+}
+
+/* A crash behind the rename leaves a log without a part to write to: the next start makes it. */
 int outlet_log_rotate(const struct control *c, const char *box, int *ret, struct err *e)
 {
-    char now[ID_MAX + 16], before[ID_MAX + 16];
+    char now[LOG_NAME_MAX], aside[LOG_NAME_MAX];
+    uint32_t number;
+    int r = find_next_number(c, box, &number, e);
 
-    log_name(box, OUTLET_LOG_NOW, now);
-    log_name(box, OUTLET_LOG_BEFORE, before);
-    if (renameat(c->outlets.dir, now, c->outlets.dir, before) < 0)
+    if (r < 0)
+        return r;
+    log_name(box, OUTLET_PART_NOW, now);
+    log_name(box, number, aside);
+    if (renameat(c->outlets.dir, now, c->outlets.dir, aside) < 0)
         return err_sys(e, "putting %s aside", now);
     return open_new(c, box, ret, e);
 }
 
 bool outlet_log_moved(struct outlet *o)
 {
-    char name[ID_MAX + 16];
+    char name[LOG_NAME_MAX];
     struct stat st;
 
-    log_name(o->box->id, OUTLET_LOG_NOW, name);
+    log_name(o->box->id, OUTLET_PART_NOW, name);
     if (fstatat(o->control->outlets.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
         (o->log.file == st.st_ino && o->log.size == st.st_size))
         return false;
@@ -155,51 +256,79 @@ bool outlet_log_moved(struct outlet *o)
 
 void outlet_log_date(const struct control *c, const char *box)
 {
-    char name[ID_MAX + 16];
+    char name[LOG_NAME_MAX];
 
-    log_name(box, OUTLET_LOG_NOW, name);
+    log_name(box, OUTLET_PART_NOW, name);
     (void)utimensat(c->outlets.dir, name, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-uint64_t outlet_part_bytes(const struct control *c, const char *box, enum outlet_log which)
+uint64_t outlet_part_bytes(const struct control *c, const char *box, uint32_t part)
 {
-    char name[ID_MAX + 16];
+    char name[LOG_NAME_MAX];
     struct stat st;
 
-    log_name(box, which, name);
+    log_name(box, part, name);
     return fstatat(c->outlets.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : (uint64_t)st.st_size;
+}
+
+int64_t outlet_part_time(const struct control *c, const char *box, uint32_t part)
+{
+    char name[LOG_NAME_MAX];
+    struct stat st;
+
+    log_name(box, part, name);
+    if (fstatat(c->outlets.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -1;
+    return st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
 }
 
 uint64_t outlet_log_bytes(const struct control *c, const char *box)
 {
-    return outlet_part_bytes(c, box, OUTLET_LOG_NOW) + outlet_part_bytes(c, box, OUTLET_LOG_BEFORE);
+    struct outlet_parts all;
+    uint64_t sum = 0;
+
+    outlet_list_parts(c, box, &all);
+    for (size_t i = 0; i < all.n; i++)
+        sum += outlet_part_bytes(c, box, all.parts[i]);
+    return sum;
 }
 
-bool outlet_remove_part(const struct control *c, const char *box, enum outlet_log which)
+bool outlet_remove_part(const struct control *c, const char *box, uint32_t part)
 {
-    char name[ID_MAX + 16];
+    char name[LOG_NAME_MAX];
 
-    log_name(box, which, name);
+    log_name(box, part, name);
     return unlinkat(c->outlets.dir, name, 0) == 0;
 }
 
 void outlet_remove_logs(struct control *c, const char *box)
 {
-    for (unsigned which = OUTLET_LOG_NOW; which <= OUTLET_LOG_SENT; which++)
-        (void)outlet_remove_part(c, box, (enum outlet_log)which);
+    struct outlet_parts all;
+    char name[LOG_NAME_MAX];
+
+    outlet_list_parts(c, box, &all);
+    for (size_t i = 0; i < all.n; i++) /* the oldest first: the rest is a log still */
+        (void)outlet_remove_part(c, box, all.parts[i]);
+    parts_name(box, name);
+    (void)unlinkat(c->outlets.dir, name, AT_REMOVEDIR);
+    sent_name(box, name);
+    (void)unlinkat(c->outlets.dir, name, 0);
     outlet_room_recount(c, box);
 }
+
+/* --- the hub's place in it --- */
 
 bool outlet_log_sent(const struct control *c, const char *box, struct feed_place *ret)
 {
     AUTO_CLOSE int fd = -1;
-    char text[64];
+    char path[LOG_NAME_MAX], text[64];
     struct str file, at;
     uint64_t name, offset;
     ssize_t n;
 
-    if (outlet_open_log(c, box, OUTLET_LOG_SENT, &fd, NULL) < 0 ||
-        (n = read(fd, text, sizeof text)) <= 0)
+    sent_name(box, path);
+    fd = openat(c->outlets.dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || (n = read(fd, text, sizeof text)) <= 0)
         return false;
     at = str_cut((struct str){ text, (size_t)n }, ' ', &file);
     str_cut(at, '\n', &at);
@@ -213,10 +342,10 @@ bool outlet_log_sent(const struct control *c, const char *box, struct feed_place
 /* Whole or not there: if it is torn, denials come again. */
 void outlet_log_note_sent(const struct control *c, const char *box, const struct feed_place *at)
 {
-    char name[ID_MAX + 16];
+    char name[LOG_NAME_MAX];
     int fd;
 
-    log_name(box, OUTLET_LOG_SENT, name);
+    sent_name(box, name);
     fd = openat(c->outlets.dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 || dprintf(fd, "%lld %lld\n", (long long)at->file, (long long)at->at) < 0)
         LOG(WARN, "hub.failed", LOG_S("lane", box), LOG_I("errno", errno));
@@ -226,13 +355,13 @@ void outlet_log_note_sent(const struct control *c, const char *box, const struct
 /* Something was written since the hub's part of it was noted. */
 static bool is_unsent(const struct control *c, const char *box)
 {
-    char name[ID_MAX + 16];
+    char name[LOG_NAME_MAX];
     struct stat log, sent;
 
-    log_name(box, OUTLET_LOG_NOW, name);
+    log_name(box, OUTLET_PART_NOW, name);
     if (fstatat(c->outlets.dir, name, &log, AT_SYMLINK_NOFOLLOW) < 0)
         return false;
-    log_name(box, OUTLET_LOG_SENT, name);
+    sent_name(box, name);
     return fstatat(c->outlets.dir, name, &sent, AT_SYMLINK_NOFOLLOW) < 0 ||
            log.st_mtim.tv_sec >= sent.st_mtim.tv_sec;
 }
@@ -260,33 +389,4 @@ void outlets_each_unsent(const struct control *c, void (*fn)(void *user, const c
         closedir(d);
     else
         drop_fd(&fd);
-}
-
-/* The older file of a box goes with the newer one: alone, its lines would seem to be missing. */
-static void prune_log(struct control *c, const char *file, int64_t before_ns)
-{
-    char box[ID_MAX], now[ID_MAX + 16];
-    struct stat st;
-
-    if (!outlet_log_box(file, box) || control_knows(c, box))
-        return;
-    log_name(box, OUTLET_LOG_NOW, now);
-    if ((fstatat(c->outlets.dir, now, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
-         fstatat(c->outlets.dir, file, &st, AT_SYMLINK_NOFOLLOW) == 0) &&
-        st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec < before_ns)
-        (void)unlinkat(c->outlets.dir, file, 0);
-    outlet_room_recount(c, box);
-}
-
-void outlets_prune_logs(struct control *c, int64_t before_ns)
-{
-    int fd = openat(c->outlets.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-
-    for (struct dirent *v; d && (v = readdir(d));)
-        prune_log(c, v->d_name, before_ns);
-    if (d)
-        closedir(d);
-    else if (fd >= 0)
-        close(fd);
 }

@@ -1,15 +1,21 @@
 /* Room on disk for egress logs, by owner and family of tokens.
  *
  * A worker writes to a log up to the room that it was given, and allows nothing without. Room is
- * given in steps and counted before it is given, so that an owner's logs never have more than
- * limits.egress_logs_per_owner, and those of a family's sandboxes seven eighths of it. When a
- * sandbox ends, its log counts as long as it is. Where there is no room, logs of the owner's ended
- * sandboxes go, the oldest first, the older part first: after the cut is on record
- * (egress/chain.h), so that the rest of the audit still verifies. */
+ * given in steps and counted before it is given, so that a sandbox's log never has more than
+ * egress.audit_max, an owner's logs never more than limits.egress_logs_per_owner, and those of a
+ * family's sandboxes seven eighths of it. When a sandbox ends, its log counts as long as it is
+ * there. Where there is no room, the worker denies with `audit_full` until records expire
+ * (outlet_expiry.c) or the administrator raises the limit.
+ *
+ * With egress.audit_overflow: drop_oldest, logs of the owner's ended sandboxes go instead, the
+ * oldest first, the older part first: after the cut is on record (egress/chain.h), so that the rest
+ * of the audit still verifies, together with an event that names what was dropped. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,6 +31,10 @@ enum {
     ROOM_STEP_MIN = 64 << 10,
     ROOM_STEP_PART = 16, /* of an owner's: half of what one family leaves to the others */
     ROOM_NONE = 1,       /* byte: no line fits */
+    LOG_PARTS = 32,      /* that a log has when it is full */
+    LOG_PART_MIN = 64 << 10,
+    DISK_PART = 16,        /* of the file system: an owner's, where it is not configured … */
+    OWNER_MIN = 256 << 20, /* … and at least */
 };
 
 /* The log of a box that has no outlet. */
@@ -43,7 +53,9 @@ struct log_removal {
     struct store_txn txn;
     char box[ID_MAX];
     char wanted_by[ID_MAX]; /* the box whose log needs the room */
-    enum outlet_log part;   /* OUTLET_LOG_NOW: all that is left */
+    uint32_t part;          /* OUTLET_PART_NOW: all that is left */
+    struct event_record event;
+    char detail[256];
 };
 
 /* A log without an owner is the daemon's. */
@@ -53,6 +65,14 @@ static struct quota_who find_log_holder(const struct account *a)
 
     who.privileged = a->exempt || !a->name[0];
     return who;
+}
+
+/* Bytes that the worker has written of what it was given. */
+static uint64_t outlet_used_room(const struct outlet *o)
+{
+    uint64_t size = outlet_part_bytes(o->control, o->box->id, OUTLET_PART_NOW);
+
+    return size > o->room.begun ? size - o->room.begun : 0;
 }
 
 static struct ended_log *find_ended_log(const struct control *c, const char *box)
@@ -91,6 +111,20 @@ static void add_ended_log(struct control *c, const char *box, const char *owner,
     index_add(&c->outlets.ended_logs, &l->entry);
 }
 
+/* What its files have, and what its worker may still add. */
+static void recount_outlet(struct control *c, const char *box)
+{
+    struct outlet *o = outlet_find(c, box);
+    uint64_t bytes, used;
+
+    if (!o || !o->room.hold.share)
+        return;
+    used = outlet_used_room(o);
+    bytes = outlet_log_bytes(c, box) + (o->room.given > used ? o->room.given - used : 0);
+    if (bytes < o->room.hold.n)
+        quota_shrink(&o->room.hold, o->room.hold.n - bytes);
+}
+
 void outlet_room_recount(struct control *c, const char *box)
 {
     struct ended_log *l = find_ended_log(c, box);
@@ -100,18 +134,26 @@ void outlet_room_recount(struct control *c, const char *box)
         forget_ended_log(c, l);
     else if (l && bytes < l->hold.n)
         quota_shrink(&l->hold, l->hold.n - bytes);
+    recount_outlet(c, box);
 }
 
 /* --- making room --- */
 
-static void remove_ended_part(struct control *c, const char *box, enum outlet_log part)
+static void remove_ended_part(struct control *c, const char *box, uint32_t part,
+                              const char *wanted_by)
 {
-    if (part == OUTLET_LOG_NOW) {
+    uint64_t before = outlet_log_bytes(c, box), dropped;
+
+    if (part == OUTLET_PART_NOW) {
         outlet_remove_logs(c, box); /* recounts */
-        return;
+    } else {
+        (void)outlet_remove_part(c, box, part);
+        outlet_room_recount(c, box);
     }
-    (void)outlet_remove_part(c, box, part);
-    outlet_room_recount(c, box);
+    dropped = before - outlet_log_bytes(c, box);
+    c->outlets.dropped += dropped;
+    LOG(WARN, "egress.audit_dropped", LOG_S("sandbox", box), LOG_I("bytes", (int64_t)dropped),
+        LOG_S("for", wanted_by));
 }
 
 static void on_removal_kept(struct store_txn *t, int r, const struct err *e)
@@ -125,7 +167,9 @@ static void on_removal_kept(struct store_txn *t, int r, const struct err *e)
         LOG(WARN, "egress.audit_failed", LOG_S("sandbox", x->box), LOG_S("error", e->msg));
     } else if (l) {
         l->going = false;
-        remove_ended_part(c, x->box, x->part);
+        remove_ended_part(c, x->box, x->part, x->wanted_by);
+        x->event.seq = t->first_seq;
+        control_publish(c, &x->event);
     }
     if (o)
         outlet_give_room(o);
@@ -133,31 +177,27 @@ static void on_removal_kept(struct store_txn *t, int r, const struct err *e)
     free(x);
 }
 
-/* What the part's removal leaves: the place of the last line that goes, and of the last of all.
- * False: the log has no chain. */
-static bool find_cut(const struct control *c, const char *box, enum outlet_log part,
-                     struct egress_head_record *ret)
+/* The event is in the transaction that records the cut: no record goes without it. */
+static void add_drop_event(struct log_removal *x, const struct ended_log *l,
+                           const struct egress_head_record *h)
 {
-    AUTO_CLOSE int now = -1;
-    AUTO_CLOSE int before = -1;
-    struct chain_place last, cut;
-    int64_t end;
+    struct event_record *v = &x->event;
 
-    if (outlet_open_log(c, box, OUTLET_LOG_NOW, &now, NULL) < 0 || !chain_tail(now, &last, &end))
-        return false;
-    if (!last.seq && outlet_open_log(c, box, OUTLET_LOG_BEFORE, &before, NULL) >= 0 &&
-        !chain_tail(before, &last, &end))
-        return false;
-    if (part == OUTLET_LOG_NOW || !chain_head(now, &cut))
-        cut = last;
-    ret->seq = last.seq;
-    memcpy(ret->digest, last.digest, sizeof ret->digest);
-    ret->cut_seq = cut.seq;
-    memcpy(ret->cut_digest, cut.digest, sizeof ret->cut_digest);
-    return cut.seq > 0;
+    snprintf(x->detail, sizeof x->detail, "{\"upto\":%llu,\"for\":\"%s\"}",
+             (unsigned long long)h->cut_seq, x->wanted_by);
+    *v = (struct event_record){ .time_ns = clock_wall(),
+                                .from = -1,
+                                .to = -1,
+                                .actor = ACTOR_DAEMON,
+                                .detail = str_from(x->detail) };
+    str_copy(str_from(x->box), v->sandbox, sizeof v->sandbox);
+    str_copy(str_from(l->hold.share->key), v->owner, sizeof v->owner);
+    snprintf(v->type, sizeof v->type, "audit.dropped");
+    snprintf(v->reason, sizeof v->reason, "its owner's egress logs were full");
+    store_add_event(&x->txn, v);
 }
 
-static void begin_removal(struct outlet *wanted_by, struct ended_log *l, enum outlet_log part,
+static void begin_removal(struct outlet *wanted_by, struct ended_log *l, uint32_t part,
                           const struct egress_head_record *h)
 {
     struct control *c = wanted_by->control;
@@ -173,6 +213,7 @@ static void begin_removal(struct outlet *wanted_by, struct ended_log *l, enum ou
     c->changes++;
     store_txn_begin(&x->txn, c->store);
     store_put_egress_head(&x->txn, h);
+    add_drop_event(x, l, h);
     store_commit(&x->txn, on_removal_kept);
 }
 
@@ -210,26 +251,29 @@ static bool remove_oldest_log(struct outlet *o, uint64_t n)
     struct egress_head_record h = { .time_ns = clock_wall() };
     struct ended_log *l = find_oldest_log(o, n);
     uint64_t before = share->used;
-    enum outlet_log part;
+    struct outlet_parts all;
+    uint32_t part;
 
     if (!l)
         return false;
-    part = outlet_part_bytes(c, l->box, OUTLET_LOG_BEFORE) ? OUTLET_LOG_BEFORE : OUTLET_LOG_NOW;
+    outlet_list_parts(c, l->box, &all);
+    part = all.n ? all.parts[0] : OUTLET_PART_NOW;
     str_copy(str_from(l->box), h.sandbox, sizeof h.sandbox);
-    if (find_cut(c, l->box, part, &h)) {
+    if (outlet_find_cut(c, l->box, part, &h)) {
         begin_removal(o, l, part, &h);
         return false;
     }
-    remove_ended_part(c, l->box, part);
+    remove_ended_part(c, l->box, part, o->box->id);
     return share->used < before;
 }
 
 static bool grow_room(struct outlet *o, uint64_t n)
 {
+    bool drops = o->control->config->egress.audit_overflow == CONFIG_AUDIT_DROP_OLDEST;
     struct err e;
 
     while (quota_grow(&o->room.hold, n, &e) < 0)
-        if (!remove_oldest_log(o, n))
+        if (!drops || !remove_oldest_log(o, n))
             return false;
     return true;
 }
@@ -237,7 +281,7 @@ static bool grow_room(struct outlet *o, uint64_t n)
 static uint64_t room_step(const struct control *c)
 {
     uint64_t most = c->config->egress.audit_max,
-             step = c->config->limits.egress_logs_per_owner / ROOM_STEP_PART;
+             step = c->outlets.log_bytes.limits.share / ROOM_STEP_PART;
 
     if (step < ROOM_STEP_MIN)
         step = ROOM_STEP_MIN;
@@ -246,9 +290,50 @@ static uint64_t room_step(const struct control *c)
     return step < ROOM_STEP ? step : ROOM_STEP;
 }
 
+uint64_t outlet_part_max(const struct control *c)
+{
+    uint64_t part = c->config->egress.audit_max / LOG_PARTS;
+
+    return part > LOG_PART_MIN ? part : LOG_PART_MIN;
+}
+
 /* --- of an outlet --- */
 
-uint64_t outlet_room_begin(struct outlet *o)
+/* Said when it begins: the worker's denials say the rest. */
+static void tell_lack(struct outlet *o)
+{
+    static const char *const limits[WIRE_LACKS_] = {
+        [WIRE_LACK_BOX] = "egress.audit_max", [WIRE_LACK_OWNER] = "limits.egress_logs_per_owner"
+    };
+    const char *limit = limits[o->room.lack];
+
+    if (limit && !o->room.told)
+        LOG(WARN, "egress.audit_full", LOG_S("sandbox", o->box->id), LOG_S("owner", o->owner),
+            LOG_S("limit", limit));
+    o->room.told = limit != NULL;
+}
+
+/* Another step, or what is left of the sandbox's budget. */
+static struct outlet_room add_room(struct outlet *o)
+{
+    uint64_t step = room_step(o->control), most = o->control->config->egress.audit_max,
+             left = most > o->room.hold.n ? most - o->room.hold.n : 0,
+             n = left < step ? left : step;
+
+    o->room.lack = WIRE_LACK_NONE;
+    if (n && !grow_room(o, n)) {
+        o->room.lack = WIRE_LACK_OWNER;
+        n = 0;
+    } else if (n == left) {
+        o->room.lack = WIRE_LACK_BOX;
+    }
+    o->room.given += n;
+    if (!n || o->room.lack == WIRE_LACK_NONE)
+        tell_lack(o);
+    return (struct outlet_room){ o->room.given ? o->room.given : ROOM_NONE, o->room.lack };
+}
+
+struct outlet_room outlet_room_begin(struct outlet *o)
 {
     struct control *c = o->control;
     const struct account a = account_of(c, o->owner, o->family);
@@ -259,23 +344,32 @@ uint64_t outlet_room_begin(struct outlet *o)
         forget_ended_log(c, old);
     quota_drop(&o->room.hold);
     quota_charge(&c->outlets.log_bytes, &who, outlet_log_bytes(c, o->box->id), &o->room.hold);
-    o->room.begun = outlet_part_bytes(c, o->box->id, OUTLET_LOG_NOW);
-    o->room.given = grow_room(o, room_step(c)) ? room_step(c) : 0;
-    return o->room.given ? o->room.given : ROOM_NONE;
+    o->room.begun = outlet_part_bytes(c, o->box->id, OUTLET_PART_NOW);
+    o->room.given = 0;
+    return add_room(o);
 }
 
-uint64_t outlet_room_more(struct outlet *o)
+struct outlet_room outlet_room_more(struct outlet *o)
 {
-    uint64_t step = room_step(o->control),
-             size = outlet_part_bytes(o->control, o->box->id, OUTLET_LOG_NOW),
-             used = size > o->room.begun ? size - o->room.begun : 0;
+    uint64_t used = outlet_used_room(o);
 
-    if (o->room.given > used && o->room.given - used > step / 2)
-        return o->room.given; /* it was told already */
-    if (!grow_room(o, step))
-        return 0;
-    o->room.given += step;
-    return o->room.given;
+    if (o->room.lack == WIRE_LACK_NONE && o->room.given > used &&
+        o->room.given - used > room_step(o->control) / 2)
+        return (struct outlet_room){ o->room.given, WIRE_LACK_NONE }; /* it was told already */
+    return add_room(o);
+}
+
+static void count_full(struct index_entry *v, void *user)
+{
+    *(size_t *)user += container_of(v, struct outlet, entry)->room.told;
+}
+
+size_t outlets_full_logs(struct control *c)
+{
+    size_t n = 0;
+
+    index_each(&c->outlets.index, count_full, &n);
+    return n;
 }
 
 void outlet_room_end(struct outlet *o)
@@ -333,9 +427,22 @@ static int count_found(struct control *c, const struct found_log *f, struct err 
     return r;
 }
 
+/* What is not configured is a part of the disk: a large one keeps a week of very many sandboxes. */
+static uint64_t find_owner_share(const struct control *c)
+{
+    uint64_t share = c->config->limits.egress_logs_per_owner;
+    struct statvfs v;
+
+    if (share)
+        return share;
+    if (fstatvfs(c->outlets.dir, &v) == 0)
+        share = (uint64_t)v.f_blocks * v.f_frsize / DISK_PART;
+    return share > OWNER_MIN ? share : OWNER_MIN;
+}
+
 int outlet_room_open(struct control *c, struct err *e)
 {
-    const struct quota_limits limits = quota_token_limits(c->config->limits.egress_logs_per_owner);
+    const struct quota_limits limits = quota_token_limits(find_owner_share(c));
     struct found_log *found = NULL;
     size_t n = 0, room = 0;
     int fd = openat(c->outlets.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;

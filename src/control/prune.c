@@ -56,6 +56,14 @@ static void on_pruned(struct store_txn *t, int r, const struct err *e)
     free(p);
 }
 
+/* A log is read by way of its sandbox's record. */
+static int64_t keep_sandboxes(const struct control *c)
+{
+    int64_t logs = c->config->egress.audit_keep, records = c->config->retention.sandboxes;
+
+    return records > logs ? records : logs;
+}
+
 static void on_prune_due(struct loop_timer *t)
 {
     struct control *c = container_of(t, struct control, prune);
@@ -68,12 +76,11 @@ static void on_prune_due(struct loop_timer *t)
     c->changes++;
     c->pruning = true;
     store_txn_begin(&p->txn, c->store);
-    store_prune(&p->txn, now - c->config->retention.sandboxes, now - c->config->retention.events,
-                PRUNE_ROWS);
+    store_prune(&p->txn, now - keep_sandboxes(c), now - c->config->retention.events, PRUNE_ROWS);
     store_commit(&p->txn, on_pruned);
     if (clock_mono() >= c->prune_logs_ns) { /* it looks at all of them */
         c->prune_logs_ns = clock_mono() + PRUNE_EVERY_S * NS_PER_S;
-        outlets_prune_logs(c, now - c->config->retention.sandboxes);
+        outlets_expire_logs(c);
     }
 }
 

@@ -33,6 +33,8 @@ struct audit {
     int fd;
     uint64_t written;
     uint64_t room, low_at; /* of `written`; room 0: no limit */
+    enum wire_lack lack;   /* why there is no more */
+    enum wire_lack failed; /* why the last line that was lost has no room; of others: none */
     audit_low_fn *low;     /* NULL: it was called */
     void *user;
     uint64_t generation; /* of the last policy, for events without a decision */
@@ -107,9 +109,11 @@ uint64_t audit_written(const struct audit *a)
 
 /* --- Room --- */
 
-void audit_set_room(struct audit *a, uint64_t room, audit_low_fn *low, void *user)
+void audit_set_room(struct audit *a, uint64_t room, enum wire_lack lack, audit_low_fn *low,
+                    void *user)
 {
     a->room = room;
+    a->lack = lack;
     a->low_at = room > a->written ? a->written + (room - a->written) / 2 : a->written;
     a->low = low;
     a->user = user;
@@ -123,6 +127,27 @@ bool audit_is_low(const struct audit *a)
 static bool has_room(const struct audit *a, size_t n)
 {
     return !a->room || (a->written <= a->room && n <= a->room - a->written);
+}
+
+const struct audit_refusal *audit_refusal(const struct audit *a)
+{
+    static const struct audit_refusal rows[WIRE_LACKS_] = {
+        [WIRE_LACK_NONE] = { "audit_unavailable",
+                             "It cannot be put on record, so it is not allowed.",
+                             "Try again later; tell the operator." },
+        [WIRE_LACK_BOX] = { "audit_full",
+                            "The sandbox's egress log is full, so nothing more is allowed.",
+                            "Ask the administrator to raise egress.audit_max, wait until records "
+                            "expire (egress.audit_keep), or continue in a new sandbox." },
+        [WIRE_LACK_OWNER] = { "audit_full",
+                              "The egress logs of the sandbox's owner are full, so nothing more is "
+                              "allowed.",
+                              "Ask the administrator to raise limits.egress_logs_per_owner, or "
+                              "wait "
+                              "until records expire (egress.audit_keep)." },
+    };
+
+    return &rows[a->failed];
 }
 
 static void tell_low(struct audit *a)
@@ -142,6 +167,7 @@ static bool fail(struct audit *a)
 {
     int64_t now = clock_mono();
 
+    a->failed = errno == EDQUOT ? a->lack : WIRE_LACK_NONE;
     if (now >= a->quiet_until) {
         LOG(ERROR, "audit.failing", LOG_S("sandbox", a->box_id), LOG_I("errno", errno));
         a->quiet_until = now + AUDIT_QUIET_NS;
@@ -235,16 +261,33 @@ static bool flush(struct audit *a)
     return good;
 }
 
+/* A line that has no place in the file, whatever else is written. */
+static bool lose_line(struct audit *a, int why)
+{
+    errno = why;
+    a->lost++;
+    if (why == EDQUOT)
+        a->low_at = a->written; /* there may be room by now */
+    fail(a);
+    tell_low(a);
+    return false;
+}
+
+static bool is_allow(const struct audit_event *ev)
+{
+    return ev->what == AUDIT_ALLOW || (ev->what == AUDIT_REQUEST && ev->verdict != EGRESS_DENIED);
+}
+
 static bool hold(struct audit *a, const struct audit_event *ev)
 {
     char bytes[EGRESS_AUDIT_LINE_MAX];
     struct str line = { bytes, audit_event_write(ev, a->box_id, bytes) };
 
-    if (line.n == 0) {
-        errno = EMSGSIZE;
-        a->lost++;
-        return fail(a);
-    }
+    if (line.n == 0)
+        return lose_line(a, EMSGSIZE);
+    if (a->lack != WIRE_LACK_NONE && is_allow(ev) &&
+        !has_room(a, a->torn.n + a->held.n + line.n + CHAIN_TEXT_MAX + AUDIT_RESERVE))
+        return lose_line(a, EDQUOT);
     if (HELD_MAX - a->held.n < EGRESS_AUDIT_LINE_MAX)
         flush(a);
     line.n =

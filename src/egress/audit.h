@@ -15,10 +15,16 @@
 
 #include "egress/authorize.h"
 #include "egress/chain.h"
+#include "egress/wire.h"
 
 struct audit;
 
-enum { AUDIT_KINDS_MAX = 64 };
+enum { AUDIT_KINDS_MAX = 64, AUDIT_RESERVE = 32 << 10 };
+
+/* Why something that is not on record is denied. */
+struct audit_refusal {
+    const char *code, *text, *next;
+};
 
 /* Takes the descriptor (O_APPEND). A pipe, socket or terminal is fine, too: its description becomes
  * non-blocking, and while its reader does not read, nothing is on record and nothing is allowed.
@@ -39,9 +45,12 @@ void audit_set_fd(struct audit *a, int fd);
 uint64_t audit_written(const struct audit *a); /* bytes to the current descriptor */
 
 /* How many bytes may be written to the current descriptor in all; 0: no limit. What has no room is
- * not on record. low is called once when half of what is left now is used, from inside a write. */
+ * not on record. low is called once when half of what is left now is used, from inside a write.
+ * lack: there is no more than that, and why; then the last AUDIT_RESERVE bytes take no allows, so
+ * that denials and the ends of connections are on record for a while. */
 typedef void audit_low_fn(void *user);
-void audit_set_room(struct audit *a, uint64_t room, audit_low_fn *low, void *user);
+void audit_set_room(struct audit *a, uint64_t room, enum wire_lack lack, audit_low_fn *low,
+                    void *user);
 bool audit_is_low(const struct audit *a); /* it was called, or would be */
 
 /* A connection (or, of EGRESS_BY_DNS, a name) was allowed; true if it is on record. */
@@ -52,6 +61,8 @@ bool audit_allow(struct audit *a, const struct egress_intent *i, const struct eg
 uint64_t audit_allow_soon(struct audit *a, const struct egress_intent *i,
                           const struct egress_decision *d);
 bool audit_kept(struct audit *a, uint64_t ticket);
+/* After a no: why. */
+const struct audit_refusal *audit_refusal(const struct audit *a);
 void audit_deny(struct audit *a, const struct egress_intent *i, const struct egress_decision *d);
 /* A request under an allowed connection; denied ones as well. One that is allowed is written soon:
  * this is its ticket. */

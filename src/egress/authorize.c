@@ -154,14 +154,18 @@ static void deny(struct authorization *a)
     finish_soon(a);
 }
 
+static bool deny_unrecorded(const struct egress_box *b, struct egress_decision *d)
+{
+    const struct audit_refusal *no = audit_refusal(b->audit);
+
+    return DENY(d, 503, no->code, no->next, "%s", no->text);
+}
+
 static bool is_kept(struct authorization *a)
 {
     struct egress_decision *d = &a->decision;
 
-    if (audit_kept(a->box->audit, a->ticket_))
-        return true;
-    return DENY(d, 503, "audit_unavailable", "Try again later; tell the operator.",
-                "It cannot be put on record, so it is not allowed.");
+    return audit_kept(a->box->audit, a->ticket_) || deny_unrecorded(a->box, d);
 }
 
 /* Nobody hears of an allow that is not on record. */
@@ -340,8 +344,7 @@ bool authorize_again(struct egress_box *b, const struct egress_intent *i, struct
         return true;
     }
     if (yes)
-        (void)DENY(&new, 503, "audit_unavailable", "Try again later; tell the operator.",
-                   "It cannot be put on record, so it is not allowed.");
+        (void)deny_unrecorded(b, &new);
     b->counters.denied++;
     audit_deny(b->audit, i, &new);
     d->why = new.why;

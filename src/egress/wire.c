@@ -14,7 +14,7 @@ static const struct {
     [WIRE_ADD] = { sizeof(struct wire_add), true },
     [WIRE_POLICY] = { sizeof(struct wire_box), true },
     [WIRE_REMOVE] = { sizeof(struct wire_box), true },
-    [WIRE_AUDIT] = { sizeof(struct wire_box), true },
+    [WIRE_AUDIT] = { sizeof(struct wire_audit), true },
     [WIRE_WHO_IS] = { sizeof(struct wire_who_is), false },
     [WIRE_TEXTS] = { sizeof(struct wire_texts), true },
     [WIRE_PING] = { sizeof(struct wire_head), false },
@@ -86,6 +86,18 @@ static int check_text(const char *text, size_t cap, struct err *e)
     return ends(text, cap) ? 0 : err_set(e, ERR_INVALID, "a text that does not end");
 }
 
+static int check_lack(uint32_t lack, struct err *e)
+{
+    return lack < WIRE_LACKS_ ? 0 : err_set(e, ERR_INVALID, "unknown reason %u for no room", lack);
+}
+
+static int check_add(const struct wire_add *m, struct err *e)
+{
+    if (m->has_chain_key > 1)
+        return err_set(e, ERR_INVALID, "has_chain_key is neither 0 nor 1");
+    return check_lack(m->audit_lack, e);
+}
+
 int wire_check(const void *message, size_t n, struct err *e)
 {
     const struct wire_head *h = message;
@@ -104,7 +116,9 @@ int wire_check(const void *message, size_t n, struct err *e)
     if (h->type == WIRE_TEXTS)
         return check_text(((const struct wire_texts *)message)->name,
                           sizeof((struct wire_texts *)0)->name, e);
-    if (h->type == WIRE_ADD && ((const struct wire_add *)message)->has_chain_key > 1)
-        return err_set(e, ERR_INVALID, "has_chain_key is neither 0 nor 1");
+    if (h->type == WIRE_ADD)
+        return check_add(message, e);
+    if (h->type == WIRE_AUDIT)
+        return check_lack(((const struct wire_audit *)message)->lack, e);
     return h->type == WIRE_WHO_IS ? check_who_is(message, e) : 0;
 }

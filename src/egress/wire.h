@@ -12,8 +12,9 @@
  *                                                     then the one before is in force still
  *     TEXTS    the same, as people write it           as POLICY
  *     REMOVE   a box, and all its connections         REMOVED, also if there was none
- *     AUDIT    another audit descriptor, or none, and  nothing
- *              how much may be written to it
+ *     AUDIT    another audit descriptor, or none,     nothing
+ *              how much may be written to it, and
+ *              why there is no more
  *     WHO_IS   the answer to WHO
  *     PING     are you there?                         PONG, with the same tag
  *
@@ -22,7 +23,7 @@
  *                                                     nobody's
  *     USED     counters of a box, and the last line of its audit file, that moved, at most every
  *              WIRE_USED_NS, and before APPLIED and REMOVED
- *     FULL     the audit file has passed audit_max, or half of its room is used: send AUDIT; told
+ *     FULL     the audit file has passed audit_part, or half of its room is used: send AUDIT; told
  *              again every WIRE_USED_NS. Without room nothing is allowed.
  */
 #ifndef EGRESS_WIRE_H
@@ -36,7 +37,7 @@
 
 enum {
     WIRE_MAGIC = 0x52474553, /* "SEGR" */
-    WIRE_VERSION = 2,
+    WIRE_VERSION = 3,
     WIRE_DIGEST = 32, /* bytes of a key, and of a chain value (egress/chain.h) */
     WIRE_PATH_MAX = 256,
     WIRE_ANCESTORS_MAX = 16,
@@ -62,6 +63,14 @@ enum wire_type {
     WIRE_PONG,
 };
 
+/* Why no more may be written to an audit file than `room`. */
+enum wire_lack {
+    WIRE_LACK_NONE,  /* there is more: ask for it */
+    WIRE_LACK_BOX,   /* the sandbox's log has as much as it may have */
+    WIRE_LACK_OWNER, /* the logs of its owner have */
+    WIRE_LACKS_,
+};
+
 struct wire_head {
     uint32_t magic;
     uint16_t version;
@@ -75,19 +84,28 @@ struct wire_add {
     char id[ID_MAX];
     uint32_t slots; /* which listeners: listeners_pack() */
     uint32_t has_audit;
-    uint64_t audit_max;  /* bytes after which FULL is told; 0: never */
+    uint64_t audit_part; /* bytes after which FULL is told; 0: never */
     uint64_t audit_room; /* bytes that may be written to the descriptor; 0: no limit */
     uint64_t chain_seq;  /* the last line of the audit file, behind which its chain goes on … */
     unsigned char chain_digest[WIRE_DIGEST];
     unsigned char chain_key[WIRE_DIGEST];
-    uint32_t has_chain_key, pad;
+    uint32_t has_chain_key;
+    uint32_t audit_lack; /* enum wire_lack */
 };
 
-/* REMOVE, AUDIT, ADDED, REMOVED, FULL; and POLICY and APPLIED, with the generation. */
+struct wire_audit {
+    struct wire_head head;
+    char id[ID_MAX];
+    uint64_t room; /* as audit_room */
+    uint32_t lack; /* enum wire_lack */
+    uint32_t pad;
+};
+
+/* REMOVE, ADDED, REMOVED, FULL; and POLICY and APPLIED, with the generation. */
 struct wire_box {
     struct wire_head head;
     char id[ID_MAX];
-    uint64_t generation; /* of POLICY: not 0; of AUDIT: audit_room from now on */
+    uint64_t generation; /* of POLICY: not 0 */
 };
 
 /* For a control plane that reads no YAML: a policy file, items as --allow has them, or both. */

@@ -20,7 +20,7 @@ struct member {
     struct link link;
     struct egress_box *box;
     struct worker *worker;
-    uint64_t audit_max;
+    uint64_t audit_part;
     struct egress_counters told;
     uint64_t told_seq; /* of the audit file's last line */
 };
@@ -165,7 +165,7 @@ static void on_used(struct loop_timer *t)
             break;
         if (moved(&m->told, &m->box->counters) || m->told_seq != audit_place(m->box->audit)->seq)
             tell_used(w, m);
-        if ((m->audit_max && audit_written(m->box->audit) > m->audit_max) ||
+        if ((m->audit_part && audit_written(m->box->audit) > m->audit_part) ||
             audit_is_low(m->box->audit))
             tell(w, WIRE_FULL, m->box->id, 0);
     }
@@ -197,8 +197,9 @@ static int add_member(struct worker *w, const struct wire_add *m, struct listene
         return r;
     }
     new->worker = w;
-    new->audit_max = m->audit_max;
-    audit_set_room(new->box->audit, m->audit_room, on_audit_low, new);
+    new->audit_part = m->audit_part;
+    audit_set_room(new->box->audit, m->audit_room, (enum wire_lack)m->audit_lack, on_audit_low,
+                   new);
     new->told_seq = m->chain_seq;
     memcpy(at.digest, m->chain_digest, sizeof at.digest);
     audit_resume(new->box->audit, &at, m->has_chain_key ? m->chain_key : NULL);
@@ -274,14 +275,14 @@ static int serve_remove(struct worker *w, const void *message, struct ipc_fds *f
 
 static int serve_audit(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e)
 {
-    const struct wire_box *m = message;
+    const struct wire_audit *m = message;
     struct member *member = find(w, m->id);
 
     if (!member || fds->n > 1)
         return err_set(e, ERR_INVALID, "an audit descriptor for nobody");
     if (fds->n)
         audit_set_fd(member->box->audit, take_fd(&fds->fd[0]));
-    audit_set_room(member->box->audit, m->generation, on_audit_low, member);
+    audit_set_room(member->box->audit, m->room, (enum wire_lack)m->lack, on_audit_low, member);
     return 0;
 }
 

@@ -6,6 +6,7 @@ What is changed, removed, moved or added is found, with its place; crashes, rota
 import contextlib
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -53,6 +54,11 @@ def log(d, box):
     return d.state / f"daemon/egress/{box}.jsonl"
 
 
+def aside(d, box):
+    """Parts of the log that were put aside, the oldest first."""
+    return sorted((d.state / f"daemon/egress/{box}.parts").glob("*"))
+
+
 def lines(d, box):
     return log(d, box).read_text().splitlines(keepends=True)
 
@@ -62,8 +68,8 @@ def seq_of(line):
 
 
 def last_seq(d, box):
-    """Of the last whole line; a log that was just put aside has no line yet, or is not there for a moment."""
-    for path in (log(d, box), log(d, box).with_suffix(".jsonl.1")):
+    """Of the last whole line; a part that was just begun has no line yet, or is not there for a moment."""
+    for path in (log(d, box), *reversed(aside(d, box))):
         with contextlib.suppress(FileNotFoundError):
             whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
             if whole:
@@ -334,7 +340,7 @@ def an_older_copy_of_everything_is_found_by_a_head_that_was_kept(c):
 
 @test
 def kills_under_traffic_are_no_damage(c):
-    with daemon(c, more=", audit_max: 64K") as d:
+    with daemon(c, more=", audit_max: 8M") as d:
         boxes = [create(d), create(d)]
         for box in boxes:
             d.api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", TRAFFIC], "background": True}).expect(200, 201, 202)
@@ -384,40 +390,87 @@ def a_worker_that_ends_late_does_not_fork_the_chain(c):
 
 
 @test
-def rotation_is_no_damage_and_a_removed_file_is(c):
-    with daemon(c, more=", audit_max: 64K") as d:
+def nothing_is_removed_before_its_time_and_expiry_is_no_damage(c):
+    with daemon(c, more=", audit_max: 8M, audit_keep: 1h") as d:
         box = create(d)
-        old = log(d, box).with_suffix(".jsonl.1")
+        talk(d, box)
+        first = lines(d, box)[0]
 
-        def has_removed():
+        def has_parts():
             talk(d, box, 60)
             intact(d, "meanwhile", box)
-            return old.exists() and seq_of(old.read_text().splitlines()[0]) > 1 and log(d, box).exists()
-        wait_for(has_removed, "a second rotation removes lines", 60)
+            return len(aside(d, box)) >= 3
+        wait_for(has_parts, "three parts were put aside", 120)
+        equal(said(Client(d)("egress", "log", box, "-o", "json").expect(0)).splitlines()[0], first.rstrip(), "the first record after many more")
         anchored(d, box)
-        found = verify_box(d, box)
-        check(found["intact"], f"after rotations: {found}")
         d.stop()
         d.start()
         intact(d, "after a restart", box)
-        text = old.read_text()
-        os.unlink(old)
-        equal(problems(verify_box(d, box))[0][:2], (box, "beginning_missing"), "without the older file")
-        old.write_text("".join(text.splitlines(keepends=True)[1:]))
+        equal(len(aside(d, box)) >= 3, True, "parts that are not old enough")
+
+        oldest, second = aside(d, box)[:2]
+        text = oldest.read_text()
+        os.unlink(oldest)
+        equal(problems(verify_box(d, box))[0][:2], (box, "beginning_missing"), "without the oldest part")
+        oldest.write_text("".join(text.splitlines(keepends=True)[1:]))
         equal(problems(verify_box(d, box))[0][:2], (box, "beginning_missing"), "without its first line")
-        old.write_text(text)
+        oldest.write_text(text)
+        middle = second.read_text()
+        os.unlink(second)
+        equal(problems(verify_box(d, box))[0][:2], (box, "missing"), "without one in the middle")
+        second.write_text(middle)
         intact(d, "put back", box)
+
+        os.utime(oldest, (1, 1))
+        os.utime(second, (1, 1))
+        d.kill()
+        d.start()  # the first event prunes
+        d.destroy(d.create())
+        wait_for(lambda: oldest not in aside(d, box) and second not in aside(d, box), "expired parts are removed")
+        check(aside(d, box), "a part that is not old enough")
+        wait_for(lambda: d.get(box)["egress"]["in_force"], "it is served again")
+        talk(d, box)
+        anchored(d, box)
+        intact(d, "after expiry", box)
+        equal(seq_of(said(Client(d)("egress", "log", box, "-o", "json").expect(0)).splitlines()[0]), seq_of(middle.splitlines()[-1]) + 1, "the first record that is left")
+        left = aside(d, box)[0]
+        os.unlink(left)
+        equal(problems(verify_box(d, box))[0][:2], (box, "beginning_missing"), "without a part that has not expired")
+
+
+@test
+def a_full_log_denies_its_sandbox_alone(c):
+    with daemon(c, more=", audit_max: 64K") as d:
+        box, other = create(d), create(d)
+
+        def fetch(of):
+            seen = d.api.run(of, ["curl", "-s", "-m", "20", f"http://{NAME}/"]).expect(200).json
+            return "hello" if "hello" in seen["stdout"] else json.loads(seen["stdout"])["error"] if seen["stdout"] else "nothing"
+
+        def is_full():
+            d.api.run(box, ["sh", "-c", f"curl -s -m 20 {' '.join([f'http://{NAME}/'] * 40)} >/dev/null"]).expect(200)
+            return fetch(box) == "audit_full"
+        wait_for(is_full, "the log is full", 60)
+        equal(fetch(other), "hello", "another sandbox")
+        intact(d, "with a full log", box, other)
+        check("audit_full" in said(Client(d)("egress", "log", box, "-o", "json").expect(0)), "the denial is on record")
+        check("sandboxer_egress_logs_full 1" in d.api.get("/metrics").expect(200).data.decode(), "the metric")
+        d.stop()
+        config = pathlib.Path(d.config)
+        config.write_text(config.read_text().replace("audit_max: 64K", "audit_max: 1M"))
+        d.start()
+        wait_for(lambda: fetch(box) == "hello", "with a larger budget")
+        intact(d, "with a larger budget", box)
 
 
 @test
 def retention_is_no_damage_and_another_record_of_it_is(c):
     """Events are removed from the beginning, and a record with a code of the key says which. Logs rotate at the same time."""
-    with daemon(c, more=", audit_max: 64K", config="limits: {events_keep: 1000}") as d:
+    with daemon(c, more=", audit_max: 8M", config="limits: {events_keep: 1000}") as d:
         box, cli = create(d), Client(d)
         talk(d, box)
         anchored(d, box)
-        old = log(d, box).with_suffix(".jsonl.1")
-        wait_for(lambda: talk(d, box, 60) or old.exists(), "a rotation", 60)
+        wait_for(lambda: talk(d, box, 60) or aside(d, box), "a part is put aside", 60)
         for _ in range(1200):
             d.api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "20m"}).expect(200)
         with database(d) as db:

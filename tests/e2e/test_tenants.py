@@ -448,7 +448,7 @@ for n in range(int(sys.argv[2])):
     s.sendall(f"CONNECT 127.0.0.1:{sys.argv[1]} HTTP/1.1\\r\\nHost: 127.0.0.1:{sys.argv[1]}\\r\\n\\r\\n".encode())
     got = s.recv(4096)
     if b" 200 " not in got:
-        no_room = b"audit_unavailable" in got
+        no_room = b"audit_unavailable" in got or b"audit_full" in got
         print(n if no_room else got)
         sys.exit(not no_room)
     s.close()
@@ -456,45 +456,90 @@ print(n + 1)
 """
 
 
-@test(**ONLY_ROOT)
-def egress_logs_of_one_owner_stop_its_own_egress_alone(c):
+class Logs:
+    """A daemon whose owners have 1 MiB of egress logs, and a sandbox that has filled it."""
+
+    def __init__(self, c, d, port):
+        self.c, self.d, self.port = c, d, port
+        os.chmod(d.dir, 0o755)
+        self.hog, self.victim = self.new(PLAIN), self.new(NOBODY)
+        rounds = [self.fetch(self.hog, 5000)]
+        while rounds[-1] and len(rounds) < 20:  # room that was asked for may come after a refusal
+            rounds.append(self.fetch(self.hog, 500))
+        got = sum(rounds)
+        check(0 < got < 5000, f"{rounds} connections of a log that has 1 MiB")
+        check(self.bytes(self.hog) <= 1 << 20, f"{self.bytes(self.hog)} bytes")
+        records = self.file(self.hog).read_text(encoding="utf-8").count('"allowed"')
+        equal(self.fetch(self.hog, 1), 0, "connections without room for their record")
+        equal(self.fetch(self.victim, 20), 20, "connections of another owner")
+        check(records >= got, f"{records} records of {got} connections")
+        self.more = self.new(PLAIN)  # the log of a sandbox that lives does not make room
+        equal(self.fetch(self.more, 1), 0, "connections of the owner's other sandbox")
+
+    def new(self, uid):
+        return as_user(self.c, self.d, uid, "create", "-q", "--allow", f"127.0.0.1:{self.port}")
+
+    def fetch(self, box, n):
+        done = self.d.api.run(box, ["python3", "-c", FETCHES, str(self.port), str(n)]).expect(200).json
+        equal(done["exit_code"], 0, f"the program in {box} ({done})")
+        return int(done["stdout"])
+
+    def file(self, box):
+        return self.d.state / "daemon/egress" / f"{box}.jsonl"
+
+    def bytes(self, *boxes):
+        return sum(self.file(box).stat().st_size for box in boxes if self.file(box).exists())
+
+    def intact(self):
+        found = self.d.api.get("/v1/audit/verify").expect(200).json
+        equal(found["problems"], [], "damage in the audit")
+
+
+@contextlib.contextmanager
+def full_logs(c, more=""):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         port = server.server_port
-        config = f"socket: {{mode: '0666'}}\negress: {{local: ['127.0.0.1:{port}']}}\n" + SHARES
-        with serving(c, config) as (d, _, token):
-            os.chmod(d.dir, 0o755)
-
-            def new(uid):
-                return as_user(c, d, uid, "create", "-q", "--allow", f"127.0.0.1:{port}")
-
-            def fetch(box, n):
-                done = d.api.run(box, ["python3", "-c", FETCHES, str(port), str(n)]).expect(200).json
-                equal(done["exit_code"], 0, f"the program in {box} ({done})")
-                return int(done["stdout"])
-
-            def log_bytes(boxes):
-                return sum(f.stat().st_size for box in boxes for f in (d.state / "daemon/egress").glob(f"{box}.jsonl*"))
-            hog, victim = new(PLAIN), new(NOBODY)
-            rounds = [fetch(hog, 5000)]
-            while rounds[-1] and len(rounds) < 20:  # room that was asked for may come after a refusal
-                rounds.append(fetch(hog, 500))
-            got = sum(rounds)
-            check(0 < got < 5000, f"{rounds} connections of a log that has 1 MiB")
-            check(log_bytes([hog]) <= 1 << 20, f"{log_bytes([hog])} bytes")
-            records = (d.state / "daemon/egress" / f"{hog}.jsonl").read_text(encoding="utf-8").count('"allowed"')
-            equal(fetch(hog, 1), 0, "connections without room for their record")
-            equal(fetch(victim, 20), 20, "connections of another owner")
-            check(records >= got, f"{records} records of {got} connections")
-            more = new(PLAIN)  # the log of a sandbox that lives does not make room …
-            equal(fetch(more, 1), 0, "connections of the owner's other sandbox")
-            as_user(c, d, PLAIN, "destroy", hog)
-            wait_for(lambda: fetch(more, 1) == 1, "the log of one that has ended does")
-            check(log_bytes([hog, more]) <= 1 << 20, "bytes of the owner")
-            equal(log_bytes([hog]), 0, "bytes of the log that made room")
-            found = d.api.get("/v1/audit/verify").expect(200).json
-            equal(found["problems"], [], "damage that a log which made room leaves in the audit")
+        config = f"socket: {{mode: '0666'}}\negress: {{local: ['127.0.0.1:{port}']{more}}}\n" + SHARES
+        with serving(c, config) as (d, _, _):
+            yield Logs(c, d, port)
         server.shutdown()
+
+
+@test(**ONLY_ROOT)
+def egress_logs_of_one_owner_stop_its_own_egress_alone_until_they_expire(c):
+    with full_logs(c) as logs:
+        d = logs.d
+        kept = logs.bytes(logs.hog)
+        as_user(c, d, PLAIN, "destroy", logs.hog)
+        for _ in range(3):  # a tenant that ends sandboxes and makes others erases nothing
+            box = logs.new(PLAIN)
+            equal(logs.fetch(box, 1), 0, "connections while no record has expired")
+            as_user(c, d, PLAIN, "destroy", box)
+        check(logs.bytes(logs.hog) >= kept, "the log of the sandbox that has ended")
+        equal(logs.fetch(logs.victim, 20), 20, "connections of another owner")
+        logs.intact()
+        os.utime(logs.file(logs.hog), (1, 1))
+        d.kill()
+        d.start()  # the first event prunes
+        as_user(c, d, PLAIN, "destroy", logs.new(PLAIN))
+        wait_for(lambda: logs.fetch(logs.more, 1) == 1, "what has expired is room again")
+        equal(logs.bytes(logs.hog), 0, "bytes of the log that has expired")
+
+
+@test(**ONLY_ROOT)
+def ended_egress_logs_make_room_where_the_administrator_says_so(c):
+    with full_logs(c, ", audit_overflow: drop_oldest") as logs:
+        d = logs.d
+        as_user(c, d, PLAIN, "destroy", logs.hog)
+        wait_for(lambda: logs.fetch(logs.more, 1) == 1, "the log of one that has ended makes room")
+        check(logs.bytes(logs.hog, logs.more) <= 1 << 20, "bytes of the owner")
+        equal(logs.bytes(logs.hog), 0, "bytes of the log that made room")
+        logs.intact()
+        events = [e for e in d.api.get("/v1/events?limit=1000").expect(200).json["events"] if e["type"] == "audit.dropped"]
+        equal([(e["sandbox_id"], e["detail"]["for"]) for e in events], [(logs.hog, logs.more)], "events of records that were dropped")
+        text = d.api.get("/metrics").expect(200).data.decode()
+        check("sandboxer_egress_log_bytes_dropped_total 0\n" not in text and "sandboxer_egress_log_bytes_dropped_total" in text, "the metric")
 
 
 @test(**ONLY_ROOT)

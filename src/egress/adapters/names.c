@@ -289,6 +289,7 @@ static void pin(const struct dns_lookup *l, struct address *list, size_t *ret_n)
 static bool record(struct asking *a, struct egress_decision *d)
 {
     struct egress_box *b = a->names->box;
+    const struct audit_refusal *why;
 
     d->id = ++b->egress->decisions;
     d->generation = b->generation;
@@ -297,8 +298,8 @@ static bool record(struct asking *a, struct egress_decision *d)
         b->counters.allowed++;
         return true;
     }
-    DENY(a->names, &a->intent, d, "audit_unavailable", "Try again later; tell the operator.",
-         "It cannot be put on record, so it is not allowed.");
+    why = audit_refusal(b->audit);
+    DENY(a->names, &a->intent, d, why->code, why->next, "%s", why->text);
     return false;
 }
 

@@ -296,13 +296,13 @@ void exchange_take(struct exchange *x)
 /* Whether the request is on record; if not, it is refused. */
 static bool is_kept(struct exchange *x)
 {
+    const struct audit_refusal *why;
     struct exchange_no no;
 
     if (audit_kept(x->box->audit, x->request.ticket))
         return true;
-    exchange_say_no(&no, 503, "audit_unavailable",
-                    "the request cannot be put on record, so it is not allowed",
-                    "Try again later; tell the operator.");
+    why = audit_refusal(x->box->audit);
+    exchange_say_no(&no, 503, why->code, why->text, why->next);
     record_no(x, &no);
     exchange_refuse(x, &no, "denied");
     return false;

@@ -9,10 +9,15 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "control/sandbox.h"
+#include "egress/chain.h"
 #include "egress/wire.h"
 #include "fixture.h"
 #include "gate/gate.h"
 #include "ipc/channel.h"
+
+/* Room is given in this unit, and a part of a log has as much. */
+enum { UNIT = 64 << 10, KB = 1 << 10 };
+#define KEEP_NS (3600 * NS_PER_S)
 
 /* The worker's end, in our hands; how many were started. */
 static int theirs = -1;
@@ -23,6 +28,7 @@ static union {
     struct wire_head head;
     struct wire_add add;
     struct wire_box box;
+    struct wire_audit audit;
     struct wire_who_is who_is;
 } got;
 static struct ipc_fds fds;
@@ -105,7 +111,9 @@ static void open_plane(void)
     fix.egress_worker = start_worker;
     fix.end_egress_worker = end_worker;
     fix.config.egress.workers = 1;
-    fix.config.egress.audit_max = 4096;
+    if (!fix.config.egress.audit_max)
+        fix.config.egress.audit_max = 8 * UNIT;
+    fix.config.egress.audit_keep = KEEP_NS;
     plane_open();
 }
 
@@ -154,6 +162,7 @@ static bool contains(struct str s, const char *part)
 }
 
 static uint64_t room; /* of the log of the box that was added last */
+static uint32_t lack;
 
 /* The worker is told of a box, and takes it and its policy. */
 static void serve(const char *id, uint64_t generation)
@@ -162,8 +171,9 @@ static void serve(const char *id, uint64_t generation)
 
     expect(WIRE_ADD, id);
     snprintf(name, sizeof name, "%s", got.add.id);
-    CHECK(got.add.has_audit && got.add.audit_max == 4096);
+    CHECK(got.add.has_audit && got.add.audit_part == UNIT);
     room = got.add.audit_room;
+    lack = got.add.audit_lack;
     CHECK_INT(fds.n, 6); /* those of a fake boundary, and the log */
     say_box(WIRE_ADDED, name, 0);
     expect(WIRE_POLICY, name);
@@ -520,7 +530,8 @@ TEST(what_is_used_is_counted_and_keeps_a_sandbox_alive)
 /* In place of the worker. */
 static void write_log(const char *id, size_t n)
 {
-    char name[64], bytes[8192] = "";
+    static const char bytes[16 * UNIT];
+    char name[64];
     int fd;
 
     snprintf(name, sizeof name, "state/egress/%s.jsonl", id);
@@ -529,13 +540,41 @@ static void write_log(const char *id, size_t n)
     close(fd);
 }
 
-static bool has_log(const char *id, enum outlet_log which)
+/* A line with its place in the chain. */
+static void write_line(const char *id, struct chain_place *at, bool first, int64_t time_ms)
 {
-    int fd, r = outlet_open_log(fix.control, id, which, &fd, &e);
+    char name[64], line[512];
+    size_t n;
+    int fd;
 
-    if (r >= 0)
-        close(fd);
-    return r >= 0;
+    snprintf(line, sizeof line, "{\"time\":%lld,\"unmapped\":{\"x\":1}}\n", (long long)time_ms);
+    n = chain_add(at, first, NULL, line, strlen(line));
+    snprintf(name, sizeof name, "state/egress/%s.jsonl", id);
+    fd = openat(fix.scratch.dir, name, O_WRONLY | O_APPEND | O_CLOEXEC);
+    CHECK(fd >= 0 && write(fd, line, n) == (ssize_t)n);
+    close(fd);
+}
+
+static size_t count_parts(const char *id)
+{
+    struct outlet_parts all;
+
+    outlet_list_parts(fix.control, id, &all);
+    return all.n;
+}
+
+/* As if nothing had been written to a part, `number` or the last one, for so long. */
+static void age_part(const char *id, uint32_t number, int64_t ns)
+{
+    int64_t at = clock_wall() - ns;
+    struct timespec times[2] = { { .tv_sec = at / NS_PER_S }, { .tv_sec = at / NS_PER_S } };
+    char name[96];
+
+    if (number == OUTLET_PART_NOW)
+        snprintf(name, sizeof name, "state/egress/%s.jsonl", id);
+    else
+        snprintf(name, sizeof name, "state/egress/%s.parts/%09u", id, number);
+    CHECK(utimensat(fix.scratch.dir, name, times, 0) == 0);
 }
 
 static void end(struct sandbox *s)
@@ -559,67 +598,196 @@ static uint64_t ask_room(const char *id, bool *ret_anew)
     say_box(WIRE_FULL, id, 0);
     expect(WIRE_AUDIT, id);
     *ret_anew = fds.n == 1;
-    return got.box.generation;
+    lack = got.audit.lack;
+    return got.audit.room;
 }
 
-/* Room comes in steps of 4096 bytes, as much as a log has before it is put aside. */
-TEST(logs_of_an_owner_have_a_share_and_the_oldest_ended_make_room)
+TEST(a_sandbox_whose_log_is_full_is_denied_alone)
 {
-    char first[ID_MAX];
-    struct sandbox *s[4];
+    struct sandbox *s[2];
     bool anew;
 
-    fix.config.limits.egress_logs_per_owner = 3 * 4096;
+    fix.config.egress.audit_max = 2 * UNIT;
+    fix.config.limits.egress_logs_per_owner = 16 * UNIT;
     open_plane();
     s[0] = create();
-    snprintf(first, sizeof first, "%s", id_of(s[0]));
-    write_log(first, 4500);
-    CHECK_INT(ask_room(first, &anew), 4096);
+    CHECK_INT(room, UNIT);
+    CHECK_INT(lack, WIRE_LACK_NONE);
+    write_log(id_of(s[0]), 40 * KB);
+    CHECK_INT(ask_room(id_of(s[0]), &anew), 2 * UNIT);
+    CHECK_INT(lack, WIRE_LACK_BOX); /* that is all */
+    CHECK_INT(outlets_full_logs(fix.control), 0);
+    write_log(id_of(s[0]), 60 * KB);
+    CHECK_INT(ask_room(id_of(s[0]), &anew), 28 * KB); /* of the next part */
     CHECK(anew);
-    write_log(first, 3000);
-    end(s[0]);
-    CHECK_INT(log_bytes(), 7500); /* what it wrote, and no room any more */
-
+    CHECK_INT(lack, WIRE_LACK_BOX);
+    write_log(id_of(s[0]), 28 * KB);
+    CHECK_INT(ask_room(id_of(s[0]), &anew), 28 * KB);
+    CHECK_INT(lack, WIRE_LACK_BOX);
+    CHECK_INT(outlets_full_logs(fix.control), 1);
+    CHECK_INT(count_parts(id_of(s[0])), 2); /* nothing of it is gone */
     s[1] = create();
-    CHECK_INT(log_bytes(), 7500 + 4096);
-    write_log(id_of(s[1]), 3000);
-    CHECK_INT(ask_room(id_of(s[1]), &anew), 8192);
-    CHECK(!anew);
-    CHECK(!has_log(first, OUTLET_LOG_BEFORE) && has_log(first, OUTLET_LOG_NOW));
-    CHECK_INT(log_bytes(), 3000 + 8192);
-    CHECK_INT(ask_room(id_of(s[1]), &anew), 8192); /* it has enough */
+    CHECK_INT(room, UNIT);
+    CHECK_INT(lack, WIRE_LACK_NONE);
 
-    s[2] = create();
-    CHECK(!has_log(first, OUTLET_LOG_NOW));
-    CHECK_INT(log_bytes(), 8192 + 4096);
+    age_part(id_of(s[0]), 1, KEEP_NS + NS_PER_S); /* what has expired is room again */
+    outlets_expire_logs(fix.control);
+    expect(WIRE_AUDIT, id_of(s[0]));
+    CHECK_INT(got.audit.room, 28 * KB + UNIT);
+    CHECK_INT(got.audit.lack, WIRE_LACK_NONE);
+    CHECK_INT(count_parts(id_of(s[0])), 1);
+    CHECK_INT(outlets_full_logs(fix.control), 0);
+    end(s[0]);
+    finish(s[1]);
+}
 
-    begin_create(); /* there is nothing left that could go */
-    serve(NULL, 1);
-    WAIT_FOR(made.done);
-    CHECK_OK(made.r, made.why);
-    s[3] = find_sandbox(made.op.record->id);
-    arena_done(&made.op.arena);
-    CHECK_INT(room, 1); /* no line fits, so nothing is allowed */
-    CHECK_INT(log_bytes(), 8192 + 4096);
-    end(s[1]);
-    CHECK_INT(log_bytes(), 3000 + 4096);
-    CHECK_INT(ask_room(id_of(s[3]), &anew), 4096); /* the worker asks again and again */
-    CHECK(!anew);
-    end(s[2]);
-    finish(s[3]);
+/* One that has ended, of 100 KiB in two parts, and one that has room for 64 KiB. */
+static struct sandbox *fill_share(char first[static ID_MAX])
+{
+    struct sandbox *s;
+    bool anew;
+
+    fix.config.limits.egress_logs_per_owner = 3 * UNIT;
+    open_plane();
+    s = create();
+    snprintf(first, ID_MAX, "%s", id_of(s));
+    write_log(first, 70 * KB);
+    CHECK_INT(ask_room(first, &anew), UNIT);
+    CHECK(anew);
+    write_log(first, 30 * KB);
+    CHECK_INT(log_bytes(), 70 * KB + UNIT);
+    end(s);
+    CHECK_INT(log_bytes(), 100 * KB); /* what it wrote, and no room any more */
+    s = create();
+    CHECK_INT(log_bytes(), 100 * KB + UNIT);
+    write_log(id_of(s), 60 * KB);
+    return s;
+}
+
+TEST(logs_of_an_owner_have_a_share_and_ended_ones_count_until_they_expire)
+{
+    char first[ID_MAX];
+    struct sandbox *s = fill_share(first);
+    bool anew;
+
+    CHECK_INT(ask_room(id_of(s), &anew), UNIT);
+    CHECK_INT(lack, WIRE_LACK_OWNER);
+    CHECK_INT(outlets_full_logs(fix.control), 1);
+    CHECK_INT(count_parts(first), 2);
+    age_part(first, 1, KEEP_NS + NS_PER_S);
+    outlets_expire_logs(fix.control);
+    CHECK_INT(count_parts(first), 1);
+    CHECK_INT(log_bytes(), 30 * KB + UNIT);
+    CHECK_INT(ask_room(id_of(s), &anew), 2 * UNIT); /* the worker asks again and again */
+    CHECK_INT(lack, WIRE_LACK_NONE);
+    CHECK_INT(outlets_full_logs(fix.control), 0);
+    CHECK_INT(fix.control->outlets.dropped, 0);
+    finish(s);
+}
+
+TEST(where_it_is_configured_the_oldest_ended_logs_make_room)
+{
+    char first[ID_MAX];
+    struct sandbox *s;
+    bool anew;
+
+    fix.config.egress.audit_overflow = CONFIG_AUDIT_DROP_OLDEST;
+    s = fill_share(first);
+    CHECK_INT(ask_room(id_of(s), &anew), 2 * UNIT);
+    CHECK_INT(lack, WIRE_LACK_NONE);
+    CHECK_INT(count_parts(first), 1); /* the older part */
+    CHECK_INT(log_bytes(), 30 * KB + 2 * UNIT);
+    CHECK_INT(fix.control->outlets.dropped, 70 * KB);
+    finish(s);
+}
+
+/* The cut is on record before the lines are gone. */
+TEST(an_expired_part_leaves_a_cut)
+{
+    struct store_query q = { .kind = STORE_EGRESS_HEADS, .limit = 1 };
+    struct chain_place at = { 0 }, cut;
+    struct sandbox *s;
+    char id[ID_MAX];
+    bool anew;
+
+    open_plane();
+    s = create();
+    snprintf(id, sizeof id, "%s", id_of(s));
+    for (int i = 0; i < 600; i++)
+        write_line(id, &at, i == 0, clock_wall() / NS_PER_MS);
+    cut = at;
+    (void)ask_room(id, &anew);
+    CHECK(anew);
+    write_line(id, &at, true, clock_wall() / NS_PER_MS);
+    outlets_expire_logs(fix.control);
+    CHECK_INT(count_parts(id), 2); /* it is not that old */
+    age_part(id, 1, KEEP_NS + NS_PER_S);
+    outlets_expire_logs(fix.control);
+    CHECK_INT(count_parts(id), 2); /* the cut is on its way */
+    expect(WIRE_AUDIT, id);
+    CHECK_INT(count_parts(id), 1);
+    q.sandbox = str_from(id);
+    arena_init(&q.arena, CONTROL_ARENA_MAX);
+    CHECK_OK(store_ask_now(fix.control->store, &q, &e), e);
+    CHECK_INT(q.n, 1);
+    CHECK_INT(q.egress_heads[0].cut_seq, cut.seq);
+    CHECK_INT(q.egress_heads[0].seq, at.seq);
+    CHECK(memcmp(q.egress_heads[0].cut_digest, cut.digest, CHAIN_SIZE) == 0);
+    arena_done(&q.arena);
+    finish(s);
+}
+
+TEST(a_part_with_old_records_is_put_aside)
+{
+    struct chain_place at = { 0 };
+    struct sandbox *s;
+
+    open_plane();
+    s = create();
+    write_line(id_of(s), &at, true, 1); /* of 1970 */
+    outlets_expire_logs(fix.control);
+    expect(WIRE_AUDIT, id_of(s));
+    CHECK_INT(fds.n, 1);
+    CHECK_INT(count_parts(id_of(s)), 2);
+    finish(s);
+}
+
+/* Killed between putting a part aside and making the next. */
+TEST(a_log_without_a_last_part_goes_on)
+{
+    struct chain_place at = { 0 };
+    struct sandbox *s;
+    char now[96], aside[96];
+
+    open_plane();
+    s = create();
+    for (int i = 0; i < 3; i++)
+        write_line(id_of(s), &at, i == 0, 1);
+    snprintf(now, sizeof now, "state/egress/%s.parts", id_of(s));
+    CHECK(mkdirat(fix.scratch.dir, now, 0700) == 0);
+    snprintf(now, sizeof now, "state/egress/%s.jsonl", id_of(s));
+    snprintf(aside, sizeof aside, "state/egress/%s.parts/000000007", id_of(s));
+    CHECK(renameat(fix.scratch.dir, now, fix.scratch.dir, aside) == 0);
+    drop_fd(&theirs); /* the next worker goes on behind its last line */
+    WAIT_FOR(theirs >= 0);
+    expect(WIRE_ADD, id_of(s));
+    CHECK_INT(got.add.chain_seq, 3);
+    CHECK(memcmp(got.add.chain_digest, at.digest, CHAIN_SIZE) == 0);
+    CHECK_INT(count_parts(id_of(s)), 2);
+    finish(s);
 }
 
 TEST(another_owners_logs_have_their_own_share)
 {
     struct sandbox *s[2];
 
-    fix.config.limits.egress_logs_per_owner = 4096;
+    fix.config.limits.egress_logs_per_owner = UNIT;
     open_plane();
     s[0] = create();
-    CHECK_INT(room, 4096);
+    CHECK_INT(room, UNIT);
     snprintf(fix.caller.owner, sizeof fix.caller.owner, "uid:1001");
     s[1] = create();
-    CHECK_INT(room, 4096);
+    CHECK_INT(room, UNIT);
     end(s[0]);
     finish(s[1]);
 }
@@ -630,7 +798,8 @@ TEST(a_family_at_its_part_removes_no_log_of_another)
     char other[ID_MAX];
     bool anew;
 
-    fix.config.limits.egress_logs_per_owner = 8 * 4096;
+    fix.config.limits.egress_logs_per_owner = 8 * UNIT;
+    fix.config.egress.audit_overflow = CONFIG_AUDIT_DROP_OLDEST;
     open_plane();
     snprintf(fix.caller.family, sizeof fix.caller.family, "tok_2");
     s[0] = create();
@@ -638,23 +807,17 @@ TEST(a_family_at_its_part_removes_no_log_of_another)
     write_log(other, 3000);
     end(s[0]);
     snprintf(fix.caller.family, sizeof fix.caller.family, "tok_1");
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 8; i++) {
         s[i] = create();
-        CHECK_INT(room, 4096);
+        CHECK_INT(room, i < 7 ? UNIT : 1); /* no line fits */
     }
-    begin_create();
-    serve(NULL, 1);
-    WAIT_FOR(made.done);
-    CHECK_OK(made.r, made.why);
-    s[7] = find_sandbox(made.op.record->id);
-    arena_done(&made.op.arena);
-    CHECK_INT(room, 1); /* no line fits */
-    CHECK(has_log(other, OUTLET_LOG_NOW));
-    CHECK_INT(log_bytes(), 7 * 4096 + 3000);
+    CHECK_INT(lack, WIRE_LACK_OWNER);
+    CHECK_INT(count_parts(other), 1);
+    CHECK_INT(log_bytes(), 7 * UNIT + 3000);
     write_log(id_of(s[0]), 3000);
     end(s[0]); /* its own makes room */
-    CHECK_INT(ask_room(id_of(s[7]), &anew), 4096);
-    CHECK(has_log(other, OUTLET_LOG_NOW));
+    CHECK_INT(ask_room(id_of(s[7]), &anew), UNIT);
+    CHECK_INT(count_parts(other), 1);
     for (int i = 1; i < 7; i++)
         end(s[i]);
     finish(s[7]);
@@ -664,65 +827,67 @@ TEST(the_next_life_of_the_daemon_counts_the_logs)
 {
     struct sandbox *s;
     char id[ID_MAX];
+    bool anew;
 
-    fix.config.limits.egress_logs_per_owner = 3 * 4096;
+    fix.config.limits.egress_logs_per_owner = 8 * UNIT;
     open_plane();
     s = create();
     snprintf(id, sizeof id, "%s", id_of(s));
+    write_log(id, UNIT + 1);
+    (void)ask_room(id, &anew);
     write_log(id, 1000);
     end(s);
     plane_close();
     drop_fd(&theirs);
     open_plane();
-    CHECK_INT(log_bytes(), 1000);
+    CHECK_INT(log_bytes(), UNIT + 1001);
     outlet_remove_logs(fix.control, id);
     CHECK_INT(log_bytes(), 0);
+    CHECK_INT(count_parts(id), 0);
     finish(NULL);
 }
 
-TEST(a_full_log_is_put_aside)
+TEST(a_long_part_is_put_aside)
 {
     char name[64];
     struct sandbox *s;
     struct stat st;
-    int fd;
+    bool anew;
 
     open_plane();
     s = create();
-    CHECK_OK(outlet_open_log(fix.control, id_of(s), OUTLET_LOG_NOW, &fd, &e), e);
-    close(fd);
-    CHECK_INT(outlet_open_log(fix.control, id_of(s), OUTLET_LOG_BEFORE, &fd, &e), -ERR_NOT_FOUND);
-    write_log(id_of(s), 5000);
-    say_box(WIRE_FULL, id_of(s), 0);
-    expect(WIRE_AUDIT, id_of(s));
-    CHECK_INT(fds.n, 1);
-    CHECK_OK(outlet_open_log(fix.control, id_of(s), OUTLET_LOG_BEFORE, &fd, &e), e);
-    close(fd);
+    CHECK_INT(count_parts(id_of(s)), 1);
+    write_log(id_of(s), UNIT + 1);
+    (void)ask_room(id_of(s), &anew);
+    CHECK(anew);
+    CHECK_INT(count_parts(id_of(s)), 2);
     snprintf(name, sizeof name, "state/egress/%s.jsonl", id_of(s));
     CHECK(fstatat(fix.scratch.dir, name, &st, 0) == 0);
     CHECK_INT(st.st_mode & 0777, 0600);
     finish(s);
 }
 
-TEST(a_log_goes_with_its_record)
+TEST(a_log_of_an_ended_sandbox_goes_when_its_last_record_expires)
 {
     char id[ID_MAX];
     struct sandbox *s;
-    int fd;
+    bool anew;
 
     open_plane();
     s = create();
     snprintf(id, sizeof id, "%s", id_of(s));
-    outlets_prune_logs(fix.control, INT64_MAX);
-    CHECK_OK(outlet_open_log(fix.control, id, OUTLET_LOG_NOW, &fd, &e), e); /* it lives */
-    close(fd);
-    drop_fd(&theirs); /* nobody's counters are waited for */
+    write_log(id, UNIT + 1);
+    (void)ask_room(id, &anew);
+    age_part(id, OUTLET_PART_NOW, 2 * KEEP_NS);
+    outlets_expire_logs(fix.control);
+    CHECK_INT(count_parts(id), 2); /* it lives */
+    drop_fd(&theirs);              /* nobody's counters are waited for */
     destroy(s);
-    outlets_prune_logs(fix.control, clock_wall() - 3600 * NS_PER_S);
-    CHECK_OK(outlet_open_log(fix.control, id, OUTLET_LOG_NOW, &fd, &e), e);
-    close(fd);
-    outlets_prune_logs(fix.control, INT64_MAX);
-    CHECK_INT(outlet_open_log(fix.control, id, OUTLET_LOG_NOW, &fd, &e), -ERR_NOT_FOUND);
+    outlets_expire_logs(fix.control);
+    CHECK_INT(count_parts(id), 2); /* it has just ended */
+    age_part(id, OUTLET_PART_NOW, 2 * KEEP_NS);
+    outlets_expire_logs(fix.control);
+    CHECK_INT(count_parts(id), 0);
     finish(s);
 }
 

@@ -570,7 +570,7 @@ TEST(what_has_no_room_is_not_allowed)
     CHECK(audit_allow(audit, &intent, &decision));
     line = audit_written(audit) - first;
     room = first + 4 * line; /* three more */
-    audit_set_room(audit, room, on_low, &low);
+    audit_set_room(audit, room, WIRE_LACK_NONE, on_low, &low);
     CHECK(!audit_is_low(audit));
     CHECK(audit_allow(audit, &intent, &decision));
     CHECK_INT(low, 0);
@@ -578,16 +578,44 @@ TEST(what_has_no_room_is_not_allowed)
     CHECK_INT(low, 1); /* half of it is used */
     CHECK(audit_allow(audit, &intent, &decision));
     CHECK(!audit_allow(audit, &intent, &decision));
+    CHECK_STR(str_from(audit_refusal(audit)->code), "audit_unavailable"); /* more may come */
     CHECK(!request(EGRESS_ALLOWED, STR("GET"), STR("/")));
     CHECK_INT(audit_written(audit), room);
     CHECK_INT(low, 1);
     CHECK(audit_is_low(audit));
-    audit_set_room(audit, room + line, on_low, &low);
+    audit_set_room(audit, room + line, WIRE_LACK_NONE, on_low, &low);
     CHECK(audit_allow(audit, &intent, &decision));
     CHECK_INT(low, 2);
-    audit_set_room(audit, 0, NULL, NULL);
+    audit_set_room(audit, 0, WIRE_LACK_NONE, NULL, NULL);
     CHECK(audit_allow(audit, &intent, &decision));
     tear_down();
+}
+
+static void check_full_log(enum wire_lack lack)
+{
+    uint64_t allowed;
+    int low = 0;
+
+    set_up();
+    audit_set_room(audit, AUDIT_RESERVE + 16384, lack, on_low, &low);
+    while (audit_allow(audit, &intent, &decision))
+        ;
+    allowed = audit_written(audit);
+    CHECK(allowed > 8192 && allowed <= 16384);
+    CHECK_STR(str_from(audit_refusal(audit)->code), "audit_full");
+    CHECK(!request(EGRESS_ALLOWED, STR("GET"), STR("/")));
+    audit_deny(audit, &intent, &decision); /* the rest is for what does not pass, … */
+    CHECK(audit_written(audit) > allowed);
+    CHECK(low > 0);
+    audit_set_room(audit, 0, WIRE_LACK_NONE, NULL, NULL); /* … and what comes back for all */
+    CHECK(audit_allow(audit, &intent, &decision));
+    tear_down();
+}
+
+TEST(a_full_log_takes_denials_and_no_allows)
+{
+    check_full_log(WIRE_LACK_BOX);
+    check_full_log(WIRE_LACK_OWNER);
 }
 
 TEST(nothing_of_a_turn_is_allowed_that_is_not_recorded)

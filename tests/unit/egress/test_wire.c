@@ -23,9 +23,22 @@ TEST(a_message_is_what_it_says)
         wire_fill(&m.head, (enum wire_type)type, 0, sizeof m);
         CHECK((check(&m, sizeof m) == 0) ==
               ((uint16_t)type == WIRE_POLICY || (uint16_t)type == WIRE_REMOVE ||
-               (uint16_t)type == WIRE_AUDIT || (uint16_t)type == WIRE_ADDED ||
-               (uint16_t)type == WIRE_APPLIED || (uint16_t)type == WIRE_REMOVED ||
-               (uint16_t)type == WIRE_FULL));
+               (uint16_t)type == WIRE_ADDED || (uint16_t)type == WIRE_APPLIED ||
+               (uint16_t)type == WIRE_REMOVED || (uint16_t)type == WIRE_FULL));
+    }
+}
+
+TEST(a_reason_for_no_room_is_one)
+{
+    struct wire_audit m = { .id = "sbx_a1", .room = 1 };
+    struct wire_add add = { .id = "sbx_a1" };
+
+    wire_fill(&m.head, WIRE_AUDIT, 0, sizeof m);
+    wire_fill(&add.head, WIRE_ADD, 0, sizeof add);
+    for (uint32_t lack = 0; lack < 10; lack++) {
+        m.lack = add.audit_lack = lack;
+        CHECK((check(&m, sizeof m) == 0) == (lack < WIRE_LACKS_));
+        CHECK((check(&add, sizeof add) == 0) == (lack < WIRE_LACKS_));
     }
 }
 

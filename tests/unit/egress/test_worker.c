@@ -136,9 +136,9 @@ static void expect(enum wire_type type, union message *m)
              m->head.type == WIRE_FAILED ? m->failed.msg : "");
 }
 
-static void send_add(const char *id, struct listeners *l, int audit, uint64_t audit_max)
+static void send_add(const char *id, struct listeners *l, int audit, uint64_t audit_part)
 {
-    struct wire_add m = { .has_audit = audit >= 0, .audit_max = audit_max };
+    struct wire_add m = { .has_audit = audit >= 0, .audit_part = audit_part };
     int fds[LISTENER_COUNT_ + 1];
     size_t n = listeners_pack(l, fds, &m.slots);
     struct err e;
@@ -157,6 +157,15 @@ static void send_box(enum wire_type type, const char *id, uint64_t generation, i
 
     wire_fill(&m.head, type, 0, sizeof m);
     snprintf(m.id, sizeof m.id, "%s", id);
+    CHECK_OK(ipc_send(control, &m, sizeof m, &fd, fd >= 0, &e), e);
+}
+
+static void send_room(uint64_t room, enum wire_lack lack, int fd)
+{
+    struct wire_audit m = { .id = ID, .room = room, .lack = lack };
+    struct err e;
+
+    wire_fill(&m.head, WIRE_AUDIT, 0, sizeof m);
     CHECK_OK(ipc_send(control, &m, sizeof m, &fd, fd >= 0, &e), e);
 }
 
@@ -249,13 +258,13 @@ static int listen_far(void)
     return listen_on(0x5db8d822, SOCK_STREAM, 7);
 }
 
-static void add_box(struct listeners *l, int audit, uint64_t audit_max)
+static void add_box(struct listeners *l, int audit, uint64_t audit_part)
 {
     union message m;
 
     start_worker();
     open_listeners(l);
-    send_add(ID, l, audit, audit_max);
+    send_add(ID, l, audit, audit_part);
     expect(WIRE_ADDED, &m);
     CHECK(strcmp(m.box.id, ID) == 0);
 }
@@ -478,7 +487,7 @@ TEST(a_full_audit_file_is_told_and_another_is_taken)
     add_box(&l, first, 10);
     CHECK_INT(ask_status("x.example:1"), 403);
     expect(WIRE_FULL, &m);
-    send_box(WIRE_AUDIT, ID, 0, second);
+    send_room(0, WIRE_LACK_NONE, second);
     CHECK_INT(ask_status("y.example:1"), 403);
     CHECK_INT(end_worker(), 0);
     CHECK(fstat(second, &st) == 0 && st.st_size > 0);
@@ -498,11 +507,13 @@ TEST(without_room_in_its_log_nothing_is_allowed)
     send_policy(POLICY("7", "/**"), 1);
     expect(WIRE_APPLIED, &m);
     CHECK_INT(ask_status(PUBLIC ":7"), 200);
-    send_box(WIRE_AUDIT, ID, 1, -1); /* no line fits */
+    send_room(1, WIRE_LACK_NONE, -1); /* no line fits */
     CHECK_INT(ask_status(PUBLIC ":7"), 503);
     expect(WIRE_FULL, &m); /* it asks for more */
     CHECK_INT(ask_status(PUBLIC ":7"), 503);
-    send_box(WIRE_AUDIT, ID, 1 << 20, -1);
+    send_room(1, WIRE_LACK_BOX, -1); /* and there never will be */
+    CHECK_INT(ask_status(PUBLIC ":7"), 503);
+    send_room(1 << 20, WIRE_LACK_NONE, -1);
     CHECK_INT(ask_status(PUBLIC ":7"), 200);
     CHECK_INT(end_worker(), 0);
     listeners_done(&l);
