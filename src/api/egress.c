@@ -8,7 +8,6 @@
 #include "control/ceiling.h"
 #include "control/policy_text.h"
 #include "json/reader.h"
-#include "net/host.h"
 #include "policy/egress_explain.h"
 #include "policy/egress_file.h"
 #include "policy/egress_sources.h"
@@ -142,19 +141,23 @@ static void check(struct call *c)
 }
 
 struct question {
-    const char *policy, *to, *method, *path, *binary;
+    const char *policy;
+    struct egress_question asked;
 };
 
 static const struct json_field question_fields[] = {
     { "policy", JSON_KIND_STR, JSON_AT(struct question, policy), .required = true,
       .doc = "A text of YAML or JSON." },
-    { "to", JSON_KIND_STR, JSON_AT(struct question, to), .required = true, .max = 300,
+    { "to", JSON_KIND_STR, JSON_AT(struct question, asked.to), .required = true, .max = 300,
       .doc = "HOST:PORT; without a port, 443." },
-    { "method", JSON_KIND_STR, JSON_AT(struct question, method), .max = 32,
+    { "method", JSON_KIND_STR, JSON_AT(struct question, asked.method), .max = 32,
       .doc = "Of a request there." },
-    { "path", JSON_KIND_STR, JSON_AT(struct question, path), .max = PATH_BYTES_MAX + PATH_QUERY_MAX,
-      .doc = "Of a request there, with its query; it must be as HTTP has it." },
-    { "binary", JSON_KIND_STR, JSON_AT(struct question, binary), .max = 255,
+    { "path", JSON_KIND_STR, JSON_AT(struct question, asked.path),
+      .max = PATH_BYTES_MAX + PATH_QUERY_MAX,
+      .doc = "Of a request there, with its query, as the program would send it." },
+    { "upgrade", JSON_KIND_STR, JSON_AT(struct question, asked.upgrade), .max = 64,
+      .doc = "The protocol that the request asks for in its Upgrade field." },
+    { "binary", JSON_KIND_STR, JSON_AT(struct question, asked.binary), .max = 255,
       .doc = "Path of the program that asks; without it nobody knows which." },
 };
 static const size_t question_field_count = COUNT_OF(question_fields);
@@ -181,25 +184,6 @@ static int compile(const struct call *c, const struct question *q, struct arena 
     return *ret ? 0 : -(int)ERR_BUG;
 }
 
-static int fill_trial(const struct question *q, struct host *host, struct buf *room,
-                      struct egress_trial *ret, struct err *e)
-{
-    int r = authority_parse(str_from(q->to), EGRESS_ALLOW_PORT, host, &ret->ask.port, e);
-
-    if (r < 0)
-        return err_wrap(e, r, "to");
-    ret->ask.host = str_from(host->name);
-    ret->ask.host_is_address = host->is_address;
-    ret->ask.address = host->address;
-    ret->ask.identity_known = q->binary;
-    ret->ask.binary = str_from(q->binary);
-    if (!q->path)
-        return 0;
-    ret->method = str_from(q->method ? q->method : "GET");
-    r = path_canonical(str_from(q->path), false, room, &ret->path, &ret->query, e);
-    return err_wrap(e, r, "path");
-}
-
 static void write_explanation(struct json_writer *w, const void *what)
 {
     egress_explain_json(what, w);
@@ -209,15 +193,14 @@ static void explain(struct call *c)
 {
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = NULL;
     AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
-    AUTO(buf_done) struct buf room = BUF_INIT(2 * (PATH_BYTES_MAX + PATH_QUERY_MAX));
     struct egress_trial trial = { .n_addresses = 0 };
     struct egress_explanation x;
     struct question q = { 0 };
-    struct host host;
     struct err e;
 
     if (json_bind(c->json, question_fields, question_field_count, &q, &c->arena, &e) < 0 ||
-        fill_trial(&q, &host, &room, &trial, &e) < 0 || compile(c, &q, &a, &s, &e) < 0) {
+        err_wrap(&e, egress_trial_read(&q.asked, &trial, &e), "to") < 0 ||
+        compile(c, &q, &a, &s, &e) < 0) {
         call_fail(c, &e);
         return;
     }

@@ -37,7 +37,7 @@ static const struct {
     { "EgressDenials", "!denials[EgressDenial]" },
     { "EgressExplanation",
       "!verdict=denied|allowed|audited !stage=connect|addresses|request code "
-      "reason rule policy protocol tls next ceiling ceiling_from generation#" },
+      "reason rule policy protocol tls next unknown ceiling ceiling_from generation#" },
     { "EgressVerdict", "!valid? endpoints# problem" },
     { "Port", "!sandbox_id !port# !open?" },
     { "Ssh", "!sandbox_id !host_key" },

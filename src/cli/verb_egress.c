@@ -106,7 +106,7 @@ const struct verb verb_egress_check = {
 
 struct explain_options {
     struct common common;
-    const char *to, *method, *path, *binary;
+    const char *to, *method, *path, *upgrade, *binary;
     bool ceiling;
 };
 
@@ -119,6 +119,8 @@ static const struct option_spec explain_options[] = {
       AT(method) },
     { "path", 0, "PATH", "of a request, with its query (default with --method: /)",
       .kind = OPTION_TEXT, AT(path) },
+    { "upgrade", 0, "PROTOCOL", "that a request asks for in its Upgrade field, as websocket",
+      .kind = OPTION_TEXT, AT(upgrade) },
     { "binary", 0, "PATH", "the program that asks, as it is called inside", .kind = OPTION_TEXT,
       AT(binary), .complete = COMPLETE_FILE },
     { "ceiling", 0, NULL, "ask the daemon, under the ceiling that it has for you",
@@ -135,6 +137,7 @@ static const struct column verdict_columns[] = {
     COLUMN("PROTOCOL", "protocol"),
     COLUMN("TLS", "tls"),
     COLUMN("NEXT", "next"),
+    COLUMN("UNKNOWN", "unknown"),
     COLUMN("CEILING", "ceiling"),
     COLUMN("SET BY", "ceiling_from"),
 };
@@ -169,7 +172,8 @@ static int ask_daemon(struct call *c, const char *file, const struct explain_opt
     json_put_str(w, buf_str(&text));
     body_text(w, "to", o->to);
     body_text(w, "method", o->method);
-    body_text(w, "path", o->path ? o->path : o->method ? "/" : NULL);
+    body_text(w, "path", o->path);
+    body_text(w, "upgrade", o->upgrade);
     body_text(w, "binary", o->binary);
     json_end_object(w);
     status = call_run(c);
@@ -195,6 +199,7 @@ static int run_explain(const struct verb *v, int argc, char **argv)
     add_option(options, &n, "--to", o.to);
     add_option(options, &n, "--method", o.method);
     add_option(options, &n, "--path", o.path);
+    add_option(options, &n, "--upgrade", o.upgrade);
     add_option(options, &n, "--binary", o.binary);
     status = o.ceiling ? ask_daemon(&c, argv[0], &o, &answer)
                        : ask(&c, argv[0], options, EXIT_USAGE, &answer);
@@ -210,7 +215,10 @@ const struct verb verb_egress_explain = {
     .arguments = "FILE",
     .summary = "say what an egress policy would decide, and why",
     .text =
-        "Nothing is resolved or sent. Where the policy names programs, say which with --binary.\n"
+        "The answer is what the egress worker does with the same connection or request. Nothing "
+        "is\n"
+        "resolved or sent: UNKNOWN says what the answer leaves open. Where the policy names\n"
+        "programs, say which with --binary.\n"
         "The exit status is 1 if it would be refused, and 2 if the policy or an option is wrong. "
         "No\n"
         "daemon is needed, and no ceiling counts without one: with --ceiling the daemon answers,\n"

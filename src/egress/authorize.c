@@ -49,18 +49,6 @@ static bool check_policy(struct egress_box *b, struct egress_decision *d)
     return true;
 }
 
-static bool check_place(const struct egress_intent *i, struct egress_decision *d)
-{
-    if (host_is_metadata(&i->host))
-        return DENY(d, 403, "metadata_denied",
-                    "Metadata services cannot be reached from a sandbox.",
-                    "%s is a metadata service.", i->host.name);
-    if (port_control_plane(i->port))
-        return DENY(d, 403, "ssrf_denied", "Ports of control planes cannot be reached.",
-                    "Port %u belongs to cluster control planes.", i->port);
-    return true;
-}
-
 /* The ancestors as the policy wants to see them: `room` has EGRESS_ANCESTORS_MAX places. */
 static struct egress_ask make_ask(const struct egress_intent *i, const struct egress_who *who,
                                   struct str *room)
@@ -270,7 +258,7 @@ void authorize_known(struct authorization *a, const struct egress_who *who)
 static void decide(struct authorization *a)
 {
     struct egress_decision *d = &a->decision;
-    bool yes = check_policy(a->box, d) && check_place(&a->intent, d) && ask_policy(&a->intent, d);
+    bool yes = check_policy(a->box, d) && ask_policy(&a->intent, d);
     const struct egress_who_ops *who = a->box->egress->who;
 
     if (yes)
@@ -318,7 +306,7 @@ static bool decide_again(struct egress_box *b, const struct egress_intent *i,
                          struct egress_decision *d)
 {
     d->who = old->who;
-    if (!check_policy(b, d) || !check_place(i, d) || !ask_policy(i, d) ||
+    if (!check_policy(b, d) || !ask_policy(i, d) ||
         !check_addresses(b, i, d, old->addresses + first, n))
         return false;
     if (d->match.protocol != old->match.protocol)
@@ -354,11 +342,13 @@ bool authorize_again(struct egress_box *b, const struct egress_intent *i, struct
 }
 
 enum egress_verdict authorize_request(struct egress_box *b, const struct egress_intent *i,
-                                      const struct egress_decision *d, struct str method,
-                                      struct str path, struct str query, struct egress_reason *why,
-                                      uint64_t *ret_ticket)
+                                      const struct egress_decision *d, const struct egress_http *q,
+                                      struct egress_reason *why, uint64_t *ret_ticket)
 {
-    enum egress_verdict v = egress_request(&d->match, method, path, query, why);
+    enum egress_verdict v;
+
+    *why = d->why;
+    v = egress_request(&d->match, q, why);
 
     if (!egress_decision_current(d, b)) {
         v = EGRESS_DENIED;
@@ -368,7 +358,7 @@ enum egress_verdict authorize_request(struct egress_box *b, const struct egress_
         v = EGRESS_DENIED;
         egress_limit_refuse(why->limit, why);
     }
-    *ret_ticket = audit_request(b->audit, i, d, v, method, path, why);
+    *ret_ticket = audit_request(b->audit, i, d, v, q->method, q->path, why);
     if (v == EGRESS_DENIED)
         b->counters.denied++;
     else

@@ -91,12 +91,10 @@ bool authorize_again(struct egress_box *b, const struct egress_intent *i, struct
                      size_t first, size_t n);
 
 /* One request under a decision: egress_request() and its audit record, of which nothing may go
- * upstream until audit_kept() has said yes to the ticket. path and query are canonical
- * (policy/path.h). */
+ * upstream until audit_kept() has said yes to the ticket. */
 enum egress_verdict authorize_request(struct egress_box *b, const struct egress_intent *i,
-                                      const struct egress_decision *d, struct str method,
-                                      struct str path, struct str query, struct egress_reason *why,
-                                      uint64_t *ret_ticket);
+                                      const struct egress_decision *d, const struct egress_http *q,
+                                      struct egress_reason *why, uint64_t *ret_ticket);
 
 /* Who finds out who asks: implemented by the worker (through its control plane and PID 1). */
 struct egress_who_ops {

@@ -34,6 +34,7 @@ static const char help[] =
     "  --explain FILE         say what a policy would decide, as JSON (sandboxer egress explain)\n"
     "    --to HOST[:PORT]     about a connection there\n"
     "    --method M --path P  about a request\n"
+    "    --upgrade PROTOCOL   that asks for another protocol\n"
     "    --binary PATH        of this program\n"
     "  --verify-log           check the chain of the log on stdin (sandboxer audit verify --file)\n"
     "  --version, --help\n"
@@ -57,6 +58,7 @@ enum {
     OPT_TO,
     OPT_METHOD,
     OPT_PATH,
+    OPT_UPGRADE,
     OPT_BINARY,
     OPT_VERIFY_LOG,
     OPT_VERSION,
@@ -78,6 +80,7 @@ static const struct option table[] = {
     { "to", required_argument, NULL, OPT_TO },
     { "method", required_argument, NULL, OPT_METHOD },
     { "path", required_argument, NULL, OPT_PATH },
+    { "upgrade", required_argument, NULL, OPT_UPGRADE },
     { "binary", required_argument, NULL, OPT_BINARY },
     { "verify-log", no_argument, NULL, OPT_VERIFY_LOG },
     { "version", no_argument, NULL, OPT_VERSION },
@@ -172,6 +175,8 @@ static const char **text_of(int c, struct egress_options *o)
         return &o->method;
     case OPT_PATH:
         return &o->path;
+    case OPT_UPGRADE:
+        return &o->upgrade;
     case OPT_BINARY:
         return &o->binary;
     default:
@@ -220,7 +225,7 @@ static int read_one(int c, struct egress_options *o, struct err *e)
 /* One thing is done at a time. */
 static int check_mode(const struct egress_options *o, struct err *e)
 {
-    bool asks = o->to || o->method || o->path || o->binary;
+    bool asks = o->to || o->method || o->path || o->upgrade || o->binary;
 
     if (o->standalone + (o->worker >= 0) + (o->check != NULL) + (o->explain != NULL) +
             o->verify_log !=
@@ -231,7 +236,8 @@ static int check_mode(const struct egress_options *o, struct err *e)
     if (o->explain && !o->to)
         return err_set(e, ERR_INVALID, "--explain: say --to HOST:PORT");
     if (asks && !o->explain)
-        return err_set(e, ERR_INVALID, "--to, --method, --path and --binary go with --explain");
+        return err_set(e, ERR_INVALID,
+                       "--to, --method, --path, --upgrade and --binary go with --explain");
     return 0;
 }
 

@@ -13,10 +13,10 @@ struct egress_options {
     const char *policy, *audit; /* files; NULL: none */
     bool retain;                /* a policy that cannot be read leaves the old one in force */
     struct dns_server servers[DNS_SERVERS_MAX];
-    bool verify_log;                         /* the log on stdin is checked */
-    const char *check, *explain;             /* a policy to try; NULL: serve */
-    const char *to, *method, *path, *binary; /* what to explain; NULL: not said */
-    size_t n_servers;                        /* 0: those of /etc/resolv.conf */
+    bool verify_log;                                   /* the log on stdin is checked */
+    const char *check, *explain;                       /* a policy to try; NULL: serve */
+    const char *to, *method, *path, *upgrade, *binary; /* what to explain; NULL: not said */
+    size_t n_servers;                                  /* 0: those of /etc/resolv.conf */
     struct upstream upstream;
 };
 

@@ -11,7 +11,6 @@
 #include "json/writer.h"
 #include "policy/egress_explain.h"
 #include "policy/egress_file.h"
-#include "policy/path.h"
 
 enum { OUT_MAX = 64 << 20 };
 
@@ -144,57 +143,19 @@ int trial_check(struct str yaml, struct buf *out, struct err *e)
 
 /* ---- explain ---- */
 
-/* A request as the policy sees it, which depends on where it goes. */
-static int read_request(const struct egress_options *o, const struct egress_snapshot *s,
-                        struct egress_trial *trial, struct buf *room, struct err *e)
-{
-    struct egress_match match;
-    struct egress_reason why;
-    int r;
-
-    if (!o->method && !o->path)
-        return 0;
-    egress_connect(s, &trial->ask, &match, &why);
-    trial->method = str_from(o->method ? o->method : "GET");
-    r = path_canonical(str_from(o->path ? o->path : "/"), match.encoded_slash, room, &trial->path,
-                       &trial->query, e);
-    return err_wrap(e, r, "--path");
-}
-
-static int read_question(const struct egress_options *o, struct host *host,
-                         struct egress_trial *trial, struct err *e)
-{
-    enum { PORT = 443 };
-    uint16_t port;
-    int r = authority_parse(str_from(o->to), PORT, host, &port, e);
-
-    if (r < 0)
-        return err_wrap(e, r, "--to");
-    trial->ask = (struct egress_ask){ .host = str_from(host->name),
-                                      .host_is_address = host->is_address,
-                                      .address = host->address,
-                                      .port = port };
-    if (host->is_address) {
-        trial->addresses = &host->address;
-        trial->n_addresses = 1;
-    }
-    if (o->binary) {
-        trial->ask.identity_known = true;
-        trial->ask.binary = str_from(o->binary);
-    }
-    return 0;
-}
-
 int trial_explain(struct str yaml, const struct egress_options *o, struct buf *out, struct err *e)
 {
     AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = NULL;
-    AUTO(buf_done) struct buf room = BUF_INIT(PATH_BYTES_MAX + PATH_QUERY_MAX + 16);
+    const struct egress_question question = { .to = o->to,
+                                              .method = o->method,
+                                              .path = o->path,
+                                              .upgrade = o->upgrade,
+                                              .binary = o->binary };
     struct egress_explanation x;
     struct egress_trial trial = { 0 };
     struct egress_policy policy;
     struct json_writer w;
-    struct host host;
     int r = egress_policy_read(yaml, &arena, &policy, e);
 
     if (r < 0)
@@ -202,11 +163,9 @@ int trial_explain(struct str yaml, const struct egress_options *o, struct buf *o
     s = egress_compile(&policy, 1, e);
     if (!s)
         return -(int)(e->code ? e->code : ERR_BUG);
-    r = read_question(o, &host, &trial, e);
-    if (r >= 0)
-        r = read_request(o, s, &trial, &room, e);
+    r = egress_trial_read(&question, &trial, e);
     if (r < 0)
-        return r;
+        return err_wrap(e, r, "--to");
     egress_snapshot_expire(s, clock_wall());
     egress_explain(s, &trial, &x);
     json_writer_init(&w, out, JSON_COMPACT);

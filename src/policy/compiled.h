@@ -19,12 +19,12 @@ struct prefixes {
 };
 
 struct query_c {
-    struct str key;
+    struct str key, folded; /* folded as path_query_fold() does */
     const struct glob **any;
     size_t n;
 };
 
-struct rule_c {
+struct rule_c {              /* its globs are wide if it denies */
     struct str method;       /* upper case; n == 0: every */
     const struct glob *path; /* NULL: every */
     const struct query_c *query;
@@ -61,9 +61,10 @@ struct egress_endpoint_c {
     bool is_address; /* the host is this one: */
     struct address address;
     struct prefixes allowed;
-    const struct glob *path; /* NULL: every */
+    const struct glob *path, *path_wide; /* NULL: every; the wide one is for its denies */
     size_t specificity;
-    uint32_t allows, denies; /* nodes above the rules */
+    uint32_t allows, denies; /* nodes above the rules; those of `denies` are in lower case */
+    bool has_denies;
     const uint16_t *ports;
     size_t port_count;
 };

@@ -77,7 +77,7 @@ struct egress_match {
     enum egress_protocol protocol;
     enum egress_tls tls; /* EGRESS_TLS_AUTO or EGRESS_TLS_SKIP */
     bool exact_host;     /* the winner names the host without wildcards */
-    bool encoded_slash;  /* for path_canonical(): any of the endpoints keeps %2F */
+    bool encoded_slash;  /* for path_read(): any of the endpoints takes %2F */
     bool audit_only;     /* every inspected endpoint only records */
     uint16_t port;
     uint64_t generation;
@@ -139,11 +139,24 @@ enum egress_verdict egress_name_addresses(const struct egress_snapshot *s, struc
 enum egress_verdict egress_addresses(const struct egress_match *m, const struct address *list,
                                      size_t n, struct egress_reason *why);
 
-/* May this request pass? path and query as path_canonical() made them: the query without its '?',
- * p NULL if there is none. Over all endpoints that apply: at least one allows, none denies. For
- * EGRESS_TCP there is nothing to ask and the answer is no. A query that cannot be decoded is denied
- * even where an endpoint only records. */
-enum egress_verdict egress_request(const struct egress_match *m, struct str method, struct str path,
-                                   struct str query, struct egress_reason *why);
+/* An HTTP request as its client wrote it. */
+struct egress_http {
+    struct str method;
+    struct str path;  /* of the target, "/" where that is empty */
+    struct str query; /* without its '?'; p NULL if there is none */
+    bool upgrades;    /* it asks for another protocol than HTTP */
+};
+
+/* May this request pass, over a connection that may? The one judge of requests: relays, `egress
+ * explain` and `egress check` ask it. Where the connection is not inspected (EGRESS_TCP), the
+ * answer is yes, and *why stays as it is: the connection's. Otherwise: over all endpoints that
+ * apply, at least one allows and none denies, in every reading of the path (path.h). What cannot be
+ * read, and what would make the judged request another one, is denied even where an endpoint only
+ * records. */
+enum egress_verdict egress_request(const struct egress_match *m, const struct egress_http *q,
+                                   struct egress_reason *why);
+/* A method that is denied wherever requests are inspected: CONNECT, TRACE, and `post`, which is
+ * another method than POST to us and the same to some server. */
+bool egress_method_refused(struct str method);
 
 #endif

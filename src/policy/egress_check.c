@@ -303,6 +303,7 @@ static int check_endpoint(const struct spot *s)
         check_own_name,         check_ports,         check_host,
         check_allowed,          check_own_binaries,  check_path,
         policy_check_protocol_, policy_check_rules_, policy_check_enforced_,
+        policy_check_passable_,
     };
     int r = 0;
 

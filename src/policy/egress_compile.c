@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "policy/compiled.h"
 #include "policy/host_pattern.h"
+#include "policy/path.h"
 
 enum { MEMORY_MAX = 256 << 20, PLACE_TEXT = 256 };
 
@@ -81,27 +82,49 @@ static int compile_programs(const struct compiler *c, const void *paths, size_t 
     return r;
 }
 
-static int compile_query(const struct compiler *c, const struct egress_rule *in,
-                         struct rule_c *rule)
+/* A rule on its way in: those that deny match more, docs/egress-policy.md. */
+struct rule_in {
+    const struct egress_rule *rule;
+    bool deny;
+    struct str place;
+};
+
+static enum glob_dialect dialect_of(const struct rule_in *in)
 {
-    struct query_c *list = arena_array(c->a, in->query_count + 1, sizeof *list);
+    return in->deny ? GLOB_PARTS_WIDE : GLOB_PARTS;
+}
+
+static int keep_key(const struct compiler *c, const char *key, struct query_c *q)
+{
+    char *folded = arena_dup(c->a, str_from(key));
+
+    if (!folded)
+        return no_room(c);
+    q->folded = (struct str){ folded, path_query_fold(str_from(key), folded) };
+    return keep(c, str_from(key), &q->key);
+}
+
+static int compile_query(const struct compiler *c, const struct rule_in *in, struct rule_c *rule)
+{
+    size_t count = in->rule->query_count;
+    struct query_c *list = arena_array(c->a, count + 1, sizeof *list);
     int r = 0;
 
     if (!list)
         return no_room(c);
-    for (size_t i = 0; i < in->query_count && r >= 0; i++) {
-        const struct egress_matcher *m = &in->query[i];
+    for (size_t i = 0; i < count && r >= 0; i++) {
+        const struct egress_matcher *m = &in->rule->query[i];
 
         list[i].any = arena_array(c->a, m->any.n, sizeof *list[i].any);
         if (!list[i].any)
             return no_room(c);
-        r = keep(c, str_from(m->key), &list[i].key);
+        r = keep_key(c, m->key, &list[i]);
         for (; list[i].n < m->any.n && r >= 0; list[i].n++)
-            r = glob_compile(str_from(m->any.p[list[i].n]), GLOB_PARTS, '.', c->a,
+            r = glob_compile(str_from(m->any.p[list[i].n]), dialect_of(in), '.', c->a,
                              &list[i].any[list[i].n], c->e);
     }
     rule->query = list;
-    rule->query_count = in->query_count;
+    rule->query_count = count;
     return r;
 }
 
@@ -122,39 +145,72 @@ static int keep_method(const struct compiler *c, const char *method, struct str 
 }
 
 /* Down the parts of its path that are written out: the rule can only match below them. */
-static uint32_t rule_node(struct egress_snapshot *s, uint32_t node, const struct glob *path)
+static uint32_t rule_node(struct egress_snapshot *s, uint32_t node, struct str prefix, bool literal)
 {
-    struct str rest = path ? glob_prefix(path) : (struct str){ 0 }, part;
+    struct str rest = { prefix.p + 1, prefix.n - 1 }, part;
 
-    if (rest.n == 0 || rest.p[0] != '/')
-        return node;
-    rest = (struct str){ rest.p + 1, rest.n - 1 };
     while (rest.p) {
         rest = str_cut(rest, '/', &part);
-        if (!rest.p && !glob_is_literal(path))
+        if (!rest.p && !literal)
             break; /* the last one may go on */
         node = trie_add(&s->trie, node, TRIE_PART, part);
     }
     return node;
 }
 
-static int compile_rule(const struct compiler *c, const struct egress_rule *in, uint32_t root,
-                        struct str place)
+/* In lower case for rules that deny: so is what they are looked up by. */
+static int place_rule(const struct compiler *c, const struct rule_in *in, uint32_t root,
+                      const struct glob *narrow, const struct rule_c *rule)
+{
+    struct str prefix = narrow ? glob_prefix(narrow) : (struct str){ 0 };
+    char *text;
+
+    if (prefix.n == 0 || prefix.p[0] != '/') {
+        trie_put(&c->s->trie, root, rule);
+        return 0;
+    }
+    text = arena_dup(c->a, prefix);
+    if (!text)
+        return no_room(c);
+    for (char *p = text; in->deny && p < text + prefix.n; p++)
+        if (*p >= 'A' && *p <= 'Z')
+            *p = (char)(*p | 0x20);
+    prefix.p = text;
+    trie_put(&c->s->trie, rule_node(c->s, root, prefix, glob_is_literal(narrow)), rule);
+    return 0;
+}
+
+/* *ret_narrow says what the path writes out; of a wide "/x/…" that is less, since it is /x, too. */
+static int compile_rule_path(const struct compiler *c, const struct rule_in *in,
+                             const struct glob **ret, const struct glob **ret_narrow)
+{
+    struct str path = str_from(in->rule->path);
+    int r;
+
+    *ret = *ret_narrow = NULL;
+    if (!path.p)
+        return 0;
+    while (in->deny && path.n > 1 && path.p[path.n - 1] == '/')
+        path.n--;
+    r = glob_compile(path, GLOB_PARTS, '/', c->a, ret_narrow, c->e);
+    return r < 0 ? r : glob_compile(path, dialect_of(in), '/', c->a, ret, c->e);
+}
+
+static int compile_rule(const struct compiler *c, const struct rule_in *in, uint32_t root)
 {
     struct rule_c *rule = arena_alloc(c->a, sizeof *rule);
+    const struct glob *narrow = NULL;
     int r;
 
     if (!rule)
         return no_room(c);
-    rule->place = place;
-    r = keep_method(c, in->method, &rule->method);
-    if (r >= 0 && in->path)
-        r = glob_compile(str_from(in->path), GLOB_PARTS, '/', c->a, &rule->path, c->e);
+    rule->place = in->place;
+    r = keep_method(c, in->rule->method, &rule->method);
+    if (r >= 0)
+        r = compile_rule_path(c, in, &rule->path, &narrow);
     if (r >= 0)
         r = compile_query(c, in, rule);
-    if (r >= 0)
-        trie_put(&c->s->trie, rule_node(c->s, root, rule->path), rule);
-    return r;
+    return r < 0 ? r : place_rule(c, in, root, narrow, rule);
 }
 
 static int compile_rules(const struct compiler *c, const struct egress_endpoint *in,
@@ -162,20 +218,24 @@ static int compile_rules(const struct compiler *c, const struct egress_endpoint 
 {
     const struct egress_allow *allows = in->rules.p;
     const struct egress_rule *denies = in->deny_rules.p;
-    struct str place;
     int r = 0;
 
     ep->allows = trie_node(&c->s->trie);
     ep->denies = trie_node(&c->s->trie);
+    ep->has_denies = in->deny_rules.n > 0;
     for (size_t i = 0; i < in->rules.n && r >= 0; i++) {
-        r = keep_place(c, &place, STR_FMT ".rules[%zu]", STR_ARG(ep->place), i);
+        struct rule_in one = { .rule = &allows[i].allow };
+
+        r = keep_place(c, &one.place, STR_FMT ".rules[%zu]", STR_ARG(ep->place), i);
         if (r >= 0)
-            r = compile_rule(c, &allows[i].allow, ep->allows, place);
+            r = compile_rule(c, &one, ep->allows);
     }
     for (size_t i = 0; i < in->deny_rules.n && r >= 0; i++) {
-        r = keep_place(c, &place, STR_FMT ".deny_rules[%zu]", STR_ARG(ep->place), i);
+        struct rule_in one = { .rule = &denies[i], .deny = true };
+
+        r = keep_place(c, &one.place, STR_FMT ".deny_rules[%zu]", STR_ARG(ep->place), i);
         if (r >= 0)
-            r = compile_rule(c, &denies[i], ep->denies, place);
+            r = compile_rule(c, &one, ep->denies);
     }
     return r;
 }
@@ -183,11 +243,16 @@ static int compile_rules(const struct compiler *c, const struct egress_endpoint 
 static int compile_path(const struct compiler *c, const struct egress_endpoint *in,
                         struct egress_endpoint_c *ep)
 {
+    int r;
+
     for (const char *p = in->path; p && *p; p++)
         ep->specificity += *p != '*';
     if (!in->path)
         return 0;
-    return glob_compile(str_from(in->path), GLOB_PLAIN, '/', c->a, &ep->path, c->e);
+    r = glob_compile(str_from(in->path), GLOB_PLAIN, '/', c->a, &ep->path, c->e);
+    if (r < 0)
+        return r;
+    return glob_compile(str_from(in->path), GLOB_PLAIN_WIDE, '/', c->a, &ep->path_wide, c->e);
 }
 
 /* Who asks tries every shape there is, so each is put in once. */

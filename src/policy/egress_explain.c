@@ -1,5 +1,8 @@
 #include "policy/egress_explain.h"
 
+#include <stdio.h>
+#include <strings.h>
+
 #include "policy/egress_ceiling.h"
 
 static const char *const verdicts[] = {
@@ -17,11 +20,61 @@ static const char *const protocols[] = {
     [EGRESS_REST] = "rest",
 };
 
-void egress_explain(const struct egress_snapshot *s, const struct egress_trial *trial,
-                    struct egress_explanation *ret)
+static void read_request(const struct egress_question *q, struct egress_http *ret)
 {
-    *ret = (struct egress_explanation){ .stage = EGRESS_STAGE_CONNECT,
-                                        .ceiling = egress_snapshot_ceiling(s) };
+    struct str target = str_from(q->path ? q->path : "/");
+
+    if (!q->method && !q->path && !q->upgrade)
+        return;
+    ret->method = str_from(q->method ? q->method : "GET");
+    ret->query = str_cut(target, '?', &ret->path);
+    if (target.n > 0 && target.p[0] == '?')
+        ret->path = STR("/");
+    /* An offer of h2c is left out: egress/relays/rewrite.h. */
+    ret->upgrades = q->upgrade && strcasecmp(q->upgrade, "h2c") != 0;
+}
+
+int egress_trial_read(const struct egress_question *q, struct egress_trial *ret, struct err *e)
+{
+    struct host *host = &ret->host_;
+    uint16_t port;
+    int r = authority_parse(str_from(q->to), EGRESS_QUESTION_PORT, host, &port, e);
+
+    if (r < 0)
+        return r;
+    ret->ask = (struct egress_ask){ .host = str_from(host->name),
+                                    .host_is_address = host->is_address,
+                                    .address = host->address,
+                                    .port = port,
+                                    .identity_known = q->binary,
+                                    .binary = str_from(q->binary) };
+    if (host->is_address) {
+        ret->addresses = &host->address;
+        ret->n_addresses = 1;
+    }
+    read_request(q, &ret->request);
+    return 0;
+}
+
+/* Where the answer depends on what is not asked here. */
+static void note_unknown(const struct egress_trial *trial, struct egress_explanation *x)
+{
+    bool addresses = x->verdict != EGRESS_DENIED && !trial->n_addresses;
+    bool program = x->verdict == EGRESS_DENIED && x->match.needs_identity;
+    bool request =
+        x->verdict != EGRESS_DENIED && x->match.protocol != EGRESS_TCP && !trial->request.method.n;
+
+    snprintf(x->unknown, sizeof x->unknown, "%s%s%s",
+             program ? "the program that asks decides: name it; " : "",
+             addresses ? "the name's addresses are not looked up; " : "",
+             request ? "each request is judged, and none is asked about; " : "");
+    if (*x->unknown)
+        x->unknown[strlen(x->unknown) - 2] = '\0';
+}
+
+static void explain_stages(const struct egress_snapshot *s, const struct egress_trial *trial,
+                           struct egress_explanation *ret)
+{
     ret->verdict = egress_connect(s, &trial->ask, &ret->match, &ret->why);
     if (ret->verdict == EGRESS_DENIED)
         return;
@@ -30,11 +83,21 @@ void egress_explain(const struct egress_snapshot *s, const struct egress_trial *
         ret->verdict =
             egress_addresses(&ret->match, trial->addresses, trial->n_addresses, &ret->why);
     }
-    if (ret->verdict == EGRESS_DENIED || !trial->method.n || ret->match.protocol == EGRESS_TCP)
+    if (ret->verdict == EGRESS_DENIED || !trial->request.method.n)
         return;
-    ret->stage = EGRESS_STAGE_REQUEST;
-    ret->request_judged = true;
-    ret->verdict = egress_request(&ret->match, trial->method, trial->path, trial->query, &ret->why);
+    ret->request_judged = ret->match.protocol != EGRESS_TCP;
+    if (ret->request_judged)
+        ret->stage = EGRESS_STAGE_REQUEST;
+    ret->verdict = egress_request(&ret->match, &trial->request, &ret->why);
+}
+
+void egress_explain(const struct egress_snapshot *s, const struct egress_trial *trial,
+                    struct egress_explanation *ret)
+{
+    *ret = (struct egress_explanation){ .stage = EGRESS_STAGE_CONNECT,
+                                        .ceiling = egress_snapshot_ceiling(s) };
+    explain_stages(s, trial, ret);
+    note_unknown(trial, ret);
 }
 
 /* The lines of the text and the members of the object, which are the same. */
@@ -43,7 +106,7 @@ struct row {
     struct str value;
 };
 
-enum { ROWS = 11 };
+enum { ROWS = 12 };
 
 static size_t make_rows(const struct egress_explanation *x, struct row rows[ROWS])
 {
@@ -60,6 +123,7 @@ static size_t make_rows(const struct egress_explanation *x, struct row rows[ROWS
         { "protocol", matched ? str_from(protocols[x->match.protocol]) : none },
         { "tls", matched ? tls : none },
         { "next", str_from(x->why.next) },
+        { "unknown", str_from(x->unknown) },
         { "ceiling", x->ceiling ? str_from(egress_reach_names[x->ceiling->reach]) : none },
         { "ceiling_from", x->ceiling ? str_from(x->ceiling->from) : none },
     };

@@ -6,11 +6,14 @@
 #include "policy/compiled.h"
 #include "policy/path.h"
 
-enum { SHOWN_PATH = 160, SHOWN_METHOD = 24 };
+enum { SHOWN_PATH = 96, SHOWN_METHOD = 24 };
 
+/* A request in one of the readings of its path. */
 struct request {
     const struct egress_match *m;
-    struct str method, path, query;
+    const struct egress_http *sent;
+    struct str path;    /* the reading */
+    struct str wide[3]; /* what rules that deny are compared with */
 };
 
 static const char *const read_methods[] = { "GET", "HEAD", "OPTIONS" };
@@ -62,58 +65,85 @@ static bool value_matches(const struct query_c *q, struct str value)
     return false;
 }
 
-/* All values of a key have to match for an allow, one is enough for a deny. Without the key neither
- * matches. The query was decoded before, so that it can be decoded is known. */
-static bool key_matches(const struct query_c *q, struct str query, bool deny)
+/* What the values of a key say, by one way to split the query. */
+struct values {
+    bool there; /* the key itself, as the rule writes it */
+    bool any, all;
+};
+
+static bool same_key(const struct query_c *q, struct str key)
+{
+    char folded[PATH_QUERY_MAX];
+    size_t n = path_query_fold(key, folded);
+
+    return str_eq((struct str){ folded, n }, q->folded);
+}
+
+static void look_at_values(const struct query_c *q, struct str query, const char *separators,
+                           struct values *ret)
 {
     char key[PATH_QUERY_MAX], value[PATH_QUERY_MAX];
-    bool all = true, any = false, there = false;
     struct str k, v;
 
-    while (path_query_next(&query, &k, &v)) {
+    while (path_query_next(&query, separators, &k, &v)) {
         size_t key_n = 0, value_n = 0;
+        struct str text;
         bool good;
 
         if (!path_query_decode(k, key, sizeof key, &key_n) ||
-            !str_eq((struct str){ key, key_n }, q->key))
+            !same_key(q, (struct str){ key, key_n }) ||
+            !path_query_decode(v, value, sizeof value, &value_n))
             continue;
-        good = path_query_decode(v, value, sizeof value, &value_n) &&
-               value_matches(q, (struct str){ value, value_n });
-        there = true;
-        all &= good;
-        any |= good;
+        text = (struct str){ value, value_n };
+        good = value_matches(q, text);
+        ret->there |= str_eq((struct str){ key, key_n }, q->key);
+        ret->all &= good;
+        ret->any |= good || value_matches(q, str_trim(text));
     }
-    return there && (deny ? any : all);
 }
 
-static bool rule_matches(const struct rule_c *rule, const struct request *r, bool deny)
+/* All values of a key, and of keys that servers take for it, have to match for an allow; one is
+ * enough for a deny. Without the key neither matches. That the query can be decoded is known. */
+static bool key_matches(const struct query_c *q, struct str query, bool deny)
 {
-    if (!method_matches(rule, r->method, deny))
+    struct values seen = { .all = true };
+
+    look_at_values(q, query, "&", &seen);
+    look_at_values(q, query, "&;", &seen);
+    return deny ? seen.any : seen.there && seen.all;
+}
+
+static bool rule_matches(const struct rule_c *rule, const struct request *r, struct str path,
+                         bool deny)
+{
+    if (!method_matches(rule, r->sent->method, deny))
         return false;
-    if (rule->path && !glob_match(rule->path, r->path))
+    if (rule->path && !glob_match(rule->path, path))
         return false;
     for (size_t i = 0; i < rule->query_count; i++)
-        if (!key_matches(&rule->query[i], r->query, deny))
+        if (!key_matches(&rule->query[i], r->sent->query, deny))
             return false;
     return true;
 }
 
-static const struct rule_c *rule_at(const struct request *r, uint32_t node, bool deny)
+static const struct rule_c *rule_at(const struct request *r, uint32_t node, struct str path,
+                                    bool deny)
 {
     size_t n;
     const struct trie_item *items = trie_items(&r->m->snapshot_->trie, node, &n);
 
     for (size_t i = 0; i < n; i++)
-        if (rule_matches(items[i].what, r, deny))
+        if (rule_matches(items[i].what, r, path, deny))
             return items[i].what;
     return NULL;
 }
 
 /* Down the parts of the path: rules hang where the parts they write out end. */
-static const struct rule_c *find_rule(const struct request *r, uint32_t node, bool deny)
+static const struct rule_c *find_rule(const struct request *r, uint32_t node, struct str path,
+                                      bool deny)
 {
-    struct str rest = { r->path.p + 1, r->path.n - 1 }, part;
-    const struct rule_c *rule = rule_at(r, node, deny);
+    struct str rest = { path.p + 1, path.n - 1 }, part;
+    const struct rule_c *rule = rule_at(r, node, path, deny);
     size_t steps = 0;
 
     while (!rule && rest.p) {
@@ -121,15 +151,19 @@ static const struct rule_c *find_rule(const struct request *r, uint32_t node, bo
         node = trie_find(&r->m->snapshot_->trie, node, TRIE_PART, part, &steps);
         if (!node)
             break;
-        rule = rule_at(r, node, deny);
+        rule = rule_at(r, node, path, deny);
     }
     return rule;
 }
 
+static bool is_inspected(const struct egress_endpoint_c *ep)
+{
+    return ep->protocol != EGRESS_TCP && (!ep->limit || !ep->limit->ended);
+}
+
 static bool applies(const struct request *r, const struct egress_endpoint_c *ep)
 {
-    return ep->protocol != EGRESS_TCP && (!ep->limit || !ep->limit->ended) &&
-           (!ep->path || glob_match(ep->path, r->path));
+    return is_inspected(ep) && (!ep->path || glob_match(ep->path, r->path));
 }
 
 /* The endpoint whose path says most decides how the request is treated; those that say as much
@@ -147,13 +181,26 @@ static const struct egress_endpoint_c *treatment(const struct request *r)
     return best;
 }
 
+/* Rules that deny match more than those that allow: docs/egress-policy.md. */
+static const struct rule_c *denying_rule_of(const struct request *r,
+                                            const struct egress_endpoint_c *ep)
+{
+    const struct rule_c *rule = NULL;
+
+    if (!ep->has_denies || !is_inspected(ep))
+        return NULL;
+    for (size_t i = 0; i < COUNT_OF(r->wide) && !rule; i++)
+        if (!ep->path_wide || glob_match(ep->path_wide, r->wide[i]))
+            rule = find_rule(r, ep->denies, r->wide[i], true);
+    return rule;
+}
+
 static const struct rule_c *denying_rule(const struct request *r)
 {
     const struct rule_c *rule = NULL;
 
     for (size_t i = 0; i < r->m->all_count_ && !rule; i++)
-        if (applies(r, r->m->all_[i]))
-            rule = find_rule(r, r->m->all_[i]->denies, true);
+        rule = denying_rule_of(r, r->m->all_[i]);
     return rule;
 }
 
@@ -170,9 +217,9 @@ static struct str allowing_place(const struct request *r, const struct egress_en
 
     if (!applies(r, ep))
         return (struct str){ 0 };
-    if (preset_allows(ep->access, r->method))
+    if (preset_allows(ep->access, r->sent->method))
         return ep->place;
-    rule = find_rule(r, ep->allows, false);
+    rule = find_rule(r, ep->allows, r->path, false);
     return rule ? rule->place : (struct str){ 0 };
 }
 
@@ -199,59 +246,71 @@ static struct permit find_permit(const struct request *r)
     return found;
 }
 
-static bool query_is_good(struct str query)
-{
-    char scratch[PATH_QUERY_MAX];
-    struct str key, value;
-    size_t n;
-
-    if (query.n > PATH_QUERY_MAX)
-        return false;
-    while (path_query_next(&query, &key, &value))
-        if (!path_query_decode(key, scratch, sizeof scratch, &n) ||
-            !path_query_decode(value, scratch, sizeof scratch, &n))
-            return false;
-    return true;
-}
-
 static bool has_encoded_slash(struct str path)
 {
     return memmem(path.p, path.n, "%2F", 3) != NULL;
 }
 
+/* "GET /%61, which servers read as /a,", for people. */
 struct shown {
-    char method[SHOWN_METHOD], path[SHOWN_PATH];
+    char method[SHOWN_METHOD], path[SHOWN_PATH], read_as[SHOWN_PATH + 32];
 };
 
 static struct shown show(const struct request *r)
 {
     struct shown s = { 0 };
+    char reading[SHOWN_PATH];
 
-    log_printable(r->method, s.method, sizeof s.method);
-    log_printable(r->path, s.path, sizeof s.path);
+    log_printable(r->sent->method, s.method, sizeof s.method);
+    log_printable(r->sent->path, s.path, sizeof s.path);
+    if (r->path.n == 0 || str_eq(r->path, r->sent->path))
+        return s;
+    log_printable(r->path, reading, sizeof reading);
+    snprintf(s.read_as, sizeof s.read_as, ", which servers may read as %s,", reading);
     return s;
 }
 
-static enum egress_verdict refuse_form(const struct request *r, struct egress_reason *why,
-                                       const char *what)
+static enum egress_verdict refuse(const struct request *r, struct egress_reason *why,
+                                  const char *code, const char *what, const char *next)
 {
     struct shown s = show(r);
 
-    egress_reason_set_(why, "request_malformed", (struct str){ 0 },
-                       "Send the request in its usual form.", "%s %s %s.", s.method, s.path, what);
+    egress_reason_set_(why, code, (struct str){ 0 }, next, "%s %s%s %s.", s.method, s.path,
+                       s.read_as, what);
     return EGRESS_DENIED;
 }
 
-static enum egress_verdict judge(const struct request *r, const struct egress_endpoint_c *how,
-                                 struct egress_reason *why)
+static void explain_denial(const struct request *r, const struct rule_c *deny,
+                           const struct egress_endpoint_c *how, struct egress_reason *why)
+{
+    struct shown s = show(r);
+
+    if (deny)
+        egress_reason_set_(
+            why, "request_denied_by_rule", deny->place,
+            "This request is excluded on purpose; do without it, or ask who owns the policy.",
+            "%s %s%s is denied by a rule of '" STR_FMT "'.", s.method, s.path, s.read_as,
+            STR_ARG(r->m->policy));
+    else
+        egress_reason_set_(why, "request_denied", how ? how->place : (struct str){ 0 },
+                           "Use a method and path that a rule allows, or add a rule for this one.",
+                           how ? "%s %s%s is not allowed by any rule."
+                               : "%s %s%s: no endpoint is for this path.",
+                           s.method, s.path, s.read_as);
+}
+
+static enum egress_verdict judge_by_rules(const struct request *r,
+                                          const struct egress_endpoint_c *how,
+                                          struct egress_reason *why)
 {
     const struct rule_c *deny = denying_rule(r);
     struct permit permit = { 0 };
-    struct shown s = show(r);
+    struct shown s;
 
     if (!deny)
         permit = find_permit(r);
     if (permit.place.n) {
+        s = show(r);
         egress_reason_set_(why, "allowed", permit.place, "", "%s %s is allowed.", s.method, s.path);
         why->limit = permit.limit;
         return EGRESS_ALLOWED;
@@ -260,38 +319,139 @@ static enum egress_verdict judge(const struct request *r, const struct egress_en
         egress_limit_refuse(permit.nothing, why);
         return EGRESS_DENIED;
     }
-    if (deny)
-        egress_reason_set_(
-            why, "request_denied_by_rule", deny->place,
-            "This request is excluded on purpose; do without it, or ask who owns the policy.",
-            "%s %s is denied by a rule of '" STR_FMT "'.", s.method, s.path, STR_ARG(r->m->policy));
-    else
-        egress_reason_set_(why, "request_denied", how ? how->place : (struct str){ 0 },
-                           "Use a method and path that a rule allows, or add a rule for this one.",
-                           how ? "%s %s is not allowed by any rule."
-                               : "%s %s: no endpoint is for this path.",
-                           s.method, s.path);
+    explain_denial(r, deny, how, why);
     return (how ? how->audit : r->m->audit_only) ? EGRESS_AUDITED : EGRESS_DENIED;
 }
 
-enum egress_verdict egress_request(const struct egress_match *m, struct str method, struct str path,
-                                   struct str query, struct egress_reason *why)
+/* The reading in lower case, it without '/' at its end, and folded. */
+static void widen(struct request *r, struct path_text *lower, struct path_text *folded)
 {
-    struct request r = { .m = m, .method = method, .path = path, .query = query };
-    const struct egress_endpoint_c *how;
+    lower->n = r->path.n;
+    for (size_t i = 0; i < r->path.n; i++) {
+        char c = r->path.p[i];
 
-    if (m->protocol != EGRESS_REST || !m->snapshot_) {
-        egress_reason_set_(why, "not_inspected", (struct str){ 0 },
-                           "Give the endpoint protocol: rest to have its requests judged.",
-                           "Requests of this connection are not inspected.");
+        lower->bytes[i] = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+    }
+    path_fold(r->path, folded);
+    r->wide[0] = r->wide[1] = (struct str){ lower->bytes, lower->n };
+    while (r->wide[1].n > 1 && lower->bytes[r->wide[1].n - 1] == '/')
+        r->wide[1].n--;
+    r->wide[2] = (struct str){ folded->bytes, folded->n };
+}
+
+static enum egress_verdict judge_reading(struct request *r, struct egress_reason *why)
+{
+    struct path_text lower, folded;
+    const struct egress_endpoint_c *how = treatment(r);
+
+    if (how && has_encoded_slash(r->path) && !how->encoded_slash)
+        return refuse(r, why, "request_malformed", "holds %2F, which the endpoint does not allow",
+                      "Send the request in its usual form.");
+    widen(r, &lower, &folded);
+    return judge_by_rules(r, how, why);
+}
+
+/* A path that is read in several ways passes if it may in each of them. */
+static enum egress_verdict judge_readings(const struct egress_match *m, const struct egress_http *q,
+                                          struct egress_reason *why)
+{
+    struct request r = { .m = m, .sent = q };
+    unsigned ways = path_ways(q->path);
+    enum egress_verdict all = EGRESS_ALLOWED;
+    struct path_text text;
+
+    for (unsigned reading = 0; reading < PATH_READINGS && all != EGRESS_DENIED; reading++) {
+        struct egress_reason other;
+        const char *flaw;
+        enum egress_verdict v;
+
+        if (reading & ~ways)
+            continue;
+        r.path = (struct str){ 0 };
+        flaw = path_read(q->path, reading, m->encoded_slash, &text);
+        if (flaw)
+            return refuse(&r, why, "path_invalid", flaw,
+                          "Write the path in its plain form, without what servers read "
+                          "differently.");
+        r.path = (struct str){ text.bytes, text.n };
+        v = judge_reading(&r, &other);
+        if (reading == 0 || (v != EGRESS_ALLOWED && all == EGRESS_ALLOWED) || v == EGRESS_DENIED)
+            *why = other;
+        if (reading == 0 || v != EGRESS_ALLOWED)
+            all = v;
+    }
+    return all;
+}
+
+/* --- What no rule can allow --- */
+
+static const struct str known_methods[] = {
+    { "GET", 3 },   { "HEAD", 4 },    { "POST", 4 },    { "PUT", 3 },   { "DELETE", 6 },
+    { "PATCH", 5 }, { "OPTIONS", 7 }, { "CONNECT", 7 }, { "TRACE", 5 },
+};
+
+bool egress_method_refused(struct str method)
+{
+    for (size_t i = 0; i < COUNT_OF(known_methods); i++)
+        if (same_method(known_methods[i], method, true))
+            return !str_eq(known_methods[i], method) || str_eq(method, STR("CONNECT")) ||
+                   str_eq(method, STR("TRACE"));
+    return method.n == 0;
+}
+
+/* Some servers let a parameter of the query replace the method. */
+static bool overrides_method(struct str query)
+{
+    char name[PATH_QUERY_MAX];
+    struct str key, value;
+    size_t n;
+
+    while (path_query_next(&query, "&;", &key, &value)) {
+        if (!path_query_decode(key, name, sizeof name, &n))
+            continue;
+        n = path_query_fold((struct str){ name, n }, name);
+        if (str_eq((struct str){ name, n }, STR("_method")))
+            return true;
+    }
+    return false;
+}
+
+/* False: *why has the refusal. */
+static bool is_inspectable(const struct egress_match *m, const struct egress_http *q,
+                           struct egress_reason *why)
+{
+    const struct request r = { .m = m, .sent = q };
+    const char *flaw = path_query_flaw(q->query);
+
+    if (egress_method_refused(q->method))
+        refuse(&r, why, "method_denied",
+               "is refused: CONNECT, TRACE, and methods that are not spelt in capitals",
+               "Use another method, in capitals.");
+    else if (q->upgrades)
+        refuse(&r, why, "upgrade_denied",
+               "is refused: requests to this endpoint are inspected, so the connection cannot "
+               "become another protocol's",
+               "Ask again without Upgrade.");
+    else if (flaw)
+        refuse(&r, why, "request_malformed", flaw, "Send the request in its usual form.");
+    else if (overrides_method(q->query))
+        refuse(&r, why, "method_override_denied",
+               "is refused: a parameter of the query names another method",
+               "Use the method itself.");
+    else
+        return true;
+    return false;
+}
+
+enum egress_verdict egress_request(const struct egress_match *m, const struct egress_http *q,
+                                   struct egress_reason *why)
+{
+    if (m->snapshot_ && m->protocol == EGRESS_TCP)
+        return EGRESS_ALLOWED;
+    if (!m->snapshot_ || m->protocol != EGRESS_REST) {
+        egress_reason_set_(why, "policy_denied", (struct str){ 0 }, "Connect again.",
+                           "No policy is known for this request.");
         return EGRESS_DENIED;
     }
-    if (method.n == 0 || path.n == 0 || path.p[0] != '/')
-        return refuse_form(&r, why, "is not a request");
-    if (!query_is_good(query))
-        return refuse_form(&r, why, "has a query that cannot be decoded");
-    how = treatment(&r);
-    if (how && has_encoded_slash(path) && !how->encoded_slash)
-        return refuse_form(&r, why, "holds %2F, which the endpoint does not allow");
-    return judge(&r, how, why);
+    return is_inspectable(m, q, why) ? judge_readings(m, q, why) : EGRESS_DENIED;
 }

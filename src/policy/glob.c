@@ -1,6 +1,7 @@
 #include "policy/glob.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/own.h"
 
@@ -25,7 +26,7 @@ struct glob {
     size_t n;
     const struct range *ranges;
     uint32_t separator;
-    bool parts;
+    bool parts, wide;
     struct str prefix;
     bool literal;
 };
@@ -62,7 +63,7 @@ static uint32_t next_char(struct str *s)
 
 struct parser {
     struct str rest;
-    enum glob_dialect dialect;
+    bool parts, wide; /* of the dialect */
     char separator;
     unsigned depth; /* of braces */
     struct op ops[OPS_MAX];
@@ -140,7 +141,7 @@ static void parse_separator(struct parser *p)
         skip(p, 1);
         return;
     }
-    if (p->dialect == GLOB_PLAIN) /* X itself, too */
+    if (!p->parts || p->wide) /* X itself, too */
         emit(p, OP_SPLIT, (uint32_t)p->n + 1, (uint32_t)p->n + 5);
     emit(p, OP_CHAR, (unsigned char)p->separator, 0);
     emit_run(p, OP_ANY);
@@ -167,7 +168,7 @@ static void parse_star(struct parser *p)
 {
     while (at_char(p, 0, '*'))
         skip(p, 1);
-    emit_run(p, p->dialect == GLOB_PARTS ? OP_PART : OP_ANY);
+    emit_run(p, p->parts ? OP_PART : OP_ANY);
 }
 
 static int add_range(struct parser *p, uint32_t lo, uint32_t hi)
@@ -187,7 +188,7 @@ static int parse_class(struct parser *p)
     int r = 0;
 
     skip(p, 1);
-    negated = at_char(p, 0, '!') || (p->dialect == GLOB_PARTS && at_char(p, 0, '^'));
+    negated = at_char(p, 0, '!') || (p->parts && at_char(p, 0, '^'));
     if (negated)
         skip(p, 1);
     for (bool first = true; r >= 0 && (first || !at_char(p, 0, ']')); first = false) {
@@ -274,14 +275,14 @@ static int parse_item(struct parser *p)
         parse_star(p);
     } else if (c == '?') {
         skip(p, 1);
-        emit(p, p->dialect == GLOB_PARTS ? OP_PART : OP_ANY, 0, 0);
+        emit(p, p->parts ? OP_PART : OP_ANY, 0, 0);
     } else if (c == '[') {
         r = parse_class(p);
-    } else if (c == '{' && p->dialect == GLOB_PARTS) {
+    } else if (c == '{' && p->parts) {
         r = parse_braces(p);
-    } else if (c == '}' && p->dialect == GLOB_PARTS) {
+    } else if (c == '}' && p->parts) {
         r = err_set(p->e, ERR_INVALID, "a '}' has no '{'");
-    } else if (c == '\\' && p->dialect == GLOB_PARTS) {
+    } else if (c == '\\' && p->parts) {
         r = parse_escape(p);
     } else {
         emit(p, OP_CHAR, next_char(&p->rest), 0);
@@ -337,7 +338,8 @@ static int finish(const struct parser *p, struct str pattern, struct arena *a,
                         .n = p->n,
                         .ranges = ranges,
                         .separator = (unsigned char)p->separator,
-                        .parts = p->dialect == GLOB_PARTS,
+                        .parts = p->parts,
+                        .wide = p->wide,
                         .prefix = { prefix, n } };
     g->literal = true;
     for (size_t i = 0; i + 1 < p->n; i++)
@@ -358,7 +360,8 @@ int glob_compile(struct str pattern, enum glob_dialect dialect, char separator, 
     if (!p)
         abort();
     p->rest = pattern;
-    p->dialect = dialect;
+    p->parts = dialect == GLOB_PARTS || dialect == GLOB_PARTS_WIDE;
+    p->wide = dialect == GLOB_PARTS_WIDE || dialect == GLOB_PLAIN_WIDE;
     p->separator = separator;
     p->e = e;
     parse_start(p);
@@ -412,7 +415,7 @@ static bool class_has(const struct glob *g, const struct op *op, uint32_t c)
     return in != op->negated;
 }
 
-static bool op_takes(const struct glob *g, const struct op *op, uint32_t c)
+static bool op_takes_as_is(const struct glob *g, const struct op *op, uint32_t c)
 {
     switch (op->kind) {
     case OP_CHAR:
@@ -428,6 +431,16 @@ static bool op_takes(const struct glob *g, const struct op *op, uint32_t c)
     }
 }
 
+static bool is_letter(uint32_t c)
+{
+    return c < 0x80 && (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+}
+
+static bool op_takes(const struct glob *g, const struct op *op, uint32_t c)
+{
+    return op_takes_as_is(g, op, c) || (g->wide && is_letter(c) && op_takes_as_is(g, op, c ^ 0x20));
+}
+
 static void set_step(const struct glob *g, const struct set *from, uint32_t c, struct set *to)
 {
     for (size_t w = 0; w <= g->n / 64; w++)
@@ -439,15 +452,22 @@ static void set_step(const struct glob *g, const struct set *from, uint32_t c, s
         }
 }
 
+static bool begins_with_prefix(const struct glob *g, struct str text)
+{
+    if (!g->wide)
+        return str_starts(text, g->prefix);
+    return text.n >= g->prefix.n && strncasecmp(text.p, g->prefix.p, g->prefix.n) == 0;
+}
+
 bool glob_match(const struct glob *g, struct str text)
 {
     struct set now, next;
     size_t used = (g->n / 64 + 1) * sizeof now.words[0];
 
-    if (g->literal)
-        return str_eq(text, g->prefix);
-    if (!str_starts(text, g->prefix))
+    if (!begins_with_prefix(g, text))
         return false;
+    if (g->literal)
+        return text.n == g->prefix.n;
     memset(&now, 0, used);
     set_add(g, &now, 0);
     while (text.n) {

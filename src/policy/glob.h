@@ -14,6 +14,9 @@
  *     **                     a whole part of the pattern: any number of parts, also none
  *     X, '/' and ** behind it  X itself and everything below
  *
+ * The two WIDE dialects are for what denies: ASCII letters match in either case, and X, a separator
+ * and ** behind it is X itself, too. Each matches all that its narrow one does.
+ *
  * Characters are those of UTF-8; a byte that is none counts as one and is only met by wildcards. */
 #ifndef POLICY_GLOB_H
 #define POLICY_GLOB_H
@@ -24,7 +27,7 @@
 
 enum { GLOB_BYTES_MAX = 512, GLOB_DEPTH_MAX = 8 };
 
-enum glob_dialect { GLOB_PARTS, GLOB_PLAIN };
+enum glob_dialect { GLOB_PARTS, GLOB_PLAIN, GLOB_PARTS_WIDE, GLOB_PLAIN_WIDE };
 
 struct glob; /* on the arena it was compiled to; needs no release */
 

@@ -52,11 +52,6 @@ static const char *byte_flaw(struct str s)
     return NULL;
 }
 
-struct decoded {
-    char bytes[PATH_BYTES_MAX];
-    size_t n;
-};
-
 /* A server that resolves escapes twice would see another path. */
 static bool hides_escape(struct str s)
 {
@@ -69,7 +64,7 @@ static bool hides_escape(struct str s)
     return false;
 }
 
-static const char *decode_part(struct str part, bool slash, struct decoded *ret)
+static const char *decode_part(struct str part, bool slash, struct path_text *ret)
 {
     ret->n = 0;
     for (size_t i = 0; i < part.n; i++) {
@@ -113,106 +108,185 @@ static bool has_inner_dots(struct str s)
     return false;
 }
 
-/* Where the canonical path stands while it is written: always behind a '/'. */
-struct canonical {
-    struct buf *out;
-    size_t from;
+/* A reading while it is written: it always ends behind a '/'. */
+struct writer {
+    struct path_text *out;
+    unsigned reading;
+    bool slash;
 };
 
-static void cut_back(struct buf *b, size_t n)
+static bool put_byte(struct path_text *out, char c)
 {
-    b->n = n;
-    if (b->p)
-        b->p[n] = '\0';
-}
-
-static bool climb(struct canonical *c)
-{
-    size_t n = c->out->n - 1;
-
-    if (n == c->from)
+    if (out->n == sizeof out->bytes)
         return false;
-    while (c->out->p[n - 1] != '/')
-        n--;
-    cut_back(c->out, n);
+    out->bytes[out->n++] = c;
     return true;
 }
 
-static int write_part(struct buf *out, struct str part)
+static bool climb(struct path_text *out)
 {
-    int r = 0;
+    size_t n = out->n - 1;
 
-    for (size_t i = 0; i < part.n && r >= 0; i++) {
-        unsigned char b = (unsigned char)part.p[i];
-        char escaped[3] = { '%', hex[b >> 4], hex[b & 15] };
-
-        r = stays(b) ? buf_add_c(out, (char)b) : buf_add(out, (struct str){ escaped, 3 });
-    }
-    return r;
+    if (n == 0)
+        return false;
+    while (out->bytes[n - 1] != '/')
+        n--;
+    out->n = n;
+    return true;
 }
 
-static const char *add_part(struct canonical *c, struct str part, bool last, bool slash)
+static bool put_part(struct path_text *out, struct str part)
 {
-    struct decoded d;
-    struct str text, parameters = str_cut(part, ';', &part);
-    const char *flaw = decode_part(parameters, slash, &d);
+    bool fits = true;
 
-    if (!flaw)
-        flaw = decode_part(part, slash, &d);
+    for (size_t i = 0; i < part.n && fits; i++) {
+        unsigned char b = (unsigned char)part.p[i];
+
+        if (stays(b))
+            fits = put_byte(out, (char)b);
+        else
+            fits = put_byte(out, '%') && put_byte(out, hex[b >> 4]) && put_byte(out, hex[b & 15]);
+    }
+    return fits;
+}
+
+/* Parameters that are dropped have to be good all the same. */
+static const char *decode_without_parameters(const struct writer *w, struct str *part,
+                                             struct path_text *ret)
+{
+    struct str parameters = { 0 };
+    const char *flaw;
+
+    if (!(w->reading & PATH_KEEPS_PARAMETERS))
+        parameters = str_cut(*part, ';', part);
+    flaw = decode_part(parameters, w->slash, ret);
+    return flaw ? flaw : decode_part(*part, w->slash, ret);
+}
+
+static const char *add_part(const struct writer *w, struct str part, bool last)
+{
+    struct path_text d;
+    struct str text;
+    const char *flaw = decode_without_parameters(w, &part, &d);
+    bool resolves = !(w->reading & PATH_KEEPS_DOTS);
+
     if (flaw)
         return flaw;
     text = (struct str){ d.bytes, d.n };
     if (has_inner_dots(text))
         return "has '.' or '..' behind an escaped slash";
-    if (str_eq(text, STR("..")))
-        return climb(c) ? NULL : "leaves the root with '..'";
-    if (text.n == 0 || str_eq(text, STR(".")))
+    if (resolves && str_eq(text, STR("..")))
+        return climb(w->out) ? NULL : "leaves the root with '..'";
+    if (resolves && str_eq(text, STR(".")))
         return NULL;
-    if (write_part(c->out, text) < 0 || (!last && buf_add_c(c->out, '/') < 0))
-        return "does not fit";
-    return NULL;
+    if (text.n == 0 && !(w->reading & PATH_KEEPS_SLASHES))
+        return NULL;
+    return put_part(w->out, text) && (last || put_byte(w->out, '/')) ? NULL : "is too long";
 }
 
-static const char *canonical_path(struct str path, bool slash, struct buf *out)
+unsigned path_ways(struct str path)
 {
-    struct canonical c = { .out = out, .from = out->n };
-    const char *flaw = NULL;
+    unsigned ways = 0;
+
+    for (size_t i = 0; i < path.n; i++) {
+        struct str rest = { path.p + i, path.n - i };
+
+        if (path.p[i] == ';')
+            ways |= PATH_KEEPS_PARAMETERS;
+        else if (path.p[i] != '/')
+            continue;
+        else if (str_starts(rest, STR("//")) || str_starts(rest, STR("/;")))
+            ways |= PATH_KEEPS_SLASHES;
+        else if (str_starts(rest, STR("/.")) || escape_at(rest, 1) == '.')
+            ways |= PATH_KEEPS_DOTS;
+    }
+    return ways;
+}
+
+const char *path_read(struct str path, unsigned reading, bool encoded_slash, struct path_text *ret)
+{
+    struct writer w = { .out = ret, .reading = reading, .slash = encoded_slash };
+    const char *flaw = byte_flaw(path);
     struct str part;
 
+    if (flaw)
+        return flaw;
     if (path.n > PATH_BYTES_MAX)
         return "is too long";
     if (path.n == 0 || path.p[0] != '/')
         return "does not begin with '/'";
-    if (buf_add_c(out, '/') < 0)
-        return "does not fit";
+    ret->n = 0;
+    put_byte(ret, '/');
     for (struct str rest = { path.p + 1, path.n - 1 }; rest.p && !flaw;) {
         rest = str_cut(rest, '/', &part);
-        flaw = add_part(&c, part, !rest.p, slash);
+        flaw = add_part(&w, part, !rest.p);
     }
-    return !flaw && out->n - c.from > PATH_BYTES_MAX ? "is too long" : flaw;
+    return flaw;
 }
 
-int path_canonical(struct str target, bool allow_encoded_slash, struct buf *out,
-                   struct str *ret_path, struct str *ret_query, struct err *e)
+static char lower(char c)
 {
-    struct str path, query = str_cut(target, '?', &path);
-    size_t from = out->n, path_n;
-    const char *flaw = byte_flaw(target);
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
 
-    if (!flaw)
-        flaw = canonical_path(path, allow_encoded_slash, out);
-    path_n = out->n - from;
-    if (!flaw && query.n > PATH_QUERY_MAX)
-        flaw = "has a query that is too long";
-    if (!flaw && query.n && buf_add(out, query) < 0)
-        flaw = "does not fit";
-    if (flaw) {
-        cut_back(out, from);
-        return err_set(e, ERR_INVALID, "the path %s", flaw);
+/* Of a reading, in which escapes are in upper case: the escape of c at i. */
+static bool has_escape(struct str s, size_t i, char c)
+{
+    return escape_at(s, i) == (unsigned char)c;
+}
+
+/* Where a part ends: before ';', and before dots and blanks at its end. */
+static size_t folded_end(struct str part)
+{
+    size_t n = 0;
+
+    while (n < part.n && part.p[n] != ';' && !has_escape(part, n, ';'))
+        n++;
+    for (;;) {
+        if (n > 0 && part.p[n - 1] == '.')
+            n--;
+        else if (n > 2 && (has_escape(part, n - 3, ' ') || has_escape(part, n - 3, '+')))
+            n -= 3;
+        else
+            return n;
     }
-    *ret_path = (struct str){ out->p + from, path_n };
-    *ret_query = (struct str){ query.p ? out->p + from + path_n : NULL, query.n };
-    return 0;
+}
+
+static void fold_part(struct str part, struct path_text *ret)
+{
+    size_t end = folded_end(part);
+
+    if (end == 0)
+        return;
+    put_byte(ret, '/');
+    for (size_t i = 0; i < end; i++) {
+        bool plus = has_escape(part, i, '+');
+
+        put_byte(ret, lower(part.p[i]));
+        if (plus) {
+            put_byte(ret, '2');
+            put_byte(ret, '0');
+            i += 2;
+        }
+    }
+}
+
+void path_fold(struct str reading, struct path_text *ret)
+{
+    size_t from = 0;
+
+    ret->n = 0;
+    for (size_t i = 0; i <= reading.n; i++) {
+        bool escaped = i < reading.n && has_escape(reading, i, '/');
+
+        if (i < reading.n && !escaped && reading.p[i] != '/')
+            continue;
+        fold_part((struct str){ reading.p + from, i - from }, ret);
+        i += escaped ? 2 : 0;
+        from = i + 1;
+    }
+    if (ret->n == 0)
+        put_byte(ret, '/');
 }
 
 const char *path_pattern_flaw(struct str s)
@@ -230,14 +304,21 @@ const char *path_pattern_flaw(struct str s)
     return NULL;
 }
 
-bool path_query_next(struct str *rest, struct str *ret_key, struct str *ret_value)
+bool path_query_next(struct str *rest, const char *separators, struct str *ret_key,
+                     struct str *ret_value)
 {
     struct str pair;
 
     do {
+        size_t n = 0;
+
         if (rest->n == 0)
             return false;
-        *rest = str_cut(*rest, '&', &pair);
+        while (n < rest->n && !strchr(separators, rest->p[n]))
+            n++;
+        pair = (struct str){ rest->p, n };
+        n += n < rest->n;
+        *rest = (struct str){ rest->p + n, rest->n - n };
     } while (pair.n == 0);
     *ret_value = str_cut(pair, '=', ret_key);
     return true;
@@ -262,4 +343,33 @@ bool path_query_decode(struct str s, char *out, size_t cap, size_t *ret_n)
         return false;
     *ret_n = n;
     return true;
+}
+
+const char *path_query_flaw(struct str query)
+{
+    char scratch[PATH_QUERY_MAX];
+    struct str key, value;
+    size_t n;
+
+    if (query.n > PATH_QUERY_MAX)
+        return "has a query that is too long";
+    if (byte_flaw(query))
+        return byte_flaw(query);
+    while (path_query_next(&query, "&", &key, &value))
+        if (!path_query_decode(key, scratch, sizeof scratch, &n) ||
+            !path_query_decode(value, scratch, sizeof scratch, &n))
+            return "has a query that cannot be decoded";
+    return NULL;
+}
+
+size_t path_query_fold(struct str key, char *out)
+{
+    struct str name = str_trim(key);
+    size_t bracket =
+        name.n > 1 ? 1 + str_find((struct str){ name.p + 1, name.n - 1 }, '[') : name.n;
+
+    name = str_trim((struct str){ name.p, bracket });
+    for (size_t i = 0; i < name.n; i++)
+        out[i] = name.p[i] == '.' || name.p[i] == ' ' ? '_' : lower(name.p[i]);
+    return name.n;
 }

@@ -237,7 +237,7 @@ CASES = [
                  b"\x15\3\1\0\2\1\x5a" + hello("other.example.com"),
                  b"\x14\3\3\0\1\1" + hello("other.example.com")),
          absent={"forward": NO_TUNNEL, "dns": NO_BYTES}),
-    Case(27, "no TLS where requests to port 443 are inspected", absent={"dns": NO_BYTES}),
+    Case(27, "nothing but HTTP where requests are inspected", absent={"dns": NO_BYTES}),
     Case(31, "the verdict comes first", absent={"forward": NO_TUNNEL, "transparent": NO_CONNECT, "dns": NO_BYTES}),
     Case(32, "what is behind a refused CONNECT",
          absent={"forward": NO_CONNECT, "transparent": NO_CONNECT, "dns": NO_BYTES}),

@@ -21,7 +21,7 @@ POLICY = {"version": 1, "network_policies": {
     "api": {"endpoints": [{"host": API, "port": 443}, {"host": API, "port": 80, **REST}], **ANYBODY},
     "raw": {"endpoints": [{"host": "raw.example.com", "port": 7}, {"host": "*.wild.example.com", "ports": [7, 80, 443]}],
             **ANYBODY},
-    "inspected": {"endpoints": [{"host": "insp.example.com", "port": 443, **REST}], **ANYBODY},
+    "inspected": {"endpoints": [{"host": "insp.example.com", "port": 80, **REST}], **ANYBODY},
     "programs": {"endpoints": [{"host": "prog.example.com", "ports": [7, 80]}],
                  "binaries": [{"path": "/usr/bin/curl"}]}}}
 NAMES = {API: [PUBLIC], "raw.example.com": [PUBLIC], "insp.example.com": [PUBLIC], "prog.example.com": [PUBLIC],

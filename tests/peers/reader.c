@@ -17,12 +17,12 @@ static const struct h1_limits limits = { H1_HEAD_MAX, H1_TARGET_MAX, H1_FIELDS_M
 /* What stands behind a request for policy to refuse, and is no question of grammar. */
 static bool has_odd_path(const struct h1_request *q)
 {
-    AUTO(buf_done) struct buf out = BUF_INIT(PATH_BYTES_MAX + PATH_QUERY_MAX);
-    struct str path, query, target = q->path;
+    struct path_text text;
+    struct str path, query = str_cut(q->path, '?', &path);
 
     if (q->form != H1_ORIGIN && q->form != H1_ABSOLUTE)
         return false;
-    return target.n > 0 && path_canonical(target, true, &out, &path, &query, NULL) < 0;
+    return q->path.n > 0 && (path_read(path, 0, true, &text) || query.n > PATH_QUERY_MAX);
 }
 
 static bool has_two_hosts(const struct h1_request *q)

@@ -10,11 +10,10 @@
 #include "base/own.h"
 #include "egress/audit.h"
 #include "egress/refuse.h"
-#include "policy/path.h"
 
 enum {
     OUT_MAX = EGRESS_HEAD_MAX + EGRESS_BUFFER + 4096, /* a head, what came with it, our framing */
-    TARGET_MAX = 3 * PATH_BYTES_MAX + PATH_QUERY_MAX,
+    TARGET_MAX = H1_TARGET_MAX + 1,
     GREETING_MAX = 256,
 };
 

@@ -13,13 +13,10 @@
  * exchange, and by this client only. A new policy is asked at once: what is under way goes on if it
  * allows it and is reset if not, what is about to start is decided anew.
  *
- * Where requests are inspected, what would make the judged request another one is taken away or
- * refused: fields that name another method or path go (rewrite.h), and an offer of h2c; other
- * upgrades and a `_method` in the query are answered 403, and so is everything without TLS for port
- * 443. A
- * `_method` in a body is not seen: a server that heeds it lets whoever may POST do all the rest.
- * TRACE and methods like `post` are refused everywhere, CONNECT in tunnels and captured
- * connections.
+ * egress_request() judges every request. Where requests are inspected, fields that name another
+ * method or path are left out (rewrite.h), and an offer of h2c. A `_method` in a body is not seen:
+ * a server that heeds it lets whoever may POST do all the rest. CONNECT is refused in tunnels and
+ * captured connections.
  *
  * Private to relays. Files: exchange.c (sockets, time, the end), setup.c (decision, dialling),
  * request.c (client → upstream), answer.c (upstream → client). */
@@ -67,10 +64,11 @@ struct exchange_request {
     uint64_t ticket;      /* of the audit record */
     bool keep_alive, old; /* old: HTTP/1.0 */
     bool lost;            /* upstream takes no more of it */
+    bool upgrades;        /* it asks for another protocol */
     enum h1_method method;
     char method_text[H1_METHOD_MAX + 1];
     struct buf target;      /* holds … */
-    struct str path, query; /* … these, as they were judged and sent */
+    struct str path, query; /* … these, as they came and are sent */
     struct body body;
 };
 
@@ -165,6 +163,7 @@ void exchange_next(struct exchange *x);       /* whatever is possible with what 
 void exchange_take(struct exchange *x);       /* more of the request's body is in `in` */
 void exchange_push(struct exchange *x);       /* sends upstream */
 bool exchange_sent(const struct exchange *x); /* the whole request is gone */
+struct egress_http exchange_http(const struct exchange *x); /* the request, to be judged */
 
 /* --- answer.c --- */
 

@@ -5,11 +5,10 @@
 #include "egress/audit.h"
 #include "egress/relays/exchange.h"
 #include "egress/relays/rewrite.h"
-#include "policy/path.h"
 
 static const struct h1_limits limits = { EGRESS_HEAD_MAX, H1_TARGET_MAX, H1_FIELDS_MAX };
 
-enum { HTTP_PORT = 80, HTTPS_PORT = 443 };
+enum { HTTP_PORT = 80 };
 
 /* --- Reading a head --- */
 
@@ -42,6 +41,8 @@ static size_t read_head(struct exchange *x, struct h1_request *q)
 
     if (n > 0) {
         x->scan = (struct h1_scan){ 0 };
+        /* To a server `head` may be HEAD: nothing may follow an answer whose end is in doubt. */
+        q->head.keep_alive &= !egress_method_refused(q->method_text);
         return (size_t)n;
     }
     if (n < 0) {
@@ -57,126 +58,53 @@ static size_t read_head(struct exchange *x, struct h1_request *q)
 
 /* --- Judging it --- */
 
-static const struct str known_methods[] = {
-    { "GET", 3 },   { "HEAD", 4 },    { "POST", 4 },    { "PUT", 3 },   { "DELETE", 6 },
-    { "PATCH", 5 }, { "OPTIONS", 7 }, { "CONNECT", 7 }, { "TRACE", 5 },
-};
-
-/* `post` is another method than POST to us and the same to some server. */
-static bool is_misspelt(const struct h1_request *q)
-{
-    if (q->method != H1_OTHER)
-        return false;
-    for (size_t i = 0; i < COUNT_OF(known_methods); i++)
-        if (h1_same(q->method_text, known_methods[i]))
-            return true;
-    return false;
-}
-
 static bool takes_method(const struct h1_request *q, struct exchange_no *no)
 {
     if (q->method == H1_CONNECT)
         return exchange_say_no(no, 403, "method_denied", "CONNECT is not possible here",
                                "Send CONNECT to the proxy, not through a connection of it.");
-    if (q->method == H1_TRACE || is_misspelt(q))
-        return exchange_say_no(no, 403, "method_denied",
-                               "TRACE, and methods that are not spelt in capitals, are refused",
-                               "");
     return true;
 }
 
-/* Some servers let a parameter of the query replace the method. */
-static bool overrides_method(struct str query)
+/* The path and query of the target as they were written: what is sent. */
+static bool keep_target(struct exchange_request *r, const struct h1_request *q)
 {
-    struct str key, value;
-    char name[16];
-    size_t n;
-
-    while (path_query_next(&query, &key, &value))
-        if (path_query_decode(key, name, sizeof(name), &n) &&
-            h1_same((struct str){ name, n }, STR("_method")))
-            return true;
-    return false;
-}
-
-static bool stays_inspectable(const struct exchange *x, const struct h1_request *q,
-                              struct exchange_no *no)
-{
-    if (x->intent.port == HTTPS_PORT)
-        return exchange_say_no(no, 403, "plaintext_denied",
-                               "HTTP without TLS is not sent to port 443", "Use port 80.");
-    if (rewrite_asks_upgrade(&q->head))
-        return exchange_say_no(no, 403, "upgrade_denied",
-                               "requests to this endpoint are inspected, so the connection cannot "
-                               "become another protocol's",
-                               "Ask again without Upgrade.");
-    if (overrides_method(x->request.query))
-        return exchange_say_no(no, 403, "method_override_denied",
-                               "a parameter of the query names another method",
-                               "Use the method itself.");
-    return true;
-}
-
-/* The path and query of the target, in one piece. */
-static bool find_target(const struct h1_request *q, struct buf *whole, struct str *ret)
-{
-    *ret = q->path;
-    if (q->form != H1_ABSOLUTE || (q->path.n > 0 && q->path.p[0] == '/'))
-        return q->form == H1_ORIGIN || q->form == H1_ABSOLUTE;
-    buf_add_c(whole, '/');
-    buf_add(whole, q->path);
-    *ret = buf_str(whole);
-    return true;
-}
-
-static int keep_as_it_is(struct str target, struct exchange_request *r)
-{
-    int ret = buf_add(&r->target, target);
-    size_t end = str_find(target, '?');
-
-    r->path = (struct str){ r->target.p, end };
-    r->query = (struct str){ 0 };
-    if (end < target.n)
-        r->query = (struct str){ r->target.p + end + 1, target.n - end - 1 };
-    return ret;
-}
-
-/* What is inspected has one spelling from here on; what is not stays as it is. */
-static bool make_target(struct exchange *x, const struct h1_request *q, struct exchange_no *no)
-{
-    AUTO(buf_done) struct buf whole = BUF_INIT(H1_TARGET_MAX + 1);
-    const struct egress_match *m = &x->decision.match;
-    struct exchange_request *r = &x->request;
+    bool has_path = q->path.n > 0 && q->path.p[0] == '/';
     struct str target;
-    struct err e = { 0 };
-    int ret;
+    size_t end;
 
     buf_clear(&r->target);
-    if (!find_target(q, &whole, &target))
-        return exchange_say_no(no, 400, "path_invalid", "the target of the request is no path", "");
-    ret = exchange_inspected(m)
-              ? path_canonical(target, m->encoded_slash, &r->target, &r->path, &r->query, &e)
-              : keep_as_it_is(target, r);
-    if (ret >= 0)
-        return true;
     r->path = r->query = (struct str){ 0 };
-    return exchange_say_no(no, 400, "path_invalid", e.msg,
-                           "Write the path in its plain form, without what servers read "
-                           "differently.");
+    if ((q->form != H1_ORIGIN && q->form != H1_ABSOLUTE) ||
+        (!has_path && buf_add_c(&r->target, '/') < 0) || buf_add(&r->target, q->path) < 0)
+        return false;
+    target = buf_str(&r->target);
+    end = str_find(target, '?');
+    r->path = (struct str){ target.p, end };
+    if (end < target.n)
+        r->query = (struct str){ target.p + end + 1, target.n - end - 1 };
+    return true;
+}
+
+struct egress_http exchange_http(const struct exchange *x)
+{
+    const struct exchange_request *r = &x->request;
+
+    return (struct egress_http){ .method = str_from(r->method_text),
+                                 .path = r->path,
+                                 .query = r->query,
+                                 .upgrades = r->upgrades };
 }
 
 static bool is_allowed(struct exchange *x, struct exchange_no *no)
 {
-    struct exchange_request *r = &x->request;
-    const struct egress_decision *d = &x->decision;
-    struct str method = str_from(r->method_text);
+    const struct egress_http http = exchange_http(x);
+    enum egress_verdict v =
+        authorize_request(x->box, &x->intent, &x->decision, &http, &no->why, &x->request.ticket);
+    bool invalid = v == EGRESS_DENIED && str_eq(str_from(no->why.code), STR("path_invalid"));
 
-    no->status = 403;
-    if (exchange_inspected(&d->match))
-        return authorize_request(x->box, &x->intent, d, method, r->path, r->query, &no->why,
-                                 &r->ticket) != EGRESS_DENIED;
-    r->ticket = audit_request(x->box->audit, &x->intent, d, d->verdict, method, r->path, &d->why);
-    return true;
+    no->status = invalid ? 400 : 403;
+    return v != EGRESS_DENIED;
 }
 
 /* A no of our own is on record like one of the policy. */
@@ -208,11 +136,12 @@ static bool judge(struct exchange *x, const struct h1_request *q)
 {
     struct exchange_no no = { 0 };
 
-    if (!make_target(x, q, &no) ||
-        (exchange_inspected(&x->decision.match) && !stays_inspectable(x, q, &no)))
-        record_no(x, &no);
-    else
+    if (keep_target(&x->request, q)) {
         x->request.judged = is_allowed(x, &no);
+    } else {
+        exchange_say_no(&no, 400, "path_invalid", "the target of the request is no path", "");
+        record_no(x, &no);
+    }
     if (!x->request.judged)
         exchange_refuse(x, &no, "denied");
     return x->request.judged;
@@ -370,6 +299,7 @@ static void note(struct exchange_request *r, const struct h1_request *q)
     r->method = q->method;
     r->keep_alive = q->head.keep_alive;
     r->old = q->head.minor == 0;
+    r->upgrades = rewrite_asks_upgrade(&q->head);
     str_copy(q->method_text, r->method_text, sizeof(r->method_text));
 }
 

@@ -157,30 +157,25 @@ bool exchange_inspected(const struct egress_match *m)
     return m->protocol != EGRESS_TCP;
 }
 
-/* The request under way has the canonical form that the old policy's paths had. */
-static bool is_still_allowed(struct exchange *x, bool encoded_slash)
+static bool is_still_allowed(struct exchange *x)
 {
-    const struct exchange_request *q = &x->request;
-    const struct egress_match *m = &x->decision.match;
+    const struct egress_http http = exchange_http(x);
     struct egress_reason why;
     uint64_t ticket;
 
-    if (!exchange_inspected(m))
+    if (!exchange_inspected(&x->decision.match))
         return true;
-    return m->encoded_slash == encoded_slash &&
-           authorize_request(x->box, &x->intent, &x->decision, str_from(q->method_text), q->path,
-                             q->query, &why, &ticket) != EGRESS_DENIED &&
+    return authorize_request(x->box, &x->intent, &x->decision, &http, &why, &ticket) !=
+               EGRESS_DENIED &&
            audit_kept(x->box->audit, ticket);
 }
 
 bool exchange_reconsider(struct exchange *x)
 {
-    bool encoded_slash = x->decision.match.encoded_slash;
-
     if (egress_decision_current(&x->decision, x->box))
         return true;
     x->outdated = true;
     if (!authorize_again(x->box, &x->intent, &x->decision, 0, x->decision.n))
         return false;
-    return x->state != EXCHANGE_RUNNING || is_still_allowed(x, encoded_slash);
+    return x->state != EXCHANGE_RUNNING || is_still_allowed(x);
 }

@@ -1,5 +1,5 @@
-/* A path that is canonical is its own canonical form, has nothing left that servers read in two
- * ways, and is what a naive reader makes of it. */
+/* A reading of a path is its own reading, has nothing left that servers read in two ways but what
+ * it keeps on purpose, and a folded one is its own folding. */
 #include <stdlib.h>
 
 #include "base/own.h"
@@ -13,7 +13,7 @@ static void must(bool good)
         abort();
 }
 
-static void check_form(struct str path, bool slash)
+static void check_form(struct str path, unsigned reading, bool slash)
 {
     struct str rest = path, part;
 
@@ -28,37 +28,60 @@ static void check_form(struct str path, bool slash)
     }
     for (rest = str_cut(rest, '/', &part); rest.p;) {
         rest = str_cut(rest, '/', &part);
-        must(part.n > 0 || !rest.p);
-        must(!str_eq(part, STR(".")) && !str_eq(part, STR("..")));
+        must(part.n > 0 || !rest.p || reading & PATH_KEEPS_SLASHES);
+        must((!str_eq(part, STR(".")) && !str_eq(part, STR(".."))) || reading & PATH_KEEPS_DOTS);
     }
+}
+
+static void check_folded(struct str reading)
+{
+    struct path_text once, twice;
+
+    path_fold(reading, &once);
+    must(once.n > 0 && once.n <= reading.n && once.bytes[0] == '/');
+    path_fold((struct str){ once.bytes, once.n }, &twice);
+    must(once.n == twice.n && memcmp(once.bytes, twice.bytes, once.n) == 0);
+}
+
+/* Whether the path has this reading; all that are not in its ways are the same as another. */
+static void try_reading(struct str path, unsigned reading, bool slash)
+{
+    struct path_text one, two, same;
+    const char *flaw = path_read(path, reading, slash, &one);
+    const char *other = path_read(path, reading & path_ways(path), slash, &same);
+    struct str text = { one.bytes, one.n };
+
+    must(!flaw == !other);
+    if (flaw)
+        return;
+    must(one.n == same.n && memcmp(one.bytes, same.bytes, one.n) == 0);
+    check_form(text, reading, slash);
+    must(!path_read(text, reading, slash, &two));
+    must(one.n == two.n && memcmp(one.bytes, two.bytes, one.n) == 0);
+    check_folded(text);
 }
 
 static void try_target(struct str target, bool slash)
 {
-    AUTO(buf_done) struct buf one = BUF_INIT(1 << 16), two = BUF_INIT(1 << 16);
-    struct str path, query, again, none;
-    size_t at = str_find(target, '?');
+    struct str path;
 
-    if (path_canonical(target, slash, &one, &path, &query, NULL) < 0) {
-        must(one.n == 0);
-        return;
-    }
-    check_form(path, slash);
-    must((at < target.n) == (query.p != NULL));
-    must(!query.p || str_eq(query, (struct str){ target.p + at + 1, target.n - at - 1 }));
-    must(path_canonical(path, slash, &two, &again, &none, NULL) >= 0);
-    must(str_eq(path, again) && !none.p);
+    (void)path_query_flaw(str_cut(target, '?', &path));
+    for (unsigned reading = 0; reading < PATH_READINGS; reading++)
+        try_reading(path, reading, slash);
 }
 
 static void try_query(struct str query)
 {
-    char text[PATH_QUERY_MAX];
+    char text[PATH_QUERY_MAX], folded[PATH_QUERY_MAX];
     struct str key, value;
     size_t n;
 
-    while (path_query_next(&query, &key, &value))
+    while (path_query_next(&query, "&;", &key, &value)) {
         if (path_query_decode(value, text, sizeof text, &n))
             must(n <= value.n && str_is_utf8((struct str){ text, n }) && !memchr(text, '\0', n));
+        if (path_query_decode(key, text, sizeof text, &n))
+            must(path_query_fold((struct str){ text, n }, folded) <= n);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

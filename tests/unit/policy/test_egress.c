@@ -201,9 +201,9 @@ TEST(one_inspected_endpoint_is_enough)
 {
     const struct egress_snapshot *s =
         policy_compiled("version: 1\nnetwork_policies:\n  a:\n    binaries: [{path: /**}]\n"
-                        "    endpoints:\n    - {host: x.example.com, port: 443}\n"
-                        "    - {host: x.example.com, port: 443, protocol: rest, access: full}\n");
-    struct egress_ask ask = ask_for("x.example.com:443", CURL);
+                        "    endpoints:\n    - {host: x.example.com, port: 80}\n"
+                        "    - {host: x.example.com, port: 80, protocol: rest, access: full}\n");
+    struct egress_ask ask = ask_for("x.example.com:80", CURL);
     struct egress_match m;
     struct egress_reason why;
 
@@ -339,7 +339,9 @@ TEST(a_match_that_was_never_made_allows_nothing)
     struct address a = { .bytes = { 8, 8, 8, 8 } };
 
     CHECK_INT(egress_addresses(&m, &a, 1, &why), EGRESS_DENIED);
-    CHECK_INT(egress_request(&m, STR("GET"), STR("/"), (struct str){ 0 }, &why), EGRESS_DENIED);
+    CHECK_INT(
+        egress_request(&m, &(struct egress_http){ .method = STR("GET"), .path = STR("/") }, &why),
+        EGRESS_DENIED);
 }
 
 TEST(what_is_unlisted)

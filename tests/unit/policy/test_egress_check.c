@@ -193,6 +193,87 @@ TEST(tcp_takes_no_options)
     }
 }
 
+TEST(endpoints_that_let_nothing_through)
+{
+#define RULE_OF(rule, denies)                                                                      \
+    "{host: a.b, port: 1, protocol: rest, rules: [{allow: " rule "}], deny_rules: [" denies "]}"
+#define PRESET(access, denies)                                                                     \
+    "{host: a.b, port: 1, protocol: rest, access: " access ", deny_rules: [" denies "]}"
+    static const char *const rows[][2] = {
+        { "{host: a.b, port: 443, protocol: rest, access: full}",
+          "endpoints[0].ports: nothing can pass on port 443" },
+        { "{host: a.b, ports: [80, 443], protocol: rest, access: full, enforcement: audit}",
+          "endpoints[0].ports: nothing can pass on port 443" },
+        { PRESET("full", "{path: '/**'}"), "deny_rules: take back all that access allows" },
+        { PRESET("full", "{method: '*'}"), "deny_rules: take back all" },
+        { PRESET("read-only", "{method: get}, {method: OPTIONS, path: '**'}"),
+          "deny_rules: take back all" },
+        { PRESET("read-write", "{method: GET}, {method: OPTIONS}, {method: POST}, {method: PUT}, "
+                               "{method: PATCH}"),
+          "deny_rules: take back all" },
+        { "{host: a.b, port: 1, protocol: rest, path: '/v1/**', access: full, deny_rules: "
+          "[{path: '/v1/**'}]}",
+          "deny_rules: take back all" },
+        { RULE_OF("{method: GET, path: /x}", "{path: /x}"), "rules: let nothing through: deny" },
+        { RULE_OF("{method: GET, path: /x}", "{path: '/**'}"), "rules: let nothing through: deny" },
+        { RULE_OF("{method: HEAD, path: /x/y}", "{method: GET, path: '/X/*'}"),
+          "rules: let nothing through: deny" },
+        { RULE_OF("{method: GET, path: '/x/*/y'}", "{path: '/x/**'}"),
+          "rules: let nothing through: deny" },
+        { "{host: a.b, port: 1, protocol: rest, rules: [{allow: {method: TRACE, path: /x}}, "
+          "{allow: {method: connect, path: /x}}]}",
+          "rules: let nothing through: CONNECT and TRACE" },
+        { "{host: a.b, port: 1, protocol: rest, path: /a/*, rules: [{allow: {method: GET, path: "
+          "/b}}]}",
+          "rules: let nothing through: its path has nothing" },
+    };
+    static const char *const good[] = {
+        "{host: a.b, port: 443}",
+        "{host: a.b, port: 80, protocol: rest, access: full}",
+        PRESET("full", "{path: '/*'}"),
+        PRESET("full", "{path: '/**', query: {x: y}}"),
+        PRESET("full", "{method: GET}"),
+        PRESET("read-only", "{method: GET}"),
+        PRESET("read-only", "{path: '/**', method: POST}"),
+        RULE_OF("{method: GET, path: /x}", "{path: /x/y}"),
+        RULE_OF("{method: '*', path: /x}", "{path: /x, method: GET}"),
+        RULE_OF("{method: GET, path: '/x/**'}", "{path: '/x/y/**'}"),
+        "{host: a.b, port: 1, protocol: rest, access: full, enforcement: audit, deny_rules: "
+        "[{path: '/**'}]}",
+        "{host: a.b, port: 1, protocol: rest, path: /a/*, rules: [{allow: {method: GET, path: "
+        "'/*/b'}}]}",
+    };
+    struct egress_policy p;
+    struct err e;
+    char text[512];
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        snprintf(text, sizeof text, "    - %s\n", rows[i][0]);
+        CHECK_INT(policy_try(with_endpoints(text), &p, &e), -ERR_INVALID);
+        if (!strstr(e.msg, rows[i][1]))
+            FAIL("%s: %s", rows[i][0], e.msg);
+    }
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        snprintf(text, sizeof text, "    - %s\n", good[i]);
+        CHECK_OK(policy_try(with_endpoints(text), &p, &e), e);
+    }
+}
+
+/* Beside others that allow something, it is only worth a note. */
+TEST(a_rule_that_lets_nothing_through_is_noted)
+{
+    struct egress_policy p;
+    struct err e;
+
+    CHECK_OK(policy_try(with_endpoints(
+                            "    - {host: a.b, port: 1, protocol: rest, rules: [{allow: {method: "
+                            "TRACE, path: /x}}, {allow: {method: GET, path: /x}}]}\n"),
+                        &p, &e),
+             e);
+    CHECK_INT(p.notes.n, 1);
+    CHECK(strstr(p.notes.p[0], "a rule allows nothing: CONNECT and TRACE"));
+}
+
 #define REST "{host: a.b, port: 1, protocol: rest, rules: [{allow: "
 #define WS   "{host: a.b, port: 1, protocol: websocket, rules: [{allow: "
 #define GQL  "{host: a.b, port: 1, protocol: graphql, rules: [{allow: "
@@ -483,27 +564,26 @@ TEST(endpoints_that_disagree)
         { "port: 443, allowed_ips: [192.0.2.1]", "host: a.example.com, port: 443", "allowed_ips" },
         { "port: 443, allowed_ips: [192.0.2.1]", "host: 8.8.8.8, port: 443", "allowed_ips" },
         { "port: 80, allowed_ips: [192.0.2.1]", "host: a.example.com, port: 443", NULL },
-        { "host: a.example.com, port: 443, protocol: tcp",
-          "host: a.example.com, port: 443, protocol: rest, access: full", "protocol" },
-        { "host: a.example.com, port: 443",
-          "host: a.example.com, port: 443, protocol: rest, access: full", NULL },
-        { "host: a.example.com, port: 443", "host: a.example.com, port: 443, protocol: tcp", NULL },
-        { "host: a.example.com, port: 443, protocol: rest, access: full",
-          "host: a.example.com, port: 443, protocol: rest, access: read-only", NULL },
-        { "host: a.example.com, port: 443, protocol: rest, access: full",
-          "host: a.example.com, port: 443, protocol: rest, access: full, enforcement: audit",
+        { "host: a.example.com, port: 80, protocol: tcp",
+          "host: a.example.com, port: 80, protocol: rest, access: full", "protocol" },
+        { "host: a.example.com, port: 80",
+          "host: a.example.com, port: 80, protocol: rest, access: full", NULL },
+        { "host: a.example.com, port: 80", "host: a.example.com, port: 80, protocol: tcp", NULL },
+        { "host: a.example.com, port: 80, protocol: rest, access: full",
+          "host: a.example.com, port: 80, protocol: rest, access: read-only", NULL },
+        { "host: a.example.com, port: 80, protocol: rest, access: full",
+          "host: a.example.com, port: 80, protocol: rest, access: full, enforcement: audit",
           "enforcement" },
-        { "host: a.example.com, port: 443, protocol: rest, access: full, path: /a",
-          "host: a.example.com, port: 443, protocol: rest, access: full, path: /b, enforcement: "
+        { "host: a.example.com, port: 80, protocol: rest, access: full, path: /a",
+          "host: a.example.com, port: 80, protocol: rest, access: full, path: /b, enforcement: "
           "audit",
           NULL },
-        { "host: a.example.com, port: 443, protocol: rest, access: full, path: '/*a'",
-          "host: a.example.com, port: 443, protocol: rest, access: full, path: '/b*', "
+        { "host: a.example.com, port: 80, protocol: rest, access: full, path: '/*a'",
+          "host: a.example.com, port: 80, protocol: rest, access: full, path: '/b*', "
           "allow_encoded_slash: true",
           "allow_encoded_slash" },
-        { "host: a.example.com, port: 443, protocol: rest, access: full, path: '/api/**'",
-          "host: a.example.com, port: 443, protocol: rest, access: full, enforcement: audit",
-          NULL },
+        { "host: a.example.com, port: 80, protocol: rest, access: full, path: '/api/**'",
+          "host: a.example.com, port: 80, protocol: rest, access: full, enforcement: audit", NULL },
     };
     char text[1024], message[256];
 

@@ -5,15 +5,14 @@
 #include "unit/policy/policies.h"
 
 static const char policy[] = "version: 1\nnetwork_policies:\n  web:\n    binaries: [{path: /**}]\n"
-                             "    endpoints: [{host: api.example.com, port: 443, protocol: rest, "
+                             "    endpoints: [{host: api.example.com, port: 80, protocol: rest, "
                              "access: read-only}]\n";
 
 static void explain(const char *destination, const char *method, const char *address,
                     struct egress_explanation *ret)
 {
     struct egress_trial trial = { .ask = ask_for(destination, NULL),
-                                  .method = str_from(method),
-                                  .path = STR("/x") };
+                                  .request = { .method = str_from(method), .path = STR("/x") } };
     struct address a;
 
     if (address) {
@@ -28,15 +27,15 @@ TEST(the_first_stage_that_denies_is_told)
 {
     struct egress_explanation x;
 
-    explain("api.example.com:80", "GET", NULL, &x);
+    explain("api.example.com:443", "GET", NULL, &x);
     CHECK(x.verdict == EGRESS_DENIED && x.stage == EGRESS_STAGE_CONNECT && !x.request_judged);
-    explain("api.example.com:443", "GET", "10.0.0.1", &x);
+    explain("api.example.com:80", "GET", "10.0.0.1", &x);
     CHECK(x.verdict == EGRESS_DENIED && x.stage == EGRESS_STAGE_ADDRESSES && !x.request_judged);
-    explain("api.example.com:443", "POST", "93.184.216.34", &x);
+    explain("api.example.com:80", "POST", "93.184.216.34", &x);
     CHECK(x.verdict == EGRESS_DENIED && x.stage == EGRESS_STAGE_REQUEST && x.request_judged);
-    explain("api.example.com:443", "GET", "93.184.216.34", &x);
+    explain("api.example.com:80", "GET", "93.184.216.34", &x);
     CHECK(x.verdict == EGRESS_ALLOWED && x.stage == EGRESS_STAGE_REQUEST);
-    explain("api.example.com:443", NULL, NULL, &x);
+    explain("api.example.com:80", NULL, NULL, &x);
     CHECK(x.verdict == EGRESS_ALLOWED && x.stage == EGRESS_STAGE_CONNECT);
 }
 
@@ -47,7 +46,7 @@ TEST(as_text_and_as_json)
     struct json_writer w;
     struct err e;
 
-    explain("api.example.com:443", "POST", NULL, &x);
+    explain("api.example.com:80", "POST", NULL, &x);
     CHECK_INT(egress_explain_text(&x, &out), 0);
     CHECK_STR(buf_str(&out),
               "verdict: denied\nstage: request\ncode: request_denied\n"

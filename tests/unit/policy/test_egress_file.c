@@ -21,7 +21,7 @@ static const char full[] =
     "    endpoints:\n"
     "    - {host: Git.example.com, ports: [443, 22]}\n"
     "    - host: api.example.com\n"
-    "      port: 443\n"
+    "      port: 80\n"
     "      protocol: rest\n"
     "      path: '/v1/**'\n"
     "      enforcement: audit\n"

@@ -131,19 +131,20 @@ TEST(an_inspected_connection_uses_by_the_request)
         "  reads:\n"
         "    endpoints: [{host: a.example.com, port: 80, protocol: rest, access: read-only}]\n");
     struct egress_ask ask = ask_for("a.example.com:80", CURL);
-    const struct str none = { 0 };
+    const struct egress_http get = { .method = STR("GET"), .path = STR("/pay") };
+    const struct egress_http post = { .method = STR("POST"), .path = STR("/pay") };
     struct egress_match m;
     struct egress_reason why;
 
     CHECK_INT(egress_connect(s, &ask, &m, &why), EGRESS_ALLOWED);
     CHECK(!m.limit);
-    CHECK_INT(egress_request(&m, STR("GET"), STR("/pay"), none, &why), EGRESS_ALLOWED);
+    CHECK_INT(egress_request(&m, &get, &why), EGRESS_ALLOWED);
     CHECK(!why.limit);
-    CHECK_INT(egress_request(&m, STR("POST"), STR("/pay"), none, &why), EGRESS_ALLOWED);
+    CHECK_INT(egress_request(&m, &post, &why), EGRESS_ALLOWED);
     CHECK(egress_limit_use(why.limit));
-    CHECK_INT(egress_request(&m, STR("POST"), STR("/pay"), none, &why), EGRESS_DENIED);
+    CHECK_INT(egress_request(&m, &post, &why), EGRESS_DENIED);
     CHECK_STR(str_from(why.code), "uses_spent");
-    CHECK_INT(egress_request(&m, STR("GET"), STR("/pay"), none, &why), EGRESS_ALLOWED);
+    CHECK_INT(egress_request(&m, &get, &why), EGRESS_ALLOWED);
     egress_snapshot_unref(s);
 }
 

@@ -3,12 +3,17 @@
 #include "base/own.h"
 #include "harness/tap.h"
 
-static struct buf out = BUF_INIT(1 << 16);
+static struct path_text out;
 
 static int canonical(const char *target, bool slash, struct str *path, struct str *query)
 {
-    buf_clear(&out);
-    return path_canonical(str_from(target), slash, &out, path, query, NULL);
+    struct str written;
+    const char *flaw;
+
+    *query = str_cut(str_from(target), '?', &written);
+    flaw = path_read(written, 0, slash, &out);
+    *path = (struct str){ out.bytes, out.n };
+    return flaw || path_query_flaw(*query) ? -1 : 0;
 }
 
 TEST(one_spelling)
@@ -157,19 +162,99 @@ TEST(lengths)
     CHECK(canonical(text, false, &path, &query) < 0);
 }
 
-TEST(a_failure_leaves_the_buffer_as_it_was)
+TEST(what_servers_read_in_two_ways_has_two_readings)
 {
-    struct buf b = BUF_INIT(16);
-    struct str path, query;
+    static const struct {
+        const char *path;
+        unsigned reading;
+        const char *text;
+    } rows[] = {
+        { "/items;id=5", 0, "/items" },
+        { "/items;id=5", PATH_KEEPS_PARAMETERS, "/items%3Bid=5" },
+        { "/b//k", 0, "/b/k" },
+        { "/b//k", PATH_KEEPS_SLASHES, "/b//k" },
+        { "/b/k//", PATH_KEEPS_SLASHES, "/b/k//" },
+        { "/a/../b", 0, "/b" },
+        { "/a/../b", PATH_KEEPS_DOTS, "/a/../b" },
+        { "/a/%2e%2E/b", PATH_KEEPS_DOTS, "/a/../b" },
+        { "/a//../b", 0, "/b" },
+        { "/a//../b", PATH_KEEPS_SLASHES, "/a/b" },
+        { "/a/..;x/b", 0, "/b" },
+        { "/a/..;x/b", PATH_KEEPS_PARAMETERS, "/a/..%3Bx/b" },
+        { "/a/;x/b", PATH_KEEPS_SLASHES, "/a//b" },
+        { "/a/;x/b", PATH_KEEPS_SLASHES | PATH_KEEPS_PARAMETERS, "/a/%3Bx/b" },
+    };
 
-    CHECK(buf_add(&b, STR("keep")) == 0);
-    CHECK(path_canonical(STR("/a/%"), false, &b, &path, &query, NULL) < 0);
-    CHECK_STR(buf_str(&b), "keep");
-    CHECK(path_canonical(STR("/aaaaaaaaaaaaaaaaaaaaaa"), false, &b, &path, &query, NULL) < 0);
-    CHECK_STR(buf_str(&b), "keep");
-    CHECK(path_canonical(STR("/a/../b"), false, &b, &path, &query, NULL) >= 0);
-    CHECK_STR(path, "/b");
-    buf_done(&b);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct str path = str_from(rows[i].path);
+
+        CHECK((rows[i].reading & ~path_ways(path)) == 0);
+        CHECK(!path_read(path, rows[i].reading, false, &out));
+        CHECK_STR(((struct str){ out.bytes, out.n }), rows[i].text);
+    }
+    CHECK_INT(path_ways(STR("/a/b.c/%61?;")), PATH_KEEPS_PARAMETERS);
+    CHECK_INT(path_ways(STR("/a/b.c/%61/")), 0);
+}
+
+/* Whatever is not in the set of ways does not matter. */
+TEST(other_ways_change_nothing)
+{
+    static const char *const rows[] = { "/",      "/a/b",       "/a;x/b",         "/a//b",
+                                        "/a/./b", "/%3b/+/%2B", "/a/..;x//b/;y/", "/%2e/a" };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct str path = str_from(rows[i]);
+        unsigned ways = path_ways(path);
+
+        for (unsigned reading = 0; reading < PATH_READINGS; reading++) {
+            struct path_text same;
+
+            CHECK(!path_read(path, reading, false, &out));
+            CHECK(!path_read(path, reading & ways, false, &same));
+            CHECK(str_eq((struct str){ out.bytes, out.n }, (struct str){ same.bytes, same.n }));
+        }
+    }
+}
+
+TEST(folded_paths)
+{
+    static const char *const rows[][2] = {
+        { "/", "/" },
+        { "/Admin", "/admin" },
+        { "/admin/", "/admin" },
+        { "/admin.", "/admin" },
+        { "/admin%20", "/admin" },
+        { "/admin%2B.%20/x", "/admin/x" },
+        { "/admin%3Bx=y/z", "/admin/z" },
+        { "/a%2FB", "/a/b" },
+        { "//a///b", "/a/b" },
+        { "/a%2Bb", "/a%20b" },
+        { "/a.b/.c", "/a.b/.c" },
+        { "/%C3%84", "/%c3%84" },
+        { "/...", "/" },
+    };
+    struct path_text folded;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        path_fold(str_from(rows[i][0]), &folded);
+        CHECK_STR(((struct str){ folded.bytes, folded.n }), rows[i][1]);
+    }
+}
+
+TEST(folded_keys)
+{
+    static const char *const rows[][2] = {
+        { "x", "x" },   { "X", "x" },     { "x[]", "x" },           { "x[a][b]", "x" },
+        { " x ", "x" }, { "a.b", "a_b" }, { "a b", "a_b" },         { "[x]", "[x]" },
+        { "", "" },     { "x [", "x" },   { ".method", "_method" },
+    };
+    char folded[16];
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        size_t n = path_query_fold(str_from(rows[i][0]), folded);
+
+        CHECK_STR(((struct str){ folded, n }), rows[i][1]);
+    }
 }
 
 TEST(canonical_paths_are_their_own_canonical_form)
@@ -203,18 +288,31 @@ TEST(pairs_of_a_query)
 {
     struct str rest = STR("a=1&&b&=x&c=2=3"), key, value;
 
-    CHECK(path_query_next(&rest, &key, &value));
+    CHECK(path_query_next(&rest, "&", &key, &value));
     CHECK_STR(key, "a");
     CHECK_STR(value, "1");
-    CHECK(path_query_next(&rest, &key, &value));
+    CHECK(path_query_next(&rest, "&", &key, &value));
     CHECK_STR(key, "b");
     CHECK_INT(value.n, 0);
-    CHECK(path_query_next(&rest, &key, &value));
+    CHECK(path_query_next(&rest, "&", &key, &value));
     CHECK_STR(key, "");
     CHECK_STR(value, "x");
-    CHECK(path_query_next(&rest, &key, &value));
+    CHECK(path_query_next(&rest, "&", &key, &value));
     CHECK_STR(value, "2=3");
-    CHECK(!path_query_next(&rest, &key, &value));
+    CHECK(!path_query_next(&rest, "&", &key, &value));
+}
+
+TEST(semicolons_separate_pairs_for_some)
+{
+    struct str rest = STR(";a=1;b=2&c;"), key, value;
+
+    CHECK(path_query_next(&rest, "&;", &key, &value));
+    CHECK_STR(key, "a");
+    CHECK(path_query_next(&rest, "&;", &key, &value));
+    CHECK_STR(value, "2");
+    CHECK(path_query_next(&rest, "&;", &key, &value));
+    CHECK_STR(key, "c");
+    CHECK(!path_query_next(&rest, "&;", &key, &value));
 }
 
 TEST(decoding)

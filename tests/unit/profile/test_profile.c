@@ -45,7 +45,7 @@ TEST(the_least_profile_has_defaults)
 static const char full[] =
     "id: profile.full\nversion: 2\ndescription: all of it\nextension: ext.mine\n"
     "isolation: {level: policy}\n"
-    "network: {default: deny, egress: [{name: n, host: a.example.com, ports: [443],\n"
+    "network: {default: deny, egress: [{name: n, host: a.example.com, ports: [80],\n"
     "  protocol: rest, access: read-write, tls: auto, enforcement: audit,\n"
     "  binaries: [/bin/x], allowed_ips: ['2001:db8::/32']}]}\n"
     "workspace: {mode: remote-canonical, access: rw}\nscope_default: shared\n"
@@ -70,7 +70,7 @@ TEST(written_and_read_again_it_is_the_same)
     again = read_it(one.p); /* JSON is YAML */
     as_json(again, &two);
     CHECK_STR(buf_str(&two), one.p);
-    CHECK(strstr(one.p, "\"default\":\"1s500ms\"") && strstr(one.p, "\"ports\":[443]"));
+    CHECK(strstr(one.p, "\"default\":\"1s500ms\"") && strstr(one.p, "\"ports\":[80]"));
     CHECK(strstr(one.p, "\"require_isolation\":\"gvisor\""));
     CHECK_INT(profile_cpu_milli(again), 250);
 }

@@ -137,12 +137,47 @@ TEST(bytes_that_came_with_the_head_are_the_first_request)
     world_stop(&w);
 }
 
-TEST(the_path_that_is_judged_is_the_path_that_is_sent)
+/* Whatever its rules make of it, a path that passes is sent as it came. */
+TEST(paths_are_sent_as_they_were_written)
 {
-    begin(RULES);
-    say(GET("/x/..//ok/%61/./b;v=1?%2e%2e/&c"));
-    check_seen("GET /ok/a/b?%2e%2e/&c HTTP/1.1\r\nHost: {}\r\n\r\n");
-    world_stop(&w);
+    static const char *const rows[] = {
+        "/ok/%61/./b;v=1?%2e%2e/&c",
+        "/ok/items;id=5",
+        "/ok//key",
+        "/ok/a/",
+        "/ok/a+b",
+        "/ok/a%2bb",
+        "/ok/%7euser",
+        "/ok/..;x",
+        "/ok/a|b",
+        "/ok/x/../y",
+        "/ok/a?b;c=d&e=",
+        "/ok/?",
+    };
+    char head[256];
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        begin("protocol: rest, access: full");
+        snprintf(head, sizeof head, "GET %s HTTP/1.1\r\nHost: {}\r\n\r\n", rows[i]);
+        say(head);
+        check_seen(head);
+        world_stop(&w);
+    }
+}
+
+TEST(a_path_with_a_reading_that_is_not_allowed_is_refused)
+{
+    static const char *const rows[] = { GET("/x/..//ok/a"), GET("/ok/../secret"),
+                                        GET("/ok/..;x/secret"), GET("//ok/a") };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        begin(RULES);
+        say(rows[i]);
+        CHECK_INT(world_status(&w), 403);
+        CHECK(world_has(&w.heard, "request_denied"));
+        CHECK_INT(w.accepted, 0);
+        world_stop(&w);
+    }
 }
 
 TEST(a_pipelined_request_waits_and_is_judged_for_itself)
