@@ -109,9 +109,13 @@ static void get(struct call *c)
 
 /* --- validate --- */
 
+enum { PROBLEMS_MAX = 100 };
+
 struct verdict {
-    const struct profile *profile; /* NULL: … */
-    const char *message;           /* "line 3: ttl.max: …" */
+    struct arena *arena;
+    const struct profile *profile;      /* NULL: … */
+    const char *messages[PROBLEMS_MAX]; /* "line 3: ttl.max: …" */
+    size_t n;
 };
 
 /* "line 3: ttl.max: …" in its parts, as far as it has them. */
@@ -147,8 +151,8 @@ static void write_verdict(struct json_writer *w, const void *what)
     put_flag(w, "valid", v->profile);
     json_key(w, STR("problems"));
     json_begin_array(w);
-    if (!v->profile)
-        put_problem(w, v->message);
+    for (size_t i = 0; i < v->n; i++)
+        put_problem(w, v->messages[i]);
     json_end_array(w);
     if (v->profile) {
         put(w, "id", v->profile->id);
@@ -159,14 +163,24 @@ static void write_verdict(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
+static void on_mistake(void *user, const struct err *e)
+{
+    struct verdict *v = user;
+    const char *text = v->n < PROBLEMS_MAX ? arena_dup(v->arena, str_from(e->msg)) : NULL;
+
+    if (text)
+        v->messages[v->n++] = text;
+}
+
 static void validate(struct call *c)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
-    struct verdict v;
+    struct verdict v = { .arena = &c->own };
+    const struct json_mistakes all = { on_mistake, &v };
     struct err e = { 0 };
 
-    (void)profile_read(c->body, &p, &e);
-    v = (struct verdict){ p, e.msg };
+    (void)profile_read_all(c->body, &all, &p, &e);
+    v.profile = p;
     call_answer(c, 200, write_verdict, &v);
 }
 

@@ -71,7 +71,8 @@ const struct verb verb_profiles_validate = {
     .name = "profiles validate",
     .arguments = "FILE",
     .summary = "check a profile that you are writing",
-    .text = "Shows what is wrong with it, and where; the exit status is 1 then. '-' is stdin.\n"
+    .text = "Shows every mistake, and where it is (of egress rules, the first); the exit\n"
+            "status is 1 then. '-' is stdin.\n"
             "\n"
             "  sandboxer profiles validate my-profile.yaml\n",
     .run = run_validate,

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static const char *absolute(const char *variable)
@@ -11,9 +12,14 @@ static const char *absolute(const char *variable)
     return value && value[0] == '/' ? value : NULL;
 }
 
+/* Without the '/' at the end of dir, so that a HOME of "/" gives a path with one at its start. */
 static int put(char *out, size_t cap, const char *dir, const char *rest, struct err *e)
 {
-    if (snprintf(out, cap, "%s%s", dir, rest) < (int)cap)
+    int n = (int)strlen(dir);
+
+    while (n > 0 && dir[n - 1] == '/')
+        n--;
+    if (snprintf(out, cap, "%.*s%s", n, dir, rest) < (int)cap)
         return 0;
     return err_set(e, ERR_TOO_BIG, "the path %.60s…%s is too long", dir, rest);
 }

@@ -15,7 +15,19 @@ enum { UNITS_TEXT = 32 }; /* bytes, longer than any quantity people write */
 struct bind {
     struct arena *arena;
     struct err *e;
+    const struct json_mistakes *all; /* NULL: the first mistake is the last */
+    int *first;                      /* mistake that was passed over; 0: none */
 };
+
+/* Tells a mistake of the document and goes on, where all of them are wanted. */
+static int pass_over(const struct bind *b, int r)
+{
+    if (r != -(int)ERR_INVALID || !b->all)
+        return r;
+    b->all->each(b->all->user, b->e);
+    *b->first = *b->first ? *b->first : r;
+    return 0;
+}
 
 static int fail_room(const struct bind *b)
 {
@@ -293,8 +305,10 @@ static int read_strs(const struct bind *b, const struct json_place *at, const st
     for (const struct json *item = json_first(v); item != json_end(v); item++) {
         struct json_place here = json_place_item(at, list.n);
 
+        strs[list.n] = "";
         r = item->type == JSON_STR ? copy_str(b, &here, item, item->s, &strs[list.n])
                                    : json_place_expected(&here, item, "a string", b->e);
+        r = pass_over(b, r);
         if (r < 0)
             return r;
         list.n++;
@@ -368,7 +382,7 @@ static int read_objects(const struct bind *b, const struct json_place *at, const
         struct json_place here = json_place_item(at, list.n);
         char *to = (char *)list.p + list.n++ * f->item_size;
 
-        r = bind_object(b, &here, item, f->fields, f->field_count, to);
+        r = pass_over(b, bind_object(b, &here, item, f->fields, f->field_count, to));
         if (r < 0)
             return r;
     }
@@ -396,7 +410,7 @@ static int read_named(const struct bind *b, const struct json_place *at, const s
 
         r = copy_str(b, &here, member, member->key, (const char **)(void *)to);
         if (r >= 0)
-            r = bind_object(b, &here, member, f->fields, f->field_count, to);
+            r = pass_over(b, bind_object(b, &here, member, f->fields, f->field_count, to));
         if (r < 0)
             return r;
     }
@@ -483,15 +497,18 @@ static int bind_field(const struct bind *b, const struct json_place *up, const s
     const struct json *v = json_get(object, str_from(f->name));
     struct json_place at = json_place_member(up, str_from(f->name));
     bool null = v && v->type == JSON_NULL && !f->no_null;
-    bool there = v && !null && !(f->loose && v->type == JSON_STR && v->s.n == 0);
+    bool there = v && !null && !(f->loose && v->type == JSON_STR && v->s.n == 0), wrong;
+    int r = 0;
 
     if (f->seen)
         memcpy(out + f->seen, &there, sizeof there);
     if (there)
-        return kinds[f->kind].read(b, &at, v, f, out + f->offset);
-    if (f->required)
-        return json_place_fail(&at, object, b->e, "is required");
-    return bind_absent(b, &at, f, out + f->offset);
+        r = kinds[f->kind].read(b, &at, v, f, out + f->offset);
+    else if (f->required)
+        r = json_place_fail(&at, object, b->e, "is required");
+    wrong = r < 0;
+    r = pass_over(b, r);
+    return r < 0 || (there && !wrong) ? r : bind_absent(b, &at, f, out + f->offset);
 }
 
 static int fail_unknown(const struct bind *b, const struct json_place *up, const struct json *v,
@@ -516,18 +533,16 @@ static bool known(struct str name, const struct json_field *fields, size_t n)
 static int bind_object(const struct bind *b, const struct json_place *at, const struct json *v,
                        const struct json_field *fields, size_t n, void *out)
 {
+    int r = 0;
+
     if (v->type != JSON_OBJECT)
         return json_place_expected(at, v, "an object", b->e);
     for (const struct json *member = json_first(v); member != json_end(v); member++)
-        if (!known(member->key, fields, n))
-            return fail_unknown(b, at, member, fields, n);
-    for (size_t i = 0; i < n; i++) {
-        int r = bind_field(b, at, v, &fields[i], out);
-
-        if (r < 0)
-            return r;
-    }
-    return 0;
+        if (r >= 0 && !known(member->key, fields, n))
+            r = pass_over(b, fail_unknown(b, at, member, fields, n));
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = bind_field(b, at, v, &fields[i], out);
+    return r < 0 ? r : 0;
 }
 
 int json_bind(const struct json *v, const struct json_field *fields, size_t n, void *out,
@@ -537,6 +552,17 @@ int json_bind(const struct json *v, const struct json_field *fields, size_t n, v
     struct json_place document = { 0 };
 
     return bind_object(&b, &document, v, fields, n, out);
+}
+
+int json_bind_all(const struct json *v, const struct json_field *fields, size_t n, void *out,
+                  struct arena *a, const struct json_mistakes *all, struct err *e)
+{
+    int first = 0;
+    struct bind b = { .arena = a, .e = e, .all = all, .first = &first };
+    struct json_place document = { 0 };
+    int r = pass_over(&b, bind_object(&b, &document, v, fields, n, out));
+
+    return r < 0 ? r : first;
 }
 
 bool json_map_copy(struct json_map *m, struct arena *a)

@@ -89,6 +89,15 @@ struct json_objects {
 int json_bind(const struct json *v, const struct json_field *fields, size_t n, void *out,
               struct arena *a, struct err *e);
 
+/* The same, for people who want to know every mistake: each is told, and the field is passed over,
+ * as if it were absent. The result is the first mistake's. */
+struct json_mistakes {
+    void (*each)(void *user, const struct err *e);
+    void *user;
+};
+int json_bind_all(const struct json *v, const struct json_field *fields, size_t n, void *out,
+                  struct arena *a, const struct json_mistakes *all, struct err *e);
+
 /* Writes the struct as an object that json_bind() reads back as the same struct. Left out: strings
  * and trees that are NULL, and fields whose `seen` is false. Sizes are written in bytes, durations
  * in seconds where they are whole. */

@@ -14,6 +14,8 @@ struct check {
     const struct json *document;
     struct arena *arena;
     struct err *e;
+    const struct json_mistakes *all; /* NULL: the first mistake is the last */
+    int *first;
 };
 
 #define fail(c, path, ...) yaml_file_fail((c)->document, (path), (c)->e, __VA_ARGS__)
@@ -40,26 +42,43 @@ static const struct word_rule text_rules[] = {
 #undef TEXT
 #undef LIST
 
+/* Tells a mistake and goes on, where all of them are wanted. */
+static int pass_over(const struct check *c, int r)
+{
+    if (r >= 0 || !c->all)
+        return r;
+    c->all->each(c->all->user, c->e);
+    *c->first = *c->first ? *c->first : r;
+    return 0;
+}
+
 static int check_texts(const struct check *c)
 {
     char path[WORD_RULE_PATH];
-    const char *wanted = word_rules_broken(text_rules, COUNT_OF(text_rules), c->p, path);
+    int r = 0;
 
-    return wanted ? fail(c, path, "must be %s", wanted) : 0;
+    for (size_t i = 0; r >= 0 && i < COUNT_OF(text_rules); i++) {
+        const char *wanted = word_rules_broken(&text_rules[i], 1, c->p, path);
+
+        if (wanted)
+            r = pass_over(c, fail(c, path, "must be %s", wanted));
+    }
+    return r;
 }
 
 static int check_env(const struct check *c)
 {
     char path[64];
+    int r = 0;
 
-    for (size_t i = 0; i < c->p->env.n; i++) {
+    for (size_t i = 0; r >= 0 && i < c->p->env.n; i++) {
         const char *name = c->p->env.p[i].key;
 
         snprintf(path, sizeof path, "env.%s", name);
         if (!word_variable(str_from(name)))
-            return fail(c, path, "a variable's name has letters, digits and '_'");
+            r = pass_over(c, fail(c, path, "a variable's name has letters, digits and '_'"));
     }
-    return 0;
+    return r;
 }
 
 static int check_ttl(const struct check *c)
@@ -140,16 +159,19 @@ static int check_egress(const struct check *c)
                                c->e);
 }
 
-int profile_check_(struct profile *p, const struct json *document, struct arena *a, struct err *e)
+int profile_check_(struct profile *p, const struct json *document, struct arena *a,
+                   const struct json_mistakes *all, struct err *e)
 {
     static int (*const checks[])(const struct check *) = {
         check_texts,     check_env,    check_ttl,       check_resources, check_pool,
         check_isolation, check_system, check_placement, check_egress,
     };
-    struct check c = { .p = p, .document = document, .arena = a, .e = e };
-    int r = 0;
+    int r = 0, first = 0;
+    struct check c = {
+        .p = p, .document = document, .arena = a, .e = e, .all = all, .first = &first
+    };
 
     for (size_t i = 0; i < COUNT_OF(checks) && r >= 0; i++)
-        r = checks[i](&c);
-    return r;
+        r = pass_over(&c, checks[i](&c));
+    return r < 0 ? r : first;
 }

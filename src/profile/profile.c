@@ -198,7 +198,7 @@ static int bind_profile(struct arena *a, const struct json *document, struct pro
         return err_set(e, ERR_TOO_BIG, "the profile needs more memory than is allowed");
     r = json_bind(document, profile_fields, profile_field_count, p, a, e);
     if (r >= 0)
-        r = profile_check_(p, document, a, e);
+        r = profile_check_(p, document, a, NULL, e);
     if (r < 0)
         return r;
     p->arena_ = *a;
@@ -215,6 +215,81 @@ int profile_read(struct str yaml, struct profile **ret, struct err *e)
     int r = yaml_read(yaml, limits, &a, &document, e);
 
     return r < 0 ? r : bind_profile(&a, document, ret, e);
+}
+
+/* --- every mistake; of egress rules, which are judged as a whole, the first --- */
+
+enum { WRONG_MAX = 32 }; /* more than a profile has sections */
+
+/* Which sections (members of the document) the table of fields has found wrong: their values are
+ * not known, so the checks that compare values have nothing to say of them. */
+struct mistakes {
+    const struct json_mistakes *to;
+    struct str wrong[WRONG_MAX]; /* in the document */
+    size_t n;
+    const struct json *document;
+};
+
+/* The section of "line 3: ttl.max: …". */
+static struct str section_of(const struct err *e)
+{
+    struct str rest = str_from(e->msg), part, after = str_cut(rest, ':', &part);
+    size_t n = 0;
+
+    if (str_starts(part, STR("line ")))
+        rest = str_trim(after);
+    while (n < rest.n && !strchr(".:[", rest.p[n]))
+        n++;
+    return (struct str){ rest.p, n };
+}
+
+static bool is_wrong(const struct mistakes *m, struct str section)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (str_eq(m->wrong[i], section))
+            return true;
+    return false;
+}
+
+static void on_bind_mistake(void *user, const struct err *e)
+{
+    struct mistakes *m = user;
+    struct str section = section_of(e);
+    const struct json *member = json_get(m->document, section);
+
+    if (member && m->n < WRONG_MAX && !is_wrong(m, section))
+        m->wrong[m->n++] = member->key;
+    m->to->each(m->to->user, e);
+}
+
+static void on_check_mistake(void *user, const struct err *e)
+{
+    struct mistakes *m = user;
+
+    if (!is_wrong(m, section_of(e)))
+        m->to->each(m->to->user, e);
+}
+
+int profile_read_all(struct str yaml, const struct json_mistakes *all, struct profile **ret,
+                     struct err *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(PROFILE_MEMORY_MAX);
+    struct mistakes m = { .to = all };
+    const struct json_mistakes bound = { on_bind_mistake, &m }, checked = { on_check_mistake, &m };
+    struct profile *p = arena_alloc(&a, sizeof *p);
+    int first, r = p ? yaml_read(yaml, limits, &a, &m.document, e)
+                     : err_set(e, ERR_TOO_BIG, "the profile needs more memory than is allowed");
+
+    if (r < 0) {
+        all->each(all->user, e);
+        return r;
+    }
+    first = json_bind_all(m.document, profile_fields, profile_field_count, p, &a, &bound, e);
+    r = m.document->type == JSON_OBJECT && (first >= 0 || first == -(int)ERR_INVALID)
+            ? profile_check_(p, m.document, &a, &checked, e)
+            : first;
+    first = first < 0 ? first : r;
+    return first < 0 ? first : profile_read(yaml, ret, e);
 }
 
 static void read_name(const struct json *document, struct profile_name *ret)

@@ -129,6 +129,10 @@ extern const size_t profile_field_count;
 
 /* *ret gets the first reference. A message names line and field: "line 4: ttl.max: …". */
 int profile_read(struct str yaml, struct profile **ret, struct err *e);
+/* The same, and tells every mistake, each with a message as profile_read() has for the first; of
+ * those that only another mistake may have caused, none. */
+int profile_read_all(struct str yaml, const struct json_mistakes *all, struct profile **ret,
+                     struct err *e);
 
 /* What a profile is called: "profile.NAME@VERSION". */
 struct profile_name {
@@ -156,6 +160,7 @@ void profile_schema(struct json_writer *w);
 uint32_t profile_cpu_milli(const struct profile *p);
 
 /* What the table cannot check. Private to the module. */
-int profile_check_(struct profile *p, const struct json *document, struct arena *a, struct err *e);
+int profile_check_(struct profile *p, const struct json *document, struct arena *a,
+                   const struct json_mistakes *all, struct err *e); /* all NULL: the first */
 
 #endif

@@ -43,6 +43,9 @@ def a_wrong_profile_is_told_by_line_and_field(c):
             equal((verdict["valid"], problem.get("line"), problem.get("field")), (False, line, field), f"the verdict on {text!r}: {verdict}")
             shown = cli("profiles", "validate", "bad.yaml").expect(1).text
             check(field in shown and str(line) in shown, f"not shown: {shown}")
+        c.write("bad.yaml", "id: mine\nversion: 1\nttll: 3\nttl:\n  default: soon\n")
+        fields = [p["field"] for p in cli.json("profiles", "validate", "bad.yaml", code=1)["problems"]]
+        equal(sorted(fields), ["id", "ttl.default", "ttll"], "every mistake")
         cli("profiles", "validate", "-", stdin=b"a: [").expect(1)
         cli("profiles", "validate", "none.yaml").expect((1, 125), says="none.yaml")
 

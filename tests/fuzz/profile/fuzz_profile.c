@@ -28,13 +28,32 @@ static void write_profile(const struct profile *p, struct buf *out)
     must(json_writer_finish(&w, NULL) == 0);
 }
 
+static void on_mistake(void *user, const struct err *e)
+{
+    must(e->msg[0]);
+    ++*(size_t *)user;
+}
+
+/* Both readers agree, and a refusal has a reason. */
+static void try_mistakes(struct str text, bool good)
+{
+    AUTO(profile_unrefp_) struct profile *p = NULL;
+    size_t n = 0;
+    struct err e;
+
+    must((profile_read_all(text, &(struct json_mistakes){ on_mistake, &n }, &p, &e) >= 0) == good);
+    must(good == !n);
+}
+
 static void try_profile(struct str text)
 {
     AUTO(buf_done) struct buf one = BUF_INIT(16 << 20), two = BUF_INIT(16 << 20);
     AUTO(profile_unrefp_) struct profile *p = NULL, *again = NULL;
     struct err e;
+    bool good = profile_read(text, &p, &e) >= 0;
 
-    if (profile_read(text, &p, &e) < 0)
+    try_mistakes(text, good);
+    if (!good)
         return;
     write_profile(p, &one);
     if (one.n > PROFILE_BYTES_MAX)

@@ -68,6 +68,23 @@ TEST(relative_variables_do_not_count)
     become_again();
 }
 
+/* "/" is the home of users that are not meant to have one; others write it at the end. */
+TEST(paths_have_no_empty_parts)
+{
+    become_plain();
+    setenv("HOME", "/", 1);
+    unsetenv("XDG_DATA_HOME");
+    setenv("XDG_RUNTIME_DIR", "/run/user/1/", 1);
+    unsetenv("XDG_CONFIG_HOME");
+    CHECK_OK(paths_state(out, sizeof out, &e), e);
+    CHECK_STR(str_from(out), "/.local/share/sandboxer");
+    CHECK_OK(paths_socket("/s", out, sizeof out, &e), e);
+    CHECK_STR(str_from(out), "/run/user/1/sandboxer.sock");
+    CHECK_OK(paths_user_config(out, sizeof out, &e), e);
+    CHECK_STR(str_from(out), "/.config/sandboxer/sandboxer.yaml");
+    become_again();
+}
+
 TEST(no_place_at_all)
 {
     become_plain();

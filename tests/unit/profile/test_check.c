@@ -124,3 +124,53 @@ TEST(bad_names_and_versions)
             FAIL("%s says '%s', not '%s'", rows[i].yaml, e.msg, rows[i].message);
     }
 }
+
+struct told {
+    char text[4096];
+    size_t used, n;
+};
+
+static void on_told(void *user, const struct err *e)
+{
+    struct told *t = user;
+
+    t->n++;
+    t->used += (size_t)snprintf(t->text + t->used, sizeof t->text - t->used, "%s\n", e->msg);
+    CHECK(t->used < sizeof t->text);
+}
+
+TEST(every_mistake_is_told)
+{
+    static const char yaml[] = "id: mine\nversion: 0\nttll: 3\nttl:\n  default: soon\n"
+                               "  max: 31d\nresources: {cpu: 0}\nuser: '70000'\nworkdir: here\n"
+                               "caps: [1, CHOWN]\nnetwork:\n  egress:\n  - ports: [1]\n";
+    static const char *const wanted[] = {
+        "ttll: no such field", "id: must be",
+        "version: must be",    "ttl.default: expected",
+        "ttl.max: must be",    "resources.cpu: must be",
+        "user: must be",       "workdir: must be",
+        "caps[0]: expected",   "network.egress[0].host: is required",
+    };
+    struct told told = { .n = 0 };
+    struct profile *p = NULL;
+    struct err e;
+
+    CHECK(profile_read_all(str_from(yaml), &(struct json_mistakes){ on_told, &told }, &p, &e) < 0);
+    for (size_t i = 0; i < COUNT_OF(wanted); i++)
+        if (!strstr(told.text, wanted[i]))
+            FAIL("not told: %s, but\n%s", wanted[i], told.text);
+    CHECK_INT(told.n, COUNT_OF(wanted));
+    CHECK(p == NULL);
+}
+
+TEST(a_mistake_that_another_one_caused_is_not_told)
+{
+    struct told told = { .n = 0 };
+    struct profile *p = NULL;
+    struct err e;
+
+    CHECK(profile_read_all(STR("id: profile.x\nversion: 1\nttl: {default: 48h, max: soon}\n"),
+                           &(struct json_mistakes){ on_told, &told }, &p, &e) < 0);
+    CHECK_INT(told.n, 1);
+    CHECK(strstr(told.text, "ttl.max: expected a duration"));
+}
