@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -65,6 +66,30 @@ static int add_for_ssh(struct buf *b, const char *word)
 
 typedef int add_fn(struct buf *b, const char *word);
 
+static const char *const places[] = { "SANDBOXER_STATE", "SANDBOXER_SOCKET", "SANDBOXER_URL" };
+
+/* "/usr/bin/env NAME=VALUE …" with those that are set. */
+static int add_places(add_fn *add, struct buf *b)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < COUNT_OF(places) && r >= 0; i++) {
+        AUTO(buf_done) struct buf word = BUF_INIT(VALUE_MAX);
+        const char *value = getenv(places[i]);
+
+        if (!value || !value[0])
+            continue;
+        r = b->n ? 0 : buf_addf(b, "/usr/bin/env ");
+        if (r >= 0)
+            r = buf_addf(&word, "%s=%s", places[i], value);
+        if (r >= 0)
+            r = add(b, word.p);
+        if (r >= 0)
+            r = buf_add_c(b, ' ');
+    }
+    return r;
+}
+
 /* "PROGRAM ssh --server URL MORE". */
 static int add_command(const struct ssh_settings *s, add_fn *add, const char *more, struct buf *b,
                        struct err *e)
@@ -74,7 +99,9 @@ static int add_command(const struct ssh_settings *s, add_fn *add, const char *mo
 
     if (r < 0)
         return r;
-    r = add(b, self);
+    r = s->places ? add_places(add, b) : 0;
+    if (r >= 0)
+        r = add(b, self);
     if (r >= 0)
         r = buf_addf(b, " ssh ");
     if (r >= 0 && s->server) {
@@ -92,7 +119,12 @@ static int add_command(const struct ssh_settings *s, add_fn *add, const char *mo
 /* A path with a line break would be another line of the configuration. */
 static int check_texts(const struct ssh_settings *s, struct err *e)
 {
-    const char *const texts[] = { s->key, s->server, s->user };
+    const char *const texts[] = { s->key,
+                                  s->server,
+                                  s->user,
+                                  s->places ? getenv(places[0]) : NULL,
+                                  s->places ? getenv(places[1]) : NULL,
+                                  s->places ? getenv(places[2]) : NULL };
 
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         if (texts[i] && strpbrk(texts[i], "\n\r"))

@@ -15,6 +15,7 @@ struct ssh_settings {
     const char *server; /* --server, or NULL */
     const char *user;   /* NULL: the usual one */
     bool agent;
+    bool places; /* for programs that may not have our environment: names the daemon's places */
 };
 
 typedef void ssh_setting_fn(void *user, const char *name, const char *value);

@@ -36,6 +36,7 @@ static int run(const struct verb *v, int argc, char **argv)
         return status;
     s.server = o.common.server;
     s.agent = o.agent;
+    s.places = true;
     if (ssh_key_ensure(key, sizeof key, &e) < 0) {
         say("%s: %s", v->name, e.msg);
         return EXIT_OURS;
@@ -55,7 +56,8 @@ const struct verb verb_ssh_config = {
     .text =
         "Lines for ~/.ssh/config, good for every sandbox of this daemon, also later ones: ssh,\n"
         "scp, sftp, rsync, git and editors reach a sandbox by its id then, or by sbx- and what\n"
-        "follows the underscore in it. Makes a key for you if there is none yet.\n"
+        "follows the underscore in it. Makes a key for you if there is none yet. A daemon that\n"
+        "SANDBOXER_STATE, SANDBOXER_SOCKET or SANDBOXER_URL names is named in them.\n"
         "\n"
         "  sandboxer ssh-config >> ~/.ssh/config\n"
         "  ssh sbx_4k7\n"

@@ -467,6 +467,20 @@ static bool passes(int status)
     return status == 429 || status == 408 || status >= 500;
 }
 
+/* The registry itself, and nothing that it leads to, is at an address that requests may not reach.
+ */
+static void fail_private(struct registry_get *g)
+{
+    struct err e;
+    int r =
+        err_set(&e, ERR_DENIED,
+                "registry %s: its address is not a public one; if it is meant, an administrator "
+                "names the host and its addresses in images.registries of the configuration",
+                g->registry->host);
+
+    finish(g, r, &e, NULL);
+}
+
 static void on_answer(struct fetch_request *q, const struct fetch_answer *a)
 {
     struct registry_get *g = container_of(q, struct registry_get, request_);
@@ -475,6 +489,10 @@ static void on_answer(struct fetch_request *q, const struct fetch_answer *a)
 
     if (a->err.code == ERR_UPSTREAM || a->err.code == ERR_TIMEOUT) {
         try_again(g, &a->err);
+        return;
+    }
+    if (a->err.code == ERR_DENIED && same_origin(g->registry, g->url_)) {
+        fail_private(g);
         return;
     }
     if (a->err.code) {

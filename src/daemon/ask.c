@@ -122,6 +122,22 @@ static const char *below(const char *path, const char *root)
     return *path ? path : ".";
 }
 
+static int fail_outside(const struct launcher_options *o, const char *path, struct err *e)
+{
+    char roots[96] = "";
+    size_t n = 0;
+
+    for (size_t i = 0; i < o->n_roots && n < sizeof roots; i++)
+        n += (size_t)snprintf(roots + n, sizeof roots - n, "%s%s", i ? ", " : "", o->roots[i]);
+    if (n >= sizeof roots)
+        memcpy(roots + sizeof roots - sizeof "…", "…", sizeof "…");
+    return err_set(
+        e, ERR_DENIED,
+        "%.60s: workspaces.roots allows %s; name a directory there, or use the sandboxer "
+        "command, which opens it with your own rights",
+        path, o->n_roots ? roots : "no directory");
+}
+
 int ask_name_dir(struct warden_ask *a, const struct launcher_options *o, const char *path,
                  struct err *e)
 {
@@ -132,11 +148,7 @@ int ask_name_dir(struct warden_ask *a, const struct launcher_options *o, const c
         if ((rest = below(path, o->roots[i])))
             a->root = (uint32_t)i + 1;
     if (!a->root && (o->untrusted || o->n_roots))
-        return err_set(e, ERR_DENIED,
-                       "%s: is below none of the directories that workspaces.roots allows; name a "
-                       "directory below one of them, or use the sandboxer command, which opens it "
-                       "with your own rights",
-                       path);
+        return fail_outside(o, path, e);
     if (!a->root)
         rest = path;
     if (!str_copy(str_from(rest), a->path, sizeof a->path))

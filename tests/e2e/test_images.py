@@ -624,7 +624,8 @@ def registries_lead_nowhere_they_must_not(c):
         r.put("latest", Image())
         hidden.blobs.update(r.blobs)
         pull(d, f"127.0.0.1:{r.server.server_port}/web").expect(403, code="denied")   # not the name that is allowed
-        pull(d, f"{hidden.host}/web").expect(403, code="denied")                     # https to what is not public
+        refused = pull(d, f"{hidden.host}/web").expect(403, code="denied")           # https to what is not public
+        check("images.registries" in refused.json["detail"], f"no remedy: {refused.json}")
         for to in (f"{hidden.url}/elsewhere/", "http://169.254.169.254/", "http://127.0.0.1:1/",
                    f"https://127.0.0.1:{hidden.server.server_port}/", "https://[::1]/", "https://10.0.0.1/",
                    "ftp://localhost/", "file:///etc/passwd?", "https://metadata.google.internal/",

@@ -77,6 +77,14 @@ def commands_have_their_streams_and_status(c):
 
 
 @test
+def the_configuration_names_the_daemon(c):
+    """For an editor that was started elsewhere."""
+    with sandbox(c) as (cli, box):
+        bare = {name: value for name, value in cli.env.items() if not name.startswith("SANDBOXER_")}
+        c.execute(["ssh", "-F", cli.config, box, "echo here"], env=bare).expect(0, out=b"here\n")
+
+
+@test
 def programs_are_those_of_an_exec(c):
     with Daemon(c) as d:
         cli = Ssh(d)

@@ -61,6 +61,7 @@ TEST(a_path_is_named_below_a_root)
     CHECK_STR(str_from(a.path), ".");
     CHECK_INT(ask_name_dir(&a, &o, "/homes/x", &e), -ERR_DENIED);
     CHECK_INT(ask_name_dir(&a, &o, "/etc", &e), -ERR_DENIED);
+    CHECK(strstr(e.msg, "/etc: workspaces.roots allows /home, /srv/work/;"));
     CHECK_OK(ask_name_dir(&a, &own, "/etc", &e), e);
     CHECK_INT(a.root, 0);
     CHECK_STR(str_from(a.path), "/etc");
