@@ -100,15 +100,13 @@ static int print_config(const struct daemon *d)
     return 0;
 }
 
-/* Where requests to root's daemon may name directories, with the rights of the user who asks; the
- * sandboxer command hands directories over and needs no root. None of these is for files of root's.
- * A plain user's daemon has that user's rights and keeps to roots only if there are any. */
+/* Where requests to root's daemon may name directories, with the rights of the user who asks: only
+ * where the operator says so, because whatever directory could be usual belongs to root. The
+ * sandboxer command hands directories over and needs no root. A plain user's daemon has that user's
+ * rights and keeps to roots only if there are any. */
 static int set_launcher(struct daemon *d, struct err *e)
 {
-    static const char *const usual[] = { "/home" };
-    const struct json_strs standard = { usual, COUNT_OF(usual) };
-    const struct json_strs *roots =
-        !d->config.workspaces.given && d->owner == 0 ? &standard : &d->config.workspaces.roots;
+    const struct json_strs *roots = &d->config.workspaces.roots;
 
     if (roots->n > PLAN_ROOTS_MAX)
         return err_set(e, ERR_TOO_BIG, "workspaces.roots: more than %d", PLAN_ROOTS_MAX);
@@ -190,6 +188,7 @@ static int open_all(struct daemon *d, struct err *e)
         r = set_tag(d, e);
     if (r >= 0)
         r = doors_open(&d->config, &d->doors, e);
+    d->config.inherited_open = d->doors.inherited_open;
     if (r >= 0)
         r = certificate_load(&d->config, &d->certificate, e);
     if (r >= 0)

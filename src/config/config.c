@@ -213,9 +213,8 @@ static const struct json_field profiles_fields[] = {
 
 static const struct json_field workspaces_fields[] = {
     { "roots", JSON_KIND_STRS, IN(workspaces, roots), .max = 16,
-      .seen = offsetof(__typeof__(((struct config *)NULL)->workspaces), given),
       .doc = "Directories below which API requests may name workspaces, opened with the rights of "
-             "the user who asks; for root's daemon /home by default. The sandboxer command opens "
+             "the user who asks; root's daemon has none by default. The sandboxer command opens "
              "directories itself and needs none." },
     { "patience", JSON_KIND_DURATION, IN(workspaces, patience), .min = NS_PER_S,
       .max = 24 * 3600 * NS_PER_S, .preset = "2m",
@@ -392,7 +391,7 @@ const size_t config_field_count = COUNT_OF(config_fields);
 
 bool config_serves_tenants(const struct config *c)
 {
-    return c->listen || c->domain.listen || (c->socket_mode & 077);
+    return c->listen || c->domain.listen || (c->socket_mode & 077) || c->inherited_open;
 }
 
 int config_load(const char *path, struct config *ret, struct arena *a, struct err *e)

@@ -138,7 +138,6 @@ struct config {
     struct {
         struct json_strs roots;
         int64_t patience;
-        bool given; /* roots */
     } workspaces;
     struct {
         int64_t max, grace, paused;
@@ -180,6 +179,7 @@ struct config {
 
     struct config_address address, domain_address;
     unsigned socket_mode;
+    bool inherited_open; /* no option: a socket that the daemon inherited is open to other users */
 };
 
 enum config_overflow { CONFIG_AUDIT_DENY, CONFIG_AUDIT_DROP_OLDEST }; /* egress.audit_overflow */
@@ -202,7 +202,7 @@ extern const size_t config_field_count;
 int config_load(const char *path, struct config *ret, struct arena *a, struct err *e);
 
 /* Whether a client other than the user who runs the daemon can reach it: it listens on TCP, serves
- * a domain, or its socket is open to a group or to everybody. Defaults that separate tenants from
+ * a domain, or its socket, its own or an inherited one, is open to others. Defaults that separate tenants from
  * each other and from the host depend on it. */
 bool config_serves_tenants(const struct config *c);
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -40,8 +41,29 @@ static void take_systemd(struct doors *d)
     unsetenv("LISTEN_FDS");
 }
 
+/* Whether a user other than ours, and other than root, can connect to a socket that we inherited.
+ * The permissions of an abstract name, or of a socket that cannot be found, are not known: it
+ * counts as open. */
+static bool is_open_to_others(const struct sockaddr_storage *a, socklen_t n)
+{
+    const struct sockaddr_un *u = (const struct sockaddr_un *)a;
+    char path[sizeof u->sun_path + 1];
+    struct stat st;
+    size_t length = n > offsetof(struct sockaddr_un, sun_path)
+                        ? n - offsetof(struct sockaddr_un, sun_path)
+                        : 0;
+
+    if (a->ss_family != AF_UNIX || !length || length >= sizeof path || !u->sun_path[0])
+        return true;
+    memcpy(path, u->sun_path, length);
+    path[length] = 0;
+    if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+        return true;
+    return (st.st_mode & 077) || (st.st_uid != geteuid() && st.st_uid != 0);
+}
+
 /* A socket of systemd's obeys the same rule as one of ours. */
-static int check_taken(const struct config *c, const struct doors *d, struct err *e)
+static int check_taken(const struct config *c, struct doors *d, struct err *e)
 {
     for (size_t i = 0; i < d->n; i++) {
         struct sockaddr_storage a = { 0 };
@@ -53,6 +75,7 @@ static int check_taken(const struct config *c, const struct doors *d, struct err
 
         if (getsockname(d->fd[i], (struct sockaddr *)&a, &n) < 0)
             return err_sys(e, "descriptor %d of LISTEN_FDS", d->fd[i]);
+        d->inherited_open |= is_open_to_others(&a, n);
         if (a.ss_family != AF_INET && a.ss_family != AF_INET6)
             continue;
         inet_ntop(a.ss_family,

@@ -17,6 +17,7 @@ struct doors {
     char path[108]; /* of the unix socket, from when we have its lock; "": none */
     dev_t device;   /* of the socket that we made there; inode 0: none yet */
     ino_t inode;
+    bool inherited_open; /* users other than ours can connect to a socket of systemd's */
 };
 
 /* Whether a daemon can put its socket there: nothing, or a socket. -ERR_CONFLICT names what is in

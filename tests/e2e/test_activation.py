@@ -9,14 +9,14 @@ import subprocess
 
 from client import Client, listener
 from daemon import Api, Daemon
-from harness import check, equal, main, processes, test, wait_for
+from harness import Skip, check, equal, main, processes, test, wait_for
 
 # systemd hands descriptors over from 3 on and names the pid that they are for.
 ACTIVATE = """
 import os, socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 s.bind(sys.argv[1])
-os.chmod(sys.argv[1], 0o600)
+os.chmod(sys.argv[1], int(os.environ.pop('ACTIVATE_MODE', '600'), 8))
 s.listen(64)
 if s.fileno() != 3:
     os.dup2(s.fileno(), 3)
@@ -40,6 +40,23 @@ def systemds_socket_is_taken_over(c):
     d.destroy(box)
     d.stop()
     check(theirs.exists(), "systemd's socket was removed: nothing could start the daemon again")
+
+
+@test
+def a_socket_of_systemds_that_others_can_reach_guards_tenants(c):
+    if not os.path.exists("/proc/self/timens_offsets"):
+        raise Skip("this kernel has no time namespaces")
+    for mode, guarded in (("600", False), ("620", True), ("666", True)):
+        d = Daemon(c)
+        theirs = d.dir / "activated"
+        theirs.unlink(missing_ok=True)
+        d.api = Api(theirs)
+        d.start(prefix=["python3", "-c", ACTIVATE, theirs], ACTIVATE_MODE=mode)
+        box = d.create()
+        offsets = d.api.run(box, ["cat", "/proc/self/timens_offsets"]).expect(200).json["stdout"]
+        equal(any(int(word) for line in offsets.splitlines() for word in line.split()[1:]), guarded, f"whether the sandbox has clocks of its own at mode {mode}: {offsets}")
+        d.destroy(box)
+        d.stop()
 
 
 @test

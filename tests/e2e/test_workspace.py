@@ -364,6 +364,15 @@ def another_user_has_its_own_directories_and_no_others(c):
 
 
 @test(only="root", because="a plain user's daemon has the user's own rights")
+def no_directory_is_a_root_unless_the_operator_says_so(c):
+    c.write("daemon/profiles/work.yaml", "id: profile.work\nversion: 1\nworkspace: {mode: mirror, access: rw}\n")
+    with Daemon(c) as d:
+        for path in ("/home/no-such-user/x", "/root/no-such-directory", str(c.mkdir(c.dir / "elsewhere"))):
+            got = d.api.post("/v1/sandboxes", {"profile": "profile.work", "inputs": {"repo": path}})
+            check(got.status == 403 and "workspaces.roots" in got.json["detail"], f"{path} in a request: {got}")
+
+
+@test(only="root", because="a plain user's daemon has the user's own rights")
 def the_command_line_opens_what_no_root_has(c):
     with daemon_for(c) as d:
         cli, outside = Client(d), c.mkdir(c.dir / "elsewhere")

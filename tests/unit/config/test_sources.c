@@ -42,7 +42,6 @@ TEST(later_files_win_field_by_field)
     CHECK_INT(c.limits.connections, 11);
     CHECK_INT(c.limits.requests_in_flight, 20);
     CHECK_INT(c.workspaces.roots.n, 1);
-    CHECK(c.workspaces.given);
     CHECK_STR(str_from(c.workspaces.roots.p[0]), "/c");
     CHECK_INT(c.log.level, LOG_DEBUG);
     CHECK_INT(c.retention.events, 2 * 86400 * NS_PER_S);
