@@ -7,6 +7,7 @@
 #include "control/tokens.h"
 #include "mcp/web.h"
 #include "model/process.h"
+#include "quota/rate.h"
 #include "telemetry/metrics.h"
 
 struct ssh_supply; /* ssh_supply.c */
@@ -24,11 +25,12 @@ struct api {
     struct token_watcher token_ends;
     struct trust *trust;
     uid_t owner;
-    struct quota requests; /* calls that are not long ones … */
-    struct list listening; /* … and those that are */
-    struct quota uploads;  /* bytes of files that are on their way into a template or snapshot */
-    size_t calls;          /* of either kind, also those whose client has gone */
-    bool over;             /* everything is closed; the last call frees what is left */
+    struct rate link_checks, address_link_checks; /* of all; of each address */
+    struct quota requests;                        /* calls that are not long ones … */
+    struct list listening;                        /* … and those that are */
+    struct quota uploads; /* bytes of files that are on their way into a template or snapshot */
+    size_t calls;         /* of either kind, also those whose client has gone */
+    bool over;            /* everything is closed; the last call frees what is left */
     struct mcp_server mcp;
     struct mcp_web mcp_web;
     struct event_subscriber mcp_events;

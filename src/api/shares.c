@@ -5,6 +5,7 @@
 
 #include "api/inside.h"
 #include "api/route.h"
+#include "base/clock.h"
 #include "control/owner_share.h"
 
 enum {
@@ -63,6 +64,8 @@ void shares_open(struct api *a, struct http_config *http)
     http->buffered = limits_of(c->limits.buffered_bytes, c->limits.buffered_bytes_per_owner);
     http->privileged = peer_is_admin;
     http->body_ns = c->limits.body_timeout;
+    rate_init(&a->link_checks, c->limits.link_checks, NS_PER_S);
+    rate_init(&a->address_link_checks, c->limits.link_checks / 2, NS_PER_S);
     quota_init(&a->requests, &requests, "requests in flight", "limits.requests_in_flight",
                "limits.requests_per_owner");
     quota_init(&a->uploads, &uploads, "bytes of uploads", "", "limits.upload_bytes_per_owner");
@@ -142,8 +145,42 @@ int shares_take_upload(struct api *a, const char *owner, const char *family, uin
     return h->share ? quota_grow(h, n, e) : quota_take(&a->uploads, &who, n, h, e);
 }
 
+bool shares_may_check_link(struct call *c, uint64_t n)
+{
+    char text[QUOTA_KEY_MAX];
+    struct str address = quota_address(&http_peer(c->x)->remote, text);
+    const struct api *a = c->api;
+    int64_t now = clock_mono();
+
+    if (n > a->config->limits.link_checks / 2) {
+        call_fail_with(c, 503, "busy",
+                       "links that name no sandbox are not checked: there are more sandboxes than "
+                       "half of limits.link_checks; send E2b-Sandbox-Id, or configure a domain");
+        return false;
+    }
+    if (rate_wait(&a->link_checks, STR(""), now) ||
+        rate_wait(&a->address_link_checks, address, now)) {
+        call_fail_with(c, 429, "quota",
+                       "too many signed links were checked (limits.link_checks); try again, or "
+                       "send the access token of the sandbox instead");
+        return false;
+    }
+    return true;
+}
+
+void shares_count_link_checks(const struct call *c, uint64_t n)
+{
+    char text[QUOTA_KEY_MAX];
+    struct str address = quota_address(&http_peer(c->x)->remote, text);
+
+    rate_use(&c->api->link_checks, STR(""), n, clock_mono());
+    rate_use(&c->api->address_link_checks, address, n, clock_mono());
+}
+
 void api_release(struct api *a)
 {
+    rate_done(&a->link_checks);
+    rate_done(&a->address_link_checks);
     quota_done(&a->uploads);
     quota_done(&a->requests);
     free(a);

@@ -20,6 +20,12 @@ bool shares_admit(struct call *c);
 int shares_take_upload(struct api *a, const char *owner, const char *family, uint64_t n,
                        struct quota_hold *h, struct err *e);
 
+/* Before a signed link is compared with up to n others, which its client need not be known for.
+ * False: there were too many comparisons lately, or n is too many, and the call is answered. */
+bool shares_may_check_link(struct call *c, uint64_t n);
+/* So many comparisons were made. */
+void shares_count_link_checks(const struct call *c, uint64_t n);
+
 /* Connections of TLS: unauthenticated, and all. */
 unsigned shares_of_strangers(const struct config *c);
 unsigned shares_of_tls(const struct config *c);

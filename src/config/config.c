@@ -109,6 +109,10 @@ static const struct json_field limit_fields[] = {
       .preset = "60s",
       .doc = "How long the body of a request may take; a streamed one may take longer, as long as "
              "it brings 1 KiB a second on average." },
+    { "link_checks", JSON_KIND_UINT, IN(limits, link_checks), .min = 2, .max = 10000000,
+      .preset = "50000",
+      .doc = "Comparisons in a second for E2B's and Daytona's signed links, of which one address "
+             "has half; a link that names no sandbox is compared with every sandbox." },
     { "sandboxes_max", JSON_KIND_UINT, IN(limits, sandboxes_max), .min = 1, .max = 1000000,
       .preset = "1000",
       .doc = "Sandboxes alive at once, prepared ones included; a sixteenth is reserved for "

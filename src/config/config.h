@@ -100,6 +100,7 @@ struct config {
         uint64_t buffered_bytes, buffered_bytes_per_owner;
         uint64_t body_bytes;
         int64_t body_timeout;
+        uint32_t link_checks;                        /* in a second */
         uint32_t sandboxes_max, sandboxes_per_owner; /* config_share() */
         uint32_t processes_per_owner;                /* background processes on record */
         uint64_t output_per_sandbox, output_per_owner, snapshot_bytes_per_owner;
@@ -202,8 +203,8 @@ extern const size_t config_field_count;
 int config_load(const char *path, struct config *ret, struct arena *a, struct err *e);
 
 /* Whether a client other than the user who runs the daemon can reach it: it listens on TCP, serves
- * a domain, or its socket, its own or an inherited one, is open to others. Defaults that separate tenants from
- * each other and from the host depend on it. */
+ * a domain, or its socket, its own or an inherited one, is open to others. Defaults that separate
+ * tenants from each other and from the host depend on it. */
 bool config_serves_tenants(const struct config *c);
 
 /* "127.0.0.1:7700", "[::1]:7700": an address, no name. */

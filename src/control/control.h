@@ -284,6 +284,7 @@ void sandbox_set_ttl(struct sandbox *s, const struct actor *who, int64_t duratio
 /* Each one that is not finished, whoever's: until `each` returns true. */
 typedef bool sandbox_each_fn(void *user, struct sandbox *s);
 void control_each(struct control *c, sandbox_each_fn *each, void *user);
+size_t control_count(const struct control *c); /* how many these are at most */
 
 /* Ends when it stands still, what it wrote is safe, and that is on disk; one that is paused
  * already is. */

@@ -230,6 +230,11 @@ void control_each(struct control *c, sandbox_each_fn *each, void *user)
     index_each(&c->index, walk_one, &w);
 }
 
+size_t control_count(const struct control *c)
+{
+    return c->index.n;
+}
+
 int control_list(struct control *c, const struct caller *who, struct store_query *q,
                  store_answer_fn *answer, struct err *e)
 {

@@ -705,6 +705,26 @@ def links(c):
 
 
 @test
+def links_that_name_no_sandbox_are_compared_within_a_limit(c):
+    """Whoever sends them need not be known: what is malformed or expired is not compared, and a flood of others is refused."""
+    with Served(c, config="limits: {link_checks: 40}") as s:
+        one, *_ = [s.create(key_of(s)) for _ in range(3)]
+        good = link(one, "f", "read")
+        s.ask("POST", link(one, "f", "write"), b"one", Content_Type="application/octet-stream").expect(200)
+        for bad in ("v1_", "v1_" + "A" * 42, "v1_" + "A" * 44, "v2_" + "A" * 43, "v1_" + "A" * 42 + "-"):
+            equal({s.ask("GET", f"/files?path=f&signature={bad}").status for _ in range(30)}, {401}, f"answers to {bad}")
+        equal({s.ask("GET", f"/files?path=f&signature=v1_{'A' * 43}&signature_expiration=1").status for _ in range(30)}, {401}, "answers to what is expired")
+        wait_for(lambda: s.ask("GET", good).status == 200, "the link")
+        equal({s.ask("GET", f"/files?path=f&signature=v1_{'A' * 43}").status for _ in range(100)}, {401, 429}, "answers to forged ones")
+        wait_for(lambda: s.ask("GET", good).status == 200, "the link, when they have ended")
+    with Served(c, config="limits: {link_checks: 4}") as s:
+        boxes = [s.create(key_of(s)) for _ in range(3)]
+        got = s.ask("GET", link(boxes[0], "f", "read"))
+        check(got.status == 503 and "E2b-Sandbox-Id" in got.json["message"], f"a link that names none of three: {got}")
+        equal(s.ask("GET", link(boxes[0], "f", "read"), **{"E2b-Sandbox-Id": boxes[0].id}).status, 404, "one that names its sandbox")
+
+
+@test
 def kept_watchers(c):
     with Served(c) as s:
         key = key_of(s)

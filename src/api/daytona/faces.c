@@ -6,6 +6,7 @@
 #include "api/daytona/preview.h"
 #include "api/e2b/inside.h"
 #include "api/guard.h"
+#include "api/shares.h"
 #include "base/clock.h"
 
 /* --- who asks --- */
@@ -89,6 +90,8 @@ static bool by_link(struct call *c)
 
     if (call_query(c, "path", &l.path) < 0 || call_query(c, "expires", &l.expires) < 0 ||
         call_query(c, "signature", &l.signature) < 0)
+        return false;
+    if (!shares_may_check_link(c, 0))
         return false;
     holder = find_linked(c) ? e2b_link_holder(c, is_good_of, &tried) : NULL;
     if (holder)

@@ -2,6 +2,7 @@
 #include "api/e2b/builds.h"
 #include "api/e2b/write.h"
 #include "api/e2b/signature.h"
+#include "api/shares.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -140,14 +141,11 @@ struct link_search {
     const struct token_record *found;
 };
 
-/* Bounded: whoever sends a link need not be known. */
-enum { LINK_HOLDERS = 64 };
-
 static void try_holder(void *user, const struct token_record *t)
 {
     struct link_search *s = user;
 
-    if (s->found || s->tried >= LINK_HOLDERS || strcmp(t->owner, s->box->owner) != 0)
+    if (s->found || s->tried >= E2B_LINK_HOLDERS || strcmp(t->owner, s->box->owner) != 0)
         return;
     s->tried++;
     if (s->fits(s->user, t->id))
@@ -158,9 +156,11 @@ const struct token_record *e2b_link_holder(const struct call *c, e2b_link_fn *fi
 {
     struct link_search s = { .box = sandbox_view(c->sandbox).record, .fits = fits, .user = user };
 
+    shares_count_link_checks(c, 1);
     if (s.box->maker[0] && fits(user, s.box->maker))
         return tokens_by_id(c->api->tokens, str_from(s.box->maker));
     tokens_each(c->api->tokens, try_holder, &s);
+    shares_count_link_checks(c, s.tried);
     return s.found ? tokens_by_id(c->api->tokens, str_from(s.found->id)) : NULL;
 }
 
@@ -352,6 +352,7 @@ struct seeking {
     struct str signature;
     struct sandbox *box;   /* that is tried */
     struct sandbox *found; /* referenced */
+    uint64_t tried;
 };
 
 static bool is_signed_by(void *user, const char *holder)
@@ -369,6 +370,7 @@ static bool is_signed_by_maker(void *user, struct sandbox *s)
     const char *maker = sandbox_view(s).record->maker;
 
     k->box = s;
+    k->tried++;
     if (!maker[0] || !is_signed_by(k, maker))
         return false;
     k->found = sandbox_ref(s);
@@ -376,7 +378,8 @@ static bool is_signed_by_maker(void *user, struct sandbox *s)
 }
 
 /* Where all sandboxes share one address, a link names no sandbox: it belongs to the one whose
- * maker's token signed it. A link that names an unknown sandbox matches none. */
+ * maker's token signed it. What it is compared with is bounded (limits.link_checks), because
+ * whoever sends it need not be known. A link that names an unknown sandbox matches none. */
 static const struct token_record *find_signed(struct call *c, const struct signed_link *l,
                                               struct str signature)
 {
@@ -385,8 +388,15 @@ static const struct token_record *find_signed(struct call *c, const struct signe
     if (!c->sandbox && !box_named(c).p) {
         control_each(c->api->control, is_signed_by_maker, &k);
         k.box = c->sandbox = k.found;
+        shares_count_link_checks(c, k.tried);
     }
     return c->sandbox ? e2b_link_holder(c, is_signed_by, &k) : NULL;
+}
+
+/* How many comparisons a link costs at most. */
+static uint64_t most_link_checks(const struct call *c)
+{
+    return box_named(c).p ? 0 : control_count(c->api->control);
 }
 
 static bool by_signature(struct call *c)
@@ -405,11 +415,15 @@ static bool by_signature(struct call *c)
     l.user = user;
     if (!signature.n)
         return refuse(c, "missing signature query parameter");
-    holder = find_signed(c, &l, signature);
-    if (!holder)
+    if (!signature_well_formed(signature))
         return refuse(c, "invalid signature");
     if (signature_expired(&l, clock_wall()))
         return refuse(c, "signature is already expired");
+    if (!shares_may_check_link(c, most_link_checks(c)))
+        return false;
+    holder = find_signed(c, &l, signature);
+    if (!holder)
+        return refuse(c, "invalid signature");
     return is_up(c, str_from(sandbox_view(c->sandbox).record->id)) && e2b_enter(c, holder);
 }
 

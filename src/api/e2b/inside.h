@@ -49,6 +49,7 @@ void e2b_make_token(const struct api *a, const char *what, char ret[static E2B_T
  * tried, and then others of its owner. NULL: none fits. */
 typedef bool e2b_link_fn(void *user, const char *holder);
 const struct token_record *e2b_link_holder(const struct call *c, e2b_link_fn *fits, void *user);
+enum { E2B_LINK_HOLDERS = 64 }; /* how many others: whoever sends a link need not be known */
 
 /* The holder acts in the call's sandbox alone. False: it is answered. */
 bool e2b_enter(struct call *c, const struct token_record *holder);

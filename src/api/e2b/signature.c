@@ -44,6 +44,20 @@ bool signature_good(const struct signed_link *l, struct str token, struct str si
     return signature_make(l, token, right) && crypto_equal(str_from(right), signature);
 }
 
+bool signature_well_formed(struct str signature)
+{
+    if (signature.n != SIGNATURE_TEXT - 2 || !str_starts(signature, STR("v1_")))
+        return false;
+    for (size_t i = 3; i < signature.n; i++) {
+        char x = signature.p[i];
+
+        if (!((x >= 'a' && x <= 'z') || (x >= 'A' && x <= 'Z') || (x >= '0' && x <= '9') ||
+              x == '+' || x == '/'))
+            return false;
+    }
+    return true;
+}
+
 bool signature_expired(const struct signed_link *l, int64_t wall_ns)
 {
     int64_t at;

@@ -20,6 +20,9 @@ struct signed_link {
 bool signature_make(const struct signed_link *l, struct str token, char ret[static SIGNATURE_TEXT]);
 bool signature_good(const struct signed_link *l, struct str token, struct str signature);
 
+/* Whether it could be one: looks at its form alone. */
+bool signature_well_formed(struct str signature);
+
 /* Whether its time is over at this moment (wall clock); true for what is no number. */
 bool signature_expired(const struct signed_link *l, int64_t wall_ns);
 
