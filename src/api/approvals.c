@@ -9,6 +9,7 @@
 #include "api/route.h"
 #include "base/clock.h"
 #include "control/tokens.h"
+#include "model/owner.h"
 #include "trust/approvals.h"
 #include "trust/peers.h"
 
@@ -273,6 +274,7 @@ static bool read_master(struct call *c, struct trust_master *m, struct caller *r
     snprintf(m->owner, sizeof m->owner, "%s", c->caller.owner);
     m->role = c->caller.trusted ? c->caller.role : ROLE_APPRENTICE;
     m->by_token = c->caller.by_token;
+    m->admin = c->caller.admin;
     m->self = false;
     ret_labels->labels = c->caller.labels;
     if (!shown.p)
@@ -287,6 +289,8 @@ static bool read_master(struct call *c, struct trust_master *m, struct caller *r
     snprintf(m->owner, sizeof m->owner, "%s", t->owner);
     m->role = t->role;
     m->by_token = true;
+    m->admin = (t->verbs & VERB_BIT(VERB_ADMIN)) != 0 &&
+               owner_is_administrator(t->owner, c->api->owner);
     ret_labels->labels = t->labels; /* good for the loop's turn */
     return true;
 }

@@ -49,9 +49,8 @@ static bool is_open_to_others(const struct sockaddr_storage *a, socklen_t n)
     const struct sockaddr_un *u = (const struct sockaddr_un *)a;
     char path[sizeof u->sun_path + 1];
     struct stat st;
-    size_t length = n > offsetof(struct sockaddr_un, sun_path)
-                        ? n - offsetof(struct sockaddr_un, sun_path)
-                        : 0;
+    size_t length =
+        n > offsetof(struct sockaddr_un, sun_path) ? n - offsetof(struct sockaddr_un, sun_path) : 0;
 
     if (a->ss_family != AF_UNIX || !length || length >= sizeof path || !u->sun_path[0])
         return true;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/log.h"
+#include "control/tokens.h"
 #include "json/reader.h"
 #include "model/time.h"
 #include "trust/held.h"
@@ -286,7 +287,20 @@ static void op_refused(struct loop_later *l)
     op_finish(op, op->r_, &op->err_);
 }
 
-/* A master, and not who asked: by the owner behind both, and by the very token. */
+/* Whether one token of both is made, directly or not, with the same token as the other. Whoever can
+ * make tokens can have one ask and another decide: so a family decides nothing of its own. */
+static bool is_of_one_family(const struct held *h, const struct trust_master *m)
+{
+    const char *asker = h->actor, *master = m->actor.id;
+    struct tokens *all = h->trust->tokens;
+
+    if (!str_starts(str_from(asker), STR("tok_")) || !str_starts(str_from(master), STR("tok_")))
+        return false;
+    return strcmp(tokens_family(all, asker), tokens_family(all, master)) == 0;
+}
+
+/* A master, and not who asked: by the owner behind both, by the very token, and by its family. The
+ * policy does not ask an administrator's token, which gains nothing by deciding. */
 static int check_master(const struct held *h, const struct trust_master *m, struct err *e)
 {
     if (m->role != ROLE_MASTER)
@@ -294,6 +308,10 @@ static int check_master(const struct held *h, const struct trust_master *m, stru
                        role_names[m->role]);
     if (strcmp(m->actor.id, h->actor) == 0 && m->by_token)
         return err_set(e, ERR_DENIED, "nobody decides what they asked for: the token is the same");
+    if (m->by_token && !m->admin && is_of_one_family(h, m))
+        return err_set(e, ERR_DENIED,
+                       "a token does not decide what its own family asked for (the tokens that it "
+                       "made, or was made with); use a master's token that a user made");
     if (m->by_token || strcmp(m->owner, h->record.owner) != 0)
         return 0;
     if (m->self && h->trust->self_approval)

@@ -30,7 +30,8 @@ struct trust_master {
     struct actor actor;
     char owner[OWNER_MAX];
     enum role role;
-    bool by_token; /* that is a master's: good also for what its owner asked for */
+    bool by_token; /* that is a master's: good also for what its owner asked for … */
+    bool admin;    /* … and an administrator's: for what its own family asked for, too */
     bool self;     /* a user on a terminal says so, knowing that the request is their own */
 };
 

@@ -273,6 +273,36 @@ def an_owner_has_no_more_than_its_share(c):
         equal(other().returncode, 6, "how another user's create ends after a restart")
 
 
+@test(only="root", because="other users reach only root's daemon")
+def a_family_of_tokens_decides_nothing_that_it_asked_for(c):
+    """Whoever may make tokens could have one ask and another approve."""
+    with serving(c, f"socket: {{mode: \"0666\"}}\ntrust: {{masters: ['{PLAIN}']}}") as (d, port, token):
+        os.chmod(d.dir, 0o755)
+
+        def by_user(name):
+            made = subprocess.run([c.program(), "token", "create", "-q", name, "--role", "master", *(f"--verb={verb}" for verb in EVERYTHING)],
+                                  user=PLAIN, group=PLAIN, extra_groups=[], cwd="/", env={**c.environment, **Client(d).env}, capture_output=True, check=True)
+            return Tcp(port, made.stdout.decode().strip())
+
+        def child(api, role):
+            return Tcp(port, api.post("/v1/tokens", {"name": role, "verbs": EVERYTHING, "role": role}).expect(201).json["token"])
+
+        def held(api):
+            got = api.post("/v1/sandboxes", {"capabilities": {"network": ["later.example:443"]}}).expect(403)
+            equal(got.json.get("kind"), "require_approval", f"the answer: {got}")
+            return f"/v1/approvals/{got.json['request_id']}/approve"
+        boss, other = by_user("boss"), by_user("other")
+        agent, sibling = child(boss, "journeyman"), child(boss, "master")
+        for asks, decide in ((agent, (boss, sibling)), (child(agent, "journeyman"), (boss, sibling)), (boss, (sibling, child(sibling, "master")))):
+            path = held(asks)
+            for master in decide:
+                got = master.post(path).expect(403, code="denied")
+                check("family" in got.json["detail"], f"why: {got}")
+            other.post(path).expect(200)
+        admin = token(*EVERYTHING, role="master")[0]
+        admin.post(held(Tcp(port, admin.post("/v1/tokens", {"name": "x", "verbs": ["read", "create"], "role": "journeyman"}).expect(201).json["token"]))).expect(200)
+
+
 @test
 def a_web_page_cannot_reach_it(c):
     with serving(c) as (d, port, token):
