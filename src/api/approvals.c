@@ -289,8 +289,8 @@ static bool read_master(struct call *c, struct trust_master *m, struct caller *r
     snprintf(m->owner, sizeof m->owner, "%s", t->owner);
     m->role = t->role;
     m->by_token = true;
-    m->admin = (t->verbs & VERB_BIT(VERB_ADMIN)) != 0 &&
-               owner_is_administrator(t->owner, c->api->owner);
+    m->admin =
+        (t->verbs & VERB_BIT(VERB_ADMIN)) != 0 && owner_is_administrator(t->owner, c->api->owner);
     ret_labels->labels = t->labels; /* good for the loop's turn */
     return true;
 }

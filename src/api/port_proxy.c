@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "api/e2b/inside.h"
@@ -80,10 +81,20 @@ static bool is_ours(struct str name)
            starts_with(name, STR("Sandboxer-"));
 }
 
-/* A token of ours is worth more than what runs inside may have. */
+/* A token of ours is worth more than what runs inside may have, in whichever scheme it comes. */
 static bool is_our_token(const struct h1_field *f)
 {
-    return h1_same(f->name, STR("Authorization")) && starts_with(f->value, STR("Bearer sbt_"));
+    static const struct str ours[] = { STR("sbt_"), STR("e2b_"), STR("sbp_") };
+    struct str scheme, given = f->value;
+
+    if (!h1_same(f->name, STR("Authorization")))
+        return false;
+    if (memchr(given.p, ' ', given.n))
+        given = str_trim(str_cut(given, ' ', &scheme));
+    for (size_t i = 0; i < COUNT_OF(ours); i++)
+        if (starts_with(given, ours[i]))
+            return true;
+    return false;
 }
 
 static void add_field(struct buf *b, struct str name, struct str value)

@@ -81,7 +81,6 @@ static const char *const filter_allowed[] = {
     "preadv",
     "pwrite64",
     "pwritev",
-    "pwritev2",
     "read",
     "readahead",
     "readlink",
@@ -374,7 +373,8 @@ struct filter_test {
 };
 
 /* An action: continue with that test of the same rule, which must be a later one. */
-#define FILTER_GO(test) (FILTER_GO_ | (test))
+#define FILTER_RWF_CACHE (RWF_NOWAIT | 0x80 /* RWF_DONTCACHE, since 6.14 */)
+#define FILTER_GO(test)  (FILTER_GO_ | (test))
 
 struct filter_rule {
     const char *name;
@@ -448,11 +448,17 @@ static const struct filter_rule filter_rules[] = {
                  { 1, FILTER_AT_LEAST, F_OFD_GETLK, FILTER_ALLOW },
                  { 1, FILTER_AT_LEAST, 18, FILTER_REFUSE(EINVAL) } },
       .otherwise = FILTER_ALLOW },
-    /* Both tell which pages of a file are in memory, and so what others do with files of the host.
-     * Programs that probe for them do without. */
+    /* They tell which pages of a file are in memory, and so what others do with files of the host;
+     * RWF_DONTCACHE leaves no trace of the look, so that it can be repeated. Programs that probe
+     * for them do without. */
     { .name = "mincore", .otherwise = FILTER_UNLESS(KERNEL_PAGE_CACHE, ENOSYS) },
     { .name = "preadv2",
-      .tests = { { 5, FILTER_HAS_ANY, RWF_NOWAIT, FILTER_UNLESS(KERNEL_PAGE_CACHE, EOPNOTSUPP) } },
+      .tests = { { 5, FILTER_HAS_ANY, FILTER_RWF_CACHE,
+                   FILTER_UNLESS(KERNEL_PAGE_CACHE, EOPNOTSUPP) } },
+      .otherwise = FILTER_ALLOW },
+    { .name = "pwritev2",
+      .tests = { { 5, FILTER_HAS_ANY, FILTER_RWF_CACHE,
+                   FILTER_UNLESS(KERNEL_PAGE_CACHE, EOPNOTSUPP) } },
       .otherwise = FILTER_ALLOW },
     /* A page that one sandbox evicts and finds in memory again was read by another. Programs that
      * give up pages only save memory with it, so the call succeeds without effect. */

@@ -210,6 +210,10 @@ static const struct attack attacks[] = {
     CALL_UNSEEN("nfsservctl", SYS_nfsservctl, 0, 0, 0), /* gone since 3.1 */
     CALL_ONLY("openat2", ENOSYS, SYS_openat2, AT_FDCWD, P("/"), P(open_how), sizeof open_how),
     CALL_ONLY("preadv2 of what is in memory", EOPNOTSUPP, SYS_preadv2, -1, 0, 0, 0, 0, RWF_NOWAIT),
+    CALL_ONLY("preadv2 that leaves no trace", EOPNOTSUPP, SYS_preadv2, -1, 0, 0, 0, 0, 0x80),
+    CALL_ONLY("pwritev2 of what is in memory", EOPNOTSUPP, SYS_pwritev2, -1, 0, 0, 0, 0,
+              RWF_NOWAIT),
+    CALL_ONLY("pwritev2 that evicts", EOPNOTSUPP, SYS_pwritev2, -1, 0, 0, 0, 0, 0x80),
     /* of a size that no machine has */
     CALL_ONLY("mmap of huge pages", ENOMEM, SYS_mmap, 0, 4096, PROT_READ,
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | (int)(63u << MAP_HUGE_SHIFT), -1, 0),

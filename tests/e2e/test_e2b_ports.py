@@ -111,6 +111,9 @@ def requests_go_in_and_answers_come_back(c):
         leaked = [k for k in fields if k.startswith(("e2b-", "x-access")) or box.token in fields[k]]
         equal(leaked, [], "what is said to us alone")
         equal(got.headers["Set-Cookie"], "a=b", "a field of the answer")
+        for token in (f"Bearer sbt_{'0' * 40}", f"Bearer e2b_{'0' * 40}", f"bearer  e2b_{'0' * 40}", f"e2b_{'0' * 40}", f"Token sbp_{'0' * 40}"):
+            _, _, fields = box.ask("GET", "/", **{**PORT, "Authorization": token, "X-API-Key": f"e2b_{'0' * 40}"}).expect(200).json
+            check("0000" not in json.dumps(fields), f"{token} went inside: {fields}")
         _, _, fields = box.ask("GET", "/", **{**PORT, "Authorization": f"Bearer sbt_{'0' * 40}"}).expect(200).json
         check("authorization" not in fields, "a token of ours goes nowhere")
         box.ask("HEAD", "/", **PORT).expect(200)

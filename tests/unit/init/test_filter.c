@@ -308,7 +308,8 @@ static void oracle_numbers(scmp_filter_ctx ctx, uint32_t kernel)
     rule_if(ctx, SCMP_ACT_ALLOW, "fadvise64", test_of(3, SCMP_CMP_NE, 4, 0));
     rule_if(ctx, cache ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(0), "fadvise64",
             test_of(3, SCMP_CMP_EQ, 4, 0));
-    oracle_bits(ctx, "preadv2", 5, cache ? 0 : 8, EOPNOTSUPP);
+    oracle_bits(ctx, "preadv2", 5, cache ? 0 : 0x88, EOPNOTSUPP);
+    oracle_bits(ctx, "pwritev2", 5, cache ? 0 : 0x88, EOPNOTSUPP);
     if (cache)
         rule(ctx, SCMP_ACT_ALLOW, "mincore", 0, NULL);
     if (!(kernel & KERNEL_STRICT))
