@@ -48,9 +48,9 @@ SETRESUID = {"x86_64": 117, "aarch64": 147}
 
 # src/egress/wire.h
 HEAD = struct.Struct("=IHHII")
-ADD, POLICY, REMOVE, AUDIT, WHO_IS = 1, 2, 3, 4, 5
+ADD, POLICY, REMOVE, AUDIT, WHO_IS, TEXTS = range(1, 7)
 ADDED, APPLIED, FAILED, REMOVED, WHO, USED, FULL = range(64, 71)
-MAGIC, VERSION = 0x52474553, 2
+MAGIC, VERSION = 0x52474553, 3
 ID = "sbx_cases"
 
 # The widest ceiling, an administrator's: the policy alone decides (src/policy/egress_ceiling.h).
@@ -206,6 +206,14 @@ class Box:
         for fd in fds:
             os.close(fd)
         return self.wait(answer)
+
+    def set_file(self, text):
+        """A policy as people write it."""
+        self.generation += 1
+        fd = memfd("policy", text.encode())
+        self.send(TEXTS, struct.pack("=32sQII256s", ID.encode(), self.generation, 1, 0, b"policy.yaml"), [fd])
+        os.close(fd)
+        return self.wait(APPLIED)
 
     def __exit__(self, *_):
         self.control.shutdown(socket.SHUT_RDWR)

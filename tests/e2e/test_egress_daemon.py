@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import signal
+import sqlite3
 
 from daemon import PROFILE, PROFILES, Daemon
 from egress_world import PUBLIC, PUBLIC_TOO, RESOLVER, World, echo
@@ -246,6 +247,35 @@ def the_network_is_back_after_the_daemon_was_killed(c):
             wait_for(lambda: d.get(box)["egress"]["in_force"] == 2, "the policy is in force again")
             reaches(d, box, f"http://{OTHER}/")
             refused(d, box, f"http://{NAME}/")
+
+
+@test
+def a_stored_policy_that_is_no_longer_valid_lets_nothing_through(c):
+    """A row of an older version's store, whose endpoint this version knows to be useless."""
+    rest = f"version: 1\nnetwork_policies: {{a: {{endpoints: [{{host: {NAME}, port: 80, protocol: rest, access: full}}]}}}}\n"
+    with World() as w:
+        web = w.http(PUBLIC, 80)
+        with Inside(c, w) as d:
+            box, other = allowed(d, f"{NAME}:80"), allowed(d, f"{NAME}:80")
+            put(d, box, rest).expect(200)
+            reaches(d, box, f"http://{NAME}/")
+            d.stop()
+            with sqlite3.connect(next(d.state.glob("**/*.db"))) as db:
+                changed = db.execute("UPDATE egress SET policy = replace(policy, '\"ports\":[80]', '\"ports\":[443]') "
+                                     "WHERE policy LIKE '%rest%'").rowcount
+            equal(changed, 1, "rows that became an older version's")
+            d.start()
+            wait_for(lambda: d.get(other)["egress"]["in_force"] == 1, "the other sandbox's policy is in force")
+            reaches(d, other, f"http://{NAME}/")
+            before = web.connections
+            said = curl(d, box, f"http://{NAME}/")
+            check("policy_missing" in said["stdout"], f"a refusal with its reason: {said}")
+            refused(d, box, f"http://{NAME}/", "--noproxy", "*")
+            equal(web.connections, before, "connections to the origin")
+            equal(d.get(box)["egress"]["in_force"], 0, "the generation in force")
+            check("nothing can pass on port 443" in d.log_path.read_text(errors="replace"), "the reason is in the log")
+            put(d, box, rest).expect(200)
+            reaches(d, box, f"http://{NAME}/")
 
 
 @test
