@@ -154,6 +154,13 @@ bool dns_cache_find(struct dns_cache *c, struct str name, int64_t now, struct dn
     return true;
 }
 
+bool dns_cache_has(struct dns_cache *c, struct str name, int64_t now)
+{
+    const struct kept *k = *find(c, name);
+
+    return k && k->expires > now;
+}
+
 size_t dns_cache_names(const struct dns_cache *c)
 {
     return c->n;

@@ -34,6 +34,8 @@ void dns_cache_put(struct dns_cache *c, struct str name, const struct dns_result
                    int64_t now);
 /* With the time that is left; false: not kept, or not any more. */
 bool dns_cache_find(struct dns_cache *c, struct str name, int64_t now, struct dns_result *ret);
+/* Whether dns_cache_find() would find it. */
+bool dns_cache_has(struct dns_cache *c, struct str name, int64_t now);
 
 size_t dns_cache_names(const struct dns_cache *c);
 size_t dns_cache_bytes(const struct dns_cache *c);

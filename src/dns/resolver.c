@@ -126,6 +126,11 @@ int dns_lookup_start(struct dns_resolver *r, struct dns_lookup *l, struct str na
     return 0;
 }
 
+bool dns_resolver_would_ask(struct dns_resolver *r, struct str name)
+{
+    return !find_flight(r, name) && !dns_cache_has(r->cache_, name, clock_mono());
+}
+
 void dns_lookup_cancel(struct dns_lookup *l)
 {
     struct dns_flight *f = l->flight_;

@@ -90,6 +90,10 @@ struct dns_lookup {
 int dns_lookup_start(struct dns_resolver *r, struct dns_lookup *l, struct str name,
                      dns_lookup_fn *done, struct err *e);
 
+/* Whether a lookup that is started now asks servers: nothing is known of the name, and no lookup of
+ * it runs. */
+bool dns_resolver_would_ask(struct dns_resolver *r, struct str name);
+
 /* `done` is not called any more. Harmless if nothing runs, and on a zeroed lookup. */
 void dns_lookup_cancel(struct dns_lookup *l);
 

@@ -48,6 +48,7 @@ struct audit {
     struct chain_place *last;   /* for whoever frees it; NULL: nobody asked */
     uint64_t fd_seq;            /* what was before the first line of this descriptor */
     uint64_t lost;              /* times that lines could not be written */
+    struct list opens;          /* struct audit_open: to be written in this turn */
     struct loop_later later;
     int64_t quiet_until; /* CLOCK_MONOTONIC: no log line before */
     struct loop_timer tick;
@@ -275,7 +276,8 @@ static bool lose_line(struct audit *a, int why)
 
 static bool is_allow(const struct audit_event *ev)
 {
-    return ev->what == AUDIT_ALLOW || (ev->what == AUDIT_REQUEST && ev->verdict != EGRESS_DENIED);
+    return ev->what == AUDIT_ALLOW || ev->what == AUDIT_LOOKUP ||
+           (ev->what == AUDIT_REQUEST && ev->verdict != EGRESS_DENIED);
 }
 
 static bool hold(struct audit *a, const struct audit_event *ev)
@@ -301,9 +303,14 @@ static bool put(struct audit *a, const struct audit_event *ev)
     return a->fd < 0 || (hold(a, ev) && flush(a));
 }
 
+static void write_opens(struct audit *a);
+
 static void on_turn_over(struct loop_later *l)
 {
-    flush(container_of(l, struct audit, later));
+    struct audit *a = container_of(l, struct audit, later);
+
+    write_opens(a);
+    flush(a);
 }
 
 /* With whatever else the turn has to tell. */
@@ -523,8 +530,8 @@ static struct audit_event event_of(enum audit_what what, const struct egress_int
     return ev;
 }
 
-uint64_t audit_allow_soon(struct audit *a, const struct egress_intent *i,
-                          const struct egress_decision *d)
+static uint64_t put_allow_soon(struct audit *a, const struct egress_intent *i,
+                               const struct egress_decision *d)
 {
     struct audit_event ev = event_of(AUDIT_ALLOW, i, d);
     uint64_t ticket = a->lost;
@@ -539,7 +546,52 @@ uint64_t audit_allow_soon(struct audit *a, const struct egress_intent *i,
 
 bool audit_allow(struct audit *a, const struct egress_intent *i, const struct egress_decision *d)
 {
-    return audit_kept(a, audit_allow_soon(a, i, d));
+    return audit_kept(a, put_allow_soon(a, i, d));
+}
+
+void audit_open_soon(struct audit *a, struct audit_open *o, const struct egress_intent *i,
+                     const struct egress_decision *d)
+{
+    o->intent_ = i;
+    o->decision_ = d;
+    list_append(&a->opens, &o->link_);
+}
+
+void audit_open_write(struct audit *a, struct audit_open *o)
+{
+    if (audit_open_forget(o))
+        o->ticket_ = put_allow_soon(a, o->intent_, o->decision_);
+}
+
+static void write_opens(struct audit *a)
+{
+    for (struct link *m; (m = list_first(&a->opens));)
+        audit_open_write(a, container_of(m, struct audit_open, link_));
+}
+
+bool audit_open_kept(struct audit *a, struct audit_open *o)
+{
+    write_opens(a);
+    return audit_kept(a, o->ticket_);
+}
+
+bool audit_open_forget(struct audit_open *o)
+{
+    bool waits = link_joined(&o->link_);
+
+    link_leave(&o->link_);
+    return waits;
+}
+
+bool audit_lookup(struct audit *a, const struct egress_intent *i, const struct egress_decision *d)
+{
+    struct audit_event ev = event_of(AUDIT_LOOKUP, i, d);
+
+    ev.verdict = EGRESS_ALLOWED;
+    ev.text[AUDIT_CODE] = STR("looked_up");
+    ev.text[AUDIT_WHY] = STR("The name leaves: a server is asked for its addresses.");
+    ev.text[AUDIT_NEXT] = (struct str){ 0 };
+    return put(a, &ev);
 }
 
 void audit_deny(struct audit *a, const struct egress_intent *i, const struct egress_decision *d)

@@ -53,16 +53,33 @@ void audit_set_room(struct audit *a, uint64_t room, enum wire_lack lack, audit_l
                     void *user);
 bool audit_is_low(const struct audit *a); /* it was called, or would be */
 
-/* A connection (or, of EGRESS_BY_DNS, a name) was allowed; true if it is on record. */
+/* A name (EGRESS_BY_DNS) was allowed; true if it is on record. */
 bool audit_allow(struct audit *a, const struct egress_intent *i, const struct egress_decision *d);
-/* The same, written with whatever else this turn has to tell: for the ticket, audit_kept() says
- * later whether it is on record, and sees to it. Where one line of a turn is lost, it says no for
- * the others, too. */
-uint64_t audit_allow_soon(struct audit *a, const struct egress_intent *i,
-                          const struct egress_decision *d);
+/* For the ticket of a line that is written with whatever else this turn has to tell: whether it is
+ * on record, and sees to it. Where one line of a turn is lost, it says no for the others, too. */
 bool audit_kept(struct audit *a, uint64_t ticket);
 /* After a no: why. */
 const struct audit_refusal *audit_refusal(const struct audit *a);
+
+/* The Open of a connection (lease.h), embedded in its owner, zeroed before. What it points to lives
+ * as long. */
+struct audit_open {
+    struct link link_;
+    const struct egress_intent *intent_;
+    const struct egress_decision *decision_;
+    uint64_t ticket_;
+};
+
+/* Is written when the turn is over, when another that was asked for in this turn must be on record,
+ * or never, if its owner forgets it before. */
+void audit_open_soon(struct audit *a, struct audit_open *o, const struct egress_intent *i,
+                     const struct egress_decision *d);
+void audit_open_write(struct audit *a, struct audit_open *o); /* before what is written next */
+bool audit_open_kept(struct audit *a, struct audit_open *o);  /* it is on record, or made so */
+bool audit_open_forget(struct audit_open *o);                 /* false: it is written already */
+
+/* A name is about to be looked up; true if that is on record. */
+bool audit_lookup(struct audit *a, const struct egress_intent *i, const struct egress_decision *d);
 void audit_deny(struct audit *a, const struct egress_intent *i, const struct egress_decision *d);
 /* A request under an allowed connection; denied ones as well. One that is allowed is written soon:
  * this is its ticket. */

@@ -32,12 +32,16 @@
 #define HTTP(id, two, name)                                                                        \
     STR(CLASS(4002, "HTTP Activity", 4, "Network Activity")                                        \
             ACTIVITY(4002, "HTTP Activity", id, two, name))
+#define DNS(id, two, name)                                                                         \
+    STR(CLASS(4003, "DNS Activity", 4, "Network Activity")                                         \
+            ACTIVITY(4003, "DNS Activity", id, two, name))
 
 static const struct str types[] = {
     /* a request's is its method's */
     [AUDIT_ALLOW] = NETWORK(1, "01", "Open"),
     [AUDIT_DENY] = NETWORK(5, "05", "Refuse"),
     [AUDIT_CLOSE] = NETWORK(2, "02", "Close"),
+    [AUDIT_LOOKUP] = DNS(1, "01", "Query"),
     [AUDIT_REJECT] = NETWORK(5, "05", "Refuse"),
     [AUDIT_MALFORMED] = NETWORK(5, "05", "Refuse"),
     [AUDIT_POLICY] = STR(CLASS(5019, "Device Config State Change", 5, "Discovery")
@@ -352,6 +356,12 @@ static void put_request(struct line *l, const struct audit_event *ev)
     put(l, STR("}"));
 }
 
+static void put_query(struct line *l, const struct audit_event *ev)
+{
+    put_text(l, STR(",\"query\":{\"hostname\":\""), ev, AUDIT_HOST);
+    put(l, STR("}"));
+}
+
 static void put_traffic(struct line *l, const struct audit_event *ev)
 {
     put_number(l, STR(",\"duration\":"), to_ms(ev->took_ns));
@@ -392,6 +402,8 @@ size_t audit_event_write(const struct audit_event *ev, const char *box_id,
     put_actor(&l, ev);
     if (ev->what == AUDIT_REQUEST)
         put_request(&l, ev);
+    if (ev->what == AUDIT_LOOKUP)
+        put_query(&l, ev);
     if (ev->what == AUDIT_CLOSE)
         put_traffic(&l, ev);
     put_unmapped(&l, ev);

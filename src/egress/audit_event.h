@@ -9,6 +9,7 @@ enum audit_what {
     AUDIT_DENY,
     AUDIT_REQUEST,
     AUDIT_CLOSE,
+    AUDIT_LOOKUP,    /* a name leaves */
     AUDIT_REJECT,    /* by the boundary's rules */
     AUDIT_MALFORMED, /* nothing is known of where it was to go */
     AUDIT_POLICY,

@@ -4,6 +4,7 @@
 
 #include "base/own.h"
 #include "egress/audit.h"
+#include "egress/lease.h"
 #include "egress/own_addresses.h"
 #include "egress/refuse.h"
 #include "policy/egress_ceiling.h"
@@ -127,55 +128,35 @@ static void keep_addresses(struct egress_decision *d, const struct address *list
 
 /* ---- one authorization ---- */
 
-static void tell(struct loop_later *l);
+static void on_decided(struct loop_later *s)
+{
+    struct authorization *a = container_of(s, struct authorization, later_);
+
+    a->running_ = false;
+    a->done_(a);
+}
 
 static void finish_soon(struct authorization *a)
 {
-    loop_later(a->box->egress->loop, &a->later_, tell, NULL);
+    loop_later(a->box->egress->loop, &a->later_, on_decided, NULL);
 }
 
 static void deny(struct authorization *a)
 {
-    a->decision.verdict = EGRESS_DENIED;
-    a->box->counters.denied++;
-    audit_deny(a->box->audit, &a->intent, &a->decision);
+    lease_deny(a->lease);
     finish_soon(a);
 }
 
-static bool deny_unrecorded(const struct egress_box *b, struct egress_decision *d)
+/* Where nothing is asked between decision and dial, the Opens of one turn are one write. */
+static bool is_dialled_next(const struct lease *l)
 {
-    const struct audit_refusal *no = audit_refusal(b->audit);
-
-    return DENY(d, 503, no->code, no->next, "%s", no->text);
-}
-
-static bool is_kept(struct authorization *a)
-{
-    struct egress_decision *d = &a->decision;
-
-    return audit_kept(a->box->audit, a->ticket_) || deny_unrecorded(a->box, d);
-}
-
-/* Nobody hears of an allow that is not on record. */
-static void tell(struct loop_later *l)
-{
-    struct authorization *a = container_of(l, struct authorization, later_);
-    bool allowed = a->decision.verdict != EGRESS_DENIED;
-
-    if (allowed && !is_kept(a)) {
-        deny(a);
-        return;
-    }
-    if (allowed)
-        a->box->counters.allowed++;
-    a->running_ = false;
-    a->done_(a);
+    return l->decision.match.protocol == EGRESS_TCP && l->intent.adapter != EGRESS_BY_FORWARD;
 }
 
 /* The last step: all is allowed, by the policy that is in force now. */
 static void allow(struct authorization *a)
 {
-    struct egress_decision *d = &a->decision;
+    struct egress_decision *d = &a->lease->decision;
 
     if (!egress_decision_current(d, a->box)) {
         (void)DENY(d, 403, "stale_policy", "Try again.",
@@ -183,23 +164,20 @@ static void allow(struct authorization *a)
         deny(a);
         return;
     }
-    if (!egress_limit_use(d->match.limit)) {
-        egress_limit_refuse(d->match.limit, &d->why);
-        d->status = 403;
-        deny(a);
-        return;
-    }
-    a->ticket_ = audit_allow_soon(a->box->audit, &a->intent, d);
+    if (is_dialled_next(a->lease))
+        lease_prepare(a->lease);
     finish_soon(a);
 }
 
 static void check_list(struct authorization *a, const struct address *list, size_t n)
 {
-    if (!check_addresses(a->box, &a->intent, &a->decision, list, n)) {
+    struct lease *l = a->lease;
+
+    if (!check_addresses(a->box, &l->intent, &l->decision, list, n)) {
         deny(a);
         return;
     }
-    keep_addresses(&a->decision, list, n);
+    keep_addresses(&l->decision, list, n);
     allow(a);
 }
 
@@ -207,49 +185,50 @@ static void deny_unresolved(struct authorization *a, enum dns_outcome why)
 {
     bool late = why == DNS_LOOKUP_TIMEOUT;
 
-    (void)DENY(&a->decision, late ? 504 : 502, "resolution_failed",
+    (void)DENY(&a->lease->decision, late ? 504 : 502, "resolution_failed",
                "Check the name; if it is right, try again later.", "%s cannot be resolved: %s.",
-               a->intent.host.name, dns_outcome_name(why));
+               a->lease->intent.host.name, dns_outcome_name(why));
     deny(a);
 }
 
-static void on_found(struct dns_lookup *l)
+static void on_found(struct dns_lookup *k)
 {
-    struct authorization *a = container_of(l, struct authorization, lookup_);
+    struct authorization *a = container_of(k, struct authorization, lookup_);
 
-    if (l->outcome == DNS_LOOKUP_FOUND)
-        check_list(a, l->addresses, l->n);
+    lease_found(a->lease);
+    if (k->outcome == DNS_LOOKUP_FOUND)
+        check_list(a, k->addresses, k->n);
     else
-        deny_unresolved(a, l->outcome);
+        deny_unresolved(a, k->outcome);
 }
 
 static void resolve(struct authorization *a)
 {
-    const struct egress_intent *i = &a->intent;
+    const struct egress_intent *i = &a->lease->intent;
 
     if (i->host.is_address)
         check_list(a, &i->host.address, 1);
     else if (i->n_pinned > 0)
         check_list(a, i->pinned, i->n_pinned);
-    else if (dns_lookup_start(&a->box->egress->resolver, &a->lookup_, str_from(i->host.name),
-                              on_found, NULL) < 0)
-        deny_unresolved(a, DNS_LOOKUP_SERVFAIL);
+    else if (!lease_look_up(a->lease, &a->lookup_, on_found))
+        finish_soon(a);
 }
 
 void authorize_known(struct authorization *a, const struct egress_who *who)
 {
-    struct egress_decision *d = &a->decision;
+    const struct egress_intent *i = &a->lease->intent;
+    struct egress_decision *d = &a->lease->decision;
 
     a->who_ = NULL;
     if (!who || !who->known) {
         (void)DENY(d, 403, "identity_unknown", "Connect from a program that the rule names.",
                    "A rule names programs, and it cannot be told which one asks for %s:%u.",
-                   a->intent.host.name, a->intent.port);
+                   i->host.name, i->port);
         deny(a);
         return;
     }
     d->who = *who;
-    if (ask_policy(&a->intent, d))
+    if (ask_policy(i, d))
         resolve(a);
     else
         deny(a);
@@ -257,8 +236,9 @@ void authorize_known(struct authorization *a, const struct egress_who *who)
 
 static void decide(struct authorization *a)
 {
-    struct egress_decision *d = &a->decision;
-    bool yes = check_policy(a->box, d) && ask_policy(&a->intent, d);
+    const struct egress_intent *i = &a->lease->intent;
+    struct egress_decision *d = &a->lease->decision;
+    bool yes = check_policy(a->box, d) && ask_policy(i, d);
     const struct egress_who_ops *who = a->box->egress->who;
 
     if (yes)
@@ -275,8 +255,7 @@ void authorize_start(struct authorization *a, struct egress_box *b, const struct
                      authorization_fn *done)
 {
     a->box = b;
-    a->intent = *i;
-    a->decision = (struct egress_decision){ .id = ++b->egress->decisions };
+    a->lease = lease_new(b, i);
     a->done_ = done;
     a->running_ = true;
     a->who_ = NULL;
@@ -293,7 +272,7 @@ void authorize_cancel(struct authorization *a)
     dns_lookup_cancel(&a->lookup_);
     loop_later_stop(&a->later_);
     a->running_ = false;
-    egress_decision_done(&a->decision);
+    lease_free(take_ptr(a->lease));
 }
 
 /* ---- later questions ---- */
@@ -316,41 +295,36 @@ static bool decide_again(struct egress_box *b, const struct egress_intent *i,
     return true;
 }
 
-bool authorize_again(struct egress_box *b, const struct egress_intent *i, struct egress_decision *d,
-                     size_t first, size_t n)
+bool authorize_again(struct lease *l, size_t first, size_t n)
 {
-    struct egress_decision new = { .id = ++b->egress->decisions };
-    bool yes;
+    struct egress_decision *d = &l->decision, new = { .id = d->id };
 
-    if (egress_decision_current(d, b))
+    if (egress_decision_current(d, l->box))
         return true;
-    yes = decide_again(b, i, d, first, n, &new);
-    if (yes && audit_allow(b->audit, i, &new)) {
+    if (decide_again(l->box, &l->intent, d, first, n, &new)) {
         keep_addresses(&new, d->addresses, d->n);
         egress_snapshot_unref(d->snapshot);
         *d = new;
         return true;
     }
-    if (yes)
-        (void)deny_unrecorded(b, &new);
-    b->counters.denied++;
-    audit_deny(b->audit, i, &new);
+    l->box->counters.denied++;
+    audit_deny(l->box->audit, &l->intent, &new);
     d->why = new.why;
     d->why.rule = (struct str){ 0 }; /* the new snapshot's, which is not d's */
     egress_snapshot_unref(new.snapshot);
     return false;
 }
 
-enum egress_verdict authorize_request(struct egress_box *b, const struct egress_intent *i,
-                                      const struct egress_decision *d, const struct egress_http *q,
+enum egress_verdict authorize_request(struct lease *l, const struct egress_http *q,
                                       struct egress_reason *why, uint64_t *ret_ticket)
 {
+    struct egress_box *b = l->box;
     enum egress_verdict v;
 
-    *why = d->why;
-    v = egress_request(&d->match, q, why);
+    *why = l->decision.why;
+    v = egress_request(&l->decision.match, q, why);
 
-    if (!egress_decision_current(d, b)) {
+    if (!egress_decision_current(&l->decision, b)) {
         v = EGRESS_DENIED;
         refuse_reason(why, "stale_policy", "Try again.", "The policy changed before this request.");
     }
@@ -358,7 +332,11 @@ enum egress_verdict authorize_request(struct egress_box *b, const struct egress_
         v = EGRESS_DENIED;
         egress_limit_refuse(why->limit, why);
     }
-    *ret_ticket = audit_request(b->audit, i, d, v, q->method, q->path, why);
+    if (v != EGRESS_DENIED && !lease_announce(l)) { /* which is on record */
+        *why = l->decision.why;
+        return EGRESS_DENIED;
+    }
+    *ret_ticket = audit_request(b->audit, &l->intent, &l->decision, v, q->method, q->path, why);
     if (v == EGRESS_DENIED)
         b->counters.denied++;
     else

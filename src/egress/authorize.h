@@ -1,10 +1,11 @@
-/* The one authorization step: an intent becomes one decision.
+/* The one authorization step: an intent becomes one decision, in a lease (lease.h).
  *
  * In order: the destination itself (metadata services, control-plane ports, our own addresses), who
  * asks (only if a rule needs it), the policy, resolution (exactly one lookup; a literal address or
- * pinned addresses need none), the addresses. The first no ends it. An allow is on the audit record
- * before `done` is called; so is every denial. Failure to evaluate denies. A policy that changes
- * meanwhile gives a denial with the code "stale_policy", never a mixed decision. */
+ * pinned addresses need none), the addresses. The first no ends it. A denial is on the audit record
+ * before `done` is called; an allow is when the lease is opened. Failure to evaluate denies. A
+ * policy that changes meanwhile gives a denial with the code "stale_policy", never a mixed
+ * decision. */
 #ifndef EGRESS_AUTHORIZE_H
 #define EGRESS_AUTHORIZE_H
 
@@ -59,19 +60,19 @@ void egress_decision_done(struct egress_decision *d);
  * before every upstream write. */
 bool egress_decision_current(const struct egress_decision *d, const struct egress_box *b);
 
+struct lease;
 struct authorization;
 typedef void authorization_fn(struct authorization *a);
 
 /* Embedded in whoever waits; zeroed before. `done` fires once, from the loop, never from inside
- * authorize_start(); the decision is then `decision`, which the owner takes or lets go of. */
+ * authorize_start(); `lease` then has the decision. The owner takes it, or authorize_cancel() frees
+ * it. */
 struct authorization {
     struct egress_box *box;
-    struct egress_intent intent;
-    struct egress_decision decision;
+    struct lease *lease;
 
     authorization_fn *done_;
     bool running_;
-    uint64_t ticket_; /* of the audit record */
     struct dns_lookup lookup_;
     struct loop_later later_;
     void *who_; /* a running question of egress_who_ops */
@@ -82,18 +83,17 @@ void authorize_start(struct authorization *a, struct egress_box *b, const struct
 /* `done` is not called any more; what was decided so far is let go of. Harmless on a zeroed one. */
 void authorize_cancel(struct authorization *a);
 
-/* Asks the box's policy about what an earlier one allowed and is still open: the intent, the
- * program and, of the decision's addresses, the n from `first` on (what is dialled). If all of it
- * is allowed still, and inspected as before, d is the new decision, on record, and the answer is
- * true. Otherwise d keeps what it was but for `why`, the denial is on record, and what is open must
- * end. */
-bool authorize_again(struct egress_box *b, const struct egress_intent *i, struct egress_decision *d,
-                     size_t first, size_t n);
+/* Asks the box's policy about a lease that an earlier one allowed: the intent, the program and, of
+ * the decision's addresses, the n from `first` on (what is dialled). If all of it is allowed still,
+ * and inspected as before, the lease has the new decision under its old uid, and the answer is
+ * true. Otherwise the decision stays what it was but for `why`, the denial is on record, and what
+ * is open must end. */
+bool authorize_again(struct lease *l, size_t first, size_t n);
 
-/* One request under a decision: egress_request() and its audit record, of which nothing may go
- * upstream until audit_kept() has said yes to the ticket. */
-enum egress_verdict authorize_request(struct egress_box *b, const struct egress_intent *i,
-                                      const struct egress_decision *d, const struct egress_http *q,
+/* One request under a lease: egress_request() and its audit record, of which nothing may go
+ * upstream until audit_kept() has said yes to the ticket. The Open of a lease that is not open yet
+ * comes first. */
+enum egress_verdict authorize_request(struct lease *l, const struct egress_http *q,
                                       struct egress_reason *why, uint64_t *ret_ticket);
 
 /* Who finds out who asks: implemented by the worker (through its control plane and PID 1). */

@@ -58,7 +58,7 @@ static void next(struct dial *d)
 
 static const struct address *target(const struct dial *d)
 {
-    return &d->decision->addresses[d->at];
+    return &d->lease->decision.addresses[d->at];
 }
 
 static void on_time(struct loop_timer *t)
@@ -88,7 +88,7 @@ static void say_connect(struct dial *d)
 {
     char text[ADDRESS_TEXT_MAX];
     const struct address *a = target(d);
-    uint16_t port = d->decision->match.port;
+    uint16_t port = d->lease->decision.match.port;
     const char *open = a->v6 ? "[" : "", *close = a->v6 ? "]" : "";
 
     address_text(a, text);
@@ -110,7 +110,7 @@ static void say_hello(struct dial *d)
 static void say_place(struct dial *d)
 {
     const struct address *a = target(d);
-    uint16_t port = d->decision->match.port;
+    uint16_t port = d->lease->decision.match.port;
     size_t n = a->v6 ? 16 : 4;
     const char head[] = { SOCKS_VERSION, 1, 0, a->v6 ? SOCKS_IPV6 : SOCKS_IPV4 };
 
@@ -238,7 +238,7 @@ static const struct address *callee(const struct dial *d, uint16_t *ret_port)
     const struct upstream *up = &d->box->egress->upstream;
     bool direct = up->kind == UPSTREAM_DIRECT;
 
-    *ret_port = direct ? d->decision->match.port : up->port;
+    *ret_port = direct ? d->lease->decision.match.port : up->port;
     return direct ? target(d) : &up->address;
 }
 
@@ -347,8 +347,8 @@ static int try_address(struct dial *d, struct err *e)
 
 static void attempt(struct dial *d)
 {
-    for (; d->at < d->decision->n; d->at++) {
-        if (!egress_decision_current(d->decision, d->box)) {
+    for (; d->at < d->lease->decision.n; d->at++) {
+        if (!egress_decision_current(&d->lease->decision, d->box)) {
             (void)err_set(&d->why_, ERR_DENIED, "the policy changed before the connection stood");
             break;
         }
@@ -359,19 +359,20 @@ static void attempt(struct dial *d)
     settle(d);
 }
 
-void dial_start(struct dial *d, struct egress_box *b, const struct egress_decision *decision,
-                dial_fn *done)
+void dial_start(struct dial *d, struct lease *l, dial_fn *done)
 {
-    d->box = b;
-    d->decision = decision;
+    d->box = l->box;
+    d->lease = l;
     d->done_ = done;
     d->at = 0;
     d->fd_ = -1;
     d->why_ = (struct err){ 0 };
-    if (decision->verdict != EGRESS_DENIED)
+    if (lease_open(l)) {
         attempt(d);
-    else
+    } else {
+        (void)err_set(&d->why_, ERR_DENIED, "%s", l->decision.why.text);
         settle(d);
+    }
 }
 
 void dial_cancel(struct dial *d)

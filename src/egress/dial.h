@@ -1,17 +1,18 @@
-/* Opens the connection that a decision allows, and nothing else: the decision's addresses in their
- * order, directly or through the configured upstream proxy, each for at most EGRESS_DIAL_NS. Checks
- * that the decision is current before every attempt and that the kernel did connect there. */
+/* Opens a lease (lease.h) and the connection that it allows, and nothing else: the decision's
+ * addresses in their order, directly or through the configured upstream proxy, each for at most
+ * EGRESS_DIAL_NS. Checks that the decision is current before every attempt and that the kernel did
+ * connect there. */
 #ifndef EGRESS_DIAL_H
 #define EGRESS_DIAL_H
 
-#include "egress/authorize.h"
+#include "egress/lease.h"
 
 struct dial;
 typedef void dial_fn(struct dial *d, int fd, const struct err *e); /* fd < 0: why */
 
 struct dial { /* embedded, zeroed before */
     struct egress_box *box;
-    const struct egress_decision *decision;
+    struct lease *lease;
     size_t at; /* of its addresses; afterwards: the one that answered */
 
     dial_fn *done_;
@@ -25,10 +26,10 @@ struct dial { /* embedded, zeroed before */
     char talk_[2048];
 };
 
-/* `decision` stays alive until done. done fires once, from the loop; the descriptor (non-blocking,
- * TCP_NODELAY) is then the callee's. */
-void dial_start(struct dial *d, struct egress_box *b, const struct egress_decision *decision,
-                dial_fn *done);
+/* The lease stays alive until done. done fires once, from the loop; the descriptor (non-blocking,
+ * TCP_NODELAY) is then the callee's, and so is the lease's end. A lease that is not open then could
+ * not be: its decision has the reason. */
+void dial_start(struct dial *d, struct lease *l, dial_fn *done);
 void dial_cancel(struct dial *d);
 
 #endif

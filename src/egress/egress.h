@@ -77,6 +77,8 @@ struct egress_box {
     struct egress_counters counters;
     struct list open; /* struct egress_open */
     unsigned n_open;
+    int64_t lookups_paid; /* CLOCK_MONOTONIC ns: lookups are paid for with time (lease.h) */
+    unsigned lookups_running;
     struct link link;
 };
 

@@ -13,11 +13,12 @@ enum {
     EGRESS_MAPPINGS_MAX = 1024,            /* live synthetic addresses of one box */
     EGRESS_AUDIT_LINE_MAX = 8192,          /* bytes of an audit event */
 
-    /* Of one box's policy DNS. Names under a wildcard carry bytes out, whether or not anybody
-     * connects to them, so lookups have a rate: the burst at once, and then so many a second. */
+    /* Names under a wildcard carry bytes out, whether or not anybody connects to them, so a box's
+     * lookups have a rate (lease.h): the burst at once, and then so many a second. */
     EGRESS_LOOKUPS_BURST = 100,
     EGRESS_LOOKUPS_A_SECOND = 20,
-    EGRESS_LOOKUPS_MAX = 32,      /* running */
+    EGRESS_LOOKUPS_MAX = 32, /* running */
+    /* Of one box's policy DNS: */
     EGRESS_DNS_WAITING_MAX = 256, /* questions that wait for them */
     EGRESS_DNS_CONNECTIONS_MAX = 32,
     EGRESS_DNS_PIPELINED_MAX = 16, /* waiting questions of a connection */

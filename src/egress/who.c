@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "egress/authorize.h"
+#include "egress/lease.h"
 #include "egress/worker.h"
 
 enum { STALE_MAX = 8 /* answers to questions that were given up */ };
@@ -119,7 +119,7 @@ static void ask(struct authorization *a)
     uint32_t tag = ++w->tags;
     struct question *q;
 
-    if (!find_holder(a->box->listeners.fd[LISTENER_SOCKETS], &a->intent, tag, &holder)) {
+    if (!find_holder(a->box->listeners.fd[LISTENER_SOCKETS], &a->lease->intent, tag, &holder)) {
         authorize_known(a, NULL);
         return;
     }

@@ -350,6 +350,26 @@ static bool is_unlisted(const struct egress_snapshot *s, const struct egress_ask
     return s->unlisted == EGRESS_UNLISTED_PUBLIC || (ask->host_is_address && s->allowed.n > 0);
 }
 
+/* Whether all that apply are endpoints without a host, for which no name is looked up: every name
+ * would leave through them. */
+static bool applies_without_host(const struct egress_match *m)
+{
+    for (size_t i = 0; i < m->all_count_; i++)
+        if (m->all_[i]->host.n)
+            return false;
+    return m->all_count_ > 0;
+}
+
+static enum egress_verdict refuse_lookup(const struct egress_ask *ask, struct egress_reason *why)
+{
+    struct shown to = show(ask);
+
+    egress_reason_set_(why, "policy_denied", (struct str){ 0 },
+                       "Add an endpoint with this host to the policy, or use one it has.",
+                       "%s is not the host of any endpoint, so it is not looked up.", to.host);
+    return EGRESS_DENIED;
+}
+
 static enum egress_verdict refuse_name(const struct egress_ask *ask, struct egress_reason *why)
 {
     struct shown to = show(ask);
@@ -380,6 +400,8 @@ enum egress_verdict egress_connect(const struct egress_snapshot *s, const struct
     ret->steps_ = f.steps;
     if (a.full || f.full)
         return refuse_complex(ask, why);
+    if (!ask->host_is_address && applies_without_host(ret) && !is_unlisted(s, ask))
+        return a.barred ? refuse(&a, &f, why) : refuse_lookup(ask, why);
     if (ret->all_count_ && (ask->identity_known || !ret->needs_identity)) {
         settle(ret);
         return allow_within(ret, ask, why);
@@ -467,12 +489,8 @@ enum egress_verdict egress_name(const struct egress_snapshot *s, struct str name
         return refuse_name(&ask, why);
     ret->steps_ = f.steps;
     add_ports(&f, &all, ret);
-    if (!ret->any && ret->n == 0) {
-        egress_reason_set_(why, "policy_denied", (struct str){ 0 },
-                           "Add an endpoint with this host to the policy, or use one it has.",
-                           "%s is not the host of any endpoint, so it is not looked up.", to.host);
-        return EGRESS_DENIED;
-    }
+    if (!ret->any && ret->n == 0)
+        return refuse_lookup(&ask, why);
     if (!egress_ceiling_has_name(s->ceiling, name, 0)) {
         *ret = (struct egress_ports){ 0 };
         return refuse_beyond(s, &ask, 0, why);

@@ -89,13 +89,14 @@ OBJECTS = {
     "device": {"type_id!": DEVICES, "type": "type_id", "uid": is_text, "name": is_text, "hostname": is_text, "ip": is_address},
     "url": {"hostname": is_text, "path": is_text, "port": is_port, "scheme": is_text},
     "http_request": {"http_method": is_method, "url": "url", "version": is_text},
+    "dns_query": {"hostname!": is_text, "type": is_text, "class": is_text},
     "traffic": {"bytes": is_number, "bytes_in": is_number, "bytes_out": is_number},
 }
 ONE_OF = {  # at least one of these
     "container": ("uid", "name"), "policy": ("name", "uid"), "firewall_rule": ("name", "uid"), "user": ("uid", "name"),
     "network_endpoint": ("ip", "uid", "name", "hostname", "instance_uid"), "process": ("pid", "uid"),
     "device": ("ip", "uid", "name", "hostname"), "actor": ("process", "user"),
-    4001: ("dst_endpoint", "src_endpoint"), 4002: ("http_request",),
+    4001: ("dst_endpoint", "src_endpoint"), 4002: ("http_request",), 4003: ("query",),
 }
 EVENT = {"time!": is_time, "class_uid!": is_number, "class_name": is_text, "category_uid!": is_number, "category_name": is_text,
          "activity_id!": is_number, "activity_name": is_text, "type_uid!": is_number, "type_name": is_text,
@@ -113,6 +114,7 @@ CLASSES = {  # name, category, its name, activities, attributes
     4002: ("HTTP Activity", 4, "Network Activity",
            {1: "Connect", 2: "Delete", 3: "Get", 4: "Head", 5: "Options", 6: "Post", 7: "Put", 8: "Trace", 9: "Patch", 99: "Other"},
            {**NETWORK, "http_request": "http_request"}),
+    4003: ("DNS Activity", 4, "Network Activity", {1: "Query", 2: "Response", 6: "Traffic", 99: "Other"}, {**NETWORK, "query": "dns_query"}),
     5019: ("Device Config State Change", 5, "Discovery", {1: "Log", 2: "Collect"}, {"device!": "device", "actor": "actor"}),
 }
 

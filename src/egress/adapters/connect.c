@@ -87,20 +87,19 @@ static bool host_agrees(const struct h1_request *q, const struct egress_intent *
 static void on_decided(struct authorization *z)
 {
     struct asker *a = container_of(z, struct asker, authorization);
-    struct egress_decision *d = &z->decision;
-    struct relay_start s = { .box = a->box,
-                             .intent = &a->intent,
-                             .decision = d,
-                             .read = buf_str(&a->in),
-                             .greeting = STR(established) };
+    struct lease *l = z->lease;
+    const struct egress_decision *d = &l->decision;
+    struct relay_start s = {
+        .box = a->box, .lease = l, .read = buf_str(&a->in), .greeting = STR(established)
+    };
 
     s.client = take_fd(&a->fd);
-    if (d->verdict == EGRESS_DENIED)
+    if (d->verdict == EGRESS_DENIED) {
         refuse_http(a->box, s.client, d->status, &a->intent, d, &d->why);
-    else if (d->match.protocol == EGRESS_TCP)
-        relay_tcp(&s);
-    else
-        relay_http(&s);
+    } else {
+        z->lease = NULL;
+        relay_begin(&s);
+    }
     asker_end(a);
 }
 

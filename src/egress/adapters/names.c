@@ -4,6 +4,7 @@
 
 #include "base/own.h"
 #include "egress/audit.h"
+#include "egress/lease.h"
 #include "egress/mapping.h"
 #include "egress/own_addresses.h"
 #include "egress/refuse.h"
@@ -12,18 +13,16 @@
 struct asking {
     struct names *names;
     struct link link;
-    struct egress_intent intent;
-    struct egress_snapshot *snapshot; /* that allowed the name; a reference */
+    struct lease *lease; /* its snapshot is the one that allowed the name */
     struct dns_lookup lookup;
-    struct loop_later failed; /* the lookup could not even start */
+    struct loop_later refused; /* the lookup did not even start */
     struct list waiters;
 };
 
 struct names {
     struct egress_box *box;
     struct list askings;
-    size_t n_askings, n_waiting;
-    int64_t paid_until; /* lookups are paid for with time: a full purse is EGRESS_LOOKUPS_BURST */
+    size_t n_waiting;
 };
 
 /* What is said to all who asked for a name. */
@@ -154,40 +153,32 @@ static bool is_eligible(struct names *n, const struct names_client *from, const 
     return false;
 }
 
-/* A purse that fills with time: one lookup costs a second's share. */
-static bool pay(struct names *n)
-{
-    const int64_t price = NS_PER_S / EGRESS_LOOKUPS_A_SECOND;
-    int64_t now = clock_mono(), full = now - EGRESS_LOOKUPS_BURST * price;
-
-    if (n->paid_until < full)
-        n->paid_until = full;
-    if (n->paid_until + price > now)
-        return false;
-    n->paid_until += price;
-    return true;
-}
-
 static struct asking *find_asking(struct names *n, struct str name)
 {
     for (struct link *m = list_first(&n->askings); m; m = list_after(&n->askings, m)) {
         struct asking *a = container_of(m, struct asking, link);
 
-        if (a->snapshot == n->box->snapshot && str_eq(str_from(a->intent.host.name), name))
+        if (a->lease->decision.snapshot == n->box->snapshot &&
+            str_eq(str_from(a->lease->intent.host.name), name))
             return a;
     }
     return NULL;
 }
 
-/* Whether one more may wait, for a lookup that runs or for one that is paid for here. */
+/* Whether the name needs no lookup of its own, or there is one left for it. */
+static bool may_look_up(struct names *n, struct str name)
+{
+    return find_asking(n, name) || lease_lookup_left(n->box) ||
+           !dns_resolver_would_ask(&n->box->egress->resolver, name);
+}
+
 static bool may_wait(struct names *n, const struct names_client *from, const struct dns_query *q)
 {
     struct egress_intent i = intent_for(from);
     struct egress_decision d = { 0 };
     struct str name = str_from(q->question.name);
 
-    if (n->n_waiting < EGRESS_DNS_WAITING_MAX &&
-        (find_asking(n, name) || (n->n_askings < EGRESS_LOOKUPS_MAX && pay(n))))
+    if (n->n_waiting < EGRESS_DNS_WAITING_MAX && may_look_up(n, name))
         return true;
     str_copy(name, i.host.name, sizeof i.host.name);
     DENY(n, &i, &d, "lookup_limit", "Ask for fewer names at a time.",
@@ -223,10 +214,9 @@ int names_ask(struct names *n, struct str message, const struct names_client *fr
 static void free_asking(struct asking *a)
 {
     link_leave(&a->link);
-    a->names->n_askings--;
     dns_lookup_cancel(&a->lookup);
-    loop_later_stop(&a->failed);
-    egress_snapshot_unref(a->snapshot);
+    loop_later_stop(&a->refused);
+    lease_free(a->lease);
     free(a);
 }
 
@@ -247,36 +237,37 @@ static enum dns_rcode rcode_of(enum dns_outcome o)
     return o == DNS_LOOKUP_NODATA ? DNS_NOERROR : DNS_SERVFAIL;
 }
 
-/* DNS_NOERROR with d allowed; or what to say instead, with the denial on record: DNS_REFUSED, if
- * the policy does not take the addresses. */
-static enum dns_rcode decide(struct asking *a, struct egress_decision *d,
-                             struct egress_ports *ports)
+/* DNS_NOERROR with the decision allowed; or what to say instead, with the denial on record:
+ * DNS_REFUSED, if the policy does not take the addresses. */
+static enum dns_rcode decide(struct asking *a, struct egress_ports *ports)
 {
     struct names *n = a->names;
-    const struct dns_lookup *l = &a->lookup;
+    const struct dns_lookup *k = &a->lookup;
+    struct egress_decision *d = &a->lease->decision;
+    const char *name = a->lease->intent.host.name;
 
-    if (a->snapshot != n->box->snapshot) {
-        DENY(n, &a->intent, d, "stale_policy", "Try again.",
-             "The policy changed while the name was looked up.");
+    if (d->snapshot != n->box->snapshot) {
+        lease_refuse(a->lease, 403, "stale_policy", "Try again.",
+                     "The policy changed while the name was looked up.");
         return DNS_SERVFAIL;
     }
-    if (l->outcome != DNS_LOOKUP_FOUND) {
-        DENY(n, &a->intent, d, "resolution_failed",
-             "Check the name; if it is right, try again later.", "%s cannot be resolved: %s.",
-             a->intent.host.name, dns_outcome_name(l->outcome));
-        return rcode_of(l->outcome);
+    if (k->outcome != DNS_LOOKUP_FOUND) {
+        lease_refuse(a->lease, 502, "resolution_failed",
+                     "Check the name; if it is right, try again later.",
+                     "%s cannot be resolved: %s.", name, dns_outcome_name(k->outcome));
+        return rcode_of(k->outcome);
     }
-    if (is_own(n, l)) {
-        DENY(n, &a->intent, d, "ssrf_denied",
-             "To grant a service of this machine, declare its exact address.",
-             "%s is at an address of the machine that the sandbox runs on.", a->intent.host.name);
+    if (is_own(n, k)) {
+        lease_refuse(a->lease, 403, "ssrf_denied",
+                     "To grant a service of this machine, declare its exact address.",
+                     "%s is at an address of the machine that the sandbox runs on.", name);
         return DNS_REFUSED;
     }
-    d->verdict = egress_name_addresses(a->snapshot, str_from(a->intent.host.name), l->addresses,
-                                       l->n, ports, &d->why);
+    d->verdict =
+        egress_name_addresses(d->snapshot, str_from(name), k->addresses, k->n, ports, &d->why);
     if (d->verdict != EGRESS_DENIED)
         return DNS_NOERROR;
-    deny(n, &a->intent, d);
+    lease_deny(a->lease);
     return DNS_REFUSED;
 }
 
@@ -286,21 +277,17 @@ static void pin(const struct dns_lookup *l, struct address *list, size_t *ret_n)
     memcpy(list, l->addresses, *ret_n * sizeof *list);
 }
 
-static bool record(struct asking *a, struct egress_decision *d)
+static bool record(struct asking *a)
 {
     struct egress_box *b = a->names->box;
-    const struct audit_refusal *why;
+    struct egress_decision *d = &a->lease->decision;
 
-    d->id = ++b->egress->decisions;
-    d->generation = b->generation;
     pin(&a->lookup, d->addresses, &d->n);
-    if (audit_allow(b->audit, &a->intent, d)) {
+    if (audit_allow(b->audit, &a->lease->intent, d)) {
         b->counters.allowed++;
         return true;
     }
-    why = audit_refusal(b->audit);
-    DENY(a->names, &a->intent, d, why->code, why->next, "%s", why->text);
-    return false;
+    return lease_refuse_unrecorded(a->lease);
 }
 
 static int64_t clamp_ttl(uint32_t ttl)
@@ -310,8 +297,7 @@ static int64_t clamp_ttl(uint32_t ttl)
     return ttl < EGRESS_DNS_TTL_MAX ? ttl : EGRESS_DNS_TTL_MAX;
 }
 
-static bool map(struct asking *a, struct egress_decision *d, const struct egress_ports *ports,
-                struct said *ret)
+static bool map(struct asking *a, const struct egress_ports *ports, struct said *ret)
 {
     struct names *n = a->names;
     int64_t now = clock_mono(), life = clamp_ttl(a->lookup.ttl) * NS_PER_S;
@@ -320,13 +306,11 @@ static bool map(struct asking *a, struct egress_decision *d, const struct egress
     struct err e;
 
     m.expires = now + life + EGRESS_DNS_SLACK_NS;
-    memcpy(m.name, a->intent.host.name, sizeof m.name);
+    memcpy(m.name, a->lease->intent.host.name, sizeof m.name);
     pin(&a->lookup, m.pinned, &m.n_pinned);
-    if (mapping_put(n->box->mapping, &m, now, &s, &e) < 0) {
-        DENY(n, &a->intent, d, "mappings_full", "Use fewer names, or a new sandbox.",
-             "%s gets no address: %s.", a->intent.host.name, e.msg);
-        return false;
-    }
+    if (mapping_put(n->box->mapping, &m, now, &s, &e) < 0)
+        return lease_refuse(a->lease, 503, "mappings_full", "Use fewer names, or a new sandbox.",
+                            "%s gets no address: %s.", m.name, e.msg);
     say_addresses(n, &s, life, ret);
     return true;
 }
@@ -340,50 +324,48 @@ static void tell(struct names_waiter *w, const struct said *s)
     w->done_(w, (struct str){ (const char *)out, (size_t)n });
 }
 
-static void finish(struct asking *a)
+static void tell_all(struct asking *a, const struct said *said)
 {
-    struct egress_decision d = { 0 };
-    struct egress_ports ports = { 0 };
-    struct said said = { .rcode = decide(a, &d, &ports) };
-
-    said.blocked = said.rcode == DNS_REFUSED;
-    if (d.verdict != EGRESS_DENIED && !(record(a, &d) && map(a, &d, &ports, &said)))
-        said = (struct said){ .rcode = DNS_SERVFAIL };
     link_leave(&a->link); /* so that nobody joins any more */
     for (struct link *m; (m = list_first(&a->waiters));)
-        tell(container_of(m, struct names_waiter, link_), &said);
+        tell(container_of(m, struct names_waiter, link_), said);
     free_asking(a);
 }
 
-static void on_found(struct dns_lookup *l)
+static void on_found(struct dns_lookup *k)
 {
-    finish(container_of(l, struct asking, lookup));
+    struct asking *a = container_of(k, struct asking, lookup);
+    struct egress_ports ports = { 0 };
+    struct said said;
+
+    lease_found(a->lease);
+    said = (struct said){ .rcode = decide(a, &ports) };
+    said.blocked = said.rcode == DNS_REFUSED;
+    if (a->lease->decision.verdict != EGRESS_DENIED && !(record(a) && map(a, &ports, &said)))
+        said = (struct said){ .rcode = DNS_SERVFAIL };
+    tell_all(a, &said);
 }
 
-static void on_failed(struct loop_later *s)
+static void on_refused(struct loop_later *s)
 {
-    struct asking *a = container_of(s, struct asking, failed);
-
-    a->lookup.outcome = DNS_LOOKUP_SERVFAIL;
-    finish(a);
+    tell_all(container_of(s, struct asking, refused), &(struct said){ .rcode = DNS_SERVFAIL });
 }
 
 static struct asking *start(struct names *n, const struct dns_query *q,
                             const struct names_client *from)
 {
     struct asking *a = calloc(1, sizeof *a);
+    struct egress_intent i = intent_for(from);
 
     if (!a)
         abort();
+    str_copy(str_from(q->question.name), i.host.name, sizeof i.host.name);
     a->names = n;
-    a->intent = intent_for(from);
-    str_copy(str_from(q->question.name), a->intent.host.name, sizeof a->intent.host.name);
-    a->snapshot = egress_snapshot_ref(n->box->snapshot);
+    a->lease = lease_new(n->box, &i);
+    a->lease->decision.snapshot = egress_snapshot_ref(n->box->snapshot);
     list_append(&n->askings, &a->link);
-    n->n_askings++;
-    if (dns_lookup_start(&n->box->egress->resolver, &a->lookup, str_from(a->intent.host.name),
-                         on_found, NULL) < 0)
-        loop_later(n->box->egress->loop, &a->failed, on_failed, NULL);
+    if (!lease_look_up(a->lease, &a->lookup, on_found))
+        loop_later(n->box->egress->loop, &a->refused, on_refused, NULL);
     return a;
 }
 

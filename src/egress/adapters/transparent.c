@@ -13,7 +13,6 @@ struct captive {
     struct egress_open open;
     struct egress_box *box;
     int fd;
-    struct egress_intent intent;
     struct authorization authorization;
     struct loop_later later;
 };
@@ -48,15 +47,10 @@ static void on_reconsider(struct egress_open *o)
 static void on_decided(struct authorization *z)
 {
     struct captive *c = container_of(z, struct captive, authorization);
-    struct relay_start s = { .box = c->box, .intent = &c->intent, .decision = &z->decision };
 
-    if (z->decision.verdict != EGRESS_DENIED) {
-        s.client = take_fd(&c->fd);
-        if (z->decision.match.protocol == EGRESS_TCP)
-            relay_tcp(&s);
-        else
-            relay_http(&s);
-    }
+    if (z->lease->decision.verdict != EGRESS_DENIED)
+        relay_begin(&(struct relay_start){
+            .box = c->box, .client = take_fd(&c->fd), .lease = take_ptr(z->lease) });
     captive_end(c);
 }
 
@@ -132,7 +126,6 @@ static void start(struct egress_box *b, int fd, const struct egress_intent *i)
     c->open = (struct egress_open){ .reconsider = on_reconsider, .close = on_close };
     c->box = b;
     c->fd = fd;
-    c->intent = *i;
     egress_open_join(b, &c->open);
     authorize_start(&c->authorization, b, i, on_decided);
 }

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "egress/audit.h"
 #include "egress/refuse.h"
 
 enum {
@@ -198,23 +197,25 @@ static void on_client(struct loop_fd *s, unsigned events)
 
 static void free_later(struct loop_later *s)
 {
-    free(container_of(s, struct exchange, later));
+    struct exchange *x = container_of(s, struct exchange, later);
+
+    lease_free(x->lease);
+    free(x);
 }
 
 void exchange_drop_upstream(struct exchange *x, bool reset, const char *how)
 {
     struct linger now = { .l_onoff = 1 };
 
-    if (x->upstream_fd < 0)
-        return;
-    loop_fd_stop_to_close(&x->upstream);
-    if (reset)
-        setsockopt(x->upstream_fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-    drop_fd(&x->upstream_fd);
-    queue_done(&x->up);
-    buf_done(&x->back);
-    audit_close(x->box->audit, &x->intent, &x->decision, x->bytes_out, x->bytes_in,
-                clock_mono() - x->dialled, how);
+    if (x->upstream_fd >= 0) {
+        loop_fd_stop_to_close(&x->upstream);
+        if (reset)
+            setsockopt(x->upstream_fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+        drop_fd(&x->upstream_fd);
+        queue_done(&x->up);
+        buf_done(&x->back);
+    }
+    lease_close(x->lease, x->bytes_out, x->bytes_in, how);
 }
 
 static void forget_buffers(struct exchange *x)
@@ -238,7 +239,6 @@ void exchange_end(struct exchange *x, const char *how)
     loop_timer_stop(&x->timer);
     drop_fd(&x->client_fd);
     egress_open_leave(x->box, &x->open);
-    egress_decision_done(&x->decision);
     forget_buffers(x);
     loop_later(x->box->egress->loop, &x->later, free_later, NULL);
 }
@@ -293,7 +293,7 @@ void exchange_refuse(struct exchange *x, const struct exchange_no *no, const cha
 {
     char words[REFUSE_MAX];
     const struct exchange_request *q = &x->request;
-    size_t n = refuse_render(no->status, &x->intent, x->decision.snapshot ? &x->decision : NULL,
+    size_t n = refuse_render(no->status, &x->intent, x->lease ? &x->lease->decision : NULL,
                              &no->why, str_from(q->method_text), q->path, words, sizeof(words));
 
     buf_add(&x->down.bytes, (struct str){ words, n });
@@ -310,7 +310,7 @@ static void on_policy(struct egress_open *o)
 
     if (x->state == EXCHANGE_LINGERING || x->state == EXCHANGE_ENDED)
         return;
-    if (is_open && x->decision.snapshot && !exchange_reconsider(x)) {
+    if (is_open && x->lease && !exchange_reconsider(x)) {
         exchange_abort(x, "policy changed");
     } else if (x->state == EXCHANGE_IDLE && x->aimed) {
         exchange_drop_upstream(x, false, "policy changed");

@@ -10,7 +10,8 @@
  *       └──────────┴────────────┴──────────┴──► LINGERING ──► ENDED
  *
  * An upstream connection is used again for the same authority and generation after a complete
- * exchange, and by this client only. A new policy is asked at once: what is under way goes on if it
+ * exchange, and by this client only. One that is dialled again is decided again: each has a lease.
+ * A new policy is asked at once: what is under way goes on if it
  * allows it and is reset if not, what is about to start is decided anew.
  *
  * egress_request() judges every request. Where requests are inspected, fields that name another
@@ -23,7 +24,7 @@
 #ifndef EGRESS_RELAYS_EXCHANGE_H
 #define EGRESS_RELAYS_EXCHANGE_H
 
-#include "egress/authorize.h"
+#include "egress/lease.h"
 #include "egress/relays/queue.h"
 #include "egress/relays/relays.h"
 #include "http/body.h"
@@ -95,8 +96,8 @@ struct exchange {
     enum exchange_state state;
 
     struct egress_intent intent;
-    struct egress_decision decision; /* if its snapshot is there */
-    struct exchange_setup *setup;    /* while deciding and dialling */
+    struct lease *lease;          /* NULL: the intent is not decided */
+    struct exchange_setup *setup; /* while deciding and dialling */
 
     int client_fd, upstream_fd; /* upstream_fd -1: none */
     struct loop_fd client, upstream;
@@ -115,7 +116,6 @@ struct exchange {
     bool outdated; /* it was dialled under an older policy: not for another request */
     size_t at;     /* of the decision's addresses, the one in use */
     uint64_t bytes_out, bytes_in; /* over the current upstream */
-    int64_t dialled;              /* when it was */
 
     size_t thrown;    /* bytes, while lingering */
     int64_t deadline; /* the timer may come earlier and looks again */
@@ -149,7 +149,11 @@ void exchange_drop_upstream(struct exchange *x, bool reset, const char *how);
 void exchange_decide(struct exchange *x);
 void exchange_dial(struct exchange *x);
 void exchange_cancel(struct exchange *x); /* whichever is running, and a request that waits */
-void exchange_forget(struct exchange *x); /* the decision, and what was reached by it */
+void exchange_forget(struct exchange *x); /* the lease, and what was reached by it */
+/* Whether there is a lease that the policy in force gave, to be dialled or already there. */
+bool exchange_has_lease(const struct exchange *x);
+/* The lease's, or one that says nothing. */
+const struct egress_decision *exchange_decision(const struct exchange *x);
 /* The new intent's host and port. Another than before: nothing of the old one is used. */
 void exchange_aim(struct exchange *x, const struct host *h, uint16_t port);
 /* Whether what is under way is allowed by the policy that is now in force; then it goes on under

@@ -34,13 +34,12 @@ void relay_http(const struct relay_start *s)
     struct exchange *x = exchange_new(s->box, s->client, s->read, place);
 
     if (!x) {
-        egress_decision_done(s->decision);
+        lease_free(s->lease);
         return;
     }
     x->aimed = true;
-    x->intent = *s->intent;
-    x->decision = *s->decision;
-    *s->decision = (struct egress_decision){ 0 };
+    x->intent = s->lease->intent;
+    x->lease = s->lease;
     if (s->greeting.n > 0)
         buf_add(&x->greeting, s->greeting);
     exchange_next(x);

@@ -1,21 +1,23 @@
 /* What carries bytes once a decision is there. A relay takes over the client's socket, what was
- * already read from it, and the decision; dials itself; and ends itself. */
+ * already read from it, and the lease; dials itself; and ends itself. */
 #ifndef EGRESS_RELAYS_RELAYS_H
 #define EGRESS_RELAYS_RELAYS_H
 
 #include "base/buf.h"
-#include "egress/authorize.h"
+#include "egress/lease.h"
 
 struct relay_start {
     struct egress_box *box;
-    int client; /* non-blocking, taken over */
-    const struct egress_intent *intent;
-    struct egress_decision *decision; /* taken over (the snapshot reference moves) */
-    struct str read;                  /* bytes of the client that came with the head: copied */
+    int client;          /* non-blocking, taken over */
+    struct lease *lease; /* taken over */
+    struct str read;     /* bytes of the client that came with the head: copied */
     struct str
         greeting; /* to be sent to the client when the connection stands: "HTTP/1.1 200 …" of a
                      CONNECT; empty: none. If dialling fails, a greeting's stead is a 502/504. */
 };
+
+/* The relay that the decision's protocol asks for: one of the next two. */
+void relay_begin(const struct relay_start *s);
 
 /* Bytes both ways: half-close, counters, idle limit, splice for bulk. The client's first bytes are
  * held until they are known: those of a TLS hello are compared with the decision's host (absent or

@@ -99,8 +99,7 @@ struct egress_http exchange_http(const struct exchange *x)
 static bool is_allowed(struct exchange *x, struct exchange_no *no)
 {
     const struct egress_http http = exchange_http(x);
-    enum egress_verdict v =
-        authorize_request(x->box, &x->intent, &x->decision, &http, &no->why, &x->request.ticket);
+    enum egress_verdict v = authorize_request(x->lease, &http, &no->why, &x->request.ticket);
     bool invalid = v == EGRESS_DENIED && str_eq(str_from(no->why.code), STR("path_invalid"));
 
     no->status = invalid ? 400 : 403;
@@ -113,8 +112,8 @@ static void record_no(struct exchange *x, const struct exchange_no *no)
     const struct exchange_request *r = &x->request;
 
     x->box->counters.denied++;
-    audit_request(x->box->audit, &x->intent, &x->decision, EGRESS_DENIED, str_from(r->method_text),
-                  r->path, &no->why);
+    audit_request(x->box->audit, &x->intent, exchange_decision(x), EGRESS_DENIED,
+                  str_from(r->method_text), r->path, &no->why);
 }
 
 /* A request that names no place of its own, or none that is clear, is nobody's. */
@@ -160,7 +159,7 @@ void exchange_push(struct exchange *x)
 
     if (x->request.waits)
         return;
-    if (!egress_decision_current(&x->decision, x->box)) {
+    if (!egress_decision_current(&x->lease->decision, x->box)) {
         exchange_abort(x, "policy changed");
         return;
     }
@@ -255,7 +254,7 @@ static void begin(struct exchange *x, const struct h1_request *q, size_t n)
                              .default_port = HTTP_PORT,
                              .path = r->path,
                              .query = r->query,
-                             .inspected = exchange_inspected(&x->decision.match) };
+                             .inspected = exchange_inspected(&x->lease->decision.match) };
     struct exchange_no no;
 
     if (rewrite_request(q, &to, &x->up.bytes) < 0) {
@@ -278,7 +277,7 @@ static void begin(struct exchange *x, const struct h1_request *q, size_t n)
 /* The tunnel's 200, once there is something behind it. */
 static bool greet(struct exchange *x)
 {
-    if (!egress_decision_current(&x->decision, x->box)) {
+    if (!exchange_has_lease(x)) {
         exchange_forget(x);
         exchange_decide(x);
         return false;
@@ -309,11 +308,28 @@ static bool is_usable(const struct exchange *x)
 {
     char c;
 
-    if (x->upstream_fd < 0 || !x->used)
-        return x->upstream_fd >= 0;
+    if (!x->used)
+        return true;
     if (x->upstream.want & LOOP_READ && loop_fd_was_quiet(&x->upstream))
         return true;
     return recv(x->upstream_fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+/* A request that has its place is judged under a lease, and its lease is dialled once. */
+static void serve(struct exchange *x, const struct h1_request *q, size_t n)
+{
+    if (x->upstream_fd >= 0 && !is_usable(x))
+        exchange_drop_upstream(x, false, "closed");
+    if (!exchange_has_lease(x)) {
+        exchange_forget(x);
+        exchange_decide(x);
+    } else if (!x->request.judged && !judge(x, q)) {
+        return;
+    } else if (x->upstream_fd >= 0) {
+        begin(x, q, n);
+    } else if (is_kept(x)) {
+        exchange_dial(x);
+    }
 }
 
 static void go_on(struct exchange *x, const struct h1_request *q, size_t n)
@@ -323,20 +339,10 @@ static void go_on(struct exchange *x, const struct h1_request *q, size_t n)
     note(&x->request, q);
     if (q->method == H1_CONNECT && x->tunnel)
         exchange_hand_over(x);
-    else if (!takes_method(q, &no) || !x->place(x, q, &no)) {
+    else if (!takes_method(q, &no) || !x->place(x, q, &no))
         refuse_unplaced(x, &no);
-    } else if (!egress_decision_current(&x->decision, x->box)) {
-        exchange_forget(x);
-        exchange_decide(x);
-    } else if (!x->request.judged && !judge(x, q)) {
-        return;
-    } else if (!is_usable(x)) {
-        exchange_drop_upstream(x, false, "closed");
-        if (is_kept(x))
-            exchange_dial(x);
-    } else {
-        begin(x, q, n);
-    }
+    else
+        serve(x, q, n);
 }
 
 void exchange_next(struct exchange *x)

@@ -47,14 +47,26 @@ void exchange_cancel(struct exchange *x)
 void exchange_forget(struct exchange *x)
 {
     exchange_drop_upstream(x, false, "closed");
-    egress_decision_done(&x->decision);
-    x->decision = (struct egress_decision){ 0 };
+    lease_free(take_ptr(x->lease));
     x->request.judged = false;
+}
+
+bool exchange_has_lease(const struct exchange *x)
+{
+    return x->lease && x->lease->state != LEASE_CLOSED &&
+           egress_decision_current(&x->lease->decision, x->box);
+}
+
+const struct egress_decision *exchange_decision(const struct exchange *x)
+{
+    static const struct egress_decision none;
+
+    return x->lease ? &x->lease->decision : &none;
 }
 
 void exchange_aim(struct exchange *x, const struct host *h, uint16_t port)
 {
-    if (x->decision.snapshot && x->intent.port == port &&
+    if (x->lease && x->intent.port == port &&
         str_eq(str_from(h->name), str_from(x->intent.host.name)))
         return;
     exchange_forget(x);
@@ -74,11 +86,10 @@ static void on_decided(struct authorization *a)
     struct exchange_setup *s = container_of(a, struct exchange_setup, authorization);
     struct exchange *x = s->x;
 
-    x->decision = a->decision;
-    a->decision = (struct egress_decision){ 0 };
+    x->lease = take_ptr(a->lease);
     exchange_cancel(x);
-    if (x->decision.verdict == EGRESS_DENIED)
-        refuse_by(x, &x->decision);
+    if (x->lease->decision.verdict == EGRESS_DENIED)
+        refuse_by(x, &x->lease->decision);
     else
         exchange_next(x);
     exchange_settle(x);
@@ -121,8 +132,6 @@ static void stand(struct exchange *x, int fd, size_t at)
     x->upstream_fd = fd;
     x->at = at;
     x->used = x->outdated = false;
-    x->bytes_out = x->bytes_in = 0;
-    x->dialled = clock_mono();
     if (loop_fd_start(x->box->egress->loop, &x->upstream, fd, LOOP_READ, on_upstream, NULL) < 0)
         exchange_abort(x, "error");
     else
@@ -136,7 +145,9 @@ static void on_dialled(struct dial *d, int fd, const struct err *e)
     size_t at = d->at;
 
     exchange_cancel(x);
-    if (fd < 0)
+    if (fd < 0 && x->lease->state != LEASE_OPEN)
+        refuse_by(x, &x->lease->decision);
+    else if (fd < 0)
         refuse_unreachable(x, e);
     else
         stand(x, fd, at);
@@ -147,7 +158,8 @@ void exchange_dial(struct exchange *x)
 {
     struct exchange_setup *s = setup_start(x, EXCHANGE_DIALLING);
 
-    dial_start(&s->dial, x->box, &x->decision, on_dialled);
+    x->bytes_out = x->bytes_in = 0;
+    dial_start(&s->dial, x->lease, on_dialled);
 }
 
 /* --- A new policy --- */
@@ -163,19 +175,18 @@ static bool is_still_allowed(struct exchange *x)
     struct egress_reason why;
     uint64_t ticket;
 
-    if (!exchange_inspected(&x->decision.match))
+    if (!exchange_inspected(&x->lease->decision.match))
         return true;
-    return authorize_request(x->box, &x->intent, &x->decision, &http, &why, &ticket) !=
-               EGRESS_DENIED &&
+    return authorize_request(x->lease, &http, &why, &ticket) != EGRESS_DENIED &&
            audit_kept(x->box->audit, ticket);
 }
 
 bool exchange_reconsider(struct exchange *x)
 {
-    if (egress_decision_current(&x->decision, x->box))
+    if (egress_decision_current(&x->lease->decision, x->box))
         return true;
     x->outdated = true;
-    if (!authorize_again(x->box, &x->intent, &x->decision, 0, x->decision.n))
+    if (!authorize_again(x->lease, 0, x->lease->decision.n))
         return false;
     return x->state != EXCHANGE_RUNNING || is_still_allowed(x);
 }

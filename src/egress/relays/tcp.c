@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "egress/audit.h"
 #include "egress/dial.h"
 #include "egress/refuse.h"
 #include "egress/relays/flow.h"
@@ -43,8 +42,7 @@ struct tunnel {
     struct flow out, in;
     struct setup *setup;
     size_t at; /* of the decision's addresses, the one in use */
-    struct egress_intent intent;
-    struct egress_decision decision;
+    struct lease *lease;
     struct loop_later later;
 };
 
@@ -54,7 +52,7 @@ static void tunnel_free(struct loop_later *l)
 {
     struct tunnel *t = container_of(l, struct tunnel, later);
 
-    egress_decision_done(&t->decision);
+    lease_free(t->lease);
     free(t);
 }
 
@@ -72,8 +70,6 @@ static void setup_free(struct setup *s)
  * byte of what was not allowed to be finished is sent, or closed. */
 static void end(struct tunnel *t, const char *how, bool reset)
 {
-    int64_t now = clock_mono();
-
     if (t->phase == PHASE_OVER)
         return;
     loop_fd_stop_to_close(&t->client_fd);
@@ -86,9 +82,7 @@ static void end(struct tunnel *t, const char *how, bool reset)
             close(*fd);
         *fd = -1;
     }
-    if (t->phase != PHASE_DIAL)
-        audit_close(t->box->audit, &t->intent, &t->decision, t->out.bytes, t->in.bytes,
-                    now - t->started, how);
+    lease_close(t->lease, t->out.bytes, t->in.bytes, how);
     t->phase = PHASE_OVER;
     setup_free(take_ptr(t->setup));
     flow_done(&t->out);
@@ -105,12 +99,10 @@ static void on_close(struct egress_open *o)
 /* A denial after the connection stood: on record, and a reset for both sides. */
 static void deny(struct tunnel *t, const char *code, const char *text)
 {
-    refuse_reason(&t->decision.why, code,
-                  "Let TLS name the host that the connection was asked for.", "%s (%s:%u)", text,
-                  t->intent.host.name, t->intent.port);
-    t->decision.verdict = EGRESS_DENIED;
-    t->box->counters.denied++;
-    audit_deny(t->box->audit, &t->intent, &t->decision);
+    const struct egress_intent *i = &t->lease->intent;
+
+    lease_refuse(t->lease, 403, code, "Let TLS name the host that the connection was asked for.",
+                 "%s (%s:%u)", text, i->host.name, i->port);
     end(t, code, true);
 }
 
@@ -210,7 +202,7 @@ static void move(struct tunnel *t, bool out, bool out_read, bool in, bool in_rea
 
     /* No byte goes up under a policy that is not in force. Policies are changed by reconsider(), so
      * this is a promise kept twice. */
-    if (!egress_decision_current(&t->decision, t->box)) {
+    if (!egress_decision_current(&t->lease->decision, t->box)) {
         end(t, "policy changed", true);
         return;
     }
@@ -232,7 +224,7 @@ static bool names_host(const struct tunnel *t, const struct tls_hello *h)
     struct host named;
 
     return host_parse(str_from(h->sni), false, &named, NULL) >= 0 && !named.is_address &&
-           strcmp(named.name, t->intent.host.name) == 0;
+           strcmp(named.name, t->lease->intent.host.name) == 0;
 }
 
 /* A literal address has no name that TLS could say; it is then the address that was allowed. */
@@ -240,7 +232,7 @@ static bool check_hello(struct tunnel *t, const struct tls_hello *h)
 {
     if (h->ech)
         deny(t, "sni_unverifiable", "The TLS hello hides the name of its server");
-    else if (!h->has_sni && !t->intent.host.is_address)
+    else if (!h->has_sni && !t->lease->intent.host.is_address)
         deny(t, "sni_missing", "The TLS hello names no server");
     else if (h->has_sni && (h->sni_odd || !names_host(t, h)))
         deny(t, "sni_mismatch", "The TLS hello names another server");
@@ -365,21 +357,30 @@ static void on_upstream(struct loop_fd *s, unsigned events)
 
 /* ---- beginning ---- */
 
+static void refuse_client(struct tunnel *t, int status, const struct egress_reason *why)
+{
+    int client = take_fd(&t->client);
+
+    if (t->setup->greeting.n > 0)
+        refuse_http(t->box, client, status, &t->lease->intent, &t->lease->decision, why);
+    else
+        refuse_reset(client);
+}
+
 static void dial_failed(struct tunnel *t, const struct err *e)
 {
+    const struct egress_intent *i = &t->lease->intent;
+    const struct egress_decision *d = &t->lease->decision;
     bool late = e->code == ERR_TIMEOUT;
-    int client = take_fd(&t->client);
     struct egress_reason why;
 
     refuse_reason(&why, "upstream_unreachable", "Try again later, or check host and port.",
-                  "%s:%u cannot be reached: %s.", t->intent.host.name, t->intent.port, e->msg);
-    if (t->setup->greeting.n > 0)
-        refuse_http(t->box, client, late ? 504 : 502, &t->intent, &t->decision, &why);
+                  "%s:%u cannot be reached: %s.", i->host.name, i->port, e->msg);
+    if (t->lease->state == LEASE_OPEN)
+        refuse_client(t, late ? 504 : 502, &why);
     else
-        refuse_reset(client);
-    audit_close(t->box->audit, &t->intent, &t->decision, 0, 0, clock_mono() - t->started,
-                late ? "timeout" : "unreachable");
-    end(t, "unreachable", true);
+        refuse_client(t, d->status, &d->why);
+    end(t, late ? "timeout" : "unreachable", true);
 }
 
 static int watch(struct tunnel *t, struct err *e)
@@ -425,8 +426,7 @@ static void on_reconsider(struct egress_open *o)
     struct tunnel *t = container_of(o, struct tunnel, open);
     bool dialling = t->phase == PHASE_DIAL;
 
-    if (!authorize_again(t->box, &t->intent, &t->decision, dialling ? 0 : t->at,
-                         dialling ? t->decision.n : 1))
+    if (!authorize_again(t->lease, dialling ? 0 : t->at, dialling ? t->lease->decision.n : 1))
         end(t, "policy changed", true);
 }
 
@@ -443,9 +443,7 @@ void relay_tcp(const struct relay_start *s)
                           .upstream = -1,
                           .started = clock_mono(),
                           .setup = setup,
-                          .intent = *s->intent,
-                          .decision = *s->decision };
-    *s->decision = (struct egress_decision){ 0 };
+                          .lease = s->lease };
     flow_init(&t->out);
     flow_init(&t->in);
     setup->read = BUF_INIT(EGRESS_READ_MAX);
@@ -454,5 +452,5 @@ void relay_tcp(const struct relay_start *s)
         abort(); /* an adapter reads no more */
     egress_open_join(s->box, &t->open);
     setup->tunnel = t;
-    dial_start(&setup->dial, s->box, &t->decision, on_dialled);
+    dial_start(&setup->dial, t->lease, on_dialled);
 }

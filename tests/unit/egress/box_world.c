@@ -29,7 +29,7 @@ static void answer_from_table(struct serving *s, const struct dns_query *q)
             list[n] = world_address(w.names[i].addresses[k]);
             n += list[n].v6 == (q->question.type == DNS_AAAA);
         }
-        serving_send(s, out, dns_build_answer(q, DNS_NOERROR, list, n, 0, out, sizeof out));
+        serving_send(s, out, dns_build_answer(q, DNS_NOERROR, list, n, w.ttl, out, sizeof out));
         return;
     }
     serving_answer(s, q, DNS_NXDOMAIN);
@@ -152,7 +152,7 @@ static void on_decided(struct authorization *a)
     decided = true;
 }
 
-struct egress_decision world_decide(const struct egress_intent *i)
+struct lease *world_decide(const struct egress_intent *i)
 {
     static struct authorization a;
 
@@ -161,7 +161,7 @@ struct egress_decision world_decide(const struct egress_intent *i)
     authorize_start(&a, w.box, i, on_decided);
     CHECK(!decided); /* never from inside */
     world_run(&decided);
-    return a.decision;
+    return a.lease;
 }
 
 struct egress_intent world_allow(uint16_t port)

@@ -4,7 +4,7 @@
 #define TESTS_EGRESS_BOX_WORLD_H
 
 #include "../dns/serving.h"
-#include "egress/authorize.h"
+#include "egress/lease.h"
 
 #define WORLD_PUBLIC "93.184.216.34"
 
@@ -20,6 +20,7 @@ struct box_world {
         const char *name; /* NULL: end */
         const char *addresses[WORLD_ADDRESSES_MAX];
     } names[WORLD_NAMES_MAX];
+    uint32_t ttl; /* of what the server answers */
     uint64_t generation;
 };
 
@@ -38,8 +39,8 @@ size_t world_audited(const char *text);
 
 struct address world_address(const char *text);
 struct egress_intent world_intent(const char *authority);
-/* A decision about an intent, made by authorize_start(). */
-struct egress_decision world_decide(const struct egress_intent *i);
+/* A lease for an intent, decided by authorize_start(). */
+struct lease *world_decide(const struct egress_intent *i);
 /* An intent for that port of WORLD_PUBLIC as api.example.com, allowed by a policy that it sets. */
 struct egress_intent world_allow(uint16_t port);
 

@@ -175,6 +175,8 @@ static void check_shape(const struct json *line)
         demand(line, of_network, COUNT_OF(of_network));
     if (class == 4002)
         demand(line, of_http, COUNT_OF(of_http));
+    if (class == 4003)
+        CHECK(record_at(line, "query.hostname"));
     if (record_at(line, "actor"))
         CHECK(record_at(line, "actor.process.pid") && record_at(line, "actor.process.file.name") &&
               record_at(line, "actor.process.file.type_id"));
@@ -193,6 +195,7 @@ static void write_all(void)
     deny();
     audit_reject(audit, IPPROTO_UDP, &inside, 5000, &outside, 123);
     audit_malformed(audit, EGRESS_BY_FORWARD, "the request has two Host fields");
+    CHECK(audit_lookup(audit, &intent, &decision));
 }
 
 TEST(every_event_has_what_ocsf_demands)
@@ -200,7 +203,7 @@ TEST(every_event_has_what_ocsf_demands)
     set_up();
     write_all();
     records_read(&records);
-    CHECK_INT(records.n, 9);
+    CHECK_INT(records.n, 10);
     for (size_t i = 0; i < records.n; i++)
         check_shape(records.line[i]);
     CHECK_INT(audit_written(audit), lseek(records.fd, 0, SEEK_END));
@@ -258,6 +261,8 @@ TEST(the_others_say_what_they_are_about)
     CHECK_STR(str_from(record_text(records.line[7], "disposition")), "Rejected");
     CHECK_STR(str_from(record_text(records.line[7], "dst_endpoint.ip")), "93.184.216.34");
     CHECK_STR(str_from(record_text(records.line[8], "unmapped.adapter")), "forward");
+    CHECK_STR(str_from(record_text(records.line[9], "type_name")), "DNS Activity: Query");
+    CHECK_STR(str_from(record_text(records.line[9], "query.hostname")), "api.example.com");
     tear_down();
 }
 

@@ -19,7 +19,7 @@
     "  programs:\n    endpoints: [{host: tool.example.com, port: 443}]\n"                          \
     "    binaries: [{path: /usr/bin/curl}]\n"
 
-static struct egress_decision decide(const char *authority)
+static struct lease *decide(const char *authority)
 {
     struct egress_intent i = world_intent(authority);
 
@@ -29,36 +29,38 @@ static struct egress_decision decide(const char *authority)
 /* The code of a denial, or "" . */
 static void expect(const char *authority, const char *code, int status)
 {
-    struct egress_decision d = decide(authority);
+    struct lease *l = decide(authority);
+    struct egress_decision d = l->decision;
 
     if (d.verdict != EGRESS_DENIED || strcmp(d.why.code, code) != 0 || d.status != status)
         FAIL("%s: verdict %d, %s, status %d: %s", authority, d.verdict, d.why.code, d.status,
              d.why.text);
     CHECK(d.why.text[0] && d.why.next[0]);
-    egress_decision_done(&d);
-    egress_decision_done(&d);
+    lease_free(l);
 }
 
 TEST(an_allowed_name_is_resolved_once_and_its_addresses_are_kept)
 {
     struct box_world *w = world_start(WEB);
     struct address want = world_address("93.184.216.34"), six = world_address("2606:2800::1");
-    struct egress_decision d;
+    struct lease *l;
 
     w->names[0].name = "api.example.com";
     w->names[0].addresses[0] = "93.184.216.34";
     w->names[0].addresses[1] = "2606:2800::1";
-    d = decide("api.example.com:443");
-    CHECK_INT(d.verdict, EGRESS_ALLOWED);
-    CHECK_INT(d.n, 2);
-    CHECK(address_equal(&d.addresses[0], &want) && address_equal(&d.addresses[1], &six));
+    l = decide("api.example.com:443");
+    CHECK_INT(l->decision.verdict, EGRESS_ALLOWED);
+    CHECK_INT(l->decision.n, 2);
+    CHECK(address_equal(&l->decision.addresses[0], &want) &&
+          address_equal(&l->decision.addresses[1], &six));
     CHECK_INT(w->dns.asked, 2); /* A and AAAA */
-    CHECK(egress_decision_current(&d, w->box));
+    CHECK(egress_decision_current(&l->decision, w->box));
+    CHECK(lease_open(l));
     CHECK_INT(w->box->counters.allowed, 1);
-    CHECK(world_audited("api.example.com") > 0); /* before anything is dialled */
+    CHECK(world_audited("\"Open\"") > 0); /* before anything is dialled */
     world_policy(WEB);
-    CHECK(!egress_decision_current(&d, w->box));
-    egress_decision_done(&d);
+    CHECK(!egress_decision_current(&l->decision, w->box));
+    lease_free(l);
     world_end();
 }
 
@@ -104,7 +106,7 @@ TEST(an_address_behind_the_sixteenth_is_checked_too)
 {
     static char room[16][32];
     struct box_world *w = world_start(WEB);
-    struct egress_decision d;
+    struct lease *l;
 
     w->names[0].name = "api.example.com";
     for (int i = 0; i < 15; i++) {
@@ -113,12 +115,145 @@ TEST(an_address_behind_the_sixteenth_is_checked_too)
     }
     w->names[0].addresses[15] = "2606:2800::1";
     w->names[0].addresses[16] = "2606:2800::2";
-    d = decide("api.example.com:443");
-    CHECK_INT(d.verdict, EGRESS_ALLOWED);
-    CHECK_INT(d.n, EGRESS_PINNED_MAX);
-    egress_decision_done(&d);
+    l = decide("api.example.com:443");
+    CHECK_INT(l->decision.verdict, EGRESS_ALLOWED);
+    CHECK_INT(l->decision.n, EGRESS_PINNED_MAX);
+    lease_free(l);
     w->names[0].addresses[16] = "fd00::1";
     expect("api.example.com:443", "ssrf_denied", 403);
+    world_end();
+}
+
+/* The budget is the sandbox's, whichever way the names are asked for; each that leaves is on record
+ * before. */
+TEST(lookups_have_a_budget_and_a_record)
+{
+    enum { NAMES = 3 * EGRESS_LOOKUPS_BURST };
+    struct box_world *w = world_start(WEB);
+    unsigned left = 0, refused = 0;
+    char authority[64];
+
+    for (int i = 0; i < NAMES; i++) {
+        struct egress_intent to;
+        struct lease *l;
+
+        snprintf(authority, sizeof authority, "n%d.wild.example.com:443", i);
+        to = world_intent(authority);
+        to.adapter = i % 2 ? EGRESS_BY_FORWARD : EGRESS_BY_CONNECT;
+        l = world_decide(&to);
+        CHECK_INT(l->decision.verdict, EGRESS_DENIED);
+        if (strcmp(l->decision.why.code, "lookup_limit") == 0) {
+            CHECK_INT(l->decision.status, 429);
+            refused++;
+        } else {
+            CHECK_STR(str_from(l->decision.why.code), "resolution_failed");
+            left++;
+        }
+        lease_free(l);
+    }
+    CHECK(left >= EGRESS_LOOKUPS_BURST && refused > 0);
+    CHECK_INT(w->dns.asked, 2 * left);
+    CHECK_INT(world_audited("\"looked_up\""), left);
+    CHECK_INT(w->box->lookups_running, 0);
+    world_end();
+}
+
+/* Nothing leaves for it, so it costs nothing. */
+TEST(a_name_that_is_known_costs_no_lookup)
+{
+    struct box_world *w = world_start(WEB);
+
+    w->ttl = 30;
+    w->names[0].name = "api.example.com";
+    w->names[0].addresses[0] = "93.184.216.34";
+    for (int i = 0; i < 2 * EGRESS_LOOKUPS_BURST; i++) {
+        struct lease *l = decide("api.example.com:443");
+
+        CHECK_INT(l->decision.verdict, EGRESS_ALLOWED);
+        lease_free(l);
+    }
+    CHECK_INT(w->dns.asked, 2);
+    CHECK_INT(world_audited("\"looked_up\""), 1);
+    world_end();
+}
+
+TEST(no_name_leaves_that_cannot_be_recorded)
+{
+    struct box_world *w = world_start(WEB);
+    struct lease *l;
+
+    audit_set_fd(w->box->audit, open("/dev/full", O_WRONLY | O_CLOEXEC));
+    l = decide("api.example.com:443");
+    CHECK_INT(l->decision.verdict, EGRESS_DENIED);
+    CHECK_STR(str_from(l->decision.why.code), "audit_unavailable");
+    CHECK_INT(w->dns.asked, 0);
+    lease_free(l);
+    world_end();
+}
+
+/* A lookup that nobody waits for any more does not hold its place. */
+TEST(a_cancelled_lookup_is_on_record_and_runs_no_more)
+{
+    struct box_world *w = world_start(WEB);
+    struct egress_intent i = world_intent("api.example.com:443");
+    struct authorization a = { 0 };
+
+    authorize_start(&a, w->box, &i, NULL);
+    CHECK_INT(w->box->lookups_running, 1);
+    authorize_cancel(&a);
+    CHECK_INT(w->box->lookups_running, 0);
+    CHECK_INT(world_audited("\"looked_up\""), 1);
+    world_end();
+}
+
+TEST(an_endpoint_without_a_host_lets_no_name_leave)
+{
+    struct box_world *w = world_start("  web:\n    endpoints: [{port: 443, allowed_ips: "
+                                      "[93.184.216.0/24]}]\n" ANYBODY);
+    struct lease *l;
+
+    expect("secret.attacker.example:443", "policy_denied", 403);
+    CHECK_INT(w->dns.asked, 0);
+    l = decide("93.184.216.34:443");
+    CHECK_INT(l->decision.verdict, EGRESS_ALLOWED);
+    lease_free(l);
+    world_end();
+}
+
+/* ---- leases ---- */
+
+TEST(a_use_is_taken_with_the_lease)
+{
+    struct lease *first, *second;
+
+    world_start(
+        "  once:\n    uses: 1\n    endpoints: [{host: 93.184.216.35, port: 443}]\n" ANYBODY);
+    first = decide("93.184.216.35:443");
+    CHECK_INT(first->decision.verdict, EGRESS_ALLOWED);
+    second = decide("93.184.216.35:443");
+    CHECK_STR(str_from(second->decision.why.code), "uses_spent");
+    CHECK(lease_open(first));
+    CHECK(!lease_open(second));
+    lease_free(first);
+    lease_free(second);
+    world_turn();
+    CHECK_INT(world_audited("\"Open\""), 1);
+    CHECK_INT(world_audited("\"Close\""), 1);
+    world_end();
+}
+
+/* One that is let go of before it is dialled was never opened. */
+TEST(what_is_not_dialled_has_no_open)
+{
+    struct box_world *w = world_start(LITERAL);
+
+    lease_free(decide("93.184.216.35:443"));
+    world_turn();
+    audit_close(w->box->audit, &(struct egress_intent){ 0 }, &(struct egress_decision){ 0 }, 0, 0,
+                0, "another");
+    world_turn();
+    CHECK_INT(world_audited("\"Open\""), 0);
+    CHECK_INT(world_audited("\"Close\""), 1);
     world_end();
 }
 
@@ -144,22 +279,22 @@ TEST(pinned_and_literal_addresses_need_no_lookup_and_are_checked)
 {
     struct box_world *w = world_start(WEB LITERAL);
     struct egress_intent i = world_intent("api.example.com:443");
-    struct egress_decision d;
+    struct lease *l;
 
     i.pinned[0] = world_address("93.184.216.34");
     i.n_pinned = 1;
-    d = world_decide(&i);
-    CHECK_INT(d.verdict, EGRESS_ALLOWED);
-    CHECK(d.n == 1 && address_equal(&d.addresses[0], &i.pinned[0]));
-    egress_decision_done(&d);
+    l = world_decide(&i);
+    CHECK_INT(l->decision.verdict, EGRESS_ALLOWED);
+    CHECK(l->decision.n == 1 && address_equal(&l->decision.addresses[0], &i.pinned[0]));
+    lease_free(l);
     i.pinned[1] = world_address("192.168.1.1");
     i.n_pinned = 2;
-    d = world_decide(&i);
-    CHECK_INT(d.verdict, EGRESS_DENIED);
-    egress_decision_done(&d);
-    d = decide("10.1.2.3:443");
-    CHECK_INT(d.verdict, EGRESS_ALLOWED);
-    egress_decision_done(&d);
+    l = world_decide(&i);
+    CHECK_INT(l->decision.verdict, EGRESS_DENIED);
+    lease_free(l);
+    l = decide("10.1.2.3:443");
+    CHECK_INT(l->decision.verdict, EGRESS_ALLOWED);
+    lease_free(l);
     expect("10.1.2.4:443", "policy_denied", 403);
     CHECK_INT(w->dns.asked, 0);
     world_end();
@@ -179,7 +314,7 @@ TEST(our_own_addresses_are_refused_unless_declared)
     struct box_world *w = world_start(WEB LITERAL);
     struct own_addresses own = { 0 };
     struct address list[] = { world_address("93.184.216.34"), world_address("93.184.216.35") };
-    struct egress_decision d;
+    struct lease *l;
 
     pretend_to_own(w, &own, list, 2);
     w->names[0].name = "a.wild.example.com";
@@ -188,9 +323,9 @@ TEST(our_own_addresses_are_refused_unless_declared)
     w->names[1].addresses[0] = "93.184.216.34";
     expect("a.wild.example.com:443", "ssrf_denied", 403);
     expect("api.example.com:443", "ssrf_denied", 403);
-    d = decide("93.184.216.35:443");
-    CHECK_INT(d.verdict, EGRESS_ALLOWED);
-    egress_decision_done(&d);
+    l = decide("93.184.216.35:443");
+    CHECK_INT(l->decision.verdict, EGRESS_ALLOWED);
+    lease_free(l);
     own.unknown = true;
     w->names[0].addresses[0] = "93.184.216.99";
     expect("a.wild.example.com:443", "ssrf_denied", 403);
@@ -248,12 +383,12 @@ TEST(programs_are_asked_about_only_where_a_rule_names_them)
         CHECK_INT(w->dns.asked, k ? 2 : 0);
         authorize_known(&a, answers[k]);
         world_run(&done_);
-        CHECK_INT(a.decision.verdict, codes[k] ? EGRESS_DENIED : EGRESS_ALLOWED);
+        CHECK_INT(a.lease->decision.verdict, codes[k] ? EGRESS_DENIED : EGRESS_ALLOWED);
         if (codes[k])
-            CHECK_STR(str_from(a.decision.why.code), codes[k]);
+            CHECK_STR(str_from(a.lease->decision.why.code), codes[k]);
         else
-            CHECK_INT(a.decision.who.pid, 7);
-        egress_decision_done(&a.decision);
+            CHECK_INT(a.lease->decision.who.pid, 7);
+        lease_free(a.lease);
         asking = NULL;
     }
     world_end();
@@ -296,9 +431,9 @@ TEST(a_policy_that_changes_meanwhile_is_a_denial)
     authorize_start(&a, w->box, &i, on_done);
     world_policy(WEB); /* it says the same, and it is another */
     world_run(&done_);
-    CHECK_INT(a.decision.verdict, EGRESS_DENIED);
-    CHECK_STR(str_from(a.decision.why.code), "stale_policy");
-    egress_decision_done(&a.decision);
+    CHECK_INT(a.lease->decision.verdict, EGRESS_DENIED);
+    CHECK_STR(str_from(a.lease->decision.why.code), "stale_policy");
+    lease_free(a.lease);
     world_end();
 }
 
@@ -313,28 +448,29 @@ TEST(what_is_open_is_asked_about_again)
         "  web:\n    endpoints: [{host: api.example.com, port: 80}]\n" ANYBODY PROGRAMS;
     struct box_world *w = world_start(plain);
     struct egress_intent i = world_intent("api.example.com:80");
-    struct egress_decision d;
+    struct lease *l;
     uint64_t id;
 
     i.pinned[0] = world_address("93.184.216.34");
     i.n_pinned = 1;
-    d = world_decide(&i);
-    CHECK_INT(d.verdict, EGRESS_ALLOWED);
-    id = d.id;
+    l = world_decide(&i);
+    CHECK_INT(l->decision.verdict, EGRESS_ALLOWED);
+    id = l->decision.id;
     world_policy(more);
-    CHECK(authorize_again(w->box, &i, &d, 0, 1));
-    CHECK(egress_decision_current(&d, w->box) && d.id > id && d.n == 1);
+    CHECK(authorize_again(l, 0, 1));
+    CHECK(egress_decision_current(&l->decision, w->box) && l->decision.id == id &&
+          l->decision.n == 1);
     world_policy(rest);
-    CHECK(!authorize_again(w->box, &i, &d, 0, 1));
-    CHECK_STR(str_from(d.why.code), "stale_policy");
-    CHECK(!egress_decision_current(&d, w->box));
+    CHECK(!authorize_again(l, 0, 1));
+    CHECK_STR(str_from(l->decision.why.code), "stale_policy");
+    CHECK(!egress_decision_current(&l->decision, w->box));
     world_policy(PROGRAMS);
-    CHECK(!authorize_again(w->box, &i, &d, 0, 1));
-    CHECK_STR(str_from(d.why.code), "policy_denied");
+    CHECK(!authorize_again(l, 0, 1));
+    CHECK_STR(str_from(l->decision.why.code), "policy_denied");
     world_policy(NULL);
-    CHECK(!authorize_again(w->box, &i, &d, 0, 1));
-    CHECK_STR(str_from(d.why.code), "policy_missing");
-    egress_decision_done(&d);
+    CHECK(!authorize_again(l, 0, 1));
+    CHECK_STR(str_from(l->decision.why.code), "policy_missing");
+    lease_free(l);
     world_end();
 }
 
@@ -349,21 +485,21 @@ TEST(requests_are_evaluated_and_put_on_record)
     const struct egress_http post = { .method = STR("POST"), .path = STR("/seen") };
     struct box_world *w = world_start(rest);
     struct egress_intent i = world_intent("api.example.com:80");
-    struct egress_decision d;
+    struct lease *l;
     struct egress_reason why;
     uint64_t ticket;
 
     i.pinned[0] = world_address("93.184.216.34");
     i.n_pinned = 1;
-    d = world_decide(&i);
-    CHECK_INT(authorize_request(w->box, &i, &d, &get, &why, &ticket), EGRESS_ALLOWED);
+    l = world_decide(&i);
+    CHECK_INT(authorize_request(l, &get, &why, &ticket), EGRESS_ALLOWED);
     CHECK(audit_kept(w->box->audit, ticket));
-    CHECK_INT(authorize_request(w->box, &i, &d, &post, &why, &ticket), EGRESS_DENIED);
+    CHECK_INT(authorize_request(l, &post, &why, &ticket), EGRESS_DENIED);
     CHECK(world_audited("/seen") > 0 && world_audited("secret") == 0);
     world_policy(rest);
-    CHECK_INT(authorize_request(w->box, &i, &d, &get, &why, &ticket), EGRESS_DENIED);
+    CHECK_INT(authorize_request(l, &get, &why, &ticket), EGRESS_DENIED);
     CHECK_STR(str_from(why.code), "stale_policy");
-    egress_decision_done(&d);
+    lease_free(l);
     world_end();
 }
 
@@ -374,7 +510,7 @@ TEST(what_cannot_be_recorded_is_denied)
     struct egress_intent i = world_intent("api.example.com:443");
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
     struct egress_box *usual = w->box;
-    struct egress_decision d;
+    struct lease *l;
     struct err e;
 
     CHECK(full >= 0);
@@ -383,11 +519,13 @@ TEST(what_cannot_be_recorded_is_denied)
     world_policy(WEB);
     i.pinned[0] = world_address("93.184.216.34");
     i.n_pinned = 1;
-    d = world_decide(&i);
-    CHECK_INT(d.verdict, EGRESS_DENIED);
-    CHECK_STR(str_from(d.why.code), "audit_unavailable");
-    CHECK_INT(d.status, 503);
-    egress_decision_done(&d);
+    l = world_decide(&i);
+    CHECK_INT(l->decision.verdict, EGRESS_ALLOWED);
+    CHECK(!lease_open(l));
+    CHECK_INT(l->decision.verdict, EGRESS_DENIED);
+    CHECK_STR(str_from(l->decision.why.code), "audit_unavailable");
+    CHECK_INT(l->decision.status, 503);
+    lease_free(l);
     egress_box_free(w->box);
     w->box = usual;
     world_end();

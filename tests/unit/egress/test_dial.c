@@ -20,89 +20,140 @@ static void on_done(struct dial *d, int fd, const struct err *e)
     done = true;
 }
 
-static struct egress_decision decide(uint16_t port)
+static struct lease *decide(uint16_t port)
 {
     struct egress_intent i = world_allow(port);
 
     return world_decide(&i);
 }
 
-static void start(struct dial *d, struct box_world *w, const struct egress_decision *decision)
+static void start(struct dial *d, struct lease *l)
 {
     *d = (struct dial){ 0 };
     done = false;
     dialled = -1;
     why = (struct err){ 0 };
-    dial_start(d, w->box, decision, on_done);
+    dial_start(d, l, on_done);
     CHECK(!done);
 }
 
 TEST(connects_to_the_decided_address)
 {
-    struct box_world *w = world_start(NULL);
     uint16_t port;
-    AUTO_CLOSE int listener = world_listen(&port);
-    struct egress_decision decision = decide(port);
+    int listener;
+    struct lease *l;
     struct dial d;
 
-    CHECK_INT(decision.verdict, EGRESS_ALLOWED);
-    start(&d, w, &decision);
+    world_start(NULL);
+    listener = world_listen(&port);
+    l = decide(port);
+    CHECK_INT(l->decision.verdict, EGRESS_ALLOWED);
+    start(&d, l);
     world_run(&done);
     CHECK(dialled >= 0);
     CHECK(send(dialled, "x", 1, 0) == 1);
     close(dialled);
     close(world_accept(listener));
-    egress_decision_done(&decision);
+    close(listener);
+    lease_free(l);
     world_end();
+}
+
+static struct lease *lease_two(uint16_t port)
+{
+    struct lease *l = decide(port);
+
+    l->decision.addresses[1] = l->decision.addresses[0];
+    l->decision.addresses[0] = world_address("127.0.0.1"); /* nobody there */
+    l->decision.n = 2;
+    return l;
 }
 
 TEST(tries_the_next_address_and_says_why_none_answered)
 {
-    struct box_world *w = world_start(NULL);
     uint16_t port;
-    int listener = world_listen(&port);
-    struct egress_decision decision = decide(port);
+    int listener;
+    struct lease *l;
     struct dial d;
 
-    decision.addresses[1] = decision.addresses[0];
-    decision.addresses[0] = world_address("127.0.0.1"); /* nobody there */
-    decision.n = 2;
-    start(&d, w, &decision);
+    world_start(NULL);
+    listener = world_listen(&port);
+    l = lease_two(port);
+    start(&d, l);
     world_run(&done);
     CHECK(dialled >= 0);
     CHECK_INT(d.at, 1);
     close(dialled);
     close(listener);
-    start(&d, w, &decision);
+    lease_free(l);
+    l = lease_two(port);
+    start(&d, l);
     world_run(&done);
     CHECK_INT(dialled, -1);
     CHECK_INT(why.code, ERR_SYS);
     CHECK_INT(why.sys, ECONNREFUSED);
-    egress_decision_done(&decision);
+    lease_free(l);
     world_end();
 }
 
 TEST(a_decision_that_is_old_or_no_is_not_dialled)
 {
-    struct box_world *w = world_start(NULL);
     uint16_t port;
-    AUTO_CLOSE int listener = world_listen(&port);
-    struct egress_decision decision = decide(port);
+    int listener;
+    struct lease *l;
     struct dial d;
 
+    world_start(NULL);
+    listener = world_listen(&port);
+    l = decide(port);
     world_policy(NULL);
-    start(&d, w, &decision);
+    start(&d, l);
     world_run(&done);
     CHECK_INT(dialled, -1);
     CHECK_INT(why.code, ERR_DENIED);
-    egress_decision_done(&decision);
-    decision = decide(port);
-    decision.verdict = EGRESS_DENIED;
-    start(&d, w, &decision);
+    lease_free(l);
+    l = decide(port);
+    l->decision.verdict = EGRESS_DENIED;
+    start(&d, l);
     world_run(&done);
     CHECK_INT(dialled, -1);
-    egress_decision_done(&decision);
+    lease_free(l);
     CHECK(accept(listener, NULL, NULL) < 0);
+    close(listener);
+    world_end();
+}
+
+/* The record has one Open and one Close of each lease that was dialled, and a lease is dialled
+ * once. */
+TEST(a_lease_is_dialled_once)
+{
+    uint16_t port;
+    int listener;
+    struct lease *l;
+    struct dial d;
+
+    world_start(NULL);
+    listener = world_listen(&port);
+    l = decide(port);
+    start(&d, l);
+    world_run(&done);
+    CHECK(dialled >= 0);
+    close(dialled);
+    start(&d, l);
+    world_run(&done);
+    CHECK_INT(dialled, -1);
+    lease_close(l, 1, 2, "closed");
+    lease_close(l, 1, 2, "closed");
+    start(&d, l);
+    world_run(&done);
+    CHECK_INT(dialled, -1);
+    lease_free(l);
+    world_turn();
+    CHECK_INT(world_audited("\"Open\""), 1);
+    CHECK_INT(world_audited("\"Close\""), 1);
+    close(world_accept(listener));
+    CHECK(accept(listener, NULL, NULL) < 0);
+    close(listener);
     world_end();
 }
 
@@ -111,19 +162,21 @@ TEST(a_cancelled_dial_is_never_heard_of)
     struct box_world *w = world_start(NULL);
     uint16_t port;
     AUTO_CLOSE int listener = world_listen(&port);
-    struct egress_decision decision = decide(port);
+    struct lease *l = decide(port);
     struct dial d = { 0 };
 
     (void)listener;
     dial_cancel(&d);
-    start(&d, w, &decision);
+    start(&d, l);
     dial_cancel(&d);
-    start(&d, w, &decision);
+    lease_free(l);
+    l = decide(port);
+    start(&d, l);
     loop_run_once(&w->loop, 0, NULL);
     dial_cancel(&d);
     world_turn();
     CHECK(!done || dialled >= 0);
-    egress_decision_done(&decision);
+    lease_free(l);
     world_end();
 }
 
@@ -142,16 +195,17 @@ struct line {
 
 /* Plays a proxy; `pieces`: it says everything one byte after the other. */
 static void play(struct box_world *w, enum upstream_kind kind, const struct line *lines, size_t n,
-                 bool pieces, struct egress_decision *decision)
+                 bool pieces)
 {
     uint16_t port;
     AUTO_CLOSE int listener = world_listen(&port), fd = -1;
+    struct lease *l = decide(7);
     char heard[256];
     struct dial d;
 
     w->egress.upstream =
         (struct upstream){ .kind = kind, .address = world_address(WORLD_PUBLIC), .port = port };
-    start(&d, w, decision);
+    start(&d, l);
     world_turn();
     fd = world_accept(listener);
     for (size_t i = 0; i < n; i++) {
@@ -169,6 +223,7 @@ static void play(struct box_world *w, enum upstream_kind kind, const struct line
     }
     shutdown(fd, SHUT_WR);
     world_run(&done);
+    lease_free(l);
 }
 
 #define ASKED "CONNECT " WORLD_PUBLIC ":7 HTTP/1.1\r\nHost: " WORLD_PUBLIC ":7\r\n\r\n"
@@ -180,23 +235,21 @@ TEST(asks_an_http_proxy_for_the_checked_address)
                              odd[] = { LINE(ASKED, "SSH-2.0-x\r\n\r\n") },
                              cut[] = { LINE(ASKED, "HTTP/1.1 200 O") };
     struct box_world *w = world_start(NULL);
-    struct egress_decision decision = decide(7);
     char first[5];
 
     for (int pieces = 0; pieces < 2; pieces++) {
-        play(w, UPSTREAM_CONNECT, good, 1, pieces, &decision);
+        play(w, UPSTREAM_CONNECT, good, 1, pieces);
         CHECK(dialled >= 0);
         world_read(dialled, first, 5); /* nothing of the far end's is lost */
         CHECK(memcmp(first, "first", 5) == 0);
         close(dialled);
-        play(w, UPSTREAM_CONNECT, bad, 1, pieces, &decision);
+        play(w, UPSTREAM_CONNECT, bad, 1, pieces);
         CHECK(dialled < 0 && strstr(why.msg, "403"));
-        play(w, UPSTREAM_CONNECT, cut, 1, pieces, &decision);
+        play(w, UPSTREAM_CONNECT, cut, 1, pieces);
         CHECK(dialled < 0);
     }
-    play(w, UPSTREAM_CONNECT, odd, 1, false, &decision);
+    play(w, UPSTREAM_CONNECT, odd, 1, false);
     CHECK(dialled < 0);
-    egress_decision_done(&decision);
     world_end();
 }
 
@@ -214,26 +267,24 @@ TEST(asks_a_socks_proxy_for_the_checked_address)
         old[] = { LINE("\5\1\0", "\4\0") };
     const struct line *const works[] = { good, six, named };
     struct box_world *w = world_start(NULL);
-    struct egress_decision decision = decide(7);
     char first[5];
 
     for (int pieces = 0; pieces < 2; pieces++) {
         for (size_t i = 0; i < COUNT_OF(works); i++) {
-            play(w, UPSTREAM_SOCKS5, works[i], 2, pieces, &decision);
+            play(w, UPSTREAM_SOCKS5, works[i], 2, pieces);
             CHECK(dialled >= 0);
             world_read(dialled, first, 5);
             CHECK(memcmp(first, "first", 5) == 0);
             close(dialled);
         }
-        play(w, UPSTREAM_SOCKS5, refused, 2, pieces, &decision);
+        play(w, UPSTREAM_SOCKS5, refused, 2, pieces);
         CHECK(dialled < 0 && strstr(why.msg, "code 2"));
     }
-    play(w, UPSTREAM_SOCKS5, odd, 2, false, &decision);
+    play(w, UPSTREAM_SOCKS5, odd, 2, false);
     CHECK(dialled < 0);
-    play(w, UPSTREAM_SOCKS5, secret, 1, false, &decision);
+    play(w, UPSTREAM_SOCKS5, secret, 1, false);
     CHECK(dialled < 0);
-    play(w, UPSTREAM_SOCKS5, old, 1, false, &decision);
+    play(w, UPSTREAM_SOCKS5, old, 1, false);
     CHECK(dialled < 0);
-    egress_decision_done(&decision);
     world_end();
 }

@@ -211,9 +211,10 @@ TEST(an_eligible_name_is_mapped_before_it_is_answered)
     CHECK_INT(world.server.asked, 2); /* one lookup, for both families */
     CHECK_INT(world.box.counters.allowed, 1);
     records_read(&world.records);
-    CHECK_INT(world.records.n, 1); /* one decision */
-    CHECK_STR(str_from(record_text(world.records.line[0], "action")), "Allowed");
-    CHECK_STR(str_from(record_text(world.records.line[0], "dst_endpoint.ip")), "93.184.216.34");
+    CHECK_INT(world.records.n, 2); /* the name leaves; one decision */
+    CHECK_STR(str_from(record_text(world.records.line[0], "query.hostname")), "api.example.com");
+    CHECK_STR(str_from(record_text(world.records.line[1], "action")), "Allowed");
+    CHECK_STR(str_from(record_text(world.records.line[1], "dst_endpoint.ip")), "93.184.216.34");
     world_stop();
 }
 
@@ -439,7 +440,8 @@ TEST(lookups_have_a_rate)
     close(fd);
     world_stop();
     records_read(&world.records);
-    CHECK_INT(records_count(&world.records, NULL), NAMES);
+    CHECK_INT(records_count(&world.records, NULL), NAMES + good);
+    CHECK_INT(records_lines(&world.records, "looked_up"), good);
 }
 
 TEST(the_end_of_a_box_with_questions_open)

@@ -258,6 +258,36 @@ TEST(names_that_may_be_looked_up)
     check_name(policy_compiled("version: 1\nunlisted: {access: public}\n"), "x.example.com", "any");
 }
 
+/* Whoever connects to a name by the proxy would have it looked up. */
+TEST(an_endpoint_without_a_host_is_for_addresses)
+{
+    static const char hostless[] = "version: 1\n%s"
+                                   "network_policies:\n"
+                                   "  a:\n"
+                                   "    binaries: [{path: /**}]\n"
+                                   "    endpoints: [{port: 443, allowed_ips: [8.8.8.0/24]}%s]\n";
+    static const struct {
+        const char *before, *also, *name, *address;
+    } rows[] = {
+        { "", "", "denied policy_denied", "allowed" },
+        { "", ", {host: y.example.com, port: 443, allowed_ips: [8.8.8.0/24]}",
+          "denied policy_denied", "allowed" },
+        { "", ", {host: x.example.com, port: 443, allowed_ips: [8.8.8.0/24]}", "allowed",
+          "allowed" },
+        { "unlisted: {access: public}\n", "", "allowed", "allowed" },
+    };
+    char text[512];
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct egress_snapshot *s;
+
+        snprintf(text, sizeof text, hostless, rows[i].before, rows[i].also);
+        s = policy_compiled(text);
+        CHECK_STR(str_from(connect_text(s, "x.example.com:443", CURL)), rows[i].name);
+        CHECK_STR(str_from(connect_text(s, "8.8.8.8:443", CURL)), rows[i].address);
+    }
+}
+
 static const char addresses[] = "version: 1\n"
                                 "network_policies:\n"
                                 "  a:\n"
@@ -318,8 +348,8 @@ TEST(addresses_that_may_be_dialled)
         { "10.9.9.9:443", "10.9.9.8", "denied address_not_allowed" },
         { "127.0.0.1:8080", "127.0.0.1", "allowed" },
         { "[::1]:81", "::1", "allowed" },
-        { "any.example.org:22", "8.8.8.8", "allowed" },
-        { "any.example.org:22", "1.1.1.1", "denied address_not_allowed" },
+        { "8.8.8.8:22", "8.8.8.8", "allowed" },
+        { "8.8.8.8:22", "1.1.1.1", "denied address_not_allowed" },
         { "8.8.8.8:22", "8.8.8.8", "allowed" },
     };
     const struct egress_snapshot *s = policy_compiled(addresses);

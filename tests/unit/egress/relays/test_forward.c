@@ -1,6 +1,7 @@
 /* relay_forward(): the proxy port's requests for whole addresses. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/own.h"
@@ -30,6 +31,13 @@ static void check_seen(const char *text)
     CHECK_STR(buf_str(&w.seen), world_text(&w, text).p);
 }
 
+static size_t audited(const char *text)
+{
+    struct str all = world_audit(&w);
+
+    return world_count(&(struct buf){ .p = (char *)(uintptr_t)all.p, .n = all.n }, text);
+}
+
 TEST(forward_requests_go_up_in_origin_form)
 {
     begin(RULES, "GET http://{}/ok/a?b HTTP/1.1\r\nHost: {}\r\nProxy-Connection: keep-alive\r\n"
@@ -46,6 +54,98 @@ TEST(forward_requests_go_up_in_origin_form)
     }
     CHECK_INT(w.accepted, 1);
     CHECK_INT(w.egress.decisions, 1); /* of the same authority and policy: asked once */
+    world_stop(&w);
+}
+
+#define GONE "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+/* The number that follows the n-th of `text` in the record, in quotes. */
+static unsigned long uid_of(const char *text, unsigned n)
+{
+    static const char key[] = "\"correlation_uid\":\"";
+    struct str all = world_audit(&w);
+    const char *at = all.p, *end = all.p + all.n;
+
+    for (unsigned i = 0; i <= n; i++) {
+        at = memmem(at, (size_t)(end - at), text, strlen(text));
+        CHECK(at);
+        at++;
+    }
+    at = memmem(at, (size_t)(end - at), key, sizeof key - 1);
+    CHECK(at);
+    return strtoul(at + sizeof key - 1, NULL, 10);
+}
+
+/* An origin that closes is dialled again, and that is another connection: of the policy's uses, and
+ * in the record. */
+TEST(each_dial_takes_a_use_and_has_an_open_and_a_close)
+{
+    enum { USES = 5 };
+
+    world_start(&w, "tls: skip");
+    w.entry = "    uses: 5\n";
+    world_policy(&w, "tls: skip");
+    world_forward(&w, world_text(&w, GET("/0")));
+    for (unsigned i = 1; i <= USES; i++) {
+        CHECK_INT(w.accepted, i);
+        world_answer(&w, STR(GONE));
+        world_end_origin(&w);
+        CHECK_INT(world_status(&w), 200);
+        world_forget(&w);
+        say(GET("/again"));
+    }
+    CHECK_INT(world_status(&w), 403);
+    CHECK(world_has(&w.heard, "uses_spent"));
+    CHECK_INT(w.accepted, USES);
+    CHECK_INT(audited("\"Open\""), USES);
+    CHECK_INT(audited("\"Close\""), USES);
+    for (unsigned i = 0; i < USES; i++) {
+        CHECK_INT(uid_of("\"Open\"", i), uid_of("\"Close\"", i));
+        CHECK(i == 0 || uid_of("\"Open\"", i) != uid_of("\"Open\"", i - 1));
+    }
+    world_stop(&w);
+}
+
+/* A use is a connection's where requests are not inspected, however many they are. */
+TEST(requests_over_one_connection_take_one_use)
+{
+    world_start(&w, "tls: skip");
+    w.entry = "    uses: 1\n";
+    world_policy(&w, "tls: skip");
+    world_forward(&w, world_text(&w, GET("/0")));
+    for (int i = 0; i < 5; i++) {
+        world_answer(&w, STR(OK));
+        CHECK_INT(world_status(&w), 200);
+        world_forget(&w);
+        say(GET("/again"));
+    }
+    CHECK_INT(w.accepted, 1);
+    CHECK_INT(audited("\"Open\""), 1);
+    world_stop(&w);
+}
+
+/* The Open is written before what is asked over the connection. */
+TEST(an_open_comes_before_its_requests)
+{
+    struct str all;
+
+    begin(RULES, GET("/ok/a"));
+    all = world_audit(&w);
+    CHECK_INT(audited("\"Open\""), 1);
+    CHECK_INT(audited("HTTP Activity: Get"), 1);
+    CHECK((char *)memmem(all.p, all.n, "\"Open\"", 6) <
+          (char *)memmem(all.p, all.n, "HTTP Activity: Get", 18));
+    world_stop(&w);
+}
+
+TEST(an_origin_that_cannot_be_reached_has_an_open_and_a_close)
+{
+    world_start(&w, RULES);
+    CHECK_INT(shutdown(w.listener, SHUT_RDWR), 0);
+    world_forward(&w, world_text(&w, GET("/ok/")));
+    CHECK_INT(audited("\"Open\""), 1);
+    CHECK_INT(audited("\"Close\""), 1);
+    CHECK_INT(audited("\"status_detail\":\"unreachable\""), 1);
     world_stop(&w);
 }
 
@@ -81,6 +181,7 @@ TEST(the_rules_of_an_endpoint_hold_here_too)
         begin(RULES, denied[i]);
         CHECK_INT(world_status(&w), 403);
         CHECK_INT(w.accepted, 0);
+        CHECK_INT(audited("\"Open\""), 0); /* nothing is dialled */
         CHECK(w.client_ended);
         world_stop(&w);
     }

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,10 +19,7 @@ static int64_t idle_ns, total_ns; /* 0: as usual */
 /* A tunnel whose relay has begun: `client` and, once it is accepted, `origin` are its ends. */
 static void start(struct str read, struct str greeting)
 {
-    struct egress_decision d;
-    struct relay_start s = {
-        .intent = &intent, .decision = &d, .read = read, .greeting = greeting
-    };
+    struct relay_start s = { .read = read, .greeting = greeting };
     uint16_t port;
 
     w = world_start(NULL);
@@ -29,12 +27,11 @@ static void start(struct str read, struct str greeting)
     w->box->egress->total_ns = total_ns;
     listener = world_listen(&port);
     intent = world_allow(port);
-    d = world_decide(&intent);
-    CHECK_INT(d.verdict, EGRESS_ALLOWED);
+    s.lease = world_decide(&intent);
+    CHECK_INT(s.lease->decision.verdict, EGRESS_ALLOWED);
     world_pair(&client, &s.client);
     s.box = w->box;
     relay_tcp(&s);
-    CHECK(!d.snapshot); /* taken over */
 }
 
 static void start_connected(void)
@@ -416,6 +413,30 @@ TEST(a_tunnel_that_carries_something_ends_in_its_time)
     finish();
 }
 
+/* A new policy that still allows it leaves the connection what it is: nothing is opened again. */
+TEST(a_connection_keeps_its_uid_under_a_new_policy)
+{
+    char uid[64];
+
+    start_connected();
+    snprintf(uid, sizeof uid, "\"correlation_uid\":\"%llu\"",
+             (unsigned long long)w->egress.decisions);
+    for (int i = 0; i < 3; i++)
+        world_allow(intent.port);
+    say(client, STR("x"));
+    hear(origin, STR("x"));
+    CHECK_INT(world_audited("\"Open\""), 1);
+    CHECK_INT(world_audited(uid), 1);
+    world_policy(NULL);
+    CHECK_INT(world_end_of(client), -1);
+    world_turn();
+    CHECK_INT(world_audited("\"Open\""), 1);
+    CHECK_INT(world_audited("\"Refuse\""), 1);
+    CHECK_INT(world_audited("\"Close\""), 1);
+    CHECK_INT(world_audited(uid), 3); /* all three */
+    finish();
+}
+
 TEST(the_end_of_the_box_ends_it)
 {
     start_connected();
@@ -430,15 +451,14 @@ TEST(the_end_of_the_box_ends_it)
 
 TEST(who_cannot_be_reached_is_said_where_http_can_carry_it)
 {
-    struct egress_decision d;
-    struct relay_start s = { .intent = &intent, .decision = &d, .greeting = STR(GREETING) };
+    struct relay_start s = { .greeting = STR(GREETING) };
     uint16_t port;
 
     w = world_start(NULL);
     close(world_listen(&port)); /* nobody is there any more */
     origin = listener = -1;
     intent = world_allow(port);
-    d = world_decide(&intent);
+    s.lease = world_decide(&intent);
     world_pair(&client, &s.client);
     s.box = w->box;
     relay_tcp(&s);
@@ -448,15 +468,14 @@ TEST(who_cannot_be_reached_is_said_where_http_can_carry_it)
 
 TEST(who_cannot_be_reached_is_a_reset_elsewhere)
 {
-    struct egress_decision d;
-    struct relay_start s = { .intent = &intent, .decision = &d };
+    struct relay_start s = { .client = -1 };
     uint16_t port;
 
     w = world_start(NULL);
     close(world_listen(&port));
     origin = listener = -1;
     intent = world_allow(port);
-    d = world_decide(&intent);
+    s.lease = world_decide(&intent);
     world_pair(&client, &s.client);
     s.box = w->box;
     relay_tcp(&s);

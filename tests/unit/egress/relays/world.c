@@ -35,9 +35,9 @@ static struct egress_snapshot *compile(struct world *w, const char *endpoint)
     snprintf(text, sizeof(text),
              "version: 1\nnetwork_policies:\n  web:\n    endpoints:\n"
              "      - { host: 93.184.216.34, port: %u, %s }\n"
-             "    binaries: [{ path: /** }]\n",
+             "    binaries: [{ path: /** }]\n%s",
              endpoint ? (unsigned)w->port : 1u,
-             endpoint ? endpoint : "protocol: rest, access: full");
+             endpoint ? endpoint : "protocol: rest, access: full", w->entry ? w->entry : "");
     CHECK_OK(egress_policy_read(str_from(text), &a, &p, &e), e);
     s = egress_compile(&p, ++w->generation, &e);
     if (!s)
@@ -159,17 +159,10 @@ void world_tunnel(struct world *w, struct str read, struct str greeting)
 
     CHECK_OK(host_parse(STR("93.184.216.34"), false, &i.host, &e), e);
     authorize_start(&a, &w->box, &i, decide);
-    for (int n = 0; n < 100 && a.decision.verdict == EGRESS_DENIED; n++)
-        CHECK_OK(loop_run_once(&w->loop, NS_PER_MS, &e), e);
     world_turn(w);
-    CHECK(a.decision.verdict != EGRESS_DENIED);
-    relay_http(&(struct relay_start){ .box = &w->box,
-                                      .client = fd,
-                                      .intent = &i,
-                                      .decision = &a.decision,
-                                      .read = read,
-                                      .greeting = greeting });
-    CHECK(!a.decision.snapshot);
+    CHECK(a.lease->decision.verdict != EGRESS_DENIED);
+    relay_http(&(struct relay_start){
+        .box = &w->box, .client = fd, .lease = a.lease, .read = read, .greeting = greeting });
     world_turn(w);
 }
 

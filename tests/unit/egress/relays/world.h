@@ -22,6 +22,7 @@ struct world {
     bool client_ended; /* the relay closed or reset it */
     bool origin_ended;
     uint64_t generation;
+    const char *entry; /* what the policy's entry says besides, as a line of YAML; NULL: nothing */
 };
 
 /* `endpoint` is what the endpoint says besides host and port, in YAML flow style without braces. */

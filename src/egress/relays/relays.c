@@ -1,0 +1,9 @@
+#include "egress/relays/relays.h"
+
+void relay_begin(const struct relay_start *s)
+{
+    if (s->lease->decision.match.protocol == EGRESS_TCP)
+        relay_tcp(s);
+    else
+        relay_http(s);
+}
