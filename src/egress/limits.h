@@ -17,7 +17,7 @@ enum {
      * lookups have a rate (lease.h): the burst at once, and then so many a second. */
     EGRESS_LOOKUPS_BURST = 100,
     EGRESS_LOOKUPS_A_SECOND = 20,
-    EGRESS_LOOKUPS_MAX = 32, /* running */
+    EGRESS_LOOKUPS_MAX = 64, /* running */
     /* Of one box's policy DNS: */
     EGRESS_DNS_WAITING_MAX = 256, /* questions that wait for them */
     EGRESS_DNS_CONNECTIONS_MAX = 32,
