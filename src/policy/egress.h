@@ -94,8 +94,9 @@ struct egress_match {
 
 /* May this program open a connection there? The winner among the endpoints that apply is the one
  * whose entry has the smallest name, then the first. Without an identity, a destination whose
- * endpoints name programs is denied with needs_identity set. A name for which only endpoints without
- * a host apply is denied: through them every name would leave. *ret and *why are always filled. */
+ * endpoints name programs is denied with needs_identity set. A name for which only endpoints
+ * without a host apply is denied: through them every name would leave. *ret and *why are always
+ * filled. */
 enum egress_verdict egress_connect(const struct egress_snapshot *s, const struct egress_ask *ask,
                                    struct egress_match *ret, struct egress_reason *why);
 
