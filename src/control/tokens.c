@@ -273,11 +273,69 @@ void tokens_each(struct tokens *t, void (*each)(void *user, const struct token_r
 
 /* --- opening and closing --- */
 
-static int by_age(const void *a, const void *b)
-{
-    const struct token_record *x = a, *y = b;
+/* A token comes after its maker, which it ends with, whatever the wall clock was when they were
+ * made. */
+struct descent {
+    const struct token_record *record;
+    size_t depth; /* 1: its maker is not among these; 0: not known yet */
+};
 
-    return (x->created_ns > y->created_ns) - (x->created_ns < y->created_ns);
+static int by_id(const void *a, const void *b)
+{
+    const struct descent *x = a, *y = b;
+
+    return strcmp(x->record->id, y->record->id);
+}
+
+static int by_descent(const void *a, const void *b)
+{
+    const struct descent *x = a, *y = b;
+    int64_t older = x->record->created_ns, newer = y->record->created_ns;
+
+    if (x->depth != y->depth)
+        return x->depth < y->depth ? -1 : 1;
+    return (older > newer) - (older < newer);
+}
+
+static struct descent *find_maker(struct descent *all, size_t n, const struct descent *d)
+{
+    struct token_record key = { 0 };
+
+    memcpy(key.id, d->record->maker, sizeof key.id);
+    return key.id[0] ? bsearch(&(struct descent){ .record = &key }, all, n, sizeof *all, by_id)
+                     : NULL;
+}
+
+/* Of d and of every maker above it; each is walked over once. */
+static void measure_depth(struct descent *all, size_t n, struct descent *d)
+{
+    struct descent *at = d, *up;
+    size_t steps = 0;
+
+    while (!at->depth && steps < n && (up = find_maker(all, n, at))) {
+        at = up;
+        steps++;
+    }
+    if (!at->depth)
+        at->depth = 1;
+    for (size_t depth = at->depth + steps; steps; steps--, d = find_maker(all, n, d))
+        d->depth = depth--;
+}
+
+/* For the caller to free. */
+static struct descent *sort_by_descent(const struct token_record *records, size_t n)
+{
+    struct descent *all = calloc(n ? n : 1, sizeof *all);
+
+    if (!all)
+        abort();
+    for (size_t i = 0; i < n; i++)
+        all[i].record = &records[i];
+    qsort(all, n, sizeof *all, by_id);
+    for (size_t i = 0; i < n; i++)
+        measure_depth(all, n, &all[i]);
+    qsort(all, n, sizeof *all, by_descent);
+    return all;
 }
 
 static void join_family(struct token_record *r, const struct token *maker)
@@ -310,14 +368,15 @@ static void load_token(struct tokens *t, const struct token_record *r)
 static int load_tokens(struct tokens *t, enum store_query_kind kind, int limit, struct err *e)
 {
     struct store_query q = { .kind = kind, .limit = limit, .time_ns = clock_wall() };
+    struct descent *all;
     int r;
 
     arena_init(&q.arena, PTRDIFF_MAX);
     r = store_ask_now(control_store(t->control), &q, e);
-    if (r >= 0 && q.n)
-        qsort(q.tokens, q.n, sizeof *q.tokens, by_age);
+    all = r >= 0 ? sort_by_descent(q.tokens, q.n) : NULL;
     for (size_t i = 0; r >= 0 && i < q.n; i++)
-        load_token(t, &q.tokens[i]);
+        load_token(t, all[i].record);
+    free(all);
     arena_done(&q.arena);
     return r;
 }

@@ -284,6 +284,32 @@ TEST(a_token_that_a_token_made_ends_with_it)
     plane_close();
 }
 
+/* Each was made before its maker, by the wall clock. */
+TEST(a_clock_that_was_set_back_parts_no_family)
+{
+    struct tokens *t;
+
+    plane_open();
+    store_made("uid:7", "tok_2", 0, 1);
+    store_made("uid:7", "tok_2", 1, 1);
+    store_made("uid:7", "tok_3", 2, 1);
+    store_made("uid:7", "", 3, 1);
+    store_made("uid:7", "tok_3", 4, 1);
+    CHECK_OK(tokens_open(fix.control, &t, &e), e);
+    for (int i = 0; i < 5; i++) {
+        char id[ID_MAX];
+
+        snprintf(id, sizeof id, "tok_%d", i);
+        CHECK_STR(str_from(tokens_family(t, id)), "tok_3");
+    }
+    CHECK_INT(how_many(t), 5);
+    CHECK_INT(end_token(t, "tok_3", "uid:7"), 0);
+    CHECK_INT(how_many(t), 0);
+    CHECK_INT(count_events("token.revoked"), 5);
+    tokens_close(t);
+    plane_close();
+}
+
 /* Its own, and what those that it made have made. */
 TEST(a_family_makes_seven_eighths_of_an_owners_tokens)
 {
