@@ -74,9 +74,9 @@ struct quota_who process_holder(const struct sandbox *s, const struct account *a
 void process_bound_output(struct process *p); /* counts the files of its output from now on */
 /* From its sandbox. Watchers read on, from files that may have no name any more, to its end. */
 void process_remove(struct process *p);
-/* Its row's `spec`: what was asked for, and how it is found again. */
-int process_write_spec(const struct process_request *q, uint64_t cookie, int pid, struct buf *out,
-                       struct err *e);
+/* Its row's `spec`: what was asked for, how it is found again, and what memory cost it. */
+int process_write_spec(const struct process_request *q, uint64_t cookie, int pid,
+                       uint32_t oom_kills, struct buf *out, struct err *e);
 int process_read_spec(struct process *p, struct str spec, struct err *e);
 void process_count(struct process *p); /* it is one of the programs that run */
 /* Its end is known: reads the rest, records it. */

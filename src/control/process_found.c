@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/oom.h"
 #include "control/process.h"
 
 /* --- found after a restart --- */
@@ -88,7 +89,9 @@ static void load_row(struct reunion *u, const struct process_record *row)
     p->phase = PROCESS_ENDED;
     p->over = true;
     p->exited_ns = row->exited_ns;
-    p->end = (struct ext_end){ .how = (enum ext_how)row->how, .status = row->status };
+    p->end.how = (enum ext_how)row->how;
+    p->end.status = row->status;
+    p->end = sandbox_end(u->sandbox, &p->end);
     reopen_output(p);
 }
 

@@ -138,8 +138,8 @@ void process_each(struct sandbox *s, void (*each)(void *user, struct process *p)
 
 /* --- its row --- */
 
-int process_write_spec(const struct process_request *q, uint64_t cookie, int pid, struct buf *out,
-                       struct err *e)
+int process_write_spec(const struct process_request *q, uint64_t cookie, int pid,
+                       uint32_t oom_kills, struct buf *out, struct err *e)
 {
     struct json_writer w;
 
@@ -150,6 +150,8 @@ int process_write_spec(const struct process_request *q, uint64_t cookie, int pid
     json_put_uint(&w, cookie);
     json_key(&w, STR("pid"));
     json_put_int(&w, pid);
+    json_key(&w, STR("oom_kills"));
+    json_put_uint(&w, oom_kills);
     json_key(&w, STR("helper"));
     json_put_str(&w, str_from(process_helper_names[q->helper]));
     json_key(&w, STR("request"));
@@ -161,6 +163,7 @@ int process_write_spec(const struct process_request *q, uint64_t cookie, int pid
 struct spec {
     uint64_t cookie;
     int pid;
+    uint32_t oom_kills;
     enum process_helper helper;
     const struct json *request;
 };
@@ -168,6 +171,7 @@ struct spec {
 static const struct json_field spec_fields[] = {
     { "cookie", JSON_KIND_UINT, JSON_AT(struct spec, cookie), .required = true },
     { "pid", JSON_KIND_INT, JSON_AT(struct spec, pid), .required = true },
+    { "oom_kills", JSON_KIND_UINT, JSON_AT(struct spec, oom_kills) },
     /* Rows of versions without the member are of clients: at worst a helper keeps its sandbox. */
     { "helper", JSON_KIND_ENUM, JSON_AT(struct spec, helper), .names = process_helper_names },
     { "request", JSON_KIND_ANY, JSON_AT(struct spec, request), .required = true },
@@ -188,6 +192,7 @@ int process_read_spec(struct process *p, struct str text, struct err *e)
         return r;
     p->cookie = spec.cookie;
     p->pid = spec.pid;
+    p->end.oom_kills = spec.oom_kills;
     p->request.helper = spec.helper;
     return 0;
 }
@@ -244,7 +249,7 @@ static int submit(struct process *p, const struct actor *who, const char *type,
                   change_done_fn *done, bool stubborn, struct err *e)
 {
     struct change *c;
-    int r = process_write_spec(&p->request, p->cookie, p->pid, &p->spec, e);
+    int r = process_write_spec(&p->request, p->cookie, p->pid, p->end.oom_kills, &p->spec, e);
 
     if (r < 0)
         return r;
@@ -632,7 +637,7 @@ static int prepare(struct sandbox *s, const struct process_request *q, const str
     if (r >= 0)
         r = crypto_random(&cookie, sizeof cookie, e);
     if (r >= 0)
-        r = process_write_spec(q, cookie, 0, &spec, e);
+        r = process_write_spec(q, cookie, 0, 0, &spec, e);
     if (r < 0)
         return r;
     p = process_new(s);

@@ -204,6 +204,8 @@ def every_verb_says_that_memory_ran_out(c):
         d.kill()  # the count outlives the daemon, and goes on
         d.start()
         equal(d.get(box)["oom_kills"], 3, "kills after a restart")
+        equal(d.api.get(f"/v1/sandboxes/{box}/processes/{n}").expect(200).json, row, "the process after a restart")
+        cli("logs", box).expect(0, out=b"begun\n", says=rf"process {n} was killed: out of memory \(limit {MEMORY}M\)")
         d.python(box, HOG)
         wait_for(lambda: d.get(box)["oom_kills"] == 4, "the next kill is counted")
 
