@@ -236,8 +236,8 @@ static bool take_place(struct feed_reader *r, struct spot *s, const struct outle
 }
 
 /* The index of the file that the reader is in; all->n: it was removed. */
-static size_t find_place(const struct feed_reader *r, const struct spot *s,
-                         const struct outlet_parts *all)
+static size_t find_read_part(const struct feed_reader *r, const struct spot *s,
+                             const struct outlet_parts *all)
 {
     for (size_t i = all->n; i-- > 0;) {
         AUTO_CLOSE int fd = open_file(r, s, all->parts[i]);
@@ -280,7 +280,7 @@ static bool fill_from_parts(struct feed_reader *r, struct spot *s)
         return false;
     if (r->lost_ || !all.n)
         return r->lost_;
-    i = find_place(r, s, &all);
+    i = find_read_part(r, s, &all);
     if (i == all.n) {
         fd = open_file(r, s, all.parts[0]);
         r->lost_ = true;

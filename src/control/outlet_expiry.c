@@ -96,7 +96,7 @@ static void on_expiry_kept(struct store_txn *t, int r, const struct err *e)
     free(x);
 }
 
-static void begin_expiry(struct control *c, uint32_t part, const struct egress_head_record *h)
+static void begin_part_expiry(struct control *c, uint32_t part, const struct egress_head_record *h)
 {
     struct log_expiry *x = calloc(1, sizeof *x);
 
@@ -129,7 +129,7 @@ static void expire_oldest_part(struct control *c, const char *box, uint32_t part
         return;
     str_copy(str_from(box), h.sandbox, sizeof h.sandbox);
     if (outlet_find_cut(c, box, part, &h))
-        begin_expiry(c, part, &h);
+        begin_part_expiry(c, part, &h);
     else /* lines of a version without a chain */
         remove_expired(c, box, part);
 }
