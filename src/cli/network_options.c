@@ -1,5 +1,6 @@
 #include "cli/network_options.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,11 +95,21 @@ int network_options_complete(struct network_options *o, int root, const char *ho
 
 int network_log_open(const struct network_options *o, int *ret, struct err *e)
 {
+    int flags;
+
     *ret = -1;
     if (!o->log)
         return 0;
-    *ret = open(o->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
-    return *ret < 0 ? err_sys(e, "--egress-log %s", o->log) : 0;
+    *ret = open(o->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+    if (*ret < 0 && errno == ENXIO)
+        return err_set(e, ERR_INVALID, "--egress-log %s: the pipe has no reader; start it first",
+                       o->log);
+    if (*ret < 0)
+        return err_sys(e, "--egress-log %s", o->log);
+    flags = fcntl(*ret, F_GETFL); /* only the open waits for nobody */
+    if (flags < 0 || fcntl(*ret, F_SETFL, flags & ~O_NONBLOCK) < 0)
+        return err_sys(e, "--egress-log %s", o->log);
+    return 0;
 }
 
 void network_options_put(const struct network_options *o, struct json_writer *w)

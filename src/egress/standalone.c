@@ -130,7 +130,9 @@ static int open_audit(struct standalone *s, int *ret, struct err *e)
     if (strcmp(path, "-") == 0)
         fd = reopen_stdout();
     else
-        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+        fd = open_record(AT_FDCWD, path);
+    if (fd < 0 && errno == ENXIO)
+        return err_set(e, ERR_INVALID, "opening %s: the pipe has no reader; start it first", path);
     if (fd < 0)
         return err_sys(e, "opening %s", path);
     if (strcmp(path, "-") != 0 && is_file(fd))

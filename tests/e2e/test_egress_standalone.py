@@ -2,6 +2,8 @@
 # parallel
 """The egress proxy alone, as any program meets it: curl and raw bytes against recording origins."""
 
+import contextlib
+import json
 import os
 import re
 import signal
@@ -504,6 +506,63 @@ def a_record_that_cannot_be_begun_anew_goes_on(c):
             equal(proxy.connect(f"host{number}.example.net:443").status, 403, "a denial")
             wait_for(lambda number=number: f"host{number}.example.net" in moved.read_text(), "it is on the old record")
             proxy.audit.rename(c.dir / f"aside{number}")
+
+
+@test
+def a_sink_that_does_not_read_denies_and_holds_up_nothing(c):
+    def fill(proxy):
+        """Allowed connections until one is denied; how many there were."""
+        for n in range(2000):
+            answer = proxy.connect("api.example.com:7")
+            if answer.status != 200:
+                equal((answer.status, answer.json["error"]), (503, "audit_unavailable"), "the denial")
+                return n
+        raise AssertionError("everything is allowed")
+
+    def drain(fd):
+        heard = b""
+        os.set_blocking(fd, False)
+        with contextlib.suppress(BlockingIOError):
+            while piece := os.read(fd, 65536):
+                heard += piece
+        return heard
+
+    with World() as w:
+        w.dns.names["api.example.com"] = [PUBLIC]
+        w.origin(PUBLIC, 7, echo)
+        fifo = c.dir / "fifo"
+        os.mkfifo(fifo, 0o600)
+        os.chown(fifo, c.uid, c.uid)
+        w.execute(c, [c.program("sandboxer-egress"), "--standalone", "--audit", fifo]).expect(1, says="no reader")
+        for sink in ("-", fifo):
+            fd = -1 if sink == "-" else os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+            proxy = w.proxy(c, POLICY, "--audit", sink)
+            heard, allowed = b"", 0
+            fd = proxy.process.stdout.fileno() if sink == "-" else fd
+            for turn in range(2):
+                allowed += fill(proxy)
+                for _ in range(3):
+                    equal(proxy.connect("api.example.com:7").status, 503, f"while nobody reads, turn {turn}")
+                    forwarded = proxy.raw("GET http://api.example.com:7/ HTTP/1.1\r\nHost: api.example.com:7\r\n\r\n")
+                    equal(forwarded.status, 503, "a request")
+                    equal(proxy.connect("evil.example.net:443").status, 403, "what the policy denies anyway")
+                heard += drain(fd)
+
+                def again():
+                    nonlocal heard, allowed
+                    heard += drain(fd)
+                    good = proxy.connect("api.example.com:7").status == 200
+                    allowed += good
+                    return good
+                wait_for(again, "it goes on when the sink is read")
+            equal(proxy.end(), 0, "exit status")
+            heard += drain(fd)
+            lines = heard.decode().splitlines(keepends=True)
+            opened = sum(json.loads(line).get("type_uid") == 400101 for line in lines)
+            equal(opened, allowed, "connections that were allowed, and their records")
+            c.execute([c.program("sandboxer-egress"), "--verify-log"], stdin=heard).expect(0)
+            if sink == fifo:
+                os.close(fd)
 
 
 @test
