@@ -1,4 +1,4 @@
-#include "cli/network.h"
+#include "cli/network_inside.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +23,7 @@ enum {
     AUDIT_MAX = 16 << 20, /* bytes of events in memory; then they are counted and forgotten */
     END_MS = 2000,
 };
+#define FIRST_PING_NS (2 * NS_PER_S)
 
 /* ---- the policy and the record ---- */
 
@@ -94,7 +95,7 @@ static void add_argument(char **argv, size_t *n, const char *s)
     memcpy(&argv[(*n)++], &s, sizeof s); /* execve() writes to none of it */
 }
 
-static int start_worker(struct network *n, struct err *e)
+int network_start_worker(struct network *n, struct err *e)
 {
     AUTO_CLOSE int ours = -1, theirs = -1;
     char path[PATH_MAX], *argv[ARGUMENTS_MAX + 1] = { NULL }, *envp[] = { NULL };
@@ -131,35 +132,34 @@ static int start_worker(struct network *n, struct err *e)
         r = err_sys(e, "preparing the worker's socket");
     if (r >= 0)
         n->sock = take_fd(&ours);
-    return r;
+    return r; /* of a failure the caller ends the process */
 }
 
 int network_init(struct network *n, const struct network_options *o, struct err *e)
 {
     int r = 0;
 
-    *n = (struct network){
-        .options = o, .sock = -1, .file = -1, .items = -1, .audit = -1, .seen = -1
-    };
+    *n = (struct network)NETWORK_NONE;
+    n->options = o;
+    n->ping_ns = clock_mono() + FIRST_PING_NS;
     if (o->policy)
         r = take_file(n, e);
     if (r >= 0 && o->allow.n)
         r = take_items(n, e);
     if (r >= 0)
         r = open_audit(n, e);
-    return r < 0 ? r : start_worker(n, e);
+    return r < 0 ? r : network_start_worker(n, e);
 }
 
+/* A worker that has nothing to write any more need not end by itself. */
 void network_done(struct network *n)
 {
-    drop_fd(&n->sock);
+    network_kill(n);
+    listeners_done(&n->listeners);
     drop_fd(&n->file);
     drop_fd(&n->items);
     drop_fd(&n->audit);
     drop_fd(&n->seen);
-    if (n->pid > 0)
-        spawn_wait(n->pid, &(int){ 0 }, NULL);
-    n->pid = 0;
 }
 
 bool network_said_why(struct network *n)
@@ -173,13 +173,15 @@ bool network_said_why(struct network *n)
 
 /* ---- requests ---- */
 
-static int send_add(struct network *n, const struct listeners *l, struct err *e)
+static int send_add(struct network *n, struct err *e)
 {
     struct wire_add m = { .has_audit = 1, .audit_part = n->options->log ? 0 : AUDIT_MAX };
     int fds[LISTENER_COUNT_ + 1];
-    size_t n_fds = listeners_pack(l, fds, &m.slots);
+    size_t n_fds = listeners_pack(&n->listeners, fds, &m.slots);
 
     fds[n_fds++] = n->audit;
+    if (n->life)
+        network_resume_record(n, &m);
     wire_fill(&m.head, WIRE_ADD, 0, sizeof m);
     memcpy(m.id, n->id, sizeof m.id);
     return ipc_send(n->sock, &m, sizeof m, fds, n_fds, e);
@@ -187,7 +189,9 @@ static int send_add(struct network *n, const struct listeners *l, struct err *e)
 
 static int send_texts(struct network *n, struct err *e)
 {
-    struct wire_texts m = { .generation = 1, .has_file = n->file >= 0, .has_allow = n->items >= 0 };
+    struct wire_texts m = {
+        .generation = 1, .has_file = n->file >= 0, .has_allow = n->items >= 0, .spent = n->life > 0
+    };
     int fds[2];
     size_t n_fds = 0;
 
@@ -202,21 +206,24 @@ static int send_texts(struct network *n, struct err *e)
     return ipc_send(n->sock, &m, sizeof m, fds, n_fds, e);
 }
 
+int network_hand_over(struct network *n, struct err *e)
+{
+    int r = send_add(n, e);
+
+    return r < 0 ? r : send_texts(n, e);
+}
+
 int network_serve(struct network *n, const char *id, struct ipc_fds *fds, uint32_t slots,
                   struct err *e)
 {
-    AUTO(listeners_done) struct listeners l;
     int r;
 
-    listeners_init(&l);
     snprintf(n->id, sizeof n->id, "%s", id);
-    r = listeners_take(fds, slots, &l, e);
+    listeners_done(&n->listeners);
+    listeners_init(&n->listeners);
+    r = listeners_take(fds, slots, &n->listeners, e);
     if (r >= 0)
-        r = send_add(n, &l, e);
-    if (r >= 0)
-        r = send_texts(n, e);
-    drop_fd(&n->file);
-    drop_fd(&n->items);
+        r = network_hand_over(n, e);
     return err_wrap(e, r, "handing the sandbox's network to its worker");
 }
 
@@ -257,6 +264,30 @@ static int receive(struct network *n, union message *m)
     return 0;
 }
 
+/* Whether it is the first time. */
+static bool note_ready(struct network *n)
+{
+    bool first = !n->served;
+
+    n->served = true;
+    n->ready_ns = clock_mono();
+    n->down_ns = 0;
+    return first;
+}
+
+/* A policy that was in force before is no reason to end the program. */
+static int hear_failed(const struct network *n, const struct wire_failed *m, enum network_news *ret,
+                       struct err *e)
+{
+    if (n->served) {
+        *ret = NETWORK_GONE;
+        return 0;
+    }
+    return err_set(
+        e, m->code > ERR_OK && m->code < ERR_CODE_COUNT_ ? (enum err_code)m->code : ERR_UPSTREAM,
+        "%s", m->msg);
+}
+
 int network_hear(struct network *n, enum network_news *ret, struct wire_who *who, struct err *e)
 {
     union message m;
@@ -267,7 +298,10 @@ int network_hear(struct network *n, enum network_news *ret, struct wire_who *who
         return 0;
     switch (m.head.type) {
     case WIRE_APPLIED:
-        *ret = NETWORK_READY;
+        *ret = note_ready(n) ? NETWORK_READY : NETWORK_NOTHING;
+        return 0;
+    case WIRE_PONG:
+        n->silent = 0;
         return 0;
     case WIRE_WHO:
         *ret = NETWORK_WHO;
@@ -280,11 +314,7 @@ int network_hear(struct network *n, enum network_news *ret, struct wire_who *who
         renew_audit(n);
         return 0;
     case WIRE_FAILED:
-        return err_set(e,
-                       m.failed.code > ERR_OK && m.failed.code < ERR_CODE_COUNT_
-                           ? (enum err_code)m.failed.code
-                           : ERR_UPSTREAM,
-                       "%s", m.failed.msg);
+        return hear_failed(n, &m.failed, ret, e);
     default:
         return 0;
     }
@@ -355,14 +385,8 @@ void network_who_is(const struct control_who_is *m, struct wire_who_is *ret)
     }
 }
 
-/* More than PID 1 lets wait could make both of us wait for each other. */
-bool network_may_ask(const struct network *n)
-{
-    return n->asked < CONTROL_WHO_MAX;
-}
-
 /* An answer that the worker does not take in time counts as none: it denies. */
-void network_answer(struct network *n, uint32_t tag, const struct control_who_is *m)
+static void send_who_is(struct network *n, uint32_t tag, const struct control_who_is *m)
 {
     struct wire_who_is is = { .known = 0 };
 
@@ -372,6 +396,30 @@ void network_answer(struct network *n, uint32_t tag, const struct control_who_is
         network_who_is(m, &is);
     wire_fill(&is.head, WIRE_WHO_IS, tag, sizeof is);
     ipc_send(n->sock, &is, sizeof is, NULL, 0, NULL);
+}
+
+/* More than PID 1 lets wait could make both of us wait for each other. */
+int network_ask(struct network *n, uint32_t tag)
+{
+    for (int i = 0; i < CONTROL_WHO_MAX; i++) {
+        if (n->questions[i].asked)
+            continue;
+        n->questions[i] = (struct network_question){ true, tag, n->life };
+        return i;
+    }
+    send_who_is(n, tag, NULL);
+    return -1;
+}
+
+void network_answer(struct network *n, uint32_t question, const struct control_who_is *m)
+{
+    struct network_question *q = &n->questions[question % CONTROL_WHO_MAX];
+
+    if (question >= CONTROL_WHO_MAX || !q->asked)
+        return;
+    q->asked = false;
+    if (q->life == n->life)
+        send_who_is(n, q->tag, m);
 }
 
 /* ---- the end ---- */

@@ -1,9 +1,13 @@
 /* The way out of a sandbox that we run without a daemon: a private egress worker, which serves the
  * sandbox's listeners by a policy. Nothing passes before the policy is in force, and nothing when
- * the worker is gone. */
+ * the worker is gone. One that dies or hangs while the program runs is replaced: at once, then
+ * after pauses that grow, and not any more after eight in a row. Connections end with their worker.
+ * New ones wait half a second for the next worker; then they are refused until it is there. `uses`
+ * of the policy are spent with the first worker: how many are left died with it. */
 #ifndef CLI_NETWORK_H
 #define CLI_NETWORK_H
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include "cli/denials.h"
@@ -11,6 +15,8 @@
 #include "egress/wire.h"
 #include "ipc/control.h"
 #include "ipc/listeners.h"
+
+enum { NETWORK_LISTENERS = LISTENER_DNS_TCP6 + 1 }; /* those that programs connect to */
 
 struct network {
     const struct network_options *options;
@@ -21,26 +27,53 @@ struct network {
     int audit;       /* for writing, the worker's */
     int seen;        /* the same for reading; -1: it is not a file */
     struct wire_used used;
-    unsigned asked; /* questions about holders that PID 1 has not answered */
+    struct network_question {
+        bool asked;    /* and not answered by PID 1 */
+        uint32_t tag;  /* of the worker … */
+        unsigned life; /* … that this is: the next one's have the same */
+    } questions[CONTROL_WHO_MAX];
     struct denials denials;
+    /* the worker's life */
+    struct listeners listeners;
+    bool served;      /* a policy was in force: the program may run */
+    bool over;        /* too many died: there is no network any more */
+    unsigned life;    /* workers before this one */
+    unsigned deaths;  /* in a row */
+    unsigned silent;  /* pings that it did not answer */
+    int64_t ready_ns; /* CLOCK_MONOTONIC: since when the policy is in force; 0: it is not */
+    int64_t down_ns;  /* since when there is no network that was there before; 0: it is there */
+    int64_t restart_ns, ping_ns; /* when the next worker is due; the next ping */
 };
 
 #define NETWORK_NONE                                                                               \
     {                                                                                              \
-        .sock = -1, .file = -1, .items = -1, .audit = -1, .seen = -1                               \
+        .sock = -1, .file = -1, .items = -1, .audit = -1, .seen = -1, .listeners = {               \
+            { [0 ... LISTENER_COUNT_ - 1] = -1 }                                                   \
+        }                                                                                          \
     }
 
 enum network_news {
     NETWORK_NOTHING,
-    NETWORK_READY, /* the policy is in force */
+    NETWORK_READY, /* the policy is in force for the first time */
     NETWORK_WHO,   /* PID 1 is to be asked: `who`; then network_answer() */
-    NETWORK_GONE,  /* the worker died: there is no network any more */
+    NETWORK_GONE,  /* the worker died, or makes no sense: network_lost() */
 };
 
 /* o is complete, and stays the caller's, and where it is. Starts the worker, which gets ready
  * meanwhile. */
 int network_init(struct network *n, const struct network_options *o, struct err *e);
 void network_done(struct network *n);
+
+/* After NETWORK_GONE, or when network_tick() says so. `served`: another worker is started when it
+ * is time, unless it is over. */
+void network_lost(struct network *n);
+/* When network_tick() has something to do, on CLOCK_MONOTONIC; 0: not by itself. */
+int64_t network_due(const struct network *n);
+/* Starts a worker that is due; true: the worker hangs. */
+bool network_tick(struct network *n);
+/* Refuses connections while there is no worker. n may be NULL: there is nothing to poll. */
+void network_poll(const struct network *n, struct pollfd ret[static NETWORK_LISTENERS]);
+void network_refuse(const struct network *n, const struct pollfd seen[static NETWORK_LISTENERS]);
 
 /* After NETWORK_GONE: whether the worker ended with an error, which it has said itself. */
 bool network_said_why(struct network *n);
@@ -52,10 +85,12 @@ int network_serve(struct network *n, const char *id, struct ipc_fds *fds, uint32
 /* One message of the worker's. A failure is one of the policy: what is wrong with it. */
 int network_hear(struct network *n, enum network_news *ret, struct wire_who *who, struct err *e);
 
-/* Whether PID 1 may be asked now; otherwise the answer is that nobody knows. */
-bool network_may_ask(const struct network *n);
-/* PID 1's answer to NETWORK_WHO with that tag; m is NULL if there is none. */
-void network_answer(struct network *n, uint32_t tag, const struct control_who_is *m);
+/* A number for the question to PID 1, below CONTROL_WHO_MAX; -1: it may not be asked now, so the
+ * answer is that nobody knows. */
+int network_ask(struct network *n, uint32_t tag);
+/* PID 1's answer to the question; m is NULL if there is none. What was not asked is not answered,
+ * nor what a worker asked that is gone. */
+void network_answer(struct network *n, uint32_t question, const struct control_who_is *m);
 
 /* The sandbox is gone: hears what the worker still has to tell, and says what was refused. */
 void network_end(struct network *n, bool quiet);

@@ -299,10 +299,17 @@ static bool finished(const struct run *r)
            !stream_open(&r->streams[STREAM_ERR]);
 }
 
+static int64_t find_due(const struct run *r)
+{
+    int64_t network = r->s->network ? network_due(r->s->network) : 0;
+
+    return network && (!r->deadline || network < r->deadline) ? network : r->deadline;
+}
+
 static void loop(struct run *r)
 {
-    enum { LAUNCHER, SUPERVISOR, SIGNALS, NETWORK, TAR, FIRST_STREAM };
-    enum { WAITS = FIRST_STREAM + STREAMS };
+    enum { LAUNCHER, SUPERVISOR, SIGNALS, NETWORK, TAR, FIRST_LISTENER };
+    enum { FIRST_STREAM = FIRST_LISTENER + NETWORK_LISTENERS, WAITS = FIRST_STREAM + STREAMS };
     struct pollfd waits[WAITS];
 
     while (!finished(r)) {
@@ -315,7 +322,8 @@ static void loop(struct run *r)
         waits[TAR] = (struct pollfd){ .fd = r->tar, .events = POLLIN };
         for (int i = 0; i < STREAMS; i++)
             stream_poll(&r->streams[i], &waits[FIRST_STREAM + i]);
-        if (poll(waits, WAITS, r->ended ? -1 : clock_poll_ms(r->deadline)) < 0 && errno != EINTR)
+        network_poll(r->ended ? NULL : r->s->network, &waits[FIRST_LISTENER]);
+        if (poll(waits, WAITS, r->ended ? -1 : clock_poll_ms(find_due(r))) < 0 && errno != EINTR)
             break;
         if (r->deadline && !r->ended && clock_mono() >= r->deadline)
             give_up(r);
@@ -330,6 +338,10 @@ static void loop(struct run *r)
             hear_launcher(r);
         if (waits[NETWORK].revents && r->s->network)
             session_hear_network(r, r->s->network);
+        if (r->s->network && !r->ended) {
+            network_refuse(r->s->network, &waits[FIRST_LISTENER]);
+            session_tick_network(r);
+        }
         if (waits[SIGNALS].revents)
             hear_signal(r);
     }

@@ -53,6 +53,7 @@ void session_hear_tar(struct run *r);
 /* --- session_network.c: PID 1 and the egress worker, between whom we carry --- */
 void session_serve_network(struct run *r, const struct control_listening *m, struct ipc_fds *fds);
 void session_hear_network(struct run *r, struct network *n);
+void session_tick_network(struct run *r); /* what is due */
 /* What was not asked is not answered. m NULL: PID 1 does not know. */
 void session_hear_who_is(struct run *r, uint32_t tag, const struct control_who_is *m);
 

@@ -103,6 +103,15 @@ static int read_items(int fd, struct arena *a, struct egress_policy *ret, struct
     return egress_from_allow((struct json_strs){ items, n }, a, ret, e);
 }
 
+/* How many uses were left died with the worker that counted them. */
+static void spend_uses(const struct egress_policy *p)
+{
+    struct egress_entry *entries = p->network_policies.p;
+
+    for (size_t i = 0; i < p->network_policies.n; i++)
+        entries[i].spent |= entries[i].has_uses;
+}
+
 int received_texts(const struct wire_texts *m, const struct ipc_fds *fds,
                    struct egress_snapshot **ret, struct err *e)
 {
@@ -124,5 +133,7 @@ int received_texts(const struct wire_texts *m, const struct ipc_fds *fds,
     }
     if (r >= 0)
         r = egress_join(parts, n, &arena, &all, e);
+    if (r >= 0 && m->spent)
+        spend_uses(&all);
     return r < 0 ? r : compile(&all, NULL, m->generation, ret, e);
 }

@@ -114,7 +114,9 @@ struct wire_texts {
     char id[ID_MAX];
     uint64_t generation;
     uint32_t has_file, has_allow; /* items: one a line */
-    char name[WIRE_PATH_MAX];     /* the file's, for messages */
+    uint32_t spent;               /* another worker had it: no use of any entry is left */
+    uint32_t pad;
+    char name[WIRE_PATH_MAX]; /* the file's, for messages */
 };
 
 struct wire_failed {

@@ -7,8 +7,9 @@ import json
 import os
 import shutil
 import signal
+import threading
 
-from egress_world import PUBLIC, PUBLIC6, PUBLIC_TOO, RESOLVER, World
+from egress_world import PUBLIC, PUBLIC6, PUBLIC_TOO, RESOLVER, World, echo
 from harness import Skip, check, equal, main, test, wait_for
 
 EMBEDDED = {"SANDBOXER_NO_DAEMON": "1"}
@@ -184,16 +185,166 @@ def without_a_word_nothing_is_reached(c):
           str(seen))
 
 
+USES = """
+version: 1
+network_policies:
+  always:
+    endpoints: [{host: api.example.com, ports: [80, 7]}]
+    binaries: [{path: "/**"}]
+  twice:
+    endpoints: [{host: programs.example.com, port: 80}]
+    binaries: [{path: "/**"}]
+    uses: 2
+"""
+TUNNEL = """
+import socket
+s = socket.create_connection(("127.0.0.1", 3128))
+s.sendall(b"CONNECT api.example.com:7 HTTP/1.1\\r\\nHost: api.example.com:7\\r\\n\\r\\n")
+print(s.recv(4096).split()[1].decode(), flush=True)
+try:
+    while s.recv(4096):
+        pass
+except OSError:
+    pass
+print("ended", flush=True)
+"""
+
+
+class Session:
+    """A run whose program executes lines that it is sent, each to its end."""
+
+    def __init__(self, w, c, *flags):
+        self.process = w.start(c, [c.program(), "run", "--resolver", RESOLVER, *flags, "--", "sh", "-c",
+                                   "echo up; while read -r line; do eval \"$line\"; end=$?; echo; echo \" $end\"; done"], env=EMBEDDED)
+        equal(self.process.stdout.readline(), b"up\n", "output")
+
+    def send(self, line):
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def do(self, line):
+        """Its output, and its exit status."""
+        self.send(line)
+        out = b""
+        while True:
+            got = self.process.stdout.readline()
+            check(got, "the program ended")
+            if got.startswith(b" "):
+                return out[:-1].decode(), int(got)  # the newline is ours
+            out += got
+
+    def fetch(self, host="api.example.com", more=""):
+        return self.do(f"curl -sS -m 60 {more} http://{host}/x 2>&1")
+
+    def worker(self, other=0):
+        return wait_for(lambda: [pid for pid in children(self.process.pid, "sandboxer-egres") if pid != other], "the worker is there")[0]
+
+    def hears(self, text):
+        for line in self.process.stderr:
+            if text in line:
+                return
+        raise AssertionError(f"nobody says '{text}'")
+
+    def end(self):
+        self.process.stdin.close()
+        err = self.process.stderr.read().decode()
+        equal(self.process.wait(timeout=60), 0, f"the run's end: {err}")
+
+
 @test
-def the_run_goes_on_when_its_worker_dies(c):
-    process = c.start([c.program(), "run", "--allow", "api.example.com", "--", "sh", "-c", "echo up; read x; echo $x"],
-                      env=EMBEDDED)
-    equal(process.stdout.readline(), b"up\n", "output")
-    worker = wait_for(lambda: children(process.pid, "sandboxer-egres"), "the worker is there")
-    os.kill(worker[0], 9)
-    check(any(b"the egress worker died" in line for line in process.stderr), "nobody says that it died")
-    out, _ = process.communicate(b"on\n", timeout=20)
-    equal((process.returncode, out), (0, b"on\n"), "the program's end")
+def a_worker_that_dies_is_replaced(c):
+    with world() as w:
+        w.http()
+        w.origin(PUBLIC, 7, echo)
+        log, tunnel = c.dir / "egress.jsonl", c.write("tunnel.py", TUNNEL)
+        session = Session(w, c, "--policy", c.write("policy.yaml", USES), "--egress-log", log, "--mount", f"{tunnel}:/tunnel.py")
+        equal(session.fetch(), ("hello\n", 0), "before")
+        equal(session.fetch("programs.example.com"), ("hello\n", 0), "the first of two uses")
+        session.send("python3 /tunnel.py")
+        equal(session.process.stdout.readline(), b"200\n", "a tunnel")
+        old = session.worker()
+        os.kill(old, signal.SIGKILL)
+        equal([session.process.stdout.readline() for _ in range(3)], [b"ended\n", b"\n", b" 0\n"], "its end, with its worker")
+        session.hears(b"the egress worker died")
+        new = session.worker(old)
+        wait_for(lambda: session.fetch() == ("hello\n", 0), "another worker serves", 60)
+        check("uses_spent" in session.fetch("programs.example.com")[0], "a use that the first worker may have counted")
+        for i in range(3):
+            os.kill(new, signal.SIGKILL)
+            new = session.worker(new)
+            wait_for(lambda: session.fetch() == ("hello\n", 0), f"the worker after death {i}", 60)
+        session.end()
+        records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        equal([e["unmapped"]["seq"] for e in records], list(range(1, len(records) + 1)), "places in the chain")
+        check(b": intact: " in c.execute([c.program(), "audit", "verify", "--file", log]).expect(0).out, "the chain")
+
+
+@test
+def a_worker_that_dies_again_and_again_leaves_no_connection_hanging(c):
+    with world() as w:
+        w.http()
+        session = Session(w, c, "--allow", "api.example.com:80")
+        equal(session.fetch(), ("hello\n", 0), "before")
+
+        def killing():
+            while not over.is_set():
+                for pid in children(session.process.pid, "sandboxer-egres"):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                over.wait(0.01)
+        over = threading.Event()
+        thread = threading.Thread(target=killing)
+        thread.start()
+        try:
+            session.hears(b"there is no network any more")
+        finally:
+            over.set()
+            thread.join()
+        refused = {"by the proxy": "", "captured": "--noproxy '*'", "by address": f"--noproxy '*' --resolve api.example.com:80:{PUBLIC}"}
+        for what, flags in refused.items():
+            out, code = session.fetch(more=flags)
+            check(code not in (0, 28), f"{what}: {code} {out}")  # 28: it waited
+        check(session.do("timeout 60 getent ahosts api.example.com")[1] not in (0, 124), "a name")
+        session.end()
+
+
+@test
+def a_worker_that_hangs_is_replaced_and_does_not_hold_up_the_end(c):
+    with world() as w:
+        w.http()
+        session = Session(w, c, "--allow", "api.example.com:80")
+        equal(session.fetch(), ("hello\n", 0), "before")
+        old = session.worker()
+        os.kill(old, signal.SIGSTOP)
+        session.hears(b"the egress worker hangs")
+        os.kill(session.worker(old), 0)
+        wait_for(lambda: session.fetch() == ("hello\n", 0), "another worker serves", 60)
+        os.kill(session.worker(old), signal.SIGSTOP)
+        session.end()
+
+
+@test
+def a_log_that_nobody_reads_denies_and_holds_up_nothing(c):
+    with world() as w:
+        w.http()
+        fifo = c.dir / "fifo"
+        os.mkfifo(fifo, 0o600)
+        os.chown(fifo, c.uid, c.uid)
+        run(w, c, "--allow", "api.example.com:80", "--egress-log", fifo, "--", "true").expect(125, says="no reader")
+        fd = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        session = Session(w, c, "--allow", "api.example.com:80", "--egress-log", fifo)
+        for turn in range(2):
+            wait_for(lambda: "audit_unavailable" in session.fetch(more="-w '\\n' " + "http://api.example.com/y " * 20)[0], f"nothing is allowed, turn {turn}", 60)
+            check("audit_unavailable" in session.fetch()[0], "and goes on so")
+
+            def again():
+                with contextlib.suppress(BlockingIOError):
+                    while os.read(fd, 65536):
+                        pass
+                return session.fetch() == ("hello\n", 0)
+            wait_for(again, "it goes on when the log is read")
+        session.end()
+        os.close(fd)
 
 
 @test

@@ -337,9 +337,12 @@ TEST(requests_that_cannot_be_served_are_answered_and_change_nothing)
     close(far);
 }
 
+static uint32_t spent; /* of the texts that are sent */
+
 static void send_texts(const char *file, const char *items, uint64_t generation)
 {
     struct wire_texts m = { .generation = generation,
+                            .spent = spent,
                             .has_file = file != NULL,
                             .has_allow = items != NULL,
                             .name = "policy.yaml" };
@@ -376,6 +379,13 @@ TEST(policies_are_taken_as_people_write_them)
     CHECK(strstr(m.failed.msg, "policy.yaml: line 2"));
     CHECK_INT(ask_status(PUBLIC ":7"), 200); /* the one before is in force still */
     send_texts(NULL, PUBLIC ":8\n", 2);
+    expect(WIRE_APPLIED, &m);
+    CHECK_INT(ask_status(PUBLIC ":7"), 403);
+    send_texts(POLICY("7", "/**") "    uses: 2\n", NULL, 3);
+    expect(WIRE_APPLIED, &m);
+    CHECK_INT(ask_status(PUBLIC ":7"), 200);
+    spent = 1; /* as after a worker that died */
+    send_texts(POLICY("7", "/**") "    uses: 2\n", NULL, 4);
     expect(WIRE_APPLIED, &m);
     CHECK_INT(ask_status(PUBLIC ":7"), 403);
     CHECK_INT(end_worker(), 0);
