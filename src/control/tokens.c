@@ -547,6 +547,15 @@ static void on_token_stored(struct store_txn *x, int r, const struct err *e)
 }
 
 /* It has no more time than the token that makes it, and ends with it. */
+static bool is_generation_full(struct tokens *t, const struct token *maker)
+{
+    int n = 0;
+
+    for (const struct token *k = maker; k && n < TOKEN_GENERATIONS_MAX; n++)
+        k = k->record.maker[0] ? find_id(t, str_from(k->record.maker)) : NULL;
+    return n == TOKEN_GENERATIONS_MAX;
+}
+
 static int take_maker(struct tokens *t, struct token_op *op, struct token **ret, struct err *e)
 {
     struct token_record *r = &op->record;
@@ -557,6 +566,11 @@ static int take_maker(struct tokens *t, struct token_op *op, struct token **ret,
         return 0;
     if (!maker || !is_good(&maker->record))
         return err_set(e, ERR_DENIED, "the token that asks has ended");
+    if (is_generation_full(t, maker))
+        return err_set(e, ERR_QUOTA,
+                       "token %s is %d tokens away from the user who made the first: a token that "
+                       "is nearer must make this one",
+                       maker->record.id, TOKEN_GENERATIONS_MAX);
     if (maker->record.expires_ns && (!r->expires_ns || r->expires_ns > maker->record.expires_ns))
         r->expires_ns = maker->record.expires_ns;
     return 0;

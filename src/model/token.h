@@ -25,7 +25,14 @@ extern const char *const token_verb_names[TOKEN_VERB_COUNT_ + 1];
 /* The workspace that a token's sandboxes have without approval. */
 enum token_files { TOKEN_FILES_ANY, TOKEN_FILES_RO, TOKEN_FILES_RW, TOKEN_FILES_COUNT_ };
 
-enum { TOKEN_PRESET_MAX = 16, TOKEN_NETWORK_MAX = 4096, TOKEN_UNSET = -1 };
+enum {
+    TOKEN_PRESET_MAX = 16,
+    TOKEN_NETWORK_MAX = 4096,
+    TOKEN_UNSET = -1,
+    /* How many tokens lead from a user to a token that was made with them: limits of each hold for
+     * those behind it, and are looked at one by one. */
+    TOKEN_GENERATIONS_MAX = 8,
+};
 #define TOKEN_PUBLIC "public"
 
 /* How much a token's holder may use, and which capabilities its sandboxes have without a master's

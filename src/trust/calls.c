@@ -28,20 +28,21 @@ static bool fits_limits(struct trust *t, struct peer *p, const struct trust_call
                         struct trust_decision *d)
 {
     const struct trust_rule *rule = trust_bundle_find(t->policy.bundle, str_from(c->tool));
-    const struct trust_case again = { .bundle = t->policy.bundle,
-                                      .failure = t->policy.failure,
-                                      .tool = str_from(c->tool),
-                                      .args = c->args,
-                                      .role = p->record.role,
-                                      .client = p->record.client,
-                                      .now_ns = clock_mono(),
-                                      .usage = peer_usage(p, clock_wall()),
-                                      .terms = p->identity_->is_token ? &p->identity_->terms : NULL,
-                                      .network_approved = true,
-                                      .granted = true };
+    struct trust_case again = { .bundle = t->policy.bundle,
+                                .failure = t->policy.failure,
+                                .tool = str_from(c->tool),
+                                .args = c->args,
+                                .role = p->record.role,
+                                .client = p->record.client,
+                                .now_ns = clock_mono(),
+                                .usage = peer_usage(p, clock_wall()),
+                                .terms = p->identity_->is_token ? &p->identity_->terms : NULL,
+                                .network_approved = true,
+                                .granted = true };
 
     if (!rule || !rule->creates)
         return true;
+    case_add_makers(&again, p);
     trust_decide(&again, d);
     if (d->verdict.kind != VERDICT_ALLOW)
         return false;

@@ -245,7 +245,16 @@ static struct limit limit_of(int64_t of_token, bool given, int64_t of_role)
     return (struct limit){ own ? of_token : of_role, own || given, own };
 }
 
-static bool over(struct judging *j, const char *what, struct limit l, int64_t has, const char *of)
+/* Whose limits are looked at: those of the caller, or of a token that made it. */
+struct limited {
+    const struct token_terms *terms; /* NULL: no token's */
+    enum role role;
+    const struct trust_usage *usage;
+    const char *token; /* for messages */
+};
+
+static bool over(struct judging *j, const struct limited *of_whom, const char *what, struct limit l,
+                 int64_t has, const char *of)
 {
     char field[64];
 
@@ -254,32 +263,52 @@ static bool over(struct judging *j, const char *what, struct limit l, int64_t ha
     if (l.of_token)
         snprintf(field, sizeof field, "token.limits.%s", what);
     else
-        snprintf(field, sizeof field, "limits.%s.%s", role_names[j->c->role], what);
+        snprintf(field, sizeof field, "limits.%s.%s", role_names[of_whom->role], what);
     j->d->rule = NULL; /* it is not the tool's rule that decides */
     j->d->rate_ns = j->c->rate_ns;
     return decided(j, VERDICT_RATE_LIMIT, field, "%lld %s, of %lld that %s%s may have",
-                   (long long)has, of, (long long)l.most, l.of_token ? "this token" : "the role ",
-                   l.of_token ? "" : role_names[j->c->role]);
+                   (long long)has, of, (long long)l.most, l.of_token ? of_whom->token : "the role ",
+                   l.of_token ? "" : role_names[of_whom->role]);
 }
 
-static bool check_limits(struct judging *j)
+static bool check_limits_of(struct judging *j, const struct limited *of_whom)
 {
     static const struct token_terms none = { .per_hour = TOKEN_UNSET,
                                              .per_day = TOKEN_UNSET,
                                              .concurrent = TOKEN_UNSET };
-    const struct trust_limits *l = &j->c->bundle->limits[j->c->role];
-    const struct token_terms *t = j->c->terms ? j->c->terms : &none;
-    const struct trust_usage *u = &j->c->usage;
+    const struct trust_limits *l = &j->c->bundle->limits[of_whom->role];
+    const struct token_terms *t = of_whom->terms ? of_whom->terms : &none;
+    const struct trust_usage *u = of_whom->usage;
+
+    return over(j, of_whom, "concurrent",
+                limit_of(t->concurrent, l->concurrent_given, l->concurrent), u->alive,
+                "sandboxes are alive") ||
+           over(j, of_whom, "sandboxes_per_hour",
+                limit_of(t->per_hour, l->per_hour_given, l->sandboxes_per_hour), u->made,
+                "sandboxes were made within an hour") ||
+           over(j, of_whom, "minutes_per_day",
+                limit_of(t->per_day, l->per_day_given, l->minutes_per_day),
+                u->lived_ns / (60 * NS_PER_S), "minutes were used within a day");
+}
+
+/* Tokens made with a token use what that one may use, all together. */
+static bool check_limits(struct judging *j)
+{
+    struct limited who = { j->c->terms, j->c->role, &j->c->usage, "this token" };
 
     if (!j->d->rule->creates)
         return false;
-    return over(j, "concurrent", limit_of(t->concurrent, l->concurrent_given, l->concurrent),
-                u->alive, "sandboxes are alive") ||
-           over(j, "sandboxes_per_hour",
-                limit_of(t->per_hour, l->per_hour_given, l->sandboxes_per_hour), u->made,
-                "sandboxes were made within an hour") ||
-           over(j, "minutes_per_day", limit_of(t->per_day, l->per_day_given, l->minutes_per_day),
-                u->lived_ns / (60 * NS_PER_S), "minutes were used within a day");
+    if (check_limits_of(j, &who))
+        return true;
+    for (size_t i = 0; i < j->c->n_above; i++) {
+        const struct trust_above *a = &j->c->above[i];
+
+        who = (struct limited){ a->terms, a->role, &a->usage,
+                                "the token that made this one, with all that it made," };
+        if (check_limits_of(j, &who))
+            return true;
+    }
+    return false;
 }
 
 /* Whether a new sandbox has more than the token may have without asking. */

@@ -33,6 +33,13 @@ struct trust_usage {
     int64_t alive;
 };
 
+/* A token that made the one that asks, directly or not. */
+struct trust_above {
+    const struct token_terms *terms;
+    enum role role;
+    struct trust_usage usage; /* of it and of all that were made with it */
+};
+
 struct trust_case {
     const struct trust_bundle
         *bundle; /* NULL: none could be loaded, and `failure` says what then */
@@ -48,6 +55,8 @@ struct trust_case {
     unsigned makes;                  /* sandboxes, of a tool that creates; 0: one */
     bool granted;                    /* a master has said yes to such a call in advance */
     const struct token_terms *terms; /* of the token behind the peer; NULL: none */
+    struct trust_above above[TOKEN_GENERATIONS_MAX];
+    size_t n_above;
     /* What a new sandbox, or its new network, would have; NULL: what the arguments declare. */
     const struct trust_capabilities *declares;
     /* The network of the case is one that a master approved for this sandbox and peer, or that the

@@ -8,6 +8,19 @@
 #include "control/tokens.h"
 #include "trust/inside.h"
 
+/* The policy does not ask an administrator's token: it has no limits that hold for others. */
+static void take_maker_of(struct trust *t, struct identity *d, const struct token_record *k)
+{
+    const struct token_record *maker =
+        k && k->maker[0] ? tokens_by_id(t->tokens, str_from(k->maker)) : NULL;
+
+    if (!maker || ((maker->verbs & VERB_BIT(VERB_ADMIN)) != 0 &&
+                   control_is_administrator(t->control, maker->owner)))
+        return;
+    d->maker = identity_of(t, maker->id);
+    list_append(&d->maker->made, &d->of_maker);
+}
+
 /* A token's terms do not change; of one that is gone, those of its role hold. */
 static void take_terms(struct trust *t, struct identity *d)
 {
@@ -18,6 +31,7 @@ static void take_terms(struct trust *t, struct identity *d)
     d->terms = k ? k->terms : TOKEN_TERMS_NONE;
     d->is_token = k;
     d->role = k ? k->role : ROLE_APPRENTICE;
+    take_maker_of(t, d, k);
     d->terms.network.p = arena_dup(&d->arena, d->terms.network);
     if (!d->terms.network.p)
         abort(); /* its length was checked */
@@ -54,6 +68,9 @@ static void free_one(struct index_entry *v, void *user)
 
     (void)user;
     uses_forget(d);
+    link_leave(&d->of_maker);
+    while (list_take(&d->made))
+        ;
     index_each(&d->rates, free_rate, NULL);
     index_done(&d->rates);
     arena_done(&d->arena);

@@ -75,6 +75,10 @@ struct identity {
     struct token_terms terms; /* of a token, its texts on the arena */
     struct arena arena;
     enum role role; /* of a token */
+    struct identity
+        *maker;       /* of a token: that made it, and whose limits hold for it, too; or NULL */
+    struct list made; /* those that it made and that came */
+    struct link of_maker;
     unsigned roles; /* bits of enum role: of the peers that have made sandboxes */
 
     /* uses.c: sandboxes made within the last hour, and those that are older and alive; both oldest
@@ -144,6 +148,13 @@ static inline bool released_before(const struct peer_record *r)
 }
 void uses_reserve(struct peer *p, unsigned n); /* creates were allowed */
 
+/* --- trust.c --- */
+struct trust_case;
+/* The tokens that made the one behind the peer, whose limits hold for it. */
+void case_add_makers(struct trust_case *c, const struct peer *p);
+
+/* Of it and of all that were made with it, with those that were asked for and are not there yet. */
+struct trust_usage family_usage(struct identity *d, int64_t now);
 /* Of all its peers; those that were asked for and are not there yet are not in it. */
 struct trust_usage identity_usage(struct identity *d, int64_t now);
 

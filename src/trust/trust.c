@@ -24,6 +24,15 @@ static bool has_network_approved(const struct trust_question *q)
     return d->is_token && d->terms.network.n && policy_within(about->policy, d->terms.network);
 }
 
+void case_add_makers(struct trust_case *c, const struct peer *p)
+{
+    for (struct identity *d = p->identity_->maker; d && c->n_above < COUNT_OF(c->above);
+         d = d->maker)
+        c->above[c->n_above++] = (struct trust_above){ .terms = d->is_token ? &d->terms : NULL,
+                                                       .role = d->role,
+                                                       .usage = family_usage(d, clock_wall()) };
+}
+
 /* What is known of the peer, beside the question. */
 static void make_case(struct trust *t, const struct trust_question *q, struct trust_case *c)
 {
@@ -47,8 +56,10 @@ static void make_case(struct trust *t, const struct trust_question *q, struct tr
     c->network_approved = has_network_approved(q);
     c->rate_ns = peer_rate(q->peer, rule->tool)->rate_ns;
     c->granted = t->n_grants && grant_find(t, q) != NULL;
-    if (rule->creates)
-        c->usage = peer_usage(q->peer, clock_wall());
+    if (!rule->creates)
+        return;
+    c->usage = peer_usage(q->peer, clock_wall());
+    case_add_makers(c, q->peer);
 }
 
 static void finish(struct trust_op *op, int r, const struct err *e)

@@ -125,15 +125,27 @@ struct trust_usage identity_usage(struct identity *d, int64_t now)
     return x;
 }
 
-struct trust_usage peer_usage(struct peer *p, int64_t now)
+/* As deep as tokens are made with tokens (TOKEN_GENERATIONS_MAX). */
+struct trust_usage family_usage(struct identity *d, int64_t now) /* NOLINT(misc-no-recursion) */
 {
-    struct identity *d = p->identity_;
     struct trust_usage x = identity_usage(d, now);
     unsigned coming = reserved_by(&d->reserved, d->reserved_by);
 
     x.made += coming;
     x.alive += coming;
+    for (struct link *m = list_first(&d->made); m; m = list_after(&d->made, m)) {
+        struct trust_usage y = family_usage(container_of(m, struct identity, of_maker), now);
+
+        x.made += y.made;
+        x.alive += y.alive;
+        x.lived_ns += y.lived_ns;
+    }
     return x;
+}
+
+struct trust_usage peer_usage(struct peer *p, int64_t now)
+{
+    return family_usage(p->identity_, now);
 }
 
 /* --- sandboxes --- */

@@ -303,6 +303,31 @@ def a_family_of_tokens_decides_nothing_that_it_asked_for(c):
         admin.post(held(Tcp(port, admin.post("/v1/tokens", {"name": "x", "verbs": ["read", "create"], "role": "journeyman"}).expect(201).json["token"]))).expect(200)
 
 
+@test(only="root", because="other users reach only root's daemon")
+def limits_of_a_token_hold_for_all_that_it_makes(c):
+    with serving(c, "socket: {mode: \"0666\"}") as (d, port, _):
+        os.chmod(d.dir, 0o755)
+        made = subprocess.run([c.program(), "token", "create", "-q", "first", "--limit", "concurrent=3", *(f"--verb={verb}" for verb in EVERYTHING)],
+                              user=PLAIN, group=PLAIN, extra_groups=[], cwd="/", env={**c.environment, **Client(d).env}, capture_output=True, check=True)
+        first = Tcp(port, made.stdout.decode().strip())
+
+        def child(api):
+            return api.post("/v1/tokens", {"name": "x", "verbs": EVERYTHING})
+        one, two = (Tcp(port, child(first).expect(201).json["token"]) for _ in range(2))
+        below = Tcp(port, child(two).expect(201).json["token"])
+        box = one.post("/v1/sandboxes").expect(201).json["sandbox_id"]
+        two.post("/v1/sandboxes").expect(201)
+        below.post("/v1/sandboxes").expect(201)
+        for api in (first, one, two, below):
+            got = api.post("/v1/sandboxes").expect(429)
+            check("limits.concurrent" in json.dumps(got.json), f"what is at its limit: {got}")
+        one.delete(f"/v1/sandboxes/{box}").expect(200, 202, 204)
+        wait_for(lambda: below.post("/v1/sandboxes").status == 201, "there is room again")
+        for _ in range(5):
+            below = Tcp(port, child(below).expect(201).json["token"])
+        child(below).expect(429, code="quota")
+
+
 @test
 def a_web_page_cannot_reach_it(c):
     with serving(c) as (d, port, token):
