@@ -6,7 +6,8 @@
 #include "policy/glob.h"
 #include "policy/spot.h"
 
-enum { HTTPS_PORT = 443, SCRATCH_MAX = 4 << 20 };
+/* In larger entries, endpoints are not compared with each other: that would take too long. */
+enum { HTTPS_PORT = 443, SCRATCH_MAX = 4 << 20, SIBLINGS_MAX = 256 };
 
 static int check_port(const struct spot *s)
 {
@@ -21,6 +22,13 @@ static int check_port(const struct spot *s)
 }
 
 /* --- What rules allow, and whether others take all of it away --- */
+
+/* What a rule, or `access` for one method, allows. */
+struct reach {
+    const char *method;
+    const char *path; /* NULL: every */
+    bool crosses;     /* the path is an endpoint's, whose wildcards cross everything */
+};
 
 static bool is_every(const char *text, const char *every)
 {
@@ -38,13 +46,14 @@ static bool covers_method(const char *deny, const char *allow)
 
 /* Whether every path that one pattern has is one of the other; false also where that is not plain
  * to see. */
-static bool covers_path(const char *deny, const char *allow)
+static bool covers_path(const char *deny, const struct reach *r)
 {
+    const char *allow = r->path;
     AUTO(arena_done) struct arena scratch = ARENA_INIT(SCRATCH_MAX);
     struct str below, text;
     const struct glob *d, *a;
 
-    if (is_every(deny, "/**") || (allow && strcmp(deny, allow) == 0))
+    if (is_every(deny, "/**") || (allow && !r->crosses && strcmp(deny, allow) == 0))
         return true;
     if (!allow || glob_compile(str_from(deny), GLOB_PARTS_WIDE, '/', &scratch, &d, NULL) < 0 ||
         glob_compile(str_from(allow), GLOB_PARTS, '/', &scratch, &a, NULL) < 0)
@@ -60,14 +69,50 @@ static bool covers_path(const char *deny, const char *allow)
            strncasecmp(text.p, below.p, below.n) == 0;
 }
 
-/* Whether deny rules refuse the method on all these paths; path NULL: on every one. */
-static bool is_denied(const struct egress_endpoint *ep, const char *method, const char *path)
+static bool denies_all(const struct egress_endpoint *ep, const struct reach *r)
 {
     const struct egress_rule *denies = ep->deny_rules.p;
 
     for (size_t i = 0; i < ep->deny_rules.n; i++)
-        if (!denies[i].query_ && covers_method(denies[i].method, method) &&
-            covers_path(denies[i].path, path))
+        if (!denies[i].query_ && covers_method(denies[i].method, r->method) &&
+            covers_path(denies[i].path, r))
+            return true;
+    return false;
+}
+
+static bool has_ports_of(const struct egress_endpoint *ep, const struct egress_endpoint *other)
+{
+    size_t found = 0;
+
+    for (size_t i = 0, k = 0; i < other->port_count && k < ep->port_count; k++)
+        if (ep->ports[k] == other->ports[i]) {
+            i++;
+            found++;
+        }
+    return found == other->port_count;
+}
+
+/* Whether another endpoint of the entry applies wherever this one does. */
+static bool goes_with(const struct egress_endpoint *other, const struct egress_endpoint *ep)
+{
+    bool same_host =
+        other->host && ep->host ? strcmp(other->host, ep->host) == 0 : !other->host && !ep->host;
+
+    return same_host && other->protocol != EGRESS_TCP && !other->path && !other->binaries.n &&
+           !ep->binaries.n && has_ports_of(other, ep);
+}
+
+/* Whether deny rules take back all of it. Those of other entries are not looked at: their programs
+ * differ, and they may run out. */
+static bool is_denied(const struct spot *s, const struct reach *r)
+{
+    const struct egress_endpoint *all = s->entry->endpoints.p;
+    size_t n = s->entry->endpoints.n;
+
+    if (denies_all(s->ep, r))
+        return true;
+    for (size_t i = 0; n <= SIBLINGS_MAX && i < n; i++)
+        if (all[i].deny_rules.n && goes_with(&all[i], s->ep) && denies_all(&all[i], r))
             return true;
     return false;
 }
@@ -90,13 +135,13 @@ static bool is_never_sent(const char *method)
 }
 
 /* NULL, or why the rule allows nothing. */
-static const char *rule_flaw(const struct egress_endpoint *ep, const struct egress_rule *rule)
+static const char *rule_flaw(const struct spot *s, const struct egress_rule *rule)
 {
     if (is_never_sent(rule->method))
         return "CONNECT and TRACE are never allowed where requests are inspected";
-    if (is_outside(ep, rule->path))
+    if (is_outside(s->ep, rule->path))
         return "its path has nothing in common with the endpoint's path";
-    if (is_denied(ep, rule->method, rule->path))
+    if (is_denied(s, &(struct reach){ .method = rule->method, .path = rule->path }))
         return "deny_rules take back all that it allows";
     return NULL;
 }
@@ -108,7 +153,7 @@ static int check_allowing_rules(const struct spot *s)
     const char *flaw = NULL;
 
     for (size_t i = 0; i < s->ep->rules.n; i++) {
-        const char *why = rule_flaw(s->ep, &allows[i].allow);
+        const char *why = rule_flaw(s, &allows[i].allow);
 
         dead += why != NULL;
         flaw = flaw ? flaw : why;
@@ -134,7 +179,7 @@ static int check_preset(const struct spot *s)
     };
 
     for (const char *const *m = methods[s->ep->access]; *m; m++)
-        if (!is_denied(s->ep, *m, s->ep->path))
+        if (!is_denied(s, &(struct reach){ .method = *m, .path = s->ep->path, .crosses = true }))
             return 0;
     return spot_fail(s, "deny_rules",
                      "take back all that access allows, so nothing can pass; narrow them, or take "

@@ -303,7 +303,6 @@ static int check_endpoint(const struct spot *s)
         check_own_name,         check_ports,         check_host,
         check_allowed,          check_own_binaries,  check_path,
         policy_check_protocol_, policy_check_rules_, policy_check_enforced_,
-        policy_check_passable_,
     };
     int r = 0;
 
@@ -361,6 +360,10 @@ static int check_entry(struct spot *s)
     for (size_t i = 0; i < s->entry->endpoints.n && r >= 0; i++) {
         s->ep = &eps[i];
         r = check_endpoint(s);
+    }
+    for (size_t i = 0; i < s->entry->endpoints.n && r >= 0; i++) {
+        s->ep = &eps[i];
+        r = policy_check_passable_(s);
     }
     s->ep = NULL;
     return r;

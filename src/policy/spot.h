@@ -34,8 +34,8 @@ int spot_no_room(const struct spot *s);
 int policy_check_sections_(const struct spot *s); /* what is not network */
 int policy_check_protocol_(const struct spot *s); /* what belongs to which protocol */
 int policy_check_rules_(const struct spot *s);    /* rules for requests */
-int policy_check_enforced_(const struct spot *s);
-int policy_check_passable_(const struct spot *s); /* … of an endpoint the last one */
+int policy_check_enforced_(const struct spot *s); /* … of an endpoint the last one */
+int policy_check_passable_(const struct spot *s); /* after all endpoints of the entry */
 int policy_check_middlewares_(const struct spot *s);
 int policy_check_overlaps_(const struct spot *s); /* endpoints that disagree */
 

@@ -242,6 +242,7 @@ TEST(endpoints_that_let_nothing_through)
         "[{path: '/**'}]}",
         "{host: a.b, port: 1, protocol: rest, path: /a/*, rules: [{allow: {method: GET, path: "
         "'/*/b'}}]}",
+        "{host: a.b, port: 1, protocol: rest, path: /a*, access: full, deny_rules: [{path: /a*}]}",
     };
     struct egress_policy p;
     struct err e;
@@ -256,6 +257,36 @@ TEST(endpoints_that_let_nothing_through)
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         snprintf(text, sizeof text, "    - %s\n", good[i]);
         CHECK_OK(policy_try(with_endpoints(text), &p, &e), e);
+    }
+}
+
+TEST(endpoints_that_deny_all_of_each_other)
+{
+    static const char *const rows[][2] = {
+        /* The second applies wherever the first does, or does not. */
+        { "    - {host: a.b, port: 80, protocol: rest, access: read-only}\n"
+          "    - {host: a.b, ports: [80, 81], protocol: rest, rules: [{allow: {method: POST, path: "
+          "/x}}], deny_rules: [{method: GET}, {method: OPTIONS}]}\n",
+          "endpoints[0].deny_rules: take back all that access allows" },
+        { "    - {host: a.b, ports: [80, 82], protocol: rest, access: read-only}\n"
+          "    - {host: a.b, ports: [80, 81], protocol: rest, rules: [{allow: {method: POST, path: "
+          "/x}}], deny_rules: [{method: GET}, {method: OPTIONS}]}\n",
+          NULL },
+        { "    - {host: c.b, port: 80, protocol: rest, access: read-only}\n"
+          "    - {host: '*.b.c', port: 80, protocol: rest, rules: [{allow: {method: POST, path: "
+          "/x}}], deny_rules: [{method: GET}, {method: OPTIONS}]}\n",
+          NULL },
+    };
+    struct egress_policy p;
+    struct err e;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        int r = policy_try(with_endpoints(rows[i][0]), &p, &e);
+
+        if (rows[i][1])
+            CHECK(r == -ERR_INVALID && strstr(e.msg, rows[i][1]));
+        else
+            CHECK_OK(r, e);
     }
 }
 
