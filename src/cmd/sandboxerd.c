@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +28,7 @@
 #include "daemon/start_check.h"
 #include "daemon/state.h"
 #include "daemon/volume.h"
+#include "daemon/volume_grow.h"
 #include "daemon/warden.h"
 #include "gate/gate.h"
 #include "ipc/channel.h"
@@ -51,6 +54,7 @@ struct daemon {
     int grants; /* workspaces that clients granted: the supervisor's */
     struct client_doors unix_doors;
     struct volume volume;
+    pid_t grower;
     struct nosuid nosuid;
     struct driver_choice driver;
     uid_t owner;
@@ -137,14 +141,71 @@ static int set_tag(struct daemon *d, struct err *e)
     return cgroup_tag_valid(d->tag) ? 0 : err_set(e, ERR_BUG, "the tag '%s'", d->tag);
 }
 
+static struct volume_room volume_room_of(const struct daemon *d)
+{
+    return (struct volume_room){ .size = d->config.storage.size,
+                                 .free_min = d->config.images.free_min };
+}
+
+/* For "auto", where the file system of the state directory has no driver but memory. What is stored
+ * there already stays in sight: then it is memory, as it was. */
+static int try_volume(struct daemon *d, const char **ret_name, struct err *why)
+{
+    const struct volume_room room = volume_room_of(d);
+    struct driver_choice c;
+    struct statfs fs;
+    int r = driver_choose("auto", d->storage, &c, why);
+
+    if (r < 0 || c.driver->on_disk || geteuid() != 0)
+        return r;
+    if (fstatfs(d->storage, &fs) < 0 ||
+        ((uint32_t)fs.f_type != EXT4_SUPER_MAGIC && (uint32_t)fs.f_type != XFS_SUPER_MAGIC))
+        return err_set(why, ERR_UNSUPPORTED, "a btrfs in a file is for ext4 and xfs");
+    r = volume_open(&d->volume, d->config.state, &room, why);
+    if (r >= 0)
+        *ret_name = "btrfs";
+    return r;
+}
+
+/* Opens the volume, if there is or shall be one. `why`: what "auto" could not have. */
+static int choose_volume(struct daemon *d, const char **name, struct err *why, struct err *e)
+{
+    const struct volume_room room = volume_room_of(d);
+    bool is_auto = strcmp(*name, "auto") == 0, exists = volume_exists(d->config.state);
+    int r;
+
+    why->msg[0] = '\0';
+    if (strcmp(*name, "btrfs") == 0 || (exists && geteuid() == 0)) {
+        r = volume_open(&d->volume, d->config.state, &room, e);
+        if (r >= 0 && is_auto && d->volume.state)
+            *name = "btrfs";
+        return r;
+    }
+    r = is_auto ? try_volume(d, name, why) : 0;
+    return r == -(int)ERR_BUSY ? err_set(e, ERR_BUSY, "%s", why->msg) : 0;
+}
+
+static void explain_auto(struct daemon *d, const struct err *why)
+{
+    struct driver_choice *c = &d->driver;
+
+    char limits[sizeof c->why];
+
+    snprintf(limits, sizeof limits, "%s", strstr(c->why, "; ") ? strstr(c->why, "; ") : "");
+    if (d->volume.state)
+        snprintf(c->why, sizeof c->why, "a btrfs in a file of the state directory%.140s", limits);
+    else if (why->msg[0])
+        snprintf(c->why, sizeof c->why, "no btrfs in a file: %.170s", why->msg);
+}
+
 static int choose_driver(struct daemon *d, struct err *e)
 {
     const char *name = config_drivers[d->config.storage.driver];
+    bool is_auto = strcmp(name, "auto") == 0;
     struct driver_choice *c = &d->driver;
-    int r = 0;
+    struct err why;
+    int r = choose_volume(d, &name, &why, e);
 
-    if (strcmp(name, "btrfs") == 0)
-        r = volume_open(&d->volume, d->config.state, d->config.storage.size, e);
     if (r >= 0)
         r = nosuid_mount(&d->nosuid, d->config.state, e);
     if (r >= 0 &&
@@ -156,6 +217,8 @@ static int choose_driver(struct daemon *d, struct err *e)
         r = driver_choose(name, d->storage, c, e);
     if (r < 0)
         return r;
+    if (is_auto)
+        explain_auto(d, &why);
     d->launcher.driver = c->driver->name;
     d->launcher.limited = c->driver->on_disk && c->limited;
     if (c->limited)
@@ -199,6 +262,7 @@ static int open_all(struct daemon *d, struct err *e)
 /* Takes back what outlives a process: mounts, and the socket. */
 static void close_all(struct daemon *d)
 {
+    volume_grow_stop(d->grower);
     drop_fd(&d->storage);
     nosuid_unmount(&d->nosuid);
     volume_done(&d->volume);
@@ -214,21 +278,24 @@ static int give_up(struct daemon *d, int r, const struct err *e)
 /* The control plane's process. */
 static int control_plane(struct daemon *d, int warden, pid_t parent)
 {
-    const struct serve_setup setup = { .config = &d->config,
-                                       .chain = buf_str(&d->certificate.chain),
-                                       .key = buf_str(&d->certificate.key),
-                                       .doors = &d->doors,
-                                       .state = d->state,
-                                       .warden = warden,
-                                       .ready_fd = d->options.ready_fd,
-                                       .owner = d->owner,
-                                       .launcher = d->launcher,
-                                       .profiles = d->profiles,
-                                       .keys = d->keys,
-                                       .storage = { .driver = d->driver.driver->name,
-                                                    .why = d->driver.why,
-                                                    .on_disk = d->driver.driver->on_disk,
-                                                    .limited = d->driver.limited } };
+    const struct serve_setup setup = {
+        .config = &d->config,
+        .chain = buf_str(&d->certificate.chain),
+        .key = buf_str(&d->certificate.key),
+        .doors = &d->doors,
+        .state = d->state,
+        .warden = warden,
+        .ready_fd = d->options.ready_fd,
+        .owner = d->owner,
+        .launcher = d->launcher,
+        .profiles = d->profiles,
+        .keys = d->keys,
+        .storage = { .driver = d->driver.driver->name,
+                     .why = d->driver.why,
+                     .on_disk = d->driver.driver->on_disk,
+                     .limited = d->driver.limited,
+                     .free_min = d->volume.state ? VOLUME_FREE_MIN : d->config.images.free_min }
+    };
     struct err e;
     int r = privilege_drop(&d->who, &e);
 
@@ -273,6 +340,17 @@ static void hold_signals(void)
     sigaddset(&held, SIGINT);
     sigaddset(&held, SIGHUP);
     sigprocmask(SIG_BLOCK, &held, NULL);
+}
+
+/* Without it, a volume is as large as it is. */
+static void start_grower(struct daemon *d)
+{
+    const struct volume_room room = volume_room_of(d);
+    struct err e;
+
+    d->grower = volume_grow_start(&d->volume, d->storage, &room, &e);
+    if (d->grower < 0)
+        LOG(WARN, "storage.not_grown", LOG_S("reason", e.msg));
 }
 
 static int split(struct daemon *d)
@@ -325,6 +403,7 @@ static int split(struct daemon *d)
         gate_close(&d->gate);
         return give_up(d, r, &e);
     }
+    start_grower(d);
     r = warden_run(pair[1], child, &options);
     gate_close(&d->gate);
     close_all(d); /* the control plane may not have the right to */

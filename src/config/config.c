@@ -198,12 +198,12 @@ static const struct json_field egress_fields[] = {
 
 static const struct json_field storage_fields[] = {
     { "driver", JSON_KIND_ENUM, IN(storage, driver), .names = config_drivers, .preset = "auto",
-      .doc = "Where sandboxes write to; by itself the best that the state directory's file system "
-             "offers, or memory (`docs/snapshots.md`)." },
+      .doc = "Where sandboxes write to; by itself the best that the state directory offers "
+             "(`docs/snapshots.md`)." },
     { "size", JSON_KIND_BYTES, IN(storage, size), .max = INT64_C(1) << 50,
-      .doc =
-          "With `driver: btrfs` where the state directory has another file system: what the file "
-          "that has one may grow to, 256M at least; 0: half of what is free when it is made." },
+      .doc = "Of the file that has a btrfs, where sandboxes write to one and the state directory "
+             "has another file system: what it may grow to, 256M at least; 0: as long as "
+             "`images.free_min` is left on the disk." },
     { "measure_after", JSON_KIND_DURATION, IN(storage, measure_after), .min = 0, .max = DAY,
       .preset = "15s",
       .doc = "How long after it was captured a layer is read and hashed, while nobody else wants "

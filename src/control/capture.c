@@ -143,7 +143,7 @@ static int begin(struct capture *c, int upper, struct err *e)
     layers_job_fill(&job, LAYERS_CAPTURE, c->layer);
     snprintf(job.box, sizeof job.box, "%s", s->record.id);
     job.flags = (c->stay ? LAYERS_KEEP : 0) | (c->paused_ ? LAYERS_STILL : 0);
-    job.free_min = s->control->config->images.free_min;
+    job.free_min = s->control->storage.free_min;
     return keeper_start(s->control, &c->job_, &events, &job, &upper, upper < 0 ? 0 : 1, e);
 }
 

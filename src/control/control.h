@@ -68,6 +68,7 @@ struct control_client {
 struct control_storage {
     const char *driver, *why;
     bool on_disk, limited;
+    uint64_t free_min; /* bytes that keepers leave free there */
 };
 
 struct control_setup {

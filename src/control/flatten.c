@@ -65,7 +65,7 @@ static int begin(struct flatten_op *op, struct err *e)
     if (r < 0)
         return r;
     layers_job_fill(&job, LAYERS_FLATTEN, op->layer_);
-    job.free_min = op->control_->config->images.free_min;
+    job.free_min = op->control_->storage.free_min;
     put_names(&op->stack, job.below, &job.n_below);
     put_names(&op->on.image, job.against, &job.n_against);
     if (op->on.kind == FLOOR_HOST)

@@ -477,7 +477,6 @@ static int share(struct making *m, const struct allowance *left, struct err *e)
 static void unpack(struct part *p)
 {
     struct making *m = p->making;
-    const struct config *config = m->images->control->config;
     struct allowance left;
     struct layers_job job;
     struct err e;
@@ -493,7 +492,7 @@ static void unpack(struct part *p)
     job.flags = m->squash ? LAYERS_SQUASH : 0;
     job.bytes_max = left.bytes > LEAST_BYTES ? left.bytes : LEAST_BYTES;
     job.entries_max = left.entries > LEAST_ENTRIES ? left.entries : LEAST_ENTRIES;
-    job.free_min = config->images.free_min;
+    job.free_min = m->images->control->storage.free_min;
     job.at = p->at;
     job.size = p->size;
     if (p->digest[0])

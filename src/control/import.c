@@ -258,7 +258,7 @@ static int unpack(struct import_op *op, struct err *e)
     job.bytes_max = snapshot_room(op->control_, op->caller);
     if (job.bytes_max > config->images.max_bytes)
         job.bytes_max = config->images.max_bytes;
-    job.free_min = config->images.free_min;
+    job.free_min = op->control_->storage.free_min;
     for (size_t i = 0; i < op->names_.n; i++) {
         if (l[i].left_out)
             continue;

@@ -14,24 +14,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/own.h"
 #include "daemon/lock.h"
 #include "proc/spawn.h"
 #include "uppers/driver.h"
 #include "uppers/subvolume.h"
 
-enum { DEVICE_MAX = 64, DEVICE_TRIES = 16 };
+enum { DEVICE_MAX = VOLUME_DEVICE_MAX, DEVICE_TRIES = 16 };
 
 static const char mkfs_path[] = "/usr/sbin/mkfs.btrfs";
 static const char image_name[] = "storage.btrfs", image_new[] = "storage.btrfs.new";
-static const char mount_options[] = "user_subvol_rm_allowed"; /* keepers have few rights */
+/* Keepers have few rights; and a discard would give blocks of the file back to the disk. */
+static const char mount_options[] = "user_subvol_rm_allowed,nodiscard";
 
 /* --- the file --- */
 
 static int format(char *path, struct err *e)
 {
-    char name[] = "mkfs.btrfs", quiet[] = "-q", force[] = "-f",
-         *argv[] = { name, quiet, force, path, NULL };
+    char name[] = "mkfs.btrfs", quiet[] = "-q", force[] = "-f", whole[] = "-K",
+         *argv[] = { name, quiet, force, whole, path, NULL };
     char *envp[] = { NULL };
     const int fds[] = { -1, -1, STDERR_FILENO };
     const struct spawn s = {
@@ -50,35 +52,62 @@ static int format(char *path, struct err *e)
     return r;
 }
 
-enum { SIZE_LEAST = 256 << 20 };
+#define SIZE_LEAST (UINT64_C(256) << 20)
+#define SIZE_FIRST (UINT64_C(1280) << 20) /* VOLUME_GROW_LOW is free, and some more */
+#define SIZE_UNIT  (UINT64_C(1) << 20)
 
-static int choose_size(int state, uint64_t size, uint64_t *ret, struct err *e)
+/* Half of what may be taken, so that not every file ends up too small where there are several. */
+static int choose_size(int state, const struct volume_room *room, uint64_t *ret, struct err *e)
 {
     struct statvfs fs;
+    uint64_t left;
 
     if (fstatvfs(state, &fs) < 0)
         return err_sys(e, "asking how much room there is");
-    *ret = size ? size : (uint64_t)fs.f_bavail * fs.f_frsize / 2;
-    *ret &= ~(uint64_t)((1 << 20) - 1);
-    if (*ret < SIZE_LEAST)
-        return err_set(e, ERR_INVALID, "storage.size: a btrfs needs %d MiB", SIZE_LEAST >> 20);
+    if (room->size && room->size < SIZE_LEAST)
+        return err_set(e, ERR_INVALID, "storage.size: a btrfs needs %llu MiB",
+                       (unsigned long long)(SIZE_LEAST >> 20));
+    left = (uint64_t)fs.f_bavail * fs.f_frsize;
+    left = left > room->free_min ? left - room->free_min : 0;
+    *ret = room->size && room->size < SIZE_FIRST ? room->size : SIZE_FIRST;
+    if (*ret > left / 2)
+        *ret = left / 2 > SIZE_LEAST ? left / 2 : SIZE_LEAST;
+    *ret -= *ret % SIZE_UNIT;
+    if (*ret > left)
+        return err_set(e, ERR_UNSUPPORTED,
+                       "the disk has no room for it: %llu MiB are needed besides the %llu MiB "
+                       "that stay free (images.free_min)",
+                       (unsigned long long)(*ret >> 20),
+                       (unsigned long long)(room->free_min >> 20));
+    return 0;
+}
+
+/* Any block that has none yet. */
+static int allocate(int image, uint64_t size, struct err *e)
+{
+    while (fallocate(image, 0, 0, (off_t)size) < 0) {
+        if (errno == EINTR)
+            continue;
+        return errno == EOPNOTSUPP
+                   ? err_set(e, ERR_UNSUPPORTED,
+                             "the file system of the state directory cannot allocate files ahead")
+                   : err_sys(e, "allocating %llu MiB", (unsigned long long)(size >> 20));
+    }
     return 0;
 }
 
 /* It has its name only when it is whole. */
-static int make_image(int dir, const char *state, uint64_t size, struct err *e)
+static int fill_image(int dir, const char *state, int image, uint64_t size, struct err *e)
 {
-    AUTO_CLOSE int image = -1;
     char path[PATH_MAX];
-    int r = choose_size(dir, size, &size, e);
+    int r;
 
-    if (r < 0)
-        return r;
-    image = openat(dir, image_new, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (image < 0 || ftruncate(image, (off_t)size) < 0)
+    if (ftruncate(image, (off_t)size) < 0)
         return err_sys(e, "making a file of %llu MiB", (unsigned long long)(size >> 20));
     snprintf(path, sizeof path, "%s/%s", state, image_new);
     r = format(path, e);
+    if (r >= 0)
+        r = allocate(image, size, e);
     if (r < 0)
         return r;
     if (fsync(image) < 0 || renameat(dir, image_new, dir, image_name) < 0 || fsync(dir) < 0)
@@ -86,17 +115,57 @@ static int make_image(int dir, const char *state, uint64_t size, struct err *e)
     return 0;
 }
 
-static int open_image(int dir, const char *state, uint64_t size, int *ret, struct err *e)
+static int make_image(int dir, const char *state, const struct volume_room *room, struct err *e)
 {
+    AUTO_CLOSE int image = -1;
+    uint64_t size;
+    int r = choose_size(dir, room, &size, e);
+
+    if (r < 0)
+        return r;
+    image = openat(dir, image_new, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    r = image < 0 ? err_sys(e, "making %s", image_new) : fill_image(dir, state, image, size, e);
+    if (r < 0)
+        unlinkat(dir, image_new, 0);
+    return r;
+}
+
+/* One of an older version, or of a copy, may have holes: they are filled, if the disk has room. */
+static void fill_holes(int image, const struct volume_room *room)
+{
+    struct stat st;
+    struct statvfs fs;
+    uint64_t missing, left;
+    struct err e;
     int r;
 
-    if (faccessat(dir, image_name, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
-        r = make_image(dir, state, size, e);
-        if (r < 0)
-            return r;
-    }
+    if (fstat(image, &st) < 0 || fstatvfs(image, &fs) < 0 ||
+        (uint64_t)st.st_blocks * 512 >= (uint64_t)st.st_size)
+        return;
+    missing = (uint64_t)st.st_size - (uint64_t)st.st_blocks * 512;
+    left = (uint64_t)fs.f_bavail * fs.f_frsize;
+    r = left < missing || left - missing < room->free_min
+            ? err_set(&e, ERR_FULL, "it has %llu MiB of holes, for which the disk has no room",
+                      (unsigned long long)(missing >> 20))
+            : allocate(image, (uint64_t)st.st_size, &e);
+    if (r < 0)
+        LOG(WARN, "storage.sparse", LOG_S("file", image_name), LOG_S("reason", e.msg));
+}
+
+static int open_image(int dir, const char *state, const struct volume_room *room, int *ret,
+                      struct err *e)
+{
+    bool is_new = faccessat(dir, image_name, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+    int r = is_new ? make_image(dir, state, room, e) : 0;
+
+    if (r < 0)
+        return r;
     *ret = openat(dir, image_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    return *ret < 0 ? err_sys(e, "opening %s", image_name) : 0;
+    if (*ret < 0)
+        return err_sys(e, "opening %s", image_name);
+    if (!is_new)
+        fill_holes(*ret, room);
+    return 0;
 }
 
 /* --- its loop device --- */
@@ -111,7 +180,7 @@ static bool is_of(const char *device, const struct stat *image)
 }
 
 /* The one that sandboxes of an earlier life still have: two of one file would destroy it. */
-static bool find_device(int image, char ret[static DEVICE_MAX])
+bool volume_find_device(int image, char ret[static VOLUME_DEVICE_MAX])
 {
     DIR *all = opendir("/sys/block");
     const struct dirent *d;
@@ -177,12 +246,15 @@ static int mount_image(int image, const char *place, struct err *e)
 {
     AUTO_CLOSE int device_fd = -1; /* until the mount has it */
     char device[DEVICE_MAX];
-    int r = find_device(image, device) ? 0 : make_device(image, device, &device_fd, e);
+    int r = volume_find_device(image, device) ? 0 : make_device(image, device, &device_fd, e);
 
     if (r < 0)
         return r;
     if (mount(device, place, "btrfs", MS_NOSUID | MS_NODEV | MS_NOATIME, mount_options) < 0)
-        return err_sys(e, "mounting %s on %s", device, place);
+        return err_sys(e,
+                       "mounting %s on %s (if the file is damaged: 'btrfs check' and 'btrfs "
+                       "rescue' take its path while no daemon runs)",
+                       device, place);
     return 0;
 }
 
@@ -203,13 +275,13 @@ static int take_lock(int dir, int *ret, struct err *e)
     if (fd < 0)
         return err_sys(e, "opening %s", image_name);
     if (!lock_take(fd))
-        return err_set(e, ERR_BUSY, "another daemon has it");
+        return err_set(e, ERR_BUSY, "the state directory is in use by another daemon");
     *ret = take_fd(&fd);
     return 0;
 }
 
-static int open_all(struct volume *v, int dir, int storage, const char *place, uint64_t size,
-                    struct err *e)
+static int open_all(struct volume *v, int dir, int storage, const char *place,
+                    const struct volume_room *room, struct err *e)
 {
     AUTO_CLOSE int image = -1;
     bool mounted = subvolume_possible(storage); /* by one that did not end in good order */
@@ -220,7 +292,7 @@ static int open_all(struct volume *v, int dir, int storage, const char *place, u
                        "%s has layers that it would hide: remove snapshots, images and sandboxes "
                        "first, or use another state directory",
                        place);
-    r = open_image(dir, v->state, size, &image, e);
+    r = open_image(dir, v->state, room, &image, e);
     if (r >= 0)
         r = take_lock(dir, &v->lock, e);
     if (r >= 0 && !mounted)
@@ -228,7 +300,26 @@ static int open_all(struct volume *v, int dir, int storage, const char *place, u
     return r < 0 ? r : prepare(place, e);
 }
 
-int volume_open(struct volume *v, const char *state, uint64_t size, struct err *e)
+bool volume_exists(const char *state)
+{
+    AUTO_CLOSE int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat st;
+
+    return dir >= 0 && fstatat(dir, image_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISREG(st.st_mode);
+}
+
+int volume_open_image(const struct volume *v, struct err *e)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/%s", v->state, image_name);
+    fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? err_sys(e, "opening %s", path) : fd;
+}
+
+int volume_open(struct volume *v, const char *state, const struct volume_room *room, struct err *e)
 {
     AUTO_CLOSE int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC), storage = -1;
     char place[PATH_MAX];
@@ -247,7 +338,7 @@ int volume_open(struct volume *v, const char *state, uint64_t size, struct err *
                        "and only root has one "
                        "in a file");
     v->state = state;
-    r = open_all(v, dir, storage, place, size, e);
+    r = open_all(v, dir, storage, place, room, e);
     if (r < 0) {
         drop_fd(&v->lock);
         v->state = NULL;

@@ -191,6 +191,7 @@ int growth_snapshot(struct growth *g, const struct storage *s, const char *name,
     return r < 0 ? r : growth_open(g, e);
 }
 
+/* For people: on a full disk it is empty, and a snapshot is taken all the same. */
 static int write_info(int dir, const struct layer_info *info, struct err *e)
 {
     AUTO_CLOSE int fd = at_open(dir, "info", O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -199,9 +200,12 @@ static int write_info(int dir, const struct layer_info *info, struct err *e)
         snprintf(text, sizeof text, "{\"version\":1,\"ids\":%u,\"bytes\":%llu,\"entries\":%llu}\n",
                  info->ids, (unsigned long long)info->bytes, (unsigned long long)info->entries);
 
+    int r;
+
     if (fd < 0)
         return err_sys(e, "making a layer's info");
-    return at_write(fd, text, (size_t)n, e);
+    r = at_write(fd, text, (size_t)n, e);
+    return r < 0 && errno == ENOSPC ? 0 : r;
 }
 
 static int sync_dir(int dir, struct err *e)

@@ -28,6 +28,7 @@ from harness import Failure, check, equal, processes, wait_for
 ANSWER_SECONDS = 60  # no answer takes longer, unless something is broken
 GRACE_SECONDS = 1    # of the configuration below
 DRIVER = os.environ.get("DRIVER", "auto")  # of storage: any test can be run with another one
+VOLUME = "1G"  # of the file that has a btrfs where root's state directory is on ext4: allocated at once, and tests run side by side
 
 CONFIG = """\
 ttl: {{grace: {grace}s}}
@@ -189,7 +190,7 @@ class Daemon:
         self.c, self.driver = c, driver
         self.dir = c.mkdir(c.dir / name)
         self.state, self.socket, self.log_path = state or self.dir / "state", self.dir / "sock", self.dir / "log"
-        self.config = c.write(f"{name}/config.yaml", CONFIG.format(grace=grace, more=config, storage="" if "storage:" in config else f"storage: {{driver: {driver}}}"))
+        self.config = c.write(f"{name}/config.yaml", CONFIG.format(grace=grace, more=config, storage="" if "storage:" in config else f"storage: {{driver: {driver}, size: {VOLUME}}}"))
         for profile, values in PROFILES.items():
             c.write(f"{name}/profiles/{profile}.yaml", PROFILE.format(id=profile, **values))
         self.api = Api(self.socket)

@@ -44,7 +44,7 @@ def shelved(d):
 def scrub(text):
     """Without ids, addresses and times: those are a sandbox's own."""
     text = re.sub(r"sbx[_-]\w+", "ID", text)
-    text = re.sub(r"(upperdir|workdir|lowerdir|fd|gid|uid|userxattr|nr_inodes|inode64)=[^,\s]*", r"\1", text)
+    text = re.sub(r"(subvolid|upperdir|workdir|lowerdir|fd|gid|uid|userxattr|nr_inodes|inode64)=[^,\s]*", r"\1", text)
     text = re.sub(r"\b[A-Z][a-z]{2} +\d+ +\d\d:\d\d\b|\d{4}-\d\d-\d\d \d\d:\d\d", "DATE", text)
     text = re.sub(r"(dr\S+ +)\d+( .* (proc|sys))$", r"\1N\2", text, flags=re.M)  # as many as the machine has processes
     return re.sub(" +", " ", text).splitlines()  # columns are as wide as their widest number

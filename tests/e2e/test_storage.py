@@ -16,7 +16,26 @@ from trees import boxes, layers, look, make, run, snapshot, supervisor, unfinish
 from volumes import volume
 
 PLACES = (("plain", None), ("reflink", "xfs"), ("btrfs", "btrfs"))
+SMALL = "storage: {{driver: {driver}, size: 256M}}\nimages: {{free_min: 0}}"
+FILE = SMALL.format(driver="btrfs")
+LARGE = """\
+id: profile.large
+version: 1
+ttl: {default: 10m, max: 1h, idle_reap: 0}
+resources: {cpu: 1, memory_mb: 128, pids: 64, disk_mb: 8192}
+pool: {min: 0, max: 0}
+"""
 FULL = "images: {free_min: 0}"  # small disks may be filled
+
+
+def fill(f):
+    """Until the disk is full, to the last block."""
+    size = 0
+    for step in (64 << 20, 1 << 20, 4096):
+        with contextlib.suppress(OSError):
+            while True:
+                os.posix_fallocate(f.fileno(), size, step)
+                size += step
 
 
 def host(d):
@@ -203,7 +222,7 @@ def on_loop(image):
 @test(only="root", because="a plain user has no file system in a file")
 def a_btrfs_in_a_file(c):
     with volume(c, "ext4", megabytes=600) as top:
-        d = Daemon(c, driver="btrfs", config="storage: {driver: btrfs, size: 256M}", state=top / "state")
+        d = Daemon(c, driver="btrfs", config=FILE, state=top / "state")
         image = d.state / "storage.btrfs"
         with d:
             equal((host(d)["storage_driver"], host(d)["storage_limited"]), ("btrfs", True), "driver")
@@ -211,7 +230,7 @@ def a_btrfs_in_a_file(c):
             make(d, box, "/root/all")
             before = look(d, box, "/root")
             snap = snapshot(d, box)["snapshot_id"]
-            second = Daemon(c, name="second", driver="btrfs", state=top / "state")
+            second = Daemon(c, name="second", driver="btrfs", config=FILE, state=top / "state")
             check(not second.spawn() and "another daemon" in second.tail(), second.tail())
             for kill in (True, False):  # sandboxes live on, with the same file system
                 if kill:
@@ -230,8 +249,133 @@ def a_btrfs_in_a_file(c):
     with volume(c, "ext4", megabytes=600) as top:  # layers that are there already would be hidden
         with Daemon(c, name="old", driver="plain", config=FULL, state=top / "state") as d:
             snapshot(d, d.create())
-        d = Daemon(c, name="new", driver="btrfs", state=top / "state")
+        d = Daemon(c, name="new", driver="btrfs", config=FILE, state=top / "state")
         check(not d.spawn() and "would hide" in d.tail(), d.tail())
+        with Daemon(c, name="kept", driver="auto", config=SMALL.format(driver="auto"), state=top / "state") as d:
+            equal(host(d)["storage_driver"], "memory", "what is stored stays in sight")
+            check("would hide" in host(d)["storage_why"], host(d)["storage_why"])
+
+
+def nothing_is_mounted(d):
+    check(not os.path.ismount(d.state / "storage"), "it is still mounted")
+    wait_for(lambda: not on_loop(d.state / "storage.btrfs"), "the loop device goes")
+
+
+@test(only="root", because="a plain user has no file system in a file")
+def a_file_system_once_made_is_used(c):
+    """Whatever is configured later, what is stored is there."""
+    with volume(c, "ext4", megabytes=600) as top:
+        with Daemon(c, name="auto", driver="auto", config=SMALL.format(driver="auto"), state=top / "state") as d:
+            equal((host(d)["storage_driver"], host(d)["storage_limited"]), ("btrfs", True), "driver")
+            snap = snapshot(d, d.create())["snapshot_id"]
+        nothing_is_mounted(d)
+        for driver in ("memory", "plain", "reflink", "auto"):
+            with Daemon(c, name=driver, driver=driver, config=SMALL.format(driver=driver), state=top / "state") as d:
+                equal(host(d)["storage_driver"], "btrfs" if driver == "auto" else driver, "driver")
+                d.works(d.create(snapshot=snap))
+            nothing_is_mounted(d)
+
+
+@test(only="root", because="a plain user has no file system in a file")
+def without_room_or_programs_it_is_memory(c):
+    with Daemon(c, name="full", driver="auto", config="images: {free_min: 1024T}") as d:
+        equal(host(d)["storage_driver"], "memory", "driver")
+        check("no room" in host(d)["storage_why"], host(d)["storage_why"])
+        equal(sorted(p.name for p in d.state.glob("storage.btrfs*")), [], "files")
+    hidden = ["unshare", "-m", "sh", "-c", "mount --bind /dev/null /usr/sbin/mkfs.btrfs && exec \"$@\"", "sh"]
+    d = Daemon(c, name="missing", driver="auto").start(prefix=hidden)
+    with d:
+        equal(host(d)["storage_driver"], "memory", "driver")
+        check("btrfs-progs" in host(d)["storage_why"], host(d)["storage_why"])
+        found = json.loads(c.cli("doctor", "-o", "json", env={"SANDBOXER_SOCKET": str(d.socket),
+                                                              "SANDBOXER_STATE": str(d.state)}).out)["checks"]
+        row = next(r for r in found if r["check"] == "storage")
+        check("memory" in row["found"] and "btrfs-progs" in row["found"], f"{row}")
+
+
+def end_all(d):
+    """As a machine ends that loses its power, but for what the kernel still writes: all processes at once."""
+    ours = {d.process.pid}
+    while more := {pid for pid, (parent, _) in processes().items() if parent in ours} - ours:
+        ours |= more
+    for pid in ours - {d.process.pid}:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    d.kill()
+    wait_for(lambda: not ours & set(processes()), "all have gone")
+
+
+@test(only="root", because="a plain user has no file system in a file")
+def a_file_system_survives_unclean_ends(c):
+    with volume(c, "ext4", megabytes=900) as top:
+        d = Daemon(c, driver="btrfs", config=FILE, state=top / "state").start()
+        image = d.state / "storage.btrfs"
+        check(image.stat().st_blocks * 512 >= image.stat().st_size, "it is not allocated")
+        box = d.create()
+        make(d, box, "/root/all")
+        before = look(d, box, "/root")
+        snap = snapshot(d, box)["snapshot_id"]
+        end_all(d)
+        check(os.path.ismount(d.state / "storage"), "it was unmounted")
+        d.start()  # on the mount that was left
+        equal(len(on_loop(image)), 1, "loop devices")
+        same(before, look(d, d.create(snapshot=snap), "/root"), "after a kill")
+        end_all(d)
+        copy = d.state / "copy"  # as it would be on disk after a cut of the power: mounted by nobody in good order
+        subprocess.run(["umount", "-l", d.state / "storage"], check=True)
+        subprocess.run(["cp", "--sparse=always", image, copy], check=True)
+        wait_for(lambda: not on_loop(image), "the loop device goes")
+        os.rename(copy, image)
+        d.start()
+        check(image.stat().st_blocks * 512 >= image.stat().st_size, "its holes are not filled")
+        same(before, look(d, d.create(snapshot=snap), "/root"), "after a cut of the power")
+        d.clear()
+        nothing_is_mounted(d)
+        with open(image, "r+b") as f:  # its superblocks
+            for at in (64 << 10, 64 << 20):
+                f.seek(at)
+                f.write(bytes(4096))
+        for driver in ("auto", "btrfs", "memory"):
+            d = Daemon(c, name=f"damaged-{driver}", driver=driver, config=SMALL.format(driver=driver), state=top / "state")
+            check(not d.spawn() and "btrfs check" in d.tail() and "storage.btrfs" in d.tail(), d.tail())
+            nothing_is_mounted(d)
+
+
+def size_of(d):
+    return (d.state / "storage.btrfs").stat().st_size >> 20
+
+
+@test(only="root", because="a plain user has no file system in a file")
+def it_grows_and_a_full_host_is_a_full_disk(c):
+    """Never an I/O error: what was written can be read, and there is room again when something goes."""
+    with volume(c, "ext4", megabytes=2900) as top:
+        d = Daemon(c, driver="btrfs", config="storage: {driver: btrfs}\nimages: {free_min: 100M}", state=top / "state")
+        c.write(f"{d.dir.name}/profiles/profile.large.yaml", LARGE)
+        with d:
+            first = size_of(d)
+            box = d.create(profile="profile.large")
+            write = "head -c {}M /dev/zero >/root/{} && sync /root/{}"
+            run(d, box, ["sh", "-c", write.format(500, "one", "one")])
+            wait_for(lambda: size_of(d) > first, "it grows")
+            total = run(d, box, ["sh", "-c", "sha256sum </root/one"])
+            left = os.statvfs(top)
+            check(left.f_bavail * left.f_frsize >= 100 << 20, "more than free_min was taken")
+            with open(top / "others", "wb") as f:  # everything that is left, with what is kept for root
+                fill(f)
+            equal(os.statvfs(top).f_bavail, 0, "free blocks")
+            answer = d.api.run(box, ["sh", "-c", write.format(4000, "two", "two")]).expect(200).json
+            check(answer["exit_code"] != 0 and "No space" in answer["stderr"], f"{answer}")
+            equal(run(d, box, ["sh", "-c", "sha256sum </root/one"]), total, "what was written")
+            os.truncate(top / "others", os.stat(top / "others").st_size - (200 << 20))  # the store needs some; 145 are kept for root
+            snap = snapshot(d, box)["snapshot_id"]
+            check("No space" in d.api.run(box, ["sh", "-c", "head -c 50M /dev/zero >/root/three"]).json["stderr"], "three")
+            d.api.delete(f"/v1/snapshots/{snap}").expect(204)
+            run(d, box, ["rm", "-f", "/root/two", "/root/three"])
+            wait_for(lambda: d.api.run(box, ["sh", "-c", write.format(20, "four", "four")]).json["exit_code"] == 0, "there is room again")
+            other = d.create(snapshot=snapshot(d, box)["snapshot_id"])
+            equal(run(d, other, ["sh", "-c", "sha256sum </root/one"]), total, "what was captured on a full host")
+            (top / "others").unlink()
+        nothing_is_mounted(d)
 
 
 # All that it can see but what is not its own file system; hard links of one file count once.
@@ -345,8 +489,8 @@ def what_is_copied_leaves_room(c):
 
 @test
 def auto_takes_the_best(c):
-    for kind, driver in (("ext4", "memory"), ("xfs", "reflink"), ("btrfs", "btrfs")):
-        with volume(c, kind) as top, Daemon(c, name=kind + "-daemon", state=top / "state", driver="auto") as d:
+    for kind, driver in (("ext4", "btrfs" if c.root else "memory"), ("xfs", "reflink"), ("btrfs", "btrfs")):
+        with volume(c, kind, megabytes=2600 if kind == "ext4" else 0) as top, Daemon(c, name=kind + "-daemon", state=top / "state", driver="auto") as d:
             equal(host(d)["storage_driver"], driver, f"on {kind}")
 
 

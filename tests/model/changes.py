@@ -8,6 +8,7 @@
 Any change can be made twice in a row and leaves what it leaves once. So one that was under way when everybody died is
 made again, first of all."""
 
+import errno
 import hashlib
 import os
 import random
@@ -47,11 +48,12 @@ def is_file(path):
 
 
 def perhaps(call, *args, **options):
-    """What one identity alone, or this file system, may not do: neither here nor when it is made again."""
+    """What one identity alone, or this file system, may not do: neither here nor when it is made again. A full disk is none of that."""
     try:
         call(*args, **options)
-    except OSError:
-        pass
+    except OSError as failed:
+        if failed.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
 
 
 # Each takes the path, another one, a number and the seed.

@@ -9,7 +9,10 @@ killed, so that a resume has to make it again. Whatever was told as done must be
 state after some number of changes, and what is on record of it: every byte, mode, owner, time, attribute, link, hole and removal of what the journal says,
 and of the one change that was under way, at most its own files differ. What failed succeeds when it is tried again.
 
-Sandboxes write to memory, and to a file system that is captured by cloning or by a snapshot, in turn by the seed.
+Beside that, the disk of the sandbox is full while it is captured, where its driver has a limit; several requests come at once, of which some
+are refused; sandboxes made from snapshots are destroyed while they are made, or expire. None of it takes anything from what was acknowledged.
+
+All of it with every storage driver that the machine can have: N rounds each. A slice runs with every check; `./dev soak` runs many.
 
     test_integrity.py [--rounds N] [--seed S]"""
 
@@ -51,7 +54,7 @@ def option(name, default):
     return value
 
 
-ROUNDS, SEED = option("--rounds", 6), option("--seed", 1)
+ROUNDS, SEED = option("--rounds", 3), option("--seed", 1)
 TOGETHER = 20  # rounds of one sandbox: all changes that it made are made again for each comparison
 
 
@@ -61,6 +64,7 @@ class World:
         self.r = random.Random(seed)
         self.known = {}  # snapshots that were promised: how many changes at least
         self.box, self.last = None, "its start"
+        self.limited = self.d.api.get("/v1/inspect/host").expect(200).json["storage_limited"]
 
     def say(self, text):
         return f"seed {self.seed}: {text}"
@@ -169,6 +173,52 @@ class World:
         if answer := self.request("snapshot"):
             self.known[answer.json["snapshot_id"]] = least
 
+    def full(self, least):
+        """Captured while nothing more can be written; the writer may have died of it."""
+        if not self.limited:
+            return self.fork(least)
+        self.d.api.run(self.box, ["sh", "-c", "head -c 40000000 /dev/zero >/root/fill; sync /root/fill"])
+        answer = self.d.api.run(self.box, ["sh", "-c", "head -c 1000000 /dev/zero >/root/more && sync /root/more"]).expect(200).json
+        check(answer["exit_code"] != 0, self.say("its disk has no limit"))
+        answer = self.request(self.r.choice(("snapshot", "pause")))
+        if answer and "snapshot_id" in answer.json:
+            self.known[answer.json["snapshot_id"]] = least
+        if self.d.get(self.box)["state"] == "paused":
+            if self.r.random() < 0.5:
+                self.end_processes()
+            self.post("resume").expect(200)
+        self.last += ", full"
+        self.d.api.run(self.box, ["rm", "-f", "/root/fill", "/root/more"]).expect(200)
+        return None
+
+    def conflict(self, least):
+        """Requests at once: some are refused, and whatever is told as done is."""
+        self.last, answers = "conflict", []
+        verbs = [self.r.choice(("snapshot", "snapshot", "pause", "resume")) for _ in range(3)]
+        all_at_once = [threading.Thread(target=lambda v=verb: answers.append(self.post(v))) for verb in verbs]
+        for thread in all_at_once:
+            thread.start()
+        for thread in all_at_once:
+            thread.join()
+        equal(len(answers), 3, self.say(f"answers to {verbs}"))
+        for answer in answers:
+            check(answer.status < 300 or answer.status == 409, self.say(f"{verbs}: {answer}"))
+            if answer.status < 300 and "snapshot_id" in answer.json:
+                self.known[answer.json["snapshot_id"]] = least
+
+    def vanish(self, least):
+        """Of sandboxes on a snapshot: one is destroyed as soon as it is there, one expires by itself in a while."""
+        if not self.known:
+            return self.snapshot(least)
+        self.last, snapshot = "vanish", self.r.choice(sorted(self.known))
+        other = self.d.create(snapshot=snapshot)
+        self.d.api.run(other, ["sh", "-c", "rm -rf /root/w; echo >/root/other"]).expect(200)
+        taken = self.d.api.post(f"/v1/sandboxes/{other}/snapshot").expect(201).json["snapshot_id"]
+        self.d.destroy(other)
+        self.d.api.delete(f"/v1/snapshots/{taken}").expect(204)
+        self.d.create(snapshot=snapshot, profile="profile.short")
+        return None
+
     def fork(self, least):
         if answer := self.request("fork", {"count": 1}):
             self.compare(answer.json["sandboxes"][0]["sandbox_id"], least, f"a fork ({self.last})")
@@ -214,12 +264,12 @@ class World:
 
     def round(self):
         least = self.changes()
-        self.r.choice((self.snapshot, self.fork, self.pause, self.pause))(least)
+        self.r.choice((self.snapshot, self.fork, self.pause, self.pause, self.full, self.conflict, self.vanish))(least)
         self.settle(least)
         have = {s["snapshot_id"] for s in self.d.api.get("/v1/snapshots").json["snapshots"]}
         check(set(self.known) <= have, self.say(f"{set(self.known) - have} were promised ({self.last})"))
         for box in self.d.list():
-            if box["sandbox_id"] != self.box:
+            if box["sandbox_id"] != self.box and box["profile"] != "profile.short":
                 self.d.destroy(box["sandbox_id"])
         if self.known and self.r.random() < 0.5:
             self.restore(self.r.choice(sorted(self.known)))
@@ -261,7 +311,7 @@ class World:
 
 def daemon(c, driver, **more):
     """One that measures what was captured at once, so that what goes wrong goes wrong with that, too."""
-    return Daemon(c, driver=driver, config=f"storage: {{driver: {driver}, measure_after: 0}}", **more)
+    return Daemon(c, driver=driver, config=f"storage: {{driver: {driver}, measure_after: 0, size: 1G}}", **more)
 
 
 def rounds(d, seed, resumes):
@@ -284,9 +334,22 @@ def what_is_captured_is_a_moment(c):
 
 @test(seconds=120 + 15 * ROUNDS)
 def on_disk_too(c):
-    kind, driver = (("xfs", "reflink"), ("btrfs", "btrfs"))[(SEED + (c.name == "plain")) % 2]
-    with volume(c, kind) as top:
-        rounds(daemon(c, driver, state=top / "state"), SEED, 10)
+    rounds(daemon(c, "plain"), SEED, 2)
+
+
+# A driver, the file system that it is on, and how large that is: on ext4, btrfs is in a file.
+PLACES = (("reflink", "xfs", 0), ("btrfs", "btrfs", 512), ("btrfs", "ext4", 2600))
+
+for DRIVER, KIND, SIZE in PLACES:
+    def story(c, driver=DRIVER, kind=KIND, size=SIZE):
+        with volume(c, kind, megabytes=size) as top:
+            rounds(daemon(c, driver, state=top / "state"), SEED, 10 if kind == "ext4" else 2)
+    story.__name__ = f"{DRIVER}_on_{KIND}"
+    if DRIVER == "btrfs" and KIND == "ext4":
+        story.__name__ = "btrfs_in_a_file"
+        test(seconds=120 + 15 * ROUNDS, only="root", because="a plain user has no file system in a file")(story)
+    else:
+        test(seconds=120 + 15 * ROUNDS)(story)
 
 
 if __name__ == "__main__":
