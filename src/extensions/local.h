@@ -331,7 +331,8 @@ struct local_box {
     struct process_table processes;
     struct ext_process probe;
     enum local_probe probed;
-    bool makes_workdir; /* the first half of the probe */
+    bool makes_workdir;   /* the first half of the probe … */
+    bool workdir_by_user; /* … as the usual user, since there is no root inside */
 
     struct loop_fd death; /* a pidfd of PID 1, while it ends */
     bool told_to_end;     /* … or it cannot be told */

@@ -228,13 +228,25 @@ static void probe_done(struct local_box *b, int r, const struct err *e)
     }
 }
 
+static void look_inside(struct local_box *b);
+static void make_workdir(struct local_box *b, const char *user);
+
+/* In a sandbox of a plain user without subordinate ids there may be no root: what is there belongs
+ * to the one identity that it has. */
 static void on_probe_started(struct ext_process *p, int r, const struct err *e)
 {
-    if (r < 0)
-        probe_done(container_of(p, struct local_box, probe), r, e);
-}
+    struct local_box *b = container_of(p, struct local_box, probe);
 
-static void look_inside(struct local_box *b);
+    if (r >= 0)
+        return;
+    if (b->makes_workdir && !b->workdir_by_user) {
+        b->workdir_by_user = true;
+        close_probe(b);
+        make_workdir(b, NULL);
+        return;
+    }
+    probe_done(b, r, e);
+}
 
 static void on_probe_ended(struct ext_process *p, const struct ext_end *end)
 {
@@ -270,16 +282,22 @@ static void look_inside(struct local_box *b)
     start_probe(b, &(struct ext_start){ .what = EXT_STAT, .cwd = "/", .argv = root });
 }
 
-static void probe(struct local_box *b)
+static void make_workdir(struct local_box *b, const char *user)
 {
     const char *const workdir[] = { local_usual_cwd(buf_str(&b->defaults)), NULL };
 
+    start_probe(b,
+                &(struct ext_start){
+                    .what = EXT_MKDIR, .user = user, .cwd = "/", .argv = workdir, .mode = 0755 });
+}
+
+static void probe(struct local_box *b)
+{
     b->probed = PROBE_RUNS;
-    b->makes_workdir = workdir[0][0];
+    b->makes_workdir = local_usual_cwd(buf_str(&b->defaults))[0];
+    b->workdir_by_user = false;
     if (b->makes_workdir)
-        start_probe(
-            b, &(struct ext_start){
-                   .what = EXT_MKDIR, .user = "0", .cwd = "/", .argv = workdir, .mode = 0755 });
+        make_workdir(b, "0");
     else
         look_inside(b);
 }
