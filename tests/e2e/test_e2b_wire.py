@@ -681,8 +681,9 @@ def code_kernels_are_use_while_they_run_code(c):
                 while b"up" not in answer.readline():
                     pass
         wait_for(lambda: there() == {busy.id}, "the one whose kernel waits is reaped", seconds=60)
-        said = s.ask("GET", f"/sandboxes/{waiting.id}", X_API_KEY=key).expect(404).json["message"]
-        check("was destroyed" in said and "nobody used it for 4s" in said, said)
+        why = lambda: s.ask("GET", f"/sandboxes/{waiting.id}", X_API_KEY=key).expect(404).json["message"]
+        wait_for(lambda: "was destroyed" in why(), "it is removed")
+        check("nobody used it for 4s" in why(), why())
 
 
 @test
