@@ -670,6 +670,21 @@ void audit_malformed(struct audit *a, enum egress_adapter by, const char *why)
     put_denial(a, &ev);
 }
 
+void audit_wait(struct audit *a, const char *why)
+{
+    struct audit_event ev = { .what = AUDIT_DENY,
+                              .adapter = AUDIT_NO_ADAPTER,
+                              .time = clock_wall(),
+                              .count = 1,
+                              .generation = a->generation,
+                              .protocol = IPPROTO_TCP,
+                              .text = { [AUDIT_CODE] = STR("connection_limit"),
+                                        [AUDIT_WHY] = str_from(why),
+                                        [AUDIT_NEXT] = STR("Open fewer connections at a time.") } };
+
+    put_denial(a, &ev);
+}
+
 void audit_policy(struct audit *a, uint64_t generation)
 {
     struct audit_event ev = { .what = AUDIT_POLICY,

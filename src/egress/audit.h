@@ -94,6 +94,8 @@ void audit_reject(struct audit *a, int protocol, const struct address *from, uin
                   const struct address *to, uint16_t to_port);
 /* A request that could not be understood: the adapter, and why (our words only). */
 void audit_malformed(struct audit *a, enum egress_adapter by, const char *why);
+/* Connections wait, and why. Counted as denials are. */
+void audit_wait(struct audit *a, const char *why);
 /* A new policy is in force. */
 void audit_policy(struct audit *a, uint64_t generation);
 

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -53,6 +54,7 @@ void egress_open_join(struct egress_box *b, struct egress_open *o)
 {
     list_append(&b->open, &o->link);
     b->n_open++;
+    b->egress->n_open++;
 }
 
 void egress_open_leave(struct egress_box *b, struct egress_open *o)
@@ -61,6 +63,63 @@ void egress_open_leave(struct egress_box *b, struct egress_open *o)
         return;
     link_leave(&o->link);
     b->n_open--;
+    b->egress->n_open--;
+}
+
+/* ---- shares ---- */
+
+enum { FILES_A_CONNECTION = 2 };
+
+/* Connections that there are descriptors for. */
+static unsigned count_places(const struct egress *g)
+{
+    unsigned kept = EGRESS_FILES_SPARE + EGRESS_FILES_BOX * g->n_boxes;
+
+    if (!g->files)
+        return UINT_MAX;
+    return g->files > kept ? (g->files - kept) / FILES_A_CONNECTION : 0;
+}
+
+unsigned egress_box_share(const struct egress_box *b)
+{
+    const struct egress *g = b->egress;
+    unsigned most = g->standalone ? EGRESS_OPEN_ALONE_MAX : EGRESS_OPEN_MAX;
+    unsigned share = count_places(g) / (g->standalone ? 1 : g->n_boxes + 1);
+
+    if (share < EGRESS_OPEN_MIN)
+        share = EGRESS_OPEN_MIN;
+    return share < most ? share : most;
+}
+
+static struct egress_box *find_largest(struct egress *g)
+{
+    struct egress_box *found = NULL;
+
+    for (struct link *m = list_first(&g->boxes); m; m = list_after(&g->boxes, m)) {
+        struct egress_box *b = container_of(m, struct egress_box, link);
+
+        if (!found || b->n_open > found->n_open)
+            found = b;
+    }
+    return found;
+}
+
+/* A box that came later has a share, too: it takes it from one that has more than its own, which
+ * loses its oldest connection. */
+static void make_place(const struct egress_box *for_whom)
+{
+    struct egress *g = for_whom->egress;
+    unsigned places = count_places(g);
+    struct egress_box *from;
+    struct egress_open *o;
+
+    if (g->n_open < places - places / (g->n_boxes + 1))
+        return;
+    from = find_largest(g);
+    if (from == for_whom || from->n_open <= egress_box_share(from))
+        return;
+    o = container_of(list_first(&from->open), struct egress_open, link);
+    o->close(o, "share");
 }
 
 /* ---- accepting ---- */
@@ -133,17 +192,30 @@ static void accept_one(struct acceptor *a)
         proxy_accept(a->box, fd, &from, port);
 }
 
+static void wait_for_share(struct acceptor *a)
+{
+    char text[160];
+
+    snprintf(text, sizeof text,
+             "The sandbox has %u connections open, which is its share of the worker's descriptors; "
+             "more wait until one ends.",
+             a->box->n_open);
+    audit_wait(a->box->audit, text);
+    pause_accepting(a);
+}
+
 /* One a turn: asking whether there is another costs more than being told. */
 static void on_connections(struct loop_fd *s, unsigned events)
 {
     struct acceptor *a = container_of(s, struct acceptor, fd);
-    unsigned most = a->box->egress->standalone ? EGRESS_OPEN_ALONE_MAX : EGRESS_OPEN_MAX;
 
     (void)events;
-    if (a->box->n_open >= most)
-        pause_accepting(a);
-    else
+    if (a->box->n_open >= egress_box_share(a->box)) {
+        wait_for_share(a);
+    } else {
+        make_place(a->box);
         accept_one(a);
+    }
 }
 
 static bool is_local(int fd)
@@ -226,6 +298,7 @@ int egress_box_new(struct egress *g, const char *id, struct listeners *listeners
     b->audit = audit_new(g->loop, b->id, audit_fd);
     b->mapping = mapping_new();
     list_append(&g->boxes, &b->link);
+    g->n_boxes++;
     r = serve(in, e);
     if (r < 0) {
         egress_box_free(b);
@@ -248,7 +321,7 @@ static void close_open(struct egress_box *b)
     for (struct link *m; (m = list_first(&b->open));) {
         struct egress_open *o = container_of(m, struct egress_open, link);
 
-        o->close(o);
+        o->close(o, "sandbox ended");
         egress_open_leave(b, o); /* it has: this only makes sure that the loop ends */
     }
 }
@@ -266,6 +339,7 @@ void egress_box_free(struct egress_box *b)
     dns_adapter_free(in->dns);
     rejects_free(in->rejects);
     link_leave(&b->link);
+    b->egress->n_boxes--;
     listeners_done(&b->listeners);
     egress_snapshot_unref(b->snapshot);
     mapping_free(b->mapping);

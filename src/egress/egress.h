@@ -37,6 +37,9 @@ struct egress {
     struct dns_resolver resolver;
     struct upstream upstream;
     struct list boxes;
+    unsigned n_boxes;
+    unsigned n_open;           /* connections of all boxes */
+    unsigned files;            /* descriptors that the process may have; 0: not known */
     uint64_t decisions;        /* numbers them, for audit */
     int64_t idle_ns, total_ns; /* of tunnels; 0: EGRESS_IDLE_NS, EGRESS_TOTAL_NS */
     bool standalone; /* for any program: loopback listeners of ours, no process identity */
@@ -55,13 +58,13 @@ struct egress_counters {
 
 /* Something open that a new policy, or the end of the box, may have to close: embedded in its
  * owner. reconsider() is called for every one when a new snapshot is in force: what is no longer
- * allowed under it ends before another byte passes. close() is called when the box ends: both
- * descriptors are closed and the list is left before it returns, and the box is not touched again.
- */
+ * allowed under it ends before another byte passes. close() is called when the box ends, or when
+ * its descriptors are another box's share; `how` is for the audit. Both descriptors are closed and
+ * the list is left before it returns, and the box is not touched again. */
 struct egress_open {
     struct link link;
     void (*reconsider)(struct egress_open *o);
-    void (*close)(struct egress_open *o);
+    void (*close)(struct egress_open *o, const char *how);
 };
 
 struct egress_box {
@@ -93,6 +96,10 @@ void egress_box_set_policy(struct egress_box *b, struct egress_snapshot *s);
 
 /* Ends the entries of the policy whose time has come. What they let through ends a moment later. */
 void egress_box_expire(struct egress_box *b);
+
+/* How many connections a box may have open now: the worker's descriptors are divided by the boxes
+ * that it has, and one more, so that the next one finds some. */
+unsigned egress_box_share(const struct egress_box *b);
 
 /* Joining and leaving the box's list, and its count. Leaving twice is harmless. */
 void egress_open_join(struct egress_box *b, struct egress_open *o);

@@ -7,6 +7,9 @@
 enum {
     EGRESS_OPEN_MAX = 2048,       /* connections of one box */
     EGRESS_OPEN_ALONE_MAX = 9000, /* … where it has the worker to itself: two descriptors each */
+    EGRESS_OPEN_MIN = 8,          /* … however many boxes the worker has */
+    EGRESS_FILES_SPARE = 128,     /* descriptors of a worker that are no connection's … */
+    EGRESS_FILES_BOX = 16,        /* … and those of one box: listeners, record */
     EGRESS_HEAD_MAX = 16 << 10,   /* of a request or response: 431, 502 */
     EGRESS_READ_MAX = EGRESS_HEAD_MAX + 1, /* held of a side: one byte too many can be seen */
     EGRESS_BUFFER = 16 << 10,              /* what a relay holds of one direction */

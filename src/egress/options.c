@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include "base/own.h"
 #include "base/units.h"
@@ -270,6 +272,16 @@ bool options_read(int argc, char **argv, struct egress_options *ret, int *ret_st
     return r == 0;
 }
 
+/* The fence raises the limit to it. */
+static unsigned count_files(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return 0;
+    return files.rlim_max < INT_MAX ? (unsigned)files.rlim_max : INT_MAX;
+}
+
 int options_apply(const struct egress_options *o, struct loop *l, struct egress *ret, struct err *e)
 {
     struct dns_server found[DNS_SERVERS_MAX];
@@ -278,6 +290,7 @@ int options_apply(const struct egress_options *o, struct loop *l, struct egress 
     ret->loop = l;
     ret->upstream = o->upstream;
     ret->standalone = o->standalone;
+    ret->files = count_files();
     if (o->n_servers)
         return dns_resolver_init(&ret->resolver, l, o->servers, o->n_servers, e);
     return dns_resolver_init(&ret->resolver, l, found, n, e);

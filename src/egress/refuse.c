@@ -131,8 +131,9 @@ static void parting_end(struct parting *p)
     loop_later(p->box->egress->loop, &p->later, parting_free, NULL);
 }
 
-static void on_close(struct egress_open *o)
+static void on_close(struct egress_open *o, const char *how)
 {
+    (void)how;
     parting_end(container_of(o, struct parting, open));
 }
 

@@ -158,7 +158,7 @@ class Box:
     def start(self):
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         argv = [self.caller.program("sandboxer-egress"), "--worker", theirs.fileno(), "--resolver", RESOLVER]
-        self.process = self.world.start(self.caller, argv, pass_fds=(theirs.fileno(),))
+        self.process = self.world.start(self.caller, self.command(argv), pass_fds=(theirs.fileno(),))
         theirs.close()
         sockets = self.namespace.run(listeners)
         with open(self.audit, "ab") as audit:
@@ -170,6 +170,10 @@ class Box:
         self.thread.start()
         self.wait(ADDED)
         self.set_policy(self.policy)
+
+    def command(self, argv):
+        """How the worker is started."""
+        return argv
 
     def send(self, kind, body, fds=(), tag=0):
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
@@ -199,10 +203,13 @@ class Box:
 
     def set_policy(self, policy, answer=APPLIED):
         """A document, or any text. Waits until it is in force, or refused."""
+        return self.set_policy_of(ID, policy, answer)
+
+    def set_policy_of(self, box, policy, answer=APPLIED):
         text = policy if isinstance(policy, bytes) else json.dumps(policy).encode()
         self.generation += 1
         fds = [memfd("policy", text), memfd("ceiling", json.dumps(self.ceiling).encode())]
-        self.send(POLICY, struct.pack("=32sQ", ID.encode(), self.generation), fds)
+        self.send(POLICY, struct.pack("=32sQ", box.encode(), self.generation), fds)
         for fd in fds:
             os.close(fd)
         return self.wait(answer)

@@ -44,8 +44,9 @@ static void asker_end(struct asker *a)
     loop_later(a->box->egress->loop, &a->later, asker_free, NULL);
 }
 
-static void on_close(struct egress_open *o)
+static void on_close(struct egress_open *o, const char *how)
 {
+    (void)how;
     asker_end(container_of(o, struct asker, open));
 }
 

@@ -40,8 +40,9 @@ static void guest_end(struct guest *g)
     loop_later(g->box->egress->loop, &g->later, guest_free, NULL);
 }
 
-static void on_close(struct egress_open *o)
+static void on_close(struct egress_open *o, const char *how)
 {
+    (void)how;
     guest_end(container_of(o, struct guest, open));
 }
 

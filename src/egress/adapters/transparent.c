@@ -33,8 +33,9 @@ static void captive_end(struct captive *c)
     loop_later(c->box->egress->loop, &c->later, captive_free, NULL);
 }
 
-static void on_close(struct egress_open *o)
+static void on_close(struct egress_open *o, const char *how)
 {
+    (void)how;
     captive_end(container_of(o, struct captive, open));
 }
 

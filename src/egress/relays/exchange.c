@@ -325,9 +325,9 @@ static void on_policy(struct egress_open *o)
     exchange_settle(x);
 }
 
-static void on_box_end(struct egress_open *o)
+static void on_close(struct egress_open *o, const char *how)
 {
-    exchange_abort(container_of(o, struct exchange, open), "sandbox ended");
+    exchange_abort(container_of(o, struct exchange, open), how);
 }
 
 /* --- The beginning --- */
@@ -360,7 +360,7 @@ struct exchange *exchange_new(struct egress_box *b, int client, struct str read,
         return NULL;
     }
     x->open.reconsider = on_policy;
-    x->open.close = on_box_end;
+    x->open.close = on_close;
     egress_open_join(b, &x->open);
     exchange_wait(x, EGRESS_KEEP_NS);
     return x;

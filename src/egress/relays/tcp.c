@@ -91,9 +91,9 @@ static void end(struct tunnel *t, const char *how, bool reset)
     loop_later(t->box->egress->loop, &t->later, tunnel_free, NULL);
 }
 
-static void on_close(struct egress_open *o)
+static void on_close(struct egress_open *o, const char *how)
 {
-    end(container_of(o, struct tunnel, open), "box ended", true);
+    end(container_of(o, struct tunnel, open), how, true);
 }
 
 /* A denial after the connection stood: on record, and a reset for both sides. */

@@ -120,7 +120,7 @@ void world_stop(struct world *w)
     while (list_first(&w->box.open)) {
         struct egress_open *o = container_of(list_first(&w->box.open), struct egress_open, link);
 
-        o->close(o);
+        o->close(o, "sandbox ended");
     }
     CHECK_INT(w->box.n_open, 0);
     world_turn(w);
