@@ -110,7 +110,7 @@ class Judge:
 
     def explain(self, request):
         method, target, fields, to = request
-        argv = ["--explain", str(self.file), "--to", to, "--method", method, "--path", target]
+        argv = ["--explain", str(self.file), "--to", to, "--method", method, "--path", target, "--binary", self.box.program]
         for field in fields:
             if field.lower().startswith("upgrade: "):
                 argv += ["--upgrade", field.split(": ")[1]]
@@ -154,6 +154,7 @@ PARTS = ("a", "b", "c", "A", "secret", "Secret", "items", "a%20b", "%61", "a;x=1
          "a+b", "a%2Fb", "%zz", "a%3Bx=1", "%C3%A4", "a%5cb", "a|b", "%25", "a%2e")
 PAIRS = ("x=1", "x=2", "x=23", "X=1", "x[]=1", "y=a", "x.y=1", "x_y=1", "x", "%78=1", "x=%zz", "_method=PUT", "y=1;x=2", "a=b", "=", "x=+1")
 SENT = ("GET", "GET", "GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "PROPFIND", "TRACE", "get", "Post", "head", "propfind")
+PROGRAMS = ("/**", "/**", "/**", "/usr/bin/curl", "/usr/bin/c*", "/usr/bin/git")
 FIELDS = ((), (), (), (), (), ("Upgrade: websocket", "Connection: Upgrade"), ("Upgrade: h2c",), ("X-HTTP-Method-Override: PUT",))
 
 
@@ -176,6 +177,8 @@ class Maker:
 
     def endpoint(self):
         made = {"host": self.random.choice(HOSTS), "ports": self.random.sample(PORTS, self.random.choice((1, 2)))}
+        if self.chance(0.08):
+            made = {"ports": made["ports"], "allowed_ips": ["93.184.216.0/24"]}
         if self.chance(0.25):
             return made
         made["protocol"] = "rest"
@@ -196,14 +199,19 @@ class Maker:
         return made
 
     def policy(self):
-        entries = {f"entry{i}": {"endpoints": [self.endpoint() for _ in range(self.random.randint(1, 3))], **ANYBODY}
+        entries = {f"entry{i}": {"endpoints": [self.endpoint() for _ in range(self.random.randint(1, 3))],
+                                 "binaries": [{"path": self.random.choice(PROGRAMS)}]}
                    for i in range(self.random.randint(1, 2))}
-        return {"version": 1, "network_policies": entries}
+        made = {"version": 1, "network_policies": entries}
+        if self.chance(0.15):  # of addresses that no name here has: explanations look nothing up
+            made["unlisted"] = self.random.choice(({"access": "public"}, {"access": "public", "denied_ips": [PUBLIC_TOO]},
+                                                   {"allowed_ips": [PUBLIC_TOO]}))
+        return made
 
     def destination(self, policy):
         """One of the policy's, mostly. Names cost lookups, of which a sandbox has a budget: most are addresses."""
-        known = [f"{e['host']}:{port}" for entry in policy["network_policies"].values() for e in entry["endpoints"]
-                 for port in e["ports"] if e["host"] != NAME or self.chance(0.1)]
+        known = [f"{e.get('host', PUBLIC)}:{port}" for entry in policy["network_policies"].values() for e in entry["endpoints"]
+                 for port in e["ports"] if e.get("host", NAME) != NAME or self.chance(0.1)]
         if known and self.chance(0.85):
             return self.random.choice(known)
         return f"{NAME if self.chance(0.1) else self.random.choice((PUBLIC, PUBLIC_TOO))}:{self.random.choice(PORTS)}"
