@@ -166,10 +166,16 @@ static void put_old_part_aside(struct index_entry *v, void *user)
         outlet_rotate_log(o);
 }
 
-/* One look for a log, whatever files it has. */
-static bool is_first_name(const struct control *c, const char *file, const char *box)
+/* There may be very many logs of one small file: one look is enough for these. */
+static bool is_worth_a_look(struct control *c, const char *file, const char *box)
 {
-    return str_ends(str_from(file), STR(".jsonl")) || outlet_part_time(c, box, OUTLET_PART_NOW) < 0;
+    int64_t before_ns = clock_wall() - c->config->egress.audit_keep;
+
+    if (str_ends(str_from(file), STR(".jsonl")))
+        return !control_knows(c, box) && is_older(c, box, OUTLET_PART_NOW, before_ns);
+    if (str_ends(str_from(file), STR(".sent")))
+        return outlet_part_time(c, box, OUTLET_PART_NOW) < 0;
+    return true; /* parts that were put aside */
 }
 
 void outlets_expire_logs(struct control *c)
@@ -180,7 +186,7 @@ void outlets_expire_logs(struct control *c)
 
     index_each(&c->outlets.index, put_old_part_aside, c);
     for (struct dirent *v; d && (v = readdir(d));)
-        if (outlet_log_box(v->d_name, box) && is_first_name(c, v->d_name, box))
+        if (outlet_log_box(v->d_name, box) && is_worth_a_look(c, v->d_name, box))
             expire_log(c, box);
     if (d)
         closedir(d);
