@@ -69,7 +69,7 @@ typedef int add_fn(struct buf *b, const char *word);
 static const char *const places[] = { "SANDBOXER_STATE", "SANDBOXER_SOCKET", "SANDBOXER_URL" };
 
 /* "/usr/bin/env NAME=VALUE …" with those that are set. */
-static int add_places(add_fn *add, struct buf *b)
+static int add_daemon_places(add_fn *add, struct buf *b)
 {
     int r = 0;
 
@@ -99,7 +99,7 @@ static int add_command(const struct ssh_settings *s, add_fn *add, const char *mo
 
     if (r < 0)
         return r;
-    r = s->places ? add_places(add, b) : 0;
+    r = s->places ? add_daemon_places(add, b) : 0;
     if (r >= 0)
         r = add(b, self);
     if (r >= 0)

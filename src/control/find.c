@@ -185,7 +185,7 @@ void find_op_done(struct find_op *op)
 }
 
 /* "3m", "2h", "4d": as exact as a person asks. */
-static void show_age(int64_t ns, char out[static 48])
+static void show_rough_age(int64_t ns, char out[static 48])
 {
     static const int64_t steps[] = { 86400 * NS_PER_S, 3600 * NS_PER_S, 60 * NS_PER_S };
     int64_t unit = NS_PER_S;
@@ -200,7 +200,7 @@ int record_fail_ended(const struct sandbox_record *r, enum err_code code, struct
     bool word = !strchr(r->reason, ' '); /* the request that ended it */
     char age[48];
 
-    show_age(clock_wall() - r->finished_ns, age);
+    show_rough_age(clock_wall() - r->finished_ns, age);
     return err_set(e, code, "sandbox %s was destroyed %s ago%s%s%s", r->id, age,
                    !r->reason[0] ? ""
                    : word        ? " ("

@@ -39,7 +39,7 @@ static const struct {
 };
 
 /* The last bytes of its standard output. */
-static struct str read_tail(const struct process *p, char room[static TAIL_MAX])
+static struct str read_output_tail(const struct process *p, char room[static TAIL_MAX])
 {
     struct output_cursor at = { 0 };
     size_t n = 0, got;
@@ -53,7 +53,7 @@ static struct str read_tail(const struct process *p, char room[static TAIL_MAX])
     return (struct str){ room, n };
 }
 
-static struct str last_line(struct str text)
+static struct str cut_last_line(struct str text)
 {
     size_t from;
 
@@ -73,5 +73,5 @@ bool helper_waits(const struct process *p)
     if (kind == PROCESS_OF_CLIENT || p->phase != PROCESS_RUNNING)
         return false;
     return !helpers[kind].ends || !p->output.total ||
-           helpers[kind].ends(last_line(read_tail(p, room)));
+           helpers[kind].ends(cut_last_line(read_output_tail(p, room)));
 }

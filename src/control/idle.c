@@ -5,12 +5,12 @@
 
 #define SPAN_NS (5 * NS_PER_S) /* processor time is counted in steps of 10 ms */
 
-static bool has_client(const struct idle *v)
+static bool has_attached_client(const struct idle *v)
 {
     return v->attached;
 }
 
-static bool has_process(const struct idle *v)
+static bool has_client_process(const struct idle *v)
 {
     return v->processes;
 }
@@ -20,8 +20,8 @@ static bool has_process(const struct idle *v)
 static const struct {
     bool (*goes_on)(const struct idle *v);
 } uses[USE_COUNT_] = {
-    [USE_REQUEST] = { NULL }, [USE_CLIENT] = { has_client },   [USE_EGRESS] = { NULL },
-    [USE_CPU] = { NULL },     [USE_PROCESS] = { has_process },
+    [USE_REQUEST] = { NULL }, [USE_CLIENT] = { has_attached_client }, [USE_EGRESS] = { NULL },
+    [USE_CPU] = { NULL },     [USE_PROCESS] = { has_client_process },
 };
 
 void idle_begin(struct idle *v)

@@ -208,7 +208,7 @@ void sandbox_put_facts(struct sandbox *s, struct sandbox_record *next)
 }
 
 /* A time of clock_boot() as the wall clock stands now; 0 where no time of this record runs. */
-static int64_t show_time(const struct control *c, const struct sandbox_record *r, int64_t at)
+static int64_t show_boot_time(const struct control *c, const struct sandbox_record *r, int64_t at)
 {
     if (!r->deadline_ns || r->state >= SANDBOX_EXPIRED || strcmp(r->boot, c->boot) != 0)
         return 0;
@@ -217,7 +217,7 @@ static int64_t show_time(const struct control *c, const struct sandbox_record *r
 
 int64_t control_deadline_ns(const struct control *c, const struct sandbox_record *r)
 {
-    return show_time(c, r, r->deadline_ns);
+    return show_boot_time(c, r, r->deadline_ns);
 }
 
 int64_t control_expires_ns(const struct control *c, const struct sandbox_record *r)
@@ -225,7 +225,7 @@ int64_t control_expires_ns(const struct control *c, const struct sandbox_record 
     struct index_entry *v = index_find(&c->index, str_from(r->id));
     const struct sandbox *s = v ? container_of(v, struct sandbox, entry) : NULL;
 
-    return show_time(c, r, s && s->record.deadline_ns ? ttl_end(s) : r->deadline_ns);
+    return show_boot_time(c, r, s && s->record.deadline_ns ? ttl_end(s) : r->deadline_ns);
 }
 
 struct sandbox_view sandbox_view(const struct sandbox *s)

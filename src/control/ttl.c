@@ -137,7 +137,7 @@ static bool is_idle(const struct sandbox *s)
 }
 
 /* Why its time is over, for people who come too late; in record.reason. */
-static void write_reason(const struct sandbox *s, bool idle, char out[static RECORD_REASON_MAX])
+static void write_end_reason(const struct sandbox *s, bool idle, char out[static RECORD_REASON_MAX])
 {
     bool own = s->profile && s->record.idle_ns == s->profile->ttl.idle_reap;
     char time[48];
@@ -208,7 +208,7 @@ static void look(struct sandbox *s)
     bool over = clock_boot() >= s->record.deadline_ns;
     char reason[RECORD_REASON_MAX];
 
-    write_reason(s, !over, reason);
+    write_end_reason(s, !over, reason);
     if (over)
         end_time(s, reason);
     else if (is_idle(s) && s->facts.has_rest && s->facts.rest.stops)
@@ -239,7 +239,7 @@ void ttl_usage(struct ext_box *b, int r, const struct ext_usage *u)
 }
 
 /* Its idle deadline has come, as far as is known out here: → ttl_usage. */
-static void look_inside(struct sandbox *s)
+static void ask_box_usage(struct sandbox *s)
 {
     look_again(s, s->record.deadline_ns - clock_boot());
     if (s->asked_usage)
@@ -277,7 +277,7 @@ static void on_due(struct loop_timer *t)
     } else if (s->expiring) {
         expire(s);
     } else if (!over && inside && is_idle(s)) {
-        look_inside(s);
+        ask_box_usage(s);
     } else {
         look(s);
     }
@@ -307,7 +307,7 @@ void sandbox_detach(struct sandbox *s)
 
 /* --- those that are due --- */
 
-static bool is_due(const struct sandbox *s, char why[static RECORD_REASON_MAX])
+static bool find_due_reason(const struct sandbox *s, char why[static RECORD_REASON_MAX])
 {
     bool over = clock_boot() >= s->record.deadline_ns;
 
@@ -319,7 +319,7 @@ static bool is_due(const struct sandbox *s, char why[static RECORD_REASON_MAX])
     }
     if (!sandbox_state_usable(s->record.state) && s->record.state != SANDBOX_PAUSED)
         return false;
-    write_reason(s, !over, why);
+    write_end_reason(s, !over, why);
     return over || is_idle(s);
 }
 
@@ -337,7 +337,7 @@ static void walk_due(struct index_entry *v, void *user)
     const struct sandbox_view view = sandbox_view(s);
     char why[RECORD_REASON_MAX];
 
-    if (!s->stored || !sandbox_visible(w->who, &s->record) || !is_due(s, why))
+    if (!s->stored || !sandbox_visible(w->who, &s->record) || !find_due_reason(s, why))
         return;
     w->each(w->user, &view, why);
     if (w->apply && !s->expiring && !s->pausing)

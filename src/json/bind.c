@@ -20,7 +20,7 @@ struct bind {
 };
 
 /* Tells a mistake of the document and goes on, where all of them are wanted. */
-static int pass_over(const struct bind *b, int r)
+static int pass_mistake_over(const struct bind *b, int r)
 {
     if (r != -(int)ERR_INVALID || !b->all)
         return r;
@@ -308,7 +308,7 @@ static int read_strs(const struct bind *b, const struct json_place *at, const st
         strs[list.n] = "";
         r = item->type == JSON_STR ? copy_str(b, &here, item, item->s, &strs[list.n])
                                    : json_place_expected(&here, item, "a string", b->e);
-        r = pass_over(b, r);
+        r = pass_mistake_over(b, r);
         if (r < 0)
             return r;
         list.n++;
@@ -382,7 +382,7 @@ static int read_objects(const struct bind *b, const struct json_place *at, const
         struct json_place here = json_place_item(at, list.n);
         char *to = (char *)list.p + list.n++ * f->item_size;
 
-        r = pass_over(b, bind_object(b, &here, item, f->fields, f->field_count, to));
+        r = pass_mistake_over(b, bind_object(b, &here, item, f->fields, f->field_count, to));
         if (r < 0)
             return r;
     }
@@ -410,7 +410,7 @@ static int read_named(const struct bind *b, const struct json_place *at, const s
 
         r = copy_str(b, &here, member, member->key, (const char **)(void *)to);
         if (r >= 0)
-            r = pass_over(b, bind_object(b, &here, member, f->fields, f->field_count, to));
+            r = pass_mistake_over(b, bind_object(b, &here, member, f->fields, f->field_count, to));
         if (r < 0)
             return r;
     }
@@ -507,7 +507,7 @@ static int bind_field(const struct bind *b, const struct json_place *up, const s
     else if (f->required)
         r = json_place_fail(&at, object, b->e, "is required");
     wrong = r < 0;
-    r = pass_over(b, r);
+    r = pass_mistake_over(b, r);
     return r < 0 || (there && !wrong) ? r : bind_absent(b, &at, f, out + f->offset);
 }
 
@@ -539,7 +539,7 @@ static int bind_object(const struct bind *b, const struct json_place *at, const 
         return json_place_expected(at, v, "an object", b->e);
     for (const struct json *member = json_first(v); member != json_end(v); member++)
         if (r >= 0 && !known(member->key, fields, n))
-            r = pass_over(b, fail_unknown(b, at, member, fields, n));
+            r = pass_mistake_over(b, fail_unknown(b, at, member, fields, n));
     for (size_t i = 0; r >= 0 && i < n; i++)
         r = bind_field(b, at, v, &fields[i], out);
     return r < 0 ? r : 0;
@@ -560,7 +560,7 @@ int json_bind_all(const struct json *v, const struct json_field *fields, size_t 
     int first = 0;
     struct bind b = { .arena = a, .e = e, .all = all, .first = &first };
     struct json_place document = { 0 };
-    int r = pass_over(&b, bind_object(&b, &document, v, fields, n, out));
+    int r = pass_mistake_over(&b, bind_object(&b, &document, v, fields, n, out));
 
     return r < 0 ? r : first;
 }

@@ -43,7 +43,7 @@ static const struct word_rule text_rules[] = {
 #undef LIST
 
 /* Tells a mistake and goes on, where all of them are wanted. */
-static int pass_over(const struct check *c, int r)
+static int tell_mistake(const struct check *c, int r)
 {
     if (r >= 0 || !c->all)
         return r;
@@ -61,7 +61,7 @@ static int check_texts(const struct check *c)
         const char *wanted = word_rules_broken(&text_rules[i], 1, c->p, path);
 
         if (wanted)
-            r = pass_over(c, fail(c, path, "must be %s", wanted));
+            r = tell_mistake(c, fail(c, path, "must be %s", wanted));
     }
     return r;
 }
@@ -76,7 +76,7 @@ static int check_env(const struct check *c)
 
         snprintf(path, sizeof path, "env.%s", name);
         if (!word_variable(str_from(name)))
-            r = pass_over(c, fail(c, path, "a variable's name has letters, digits and '_'"));
+            r = tell_mistake(c, fail(c, path, "a variable's name has letters, digits and '_'"));
     }
     return r;
 }
@@ -172,6 +172,6 @@ int profile_check_(struct profile *p, const struct json *document, struct arena 
     };
 
     for (size_t i = 0; i < COUNT_OF(checks) && r >= 0; i++)
-        r = pass_over(&c, checks[i](&c));
+        r = tell_mistake(&c, checks[i](&c));
     return r < 0 ? r : first;
 }
