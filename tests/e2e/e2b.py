@@ -25,7 +25,7 @@ class Served:
 
     def __init__(self, c, config=""):
         self.c, self.port = c, free_port()
-        self.d = Daemon(c, config=config, driver="memory")
+        self.d = Daemon(c, config=config, driver="memory")  # which alone reports how much of the disk is used
         for name in ("base.yaml", "code-interpreter-v1.yaml"):
             c.write(f"daemon/profiles/{name}", (BUILD / "profiles" / name).read_bytes())
         self.start()
