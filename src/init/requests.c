@@ -288,7 +288,9 @@ static int serve_start(const struct init_options *o, int conn, const struct ipc_
     struct control_start s;
 
     control_read(&request, &s, sizeof s);
-    if (groups_pending() && s.what != CONTROL_STAT)
+    /* The probe of a prepared sandbox makes the working directory and looks at it: neither runs
+     * anything of the workload. */
+    if (groups_pending() && s.what != CONTROL_STAT && s.what != CONTROL_MKDIR)
         return err_set(e, ERR_CONFLICT, "the sandbox has no owner yet");
     /* Beyond its end the request has no cookie: those bytes are text. */
     if (s.text_at < sizeof s)

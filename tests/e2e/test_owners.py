@@ -151,6 +151,15 @@ def sandboxes_of_one_owner_are_in_its_group(c):
         wait_for(lambda: not os.path.exists(group), "an owner's group goes with its last sandbox")
 
 
+@test
+def a_profile_with_a_working_directory_has_prepared_sandboxes(c):
+    """The directory is made before a sandbox has an owner."""
+    c.write("daemon/profiles/there.yaml", "id: profile.there\nversion: 1\nworkdir: /some/where\npool: {min: 1, max: 1}\n")
+    with Daemon(c) as d:
+        wait_for(lambda: d.api.get("/v1/inspect/host").expect(200).json["pool_ready"] == 3, "prepared sandboxes of both profiles")
+        equal(d.api.run(d.create(profile="profile.there"), ["pwd"]).expect(200).json["stdout"], "/some/where\n", "where it starts")
+
+
 @test(only="root", because="a user without delegated control groups has none")
 def each_family_of_an_administrators_tokens_is_in_a_group_of_its_own(c):
     with serving(c, CONFIG) as (d, _, token):
