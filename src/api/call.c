@@ -76,25 +76,33 @@ bool call_end_head(struct call *c)
     return true;
 }
 
+#define FIELD(name, value) ((struct h1_field){ STR(name), str_from(value) })
+
+enum { FIELDS_MAX = 4 };
+
 static void respond(struct call *c, int status, const struct h1_field *fields, size_t n,
                     struct str body)
 {
+    struct h1_field all[FIELDS_MAX + 1];
     struct err e;
 
     call_ref(c);
+    for (size_t i = 0; i < n && i < FIELDS_MAX; i++)
+        all[i] = fields[i];
+    if (c->sandbox && sandbox_kept(c->sandbox)[0])
+        all[n++] = FIELD(CALL_KEPT, sandbox_kept(c->sandbox));
     meters_ended(c, (enum call_outcome)(status / 100 - 2));
-    if (http_respond(c->x, status, fields, n, body, &e) < 0)
+    if (http_respond(c->x, status, all, n, body, &e) < 0)
         http_fail(c->x, 500, str_from(e.msg));
     call_take_exchange(c);
     call_unref(c);
 }
 
-#define FIELD(name, value) ((struct h1_field){ STR(name), str_from(value) })
-
 static void answer(struct call *c, int status, const char *type, const char *location,
                    struct str body)
 {
-    struct h1_field fields[4] = { FIELD("Content-Type", type), FIELD("Cache-Control", "no-store") };
+    struct h1_field fields[FIELDS_MAX] = { FIELD("Content-Type", type),
+                                           FIELD("Cache-Control", "no-store") };
     size_t n = 2;
 
     if (location)
@@ -251,10 +259,15 @@ void problem_write_token_ended(struct json_writer *w)
     json_end_object(w);
 }
 
+struct problem_more {
+    call_write_fn *write; /* NULL: no more members */
+    const void *what;
+};
+
 static void fail(struct call *c, const struct err *e, int status, const char *code, const char *id,
-                 const char *step)
+                 const char *step, struct problem_more more)
 {
-    struct buf text AUTO(buf_done) = BUF_INIT(16 << 10);
+    struct buf text AUTO(buf_done) = BUF_INIT(more.write ? CALL_ANSWER_MAX : 16 << 10);
     struct json_writer w;
 
     if (!c->x)
@@ -270,6 +283,8 @@ static void fail(struct call *c, const struct err *e, int status, const char *co
     problem_fields(&w, e, status, code, id, step);
     if (c->audit[0])
         put(&w, "audit_id", c->audit);
+    if (more.write)
+        more.write(&w, more.what);
     json_end_object(&w);
     json_writer_finish(&w, NULL);
     buf_add_c(&text, '\n');
@@ -278,7 +293,14 @@ static void fail(struct call *c, const struct err *e, int status, const char *co
 
 void call_fail_sandbox(struct call *c, const struct err *e, const char *id, const char *step)
 {
-    fail(c, e, problem_status(e->code), problem_code(e->code), id, step);
+    fail(c, e, problem_status(e->code), problem_code(e->code), id, step,
+         (struct problem_more){ NULL, NULL });
+}
+
+void call_fail_also(struct call *c, const struct err *e, call_write_fn *write, const void *what)
+{
+    fail(c, e, problem_status(e->code), problem_code(e->code), NULL, NULL,
+         (struct problem_more){ write, what });
 }
 
 void call_fail(struct call *c, const struct err *e)
@@ -291,7 +313,7 @@ void call_fail_with(struct call *c, int status, const char *code, const char *de
     struct err e;
 
     (void)err_set(&e, ERR_INVALID, "%s", detail);
-    fail(c, &e, status, code, NULL, NULL);
+    fail(c, &e, status, code, NULL, NULL, (struct problem_more){ NULL, NULL });
 }
 
 /* --- what was asked --- */

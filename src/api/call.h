@@ -20,6 +20,8 @@ struct guard;
 
 /* A field of an answer: the id under which the verdict on its request is on record. */
 #define CALL_AUDIT "Sandboxer-Audit"
+/* The snapshot of changes that a destroy could not bring back, in its answer. */
+#define CALL_KEPT "Sandboxer-Kept-Snapshot"
 
 /* Why a call ends that lasts longer than its token. */
 #define CALL_TOKEN_ENDED "the token was revoked or has expired"
@@ -81,6 +83,8 @@ void call_fail(struct call *c, const struct err *e);
 void call_fail_with(struct call *c, int status, const char *code, const char *detail);
 /* Of a sandbox that failed: with its id and step. */
 void call_fail_sandbox(struct call *c, const struct err *e, const char *id, const char *step);
+/* … with more members of the problem. */
+void call_fail_also(struct call *c, const struct err *e, call_write_fn *write, const void *what);
 
 /* For a handler that streams: call it just before http_end(), http_fail() or http_cut() on the
  * exchange it returns. */

@@ -60,8 +60,11 @@ struct sandbox_shown {
     const char *step;                    /* that it is at; NULL or "": none */
     const struct ext_quote *quote;       /* NULL: nobody asked what it would cost */
     const struct sandbox_egress *egress; /* as it is now; NULL: as the record has it, if at all */
+    const struct workspace_op *brought;  /* by its destroy; NULL: there was no sync */
 };
 void sandbox_write(struct json_writer *w, const void *shown); /* struct sandbox_shown */
+/* Members of an object: how much a sync has written, and what became of which file. */
+void sync_put_outcome(struct json_writer *w, const struct workspace_op *op);
 void quote_write(struct json_writer *w, const struct ext_quote *q);
 void bytes_write(struct json_writer *w, const char *key, const char *key_b64, struct str data);
 void time_write(struct json_writer *w, const char *key, int64_t wall_ns); /* RFC 3339; 0: nothing */

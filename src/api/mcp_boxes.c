@@ -279,6 +279,7 @@ void mcp_tool_list(struct mcp_request *r, const struct json *v)
 
 struct destruction {
     struct mcp_request *request;
+    struct sandbox *sandbox; /* referenced */
     struct sandbox_op op;
     char id[ID_MAX];
 };
@@ -286,14 +287,17 @@ struct destruction {
 static void destroyed(struct sandbox_op *op, int r, const struct err *e)
 {
     struct destruction *d = container_of(op, struct destruction, op);
+    const char *kept = sandbox_kept(d->sandbox);
     const struct tool_destroyed out = { .sandbox_id = d->id,
-                                        .state = sandbox_state_names[SANDBOX_DESTROYED] };
+                                        .state = sandbox_state_names[SANDBOX_DESTROYED],
+                                        .kept_snapshot = kept[0] ? kept : NULL };
 
     if (r < 0) {
         mcp_fail_err(d->request, "The sandbox could not be destroyed", e);
     } else {
         mcp_tool_answer(d->request, &out);
     }
+    sandbox_unref(d->sandbox);
     mcp_request_unref(d->request);
 }
 
@@ -310,7 +314,7 @@ void mcp_tool_destroy(struct mcp_request *r, const struct json *v)
         return;
     d->request = mcp_request_ref(r);
     d->op.done = destroyed;
+    d->sandbox = s;
     snprintf(d->id, sizeof d->id, "%s", in.sandbox_id);
     sandbox_destroy(s, &mcp_client_of(r)->caller.actor, "sandbox_destroy", DESTROY_SYNC, &d->op);
-    sandbox_unref(s);
 }

@@ -102,6 +102,8 @@ static const struct json_field destroy_in[] = { BOX(struct tool_destroy) };
 static const struct json_field destroy_out[] = {
     ALWAYS(struct tool_destroyed, "sandbox_id", sandbox_id, NULL),
     ALWAYS(struct tool_destroyed, "state", state, NULL),
+    TEXT(struct tool_destroyed, "kept_snapshot", kept_snapshot,
+         "The snapshot of changes that could not be brought back to the workspace's directory."),
 };
 
 static const struct json_field exec_in[] = {

@@ -40,7 +40,7 @@ struct tool_destroy {
 };
 
 struct tool_destroyed {
-    const char *sandbox_id, *state;
+    const char *sandbox_id, *state, *kept_snapshot;
 };
 
 struct tool_exec {

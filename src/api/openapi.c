@@ -46,6 +46,8 @@ static const struct {
     { "squash_owners", "boolean", "Everything in it belongs to root." },
     { "state", "string", "Only those in this state; all: in any." },
     { "sync", "string", "no: leave a mirrored workspace as it is; force: overwrite." },
+    { "unsynced", "string",
+      "Changes that cannot be brought back: keep (a snapshot; default), refuse or discard." },
     { "tail", "integer", "Only that many of the last lines." },
     { "since", "string", "Only what is not older than this moment, RFC 3339." },
     { "expect", "string", "SEQ:DIGEST of an event, as a head showed them." },

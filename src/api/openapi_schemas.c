@@ -22,14 +22,19 @@ static const struct {
     { "Problem",
       "!type !title !status# !code=invalid|unauthenticated|denied|not_found|conflict|paused|"
       "too_big|quota|storage_full|busy|unsupported|upstream|timeout|system|bug !detail errno "
-      "sandbox_id step kind=deny|rate_limit|require_approval rule request_id audit_id rpc_code#" },
+      "sandbox_id step kind=deny|rate_limit|require_approval rule request_id audit_id rpc_code# "
+      "bytes# counts* changes[SyncChange]" },
     { "Sandbox",
       "!sandbox_id !state=requested|provisioning|ready|active|paused|expired|failed|"
       "destroying|destroyed !profile profile_version# extension host !owner scope "
       "!labels{} inputs{} workspace* consumer* capabilities* setup_metadata* "
       "!created_at@ updated_at@ ready_at@ expires_at@ ttl_expires_at@ finished_at@ ttl# ttl_max# "
       "idle_reap# reachability* events_url quote:Quote notes[] recreated_from snapshot_id "
-      "image telemetry* oom_kills# last_oom_at@ actuals:Actuals egress:Egress reason step" },
+      "image telemetry* oom_kills# last_oom_at@ actuals:Actuals egress:Egress "
+      "kept:Kept unsynced:Unsynced synced:Synced reason step" },
+    { "Kept", "!snapshot_id !reason expires_at@" },
+    { "Unsynced", "!reason error" },
+    { "Synced", "!bytes# !counts* !changes[SyncChange]" },
     { "Egress",
       "sandbox_id !generation# in_force# !endpoints# allowed# denied# bytes_out# bytes_in# "
       "policy* ceiling*" },
@@ -45,7 +50,7 @@ static const struct {
     { "SyncChange", "!action=created|replaced|deleted|overwritten|conflict|kept|sensitive|refused|"
                     "failed|skipped|unstable !path !reason" },
     { "Snapshot", "!snapshot_id name !owner !sandbox_id !profile !profile_version# image !bytes# "
-                  "!entries# !pause_ms% !layers# digests[^] !labels{} !created_at@" },
+                  "!entries# !pause_ms% !layers# digests[^] !labels{} !created_at@ expires_at@" },
     { "SnapshotVerified", "!snapshot_id !layers# !first_time# !bytes#" },
     { "SnapshotList", "!snapshots[Snapshot]" },
     { "Diff", "!changes[Change]" },

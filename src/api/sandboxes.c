@@ -26,6 +26,7 @@ static void show_found(struct call *c, int status)
                                     .step = v.step };
         if (sandbox_egress(c->sandbox, &egress))
             s.egress = &egress;
+        s.brought = sandbox_brought(c->sandbox);
     }
     s.machine = c->caller.admin;
     call_answer(c, status, sandbox_write, &s);
@@ -323,13 +324,29 @@ static struct one_op *one_new(struct call *c, sandbox_op_fn *done)
 
 static void recreate_now(struct call *c);
 
+static void put_brought(struct json_writer *w, const void *what)
+{
+    sync_put_outcome(w, what);
+}
+
+/* With the changes that keep it from being destroyed. */
+static void fail_one(struct call *c, const struct err *e)
+{
+    const struct workspace_op *brought = c->sandbox ? sandbox_brought(c->sandbox) : NULL;
+
+    if (brought && e->code == ERR_CONFLICT)
+        call_fail_also(c, e, put_brought, brought);
+    else
+        call_fail(c, e);
+}
+
 static void one_done(struct sandbox_op *op, int r, const struct err *e)
 {
     struct one_op *o = container_of(op, struct one_op, op);
     struct call *c = o->call;
 
     if (r < 0)
-        call_fail(c, e);
+        fail_one(c, e);
     else if (o->then_create)
         recreate_now(c);
     else
@@ -337,27 +354,40 @@ static void one_done(struct sandbox_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
+/* The place of the parameter's value among the words; -1: it is answered. */
+static int read_word(struct call *c, const char *name, const char *const *words, int preset,
+                     const char *wanted)
+{
+    struct str v;
+    int i = 0, r = call_query(c, name, &v);
+
+    if (r <= 0)
+        return r < 0 ? -1 : preset;
+    while (words[i] && !str_eq(v, str_from(words[i])))
+        i++;
+    if (words[i])
+        return i;
+    call_fail_with(c, 400, "invalid", wanted);
+    return -1;
+}
+
 static void begin_destroy(struct call *c, bool then_create)
 {
-    static const char *const words[] = { "yes", "no", "force", NULL };
-    enum destroy_sync sync = DESTROY_SYNC;
+    static const char *const syncs[] = { "yes", "no", "force", NULL };
+    static const char *const rests[] = { "refuse", "keep", "discard", NULL };
+    int sync = read_word(c, "sync", syncs, DESTROY_SYNC, "sync: must be yes, no or force");
+    int rest = sync < 0 ? -1
+                        : read_word(c, "unsynced", rests, DESTROY_KEEP,
+                                    "unsynced: must be keep, refuse or discard");
     struct one_op *o;
-    struct str v;
-    int r = call_query(c, "sync", &v);
 
-    if (r < 0)
+    if (rest < 0)
         return;
-    while (r > 0 && words[sync] && !str_eq(v, str_from(words[sync])))
-        sync++;
-    if (!words[sync]) {
-        call_fail_with(c, 400, "invalid", "sync: must be yes, no or force");
-        return;
-    }
     o = one_new(c, one_done);
     o->then_create = then_create;
     call_ref(c);
-    sandbox_destroy(c->sandbox, &c->caller.actor, then_create ? "recreate" : "destroy", sync,
-                    &o->op);
+    sandbox_destroy_as(c->sandbox, &c->caller.actor, then_create ? "recreate" : "destroy",
+                       (enum destroy_sync)sync, (enum destroy_unsynced)rest, &o->op);
 }
 
 static void destroy(struct call *c)
@@ -474,9 +504,10 @@ const struct route routes_sandboxes[] = {
     { H1_GET, VERB_READ, "/v1/sandboxes/{id}", ROUTE_SANDBOX, get, "Show a sandbox",
       .answer = "Sandbox" },
     { H1_DELETE, VERB_DESTROY, "/v1/sandboxes/{id}", ROUTE_SANDBOX, destroy, "Destroy a sandbox",
-      .answer = "Sandbox", .query = "sync" },
+      .answer = "Sandbox", .query = "sync unsynced" },
     { H1_POST, VERB_DESTROY, "/v1/sandboxes/{id}/recreate", ROUTE_SANDBOX, recreate,
-      "Destroy a sandbox and create another like it", .answer = "Sandbox", .status = 201 },
+      "Destroy a sandbox and create another like it", .answer = "Sandbox", .status = 201,
+      .query = "sync unsynced" },
     { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/extend-ttl",
       ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE, extend, "Let a sandbox live longer",
       .fields = extend_fields, .field_count = &extend_field_count, .answer = "Sandbox" },

@@ -65,6 +65,7 @@ static void put_members(struct json_writer *w, const struct snapshot_record *r)
         put(w, r->labels.p[i].key, r->labels.p[i].value);
     json_end_object(w);
     time_write(w, "created_at", r->created_ns);
+    time_write(w, "expires_at", r->expires_ns);
 }
 
 void snapshot_write(struct json_writer *w, const void *what)

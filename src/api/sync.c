@@ -8,6 +8,8 @@
 #include "control/workspace.h"
 #include "json/reader.h"
 
+enum { SYNC_ARENA_MAX = 16 << 20 };
+
 struct sync_request {
     bool force, dry_run, accept_all;
     struct json_strs accept;
@@ -57,18 +59,28 @@ static void put_counts(struct json_writer *w, const struct mirror_report *r)
 }
 
 /* The lines are text by now: they were written while they came. */
-static void put_changes(struct json_writer *w, const struct sync *s)
+static void put_changes(struct json_writer *w, const struct buf *text, struct arena *a)
 {
-    const struct json_limits limits = { .bytes = s->op.lines.n, .depth = 4 };
+    const struct json_limits limits = { .bytes = text->n, .depth = 4 };
     const struct json *lines;
 
     json_key(w, STR("changes"));
-    if (json_read(buf_str(&s->op.lines), limits, &s->call->arena, &lines, NULL) >= 0) {
+    if (json_read(buf_str(text), limits, a, &lines, NULL) >= 0) {
         json_put_tree(w, lines);
     } else {
         json_begin_array(w);
         json_end_array(w);
     }
+}
+
+void sync_put_outcome(struct json_writer *w, const struct workspace_op *op)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(SYNC_ARENA_MAX);
+
+    json_key(w, STR("bytes"));
+    json_put_uint(w, op->report.bytes);
+    put_counts(w, &op->report);
+    put_changes(w, &op->lines, &a);
 }
 
 static void write_sync(struct json_writer *w, const void *what)
@@ -81,10 +93,7 @@ static void write_sync(struct json_writer *w, const void *what)
     json_put_str(w, str_from(sandbox_view(s->call->sandbox).record->id));
     json_key(w, STR("dry_run"));
     json_put_bool(w, s->dry_run);
-    json_key(w, STR("bytes"));
-    json_put_uint(w, r->bytes);
-    put_counts(w, r);
-    put_changes(w, s);
+    sync_put_outcome(w, &s->op);
     if (r->count[MIRROR_SENSITIVE]) {
         json_key(w, STR("hint"));
         json_put_str(w, STR("changes and deletions with the action 'sensitive' were held back; "

@@ -103,6 +103,14 @@ static void put_facts(struct json_writer *w, const struct facts *f, bool machine
         put_number(w, "oom_kills", f->oom.kills);
         time_write(w, "last_oom_at", f->oom.last_ns);
     }
+    if (f->has_kept) {
+        json_key(w, STR("kept"));
+        json_begin_object(w);
+        put(w, "snapshot_id", f->kept.snapshot);
+        put(w, "reason", f->kept.why);
+        time_write(w, "expires_at", f->kept.until_ns);
+        json_end_object(w);
+    }
     if (!f->has_actuals)
         return;
     json_key(w, STR("actuals"));
@@ -113,6 +121,20 @@ static void put_facts(struct json_writer *w, const struct facts *f, bool machine
     json_put_double(w, (double)f->actuals.cpu_ns / (double)NS_PER_S);
     put_number(w, "peak_bytes", f->actuals.peak_bytes);
     put_number(w, "oom_kills", f->actuals.oom_kills);
+    json_end_object(w);
+}
+
+/* Of one that was not destroyed because its changes can be neither brought back nor stored. */
+static void put_unsynced(struct json_writer *w, const struct sandbox_record *r,
+                         const struct facts *f)
+{
+    if (!f->has_unsynced || r->state == SANDBOX_DESTROYED)
+        return;
+    json_key(w, STR("unsynced"));
+    json_begin_object(w);
+    put(w, "reason", f->unsynced.why);
+    if (f->unsynced.error)
+        put(w, "error", f->unsynced.error);
     json_end_object(w);
 }
 
@@ -202,7 +224,14 @@ void sandbox_write(struct json_writer *w, const void *what)
     }
     if (facts_read(r->detail, &facts, &a, NULL) >= 0) {
         put_facts(w, &facts, s->machine);
+        put_unsynced(w, r, &facts);
         put_egress(w, s->egress, &facts);
+    }
+    if (s->brought) {
+        json_key(w, STR("synced"));
+        json_begin_object(w);
+        sync_put_outcome(w, s->brought);
+        json_end_object(w);
     }
     put(w, "reason", r->reason);
     if (r->step[0] || (s->step && s->step[0]))

@@ -1,10 +1,11 @@
 #include "base/own.h"
 #include "cli/answer.h"
+#include "cli/unsynced.h"
 #include "cli/verbs.h"
 
 struct destroy_options {
     struct common common;
-    bool no_sync, force_sync;
+    bool no_sync, force_sync, keep, discard;
 };
 
 #define AT(member) .at = offsetof(struct destroy_options, member)
@@ -14,7 +15,33 @@ static const struct option_spec options[] = {
       AT(no_sync) },
     { "force-sync", 0, NULL, "overwrite what has changed here in the meantime", .kind = OPTION_FLAG,
       AT(force_sync) },
+    { "keep", 0, NULL, "store changes that cannot be brought back as a snapshot",
+      .kind = OPTION_FLAG, AT(keep) },
+    { "discard", 0, NULL, "lose changes that cannot be brought back", .kind = OPTION_FLAG,
+      AT(discard) },
 };
+
+static const char *name_rest(const struct destroy_options *o)
+{
+    return o->discard ? "discard" : o->keep ? "keep" : "refuse";
+}
+
+/* The changes that were made here, then the sandbox, then where the others are. */
+static int tell_destroyed(const struct call *c, const char *id)
+{
+    struct str kept = show_string(show_at(c->answer, "kept"), "snapshot_id");
+    int status = unsynced_list(c, show_at(c->answer, "synced"));
+
+    if (status)
+        return status;
+    status = answer_done(c, c->answer, "%s destroyed", id);
+    if (kept.n && !c->common->quiet)
+        say("%.*s; they are in the snapshot %.*s, for as long as retention.unsynced says: "
+            "sandboxer create --snapshot %.*s",
+            STR_ARG(show_string(show_at(c->answer, "kept"), "reason")), STR_ARG(kept),
+            STR_ARG(kept));
+    return status;
+}
 
 static int destroy(const struct verb *v, const struct destroy_options *o, const char *id)
 {
@@ -24,9 +51,12 @@ static int destroy(const struct verb *v, const struct destroy_options *o, const 
     call_init(&c, v, &o->common, "DELETE");
     call_path(&c, "/v1/sandboxes/%s", id);
     call_query(&c, "sync", o->no_sync ? "no" : o->force_sync ? "force" : NULL);
+    call_query(&c, "unsynced", name_rest(o));
     c.doing = "destroying a sandbox";
     status = call_run(&c);
-    return status ? status : answer_done(&c, c.answer, "%s destroyed", id);
+    if (status)
+        unsynced_explain(&c, id);
+    return status ? status : tell_destroyed(&c, id);
 }
 
 static int run(const struct verb *v, int argc, char **argv)
@@ -38,6 +68,8 @@ static int run(const struct verb *v, int argc, char **argv)
         return status;
     if (o.no_sync && o.force_sync)
         return verb_misused(v, "--no-sync and --force-sync exclude each other");
+    if (o.keep && o.discard)
+        return verb_misused(v, "--keep and --discard exclude each other");
     for (int i = 0; i < argc; i++) {
         status = destroy(v, &o, argv[i]);
         if (!first_failure)
@@ -51,10 +83,16 @@ const struct verb verb_destroy = {
     .arguments = "ID…",
     .summary = "destroy sandboxes, whatever state they are in",
     .text =
-        "Changes in a mirrored workspace are brought back first. Destroying a sandbox again is no\n"
-        "error. With several ids all are tried; the exit status is that of the first failure.\n"
+        "Changes in a mirrored workspace are brought back first, and listed. If some cannot be\n"
+        "(changed on both sides, held back, refused), the sandbox is not destroyed: they are\n"
+        "listed, with the ways out, and the exit status is 4. --keep stores them as a snapshot\n"
+        "of the sandbox instead, which is deleted after a week (retention.unsynced); if there is\n"
+        "no room for it, the sandbox stays paused. --discard loses them.\n"
+        "Destroying a sandbox again is no error. With several ids all are tried; the exit status\n"
+        "is that of the first failure.\n"
         "\n"
         "  sandboxer destroy sbx_4k7\n"
+        "  sandboxer destroy --keep sbx_4k7\n"
         "  sandboxer destroy --no-sync $(sandboxer list -q --label team=web)\n",
     .options = options,
     .n_options = COUNT_OF(options),

@@ -1,6 +1,7 @@
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/host_dir.h"
+#include "cli/unsynced.h"
 #include "cli/verbs.h"
 #include "json/value.h"
 
@@ -43,8 +44,11 @@ static int run(const struct verb *v, int argc, char **argv)
     if (status)
         return status;
     call_path(&c, "/v1/sandboxes/%s/recreate", argv[0]);
+    call_query(&c, "unsynced", "refuse");
     c.doing = "creating the sandbox anew";
     status = call_run(&c);
+    if (status)
+        unsynced_explain(&c, argv[0]);
     return status ? status : answer_record(&c, c.answer, &kind_sandbox);
 }
 
@@ -53,7 +57,9 @@ const struct verb verb_recreate = {
     .arguments = "ID",
     .summary = "destroy a sandbox and create another one from the same request",
     .text = "The new one has a new id. Its workspace, if it has one, is opened anew, with your own "
-            "rights.\n"
+            "rights. As with 'destroy', changes that cannot be brought back are listed (exit "
+            "status 4),\n"
+            "and everything stays as it is.\n"
             "\n"
             "  id=$(sandboxer recreate -q sbx_4k7)\n",
     .run = run,

@@ -17,6 +17,7 @@ static const struct column columns[] = {
     COLUMN("OWNER", "owner", .alone = true),
     COLUMN("LABELS", "labels", .alone = true),
     COLUMN("CREATED", "created_at", .show = show_age),
+    COLUMN("EXPIRES", "expires_at", .show = show_until, .alone = true),
 };
 const struct kind kind_snapshot = { "snapshots", "snapshot_id", columns, COUNT_OF(columns) };
 

@@ -243,6 +243,10 @@ static const struct json_field retention_fields[] = {
           "counted over." },
     { "events", JSON_KIND_DURATION, IN(retention, events), .min = 60 * NS_PER_S, .max = 3650 * DAY,
       .preset = "30d", .doc = "How long events stay on record." },
+    { "unsynced", JSON_KIND_DURATION, IN(retention, unsynced), .min = NS_PER_S, .max = 3650 * DAY,
+      .preset = "7d",
+      .doc = "How long the snapshot of changes is stored that could not be brought back to a "
+             "workspace when its sandbox was destroyed." },
 };
 
 static const struct json_field host_fields[] = {

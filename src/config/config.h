@@ -144,7 +144,7 @@ struct config {
         int64_t max, grace, paused;
     } ttl;
     struct {
-        int64_t sandboxes, events;
+        int64_t sandboxes, events, unsynced;
     } retention;
     struct json_objects hosts; /* of struct config_host */
     struct {

@@ -219,10 +219,11 @@ static int check(const struct sandbox *s, struct err *e)
     if (s->capture)
         return err_set(e, ERR_BUSY, "sandbox %s is being captured already; try again",
                        s->record.id);
-    if (!sandbox_state_usable(s->record.state) || s->destroying || s->after_teardown || !s->box)
-        return err_set(e, ERR_CONFLICT, "sandbox %s is %s: what it wrote cannot be captured",
-                       s->record.id,
-                       s->destroying ? "being destroyed" : sandbox_state_names[s->record.state]);
+    if (!sandbox_state_usable(s->record.state) || sandbox_is_ending(s) || s->after_teardown ||
+        !s->box)
+        return err_set(
+            e, ERR_CONFLICT, "sandbox %s is %s: what it wrote cannot be captured", s->record.id,
+            sandbox_is_ending(s) ? "being destroyed" : sandbox_state_names[s->record.state]);
     if (!(s->ops->can & EXT_CAN_SNAPSHOT) || !(s->ops->can & EXT_CAN_PAUSE))
         return err_set(e, ERR_UNSUPPORTED, "%s has no snapshots", s->ops->id);
     return 0;
@@ -230,8 +231,8 @@ static int check(const struct sandbox *s, struct err *e)
 
 static bool is_paused(const struct sandbox *s, const struct capture *c)
 {
-    return s->record.state == SANDBOX_PAUSED && s->facts.has_paused && !s->destroying && !c->stay &&
-           !s->resume && !s->after_teardown && !s->capture;
+    return s->record.state == SANDBOX_PAUSED && s->facts.has_paused && !sandbox_is_ending(s) &&
+           !c->stay && !s->resume && !s->after_teardown && !s->capture;
 }
 
 static void on_box_taken(struct keeper_job *j, int r, const struct err *e,

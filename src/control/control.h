@@ -271,9 +271,27 @@ struct sandbox_op {
 void sandbox_op_cancel(struct sandbox_op *op); /* nothing is told any more; it goes on */
 
 enum destroy_sync { DESTROY_SYNC, DESTROY_NO_SYNC, DESTROY_FORCE_SYNC };
-/* Ends when it is destroyed. Any number at once. */
+/* What becomes of changes of its workspace that cannot be brought back; in ascending order of what
+ * is allowed. */
+enum destroy_unsynced {
+    DESTROY_REFUSE,  /* it is not destroyed: -ERR_CONFLICT */
+    DESTROY_KEEP,    /* as a snapshot of its owner; it stays paused if there cannot be one */
+    DESTROY_DISCARD, /* they are lost */
+};
+/* Ends when it is destroyed. Any number at once. Changes that cannot be brought back are kept. */
 void sandbox_destroy(struct sandbox *s, const struct actor *who, const char *reason,
                      enum destroy_sync sync, struct sandbox_op *op);
+void sandbox_destroy_as(struct sandbox *s, const struct actor *who, const char *reason,
+                        enum destroy_sync sync, enum destroy_unsynced unsynced,
+                        struct sandbox_op *op);
+/* Its changes could be neither brought back nor stored: only a destroy that discards them ends it
+ * for sure. */
+bool sandbox_is_held(const struct sandbox *s);
+/* What the sync of its last destroy did; NULL: there was none. */
+struct workspace_op;
+const struct workspace_op *sandbox_brought(const struct sandbox *s);
+/* The snapshot that its destroy has kept; "": none. */
+const char *sandbox_kept(const struct sandbox *s);
 /* Live for `duration` from now; not past max, not less than before. */
 void sandbox_extend(struct sandbox *s, const struct actor *who, int64_t duration_ns,
                     struct sandbox_op *op);

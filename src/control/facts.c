@@ -52,6 +52,18 @@ static const struct json_field oom_fields[] = {
     { "last_ns", JSON_KIND_INT, AT(oom.last_ns) },
 };
 
+static const struct json_field unsynced_fields[] = {
+    { "why", JSON_KIND_STR, AT(unsynced.why) },
+    { "reason", JSON_KIND_STR, AT(unsynced.reason) },
+    { "error", JSON_KIND_STR, AT(unsynced.error) },
+};
+
+static const struct json_field kept_fields[] = {
+    { "snapshot", JSON_KIND_STR, AT(kept.snapshot) },
+    { "why", JSON_KIND_STR, AT(kept.why) },
+    { "until_ns", JSON_KIND_INT, AT(kept.until_ns) },
+};
+
 const struct json_field facts_fields[] = {
     { "handle", JSON_KIND_STR, AT(handle) },
     { "unenforced", JSON_KIND_UINT, AT(unenforced) },
@@ -75,6 +87,10 @@ const struct json_field facts_fields[] = {
       .seen = offsetof(struct facts, has_actuals), JSON_FIELDS(actual_fields) },
     { "oom", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
       .seen = offsetof(struct facts, has_oom), JSON_FIELDS(oom_fields) },
+    { "unsynced", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
+      .seen = offsetof(struct facts, has_unsynced), JSON_FIELDS(unsynced_fields) },
+    { "kept", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
+      .seen = offsetof(struct facts, has_kept), JSON_FIELDS(kept_fields) },
 };
 const size_t facts_field_count = COUNT_OF(facts_fields);
 

@@ -8,7 +8,7 @@
 struct facts {
     const char *handle;           /* the extension's name for it */
     uint32_t unenforced;          /* limits that do not hold; enum ext_limit */
-    uint32_t sync;                /* enum destroy_sync, once it is being destroyed */
+    uint32_t sync;                /* not used any more; older records have it */
     const struct json *telemetry; /* of the host, when it was made */
     const char *mirror;           /* host directory that the workspace is a copy of */
     const char *recreated_from;
@@ -41,9 +41,18 @@ struct facts {
         uint32_t counted; /* … and in the one that it has */
         int64_t last_ns;  /* wall clock: when the last one became known */
     } oom;
+    struct {
+        const char *why;    /* what was not brought back */
+        const char *reason; /* of the destroy that it was paused for */
+        const char *error;  /* why it cannot be stored; NULL: it was not tried yet */
+    } unsynced;
+    struct {
+        const char *snapshot, *why; /* what was not brought back when it was destroyed */
+        int64_t until_ns;           /* wall clock: the snapshot is not kept for ever */
+    } kept;
     bool one_shot; /* for one program; without it there is no use for it */
     /* Which of the above there are; has_paused: it is. */
-    bool has_image, has_egress, has_paused, has_rest, has_actuals, has_oom;
+    bool has_image, has_egress, has_paused, has_rest, has_actuals, has_oom, has_unsynced, has_kept;
 };
 
 extern const struct json_field facts_fields[];

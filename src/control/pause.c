@@ -77,6 +77,7 @@ static void edit_paused(struct change *ch, struct sandbox_record *next)
         keep = s->facts.rest.keep_ns;
     if (keep && keep < longest)
         longest = keep;
+    (void)salvage_note_pause(s);
     s->facts.has_paused = true;
     s->facts.paused.stopped = p->stop;
     s->facts.paused.layer = arena_dup(&s->arena, str_from(p->capture.layer));
@@ -189,7 +190,7 @@ static void edit_resumed(struct change *ch, struct sandbox_record *next)
     if (s->resume->duration_ns)
         ttl_prolong(next, s->resume->duration_ns);
     snprintf(next->boot, sizeof next->boot, "%s", s->control->boot);
-    s->facts.has_paused = false;
+    s->facts.has_paused = s->facts.has_unsynced = false;
     if (s->resume->rebuilt) {
         s->resume->old = s->facts.layers;
         s->facts.layers = s->stack;
@@ -478,15 +479,16 @@ void resume_begin(struct sandbox *s)
 
 static int check_resumable(const struct sandbox *s, struct err *e)
 {
-    if (s->record.state == SANDBOX_PAUSED && !s->destroying && !s->expiring && !s->capture &&
+    if (s->record.state == SANDBOX_PAUSED && !sandbox_is_ending(s) &&
+        (!s->expiring || s->salvage_acts) && !s->capture &&
         (!s->after_teardown || s->stopping || s->after_teardown == still_paused))
         return 0;
     return err_set(e, s->pausing || s->capture ? ERR_BUSY : ERR_CONFLICT,
                    "sandbox %s is %s: it cannot be resumed now", s->record.id,
-                   s->destroying ? "being destroyed"
-                   : s->pausing  ? "being paused"
-                   : s->capture  ? "being captured"
-                                 : sandbox_state_names[s->record.state]);
+                   sandbox_is_ending(s) ? "being destroyed"
+                   : s->pausing         ? "being paused"
+                   : s->capture         ? "being captured"
+                                        : sandbox_state_names[s->record.state]);
 }
 
 void sandbox_resume_for(struct sandbox *s, const struct actor *who, int64_t duration_ns,
@@ -531,13 +533,9 @@ void sandbox_resume(struct sandbox *s, const struct actor *who, struct sandbox_o
 void sandbox_held(struct ext_box *b, bool frozen, int r, const struct err *e)
 {
     struct sandbox *s = b->owner;
-    void (*after)(struct sandbox *) = s->after_thaw;
 
     if (s->capture) {
         capture_held(s, frozen, r, e);
-    } else if (!frozen && after) {
-        s->after_thaw = NULL;
-        after(s);
     } else if (!frozen && s->resume && !s->destroying) {
         s->resume->asked = true;
         s->ops->upper(s->box); /* → resume_answered() */
@@ -557,13 +555,6 @@ void resume_answered(struct sandbox *s, int r)
         resume_failed(s, ERR_CONFLICT, "it does not answer");
 }
 
-void sandbox_thaw_then(struct sandbox *s, void (*after)(struct sandbox *s))
-{
-    s->still = false;
-    s->after_thaw = after;
-    s->ops->thaw(s->box);
-}
-
 /* --- after a restart of the daemon --- */
 
 void sandbox_take_up_paused(struct sandbox *s)
@@ -579,5 +570,6 @@ void sandbox_take_up_paused(struct sandbox *s)
         snprintf(r->boot, sizeof r->boot, "%s", s->control->boot);
     }
     LOG(INFO, "sandbox.paused_found", LOG_S("sandbox", r->id));
-    ttl_start(s);
+    if (!salvage_resume(s))
+        ttl_start(s);
 }

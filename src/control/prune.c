@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/plane.h"
+#include "control/snapshots.h"
 
 enum {
     PRUNE_EVERY_S = 300,
@@ -80,6 +81,7 @@ static void on_prune_due(struct loop_timer *t)
     store_commit(&p->txn, on_pruned);
     if (clock_mono() >= c->prune_logs_ns) { /* it looks at all of them */
         c->prune_logs_ns = clock_mono() + PRUNE_EVERY_S * NS_PER_S;
+        snapshots_expire(c);
         outlets_expire_logs(c);
     }
 }

@@ -29,6 +29,7 @@ static void opened(struct loop_later *l)
         images_sweep(c);
     }
     measuring_open(c);
+    snapshots_expire(c);
     snapshots_flatten(c);
     pool_open(c);
     if (c->on_open)
@@ -47,8 +48,7 @@ static void finish_destroying(struct sandbox *s)
         sandbox_destroy(s, &ACTOR_DAEMON, s->record.reason, DESTROY_SYNC, NULL);
         return;
     }
-    s->destroyer = ACTOR_DAEMON;
-    s->sync = s->facts.sync <= DESTROY_FORCE_SYNC ? (enum destroy_sync)s->facts.sync : DESTROY_SYNC;
+    s->end.actor = ACTOR_DAEMON;
     sandbox_unmake(s);
 }
 
@@ -96,9 +96,7 @@ static void take_up(struct sandbox *s)
         break;
     case SANDBOX_EXPIRED:
     case SANDBOX_DESTROYING:
-        if (workspace_syncs(s))
-            break; /* what was written inside may still be brought back */
-        finish_destroying(s);
+        finish_destroying(s); /* its workspace was brought back before that was recorded */
         return;
     case SANDBOX_FAILED:
         processes_found(s, NULL, 0);

@@ -194,7 +194,7 @@ static int fail_ending(const struct sandbox *s, struct err *e)
     bool told = (r->state == SANDBOX_EXPIRED || r->state == SANDBOX_DESTROYING) && r->reason[0];
 
     return err_set(e, ERR_CONFLICT, "sandbox %s is %s: nothing can be started in it%s%s%s", r->id,
-                   s->destroying ? "being destroyed" : sandbox_state_names[r->state],
+                   sandbox_is_ending(s) ? "being destroyed" : sandbox_state_names[r->state],
                    told ? " (" : "", told ? r->reason : "", told ? ")" : "");
 }
 
@@ -203,7 +203,8 @@ int sandbox_check_usable(const struct sandbox *s, unsigned can, struct err *e)
     if (s->record.state == SANDBOX_PAUSED || s->pausing)
         return err_set(e, ERR_PAUSED, "sandbox %s is %s: resume it first", s->record.id,
                        s->pausing ? "being paused" : "paused");
-    if (!sandbox_state_usable(s->record.state) || s->destroying || s->after_teardown || !s->box)
+    if (!sandbox_state_usable(s->record.state) || sandbox_is_ending(s) || s->after_teardown ||
+        !s->box)
         return fail_ending(s, e);
     if ((s->ops->can & can) != can)
         return err_set(e, ERR_UNSUPPORTED, "%s cannot do this", s->ops->id);

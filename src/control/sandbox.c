@@ -38,6 +38,7 @@ void sandbox_unref(struct sandbox *s)
     profile_unref(s->profile);
     policy_text_unref(s->policy);
     workspace_drop_client(s);
+    workspace_op_done(&s->brought);
     usage_free(s->usage);
     arena_done(&s->arena);
     arena_done(&s->labels[0]);

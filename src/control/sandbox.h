@@ -9,6 +9,7 @@
 #include "control/layers.h"
 #include "control/owner_share.h"
 #include "control/plane.h"
+#include "control/salvage.h"
 #include "control/workspace.h"
 
 enum { SANDBOX_ARENA_MAX = 512 << 10 };
@@ -30,6 +31,7 @@ struct sandbox {
     struct policy_text *policy; /* that holds for what it reaches; NULL: it has no network … */
     struct egress_head_record last_line; /* of its egress log, when its outlet was closed … */
     char last_line_text[192];            /* … as the detail of an event */
+    char kept_text[ID_MAX + 32];         /* likewise of its destroy */
     char approved_for[ID_MAX];           /* … and the peer a master approved it for; "": none */
 
     struct list changes;     /* struct change: submitted, the first one under way */
@@ -44,7 +46,11 @@ struct sandbox {
     struct loop_later no_extension;
     struct loop_timer retry;
     struct transfer *transfer;       /* of its workspace, under way */
-    struct workspace_op mirroring;   /* our own: before it is ready, before it is destroyed */
+    struct workspace_op mirroring;   /* our own, before it is ready */
+    struct salvage *salvage;         /* a destroy brings its workspace back; NULL: none does … */
+    bool salvage_acts;               /* … and is what asks for something now */
+    bool has_brought;                /* the next one is set: */
+    struct workspace_op brought;     /* what the last such sync did */
     struct control_request granting; /* of its workspace's directory, before it is made … */
     bool awaits_grant;               /* … and not answered yet */
     struct control_client client;    /* of who creates it, until that is done */
@@ -57,11 +63,10 @@ struct sandbox {
     struct resume *resume;   /* under way (pause.c) */
     struct list stops; /* struct sandbox_op that wait for its processes to be gone (stop.c) … */
     bool stopping;     /* … which they are about to be */
-    struct json_strs stack;                /* the layers that it is rebuilt on */
-    void (*after_thaw)(struct sandbox *s); /* NULL: nobody waits for it */
-    bool pausing;                          /* on its way to be paused */
-    bool still;       /* paused by this life of the daemon: its box is frozen … */
-    bool found_still; /* … by an earlier one: its box is not known yet */
+    struct json_strs stack; /* the layers that it is rebuilt on */
+    bool pausing;           /* on its way to be paused */
+    bool still;             /* paused by this life of the daemon: its box is frozen … */
+    bool found_still;       /* … by an earlier one: its box is not known yet */
 
     /* its time; clock_boot() */
     struct loop_timer quiet; /* since when nothing runs: active → ready */
@@ -69,9 +74,8 @@ struct sandbox {
     int64_t failed_ns;
     struct idle idle;
 
-    struct err failure; /* told when everything is removed */
-    struct actor destroyer;
-    enum destroy_sync sync;
+    struct err failure;     /* told when everything is removed */
+    struct salvage_end end; /* how it is destroyed */
     unsigned refs, tries;
     unsigned programs; /* that run */
     char failed_step[32];
@@ -146,8 +150,6 @@ void sandbox_note_box(struct sandbox *s); /* what its new box is called, into it
 void sandbox_begin_pause(struct sandbox *s, const struct actor *who, bool stop,
                          struct sandbox_op *op);
 void sandbox_held(struct ext_box *b, bool frozen, int r, const struct err *e);
-/* Lets it go on, for what is still to be done in it. */
-void sandbox_thaw_then(struct sandbox *s, void (*after)(struct sandbox *s));
 void sandbox_take_up_paused(struct sandbox *s);
 /* While it is resumed: it stands; it was found, or not; it could not be built, and stays paused. */
 void resume_begin(struct sandbox *s); /* it was asked for before it was stopped */
@@ -182,6 +184,15 @@ void sandbox_tell_granted(struct sandbox *s);
 void sandbox_tell_step(struct sandbox *s, const char *step, uint64_t bytes);
 
 /* --- unmake.c --- */
+/* Destroys it now: what is left of its workspace is settled. */
+void sandbox_destroy_now(struct sandbox *s, const struct salvage_end *end);
+void sandbox_expire(struct sandbox *s, const char *reason); /* its time is over */
+void sandbox_tell_destroyers(struct sandbox *s, int r, const struct err *e);
+/* It is being destroyed, and that is not what asks. */
+static inline bool sandbox_is_ending(const struct sandbox *s)
+{
+    return s->destroying || (s->salvage && !s->salvage_acts);
+}
 void sandbox_unmake(struct sandbox *s); /* its state is `destroying` on disk: goes on from there */
 /* Removes what there is of it, whatever it takes, then calls after. */
 void sandbox_teardown(struct sandbox *s, void (*after)(struct sandbox *s));

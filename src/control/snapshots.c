@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/hook.h"
+#include "base/log.h"
 #include "control/event_share.h"
 #include "control/sandbox.h"
 
@@ -277,6 +278,7 @@ static int make_record(struct snapshot_op *op, const struct json_strs *layers, s
                     config AUTO(buf_done) = BUF_INIT(BASE_CONFIG_MAX);
     struct snapshot_record r = { .profile_version = s->record.profile_version,
                                  .created_ns = clock_wall(),
+                                 .expires_ns = op->keep_ns ? clock_wall() + op->keep_ns : 0,
                                  .bytes = (int64_t)op->capture_.bytes,
                                  .entries = (int64_t)op->capture_.entries,
                                  .pause_ns = op->capture_.pause_ns,
@@ -428,4 +430,45 @@ void snapshot_delete(struct control *c, const struct snapshot *s, struct unsnap_
     store_txn_begin(&op->txn_, c->store);
     store_remove_snapshot(&op->txn_, op->id_);
     store_commit(&op->txn_, removed);
+}
+
+/* --- those that are not kept for ever --- */
+
+struct expiry {
+    struct control *control;
+    struct unsnap_op op;
+};
+
+static void on_expired(struct unsnap_op *op, int r, const struct err *e)
+{
+    struct expiry *x = container_of(op, struct expiry, op);
+
+    x->control->changes--;
+    if (r < 0)
+        LOG(WARN, "snapshot.not_expired", LOG_S("snapshot", op->id_), LOG_S("error", e->msg));
+    else
+        LOG(INFO, "snapshot.expired", LOG_S("snapshot", op->id_));
+    free(x);
+}
+
+static void expire_due(struct index_entry *v, void *user)
+{
+    const struct snapshot *s = container_of(v, struct snapshot, entry);
+    struct control *c = user;
+    struct expiry *x;
+
+    if (!s->record.expires_ns || s->record.expires_ns > clock_wall())
+        return;
+    x = calloc(1, sizeof *x);
+    if (!x)
+        abort();
+    x->control = c;
+    x->op.done = on_expired;
+    c->changes++;
+    snapshot_delete(c, s, &x->op);
+}
+
+void snapshots_expire(struct control *c)
+{
+    index_each(&c->snapshots, expire_due, c);
 }

@@ -43,6 +43,7 @@ enum { SNAPSHOTS_PER_OWNER = 1000 };
 struct snapshot_op {
     const struct caller *caller;
     const char *name; /* "" or NULL: none */
+    int64_t keep_ns;  /* after this time it is deleted; 0: never */
     /* out */
     const struct snapshot *snapshot; /* borrowed until the next turn of the loop */
     void (*done)(struct snapshot_op *op, int r, const struct err *e);
@@ -64,6 +65,9 @@ struct unsnap_op {
     struct store_txn txn_;
 };
 void snapshot_delete(struct control *c, const struct snapshot *s, struct unsnap_op *op);
+
+/* Deletes those whose time is over, whoever's. */
+void snapshots_expire(struct control *c);
 
 /* What a live or paused sandbox has changed since it was made, or against a snapshot, as records of
  * layers/changes.h in a file that is the owner's once it is done. */

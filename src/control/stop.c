@@ -49,12 +49,13 @@ static int check_paused(const struct change *ch, struct err *e)
 {
     const struct sandbox *s = ch->sandbox;
 
-    if (s->record.state == SANDBOX_PAUSED && !s->resume && !s->destroying && !s->after_teardown)
+    if (s->record.state == SANDBOX_PAUSED && !s->resume && !s->destroying && !s->salvage &&
+        !s->after_teardown)
         return 0;
     return err_set(e, ERR_CONFLICT, "sandbox %s is %s: it cannot be stopped now", s->record.id,
-                   s->destroying ? "being destroyed"
-                   : s->resume   ? "being resumed"
-                                 : sandbox_state_names[s->record.state]);
+                   s->destroying || s->salvage ? "being destroyed"
+                   : s->resume                 ? "being resumed"
+                                               : sandbox_state_names[s->record.state]);
 }
 
 static void edit_stopped(struct change *ch, struct sandbox_record *next)

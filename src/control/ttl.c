@@ -82,8 +82,13 @@ static void told_expired(struct change *c, int r, const struct err *e)
 
 static void expire(struct sandbox *s)
 {
-    struct change *c = change_new(s, &ACTOR_DAEMON, s->expire_reason);
+    struct change *c;
 
+    if (salvage_wanted(s, DESTROY_SYNC)) {
+        sandbox_expire(s, s->expire_reason);
+        return;
+    }
+    c = change_new(s, &ACTOR_DAEMON, s->expire_reason);
     change_to(c, SANDBOX_EXPIRED);
     c->done = told_expired;
     change_submit(c);
@@ -264,7 +269,7 @@ static void on_due(struct loop_timer *t)
     bool over = clock_boot() >= s->record.deadline_ns;
     bool inside = s->box && (s->ops->can & EXT_CAN_USAGE);
 
-    if (s->destroying || s->after_teardown)
+    if (s->destroying || s->salvage || s->after_teardown)
         return;                    /* if that fails, ttl_resume() comes */
     if (s->pausing || s->resume) { /* its time stands still, or is about to */
         look_again(s, NS_PER_S);
@@ -311,7 +316,7 @@ static bool find_due_reason(const struct sandbox *s, char why[static RECORD_REAS
 {
     bool over = clock_boot() >= s->record.deadline_ns;
 
-    if (s->destroying || s->after_teardown)
+    if (s->destroying || s->salvage || s->after_teardown)
         return false;
     if (s->expiring) {
         snprintf(why, RECORD_REASON_MAX, "%s", s->expire_reason);
@@ -414,7 +419,7 @@ static int check_extendable(const struct change *c, struct err *e)
 {
     const struct sandbox *s = c->sandbox;
 
-    if (s->destroying || s->after_teardown ||
+    if (sandbox_is_ending(s) || s->after_teardown ||
         !(sandbox_state_usable(s->record.state) || s->record.state == SANDBOX_PAUSED))
         return err_set(e, ERR_CONFLICT, "sandbox %s is %s: its time cannot be extended",
                        s->record.id, sandbox_state_names[s->record.state]);

@@ -7,6 +7,7 @@
 #include "control/anchors.h"
 #include "control/processes.h"
 #include "control/sandbox.h"
+#include "json/writer.h"
 
 enum { TEARDOWN_TRIES = 3, RETRY_FIRST_MS = 200, RETRY_LATER_S = 30 };
 
@@ -104,7 +105,7 @@ void sandbox_torn_down(struct ext_box *b, int r, const struct err *e, const stru
     over(s);
 }
 
-static void tell_destroyers(struct sandbox *s, int r, const struct err *e)
+void sandbox_tell_destroyers(struct sandbox *s, int r, const struct err *e)
 {
     for (struct link *m; (m = list_take(&s->destroyers));) {
         struct sandbox_op *op = container_of(m, struct sandbox_op, link_);
@@ -121,7 +122,7 @@ void sandbox_tell_stuck(struct sandbox *s, const struct err *e)
     struct err why = *e;
     int r = err_wrap(&why, -(int)e->code, "%s is not removed yet, it is tried again", s->record.id);
 
-    tell_destroyers(s, r, &why);
+    sandbox_tell_destroyers(s, r, &why);
     sandbox_tell_creators(s, r, &why);
 }
 
@@ -220,7 +221,7 @@ static void told_destroyed(struct change *c, int r, const struct err *e)
 
     processes_drop(s);
     tell_failed_create(s);
-    tell_destroyers(s, r, e);
+    sandbox_tell_destroyers(s, r, e);
     workspace_forget(s);
     index_remove(&s->control->index, &s->entry);
     sandbox_unref(s); /* the index's */
@@ -233,7 +234,7 @@ static void put_last_line(struct change *c, struct store_txn *t)
 
 static void destroyed(struct sandbox *s)
 {
-    struct change *c = change_new(s, &s->destroyer, s->record.reason);
+    struct change *c = change_new(s, &s->end.actor, s->record.reason);
 
     layers_clear_box(s->control, s->record.id);
     if (s->last_line.seq) {
@@ -248,27 +249,6 @@ static void destroyed(struct sandbox *s)
     change_submit(c);
 }
 
-static void synced(struct workspace_op *op, int r, const struct err *e)
-{
-    struct sandbox *s = container_of(op, struct sandbox, mirroring);
-
-    if (r < 0)
-        LOG(WARN, "workspace.unsynced", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
-    workspace_op_done(op);
-    sandbox_teardown(s, destroyed);
-    sandbox_unref(s);
-}
-
-/* What was written inside and is wanted outside is brought there first. */
-static void sync_then_teardown(struct sandbox *s)
-{
-    s->mirroring = (struct workspace_op){
-        .flags = MIRROR_DELETE | (s->sync == DESTROY_FORCE_SYNC ? MIRROR_FORCE : 0), .done = synced
-    };
-    sandbox_ref(s);
-    workspace_sync(s, &s->destroyer, &s->mirroring);
-}
-
 void sandbox_unmake(struct sandbox *s)
 {
     struct err e;
@@ -281,21 +261,22 @@ void sandbox_unmake(struct sandbox *s)
         sandbox_tell_creators(s, r, &e);
     resume_abort(s);
     stop_abort(s);
-    if (s->still && s->box && workspace_syncs(s) && !s->after_teardown && !s->after_thaw) {
-        sandbox_thaw_then(s, sandbox_unmake);
-        return;
-    }
-    if (workspace_syncs(s) && s->record.ready_ns && s->box && !s->after_teardown &&
-        s->sync != DESTROY_NO_SYNC)
-        sync_then_teardown(s);
-    else
-        sandbox_teardown(s, destroyed);
+    sandbox_teardown(s, destroyed);
 }
 
-/* What was said about the workspace holds for the next life of the daemon too. */
+static void note_kept(struct sandbox *s)
+{
+    if (!s->end.kept[0])
+        return;
+    s->facts.has_kept = true;
+    s->facts.kept.snapshot = s->end.kept;
+    s->facts.kept.why = s->end.why;
+    s->facts.kept.until_ns = s->end.kept_until_ns;
+}
+
 static void edit_destroying(struct change *c, struct sandbox_record *next)
 {
-    c->sandbox->facts.sync = (uint32_t)c->sandbox->sync;
+    note_kept(c->sandbox);
     sandbox_put_facts(c->sandbox, next);
     if (c->sandbox->record.state ==
         SANDBOX_FAILED) /* why it failed is what its record is read for */
@@ -310,19 +291,79 @@ static void told_destroying(struct change *c, int r, const struct err *e)
         sandbox_unmake(s);
         return;
     }
-    s->destroying = false;
+    s->destroying = s->facts.has_kept = false;
     tell_failed_create(s);
-    tell_destroyers(s, r, e);
+    sandbox_tell_destroyers(s, r, e);
     if (s->untold_failure)
         failed(s);
     else
         ttl_resume(s);
 }
 
-void sandbox_destroy(struct sandbox *s, const struct actor *who, const char *reason,
-                     enum destroy_sync sync, struct sandbox_op *op)
+/* The event names the snapshot, for a caller that is not there to read an answer. */
+static struct str describe_kept(struct sandbox *s)
 {
-    struct change *c;
+    struct buf text = BUF_INIT(sizeof s->kept_text - 1);
+    struct json_writer w;
+
+    if (!s->end.kept[0])
+        return (struct str){ NULL, 0 };
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_begin_object(&w);
+    json_key(&w, STR("kept_snapshot"));
+    json_put_str(&w, str_from(s->end.kept));
+    json_end_object(&w);
+    json_writer_finish(&w, NULL);
+    str_copy(buf_str(&text), s->kept_text, sizeof s->kept_text);
+    buf_done(&text);
+    return str_from(s->kept_text);
+}
+
+void sandbox_destroy_now(struct sandbox *s, const struct salvage_end *end)
+{
+    struct change *c = change_new(s, &end->actor, end->reason);
+
+    s->destroying = true;
+    s->end = *end;
+    if (end->expired && s->record.state != SANDBOX_FAILED)
+        change_to(c, SANDBOX_EXPIRED);
+    change_to(c, SANDBOX_DESTROYING);
+    c->detail = describe_kept(s);
+    c->edit = edit_destroying;
+    c->done = told_destroying;
+    change_submit(c);
+}
+
+static bool is_refused(const struct sandbox *s, const struct salvage_end *end, struct err *e)
+{
+    if (!sandbox_is_held(s) || end->sync != DESTROY_NO_SYNC || end->unsynced == DESTROY_DISCARD)
+        return false;
+    (void)err_set(e, ERR_CONFLICT, "%.40s is not destroyed: %.170s", s->record.id,
+                  s->facts.unsynced.why);
+    return true;
+}
+
+static void begin_end(struct sandbox *s, const struct salvage_end *end)
+{
+    struct err e;
+
+    if (s->destroying)
+        sandbox_retry_now(s);
+    else if (s->salvage)
+        salvage_join(s, end->sync == DESTROY_NO_SYNC ? DESTROY_DISCARD : end->unsynced);
+    else if (is_refused(s, end, &e))
+        sandbox_tell_destroyers(s, -(int)e.code, &e);
+    else if (salvage_wanted(s, end->sync))
+        salvage_begin(s, end);
+    else
+        sandbox_destroy_now(s, end);
+}
+
+void sandbox_destroy_as(struct sandbox *s, const struct actor *who, const char *reason,
+                        enum destroy_sync sync, enum destroy_unsynced unsynced,
+                        struct sandbox_op *op)
+{
+    struct salvage_end end = { .actor = *who, .sync = sync, .unsynced = unsynced };
 
     if (op && s->record.state == SANDBOX_DESTROYED) {
         sandbox_op_finish(op, s, 0, NULL);
@@ -332,16 +373,30 @@ void sandbox_destroy(struct sandbox *s, const struct actor *who, const char *rea
         op->sandbox = sandbox_ref(s);
         list_append(&s->destroyers, &op->link_);
     }
-    if (s->destroying) {
-        sandbox_retry_now(s);
-        return;
-    }
-    s->destroying = true;
-    s->destroyer = *who;
-    s->sync = sync;
-    c = change_new(s, who, reason);
-    change_to(c, SANDBOX_DESTROYING);
-    c->edit = edit_destroying;
-    c->done = told_destroying;
-    change_submit(c);
+    snprintf(end.reason, sizeof end.reason, "%s", reason);
+    begin_end(s, &end);
+}
+
+void sandbox_destroy(struct sandbox *s, const struct actor *who, const char *reason,
+                     enum destroy_sync sync, struct sandbox_op *op)
+{
+    sandbox_destroy_as(s, who, reason, sync, DESTROY_KEEP, op);
+}
+
+void sandbox_expire(struct sandbox *s, const char *reason)
+{
+    struct salvage_end end = { .actor = ACTOR_DAEMON, .unsynced = DESTROY_KEEP, .expired = true };
+
+    snprintf(end.reason, sizeof end.reason, "%s", reason);
+    begin_end(s, &end);
+}
+
+const struct workspace_op *sandbox_brought(const struct sandbox *s)
+{
+    return s->has_brought ? &s->brought : NULL;
+}
+
+const char *sandbox_kept(const struct sandbox *s)
+{
+    return s->facts.has_kept ? s->facts.kept.snapshot : "";
 }

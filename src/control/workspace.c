@@ -526,6 +526,8 @@ static void begin(struct sandbox *s, const struct actor *who, bool receive, stru
         r = err_set(&t->err, ERR_CONFLICT, "sandbox %s mirrors no directory", s->record.id);
     else if (s->transfer)
         r = err_set(&t->err, ERR_BUSY, "the workspace of %s is being copied", s->record.id);
+    else if (receive)
+        r = sandbox_check_usable(s, 0, &t->err);
     else if (!s->box || s->after_teardown)
         r = err_set(&t->err, ERR_CONFLICT, "sandbox %s is not there any more", s->record.id);
     if (r < 0) {

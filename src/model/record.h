@@ -178,6 +178,7 @@ struct snapshot_record {
     struct str digest;      /* of the image's manifest */
     struct str config;      /* JSON: how the image's programs are run */
     char family[ID_MAX];    /* of the token that took or imported it; "": a user did */
+    int64_t expires_ns;     /* when it is deleted; 0: never */
 };
 
 struct host_record {

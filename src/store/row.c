@@ -168,7 +168,7 @@ static const struct row_column snapshot_columns[] = {
     IN(created_ns, I64), IN(bytes, I64),    IN(entries, I64),
     IN(pause_ns, I64),   IN(image, STR),    IN(layers, STR),
     IN(labels, MAP),     IN(base, STR),     IN(digest, STR),
-    IN(config, STR),     IN(family, TEXT),
+    IN(config, STR),     IN(family, TEXT),  IN(expires_ns, I64),
 };
 #undef IN
 

@@ -321,11 +321,15 @@ static const char families[] = "ALTER TABLE sandboxes ADD COLUMN family TEXT NOT
                                "UPDATE sandboxes SET family = maker WHERE maker <> '';"
                                "ALTER TABLE snapshots ADD COLUMN family TEXT NOT NULL DEFAULT '';";
 
+/* Snapshots of changes that a destroy could not bring back are deleted after a while. */
+static const char snapshot_ends[] =
+    "ALTER TABLE snapshots ADD COLUMN expires_ns INTEGER NOT NULL DEFAULT 0;";
+
 static const struct migration migrations[] = {
     { 1, first },      { 2, egress },         { 3, trust },         { 4, images },
     { 5, snapshots },  { 6, snapshot_bases }, { 7, held_requests }, { 8, snapshot_tags },
     { 9, image_tags }, { 10, new_measures },  { 11, credentials },  { 12, egress_authors },
-    { 13, ledger },    { 14, token_makers },  { 15, families },
+    { 13, ledger },    { 14, token_makers },  { 15, families },     { 16, snapshot_ends },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

@@ -28,7 +28,7 @@
 #define GRANT "id, peer, tool, sandbox, version, approver, uses, expires_ns"
 #define SNAPSHOT                                                                                   \
     "id, owner, name, sandbox, profile, profile_version, created_ns, bytes, entries, pause_ns, "   \
-    "image, layers, labels, base, digest, config, family"
+    "image, layers, labels, base, digest, config, family, expires_ns"
 #define IMAGE       "ref, digest, id, config, layers, created_ns"
 #define LAYER       "name, measure, bytes, entries, created_ns"
 #define EGRESS_HEAD "sandbox, seq, digest, cut_seq, cut_digest, time_ns, mac"
@@ -142,7 +142,7 @@ const char *const sql_texts[SQL_COUNT_] = {
     [SQL_DROP_GRANT] = "DELETE FROM grants WHERE id = ?1",
     [SQL_PUT_SNAPSHOT] = "INSERT INTO snapshots (" SNAPSHOT
                          ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-                         " ?14, ?15, ?16, ?17)"
+                         " ?14, ?15, ?16, ?17, ?18)"
                          " ON CONFLICT (id) DO UPDATE SET name = ?3, layers = ?12",
     [SQL_SET_SNAPSHOT_LAYERS] = "UPDATE snapshots SET layers = ?2 WHERE id = ?1",
     [SQL_DROP_SNAPSHOT] = "DELETE FROM snapshots WHERE id = ?1",

@@ -119,10 +119,14 @@ static void answered(struct store_query *q, int r, const struct err *e)
 
         if (q->sandboxes[i].state == SANDBOX_DESTROYED)
             continue;
-        wait = true;
-        if (!control_find_now(x->peer->trust->control, &all, str_from(q->sandboxes[i].id), &s))
+        if (!control_find_now(x->peer->trust->control, &all, str_from(q->sandboxes[i].id), &s)) {
+            wait = true;
             continue;
-        destroy(x, s);
+        }
+        if (!sandbox_is_held(s)) { /* else it stays for its owner, whoever made it */
+            wait = true;
+            destroy(x, s);
+        }
         sandbox_unref(s);
     }
     arena_done(&q->arena);

@@ -5,6 +5,7 @@
 import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -12,10 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from client import Client
-from daemon import Daemon
+from daemon import Cut, Daemon
 from harness import PLAIN, check, equal, main, processes, test, wait_for
 from tcp import Tcp, free_port
 
+ROOM = "images: {free_min: 0}\n"
 ROOTS = "workspaces: {{roots: [{}], patience: {}}}"
 
 
@@ -92,6 +94,9 @@ def conflicts_leave_the_host_alone(c):
         equal(changes(report), {"a.txt": "conflict", "b.txt": "replaced"}, "the report")
         equal((host / "a.txt").read_text(), "changed here\n", "the host's file")
         check("conflict" in cli("sync", box).expect(4).text, "the conflict is not shown again")
+        cli("pause", box).expect(0)
+        cli("sync", box).expect(4, says="resume it first")
+        cli("resume", box).expect(0)
         equal(changes(cli.json("sync", box, "--force")), {"a.txt": "overwritten"}, "with --force")
         equal((host / "a.txt").read_text(), "inside\n", "the host's file after --force")
 
@@ -111,9 +116,278 @@ def destroy_brings_it_back(c):
         box = mirrored(cli, host)
         cli.sh(box, "echo inside > /workspace/a.txt").expect(0)
         (host / "a.txt").write_text("changed here\n")
-        cli("destroy", box).expect(0)
-        equal((host / "a.txt").read_text(), "changed here\n", "after a conflict")
+        cli("destroy", box).expect(4, says="not destroyed")
+        equal((cli.sh(box, "cat /workspace/a.txt").text, (host / "a.txt").read_text()), ("inside", "changed here\n"), "after a conflict")
+        cli("destroy", box, "--discard").expect(0)
+        equal((host / "a.txt").read_text(), "changed here\n", "after destroy --discard")
         wait_for(lambda: not any((d.state / "daemon/mirror").iterdir()), "no manifest is left")
+
+
+def conflicting(d, cli, host, *options, n=1):
+    """A sandbox with a file that is changed on both sides, and one that is changed inside."""
+    box = mirrored(cli, host, *options)
+    cli.sh(box, f"cd /workspace && echo inside {n} > a.txt && echo more {n} > b.txt").expect(0)
+    (host / "a.txt").write_text(f"changed here {n}\n")
+    return box
+
+
+def read_kept(d, cli, snapshot, path="/workspace/a.txt"):
+    box = cli.create("--snapshot", snapshot)
+    text = cli.sh(box, f"cat {path}").expect(0).text
+    cli("destroy", box).expect(0)
+    return text
+
+
+@test
+def destroy_refuses_to_lose_changes(c):
+    with daemon_for(c, ROOM) as d:
+        cli, host = Client(d), workspace(c)
+        box = conflicting(d, cli, host)
+        for verb in ("destroy", "recreate"):
+            refused = cli(verb, box).expect(4, says="conflict: 1")
+            check("a.txt" in refused.text and "--keep" in refused.notes and "--discard" in refused.notes, f"{refused}")
+            equal((cli.sh(box, "cat /workspace/a.txt").text, (host / "a.txt").read_text()), ("inside 1", "changed here 1\n"), "both sides")
+        equal((host / "b.txt").read_text(), "more 1\n", "a file without a conflict")
+        problem = d.api.delete(f"/v1/sandboxes/{box}?unsynced=refuse").expect(409, code="conflict").json
+        equal((problem["counts"], [x["path"] for x in problem["changes"]]), ({"conflict": 1}, ["a.txt"]), "what is left")
+        cli("stop", box).expect(0)
+        cli("destroy", box).expect(4, says="conflict: 1")
+        equal(cli.state(box), "paused", "one that was stopped, after a refusal")
+        check("overwritten" in cli("destroy", box, "--force-sync").expect(0).text, "the list")
+        equal((host / "a.txt").read_text(), "inside 1\n", "with --force-sync")
+
+
+@test
+def destroy_lists_what_it_did_here(c):
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        box = mirrored(cli, host)
+        cli.sh(box, "cd /workspace && echo new > new && rm b.txt && echo inside > a.txt").expect(0)
+        said = cli("destroy", box).expect(0).text.splitlines()
+        equal(sorted(line.split()[:2] for line in said[1:-1]), [["created", "new"], ["deleted", "b.txt"], ["replaced", "a.txt"]], f"{said}")
+        check(said[-1] == f"{box} destroyed", f"{said}")
+        box = mirrored(cli, host)
+        equal(cli("destroy", box).expect(0).text, f"{box} destroyed", "without a change")
+        box = mirrored(cli, host)
+        cli.sh(box, "echo again > /workspace/a.txt").expect(0)
+        equal(changes(cli.json("destroy", box)["synced"]), {"a.txt": "replaced"}, "as JSON")
+
+
+@test
+def every_other_end_keeps_a_snapshot(c):
+    c.write("daemon/profiles/idle.yaml", "id: profile.idle\nversion: 1\nworkspace: {mode: mirror, access: rw}\nttl: {idle_reap: 2s}\n")
+    with daemon_for(c, ROOM) as d:
+        cli, host = Client(d), workspace(c)
+
+        def await_end(box):
+            """Looks at the list: a look at the sandbox would be use."""
+            wait_for(lambda: box in [b["sandbox_id"] for b in d.list("?state=destroyed&limit=1000")], f"{box} ends", seconds=60)
+            return d.get(box)
+
+        def check_kept(box, what, n):
+            record = await_end(box)
+            kept = record.get("kept")
+            check(kept and "conflict: 1" in kept["reason"] and kept["expires_at"], f"{what}: {record}")
+            equal((host / "a.txt").read_text(), f"changed here {n}\n", f"{what}: the host")
+            equal(read_kept(d, cli, kept["snapshot_id"]), f"inside {n}", f"{what}: the snapshot")
+            equal(cli.json("snapshots", "get", kept["snapshot_id"])["expires_at"], kept["expires_at"], "its end")
+            events = [json.loads(line) for line in cli.lines("events", "-o", "json", box)]
+            told = [e["detail"]["kept_snapshot"] for e in events if e["type"] == "sandbox.destroying"]
+            equal(told, [kept["snapshot_id"]], f"{what}: the event")
+            return kept["snapshot_id"]
+
+        box = conflicting(d, cli, host, n=1)
+        answer = d.api.delete(f"/v1/sandboxes/{box}").expect(200)
+        snapshot = check_kept(box, "the API", 1)
+        equal((answer.json["kept"]["snapshot_id"], answer.headers["Sandboxer-Kept-Snapshot"]), (snapshot, snapshot), "the answer")
+        equal(changes(answer.json["synced"]), {"a.txt": "conflict", "b.txt": "replaced"}, "what it brought back")
+        box = conflicting(d, cli, host, n=2)
+        kept = cli("destroy", "--keep", box).expect(0)
+        check(check_kept(box, "--keep", 2) in kept.notes, f"{kept}")
+        box = conflicting(d, cli, host, n=3)
+        d.api.post(f"/v1/sandboxes/{box}/stop").expect(200)
+        d.api.delete(f"/v1/sandboxes/{box}").expect(200)
+        check_kept(box, "one that was stopped", 3)
+        check_kept(conflicting(d, cli, host, "--ttl", "4s", n=4), "its time is over", 4)
+        box = cli.create("-p", "profile.idle", "--input", f"repo={host}")
+        cli.sh(box, "echo inside 5 > /workspace/a.txt").expect(0)
+        (host / "a.txt").write_text("changed here 5\n")
+        check_kept(box, "nobody used it", 5)
+        box = conflicting(d, cli, host, n=6)
+        d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+        d.stop()
+        d.start()
+        d.api.delete(f"/v1/sandboxes/{box}").expect(200)
+        check_kept(box, "one that an earlier daemon paused", 6)
+
+
+@test
+def what_cannot_be_stored_stays_paused(c):
+    with daemon_for(c, ROOM + "limits: {snapshot_bytes_per_owner: 1M}\n") as d:
+        cli, host = Client(d), workspace(c)
+        box = conflicting(d, cli, host)
+        cli.sh(box, "head -c 1500000 /dev/urandom > /root/much").expect(0)
+        answer = d.api.delete(f"/v1/sandboxes/{box}").expect(409, code="conflict")
+        check("stays paused" in answer.json["detail"] and "discard" in answer.json["detail"], f"{answer}")
+        record = d.get(box)
+        equal(record["state"], "paused", "the state")
+        check("conflict: 1" in record["unsynced"]["reason"] and "snapshot" in record["unsynced"]["error"], f"{record}")
+        d.api.delete(f"/v1/sandboxes/{box}?sync=no").expect(409, code="conflict")
+        cli("destroy", box).expect(4, says="conflict: 1")
+        cli("destroy", "--no-sync", box).expect(4)
+        d.stop()
+        d.start()
+        d.api.delete(f"/v1/sandboxes/{box}").expect(409, code="conflict")
+        equal(d.get(box)["state"], "paused", "the state after a restart")
+        cli("resume", box).expect(0)
+        equal(cli.sh(box, "cat /workspace/a.txt; rm /root/much").text, "inside 1", "what is inside")
+        d.api.delete(f"/v1/sandboxes/{box}").expect(200)
+        equal(read_kept(d, cli, d.get(box)["kept"]["snapshot_id"]), "inside 1", "with room for it")
+        box = conflicting(d, cli, host, n=2)
+        cli.sh(box, "head -c 1500000 /dev/urandom > /root/much").expect(0)
+        d.api.delete(f"/v1/sandboxes/{box}").expect(409)
+        cli("destroy", "--discard", box).expect(0)
+        equal(d.get(box)["state"], "destroyed", "with --discard")
+
+
+@test
+def kept_snapshots_are_deleted_after_a_while(c):
+    with daemon_for(c, ROOM + "retention: {unsynced: 1s}\n") as d:
+        cli, host = Client(d), workspace(c)
+        box = conflicting(d, cli, host)
+        own = cli.json("snapshot", box)["snapshot_id"]
+        kept = d.api.delete(f"/v1/sandboxes/{box}").expect(200).json["kept"]["snapshot_id"]
+        equal(set(cli.lines("snapshots", "list", "-q")), {own, kept}, "before")
+
+        def start_again():
+            d.stop()
+            d.start()
+            return kept not in cli.lines("snapshots", "list", "-q")
+        wait_for(start_again, "the snapshot is deleted", seconds=60)
+        equal(cli.lines("snapshots", "list", "-q"), [own], "afterwards")
+
+
+POINTS = ("salvage.synced", "capture.freeze", "capture.taken", "capture.done", "pause.record", "pause.told", "salvage.store",
+          "snapshot.record", "snapshot.told", "salvage.stored", "salvage.destroy")
+
+
+@test
+def a_destroy_that_was_cut_loses_nothing(c):
+    """Wherever the daemon was killed: its next start finds the sandbox with its changes, or stores them."""
+    host = workspace(c)
+    for i, point in enumerate(POINTS):
+        d = daemon_for(c, ROOM)
+        d.start()
+        with d:
+            cli = Client(d)
+            box = conflicting(d, cli, host, n=i)
+            d.stop()
+            d.start(SANDBOXER_DIE_AT=f"{point}:1")
+            with contextlib.suppress(Cut):
+                d.api.delete(f"/v1/sandboxes/{box}")
+            equal(d.wait(), 137, f"{point}: the daemon died as it was told to")
+            d.start()
+            settled = wait_for(lambda: (r := d.get(box))["state"] not in ("destroying", "paused") and r, f"{point}: it is settled")
+            if settled["state"] != "destroyed":
+                equal(cli.sh(box, "cat /workspace/a.txt").text, f"inside {i}", f"{point}: inside")
+                d.api.delete(f"/v1/sandboxes/{box}").expect(200)
+            equal(read_kept(d, cli, d.get(box)["kept"]["snapshot_id"]), f"inside {i}", f"{point}: what was kept")
+            equal((host / "a.txt").read_text(), f"changed here {i}\n", f"{point}: the host")
+
+
+class Story:
+    """One sandbox with a workspace, both sides of which are written to, under daemons that are killed. The last
+    acknowledged content of a file inside is on the host or in the snapshot that is kept; a file that the host has
+    written is never touched."""
+
+    FILES = ("a.txt", "b.txt", "dir/c.txt")
+
+    def __init__(self, c, d, number, seed):
+        self.c, self.d, self.chance = c, d, random.Random(f"{seed}-{number}")
+        self.host = workspace(c, f"work/story{number}")
+        self.inside, self.outside, self.log = {}, {}, []
+        asked = {"profile": "profile.work", "inputs": {"repo": str(self.host)}}
+        if self.chance.random() < 0.3:
+            asked["ttl"] = "3s"
+        self.box = d.create(**asked)
+
+    def ask(self, method, path, body=None):
+        """The answer; None if the daemon died of it."""
+        try:
+            answer = self.d.api.request(method, f"/v1/sandboxes/{self.box}{path}", body, {"Accept": "application/json"})
+        except (Cut, OSError):
+            self.log.append("killed")
+            self.d.wait()
+            self.d.start()
+            return None
+        self.log.append(f"{method} {path} {body or ''} {answer.status}")
+        return answer
+
+    def write_inside(self, n):
+        name = self.chance.choice(self.FILES)
+        answer = self.ask("POST", "/processes", {"argv": ["sh", "-c", f"echo inside {n} > /workspace/{name}"]})
+        if answer and answer.status == 200 and answer.json["exit_code"] == 0:
+            self.inside[name] = {f"inside {n}\n"}
+        else:  # it may have been written
+            self.inside.setdefault(name, {None}).add(f"inside {n}\n")
+
+    def write_outside(self, n):
+        name = self.chance.choice(self.FILES)
+        if (self.host / name).read_text() in self.inside.get(name, ()):
+            self.inside[name].add(None)  # it came to the host, whose own it is from now on
+        (self.host / name).write_text(f"outside {n}\n")
+        self.outside[name] = f"outside {n}\n"
+        self.log.append(f"outside {name} {n}")
+
+    def play(self):
+        words = ("write_inside",) * 4 + ("write_outside",) * 2 + ("/sync", "/pause", "/resume", "/stop", "/snapshot", "destroy", "kill")
+        for n in range(self.chance.randrange(3, 10)):
+            word = self.chance.choice(words)
+            if word == "kill":
+                self.d.kill()
+                self.d.start(SANDBOXER_DIE_AT=f"{self.chance.choice((*POINTS, 'store.commit.before', 'store.commit.after'))}:{self.chance.randrange(1, 4)}")
+                self.log.append("restarted")
+            elif word == "destroy":
+                self.ask("DELETE", self.chance.choice(("", "?unsynced=refuse")))
+            elif word[0] == "/":
+                self.ask("POST", word, {} if word in ("/sync", "/snapshot") else None)
+            else:
+                getattr(self, word)(n)
+
+    def end(self):
+        self.d.kill()
+        self.d.start()
+        wait_for(lambda: (answer := self.ask("DELETE", "")) and answer.status == 200, f"it ends: {self.log[-20:]}")
+        return self.d.get(self.box)
+
+    def check(self, cli):
+        record = self.end()
+        kept = record.get("kept", {}).get("snapshot_id")
+        box = cli.create("--snapshot", kept) if kept else None
+        for name in self.FILES:
+            here = (self.host / name).read_text()
+            there = cli.sh(box, f"cat /workspace/{name}").expect(0).text + "\n" if kept else None
+            story = f"{name} is {here!r} here and {there!r} in the snapshot\n" + "\n".join(self.log)
+            if name in self.outside:
+                equal(here, self.outside[name], f"what the host wrote: {story}")
+            wanted = self.inside.get(name, {None})
+            check(None in wanted or wanted & {here, there}, f"lost: {wanted}: {story}")
+        if box:
+            cli("destroy", box).expect(0)
+
+
+@test
+def no_sequence_of_events_loses_a_change(c):
+    seed = os.environ.get("SEED", str(random.randrange(1 << 32)))
+    with daemon_for(c, ROOM) as d:
+        cli = Client(d)
+        for number in range(int(os.environ.get("STORIES", "8"))):
+            story = Story(c, d, number, seed)
+            try:
+                story.play()
+                story.check(cli)
+            except Exception as e:
+                raise AssertionError(f"SEED={seed}, story {number}: {e}\n" + "\n".join(story.log)) from e
 
 
 @test
@@ -207,7 +481,8 @@ def a_move_to_a_held_name_loses_nothing(c):
         equal(changes(cli.json("sync", box, "--accept", ".newdot")), {".newdot/c.txt": "created", "dir/c.txt": "deleted", "dir": "deleted"}, "with --accept")
         cli.sh(box, "cd /workspace && mv b.txt .b && rm run.sh").expect(0)
         equal(changes(cli.json("sync", box, "--accept", "run.sh", code=4)), {".b": "sensitive", "b.txt": "sensitive", "run.sh": "deleted"}, "an accepted deletion")
-        cli("destroy", box).expect(0)
+        cli("destroy", box).expect(4, says="sensitive: 2")
+        cli("destroy", box, "--keep").expect(0)
         equal((host / "b.txt").read_text(), "host b\n", "the host after a destroy")
 
 

@@ -79,7 +79,7 @@ TEST(destroy_tries_all)
     fake_serve(replies, 2);
     CHECK_INT(fake_run("destroy", "sbx_1", "sbx_2", "--no-sync"), EXIT_MISSING);
     CHECK_STR(buf_str(&fake_out), "sbx_2 destroyed\n");
-    CHECK(asked_for("DELETE /v1/sandboxes/sbx_2?sync=no "));
+    CHECK(asked_for("DELETE /v1/sandboxes/sbx_2?sync=no&unsynced=refuse "));
 }
 
 TEST(events_go_on_where_they_ended)

@@ -1,0 +1,45 @@
+/* The last sync of a sandbox that is about to be destroyed, and the changes of its workspace that
+ * this sync does not bring to the host.
+ *
+ *     sync ── all brought back ──────────────────────────────► destroying
+ *      └ something is left ─┬ refuse ──► as it was, with an error
+ *                           ├ keep ────► paused ─► snapshot ─► destroying, with its id on record
+ *                           │                         └ cannot be stored ─► stays paused
+ *                           └ discard ────────────────────────► destroying
+ *
+ * The sandbox is `destroying` on record only when all of this is done. A daemon that is killed
+ * before finds it as it was, or paused with its reason, and then continues. */
+#ifndef CONTROL_SALVAGE_H
+#define CONTROL_SALVAGE_H
+
+#include "control/control.h"
+#include "mirror/mirror.h"
+
+/* How a sandbox ends: as it was asked for, and what came of it. */
+struct salvage_end {
+    struct actor actor;
+    char reason[RECORD_REASON_MAX];
+    enum destroy_sync sync;
+    enum destroy_unsynced unsynced;
+    bool expired; /* its time is over: the record says so, too */
+    bool refuses;
+    char kept[ID_MAX]; /* the snapshot of what was not brought back; "": none */
+    int64_t kept_until_ns;
+    char why[RECORD_REASON_MAX];
+};
+
+/* Whether it has a workspace to be brought back before it is destroyed. */
+bool salvage_wanted(const struct sandbox *s, enum destroy_sync sync);
+/* Ends with sandbox_destroy_now(), or with an error to all that wait for the destroy. */
+void salvage_begin(struct sandbox *s, const struct salvage_end *end);
+/* Another request to destroy it: the one that allows more counts. */
+void salvage_join(struct sandbox *s, enum destroy_unsynced unsynced);
+/* After a start: continues, if the sandbox was paused to be stored. */
+bool salvage_resume(struct sandbox *s);
+/* It is being paused: notes in its facts why, if that is in order to store it. */
+bool salvage_note_pause(struct sandbox *s);
+
+/* How many changes a sync did not bring to the host. */
+uint64_t salvage_left(const struct mirror_report *r);
+
+#endif
