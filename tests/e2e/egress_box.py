@@ -218,7 +218,7 @@ class Box:
         """A policy as people write it."""
         self.generation += 1
         fd = memfd("policy", text.encode())
-        self.send(TEXTS, struct.pack("=32sQII256s", ID.encode(), self.generation, 1, 0, b"policy.yaml"), [fd])
+        self.send(TEXTS, struct.pack("=32sQIIII256s", ID.encode(), self.generation, 1, 0, 0, 0, b"policy.yaml"), [fd])
         os.close(fd)
         return self.wait(APPLIED)
 
