@@ -23,6 +23,7 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "ipc/listeners.h"
 #include "json/bind.h"
 #include "loop/loop.h"
 #include "profile/profile.h"
@@ -106,6 +107,7 @@ struct ext_spec {
     bool egress; /* a network boundary, whose sockets are told by `listeners`; programs are told
                     of its proxy in the usual variables, unless the profile or the start has others
                   */
+    struct listeners_taken taken; /* ports of its loopback that are the host's */
 };
 
 struct ext_report {

@@ -247,6 +247,7 @@ static int fill(const struct ext_context *c, const char *id, const struct ext_sp
     set_names(&p->plan, id);
     p->plan.flags = PLAN_LISTENER | (of->writable_system ? PLAN_WRITABLE_SYSTEM : 0) |
                     (s->egress ? PLAN_EGRESS : 0) | isolation_flags(c, of);
+    p->plan.taken = s->taken;
     set_limits(&p->plan, s);
     p->plan.terminals = of->resources.terminals;
     set_owner(&p->plan, s->owner);

@@ -35,6 +35,33 @@ static const struct {
     [LISTENER_SOCKETS] = { "sockets", AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG, 0 },
 };
 
+static bool can_take_port(uint16_t port)
+{
+    return port != LISTENERS_DNS_PORT && port != LISTENERS_PROXY_PORT &&
+           port != LISTENERS_CAPTURE_PORT;
+}
+
+void listeners_take_port(struct listeners_taken *t, bool v6, uint16_t port)
+{
+    uint16_t *list = v6 ? t->v6 : t->v4;
+    size_t n = 0;
+
+    if (!can_take_port(port))
+        return;
+    while (n < LISTENERS_TAKEN_MAX && list[n] && list[n] != port)
+        n++;
+    if (n < LISTENERS_TAKEN_MAX)
+        list[n] = port;
+}
+
+bool listeners_taken_valid(const struct listeners_taken *t)
+{
+    for (size_t i = 0; i < LISTENERS_TAKEN_MAX; i++)
+        if (!can_take_port(t->v4[i]) || !can_take_port(t->v6[i]))
+            return false;
+    return true;
+}
+
 void listeners_init(struct listeners *l)
 {
     for (size_t i = 0; i < LISTENER_COUNT_; i++)

@@ -18,7 +18,8 @@
  *             here, whatever its port: getsockname() of the accepted socket is the destination the
  *             program asked for, in both families. The socket's own address (127.0.0.1 or ::1,
  *             port 3129) as a destination is a connection straight to the listener: the rules reset
- *             those, and a worker that sees one all the same must refuse it.
+ *             those, and a worker that sees one all the same must refuse it. The same holds for
+ *             ports of 127.0.0.1 and ::1 that are the host's (struct listeners_taken).
  *   DNS       UDP and TCP port 53 of every address, loopback included. A UDP answer must leave from
  *             the address that was asked: recvmsg() gives it as control data (IP_PKTINFO,
  *             IPV6_PKTINFO are on), and sendmsg() with the very same control data is all it takes.
@@ -36,6 +37,7 @@
 #ifndef IPC_LISTENERS_H
 #define IPC_LISTENERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -75,6 +77,19 @@ enum listener_slot {
 struct listeners {
     int fd[LISTENER_COUNT_]; /* -1: not there */
 };
+
+/* Ports of the sandbox's loopback that lead to the loopback of the host, by family: programs inside
+ * connect to 127.0.0.1 and reach what the policy grants there. A list ends with a 0 or is full. */
+enum { LISTENERS_TAKEN_MAX = 8 };
+struct listeners_taken {
+    uint16_t v4[LISTENERS_TAKEN_MAX], v6[LISTENERS_TAKEN_MAX];
+};
+
+/* Adds a port, once. Those of the listeners themselves stay the sandbox's, and so does what does
+ * not fit: such a port is reached by the proxy alone, or by the host's name. */
+void listeners_take_port(struct listeners_taken *t, bool v6, uint16_t port);
+/* Whether no port is among them that cannot be taken. */
+bool listeners_taken_valid(const struct listeners_taken *t);
 
 void listeners_init(struct listeners *l);
 void listeners_done(struct listeners *l);

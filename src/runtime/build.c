@@ -229,8 +229,7 @@ static int add_routes(struct build *b, struct err *e)
 
 static int load(struct build *b, struct err *e)
 {
-    (void)b;
-    return rules_load(e);
+    return rules_load(&b->plan->taken, e);
 }
 
 static int load_rules(struct build *b, struct err *e)

@@ -18,7 +18,7 @@
 
 #include "base/err.h"
 
-enum { NETLINK_ROOM = 8192, NETLINK_DEPTH = 8 };
+enum { NETLINK_ROOM = 16384, NETLINK_DEPTH = 8 };
 
 struct netlink {
     _Alignas(8) uint8_t bytes[NETLINK_ROOM];

@@ -235,6 +235,8 @@ int plan_check(const struct plan *p, size_t size, struct err *e)
         return err_set(e, ERR_INVALID, "a launch plan with unknown flags or too many parts");
     if (size < plan_size(p))
         return err_set(e, ERR_INVALID, "a launch plan that was cut short");
+    if (!listeners_taken_valid(&p->taken))
+        return err_set(e, ERR_INVALID, "a launch plan that takes a port of the network boundary");
     r = check_strings(p, e);
     if (r >= 0)
         r = check_owner(p, e);

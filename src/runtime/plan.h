@@ -30,12 +30,13 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "ipc/listeners.h"
 #include "proc/idmap.h"
 #include "runtime/cgroup.h"
 
 enum {
     PLAN_MAGIC = 0x4e4c5053, /* "SPLN" */
-    PLAN_VERSION = 5,
+    PLAN_VERSION = 6,
     PLAN_LAYERS_MAX = 160,
     PLAN_MOUNTS_MAX = 32,
     PLAN_TARGET_MAX = 256,
@@ -105,7 +106,8 @@ struct plan {
     uint32_t uid, gid; /* the sandbox's usual user: the one identity there is, for a plain caller */
     uint32_t n_layers; /* 0: the host's system directories, as with PLAN_HOST_SYSTEM */
     uint32_t n_mounts;
-    struct cgroup_owner owner; /* whose it is; none without a daemon and with PLAN_PREPARED */
+    struct listeners_taken taken; /* with PLAN_EGRESS: ports of loopback that are the host's */
+    struct cgroup_owner owner;    /* whose it is; none without a daemon and with PLAN_PREPARED */
     struct plan_layer layers[PLAN_LAYERS_MAX];
     struct plan_mount mounts[PLAN_MOUNTS_MAX];
 };

@@ -56,7 +56,10 @@ struct part {
     }
 #define PORT_AT(at, p)                                                                             \
     {                                                                                              \
-        .kind = PART_TRANSPORT, .offset = at, .n = 2, .value = {(p) >> 8, (p)&0xff }               \
+        .kind = PART_TRANSPORT, .offset = at, .n = 2, .value = {                                   \
+            (uint8_t)((p) >> 8),                                                                   \
+            (uint8_t)((p)&0xff)                                                                    \
+        }                                                                                          \
     }
 #define FROM_PORT(p) PORT_AT(0, p)
 #define TO_PORT(p)   PORT_AT(2, p)
@@ -262,7 +265,24 @@ static void add_rule(struct netlink *m, const struct rule *rule)
     netlink_close(m);
 }
 
-void rules_build(struct netlink *m)
+/* Before all others, since the next ones leave loopback alone. */
+static void add_taken(struct netlink *m, bool v6, uint16_t port)
+{
+    struct rule four = { "capture",
+                         { FAMILY(IPV4),
+                           TO4(4, 127, 0, 0, 1),
+                           PROTOCOL(TCP),
+                           TO_PORT(port),
+                           { .kind = PART_CAPTURE } } };
+    struct rule six = {
+        "capture",
+        { FAMILY(IPV6), TO_LOOPBACK6, PROTOCOL(TCP), TO_PORT(port), { .kind = PART_CAPTURE } }
+    };
+
+    add_rule(m, v6 ? &six : &four);
+}
+
+void rules_build(struct netlink *m, const struct listeners_taken *taken)
 {
     netlink_init(m);
     begin_or_end(m, NFNL_MSG_BATCH_BEGIN);
@@ -270,6 +290,10 @@ void rules_build(struct netlink *m)
     netlink_put_text(m, NFTA_TABLE_NAME, table);
     for (size_t i = 0; i < COUNT_OF(chains); i++)
         add_chain(m, i);
+    for (size_t i = 0; taken && i < LISTENERS_TAKEN_MAX && taken->v4[i]; i++)
+        add_taken(m, false, taken->v4[i]);
+    for (size_t i = 0; taken && i < LISTENERS_TAKEN_MAX && taken->v6[i]; i++)
+        add_taken(m, true, taken->v6[i]);
     for (size_t i = 0; i < COUNT_OF(rules); i++)
         add_rule(m, &rules[i]);
     begin_or_end(m, NFNL_MSG_BATCH_END);
@@ -291,7 +315,7 @@ static int explain(int r, struct err *e)
     }
 }
 
-int rules_load(struct err *e)
+int rules_load(const struct listeners_taken *taken, struct err *e)
 {
     struct netlink m;
     AUTO_CLOSE int sock = -1;
@@ -299,7 +323,7 @@ int rules_load(struct err *e)
 
     if (r < 0)
         return explain(r, e);
-    rules_build(&m);
+    rules_build(&m, taken);
     r = netlink_talk(sock, &m, e);
     return r == -(int)ERR_SYS ? explain(r, e) : r;
 }

@@ -3,6 +3,8 @@
  *     table inet sandboxer {
  *         chain capture {
  *             type filter hook prerouting priority mangle; policy accept;
+ *             ip daddr 127.0.0.1 tcp dport PORT tproxy to :3129       each port that is the host's
+ *             ip6 daddr ::1 tcp dport PORT tproxy to :3129
  *             ip daddr 127.0.0.0/8 return
  *             ip6 daddr ::1 return
  *             tcp dport 53 return
@@ -32,10 +34,12 @@
 #define RUNTIME_RULES_H
 
 #include "base/err.h"
+#include "ipc/listeners.h"
 #include "runtime/netlink.h"
 
-void rules_build(struct netlink *m);
+/* taken NULL: no port of loopback is the host's. */
+void rules_build(struct netlink *m, const struct listeners_taken *taken);
 /* Into the network namespace we are in. -ERR_UNSUPPORTED if the kernel lacks what they use. */
-int rules_load(struct err *e);
+int rules_load(const struct listeners_taken *taken, struct err *e);
 
 #endif

@@ -35,7 +35,7 @@ static void set_up(void)
     if (network_make(-1, &net, &e) < 0)
         SKIP("no network namespace: %s", e.msg);
     CHECK_OK(network_route(&e), e);
-    if (rules_load(&e) < 0)
+    if (rules_load(NULL, &e) < 0)
         SKIP("no packet rules: %s", e.msg);
     CHECK_OK(listen_open(&l, &e), e);
     world_start_on(&l, policy, NULL);

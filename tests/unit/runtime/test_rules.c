@@ -15,7 +15,13 @@ TEST(the_rules_are_one_batch)
     struct nlmsghdr h;
     int tables = 0, chains = 0, rules = 0;
 
-    rules_build(&m);
+    struct listeners_taken taken = { 0 };
+
+    for (uint16_t port = 0; port < LISTENERS_TAKEN_MAX + 1; port++) {
+        listeners_take_port(&taken, false, (uint16_t)(8000 + port)); /* the last has no room */
+        listeners_take_port(&taken, true, (uint16_t)(8000 + port));
+    }
+    rules_build(&m, &taken);
     CHECK(!m.broken && m.depth == 0);
     memcpy(&h, m.bytes, sizeof h);
     CHECK_INT(h.nlmsg_type, NFNL_MSG_BATCH_BEGIN);
@@ -30,6 +36,6 @@ TEST(the_rules_are_one_batch)
     CHECK_INT(h.nlmsg_type, NFNL_MSG_BATCH_END);
     CHECK_INT(tables, 1);
     CHECK_INT(chains, 2);
-    CHECK_INT(rules, 12);
-    CHECK_INT(m.messages, 1 + 1 + 2 + 12 + 1);
+    CHECK_INT(rules, 12 + 2 * LISTENERS_TAKEN_MAX);
+    CHECK_INT(m.messages, 1 + 1 + 2 + rules + 1);
 }
