@@ -101,17 +101,43 @@ static bool can_be_allowed(const struct denial *l)
     return l->host[0] && strcmp(l->code, "policy_denied") == 0;
 }
 
-static int add_hint(const struct denials *d, struct buf *out)
+/* A name at an address that is not public. */
+static bool can_be_placed(const struct denial *l)
+{
+    return l->host[0] && !strchr(l->host, ':') &&
+           strspn(l->host, "0123456789.") < strlen(l->host) && strcmp(l->code, "ssrf_denied") == 0;
+}
+
+/* Of the host's loopback one port is granted, so a lookup of its name leaves that open. */
+static const char *find_rest(const struct denial *l)
+{
+    if (can_be_placed(l))
+        return "=ADDRESS";
+    return !l->port && strcmp(l->host, "host.sandboxer.internal") == 0 ? ":PORT" : "";
+}
+
+static const struct denial *find_denial(const struct denials *d,
+                                        bool (*is_meant)(const struct denial *l))
 {
     for (size_t i = 0; i < d->n; i++)
-        if (can_be_allowed(&d->list[i])) {
-            int r = buf_addf(out, "; --allow ");
+        if (is_meant(&d->list[i]))
+            return &d->list[i];
+    return NULL;
+}
 
-            if (r >= 0)
-                r = add_place(&d->list[i], out);
-            return r < 0 ? r : buf_addf(out, " would allow %s", d->n == 1 ? "it" : "that");
-        }
-    return 0;
+static int add_hint(const struct denials *d, struct buf *out)
+{
+    const struct denial *l = find_denial(d, can_be_allowed);
+    int r;
+
+    if (!l)
+        l = find_denial(d, can_be_placed);
+    if (!l)
+        return 0;
+    r = buf_addf(out, "; --allow ");
+    if (r >= 0)
+        r = add_place(l, out);
+    return r < 0 ? r : buf_addf(out, "%s would allow %s", find_rest(l), d->n == 1 ? "it" : "that");
 }
 
 int denials_text(const struct denials *d, struct buf *out)

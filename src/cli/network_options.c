@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/own.h"
 #include "cli/body.h"
 #include "packages/packages.h"
 
@@ -31,7 +32,8 @@ static int add_packages(struct network_options *o, int root, const char *home,
 {
     static struct packages found; /* the list borrows from it */
 
-    packages_find(root, home, env, &found);
+    packages_find_for(home ? PACKAGES_OF_CALLER : PACKAGES_OF_OPERATOR, root, home, env, &found);
+    packages_locate(&found);
     list_unknown(&found, o->unknown, sizeof o->unknown);
     if (!found.n)
         return err_set(e, ERR_NOT_FOUND,
@@ -91,6 +93,49 @@ int network_options_complete(struct network_options *o, int root, const char *ho
         r = network_options_read(o, e);
     o->complete = r >= 0;
     return r < 0 ? r : network_wanted(o);
+}
+
+/* "127.0.0.1:8080,8081": the ports. The worker says if something is wrong with them. */
+static void take_ports(struct listeners_taken *t, bool v6, struct str ports)
+{
+    struct str one;
+    uint64_t port = 443;
+
+    if (!ports.p)
+        listeners_take_port(t, v6, (uint16_t)port);
+    while (ports.p) {
+        ports = str_cut(ports, ',', &one);
+        if (str_to_u64(one, &port) && port > 0 && port <= UINT16_MAX)
+            listeners_take_port(t, v6, (uint16_t)port);
+    }
+}
+
+struct listeners_taken network_taken(const struct network_options *o)
+{
+    static const struct {
+        struct str host;
+        bool v6;
+    } hosts[] = { { STR("127.0.0.1"), false },
+                  { STR("localhost"), false },
+                  { STR("[::1]"), true } };
+    struct listeners_taken taken = { 0 };
+
+    for (size_t i = 0; i < o->allow.n; i++) {
+        struct str item = str_from(o->allow.p[i]);
+
+        for (size_t k = 0; k < COUNT_OF(hosts); k++) {
+            size_t n = hosts[k].host.n;
+            struct str ports = { 0 };
+
+            if (item.n < n || strncasecmp(item.p, hosts[k].host.p, n) != 0 ||
+                (item.n > n && item.p[n] != ':'))
+                continue;
+            if (item.n > n)
+                ports = (struct str){ item.p + n + 1, item.n - n - 1 };
+            take_ports(&taken, hosts[k].v6, ports);
+        }
+    }
+    return taken;
 }
 
 int network_log_open(const struct network_options *o, int *ret, struct err *e)

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "cli/text_file.h"
 #include "cli/verb.h"
+#include "ipc/listeners.h"
 #include "json/writer.h"
 
 enum { NETWORK_RESOLVERS_MAX = 3 };
@@ -39,6 +40,10 @@ int network_options_read(struct network_options *o, struct err *e);
  * options do not go together. */
 int network_options_complete(struct network_options *o, int root, const char *home,
                              const char *const *env, struct err *e);
+
+/* Ports of the sandbox's loopback that --allow makes the host's: of 127.0.0.1, localhost and ::1.
+ */
+struct listeners_taken network_taken(const struct network_options *o);
 
 /* Opens the file for the events; -1 if there is to be none. */
 int network_log_open(const struct network_options *o, int *ret, struct err *e);

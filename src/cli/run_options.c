@@ -210,7 +210,8 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
       .set = set_kernel },
     { "allow", 0, "HOST[:PORT]",
       "let it reach this host, and nothing else (default port: 443); can be\n"
-      "                             repeated: api.example.com, '*.example.com:80,443'",
+      "                             repeated: api.example.com, '*.example.com:80,443',\n"
+      "                             localhost:8080 of this machine, mirror.corp:443=10.0.0.5",
       .kind = OPTION_LIST, AT(network.allow) },
     { "allow-packages", 0, NULL,
       "let it reach the hosts that its package managers are configured for or\n"

@@ -309,6 +309,7 @@ static int open_network(struct session *s, struct run_options *o, struct network
     if (r <= 0)
         return r;
     s->network = n;
+    s->plan.taken = network_taken(&o->network);
     return network_init(n, &o->network, e);
 }
 

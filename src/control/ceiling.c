@@ -79,18 +79,20 @@ static int add_host_place(struct places *x, const struct egress_endpoint *ep, co
     return add_place(x, text, e);
 }
 
-/* Names of a profile need no place where all that is public is within the ceiling. */
+/* Names of a profile need no place where all that is public is within the ceiling; what is not
+ * public of their addresses does. */
 static int add_profile_endpoint(struct places *x, const struct egress_endpoint *ep, bool names,
                                 struct err *e)
 {
     struct address a;
-    int r = 0;
+    struct prefix p;
+    bool is_address = ep->host && address_parse(str_from(ep->host), &a);
+    int r = is_address || (ep->host && names) ? add_host_place(x, ep, ep->host, e) : 0;
 
-    if (ep->host)
-        return names || address_parse(str_from(ep->host), &a) ? add_host_place(x, ep, ep->host, e)
-                                                              : 0;
-    for (size_t i = 0; i < ep->allowed_ips.n && r >= 0; i++)
-        r = add_host_place(x, ep, ep->allowed_ips.p[i], e);
+    for (size_t i = 0; !is_address && i < ep->allowed_ips.n && r >= 0; i++)
+        if (!ep->host ||
+            (prefix_parse(str_from(ep->allowed_ips.p[i]), &p) && prefix_lacks_public(&p)))
+            r = add_host_place(x, ep, ep->allowed_ips.p[i], e);
     return r;
 }
 

@@ -10,6 +10,7 @@
 #include "control/event_share.h"
 #include "control/images.h"
 #include "control/owner_share.h"
+#include "control/places.h"
 #include "control/reach.h"
 #include "control/sandbox.h"
 #include "control/snapshots.h"
@@ -400,6 +401,14 @@ static int check_backend(struct control *c, const struct profile *p, struct err 
     return 0;
 }
 
+/* Which ports are the host's is part of what a box is built of. */
+static bool takes_loopback(const struct policy_text *policy)
+{
+    const struct listeners_taken taken = policy_taken(policy);
+
+    return taken.v4[0] || taken.v6[0];
+}
+
 /* A prepared box has its id already, and nothing in it. */
 static int choose_id(struct create_op *op, struct profile *p, const struct create_request *q,
                      bool fresh, struct ext_box **ret_box, char ret[static ID_MAX], struct err *e)
@@ -480,7 +489,8 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
     const struct profile *p = x.profile;
 
     if (r >= 0)
-        r = choose_id(op, x.profile, &x.request, !x.from.layers, &box, record.id, e);
+        r = choose_id(op, x.profile, &x.request, !x.from.layers && !takes_loopback(x.policy), &box,
+                      record.id, e);
     if (r < 0)
         return r;
     snprintf(record.owner, sizeof record.owner, "%s", op->caller->owner);

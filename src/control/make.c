@@ -5,6 +5,7 @@
 #include "control/host.h"
 #include "control/oom.h"
 #include "control/owner_share.h"
+#include "control/places.h"
 #include "control/sandbox.h"
 #include "control/spec.h"
 #include "control/usage.h"
@@ -225,6 +226,7 @@ static void provision_box(struct sandbox *s)
     }
     owner_share_of(s->control, sandbox_account(s).name, &owner);
     spec.owner = &owner;
+    spec.taken = policy_taken(s->policy);
     spec.layers = s->facts.layers.p;
     spec.n_layers = s->facts.layers.n;
     spec.image = s->image.n ? &s->image : NULL;

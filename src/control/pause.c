@@ -14,6 +14,7 @@
 #include "control/processes.h"
 #include "control/sandbox.h"
 #include "control/owner_share.h"
+#include "control/places.h"
 #include "control/spec.h"
 
 /* --- pausing --- */
@@ -295,6 +296,7 @@ static int provision(struct sandbox *s, struct err *e)
         return r;
     owner_share_of(s->control, sandbox_account(s).name, &owner);
     spec.owner = &owner;
+    spec.taken = policy_taken(s->policy);
     spec.layers = s->stack.p;
     spec.n_layers = s->stack.n;
     spec.image = s->image.n ? &s->image : NULL;

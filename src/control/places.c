@@ -5,6 +5,7 @@
 
 #include "base/own.h"
 #include "control/ceiling.h"
+#include "net/host.h"
 #include "policy/egress_file.h"
 
 struct place_search {
@@ -56,11 +57,52 @@ static bool declares(const struct json_strs *ips, const struct address *a)
     return false;
 }
 
+static void find_address(struct place_search *s, const struct egress_endpoint *ep,
+                         const struct address *a)
+{
+    bool own = is_own_address(s, a);
+
+    if (!address_grantable(a) || (!own && address_classify(a) == ADDRESS_PUBLIC))
+        return;
+    for (size_t i = 0; i < ep->port_count; i++)
+        if (egress_ceiling_has_address(s->ceiling, a, ep->ports[i], own))
+            add_found(s, a, ep->ports[i]);
+}
+
+static void next_address(struct address *a)
+{
+    for (size_t i = a->v6 ? 16 : 4; i > 0 && ++a->bytes[i - 1] == 0; i--)
+        ;
+}
+
+/* The gate knows addresses, not ranges: a range counts as all addresses in it, and one with more of
+ * them than there are places is too much, whatever the ceiling has of it. */
+static void find_in_range(struct place_search *s, const struct egress_endpoint *ep,
+                          const struct prefix *p)
+{
+    unsigned free_bits = (p->base.v6 ? 128u : 32u) - p->bits;
+    struct address a = p->base;
+
+    if (free_bits && !prefix_lacks_public(p))
+        return;
+    if (free_bits > 16 || (size_t)1 << free_bits > GATE_PLACES_MAX) {
+        s->full = true;
+        return;
+    }
+    for (size_t n = (size_t)1 << free_bits; n > 0 && !s->full; n--, next_address(&a))
+        find_address(s, ep, &a);
+}
+
 static void find_in_endpoint(struct place_search *s, const struct egress_endpoint *ep)
 {
     struct address a;
+    struct prefix p;
     bool own;
 
+    if (ep->host && !address_parse(str_from(ep->host), &a))
+        for (size_t i = 0; i < ep->allowed_ips.n; i++)
+            if (prefix_parse(str_from(ep->allowed_ips.p[i]), &p))
+                find_in_range(s, ep, &p);
     if (!ep->host || !address_parse(str_from(ep->host), &a) || !address_grantable(&a))
         return;
     own = is_own_address(s, &a);
@@ -152,4 +194,35 @@ int policy_places(struct policy_text *t, const struct gate_place **ret, size_t *
     *ret = t->places_;
     *ret_n = t->n_places_;
     return 0;
+}
+
+static void take_endpoint(struct listeners_taken *t, const struct egress_endpoint *ep)
+{
+    struct address a;
+
+    if (!ep->host || !address_parse(str_from(ep->host), &a) ||
+        (strcmp(ep->host, "127.0.0.1") != 0 && strcmp(ep->host, "::1") != 0) ||
+        (ep->name && strcmp(ep->name, HOST_INSIDE) == 0))
+        return;
+    for (size_t i = 0; i < ep->port_count; i++)
+        listeners_take_port(t, a.v6, ep->ports[i]);
+}
+
+struct listeners_taken policy_taken(const struct policy_text *t)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
+    struct listeners_taken taken = { 0 };
+    struct egress_policy policy = { 0 };
+    const struct egress_entry *entries;
+
+    if (!t || egress_policy_from_json(t->json, &a, &policy, NULL) < 0)
+        return taken;
+    entries = policy.network_policies.p;
+    for (size_t i = 0; i < policy.network_policies.n; i++) {
+        const struct egress_endpoint *eps = entries[i].endpoints.p;
+
+        for (size_t k = 0; k < entries[i].endpoints.n; k++)
+            take_endpoint(&taken, &eps[k]);
+    }
+    return taken;
 }

@@ -35,15 +35,13 @@ static bool is_range(struct str prefix, const struct address *a)
     return prefix.p && str_to_u64(prefix, &bits) && bits < (a->v6 ? 128 : 32);
 }
 
-/* A range grants its public addresses alone: only one exact address can be a special one. */
+/* A range that has public addresses grants those alone. */
 static bool are_public(const struct json_strs *ips)
 {
     for (size_t i = 0; i < ips->n; i++) {
-        struct str text, prefix = str_cut(str_from(ips->p[i]), '/', &text);
-        struct address a;
+        struct prefix p;
 
-        if (!address_parse(text, &a) ||
-            (!is_range(prefix, &a) && address_classify(&a) != ADDRESS_PUBLIC))
+        if (!prefix_parse(str_from(ips->p[i]), &p) || prefix_lacks_public(&p))
             return false;
     }
     return true;

@@ -80,13 +80,6 @@ static bool ask_policy(const struct egress_intent *i, struct egress_decision *d)
     return d->verdict != EGRESS_DENIED;
 }
 
-/* Whether an endpoint declares exactly this address, as a literal host. */
-static bool declared(const struct egress_intent *i, const struct egress_decision *d,
-                     const struct address *a)
-{
-    return i->host.is_address && d->match.exact_host && address_equal(&i->host.address, a);
-}
-
 /* An address of this machine, public or not, is one that only an administrator grants. */
 static bool is_within_ceiling(struct egress_decision *d, const struct address *a)
 {
@@ -110,7 +103,7 @@ static bool check_addresses(const struct egress_box *b, const struct egress_inte
     if (d->verdict == EGRESS_DENIED)
         return false;
     for (size_t k = 0; own && k < n; k++)
-        if (own_addresses_has(own, &list[k]) && !declared(i, d, &list[k]))
+        if (own_addresses_has(own, &list[k]) && !egress_match_declares(&d->match, &list[k]))
             return DENY(d, 403, "ssrf_denied",
                         "To grant a service of this machine, declare its exact address.",
                         "%s is an address of the machine that the sandbox runs on.", i->host.name);
@@ -205,9 +198,13 @@ static void on_found(struct dns_lookup *k)
 static void resolve(struct authorization *a)
 {
     const struct egress_intent *i = &a->lease->intent;
+    struct address known[EGRESS_PINNED_MAX];
+    size_t n = egress_match_addresses(&a->lease->decision.match, known, EGRESS_PINNED_MAX);
 
     if (i->host.is_address)
         check_list(a, &i->host.address, 1);
+    else if (n > 0)
+        check_list(a, known, n);
     else if (i->n_pinned > 0)
         check_list(a, i->pinned, i->n_pinned);
     else if (!lease_look_up(a->lease, &a->lookup_, on_found))

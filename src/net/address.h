@@ -70,6 +70,9 @@ const char *address_class_name(enum address_class c); /* "loopback", "link-local
  * form that carries an IPv4 is ADDRESS_EMBEDDED here. False: there are no more. */
 bool address_range_at(bool v6, size_t i, struct prefix *ret, enum address_class *ret_class);
 
+/* Whether no address of it is public: who writes such a range means what is in it. */
+bool prefix_lacks_public(const struct prefix *p);
+
 /* The range that decided, for people: "private network (10.0.0.0/8)". */
 const char *address_reason(const struct address *a);
 

@@ -115,6 +115,21 @@ bool address_range_at(bool v6, size_t i, struct prefix *ret, enum address_class 
     return true;
 }
 
+/* The narrowest range around all of it decides, unless it has a public one inside. */
+bool prefix_lacks_public(const struct prefix *p)
+{
+    enum address_class class, around = ADDRESS_CLASS_COUNT_;
+    struct prefix r;
+
+    for (size_t i = 0; address_range_at(p->base.v6, i, &r, &class); i++) {
+        if (r.bits > p->bits && class == ADDRESS_PUBLIC && prefix_has(p, &r.base))
+            return false;
+        if (r.bits <= p->bits && around == ADDRESS_CLASS_COUNT_ && prefix_has(&r, &p->base))
+            around = class;
+    }
+    return around != ADDRESS_PUBLIC;
+}
+
 /* The 4 bytes at `at`, passing over byte 8, which RFC 6052 keeps free, if they reach it. */
 static const struct range *find_carried(const struct address *a, size_t at, bool over_byte_8)
 {

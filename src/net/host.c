@@ -147,6 +147,18 @@ int authority_parse(struct str s, uint16_t default_port, struct host *ret, uint1
     return 0;
 }
 
+bool host_names_loopback(struct str name)
+{
+    return str_eq(name, STR("localhost")) || str_eq(name, STR(HOST_INSIDE));
+}
+
+bool host_calls_loopback(const struct host *name, const struct host *at)
+{
+    return !name->is_address && host_names_loopback(str_from(name->name)) &&
+           (at->is_address ? address_classify(&at->address) == ADDRESS_LOOPBACK
+                           : host_names_loopback(str_from(at->name)));
+}
+
 bool host_is_metadata(const struct host *h)
 {
     static const char *const names[] = {

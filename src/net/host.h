@@ -31,6 +31,15 @@ int host_parse(struct str s, bool bracketed, struct host *ret, struct err *e);
 int authority_parse(struct str s, uint16_t default_port, struct host *ret, uint16_t *ret_port,
                     struct err *e);
 
+/* What a sandbox calls the loopback of the machine that it runs on. */
+#define HOST_INSIDE "host.sandboxer.internal"
+/* Whether a canonical name means that loopback: HOST_INSIDE, or "localhost" where it is asked for
+ * outside of the sandbox's own. Neither is ever looked up. */
+bool host_names_loopback(struct str name);
+
+/* Whether `name` is such a name and `at` a loopback address, or another such name. */
+bool host_calls_loopback(const struct host *name, const struct host *at);
+
 /* A metadata service by its address or by one of its names. */
 bool host_is_metadata(const struct host *h);
 

@@ -245,6 +245,12 @@ static bool read_built_in(struct packages *p, const struct place *at, const stru
 
 void packages_find(int root, const char *home, const char *const *env, struct packages *ret)
 {
+    packages_find_for(PACKAGES_OF_IMAGE, root, home, env, ret);
+}
+
+void packages_find_for(enum packages_trust trust, int root, const char *home,
+                       const char *const *env, struct packages *ret)
+{
     const struct place at = { root, home };
 
     ret->n = ret->n_unknown = 0;
@@ -253,9 +259,12 @@ void packages_find(int root, const char *home, const char *const *env, struct pa
 
         if (!is_there(&at, m))
             continue;
+        ret->trusted_ = trust >= PACKAGES_OF_OPERATOR;
         read_sources(ret, &at, m, &found);
+        ret->trusted_ = trust >= PACKAGES_OF_CALLER;
         for (const struct variable *v = m->variables; v < m->variables + LIST && v->name; v++)
             note(&found, read_variable(ret, v, env), true);
+        ret->trusted_ = false;
         if (!found.settled && !read_built_in(ret, &at, m) && !found.said)
             ret->unknown[ret->n_unknown++] = m->name;
     }

@@ -12,10 +12,13 @@ static bool add_host(struct packages *p, const struct host *h, uint16_t port)
 
     snprintf(text, sizeof text, "%s%s%s:%u", open, h->name, close, port);
     for (size_t i = 0; i < p->n; i++)
-        if (strcmp(p->hosts[i], text) == 0)
+        if (strcmp(p->hosts[i], text) == 0) {
+            p->own[i] |= p->trusted_;
             return true;
+        }
     if (p->n == PACKAGES_HOSTS_MAX)
         return false;
+    p->own[p->n] = p->trusted_;
     memcpy(p->hosts[p->n++], text, sizeof text);
     return true;
 }
@@ -34,11 +37,13 @@ static struct str authority_of(struct str s)
 }
 
 /* An image may say anything, and what it says is not what the person who runs it has declared: no
- * address of the machine or of the networks around it, nor what no policy can grant. */
-static bool is_public(const struct host *h, uint16_t port)
+ * address or name of the machine or of the networks around it, nor what no policy can grant. */
+static bool is_acceptable(const struct packages *p, const struct host *h, uint16_t port)
 {
-    return (!h->is_address || address_classify(&h->address) == ADDRESS_PUBLIC) &&
-           !host_is_metadata(h) && !port_control_plane(port);
+    bool local = h->is_address ? address_classify(&h->address) != ADDRESS_PUBLIC
+                               : host_names_loopback(str_from(h->name));
+
+    return (p->trusted_ || !local) && !host_is_metadata(h) && !port_control_plane(port);
 }
 
 bool packages_add_url(struct packages *p, struct str url)
@@ -58,7 +63,7 @@ bool packages_add_url(struct packages *p, struct str url)
         if (str_starts(url, scheme))
             return authority_parse(authority_of((struct str){ url.p + scheme.n, url.n - scheme.n }),
                                    schemes[i].port, &host, &port, NULL) >= 0 &&
-                   is_public(&host, port) && add_host(p, &host, port);
+                   is_acceptable(p, &host, port) && add_host(p, &host, port);
     }
     return false;
 }

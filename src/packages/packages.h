@@ -4,7 +4,11 @@
  * Configuration is whatever an image holds, so it is read as hostile: bounded, line by line, and
  * nothing counts but http and https URLs whose authority is a host and a port. What else a line
  * says is passed over. Names that lead to places that are not public are refused where they are
- * looked up. */
+ * looked up.
+ *
+ * What the operator has written is another matter: a mirror of the operator's own network, or of
+ * this machine, may be meant. So a caller says whose words it reads (enum packages_trust), and only
+ * those of the operator count for addresses that are not public. */
 #ifndef PACKAGES_PACKAGES_H
 #define PACKAGES_PACKAGES_H
 
@@ -16,19 +20,31 @@ enum {
     PACKAGES_FILE_MAX = 256 << 10, /* bytes of a file; a longer one is passed over */
     PACKAGES_FILES_MAX = 64,       /* of a directory of them */
     PACKAGES_MANAGERS_MAX = 16,
-    PACKAGES_TEXT = HOST_MAX + 9, /* "[address]:65535" */
+    PACKAGES_ADDRESSES_MAX = 8, /* of a name */
+    PACKAGES_TEXT = HOST_MAX + 9 + PACKAGES_ADDRESSES_MAX * ADDRESS_TEXT_MAX,
+    /* "[address]:65535", "name:65535=address,address" */
+};
+
+/* Whose words may name loopback, private and other addresses that are not public. */
+enum packages_trust {
+    PACKAGES_OF_IMAGE,    /* nobody's */
+    PACKAGES_OF_CALLER,   /* those of the variables */
+    PACKAGES_OF_OPERATOR, /* also those of the files, which are this machine's own */
 };
 
 struct packages {
     char hosts[PACKAGES_HOSTS_MAX][PACKAGES_TEXT]; /* "packages.example.org:443", each once */
+    bool own[PACKAGES_HOSTS_MAX]; /* the operator's words, not a program's own default */
     size_t n;
+    bool trusted_;                              /* whether what is read now is the operator's */
     const char *unknown[PACKAGES_MANAGERS_MAX]; /* managers that are there, but nothing says where
                                                    they look; literals */
     size_t n_unknown;
 };
 
-/* The host of an http or https URL; false if it is none, if it is an address that is not public, a
- * metadata service or a port that nobody may reach, or if there is no room. */
+/* The host of an http or https URL; false if it is none, if it is an address that is not public or
+ * a name of loopback (unless the operator's), a metadata service or a port that nobody may reach,
+ * or if there is no room. */
 bool packages_add_url(struct packages *p, struct str url);
 
 /* A manager's configuration. True if it names where the manager looks first. */
@@ -57,5 +73,13 @@ packages_fn packages_built_in_gem; /* rubygems/defaults.rb */
  * directories of the root: then what /etc says is added to what managers were built with, instead
  * of taking its place. */
 void packages_find(int root, const char *home, const char *const *env, struct packages *ret);
+void packages_find_for(enum packages_trust trust, int root, const char *home,
+                       const char *const *env, struct packages *ret);
+
+/* Looks up the operator's names, with this process's own rights and for a few seconds at most. One
+ * all of whose addresses are not public gets them behind it: "mirror.corp:443=10.0.0.5". */
+void packages_locate(struct packages *p);
+/* The same for one name whose addresses are known; false: it stays as it is. */
+bool packages_put_at(struct packages *p, size_t i, const struct address *list, size_t n);
 
 #endif

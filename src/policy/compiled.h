@@ -108,6 +108,9 @@ static inline struct str port_key(const uint16_t *port)
     return (struct str){ (const char *)port, sizeof *port };
 }
 
+/* Whether the host of the endpoint is at exact addresses that are not public. */
+bool egress_endpoint_at_known_(const struct egress_endpoint_c *ep);
+
 /* Fills the reason; text and next are formats. */
 void egress_reason_set_(struct egress_reason *why, const char *code, struct str rule,
                         const char *next, const char *fmt, ...)

@@ -136,10 +136,22 @@ enum egress_verdict egress_name_addresses(const struct egress_snapshot *s, struc
                                           struct egress_ports *ret, struct egress_reason *why);
 
 /* May the connection go to these addresses? One bad one refuses all, and so does an empty list.
- * Metadata services and control-plane ports never; what is not public only if it was declared as
- * one exact address. *why is only filled if it is denied: the connection's reason stays. */
+ * Metadata services and control-plane ports never; what is not public only if the endpoint has it
+ * in its allowed_ips, as one exact address or, under a name, in a range without public ones. *why
+ * is only filled if it is denied: the connection's reason stays. */
 enum egress_verdict egress_addresses(const struct egress_match *m, const struct address *list,
                                      size_t n, struct egress_reason *why);
+
+/* The addresses at which the policy itself has the host of a match, so that no server is asked for
+ * them: those of the endpoint's allowed_ips, where all are exact and none is public, and loopback
+ * for the names of it. At most `max`; 0: the name has to be looked up. */
+size_t egress_match_addresses(const struct egress_match *m, struct address *ret, size_t max);
+/* Whether the policy says exactly this address for the host of the match: only then may it be one
+ * of this machine's own. */
+bool egress_match_declares(const struct egress_match *m, const struct address *a);
+/* Whether one of the endpoints of a name, for whichever program and port, has it at addresses as
+ * above: it is then not looked up before a connection says which port it is for. */
+bool egress_name_declared(const struct egress_snapshot *s, struct str name);
 
 /* An HTTP request as its client wrote it. */
 struct egress_http {

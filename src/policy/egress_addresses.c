@@ -10,8 +10,8 @@ static const struct flaw metadata = { "metadata_denied", "is a metadata service"
                                       "sandbox." };
 static const struct flaw not_public = {
     "ssrf_denied", "is not a public address",
-    "If it is meant, declare it: an endpoint with exactly this address as its host and in its "
-    "allowed_ips."
+    "If it is meant, declare it: put this address into the allowed_ips of the endpoint, as --allow "
+    "HOST:PORT=ADDRESS does."
 };
 static const struct flaw outside = { "address_not_allowed",
                                      "is not one of the endpoint's allowed_ips",
@@ -52,6 +52,52 @@ static bool is_public(const struct address *a)
     return address_classify(a) == ADDRESS_PUBLIC;
 }
 
+/* A range that has public addresses, too, limits a name; it does not grant the others. */
+static bool is_granted(const struct egress_endpoint_c *ep, const struct address *a)
+{
+    if (ep->is_address || !ep->host.n)
+        return ep->is_address && is_declared(&ep->allowed, a);
+    for (size_t i = 0; i < ep->allowed.n; i++)
+        if (prefix_has(&ep->allowed.p[i], a) && prefix_lacks_public(&ep->allowed.p[i]))
+            return true;
+    return false;
+}
+
+/* Whether it is at addresses that need no lookup. */
+static bool is_at_known(const struct egress_endpoint_c *ep)
+{
+    for (size_t i = 0; i < ep->allowed.n; i++)
+        if (!is_exact(&ep->allowed.p[i]) || is_public(&ep->allowed.p[i].base))
+            return false;
+    return ep->allowed.n > 0 && ep->host.n > 0;
+}
+
+size_t egress_match_addresses(const struct egress_match *m, struct address *ret, size_t max)
+{
+    const struct egress_endpoint_c *ep = m->endpoint;
+    size_t n = 0;
+
+    if (!ep || m->host_is_address_ || !is_at_known(ep))
+        return 0;
+    for (; n < ep->allowed.n && n < max; n++)
+        ret[n] = ep->allowed.p[n].base;
+    return n;
+}
+
+bool egress_match_declares(const struct egress_match *m, const struct address *a)
+{
+    const struct egress_endpoint_c *ep = m->endpoint;
+
+    if (!ep || ep->wild)
+        return false;
+    return (ep->is_address && address_equal(&ep->address, a)) || is_declared(&ep->allowed, a);
+}
+
+bool egress_endpoint_at_known_(const struct egress_endpoint_c *ep)
+{
+    return is_at_known(ep);
+}
+
 static const struct flaw *endpoint_flaw(const struct egress_match *m, const struct address *a)
 {
     const struct egress_endpoint_c *ep = m->endpoint;
@@ -60,7 +106,7 @@ static const struct flaw *endpoint_flaw(const struct egress_match *m, const stru
         return &another;
     if (ep->allowed.n && !is_in(&ep->allowed, a))
         return &outside;
-    if (is_public(a) || (ep->is_address && is_declared(&ep->allowed, a)))
+    if (is_public(a) || is_granted(ep, a))
         return NULL;
     return &not_public;
 }

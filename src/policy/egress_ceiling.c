@@ -261,14 +261,6 @@ static int check_ceiling_address(const struct checking *k, const struct egress_e
     return 0;
 }
 
-static int check_ceiling_name(const struct checking *k, const struct egress_endpoint *ep)
-{
-    for (size_t i = 0; i < ep->port_count; i++)
-        if (!egress_ceiling_has_name(k->c, str_from(ep->host), ep->ports[i]))
-            return refuse_place(k, ep->host, NULL, ep->ports[i], false);
-    return 0;
-}
-
 /* A range that is not public opens nothing by itself, but for its exact addresses: see
  * egress_addresses(). A range may hold public addresses, too. */
 static bool has_range(const struct checking *k, const struct prefix *p, uint16_t port)
@@ -294,6 +286,36 @@ static int check_ceiling_ranges(const struct checking *k, const struct json_strs
         for (size_t j = 0; j < n; j++)
             if (!prefix_parse(str_from(list->p[i]), &p) || !has_range(k, &p, ports[j]))
                 return refuse_place(k, list->p[i], &p.base, ports[j], is_own(k, &p.base));
+    return 0;
+}
+
+/* Whether all of a range that a name may be at is listed; one with public addresses grants no
+ * others. */
+static bool has_granted(const struct checking *k, const struct prefix *p, uint16_t port)
+{
+    if (p->bits == (p->base.v6 ? 128u : 32u))
+        return (address_classify(&p->base) == ADDRESS_PUBLIC && !is_own(k, &p->base)) ||
+               egress_ceiling_has_address(k->c, &p->base, port, is_own(k, &p->base));
+    if (k->c->reach == EGRESS_REACH_LOCAL || !prefix_lacks_public(p))
+        return true;
+    for (size_t i = 0; i < k->c->places.n; i++)
+        if (place_has_prefix(&k->c->list[i], p, port))
+            return true;
+    return false;
+}
+
+static int check_ceiling_name(const struct checking *k, const struct egress_endpoint *ep)
+{
+    const struct json_strs *ips = &ep->allowed_ips;
+    struct prefix p;
+
+    for (size_t i = 0; i < ep->port_count; i++) {
+        if (!egress_ceiling_has_name(k->c, str_from(ep->host), ep->ports[i]))
+            return refuse_place(k, ep->host, NULL, ep->ports[i], false);
+        for (size_t j = 0; j < ips->n; j++)
+            if (!prefix_parse(str_from(ips->p[j]), &p) || !has_granted(k, &p, ep->ports[i]))
+                return refuse_place(k, ips->p[j], &p.base, ep->ports[i], is_own(k, &p.base));
+    }
     return 0;
 }
 

@@ -51,12 +51,19 @@ const char *egress_address_flaw(struct str s)
     return NULL;
 }
 
-/* A range that is not public is of no use: only exact addresses open it. */
+static bool has_name(const struct egress_endpoint *ep)
+{
+    struct address host;
+
+    return ep && ep->host && !address_parse(str_from(ep->host), &host);
+}
+
+/* A range that is not public is of no use without a name: only exact addresses open it. */
 static int note_private(const struct spot *s, const char *text)
 {
     struct prefix p;
 
-    if (!prefix_parse(str_from(text), &p) || is_exact(&p) ||
+    if (has_name(s->ep) || !prefix_parse(str_from(text), &p) || is_exact(&p) ||
         address_classify(&p.base) == ADDRESS_PUBLIC)
         return 0;
     return spot_note(s, "%s is not public: of such a range only exact addresses can be reached",
@@ -75,14 +82,24 @@ static bool repeats_host(const struct egress_endpoint *ep, const char *text)
            address_grantable(&host);
 }
 
+/* One exact address beside a name is meant, too. */
+static bool places_name(const struct egress_endpoint *ep, const char *text)
+{
+    struct prefix p;
+
+    return has_name(ep) && prefix_parse(str_from(text), &p) && is_exact(&p) &&
+           address_classify(&p.base) != ADDRESS_UNSPECIFIED && address_grantable(&p.base);
+}
+
 static int check_addresses(const struct spot *s, const char *field, const struct json_strs *list)
 {
     char path[64];
     int r = 0;
 
     for (size_t i = 0; i < list->n && r >= 0; i++) {
-        const char *flaw =
-            repeats_host(s->ep, list->p[i]) ? NULL : egress_address_flaw(str_from(list->p[i]));
+        const char *flaw = repeats_host(s->ep, list->p[i]) || places_name(s->ep, list->p[i])
+                               ? NULL
+                               : egress_address_flaw(str_from(list->p[i]));
 
         snprintf(path, sizeof path, "%s[%zu]", field, i);
         r = flaw ? spot_fail(s, path, "%s", flaw) : note_private(s, list->p[i]);
@@ -205,6 +222,10 @@ static int check_name_host(const struct spot *s)
     if (!pattern.wild && host_parse(str_from(lower), false, &host, NULL) >= 0 &&
         host_is_metadata(&host))
         return spot_fail(s, "host", "is a metadata service, which nobody can be allowed to reach");
+    if (host_names_loopback(str_from(lower)))
+        return spot_fail(s, "host",
+                         "names the loopback of this machine; if it is meant, write host: "
+                         "127.0.0.1 and allowed_ips: ['127.0.0.1']");
     s->ep->host = lower;
     return 0;
 }

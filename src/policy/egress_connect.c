@@ -94,17 +94,34 @@ static bool find_name(struct found *f, uint32_t root, struct str name)
     return true;
 }
 
+/* The names of loopback stand for 127.0.0.1 where the policy has the port there, else for ::1. */
+static void find_loopback(struct found *f, uint32_t root, uint16_t port)
+{
+    uint32_t at[2] = { trie_find(f->x, root, TRIE_ADDRESS, STR("127.0.0.1"), &f->steps),
+                       trie_find(f->x, root, TRIE_ADDRESS, STR("::1"), &f->steps) };
+
+    for (size_t i = 0; port != ANY_PORT && i < COUNT_OF(at); i++)
+        if (at[i] && trie_find(f->x, at[i], TRIE_PORT, port_key(&port), &f->steps)) {
+            note_host(f, at[i]);
+            return;
+        }
+    for (size_t i = 0; i < COUNT_OF(at); i++)
+        note_host(f, at[i]);
+}
+
 /* All hosts that match. */
-static bool find_hosts(const struct egress_snapshot *s, struct str host, bool is_address,
+static bool find_hosts(const struct egress_snapshot *s, const struct egress_ask *ask,
                        struct found *f)
 {
     bool good = true;
 
     *f = (struct found){ .x = &s->trie };
-    if (is_address)
-        note_host(f, trie_find(f->x, s->hosts, TRIE_ADDRESS, host, &f->steps));
+    if (ask->host_is_address)
+        note_host(f, trie_find(f->x, s->hosts, TRIE_ADDRESS, ask->host, &f->steps));
+    else if (host_names_loopback(ask->host))
+        find_loopback(f, s->hosts, ask->port);
     else
-        good = find_name(f, s->hosts, host);
+        good = find_name(f, s->hosts, ask->host);
     f->named = f->n > 0;
     return good;
 }
@@ -234,6 +251,11 @@ static struct shown show(const struct egress_ask *ask)
     return s;
 }
 
+static bool means_loopback(const struct egress_ask *ask)
+{
+    return !ask->host_is_address && host_names_loopback(ask->host);
+}
+
 static enum egress_verdict refuse(const struct answer *a, const struct found *f,
                                   struct egress_reason *why)
 {
@@ -242,6 +264,13 @@ static enum egress_verdict refuse(const struct answer *a, const struct found *f,
 
     if (!a->barred && a->over) {
         egress_limit_refuse(a->over, why);
+    } else if (!a->barred && !f->named && means_loopback(a->ask)) {
+        egress_reason_set_(why, "policy_denied", (struct str){ 0 },
+                           "Grant a port of the loopback: --allow 127.0.0.1:PORT, or an endpoint "
+                           "with host 127.0.0.1 and allowed_ips: ['127.0.0.1'].",
+                           "%s:%u is the loopback of the machine that the sandbox runs on, and "
+                           "the policy grants no port of it.",
+                           to.host, to.port);
     } else if (!a->barred && !f->named) {
         egress_reason_set_(
             why, "policy_denied", (struct str){ 0 },
@@ -326,10 +355,12 @@ static enum egress_verdict allow_within(const struct egress_match *m, const stru
                                         struct egress_reason *why)
 {
     const struct egress_ceiling *c = m->snapshot_->ceiling;
-    bool within = ask->host_is_address
-                      ? egress_ceiling_has_address(c, &ask->address, ask->port, false)
-                      : (m->endpoint && !m->endpoint->host.n) ||
-                            egress_ceiling_has_name(c, ask->host, ask->port);
+    const struct address *a = ask->host_is_address                     ? &ask->address
+                              : m->endpoint && m->endpoint->is_address ? &m->endpoint->address
+                                                                       : NULL;
+    bool within = a ? egress_ceiling_has_address(c, a, ask->port, false)
+                    : (m->endpoint && !m->endpoint->host.n) ||
+                          egress_ceiling_has_name(c, ask->host, ask->port);
 
     return within ? allow(m, ask, why) : refuse_beyond(m->snapshot_, ask, ask->port, why);
 }
@@ -347,7 +378,8 @@ static enum egress_verdict refuse_complex(const struct egress_ask *ask, struct e
 /* A list of addresses is for who asks for addresses: names would leave with every lookup. */
 static bool is_unlisted(const struct egress_snapshot *s, const struct egress_ask *ask)
 {
-    return s->unlisted == EGRESS_UNLISTED_PUBLIC || (ask->host_is_address && s->allowed.n > 0);
+    return (s->unlisted == EGRESS_UNLISTED_PUBLIC && !means_loopback(ask)) ||
+           (ask->host_is_address && s->allowed.n > 0);
 }
 
 /* Whether all that apply are endpoints without a host, for which no name is looked up: every name
@@ -393,9 +425,10 @@ enum egress_verdict egress_connect(const struct egress_snapshot *s, const struct
                                   .host_is_address_ = ask->host_is_address };
     if (refuse_early(s, ask, why) != EGRESS_ALLOWED)
         return EGRESS_DENIED;
-    if (!find_hosts(s, ask->host, ask->host_is_address, &f))
+    if (!find_hosts(s, ask, &f))
         return refuse_name(ask, why);
-    note_host(&f, s->hosts); /* endpoints without a host are for all of them */
+    if (!means_loopback(ask))
+        note_host(&f, s->hosts); /* endpoints without a host are for all the others */
     take_port(&a, &f);
     ret->steps_ = f.steps;
     if (a.full || f.full)
@@ -444,7 +477,8 @@ struct chosen {
 /* ep NULL: what is unlisted. */
 static bool chooses(struct chosen *c, const struct egress_endpoint_c *ep)
 {
-    struct egress_match m = { .endpoint = ep, .snapshot_ = c->s, .port = ANY_PORT };
+    /* Port 0: within the ceiling if some port is. */
+    struct egress_match m = { .endpoint = ep, .snapshot_ = c->s, .port = 0 };
     struct egress_reason why;
 
     if (!c->list || egress_addresses(&m, c->list, c->n, &why) != EGRESS_DENIED)
@@ -485,13 +519,14 @@ enum egress_verdict egress_name(const struct egress_snapshot *s, struct str name
     *ret = (struct egress_ports){ 0 };
     if (refuse_early(s, &ask, why) != EGRESS_ALLOWED)
         return EGRESS_DENIED;
-    if (!find_hosts(s, name, false, &f))
+    if (!find_hosts(s, &ask, &f))
         return refuse_name(&ask, why);
     ret->steps_ = f.steps;
     add_ports(&f, &all, ret);
     if (!ret->any && ret->n == 0)
-        return refuse_lookup(&ask, why);
-    if (!egress_ceiling_has_name(s->ceiling, name, 0)) {
+        return means_loopback(&ask) ? refuse(&(struct answer){ .ask = &ask }, &f, why)
+                                    : refuse_lookup(&ask, why);
+    if (!means_loopback(&ask) && !egress_ceiling_has_name(s->ceiling, name, 0)) {
         *ret = (struct egress_ports){ 0 };
         return refuse_beyond(s, &ask, 0, why);
     }
@@ -509,7 +544,7 @@ enum egress_verdict egress_name_addresses(const struct egress_snapshot *s, struc
     struct found f;
 
     *ret = (struct egress_ports){ 0 };
-    if (!list || !find_hosts(s, name, false, &f))
+    if (!list || !find_hosts(s, &ask, &f))
         return refuse_name(&ask, why);
     ret->steps_ = f.steps;
     add_ports(&f, &c, ret);
@@ -522,4 +557,22 @@ enum egress_verdict egress_name_addresses(const struct egress_snapshot *s, struc
     egress_reason_set_(why, "allowed", (struct str){ 0 }, "",
                        "%s and its %zu addresses are allowed.", to.host, n);
     return EGRESS_ALLOWED;
+}
+
+bool egress_name_declared(const struct egress_snapshot *s, struct str name)
+{
+    struct egress_ask ask = { .host = name, .port = ANY_PORT };
+    struct found f;
+
+    if (!find_hosts(s, &ask, &f))
+        return false;
+    for (size_t i = 0; i < f.n; i++) {
+        size_t n;
+        const struct trie_item *items = trie_items(f.x, f.nodes[i], &n);
+
+        for (size_t k = 0; k < n; k++)
+            if (egress_endpoint_at_known_(items[k].what))
+                return true;
+    }
+    return false;
 }

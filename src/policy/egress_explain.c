@@ -59,7 +59,9 @@ int egress_trial_read(const struct egress_question *q, struct egress_trial *ret,
 /* Where the answer depends on what is not asked here. */
 static void note_unknown(const struct egress_trial *trial, struct egress_explanation *x)
 {
-    bool addresses = x->verdict != EGRESS_DENIED && !trial->n_addresses;
+    struct address known;
+    bool addresses = x->verdict != EGRESS_DENIED && !trial->n_addresses &&
+                     !egress_match_addresses(&x->match, &known, 1);
     bool program = x->verdict == EGRESS_DENIED && x->match.needs_identity;
     bool request =
         x->verdict != EGRESS_DENIED && x->match.protocol != EGRESS_TCP && !trial->request.method.n;
@@ -75,13 +77,20 @@ static void note_unknown(const struct egress_trial *trial, struct egress_explana
 static void explain_stages(const struct egress_snapshot *s, const struct egress_trial *trial,
                            struct egress_explanation *ret)
 {
+    struct address known[EGRESS_ADDRESSES_MAX];
+    const struct address *list = trial->addresses;
+    size_t n = trial->n_addresses;
+
     ret->verdict = egress_connect(s, &trial->ask, &ret->match, &ret->why);
     if (ret->verdict == EGRESS_DENIED)
         return;
-    if (trial->n_addresses) {
+    if (!n) {
+        n = egress_match_addresses(&ret->match, known, EGRESS_ADDRESSES_MAX);
+        list = known;
+    }
+    if (n) {
         ret->stage = EGRESS_STAGE_ADDRESSES;
-        ret->verdict =
-            egress_addresses(&ret->match, trial->addresses, trial->n_addresses, &ret->why);
+        ret->verdict = egress_addresses(&ret->match, list, n, &ret->why);
     }
     if (ret->verdict == EGRESS_DENIED || !trial->request.method.n)
         return;

@@ -70,6 +70,31 @@ static int add_endpoint(struct egress_entry *entry, struct str host, const uint1
     return 0;
 }
 
+/* "10.0.0.5,fd00::5": where the name is. */
+static int place_name(struct egress_endpoint *ep, struct str addresses, struct arena *a,
+                      struct err *e)
+{
+    const char **list = arena_array(a, EGRESS_ADDRESSES_MAX, sizeof *list);
+    size_t n = 0;
+
+    while (list && addresses.p) {
+        struct str one;
+
+        addresses = str_cut(addresses, ',', &one);
+        if (one.n > 1 && one.p[0] == '[' && one.p[one.n - 1] == ']')
+            one = (struct str){ one.p + 1, one.n - 2 };
+        if (n == EGRESS_ADDRESSES_MAX)
+            return err_set(e, ERR_TOO_BIG, "has more than %d addresses", EGRESS_ADDRESSES_MAX);
+        list[n] = arena_dup(a, one);
+        if (!list[n++])
+            return no_room(e);
+    }
+    if (!list)
+        return no_room(e);
+    ep->allowed_ips = (struct json_strs){ list, n };
+    return 0;
+}
+
 /* Host and the ports behind it; brackets are for IPv6 addresses only. */
 static bool cut_item(struct str item, struct str *ret_host, struct str *ret_ports)
 {
@@ -105,20 +130,42 @@ static bool read_ports(struct str text, uint16_t ports[EGRESS_PORTS_MAX], size_t
     return true;
 }
 
+static struct egress_endpoint *last_endpoint(const struct egress_entry *entry)
+{
+    return (struct egress_endpoint *)entry->endpoints.p + entry->endpoints.n - 1;
+}
+
+/* The name says whether 127.0.0.1 inside is meant as well: see egress_takes_loopback(). */
+static int add_loopback(struct egress_entry *entry, struct str name, const uint16_t *ports,
+                        size_t n, struct arena *a, struct err *e)
+{
+    int r = add_endpoint(entry, STR("127.0.0.1"), ports, n, a, e);
+
+    if (r >= 0 && str_eq(name, STR(HOST_INSIDE)))
+        last_endpoint(entry)->name = HOST_INSIDE;
+    return r;
+}
+
 static int add_item(struct egress_entry *entry, const char *item, struct arena *a, struct err *e)
 {
     uint16_t ports[EGRESS_PORTS_MAX] = { EGRESS_ALLOW_PORT };
     char shown[80];
-    struct str host, list;
+    struct str host, list, place, at = str_cut(str_from(item), '=', &place);
     size_t n = 1;
+    int r;
 
     log_printable(str_from(item), shown, sizeof shown);
-    if (!cut_item(str_from(item), &host, &list) || host.n == 0)
-        return err_set(e, ERR_INVALID, "'%s' is not HOST[:PORT[,PORT…]]", shown);
+    if (!cut_item(place, &host, &list) || host.n == 0 || (at.p && !at.n))
+        return err_set(e, ERR_INVALID, "'%s' is not HOST[:PORT[,PORT…]][=ADDRESS[,ADDRESS…]]",
+                       shown);
     if (list.p && !read_ports(list, ports, &n))
         return err_set(e, ERR_INVALID, "'%s': ports are numbers from 1 to 65535 with ',' between",
                        shown);
-    return add_endpoint(entry, host, ports, n, a, e);
+    if (host_names_loopback(host) && !at.p)
+        return add_loopback(entry, host, ports, n, a, e);
+    r = add_endpoint(entry, host, ports, n, a, e);
+    return r < 0 || !at.p ? r
+                          : err_wrap(e, place_name(last_endpoint(entry), at, a, e), "'%s'", shown);
 }
 
 /* The check speaks of places in a file; here an item has to be named. */

@@ -9,8 +9,10 @@
 
 enum { EGRESS_ALLOW_PORT = 443 }; /* where an item names none */
 
-/* HOST[:PORT[,PORT…]] items, as --allow takes them: "packages.example.org", "*.example.com:80,443",
- * "192.0.2.7:5432", "[2001:db8::1]:443". For every program; not inspected. */
+/* HOST[:PORT[,PORT…]][=ADDRESS[,ADDRESS…]] items, as --allow takes them: "packages.example.org",
+ * "*.example.com:80,443", "192.0.2.7:5432", "[2001:db8::1]:443", "mirror.corp:443=10.0.0.5" (a name
+ * that is at this address). "localhost" and HOST_INSIDE are 127.0.0.1 of this machine. For every
+ * program; not inspected. */
 int egress_from_allow(struct json_strs items, struct arena *a, struct egress_policy *ret,
                       struct err *e);
 

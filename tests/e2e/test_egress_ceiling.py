@@ -60,6 +60,28 @@ def a_tenant_grants_itself_nothing_that_is_not_public(c):
 
 
 @test
+def names_and_loopback_are_held_to_the_ceiling(c):
+    """A name with its address, and the names of the machine's loopback: for administrators, and where the configuration has them."""
+    with page() as port, page() as other, serving(c, config=f"egress: {{local: ['127.0.0.1:{port}']}}") as (d, _, token):
+        tenant, _ = token("read", "create", "exec", capabilities=OPEN)
+        beyond = [f"localhost:{other}", f"host.sandboxer.internal:{other}", f"mirror.example.com:{other}=127.0.0.1",
+                  "mirror.example.com:443=10.1.2.3", "*.example.com:443=10.1.0.0/24"]
+        for item in beyond:
+            refused(tenant.post("/v1/sandboxes", {"egress": {"allow": [item]}}), "egress.local", "administrator")
+            d.api.request("POST", "/v1/sandboxes", {"egress": {"allow": [item]}}).expect(201)
+        equal(tenant.post("/v1/sandboxes", {"egress": {"allow_out": ["localhost"]}}).status, 400, "localhost in a list")
+        within = [f"localhost:{port}", f"host.sandboxer.internal:{port}", f"mirror.example.com:{port}=127.0.0.1"]
+        for item in within:  # which is not public, so a master would approve it
+            equal(tenant.post("/v1/sandboxes", {"egress": {"allow": [item]}}).expect(403).json["kind"], "require_approval", item)
+        box = d.api.request("POST", "/v1/sandboxes", {"egress": {"allow": [f"localhost:{port}", within[2]]}}).expect(201).json["sandbox_id"]
+        script = "".join(f"curl -s -m 20 {way} http://{name}:{port}/; " for way in ("", "--noproxy '*'")
+                         for name in ("127.0.0.1", "localhost", "host.sandboxer.internal", "mirror.example.com"))
+        done = d.api.request("POST", f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", script]},
+                             headers={"Accept": "application/json"}).expect(200).json
+        equal(json.dumps(done).count("the host's page"), 8, f"answers in {done}")
+
+
+@test
 def administrators_and_configured_places_pass(c):
     with page() as port:
         with serving(c, config=f"egress: {{local: ['127.0.0.1:{port}']}}") as (d, _, token):

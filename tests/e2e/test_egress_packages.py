@@ -12,7 +12,7 @@ import urllib.parse
 import images
 from egress_kit import make_certificates
 from egress_servers import EVIL, GOOD, Servers
-from egress_world import INSIDE, PUBLIC, RESOLVER, World, swallow
+from egress_world import INSIDE, OUTSIDE, PUBLIC, RESOLVER, World, answer, swallow
 from harness import PATH, Skip, check, equal, main, test
 
 KIT = "/opt/kit"
@@ -125,12 +125,48 @@ def an_image_does_not_grant_itself_the_machine(c):
         here = [w.origin(address, PORT, swallow, inside=True) for address in (INSIDE, "127.0.0.1")]
         places = [f"{origin.address}:{PORT}" for origin in here]
         root = image(c, npmrc=f"registry=http://{GOOD}/npm/\n@a:registry=http://{places[0]}/\n@b:registry=http://{places[1]}/\n",
-                     pip_conf=f"[global]\nextra-index-url = http://{places[0]}/ http://{places[1]}/ http://localhost:{PORT}/\n")
-        calls = "".join(f"curl -sSf -m 5 {proxy} http://{place}/; " for place in (*places, f"localhost:{PORT}")
+                     pip_conf=f"[global]\nextra-index-url = http://{places[0]}/ http://{places[1]}/ http://localhost:{PORT}/ "
+                     f"http://host.sandboxer.internal:{PORT}/ http://here.example.com:{PORT}/\n")
+        w.dns.names["here.example.com"] = ["127.0.0.1"]
+        calls = "".join(f"curl -sSf -m 5 {proxy} http://{place}/; " for place in (*places, *(f"{name}:{PORT}" for name in ("localhost", "host.sandboxer.internal", "here.example.com")))
                         for proxy in ("--noproxy '*'", "--noproxy ''"))
         seen = run_image(w, c, root, f"curl -sS http://{GOOD}/hello; {calls}")
         check(seen.out == b"hello of http\n" and f"{places[1]} (policy_denied)".encode() in seen.err, str(seen))
         equal([origin.connections for origin in here], [0, 0], "connections to the machine")
+
+
+@test
+def the_caller_names_a_mirror_of_its_own_network(c):
+    """By a variable: an address, and a port of the machine's loopback."""
+    with web(c) as (w, servers):
+        mirror = w.origin(OUTSIDE, PORT, answer(b"mirror\n"))
+        local = w.origin("127.0.0.1", PORT, answer(b"here\n"), inside=True)
+        root = image(c, npmrc=f"registry=http://{GOOD}/npm/\n")
+        seen = run_image(w, c, root, f"curl -sS http://{OUTSIDE}:{PORT}/; curl -sS http://localhost:{PORT}/; curl -sSf http://{EVIL}/hello",
+                         "--env", f"PIP_INDEX_URL=http://{OUTSIDE}:{PORT}/simple", "--env", f"NPM_CONFIG_REGISTRY=http://localhost:{PORT}/")
+        check(seen.out == b"mirror\nhere\n" and f"{EVIL}:80 (policy_denied)".encode() in seen.err, str(seen))
+        equal((mirror.connections, local.connections), (1, 1), "connections to the mirrors")
+        servers.nothing_got_out()
+
+
+@test(only="root", because="a hosts file of its own takes a mount namespace")
+def a_mirror_by_name_is_reached_where_this_machine_finds_it(c):
+    """Looked up outside, and then reached there alone, whatever DNS says inside."""
+    hosts = c.write("hosts", f"127.0.0.1 localhost\n{OUTSIDE} mirror.corp.example\n")
+    with web(c) as (w, _):
+        mirror = w.origin(OUTSIDE, PORT, answer(b"mirror\n"))
+        w.dns.names["mirror.corp.example"] = ["10.77.0.9"]
+        argv = [c.program(), "run", "--resolver", RESOLVER, "--allow-packages", "--env", f"PIP_INDEX_URL=http://mirror.corp.example:{PORT}/simple",
+                "--", "sh", "-c", f"for way in '' \"--noproxy *\"; do curl -sS -m 20 $way http://mirror.corp.example:{PORT}/; done"]
+        seen = w.execute(c, ["unshare", "-m", "sh", "-c", f'mount --bind {hosts} /etc/hosts && exec "$@"', "sh", *argv],
+                         env={"SANDBOXER_NO_DAEMON": "1"})
+        equal((seen.out, mirror.connections), (b"mirror\n" * 2, 2), f"what came: {seen}")
+        # An image that has the same words is not the operator: its names are not looked up here.
+        root = image(c, pip_conf=f"[global]\nindex-url = http://mirror.corp.example:{PORT}/simple\n")
+        argv[5:7] = ["--image", str(root), "--mount", "/usr:/usr", "--env", f"PATH={PATH}"]
+        seen = w.execute(c, ["unshare", "-m", "sh", "-c", f'mount --bind {hosts} /etc/hosts && exec "$@"', "sh", *argv],
+                         env={"SANDBOXER_NO_DAEMON": "1"})
+        check(mirror.connections == 2 and b"mirror.corp.example" in seen.err and b"(ssrf_denied)" in seen.err, str(seen))
 
 
 main()

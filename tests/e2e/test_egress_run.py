@@ -9,7 +9,7 @@ import shutil
 import signal
 import threading
 
-from egress_world import PUBLIC, PUBLIC6, PUBLIC_TOO, RESOLVER, World, echo
+from egress_world import INSIDE, OUTSIDE, PUBLIC, PUBLIC6, PUBLIC_TOO, RESOLVER, World, answer, echo, swallow
 from harness import Skip, check, equal, main, test, wait_for
 
 EMBEDDED = {"SANDBOXER_NO_DAEMON": "1"}
@@ -165,6 +165,68 @@ def package_managers_reach_what_they_are_configured_for(c):
                   "--env", f"{found[0]}=http://api.example.com/simple")
         check(seen.out == b"hello\n" and b"evil.example:80 (policy_denied)" in seen.err, str(seen))
         equal(w.origins[1].connections, 0, "connections elsewhere")
+
+
+WAYS = {"by the variables": "", "captured": "--noproxy '*'", "by the proxy": "-x http://127.0.0.1:3128 --noproxy ''",
+        "by CONNECT": "-p -x http://127.0.0.1:3128 --noproxy ''"}
+PORT = 8099  # of what the machine has for itself
+
+
+def calls(*urls):
+    return "".join(f"curl -sS -m 20 {way} {url} || echo failed; " for url in urls for way in WAYS.values())
+
+
+@test
+def the_loopback_of_the_machine_is_reached_where_it_is_granted(c):
+    """By its address and its names, with and without the proxy; and the sandbox has its own loopback beside it."""
+    own = "python3 -m http.server 5055 --bind 127.0.0.1 >/dev/null 2>&1 & " \
+          "until curl -sf -o /dev/null http://127.0.0.1:5055/; do sleep 0.1; done; curl -sf -o /dev/null http://localhost:5055/ && echo own"
+    urls = [f"http://{host}:{PORT}/" for host in ("127.0.0.1", "localhost", "host.sandboxer.internal")]
+    with world() as w:
+        page = w.origin("127.0.0.1", PORT, answer(b"page\n"), inside=True)
+        for item in (f"127.0.0.1:{PORT}", f"localhost:{PORT}"):
+            sh(w, c, calls(*urls) + own, "--allow", item).expect(0, out=b"page\n" * len(WAYS) * 3 + b"own\n", err=b"")
+        equal(page.connections, 2 * len(WAYS) * 3, "connections to the machine")
+        # Granted by its name alone, the port of 127.0.0.1 inside stays the sandbox's.
+        seen = sh(w, c, calls(urls[2]) + f"curl -sS http://127.0.0.1:{PORT}/", "--allow", f"host.sandboxer.internal:{PORT}")
+        check(seen.out == b"page\n" * len(WAYS) and b"Couldn't connect" in seen.err, str(seen))
+        equal(w.dns.asked, [], "names that were looked up")
+
+
+@test
+def the_loopback_of_the_machine_is_not_reached_otherwise(c):
+    with world() as w:
+        page = w.origin("127.0.0.1", PORT, swallow, inside=True)
+        urls = [f"http://{host}:{PORT}/" for host in ("127.0.0.1", "localhost", "host.sandboxer.internal")]
+        seen = sh(w, c, calls(*urls).replace("-sS", "-sSf"), "--allow", "api.example.com:80", "--allow", f"127.0.0.1:{PORT + 1}")
+        equal((seen.out, page.connections), (b"failed\n" * len(WAYS) * 3, 0), "what came and arrived")
+        check(f"host.sandboxer.internal:{PORT} (port_not_allowed)".encode() in seen.err, str(seen))
+        c.write("localhost.yaml", "version: 1\nnetwork_policies: {a: {endpoints: [{host: localhost, port: 80}]}}\n")
+        run(w, c, "--policy", c.dir / "localhost.yaml", "--", "true").expect(125, says="names the loopback of this machine.*127.0.0.1")
+
+
+@test
+def a_name_is_reached_at_the_private_address_that_is_declared(c):
+    """In every way, whatever DNS says of it."""
+    with world() as w:
+        w.dns.names["mirror.corp.example"] = [[PUBLIC_TOO], ["10.77.0.9"]]
+        mirror, elsewhere = w.http(OUTSIDE, 80), w.http(PUBLIC_TOO, 80)
+        url = "http://mirror.corp.example/x"
+        sh(w, c, calls(url), "--allow", f"mirror.corp.example:80={OUTSIDE}").expect(0, out=b"hello\n" * len(WAYS), err=b"")
+        equal((mirror.connections, elsewhere.connections, w.dns.asked), (len(WAYS), 0, []), "connections, and lookups")
+        # Inspected, and in a range: then it is looked up, and where it is has to be in there.
+        w.dns.names["mirror.corp.example"] = [OUTSIDE]
+        policy = "version: 1\nnetwork_policies: {a: {endpoints: [{host: '*.corp.example', port: 80, allowed_ips: [10.77.0.0/30], " \
+                 "protocol: rest, access: read-only}]}}\n"
+        c.write("range.yaml", policy)
+        sh(w, c, calls(url), "--policy", c.dir / "range.yaml").expect(0, out=b"hello\n" * len(WAYS), err=b"")
+        for address in ("10.77.0.9", INSIDE, "169.254.169.254", "127.0.0.1"):
+            w.dns.names["mirror.corp.example"] = [address]
+            before = mirror.connections
+            seen = sh(w, c, calls(url).replace("-sS", "-sSf"), "--policy", c.dir / "range.yaml")
+            equal((seen.out, mirror.connections), (b"failed\n" * len(WAYS), before), f"at {address}")
+        explain = [c.program(), "egress", "explain", c.dir / "range.yaml", "--to", "mirror.corp.example:80", "--method", "GET", "--path", "/"]
+        c.execute(explain).expect(0)
 
 
 @test

@@ -15,7 +15,7 @@ from peer import Peer
 from tcp import serving
 
 ONCE = {"only": "root", "because": "the daemon is the same for everybody"}
-NETWORK = {"network": ["localhost:1"]}
+NETWORK = {"network": ["example.com:1"]}
 
 
 def master(d):

@@ -70,7 +70,7 @@ def the_command_line_can_be_a_peers(c):
         cli("get", other).expect(3, says="no sandbox")
         cli("peers", "list").expect(5, says="not for sessions")
         cli("create", "--allow", "example.com:443").expect(5)
-        for options in ((), ("--allow", "localhost:1"), ("--strict",), ("--untrusted", "/dev/null")):
+        for options in ((), ("--allow", "example.com:1"), ("--strict",), ("--untrusted", "/dev/null")):
             equal(cli("run", *options, "--", "echo", "ran").expect(125, says="use 'create' and 'exec'").text, "", f"run {options}")
         wait_for(lambda: events_of(d, "peer.refused"), "the refusal is on record")
         cli("destroy", mine).expect(0)
@@ -408,13 +408,13 @@ def a_grant_is_for_one_network_however_it_is_named(c):
     with Daemon(c) as d:
         peer = Peer(d.api)
         master = master_token(d)
-        asked = {"capabilities": {"network": ["localhost:1"]}}
+        asked = {"capabilities": {"network": ["example.com:1"]}}
         request = peer.request("POST", "/v1/sandboxes", asked).expect(403).json["request_id"]
         decide(d, request, "approve", master, grant="10m").expect(200)
         wait_for(lambda: d.api.get(f"/v1/approvals/{request}").expect(200).json["state"] == "done", "it has run")
         peer.create(**asked)
         for more in ({"egress": {"allow": ["evil.example:443"]}}, {"profile": "profile.short"},
-                     {"capabilities": {"network": ["localhost:2"]}}):
+                     {"capabilities": {"network": ["example.com:2"]}}):
             answer = peer.request("POST", "/v1/sandboxes", {**asked, **more}).expect(403).json
             equal(answer["kind"], "require_approval", f"with {more}")
 

@@ -186,6 +186,40 @@ static bool may_wait(struct names *n, const struct names_client *from, const str
     return false;
 }
 
+/* A name that the policy itself has an address for is not looked up: the connection is decided
+ * when it says its port. */
+static bool say_declared(struct names *n, const struct names_client *from, struct str name,
+                         struct said *ret)
+{
+    int64_t now = clock_mono(), life = EGRESS_DNS_TTL_MAX * NS_PER_S;
+    struct mapped m = { .generation = n->box->generation,
+                        .expires = now + life + EGRESS_DNS_SLACK_NS };
+    struct egress_intent i = intent_for(from);
+    struct egress_decision d = { .id = ++n->box->egress->decisions,
+                                 .generation = n->box->generation };
+    struct synthetic s;
+    struct err e;
+
+    if (!egress_name_declared(n->box->snapshot, name))
+        return false;
+    *ret = (struct said){ .rcode = DNS_SERVFAIL };
+    str_copy(name, i.host.name, sizeof i.host.name);
+    str_copy(name, m.name, sizeof m.name);
+    d.verdict = egress_name(n->box->snapshot, name, &m.ports, &d.why);
+    if (!audit_allow(n->box->audit, &i, &d)) {
+        DENY(n, &i, &d, "audit_unavailable", "Try again later; tell the operator.",
+             "It cannot be put on record, so it is not allowed.");
+        return true;
+    }
+    n->box->counters.allowed++;
+    if (mapping_put(n->box->mapping, &m, now, &s, &e) < 0)
+        DENY(n, &i, &d, "mappings_full", "Use fewer names, or a new sandbox.",
+             "%s gets no address: %s.", i.host.name, e.msg);
+    else
+        say_addresses(n, &s, life, ret);
+    return true;
+}
+
 int names_ask(struct names *n, struct str message, const struct names_client *from,
               struct dns_query *q, uint8_t out[static NAMES_ANSWER_MAX])
 {
@@ -206,6 +240,8 @@ int names_ask(struct names *n, struct str message, const struct names_client *fr
         return n->box->snapshot ? answer_blocked(q, out) : answer_code(q, DNS_SERVFAIL, out);
     if (!is_address_type(q))
         return answer_code(q, DNS_NOERROR, out);
+    if (say_declared(n, from, str_from(q->question.name), &said))
+        return answer(q, &said, out);
     return may_wait(n, from, q) ? NAMES_LATER : answer_code(q, DNS_SERVFAIL, out);
 }
 

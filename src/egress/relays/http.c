@@ -12,7 +12,8 @@ static bool names_ours(const struct exchange *x, const struct h1_host *named)
     uint16_t port = named->port ? named->port : HTTP_PORT;
 
     return port == x->intent.port && host_parse(named->name, named->is_ipv6, &h, NULL) >= 0 &&
-           str_eq(str_from(h.name), str_from(x->intent.host.name));
+           (str_eq(str_from(h.name), str_from(x->intent.host.name)) ||
+            host_calls_loopback(&h, &x->intent.host));
 }
 
 /* The connection is one destination's: every request has to be for it. */

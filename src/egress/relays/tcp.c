@@ -224,7 +224,8 @@ static bool names_host(const struct tunnel *t, const struct tls_hello *h)
     struct host named;
 
     return host_parse(str_from(h->sni), false, &named, NULL) >= 0 && !named.is_address &&
-           strcmp(named.name, t->lease->intent.host.name) == 0;
+           (strcmp(named.name, t->lease->intent.host.name) == 0 ||
+            host_calls_loopback(&named, &t->lease->intent.host));
 }
 
 /* A literal address has no name that TLS could say; it is then the address that was allowed. */

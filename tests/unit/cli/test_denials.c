@@ -39,6 +39,18 @@ TEST(one_refusal_and_what_would_allow_it)
                    "evil.example:443 would allow it");
 }
 
+TEST(what_is_not_public_is_allowed_with_its_address)
+{
+    struct denials d = { 0 }, loopback = { 0 };
+
+    denials_add(&d, STR(DENY("mirror.corp", "443", "ssrf_denied")));
+    check_text(&d, "1 connection refused: mirror.corp:443 (ssrf_denied); --allow "
+                   "mirror.corp:443=ADDRESS would allow it");
+    denials_add(&loopback, STR(DENY("host.sandboxer.internal", "0", "policy_denied")));
+    check_text(&loopback, "1 connection refused: host.sandboxer.internal (policy_denied); --allow "
+                          "host.sandboxer.internal:PORT would allow it");
+}
+
 TEST(the_same_is_counted)
 {
     struct denials d = { 0 };

@@ -59,6 +59,27 @@ TEST(places_are_what_is_declared_exactly_and_not_public)
     policy_text_unref(t);
 }
 
+TEST(names_have_places_where_they_are)
+{
+    static const char policy[] =
+        "{\"allow\": [\"a.example.com:443=10.0.0.5,8.8.8.8\", \"b.example.com:80=10.7.0.0/30\", "
+        "\"c.example.com:80=8.0.0.0/5\", \"d.example.com:80=100.100.100.200/31\"]}";
+    static const char *const ceiling[] = { "10.7.0.2:80" };
+    struct policy_text *t;
+    const struct gate_place *list;
+    size_t n = find_places(policy, EGRESS_REACH_LOCAL, (struct json_strs){ 0 }, &t, &list);
+
+    CHECK_INT(n, 6);
+    CHECK(has(list, n, "10.0.0.5", 443) && has(list, n, "10.7.0.0", 80));
+    CHECK(has(list, n, "10.7.0.3", 80) && has(list, n, "100.100.100.201", 80));
+    CHECK_OK(gate_places_check(list, n, &e), e);
+    policy_text_unref(t);
+    n = find_places(policy, EGRESS_REACH_PUBLIC, (struct json_strs){ ceiling, 1 }, &t, &list);
+    CHECK_INT(n, 1);
+    CHECK(has(list, n, "10.7.0.2", 80));
+    policy_text_unref(t);
+}
+
 TEST(a_place_beyond_the_ceiling_is_none)
 {
     static const char *const ceiling[] = { "127.0.0.1:81", "10.9.9.9:22", "10.1.0.0/16:*" };

@@ -288,18 +288,22 @@ TEST(an_endpoint_without_a_host_is_for_addresses)
     }
 }
 
-static const char addresses[] = "version: 1\n"
-                                "network_policies:\n"
-                                "  a:\n"
-                                "    binaries: [{path: /**}]\n"
-                                "    endpoints:\n"
-                                "    - {host: open.example.com, port: 443}\n"
-                                "    - {host: pinned.example.com, port: 443, allowed_ips: "
-                                "[93.184.216.0/24, 10.1.0.0/16, 10.2.0.1, 'fd00::5']}\n"
-                                "    - {host: 10.9.9.9, port: 443, allowed_ips: [10.9.9.9]}\n"
-                                "    - {host: 127.0.0.1, port: 8080, allowed_ips: [127.0.0.1]}\n"
-                                "    - {host: '::1', port: 81, allowed_ips: ['::1']}\n"
-                                "    - {port: 22, allowed_ips: [8.8.8.0/24]}\n";
+static const char addresses[] =
+    "version: 1\n"
+    "network_policies:\n"
+    "  a:\n"
+    "    binaries: [{path: /**}]\n"
+    "    endpoints:\n"
+    "    - {host: open.example.com, port: 443}\n"
+    "    - {host: pinned.example.com, port: 443, allowed_ips: "
+    "[93.184.216.0/24, 10.1.0.0/16, 10.2.0.1, 'fd00::5']}\n"
+    "    - {host: 10.9.9.9, port: 443, allowed_ips: [10.9.9.9]}\n"
+    "    - {host: 127.0.0.1, port: 8080, allowed_ips: [127.0.0.1]}\n"
+    "    - {host: '::1', port: 81, allowed_ips: ['::1']}\n"
+    "    - {host: wide.example.com, port: 443, allowed_ips: [8.0.0.0/5]}\n"
+    "    - {host: shared.example.com, port: 443, allowed_ips: "
+    "[100.100.100.0/24]}\n"
+    "    - {port: 22, allowed_ips: [8.8.8.0/24]}\n";
 
 static const char *addresses_text(const struct egress_snapshot *s, const char *destination,
                                   const char *list)
@@ -339,9 +343,14 @@ TEST(addresses_that_may_be_dialled)
         { "open.example.com:443", "100.100.100.200", "denied metadata_denied" },
         { "open.example.com:443", "fd00:ec2::254", "denied metadata_denied" },
         { "pinned.example.com:443", "93.184.216.34", "allowed" },
-        { "pinned.example.com:443", "10.2.0.1", "denied ssrf_denied" },
-        { "pinned.example.com:443", "fd00::5", "denied ssrf_denied" },
-        { "pinned.example.com:443", "10.1.0.1", "denied ssrf_denied" },
+        { "pinned.example.com:443", "10.2.0.1", "allowed" },
+        { "pinned.example.com:443", "fd00::5", "allowed" },
+        { "pinned.example.com:443", "10.1.0.1", "allowed" },
+        { "pinned.example.com:443", "10.1.0.1 10.3.0.1", "denied address_not_allowed" },
+        { "wide.example.com:443", "9.9.9.9", "allowed" },
+        { "wide.example.com:443", "10.0.0.1", "denied ssrf_denied" },
+        { "shared.example.com:443", "100.100.100.199", "allowed" },
+        { "shared.example.com:443", "100.100.100.200", "denied metadata_denied" },
         { "pinned.example.com:443", "1.1.1.1", "denied address_not_allowed" },
         { "pinned.example.com:443", "10.2.0.2", "denied address_not_allowed" },
         { "10.9.9.9:443", "10.9.9.9", "allowed" },
@@ -360,6 +369,86 @@ TEST(addresses_that_may_be_dialled)
         if (strcmp(got, rows[i][2]) != 0)
             FAIL("%s at '%s': %s, not %s", rows[i][0], rows[i][1], got, rows[i][2]);
     }
+}
+
+static const char names_at_addresses[] =
+    "version: 1\nnetwork_policies:\n  a:\n    endpoints:\n"
+    "    - {host: mirror.corp.example, port: 443, allowed_ips: [10.0.0.5, 'fd00::5']}\n"
+    "    - {host: mirror.corp.example, port: 80}\n"
+    "    - {host: range.corp.example, port: 443, allowed_ips: [10.0.0.0/8]}\n"
+    "    - {host: mixed.corp.example, port: 443, allowed_ips: [10.0.0.5, 8.8.8.8]}\n"
+    "    - {host: 127.0.0.1, port: 8080, allowed_ips: [127.0.0.1]}\n"
+    "    - {host: '::1', ports: [8080, 8081], allowed_ips: ['::1']}\n";
+
+/* The addresses that need no lookup. */
+static const char *known_text(const struct egress_snapshot *s, const char *destination)
+{
+    static char out[128];
+    struct egress_ask ask = ask_for(destination, CURL);
+    char text[ADDRESS_TEXT_MAX];
+    struct address list[4];
+    struct egress_match m;
+    struct egress_reason why;
+    size_t n, at = 0;
+
+    if (egress_connect(s, &ask, &m, &why) != EGRESS_ALLOWED)
+        return verdict_text(EGRESS_DENIED, &why);
+    n = egress_match_addresses(&m, list, COUNT_OF(list));
+    out[0] = '\0';
+    for (size_t i = 0; i < n; i++) {
+        address_text(&list[i], text);
+        at += (size_t)snprintf(out + at, sizeof out - at, "%s%s", i ? " " : "", text);
+    }
+    if (n && egress_addresses(&m, list, n, &why) != EGRESS_ALLOWED)
+        FAIL("%s: %s", destination, why.text);
+    return out;
+}
+
+TEST(names_are_where_the_policy_has_them)
+{
+    static const char *const rows[][2] = {
+        { "mirror.corp.example:443", "10.0.0.5 fd00::5" },
+        { "mirror.corp.example:80", "" },
+        { "range.corp.example:443", "" },
+        { "mixed.corp.example:443", "" },
+        { "127.0.0.1:8080", "" },
+        { "localhost:8080", "127.0.0.1" },
+        { "host.sandboxer.internal:8080", "127.0.0.1" },
+        { "host.sandboxer.internal:8081", "::1" },
+        { "host.sandboxer.internal:8082", "denied port_not_allowed" },
+        { "localhost:443", "denied port_not_allowed" },
+        { "other.localhost:8080", "denied policy_denied" },
+    };
+    const struct egress_snapshot *s = policy_compiled(names_at_addresses);
+    struct egress_ports ports;
+    struct egress_reason why;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const char *got = known_text(s, rows[i][0]);
+
+        if (strcmp(got, rows[i][1]) != 0)
+            FAIL("%s: '%s', not '%s'", rows[i][0], got, rows[i][1]);
+    }
+    CHECK(egress_name_declared(s, STR("mirror.corp.example")));
+    CHECK(egress_name_declared(s, STR("host.sandboxer.internal")));
+    CHECK(!egress_name_declared(s, STR("range.corp.example")));
+    CHECK_INT(egress_name(s, STR("host.sandboxer.internal"), &ports, &why), EGRESS_ALLOWED);
+    CHECK_INT(ports.n, 2);
+}
+
+/* Loopback is granted by its address alone, not by what lets out to all the rest. */
+TEST(loopback_has_to_be_granted)
+{
+    const struct egress_snapshot *s =
+        policy_compiled("version: 1\nunlisted: {access: public}\nnetwork_policies:\n  a:\n"
+                        "    endpoints: [{port: 443, allowed_ips: [8.8.8.0/24]}]\n");
+    struct egress_ports ports;
+    struct egress_reason why;
+
+    CHECK_STR(str_from(known_text(s, "localhost:443")), "denied policy_denied");
+    CHECK_STR(str_from(known_text(s, "host.sandboxer.internal:80")), "denied policy_denied");
+    CHECK_INT(egress_name(s, STR("host.sandboxer.internal"), &ports, &why), EGRESS_DENIED);
+    CHECK(strstr(why.next, "--allow 127.0.0.1:PORT"));
 }
 
 TEST(a_match_that_was_never_made_allows_nothing)

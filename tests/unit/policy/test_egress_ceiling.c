@@ -95,6 +95,32 @@ TEST(what_is_not_public_needs_a_place_or_an_administrator)
     CHECK_OK(check_item(&tenant, "*.example.com:443"), e);
 }
 
+TEST(a_name_is_held_to_where_it_is)
+{
+    static const char *const items[] = { "a.example.com:443=10.0.0.5",
+                                         "a.example.com:443=10.0.0.0/24",
+                                         "a.example.com:443=8.8.8.8,192.168.0.1",
+                                         "a.example.com:443=127.0.0.1",
+                                         "localhost:443",
+                                         "host.sandboxer.internal:443" };
+    struct egress_ceiling tenant = ceiling_of(EGRESS_REACH_PUBLIC, NULL),
+                          admin = ceiling_of(EGRESS_REACH_LOCAL, NULL),
+                          open = ceiling_of(EGRESS_REACH_PUBLIC, "10.0.0.0/25:443");
+
+    for (size_t i = 0; i < COUNT_OF(items); i++) {
+        if (check_item(&tenant, items[i]) != -ERR_DENIED)
+            FAIL("%s is taken", items[i]);
+        CHECK(strstr(e.msg, "egress.local") && strstr(e.msg, "administrator"));
+        CHECK_OK(check_item(&admin, items[i]), e);
+    }
+    CHECK_OK(check_item(&open, items[0]), e);
+    CHECK_OK(check_item(&open, "a.example.com:443=10.0.0.64/26"), e);
+    CHECK_INT(check_item(&open, items[1]), -ERR_DENIED);
+    CHECK_INT(check_item(&open, "a.example.com:80=10.0.0.5"), -ERR_DENIED);
+    CHECK_OK(check_item(&tenant, "a.example.com:443=8.8.8.8"), e);
+    CHECK_OK(check_item(&tenant, "a.example.com:443=8.0.0.0/5"), e); /* limits, grants no 10/8 */
+}
+
 TEST(a_range_of_places_has_all_of_its_addresses)
 {
     struct egress_ceiling c = ceiling_of(EGRESS_REACH_PUBLIC, "10.0.0.0/8:443,8443");

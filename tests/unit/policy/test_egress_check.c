@@ -94,10 +94,17 @@ TEST(addresses)
           "allowed_ips[0]: must be an address" },
         { "{host: a.b, port: 1, allowed_ips: [0.0.0.0/0]}", "must not touch loopback" },
         { "{host: a.b, port: 1, allowed_ips: ['::/0']}", "must not touch loopback" },
-        { "{host: a.b, port: 1, allowed_ips: [127.0.0.1]}", "must not touch loopback" },
+        { "{host: a.b, port: 1, allowed_ips: [127.0.0.0/31]}", "must not touch loopback" },
+        { "{port: 1, allowed_ips: [127.0.0.1]}", "must not touch loopback" },
+        { "{host: localhost, port: 1}", "host: names the loopback of this machine; if it is meant, "
+                                        "write host: 127.0.0.1" },
+        { "{host: Host.sandboxer.internal, port: 1, allowed_ips: [127.0.0.1]}",
+          "host: names the loopback of this machine" },
         { "{host: a.b, port: 1, allowed_ips: [169.254.0.0/24]}", "must not touch loopback" },
-        { "{host: a.b, port: 1, allowed_ips: ['fe80::1']}", "must not touch loopback" },
-        { "{host: a.b, port: 1, allowed_ips: ['::ffff:127.0.0.1']}", "must not touch loopback" },
+        { "{host: a.b, port: 1, allowed_ips: ['fe80::/64']}", "must not touch loopback" },
+        { "{host: a.b, port: 1, allowed_ips: ['::ffff:127.0.0.0/120']}",
+          "must not touch loopback" },
+        { "{host: a.b, port: 1, allowed_ips: [169.254.169.254]}", "must not touch" },
         { "{host: a.b, port: 1, allowed_ips: [192.0.2.1, 0.1.2.3]}", "allowed_ips[1]: must not" },
         { "{host: a.b, port: 1, allowed_ips: [100.100.100.200]}", "is a metadata service" },
         { "{host: 127.0.0.1, port: 1, allowed_ips: [127.0.0.2]}", "must not touch loopback" },
@@ -524,7 +531,8 @@ TEST(notes)
         "version: 1\nfilesystem_policy: {include_workdir: true, read_only: [/usr]}\n"
         "landlock: {compatibility: hard_requirement}\nprocess: {run_as_user: sandbox}\n"
         "network_policies:\n  web:\n    binaries: [{path: /usr/bin/curl, harness: true}]\n"
-        "    endpoints:\n    - {host: a.b, port: 1, tls: terminate, allowed_ips: [10.0.0.0/8]}\n";
+        "    endpoints:\n    - {port: 1, tls: terminate, allowed_ips: [10.0.0.0/8]}\n"
+        "    - {host: a.b, port: 2, allowed_ips: [10.0.0.0/8]}\n";
     static const char *const want[] = {
         "not applied here: filesystem_policy",
         "not applied here: landlock",

@@ -33,6 +33,30 @@ TEST(allow_items)
     CHECK_STR(str_from(text_of(&p, "packages.example.org:443")), "denied policy_denied");
 }
 
+TEST(allow_items_say_where_a_name_is)
+{
+    const struct egress_endpoint *eps;
+    struct egress_policy p;
+    struct err e;
+
+    CHECK_OK(egress_from_allow(STRS("mirror.corp:443,80=10.0.0.5,[fd00::5]", "cache.corp=10.0.0.6",
+                                    "localhost:8080", "host.sandboxer.internal:8081"),
+                               policies_arena(), &p, &e),
+             e);
+    eps = ((const struct egress_entry *)p.network_policies.p)->endpoints.p;
+    CHECK_INT(eps[0].allowed_ips.n, 2);
+    CHECK_STR(str_from(eps[0].allowed_ips.p[1]), "fd00::5");
+    CHECK_STR(str_from(eps[2].host), "127.0.0.1");
+    CHECK(!eps[2].name);
+    CHECK_STR(str_from(eps[3].host), "127.0.0.1");
+    CHECK_STR(str_from(eps[3].name), "host.sandboxer.internal");
+    CHECK_STR(str_from(text_of(&p, "mirror.corp:80")), "allowed");
+    CHECK_STR(str_from(text_of(&p, "cache.corp:443")), "allowed");
+    CHECK_STR(str_from(text_of(&p, "10.0.0.5:443")), "denied policy_denied");
+    CHECK_STR(str_from(text_of(&p, "localhost:8080")), "allowed");
+    CHECK_STR(str_from(text_of(&p, "127.0.0.1:8081")), "allowed");
+}
+
 TEST(allow_items_that_are_none)
 {
     static const char *const rows[][2] = {
@@ -55,6 +79,12 @@ TEST(allow_items_that_are_none)
         { "[a.example.com]:80", "is not HOST" },
         { "[2001:db8::1]80", "is not HOST" },
         { "169.254.169.254:80", "is a metadata service" },
+        { "a.example.com=169.254.169.254", "must not touch" },
+        { "a.example.com=100.100.100.200", "is a metadata service" },
+        { "a.example.com=", "is not HOST" },
+        { "a.example.com=b.example.com", "must be an address" },
+        { "10.0.0.5=10.0.0.6", "is not a public address" },
+        { "localhost:80=10.0.0.6", "names the loopback" },
         { "a\nb", "holds a character" },
     };
     struct egress_policy p;
