@@ -402,7 +402,7 @@ def a_token_with_those_that_it_makes_leaves_a_part_to_its_siblings(c):
     with serving(c, 'socket: {mode: "0666"}\n' + SHARES) as (d, port, _):
         os.chmod(d.dir, 0o755)
         hog, sibling = (Tenant(name, Tcp(port, as_user(c, d, BOTH, "token", "create", "-q", "--limit", "calls_per_minute=100000", name,
-                                                       *(f"--verb={verb}" for verb in EVERYTHING)))) for name in ("hog", "sibling"))
+                                                       "--limit", "concurrent=1000", "--limit", "sandboxes_per_hour=1000", *(f"--verb={verb}" for verb in EVERYTHING)))) for name in ("hog", "sibling"))
         for tenant in (hog, sibling):
             tenant.box = tenant.api.post("/v1/sandboxes").expect(201).json["sandbox_id"]
         family = [hog, child := child_of(port, hog, "child"), child_of(port, child, "grandchild")]
