@@ -64,6 +64,12 @@ def message(kind, body, tag=0):
     return HEAD.pack(MAGIC, VERSION, kind, HEAD.size + len(body), tag) + body
 
 
+def read_events(path):
+    """Of a record that is being written: the line that is not complete yet is left out."""
+    whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
+    return [json.loads(line) for line in whole.splitlines()]
+
+
 def memfd(name, data):
     fd = os.memfd_create(name)
     os.write(fd, data)
@@ -294,7 +300,7 @@ class Box:
         return self.dial(reply.addresses[0], port)
 
     def events(self):
-        return [json.loads(line) for line in self.audit.read_text(encoding="utf-8").splitlines()]
+        return read_events(self.audit)
 
 
 def encoded(text):

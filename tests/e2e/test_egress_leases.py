@@ -4,11 +4,10 @@
 made, Opens and Closes pair, and sandboxes that share a worker share its descriptors."""
 
 import contextlib
-import json
 import socket
 import struct
 
-from egress_box import ADD, ADDED, Box, listeners, question
+from egress_box import ADD, ADDED, Box, listeners, question, read_events
 from egress_world import PUBLIC, Namespace, World, answer, echo
 from harness import check, equal, main, test, wait_for
 
@@ -46,7 +45,8 @@ def names_leave_from_one_budget_and_on_record(c):
         check(BURST <= len(left) < NAMES, f"{len(left)} of {NAMES} names left")
         equal({e["query"]["hostname"] for e in events if e["class_uid"] == 4003}, left, "names on record and names that left")
         equal(came, {429, 502, "NXDOMAIN", "SERVFAIL"}, "answers")
-        check(any(e.get("status_code") in ("lookup_limit", "more_denials") for e in events), "the reason is on record, or counted")
+        wait_for(lambda: any(e.get("status_code") in ("lookup_limit", "more_denials") for e in box.events()),
+                 "the reason is on record, or counted with others")
 
 
 @test
@@ -165,7 +165,7 @@ class Neighbour:
         return client
 
     def events(self):
-        return [json.loads(line) for line in self.audit.read_text(encoding="utf-8").splitlines()]
+        return read_events(self.audit)
 
     def waits(self):
         return any(e.get("status_code") == "connection_limit" for e in self.events())
