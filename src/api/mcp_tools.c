@@ -55,8 +55,8 @@ static const struct json_field create_in[] = {
       .max = INT64_C(31536000000000000), .doc = "How long it may live: 90 (seconds), 10m, 2h." },
     { "inputs", JSON_KIND_MAP, JSON_AT(struct tool_create, request.inputs),
       .max = REQUEST_INPUTS_MAX,
-      .doc = "repo, a directory of the daemon's machine, is the only input, and no caller of tools "
-             "may name one: write files with sandbox_write instead." },
+      .doc = "Leave it out: inputs bring directories of the host in, which callers of tools may "
+             "not name. Write files with sandbox_write instead." },
 };
 static const struct json_field create_out[] = {
     ALWAYS(struct tool_created, "sandbox_id", sandbox_id, "For all other tools."),

@@ -308,9 +308,11 @@ static int64_t find_due(const struct run *r)
 
 static void loop(struct run *r)
 {
-    enum { LAUNCHER, SUPERVISOR, SIGNALS, NETWORK, TAR, FIRST_LISTENER };
-    enum { FIRST_STREAM = FIRST_LISTENER + NETWORK_LISTENERS, WAITS = FIRST_STREAM + STREAMS };
+    enum { LAUNCHER, SUPERVISOR, SIGNALS, NETWORK, TAR, FIRST_STREAM };
+    enum { FIRST_LISTENER = FIRST_STREAM + STREAMS, WAITS = FIRST_LISTENER + NETWORK_LISTENERS };
     struct pollfd waits[WAITS];
+    /* poll() takes no more entries than a process may have descriptors. */
+    nfds_t n = r->s->network ? WAITS : FIRST_LISTENER;
 
     while (!finished(r)) {
         waits[LAUNCHER] =
@@ -323,7 +325,7 @@ static void loop(struct run *r)
         for (int i = 0; i < STREAMS; i++)
             stream_poll(&r->streams[i], &waits[FIRST_STREAM + i]);
         network_poll(r->ended ? NULL : r->s->network, &waits[FIRST_LISTENER]);
-        if (poll(waits, WAITS, r->ended ? -1 : clock_poll_ms(find_due(r))) < 0 && errno != EINTR)
+        if (poll(waits, n, r->ended ? -1 : clock_poll_ms(find_due(r))) < 0 && errno != EINTR)
             break;
         if (r->deadline && !r->ended && clock_mono() >= r->deadline)
             give_up(r);

@@ -191,10 +191,20 @@ int growth_snapshot(struct growth *g, const struct storage *s, const char *name,
     return r < 0 ? r : growth_open(g, e);
 }
 
+/* Where the box was at its limit, what was removed of it counts until it is forced to disk. */
+static int make_info(int dir)
+{
+    int fd = at_open(dir, "info", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+    if (fd < 0 && errno == EDQUOT && syncfs(dir) == 0)
+        fd = at_open(dir, "info", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    return fd;
+}
+
 /* For people: on a full disk it is empty, and a snapshot is taken all the same. */
 static int write_info(int dir, const struct layer_info *info, struct err *e)
 {
-    AUTO_CLOSE int fd = at_open(dir, "info", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    AUTO_CLOSE int fd = make_info(dir);
     char text[160];
     int n =
         snprintf(text, sizeof text, "{\"version\":1,\"ids\":%u,\"bytes\":%llu,\"entries\":%llu}\n",
@@ -205,7 +215,7 @@ static int write_info(int dir, const struct layer_info *info, struct err *e)
     if (fd < 0)
         return err_sys(e, "making a layer's info");
     r = at_write(fd, text, (size_t)n, e);
-    return r < 0 && errno == ENOSPC ? 0 : r;
+    return r < 0 && (errno == ENOSPC || errno == EDQUOT) ? 0 : r;
 }
 
 static int sync_dir(int dir, struct err *e)

@@ -44,9 +44,32 @@ static int make_subvolume(const struct driver_place *at, const char *name, struc
     return r;
 }
 
+/* A snapshot of a box has the limit of the box, and the keeper that makes a layer of it cannot lift
+ * it. The reserve is removed with everything that is no part of a layer, and leaves room for what
+ * is written to one: so a box at its limit can be captured. A file in btrfs is created against some
+ * ten nodes of 16 KiB. */
+enum { UPPERS_RESERVE_BYTES = 1 << 20 };
+
+static int make_reserve(int box, struct err *e)
+{
+    AUTO_CLOSE int fd =
+        openat(box, UPPERS_RESERVE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    if (fd < 0 || fallocate(fd, 0, 0, UPPERS_RESERVE_BYTES) < 0)
+        return err_sys(e, "reserving room for a layer");
+    return 0;
+}
+
+static int limit_subvolume(int box, uint64_t bytes, struct err *e)
+{
+    int r = make_reserve(box, e);
+
+    return r < 0 ? r : subvolume_limit(box, bytes + UPPERS_RESERVE_BYTES, e);
+}
+
 /* For "auto" the first that works. */
 static const struct driver drivers[] = {
-    { "btrfs", true, true, check_btrfs, make_subvolume, subvolume_limit },
+    { "btrfs", true, true, check_btrfs, make_subvolume, limit_subvolume },
     { "reflink", true, true, trial_reflink, make_directory, NULL },
     { "memory", false, true, check_nothing, NULL, NULL },
     { "plain", true, false, check_nothing, make_directory, NULL },
@@ -86,6 +109,8 @@ static int try_box(const struct driver *d, const struct driver_place *at, const 
     ret->limited = r >= 0 && can_limit(d, box, &why);
     if (r >= 0 && !ret->limited)
         snprintf(ret->why, sizeof ret->why, "disk limits do not hold: %.120s", why.msg);
+    if (box >= 0)
+        (void)unlinkat(box, UPPERS_RESERVE, 0);
     if (unlinkat(at->boxes, name, AT_REMOVEDIR) < 0 && r >= 0)
         r = err_sys(e, "removing %s/%s", UPPERS_BOXES, name);
     return r;

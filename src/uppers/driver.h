@@ -22,8 +22,9 @@
 
 #include "base/err.h"
 
-#define UPPERS_BOXES "boxes"
-#define UPPERS_FS    "fs"
+#define UPPERS_BOXES   "boxes"
+#define UPPERS_RESERVE "reserve" /* in a box whose limit holds; see driver.c */
+#define UPPERS_FS      "fs"
 
 /* Where a box is made. */
 struct driver_place {

@@ -214,6 +214,24 @@ def btrfs_holds_to_limits(c):
         check("quota" in host(d)["storage_why"], host(d)["storage_why"])
 
 
+@test(only="root", because="only root sets quotas")
+def a_sandbox_at_its_limit_is_captured(c):
+    with place(c, "btrfs", "btrfs") as d, d:
+        for pause in (False, True):
+            box = d.create()
+            for name in ("large", "more", "last"):  # what is refused gives some of it back
+                d.api.run(box, ["sh", "-c", f"head -c 60000000 /dev/urandom >/root/{name}; sync"]).expect(200)
+            d.api.run(box, ["sh", "-c", "i=0; while echo >/root/small-$i; do i=$((i+1)); done; sync"]).expect(200)
+            before = look(d, box, "/root")
+            if pause:
+                d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+                d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+                same(before, look(d, box, "/root"), "what was paused")
+            else:
+                snap = snapshot(d, box)["snapshot_id"]
+                same(before, look(d, d.create(snapshot=snap), "/root"), "what was captured")
+
+
 def on_loop(image):
     """The loop devices of this file."""
     return [p for p in glob.glob("/sys/block/loop*/loop/backing_file") if open(p).read().strip() == str(image)]
