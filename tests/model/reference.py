@@ -97,7 +97,7 @@ class Reference:
             for when, earlier in box.told:
                 if when < begun and state not in REACHABLE[earlier]:
                     raise Broken(f"{box.id} is {state} after it was told to be {earlier}")
-            self.check_end(box, state, ended)
+            self.check_end(box, record, ended)
             box.told.append((ended, state))
             if state in USABLE:
                 box.was_ready = min(box.was_ready, ended)
@@ -119,8 +119,11 @@ class Reference:
         if record["state"] in ("failed", *ENDING) and not record.get("reason"):
             raise Broken(f"{box.id} is {record['state']} for no reason")
 
-    def check_end(self, box, state, ended):
-        if state in ENDING and not box.may_end(ended):
+    def check_end(self, box, record, ended):
+        """A create that fails is destroyed by the daemon."""
+        state = record["state"]
+        never_ready = box.was_ready == NEVER and not record.get("ready_at")
+        if state in ENDING and not never_ready and not box.may_end(ended):
             raise Broken(f"{box.id} is {state}: nobody asked for that, and its time is not over "
                          f"(until {box.deadline}, it is {ended})")
         if state == "failed" and box.was_ready < NEVER and not box.killed:
