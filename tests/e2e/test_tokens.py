@@ -301,6 +301,8 @@ def a_family_of_tokens_decides_nothing_that_it_asked_for(c):
             other.post(path).expect(200)
         admin = token(*EVERYTHING, role="master")[0]
         admin.post(held(Tcp(port, admin.post("/v1/tokens", {"name": "x", "verbs": ["read", "create"], "role": "journeyman"}).expect(201).json["token"]))).expect(200)
+        # What was approved is made now; only what is there can be destroyed at the end.
+        wait_for(lambda: [x["state"] for x in d.api.get("/v1/sandboxes").json["sandboxes"]] == ["ready"] * 4, "what was approved is made")
 
 
 @test(only="root", because="other users reach only root's daemon")
