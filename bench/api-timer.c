@@ -195,7 +195,7 @@ static void time_burst(long n)
 static void spawn_one(char **argv)
 {
     extern char **environ;
-    int status;
+    int status = 0;
     pid_t pid;
 
     if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0 || waitpid(pid, &status, 0) < 0)

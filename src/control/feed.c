@@ -332,6 +332,8 @@ static bool next_piece(struct feed_reader *r)
         list_append(&r->waiting_, &s->link);
     } else {
         r->spot_ = NULL;
+        r->n_ = r->at_ = 0;
+        r->lost_ = false;
         rest_spot(r, s);
     }
     return true;

@@ -210,15 +210,13 @@ static void end_time(struct sandbox *s, const char *reason)
 
 static void look(struct sandbox *s)
 {
-    bool over = clock_boot() >= s->record.deadline_ns;
+    bool over = clock_boot() >= s->record.deadline_ns, idle = !over && is_idle(s);
     char reason[RECORD_REASON_MAX];
 
     write_end_reason(s, !over, reason);
-    if (over)
-        end_time(s, reason);
-    else if (is_idle(s) && s->facts.has_rest && s->facts.rest.stops)
+    if (idle && s->facts.has_rest && s->facts.rest.stops)
         pause_due(s, true);
-    else if (is_idle(s))
+    else if (over || idle)
         end_time(s, reason);
     else
         plan_next(s);

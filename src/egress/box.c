@@ -112,13 +112,17 @@ static void make_place(const struct egress_box *for_whom)
     unsigned places = count_places(g);
     struct egress_box *from;
     struct egress_open *o;
+    struct link *oldest;
 
     if (g->n_open < places - places / (g->n_boxes + 1))
         return;
     from = find_largest(g);
-    if (from == for_whom || from->n_open <= egress_box_share(from))
+    if (!from || from == for_whom || from->n_open <= egress_box_share(from))
         return;
-    o = container_of(list_first(&from->open), struct egress_open, link);
+    oldest = list_first(&from->open);
+    if (!oldest)
+        return;
+    o = container_of(oldest, struct egress_open, link);
     o->close(o, "share");
 }
 

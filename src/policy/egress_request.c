@@ -343,12 +343,15 @@ static enum egress_verdict judge_reading(struct request *r, struct egress_reason
 {
     struct path_text lower, folded;
     const struct egress_endpoint_c *how = treatment(r);
+    enum egress_verdict v;
 
     if (how && has_encoded_slash(r->path) && !how->encoded_slash)
         return refuse(r, why, "request_malformed", "holds %2F, which the endpoint does not allow",
                       "Send the request in its usual form.");
     widen(r, &lower, &folded);
-    return judge_by_rules(r, how, why);
+    v = judge_by_rules(r, how, why);
+    memset(r->wide, 0, sizeof r->wide);
+    return v;
 }
 
 /* A path that is read in several ways passes if it may in each of them. */
