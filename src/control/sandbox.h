@@ -48,12 +48,12 @@ struct sandbox {
     struct transfer *transfer;       /* of its workspace, under way */
     struct workspace_op mirroring;   /* our own, before it is ready */
     struct salvage *salvage;         /* a destroy brings its workspace back; NULL: none does … */
-    bool salvage_acts;               /* … and is what asks for something now */
-    bool has_brought;                /* the next one is set: */
-    struct workspace_op brought;     /* what the last such sync did */
+    struct workspace_op brought;     /* what the last such sync did; see has_brought */
     struct control_request granting; /* of its workspace's directory, before it is made … */
     bool awaits_grant;               /* … and not answered yet */
-    struct control_client client;    /* of who creates it, until that is done */
+    bool salvage_acts;               /* the salvage is what asks for something now */
+    bool has_brought;
+    struct control_client client; /* of who creates it, until that is done */
     struct outlet_op applying; /* its policy, before it is ready; its end, before that of its box */
     void (*after_outlet)(struct sandbox *s);
     void (*after_teardown)(struct sandbox *s); /* NULL: no teardown is under way */
