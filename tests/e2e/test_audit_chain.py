@@ -541,7 +541,7 @@ def a_state_from_before_the_chain_is_taken_as_it_is(c):
             db.execute("DELETE FROM settings WHERE key = 'audit.key'")
             for index in ("tokens_revoked", "tokens_expires"):  # of the versions after
                 db.execute(f"DROP INDEX {index}")
-            for table, column in (("tokens", "maker"), ("sandboxes", "family"), ("snapshots", "family")):
+            for table, column in (("tokens", "maker"), ("sandboxes", "family"), ("snapshots", "family"), ("snapshots", "expires_ns")):
                 db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
             events = db.execute("SELECT max(seq) FROM events").fetchone()[0]
             db.execute("PRAGMA user_version = 12")

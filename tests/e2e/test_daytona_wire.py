@@ -296,7 +296,7 @@ def networks(c):
             return listed[one.id]
 
         equal([blocked(box), blocked(closed)], [False, True], "one with a name that it may reach, and one with none")
-        for settings, wanted in (({"networkBlockAll": True}, True), ({"networkAllowList": "198.51.100.0/24"}, False), ({}, True)):
+        for settings, wanted in (({"networkBlockAll": True}, True), ({"networkAllowList": "93.184.216.0/24"}, False), ({}, True)):
             s.api("POST", f"sandbox/{box.id}/network-settings", settings, key=key).expect(200)
             equal(blocked(box), wanted, f"after {settings}")
 

@@ -86,7 +86,7 @@ let told;
 const outcome = new Promise((resolve) => { told = resolve; });
 client.setNotificationHandler(LoggingMessageNotificationSchema, (n) => { if (n.params.logger === 'sandboxer.approvals') told(n.params.data); });
 await client.connect(transport);
-const args = { capabilities: { network: ['localhost:1'] } };
+const args = { capabilities: { network: ['example.com:443'] } };
 const error = await client.callTool({ name: 'sandbox_create', arguments: args }).then(() => null, (e) => e);
 say('error', { code: error.code, data: error.data });
 const id = error.data.request_id;
