@@ -130,11 +130,11 @@ void outlet_room_recount(struct control *c, const char *box)
     struct ended_log *l = find_ended_log(c, box);
     uint64_t bytes = l ? outlet_log_bytes(c, box) : 0;
 
+    recount_outlet(c, box);
     if (l && !bytes)
         forget_ended_log(c, l);
     else if (l && bytes < l->hold.n)
         quota_shrink(&l->hold, l->hold.n - bytes);
-    recount_outlet(c, box);
 }
 
 /* --- making room --- */
@@ -252,6 +252,7 @@ static bool remove_oldest_log(struct outlet *o, uint64_t n)
     struct ended_log *l = find_oldest_log(o, n);
     uint64_t before = share->used;
     struct outlet_parts all;
+    char box[ID_MAX];
     uint32_t part;
 
     if (!l)
@@ -263,7 +264,8 @@ static bool remove_oldest_log(struct outlet *o, uint64_t n)
         begin_removal(o, l, part, &h);
         return false;
     }
-    remove_ended_part(c, l->box, part, o->box->id);
+    str_copy(str_from(l->box), box, sizeof box); /* `l` goes with its last part */
+    remove_ended_part(c, box, part, o->box->id);
     return share->used < before;
 }
 

@@ -123,6 +123,7 @@ TEST(a_request_starts_the_time_anew)
     s->record.idle_ns = 0;
     CHECK_INT(ttl_end(s), s->record.deadline_ns);
     destroy(s);
+    sandbox_unref(s);
     plane_close();
 }
 
@@ -246,6 +247,7 @@ TEST(a_helper_waits_when_its_last_request_is_over)
         process_unref(p);
     }
     destroy(s);
+    sandbox_unref(s);
     plane_close();
 }
 
@@ -288,6 +290,7 @@ TEST(a_restart_knows_helpers_and_processes_of_clients_again)
     CHECK_INT(p->request.helper, PROCESS_KERNEL);
     CHECK(helper_waits(p));
     destroy(s);
+    sandbox_unref(s);
     plane_close();
 }
 
