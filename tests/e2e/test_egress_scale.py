@@ -42,7 +42,7 @@ class Crowd:
         self.c, self.w = c, w
         w.dns.names.update({host(n): [PUBLIC] for n in range(BOXES)})
         self.origin = w.http(PUBLIC, 80)
-        self.d = Daemon(c, config=CONFIG)
+        self.d = Daemon(c, driver="memory", config=CONFIG)
         self.boxes = []
 
     def asked(self):
